@@ -1,0 +1,62 @@
+# `make demo` and `make test` install what is missing and say what; the rest expects it to be there.
+SHELL = /bin/bash
+
+help:
+	@echo "make demo       fit R's quakes, write figures and a report into demo-output/"
+	@echo "make test       install the package into .Rlib/ and run its tests (FILTER=name for some)"
+	@echo "make check      R CMD check of the built package"
+	@echo "make document   help pages and NAMESPACE from the comments in R/"
+	@echo "make lint       lint of R and C;  make format lays out the C"
+	@echo "make layers     who includes whom"
+	@echo "make strict     the C code as strict C11, warnings being errors"
+	@echo "make ctest      the numerical C without R, under sanitizers and valgrind"
+	@echo "make sanitize   the tests under sanitizers"
+	@echo "make bench      speed and memory (bench/README.md): some minutes"
+	@echo "make ci         all that CI does"
+	@echo "make clean      remove what the above leave behind"
+
+demo:
+	@bash tools/setup.sh demo
+	@bash tools/demo.sh
+
+test:
+	@bash tools/setup.sh test
+	@bash tools/test.sh "$(FILTER)"
+
+setup:
+	@bash tools/setup.sh ci
+
+check:
+	@bash tools/check.sh
+
+document:
+	@source tools/env.sh && use_own_library && Rscript --vanilla tools/document.R
+
+lint:
+	@bash tools/lint.sh
+
+format:
+	clang-format -i $(wildcard src/*.[ch] tools/*.[ch])
+
+layers:
+	@Rscript --vanilla tools/check-layers.R
+
+strict:
+	@bash tools/strict.sh
+
+ctest:
+	@bash tools/ctest.sh
+
+sanitize:
+	@bash tools/sanitize.sh "$(FILTER)"
+
+bench:
+	@bash tools/bench.sh
+
+ci:
+	@bash .ci/run
+
+clean:
+	rm -rf demo-output .Rlib *.tar.gz *.Rcheck src/*.o src/*.so
+
+.PHONY: help demo test setup check document lint format layers strict ctest sanitize bench ci clean

@@ -1,0 +1,199 @@
+#' Certificates: where the exact Gaussian process lies
+#'
+#' Intervals that contain the exact GP's posterior mean and sd at every row of `newdata`, guaranteed and without
+#' computing it, for a fit of any kind.
+#'
+#' The exact GP meant is the one that [gp_exact()] would compute: the fit's kernel and noise, its data and weights, its
+#' centre taken as known, no jitter. The intervals certify the approximation, not the model.
+#'
+#' * `"fast"` uses the fit's own inducing points, in time \eqn{O(n m^2)}.
+#' * `"reference"` adds a bigger posterior, see [reference()]: linear in `n`, and as a rule close to the actual error.
+#'   Rows of `newdata` that it says little about become points of it for this call.
+#' * `"tight"` computes that posterior's norms exactly, which takes all pairs of rows, \eqn{O(n^2 m_2)}.
+#'
+#' Each effort's intervals are intersected with those of the cheaper ones.
+#'
+#' @param fit a fit of any kind.
+#' @param newdata rows to certify at.
+#' @param effort `"reference"`, `"fast"` or `"tight"`.
+#' @param reference a reference made by [reference()], or any [gp_dtc()] fit of the same data and hyperparameters.
+#'   `NULL`: it is made from the fit's data, and a message says how to keep it.
+#' @param m2 size of the reference, where it is made here.
+#' @param test_points the most rows of `newdata` that may be added to the reference's points for this call, where that
+#'   pays: rows far from the data, which the reference says little about. It costs about what the reference itself does.
+#'   `NULL`: a quarter of the reference's points (at least 16); 0: none.
+#' @param ... not used.
+#' @return A data frame with a row for each row of `newdata`, in units of `y`: `mean` and `sd` of the fit (of the latent
+#'   function, with the fit's offset), `mean_lower` and `mean_upper` between which the exact mean lies, `mean_error`,
+#'   the larger distance of `mean` from them, and `sd_lower`, `sd_upper` between which the exact sd lies. Attributes
+#'   `effort`, `m2` (points of the reference, those added here included) and `t` (prior variance that they leave
+#'   unexplained over all rows, in squared units of `y`).
+#' @section Errors: class `pfdtc_error_input` where neither data nor a reference are at hand, or the reference belongs
+#'   to another model.
+#' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`; more effort never
+#'   gives a wider interval beyond rounding. The groups of rows that the norms are computed on are drawn from R's random
+#'   numbers: the intervals vary a little with the seed, their validity does not.
+#' @source Theory vignette.
+#' @seealso [reference()], [error_bounds()]
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, m = 4)
+#' fit$reference <- reference(fit)
+#' certify(fit, data.frame(speed = c(5, 15)))
+#' @export
+certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
+                    test_points = NULL) {
+  check_dots_empty(list(...), names(formals(certify)))
+  check_fit(fit, "fit")
+  effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
+  new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
+  if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
+  certify_rows(fit, new, effort, reference, m2, test_points)
+}
+
+# `new`: rows as training_rows() and new_rows() give them.
+certify_rows <- function(fit, new, effort, reference, m2 = NULL, test_points = NULL) {
+  x <- new$x
+  p <- predict_posterior(fit, x)
+  inside <- list(mean_lower = -Inf, mean_upper = Inf, sd_lower = 0, sd_upper = Inf)
+  if (effort == "fast" && fit$method != "gp_exact") needs_data(fit, "fit")
+  by_reference <- effort != "fast" && fit$method != "gp_exact"
+  if (nrow(x)) {
+    if (fit$method == "gp_exact") inside <- exact_interval(fit, x)
+    else if (!is.null(fit$data)) inside <- posterior_interval(own_posterior(fit), x)
+  }
+  if (by_reference) reference <- find_reference(fit, reference, m2)
+  if (nrow(x) && by_reference) {
+    r <- certify_posterior(reference, x)
+    inside <- intersect_intervals(inside, as_interval(r))
+    most <- if (is.null(test_points)) max(16, reference$m %/% 4) else test_points
+    more <- if (most > 0 && !is.null(fit$data)) test_pivots(reference, r, x, p$mean, most)
+    if (length(more)) {
+      reference <- extend_reference(fit, reference, x[more, , drop = FALSE])
+      inside <- intersect_intervals(inside, posterior_interval(reference, x))
+    }
+    if (effort == "tight") {
+      tight <- dtc_on_points(fit, needs_data(fit, "fit"), reference$inducing, NULL, fast = FALSE, tight = TRUE)
+      inside <- intersect_intervals(inside, posterior_interval(tight, x))
+    }
+  }
+  out <- certificate_frame(fit, new, p, inside)
+  attr(out, "effort") <- effort
+  attr(out, "m2") <- if (by_reference) reference$m
+  attr(out, "t") <- if (by_reference) reference$norms$t * fit$scale^2
+  out
+}
+
+# T3: rows of x that pay as further points of the reference: those where its certificate e_2 is not small beside the
+# distance |mean - mean_2| of the fit from it, there and at the median row, and comes from what its points leave
+# unexplained at the row itself, sqrt(E(x, x)) |w|_E. Pivoted Cholesky of E on the worst of them takes those that leave
+# the least of the others.
+test_pivots <- function(reference, r, x, mean, most) {
+  kernel <- scaled_kernel(reference)
+  root <- sqrt(r$unexplained) * reference$norms$w_E
+  distance <- abs(mean - r$mean)
+  rows <- which(r$mean_error > pmax(distance, stats::median(distance)) / 4 & root > r$mean_error / 2 &
+                  r$unexplained > 1e3 * reference$norms$slack * kernel$variance)
+  if (!length(rows)) return(rows)
+  rows <- utils::head(rows[order(-r$unexplained[rows])], 8L * most)
+  points <- x[rows, , drop = FALSE]
+  A <- forwardsolve(reference$posterior$L, native_kernel_matrix(kernel, reference$inducing, points))
+  left <- native_kernel_matrix(kernel, points, points) - crossprod(A)
+  R <- suppressWarnings(chol(left, pivot = TRUE, tol = min(diag(left)) / 16)) # it warns where it stops: as it should
+  rows[utils::head(attr(R, "pivot"), min(attr(R, "rank"), most))]
+}
+
+extend_reference <- function(fit, reference, x) {
+  dtc_on_points(fit, fit$data, rbind(reference$inducing, x), NULL, fast = FALSE, inner = reference)
+}
+
+# In units of y. What centre, scale and offset add to the rounding is added to the ends.
+certificate_frame <- function(fit, new, p, inside) {
+  i <- new$index
+  unit <- fit$scale
+  eps <- 4 * .Machine$double.eps
+  at <- function(v) fit$center + unit * v[i] + new$offset
+  room <- function(v) eps * (abs(fit$center) + abs(unit * v[i]) + abs(new$offset))
+  mean <- at(p$mean)
+  lower <- at(inside$mean_lower) - room(inside$mean_lower)
+  upper <- at(inside$mean_upper) + room(inside$mean_upper)
+  out <- data.frame(
+    mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower, mean_upper = upper,
+    sd = unit * sqrt(pmax(fit_variance(fit, p), 0))[i], sd_lower = (1 - eps) * unit * inside$sd_lower[i],
+    sd_upper = (1 + eps) * unit * inside$sd_upper[i])
+  if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
+  out
+}
+
+# What a posterior with norms says of the exact GP at x, in scaled units, and the intervals from it.
+certify_posterior <- function(post, x) {
+  native_certify(post$posterior, post$inducing, scaled_kernel(post), post$noise / post$scale^2, post$norms, x)
+}
+
+as_interval <- function(r) {
+  list(mean_lower = r$mean - r$mean_error, mean_upper = r$mean + r$mean_error, sd_lower = sqrt(r$var_lower),
+       sd_upper = sqrt(r$var_upper))
+}
+
+posterior_interval <- function(post, x) as_interval(certify_posterior(post, x))
+
+# A DTC posterior with norms on the fit's own points: of whatever kind the fit is, it certifies the exact GP.
+own_posterior <- function(fit) {
+  kernel <- scaled_kernel(fit)
+  if (own_posterior_serves(fit)) {
+    fit$norms <- posterior_norms(fit$posterior, fit$inducing, fit$data, kernel, fit$noise / fit$scale^2, fast = TRUE,
+                                 control = fit$control)
+    return(fit)
+  }
+  z <- distinct_points(if (is.null(fit$rows)) fit$inducing else fit$rows, kernel)
+  dtc_on_points(fit, fit$data, z, NULL, fast = TRUE)
+}
+
+# What rounding does to the exact posterior. With D the diagonal of K + s2 W^{-1}, its Cholesky factor is that of
+# K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}|_2 <= growth n, and h = (K + s2 W^{-1})^{-1} k(X, x):
+#   error of the mean = h'Delta alpha,  of the variance = h'Delta h,
+# and that of kernel values likewise. Blocks of rows bound the memory.
+exact_interval <- function(fit, x) {
+  p <- predict_posterior(fit, x)
+  kernel <- scaled_kernel(fit)
+  L <- fit$posterior$L
+  n <- nrow(L)
+  growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
+  root <- sqrt(rowSums(L^2))
+  h <- numeric(nrow(x))
+  for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
+    K <- native_kernel_matrix(kernel, fit$rows, x[rows, , drop = FALSE])
+    h[rows] <- sqrt(colSums((root * solve_t(L, forwardsolve(L, K)))^2))
+  }
+  weight <- sqrt(sum((root * fit$posterior$alpha)^2)) # |D^{1/2} alpha|
+  mean_error <- growth * weight * (n * h + sqrt(n * kernel$variance))
+  var_error <- growth * (n * h^2 + 2 * sqrt(n * kernel$variance) * h + kernel$variance)
+  list(mean_lower = p$mean - mean_error, mean_upper = p$mean + mean_error,
+       sd_lower = sqrt(pmax(p$var_sor - var_error, 0)), sd_upper = sqrt(p$var_sor + var_error))
+}
+
+# max() and min() of the ends; two valid intervals that do not meet differ by rounding: their ends are then exchanged.
+intersect_intervals <- function(a, b) {
+  meet <- function(lower, upper) list(pmin(lower, upper), pmax(lower, upper))
+  mean <- meet(pmax(a$mean_lower, b$mean_lower), pmin(a$mean_upper, b$mean_upper))
+  sd <- meet(pmax(a$sd_lower, b$sd_lower), pmin(a$sd_upper, b$sd_upper))
+  list(mean_lower = mean[[1L]], mean_upper = mean[[2L]], sd_lower = sd[[1L]], sd_upper = sd[[2L]])
+}
+
+find_reference <- function(fit, given, m2) {
+  if (is.null(given)) {
+    if (is.null(fit$data)) {
+      abort_input("reference", "none for a fit without its data", "given",
+                  hint = "Make it where the data are: fit$reference <- reference(fit); or fit with `keep_data = TRUE`.")
+    }
+    message("A reference is made for this call; keep it with  fit$reference <- reference(fit)")
+    return(reference(fit, m2))
+  }
+  check_fit(given, "reference")
+  if (given$method != "gp_dtc") abort_input("reference", sprintf("a fit by %s()", given$method), "a gp_dtc() fit")
+  check_same_model(given, fit, "reference", "fit")
+  if (is.null(given$norms)) {
+    if (is.null(given$data)) given$data <- needs_data(fit, "fit")
+    given <- own_posterior(given)
+  }
+  given
+}

@@ -1,0 +1,93 @@
+#' Compare fits
+#'
+#' One data frame, a row a fit: how far each is from the exact Gaussian process, and how well it predicts.
+#'
+#' @param fits a list of fits (names become the `method` column), or one fit.
+#' @param exact a [gp_exact()] fit of the same data and hyperparameters; without it the columns that need it are `NA`.
+#' @param newdata rows to compare at.
+#' @param y responses at `newdata`, for predictive measures. `NULL`: taken from `newdata` where the fits have a
+#'   formula and it holds the response, else those measures are `NA`.
+#' @param pf compute `pf_divergence`, at a cost of \eqn{O(n^3)}? `NULL`: where `exact` has at most 2,000 rows.
+#' @return A data frame with columns
+#'   \describe{
+#'   \item{method}{name of the fit, or its method.}
+#'   \item{m}{inducing points, or rows of a subsample; `NA` for the exact GP.}
+#'   \item{objective}{final value of what was minimised (of the scaled response; comparable within a method only).}
+#'   \item{rmse_mean, rmse_sd}{root mean square error of posterior mean and sd of the latent function against the
+#'     exact GP's over `newdata`, in units of `y`.}
+#'   \item{kl, kl_marginal}{[kl_divergence()] of the processes, and mean marginal one over `newdata`, in nats.}
+#'   \item{rmse_pred, nlpd, coverage}{root mean square error of the predictions, mean negative log predictive density
+#'     of a new response, share of responses inside the 95 % prediction interval.}
+#'   \item{certified_mean_error}{largest certified error of the mean: `NA` in this version.}
+#'   \item{seconds, evaluations}{of the whole fit and of its objectives.}
+#'   \item{pf_divergence}{[pf_divergence()] with the exact posterior, `NA` for SoR, FITC and subsample.}
+#'   }
+#' @section Errors: class `pfdtc_error_input` where a fit and `exact` differ in data or hyperparameters, saying in
+#'   which.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 6, whose measures these are.
+#' @examples
+#' exact <- gp_exact(dist ~ speed, cars)
+#' same <- list(kernel = exact$kernel, noise = exact$noise, hyper = "fixed", m = 4)
+#' fits <- list(pF = do.call(pfdtc, c(list(dist ~ speed, quote(cars)), same)),
+#'              SoR = do.call(gp_sor, c(list(dist ~ speed, quote(cars)), same)))
+#' compare_fits(fits, exact, cars)
+#' @export
+compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL) {
+  if (inherits(fits, "gp_fit")) fits <- list(fits)
+  if (!is.list(fits) || !length(fits)) abort_input("fits", describe(fits), "a list of fits")
+  for (i in seq_along(fits)) check_fit(fits[[i]], sprintf("fits[[%d]]", i))
+  if (missing(newdata)) abort_input("newdata", "missing", "rows to compare at")
+  if (!is.null(exact)) for (fit in fits) check_exact(exact, fit)
+  if (is.null(pf)) pf <- !is.null(exact) && nrow(exact$rows) <= 2000
+  pf <- check_flag(pf, "pf") && !is.null(exact)
+  y <- compare_response(fits, newdata, y)
+  truth <- if (!is.null(exact)) latent_at(exact, newdata)
+  rows <- lapply(fits, compare_one, exact = exact, truth = truth, newdata = newdata, y = y, pf = pf)
+  out <- do.call(rbind, rows)
+  labels <- names(fits)
+  given <- if (is.null(labels)) logical(nrow(out)) else nzchar(labels)
+  out$method[given] <- labels[given]
+  row.names(out) <- NULL
+  out
+}
+
+compare_one <- function(fit, exact, truth, newdata, y, pf) {
+  new <- new_inputs(fit, newdata)
+  at <- posterior_at(fit, new$x)
+  rms <- function(e) sqrt(mean(e^2))
+  out <- data.frame(
+    method = fit$method, m = if (is.null(fit$m)) NA_integer_ else fit$m, objective = fit$objective,
+    rmse_mean = NA_real_, rmse_sd = NA_real_, kl = NA_real_, kl_marginal = NA_real_, rmse_pred = NA_real_,
+    nlpd = NA_real_, coverage = NA_real_, certified_mean_error = NA_real_, seconds = sum(fit$seconds),
+    evaluations = sum(fit$evaluations), pf_divergence = NA_real_)
+  if (!is.null(truth)) {
+    out$rmse_mean <- rms(at$mean - truth$mean)
+    out$rmse_sd <- rms(sqrt(at$var) - sqrt(truth$var))
+    # a kl that needs the data of a fit without them stays NA
+    if (!is.null(fit$data) || !fit$method %in% c("gp_fitc", "gp_subsample")) out$kl <- kl_divergence(fit, exact)
+    out$kl_marginal <- kl_marginal(at, truth)
+    if (pf && fit$method %in% c("pfdtc", "gp_vfe", "gp_dtc") && !is.null(fit$data)) {
+      out$pf_divergence <- pf_divergence(fit, exact)
+    }
+  }
+  if (!is.null(y)) {
+    offset <- if (length(new$offset) > 1L) new$offset[new$keep] else new$offset
+    e <- y[new$keep] - offset - at$mean
+    var <- at$var + fit$noise
+    seen <- !is.na(e)
+    out$rmse_pred <- rms(e[seen])
+    out$nlpd <- mean((log(2 * pi * var) + e^2 / var)[seen]) / 2
+    out$coverage <- mean((abs(e) <= stats::qnorm(0.975) * sqrt(var))[seen])
+  }
+  out
+}
+
+compare_response <- function(fits, newdata, y) {
+  if (!is.null(y)) return(check_vector(y, "y", NROW(newdata)))
+  by_formula <- which(!vapply(fits, function(fit) is.null(fit$terms), NA))
+  if (!length(by_formula) || !is.data.frame(newdata)) return(NULL)
+  fit <- fits[[by_formula[1L]]]
+  response <- attr(fit$terms, "variables")[[1L + attr(fit$terms, "response")]]
+  if (!all(all.vars(response) %in% names(newdata))) return(NULL)
+  as.double(eval(response, newdata, environment(fit$terms)))
+}

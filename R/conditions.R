@@ -1,0 +1,91 @@
+# Classed conditions: what a handler needs travels in fields, what a person needs in one sentence
+# that names the argument, what it got and what would do.
+
+# `got`: what was given, described by describe(); a string is taken as a description made already.
+# `want`: what would do, to follow "must be". `hint`: one more sentence, about the way out.
+# `message`: the whole text, where "`argument` must be want, not got." does not fit.
+abort_input <- function(argument, got, want, call = NULL, hint = NULL, message = NULL) {
+  if (!is.character(got) || length(got) != 1L) got <- describe(got)
+  if (is.null(message)) message <- sprintf("`%s` must be %s, not %s.", argument, want, got)
+  if (!is.null(hint)) message <- paste(message, hint)
+  stop(structure(
+    class = c("pfdtc_error_input", "error", "condition"),
+    list(message = message, call = if (is.null(call)) user_call() else call,
+         argument = argument, got = got)))
+}
+
+# `...`: named fields for handlers.
+abort_numerical <- function(message, ...) {
+  stop(structure(class = c("pfdtc_error_numerical", "error", "condition"),
+                 list(message = message, call = user_call(), ...)))
+}
+
+warn_convergence <- function(message, ...) {
+  warning(structure(class = c("pfdtc_warning_convergence", "warning", "condition"),
+                    list(message = message, call = user_call(), ...)))
+}
+
+# The call a user wrote: the outermost frame on the stack whose function lives in this package. A
+# call with data spliced into it (do.call()) would fill the screen and is cut to the function's
+# name.
+user_call <- function() {
+  here <- topenv(environment(user_call))
+  for (i in seq_len(sys.nframe())) {
+    f <- sys.function(i)
+    if (!is.null(environment(f)) && identical(topenv(environment(f)), here)) {
+      call <- sys.call(i)
+      if (utils::object.size(call) < 20000) return(call)
+      head <- call[[1L]]
+      return(if (is.symbol(head) || is.call(head)) as.call(list(head)))
+    }
+  }
+  NULL
+}
+
+# A value in a few words: itself when short, else its kind and size.
+describe <- function(x) {
+  if (is.null(x)) return("NULL")
+  if (is.function(x)) return("a function")
+  if (is.language(x)) return(clip(deparse1(x)))
+  if (is.data.frame(x)) {
+    return(sprintf("a data frame with %d row%s and %d column%s",
+                   nrow(x), plural_s(nrow(x)), ncol(x), plural_s(ncol(x))))
+  }
+  if (is.factor(x)) return(sprintf("a factor of length %d", length(x)))
+  if (!is.atomic(x) || is.object(x)) {
+    size <- if (is.list(x) && !is.object(x)) sprintf(" of length %d", length(x)) else ""
+    kind <- if (is.object(x)) sprintf("an object of class \"%s\"", class(x)[1L]) else
+      paste("a", typeof(x))
+    return(paste0(kind, size))
+  }
+  kind <- if (is.double(x)) "numeric" else typeof(x)
+  article <- if (kind == "integer") "an" else "a"
+  if (!is.null(dim(x))) {
+    shape <- if (is.matrix(x)) "matrix" else "array"
+    return(sprintf("%s %s %s %s", article, paste(dim(x), collapse = " x "), kind, shape))
+  }
+  if (length(x) == 1L) return(clip(show_values(x)))
+  if (length(x) %in% 2:5) return(clip(sprintf("c(%s)", paste(show_values(x), collapse = ", "))))
+  sprintf("%s %s vector of length %d", article, kind, length(x))
+}
+
+show_values <- function(x) {
+  if (is.character(x)) return(ifelse(is.na(x), "NA", sprintf("\"%s\"", x)))
+  vapply(x, function(v) format(v, digits = 7), "", USE.NAMES = FALSE)
+}
+
+# "a", "b" and "c"; beyond `most` only how many more there are.
+list_quoted <- function(x, quote = "`", most = 5L) {
+  shown <- paste0(quote, utils::head(x, most), quote)
+  if (length(x) > most) {
+    return(sprintf("%s and %d more", paste(shown, collapse = ", "), length(x) - most))
+  }
+  if (length(x) < 2L) return(shown)
+  paste(paste(shown[-length(shown)], collapse = ", "), "and", shown[length(shown)])
+}
+
+clip <- function(text, width = 60L) {
+  if (nchar(text) <= width) text else paste0(substr(text, 1L, width - 3L), "...")
+}
+
+plural_s <- function(n) if (n == 1) "" else "s"

@@ -1,0 +1,59 @@
+#' Control of a fit
+#'
+#' @param maxit the most iterations of each optimisation. An interrupt (Ctrl-C) ends a fit earlier, with its best
+#'   so far.
+#' @param reltol an optimisation ends when an iteration lowers the objective by less than `reltol` times what has been
+#'   lowered since its start, three times in a row. (The pF objective is known only up to a constant, so a rule relative
+#'   to its value would mean nothing.)
+#' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. `NULL`: `1e-12`, raised
+#'   by tens as far as the Cholesky factorisation needs it. The fit says which was used.
+#' @param block rows in a block. `NULL`: at most 512.
+#' @param threads threads for the rows; a BLAS of its own threads is not counted. At most 2 unless asked for more.
+#' @param memory bytes of scratch that may grow with the number of rows: kernel values and their like, kept between the
+#'   two passes over the rows. What does not fit is evaluated again, block by block, with the same numbers.
+#' @param optimise_rows learn hyperparameters and inducing points on this many random rows; the posterior is always that
+#'   of all rows. `NULL`: all rows.
+#' @param fix names of hyperparameters to hold at their given values, as in `coef()`: `"noise"`, `"variance"`,
+#'   `"lengthscale.<column>"`.
+#' @param trace keep the inducing points every `trace` iterations; 0: not at all.
+#' @param progress show progress of long fits?
+#' @param max_seconds end each optimisation (hyperparameters, inducing points) after this time, with its best so far.
+#' @return A list of class `pfdtc_control`. A plain list of some of these arguments will do as well, where a function
+#'   asks for a `control`.
+#' @section Errors: class `pfdtc_error_input`, naming the argument.
+#' @examples
+#' pfdtc_control(maxit = 50, threads = 1)
+#' @export
+pfdtc_control <- function(maxit = 200, reltol = 1e-8, jitter = NULL, block = NULL,
+                          threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
+                          optimise_rows = NULL, fix = character(), trace = 0L, progress = interactive(),
+                          max_seconds = Inf) {
+  if (!is.character(fix) || anyNA(fix)) {
+    abort_input("fix", describe(fix), "names of hyperparameters, as coef() gives them")
+  }
+  structure(class = "pfdtc_control", list(
+    maxit = check_count(maxit, "maxit", min = 0), reltol = finite_at_least_0(reltol, "reltol"),
+    jitter = if (!is.null(jitter)) finite_at_least_0(jitter, "jitter"),
+    block = if (!is.null(block)) check_count(block, "block"), threads = check_count(threads, "threads"),
+    memory = check_at_least_0(memory, "memory"),
+    optimise_rows = if (!is.null(optimise_rows)) check_count(optimise_rows, "optimise_rows"), fix = fix,
+    trace = check_count(trace, "trace", min = 0), progress = check_flag(progress, "progress"),
+    max_seconds = check_at_least_0(max_seconds, "max_seconds")))
+}
+
+check_control <- function(control) {
+  if (inherits(control, "pfdtc_control")) return(control)
+  if (!is.list(control) || is.object(control)) abort_input("control", describe(control), "made by pfdtc_control()")
+  known <- names(formals(pfdtc_control))
+  named <- names(control)
+  if (length(control) && (is.null(named) || !all(nzchar(named)) || anyDuplicated(named))) {
+    abort_input("control", describe(control), "made by pfdtc_control(), or a list with a name for each element")
+  }
+  check_dots_empty(setdiff(named, known), known)
+  do.call(pfdtc_control, control)
+}
+
+finite_at_least_0 <- function(x, argument) {
+  if (identical(x, Inf)) abort_input(argument, describe(x), "a finite number of at least 0")
+  check_at_least_0(x, argument)
+}

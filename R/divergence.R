@@ -1,0 +1,203 @@
+#' Kullback-Leibler divergence to the exact posterior
+#'
+#' \eqn{\mathrm{KL}(\tilde\pi \,\|\, \pi)}{KL(approximation || exact)} between the posterior *processes* of a fit and
+#' of [gp_exact()], in closed form and in nats.
+#'
+#' For DTC-type fits ([pfdtc()], [gp_vfe()], [gp_dtc()]) it is the exact log evidence minus the fit's ELBO (with a
+#' jitter, that difference is an upper bound of it). For [gp_subsample()] it is
+#' \deqn{\sum_{rest} [\log(2\pi\sigma^2/w_n)/2 + w_n((y_n - \mu_S)^2 + k_S)/(2\sigma^2)] - \log Z_S + \log Z_D,}{
+#' sum over the other rows of [log(2 pi s2 / w_n)/2 + w_n ((y_n - mu_S)^2 + k_S)/(2 s2)] - log Z_S + log Z_D,}
+#' for [gp_fitc()] the exact log evidence minus the bound at FITC's own distribution of the inducing values. For
+#' [gp_sor()] it is infinite: its posterior is singular with respect to the exact one. The mean marginal divergence,
+#' with `newdata`, is finite for all, SoR included where its variance is not zero.
+#'
+#' @param fit a fit of any kind.
+#' @param exact the [gp_exact()] fit of the same data with the same hyperparameters.
+#' @param newdata rows at which the marginal distributions of the latent function are compared, one by one; the result
+#'   is then the mean over the rows. `NULL`: the divergence of the processes.
+#' @return A number of nats, not negative; `Inf` for SoR without `newdata`.
+#' @section Errors: class `pfdtc_error_input` where the two fits differ in data, centre or hyperparameters, or a fit
+#'   without its data is asked for what needs them.
+#' @section Invariants: 0 where the fit is exact;
+#'   \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{
+#'   (mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL}
+#'   at every point.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 3; Matthews, Hensman, Turner and Ghahramani
+#'   (2016), On sparse variational methods and the Kullback-Leibler divergence between stochastic processes, AISTATS.
+#' @seealso [pf_divergence()], [compare_fits()]
+#' @examples
+#' exact <- gp_exact(dist ~ speed, cars)
+#' dtc <- gp_dtc(dist ~ speed, cars, m = 3, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
+#' kl_divergence(dtc, exact)
+#' kl_divergence(dtc, exact, newdata = cars)
+#' @export
+kl_divergence <- function(fit, exact, newdata = NULL) {
+  check_fit(fit, "fit")
+  check_exact(exact, fit)
+  if (!is.null(newdata)) return(kl_marginal(latent_at(fit, newdata), latent_at(exact, newdata)))
+  kl <- switch(fit$method,
+               gp_sor = Inf, gp_exact = 0, gp_fitc = exact$elbo - fitc_bound(fit),
+               gp_subsample = exact$elbo - fit$elbo + subsample_rest(fit), exact$elbo - fit$elbo)
+  max(kl, 0) # equal up to rounding where the fit is exact
+}
+
+# mean over the rows of KL(N(a) || N(b)); lists mean, var
+kl_marginal <- function(a, b) {
+  ratio <- a$var / b$var
+  mean((ratio - 1 - log(ratio) + (a$mean - b$mean)^2 / b$var) / 2)
+}
+
+# -sum over the rows left out of E log N(y_n; f_n, s2 / w_n), in the units of y
+subsample_rest <- function(fit) {
+  data <- needs_data(fit, "fit")
+  rest <- setdiff(seq_along(data$y), fit$chosen)
+  if (!length(rest)) return(0)
+  p <- predict_posterior(fit, data$x[rest, , drop = FALSE])
+  w <- if (is.null(data$weights)) rep(1, length(rest)) else data$weights[rest]
+  noise <- fit$noise / fit$scale^2
+  sum(log(2 * pi * noise / w) / 2 + w * ((data$y[rest] - p$mean)^2 + p$var_sor) / (2 * noise)) +
+    length(rest) * log(data$scale)
+}
+
+# The evidence bound at FITC's distribution N(m, V) of the whitened inducing values:
+#   sum log N(y_n; a_n'm, s2/w_n) - (t + tr(V G))/(2 s2) - KL(N(m, V) || N(0, I)),  V = s2 (s2 I + G_fitc)^{-1}
+fitc_bound <- function(fit) {
+  data <- needs_data(fit, "fit")
+  noise <- fit$noise / fit$scale^2
+  plain <- native_posterior(fit$inducing, data$x, data$y, data$weights, scaled_kernel(fit), noise, fit$jitter)
+  m <- fit$posterior$beta
+  Ci <- forwardsolve(fit$posterior$C, diag(nrow(fit$posterior$C)))
+  V <- noise * crossprod(Ci)
+  square <- plain$yy - 2 * sum(m * plain$Ay) + sum(m * (plain$G %*% m))
+  kl <- (sum(diag(V)) + sum(m^2) - length(m)) / 2 - length(m) * log(noise) / 2 + sum(log(diag(fit$posterior$C)))
+  -nrow(data$x) / 2 * log(2 * pi * noise) - square / (2 * noise) - (plain$t + sum(V * plain$G)) / (2 * noise) - kl +
+    data$shift$constant
+}
+
+#' Preconditioned Fisher divergence of a fit
+#'
+#' \eqn{d_{pF}}{d_pF} between a DTC-type posterior and an auxiliary distribution, the square root and divided by
+#' \eqn{\sigma^2}{s2}: it bounds the 2-Wasserstein distance when the auxiliary distribution is the exact posterior.
+#'
+#' @param fit a fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data.
+#' @param nu an auxiliary distribution: a description such as [aux_sor()] (made from the fit's data; random rows are
+#'   drawn anew), an object made by [auxiliary()] from the fit's cleaned data, or a fit of the same data and
+#'   hyperparameters; with a [gp_exact()] fit the cost is \eqn{O(n^3)}. `NULL`: the one that the fit was optimised
+#'   under, as all rows make it (with `aux_reference(samples = )` its full covariance).
+#' @return A number, not negative, without unit: it does not change when `y` is rescaled.
+#' @section Errors: class `pfdtc_error_input` for SoR, FITC, subsample and exact fits (the divergence is defined here
+#'   for DTC posteriors), or a `nu` of other data or hyperparameters.
+#' @section Invariants: 0 at the exact posterior, for a fit whose inducing points are all rows; with `nu` the exact
+#'   posterior, \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 4.
+#' @seealso [pf_objective()], [kl_divergence()]
+#' @examples
+#' exact <- gp_exact(dist ~ speed, cars)
+#' fit <- pfdtc(dist ~ speed, cars, m = 4, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
+#' pf_divergence(fit)
+#' pf_divergence(fit, exact)
+#' @export
+pf_divergence <- function(fit, nu = NULL) {
+  check_fit(fit, "fit")
+  if (!fit$method %in% c("pfdtc", "gp_vfe", "gp_dtc")) {
+    abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit by pfdtc(), gp_vfe() or gp_dtc()",
+                hint = "The pF divergence compares DTC posteriors with an auxiliary distribution.")
+  }
+  data <- needs_data(fit, "fit")
+  kernel <- scaled_kernel(fit)
+  noise <- fit$noise / fit$scale^2
+  nu <- divergence_nu(nu, fit, data, kernel, noise)
+  result <- native_pf_divergence(fit$inducing, data$x, data$y, data$weights, kernel, noise, nu, fit$jitter)
+  sqrt(max(stop_on_failure(result, fit$jitter)$value, 0)) / noise
+}
+
+divergence_nu <- function(nu, fit, data, kernel, noise) {
+  if (is.null(nu)) {
+    if (fit$method != "pfdtc") {
+      abort_input("nu", "NULL", "given for a fit by another method than pfdtc()",
+                  hint = "Such as aux_reference(), or a gp_exact() fit.")
+    }
+    if (is.null(fit$aux_points)) return(make_auxiliary(fit$aux, data, kernel, noise, fit$m))
+    if (!is.null(fit$aux_rows)) return(exact_on_rows(data, fit$aux_rows, kernel, noise))
+    return(make_auxiliary(aux_on_points(fit$aux_points), data, kernel, noise, fit$m))
+  }
+  if (inherits(nu, "pfdtc_auxiliary")) {
+    check_made_from(nu, list(x = data$x, y = data$y, weights = data$weights, kernel = kernel, noise = noise))
+    return(nu)
+  }
+  if (inherits(nu, "gp_fit")) {
+    check_same_model(nu, fit, "nu", "fit")
+    return(as_auxiliary(nu, kernel, noise, fit$scale))
+  }
+  make_auxiliary(check_aux(nu, "nu"), data, kernel, noise, fit$m)
+}
+
+# A posterior as p k + sum_j s_j b_j b_j and a mean, b linear in one k(U, .), of y divided by `scale` (the fit's own
+# may be another: L and C are proportional to 1 / scale, alpha to scale, beta has no unit).
+as_auxiliary <- function(fit, kernel, noise, scale) {
+  post <- fit$posterior
+  unit <- fit$scale / scale
+  post$L <- post$L * unit
+  if (is.null(post$C)) post$alpha <- post$alpha / unit else post$C <- post$C * unit
+  if (!is.null(fit$rows)) { # exact, of all rows or some: p = 1, b = L^{-1} k(U, x), sign -1
+    n <- nrow(fit$rows)
+    check_memory(24 * as.double(n)^2, sprintf("the exact posterior of %d rows as an auxiliary distribution", n))
+    W <- cbind(t(forwardsolve(post$L, diag(n))), post$alpha, deparse.level = 0)
+    return(new_auxiliary(1L, fit$rows, W, c(rep(-1, n), 1), kernel, noise))
+  }
+  M <- nrow(fit$inducing)
+  mean <- solve_t(post$L, post$beta)
+  sor <- sqrt(noise) * solve_t(post$L, t(forwardsolve(post$C, diag(M)))) # s2 a'(s2 I + G)^{-1} a
+  if (fit$method == "gp_sor") {
+    return(new_auxiliary(0L, fit$inducing, cbind(sor, mean, deparse.level = 0), rep(1, M + 1), kernel, noise))
+  }
+  nystrom <- t(forwardsolve(post$L, diag(M))) # k - a'a + the same
+  new_auxiliary(1L, fit$inducing, cbind(nystrom, sor, mean, deparse.level = 0), c(rep(-1, M), rep(1, M + 1)), kernel,
+                noise)
+}
+
+# ---- checks ---------------------------------------------------------------------------------------------------------
+
+check_fit <- function(fit, argument) {
+  if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit, such as pfdtc() returns")
+  invisible(fit)
+}
+
+check_exact <- function(exact, fit) {
+  check_fit(exact, "exact")
+  if (exact$method != "gp_exact") abort_input("exact", sprintf("a fit by %s()", exact$method), "a fit by gp_exact()")
+  check_same_model(exact, fit, "exact", "fit")
+}
+
+# Two fits speak of the same exact GP when data, centre, kernel and noise agree.
+check_same_model <- function(a, b, argument, other) {
+  theta <- function(fit) c(fit$kernel$lengthscale, fit$kernel$variance, fit$noise)
+  close <- function(u, v) length(u) == length(v) && all(abs(u - v) <= 1e-8 * pmax(abs(u), abs(v)))
+  same_kernel <- identical(a$kernel$profile, b$kernel$profile) &&
+    identical(as.integer(a$kernel$inputs), as.integer(b$kernel$inputs))
+  differ <- c(data = !same_sums(a$signature, b$signature), kernel = !same_kernel,
+              hyperparameters = !close(theta(a), theta(b)))
+  if (any(differ)) {
+    what <- names(differ)[differ]
+    abort_input(argument, sprintf("one with other %s than `%s`", paste(what, collapse = " and "), other),
+                sprintf("a fit of the same model as `%s`", other),
+                hint = if ("data" %in% what) "Data, weights, offset and `center` must agree." else paste(
+                  "Pass kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\"."))
+  }
+}
+
+# Sums agree to rounding beside the size of their terms.
+same_sums <- function(a, b) {
+  if (length(a$sums) != length(b$sums) || a$sums[["n"]] != b$sums[["n"]]) return(FALSE)
+  all(abs(a$sums - b$sums) <= 1e-9 * pmax(a$size, b$size))
+}
+
+needs_data <- function(fit, argument) {
+  if (is.null(fit$data)) {
+    abort_input(argument, "a fit without its data", "a fit made with `keep_data = TRUE`")
+  }
+  fit$data
+}
+
+# list(mean, var) of the latent function, in the units of y
+latent_at <- function(fit, newdata) posterior_at(fit, new_inputs(fit, newdata)$x)

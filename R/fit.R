@@ -1,0 +1,421 @@
+# A sparse fit in stages, each usable alone:
+#
+#   learn_hyper()     kernel and noise by VFE at fixed points (the paper's pilot)
+#   start_points()    where the inducing points start
+#   optimise_points() pF-DTC (any auxiliary distribution) or VFE in Z
+#   construct_fit()   posterior on all rows, and the object
+#
+# Interrupts are let in only inside the stages. One ends the stage it meets with the best so far; the stages after it
+# then take their starting values, so that there is always a fit to return. R's own time limit is treated alike.
+# state$stopped says which it was: NULL, or list(convergence, message).
+
+# `settings`: list(method, objective = "pf", "vfe" or "none", kernel, noise, m, hyper, aux, inducing, control,
+# keep_data)
+fit_sparse <- function(data, settings) {
+  run_fit(data, settings, function(data, settings, state) {
+    settings <- clean_points(data, settings)
+    learned <- learn_stage(data, settings, state)
+    z <- points_stage(data, learned, settings, state)
+    done <- optimise_stage(data, learned, z, settings, state)
+    construct_fit(data, done, settings, state)
+  })
+}
+
+run_fit <- function(data, settings, stages) {
+  suspendInterrupts({
+    state <- new.env(parent = emptyenv())
+    state$seconds <- state$evaluations <- numeric()
+    fit <- stages(data, clean_settings(data, settings), state)
+  })
+  if (!is.null(state$stopped)) {
+    fit[c("convergence", "message")] <- state$stopped
+    warn_convergence(sprintf("The fit was ended early (%s) after %d evaluations: this is the best so far.",
+                             state$stopped$message, as.integer(sum(state$evaluations))), fit = fit)
+  }
+  fit
+}
+
+stopped_by_interrupt <- list(convergence = 52L, message = "interrupted")
+stopped_by_time <- list(convergence = 2L, message = "R's time limit was reached")
+
+# One stage: its value, or `otherwise` (evaluated only then) after an interrupt, in it or before it.
+run_stage <- function(state, name, expr, otherwise) {
+  started <- proc.time()[["elapsed"]]
+  value <- if (!is.null(state$stopped)) {
+    otherwise
+  } else {
+    tryCatch(allowInterrupts(expr), interrupt = function(i) {
+      state$stopped <- stopped_by_interrupt
+      otherwise
+    }, error = function(e) {
+      if (!is_time_limit(e)) stop(e)
+      state$stopped <- stopped_by_time
+      otherwise
+    })
+  }
+  state$seconds[name] <- sum(state$seconds[name], proc.time()[["elapsed"]] - started, na.rm = TRUE)
+  value
+}
+
+count_evaluations <- function(state, name, result) {
+  state$evaluations[name] <- sum(state$evaluations[name], result$evaluations, na.rm = TRUE)
+  if (is.null(state$stopped)) state$stopped <- result$stopped
+}
+
+# ---- settings -------------------------------------------------------------------------------------------------------
+
+# Checks that need the data; kernel and noise come in units of y and leave in those of the cleaned y.
+clean_settings <- function(data, s) {
+  s$control <- check_control(s$control)
+  s$hyper <- check_choice(s$hyper, c("pilot", if (isTRUE(s$joint)) "joint", "fixed"), "hyper")
+  if (inherits(s$inducing, "gp_fit")) {
+    old <- s$inducing
+    if (is.null(old$inducing)) {
+      abort_input("inducing", sprintf("a fit by %s()", old$method), "a fit that has inducing points")
+    }
+    if (ncol(old$inducing) != ncol(data$x)) {
+      abort_input("inducing", sprintf("a fit with %d inputs", ncol(old$inducing)),
+                  sprintf("a fit with the %d inputs of the data", ncol(data$x)))
+    }
+    if (is.null(s$kernel$lengthscale) && is.null(s$kernel$variance)) s$kernel <- old$kernel
+    if (is.null(s$noise)) s$noise <- old$noise
+    s$inducing <- old$inducing
+  }
+  s$kernel <- place_kernel(s$kernel, data$x)
+  if (!is.null(s$noise)) s$noise <- check_positive(s$noise, "noise", 1L)
+  s$columns <- colnames(data$x)
+  s$fixed <- check_fixed(s$control$fix, s$kernel, s$columns)
+  s$free <- learned_names(s)
+  if (length(s$free) && data$n == 1L) {
+    abort_input("hyper", "one row to learn from", "\"fixed\", with kernel and noise given")
+  }
+  if (length(s$free) && diff(range(data$y)) == 0 && is.null(data$group)) {
+    abort_input("y", "constant", "of at least two different values to learn from",
+                hint = "With `hyper = \"fixed\"`, and kernel and noise given, it would do.")
+  }
+  unit <- data$scale^2
+  if (!is.null(s$kernel$variance)) s$kernel$variance <- s$kernel$variance / unit
+  if (!is.null(s$noise)) s$noise <- s$noise / unit
+  s
+}
+
+# Names of the hyperparameters to learn. What is fixed must be given.
+learned_names <- function(s) {
+  given <- c(rep(!is.null(s$kernel$lengthscale), length(s$kernel$inputs)), !is.null(s$kernel$variance),
+             !is.null(s$noise))
+  names <- parameter_names(s$kernel, s$columns)
+  held <- if (s$hyper == "fixed") names else s$fixed
+  lacking <- setdiff(held, names[given])
+  if (length(lacking)) {
+    what <- sub("[.].*", "", lacking[1L])
+    argument <- if (what == "noise") "noise" else "kernel"
+    by <- if (s$hyper == "fixed") "`hyper = \"fixed\"`" else "`fix`"
+    abort_input(argument, sprintf("without a value for %s", lacking[1L]), "complete",
+                message = sprintf("`%s` must be complete: it has no value for %s, which %s needs.", argument,
+                                  lacking[1L], by),
+                hint = if (what == "noise") "Give noise = <variance>." else
+                  sprintf("Give it as in kernel_se(%s = <value>).", what))
+  }
+  setdiff(names, held)
+}
+
+clean_points <- function(data, s) {
+  n <- data$n
+  if (is.null(s$inducing)) s$inducing <- "greedy"
+  if (is.character(s$inducing)) {
+    s$inducing <- check_choice(s$inducing, c("greedy", "random", "kmeans"), "inducing")
+    s$m <- if (is.null(s$m)) min(200L, n) else check_count(s$m, "m", max = n)
+    s$inducing_method <- s$inducing
+  } else {
+    z <- check_same_columns(check_matrix(s$inducing, "inducing"), data$x, "inducing", "the data")
+    if (!nrow(z)) abort_input("inducing", "without rows", "a matrix of at least one inducing point")
+    if (!is.null(s$m) && check_count(s$m, "m") != nrow(z)) {
+      abort_input("m", s$m, sprintf("the %d rows of `inducing`, or left out", nrow(z)))
+    }
+    z <- match_input_names(z, data$x, !isFALSE(data$frame$named))
+    s$inducing <- z
+    s$m <- nrow(z)
+    s$inducing_method <- "given"
+  }
+  s
+}
+
+# A matrix whose columns carry the inputs' names in another order is put in order.
+match_input_names <- function(z, x, named) {
+  names <- colnames(z)
+  if (!is.null(names) && named) {
+    lacking <- setdiff(colnames(x), names)
+    if (length(lacking)) {
+      abort_input("inducing", sprintf("one without %s", list_quoted(lacking)),
+                  sprintf("a matrix with columns %s", list_quoted(colnames(x))),
+                  hint = "Without column names they are taken by position.")
+    }
+    z <- z[, colnames(x), drop = FALSE]
+  }
+  dimnames(z) <- list(NULL, colnames(x))
+  z
+}
+
+# ---- hyperparameters ------------------------------------------------------------------------------------------------
+
+learn_stage <- function(data, s, state) {
+  start <- start_values(s$kernel, s$noise, data)
+  if (!length(s$free)) return(c(start, list(pilot = NULL)))
+  run_stage(state, "pilot", {
+    rows <- optimise_rows(data, s$control)
+    pilot <- learn_hyper(rows, random_points(rows, min(200L, rows$n)), start$kernel, start$noise, s)
+    count_evaluations(state, "pilot", pilot)
+    pilot[c("kernel", "noise", "pilot")]
+  }, otherwise = c(start, list(pilot = NULL)))
+}
+
+# Random rows as drawn before merging, each kept once.
+random_points <- function(data, m) {
+  rows <- sample.int(data$n, m)
+  if (!is.null(data$group)) rows <- unique(data$group[rows])
+  z <- data$x[rows, , drop = FALSE]
+  z[!duplicated(z), , drop = FALSE]
+}
+
+# A random part of the rows, where control asks for one: what merging adds to the density is left out.
+optimise_rows <- function(data, control) {
+  n <- nrow(data$x)
+  if (is.null(control$optimise_rows) || control$optimise_rows >= n) return(data)
+  rows <- sort(sample.int(n, control$optimise_rows))
+  list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = data$weights[rows], n = length(rows), rows = rows,
+       group = NULL, shift = list(constant = 0, rows = 0, ss = 0))
+}
+
+# Hyperparameters at fixed points, by VFE: list(kernel, noise, evaluations, stopped, pilot = list(trace, ...)).
+learn_hyper <- function(data, z, kernel, noise, s, maxit = s$control$maxit, label = "hyperparameters") {
+  parameters <- hyper_parameters(kernel, noise, s$columns, setdiff(parameter_names(kernel, s$columns), s$free))
+  # while lengthscales move, some may make k(Z, Z) singular: a jitter above rounding from the start
+  jitter <- max(s$control$jitter, 1e-8)
+  problem <- vfe_hyper_problem(data, z, parameters, jitter, s$control)
+  # a millionth of what the log evidence has gained is far below what tells hyperparameters apart
+  result <- run_minimise(problem, s$control, label, maxit = maxit, reltol = max(s$control$reltol, 1e-6))
+  c(problem$natural(result$par), list(evaluations = result$evaluations, stopped = result$stopped),
+    list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
+}
+
+run_minimise <- function(problem, control, label, maxit = control$maxit, reltol = control$reltol, first_step = 0.1) {
+  progress <- if (control$progress) progress_line(label)
+  if (!is.null(progress)) on.exit(progress(done = TRUE))
+  result <- minimise(problem, maxit = maxit, reltol = reltol, max_seconds = control$max_seconds,
+                     keep = control$trace, first_step = first_step, progress = progress)
+  if (result$convergence == 3L) {
+    abort_numerical(sprintf("The %s cannot be optimised: at the start, %s.", label, result$message))
+  }
+  result
+}
+
+# ---- inducing points ------------------------------------------------------------------------------------------------
+
+points_stage <- function(data, learned, s, state) {
+  if (is.matrix(s$inducing)) return(s$inducing)
+  run_stage(state, "start", choose_points(data$x, min(s$m, nrow(data$x)), learned$kernel, s$inducing,
+                                          s$control$memory)$z,
+            otherwise = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z)
+}
+
+# list(kernel, noise, z, objective, trace, z_trace, convergence, message, jitter)
+optimise_stage <- function(data, learned, z, s, state) {
+  now <- list(kernel = learned$kernel, noise = learned$noise, z = z, pilot = learned$pilot, value = NA_real_,
+              trace = NULL, z_trace = NULL, jitter = if (is.null(s$control$jitter)) 1e-12 else s$control$jitter,
+              convergence = 0L, message = "nothing to optimise")
+  if (!is.null(state$stopped)) return(now)
+  if (s$objective == "none") return(now)
+  rows <- optimise_rows(data, s$control)
+  if (s$objective == "vfe" && s$hyper == "joint" && length(s$free)) return(vfe_jointly(rows, now, s, state))
+  rounds <- if (s$hyper == "joint" && length(s$free)) 5L else 1L
+  for (round in seq_len(rounds)) {
+    before <- now
+    now <- optimise_points(rows, now, s, state)
+    if (!is.null(state$stopped) || round == rounds) break
+    now <- joint_step(rows, now, s, state)
+    if (!is.null(state$stopped) || settled(before, now)) break
+  }
+  now
+}
+
+# Z at fixed hyperparameters.
+optimise_points <- function(rows, now, s, state) {
+  schedule <- if (s$objective == "pf" && s$aux$kind == "refresh") s$aux$every else Inf
+  left <- s$control$maxit
+  aux <- s$aux
+  step <- 0.1
+  repeat {
+    result <- run_stage(state, "points", {
+      make <- if (s$objective == "pf") {
+        nu <- make_auxiliary(aux, rows, now$kernel, now$noise, nrow(now$z), s$control)
+        function(jitter) pf_problem(rows, now$z, now$kernel, now$noise, nu, jitter, s$control)
+      } else {
+        function(jitter) vfe_points_problem(rows, now$z, now$kernel, now$noise, jitter, s$control)
+      }
+      if (s$objective == "pf") now[c("aux_points", "aux_rows")] <- list(nu$U, nu_rows(nu, rows))
+      problem <- first_that_works(make, now$jitter)
+      now$jitter <- problem$jitter
+      result <- run_minimise(problem, s$control, "inducing points", maxit = min(left, schedule),
+                             first_step = step)
+      c(result, list(z = problem$natural(result$par), natural = problem$natural))
+    }, otherwise = NULL)
+    if (is.null(result)) return(now)
+    now <- take_result(now, result)
+    count_evaluations(state, "objective", result)
+    left <- left - max(1L, result$iterations)
+    step <- result$last_step # a renewed nu moves the optimum a little: go on with steps of the same size
+    if (!is.null(state$stopped) || is.infinite(schedule) || left <= 0L || result$iterations < 2L) return(now)
+    aux <- aux_on_points(now$z)
+  }
+}
+
+# The rows of all the data that the exact posterior of some is made of; NULL for a SoR posterior.
+nu_rows <- function(nu, data) if (is.null(data$rows)) nu$rows else data$rows[nu$rows]
+
+# The jitter, raised by tens until the objective exists at the start.
+first_that_works <- function(make, jitter) {
+  repeat {
+    problem <- make(jitter)
+    reason <- problem$evaluate(problem$start)$reason
+    problem$jitter <- jitter
+    if (is.null(reason) || jitter >= 1e-5) return(problem)
+    jitter <- max(10 * jitter, 1e-15)
+  }
+}
+
+take_result <- function(now, result) {
+  now$z <- result$z
+  now$value <- result$value
+  now$convergence <- result$convergence
+  now$message <- result$message
+  trace <- result$trace
+  kept <- lapply(result$kept, function(k) list(evaluation = k$evaluation, z = result$natural(k$par)))
+  if (!is.null(now$trace) && nrow(now$trace)) {
+    last <- now$trace[nrow(now$trace), ]
+    trace$evaluation <- trace$evaluation + last$evaluation
+    trace$seconds <- trace$seconds + last$seconds
+    kept <- lapply(kept, function(k) within.list(k, evaluation <- evaluation + last$evaluation))
+    trace$round <- last$round + 1L
+  } else {
+    trace$round <- rep(1L, nrow(trace))
+  }
+  now$trace <- rbind(now$trace, trace)
+  now$z_trace <- c(now$z_trace, kept)
+  now
+}
+
+# The SoR posterior on points that need not be rows.
+aux_on_points <- function(z) structure(list(kind = "points", z = z), class = "pfdtc_aux")
+
+joint_step <- function(rows, now, s, state) {
+  run_stage(state, "joint", {
+    step <- learn_hyper(rows, now$z, now$kernel, now$noise, s, maxit = 20L)
+    count_evaluations(state, "hyper", step)
+    now$kernel <- step$kernel
+    now$noise <- step$noise
+    now
+  }, otherwise = now)
+}
+
+settled <- function(before, now) {
+  theta <- function(v) log(c(v$kernel$lengthscale, v$kernel$variance, v$noise))
+  max(abs(theta(before) - theta(now))) < 1e-3
+}
+
+# ---- the object -----------------------------------------------------------------------------------------------------
+
+construct_fit <- function(data, done, s, state) {
+  make <- function() {
+    native_posterior(done$z, data$x, data$y, data$weights, done$kernel, done$noise, done$jitter, control = s$control,
+                     fitc = s$method == "gp_fitc")
+  }
+  posterior <- posterior_stage(state, make)
+  evidence <- switch(s$method, gp_fitc = fitc_evidence, gp_sor = sor_evidence, elbo)
+  value <- evidence(data, posterior, done$noise)
+  new_fit(data, done, s, state, posterior, value, list(
+    inducing = done$z, m = nrow(done$z), m_asked = s$m, inducing_method = s$inducing_method,
+    aux = if (s$objective == "pf") s$aux, aux_points = done$aux_points, aux_rows = done$aux_rows,
+    jitter = posterior$jitter))
+}
+
+# After one interrupt the fit is still made; a second one ends it.
+posterior_stage <- function(state, make) run_stage(state, "posterior", make(), otherwise = allowInterrupts(make()))
+
+# `value`: log evidence of y as given, or its bound; `parts`: what is particular to the method.
+new_fit <- function(data, done, s, state, posterior, value, parts) {
+  unit <- data$scale^2
+  kernel <- done$kernel
+  kernel$variance <- kernel$variance * unit
+  trace <- if (is.null(done$trace)) empty_trace() else done$trace
+  if (length(unique(trace$round)) < 2L) trace$round <- NULL
+  structure(class = c(s$method, "gp_fit"), c(list(
+    call = s$call, method = s$method, kernel = kernel, noise = done$noise * unit), parts, list(
+    posterior = posterior, center = data$center, scale = data$scale, frame = make_frame(data, s$keep_data),
+    data = if (s$keep_data) data, signature = data_signature(data), nobs = data$n, hyper = s$hyper,
+    objective = done$value, elbo = value, df = length(s$free), sd_y = data$sd_y, trace = trace,
+    z_trace = done$z_trace, convergence = done$convergence, message = done$message,
+    evaluations = state$evaluations, seconds = state$seconds, pilot = done$pilot, control = s$control,
+    version = utils::packageVersion("pfdtc"),
+    terms = if (s$keep_data) data$terms else drop_environment(data$terms), na.action = data$na_action)))
+}
+
+empty_trace <- function() data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
+
+# log N(y; 0, Q + s2 I) of the rows as cleaned and weighted, from the posterior's sums.
+log_density_dtc <- function(p, n, noise) {
+  logdet_D <- 2 * sum(log(diag(p$C))) - nrow(p$C) * log(noise)
+  -(n / 2 * log(2 * pi * noise) + logdet_D / 2 + (p$rss / noise + sum(p$beta^2)) / 2)
+}
+
+# ELBO of y as given; noise in the units of the cleaned y.
+elbo <- function(data, p, noise) sor_evidence(data, p, noise) - p$t / (2 * noise)
+
+# SoR's own log evidence, log N(y; 0, Q + s2 I).
+sor_evidence <- function(data, p, noise) {
+  log_density_dtc(p, nrow(data$x), noise) + merged_log_density(data$shift, noise) + data$shift$constant
+}
+
+# FITC's own log evidence, log N(y; 0, Q + diag(s2 / w_n + E_nn)): no bound of anything.
+fitc_evidence <- function(data, p, noise) {
+  log_density_dtc(p, nrow(data$x), noise) + p$log_weights / 2 - data$n * log(data$scale)
+}
+
+# ---- what predict() reads, in the units of the cleaned y -------------------------------------------------------------
+
+scaled_kernel <- function(fit) {
+  kernel <- fit$kernel
+  kernel$variance <- kernel$variance / fit$scale^2
+  kernel
+}
+
+# list(mean, var_sor, resid): the mean, the SoR variance, and what the inducing points leave of the prior variance. The
+# exact posterior, of all rows or some, has nothing to tell apart: all its variance is in var_sor.
+predict_posterior <- function(fit, x) {
+  if (!is.null(fit$rows)) {
+    p <- native_exact_predict(fit$posterior, fit$rows, scaled_kernel(fit), x)
+    return(list(mean = p$mean, var_sor = p$variance, resid = numeric(nrow(x))))
+  }
+  p <- native_predict(fit$posterior, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x)
+  list(mean = p$mean, var_sor = p$sor_variance, resid = p$unexplained)
+}
+
+predict_covariance <- function(fit, x) {
+  if (!is.null(fit$rows)) return(native_exact_covariance(fit$posterior, fit$rows, scaled_kernel(fit), x))
+  native_covariance(fit$posterior, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x,
+                    sor = fit$method == "gp_sor")
+}
+
+fit_variance <- function(fit, p) if (fit$method == "gp_sor") p$var_sor else p$var_sor + p$resid
+
+# Sums that tell one data set from another however its rows are merged or scaled, and the size of their terms, which
+# tells a difference from rounding.
+data_signature <- function(data) {
+  w <- if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
+  y <- data$center + data$scale * data$y
+  sums <- function(x, y) {
+    c(n = data$n, w = sum(w), x = drop(crossprod(x, w)), y = sum(w * y), xy = drop(crossprod(x, w * y)),
+      yy = sum(w * y^2) + data$scale^2 * data$shift$ss)
+  }
+  size <- sums(abs(data$x), abs(y))
+  list(sums = c(sums(data$x, y), center = data$center), size = c(size, center = size[["y"]] / size[["w"]]))
+}

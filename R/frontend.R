@@ -1,0 +1,197 @@
+# The front end that pfdtc() and the gp_ functions share: data as users give them -> one cleaned
+# list. Here the matrix method and what both methods share; formula.R has the formula method,
+# merge.R the merging of equal rows, newdata.R new rows for a fit.
+#
+# The list (class "pfdtc_data"):
+#   x               N x d double with column names; rows of weight 0 left out, equal rows merged
+#   y               N doubles, (response - offset - center) / scale; merged rows: weighted mean
+#   weights         NULL (all 1), or N positive doubles; merged rows: sum
+#   center, scale   of the response: 0 and 1 where not wanted
+#   input_center, input_scale   d numbers, for starts and the optimiser's units; x keeps its units
+#   n               rows used: with positive weight, before merging
+#   group           NULL, or n integers: the row of x each used row went to
+#   x_zero          NULL, or the input rows of weight 0 (fitted values need them)
+#   shift           list(constant, rows, ss), see log_density_shift()
+#   sd_y            sd of response - offset, in units of the response
+#   response, offset, prior_weights   every row given, also those of weight 0; the last two may be
+#                   NULL; names(response) are the row names, if any
+#   na_action, terms, xlevels, assign, var_names   formula method, else NULL; assign: the variable
+#                   (index into var_names) that each column of x belongs to
+#   frame           what new_inputs() needs, see make_frame()
+
+data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                             merge = TRUE) {
+  if (missing(x) || is.null(x)) abort_input("x", "missing", "a numeric matrix of inputs")
+  if (missing(y) || is.null(y)) {
+    abort_input("y", "missing", "a numeric vector with an element for each row of `x`")
+  }
+  # 0/1 columns keep their unit, as those of the formula method do
+  indicator <- if (is.data.frame(x)) vapply(x, function(v) is.logical(v) && is.null(dim(v)), NA)
+  labels <- row_labels(x, y)
+  x <- check_matrix(x, "x")
+  if (!nrow(x) || !ncol(x)) {
+    abort_input("x", sprintf("%d x %d", nrow(x), ncol(x)), "of at least one row and one column")
+  }
+  given <- colnames(x)
+  named <- !is.null(given) && !anyNA(given) && all(nzchar(given))
+  if (!is.null(rownames(x)) || !identical(given, column_names(x))) {
+    dimnames(x) <- list(NULL, column_names(x))
+  }
+  n <- nrow(x)
+  data <- clean_data(
+    x, check_response(y, "y", n), "y",
+    weights = if (!is.null(weights)) check_weights(weights, n),
+    offset = if (!is.null(offset)) check_vector(offset, "offset", n),
+    indicator = if (length(indicator) == ncol(x)) unname(indicator) else logical(ncol(x)),
+    labels = labels, center = center, scale = scale, merge = merge)
+  data$frame <- list(method = "matrix", columns = colnames(x), named = named)
+  data
+}
+
+# Both methods from here on: everything is a double of the right length and finite, weights >= 0.
+# `name`: what messages call the response; `indicator`: which columns are 0/1 and keep that unit;
+# `labels`: row names or NULL.
+clean_data <- function(x, response, name, weights, offset, indicator, labels, center, scale,
+                       merge) {
+  center <- check_flag(center, "center")
+  scale <- check_flag(scale, "scale")
+  r <- if (is.null(offset)) response else response - offset
+  w <- weights
+  x_zero <- NULL
+  if (!is.null(w) && any(w == 0)) {
+    if (all(w == 0)) abort_input("weights", "all zero", "positive for at least one row")
+    x_zero <- x[w == 0, , drop = FALSE]
+    x <- x[w > 0, , drop = FALSE]
+    r <- r[w > 0]
+    w <- w[w > 0]
+  }
+  if (!is.null(w) && all(w == 1)) w <- NULL
+  size <- max(abs(response), if (!is.null(offset)) abs(offset))
+  unit <- response_unit(r, w, size, center, scale, name)
+  input <- input_units(x, indicator, center, scale)
+  y <- (r - unit$center) / unit$scale
+  n <- length(y)
+  log_w <- if (is.null(w)) 0 else sum(log(w))
+  m <- if (merge) merge_equal_rows(x, y, w) else
+    list(x = x, y = y, weights = w, group = NULL, rows = 0, ss = 0)
+  names(response) <- labels
+  structure(class = "pfdtc_data", list(
+    x = m$x, y = m$y, weights = m$weights,
+    center = unit$center, scale = unit$scale,
+    input_center = input$center, input_scale = input$scale,
+    n = n, group = m$group, x_zero = x_zero,
+    shift = log_density_shift(n, log_w, unit$scale, m$rows, m$ss),
+    sd_y = unit$sd, response = response, offset = offset, prior_weights = weights,
+    na_action = NULL, terms = NULL, xlevels = NULL, assign = NULL, var_names = NULL, frame = NULL))
+}
+
+# From the log density (or ELBO) of the cleaned y to that of y as given. "Here" is what the engine
+# computes: the density of sqrt(W_g) y_g as N(0, W^{1/2} K W^{1/2} + s2 I), s2 in scaled units. Then
+#   log p(y as given) = log p(here) + constant - (rows/2) log(2 pi s2) - ss/(2 s2),
+#   constant = sum_n log(w_n)/2 - n log(scale):
+# sqrt(w_n) and scale change the volume; merging's sum_g log(W_g)/2 has cancelled against here's
+# own.
+log_density_shift <- function(n, log_w, scale, rows, ss) {
+  list(constant = log_w / 2 - n * log(scale), rows = rows, ss = ss)
+}
+
+# Centre and scale of the response. The sd is sqrt(sum w (r - mean)^2 / sum w * n/(n - 1)), mean and
+# squares weighted alike: with equal weights it is sd(), and it does not change when all weights are
+# multiplied by a number. `size`: the largest number that went into r, which tells a constant from
+# rounding.
+response_unit <- function(r, w, size, center, scale, name) {
+  n <- length(r)
+  total <- if (is.null(w)) n else sum(w)
+  mean_r <- if (is.null(w)) mean(r) else r[1L] + sum(w * (r - r[1L])) / total
+  spread <- max(abs(r - mean_r))
+  q <- if (isTRUE(spread > 0)) ((r - mean_r) / spread)^2 else 0 * r   # no overflow
+  sd_r <- spread * sqrt((if (is.null(w)) sum(q) else sum(w * q)) / total * n / (n - 1))
+  if (n == 1L) sd_r <- NA_real_
+  if (!is.finite(mean_r) || (n > 1L && !is.finite(sd_r))) {
+    abort_input(name, "too large to average", "of moderate size",
+                hint = "Rescale the response or `weights`.")
+  }
+  constant <- n == 1L || diff(range(r)) <= 8 * .Machine$double.eps * size
+  if (scale && constant) {
+    abort_input(name, if (n == 1L) "a single row" else "constant",
+                "of at least two different values to be scaled by its sd",
+                hint = "With `scale = FALSE` it would do.")
+  }
+  # variances are squares: these must stay numbers
+  square <- if (scale) sd_r^2 else size^2
+  if (!is.finite(square) || (size > 0 && square < .Machine$double.xmin)) {
+    abort_input(name, sprintf("of size %.3g", if (scale) sd_r else size), "of moderate size",
+                hint = "The square of its unit is not a number that can be computed with: rescale it.")
+  }
+  list(center = if (center) mean_r else 0, scale = if (scale) sd_r else 1, sd = sd_r)
+}
+
+# Mean and sd of each numeric input; 0 and 1 for 0/1 columns of factors and logicals and for
+# constant columns.
+input_units <- function(x, indicator, center, scale) {
+  d <- ncol(x)
+  n <- nrow(x)
+  out <- list(center = numeric(d), scale = rep(1, d))
+  for (j in which(!indicator)) {
+    v <- x[, j]
+    middle <- mean(v)
+    spread <- max(v) - min(v)
+    if (!spread > 0 || !is.finite(spread)) next
+    if (center) out$center[j] <- middle
+    if (scale) out$scale[j] <- spread * sqrt(sum(((v - middle) / spread)^2) / (n - 1))
+  }
+  out
+}
+
+check_response <- function(y, argument, n = NULL, labels = NULL) {
+  reason <- if (is.logical(y) || is.factor(y) || is.character(y)) {
+    "The model has Gaussian noise: classes are not a response for it."
+  } else if (length(dim(y)) == 2L && ncol(y) > 1L) {
+    "Several responses need a fit each."
+  } else if (is_time(y)) {
+    reason_not_numeric(y)
+  }
+  if (!is.null(reason)) {
+    abort_input(argument, describe(y), "a numeric vector, one response", hint = reason)
+  }
+  check_vector(y, argument, n, labels)
+}
+
+check_weights <- function(weights, n) {
+  weights <- check_vector(weights, "weights", n)
+  bad <- which(weights < 0)
+  if (length(bad)) {
+    abort_input("weights", sprintf("%s (element %d)", format(weights[bad[1L]]), bad[1L]),
+                "precisions, zero or positive")
+  }
+  weights
+}
+
+# Names the rows go by: those of x, else those of y.
+row_labels <- function(x, y) {
+  if (is.data.frame(x)) return(if (is.character(attr(x, "row.names"))) row.names(x))
+  labels <- if (is.null(dim(x))) names(x) else rownames(x)
+  if (is.null(labels) && !is.null(y)) labels <- if (is.null(dim(y))) names(y) else rownames(y)
+  if (length(labels) == NROW(x)) labels
+}
+
+# Every column has a name and no two the same: x1, x2, ... where there is none.
+column_names <- function(x) {
+  names <- colnames(x)
+  if (is.null(names)) names <- character(ncol(x))
+  blank <- is.na(names) | !nzchar(names)
+  names[blank] <- paste0("x", seq_along(names))[blank]
+  make.unique(names)
+}
+
+# The training rows as given, weight 0 included: list(x, index), the row i of the response is at
+# x[index[i], ].
+training_inputs <- function(data) {
+  index <- if (is.null(data$group)) seq_len(data$n) else data$group
+  if (is.null(data$x_zero)) return(list(x = data$x, index = index))
+  used <- data$prior_weights > 0
+  all <- integer(length(used))
+  all[used] <- index
+  all[!used] <- nrow(data$x) + seq_len(nrow(data$x_zero))
+  list(x = rbind(data$x, data$x_zero), index = all)
+}

@@ -1,0 +1,93 @@
+#' Inducing points
+#'
+#' Chooses `m` of the rows of `x`, or centres of them, as inducing points.
+#'
+#' * `"greedy"`: pivoted Cholesky of \eqn{k(X, X)}. Each step takes the row whose value the points so far
+#'   explain least. It stops early when what is left of \eqn{k(X, X)} is rounding. Needs a kernel with lengthscales; the
+#'   cost is \eqn{O(n m^2)} for `n` rows.
+#' * `"random"`: rows drawn with equal probability, without equal rows.
+#' * `"kmeans"`: centres of [stats::kmeans()] on inputs divided by the lengthscales.
+#'
+#' @inheritParams kernel_matrix
+#' @param m the most points wanted.
+#' @param method `"greedy"`, `"random"` or `"kmeans"`.
+#' @return A matrix with at most `m` rows and the columns of `x`. With `"greedy"`, attribute `t` is
+#'   \eqn{\sum_n k(x_n, x_n) - |A_n|^2}{sum_n k(x_n, x_n) - |A_n|^2}, the prior variance left over all rows looked at,
+#'   after each point.
+#' @section Errors: class `pfdtc_error_input` where `m` is not between 1 and `nrow(x)` or the kernel is incomplete.
+#' @section Invariants: `t` never increases; no point is chosen twice; `set.seed()` reproduces the random methods.
+#' @source Fine and Scheinberg (2001), Efficient SVM training using low-rank kernel representations, JMLR 2;
+#'   Burt, Rasmussen and van der Wilk (2020), Convergence of sparse variational inference in Gaussian process
+#'   regression, JMLR 21.
+#' @examples
+#' z <- inducing_points(quakes[, c("lat", "long")], 5, kernel_se(lengthscale = 5, variance = 1))
+#' z
+#' @export
+inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans")) {
+  x <- check_matrix(x, "x")
+  m <- check_count(m, "m", max = nrow(x))
+  method <- check_choice(method, c("greedy", "random", "kmeans"), "method")
+  kernel <- if (missing(kernel) && method == "random") NULL else complete_kernel(kernel, x)
+  chosen <- choose_points(x, m, kernel, method)
+  structure(chosen$z, t = chosen$t)
+}
+
+# list(z, rows, t): rows of x where the points are rows. `rows`: which rows may be looked at, NULL for all of them.
+choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory", 2^27)) {
+  switch(method,
+         greedy = choose_greedy(x, m, kernel, memory),
+         random = {
+           rows <- distinct_rows(x, sample.int(nrow(x)), m)
+           list(z = x[rows, , drop = FALSE], rows = rows)
+         },
+         kmeans = list(z = choose_kmeans(x, m, kernel)))
+}
+
+# Pivoted Cholesky holds N x m numbers: on more rows than 20 m, the memory allowance decides how many (at random) it
+# looks at.
+choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)) {
+  looked <- NULL
+  room <- max(20 * m, memory / (8 * m))
+  if (nrow(x) > room) {
+    looked <- sort(sample.int(nrow(x), floor(room)))
+    pool <- x[looked, , drop = FALSE]
+  } else {
+    pool <- x
+  }
+  # each step leaves errors of a few eps * k in what is left; below m of them it is noise
+  chosen <- native_select(pool, m, kernel, 4 * m * .Machine$double.eps)
+  rows <- if (is.null(looked)) chosen$pivots else looked[chosen$pivots]
+  list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t)
+}
+
+# The first m rows in that order that differ from all before.
+distinct_rows <- function(x, order, m) {
+  take <- min(length(order), 2L * m)
+  repeat {
+    head <- order[seq_len(take)]
+    new <- head[!duplicated(x[head, , drop = FALSE])]
+    if (length(new) >= m || take == length(order)) return(utils::head(new, m))
+    take <- min(length(order), 2L * take)
+  }
+}
+
+choose_kmeans <- function(x, m, kernel) {
+  looked <- if (nrow(x) > max(50 * m, 10000)) sort(sample.int(nrow(x), max(50 * m, 10000))) else seq_len(nrow(x))
+  u <- x[looked, , drop = FALSE]
+  scale <- rep(1, ncol(x))
+  scale[kernel$inputs] <- kernel$lengthscale
+  u <- sweep(u, 2L, scale, "/")
+  start <- distinct_rows(u, sample.int(nrow(u)), m)
+  if (length(start) == nrow(u) || length(start) < m) return(x[looked[start], , drop = FALSE])
+  if (m == 1L) {
+    centers <- matrix(colMeans(u), 1L)
+  } else {
+    # Lloyd's steps end where they are after iter.max: centres good enough to start from
+    centers <- suppressWarnings(stats::kmeans(u, u[start, , drop = FALSE], iter.max = 30, algorithm = "Lloyd"))$centers
+    lost <- !is.finite(rowSums(centers)) # a cluster that ran empty goes back to its start
+    centers[lost, ] <- u[start[lost], ]
+  }
+  z <- sweep(centers, 2L, scale, "*")
+  dimnames(z) <- list(NULL, colnames(x))
+  z
+}

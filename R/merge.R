@@ -1,0 +1,46 @@
+# Equal input rows count once, with the sum of their weights and the weighted mean of their
+# responses: same posterior, same exact GP, fewer rows (DESIGN 8, "Equal input rows").
+
+# The row of the first equal row, numbered by first appearance; NULL when more than `most` rows are
+# distinct. One column after another refines the groups, so data without repeats are done after one
+# sort, and what is held at a time is a column, never a copy of x. Equality is of floating-point
+# numbers (0 and -0 are equal).
+equal_rows <- function(x, most = nrow(x)) {
+  n <- nrow(x)
+  if (n < 2L || !ncol(x)) return(NULL)
+  id <- NULL
+  for (j in seq_len(ncol(x))) {
+    v <- x[, j]
+    o <- if (is.null(id)) order(v, method = "radix") else order(id, v, method = "radix")
+    v <- v[o]
+    starts <- v[-1L] != v[-n]
+    if (!is.null(id)) {
+      sorted <- id[o]
+      starts <- starts | sorted[-1L] != sorted[-n]
+    }
+    if (1 + sum(starts) > most) return(NULL)
+    id <- integer(n)
+    id[o] <- cumsum(c(TRUE, starts))
+  }
+  first <- id[!duplicated(id)]
+  rank <- integer(length(first))
+  rank[first] <- seq_along(first)
+  rank[id]
+}
+
+# With W_g = sum of w_n and m_g the weighted mean over a group of equal rows,
+#   log p(y) = log p(merged) + (sum_n log w_n - sum_g log W_g)/2
+#              - (N - N_g) log(2 pi s2)/2 - ss/(2 s2),   ss = sum_n w_n (y_n - m_g)^2.
+# Merges only when at least a tenth of the rows is saved.
+merge_equal_rows <- function(x, y, weights) {
+  group <- equal_rows(x, most = 0.9 * nrow(x))
+  if (is.null(group)) return(list(x = x, y = y, weights = weights, group = NULL, rows = 0, ss = 0))
+  first <- which(!duplicated(group))
+  w <- if (is.null(weights)) rep(1, length(y)) else weights
+  # differences from the group's first response: exact for a row on its own and for equal responses
+  origin <- y[first]
+  sums <- unname(rowsum(cbind(w, w * (y - origin[group])), group, reorder = FALSE))
+  mean_y <- origin + sums[, 2L] / sums[, 1L]
+  list(x = x[first, , drop = FALSE], y = mean_y, weights = sums[, 1L], group = group,
+       rows = length(y) - length(first), ss = sum(w * (y - mean_y[group])^2))
+}

@@ -1,0 +1,156 @@
+# The only file with .Call. A wrapper turns the R side's names into what a door wants and a status into a condition
+# (or, for the optimiser, into a value with a reason).
+
+engine <- new.env(parent = emptyenv())
+
+.onLoad <- function(libname, pkgname) {
+  engine$pid <- Sys.getpid()
+  engine$parallel_blocks <- blas_of_one_thread()
+}
+
+# A threaded BLAS must not be called from several threads at once (it is several times slower): then only kernels are
+# evaluated in parallel. Read when the package is loaded, as the BLAS itself reads its settings.
+blas_of_one_thread <- function() {
+  blas <- unname(extSoftVersion()["BLAS"])
+  threaded <- grepl("openblas|mkl|blis|accelerate|veclib|armpl|flexiblas|atlas|essl", blas, ignore.case = TRUE)
+  alone <- any(Sys.getenv(c("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")) == "1") ||
+    Sys.getenv("OMP_NUM_THREADS") == "1"
+  !threaded || alone
+}
+
+# How the engine walks over n rows. Options stand in where no pfdtc_control() is at hand.
+# `used`: bytes of the memory for scratch that are taken already.
+engine_control <- function(n, control = NULL, used = 0) {
+  if (is.null(control)) {
+    block <- getOption("pfdtc.block")
+    control <- list(
+      threads = check_count(getOption("pfdtc.threads", 2L), "pfdtc.threads"),
+      memory = check_at_least_0(getOption("pfdtc.memory", 2^27), "pfdtc.memory"),
+      block = if (!is.null(block)) check_count(block, "pfdtc.block"))
+  }
+  # a thread is worth its start for some hundred rows; libgomp hangs in a forked child of a process that has used it
+  threads <- max(1, min(control$threads, n %/% 256))
+  if (!is.null(control$block)) threads <- control$threads
+  if (!identical(engine$pid, Sys.getpid())) threads <- 1
+  block <- if (is.null(control$block)) min(512, ceiling(n / threads)) else control$block
+  list(block = as.integer(max(1, min(block, n))), threads = as.integer(threads),
+       parallel_blocks = as.integer(engine$parallel_blocks), memory = max(0, as.double(control$memory) - used))
+}
+
+# A complete kernel as the engine reads it: columns from 0.
+engine_kernel <- function(kernel) {
+  list(profile = kernel$profile, columns = as.integer(kernel$inputs) - 1L,
+       lengthscale = as.double(kernel$lengthscale), variance = as.double(kernel$variance))
+}
+
+row_scale <- function(weights) if (is.null(weights)) NULL else sqrt(weights)
+
+status_sentence <- function(status) .Call(ffi_status, as.integer(status))
+
+# A failed factorisation as a condition, with what would help.
+stop_on_status <- function(result, doing) {
+  if (result$status != 0L) {
+    abort_numerical(sprintf("%s failed: %s.", doing, status_sentence(result$status)), status = result$status)
+  }
+  result
+}
+
+native_kernel_matrix <- function(kernel, x, z) {
+  .Call(ffi_kernel_matrix, engine_kernel(kernel), x, z, engine_control(nrow(z)))
+}
+
+# list(value, gradient, reason): value Inf and a reason where the evaluation failed. `theta`, `noise`: the gradient of
+# -ELBO in log lengthscales and log variance, and in log noise. `scratch`: doubles to work in, made once for many
+# evaluations by objective_scratch(); the engine writes to it.
+native_vfe <- function(z, x, y, weights, kernel, noise, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
+  as_value(.Call(ffi_vfe, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
+                 as.integer(gradient), engine_control(nrow(x), control), scratch))
+}
+
+native_pf <- function(z, x, y, weights, kernel, noise, nu, jitter, gradient = TRUE, control = NULL,
+                      scratch = NULL) {
+  as_value(.Call(ffi_pf, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
+                 nu, nu$Wt, as.integer(gradient), engine_control(nrow(x), control, 8 * length(nu$Wt)), scratch))
+}
+
+as_value <- function(result) {
+  if (result$status != 0L) {
+    return(list(value = Inf, reason = status_sentence(result$status), status = result$status))
+  }
+  result
+}
+
+objective_scratch <- function(z, x, kernel, nu = NULL, gradient = TRUE, control = NULL) {
+  numeric(.Call(ffi_objective_size, engine_kernel(kernel), z, x, nu, nu$Wt, as.integer(gradient),
+                engine_control(nrow(x), control, 8 * length(nu$Wt))))
+}
+
+# s2^2 d_pF^2 itself, at the price of every pair of rows.
+native_pf_divergence <- function(z, x, y, weights, kernel, noise, nu, jitter) {
+  as_value(.Call(ffi_pf_divergence, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
+                 as.double(jitter), nu, engine_control(nrow(x))))
+}
+
+native_pf_constant <- function(x, y, weights, kernel, nu) {
+  .Call(ffi_pf_constant, engine_kernel(kernel), x, y, row_scale(weights), nu, engine_control(nrow(x)))
+}
+
+# W_x of nu, transposed: rank + 1 rows, a column a row of x
+native_lowrank_rows <- function(nu, x, weights, kernel) {
+  .Call(ffi_lowrank_rows, engine_kernel(kernel), nu, x, row_scale(weights), engine_control(nrow(x)))
+}
+
+# The posterior on z: list(jitter, L, G, Ay, yy, k_sum, t, C, beta, rss); the jitter is raised by tens from `jitter` to
+# `most` until the factorisation works. `fitc`: with the noise of
+# FITC; log_weights is the sum of the logs of the weights in force.
+native_posterior <- function(z, x, y, weights, kernel, noise, jitter, most = max(1e-4, jitter), control = NULL,
+                             fitc = FALSE) {
+  result <- .Call(ffi_posterior, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
+                  as.double(jitter), as.double(most), as.integer(fitc), engine_control(nrow(x), control))
+  stop_on_status(result, "The posterior on the inducing points")
+}
+
+native_predict <- function(posterior, z, kernel, noise, x) {
+  .Call(ffi_predict, engine_kernel(kernel), z, posterior$L, posterior$C, posterior$beta, as.double(noise), x,
+        engine_control(nrow(x)))
+}
+
+native_covariance <- function(posterior, z, kernel, noise, x, sor = FALSE) {
+  .Call(ffi_covariance, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, as.integer(sor))
+}
+
+# The exact GP on x: list(L, alpha, minus_evidence).
+native_exact <- function(x, y, weights, kernel, noise, control = NULL) {
+  result <- .Call(ffi_exact, engine_kernel(kernel), x, y, weights, as.double(noise), engine_control(nrow(x), control))
+  stop_on_status(result, "The exact posterior")
+}
+
+native_exact_evidence <- function(x, y, weights, kernel, noise, control = NULL) {
+  as_value(.Call(ffi_exact_evidence, engine_kernel(kernel), x, y, weights, as.double(noise),
+                 engine_control(nrow(x), control)))
+}
+
+native_exact_predict <- function(posterior, rows, kernel, x) {
+  .Call(ffi_exact_predict, engine_kernel(kernel), rows, posterior$L, posterior$alpha, x, engine_control(nrow(x)))
+}
+
+native_exact_covariance <- function(posterior, rows, kernel, x) {
+  .Call(ffi_exact_covariance, engine_kernel(kernel), rows, posterior$L, x)
+}
+
+native_select <- function(x, m, kernel, tolerance) {
+  .Call(ffi_select, engine_kernel(kernel), x, as.integer(m), as.double(tolerance))
+}
+
+# Bounds of |v|_E, |h_x|_E and |E|_2: list(T1, Psi, lam, vv). `order`: the rows in the order in which they are cut into
+# groups of t1_rows and t2_rows.
+native_norms <- function(posterior, z, x, y, weights, kernel, noise, order, t1_rows, t2_rows, control = NULL) {
+  .Call(ffi_norms, engine_kernel(kernel), z, posterior$L, posterior$beta, as.double(noise), x, y, row_scale(weights),
+        as.integer(order), as.integer(t1_rows), as.integer(t2_rows), engine_control(nrow(x), control))
+}
+
+# list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x
+native_certify <- function(posterior, z, kernel, noise, norms, x) {
+  .Call(ffi_certify, engine_kernel(kernel), z, posterior$L, posterior$C, posterior$beta, as.double(noise),
+        posterior$G, norms, x, engine_control(nrow(x)))
+}

@@ -1,0 +1,173 @@
+#' The pF-DTC objective
+#'
+#' The preconditioned Fisher (pF) divergence between the DTC posterior with inducing points `z` and an auxiliary
+#' distribution nu, as a function of `z` to be minimised: \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)}, where
+#' \eqn{\sigma^2}{s2} is the noise variance and
+#' \eqn{C(X) = \mathrm{tr}((\hat k_{XX} + (\hat\mu_X - y)(\hat\mu_X - y)')K)}{
+#' C(X) = tr((k^_XX + (mu^_X - y)(mu^_X - y)') K)}
+#' does not depend on `z`. Takes data as they are: no centring, no scaling.
+#'
+#' @inheritParams auxiliary
+#' @param z numeric matrix of inducing points, a row a point, with the columns of `x`.
+#' @param nu an auxiliary distribution made by [auxiliary()] from the same data, kernel and noise.
+#' @param constant add \eqn{C(X)}, which costs \eqn{O(n^2)} kernel evaluations? The value is then
+#'   \eqn{\sigma^4 d_{pF}^2}{s2^2 d_pF^2} itself, not negative beyond rounding.
+#' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
+#' @return `list(value, gradient)`: the value, in the fourth power of the units of `y`, and its gradient in `z`, a
+#'   matrix of the shape of `z`, with nu held fixed.
+#' @section Errors: class `pfdtc_error_input` for bad arguments or an auxiliary distribution made from other data,
+#'   kernel or noise; class `pfdtc_error_numerical` where \eqn{k(Z, Z)} has no Cholesky factor (equal points: use some
+#'   `jitter`).
+#' @section Invariants: the order of the rows of `x` and `z`, block size, threads and memory change nothing beyond
+#'   rounding; weights of 2 are doubled rows.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), proposition on pF-DTC (which prints the right-hand side as
+#'   the divergence; it is \eqn{\sigma^4}{s2^2} times its square).
+#' @examples
+#' x <- cars$speed; y <- cars$dist - mean(cars$dist)
+#' k <- kernel_se(lengthscale = 5, variance = 500)
+#' nu <- auxiliary(x, y, k, noise = 200, aux_sor(rows = seq(1, 50, 5)))
+#' pf_objective(c(6, 12, 20), x, y, k, noise = 200, nu)
+#' @export
+pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = FALSE, jitter = 0) {
+  args <- check_objective(z, x, y, kernel, noise, weights, jitter)
+  constant <- check_flag(constant, "constant")
+  check_made_from(nu, args)
+  result <- native_pf(args$z, args$x, args$y, args$weights, args$kernel, args$noise, nu, args$jitter)
+  result <- stop_on_failure(result, args$jitter)
+  value <- result$value
+  if (constant) value <- value + native_pf_constant(args$x, args$y, args$weights, args$kernel, nu)
+  list(value = value, gradient = name_columns(result$gradient, args$x))
+}
+
+#' The variational objective
+#'
+#' Minus the evidence lower bound (ELBO) of Titsias (2009),
+#' \deqn{-\log N(y; 0, Q + \sigma^2 I) + \mathrm{tr}(K - Q) / (2 \sigma^2),}{
+#' -log N(y; 0, Q + s2 I) + tr(K - Q) / (2 s2),}
+#' and its gradient. Takes data as they are: no centring, no scaling.
+#'
+#' @inheritParams pf_objective
+#' @return `list(value, gradient)`; the gradient is `list(z, log_lengthscale, log_variance, log_noise)`: a matrix of the
+#'   shape of `z`, a number for each lengthscale of the kernel, and two numbers. The jitter moves with the variance.
+#' @inheritSection pf_objective Errors
+#' @section Invariants: the value is never below minus the log evidence of the exact GP, and equal to it at `z = x` and
+#'   `jitter = 0`.
+#' @source Titsias (2009), Variational learning of inducing variables in sparse Gaussian processes, AISTATS.
+#' @examples
+#' vfe_objective(c(6, 12, 20), cars$speed, cars$dist - mean(cars$dist),
+#'               kernel_se(lengthscale = 5, variance = 500), noise = 200)
+#' @export
+vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
+  args <- check_objective(z, x, y, kernel, noise, weights, jitter)
+  result <- native_vfe(args$z, args$x, args$y, args$weights, args$kernel, args$noise, args$jitter)
+  result <- stop_on_failure(result, args$jitter)
+  shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # the density of y, not of sqrt(w) y
+  d <- length(args$kernel$lengthscale)
+  list(value = result$value - shift,
+       gradient = list(z = name_columns(result$gradient, args$x),
+                       log_lengthscale = stats::setNames(result$theta[seq_len(d)], names(args$kernel$lengthscale)),
+                       log_variance = result$theta[d + 1L], log_noise = result$noise))
+}
+
+check_objective <- function(z, x, y, kernel, noise, weights, jitter) {
+  rows <- check_rows(x, y, weights)
+  z <- check_same_columns(check_matrix(z, "z"), rows$x, "z")
+  if (!nrow(z)) abort_input("z", "without rows", "of at least one inducing point")
+  c(rows, list(z = z, kernel = complete_kernel(kernel, rows$x), noise = check_positive(noise, "noise", 1L),
+               jitter = check_finite(check_at_least_0(jitter, "jitter"), "jitter")))
+}
+
+check_made_from <- function(nu, args) {
+  if (!inherits(nu, "pfdtc_auxiliary")) abort_input("nu", describe(nu), "an auxiliary distribution made by auxiliary()")
+  other <- c("data", "kernel", "noise")[c(!identical(fingerprint(args), nu$made_from),
+                                          !same_kernel(args$kernel, nu$kernel), args$noise != nu$noise)]
+  if (length(other)) {
+    abort_input("nu", sprintf("one made from another set of %s", paste(other, collapse = ", ")),
+                "an auxiliary distribution of the same data, kernel and noise",
+                hint = "auxiliary(x, y, kernel, noise, aux, weights) makes it.")
+  }
+}
+
+same_kernel <- function(a, b) {
+  identical(a$profile, b$profile) && identical(a$inputs, b$inputs) && identical(a$variance, b$variance) &&
+    identical(unname(a$lengthscale), unname(b$lengthscale))
+}
+
+stop_on_failure <- function(result, jitter) {
+  if (is.null(result$reason)) return(result)
+  singular <- identical(result$status, 1L)
+  abort_numerical(paste0("The objective cannot be evaluated: ", result$reason, ".",
+                         if (singular) sprintf(" A `jitter` above %s may do.", format(jitter))),
+                  status = result$status)
+}
+
+name_columns <- function(z, x) {
+  if (!is.null(colnames(x))) colnames(z) <- colnames(x)
+  z
+}
+
+# ---- what the optimiser sees: pure functions of one vector ----------------------------------------------------------
+# Each gives list(value, gradient, reason): value Inf and a reason where the evaluation failed.
+
+# pF in Z, in units of the lengthscales, or of the inputs' ranges where these are shorter: along an input that hardly
+# matters nothing else would hold the points near the data. Columns that the kernel does not read stay where they are.
+pf_problem <- function(data, z, kernel, noise, nu, jitter, control) {
+  gradient <- control$maxit > 0 # without it nothing is kept between passes
+  scratch <- objective_scratch(z, data$x, kernel, nu, gradient, control)
+  points_problem(data, z, kernel, function(z) {
+    native_pf(z, data$x, data$y, data$weights, kernel, noise, nu, jitter, gradient, control, scratch)
+  })
+}
+
+vfe_points_problem <- function(data, z, kernel, noise, jitter, control) {
+  scratch <- objective_scratch(z, data$x, kernel, control = control)
+  points_problem(data, z, kernel, function(z) {
+    native_vfe(z, data$x, data$y, data$weights, kernel, noise, jitter, control = control, scratch = scratch)
+  })
+}
+
+points_problem <- function(data, z, kernel, evaluate) {
+  columns <- kernel$inputs
+  range <- vapply(columns, function(j) max(data$x[, j]) - min(data$x[, j]), 0)
+  size <- unname(ifelse(range > 0, pmin(kernel$lengthscale, range), kernel$lengthscale))
+  unit <- rep(size, each = nrow(z))
+  to_z <- function(par) {
+    z[, columns] <- par * unit
+    z
+  }
+  list(start = as.vector(z[, columns]) / unit, natural = to_z, unit = size,
+       evaluate = function(par) {
+         result <- evaluate(to_z(par))
+         if (is.null(result$reason)) result$gradient <- as.vector(result$gradient[, columns]) * unit
+         result
+       })
+}
+
+# -ELBO of y as cleaned, in the free log hyperparameters, at fixed Z. `shift`: what merging equal rows adds, which moves
+# with the noise (DESIGN 8).
+vfe_hyper_problem <- function(data, z, parameters, jitter, control) {
+  scratch <- objective_scratch(z, data$x, parameters$kernel, control = control)
+  list(start = parameters$start, natural = parameters$natural,
+       evaluate = function(par) {
+         now <- parameters$natural(par)
+         too_far <- parameters$too_far(par)
+         if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
+         result <- native_vfe(z, data$x, data$y, data$weights, now$kernel, now$noise, jitter, control = control,
+                              scratch = scratch)
+         if (!is.null(result$reason)) return(result)
+         hyper_slope(result[c("value", "theta", "noise")], parameters, data$shift, now$noise)
+       })
+}
+
+# -log density and its slope in the free hyperparameters, with what merging adds.
+hyper_slope <- function(result, parameters, shift, noise) {
+  result$value <- result$value - merged_log_density(shift, noise)
+  slope <- c(result$theta, result$noise + shift$rows / 2 - shift$ss / (2 * noise))
+  result$gradient <- c(result$gradient, slope[parameters$free])
+  result
+}
+
+# What merging adds to the log density of y as cleaned; `constant` does not move and is added at the end.
+merged_log_density <- function(shift, noise) {
+  -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
+}

@@ -1,0 +1,196 @@
+# The one place where something is minimised. L-BFGS with a strong Wolfe line search (Nocedal and Wright, 2006,
+# algorithms 7.4, 3.5 and 3.6), on problems
+#
+#   list(start = numeric, evaluate = function(par) list(value, gradient) or list(value = Inf, reason = ))
+#
+# A failed evaluation is a step too far: the search goes back towards the last good point. optim("L-BFGS-B") would stop
+# there with an error. The best point so far, the trace, time limits and interrupts are kept here, so that an interrupt
+# at any moment loses nothing.
+#
+# Returns list(par, value, convergence, message, evaluations, iterations, trace, kept, stopped): convergence 0
+# (done), 1 (maxit), 2 (time), 51 (no way found around failed evaluations) or 52 (interrupt); trace a data.frame
+# (evaluation, objective, seconds) with NA where an evaluation failed; kept a list of list(evaluation, par), every
+# `keep` iterations; last_step the largest change of a coordinate in the last iteration, the `first_step` to go on with.
+minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, memory = 10L,
+                     first_step = 0.1, progress = NULL) {
+  run <- new.env(parent = emptyenv())
+  run$value <- numeric()
+  run$seconds <- numeric()
+  run$best <- list(par = problem$start, value = Inf)
+  run$kept <- list()
+  run$iterations <- 0L
+  run$last_step <- first_step
+  started <- proc.time()[["elapsed"]]
+
+  evaluate <- function(par) {
+    point <- problem$evaluate(par)
+    good <- is.finite(point$value) && all(is.finite(point$gradient))
+    if (!good) {
+      point <- list(value = Inf, reason = if (is.null(point$reason)) "it is not a number" else point$reason)
+    }
+    point$par <- par
+    # the count is the longer vector's: an interrupt between these lines leaves at most one NA
+    run$value <- c(run$value, if (good) point$value else NA)
+    run$seconds <- c(run$seconds, proc.time()[["elapsed"]] - started)
+    if (good && point$value < run$best$value) run$best <- point[c("par", "value")]
+    if (!is.null(progress)) progress(length(run$value), run$iterations, run$best$value)
+    point
+  }
+  end <- tryCatch(
+    lbfgs(evaluate, problem$start, maxit, reltol, memory, first_step, out_of_time = function() {
+      proc.time()[["elapsed"]] - started > max_seconds
+    }, on_iteration = function(iteration, point, step) {
+      run$iterations <- iteration
+      run$last_step <- max(abs(step))
+      if (keep > 0L && iteration %% keep == 0L) {
+        run$kept[[length(run$kept) + 1L]] <- list(evaluation = length(run$value), par = point$par)
+      }
+    }),
+    interrupt = function(i) c(stopped_by_interrupt, list(stopped = stopped_by_interrupt)),
+    error = function(e) {
+      if (!is_time_limit(e)) stop(e)
+      c(stopped_by_time, list(stopped = stopped_by_time))
+    })
+  n <- min(length(run$value), length(run$seconds))
+  if (!is.finite(run$best$value)) run$best$value <- NA_real_ # ended before there was one
+  c(run$best, end, list(
+    evaluations = n, iterations = run$iterations, kept = run$kept, last_step = run$last_step,
+    trace = data.frame(evaluation = seq_len(n), objective = run$value[seq_len(n)], seconds = run$seconds[seq_len(n)])))
+}
+
+# setTimeLimit() and setSessionTimeLimit() end a computation by an error of no class of its own.
+is_time_limit <- function(e) {
+  texts <- c("reached elapsed time limit", "reached CPU time limit", "reached session elapsed time limit",
+             "reached session CPU time limit")
+  conditionMessage(e) %in% c(texts, gettext(texts, domain = "R"))
+}
+
+lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_time, on_iteration) {
+  point <- evaluate(start)
+  if (!is.finite(point$value)) return(list(convergence = 3L, message = point$reason))
+  if (!length(start)) return(list(convergence = 0L, message = "nothing to optimise"))
+  first <- point$value
+  pairs <- list()
+  small_steps <- blocked_steps <- 0L
+  for (iteration in seq_len(maxit)) {
+    direction <- -two_loop(point$gradient, pairs)
+    slope <- sum(direction * point$gradient)
+    if (!(slope < 0)) { # the pairs mislead: start again from the gradient
+      pairs <- list()
+      direction <- -point$gradient
+      slope <- sum(direction * point$gradient)
+    }
+    if (!(slope < 0)) return(list(convergence = 0L, message = "the gradient is zero"))
+    # without curvature to go by, no coordinate moves further than first_step
+    step <- if (length(pairs)) 1 else first_step / max(abs(direction))
+    search <- line_search(evaluate, point, direction, slope, step)
+    new <- search$point
+    if (is.null(new)) {
+      if (length(pairs)) { # once more along the gradient before giving up
+        pairs <- list()
+        next
+      }
+      return(no_lower_value(search$blocked))
+    }
+    pairs <- add_pair(pairs, new$par - point$par, new$gradient - point$gradient, memory)
+    gained <- point$value - new$value
+    on_iteration(iteration, new, new$par - point$par)
+    point <- new
+    # a step that a failed evaluation cut short may be small far from any minimum; its pair turns the next direction
+    small <- gained <= max(reltol * (first - point$value), rounding(point$value))
+    blocked_steps <- if (small && !is.null(search$blocked)) blocked_steps + 1L else 0L
+    small_steps <- if (small && is.null(search$blocked)) small_steps + 1L else 0L
+    if (small_steps >= 3L) return(list(convergence = 0L, message = "converged"))
+    if (blocked_steps >= 5L) return(no_lower_value(search$blocked))
+    if (out_of_time()) return(list(convergence = 2L, message = "`max_seconds` was reached"))
+  }
+  list(convergence = 1L, message = "`maxit` was reached")
+}
+
+no_lower_value <- function(blocked = NULL) {
+  if (is.null(blocked)) return(list(convergence = 0L, message = "no lower value can be found in double precision"))
+  list(convergence = 51L, message = sprintf("no lower value can be found: further on, %s", blocked))
+}
+
+# H g by the two-loop recursion; pairs: list(s, y, rho = 1 / s'y), oldest first.
+two_loop <- function(g, pairs) {
+  n <- length(pairs)
+  if (!n) return(g)
+  alpha <- numeric(n)
+  for (i in n:1) {
+    alpha[i] <- pairs[[i]]$rho * sum(pairs[[i]]$s * g)
+    g <- g - alpha[i] * pairs[[i]]$y
+  }
+  g <- g * (sum(pairs[[n]]$s * pairs[[n]]$y) / sum(pairs[[n]]$y^2))
+  for (i in seq_len(n)) {
+    beta <- pairs[[i]]$rho * sum(pairs[[i]]$y * g)
+    g <- g + (alpha[i] - beta) * pairs[[i]]$s
+  }
+  g
+}
+
+# A pair without positive curvature would spoil the recursion.
+add_pair <- function(pairs, s, y, memory) {
+  sy <- sum(s * y)
+  if (!(sy > 1e-10 * sqrt(sum(s^2) * sum(y^2)))) return(pairs)
+  pairs <- c(pairs, list(list(s = s, y = y, rho = 1 / sy)))
+  if (length(pairs) > memory) pairs[-1L] else pairs
+}
+
+# list(point, blocked): a point with f <= f0 + 1e-4 step slope and |slope there| <= 0.9 |slope|, or the best one found
+# with the first of the two, or NULL; and why the evaluation failed that ended the search, or NULL. `lo` is the lowest
+# good point, `hi` the other end of the bracket (NULL: none yet).
+line_search <- function(evaluate, from, direction, slope, step, most = 20L) {
+  lo <- list(step = 0, value = from$value, slope = slope)
+  hi <- NULL
+  for (i in seq_len(most)) {
+    point <- evaluate(from$par + step * direction)
+    trial <- list(step = step, value = point$value, point = point,
+                  slope = if (is.finite(point$value)) sum(point$gradient * direction))
+    if (!is.finite(trial$value) || trial$value > from$value + 1e-4 * step * slope ||
+        (lo$step > 0 && trial$value >= lo$value)) {
+      hi <- trial
+    } else {
+      if (abs(trial$slope) <= -0.9 * slope) return(list(point = point))
+      turned <- if (is.null(hi)) trial$slope >= 0 else trial$slope * (hi$step - lo$step) >= 0
+      if (turned) hi <- lo
+      lo <- trial
+    }
+    if (!is.null(hi) && abs(hi$step - lo$step) < 1e-10 * max(hi$step, lo$step)) break
+    if (!is.null(hi) && -slope * abs(hi$step - lo$step) < rounding(from$value)) break
+    # a failed evaluation ahead and a lower value in hand: the next direction may lead around it
+    if (lo$step > 0 && !is.null(hi$point$reason)) break
+    step <- if (is.null(hi)) 4 * lo$step else between(lo, hi)
+  }
+  list(point = lo$point, blocked = hi$point$reason)
+}
+
+# Differences that mean nothing: a search from the minimum itself, where a fit goes on from another, ends there.
+rounding <- function(value) 4 * .Machine$double.eps * abs(value)
+
+# The minimiser of the cubic through both ends, kept away from them; far back after a failed evaluation.
+between <- function(lo, hi) {
+  width <- hi$step - lo$step
+  if (!is.finite(hi$value)) return(lo$step + 0.2 * width)
+  d1 <- lo$slope + hi$slope - 3 * (hi$value - lo$value) / width
+  root <- suppressWarnings(sign(width) * sqrt(d1^2 - lo$slope * hi$slope))
+  at <- 1 - (hi$slope + root - d1) / (hi$slope - lo$slope + 2 * root)
+  if (!is.finite(at)) at <- 0.5
+  lo$step + width * min(max(at, 0.1), 0.9)
+}
+
+# A line on stderr, at most twice a second and not before two seconds have passed.
+progress_line <- function(label) {
+  started <- shown <- proc.time()[["elapsed"]]
+  function(evaluation, iteration, best, done = FALSE) {
+    now <- proc.time()[["elapsed"]]
+    if (done) {
+      if (shown > started) cat("\r", strrep(" ", 78), "\r", sep = "", file = stderr())
+      return(invisible())
+    }
+    if (now - started < 2 || now - shown < 0.5) return(invisible())
+    shown <<- now
+    text <- sprintf("%s: iteration %d, objective %.6g, %.0f s", label, iteration, best, now - started)
+    cat("\r", formatC(text, width = -78), sep = "", file = stderr())
+  }
+}

@@ -1,0 +1,110 @@
+#' Sparse Gaussian process regression by pF-DTC
+#'
+#' Fits a Gaussian process (GP) with `m` inducing points instead of all `n` rows, at a cost of \eqn{O(n m^2)}. The
+#' inducing points minimise the preconditioned Fisher (pF) divergence between the approximation, the deterministic
+#' training conditional (DTC) posterior, and the exact posterior.
+#'
+#' The model is \eqn{y_n = f(x_n) + e_n}, \eqn{e_n \sim N(0, \sigma^2 / w_n)}{e_n ~ N(0, s2 / w_n)}, with a GP prior on
+#' \eqn{f} around the centre of `y`. A fit has four stages: hyperparameters are learned by a variational (VFE) *pilot*
+#' run at `min(200, n)` fixed random rows, as in the paper; the inducing points start; they are optimised; the posterior
+#' is computed on all rows. With `hyper = "joint"` points and hyperparameters go on alternating, up to five rounds; the
+#' hyperparameters are then those that maximise the ELBO (evidence lower bound) at the points.
+#'
+#' @param x a numeric matrix or data frame of inputs, a row an observation; a vector is one column. Or a formula.
+#' @param y numeric response.
+#' @param m the most inducing points wanted. `NULL`: `min(200, n)`. Greedy selection stops when what is left of the
+#'   kernel matrix is rounding; the fit then has fewer and says so.
+#' @param kernel a kernel, see [kernel_se()]. Parameters that it leaves `NULL` are learned; given ones are starts,
+#'   except under `hyper = "fixed"`.
+#' @param noise noise variance, in squared units of `y`; `NULL` as for the kernel.
+#' @param hyper how hyperparameters are found: `"pilot"`, `"joint"`, or `"fixed"`, for which kernel and noise must be
+#'   complete.
+#' @param aux the auxiliary distribution, which stands in for the exact posterior in the objective, see [aux_sor()].
+#'   `NULL`: the default below.
+#' @param inducing where the inducing points start: `"greedy"`, `"random"`, `"kmeans"` (see [inducing_points()]), a
+#'   matrix of points in the units of the inputs, or a fit (its points and hyperparameters are the start). `NULL`:
+#'   `"greedy"`.
+#' @param weights precisions of the rows: noise variance `noise / weights`. A weight of 0 drops the row.
+#' @param offset a number for each row, subtracted from the response and added again in predictions.
+#' @param center,scale centre `y` at its (weighted) mean, scale it by its sd? Undone in everything returned. The centre
+#'   is the prior mean and taken as known. `FALSE`, `FALSE` is the paper's model. Numeric inputs need neither: a
+#'   kernel's lengthscales are in their units.
+#' @param control see [pfdtc_control()].
+#' @param keep_data keep the rows in the fit? Without them it holds \eqn{O(m^2 + m d)} numbers, and needs `newdata` for
+#'   predictions.
+#' @param formula `response ~ inputs`: numeric, logical (0/1), matrix, factor or character variables (a 0/1 column for
+#'   every level), once each. An intercept makes no difference.
+#' @param data a data frame with the variables.
+#' @param subset,na.action as in [lm()].
+#' @param ... further arguments of the other method, by name.
+#' @return A fit, a plain list of class `c("pfdtc", "gp_fit")`. Among its elements:
+#'   * `kernel`, `noise`: learned or given, in the units of the data;
+#'   * `inducing`: a matrix of the inducing points, a row a point, in the units of the inputs; `m`, their number, and
+#'     `m_asked`, the number asked for;
+#'   * `trace`: a data frame with `evaluation`, `objective` and `seconds`. With `aux_refresh()` or `hyper = "joint"` it
+#'     also has `round`: values of different rounds are not comparable;
+#'   * `convergence` (0 done, 1 `maxit`, 2 time, 51 no way around failed evaluations, 52 interrupt) and `message`, both
+#'     about the inducing points; `pilot` has the same about the pilot;
+#'   * `elbo`, `jitter`, `evaluations`, `seconds`, `version`.
+#'
+#'   Use the methods: [predict()][predict.gp_fit], [summary()][gp_fit-methods], [coef()][gp_fit-methods],
+#'   [logLik()][gp_fit-methods], [plot()][plot.gp_fit], [plot_trace()].
+#'
+#'   Fits survive [saveRDS()]; [set.seed()] reproduces a fit to the bit on one machine, BLAS and thread count.
+#' @section Defaults: The defaults are chosen by how near mean and sd come to those of the exact GP at rows held out, in
+#'   a table of methods over six data sets, three `m` and five repetitions (`bench/results/methods.csv` and
+#'   `bench/README.md` in the sources, made by `Rscript bench/methods.R`). Medians of the error relative to VFE with the
+#'   same greedy start, hyperparameters and number of iterations, for the mean / the sd, at `m = 200`:
+#'
+#'   | data | `aux_sor()` | default | default, random start (100 paths) |
+#'   |---|---|---|---|
+#'   | airfoil | 2.69 / 1.03 | 1.09 / 0.95 | 11.9 / 18.5 |
+#'   | abalone | 1.06 / 0.91 | 1.44 / 0.90 | 61.3 / 30.7 |
+#'   | wine quality | 1.07 / 0.93 | 1.01 / 0.93 | 1.22 / 1.19 |
+#'   | power plant (CCPP) | 1.05 / 0.94 | 1.13 / 0.95 | 1.86 / 1.36 |
+#'   | flight delays | 0.89 / 0.93 | 1.13 / 0.92 | 60.7 / 85.5 |
+#'
+#'   * Auxiliary distribution: `aux_reference(tail = 0.1)`, the SoR posterior on four times as many greedy points as
+#'     the fit has, without the directions of its covariance that hardly count. It is nearer to the exact posterior than
+#'     the one on random rows; an evaluation costs more, in proportion to the directions kept.
+#'     The paper's choice is `aux_sor()`.
+#'   * Start: `"greedy"`. Points that explain the kernel matrix well before any optimisation need fewer iterations and
+#'     depend less on chance than random rows, the paper's choice.
+#'   * Hyperparameters: `"pilot"`, as in the paper. The pilot costs the same whatever `m` is, and several fits can share
+#'     one: pass `kernel = fit$kernel`, `noise = fit$noise` and `hyper = "fixed"`.
+#'   * End of an optimisation: 200 iterations, or three in a row that bring next to nothing, see [pfdtc_control()].
+#'
+#'   `print()` names what a fit used.
+#' @section Errors: class `pfdtc_error_input` for arguments, naming what was given and what would do;
+#'   `pfdtc_error_numerical` where no jitter helps a factorisation. An interrupt during a fit returns the best fit so
+#'   far with a warning of class `pfdtc_warning_convergence`.
+#' @section Invariants: with the rows themselves as inducing points the posterior is the exact GP's; the ELBO is never
+#'   above the exact log evidence; the order of rows changes nothing beyond rounding; weights of 2 give the posterior of
+#'   doubled rows.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), Scalable Gaussian Process Inference with Finite-data Mean
+#'   and Variance Guarantees, AISTATS. \url{https://proceedings.mlr.press/v89/huggins19a.html}
+#' @seealso [predict.gp_fit()], [plot.gp_fit()], [pf_objective()]; `vignette("pfdtc")` to get started.
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, m = 10)
+#' fit
+#' predict(fit, data.frame(speed = c(5, 15)), interval = "prediction")
+#' @export
+pfdtc <- function(x, ...) UseMethod("pfdtc")
+
+#' @rdname pfdtc
+#' @export
+pfdtc.default <- function(x, y, m = NULL, kernel = kernel_se(), noise = NULL,
+                          hyper = c("pilot", "joint", "fixed"), aux = NULL, inducing = NULL, weights = NULL,
+                          offset = NULL, center = TRUE, scale = TRUE, control = pfdtc_control(),
+                          keep_data = TRUE, ...) {
+  matrix_fit("pfdtc", match.call(), environment(), list(...))
+}
+
+#' @rdname pfdtc
+#' @export
+pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
+  formula_fit("pfdtc", match.call(), parent.frame(), list(...))
+}
+
+# The package's default auxiliary distribution.
+default_aux <- function() aux_reference(tail = 0.1)

@@ -1,0 +1,240 @@
+# Figures in base graphics: a few lines of drawing over data frames (slices.R, the trace).
+
+# Okabe and Ito's colours, told apart by colour-blind readers.
+plot_colours <- c(mean = "#0072B2", inducing = "#D55E00", data = "#000000")
+
+#' Plot a Gaussian process fit
+#'
+#' With one input: the data, the posterior mean, bands and the inducing points, as in Figure 2 of
+#' Huggins et al. (2019). With more: a slice a variable, through the middle of the data; the other
+#' variables are held at their medians (factors and logicals at the most frequent value) and the
+#' points are partial residuals, the mean along the slice plus the residual of the row.
+#'
+#' Shaded is the credible band of f; dashed lines bound the prediction band of a new response. Ticks
+#' along the bottom are the inducing points (in slices: their coordinate on that input). Offsets are
+#' left out.
+#'
+#' @param x A fit.
+#' @param inputs Names or numbers of the variables to show, a panel each. By default all, or, of
+#'   more than nine, the nine over whose range f may vary most (range divided by lengthscale).
+#' @param at One row of inputs, in any form that [predict()][predict.gp_fit] takes as `newdata`, for
+#'   the slices to go through in place of the medians.
+#' @param level Probability of the bands.
+#' @param interval Bands to draw.
+#' @param n Points along each numeric input.
+#' @param points Should the data be drawn? At most 2,000 rows are, evenly spaced in their order. A
+#'   fit made with `keep_data = FALSE` has none: it knows only the least, median and greatest value
+#'   of each input.
+#' @param ... Passed on to [plot.default()], e.g. `main`, `xlab`, `ylab`, `xlim`, `ylim`, `las`.
+#' @return The plotted curves, invisibly: a data frame with columns `input`, `value` (for factors
+#'   the level's number), `label` (the level, or `NA`), `fit`, `se.fit` (sd of f), `lwr`, `upr`
+#'   (credible), `lwr_y`, `upr_y` (prediction), in units of the data.
+#' @section Invariants:
+#' * `fit`, `se.fit` and the bands are what [predict()][predict.gp_fit] gives at the same inputs
+#'   (and no offset).
+#' * `par()` is as it was before.
+#' @inherit predict.gp_fit source
+#' @seealso [plot_trace()]
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, m = 10)
+#' plot(fit)
+#' slices <- pfdtc(mpg ~ wt + hp + factor(cyl), mtcars, m = 15)
+#' plot(slices)
+#' plot(slices, inputs = "wt", at = data.frame(wt = 3, hp = 200, cyl = 8))
+#' @export
+plot.gp_fit <- function(x, inputs = NULL, at = NULL, level = 0.95,
+                        interval = c("both", "credible", "prediction"), n = 200, points = TRUE,
+                        ...) {
+  interval <- check_choice(interval, c("both", "credible", "prediction"), "interval")
+  s <- slices(x, inputs, at, level, n, check_flag(points, "points"))
+  args <- list(...)
+  if (is.null(args$ylim)) args$ylim <- slice_range(s, interval)
+  if (is.null(args$ylab)) args$ylab <- response_name(x)
+  k <- length(s$variables)
+  if (k > 1L) {
+    old <- graphics::par(no.readonly = TRUE)
+    on.exit(graphics::par(old))
+    graphics::par(mfrow = grDevices::n2mfrow(k), mar = c(3.5, 3.5, 0.5, 1), oma = c(0, 0, 2.5, 0),
+                  mgp = c(2.2, 0.7, 0))
+    graphics::par(cex = 0.85)     # mfrow makes text too small to read at the width of a page
+  }
+  for (v in s$variables) {
+    draw_slice(v, rows_of(s$curves, v), rows_of(s$points, v), rows_of(s$inducing, v), interval,
+               args)
+    if (k == 1L) draw_legend(level, interval, s)
+  }
+  if (k > 1L) draw_legend(level, interval, s, outer = TRUE)
+  invisible(s$curves)
+}
+
+# One panel: bands first, then data, mean and inducing points.
+draw_slice <- function(v, curve, points, inducing, interval, args) {
+  blocks <- nrow(curve) == 1L || !is.null(v$labels)
+  pieces <- if (blocks) lapply(seq_len(nrow(curve)), function(i) widen(curve[i, ])) else list(curve)
+  if (is.null(args$xlab)) args$xlab <- v$name
+  if (is.null(args$xlim)) args$xlim <- range(curve$value) + if (blocks) c(-0.5, 0.5) else 0
+  if (!is.null(v$labels)) args$xaxt <- "n"
+  do.call(graphics::plot.default, c(list(x = curve$value, y = curve$fit, type = "n"), args))
+  if (!is.null(v$labels)) graphics::axis(1, curve$value, curve$label)
+
+  for (p in pieces) draw_bands(p, interval)
+  if (!is.null(points)) {
+    at <- if (is.null(v$labels)) points$value else spread(points$value)
+    graphics::points(at, points$y, pch = 16, cex = if (nrow(points) > 200) 0.6 else 0.8,
+                     col = data_colour(nrow(points)))
+  }
+  for (p in pieces) graphics::lines(p$value, p$fit, lwd = 2, col = plot_colours["mean"])
+  if (!is.null(inducing)) {
+    graphics::rug(inducing$value, ticksize = 0.04, lwd = 1.5, quiet = TRUE,
+                  col = plot_colours["inducing"])
+  }
+}
+
+# A single value as a line short enough to stay away from its neighbours.
+widen <- function(p) {
+  p <- p[c(1L, 1L), ]
+  p$value <- p$value + c(-0.3, 0.3)
+  p
+}
+
+draw_bands <- function(p, interval) {
+  if (interval != "prediction") {
+    graphics::polygon(c(p$value, rev(p$value)), c(p$lwr, rev(p$upr)), border = NA,
+                      col = band_colour())
+  }
+  if (interval != "credible") {
+    graphics::matlines(p$value, cbind(p$lwr_y, p$upr_y), lty = 2, col = plot_colours["mean"])
+  }
+}
+
+band_colour <- function() grDevices::adjustcolor(plot_colours["mean"], 0.3)
+
+# Black points, the lighter the more there are.
+data_colour <- function(n) grDevices::adjustcolor(plot_colours["data"], max(0.2, min(0.8, 100 / n)))
+
+# Points of one level side by side, without drawing from R's generator: the golden ratio's
+# multiples.
+spread <- function(value) value + 0.4 * ((seq_along(value) * 0.618034) %% 1 - 0.5)
+
+# Above the panel, or above all of them.
+draw_legend <- function(level, interval, s, outer = FALSE) {
+  percent <- paste(format(100 * level), "%")
+  keys <- data.frame(
+    text = c("data", "mean", paste(percent, c("credible (f)", "prediction (y)")),
+             "inducing points"),
+    col = c(plot_colours["data"], plot_colours["mean"], band_colour(), plot_colours["mean"],
+            plot_colours["inducing"]),
+    lty = c(NA, 1, NA, 2, NA), lwd = c(NA, 2, NA, 1, NA), pch = c(16, NA, 15, NA, 124),
+    size = c(0.6, 1, 2, 1, 0.8))
+  keys <- keys[c(!is.null(s$points), TRUE, interval != "prediction", interval != "credible",
+                 !is.null(s$inducing)), ]
+  if (outer) {
+    graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
+    graphics::plot.new()
+    at <- list(x = "top")
+  } else {
+    at <- above_panel()
+  }
+  draw_keys(at, outer, list(
+    legend = paste0(keys$text, "  "), col = keys$col, lty = keys$lty, lwd = keys$lwd,
+    pch = keys$pch, pt.cex = keys$size, horiz = TRUE, bty = "n", xpd = NA, seg.len = 1.5, text.width = NA,
+    x.intersp = 0.7))
+}
+
+# Where a legend's lower left corner goes; right on logarithmic axes, too.
+above_panel <- function() {
+  list(x = graphics::grconvertX(0, "npc"), y = graphics::grconvertY(1, "npc"), yjust = 0)
+}
+
+# The legend in the size that the width of the figure allows.
+draw_keys <- function(at, outer, keys, cex = 0.8) {
+  inches <- function(x, unit) graphics::grconvertX(x, unit, "inches")
+  room <- if (outer) inches(1, "ndc") else inches(1, "nfc") - inches(0, "npc")
+  size <- do.call(graphics::legend, c(at, keys, list(cex = cex, plot = FALSE)))$rect
+  width <- size$w * (inches(1, "npc") - inches(0, "npc")) / diff(graphics::par("usr")[1:2])
+  do.call(graphics::legend, c(at, keys, list(cex = cex * min(1, 0.98 * room / width))))
+}
+
+#' Plot the course of an optimisation
+#'
+#' The objective against the number of evaluations or the seconds, a line a fit, as in Figure 1a of
+#' Huggins et al. (2019). What is drawn is how far it is above the lowest value of any fit in the
+#' panel, on a logarithmic axis: the pF objective itself is known up to a constant only. The lowest
+#' point has no place on such an axis and is left out.
+#'
+#' Values can be compared between fits with the same data, hyperparameters and auxiliary
+#' distribution. Objectives of different methods (pF divergence, minus the ELBO) have no common
+#' scale: each method gets a panel. Where the objective was renewed during the fit ([aux_refresh()],
+#' `hyper = "joint"`), values before and after are not comparable: the lines are broken there, and
+#' the panel shows the values as they are.
+#'
+#' @param fits A fit or a list of fits, whose names go to the legend.
+#' @param against What runs along the horizontal axis.
+#' @param ... Passed on to [plot.default()], e.g. `main`, `ylim`, or `log = ""` for a linear axis.
+#' @return What was plotted, invisibly: a data frame with columns `fit` (name), `objective_of` (the
+#'   method), `evaluation`, `seconds`, `objective` (as it is) and `round` (values of a round are
+#'   comparable).
+#' @inherit predict.gp_fit source
+#' @seealso [plot.gp_fit()]
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, m = 10)
+#' plot_trace(fit)
+#' @export
+plot_trace <- function(fits, against = c("evaluation", "seconds"), ...) {
+  against <- check_choice(against, c("evaluation", "seconds"), "against")
+  trace <- trace_frame(fits)
+  panels <- split(trace, factor(trace$objective_of, unique(trace$objective_of)))
+  if (length(panels) > 1L) {
+    old <- graphics::par(mfrow = grDevices::n2mfrow(length(panels)))
+    on.exit(graphics::par(old))
+  }
+  for (p in panels) draw_trace(p, against, list(...))
+  invisible(trace)
+}
+
+trace_frame <- function(fits) {
+  fits <- label_fits(fits, function(fit) fit$method)
+  out <- Map(function(fit, label) {
+    t <- fit$trace
+    t <- t[!is.na(t$objective), ]     # NA: a step too far
+    if (!nrow(t)) return(NULL)
+    data.frame(fit = label, objective_of = fit$method, evaluation = t$evaluation,
+               seconds = t$seconds, objective = t$objective,
+               round = if (is.null(t$round)) 1L else t$round)
+  }, fits, names(fits))
+  out <- do.call(rbind, unname(out))
+  if (is.null(out)) {
+    abort_input("fits", "without a trace", "fits whose inducing points were optimised")
+  }
+  out
+}
+
+draw_trace <- function(p, against, args) {
+  names <- unique(p$fit)
+  colours <- grDevices::palette.colors(8L, "Okabe-Ito")[c(6, 7, 4, 8, 2, 3, 1, 5)]
+  colours <- rep_len(colours, length(names))
+  types <- rep(seq_len(6L), each = 8L, length.out = length(names))
+  method <- fit_title(list(method = p$objective_of[1L]))
+  label <- sprintf("objective (%s)", method)
+  y <- p$objective
+  above <- y - min(y)
+  if (all(p$round == 1L) && any(above > 0)) {
+    label <- paste(label, "above its lowest value")
+    log <- if (is.null(args$log)) "y" else args$log
+    y <- if (grepl("y", log, fixed = TRUE)) replace(above, above == 0, NA) else above
+    args$log <- log
+  }
+  args <- utils::modifyList(list(xlab = against, ylab = label), args)
+  do.call(graphics::plot.default, c(list(x = p[[against]], y = y, type = "n"), args))
+  for (i in seq_along(names)) {
+    for (rows in split(which(p$fit == names[i]), p$round[p$fit == names[i]])) {
+      graphics::lines(p[[against]][rows], y[rows], type = if (length(rows) > 1L) "l" else "p",
+                      col = colours[i], lty = types[i], lwd = 2)
+    }
+  }
+  if (length(names) > 1L) {
+    draw_keys(above_panel(), FALSE, list(
+      legend = names, xpd = NA, ncol = min(4L, length(names)), col = colours, lty = types, lwd = 2,
+      bty = "n", seg.len = 1.5))
+  }
+}

@@ -1,0 +1,216 @@
+#' Plot fits beside the exact Gaussian process
+#'
+#' Several fits on one page, a panel each, as in Figure 2 of Huggins et al. (2019): data in black; mean of the exact
+#' posterior and plus and minus two standard deviations of f in blue; those of the fit, and its inducing points, in
+#' red. Where a fit is as good as exact its lines lie on the blue ones.
+#'
+#' With one input the curves run over its range. With more there are two pictures: a slice along one input, the others
+#' held as in [plot.gp_fit()] (the points are partial residuals of the exact fit, or of the first one); or, where
+#' `newdata` is given, errors row by row: the fit's mean less the exact one against the exact mean, with the bands of
+#' both around them.
+#'
+#' @param fits a fit or a list of fits, whose names become the titles.
+#' @param exact a [gp_exact()] fit of the same data and hyperparameters, or `NULL` for none.
+#' @param newdata rows to evaluate at, in any form that [predict()][predict.gp_fit] takes. With one input, its
+#'   different values in place of `n` points over the range; with several, the rows whose errors are drawn (at most
+#'   300, evenly spaced in order).
+#' @param input with several inputs, name or number of the one to slice along. `NULL`: that over whose range f may
+#'   vary most (range divided by lengthscale).
+#' @param at one row of inputs for the slice to go through.
+#' @param n points along the input.
+#' @param points should the data be drawn?
+#' @param ... passed on to [plot.default()], e.g. `xlim`, `ylim`, `xlab`, `ylab`, `las`.
+#' @return What was plotted, invisibly: a data frame, a row a panel and point, with columns `panel`, `input` and
+#'   `value` (`NA` for errors row by row), `label` (of a factor's level, or `NA`), `fit` and `se.fit` (mean and sd of
+#'   f), `exact` and `se.exact` (`NA` without `exact`), in units of the data, offsets left out.
+#' @section Errors: class `pfdtc_error_input` where a fit and `exact` differ in data or hyperparameters, or fits have
+#'   different inputs.
+#' @section Invariants: the columns are what [predict()][predict.gp_fit] gives at the same inputs; `par()` is as
+#'   before.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 2.
+#' @seealso [compare_fits()] for the same in numbers, [plot.gp_fit()]
+#' @examples
+#' exact <- gp_exact(dist ~ speed, cars)
+#' same <- list(dist ~ speed, quote(cars), kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
+#' fits <- list("DTC, 2 points" = do.call(gp_dtc, c(same, m = 2)), "SoR, 2 points" = do.call(gp_sor, c(same, m = 2)))
+#' plot_fits(fits, exact)
+#' @export
+plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NULL, n = 200, points = TRUE, ...) {
+  fits <- label_fits(fits, function(fit) sub("^the", "The", fit_title(fit)))
+  base <- comparison_base(fits, exact)
+  n <- check_count(n, "n", min = 2)
+  points <- check_flag(points, "points")
+  variables <- fit_variables(base)
+  by_row <- length(variables) > 1L && !is.null(newdata)
+  if (by_row) {
+    if (is.null(exact)) abort_input("exact", "NULL", "a fit by gp_exact(), to draw errors at `newdata`")
+    data <- rows_compared(fits, exact, newdata)
+    draw <- function(label) draw_errors(data[data$panel == label, ], list(...), common_range(data, NULL, TRUE))
+  } else {
+    s <- curves_compared(fits, exact, base, variables, newdata, input, at, n, points)
+    data <- s$data
+    range <- common_range(data, s$points, FALSE)
+    draw <- function(label) draw_curves(s, data[data$panel == label, ], fits[[label]], base, list(...), range)
+  }
+  old <- graphics::par(no.readonly = TRUE)
+  on.exit(graphics::par(old))
+  k <- length(fits)
+  graphics::par(mfrow = if (k <= 4L) c(k, 1L) else grDevices::n2mfrow(k), mar = c(3.4, 3.6, 1.8, 1),
+                oma = c(0, 0, 1.8, 0), mgp = c(2.1, 0.7, 0))
+  graphics::par(cex = 0.85)     # mfrow makes text too small to read at the width of a page
+  for (label in names(fits)) {
+    draw(label)
+    graphics::mtext(label, side = 3, line = 0.3, adj = 0, font = 2, cex = 0.9)
+  }
+  bars <- by_row || !is.na(data$label[1L])
+  draw_comparison_legend(fits, exact, !by_row && !is.null(s$points), !bars)
+  invisible(data)
+}
+
+# A list of fits, each by a name of its own; `name`: of a fit that comes without.
+label_fits <- function(fits, name) {
+  if (inherits(fits, "gp_fit")) fits <- list(fits)
+  if (!is.list(fits) || !length(fits) || !all(vapply(fits, inherits, NA, "gp_fit"))) {
+    abort_input("fits", describe(fits), "a fit or a list of fits")
+  }
+  label <- names(fits)
+  if (is.null(label)) label <- character(length(fits))
+  blank <- !nzchar(label)
+  label[blank] <- vapply(fits[blank], name, "")
+  stats::setNames(fits, make.unique(label, " "))
+}
+
+# The fit that tells range and middle of the data: with data, exact if possible.
+comparison_base <- function(fits, exact) {
+  columns <- length(fits[[1L]]$frame$columns)
+  for (i in seq_along(fits)) {
+    here <- length(fits[[i]]$frame$columns)
+    if (here != columns) {
+      abort_input("fits", sprintf("one with %d inputs and one with %d", columns, here), "fits of the same data")
+    }
+    if (!is.null(exact)) check_exact(exact, fits[[i]])
+  }
+  candidates <- c(if (!is.null(exact)) list(exact), fits)
+  with_data <- which(!vapply(candidates, function(fit) is.null(fit$data), NA))
+  candidates[[if (length(with_data)) with_data[1L] else 1L]]
+}
+
+# list(variable, data, points): every fit and the exact one along one variable.
+curves_compared <- function(fits, exact, base, variables, newdata, input, at, n, points) {
+  x <- slice_rows(base)
+  v <- choose_variables(variables, input, x, base$kernel, most = 1L)
+  if (length(v) != 1L) abort_input("input", describe(input), "one input")
+  v <- v[[1L]]
+  grid <- slice_grid(v, slice_centre(base, variables, at), x, n)
+  if (!is.null(newdata) && is.null(v$values)) {
+    grid$rows <- new_inputs(base, newdata)$x
+    if (!nrow(grid$rows)) abort_input("newdata", "without complete rows", "of at least one row")
+    grid$value <- sort(unique(grid$rows[, v$columns]))
+    grid$rows <- grid$rows[match(grid$value, grid$rows[, v$columns]), , drop = FALSE]
+  }
+  data <- compared(fits, exact, grid$rows, v$name, grid$value, grid$label)
+  middle <- posterior_at(base, grid$rows)$mean
+  list(variable = v, data = data, points = if (points && !is.null(base$data)) {
+    partial_points(base, variables, list(v), data.frame(input = v$name, value = grid$value, fit = middle))
+  })
+}
+
+rows_compared <- function(fits, exact, newdata, most = 300L) {
+  rows <- new_inputs(exact, newdata)$x
+  if (!nrow(rows)) abort_input("newdata", "without complete rows", "of at least one row")
+  keep <- unique(round(seq(1, nrow(rows), length.out = min(nrow(rows), most))))
+  compared(fits, exact, rows[keep, , drop = FALSE], NA_character_, NA_real_, NA_character_)
+}
+
+compared <- function(fits, exact, rows, input, value, label) {
+  truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else posterior_at(exact, rows)
+  panels <- lapply(names(fits), function(panel) {
+    p <- posterior_at(fits[[panel]], rows)
+    data.frame(panel = panel, input = input, value = value, label = label, fit = p$mean, se.fit = sqrt(p$var),
+               exact = truth$mean, se.exact = sqrt(truth$var))
+  })
+  do.call(rbind, panels)
+}
+
+common_range <- function(d, points, errors) {
+  middle <- if (errors) d$exact else 0
+  range(d$fit - middle - 2 * d$se.fit, d$fit - middle + 2 * d$se.fit, d$exact - middle - 2 * d$se.exact,
+        d$exact - middle + 2 * d$se.exact, points$y, finite = TRUE)
+}
+
+# ---- drawing --------------------------------------------------------------------------------------------------------
+
+comparison_colours <- c(exact = "#0072B2", fit = "#D7191C", data = "#000000")
+
+exact_band_colour <- function() grDevices::adjustcolor(comparison_colours["exact"], 0.25)
+
+draw_curves <- function(s, d, fit, base, args, range) {
+  v <- s$variable
+  levels <- !is.null(v$labels)
+  args <- utils::modifyList(list(xlab = v$name, ylab = response_name(base), ylim = range), args)
+  if (is.null(args$xlim)) args$xlim <- range(d$value) + if (levels) c(-0.5, 0.5) else 0
+  if (levels) args$xaxt <- "n"
+  do.call(graphics::plot.default, c(list(x = d$value, y = d$fit, type = "n"), args))
+  if (levels) graphics::axis(1, d$value, d$label)
+  if (levels || nrow(d) == 1L) {
+    if (levels) s$points$value <- spread(s$points$value)
+    draw_compared_data(s$points)
+    draw_bars(d$value, d, 0, broad = 0.2)
+  } else {
+    if (!anyNA(d$exact)) {
+      graphics::polygon(c(d$value, rev(d$value)), c(d$exact - 2 * d$se.exact, rev(d$exact + 2 * d$se.exact)),
+                        border = NA, col = exact_band_colour())
+    }
+    draw_compared_data(s$points)
+    graphics::lines(d$value, d$exact, lwd = 2.5, col = comparison_colours["exact"])
+    graphics::matlines(d$value, cbind(d$fit - 2 * d$se.fit, d$fit, d$fit + 2 * d$se.fit), lty = c(2, 1, 2),
+                       lwd = c(1.2, 1.5, 1.2), col = comparison_colours["fit"])
+  }
+  if (!levels && !is.null(fit$inducing)) {
+    graphics::rug(fit$inducing[, v$columns], ticksize = 0.06, lwd = 2, quiet = TRUE, col = comparison_colours["fit"])
+  }
+}
+
+draw_compared_data <- function(points) {
+  if (is.null(points)) return()
+  graphics::points(points$value, points$y, pch = 16, cex = if (nrow(points) > 200) 0.5 else 0.7,
+                   col = data_colour(nrow(points)))
+}
+
+draw_errors <- function(d, args, range) {
+  args <- utils::modifyList(list(xlab = "exact mean", ylab = "mean less exact mean", ylim = range), args)
+  do.call(graphics::plot.default, c(list(x = d$exact, y = d$fit - d$exact, type = "n"), args))
+  draw_bars(d$exact, d, d$exact, broad = diff(range(d$exact)) / 250)
+}
+
+# Means and bands as bars: the exact one's 2 * `broad` wide, the fit's thin upon it.
+draw_bars <- function(at, d, middle, broad) {
+  if (!anyNA(d$exact)) {
+    exact <- d$exact - middle
+    graphics::rect(at - broad, exact - 2 * d$se.exact, at + broad, exact + 2 * d$se.exact, border = NA,
+                   col = exact_band_colour())
+    graphics::segments(at - broad, exact, at + broad, exact, lwd = 2, col = comparison_colours["exact"])
+  }
+  fit <- d$fit - middle
+  graphics::segments(at, fit - 2 * d$se.fit, at, fit + 2 * d$se.fit, lwd = 1.2, col = comparison_colours["fit"])
+  graphics::points(at, fit, pch = 16, cex = 0.6, col = comparison_colours["fit"])
+}
+
+draw_comparison_legend <- function(fits, exact, data, curves) {
+  colours <- comparison_colours
+  sd <- "\u00b1 2 sd"
+  keys <- data.frame(
+    text = c("data", "exact mean", sd, "fit's mean", sd, "inducing points"),
+    col = c(colours["data"], colours["exact"], exact_band_colour(), colours[c("fit", "fit", "fit")]),
+    lty = c(NA, 1, NA, if (curves) 1 else NA, if (curves) 2 else 1, NA),
+    lwd = c(NA, 2.5, NA, 1.5, 1.2, NA),
+    pch = c(16, NA, 15, if (curves) NA else 16, NA, 124),
+    size = c(0.6, 1, 2, 0.6, 1, 0.8))
+  inducing <- curves && !all(vapply(fits, function(fit) is.null(fit$inducing), NA))
+  keys <- keys[c(data, rep(!is.null(exact), 2), TRUE, TRUE, inducing), ]
+  graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
+  graphics::plot.new()
+  draw_keys(list(x = "top"), TRUE, list(
+    legend = paste0(keys$text, "  "), col = keys$col, lty = keys$lty, lwd = keys$lwd, pch = keys$pch,
+    pt.cex = keys$size, horiz = TRUE, bty = "n", xpd = NA, seg.len = 1.5, text.width = NA, x.intersp = 0.7))
+}

@@ -1,0 +1,162 @@
+# Prediction: rows asked for -> inputs in the fit's columns -> posterior in the units of y ->
+# the shapes of predict.lm()
+
+#' Predict from a Gaussian process fit
+#'
+#' Mean, standard deviation, bands and covariance of the approximate posterior at new inputs, in the
+#' units of the response as it was given: centring, scaling and offsets are undone.
+#'
+#' With \eqn{a = L^{-1} k(Z, x)}, \eqn{G = A A'} and \eqn{C_x = (\sigma^2 I + G)^{-1} a} the
+#' posterior of \eqn{f(x)} has mean \eqn{C_x' A y} and variance
+#' \eqn{\sigma^2 a' C_x + k(x, x) - a'a} (the DTC form; a SoR fit has the first term only).
+#'
+#' @param object A fit: the result of [pfdtc()] or of one of the `gp_` functions.
+#' @param newdata Rows to predict at. For a fit from a formula, a data frame with its variables; for
+#'   a fit from a matrix, a matrix or data frame with d columns, matched by name when both sides
+#'   have names, otherwise by position. When missing, the training rows in their original order
+#'   (also those that were merged or had weight 0; padded with `NA` if the fit used `na.exclude`).
+#' @param se.fit Should standard deviations be returned?
+#' @param interval The band to return: none, `"credible"` for f (`"confidence"` is taken as the
+#'   same), or `"prediction"` for a new response of weight 1. It depends on `interval` alone, not on
+#'   `type`.
+#' @param level Probability of the band, between 0 and 1.
+#' @param type What `se.fit` and `cov` describe: the `"latent"` function f, or a new `"response"` of
+#'   weight 1, whose variance is larger by the noise. The mean is the same for both.
+#' @param certified Should the interval be one that contains the exact Gaussian process's own, by
+#'   [certify()]? It then reaches from `mean_lower - z * sd` to `mean_upper + z * sd` with the largest sd that the exact
+#'   process can have; the `fit` column stays. Keep a reference in the fit, `fit$reference <- reference(fit)`, or each
+#'   call makes one.
+#' @param full_cov Should the covariance matrix of all rows be returned?
+#' @param na.action What to do with rows of `newdata` that have missing values: by default they
+#'   predict `NA`; `na.omit` drops them, `na.fail` is an error.
+#' @param ... Nothing: an unknown argument is an error.
+#' @return As [predict.lm()]. Without `se.fit` and `full_cov`: a vector with an element a row, or,
+#'   with an `interval`, a matrix with columns `fit`, `lwr` and `upr`. With either: a list with
+#'   `fit` (that vector or matrix), `se.fit` (a vector) and, with `full_cov`, `cov` (a square
+#'   matrix). Means and standard deviations are in units of y, covariances in squared units. Names
+#'   are the row names.
+#' @section Invariants:
+#' * `lwr` and `upr` are `fit` minus and plus `qnorm((1 + level) / 2)` standard deviations of f or
+#'   of a response.
+#' * `se.fit^2` of a response is that of f plus `sigma(object)^2`.
+#' * `diag(cov)` is `se.fit^2`, and a submatrix of `cov` is the `cov` of those rows.
+#' * Predicting rows together, apart, or in another order changes nothing beyond rounding.
+#' @section Errors:
+#' Class `pfdtc_error_input`: wrong columns, unknown levels, infinite inputs, a `level` outside (0,
+#' 1), a covariance matrix above `getOption("pfdtc.max_memory", 2^32)` bytes (said before it is
+#' taken), and `newdata` missing from a fit made with `keep_data = FALSE`.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), Scalable Gaussian Process Inference
+#'   with Finite-data Mean and Variance Guarantees, AISTATS.
+#' @seealso [fitted()], [simulate()] and [plot()] methods in [gp_fit-methods] and [plot.gp_fit()].
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, m = 10)
+#' new <- data.frame(speed = c(10, 15, 20))
+#' predict(fit, new)
+#' predict(fit, new, interval = "prediction")
+#' predict(fit, new, se.fit = TRUE, full_cov = TRUE)
+#' @export
+predict.gp_fit <- function(object, newdata, se.fit = FALSE,
+                           interval = c("none", "credible", "prediction"), level = 0.95,
+                           type = c("latent", "response"), certified = FALSE, full_cov = FALSE,
+                           na.action = stats::na.pass, ...) {
+  check_dots_empty(list(...), names(formals(predict.gp_fit)))
+  se.fit <- check_flag(se.fit, "se.fit")
+  full_cov <- check_flag(full_cov, "full_cov")
+  certified <- check_flag(certified, "certified")
+  type <- check_choice(type, c("latent", "response"), "type")
+  if (identical(interval, "confidence")) interval <- "credible"
+  interval <- check_choice(interval, c("none", "credible", "prediction"), "interval")
+  level <- check_level(level)
+  if (certified && interval == "none") {
+    abort_input("certified", "TRUE without an interval", "FALSE where `interval` is \"none\"",
+                hint = "It applies to interval = \"credible\" or \"prediction\".")
+  }
+  rows <- if (missing(newdata) || is.null(newdata)) training_rows(object)
+    else new_rows(object, newdata, na.action)
+
+  need_var <- se.fit || full_cov || interval != "none"
+  p <- posterior_at(object, rows$x)
+  fit <- stats::setNames(p$mean[rows$index] + rows$offset, rows$names)
+  var <- if (need_var) stats::setNames(p$var[rows$index], rows$names)
+
+  value <- fit
+  if (interval != "none") {
+    z <- stats::qnorm((1 + level) / 2)
+    more <- if (interval == "prediction") object$noise else 0
+    half <- z * sqrt(var + more)
+    value <- cbind(fit = fit, lwr = fit - half, upr = fit + half)
+    if (certified) { # the exact GP's own interval lies inside
+      exact <- certify_rows(object, rows, "reference", object$reference)
+      half <- z * sqrt(exact$sd_upper^2 + more)
+      value[, "lwr"] <- exact$mean_lower - half
+      value[, "upr"] <- exact$mean_upper + half
+    }
+  }
+  if (!se.fit && !full_cov) return(value)
+
+  extra <- if (type == "response") object$noise else 0
+  out <- list(fit = value, se.fit = sqrt(var + extra))
+  if (full_cov) {
+    out$cov <- covariance_at(object, rows)
+    diag(out$cov) <- var + extra
+  }
+  out
+}
+
+# Mean without offset and variance of f at the rows of x, in the units of y. Rounding can push a
+# variance that is zero in exact arithmetic below zero.
+posterior_at <- function(fit, x) {
+  if (!nrow(x)) return(list(mean = numeric(), var = numeric()))
+  p <- predict_posterior(fit, x)
+  list(mean = fit$center + fit$scale * p$mean,
+       var = fit$scale^2 * pmax(fit_variance(fit, p), 0))
+}
+
+# Covariance of f between the rows asked for, in squared units of y.
+covariance_at <- function(fit, rows) {
+  n <- length(rows$index)
+  check_memory(8 * max(n, nrow(rows$x))^2, sprintf("the covariance of %d rows", n))
+  cov <- if (nrow(rows$x)) fit$scale^2 * predict_covariance(fit, rows$x) else matrix(0, 0L, 0L)
+  if (!identical(rows$index, seq_len(nrow(rows$x)))) {
+    cov <- cov[rows$index, rows$index, drop = FALSE]
+  }
+  dimnames(cov) <- list(rows$names, rows$names)
+  cov
+}
+
+# Rows to predict at: list(x = the inputs, each once; index = row of x for each row wanted, NA where
+# unknown; offset; names).
+new_rows <- function(fit, newdata, na.action) {
+  new <- new_inputs(fit, newdata, na.action)
+  index <- rep(NA_integer_, length(new$keep))
+  index[new$keep] <- seq_len(sum(new$keep))
+  list(x = new$x, index = index, offset = new$offset, names = new$row_names)
+}
+
+# The same for the training rows as given: merged rows apart again, na.exclude padded.
+training_rows <- function(fit) {
+  data <- training_data(fit)
+  rows <- training_inputs(data)
+  offset <- if (is.null(data$offset)) numeric(length(rows$index)) else data$offset
+  index <- stats::napredict(fit$na.action, stats::setNames(rows$index, names(data$response)))
+  list(x = rows$x, index = unname(index), offset = stats::napredict(fit$na.action, offset),
+       names = names(index))
+}
+
+# The data a fit has kept, or the error that says how to get on without.
+training_data <- function(fit) {
+  if (is.null(fit$data)) {
+    abort_input("keep_data", "FALSE", "TRUE in the fit",
+                message = paste("This needs the training rows, and the fit was made with",
+                                "`keep_data = FALSE`."),
+                hint = "Give `newdata`, or fit with `keep_data = TRUE`.")
+  }
+  fit$data
+}
+
+check_level <- function(level) {
+  if (!is.numeric(level) || length(level) != 1L || is.na(level) || level <= 0 || level >= 1) {
+    abort_input("level", describe(level), "a number between 0 and 1")
+  }
+  level
+}

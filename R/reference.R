@@ -1,0 +1,106 @@
+#' A bigger posterior to certify by
+#'
+#' The DTC posterior of the same model on many more inducing points, chosen by greedy pivoted Cholesky and optimised by
+#' nobody. What its points leave unexplained falls as fast as the spectrum of the kernel matrix, so its own
+#' certificate is tiny: it tells where the exact Gaussian process lies, and any other fit is certified by its distance
+#' from there.
+#'
+#' @param fit a fit with its data.
+#' @param m2 the most points. `NULL`: four times those of the fit.
+#' @return A fit of class `c("gp_dtc", "gp_fit")` that also carries the norms which certificates need. It costs
+#'   \eqn{O(n m_2^2)}. Keep it: `fit$reference <- reference(fit)`; [certify()] and its like then use it.
+#' @section Errors: class `pfdtc_error_input` for a fit made with `keep_data = FALSE`.
+#' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation.
+#' @seealso [certify()], [aux_reference()]
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, m = 4)
+#' fit$reference <- reference(fit)
+#' certify(fit, data.frame(speed = c(5, 15)))
+#' @export
+reference <- function(fit, m2 = NULL) {
+  check_fit(fit, "fit")
+  data <- needs_data(fit, "fit")
+  m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = data$n)
+  rows <- reference_rows(list(m2 = m2), data, scaled_kernel(fit))
+  dtc_on_points(fit, data, data$x[rows, , drop = FALSE], sys.call(), fast = FALSE)
+}
+
+# Points of a fit, or the default number of them.
+points_of_fit <- function(fit) if (is.null(fit$m)) min(200L, fit$nobs) else fit$m
+
+# The DTC posterior of the fit's model on points z, with its norms, see posterior_norms(). No two of the points may say
+# the same down to rounding: pivots of a greedy choice are fine, others go through distinct_points(). `inner`: such a
+# posterior on some of the points, whose |w|_E holds here as well.
+dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
+  kernel <- scaled_kernel(fit)
+  noise <- fit$noise / fit$scale^2
+  jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
+  posterior <- native_posterior(z, data$x, data$y, data$weights, kernel, noise, jitter, control = fit$control)
+  out <- list(
+    call = call, method = "gp_dtc", kernel = fit$kernel, noise = fit$noise, inducing = z, m = nrow(z),
+    m_asked = nrow(z), inducing_method = "greedy", jitter = posterior$jitter, posterior = posterior,
+    center = fit$center, scale = fit$scale, frame = fit$frame, data = NULL, signature = fit$signature, nobs = fit$nobs,
+    hyper = "fixed", objective = NA_real_, elbo = elbo(data, posterior, noise), df = fit$df, sd_y = fit$sd_y,
+    trace = empty_trace(), convergence = 0L, message = "nothing to optimise", evaluations = numeric(),
+    seconds = numeric(), control = fit$control, version = fit$version, terms = fit$terms, na.action = fit$na.action)
+  out$norms <- posterior_norms(posterior, z, data, kernel, noise, fast, tight, fit$control,
+                               if (posterior$jitter == jitter) inner$norms)
+  structure(out, class = c("gp_dtc", "gp_fit"))
+}
+
+# A jitter well above the backward error of the Cholesky factorisation of k(Z, Z) (0.1 to 0.2 m eps on points that
+# differ). What is computed then belongs to points with that jitter exactly, see certify.h, and a jitter of this size
+# moves nothing by more than rounding does anyway.
+rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
+
+# On points of which many say the same, errors have a common sign and grow like m^2 / 80 eps.
+safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps
+
+distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
+
+# The posterior of a DTC-type fit may serve as it is where its jitter is between rounding and what would be seen.
+own_posterior_serves <- function(fit) {
+  fit$method %in% c("pfdtc", "gp_vfe", "gp_dtc", "gp_sor") && fit$jitter >= safe_jitter(nrow(fit$inducing)) &&
+    fit$jitter <= 1e-10
+}
+
+# What certify_rows() in C wants to know, every number rounded up (certify.h has the reasons). `fast`: groups of m rows
+# for both norms; else T1 on as many rows as are free beside the reference itself (DESIGN 8), T2 on 200; `tight`: one
+# group. `inner`: norms on some of the points, whose bound of |w|_E holds here too, so that T1 is left out: more points
+# with the same jitter leave less, and that L has other rounding errors is well inside its kappa.
+posterior_norms <- function(p, z, data, kernel, noise, fast = FALSE, tight = FALSE, control = NULL, inner = NULL) {
+  n <- nrow(data$x)
+  m <- nrow(z)
+  eps <- .Machine$double.eps
+  size <- if (tight) c(n, n) else if (fast) c(m, m) else c(if (is.null(inner)) max(m, m^2 %/% 16) else 0, 200)
+  size <- pmin(n, size)
+  norms <- native_norms(p, z, data$x, data$y, data$weights, kernel, noise, sample.int(n), size[1L], size[2L], control)
+
+  slack <- 4 * (m + sqrt(n) + 32) * eps    # of squared E-norms, certify_slack() in C
+  growth <- (4 * sqrt(m) + sqrt(n) + 16) * eps # of sums over rows and factorisations, relative to their size
+  weight <- if (is.null(data$weights)) 1 else max(data$weights)
+  up <- 1 + growth
+  G_norm <- sqrt(sum(p$G^2))
+  beta <- sqrt(sum(p$beta^2))
+  alpha <- sqrt(sum(solve_t(p$L, p$beta)^2))
+  t <- up * (sqrt(p$t) + sqrt(slack * p$k_sum))^2
+  lam <- min(t, up * norms$lam + slack * p$k_sum)
+
+  # beta solves (s2 I + G) beta = A y up to this: errors of the factor and of the sum A y
+  beta_error <- growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy))
+  # |v|: what beta_error, the differences y - A'beta, errors L^{-1} r of A in beta, and r'alpha in A'beta make of it
+  kappa_v <- sqrt(slack * kernel$variance * weight * norms$vv)
+  v_error <- (beta_error / noise + kappa_v) / (2 * sqrt(noise)) + 2 * growth * sqrt(p$yy) / noise +
+    growth * sqrt(kernel$variance * p$k_sum) * alpha / noise
+  v_E <- up * min(norms$T1, sqrt(lam * norms$vv) + kappa_v) + sqrt(lam) * v_error
+  # y'v = min over beta of |y - A'beta|^2 / s2 + |beta|^2: an inexact beta gives more; y'y / s2 is never exceeded
+  c <- min(up * (p$rss / noise + beta^2) + 2 * kappa_v * v_E, up * p$yy / noise)
+  if (growth * G_norm / noise >= 0.25) v_E <- Inf # s2 is lost beside the rounding of G
+  own_w_E <- bound_w(c, v_E) + if (v_E^2 > c) kappa_v else 0
+  list(weight = weight, spread = norms$spread, slack = slack, growth = growth, c = c, t = t, lam = lam, v_E = v_E,
+       w_E = min(own_w_E, inner$w_E), w_norm = sqrt(c / noise), beta_error = beta_error, alpha = alpha, vv = norms$vv,
+       Psi = norms$Psi)
+}
+
+# |w|_E <= |v|_E c / (c + |v|_E^2), never above sqrt(c) / 2
+bound_w <- function(c, v_E) if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2

@@ -1,0 +1,157 @@
+# Slices through a fit: the data frames that plot() and autoplot() draw.
+
+# list(variables = those shown, curves, points, inducing: data frames with a column `input`).
+slices <- function(fit, inputs, at, level, n, points = TRUE) {
+  level <- check_level(level)
+  n <- check_count(n, "n", min = 2)
+  x <- slice_rows(fit)
+  all <- fit_variables(fit)
+  shown <- choose_variables(all, inputs, x, fit$kernel)
+  centre <- slice_centre(fit, all, at)
+  curves <- lapply(shown, slice_curve, fit = fit, centre = centre, x = x, level = level, n = n)
+  curves <- do.call(rbind, curves)
+  list(variables = shown, curves = curves,
+       points = if (points && !is.null(fit$data)) partial_points(fit, all, shown, curves),
+       inducing = inducing_marks(fit, shown))
+}
+
+# The variables that panels are for: list(name, columns = their numbers in x, values = NULL for a
+# numeric one, or the rows of 0/1 columns that stand for `labels`). A matrix variable counts a
+# variable a column.
+fit_variables <- function(fit) {
+  columns <- fit$frame$columns
+  numeric <- function(j) list(name = columns[j], columns = j, values = NULL, labels = NULL)
+  if (fit$frame$method != "formula") return(lapply(seq_along(columns), numeric))
+  out <- list()
+  end <- 0L
+  for (v in fit$frame$variables) {
+    j <- end + seq_len(v$width)
+    end <- end + v$width
+    out <- c(out, switch(
+      v$kind,
+      factor = list(list(name = v$name, columns = j, values = diag(v$width), labels = v$levels)),
+      logical = list(list(name = v$name, columns = j, values = cbind(0:1),
+                          labels = c("FALSE", "TRUE"))),
+      lapply(j, numeric)))
+  }
+  out
+}
+
+choose_variables <- function(all, inputs, x, kernel, most = 9L) {
+  names <- vapply(all, `[[`, "", "name")
+  if (!is.null(inputs)) {
+    i <- if (is.character(inputs)) match(inputs, names) else match(inputs, seq_along(all))
+    if (!length(i) || anyNA(i)) {
+      abort_input("inputs", describe(inputs),
+                  sprintf("names or numbers of variables: %s", list_quoted(names, most = 20L)))
+    }
+    return(all[i])
+  }
+  span <- apply(x, 2L, function(v) diff(range(v)))
+  used <- kernel$inputs
+  relevance <- replace(numeric(ncol(x)), used, span[used] / kernel$lengthscale)
+  relevance <- vapply(all, function(v) max(relevance[v$columns]), 0)
+  shown <- utils::head(order(-relevance), min(most, max(1L, sum(relevance > 0))))
+  all[sort(shown)]
+}
+
+# Rows that tell the range and the middle of every input: the data, else what the frame kept of them
+# (rows minimum, median, maximum).
+slice_rows <- function(fit) {
+  if (!is.null(fit$data)) return(fit$data$x)
+  if (!is.null(fit$frame$outline)) fit$frame$outline else fit_points(fit)
+}
+
+# What the posterior rests on: inducing points, or the rows of an exact posterior.
+fit_points <- function(fit) if (is.null(fit$inducing)) fit$rows else fit$inducing
+
+# The point that slices go through.
+slice_centre <- function(fit, variables, at) {
+  if (!is.null(at)) {
+    centre <- new_inputs(fit, at, stats::na.pass)$x
+    if (nrow(centre) != 1L) {
+      abort_input("at", sprintf("%d complete rows", nrow(centre)), "one row without missing values")
+    }
+    return(centre)
+  }
+  x <- slice_rows(fit)
+  group <- fit$data$group
+  all_rows <- function(x, j) if (is.null(group)) x[, j, drop = FALSE] else x[group, j, drop = FALSE]
+  centre <- x[1L, , drop = FALSE]
+  for (v in variables) {
+    j <- v$columns
+    centre[j] <- if (is.null(v$values)) {
+      stats::median(all_rows(x, j))
+    } else {
+      rows <- all_rows(if (is.null(fit$data)) fit_points(fit) else x, j)
+      v$values[which.max(tabulate(nearest_level(rows, v))), ]
+    }
+  }
+  centre
+}
+
+# The level each row is nearest to: inducing points are moved off the 0/1 corners.
+nearest_level <- function(x, v) {
+  distance <- apply(v$values, 1L, function(level) colSums((t(x) - level)^2))
+  max.col(-matrix(distance, nrow(x)), ties.method = "first")
+}
+
+# list(value, label, rows): where a slice is evaluated.
+slice_grid <- function(v, centre, x, n) {
+  if (is.null(v$values)) {
+    ends <- range(x[, v$columns])
+    value <- unique(seq(ends[1L], ends[2L], length.out = n))
+    at <- cbind(value)
+  } else {
+    value <- seq_along(v$labels)
+    at <- v$values
+  }
+  rows <- centre[rep(1L, length(value)), , drop = FALSE]
+  rows[, v$columns] <- at
+  list(value = value, label = if (is.null(v$labels)) NA_character_ else v$labels, rows = rows)
+}
+
+slice_curve <- function(v, fit, centre, x, level, n) {
+  grid <- slice_grid(v, centre, x, n)
+  p <- posterior_at(fit, grid$rows)
+  half <- stats::qnorm((1 + level) / 2) * cbind(sqrt(p$var), sqrt(p$var + fit$noise))
+  data.frame(input = v$name, value = grid$value, label = grid$label, fit = p$mean, se.fit = sqrt(p$var),
+             lwr = p$mean - half[, 1L], upr = p$mean + half[, 1L],
+             lwr_y = p$mean - half[, 2L], upr_y = p$mean + half[, 2L])
+}
+
+# Mean along the slice plus the row's residual; with a single variable that is the response (less
+# its offset).
+partial_points <- function(fit, all, shown, curves, most = 2000L) {
+  data <- fit$data
+  rows <- training_inputs(data)
+  keep <- unique(round(seq(1, length(rows$index), length.out = min(length(rows$index), most))))
+  x <- rows$x[rows$index[keep], , drop = FALSE]
+  y <- data$response[keep] - if (is.null(data$offset)) 0 else data$offset[keep]
+  residual <- if (length(all) > 1L) y - posterior_at(fit, x)$mean
+  points <- lapply(shown, function(v) {
+    curve <- rows_of(curves, v)
+    value <- if (is.null(v$values)) x[, v$columns] else
+      nearest_level(x[, v$columns, drop = FALSE], v)
+    slice <- if (nrow(curve) > 1L) stats::approx(curve$value, curve$fit, value)$y else curve$fit
+    data.frame(input = v$name, value = value, y = if (is.null(residual)) y else slice + residual)
+  })
+  do.call(rbind, points)
+}
+
+inducing_marks <- function(fit, shown) {
+  if (is.null(fit$inducing)) return(NULL)
+  marks <- lapply(shown, function(v) {
+    if (is.null(v$values)) data.frame(input = v$name, value = fit$inducing[, v$columns])
+  })
+  do.call(rbind, marks)
+}
+
+rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
+
+slice_range <- function(s, interval) {
+  bands <- if (interval == "credible") c("lwr", "upr") else c("lwr_y", "upr_y")
+  range(unlist(s$curves[bands]), s$points$y, finite = TRUE)
+}
+
+response_name <- function(fit) if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])

@@ -1,0 +1,146 @@
+# Certificates held against the exact GP in quadruple precision, on random problems: none may be violated.
+#
+#   Rscript bench/certify-properties.R [count = 100000] [seed = 1] [file]     count rows of newdata for each effort
+#   Rscript bench/certify-properties.R nasty                                  tests/testthat/certify-nasty.csv again
+#
+# Problems (kernels, dimensions, N up to 200, weights, jitters, offsets, Z on and off the data, fits of every kind) are
+# made by tests/testthat/helper-certify.R. What is done is kept in `file` (pfdtc-certify-<seed>.csv beside R's temporary
+# folder), a row a problem and effort, and not done again: a run may be ended and gone on with, with another count too.
+# Status 1 when a certificate is violated, or when the largest error / certificate of any effort stays below 0.9: then
+# they have not been tested where they are tight. Needs gcc with __float128; ten minutes of one core for 100,000. The
+# summary of such a run is in bench/results/certify-properties.txt.
+
+suppressMessages(library(pfdtc))
+self <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
+tests <- file.path(dirname(self), "..", "tests", "testthat")
+for (name in c("setup", "reference", "problems", "baselines", "certify")) {
+  source(file.path(tests, sprintf("helper-%s.R", name)))
+}
+
+load_quad <- function() {
+  folder <- tempfile("quad")
+  dir.create(folder)
+  file.copy(file.path(dirname(self), "exact-quad.c"), folder)
+  old <- setwd(folder)
+  on.exit(setwd(old))
+  Sys.setenv(PKG_LIBS = "-lquadmath")
+  status <- system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "exact-quad.c"), stdout = FALSE, stderr = FALSE)
+  if (status != 0) stop("exact-quad.c does not compile: this needs gcc with __float128 and libquadmath")
+  dyn.load(file.path(folder, paste0("exact-quad", .Platform$dynlib.ext)))
+}
+
+# list(mean, mean_low, sd): the mean is mean + mean_low; `center` of the fit, as certificates mean it
+quad <- function(p, center) {
+  n <- nrow(p$x)
+  m <- nrow(p$new)
+  or <- function(a, b) as.double(if (is.null(a)) rep(b, n) else a)
+  r <- .C("exact_quad", match(p$kernel$profile, profiles) - 1L, as.double(p$kernel$variance),
+          as.double(rep_len(p$kernel$lengthscale, ncol(p$x))), as.double(p$noise), n, ncol(p$x), as.double(p$x),
+          as.double(p$y), or(p$offset, 0), as.double(center), or(p$weights, 1), m, as.double(p$new),
+          mean = double(m), mean_low = double(m), sd = double(m), status = integer(1))
+  if (r$status != 0) stop("not positive definite in quadruple precision either")
+  r[c("mean", "mean_low", "sd")]
+}
+
+breaks <- c(-Inf, 1e-4, 1e-3, 1e-2, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, Inf)
+counted <- c("<= 1e-4", "1e-4..1e-3", "1e-3..0.01", "0.01..0.1", "0.1..0.3", "0.3..0.5", "0.5..0.7", "0.7..0.9",
+             "0.9..0.99", "> 0.99")
+
+# One problem: a row an effort, or one that says that the fit itself is refused.
+run_problem <- function(seed) {
+  p <- certify_problem(seed)
+  about <- data.frame(seed = seed, by = p$by, kernel = p$kernel$profile, n = nrow(p$x), d = ncol(p$x),
+                      noise = signif(p$noise / p$kernel$variance, 3))
+  refused <- cbind(about, effort = "refused", rows = 0, violated = 0, wider = 0, mean = 0, sd = 0,
+                   matrix(0, 1, 2 * length(counted)))
+  fit <- tryCatch(suppressWarnings(certify_fit(p)), pfdtc_error_numerical = identity)
+  if (inherits(fit, "error")) return(refused)
+  exact <- quad(p, fit$center)
+  all <- tryCatch(certify_all(fit, p), pfdtc_error_numerical = identity)
+  if (inherits(all, "error")) return(refused)
+  before <- NULL
+  do.call(rbind, lapply(names(all), function(effort) {
+    certificate <- all[[effort]]
+    ratio <- tightness(certificate, exact)
+    wider <- if (!is.null(before)) sum(is_wider(certificate, before)) else 0
+    before <<- certificate
+    count <- function(v) tabulate(cut(v, breaks), length(counted))
+    cbind(about, effort = effort, rows = nrow(certificate), violated = sum(violated(certificate, exact)), wider = wider,
+          mean = signif(max(ratio[, "mean"]), 6), sd = signif(max(ratio[, "sd"]), 6),
+          t(c(count(ratio[, "mean"]), count(ratio[, "sd"]))))
+  }))
+}
+
+run <- function(count, seed, file) {
+  load_quad()
+  done <- if (file.exists(file)) utils::read.csv(file, check.names = FALSE)
+  rows <- if (is.null(done)) 0 else sum(done$rows[done$effort == "fast"])
+  problem <- if (is.null(done)) seed * 1e6 else max(done$seed)
+  started <- proc.time()[["elapsed"]]
+  while (rows < count) {
+    problem <- problem + 1
+    result <- run_problem(problem)
+    names(result)[-(1:12)] <- c(paste("mean", counted), paste("sd", counted))
+    utils::write.table(result, file, append = file.exists(file), sep = ",", row.names = FALSE,
+                       col.names = !file.exists(file), qmethod = "double")
+    rows <- rows + sum(result$rows[result$effort == "fast"])
+    if (problem %% 100 == 0) {
+      cat(sprintf("%d of %d rows, %.0f s\n", rows, count, proc.time()[["elapsed"]] - started))
+    }
+  }
+  summarise(utils::read.csv(file, check.names = FALSE), file)
+}
+
+summarise <- function(all, file) {
+  cat(sprintf("\n%d problems, %d refused by the fit itself; results in %s\n", length(unique(all$seed)),
+              sum(all$effort == "refused"), file))
+  efforts <- c("fast", "reference", "tight")
+  each <- function(f) vapply(efforts, function(e) f(all[all$effort == e, ]), 0)
+  cat("\ncertificates (rows of newdata), of mean and sd each\n")
+  table <- rbind(certificates = each(function(a) sum(a$rows)), violated = each(function(a) sum(a$violated)),
+                 `wider than a cheaper one` = each(function(a) sum(a$wider)),
+                 `mean: largest error / certificate` = each(function(a) max(a$mean)),
+                 `the same where N > 1` = each(function(a) max(a$mean[a$n > 1])),
+                 `sd: largest error / certificate` = each(function(a) max(a$sd)))
+  print(noquote(array(format(c(table), digits = 6, drop0trailing = TRUE, scientific = FALSE, trim = TRUE), dim(table),
+                      dimnames(table))))
+  cat("\nerror / certificate, share of the rows in percent\n")
+  for (what in c("mean", "sd")) {
+    cat(what, "\n")
+    shares <- t(sapply(efforts, function(e) {
+      counts <- colSums(all[all$effort == e, paste(what, counted)])
+      round(100 * counts / sum(counts), 2)
+    }))
+    colnames(shares) <- counted
+    print(shares)
+  }
+  worst <- all[order(-all$violated, -all$wider, -pmax(all$mean, all$sd)), 1:12]
+  cat("\nworst cases: certify_problem(seed)\n")
+  print(utils::head(worst, 12), row.names = FALSE)
+  loose <- each(function(a) min(max(a$mean), max(a$sd)))
+  good <- sum(all$violated) == 0 && sum(all$wider) == 0 && all(loose >= 0.9)
+  cat(if (good) "\nall hold\n" else "\nFAILED\n")
+  quit(status = if (good) 0 else 1)
+}
+
+# What the tests of the nasty problems compare with.
+write_nasty <- function() {
+  load_quad()
+  cases <- nasty_certify_problems()
+  table <- do.call(rbind, lapply(names(cases), function(name) {
+    p <- cases[[name]]
+    exact <- quad(p, certify_fit(p)$center)
+    data.frame(case = name, row = seq_along(exact$mean), mean = sprintf("%.17g", exact$mean),
+               mean_low = sprintf("%.3g", exact$mean_low), sd = sprintf("%.17g", exact$sd))
+  }))
+  utils::write.csv(table, file.path(tests, "certify-nasty.csv"), row.names = FALSE, quote = 1)
+}
+
+args <- commandArgs(TRUE)
+if (identical(args[1L], "nasty")) {
+  write_nasty()
+} else {
+  seed <- if (length(args) > 1L) as.numeric(args[2L]) else 1
+  run(if (length(args)) as.numeric(args[1L]) else 1e5, seed,
+      if (length(args) > 2L) args[3L] else file.path(dirname(tempdir()), sprintf("pfdtc-certify-%d.csv", seed)))
+}

@@ -1,0 +1,133 @@
+# How fast is one objective with its gradient, beside the same process's dgemm?
+#
+#   OPENBLAS_NUM_THREADS=1 bash tools/openblas.sh Rscript bench/speed.R [rounds]
+#
+# N = 8000 rows, d = 8, an auxiliary distribution of rank 100, M = 100 and 400. Counted are the 4 N M^2 + 4 N M r flops
+# of the algebra (r = 0 for VFE), whatever else an evaluation does. A round times dgemm on 2000 x 2000 and then every
+# case; a fraction is that of a case's rate to the dgemm rate of its round (median over rounds), or of best to best.
+# What runs on one thread is timed by the processor's clock, which leaves out the time that other processes take. With
+# two threads only the wall clock means anything, on an idle machine; the yardstick still is dgemm on one thread.
+
+suppressMessages(library(pfdtc))
+internal <- asNamespace("pfdtc")
+N <- 8000
+d <- 8
+r <- 100
+noise <- 0.1
+
+cpu <- function() sum(proc.time()[c("user.self", "sys.self")])
+wall <- function() as.numeric(Sys.time())
+
+# seconds of one call, as a mean over as many as fill `least` seconds
+seconds <- function(f, clock, least = 0.4) {
+  calls <- 0
+  started <- clock()
+  repeat {
+    f()
+    calls <- calls + 1
+    passed <- clock() - started
+    if (passed > least) return(passed / calls)
+  }
+}
+
+make_data <- function() {
+  set.seed(1)
+  x <- matrix(stats::rnorm(N * d), N)
+  list(x = x, y = stats::rnorm(N), weights = NULL, n = N, group = NULL)
+}
+
+kernels <- list(se = kernel_se(rep(3, d), 1), matern52 = kernel_matern(5 / 2, rep(3, d), 1))
+
+# The function of one vector that the optimiser calls. `from`: where the package's functions are found.
+make_problem <- function(case, data, from = internal) {
+  kernel <- internal$complete_kernel(kernels[[case$kernel]], data$x)
+  control <- pfdtc_control(threads = case$threads, memory = case$memory)
+  z <- data$x[seq_len(case$m), ]
+  if (case$objective == "vfe") return(from$vfe_points_problem(data, z, kernel, noise, 0, control))
+  set.seed(2)
+  nu <- internal$make_auxiliary(aux_sor(size = r), data, kernel, noise, case$m, control)
+  stopifnot(ncol(nu$W) == r + 1, is.null(nu$Wt) == (case$memory == 0))
+  from$pf_problem(data, z, kernel, noise, nu, 0, control)
+}
+
+flops <- function(case) 4 * N * case$m^2 + if (case$objective == "pf") 4 * N * case$m * r else 0
+
+all_cases <- function() {
+  case <- function(objective, kernel = "se", threads = 1L, memory = 2^27) {
+    data.frame(objective, kernel, m = c(100, 400), threads, memory)
+  }
+  rbind(case("pf"), case("vfe"), case("pf", "matern52"), case("vfe", "matern52"), case("pf", memory = 0),
+        case("pf", threads = 2L))
+}
+
+run_rounds <- function(cases, data, rounds) {
+  square <- matrix(stats::rnorm(4e6), 2000)
+  problems <- lapply(seq_len(nrow(cases)), function(i) make_problem(cases[i, ], data))
+  clocks <- list(cpu, wall)[pmin(cases$threads, 2L)]
+  yardstick <- spent <- matrix(0, rounds, nrow(cases))
+  for (i in seq_len(rounds)) {
+    dgemm <- vapply(list(cpu, wall), function(clock) seconds(function() square %*% square, clock), 0)
+    yardstick[i, ] <- 2 * 2000^3 / dgemm[pmin(cases$threads, 2L)]
+    for (j in seq_len(nrow(cases))) {
+      spent[i, j] <- seconds(function() problems[[j]]$evaluate(problems[[j]]$start), clocks[[j]])
+    }
+  }
+  rates <- vapply(seq_len(nrow(cases)), function(j) flops(cases[j, ]), 0) / t(spent)
+  rates <- t(rates)
+  cat(sprintf("dgemm 2000 x 2000: median %.1f, best %.1f GF/s\n\n", stats::median(yardstick[, 1]) / 1e9,
+              max(yardstick[, 1]) / 1e9))
+  column <- function(format, x, f) sprintf(format, apply(x, 2L, f))
+  print(data.frame(cases[c("objective", "kernel", "m", "threads")], memory = ifelse(cases$memory == 0, "0", "128 MB"),
+                   ms = column("%.1f", 1000 * spent, stats::median),
+                   gflops = column("%.1f", rates / 1e9, stats::median),
+                   fraction = column("%.2f", rates / yardstick, stats::median),
+                   best = sprintf("%.2f", apply(rates, 2L, max) / apply(yardstick, 2L, max))), row.names = FALSE)
+}
+
+# What R adds around .Call: to evaluations as the optimiser calls them, and to an optimisation (L-BFGS included).
+overhead <- function(case, data) {
+  inside <- 0
+  count <- 0
+  watched <- new.env(parent = internal)
+  watched$.Call <- function(...) {
+    started <- cpu()
+    result <- base::.Call(...)
+    inside <<- inside + cpu() - started
+    count <<- count + 1
+    result
+  }
+  for (f in c("native_pf", "native_vfe", "pf_problem", "vfe_points_problem")) {
+    assign(f, get(f, internal), watched)
+    environment(watched[[f]]) <- watched
+  }
+  problem <- make_problem(case, data, watched)
+  calls <- ceiling(min(60, max(10, 3 / seconds(function() problem$evaluate(problem$start), cpu))))
+  share <- function(f) {
+    inside <<- count <<- 0
+    started <- cpu()
+    f()
+    total <- cpu() - started
+    c(percent = 100 * (1 - inside / total), `ms a call` = 1000 * (total - inside) / count)
+  }
+  rbind(evaluations = share(function() for (i in seq_len(calls)) problem$evaluate(problem$start)),
+        optimisation = share(function() internal$minimise(problem, maxit = calls)))
+}
+
+main <- function(args) {
+  rounds <- if (length(args)) as.integer(args[1L]) else 7L
+  data <- make_data()
+  cat(sprintf("R %s, pfdtc %s, BLAS %s\n", getRversion(), utils::packageVersion("pfdtc"),
+              basename(dirname(extSoftVersion()[["BLAS"]]))))
+  for (v in c("OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")) {
+    cat(v, "=", Sys.getenv(v, "(unset)"), "\n")
+  }
+  cases <- all_cases()
+  run_rounds(cases, data, rounds)
+  cat("\nWhat R adds around .Call (percent of the whole)\n")
+  for (i in 1:4) {
+    cat(sprintf("%s, M = %d\n", cases$objective[i], cases$m[i]))
+    print(round(overhead(cases[i, ], data), 2))
+  }
+}
+
+main(commandArgs(TRUE))

@@ -1,0 +1,97 @@
+#include <float.h>
+#include <math.h>
+#include "certify.h"
+#include "linalg.h"
+
+double certify_slack(int M, int N)
+{
+    return 4.0 * (M + sqrt((double)N) + 32.0) * DBL_EPSILON;
+}
+
+size_t certify_size(int M, int n)
+{
+    return 3 * (size_t)M * n + (size_t)n;
+}
+
+static double positive(double x)
+{
+    return x > 0.0 ? x : 0.0;
+}
+
+/* one point, given its sums: hGh = C_x'G C_x, hPsih = C_x'Psi C_x, CC = |C_x|^2 */
+static struct certificate certify_point(const struct norms *s, double s2, double prior,
+                                        double mean, double sor, double unexplained,
+                                        double hGh, double hPsih, double CC)
+{
+    struct certificate certificate;
+    /* relative error of s2 I + G as the factor C has it.  It moves h_x = A'(s2 I + G)^{-1} a by
+     * inner sqrt(s2) |C_x| / 2 at most, |A'(s2 I + G)^{-1}|_2 being 1 / (2 sqrt(s2)) */
+    const double inner = s->growth * s->G_norm / s2, moved = inner * sqrt(s2 * CC) / 2.0;
+    const double everything = fabs(mean) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
+
+    if (!(inner < 0.25)) { /* beyond what double precision can tell */
+        certificate.mean_error = everything * (1.0 + 8.0 * DBL_EPSILON);
+        certificate.var_lower = 0.0;
+        certificate.var_upper = prior * (1.0 + 8.0 * DBL_EPSILON);
+        return certificate;
+    }
+    const double h = sqrt(positive(hGh) + s->growth * s->G_norm * CC) + moved;
+    const double kappa_x = sqrt(s->slack * prior),
+                 kappa_h = kappa_x * sqrt(s->weight) * h;
+    const double by_groups = sqrt(positive(hPsih) + s->growth * s->Psi_norm * CC) +
+                             sqrt(s->spread) * kappa_h + sqrt(s->lam) * moved;
+    const double eta = fmin(sqrt(s->lam) * h, by_groups), root = sqrt(unexplained);
+    const double kappa = kappa_x + kappa_h, wide = root + eta + kappa;
+    const double low = positive(root - eta - kappa);
+    /* A kernel that is wrong by 4 eps, all values to the same side: |K|_2 <= |G|_2 + |E|_2 */
+    const double K_norm = s->G_norm + s->lam,
+                 k_error = 4.0 * DBL_EPSILON * (sqrt(prior * K_norm) + K_norm * h);
+
+    certificate.mean_error = wide * s->w_E;
+    certificate.mean_error += sqrt(CC) * s->beta_error; /* beta   */
+    certificate.mean_error +=
+        s->slack * prior * s->alpha * (1.0 + sqrt(s->weight) * h); /* a */
+    certificate.mean_error += s->growth * sqrt(prior) * s->beta;   /* a'beta */
+    certificate.mean_error += k_error * s->w_norm;
+    certificate.mean_error *= 1.0 + 16.0 * DBL_EPSILON;
+    certificate.mean_error = fmin(certificate.mean_error, everything);
+
+    const double sor_error =
+        sor * (inner / (1.0 - inner) + 4.0 * DBL_EPSILON) + 2.0 * k_error * h;
+    certificate.var_upper = (sor + sor_error + wide * wide) * (1.0 + 8.0 * DBL_EPSILON);
+    certificate.var_upper =
+        fmin(certificate.var_upper, prior * (1.0 + 8.0 * DBL_EPSILON));
+    certificate.var_lower = sor - sor_error - (2.0 * wide - kappa) * kappa;
+    certificate.var_lower += low * low / (1.0 + s->lam / s2);
+    certificate.var_lower = positive(certificate.var_lower * (1.0 - 8.0 * DBL_EPSILON));
+    return certificate;
+}
+
+void certify_rows(const struct posterior *p, const struct norms *norms, int n,
+                  const double *X, int ldx, double *Ka, double *work, double *mean,
+                  double *sor_variance, double *unexplained,
+                  struct certificate *certificate)
+{
+    const int M = p->z.M;
+    const size_t m = (size_t)M;
+    double *Cx = work, *GC = Cx + m * n, *PsiC = GC + m * n, *prior = PsiC + m * n;
+
+    inducing_whiten(&p->z, n, NULL, Ka, Ka);
+    mult_Atx(M, n, 1.0, Ka, p->beta, 0.0, mean);
+    kernel_diagonal(p->z.kernel, n, X, ldx, prior);
+    for (int i = 0; i < n; i++)
+        unexplained[i] = positive(prior[i] - sum_squares(m, Ka + m * i));
+    copy(m * n, Ka, Cx);
+    solve_lower(M, n, p->C, Cx);
+    for (int i = 0; i < n; i++)
+        sor_variance[i] = p->s2 * sum_squares(m, Cx + m * i);
+    solve_lower_t(M, n, p->C, Cx);
+    mult_AB(M, M, n, 1.0, norms->G, Cx, 0.0, GC); /* |h|^2 = C_x'G C_x */
+    mult_AB(M, M, n, 1.0, norms->Psi, Cx, 0.0, PsiC);
+    for (int i = 0; i < n; i++) {
+        const double *C_x = Cx + m * i;
+        certificate[i] = certify_point(norms, p->s2, prior[i], mean[i], sor_variance[i],
+                                       unexplained[i], dot(m, C_x, GC + m * i),
+                                       dot(m, C_x, PsiC + m * i), sum_squares(m, C_x));
+    }
+}

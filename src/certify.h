@@ -1,0 +1,64 @@
+#ifndef PFDTC_CERTIFY_H
+#define PFDTC_CERTIFY_H
+
+/*
+ * Certificates: how far the exact Gaussian process can be from a posterior on inducing points.
+ * With E = K - A'A, v = (y - A'beta) / s2, w = (K + s2 I)^{-1} y, h_x = A'C_x,
+ * C_x = (s2 I + G)^{-1} a, any eta >= |h_x|_E and lam >= |E|_2 (proofs in the theory vignette):
+ *
+ *     |mean_DTC(x) - mean_exact(x)| <= (sqrt(E(x,x)) + eta) |w|_E
+ *     var_SoR + max(0, sqrt(E(x,x)) - eta)^2 / (1 + lam / s2) <= var_exact
+ *                                                       <= var_SoR + (sqrt(E(x,x)) + eta)^2
+ *
+ * Rounding.  L is the exact factor of Kmm + J, and the theory holds for every J >= 0: the
+ * factorisation does no harm where the jitter is above its backward error.  What is left is that
+ * of L a = k(Z, x) + r, |r| <= slack k, at new rows and (row by row) in A.  It moves the feature
+ * a by L^{-1} r.  In u'E u, for u = (1, -h) or v on the rows, the change is 2 q'r + |L^{-1} r|^2
+ * with q the weights on Z that u is best explained by, and jitter |q|^2 <= u'E u.  With slack k
+ * no less than |r|^2 / jitter it is therefore at most (|u|_E + kappa)^2 - |u|_E^2,
+ * kappa = sqrt(slack k) |u|: every E-norm is known up to kappa, and means and variances move by
+ * no more than their bounds do with all norms enlarged by kappa.  Kernel values are themselves
+ * known to a few eps k, which is inside.  Sums of n numbers err by sqrt(n) eps of their size
+ * (rounding errors of no common sign), four times that being allowed.
+ */
+#include "posterior.h"
+
+/* What is known of a posterior, for all points: every number rounded up */
+struct norms {
+    double weight; /* largest row weight                                             */
+    double spread; /* N over the rows of the smallest group that Psi is made of      */
+    double slack;  /* of E-norms, relative to k: see above                           */
+    double growth; /* rounding of the sums over rows, relative to their size         */
+    double c;      /* >= y'(Q + s2 I)^{-1} y                                         */
+    double t;      /* >= tr E                                                        */
+    double lam;    /* >= |E|_2                                                       */
+    double w_E;    /* >= |w|_E                                                       */
+    double w_norm; /* >= |w|                                                         */
+    double G_norm; /* >= |G|_2                                                       */
+    double
+        beta_error;  /* >= |(s2 I + G) beta - A y| as computed                         */
+    double beta;     /* |beta|                                                         */
+    double alpha;    /* |L^{-T} beta|                                                  */
+    double Psi_norm; /* >= |Psi|_2                                                     */
+    const double *G; /* M x M                                                          */
+    const double
+        *Psi; /* M x M with |h_x|_E^2 <= C_x'Psi C_x                            */
+};
+
+struct certificate {
+    double mean_error;           /* >= |mean_DTC - mean_exact|                    */
+    double var_lower, var_upper; /* var_exact lies between                        */
+};
+
+/* allowance for E-norms: kappa^2 = slack k |u|^2, of a posterior on M points and N rows */
+double certify_slack(int M, int N);
+
+/* n points: Ka (M x n) = k(Z, X), overwritten.  mean, sor_variance and unexplained as
+ * posterior_rows gives them.  scratch: certify_size(M, n) */
+size_t certify_size(int M, int n);
+void certify_rows(const struct posterior *p, const struct norms *norms, int n,
+                  const double *X, int ldx, double *Ka, double *work, double *mean,
+                  double *sor_variance, double *unexplained,
+                  struct certificate *certificate);
+
+#endif

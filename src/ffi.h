@@ -1,0 +1,64 @@
+#ifndef PFDTC_FFI_H
+#define PFDTC_FFI_H
+
+/* The doors that R calls.  Each returns a list whose element `status` is an enum status where
+ * something numerical can fail; scratch given by the caller is written to, no other argument
+ * is. */
+#include "args.h"
+
+/* k(x, z), nrow(x) x nrow(z) */
+SEXP ffi_kernel_matrix(SEXP kernel, SEXP x, SEXP z, SEXP control);
+
+/* list(status, value, gradient, theta, noise): -ELBO and its gradient in z (M x d), the
+ * kernel's log parameters and log s2 */
+SEXP ffi_vfe(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
+             SEXP want, SEXP control, SEXP scratch);
+/* list(status, value, gradient): s2^2 d_pF^2 - C(X) and its gradient in z */
+SEXP ffi_pf(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
+            SEXP nu, SEXP Wt, SEXP want, SEXP control, SEXP scratch);
+/* doubles of scratch that ffi_vfe (nu = NULL) or ffi_pf want */
+SEXP ffi_objective_size(SEXP kernel, SEXP z, SEXP x, SEXP nu, SEXP Wt, SEXP want,
+                        SEXP control);
+/* C(X) = tr((k^ + (mu^ - y)(mu^ - y)') K) */
+SEXP ffi_pf_constant(SEXP kernel, SEXP x, SEXP y, SEXP scale, SEXP nu, SEXP control);
+/* list(status, value): s2^2 d_pF^2 itself, by pairs of rows and without cancellation */
+SEXP ffi_pf_divergence(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2,
+                       SEXP jitter, SEXP nu, SEXP control);
+/* W_x of nu, transposed: q x N, columns scaled */
+SEXP ffi_lowrank_rows(SEXP kernel, SEXP nu, SEXP x, SEXP scale, SEXP control);
+
+/* list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights); fitc: row n has
+ * the noise s2 / w_n + E_nn; log_weights: sum of the logs of the weights in force */
+SEXP ffi_posterior(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
+                   SEXP most_jitter, SEXP fitc, SEXP control);
+/* list(mean, sor_variance, unexplained) at the rows of x */
+SEXP ffi_predict(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP x,
+                 SEXP control);
+/* the DTC covariance of f at the rows of x, or SoR's */
+SEXP ffi_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP sor);
+
+/* list(T1, kappa, Psi, lam, vv, spread), bounds of |v|_E, |h_x|_E and |E|_2: with groups of
+ * t1_rows (0: without T1) and t2_rows rows */
+SEXP ffi_norms(SEXP kernel, SEXP z, SEXP L, SEXP beta, SEXP s2, SEXP x, SEXP y,
+               SEXP scale, SEXP order, SEXP t1_rows, SEXP t2_rows, SEXP control);
+/* list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x */
+SEXP ffi_certify(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP G,
+                 SEXP norms, SEXP x, SEXP control);
+
+/* the exact GP on x: list(status, L, alpha, minus_evidence); weights, not their roots */
+SEXP ffi_exact(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP control);
+/* list(status, value, theta, noise): -log evidence and its gradient in the kernel's log
+ * parameters and log s2 */
+SEXP ffi_exact_evidence(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP control);
+/* list(mean, variance) at the rows of x_new */
+SEXP ffi_exact_predict(SEXP kernel, SEXP x, SEXP L, SEXP alpha, SEXP x_new, SEXP control);
+/* the covariance of f at the rows of x_new */
+SEXP ffi_exact_covariance(SEXP kernel, SEXP x, SEXP L, SEXP x_new);
+
+/* list(pivots from 1, t after each) */
+SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance);
+
+/* the sentence of a status */
+SEXP ffi_status(SEXP status);
+
+#endif

@@ -1,0 +1,75 @@
+#include "ffi.h"
+#include "ffi_blocks.h"
+#include "select.h"
+
+struct matrix_loop {
+    struct plan plan;
+    struct rows rows; /* the columns of the result */
+    const struct kernel *kernel;
+    const double *X;
+    int n;
+    double *K;
+};
+
+static void matrix_block(void *context, int b, int slot)
+{
+    struct matrix_loop *c = context;
+    (void)slot;
+    const struct block block = plan_block(&c->plan, &c->rows, b);
+    kernel_cross(c->kernel, c->n, c->X, c->n, block.n, block.X, block.ldx,
+                 c->K + (size_t)b * c->plan.block * c->n);
+}
+
+SEXP ffi_kernel_matrix(SEXP kernel, SEXP x, SEXP z, SEXP control)
+{
+    const struct step steps[] = {{matrix_block, 0}};
+    const struct kernel k = arg_kernel(kernel);
+    struct matrix_loop c = {.kernel = &k};
+    int columns;
+    c.X = arg_matrix(x, "x", &c.n, &columns);
+    c.rows.X = arg_matrix(z, "z", &c.rows.N, &c.rows.columns);
+    c.rows.y = c.rows.scale = NULL;
+    c.plan = plan_blocks(control, c.rows.N);
+    SEXP K = PROTECT(Rf_allocMatrix(REALSXP, c.n, c.rows.N));
+    c.K = REAL(K);
+    run_blocks(&c.plan, 1, steps, &c);
+    UNPROTECT(1);
+    return K;
+}
+
+SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance)
+{
+    static const char *const names[] = {"pivots", "t"};
+    const struct kernel k = arg_kernel(kernel);
+    const double tol = arg_number(tolerance, "tolerance");
+    struct select_state s;
+    int columns;
+    s.kernel = &k;
+    s.X = arg_matrix(x, "x", &s.n, &columns);
+    s.ldx = s.n;
+    s.most = arg_integer(m, "m");
+    s.pivot = (int *)R_alloc((size_t)s.most, sizeof(int));
+    s.A = (double *)R_alloc((size_t)s.n * s.most, sizeof(double));
+    s.E = (double *)R_alloc((size_t)s.n, sizeof(double));
+    s.t = (double *)R_alloc((size_t)s.most, sizeof(double));
+    double *work = (double *)R_alloc(select_size(s.n, s.most), sizeof(double));
+    select_start(&s);
+    while (select_step(&s, tol, work))
+        if (s.m % 16 == 0)
+            R_CheckUserInterrupt();
+
+    SEXP result = PROTECT(new_list(2, names));
+    SET_VECTOR_ELT(result, 0, Rf_allocVector(INTSXP, s.m));
+    SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, s.m));
+    for (int i = 0; i < s.m; i++) {
+        INTEGER(VECTOR_ELT(result, 0))[i] = s.pivot[i] + 1;
+        REAL(VECTOR_ELT(result, 1))[i] = s.t[i];
+    }
+    UNPROTECT(1);
+    return result;
+}
+
+SEXP ffi_status(SEXP status)
+{
+    return Rf_mkString(status_sentence((enum status)arg_integer(status, "status")));
+}

@@ -1,0 +1,29 @@
+#ifndef PFDTC_INDUCING_H
+#define PFDTC_INDUCING_H
+
+/* Inducing points: Z and the factor L L' = k(Z, Z) + jitter diag k(z, z). */
+#include "kernel.h"
+#include "status.h"
+
+struct inducing {
+    const struct kernel *kernel;
+    int M, columns;  /* Z is M x columns, leading dimension M          */
+    const double *Z; /* in the units of the inputs                     */
+    double jitter;   /* relative to the signal variance                */
+    const double *L; /* M x M lower                                    */
+};
+
+/* L of the points; scratch: M */
+enum status inducing_factor(const struct kernel *k, int M, const double *Z, double jitter,
+                            double *work, double *L);
+
+/* The same with the smallest jitter of jitter, 10 jitter, 100 jitter, ... <= most that works
+ * (a start of 0 is followed by 1e-15); *jitter says which. */
+enum status inducing_ladder(const struct kernel *k, int M, const double *Z, double most,
+                            double *work, double *jitter, double *L);
+
+/* K (M x n) = k(Z, X), already evaluated.  A = L^{-1} K diag(scale); A == K is allowed. */
+void inducing_whiten(const struct inducing *z, int n, const double *scale,
+                     const double *K, double *A);
+
+#endif

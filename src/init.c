@@ -1,0 +1,36 @@
+#include <R_ext/Rdynload.h>
+#include <R_ext/Visibility.h>
+#include "ffi.h"
+
+/* clang-format off */
+#define DOOR(name, n) {"ffi_" #name, (DL_FUNC)(void (*)(void)) & ffi_##name, n}
+
+static const R_CallMethodDef doors[] = {
+    DOOR(kernel_matrix, 4),
+    DOOR(vfe, 10),
+    DOOR(pf, 12),
+    DOOR(objective_size, 7),
+    DOOR(pf_constant, 6),
+    DOOR(pf_divergence, 9),
+    DOOR(lowrank_rows, 5),
+    DOOR(posterior, 10),
+    DOOR(predict, 8),
+    DOOR(covariance, 7),
+    DOOR(select, 4),
+    DOOR(norms, 12),
+    DOOR(certify, 10),
+    DOOR(exact, 6),
+    DOOR(exact_evidence, 6),
+    DOOR(exact_predict, 6),
+    DOOR(exact_covariance, 4),
+    DOOR(status, 1),
+    {NULL, NULL, 0},
+};
+/* clang-format on */
+
+void attribute_visible R_init_pfdtc(DllInfo *dll)
+{
+    R_registerRoutines(dll, NULL, doors, NULL, NULL);
+    R_useDynamicSymbols(dll, FALSE);
+    R_forceSymbols(dll, TRUE);
+}

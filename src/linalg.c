@@ -1,0 +1,225 @@
+#ifndef USE_FC_LEN_T
+#define USE_FC_LEN_T
+#endif
+#include <math.h>
+#include <string.h>
+#include <Rconfig.h>
+#include <R_ext/BLAS.h>
+#include <R_ext/Lapack.h>
+#ifndef FCONE
+#define FCONE
+#endif
+#include "linalg.h"
+
+static void gemm(const char *ta, const char *tb, int m, int n, int k, double alpha,
+                 const double *A, int lda, const double *B, int ldb, double beta,
+                 double *C)
+{
+    if (m == 0 || n == 0)
+        return;
+    if (k == 0) { /* the BLAS would refuse a leading dimension of zero */
+        const size_t mn = (size_t)m * n;
+        for (size_t i = 0; i < mn; i++)
+            C[i] = beta == 0.0 ? 0.0 : beta * C[i];
+        return;
+    }
+    F77_CALL(dgemm)
+    (ta, tb, &m, &n, &k, &alpha, A, &lda, B, &ldb, &beta, C, &m FCONE FCONE);
+}
+
+void mult_AB(int m, int k, int n, double alpha, const double *A, const double *B,
+             double beta, double *C)
+{
+    gemm("N", "N", m, n, k, alpha, A, m, B, k, beta, C);
+}
+
+void mult_ABt(int m, int k, int n, double alpha, const double *A, const double *B,
+              double beta, double *C)
+{
+    gemm("N", "T", m, n, k, alpha, A, m, B, n, beta, C);
+}
+
+void mult_AtB(int m, int k, int n, double alpha, const double *A, const double *B,
+              double beta, double *C)
+{
+    gemm("T", "N", m, n, k, alpha, A, k, B, k, beta, C);
+}
+
+static void gemv(const char *t, int m, int n, double alpha, const double *A,
+                 const double *x, double beta, double *y)
+{
+    const int one = 1, length = *t == 'N' ? m : n;
+    if (m == 0 || n == 0) {
+        for (int i = 0; i < length; i++)
+            y[i] = beta == 0.0 ? 0.0 : beta * y[i];
+        return;
+    }
+    F77_CALL(dgemv)(t, &m, &n, &alpha, A, &m, x, &one, &beta, y, &one FCONE);
+}
+
+void mult_Ax(int m, int n, double alpha, const double *A, const double *x, double beta,
+             double *y)
+{
+    gemv("N", m, n, alpha, A, x, beta, y);
+}
+
+void mult_Atx(int m, int n, double alpha, const double *A, const double *x, double beta,
+              double *y)
+{
+    gemv("T", m, n, alpha, A, x, beta, y);
+}
+
+void add_xyt(int m, int n, double alpha, const double *x, const double *y, double *A)
+{
+    const int one = 1;
+    if (m == 0 || n == 0)
+        return;
+    F77_CALL(dger)(&m, &n, &alpha, x, &one, y, &one, A, &m);
+}
+
+void add_A_At(int m, int n, const double *A, double *C)
+{
+    const double one = 1.0;
+    if (m == 0 || n == 0)
+        return;
+    F77_CALL(dsyrk)("L", "N", &m, &n, &one, A, &m, &one, C, &m FCONE FCONE);
+}
+
+void mirror_lower(int n, double *A)
+{
+    for (int j = 0; j < n; j++)
+        for (int i = j + 1; i < n; i++)
+            A[(size_t)i * n + j] = A[(size_t)j * n + i];
+}
+
+void add_transpose(int n, double *A)
+{
+    for (int j = 0; j < n; j++)
+        for (int i = j; i < n; i++) {
+            const double sum = A[(size_t)j * n + i] + A[(size_t)i * n + j];
+            A[(size_t)j * n + i] = A[(size_t)i * n + j] = sum;
+        }
+}
+
+int chol_lower(int n, double *A)
+{
+    int info = 0;
+    if (n == 0)
+        return 0;
+    F77_CALL(dpotrf)("L", &n, A, &n, &info FCONE);
+    if (info != 0)
+        return 1;
+    for (int j = 1; j < n; j++)
+        memset(A + (size_t)j * n, 0, (size_t)j * sizeof(double));
+    for (int j = 0; j < n; j++) /* some LAPACKs let a NaN through */
+        if (!(A[(size_t)j * n + j] > 0.0) || !isfinite(A[(size_t)j * n + j]))
+            return 1;
+    return 0;
+}
+
+double chol_logdet(int n, const double *L)
+{
+    double sum = 0.0;
+    for (int j = 0; j < n; j++)
+        sum += log(L[(size_t)j * n + j]);
+    return 2.0 * sum;
+}
+
+static void trsm(const char *side, const char *t, int m, int n, const double *L, int ldl,
+                 double *B)
+{
+    const double one = 1.0;
+    if (m == 0 || n == 0)
+        return;
+    F77_CALL(dtrsm)
+    (side, "L", t, "N", &m, &n, &one, L, &ldl, B, &m FCONE FCONE FCONE FCONE);
+}
+
+void solve_lower(int m, int n, const double *L, double *B)
+{
+    trsm("L", "N", m, n, L, m, B);
+}
+
+void solve_lower_t(int m, int n, const double *L, double *B)
+{
+    trsm("L", "T", m, n, L, m, B);
+}
+
+void solve_lower_right(int m, int n, const double *L, double *B)
+{
+    trsm("R", "N", m, n, L, n, B);
+}
+
+void solve_chol(int m, int n, const double *L, double *B)
+{
+    solve_lower(m, n, L, B);
+    solve_lower_t(m, n, L, B);
+}
+
+void chol_adjoint(int n, const double *L, const double *Lbar, double *Kbar)
+{
+    mult_AtB(n, n, n, 1.0, L, Lbar, 0.0, Kbar); /* L' Lbar                         */
+    for (int j = 0; j < n; j++)                 /* (Phi + Phi') / 2, Phi = tril(.) */
+        for (int i = j; i < n; i++) {
+            const double half = 0.5 * Kbar[(size_t)j * n + i];
+            Kbar[(size_t)j * n + i] = Kbar[(size_t)i * n + j] = half;
+        }
+    solve_lower_t(n, n, L, Kbar);     /* L^{-T} .        */
+    solve_lower_right(n, n, L, Kbar); /* L^{-T} . L^{-1} */
+}
+
+double dot(size_t n, const double *x, const double *y)
+{
+    double a = 0.0, b = 0.0, c = 0.0,
+           d = 0.0; /* four chains: no waiting for the last sum */
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        a += x[i] * y[i];
+        b += x[i + 1] * y[i + 1];
+        c += x[i + 2] * y[i + 2];
+        d += x[i + 3] * y[i + 3];
+    }
+    for (; i < n; i++)
+        a += x[i] * y[i];
+    return (a + b) + (c + d);
+}
+
+double sum_squares(size_t n, const double *x)
+{
+    return dot(n, x, x);
+}
+
+double trace(int n, const double *A)
+{
+    double sum = 0.0;
+    for (int j = 0; j < n; j++)
+        sum += A[(size_t)j * n + j];
+    return sum;
+}
+
+void scale_columns(int m, int n, const double *s, double *A)
+{
+    if (s == NULL)
+        return;
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < m; i++)
+            A[(size_t)j * m + i] *= s[j];
+}
+
+void fill(size_t n, double value, double *x)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = value;
+}
+
+void copy(size_t n, const double *x, double *y)
+{
+    if (n > 0)
+        memcpy(y, x, n * sizeof(double));
+}
+
+void add_scaled(size_t n, double alpha, const double *x, double *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += alpha * x[i];
+}

@@ -1,0 +1,65 @@
+#ifndef PFDTC_LINALG_H
+#define PFDTC_LINALG_H
+
+/*
+ * Dense algebra, in verbs named by their formula.  Matrices are column-major with leading
+ * dimension = their rows.  Zero extents are allowed everywhere and do nothing beyond the
+ * `beta` part.  This is the only file that sees BLAS and LAPACK.
+ */
+#include <stddef.h>
+#include "status.h"
+
+/* C = alpha A B + beta C            A: m x k,  B: k x n,  C: m x n */
+void mult_AB(int m, int k, int n, double alpha, const double *A, const double *B,
+             double beta, double *C);
+/* C = alpha A B' + beta C           A: m x k,  B: n x k,  C: m x n */
+void mult_ABt(int m, int k, int n, double alpha, const double *A, const double *B,
+              double beta, double *C);
+/* C = alpha A' B + beta C           A: k x m,  B: k x n,  C: m x n */
+void mult_AtB(int m, int k, int n, double alpha, const double *A, const double *B,
+              double beta, double *C);
+/* y = alpha A x + beta y            A: m x n */
+void mult_Ax(int m, int n, double alpha, const double *A, const double *x, double beta,
+             double *y);
+/* y = alpha A' x + beta y           A: m x n */
+void mult_Atx(int m, int n, double alpha, const double *A, const double *x, double beta,
+              double *y);
+/* A += alpha x y'                   A: m x n */
+void add_xyt(int m, int n, double alpha, const double *x, const double *y, double *A);
+/* C += A A', lower triangle only    A: m x n,  C: m x m */
+void add_A_At(int m, int n, const double *A, double *C);
+/* the upper triangle made equal to the lower */
+void mirror_lower(int n, double *A);
+/* A += A' */
+void add_transpose(int n, double *A);
+
+/* A (lower triangle read) = L L'; L overwrites A, its strict upper triangle zero.
+ * Returns 0, or 1 where A is not positive definite in double precision. */
+int chol_lower(int n, double *A);
+/* log det(L L') */
+double chol_logdet(int n, const double *L);
+/* B <- L^{-1} B                     L: m x m lower,  B: m x n */
+void solve_lower(int m, int n, const double *L, double *B);
+/* B <- L^{-T} B                     L: m x m lower,  B: m x n */
+void solve_lower_t(int m, int n, const double *L, double *B);
+/* B <- B L^{-1}                     L: n x n lower,  B: m x n */
+void solve_lower_right(int m, int n, const double *L, double *B);
+/* B <- (L L')^{-1} B */
+void solve_chol(int m, int n, const double *L, double *B);
+
+/* L L' = K.  Lbar (lower triangle, in) -> Kbar (symmetric, out):
+ * Kbar = L^{-T} (Phi + Phi') L^{-1} / 2,  Phi = tril(L' Lbar) with halved diagonal.
+ * Kbar must not overlap Lbar. */
+void chol_adjoint(int n, const double *L, const double *Lbar, double *Kbar);
+
+double dot(size_t n, const double *x, const double *y);
+double sum_squares(size_t n, const double *x);
+double trace(int n, const double *A);
+/* column j of A (m x n) multiplied by s[j]; s == NULL is all ones */
+void scale_columns(int m, int n, const double *s, double *A);
+void fill(size_t n, double value, double *x);
+void copy(size_t n, const double *x, double *y);
+/* y += alpha x */
+void add_scaled(size_t n, double alpha, const double *x, double *y);
+
+#endif

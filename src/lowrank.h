@@ -1,0 +1,37 @@
+#ifndef PFDTC_LOWRANK_H
+#define PFDTC_LOWRANK_H
+
+/*
+ * A Gaussian process of the form that every auxiliary distribution here has,
+ *
+ *     covariance  p k(x, x') + sum_j s_j b_j(x) b_j(x'),   mean  mu(x),
+ *     [b(x), mu(x)] = W' k(U, x),
+ *
+ * p in {0, 1}, s_j = +-1.  The mean is the last column and has s = +1.
+ */
+#include "kernel.h"
+
+struct lowrank {
+    const struct kernel *kernel;
+    int p;
+    int n_u, columns; /* U is n_u x columns, leading dimension n_u            */
+    const double *U;
+    int q;              /* functions in all: rank + 1                           */
+    const double *W;    /* n_u x q                                              */
+    const double *sign; /* [q]                                                  */
+};
+
+/* Wt (q x n) = W' k(U, X) diag(scale); K_u (n_u x n) = k(U, X) already evaluated */
+void lowrank_rows(const struct lowrank *nu, int n, const double *scale, const double *K_u,
+                  double *Wt);
+
+/* Wm (M x q) = k(Z, U) W, with K_zu (M x n_u) left for the pull */
+void lowrank_points(const struct lowrank *nu, int M, const double *Z, double *K_zu,
+                    double *Wm);
+
+/* Adjoint of lowrank_points: dF = sum(Wm_bar * dWm), adds to dZ (M x columns) */
+size_t lowrank_pull_size(const struct lowrank *nu, int M);
+void lowrank_pull(const struct lowrank *nu, int M, const double *Z, const double *K_zu,
+                  const double *Wm_bar, double *work, double *dZ);
+
+#endif

@@ -1,0 +1,41 @@
+#include "pairs.h"
+#include "linalg.h"
+
+size_t pairs_size(int n_b, int n_c)
+{
+    return (size_t)n_b * n_c;
+}
+
+static const double *scaled_kernel(const struct kernel *k, const struct block *b,
+                                   const struct block *c, double *work)
+{
+    double *K = work;
+    kernel_cross(k, c->n, c->X, c->ldx, b->n, b->X, b->ldx, K);
+    scale_columns(c->n, b->n, b->scale, K);
+    if (c->scale != NULL)
+        for (int j = 0; j < b->n; j++)
+            for (int i = 0; i < c->n; i++)
+                K[(size_t)j * c->n + i] *= c->scale[i];
+    return K;
+}
+
+void pairs_add(const struct kernel *k, const struct block *b, const struct block *c,
+               int m, const double *P_c, double *work, double *out_b)
+{
+    const double *K = scaled_kernel(k, b, c, work);
+    mult_AB(m, c->n, b->n, 1.0, P_c, K, 1.0, out_b);
+}
+
+void pairs_unexplained(const struct kernel *k, const struct block *b,
+                       const struct block *c, int M, const double *A_b, const double *A_c,
+                       double *E_cb)
+{
+    scaled_kernel(k, b, c, E_cb);
+    mult_AtB(c->n, M, b->n, -1.0, A_c, A_b, 1.0, E_cb);
+}
+
+double pairs_sum_squares(const struct kernel *k, const struct block *b,
+                         const struct block *c, double *work)
+{
+    return sum_squares((size_t)b->n * c->n, scaled_kernel(k, b, c, work));
+}

@@ -1,0 +1,209 @@
+#include "pf.h"
+#include "linalg.h"
+
+size_t pf_size(int M, int q, int p)
+{
+    return 3 * (size_t)M * M + 4 * (size_t)M * q + (p ? 5 * (size_t)M * M : 0);
+}
+
+/* X <- D^{-1} X = s2 (s2 I + G)^{-1} X */
+static void solve_D(int M, int n, const double *C, double s2, double *X)
+{
+    solve_chol(M, n, C, X);
+    for (size_t i = 0; i < (size_t)M * n; i++)
+        X[i] *= s2;
+}
+
+static void scale_by(size_t n, double factor, double *x)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] *= factor;
+}
+
+static void transpose(int n, const double *A, double *At)
+{
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < n; i++)
+            At[(size_t)i * n + j] = A[(size_t)j * n + i];
+}
+
+/* Q1 = D^{-1} V D^{-1},  V = W0 - G^2 - B'B,  B = sqrt(jitter) L^{-T} G */
+static void transfer_of_prior(const struct inducing *z, const struct stats *s,
+                              double jitter, const double *C, double s2, const double *W0,
+                              double *B, double *work, double *Q1)
+{
+    const int M = s->M;
+    const size_t MM = (size_t)M * M;
+    double *V = work;
+    copy(MM, W0, V);
+    mult_AtB(M, M, M, -1.0, s->G, s->G, 1.0, V);
+    copy(MM, s->G, B);
+    solve_lower_t(M, M, z->L, B);
+    mult_AtB(M, M, M, -jitter, B, B, 1.0, V);
+    solve_D(M, M, C, s2, V);
+    transpose(M, V, Q1);
+    solve_D(M, M, C, s2, Q1);
+}
+
+/*
+ * The p = 1 part of the adjoints:
+ *   Abar += Hs A + E A K,   E = 2 (D^{-2} - I),
+ *   Hs   -= 2 (R + R') / s2,  R = D^{-1} Q1,  and  4 D^{-2} G + 2 (D^{-2} G J + J D^{-2} G)
+ *   Lbar += tril(2 L^{-T} G D^{-2} G J)
+ * Adds to Hs, to AbarAt the share of E (E W0), and writes E and Lbar's share.
+ */
+static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
+                             double jitter, const double *C, double s2, const double *W0,
+                             const double *Q1, double *work, double *Hs, double *AbarAt,
+                             double *E, double *Lbar_share)
+{
+    const int M = s->M;
+    const size_t MM = (size_t)M * M;
+    double *R = work, *GD2 = work + MM, *GD2J = GD2 + MM;
+
+    copy(MM, Q1, R);
+    solve_D(M, M, C, s2, R);
+    add_transpose(M, R);
+    add_scaled(MM, -2.0 / s2, R, Hs);
+
+    copy(MM, s->G, GD2);
+    solve_D(M, M, C, s2, GD2);
+    solve_D(M, M, C, s2, GD2);
+    add_scaled(MM, -4.0, GD2, Hs);
+
+    /* (D^{-2} G J)' = jitter L^{-1} (D^{-2} G L^{-1})' */
+    copy(MM, GD2, R);
+    solve_lower_right(M, M, z->L, R);
+    transpose(M, R, GD2J);
+    solve_lower(M, M, z->L, GD2J);
+    scale_by(MM, jitter, GD2J);
+    copy(MM, GD2J, R);
+    add_transpose(M, R);
+    add_scaled(MM, -2.0, R, Hs);
+
+    mult_ABt(M, M, M, 2.0, s->G, GD2J, 0.0, Lbar_share); /* 2 G D^{-2} G J */
+    solve_lower_t(M, M, z->L, Lbar_share);
+
+    fill(MM, 0.0, E);
+    for (int m = 0; m < M; m++)
+        E[(size_t)m * M + m] = 1.0;
+    solve_D(M, M, C, s2, E);
+    solve_D(M, M, C, s2, E);
+    for (int m = 0; m < M; m++)
+        E[(size_t)m * M + m] -= 1.0;
+    scale_by(MM, 2.0, E);
+    mult_AB(M, M, M, 1.0, E, W0, 1.0, AbarAt);
+}
+
+enum status pf_evaluate(const struct inducing *z, const struct stats *s,
+                        const struct lowrank *nu, double s2, const double *T,
+                        const double *W0, double *work, struct pf_terms *terms,
+                        struct adjoint *adjoint)
+{
+    const int M = s->M, q = s->q, last = q - 1;
+    const size_t MM = (size_t)M * M, Mq = (size_t)M * q;
+    double *C = work, *S1 = C + MM, *S2 = S1 + MM, *X = S2 + MM, *Y = X + Mq, *R = Y + Mq,
+           *B = R + Mq, *prior = B + Mq;
+    double *Q1 = prior, *share = prior + MM, *scratch = share + MM; /* where p = 1 */
+    double variance, jitter = 0.0;
+
+    copy(MM, s->G, C);
+    for (int m = 0; m < M; m++)
+        C[(size_t)m * M + m] += s2;
+    if (chol_lower(M, C))
+        return STATUS_INNER_NOT_PD;
+
+    copy(Mq, s->AW, R); /* P_r = A R_x: y subtracted from the mean's column */
+    add_scaled((size_t)M, -1.0, s->Ay, R + (size_t)last * M);
+    copy(Mq, s->AW, X); /* X = D^{-1} (P - G T) */
+    mult_AB(M, M, q, -1.0, s->G, T, 1.0, X);
+    solve_D(M, q, C, s2, X);
+
+    terms->fit = terms->transfer = 0.0;
+    for (int j = 0; j < q; j++) {
+        terms->fit -= nu->sign[j] * sum_squares((size_t)M, R + (size_t)j * M);
+        terms->transfer += nu->sign[j] * sum_squares((size_t)M, X + (size_t)j * M);
+    }
+    if (nu->p) {
+        kernel_diagonal(z->kernel, 1, z->Z, M, &variance);
+        jitter = z->jitter * variance;
+        transfer_of_prior(z, s, jitter, C, s2, W0, S1, S2, Q1);
+        terms->fit -= trace(M, W0);
+        terms->transfer += trace(M, Q1);
+    }
+    if (adjoint == NULL)
+        return STATUS_OK;
+
+    copy(Mq, X, Y); /* Y = D^{-1} X, from here on with the signs */
+    solve_D(M, q, C, s2, Y);
+    scale_columns(M, q, nu->sign, Y);
+    scale_columns(M, q, nu->sign, R);
+
+    double *Hs = adjoint->H, *AbarAt = S1;
+    copy(Mq, T, B); /* H = -2 Y (T + X / s2)' */
+    add_scaled(Mq, 1.0 / s2, X, B);
+    mult_ABt(M, q, M, -2.0, Y, B, 0.0, Hs);
+    add_transpose(M, Hs);
+
+    for (size_t i = 0; i < Mq; i++) /* F = 2 (Y - P_r) */
+        adjoint->F[i] = 2.0 * (Y[i] - R[i]);
+    for (int m = 0; m < M; m++) /* f = 2 P_r[, last] */
+        adjoint->f[m] = 2.0 * R[(size_t)last * M + m];
+    mult_AB(M, M, q, -2.0, s->G, Y, 0.0, adjoint->Wm_bar); /* Tbar = -2 G Y */
+
+    fill(MM, 0.0, AbarAt);
+    if (nu->p)
+        adjoint_of_prior(z, s, jitter, C, s2, W0, Q1, scratch, Hs, AbarAt, adjoint->E,
+                         share);
+    mult_ABt(M, q, M, 1.0, adjoint->F, s->AW, 1.0, AbarAt);
+    add_xyt(M, M, 1.0, adjoint->f, s->Ay, AbarAt);
+    mult_AB(M, M, M, 1.0, Hs, s->G, 1.0, AbarAt);
+    mult_ABt(M, q, M, 1.0, adjoint->Wm_bar, T, 1.0, AbarAt); /* + Tbar T' */
+
+    double *Lbar = S2; /* -tril(L^{-T} (Abar A' + Tbar T')), whole diagonal kept */
+    copy(MM, AbarAt, Lbar);
+    solve_lower_t(M, M, z->L, Lbar);
+    scale_by(MM, -1.0, Lbar);
+    if (nu->p)
+        add_scaled(MM, 1.0, share, Lbar);
+    for (int j = 1; j < M; j++)
+        fill((size_t)j, 0.0, Lbar + (size_t)j * M);
+    chol_adjoint(M, z->L, Lbar, adjoint->Kmm_bar);
+
+    solve_lower_t(M, M, z->L, Hs);
+    solve_lower_t(M, q, z->L, adjoint->F);
+    solve_lower_t(M, 1, z->L, adjoint->f);
+    solve_lower_t(M, q, z->L, adjoint->Wm_bar);
+    if (nu->p)
+        solve_lower_t(M, M, z->L, adjoint->E);
+    return STATUS_OK;
+}
+
+enum status pf_transfer(const struct inducing *z, const struct stats *s,
+                        const struct lowrank *nu, double s2, double *U, double *V,
+                        double *work, double *value)
+{
+    const int M = s->M;
+    const size_t MM = (size_t)M * M;
+    double *C = work, *B = C + MM, *Vt = B + MM, variance;
+    copy(MM, s->G, C);
+    for (int m = 0; m < M; m++)
+        C[(size_t)m * M + m] += s2;
+    if (chol_lower(M, C))
+        return STATUS_INNER_NOT_PD;
+    solve_D(M, nu->q, C, s2, U);
+    *value = 0.0;
+    for (int j = 0; j < nu->q; j++)
+        *value += nu->sign[j] * sum_squares((size_t)M, U + (size_t)j * M);
+    if (nu->p) {
+        kernel_diagonal(z->kernel, 1, z->Z, M, &variance);
+        copy(MM, s->G, B); /* G J G = jitter B'B,  B = L^{-T} G */
+        solve_lower_t(M, M, z->L, B);
+        mult_AtB(M, M, M, -z->jitter * variance, B, B, 1.0, V);
+        solve_D(M, M, C, s2, V);
+        transpose(M, V, Vt);
+        solve_D(M, M, C, s2, Vt);
+        *value += trace(M, Vt);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,38 @@
+#ifndef PFDTC_PF_H
+#define PFDTC_PF_H
+
+/*
+ * The preconditioned Fisher divergence of Huggins et al. (2019) between the DTC posterior and
+ * an auxiliary distribution nu, up to its constant (mind the factor s2^2):
+ *
+ *     s2^2 d_pF^2 - C(X) = sum_j s_j (-|A r_j|^2 + |D^{-1}(A w_j - G t_j)|^2)
+ *                          + p (-tr W0 + tr(D^{-1} V D^{-1}))
+ *
+ *     W0 = A K A',  V = W0 - G^2 - G J G,  J = jitter L^{-1} L^{-T}
+ */
+#include "stats.h"
+
+struct pf_terms {
+    double fit;      /* -sum_j s_j |A r_j|^2 - p tr W0                                 */
+    double transfer; /* sum_j s_j |D^{-1}(A w_j - G t_j)|^2 + p tr(D^{-1} V D^{-1})    */
+};
+
+/* doubles of scratch wanted by pf_evaluate and by pf_transfer */
+size_t pf_size(int M, int q, int p);
+
+/*
+ * T (M x q) = L^{-1} [b(Z), mu(Z)];  W0 (M x M) is read only if nu->p.
+ * adjoint == NULL: the value alone.
+ */
+enum status pf_evaluate(const struct inducing *z, const struct stats *s,
+                        const struct lowrank *nu, double s2, const double *T,
+                        const double *W0, double *work, struct pf_terms *terms,
+                        struct adjoint *adjoint);
+
+/* (II) + (III) from U (M x q) = A (W_x - A'T) and, where nu->p, V (M x M) = A E A', both
+ * overwritten: sum_j s_j |D^{-1} u_j|^2 + p tr(D^{-1} (V - G J G) D^{-1}) */
+enum status pf_transfer(const struct inducing *z, const struct stats *s,
+                        const struct lowrank *nu, double s2, double *U, double *V,
+                        double *work, double *value);
+
+#endif

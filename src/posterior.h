@@ -1,0 +1,40 @@
+#ifndef PFDTC_POSTERIOR_H
+#define PFDTC_POSTERIOR_H
+
+/*
+ * The posterior that the statistics give:
+ *
+ *     C C' = s2 I + G,  beta = (s2 I + G)^{-1} A y = A v,  v = (y - A'beta) / s2
+ *
+ * and, at a point x with a = L^{-1} k(Z, x):
+ *
+ *     mean = a'beta,  SoR variance = s2 |C^{-1} a|^2,  E(x, x) = k(x, x) - |a|^2
+ */
+#include "stats.h"
+
+struct posterior {
+    struct inducing z;
+    double s2;
+    const double *C;    /* M x M lower                                                 */
+    const double *beta; /* [M]                                                         */
+};
+
+/* C and beta from finished statistics */
+enum status posterior_factor(const struct stats *s, double s2, double *C, double *beta);
+
+/* e = y - A'beta for a block (ys = scaled response, e may be ys): v = e / s2 */
+void posterior_residual(int M, int n, const double *A, const double *beta,
+                        const double *ys, double *e);
+
+/* New rows.  Ka (M x n): k(Z, X), overwritten.  mean, sor_variance, unexplained: [n];
+ * unexplained = E(x, x), not below 0. */
+void posterior_rows(const struct posterior *p, int n, const double *X, int ldx,
+                    double *Ka, double *mean, double *sor_variance, double *unexplained);
+
+/* covariance (n x n) of f at the rows: k(X, X) - a'a + s2 a'(s2 I + G)^{-1} a, of which SoR
+ * has the last term alone.
+ * Ka as above */
+void posterior_covariance(const struct posterior *p, int n, const double *X, int ldx,
+                          int sor, double *Ka, double *covariance);
+
+#endif

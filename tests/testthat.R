@@ -1,0 +1,5 @@
+if (requireNamespace("testthat", quietly = TRUE)) {
+  library(testthat)
+  library(pfdtc)
+  test_check("pfdtc")
+}

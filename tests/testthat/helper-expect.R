@@ -1,0 +1,67 @@
+# Largest error relative to the largest expected number. The package and the reference add the same
+# numbers in another order, so the reason for a tolerance is always a condition number.
+expect_close <- function(object, expected, tolerance = 1e-8, info = NULL) {
+  same_shape <- identical(dim(object), dim(expected)) && length(object) == length(expected)
+  scale <- max(abs(expected), 0)
+  error <- if (same_shape) max(abs(object - expected), 0) / (if (scale > 0) scale else 1) else Inf
+  testthat::expect(
+    same_shape && is.finite(error) && error <= tolerance,
+    sprintf("relative error %.3g above %.3g%s%s", error, tolerance,
+            if (same_shape) "" else " (shapes differ)",
+            if (is.null(info)) "" else paste0(": ", info))
+  )
+  invisible(error)
+}
+
+# Central differences of f at x, one column a step size: (f(x + h) - f(x - h)) / (2 h)
+central_differences <- function(f, x, steps) {
+  one <- function(i, h) {
+    up <- down <- x
+    up[i] <- x[i] + h
+    down[i] <- x[i] - h
+    (f(up) - f(down)) / (up[i] - down[i])
+  }
+  cases <- expand.grid(i = seq_along(x), h = steps)
+  matrix(mapply(one, cases$i, cases$h), length(x), length(steps))
+}
+
+# `gradient` is the derivative of f at x: in every coordinate the error of central differences falls
+# like the square of the step, from one step to the next, a quarter of it, to a sixteenth (a tenth
+# is asked; the first step is left out, where terms of the series may cancel), until it meets
+# rounding in f, `rounding` times the size of f over the step. A wrong gradient's stops long before.
+expect_gradient <- function(f, x, gradient, step = 0.008, rounding = 1e-13, info = NULL) {
+  steps <- step / 4^(0:4)
+  errors <- abs(central_differences(f, x, steps) - as.vector(gradient))
+  floor <- rounding * max(abs(f(x)), max(abs(gradient)) * step) / steps
+  falls <- t(errors[, 3:5, drop = FALSE]) <= pmax(t(errors[, 2:4, drop = FALSE]) / 10, floor[3:5])
+  wrong <- which(colSums(!falls) > 0)
+  shown <- utils::head(wrong, 1)
+  testthat::expect(
+    all(is.finite(errors)) && length(gradient) == length(x) && length(wrong) == 0,
+    sprintf("%d of %d derivatives are wrong%s; errors at %d at steps %s: %s", length(wrong),
+            length(x), if (is.null(info)) "" else paste0(" (", info, ")"), shown,
+            paste(signif(steps, 2), collapse = ", "),
+            paste(signif(errors[shown, ], 2), collapse = ", "))
+  )
+  invisible(errors)
+}
+
+# A classed input error that names the argument
+expect_input_error <- function(code, argument) {
+  raised <- tryCatch({
+    code
+    NULL
+  }, error = identity)
+  message <- if (is.null(raised)) "no error at all" else
+    paste0(class(raised)[1], ": ", conditionMessage(raised))
+  testthat::expect(
+    inherits(raised, "pfdtc_error_input") && grepl(argument, message, fixed = TRUE),
+    sprintf("expected an input error about %s, got %s", argument, message)
+  )
+}
+
+# Finite, or else refused with a class: never NaN, never a bare error
+expect_finite_or_refused <- function(code) {
+  result <- tryCatch(code, pfdtc_error_numerical = function(e) NULL)
+  testthat::expect(is.null(result) || all(is.finite(unlist(result))), "result is not finite")
+}

@@ -1,0 +1,40 @@
+# Small fits for tests of what is done with a fit: hyperparameters are given, the search is short.
+
+fixed_control <- function(...) pfdtc_control(maxit = 3, progress = FALSE, ...)
+
+# By formula, on data of every kind of variable (see small_data()). `...` goes to pfdtc().
+fit_mixed <- function(formula = y ~ a + f + l, data = small_data(20), m = 6, ...) {
+  call <- as.call(list(quote(pfdtc), formula = formula, data = quote(data), m = m,
+                       kernel = quote(kernel_se(1.3, 2)), noise = 0.4, hyper = "fixed",
+                       aux = quote(aux_sor(rows = 1:4)), control = quote(fixed_control())))
+  extra <- as.list(substitute(list(...)))[-1L]
+  call[names(extra)] <- extra
+  eval(call)
+}
+
+# By formula, one input with repeated rows: cars.
+fit_cars <- function(..., m = 8, data = cars) {
+  pfdtc(dist ~ speed, data, m = m, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed",
+        aux = aux_sor(rows = 1:5), control = fixed_control(), ...)
+}
+
+print_quietly <- function(x) {
+  utils::capture.output(value <- withVisible(print(x)))
+  if (value$visible) value$value else invisible(value$value)
+}
+
+# Two inputs, hyperparameters of the right size; `...` goes to pfdtc(). Points stay few, so that fits take milliseconds.
+smooth_data <- function(n = 50, seed = 1) problem(n = n, m = 6, seed = seed)
+
+fit_fixed <- function(data = smooth_data(), ..., kernel = kernel_se(c(0.9, 1.6), 1.7), maxit = 200) {
+  args <- list(x = data$x, y = data$y, kernel = kernel, noise = 0.3, hyper = "fixed", aux = aux_sor(rows = 1:10),
+               inducing = data$z, control = pfdtc_control(maxit = maxit, progress = FALSE))
+  new <- list(...)
+  args[names(new)] <- new
+  do.call(pfdtc, args)
+}
+
+fit_learned <- function(data = smooth_data(), ..., m = 6, seed = 1, maxit = 20, control = list()) {
+  control <- do.call(pfdtc_control, utils::modifyList(list(maxit = maxit, progress = FALSE), control))
+  with_seed(seed, pfdtc(data$x, data$y, m = m, control = control, ...))
+}

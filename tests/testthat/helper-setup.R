@@ -1,0 +1,31 @@
+# The whole suite runs a second time with PFDTC_TEST_MEMORY=0: nothing that grows with N is kept
+# between the passes, and every number must stay what it is.
+if (nzchar(Sys.getenv("PFDTC_TEST_MEMORY"))) {
+  options(pfdtc.memory = as.numeric(Sys.getenv("PFDTC_TEST_MEMORY")))
+}
+
+# On problems as small as these a second thread costs more than it does; tests that are about
+# threads ask for two.
+options(pfdtc.threads = 1L)
+
+# PFDTC_TEST_QUICK=1 (sanitizers, valgrind) keeps the first and the last case of every loop.
+quick <- function(cases) {
+  if (!nzchar(Sys.getenv("PFDTC_TEST_QUICK")) || length(cases) <= 2) return(cases)
+  cases[c(1, length(cases))]
+}
+
+# Evaluates `code` under the given options, leaving the session's as they were.
+with_options <- function(new, code) {
+  old <- options(new)
+  on.exit(options(old))
+  force(code)
+}
+
+# Evaluates `code` after set.seed(seed), leaving the session's stream of random numbers as it was.
+with_seed <- function(seed, code) {
+  old <- get0(".Random.seed", globalenv(), inherits = FALSE)
+  on.exit(if (is.null(old)) rm(".Random.seed", envir = globalenv()) else
+    assign(".Random.seed", old, globalenv()))
+  set.seed(seed)
+  force(code)
+}

@@ -1,0 +1,111 @@
+# compare_fits(): the measures, from their definitions.
+
+columns <- c("method", "m", "objective", "rmse_mean", "rmse_sd", "kl", "kl_marginal", "rmse_pred", "nlpd", "coverage",
+             "certified_mean_error", "seconds", "evaluations", "pf_divergence")
+
+rms <- function(e) sqrt(mean(e^2))
+
+test_that("every column is what its name says", {
+  p <- problem("matern52", n = 25, m = 5, weighted = TRUE, seed = 3)
+  new <- with_seed(4, spread_points(40, 2))
+  y <- sin(new[, 1]) + 0.3 * rowSums(new) + with_seed(5, stats::rnorm(40, sd = 0.5))
+  y[c(2, 3)] <- y[c(2, 3)] + 5                               # outside of their intervals
+  fits <- sapply(all_methods, fit_by, p, simplify = FALSE)
+  fits$pfdtc <- fit_by("pfdtc", p, control = pfdtc_control(maxit = 5, progress = FALSE))
+  exact <- fits$gp_exact
+  table <- compare_fits(fits, exact, new, y)
+  expect_named(table, columns)
+  expect_identical(table$method, all_methods)
+  expect_identical(table$m, c(5L, 5L, 5L, 5L, 5L, 5L, NA))
+  e <- predict(exact, new, se.fit = TRUE)
+  for (i in seq_along(fits)) {
+    fit <- fits[[i]]
+    row <- table[i, ]
+    a <- predict(fit, new, se.fit = TRUE, type = "response")
+    f <- predict(fit, new, se.fit = TRUE)
+    band <- predict(fit, new, interval = "prediction")
+    expect_equal(row$rmse_mean, rms(f$fit - e$fit))
+    expect_equal(row$rmse_sd, rms(f$se.fit - e$se.fit))
+    expect_equal(row$kl, kl_divergence(fit, exact))
+    expect_equal(row$kl_marginal, kl_divergence(fit, exact, new))
+    expect_equal(row$rmse_pred, rms(y - a$fit))
+    expect_equal(row$nlpd, -mean(stats::dnorm(y, a$fit, a$se.fit, log = TRUE)))
+    expect_equal(row$coverage, mean(y >= band[, "lwr"] & y <= band[, "upr"]))
+    expect_lt(row$coverage, 1)
+    expect_equal(row$seconds, sum(fit$seconds))
+    expect_equal(row$evaluations, sum(fit$evaluations))
+    expect_equal(row$objective, fit$objective)
+    dtc <- fit$method %in% c("pfdtc", "gp_vfe", "gp_dtc")
+    expect_equal(row$pf_divergence, if (dtc) pf_divergence(fit, exact) else NA_real_)
+  }
+  expect_identical(table["gp_sor" == table$method, "kl"], Inf)
+  expect_true(all(is.na(table$certified_mean_error)))
+  expect_identical(table[7, c("rmse_mean", "rmse_sd", "kl", "kl_marginal")],
+                   data.frame(rmse_mean = 0, rmse_sd = 0, kl = 0, kl_marginal = 0, row.names = 7L))
+})
+
+test_that("what needs an absent argument is NA", {
+  p <- problem(n = 15)
+  fit <- fit_by("gp_vfe", p)
+  alone <- compare_fits(fit, newdata = p$new)
+  expect_named(alone, columns)
+  expect_identical(alone$method, "gp_vfe")
+  absent <- c("rmse_mean", "rmse_sd", "kl", "kl_marginal", "rmse_pred", "nlpd", "coverage", "pf_divergence")
+  expect_true(all(is.na(alone[absent])))
+  with_y <- compare_fits(list(a = fit, fit), newdata = p$new, y = 1:6)
+  expect_identical(with_y$method, c("a", "gp_vfe"))
+  expect_false(anyNA(with_y[c("rmse_pred", "nlpd", "coverage")]))
+  exact <- fit_by("gp_exact", p)
+  expect_false(anyNA(compare_fits(fit, exact, p$new)[c("rmse_mean", "kl", "pf_divergence")]))
+  expect_true(is.na(compare_fits(fit, exact, p$new, pf = FALSE)$pf_divergence))
+})
+
+test_that("formula fits take response and offset from newdata", {
+  data <- cbind(cars, base = seq(-5, 5, length.out = 50))
+  given <- list(kernel = kernel_se(6, 900), noise = 200, hyper = "fixed")
+  exact <- do.call(gp_exact, c(list(dist ~ speed + offset(base), data), given))
+  fit <- do.call(gp_dtc, c(list(dist ~ speed + offset(base), data, m = 4), given))
+  new <- data[c(3, 20, 41), ]
+  table <- compare_fits(fit, exact, new)
+  expect_equal(table$rmse_pred, rms(new$dist - predict(fit, new)))
+  expect_equal(compare_fits(fit, exact, new, y = new$dist), table)
+  expect_true(is.na(compare_fits(fit, exact, new[c("speed", "base")])$nlpd))
+  log_fit <- gp_dtc(log(dist) ~ speed, cars, m = 4, kernel = kernel_se(6, 1), noise = 0.2, hyper = "fixed")
+  expect_equal(compare_fits(log_fit, newdata = cars)$rmse_pred, rms(log(cars$dist) - predict(log_fit, cars)))
+  # a row without an input, and one without a response
+  holes <- new
+  holes$speed[1] <- NA
+  holes$dist[2] <- NA
+  expect_equal(compare_fits(fit, exact, holes)$rmse_pred, unname(abs(new$dist[3] - predict(fit, new[3, ]))))
+  expect_equal(compare_fits(fit, exact, holes)$rmse_mean, compare_fits(fit, exact, new[2:3, ])$rmse_mean)
+  # a fit from a matrix beside them
+  matrix_fit <- do.call(gp_dtc, c(list(cbind(speed = cars$speed), cars$dist, m = 4, offset = data$base), given))
+  both <- compare_fits(list(matrix_fit, fit), exact, new)
+  expect_false(is.na(both$rmse_mean[1]))
+})
+
+test_that("fits without their data are compared as far as they go", {
+  p <- problem(n = 15)
+  exact <- fit_by("gp_exact", p, keep_data = FALSE)
+  full <- compare_fits(sapply(all_methods, fit_by, p, simplify = FALSE), exact, p$new, y = 1:6)
+  slim <- compare_fits(sapply(all_methods, fit_by, p, keep_data = FALSE, simplify = FALSE), exact, p$new, y = 1:6)
+  expect_equal(slim[c("rmse_mean", "kl_marginal", "nlpd")], full[c("rmse_mean", "kl_marginal", "nlpd")])
+  lost <- slim$method %in% c("gp_fitc", "gp_subsample")
+  expect_true(all(is.na(slim$kl[lost])))
+  expect_equal(slim$kl[!lost], full$kl[!lost])
+  expect_true(all(is.na(slim$pf_divergence)))
+})
+
+test_that("what cannot be compared is refused by name", {
+  p <- problem()
+  fit <- fit_by("gp_dtc", p)
+  expect_input_error(compare_fits(cars, newdata = cars), "fits")
+  expect_input_error(compare_fits(list(), newdata = cars), "fits")
+  expect_input_error(compare_fits(list(fit, 3), newdata = p$new), "fits[[2]]")
+  expect_input_error(compare_fits(fit), "newdata")
+  expect_input_error(compare_fits(fit, newdata = p$new, y = 1:3), "y")
+  expect_input_error(compare_fits(fit, fit, p$new), "exact")
+  expect_input_error(compare_fits(fit, newdata = p$new, pf = 3), "pf")
+  other <- fit_by("gp_exact", utils::modifyList(p, list(noise = 1)))
+  expect_input_error(compare_fits(list(fit), other, p$new), "hyperparameters")
+})

@@ -1,0 +1,186 @@
+test_that("a formula's variables become columns, once each", {
+  d <- small_data()
+  data <- by_formula(y ~ a + f + l + log(b) - 1, d)
+  expect_identical(colnames(data$x), c("a", "fu", "fv", "fw", "l", "log(b)"))
+  expect_identical(unname(data$x),
+                   cbind(d$a, d$f == "u", d$f == "v", d$f == "w", d$l, log(d$b)))
+  expect_identical(data$assign, c(1L, 2L, 2L, 2L, 3L, 4L))
+  expect_identical(data$var_names, c("a", "f", "l", "log(b)"))
+  expect_identical(data$xlevels, list(f = c("u", "v", "w")))
+  expect_identical(data$input_scale[2:5], rep(1, 4))
+  expect_equal(data$input_scale[c(1, 6)], c(stats::sd(d$a), stats::sd(log(d$b))))
+  expect_identical(by_formula(y ~ a + a + b, d)$x, by_formula(y ~ b + a, d)$x[, 2:1])
+  expect_identical(by_formula(y ~ . - l - f, d)$x, bare_rows(as.matrix(d[c("a", "b", "g")])))
+  expect_equal(by_formula(y ~ as.character(f), d, merge = FALSE)$x, data$x[, 2:4],
+               ignore_attr = TRUE)
+})
+
+test_that("the formula method gives what the matrix method gives", {
+  d <- small_data()
+  f <- by_formula(y ~ a + l, d, weights = g, offset = b)
+  m <- data_from_matrix(d[c("a", "l")], d$y, weights = d$g, offset = d$b)
+  same <- c("x", "y", "weights", "center", "scale", "input_center", "input_scale", "n", "shift",
+            "sd_y", "offset", "prior_weights")
+  expect_equal(unclass(f)[same], unclass(m)[same])
+})
+
+test_that("matrices, polynomials and scale() keep their columns and meaning in new rows", {
+  d <- small_data()
+  d$M <- cbind(p = d$a, q = d$b)
+  expect_identical(colnames(by_formula(y ~ M, d)$x), c("Mp", "Mq"))
+  expect_identical(colnames(by_formula(y ~ unname(M), d)$x), c("unname(M)1", "unname(M)2"))
+  fit <- fit_of(by_formula(y ~ poly(a, 2) + scale(b), d))
+  expect_identical(fit$frame$columns, c("poly(a, 2)1", "poly(a, 2)2", "scale(b)"))
+  expect_equal(new_inputs(fit, d[3:4, ])$x, by_formula(y ~ poly(a, 2) + scale(b), d)$x[3:4, ])
+})
+
+test_that("subset, weights, offset and na.action work as in lm()", {
+  d <- small_data()
+  d$a[2] <- NA
+  lim <- 1.1
+  data <- by_formula(y ~ a, d, subset = b > lim, weights = g, offset = 2 * b)
+  ref <- stats::lm(y ~ a, d, subset = b > lim, weights = g, offset = 2 * b)
+  rows <- names(stats::residuals(ref))
+  expect_identical(names(data$response), rows)
+  expect_identical(data$prior_weights, d[rows, "g"])
+  expect_identical(data$offset, 2 * d[rows, "b"])
+  expect_identical(data$na_action, stats::na.action(ref))
+  expect_s3_class(by_formula(y ~ a, d, na.action = na.exclude)$na_action, "exclude")
+  inside <- function(data, w) by_formula(y ~ a, data, weights = w)
+  expect_identical(inside(d, d$g)$prior_weights, d$g[-2])
+  expect_identical(by_formula(d$y ~ d$a)$n, 11L)
+  both <- by_formula(y ~ a + offset(b), d, offset = g)
+  expect_equal(both$offset, (d$b + d$g)[-2])
+})
+
+test_that("what is no sum of variables is refused with the reason", {
+  d <- small_data()
+  d$day <- Sys.Date() + 1:12
+  d$z <- complex(real = d$a)
+  expect_input_error(by_formula(y ~ a:b, d), "`a:b`")
+  expect_input_error(by_formula(y ~ a * b, d), "name each variable once")
+  expect_input_error(by_formula(y ~ (a + b)^2, d), "`a:b`")
+  expect_input_error(by_formula(y ~ 1, d), "`formula`")
+  expect_input_error(by_formula(y ~ 0, d), "`formula`")
+  expect_input_error(by_formula(y ~ offset(a), d), "`formula`")
+  expect_input_error(by_formula(~ a, d), "response")
+  expect_input_error(by_formula(y ~ y + a, d), "both sides")
+  expect_input_error(by_formula(y ~ day, d), "as.numeric()")
+  expect_input_error(by_formula(y ~ as.POSIXct(day), d), "as.numeric()")
+  expect_input_error(by_formula(y ~ I(day - day[1]), d), "as.numeric()")
+  expect_input_error(by_formula(y ~ z, d), "complex")
+  expect_input_error(by_formula(f ~ a, d), "`f`")
+  expect_input_error(by_formula(l ~ a, d), "`l`")
+  expect_input_error(by_formula(cbind(y, b) ~ a, d), "a fit each")
+  expect_input_error(by_formula(y ~ nosuch, d), "object 'nosuch' not found")
+  expect_input_error(by_formula(data = d), "`formula`")
+  expect_input_error(by_formula("y ~ a", d), "`formula`")
+})
+
+test_that("bad values are refused with the row's name", {
+  d <- small_data()
+  row.names(d) <- letters[1:12]
+  expect_input_error(by_formula(y ~ a, transform(d, a = replace(a, 3, Inf))), "Inf in row c of `a`")
+  expect_input_error(by_formula(log(y - y) ~ a, d), "`log(y - y)` must be finite, not -Inf in row")
+  holes <- transform(d, a = replace(a, 3, NA), f = replace(f, 5, NA))
+  expect_input_error(by_formula(y ~ a, holes, na.action = na.pass), "NA in row c of `a`")
+  expect_input_error(by_formula(y ~ f, holes, na.action = na.pass), "NA in row e of `f`")
+  expect_input_error(by_formula(y ~ a, holes, na.action = na.fail), "`na.action`")
+  expect_identical(by_formula(y ~ a + f, holes)$n, 10L)
+  expect_input_error(by_formula(y ~ a, d[0, ]), "`data`")
+  expect_input_error(by_formula(y ~ a, transform(d, a = NA_real_)), "`data`")
+  expect_input_error(by_formula(y ~ a, as.matrix(d[c("y", "a")])), "`data`")
+  expect_input_error(by_formula(y ~ a, d, weights = -g), "`weights`")
+  expect_input_error(by_formula(y ~ a, d, weights = 1:3), "`weights`")
+  expect_input_error(by_formula(y ~ a, d, offset = f), "`offset`")
+  expect_input_error(by_formula(y ~ a, d, offset = 1 / (b * 0)), "`offset`")
+})
+
+test_that("new rows for a formula fit have its columns", {
+  d <- small_data()
+  data <- by_formula(y ~ a + f + l, d)
+  fit <- fit_of(data)
+  new <- new_inputs(fit, d[5:2, ])
+  expect_identical(new$x, data$x[5:2, ])
+  expect_identical(new$row_names, as.character(5:2))
+  expect_identical(new_inputs(fit, transform(d, f = as.character(f)))$x, data$x)
+  expect_identical(new_inputs(fit, d[d$f == "v", ])$x, data$x[d$f == "v", , drop = FALSE])
+  expect_identical(new_inputs(fit, list(a = 1L, f = "w", l = FALSE))$x[1, ],
+                   c(a = 1, fu = 0, fv = 0, fw = 1, l = 0))
+  expect_identical(new_inputs(fit, data.frame(a = TRUE, f = "w", l = FALSE))$x[1, "a"], c(a = 1))
+  holes <- data.frame(a = 1:2, f = c("u", NA), l = c(TRUE, FALSE))
+  expect_identical(new_inputs(fit, holes)$keep, c(TRUE, FALSE))
+  expect_identical(new_inputs(fit, transform(holes, l = NA))$keep, c(FALSE, FALSE))
+})
+
+test_that("newdata that does not fit the formula is refused, naming the variable", {
+  d <- small_data()
+  fit <- fit_of(by_formula(y ~ a + f + l, d))
+  expect_input_error(new_inputs(fit, d[c("a", "f")]), "without `l`")
+  expect_input_error(new_inputs(fit, transform(d, f = "z")), "level \"z\"")
+  expect_input_error(new_inputs(fit, transform(d, f = "unused")), "`f`")
+  expect_input_error(new_inputs(fit, transform(d, f = 1)), "`f`")
+  expect_input_error(new_inputs(fit, transform(d, a = f)), "`a`")
+  expect_input_error(new_inputs(fit, transform(d, l = a)), "`l`")
+  expect_input_error(new_inputs(fit, transform(d, a = 1 / 0)), "Inf in row 1 of `a`")
+  expect_input_error(new_inputs(fit, as.matrix(d[c("a", "l")])), "data frame")
+  expect_input_error(new_inputs(fit, "a"), "`newdata`")
+  M <- cbind(d$a, d$b)
+  wide <- fit_of(by_formula(d$y ~ M))
+  expect_input_error(new_inputs(wide, list(M = cbind(M, M))), "`newdata`")
+})
+
+test_that("a variable that newdata lacks is not taken from where the training rows are", {
+  d <- small_data()
+  a <- d$a
+  y <- d$y
+  k <- 2
+  fit <- fit_of(by_formula(y ~ I(a * k)))
+  expect_identical(fit$frame$required, "a")
+  expect_identical(unname(new_inputs(fit, data.frame(a = 1:2))$x[, 1]), c(2, 4))
+  expect_input_error(new_inputs(fit, data.frame(b = 1:12)), "without `a`")
+  dollar <- fit_of(by_formula(d$y ~ d$a))
+  expect_input_error(new_inputs(dollar, data.frame(a = 1:2)), "without `d`")
+})
+
+test_that("variables taken out of the formula again need not be in newdata", {
+  d <- small_data()
+  fit <- fit_of(by_formula(y ~ . - g - l - f, d))
+  expect_identical(new_inputs(fit, d[1:2, c("b", "a")])$x,
+                   bare_rows(as.matrix(d[1:2, c("a", "b")])))
+})
+
+test_that("offsets are evaluated again in newdata, both kinds", {
+  d <- small_data()
+  fit <- fit_of(by_formula(y ~ a + offset(log(b)) + offset(b), d, offset = 2 * g))
+  expect_equal(new_inputs(fit, d[1:3, ])$offset, (log(d$b) + d$b + 2 * d$g)[1:3])
+  expect_input_error(new_inputs(fit, d[c("a", "b")]), "without `g`")
+  holes <- transform(d[1:3, ], b = c(1, NA, 2))
+  expect_identical(new_inputs(fit, holes)$keep, c(TRUE, FALSE, TRUE))
+  expect_equal(nrow(new_inputs(fit, holes)$x), 2)
+  fixed <- fit_of(by_formula(y ~ a, d, offset = rep(3, 12)))
+  expect_equal(new_inputs(fixed, d)$offset, rep(3, 12))
+  expect_input_error(new_inputs(fixed, d[1:2, ]), "`offset`")
+  spliced <- fit_of(do.call("by_formula", list(y ~ a, d, offset = d$b)))
+  expect_input_error(new_inputs(spliced, d), "`offset`")
+})
+
+test_that("a frame without data is small, has no environment and still reads newdata", {
+  make <- function() {
+    big <- stats::rnorm(1e5)
+    by_formula(log(y) ~ log(b) + poly(a, 2), small_data())
+  }
+  data <- make()
+  frame <- make_frame(data, keep_data = FALSE)
+  expect_lt(length(serialize(frame, NULL)), 10000)
+  expect_identical(environment(frame$terms), globalenv())
+  again <- unserialize(serialize(frame, NULL))
+  expect_equal(new_inputs(list(frame = again), small_data())$x, data$x)
+  call <- as.call(list(quote(pfdtc), formula = y ~ a, data = small_data(), m = 5,
+                       weights = quote(g)))
+  slim <- slim_call(call)
+  expect_identical(slim$data, quote(data))
+  expect_identical(slim$m, 5)
+  expect_identical(slim$weights, quote(g))
+  expect_identical(environment(slim$formula), globalenv())
+})

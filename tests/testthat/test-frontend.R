@@ -1,0 +1,223 @@
+test_that("the matrix method centres and scales y, leaves x alone and remembers how", {
+  d <- small_data()
+  x <- as.matrix(d[c("a", "b")])
+  data <- data_from_matrix(x, d$y)
+  expect_s3_class(data, "pfdtc_data")
+  expect_identical(data$x, bare_rows(x))
+  expect_equal(data$y, as.vector(scale(d$y)))
+  expect_equal(data$center, mean(d$y))
+  expect_equal(data$scale, stats::sd(d$y))
+  expect_equal(data$sd_y, stats::sd(d$y))
+  expect_equal(data$input_center, unname(colMeans(x)))
+  expect_equal(data$input_scale, c(stats::sd(d$a), stats::sd(d$b)))
+  expect_null(data$weights)
+  expect_null(data$group)
+  expect_identical(data$n, 12L)
+  raw <- data_from_matrix(unname(x), d$y, center = FALSE, scale = FALSE)
+  expect_identical(raw$y, d$y)
+  expect_identical(c(raw$center, raw$scale, raw$input_center, raw$input_scale), c(0, 1, 0, 0, 1, 1))
+  expect_identical(colnames(raw$x), c("x1", "x2"))
+})
+
+test_that("vectors, data frames and one-column matrices will do; a constant column keeps unit 1", {
+  d <- small_data()
+  expect_identical(data_from_matrix(d$a, cbind(d$y))$x, cbind(x1 = d$a))
+  data <- data_from_matrix(cbind(d[c("a", "l")], k = 7), d$y)
+  expect_identical(data$x[, "l"], as.double(d$l))
+  expect_identical(data$input_center[2:3], c(0, 0))
+  expect_identical(data$input_scale[2:3], c(1, 1))
+  expect_identical(colnames(data_from_matrix(unname(cbind(q = d$a, d$b)), d$y)$x), c("x1", "x2"))
+  twice <- structure(cbind(d$a, d$b), dimnames = list(NULL, c("q", "q")))
+  expect_identical(colnames(data_from_matrix(twice, d$y)$x), c("q", "q.1"))
+})
+
+test_that("weights are precisions: weighted centre and sd, 0 drops the row", {
+  d <- small_data()
+  w <- c(0, d$g[-1])
+  x <- as.matrix(d[c("a", "b")])
+  data <- data_from_matrix(x, d$y, weights = w, offset = d$b)
+  r <- (d$y - d$b)[-1]
+  center <- stats::weighted.mean(r, w[-1])
+  sd <- sqrt(sum(w[-1] * (r - center)^2) / sum(w) * 11 / 10)
+  expect_equal(data$center, center)
+  expect_equal(data$scale, sd)
+  expect_equal(data$y, (r - center) / sd)
+  expect_identical(data$weights, w[-1])
+  expect_identical(data$n, 11L)
+  expect_identical(data$prior_weights, w)
+  expect_identical(data$response, d$y)
+  all_rows <- training_inputs(data)
+  expect_identical(unname(all_rows$x[all_rows$index, ]), unname(x))
+  expect_null(data_from_matrix(x, d$y, weights = rep(1, 12))$weights)
+  expect_equal(data_from_matrix(x, d$y, weights = 5 * w, offset = d$b)$scale, data$scale)
+})
+
+test_that("equal rows are merged exactly when that saves a tenth of the rows", {
+  x <- matrix(stats::rnorm(40), 20, 2)
+  y <- stats::rnorm(20)
+  expect_null(data_from_matrix(x, y)$group)
+  one <- x
+  one[7, ] <- x[3, ]
+  expect_null(data_from_matrix(one, y)$group)
+  two <- one
+  two[20, ] <- x[3, ]
+  data <- data_from_matrix(two, y, center = FALSE, scale = FALSE)
+  expect_identical(data$group, c(1:6, 3L, 7:18, 3L))
+  expect_identical(unname(data$x), two[-c(7, 20), ])
+  expect_equal(data$weights, c(1, 1, 3, rep(1, 15)))
+  expect_equal(data$y[3], mean(y[c(3, 7, 20)]))
+  expect_identical(data$y[-3], y[-c(3, 7, 20)])
+  expect_equal(data$shift$ss, 2 * stats::var(y[c(3, 7, 20)]))
+  expect_identical(data$shift$rows, 2L)
+  expect_null(data_from_matrix(two, y, merge = FALSE)$group)
+})
+
+test_that("rows are equal when every number is, to the last bit; 0 equals -0", {
+  x <- rbind(c(0, 1), c(-0, 1), c(0, 1 + 2^-52), c(2^-1074, 1), c(0, 1), c(1e300, -1e300))
+  expect_identical(equal_rows(x), c(1L, 1L, 2L, 3L, 1L, 4L))
+  expect_null(equal_rows(x, most = 3))
+  x <- matrix(sample(0:2, 300, TRUE) + 0, 100)
+  key <- apply(x, 1, paste, collapse = " ")
+  expect_identical(equal_rows(x), match(key, unique(key)))
+})
+
+test_that("shift turns the log density of the cleaned y into that of y as given", {
+  kernel <- ref_kernel("se", c(1, 2), 1.3)
+  noise <- 0.4                                                   # of the scaled y
+  log_normal <- function(y, s) {
+    -0.5 * (length(y) * log(2 * pi) + determinant(s)$modulus[1] + sum(y * solve(s, y)))
+  }
+  for (weighted in c(FALSE, TRUE)) for (repeats in c(FALSE, TRUE)) for (scale in c(FALSE, TRUE)) {
+    d <- small_data()
+    x <- as.matrix(d[c("a", "b")])
+    if (repeats) x[7:12, ] <- x[c(1, 2, 1, 3, 3, 1), ]
+    w <- if (weighted) c(d$g[1:10], 0, 2)
+    data <- data_from_matrix(x, d$y, weights = w, offset = d$b, scale = scale)
+    expect_identical(is.null(data$group), !repeats)
+    # here: sqrt(W_g) y_g ~ N(0, W^{1/2} K W^{1/2} + s2 I)
+    root <- sqrt(if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights)
+    here <- log_normal(root * data$y,
+                       outer(root, root) * ref_k(kernel, data$x) + diag(noise, length(root)))
+    s <- data$shift
+    given <- here + s$constant - s$rows / 2 * log(2 * pi * noise) - s$ss / (2 * noise)
+    used <- if (weighted) w > 0 else rep(TRUE, 12)
+    precision <- if (weighted) w[used] else rep(1, 12)
+    direct <- log_normal((d$y - d$b - data$center)[used], data$scale^2 *
+                           (ref_k(kernel, x[used, ]) + diag(noise / precision)))
+    expect_equal(given, direct, tolerance = 1e-10)
+  }
+})
+
+test_that("merged rows have the posterior of the rows themselves", {
+  d <- small_data()
+  x <- as.matrix(d[c("a", "b")])
+  x[7:12, ] <- x[c(1, 2, 1, 3, 3, 1), ]
+  kernel <- ref_kernel("matern32", c(1, 2), 1.3)
+  apart <- data_from_matrix(x, d$y, weights = d$g, merge = FALSE)
+  merged <- data_from_matrix(x, d$y, weights = d$g)
+  at <- x[1:4, ] + 0.1
+  gp <- lapply(list(apart, merged), function(p) ref_exact(p$x, p$y, kernel, 0.3, p$weights))
+  expect_equal(gp[[2]]$mean(at), gp[[1]]$mean(at), tolerance = 1e-10)
+  expect_equal(gp[[2]]$cov(at, at), gp[[1]]$cov(at, at), tolerance = 1e-10)
+})
+
+test_that("inputs come back untouched", {
+  d <- small_data()
+  before <- serialize(d, NULL)
+  x <- as.matrix(d[c("a", "b")])
+  x_before <- serialize(x, NULL)
+  data_from_matrix(x, d$y, weights = d$g)
+  by_formula(y ~ a + f, d, weights = g)
+  expect_identical(serialize(d, NULL), before)
+  expect_identical(serialize(x, NULL), x_before)
+})
+
+test_that("the matrix method refuses bad input, naming the argument", {
+  d <- small_data()
+  x <- as.matrix(d[c("a", "b")])
+  expect_input_error(data_from_matrix(y = d$y), "`x`")
+  expect_input_error(data_from_matrix(x), "`y`")
+  expect_input_error(data_from_matrix(x[0, ], d$y[0]), "`x`")
+  expect_input_error(data_from_matrix(x[, 0], d$y), "`x`")
+  expect_input_error(data_from_matrix(x, d$y[-1]), "`y` must be of length 12, not of length 11")
+  expect_input_error(data_from_matrix(replace(x, 15, NA), d$y), "NA in row 3, column 2 (`b`)")
+  expect_input_error(data_from_matrix(x, replace(d$y, 4, NaN)), "NaN in element 4")
+  expect_input_error(data_from_matrix(x, replace(d$y, 4, -Inf)), "-Inf in element 4")
+  expect_input_error(data_from_matrix(x, d$l), "`y`")
+  expect_input_error(data_from_matrix(x, d$f), "`y`")
+  expect_input_error(data_from_matrix(x, cbind(d$y, d$y)), "`y`")
+  expect_input_error(data_from_matrix(x, d$y, weights = -d$g), "`weights`")
+  expect_input_error(data_from_matrix(x, d$y, weights = replace(d$g, 2, NA)), "`weights`")
+  expect_input_error(data_from_matrix(x, d$y, weights = 0 * d$g), "`weights`")
+  expect_input_error(data_from_matrix(x, d$y, weights = 1), "`weights`")
+  expect_input_error(data_from_matrix(x, d$y, offset = 1:3), "`offset`")
+  expect_input_error(data_from_matrix(x, d$y, center = NA), "`center`")
+  expect_input_error(data_from_matrix(x, d$y, scale = 2), "`scale`")
+  huge <- 1e308 * rep(c(-1, 1), 6)
+  expect_input_error(data_from_matrix(x, huge, offset = -huge), "`y`")
+  expect_input_error(data_from_matrix(x, d$y, weights = rep(1e308, 12)), "`y`")
+})
+
+test_that("one row and constant y are refused only where y is scaled", {
+  expect_input_error(data_from_matrix(1, 1), "scale = FALSE")
+  expect_input_error(data_from_matrix(1:9, rep(0.1, 9)), "scale = FALSE")
+  expect_input_error(data_from_matrix(1:9, 0.1 + 1:9, offset = 1:9), "scale = FALSE")
+  expect_identical(data_from_matrix(1, 3, scale = FALSE)$y, 0)
+  expect_identical(data_from_matrix(1:9, rep(3, 9), scale = FALSE)$y, numeric(9))
+  expect_equal(data_from_matrix(1:2, 1e8 + c(0, 1))$y, c(-1, 1) / sqrt(2))
+})
+
+test_that("names of the rows are kept with the response", {
+  expect_identical(names(data_from_matrix(cbind(c(u = 1, v = 2)), 1:2)$response), c("u", "v"))
+  expect_identical(names(data_from_matrix(1:2, c(u = 1, v = 2))$response), c("u", "v"))
+  expect_null(names(data_from_matrix(data.frame(a = 1:2), 1:2)$response))
+  expect_identical(names(by_formula(dist ~ speed, cars[3:9, ])$response), as.character(3:9))
+})
+
+test_that("new rows for a matrix fit: by name where both sides have names, else by position", {
+  d <- small_data()
+  x <- as.matrix(d[c("a", "b")])
+  named <- fit_of(data_from_matrix(x, d$y))
+  bare <- fit_of(data_from_matrix(unname(x), d$y))
+  new <- function(fit, newdata, ...) unname(new_inputs(fit, newdata, ...)$x)
+  plain <- unname(x)
+  expect_identical(new(named, x), plain)
+  expect_identical(colnames(new_inputs(bare, x)$x), c("x1", "x2"))
+  expect_identical(new(named, x[, 2:1]), plain)
+  expect_identical(new(named, d), plain)
+  expect_identical(new(named, plain), plain)
+  expect_identical(new(bare, x[, 2:1]), plain[, 2:1])
+  expect_identical(new(named, c(b = 2, a = 1)), rbind(c(1, 2)))
+  expect_identical(new(bare, c(1, 2)), rbind(c(1, 2)))
+  expect_identical(new(fit_of(data_from_matrix(d$a, d$y)), 1:3), cbind(c(1, 2, 3)))
+  expect_identical(new(named, x[0, ]), plain[0, ])
+  expect_identical(new_inputs(named, d)$offset, 0)
+  expect_identical(new_inputs(named, rbind(q = x[3, ]))$row_names, "q")
+  expect_input_error(new(named, d["a"]), "without `b`")
+  expect_input_error(new(named, c(1, 2, 3)), "2 columns")
+  expect_input_error(new(bare, d[c("a", "b", "g")]), "2 columns, not one with 3")
+  expect_input_error(new(named, NULL), "`newdata`")
+  expect_input_error(new(named, transform(d, a = "u")), "column `a`")
+  expect_input_error(new(named, replace(x, 2, Inf)), "Inf in row 2")
+})
+
+test_that("rows of newdata with missing values follow na.action", {
+  d <- small_data()[1:4, ]
+  d$a[2] <- NA
+  for (fit in list(fit_of(data_from_matrix(small_data()[c("a", "b")], small_data()$y)),
+                   fit_of(by_formula(y ~ a + b, small_data())))) {
+    pass <- new_inputs(fit, d, stats::na.pass)
+    expect_identical(pass$keep, c(TRUE, FALSE, TRUE, TRUE))
+    expect_identical(unname(pass$x), unname(as.matrix(d[-2, c("a", "b")])))
+    for (drop in list(stats::na.omit, stats::na.exclude, "na.omit")) {
+      omit <- new_inputs(fit, d, drop)
+      expect_identical(omit$keep, c(TRUE, TRUE, TRUE))
+      expect_identical(omit$x, pass$x)
+    }
+    expect_input_error(new_inputs(fit, d, stats::na.fail), "missing in row 2")
+    expect_identical(new_inputs(fit, transform(d, a = NA))$keep, rep(FALSE, 4))
+    expect_identical(new_inputs(fit, d[0, ])$keep, logical(0))
+  }
+  expect_identical(pass$row_names, as.character(1:4))
+  expect_identical(omit$row_names, c("1", "3", "4"))
+})

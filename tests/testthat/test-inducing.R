@@ -1,0 +1,115 @@
+rows_of <- function(points, x) match(data.frame(t(unname(points))), data.frame(t(unname(x))))
+
+test_that("greedy points are the pivots of the dense pivoted Cholesky", {
+  for (profile in profiles) {
+    for (d in 1:3) {
+      p <- problem(profile, n = 40, d = d, seed = d)
+      for (m in c(1, 2, 12)) {
+        points <- inducing_points(p$x, m, package_kernel(p$kernel), "greedy")
+        expect_identical(dim(points), c(as.integer(m), as.integer(d)))
+        rows <- rows_of(points, p$x)
+        expect_false(anyNA(rows))
+        expect_identical(rows, ref_pivots(p$x, m, p$kernel, rows[1])$pivots, info = label_of(p))
+      }
+    }
+  }
+})
+
+test_that("panels do not change the pivots", {
+  p <- problem("matern12", n = 300, d = 2)
+  k <- package_kernel(p$kernel)
+  points <- inducing_points(p$x, 150, k, "greedy")
+  rows <- rows_of(points, p$x)
+  expect_identical(rows, ref_pivots(p$x, 150, p$kernel, rows[1])$pivots)
+  expect_identical(rows_of(inducing_points(p$x, 40, k, "greedy"), p$x), rows[1:40])
+  small <- with_options(list(pfdtc.block = 7, pfdtc.memory = 0, pfdtc.threads = 1),
+                        inducing_points(p$x, 150, k, "greedy"))
+  expect_identical(rows_of(small, p$x), rows)
+})
+
+test_that("greedy selection stops when what is left of K is rounding", {
+  for (profile in profiles) {
+    p <- problem(profile, n = 9)
+    twice <- p$x[rep(1:9, 3), ]
+    points <- inducing_points(twice, 20, package_kernel(p$kernel), "greedy")
+    expect_identical(nrow(points), 9L)
+    expect_setequal(rows_of(points, p$x), 1:9)
+  }
+  one <- inducing_points(matrix(2, 10, 3), 5, kernel_se(lengthscale = 1, variance = 1), "greedy")
+  expect_identical(rows_of(one, matrix(2, 1, 3)), 1L)
+  # a kernel so wide that ten points say all there is
+  x <- matrix(seq(0, 1, length.out = 200))
+  wide <- inducing_points(x, 100, kernel_se(lengthscale = 1, variance = 3), "greedy")
+  expect_lt(nrow(wide), 20)
+  all <- inducing_points(x, 100, kernel_matern(1 / 2, lengthscale = 1, variance = 3), "greedy")
+  expect_identical(nrow(all), 100L)
+})
+
+test_that("greedy points do not depend on units or on where the origin is", {
+  p <- problem("se", n = 30)
+  pick <- function(x, k) rows_of(inducing_points(x, 10, package_kernel(k), "greedy"), x)
+  plain <- pick(p$x, p$kernel)
+  expect_identical(pick(p$x, ref_kernel("se", p$kernel$lengthscale, 1e-6)), plain)
+  expect_identical(pick(p$x * 1e-8, ref_kernel("se", p$kernel$lengthscale * 1e-8, 1)), plain)
+  expect_identical(pick(p$x + 1e6, p$kernel), plain)
+})
+
+test_that("random points are distinct rows and the seed's", {
+  p <- problem(n = 30)
+  k <- package_kernel(p$kernel)
+  draw <- function(seed, m = 8) with_seed(seed, inducing_points(p$x, m, k, "random"))
+  rows <- rows_of(draw(1), p$x)
+  expect_false(anyNA(rows))
+  expect_identical(anyDuplicated(rows), 0L)
+  expect_identical(draw(1), draw(1))
+  expect_false(identical(draw(2), draw(1)))
+  expect_setequal(rows_of(draw(1, 30), p$x), 1:30)
+  # every row is as likely as any other
+  counts <- tabulate(unlist(lapply(1:200, function(s) rows_of(draw(s), p$x))), 30)
+  expect_gt(chisq.test(counts)$p.value, 1e-4)
+})
+
+test_that("k-means centres lie within the data and are the seed's", {
+  p <- problem(n = 60, d = 3)
+  k <- package_kernel(p$kernel)
+  draw <- function(m, x = p$x) with_seed(4, inducing_points(x, m, k, "kmeans"))
+  points <- draw(10)
+  expect_identical(dim(points), c(10L, 3L))
+  expect_identical(draw(10), points)
+  for (j in 1:3) {
+    expect_gte(min(points[, j]), min(p$x[, j]))
+    expect_lte(max(points[, j]), max(p$x[, j]))
+  }
+  spread <- function(z) sum(apply(ref_k(p$kernel, p$x, z), 1, max))
+  expect_gt(spread(points), spread(p$x[1:10, ]))
+  expect_equal(as.vector(draw(1)), colMeans(p$x))
+  # as many centres as distinct rows, and more
+  expect_setequal(rows_of(draw(60), p$x), 1:60)
+  few <- p$x[rep(1:4, 15), ]
+  expect_lte(nrow(draw(10, few)), 10)
+  expect_false(anyNA(draw(10, few)))
+})
+
+test_that("column names are kept and x stays as it is", {
+  p <- problem(n = 20)
+  colnames(p$x) <- c("a", "b")
+  copy <- p$x + 0
+  for (method in c("greedy", "random", "kmeans")) {
+    points <- inducing_points(p$x, 5, package_kernel(p$kernel), method)
+    expect_identical(colnames(points), c("a", "b"))
+  }
+  expect_identical(p$x, copy)
+})
+
+test_that("bad arguments are refused by name", {
+  p <- problem(n = 10)
+  k <- package_kernel(p$kernel)
+  expect_input_error(inducing_points(p$x, 0, k, "greedy"), "`m`")
+  expect_input_error(inducing_points(p$x, 11, k, "greedy"), "`m`")
+  expect_input_error(inducing_points(p$x, 2.5, k, "greedy"), "`m`")
+  expect_input_error(inducing_points(p$x, NA, k, "greedy"), "`m`")
+  expect_input_error(inducing_points(replace(p$x, 2, NaN), 3, k, "greedy"), "`x`")
+  expect_input_error(inducing_points(p$x, 3, k, "best"), "`method`")
+  expect_input_error(inducing_points(p$x, 3, "se", "greedy"), "`kernel`")
+  expect_input_error(inducing_points(p$x, 3, kernel_se(variance = 1), "greedy"), "lengthscale")
+})

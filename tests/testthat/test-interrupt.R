@@ -1,0 +1,175 @@
+# Interrupts are sent to child processes: one that is not caught would end this one.
+
+skip_on_cran()
+skip_on_os("windows")
+skip_if_not(file.exists(system.file("Meta", "package.rds", package = "pfdtc")), "pfdtc is not installed")
+
+# Runs `body` in a fresh Rscript whose messages go to a log, with `ready(file)` and `report(value, file)` at hand, which
+# write a file in one piece: list(path(name), wait_for(name), log()).
+start_child <- function(body) {
+  dir <- tempfile("child")
+  dir.create(dir)
+  path <- function(name) file.path(dir, name)
+  preamble <- substitute({
+    .libPaths(paths)
+    library(pfdtc)
+    options(pfdtc.threads = 1L)
+    report <- function(value, name) {
+      saveRDS(value, file.path(dir, "part"))
+      file.rename(file.path(dir, "part"), file.path(dir, name))
+    }
+    # from now on a call of this function of the package is one of `wrapper`, which is given the function first
+    wrap <- function(name, wrapper) {
+      space <- asNamespace("pfdtc")
+      old <- get(name, space)
+      unlockBinding(name, space)
+      assign(name, function(...) wrapper(old, ...), space)
+    }
+    interrupt_self <- function() {
+      tools::pskill(Sys.getpid(), tools::SIGINT)
+      Sys.sleep(60)
+    }
+    # list(fit, warning classes), or the class of what ended it otherwise
+    run <- function(code) {
+      classes <- character()
+      fit <- tryCatch(withCallingHandlers(code, warning = function(w) {
+        classes <<- c(classes, class(w))
+        invokeRestart("muffleWarning")
+      }), interrupt = function(i) "interrupt", error = conditionMessage)
+      list(fit = fit, warned = classes)
+    }
+  }, list(paths = .libPaths(), dir = dir))
+  writeLines(c(deparse(preamble), deparse(body)), path("child.R"))
+  file.create(path("log"))
+  system2(file.path(R.home("bin"), "Rscript"), c("--vanilla", shQuote(path("child.R"))), wait = FALSE,
+          stdout = path("log"), stderr = path("log"))
+  log <- function() paste(c("the child says:", readLines(path("log"), warn = FALSE)), collapse = "\n")
+  # a minute is far more than anything here takes, also under sanitizers on a busy machine
+  wait_for <- function(name, seconds = 60) {
+    until <- Sys.time() + seconds
+    while (!file.exists(path(name))) {
+      if (Sys.time() > until || grepl("Execution halted", log())) stop(sprintf("no `%s`; %s", name, log()))
+      Sys.sleep(0.01)
+    }
+    readRDS(path(name))
+  }
+  list(wait_for = wait_for, log = log)
+}
+
+# No worse than where it began, complete, and able to predict.
+expect_usable <- function(got, info) {
+  fit <- got$fit
+  expect_s3_class(fit, c("pfdtc", "gp_fit"), exact = TRUE)
+  if (!inherits(fit, "gp_fit")) return(fail(sprintf("%s: %s", info, format(fit))))
+  expect_true("pfdtc_warning_convergence" %in% got$warned, info = info)
+  expect_identical(fit$convergence, 52L, info = info)
+  expect_match(fit$message, "interrupted", info = info)
+  # values of different rounds belong to different hyperparameters
+  trace <- fit$trace
+  if (!is.null(trace$round)) trace <- trace[trace$round == max(trace$round), ]
+  if (nrow(trace)) {
+    expect_lte(fit$objective, trace$objective[1])
+    expect_identical(fit$objective, min(trace$objective, na.rm = TRUE), info = info)
+  } else {
+    expect_identical(fit$objective, NA_real_, info = info)
+  }
+  pilot <- fit$pilot$trace$objective
+  if (length(pilot)) expect_lte(min(pilot, na.rm = TRUE), pilot[1])
+  p <- predict(fit, se.fit = TRUE)
+  expect_true(all(is.finite(unlist(p))), info = info)
+  expect_true(is.finite(fit$elbo), info = info)
+  expect_true(all(is.finite(coef(fit)) & coef(fit) > 0), info = info)
+}
+
+test_that("SIGINT at a random moment returns the best fit so far, with a warning", {
+  child <- start_child(quote({
+    set.seed(1)
+    x <- matrix(stats::runif(3000), 1000)
+    y <- sin(6 * x[, 1]) + x[, 2]^2 + stats::rnorm(1000) / 10
+    hyper <- c("pilot", "fixed", "fixed")
+    # once interrupts are held back, and only then, the fit has begun
+    wrap("learn_stage", function(f, ...) {
+      report(Sys.getpid(), paste0("begun", i))
+      f(...)
+    })
+    for (i in 1:3) {
+      # alone it would take much longer than the delays
+      report(run(pfdtc(x, y, m = 100, kernel = kernel_se(c(0.3, 0.5, 2), 1), noise = 0.01, hyper = hyper[i],
+                       control = pfdtc_control(maxit = 1e6, reltol = 0, progress = FALSE))), paste0("done", i))
+    }
+  }))
+  delays <- with_seed(as.integer(Sys.time()), stats::runif(3, 0, c(1, 0.4, 2)))
+  for (i in 1:3) {
+    pid <- child$wait_for(paste0("begun", i))
+    Sys.sleep(delays[i])
+    tools::pskill(pid, tools::SIGINT)
+    expect_usable(child$wait_for(paste0("done", i)), sprintf("after %.3f s; %s", delays[i], child$log()))
+  }
+})
+
+test_that("an interrupt in any stage, and in the middle of it, ends the fit there", {
+  # one evaluation tells whether the objective exists, the next is the optimiser's first
+  targets <- c("pilot", "start", "points", "joint", "posterior", "native_vfe 1", "native_vfe 7", "native_pf 1",
+               "native_pf 2", "native_pf 7")
+  child <- start_child(substitute({
+    set.seed(1)
+    x <- matrix(stats::runif(80), 40)
+    y <- sin(6 * x[, 1]) + x[, 2]^2 + stats::rnorm(40) / 10
+    fit <- function() {
+      set.seed(2)
+      pfdtc(x, y, m = 5, hyper = "joint", control = pfdtc_control(maxit = 10, progress = FALSE))
+    }
+    # interrupts itself at the start of a stage or at the n-th call of a function, as `target` says
+    calls <- 0
+    target <- ""
+    for (name in c("native_vfe", "native_pf")) {
+      local({
+        name <- name
+        wrap(name, function(f, ...) {
+          calls <<- calls + startsWith(target, name)
+          if (target == paste(name, calls)) interrupt_self()
+          f(...)
+        })
+      })
+    }
+    wrap("run_stage", function(f, state, name, expr, otherwise) {
+      if (target != name || calls > 0) return(f(state, name, expr, otherwise))
+      calls <<- 1
+      f(state, name, {
+        interrupt_self()
+        expr
+      }, otherwise)
+    })
+    out <- list(whole = run(fit()))
+    for (target in targets) {
+      calls <- 0
+      out[[target]] <- run(fit())
+    }
+    # a second interrupt, while the posterior is made after the first, ends the call
+    wrap("native_posterior", function(f, ...) {
+      if (target == "twice") interrupt_self()
+      f(...)
+    })
+    wrap("learn_stage", function(f, data, settings, state) {
+      if (target == "twice") state$stopped <- list(convergence = 52L, message = "interrupted")
+      f(data, settings, state)
+    })
+    target <- "twice"
+    out$twice <- run(fit())
+    report(out, "done")
+  }, list(targets = targets)))
+  out <- child$wait_for("done")
+  expect_identical(out$whole$warned, character())
+  for (target in targets) expect_usable(out[[target]], target)
+  # what came before the interrupt is kept, what would come after it is not begun
+  done <- function(stage) names(out[[stage]]$fit$evaluations)
+  expect_identical(done("pilot"), NULL)
+  expect_identical(done("start"), "pilot")
+  expect_identical(done("points"), "pilot")
+  expect_identical(done("joint"), c("pilot", "objective"))
+  expect_identical(done("native_vfe 7"), "pilot")
+  expect_equal(out[["native_vfe 7"]]$fit$evaluations[["pilot"]], 6)
+  expect_identical(done("native_pf 7"), c("pilot", "objective"))
+  expect_identical(out$start$fit$kernel, out$points$fit$kernel)
+  expect_identical(out$twice$fit, "interrupt")
+})

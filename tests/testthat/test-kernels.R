@@ -1,0 +1,145 @@
+wide <- function(n, d, seed, spread = 2) with_seed(seed, matrix(rnorm(n * d, sd = spread), n, d))
+
+test_that("kernel_matrix() is the double loop for every kernel", {
+  for (profile in profiles) {
+    for (d in c(1, 2, 5)) {
+      k <- ref_kernel(profile, seq(0.5, 2, length.out = d), 2.3)
+      x <- wide(9, d, 1)
+      z <- wide(4, d, 2)
+      one <- x[3, , drop = FALSE]
+      for (case in list(list(x, z), list(x, x), list(one, z), list(x, one))) {
+        got <- kernel_matrix(package_kernel(k), case[[1]], case[[2]])
+        expect_identical(dim(got), c(nrow(case[[1]]), nrow(case[[2]])))
+        # exp() of an argument of size a has a relative error of a * eps; against the variance
+        # nothing is left of that
+        expect_close(got / k$variance, ref_k(k, case[[1]], case[[2]]) / k$variance, 1e-14, profile)
+      }
+      expect_identical(kernel_matrix(package_kernel(k), x), kernel_matrix(package_kernel(k), x, x))
+    }
+  }
+})
+
+test_that("small covariances keep their relative accuracy", {
+  x <- matrix(0)
+  z <- matrix(c(5, 10, 20, 30))
+  for (profile in profiles) {
+    k <- ref_kernel(profile, 1, 1)
+    got <- kernel_matrix(package_kernel(k), x, z)
+    expect_lt(max(abs(got / ref_k(k, x, z) - 1)), 1e-12)       # 450 * eps is 1e-13
+  }
+})
+
+test_that("the diagonal is the variance to the bit, the matrix symmetric, nothing negative", {
+  x <- rbind(wide(20, 3, 3), 1e8 + wide(5, 3, 4))
+  x <- x[c(1:25, 1:5, 21:25), ]
+  for (profile in profiles) {
+    k <- ref_kernel(profile, c(0.7, 1.1, 3), 1 / 3)
+    got <- kernel_matrix(package_kernel(k), x)
+    expect_identical(diag(got), rep(1 / 3, nrow(x)))
+    expect_identical(got, t(got))
+    expect_identical(got[1:5, 26:30], got[1:5, 1:5])           # duplicates are exact
+    expect_gt(min(eigen(got, TRUE, only.values = TRUE)$values), -1e-14 * nrow(x))
+    expect_true(all(got >= 0 & got <= 1 / 3))
+  }
+})
+
+test_that("extreme inputs and lengthscales lose nothing", {
+  x <- problem(n = 8)$x
+  z <- problem(m = 3)$z
+  far <- 1e8
+  for (profile in profiles) {
+    for (l in list(c(1e-6, 1e-6), c(1e6, 1e6), c(1, 1e6), c(1, 1e-6))) {
+      k <- ref_kernel(profile, l, 2)
+      expect_close(kernel_matrix(package_kernel(k), x, z), ref_k(k, x, z), 1e-14)
+      expect_close(kernel_matrix(package_kernel(k), x * l[1], z), ref_k(k, x * l[1], z), 1e-14)
+    }
+    k <- ref_kernel(profile, c(0.8, 1.2), 2)
+    expect_close(kernel_matrix(package_kernel(k), x + far, z + far),
+                 ref_k(k, x + far, z + far), 1e-14)
+    tiny <- ref_kernel(profile, c(0.8, 1.2) * 1e-8, 2)
+    expect_close(kernel_matrix(package_kernel(tiny), x * 1e-8, z * 1e-8),
+                 ref_k(tiny, x * 1e-8, z * 1e-8), 1e-14)
+    apart <- kernel_matrix(package_kernel(k), x, x + 1e160)      # squares would overflow
+    expect_identical(apart, matrix(0, 8, 8))
+  }
+})
+
+test_that("a point far from all others costs those no digits, first or last", {
+  x <- problem(n = 6)$x
+  z <- problem(m = 3)$z
+  for (far in c(1e6, 1e10, 1e100)) {
+    for (profile in profiles) {
+      k <- ref_kernel(profile, c(0.8, 1.2), 2)
+      for (xs in list(rbind(far, x), rbind(x, far))) {
+        for (zs in list(rbind(far, z), rbind(z, far))) {
+          got <- unname(kernel_matrix(package_kernel(k), xs, zs))
+          expect_close(got, ref_k(k, xs, zs), 1e-14, paste(profile, far))
+        }
+      }
+    }
+  }
+})
+
+test_that("a scalar lengthscale is recycled and `inputs` picks columns", {
+  x <- wide(7, 4, 5)
+  z <- wide(3, 4, 6)
+  for (profile in profiles) {
+    one <- ref_kernel(profile, 1.3, 2)
+    each <- ref_kernel(profile, rep(1.3, 4), 2)
+    expect_identical(kernel_matrix(package_kernel(one), x, z),
+                     kernel_matrix(package_kernel(each), x, z))
+    part <- ref_kernel(profile, c(0.6, 1.7), 2, inputs = c(4, 2))
+    expect_close(kernel_matrix(package_kernel(part), x, z), ref_k(part, x, z), 1e-14)
+  }
+  colnames(x) <- colnames(z) <- c("a", "b", "c", "d")
+  by_name <- kernel_se(lengthscale = c(0.6, 1.7), variance = 2, inputs = c("d", "b"))
+  by_index <- kernel_se(lengthscale = c(0.6, 1.7), variance = 2, inputs = c(4, 2))
+  expect_identical(kernel_matrix(by_name, x, z), kernel_matrix(by_index, x, z))
+})
+
+test_that("the scale of inputs and lengthscales is the same thing, the variance a factor", {
+  x <- wide(6, 2, 7)
+  for (profile in profiles) {
+    k <- ref_kernel(profile, c(0.8, 1.3), 1)
+    by_four <- ref_kernel(profile, c(0.8, 1.3) * 4, 8)
+    expect_identical(kernel_matrix(package_kernel(by_four), x * 4),
+                     8 * kernel_matrix(package_kernel(k), x))
+  }
+})
+
+test_that("vectors are one column, integers numbers, and inputs stay untouched", {
+  k <- kernel_matern(3 / 2, lengthscale = 1.5, variance = 2)
+  expect_identical(kernel_matrix(k, 1:4, c(0, 2)), kernel_matrix(k, matrix(1:4), matrix(c(0, 2))))
+  x <- wide(5, 2, 8)
+  z <- wide(3, 2, 9)
+  copies <- list(x + 0, z + 0)
+  k <- kernel_se(lengthscale = c(1, 2), variance = 2)
+  first <- kernel_matrix(k, x, z)
+  expect_identical(list(x, z), copies)
+  expect_identical(kernel_matrix(k, x, z), first)
+})
+
+test_that("bad kernels and bad inputs are refused by name", {
+  x <- wide(5, 2, 10)
+  k <- kernel_se(lengthscale = 1, variance = 1)
+  expect_input_error(kernel_se(lengthscale = 0), "lengthscale")
+  expect_input_error(kernel_se(lengthscale = c(1, -1)), "lengthscale")
+  expect_input_error(kernel_se(lengthscale = NA_real_), "lengthscale")
+  expect_input_error(kernel_se(lengthscale = "1"), "lengthscale")
+  expect_input_error(kernel_se(variance = 0), "variance")
+  expect_input_error(kernel_se(variance = c(1, 2)), "variance")
+  expect_input_error(kernel_matern(variance = Inf), "variance")
+  expect_input_error(kernel_matern(nu = 2), "nu")
+  expect_input_error(kernel_matern(nu = "a"), "nu")
+  expect_input_error(kernel_matrix(kernel_se(lengthscale = 1), x), "variance")
+  expect_input_error(kernel_matrix(kernel_se(variance = 1), x), "lengthscale")
+  expect_input_error(kernel_matrix(kernel_se(lengthscale = c(1, 1, 1), variance = 1), x),
+                     "lengthscale")
+  expect_input_error(kernel_matrix(kernel_se(lengthscale = 1, variance = 1, inputs = 3), x),
+                     "inputs")
+  expect_input_error(kernel_matrix("se", x), "kernel")
+  expect_input_error(kernel_matrix(k, x, x[, 1]), "z")
+  expect_input_error(kernel_matrix(k, matrix(c(1, NA), 1)), "x")
+  expect_input_error(kernel_matrix(k, x, matrix(c(1, Inf), 1)), "z")
+  expect_input_error(kernel_matrix(k, matrix("a", 2, 2)), "x")
+})

@@ -1,0 +1,171 @@
+test_that("coef() names every hyperparameter, in the units of the data", {
+  fit <- fit_mixed(y ~ a + f, kernel = kernel_se(c(1, 2, 3, 4), 5), noise = 0.7)
+  expect_identical(coef(fit), c(lengthscale.a = 1, lengthscale.fu = 2, lengthscale.fv = 3,
+                                lengthscale.fw = 4, variance = 5, noise = 0.7))
+  expect_identical(sigma(fit), sqrt(0.7))
+  part <- fit_mixed(y ~ a + g, kernel = kernel_se(1, 5, inputs = "g"))
+  expect_named(coef(part), c("lengthscale.g", "variance", "noise"))
+  expect_identical(variable.names(part), c("a", "g"))
+})
+
+test_that("units of y change the answers by their powers", {
+  data <- small_data(30)
+  fit <- function(y) {
+    with_seed(2, pfdtc(data[c("a", "b")], y, m = 6, aux = aux_sor(), control = fixed_control()))
+  }
+  one <- fit(data$y)
+  other <- fit(1000 * data$y - 7)
+  scale <- c(1, 1, 1e6, 1e6)
+  expect_equal(coef(other), scale * coef(one), tolerance = 1e-6)
+  expect_equal(fitted(other), 1000 * fitted(one) - 7, tolerance = 1e-6)
+  expect_equal(as.numeric(logLik(other)), as.numeric(logLik(one)) - 30 * log(1000),
+               tolerance = 1e-6)
+})
+
+test_that("logLik() is the ELBO of y as given", {
+  p <- problem(n = 12, d = 1, m = 4, seed = 5)
+  x <- p$x[c(1:12, 2, 9, 9), , drop = FALSE]          # merged
+  y <- 10 + 3 * p$y[c(1:12, 1:3)]
+  weights <- rep(c(1, 0.5, 2), 5)
+  fit <- pfdtc(x, y, kernel = kernel_se(0.9, 15), noise = 2, hyper = "fixed", inducing = p$z,
+               aux = aux_sor(rows = 1:5), weights = weights, control = fixed_control())
+  dense <- ref_elbo(unname(fit$inducing), x, y - fit$center, ref_kernel("se", 0.9, 15), 2, weights,
+                    jitter = fit$jitter)
+  l <- logLik(fit)
+  expect_equal(as.numeric(l), dense, tolerance = 1e-8)
+  expect_s3_class(l, "logLik")
+  expect_identical(attributes(l)[c("df", "nobs", "lower")],
+                   list(df = 0L, nobs = 15L, lower = as.numeric(l)))
+  expect_equal(AIC(fit), -2 * as.numeric(l))
+})
+
+test_that("fitted() and residuals() are those of the training rows, padded as lm() pads", {
+  data <- small_data(20)
+  data$a[c(4, 9)] <- NA
+  weights <- replace(rep(1:2, 10), 6, 0)
+  fit <- fit_mixed(y ~ a + b, data, na.action = na.exclude, weights = weights)
+  like <- lm(y ~ a + b, data, na.action = na.exclude, weights = weights)
+  expect_identical(fitted(fit), predict(fit))
+  expect_identical(names(residuals(fit)), names(residuals(like)))
+  expect_identical(is.na(residuals(fit)), is.na(residuals(like)))
+  expect_equal(unname(residuals(fit)), data$y - unname(fitted(fit)))
+  expect_equal(unname(residuals(fit, "pearson")), unname(residuals(fit)) * sqrt(weights))
+  expect_equal(weights(fit), weights(like), ignore_attr = TRUE)
+  expect_identical(nobs(fit), nobs(like))
+})
+
+test_that("a fit answers for its formula as a fit of lm() does", {
+  data <- small_data(20)
+  fit <- fit_mixed(log(g) ~ a + f, data, subset = b > 1.2)
+  like <- lm(log(g) ~ a + f, data, subset = b > 1.2)
+  expect_equal(formula(fit), formula(like))
+  expect_identical(attr(terms(fit), "term.labels"), c("a", "f"))
+  expect_equal(model.frame(fit), model.frame(like), ignore_attr = TRUE)
+  expect_identical(row.names(model.frame(fit)), names(fitted(fit)))
+
+  smaller <- update(fit, . ~ . - f, m = 3)
+  expect_identical(variable.names(smaller), "a")
+  expect_identical(smaller$m, 3L)
+})
+
+test_that("a fit from a matrix has a model frame and no formula", {
+  x <- cbind(u = 1:6 / 6, v = c(1, 3, 2, 5, 4, 0))[c(1:6, 2), ]
+  y <- c(1, 2, 3, 4, 3, 2, 1)
+  fit <- pfdtc(x, y, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed", m = 3,
+               control = fixed_control())
+  expect_equal(model.frame(fit), data.frame(y = y, x), ignore_attr = TRUE)
+  expect_input_error(formula(fit), "formula")
+  expect_input_error(terms(fit), "formula")
+})
+
+test_that("simulate() keeps the promises of stats::simulate()", {
+  fit <- fit_cars()
+  set.seed(11)
+  before <- .Random.seed
+  one <- simulate(fit, nsim = 3, seed = 5)
+  expect_identical(.Random.seed, before)
+  expect_identical(simulate(fit, nsim = 3, seed = 5), one)
+  expect_identical(dim(one), c(50L, 3L))
+  expect_named(one, c("sim_1", "sim_2", "sim_3"))
+  expect_identical(attr(one, "seed"), structure(5, kind = as.list(RNGkind())))
+  drawn <- simulate(fit, nsim = 2)
+  expect_identical(attr(drawn, "seed"), before)
+  set.seed(11)
+  expect_identical(simulate(fit, nsim = 2), drawn)
+})
+
+test_that("draws have the mean and covariance that predict() gives", {
+  fit <- fit_cars()
+  new <- data.frame(speed = c(4, 5, 20, NA))
+  n <- 4000
+  for (type in c("latent", "response")) {
+    p <- predict(fit, new[1:3, , drop = FALSE], full_cov = TRUE, type = type)
+    s <- as.matrix(simulate(fit, n, seed = 1, newdata = new, type = type))
+    expect_true(all(is.na(s[4, ])))
+    s <- s[1:3, ]
+    # five standard errors of a mean and of a covariance of normal draws
+    expect_true(all(abs(rowMeans(s) - p$fit) < 5 * p$se.fit / sqrt(n)))
+    v <- diag(p$cov)
+    error <- sqrt((outer(v, v) + p$cov^2) / n)
+    expect_true(all(abs(cov(t(s)) - p$cov) < 5 * error))
+  }
+})
+
+test_that("responses drawn at training rows have the noise of their weights", {
+  data <- data.frame(x = c(0, 0, 50, 100), y = c(1, 2, 3, 2))
+  fit <- pfdtc(y ~ x, data, weights = c(1, 4, 100, 0), kernel = kernel_se(1, 1e-6), noise = 4,
+               hyper = "fixed", m = 2, control = fixed_control())
+  s <- as.matrix(simulate(fit, 4000, seed = 2))
+  expect_true(all(is.na(s[4, ])))
+  expect_equal(unname(apply(s[1:3, ], 1, sd)), 2 / sqrt(c(1, 4, 100)), tolerance = 0.06)
+})
+
+test_that("print() and summary() name the method, its choices and what was reached", {
+  fit <- fit_mixed()
+  expect_output(print(fit), "pF-DTC.*20 rows, 5 inputs.*6 points.*SoR on 4 given rows.*fixed")
+  expect_output(print(fit), "squared exponential, variance 2")
+  expect_output(print(fit), "fv")
+  out <- withVisible(print_quietly(fit))
+  expect_false(out$visible)
+  expect_identical(out$value, fit)
+  s <- summary(fit)
+  expect_equal(s$rmse, sqrt(mean(residuals(fit)^2)))
+  expect_equal(s$elbo, as.numeric(logLik(fit)))
+  expect_output(print(s), "RMSE.*ELBO.*Jitter.*Evaluations.*Seconds")
+
+  slim <- fit_mixed(keep_data = FALSE)
+  expect_output(print(summary(slim)), "RMSE +not known")
+  expect_input_error(fitted(slim), "keep_data")
+  expect_input_error(residuals(slim), "keep_data")
+})
+
+test_that("print() says why there are fewer points than asked for", {
+  expect_output(print(fit_cars(m = 40)), "[0-9]+ points of 40 asked for [(]they explain")
+  random <- pfdtc(dist ~ speed, cars, m = 40, kernel = kernel_se(1, 900), noise = 200,
+                  hyper = "fixed", inducing = "random", control = fixed_control())
+  expect_identical(random$m, length(unique(cars$speed)))
+  expect_output(print(random), "19 points of 40 asked for [(]there are no more different rows")
+})
+
+test_that("print() says how the optimiser ended and what its last steps brought", {
+  fit <- fit_mixed()
+  fit$convergence <- 1L
+  fit$control$maxit <- 30L
+  fit$trace <- data.frame(evaluation = 1:40, objective = c(50, NA, 49:12), seconds = 0)
+  expect_output(print(fit), "30 iterations.*brought\\s+11 %\\s+of the descent")     # 4 of 38
+  fit$trace$round <- 1:40
+  expect_output(print(fit), "30 iterations [(]`maxit`[)];")
+  fit$convergence <- 52L
+  expect_output(print(fit), "interrupted: best fit so far")
+})
+
+test_that("summary() names the inputs without effect and what the pilot missed", {
+  data <- small_data(20)
+  fit <- fit_mixed(y ~ a + b, data, kernel = kernel_se(c(1, 1e4), 2))
+  expect_output(print(summary(fit)), "Hardly any effect [^:]*: b")
+  expect_equal(summary(fit)$range, sapply(data[c("a", "b")], function(v) diff(range(v))))
+  slim <- fit_mixed(y ~ a + b, data, kernel = kernel_se(c(1, 1e4), 2), keep_data = FALSE)
+  expect_equal(summary(slim)$range, summary(fit)$range)
+  short <- with_seed(1, pfdtc(y ~ a, data, m = 4, control = fixed_control()))
+  expect_output(print(short), "the pilot was ended by\\s+`maxit`")
+})

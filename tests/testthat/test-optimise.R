@@ -1,0 +1,287 @@
+# Problems with known minima: list(start, evaluate), as minimise() takes them.
+
+smooth <- function(start, value, gradient) {
+  list(start = start, evaluate = function(par) list(value = value(par), gradient = gradient(par)))
+}
+
+rosenbrock <- function(d) {
+  i <- seq_len(d - 1)
+  smooth(rep_len(c(-1.2, 1), d),
+         function(p) sum(100 * (p[i + 1] - p[i]^2)^2 + (1 - p[i])^2),
+         function(p) {
+           a <- 200 * (p[i + 1] - p[i]^2)
+           c(-2 * a * p[i] - 2 * (1 - p[i]), 0) + c(0, a)
+         })
+}
+
+# sum h (p - 2)^2 / 2, whose condition number is max(h) / min(h)
+quadratic <- function(h) {
+  smooth(rep(1, length(h)), function(p) sum(h * (p - 2)^2) / 2, function(p) h * (p - 2))
+}
+
+# The same problem, not to be evaluated where `outside` says so
+only_inside <- function(problem, outside, failed = list(value = Inf, reason = "outside")) {
+  list(start = problem$start,
+       evaluate = function(par) if (outside(par)) failed else problem$evaluate(par))
+}
+
+by_optim <- function(problem, method, control) {
+  stats::optim(problem$start, function(p) problem$evaluate(p)$value, function(p) problem$evaluate(p)$gradient,
+               method = method, control = control)
+}
+
+test_that("smooth functions end at optim()'s minimum, with about as many evaluations as its L-BFGS-B", {
+  problems <- c(lapply(c(2, 5, 20), rosenbrock), lapply(10^c(0, 2, 4, 6), function(k) {
+    quadratic(exp(seq(0, log(k), length.out = 10)))
+  }))
+  for (p in quick(problems)) {
+    found <- minimise(p, maxit = 3000, reltol = 0)
+    bfgs <- by_optim(p, "BFGS", list(maxit = 3000, reltol = 1e-15))
+    lbfgsb <- by_optim(p, "L-BFGS-B", list(maxit = 3000, factr = 0, lmm = 10))
+    scale <- p$evaluate(p$start)$value
+    expect_lt(found$value, min(bfgs$value, lbfgsb$value) + 1e-12 * scale)
+    expect_equal(found$par, lbfgsb$par, tolerance = 1e-6)
+    expect_identical(found$convergence, 0L)
+    expect_lt(found$evaluations, 2 * lbfgsb$counts[["function"]] + 40)
+  }
+})
+
+test_that("a logistic regression has the coefficients of glm()", {
+  x <- cbind(1, as.matrix(mtcars[c("wt", "hp")]))
+  y <- mtcars$am
+  p <- smooth(numeric(3), function(b) sum(log1p(exp(x %*% b)) - y * (x %*% b)),
+              function(b) drop(crossprod(x, stats::plogis(x %*% b) - y)))
+  found <- minimise(p, maxit = 2000, reltol = 1e-14)
+  expect_equal(unname(found$par), unname(stats::coef(stats::glm(am ~ wt + hp, binomial, mtcars))), tolerance = 1e-5)
+})
+
+test_that("a failed evaluation is a step too far: the search ends at the minimum inside", {
+  bowl <- quadratic(c(200, 2))
+  log_barrier <- smooth(c(9, 0.01), function(p) sum(p - log(p)), function(p) 1 - 1 / p)
+  failures <- list(
+    list(value = Inf, reason = "outside"), list(value = NaN, gradient = c(NaN, NaN)), list(value = NA_real_),
+    list(value = 1, gradient = c(NA, 1)), list(value = -Inf, gradient = c(0, 0)))
+  for (failed in failures) {
+    for (edge in c(3, 2.1, 2.001)) {
+      found <- minimise(only_inside(bowl, function(p) p[1] > edge, failed))
+      expect_equal(found$par, c(2, 2), tolerance = 1e-4)
+      expect_identical(found$convergence, 0L)
+    }
+    found <- minimise(only_inside(log_barrier, function(p) any(p <= 0), failed))
+    expect_equal(found$par, c(1, 1), tolerance = 1e-4)
+    expect_true(all(is.finite(found$par)))
+  }
+  # first steps that would overshoot by 8 orders of magnitude
+  found <- minimise(only_inside(log_barrier, function(p) any(p <= 0)), first_step = 1e8)
+  expect_equal(found$par, c(1, 1), tolerance = 1e-4)
+  expect_gt(sum(is.na(found$trace$objective)), 0)
+})
+
+test_that("islands of failed evaluations end at the minimum, or the result says that they did not", {
+  with_seed(1, for (i in quick(1:60)) {
+    d <- sample(2:5, 1)
+    h <- crossprod(matrix(rnorm(d * d), d)) + diag(d) / 10
+    start <- 2 * rnorm(d)
+    island <- 2 * rnorm(d)
+    radius <- 0.9 * min(sqrt(sum(island^2)), sqrt(sum((start - island)^2)))
+    p <- smooth(start, function(p) sum(p * (h %*% p)) / 2, function(p) drop(h %*% p))
+    found <- minimise(only_inside(p, function(p) sum((p - island)^2) < radius^2), maxit = 500)
+    there <- found$value < 1e-6 * p$evaluate(start)$value
+    expect_true(there || found$convergence == 51L, info = i)
+    if (!there) expect_match(found$message, "further on, outside")
+  })
+})
+
+test_that("a minimum at the edge of what can be evaluated is approached, and reported as the edge", {
+  falling <- smooth(c(0, 0), function(p) p[2]^2 - p[1], function(p) c(-1, 2 * p[2]))
+  found <- minimise(only_inside(falling, function(p) p[1] > 1))
+  expect_lt(found$par[1], 1 + 1e-12)
+  expect_identical(found$convergence, 51L)
+  expect_gt(found$par[1], 0.3)
+})
+
+test_that("a start that cannot be evaluated is reported, and an error of the fit", {
+  p <- list(start = c(1, 2), evaluate = function(par) list(value = Inf, reason = "the matrix is singular"))
+  found <- minimise(p)
+  expect_identical(found$convergence, 3L)
+  expect_identical(found$message, "the matrix is singular")
+  expect_identical(found$par, c(1, 2))
+  expect_identical(found$evaluations, 1L)
+  expect_error(run_minimise(p, pfdtc_control(progress = FALSE), "inducing points"),
+               "inducing points.*the matrix is singular", class = "pfdtc_error_numerical")
+  expect_match(minimise(list(start = 1, evaluate = function(par) list(value = NaN, gradient = NaN)))$message,
+               "not a number")
+})
+
+test_that("nothing to optimise, and nothing to gain", {
+  found <- minimise(list(start = numeric(), evaluate = function(par) list(value = 3, gradient = numeric())))
+  expect_identical(found[c("par", "value", "convergence", "evaluations")],
+                   list(par = numeric(), value = 3, convergence = 0L, evaluations = 1L))
+  found <- minimise(smooth(2, function(p) 5, function(p) 0))
+  expect_identical(found[c("par", "value", "convergence", "iterations")],
+                   list(par = 2, value = 5, convergence = 0L, iterations = 0L))
+  # a kink is the end: nothing lower can be found
+  found <- minimise(smooth(1.3, abs, sign))
+  expect_equal(found$value, 0, tolerance = 1e-8)
+  expect_identical(found$convergence, 0L)
+})
+
+test_that("the trace has a row an evaluation, and the best of them is what is returned", {
+  p <- only_inside(rosenbrock(4), function(p) p[1] > 1.05)
+  seen <- numeric()
+  recorded <- list(start = p$start, evaluate = function(par) {
+    point <- p$evaluate(par)
+    seen[length(seen) + 1L] <<- point$value
+    point
+  })
+  found <- minimise(recorded, maxit = 60)
+  expect_named(found$trace, c("evaluation", "objective", "seconds"))
+  expect_identical(nrow(found$trace), found$evaluations)
+  expect_identical(found$trace$evaluation, seq_along(seen))
+  expect_identical(found$trace$objective, ifelse(is.finite(seen), seen, NA))
+  expect_false(is.unsorted(found$trace$seconds))
+  expect_identical(found$value, min(seen))
+  expect_identical(p$evaluate(found$par)$value, found$value)
+})
+
+test_that("reltol is measured by what has been lowered since the start, three iterations in a row", {
+  for (reltol in c(1e-3, 1e-6)) {
+    for (p in list(rosenbrock(6), quadratic(10^(0:5)))) {
+      found <- minimise(p, maxit = 1000, reltol = reltol, keep = 1L)
+      value <- c(found$trace$objective[1], vapply(found$kept, function(k) p$evaluate(k$par)$value, 0))
+      small <- -diff(value) <= reltol * (value[1] - value[-length(value)])
+      last <- length(small)
+      expect_true(all(small[last - 0:2]))
+      runs <- rle(small[-last])
+      expect_lt(max(0, runs$lengths[runs$values]), 3)
+      expect_identical(found$message, "converged")
+      # a constant added to the objective changes nothing
+      shifted <- smooth(p$start, function(x) p$evaluate(x)$value + 2^20, function(x) p$evaluate(x)$gradient)
+      expect_equal(minimise(shifted, maxit = 1000, reltol = reltol)$par, found$par, tolerance = 1e-3)
+    }
+  }
+})
+
+test_that("maxit and max_seconds end a search with the best so far", {
+  p <- rosenbrock(10)
+  none <- minimise(p, maxit = 0)
+  expect_identical(none[c("par", "convergence", "evaluations")],
+                   list(par = p$start, convergence = 1L, evaluations = 1L))
+  few <- minimise(p, maxit = 7, keep = 2L)
+  expect_identical(few[c("convergence", "iterations")], list(convergence = 1L, iterations = 7L))
+  expect_match(few$message, "maxit")
+  expect_length(few$kept, 3)
+  expect_lt(few$value, p$evaluate(p$start)$value)
+  for (k in few$kept) expect_equal(p$evaluate(k$par)$value, few$trace$objective[k$evaluation])
+
+  slow <- list(start = p$start, evaluate = function(par) {
+    Sys.sleep(0.02)
+    p$evaluate(par)
+  })
+  soon <- minimise(slow, max_seconds = 0.1, maxit = 1e5, reltol = 0)
+  expect_identical(soon$convergence, 2L)
+  expect_match(soon$message, "max_seconds")
+  expect_identical(soon$value, min(soon$trace$objective, na.rm = TRUE))
+  expect_lt(soon$value, p$evaluate(p$start)$value)
+})
+
+test_that("R's time limits end a search with the best so far", {
+  p <- rosenbrock(10)
+  slow <- list(start = p$start, evaluate = function(par) {
+    Sys.sleep(0.02)
+    p$evaluate(par)
+  })
+  on.exit(setTimeLimit())
+  setTimeLimit(elapsed = 0.15, transient = TRUE)
+  found <- minimise(slow, maxit = 1e5, reltol = 0)
+  setTimeLimit()
+  expect_identical(found$convergence, 2L)
+  expect_match(found$message, "time limit")
+  expect_identical(found$stopped, stopped_by_time)
+  expect_gt(found$evaluations, 1)
+  expect_identical(found$value, min(found$trace$objective, na.rm = TRUE))
+})
+
+test_that("an interrupt ends a search with the best so far; other errors pass", {
+  p <- rosenbrock(4)
+  count <- 0
+  stopping <- function(what) {
+    count <<- 0
+    list(start = p$start, evaluate = function(par) {
+      count <<- count + 1
+      if (count == 12) what()
+      p$evaluate(par)
+    })
+  }
+  interrupt <- function() {
+    signalCondition(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+  }
+  found <- minimise(stopping(interrupt))
+  expect_identical(found$convergence, 52L)
+  expect_identical(found$convergence, 52L)
+  expect_identical(found$evaluations, 11L)
+  expect_identical(nrow(found$trace), 11L)
+  expect_identical(found$value, min(found$trace$objective))
+  expect_identical(p$evaluate(found$par)$value, found$value)
+  expect_error(minimise(stopping(function() stop("out of paper"))), "out of paper")
+  # before anything is known
+  none <- minimise(list(start = 1:2 / 2, evaluate = function(par) interrupt()))
+  expect_identical(none[c("par", "value", "convergence", "evaluations")],
+                   list(par = c(0.5, 1), value = NA_real_, convergence = 52L, evaluations = 0L))
+})
+
+test_that("a second search is the first to the bit, draws nothing and leaves the problem as it was", {
+  p <- rosenbrock(5)
+  start <- p$start + 0
+  set.seed(1)
+  before <- .Random.seed
+  first <- minimise(p, keep = 3L)
+  second <- minimise(p, keep = 3L)
+  first$trace$seconds <- second$trace$seconds <- NULL
+  expect_identical(second, first)
+  expect_identical(.Random.seed, before)
+  expect_identical(p$start, start)
+})
+
+test_that("a search that starts at the minimum ends there soon, rounding or not", {
+  for (p in c(lapply(c(2, 6), rosenbrock), list(quadratic(10^(0:5))))) {
+    shifted <- smooth(p$start, function(x) p$evaluate(x)$value + 36.6, function(x) p$evaluate(x)$gradient)
+    shifted$start <- minimise(shifted, maxit = 2000, reltol = 1e-12)$par
+    again <- minimise(shifted)
+    expect_equal(again$par, shifted$start, tolerance = 1e-3)
+    expect_lt(again$evaluations, 40)
+    expect_identical(again$convergence, 0L)
+  }
+})
+
+test_that("units of a common factor in objective or parameters do not matter", {
+  p <- rosenbrock(4)
+  found <- minimise(p)
+  for (unit in c(2^-40, 2^40)) {
+    other <- smooth(p$start, function(x) unit * p$evaluate(x)$value, function(x) unit * p$evaluate(x)$gradient)
+    expect_identical(minimise(other)$par, found$par)
+    other <- smooth(p$start * unit, function(x) p$evaluate(x / unit)$value,
+                    function(x) p$evaluate(x / unit)$gradient / unit)
+    expect_identical(minimise(other, first_step = 0.1 * unit)$par / unit, found$par)
+  }
+})
+
+test_that("progress is told every evaluation, and shown only after two seconds", {
+  calls <- list()
+  found <- minimise(rosenbrock(3), maxit = 5, progress = function(evaluation, iteration, best, done = FALSE) {
+    calls[[length(calls) + 1L]] <<- c(evaluation, iteration, best)
+  })
+  expect_length(calls, found$evaluations)
+  expect_identical(calls[[found$evaluations]][c(1, 3)], c(found$evaluations, found$value))
+
+  line <- progress_line("inducing points")
+  shown <- function(...) paste(utils::capture.output(line(...), type = "message"), collapse = "")
+  expect_identical(shown(1, 0, 5), "")
+  expect_identical(shown(done = TRUE), "")
+  clock <- environment(line)
+  clock$started <- clock$started - 65
+  clock$shown <- clock$shown - 65
+  expect_match(shown(10, 3, 1.5), "inducing points: iteration 3, objective 1.5, 65 s")
+  expect_identical(shown(11, 4, 1.4), "")
+  expect_match(shown(done = TRUE), "^\r *\r$")
+})

@@ -1,0 +1,172 @@
+# Data that break careless code: everything is learned, and all that a fit says is finite.
+
+# Learned, finite in all that it says, and no worse than the mean of y at the training rows.
+expect_sane <- function(fit, new = NULL, info = NULL) {
+  expect_s3_class(fit, "pfdtc")
+  expect_true(all(is.finite(coef(fit)) & coef(fit) > 0), info = info)
+  expect_true(is.finite(fit$elbo), info = info)
+  expect_true(is.finite(fit$objective), info = info)
+  expect_true(all(is.finite(fit$inducing)), info = info)
+  for (rows in list(NULL, new)) {
+    p <- predict(fit, rows, interval = "prediction", se.fit = TRUE)
+    expect_true(all(is.finite(unlist(p))) && all(p$se.fit >= 0), info = info)
+  }
+  expect_lte(summary(fit)$rmse, 1.01 * fit$sd_y)
+  expect_output(print(summary(fit)), "ELBO")
+}
+
+# A fit of a hundred milliseconds: all is learned.
+wavy <- function(n = 60, seed = 1, noise = 0.1) {
+  with_seed(seed, {
+    x <- matrix(runif(2 * n), n)
+    list(x = x, y = sin(6 * x[, 1]) + x[, 2] + noise * rnorm(n), new = matrix(runif(20), 10))
+  })
+}
+
+fit_all <- function(data, ..., m = 12, seed = 1, maxit = 30) {
+  with_seed(seed, pfdtc(data$x, data$y, m = m, control = pfdtc_control(maxit = maxit, progress = FALSE), ...))
+}
+
+test_that("M = 1, M = N, N = 2 and N = 3", {
+  data <- wavy(30)
+  for (m in c(1, 30)) expect_sane(fit_all(data, m = m), data$new)
+  expect_sane(pfdtc(c(1, 2), c(1, 2)), 1:3)
+  expect_sane(pfdtc(1:3, c(1, 3, 2)), c(-1, 1.5, 100))
+})
+
+test_that("repeated rows, and nothing but repeated rows", {
+  data <- wavy(20)
+  rows <- rep(1:20, 3)
+  expect_sane(fit_all(list(x = data$x[rows, ], y = data$y[rows] + rep(c(-0.1, 0, 0.1), each = 20))), data$new)
+  # one input row, many responses: their mean and variance is all there is to learn
+  y <- with_seed(2, rnorm(30, 5, 2))
+  one <- pfdtc(rep(3, 30), y)
+  expect_sane(one, c(3, 4))
+  expect_identical(one$m, 1L)
+  expect_equal(predict(one, 3), mean(y), tolerance = 1e-6)
+  expect_equal(sigma(one), sqrt(mean((y - mean(y))^2)), tolerance = 1e-3)
+  expect_sane(pfdtc(c(1, 1), c(1, 2)), 1:2)
+})
+
+test_that("constant columns change nothing", {
+  data <- wavy()
+  more <- list(x = cbind(data$x, 7), y = data$y)
+  expect_sane(fit_all(more), cbind(data$new, c(7, 8)))
+  given <- function(data) {
+    d <- ncol(data$x)
+    fit_all(data, kernel = kernel_se(c(0.4, 2, 1)[seq_len(d)], 3), noise = 0.01, hyper = "fixed")
+  }
+  expect_equal(fitted(given(more)), fitted(given(data)), tolerance = 1e-9)
+  expect_equal(given(more)$elbo, given(data)$elbo, tolerance = 1e-9)
+  expect_true(all(given(more)$inducing[, 3] == 7))
+  # nothing but constant columns: the mean
+  flat <- fit_all(list(x = cbind(rep(1, 60), 2), y = data$y))
+  expect_equal(unname(fitted(flat)), rep(mean(data$y), 60), tolerance = 1e-6)
+  expect_sane(flat, cbind(1, 2:3))
+})
+
+test_that("inputs around 1e8 keep their digits through pilot, selection, search and prediction", {
+  data <- wavy()
+  near <- fit_all(data)
+  for (at in c(1e8, -1e8)) {
+    # what is left of x after adding 1e8 is known to 1e-8
+    far <- list(x = data$x + at, y = data$y)
+    fit <- fit_all(far)
+    expect_sane(fit, data$new + at)
+    back <- fit_all(list(x = far$x - at, y = data$y))
+    expect_equal(log(coef(fit)), log(coef(back)), tolerance = 1e-5)
+    expect_equal(fitted(fit), fitted(back), tolerance = 1e-4)
+    expect_equal(predict(fit, data$new + at), predict(near, data$new), tolerance = 1e-3)
+  }
+})
+
+test_that("units of y and of the inputs are units", {
+  data <- wavy()
+  plain <- fit_all(data)
+  for (unit in 2^c(27, -27)) {                   # powers of two change no digit of the scaled response
+    fit <- fit_all(list(x = data$x, y = unit * data$y))
+    expect_identical(coef(fit), coef(plain) * c(1, 1, unit^2, unit^2))
+    expect_identical(fitted(fit), unit * fitted(plain))
+    expect_equal(fit$elbo, plain$elbo - 60 * log(unit), tolerance = 1e-12)
+  }
+  # elsewhere the search carries the rounding of the units on
+  for (unit in c(1e8, 1e-8)) {
+    for (units in list(c(unit, unit), c(unit, 1))) {
+      fit <- fit_all(list(x = data$x %*% diag(units), y = data$y))
+      expect_equal(log(coef(fit)), log(coef(plain) * c(units, 1, 1)), tolerance = 1e-6)
+      expect_equal(fitted(fit), fitted(plain), tolerance = 1e-6)
+    }
+    fit <- fit_all(list(x = data$x, y = unit * data$y))
+    expect_equal(log(coef(fit)), log(coef(plain) * c(1, 1, unit^2, unit^2)), tolerance = 1e-6)
+    expect_equal(fitted(fit) / unit, fitted(plain), tolerance = 1e-6)
+    loose <- fit_all(list(x = data$x, y = unit * data$y), scale = FALSE)
+    expect_equal(log(coef(loose)), log(coef(plain) * c(1, 1, unit^2, unit^2)), tolerance = 1e-3)
+  }
+  expect_equal(fitted(fit_all(list(x = data$x, y = data$y + 1e8))), fitted(plain) + 1e8, tolerance = 1e-12)
+})
+
+test_that("data without noise: the noise falls until it means nothing, and the rest is learned all the same", {
+  for (seed in 1:3) {
+    data <- wavy(40, seed, noise = 0)
+    fit <- fit_all(data, m = 30, maxit = 50)
+    expect_sane(fit, data$new)
+    expect_lt(fit$noise, 1e-6 * var(data$y))
+    # a smooth function on 40 points of the unit square
+    expect_equal(predict(fit, data$new), sin(6 * data$new[, 1]) + data$new[, 2], tolerance = 0.01)
+    # the same optimum, whatever order the pilot's points come in
+    expect_equal(log(coef(fit)), log(coef(fit_all(data, m = 30, seed = 7))), tolerance = 0.01)
+  }
+})
+
+test_that("an input that does not matter gets a lengthscale beyond its range, one that does keeps its own", {
+  data <- wavy()
+  plain <- fit_all(data)
+  more <- fit_all(list(x = cbind(data$x, with_seed(9, runif(60))), y = data$y))
+  expect_sane(more, cbind(data$new, 0.5))
+  expect_gt(coef(more)[["lengthscale.x3"]], 3)
+  expect_equal(log(coef(more)[["lengthscale.x1"]]), log(coef(plain)[["lengthscale.x1"]]), tolerance = 0.5)
+  # nothing matters: the mean, and all of y is noise
+  y <- with_seed(3, rnorm(60))
+  noise <- fit_all(list(x = data$x, y = y))
+  expect_sane(noise, data$new)
+  expect_equal(noise$noise, var(y), tolerance = 0.2)
+})
+
+test_that("straight lines, steps, outliers, two values and wild weights", {
+  data <- wavy()
+  x <- data$x
+  cases <- list(
+    line = list(x = x, y = 3 * x[, 1] - x[, 2]), step = list(x = x, y = as.numeric(x[, 1] > 0.5)),
+    "outlier in y" = list(x = x, y = replace(data$y, 1, 1e6)),
+    "outlier in x" = list(x = replace(x, 1, 1e6), y = data$y),
+    "two-valued input" = list(x = cbind(x, rep(0:1, 30)), y = data$y),
+    "nearly constant y" = list(x = x, y = 1 + 1e-12 * data$y),
+    "nearly equal rows" = list(x = x[rep(1:20, 3), ] + with_seed(1, rnorm(120, sd = 1e-12)), y = data$y),
+    "large numbers" = list(x = 1e150 * x, y = 1e150 * data$y),
+    "small numbers" = list(x = 1e-150 * x, y = 1e-150 * data$y))
+  for (name in names(quick(cases))) {
+    expect_sane(fit_all(cases[[name]], maxit = 5), cases[[name]]$x[1:2, ], info = name)
+  }
+  expect_sane(fit_all(data, weights = 10^seq(-5, 5, length.out = 60), maxit = 5), data$new)
+})
+
+test_that("a response whose square leaves the range of numbers is refused, not turned into NaN", {
+  data <- wavy(30)
+  for (unit in c(1e200, 1e-200)) {
+    for (scale in c(TRUE, FALSE)) {
+      expect_input_error(fit_all(list(x = data$x, y = unit * data$y), maxit = 2, scale = scale), "y")
+    }
+  }
+})
+
+test_that("given hyperparameters far from the data's give a fit, never NaN", {
+  data <- wavy(30)
+  kernels <- list(kernel_se(1e6, 1), kernel_se(1e-6, 1), kernel_matern(1 / 2, 1e6, 1e-6), kernel_se(c(1e-6, 1e6), 1e6))
+  for (kernel in kernels) {
+    for (noise in c(1e-12, 1, 1e6)) {
+      fit <- fit_all(data, kernel = kernel, noise = noise, hyper = "fixed", maxit = 5)
+      p <- predict(fit, rbind(data$new, 1e6), se.fit = TRUE)
+      expect_true(all(is.finite(unlist(p))) && is.finite(fit$elbo) && is.finite(fit$objective))
+    }
+  }
+})

@@ -1,0 +1,100 @@
+# Posterior and prediction at fixed points and hyperparameters, through pfdtc() with no iterations.
+
+fixed_fit <- function(p, z = p$z, jitter = 1e-10) {
+  pfdtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed",
+        aux = aux_sor(rows = p$rows), inducing = z, weights = p$weights, center = FALSE,
+        scale = FALSE, control = pfdtc_control(maxit = 0, jitter = jitter, progress = FALSE))
+}
+
+plain <- function(x) unname(as.vector(x))
+
+test_that("mean, sd and covariance are the dense DTC posterior's", {
+  for (p in problems()) {
+    fit <- fixed_fit(p)
+    expect_equal(fit$inducing, p$z, ignore_attr = TRUE)
+    ref <- ref_dtc(p$z, p$x, p$y, p$kernel, p$noise, p$weights, fit$jitter)
+    got <- predict(fit, p$new, se.fit = TRUE, full_cov = TRUE)
+    expect_close(plain(got$fit), ref$mean(p$new), 1e-9, label_of(p))
+    expect_close(plain(got$se.fit)^2, ref_variance(ref, p$new), 1e-9, label_of(p))
+    expect_close(unname(got$cov), ref$cov(p$new, p$new), 1e-9, label_of(p))
+    expect_close(plain(predict(fit, p$new)), ref$mean(p$new), 1e-9, label_of(p))
+    response <- predict(fit, p$new, se.fit = TRUE, type = "response")
+    expect_close(plain(response$se.fit)^2, ref_variance(ref, p$new) + p$noise, 1e-9, label_of(p))
+  }
+})
+
+test_that("Z = X gives the exact posterior and the exact evidence", {
+  for (p in problems()) {
+    fit <- fixed_fit(p, p$x, jitter = 1e-12)
+    exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
+    got <- predict(fit, p$new, se.fit = TRUE, full_cov = TRUE)
+    # a jitter of 1e-12 over a Kmm with condition below 1e5
+    expect_close(plain(got$fit), exact$mean(p$new), 1e-8, label_of(p))
+    expect_close(unname(got$cov), exact$cov(p$new, p$new), 1e-8, label_of(p))
+    expect_close(fit$elbo, exact$evidence, 1e-8, label_of(p))
+  }
+})
+
+test_that("the fit's ELBO is the reference's and below the evidence", {
+  for (p in problems()) {
+    fit <- fixed_fit(p)
+    ref <- ref_elbo(p$z, p$x, p$y, p$kernel, p$noise, p$weights, fit$jitter)
+    expect_close(fit$elbo, ref, 1e-9, label_of(p))
+    expect_lt(fit$elbo, ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)$evidence)
+  }
+})
+
+test_that("weights of 2 are doubled rows, whose evidence is lower by (N/2) log(4 pi s2)", {
+  for (p in quick(lapply(profiles, problem))) {
+    n <- nrow(p$x)
+    weighted <- fixed_fit(utils::modifyList(p, list(weights = rep(2, n))))
+    doubled <- fixed_fit(utils::modifyList(p, list(x = rbind(p$x, p$x), y = c(p$y, p$y))))
+    a <- predict(weighted, p$new, se.fit = TRUE)
+    b <- predict(doubled, p$new, se.fit = TRUE)
+    expect_close(plain(a$fit), plain(b$fit), 1e-10)
+    expect_close(plain(a$se.fit), plain(b$se.fit), 1e-10)
+    expect_close(doubled$elbo, weighted$elbo - n / 2 * log(4 * pi * p$noise), 1e-10)
+  }
+})
+
+test_that("block size, threads, memory, order of rows and of Z change nothing beyond rounding", {
+  p <- problem("matern32", n = 40, m = 6, weighted = TRUE)
+  show <- function(p) predict(fixed_fit(p), p$new, se.fit = TRUE, full_cov = TRUE)
+  base <- show(p)
+  for (now in list(list(pfdtc.block = 3), list(pfdtc.memory = 0), list(pfdtc.threads = 1),
+                   list(pfdtc.block = 1, pfdtc.memory = 0, pfdtc.threads = 1))) {
+    expect_equal(with_options(now, show(p)), base, tolerance = 1e-10, info = deparse(now))
+  }
+  order <- 40:1
+  moved <- utils::modifyList(p, list(x = p$x[order, ], y = p$y[order], weights = p$weights[order],
+                                     z = p$z[6:1, ], rows = 41 - p$rows))
+  expect_equal(show(moved), base, tolerance = 1e-10)
+})
+
+test_that("nasty problems: finite, and the reference's", {
+  for (name in names(nasty_problems())) {
+    p <- nasty_problems()[[name]]
+    if (nrow(p$z) > nrow(p$x)) next                              # m > n is refused by pfdtc()
+    fit <- fixed_fit(p)
+    ref <- ref_dtc(p$z, p$x, p$y, p$kernel, p$noise, p$weights, fit$jitter)
+    got <- predict(fit, p$new, se.fit = TRUE)
+    # the reference inverts Q + s2 I and keeps as many digits as its condition leaves
+    lost <- 2e-16 * nrow(p$x) * p$kernel$variance / p$noise
+    expect_close(plain(got$fit), ref$mean(p$new), max(1e-9, lost), name)
+    tolerance <- max(1e-10, lost)
+    error <- plain(got$se.fit)^2 - ref_variance(ref, p$new)
+    expect_lt(max(abs(error)), tolerance * p$kernel$variance)
+  }
+})
+
+test_that("predictions one by one are predictions together", {
+  p <- problem("matern52", n = 30, m = 6)
+  fit <- fixed_fit(p)
+  together <- predict(fit, p$new, se.fit = TRUE)
+  single <- lapply(seq_len(nrow(p$new)), function(i) {
+    predict(fit, p$new[i, , drop = FALSE], se.fit = TRUE)
+  })
+  expect_equal(vapply(single, function(s) plain(s$fit), 0), plain(together$fit), tolerance = 1e-13)
+  expect_equal(vapply(single, function(s) plain(s$se.fit), 0), plain(together$se.fit),
+               tolerance = 1e-13)
+})

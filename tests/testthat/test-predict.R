@@ -1,0 +1,190 @@
+# The dense transcription in the units of the data: f = centre + GP(0, k), y = offset + f + e.
+dense_fit <- function(fit, x, y, weights = rep(1, length(y)), offset = 0) {
+  used <- weights > 0
+  kernel <- ref_kernel("se", unname(fit$kernel$lengthscale), fit$kernel$variance)
+  ref_dtc(unname(fit$inducing), x[used, , drop = FALSE], (y - offset - fit$center)[used], kernel,
+          fit$noise, weights[used], jitter = fit$jitter)
+}
+
+test_that("mean, sd and covariance are those of the DTC posterior in the units of the data", {
+  p <- problem(n = 14, d = 2, m = 4, seed = 3)
+  x <- p$x[c(1:14, 3, 3, 7), ]                       # rows 3 and 7 are repeated: merged
+  y <- 100 + 25 * p$y[c(1:14, 1:3)]
+  weights <- replace(rep(c(1, 2), length.out = 17), 5, 0)
+  offset <- seq(-5, 5, length.out = 17)
+  for (unit in list(c(TRUE, TRUE), c(FALSE, FALSE), c(TRUE, FALSE))) {
+    fit <- pfdtc(x, y, kernel = kernel_se(c(0.9, 1.6), 900), noise = 150, hyper = "fixed",
+                 inducing = p$z, aux = aux_sor(rows = 1:5), weights = weights, offset = offset,
+                 center = unit[1], scale = unit[2], control = fixed_control())
+    expect_false(is.null(fit$data$group))
+    dense <- dense_fit(fit, x, y, weights, offset)
+    new <- predict(fit, p$new, se.fit = TRUE, full_cov = TRUE)
+    expect_close(unname(new$fit), fit$center + dense$mean(p$new), 1e-7)
+    expect_close(unname(new$cov), dense$cov(p$new, p$new), 1e-7)
+    expect_close(unname(new$se.fit), sqrt(ref_variance(dense, p$new)), 1e-7)
+
+    # the training rows as given: unmerged, in order, the one of weight 0 too, offset added
+    old <- predict(fit, se.fit = TRUE, full_cov = TRUE)
+    expect_close(unname(old$fit), fit$center + offset + dense$mean(x), 1e-7)
+    expect_close(unname(old$cov), dense$cov(x, x), 1e-7)
+  }
+})
+
+test_that("results have the shapes of predict.lm()", {
+  fit <- fit_cars()
+  new <- data.frame(speed = c(5, 10, 30), row.names = c("u", "v", "w"))
+  mean <- predict(fit, new)
+  expect_identical(names(mean), c("u", "v", "w"))
+  band <- predict(fit, new, interval = "credible")
+  expect_identical(dimnames(band), list(c("u", "v", "w"), c("fit", "lwr", "upr")))
+  expect_identical(band[, "fit"], mean)
+
+  se <- predict(fit, new, se.fit = TRUE)
+  expect_identical(names(se), c("fit", "se.fit"))
+  expect_identical(se$fit, mean)
+  expect_identical(names(se$se.fit), names(mean))
+  both <- predict(fit, new, se.fit = TRUE, interval = "credible")
+  expect_identical(both, list(fit = band, se.fit = se$se.fit))
+  cov <- predict(fit, new, full_cov = TRUE)
+  expect_identical(names(cov), c("fit", "se.fit", "cov"))
+  expect_identical(dimnames(cov$cov), list(c("u", "v", "w"), c("u", "v", "w")))
+
+  bare <- pfdtc(cbind(cars$speed), cars$dist, m = 5, kernel = kernel_se(6, 900), noise = 200,
+                hyper = "fixed", control = fixed_control())
+  expect_null(names(predict(bare, c(5, 10))))
+  expect_length(predict(bare, matrix(0, 0, 1)), 0)
+  expect_identical(dim(predict(bare, matrix(0, 0, 1), interval = "prediction")), c(0L, 3L))
+})
+
+test_that("bands are decided by interval, se.fit by type, and the mean by neither", {
+  fit <- fit_cars()
+  new <- data.frame(speed = c(5, 10, 30))
+  f <- predict(fit, new, se.fit = TRUE, full_cov = TRUE)
+  y <- predict(fit, new, se.fit = TRUE, full_cov = TRUE, type = "response")
+  expect_identical(f$fit, y$fit)
+  expect_equal(y$se.fit^2, f$se.fit^2 + sigma(fit)^2)
+  expect_equal(diag(f$cov), f$se.fit^2)
+  expect_equal(y$cov, f$cov + diag(sigma(fit)^2, 3))
+  for (type in c("latent", "response")) {
+    for (level in c(0.5, 0.99)) {
+      z <- qnorm((1 + level) / 2)
+      credible <- predict(fit, new, interval = "credible", level = level, type = type)
+      expect_equal(credible[, "upr"], f$fit + z * f$se.fit)
+      expect_equal(credible[, "lwr"], f$fit - z * f$se.fit)
+      prediction <- predict(fit, new, interval = "prediction", level = level, type = type)
+      expect_equal(prediction[, "upr"], f$fit + z * y$se.fit)
+    }
+  }
+  expect_identical(predict(fit, new, interval = "confidence"),
+                   predict(fit, new, interval = "credible"))
+})
+
+test_that("rows predict the same together, apart and in another order", {
+  fit <- fit_mixed()
+  new <- small_data(9, seed = 5)
+  all <- predict(fit, new, se.fit = TRUE, full_cov = TRUE)
+  order <- c(7, 2, 9)
+  some <- predict(fit, new[order, ], se.fit = TRUE, full_cov = TRUE)
+  expect_equal(some$fit, all$fit[order], tolerance = 1e-12)
+  expect_equal(some$cov, all$cov[order, order], tolerance = 1e-10)
+})
+
+test_that("rows of newdata with missing values predict NA, or what na.action says", {
+  fit <- fit_mixed()
+  new <- small_data(4, seed = 2)
+  clean <- predict(fit, new, se.fit = TRUE, full_cov = TRUE)
+  new$a[2] <- NA
+  new$f[4] <- NA
+  holes <- predict(fit, new, se.fit = TRUE, full_cov = TRUE, interval = "credible")
+  expect_identical(rownames(holes$fit), as.character(1:4))
+  expect_true(all(is.na(holes$fit[c(2, 4), ])) && all(is.na(holes$se.fit[c(2, 4)])))
+  expect_true(all(is.na(holes$cov[2, ])) && all(is.na(holes$cov[, 4])))
+  expect_equal(holes$fit[c(1, 3), "fit"], clean$fit[c(1, 3)])
+  expect_equal(holes$cov[c(1, 3), c(1, 3)], clean$cov[c(1, 3), c(1, 3)])
+  expect_equal(predict(fit, new, na.action = na.omit), clean$fit[c(1, 3)])
+  expect_input_error(predict(fit, new, na.action = na.fail), "newdata")
+  expect_true(all(is.na(predict(fit, new[c(2, 4), ]))))
+})
+
+test_that("without newdata: the training rows as given", {
+  data <- small_data(20)
+  row.names(data) <- paste0("r", 1:20)
+  fit <- fit_mixed(data = data)
+  expect_identical(names(predict(fit)), row.names(data))
+  expect_equal(predict(fit), predict(fit, data), tolerance = 1e-12)
+
+  data$a[c(3, 8)] <- NA
+  omitted <- fit_mixed(data = data)
+  excluded <- fit_mixed(data = data, na.action = na.exclude)
+  expect_identical(names(predict(omitted)), row.names(data)[-c(3, 8)])
+  expect_identical(names(predict(excluded)), row.names(data))
+  expect_identical(unname(which(is.na(predict(excluded)))), c(3L, 8L))
+  expect_identical(predict(excluded)[-c(3, 8)], predict(omitted))
+  cov <- predict(excluded, full_cov = TRUE)$cov
+  expect_identical(dim(cov), c(20L, 20L))
+  expect_identical(cov[-c(3, 8), -c(3, 8)], predict(omitted, full_cov = TRUE)$cov)
+})
+
+test_that("offsets of new rows are added", {
+  fit <- fit_mixed(y ~ a + offset(3 * b))
+  new <- small_data(5, seed = 4)
+  expect_equal(predict(fit, new) - predict(fit, transform(new, b = 0)), 3 * new$b,
+               ignore_attr = TRUE)
+})
+
+test_that("what cannot be answered is refused, by name", {
+  fit <- fit_cars()
+  new <- data.frame(speed = 1:3)
+  expect_input_error(predict(fit, new, certified = TRUE), "certified")
+  expect_input_error(predict(fit, new, interval = "tolerance"), "interval")
+  expect_input_error(predict(fit, new, type = "link"), "type")
+  expect_input_error(predict(fit, new, se.fit = NA), "se.fit")
+  for (level in list(0, 1, NA_real_, "a", c(0.5, 0.9))) {
+    expect_input_error(predict(fit, new, level = level, interval = "credible"), "level")
+  }
+  expect_input_error(predict(fit, data.frame(velocity = 1)), "newdata")
+  slim <- fit_cars(keep_data = FALSE)
+  expect_input_error(predict(slim), "keep_data")
+  expect_equal(predict(slim, new), predict(fit, new), tolerance = 1e-12)
+})
+
+test_that("a covariance matrix too large for memory is refused before it is taken", {
+  fit <- fit_cars()
+  new <- data.frame(speed = seq(1, 30, length.out = 100))
+  with_options(list(pfdtc.max_memory = 8 * 100^2 - 1), {
+    expect_input_error(predict(fit, new, full_cov = TRUE), "pfdtc.max_memory")
+  })
+  with_options(list(pfdtc.max_memory = 8 * 100^2), {
+    expect_identical(dim(predict(fit, new, full_cov = TRUE)$cov), c(100L, 100L))
+  })
+  huge <- data.frame(speed = seq(1, 30, length.out = 3e4))
+  expect_input_error(predict(fit, huge, full_cov = TRUE), "pfdtc.max_memory")
+})
+
+test_that("variances are never negative", {
+  x <- seq(0, 1, length.out = 15)
+  fit <- pfdtc(cbind(x), sin(5 * x), kernel = kernel_se(2, 1), noise = 1e-10, hyper = "fixed",
+               inducing = cbind(x), control = fixed_control())
+  p <- predict(fit, cbind(seq(0, 1, length.out = 101)), se.fit = TRUE)
+  expect_true(all(is.finite(p$se.fit)) && all(p$se.fit >= 0))
+})
+
+test_that("a certified interval contains the exact GP's own, and an interval must be asked for", {
+  set.seed(5)
+  x <- matrix(runif(80), 40)
+  y <- sin(5 * x[, 1]) + x[, 2] + rnorm(40, sd = 0.1)
+  exact <- gp_exact(x, y)
+  new <- matrix(runif(20, -0.2, 1.2), 10)
+  for (method in list(pfdtc, gp_sor, gp_subsample)) {
+    fit <- method(x, y, m = 6, kernel = exact$kernel, noise = exact$noise, hyper = "fixed",
+                  control = pfdtc_control(maxit = 5))
+    fit$reference <- reference(fit)
+    for (interval in c("credible", "prediction")) {
+      wide <- predict(fit, new, interval = interval, certified = TRUE)
+      inner <- predict(exact, new, interval = interval)
+      expect_true(all(wide[, "lwr"] <= inner[, "lwr"] & inner[, "upr"] <= wide[, "upr"]))
+      expect_identical(wide[, "fit"], predict(fit, new))
+    }
+  }
+  expect_error(predict(fit, new, certified = TRUE), "interval", class = "pfdtc_error_input")
+})

@@ -1,0 +1,43 @@
+test_that("tidy(), glance() and augment() have the columns of broom", {
+  skip_if_not_installed("generics")
+  fit <- fit_mixed()
+  expect_identical(generics::tidy(fit),
+                   data.frame(term = names(coef(fit)), estimate = unname(coef(fit))))
+  row <- generics::glance(fit)
+  expect_identical(nrow(row), 1L)
+  expect_identical(row$nobs, nobs(fit))
+  expect_identical(row$AIC, AIC(fit))
+
+  a <- generics::augment(fit, interval = "prediction", conf.level = 0.9)
+  band <- predict(fit, interval = "prediction", level = 0.9)
+  expect_equal(as.matrix(a[c(".fitted", ".lower", ".upper")]), band, ignore_attr = TRUE)
+  expect_equal(a$.resid, unname(residuals(fit)))
+  expect_identical(a$y, small_data(20)$y)
+
+  new <- generics::augment(fit, newdata = small_data(3, seed = 9), se_fit = FALSE)
+  expect_identical(setdiff(names(new), names(small_data())), ".fitted")
+  expect_input_error(generics::augment(fit, data = small_data(7)), "data")
+})
+
+test_that("augment() lines rows up where na.action took some", {
+  skip_if_not_installed("generics")
+  data <- small_data(20)
+  data$a[3] <- NA
+  omitted <- generics::augment(fit_mixed(data = data))
+  expect_identical(nrow(omitted), 19L)
+  padded <- fit_mixed(data = data, na.action = na.exclude)
+  expect_equal(generics::augment(padded), omitted)
+  excluded <- generics::augment(padded, data = data)
+  expect_identical(is.na(excluded$.fitted), seq_len(20) == 3)
+  expect_equal(excluded$.resid[-3], omitted$.resid)
+})
+
+test_that("autoplot() draws the same curves", {
+  skip_if_not_installed("ggplot2")
+  fit <- fit_mixed(y ~ a + f)
+  g <- ggplot2::autoplot(fit, n = 5)
+  expect_s3_class(g, "ggplot")
+  built <- ggplot2::ggplot_build(g)
+  expect_equal(built$data[[1]]$ymax, slices(fit, "a", NULL, 0.95, 5)$curves$upr)
+  expect_error(ggplot2::autoplot(fit, colour = 1), class = "pfdtc_error_input")
+})

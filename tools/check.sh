@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# R CMD check --no-manual of the built tarball: fails on an error or a warning, prints the notes.
+. "$(dirname "$0")/env.sh"
+use_own_library
+scratch_folder
+built="" checked=""
+if ! have pandoc || ! Rscript --vanilla -e 'stopifnot(requireNamespace("rmarkdown"))' 2>/dev/null; then
+    say "check: no pandoc or no rmarkdown: the vignettes are left out"
+    built="--no-build-vignettes" checked="--ignore-vignettes"
+fi
+export _R_CHECK_FORCE_SUGGESTS_=false _R_CHECK_SYSTEM_CLOCK_=false _R_CHECK_CRAN_INCOMING_=false
+export PFDTC_TEST_QUICK=${PFDTC_TEST_QUICK-1} OMP_THREAD_LIMIT=2
+cd "$scratch"
+R CMD build $built "$top" >build.log 2>&1 || { cat build.log; exit 1; }
+ls -l pfdtc_*.tar.gz | awk '{ print "check: " $NF ", " $5 " bytes" }'
+R CMD check --no-manual $checked pfdtc_*.tar.gz >check.log 2>&1 || true
+
+status=$(grep '^Status:' check.log || echo "Status: did not finish")
+record=$(grep -hoE '\[ FAIL [0-9]+ \| WARN [0-9]+ \| SKIP [0-9]+ \| PASS [0-9]+ \]' \
+    pfdtc.Rcheck/tests/testthat.Rout* 2>/dev/null | tail -n 1 || true)
+if [ -n "$record" ]; then
+    say "check: tests $record"
+    [ -z "${PFDTC_COUNTS:-}" ] || echo "$record" | awk '{ print $12, $3, $9 }' >>"$PFDTC_COUNTS"
+fi
+case $status in
+    *ERROR* | *WARNING* | *finish*)
+        cat check.log
+        tail -n 60 pfdtc.Rcheck/tests/*.fail 2>/dev/null || true
+        if grep -q 'can be installed .*ERROR' check.log; then tail -n 60 pfdtc.Rcheck/00install.out; fi
+        say "check: $status"
+        exit 1 ;;
+    *NOTE*) awk '/^\* /{ show = /NOTE$/ } show' check.log ;;
+esac
+say "check: $status"

@@ -1,0 +1,146 @@
+#ifndef PFDTC_CTEST_H
+#define PFDTC_CTEST_H
+
+/*
+ * Layers 0 to 6 of src/ without R: every array a malloc of exactly the size that a header
+ * names, so that AddressSanitizer and valgrind see whoever steps outside, and every
+ * number against naive loops.  tools/ctest.sh compiles and runs all of tools/ctest*.c.
+ *
+ * A group is a word in GROUPS and a function void group_<word>(void) in one of the files.
+ */
+#include "stats.h"
+
+/* clang-format off */
+#define GROUPS(X) \
+    X(status) X(linalg) X(chol) X(kernel) X(pull) \
+    X(inducing) X(lowrank) X(select) X(stats) X(pairs) \
+    X(posterior) X(exact) X(gradient) X(pf) X(vfe)
+/* clang-format on */
+
+/* ---- checks ------------------------------------------------------------------------ */
+
+#define CHECK(condition) check((condition) != 0, __FILE__, __LINE__, #condition)
+/* |got - want| <= tolerance * (1 + |want|) */
+#define CHECK_NEAR(got, want, tolerance)                                                 \
+    check_near(got, want, tolerance, __FILE__, __LINE__, #got)
+/* the same for n numbers, with their largest |want| */
+#define CHECK_ARRAY(n, got, want, tolerance)                                             \
+    check_array(n, got, want, tolerance, __FILE__, __LINE__, #got)
+
+int check(int passed, const char *file, int line, const char *what);
+void check_near(double got, double want, double tolerance, const char *file, int line,
+                const char *what);
+void check_array(size_t n, const double *got, const double *want, double tolerance,
+                 const char *file, int line, const char *what);
+
+/* ---- memory and numbers ------------------------------------------------------------ */
+
+/* Each array is its own malloc of exactly n elements, NaN until written, and lives until
+ * its group ends or arrays_release() goes back to an earlier arrays_taken(). */
+double *array(size_t n);
+double *array_random(size_t n, double low, double high);
+double *array_copy(size_t n, const double *x);
+double *array_zero(size_t n);
+int *array_int(size_t n);
+size_t arrays_taken(void);
+void arrays_release(size_t taken);
+
+/* a generator of our own, the same numbers everywhere; each group begins anew */
+double uniform(double low, double high);
+
+/* df / dx by differences of fourth order around *x */
+double slope(double (*f)(const void *context), const void *context, double *x);
+
+/* One double too few, where a group wants to see the tools find it. */
+#ifdef PLANT_OVERRUN
+enum { PLANTED = 1 };
+#else
+enum { PLANTED = 0 };
+#endif
+
+/* ---- naive dense algebra: triple loops, Gauss with pivots -------------------------- */
+
+struct matrix {
+    int rows, columns;
+    double *x;
+};
+
+struct matrix matrix_new(int rows, int columns); /* zeros */
+struct matrix matrix_of(int rows, int columns, const double *x);
+double at(struct matrix A, int i, int j);
+struct matrix identity(int n);
+struct matrix transposed(struct matrix A);
+struct matrix times(struct matrix A, struct matrix B);
+struct matrix plus(struct matrix A, double beta, struct matrix B); /* A + beta B */
+/* diag(s) A, and A diag(s); s == NULL is all ones */
+struct matrix scaled_rows(const double *s, struct matrix A);
+struct matrix scaled_columns(struct matrix A, const double *s);
+/* A^{-1}; log |det A| where wanted */
+struct matrix inverse(struct matrix A, double *log_det);
+double trace_of(struct matrix A);
+struct matrix random_spd(int n);
+
+/* ---- problems ---------------------------------------------------------------------- */
+
+extern const char *const kernel_names[];
+extern const int n_kernels;
+
+/* a kernel of that name on d of the columns, last ones first */
+struct covariance {
+    const char *name;
+    struct kernel kernel;
+    double *lengthscale; /* kernel's own, free to change                          */
+};
+struct covariance covariance_new(const char *name, int d, int columns);
+/* k(a_i, b_j) straight from the definition */
+struct matrix naive_kernel(const struct covariance *c, int n_a, const double *a, int lda,
+                           int n_b, const double *b, int ldb);
+
+struct shape {
+    int M, N, columns, d, n_u, q;
+};
+
+struct problem {
+    struct covariance covariance;
+    struct shape shape;
+    int p;                    /* of nu                                          */
+    double *X, *y, *scale;    /* N x columns, [N], [N] or NULL                  */
+    double *Z, *U, *W, *sign; /* M x columns, n_u x columns, n_u x q, [q]       */
+    double s2, jitter;
+};
+struct problem problem_new(const char *kernel, struct shape shape, int p, int weighted);
+struct lowrank problem_nu(const struct problem *p);
+
+/* rows first .. first + n - 1 in arrays of their own, a gap after each column of X */
+struct block block_rows(const struct problem *p, int first, int n);
+
+/* The first pass over blocks of that many rows (and an empty one where they come out
+ * even): statistics of each merged in order, A K in pairs and W0 = A K A' where p = 1. */
+enum { MOST_PIECES = 40 };
+struct piece {
+    struct block block;
+    double *K, *A, *Wt, *AK; /* Wt only with nu, AK only with p = 1               */
+};
+struct pass {
+    struct inducing z;
+    int n_pieces;
+    struct piece piece[MOST_PIECES];
+    struct stats stats;
+    double *W0;
+    enum status status;
+};
+void pass_run(const struct problem *p, const struct lowrank *nu, int block,
+              struct pass *pass);
+
+/* Everything dense; rows carry their scale, Kmm its jitter. */
+struct dense {
+    struct matrix Kzz, Kmm, Kmm_inverse, Kxm, K, Q, B, B_inverse, y, Wx, Wm;
+    double log_det_B;
+};
+struct dense dense_of(const struct problem *p);
+
+#define DECLARE(name) void group_##name(void);
+GROUPS(DECLARE)
+#undef DECLARE
+
+#endif

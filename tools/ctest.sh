@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Runs layers 0 to 6 of src/ without R (tools/ctest*.c): under AddressSanitizer and UndefinedBehaviorSanitizer, and
+# under valgrind; then each again with one planted overrun, which it must find.
+. "$(dirname "$0")/env.sh"
+cc=$(r_config CC)
+headers=$(r_config --cppflags | sed 's/-I/-isystem /g')
+numerical=$(ls src/*.c | grep -vE '^src/(init|args|ffi_[a-z_0-9]*)\.c$')
+scratch_folder
+
+build() { # program, compiler's options...
+    local program=$1
+    shift
+    $cc -std=c11 -g -Wall "$@" $headers -Isrc tools/ctest*.c $numerical -o "$program" -llapack -lblas -lm -fopenmp
+}
+sanitizers="-O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
+build "$scratch/sanitized" $sanitizers
+build "$scratch/sanitized-planted" $sanitizers -DPLANT_OVERRUN
+build "$scratch/plain" -O1
+build "$scratch/plain-planted" -O1 -DPLANT_OVERRUN
+
+export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1      # valgrind looks for leaks
+passes() { # name, command...
+    local name=$1
+    shift
+    say "ctest: $name"
+    "$@" || { say "ctest: $name: FAILED with status $?"; exit 1; }
+}
+finds_the_overrun() { # name, what the tool says of it, command...
+    local name=$1 words=$2
+    shift 2
+    if "$@" >"$scratch/log" 2>&1; then
+        say "ctest: $name missed the planted overrun"; exit 1
+    elif ! grep -qE "$words" "$scratch/log"; then
+        cat "$scratch/log"
+        say "ctest: $name failed with the planted overrun, but not for it"; exit 1
+    fi
+    say "ctest: $name finds the planted overrun: $(grep -m1 -oE "$words.*" "$scratch/log")"
+}
+
+passes "sanitizers" "$scratch/sanitized"
+finds_the_overrun "sanitizers" "(AddressSanitizer: [a-z-]*overflow|with insufficient space)" "$scratch/sanitized-planted"
+if have valgrind; then
+    memcheck="valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite"
+    export OMP_NUM_THREADS=1
+    passes "valgrind" $memcheck "$scratch/plain"
+    finds_the_overrun "valgrind" "Invalid (write|read)" $memcheck "$scratch/plain-planted"
+else
+    say "ctest: valgrind is absent: skipped"
+fi

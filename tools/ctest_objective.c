@@ -1,0 +1,318 @@
+/* Layer 6: both objectives, composed as src/ffi_objective.c composes them, against the
+ * proposition's terms (DESIGN, 3 and 5) and, for the gradients, differences. */
+#include <math.h>
+#include "ctest.h"
+#include "gradient.h"
+#include "linalg.h"
+#include "pf.h"
+#include "posterior.h"
+#include "vfe.h"
+
+static const double log_2pi = 1.837877066409345483560659472811;
+
+/* What an evaluation gives; gradients only where asked for. */
+struct evaluation {
+    enum status status;
+    double value, noise, *dZ, *dtheta;
+};
+
+/* dZ and dtheta (NULL to skip) += the blocks' share and k(Z, Z)'s; returns rss */
+static double second_pass(const struct pass *pass, const struct adjoint *a, double *dZ,
+                          double *dtheta)
+{
+    const struct inducing *z = &pass->z;
+    double rss = 0.0;
+    for (int i = 0; i < pass->n_pieces; i++) {
+        const struct piece *piece = pass->piece + i;
+        const struct block *b = &piece->block;
+        double *Kmx_bar = array((size_t)z->M * b->n);
+        rss += gradient_block(a, b, piece->A, piece->Wt, piece->AK, array((size_t)b->n),
+                              Kmx_bar);
+        kernel_pull(z->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, piece->K, Kmx_bar,
+                    array(kernel_size(z->kernel, z->M)), dZ, dtheta);
+    }
+    kernel_pull_self(z->kernel, z->M, z->columns, z->Z, z->M, z->jitter, a->Kmm_bar,
+                     array(kernel_self_size(z->kernel, z->M, z->columns)), dZ, dtheta);
+    return rss;
+}
+
+static struct evaluation pf(const struct problem *p, int block, int gradient)
+{
+    const int M = p->shape.M, q = p->shape.q;
+    const struct lowrank nu = problem_nu(p);
+    struct evaluation e = {.dZ = array_zero((size_t)M * p->shape.columns)};
+    struct adjoint a;
+    struct pf_terms terms;
+    struct pass pass;
+    double *K_zu = array((size_t)M * nu.n_u), *T = array((size_t)M * q);
+    pass_run(p, &nu, block, &pass);
+    e.status = pass.status;
+    if (e.status != STATUS_OK)
+        return e;
+    lowrank_points(&nu, M, p->Z, K_zu, T);
+    solve_lower(M, q, pass.z.L, T);
+    adjoint_init(M, q, nu.p, array(adjoint_size(M, q, nu.p)), &a);
+    e.status = pf_evaluate(&pass.z, &pass.stats, &nu, p->s2, T, pass.W0,
+                           array(pf_size(M, q, nu.p)), &terms, gradient ? &a : NULL);
+    e.value = terms.fit + terms.transfer;
+    if (gradient) {
+        second_pass(&pass, &a, e.dZ, NULL);
+        lowrank_pull(&nu, M, p->Z, K_zu, a.Wm_bar, array(lowrank_pull_size(&nu, M)),
+                     e.dZ);
+    }
+    return e;
+}
+
+static struct evaluation vfe(const struct problem *p, int block, int gradient)
+{
+    const int M = p->shape.M, N = p->shape.N;
+    const size_t MM = (size_t)M * M;
+    const struct kernel *k = &p->covariance.kernel;
+    struct evaluation e = {.dZ = array_zero((size_t)M * p->shape.columns),
+                           .dtheta = array_zero((size_t)kernel_n_theta(k))};
+    struct adjoint a;
+    struct pass pass;
+    double *C = array(MM), *beta = array((size_t)M), rss = 0.0;
+    pass_run(p, NULL, block, &pass);
+    e.status = pass.status;
+    if (e.status != STATUS_OK)
+        return e;
+    e.status = posterior_factor(&pass.stats, p->s2, C, beta);
+    adjoint_init(M, 0, 0, array(adjoint_size(M, 0, 0)), &a);
+    if (gradient) {
+        vfe_adjoint(&pass.z, &pass.stats, p->s2, C, beta, array(MM), &a);
+        rss = second_pass(&pass, &a, e.dZ, e.dtheta);
+        kernel_pull_diagonal(k, pass.stats.k_sum, a.k_bar, e.dtheta);
+        e.noise = vfe_slope_noise(N, &pass.stats, p->s2, C, rss, array(MM));
+    } else {
+        for (int i = 0; i < pass.n_pieces; i++) {
+            const struct block *b = &pass.piece[i].block;
+            double *residual = array((size_t)b->n);
+            block_response(b, residual);
+            posterior_residual(M, b->n, pass.piece[i].A, beta, residual, residual);
+            rss += sum_squares((size_t)b->n, residual);
+        }
+    }
+    e.value = vfe_value(N, &pass.stats, p->s2, C, beta, rss);
+    return e;
+}
+
+typedef struct evaluation objective(const struct problem *p, int block, int gradient);
+
+/* ---- by definition ----------------------------------------------------------------- */
+
+/* sum_ij A_ij B_ij */
+static double inner(struct matrix A, struct matrix B)
+{
+    return trace_of(times(transposed(A), B));
+}
+
+/* The proposition, literally, with r = k:  (I) - C(X), and (II) + (III) */
+static struct pf_terms naive_pf(const struct problem *p)
+{
+    const int M = p->shape.M, N = p->shape.N, last = p->shape.q - 1;
+    const struct dense f = dense_of(p);
+    double *sign = array_copy((size_t)p->shape.q, p->sign);
+    sign[last] = 0.0; /* the covariance of nu has no column for the mean */
+    const struct matrix Wxt = scaled_columns(f.Wx, sign),
+                        Wmt = scaled_columns(f.Wm, sign),
+                        mu_x = matrix_of(N, 1, f.Wx.x + (size_t)last * N),
+                        mu_m = matrix_of(M, 1, f.Wm.x + (size_t)last * M),
+                        k_xx = plus(times(Wxt, transposed(f.Wx)), p->p, f.K),
+                        k_mm = plus(times(Wmt, transposed(f.Wm)), p->p, f.Kzz),
+                        k_mx =
+                            plus(times(Wmt, transposed(f.Wx)), p->p, transposed(f.Kxm)),
+                        Q_ = times(f.Kxm, f.Kmm_inverse),
+                        I_BQ = plus(identity(N), -1.0, times(f.B_inverse, f.Q)),
+                        S = times(f.Q, times(I_BQ, I_BQ)), r = plus(mu_x, -1.0, f.y),
+                        second = plus(k_xx, 1.0, times(r, transposed(r))),
+                        u = plus(mu_x, -1.0, times(Q_, mu_m));
+    const double fit = -inner(second, f.Q), /* (I) without its K part, which is C(X) */
+        covariance = inner(k_xx, S) + inner(k_mm, times(times(transposed(Q_), S), Q_)) -
+                     2.0 * trace_of(times(k_mx, times(S, Q_))),
+                 mean = inner(u, times(S, u));
+    return (struct pf_terms){fit, covariance + mean};
+}
+
+/* -log N(y; 0, Q + s2 I) + t / (2 s2) */
+static double naive_vfe(const struct problem *p)
+{
+    const struct dense f = dense_of(p);
+    const double t = trace_of(plus(f.K, -1.0, f.Q));
+    return 0.5 * (p->shape.N * log_2pi + f.log_det_B +
+                  inner(f.y, times(f.B_inverse, f.y)) + t / p->s2);
+}
+
+/* ---- checks ------------------------------------------------------------------------ */
+
+struct question {
+    objective *f;
+    const struct problem *p;
+};
+
+static double value_of(const void *context)
+{
+    const struct question *a = context;
+    const size_t taken = arrays_taken();
+    const struct evaluation e = a->f(a->p, a->p->shape.N, 0);
+    CHECK(e.status == STATUS_OK);
+    arrays_release(taken);
+    return e.value;
+}
+
+/* value against the definition, gradient in Z against differences, and both whatever the
+ * blocks are */
+static struct evaluation check_objective(objective *f, struct problem *p, double want)
+{
+    const int N = p->shape.N, blocks[] = {1, 4, (N + 1) / 2};
+    const size_t size = (size_t)p->shape.M * p->shape.columns;
+    const struct question question = {f, p};
+    const struct evaluation e = f(p, N, 1);
+    double *dZ = array(size);
+    CHECK(e.status == STATUS_OK);
+    CHECK_NEAR(e.value, want, 1e-10);
+    CHECK_NEAR(value_of(&question), e.value, 1e-14);
+    for (size_t i = 0; i < size; i++)
+        dZ[i] = slope(value_of, &question, p->Z + i);
+    CHECK_ARRAY(size, e.dZ, dZ, 1e-7);
+    for (int i = 0; i < 3; i++) {
+        const struct evaluation by_block = f(p, blocks[i], 1);
+        CHECK_NEAR(by_block.value, e.value, 1e-11);
+        CHECK_NEAR(by_block.noise, e.noise, 1e-10);
+        CHECK_ARRAY(size, by_block.dZ, e.dZ, 1e-10);
+        if (e.dtheta != NULL)
+            CHECK_ARRAY((size_t)p->shape.d + 1, by_block.dtheta, e.dtheta, 1e-10);
+    }
+    return e;
+}
+
+static const struct shape shapes[] = {/* M, N, columns, d, n_u, q */
+                                      {3, 8, 2, 2, 4, 3},
+                                      {1, 1, 1, 1, 1, 1},
+                                      {1, 6, 1, 1, 3, 1},
+                                      {4, 1, 2, 1, 2, 6},
+                                      {2, 9, 3, 2, 1, 2}};
+enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
+
+/* every shape and kernel, with weights and without */
+typedef void problem_check(struct problem *p);
+static void for_problems(int p, problem_check *run)
+{
+    for (int i = 0; i < N_SHAPES; i++)
+        for (int k = 0; k < n_kernels; k++)
+            for (int weighted = 0; weighted < 2; weighted++) {
+                const size_t taken = arrays_taken();
+                struct problem a = problem_new(kernel_names[k], shapes[i], p, weighted);
+                run(&a);
+                arrays_release(taken);
+            }
+}
+
+/* (II) + (III) from the errors of A'T beside W_x, instead of from the statistics */
+static void transfer_alone(const struct problem *p, double want)
+{
+    const int M = p->shape.M, N = p->shape.N, q = p->shape.q;
+    const size_t MM = (size_t)M * M, Mq = (size_t)M * q;
+    const struct lowrank nu = problem_nu(p);
+    const struct dense f = dense_of(p);
+    double *T = array(Mq), value;
+    struct pass pass;
+    pass_run(p, &nu, N, &pass);
+    lowrank_points(&nu, M, p->Z, array((size_t)M * nu.n_u), T);
+    solve_lower(M, q, pass.z.L, T);
+    const struct matrix A = matrix_of(M, N, pass.piece[0].A), E = plus(f.K, -1.0, f.Q),
+                        left = times(transposed(A), matrix_of(M, q, T)),
+                        U = times(A, plus(f.Wx, -1.0, left)),
+                        V = times(A, times(E, transposed(A)));
+    CHECK(pf_transfer(&pass.z, &pass.stats, &nu, p->s2, array_copy(Mq, U.x),
+                      nu.p ? array_copy(MM, V.x) : NULL, array(pf_size(M, q, nu.p)),
+                      &value) == STATUS_OK);
+    CHECK_NEAR(value, want, 1e-10);
+}
+
+static void check_pf(struct problem *p)
+{
+    const struct pf_terms want = naive_pf(p);
+    check_objective(pf, p, want.fit + want.transfer);
+    transfer_alone(p, want.transfer);
+}
+
+void group_pf(void)
+{
+    for_problems(0, check_pf);
+    for_problems(1, check_pf);
+    struct problem bad = problem_new("se", shapes[0], 1, 0);
+    bad.s2 = -100.0;
+    CHECK(pf(&bad, 4, 0).status == STATUS_INNER_NOT_PD);
+}
+
+static void check_vfe(struct problem *p)
+{
+    struct covariance *c = &p->covariance;
+    const int d = p->shape.d;
+    const struct question question = {vfe, p};
+    const struct evaluation e = check_objective(vfe, p, naive_vfe(p));
+    double *want = array((size_t)d + 1);
+    for (int j = 0; j < d; j++) /* in the logarithms */
+        want[j] = c->lengthscale[j] * slope(value_of, &question, c->lengthscale + j);
+    want[d] = c->kernel.variance * slope(value_of, &question, &c->kernel.variance);
+    CHECK_ARRAY((size_t)d + 1, e.dtheta, want, 1e-7);
+    CHECK_NEAR(e.noise, p->s2 * slope(value_of, &question, &p->s2), 1e-7);
+}
+
+void group_vfe(void)
+{
+    for_problems(0, check_vfe);
+    struct problem bad = problem_new("se", shapes[0], 0, 0);
+    bad.X[0] = NAN;
+    CHECK(vfe(&bad, 4, 0).status == STATUS_NOT_FINITE);
+    bad = problem_new("se", shapes[0], 0, 0);
+    bad.Z[0] = NAN;
+    CHECK(vfe(&bad, 4, 0).status == STATUS_KMM_NOT_PD);
+}
+
+/* ---- one block of the second pass -------------------------------------------------- */
+
+/* Kmx_bar = (H A + F W_x' + f e' + E A K) diag(scale) */
+static void gradient(int M, int n, int q, int with_E, int with_beta, int weighted)
+{
+    const size_t Mn = (size_t)M * n, MM = (size_t)M * M;
+    double *scale = weighted ? array_random((size_t)n, 0.5, 1.5) : NULL;
+    const struct block b = {n, NULL, 1, array_random((size_t)n, -1.0, 1.0), scale};
+    const struct matrix A = {M, n, array_random(Mn, -1.0, 1.0)},
+                        AK = {M, n, array_random(Mn, -1.0, 1.0)},
+                        Wt = {q, n, array_random((size_t)q * n, -1.0, 1.0)},
+                        beta = {M, 1, array_random((size_t)M, -1.0, 1.0)};
+    const struct matrix H = {M, M, array_random(MM, -1.0, 1.0)},
+                        E = {M, M, array_random(MM, -1.0, 1.0)},
+                        F = {M, q, array_random((size_t)M * q, -1.0, 1.0)},
+                        f = {M, 1, array_random((size_t)M, -1.0, 1.0)};
+    const struct adjoint a = {.M = M,
+                              .q = q,
+                              .H = H.x,
+                              .F = F.x,
+                              .f = f.x,
+                              .E = with_E ? E.x : NULL,
+                              .beta = with_beta ? beta.x : NULL};
+    struct matrix e = scaled_rows(scale, matrix_of(n, 1, b.y));
+    if (with_beta)
+        e = plus(e, -1.0, times(transposed(A), beta));
+    struct matrix want = plus(times(H, A), 1.0, times(F, Wt));
+    want = plus(want, 1.0, times(f, transposed(e)));
+    if (with_E)
+        want = plus(want, 1.0, times(E, AK));
+    double *got = array(Mn);
+    const double rss = gradient_block(&a, &b, A.x, q > 0 ? Wt.x : NULL,
+                                      with_E ? AK.x : NULL, array((size_t)n), got);
+    CHECK_ARRAY(Mn, got, scaled_columns(want, scale).x, 1e-13);
+    CHECK_NEAR(rss, inner(e, e), 1e-13);
+}
+
+void group_gradient(void)
+{
+    static const int extents[][2] = {{1, 1}, {4, 7}, {3, 0}, {5, 1}};
+    for (int i = 0; i < 4; i++)
+        for (int q = 0; q < 3; q++)
+            for (int on = 0; on < 8; on++)
+                gradient(extents[i][0], extents[i][1], q, on & 1, on & 2, on & 4);
+}

@@ -1,0 +1,195 @@
+/* Layer 3: inducing points, low-rank processes, greedy selection. */
+#include <math.h>
+#include "ctest.h"
+#include "linalg.h"
+#include "select.h"
+
+static const struct shape shapes[] = {/* M, N, columns, d, n_u, q */
+                                      {1, 1, 1, 1, 1, 1},
+                                      {4, 6, 3, 2, 5, 3},
+                                      {5, 1, 2, 1, 2, 4},
+                                      {3, 9, 1, 1, 1, 2}};
+enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
+
+/* ---- inducing ---------------------------------------------------------------------- */
+
+static void factor_and_whiten(const struct problem *p)
+{
+    const int M = p->shape.M, N = p->shape.N;
+    const struct dense f = dense_of(p);
+    const struct kernel *k = &p->covariance.kernel;
+    const struct matrix K = naive_kernel(&p->covariance, M, p->Z, M, N, p->X, N);
+    struct matrix L = {M, M, array((size_t)M * M)}, A = {M, N, array((size_t)M * N)};
+    double *in_place = array_copy((size_t)M * N, K.x);
+    CHECK(inducing_factor(k, M, p->Z, p->jitter, array(M), L.x) == STATUS_OK);
+    CHECK_ARRAY((size_t)M * M, times(L, transposed(L)).x, f.Kmm.x, 1e-14);
+    const struct inducing z = {k, M, p->shape.columns, p->Z, p->jitter, L.x};
+    inducing_whiten(&z, N, p->scale, K.x, A.x);
+    CHECK_ARRAY((size_t)M * N, times(L, A).x, transposed(f.Kxm).x, 1e-13);
+    inducing_whiten(&z, N, p->scale, in_place, in_place);
+    CHECK_ARRAY((size_t)M * N, in_place, A.x, 0.0);
+    inducing_whiten(&z, 0, p->scale ? array(0) : NULL, array(0), array(0));
+}
+
+/* twin points: no factor without jitter, and the ladder's first rung that holds */
+static void ladder(const char *name)
+{
+    const struct covariance c = covariance_new(name, 1, 1);
+    const int M = 4;
+    double *Z = array_random(M, -1.0, 1.0), *L = array(16), *work = array(M),
+           jitter = 0.0;
+    Z[3] = Z[1];
+    CHECK(inducing_ladder(&c.kernel, M, Z, 0.0, work, &jitter, L) == STATUS_KMM_NOT_PD);
+    CHECK(jitter == 0.0);
+    CHECK(inducing_ladder(&c.kernel, M, Z, 1e-6, work, &jitter, L) == STATUS_OK);
+    CHECK(jitter >= 1e-15 && jitter <= 1e-10);
+    CHECK(jitter < 2e-15 ||
+          inducing_factor(&c.kernel, M, Z, jitter / 10.0, work, L) == STATUS_KMM_NOT_PD);
+    for (double start = 1e-24; start < 5e-23; start *= 10.0) { /* no rung is left out */
+        jitter = start;
+        CHECK(inducing_ladder(&c.kernel, M, Z, 1e-6, work, &jitter, L) == STATUS_OK);
+        CHECK(inducing_factor(&c.kernel, M, Z, jitter / 10.0, work, L) ==
+              STATUS_KMM_NOT_PD);
+    }
+    jitter = 1e-3; /* a start that works stays */
+    CHECK(inducing_ladder(&c.kernel, M, Z, 1.0, work, &jitter, L) == STATUS_OK);
+    CHECK(jitter == 1e-3);
+}
+
+void group_inducing(void)
+{
+    for (int k = 0; k < n_kernels; k++) {
+        for (int i = 0; i < N_SHAPES; i++)
+            for (int weighted = 0; weighted < 2; weighted++) {
+                const struct problem p =
+                    problem_new(kernel_names[k], shapes[i], 0, weighted);
+                factor_and_whiten(&p);
+            }
+        ladder(kernel_names[k]);
+    }
+}
+
+/* ---- lowrank ----------------------------------------------------------------------- */
+
+/* F = sum(Wm_bar * k(Z, U) W) */
+struct points_sum {
+    const struct lowrank *nu;
+    int M;
+    const double *Z, *Wm_bar;
+};
+
+static double points_sum(const void *context)
+{
+    const struct points_sum *f = context;
+    const size_t taken = arrays_taken(), size = (size_t)f->M * f->nu->q;
+    double *Wm = array(size);
+    lowrank_points(f->nu, f->M, f->Z, array((size_t)f->M * f->nu->n_u), Wm);
+    const double sum = dot(size, Wm, f->Wm_bar);
+    arrays_release(taken);
+    return sum;
+}
+
+static void lowrank(const struct problem *p)
+{
+    const struct shape s = p->shape;
+    const struct lowrank nu = problem_nu(p);
+    const struct dense f = dense_of(p);
+    const size_t Mu = (size_t)s.M * s.n_u, Mq = (size_t)s.M * s.q,
+                 Md = (size_t)s.M * s.columns, qN = (size_t)s.q * s.N;
+    double *K_u = array((size_t)s.n_u * s.N), *Wt = array(qN), *K_zu = array(Mu),
+           *Wm = array(Mq);
+    kernel_cross(nu.kernel, s.n_u, p->U, s.n_u, s.N, p->X, s.N, K_u);
+    lowrank_rows(&nu, s.N, p->scale, K_u, Wt);
+    CHECK_ARRAY(qN, Wt, transposed(f.Wx).x, 1e-14);
+    lowrank_rows(&nu, 0, p->scale ? array(0) : NULL, array(0), array(0));
+    lowrank_points(&nu, s.M, p->Z, K_zu, Wm);
+    CHECK_ARRAY(Mq, Wm, f.Wm.x, 1e-14);
+
+    const double *dZ0 = array_random(Md, -1.0, 1.0);
+    const struct points_sum sum = {&nu, s.M, p->Z, array_random(Mq, -1.0, 1.0)};
+    double *dZ = array_copy(Md, dZ0);
+    lowrank_pull(&nu, s.M, p->Z, K_zu, sum.Wm_bar, array(lowrank_pull_size(&nu, s.M)),
+                 dZ);
+    for (size_t i = 0; i < Md; i++)
+        CHECK_NEAR(dZ[i] - dZ0[i], slope(points_sum, &sum, p->Z + i), 1e-8);
+}
+
+void group_lowrank(void)
+{
+    for (int k = 0; k < n_kernels; k++)
+        for (int i = 0; i < N_SHAPES; i++)
+            for (int weighted = 0; weighted < 2; weighted++) {
+                const struct problem p =
+                    problem_new(kernel_names[k], shapes[i], 0, weighted);
+                lowrank(&p);
+            }
+}
+
+/* ---- select ------------------------------------------------------------------------ */
+
+/* Pivoted Cholesky on all of E = K, each pivot's outer product taken off. */
+static void check_pivots(const struct select_state *s, struct matrix E)
+{
+    const int n = s->n;
+    for (int m = 0; m < s->m; m++) {
+        int best = 0;
+        for (int i = 1; i < n; i++)
+            if (at(E, i, i) > at(E, best, best) + 1e-12) /* the first of equals */
+                best = i;
+        CHECK(s->pivot[m] == best);
+        double *a = array(n);
+        for (int i = 0; i < n; i++)
+            a[i] = at(E, i, best) / sqrt(at(E, best, best));
+        CHECK_ARRAY(n, s->A + (size_t)m * n, a, 1e-10);
+        const struct matrix column = matrix_of(n, 1, a);
+        E = plus(E, -1.0, times(column, transposed(column)));
+        CHECK_NEAR(s->t[m], trace_of(E), 1e-12);
+    }
+    for (int i = 0; i < n; i++)
+        CHECK_NEAR(s->E[i], at(E, i, i), 1e-12);
+}
+
+static void selection(const char *name, int n, int columns, int most, int twins)
+{
+    const struct covariance c = covariance_new(name, 1, columns);
+    const int ldx = n + 2, distinct = n - twins;
+    double *X = array((size_t)(columns - 1) * ldx + n);
+    for (int j = 0; j < columns; j++)
+        for (int i = 0; i < n; i++)
+            X[(size_t)j * ldx + i] =
+                i < distinct ? uniform(-3.0, 3.0) : X[(size_t)j * ldx + i - distinct];
+    struct select_state s = {.kernel = &c.kernel,
+                             .n = n,
+                             .ldx = ldx,
+                             .most = most,
+                             .X = X,
+                             .m = -1,
+                             .pivot = array_int(most),
+                             .A = array((size_t)n * most),
+                             .E = array(n),
+                             .t = array(most)};
+    double *work = array(select_size(n, most));
+    select_start(&s);
+    CHECK(s.m == 0);
+    while (select_step(&s, 1e-8, work))
+        CHECK(s.m <= most);
+    CHECK(select_step(&s, 1e-8, work) == 0); /* and stays so */
+    CHECK(s.m <= distinct && (s.m == most || s.m == distinct));
+    check_pivots(&s, naive_kernel(&c, n, X, ldx, n, X, ldx));
+    for (int m = 0; m < s.m; m++) {
+        CHECK(s.E[s.pivot[m]] == 0.0);
+        for (int i = distinct; i < n; i++)
+            CHECK(i - distinct != s.pivot[m] || s.E[i] == 0.0);
+    }
+}
+
+void group_select(void)
+{
+    for (int k = 0; k < n_kernels; k++) {
+        selection(kernel_names[k], 1, 1, 1, 0);
+        selection(kernel_names[k], 1, 2, 3, 0);
+        selection(kernel_names[k], 7, 2, 3, 0);
+        selection(kernel_names[k], 5, 1, 5, 2);
+        selection(kernel_names[k], 8, 2, 8, 4);
+    }
+}

@@ -1,0 +1,171 @@
+/* Layer 5: the DTC posterior and the exact one, against dense solves. */
+#include <math.h>
+#include "ctest.h"
+#include "exact.h"
+#include "linalg.h"
+#include "posterior.h"
+
+static const struct shape shapes[] = {/* M, N, columns, d, n_u, q */
+                                      {1, 1, 1, 1, 1, 1},
+                                      {4, 11, 3, 2, 1, 1},
+                                      {5, 1, 2, 1, 1, 1},
+                                      {2, 9, 1, 1, 1, 1}};
+enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
+static const double log_2pi = 1.837877066409345483560659472811;
+
+/* the new rows: n of them, leading dimension n + 1 */
+static double *new_rows(const struct problem *p, int n)
+{
+    const int columns = p->shape.columns, ldx = n + 1;
+    double *X = array((size_t)(columns - 1) * ldx + n);
+    for (int j = 0; j < columns; j++)
+        for (int i = 0; i < n; i++)
+            X[(size_t)j * ldx + i] = uniform(-2.5, 2.5);
+    return X;
+}
+
+static void predict(const struct problem *p, const struct posterior *post,
+                    const struct dense *f, int n)
+{
+    const int M = p->shape.M, ldx = n + 1;
+    const struct covariance *c = &p->covariance;
+    const double *X = new_rows(p, n);
+    /* q(x, X) = k(x, Z) Kmm^{-1} k(Z, X) */
+    const struct matrix Kxz = naive_kernel(c, n, X, ldx, M, p->Z, M),
+                        Kxx = naive_kernel(c, n, X, ldx, n, X, ldx),
+                        to_z = times(Kxz, f->Kmm_inverse),
+                        Qxx = times(to_z, transposed(Kxz)),
+                        gain = times(times(to_z, transposed(f->Kxm)), f->B_inverse),
+                        mean = times(gain, f->y),
+                        sor =
+                            plus(Qxx, -1.0, times(gain, times(f->Kxm, transposed(to_z)))),
+                        dtc = plus(plus(Kxx, -1.0, Qxx), 1.0, sor);
+    const size_t size = (size_t)n, nn = size * size, Mn = size * (size_t)M;
+    const double *K = transposed(Kxz).x;
+    double *got = array(size), *variance = array(size), *left = array(size),
+           *covariance = array(nn);
+    posterior_rows(post, n, X, ldx, array_copy(Mn, K), got, variance, left);
+    CHECK_ARRAY(size, got, mean.x, 1e-11);
+    for (int i = 0; i < n; i++) {
+        CHECK_NEAR(variance[i], at(sor, i, i), 1e-11);
+        CHECK_NEAR(left[i], at(Kxx, i, i) - at(Qxx, i, i), 1e-11);
+        CHECK(left[i] >= 0.0);
+    }
+    posterior_covariance(post, n, X, ldx, 0, array_copy(Mn, K), covariance);
+    CHECK_ARRAY(nn, covariance, dtc.x, 1e-11);
+    posterior_covariance(post, n, X, ldx, 1, array_copy(Mn, K), covariance);
+    CHECK_ARRAY(nn, covariance, sor.x, 1e-11);
+}
+
+static void posterior(const struct problem *p)
+{
+    const int M = p->shape.M, N = p->shape.N;
+    const struct dense f = dense_of(p);
+    const struct matrix v = times(f.B_inverse, f.y);
+    struct pass pass;
+    pass_run(p, NULL, N, &pass);
+    const struct piece *all = pass.piece;
+    double *C = array((size_t)M * M), *beta = array((size_t)M), *e = array((size_t)N),
+           *e_in_place = array((size_t)N), *want = array((size_t)N);
+    CHECK(posterior_factor(&pass.stats, p->s2, C, beta) == STATUS_OK);
+    CHECK_ARRAY((size_t)M, beta, times(matrix_of(M, N, all->A), v).x, 1e-11);
+    for (int i = 0; i < N; i++)
+        want[i] = p->s2 * v.x[i];
+    block_response(&all->block, e_in_place);
+    posterior_residual(M, N, all->A, beta, f.y.x, e);
+    posterior_residual(M, N, all->A, beta, e_in_place, e_in_place);
+    CHECK_ARRAY((size_t)N, e, want, 1e-11);
+    CHECK_ARRAY((size_t)N, e_in_place, want, 1e-11);
+    const struct posterior post = {pass.z, p->s2, C, beta};
+    for (int n = 0; n < 5; n++)
+        predict(p, &post, &f, n);
+    for (int m = 0; m < M; m++) /* s2 I + G no longer positive definite */
+        pass.stats.G[(size_t)m * M + m] = -1.0;
+    CHECK(posterior_factor(&pass.stats, p->s2, C, beta) == STATUS_INNER_NOT_PD);
+}
+
+void group_posterior(void)
+{
+    for (int k = 0; k < n_kernels; k++)
+        for (int i = 0; i < N_SHAPES; i++)
+            for (int weighted = 0; weighted < 2; weighted++) {
+                const struct problem p =
+                    problem_new(kernel_names[k], shapes[i], 0, weighted);
+                posterior(&p);
+            }
+}
+
+/* ---- the exact process ------------------------------------------------------------- */
+
+/* -log N(y; 0, K + s2 W^{-1}) as a function of K and s2 */
+struct evidence {
+    int n;
+    double s2, *K;
+    const double *weights, *y;
+};
+
+static double minus_evidence(const void *context)
+{
+    const struct evidence *v = context;
+    const size_t n = (size_t)v->n, taken = arrays_taken();
+    double *L = array_copy(n * n, v->K), *alpha = array(n);
+    CHECK(exact_factor(v->n, v->s2, v->weights, v->y, L, alpha) == STATUS_OK);
+    const double value = exact_minus_evidence(v->n, L, alpha, v->y);
+    arrays_release(taken);
+    return value;
+}
+
+static void exact(const struct problem *p)
+{
+    const int N = p->shape.N;
+    const size_t NN = (size_t)N * N;
+    const struct covariance *c = &p->covariance;
+    const struct matrix K = naive_kernel(c, N, p->X, N, N, p->X, N),
+                        y = matrix_of(N, 1, p->y);
+    struct evidence v = {N, p->s2, array_copy(NN, K.x), p->scale, p->y};
+    struct matrix B = matrix_of(N, N, K.x);
+    double log_det, *L = array_copy(NN, K.x), *alpha = array((size_t)N),
+                    *K_bar = array(NN);
+    for (int i = 0; i < N; i++)
+        B.x[(size_t)i * N + i] += p->s2 / (p->scale == NULL ? 1.0 : p->scale[i]);
+    const struct matrix B_inverse = inverse(B, &log_det), v_y = times(B_inverse, y);
+    CHECK(exact_factor(N, p->s2, p->scale, p->y, L, alpha) == STATUS_OK);
+    CHECK_ARRAY((size_t)N, alpha, v_y.x, 1e-12);
+    CHECK_NEAR(exact_minus_evidence(N, L, alpha, p->y),
+               0.5 * (N * log_2pi + log_det + at(times(transposed(y), v_y), 0, 0)),
+               1e-12);
+
+    exact_adjoint(N, L, alpha, K_bar);
+    for (int j = 0; j < N; j++)
+        for (int i = j; i < N; i++) /* the lower triangle is the one that is read */
+            CHECK_NEAR((i == j ? 1.0 : 2.0) * K_bar[(size_t)j * N + i],
+                       slope(minus_evidence, &v, v.K + (size_t)j * N + i), 1e-8);
+    CHECK_NEAR(exact_slope_noise(N, p->s2, p->scale, K_bar),
+               p->s2 * slope(minus_evidence, &v, &v.s2), 1e-8);
+
+    for (int m = 0; m < 4; m++) {
+        const double *X = new_rows(p, m);
+        const struct matrix Kn = naive_kernel(c, N, p->X, N, m, X, m + 1),
+                            gain = times(transposed(Kn), B_inverse);
+        double *mean = array((size_t)m), *variance = array((size_t)m);
+        exact_rows(&c->kernel, N, L, alpha, m, X, m + 1, array_copy((size_t)N * m, Kn.x),
+                   mean, variance);
+        CHECK_ARRAY((size_t)m, mean, times(gain, y).x, 1e-12);
+        for (int i = 0; i < m; i++)
+            CHECK_NEAR(variance[i], c->kernel.variance - at(times(gain, Kn), i, i),
+                       1e-12);
+    }
+    L[0] = -1.0;
+    CHECK(exact_factor(N, 0.5, NULL, p->y, L, alpha) == STATUS_EXACT_NOT_PD);
+}
+
+void group_exact(void)
+{
+    for (int k = 0; k < n_kernels; k++)
+        for (int i = 0; i < N_SHAPES; i++)
+            for (int weighted = 0; weighted < 2; weighted++) {
+                const struct problem p =
+                    problem_new(kernel_names[k], shapes[i], 0, weighted);
+                exact(&p);
+            }
+}

@@ -1,0 +1,133 @@
+/* Random problems, their row blocks, and the first pass as ffi_objective.c makes it. */
+#include "ctest.h"
+#include "linalg.h"
+#include "pairs.h"
+
+const char *const kernel_names[] = {"se", "matern12", "matern32", "matern52"};
+const int n_kernels = (int)(sizeof kernel_names / sizeof kernel_names[0]);
+
+struct covariance covariance_new(const char *name, int d, int columns)
+{
+    struct covariance c = {name, {0}, array_random((size_t)d, 0.6, 1.2)};
+    int *column = array_int((size_t)d);
+    for (int j = 0; j < d; j++)
+        column[j] = columns - 1 - j;
+    c.kernel.profile = kernel_profile(name);
+    c.kernel.d = d;
+    c.kernel.column = column;
+    c.kernel.lengthscale = c.lengthscale;
+    c.kernel.variance = 1.3;
+    return c;
+}
+
+struct problem problem_new(const char *kernel, struct shape shape, int p, int weighted)
+{
+    const size_t N = (size_t)shape.N, M = (size_t)shape.M, n_u = (size_t)shape.n_u,
+                 q = (size_t)shape.q, columns = (size_t)shape.columns;
+    struct problem a = {.covariance = covariance_new(kernel, shape.d, shape.columns),
+                        .shape = shape,
+                        .p = p,
+                        .s2 = 0.2,
+                        .jitter = 0.01};
+    a.X = array_random(N * columns, -2.0, 2.0);
+    a.y = array_random(N, -1.0, 1.0);
+    a.scale = weighted ? array_random(N, 0.3, 1.5) : NULL;
+    a.Z = array_random(M * columns, -2.0, 2.0);
+    a.U = array_random(n_u * columns, -2.0, 2.0);
+    a.W = array_random(n_u * q, -0.5, 0.5);
+    a.sign = array(q);
+    for (size_t j = 0; j < q; j++) /* the mean's, last, is +1 */
+        a.sign[j] = (q - 1 - j) % 2 == 0 ? 1.0 : -1.0;
+    return a;
+}
+
+struct lowrank problem_nu(const struct problem *p)
+{
+    return (struct lowrank){.kernel = &p->covariance.kernel,
+                            .p = p->p,
+                            .n_u = p->shape.n_u,
+                            .columns = p->shape.columns,
+                            .U = p->U,
+                            .q = p->shape.q,
+                            .W = p->W,
+                            .sign = p->sign};
+}
+
+struct block block_rows(const struct problem *p, int first, int n)
+{
+    const int columns = p->shape.columns, N = p->shape.N, ldx = n + 2;
+    double *X = array((size_t)(columns - 1) * ldx + n);
+    for (int j = 0; j < columns; j++)
+        for (int i = 0; i < n; i++)
+            X[(size_t)j * ldx + i] = p->X[(size_t)j * N + first + i];
+    return (struct block){n, X, ldx, array_copy((size_t)n, p->y + first),
+                          p->scale == NULL ? NULL
+                                           : array_copy((size_t)n, p->scale + first)};
+}
+
+/* K, A and W_x of a block, and its sums */
+static void piece_sums(const struct problem *p, const struct lowrank *nu,
+                       const struct inducing *z, struct piece *piece, struct stats *sums)
+{
+    const struct block *b = &piece->block;
+    const size_t n = (size_t)b->n, M = (size_t)z->M;
+    piece->K = array(M * n);
+    piece->A = array(M * n);
+    piece->Wt = piece->AK = NULL;
+    kernel_cross(z->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, piece->K);
+    inducing_whiten(z, b->n, b->scale, piece->K, piece->A);
+    if (nu != NULL) {
+        double *K_u = array((size_t)nu->n_u * n);
+        piece->Wt = array((size_t)nu->q * n);
+        kernel_cross(nu->kernel, nu->n_u, nu->U, nu->n_u, b->n, b->X, b->ldx, K_u);
+        lowrank_rows(nu, b->n, b->scale, K_u, piece->Wt);
+    }
+    stats_init(z->M, nu ? nu->q : 0, array(stats_size(z->M, nu ? nu->q : 0)), sums);
+    stats_add(&p->covariance.kernel, b, piece->A, piece->Wt, array(2 * n), sums);
+}
+
+/* W0 = A K A', each block of rows against all */
+static void pairs_sums(struct pass *pass)
+{
+    const int M = pass->z.M;
+    pass->W0 = array_zero((size_t)M * M);
+    for (int i = 0; i < pass->n_pieces; i++) {
+        struct piece *here = pass->piece + i;
+        here->AK = array_zero((size_t)M * here->block.n);
+        for (int j = 0; j < pass->n_pieces; j++) {
+            const struct piece *there = pass->piece + j;
+            pairs_add(pass->z.kernel, &here->block, &there->block, M, there->A,
+                      array(pairs_size(here->block.n, there->block.n)), here->AK);
+        }
+        mult_ABt(M, here->block.n, M, 1.0, here->AK, here->A, 1.0, pass->W0);
+    }
+}
+
+void pass_run(const struct problem *p, const struct lowrank *nu, int block,
+              struct pass *pass)
+{
+    const int M = p->shape.M, N = p->shape.N;
+    double *L = array((size_t)M * M);
+    pass->status =
+        inducing_factor(&p->covariance.kernel, M, p->Z, p->jitter, array((size_t)M), L);
+    pass->z =
+        (struct inducing){&p->covariance.kernel, M, p->shape.columns, p->Z, p->jitter, L};
+    pass->n_pieces = 0;
+    pass->W0 = NULL;
+    if (pass->status != STATUS_OK)
+        return;
+    for (int first = 0; first < N || (first == N && block < N); first += block) {
+        const int left = N - first, n = left < block ? left : block;
+        struct piece *piece = pass->piece + pass->n_pieces;
+        struct stats sums;
+        piece->block = block_rows(p, first, n);
+        piece_sums(p, nu, &pass->z, piece, &sums);
+        if (pass->n_pieces++ == 0)
+            pass->stats = sums;
+        else
+            stats_merge(&sums, &pass->stats);
+    }
+    if (nu != NULL && nu->p)
+        pairs_sums(pass);
+    pass->status = stats_finish(&pass->stats);
+}

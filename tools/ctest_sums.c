@@ -1,0 +1,198 @@
+/* Layer 4: sums over row blocks, and pairs of blocks. */
+#include <math.h>
+#include "ctest.h"
+#include "linalg.h"
+#include "pairs.h"
+
+static const struct shape shapes[] = {/* M, N, columns, d, n_u, q */
+                                      {1, 1, 1, 1, 1, 1},
+                                      {4, 11, 3, 2, 5, 3},
+                                      {5, 1, 2, 1, 2, 4},
+                                      {2, 9, 1, 1, 1, 2}};
+enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
+
+/* G, A y, A W_x, y'y, sum k(x,x) w, t: by their definitions */
+static void check_sums(const struct problem *p, const struct inducing *z, int q,
+                       const struct stats *s)
+{
+    const int M = p->shape.M;
+    const struct dense f = dense_of(p);
+    const struct matrix L = matrix_of(M, M, z->L),
+                        A = times(inverse(L, NULL), transposed(f.Kxm));
+    CHECK_ARRAY((size_t)M * M, s->G, times(A, transposed(A)).x, 1e-12);
+    CHECK_ARRAY((size_t)M, s->Ay, times(A, f.y).x, 1e-12);
+    CHECK_ARRAY((size_t)M * q, s->AW, times(A, f.Wx).x, 1e-12);
+    CHECK_NEAR(s->yy, at(times(transposed(f.y), f.y), 0, 0), 1e-13);
+    CHECK_NEAR(s->k_sum, trace_of(f.K), 1e-13);
+    CHECK_NEAR(s->t, trace_of(plus(f.K, -1.0, f.Q)), 1e-12);
+}
+
+static void stats_of(const struct problem *p)
+{
+    const struct lowrank nu = problem_nu(p);
+    const int cuts[] = {p->shape.N, 1, 2, 4};
+    for (int i = 0; i < 4; i++)
+        for (int with_nu = 0; with_nu < 2; with_nu++) {
+            struct pass pass;
+            pass_run(p, with_nu ? &nu : NULL, cuts[i], &pass);
+            CHECK(pass.status == STATUS_OK);
+            check_sums(p, &pass.z, with_nu ? nu.q : 0, &pass.stats);
+        }
+}
+
+/* one array after another into one stats, and what is not finite is found */
+static void stats_by_hand(void)
+{
+    const int M = 3, n = 5, q = 2;
+    const struct covariance c = covariance_new("se", 1, 1);
+    const struct block b = {n, array_random(n, -1, 1), n, array_random(n, -1, 1),
+                            array_random(n, 0.5, 1)};
+    const double *A = array_random((size_t)M * n, -1, 1),
+                 *Wt = array_random((size_t)q * n, -1, 1);
+    struct stats s, twice;
+    double *ys = array(n), sum = 0.0;
+    block_response(&b, ys);
+    for (int i = 0; i < n; i++)
+        CHECK(ys[i] == b.scale[i] * b.y[i]);
+    stats_init(M, q, array(stats_size(M, q)), &s);
+    stats_init(M, q, array(stats_size(M, q)), &twice);
+    for (size_t i = 0; i < stats_size(M, q); i++)
+        sum += fabs(s.G[i]);
+    CHECK(sum == 0.0 && s.yy == 0.0 && s.k_sum == 0.0 && s.t == 0.0);
+    stats_add(&c.kernel, &b, A, Wt, array(2 * (size_t)n - PLANTED), &s);
+    stats_add(&c.kernel, &b, A, Wt, array(2 * (size_t)n), &twice);
+    stats_add(&c.kernel, &b, A, Wt, array(2 * (size_t)n), &twice);
+    stats_merge(&s, &s);
+    CHECK_ARRAY(stats_size(M, q), s.G, twice.G, 1e-15);
+    CHECK_NEAR(s.yy, twice.yy, 1e-15);
+    CHECK_NEAR(s.k_sum, twice.k_sum, 1e-15);
+    CHECK_NEAR(s.t, twice.t, 1e-14);
+    CHECK(stats_finish(&s) == STATUS_OK);
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < M; j++)
+            CHECK(s.G[i * M + j] == s.G[j * M + i]);
+    s.AW[M * q - 1] = NAN;
+    CHECK(stats_finish(&s) == STATUS_NOT_FINITE);
+    s.AW[M * q - 1] = 0.0;
+    s.yy = INFINITY;
+    CHECK(stats_finish(&s) == STATUS_NOT_FINITE);
+}
+
+/* every array of an adjoint lies in its memory, apart from the others, and is cleared */
+static void adjoints(int M, int q, int with_E)
+{
+    const size_t size = adjoint_size(M, q, with_E), MM = (size_t)M * M,
+                 Mq = (size_t)M * q;
+    double *memory = array(size), sum = 0.0;
+    struct adjoint a;
+    adjoint_init(M, q, with_E, memory, &a);
+    for (size_t i = 0; i < size; i++)
+        sum += fabs(memory[i]);
+    CHECK(sum == 0.0);
+    CHECK(a.M == M && a.q == q && a.k_bar == 0.0 && a.beta == NULL);
+    CHECK((a.E != NULL) == (with_E != 0));
+    add_scaled(MM, 1.0, array_random(MM, 1.0, 1.0), a.H);
+    add_scaled(MM, 1.0, array_random(MM, 1.0, 1.0), a.Kmm_bar);
+    add_scaled(Mq, 1.0, array_random(Mq, 1.0, 1.0), a.F);
+    add_scaled(Mq, 1.0, array_random(Mq, 1.0, 1.0), a.Wm_bar);
+    add_scaled((size_t)M, 1.0, array_random((size_t)M, 1.0, 1.0), a.f);
+    if (with_E)
+        add_scaled(MM, 1.0, array_random(MM, 1.0, 1.0), a.E);
+    for (size_t i = 0; i < size; i++)
+        CHECK(memory[i] == 1.0);
+}
+
+void group_stats(void)
+{
+    stats_by_hand();
+    for (int k = 0; k < n_kernels; k++)
+        for (int i = 0; i < N_SHAPES; i++)
+            for (int weighted = 0; weighted < 2; weighted++) {
+                const size_t taken = arrays_taken();
+                const struct problem p =
+                    problem_new(kernel_names[k], shapes[i], 0, weighted);
+                stats_of(&p);
+                arrays_release(taken);
+            }
+    for (int M = 1; M < 4; M++)
+        for (int q = 0; q < 3; q++)
+            for (int with_E = 0; with_E < 2; with_E++)
+                adjoints(M, q, with_E);
+}
+
+/* ---- pairs ------------------------------------------------------------------------- */
+
+/* E_cb = K_cb - A_c'A_b, block by block of E = K - Q */
+static void unexplained(const struct problem *p, int block)
+{
+    const int N = p->shape.N, M = p->shape.M;
+    const struct dense f = dense_of(p);
+    const struct matrix E = plus(f.K, -1.0, f.Q);
+    struct pass pass;
+    int from_b = 0;
+    pass_run(p, NULL, block, &pass);
+    for (int i = 0; i < pass.n_pieces; i++) {
+        const struct piece *b = pass.piece + i;
+        int from_c = 0;
+        for (int j = 0; j < pass.n_pieces; j++) {
+            const struct piece *c = pass.piece + j;
+            const int n_b = b->block.n, n_c = c->block.n;
+            double *E_cb = array((size_t)n_c * n_b);
+            pairs_unexplained(&p->covariance.kernel, &b->block, &c->block, M, b->A, c->A,
+                              E_cb);
+            for (int h = 0; h < n_b; h++)
+                CHECK_ARRAY((size_t)n_c, E_cb + (size_t)h * n_c,
+                            E.x + (size_t)(from_b + h) * N + from_c, 1e-12);
+            from_c += n_c;
+        }
+        from_b += b->block.n;
+    }
+}
+
+/* P K and sum K^2 from pairs of blocks of that many rows, and an empty one */
+static void pairs(const struct problem *p, int block)
+{
+    const int N = p->shape.N, m = p->shape.M, n_blocks = (N + block - 1) / block + 1;
+    const struct kernel *k = &p->covariance.kernel;
+    const struct dense f = dense_of(p);
+    const struct matrix P = {m, N, array_random((size_t)m * N, -1.0, 1.0)},
+                        PK = times(P, f.K);
+    double sum = 0.0, squares = 0.0;
+    for (int i = 0; i < n_blocks; i++) {
+        const int first = i * block < N ? i * block : N,
+                  n = N - first < block ? N - first : block;
+        const struct block b = block_rows(p, first, n);
+        double *out = array_zero((size_t)m * n);
+        for (int j = 0; j < n_blocks; j++) {
+            const int from = j * block < N ? j * block : N,
+                      n_c = N - from < block ? N - from : block;
+            const struct block c = block_rows(p, from, n_c);
+            const double *P_c = array_copy((size_t)m * n_c, P.x + (size_t)m * from);
+            double *work = array(pairs_size(n, n_c));
+            pairs_add(k, &b, &c, m, P_c, work, out);
+            squares += pairs_sum_squares(k, &b, &c, work);
+        }
+        CHECK_ARRAY((size_t)m * n, out, PK.x + (size_t)m * first, 1e-13);
+    }
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            sum += at(f.K, i, j) * at(f.K, i, j);
+    CHECK_NEAR(squares, sum, 1e-13);
+}
+
+void group_pairs(void)
+{
+    for (int k = 0; k < n_kernels; k++)
+        for (int i = 0; i < N_SHAPES; i++)
+            for (int weighted = 0; weighted < 2; weighted++) {
+                const size_t taken = arrays_taken();
+                const struct problem p =
+                    problem_new(kernel_names[k], shapes[i], 0, weighted);
+                pairs(&p, p.shape.N);
+                pairs(&p, 1);
+                pairs(&p, 4);
+                unexplained(&p, p.shape.N);
+                unexplained(&p, 3);
+                arrays_release(taken);
+            }
+}

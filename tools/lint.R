@@ -1,0 +1,45 @@
+# Lint of R: names by the rule below, the rest by lintr with .lintr where lintr is installed.
+
+# Pieces between underscores or dots are lower case, or a matrix of the paper with what belongs to
+# it (A, Kmm, At, L2): predict_posterior, W_x, add_A_At, predict.pfdtc.
+# R's own names for things may be taken up.
+good_piece <- "([a-z0-9]*|[A-Z][a-z0-9]{0,3}|logLik|onLoad|onUnload|dataClasses)"
+good_name <- sprintf("^%s([._]+%s)*$", good_piece, good_piece)
+
+# The names a file gives: of arguments, and of what `<-` and `=` assign to.
+names_given <- function(file) {
+  d <- utils::getParseData(parse(file, keep.source = TRUE))
+  arguments <- d[d$token == "SYMBOL_FORMALS", ]
+  arrows <- d[d$token %in% c("LEFT_ASSIGN", "EQ_ASSIGN"), ]
+  targets <- vapply(seq_len(nrow(arrows)), function(i) {
+    siblings <- d[d$parent == arrows$parent[i], ]
+    max(siblings$id[siblings$line1 < arrows$line1[i] |
+                      siblings$line1 == arrows$line1[i] & siblings$col1 < arrows$col1[i]])
+  }, 0)
+  rbind(arguments, d[d$token == "SYMBOL" & d$parent %in% targets, ])
+}
+
+lint_names <- function(file) {
+  given <- names_given(file)
+  given <- given[!grepl(good_name, gsub("`", "", given$text)), ]
+  sprintf("%s:%d:%d: name %s: snake_case, or a matrix's letter", rep(file, nrow(given)),
+          given$line1, given$col1, given$text)
+}
+
+files <- list.files(c("R", "tests", "tools", "bench"), "[.][rR]$", full.names = TRUE,
+                    recursive = TRUE)
+vignettes <- list.files("vignettes", "[.]Rmd$", full.names = TRUE)
+said <- unlist(lapply(files, lint_names))
+if (requireNamespace("lintr", quietly = TRUE)) {
+  found <- unlist(lapply(c(files, vignettes), function(file) {
+    lapply(lintr::lint(file), function(l) {
+      sprintf("%s:%d:%d: %s", file, l$line_number, l$column_number, l$message)
+    })
+  }))
+  said <- c(said, found)
+} else {
+  cat("lint: lintr is absent: R is checked for names alone\n")
+}
+writeLines(c(said, sprintf("lint: %d files of R, %d complaints", length(c(files, vignettes)),
+                           length(said))))
+quit(status = as.integer(length(said) > 0))

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# The R tests with the package built under AddressSanitizer and UndefinedBehaviorSanitizer (R itself is not).
+. "$(dirname "$0")/env.sh"
+cc=$(r_config CC)
+runtime=""
+for name in libasan.so libubsan.so; do
+    file=$($cc -print-file-name=$name)
+    case $file in
+        /*) runtime="$runtime $(readlink -f "$file")" ;;
+        *) say "sanitize: $cc has no $name: skipped"; exit 77 ;;
+    esac
+done
+use_own_library
+scratch_folder
+cat >"$scratch/Makevars" <<'MAKEVARS'
+CFLAGS = -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined
+LDFLAGS = -fsanitize=address,undefined
+MAKEVARS
+R_MAKEVARS_USER=$scratch/Makevars bash tools/install.sh "$scratch/library" --no-test-load --no-docs
+grep -q __asan_report "$scratch/library/pfdtc/libs/pfdtc.so" ||
+    { say "sanitize: the package was built without them"; exit 1; }
+
+# A refused allocation is R's to report; memory that R keeps to the end is no leak of ours.
+export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export PFDTC_TEST_QUICK=1
+LD_PRELOAD=${runtime# } Rscript --vanilla tools/test.R "$scratch/library" "${1:-}"

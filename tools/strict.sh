@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Compiles every file of src/ as strict C11, warnings being errors, with OpenMP and without.
+. "$(dirname "$0")/env.sh"
+cc=$(r_config CC)
+headers=$(r_config --cppflags | sed 's/-I/-isystem /g')
+strict="-std=c11 -O2 -Wall -Wextra -Wpedantic -Wstrict-prototypes -Werror"
+scratch_folder
+files=$(ls src/*.c)
+failed=0
+for file in $files; do
+    $cc $strict -fopenmp $headers -c "$file" -o "$scratch/one.o" || failed=$((failed + 1))
+    $cc $strict -Wno-unknown-pragmas $headers -c "$file" -o "$scratch/one.o" 2>"$scratch/log" ||
+        { say "$file, without OpenMP:"; cat "$scratch/log"; failed=$((failed + 1)); }
+done
+say "strict: $(echo "$files" | wc -l) files, $failed failed"
+[ $failed = 0 ]

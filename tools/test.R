@@ -1,0 +1,34 @@
+# Runs the tests against the package installed in LIBRARY:   Rscript tools/test.R LIBRARY [FILTER]
+# Prints "N passed, N failed, N skipped"; appends the three numbers to the file that PFDTC_COUNTS
+# names.
+
+arguments <- commandArgs(trailingOnly = TRUE)
+filter <- if (length(arguments) > 1 && nzchar(arguments[2])) arguments[2]
+.libPaths(c(arguments[1], .libPaths()))
+Sys.setenv(NOT_CRAN = "true", R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep))
+options(warn = 1)
+
+library(testthat)
+library(pfdtc, lib.loc = arguments[1])
+cat(sprintf("tests: R %s, testthat %s, BLAS %s\n", getRversion(), packageVersion("testthat"),
+            extSoftVersion()[["BLAS"]]))
+
+begun <- proc.time()[["elapsed"]]
+results <- as.data.frame(test_dir("tests/testthat", filter = filter, package = "pfdtc",
+                                  load_package = "installed", reporter = "summary",
+                                  stop_on_failure = FALSE, stop_on_warning = FALSE))
+seconds <- proc.time()[["elapsed"]] - begun
+
+slowest <- head(results[order(-results$real), ], 5)
+cat(sprintf("%6.1f s  %s: %s\n", slowest$real, slowest$file, slowest$test), sep = "")
+
+# An error in a test is one failure more; a file that dies outside its tests is one too.
+counts <- c(passed = sum(results$passed), failed = sum(results$failed) + sum(results$error),
+            skipped = sum(results$skipped))
+if (sum(counts) == 0) counts[["failed"]] <- 1
+if (sum(results$warning) > 0) cat(sum(results$warning), "warnings\n")
+cat(sprintf("%.0f s\n%d passed, %d failed, %d skipped\n", seconds, counts[["passed"]],
+            counts[["failed"]], counts[["skipped"]]))
+record <- Sys.getenv("PFDTC_COUNTS")
+if (nzchar(record)) cat(counts, "\n", file = record, append = TRUE)
+quit(status = as.integer(counts[["failed"]] > 0))
