@@ -84,8 +84,8 @@ expect_usable <- function(got, info) {
 test_that("SIGINT at a random moment returns the best fit so far, with a warning", {
   child <- start_child(quote({
     set.seed(1)
-    x <- matrix(stats::runif(3000), 1000)
-    y <- sin(6 * x[, 1]) + x[, 2]^2 + stats::rnorm(1000) / 10
+    x <- matrix(stats::runif(60000), 20000)
+    y <- sin(6 * x[, 1]) + x[, 2]^2 + stats::rnorm(20000) / 10
     hyper <- c("pilot", "fixed", "fixed")
     # once interrupts are held back, and only then, the fit has begun
     wrap("learn_stage", function(f, ...) {
@@ -93,7 +93,7 @@ test_that("SIGINT at a random moment returns the best fit so far, with a warning
       f(...)
     })
     for (i in 1:3) {
-      # alone it would take much longer than the delays
+      # alone it takes several times the longest delay: many evaluations of 30 ms at the least
       report(run(pfdtc(x, y, m = 100, kernel = kernel_se(c(0.3, 0.5, 2), 1), noise = 0.01, hyper = hyper[i],
                        control = pfdtc_control(maxit = 1e6, reltol = 0, progress = FALSE))), paste0("done", i))
     }
