@@ -9,7 +9,8 @@
 #' * `"fast"` uses the fit's own inducing points, in time \eqn{O(n m^2)}.
 #' * `"reference"` adds a bigger posterior, see [reference()]: linear in `n`, and as a rule close to the actual error.
 #'   Rows of `newdata` that it says little about become points of it for this call.
-#' * `"tight"` computes that posterior's norms exactly, which takes all pairs of rows, \eqn{O(n^2 m_2)}.
+#' * `"tight"` computes that posterior's norms exactly, and corrects its mean further, which takes all pairs of rows,
+#'   \eqn{O(n^2 m_2)}.
 #'
 #' Each effort's intervals are intersected with those of the cheaper ones.
 #'
@@ -50,49 +51,67 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   certify_rows(fit, new, effort, reference, m2, test_points)
 }
 
-# `new`: rows as training_rows() and new_rows() give them.
+# `new`: rows as training_rows() and new_rows() give them. All in units of y without the centre: a reference may have
+# been fitted in another scale.
 certify_rows <- function(fit, new, effort, reference, m2 = NULL, test_points = NULL) {
   x <- new$x
+  data <- fit$data
   p <- predict_posterior(fit, x)
+  mean <- fit$scale * p$mean
+  sd <- fit$scale * sqrt(pmax(fit_variance(fit, p), 0))
   inside <- list(mean_lower = -Inf, mean_upper = Inf, sd_lower = 0, sd_upper = Inf)
   if (effort == "fast" && fit$method != "gp_exact") needs_data(fit, "fit")
   by_reference <- effort != "fast" && fit$method != "gp_exact"
   if (nrow(x)) {
     if (fit$method == "gp_exact") inside <- exact_interval(fit, x)
-    else if (!is.null(fit$data)) inside <- posterior_interval(own_posterior(fit), x)
+    else if (!is.null(data)) inside <- posterior_interval(own_posterior(fit), x)
   }
   if (by_reference) reference <- find_reference(fit, reference, m2)
   if (nrow(x) && by_reference) {
     r <- certify_posterior(reference, x)
     inside <- intersect_intervals(inside, as_interval(r))
+    if (correction_serves(reference, data)) {
+      corrected <- corrected_mean(reference, reference$correction, data, x)
+      inside <- intersect_intervals(inside, mean_interval(corrected))
+      r[c("mean", "mean_error")] <- corrected
+    }
     most <- if (is.null(test_points)) max(16, reference$m %/% 4) else test_points
-    more <- if (most > 0 && !is.null(fit$data)) test_pivots(reference, r, x, p$mean, most)
+    more <- if (most > 0 && !is.null(data)) test_pivots(reference, r, x, mean, sd, most)
     if (length(more)) {
       reference <- extend_reference(fit, reference, x[more, , drop = FALSE])
       inside <- intersect_intervals(inside, posterior_interval(reference, x))
     }
     if (effort == "tight") {
-      tight <- dtc_on_points(fit, needs_data(fit, "fit"), reference$inducing, NULL, fast = FALSE, tight = TRUE)
+      needs_data(fit, "fit")
+      tight <- dtc_on_points(fit, data, reference$inducing, NULL, fast = FALSE, tight = TRUE)
       inside <- intersect_intervals(inside, posterior_interval(tight, x))
+      tight$correction <- find_correction(tight, data, fit, share = 1 / 1000, most = 50L)
+      if (!is.null(tight$correction)) {
+        inside <- intersect_intervals(inside, mean_interval(corrected_mean(tight, tight$correction, data, x)))
+      }
     }
   }
-  out <- certificate_frame(fit, new, p, inside)
+  out <- certificate_frame(fit, new, mean, sd, inside)
   attr(out, "effort") <- effort
   attr(out, "m2") <- if (by_reference) reference$m
-  attr(out, "t") <- if (by_reference) reference$norms$t * fit$scale^2
+  attr(out, "t") <- if (by_reference) reference$norms$t * reference$scale^2
   out
 }
 
-# T3: rows of x that pay as further points of the reference: those where its certificate e_2 is not small beside the
-# distance |mean - mean_2| of the fit from it, there and at the median row, and comes from what its points leave
-# unexplained at the row itself, sqrt(E(x, x)) |w|_E. Pivoted Cholesky of E on the worst of them takes those that leave
-# the least of the others.
-test_pivots <- function(reference, r, x, mean, most) {
+# T3: rows of x that pay as further points of the reference: those where what it does not know, of the mean or of the
+# sd, is not small beside the distance of the fit from it, there and at the median row, and comes from what its points
+# leave unexplained at the row itself, E(x, x). Pivoted Cholesky of E on the worst of them takes those that leave the
+# least of the others.
+test_pivots <- function(reference, r, x, mean, sd, most) {
   kernel <- scaled_kernel(reference)
-  root <- sqrt(r$unexplained) * reference$norms$w_E
-  distance <- abs(mean - r$mean)
-  rows <- which(r$mean_error > pmax(distance, stats::median(distance)) / 4 & root > r$mean_error / 2 &
-                  r$unexplained > 1e3 * reference$norms$slack * kernel$variance)
+  large <- function(error, distance) error > pmax(distance, stats::median(distance)) / 4
+  root <- sqrt(r$unexplained)
+  sd_lower <- sqrt(r$var_lower)
+  sd_upper <- sqrt(r$var_upper)
+  mean_pays <- large(r$mean_error, abs(mean - r$mean)) & root * reference$norms$w_E > r$mean_error / 2
+  sd_pays <- large((sd_upper - sd_lower) / 2, abs(sd - (sd_upper + sd_lower) / 2)) &
+    r$unexplained > (r$var_upper - r$var_lower) / 4
+  rows <- which((mean_pays | sd_pays) & r$unexplained > 1e3 * reference$norms$slack * reference$kernel$variance)
   if (!length(rows)) return(rows)
   rows <- utils::head(rows[order(-r$unexplained[rows])], 8L * most)
   points <- x[rows, , drop = FALSE]
@@ -103,35 +122,42 @@ test_pivots <- function(reference, r, x, mean, most) {
 }
 
 extend_reference <- function(fit, reference, x) {
-  dtc_on_points(fit, fit$data, rbind(reference$inducing, x), NULL, fast = FALSE, inner = reference)
+  inner <- if (reference$scale == fit$scale) reference else list(jitter = reference$jitter)
+  dtc_on_points(fit, fit$data, rbind(reference$inducing, x), NULL, fast = FALSE, inner = inner)
 }
 
-# In units of y. What centre, scale and offset add to the rounding is added to the ends.
-certificate_frame <- function(fit, new, p, inside) {
+# What centre and offset add to the rounding is added to the ends.
+certificate_frame <- function(fit, new, mean, sd, inside) {
   i <- new$index
-  unit <- fit$scale
   eps <- 4 * .Machine$double.eps
-  at <- function(v) fit$center + unit * v[i] + new$offset
-  room <- function(v) eps * (abs(fit$center) + abs(unit * v[i]) + abs(new$offset))
-  mean <- at(p$mean)
+  at <- function(v) fit$center + v[i] + new$offset
+  room <- function(v) eps * (abs(fit$center) + abs(v[i]) + abs(new$offset))
   lower <- at(inside$mean_lower) - room(inside$mean_lower)
   upper <- at(inside$mean_upper) + room(inside$mean_upper)
-  out <- data.frame(
-    mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower, mean_upper = upper,
-    sd = unit * sqrt(pmax(fit_variance(fit, p), 0))[i], sd_lower = (1 - eps) * unit * inside$sd_lower[i],
-    sd_upper = (1 + eps) * unit * inside$sd_upper[i])
+  mean <- at(mean)
+  out <- data.frame(mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower,
+                    mean_upper = upper, sd = sd[i], sd_lower = (1 - eps) * inside$sd_lower[i],
+                    sd_upper = (1 + eps) * inside$sd_upper[i])
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
   out
 }
 
-# What a posterior with norms says of the exact GP at x, in scaled units, and the intervals from it.
+# What a posterior with norms says of the exact GP at x, in units of y without the centre, and the intervals from it.
 certify_posterior <- function(post, x) {
-  native_certify(post$posterior, post$inducing, scaled_kernel(post), post$noise / post$scale^2, post$norms, x)
+  r <- native_certify(post$posterior, post$inducing, scaled_kernel(post), post$noise / post$scale^2, post$norms, x)
+  power <- c(mean = 1, sor_variance = 2, unexplained = 2, mean_error = 1, var_lower = 2, var_upper = 2)
+  for (what in names(power)) r[[what]] <- r[[what]] * post$scale^power[[what]]
+  r
 }
 
 as_interval <- function(r) {
   list(mean_lower = r$mean - r$mean_error, mean_upper = r$mean + r$mean_error, sd_lower = sqrt(r$var_lower),
        sd_upper = sqrt(r$var_upper))
+}
+
+# of a corrected mean, which says nothing of the sd
+mean_interval <- function(r) {
+  list(mean_lower = r$mean - r$mean_error, mean_upper = r$mean + r$mean_error, sd_lower = 0, sd_upper = Inf)
 }
 
 posterior_interval <- function(post, x) as_interval(certify_posterior(post, x))
@@ -167,8 +193,9 @@ exact_interval <- function(fit, x) {
   weight <- sqrt(sum((root * fit$posterior$alpha)^2)) # |D^{1/2} alpha|
   mean_error <- growth * weight * (n * h + sqrt(n * kernel$variance))
   var_error <- growth * (n * h^2 + 2 * sqrt(n * kernel$variance) * h + kernel$variance)
-  list(mean_lower = p$mean - mean_error, mean_upper = p$mean + mean_error,
-       sd_lower = sqrt(pmax(p$var_sor - var_error, 0)), sd_upper = sqrt(p$var_sor + var_error))
+  interval <- list(mean_lower = p$mean - mean_error, mean_upper = p$mean + mean_error,
+                   sd_lower = sqrt(pmax(p$var_sor - var_error, 0)), sd_upper = sqrt(p$var_sor + var_error))
+  lapply(interval, function(v) fit$scale * v)
 }
 
 # max() and min() of the ends; two valid intervals that do not meet differ by rounding: their ends are then exchanged.
@@ -192,7 +219,10 @@ find_reference <- function(fit, given, m2) {
   if (given$method != "gp_dtc") abort_input("reference", sprintf("a fit by %s()", given$method), "a gp_dtc() fit")
   check_same_model(given, fit, "reference", "fit")
   if (is.null(given$norms)) {
-    if (is.null(given$data)) given$data <- needs_data(fit, "fit")
+    if (is.null(given$data)) {
+      needs_data(fit, "fit")
+      given$data <- data_in_scale(fit, given)
+    }
     given <- own_posterior(given)
   }
   given

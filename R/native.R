@@ -154,3 +154,20 @@ native_certify <- function(posterior, z, kernel, noise, norms, x) {
   .Call(ffi_certify, engine_kernel(kernel), z, posterior$L, posterior$C, posterior$beta, as.double(noise),
         posterior$G, norms, x, engine_control(nrow(x)))
 }
+
+# K v over all pairs of rows of x, with the roots of the weights on both sides
+native_kernel_product <- function(kernel, x, weights, v, control = NULL) {
+  .Call(ffi_kernel_product, engine_kernel(kernel), x, row_scale(weights), v, engine_control(nrow(x), control))
+}
+
+# k(x_new, x) u
+native_kernel_sum <- function(kernel, x, u, x_new, control = NULL) {
+  .Call(ffi_kernel_sum, engine_kernel(kernel), x, u, x_new, engine_control(nrow(x_new), control))
+}
+
+# What the posterior on z makes of another response y: list(Ay, beta, yy, rss, v), v = B^{-1} W^{1/2} y. `whiten`: as
+# the posterior's own sums were made; else in O(n m), good enough for a preconditioner.
+native_response <- function(posterior, z, x, y, weights, kernel, noise, whiten = TRUE, control = NULL) {
+  .Call(ffi_response, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, y, row_scale(weights),
+        as.integer(whiten), engine_control(nrow(x), control))
+}

@@ -38,12 +38,21 @@ SEXP ffi_predict(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP x
 SEXP ffi_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP sor);
 
 /* list(T1, kappa, Psi, lam, vv, spread), bounds of |v|_E, |h_x|_E and |E|_2: with groups of
- * t1_rows (0: without T1) and t2_rows rows */
+ * t1_rows and t2_rows rows (0: without that one) */
 SEXP ffi_norms(SEXP kernel, SEXP z, SEXP L, SEXP beta, SEXP s2, SEXP x, SEXP y,
                SEXP scale, SEXP order, SEXP t1_rows, SEXP t2_rows, SEXP control);
 /* list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x */
 SEXP ffi_certify(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP G,
                  SEXP norms, SEXP x, SEXP control);
+
+/* K v over all pairs of rows, with the scales on both sides */
+SEXP ffi_kernel_product(SEXP kernel, SEXP x, SEXP scale, SEXP v, SEXP control);
+/* k(x_new, x) u */
+SEXP ffi_kernel_sum(SEXP kernel, SEXP x, SEXP u, SEXP x_new, SEXP control);
+/* what a posterior makes of a response y: list(Ay, beta, yy, rss, v), v = B^{-1} y.
+ * whiten = 0: by sums of kernel values, in O(N M), with errors that a preconditioner may have */
+SEXP ffi_response(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP y,
+                  SEXP scale, SEXP whiten, SEXP control);
 
 /* the exact GP on x: list(status, L, alpha, minus_evidence); weights, not their roots */
 SEXP ffi_exact(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP control);

@@ -248,7 +248,7 @@ static int even_groups(int N, int rows)
 }
 
 /* list(T1, kappa, Psi, lam, vv, spread) of the posterior with L and beta; rows in T1's and T2's
- * groups (0 for T1: none, and T1 infinite) */
+ * groups (0: none, and T1 infinite, lam infinite) */
 SEXP ffi_norms(SEXP kernel, SEXP z, SEXP L, SEXP beta, SEXP s2, SEXP x, SEXP y,
                SEXP scale, SEXP order, SEXP t1_rows, SEXP t2_rows, SEXP control)
 {
@@ -270,10 +270,11 @@ SEXP ffi_norms(SEXP kernel, SEXP z, SEXP L, SEXP beta, SEXP s2, SEXP x, SEXP y,
         Rf_error("internal: `order` must be a permutation of the rows");
     c.order = INTEGER_RO(order);
     const int N = c.rows.N, t1 = arg_integer(t1_rows, "t1_rows"),
-              t2 = even_groups(N, arg_integer(t2_rows, "t2_rows"));
+              t2_asked = arg_integer(t2_rows, "t2_rows"),
+              t2 = t2_asked > 0 ? even_groups(N, t2_asked) : 0;
     c.slack = certify_slack(M, N);
     c.plan = plan_blocks(control, N);
-    c.inner = t2 < c.plan.block ? t2 : c.plan.block;
+    c.inner = t2 > 0 && t2 < c.plan.block ? t2 : c.plan.block;
     make_norm_slots(&c);
     const size_t most = 3 * ((size_t)N / c.inner + 1); /* pieces, at most */
     c.v = room((size_t)N);
@@ -289,8 +290,9 @@ SEXP ffi_norms(SEXP kernel, SEXP z, SEXP L, SEXP beta, SEXP s2, SEXP x, SEXP y,
         run_groups(&c, t1 >= N ? N : whole > 0 ? whole : c.inner, piece_T1);
         sum_T1(&c, room((size_t)M), &T1, &kappa);
     }
-    run_groups(&c, t2, piece_T2);
-    const double lam = sum_lam(&c);
+    if (t2 > 0)
+        run_groups(&c, t2, piece_T2);
+    const double lam = t2 > 0 ? sum_lam(&c) : R_PosInf;
 
     SEXP result = PROTECT(new_list(6, names));
     SET_VECTOR_ELT(result, 2, Rf_allocMatrix(REALSXP, M, M));
@@ -298,7 +300,7 @@ SEXP ffi_norms(SEXP kernel, SEXP z, SEXP L, SEXP beta, SEXP s2, SEXP x, SEXP y,
     fill(MM, 0.0, Psi);
     for (int i = 0; i < c.plan.threads; i++)
         add_scaled(MM, 1.0, c.slot[i].Psi, Psi);
-    const int last = N - (N - 1) / t2 * t2; /* rows of the last group, the smallest */
+    const int last = t2 > 0 ? N - (N - 1) / t2 * t2 : N; /* rows of the smallest group */
     SET_VECTOR_ELT(result, 0, Rf_ScalarReal(T1));
     SET_VECTOR_ELT(result, 1, Rf_ScalarReal(kappa));
     SET_VECTOR_ELT(result, 3, Rf_ScalarReal(lam));

@@ -26,6 +26,15 @@ void pairs_add(const struct kernel *k, const struct block *b, const struct block
     mult_AB(m, c->n, b->n, 1.0, P_c, K, 1.0, out_b);
 }
 
+void pairs_add_both(const struct kernel *k, const struct block *b, const struct block *c,
+                    const double *p_b, const double *p_c, double *work, double *out_b,
+                    double *out_c)
+{
+    const double *K = scaled_kernel(k, b, c, work);
+    mult_Atx(c->n, b->n, 1.0, K, p_c, 1.0, out_b);
+    mult_Ax(c->n, b->n, 1.0, K, p_b, 1.0, out_c);
+}
+
 void pairs_unexplained(const struct kernel *k, const struct block *b,
                        const struct block *c, int M, const double *A_b, const double *A_c,
                        double *E_cb)

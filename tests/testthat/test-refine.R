@@ -1,0 +1,152 @@
+# refine(), and the corrected mean of references, against dense solves.
+
+refine_problem <- function(profile = "matern32", n = 60, m = 5, weighted = FALSE, ...) {
+  p <- problem(profile, n = n, m = m, weighted = weighted)
+  fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z,
+                weights = p$weights, ...)
+  exact <- gp_exact(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed",
+                    weights = p$weights, ...)
+  list(p = p, fit = fit, ref = with_seed(1, reference(fit, 2 * m)), exact = exact)
+}
+
+test_that("products with K and with B^-1 are the dense ones, for any blocks and threads", {
+  for (p in problems()) {
+    kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+    root <- sqrt(ref_weights(p$weights, p$x))
+    K <- root * t(root * ref_k(p$kernel, p$x))
+    v <- with_seed(1, stats::rnorm(nrow(p$x)))
+    posterior <- native_posterior(p$z, p$x, p$y, p$weights, kernel, p$noise, 1e-10)
+    A <- solve(t(chol(ref_kmm(p$z, p$kernel, 1e-10))), t(root * ref_k(p$kernel, p$x, p$z)))
+    B <- crossprod(A) + diag(p$noise, nrow(p$x))
+    for (block in c(1, 4, 50)) {
+      with_options(list(pfdtc.block = block, pfdtc.threads = 2), {
+        expect_close(native_kernel_product(kernel, p$x, p$weights, v), drop(K %*% v), 1e-12, label_of(p))
+        expect_close(native_kernel_sum(kernel, p$x, v, p$new), drop(ref_k(p$kernel, p$new, p$x) %*% v), 1e-12,
+                     label_of(p))
+        for (whiten in c(TRUE, FALSE)) {
+          made <- native_response(posterior, p$z, p$x, v, p$weights, kernel, p$noise, whiten)
+          expect_close(made$Ay, drop(A %*% (root * v)), 1e-7, label_of(p))
+          expect_close(made$v, solve(B, root * v), 1e-7, label_of(p))
+          expect_close(made$rss, sum((p$noise * solve(B, root * v))^2), 1e-7, label_of(p))
+          expect_close(made$yy, sum((root * v)^2), 1e-12, label_of(p))
+        }
+      })
+    }
+  }
+})
+
+test_that("refine() meets tol, and the exact mean is where it says", {
+  for (profile in quick(profiles)) {
+    for (weighted in c(FALSE, TRUE)) {
+      made <- refine_problem(profile, weighted = weighted)
+      exact <- predict(made$exact, made$p$new)
+      before <- Inf
+      for (tol in c(1e-2, 1e-5, 1e-8)) {
+        out <- refine(made$fit, made$p$new, tol, reference = made$ref)
+        info <- paste(profile, weighted, tol)
+        expect_true(attr(out, "met"), info = info)
+        expect_lte(max(out$mean_error), tol * made$fit$sd_y)
+        # what the dense solve itself is off by: the condition number is below 1e4
+        expect_true(all(abs(out$mean - exact) <= out$mean_error + 1e-11), info = info)
+      }
+      expect_named(out, c("mean", "mean_error"))
+    }
+  }
+})
+
+test_that("a reference's corrected mean certifies nearly the error itself, and only where it belongs", {
+  made <- refine_problem("matern12", n = 100, m = 8)
+  expect_false(is.null(made$ref$correction))
+  exact <- predict(made$exact, made$p$new, se.fit = TRUE)
+  truth <- list(mean = exact$fit, sd = exact$se.fit)
+  certificate <- function(fit, reference, new = made$p$new) {
+    with_seed(2, certify(fit, new, reference = reference, test_points = 0))
+  }
+  plain <- made$ref
+  plain$correction <- NULL
+  corrected <- certificate(made$fit, made$ref)
+  error <- abs(corrected$mean - truth$mean)
+  expect_false(any(violated(corrected, truth)))
+  expect_lt(stats::median(corrected$mean_error), 1.2 * stats::median(error))
+  expect_gt(stats::median(certificate(made$fit, plain)$mean_error), 2 * stats::median(error))
+  # the same rows in another order, or none: the correction is not for them
+  back <- rev(seq_along(made$p$y))
+  turned <- gp_dtc(made$p$x[back, ], made$p$y[back], kernel = made$fit$kernel, noise = made$fit$noise, hyper = "fixed",
+                   inducing = made$p$z)
+  expect_equal(certificate(turned, made$ref)$mean_error, certificate(made$fit, plain)$mean_error, tolerance = 1e-6)
+  bare <- made$fit
+  bare$data <- NULL
+  expect_false(any(violated(certificate(bare, made$ref), truth)))
+})
+
+test_that("a reference in another scale of the response certifies the same process", {
+  p <- problem("matern32", n = 60, m = 5)
+  fit <- function(scale, y = 50 * p$y) {
+    gp_dtc(p$x, y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z, scale = scale)
+  }
+  scaled <- fit(TRUE)
+  plain <- fit(FALSE)
+  exact <- predict(gp_exact(p$x, 50 * p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed"),
+                   p$new, se.fit = TRUE)
+  for (of in list(scaled, plain)) {
+    reference <- with_seed(1, reference(of, 20))
+    other <- with_seed(2, certify(plain, p$new, reference = reference, test_points = 0))
+    expect_false(any(violated(other, list(mean = exact$fit, sd = exact$se.fit))))
+    own <- with_seed(2, certify(scaled, p$new, reference = reference, test_points = 0))
+    expect_equal(own$mean_upper, other$mean_upper, tolerance = 1e-6)
+    expect_equal(own$sd_upper, other$sd_upper, tolerance = 1e-6)
+    expect_lte(max(refine(plain, p$new, 1e-6, reference = reference)$mean_error), 1e-6 * plain$sd_y)
+  }
+})
+
+test_that("offset, missing values, merged rows, training rows, fits of every kind", {
+  p <- problem("matern52", n = 30, m = 5)
+  rows <- rep(1:30, 2)
+  offset <- seq_along(rows) / 10
+  y <- p$y[rows] + offset + rep(0:1, each = 30)
+  args <- list(p$x[rows, ], y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", offset = offset)
+  exact <- do.call(gp_exact, args)
+  for (method in list(gp_sor, gp_fitc, gp_subsample)) {
+    fit <- do.call(method, c(args, m = 6))
+    fit$reference <- suppressMessages(reference(fit))
+    out <- refine(fit, tol = 1e-6)
+    expect_identical(nrow(out), 60L)
+    expect_true(all(abs(out$mean - fitted(exact)) <= out$mean_error + 1e-10))
+    with_gap <- refine(fit, rbind(p$new[1:2, ], NA), tol = 1e-6)
+    expect_identical(is.na(with_gap$mean), c(FALSE, FALSE, TRUE))
+    expect_equal(with_gap$mean[1:2], unname(predict(exact, p$new[1:2, ])), tolerance = 1e-6)
+  }
+  of_exact <- refine(exact, p$new, tol = 1e-6)
+  expect_identical(attr(of_exact, "iterations"), 0L)
+  expect_equal(of_exact$mean, unname(predict(exact, p$new)))
+  expect_identical(nrow(refine(fit, p$new[0, ], tol = 1e-6)), 0L)
+})
+
+test_that("what is out of reach is said, with what was reached", {
+  made <- refine_problem("matern12")
+  exact <- predict(made$exact, made$p$new)
+  made$ref$correction <- NULL
+  expect_warning(out <- refine(made$fit, made$p$new, 1e-6, maxit = 1, reference = made$ref), "maxit",
+                 class = "pfdtc_warning_convergence")
+  expect_false(attr(out, "met"))
+  expect_identical(attr(out, "iterations"), 1L)
+  expect_true(all(abs(out$mean - exact) <= out$mean_error))
+  expect_warning(out <- refine(made$fit, made$p$new, 1e-30, reference = made$ref), "rounding",
+                 class = "pfdtc_warning_convergence")
+  expect_lt(max(out$mean_error), 1e-8)
+  expect_true(all(abs(out$mean - exact) <= out$mean_error + 1e-11))
+})
+
+test_that("refine() refuses what it cannot do", {
+  made <- refine_problem()
+  for (bad in list(0, -1, NA, "a", c(1, 2), Inf)) {
+    expect_input_error(refine(made$fit, made$p$new, bad, reference = made$ref), "tol")
+  }
+  expect_input_error(refine(made$fit, made$p$new, reference = made$ref), "tol")
+  expect_input_error(refine(made$fit, made$p$new, 0.1, maxit = -1, reference = made$ref), "maxit")
+  expect_input_error(refine(made$fit, made$p$new, 0.1, refrence = made$ref), "refrence")
+  bare <- made$fit
+  bare$data <- NULL
+  expect_input_error(refine(bare, made$p$new, 0.1, reference = made$ref), "keep_data")
+  expect_input_error(refine(1, made$p$new, 0.1), "fit")
+})
