@@ -4,8 +4,8 @@
 #' preconditioner, until the certificate at every row of `newdata` is below `tol` times the sd of the response: means of
 #' the exact Gaussian process without an `n` by `n` matrix.
 #'
-#' The kernel matrix is streamed: a step takes all pairs of rows, \eqn{n^2 / 2}{n^2/2} kernel evaluations, and
-#' \eqn{O(n m_2)} beside them, in memory \eqn{O(n + m_2^2)}. The certificate is that of the residual as it is, not as the
+#' The kernel matrix is streamed: a step takes all pairs of rows, \eqn{n^2 / 2}{n^2/2} kernel evaluations, and \eqn{O(n
+#' m_2)} beside them, in memory \eqn{O(n + m_2^2)}. The certificate is that of the residual as it is, not as the
 #' iterations carry it along: they may lose digits, it does not.
 #'
 #' @inheritParams certify
@@ -73,42 +73,46 @@ data_in_scale <- function(fit, other) {
   data
 }
 
-# Iterates until the certificate of every row of x is at most `goal`: list(mean, mean_error, iterations, why), in units of
-# y. What iterations will certify is foreseen from |w_r|_E, by which a row's certificate scales.
+# Iterates until the certificate of every row of x is at most `goal`: list(mean, mean_error, iterations, why), in units
+# of y. What iterations will certify is foreseen from |w_r|_E, by which a row's certificate scales.
 refine_rows <- function(reference, data, x, goal, maxit) {
   if (!nrow(x)) return(list(mean = numeric(), mean_error = numeric(), iterations = 0L, why = "no rows"))
   best <- certify_posterior(reference, x)[c("mean", "mean_error")]
-  wide <- max(best$mean_error) / reference$norms$w_E
+  wide <- if (reference$norms$w_E > 0) max(best$mean_error) / reference$norms$w_E else 0
   v <- if (correction_serves(reference, data)) reference$correction$v
   iterations <- 0L
   aim <- 0.9 * goal
   why <- "`maxit`"
   while (max(best$mean_error) > goal) {
-    state <- tryCatch(solve_exact(reference, data, maxit - iterations, function(w_E) wide * w_E <= aim, v),
-                      interrupt = function(i) NULL)
-    if (is.null(state)) {
+    # an interrupt ends the iterations and what they have brought is certified; a second one forgoes that
+    found <- tryCatch({
+      state <- solve_exact(reference, data, maxit - iterations, function(w_E) wide * w_E <= aim, v, keep = TRUE)
+      corrected_mean(reference, correct_residual(reference, data, state), data, x)
+    }, interrupt = function(i) NULL)
+    if (is.null(found)) {
       why <- "interrupted"
       break
     }
     iterations <- iterations + state$steps
     v <- state$v
-    found <- corrected_mean(reference, correct_residual(reference, data, state), data, x)
     stalled <- state$stalled || (state$steps == 0L && max(found$mean_error) > 0.9 * max(best$mean_error))
     better <- found$mean_error < best$mean_error
     for (what in names(best)) best[[what]][better] <- found[[what]][better]
     if (stalled) why <- "rounding allows no more"
-    if (stalled || iterations >= maxit) break
+    if (state$interrupted) why <- "interrupted"
+    if (stalled || state$interrupted || iterations >= maxit) break
     aim <- aim / 4
   }
   c(best, list(iterations = iterations, why = why))
 }
 
 # Conjugate gradients on (K + s2 I) v = y, preconditioned by B, weights being in K and y, all in the reference's scale:
-# list(v, residual, exact, steps, stalled). They end when enough(w_E) is TRUE of a bound of |w_r|_E, w_r = (K + s2 I)^{-1} r: with z = B^{-1} r,
+# list(v, residual, exact, steps, stalled, interrupted). They end when enough(w_E) is TRUE of a bound of |w_r|_E, w_r =
+# (K + s2 I)^{-1} r: with z = B^{-1} r,
 #   |z|_E^2 = z'(K + s2 I) z - z'r,   c_r = z'r,
 # which costs nothing beside the product that the next step takes anyway. `exact`: the residual is y - (K + s2 I) v as
-# computed, not carried along.
-solve_exact <- function(reference, data, most, enough, v = NULL) {
+# computed, not carried along. `keep`: an interrupt ends them as well.
+solve_exact <- function(reference, data, most, enough, v = NULL, keep = FALSE) {
   kernel <- scaled_kernel(reference)
   noise <- reference$noise / reference$scale^2
   root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
@@ -125,10 +129,12 @@ solve_exact <- function(reference, data, most, enough, v = NULL) {
   if (!is.null(progress)) on.exit(progress(done = TRUE))
   p <- Kp <- before <- NULL
   steps <- 0L
-  stalled <- FALSE
+  stalled <- interrupted <- FALSE
   repeat {
     z <- precondition(r)
-    Kz <- product(z)
+    Kz <- if (keep) tryCatch(product(z), interrupt = function(i) NULL) else product(z)
+    interrupted <- is.null(Kz)
+    if (interrupted) break
     zr <- sum(z * r)
     if (!is.finite(zr) || zr <= 0) {
       stalled <- !identical(zr, 0)
@@ -148,12 +154,12 @@ solve_exact <- function(reference, data, most, enough, v = NULL) {
     r <- r - alpha * Kp
     steps <- steps + 1L
   }
-  list(v = v, residual = r, exact = steps == 0L, steps = steps, stalled = stalled)
+  list(v = v, residual = r, exact = steps == 0L, steps = steps, stalled = stalled, interrupted = interrupted)
 }
 
 # By linearity the exact mean at x is k_x'u + (the exact mean that the response r gives), r = y - (K + s2 W^{-1}) u, for
-# any u. The second term is the reference's own on r, certified as always with r for y. Kept are u, r, what the reference
-# makes of r, the norms of that, and what rounding in r and in the sum k_x'u may do, with |K| <= |G| + |E|:
+# any u. The second term is the reference's own on r, certified as always with r for y. Kept are u, r, what the
+# reference makes of r, the norms of that, and what rounding in r and in the sum k_x'u may do, with |K| <= |G| + |E|:
 #   |error of r| <= unit |K| |v| + eps (s2 |v| + |y|),  which h_x, |h_x| <= sqrt(k) / (2 sqrt(s2)), carries to the mean;
 #   |error of k_x'u| <= unit sqrt(k |K|) |v|.
 correct_residual <- function(reference, data, state) {
@@ -162,9 +168,8 @@ correct_residual <- function(reference, data, state) {
   root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
   v <- state$v
   y <- root * data$y
-  r <- if (state$exact) state$residual else {
-    y - native_kernel_product(kernel, data$x, data$weights, v, reference$control) - noise * v
-  }
+  r <- state$residual
+  if (!state$exact) r <- y - native_kernel_product(kernel, data$x, data$weights, v, reference$control) - noise * v
   data$y <- r / root
   response <- native_response(reference$posterior, reference$inducing, data$x, data$y, data$weights, kernel, noise,
                               control = reference$control)[c("Ay", "beta", "yy", "rss")]

@@ -137,6 +137,43 @@ test_that("what is out of reach is said, with what was reached", {
   expect_true(all(abs(out$mean - exact) <= out$mean_error + 1e-11))
 })
 
+test_that("an interrupt returns what is certified by then", {
+  made <- refine_problem("matern12", n = 100)
+  made$ref$correction <- NULL
+  exact <- predict(made$exact, made$p$new)
+  calls <- 0
+  interrupted_at <- function(when) {
+    calls <<- 0
+    space <- asNamespace("pfdtc")
+    true_product <- space$native_kernel_product
+    interrupting <- function(...) {
+      calls <<- calls + 1
+      if (calls %in% when) stop(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+      true_product(...)
+    }
+    local_mocked(interrupting)
+    expect_warning(out <- refine(made$fit, made$p$new, 1e-6, reference = made$ref), "interrupted",
+                   class = "pfdtc_warning_convergence")
+    expect_true(all(abs(out$mean - exact) <= out$mean_error + 1e-11))
+    max(out$mean_error)
+  }
+  local_mocked <- function(f, frame = parent.frame()) {
+    space <- asNamespace("pfdtc")
+    old <- space$native_kernel_product
+    swap <- function(value) {
+      unlockBinding("native_kernel_product", space)
+      assign("native_kernel_product", value, space)
+      lockBinding("native_kernel_product", space)
+    }
+    swap(f)
+    do.call(on.exit, list(substitute(swap(old), list(swap = swap, old = old)), add = TRUE), envir = frame)
+  }
+  plain <- max(certify_posterior(made$ref, made$p$new)$mean_error)
+  expect_lt(interrupted_at(9), plain)      # r, seven steps, and then: what they brought
+  expect_equal(interrupted_at(1), plain)   # before anything was brought
+  expect_equal(interrupted_at(9:10), plain) # and again, while that is certified
+})
+
 test_that("refine() refuses what it cannot do", {
   made <- refine_problem()
   for (bad in list(0, -1, NA, "a", c(1, 2), Inf)) {
