@@ -1,0 +1,438 @@
+# Figures of experiments: summaries as data frames first, drawn by base graphics or ggplot2.
+
+#' Read the results of an experiment
+#'
+#' @param file a file that [run_experiment()] wrote. The trace file beside it is read, too, where there is one.
+#' @return A data frame of class `pfdtc_experiment`, see [run_experiment()]; attribute `trace` is the trace, a data frame.
+#' @section Errors: class `pfdtc_error_input` where there is no such file, or it has other columns.
+#' @source [run_experiment()].
+#' @examples
+#' paper <- system.file("experiments", "results", "paper.csv", package = "pfdtc")
+#' if (nzchar(paper)) head(read_experiment(paper)[1:7])
+#' @export
+read_experiment <- function(file) {
+  paths <- experiment_paths(file)
+  if (is.null(file) || !file.exists(file)) abort_input("file", describe(file), "a file that run_experiment() wrote")
+  new_experiment(read_results(paths$results, result_columns), read_results(paths$trace, trace_columns))
+}
+
+new_experiment <- function(results, trace) {
+  structure(results, class = c("pfdtc_experiment", "data.frame"), trace = trace)
+}
+
+#' Plot errors against the number of inducing points
+#'
+#' A panel a data set, a line a method: root mean square errors against the number of inducing points, as in Figures 3
+#' and 5 of Huggins et al. (2019). Lines join medians over the repetitions, bars go from the least to the greatest. Both
+#' axes are logarithmic.
+#'
+#' @param results what [run_experiment()] returned, or the name of its file.
+#' @param what the error of the posterior `"mean"` or `"sd"` of f against the exact Gaussian process, or that of the
+#'   `"prediction"` against the responses held out (with the exact process's own as a dotted line). In units of the
+#'   training rows' sd of the response.
+#' @param datasets,methods names of those to show. `NULL`: all.
+#' @param ... passed on to [plot.default()], e.g. `ylim`, `las`.
+#' @return What was plotted, invisibly: a data frame with `dataset`, `method`, `m`, `middle` (median over the
+#'   repetitions), `low`, `high` and `n` (repetitions).
+#' @section Errors: class `pfdtc_error_input` for results with other columns, or names that are not in them.
+#' @section Invariants: `low <= middle <= high`; `par()` is as before.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), figures 3 and 5.
+#' @seealso [plot_kl()], [plot_divergence_error()], [autoplot()][autoplot.pfdtc_experiment]
+#' @examples
+#' results <- run_experiment(data.frame(x = cars$speed, y = cars$dist), c("pf", "vfe", "subsample"), m = c(2, 4),
+#'                           reps = 2, control = pfdtc_control(maxit = 5))
+#' plot_rmse(results)
+#' @export
+plot_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = NULL, methods = NULL, ...) {
+  results <- as_experiment(results)
+  s <- summary_rmse(results, what, datasets, methods)
+  draw_panels(s, list(...))
+  invisible(s$data)
+}
+
+#' Plot Kullback-Leibler divergences of an experiment
+#'
+#' A panel a data set. Against the number of inducing points: medians and range over the repetitions, as [plot_rmse()].
+#' Against the error of the posterior mean: a point a fit, which shows what a KL divergence says of that error. Figure 4
+#' and the appendix of Huggins et al. (2019).
+#'
+#' @inheritParams plot_rmse
+#' @param against what runs along the horizontal axis: `"m"`, or the root mean square `"error"` of the mean.
+#' @param kl the divergence between the processes, or the mean one of the `"marginal"` distributions at the test rows.
+#'   The former is infinite for SoR, which is then left out.
+#' @param best show of each method and `m` only the best repetition, that of the least error of the mean?
+#' @return What was plotted, invisibly: as [plot_rmse()], or a data frame with `dataset`, `method`, `m`, `repetition`,
+#'   `error` and `kl` (nats).
+#' @inheritSection plot_rmse Errors
+#' @inheritSection plot_rmse Invariants
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 4.
+#' @seealso [kl_divergence()], [plot_rmse()]
+#' @examples
+#' results <- run_experiment(data.frame(x = cars$speed, y = cars$dist), c("pf", "vfe", "subsample"), m = c(2, 4),
+#'                           reps = 2, control = pfdtc_control(maxit = 5))
+#' plot_kl(results)
+#' plot_kl(results, against = "error")
+#' @export
+plot_kl <- function(results, against = c("m", "error"), kl = c("process", "marginal"), best = FALSE, datasets = NULL,
+                    methods = NULL, ...) {
+  s <- summary_kl(as_experiment(results), against, kl, best, datasets, methods)
+  draw_panels(s, list(...))
+  invisible(s$data)
+}
+
+#' Plot errors against the divergence, along optimisations
+#'
+#' Figures 1b and 1c of Huggins et al. (2019): root mean square errors of posterior mean and sd against the pF
+#' divergence, along and across the repetitions. A thin line a repetition, from its start (open) to its end (filled); the
+#' heavy line is fitted to all points by least squares on the logarithmic axes, and its slope written above: 1 says that
+#' the error falls in proportion to the divergence.
+#'
+#' @param results what [run_experiment()] returned, with the course of some fits (its argument `trace`), or the name of
+#'   its file.
+#' @param divergence under the auxiliary distribution of the fit (`"own"`, what was optimised; method `"pf"` has it), or
+#'   from the `"exact"` posterior.
+#' @param method the method to show.
+#' @param dataset,m the data set and the number of points. `NULL`: the first in the trace.
+#' @param ... passed on to [plot.default()].
+#' @return What was plotted, invisibly: a data frame with `repetition`, `evaluation`, `divergence`, `what` (`"mean"` or
+#'   `"sd"`) and `error`; attribute `slope`, the slopes of the two fitted lines.
+#' @section Errors: class `pfdtc_error_input` where the results have no trace of that.
+#' @section Invariants: `par()` is as before.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 1.
+#' @seealso [plot_trace()] for figure 1a
+#' @examples
+#' results <- run_experiment(data.frame(x = cars$speed, y = cars$dist), "pf", m = 3, reps = 2, trace = 3)
+#' plot_divergence_error(results)
+#' @export
+plot_divergence_error <- function(results, divergence = c("own", "exact"), method = "pf", dataset = NULL, m = NULL,
+                                  ...) {
+  d <- summary_course(as_experiment(results), divergence, method, dataset, m)
+  old <- graphics::par(mfrow = c(1L, 2L), mar = c(3.6, 4.4, 2, 0.8), mgp = c(2.9, 0.7, 0))
+  on.exit(graphics::par(old))
+  for (what in unique(d$what)) draw_course(d[d$what == what, ], attr(d, "slope")[[what]], attr(d, "label"), list(...))
+  invisible(d)
+}
+
+#' Plot an experiment with ggplot2
+#'
+#' The figures of [plot_rmse()], [plot_kl()], [plot_divergence_error()] and [plot_trace()] as ggplots.
+#'
+#' @param object what [run_experiment()] or [read_experiment()] returned.
+#' @param figure which.
+#' @param ... arguments of that function, by name.
+#' @return A ggplot.
+#' @seealso [plot_rmse()]
+#' @examples
+#' results <- run_experiment(data.frame(x = cars$speed, y = cars$dist), c("pf", "vfe", "subsample"), m = c(2, 4),
+#'                           reps = 2, control = pfdtc_control(maxit = 5))
+#' if (requireNamespace("ggplot2", quietly = TRUE)) ggplot2::autoplot(results, "rmse", what = "sd")
+#' @exportS3Method ggplot2::autoplot
+autoplot.pfdtc_experiment <- function(object, figure = c("rmse", "kl", "divergence", "trace"), ...) {
+  figure <- check_choice(figure, c("rmse", "kl", "divergence", "trace"), "figure")
+  object <- as_experiment(object)
+  make <- switch(figure, rmse = summary_rmse, kl = summary_kl, divergence = summary_course, trace = trace_curves)
+  check_dots_empty(setdiff(names(list(...)), names(formals(make))), names(formals(make))[-1L])
+  s <- make(object, ...)
+  switch(figure, rmse = , kl = ggplot_panels(s), divergence = ggplot_course(s), trace = ggplot_traces(s))
+}
+
+# ---- what is plotted ------------------------------------------------------------------------------------------------
+
+# Okabe and Ito's colours; symbols and line types differ as well.
+method_looks <- data.frame(
+  method = c("pf", "default", "vfe", "vfe_greedy", "sor", "subsample"),
+  label = c("pF-DTC (paper)", "pF-DTC (defaults)", "VFE", "VFE, greedy start", "SoR", "subsample"),
+  col = c("#0072B2", "#D55E00", "#000000", "#CC79A7", "#E69F00", "#009E73"), pch = c(16L, 15L, 1L, 2L, 4L, 3L),
+  lty = c(1L, 1L, 2L, 4L, 3L, 5L))
+
+as_experiment <- function(results) {
+  if (is.character(results)) return(read_experiment(results))
+  if (!is.data.frame(results) || !all(result_columns %in% names(results))) {
+    abort_input("results", describe(results), "what run_experiment() returned, or the name of its file")
+  }
+  if (inherits(results, "pfdtc_experiment")) results else new_experiment(results, attr(results, "trace"))
+}
+
+pick <- function(results, datasets, methods) {
+  choose <- function(wanted, there, argument) {
+    if (is.null(wanted)) return(there)
+    lacking <- setdiff(wanted, there)
+    if (length(lacking)) {
+      abort_input(argument, describe(lacking[1L]), paste("some of", list_quoted(there, "\"", 10L)))
+    }
+    wanted
+  }
+  order <- c(paper_datasets()$name, unique(results$dataset))
+  datasets <- choose(datasets, intersect(order, results$dataset), "datasets")
+  methods <- choose(methods, intersect(method_looks$method, results$method), "methods")
+  list(datasets = datasets, methods = methods,
+       fits = results[results$dataset %in% datasets & results$method %in% methods, ])
+}
+
+# list(data, x, y, xlab, ylab, lines, level): what draw_panels() and ggplot_panels() draw.
+summary_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = NULL, methods = NULL) {
+  what <- check_choice(what, c("mean", "sd", "prediction"), "what")
+  picked <- pick(results, datasets, methods)
+  column <- c(mean = "rmse_mean", sd = "rmse_sd", prediction = "rmse_pred")[[what]]
+  level <- if (what == "prediction") {
+    exact <- results[results$method == "exact" & results$dataset %in% picked$datasets, ]
+    tapply(exact$rmse_pred, exact$dataset, stats::median)
+  }
+  list(data = over_repetitions(picked$fits, column, picked$datasets, picked$methods), xlab = "inducing points",
+       ylab = paste("RMSE of the", if (what == "prediction") what else paste("posterior", what)), lines = TRUE,
+       level = level)
+}
+
+over_repetitions <- function(fits, column, datasets, methods) {
+  fits <- fits[is.finite(fits[[column]]), ]
+  groups <- split(fits, fits[c("m", "method", "dataset")], drop = TRUE)
+  out <- do.call(rbind, lapply(groups, function(g) {
+    v <- g[[column]]
+    data.frame(dataset = g$dataset[1L], method = g$method[1L], m = g$m[1L], middle = stats::median(v), low = min(v),
+               high = max(v), n = length(v))
+  }))
+  if (is.null(out)) abort_input("results", "without one such number", "results of some fits")
+  out <- out[order(match(out$dataset, datasets), match(out$method, methods), out$m), ]
+  row.names(out) <- NULL
+  out
+}
+
+summary_kl <- function(results, against = c("m", "error"), kl = c("process", "marginal"), best = FALSE,
+                       datasets = NULL, methods = NULL) {
+  against <- check_choice(against, c("m", "error"), "against")
+  kl <- check_choice(kl, c("process", "marginal"), "kl")
+  picked <- pick(results, datasets, methods)
+  column <- c(process = "kl", marginal = "kl_marginal")[[kl]]
+  fits <- picked$fits[is.finite(picked$fits[[column]]), ]
+  if (check_flag(best, "best")) {
+    groups <- split(fits, fits[c("m", "method", "dataset")], drop = TRUE)
+    fits <- do.call(rbind, unname(lapply(groups, function(g) g[which.min(g$rmse_mean), ])))
+  }
+  ylab <- if (kl == "process") "KL(approximation || exact)" else "mean marginal KL"
+  if (against == "m") {
+    return(list(data = over_repetitions(fits, column, picked$datasets, picked$methods), xlab = "inducing points",
+                ylab = ylab, lines = TRUE))
+  }
+  data <- data.frame(fits[c("dataset", "method", "m", "repetition")], error = fits$rmse_mean, kl = fits[[column]])
+  data <- data[order(match(data$dataset, picked$datasets), match(data$method, picked$methods), data$m), ]
+  row.names(data) <- NULL
+  list(data = data, xlab = "RMSE of the posterior mean", ylab = ylab, lines = FALSE)
+}
+
+trace_of <- function(results, method, dataset, m) {
+  trace <- attr(results, "trace")
+  if (is.null(trace) || !nrow(trace)) {
+    abort_input("results", "without a trace", "results of run_experiment() with its argument `trace`")
+  }
+  if (is.null(dataset)) dataset <- trace$dataset[1L]
+  trace <- trace[trace$dataset == dataset & trace$method %in% method, ]
+  if (is.null(m) && nrow(trace)) m <- trace$m[1L]
+  trace <- trace[trace$m %in% m, ]
+  if (!nrow(trace)) {
+    abort_input("results", sprintf("without a trace of %s, %s, m = %s", dataset, paste(method, collapse = ", "),
+                                   if (is.null(m)) "any" else format(m)), "results with that trace")
+  }
+  trace
+}
+
+summary_course <- function(results, divergence = c("own", "exact"), method = "pf", dataset = NULL, m = NULL) {
+  divergence <- check_choice(divergence, c("own", "exact"), "divergence")
+  method <- check_choice(method, setdiff(experiment_methods, c("sor", "subsample")), "method")
+  t <- trace_of(results, method, dataset, m)
+  d <- if (divergence == "own") t$divergence else t$divergence_exact
+  if (all(is.na(d))) {
+    abort_input("divergence", divergence, "\"exact\" for a method whose own divergence is not known")
+  }
+  both <- lapply(c(mean = "rmse_mean", sd = "rmse_sd"), function(column) t[[column]])
+  out <- data.frame(repetition = t$repetition, evaluation = t$evaluation, divergence = d,
+                    what = rep(names(both), each = nrow(t)), error = unlist(both, use.names = FALSE))
+  out <- out[is.finite(out$divergence) & out$divergence > 0 & out$error > 0, ]
+  slope <- lapply(split(out, out$what), function(o) {
+    stats::coef(stats::lm(log(error) ~ log(divergence), o)) # exp(a) d^b
+  })
+  structure(out, slope = slope, label = if (divergence == "own") "pF divergence under nu" else
+    "pF divergence from the exact posterior")
+}
+
+# ---- base graphics --------------------------------------------------------------------------------------------------
+
+draw_panels <- function(s, args) {
+  d <- s$data
+  sets <- unique(d$dataset)
+  looks <- method_looks[match(unique(d$method), method_looks$method), ]
+  looks <- looks[order(match(looks$method, method_looks$method)), ]
+  old <- graphics::par(no.readonly = TRUE)
+  on.exit(graphics::par(old))
+  shape <- grDevices::n2mfrow(length(sets))
+  if (shape[1L] > shape[2L]) shape <- rev(shape) # wide, as a page is
+  graphics::par(mfrow = shape, mar = c(2, 3.4, 1.6, 0.6), oma = c(1.4, 1.4, 2, 0), mgp = c(2.1, 0.6, 0))
+  graphics::par(cex = 0.8)
+  xlab <- if (is.null(args$xlab)) s$xlab else args$xlab
+  ylab <- if (is.null(args$ylab)) s$ylab else args$ylab
+  for (set in sets) draw_panel(d[d$dataset == set, ], s, set, looks, args)
+  graphics::mtext(xlab, 1, 0.4, outer = TRUE, cex = 0.85)
+  graphics::mtext(ylab, 2, 0.4, outer = TRUE, cex = 0.85)
+  graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
+  graphics::plot.new()
+  exact <- !is.null(s$level)
+  draw_keys(list(x = "top"), TRUE, list(
+    legend = paste0(c(looks$label, if (exact) "exact"), " "), col = c(looks$col, if (exact) "grey40"),
+    pch = c(looks$pch, if (exact) NA), lty = if (s$lines) c(looks$lty, if (exact) 3L) else NA, horiz = TRUE, bty = "n", xpd = NA,
+    seg.len = 2.4, lwd = 1.5, text.width = NA, x.intersp = 0.6))
+}
+
+draw_panel <- function(d, s, set, looks, args) {
+  x <- if (s$lines) d$m else d$error
+  y <- if (s$lines) c(d$middle, d$low, d$high, s$level[set]) else d$kl
+  logarithmic <- function(v) range(v[is.finite(v) & v > 0])
+  args <- utils::modifyList(list(main = set, log = "xy", xlim = logarithmic(x), ylim = logarithmic(y), cex.main = 1,
+                                 font.main = 1, xaxt = "n", yaxt = "n"), args)
+  args[c("xlab", "ylab")] <- "" # they stand outside, once for all panels
+  do.call(graphics::plot.default, c(list(x = NA, y = NA, type = "n"), args))
+  if (s$lines) graphics::axis(1, unique(x)) else decades(1)
+  decades(2)
+  if (!is.null(s$level)) graphics::abline(h = s$level[set], lty = 3, col = "grey40", lwd = 1.5)
+  k <- nrow(looks)
+  for (i in seq_len(k)) {
+    look <- looks[i, ]
+    here <- d[d$method == look$method, ]
+    if (!nrow(here)) next
+    if (s$lines) {
+      at <- here$m * 1.012^(i - (k + 1) / 2) # side by side, or bars would hide one another
+      graphics::segments(at, pmax(here$low, 10^graphics::par("usr")[3L]), at, here$high, col = look$col)
+      graphics::lines(at, positive(here$middle), col = look$col, lty = look$lty, lwd = 1.5)
+      graphics::points(at, positive(here$middle), col = look$col, pch = look$pch)
+    } else {
+      graphics::points(positive(here$error), positive(here$kl), col = grDevices::adjustcolor(look$col, 0.8),
+                       pch = look$pch, cex = 0.8)
+    }
+  }
+}
+
+positive <- function(v) replace(v, !(v > 0), NA)
+
+# Powers of ten, or, where there are fewer than two of them, R's own ticks.
+decades <- function(side) {
+  usr <- graphics::par("usr")[if (side == 1) 1:2 else 3:4]
+  powers <- seq(ceiling(usr[1L] - 1e-9), floor(usr[2L] + 1e-9))
+  if (length(powers) < 2L || usr[2L] - usr[1L] < 1.5) return(graphics::axis(side, las = 1))
+  powers <- powers[(powers - powers[1L]) %% ceiling(length(powers) / 5) == 0]
+  graphics::axis(side, 10^powers, parse(text = sprintf("10^%d", as.integer(powers))), las = 1)
+}
+
+repetition_colours <- function(n) grDevices::hcl.colors(max(n, 2L), "Viridis", rev = TRUE)[seq_len(n)]
+
+draw_course <- function(d, fit, label, args) {
+  what <- d$what[1L]
+  args <- utils::modifyList(list(xlab = label, ylab = paste("RMSE of the posterior", what), log = "xy",
+                                 xaxt = "n", yaxt = "n"), args)
+  do.call(graphics::plot.default, c(list(x = d$divergence, y = d$error, type = "n"), args))
+  decades(1)
+  decades(2)
+  runs <- split(d, d$repetition)
+  colours <- repetition_colours(length(runs))
+  for (i in seq_along(runs)) {
+    run <- runs[[i]][order(runs[[i]]$evaluation), ]
+    graphics::lines(run$divergence, run$error, col = colours[i])
+    graphics::points(run$divergence, run$error, col = colours[i], pch = 16, cex = 0.4)
+    ends <- c(1L, nrow(run))
+    graphics::points(run$divergence[ends], run$error[ends], bg = c("white", colours[i]), col = "black", pch = 21)
+  }
+  x <- range(d$divergence)
+  graphics::lines(x, exp(fit[1L]) * x^fit[2L], lwd = 2.5, lty = 2)
+  graphics::mtext(sprintf("slope %.2f", fit[2L]), line = 0.4, adj = 1, cex = 0.9)
+}
+
+# ---- the trace of an experiment, for plot_trace() -------------------------------------------------------------------
+
+# Divergence where it is known; else the objective above the lowest of its own run, since each has its own data.
+trace_curves <- function(results, against = c("evaluation", "seconds"), method = NULL, dataset = NULL, m = NULL) {
+  against <- check_choice(against, c("evaluation", "seconds"), "against")
+  if (is.null(method)) method <- c("pf", "vfe")
+  t <- trace_of(results, method, dataset, m)
+  run <- interaction(t$method, t$repetition, drop = TRUE)
+  above <- t$objective - stats::ave(t$objective, run, FUN = min)
+  known <- stats::ave(!is.na(t$divergence), t$method, FUN = all) > 0
+  data.frame(fit = sprintf("repetition %g", t$repetition), objective_of = t$method, evaluation = t$evaluation,
+             seconds = t$seconds, objective = ifelse(known, t$divergence, above),
+             axis = ifelse(known, "pF divergence", "objective above its lowest value"), along = against,
+             repetition = t$repetition)
+}
+
+draw_trace_curves <- function(d, args) {
+  panels <- split(d, factor(d$objective_of, unique(d$objective_of)))
+  old <- graphics::par(mfrow = c(1L, length(panels)), mar = c(3.6, 4.4, 2, 0.8), mgp = c(2.9, 0.7, 0))
+  on.exit(graphics::par(old))
+  for (p in panels) {
+    look <- method_looks[method_looks$method == p$objective_of[1L], ]
+    these <- utils::modifyList(list(xlab = d$along[1L], ylab = p$axis[1L], main = look$label, log = "y", cex.main = 1,
+                                    font.main = 1, yaxt = "n"), args)
+    y <- positive(p$objective)
+    do.call(graphics::plot.default, c(list(x = p[[d$along[1L]]], y = y, type = "n"), these))
+    if (grepl("y", these$log)) decades(2) else graphics::axis(2)
+    runs <- split(seq_len(nrow(p)), p$repetition)
+    colours <- repetition_colours(length(runs))
+    for (i in seq_along(runs)) {
+      graphics::lines(p[[d$along[1L]]][runs[[i]]], y[runs[[i]]], col = colours[i], lwd = 1.5)
+    }
+  }
+}
+
+# ---- ggplot2 --------------------------------------------------------------------------------------------------------
+
+ggplot_panels <- function(s) {
+  m <- middle <- low <- high <- error <- kl <- method <- level <- NULL # columns, for R CMD check
+  aes <- ggplot2::aes
+  d <- s$data
+  looks <- method_looks[method_looks$method %in% d$method, ]
+  d$method <- factor(d$method, looks$method, looks$label)
+  d$dataset <- factor(d$dataset, unique(d$dataset))
+  g <- if (s$lines) {
+    d$low <- positive(d$low)
+    d$middle <- positive(d$middle)
+    ggplot2::ggplot(d, aes(m, middle, colour = method, shape = method)) +
+      ggplot2::geom_linerange(aes(ymin = low, ymax = high), na.rm = TRUE) +
+      ggplot2::geom_line(aes(linetype = method, group = method), na.rm = TRUE) + ggplot2::geom_point(na.rm = TRUE) +
+      ggplot2::scale_linetype_manual(NULL, values = stats::setNames(looks$lty, looks$label))
+  } else {
+    ggplot2::ggplot(d, aes(error, kl, colour = method, shape = method)) + ggplot2::geom_point(na.rm = TRUE, alpha = 0.8)
+  }
+  if (!is.null(s$level)) {
+    lines <- data.frame(dataset = factor(names(s$level), levels(d$dataset)), level = as.vector(s$level))
+    g <- g + ggplot2::geom_hline(aes(yintercept = level), lines, linetype = 3, colour = "grey40")
+  }
+  g + ggplot2::facet_wrap("dataset", scales = "free") + ggplot2::scale_x_log10() + ggplot2::scale_y_log10() +
+    ggplot2::scale_colour_manual(NULL, values = stats::setNames(looks$col, looks$label)) +
+    ggplot2::scale_shape_manual(NULL, values = stats::setNames(looks$pch, looks$label)) +
+    ggplot2::labs(x = s$xlab, y = s$ylab) + ggplot2::theme_bw() + ggplot2::theme(legend.position = "top")
+}
+
+ggplot_course <- function(d) {
+  divergence <- error <- repetition <- NULL # columns, for R CMD check
+  aes <- ggplot2::aes
+  fits <- attr(d, "slope")
+  label <- attr(d, "label")
+  name <- function(what) sprintf("posterior %s, slope %.2f", what, vapply(fits[what], `[[`, 0, 2L))
+  d$what <- name(d$what)
+  ggplot2::ggplot(d, aes(divergence, error)) +
+    ggplot2::geom_path(aes(colour = factor(repetition))) +
+    ggplot2::geom_point(aes(colour = factor(repetition)), size = 0.7) +
+    ggplot2::geom_smooth(method = "lm", formula = y ~ x, se = FALSE, linetype = 2, colour = "black") +
+    ggplot2::facet_wrap("what", scales = "free_y") + ggplot2::scale_x_log10() + ggplot2::scale_y_log10() +
+    ggplot2::scale_colour_manual(values = repetition_colours(length(unique(d$repetition))), guide = "none") +
+    ggplot2::labs(x = label, y = "RMSE") + ggplot2::theme_bw()
+}
+
+ggplot_traces <- function(d) {
+  along <- objective <- repetition <- NULL # columns, for R CMD check
+  aes <- ggplot2::aes
+  against <- d$along[1L]
+  d$along <- d[[against]]
+  label <- method_looks$label[match(d$objective_of, method_looks$method)]
+  d$panel <- paste(label, d$axis, sep = ": ")
+  d$objective <- positive(d$objective)
+  ggplot2::ggplot(d, aes(along, objective, colour = factor(repetition))) + ggplot2::geom_line(na.rm = TRUE) +
+    ggplot2::facet_wrap("panel", scales = "free_y") + ggplot2::scale_y_log10() +
+    ggplot2::scale_colour_manual(values = repetition_colours(length(unique(d$repetition))), guide = "none") +
+    ggplot2::labs(x = against, y = NULL) + ggplot2::theme_bw()
+}
