@@ -21,7 +21,8 @@
 #'   follow no more than `m` directions). 0 keeps them all.
 #' @param samples number of sample paths that stand in for the reference's covariance (the same value on average, at
 #'   the cost of that rank). `NULL`: the covariance itself.
-#' @return A description, of class `pfdtc_aux`; [auxiliary()] makes the distribution.
+#' @return A description, of class `pfdtc_aux`; [auxiliary()] makes the distribution. A fit for which `aux_reference()`
+#'   was asked for carries the [reference()] on the same points, for [certify()].
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 5.
 #' @seealso [auxiliary()], [pf_objective()]
 #' @examples
@@ -137,9 +138,14 @@ check_rows <- function(x, y, weights) {
 }
 
 # `data`: x, y, weights and, where equal rows were merged, group (rows are drawn before merging). `m`: inducing points.
-make_auxiliary <- function(aux, data, kernel, noise, m, control = NULL) {
-  if (aux$kind == "refresh") return(make_auxiliary(aux$start, data, kernel, noise, m, control))
-  if (aux$kind == "subset") {
+# `reference`: one of the same model, whose first points serve aux_reference().
+make_auxiliary <- function(aux, data, kernel, noise, m, control = NULL, reference = NULL) {
+  if (aux$kind == "refresh") return(make_auxiliary(aux$start, data, kernel, noise, m, control, reference))
+  if (aux$kind == "reference" && !is.null(reference)) {
+    points <- seq_len(min(if (is.null(aux$m2)) 4 * m else aux$m2, reference$m))
+    post <- first_points(reference$posterior, length(points), noise)
+    nu <- sor_auxiliary(post, reference$inducing[points, , drop = FALSE], kernel, noise, aux$samples, aux$tail, m)
+  } else if (aux$kind == "subset") {
     rows <- auxiliary_rows(aux, data)
     nu <- exact_on_rows(data, rows, kernel, noise)
     nu$rows <- rows
@@ -182,6 +188,10 @@ reference_rows <- function(aux, data, kernel, m) {
 sor_on_points <- function(data, U, kernel, noise, samples = NULL, control = NULL, tail = NULL, m = NULL) {
   U <- choose_greedy(U, nrow(U), kernel, Inf)$z
   post <- native_posterior(U, data$x, data$y, data$weights, kernel, noise, jitter = 0, control = control)
+  sor_auxiliary(post, U, kernel, noise, samples, tail, m)
+}
+
+sor_auxiliary <- function(post, U, kernel, noise, samples, tail, m) {
   W <- if (is.null(tail) || tail == 0) {
     sqrt(noise) * solve_t(post$L, t(forwardsolve(post$C, diag(nrow(U)))))
   } else {
@@ -191,6 +201,14 @@ sor_on_points <- function(data, U, kernel, noise, samples = NULL, control = NULL
     W <- W %*% matrix(stats::rnorm(ncol(W) * samples), ncol(W)) / sqrt(samples)
   }
   new_auxiliary(0L, U, cbind(W, solve_t(post$L, post$beta)), c(rep(1, ncol(W)), 1), kernel, noise)
+}
+
+# The posterior on the first m of its points: L, G and A y have those of the first rows of A in their corners.
+first_points <- function(post, m, noise) {
+  i <- seq_len(m)
+  G <- post$G[i, i, drop = FALSE]
+  C <- t(chol(G + diag(noise, m)))
+  list(L = post$L[i, i, drop = FALSE], G = G, C = C, beta = solve_t(C, forwardsolve(C, post$Ay[i])))
 }
 
 # The covariance a'(I + G/s2)^{-1} a in the axes of G, the directions that carry most of its trace over the rows,
@@ -235,6 +253,20 @@ keep_rows <- function(nu, data, control = NULL) {
   }
   nu$made_from <- fingerprint(data)
   nu
+}
+
+# The reference on the points that nu was made of; NULL after an interrupt.
+auxiliary_reference <- function(fit, data, done, state) {
+  if (is.null(done$aux_points) || !is.null(state$stopped)) return(NULL)
+  run_stage(state, "reference", {
+    kept_reference(reference_on(fit, data, distinct_points(done$aux_points, scaled_kernel(fit)), NULL), fit)
+  }, otherwise = NULL)
+}
+
+# Without the data nothing of the rows is kept: the corrected mean is of use only beside them.
+kept_reference <- function(reference, fit) {
+  if (is.null(fit$data)) reference$correction <- NULL
+  reference
 }
 
 # Numbers that tell one set of rows (in their order) from another.

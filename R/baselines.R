@@ -194,8 +194,9 @@ start_fit <- function(method, data, call, args) {
   args$keep_data <- check_flag(args$keep_data, "keep_data")
   settings <- c(
     list(method = method, call = if (args$keep_data) call else slim_call(call)), method_table[[method]],
-    args[intersect(names(args), c("kernel", "noise", "m", "hyper", "inducing", "control", "keep_data"))])
+    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "control", "keep_data"))])
   if (method == "pfdtc") settings$aux <- if (is.null(args$aux)) default_aux() else check_aux(args$aux)
+  settings$keep_reference <- !is.null(args$aux) && settings$aux$kind == "reference"
   if (method %in% c("gp_exact", "gp_subsample")) fit_dense(data, settings) else fit_sparse(data, settings)
 }
 

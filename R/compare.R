@@ -8,6 +8,10 @@
 #' @param y responses at `newdata`, for predictive measures. `NULL`: taken from `newdata` where the fits have a
 #'   formula and it holds the response, else those measures are `NA`.
 #' @param pf compute `pf_divergence`, at a cost of \eqn{O(n^3)}? `NULL`: where `exact` has at most 2,000 rows.
+#' @param certify compute `certified_mean_error`, and with what effort (see [certify()])? `TRUE` is `"reference"`, in
+#'   time \eqn{O(n m_2^2)}{O(n m2^2)}: fits of the same model share one reference, the largest that one of them carries,
+#'   or one made here with four times the points of the largest of them. `FALSE`: not at all.
+#' @param ... not used.
 #' @return A data frame with columns
 #'   \describe{
 #'   \item{method}{name of the fit, or its method.}
@@ -18,12 +22,16 @@
 #'   \item{kl, kl_marginal}{[kl_divergence()] of the processes, and mean marginal one over `newdata`, in nats.}
 #'   \item{rmse_pred, nlpd, coverage}{root mean square error of the predictions, mean negative log predictive density
 #'     of a new response, share of responses inside the 95 % prediction interval.}
-#'   \item{certified_mean_error}{largest certified error of the mean: `NA` in this version.}
+#'   \item{certified_mean_error}{the largest `mean_error` of [certify()] over `newdata`: the fit's mean is nowhere
+#'     further from the exact GP's of its own hyperparameters, in units of `y`. It takes no `exact`; `NA` where neither
+#'     data nor a reference are at hand.}
 #'   \item{seconds, evaluations}{of the whole fit and of its objectives.}
 #'   \item{pf_divergence}{[pf_divergence()] with the exact posterior, `NA` for SoR, FITC and subsample.}
 #'   }
 #' @section Errors: class `pfdtc_error_input` where a fit and `exact` differ in data or hyperparameters, saying in
-#'   which.
+#'   which, and where fits are not given as one list or rows not as `newdata`.
+#' @section Invariants: `rmse_mean <= certified_mean_error` where both are of the same exact GP. R's random numbers are
+#'   left as they were.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 6, whose measures these are.
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
@@ -32,18 +40,23 @@
 #'              SoR = do.call(gp_sor, c(list(dist ~ speed, quote(cars)), same)))
 #' compare_fits(fits, exact, cars)
 #' @export
-compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL) {
+compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certify = TRUE, ...) {
+  check_fits_given(missing(fits), list(...), "compare_fits")
+  check_dots_empty(list(...), names(formals(compare_fits)))
   if (inherits(fits, "gp_fit")) fits <- list(fits)
   if (!is.list(fits) || !length(fits)) abort_input("fits", describe(fits), "a list of fits")
   for (i in seq_along(fits)) check_fit(fits[[i]], sprintf("fits[[%d]]", i))
+  check_exact_given(exact, "compare_fits")
   if (missing(newdata)) abort_input("newdata", "missing", "rows to compare at")
   if (!is.null(exact)) for (fit in fits) check_exact(exact, fit)
   if (is.null(pf)) pf <- !is.null(exact) && nrow(exact$rows) <= 2000
   pf <- check_flag(pf, "pf") && !is.null(exact)
+  effort <- compare_effort(certify)
   y <- compare_response(fits, newdata, y)
   truth <- if (!is.null(exact)) latent_at(exact, newdata)
   rows <- lapply(fits, compare_one, exact = exact, truth = truth, newdata = newdata, y = y, pf = pf)
   out <- do.call(rbind, rows)
+  if (!is.null(effort)) out$certified_mean_error <- certified_errors(fits, newdata, effort)
   labels <- names(fits)
   given <- if (is.null(labels)) logical(nrow(out)) else nzchar(labels)
   out$method[given] <- labels[given]
@@ -80,6 +93,67 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
     out$coverage <- mean((abs(e) <= stats::qnorm(0.975) * sqrt(var))[seen])
   }
   out
+}
+
+compare_effort <- function(certify) {
+  if (is.logical(certify)) return(if (check_flag(certify, "certify")) "reference")
+  check_choice(certify, c("reference", "fast", "tight"), "certify")
+}
+
+# The largest certified error of each fit's mean, NA where it cannot be had. Fits of the same model share a reference.
+certified_errors <- function(fits, newdata, effort) {
+  references <- vector("list", length(fits))
+  if (effort != "fast") {
+    left <- which(!vapply(fits, function(fit) fit$method == "gp_exact", NA)) # these need none
+    while (length(left)) {
+      group <- left[vapply(fits[left], same_model, NA, fits[[left[1L]]])]
+      references[group] <- list(shared_reference(fits[group]))
+      left <- setdiff(left, group)
+    }
+  }
+  mapply(function(fit, reference) {
+    has_data <- !is.null(fit$data) || fit$method == "gp_exact"
+    if (if (effort == "reference") !has_data && is.null(reference) else !has_data) return(NA_real_)
+    error <- same_chance(certify(fit, newdata, effort, reference = reference))$mean_error
+    if (all(is.na(error))) NA_real_ else max(error, na.rm = TRUE)
+  }, fits, references)
+}
+
+same_model <- function(a, b) {
+  tryCatch({
+    check_same_model(a, b, "a", "b")
+    TRUE
+  }, pfdtc_error_input = function(e) FALSE)
+}
+
+# The largest reference that fits of one model carry, else one made by the largest fit that has its data, or NULL.
+shared_reference <- function(fits) {
+  kept <- Filter(Negate(is.null), lapply(fits, function(fit) fit$reference))
+  if (length(kept)) return(kept[[which.max(vapply(kept, points_of_fit, 1))]])
+  with_data <- Filter(function(fit) !is.null(fit$data), fits)
+  if (length(with_data)) same_chance(reference(with_data[[which.max(vapply(with_data, points_of_fit, 1))]]))
+}
+
+# Fits that are not in one list, as in f(a = fit1, b = fit2): `lacking`: is `fits` missing?
+check_fits_given <- function(lacking, dots, caller) {
+  strays <- vapply(dots, inherits, NA, "gp_fit")
+  if (!lacking && !any(strays)) return()
+  hint <- if (any(strays)) {
+    shown <- paste(sprintf("%s = <fit>", names(dots)[strays]), collapse = ", ")
+    sprintf("Fits go in one list: %s(list(%s), ...).", caller, sub("^ = ", "", shown))
+  }
+  abort_input("fits", if (lacking) "missing" else "fits outside of it", "a fit or a list of all fits", hint = hint)
+}
+
+# What else the second argument may have been meant to be.
+check_exact_given <- function(exact, caller) {
+  if (is.null(exact) || (inherits(exact, "gp_fit") && exact$method == "gp_exact")) return()
+  if (inherits(exact, "gp_fit")) {
+    abort_input("exact", sprintf("a fit by %s()", exact$method), "a fit by gp_exact()",
+                hint = sprintf("Fits to compare go in one list: %s(list(<fit>, <fit>), ...).", caller))
+  }
+  abort_input("exact", describe(exact), "a fit by gp_exact(), or NULL",
+              hint = if (is.data.frame(exact) || is.numeric(exact)) "Rows go by name: newdata = <rows>.")
 }
 
 compare_response <- function(fits, newdata, y) {

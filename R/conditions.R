@@ -20,9 +20,13 @@ abort_numerical <- function(message, ...) {
                  list(message = message, call = user_call(), ...)))
 }
 
-warn_convergence <- function(message, ...) {
-  warning(structure(class = c("pfdtc_warning_convergence", "warning", "condition"),
-                    list(message = message, call = user_call(), ...)))
+warn_convergence <- function(message, ...) warn_classed("pfdtc_warning_convergence", message, ...)
+
+# Fits that what is known of the evidence does not tell apart.
+warn_evidence <- function(message, ...) warn_classed("pfdtc_warning_evidence", message, ...)
+
+warn_classed <- function(class, message, ...) {
+  warning(structure(class = c(class, "warning", "condition"), list(message = message, call = user_call(), ...)))
 }
 
 # The call a user wrote: the outermost frame on the stack whose function lives in this package. A

@@ -15,9 +15,12 @@
 #'   of all rows. `NULL`: all rows.
 #' @param fix names of hyperparameters to hold at their given values, as in `coef()`: `"noise"`, `"variance"`,
 #'   `"lengthscale.<column>"`.
+#' @param tol_quantile the quantile over the training inputs that the `tol` of [pfdtc()] speaks of: 1 the maximum, 0.95
+#'   a number that 95 % of them do not exceed.
 #' @param trace keep the inducing points every `trace` iterations; 0: not at all.
 #' @param progress show progress of long fits?
 #' @param max_seconds end each optimisation (hyperparameters, inducing points) after this time, with its best so far.
+#'   The whole search for `m` by a `tol` counts as one.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments will do as well, where a function
 #'   asks for a `control`.
 #' @section Errors: class `pfdtc_error_input`, naming the argument.
@@ -26,8 +29,8 @@
 #' @export
 pfdtc_control <- function(maxit = 200, reltol = 1e-8, jitter = NULL, block = NULL,
                           threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
-                          optimise_rows = NULL, fix = character(), trace = 0L, progress = interactive(),
-                          max_seconds = Inf) {
+                          optimise_rows = NULL, fix = character(), tol_quantile = 1, trace = 0L,
+                          progress = interactive(), max_seconds = Inf) {
   if (!is.character(fix) || anyNA(fix)) {
     abort_input("fix", describe(fix), "names of hyperparameters, as coef() gives them")
   }
@@ -37,8 +40,8 @@ pfdtc_control <- function(maxit = 200, reltol = 1e-8, jitter = NULL, block = NUL
     block = if (!is.null(block)) check_count(block, "block"), threads = check_count(threads, "threads"),
     memory = check_at_least_0(memory, "memory"),
     optimise_rows = if (!is.null(optimise_rows)) check_count(optimise_rows, "optimise_rows"), fix = fix,
-    trace = check_count(trace, "trace", min = 0), progress = check_flag(progress, "progress"),
-    max_seconds = check_at_least_0(max_seconds, "max_seconds")))
+    tol_quantile = check_share(tol_quantile, "tol_quantile"), trace = check_count(trace, "trace", min = 0),
+    progress = check_flag(progress, "progress"), max_seconds = check_at_least_0(max_seconds, "max_seconds")))
 }
 
 check_control <- function(control) {
@@ -53,7 +56,29 @@ check_control <- function(control) {
   do.call(pfdtc_control, control)
 }
 
+check_share <- function(x, argument) {
+  if (!is_plain_numeric(x) || is.logical(x) || length(x) != 1L || is.na(x) || x <= 0 || x > 1) {
+    abort_input(argument, describe(x), "a number above 0 and at most 1")
+  }
+  as.double(x)
+}
+
 finite_at_least_0 <- function(x, argument) {
   if (identical(x, Inf)) abort_input(argument, describe(x), "a finite number of at least 0")
   check_at_least_0(x, argument)
+}
+
+#' @export
+print.pfdtc_control <- function(x, ...) {
+  show <- function(v) {
+    if (is.null(v)) return("NULL")
+    if (!length(v)) return("none")
+    if (is.character(v)) paste0("\"", v, "\"", collapse = ", ") else format(v, digits = 4)
+  }
+  given <- names(formals(pfdtc_control))
+  fields <- vapply(stats::setNames(nm = given), function(name) show(x[[name]]), "")
+  cat("Control of a fit:\n")
+  text <- paste(sprintf("%s = %s", names(fields), fields), collapse = ", ")
+  cat(wrap(text, initial = "  ", prefix = "  "), sep = "\n")
+  invisible(x)
 }

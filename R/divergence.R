@@ -159,11 +159,16 @@ as_auxiliary <- function(fit, kernel, noise, scale) {
 # ---- checks ---------------------------------------------------------------------------------------------------------
 
 check_fit <- function(fit, argument) {
+  if (missing(fit)) abort_input(argument, "missing", "a fit, such as pfdtc() returns")
   if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit, such as pfdtc() returns")
   invisible(fit)
 }
 
 check_exact <- function(exact, fit) {
+  if (missing(exact)) {
+    abort_input("exact", "missing", "a fit by gp_exact()",
+                hint = "Of the same data, with kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\".")
+  }
   check_fit(exact, "exact")
   if (exact$method != "gp_exact") abort_input("exact", sprintf("a fit by %s()", exact$method), "a fit by gp_exact()")
   check_same_model(exact, fit, "exact", "fit")

@@ -38,15 +38,15 @@
 #' @param trace which of the `m` to keep the course of: errors and divergences every few iterations. `NULL`: none.
 #' @param control see [pfdtc_control()].
 #' @param workers number of processes.
-#' @param certify certify every fit by [certify()], with a reference that the methods of a cell share?
+#' @param certify certify every fit by [certify()] with its [reference()] of `4 m` points?
 #' @param train,test,n_aux rows to train and test on, rows that nu is made of. `NULL`: Table 1's; for data of your own
 #'   80 and 20 % of the rows, and those of [aux_sor()].
 #' @param name what to call your own data.
 #' @param dir see [load_dataset()].
 #' @param progress report each round of cells, the forecast and the time left, on stderr?
-#' @return Invisibly, a data frame of class `pfdtc_experiment` of the experiment's rows: `dataset`, `m` (asked for), `repetition`, `method`, then
-#'   the columns of [compare_fits()] but its `m` and `pf_divergence`, with response and errors in units of the training
-#'   rows' sd, and
+#' @return Invisibly, a data frame of class `pfdtc_experiment` of the experiment's rows: `dataset`, `m` (asked for),
+#'   `repetition`, `method`, then columns as in [compare_fits()], with response and errors in units of the sd of the
+#'   training rows' response, and
 #'   \describe{
 #'   \item{points}{inducing points, or rows of the subsample.}
 #'   \item{divergence}{[pf_divergence()] under the nu of the fit; `NA` for other methods than `"pf"`.}
@@ -343,7 +343,7 @@ run_cell <- function(cell, plan = NULL) {
   rows <- repetition_rows(plan, cell$repetition)
   truth <- repetition_truth(plan, cell$repetition, rows)
   start <- with_cell_seed(plan, cell, "start", inducing_points(rows$x, cell$m, truth$kernel, "random"))
-  keep <- new.env(parent = emptyenv()) # what the methods of a cell share, made when it is first needed
+  keep <- new.env(parent = emptyenv()) # the exact factor, made when a method first needs it
   done <- lapply(cell$methods, function(method) {
     tryCatch(run_method(method, cell, plan, rows, truth, start, keep), error = function(e) {
       list(failed = sprintf("%s, m = %g, repetition %g, %s: %s", plan$name, cell$m, cell$repetition, method,
@@ -441,10 +441,10 @@ run_method <- function(method, cell, plan, rows, truth, start, keep) {
   row$convergence <- fit$convergence
   if (method == "pf") row$divergence <- pf_divergence(fit)
   if (fit$method %in% c("pfdtc", "gp_vfe")) {
-    exact <- shared(keep, "exact", exact_fit(rows, truth))
-    row$divergence_exact <- divergence_from_exact(fit, exact, truth$trace_P)
+    if (is.null(keep$exact)) keep$exact <- exact_fit(rows, truth)
+    row$divergence_exact <- divergence_from_exact(fit, keep$exact, truth$trace_P)
   }
-  if (plan$certify) row <- certified_row(row, fit, plan, cell, rows, truth, at, keep)
+  if (plan$certify) row <- certified_row(row, fit, plan, cell, rows, truth)
   list(results = row, trace = if (traced) course(fit, row, plan, cell, rows, truth, start, keep$exact))
 }
 
@@ -492,16 +492,10 @@ exact_row <- function(cell, plan, rows, truth) {
   row
 }
 
-# Makes a thing once in a cell.
-shared <- function(keep, name, code) {
-  if (is.null(keep[[name]])) keep[[name]] <- code
-  keep[[name]]
-}
-
 certified_row <- function(row, fit, plan, cell, rows, truth, at, keep) {
+  # a reference is made as good as the fit needs it: each has its own
   bounds <- with_cell_seed(plan, cell, "certify", {
-    yardstick <- shared(keep, "reference", reference(fit, min(4 * cell$m, nrow(rows$x))))
-    certify(fit, rows$test, reference = yardstick)
+    certify(fit, rows$test, reference = reference(fit, min(4 * cell$m, nrow(rows$x))))
   })
   sd <- sqrt(truth$var)
   row$certified_mean_error <- max(bounds$mean_error)
@@ -561,14 +555,14 @@ divergence_from_exact <- function(fit, exact, trace_P) {
   Li <- forwardsolve(post$L, diag(m))
   J <- fit$jitter * fit$kernel$variance * tcrossprod(Li)
   D <- diag(m) + G / s2
-  GDDG <- crossprod(solve(D, G))                                   # G D^{-2} G
-  Dinv <- solve(D)
+  D_2 <- crossprod(solve(D)) # D^{-2}
+  S_mm <- G %*% D_2 %*% G
   trace_K <- fit$kernel$variance * sum(weights)
-  AkA <- s2 * G - s2^2 * H
-  covariance <- s2 * trace_K - s2^2 * n + s2^3 * trace_P - sum(diag(AkA)) + sum((Dinv %*% Dinv) * AkA) +
-    sum((diag(m) - J - H) * GDDG) - 2 * s2 * sum(H * (Dinv %*% Dinv %*% G))
-  wKw <- sum(alpha * exact$data$y) - s2 * sum(alpha^2 / weights)
-  Ay <- post$Ay
-  mean <- s2^2 * (wKw - sum(Aw^2)) + sum((Dinv %*% (Ay - s2 * Aw - G %*% Aw))^2)
+  A_k_At <- s2 * G - s2^2 * H
+  trace_k_K <- s2 * trace_K - s2^2 * n + s2^3 * trace_P
+  covariance <- trace_k_K - sum(diag(A_k_At)) + sum(D_2 * A_k_At) + sum((diag(m) - J - H) * S_mm) -
+    2 * s2 * sum(H * (D_2 %*% G))
+  w_K_w <- sum(alpha * exact$data$y) - s2 * sum(alpha^2 / weights)
+  mean <- s2^2 * (w_K_w - sum(Aw^2)) + sum(solve(D, post$Ay - s2 * Aw - G %*% Aw)^2)
   sqrt(max(covariance + mean, 0)) / s2
 }

@@ -13,11 +13,17 @@
 # keep_data)
 fit_sparse <- function(data, settings) {
   run_fit(data, settings, function(data, settings, state) {
+    if (!is.null(settings$tol)) return(fit_to_tolerance(data, settings, state))
     settings <- clean_points(data, settings)
     learned <- learn_stage(data, settings, state)
     z <- points_stage(data, learned, settings, state)
     done <- optimise_stage(data, learned, z, settings, state)
-    construct_fit(data, done, settings, state)
+    fit <- construct_fit(data, done, settings, state)
+    if (settings$keep_reference) {
+      fit$reference <- auxiliary_reference(fit, data, done, state)
+      fit$seconds <- state$seconds
+    }
+    fit
   })
 }
 
@@ -29,8 +35,11 @@ run_fit <- function(data, settings, stages) {
   })
   if (!is.null(state$stopped)) {
     fit[c("convergence", "message")] <- state$stopped
-    warn_convergence(sprintf("The fit was ended early (%s) after %d evaluations: this is the best so far.",
-                             state$stopped$message, as.integer(sum(state$evaluations))), fit = fit)
+    warn_convergence(sprintf("The fit was ended early (%s) after %d evaluations: this is the best so far%s.",
+                             state$stopped$message, as.integer(sum(state$evaluations)),
+                             if (is.null(fit$tol)) "" else paste0(", ", describe_tolerance(fit))), fit = fit)
+  } else if (!is.null(fit$tol) && !fit$tol$met) {
+    warn_convergence(unreached_text(fit), fit = fit)
   }
   fit
 }
@@ -198,11 +207,12 @@ learn_hyper <- function(data, z, kernel, noise, s, maxit = s$control$maxit, labe
     list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
 }
 
-run_minimise <- function(problem, control, label, maxit = control$maxit, reltol = control$reltol, first_step = 0.1) {
+run_minimise <- function(problem, control, label, maxit = control$maxit, reltol = control$reltol, first_step = 0.1,
+                         enough = NULL) {
   progress <- if (control$progress) progress_line(label)
   if (!is.null(progress)) on.exit(progress(done = TRUE))
   result <- minimise(problem, maxit = maxit, reltol = reltol, max_seconds = control$max_seconds,
-                     keep = control$trace, first_step = first_step, progress = progress)
+                     keep = control$trace, first_step = first_step, progress = progress, enough = enough)
   if (result$convergence == 3L) {
     abort_numerical(sprintf("The %s cannot be optimised: at the start, %s.", label, result$message))
   }
@@ -219,10 +229,14 @@ points_stage <- function(data, learned, s, state) {
 }
 
 # list(kernel, noise, z, objective, trace, z_trace, convergence, message, jitter)
+start_now <- function(learned, z, s) {
+  list(kernel = learned$kernel, noise = learned$noise, z = z, pilot = learned$pilot, value = NA_real_,
+       trace = NULL, z_trace = NULL, jitter = if (is.null(s$control$jitter)) 1e-12 else s$control$jitter,
+       convergence = 0L, message = "nothing to optimise")
+}
+
 optimise_stage <- function(data, learned, z, s, state) {
-  now <- list(kernel = learned$kernel, noise = learned$noise, z = z, pilot = learned$pilot, value = NA_real_,
-              trace = NULL, z_trace = NULL, jitter = if (is.null(s$control$jitter)) 1e-12 else s$control$jitter,
-              convergence = 0L, message = "nothing to optimise")
+  now <- start_now(learned, z, s)
   if (!is.null(state$stopped)) return(now)
   if (s$objective == "none") return(now)
   rows <- optimise_rows(data, s$control)
@@ -238,8 +252,8 @@ optimise_stage <- function(data, learned, z, s, state) {
   now
 }
 
-# Z at fixed hyperparameters.
-optimise_points <- function(rows, now, s, state) {
+# Z at fixed hyperparameters. `watch` ends it when the certificate is good enough, see new_watch().
+optimise_points <- function(rows, now, s, state, watch = NULL) {
   schedule <- if (s$objective == "pf" && s$aux$kind == "refresh") s$aux$every else Inf
   left <- s$control$maxit
   aux <- s$aux
@@ -247,7 +261,7 @@ optimise_points <- function(rows, now, s, state) {
   repeat {
     result <- run_stage(state, "points", {
       make <- if (s$objective == "pf") {
-        nu <- make_auxiliary(aux, rows, now$kernel, now$noise, nrow(now$z), s$control)
+        nu <- make_auxiliary(aux, rows, now$kernel, now$noise, nrow(now$z), s$control, s$reference)
         function(jitter) pf_problem(rows, now$z, now$kernel, now$noise, nu, jitter, s$control)
       } else {
         function(jitter) vfe_points_problem(rows, now$z, now$kernel, now$noise, jitter, s$control)
@@ -255,8 +269,11 @@ optimise_points <- function(rows, now, s, state) {
       if (s$objective == "pf") now[c("aux_points", "aux_rows")] <- list(nu$U, nu_rows(nu, rows))
       problem <- first_that_works(make, now$jitter)
       now$jitter <- problem$jitter
-      result <- run_minimise(problem, s$control, "inducing points", maxit = min(left, schedule),
-                             first_step = step)
+      result <- run_minimise(problem, s$control, if (is.null(s$label)) "inducing points" else s$label,
+                             maxit = min(left, schedule), first_step = step,
+                             enough = if (!is.null(watch)) function(par, value) {
+                               watch$after(problem$natural(par), problem$jitter, value)
+                             })
       c(result, list(z = problem$natural(result$par), natural = problem$natural))
     }, otherwise = NULL)
     if (is.null(result)) return(now)
@@ -265,6 +282,7 @@ optimise_points <- function(rows, now, s, state) {
     left <- left - max(1L, result$iterations)
     step <- result$last_step # a renewed nu moves the optimum a little: go on with steps of the same size
     if (!is.null(state$stopped) || is.infinite(schedule) || left <= 0L || result$iterations < 2L) return(now)
+    if (!is.null(watch) && watch$ended) return(now)
     aux <- aux_on_points(now$z)
   }
 }

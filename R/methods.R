@@ -16,8 +16,14 @@
 #'   evidence lower bound (ELBO): the exact Gaussian process's log evidence is no smaller. For
 #'   [gp_exact()] it is that log evidence, for [gp_fitc()] and [gp_sor()] the log evidence of their
 #'   own models, for [gp_subsample()] that of its rows alone. Attribute `df` counts the
-#'   hyperparameters that were learned, `nobs` the rows used; `lower`, a lower bound of the exact
-#'   log evidence, is there for the first three and for the exact fit.
+#'   hyperparameters that were learned, `nobs` the rows used; `lower` and `upper`, which bracket the
+#'   exact log evidence as [evidence_bounds()] does, are there for the first three and for the exact
+#'   fit.
+#' * `AIC()`, `BIC()`: from `logLik()` and its `df`, as for any model. Of two fits or more they warn,
+#'   with class `pfdtc_warning_evidence`, where what the brackets leave open (that of a log
+#'   likelihood without a bracket is taken to be its value) is more than what sets the fits apart:
+#'   then they do not tell which one is better. A reference narrows the bracket: `fit$reference <-
+#'   reference(fit)`.
 #' * `nobs()`: the rows used: without missing values and with positive weight.
 #' * `fitted()`, `residuals()`: posterior mean at the training rows, and response minus that.
 #'   Pearson residuals are multiplied by the square root of the row's weight, as those of [lm()].
@@ -40,9 +46,11 @@
 #' @param seed `NULL`, or a number for [set.seed()], after which R's generator is put back, as
 #'   [simulate()] describes.
 #' @param newdata Rows to draw at, as for [predict.gp_fit()]; when missing, the training rows.
-#' @param ... Nothing, or passed on to print methods.
+#' @param k Penalty for a parameter.
+#' @param ... For `AIC()` and `BIC()`, more fits. Else nothing, or passed on to print methods.
 #' @return
 #' `coef()` a named vector; `sigma()`, `nobs()` a number; `logLik()` an object of class `logLik`;
+#' `AIC()` and `BIC()` a number, or of several fits a data frame with columns `df` and `AIC` or `BIC`;
 #' `fitted()` and `residuals()` a named vector with an element a training row; `simulate()` a data
 #' frame with a column a draw and attribute `seed`; `summary()` an object with a print method;
 #' `print()` its argument, invisibly.
@@ -135,7 +143,7 @@ fit_facts <- function(fit) {
     omitted = length(fit$na.action), inducing = describe_inducing(fit),
     subsample = if (is.null(fit$chosen)) NA_character_ else
       sprintf("%d random row%s", fit$m, plural_s(fit$m)),
-    auxiliary = describe_aux(fit),
+    auxiliary = describe_aux(fit), accuracy = describe_tolerance(fit),
     learned = describe_hyper(fit), optimiser = describe_convergence(fit)))
 }
 
@@ -155,7 +163,7 @@ model_fields <- function(about, digits) {
     sprintf("variance %s (sd %s)", number(v), number(sqrt(v)))
   }
   c(Data = describe_data(about), Subsample = about$subsample, Inducing = about$inducing,
-    Auxiliary = about$auxiliary,
+    Accuracy = about$accuracy, Auxiliary = about$auxiliary,
     Kernel = sprintf("%s, %s", about$kernel$label, variance(theta["variance"])),
     Noise = variance(theta["noise"]), Hyper = about$learned)
 }
@@ -322,10 +330,59 @@ nobs.gp_fit <- function(object, ...) object$nobs
 #' @rdname gp_fit-methods
 #' @export
 logLik.gp_fit <- function(object, ...) {
-  bounds <- object$method %in% c("pfdtc", "gp_vfe", "gp_dtc", "gp_exact")
-  upper <- if (bounds) evidence_bounds(object)[["upper"]]
-  structure(object$elbo, df = object$df, nobs = object$nobs, lower = if (bounds) object$elbo, upper = upper,
+  bounds <- if (object$method %in% c("pfdtc", "gp_vfe", "gp_dtc", "gp_exact")) {
+    tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # it may need the data
+  }
+  structure(object$elbo, df = object$df, nobs = object$nobs, lower = bounds[["lower"]], upper = bounds[["upper"]],
             class = "logLik")
+}
+
+#' @rdname gp_fit-methods
+#' @export
+AIC.gp_fit <- function(object, ..., k = 2) {
+  if (missing(...)) return(-2 * object$elbo + k * object$df)
+  call <- match.call()
+  call$k <- NULL
+  compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
+}
+
+#' @rdname gp_fit-methods
+#' @export
+BIC.gp_fit <- function(object, ...) {
+  if (missing(...)) return(-2 * object$elbo + log(object$nobs) * object$df)
+  compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
+}
+
+# What the arguments of a call are written as; fits spliced into it by do.call() have no name.
+fit_labels <- function(call) {
+  label <- function(a) if (is.symbol(a) || utils::object.size(a) < 20000) clip(deparse1(a)) else "fit"
+  make.unique(vapply(as.list(call)[-1L], label, ""))
+}
+
+compare_criterion <- function(fits, labels, name, penalty) {
+  lls <- lapply(fits, stats::logLik)
+  part <- function(what) {
+    vapply(lls, function(ll) as.double(if (is.null(attr(ll, what))) NA else attr(ll, what)), 0)
+  }
+  value <- vapply(lls, as.double, 0)
+  nobs <- part("nobs")
+  if (length(unique(nobs[!is.na(nobs)])) > 1L) warning("models are not all fitted to the same number of observations")
+  weight <- penalty(nobs) * part("df")
+  known <- !is.na(part("upper"))
+  best <- -2 * ifelse(known, part("upper"), value) + weight
+  worst <- -2 * ifelse(known, part("lower"), value) + weight
+  overlap <- outer(best, worst, "<") & t(outer(best, worst, "<"))
+  overlap[lower.tri(overlap, diag = TRUE)] <- FALSE
+  if (any(overlap, na.rm = TRUE)) {
+    pairs <- which(overlap, arr.ind = TRUE)
+    pairs <- sprintf("%s and %s", labels[pairs[, 1L]], labels[pairs[, 2L]])
+    warn_evidence(sprintf(
+      "%s does not tell which is better of %s: the brackets of their log evidence overlap. %s", name,
+      list_quoted(pairs, quote = "", most = 3L), "A reference narrows them: fit$reference <- reference(fit)."),
+      best = best, worst = worst)
+  }
+  out <- data.frame(df = part("df"), value = -2 * value + weight, row.names = labels)
+  stats::setNames(out, c("df", name))
 }
 
 #' @rdname gp_fit-methods

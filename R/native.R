@@ -149,10 +149,22 @@ native_norms <- function(posterior, z, x, y, weights, kernel, noise, order, t1_r
         as.integer(order), as.integer(t1_rows), as.integer(t2_rows), engine_control(nrow(x), control))
 }
 
-# list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x
-native_certify <- function(posterior, z, kernel, noise, norms, x) {
+# list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x. `crossing`: what
+# native_cross() gives there, for sharper bounds of the variance.
+native_certify <- function(posterior, z, kernel, noise, norms, x, crossing = NULL) {
   .Call(ffi_certify, engine_kernel(kernel), z, posterior$L, posterior$C, posterior$beta, as.double(noise),
-        posterior$G, norms, x, engine_control(nrow(x)))
+        posterior$G, norms, x, crossing, engine_control(nrow(x)))
+}
+
+# list(cross, gain, size): h_x'e_x, e_x'B^{-1}e_x and |e_x|^2 at the rows of x_new, e_x = E(x, x_new) over all rows of
+# x. Scratch for 2,048 rows of x_new at a time.
+native_cross <- function(posterior, z, x, weights, kernel, noise, x_new, control = NULL) {
+  parts <- lapply(split(seq_len(nrow(x_new)), (seq_len(nrow(x_new)) - 1L) %/% 2048L), function(i) {
+    .Call(ffi_cross, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, row_scale(weights),
+          x_new[i, , drop = FALSE], engine_control(nrow(x), control))
+  })
+  list(cross = unlist(lapply(parts, `[[`, "cross")), gain = unlist(lapply(parts, `[[`, "gain")),
+       size = unlist(lapply(parts, `[[`, "size")))
 }
 
 # K v over all pairs of rows of x, with the roots of the weights on both sides

@@ -11,8 +11,9 @@
 # (done), 1 (maxit), 2 (time), 51 (no way found around failed evaluations) or 52 (interrupt); trace a data.frame
 # (evaluation, objective, seconds) with NA where an evaluation failed; kept a list of list(evaluation, par), every
 # `keep` iterations; last_step the largest change of a coordinate in the last iteration, the `first_step` to go on with.
+# `enough(par, value)` is asked after every iteration: NULL to go on, or list(convergence, message).
 minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, memory = 10L,
-                     first_step = 0.1, progress = NULL) {
+                     first_step = 0.1, progress = NULL, enough = NULL) {
   run <- new.env(parent = emptyenv())
   run$value <- numeric()
   run$seconds <- numeric()
@@ -45,6 +46,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
       if (keep > 0L && iteration %% keep == 0L) {
         run$kept[[length(run$kept) + 1L]] <- list(evaluation = length(run$value), par = point$par)
       }
+      if (!is.null(enough)) enough(point$par, point$value)
     }),
     interrupt = function(i) c(stopped_by_interrupt, list(stopped = stopped_by_interrupt)),
     error = function(e) {
@@ -94,7 +96,8 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
     }
     pairs <- add_pair(pairs, new$par - point$par, new$gradient - point$gradient, memory)
     gained <- point$value - new$value
-    on_iteration(iteration, new, new$par - point$par)
+    end <- on_iteration(iteration, new, new$par - point$par)
+    if (!is.null(end)) return(end)
     point <- new
     # a step that a failed evaluation cut short may be small far from any minimum; its pair turns the next direction
     small <- gained <= max(reltol * (first - point$value), rounding(point$value))

@@ -1,6 +1,6 @@
 #' @keywords internal
 #' @aliases pfdtc-package
-#' @importFrom stats coef fitted formula logLik model.frame nobs predict residuals sigma simulate terms
+#' @importFrom stats AIC BIC coef fitted formula logLik model.frame nobs predict residuals sigma simulate terms
 #' @importFrom stats variable.names weights
 #' @importFrom graphics plot
 #' @useDynLib pfdtc, .registration = TRUE

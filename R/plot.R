@@ -168,9 +168,16 @@ draw_keys <- function(at, outer, keys, cex = 0.8) {
 #' `hyper = "joint"`), values before and after are not comparable: the lines are broken there, and
 #' the panel shows the values as they are.
 #'
-#' @param fits A fit or a list of fits, whose names go to the legend.
+#' For an experiment there is a panel a method and a line a repetition: of the pF divergence where it
+#' is known, else of the objective above the lowest value of that repetition, since each has data of
+#' its own.
+#'
+#' @param fits A fit or a list of fits, whose names go to the legend; or what [run_experiment()]
+#'   returned with its argument `trace`, or the name of its file.
 #' @param against What runs along the horizontal axis.
 #' @param ... Passed on to [plot.default()], e.g. `main`, `ylim`, or `log = ""` for a linear axis.
+#' @param method,dataset,m Of an experiment, what to show. `NULL`: pF-DTC and VFE, the first data set
+#'   and number of points in the trace.
 #' @return What was plotted, invisibly: a data frame with columns `fit` (name), `objective_of` (the
 #'   method), `evaluation`, `seconds`, `objective` (as it is) and `round` (values of a round are
 #'   comparable).
@@ -180,8 +187,14 @@ draw_keys <- function(at, outer, keys, cex = 0.8) {
 #' fit <- pfdtc(dist ~ speed, cars, m = 10)
 #' plot_trace(fit)
 #' @export
-plot_trace <- function(fits, against = c("evaluation", "seconds"), ...) {
+plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
+                       m = NULL) {
   against <- check_choice(against, c("evaluation", "seconds"), "against")
+  if (is.character(fits) || (is.data.frame(fits) && all(result_columns %in% names(fits)))) {
+    curves <- trace_curves(as_experiment(fits), against, method, dataset, m)
+    draw_trace_curves(curves, list(...))
+    return(invisible(curves))
+  }
   trace <- trace_frame(fits)
   panels <- split(trace, factor(trace$objective_of, unique(trace$objective_of)))
   if (length(panels) > 1L) {

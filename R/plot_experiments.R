@@ -3,7 +3,8 @@
 #' Read the results of an experiment
 #'
 #' @param file a file that [run_experiment()] wrote. The trace file beside it is read, too, where there is one.
-#' @return A data frame of class `pfdtc_experiment`, see [run_experiment()]; attribute `trace` is the trace, a data frame.
+#' @return A data frame of class `pfdtc_experiment`, see [run_experiment()]; attribute `trace`, a data frame, is the
+#'   trace.
 #' @section Errors: class `pfdtc_error_input` where there is no such file, or it has other columns.
 #' @source [run_experiment()].
 #' @examples
@@ -83,9 +84,9 @@ plot_kl <- function(results, against = c("m", "error"), kl = c("process", "margi
 #' Plot errors against the divergence, along optimisations
 #'
 #' Figures 1b and 1c of Huggins et al. (2019): root mean square errors of posterior mean and sd against the pF
-#' divergence, along and across the repetitions. A thin line a repetition, from its start (open) to its end (filled); the
-#' heavy line is fitted to all points by least squares on the logarithmic axes, and its slope written above: 1 says that
-#' the error falls in proportion to the divergence.
+#' divergence, along and across the repetitions. A thin line a repetition, from its start (open) to its end (filled);
+#' the heavy line is fitted to all points by least squares on the logarithmic axes, and its slope written above: 1 says
+#' that the error falls in proportion to the divergence.
 #'
 #' @param results what [run_experiment()] returned, with the course of some fits (its argument `trace`), or the name of
 #'   its file.
@@ -107,7 +108,7 @@ plot_kl <- function(results, against = c("m", "error"), kl = c("process", "margi
 plot_divergence_error <- function(results, divergence = c("own", "exact"), method = "pf", dataset = NULL, m = NULL,
                                   ...) {
   d <- summary_course(as_experiment(results), divergence, method, dataset, m)
-  old <- graphics::par(mfrow = c(1L, 2L), mar = c(3.6, 4.4, 2, 0.8), mgp = c(2.9, 0.7, 0))
+  old <- graphics::par(mfrow = c(1L, 2L), mar = c(4.2, 4.4, 2, 0.8), mgp = c(2.9, 0.7, 0))
   on.exit(graphics::par(old))
   for (what in unique(d$what)) draw_course(d[d$what == what, ], attr(d, "slope")[[what]], attr(d, "label"), list(...))
   invisible(d)
@@ -277,8 +278,8 @@ draw_panels <- function(s, args) {
   exact <- !is.null(s$level)
   draw_keys(list(x = "top"), TRUE, list(
     legend = paste0(c(looks$label, if (exact) "exact"), " "), col = c(looks$col, if (exact) "grey40"),
-    pch = c(looks$pch, if (exact) NA), lty = if (s$lines) c(looks$lty, if (exact) 3L) else NA, horiz = TRUE, bty = "n", xpd = NA,
-    seg.len = 2.4, lwd = 1.5, text.width = NA, x.intersp = 0.6))
+    pch = c(looks$pch, if (exact) NA), lty = if (s$lines) c(looks$lty, if (exact) 3L) else NA, horiz = TRUE,
+    bty = "n", xpd = NA, seg.len = 2.4, lwd = 1.5, text.width = NA, x.intersp = 0.6))
 }
 
 draw_panel <- function(d, s, set, looks, args) {
@@ -355,13 +356,13 @@ trace_curves <- function(results, against = c("evaluation", "seconds"), method =
   known <- stats::ave(!is.na(t$divergence), t$method, FUN = all) > 0
   data.frame(fit = sprintf("repetition %g", t$repetition), objective_of = t$method, evaluation = t$evaluation,
              seconds = t$seconds, objective = ifelse(known, t$divergence, above),
-             axis = ifelse(known, "pF divergence", "objective above its lowest value"), along = against,
+             axis = ifelse(known, "pF divergence", "objective above its lowest"), along = against,
              repetition = t$repetition)
 }
 
 draw_trace_curves <- function(d, args) {
   panels <- split(d, factor(d$objective_of, unique(d$objective_of)))
-  old <- graphics::par(mfrow = c(1L, length(panels)), mar = c(3.6, 4.4, 2, 0.8), mgp = c(2.9, 0.7, 0))
+  old <- graphics::par(mfrow = c(1L, length(panels)), mar = c(4.2, 4.4, 2, 0.8), mgp = c(2.9, 0.7, 0))
   on.exit(graphics::par(old))
   for (p in panels) {
     look <- method_looks[method_looks$method == p$objective_of[1L], ]

@@ -23,8 +23,8 @@
 #' @return What was plotted, invisibly: a data frame, a row a panel and point, with columns `panel`, `input` and
 #'   `value` (`NA` for errors row by row), `label` (of a factor's level, or `NA`), `fit` and `se.fit` (mean and sd of
 #'   f), `exact` and `se.exact` (`NA` without `exact`), in units of the data, offsets left out.
-#' @section Errors: class `pfdtc_error_input` where a fit and `exact` differ in data or hyperparameters, or fits have
-#'   different inputs.
+#' @section Errors: class `pfdtc_error_input` where a fit and `exact` differ in data or hyperparameters, fits have
+#'   different inputs, or they are not given as one list.
 #' @section Invariants: the columns are what [predict()][predict.gp_fit] gives at the same inputs; `par()` is as
 #'   before.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 2.
@@ -36,6 +36,8 @@
 #' plot_fits(fits, exact)
 #' @export
 plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NULL, n = 200, points = TRUE, ...) {
+  check_fits_given(missing(fits), list(...), "plot_fits")
+  check_exact_given(exact, "plot_fits")
   fits <- label_fits(fits, function(fit) sub("^the", "The", fit_title(fit)))
   base <- comparison_base(fits, exact)
   n <- check_count(n, "n", min = 2)

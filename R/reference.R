@@ -27,7 +27,12 @@ reference <- function(fit, m2 = NULL) {
   data <- needs_data(fit, "fit")
   m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = data$n)
   rows <- reference_rows(list(m2 = m2), data, scaled_kernel(fit))
-  out <- dtc_on_points(fit, data, data$x[rows, , drop = FALSE], sys.call(), fast = FALSE)
+  reference_on(fit, data, data$x[rows, , drop = FALSE], sys.call())
+}
+
+# The reference on points no two of which say the same, see dtc_on_points().
+reference_on <- function(fit, data, z, call) {
+  out <- dtc_on_points(fit, data, z, call, fast = FALSE)
   if (pairs_are_cheap(data$n, out$m)) out$correction <- find_correction(out, data, fit, share = 1 / 50, most = 10L)
   out
 }
@@ -88,30 +93,33 @@ posterior_norms <- function(p, z, data, kernel, noise, fast = FALSE, tight = FAL
   norms <- native_norms(p, z, data$x, data$y, data$weights, kernel, noise, sample.int(n), size[1L], size[2L], control)
   if (!is.null(same)) norms[c("Psi", "lam", "spread")] <- same[c("Psi", "lam", "spread")]
 
-  slack <- 4 * (m + sqrt(n) + 32) * eps    # of squared E-norms, certify_slack() in C
   growth <- (4 * sqrt(m) + sqrt(n) + 16) * eps # of sums over rows and factorisations, relative to their size
-  weight <- if (is.null(data$weights)) 1 else max(data$weights)
   up <- 1 + growth
   G_norm <- sqrt(sum(p$G^2))
   beta <- sqrt(sum(p$beta^2))
-  alpha <- sqrt(sum(solve_t(p$L, p$beta)^2))
-  t <- up * (sqrt(p$t) + sqrt(slack * p$k_sum))^2
-  lam <- min(t, up * norms$lam + slack * p$k_sum)
+  out <- list(
+    weight = if (is.null(data$weights)) 1 else max(data$weights), spread = norms$spread,
+    slack = 4 * (m + sqrt(n) + 32) * eps, # of squared E-norms, certify_slack() in C
+    growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = sqrt(sum(solve_t(p$L, p$beta)^2)),
+    # beta solves (s2 I + G) beta = A y up to this: errors of the factor and of the sum A y
+    beta_error = growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy)))
+  of_rows <- sqrt(out$slack * p$k_sum) # errors of A as a whole
+  out$t <- up * (sqrt(p$t) + of_rows)^2
+  out$lam <- min(out$t, up * (sqrt(norms$lam) + of_rows)^2)
 
-  # beta solves (s2 I + G) beta = A y up to this: errors of the factor and of the sum A y
-  beta_error <- growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy))
-  # |v|: what beta_error, the differences y - A'beta, errors L^{-1} r of A in beta, and r'alpha in A'beta make of it
-  kappa_v <- sqrt(slack * kernel$variance * weight * norms$vv)
-  v_error <- (beta_error / noise + kappa_v) / (2 * sqrt(noise)) + 2 * growth * sqrt(p$yy) / noise +
-    growth * sqrt(kernel$variance * p$k_sum) * alpha / noise
-  v_E <- up * min(norms$T1, sqrt(lam * norms$vv) + kappa_v) + sqrt(lam) * v_error
-  # y'v = min over beta of |y - A'beta|^2 / s2 + |beta|^2: an inexact beta gives more; y'y / s2 is never exceeded
-  c <- min(up * (p$rss / noise + beta^2) + 2 * kappa_v * v_E, up * p$yy / noise)
-  if (growth * G_norm / noise >= 0.25) v_E <- Inf # s2 is lost beside the rounding of G
-  own_w_E <- bound_w(c, v_E) + if (v_E^2 > c) kappa_v else 0
-  list(weight = weight, spread = norms$spread, slack = slack, growth = growth, c = c, t = t, lam = lam, v_E = v_E,
-       w_E = min(own_w_E, inner$w_E), w_norm = sqrt(c / noise), beta_error = beta_error, alpha = alpha, vv = norms$vv,
-       Psi = norms$Psi)
+  error <- residual_error(p, out, kernel, noise)
+  kappa <- sqrt(out$slack * kernel$variance * out$weight) # of a vector over the rows of length 1
+  kappa_v <- kappa * sqrt(norms$vv)
+  out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
+  # y'v = min over beta of |y - A'beta|^2 / s2 + |beta|^2: an inexact beta gives more, errors of A move it by what they
+  # do to |v|_E, or row by row; y'y / s2 is never exceeded
+  value <- function(e) up * (e^2 / noise + beta^2)
+  e <- sqrt(p$rss) + error$e
+  out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)
+  if (growth * G_norm / noise >= 0.25) out$v_E <- Inf # s2 is lost beside the rounding of G
+  out$w_norm <- sqrt(out$c / noise)
+  out$w_E <- min(bound_w(out$c, out$v_E) + kappa * out$w_norm, inner$w_E)
+  out
 }
 
 # |w|_E <= |v|_E c / (c + |v|_E^2), never above sqrt(c) / 2

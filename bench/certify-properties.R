@@ -7,7 +7,7 @@
 # made by tests/testthat/helper-certify.R. What is done is kept in `file` (pfdtc-certify-<seed>.csv beside R's temporary
 # folder), a row a problem and effort, and not done again: a run may be ended and gone on with, with another count too.
 # Status 1 when a certificate is violated, or when the largest error / certificate of any effort stays below 0.9: then
-# they have not been tested where they are tight. Needs gcc with __float128; ten minutes of one core for 100,000. The
+# they have not been tested where they are tight. Needs gcc with __float128; two minutes of one core for 100,000. The
 # summary of such a run is in bench/results/certify-properties.txt.
 
 suppressMessages(library(pfdtc))
@@ -17,30 +17,7 @@ for (name in c("setup", "reference", "problems", "baselines", "certify")) {
   source(file.path(tests, sprintf("helper-%s.R", name)))
 }
 
-load_quad <- function() {
-  folder <- tempfile("quad")
-  dir.create(folder)
-  file.copy(file.path(dirname(self), "exact-quad.c"), folder)
-  old <- setwd(folder)
-  on.exit(setwd(old))
-  Sys.setenv(PKG_LIBS = "-lquadmath")
-  status <- system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "exact-quad.c"), stdout = FALSE, stderr = FALSE)
-  if (status != 0) stop("exact-quad.c does not compile: this needs gcc with __float128 and libquadmath")
-  dyn.load(file.path(folder, paste0("exact-quad", .Platform$dynlib.ext)))
-}
-
-# list(mean, mean_low, sd): the mean is mean + mean_low; `center` of the fit, as certificates mean it
-quad <- function(p, center) {
-  n <- nrow(p$x)
-  m <- nrow(p$new)
-  or <- function(a, b) as.double(if (is.null(a)) rep(b, n) else a)
-  r <- .C("exact_quad", match(p$kernel$profile, profiles) - 1L, as.double(p$kernel$variance),
-          as.double(rep_len(p$kernel$lengthscale, ncol(p$x))), as.double(p$noise), n, ncol(p$x), as.double(p$x),
-          as.double(p$y), or(p$offset, 0), as.double(center), or(p$weights, 1), m, as.double(p$new),
-          mean = double(m), mean_low = double(m), sd = double(m), status = integer(1))
-  if (r$status != 0) stop("not positive definite in quadruple precision either")
-  r[c("mean", "mean_low", "sd")]
-}
+source(file.path(dirname(self), "quad.R"))
 
 breaks <- c(-Inf, 1e-4, 1e-3, 1e-2, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, Inf)
 counted <- c("<= 1e-4", "1e-4..1e-3", "1e-3..0.01", "0.01..0.1", "0.1..0.3", "0.3..0.5", "0.5..0.7", "0.7..0.9",
@@ -72,7 +49,7 @@ run_problem <- function(seed) {
 }
 
 run <- function(count, seed, file) {
-  load_quad()
+  load_quad(self)
   done <- if (file.exists(file)) utils::read.csv(file, check.names = FALSE)
   rows <- if (is.null(done)) 0 else sum(done$rows[done$effort == "fast"])
   problem <- if (is.null(done)) seed * 1e6 else max(done$seed)
@@ -125,7 +102,7 @@ summarise <- function(all, file) {
 
 # What the tests of the nasty problems compare with.
 write_nasty <- function() {
-  load_quad()
+  load_quad(self)
   cases <- nasty_certify_problems()
   table <- do.call(rbind, lapply(names(cases), function(name) {
     p <- cases[[name]]

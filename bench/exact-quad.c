@@ -1,8 +1,9 @@
 /*
- * The exact GP in quadruple precision, for bench/certify-properties.R: what a certificate is held against when double
- * precision is the doubt. Called by .C(); needs a compiler with __float128 (gcc, x86).
+ * The exact GP in quadruple precision, for bench/certify-properties.R and bench/bounds-properties.R: what a certificate
+ * is held against when double precision is the doubt. Called by .C(); needs a compiler with __float128 (gcc, x86).
  *
  *     mean = center + k(x, X) alpha,  alpha = (K + s2 W^{-1})^{-1} (y - center),  variance = k(x, x) - |L^{-1} k(X, x)|^2
+ *     log evidence = -(n log(2 pi) + log det(K + s2 W^{-1}) + (y - center)'alpha) / 2
  */
 #include <quadmath.h>
 #include <stdlib.h>
@@ -53,24 +54,20 @@ static void solve(int n, int m, const quad *L, quad *B)
     }
 }
 
-void exact_quad(const int *profile, const double *variance, const double *lengthscale,
-                const double *s2, const int *n_, const int *d, const double *x,
-                const double *y, const double *offset, const double *center,
-                const double *weights, const int *m_, const double *x_new, double *mean,
-                double *mean_low, double *sd, int *status)
+/* L L' = K + s2 W^{-1}, row after row, and b = y - offset - center: 0, or 1 where it is not positive definite */
+static int factor(int profile, double variance, int d, const double *lengthscale,
+                  double s2, int n, const double *x, const double *y,
+                  const double *offset, double center, const double *weights, quad *L,
+                  quad *b)
 {
-    const int n = *n_, m = *m_;
-    quad *L = malloc((size_t)n * n * sizeof(quad)), *b = malloc((size_t)n * sizeof(quad)),
-         *k = malloc((size_t)n * sizeof(quad));
-    *status = 0;
     for (int i = 0; i < n; i++) {
         for (int j = 0; j <= i; j++)
             L[(size_t)i * n + j] =
-                cross(*profile, *variance, *d, lengthscale, x + i, n, x + j, n);
-        L[(size_t)i * n + i] += (quad)*s2 / weights[i];
-        b[i] = (quad)y[i] - offset[i] - *center;
+                cross(profile, variance, d, lengthscale, x + i, n, x + j, n);
+        L[(size_t)i * n + i] += (quad)s2 / weights[i];
+        b[i] = (quad)y[i] - offset[i] - center;
     }
-    for (int i = 0; i < n && *status == 0; i++) {
+    for (int i = 0; i < n; i++) {
         quad *row = L + (size_t)i * n;
         for (int j = 0; j <= i; j++) {
             const quad *other = L + (size_t)j * n;
@@ -82,9 +79,23 @@ void exact_quad(const int *profile, const double *variance, const double *length
             else if (sum > 0)
                 row[i] = sqrtq(sum);
             else
-                *status = 1;
+                return 1;
         }
     }
+    return 0;
+}
+
+void exact_quad(const int *profile, const double *variance, const double *lengthscale,
+                const double *s2, const int *n_, const int *d, const double *x,
+                const double *y, const double *offset, const double *center,
+                const double *weights, const int *m_, const double *x_new, double *mean,
+                double *mean_low, double *sd, int *status)
+{
+    const int n = *n_, m = *m_;
+    quad *L = malloc((size_t)n * n * sizeof(quad)), *b = malloc((size_t)n * sizeof(quad)),
+         *k = malloc((size_t)n * sizeof(quad));
+    *status = factor(*profile, *variance, *d, lengthscale, *s2, n, x, y, offset, *center,
+                     weights, L, b);
     if (*status == 0) {
         solve(n, 1, L, b);
         for (int c = 0; c < m; c++) {
@@ -104,4 +115,27 @@ void exact_quad(const int *profile, const double *variance, const double *length
     free(L);
     free(b);
     free(k);
+}
+
+/* evidence: [2], the number and the digits that a double has no room for */
+void evidence_quad(const int *profile, const double *variance, const double *lengthscale,
+                   const double *s2, const int *n_, const int *d, const double *x,
+                   const double *y, const double *offset, const double *center,
+                   const double *weights, double *evidence, int *status)
+{
+    const int n = *n_;
+    quad *L = malloc((size_t)n * n * sizeof(quad)), *b = malloc((size_t)n * sizeof(quad));
+    *status = factor(*profile, *variance, *d, lengthscale, *s2, n, x, y, offset, *center,
+                     weights, L, b);
+    if (*status == 0) {
+        quad sum = n * logq(2 * M_PIq);
+        solve(n, 1, L, b);
+        for (int i = 0; i < n; i++)
+            sum += 2 * logq(L[(size_t)i * n + i]) + b[i] * b[i];
+        sum = -sum / 2;
+        evidence[0] = (double)sum;
+        evidence[1] = (double)(sum - evidence[0]);
+    }
+    free(L);
+    free(b);
 }

@@ -18,10 +18,51 @@ static double positive(double x)
     return x > 0.0 ? x : 0.0;
 }
 
-/* one point, given its sums: hGh = C_x'G C_x, hPsih = C_x'Psi C_x, CC = |C_x|^2 */
+/* Bounds of var_exact - var_SoR, with what is known of E-norms: eta >= |h_x|_E, the allowances
+ * kappa_x and kappa_h, and the errors of h_x'e_x and of |e_x| in the norm of B^{-1} */
+struct left {
+    double low, high;
+};
+
+static struct left without_crossing(double root, double eta, double kappa, double ratio)
+{
+    const double low = positive(root - eta - kappa), wide = root + eta + kappa;
+    struct left left;
+    left.low = low * low / (1.0 + ratio);
+    left.high = wide * wide;
+    return left;
+}
+
+static struct left with_crossing(const struct crossing *e, double root, double eta_true,
+                                 double kappa_x, double cross_error, double gain_error,
+                                 double norm_error, double ratio, struct left known)
+{
+    const double E_low = positive(root - kappa_x), E_high = root + kappa_x,
+                 wide = E_high + eta_true, narrow = positive(E_low - eta_true);
+    const double p2_low =
+        fmax(narrow * narrow, E_low * E_low - 2.0 * (e->cross + cross_error));
+    const double p2_high =
+        fmin(wide * wide,
+             E_high * E_high - 2.0 * (e->cross - cross_error) + eta_true * eta_true);
+    const double apart = norm_error + sqrt(ratio) * eta_true;
+    const double q_high = sqrt(positive(e->gain) + gain_error) + apart,
+                 q_low = positive(sqrt(positive(e->gain - gain_error)) - apart);
+    const double low =
+        p2_low > 0.0 ? p2_low * (p2_low / (p2_low + q_high * q_high)) : 0.0;
+    const double high = p2_high - q_low * q_low / (1.0 + ratio);
+    known.low = fmax(known.low, low);
+    known.high = fmin(known.high, high);
+    if (known.high < known.low) /* apart by rounding */
+        known.high = known.low;
+    return known;
+}
+
+/* one point, given its sums: hGh = C_x'G C_x, hPsih = C_x'Psi C_x, CC = |C_x|^2; crossing may be
+ * NULL */
 static struct certificate certify_point(const struct norms *s, double s2, double prior,
                                         double mean, double sor, double unexplained,
-                                        double hGh, double hPsih, double CC)
+                                        double hGh, double hPsih, double CC,
+                                        const struct crossing *crossing)
 {
     struct certificate certificate;
     /* relative error of s2 I + G as the factor C has it.  It moves h_x = A'(s2 I + G)^{-1} a by
@@ -42,7 +83,6 @@ static struct certificate certify_point(const struct norms *s, double s2, double
                              sqrt(s->spread) * kappa_h + sqrt(s->lam) * moved;
     const double eta = fmin(sqrt(s->lam) * h, by_groups), root = sqrt(unexplained);
     const double kappa = kappa_x + kappa_h, wide = root + eta + kappa;
-    const double low = positive(root - eta - kappa);
     /* A kernel that is wrong by 4 eps, all values to the same side: |K|_2 <= |G|_2 + |E|_2 */
     const double K_norm = s->G_norm + s->lam,
                  k_error = 4.0 * DBL_EPSILON * (sqrt(prior * K_norm) + K_norm * h);
@@ -56,20 +96,34 @@ static struct certificate certify_point(const struct norms *s, double s2, double
     certificate.mean_error *= 1.0 + 16.0 * DBL_EPSILON;
     certificate.mean_error = fmin(certificate.mean_error, everything);
 
+    const double ratio = s->lam / s2;
+    struct left left = without_crossing(root, eta, kappa, ratio);
+    if (crossing != NULL) {
+        const double norm = sqrt(positive(crossing->size)),
+                     e_error = 4.0 * DBL_EPSILON * sqrt(prior * K_norm);
+        const double cross_error = root * kappa_h + kappa_x * (eta + kappa_h) +
+                                   (s->growth * h + moved) * norm + h * e_error;
+        const double gain_error = (inner + s->growth) * crossing->size / s2;
+        const double kappa_d = sqrt(s->slack * prior * s->weight / s2);
+        const double norm_error =
+            sqrt(ratio) * kappa_x + kappa_d * (root + kappa_x) + e_error / sqrt(s2);
+        left = with_crossing(crossing, root, eta + kappa_h, kappa_x, cross_error,
+                             gain_error, norm_error, ratio, left);
+    }
     const double sor_error =
         sor * (inner / (1.0 - inner) + 4.0 * DBL_EPSILON) + 2.0 * k_error * h;
-    certificate.var_upper = (sor + sor_error + wide * wide) * (1.0 + 8.0 * DBL_EPSILON);
+    certificate.var_upper = (sor + sor_error + left.high) * (1.0 + 8.0 * DBL_EPSILON);
     certificate.var_upper =
         fmin(certificate.var_upper, prior * (1.0 + 8.0 * DBL_EPSILON));
     certificate.var_lower = sor - sor_error - (2.0 * wide - kappa) * kappa;
-    certificate.var_lower += low * low / (1.0 + s->lam / s2);
+    certificate.var_lower += left.low;
     certificate.var_lower = positive(certificate.var_lower * (1.0 - 8.0 * DBL_EPSILON));
     return certificate;
 }
 
 void certify_rows(const struct posterior *p, const struct norms *norms, int n,
-                  const double *X, int ldx, double *Ka, double *work, double *mean,
-                  double *sor_variance, double *unexplained,
+                  const double *X, int ldx, const struct crossing *crossing, double *Ka,
+                  double *work, double *mean, double *sor_variance, double *unexplained,
                   struct certificate *certificate)
 {
     const int M = p->z.M;
@@ -92,6 +146,7 @@ void certify_rows(const struct posterior *p, const struct norms *norms, int n,
         const double *C_x = Cx + m * i;
         certificate[i] = certify_point(norms, p->s2, prior[i], mean[i], sor_variance[i],
                                        unexplained[i], dot(m, C_x, GC + m * i),
-                                       dot(m, C_x, PsiC + m * i), sum_squares(m, C_x));
+                                       dot(m, C_x, PsiC + m * i), sum_squares(m, C_x),
+                                       crossing == NULL ? NULL : crossing + i);
     }
 }

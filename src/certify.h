@@ -10,6 +10,13 @@
  *     var_SoR + max(0, sqrt(E(x,x)) - eta)^2 / (1 + lam / s2) <= var_exact
  *                                                       <= var_SoR + (sqrt(E(x,x)) + eta)^2
  *
+ * With e_x = E(X, x), p = R'(1, -h_x) and E = R R' over (x, X), the exact variance is
+ * var_SoR + p'(I + R_X'B^{-1}R_X)^{-1} p.  Where h_x'e_x and e_x'B^{-1}e_x are known,
+ *
+ *     |p|^2 = E(x,x) - 2 h_x'e_x + |h_x|_E^2,
+ *     q = |e_x - E h_x|^2 in the norm of B^{-1}  is within sqrt(lam / s2) eta of |e_x| in it,
+ *     |p|^4 / (|p|^2 + q) <= var_exact - var_SoR <= |p|^2 - q / (1 + lam / s2)
+ *
  * Rounding.  L is the exact factor of Kmm + J, and the theory holds for every J >= 0: the
  * factorisation does no harm where the jitter is above its backward error.  What is left is that
  * of L a = k(Z, x) + r, |r| <= slack k, at new rows and (row by row) in A.  It moves the feature
@@ -17,7 +24,8 @@
  * with q the weights on Z that u is best explained by, and jitter |q|^2 <= u'E u.  With slack k
  * no less than |r|^2 / jitter it is therefore at most (|u|_E + kappa)^2 - |u|_E^2,
  * kappa = sqrt(slack k) |u|: every E-norm is known up to kappa, and means and variances move by
- * no more than their bounds do with all norms enlarged by kappa.  Kernel values are themselves
+ * no more than their bounds do with all norms enlarged by kappa; an inner product <u, w>_E by
+ * |u|_E kappa_w + kappa_u (|w|_E + kappa_w).  Kernel values are themselves
  * known to a few eps k, which is inside.  Sums of n numbers err by sqrt(n) eps of their size
  * (rounding errors of no common sign), four times that being allowed.
  */
@@ -45,6 +53,13 @@ struct norms {
         *Psi; /* M x M with |h_x|_E^2 <= C_x'Psi C_x                            */
 };
 
+/* What all rows say of a point beyond the posterior, as computed */
+struct crossing {
+    double cross; /* h_x'e_x        */
+    double gain;  /* e_x'B^{-1}e_x  */
+    double size;  /* |e_x|^2        */
+};
+
 struct certificate {
     double mean_error;           /* >= |mean_DTC - mean_exact|                    */
     double var_lower, var_upper; /* var_exact lies between                        */
@@ -54,11 +69,11 @@ struct certificate {
 double certify_slack(int M, int N);
 
 /* n points: Ka (M x n) = k(Z, X), overwritten.  mean, sor_variance and unexplained as
- * posterior_rows gives them.  scratch: certify_size(M, n) */
+ * posterior_rows gives them.  crossing: [n], or NULL.  scratch: certify_size(M, n) */
 size_t certify_size(int M, int n);
 void certify_rows(const struct posterior *p, const struct norms *norms, int n,
-                  const double *X, int ldx, double *Ka, double *work, double *mean,
-                  double *sor_variance, double *unexplained,
+                  const double *X, int ldx, const struct crossing *crossing, double *Ka,
+                  double *work, double *mean, double *sor_variance, double *unexplained,
                   struct certificate *certificate);
 
 #endif

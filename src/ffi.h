@@ -41,9 +41,14 @@ SEXP ffi_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP s
  * t1_rows and t2_rows rows (0: without that one) */
 SEXP ffi_norms(SEXP kernel, SEXP z, SEXP L, SEXP beta, SEXP s2, SEXP x, SEXP y,
                SEXP scale, SEXP order, SEXP t1_rows, SEXP t2_rows, SEXP control);
-/* list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x */
+/* list(cross = h_x'e_x, gain = e_x'B^{-1}e_x, size = |e_x|^2), e_x = E(x, x_new), at the rows of
+ * x_new: all at once */
+SEXP ffi_cross(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP scale,
+               SEXP x_new, SEXP control);
+/* list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x;
+ * crossing: what ffi_cross() gives there, or NULL */
 SEXP ffi_certify(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP G,
-                 SEXP norms, SEXP x, SEXP control);
+                 SEXP norms, SEXP x, SEXP crossing, SEXP control);
 
 /* K v over all pairs of rows, with the scales on both sides */
 SEXP ffi_kernel_product(SEXP kernel, SEXP x, SEXP scale, SEXP v, SEXP control);

@@ -318,6 +318,7 @@ struct certifying {
     struct posterior posterior;
     struct norms norms;
     double **K, **work, *out[6];
+    struct crossing *crossing; /* [N] or NULL */
     struct certificate **certificate;
 };
 
@@ -335,7 +336,8 @@ static void certifying_rows(void *context, int b, int slot)
     const size_t start = (size_t)b * c->plan.block;
     const struct block block = plan_block(&c->plan, &c->rows, b);
     struct certificate *certificate = c->certificate[slot];
-    certify_rows(&c->posterior, &c->norms, block.n, block.X, block.ldx, c->K[slot],
+    certify_rows(&c->posterior, &c->norms, block.n, block.X, block.ldx,
+                 c->crossing == NULL ? NULL : c->crossing + start, c->K[slot],
                  c->work[slot], c->out[0] + start, c->out[1] + start, c->out[2] + start,
                  certificate);
     for (int i = 0; i < block.n; i++) {
@@ -363,9 +365,28 @@ static struct norms arg_norms(SEXP list, int M)
     return s;
 }
 
+/* list(cross, gain, size) as ffi_cross() gives it */
+static struct crossing *arg_crossing(SEXP list, int N)
+{
+    const double *part[3];
+    static const char *const names[] = {"cross", "gain", "size"};
+    if (list == R_NilValue)
+        return NULL;
+    for (int i = 0; i < 3; i++)
+        part[i] = arg_vector(list_get(list, names[i]), names[i], (size_t)N);
+    struct crossing *crossing =
+        (struct crossing *)R_alloc((size_t)N, sizeof(struct crossing));
+    for (int i = 0; i < N; i++) {
+        crossing[i].cross = part[0][i];
+        crossing[i].gain = part[1][i];
+        crossing[i].size = part[2][i];
+    }
+    return crossing;
+}
+
 /* list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) */
 SEXP ffi_certify(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP G,
-                 SEXP norms, SEXP x, SEXP control)
+                 SEXP norms, SEXP x, SEXP crossing, SEXP control)
 {
     static const char *const names[] = {"mean",       "sor_variance", "unexplained",
                                         "mean_error", "var_lower",    "var_upper"};
@@ -388,6 +409,7 @@ SEXP ffi_certify(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP G
     c.norms.beta = sqrt(sum_squares((size_t)M, p->beta));
     c.rows.X = arg_matrix(x, "x", &c.rows.N, &c.rows.columns);
     c.rows.y = c.rows.scale = NULL;
+    c.crossing = arg_crossing(crossing, c.rows.N);
     c.plan = plan_blocks(control, c.rows.N);
     c.K = (double **)R_alloc((size_t)c.plan.threads, sizeof *c.K);
     c.work = (double **)R_alloc((size_t)c.plan.threads, sizeof *c.work);

@@ -14,7 +14,7 @@
 #define GROUPS(X) \
     X(status) X(linalg) X(chol) X(kernel) X(pull) \
     X(inducing) X(lowrank) X(select) X(stats) X(pairs) \
-    X(posterior) X(exact) X(gradient) X(pf) X(vfe)
+    X(posterior) X(exact) X(gradient) X(pf) X(vfe) X(certify)
 /* clang-format on */
 
 /* ---- checks ------------------------------------------------------------------------ */

@@ -174,6 +174,21 @@ static void pairs(const struct problem *p, int block)
         }
         CHECK_ARRAY((size_t)m * n, out, PK.x + (size_t)m * first, 1e-13);
     }
+    if (N > 1) { /* a pair of blocks for both its ends, on top of what is there */
+        const int n_b = N / 2, n_c = N - n_b;
+        const struct block b = block_rows(p, 0, n_b), c = block_rows(p, n_b, n_c);
+        const double *v = array_random((size_t)N, -1, 1);
+        double *out = array_copy((size_t)N, v), *want = array_copy((size_t)N, v);
+        pairs_add_both(k, &b, &c, array_copy((size_t)n_b, v),
+                       array_copy((size_t)n_c, v + n_b), array(pairs_size(n_b, n_c)), out,
+                       out + n_b);
+        for (int i = 0; i < n_b; i++)
+            for (int j = n_b; j < N; j++) {
+                want[i] += at(f.K, i, j) * v[j];
+                want[j] += at(f.K, j, i) * v[i];
+            }
+        CHECK_ARRAY((size_t)N, out, want, 1e-13);
+    }
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++)
             sum += at(f.K, i, j) * at(f.K, i, j);

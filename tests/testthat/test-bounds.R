@@ -71,24 +71,258 @@ test_that("the theorem's bounds hold as printed and sharper, and eps is above d_
         expect_equal(attr(b, "eps")^2, attr(b, "eps_mean")^2 + attr(b, "eps_cov")^2)
         expect_identical(attr(b, "w2"), attr(b, "eps"))
       }
+      fast <- with_seed(1, error_bounds(fit, p$new, "fast"))
+      expect_true(all(with_seed(1, error_bounds(fit, p$new, "reference")) <= fast), info = seed)
       expect_lte(pf_divergence(fit, bounds_fit(gp_exact, p)), attr(b, "eps") * (1 + 1e-8))
     }
   }
 })
 
-test_that("the density ratio of a subset is bounded as the paper bounds it", {
-  p <- bounds_problem(4)
-  rows <- 1:8
-  fit <- pfdtc(p$x, p$y, m = 3, kernel = p$kernel, noise = p$noise, hyper = "fixed", aux = aux_subset(rows = rows),
-               weights = p$weights, control = pfdtc_control(maxit = 3), scale = FALSE, center = FALSE)
+# A problem whose exact posterior given `rows` is the auxiliary distribution, and what is exact about it.
+subset_fit <- function(p, rows, m = 3, ...) {
+  pfdtc(p$x, p$y, m = m, kernel = p$kernel, noise = p$noise, hyper = "fixed", aux = aux_subset(rows = rows),
+        weights = p$weights, control = pfdtc_control(maxit = 3), ...)
+}
+
+exact_ratio <- function(p, rows, evidence_all = evidence(seq_along(p$y))) {
   w <- if (is.null(p$weights)) rep(1, length(p$y)) else p$weights
   evidence <- function(i) {
     K <- kernel_matrix(p$kernel, p$x[i, , drop = FALSE]) + diag(p$noise / w[i], length(i))
     -(sum(p$y[i] * solve(K, p$y[i])) + c(determinant(K)$modulus) + length(i) * log(2 * pi)) / 2
   }
   # log dpi/dnu = sum over the rest of log N(y_n; f_n, s2/w) - (log Z_D - log Z_nu), and N(y; f, s) <= (2 pi s)^(-1/2)
-  expected <- evidence(rows) - sum(log(2 * pi * p$noise / w[-rows])) / 2 - fit$elbo
-  expect_equal(attr(error_bounds(fit, p$new, "fast"), "log_density_ratio"), expected, tolerance = 1e-8)
+  evidence(rows) - sum(log(2 * pi * p$noise / w[-rows])) / 2 - evidence_all
+}
+
+ratio_problem <- function(n = 12, weighted = TRUE, profile = kernel_se) {
+  x <- matrix(with_seed(1, sort(runif(n, 0, 3))))
+  list(x = x, y = sin(2 * x[, 1]) + with_seed(2, rnorm(n, sd = 0.3)),
+       kernel = profile(lengthscale = 0.7, variance = 1.2),
+       weights = if (weighted) with_seed(3, runif(n, 0.5, 2)), noise = 0.1, new = matrix(c(0.5, 1.5, 4)))
+}
+
+test_that("the density ratio of a subset is bounded as the paper bounds it", {
+  for (p in list(bounds_problem(4), bounds_problem(5))) {
+    rows <- seq_len(min(8, length(p$y) - 1))
+    fit <- subset_fit(p, rows, scale = FALSE, center = FALSE)
+    b <- error_bounds(fit, p$new, "fast")
+    expect_equal(attr(b, "log_density_ratio"), exact_ratio(p, rows, evidence_bounds(fit)[["lower"]]), tolerance = 1e-8)
+    expect_gte(attr(b, "log_density_ratio"), exact_ratio(p, rows))
+    fit$reference <- reference(fit)
+    better <- attr(error_bounds(fit, p$new), "log_density_ratio")
+    expect_lte(better, attr(b, "log_density_ratio"))
+    expect_gte(better, exact_ratio(p, rows))
+  }
+})
+
+test_that("the paper's own bound holds, and says when it is vacuous", {
+  for (n in c(12, 60)) {
+    p <- ratio_problem(n)
+    exact <- predict(bounds_fit(gp_exact, p), p$x, se.fit = TRUE)
+    for (out in c(1, 3, n / 2)) {
+      fit <- subset_fit(p, seq_len(n - out))
+      at <- predict(fit, p$x, se.fit = TRUE)
+      b <- error_bounds(fit, p$x, "fast")
+      root <- sqrt(p$kernel$variance)
+      expect_lte(max(abs(at$fit - exact$fit)), root * exp(attr(b, "log_eps")))
+      expect_lte(max(abs(at$se.fit - exact$se.fit)), root * exp(attr(b, "log_eps")))
+      # as its parts say, d_pF by its definition
+      nu <- ref_nu_subset(seq_len(n - out), p$x, p$y - fit$center, ref_kernel("se", 0.7, 1.2), p$noise, p$weights)
+      d <- sqrt(ref_pf(unname(fit$inducing), p$x, p$y - fit$center, ref_kernel("se", 0.7, 1.2), p$noise, nu, p$weights,
+                       fit$jitter, constant = TRUE)) / p$noise
+      expect_equal(attr(b, "log_eps"), attr(b, "log_density_ratio") / 2 + log(d), tolerance = 1e-5)
+      y <- p$y - fit$center
+      prior <- sum(p$weights * (y^2 + p$kernel$variance)) / p$noise
+      expect_identical(attr(b, "vacuous"), 2 * attr(b, "log_eps") >= log(prior))
+      expect_match(attr(b, "note"), if (attr(b, "vacuous")) "vacuous" else "gives log eps")
+    }
+    expect_true(attr(b, "vacuous"))
+  }
+  expect_false(attr(error_bounds(subset_fit(ratio_problem(), 1:11, m = 6), p$x, "fast"), "vacuous"))
+  other <- error_bounds(bounds_fit(pfdtc, bounds_problem(4)), matrix(1, 1, ncol(bounds_problem(4)$x)), "fast")
+  expect_null(attr(other, "log_density_ratio"))
+  expect_null(attr(other, "note"))
+})
+
+test_that("draws from the subset's posterior have its mean and covariance, in low rank and dense", {
+  rows <- c(1, 3, 4, 8)
+  ways <- list(`low rank` = 2^27, dense = 0)
+  for (way in names(ways)) {
+    p <- ratio_problem(10)
+    nu <- ref_nu_subset(rows, p$x, p$y, ref_kernel("se", 0.7, 1.2), p$noise, p$weights)
+    kernel <- complete_kernel(p$kernel, p$x)
+    f <- with_options(list(pfdtc.memory = ways[[way]]), with_seed(5, {
+      subset_draws(list(x = p$x, y = p$y), rows, (1:10)[-rows], p$weights, kernel, p$noise)(20000)
+    }))
+    x <- p$x[-rows, , drop = FALSE]
+    v <- nu$cov(x, x)
+    # five standard errors of means and covariances of normal draws, and what low rank leaves out
+    expect_true(all(abs(rowMeans(f) - nu$mean(x)) <= 5 * sqrt(diag(v) / 20000) + 1e-3), info = way)
+    expect_true(all(abs(cov(t(f)) - v) <= 5 * sqrt((outer(diag(v), diag(v)) + v^2) / 20000) + 1e-3), info = way)
+  }
+})
+
+test_that("the density ratio is estimated by importance sampling, with its effective sample size", {
+  for (profile in list(kernel_se, function(...) kernel_matern(1 / 2, ...))) {
+    p <- ratio_problem(profile = profile)
+    fit <- subset_fit(p, 1:9, scale = FALSE, center = FALSE)
+    exact <- exact_ratio(p, 1:9)
+    a <- attributes(with_seed(1, error_bounds(fit, p$new, "fast", samples = 20000)))
+    expect_gt(a$density_ratio_ess, 100)
+    expect_lte(a$density_ratio_ess, 20000)
+    # five standard errors of the log of a mean of weights: 1 / sqrt(ess)
+    expect_lt(abs(a$density_ratio_estimate - exact), 5 / sqrt(a$density_ratio_ess))
+    expect_null(attr(error_bounds(fit, p$new, "fast"), "density_ratio_estimate"))
+  }
+  # merged rows and a scale change nothing of what is estimated
+  p <- ratio_problem(weighted = FALSE)
+  twice <- list(x = p$x[c(1:12, 1:12), , drop = FALSE], y = c(p$y, p$y), kernel = p$kernel, noise = 2 * p$noise)
+  one <- with_seed(1, error_bounds(subset_fit(p, 1:9), p$new, "fast", samples = 100))
+  two <- with_seed(1, error_bounds(subset_fit(twice, 1:9), p$new, "fast", samples = 100))
+  expect_equal(attributes(two)[-(1:3)], attributes(one)[-(1:3)], tolerance = 1e-5)
+  # nothing left out: no ratio but 1
+  none <- attributes(error_bounds(subset_fit(p, 1:12), p$new, "fast", samples = 3))
+  expect_equal(none[c("density_ratio_estimate", "density_ratio_ess")],
+               list(density_ratio_estimate = 0, density_ratio_ess = 3))
+  # draws that say nothing: one of them carries all the weight
+  far <- error_bounds(subset_fit(ratio_problem(60), 1:4), p$new, "fast", samples = 200)
+  expect_lt(attr(far, "density_ratio_ess"), 10)
+})
+
+test_that("the draws' memory is refused before it is taken", {
+  p <- ratio_problem(40, profile = function(...) kernel_matern(1 / 2, ...))
+  fit <- subset_fit(p, 1:4)
+  with_options(list(pfdtc.max_memory = 32 * 36^2 - 1, pfdtc.memory = 0), {
+    expect_error(error_bounds(fit, p$new, "fast", samples = 10), "36 rows", class = "pfdtc_error_input")
+    expect_s3_class(error_bounds(fit, p$new, "fast"), "data.frame")
+  })
+})
+
+test_that("nasty problems: brackets and bounds are valid where it hurts, against quadruple precision", {
+  evidence <- utils::read.csv(test_path("bounds-nasty.csv"))
+  truth <- utils::read.csv(test_path("certify-nasty.csv"))
+  cases <- nasty_certify_problems()
+  expect_setequal(names(cases), evidence$case)
+  for (name in quick(names(cases))) {
+    value <- unlist(evidence[evidence$case == name, c("evidence", "evidence_low")])
+    exact <- truth[truth$case == name, ]
+    for (by in c("gp_dtc", "pfdtc", "gp_fitc", "gp_subsample")) {
+      p <- cases[[name]]
+      p$by <- by
+      info <- paste(name, by, sep = ", ")
+      fit <- tryCatch(suppressWarnings(certify_fit(p)), pfdtc_error_numerical = identity)
+      if (inherits(fit, "error")) next # noise or jitter out of reach
+      reference <- with_seed(p$seed, reference(fit))
+      with_reference <- replace(fit, "reference", list(reference))
+      slim <- if (by %in% c("gp_dtc", "pfdtc") && fit$jitter >= rounding_jitter(fit$m)) {
+        replace(fit, "data", list(NULL))
+      }
+      for (it in c(list(fit, with_reference), if (!is.null(slim)) list(slim))) {
+        bracket <- evidence_bounds(it)
+        expect_true(!anyNA(bracket) && (bracket[["lower"]] - value[1]) - value[2] <= 0 &&
+                      (bracket[["upper"]] - value[1]) - value[2] >= 0, info = info)
+      }
+      if (!by %in% c("gp_dtc", "pfdtc")) next
+      at <- predict(fit, p$new, se.fit = TRUE)
+      for (effort in c("fast", "reference")) {
+        b <- error_bounds(fit, p$new, effort, reference = reference)
+        mean_error <- abs((at$fit - exact$mean) - exact$mean_low)
+        sd_error <- abs(at$se.fit - exact$sd)
+        expect_true(all(mean_error <= b$mean_bound_sharp & b$mean_bound_sharp <= b$mean_bound), info = info)
+        expect_true(all(sd_error <= b$sd_bound_sharp & b$sd_bound_sharp <= b$sd_bound), info = info)
+        expect_true(all(sd_error * (at$se.fit + exact$sd) <= b$var_bound), info = info)
+      }
+    }
+  }
+})
+
+test_that("where nothing is left but rounding, brackets and bounds are of its size", {
+  evidence <- utils::read.csv(test_path("bounds-nasty.csv"))
+  cases <- nasty_certify_problems()
+  width <- function(name) {
+    fit <- certify_fit(cases[[name]])
+    fit$reference <- with_seed(1, reference(fit))
+    diff(evidence_bounds(fit)) / (1 + abs(evidence$evidence[evidence$case == name]))
+  }
+  expect_lt(width("t near rounding"), 1e-8)
+  expect_lt(width("M = N"), 1e-8)
+  expect_lt(width("near-duplicate Z, 1e-9"), 1e-8)
+  expect_lt(width("inputs at 1e8"), 1e-8)
+  expect_lt(width("a huge response"), 1e-8)
+  expect_lt(width("t near rounding, noise 1e-6"), 1e-5)
+  expect_lt(width("noise 1e-10 of the signal, matern12, M = N"), 0.01)
+  p <- cases[["t near rounding"]]
+  inside <- p$new[p$new > min(p$x) & p$new < max(p$x), , drop = FALSE]
+  b <- error_bounds(certify_fit(p), inside, "fast")
+  expect_lt(max(b$mean_bound, b$sd_bound), 1e-2)
+  expect_lt(max(b$mean_bound_sharp), 1e-6)
+  zero <- error_bounds(certify_fit(cases[["y = 0"]]), p$new, "fast")
+  expect_identical(attr(zero, "eps_mean"), 0)
+  expect_identical(max(zero$mean_bound_sharp), 0)
+})
+
+test_that("c and y'w are bracketed by the posterior's sums, with or without the norms", {
+  for (p in problems()) {
+    kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+    post <- native_posterior(p$z, p$x, p$y, p$weights, kernel, p$noise, 1e-10)
+    data <- list(x = p$x, y = p$y, weights = p$weights)
+    norms <- with_seed(1, posterior_norms(post, p$z, data, kernel, p$noise, tight = TRUE))
+    root <- sqrt(ref_weights(p$weights, p$x))
+    y <- root * p$y
+    K <- root * t(root * ref_k(p$kernel, p$x))
+    Q <- root * t(root * ref_q(p$x, p$x, p$z, p$kernel, 1e-10))
+    c <- sum(y * solve(Q + diag(p$noise, length(y)), y))
+    yw <- sum(y * solve(K + diag(p$noise, length(y)), y))
+    E <- K - Q
+    v <- solve(Q + diag(p$noise, length(y)), y)
+    q <- quadratic_bracket(post, norms, kernel, p$noise)
+    loose <- quadratic_bracket(post, norms_of_sums(post, kernel, p$noise, length(y)), kernel, p$noise)
+    near <- 1e-6 * c
+    expect_true(c <= q$upper + near && q$upper <= c + near, info = label_of(p))
+    expect_true(q$lower <= c + near && c - near <= q$lower, info = label_of(p))
+    # the larger of the two lower bounds
+    shrunk <- sum(y * solve(Q + diag(p$noise + sum(diag(E)), length(y)), y))
+    expect_equal(q$least, max(c^2 / (c + sum(v * (E %*% v))), shrunk), tolerance = 1e-5)
+    expect_lte(q$least, yw)
+    expect_lte(loose$least, q$least * (1 + 1e-9))
+    expect_gte(loose$least, shrunk * (1 - 1e-5))
+    own <- list(posterior = post, norms = norms, kernel = kernel, noise = p$noise, scale = 1)
+    expect_equal(theorem_eps(own, 0)$eps_mean^2, min(c - q$least, harmonic(c, sum(v * (E %*% v)))), tolerance = 1e-4)
+  }
+})
+
+test_that("a reference whose mean is corrected knows y'w nearly exactly", {
+  p <- problem("matern12", n = 60, m = 6, weighted = TRUE)
+  fit <- fit_by("gp_dtc", p)
+  fit$reference <- with_seed(1, reference(fit, 12))
+  data <- fit$data
+  skip_if(is.null(fit$reference$correction))
+  root <- sqrt(p$weights)
+  y <- root * p$y
+  quadratic <- function(K) sum(y * solve(root * t(root * K) + diag(p$noise, 60), y))
+  yw <- quadratic(ref_k(p$kernel, p$x))
+  c <- quadratic(ref_q(p$x, p$x, p$z, p$kernel, fit$jitter))
+  by_sums <- quadratic_bracket(fit$reference$posterior, fit$reference$norms, scaled_kernel(fit), p$noise)$least
+  corrected <- least_quadratic(fit$reference, data)
+  expect_lte(corrected, yw)
+  expect_lt(yw - corrected, (yw - by_sums) / 5)
+  expect_equal(attr(error_bounds(fit, p$new), "eps_mean")^2, c - corrected, tolerance = 1e-4)
+})
+
+test_that("evidence_bounds() draws no random numbers and gives the same each time", {
+  p <- bounds_problem(6)
+  fit <- bounds_fit(pfdtc, p)
+  set.seed(4)
+  before <- .Random.seed
+  one <- evidence_bounds(fit)
+  expect_identical(.Random.seed, before)
+  set.seed(5)
+  expect_identical(evidence_bounds(fit), one)
+  slim <- replace(fit, "data", list(NULL))
+  without <- evidence_bounds(slim)
+  expect_true(without[["lower"]] <= one[["lower"]] + 1e-6 * abs(one[["lower"]]) && without[["upper"]] >= one[["upper"]])
+  slim$jitter <- 0
+  expect_input_error(evidence_bounds(slim), "keep_data")
 })
 
 test_that("what the theorem is not about is refused with the reason", {
@@ -96,4 +330,9 @@ test_that("what the theorem is not about is refused with the reason", {
   expect_error(error_bounds(bounds_fit(gp_sor, p), p$new), "DTC", class = "pfdtc_error_input")
   expect_error(error_bounds(bounds_fit(gp_dtc, p, keep_data = FALSE), p$new), "data", class = "pfdtc_error_input")
   expect_error(evidence_bounds("fit"), class = "pfdtc_error_input")
+  fit <- bounds_fit(pfdtc, p)
+  expect_input_error(error_bounds(fit, p$new, "fast", samples = 10), "aux_subset")
+  expect_input_error(error_bounds(fit, p$new, "fast", samples = -1), "samples")
+  expect_input_error(error_bounds(fit, p$new, "fast", sample = 1), "samples")
+  expect_identical(nrow(error_bounds(fit, p$new[0, , drop = FALSE], "fast")), 0L)
 })

@@ -114,6 +114,35 @@ test_that("certificates are the formulas, up to the allowance for rounding", {
   }
 })
 
+test_that("what all rows say of new ones is h'e, e'B^-1 e and e'e, for any blocks and threads, and sharpens the sd", {
+  for (p in problems()) {
+    d <- dense_certificate(p, 1e-8)
+    made <- native_dense(p, 1e-8, 5, 5)
+    root <- sqrt(ref_weights(p$weights, p$x))
+    e <- root * ref_k(p$kernel, p$x, p$new) - crossprod(d$A, d$a)
+    B <- crossprod(d$A) + diag(p$noise, length(p$y))
+    for (block in c(1, 4, 50)) {
+      crossing <- with_options(list(pfdtc.block = block, pfdtc.threads = 2), {
+        native_cross(made$posterior, p$z, p$x, p$weights, made$kernel, p$noise, p$new)
+      })
+      expect_close(crossing$cross, colSums(d$h * e), 1e-7, label_of(p))
+      expect_close(crossing$gain, colSums(e * solve(B, e)), 1e-7, label_of(p))
+      expect_close(crossing$size, colSums(e^2), 1e-7, label_of(p))
+    }
+    norms <- with_seed(1, posterior_norms(made$posterior, p$z, list(x = p$x, y = p$y, weights = p$weights), made$kernel,
+                                          p$noise))
+    certified <- function(...) native_certify(made$posterior, p$z, made$kernel, p$noise, norms, p$new, ...)
+    plain <- certified()
+    sharp <- certified(crossing)
+    exact <- ref_variance(ref_exact(p$x, p$y, p$kernel, p$noise, p$weights), p$new)
+    expect_identical(sharp$mean_error, plain$mean_error)
+    expect_true(all(sharp$var_lower >= plain$var_lower & sharp$var_upper <= plain$var_upper))
+    expect_true(all(sharp$var_lower <= exact & exact <= sharp$var_upper))
+    left <- function(r) stats::median(r$var_upper - r$var_lower)
+    expect_lt(left(sharp), left(plain))
+  }
+})
+
 # The exact GP by a dense solve with one step of refinement, in the units of y.
 dense_exact <- function(p, center) {
   n <- length(p$y)

@@ -39,7 +39,11 @@ test_that("every column is what its name says", {
     expect_equal(row$pf_divergence, if (dtc) pf_divergence(fit, exact) else NA_real_)
   }
   expect_identical(table["gp_sor" == table$method, "kl"], Inf)
-  expect_true(all(is.na(table$certified_mean_error)))
+  for (i in seq_along(fits)) {
+    worst <- max(abs(predict(fits[[i]], new) - e$fit))
+    expect_gte(table$certified_mean_error[i], worst)
+    expect_lte(table$certified_mean_error[i], 1.5 * worst + 1e-9)  # 25 rows: the reference says it all
+  }
   expect_identical(table[7, c("rmse_mean", "rmse_sd", "kl", "kl_marginal")],
                    data.frame(rmse_mean = 0, rmse_sd = 0, kl = 0, kl_marginal = 0, row.names = 7L))
 })
@@ -58,6 +62,44 @@ test_that("what needs an absent argument is NA", {
   exact <- fit_by("gp_exact", p)
   expect_false(anyNA(compare_fits(fit, exact, p$new)[c("rmse_mean", "kl", "pf_divergence")]))
   expect_true(is.na(compare_fits(fit, exact, p$new, pf = FALSE)$pf_divergence))
+})
+
+test_that("certified_mean_error is the maximum of certify(), by one reference for fits of the same model", {
+  p <- problem("matern32", n = 60, m = 5, seed = 3)
+  fits <- list(fit_by("gp_vfe", p), fit_by("gp_fitc", p, inducing = p$x[1:9, ]), fit_by("gp_exact", p))
+  new <- rbind(p$new, NA)
+  certified <- function(fit, reference, effort = "reference") {
+    max(same_chance(certify(fit, new, effort, reference = reference))$mean_error, na.rm = TRUE)
+  }
+  shared <- same_chance(reference(fits[[2]]))                         # of the one with the most points
+  set.seed(3)
+  before <- .Random.seed
+  expect_silent(table <- compare_fits(fits, newdata = new))
+  expect_identical(.Random.seed, before)
+  expect_identical(table$certified_mean_error, vapply(fits, certified, 0, shared))
+  expect_lt(table$certified_mean_error[3], 1e-8)
+
+  # other hyperparameters are another model, with a reference of its own
+  other <- fit_by("gp_dtc", utils::modifyList(p, list(noise = 1)))
+  mixed <- compare_fits(c(fits, list(other)), newdata = new)$certified_mean_error
+  expect_identical(mixed, c(table$certified_mean_error, certified(other, same_chance(reference(other)))))
+
+  # a reference that is there already is used, whoever carries it, and then data are not needed
+  fits[[1]]$reference <- with_seed(8, reference(fits[[1]], 40))
+  carried <- compare_fits(fits, newdata = new)$certified_mean_error
+  expect_identical(carried, vapply(fits, certified, 0, fits[[1]]$reference))
+  slim <- replace(fits[[2]], "data", list(NULL))
+  expect_identical(compare_fits(list(fits[[1]], slim), newdata = new)$certified_mean_error,
+                   c(carried[1], certified(slim, fits[[1]]$reference)))
+  expect_identical(compare_fits(slim, newdata = new)$certified_mean_error, NA_real_)
+
+  for (effort in c("fast", "tight")) {
+    expect_identical(compare_fits(fits[1], newdata = new, certify = effort)$certified_mean_error,
+                     certified(fits[[1]], fits[[1]]$reference, effort))
+    expect_identical(compare_fits(slim, newdata = new, certify = effort)$certified_mean_error, NA_real_)
+  }
+  expect_identical(compare_fits(fits[1], newdata = new, certify = FALSE)$certified_mean_error, NA_real_)
+  expect_identical(compare_fits(fits[1], newdata = new[7, , drop = FALSE])$certified_mean_error, NA_real_)
 })
 
 test_that("formula fits take response and offset from newdata", {
@@ -106,6 +148,24 @@ test_that("what cannot be compared is refused by name", {
   expect_input_error(compare_fits(fit, newdata = p$new, y = 1:3), "y")
   expect_input_error(compare_fits(fit, fit, p$new), "exact")
   expect_input_error(compare_fits(fit, newdata = p$new, pf = 3), "pf")
+  expect_input_error(compare_fits(fit, newdata = p$new, certify = "most"), "certify")
+  expect_input_error(compare_fits(fit, newdata = p$new, certify = NA), "certify")
+  expect_input_error(compare_fits(fit, newdata = p$new, certifi = 1), "certify")
   other <- fit_by("gp_exact", utils::modifyList(p, list(noise = 1)))
   expect_input_error(compare_fits(list(fit), other, p$new), "hyperparameters")
+})
+
+test_that("fits that are not in one list, and rows in the place of `exact`, are told where they go", {
+  p <- problem()
+  fit <- fit_by("gp_dtc", p)
+  expect_input_error(compare_fits(pF = fit, VFE = fit, newdata = p$new), "compare_fits(list(pF = <fit>, VFE = <fit>)")
+  expect_input_error(compare_fits(fit, fit, newdata = p$new), "compare_fits(list(<fit>, <fit>)")
+  expect_input_error(compare_fits(fit, b = fit, newdata = p$new), "list(b = <fit>)")
+  expect_input_error(compare_fits(), "fits")
+  expect_input_error(compare_fits(list(fit), p$new), "newdata = <rows>")
+  expect_input_error(compare_fits(list(fit), as.data.frame(p$new)), "newdata = <rows>")
+  expect_input_error(compare_fits(list(fit), "exact", p$new), "exact")
+  expect_input_error(kl_divergence(fit), "gp_exact()")
+  expect_input_error(kl_divergence(), "fit")
+  expect_input_error(pf_divergence(), "fit")
 })

@@ -8,7 +8,8 @@ test_that("pfdtc_control() refuses bad values by name", {
   bad <- list(maxit = list(-1, 1.5, NA, "a", c(1, 2)), reltol = list(-1, NA, Inf, "a"),
               jitter = list(-1, NaN, Inf, "a"), block = list(0, 2.5, NA), threads = list(0, NA, "two"),
               memory = list(-1, NA, "a"), optimise_rows = list(0, 1.5, NA), fix = list(1, NA_character_, TRUE),
-              trace = list(-1, 0.5, NA), progress = list(NA, 1, "yes"), max_seconds = list(-1, NA, "a"))
+              trace = list(-1, 0.5, NA), progress = list(NA, 1, "yes"), max_seconds = list(-1, NA, "a"),
+              tol_quantile = list(0, -1, 1.01, NA, "a", c(0.5, 1), TRUE))
   expect_setequal(names(bad), names(formals(pfdtc_control)))
   for (name in names(bad)) {
     for (value in bad[[name]]) {

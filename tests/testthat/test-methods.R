@@ -34,9 +34,58 @@ test_that("logLik() is the ELBO of y as given", {
   l <- logLik(fit)
   expect_equal(as.numeric(l), dense, tolerance = 1e-8)
   expect_s3_class(l, "logLik")
-  expect_identical(attributes(l)[c("df", "nobs", "lower")],
-                   list(df = 0L, nobs = 15L, lower = as.numeric(l)))
+  expect_identical(attributes(l)[c("df", "nobs")], list(df = 0L, nobs = 15L))
+  expect_identical(c(lower = attr(l, "lower"), upper = attr(l, "upper")), evidence_bounds(fit))
+  expect_lte(attr(l, "lower"), as.numeric(l))
+  expect_equal(attr(l, "lower"), as.numeric(l), tolerance = 1e-6)
   expect_equal(AIC(fit), -2 * as.numeric(l))
+})
+
+test_that("AIC() and BIC() are those of stats, and warn where brackets of the evidence overlap", {
+  p <- problem(n = 40, m = 4)
+  coarse <- fit_fixed(p, maxit = 0)
+  finer <- fit_fixed(p, maxit = 0, inducing = p$x[1:30, ])
+  other <- fit_fixed(p, maxit = 0, inducing = p$x, noise = 3)
+  coarse$df <- 4L
+  for (criterion in list(list(AIC, stats:::AIC.default, "AIC"), list(BIC, stats:::BIC.default, "BIC"))) {
+    ours <- criterion[[1L]]
+    theirs <- criterion[[2L]]
+    expect_identical(ours(coarse), theirs(coarse))
+    expect_warning(two <- ours(coarse, finer), "coarse and finer.*reference", class = "pfdtc_warning_evidence")
+    expect_equal(two, theirs(coarse, finer))
+    expect_silent(apart <- ours(finer, other))
+    expect_equal(apart, theirs(finer, other))
+    expect_silent(ours(coarse))
+  }
+  expect_identical(AIC(coarse, k = 3) - AIC(coarse), 4)
+  expect_silent(three <- AIC(finer, other, k = 3))
+  expect_equal(three, stats:::AIC.default(finer, other, k = 3))
+
+  # a bracket that a reference closes tells them apart; what has no bracket is taken at its value
+  lm_fit <- lm(p$y ~ p$x)
+  middle <- mean(evidence_bounds(coarse)) - coarse$df # its AIC is inside the bracket of coarse's
+  half_way <- structure(list(), class = "half_way")
+  registerS3method("logLik", "half_way", function(object, ...) {
+    structure(middle, df = 0, nobs = 40L, class = "logLik")
+  })
+  expect_warning(AIC(coarse, half_way), "coarse and half_way", class = "pfdtc_warning_evidence")
+  coarse$reference <- with_seed(1, reference(coarse, 40))
+  expect_silent(AIC(coarse, half_way))
+  expect_silent(AIC(fit_by("gp_exact", p), fit_by("gp_fitc", p), fit_by("gp_sor", p)))
+  expect_named(AIC(coarse, lm_fit), c("df", "AIC"))
+  more <- fit_by("gp_exact", problem(n = 50))
+  expect_warning(AIC(fit_by("gp_exact", p), more), "same number of observations")
+  expect_warning(spliced <- do.call(AIC, list(finer, finer)), class = "pfdtc_warning_evidence")
+  expect_identical(row.names(spliced), c("fit", "fit.1"))
+})
+
+test_that("logLik() has no bracket where the fit cannot have one", {
+  p <- problem(n = 20, m = 4)
+  expect_null(attr(logLik(fit_by("gp_fitc", p)), "lower"))
+  slim <- fit_by("gp_dtc", p, keep_data = FALSE)
+  expect_lte(attr(logLik(slim), "lower"), slim$elbo)
+  slim$jitter <- 0
+  expect_null(attr(logLik(slim), "upper"))
 })
 
 test_that("fitted() and residuals() are those of the training rows, padded as lm() pads", {
@@ -168,4 +217,16 @@ test_that("summary() names the inputs without effect and what the pilot missed",
   expect_equal(summary(slim)$range, summary(fit)$range)
   short <- with_seed(1, pfdtc(y ~ a, data, m = 4, control = fixed_control()))
   expect_output(print(short), "the pilot was ended by\\s+`maxit`")
+})
+
+test_that("print(pfdtc_control()) shows every setting in a few lines", {
+  control <- pfdtc_control(maxit = 7, fix = c("noise", "variance"), block = 100)
+  shown <- utils::capture.output(out <- withVisible(print(control)))
+  expect_false(out$visible)
+  expect_identical(out$value, control)
+  expect_lt(length(shown), 8)
+  text <- paste(shown, collapse = " ")
+  for (name in names(formals(pfdtc_control))) expect_match(text, paste(name, "="), fixed = TRUE)
+  expect_match(text, "maxit = 7,")
+  expect_match(text, "fix = \"noise\", \"variance\"", fixed = TRUE)
 })

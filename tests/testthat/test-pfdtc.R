@@ -153,8 +153,6 @@ test_that("flags and unknown arguments are refused, with the nearest known one",
   expect_input_error(pfdtc(y ~ a, small_data(), kernal = kernel_se()), "Did you mean `kernel`?")
   expect_input_error(pfdtc(y ~ a, small_data(), weigths = 1), "Did you mean `weights`?")
   expect_input_error(pfdtc(y ~ a, small_data(), 5), "without a name")
-  expect_input_error(pfdtc(x6, y6, tol = 0.1), "`tol`")
-  expect_input_error(pfdtc(y ~ a, small_data(), tol = 0.1), "`tol`")
 })
 
 test_that("constant y and one row are refused where something is to be learned or scaled, and only there", {

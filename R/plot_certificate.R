@@ -1,0 +1,379 @@
+#' Plot certificates
+#'
+#' What [certify()] says of one fit, as a picture: where the exact Gaussian process lies; or, of several fits with
+#' different numbers of inducing points, how far it is at most from each, beside the actual distance.
+#'
+#' For one fit: data, mean, credible band and inducing points as in [plot.gp_fit()]; filled in orange, the band in which
+#' the mean of the exact process is certified to lie; and orange dashed lines between which its credible band lies, the
+#' ends of `predict(interval = "credible", certified = TRUE)`. With one input the curves run over its range; with more
+#' there is a slice a variable, as in [plot.gp_fit()]. Bands far wider than the rest of the picture are cut off.
+#'
+#' For a list of fits of the same model: median (solid) and maximum (dashed) over `newdata` of the certified errors of
+#' mean and sd against the number of points, for each effort, on logarithmic axes; and of the actual errors where the
+#' exact process is at hand. Methods get a row of panels each. Values that are zero have no place on such an axis:
+#' triangles at its lower end stand for them.
+#'
+#' The exact process is drawn in black. It is computed for the figure where there are no more than 500 different rows of
+#' inputs.
+#'
+#' @param fits a fit, or a list of fits of the same data and hyperparameters.
+#' @param newdata rows to evaluate at, in any form that [predict()][predict.gp_fit] takes. For one fit of one input, its
+#'   different values in place of `n` points over the range; for a list, the rows that errors are summarised over
+#'   (`NULL`: the training inputs).
+#' @param effort of [certify()]. For one fit one of `"reference"` (`NULL`), `"fast"` and `"tight"`; for a list, which of
+#'   them to draw (`NULL`: all). `"tight"` takes all pairs of rows.
+#' @param exact a [gp_exact()] fit of the same data and hyperparameters; `FALSE` for none; `TRUE` to compute it whatever
+#'   the number of rows.
+#' @param level probability of the credible bands.
+#' @param inputs,at,n,points for one fit, as in [plot.gp_fit()].
+#' @param ... passed on to [plot.default()], e.g. `xlim`, `ylim`, `xlab`, `ylab`, `las`.
+#' @param reference made by [reference()], for all fits. `NULL`: that of each fit, which is made where it has none.
+#' @param plot `FALSE`: only return what would be drawn, for `autoplot()`.
+#' @return What is drawn, invisibly, in units of the response, offsets left out: a data frame of class
+#'   `pfdtc_certificate`, of which `autoplot()` of package ggplot2 makes the same figure.
+#'
+#'   For one fit, a row a point of a curve: `input`, `value` and `label` as from [plot.gp_fit()]; `fit`, `se.fit`, `lwr`
+#'   and `upr`, the fit's mean, sd of f and credible band; `mean_lower`, `mean_upper`, `sd_lower` and `sd_upper` as from
+#'   [certify()]; `lwr_certified` and `upr_certified`, between which the exact credible band lies; and what the exact
+#'   process has, or `NA`: `exact`, `se.exact`, `lwr_exact` and `upr_exact`.
+#'
+#'   For a list, a row a fit, effort and quantity: `fit` (its name), `method`, `m`, `effort` (`"actual"` for the actual
+#'   error), `what` (`"mean"` or `"sd"`), `median` and `max`. Efforts that need the data are left out for fits without.
+#' @section Errors: class `pfdtc_error_input` where fits, `exact` or `reference` differ in data or hyperparameters, or
+#'   what is asked for needs data that the fits have not kept.
+#' @section Invariants: `mean_lower <= exact <= mean_upper`, `sd_lower <= se.exact <= sd_upper`, `lwr_certified <=
+#'   lwr_exact`, `upr_exact <= upr_certified`; median and maximum of the actual errors are no larger than those of each
+#'   effort. Random groups of rows are always the same: R's random numbers are left as they were. `par()` is as before.
+#' @source Theory vignette.
+#' @seealso [certify()] for the numbers, [plot.gp_fit()], [plot_fits()]
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, m = 3)
+#' fit$reference <- reference(fit, m2 = 8)
+#' plot_certificate(fit)
+#' fits <- lapply(2:6, function(m) gp_dtc(dist ~ speed, cars, m = m, kernel = fit$kernel, noise = fit$noise,
+#'                                        hyper = "fixed"))
+#' plot_certificate(fits)
+#' @export
+plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, level = 0.95, inputs = NULL, at = NULL,
+                             n = 200, points = TRUE, ..., reference = NULL, plot = TRUE) {
+  check_fits_given(missing(fits), list(...), "plot_certificate")
+  if (inherits(newdata, "gp_fit")) {
+    abort_input("fits", "fits outside of it", "a fit or a list of all fits",
+                hint = "Fits go in one list: plot_certificate(list(<fit>, <fit>), ...).")
+  }
+  plot <- check_flag(plot, "plot")
+  if (inherits(fits, "gp_fit")) {
+    exact <- exact_for_figure(list(fits), exact)
+    out <- certified_curves(fits, newdata, inputs, at, check_level(level), check_count(n, "n", min = 2),
+                            check_flag(points, "points"), effort, exact, reference)
+    if (plot) draw_certified_curves(out, list(...))
+  } else {
+    fits <- label_fits(fits, function(fit) sprintf("%s, m = %d", fit$method, size_of_fit(fit)))
+    for (i in seq_along(fits)[-1L]) {
+      check_same_model(fits[[i]], fits[[1L]], sprintf("fits[[%d]]", i), "fits[[1]]")
+    }
+    out <- certified_errors_over_m(fits, newdata, effort, exact_for_figure(fits, exact), reference)
+    if (plot) draw_certified_errors(out, list(...))
+  }
+  invisible(out)
+}
+
+# The exact fit to draw, or NULL.
+exact_for_figure <- function(fits, exact, most = 500L) {
+  given <- Filter(function(fit) fit$method == "gp_exact", fits)
+  with_data <- Filter(function(fit) !is.null(fit$data), fits)
+  if (is.null(exact) || is.logical(exact)) {
+    wanted <- if (!is.null(exact)) check_flag(exact, "exact")
+    if (identical(wanted, FALSE)) return(NULL)
+    if (length(given)) return(given[[1L]])
+    if (isTRUE(wanted) && !length(with_data)) needs_data(fits[[1L]], "fits")
+    if (!length(with_data) || (is.null(wanted) && nrow(with_data[[1L]]$data$x) > most)) return(NULL)
+    return(exact_of_fit(with_data[[1L]]))
+  }
+  check_exact_given(exact, "plot_certificate")
+  for (fit in fits) check_exact(exact, fit)
+  exact
+}
+
+# The exact posterior of the fit's model, as far as posterior_at() reads it.
+exact_of_fit <- function(fit) {
+  data <- fit$data
+  check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
+  posterior <- native_exact(data$x, data$y, data$weights, scaled_kernel(fit), fit$noise / fit$scale^2, fit$control)
+  same <- c("kernel", "noise", "center", "scale", "frame", "data", "signature", "nobs", "control", "terms")
+  structure(c(fit[same], list(method = "gp_exact", rows = data$x, posterior = posterior)),
+            class = c("gp_exact", "gp_fit"))
+}
+
+# Points that a posterior rests on.
+size_of_fit <- function(fit) if (is.null(fit$m)) nrow(fit$rows) else fit$m
+
+# Rows of inputs, as certify_rows() wants them.
+plain_rows <- function(x, index = seq_len(nrow(x))) list(x = x, index = index, offset = 0, names = NULL)
+
+# ---- one fit --------------------------------------------------------------------------------------------------------
+
+certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort, exact, reference) {
+  effort <- check_choice(if (is.null(effort)) "reference" else effort, c("reference", "fast", "tight"), "effort")
+  base <- comparison_base(list(fit), exact)
+  all <- fit_variables(base)
+  x <- slice_rows(base)
+  shown <- choose_variables(all, inputs, x, base$kernel)
+  grids <- if (is.null(newdata)) {
+    centre <- slice_centre(base, all, at)
+    lapply(shown, slice_grid, centre = centre, x = x, n = n)
+  } else {
+    if (length(all) > 1L || !is.null(all[[1L]]$values)) {
+      abort_input("newdata", "rows of several inputs or of a factor", "NULL",
+                  hint = "Slices go through `at`; for errors over rows: plot_certificate(list(fit), newdata).")
+    }
+    list(grid_of_rows(new_inputs(fit, newdata)$x))
+  }
+  rows <- do.call(rbind, lapply(grids, `[[`, "rows"))
+  part <- function(what) unlist(lapply(grids, function(g) rep_len(g[[what]], nrow(g$rows))))
+  if (is.null(reference)) reference <- fit$reference
+  certificate <- same_chance(certify_rows(fit, plain_rows(rows), effort, reference))
+  p <- posterior_at(fit, rows)
+  truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else posterior_at(exact, rows)
+  z <- stats::qnorm((1 + level) / 2)
+  sd <- sqrt(p$var)
+  names <- vapply(shown, `[[`, "", "name")
+  data <- data.frame(
+    input = rep(names, vapply(grids, function(g) nrow(g$rows), 1L)), value = part("value"), label = part("label"),
+    fit = p$mean, se.fit = sd, lwr = p$mean - z * sd, upr = p$mean + z * sd,
+    certificate[c("mean_lower", "mean_upper", "sd_lower", "sd_upper")],
+    lwr_certified = certificate$mean_lower - z * certificate$sd_upper,
+    upr_certified = certificate$mean_upper + z * certificate$sd_upper, exact = truth$mean, se.exact = sqrt(truth$var),
+    lwr_exact = truth$mean - z * sqrt(truth$var), upr_exact = truth$mean + z * sqrt(truth$var))
+  figure <- list(variables = shown, points = if (points && !is.null(base$data)) partial_points(base, all, shown, data),
+                 inducing = inducing_marks(fit, shown), level = level, response = response_name(base))
+  structure(data, class = c("pfdtc_certificate", "data.frame"), figure = figure, effort = effort)
+}
+
+grid_of_rows <- function(x) {
+  if (!nrow(x)) abort_input("newdata", "without complete rows", "of at least one row")
+  value <- sort(unique(x[, 1L]))
+  list(value = value, label = NA_character_, rows = x[match(value, x[, 1L]), , drop = FALSE])
+}
+
+# Bands that would dwarf the rest are cut off at its own height above and below it.
+certified_range <- function(data, points) {
+  rest <- range(data$lwr, data$upr, data$lwr_exact, data$upr_exact, points$y, finite = TRUE)
+  most <- rest + c(-1, 1) * diff(rest)
+  all <- range(rest, data$lwr_certified, data$upr_certified, finite = TRUE)
+  c(max(all[1L], most[1L]), min(all[2L], most[2L]))
+}
+
+# Okabe and Ito's colours, those of plot_colours for what plot() draws as well.
+certified_looks <- data.frame(
+  part = c("mean", "credible", "exact", "exact_credible", "certified", "certified_credible", "data", "inducing"),
+  col = c("#0072B2", NA, "#000000", "#000000", "#E69F00", "#E69F00", "#000000", "#D55E00"),
+  fill = c(NA, "#0072B2", NA, NA, "#E69F00", NA, NA, NA), lty = c(1, NA, 1, 3, NA, 2, NA, NA),
+  lwd = c(2, NA, 1, 1, 2, 2, NA, NA), pch = c(NA, 22, NA, NA, 22, NA, 16, 124), size = c(1, 2, 1, 1, 1.6, 1, 0.6, 0.8))
+
+draw_certified_curves <- function(data, args) {
+  s <- attr(data, "figure")
+  if (is.null(args$ylim)) args$ylim <- certified_range(data, s$points)
+  if (is.null(args$ylab)) args$ylab <- s$response
+  k <- length(s$variables)
+  old <- graphics::par(no.readonly = TRUE)
+  on.exit(graphics::par(old))
+  graphics::par(mfrow = rev(grDevices::n2mfrow(k)), mar = c(3.5, 3.5, 0.5, 1), oma = c(0, 0, 2.8, 0),
+                mgp = c(2.2, 0.7, 0))
+  graphics::par(cex = if (k > 1L) 0.85 else 1)     # mfrow makes text too small to read at the width of a page
+  for (v in s$variables) draw_certified_slice(v, rows_of(data, v), rows_of(s$points, v), rows_of(s$inducing, v), args)
+  draw_certified_legend(data, s)
+}
+
+draw_certified_slice <- function(v, curve, points, inducing, args) {
+  class(curve) <- "data.frame"
+  blocks <- nrow(curve) == 1L || !is.null(v$labels)
+  pieces <- if (blocks) lapply(seq_len(nrow(curve)), function(i) widen(curve[i, ])) else list(curve)
+  if (is.null(args$xlab)) args$xlab <- v$name
+  if (is.null(args$xlim)) args$xlim <- range(curve$value) + if (blocks) c(-0.5, 0.5) else 0
+  if (!is.null(v$labels)) args$xaxt <- "n"
+  do.call(graphics::plot.default, c(list(x = curve$value, y = curve$fit, type = "n"), args))
+  if (!is.null(v$labels)) graphics::axis(1, curve$value, curve$label)
+  colours <- stats::setNames(certified_looks$col, certified_looks$part)
+  far <- graphics::par("usr")[3:4] + c(-1, 1) * diff(graphics::par("usr")[3:4])
+  for (p in pieces) {
+    band <- function(lower, upper, col) {
+      graphics::polygon(c(p$value, rev(p$value)), pmin(pmax(c(p[[lower]], rev(p[[upper]])), far[1L]), far[2L]),
+                        border = NA, col = col)
+    }
+    band("mean_lower", "mean_upper", grDevices::adjustcolor(colours["certified"], 0.3))
+    band("lwr", "upr", band_colour())
+  }
+  if (!is.null(points)) {
+    at <- if (is.null(v$labels)) points$value else spread(points$value)
+    graphics::points(at, points$y, pch = 16, cex = if (nrow(points) > 200) 0.6 else 0.8,
+                     col = data_colour(nrow(points)))
+  }
+  for (p in pieces) {
+    # wide enough to be seen under the exact ones where the certificate is as narrow as a line
+    graphics::matlines(p$value, p[c("mean_lower", "lwr_certified", "mean_upper", "upr_certified")], lty = c(1, 2),
+                       lwd = c(3.5, 2), col = colours["certified"])
+    graphics::lines(p$value, p$fit, lwd = 2, col = colours["mean"])
+    if (anyNA(p$exact)) next
+    graphics::matlines(p$value, p[c("lwr_exact", "exact", "upr_exact")], lty = c(3, 1, 3), col = colours["exact"])
+  }
+  if (!is.null(inducing)) {
+    graphics::rug(inducing$value, ticksize = 0.04, lwd = 1.5, quiet = TRUE, col = colours["inducing"])
+  }
+}
+
+draw_certified_legend <- function(data, s) {
+  drawn <- c("mean", "credible", if (!all(is.na(data$exact))) c("exact", "exact_credible"), "certified",
+             "certified_credible", if (!is.null(s$points)) "data", if (!is.null(s$inducing)) "inducing")
+  keys <- certified_looks[match(drawn, certified_looks$part), ]
+  fill <- ifelse(is.na(keys$fill), NA, grDevices::adjustcolor(keys$fill, 0.3))
+  legend_on_top(list(
+    legend = paste0(certified_texts(s$level)[drawn], "  "), col = keys$col, lty = keys$lty, lwd = keys$lwd,
+    pch = keys$pch, pt.cex = keys$size, pt.bg = fill, pt.lwd = keys$lwd, ncol = ceiling(nrow(keys) / 2)))
+}
+
+certified_texts <- function(level) {
+  percent <- paste(format(100 * level), "%")
+  c(mean = "fit's mean", credible = sprintf("fit's %s credible", percent), exact = "exact mean",
+    exact_credible = paste("exact", percent, "credible"), certified = "certified to contain the exact mean",
+    certified_credible = sprintf("certified to contain the exact %s credible", percent), data = "data",
+    inducing = "inducing points")
+}
+
+# Above all panels, in rows as wide as the figure allows.
+legend_on_top <- function(keys) {
+  graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
+  graphics::plot.new()
+  draw_keys(list(x = "top"), TRUE, c(keys, list(bty = "n", xpd = NA, seg.len = 1.8, text.width = NA, x.intersp = 0.7)))
+}
+
+# ---- several fits ---------------------------------------------------------------------------------------------------
+
+certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
+  efforts <- check_efforts(effort)
+  base <- comparison_base(fits, exact)
+  new <- rows_to_summarise(base, newdata)
+  truth <- if (!is.null(exact)) posterior_at(exact, new$x)
+  out <- Map(function(fit, label) {
+    p <- posterior_at(fit, new$x)
+    errors <- if (!is.null(truth)) {
+      list(actual = list(mean = abs(p$mean - truth$mean)[new$index],
+                         sd = abs(sqrt(p$var) - sqrt(truth$var))[new$index]))
+    }
+    errors <- c(errors, certified_by_effort(fit, new, efforts, reference))
+    if (length(errors)) summarise_errors(fit, label, errors)
+  }, fits, names(fits))
+  out <- do.call(rbind, unname(out))
+  if (is.null(out)) {
+    abort_input("fits", "without their data", "fits with their data, or given with a `reference` or `exact`")
+  }
+  structure(out, class = c("pfdtc_certificate", "data.frame"), figure = "errors")
+}
+
+check_efforts <- function(effort) {
+  known <- c("fast", "reference", "tight")
+  if (is.null(effort)) return(known)
+  if (!is.character(effort) || !length(effort)) {
+    abort_input("effort", describe(effort), paste("some of", list_quoted(known, "\"")))
+  }
+  unique(vapply(effort, check_choice, "", choices = known, argument = "effort", USE.NAMES = FALSE))
+}
+
+rows_to_summarise <- function(base, newdata) {
+  if (is.null(newdata)) {
+    if (is.null(base$data) && !is.null(base$rows) && base$method == "gp_exact") return(plain_rows(base$rows))
+    rows <- training_inputs(training_data(base))
+    return(plain_rows(rows$x, rows$index))
+  }
+  rows <- plain_rows(new_inputs(base, newdata)$x)
+  if (!nrow(rows$x)) abort_input("newdata", "without complete rows", "of at least one row")
+  rows
+}
+
+# The certified errors of a fit at all rows, for those efforts that are within reach of what it has kept.
+certified_by_effort <- function(fit, new, efforts, reference) {
+  if (is.null(reference)) reference <- fit$reference
+  if (is.null(fit$data) && fit$method != "gp_exact") efforts <- if (!is.null(reference)) intersect(efforts, "reference")
+  if (is.null(reference) && fit$method != "gp_exact" && any(efforts != "fast")) {
+    reference <- same_chance(reference(fit))
+  }
+  lapply(stats::setNames(nm = efforts), function(effort) {
+    certificate <- same_chance(certify_rows(fit, new, effort, reference))
+    list(mean = certificate$mean_error,
+         sd = pmax(certificate$sd - certificate$sd_lower, certificate$sd_upper - certificate$sd))
+  })
+}
+
+summarise_errors <- function(fit, label, errors) {
+  over <- function(f) vapply(errors, function(e) c(f(e$mean), f(e$sd)), numeric(2L))
+  data.frame(fit = label, method = fit$method, m = size_of_fit(fit), effort = rep(names(errors), each = 2L),
+             what = c("mean", "sd"), median = c(over(stats::median)), max = c(over(max)))
+}
+
+# Lines and open symbols that fit into one another: certificates may be as good as the actual error. Dashes are in units
+# of the width: these have the same length.
+effort_looks <- data.frame(
+  effort = c("actual", "fast", "reference", "tight"), col = c("#000000", "#E69F00", "#0072B2", "#CC79A7"),
+  label = c("actual error", "certified, fast", "certified, reference", "certified, tight"), pch = c(16L, 2L, 0L, 5L),
+  cex = c(0.7, 1.1, 1.4, 1.1), lwd = c(4.5, 2.25, 2.25, 1.125), dashes = c("21", "42", "42", "84"))
+
+draw_certified_errors <- function(data, args) {
+  class(data) <- "data.frame"
+  looks <- effort_looks[effort_looks$effort %in% data$effort, ]
+  methods <- unique(data$method)
+  old <- graphics::par(no.readonly = TRUE)
+  on.exit(graphics::par(old))
+  graphics::par(mfrow = c(length(methods), 2L), mar = c(2, 3.4, 1.6, 0.6), oma = c(1.4, 1.4, 2.8, 0),
+                mgp = c(2.1, 0.6, 0))
+  graphics::par(cex = 0.85)
+  for (method in methods) {
+    for (what in c("mean", "sd")) {
+      title <- if (length(methods) > 1L) paste0(fit_title(list(method = method)), ": ", what) else
+        paste("posterior", what)
+      draw_certified_panel(data[data$method == method, ], data[data$what == what, ], what, looks,
+                           utils::modifyList(list(main = title), args))
+    }
+  }
+  graphics::mtext(if (is.null(args$xlab)) "inducing points" else args$xlab, 1, 0.4, outer = TRUE, cex = 0.85)
+  graphics::mtext(if (is.null(args$ylab)) "error" else args$ylab, 2, 0.2, outer = TRUE, cex = 0.85)
+  zero <- any(data$median == 0) && (is.null(args$log) || grepl("y", args$log, fixed = TRUE))
+  legend_on_top(list(
+    legend = paste0(c(looks$label, "median", "maximum", if (zero) "zero"), "  "),
+    col = c(looks$col, "grey30", "grey30", if (zero) "grey30"), pch = c(looks$pch, NA, NA, if (zero) 6L),
+    lty = c(rep(NA, nrow(looks)), 1L, 2L, if (zero) NA), lwd = 1.5, ncol = ceiling((nrow(looks) + 2L + zero) / 2)))
+}
+
+# `all`: what the axes have room for.
+draw_certified_panel <- function(d, all, what, looks, args) {
+  values <- c(all$median, all$max)
+  there <- values[is.finite(values) & values > 0]
+  args <- utils::modifyList(list(
+    log = "xy", xlim = range(all$m), ylim = if (length(there)) range(there) else c(1e-16, 1), cex.main = 1,
+    font.main = 1, xaxt = "n", yaxt = "n"), args)
+  args[c("xlab", "ylab")] <- "" # they stand outside, once for all panels
+  do.call(graphics::plot.default, c(list(x = NA, y = NA, type = "n"), args))
+  if (grepl("x", args$log, fixed = TRUE)) graphics::axis(1, unique(all$m)) else graphics::axis(1)
+  logarithmic <- grepl("y", args$log, fixed = TRUE)
+  if (logarithmic) decades(2) else graphics::axis(2, las = 1)
+  d <- d[d$what == what, ]
+  for (i in seq_len(nrow(looks))) {
+    look <- looks[i, ]
+    here <- d[d$effort == look$effort, ]
+    here <- here[order(here$m), ]
+    for (over in c("max", "median")) {
+      y <- replace(here[[over]], !is.finite(here[[over]]), NA)
+      if (logarithmic) {
+        zero <- which(y == 0)
+        graphics::points(here$m[zero], rep(10^graphics::par("usr")[3L], length(zero)), pch = 6, col = look$col,
+                         xpd = NA)
+        y <- positive(y)
+      }
+      graphics::lines(here$m, y, col = line_colour(look), lty = if (over == "max") look$dashes else "solid",
+                      lwd = look$lwd, lend = "butt")
+      graphics::points(here$m, y, col = look$col, pch = look$pch, cex = look$cex)
+    }
+  }
+}
+
+# That of the actual error lies under the others.
+line_colour <- function(look) grDevices::adjustcolor(look$col, if (look$effort == "actual") 0.3 else 1)

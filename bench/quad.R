@@ -1,0 +1,41 @@
+# The exact GP in quadruple precision (exact-quad.c), for the property runs beside it. `self`: the script that sources
+# this. Needs gcc with __float128 and libquadmath.
+
+load_quad <- function(self) {
+  folder <- tempfile("quad")
+  dir.create(folder)
+  file.copy(file.path(dirname(self), "exact-quad.c"), folder)
+  old <- setwd(folder)
+  on.exit(setwd(old))
+  Sys.setenv(PKG_LIBS = "-lquadmath")
+  status <- system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "exact-quad.c"), stdout = FALSE, stderr = FALSE)
+  if (status != 0) stop("exact-quad.c does not compile: this needs gcc with __float128 and libquadmath")
+  dyn.load(file.path(folder, paste0("exact-quad", .Platform$dynlib.ext)))
+}
+
+quad_arguments <- function(p, center) {
+  n <- nrow(p$x)
+  or <- function(a, b) as.double(if (is.null(a)) rep(b, n) else a)
+  list(match(p$kernel$profile, profiles) - 1L, as.double(p$kernel$variance),
+       as.double(rep_len(p$kernel$lengthscale, ncol(p$x))), as.double(p$noise), n, ncol(p$x), as.double(p$x),
+       as.double(p$y), or(p$offset, 0), as.double(center), or(p$weights, 1))
+}
+
+quad_result <- function(r, names) {
+  if (r$status != 0) stop("not positive definite in quadruple precision either")
+  r[names]
+}
+
+# list(mean, mean_low, sd): the mean is mean + mean_low; `center` of the fit, as certificates mean it
+quad <- function(p, center) {
+  m <- nrow(p$new)
+  r <- do.call(.C, c("exact_quad", quad_arguments(p, center), list(
+    m, as.double(p$new), mean = double(m), mean_low = double(m), sd = double(m), status = integer(1))))
+  quad_result(r, c("mean", "mean_low", "sd"))
+}
+
+# c(the log evidence of y as given, the digits that a double has no room for)
+quad_evidence <- function(p, center) {
+  r <- do.call(.C, c("evidence_quad", quad_arguments(p, center), list(evidence = double(2), status = integer(1))))
+  quad_result(r, "evidence")$evidence
+}

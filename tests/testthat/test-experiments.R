@@ -1,0 +1,224 @@
+# A second altogether for each test.
+
+quick_control <- pfdtc_control(maxit = 8, progress = FALSE)
+
+wavy <- with_seed(1, {
+  x <- data.frame(a = stats::runif(72), b = stats::runif(72))
+  cbind(x, y = sin(8 * x$a) + cos(7 * x$b) + stats::rnorm(72, sd = 0.1))
+})
+
+small_experiment <- function(m = c(5, 8), methods = c("pf", "vfe", "sor", "subsample", "default"), reps = 2,
+                             file = NULL, ...) {
+  run_experiment(wavy, methods, m, reps, file = file, train = 60, test = 12, n_aux = 12, control = quick_control, ...)
+}
+
+new_file <- function() file.path(tempfile_folder(), "results.csv")
+
+tempfile_folder <- function() {
+  dir <- tempfile("experiment")
+  dir.create(dir)
+  dir
+}
+
+# Everything but the clock.
+numbers <- function(results) {
+  out <- as.data.frame(results)[setdiff(names(results), c("seconds", "cpu"))]
+  attr(out, "trace") <- NULL
+  row.names(out) <- NULL
+  out
+}
+
+trace_numbers <- function(results) {
+  out <- attr(results, "trace")
+  out <- out[order(out$m, out$repetition, out$method, out$evaluation), names(out) != "seconds"]
+  row.names(out) <- NULL
+  out
+}
+
+# Replaces a function of the package while `code` runs.
+with_replaced <- function(name, replacement, code) {
+  space <- asNamespace("pfdtc")
+  old <- get(name, space)
+  put <- function(value) {
+    unlockBinding(name, space)
+    assign(name, value, space)
+    lockBinding(name, space)
+  }
+  on.exit(put(old))
+  put(replacement)
+  force(code)
+}
+
+test_that("there is a row a fit, with the columns of compare_fits()", {
+  results <- small_experiment()
+  expect_s3_class(results, "pfdtc_experiment")
+  expect_identical(nrow(results), 2L * (1L + 2L * 5L))
+  expect_true(all(c("method", "m", "objective", "rmse_mean", "rmse_sd", "kl", "kl_marginal", "rmse_pred", "nlpd",
+                    "coverage", "certified_mean_error", "seconds", "evaluations") %in% names(results)))
+  expect_setequal(results$repetition, 1:2)
+  exact <- results[results$method == "exact", ]
+  expect_identical(exact$m, c(60, 60))
+  expect_identical(c(exact$rmse_mean, exact$rmse_sd, exact$kl), numeric(6))
+  fits <- results[results$method != "exact", ]
+  expect_gt(min(fits$rmse_mean), 1e-4) # far from rounding: a problem worth comparing on
+  expect_true(all(fits$kl[fits$method == "sor"] == Inf))
+  expect_identical(is.na(fits$divergence), fits$method != "pf")
+  expect_identical(is.na(fits$divergence_exact), fits$method %in% c("sor", "subsample"))
+  expect_true(all(fits$outside == 0))
+  # to the six digits that are kept
+  expect_true(all(fits$certified_mean_error >= fits$max_mean * (1 - 1e-5)))
+  expect_true(all(fits$certified_sd_error >= fits$max_sd * (1 - 1e-5)))
+  expect_true(all(fits$certified_median >= fits$median_mean * (1 - 1e-5)))
+  expect_true(all(fits$evaluations[fits$method %in% c("sor", "subsample")] == 0))
+})
+
+test_that("rows say what compare_fits() says of the same fits", {
+  results <- small_experiment(m = 6, reps = 1)
+  plan <- pfdtc:::experiment_plan(wavy, 60, 12, 12, "own", "")
+  plan[c("seed", "control", "cache")] <- list(1, quick_control, tempfile_folder())
+  rows <- pfdtc:::repetition_rows(plan, 1)
+  expect_equal(c(mean(rows$x[, 1]), sd(rows$x[, 2]), mean(rows$y), sd(rows$y)), c(0, 1, 0, 1))
+  truth <- pfdtc:::repetition_truth(plan, 1, rows)
+  exact <- pfdtc:::exact_fit(rows, truth)
+  cell <- list(m = 6, repetition = 1)
+  start <- pfdtc:::with_cell_seed(plan, cell, "start", inducing_points(rows$x, 6, truth$kernel, "random"))
+  for (method in quick(c("pf", "vfe", "sor", "subsample", "default"))) {
+    fit <- pfdtc:::with_cell_seed(plan, cell, method,
+                                  pfdtc:::fit_method(method, cell, plan, rows, truth, start, FALSE))
+    expected <- compare_fits(fit, exact, rows$test, rows$y_test, pf = FALSE)
+    columns <- c("objective", "rmse_mean", "rmse_sd", "kl", "kl_marginal", "rmse_pred", "nlpd", "coverage",
+                 "evaluations")
+    row <- results[results$method == method, ]
+    expect_equal(as.numeric(row[columns]), as.numeric(expected[columns]), tolerance = 1e-5, info = method)
+  }
+})
+
+test_that("the divergence from the exact posterior is that of pf_divergence(), weights and jitter included", {
+  for (weighted in c(FALSE, TRUE)) {
+    p <- problem(n = 30, m = 5, weighted = weighted, seed = 2)
+    args <- list(p$x, p$y, kernel = kernel_se(p$kernel$lengthscale, p$kernel$variance), noise = p$noise,
+                 hyper = "fixed", weights = p$weights, center = FALSE, scale = FALSE)
+    exact <- do.call(gp_exact, args)
+    trace_P <- pfdtc:::trace_of_inverse(exact)
+    for (jitter in c(0, 1e-3)) {
+      fit <- do.call(gp_dtc, c(args, list(inducing = p$z, control = pfdtc_control(jitter = jitter))))
+      # differences of sums some 1e3 times as large
+      expect_equal(pfdtc:::divergence_from_exact(fit, exact, trace_P), pf_divergence(fit, exact), tolerance = 1e-9)
+    }
+  }
+})
+
+test_that("resumed, reordered and one at a time, the numbers are the same", {
+  whole <- small_experiment(trace = 8)
+  file <- new_file()
+  small_experiment(m = 8, methods = "vfe", file = file, trace = 8)
+  small_experiment(m = 8, reps = 1, file = file, trace = 8)
+  parts <- small_experiment(file = file, trace = 8)
+  order <- function(r) r[base::order(r$m, r$repetition, r$method), ]
+  expect_equal(numbers(order(parts)), numbers(order(whole)))
+  expect_equal(trace_numbers(parts), trace_numbers(whole))
+  # what is there is not computed again
+  untouched <- with_replaced("run_cell", function(...) stop("computed again"), small_experiment(file = file))
+  expect_equal(numbers(untouched), numbers(parts))
+  expect_equal(numbers(order(read_experiment(file))), numbers(order(whole)))
+  expect_identical(setdiff(list.files(dirname(file)), c("results.csv", "results-trace.csv")), "results-cache")
+})
+
+test_that("a file cut off in the middle of a line is completed", {
+  file <- new_file()
+  whole <- small_experiment(file = file, trace = 8, reps = 1)
+  lines <- readLines(file)
+  cat(c(lines[1:8], substr(lines[9], 1, 40)), file = file, sep = "\n") # no end of line
+  again <- small_experiment(file = file, trace = 8, reps = 1)
+  expect_equal(numbers(again), numbers(whole))
+  expect_equal(trace_numbers(again), trace_numbers(whole))
+  # the same with its end
+  cat(c(lines[1:8], substr(lines[9], 1, 40), ""), file = file, sep = "\n")
+  expect_equal(numbers(small_experiment(file = file, trace = 8, reps = 1)), numbers(whole))
+  expect_identical(length(readLines(file)), length(lines))
+})
+
+test_that("an interrupt loses no more than the cell under way, and no interrupted fit is kept", {
+  file <- new_file()
+  fits <- 0
+  interrupted <- tryCatch(
+    with_replaced("run_minimise", local({
+      old <- pfdtc:::run_minimise
+      function(...) {
+        fits <<- fits + 1
+        if (fits == 9) stop(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+        old(...)
+      }
+    }), small_experiment(file = file)),
+    interrupt = function(i) "interrupt")
+  expect_identical(interrupted, "interrupt")
+  kept <- read_experiment(file)
+  expect_true(nrow(kept) %in% c(6, 12)) # whole cells
+  expect_equal(numbers(small_experiment(file = file)), numbers(small_experiment()))
+})
+
+test_that("a fit that fails is left out with a warning, and made when run again", {
+  file <- new_file()
+  fit_method <- pfdtc:::fit_method
+  fails <- function(method, ...) if (method == "vfe") stop("no luck") else fit_method(method, ...)
+  expect_warning(results <- with_replaced("fit_method", fails, small_experiment(m = 5, reps = 1, file = file)),
+                 "1 fits failed.*vfe: no luck")
+  expect_identical(setdiff(c("exact", "pf", "vfe", "sor", "subsample", "default"), results$method), "vfe")
+  expect_equal(numbers(small_experiment(m = 5, reps = 1, file = file)), numbers(small_experiment(m = 5, reps = 1)))
+})
+
+test_that("two workers give the same numbers", {
+  skip_on_cran()
+  skip_if_not(file.exists(system.file("Meta", "package.rds", package = "pfdtc")), "pfdtc is not installed")
+  environment <- Sys.getenv(c("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), NA)
+  file <- new_file()
+  two <- small_experiment(m = 5, file = file, workers = 2, methods = c("pf", "sor"))
+  expect_equal(numbers(two), numbers(small_experiment(m = 5, methods = c("pf", "sor"))), tolerance = 1e-5)
+  expect_identical(Sys.getenv(c("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), NA), environment)
+})
+
+test_that("seeds depend on every part, and the session's random numbers go on as before", {
+  seeds <- c(pfdtc:::derived_seed(1, "a", 1, 2, "pf"), pfdtc:::derived_seed(2, "a", 1, 2, "pf"),
+             pfdtc:::derived_seed(1, "b", 1, 2, "pf"), pfdtc:::derived_seed(1, "a", 2, 2, "pf"),
+             pfdtc:::derived_seed(1, "a", 1, 3, "pf"), pfdtc:::derived_seed(1, "a", 1, 2, "vfe"))
+  expect_identical(anyDuplicated(seeds), 0L)
+  expect_true(all(seeds == round(seeds) & seeds >= 0 & seeds < 2^31))
+  with_seed(5, {
+    set.seed(5)
+    expected <- stats::runif(1)
+    set.seed(5)
+    small_experiment(m = 5, methods = "sor", reps = 1)
+    expect_identical(stats::runif(1), expected)
+  })
+})
+
+test_that("data of one's own will do, also with a constant input", {
+  own <- data.frame(a = cars$speed, b = 1, dist = cars$dist)
+  results <- run_experiment(own, c("pf", "default"), m = 3, reps = 1, control = quick_control, name = "cars")
+  expect_identical(results$dataset, rep("cars", 3))
+  expect_identical(results$m, c(40, 3, 3))
+  expect_true(all(is.finite(results$rmse_mean)))
+})
+
+test_that("bad arguments are refused", {
+  expect_input_error(small_experiment(methods = "gpt"), "methods")
+  expect_input_error(small_experiment(m = 61), "m")
+  expect_input_error(small_experiment(m = c(4, 4)), "m")
+  expect_input_error(small_experiment(reps = 0), "reps")
+  expect_input_error(small_experiment(file = "results.txt"), "file")
+  expect_input_error(small_experiment(file = file.path(tempdir(), "no", "such.csv")), "file")
+  expect_input_error(small_experiment(workers = 0), "workers")
+  expect_input_error(run_experiment("nothing"), "dataset")
+  expect_input_error(run_experiment(matrix(1, 3, 3)), "dataset")
+  expect_input_error(run_experiment(cars, train = 49, test = 2), "train")
+  expect_input_error(run_experiment(cars, n_aux = 50), "n_aux")
+  expect_input_error(run_experiment(cars, name = "a,b"), "name")
+  file <- new_file()
+  writeLines("a,b\n1,2", file)
+  expect_input_error(small_experiment(file = file), "file")
+  expect_input_error(read_experiment(file), "file")
+  expect_input_error(read_experiment(new_file()), "file")
+  file <- new_file()
+  small_experiment(m = 5, methods = "sor", reps = 1, file = file)
+  expect_input_error(small_experiment(m = 5, seed = 2, file = file), "seed = 1")
+})
