@@ -55,49 +55,71 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
 # been fitted in another scale.
 certify_rows <- function(fit, new, effort, reference, m2 = NULL, test_points = NULL) {
   x <- new$x
-  data <- fit$data
+  tell <- stage_line("certify", fit$control$progress)
+  on.exit(tell(NULL))
+  tell("the fit's own points")
   p <- predict_posterior(fit, x)
-  mean <- fit$scale * p$mean
-  sd <- fit$scale * sqrt(pmax(fit_variance(fit, p), 0))
+  at <- list(mean = fit$scale * p$mean, sd = fit$scale * sqrt(pmax(fit_variance(fit, p), 0)))
   inside <- list(mean_lower = -Inf, mean_upper = Inf, sd_lower = 0, sd_upper = Inf)
   if (effort == "fast" && fit$method != "gp_exact") needs_data(fit, "fit")
   by_reference <- effort != "fast" && fit$method != "gp_exact"
   if (nrow(x)) {
     if (fit$method == "gp_exact") inside <- exact_interval(fit, x)
-    else if (!is.null(data)) inside <- posterior_interval(own_posterior(fit), x)
+    else if (!is.null(fit$data)) inside <- posterior_interval(own_posterior(fit), x)
   }
   if (by_reference) reference <- find_reference(fit, reference, m2)
   if (nrow(x) && by_reference) {
-    r <- certify_posterior(reference, x)
-    inside <- intersect_intervals(inside, as_interval(r))
-    if (correction_serves(reference, data)) {
-      corrected <- corrected_mean(reference, reference$correction, data, x)
-      inside <- intersect_intervals(inside, mean_interval(corrected))
-      r[c("mean", "mean_error")] <- corrected
-    }
     most <- if (is.null(test_points)) max(16, reference$m %/% 4) else test_points
-    more <- if (most > 0 && !is.null(data)) test_pivots(reference, r, x, mean, sd, most)
-    if (length(more)) {
-      reference <- extend_reference(fit, reference, x[more, , drop = FALSE])
-      inside <- intersect_intervals(inside, posterior_interval(reference, x))
-    }
-    if (!is.null(data)) inside <- sharpen_sd(inside, sd, reference, data, x, max(2000, 2 * reference$m))
+    found <- by_a_reference(fit, reference, x, at, inside, most, tell)
+    inside <- found$inside
+    reference <- found$reference
     if (effort == "tight") {
       needs_data(fit, "fit")
-      tight <- dtc_on_points(fit, data, reference$inducing, NULL, fast = FALSE, tight = TRUE)
-      inside <- intersect_intervals(inside, posterior_interval(tight, x))
-      tight$correction <- find_correction(tight, data, fit, share = 1 / 1000, most = 50L)
-      if (!is.null(tight$correction)) {
-        inside <- intersect_intervals(inside, mean_interval(corrected_mean(tight, tight$correction, data, x)))
-      }
-      inside <- sharpen_sd(inside, sd, tight, data, x, Inf)
+      inside <- by_all_pairs(fit, reference, x, at, inside, tell)
     }
   }
-  out <- certificate_frame(fit, new, mean, sd, inside)
+  out <- certificate_frame(fit, new, at, inside)
   attr(out, "effort") <- effort
   attr(out, "m2") <- if (by_reference) reference$m
   attr(out, "t") <- if (by_reference) reference$norms$t * reference$scale^2
   out
+}
+
+# list(inside, reference): the intervals, narrowed; the reference with the test points that it got
+by_a_reference <- function(fit, reference, x, at, inside, most, tell) {
+  data <- fit$data
+  tell("reference")
+  r <- certify_posterior(reference, x)
+  inside <- intersect_intervals(inside, as_interval(r))
+  if (is.null(data)) return(list(inside = inside, reference = reference))
+  if (correction_serves(reference, data)) {
+    tell("exact mean")
+    inside <- intersect_intervals(inside, mean_interval(corrected_mean(reference, reference$correction, data, x)))
+  }
+  rows_at_most <- max(2000, 2 * reference$m)
+  tell("sd by all rows")
+  inside <- sharpen_sd(inside, at$sd, reference, data, x, rows_at_most)
+  more <- if (most > 0) test_pivots(reference, r$unexplained, x, at, inside, most)
+  if (length(more)) {
+    tell(sprintf("%d test points", length(more)))
+    reference <- extend_reference(fit, reference, x[more, , drop = FALSE])
+    inside <- intersect_intervals(inside, posterior_interval(reference, x))
+    inside <- sharpen_sd(inside, at$sd, reference, data, x, rows_at_most)
+  }
+  list(inside = inside, reference = reference)
+}
+
+by_all_pairs <- function(fit, reference, x, at, inside, tell) {
+  tell("all pairs of rows")
+  tight <- dtc_on_points(fit, fit$data, reference$inducing, NULL, fast = FALSE, tight = TRUE)
+  inside <- intersect_intervals(inside, posterior_interval(tight, x))
+  tell("exact mean")
+  correction <- find_correction(tight, fit$data, fit, share = 1 / 1000, most = 50L)
+  if (!is.null(correction)) {
+    inside <- intersect_intervals(inside, mean_interval(corrected_mean(tight, correction, fit$data, x)))
+  }
+  tell("sd by all rows")
+  sharpen_sd(inside, at$sd, tight, fit$data, x, Inf)
 }
 
 # What all rows of the data say of the sd at those rows of x, at most so many, where it is not yet known well beside its
@@ -118,22 +140,22 @@ sharpen_sd <- function(inside, sd, reference, data, x, most) {
   inside
 }
 
-# T3: rows of x that pay as further points of the reference: those where what it does not know, of the mean or of the
+# T3: rows of x that pay as further points of the reference: those where what is not known yet, of the mean or of the
 # sd, is not small beside the distance of the fit from it, there and at the median row, and comes from what its points
 # leave unexplained at the row itself, E(x, x). Pivoted Cholesky of E on the worst of them takes those that leave the
 # least of the others.
-test_pivots <- function(reference, r, x, mean, sd, most) {
+test_pivots <- function(reference, unexplained, x, at, inside, most) {
   kernel <- scaled_kernel(reference)
-  large <- function(error, distance) error > pmax(distance, stats::median(distance)) / 4
-  root <- sqrt(r$unexplained)
-  sd_lower <- sqrt(r$var_lower)
-  sd_upper <- sqrt(r$var_upper)
-  mean_pays <- large(r$mean_error, abs(mean - r$mean)) & root * reference$norms$w_E > r$mean_error / 2
-  sd_pays <- large((sd_upper - sd_lower) / 2, abs(sd - (sd_upper + sd_lower) / 2)) &
-    r$unexplained > (r$var_upper - r$var_lower) / 4
-  rows <- which((mean_pays | sd_pays) & r$unexplained > 1e3 * reference$norms$slack * reference$kernel$variance)
+  large <- function(half, distance) half > pmax(distance, stats::median(distance)) / 4
+  mean <- (inside$mean_upper - inside$mean_lower) / 2
+  sd <- (inside$sd_upper - inside$sd_lower) / 2
+  mean_pays <- large(mean, abs(at$mean - inside$mean_lower - mean)) &
+    sqrt(unexplained) * reference$norms$w_E > mean / 2
+  sd_pays <- large(sd, abs(at$sd - inside$sd_lower - sd)) &
+    unexplained > (inside$sd_upper^2 - inside$sd_lower^2) / 4
+  rows <- which((mean_pays | sd_pays) & unexplained > 1e3 * reference$norms$slack * reference$kernel$variance)
   if (!length(rows)) return(rows)
-  rows <- utils::head(rows[order(-r$unexplained[rows])], 8L * most)
+  rows <- utils::head(rows[order(-unexplained[rows])], 8L * most)
   points <- x[rows, , drop = FALSE]
   A <- forwardsolve(reference$posterior$L, native_kernel_matrix(kernel, reference$inducing, points))
   left <- native_kernel_matrix(kernel, points, points) - crossprod(A)
@@ -147,16 +169,16 @@ extend_reference <- function(fit, reference, x) {
 }
 
 # What centre and offset add to the rounding is added to the ends.
-certificate_frame <- function(fit, new, mean, sd, inside) {
+certificate_frame <- function(fit, new, of_fit, inside) {
   i <- new$index
   eps <- 4 * .Machine$double.eps
   at <- function(v) fit$center + v[i] + new$offset
   room <- function(v) eps * (abs(fit$center) + abs(v[i]) + abs(new$offset))
   lower <- at(inside$mean_lower) - room(inside$mean_lower)
   upper <- at(inside$mean_upper) + room(inside$mean_upper)
-  mean <- at(mean)
+  mean <- at(of_fit$mean)
   out <- data.frame(mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower,
-                    mean_upper = upper, sd = sd[i], sd_lower = (1 - eps) * inside$sd_lower[i],
+                    mean_upper = upper, sd = of_fit$sd[i], sd_lower = (1 - eps) * inside$sd_lower[i],
                     sd_upper = (1 + eps) * inside$sd_upper[i])
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
   out

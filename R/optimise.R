@@ -197,3 +197,19 @@ progress_line <- function(label) {
     cat("\r", formatC(text, width = -78), sep = "", file = stderr())
   }
 }
+
+# A line on stderr that names the stage under way, gone when it is told NULL.
+stage_line <- function(label, on) {
+  started <- proc.time()[["elapsed"]]
+  shown <- FALSE
+  function(stage) {
+    if (!isTRUE(on)) return(invisible())
+    if (is.null(stage)) {
+      if (shown) cat("\r", strrep(" ", 78), "\r", sep = "", file = stderr())
+      return(invisible())
+    }
+    shown <<- TRUE
+    text <- sprintf("%s: %s, %.0f s", label, stage, proc.time()[["elapsed"]] - started)
+    cat("\r", formatC(text, width = -78), sep = "", file = stderr())
+  }
+}

@@ -26,12 +26,16 @@ reference <- function(fit, m2 = NULL) {
   check_fit(fit, "fit")
   data <- needs_data(fit, "fit")
   m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = data$n)
+  tell <- stage_line("reference", fit$control$progress)
+  on.exit(tell(NULL))
+  tell("choosing points")
   rows <- reference_rows(list(m2 = m2), data, scaled_kernel(fit))
-  reference_on(fit, data, data$x[rows, , drop = FALSE], sys.call())
+  reference_on(fit, data, data$x[rows, , drop = FALSE], sys.call(), tell)
 }
 
 # The reference on points no two of which say the same, see dtc_on_points().
-reference_on <- function(fit, data, z, call) {
+reference_on <- function(fit, data, z, call, tell = function(stage) NULL) {
+  tell(sprintf("posterior on %d points, and its norms", nrow(z)))
   out <- dtc_on_points(fit, data, z, call, fast = FALSE)
   if (pairs_are_cheap(data$n, out$m)) out$correction <- find_correction(out, data, fit, share = 1 / 50, most = 10L)
   out
