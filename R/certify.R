@@ -15,7 +15,7 @@
 #' Each effort's intervals are intersected with those of the cheaper ones.
 #'
 #' @param fit a fit of any kind.
-#' @param newdata rows to certify at.
+#' @param newdata rows to certify at; when missing, the training rows.
 #' @param effort `"reference"`, `"fast"` or `"tight"`.
 #' @param reference a reference made by [reference()], or any [gp_dtc()] fit of the same data and hyperparameters.
 #'   `NULL`: it is made from the fit's data, and a message says how to keep it.
@@ -241,12 +241,27 @@ exact_interval <- function(fit, x) {
   lapply(interval, function(v) fit$scale * v)
 }
 
-# max() and min() of the ends; two valid intervals that do not meet differ by rounding: their ends are then exchanged.
+# max() and min() of the ends. Two valid intervals that do not meet differ by rounding: their ends are then exchanged.
+# Were they further apart, one of the two would be wrong: then all that lies between their outer ends, and a warning.
 intersect_intervals <- function(a, b) {
-  meet <- function(lower, upper) list(pmin(lower, upper), pmax(lower, upper))
-  mean <- meet(pmax(a$mean_lower, b$mean_lower), pmin(a$mean_upper, b$mean_upper))
-  sd <- meet(pmax(a$sd_lower, b$sd_lower), pmin(a$sd_upper, b$sd_upper))
-  list(mean_lower = mean[[1L]], mean_upper = mean[[2L]], sd_lower = sd[[1L]], sd_upper = sd[[2L]])
+  apart <- FALSE
+  meet <- function(ends) {
+    lower <- pmax(a[[ends[1L]]], b[[ends[1L]]])
+    upper <- pmin(a[[ends[2L]]], b[[ends[2L]]])
+    far <- lower - upper > 1e-9 * pmax(abs(lower), abs(upper))
+    if (any(far)) {
+      apart <<- TRUE
+      lower[far] <- pmin(a[[ends[1L]]], b[[ends[1L]]])[far]
+      upper[far] <- pmax(a[[ends[2L]]], b[[ends[2L]]])[far]
+    }
+    stats::setNames(list(pmin(lower, upper), pmax(lower, upper)), ends)
+  }
+  out <- c(meet(c("mean_lower", "mean_upper")), meet(c("sd_lower", "sd_upper")))
+  if (apart) {
+    warn_convergence(paste("Two certificates of the same rows do not meet: rounding went beyond its allowance. What is",
+                           "returned holds both. A larger `noise` or `jitter` helps."))
+  }
+  out
 }
 
 find_reference <- function(fit, given, m2) {

@@ -368,21 +368,41 @@ compare_criterion <- function(fits, labels, name, penalty) {
   nobs <- part("nobs")
   if (length(unique(nobs[!is.na(nobs)])) > 1L) warning("models are not all fitted to the same number of observations")
   weight <- penalty(nobs) * part("df")
+  out <- -2 * value + weight
   known <- !is.na(part("upper"))
   best <- -2 * ifelse(known, part("upper"), value) + weight
   worst <- -2 * ifelse(known, part("lower"), value) + weight
   overlap <- outer(best, worst, "<") & t(outer(best, worst, "<"))
   overlap[lower.tri(overlap, diag = TRUE)] <- FALSE
-  if (any(overlap, na.rm = TRUE)) {
-    pairs <- which(overlap, arr.ind = TRUE)
-    pairs <- sprintf("%s and %s", labels[pairs[, 1L]], labels[pairs[, 2L]])
-    warn_evidence(sprintf(
-      "%s does not tell which is better of %s: the brackets of their log evidence overlap. %s", name,
-      list_quoted(pairs, quote = "", most = 3L), "A reference narrows them: fit$reference <- reference(fit)."),
-      best = best, worst = worst)
+  # row is better than column for certain, and its value says the opposite
+  against <- outer(worst, best, "<=") & outer(out, out, ">")
+  pairs <- function(of) {
+    at <- which(of, arr.ind = TRUE)
+    list_quoted(sprintf("%s and %s", labels[at[, 1L]], labels[at[, 2L]]), quote = "", most = 3L)
   }
-  out <- data.frame(df = part("df"), value = -2 * value + weight, row.names = labels)
-  stats::setNames(out, c("df", name))
+  says <- c(
+    if (any(overlap, na.rm = TRUE)) {
+      sprintf("%s does not tell which is better of %s: the brackets of their log evidence overlap.%s", name,
+              pairs(overlap), what_narrows(fits, overlap))
+    },
+    if (any(against, na.rm = TRUE)) {
+      sprintf("%s, made of lower bounds, is the wrong way round for %s: by their brackets the first is surely better.",
+              name, pairs(against))
+    })
+  if (length(says)) warn_evidence(paste(says, collapse = "\n"), best = best, worst = worst)
+  stats::setNames(data.frame(df = part("df"), value = out, row.names = labels), c("df", name))
+}
+
+what_narrows <- function(fits, overlap) {
+  at <- which(overlap, arr.ind = TRUE)[1L, ]
+  if (same_model(fits[[at[1L]]], fits[[at[2L]]])) return(" They are approximations of the same exact GP.")
+  bare <- vapply(fits, function(fit) inherits(fit, "gp_fit") && is.null(fit$reference) && !is.null(fit$data), NA)
+  if (any(bare)) " A reference narrows them: fit$reference <- reference(fit)." else ""
+}
+
+same_model <- function(a, b) {
+  inherits(a, "gp_fit") && inherits(b, "gp_fit") &&
+    !inherits(tryCatch(check_same_model(a, b, "a", "b"), pfdtc_error_input = identity), "error")
 }
 
 #' @rdname gp_fit-methods

@@ -32,8 +32,8 @@
 #'   is the prior mean and taken as known. `FALSE`, `FALSE` is the paper's model. Numeric inputs need neither: a
 #'   kernel's lengthscales are in their units.
 #' @param control see [pfdtc_control()].
-#' @param keep_data keep the rows in the fit? Without them it holds \eqn{O(m^2 + m d)} numbers, and needs `newdata` for
-#'   predictions.
+#' @param keep_data keep the rows in the fit? Without them it holds \eqn{O(m^2 + m d)} numbers, needs `newdata` for
+#'   predictions, and can be certified only by a reference that it carries (as a fit with `tol` does).
 #' @param formula `response ~ inputs`: numeric, logical (0/1), matrix, factor or character variables (a 0/1 column for
 #'   every level), once each. An intercept makes no difference.
 #' @param data a data frame with the variables.

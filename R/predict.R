@@ -24,8 +24,9 @@
 #'   weight 1, whose variance is larger by the noise. The mean is the same for both.
 #' @param certified Should the interval be one that contains the exact Gaussian process's own, by
 #'   [certify()]? It then reaches from `mean_lower - z * sd` to `mean_upper + z * sd` with the largest sd that the exact
-#'   process can have; the `fit` column stays. Keep a reference in the fit, `fit$reference <- reference(fit)`, or each
-#'   call makes one.
+#'   process can have; the `fit` column stays, and lies outside the band where the fit's mean is further off than the
+#'   band is wide: raise `m` there, or see [refine()]. Keep a reference in the fit,
+#'   `fit$reference <- reference(fit)`, or each call makes one.
 #' @param full_cov Should the covariance matrix of all rows be returned?
 #' @param na.action What to do with rows of `newdata` that have missing values: by default they
 #'   predict `NA`; `na.omit` drops them, `na.fail` is an error.
@@ -36,7 +37,7 @@
 #'   matrix). Means and standard deviations are in units of y, covariances in squared units. Names
 #'   are the row names.
 #' @section Invariants:
-#' * `lwr` and `upr` are `fit` minus and plus `qnorm((1 + level) / 2)` standard deviations of f or
+#' * Without `certified`, `lwr` and `upr` are `fit` minus and plus `qnorm((1 + level) / 2)` standard deviations of f or
 #'   of a response.
 #' * `se.fit^2` of a response is that of f plus `sigma(object)^2`.
 #' * `diag(cov)` is `se.fit^2`, and a submatrix of `cov` is the `cov` of those rows.

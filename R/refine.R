@@ -9,6 +9,7 @@
 #' iterations carry it along: they may lose digits, it does not.
 #'
 #' @inheritParams certify
+#' @param newdata rows to find the exact mean at; when missing, the training rows.
 #' @param tol accuracy as a fraction of the sd of the response.
 #' @param maxit the most iterations.
 #' @param reference a reference made by [reference()], see [certify()].
@@ -50,8 +51,9 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   attr(out, "met") <- worst <= goal
   if (worst > goal) {
     warn_convergence(sprintf(
-      "`tol` = %s was not met: the largest certified error is %s of the sd of y after %d iterations (%s).", format(tol),
-      format(worst / fit$sd_y, digits = 3), found$iterations, found$why))
+      "`tol` = %s was not met at %d of %d rows: the largest certified error is %s sd(y) after %d iterations (%s).",
+      format(tol), sum(found$mean_error > goal), nrow(new$x), format(worst / fit$sd_y, digits = 3), found$iterations,
+      found$why))
   }
   out
 }

@@ -338,20 +338,23 @@ show_percent <- function(v) {
   paste(format(ceiling(v / unit * (1 - 1e-12)) * unit, digits = 3, scientific = v < 1e-4), "%")
 }
 
-# "certified 1.7 % at M = 184 (tight)" and what that means; NA for a fit without tol.
+# "certified 1.7 % at M = 184 (tight)", the larger of the two statistics, and what that means; NA for a fit without tol.
 describe_tolerance <- function(fit) {
   tol <- fit$tol
   if (is.null(tol)) return(NA_character_)
   if (is.na(tol$mean)) return(sprintf("not certified (%s asked for)", show_percent(tol$asked)))
-  sprintf("certified %s at M = %d (%s), %s %s asked for; sd within %s of the exact one, %s", show_percent(tol$mean),
-          fit$m, tol$effort, if (tol$met) "with" else "short of the", show_percent(tol$asked), show_percent(tol$sd),
-          if (tol$quantile == 1) "both at every training input" else
+  sprintf("certified %s at M = %d (%s), %s %s asked for: %s", show_percent(max(tol$mean, tol$sd)), fit$m, tol$effort,
+          if (tol$met) "with" else "short of the", show_percent(tol$asked), describe_statistics(tol))
+}
+
+describe_statistics <- function(tol) {
+  sprintf("exact mean within %s of sd(y), exact sd within %s of the fit's, %s, at these hyperparameters",
+          show_percent(tol$mean), show_percent(tol$sd), if (tol$quantile == 1) "both at every training input" else
             sprintf("each at %s %% of the training inputs", format(100 * tol$quantile)))
 }
 
 unreached_text <- function(fit) {
   tol <- fit$tol
-  sprintf(paste("The accuracy tol = %s was not reached: certified are a mean error of %s of sd(y) and an sd within %s",
-                "of the exact one, at M = %d. %s"), format(tol$asked), show_percent(tol$mean), show_percent(tol$sd),
-          fit$m, tol$needs)
+  sprintf("The accuracy tol = %s was not reached. Certified at M = %d: %s. %s", format(tol$asked), fit$m,
+          describe_statistics(tol), tol$needs)
 }

@@ -238,6 +238,17 @@ test_that("where nothing is left but rounding, certificates are of its size", {
   expect_identical(max(abs(unlist(zero[c("mean", "mean_error")]))), 0)
 })
 
+test_that("intervals that do not meet: ends exchanged where that is rounding, else both inside, and said", {
+  one <- function(lower, upper) list(mean_lower = lower, mean_upper = upper, sd_lower = 0, sd_upper = Inf)
+  expect_silent(near <- intersect_intervals(one(c(0, 0), c(1, 2)), one(c(1 + 1e-15, 1), c(3, 3))))
+  expect_identical(near$mean_lower, c(1, 1))
+  expect_identical(near$mean_upper, c(1 + 1e-15, 2))
+  expect_warning(far <- intersect_intervals(one(c(0, 0), c(1, 2)), one(c(2, 1), c(3, 3))), "do not meet",
+                 class = "pfdtc_warning_convergence")
+  expect_identical(far$mean_lower, c(0, 1))
+  expect_identical(far$mean_upper, c(3, 2))
+})
+
 test_that("units: certificates follow scale, centre and offset of the response, and rows without values", {
   p <- problem(n = 30, m = 5)
   fit <- function(y, variance, noise, ...) {

@@ -51,7 +51,7 @@ test_that("AIC() and BIC() are those of stats, and warn where brackets of the ev
     ours <- criterion[[1L]]
     theirs <- criterion[[2L]]
     expect_identical(ours(coarse), theirs(coarse))
-    expect_warning(two <- ours(coarse, finer), "coarse and finer.*reference", class = "pfdtc_warning_evidence")
+    expect_warning(two <- ours(coarse, finer), "coarse and finer.*same exact GP", class = "pfdtc_warning_evidence")
     expect_equal(two, theirs(coarse, finer))
     expect_silent(apart <- ours(finer, other))
     expect_equal(apart, theirs(finer, other))
@@ -60,6 +60,17 @@ test_that("AIC() and BIC() are those of stats, and warn where brackets of the ev
   expect_identical(AIC(coarse, k = 3) - AIC(coarse), 4)
   expect_silent(three <- AIC(finer, other, k = 3))
   expect_equal(three, stats:::AIC.default(finer, other, k = 3))
+
+  # other hyperparameters, told apart by nothing but references
+  near <- fit_fixed(p, maxit = 0, noise = 1.01 * coarse$noise)
+  expect_warning(AIC(coarse, near), "reference\\(fit\\)", class = "pfdtc_warning_evidence")
+  # an ELBO far below the evidence puts the better model second
+  worse <- fit_fixed(p, maxit = 0, inducing = p$x, noise = 1.5 * coarse$noise)
+  few <- fit_fixed(p, maxit = 0, inducing = p$x[1:12, ])
+  few$reference <- with_seed(1, reference(few, 40))
+  expect_lt(evidence_bounds(worse)[["upper"]], evidence_bounds(few)[["lower"]])
+  expect_lt(few$elbo, worse$elbo)
+  expect_warning(AIC(few, worse), "wrong way round for few and worse", class = "pfdtc_warning_evidence")
 
   # a bracket that a reference closes tells them apart; what has no bracket is taken at its value
   lm_fit <- lm(p$y ~ p$x)
@@ -70,7 +81,7 @@ test_that("AIC() and BIC() are those of stats, and warn where brackets of the ev
   })
   expect_warning(AIC(coarse, half_way), "coarse and half_way", class = "pfdtc_warning_evidence")
   coarse$reference <- with_seed(1, reference(coarse, 40))
-  expect_silent(AIC(coarse, half_way))
+  expect_warning(AIC(coarse, half_way), "wrong way round for coarse and half_way", class = "pfdtc_warning_evidence")
   expect_silent(AIC(fit_by("gp_exact", p), fit_by("gp_fitc", p), fit_by("gp_sor", p)))
   expect_named(AIC(coarse, lm_fit), c("df", "AIC"))
   more <- fit_by("gp_exact", problem(n = 50))
