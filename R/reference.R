@@ -5,7 +5,7 @@
 #' certificate is tiny: it tells where the exact Gaussian process lies, and any other fit is certified by its distance
 #' from there.
 #'
-#' Where all pairs of rows cost no more than that (\eqn{n \le m_2^2 / 16}{n <= m2^2/16}, or 2,000 rows), its mean is
+#' Where all pairs of rows cost no more than that (\eqn{n \le m_2^2 / 16}{n <= m2^2/16}, or up to 10,000 rows), its mean is
 #' corrected by a few steps of conjugate gradients on the exact equations, as by [refine()], until its certificate is
 #' small beside its distance from the fit's mean. This matters most for Matern kernels, which leave much unexplained.
 #'

@@ -218,8 +218,8 @@ corrected_mean <- function(reference, correction, data, x) {
   list(mean = reference$scale * mean, mean_error = reference$scale * error)
 }
 
-# All pairs of rows cost less than the reference itself, or next to nothing.
-pairs_are_cheap <- function(n, m2) n <= max(2000, m2^2 / 16)
+# All pairs of rows cost less than the reference itself, or some tenths of a second.
+pairs_are_cheap <- function(n, m2) n <= max(1e4, m2^2 / 16)
 
 # Corrects the mean of a reference until its certificate is `share` of how far the fit's mean is from it, as far as some
 # of the rows tell; NULL where it is so already.

@@ -1,6 +1,7 @@
 # How far certificates are above the actual error at held-out rows, beside other bounds, and what they cost.
 #
-#   PFDTC_DATA=<folder of the CSVs> bash tools/openblas.sh Rscript bench/certify-tightness.R [set ...] > tightness.csv
+#   PFDTC_DATA=<folder of the CSVs> OPENBLAS_NUM_THREADS=1 bash tools/openblas.sh \
+#     Rscript bench/certify-tightness.R [set ...] [M ...] > vignettes/tightness.csv
 #
 # The data of the paper's Table 1, split as there (seed 1); kernel and noise by VFE on 200 random points; squared
 # exponential and Matern 3/2 kernels; M = 50, 100, 200, 400 greedy points (DTC), then optimised (pfdtc() as it comes).
@@ -66,13 +67,13 @@ measure_fit <- function(fit, fit_seconds, split, exact, truth, about) {
   row("Burt et al.", NA, burt, if (2 * kl <= 1 / 5) p$se.fit * sqrt(6 * kl) else NA * p$se.fit)
 }
 
-measure <- function(name, kernel, label) {
+measure <- function(name, kernel, label, sizes) {
   split <- split_set(name)
   pilot <- seconds_of(learned <- gp_dtc(split$x, split$y, m = 1, kernel = kernel, inducing = "random"))
   fixed <- list(x = split$x, y = split$y, kernel = learned$kernel, noise = learned$noise, hyper = "fixed")
   exact <- suppressMessages(do.call(gp_exact, fixed))
   truth <- predict(exact, split$test, se.fit = TRUE)
-  for (m in c(50, 100, 200, 400)) {
+  for (m in sizes) {
     about <- list(set = name, kernel = label, m = m, points = NA, fit = "greedy")
     for (way in c("greedy", "optimised")) {
       set.seed(m)
@@ -85,11 +86,14 @@ measure <- function(name, kernel, label) {
   }
 }
 
-sets <- commandArgs(TRUE)
+args <- commandArgs(TRUE)
+sizes <- as.integer(grep("^[0-9]+$", args, value = TRUE))
+if (!length(sizes)) sizes <- c(50L, 100L, 200L, 400L)
+sets <- grep("^[0-9]+$", args, value = TRUE, invert = TRUE)
 if (!length(sets)) sets <- paper_datasets()$name[paper_datasets()$paper]
 cat("set,kernel,m,points,fit,actual_mean_median,actual_mean_max,actual_sd_median,actual_sd_max,bound,m2,seconds,",
     "fit_seconds,mean_median,mean_max,sd_median,sd_max\n", sep = "")
 for (name in sets) {
-  measure(name, kernel_se(), "se")
-  measure(name, kernel_matern(3 / 2), "matern32")
+  measure(name, kernel_se(), "se", sizes)
+  measure(name, kernel_matern(3 / 2), "matern32", sizes)
 }
