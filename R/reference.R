@@ -5,14 +5,14 @@
 #' certificate is tiny: it tells where the exact Gaussian process lies, and any other fit is certified by its distance
 #' from there.
 #'
-#' Where all pairs of rows cost no more than that (\eqn{n \le m_2^2 / 16}{n <= m2^2/16}, or up to 10,000 rows), its mean is
-#' corrected by a few steps of conjugate gradients on the exact equations, as by [refine()], until its certificate is
+#' Where all pairs of rows cost no more than that (\eqn{n \le m_2^2 / 16}{n <= m2^2/16}, or up to 10,000 rows), its mean
+#' is corrected by a few steps of conjugate gradients on the exact equations, as by [refine()], until its certificate is
 #' small beside its distance from the fit's mean. This matters most for Matern kernels, which leave much unexplained.
 #'
 #' @param fit a fit with its data.
 #' @param m2 the most points. `NULL`: four times those of the fit.
 #' @return A fit of class `c("gp_dtc", "gp_fit")` that also carries the norms which certificates need. It costs
-#'   \eqn{O(n m_2^2)}. It holds \eqn{O(m_2^2)} numbers, and `2 n` where its mean is corrected; [certify()] uses those
+#'   \eqn{O(n m_2^2)}. It holds \eqn{O(m_2^2)} numbers, and `n` more where its mean is corrected; [certify()] uses those
 #'   where the fit has its data. Keep it: `fit$reference <- reference(fit)`; [certify()] and its like then use it.
 #' @section Errors: class `pfdtc_error_input` for a fit made with `keep_data = FALSE`.
 #' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation.
