@@ -142,7 +142,7 @@ theorem_frame <- function(fit, own, eps, new) {
   out <- out[new$index, , drop = FALSE]
   means <- c("mean_bound", "mean_bound_sharp") # centre and offset round what they are added to
   room <- 4 * .Machine$double.eps * (abs(fit$center) + abs(fit$scale * p$mean[new$index]) + abs(new$offset))
-  out[means] <- out[means] + room
+  out[means] <- out[means] + room + response_rounding(fit)
   row.names(out) <- if (!is.null(new$names)) make.unique(as.character(new$names))
   out
 }

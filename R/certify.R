@@ -168,12 +168,24 @@ extend_reference <- function(fit, reference, x) {
   dtc_on_points(fit, fit$data, rbind(reference$inducing, x), NULL, fast = FALSE, inner = inner)
 }
 
+# What rounding in the response, its offset, centring and merging does to any mean: |h_x| <= sqrt(k) / (2 sqrt(s2)), in
+# units of y. The rows themselves count, not what is left of them where equal rows with unlike responses were merged.
+response_rounding <- function(fit) {
+  size <- sqrt(fit$signature$sums[["yy"]])
+  offset <- fit$data$offset
+  if (length(offset)) {
+    w <- if (is.null(fit$data$prior_weights)) 1 else fit$data$prior_weights
+    size <- size + sqrt(sum(w * offset^2))
+  }
+  4 * .Machine$double.eps * size * sqrt(fit$kernel$variance / fit$noise) / 2
+}
+
 # What centre and offset add to the rounding is added to the ends.
 certificate_frame <- function(fit, new, of_fit, inside) {
   i <- new$index
   eps <- 4 * .Machine$double.eps
   at <- function(v) fit$center + v[i] + new$offset
-  room <- function(v) eps * (abs(fit$center) + abs(v[i]) + abs(new$offset))
+  room <- function(v) eps * (abs(fit$center) + abs(v[i]) + abs(new$offset)) + response_rounding(fit)
   lower <- at(inside$mean_lower) - room(inside$mean_lower)
   upper <- at(inside$mean_upper) + room(inside$mean_upper)
   mean <- at(of_fit$mean)

@@ -238,6 +238,16 @@ test_that("where nothing is left but rounding, certificates are of its size", {
   expect_identical(max(abs(unlist(zero[c("mean", "mean_error")]))), 0)
 })
 
+test_that("responses that cancel where equal rows are merged leave their rounding behind", {
+  y <- c(1000.02, -1.02)
+  w <- c(0.798, 28.031)
+  for (method in list(gp_exact, gp_dtc, gp_sor)) {
+    fit <- method(matrix(0.25, 2), y, kernel = kernel_se(0.475, 0.279), noise = 0.006, hyper = "fixed", weights = w)
+    c <- certify(fit, matrix(c(0.2, 0.9)), effort = "fast")
+    expect_gt(min(c$mean_upper - c$mean_lower), max(abs(y)) * .Machine$double.eps) # the centre is known no better
+  }
+})
+
 test_that("intervals that do not meet: ends exchanged where that is rounding, else both inside, and said", {
   one <- function(lower, upper) list(mean_lower = lower, mean_upper = upper, sd_lower = 0, sd_upper = Inf)
   expect_silent(near <- intersect_intervals(one(c(0, 0), c(1, 2)), one(c(1 + 1e-15, 1), c(3, 3))))
