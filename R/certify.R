@@ -155,7 +155,7 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
     unexplained > (inside$sd_upper^2 - inside$sd_lower^2) / 4
   rows <- which((mean_pays | sd_pays) & unexplained > 1e3 * reference$norms$slack * reference$kernel$variance)
   if (!length(rows)) return(rows)
-  rows <- utils::head(rows[order(-unexplained[rows])], 8L * most)
+  rows <- utils::head(rows[order(-unexplained[rows])], min(8 * most, length(rows)))
   points <- x[rows, , drop = FALSE]
   A <- forwardsolve(reference$posterior$L, native_kernel_matrix(kernel, reference$inducing, points))
   left <- native_kernel_matrix(kernel, points, points) - crossprod(A)
@@ -171,13 +171,16 @@ extend_reference <- function(fit, reference, x) {
 # What rounding in the response, its offset, centring and merging does to any mean: |h_x| <= sqrt(k) / (2 sqrt(s2)), in
 # units of y. The rows themselves count, not what is left of them where equal rows with unlike responses were merged.
 response_rounding <- function(fit) {
+  4 * .Machine$double.eps * response_size(fit) * sqrt(fit$kernel$variance / fit$noise) / 2
+}
+
+# The root of the weighted sum of squares of the responses as given, and of the offset.
+response_size <- function(fit) {
   size <- sqrt(fit$signature$sums[["yy"]])
   offset <- fit$data$offset
-  if (length(offset)) {
-    w <- if (is.null(fit$data$prior_weights)) 1 else fit$data$prior_weights
-    size <- size + sqrt(sum(w * offset^2))
-  }
-  4 * .Machine$double.eps * size * sqrt(fit$kernel$variance / fit$noise) / 2
+  if (!length(offset)) return(size)
+  w <- if (is.null(fit$data$prior_weights)) 1 else fit$data$prior_weights
+  size + sqrt(sum(w * offset^2))
 }
 
 # What centre and offset add to the rounding is added to the ends.

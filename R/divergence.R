@@ -194,7 +194,7 @@ check_same_model <- function(a, b, argument, other) {
 # Sums agree to rounding beside the size of their terms.
 same_sums <- function(a, b) {
   if (length(a$sums) != length(b$sums) || a$sums[["n"]] != b$sums[["n"]]) return(FALSE)
-  all(abs(a$sums - b$sums) <= 1e-9 * pmax(a$size, b$size))
+  all(abs(a$sums - b$sums) <= 8 * (sqrt(a$sums[["n"]]) + 16) * .Machine$double.eps * pmax(a$size, b$size))
 }
 
 needs_data <- function(fit, argument) {

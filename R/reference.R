@@ -97,7 +97,7 @@ posterior_norms <- function(p, z, data, kernel, noise, fast = FALSE, tight = FAL
   norms <- native_norms(p, z, data$x, data$y, data$weights, kernel, noise, sample.int(n), size[1L], size[2L], control)
   if (!is.null(same)) norms[c("Psi", "lam", "spread")] <- same[c("Psi", "lam", "spread")]
 
-  growth <- (4 * sqrt(m) + sqrt(n) + 16) * eps # of sums over rows and factorisations, relative to their size
+  growth <- rounding_growth(m, n)
   up <- 1 + growth
   G_norm <- sqrt(sum(p$G^2))
   beta <- sqrt(sum(p$beta^2))

@@ -36,6 +36,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   tol <- check_positive(if (missing(tol)) NULL else tol, "tol", 1L)
   maxit <- check_count(maxit, "maxit", min = 0)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
+  if (is.na(fit$sd_y)) abort_input("tol", tol, "for a response of two rows or more", hint = "It is a fraction of its sd.")
   goal <- tol * fit$sd_y
   if (fit$method == "gp_exact") {
     inside <- exact_interval(fit, new$x)
@@ -45,15 +46,15 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
     reference <- find_reference(fit, reference, NULL)
     found <- refine_rows(reference, data_in_scale(fit, reference), new$x, goal, maxit)
   }
-  worst <- if (nrow(new$x)) max(found$mean_error) else 0
   out <- refined_frame(fit, new, found)
+  worst <- max(out$mean_error, 0, na.rm = TRUE)
   attr(out, "iterations") <- found$iterations
   attr(out, "met") <- worst <= goal
   if (worst > goal) {
     warn_convergence(sprintf(
       "`tol` = %s was not met at %d of %d rows: the largest certified error is %s sd(y) after %d iterations (%s).",
-      format(tol), sum(found$mean_error > goal), nrow(new$x), format(worst / fit$sd_y, digits = 3), found$iterations,
-      found$why))
+      format(tol), sum(out$mean_error > goal, na.rm = TRUE), nrow(out), format(worst / fit$sd_y, digits = 3),
+      found$iterations, found$why))
   }
   out
 }

@@ -336,3 +336,24 @@ test_that("what the theorem is not about is refused with the reason", {
   expect_input_error(error_bounds(fit, p$new, "fast", sample = 1), "samples")
   expect_identical(nrow(error_bounds(fit, p$new[0, , drop = FALSE], "fast")), 0L)
 })
+
+test_that("a reference whose rows are merged otherwise serves, and makes no bound too small", {
+  x <- matrix(with_seed(1, stats::runif(60, 0, 4)))
+  y <- with_seed(2, rep(sin(2 * x[, 1]), 2) + 0.3 * stats::rnorm(120))
+  args <- list(x[c(1:60, 1:60), , drop = FALSE], y, kernel = kernel_se(0.7, 1), noise = 0.01, hyper = "fixed",
+               scale = FALSE)
+  fit <- do.call(gp_dtc, c(args, m = 5))
+  other <- reference(do.call(gp_fitc, c(args, m = 5)))
+  exact <- predict(do.call(gp_exact, args), x)
+  bounds <- error_bounds(fit, x, reference = other)
+  expect_true(all(abs(predict(fit, x) - exact) <= bounds$mean_bound_sharp))
+})
+
+test_that("a reference of other responses is refused, however far from 0 they are", {
+  x <- matrix(with_seed(1, stats::runif(100, 0, 4)))
+  noise <- with_seed(2, stats::rnorm(100)) / 10
+  fit <- function(y) gp_dtc(x, y, m = 10, kernel = kernel_se(0.5, 1), noise = 0.01, hyper = "fixed", scale = FALSE)
+  one <- fit(1e8 + sin(2 * x[, 1]) + noise)
+  two <- fit(1e8 + 0.7 * sin(2 * x[, 1]) + noise)
+  expect_input_error(certify(one, x[1:3, , drop = FALSE], reference = reference(two)), "data")
+})

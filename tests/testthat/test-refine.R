@@ -182,6 +182,8 @@ test_that("refine() refuses what it cannot do", {
   expect_input_error(refine(made$fit, made$p$new, reference = made$ref), "tol")
   expect_input_error(refine(made$fit, made$p$new, 0.1, maxit = -1, reference = made$ref), "maxit")
   expect_input_error(refine(made$fit, made$p$new, 0.1, refrence = made$ref), "refrence")
+  one <- gp_dtc(matrix(1), 2, m = 1, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed", scale = FALSE)
+  expect_input_error(refine(one, matrix(0), 0.1, reference = reference(one)), "tol")
   bare <- made$fit
   bare$data <- NULL
   expect_input_error(refine(bare, made$p$new, 0.1, reference = made$ref), "keep_data")
