@@ -36,7 +36,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   tol <- check_positive(if (missing(tol)) NULL else tol, "tol", 1L)
   maxit <- check_count(maxit, "maxit", min = 0)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  if (is.na(fit$sd_y)) abort_input("tol", tol, "for a response of two rows or more", hint = "It is a fraction of its sd.")
+  if (is.na(fit$sd_y)) abort_input("tol", tol, "for a response of two rows or more: it is a fraction of its sd")
   goal <- tol * fit$sd_y
   if (fit$method == "gp_exact") {
     inside <- exact_interval(fit, new$x)
