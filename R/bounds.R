@@ -436,7 +436,7 @@ evidence_bracket <- function(post, data) {
 # What posterior_norms() says, from the sums alone: |v|_E <= sqrt(t) |v|.
 norms_of_sums <- function(p, kernel, noise, n) {
   m <- nrow(p$G)
-  slack <- 4 * (m + sqrt(n) + 32) * .Machine$double.eps
+  slack <- rounding_slack(m, n)
   growth <- rounding_growth(m, n)
   weight <- p$k_sum / kernel$variance # of all rows together
   t <- (1 + growth) * (sqrt(p$t) + sqrt(slack * p$k_sum))^2
@@ -456,3 +456,6 @@ norms_of_sums <- function(p, kernel, noise, n) {
 # Of sums over rows and of factorisations, relative to their size, as in posterior_norms(). Errors of n equal terms have
 # a common sign: n / 110 eps was seen with a BLAS that adds them one by one.
 rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Machine$double.eps
+
+# of squared E-norms: certify_slack() in C
+rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps

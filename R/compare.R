@@ -119,13 +119,6 @@ certified_errors <- function(fits, newdata, effort) {
   }, fits, references)
 }
 
-same_model <- function(a, b) {
-  tryCatch({
-    check_same_model(a, b, "a", "b")
-    TRUE
-  }, pfdtc_error_input = function(e) FALSE)
-}
-
 # The largest reference that fits of one model carry, else one made by the largest fit that has its data, or NULL.
 shared_reference <- function(fits) {
   kept <- Filter(Negate(is.null), lapply(fits, function(fit) fit$reference))

@@ -156,6 +156,43 @@ as_auxiliary <- function(fit, kernel, noise, scale) {
                 noise)
 }
 
+# tr (W^{1/2} K W^{1/2} + s2 I)^{-1}, once for many fits; `exact`: unscaled.
+trace_of_inverse <- function(exact) {
+  P <- diag(chol2inv(t(exact$posterior$L)))
+  sum(if (is.null(exact$data$weights)) P else P / exact$data$weights)
+}
+
+# d_pF with nu the exact posterior, by its factor, in O(N^2 M). With P = (K + s2 I)^{-1}, w = P y, H = A P A':
+#   k^_XX = s2 I - s2^2 P,  L^{-1} k^_mX = s2 A P,  L^{-1} k^_mm L^{-T} = I - J - H,  mu^_X - y = -s2 w,
+# put into (I) to (III) of the proposition. J = jitter L^{-1} L^{-T}, as k^_mm is without jitter. Row weights: A, y, w
+# carry their square roots, the factor has them in its noise. For fits with `center`, `scale` FALSE.
+divergence_from_exact <- function(fit, exact, trace_P) {
+  x <- exact$data$x
+  s2 <- fit$noise
+  n <- nrow(x)
+  post <- fit$posterior
+  weights <- if (is.null(exact$data$weights)) rep(1, n) else exact$data$weights
+  alpha <- exact$posterior$alpha # W^{1/2} w
+  G <- post$G
+  m <- nrow(G)
+  A <- forwardsolve(post$L, kernel_matrix(fit$kernel, fit$inducing, x)) # without weights, as the factor wants it
+  H <- crossprod(forwardsolve(exact$posterior$L, t(A)))
+  Aw <- drop(A %*% alpha)
+  Li <- forwardsolve(post$L, diag(m))
+  J <- fit$jitter * fit$kernel$variance * tcrossprod(Li)
+  D <- diag(m) + G / s2
+  D_2 <- crossprod(solve(D)) # D^{-2}
+  S_mm <- G %*% D_2 %*% G
+  trace_K <- fit$kernel$variance * sum(weights)
+  A_k_At <- s2 * G - s2^2 * H
+  trace_k_K <- s2 * trace_K - s2^2 * n + s2^3 * trace_P
+  covariance <- trace_k_K - sum(diag(A_k_At)) + sum(D_2 * A_k_At) + sum((diag(m) - J - H) * S_mm) -
+    2 * s2 * sum(H * (D_2 %*% G))
+  w_K_w <- sum(alpha * exact$data$y) - s2 * sum(alpha^2 / weights)
+  mean <- s2^2 * (w_K_w - sum(Aw^2)) + sum(solve(D, post$Ay - s2 * Aw - G %*% Aw)^2)
+  sqrt(max(covariance + mean, 0)) / s2
+}
+
 # ---- checks ---------------------------------------------------------------------------------------------------------
 
 check_fit <- function(fit, argument) {
@@ -189,6 +226,11 @@ check_same_model <- function(a, b, argument, other) {
                 hint = if ("data" %in% what) "Data, weights, offset and `center` must agree." else paste(
                   "Pass kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\"."))
   }
+}
+
+same_model <- function(a, b) {
+  inherits(a, "gp_fit") && inherits(b, "gp_fit") &&
+    !inherits(tryCatch(check_same_model(a, b, "a", "b"), pfdtc_error_input = identity), "error")
 }
 
 # Sums agree to rounding beside the size of their terms.

@@ -164,60 +164,6 @@ experiment_paths <- function(file) {
   list(results = file, trace = paste0(stem, "-trace.csv"), cache = paste0(stem, "-cache"))
 }
 
-# ---- files ----------------------------------------------------------------------------------------------------------
-
-result_columns <- c(
-  "dataset", "m", "repetition", "method", "points", "objective", "rmse_mean", "rmse_sd", "kl", "kl_marginal",
-  "rmse_pred", "nlpd", "coverage", "certified_mean_error", "seconds", "evaluations", "divergence", "divergence_exact",
-  "max_mean", "max_sd", "certified_sd_error", "median_mean", "certified_median", "outside", "cpu", "convergence",
-  "noise", "maxit", "reltol", "seed", "version")
-trace_columns <- c("dataset", "m", "repetition", "method", "evaluation", "seconds", "objective", "divergence",
-                   "divergence_exact", "rmse_mean", "rmse_sd")
-
-empty_table <- function(columns) {
-  text <- columns %in% c("dataset", "method", "version")
-  stats::setNames(data.frame(lapply(text, function(t) if (t) character() else numeric())), columns)
-}
-
-cell_key <- function(d) paste(d$dataset, d$m, d$repetition, d$method)
-
-# The complete lines of a file; a last one without its end, or with another number of fields, was cut off.
-read_results <- function(path, columns, argument = "file") {
-  if (is.null(path) || !file.exists(path) || file.size(path) == 0) return(empty_table(columns))
-  bytes <- readBin(path, "raw", file.size(path))
-  end <- max(0L, which(bytes == as.raw(10L)))
-  lines <- strsplit(rawToChar(bytes[seq_len(end)]), "\r?\n")[[1L]]
-  header <- if (length(lines)) strsplit(gsub("\"", "", lines[1L]), ",", fixed = TRUE)[[1L]]
-  if (!identical(header, columns)) {
-    abort_input(argument, sprintf("%s, which has other columns", path),
-                "a file that run_experiment() wrote, or a new one")
-  }
-  fields <- nchar(gsub("[^,]", "", lines)) + 1L
-  lines <- lines[fields == length(columns)]
-  out <- utils::read.csv(text = lines, colClasses = vapply(empty_table(columns), class, ""))
-  out[!duplicated(cbind(cell_key(out), if ("evaluation" %in% columns) out$evaluation)), , drop = FALSE]
-}
-
-# In one piece: whoever reads finds the old file or the new one.
-write_results <- function(d, path) {
-  if (is.null(path)) return(invisible())
-  part <- paste0(path, ".part")
-  utils::write.csv(d, part, row.names = FALSE, quote = FALSE)
-  if (!file.rename(part, path)) abort_input("file", path, "a file that can be written")
-}
-
-check_saved <- function(results, plan) {
-  old <- results[results$dataset == plan$name, ]
-  mine <- c(seed = plan$seed, maxit = plan$control$maxit, reltol = plan$control$reltol)
-  for (what in names(mine)) {
-    other <- old[[what]][abs(old[[what]] - mine[[what]]) > 1e-6 * abs(mine[[what]])]
-    if (length(other)) {
-      abort_input("file", sprintf("one with rows of \"%s\" made with %s = %s", plan$name, what, format(other[1L])),
-                  sprintf("one made with %s = %s, or a new one", what, format(mine[[what]])))
-    }
-  }
-}
-
 # ---- cells ----------------------------------------------------------------------------------------------------------
 
 # A list of list(m, repetition, methods), m outermost. The exact row comes with the first cell of a repetition.
@@ -526,43 +472,4 @@ course <- function(fit, row, plan, cell, rows, truth, start, exact) {
       sqrt(mean((sqrt(p$var) - sqrt(truth$var))^2)))
   }, numeric(3))
   cbind(out, divergence_exact = errors[1L, ], rmse_mean = errors[2L, ], rmse_sd = errors[3L, ])
-}
-
-# ---- divergence from the exact posterior ----------------------------------------------------------------------------
-
-# tr (W^{1/2} K W^{1/2} + s2 I)^{-1}, once for many fits; `exact`: unscaled.
-trace_of_inverse <- function(exact) {
-  P <- diag(chol2inv(t(exact$posterior$L)))
-  sum(if (is.null(exact$data$weights)) P else P / exact$data$weights)
-}
-
-# d_pF with nu the exact posterior, by its factor, in O(N^2 M). With P = (K + s2 I)^{-1}, w = P y, H = A P A':
-#   k^_XX = s2 I - s2^2 P,  L^{-1} k^_mX = s2 A P,  L^{-1} k^_mm L^{-T} = I - J - H,  mu^_X - y = -s2 w,
-# put into (I) to (III) of the proposition. J = jitter L^{-1} L^{-T}, as k^_mm is without jitter. Row weights: A, y, w
-# carry their square roots, the factor has them in its noise. For fits with `center`, `scale` FALSE.
-divergence_from_exact <- function(fit, exact, trace_P) {
-  x <- exact$data$x
-  s2 <- fit$noise
-  n <- nrow(x)
-  post <- fit$posterior
-  weights <- if (is.null(exact$data$weights)) rep(1, n) else exact$data$weights
-  alpha <- exact$posterior$alpha # W^{1/2} w
-  G <- post$G
-  m <- nrow(G)
-  A <- forwardsolve(post$L, kernel_matrix(fit$kernel, fit$inducing, x)) # without weights, as the factor wants it
-  H <- crossprod(forwardsolve(exact$posterior$L, t(A)))
-  Aw <- drop(A %*% alpha)
-  Li <- forwardsolve(post$L, diag(m))
-  J <- fit$jitter * fit$kernel$variance * tcrossprod(Li)
-  D <- diag(m) + G / s2
-  D_2 <- crossprod(solve(D)) # D^{-2}
-  S_mm <- G %*% D_2 %*% G
-  trace_K <- fit$kernel$variance * sum(weights)
-  A_k_At <- s2 * G - s2^2 * H
-  trace_k_K <- s2 * trace_K - s2^2 * n + s2^3 * trace_P
-  covariance <- trace_k_K - sum(diag(A_k_At)) + sum(D_2 * A_k_At) + sum((diag(m) - J - H) * S_mm) -
-    2 * s2 * sum(H * (D_2 %*% G))
-  w_K_w <- sum(alpha * exact$data$y) - s2 * sum(alpha^2 / weights)
-  mean <- s2^2 * (w_K_w - sum(Aw^2)) + sum(solve(D, post$Ay - s2 * Aw - G %*% Aw)^2)
-  sqrt(max(covariance + mean, 0)) / s2
 }

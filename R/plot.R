@@ -67,8 +67,8 @@ plot.gp_fit <- function(x, inputs = NULL, at = NULL, level = 0.95,
   invisible(s$curves)
 }
 
-# One panel: bands first, then data, mean and inducing points.
-draw_slice <- function(v, curve, points, inducing, interval, args) {
+# An empty panel for a curve; its pieces: the curve, or a block for each level.
+open_slice <- function(v, curve, args) {
   blocks <- nrow(curve) == 1L || !is.null(v$labels)
   pieces <- if (blocks) lapply(seq_len(nrow(curve)), function(i) widen(curve[i, ])) else list(curve)
   if (is.null(args$xlab)) args$xlab <- v$name
@@ -76,6 +76,12 @@ draw_slice <- function(v, curve, points, inducing, interval, args) {
   if (!is.null(v$labels)) args$xaxt <- "n"
   do.call(graphics::plot.default, c(list(x = curve$value, y = curve$fit, type = "n"), args))
   if (!is.null(v$labels)) graphics::axis(1, curve$value, curve$label)
+  pieces
+}
+
+# One panel: bands first, then data, mean and inducing points.
+draw_slice <- function(v, curve, points, inducing, interval, args) {
+  pieces <- open_slice(v, curve, args)
 
   for (p in pieces) draw_bands(p, interval)
   if (!is.null(points)) {

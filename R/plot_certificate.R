@@ -187,13 +187,7 @@ draw_certified_curves <- function(data, args) {
 
 draw_certified_slice <- function(v, curve, points, inducing, args) {
   class(curve) <- "data.frame"
-  blocks <- nrow(curve) == 1L || !is.null(v$labels)
-  pieces <- if (blocks) lapply(seq_len(nrow(curve)), function(i) widen(curve[i, ])) else list(curve)
-  if (is.null(args$xlab)) args$xlab <- v$name
-  if (is.null(args$xlim)) args$xlim <- range(curve$value) + if (blocks) c(-0.5, 0.5) else 0
-  if (!is.null(v$labels)) args$xaxt <- "n"
-  do.call(graphics::plot.default, c(list(x = curve$value, y = curve$fit, type = "n"), args))
-  if (!is.null(v$labels)) graphics::axis(1, curve$value, curve$label)
+  pieces <- open_slice(v, curve, args)
   colours <- stats::setNames(certified_looks$col, certified_looks$part)
   far <- graphics::par("usr")[3:4] + c(-1, 1) * diff(graphics::par("usr")[3:4])
   for (p in pieces) {

@@ -89,7 +89,6 @@ posterior_norms <- function(p, z, data, kernel, noise, fast = FALSE, tight = FAL
                             same = NULL) {
   n <- nrow(data$x)
   m <- nrow(z)
-  eps <- .Machine$double.eps
   size <- c(max(m, m^2 %/% 16), 200)
   if (fast) size <- c(m, m)
   if (tight) size <- c(n, n)
@@ -103,7 +102,7 @@ posterior_norms <- function(p, z, data, kernel, noise, fast = FALSE, tight = FAL
   beta <- sqrt(sum(p$beta^2))
   out <- list(
     weight = if (is.null(data$weights)) 1 else max(data$weights), spread = norms$spread,
-    slack = 4 * (m + sqrt(n) + 32) * eps, # of squared E-norms, certify_slack() in C
+    slack = rounding_slack(m, n),
     growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = sqrt(sum(solve_t(p$L, p$beta)^2)),
     # beta solves (s2 I + G) beta = A y up to this: errors of the factor and of the sum A y
     beta_error = growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy)))

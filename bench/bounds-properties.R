@@ -10,10 +10,6 @@
 
 suppressMessages(library(pfdtc))
 self <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
-tests <- file.path(dirname(self), "..", "tests", "testthat")
-for (name in c("setup", "reference", "problems", "baselines", "certify")) {
-  source(file.path(tests, sprintf("helper-%s.R", name)))
-}
 source(file.path(dirname(self), "quad.R"))
 load_quad(self)
 

@@ -12,11 +12,6 @@
 
 suppressMessages(library(pfdtc))
 self <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
-tests <- file.path(dirname(self), "..", "tests", "testthat")
-for (name in c("setup", "reference", "problems", "baselines", "certify")) {
-  source(file.path(tests, sprintf("helper-%s.R", name)))
-}
-
 source(file.path(dirname(self), "quad.R"))
 
 breaks <- c(-Inf, 1e-4, 1e-3, 1e-2, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, Inf)

@@ -1,5 +1,10 @@
 # The exact GP in quadruple precision (exact-quad.c), for the property runs beside it. `self`: the script that sources
-# this. Needs gcc with __float128 and libquadmath.
+# this. Needs gcc with __float128 and libquadmath. Random problems come from the tests' helpers.
+
+tests <- file.path(dirname(self), "..", "tests", "testthat")
+for (name in c("setup", "reference", "problems", "baselines", "certify")) {
+  source(file.path(tests, sprintf("helper-%s.R", name)))
+}
 
 load_quad <- function(self) {
   folder <- tempfile("quad")

@@ -95,3 +95,16 @@ SEXP new_list(int n, const char *const *names)
     UNPROTECT(1);
     return list;
 }
+
+struct posterior arg_posterior(const struct kernel *k, SEXP z, SEXP L, SEXP C, SEXP s2)
+{
+    struct posterior p;
+    p.z.kernel = k;
+    p.z.Z = arg_matrix(z, "z", &p.z.M, &p.z.columns);
+    p.z.jitter = 0.0;
+    p.z.L = arg_vector(L, "L", (size_t)p.z.M * p.z.M);
+    p.C = arg_vector(C, "C", (size_t)p.z.M * p.z.M);
+    p.s2 = arg_number(s2, "s2");
+    p.beta = NULL;
+    return p;
+}

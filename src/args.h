@@ -30,6 +30,8 @@ const double *arg_vector_or_null(SEXP x, const char *argument, size_t length);
 
 struct kernel arg_kernel(SEXP list);
 struct lowrank arg_lowrank(SEXP list, const struct kernel *kernel);
+/* points with L, C and s2, without beta */
+struct posterior arg_posterior(const struct kernel *k, SEXP z, SEXP L, SEXP C, SEXP s2);
 
 /* One piece of memory cut up twice: with base == NULL only the size is counted. */
 struct arena {

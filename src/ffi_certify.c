@@ -394,14 +394,9 @@ SEXP ffi_certify(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP G
     const struct kernel k = arg_kernel(kernel);
     struct certifying c;
     struct posterior *p = &c.posterior;
-    p->z.kernel = &k;
-    p->z.Z = arg_matrix(z, "z", &p->z.M, &p->z.columns);
-    p->z.jitter = 0.0;
+    *p = arg_posterior(&k, z, L, C, s2);
     const int M = p->z.M;
-    p->z.L = arg_vector(L, "L", (size_t)M * M);
-    p->C = arg_vector(C, "C", (size_t)M * M);
     p->beta = arg_vector(beta, "beta", (size_t)M);
-    p->s2 = arg_number(s2, "s2");
     c.norms = arg_norms(norms, M);
     c.norms.G = arg_vector(G, "G", (size_t)M * M);
     c.norms.G_norm = sqrt(sum_squares((size_t)M * M, c.norms.G));

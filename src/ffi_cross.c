@@ -51,13 +51,9 @@ SEXP ffi_cross(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP scale,
     const struct step steps[] = {{cross_kernels, 0}, {cross_sums, 1}};
     const struct kernel k = arg_kernel(kernel);
     struct cross c;
-    c.z.kernel = &k;
-    c.z.Z = arg_matrix(z, "z", &c.z.M, &c.z.columns);
-    c.z.jitter = 0.0;
+    const struct posterior p = arg_posterior(&k, z, L, C, s2);
+    c.z = p.z;
     const int M = c.z.M;
-    c.z.L = arg_vector(L, "L", (size_t)M * M);
-    const double *factor = arg_vector(C, "C", (size_t)M * M),
-                 noise = arg_number(s2, "s2");
     c.rows.X = arg_matrix(x, "x", &c.rows.N, &c.rows.columns);
     c.rows.y = NULL;
     c.rows.scale = arg_vector_or_null(scale, "scale", (size_t)c.rows.N);
@@ -95,11 +91,11 @@ SEXP ffi_cross(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP scale,
         add_scaled(n, 1.0, c.slot[i].ee, ee);
     }
     Cx = a;
-    solve_lower(M, c.new_rows.n, factor, Ae); /* C^{-1} A e,  C^{-1} a */
-    solve_lower(M, c.new_rows.n, factor, Cx);
+    solve_lower(M, c.new_rows.n, p.C, Ae); /* C^{-1} A e,  C^{-1} a */
+    solve_lower(M, c.new_rows.n, p.C, Cx);
     for (size_t j = 0; j < n; j++) {
         out[0][j] = dot(m, Cx + m * j, Ae + m * j);
-        out[1][j] = (ee[j] - sum_squares(m, Ae + m * j)) / noise;
+        out[1][j] = (ee[j] - sum_squares(m, Ae + m * j)) / p.s2;
         out[2][j] = ee[j];
     }
     UNPROTECT(1);

@@ -167,13 +167,8 @@ SEXP ffi_response(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP y,
     const struct kernel k = arg_kernel(kernel);
     struct response c;
     struct posterior *p = &c.posterior;
-    p->z.kernel = &k;
-    p->z.Z = arg_matrix(z, "z", &p->z.M, &p->z.columns);
-    p->z.jitter = 0.0;
+    *p = arg_posterior(&k, z, L, C, s2);
     const int M = p->z.M;
-    p->z.L = arg_vector(L, "L", (size_t)M * M);
-    p->C = arg_vector(C, "C", (size_t)M * M);
-    p->s2 = arg_number(s2, "s2");
     c.whiten = arg_integer(whiten, "whiten");
     c.rows.X = arg_matrix(x, "x", &c.rows.N, &c.rows.columns);
     c.rows.y = arg_vector(y, "y", (size_t)c.rows.N);

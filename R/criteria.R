@@ -1,0 +1,64 @@
+# AIC and BIC, which look at the brackets of the evidence: what logLik() says is a lower bound.
+
+#' @rdname gp_fit-methods
+#' @export
+AIC.gp_fit <- function(object, ..., k = 2) {
+  if (missing(...)) return(-2 * object$elbo + k * object$df)
+  call <- match.call()
+  call$k <- NULL
+  compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
+}
+
+#' @rdname gp_fit-methods
+#' @export
+BIC.gp_fit <- function(object, ...) {
+  if (missing(...)) return(-2 * object$elbo + log(object$nobs) * object$df)
+  compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
+}
+
+# What the arguments of a call are written as; fits spliced into it by do.call() have no name.
+fit_labels <- function(call) {
+  label <- function(a) if (is.symbol(a) || utils::object.size(a) < 20000) clip(deparse1(a)) else "fit"
+  make.unique(vapply(as.list(call)[-1L], label, ""))
+}
+
+compare_criterion <- function(fits, labels, name, penalty) {
+  lls <- lapply(fits, stats::logLik)
+  part <- function(what) {
+    vapply(lls, function(ll) as.double(if (is.null(attr(ll, what))) NA else attr(ll, what)), 0)
+  }
+  value <- vapply(lls, as.double, 0)
+  nobs <- part("nobs")
+  if (length(unique(nobs[!is.na(nobs)])) > 1L) warning("models are not all fitted to the same number of observations")
+  weight <- penalty(nobs) * part("df")
+  out <- -2 * value + weight
+  known <- !is.na(part("upper"))
+  best <- -2 * ifelse(known, part("upper"), value) + weight
+  worst <- -2 * ifelse(known, part("lower"), value) + weight
+  overlap <- outer(best, worst, "<") & t(outer(best, worst, "<"))
+  overlap[lower.tri(overlap, diag = TRUE)] <- FALSE
+  # row is better than column for certain, and its value says the opposite
+  against <- outer(worst, best, "<=") & outer(out, out, ">")
+  pairs <- function(of) {
+    at <- which(of, arr.ind = TRUE)
+    list_quoted(sprintf("%s and %s", labels[at[, 1L]], labels[at[, 2L]]), quote = "", most = 3L)
+  }
+  says <- c(
+    if (any(overlap, na.rm = TRUE)) {
+      sprintf("%s does not tell which is better of %s: the brackets of their log evidence overlap.%s", name,
+              pairs(overlap), what_narrows(fits, overlap))
+    },
+    if (any(against, na.rm = TRUE)) {
+      sprintf("%s, made of lower bounds, is the wrong way round for %s: by their brackets the first is surely better.",
+              name, pairs(against))
+    })
+  if (length(says)) warn_evidence(paste(says, collapse = "\n"), best = best, worst = worst)
+  stats::setNames(data.frame(df = part("df"), value = out, row.names = labels), c("df", name))
+}
+
+what_narrows <- function(fits, overlap) {
+  at <- which(overlap, arr.ind = TRUE)[1L, ]
+  if (same_model(fits[[at[1L]]], fits[[at[2L]]])) return(" They are approximations of the same exact GP.")
+  bare <- vapply(fits, function(fit) inherits(fit, "gp_fit") && is.null(fit$reference) && !is.null(fit$data), NA)
+  if (any(bare)) " A reference narrows them: fit$reference <- reference(fit)." else ""
+}
