@@ -117,7 +117,7 @@ check_methods <- function(methods) {
 
 # Numbers of points, the ones to start with first.
 paper_points <- list(synthetic = c(21, 10, 30, 46), airfoil = c(200, 100, 50, 25), abalone = c(100, 50, 200, 25),
-                     wine = c(100, 50, 200, 25), ccpp = c(100, 50, 25), delays10k = c(100, 50, 25))
+                     wine = c(100, 50, 200, 25), ccpp = c(100, 50, 200, 25), delays10k = c(100, 50, 200, 25))
 
 default_points <- function(plan) {
   points <- paper_points[[plan$name]]
