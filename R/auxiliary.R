@@ -10,6 +10,20 @@
 #'   current inducing points. Values before and after a renewal are not comparable.
 #' * `aux_reference()`: the SoR posterior on `m2` greedy pivoted-Cholesky points, a bigger posterior that nobody
 #'   optimised.
+#' * `aux_white()`: the default. White noise around the exact posterior mean: at the rows of the data independent, with
+#'   `variance` times the variance of the noise, and no variance elsewhere. Nothing has to be made of the data first,
+#'   and an evaluation costs no more than one of VFE's.
+#'
+#' @details
+#' Under `aux_white()` the error of the mean is measured in the norm whose kernel is the posterior covariance (the paper
+#' leaves the kernel of the norm open; the other distributions here, and the covariance part, use the prior's \eqn{k}).
+#' The mean part is then \eqn{\|\tilde\mu - \mu\|_k^2 + |\tilde\mu_X - \mu_X|^2 / \sigma^2}{
+#' |mean~ - mean|_k^2 + |mean~_X - mean_X|^2 / s2}, so that errors at the rows count, and the whole has a closed form,
+#' \deqn{d^2 = y'(Q + \sigma^2 I)^{-1} y - y'(K + \sigma^2 I)^{-1} y + \frac{v}{\sigma^2}
+#' \left(\mathrm{tr}(K - Q) + \mathrm{tr}(Q (I - (Q + \sigma^2 I)^{-1} Q)^2)\right),}{
+#' d^2 = y'(Q + s2 I)^{-1} y - y'(K + s2 I)^{-1} y + (v / s2) (tr(K - Q) + tr(Q (I - (Q + s2 I)^{-1} Q)^2)),}
+#' with \eqn{v} the `variance`. It is at least the divergence with the prior's norm under the same distribution. A
+#' smaller `variance` gives a better mean at the price of the sd.
 #'
 #' @param size number of random rows. `NULL`: `min(ceiling(n / 10), 1000)`.
 #' @param rows row numbers to use instead of random ones.
@@ -19,6 +33,7 @@
 #' @param tail a share, from 0 to less than 1. Only the leading directions of the reference's covariance are kept: so
 #'   many that those left out hold at most this share of what all beyond the first `m` hold (`m` inducing points can
 #'   follow no more than `m` directions). 0 keeps them all.
+#' @param variance variance of the white noise at a row, in units of the variance of the noise there.
 #' @param samples number of sample paths that stand in for the reference's covariance (the same value on average, at
 #'   the cost of that rank). `NULL`: the covariance itself.
 #' @return A description, of class `pfdtc_aux`; [auxiliary()] makes the distribution. A fit for which `aux_reference()`
@@ -53,6 +68,10 @@ aux_reference <- function(m2 = NULL, samples = NULL, tail = 0) {
           samples = if (!is.null(samples)) check_count(samples, "samples"), tail = tail)
 }
 
+#' @rdname aux_sor
+#' @export
+aux_white <- function(variance = 1) new_aux("white", variance = check_positive(variance, "variance", 1L))
+
 new_aux <- function(kind, size = NULL, rows = NULL, ...) {
   if (!is.null(size)) size <- check_count(size, "size")
   if (!is.null(rows)) {
@@ -74,6 +93,7 @@ check_aux <- function(aux, argument = "aux") {
 #' @export
 format.pfdtc_aux <- function(x, ...) {
   switch(x$kind,
+         white = sprintf("white noise around the exact mean, %s times the noise", format(x$variance)),
          sor = , subset = sprintf("%s on %s", if (x$kind == "sor") "SoR" else "exact posterior", aux_rows_text(x)),
          refresh = sprintf("SoR on the inducing points, renewed every %d iterations (start: %s)", x$every,
                            format(x$start)),
@@ -108,7 +128,7 @@ print.pfdtc_aux <- function(x, ...) {
 #'   rows of `x` while they fit half of `getOption("pfdtc.memory", 2^27)` bytes, and remembers which data it was made
 #'   from. `predict(nu, newdata)` gives `list(fit, se.fit)`: mean and sd at new rows, in units of `y`. For
 #'   `aux_refresh()` it is the distribution that the schedule starts from; `aux_reference()` without `m2` takes
-#'   `min(800, nrow(x))` points.
+#'   `min(800, nrow(x))` points. `aux_white()` has values at the rows of the data alone and cannot be predicted from.
 #' @section Errors: class `pfdtc_error_input` for data of the wrong shape, missing or infinite values, an incomplete
 #'   kernel, a noise that is not positive, or rows outside the data.
 #' @section Invariants: given all rows, `aux_sor()` has the mean of the exact posterior and `aux_subset()` also its sd.
@@ -140,6 +160,7 @@ check_rows <- function(x, y, weights) {
 # `data`: x, y, weights and, where equal rows were merged, group (rows are drawn before merging). `m`: inducing points.
 # `reference`: one of the same model, whose first points serve aux_reference().
 make_auxiliary <- function(aux, data, kernel, noise, m, control = NULL, reference = NULL) {
+  if (aux$kind == "white") return(white_auxiliary(aux$variance, data, kernel, noise))
   if (aux$kind == "refresh") return(make_auxiliary(aux$start, data, kernel, noise, m, control, reference))
   if (aux$kind == "reference" && !is.null(reference)) {
     points <- seq_len(min(if (is.null(aux$m2)) 4 * m else aux$m2, reference$m))
@@ -157,6 +178,12 @@ make_auxiliary <- function(aux, data, kernel, noise, m, control = NULL, referenc
     nu <- sor_on_points(data, U, kernel, noise, aux$samples, control, tail = aux$tail, m = m)
   }
   keep_rows(nu, data, control)
+}
+
+# At the rows the exact posterior's mean, which the objective needs no value of, and independent noise.
+white_auxiliary <- function(variance, data, kernel, noise) {
+  structure(list(p = 0L, share = as.double(variance), kernel = kernel, noise = noise, made_from = fingerprint(data)),
+            class = "pfdtc_auxiliary")
 }
 
 # Rows of data$x (after merging) that the auxiliary distribution is made of.
@@ -279,6 +306,11 @@ fingerprint <- function(data) {
 
 #' @export
 print.pfdtc_auxiliary <- function(x, ...) {
+  if (!is.null(x$share)) {
+    cat(sprintf("Auxiliary distribution: white noise around the exact mean, variance %s times the noise\n",
+                format(x$share)))
+    return(invisible(x))
+  }
   cat(sprintf("Auxiliary distribution: %s on %d points, rank %d\n",
               if (x$p == 1L) "exact posterior" else "SoR posterior", nrow(x$U), ncol(x$W) - 1L))
   invisible(x)
@@ -290,6 +322,10 @@ print.pfdtc_auxiliary <- function(x, ...) {
 #' @param ... not used.
 #' @export
 predict.pfdtc_auxiliary <- function(object, newdata, ...) {
+  if (!is.null(object$share)) {
+    abort_input("object", "white noise", "a distribution of values at new rows",
+                hint = "Its mean is that of gp_exact().")
+  }
   x <- check_same_columns(check_matrix(newdata, "newdata"), object$U, "newdata")
   Wt <- native_lowrank_rows(object, x, NULL, object$kernel)
   q <- nrow(Wt)

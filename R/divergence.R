@@ -107,6 +107,11 @@ pf_divergence <- function(fit, nu = NULL) {
   kernel <- scaled_kernel(fit)
   noise <- fit$noise / fit$scale^2
   nu <- divergence_nu(nu, fit, data, kernel, noise)
+  if (!is.null(nu$share)) {
+    result <- native_pf(fit$inducing, data$x, data$y, data$weights, kernel, noise, nu, fit$jitter, gradient = FALSE)
+    value <- stop_on_failure(result, fit$jitter)$value + pf_constant(data$x, data$y, data$weights, kernel, noise, nu)
+    return(sqrt(max(value, 0)) / noise)
+  }
   result <- native_pf_divergence(fit$inducing, data$x, data$y, data$weights, kernel, noise, nu, fit$jitter)
   sqrt(max(stop_on_failure(result, fit$jitter)$value, 0)) / noise
 }

@@ -130,9 +130,10 @@ learned_names <- function(s) {
 
 clean_points <- function(data, s) {
   n <- data$n
+  s$try_starts <- is.null(s$inducing) && s$objective == "pf" && s$aux$kind == "white"
   if (is.null(s$inducing)) s$inducing <- "greedy"
   if (is.character(s$inducing)) {
-    s$inducing <- check_choice(s$inducing, c("greedy", "random", "kmeans"), "inducing")
+    s$inducing <- check_choice(s$inducing, point_methods, "inducing")
     s$m <- if (is.null(s$m)) min(200L, n) else check_count(s$m, "m", max = n)
     s$inducing_method <- s$inducing
   } else {
@@ -224,7 +225,7 @@ run_minimise <- function(problem, control, label, maxit = control$maxit, reltol 
 points_stage <- function(data, learned, s, state) {
   if (is.matrix(s$inducing)) return(s$inducing)
   run_stage(state, "start", choose_points(data$x, min(s$m, nrow(data$x)), learned$kernel, s$inducing,
-                                          s$control$memory)$z,
+                                          s$control$memory, c(data[c("y", "weights")], learned["noise"]))$z,
             otherwise = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z)
 }
 
@@ -241,6 +242,11 @@ optimise_stage <- function(data, learned, z, s, state) {
   if (s$objective == "none") return(now)
   rows <- optimise_rows(data, s$control)
   if (s$objective == "vfe" && s$hyper == "joint" && length(s$free)) return(vfe_jointly(rows, now, s, state))
+  if (s$try_starts) {
+    trial <- better_start(rows, now, s, state)
+    now <- trial$now
+    s$control$maxit <- s$control$maxit - trial$iterations
+  }
   rounds <- if (s$hyper == "joint" && length(s$free)) 5L else 1L
   for (round in seq_len(rounds)) {
     before <- now
@@ -249,7 +255,29 @@ optimise_stage <- function(data, learned, z, s, state) {
     now <- joint_step(rows, now, s, state)
     if (!is.null(state$stopped) || settled(before, now)) break
   }
+  if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L) # the trial is no round
   now
+}
+
+# No start is best for few and for many points: a few iterations from each of two, greedy in the prior variance and
+# greedy in the divergence, tell which to go on from. list(now, iterations): they count among `maxit`.
+better_start <- function(rows, now, s, state) {
+  s$control$maxit <- min(5L, s$control$maxit %/% 20L)
+  s$label <- "starting points"
+  other <- run_stage(state, "start", choose_points(rows$x, min(s$m, nrow(rows$x)), now$kernel, "divergence",
+                                                   toward = c(rows[c("y", "weights")], now["noise"]))$z,
+                     otherwise = NULL)
+  one <- optimise_points(rows, now, s, state)
+  if (is.null(other) || !is.null(state$stopped)) return(list(now = one, iterations = s$control$maxit))
+  now$z <- other
+  now$start <- "divergence"
+  two <- optimise_points(rows, now, s, state)
+  second <- isTRUE(two$value < one$value)
+  # `trace` is that of the better one
+  lost <- max(0L, nrow(if (second) one$trace else two$trace))
+  state$evaluations["objective"] <- state$evaluations[["objective"]] - lost
+  state$evaluations["start"] <- lost
+  list(now = if (second) two else one, iterations = 2L * s$control$maxit)
 }
 
 # Z at fixed hyperparameters. `watch` ends it when the certificate is good enough, see new_watch().
@@ -351,7 +379,8 @@ construct_fit <- function(data, done, s, state) {
   evidence <- switch(s$method, gp_fitc = fitc_evidence, gp_sor = sor_evidence, elbo)
   value <- evidence(data, posterior, done$noise)
   new_fit(data, done, s, state, posterior, value, list(
-    inducing = done$z, m = nrow(done$z), m_asked = s$m, inducing_method = s$inducing_method,
+    inducing = done$z, m = nrow(done$z), m_asked = s$m,
+    inducing_method = if (is.null(done$start)) s$inducing_method else done$start,
     aux = if (s$objective == "pf") s$aux, aux_points = done$aux_points, aux_rows = done$aux_rows,
     jitter = posterior$jitter))
 }

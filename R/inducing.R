@@ -7,14 +7,19 @@
 #'   cost is \eqn{O(n m^2)} for `n` rows.
 #' * `"random"`: rows drawn with equal probability, without equal rows.
 #' * `"kmeans"`: centres of [stats::kmeans()] on inputs divided by the lengthscales.
+#' * `"divergence"`: each step takes the row that brings the pF divergence down most, to first order:
+#'   \eqn{\mathrm{tr}((\hat k_{XX} + r r')(K - Q))}{tr((k^_XX + r r')(K - Q))}, with the posterior covariance and the
+#'   residual \eqn{r} of the posterior on `m + 100` greedy points. It looks at `max(10 m, 1000)` rows at most.
 #'
 #' @inheritParams kernel_matrix
 #' @param m the most points wanted.
-#' @param method `"greedy"`, `"random"` or `"kmeans"`.
+#' @param method `"greedy"`, `"random"`, `"kmeans"` or `"divergence"`.
+#' @param y,noise,weights response (taken as it is: no centring), noise variance and row weights, for `"divergence"`.
 #' @return A matrix with at most `m` rows and the columns of `x`. With `"greedy"`, attribute `t` is
 #'   \eqn{\sum_n k(x_n, x_n) - |A_n|^2}{sum_n k(x_n, x_n) - |A_n|^2}, the prior variance left over all rows looked at,
 #'   after each point.
-#' @section Errors: class `pfdtc_error_input` where `m` is not between 1 and `nrow(x)` or the kernel is incomplete.
+#' @section Errors: class `pfdtc_error_input` where `m` is not between 1 and `nrow(x)`, the kernel is
+#'   incomplete, or `y` or `noise` is missing for `"divergence"`.
 #' @section Invariants: `t` never increases; no point is chosen twice; `set.seed()` reproduces the random methods.
 #' @source Fine and Scheinberg (2001), Efficient SVM training using low-rank kernel representations, JMLR 2;
 #'   Burt, Rasmussen and van der Wilk (2020), Convergence of sparse variational inference in Gaussian process
@@ -23,18 +28,25 @@
 #' z <- inducing_points(quakes[, c("lat", "long")], 5, kernel_se(lengthscale = 5, variance = 1))
 #' z
 #' @export
-inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans")) {
+inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans", "divergence"), y = NULL,
+                            noise = NULL, weights = NULL) {
   x <- check_matrix(x, "x")
   m <- check_count(m, "m", max = nrow(x))
-  method <- check_choice(method, c("greedy", "random", "kmeans"), "method")
+  method <- check_choice(method, point_methods, "method")
   kernel <- if (missing(kernel) && method == "random") NULL else complete_kernel(kernel, x)
-  chosen <- choose_points(x, m, kernel, method)
+  toward <- if (method == "divergence") {
+    c(check_rows(x, y, weights)[c("y", "weights")], list(noise = check_positive(noise, "noise", 1L)))
+  }
+  chosen <- choose_points(x, m, kernel, method, toward = toward)
   structure(chosen$z, t = chosen$t)
 }
 
-# list(z, rows, t): rows of x where the points are rows. `rows`: which rows may be looked at, NULL for all of them.
-choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory", 2^27)) {
+point_methods <- c("greedy", "random", "kmeans", "divergence")
+
+# list(z, rows, t): rows of x where the points are rows. `toward`: list(y, weights, noise), which "divergence" needs.
+choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory", 2^27), toward = NULL) {
   switch(method,
+         divergence = choose_guided(x, m, kernel, toward),
          greedy = choose_greedy(x, m, kernel, memory),
          random = {
            rows <- distinct_rows(x, sample.int(nrow(x)), m)
@@ -58,6 +70,24 @@ choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)
   chosen <- native_select(pool, m, kernel, 4 * m * .Machine$double.eps)
   rows <- if (is.null(looked)) chosen$pivots else looked[chosen$pivots]
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t)
+}
+
+# Greedy in what each row takes from the pF divergence to first order, tr((k^ + r r') E), r the residual. k^, r and K
+# are those of landmarks, greedy points on 10 m rows or 1,000. In their coordinates, V = L^{-1} k(U, X), row i takes
+# v_i'P v_i / v_i'v_i, P = V (k^ + r r') V' and v_i what the rows before it leave of column i.
+choose_guided <- function(x, m, kernel, toward) {
+  n <- nrow(x)
+  looked <- if (n > max(10 * m, 1000)) sort(sample.int(n, max(10 * m, 1000))) else seq_len(n)
+  pool <- x[looked, , drop = FALSE]
+  landmarks <- choose_greedy(pool, min(length(looked), m + 100), kernel, Inf)$rows
+  u <- pool[landmarks, , drop = FALSE]
+  noise <- toward$noise
+  post <- native_posterior(u, pool, toward$y[looked], toward$weights[looked], kernel, noise, jitter = 0)
+  V <- forwardsolve(post$L, native_kernel_matrix(kernel, u, pool))
+  # V k^ V' = s2 G (s2 I + G)^{-1} G, V r = s2 beta
+  P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)
+  rows <- native_select_guided(V, P, min(m, length(looked)), 4 * m * .Machine$double.eps * kernel$variance)
+  list(z = pool[rows, , drop = FALSE], rows = looked[rows])
 }
 
 # The first m rows in that order that differ from all before.

@@ -233,11 +233,12 @@ describe_data <- function(about) {
 # Fewer points than asked for: greedy selection has explained k(X, X), the others ran out of rows.
 describe_inducing <- function(fit) {
   if (is.null(fit$inducing)) return(NA_character_)
-  how <- switch(fit$inducing_method, greedy = "greedy start", random = "started at random rows",
+  how <- switch(fit$inducing_method, greedy = "greedy start", divergence = "start greedy in the divergence",
+                random = "started at random rows",
                 kmeans = "started by k-means", given = "start given", fit$inducing_method)
   fewer <- ""
   if (!is.null(fit$m_asked) && fit$m < fit$m_asked) {
-    why <- if (fit$inducing_method == "greedy") "they explain the kernel matrix to rounding" else
+    why <- if (fit$inducing_method %in% c("greedy", "divergence")) "they explain the kernel matrix to rounding" else
       "there are no more different rows"
     fewer <- sprintf(" of %d asked for (%s)", fit$m_asked, why)
   }

@@ -69,6 +69,11 @@ native_vfe <- function(z, x, y, weights, kernel, noise, jitter, gradient = TRUE,
 
 native_pf <- function(z, x, y, weights, kernel, noise, nu, jitter, gradient = TRUE, control = NULL,
                       scratch = NULL) {
+  if (!is.null(nu$share)) {
+    return(as_value(.Call(ffi_white, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
+                          as.double(jitter), nu$share, as.integer(gradient), engine_control(nrow(x), control),
+                          scratch)))
+  }
   as_value(.Call(ffi_pf, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
                  nu, nu$Wt, as.integer(gradient), engine_control(nrow(x), control, 8 * length(nu$Wt)), scratch))
 }
@@ -81,6 +86,7 @@ as_value <- function(result) {
 }
 
 objective_scratch <- function(z, x, kernel, nu = NULL, gradient = TRUE, control = NULL) {
+  if (!is.null(nu$share)) nu <- NULL
   numeric(.Call(ffi_objective_size, engine_kernel(kernel), z, x, nu, nu$Wt, as.integer(gradient),
                 engine_control(nrow(x), control, 8 * length(nu$Wt))))
 }
@@ -140,6 +146,11 @@ native_exact_covariance <- function(posterior, rows, kernel, x) {
 
 native_select <- function(x, m, kernel, tolerance) {
   .Call(ffi_select, engine_kernel(kernel), x, as.integer(m), as.double(tolerance))
+}
+
+# Columns of V (coordinates, r x n) that take the most from tr(P E), E what is left of V beside them.
+native_select_guided <- function(V, P, m, least) {
+  .Call(ffi_select_guided, V, P, as.integer(m), as.double(least))
 }
 
 # Bounds of |v|_E, |h_x|_E and |E|_2: list(T1, Psi, lam, vv). `order`: the rows in the order in which they are cut into

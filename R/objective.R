@@ -11,7 +11,8 @@
 #' @param z numeric matrix of inducing points, a row a point, with the columns of `x`.
 #' @param nu an auxiliary distribution made by [auxiliary()] from the same data, kernel and noise.
 #' @param constant add \eqn{C(X)}, which costs \eqn{O(n^2)} kernel evaluations? The value is then
-#'   \eqn{\sigma^4 d_{pF}^2}{s2^2 d_pF^2} itself, not negative beyond rounding.
+#'   \eqn{\sigma^4 d_{pF}^2}{s2^2 d_pF^2} itself, not negative beyond rounding. (Under [aux_white()] the constant is
+#'   \eqn{-\sigma^4 y'(K + \sigma^2 I)^{-1} y}{-s2^2 y'(K + s2 I)^{-1} y} and costs an exact GP.)
 #' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
 #' @return `list(value, gradient)`: the value, in the fourth power of the units of `y`, and its gradient in `z`, a
 #'   matrix of the shape of `z`, with nu held fixed.
@@ -35,7 +36,7 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
   result <- native_pf(args$z, args$x, args$y, args$weights, args$kernel, args$noise, nu, args$jitter)
   result <- stop_on_failure(result, args$jitter)
   value <- result$value
-  if (constant) value <- value + native_pf_constant(args$x, args$y, args$weights, args$kernel, nu)
+  if (constant) value <- value + pf_constant(args$x, args$y, args$weights, args$kernel, args$noise, nu)
   list(value = value, gradient = name_columns(result$gradient, args$x))
 }
 
@@ -67,6 +68,15 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
        gradient = list(z = name_columns(result$gradient, args$x),
                        log_lengthscale = stats::setNames(result$theta[seq_len(d)], names(args$kernel$lengthscale)),
                        log_variance = result$theta[d + 1L], log_noise = result$noise))
+}
+
+# C(X) of the objective under nu.
+pf_constant <- function(x, y, weights, kernel, noise, nu) {
+  if (is.null(nu$share)) return(native_pf_constant(x, y, weights, kernel, nu))
+  n <- nrow(x)
+  check_memory(16 * as.double(n)^2, sprintf("the exact posterior of %d rows, around whose mean the noise is", n))
+  alpha <- native_exact(x, y, weights, kernel, noise)$alpha
+  -noise^2 * sum(y * alpha)
 }
 
 check_objective <- function(z, x, y, kernel, noise, weights, jitter) {

@@ -142,4 +142,4 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 }
 
 # The package's default auxiliary distribution.
-default_aux <- function() aux_reference(tail = 0.1)
+default_aux <- function() aux_white()

@@ -40,7 +40,7 @@ tolerance_settings <- function(data, s) {
     abort_input("tol", s$tol, "NULL for a response without spread", hint = "It is a fraction of the sd of y.")
   }
   if (!is.null(s$inducing) && !is.character(s$inducing)) {
-    abort_input("inducing", describe(s$inducing), "NULL, \"greedy\", \"random\" or \"kmeans\" where `tol` is given",
+    abort_input("inducing", describe(s$inducing), "NULL or the name of a method where `tol` is given",
                 hint = "Hyperparameters of a fit are passed on by kernel = fit$kernel, noise = fit$noise.")
   }
   if (is.null(s$m)) s$m <- data$n
@@ -215,7 +215,8 @@ try_points <- function(m, model, data, rows, learned, s, state, yard, last) {
   started <- proc.time()[["elapsed"]]
   z <- if (s$inducing_method == "greedy" && m <= yard$reference$m) yard$reference$inducing[seq_len(m), , drop = FALSE]
   if (is.null(z)) {
-    z <- run_stage(state, "start", choose_points(data$x, m, learned$kernel, s$inducing, s$control$memory)$z,
+    z <- run_stage(state, "start", choose_points(data$x, m, learned$kernel, s$inducing, s$control$memory,
+                                               c(data[c("y", "weights")], learned["noise"]))$z,
                    otherwise = NULL)
     if (is.null(z)) return(NULL)
   }

@@ -16,7 +16,11 @@ SEXP ffi_vfe(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitt
 /* list(status, value, gradient): s2^2 d_pF^2 - C(X) and its gradient in z */
 SEXP ffi_pf(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
             SEXP nu, SEXP Wt, SEXP want, SEXP control, SEXP scratch);
-/* doubles of scratch that ffi_vfe (nu = NULL) or ffi_pf want */
+/* the same with nu white noise of variance share * s2 at the rows, whose constant is
+ * C = -s2^2 y'(K + s2 I)^{-1} y */
+SEXP ffi_white(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
+               SEXP share, SEXP want, SEXP control, SEXP scratch);
+/* doubles of scratch that ffi_vfe, ffi_white (nu = NULL) or ffi_pf want */
 SEXP ffi_objective_size(SEXP kernel, SEXP z, SEXP x, SEXP nu, SEXP Wt, SEXP want,
                         SEXP control);
 /* C(X) = tr((k^ + (mu^ - y)(mu^ - y)') K) */
@@ -71,6 +75,8 @@ SEXP ffi_exact_covariance(SEXP kernel, SEXP x, SEXP L, SEXP x_new);
 
 /* list(pivots from 1, t after each) */
 SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance);
+/* columns of V, from 1, that take the most from tr(P E): see select.h */
+SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least);
 
 /* the sentence of a status */
 SEXP ffi_status(SEXP status);

@@ -69,6 +69,34 @@ SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance)
     return result;
 }
 
+SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
+{
+    const double least = arg_number(least_, "least");
+    struct guided_state g;
+    int r, columns;
+    g.V = arg_matrix(V, "V", &g.r, &g.n);
+    g.P = arg_matrix(P, "P", &r, &columns);
+    if (r != g.r || columns != g.r)
+        Rf_error("internal: `P` must have a row and a column for each row of `V`");
+    g.most = arg_integer(m, "m");
+    g.pivot = (int *)R_alloc((size_t)g.most, sizeof(int));
+    g.left = (double *)R_alloc((size_t)g.n, sizeof(double));
+    g.gain = (double *)R_alloc((size_t)g.n, sizeof(double));
+    g.B = (double *)R_alloc((size_t)g.r * g.most, sizeof(double));
+    g.S = (double *)R_alloc((size_t)g.n * g.most, sizeof(double));
+    double *work = (double *)R_alloc(guided_size(g.r, g.n, g.most), sizeof(double));
+    guided_start(&g, work);
+    while (guided_step(&g, least, work))
+        if (g.m % 16 == 0)
+            R_CheckUserInterrupt();
+
+    SEXP pivots = PROTECT(Rf_allocVector(INTSXP, g.m));
+    for (int i = 0; i < g.m; i++)
+        INTEGER(pivots)[i] = g.pivot[i] + 1;
+    UNPROTECT(1);
+    return pivots;
+}
+
 SEXP ffi_status(SEXP status)
 {
     return Rf_mkString(status_sentence((enum status)arg_integer(status, "status")));

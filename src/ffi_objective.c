@@ -6,6 +6,7 @@
 #include "pf.h"
 #include "posterior.h"
 #include "vfe.h"
+#include "white.h"
 
 /* the work of each slot */
 struct slot {
@@ -23,9 +24,9 @@ struct evaluation {
     struct plan plan;
     struct rows rows;
     struct inducing z;
-    const struct lowrank *nu; /* NULL: VFE */
+    const struct lowrank *nu; /* NULL: VFE, or white noise */
     const double *Wt;         /* q x N, or NULL: made anew, block by block */
-    int q, p, want_gradient, kept;
+    int q, p, want_gradient, want_theta, kept;
     double *K_kept, *A_kept, *AK_kept; /* M x N_kept */
     struct slot *slot;
     struct adjoint adjoint;
@@ -78,7 +79,7 @@ static void lay_out(struct evaluation *e, struct arena *arena)
     e->T = arena_take(arena, (size_t)M * q);
     e->K_zu = arena_take(arena, (size_t)M * n_u);
     e->adjoint_memory = arena_take(arena, adjoint_size(M, q, e->p));
-    small = largest(small, e->nu ? pf_size(M, q, e->p) : MM);
+    small = largest(small, e->nu ? pf_size(M, q, e->p) : 2 * MM);
     small = largest(small, kernel_self_size(k, M, e->z.columns));
     if (e->nu)
         small = largest(small, lowrank_pull_size(e->nu, M));
@@ -195,7 +196,7 @@ static void second_adjoints(void *context, int b, int slot)
         const double *AK = e->p ? block_AK(e, b, slot, 0) : NULL;
         s->rss += gradient_block(&e->adjoint, &block, A, block_Wt(e, b, slot), AK,
                                  s->work, s->Kmx_bar);
-    } else { /* VFE's value wants |y - A'beta|^2 */
+    } else { /* the value wants |y - A'beta|^2 */
         block_response(&block, s->work);
         posterior_residual(e->z.M, block.n, A, e->beta, s->work, s->work);
         s->rss += sum_squares((size_t)block.n, s->work);
@@ -210,7 +211,7 @@ static void second_pull(void *context, int b, int slot)
     const struct block block = plan_block(&e->plan, &e->rows, b);
     kernel_pull(z->kernel, z->M, z->Z, z->M, block.n, block.X, block.ldx,
                 block_K(e, b, slot), s->Kmx_bar, s->work, s->dZ,
-                e->nu == NULL ? s->dtheta : NULL);
+                e->want_theta ? s->dtheta : NULL);
 }
 
 /* ---- both passes ---------------------------------------------------------------------------- */
@@ -263,7 +264,8 @@ static double second_pass(struct evaluation *e)
     }
     if (e->want_gradient)
         kernel_pull_self(z->kernel, z->M, z->columns, z->Z, z->M, z->jitter,
-                         e->adjoint.Kmm_bar, e->small, e->dZ, e->nu ? NULL : e->dtheta);
+                         e->adjoint.Kmm_bar, e->small, e->dZ,
+                         e->want_theta ? e->dtheta : NULL);
     return rss;
 }
 
@@ -339,7 +341,7 @@ SEXP ffi_vfe(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2_, SEXP jit
 {
     const struct kernel k = arg_kernel(kernel);
     const double s2 = arg_number(s2_, "s2");
-    struct evaluation e = {.nu = NULL};
+    struct evaluation e = {.nu = NULL, .want_theta = 1};
     double value = 0.0, noise = 0.0;
     unpack(&e, &k, z, x, R_NilValue, want, control);
     unpack_rest(&e, y, scale, jitter, scratch);
@@ -362,6 +364,32 @@ SEXP ffi_vfe(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2_, SEXP jit
         status = R_FINITE(value) ? STATUS_OK : STATUS_NOT_FINITE;
     }
     return finish(result, status, value, noise);
+}
+
+SEXP ffi_white(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2_, SEXP jitter,
+               SEXP share_, SEXP want, SEXP control, SEXP scratch)
+{
+    const struct kernel k = arg_kernel(kernel);
+    const double s2 = arg_number(s2_, "s2"), share = arg_number(share_, "share");
+    struct evaluation e = {.nu = NULL};
+    double value = 0.0;
+    unpack(&e, &k, z, x, R_NilValue, want, control);
+    unpack_rest(&e, y, scale, jitter, scratch);
+    SEXP result = PROTECT(new_result(&e));
+
+    enum status status = first_pass(&e);
+    const struct stats *s = &e.slot[0].stats;
+    if (status == STATUS_OK)
+        status = posterior_factor(s, s2, e.C, e.beta);
+    if (status == STATUS_OK) {
+        adjoint_init(e.z.M, 0, 0, e.adjoint_memory, &e.adjoint);
+        if (e.want_gradient)
+            white_adjoint(&e.z, s, s2, share, e.C, e.beta, e.small, &e.adjoint);
+        const double rss = second_pass(&e);
+        value = white_value(s, s2, share, e.C, e.beta, rss, e.small);
+        status = R_FINITE(value) ? STATUS_OK : STATUS_NOT_FINITE;
+    }
+    return finish(result, status, value, 0.0);
 }
 
 SEXP ffi_pf(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2_, SEXP jitter,

@@ -14,6 +14,34 @@ enum status posterior_factor(const struct stats *s, double s2, double *C, double
     return STATUS_OK;
 }
 
+void posterior_inverse(int M, const double *C, double *inverse)
+{
+    fill((size_t)M * M, 0.0, inverse);
+    for (int m = 0; m < M; m++)
+        inverse[(size_t)m * M + m] = 1.0;
+    solve_chol(M, M, C, inverse);
+}
+
+void posterior_adjoint(const struct inducing *z, const struct stats *s, double s2,
+                       const double *beta, double factor, double *work,
+                       struct adjoint *adjoint)
+{
+    const int M = s->M;
+    double *Lbar = work;
+    mult_AB(M, M, M, -1.0, adjoint->H, s->G, 0.0, Lbar);
+    add_xyt(M, M, -factor * s2, beta, beta, Lbar); /* A (y - A'beta) = s2 beta */
+    solve_lower_t(M, M, z->L, Lbar);
+    for (int j = 1; j < M; j++)
+        fill((size_t)j, 0.0, Lbar + (size_t)j * M);
+    chol_adjoint(M, z->L, Lbar, adjoint->Kmm_bar);
+
+    solve_lower_t(M, M, z->L, adjoint->H);
+    for (int m = 0; m < M; m++)
+        adjoint->f[m] = factor * beta[m];
+    solve_lower_t(M, 1, z->L, adjoint->f);
+    adjoint->beta = beta;
+}
+
 void posterior_residual(int M, int n, const double *A, const double *beta,
                         const double *ys, double *e)
 {

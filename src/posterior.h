@@ -22,6 +22,17 @@ struct posterior {
 /* C and beta from finished statistics */
 enum status posterior_factor(const struct stats *s, double s2, double *C, double *beta);
 
+/* (s2 I + G)^{-1} = (C C')^{-1} */
+void posterior_inverse(int M, const double *C, double *inverse);
+
+/* The rest of the adjoints of an objective with Abar = H A + factor beta (y - A'beta)', H in
+ * adjoint->H; beta is kept by reference:
+ *     Abar A' = H G + factor s2 beta beta',  Lbar = -tril(L^{-T} Abar A'),  Kmx_bar = L^{-T} Abar
+ * scratch: M^2 */
+void posterior_adjoint(const struct inducing *z, const struct stats *s, double s2,
+                       const double *beta, double factor, double *work,
+                       struct adjoint *adjoint);
+
 /* e = y - A'beta for a block (ys = scaled response, e may be ys): v = e / s2 */
 void posterior_residual(int M, int n, const double *A, const double *beta,
                         const double *ys, double *e);

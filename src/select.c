@@ -49,3 +49,99 @@ int select_step(struct select_state *s, double tolerance, double *work)
     s->m = m + 1;
     return 1;
 }
+
+enum { guided_block = 64 };
+
+size_t guided_size(int r, int n, int most)
+{
+    const size_t start = (size_t)r * guided_block,
+                 step = 2 * (size_t)r + 2 * (size_t)n + (size_t)most;
+    return start > step ? start : step;
+}
+
+void guided_start(struct guided_state *g, double *work)
+{
+    const int r = g->r;
+    g->m = 0;
+    g->first = 0.0;
+    for (int from = 0; from < g->n; from += guided_block) {
+        const int n = g->n - from < guided_block ? g->n - from : guided_block;
+        const double *V = g->V + (size_t)from * r;
+        mult_AB(r, r, n, 1.0, g->P, V, 0.0, work);
+        for (int i = 0; i < n; i++) {
+            const double *v = V + (size_t)i * r;
+            const double gain = dot((size_t)r, v, work + (size_t)i * r);
+            g->left[from + i] = sum_squares((size_t)r, v);
+            g->gain[from + i] = gain;
+            if (gain > g->first)
+                g->first = gain;
+        }
+    }
+}
+
+/* Gains are known to some eps * first: those above that decide, then what is left. */
+static int best_column(const struct guided_state *g, double least)
+{
+    double best_worth = 0.0, most_left = least;
+    int best = -1, fullest = -1;
+    for (int i = 0; i < g->n; i++) {
+        if (!(g->left[i] > least))
+            continue;
+        const double worth = g->gain[i] / g->left[i];
+        if (g->gain[i] > 1e-11 * g->first && worth > best_worth) {
+            best_worth = worth;
+            best = i;
+        }
+        if (g->left[i] > most_left) {
+            most_left = g->left[i];
+            fullest = i;
+        }
+    }
+    return best >= 0 ? best : fullest;
+}
+
+int guided_step(struct guided_state *g, double least, double *work)
+{
+    const int r = g->r, n = g->n, m = g->m;
+    double *pair = work, *b = g->B + (size_t)m * r, *s = g->S + (size_t)m * n,
+           *both = pair + 2 * (size_t)r, *row = both + 2 * (size_t)n;
+    int at;
+    double length;
+    do {
+        at = m < g->most ? best_column(g, least) : -1;
+        if (at < 0)
+            return 0;
+        copy((size_t)r, g->V + (size_t)at * r, b);
+        for (int twice = 0; twice < 2;
+             twice++) { /* the second time for rounding's sake */
+            mult_Atx(r, m, 1.0, g->B, b, 0.0, row);
+            mult_Ax(r, m, -1.0, g->B, row, 1.0, b);
+        }
+        length = sqrt(sum_squares((size_t)r, b));
+        g->left[at] = 0.0;
+    } while (!(length * length > least));
+    for (int i = 0; i < r; i++)
+        b[i] /= length;
+
+    /* of what is left, c_i = v_i - sum_l b_l s_li:  b'c_i = b'v_i,  (P b)'c_i */
+    copy((size_t)r, b, pair);
+    mult_Ax(r, r, 1.0, g->P, b, 0.0, pair + r);
+    mult_AtB(2, r, n, 1.0, pair, g->V, 0.0, both);
+    mult_Atx(r, m, 1.0, g->B, pair + r, 0.0, row);
+    for (int i = 0; i < n; i++)
+        s[i] = both[2 * (size_t)i + 1];
+    mult_Ax(n, m, -1.0, g->S, row, 1.0, s); /* (P b)'c_i, for now */
+    const double bPb = dot((size_t)r, b, pair + r);
+    for (int i = 0; i < n; i++) {
+        const double along = both[2 * (size_t)i];
+        const double gain = g->gain[i] - along * (2.0 * s[i] - along * bPb);
+        const double left = g->left[i] - along * along;
+        g->gain[i] = gain > 0.0 ? gain : 0.0;
+        g->left[i] = left > 0.0 ? left : 0.0;
+        s[i] = along;
+    }
+    g->left[at] = 0.0;
+    g->pivot[m] = at;
+    g->m = m + 1;
+    return 1;
+}

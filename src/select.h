@@ -29,4 +29,35 @@ void select_start(struct select_state *s);
  * there: what is left of K is rounding.  Rows of X equal to a pivot get E = 0 exactly. */
 int select_step(struct select_state *s, double tolerance, double *work);
 
+/*
+ * Greedy rows by what each takes from tr(P E), E what is left of the columns of V (their
+ * coordinates in some basis) beside those taken: the most v'P v / v'v of what is left of a
+ * row's column v.  Where rounding has the better of tr(P E), the most v'v.
+ */
+struct guided_state {
+    int r, n,
+        most; /* V is r x n; room for that many pivots                               */
+    const double
+        *V; /* r x n                                                               */
+    const double
+        *P;     /* r x r, symmetric, not negative                                      */
+    int m;      /* pivots taken so far                                                 */
+    int *pivot; /* [most] columns taken, from 0                                        */
+    double
+        *left; /* [n] v'v of what is left                                             */
+    double
+        *gain; /* [n] v'P v of what is left                                           */
+    double *B; /* r x most: orthonormal basis of the columns taken                    */
+    double *S; /* n x most: V'B                                                       */
+    double
+        first; /* largest gain at the start                                           */
+};
+
+/* doubles of scratch for guided_start and guided_step; the arrays are the caller's */
+size_t guided_size(int r, int n, int most);
+void guided_start(struct guided_state *g, double *work);
+
+/* One pivot more, or 0 where all that is left of any column is at most `least`. */
+int guided_step(struct guided_state *g, double least, double *work);
+
 #endif

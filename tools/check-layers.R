@@ -17,7 +17,8 @@ layers <- read.table(header = TRUE, text = "
   posterior  5       4
   exact      5       4
   pf         6       4
-  vfe        6       4
+  vfe        6       5
+  white      6       5
   gradient   6       4
   certify    6       5
   args       7       6

@@ -270,7 +270,9 @@ test_that("the parts of a fit are those its help names", {
                     names(fit)))
   expect_named(fit$trace, c("evaluation", "objective", "seconds"))
   expect_identical(fit$version, utils::packageVersion("pfdtc"))
-  expect_identical(sum(fit$evaluations), as.numeric(nrow(fit$trace) + nrow(fit$pilot$trace)))
+  made <- fit$evaluations
+  expect_named(made, c("pilot", "objective", "start"))
+  expect_identical(sum(made[c("pilot", "objective")]), as.numeric(nrow(fit$trace) + nrow(fit$pilot$trace)))
   expect_true(all(c("pilot", "start", "points", "posterior") %in% names(fit$seconds)))
   expect_true(all(fit$seconds >= 0))
   expect_false(any(rapply(unclass(fit), function(v) typeof(v) == "externalptr", how = "unlist")))

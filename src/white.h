@@ -1,0 +1,24 @@
+#ifndef PFDTC_WHITE_H
+#define PFDTC_WHITE_H
+
+/*
+ * The pF objective under white noise around the exact posterior's mean: at row n of the data nu
+ * has the variance u / w_n, u = share * s2, independently, and none at Z.  (I) and (II) of the
+ * proposition are then u tr E and u tr S, and with the mean's error measured in the norm whose
+ * kernel is the posterior covariance,
+ *
+ *     s2^2 d^2 + s2^2 y'(K + s2 I)^{-1} y = s2^2 c + u (t + tr(G D^{-2})),
+ *     c = y'(Q + s2 I)^{-1} y = rss / s2 + |beta|^2
+ */
+#include "stats.h"
+
+/* C, beta as posterior_factor made them; rss = |y - A'beta|^2.  scratch: M^2 */
+double white_value(const struct stats *s, double s2, double share, const double *C,
+                   const double *beta, double rss, double *work);
+
+/* The adjoints of the sums; beta is kept by reference.  scratch: 2 M^2 */
+void white_adjoint(const struct inducing *z, const struct stats *s, double s2,
+                   double share, const double *C, const double *beta, double *work,
+                   struct adjoint *adjoint);
+
+#endif
