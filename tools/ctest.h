@@ -14,7 +14,8 @@
 #define GROUPS(X) \
     X(status) X(linalg) X(chol) X(kernel) X(pull) \
     X(inducing) X(lowrank) X(select) X(stats) X(pairs) \
-    X(posterior) X(exact) X(gradient) X(pf) X(vfe) X(certify)
+    X(posterior) X(exact) X(gradient) X(pf) X(vfe) X(white) X(guided) \
+    X(certify)
 /* clang-format on */
 
 /* ---- checks ------------------------------------------------------------------------ */

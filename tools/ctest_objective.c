@@ -1,4 +1,4 @@
-/* Layer 6: both objectives, composed as src/ffi_objective.c composes them, against the
+/* Layer 6: the objectives, composed as src/ffi_objective.c composes them, against the
  * proposition's terms (DESIGN, 3 and 5) and, for the gradients, differences. */
 #include <math.h>
 #include "ctest.h"
@@ -7,6 +7,7 @@
 #include "pf.h"
 #include "posterior.h"
 #include "vfe.h"
+#include "white.h"
 
 static const double log_2pi = 1.837877066409345483560659472811;
 
@@ -63,6 +64,20 @@ static struct evaluation pf(const struct problem *p, int block, int gradient)
     return e;
 }
 
+/* |y - A'beta|^2 without a second pass's gradient */
+static double residual_sum(const struct pass *pass, const double *beta)
+{
+    double rss = 0.0;
+    for (int i = 0; i < pass->n_pieces; i++) {
+        const struct block *b = &pass->piece[i].block;
+        double *residual = array((size_t)b->n);
+        block_response(b, residual);
+        posterior_residual(pass->z.M, b->n, pass->piece[i].A, beta, residual, residual);
+        rss += sum_squares((size_t)b->n, residual);
+    }
+    return rss;
+}
+
 static struct evaluation vfe(const struct problem *p, int block, int gradient)
 {
     const int M = p->shape.M, N = p->shape.N;
@@ -85,15 +100,36 @@ static struct evaluation vfe(const struct problem *p, int block, int gradient)
         kernel_pull_diagonal(k, pass.stats.k_sum, a.k_bar, e.dtheta);
         e.noise = vfe_slope_noise(N, &pass.stats, p->s2, C, rss, array(MM));
     } else {
-        for (int i = 0; i < pass.n_pieces; i++) {
-            const struct block *b = &pass.piece[i].block;
-            double *residual = array((size_t)b->n);
-            block_response(b, residual);
-            posterior_residual(M, b->n, pass.piece[i].A, beta, residual, residual);
-            rss += sum_squares((size_t)b->n, residual);
-        }
+        rss = residual_sum(&pass, beta);
     }
     e.value = vfe_value(N, &pass.stats, p->s2, C, beta, rss);
+    return e;
+}
+
+static const double white_share = 0.7;
+
+static struct evaluation white(const struct problem *p, int block, int gradient)
+{
+    const int M = p->shape.M;
+    const size_t MM = (size_t)M * M;
+    struct evaluation e = {.dZ = array_zero((size_t)M * p->shape.columns)};
+    struct adjoint a;
+    struct pass pass;
+    double *C = array(MM), *beta = array((size_t)M), rss;
+    pass_run(p, NULL, block, &pass);
+    e.status = pass.status;
+    if (e.status != STATUS_OK)
+        return e;
+    e.status = posterior_factor(&pass.stats, p->s2, C, beta);
+    adjoint_init(M, 0, 0, array(adjoint_size(M, 0, 0)), &a);
+    if (gradient) {
+        white_adjoint(&pass.z, &pass.stats, p->s2, white_share, C, beta, array(2 * MM),
+                      &a);
+        rss = second_pass(&pass, &a, e.dZ, NULL);
+    } else {
+        rss = residual_sum(&pass, beta);
+    }
+    e.value = white_value(&pass.stats, p->s2, white_share, C, beta, rss, array(MM));
     return e;
 }
 
@@ -141,6 +177,17 @@ static double naive_vfe(const struct problem *p)
     const double t = trace_of(plus(f.K, -1.0, f.Q));
     return 0.5 * (p->shape.N * log_2pi + f.log_det_B +
                   inner(f.y, times(f.B_inverse, f.y)) + t / p->s2);
+}
+
+/* s2^2 y'B^{-1} y + share s2 (tr(K - Q) + tr(Q (I - B^{-1} Q)^2)) */
+static double naive_white(const struct problem *p)
+{
+    const struct dense f = dense_of(p);
+    const struct matrix I_BQ = plus(identity(p->shape.N), -1.0, times(f.B_inverse, f.Q));
+    const double covariance =
+        trace_of(plus(f.K, -1.0, f.Q)) + trace_of(times(f.Q, times(I_BQ, I_BQ)));
+    return p->s2 *
+           (p->s2 * inner(f.y, times(f.B_inverse, f.y)) + white_share * covariance);
 }
 
 /* ---- checks ------------------------------------------------------------------------ */
@@ -315,4 +362,14 @@ void group_gradient(void)
         for (int q = 0; q < 3; q++)
             for (int on = 0; on < 8; on++)
                 gradient(extents[i][0], extents[i][1], q, on & 1, on & 2, on & 4);
+}
+
+static void check_white(struct problem *p)
+{
+    check_objective(white, p, naive_white(p));
+}
+
+void group_white(void)
+{
+    for_problems(0, check_white);
 }

@@ -193,3 +193,70 @@ void group_select(void)
         selection(kernel_names[k], 8, 2, 8, 4);
     }
 }
+
+/* ---- guided ------------------------------------------------------------------------ */
+
+/* Each pivot against all others, by what is left of every column beside those taken. */
+static void guided(int r, int n, int most, int twins)
+{
+    const int distinct = n - twins;
+    double *V = array_random((size_t)r * n, -1.0, 1.0), *P = array((size_t)r * r),
+           *root = array_random((size_t)r * r, -1.0, 1.0);
+    for (int i = distinct; i < n; i++)
+        copy((size_t)r, V + (size_t)(i - distinct) * r, V + (size_t)i * r);
+    mult_AtB(r, r, r, 1.0, root, root, 0.0, P);
+    struct guided_state g = {.r = r,
+                             .n = n,
+                             .most = most,
+                             .V = V,
+                             .P = P,
+                             .m = -1,
+                             .pivot = array_int(most),
+                             .left = array(n),
+                             .gain = array(n),
+                             .B = array((size_t)r * most),
+                             .S = array((size_t)n * most)};
+    double *work = array(guided_size(r, n, most));
+    guided_start(&g, work);
+    CHECK(g.m == 0);
+    while (guided_step(&g, 1e-10, work))
+        CHECK(g.m <= most);
+    CHECK(guided_step(&g, 1e-10, work) == 0);
+    const int rank = r < distinct ? r : distinct;
+    CHECK(g.m == (most < rank ? most : rank));
+
+    struct matrix left = matrix_of(r, n, array_copy((size_t)r * n, V));
+    const struct matrix Pm = matrix_of(r, r, P);
+    for (int m = 0; m < g.m; m++) {
+        double best = 0.0, mine = 0.0;
+        for (int i = 0; i < n; i++) {
+            const double *v = left.x + (size_t)i * r, length = sum_squares((size_t)r, v);
+            const struct matrix c = matrix_of(r, 1, array_copy((size_t)r, v));
+            const double worth =
+                length > 1e-10 ? trace_of(times(transposed(c), times(Pm, c))) / length
+                               : 0.0;
+            if (worth > best)
+                best = worth;
+            if (i == g.pivot[m])
+                mine = worth;
+        }
+        CHECK(mine > best * (1.0 - 1e-8));
+        const double *v = left.x + (size_t)g.pivot[m] * r;
+        double *b = array_copy((size_t)r, v);
+        const double length = sqrt(sum_squares((size_t)r, v));
+        for (int j = 0; j < r; j++)
+            b[j] /= length;
+        const struct matrix B = matrix_of(r, 1, b);
+        left = plus(left, -1.0, times(B, times(transposed(B), left)));
+    }
+}
+
+void group_guided(void)
+{
+    guided(1, 1, 1, 0);
+    guided(3, 5, 2, 0);
+    guided(4, 9, 4, 3);
+    guided(6, 5, 5, 2);
+    guided(5, 70, 5, 0);
+    guided(20, 150, 12, 10);
+}

@@ -173,6 +173,32 @@ ref_pf_definition <- function(z, x, y, kernel, noise, nu, weights = NULL) {
   trace_of(k %*% slope %*% nu$cov(p, p) %*% t(slope)) + drop(t(centre) %*% k %*% centre)
 }
 
+# White noise around the exact mean: at row n of x variance `share` noise / w_n and independent, none anywhere else (no
+# row of x may be among z).
+ref_nu_white <- function(share, x, y, kernel, noise, weights = NULL) {
+  w <- ref_weights(weights, x)
+  row_of <- function(a) match(data.frame(t(unname(a))), data.frame(t(unname(x))), nomatch = 0L)
+  list(
+    mean = ref_exact(x, y, kernel, noise, weights)$mean,
+    cov = function(a, b) {
+      i <- row_of(a)
+      outer(i, row_of(b), function(i, j) ifelse(i == j & i > 0, share * noise / w[pmax(i, 1)], 0))
+    }
+  )
+}
+
+# The objective under it, up to its constant.
+ref_white <- function(z, x, y, kernel, noise, share = 1, weights = NULL, jitter = 0) {
+  n <- nrow(x)
+  root <- diag(sqrt(ref_weights(weights, x)), n)
+  q <- root %*% ref_q(x, x, z, kernel, jitter) %*% root
+  y <- root %*% y
+  b <- q + noise * diag(n)
+  shrink <- diag(n) - solve(b, q)
+  noise^2 * drop(t(y) %*% solve(b, y)) +
+    share * noise * (trace_of(root %*% ref_k(kernel, x) %*% root - q) + trace_of(q %*% shrink %*% shrink))
+}
+
 ## Derivatives and pivots --------------------------------------------------------------------------
 
 ref_derivative <- function(f, x, h = 1e-20) {

@@ -208,3 +208,12 @@ test_that("bad arguments are refused by name", {
   expect_input_error(predict(nu, p$new[, 1]), "newdata")
   expect_input_error(predict(nu, replace(p$new, 2, NaN)), "newdata")
 })
+
+test_that("white noise has no values at new rows, and says what it is", {
+  p <- problem()
+  nu <- package_nu(p, aux_white(0.5))
+  expect_input_error(predict(nu, p$new), "object")
+  expect_output(print(nu), "white noise around the exact mean, variance 0.5 times the noise")
+  expect_output(print(aux_white()), "white noise around the exact mean, 1 times the noise")
+  for (bad in list(0, -1, NA, Inf, 1:2, "a")) expect_input_error(aux_white(bad), "variance")
+})

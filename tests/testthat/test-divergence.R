@@ -91,7 +91,9 @@ test_that("the mean marginal KL divergence is that of the normals at each row", 
 
 ## The pF divergence -----------------------------------------------------------------------------------
 
-aux_kinds <- function(p) list(aux_sor(rows = p$rows), aux_subset(rows = p$rows), aux_reference(m2 = 6))
+aux_kinds <- function(p) {
+  list(aux_sor(rows = p$rows), aux_subset(rows = p$rows), aux_reference(m2 = 6), aux_white(0.6))
+}
 
 test_that("the pF divergence is the proposition's, for every kind of auxiliary distribution", {
   for (p in problems()) {

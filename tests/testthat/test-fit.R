@@ -7,14 +7,14 @@ timeless <- function(fit) {
 every_aux <- function() {
   list(aux_sor(), aux_sor(size = 7), aux_sor(rows = 3:9), aux_subset(size = 9), aux_refresh(5), aux_reference(),
        aux_reference(m2 = 15), aux_reference(samples = 8), aux_refresh(7, aux_reference()),
-       aux_refresh(4, aux_subset(9)))
+       aux_refresh(4, aux_subset(9)), aux_white(), aux_white(0.5), aux_refresh(5, aux_white()))
 }
 
 test_that("the objective of a fit is pf_objective() at its points, no worse than at the start, and flat", {
   data <- smooth_data(30)
   for (profile in quick(profiles)) {
     kernel <- package_kernel(ref_kernel(profile, c(0.9, 1.6), 1.7))
-    for (aux in list(aux_sor(rows = 1:10), aux_subset(rows = 1:10), aux_reference(m2 = 15))) {
+    for (aux in list(aux_sor(rows = 1:10), aux_subset(rows = 1:10), aux_reference(m2 = 15), aux_white(0.8))) {
       fit <- fit_fixed(data, kernel = kernel, aux = aux, center = FALSE, scale = FALSE, maxit = 2000)
       nu <- auxiliary(data$x, data$y, kernel, 0.3, aux)
       at <- function(z) pf_objective(z, data$x, data$y, kernel, 0.3, nu, jitter = fit$jitter)
@@ -149,7 +149,10 @@ test_that("inducing points start where `inducing` says", {
     fit <- with_seed(4, fit_fixed(data, inducing = method, m = 6, maxit = 0))
     expect_equal(fit$inducing, with_seed(4, inducing_points(data$x, 6, fit$kernel, method)), ignore_attr = TRUE)
   }
-  expect_identical(fit_fixed(data, inducing = NULL, m = 6, maxit = 0)$inducing_method, "greedy")
+  fit <- fit_fixed(data, inducing = "divergence", m = 6, maxit = 0, center = FALSE, scale = FALSE)
+  expect_identical(fit$inducing_method, "divergence")
+  expect_equal(fit$inducing, inducing_points(data$x, 6, fit$kernel, "divergence", y = data$y, noise = fit$noise),
+               ignore_attr = TRUE)
   expect_identical(fit_fixed(data, inducing = "g", m = 6, maxit = 0)$inducing_method, "greedy")
 
   given <- fit_fixed(data, maxit = 0)
@@ -167,6 +170,36 @@ test_that("inducing points start where `inducing` says", {
   # points may be more than rows, and without `m` there are min(200, n)
   expect_identical(fit_fixed(problem(n = 4, m = 7), aux = aux_sor(rows = 1:2), maxit = 0)$m, 7L)
   expect_identical(fit_fixed(data, inducing = "random", maxit = 0)$m, 50L)
+})
+
+test_that("by default two starts are tried, the one that is lower after some iterations is gone on with", {
+  for (n in c(12, 50)) for (m in c(3, 6, 10)) {
+    data <- smooth_data(n)
+    kernel <- kernel_se(c(0.9, 1.6), 1.7)
+    by <- function(start, maxit) {
+      fit_fixed(data, inducing = start, m = m, kernel = kernel, aux = NULL,
+                control = pfdtc_control(maxit = maxit, trace = 1L, progress = FALSE))
+    }
+    for (maxit in c(0, 19, 40, 60, 300)) {
+      some <- min(5, maxit %/% 20)
+      trials <- lapply(c(greedy = "greedy", divergence = "divergence"), by, maxit = some)
+      values <- vapply(trials, function(fit) fit$objective, 0)
+      fit <- by(NULL, maxit)
+      info <- paste(n, m, maxit)
+      expect_identical(fit$inducing_method, names(which.min(values)), info = info)
+      first <- trials[[which.min(values)]]
+      expect_identical(fit$trace$objective[seq_len(nrow(first$trace))], first$trace$objective, info = info)
+      expect_identical(fit$evaluations[["start"]], as.numeric(nrow(trials[[which.max(values)]]$trace)), info = info)
+      expect_identical(fit$evaluations[["objective"]], as.numeric(nrow(fit$trace)), info = info)
+      expect_identical(fit$trace$evaluation, seq_len(nrow(fit$trace)), info = info)
+      expect_null(fit$trace$round)
+      expect_lte(length(fit$z_trace), maxit)
+      expect_lte(fit$objective, min(values))
+    }
+  }
+  # a start or another distribution that is asked for is taken
+  expect_identical(fit_fixed(m = 6, inducing = NULL, aux = aux_sor(), maxit = 0)$inducing_method, "greedy")
+  expect_named(fit_fixed(m = 6, inducing = "greedy", maxit = 40)$evaluations, "objective")
 })
 
 test_that("a fit as `inducing` is the start: its points, kernel and noise", {

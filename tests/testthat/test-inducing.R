@@ -113,3 +113,50 @@ test_that("bad arguments are refused by name", {
   expect_input_error(inducing_points(p$x, 3, "se", "greedy"), "`kernel`")
   expect_input_error(inducing_points(p$x, 3, kernel_se(variance = 1), "greedy"), "lengthscale")
 })
+
+# tr(Omega E) by dense matrices, E what rows `taken` leave of K
+left_of <- function(K, omega, taken) {
+  E <- if (length(taken)) K - K[, taken, drop = FALSE] %*% solve(K[taken, taken], K[taken, , drop = FALSE]) else K
+  sum(omega * E)
+}
+
+test_that("points greedy in the divergence each take the most from tr((k^ + r r') E)", {
+  for (p in problems()) {
+    w <- ref_weights(p$weights, p$x)
+    n <- nrow(p$x)
+    chosen <- rows_of(inducing_points(p$x, 5, package_kernel(p$kernel), "divergence", y = p$y, noise = p$noise,
+                                      weights = p$weights), p$x)
+    # with so few rows all are landmarks: the posterior is the exact one
+    exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
+    r <- p$y - exact$mean(p$x)
+    omega <- outer(w, w) * (exact$cov(p$x, p$x) + outer(r, r))
+    K <- ref_k(p$kernel, p$x)
+    for (j in seq_along(chosen)) {
+      before <- chosen[seq_len(j - 1L)]
+      others <- setdiff(seq_len(n), before)
+      values <- vapply(others, function(i) left_of(K, omega, c(before, i)), 0)
+      mine <- values[match(chosen[j], others)]
+      expect_lte(mine, min(values) + 1e-9 * left_of(K, omega, integer()), label = label_of(p))
+    }
+  }
+})
+
+test_that("points greedy in the divergence are different rows, as many as explain k(X, X)", {
+  p <- problem(n = 30)
+  k <- package_kernel(p$kernel)
+  at <- function(x, m, y = p$y) inducing_points(x, m, k, "divergence", y = y, noise = 0.1)
+  expect_false(anyDuplicated(rows_of(at(p$x, 30), p$x)) > 0)
+  expect_identical(nrow(at(p$x, 30)), 30L)
+  twice <- p$x[rep(1:9, 3), ]
+  expect_setequal(rows_of(at(twice, 20, p$y[1:27]), twice), 1:9)
+  expect_identical(nrow(at(matrix(2, 10, 2), 5, p$y[1:10])), 1L)
+  expect_input_error(inducing_points(p$x, 5, k, "divergence", noise = 0.1), "y")
+  expect_input_error(inducing_points(p$x, 5, k, "divergence", y = p$y), "noise")
+  # beyond what rounding tells of the divergence, the prior variance decides: no worse than greedy in it by much
+  x <- matrix(seq(0, 1, length.out = 200))
+  smooth <- kernel_se(0.3, 1)
+  t_of <- function(z) 200 - sum(forwardsolve(t(chol(kernel_matrix(smooth, z) + 1e-13 * diag(nrow(z)))),
+                                             kernel_matrix(smooth, z, x))^2)
+  z <- inducing_points(x, 12, smooth, "divergence", y = sin(9 * x[, 1]), noise = 0.01)
+  expect_lt(t_of(z), 100 * t_of(inducing_points(x, 12, smooth, "greedy")) + 1e-9)
+})

@@ -24,6 +24,44 @@ test_that("the pF objective and its gradient are the proposition's, for every nu
   }
 })
 
+test_that("under white noise the objective is its closed form, for every kernel, weight and jitter", {
+  for (p in problems()) {
+    for (share in c(1, 0.3)) {
+      nu <- package_nu(p, aux_white(share))
+      for (jitter in c(0, 1e-6, 0.1)) {
+        ref <- function(z) ref_white(z, p$x, p$y, p$kernel, p$noise, share, p$weights, jitter)
+        got <- package_pf(p, nu, jitter = jitter)
+        info <- paste(label_of(p), "jitter", jitter)
+        expect_close(got$value, ref(p$z), 1e-10, info)
+        expect_close(got$gradient, ref_derivative(ref, p$z), 1e-8, info)
+      }
+    }
+    expect_gradient(function(z) package_pf(p, nu, z)$value, p$z, package_pf(p, nu)$gradient, info = label_of(p))
+  }
+})
+
+test_that("that closed form is the pF divergence by its definition and the mean's squared error at the rows", {
+  for (p in problems()) {
+    share <- 0.7
+    nu <- ref_nu_white(share, p$x, p$y, p$kernel, p$noise, p$weights)
+    off <- drop(ref_dtc(p$z, p$x, p$y, p$kernel, p$noise, p$weights)$mean(p$x) - nu$mean(p$x))
+    whole <- ref_pf_definition(p$z, p$x, p$y, p$kernel, p$noise, nu, p$weights) +
+      p$noise * sum(ref_weights(p$weights, p$x) * off^2)
+    got <- package_pf(p, package_nu(p, aux_white(share)), constant = TRUE)
+    expect_close(got$value, whole, 1e-8, label_of(p)) # a difference of two y'(...)y
+    expect_gt(got$value, 0)
+  }
+})
+
+test_that("nasty problems have a white-noise objective, or an error that says why not", {
+  for (name in names(nasty_problems())) {
+    p <- nasty_problems()[[name]]
+    got <- package_pf(p, package_nu(p, aux_white()), jitter = 1e-9)
+    expect_true(is.finite(got$value) && all(is.finite(got$gradient)), info = name)
+    expect_close(got$value, ref_white(p$z, p$x, p$y, p$kernel, p$noise, 1, p$weights, 1e-9), 1e-6, name)
+  }
+})
+
 test_that("every coordinate of the pF gradient is the limit of central differences", {
   for (p in problems()) {
     pairs <- nu_pairs(p)
