@@ -29,7 +29,7 @@ methods <- list(
   refresh = function(m) aux_refresh(10, aux_reference()),
   reference = function(m) aux_reference(),
   reference100 = function(m) aux_reference(samples = 100),
-  default = function(m) aux_reference(tail = 0.1))
+  tail = function(m) aux_reference(tail = 0.1))
 runs <- data.frame(method = c(names(methods), "vfe", "sor", "reference100"),
                    start = rep(c("greedy", "random"), c(length(methods), 3)))
 

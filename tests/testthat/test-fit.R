@@ -186,15 +186,16 @@ test_that("by default two starts are tried, the one that is lower after some ite
       values <- vapply(trials, function(fit) fit$objective, 0)
       fit <- by(NULL, maxit)
       info <- paste(n, m, maxit)
-      expect_identical(fit$inducing_method, names(which.min(values)), info = info)
-      first <- trials[[which.min(values)]]
+      better <- if (values[[2]] < values[[1]] - 5 * (0.3 / fit$scale^2)^2) 2 else 1
+      expect_identical(fit$inducing_method, names(trials)[better], info = info)
+      first <- trials[[better]]
       expect_identical(fit$trace$objective[seq_len(nrow(first$trace))], first$trace$objective, info = info)
-      expect_identical(fit$evaluations[["start"]], as.numeric(nrow(trials[[which.max(values)]]$trace)), info = info)
+      expect_identical(fit$evaluations[["start"]], as.numeric(nrow(trials[[3 - better]]$trace)), info = info)
       expect_identical(fit$evaluations[["objective"]], as.numeric(nrow(fit$trace)), info = info)
       expect_identical(fit$trace$evaluation, seq_len(nrow(fit$trace)), info = info)
       expect_null(fit$trace$round)
       expect_lte(length(fit$z_trace), maxit)
-      expect_lte(fit$objective, min(values))
+      expect_lte(fit$objective, values[[better]])
     }
   }
   # a start or another distribution that is asked for is taken
