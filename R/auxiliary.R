@@ -22,8 +22,8 @@
 #' \deqn{d^2 = y'(Q + \sigma^2 I)^{-1} y - y'(K + \sigma^2 I)^{-1} y + \frac{v}{\sigma^2}
 #' \left(\mathrm{tr}(K - Q) + \mathrm{tr}(Q (I - (Q + \sigma^2 I)^{-1} Q)^2)\right),}{
 #' d^2 = y'(Q + s2 I)^{-1} y - y'(K + s2 I)^{-1} y + (v / s2) (tr(K - Q) + tr(Q (I - (Q + s2 I)^{-1} Q)^2)),}
-#' with \eqn{v} the `variance`. It is at least the divergence with the prior's norm under the same distribution. A
-#' smaller `variance` gives a better mean at the price of the sd.
+#' with \eqn{v} the `variance`, up to a constant: the last trace at \eqn{Q = K} is subtracted, so that the divergence
+#' vanishes at the exact posterior. A smaller `variance` gives a better mean at the price of the sd.
 #'
 #' @param size number of random rows. `NULL`: `min(ceiling(n / 10), 1000)`.
 #' @param rows row numbers to use instead of random ones.

@@ -225,7 +225,7 @@ run_minimise <- function(problem, control, label, maxit = control$maxit, reltol 
 points_stage <- function(data, learned, s, state) {
   if (is.matrix(s$inducing)) return(s$inducing)
   run_stage(state, "start", choose_points(data$x, min(s$m, nrow(data$x)), learned$kernel, s$inducing,
-                                          s$control$memory, c(data[c("y", "weights")], learned["noise"]))$z,
+                                          s$control$memory, c(data[c("y", "weights")], learned["noise"]), s$control)$z,
             otherwise = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z)
 }
 
@@ -243,9 +243,11 @@ optimise_stage <- function(data, learned, z, s, state) {
   rows <- optimise_rows(data, s$control)
   if (s$objective == "vfe" && s$hyper == "joint" && length(s$free)) return(vfe_jointly(rows, now, s, state))
   if (s$try_starts) {
-    trial <- better_start(rows, now, s, state)
+    started <- proc.time()[["elapsed"]]
+    trial <- better_start(data, rows, now, s, state)
     now <- trial$now
     s$control$maxit <- s$control$maxit - trial$iterations
+    s$control$max_seconds <- max(0, s$control$max_seconds - (proc.time()[["elapsed"]] - started))
   }
   rounds <- if (s$hyper == "joint" && length(s$free)) 5L else 1L
   for (round in seq_len(rounds)) {
@@ -262,23 +264,33 @@ optimise_stage <- function(data, learned, z, s, state) {
 # No start is best for few and for many points: a few iterations from each of two, greedy in the prior variance and
 # greedy in the divergence, tell which to go on from. Where d^2 of both differs by less than 5 the points explain nearly
 # everything, and the first ends at smaller errors. list(now, iterations): they count among `maxit`.
-better_start <- function(rows, now, s, state) {
+better_start <- function(data, rows, now, s, state) {
   s$control$maxit <- min(5L, s$control$maxit %/% 20L)
   s$label <- "starting points"
-  other <- run_stage(state, "start", choose_points(rows$x, min(s$m, nrow(rows$x)), now$kernel, "divergence",
-                                                   toward = c(rows[c("y", "weights")], now["noise"]))$z,
-                     otherwise = NULL)
+  started <- proc.time()[["elapsed"]]
   one <- optimise_points(rows, now, s, state)
-  if (is.null(other) || !is.null(state$stopped)) return(list(now = one, iterations = s$control$maxit))
-  now$z <- other
-  now$start <- "divergence"
-  two <- optimise_points(rows, now, s, state)
+  s$control$max_seconds <- s$control$max_seconds - (proc.time()[["elapsed"]] - started)
+  two <- if (is.null(state$stopped) && s$control$max_seconds > 0) second_start(data, rows, now, s, state)
+  if (is.null(two)) return(list(now = one, iterations = s$control$maxit))
   second <- isTRUE(two$value < one$value - 5 * now$noise^2)
   # `trace` is that of the better one
   lost <- max(0L, nrow(if (second) one$trace else two$trace))
   state$evaluations["objective"] <- state$evaluations[["objective"]] - lost
   state$evaluations["start"] <- lost
   list(now = if (second) two else one, iterations = 2L * s$control$maxit)
+}
+
+# NULL where it cannot be had: there is another.
+second_start <- function(data, rows, now, s, state) {
+  tryCatch({
+    toward <- c(data[c("y", "weights")], now["noise"])
+    z <- run_stage(state, "start", choose_points(data$x, min(s$m, nrow(data$x)), now$kernel, "divergence",
+                                                 s$control$memory, toward, s$control)$z, otherwise = NULL)
+    if (is.null(z) || nrow(z) < nrow(now$z)) return(NULL)
+    now$z <- z
+    now$start <- "divergence"
+    optimise_points(rows, now, s, state)
+  }, pfdtc_error_numerical = function(e) NULL)
 }
 
 # Z at fixed hyperparameters. `watch` ends it when the certificate is good enough, see new_watch().
@@ -331,6 +343,7 @@ first_that_works <- function(make, jitter) {
 }
 
 take_result <- function(now, result) {
+  if (is.na(result$value)) result$value <- if (is.null(now$value)) NA_real_ else now$value # ended before there was one
   now$z <- result$z
   now$value <- result$value
   now$convergence <- result$convergence
@@ -342,7 +355,7 @@ take_result <- function(now, result) {
     trace$evaluation <- trace$evaluation + last$evaluation
     trace$seconds <- trace$seconds + last$seconds
     kept <- lapply(kept, function(k) within.list(k, evaluation <- evaluation + last$evaluation))
-    trace$round <- last$round + 1L
+    trace$round <- rep(last$round + 1L, nrow(trace))
   } else {
     trace$round <- rep(1L, nrow(trace))
   }

@@ -33,7 +33,8 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
   x <- check_matrix(x, "x")
   m <- check_count(m, "m", max = nrow(x))
   method <- check_choice(method, point_methods, "method")
-  kernel <- if (missing(kernel) && method == "random") NULL else complete_kernel(kernel, x)
+  if (missing(kernel) && method != "random") abort_input("kernel", "missing", "a kernel with lengthscales and variance")
+  kernel <- if (missing(kernel)) NULL else complete_kernel(kernel, x)
   toward <- if (method == "divergence") {
     c(check_rows(x, y, weights)[c("y", "weights")], list(noise = check_positive(noise, "noise", 1L)))
   }
@@ -44,9 +45,10 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
 point_methods <- c("greedy", "random", "kmeans", "divergence")
 
 # list(z, rows, t): rows of x where the points are rows. `toward`: list(y, weights, noise), which "divergence" needs.
-choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory", 2^27), toward = NULL) {
+choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory", 2^27), toward = NULL,
+                          control = NULL) {
   switch(method,
-         divergence = choose_guided(x, m, kernel, toward),
+         divergence = choose_guided(x, m, kernel, toward, memory, control),
          greedy = choose_greedy(x, m, kernel, memory),
          random = {
            rows <- distinct_rows(x, sample.int(nrow(x)), m)
@@ -75,14 +77,16 @@ choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)
 # Greedy in what each row takes from the pF divergence to first order, tr((k^ + r r') E), r the residual. k^, r and K
 # are those of landmarks, greedy points on 10 m rows or 1,000. In their coordinates, V = L^{-1} k(U, X), row i takes
 # v_i'P v_i / v_i'v_i, P = V (k^ + r r') V' and v_i what the rows before it leave of column i.
-choose_guided <- function(x, m, kernel, toward) {
+choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
-  looked <- if (n > max(10 * m, 1000)) sort(sample.int(n, max(10 * m, 1000))) else seq_len(n)
+  room <- max(2 * m, min(max(10 * m, 1000), memory / (24 * (m + 100)))) # for three blocks of landmarks by rows
+  looked <- if (n > room) sort(sample.int(n, floor(room))) else seq_len(n)
   pool <- x[looked, , drop = FALSE]
   landmarks <- choose_greedy(pool, min(length(looked), m + 100), kernel, Inf)$rows
   u <- pool[landmarks, , drop = FALSE]
   noise <- toward$noise
-  post <- native_posterior(u, pool, toward$y[looked], toward$weights[looked], kernel, noise, jitter = 0)
+  post <- native_posterior(u, pool, toward$y[looked], toward$weights[looked], kernel, noise, jitter = 0,
+                           control = control)
   V <- forwardsolve(post$L, native_kernel_matrix(kernel, u, pool))
   # V k^ V' = s2 G (s2 I + G)^{-1} G, V r = s2 beta
   P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)

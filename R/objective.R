@@ -12,7 +12,7 @@
 #' @param nu an auxiliary distribution made by [auxiliary()] from the same data, kernel and noise.
 #' @param constant add \eqn{C(X)}, which costs \eqn{O(n^2)} kernel evaluations? The value is then
 #'   \eqn{\sigma^4 d_{pF}^2}{s2^2 d_pF^2} itself, not negative beyond rounding. (Under [aux_white()] the constant is
-#'   \eqn{-\sigma^4 y'(K + \sigma^2 I)^{-1} y}{-s2^2 y'(K + s2 I)^{-1} y} and costs an exact GP.)
+#'   minus the value at the exact posterior, the least there is, and costs an exact GP.)
 #' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
 #' @return `list(value, gradient)`: the value, in the fourth power of the units of `y`, and its gradient in `z`, a
 #'   matrix of the shape of `z`, with nu held fixed.
@@ -73,10 +73,19 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
 # C(X) of the objective under nu.
 pf_constant <- function(x, y, weights, kernel, noise, nu) {
   if (is.null(nu$share)) return(native_pf_constant(x, y, weights, kernel, nu))
+  -sum(white_at_exact(x, y, weights, kernel, noise, nu$share))
+}
+
+# The objective under white noise at Q = K, which it is never below: its two parts, for the mean s2^2 y'w, and
+# share s2 tr(K (I + K/s2)^{-2}) = share s2^3 tr(P - s2 P^2), P = (K + s2 I)^{-1}.
+white_at_exact <- function(x, y, weights, kernel, noise, share) {
   n <- nrow(x)
-  check_memory(16 * as.double(n)^2, sprintf("the exact posterior of %d rows, around whose mean the noise is", n))
-  alpha <- native_exact(x, y, weights, kernel, noise)$alpha
-  -noise^2 * sum(y * alpha)
+  check_memory(24 * as.double(n)^2, sprintf("the exact posterior of %d rows", n))
+  exact <- native_exact(x, y, weights, kernel, noise)
+  P <- chol2inv(t(exact$L)) # without weights: W^{1/2} (W^{1/2} K W^{1/2} + s2 I)^{-1} W^{1/2}
+  w <- if (is.null(weights)) rep(1, n) else weights
+  rows <- (diag(P) - noise * colSums(P^2 / w)) / w
+  c(mean = noise^2 * sum(y * exact$alpha), covariance = share * noise^3 * sum(rows))
 }
 
 check_objective <- function(z, x, y, kernel, noise, weights, jitter) {

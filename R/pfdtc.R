@@ -23,9 +23,10 @@
 #'   complete.
 #' @param aux the auxiliary distribution, which stands in for the exact posterior in the objective, see [aux_sor()].
 #'   `NULL`: the default below.
-#' @param inducing where the inducing points start: `"greedy"`, `"random"`, `"kmeans"` (see [inducing_points()]), a
-#'   matrix of points in the units of the inputs, or a fit (its points and hyperparameters are the start). `NULL`:
-#'   `"greedy"`.
+#' @param inducing where the inducing points start: `"greedy"`, `"random"`, `"kmeans"`, `"divergence"` (see
+#'   [inducing_points()]), a matrix of points in the units of the inputs, or a fit (its points and hyperparameters are
+#'   the start). `NULL`: with the default `aux` the better of `"greedy"` and `"divergence"`, see the defaults below;
+#'   otherwise `"greedy"`.
 #' @param weights precisions of the rows: noise variance `noise / weights`. A weight of 0 drops the row.
 #' @param offset a number for each row, subtracted from the response and added again in predictions.
 #' @param center,scale centre `y` at its (weighted) mean, scale it by its sd? Undone in everything returned. The centre
@@ -45,9 +46,11 @@
 #'     `m_asked`, the number asked for;
 #'   * `trace`: a data frame with `evaluation`, `objective` and `seconds`. With `aux_refresh()` or `hyper = "joint"` it
 #'     also has `round`: values of different rounds are not comparable;
+#'   * `inducing_method`: how the points started, of two starts the better one;
 #'   * `convergence` (0 done, 1 `maxit`, 2 time, 51 no way around failed evaluations, 52 interrupt) and `message`, both
 #'     about the inducing points; `pilot` has the same about the pilot;
-#'   * `elbo`, `jitter`, `evaluations`, `seconds`, `version`.
+#'   * `evaluations`: of the pilot, of the objective (those in `trace`), and of the start that was not gone on with;
+#'   * `elbo`, `jitter`, `seconds`, `version`.
 #'
 #'   Use the methods: [predict()][predict.gp_fit], [summary()][gp_fit-methods], [coef()][gp_fit-methods],
 #'   [logLik()][gp_fit-methods], [plot()][plot.gp_fit], [plot_trace()].
@@ -56,8 +59,7 @@
 #'
 #'   Fits with `tol`, and those with an `aux = aux_reference()` that was asked for, carry the `reference` that
 #'   [certify()] and its like use: \eqn{O(m_2^2)} numbers, measured at 10 times the size of the fit without it and at 5
-#'   to 10 % of its time. A fit with the default `aux` does not, though it uses the same points; it gets one by
-#'   `fit$reference <- reference(fit)`.
+#'   to 10 % of its time. Others get one by `fit$reference <- reference(fit)`.
 #' @section Accuracy: With `tol` the fit has as few inducing points as it takes for the certificate to say that,
 #'   compared with the exact GP of the same hyperparameters, at the training inputs
 #'   \deqn{|mean - mean_{exact}| \le tol \cdot sd(y), \qquad 1 - tol \le sd_{exact} / sd \le 1 + tol,}{

@@ -126,4 +126,7 @@ posterior_norms <- function(p, z, data, kernel, noise, fast = FALSE, tight = FAL
 }
 
 # |w|_E <= |v|_E c / (c + |v|_E^2), never above sqrt(c) / 2
-bound_w <- function(c, v_E) if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2
+bound_w <- function(c, v_E) {
+  if (is.na(c) || is.na(v_E)) return(Inf) # beyond double precision: nothing is known
+  if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2
+}

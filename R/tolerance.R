@@ -216,7 +216,7 @@ try_points <- function(m, model, data, rows, learned, s, state, yard, last) {
   z <- if (s$inducing_method == "greedy" && m <= yard$reference$m) yard$reference$inducing[seq_len(m), , drop = FALSE]
   if (is.null(z)) {
     z <- run_stage(state, "start", choose_points(data$x, m, learned$kernel, s$inducing, s$control$memory,
-                                               c(data[c("y", "weights")], learned["noise"]))$z,
+                                               c(data[c("y", "weights")], learned["noise"]), s$control)$z,
                    otherwise = NULL)
     if (is.null(z)) return(NULL)
   }

@@ -2,25 +2,27 @@
 #include "linalg.h"
 #include "posterior.h"
 
-/* X = D^{-1}, in which G D^{-2} = s2 (X - X^2) */
-static void inverse_D(int M, double s2, const double *C, double *X)
+/* N = I - D^{-1} = (s2 I + G)^{-1} G */
+static void share_of_Q(const struct stats *s, const double *C, double *N)
 {
-    posterior_inverse(M, C, X);
-    for (size_t i = 0; i < (size_t)M * M; i++)
-        X[i] *= s2;
+    copy((size_t)s->M * s->M, s->G, N);
+    solve_chol(s->M, s->M, C, N);
 }
 
 double white_value(const struct stats *s, double s2, double share, const double *C,
                    const double *beta, double rss, double *work)
 {
     const int M = s->M;
+    const size_t MM = (size_t)M * M;
     const double c = rss / s2 + sum_squares((size_t)M, beta);
-    inverse_D(M, s2, C, work);
-    const double transfer = s2 * (trace(M, work) - sum_squares((size_t)M * M, work));
-    return s2 * (s2 * c + share * (s->t + transfer));
+    double *X = work,
+           *XG = work + MM; /* tr(G D^{-2}) = s2^2 tr(X G X), X = D^{-1} / s2 */
+    posterior_inverse(M, C, X);
+    mult_AB(M, M, M, 1.0, X, s->G, 0.0, XG);
+    return s2 * (s2 * c + share * (s->t + s2 * s2 * dot(MM, X, XG)));
 }
 
-/* Abar = 2 u (2 X^3 - X^2 - I) A - 2 s2 beta (y - A'beta)' */
+/* Abar = -2 u N (4 I - 5 N + 2 N^2) A - 2 s2 beta (y - A'beta)' */
 void white_adjoint(const struct inducing *z, const struct stats *s, double s2,
                    double share, const double *C, const double *beta, double *work,
                    struct adjoint *adjoint)
@@ -28,13 +30,14 @@ void white_adjoint(const struct inducing *z, const struct stats *s, double s2,
     const int M = s->M;
     const size_t MM = (size_t)M * M;
     const double u = share * s2;
-    double *X = work, *X2 = work + MM, *H = adjoint->H;
+    double *N = work, *rest = work + MM, *H = adjoint->H;
 
-    inverse_D(M, s2, C, X);
-    mult_AB(M, M, M, 1.0, X, X, 0.0, X2);
-    mult_AB(M, M, M, 4.0 * u, X2, X, 0.0, H);
-    add_scaled(MM, -2.0 * u, X2, H);
+    share_of_Q(s, C, N);
+    mult_AB(M, M, M, 2.0, N, N, 0.0, rest);
+    add_scaled(MM, -5.0, N, rest);
     for (int m = 0; m < M; m++)
-        H[(size_t)m * M + m] -= 2.0 * u;
+        rest[(size_t)m * M + m] += 4.0;
+    mult_AB(M, M, M, -u, N, rest, 0.0, H);
+    add_transpose(M, H); /* N and its powers are symmetric but for rounding */
     posterior_adjoint(z, s, s2, beta, -2.0 * s2, work, adjoint);
 }

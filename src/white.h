@@ -12,7 +12,7 @@
  */
 #include "stats.h"
 
-/* C, beta as posterior_factor made them; rss = |y - A'beta|^2.  scratch: M^2 */
+/* C, beta as posterior_factor made them; rss = |y - A'beta|^2.  scratch: 2 M^2 */
 double white_value(const struct stats *s, double s2, double share, const double *C,
                    const double *beta, double rss, double *work);
 

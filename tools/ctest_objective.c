@@ -129,7 +129,7 @@ static struct evaluation white(const struct problem *p, int block, int gradient)
     } else {
         rss = residual_sum(&pass, beta);
     }
-    e.value = white_value(&pass.stats, p->s2, white_share, C, beta, rss, array(MM));
+    e.value = white_value(&pass.stats, p->s2, white_share, C, beta, rss, array(2 * MM));
     return e;
 }
 

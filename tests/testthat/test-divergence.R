@@ -114,6 +114,19 @@ test_that("the pF divergence is the proposition's, for every kind of auxiliary d
   }
 })
 
+test_that("under white noise it vanishes at the exact posterior, and is never below zero", {
+  for (p in problems()) {
+    at <- function(...) pf_divergence(fit_by("gp_dtc", p, ...), aux_white())
+    expect_lt(at(inducing = p$x), 1e-4 * at())
+  }
+  for (seed in 1:20) { # a mean so exact that y'(...)y cancels, a covariance that is not
+    p <- problem(n = 30, m = 6, seed = seed, noise = 1e-7)
+    p$y <- 1e3 * p$y
+    fit <- fit_by("gp_dtc", p, inducing = p$x[1:25, ])
+    expect_gt(pf_divergence(fit, aux_white()), 0)
+  }
+})
+
 test_that("it is the square root of pf_objective(constant = TRUE), over the noise", {
   for (p in problems()) {
     fit <- fit_by("gp_vfe", p)

@@ -203,6 +203,32 @@ test_that("by default two starts are tried, the one that is lower after some ite
   expect_named(fit_fixed(m = 6, inducing = "greedy", maxit = 40)$evaluations, "objective")
 })
 
+test_that("the second start neither costs points nor the fit", {
+  data <- smooth_data(50)
+  fit <- fit_fixed(data, inducing = NULL, m = 30, aux = NULL, kernel = kernel_matern(1 / 2, c(0.9, 1.6), 1.7),
+                   control = pfdtc_control(maxit = 40, optimise_rows = 12, progress = FALSE))
+  expect_identical(fit$m, 30L)
+  # where no factor exists (here by a noise that no user can give) there is none
+  impossible <- list(kernel = fit$kernel, noise = -100, z = data$z)
+  settings <- list(m = 6L, control = pfdtc_control())
+  rows <- data[c("x", "y", "weights")]
+  state <- new.env()
+  state$seconds <- numeric()
+  expect_null(second_start(rows, rows, impossible, settings, state))
+  expect_error(choose_points(data$x, 6, fit$kernel, "divergence", toward = c(rows, list(noise = -100))),
+               class = "pfdtc_error_numerical")
+})
+
+test_that("all of the optimisation ends at `max_seconds`, and a stage that ends before its first value loses nothing", {
+  slow <- pfdtc_control(maxit = 1000, reltol = 1e-15, max_seconds = 0, progress = FALSE)
+  fit <- suppressWarnings(fit_fixed(problem(n = 200, m = 6), inducing = NULL, m = 40, aux = NULL, control = slow))
+  expect_lte(sum(fit$evaluations), 10)
+  now <- list(z = 1, value = 2, trace = data.frame(evaluation = 1:2, objective = 3:2, seconds = 0, round = 1L))
+  none <- list(z = 1, value = NA_real_, trace = empty_trace(), kept = list())
+  expect_identical(take_result(now, none)$value, 2)
+  expect_identical(nrow(take_result(now, none)$trace), 2L)
+})
+
 test_that("a fit as `inducing` is the start: its points, kernel and noise", {
   data <- smooth_data()
   first <- fit_learned(data)
