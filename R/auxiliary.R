@@ -42,6 +42,7 @@
 #' @seealso [auxiliary()], [pf_objective()]
 #' @examples
 #' aux_sor(size = 50)
+#' aux_white()
 #' aux_reference(samples = 100)
 #' @export
 aux_sor <- function(size = NULL, rows = NULL) new_aux("sor", size = size, rows = rows)
@@ -85,7 +86,7 @@ new_aux <- function(kind, size = NULL, rows = NULL, ...) {
 check_aux <- function(aux, argument = "aux") {
   if (is.function(aux)) aux <- aux()
   if (!inherits(aux, "pfdtc_aux")) {
-    abort_input(argument, describe(aux), "an auxiliary distribution, such as aux_sor() or aux_reference()")
+    abort_input(argument, describe(aux), "an auxiliary distribution, such as aux_white() or aux_sor()")
   }
   aux
 }
@@ -93,7 +94,7 @@ check_aux <- function(aux, argument = "aux") {
 #' @export
 format.pfdtc_aux <- function(x, ...) {
   switch(x$kind,
-         white = sprintf("white noise around the exact mean, %s times the noise", format(x$variance)),
+         white = white_text(x$variance),
          sor = , subset = sprintf("%s on %s", if (x$kind == "sor") "SoR" else "exact posterior", aux_rows_text(x)),
          refresh = sprintf("SoR on the inducing points, renewed every %d iterations (start: %s)", x$every,
                            format(x$start)),
@@ -101,6 +102,11 @@ format.pfdtc_aux <- function(x, ...) {
                              if (!is.null(x$samples)) sprintf(", %d sample paths", x$samples)
                              else if (x$tail > 0) sprintf(", leading directions (tail %s)", format(x$tail))
                              else ""))
+}
+
+white_text <- function(variance) {
+  sprintf("white noise around the exact mean, with %s the noise",
+          if (variance == 1) "the variance of" else sprintf("%s times the variance of", format(variance)))
 }
 
 aux_rows_text <- function(x) {
@@ -307,8 +313,7 @@ fingerprint <- function(data) {
 #' @export
 print.pfdtc_auxiliary <- function(x, ...) {
   if (!is.null(x$share)) {
-    cat(sprintf("Auxiliary distribution: white noise around the exact mean, variance %s times the noise\n",
-                format(x$share)))
+    cat("Auxiliary distribution:", white_text(x$share), "\n")
     return(invisible(x))
   }
   cat(sprintf("Auxiliary distribution: %s on %d points, rank %d\n",

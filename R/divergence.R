@@ -82,13 +82,16 @@ fitc_bound <- function(fit) {
 #' @param fit a fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data.
 #' @param nu an auxiliary distribution: a description such as [aux_sor()] (made from the fit's data; random rows are
 #'   drawn anew), an object made by [auxiliary()] from the fit's cleaned data, or a fit of the same data and
-#'   hyperparameters; with a [gp_exact()] fit the cost is \eqn{O(n^3)}. `NULL`: the one that the fit was optimised
-#'   under, as all rows make it (with `aux_reference(samples = )` its full covariance).
+#'   hyperparameters; with a [gp_exact()] fit the cost is \eqn{O(n^3)}. `NULL`: the one that a fit by [pfdtc()] was
+#'   optimised under, as all rows make it (with `aux_reference(samples = )` its full covariance). The default,
+#'   [aux_white()], is around the exact mean: it takes an exact GP, \eqn{O(n^3)}, and measures the mean in another
+#'   norm than the others.
 #' @return A number, not negative, without unit: it does not change when `y` is rescaled.
 #' @section Errors: class `pfdtc_error_input` for SoR, FITC, subsample and exact fits (the divergence is defined here
 #'   for DTC posteriors), or a `nu` of other data or hyperparameters.
-#' @section Invariants: 0 at the exact posterior, for a fit whose inducing points are all rows; with `nu` the exact
-#'   posterior, \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}.
+#' @section Invariants: 0 but for rounding at the exact posterior, for a fit whose inducing points are all rows; with
+#'   `nu` the exact posterior,
+#'   \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 4.
 #' @seealso [pf_objective()], [kl_divergence()]
 #' @examples

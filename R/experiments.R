@@ -17,7 +17,7 @@
 #'   * `"vfe"`: [gp_vfe()]; `"sor"`: [gp_sor()], not optimised; both, like `"pf"`, start at the same `m` random rows;
 #'   * `"subsample"`: [gp_subsample()] of `m` random rows;
 #'   * `"default"`: [pfdtc()] with its own defaults, the same hyperparameters given;
-#'   * `"vfe_greedy"`: [gp_vfe()] from the start that `"default"` has;
+#'   * `"vfe_greedy"`: [gp_vfe()] from its own default start, greedy points;
 #'   * the exact posterior, always, as method `"exact"` with `m` the number of training rows.
 #'
 #' Optimisations of every method end by the same rule, that of `control`.
@@ -28,14 +28,17 @@
 #'
 #' @param dataset a name from [paper_datasets()], or your own data: a data frame of numbers with the response in the
 #'   last column.
-#' @param methods names from the list above.
-#' @param m numbers of inducing points, in the order in which they are run. `NULL`: those of the package's own results.
+#' @param methods names from the list in the details.
+#' @param m numbers of inducing points, in the order in which they are run. `NULL`: those of the package's own results,
+#'   for data of your own `min(100, train)`.
 #' @param reps number of repetitions.
 #' @param seed a whole number from which all random numbers are derived.
 #' @param file name of the results, ending in `.csv`, or `NULL` for none. Beside it: `<file>-trace.csv` (for
-#'   `results.csv`: `results-trace.csv`), and while there is work left a folder `results-cache` with pilots and exact
-#'   posteriors at the test rows.
-#' @param trace which of the `m` to keep the course of: errors and divergences every few iterations. `NULL`: none.
+#'   `results.csv`: `results-trace.csv`), `results-data.csv`, which tells data from other data of the same name, and a
+#'   folder `results-cache` with pilots and exact posteriors at the test rows, which more cells will need: delete it
+#'   when all are done.
+#' @param trace which of the `m` to keep the course of: errors and divergences every few iterations, of cells that are
+#'   not done yet. `NULL`: none.
 #' @param control see [pfdtc_control()].
 #' @param workers number of processes.
 #' @param certify certify every fit by [certify()] with its [reference()] of `4 m` points?
@@ -49,7 +52,9 @@
 #'   training rows' response, and
 #'   \describe{
 #'   \item{points}{inducing points, or rows of the subsample.}
-#'   \item{divergence}{[pf_divergence()] under the nu of the fit; `NA` for other methods than `"pf"`.}
+#'   \item{objective}{what the fit minimised: values of different methods are not comparable.}
+#'   \item{divergence}{[pf_divergence()] under the nu of the fit; `NA` for other methods than `"pf"` (that of
+#'     `"default"` is measured in another norm).}
 #'   \item{divergence_exact}{[pf_divergence()] with the exact posterior, for DTC-type fits.}
 #'   \item{max_mean, max_sd}{largest errors of mean and sd over the test rows.}
 #'   \item{certified_mean_error, certified_sd_error}{largest certified errors over the test rows.}
@@ -60,7 +65,7 @@
 #'   }
 #'   Attribute `trace` is the data frame of the trace file, of these cells.
 #' @section Errors: class `pfdtc_error_input`: arguments as always; data that are missing ([load_dataset()]); a file
-#'   that holds other columns, or rows of this data set under another seed or stopping rule.
+#'   that holds other columns, rows of this data set under another seed or stopping rule, or of other data by its name.
 #' @section Invariants: interrupting and resuming, other workers, other orders of `m` change no number but the seconds.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 6.
 #' @seealso [plot_rmse()], [plot_kl()], [plot_divergence_error()], `vignette("paper")`
@@ -81,6 +86,9 @@ run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample",
   reps <- check_count(reps, "reps")
   plan$seed <- check_count(seed, "seed", min = 0)
   plan$trace <- if (is.null(trace)) numeric() else vapply(trace, check_count, 0, argument = "trace")
+  if (!all(plan$trace %in% m)) {
+    abort_input("trace", describe(trace), "among `m`", hint = "It says of which numbers of points to keep the course.")
+  }
   plan$control <- check_control(control)
   plan$control$progress <- FALSE
   plan$control$threads <- 1L
@@ -98,6 +106,12 @@ run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample",
   saved <- list(results = read_results(paths$results, result_columns),
                 trace = read_results(paths$trace, trace_columns))
   check_saved(saved$results, plan)
+  if (!is.null(paths$results)) {
+    if (file.access(dirname(paths$results), 2L) != 0L || dir.exists(paths$results)) {
+      abort_input("file", describe(file), "the name of a file that can be written")
+    }
+    check_data(paths$data, plan, any(saved$results$dataset == plan$name))
+  }
   cells <- cells_left(wanted, saved$results, plan, m)
   saved <- run_cells(cells, plan, saved, paths, workers, progress)
   key <- cell_key(wanted)
@@ -136,7 +150,10 @@ experiment_plan <- function(dataset, train, test, n_aux, name, dir) {
     if (!is.data.frame(dataset) || ncol(dataset) < 2L) {
       abort_input("dataset", describe(dataset), "a name from paper_datasets(), or a data frame with the response last")
     }
-    check_matrix(dataset, "dataset")
+    check_table(dataset)
+    if (is.character(name) && any(name == paper_datasets()$name)) {
+      abort_input("name", describe(name), "another word", hint = "That is one of paper_datasets().")
+    }
     if (!is.character(name) || length(name) != 1L || !grepl("^[[:alnum:]_.-]+$", name)) {
       abort_input("name", describe(name), "a word")
     }
@@ -154,6 +171,25 @@ experiment_plan <- function(dataset, train, test, n_aux, name, dir) {
   list(name = set$name, data = data, train = train, test = test, n_aux = check_count(n_aux, "n_aux", max = train))
 }
 
+check_table <- function(d) {
+  odd <- which(!vapply(d, function(v) is_plain_numeric(v) && NCOL(v) == 1L, NA))
+  if (length(odd)) {
+    abort_input("dataset", sprintf("%s in column `%s`", describe_column(d[[odd[1L]]]), names(d)[odd[1L]]),
+                "a data frame of numbers with the response last",
+                hint = "model.matrix() makes numbers of factors and character variables.")
+  }
+  odd <- which(!vapply(d, function(v) all(is.finite(v)), NA))
+  if (length(odd)) {
+    abort_input("dataset", sprintf("missing or infinite values in column `%s`", names(d)[odd[1L]]),
+                "a data frame of finite numbers", hint = "na.omit() leaves out rows with missing values.")
+  }
+  y <- d[[ncol(d)]]
+  if (!(diff(range(y)) > 0)) {
+    abort_input("dataset", sprintf("one whose last column, the response `%s`, is constant", names(d)[ncol(d)]),
+                "a data frame with the response last, of more than one value")
+  }
+}
+
 experiment_paths <- function(file) {
   if (is.null(file)) return(list(cache = tempfile("experiment")))
   if (!is.character(file) || length(file) != 1L || is.na(file) || !grepl("[.]csv$", file)) {
@@ -161,7 +197,8 @@ experiment_paths <- function(file) {
   }
   if (!dir.exists(dirname(file))) abort_input("file", describe(file), "in a folder that exists")
   stem <- sub("[.]csv$", "", file)
-  list(results = file, trace = paste0(stem, "-trace.csv"), cache = paste0(stem, "-cache"))
+  list(results = file, trace = paste0(stem, "-trace.csv"), data = paste0(stem, "-data.csv"),
+       cache = paste0(stem, "-cache"))
 }
 
 # ---- cells ----------------------------------------------------------------------------------------------------------
@@ -343,8 +380,8 @@ repetition_truth <- function(plan, repetition, rows) {
     if (identical(truth$made_from, print)) return(truth)
   }
   pilot <- with_cell_seed(plan, list(repetition = repetition, m = 0), "pilot", {
-    gp_dtc(rows$x, rows$y, m = 1, inducing = "random", center = FALSE, scale = FALSE, keep_data = FALSE,
-           control = pfdtc_control(threads = 1L, progress = FALSE))
+    whole_fit(gp_dtc(rows$x, rows$y, m = 1, inducing = "random", center = FALSE, scale = FALSE, keep_data = FALSE,
+                     control = pfdtc_control(threads = 1L, progress = FALSE)))
   })
   started <- proc.time()
   exact <- exact_fit(rows, pilot)
@@ -404,8 +441,12 @@ fit_method <- function(method, cell, plan, rows, truth, start, traced) {
             if (method == "pf") list(aux = aux_sor(size = plan$n_aux)),
             if (method == "vfe_greedy") list(inducing = "greedy"))
   fit <- switch(method, pf = , default = pfdtc, vfe = , vfe_greedy = gp_vfe, sor = gp_sor, subsample = gp_subsample)
-  # an interrupted fit is no result: the interrupt goes on to end the experiment
-  withCallingHandlers(do.call(fit, args), pfdtc_warning_convergence = function(w) {
+  whole_fit(do.call(fit, args))
+}
+
+# An interrupted fit is no result: the interrupt goes on to end the experiment.
+whole_fit <- function(fit) {
+  withCallingHandlers(fit, pfdtc_warning_convergence = function(w) {
     if (identical(w$fit$convergence, 52L)) stop(structure(class = c("interrupt", "condition"),
                                                           list(message = "interrupted", call = NULL)))
   })

@@ -276,7 +276,7 @@ better_start <- function(data, rows, now, s, state) {
   # `trace` is that of the better one
   lost <- max(0L, nrow(if (second) one$trace else two$trace))
   state$evaluations["objective"] <- state$evaluations[["objective"]] - lost
-  state$evaluations["start"] <- lost
+  state$evaluations["other start"] <- lost
   list(now = if (second) two else one, iterations = 2L * s$control$maxit)
 }
 

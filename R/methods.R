@@ -233,8 +233,9 @@ describe_data <- function(about) {
 # Fewer points than asked for: greedy selection has explained k(X, X), the others ran out of rows.
 describe_inducing <- function(fit) {
   if (is.null(fit$inducing)) return(NA_character_)
-  how <- switch(fit$inducing_method, greedy = "greedy start", divergence = "start greedy in the divergence",
-                random = "started at random rows",
+  tried <- if (is.na(fit$evaluations["other start"])) "" else " (the better of two tried)"
+  how <- switch(fit$inducing_method, greedy = paste0("greedy start", tried),
+                divergence = paste0("start greedy in the divergence", tried), random = "started at random rows",
                 kmeans = "started by k-means", given = "start given", fit$inducing_method)
   fewer <- ""
   if (!is.null(fit$m_asked) && fit$m < fit$m_asked) {

@@ -80,7 +80,8 @@ pf_constant <- function(x, y, weights, kernel, noise, nu) {
 # share s2 tr(K (I + K/s2)^{-2}) = share s2^3 tr(P - s2 P^2), P = (K + s2 I)^{-1}.
 white_at_exact <- function(x, y, weights, kernel, noise, share) {
   n <- nrow(x)
-  check_memory(24 * as.double(n)^2, sprintf("the exact posterior of %d rows", n))
+  check_memory(24 * as.double(n)^2, sprintf(
+    "the exact posterior of %d rows, around whose mean aux_white() is (aux_sor() needs none),", n))
   exact <- native_exact(x, y, weights, kernel, noise)
   P <- chol2inv(t(exact$L)) # without weights: W^{1/2} (W^{1/2} K W^{1/2} + s2 I)^{-1} W^{1/2}
   w <- if (is.null(weights)) rep(1, n) else weights

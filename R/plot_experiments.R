@@ -21,6 +21,28 @@ new_experiment <- function(results, trace) {
   structure(results, class = c("pfdtc_experiment", "data.frame"), trace = trace)
 }
 
+#' @export
+print.pfdtc_experiment <- function(x, ...) {
+  fits <- x[x$method != "exact", ]
+  if (!nrow(fits) || !all(c("rmse_mean", "rmse_sd", "cpu", "repetition") %in% names(fits))) {
+    return(NextMethod())
+  }
+  about <- fits[c("rmse_mean", "rmse_sd", "certified_mean_error", "cpu")]
+  middle <- stats::aggregate(about, fits[c("method", "m", "dataset")], stats::median)[c(3, 2, 1, 4:7)]
+  cat(sprintf("Experiment: %d fit%s, %d repetition%s; medians over the repetitions\n", nrow(fits), plural_s(nrow(fits)),
+              length(unique(fits$repetition)), plural_s(length(unique(fits$repetition)))))
+  print(middle, digits = 3, row.names = FALSE, ...)
+  cat("Errors are those of the posterior mean and sd, in sd of the response; as.data.frame() has all columns.\n")
+  invisible(x)
+}
+
+#' @export
+as.data.frame.pfdtc_experiment <- function(x, ...) {
+  attr(x, "trace") <- NULL
+  class(x) <- "data.frame"
+  x
+}
+
 #' Plot errors against the number of inducing points
 #'
 #' A panel a data set, a line a method: root mean square errors against the number of inducing points, as in Figures 3
@@ -286,20 +308,21 @@ draw_panel <- function(d, s, set, looks, args) {
   x <- if (s$lines) d$m else d$error
   y <- if (s$lines) c(d$middle, d$low, d$high, s$level[set]) else d$kl
   logarithmic <- function(v) range(v[is.finite(v) & v > 0])
-  args <- utils::modifyList(list(main = set, log = "xy", xlim = logarithmic(x), ylim = logarithmic(y), cex.main = 1,
-                                 font.main = 1, xaxt = "n", yaxt = "n"), args)
+  k <- nrow(looks)
+  shift <- if (s$lines) 1.012^(seq_len(k) - (k + 1) / 2) else 1 # side by side, or bars would hide one another
+  args <- utils::modifyList(list(main = set, log = "xy", xlim = logarithmic(x) * range(shift), ylim = logarithmic(y),
+                                 cex.main = 1, font.main = 1, xaxt = "n", yaxt = "n"), args)
   args[c("xlab", "ylab")] <- "" # they stand outside, once for all panels
   do.call(graphics::plot.default, c(list(x = NA, y = NA, type = "n"), args))
   if (s$lines) graphics::axis(1, unique(x)) else decades(1)
   decades(2)
   if (!is.null(s$level)) graphics::abline(h = s$level[set], lty = 3, col = "grey40", lwd = 1.5)
-  k <- nrow(looks)
   for (i in seq_len(k)) {
     look <- looks[i, ]
     here <- d[d$method == look$method, ]
     if (!nrow(here)) next
     if (s$lines) {
-      at <- here$m * 1.012^(i - (k + 1) / 2) # side by side, or bars would hide one another
+      at <- here$m * shift[i]
       graphics::segments(at, pmax(here$low, 10^graphics::par("usr")[3L]), at, here$high, col = look$col)
       graphics::lines(at, positive(here$middle), col = look$col, lty = look$lty, lwd = 1.5)
       graphics::points(at, positive(here$middle), col = look$col, pch = look$pch)

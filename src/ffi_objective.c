@@ -383,10 +383,13 @@ SEXP ffi_white(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2_, SEXP j
         status = posterior_factor(s, s2, e.C, e.beta);
     if (status == STATUS_OK) {
         adjoint_init(e.z.M, 0, 0, e.adjoint_memory, &e.adjoint);
+        double *N = e.small;
+        white_share(s, e.C, N);
+        const double transfer = white_transfer(e.z.M, s2, N);
         if (e.want_gradient)
-            white_adjoint(&e.z, s, s2, share, e.C, e.beta, e.small, &e.adjoint);
-        const double rss = second_pass(&e);
-        value = white_value(s, s2, share, e.C, e.beta, rss, e.small);
+            white_adjoint(&e.z, s, s2, share, N, e.beta, N + (size_t)e.z.M * e.z.M,
+                          &e.adjoint);
+        value = white_value(s, s2, share, transfer, e.beta, second_pass(&e));
         status = R_FINITE(value) ? STATUS_OK : STATUS_NOT_FINITE;
     }
     return finish(result, status, value, 0.0);

@@ -12,13 +12,19 @@
  */
 #include "stats.h"
 
-/* C, beta as posterior_factor made them; rss = |y - A'beta|^2.  scratch: 2 M^2 */
-double white_value(const struct stats *s, double s2, double share, const double *C,
-                   const double *beta, double rss, double *work);
+/* N (M x M) = I - D^{-1} = (s2 I + G)^{-1} G, C as posterior_factor made it */
+void white_share(const struct stats *s, const double *C, double *N);
 
-/* The adjoints of the sums; beta is kept by reference.  scratch: 2 M^2 */
+/* tr(G D^{-2}) = s2 tr(N - N^2) */
+double white_transfer(int M, double s2, const double *N);
+
+/* beta as posterior_factor made it, rss = |y - A'beta|^2 */
+double white_value(const struct stats *s, double s2, double share, double transfer,
+                   const double *beta, double rss);
+
+/* The adjoints of the sums; beta is kept by reference.  scratch: M^2 */
 void white_adjoint(const struct inducing *z, const struct stats *s, double s2,
-                   double share, const double *C, const double *beta, double *work,
+                   double share, const double *N, const double *beta, double *work,
                    struct adjoint *adjoint);
 
 #endif

@@ -106,7 +106,7 @@ static struct evaluation vfe(const struct problem *p, int block, int gradient)
     return e;
 }
 
-static const double white_share = 0.7;
+static const double white_share_of_noise = 0.7;
 
 static struct evaluation white(const struct problem *p, int block, int gradient)
 {
@@ -115,21 +115,23 @@ static struct evaluation white(const struct problem *p, int block, int gradient)
     struct evaluation e = {.dZ = array_zero((size_t)M * p->shape.columns)};
     struct adjoint a;
     struct pass pass;
-    double *C = array(MM), *beta = array((size_t)M), rss;
+    double *C = array(MM), *beta = array((size_t)M), *N = array(MM), rss;
     pass_run(p, NULL, block, &pass);
     e.status = pass.status;
     if (e.status != STATUS_OK)
         return e;
     e.status = posterior_factor(&pass.stats, p->s2, C, beta);
+    white_share(&pass.stats, C, N);
     adjoint_init(M, 0, 0, array(adjoint_size(M, 0, 0)), &a);
     if (gradient) {
-        white_adjoint(&pass.z, &pass.stats, p->s2, white_share, C, beta, array(2 * MM),
-                      &a);
+        white_adjoint(&pass.z, &pass.stats, p->s2, white_share_of_noise, N, beta,
+                      array(MM), &a);
         rss = second_pass(&pass, &a, e.dZ, NULL);
     } else {
         rss = residual_sum(&pass, beta);
     }
-    e.value = white_value(&pass.stats, p->s2, white_share, C, beta, rss, array(2 * MM));
+    e.value = white_value(&pass.stats, p->s2, white_share_of_noise,
+                          white_transfer(M, p->s2, N), beta, rss);
     return e;
 }
 
@@ -186,8 +188,8 @@ static double naive_white(const struct problem *p)
     const struct matrix I_BQ = plus(identity(p->shape.N), -1.0, times(f.B_inverse, f.Q));
     const double covariance =
         trace_of(plus(f.K, -1.0, f.Q)) + trace_of(times(f.Q, times(I_BQ, I_BQ)));
-    return p->s2 *
-           (p->s2 * inner(f.y, times(f.B_inverse, f.y)) + white_share * covariance);
+    return p->s2 * (p->s2 * inner(f.y, times(f.B_inverse, f.y)) +
+                    white_share_of_noise * covariance);
 }
 
 /* ---- checks ------------------------------------------------------------------------ */

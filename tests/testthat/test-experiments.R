@@ -121,7 +121,8 @@ test_that("resumed, reordered and one at a time, the numbers are the same", {
   untouched <- with_replaced("run_cell", function(...) stop("computed again"), small_experiment(file = file))
   expect_equal(numbers(untouched), numbers(parts))
   expect_equal(numbers(order(read_experiment(file))), numbers(order(whole)))
-  expect_identical(setdiff(list.files(dirname(file)), c("results.csv", "results-trace.csv")), "results-cache")
+  expect_identical(setdiff(list.files(dirname(file)), c("results.csv", "results-trace.csv", "results-data.csv")),
+                   "results-cache")
 })
 
 test_that("a file cut off in the middle of a line is completed", {
@@ -155,6 +156,61 @@ test_that("an interrupt loses no more than the cell under way, and no interrupte
   kept <- read_experiment(file)
   expect_true(nrow(kept) %in% c(6, 12)) # whole cells
   expect_equal(numbers(small_experiment(file = file)), numbers(small_experiment()))
+})
+
+test_that("an interrupted pilot is no pilot", {
+  file <- new_file()
+  first <- TRUE
+  interrupted <- tryCatch(
+    with_replaced("minimise", local({
+      old <- pfdtc:::minimise
+      function(problem, ...) {
+        if (first) { # in the middle of the optimisation, as by a signal
+          first <<- FALSE
+          evaluate <- problem$evaluate
+          calls <- 0
+          problem$evaluate <- function(par) {
+            calls <<- calls + 1
+            if (calls == 4) stop(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+            evaluate(par)
+          }
+        }
+        old(problem, ...)
+      }
+    }), small_experiment(file = file)),
+    interrupt = function(i) "interrupt")
+  expect_identical(interrupted, "interrupt")
+  expect_false(file.exists(file))
+  expect_equal(numbers(small_experiment(file = file)), numbers(small_experiment()))
+})
+
+test_that("results of other data by the same name, or of other rows, are not taken for these", {
+  own <- data.frame(x = cars$speed, y = cars$dist)
+  file <- new_file()
+  run <- function(d = own, ..., name = "own") {
+    run_experiment(d, "sor", m = 3, reps = 1, file = file, name = name, certify = FALSE, control = quick_control, ...)
+  }
+  first <- run()
+  expect_equal(numbers(run()), numbers(first))
+  other <- own
+  other$y[7] <- other$y[7] + 1
+  expect_input_error(run(other), "file")
+  expect_input_error(run(own[1:40, ]), "file")
+  expect_input_error(run(train = 30, test = 10), "file")
+  expect_equal(nrow(run(other, name = "other")), 2)
+  expect_equal(numbers(run()), numbers(first))
+  unlink(sub("[.]csv", "-data.csv", file))
+  expect_input_error(run(), "file")
+})
+
+test_that("an experiment is printed as medians, and all of it is a data frame", {
+  results <- small_experiment(m = 5, methods = c("sor", "vfe"))
+  shown <- utils::capture.output(print(results))
+  expect_match(shown[1], "4 fits, 2 repetitions")
+  expect_length(shown, 5)
+  expect_identical(class(as.data.frame(results)), "data.frame")
+  expect_null(attr(as.data.frame(results), "trace"))
+  expect_output(print(results[1:3]), "dataset")
 })
 
 test_that("a fit that fails is left out with a warning, and made when run again", {

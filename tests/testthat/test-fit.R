@@ -190,7 +190,7 @@ test_that("by default two starts are tried, the one that is lower after some ite
       expect_identical(fit$inducing_method, names(trials)[better], info = info)
       first <- trials[[better]]
       expect_identical(fit$trace$objective[seq_len(nrow(first$trace))], first$trace$objective, info = info)
-      expect_identical(fit$evaluations[["start"]], as.numeric(nrow(trials[[3 - better]]$trace)), info = info)
+      expect_identical(fit$evaluations[["other start"]], as.numeric(nrow(trials[[3 - better]]$trace)), info = info)
       expect_identical(fit$evaluations[["objective"]], as.numeric(nrow(fit$trace)), info = info)
       expect_identical(fit$trace$evaluation, seq_len(nrow(fit$trace)), info = info)
       expect_null(fit$trace$round)
@@ -331,7 +331,7 @@ test_that("the parts of a fit are those its help names", {
   expect_named(fit$trace, c("evaluation", "objective", "seconds"))
   expect_identical(fit$version, utils::packageVersion("pfdtc"))
   made <- fit$evaluations
-  expect_named(made, c("pilot", "objective", "start"))
+  expect_named(made, c("pilot", "objective", "other start"))
   expect_identical(sum(made[c("pilot", "objective")]), as.numeric(nrow(fit$trace) + nrow(fit$pilot$trace)))
   expect_true(all(c("pilot", "start", "points", "posterior") %in% names(fit$seconds)))
   expect_true(all(fit$seconds >= 0))
