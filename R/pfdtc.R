@@ -88,8 +88,8 @@
 #'   `iterations`, `mean`, `sd`, `met`, `seconds`); `seconds` in all. `trace` is that of the fit returned; `evaluations`
 #'   and `seconds` of the fit count all candidates.
 #' @section Defaults: The defaults are chosen by how near mean and sd come to those of the exact GP at rows held out.
-#'   Medians over ten repetitions of the errors divided by those of [gp_vfe()] from random rows as in the paper, with the
-#'   same hyperparameters and number of iterations, for the mean / the sd, at `m = 200` (synthetic: 46);
+#'   Medians over ten repetitions of the errors divided by those of [gp_vfe()] from random rows, as in the paper, with
+#'   the same hyperparameters and number of iterations, for the mean / the sd, at `m = 200` (synthetic: 46);
 #'   `vignette("paper")` has all of them:
 #'
 #'   | data | pF-DTC as in the paper | VFE, greedy start | default |
