@@ -79,7 +79,7 @@ choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)
 # v_i'P v_i / v_i'v_i, P = V (k^ + r r') V' and v_i what the rows before it leave of column i.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
-  room <- max(2 * m, min(max(10 * m, 1000), memory / (24 * (m + 100)))) # for three blocks of landmarks by rows
+  room <- min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100)))) # three blocks of landmarks by rows
   looked <- if (n > room) sort(sample.int(n, floor(room))) else seq_len(n)
   pool <- x[looked, , drop = FALSE]
   landmarks <- choose_greedy(pool, min(length(looked), m + 100), kernel, Inf)$rows

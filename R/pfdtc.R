@@ -72,8 +72,8 @@
 #'   A [reference()] is doubled until what it leaves open itself is below `tol / 4`. Candidates are then fits with a
 #'   given `m`, optimised until they are certified. The first has as many greedy points as do without being optimised;
 #'   from one to the next `m` goes to what they predict to be just enough. The smallest that was certified is the fit.
-#'   On five data sets it has 0.98 to 1.13 times the smallest `m` that a scan in steps of 5 % finds, and takes 1.2 to
-#'   2.2 times as long as one fit with that `m` (`bench/tolerance.R` and `bench/results/tolerance.txt` in the sources).
+#'   On five data sets it has 1.02 to 1.13 times the smallest `m` that a scan in steps of 5 % finds, and takes 1.2 to
+#'   2.0 times as long as one fit with that `m` (`bench/tolerance.R` and `bench/results/tolerance.txt` in the sources).
 #'
 #'   `m` is the most points that may be tried; without it only the rows limit their number. The reference may have 16
 #'   times as many, and as many as a quarter of `getOption("pfdtc.max_memory", 2^32)` bytes allows. Where it leaves too

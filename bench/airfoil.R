@@ -1,5 +1,5 @@
-# Error against the exact GP on airfoil, the package's defaults beside VFE with the same start, hyperparameters and
-# number of iterations: five random splits (1,103 training rows, standardised), each with its own pilot run.
+# Error against the exact GP on airfoil, the package's defaults beside VFE from greedy points, hyperparameters and
+# number of iterations the same: five random splits (1,103 training rows, standardised), each with its own pilot run.
 #   PFDTC_DATA=<folder> Rscript bench/airfoil.R [splits] [m]       appends nothing, prints a table
 library(pfdtc)
 args <- as.integer(commandArgs(TRUE))
