@@ -42,9 +42,10 @@ main <- function(args) {
   for (stage in unique(design$stage)) {
     here <- design[design$stage == stage, ]
     for (set in unique(here$dataset)) {
-      say("stage %d, %s, M = %s", stage, set, paste(here$m[here$dataset == set], collapse = ", "))
-      run_experiment(set, methods, here$m[here$dataset == set], repetitions, seed, file.path(out, "paper.csv"),
-                     trace = if (set == "airfoil") traced, control = control, workers = workers, progress = TRUE)
+      m <- here$m[here$dataset == set]
+      say("stage %d, %s, M = %s", stage, set, paste(m, collapse = ", "))
+      run_experiment(set, methods, m, repetitions, seed, file.path(out, "paper.csv"),
+                     trace = if (set == "airfoil") intersect(traced, m), control = control, workers = workers, progress = TRUE)
     }
   }
   results <- utils::read.csv(file.path(out, "paper.csv"))
