@@ -94,12 +94,12 @@
 #'
 #'   | data | pF-DTC as in the paper | VFE, greedy start | default |
 #'   |---|---|---|---|
-#'   | airfoil | 2.82 / 2.00 | 0.12 / 0.14 | 0.14 / 0.13 |
+#'   | airfoil | 2.82 / 2.00 | 0.12 / 0.14 | 0.13 / 0.13 |
 #'   | abalone | 1.26 / 1.01 | 0.13 / 0.079 | 0.12 / 0.088 |
 #'   | wine quality | 1.52 / 1.02 | 0.80 / 0.97 | 1.01 / 0.89 |
 #'   | power plant (CCPP) | 1.06 / 0.91 | 0.49 / 0.92 | 0.64 / 0.88 |
 #'   | flight delays | 0.98 / 0.76 | 0.054 / 0.049 | 0.047 / 0.042 |
-#'   | synthetic, 1-d | 1.01 / 0.89 | 3e-03 / 1e-03 | 5e-03 / 1e-03 |
+#'   | synthetic, 1-d | 1.01 / 0.89 | 3e-03 / 1e-03 | 4e-03 / 1e-03 |
 #'
 #'   * Auxiliary distribution: `aux_white()`, white noise around the exact mean. The mean's error is taken in the norm
 #'     of the exact posterior, in which errors at the rows count; an evaluation costs no more than one of VFE's. The
