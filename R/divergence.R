@@ -119,7 +119,7 @@ pf_divergence <- function(fit, nu = NULL) {
 
 # Under white noise both parts are differences from the exact posterior's, each not negative.
 white_divergence <- function(fit, data, kernel, noise, share) {
-  post <- native_posterior(fit$inducing, data$x, data$y, data$weights, kernel, noise, fit$jitter)
+  post <- fit$posterior
   X <- noise * chol2inv(t(post$C)) # D^{-1}; tr(G D^{-2}) = tr(X G X)
   parts <- c(noise * post$rss + noise^2 * sum(post$beta^2), share * noise * (post$t + sum(X * (X %*% post$G))))
   sqrt(sum(pmax(parts - white_at_exact(data$x, data$y, data$weights, kernel, noise, share), 0))) / noise

@@ -8,6 +8,18 @@ result_columns <- c(
 trace_columns <- c("dataset", "m", "repetition", "method", "evaluation", "seconds", "objective", "divergence",
                    "divergence_exact", "rmse_mean", "rmse_sd")
 
+experiment_paths <- function(file) {
+  if (is.null(file)) return(list(cache = tempfile("experiment")))
+  if (!is.character(file) || length(file) != 1L || is.na(file) || !grepl("[.]csv$", file)) {
+    abort_input("file", describe(file), "the name of a file ending in .csv, or NULL")
+  }
+  if (!dir.exists(dirname(file))) abort_input("file", describe(file), "in a folder that exists")
+  if (dir.exists(file)) abort_input("file", describe(file), "the name of a file, not of a folder")
+  stem <- sub("[.]csv$", "", file)
+  list(results = file, trace = paste0(stem, "-trace.csv"), data = paste0(stem, "-data.csv"),
+       cache = paste0(stem, "-cache"))
+}
+
 empty_table <- function(columns) {
   text <- columns %in% c("dataset", "method", "version")
   stats::setNames(data.frame(lapply(text, function(t) if (t) character() else numeric())), columns)

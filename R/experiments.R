@@ -107,9 +107,7 @@ run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample",
                 trace = read_results(paths$trace, trace_columns))
   check_saved(saved$results, plan)
   if (!is.null(paths$results)) {
-    if (file.access(dirname(paths$results), 2L) != 0L || dir.exists(paths$results)) {
-      abort_input("file", describe(file), "the name of a file that can be written")
-    }
+    if (file.access(dirname(paths$results), 2L) != 0L) abort_input("file", describe(file), "in a folder to write to")
     check_data(paths$data, plan, any(saved$results$dataset == plan$name))
   }
   cells <- cells_left(wanted, saved$results, plan, m)
@@ -169,36 +167,6 @@ experiment_plan <- function(dataset, train, test, n_aux, name, dir) {
   }
   if (is.null(n_aux)) n_aux <- if (is.null(set$n_aux)) min(ceiling(train / 10), 1000) else min(set$n_aux, train)
   list(name = set$name, data = data, train = train, test = test, n_aux = check_count(n_aux, "n_aux", max = train))
-}
-
-check_table <- function(d) {
-  odd <- which(!vapply(d, function(v) is_plain_numeric(v) && NCOL(v) == 1L, NA))
-  if (length(odd)) {
-    abort_input("dataset", sprintf("%s in column `%s`", describe_column(d[[odd[1L]]]), names(d)[odd[1L]]),
-                "a data frame of numbers with the response last",
-                hint = "model.matrix() makes numbers of factors and character variables.")
-  }
-  odd <- which(!vapply(d, function(v) all(is.finite(v)), NA))
-  if (length(odd)) {
-    abort_input("dataset", sprintf("missing or infinite values in column `%s`", names(d)[odd[1L]]),
-                "a data frame of finite numbers", hint = "na.omit() leaves out rows with missing values.")
-  }
-  y <- d[[ncol(d)]]
-  if (!(diff(range(y)) > 0)) {
-    abort_input("dataset", sprintf("one whose last column, the response `%s`, is constant", names(d)[ncol(d)]),
-                "a data frame with the response last, of more than one value")
-  }
-}
-
-experiment_paths <- function(file) {
-  if (is.null(file)) return(list(cache = tempfile("experiment")))
-  if (!is.character(file) || length(file) != 1L || is.na(file) || !grepl("[.]csv$", file)) {
-    abort_input("file", describe(file), "the name of a file ending in .csv, or NULL")
-  }
-  if (!dir.exists(dirname(file))) abort_input("file", describe(file), "in a folder that exists")
-  stem <- sub("[.]csv$", "", file)
-  list(results = file, trace = paste0(stem, "-trace.csv"), data = paste0(stem, "-data.csv"),
-       cache = paste0(stem, "-cache"))
 }
 
 # ---- cells ----------------------------------------------------------------------------------------------------------

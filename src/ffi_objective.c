@@ -246,6 +246,16 @@ static enum status first_pass(struct evaluation *e)
     return stats_finish(&e->slot[0].stats);
 }
 
+/* The same for objectives of the posterior alone: C and beta as well, and adjoints to fill. */
+static enum status posterior_pass(struct evaluation *e, double s2)
+{
+    const enum status status = first_pass(e);
+    if (status != STATUS_OK)
+        return status;
+    adjoint_init(e->z.M, 0, 0, e->adjoint_memory, &e->adjoint);
+    return posterior_factor(&e->slot[0].stats, s2, e->C, e->beta);
+}
+
 /* dZ and dtheta from the blocks and from k(Z, Z), and rss */
 static double second_pass(struct evaluation *e)
 {
@@ -347,12 +357,9 @@ SEXP ffi_vfe(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2_, SEXP jit
     unpack_rest(&e, y, scale, jitter, scratch);
     SEXP result = PROTECT(new_result(&e));
 
-    enum status status = first_pass(&e);
+    enum status status = posterior_pass(&e, s2);
     const struct stats *s = &e.slot[0].stats;
-    if (status == STATUS_OK)
-        status = posterior_factor(s, s2, e.C, e.beta);
     if (status == STATUS_OK) {
-        adjoint_init(e.z.M, 0, 0, e.adjoint_memory, &e.adjoint);
         if (e.want_gradient)
             vfe_adjoint(&e.z, s, s2, e.C, e.beta, e.small, &e.adjoint);
         const double rss = second_pass(&e);
@@ -377,12 +384,9 @@ SEXP ffi_white(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2_, SEXP j
     unpack_rest(&e, y, scale, jitter, scratch);
     SEXP result = PROTECT(new_result(&e));
 
-    enum status status = first_pass(&e);
+    enum status status = posterior_pass(&e, s2);
     const struct stats *s = &e.slot[0].stats;
-    if (status == STATUS_OK)
-        status = posterior_factor(s, s2, e.C, e.beta);
     if (status == STATUS_OK) {
-        adjoint_init(e.z.M, 0, 0, e.adjoint_memory, &e.adjoint);
         double *N = e.small;
         white_share(s, e.C, N);
         const double transfer = white_transfer(e.z.M, s2, N);
