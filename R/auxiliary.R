@@ -170,7 +170,7 @@ make_auxiliary <- function(aux, data, kernel, noise, m, control = NULL, referenc
   if (aux$kind == "refresh") return(make_auxiliary(aux$start, data, kernel, noise, m, control, reference))
   if (aux$kind == "reference" && !is.null(reference)) {
     points <- seq_len(min(if (is.null(aux$m2)) 4 * m else aux$m2, reference$m))
-    post <- first_points(reference$posterior, length(points), noise)
+    post <- first_points(reference$factors, length(points), noise)
     nu <- sor_auxiliary(post, reference$inducing[points, , drop = FALSE], kernel, noise, aux$samples, aux$tail, m)
   } else if (aux$kind == "subset") {
     rows <- auxiliary_rows(aux, data)

@@ -81,7 +81,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   own <- theorem_posterior(fit)
   # of a reference whose rows are merged otherwise y'w counts what merging takes out
   same_rows <- effort == "reference" &&
-    abs(reference$posterior$yy * reference$scale^2 / (fit$posterior$yy * fit$scale^2) - 1) <= 1e-12
+    abs(reference$factors$yy * reference$scale^2 / (fit$factors$yy * fit$scale^2) - 1) <= 1e-12
   eps <- theorem_eps(own, if (isTRUE(same_rows)) least_quadratic(reference, data_in_scale(fit, reference)) else 0)
   out <- theorem_frame(fit, own, eps, new)
   for (name in names(eps)) attr(out, name) <- eps[[name]]
@@ -100,7 +100,7 @@ dtc_methods <- c("pfdtc", "gp_vfe", "gp_dtc")
 theorem_posterior <- function(fit) {
   noise <- fit$noise / fit$scale^2
   if (fit$jitter >= safe_jitter(nrow(fit$inducing))) {
-    fit$norms <- posterior_norms(fit$posterior, fit$inducing, fit$data, scaled_kernel(fit), noise, fast = TRUE,
+    fit$norms <- posterior_norms(fit$factors, fit$inducing, fit$data, scaled_kernel(fit), noise, fast = TRUE,
                                  control = fit$control)
     return(fit)
   }
@@ -111,7 +111,7 @@ theorem_posterior <- function(fit) {
 # eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least),  eps_cov^2 <= t / s2.  `least`: y'w is no less.
 theorem_eps <- function(own, least) {
   noise <- own$noise / own$scale^2
-  q <- quadratic_bracket(own$posterior, own$norms, scaled_kernel(own), noise)
+  q <- quadratic_bracket(own$factors, own$norms, scaled_kernel(own), noise)
   mean2 <- max(min(harmonic(q$upper, own$norms$v_E^2), q$upper - max(least, q$least)), 0)
   cov2 <- own$norms$t / noise
   list(eps = sqrt(mean2 + cov2), eps_mean = sqrt(mean2), eps_cov = sqrt(cov2))
@@ -126,7 +126,7 @@ theorem_frame <- function(fit, own, eps, new) {
   kernel <- scaled_kernel(own)
   noise <- own$noise / own$scale^2
   k <- kernel$variance
-  r <- native_certify(own$posterior, own$inducing, kernel, noise, own$norms, new$x)
+  r <- native_certify(own$factors, own$inducing, kernel, noise, own$norms, new$x)
   error <- prediction_rounding(own, r, new$x)
   p <- predict_posterior(fit, new$x)
   sd <- sqrt(pmax(fit_variance(fit, p), 0))
@@ -161,8 +161,8 @@ prediction_rounding <- function(own, r, x) {
   norms <- own$norms
   k <- kernel$variance
   norms$w_E <- 0
-  mean <- native_certify(own$posterior, own$inducing, kernel, noise, norms, x)$mean_error
-  G_norm <- sqrt(sum(own$posterior$G^2))
+  mean <- native_certify(own$factors, own$inducing, kernel, noise, norms, x)$mean_error
+  G_norm <- sqrt(sum(own$factors$G^2))
   inner <- norms$growth * G_norm / noise
   sor <- r$sor_variance
   if (inner >= 0.25) return(list(mean = mean, sd = sqrt(pmax(k, sor)), var = pmax(k, sor), sor = pmax(k, sor)))
@@ -174,7 +174,7 @@ prediction_rounding <- function(own, r, x) {
   wide <- sqrt(pmax(r$var_upper - sor, 0))
   wide[r$var_upper >= k] <- sqrt(k)
   var <- (2 * wide + kappa) * kappa + sor_error
-  v <- sqrt(norms$vv) + residual_error(own$posterior, norms, kernel, noise)$v
+  v <- sqrt(norms$vv) + residual_error(own$factors, norms, kernel, noise)$v
   mean <- mean + wide * sqrt(norms$slack * k * norms$weight) * v
   list(mean = mean, sd = pmin(sqrt(var), var / sqrt(sor + r$unexplained)), var = var, sor = sor_error)
 }
@@ -235,12 +235,12 @@ residual_error <- function(p, norms, kernel, noise) {
 least_quadratic <- function(post, data) {
   kernel <- scaled_kernel(post)
   noise <- post$noise / post$scale^2
-  least <- quadratic_bracket(post$posterior, post$norms, kernel, noise)$least
+  least <- quadratic_bracket(post$factors, post$norms, kernel, noise)$least
   if (!correction_serves(post, data)) return(least)
   u <- post$correction$v
   y <- data$y * if (is.null(data$weights)) 1 else sqrt(data$weights)
   Ku <- native_kernel_product(kernel, data$x, data$weights, u, post$control)
-  K_norm <- sqrt(sum(post$posterior$G^2)) + post$norms$lam
+  K_norm <- sqrt(sum(post$factors$G^2)) + post$norms$lam
   growth <- 4 * .Machine$double.eps + post$norms$growth
   size <- sum(u^2)
   error <- growth * (2 * sqrt(size * sum(y^2)) + (noise + K_norm) * size)
@@ -273,7 +273,7 @@ ratio_bound <- function(fit, data, reference) {
                         fit$jitter)$value # s2^2 d_pF^2, what is left of C(X)
   rounding <- 4 * rounding_growth(fit$m, nrow(data$x)) * native_pf_constant(data$x, data$y, data$weights, kernel, nu)
   log_eps <- ratio / 2 + log(max(d2, 0) + rounding) / 2 - log(noise)
-  prior <- log((fit$posterior$yy + fit$posterior$k_sum) / noise) / 2
+  prior <- log((fit$factors$yy + fit$factors$k_sum) / noise) / 2
   vacuous <- log_eps >= prior
   says <- if (vacuous) "is vacuous: log eps = %.4g, and" else "gives log eps = %.4g;"
   note <- sprintf(paste("The paper's bound by the density ratio", says, "without inducing points it is %.4g."),
@@ -366,7 +366,7 @@ evidence_bounds <- function(fit) {
     found <- c(lower = max(found["lower"], better["lower"]), upper = min(found["upper"], better["upper"]))
   }
   # rounding in the response moves y'w by 2 |w| times it at most, |w| <= |y| / s2
-  room <- 4 * .Machine$double.eps * response_size(fit) * sqrt(own$posterior$yy) * own$scale / fit$noise
+  room <- 4 * .Machine$double.eps * response_size(fit) * sqrt(own$factors$yy) * own$scale / fit$noise
   stats::setNames(found + c(-room, room), c("lower", "upper"))
 }
 
@@ -398,7 +398,7 @@ same_chance <- function(expr) {
 # squared E-norms of these rows add up to t at most. In the ELBO the log determinant and t move together, by the rows of
 # H, and by no more.
 evidence_bracket <- function(post, data) {
-  p <- post$posterior
+  p <- post$factors
   kernel <- scaled_kernel(post)
   noise <- post$noise / post$scale^2
   m <- nrow(p$G)

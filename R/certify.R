@@ -131,7 +131,7 @@ sharpen_sd <- function(inside, sd, reference, data, x, most) {
   rows <- rows[utils::head(order(-half[rows]), most)]
   if (!length(rows)) return(inside)
   points <- x[rows, , drop = FALSE]
-  crossing <- native_cross(reference$posterior, reference$inducing, data$x, data$weights, scaled_kernel(reference),
+  crossing <- native_cross(reference$factors, reference$inducing, data$x, data$weights, scaled_kernel(reference),
                            reference$noise / reference$scale^2, points, reference$control)
   sharper <- as_interval(certify_posterior(reference, points, crossing))
   at_rows <- lapply(inside, `[`, rows)
@@ -157,7 +157,7 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
   if (!length(rows)) return(rows)
   rows <- utils::head(rows[order(-unexplained[rows])], min(8 * most, length(rows)))
   points <- x[rows, , drop = FALSE]
-  A <- forwardsolve(reference$posterior$L, native_kernel_matrix(kernel, reference$inducing, points))
+  A <- forwardsolve(reference$factors$L, native_kernel_matrix(kernel, reference$inducing, points))
   left <- native_kernel_matrix(kernel, points, points) - crossprod(A)
   R <- suppressWarnings(chol(left, pivot = TRUE, tol = min(diag(left)) / 16)) # it warns where it stops: as it should
   rows[utils::head(attr(R, "pivot"), min(attr(R, "rank"), most))]
@@ -201,7 +201,7 @@ certificate_frame <- function(fit, new, of_fit, inside) {
 
 # What a posterior with norms says of the exact GP at x, in units of y without the centre, and the intervals from it.
 certify_posterior <- function(post, x, crossing = NULL) {
-  r <- native_certify(post$posterior, post$inducing, scaled_kernel(post), post$noise / post$scale^2, post$norms, x,
+  r <- native_certify(post$factors, post$inducing, scaled_kernel(post), post$noise / post$scale^2, post$norms, x,
                       crossing)
   power <- c(mean = 1, sor_variance = 2, unexplained = 2, mean_error = 1, var_lower = 2, var_upper = 2)
   for (what in names(power)) r[[what]] <- r[[what]] * post$scale^power[[what]]
@@ -224,7 +224,7 @@ posterior_interval <- function(post, x) as_interval(certify_posterior(post, x))
 own_posterior <- function(fit) {
   kernel <- scaled_kernel(fit)
   if (own_posterior_serves(fit)) {
-    fit$norms <- posterior_norms(fit$posterior, fit$inducing, fit$data, kernel, fit$noise / fit$scale^2, fast = TRUE,
+    fit$norms <- posterior_norms(fit$factors, fit$inducing, fit$data, kernel, fit$noise / fit$scale^2, fast = TRUE,
                                  control = fit$control)
     return(fit)
   }
@@ -239,7 +239,7 @@ own_posterior <- function(fit) {
 exact_interval <- function(fit, x) {
   p <- predict_posterior(fit, x)
   kernel <- scaled_kernel(fit)
-  L <- fit$posterior$L
+  L <- fit$factors$L
   n <- nrow(L)
   growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
   root <- sqrt(rowSums(L^2))
@@ -248,7 +248,7 @@ exact_interval <- function(fit, x) {
     K <- native_kernel_matrix(kernel, fit$rows, x[rows, , drop = FALSE])
     h[rows] <- sqrt(colSums((root * solve_t(L, forwardsolve(L, K)))^2))
   }
-  weight <- sqrt(sum((root * fit$posterior$alpha)^2)) # |D^{1/2} alpha|
+  weight <- sqrt(sum((root * fit$factors$alpha)^2)) # |D^{1/2} alpha|
   mean_error <- growth * weight * (n * h + sqrt(n * kernel$variance))
   var_error <- growth * (n * h^2 + 2 * sqrt(n * kernel$variance) * h + kernel$variance)
   interval <- list(mean_lower = p$mean - mean_error, mean_upper = p$mean + mean_error,

@@ -65,11 +65,11 @@ fitc_bound <- function(fit) {
   data <- needs_data(fit, "fit")
   noise <- fit$noise / fit$scale^2
   plain <- native_posterior(fit$inducing, data$x, data$y, data$weights, scaled_kernel(fit), noise, fit$jitter)
-  m <- fit$posterior$beta
-  Ci <- forwardsolve(fit$posterior$C, diag(nrow(fit$posterior$C)))
+  m <- fit$factors$beta
+  Ci <- forwardsolve(fit$factors$C, diag(nrow(fit$factors$C)))
   V <- noise * crossprod(Ci)
   square <- plain$yy - 2 * sum(m * plain$Ay) + sum(m * (plain$G %*% m))
-  kl <- (sum(diag(V)) + sum(m^2) - length(m)) / 2 - length(m) * log(noise) / 2 + sum(log(diag(fit$posterior$C)))
+  kl <- (sum(diag(V)) + sum(m^2) - length(m)) / 2 - length(m) * log(noise) / 2 + sum(log(diag(fit$factors$C)))
   -nrow(data$x) / 2 * log(2 * pi * noise) - square / (2 * noise) - (plain$t + sum(V * plain$G)) / (2 * noise) - kl +
     data$shift$constant
 }
@@ -119,7 +119,7 @@ pf_divergence <- function(fit, nu = NULL) {
 
 # Under white noise both parts are differences from the exact posterior's, each not negative.
 white_divergence <- function(fit, data, kernel, noise, share) {
-  post <- fit$posterior
+  post <- fit$factors
   X <- noise * chol2inv(t(post$C)) # D^{-1}; tr(G D^{-2}) = tr(X G X)
   parts <- c(noise * post$rss + noise^2 * sum(post$beta^2), share * noise * (post$t + sum(X * (X %*% post$G))))
   sqrt(sum(pmax(parts - white_at_exact(data$x, data$y, data$weights, kernel, noise, share), 0))) / noise
@@ -149,7 +149,7 @@ divergence_nu <- function(nu, fit, data, kernel, noise) {
 # A posterior as p k + sum_j s_j b_j b_j and a mean, b linear in one k(U, .), of y divided by `scale` (the fit's own
 # may be another: L and C are proportional to 1 / scale, alpha to scale, beta has no unit).
 as_auxiliary <- function(fit, kernel, noise, scale) {
-  post <- fit$posterior
+  post <- fit$factors
   unit <- fit$scale / scale
   post$L <- post$L * unit
   if (is.null(post$C)) post$alpha <- post$alpha / unit else post$C <- post$C * unit
@@ -172,7 +172,7 @@ as_auxiliary <- function(fit, kernel, noise, scale) {
 
 # tr (W^{1/2} K W^{1/2} + s2 I)^{-1}, once for many fits; `exact`: unscaled.
 trace_of_inverse <- function(exact) {
-  P <- diag(chol2inv(t(exact$posterior$L)))
+  P <- diag(chol2inv(t(exact$factors$L)))
   sum(if (is.null(exact$data$weights)) P else P / exact$data$weights)
 }
 
@@ -184,13 +184,13 @@ divergence_from_exact <- function(fit, exact, trace_P) {
   x <- exact$data$x
   s2 <- fit$noise
   n <- nrow(x)
-  post <- fit$posterior
+  post <- fit$factors
   weights <- if (is.null(exact$data$weights)) rep(1, n) else exact$data$weights
-  alpha <- exact$posterior$alpha # W^{1/2} w
+  alpha <- exact$factors$alpha # W^{1/2} w
   G <- post$G
   m <- nrow(G)
   A <- forwardsolve(post$L, kernel_matrix(fit$kernel, fit$inducing, x)) # without weights, as the factor wants it
-  H <- crossprod(forwardsolve(exact$posterior$L, t(A)))
+  H <- crossprod(forwardsolve(exact$factors$L, t(A)))
   Aw <- drop(A %*% alpha)
   Li <- forwardsolve(post$L, diag(m))
   J <- fit$jitter * fit$kernel$variance * tcrossprod(Li)

@@ -411,13 +411,18 @@ new_fit <- function(data, done, s, state, posterior, value, parts) {
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
   structure(class = c(s$method, "gp_fit"), c(list(
     call = s$call, method = s$method, kernel = kernel, noise = done$noise * unit), parts, list(
-    posterior = posterior, center = data$center, scale = data$scale, frame = make_frame(data, s$keep_data),
-    data = if (s$keep_data) data, signature = data_signature(data), nobs = data$n, hyper = s$hyper,
-    objective = done$value, elbo = value, df = length(s$free), sd_y = data$sd_y, trace = trace,
+    posterior = posterior_kind(parts), factors = posterior, center = data$center, scale = data$scale,
+    frame = make_frame(data, s$keep_data), data = if (s$keep_data) data, signature = data_signature(data), nobs = data$n,
+    hyper = s$hyper, objective = done$value, elbo = value, df = length(s$free), sd_y = data$sd_y, trace = trace,
     z_trace = done$z_trace, convergence = done$convergence, message = done$message,
     evaluations = state$evaluations, seconds = state$seconds, pilot = done$pilot, control = s$control,
     version = utils::packageVersion("pfdtc"),
     terms = if (s$keep_data) data$terms else drop_environment(data$terms), na.action = data$na_action)))
+}
+
+# What a fit's posterior is made of: the exact one of its rows, the inducing points alone (far), or with rows near by.
+posterior_kind <- function(parts) {
+  if (!is.null(parts$rows)) "exact" else if (is.null(parts$near)) "far" else "far + near"
 }
 
 empty_trace <- function() data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
@@ -453,16 +458,16 @@ scaled_kernel <- function(fit) {
 # exact posterior, of all rows or some, has nothing to tell apart: all its variance is in var_sor.
 predict_posterior <- function(fit, x) {
   if (!is.null(fit$rows)) {
-    p <- native_exact_predict(fit$posterior, fit$rows, scaled_kernel(fit), x)
+    p <- native_exact_predict(fit$factors, fit$rows, scaled_kernel(fit), x)
     return(list(mean = p$mean, var_sor = p$variance, resid = numeric(nrow(x))))
   }
-  p <- native_predict(fit$posterior, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x)
+  p <- native_predict(fit$factors, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x)
   list(mean = p$mean, var_sor = p$sor_variance, resid = p$unexplained)
 }
 
 predict_covariance <- function(fit, x) {
-  if (!is.null(fit$rows)) return(native_exact_covariance(fit$posterior, fit$rows, scaled_kernel(fit), x))
-  native_covariance(fit$posterior, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x,
+  if (!is.null(fit$rows)) return(native_exact_covariance(fit$factors, fit$rows, scaled_kernel(fit), x))
+  native_covariance(fit$factors, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x,
                     sor = fit$method == "gp_sor")
 }
 

@@ -101,7 +101,7 @@ exact_of_fit <- function(fit) {
   check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
   posterior <- native_exact(data$x, data$y, data$weights, scaled_kernel(fit), fit$noise / fit$scale^2, fit$control)
   same <- c("kernel", "noise", "center", "scale", "frame", "data", "signature", "nobs", "control", "terms")
-  structure(c(fit[same], list(method = "gp_exact", rows = data$x, posterior = posterior)),
+  structure(c(fit[same], list(method = "gp_exact", rows = data$x, factors = posterior, posterior = "exact")),
             class = c("gp_exact", "gp_fit"))
 }
 

@@ -54,7 +54,7 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
   posterior <- native_posterior(z, data$x, data$y, data$weights, kernel, noise, jitter, control = fit$control)
   out <- list(
     call = call, method = "gp_dtc", kernel = fit$kernel, noise = fit$noise, inducing = z, m = nrow(z),
-    m_asked = nrow(z), inducing_method = "greedy", jitter = posterior$jitter, posterior = posterior,
+    m_asked = nrow(z), inducing_method = "greedy", jitter = posterior$jitter, factors = posterior, posterior = "far",
     center = fit$center, scale = fit$scale, frame = fit$frame, data = NULL, signature = fit$signature, nobs = fit$nobs,
     hyper = "fixed", objective = NA_real_, elbo = elbo(data, posterior, noise), df = fit$df, sd_y = fit$sd_y,
     trace = empty_trace(), convergence = 0L, message = "nothing to optimise", evaluations = numeric(),

@@ -122,7 +122,7 @@ solve_exact <- function(reference, data, most, enough, v = NULL, keep = FALSE) {
   control <- reference$control
   product <- function(v) native_kernel_product(kernel, data$x, data$weights, v, control) + noise * v
   precondition <- function(r) {
-    native_response(reference$posterior, reference$inducing, data$x, r / root, data$weights, kernel, noise,
+    native_response(reference$factors, reference$inducing, data$x, r / root, data$weights, kernel, noise,
                     whiten = FALSE, control = control)$v
   }
   y <- root * data$y
@@ -174,9 +174,9 @@ correct_residual <- function(reference, data, state) {
   r <- state$residual
   if (!state$exact) r <- y - native_kernel_product(kernel, data$x, data$weights, v, reference$control) - noise * v
   data$y <- r / root
-  response <- native_response(reference$posterior, reference$inducing, data$x, data$y, data$weights, kernel, noise,
+  response <- native_response(reference$factors, reference$inducing, data$x, data$y, data$weights, kernel, noise,
                               control = reference$control)[c("Ay", "beta", "yy", "rss")]
-  norms <- posterior_norms(replace_response(reference$posterior, response), reference$inducing, data, kernel, noise,
+  norms <- posterior_norms(replace_response(reference$factors, response), reference$inducing, data, kernel, noise,
                            control = reference$control, same = reference$norms)
   norms$Psi <- NULL # the reference has it
   error <- residual_rounding(reference, v, y)
@@ -189,7 +189,7 @@ residual_rounding <- function(reference, v, y) {
   eps <- .Machine$double.eps
   noise <- reference$noise / reference$scale^2
   unit <- 4 * eps + reference$norms$growth
-  K_norm <- sqrt(sum(reference$posterior$G^2)) + reference$norms$lam
+  K_norm <- sqrt(sum(reference$factors$G^2)) + reference$norms$lam
   size <- sqrt(sum(v^2))
   c(residual = unit * K_norm * size + 4 * eps * (noise * size + sqrt(sum(y^2))), sum = unit * sqrt(K_norm) * size)
 }
@@ -211,7 +211,7 @@ corrected_mean <- function(reference, correction, data, x) {
   kernel <- scaled_kernel(reference)
   norms <- correction$norms
   norms$Psi <- reference$norms$Psi
-  rest <- native_certify(replace_response(reference$posterior, correction$response), reference$inducing, kernel,
+  rest <- native_certify(replace_response(reference$factors, correction$response), reference$inducing, kernel,
                          reference$noise / reference$scale^2, norms, x)
   u <- if (is.null(data$weights)) correction$v else sqrt(data$weights) * correction$v
   mean <- native_kernel_sum(kernel, data$x, u, x, reference$control) + rest$mean

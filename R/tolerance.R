@@ -138,7 +138,7 @@ greedy_guide <- function(yard, data, goal) {
   kernel <- scaled_kernel(ref)
   error_at <- function(m) {
     z <- ref$inducing[seq_len(m), , drop = FALSE]
-    p <- native_predict(first_points(ref$posterior, m, noise), z, kernel, noise, data$x)
+    p <- native_predict(first_points(ref$factors, m, noise), z, kernel, noise, data$x)
     max(yard$error(ref$center + ref$scale * p$mean, ref$scale * sqrt(pmax(p$sor_variance + p$unexplained, 0))))
   }
   low <- 0
@@ -270,7 +270,7 @@ new_watch <- function(error_of, tol, hopeful, every) {
 # The two statistics of the fit on points z, which is made as the final one will be.
 certified_error <- function(model, data, z, jitter, yard) {
   model$inducing <- z
-  model$posterior <- native_posterior(z, data$x, data$y, data$weights, scaled_kernel(model),
+  model$factors <- native_posterior(z, data$x, data$y, data$weights, scaled_kernel(model),
                                       model$noise / model$scale^2, jitter, control = model$control)
   at <- posterior_at(model, data$x)
   yard$error(at$mean, sqrt(at$var))

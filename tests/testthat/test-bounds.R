@@ -302,7 +302,7 @@ test_that("a reference whose mean is corrected knows y'w nearly exactly", {
   quadratic <- function(K) sum(y * solve(root * t(root * K) + diag(p$noise, 60), y))
   yw <- quadratic(ref_k(p$kernel, p$x))
   c <- quadratic(ref_q(p$x, p$x, p$z, p$kernel, fit$jitter))
-  by_sums <- quadratic_bracket(fit$reference$posterior, fit$reference$norms, scaled_kernel(fit), p$noise)$least
+  by_sums <- quadratic_bracket(fit$reference$factors, fit$reference$norms, scaled_kernel(fit), p$noise)$least
   corrected <- least_quadratic(fit$reference, data)
   expect_lte(corrected, yw)
   expect_lt(yw - corrected, (yw - by_sums) / 5)

@@ -241,7 +241,7 @@ test_that("the fit carries its reference, by which certify() says the same; also
   wide <- fit_tol(0.05, smooth(1000), keep_data = FALSE)
   longest <- function(x) if (is.list(x)) max(0, vapply(unclass(x), longest, 1)) else length(x)
   expect_lt(longest(wide[c("inducing", "trace", "tol", "frame")]), 1000)
-  expect_lt(longest(wide$reference[setdiff(names(wide$reference), c("posterior", "norms"))]), 1000)
+  expect_lt(longest(wide$reference[setdiff(names(wide$reference), c("factors", "norms"))]), 1000)
 })
 
 test_that("fits carry a reference where aux_reference() was asked for, on its points, and only there", {
