@@ -32,3 +32,119 @@ test_that("without neighbours it is FITC", {
     expect_close(got$evidence, as.numeric(logLik(fit)) - sum(log(ref_weights(p$weights, p$x))) / 2, 1e-9, label_of(p))
   }
 })
+
+covariance_of <- function(p, got, new = p$new, control = NULL) {
+  covariance_near(got$near, got$data, p$z, got$kernel, p$noise, new, control)
+}
+
+test_that("the joint law: dense formula, the variances of predictions, parts of one whole, positive semidefinite", {
+  for (p in problems()) {
+    p$new <- rbind(p$new, p$x[1:3, , drop = FALSE], p$new[1, , drop = FALSE] + 1e-4)
+    got <- near_case(p, 4, 4)
+    cov <- covariance_of(p, got)
+    expect_close(cov, ref_near_case(p, 4, 4, got)$cov, 1e-9, label_of(p))
+    expect_identical(diag(cov), got$var_near + got$var_far)
+    expect_close(covariance_of(p, got, p$new[c(7, 2, 4), , drop = FALSE]), cov[c(7, 2, 4), c(7, 2, 4)], 1e-12, label_of(p))
+    expect_gt(min(eigen(cov, symmetric = TRUE, only.values = TRUE)$values), -1e-12 * p$kernel$variance)
+    n <- nrow(p$x)
+    exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
+    expect_close(covariance_of(p, near_case(p, n, n)), exact$cov(p$new, p$new), 1e-9, label_of(p))
+    fitc <- ref_fitc(p$z, p$x, p$y, p$kernel, p$noise, p$weights, 1e-12)
+    expect_close(covariance_of(p, near_case(p, 0, 0)), fitc$cov(p$new, p$new), 1e-9, label_of(p))
+  }
+})
+
+test_that("draws have that law", {
+  p <- problem("matern32", weighted = TRUE)
+  got <- near_case(p, 4, 4)
+  draws <- with_seed(3, simulate_near(got$near, got$data, p$z, got$kernel, p$noise, p$new, 40000))
+  cov <- covariance_of(p, got)
+  sd <- sqrt(diag(cov))
+  # 4 standard errors of 40,000 draws
+  expect_lt(max(abs(rowMeans(draws) - got$mean) / sd), 4 / 200)
+  expect_lt(max(abs(stats::cov(t(draws)) - cov) / outer(sd, sd)), 4 * sqrt(2) / 200)
+})
+
+test_that("blocks, threads in both shapes, and memory change nothing beyond rounding", {
+  # more rows than a wave takes, more neighbours than an empty memory holds at once
+  for (p in quick(list(problem("matern12", n = 900, d = 2, m = 20, weighted = TRUE),
+                       problem("se", n = 5000, d = 3, m = 15)))) {
+    p$new <- with_seed(4, rbind(p$new, p$x[sample.int(nrow(p$x), 700), ] + 0.01))
+    near <- function(s, ...) near_case(p, s, s, pfdtc_control(...))
+    old <- engine$parallel_blocks
+    on.exit(assign("parallel_blocks", old, envir = engine))
+    for (s in c(0, 6)) {
+      plain <- near(s, threads = 1)
+      same <- function(got, info) {
+        for (part in c("mean", "var_near", "var_far", "evidence")) expect_close(got[[part]], plain[[part]], 1e-11, info)
+      }
+      for (shape in c(TRUE, FALSE)) {
+        assign("parallel_blocks", shape, envir = engine)
+        same(near(s, threads = 2), paste("threads", shape))
+        same(near(s, threads = 3, block = 17), paste("blocks of 17", shape))
+        same(near(s, threads = 2, block = 40, memory = 0), paste("no memory", shape))
+        same(near(s, threads = 1, memory = 3e4), paste("little memory", shape))
+      }
+    }
+    new <- p$new[1:90, ]
+    cov <- covariance_of(p, plain, new, pfdtc_control(threads = 1))
+    for (shape in c(TRUE, FALSE)) {
+      assign("parallel_blocks", shape, envir = engine)
+      expect_close(covariance_of(p, plain, new, pfdtc_control(threads = 2, block = 7, memory = 0)), cov, 1e-11)
+    }
+    # rows together, apart, in another order
+    predict <- function(new) as.data.frame(predict_near(plain$near, plain$data, p$z, plain$kernel, p$noise, new))
+    o <- with_seed(8, sample.int(nrow(p$new)))
+    expect_close(as.matrix(predict(p$new[o, ])), as.matrix(predict(p$new))[o, ], 1e-11)
+    expect_close(as.matrix(predict(p$new[5, , drop = FALSE])), as.matrix(predict(p$new))[5, , drop = FALSE], 1e-11)
+  }
+})
+
+test_that("arguments come back untouched, calling twice changes nothing", {
+  p <- problem("matern52", weighted = TRUE)
+  before <- rapply(p, function(v) v + 0, "numeric", how = "replace")
+  one <- near_case(p, 4, 4)
+  two <- near_case(p, 4, 4)
+  expect_identical(p, before)
+  expect_identical(one, two)
+})
+
+test_that("weights are numbers of equal rows, where equal rows were merged", {
+  p <- problem("matern32", n = 12)
+  times <- rep(1:3, 4)
+  p$weights <- as.numeric(times)
+  n <- nrow(p$x)
+  got <- near_case(p, n, n)
+  many <- ref_exact(p$x[rep(1:n, times), ], rep(p$y, times), p$kernel, p$noise)
+  expect_close(got$mean, many$mean(p$new), 1e-9)
+  expect_close(got$var_near + got$var_far, ref_variance(many, p$new), 1e-9)
+})
+
+test_that("a new row equal to a training row with little noise is that row", {
+  p <- problem("matern32", n = 40, m = 5, noise = 1e-9)
+  p$new <- p$x
+  got <- near_case(p, 8, 8)
+  expect_lt(max(abs(got$mean - p$y)), 1e-6 * sqrt(p$kernel$variance))
+  expect_lt(max(got$var_near + got$var_far), 1.01e-9)
+})
+
+test_that("nasty cases: little noise, points among the rows, as many points as rows, rows 1e-9 apart", {
+  for (profile in quick(profiles)) {
+    for (noise in 10^-c(2, 4, 6, 8, 10)) {
+      base <- problem(profile, n = 40, d = 2, m = 8, lengthscale = c(0.6, 0.8), noise = noise, weighted = TRUE, seed = 3)
+      base$y <- with_seed(2, sin(base$x[, 1]) + rnorm(40, sd = sqrt(noise)))
+      cases <- list(plain = base, "points among the rows" = replace(base, "z", list(base$x[1:8, ])),
+                    "as many points as rows" = replace(base, "z", list(base$x)),
+                    "rows 1e-9 apart" = replace(base, "x", list(rbind(base$x[1:20, ], base$x[1:20, ] + 1e-9))))
+      for (name in names(cases)) {
+        p <- cases[[name]]
+        info <- paste(name, profile, noise)
+        for (s in list(c(10, 10), c(40, 40))) {
+          got <- near_case(p, s[1], s[2])
+          expected <- ref_near_case(p, s[1], s[2], got)
+          cat(sprintf("%s s=%d: mean %.1e var %.1e ev %.1e\n", info, s[1], max(abs(got$mean - expected$mean)) / sqrt(1.7), max(abs(got$var_near + got$var_far - expected$var)) / 1.7, abs(got$evidence - expected$evidence) / abs(expected$evidence)))
+        }
+      }
+    }
+  }
+})
