@@ -14,10 +14,12 @@
  * room for all rows A is made once; else it is emptied now and then, and since targets of a wave
  * lie together, so do their neighbours.
  */
-#define WAVE         4096 /* targets in a wave, at most                                  */
-#define FEW          64  /* targets whose neighbours the store has room for, at least   */
-#define NEAR_ROWS    256 /* rows in a block, at most                                    */
-#define JOINT_POINTS 64  /* the same for points of a joint law                          */
+#define WAVE      4096 /* targets in a wave, at most                                  */
+#define FEW       64   /* targets whose neighbours the store has room for, at least   */
+#define NEAR_ROWS 256  /* rows in a block, at most                                    */
+#define PLAIN_M                                                                          \
+    400 /* points up to which the BLAS is not better                         */
+#define JOINT_POINTS 64 /* the same for points of a joint law                          */
 
 struct store {
     int capacity, used;
@@ -30,6 +32,8 @@ struct near_slot {
     struct near near;
     double *work, *u, *r2, *X, *a, *R, *scale, *y;
     struct stats stats;
+    double *Rt;          /* block x M                          */
+    const double **rows; /* [M] its columns: R's rows          */
     double log_d;
     enum status status;
 };
@@ -40,7 +44,8 @@ struct near_pass {
     struct inducing z;
     struct tree tree;
     struct store store;
-    int s, first_new;
+    int s, first_new, plain;
+    const double *Lt, *Ct; /* transposed factors, where plain */
     double s2;
     const int *rank;   /* of the training rows; NULL: new rows */
     const int *target; /* NULL: targets as they come           */
@@ -123,6 +128,17 @@ static int want_wave(struct near_pass *p)
     return 1;
 }
 
+/* A = L^{-1} K diag(scale), in place */
+static void whiten(const struct near_pass *p, int n, const double *scale, double *A)
+{
+    if (!p->plain) {
+        inducing_whiten(&p->z, n, scale, A, A);
+        return;
+    }
+    plain_solve_lower(p->z.M, n, p->Lt, A);
+    scale_columns(p->z.M, n, scale, A);
+}
+
 static void fill_kernels(void *context, int b, int slot)
 {
     struct near_pass *p = context;
@@ -146,12 +162,12 @@ static void fill_whiten(void *context, int b, int slot)
     if (p->rows.scale != NULL)
         for (int i = 0; i < n; i++)
             scale[i] = p->rows.scale[p->store.row[place + i]];
-    inducing_whiten(&p->z, n, p->rows.scale == NULL ? NULL : scale, A, A);
+    whiten(p, n, p->rows.scale == NULL ? NULL : scale, A);
 }
 
 static void fill_store(struct near_pass *p)
 {
-    static const struct step steps[] = {{fill_kernels, 0}, {fill_whiten, 1}};
+    const struct step steps[] = {{fill_kernels, 0}, {fill_whiten, !p->plain}};
     const struct plan wave = p->plan;
     p->first_new = p->store.used;
     if (!want_wave(p)) {
@@ -191,7 +207,7 @@ static void target_whiten(void *context, int b, int slot)
     struct near_pass *p = context;
     struct near_slot *s = p->slot + slot;
     if (p->rank == NULL || p->s == 0)
-        inducing_whiten(&p->z, wave_block(p, b).n, s->scale, s->a, s->a);
+        whiten(p, wave_block(p, b).n, s->scale, s->a);
 }
 
 /* the neighbours of target i of the wave, and itself, in near->X, scale, y and a */
@@ -272,8 +288,17 @@ static void target_sums(void *context, int b, int slot)
         s->y[i] *= s->scale[i];
     }
     scale_columns(M, n, s->scale, s->R);
-    add_A_At(M, n, s->R, s->stats.G);
-    mult_Ax(M, n, 1.0, s->R, s->y, 1.0, s->stats.Ay);
+    if (p->plain) {
+        transpose_to(M, n, s->R, s->Rt);
+        for (int m = 0; m < M; m++) {
+            s->rows[m] = s->Rt + (size_t)m * n;
+            s->stats.Ay[m] += dot((size_t)n, s->rows[m], s->y);
+        }
+        plain_add_AtA(n, M, 1.0, s->rows, s->stats.G);
+    } else {
+        add_A_At(M, n, s->R, s->stats.G);
+        mult_Ax(M, n, 1.0, s->R, s->y, 1.0, s->stats.Ay);
+    }
     s->stats.yy += sum_squares((size_t)n, s->y);
 }
 
@@ -284,11 +309,14 @@ static void target_predict(void *context, int b, int slot)
     struct near_slot *s = p->slot + slot;
     const int first = p->start + b * p->plan.block, n = wave_block(p, b).n;
     const size_t M = (size_t)p->z.M;
-    mult_Atx(p->z.M, n, 1.0, s->R, p->beta, 0.0, s->y);
-    solve_lower(p->z.M, n, p->C, s->R);
+    for (int i = 0; i < n; i++)
+        p->mean[target_row(p, first + i)] += dot(M, s->R + M * i, p->beta);
+    if (p->plain)
+        plain_solve_lower(p->z.M, n, p->Ct, s->R);
+    else
+        solve_lower(p->z.M, n, p->C, s->R);
     for (int i = 0; i < n; i++) {
         const int row = target_row(p, first + i);
-        p->mean[row] += s->y[i];
         p->var_far[row] = sum_squares(M, s->R + M * i);
     }
 }
@@ -296,10 +324,11 @@ static void target_predict(void *context, int b, int slot)
 static void run_wave(struct near_pass *p, int start, int n)
 {
     static const struct step find[] = {{find_near, 0}};
-    const struct step steps[] = {{target_kernels, 0},
-                                 {target_whiten, 1},
-                                 {target_condition, 0},
-                                 {p->mean == NULL ? target_sums : target_predict, 1}};
+    const struct step steps[] = {
+        {target_kernels, 0},
+        {target_whiten, !p->plain},
+        {target_condition, 0},
+        {p->mean == NULL ? target_sums : target_predict, !p->plain}};
     p->start = start;
     p->plan.N = n;
     p->plan.n_blocks = (n + p->plan.block - 1) / p->plan.block;
@@ -369,13 +398,27 @@ static void lay_out(struct near_pass *p, int n_targets)
         slot->y = doubles(n);
         slot->log_d = 0.0;
         slot->status = STATUS_OK;
+        slot->Rt = p->mean == NULL && p->plain ? doubles(M * n) : NULL;
+        slot->rows = (const double **)R_alloc(M, sizeof(double *));
         if (p->mean == NULL)
             stats_init(p->z.M, 0, doubles(stats_size(p->z.M, 0)), &slot->stats);
     }
 }
 
+static const double *transposed(int M, const double *L)
+{
+    double *Lt = doubles((size_t)M * M);
+    transpose_to(M, M, L, Lt);
+    return Lt;
+}
+
 static void run_targets(struct near_pass *p, int n)
 {
+    p->plain = p->z.M <= PLAIN_M;
+    if (p->plain) {
+        p->Lt = transposed(p->z.M, p->z.L);
+        p->Ct = p->mean == NULL ? NULL : transposed(p->z.M, p->C);
+    }
     lay_out(p, n);
     const int wave = p->plan.N;
     for (int start = 0; start < n; start += wave)
