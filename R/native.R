@@ -194,3 +194,12 @@ native_response <- function(posterior, z, x, y, weights, kernel, noise, whiten =
   .Call(ffi_response, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, y, row_scale(weights),
         as.integer(whiten), engine_control(nrow(x), control))
 }
+
+# Sum over `rows` of times * log p(y_i | neighbours), its slope in the log parameters (those of the kernel, then the
+# noise) and the expected information. neighbours: row numbers, a column for each of `rows`, 0 where there are fewer.
+# The density is that of y, not of sqrt(w) y.
+native_vecchia <- function(x, y, weights, kernel, noise, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE,
+                           control = NULL) {
+  as_value(.Call(ffi_vecchia, engine_kernel(kernel), x, y, weights, as.double(noise), rows, neighbours, times,
+                 as.integer(slopes), engine_control(length(rows), control)))
+}
