@@ -283,13 +283,14 @@ points_stage <- function(data, learned, s, state) {
   run_stage(state, "start", {
     chosen <- choose_points(data$x, min(s$m, nrow(data$x)), learned$kernel, s$inducing, s$control$memory,
                             c(data[c("y", "weights")], learned["noise"]), s$control)
-    list(z = chosen$z, t = if (s$inducing == "greedy") chosen$t / chosen$looked)
+    list(z = chosen$z, t = if (s$inducing == "greedy") chosen$t[length(chosen$t)] / chosen$looked)
   }, otherwise = list(z = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z))
 }
 
 # list(kernel, noise, z, objective, trace, z_trace, convergence, message, jitter)
 start_now <- function(learned, z, s) {
-  list(kernel = learned$kernel, noise = learned$noise, z = z, pilot = learned$pilot, value = NA_real_,
+  list(kernel = learned$kernel, noise = learned$noise, z = z, pilot = learned$pilot, learned = learned$learned,
+       kernels = learned$kernels, value = NA_real_,
        trace = NULL, z_trace = NULL, jitter = if (is.null(s$control$jitter)) 1e-12 else s$control$jitter,
        convergence = 0L, message = "nothing to optimise")
 }
@@ -472,7 +473,7 @@ construct_fit <- function(data, done, s, state) {
     inducing = done$z, m = nrow(done$z), m_asked = s$m,
     inducing_method = if (is.null(done$start)) s$inducing_method else done$start,
     neighbours = if (is.null(s$neighbours)) 0L else s$neighbours, unexplained = s$rho,
-    aux = if (s$objective == "pf" && s$move) s$aux, aux_points = done$aux_points, aux_rows = done$aux_rows,
+    aux = if (s$objective == "pf") s$aux, moved = s$move, aux_points = done$aux_points, aux_rows = done$aux_rows,
     jitter = posterior$jitter))
 }
 
@@ -501,6 +502,25 @@ new_fit <- function(data, done, s, state, posterior, value, parts) {
 # What a fit's posterior is made of: the exact one of its rows, the inducing points alone (far), or with rows near by.
 posterior_kind <- function(parts) {
   if (!is.null(parts$rows)) "exact" else if (is.null(parts$near)) "far" else "far + near"
+}
+
+# The exact posterior of all rows, by whatever function it was fitted.
+is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chosen)
+
+# What a fit has of a DTC posterior, which the theorem, the divergences and their like speak of: of the exact one, that
+# with all rows as inducing points, which it differs from by a jitter of rounding size.
+far_part <- function(fit) {
+  if (!is_exact(fit)) return(fit)
+  data <- needs_data(fit, "fit")
+  done <- list(kernel = scaled_kernel(fit), noise = fit$noise / fit$scale^2, z = data$x)
+  fit$factors <- native_posterior(data$x, data$x, data$y, data$weights, done$kernel, done$noise, jitter = 1e-12,
+                                  control = fit$control)
+  fit$jitter <- fit$factors$jitter
+  fit$inducing <- data$x
+  fit["rows"] <- list(NULL)
+  if (is.null(fit$aux)) fit$aux <- default_aux()
+  fit$posterior <- "far"
+  fit
 }
 
 empty_trace <- function() data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())

@@ -287,6 +287,7 @@ run_starts <- function(problem, control) {
                        evidence = value * pool$n / length(rows) / pool$share, kept = FALSE)
   best <- order(-value)
   report$kept[best[1L]] <- TRUE
+  attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats on the rows that were looked at
   list(thetas = lapply(runs[best[seq_len(min(3L, length(best)))]], `[[`, "theta"), report = report)
 }
 
