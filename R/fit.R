@@ -467,6 +467,7 @@ construct_fit <- function(data, done, s, state) {
                      fitc = s$method == "gp_fitc")
   }
   posterior <- posterior_stage(state, make)
+  near <- if (s$neighbours > 0L) near_stage(data, done, s, state, posterior$jitter)
   evidence <- switch(s$method, gp_fitc = fitc_evidence, gp_sor = sor_evidence, elbo)
   value <- evidence(data, posterior, done$noise)
   new_fit(data, done, s, state, posterior, value, list(
@@ -474,8 +475,20 @@ construct_fit <- function(data, done, s, state) {
     inducing_method = if (is.null(done$start)) s$inducing_method else done$start,
     neighbours = if (is.null(s$neighbours)) 0L else s$neighbours, unexplained = s$rho,
     aux = if (s$objective == "pf") s$aux, moved = s$move, aux_points = done$aux_points, aux_rows = done$aux_rows,
-    jitter = posterior$jitter))
+    jitter = posterior$jitter, near = near))
 }
+
+# Training neighbours make each row as near as predictions are; the pass costs too much for very many rows, which have
+# near neighbours at prediction all the same.
+near_stage <- function(data, done, s, state, jitter) {
+  run_stage(state, "near", {
+    train <- if (nrow(data$x) <= near_training_rows) s$neighbours else 0L
+    near_posterior(data, done$z, done$kernel, done$noise, s$neighbours, min(train, nrow(data$x) - 1L),
+                   jitter = jitter, control = s$control)
+  }, otherwise = NULL)
+}
+
+near_training_rows <- 1e5
 
 # After one interrupt the fit is still made; a second one ends it.
 posterior_stage <- function(state, make) run_stage(state, "posterior", make(), otherwise = allowInterrupts(make()))
@@ -558,6 +571,11 @@ predict_posterior <- function(fit, x) {
   if (!is.null(fit$rows)) {
     p <- native_exact_predict(fit$factors, fit$rows, scaled_kernel(fit), x)
     return(list(mean = p$mean, var_sor = p$variance, resid = numeric(nrow(x))))
+  }
+  if (!is.null(fit$near)) {
+    p <- predict_near(fit$near, needs_data(fit, "fit"), fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x,
+                      fit$control)
+    return(list(mean = p$mean, var_sor = p$var_far, resid = p$var_near))
   }
   p <- native_predict(fit$factors, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x)
   list(mean = p$mean, var_sor = p$sor_variance, resid = p$unexplained)
