@@ -416,6 +416,7 @@ static void run_targets(struct near_pass *p, int n)
 {
     p->plain = p->z.M <= PLAIN_M;
     if (p->plain) {
+        p->plan.parallel_blocks = 1; /* nothing here calls the BLAS */
         p->Lt = transposed(p->z.M, p->z.L);
         p->Ct = p->mean == NULL ? NULL : transposed(p->z.M, p->C);
     }

@@ -156,3 +156,20 @@ test_that("nasty cases: little noise, points among the rows, as many points as r
     }
   }
 })
+
+test_that("beyond 400 inducing points the BLAS takes over, in both shapes of threads", {
+  p <- problem("matern12", n = 430, d = 3, m = 402, weighted = TRUE)
+  old <- engine$parallel_blocks
+  on.exit(assign("parallel_blocks", old, envir = engine))
+  expected <- NULL
+  for (shape in c(TRUE, FALSE)) {
+    assign("parallel_blocks", shape, envir = engine)
+    got <- near_case(p, 5, 5, pfdtc_control(threads = 2, block = 60))
+    if (is.null(expected)) expected <- ref_near_case(p, 5, 5, got)
+    expect_near(got, expected, p$kernel$variance, 1e-9, "m = 402")
+    got <- near_case(p, 0, 0, pfdtc_control(threads = 2, block = 60))
+    fit <- fit_by("gp_fitc", p)
+    expect_close(got$mean, unname(predict(fit, p$new)), 1e-9)
+    expect_close(got$evidence, as.numeric(logLik(fit)) - sum(log(p$weights)) / 2, 1e-9)
+  }
+})
