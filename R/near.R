@@ -39,12 +39,6 @@ covariance_near <- function(near, data, z, kernel, noise, x, control = NULL) {
   native_near_covariance(near, z, data$x, data$y, data$weights, kernel, noise, near$neighbours, x, control)$covariance
 }
 
-# nsim joint draws of f at the rows of x, a column each, from that law
-simulate_near <- function(near, data, z, kernel, noise, x, nsim, control = NULL) {
-  p <- native_near_covariance(near, z, data$x, data$y, data$weights, kernel, noise, near$neighbours, x, control)
-  draw_normal(nsim, p$mean, p$covariance)
-}
-
 # log density of y as given, from near_posterior()
 near_evidence <- function(data, near, noise) {
   near$evidence + merged_log_density(data$shift, noise) + data$shift$constant

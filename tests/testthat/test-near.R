@@ -54,15 +54,35 @@ test_that("the joint law: dense formula, the variances of predictions, parts of 
   }
 })
 
-test_that("draws have that law", {
-  p <- problem("matern32", weighted = TRUE)
-  got <- near_case(p, 4, 4)
-  draws <- with_seed(3, simulate_near(got$near, got$data, p$z, got$kernel, p$noise, p$new, 40000))
-  cov <- covariance_of(p, got)
-  sd <- sqrt(diag(cov))
-  # 4 standard errors of 40,000 draws
-  expect_lt(max(abs(rowMeans(draws) - got$mean) / sd), 4 / 200)
-  expect_lt(max(abs(stats::cov(t(draws)) - cov) / outer(sd, sd)), 4 * sqrt(2) / 200)
+test_that("one row, no new rows, more neighbours than rows", {
+  for (p in list(problem(n = 1, m = 1), problem(n = 2, m = 3, d = 1, weighted = TRUE))) {
+    n <- nrow(p$x)
+    exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
+    got <- near_case(p, 5, 5)
+    expect_close(got$mean, exact$mean(p$new), 1e-9)
+    expect_close(covariance_of(p, got), exact$cov(p$new, p$new), 1e-9)
+    none <- p$new[0, , drop = FALSE]
+    for (near in list(got, near_case(p, 0, 0))) {
+      expect_identical(unname(lengths(predict_near(near$near, near$data, p$z, near$kernel, p$noise, none))), c(0L, 0L, 0L))
+      expect_identical(dim(covariance_of(p, near, none)), c(0L, 0L))
+    }
+  }
+})
+
+test_that("what cannot be factorised is a condition", {
+  p <- problem("se", m = 4)
+  p$z <- p$z[c(1, 1, 1, 1), ]
+  data <- p[c("x", "y", "weights")]
+  expect_error(native_near(p$z, p$x, p$y, NULL, complete_kernel(package_kernel(p$kernel), p$x), p$noise, 3, 1:13, 0, most = 0),
+               "near rows", class = "pfdtc_error_numerical")
+  # without noise and with equal rows the noise is raised to rounding: finite, and the data's own means
+  p <- problem("matern32", n = 8, m = 2, noise = 1e-300)
+  p$x <- p$x[rep(1:4, 2), ]
+  p$y <- p$y[rep(1:4, 2)]
+  p$new <- p$x[1:4, ]
+  got <- near_case(p, 8, 8)
+  expect_lt(max(abs(got$mean - p$y[1:4])), 1e-6)
+  expect_true(all(is.finite(unlist(got[c("mean", "var_near", "var_far", "evidence")]))))
 })
 
 test_that("blocks, threads in both shapes, and memory change nothing beyond rounding", {
