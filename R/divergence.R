@@ -231,7 +231,7 @@ check_same_model <- function(a, b, argument, other) {
   close <- function(u, v) length(u) == length(v) && all(abs(u - v) <= 1e-12 * pmax(abs(u), abs(v)))
   same_kernel <- identical(a$kernel$profile, b$kernel$profile) &&
     identical(as.integer(a$kernel$inputs), as.integer(b$kernel$inputs))
-  differ <- c(data = !same_sums(a$signature, b$signature), kernel = !same_kernel,
+  differ <- c(data = !same_data(a, b), kernel = !same_kernel,
               hyperparameters = !close(theta(a), theta(b)))
   if (any(differ)) {
     what <- names(differ)[differ]
@@ -245,12 +245,6 @@ check_same_model <- function(a, b, argument, other) {
 same_model <- function(a, b) {
   inherits(a, "gp_fit") && inherits(b, "gp_fit") &&
     !inherits(tryCatch(check_same_model(a, b, "a", "b"), pfdtc_error_input = identity), "error")
-}
-
-# Sums agree to rounding beside the size of their terms.
-same_sums <- function(a, b) {
-  if (length(a$sums) != length(b$sums) || a$sums[["n"]] != b$sums[["n"]]) return(FALSE)
-  all(abs(a$sums - b$sums) <= 8 * (sqrt(a$sums[["n"]]) + 16) * .Machine$double.eps * pmax(a$size, b$size))
 }
 
 needs_data <- function(fit, argument) {

@@ -472,16 +472,3 @@ predict_covariance <- function(fit, x) {
 }
 
 fit_variance <- function(fit, p) if (fit$method == "gp_sor") p$var_sor else p$var_sor + p$resid
-
-# Sums that tell one data set from another however its rows are merged or scaled, and the size of their terms, which
-# tells a difference from rounding.
-data_signature <- function(data) {
-  w <- if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
-  y <- data$center + data$scale * data$y
-  sums <- function(x, y) {
-    c(n = data$n, w = sum(w), x = drop(crossprod(x, w)), y = sum(w * y), xy = drop(crossprod(x, w * y)),
-      yy = sum(w * y^2) + data$scale^2 * data$shift$ss)
-  }
-  size <- sums(abs(data$x), abs(y))
-  list(sums = c(sums(data$x, y), center = data$center), size = c(size, center = size[["y"]] / size[["w"]]))
-}

@@ -148,6 +148,9 @@ native_select <- function(x, m, kernel, tolerance) {
   .Call(ffi_select, engine_kernel(kernel), x, as.integer(m), as.double(tolerance))
 }
 
+# Fixed pseudo-random functions of the rows of x, in [-1, 1): a column a function.
+native_row_features <- function(x, n_features) .Call(ffi_row_features, x, as.integer(n_features))
+
 # Columns of V (coordinates, r x n) that take the most from tr(P E), E what is left of V beside them.
 native_select_guided <- function(V, P, m, least) {
   .Call(ffi_select_guided, V, P, as.integer(m), as.double(least))

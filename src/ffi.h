@@ -73,6 +73,9 @@ SEXP ffi_exact_predict(SEXP kernel, SEXP x, SEXP L, SEXP alpha, SEXP x_new, SEXP
 /* the covariance of f at the rows of x_new */
 SEXP ffi_exact_covariance(SEXP kernel, SEXP x, SEXP L, SEXP x_new);
 
+/* pseudo-random functions of the rows of x, nrow(x) x n_features: see features.h */
+SEXP ffi_row_features(SEXP x, SEXP n_features);
+
 /* list(pivots from 1, t after each) */
 SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance);
 /* columns of V, from 1, that take the most from tr(P E): see select.h */

@@ -1,3 +1,4 @@
+#include "features.h"
 #include "ffi.h"
 #include "ffi_blocks.h"
 #include "select.h"
@@ -95,6 +96,19 @@ SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
         INTEGER(pivots)[i] = g.pivot[i] + 1;
     UNPROTECT(1);
     return pivots;
+}
+
+SEXP ffi_row_features(SEXP x, SEXP n_features)
+{
+    int N, columns;
+    const double *X = arg_matrix(x, "x", &N, &columns);
+    const int n = arg_integer(n_features, "n_features");
+    if (n < 0)
+        Rf_error("internal: `n_features` must be at least 0");
+    SEXP F = PROTECT(Rf_allocMatrix(REALSXP, N, n));
+    row_features(N, columns, X, n, REAL(F));
+    UNPROTECT(1);
+    return F;
 }
 
 SEXP ffi_status(SEXP status)

@@ -29,6 +29,7 @@ static const R_CallMethodDef doors[] = {
     DOOR(exact_evidence, 6),
     DOOR(exact_predict, 6),
     DOOR(exact_covariance, 4),
+    DOOR(row_features, 2),
     DOOR(status, 1),
     {NULL, NULL, 0},
 };

@@ -9,6 +9,7 @@ layers <- read.table(header = TRUE, text = "
   linalg     1       0
   kernel     2       1
   block      2       1
+  features   2       1
   inducing   3       2
   lowrank    3       2
   select     3       2
