@@ -103,9 +103,20 @@ clean_settings <- function(data, s) {
                 hint = "With `hyper = \"fixed\"`, and kernel and noise given, it would do.")
   }
   unit <- data$scale^2
-  if (!is.null(s$kernel$variance)) s$kernel$variance <- s$kernel$variance / unit
-  if (!is.null(s$noise)) s$noise <- s$noise / unit
+  if (!is.null(s$kernel$variance)) {
+    s$kernel$variance <- check_beside_response(s$kernel$variance / unit, "kernel", "a variance")
+  }
+  if (!is.null(s$noise)) s$noise <- check_beside_response(s$noise / unit, "noise", "a variance")
   s
+}
+
+# Fourth powers of sds are computed with.
+check_beside_response <- function(variance, argument, what) {
+  if (!(variance >= 1e-60 && variance <= 1e60)) {
+    abort_input(argument, sprintf("%.3g times that", variance),
+                sprintf("%s within a factor of 1e60 of the square of the response's size", what))
+  }
+  variance
 }
 
 # Names of the hyperparameters to learn. What is fixed must be given.
