@@ -1,3 +1,4 @@
+#include <stdint.h>
 #include "ffi_blocks.h"
 
 struct plan plan_blocks(SEXP control, int N)
@@ -8,9 +9,12 @@ struct plan plan_blocks(SEXP control, int N)
     plan.block = arg_integer(list_get(control, "block"), "block");
     plan.parallel_blocks =
         arg_integer(list_get(control, "parallel_blocks"), "parallel_blocks");
-    plan.memory = (size_t)arg_number(list_get(control, "memory"), "memory");
+    const double memory = arg_number(list_get(control, "memory"), "memory");
     if (plan.threads < 1 || plan.block < 1)
         Rf_error("internal: `threads` and `block` must be at least 1");
+    if (!(memory >= 0.0))
+        Rf_error("internal: `memory` must be at least 0");
+    plan.memory = memory < (double)(SIZE_MAX / 2) ? (size_t)memory : SIZE_MAX / 2;
 #ifndef _OPENMP
     plan.threads = 1;
 #endif
