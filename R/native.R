@@ -144,6 +144,15 @@ native_exact_covariance <- function(posterior, rows, kernel, x) {
   .Call(ffi_exact_covariance, engine_kernel(kernel), rows, posterior$L, x)
 }
 
+# The s rows of x nearest in the kernel's distance, nearest first: an integer matrix, a column a query, 0 where there are
+# fewer. Queries: the rows of `query`, or the `rows` of x, each then not counted itself and, where `rank` (a permutation)
+# is given, only rows of a lower rank. Equal distances are decided by the number of the row.
+native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL) {
+  n <- if (is.null(rows)) nrow(query) else length(rows)
+  .Call(ffi_neighbours, engine_kernel(kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
+        if (!is.null(rank)) as.integer(rank), engine_control(n, control))
+}
+
 native_select <- function(x, m, kernel, tolerance) {
   .Call(ffi_select, engine_kernel(kernel), x, as.integer(m), as.double(tolerance))
 }
@@ -196,4 +205,13 @@ native_kernel_sum <- function(kernel, x, u, x_new, control = NULL) {
 native_response <- function(posterior, z, x, y, weights, kernel, noise, whiten = TRUE, control = NULL) {
   .Call(ffi_response, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, y, row_scale(weights),
         as.integer(whiten), engine_control(nrow(x), control))
+}
+
+# Sum over `rows` of times * log p(y_i | neighbours), its slope in the log parameters (those of the kernel, then the
+# noise) and the expected information. neighbours: row numbers, a column for each of `rows`, 0 where there are fewer.
+# The density is that of y, not of sqrt(w) y.
+native_vecchia <- function(x, y, weights, kernel, noise, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE,
+                           control = NULL) {
+  as_value(.Call(ffi_vecchia, engine_kernel(kernel), x, y, weights, as.double(noise), rows, neighbours, times,
+                 as.integer(slopes), engine_control(length(rows), control)))
 }

@@ -6,6 +6,7 @@
 layers <- read.table(header = TRUE, text = "
   file       layer  sees
   status     0      -1
+  simd       0      -1
   linalg     1       0
   kernel     2       1
   block      2       1
@@ -13,8 +14,10 @@ layers <- read.table(header = TRUE, text = "
   inducing   3       2
   lowrank    3       2
   select     3       2
+  neighbours 3       2
   stats      4       3
   pairs      4       3
+  vecchia    4       3
   posterior  5       4
   exact      5       4
   pf         6       4
