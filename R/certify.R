@@ -44,7 +44,7 @@
 certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
                     test_points = NULL) {
   check_dots_empty(list(...), names(formals(certify)))
-  check_fit(fit, "fit")
+  fit <- check_fit(fit, "fit")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
@@ -288,7 +288,7 @@ find_reference <- function(fit, given, m2) {
     message("A reference is made for this call; keep it with  fit$reference <- reference(fit)")
     return(reference(fit, m2))
   }
-  check_fit(given, "reference")
+  given <- check_fit(given, "reference")
   if (given$method != "gp_dtc") abort_input("reference", sprintf("a fit by %s()", given$method), "a gp_dtc() fit")
   check_same_model(given, fit, "reference", "fit")
   if (is.null(given$norms)) {

@@ -32,8 +32,8 @@
 #' kl_divergence(dtc, exact, newdata = cars)
 #' @export
 kl_divergence <- function(fit, exact, newdata = NULL) {
-  check_fit(fit, "fit")
-  check_exact(exact, fit)
+  fit <- check_fit(fit, "fit")
+  exact <- check_exact(exact, fit)
   if (!is.null(newdata)) return(kl_marginal(latent_at(fit, newdata), latent_at(exact, newdata)))
   kl <- switch(fit$method,
                gp_sor = Inf, gp_exact = 0, gp_fitc = exact$elbo - fitc_bound(fit),
@@ -101,7 +101,7 @@ fitc_bound <- function(fit) {
 #' pf_divergence(fit, exact)
 #' @export
 pf_divergence <- function(fit, nu = NULL) {
-  check_fit(fit, "fit")
+  fit <- check_fit(fit, "fit")
   if (!fit$method %in% c("pfdtc", "gp_vfe", "gp_dtc")) {
     abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit by pfdtc(), gp_vfe() or gp_dtc()",
                 hint = "The pF divergence compares DTC posteriors with an auxiliary distribution.")
@@ -140,6 +140,7 @@ divergence_nu <- function(nu, fit, data, kernel, noise) {
     return(nu)
   }
   if (inherits(nu, "gp_fit")) {
+    nu <- check_fit(nu, "nu")
     check_same_model(nu, fit, "nu", "fit")
     return(as_auxiliary(nu, kernel, noise, fit$scale))
   }
@@ -212,7 +213,7 @@ divergence_from_exact <- function(fit, exact, trace_P) {
 check_fit <- function(fit, argument) {
   if (missing(fit)) abort_input(argument, "missing", "a fit, such as pfdtc() returns")
   if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit, such as pfdtc() returns")
-  invisible(fit)
+  current_fit(fit, argument)
 }
 
 check_exact <- function(exact, fit) {
@@ -220,9 +221,10 @@ check_exact <- function(exact, fit) {
     abort_input("exact", "missing", "a fit by gp_exact()",
                 hint = "Of the same data, with kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\".")
   }
-  check_fit(exact, "exact")
+  exact <- check_fit(exact, "exact")
   if (exact$method != "gp_exact") abort_input("exact", sprintf("a fit by %s()", exact$method), "a fit by gp_exact()")
   check_same_model(exact, fit, "exact", "fit")
+  exact
 }
 
 # Two fits speak of the same exact GP when data, centre, kernel and noise agree.
@@ -237,14 +239,19 @@ check_same_model <- function(a, b, argument, other) {
     what <- names(differ)[differ]
     abort_input(argument, sprintf("one with other %s than `%s`", paste(what, collapse = " and "), other),
                 sprintf("a fit of the same model as `%s`", other),
-                hint = if ("data" %in% what) "Data, weights, offset and `center` must agree." else paste(
-                  "Pass kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\"."))
+                hint = if (!"data" %in% what) {
+                  "Pass kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\"."
+                } else if (old_signature(a) != old_signature(b)) {
+                  "pfdtc 0.1.0 kept too little of data that it left out: make that fit anew."
+                } else {
+                  "Data, weights, offset and `center` must agree."
+                })
   }
 }
 
 same_model <- function(a, b) {
   inherits(a, "gp_fit") && inherits(b, "gp_fit") &&
-    !inherits(tryCatch(check_same_model(a, b, "a", "b"), pfdtc_error_input = identity), "error")
+    !inherits(tryCatch(check_same_model(check_fit(a, "a"), check_fit(b, "b"), "a", "b"), pfdtc_error_input = identity), "error")
 }
 
 needs_data <- function(fit, argument) {

@@ -78,7 +78,7 @@ clean_settings <- function(data, s) {
   s$control <- check_control(s$control)
   s$hyper <- check_choice(s$hyper, c("pilot", if (isTRUE(s$joint)) "joint", "fixed"), "hyper")
   if (inherits(s$inducing, "gp_fit")) {
-    old <- s$inducing
+    old <- check_fit(s$inducing, "inducing")
     if (is.null(old$inducing)) {
       abort_input("inducing", sprintf("a fit by %s()", old$method), "a fit that has inducing points")
     }

@@ -74,7 +74,7 @@ NULL
 #' @rdname gp_fit-methods
 #' @export
 print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  about <- fit_facts(x)
+  about <- fit_facts(check_fit(x, "x"))
   print_heading(about)
   print_fields(model_fields(about, digits))
   print_lengthscales(about$coefficients, digits)
@@ -85,6 +85,7 @@ print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 #' @rdname gp_fit-methods
 #' @export
 summary.gp_fit <- function(object, ...) {
+  object <- check_fit(object, "object")
   resid <- if (!is.null(object$data)) stats::residuals(object)
   out <- c(fit_facts(object), list(
     range = input_range(object), residuals = resid,
@@ -332,6 +333,7 @@ nobs.gp_fit <- function(object, ...) object$nobs
 #' @rdname gp_fit-methods
 #' @export
 logLik.gp_fit <- function(object, ...) {
+  object <- check_fit(object, "object")
   bounds <- if (object$method %in% c("pfdtc", "gp_vfe", "gp_dtc", "gp_exact")) {
     tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # it may need the data
   }
@@ -399,6 +401,7 @@ model.frame.gp_fit <- function(formula, ...) {
 simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
                             type = c("response", "latent"), ...) {
   check_dots_empty(list(...), names(formals(simulate.gp_fit)))
+  object <- check_fit(object, "object")
   nsim <- check_count(nsim, "nsim")
   type <- check_choice(type, c("response", "latent"), "type")
   training <- missing(newdata) || is.null(newdata)

@@ -63,6 +63,7 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
   }
   plot <- check_flag(plot, "plot")
   if (inherits(fits, "gp_fit")) {
+    fits <- check_fit(fits, "fits")
     exact <- exact_for_figure(list(fits), exact)
     out <- certified_curves(fits, newdata, inputs, at, check_level(level), check_count(n, "n", min = 2),
                             check_flag(points, "points"), effort, exact, reference)
@@ -91,7 +92,7 @@ exact_for_figure <- function(fits, exact, most = 500L) {
     return(exact_of_fit(with_data[[1L]]))
   }
   check_exact_given(exact, "plot_certificate")
-  for (fit in fits) check_exact(exact, fit)
+  for (fit in fits) exact <- check_exact(exact, fit)
   exact
 }
 

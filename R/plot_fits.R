@@ -79,6 +79,7 @@ label_fits <- function(fits, name) {
   if (is.null(label)) label <- character(length(fits))
   blank <- !nzchar(label)
   label[blank] <- vapply(fits[blank], name, "")
+  for (i in seq_along(fits)) fits[[i]] <- check_fit(fits[[i]], sprintf("fits[[%d]]", i))
   stats::setNames(fits, make.unique(label, " "))
 }
 

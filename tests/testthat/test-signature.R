@@ -62,6 +62,7 @@ test_that("the order of rows, merging, weights for repeats, scale and blocks mak
     expect_true(same_model(fit, apart))
     expect_true(same_model(fit, fit_on(d$x[o, ], d$y[o], scale = FALSE)))
     expect_true(same_model(fit, fit_on(d$x[o, ], d$y[o], block = 7)))
+    expect_true(same_model(fit, fit_on(unname(d$x[o, ]), d$y[o]))) # names of inputs are no data
     other <- d$y
     other[5] <- other[5] * (1 + 1e-9)
     expect_false(same_model(fit, fit_on(d$x[repeats, ], other[repeats])))
