@@ -158,7 +158,7 @@ check_rows <- function(x, y, weights) {
   y <- check_vector(y, "y", nrow(x))
   if (!is.null(weights)) {
     weights <- check_vector(weights, "weights", nrow(x))
-    weights <- check_positive(weights, "weights", nrow(x))
+    weights <- check_weight_sizes(check_positive(weights, "weights", nrow(x)))
   }
   list(x = x, y = y, weights = weights)
 }

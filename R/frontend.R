@@ -173,7 +173,7 @@ check_weights <- function(weights, n) {
     abort_input("weights", sprintf("%s (element %d)", format(weights[bad[1L]]), bad[1L]),
                 "precisions, zero or positive")
   }
-  weights
+  check_weight_sizes(weights)
 }
 
 # Names the rows go by: those of x, else those of y.

@@ -403,10 +403,12 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
   check_dots_empty(list(...), names(formals(simulate.gp_fit)))
   object <- check_fit(object, "object")
   nsim <- check_count(nsim, "nsim")
+  if (!is.null(seed)) check_count(seed, "seed", min = -.Machine$integer.max, max = .Machine$integer.max)
   type <- check_choice(type, c("response", "latent"), "type")
   training <- missing(newdata) || is.null(newdata)
   rows <- if (training) training_rows(object) else new_rows(object, newdata, stats::na.pass)
   n <- length(rows$index)
+  check_memory(24 * as.double(max(n, nrow(rows$x))) * nsim, sprintf("%.0f draws at %d rows", as.double(nsim), n))
 
   # seed and the generator's state as stats::simulate() promises
   if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) stats::runif(1)

@@ -155,7 +155,7 @@ test_that("the matrix method refuses bad input, naming the argument", {
   expect_input_error(data_from_matrix(x, d$y, scale = 2), "`scale`")
   huge <- 1e308 * rep(c(-1, 1), 6)
   expect_input_error(data_from_matrix(x, huge, offset = -huge), "`y`")
-  expect_input_error(data_from_matrix(x, d$y, weights = rep(1e308, 12)), "`y`")
+  expect_input_error(data_from_matrix(x, d$y, weights = rep(1e308, 12)), "`weights`")
 })
 
 test_that("one row and constant y are refused only where y is scaled", {

@@ -241,3 +241,14 @@ test_that("print(pfdtc_control()) shows every setting in a few lines", {
   expect_match(text, "maxit = 7,")
   expect_match(text, "fix = \"noise\", \"variance\"", fixed = TRUE)
 })
+
+test_that("simulate() refuses what it cannot hold before it is taken, and seeds that are none", {
+  fit <- fit_cars()
+  new <- data.frame(speed = 5:10)
+  for (nsim in c(1e9, 2^31, 1e15)) {
+    expect_input_error(simulate(fit, nsim, newdata = new), "max_memory")
+    expect_input_error(simulate(fit, nsim), "max_memory")
+  }
+  for (seed in list("a", NA, 1:3, 1e20, list(), 1.5)) expect_input_error(simulate(fit, 1, seed = seed, newdata = new), "seed")
+  expect_identical(simulate(fit, 1, seed = 3, newdata = new), simulate(fit, 1, seed = 3, newdata = new))
+})
