@@ -24,7 +24,8 @@
 #'   likelihood without a bracket is taken to be its value) is more than what sets the fits apart:
 #'   then they do not tell which one is better. A reference narrows the bracket: `fit$reference <-
 #'   reference(fit)`.
-#' * `nobs()`: the rows used: without missing values and with positive weight.
+#' * `nobs()`: the rows used: without missing values and with positive weight. Of [gp_subsample()] the
+#'   rows of its posterior, whose log likelihood `logLik()` is.
 #' * `fitted()`, `residuals()`: posterior mean at the training rows, and response minus that.
 #'   Pearson residuals are multiplied by the square root of the row's weight, as those of [lm()].
 #'   Both are padded with `NA` if the fit used `na.exclude`, and need the data (`keep_data = TRUE`).
@@ -328,7 +329,7 @@ sigma.gp_fit <- function(object, ...) sqrt(object$noise)
 
 #' @rdname gp_fit-methods
 #' @export
-nobs.gp_fit <- function(object, ...) object$nobs
+nobs.gp_fit <- function(object, ...) if (object$method == "gp_subsample") object$m else object$nobs
 
 #' @rdname gp_fit-methods
 #' @export
@@ -337,7 +338,7 @@ logLik.gp_fit <- function(object, ...) {
   bounds <- if (object$method %in% c("pfdtc", "gp_vfe", "gp_dtc", "gp_exact")) {
     tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # it may need the data
   }
-  structure(object$elbo, df = object$df, nobs = object$nobs, lower = bounds[["lower"]], upper = bounds[["upper"]],
+  structure(object$elbo, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]], upper = bounds[["upper"]],
             class = "logLik")
 }
 

@@ -27,7 +27,8 @@
 #'   [inducing_points()]), a matrix of points in the units of the inputs, or a fit (its points and hyperparameters are
 #'   the start). `NULL`: with the default `aux` the better of `"greedy"` and `"divergence"`, see the defaults below;
 #'   otherwise `"greedy"`.
-#' @param weights precisions of the rows: noise variance `noise / weights`. A weight of 0 drops the row.
+#' @param weights precisions of the rows: noise variance `noise / weights`. Positive ones are between 1e-60 and
+#'   1e60; a weight of 0 drops the row.
 #' @param offset a number for each row, subtracted from the response and added again in predictions.
 #' @param center,scale centre `y` at its (weighted) mean, scale it by its sd? Undone in everything returned. The centre
 #'   is the prior mean and taken as known. `FALSE`, `FALSE` is the paper's model (a response beyond 2^32 or below 2^-32
