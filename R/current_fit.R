@@ -79,7 +79,8 @@ check_fit_data <- function(data, d, need, table, numbers) {
   need(n > 0L && table(data$x, n, d), sprintf("`data$x` is not a matrix with the %d columns of the inputs", d))
   need(numbers(data$y, n), "`data$y` has not a number for each row of `data$x`")
   need(is.null(data$weights) || numbers(data$weights, n), "`data$weights` has not a number for each row of `data$x`")
-  need(is.null(data$group) || (is.numeric(data$group) && length(data$group) == data$n && all(data$group %in% seq_len(n))),
+  group <- data$group
+  need(is.null(group) || (is.numeric(group) && length(group) == data$n && all(group %in% seq_len(n))),
        "`data$group` does not say which row of `data$x` each row went to")
 }
 

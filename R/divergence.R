@@ -250,8 +250,11 @@ check_same_model <- function(a, b, argument, other) {
 }
 
 same_model <- function(a, b) {
-  inherits(a, "gp_fit") && inherits(b, "gp_fit") &&
-    !inherits(tryCatch(check_same_model(check_fit(a, "a"), check_fit(b, "b"), "a", "b"), pfdtc_error_input = identity), "error")
+  if (!inherits(a, "gp_fit") || !inherits(b, "gp_fit")) return(FALSE)
+  tryCatch({
+    check_same_model(check_fit(a, "a"), check_fit(b, "b"), "a", "b")
+    TRUE
+  }, pfdtc_error_input = function(e) FALSE)
 }
 
 needs_data <- function(fit, argument) {

@@ -338,8 +338,8 @@ logLik.gp_fit <- function(object, ...) {
   bounds <- if (object$method %in% c("pfdtc", "gp_vfe", "gp_dtc", "gp_exact")) {
     tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # it may need the data
   }
-  structure(object$elbo, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]], upper = bounds[["upper"]],
-            class = "logLik")
+  structure(object$elbo, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],
+            upper = bounds[["upper"]], class = "logLik")
 }
 
 #' @rdname gp_fit-methods

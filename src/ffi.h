@@ -92,6 +92,9 @@ SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance);
 /* columns of V, from 1, that take the most from tr(P E): see select.h */
 SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least);
 
+/* threads of the BLAS before they are set to n (0: left as they are); 0 where not known */
+SEXP ffi_blas_threads(SEXP n);
+
 /* the sentence of a status */
 SEXP ffi_status(SEXP status);
 

@@ -1,4 +1,6 @@
 #include <stdint.h>
+#include "blas_threads.h"
+#include "ffi.h"
 #include "ffi_blocks.h"
 
 struct plan plan_blocks(SEXP control, int N)
@@ -95,8 +97,15 @@ void run_blocks(const struct plan *plan, int n_steps, const struct step *steps,
             run_one(n_steps, steps, context, b, 0);
         }
     } else if (plan->parallel_blocks) {
+        const int before = blas_threads(1);
         run_in_parallel(plan, n_steps, steps, context);
+        blas_threads(before);
     } else {
         run_in_waves(plan, n_steps, steps, context);
     }
+}
+
+SEXP ffi_blas_threads(SEXP n)
+{
+    return Rf_ScalarInteger(blas_threads(arg_count(n, "n")));
 }
