@@ -79,7 +79,7 @@ SEXP ffi_exact_predict(SEXP kernel, SEXP x, SEXP L, SEXP alpha, SEXP x_new, SEXP
 /* the covariance of f at the rows of x_new */
 SEXP ffi_exact_covariance(SEXP kernel, SEXP x, SEXP L, SEXP x_new);
 
-/* pseudo-random functions of the rows of x, nrow(x) x n_features: see features.h */
+/* pseudo-random functions of the rows of x, nrow(x) x n_features: see row_features.h */
 SEXP ffi_row_features(SEXP x, SEXP n_features);
 
 /* the s rows of x nearest to the rows of `query`, or to the rows `rows` of x (from 1) themselves

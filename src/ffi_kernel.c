@@ -1,4 +1,4 @@
-#include "features.h"
+#include "row_features.h"
 #include "ffi.h"
 #include "ffi_blocks.h"
 #include "select.h"

@@ -11,7 +11,7 @@ layers <- read.table(header = TRUE, text = "
   blas_threads 1     0
   kernel     2       1
   block      2       1
-  features   2       1
+  row_features 2     1
   inducing   3       2
   lowrank    3       2
   select     3       2

@@ -1,7 +1,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <stddef.h>
-#include "features.h"
+#include "row_features.h"
 
 /* The finaliser of splitmix64 (Steele, Lea and Flood 2014): one to one, and every bit of x
  * moves half of the bits of the result. */

@@ -1,5 +1,5 @@
-#ifndef PFDTC_FEATURES_H
-#define PFDTC_FEATURES_H
+#ifndef PFDTC_ROW_FEATURES_H
+#define PFDTC_ROW_FEATURES_H
 
 /*
  * Fixed pseudo-random functions of a row, by which sums over rows tell one set of rows from
