@@ -39,7 +39,7 @@ check_fit_parts <- function(fit, argument) {
   need(number(fit$center), "`center` is not a number")
   need(number(fit$nobs, TRUE), "`nobs` is not a number of rows")
 
-  dense <- fit$method %in% c("gp_exact", "gp_subsample")
+  dense <- !is.null(fit$rows) || fit$method %in% c("gp_exact", "gp_subsample")
   name <- if (dense) "rows" else "inducing"
   f <- fit$factors
   if (!(dense && is.null(fit$rows) && is.null(f))) { # an exact fit whose posterior was taken out still has its evidence
@@ -54,6 +54,12 @@ check_fit_parts <- function(fit, argument) {
       good <- if (length(shape) == 2L) table(f[[what]], m, m) else numbers(f[[what]], shape)
       need(good, sprintf("`factors$%s` is not of the size of `%s`", what, name))
     }
+  }
+  near <- fit$near
+  if (!is.null(near)) {
+    m <- NROW(fit$inducing)
+    need(is.list(near) && table(near$L, m, m) && table(near$C, m, m) && numbers(near$beta, m),
+         "`near` is not of the size of `inducing`")
   }
   if (!is.null(fit$data)) check_fit_data(fit$data, d, need, table, numbers)
   sums <- fit$signature$sums

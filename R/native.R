@@ -7,6 +7,7 @@ engine <- new.env(parent = emptyenv())
   engine$pid <- Sys.getpid()
   engine$told <- .Call(ffi_blas_threads, 0L) > 0L
   engine$parallel_blocks <- engine$told || blas_of_one_thread()
+  engine$reference_blas <- !blas_is_optimised()
 }
 
 # A threaded BLAS must not be called from several threads at once, nor its threads and the engine's want the same
@@ -14,8 +15,7 @@ engine <- new.env(parent = emptyenv())
 # several, and elsewhere in the engine no more than the engine may use. With another one only kernels are evaluated in
 # parallel. Read when the package is loaded, as the BLAS itself reads its settings.
 blas_of_one_thread <- function() {
-  blas <- unname(extSoftVersion()["BLAS"])
-  threaded <- grepl("openblas|mkl|blis|accelerate|veclib|armpl|flexiblas|atlas|essl", blas, ignore.case = TRUE)
+  threaded <- blas_is_optimised()
   alone <- any(Sys.getenv(c("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")) == "1") ||
     Sys.getenv("OMP_NUM_THREADS") == "1"
   !threaded || alone
@@ -31,6 +31,12 @@ call_door <- function(door, ...) {
   control <- Find(function(a) is.list(a) && !is.null(a[["blas_threads"]]), list(...))
   if (!is.null(control) && control$blas_threads < before) .Call(ffi_blas_threads, control$blas_threads)
   .Call(door, ...)
+}
+
+# By its name; R's own and the reference one take six times as long as the processor would.
+blas_is_optimised <- function() {
+  grepl("openblas|mkl|blis|accelerate|veclib|armpl|flexiblas|atlas|essl", unname(extSoftVersion()["BLAS"]),
+        ignore.case = TRUE)
 }
 
 # How the engine walks over n rows. Options stand in where no pfdtc_control() is at hand.
@@ -168,6 +174,24 @@ native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NU
   n <- if (is.null(rows)) nrow(query) else length(rows)
   call_door(ffi_neighbours, engine_kernel(kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
             if (!is.null(rank)) as.integer(rank), engine_control(n, control))
+}
+
+# A row with its neighbours is worth a thread sooner than a row alone.
+near_control <- function(n, control) engine_control(16 * n, control)
+
+# list(jitter, L, C, beta, minus_log): rows decorrelated from their s nearest earlier ones, by `rank`.
+native_near <- function(z, x, y, weights, kernel, noise, s, rank, jitter, most = max(1e-4, jitter), control = NULL) {
+  result <- call_door(ffi_near, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
+                      as.double(jitter), as.double(most), as.integer(s), as.integer(rank),
+                      near_control(nrow(x), control))
+  stop_on_status(result, "The posterior on inducing points and near rows")
+}
+
+# list(mean, var_near, var_far) at the rows of x_new
+native_near_predict <- function(near, z, x, y, weights, kernel, noise, s, x_new, control = NULL) {
+  result <- call_door(ffi_near_predict, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y, row_scale(weights),
+                      as.double(noise), as.integer(s), x_new, near_control(nrow(x_new), control))
+  stop_on_status(result, "Prediction from near rows")
 }
 
 native_select <- function(x, m, kernel, tolerance) {

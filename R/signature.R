@@ -45,7 +45,7 @@ same_rows <- function(a, b) {
 # Each input once, by size.
 ordered_rows <- function(data) {
   if (is.null(data$group)) {
-    merged <- merge_equal_rows(data$x, data$y, data$weights, worth = 1)
+    merged <- merge_equal_rows(data$x, data$y, data$weights, most = 1)
     data[c("x", "y", "weights")] <- merged[c("x", "y", "weights")]
     if (!is.null(merged$group)) data$group <- merged$group
   }
