@@ -24,7 +24,7 @@
 #'   pays: rows far from the data, which the reference says little about. It costs about what the reference itself does.
 #'   `NULL`: a quarter of the reference's points (at least 16); 0: none.
 #' @param ... not used.
-#' @return A data frame with a row for each row of `newdata`, in units of `y`: `mean` and `sd` of the fit (of the latent
+#' @return A data frame (class `pfdtc_certificate`, whose print method sums it up) with a row for each row of `newdata`, in units of `y`: `mean` and `sd` of the fit (of the latent
 #'   function, with the fit's offset), `mean_lower` and `mean_upper` between which the exact mean lies, `mean_error`,
 #'   the larger distance of `mean` from them, and `sd_lower`, `sd_upper` between which the exact sd lies. Attributes
 #'   `effort`, `m2` (points of the reference, those added here included) and `t` (prior variance that they leave
@@ -48,7 +48,8 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
-  certify_rows(fit, new, effort, reference, m2, test_points)
+  out <- certify_rows(fit, new, effort, reference, m2, test_points)
+  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
 
 # `new`: rows as training_rows() and new_rows() give them. All in units of y without the centre: a reference may have

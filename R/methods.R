@@ -152,7 +152,7 @@ fit_facts <- function(fit) {
 print_heading <- function(about) {
   cat("Gaussian process by ", about$title, "\n", sep = "")
   if (!is.null(about$call)) {
-    call <- clip(paste(trimws(deparse(about$call, nlines = 8L)), collapse = " "), 400L)
+    call <- clip(deparse_shown(about$call), 400L)
     cat(wrap(paste("Call:", call), exdent = 6), sep = "\n")
   }
   cat("\n")

@@ -50,8 +50,9 @@
 #' fit <- pfdtc(dist ~ speed, cars, m = 3)
 #' fit$reference <- reference(fit, m2 = 8)
 #' plot_certificate(fit)
-#' fits <- lapply(2:6, function(m) gp_dtc(dist ~ speed, cars, m = m, kernel = fit$kernel, noise = fit$noise,
-#'                                        hyper = "fixed"))
+#' fits <- lapply(2:6, function(m) {
+#'   gp_dtc(dist ~ speed, cars, m = m, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+#' })
 #' plot_certificate(fits)
 #' @export
 plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, level = 0.95, inputs = NULL, at = NULL,

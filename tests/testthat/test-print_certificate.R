@@ -1,0 +1,32 @@
+test_that("certificates sum up what they say, print some rows, and stay data frames", {
+  fit <- fit_cars(m = 4)
+  fit$reference <- with_seed(1, reference(fit, m2 = 8))
+  x <- with_seed(2, certify(fit))
+  expect_s3_class(x, c("pfdtc_certificate", "data.frame"), exact = TRUE)
+  said <- utils::capture.output(shown <- withVisible(print(x, n = 3)))
+  expect_identical(shown, list(value = x, visible = FALSE))
+  text <- paste(said, collapse = " ")
+  number <- function(v) format(signif(v, 3))
+  expect_match(text, "Certificates of 50 rows (effort \"reference\", reference of 8 points)", fixed = TRUE)
+  expect_match(text, sprintf("within %s (%s sd(y))", number(max(x$mean_error)), number(max(x$mean_error) / sd(cars$dist))),
+               fixed = TRUE)
+  expect_match(text, sprintf("between %s and %s times `sd`", number(min(x$sd_lower / x$sd)), number(max(x$sd_upper / x$sd))),
+               fixed = TRUE)
+  expect_match(text, "... and 47 more rows", fixed = TRUE)
+  expect_length(grep("^[123] ", said), 3L)
+  expect_output(print(structure(x, advice = "More of this would help.")), "would help")
+  # rows of it are one, columns of it are not summed up
+  expect_output(print(x[2:3, ]), "Certificates of 2 rows")
+  expect_identical(x[2:3, "mean"], x$mean[2:3])
+  expect_output(print(x[c("mean", "sd")]), "^ +mean +sd")
+  expect_output(print(x[0, ]), "Certificates of 0 rows")
+  expect_output(print(certify(fit, data.frame(speed = c(NA, 5)))), "Certificates of 2 rows.*NA")
+  expect_output(print(certify(fit, data.frame(speed = NA_real_))), "Certificates of 1 row ")
+  expect_s3_class(rbind(x, x), "data.frame")
+  expect_identical(nrow(merge(x, x[1:3, ], by = "mean_error")) >= 3L, TRUE)
+  expect_input_error(print(x, n = -1), "n")
+  expect_output(print(certify(gp_exact(dist ~ speed, cars, kernel = fit$kernel, noise = fit$noise, hyper = "fixed"))),
+                "Certificates of 50 rows (effort \"reference\")", fixed = TRUE)
+  skip_if_not_installed("ggplot2")
+  expect_input_error(ggplot2::autoplot(x), "object")
+})
