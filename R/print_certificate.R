@@ -25,7 +25,8 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
   if (!is.null(attr(x, "advice"))) cat(wrap(attr(x, "advice")), sep = "\n")
   rows <- utils::head(seq_len(nrow(x)), n)
   if (length(rows)) print(as.data.frame(lapply(x, `[`, rows), row.names = row.names(x)[rows]), digits = digits, ...)
-  if (nrow(x) > length(rows)) cat(sprintf("... and %d more row%s\n", nrow(x) - length(rows), plural_s(nrow(x) - length(rows))))
+  more <- nrow(x) - length(rows)
+  if (more > 0L) cat(sprintf("... and %d more row%s\n", more, plural_s(more)))
   invisible(x)
 }
 

@@ -195,7 +195,7 @@ search_points <- function(data, learned, s, state) {
        best = best_candidate(candidates), tried = candidates_frame(candidates, s$tol))
 }
 
-# What a candidate came to, where nothing else tells that a search is still under way; the first line after some seconds.
+# What a candidate came to, where nothing else tells that a search is under way; the first line after some seconds.
 tell_candidates <- function(s, started, after = 5) {
   if (s$control$progress || !isFALSE(s$control$quiet)) return(function(one) invisible())
   function(one) {

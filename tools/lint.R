@@ -30,7 +30,7 @@ lint_names <- function(file) {
 lint_examples <- function(file) {
   lines <- readLines(file, warn = FALSE)
   starts <- grepl("^#' @", lines) | !startsWith(lines, "#'")
-  of_examples <- grepl("^#' @examples", lines[starts])[cumsum(starts)] & !starts
+  of_examples <- c(FALSE, grepl("^#' @examples", lines[starts]))[cumsum(starts) + 1L] & !starts
   at <- which(of_examples & nchar(sub("^#' ?", "", lines)) > 100)
   sprintf("%s:%d: a line of an example above 100 characters", rep(file, length(at)), at)
 }

@@ -156,7 +156,9 @@ test_that("lengthscales at the ends of double precision have their limits, never
 })
 
 test_that("inputs of a kernel, and columns to read, are there", {
-  for (bad in list(list(1), NA_character_, NA, c(1, NA), 0, 1.5)) expect_input_error(kernel_se(1, inputs = bad), "inputs")
+  for (bad in list(list(1), NA_character_, NA, c(1, NA), 0, 1.5)) {
+    expect_input_error(kernel_se(1, inputs = bad), "inputs")
+  }
   expect_input_error(kernel_matrix(kernel_se(1, 1), matrix(0, 3, 0)), "x")
   expect_input_error(inducing_points(matrix(0, 0, 2), 1, kernel_se(1, 1)), "x")
 })

@@ -249,7 +249,9 @@ test_that("simulate() refuses what it cannot hold before it is taken, and seeds 
     expect_input_error(simulate(fit, nsim, newdata = new), "max_memory")
     expect_input_error(simulate(fit, nsim), "max_memory")
   }
-  for (seed in list("a", NA, 1:3, 1e20, list(), 1.5)) expect_input_error(simulate(fit, 1, seed = seed, newdata = new), "seed")
+  for (seed in list("a", NA, 1:3, 1e20, list(), 1.5)) {
+    expect_input_error(simulate(fit, 1, seed = seed, newdata = new), "seed")
+  }
   expect_identical(simulate(fit, 1, seed = 3, newdata = new), simulate(fit, 1, seed = 3, newdata = new))
 })
 

@@ -8,10 +8,10 @@ test_that("certificates sum up what they say, print some rows, and stay data fra
   text <- paste(said, collapse = " ")
   number <- function(v) format(signif(v, 3))
   expect_match(text, "Certificates of 50 rows (effort \"reference\", reference of 8 points)", fixed = TRUE)
-  expect_match(text, sprintf("within %s (%s sd(y))", number(max(x$mean_error)), number(max(x$mean_error) / sd(cars$dist))),
-               fixed = TRUE)
-  expect_match(text, sprintf("between %s and %s times `sd`", number(min(x$sd_lower / x$sd)), number(max(x$sd_upper / x$sd))),
-               fixed = TRUE)
+  largest <- max(x$mean_error)
+  expect_match(text, sprintf("within %s (%s sd(y))", number(largest), number(largest / sd(cars$dist))), fixed = TRUE)
+  ratio <- list(min(x$sd_lower / x$sd), max(x$sd_upper / x$sd))
+  expect_match(text, sprintf("between %s and %s times `sd`", number(ratio[[1]]), number(ratio[[2]])), fixed = TRUE)
   expect_match(text, "... and 47 more rows", fixed = TRUE)
   expect_length(grep("^[123] ", said), 3L)
   expect_output(print(structure(x, advice = "More of this would help.")), "would help")
