@@ -24,7 +24,7 @@
 #'   pays: rows far from the data, which the reference says little about. It costs about what the reference itself does.
 #'   `NULL`: a quarter of the reference's points (at least 16); 0: none.
 #' @param ... not used.
-#' @return A data frame with a row for each row of `newdata`, in units of `y`: `mean` and `sd` of the fit (of the latent
+#' @return A data frame (class `pfdtc_certificate`, whose print method sums it up) with a row for each row of `newdata`, in units of `y`: `mean` and `sd` of the fit (of the latent
 #'   function, with the fit's offset), `mean_lower` and `mean_upper` between which the exact mean lies, `mean_error`,
 #'   the larger distance of `mean` from them, and `sd_lower`, `sd_upper` between which the exact sd lies. Attributes
 #'   `effort`, `m2` (points of the reference, those added here included) and `t` (prior variance that they leave
@@ -44,11 +44,12 @@
 certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
                     test_points = NULL) {
   check_dots_empty(list(...), names(formals(certify)))
-  check_fit(fit, "fit")
+  fit <- check_fit(fit, "fit")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
-  certify_rows(fit, new, effort, reference, m2, test_points)
+  out <- certify_rows(fit, new, effort, reference, m2, test_points)
+  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
 
 # `new`: rows as training_rows() and new_rows() give them. All in units of y without the centre: a reference may have
@@ -288,7 +289,7 @@ find_reference <- function(fit, given, m2) {
     message("A reference is made for this call; keep it with  fit$reference <- reference(fit)")
     return(reference(fit, m2))
   }
-  check_fit(given, "reference")
+  given <- check_fit(given, "reference")
   if (given$method != "gp_dtc") abort_input("reference", sprintf("a fit by %s()", given$method), "a gp_dtc() fit")
   check_same_model(given, fit, "reference", "fit")
   if (is.null(given$norms)) {

@@ -23,7 +23,7 @@
 #' certify(fit, data.frame(speed = c(5, 15)))
 #' @export
 reference <- function(fit, m2 = NULL) {
-  check_fit(fit, "fit")
+  fit <- check_fit(fit, "fit")
   data <- needs_data(fit, "fit")
   m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = data$n)
   tell <- stage_line("reference", fit$control$progress)

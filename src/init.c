@@ -33,6 +33,8 @@ static const R_CallMethodDef doors[] = {
     DOOR(exact_evidence, 6),
     DOOR(exact_predict, 6),
     DOOR(exact_covariance, 4),
+    DOOR(row_features, 2),
+    DOOR(blas_threads, 1),
     DOOR(status, 1),
     {NULL, NULL, 0},
 };
