@@ -54,6 +54,12 @@ SEXP ffi_cross(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP scale,
 SEXP ffi_certify(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP G,
                  SEXP norms, SEXP x, SEXP crossing, SEXP control);
 
+/* Local kriging at the rows of x_new, in groups: those from start[i] on (from 0, with the end)
+ * share the rows near[rows[, i]] of x (from 1).  list(W, J, q, ww, var_lower, var_upper) of
+ * kriging.h and certify.h: W has a column a row of x_new, with the weights of its group's rows */
+SEXP ffi_kriging(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP G, SEXP norms, SEXP x,
+                 SEXP scale, SEXP x_new, SEXP start, SEXP near, SEXP rows, SEXP control);
+
 /* K v over all pairs of rows, with the scales on both sides */
 SEXP ffi_kernel_product(SEXP kernel, SEXP x, SEXP scale, SEXP v, SEXP control);
 /* k(x_new, x) u */

@@ -22,6 +22,7 @@ static const R_CallMethodDef doors[] = {
     DOOR(norms, 12),
     DOOR(cross, 9),
     DOOR(certify, 11),
+    DOOR(kriging, 14),
     DOOR(kernel_product, 5),
     DOOR(kernel_sum, 5),
     DOOR(response, 10),

@@ -14,6 +14,7 @@ layers <- read.table(header = TRUE, text = "
   select     3       2
   stats      4       3
   pairs      4       3
+  kriging    4       3
   posterior  5       4
   exact      5       4
   pf         6       4
