@@ -79,6 +79,11 @@ SEXP ffi_exact_predict(SEXP kernel, SEXP x, SEXP L, SEXP alpha, SEXP x_new, SEXP
 /* the covariance of f at the rows of x_new */
 SEXP ffi_exact_covariance(SEXP kernel, SEXP x, SEXP L, SEXP x_new);
 
+/* the s rows of x nearest to the rows of `query`, or to the rows `rows` of x (from 1) themselves
+ * left out, of a lower rank where ranks are given: s x queries, from 1, 0 where there are fewer */
+SEXP ffi_neighbours(SEXP kernel, SEXP x, SEXP s, SEXP query, SEXP query_rows, SEXP rank,
+                    SEXP control);
+
 /* list(pivots from 1, t after each) */
 SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance);
 /* columns of V, from 1, that take the most from tr(P E): see select.h */

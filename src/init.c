@@ -17,6 +17,7 @@ static const R_CallMethodDef doors[] = {
     DOOR(posterior, 10),
     DOOR(predict, 8),
     DOOR(covariance, 7),
+    DOOR(neighbours, 7),
     DOOR(select, 4),
     DOOR(select_guided, 4),
     DOOR(norms, 12),

@@ -6,12 +6,14 @@
 layers <- read.table(header = TRUE, text = "
   file       layer  sees
   status     0      -1
+  simd       0      -1
   linalg     1       0
   kernel     2       1
   block      2       1
   inducing   3       2
   lowrank    3       2
   select     3       2
+  neighbours 3       2
   stats      4       3
   pairs      4       3
   kriging    4       3
