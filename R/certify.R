@@ -7,10 +7,14 @@
 #' centre taken as known, no jitter. The intervals certify the approximation, not the model.
 #'
 #' * `"fast"` uses the fit's own inducing points, in time \eqn{O(n m^2)}.
-#' * `"reference"` adds a bigger posterior, see [reference()]: linear in `n`, and as a rule close to the actual error.
-#'   Rows of `newdata` that it says little about become points of it for this call.
+#' * `"reference"` adds a bigger posterior, see [reference()], and kriging on the rows near each row of `newdata`: linear
+#'   in `n`, and as a rule close to the actual error. Rows of `newdata` that they say little about become points of the
+#'   reference for this call.
 #' * `"tight"` computes that posterior's norms exactly, and corrects its mean further, which takes all pairs of rows,
 #'   \eqn{O(n^2 m_2)}.
+#'
+#' Where these leave a row open and `n` is so small that the exact posterior takes less time than is left of
+#' `max_seconds` (as it may near noise-free data), it is computed after all.
 #'
 #' Each effort's intervals are intersected with those of the cheaper ones.
 #'
@@ -23,12 +27,18 @@
 #' @param test_points the most rows of `newdata` that may be added to the reference's points for this call, where that
 #'   pays: rows far from the data, which the reference says little about. It costs about what the reference itself does.
 #'   `NULL`: a quarter of the reference's points (at least 16); 0: none.
+#' @param max_seconds time for what narrows the intervals beyond the fit's and the reference's own: kriging, all rows,
+#'   test points, the exact posterior, the worst rows first. What is not begun for want of time leaves wider intervals,
+#'   as valid as ever, which then depend on the machine. Where the reference is made by this call, its [reference()]
+#'   has the same limit for its own corrections. No limit with `"tight"` unless it is given.
 #' @param ... not used.
 #' @return A data frame with a row for each row of `newdata`, in units of `y`: `mean` and `sd` of the fit (of the latent
 #'   function, with the fit's offset), `mean_lower` and `mean_upper` between which the exact mean lies, `mean_error`,
 #'   the larger distance of `mean` from them, and `sd_lower`, `sd_upper` between which the exact sd lies. Attributes
-#'   `effort`, `m2` (points of the reference, those added here included) and `t` (prior variance that they leave
-#'   unexplained over all rows, in squared units of `y`).
+#'   `effort`, `m2` (points of the reference, those added here included), `t` (prior variance that they leave
+#'   unexplained over all rows, in squared units of `y`), `passes` (over all pairs of rows, that its mean was corrected
+#'   by), `seconds` that this call took and, where some interval is too wide to be of use, `advice`: what would narrow
+#'   it.
 #' @section Errors: class `pfdtc_error_input` where neither data nor a reference are at hand, or the reference belongs
 #'   to another model.
 #' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`; more effort never
@@ -42,21 +52,24 @@
 #' certify(fit, data.frame(speed = c(5, 15)))
 #' @export
 certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
-                    test_points = NULL) {
+                    test_points = NULL, max_seconds = if (effort == "tight") Inf else 10) {
   check_dots_empty(list(...), names(formals(certify)))
   check_fit(fit, "fit")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
-  certify_rows(fit, new, effort, reference, m2, test_points)
+  max_seconds <- check_at_least_0(max_seconds, "max_seconds")
+  certify_rows(fit, new, effort, reference, m2, test_points, max_seconds)
 }
 
 # `new`: rows as training_rows() and new_rows() give them. All in units of y without the centre: a reference may have
 # been fitted in another scale.
-certify_rows <- function(fit, new, effort, reference, m2 = NULL, test_points = NULL) {
+certify_rows <- function(fit, new, effort, reference, m2 = NULL, test_points = NULL, max_seconds = 10) {
   x <- new$x
   tell <- stage_line("certify", fit$control$progress)
   on.exit(tell(NULL))
+  started <- proc.time()[["elapsed"]]
+  left <- seconds_left(max_seconds)
   tell("the fit's own points")
   p <- predict_posterior(fit, x)
   at <- list(mean = fit$scale * p$mean, sd = fit$scale * sqrt(pmax(fit_variance(fit, p), 0)))
@@ -67,26 +80,67 @@ certify_rows <- function(fit, new, effort, reference, m2 = NULL, test_points = N
     if (fit$method == "gp_exact") inside <- exact_interval(fit, x)
     else if (!is.null(fit$data)) inside <- posterior_interval(own_posterior(fit), x)
   }
-  if (by_reference) reference <- find_reference(fit, reference, m2)
+  if (by_reference) reference <- find_reference(fit, reference, m2, max_seconds)
   if (nrow(x) && by_reference) {
     most <- if (is.null(test_points)) max(16, reference$m %/% 4) else test_points
-    found <- by_a_reference(fit, reference, x, at, inside, most, tell)
+    found <- by_a_reference(fit, reference, x, at, inside, most, tell, left)
     inside <- found$inside
     reference <- found$reference
     if (effort == "tight") {
       needs_data(fit, "fit")
-      inside <- by_all_pairs(fit, reference, x, at, inside, tell)
+      found <- by_all_pairs(fit, reference, x, at, inside, tell, left)
+      inside <- found$inside
+      reference$correction <- found$correction
     }
   }
   out <- certificate_frame(fit, new, at, inside)
   attr(out, "effort") <- effort
   attr(out, "m2") <- if (by_reference) reference$m
   attr(out, "t") <- if (by_reference) reference$norms$t * reference$scale^2
+  attr(out, "passes") <- if (by_reference) passes_of(reference)
+  attr(out, "seconds") <- proc.time()[["elapsed"]] - started
+  attr(out, "advice") <- certificate_advice(out, effort, fit, reference, left())
   out
 }
 
+passes_of <- function(reference) if (is.null(reference$correction)) 0L else reference$correction$passes
+
+# What would narrow intervals of which nothing useful can be said: half of them wider than the exact sd may be. By which
+# factor a pass over all pairs of rows narrows the mean's is that of the passes so far.
+certificate_advice <- function(out, effort, fit, reference, left) {
+  if (!nrow(out) || fit$method == "gp_exact") return(NULL)
+  wide <- out$mean_upper - out$mean_lower > 2 * out$sd_upper
+  vague <- out$sd_upper > 2 * out$sd_lower
+  share <- function(v) sprintf("%.0f %% of the rows", 100 * mean(v, na.rm = TRUE))
+  said <- character()
+  if (any(wide, na.rm = TRUE)) {
+    ratio <- stats::median(((out$mean_upper - out$mean_lower) / (2 * out$sd_upper))[wide], na.rm = TRUE)
+    passes <- if (effort != "fast") passes_needed(reference$correction, ratio)
+    said <- sprintf("The mean is not usefully certified at %s: the bound exceeds the sd. %s", share(wide),
+                    if (effort == "fast") "Take effort = \"reference\"."
+                    else if (is.null(passes)) "refine() certifies it by passes over all pairs of rows."
+                    else sprintf("refine() would need about %d more passes over all pairs of rows.", passes))
+  }
+  if (any(vague, na.rm = TRUE)) {
+    said <- c(said, sprintf("The sd is known within a factor of two at best at %s: %s.", share(vague),
+                            if (effort == "fast") "take effort = \"reference\""
+                            else if (left <= 0) "a larger `max_seconds` may tell more"
+                            else "a larger reference (`m2`) tells more"))
+  }
+  if (length(said)) said
+}
+
+# Passes until the mean's certificate is a tenth of the sd, from how the last ones went.
+passes_needed <- function(correction, ratio) {
+  went <- correction$went
+  if (length(went) < 3L) return(NULL)
+  rate <- (went[length(went)] / went[max(1L, length(went) - 4L)])^(1 / min(4L, length(went) - 1L))
+  if (!is.finite(rate) || rate >= 0.999) return(NULL)
+  as.integer(ceiling(log(0.1 / ratio) / log(rate)))
+}
+
 # list(inside, reference): the intervals, narrowed; the reference with the test points that it got
-by_a_reference <- function(fit, reference, x, at, inside, most, tell) {
+by_a_reference <- function(fit, reference, x, at, inside, most, tell, left) {
   data <- fit$data
   tell("reference")
   r <- certify_posterior(reference, x)
@@ -97,6 +151,8 @@ by_a_reference <- function(fit, reference, x, at, inside, most, tell) {
     inside <- intersect_intervals(inside, mean_interval(corrected_mean(reference, reference$correction, data, x)))
   }
   rows_at_most <- max(2000, 2 * reference$m)
+  tell("kriging on near rows")
+  inside <- sharpen_by_kriging(inside, at, reference, data, x, rows_at_most, left)
   tell("sd by all rows")
   inside <- sharpen_sd(inside, at$sd, reference, data, x, rows_at_most)
   more <- if (most > 0) test_pivots(reference, r$unexplained, x, at, inside, most)
@@ -106,20 +162,45 @@ by_a_reference <- function(fit, reference, x, at, inside, most, tell) {
     inside <- intersect_intervals(inside, posterior_interval(reference, x))
     inside <- sharpen_sd(inside, at$sd, reference, data, x, rows_at_most)
   }
+  inside <- by_exact_posterior(fit, x, at, inside, tell, left)
   list(inside = inside, reference = reference)
 }
 
-by_all_pairs <- function(fit, reference, x, at, inside, tell) {
+# list(inside, correction)
+by_all_pairs <- function(fit, reference, x, at, inside, tell, left) {
   tell("all pairs of rows")
   tight <- dtc_on_points(fit, fit$data, reference$inducing, NULL, fast = FALSE, tight = TRUE)
   inside <- intersect_intervals(inside, posterior_interval(tight, x))
   tell("exact mean")
-  correction <- find_correction(tight, fit$data, fit, share = 1 / 1000, most = 50L)
-  if (!is.null(correction)) {
-    inside <- intersect_intervals(inside, mean_interval(corrected_mean(tight, correction, fit$data, x)))
+  tight$correction <- find_correction(tight, fit$data, fit, share = 1 / 1000, most = 50L, left = left)
+  if (!is.null(tight$correction)) {
+    inside <- intersect_intervals(inside, mean_interval(corrected_mean(tight, tight$correction, fit$data, x)))
   }
+  tell("kriging on near rows")
+  inside <- sharpen_by_kriging(inside, at, tight, fit$data, x, Inf, left)
   tell("sd by all rows")
-  sharpen_sd(inside, at$sd, tight, fit$data, x, Inf)
+  list(inside = sharpen_sd(inside, at$sd, tight, fit$data, x, Inf), correction = tight$correction)
+}
+
+# What the exact posterior itself says, where rows are left open (mean or sd by more than a tenth of the sd, and of the
+# distance from the fit) and it takes less time and memory than there is.
+by_exact_posterior <- function(fit, x, at, inside, tell, left) {
+  half_mean <- (inside$mean_upper - inside$mean_lower) / 2
+  half_sd <- (inside$sd_upper - inside$sd_lower) / 2
+  open <- half_mean > pmax(inside$sd_upper, abs(at$mean - inside$mean_lower - half_mean)) / 10 |
+    half_sd > pmax(inside$sd_upper, abs(at$sd - inside$sd_lower - half_sd)) / 10
+  rows <- which(open | is.na(open))
+  n <- as.double(nrow(fit$data$x))
+  if (!length(rows) || kriging_rows() < 1 || 16 * n^2 > getOption("pfdtc.max_memory", 2^32) / 16) return(inside)
+  # a factor three for a factorisation and triangular solves beside products
+  seconds <- 3 * (n^3 / 3 + 3 * n^2 * length(rows)) * engine_speed(scaled_kernel(fit), fit$data$x, fit$control)[["flop"]]
+  if (seconds > left()) return(inside)
+  tell("exact posterior")
+  exact <- tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)
+  if (is.null(exact)) return(inside)
+  both <- intersect_intervals(lapply(inside, `[`, rows), exact_interval(exact, x[rows, , drop = FALSE]))
+  for (what in names(inside)) inside[[what]][rows] <- both[[what]]
+  inside
 }
 
 # What all rows of the data say of the sd at those rows of x, at most so many, where it is not yet known well beside its
@@ -220,6 +301,16 @@ mean_interval <- function(r) {
 
 posterior_interval <- function(post, x) as_interval(certify_posterior(post, x))
 
+# The exact posterior of the fit's model, as far as posterior_at() reads it.
+exact_of_fit <- function(fit) {
+  data <- fit$data
+  check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
+  posterior <- native_exact(data$x, data$y, data$weights, scaled_kernel(fit), fit$noise / fit$scale^2, fit$control)
+  same <- c("kernel", "noise", "center", "scale", "frame", "data", "signature", "nobs", "control", "terms")
+  structure(c(fit[same], list(method = "gp_exact", rows = data$x, factors = posterior, posterior = "exact")),
+            class = c("gp_exact", "gp_fit"))
+}
+
 # A DTC posterior with norms on the fit's own points: of whatever kind the fit is, it certifies the exact GP.
 own_posterior <- function(fit) {
   kernel <- scaled_kernel(fit)
@@ -279,14 +370,14 @@ intersect_intervals <- function(a, b) {
   out
 }
 
-find_reference <- function(fit, given, m2) {
+find_reference <- function(fit, given, m2, max_seconds = 10) {
   if (is.null(given)) {
     if (is.null(fit$data)) {
       abort_input("reference", "none for a fit without its data", "given",
                   hint = "Make it where the data are: fit$reference <- reference(fit); or fit with `keep_data = TRUE`.")
     }
     message("A reference is made for this call; keep it with  fit$reference <- reference(fit)")
-    return(reference(fit, m2))
+    return(reference(fit, m2, max_seconds = max_seconds))
   }
   check_fit(given, "reference")
   if (given$method != "gp_dtc") abort_input("reference", sprintf("a fit by %s()", given$method), "a gp_dtc() fit")

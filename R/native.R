@@ -187,6 +187,12 @@ native_cross <- function(posterior, z, x, weights, kernel, noise, x_new, control
        size = unlist(lapply(parts, `[[`, "size")))
 }
 
+# Local kriging at the rows of x_new, in groups that share rows: list(W, J, q, ww, var_lower, var_upper), see ffi.h.
+native_kriging <- function(posterior, z, x, weights, kernel, noise, norms, x_new, start, near, rows, control = NULL) {
+  .Call(ffi_kriging, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), posterior$G, norms, x,
+        row_scale(weights), x_new, as.integer(start), as.integer(near), rows, engine_control(nrow(x), control))
+}
+
 # K v over all pairs of rows of x, with the roots of the weights on both sides
 native_kernel_product <- function(kernel, x, weights, v, control = NULL) {
   .Call(ffi_kernel_product, engine_kernel(kernel), x, row_scale(weights), v, engine_control(nrow(x), control))

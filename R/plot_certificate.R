@@ -95,16 +95,6 @@ exact_for_figure <- function(fits, exact, most = 500L) {
   exact
 }
 
-# The exact posterior of the fit's model, as far as posterior_at() reads it.
-exact_of_fit <- function(fit) {
-  data <- fit$data
-  check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
-  posterior <- native_exact(data$x, data$y, data$weights, scaled_kernel(fit), fit$noise / fit$scale^2, fit$control)
-  same <- c("kernel", "noise", "center", "scale", "frame", "data", "signature", "nobs", "control", "terms")
-  structure(c(fit[same], list(method = "gp_exact", rows = data$x, factors = posterior, posterior = "exact")),
-            class = c("gp_exact", "gp_fit"))
-}
-
 # Points that a posterior rests on.
 size_of_fit <- function(fit) if (is.null(fit$m)) nrow(fit$rows) else fit$m
 

@@ -114,8 +114,8 @@ refine_rows <- function(reference, data, x, goal, maxit) {
 # (K + s2 I)^{-1} r: with z = B^{-1} r,
 #   |z|_E^2 = z'(K + s2 I) z - z'r,   c_r = z'r,
 # which costs nothing beside the product that the next step takes anyway. `exact`: the residual is y - (K + s2 I) v as
-# computed, not carried along. `keep`: an interrupt ends them as well.
-solve_exact <- function(reference, data, most, enough, v = NULL, keep = FALSE) {
+# computed, not carried along. `keep`: an interrupt ends them as well. `went`: sqrt(c_r) after each pass.
+solve_exact <- function(reference, data, most, enough, v = NULL, keep = FALSE, in_time = function() TRUE) {
   kernel <- scaled_kernel(reference)
   noise <- reference$noise / reference$scale^2
   root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
@@ -132,8 +132,10 @@ solve_exact <- function(reference, data, most, enough, v = NULL, keep = FALSE) {
   if (!is.null(progress)) on.exit(progress(done = TRUE))
   p <- Kp <- before <- NULL
   steps <- 0L
+  went <- numeric()
   stalled <- interrupted <- FALSE
   repeat {
+    if (!in_time()) break
     z <- precondition(r)
     Kz <- if (keep) tryCatch(product(z), interrupt = function(i) NULL) else product(z)
     interrupted <- is.null(Kz)
@@ -143,6 +145,7 @@ solve_exact <- function(reference, data, most, enough, v = NULL, keep = FALSE) {
       stalled <- !identical(zr, 0)
       break
     }
+    went <- c(went, sqrt(zr))
     w_E <- bound_w(zr, sqrt(max(sum(z * Kz) - zr, 0)))
     if (!is.null(progress)) progress(steps, steps, w_E)
     if (enough(w_E) || steps >= most) break
@@ -157,7 +160,8 @@ solve_exact <- function(reference, data, most, enough, v = NULL, keep = FALSE) {
     r <- r - alpha * Kp
     steps <- steps + 1L
   }
-  list(v = v, residual = r, exact = steps == 0L, steps = steps, stalled = stalled, interrupted = interrupted)
+  list(v = v, residual = r, exact = steps == 0L, steps = steps, went = went, stalled = stalled,
+       interrupted = interrupted)
 }
 
 # By linearity the exact mean at x is k_x'u + (the exact mean that the response r gives), r = y - (K + s2 W^{-1}) u, for
@@ -181,7 +185,8 @@ correct_residual <- function(reference, data, state) {
   norms$Psi <- NULL # the reference has it
   error <- residual_rounding(reference, v, y)
   rounding <- sqrt(kernel$variance) * (error[["residual"]] / (2 * sqrt(noise)) + error[["sum"]])
-  list(v = v, response = response, norms = norms, rounding = rounding, made_from = order_of_rows(data))
+  list(v = v, residual = r, response = response, norms = norms, rounding = rounding, error = error,
+       passes = state$steps + 1L + !state$exact, went = state$went, made_from = order_of_rows(data))
 }
 
 # Bounds of |error of r| and of |error of k_x'u| / sqrt(k), see correct_residual()
@@ -219,17 +224,32 @@ corrected_mean <- function(reference, correction, data, x) {
   list(mean = reference$scale * mean, mean_error = reference$scale * error)
 }
 
-# All pairs of rows cost less than the reference itself, or some tenths of a second.
-pairs_are_cheap <- function(n, m2) n <= max(1e4, m2^2 / 16)
-
 # Corrects the mean of a reference until its certificate is `share` of how far the fit's mean is from it, as far as some
-# of the rows tell; NULL where it is so already.
-find_correction <- function(reference, data, fit, share, most) {
-  x <- data$x[sort(sample.int(nrow(data$x), min(200L, nrow(data$x)))), , drop = FALSE]
+# of the rows tell, by at most so many passes over all pairs of rows, none of which would end after the time that is
+# left; NULL where it is so already, or no pass can be made.
+find_correction <- function(reference, data, fit, share, most, left) {
+  n <- nrow(data$x)
+  x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
+  mean <- fit$scale * predict_posterior(fit, x)$mean
   r <- certify_posterior(reference, x)
-  distance <- stats::median(abs(fit$scale * predict_posterior(fit, x)$mean - r$mean))
-  ratio <- share * distance / stats::median(r$mean_error)
+  aim <- share * stats::median(abs(mean - r$mean))
+  ratio <- aim / stats::median(r$mean_error)
   if (!is.finite(ratio) || ratio >= 1) return(NULL)
-  state <- solve_exact(reference, data, most, function(w_E) w_E <= ratio * reference$norms$w_E)
+  pass <- seconds_a_pass(reference, data, left())
+  # the residual's own pass, and another for its norms
+  if (2 * pass > left()) return(NULL)
+  state <- solve_exact(reference, data, most, function(w_E) w_E <= ratio * reference$norms$w_E,
+                       in_time = function() 3 * pass <= left())
   correct_residual(reference, data, state)
+}
+
+# Seconds that a product with K takes, as those of some rows tell; 0 where nobody asks.
+seconds_a_pass <- function(reference, data, left) {
+  if (left == Inf) return(0)
+  n <- nrow(data$x)
+  some <- min(n, 2048L)
+  x <- data$x[seq_len(some), , drop = FALSE]
+  took <- system.time(native_kernel_product(scaled_kernel(reference), x, NULL, numeric(some), reference$control),
+                      gcFirst = FALSE)[["elapsed"]]
+  took * (n / some)^2
 }

@@ -178,6 +178,10 @@ struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,
     const double q = q_root * q_root;
     out.q = fmin(out.J, up * q / (1.0 - tau / s2));
     const double by_q = x->J - J_error - up * q / (1.0 - tau / s2);
+    const double q_least =
+        positive(sqrt(positive((x->hh - x->ch) / s2 - q_error)) - h_error / sqrt(s2));
+    const double by_lam = out.J - q_least * q_least / (1.0 + (s->lam + tau) / s2);
+    out.var_upper = fmin(out.var_upper, up * positive(by_lam));
 
     const double sor_error = x->sor * (inner / (1.0 - inner) + 4.0 * DBL_EPSILON);
     const double h_x = sqrt((x->sor + sor_error) / s2); /* s2 |h_x|^2 <= var_SoR */
@@ -190,8 +194,7 @@ struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,
     const double z_root =
         sqrt(positive(q - d2 - 2.0 * y + 2.0 * (xh_error + J_error) + 3.0 * d2_error)) +
         tau * sqrt(x->ww / s2);
-    const double p2_high =
-        positive(p2) + p2_error + s->slack * x->prior + tau * x->ww;
+    const double p2_high = positive(p2) + p2_error + s->slack * x->prior + tau * x->ww;
     const double over = positive(p2 - p2_error - y_high);
     double low = x->sor - sor_error - s->slack * x->prior - tau * out.J / s2;
     if (over > 0.0)

@@ -69,13 +69,13 @@ struct certificate {
  * Local kriging (kriging.h).  For any w, with J(w) >= var_exact and h = k_x - (K + s2 I) w,
  *
  *     var_exact = J - |h|^2 in the norm of (K + s2 I)^{-1},   B <= K + s2 I,
- *     J - q <= var_exact <= J,                 q = h'B^{-1}h
+ *     J - q <= var_exact <= J - q / (1 + lam / s2),     q = h'B^{-1}h
  *     var_SoR + max(0, p2 - y)^2 / (p2 + z) <= var_exact,
  *     p2 = J - J_Q,  J_Q = |a - A w|^2 + s2 |w|^2,  d2 = J_Q - var_SoR,
  *     y = (h_x - w)'h - d2,  z = q - d2 - 2 y
  *
  * Rounding.  A - A computed is such that Q as computed exceeds K on (x, X) by at most slack k at
- * x and tau = slack k max w_n on the rows.  So B / (1 - tau / s2)^{-1} is below K + s2 I, and the
+ * x and tau = slack k max w_n on the rows.  So (1 - tau / s2) B is below K + s2 I, and the
  * second bound holds for K plus that diagonal, whose variance is the exact one's plus at most
  * slack k + tau |w_exact|^2, s2 |w_exact|^2 <= J.  h errs by at most
  * units (k sqrt(sum w_n) (1 + sum_S sqrt(w_n) |w|)) + 4 eps s2 |w|, J by units k (1 + ...)^2,

@@ -17,9 +17,9 @@ struct group_slot {
 };
 
 struct row_slot {
-    double *A, *K_near, *H;   /* M x block, block x near, block x n_new */
-    double *K_S;              /* block x n_c                            */
-    double *Ah, *Aw, *hh;     /* M x n_new, M x n_new, n_new            */
+    double *A, *K_near, *H; /* M x block, block x near, block x n_new */
+    double *K_S;            /* block x n_c                            */
+    double *Ah, *Aw, *hh;   /* M x n_new, M x n_new, n_new            */
 };
 
 struct kriging_loop {
@@ -28,8 +28,9 @@ struct kriging_loop {
     struct posterior posterior;
     struct block near, new_rows;
     int n_c;
-    const int *start, *near_rows, *rows_of; /* near_rows: from 1, rows_of: into near, from 1 */
-    int *S;                                 /* n_c x groups: row numbers from 0             */
+    const int *start, *near_rows,
+        *rows_of; /* near_rows: from 1, rows_of: into near, from 1 */
+    int *S;       /* n_c x groups: row numbers from 0             */
     double *W;
     struct kriging *point;
     struct group_slot *group;
@@ -61,7 +62,8 @@ static void group_kernels(void *context, int i, int slot)
         s->scale[r] = c->near.scale == NULL ? 1.0 : c->near.scale[from];
     }
     kernel_cross(k, n_c, s->X, n_c, n_c, s->X, n_c, s->K);
-    kernel_cross(k, n_c, s->X, n_c, g, c->new_rows.X + c->start[i], c->new_rows.ldx, s->k);
+    kernel_cross(k, n_c, s->X, n_c, g, c->new_rows.X + c->start[i], c->new_rows.ldx,
+                 s->k);
     for (int q = 0; q < n_c; q++)
         for (int r = 0; r < n_c; r++)
             s->K[(size_t)q * n_c + r] *= s->scale[q] * s->scale[r];
@@ -142,7 +144,8 @@ static void row_sums(void *context, int b, int slot)
         const double *W = c->W + (size_t)n_c * at;
         double *H = s->H + (size_t)n * at;
         for (int r = 0; r < n_c; r++)
-            copy((size_t)n, s->K_near + (size_t)n * (member[r] - 1), s->K_S + (size_t)n * r);
+            copy((size_t)n, s->K_near + (size_t)n * (member[r] - 1),
+                 s->K_S + (size_t)n * r);
         kriging_rows(n, n_c, g, p->s2, s->K_S, first, S, W, H);
         kriging_whiten(M, n, n_c, g, s->A, first, S, W, s->Aw + (size_t)M * at);
     }
@@ -243,7 +246,8 @@ static void certify_points(const struct kriging_loop *c, const struct norms *nor
         x.ch = sum_squares(m, ch);
         x.xh = dot(m, cx, ch);
         x.JQ = sum_squares(m, Aw + m * j) + p->s2 * w->ww;
-        const struct kriging_bounds bounds = certify_kriged(norms, p->s2, c->n_c, sum_w, &x);
+        const struct kriging_bounds bounds =
+            certify_kriged(norms, p->s2, c->n_c, sum_w, &x);
         out[0][j] = bounds.J;
         out[1][j] = bounds.q;
         out[2][j] = w->ww;
@@ -263,6 +267,7 @@ SEXP ffi_kriging(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP G, SEXP norm
     struct norms known = {0};
     known.weight = arg_number(list_get(norms, "weight"), "weight");
     known.slack = arg_number(list_get(norms, "slack"), "slack");
+    known.lam = arg_number(list_get(norms, "lam"), "lam");
     known.growth = arg_number(list_get(norms, "growth"), "growth");
     known.G_norm = sqrt(sum_squares((size_t)M * M, arg_vector(G, "G", (size_t)M * M)));
     c.rows.X = arg_matrix(x, "x", &c.rows.N, &c.rows.columns);

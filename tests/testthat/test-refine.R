@@ -60,7 +60,8 @@ test_that("a reference's corrected mean certifies nearly the error itself, and o
   exact <- predict(made$exact, made$p$new, se.fit = TRUE)
   truth <- list(mean = exact$fit, sd = exact$se.fit)
   certificate <- function(fit, reference, new = made$p$new) {
-    with_seed(2, certify(fit, new, reference = reference, test_points = 0))
+    with_options(list(pfdtc.kriging_rows = 0L), # which would be exact on so few rows
+                 with_seed(2, certify(fit, new, reference = reference, test_points = 0)))
   }
   plain <- made$ref
   plain$correction <- NULL
