@@ -153,6 +153,23 @@ native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NU
         if (!is.null(rank)) as.integer(rank), engine_control(n, control))
 }
 
+# A row with its neighbours is worth a thread sooner than a row alone.
+near_control <- function(n, control) engine_control(16 * n, control)
+
+# list(jitter, L, C, beta, minus_log): rows decorrelated from their s nearest earlier ones, by `rank`.
+native_near <- function(z, x, y, weights, kernel, noise, s, rank, jitter, most = max(1e-4, jitter), control = NULL) {
+  result <- .Call(ffi_near, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
+                  as.double(most), as.integer(s), as.integer(rank), near_control(nrow(x), control))
+  stop_on_status(result, "The posterior on inducing points and near rows")
+}
+
+# list(mean, var_near, var_far) at the rows of x_new
+native_near_predict <- function(near, z, x, y, weights, kernel, noise, s, x_new, control = NULL) {
+  result <- .Call(ffi_near_predict, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y, row_scale(weights),
+                  as.double(noise), as.integer(s), x_new, near_control(nrow(x_new), control))
+  stop_on_status(result, "Prediction from near rows")
+}
+
 native_select <- function(x, m, kernel, tolerance) {
   .Call(ffi_select, engine_kernel(kernel), x, as.integer(m), as.double(tolerance))
 }

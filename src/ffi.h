@@ -84,6 +84,14 @@ SEXP ffi_exact_covariance(SEXP kernel, SEXP x, SEXP L, SEXP x_new);
 SEXP ffi_neighbours(SEXP kernel, SEXP x, SEXP s, SEXP query, SEXP query_rows, SEXP rank,
                     SEXP control);
 
+/* the posterior with rows decorrelated from their s nearest earlier ones: list(status, jitter,
+ * L, C, beta, minus_log), C C' = I + sum a~a~', minus_log = -log density of the scaled y */
+SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
+              SEXP most_jitter, SEXP s, SEXP rank, SEXP control);
+/* list(status, mean, var_near, var_far) at the rows of x_new, each with its s nearest of x */
+SEXP ffi_near_predict(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SEXP y,
+                      SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control);
+
 /* list(pivots from 1, t after each) */
 SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance);
 /* columns of V, from 1, that take the most from tr(P E): see select.h */

@@ -18,6 +18,8 @@ static const R_CallMethodDef doors[] = {
     DOOR(predict, 8),
     DOOR(covariance, 7),
     DOOR(neighbours, 7),
+    DOOR(near, 11),
+    DOOR(near_predict, 12),
     DOOR(select, 4),
     DOOR(select_guided, 4),
     DOOR(norms, 12),
