@@ -31,6 +31,12 @@ SEXP ffi_pf_divergence(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2,
 /* W_x of nu, transposed: q x N, columns scaled */
 SEXP ffi_lowrank_rows(SEXP kernel, SEXP nu, SEXP x, SEXP scale, SEXP control);
 
+/* list(status, value, score, information): sum over `rows` of times * log p(y_i | its
+ * neighbours), its slope in the kernel's log parameters and log s2, and the expected
+ * information; neighbours: s x |rows|, row numbers from 1, 0 where there are fewer */
+SEXP ffi_vecchia(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP rows,
+                 SEXP neighbours, SEXP times, SEXP slopes, SEXP control);
+
 /* list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights); fitc: row n has
  * the noise s2 / w_n + E_nn; log_weights: sum of the logs of the weights in force */
 SEXP ffi_posterior(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,

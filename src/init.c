@@ -14,6 +14,7 @@ static const R_CallMethodDef doors[] = {
     DOOR(pf_constant, 6),
     DOOR(pf_divergence, 9),
     DOOR(lowrank_rows, 5),
+    DOOR(vecchia, 10),
     DOOR(posterior, 10),
     DOOR(predict, 8),
     DOOR(covariance, 7),

@@ -17,6 +17,7 @@ layers <- read.table(header = TRUE, text = "
   stats      4       3
   pairs      4       3
   kriging    4       3
+  vecchia    4       3
   near       4       3
   posterior  5       4
   exact      5       4
