@@ -61,21 +61,36 @@ kriged_interval <- function(found, reference, correction, data, x, known) {
   eps <- .Machine$double.eps
   kernel <- scaled_kernel(reference)
   root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
-  var_lower <- pmax(found$var_lower, (known$sd_lower[at] / scale)^2 * (1 - 8 * eps))
-  h <- sqrt(pmin(found$q, pmax(found$J - var_lower, 0) + 8 * eps * found$J))
-  r <- correction$residual
-  on_rows <- matrix(r[found$rows], nrow(found$rows))[, found$group, drop = FALSE]
+  h <- sqrt(kriged_h2(found, (known$sd_lower[at] / scale)^2 * (1 - 8 * eps)))
+  on_rows <- matrix(correction$residual[found$rows], nrow(found$rows))[, found$group, drop = FALSE]
   mean <- native_kernel_sum(kernel, data$x, root * correction$v, x, reference$control)[at] +
-    colSums(found$W * on_rows)
+    kriged_sums(found, correction$residual)
   error <- correction$error
   n_c <- nrow(found$W)
-  half <- h * (sqrt(correction$norms$c) + error[["residual"]] / sqrt(reference$noise / scale^2)) +
-    sqrt(kernel$variance) * error[["sum"]] + sqrt(found$ww) * error[["residual"]] +
+  half <- h * (sqrt(correction$norms$c) + error$residual / sqrt(reference$noise / scale^2)) +
+    sqrt(kernel$variance) * error$sum + sqrt(found$ww) * error$residual +
     (4 * sqrt(n_c) + n_c / 64) * eps * sqrt(found$ww * colSums(on_rows^2)) + 4 * eps * abs(mean)
   half <- half * (1 + 1e-14)
   out$mean_lower[at] <- scale * (mean - half)
   out$mean_upper[at] <- scale * (mean + half)
   out
+}
+
+# >= |h|^2 in the norm of (K + s2 I)^{-1}: q, or J less what the exact variance is at least
+kriged_h2 <- function(found, var_lower = 0) {
+  pmin(found$q, pmax(found$J - pmax(found$var_lower, var_lower), 0) + 8 * .Machine$double.eps * found$J)
+}
+
+# w'r
+kriged_sums <- function(found, r) {
+  colSums(found$W * matrix(r[found$rows], nrow(found$rows))[, found$group, drop = FALSE])
+}
+
+# krige() of all rows of x, as many at a time as the engine takes
+krige_all <- function(reference, data, x) {
+  lapply(split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 1024L), function(rows) {
+    krige(reference, data, x[rows, , drop = FALSE], group = group_for(length(rows)))
+  })
 }
 
 # The intervals, narrowed by kriging at rows of x where they are not narrow yet: `most` of them, the widest first, as far

@@ -88,15 +88,15 @@ own_posterior_serves <- function(fit) {
 # for both norms; else T1 on as many rows as are free beside the reference itself (DESIGN 8), T2 on 200; `tight`: one
 # group. `same`: norms on the same points of another response, whose T2 is taken. `inner`: norms on some of the points,
 # whose bound of |w|_E holds here too, so that T1 is left out: more points with the same jitter leave less, and that L
-# has other rounding errors is well inside its kappa.
+# has other rounding errors is well inside its kappa. `sharp`: FALSE leaves out T1 as well.
 posterior_norms <- function(p, z, data, kernel, noise, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
-                            same = NULL) {
+                            same = NULL, sharp = TRUE) {
   n <- nrow(data$x)
   m <- nrow(z)
   size <- c(max(m, m^2 %/% 16), 200)
   if (fast) size <- c(m, m)
   if (tight) size <- c(n, n)
-  size <- pmin(n, size) * c(is.null(inner), is.null(same))
+  size <- pmin(n, size) * c(is.null(inner) && sharp, is.null(same))
   norms <- native_norms(p, z, data$x, data$y, data$weights, kernel, noise, sample.int(n), size[1L], size[2L], control)
   if (!is.null(same)) norms[c("Psi", "lam", "spread")] <- same[c("Psi", "lam", "spread")]
 

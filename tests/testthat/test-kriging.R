@@ -91,7 +91,8 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
       found <- krige(made$ref, made$fit$data, made$p$new, 9L)
       for (size in c(0, 1e-3, 1)) {
         v <- w + size * with_seed(3, stats::rnorm(length(w)))
-        state <- list(v = v, residual = made$y - drop(made$Ky %*% v), exact = TRUE, steps = 0L)
+        state <- list(v = v, residual = made$y - drop(made$Ky %*% v), passes = 1L, went = 1,
+                      error = residual_rounding(made$ref, made$y, c(v = sqrt(sum(v^2)), r = 0)))
         correction <- correct_residual(made$ref, made$fit$data, state)
         r <- kriged_interval(found, made$ref, correction, made$fit$data, made$p$new, unknown)
         tolerance <- 1e-10 * max(abs(made$p$y))

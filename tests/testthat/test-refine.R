@@ -138,22 +138,24 @@ test_that("what is out of reach is said, with what was reached", {
   expect_true(all(abs(out$mean - exact) <= out$mean_error + 1e-11))
 })
 
-test_that("an interrupt returns what is certified by then", {
+test_that("an interrupt, or R's time limit, returns what is certified by then", {
   made <- refine_problem("matern12", n = 100)
   made$ref$correction <- NULL
   exact <- predict(made$exact, made$p$new)
   calls <- 0
-  interrupted_at <- function(when) {
+  interrupt <- structure(class = c("interrupt", "condition"), list(message = "", call = NULL))
+  time_limit <- simpleError("reached elapsed time limit")
+  interrupted_at <- function(when, by = interrupt, said = "interrupted") {
     calls <<- 0
     space <- asNamespace("pfdtc")
     true_product <- space$native_kernel_product
     interrupting <- function(...) {
       calls <<- calls + 1
-      if (calls %in% when) stop(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+      if (calls %in% when) stop(by)
       true_product(...)
     }
     local_mocked(interrupting)
-    expect_warning(out <- refine(made$fit, made$p$new, 1e-6, reference = made$ref), "interrupted",
+    expect_warning(out <- refine(made$fit, made$p$new, 1e-6, reference = made$ref), said,
                    class = "pfdtc_warning_convergence")
     expect_true(all(abs(out$mean - exact) <= out$mean_error + 1e-11))
     max(out$mean_error)
@@ -172,7 +174,9 @@ test_that("an interrupt returns what is certified by then", {
   plain <- max(certify_posterior(made$ref, made$p$new)$mean_error)
   expect_lt(interrupted_at(9), plain)      # r, seven steps, and then: what they brought
   expect_equal(interrupted_at(1), plain)   # before anything was brought
-  expect_equal(interrupted_at(9:10), plain) # and again, while that is certified
+  expect_equal(interrupted_at(9:10), interrupted_at(9)) # to certify takes no further product
+  expect_equal(interrupted_at(9, time_limit, "time limit"), interrupted_at(9))
+  expect_equal(interrupted_at(1, time_limit, "time limit"), plain)
 })
 
 test_that("refine() refuses what it cannot do", {
