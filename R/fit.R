@@ -22,7 +22,8 @@ fit_sparse <- function(data, settings) {
     if (settings$exact) return(construct_exact(data, learned, settings, state))
     start <- points_stage(data, learned, settings, state)
     settings <- choose_neighbours(data, learned, start, settings)
-    done <- optimise_stage(data, learned, start$z, settings, state)
+    z <- start$z[seq_len(min(nrow(start$z), settings$keep_points)), , drop = FALSE]
+    done <- optimise_stage(data, learned, z, settings, state)
     fit <- construct_fit(data, done, settings, state)
     if (settings$keep_reference) {
       fit$reference <- auxiliary_reference(fit, data, done, state)
@@ -85,6 +86,10 @@ exact_rows <- 2000L
 # the points) changes predictions: below, held-out log densities differ by less than 0.001.
 enough_unexplained <- 0.005
 
+# Inducing points beside a near field where 200 leave more than five times the noise unexplained: on four data sets 50
+# then predict as well as 200 or 400 do.
+few_points <- 50L
+
 # Rows near each prediction that a near field treats exactly, where the fit decides.
 default_neighbours <- 40L
 
@@ -102,6 +107,8 @@ choose_neighbours <- function(data, learned, start, s) {
   rho <- unexplained_share(data, learned, start)
   if (is.null(s$neighbours)) s$neighbours <- if (isTRUE(s$open) && rho >= enough_unexplained) default_neighbours else 0L
   s$neighbours <- min(s$neighbours, nrow(data$x))
+  # of lengthscales this short near rows tell nearly all there is
+  s$keep_points <- if (isTRUE(s$open) && s$neighbours > 0L && rho > 5) few_points else Inf
   s$move <- isTRUE(s$move) || (rho >= enough_unexplained && s$neighbours == 0L)
   s$rho <- rho
   s

@@ -55,8 +55,11 @@ profile_label <- function(profile) {
 
 # ---- the rows ---------------------------------------------------------------------------------------------------------
 
-# The population in which neighbours are looked for, in a random order, and the order in which rows come to count.
+# The population in which neighbours are looked for, in a random order, and the order in which rows come to count. Equal
+# rows are merged however few they are: what all of them say of the noise counts then, and not what the few among the
+# rows that count happen to say.
 learning_rows <- function(data, s) {
+  data <- merged_for_learning(data)
   n <- nrow(data$x)
   most <- min(n, s$control$optimise_rows, learning_sizes$population)
   rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
@@ -72,6 +75,15 @@ learning_rows <- function(data, s) {
   }
   pool$count$evaluations <- 0L
   pool
+}
+
+merged_for_learning <- function(data) {
+  if (!is.null(data$group)) return(data)
+  m <- merge_equal_rows(data$x, data$y, data$weights, most = 1 - 1 / nrow(data$x))
+  if (is.null(m$group)) return(data)
+  data[c("x", "y", "weights", "group")] <- m[c("x", "y", "weights", "group")]
+  data$shift[c("rows", "ss")] <- m[c("rows", "ss")]
+  data
 }
 
 # Mean square of y about the centre, and what merged rows no longer show of it.
