@@ -27,10 +27,11 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
   n <- nrow(data$x)
   if (n_c == n) return(matrix(seq_len(n), n, length(groups$start) - 1L))
   near <- native_neighbours(kernel, data$x, n_c, query = x[groups$order, , drop = FALSE], control = control)
-  vapply(seq_len(length(groups$start) - 1L), function(i) {
+  rows <- vapply(seq_len(length(groups$start) - 1L), function(i) {
     own <- near[, (groups$start[i] + 1L):groups$start[i + 1L], drop = FALSE]
     unique(c(t(own)))[seq_len(n_c)]
   }, integer(n_c))
+  matrix(rows, n_c)
 }
 
 # Kriging weights at the rows of x and what they certify, in the reference's scale: list(order, group, rows, W, J, q, ww,
