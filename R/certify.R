@@ -81,6 +81,7 @@ certify_rows <- function(fit, new, effort, reference, m2 = NULL, test_points = N
     else if (!is.null(fit$data)) inside <- posterior_interval(own_posterior(fit), x)
   }
   if (by_reference) reference <- find_reference(fit, reference, m2, max_seconds)
+  found <- list(correction = reference$correction)
   if (nrow(x) && by_reference) {
     most <- if (is.null(test_points)) max(16, reference$m %/% 4) else test_points
     found <- by_a_reference(fit, reference, x, at, inside, most, tell, left)
@@ -90,32 +91,31 @@ certify_rows <- function(fit, new, effort, reference, m2 = NULL, test_points = N
       needs_data(fit, "fit")
       found <- by_all_pairs(fit, reference, x, at, inside, tell, left)
       inside <- found$inside
-      reference$correction <- found$correction
     }
   }
   out <- certificate_frame(fit, new, at, inside)
   attr(out, "effort") <- effort
   attr(out, "m2") <- if (by_reference) reference$m
   attr(out, "t") <- if (by_reference) reference$norms$t * reference$scale^2
-  attr(out, "passes") <- if (by_reference) passes_of(reference)
+  attr(out, "passes") <- if (by_reference) passes_of(found$correction)
   attr(out, "seconds") <- proc.time()[["elapsed"]] - started
-  attr(out, "advice") <- certificate_advice(out, effort, fit, reference, left())
+  attr(out, "advice") <- certificate_advice(out, effort, fit, found$correction, left())
   out
 }
 
-passes_of <- function(reference) if (is.null(reference$correction)) 0L else reference$correction$passes
+passes_of <- function(correction) if (is.null(correction$passes)) 0L else correction$passes
 
 # What would narrow intervals of which nothing useful can be said: half of them wider than the exact sd may be. By which
 # factor a pass over all pairs of rows narrows the mean's is that of the passes so far.
-certificate_advice <- function(out, effort, fit, reference, left) {
-  if (!nrow(out) || fit$method == "gp_exact") return(NULL)
+certificate_advice <- function(out, effort, fit, correction, left) {
+  if (!nrow(out) || is_exact(fit)) return(NULL)
   wide <- out$mean_upper - out$mean_lower > 2 * out$sd_upper
   vague <- out$sd_upper > 2 * out$sd_lower
   share <- function(v) sprintf("%.0f %% of the rows", 100 * mean(v, na.rm = TRUE))
   said <- character()
   if (any(wide, na.rm = TRUE)) {
     ratio <- stats::median(((out$mean_upper - out$mean_lower) / (2 * out$sd_upper))[wide], na.rm = TRUE)
-    passes <- if (effort != "fast") passes_needed(reference$correction, ratio)
+    passes <- if (effort != "fast") passes_needed(correction, ratio)
     said <- sprintf("The mean is not usefully certified at %s: the bound exceeds the sd. %s", share(wide),
                     if (effort == "fast") "Take effort = \"reference\"."
                     else if (is.null(passes)) "refine() certifies it by passes over all pairs of rows."
@@ -139,31 +139,39 @@ passes_needed <- function(correction, ratio) {
   as.integer(ceiling(log(0.1 / ratio) / log(rate)))
 }
 
-# list(inside, reference): the intervals, narrowed; the reference with the test points that it got
+# list(inside, reference, correction): the intervals, narrowed; the reference with the test points that it got, and the
+# correction of its mean before that
 by_a_reference <- function(fit, reference, x, at, inside, most, tell, left) {
   data <- fit$data
   tell("reference")
   r <- certify_posterior(reference, x)
   inside <- intersect_intervals(inside, as_interval(r))
-  if (is.null(data)) return(list(inside = inside, reference = reference))
-  if (correction_serves(reference, data)) {
+  correction <- if (correction_serves(reference, data)) reference$correction
+  done <- function(inside) list(inside = inside, reference = reference, correction = correction)
+  if (is.null(data)) return(done(inside))
+  if (!is.null(correction)) {
     tell("exact mean")
-    inside <- intersect_intervals(inside, mean_interval(corrected_mean(reference, reference$correction, data, x)))
+    inside <- intersect_intervals(inside, mean_interval(corrected_mean(reference, correction, data, x)))
   }
   rows_at_most <- max(2000, 2 * reference$m)
   tell("kriging on near rows")
   inside <- sharpen_by_kriging(inside, at, reference, data, x, rows_at_most, left)
+  inside <- by_exact_posterior(fit, x, at, inside, tell, left)
   tell("sd by all rows")
-  inside <- sharpen_sd(inside, at$sd, reference, data, x, rows_at_most)
+  inside <- sharpen_sd(inside, at$sd, reference, data, x, rows_at_most, left)
   more <- if (most > 0) test_pivots(reference, r$unexplained, x, at, inside, most)
-  if (length(more)) {
+  if (length(more) && seconds_of_flops(reference, data, 4 * (reference$m + length(more))^2) <= left()) {
     tell(sprintf("%d test points", length(more)))
     reference <- extend_reference(fit, reference, x[more, , drop = FALSE])
     inside <- intersect_intervals(inside, posterior_interval(reference, x))
-    inside <- sharpen_sd(inside, at$sd, reference, data, x, rows_at_most)
+    inside <- sharpen_sd(inside, at$sd, reference, data, x, rows_at_most, left)
   }
-  inside <- by_exact_posterior(fit, x, at, inside, tell, left)
-  list(inside = inside, reference = reference)
+  done(inside)
+}
+
+# Seconds for so many flops a row of the data, as far as a small product tells
+seconds_of_flops <- function(reference, data, flops) {
+  nrow(data$x) * flops * engine_speed(scaled_kernel(reference), data$x, reference$control)[["flop"]]
 }
 
 # list(inside, correction)
@@ -179,7 +187,7 @@ by_all_pairs <- function(fit, reference, x, at, inside, tell, left) {
   tell("kriging on near rows")
   inside <- sharpen_by_kriging(inside, at, tight, fit$data, x, Inf, left)
   tell("sd by all rows")
-  list(inside = sharpen_sd(inside, at$sd, tight, fit$data, x, Inf), correction = tight$correction)
+  list(inside = sharpen_sd(inside, at$sd, tight, fit$data, x, Inf, left), correction = tight$correction)
 }
 
 # What the exact posterior itself says, where rows are left open (mean or sd by more than a tenth of the sd, and of the
@@ -203,13 +211,20 @@ by_exact_posterior <- function(fit, x, at, inside, tell, left) {
   inside
 }
 
-# What all rows of the data say of the sd at those rows of x, at most so many, where it is not yet known well beside its
-# distance from the fit's, there and at the median row: 4 n m2 flops a row.
-sharpen_sd <- function(inside, sd, reference, data, x, most) {
+# What all rows of the data say of the sd at those rows of x, at most so many and as far as there is time, where it is
+# not yet known well beside its distance from the fit's, there and at the median row (and, after kriging, beside itself):
+# 4 n m2 flops a row.
+sharpen_sd <- function(inside, sd, reference, data, x, most, left) {
   half <- (inside$sd_upper - inside$sd_lower) / 2
   distance <- abs(sd - (inside$sd_upper + inside$sd_lower) / 2)
-  rows <- which(half > pmax(distance, stats::median(distance)) / 20)
-  rows <- rows[utils::head(order(-half[rows]), most)]
+  floor <- if (kriging_rows() < 1) 0 else inside$sd_upper / 200
+  rows <- which(half > pmax(distance, stats::median(distance)) / 20 & half > floor)
+  if (!length(rows)) return(inside)
+  if (left() < Inf) {
+    each <- seconds_of_flops(reference, data, 4 * reference$m)
+    most <- min(most, floor((left() - seconds_of_flops(reference, data, reference$m^2)) / each))
+  }
+  rows <- rows[utils::head(order(-half[rows]), max(most, 0))]
   if (!length(rows)) return(inside)
   points <- x[rows, , drop = FALSE]
   crossing <- native_cross(reference$factors, reference$inducing, data$x, data$weights, scaled_kernel(reference),
@@ -227,7 +242,9 @@ sharpen_sd <- function(inside, sd, reference, data, x, most) {
 # least of the others.
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   kernel <- scaled_kernel(reference)
-  large <- function(half, distance) half > pmax(distance, stats::median(distance)) / 4
+  # beside the distance and, where kriging has been at it, beside the sd
+  known <- if (kriging_rows() < 1) 0 else inside$sd_upper
+  large <- function(half, distance) half > pmax(distance, stats::median(distance)) / 4 & half > known / 20
   mean <- (inside$mean_upper - inside$mean_lower) / 2
   sd <- (inside$sd_upper - inside$sd_lower) / 2
   mean_pays <- large(mean, abs(at$mean - inside$mean_lower - mean)) &
