@@ -42,8 +42,9 @@
 #' @section Errors: class `pfdtc_error_input` where neither data nor a reference are at hand, or the reference belongs
 #'   to another model.
 #' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`; more effort never
-#'   gives a wider interval beyond rounding. The groups of rows that the norms are computed on are drawn from R's random
-#'   numbers: the intervals vary a little with the seed, their validity does not.
+#'   gives a wider interval beyond rounding, where `max_seconds` does not end it. What is drawn at random (groups of rows)
+#'   is drawn alike in every call, whatever the seed, and R's random numbers are left as they were. (A reference made by
+#'   [reference()] is drawn from them: intervals by it vary a little with the seed, their validity does not.)
 #' @source Theory vignette.
 #' @seealso [reference()], [error_bounds()]
 #' @examples
@@ -62,9 +63,14 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   certify_rows(fit, new, effort, reference, m2, test_points, max_seconds)
 }
 
-# `new`: rows as training_rows() and new_rows() give them. All in units of y without the centre: a reference may have
-# been fitted in another scale.
+# `new`: rows as training_rows() and new_rows() give them. The same random numbers for every call: what one effort finds
+# the next begins with.
 certify_rows <- function(fit, new, effort, reference, m2 = NULL, test_points = NULL, max_seconds = 10) {
+  same_chance(certificate_of_rows(fit, new, effort, reference, m2, test_points, max_seconds))
+}
+
+# All in units of y without the centre: a reference may have been fitted in another scale.
+certificate_of_rows <- function(fit, new, effort, reference, m2, test_points, max_seconds) {
   x <- new$x
   tell <- stage_line("certify", fit$control$progress)
   on.exit(tell(NULL))
@@ -344,23 +350,32 @@ own_posterior <- function(fit) {
 # K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}|_2 <= growth n, and h = (K + s2 W^{-1})^{-1} k(X, x):
 #   error of the mean = h'Delta alpha,  of the variance = h'Delta h,
 # and that of kernel values likewise. Blocks of rows bound the memory.
+#
+# |D^{1/2} h| is computed where it matters: with v_i the noise of row i, sum v_i h_i^2 is at most the exact variance (the
+# error of h'y as a prediction is that and more), hence |D^{1/2} h|^2 <= max(d_i / v_i) var, which will do for noise that
+# is not small.
 exact_interval <- function(fit, x) {
-  p <- predict_posterior(fit, x)
   kernel <- scaled_kernel(fit)
   L <- fit$factors$L
   n <- nrow(L)
   growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
-  root <- sqrt(rowSums(L^2))
-  h <- numeric(nrow(x))
+  noise <- fit$noise / fit$scale^2
+  root <- sqrt(rowSums(L^2))                # of d_i = k + v_i
+  ratio <- max(root^2 / pmax(root^2 - kernel$variance, 0))
+  do_solve <- !(growth * n * ratio <= 1e-8) # far below what anyone would look at
+  mean <- var <- h <- numeric(nrow(x))
   for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
     K <- native_kernel_matrix(kernel, fit$rows, x[rows, , drop = FALSE])
-    h[rows] <- sqrt(colSums((root * solve_t(L, forwardsolve(L, K)))^2))
+    mean[rows] <- drop(crossprod(K, fit$factors$alpha))
+    u <- forwardsolve(L, K)
+    var[rows] <- pmax(kernel$variance - colSums(u^2), 0)
+    h[rows] <- if (do_solve) sqrt(colSums((root * solve_t(L, u))^2)) else sqrt(2 * ratio * (var[rows] + 1e-8 * noise))
   }
   weight <- sqrt(sum((root * fit$factors$alpha)^2)) # |D^{1/2} alpha|
   mean_error <- growth * weight * (n * h + sqrt(n * kernel$variance))
   var_error <- growth * (n * h^2 + 2 * sqrt(n * kernel$variance) * h + kernel$variance)
-  interval <- list(mean_lower = p$mean - mean_error, mean_upper = p$mean + mean_error,
-                   sd_lower = sqrt(pmax(p$var_sor - var_error, 0)), sd_upper = sqrt(p$var_sor + var_error))
+  interval <- list(mean_lower = mean - mean_error, mean_upper = mean + mean_error,
+                   sd_lower = sqrt(pmax(var - var_error, 0)), sd_upper = sqrt(var + var_error))
   lapply(interval, function(v) fit$scale * v)
 }
 

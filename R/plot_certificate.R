@@ -122,7 +122,7 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   rows <- do.call(rbind, lapply(grids, `[[`, "rows"))
   part <- function(what) unlist(lapply(grids, function(g) rep_len(g[[what]], nrow(g$rows))))
   if (is.null(reference)) reference <- fit$reference
-  certificate <- same_chance(certify_rows(fit, plain_rows(rows), effort, reference))
+  certificate <- certify_rows(fit, plain_rows(rows), effort, reference)
   p <- posterior_at(fit, rows)
   truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else posterior_at(exact, rows)
   z <- stats::qnorm((1 + level) / 2)
@@ -282,7 +282,7 @@ certified_by_effort <- function(fit, new, efforts, reference) {
     reference <- same_chance(reference(fit))
   }
   lapply(stats::setNames(nm = efforts), function(effort) {
-    certificate <- same_chance(certify_rows(fit, new, effort, reference))
+    certificate <- certify_rows(fit, new, effort, reference)
     list(mean = certificate$mean_error,
          sd = pmax(certificate$sd - certificate$sd_lower, certificate$sd_upper - certificate$sd))
   })

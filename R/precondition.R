@@ -15,11 +15,11 @@ precondition_by_near_rows <- function(reference) {
 }
 
 # A function r -> preconditioned r
-near_preconditioner <- function(reference, data) {
+near_preconditioner <- function(reference, data, size = near_size) {
   kernel <- scaled_kernel(reference)
   control <- reference$control
-  z <- reference$inducing[seq_len(min(near_size[["points"]], reference$m)), , drop = FALSE]
-  near <- native_near(z, data$x, data$y, data$weights, kernel, reference$noise / reference$scale^2, near_size[["rows"]],
+  z <- reference$inducing[seq_len(min(size[["points"]], reference$m)), , drop = FALSE]
+  near <- native_near(z, data$x, data$y, data$weights, kernel, reference$noise / reference$scale^2, size[["rows"]],
                       sample.int(nrow(data$x)), reference$jitter, control = control, keep = TRUE)
   root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
   FtF <- function(v) native_decorrelate(near, native_decorrelate(near, v), transpose = TRUE)

@@ -194,3 +194,65 @@ test_that("refine() refuses what it cannot do", {
   expect_input_error(refine(bare, made$p$new, 0.1, reference = made$ref), "keep_data")
   expect_input_error(refine(1, made$p$new, 0.1), "fit")
 })
+
+test_that("the preconditioner by near rows is its dense formula, and takes fewer steps where much is left unexplained", {
+  p <- problem("matern12", n = 450, m = 10, noise = 0.01, weighted = TRUE, lengthscale = c(2, 3))
+  fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z,
+                weights = p$weights)
+  ref <- with_seed(1, reference(fit, 30, max_seconds = 0))
+  expect_true(precondition_by_near_rows(ref))
+  kernel <- scaled_kernel(ref)
+  s2 <- ref$noise / ref$scale^2
+  n <- nrow(p$x)
+  root <- sqrt(p$weights)
+  near <- with_seed(4, native_near(ref$inducing, p$x, fit$data$y, p$weights, kernel, s2, 6L, sample.int(n), ref$jitter,
+                                   keep = TRUE))
+  Fd <- diag(n)
+  for (i in seq_len(n)) {
+    S <- near$rows[near$rows[, i] > 0, i]
+    Fd[i, S] <- -near$u[seq_along(S), i]
+  }
+  Fd <- Fd / sqrt(near$d)
+  r <- with_seed(2, stats::rnorm(n))
+  expect_close(native_decorrelate(near, r), drop(Fd %*% r), 1e-12)
+  expect_close(native_decorrelate(near, r, transpose = TRUE), drop(crossprod(Fd, r)), 1e-12)
+  A <- forwardsolve(near$L, t(root * native_kernel_matrix(kernel, p$x, ref$inducing)))
+  FA <- Fd %*% t(A)
+  expect_close(near$C %*% t(near$C), diag(nrow(A)) + crossprod(FA), 1e-9)
+  made <- with_seed(4, near_preconditioner(ref, fit$data, c(points = 30L, rows = 6L)))
+  expect_close(made(r), drop(crossprod(Fd, (diag(n) - FA %*% solve(diag(nrow(A)) + crossprod(FA), t(FA))) %*% Fd %*% r)),
+               1e-8)
+  steps <- function(precondition) {
+    solve_exact(ref, fit$data, 50L, function(s) s$c < 1e-3, precondition = precondition)$steps
+  }
+  expect_lt(with_seed(1, steps(near_preconditioner(ref, fit$data))), steps(NULL) / 2)
+})
+
+test_that("a residual carried along is the true one up to its bound, in either way", {
+  made <- refine_problem("matern32", n = 90, m = 8, weighted = TRUE)
+  kernel <- scaled_kernel(made$ref)
+  s2 <- made$ref$noise / made$ref$scale^2
+  root <- sqrt(made$p$weights)
+  data <- made$fit$data
+  for (precondition in list(NULL, with_seed(1, near_preconditioner(made$ref, data)))) {
+    state <- solve_exact(made$ref, data, 12L, function(s) FALSE, precondition = precondition)
+    expect_true(state$passes - state$steps %in% 1:2)
+    K <- root * t(root * native_kernel_matrix(kernel, data$x, data$x))
+    true <- root * data$y - drop(K %*% state$v) - s2 * state$v
+    expect_lte(sqrt(sum((true - state$residual)^2)), state$error$residual)
+    expect_lt(state$error$residual, 1e-9 * sqrt(sum(data$y^2)) / s2)
+  }
+})
+
+test_that("refine() by near rows and kriging meets tol in few passes", {
+  p <- problem("matern12", n = 450, m = 10, noise = 0.01, lengthscale = c(2, 3))
+  fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
+  fit$reference <- with_seed(1, reference(fit, 30, max_seconds = 0))
+  exact <- predict(gp_exact(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed"), p$new)
+  with_options(list(pfdtc.kriging_rows = 60L), {
+    found <- with_seed(1, refine(fit, p$new, 1e-4))
+    expect_true(attr(found, "met"))
+    expect_lt(attr(found, "iterations"), 8)
+    expect_true(all(abs(found$mean - exact) <= found$mean_error + 1e-10))
+  })
+})
