@@ -236,7 +236,7 @@ test_that("a residual carried along is the true one up to its bound, in either w
   data <- made$fit$data
   for (precondition in list(NULL, with_seed(1, near_preconditioner(made$ref, data)))) {
     state <- solve_exact(made$ref, data, 12L, function(s) FALSE, precondition = precondition)
-    expect_true(state$passes - state$steps %in% 1:2)
+    expect_true((state$passes - state$steps) %in% 1:2)
     K <- root * t(root * native_kernel_matrix(kernel, data$x, data$x))
     true <- root * data$y - drop(K %*% state$v) - s2 * state$v
     expect_lte(sqrt(sum((true - state$residual)^2)), state$error$residual)
