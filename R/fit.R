@@ -508,8 +508,17 @@ near_stage <- function(data, done, s, state, jitter) {
 
 near_training_rows <- 1e5
 
-# After one interrupt the fit is still made; a second one ends it.
-posterior_stage <- function(state, make) run_stage(state, "posterior", make(), otherwise = allowInterrupts(make()))
+# After one interrupt the fit is still made; a second one ends it. Where nothing was to be learned there is nothing that
+# the first could have spared: it ends the call.
+posterior_stage <- function(state, make) {
+  if (!is.null(state$stopped) || sum(state$evaluations) > 0) {
+    return(run_stage(state, "posterior", make(), otherwise = allowInterrupts(make())))
+  }
+  started <- proc.time()[["elapsed"]]
+  value <- allowInterrupts(make())
+  state$seconds["posterior"] <- proc.time()[["elapsed"]] - started
+  value
+}
 
 # `value`: log evidence of y as given, or its bound; `parts`: what is particular to the method.
 new_fit <- function(data, done, s, state, posterior, value, parts) {

@@ -3,7 +3,7 @@
 #include "linalg.h"
 #include "simd.h"
 
-#define LEAF   32 /* rows in a leaf, at most                                          */
+#define LEAF   64 /* rows in a leaf, at most                                          */
 #define SAMPLE 64 /* rows that say which input is widest in a node                    */
 #define FAR    1e150 /* coordinates end here: squared distances stay finite              */
 
@@ -242,7 +242,8 @@ static double box_distance(int d, const double *box, const double *u)
     double sum = 0.0;
     for (int j = 0; j < d; j++) {
         const double under = box[j] - u[j], over = u[j] - box[d + j];
-        const double off = under > 0.0 ? under : over > 0.0 ? over : 0.0;
+        const double beyond = under > over ? under : over;
+        const double off = beyond > 0.0 ? beyond : 0.0; /* no branches */
         sum += off * off;
     }
     return sum;
