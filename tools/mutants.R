@@ -1,0 +1,172 @@
+# Planted faults, which the tests must notice.
+#   Rscript tools/mutants.R check            every edit of mutants.txt still applies
+#   Rscript tools/mutants.R run [NAME...]    plants them (all, or those whose name has a NAME in it), one at a time
+# A mutant is the package with one edit. The tests of its own file run first, all others only if it survives those. Its
+# build is kept in .Rlib/mutants under a hash of its sources, with the verdict under a hash of the tests: what has not
+# changed is not done again. Status 1 where a mutant survives that mutants.txt does not explain, or one dies that it
+# explains.
+
+home <- ".Rlib/mutants"
+sources <- c("DESCRIPTION", "NAMESPACE", "R", "src", "inst", "data")
+
+## The list ------------------------------------------------------------------------------------------------------------
+
+# Records between empty lines: `key: value` (name, file, tests, survives), then lines to take out ("- ") and to put in
+# ("+ "). Old text that is one line is found anywhere in a line, without its indentation.
+read_mutants <- function(path = "tools/mutants.txt") {
+  lines <- readLines(path)
+  lines <- lines[!grepl("^#", lines)]
+  records <- split(lines, cumsum(lines == ""))
+  records <- lapply(records, function(r) r[r != ""])
+  lapply(unname(records[lengths(records) > 0]), function(r) {
+    field <- function(key) trimws(sub("^[a-z]+:", "", r[startsWith(r, paste0(key, ":"))]))
+    text <- function(mark) paste(substring(r[startsWith(r, mark)], 3), collapse = "\n")
+    list(name = field("name"), file = field("file"), tests = strsplit(field("tests"), " +")[[1]],
+         survives = field("survives"), old = text("-"), new = text("+"))
+  })
+}
+
+read_text <- function(file) paste0(paste(readLines(file), collapse = "\n"), "\n")
+
+# What keeps a mutant from being planted, or nothing.
+complaint <- function(mutant) {
+  if (!file.exists(mutant$file)) return(sprintf("there is no %s", mutant$file))
+  if (!nzchar(mutant$old) || identical(mutant$old, mutant$new)) return("there is no edit")
+  found <- lengths(regmatches(read_text(mutant$file), gregexpr(mutant$old, read_text(mutant$file), fixed = TRUE)))
+  if (found != 1) return(sprintf("%s has its old text %d times", mutant$file, found))
+  missing <- !file.exists(sprintf("tests/testthat/test-%s.R", mutant$tests))
+  if (!length(mutant$tests) || any(missing)) return(paste("no tests:", toString(mutant$tests[missing])))
+}
+
+check <- function(mutants) {
+  said <- unlist(lapply(mutants, function(m) {
+    what <- complaint(m)
+    if (length(what)) sprintf("mutants: %s: %s", m$name, what)
+  }))
+  names <- vapply(mutants, `[[`, "", "name")
+  said <- c(said, sprintf("mutants: two are called '%s'", names[duplicated(names)]))
+  writeLines(c(said, sprintf("mutants: %d, %d complaints", length(mutants), length(said))))
+  length(said) == 0
+}
+
+## Builds --------------------------------------------------------------------------------------------------------------
+
+hash_of <- function(files, ...) {
+  files <- sort(files)
+  note <- tempfile()
+  writeLines(c(paste(files, unname(tools::md5sum(files))), ...), note)
+  unname(tools::md5sum(note))
+}
+
+files_in <- function(parts) {
+  files <- list.files(parts[dir.exists(parts)], recursive = TRUE, full.names = TRUE)
+  c(files[!grepl("[.](o|so)$", files)], parts[file.exists(parts) & !dir.exists(parts)])
+}
+
+run <- function(command, args, log, seconds = 0, env = character()) {
+  suppressWarnings(system2(command, shQuote(args), stdout = log, stderr = log, timeout = seconds, env = env))
+}
+
+# A copy of the sources with their objects, made once for a state of the checkout.
+base_tree <- function(base) {
+  tree <- file.path(home, base, "tree")
+  if (!dir.exists(tree)) {
+    dir.create(tree, recursive = TRUE)
+    parts <- sources[file.exists(sources)]
+    file.copy(parts, tree, recursive = TRUE, copy.date = TRUE)
+    unlink(list.files(file.path(tree, "src"), "[.](o|so)$", full.names = TRUE))
+    if (install(tree, file.path(home, base)) != 0) stop("the package itself does not install: see its log")
+  }
+  tree
+}
+
+install <- function(tree, folder) {
+  dir.create(folder, showWarnings = FALSE, recursive = TRUE)
+  run("R", c("CMD", "INSTALL", "--no-docs", "--no-multiarch", "--no-test-load", "--no-staged-install",
+             paste0("--library=", folder), tree), file.path(folder, "log"))
+}
+
+# Of a mutant's tree only the edited file is newer than its object; a header is newer than all of them.
+build <- function(mutant, base) {
+  edited <- sub(mutant$old, mutant$new, read_text(mutant$file), fixed = TRUE)
+  folder <- file.path(home, hash_of(character(), base, mutant$file, edited))
+  if (dir.exists(file.path(folder, "pfdtc"))) return(folder)
+  tree <- file.path(tempdir(), "tree")
+  unlink(tree, recursive = TRUE)
+  dir.create(tree)
+  file.copy(list.files(base_tree(base), full.names = TRUE), tree, recursive = TRUE, copy.date = TRUE)
+  cat(edited, file = file.path(tree, mutant$file))
+  if (grepl("[.]h$", mutant$file)) unlink(list.files(file.path(tree, "src"), "[.]o$", full.names = TRUE))
+  if (install(tree, folder) != 0) unlink(file.path(folder, "pfdtc"), recursive = TRUE)
+  folder
+}
+
+## Verdicts ------------------------------------------------------------------------------------------------------------
+
+all_tests <- function() sub("^test-(.*)[.]R$", "\\1", list.files("tests/testthat", "^test-.*[.]R$"))
+
+# NULL where the tests pass, else what stopped them.
+stopped_by <- function(folder, tests, seconds) {
+  log <- file.path(folder, "tests.log")
+  status <- run("Rscript", c("--vanilla", "tools/test.R", folder, sprintf("^(%s)$", paste(tests, collapse = "|"))), log,
+                seconds, c("PFDTC_TEST_STOP=1", "PFDTC_COUNTS="))
+  if (status == 0) return(NULL)
+  if (status == 124) return(sprintf("no end within %.0f s", seconds))
+  lines <- readLines(log, warn = FALSE)
+  said <- grep("^(Error|Test failure|Failure|── )|caught|\\.R:[0-9]+", lines, value = TRUE)
+  substr(trimws(paste(utils::head(said, 2), collapse = " ")), 1, 150)
+}
+
+verdict_of <- function(mutant, base, seconds) {
+  folder <- build(mutant, base)
+  if (!dir.exists(file.path(folder, "pfdtc"))) return(list(by = "the compiler", first = TRUE))
+  kept <- file.path(folder, paste0("verdict-", hash_of(files_in("tests"), mutant$tests)))
+  if (file.exists(kept)) return(readRDS(kept))
+  by <- stopped_by(folder, mutant$tests, seconds)
+  verdict <- list(by = by, first = !is.null(by))
+  if (is.null(by)) verdict$by <- stopped_by(folder, setdiff(all_tests(), mutant$tests), seconds)
+  saveRDS(verdict, kept)
+  verdict
+}
+
+run_mutants <- function(mutants) {
+  base <- hash_of(files_in(sources))
+  base_tree(base)
+  begun <- proc.time()[["elapsed"]]
+  own <- unique(unlist(lapply(mutants, `[[`, "tests")))
+  kept <- file.path(home, base, paste0("passed-", hash_of(files_in("tests"))))
+  if (!file.exists(kept)) {
+    by <- stopped_by(file.path(home, base), all_tests(), 0)
+    if (!is.null(by)) stop("the tests fail without a fault: ", by)
+    writeLines(format(proc.time()[["elapsed"]] - begun), kept)
+  }
+  seconds <- 120 + 5 * as.numeric(readLines(kept))
+  wrong <- 0L
+  for (m in mutants) {
+    since <- proc.time()[["elapsed"]]
+    v <- verdict_of(m, base, seconds)
+    explained <- length(m$survives) > 0
+    wrong <- wrong + (is.null(v$by) != explained)
+    said <- if (is.null(v$by)) "SURVIVES" else if (v$first) "killed" else "killed by others' tests"
+    why <- if (is.null(v$by)) m$survives else v$by
+    cat(sprintf("%-52s %s%s, %.0f s: %s\n", m$name, said, if (is.null(v$by) && explained) " (explained)" else "",
+                proc.time()[["elapsed"]] - since, paste(why, collapse = " ")))
+  }
+  cat(sprintf("mutants: %d, %d not as they should be, %.0f s\n", length(mutants), wrong,
+              proc.time()[["elapsed"]] - begun))
+  wrong == 0
+}
+
+arguments <- commandArgs(trailingOnly = TRUE)
+mutants <- read_mutants()
+fine <- check(mutants)
+if (fine && identical(arguments[1], "run")) {
+  some <- arguments[-1]
+  if (length(some)) {
+    named <- vapply(mutants, function(m) any(vapply(some, grepl, NA, x = m$name, fixed = TRUE)), NA)
+    mutants <- mutants[named]
+    if (!length(mutants)) stop("no mutant is called like that")
+  }
+  fine <- run_mutants(mutants)
+}
+quit(status = as.integer(!fine))
