@@ -151,6 +151,7 @@ run_mutants <- function(mutants) {
     why <- if (is.null(v$by)) m$survives else v$by
     cat(sprintf("%-52s %s%s, %.0f s: %s\n", m$name, said, if (is.null(v$by) && explained) " (explained)" else "",
                 proc.time()[["elapsed"]] - since, paste(why, collapse = " ")))
+    flush(stdout())
   }
   cat(sprintf("mutants: %d, %d not as they should be, %.0f s\n", length(mutants), wrong,
               proc.time()[["elapsed"]] - begun))
