@@ -80,13 +80,29 @@ base_tree <- function(base) {
   tree
 }
 
+# R moves what it has built into place when it is complete.
 install <- function(tree, folder) {
   dir.create(folder, showWarnings = FALSE, recursive = TRUE)
-  run("R", c("CMD", "INSTALL", "--no-docs", "--no-multiarch", "--no-test-load", "--no-staged-install",
+  run("R", c("CMD", "INSTALL", "--no-docs", "--no-multiarch", "--no-test-load", "--no-byte-compile",
              paste0("--library=", folder), tree), file.path(folder, "log"))
 }
 
-# Of a mutant's tree only the edited file is newer than its object; a header is newer than all of them.
+# The base's package with another shared object. Of the tree only the edited file is newer than its object; a header is
+# newer than all of them.
+relink <- function(tree, folder, base) {
+  part <- file.path(folder, "part")
+  dir.create(part, showWarnings = FALSE, recursive = TRUE)
+  file.copy(file.path(home, base, "pfdtc"), part, recursive = TRUE, copy.date = TRUE)
+  to <- normalizePath(file.path(part, "pfdtc", "libs", "pfdtc.so"))
+  log <- file.path(normalizePath(folder), "log")
+  old <- setwd(file.path(tree, "src"))
+  on.exit(setwd(old))
+  status <- run("R", c("CMD", "SHLIB", "-o", "pfdtc.so", list.files(pattern = "[.]c$")), log)
+  if (status != 0 || !file.copy("pfdtc.so", to, overwrite = TRUE)) return(1L)
+  setwd(old)
+  as.integer(!file.rename(file.path(part, "pfdtc"), file.path(folder, "pfdtc")))
+}
+
 build <- function(mutant, base) {
   edited <- sub(mutant$old, mutant$new, read_text(mutant$file), fixed = TRUE)
   folder <- file.path(home, hash_of(character(), base, mutant$file, edited))
@@ -97,44 +113,65 @@ build <- function(mutant, base) {
   file.copy(list.files(base_tree(base), full.names = TRUE), tree, recursive = TRUE, copy.date = TRUE)
   cat(edited, file = file.path(tree, mutant$file))
   if (grepl("[.]h$", mutant$file)) unlink(list.files(file.path(tree, "src"), "[.]o$", full.names = TRUE))
-  if (install(tree, folder) != 0) unlink(file.path(folder, "pfdtc"), recursive = TRUE)
+  if (startsWith(mutant$file, "src/")) relink(tree, folder, base) else install(tree, folder)
   folder
 }
 
 ## Verdicts ------------------------------------------------------------------------------------------------------------
 
-all_tests <- function() sub("^test-(.*)[.]R$", "\\1", list.files("tests/testthat", "^test-.*[.]R$"))
+all_tests <- function() sub("^test-(.*)[.]R$", "\\1", list.files(file.path(frozen, "tests/testthat"), "^test-.*[.]R$"))
+
+# The tests as they are when a run begins: the checkout may be worked on meanwhile.
+frozen <- file.path(tempdir(), "checkout")
+
+freeze <- function() {
+  dir.create(file.path(frozen, "tools"), recursive = TRUE)
+  file.copy("tests", frozen, recursive = TRUE)
+  file.copy("tools/test.R", file.path(frozen, "tools"))
+}
+
+hash_of_tests <- function(names, ...) {
+  old <- setwd(frozen)
+  on.exit(setwd(old))
+  all <- files_in("tests")
+  hash_of(c(sprintf("tests/testthat/test-%s.R", names), all[!startsWith(all, "tests/testthat/test-")]), ...)
+}
 
 # NULL where the tests pass, else what stopped them.
 stopped_by <- function(folder, tests, seconds) {
-  log <- file.path(folder, "tests.log")
-  status <- run("Rscript", c("--vanilla", "tools/test.R", folder, sprintf("^(%s)$", paste(tests, collapse = "|"))), log,
-                seconds, c("PFDTC_TEST_STOP=1", "PFDTC_COUNTS="))
+  log <- file.path(normalizePath(folder), "tests.log")
+  old <- setwd(frozen)
+  on.exit(setwd(old))
+  status <- run("Rscript", c("--vanilla", "tools/test.R", dirname(log), sprintf("^(%s)$", paste(tests, collapse = "|"))),
+                log, seconds, c("PFDTC_TEST_STOP=1", "PFDTC_COUNTS="))
   if (status == 0) return(NULL)
   if (status == 124) return(sprintf("no end within %.0f s", seconds))
   lines <- readLines(log, warn = FALSE)
-  said <- grep("^(Error|Test failure|Failure|── )|caught|\\.R:[0-9]+", lines, value = TRUE)
-  substr(trimws(paste(utils::head(said, 2), collapse = " ")), 1, 150)
+  said <- sub("^failed: ", "", grep("^failed: ", lines, value = TRUE))
+  if (!length(said)) said <- paste("ended by status", status)
+  substr(said[1], 1, 120)
 }
 
+# Those killed by their own tests are so whatever the other tests are.
 verdict_of <- function(mutant, base, seconds) {
   folder <- build(mutant, base)
   if (!dir.exists(file.path(folder, "pfdtc"))) return(list(by = "the compiler", first = TRUE))
-  kept <- file.path(folder, paste0("verdict-", hash_of(files_in("tests"), mutant$tests)))
-  if (file.exists(kept)) return(readRDS(kept))
+  kept <- file.path(folder, paste0("verdict-", c(hash_of_tests(mutant$tests),
+                                                 hash_of_tests(all_tests(), mutant$tests))))
+  for (file in kept[file.exists(kept)]) return(readRDS(file))
   by <- stopped_by(folder, mutant$tests, seconds)
   verdict <- list(by = by, first = !is.null(by))
-  if (is.null(by)) verdict$by <- stopped_by(folder, setdiff(all_tests(), mutant$tests), seconds)
-  saveRDS(verdict, kept)
+  if (!verdict$first) verdict$by <- stopped_by(folder, setdiff(all_tests(), mutant$tests), seconds)
+  saveRDS(verdict, kept[if (verdict$first) 1 else 2])
   verdict
 }
 
 run_mutants <- function(mutants) {
+  freeze()
   base <- hash_of(files_in(sources))
   base_tree(base)
   begun <- proc.time()[["elapsed"]]
-  own <- unique(unlist(lapply(mutants, `[[`, "tests")))
-  kept <- file.path(home, base, paste0("passed-", hash_of(files_in("tests"))))
+  kept <- file.path(home, base, paste0("passed-", hash_of_tests(all_tests())))
   if (!file.exists(kept)) {
     by <- stopped_by(file.path(home, base), all_tests(), 0)
     if (!is.null(by)) stop("the tests fail without a fault: ", by)

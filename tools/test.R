@@ -13,7 +13,15 @@ library(pfdtc, lib.loc = arguments[1])
 cat(sprintf("tests: R %s, testthat %s, BLAS %s\n", getRversion(), packageVersion("testthat"),
             extSoftVersion()[["BLAS"]]))
 
-reporter <- if (nzchar(Sys.getenv("PFDTC_TEST_STOP"))) "stop" else "summary"
+first_failure <- R6::R6Class("first_failure", inherit = ListReporter, public = list(
+  add_result = function(context, test, result) {
+    if (inherits(result, c("expectation_failure", "expectation_error"))) {
+      cat(sprintf("failed: %s, %s: %s\n", self$current_file, test, conditionMessage(result)))
+      quit(status = 1)
+    }
+    super$add_result(context, test, result)
+  }))
+reporter <- if (nzchar(Sys.getenv("PFDTC_TEST_STOP"))) first_failure$new() else "summary"
 begun <- proc.time()[["elapsed"]]
 results <- as.data.frame(test_dir("tests/testthat", filter = filter, package = "pfdtc",
                                   load_package = "installed", reporter = reporter,
