@@ -51,7 +51,7 @@ gp_vfe <- function(x, ...) UseMethod("gp_vfe")
 
 #' @rdname baselines
 #' @export
-gp_vfe.default <- function(x, y, m = NULL, kernel = kernel_se(), noise = NULL, hyper = c("pilot", "joint", "fixed"),
+gp_vfe.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "joint", "fixed"),
                            inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                            control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit("gp_vfe", match.call(), environment(), list(...))
@@ -69,7 +69,7 @@ gp_dtc <- function(x, ...) UseMethod("gp_dtc")
 
 #' @rdname baselines
 #' @export
-gp_dtc.default <- function(x, y, m = NULL, kernel = kernel_se(), noise = NULL, hyper = c("pilot", "fixed"),
+gp_dtc.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
                            inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                            control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit("gp_dtc", match.call(), environment(), list(...))
@@ -87,7 +87,7 @@ gp_sor <- function(x, ...) UseMethod("gp_sor")
 
 #' @rdname baselines
 #' @export
-gp_sor.default <- function(x, y, m = NULL, kernel = kernel_se(), noise = NULL, hyper = c("pilot", "fixed"),
+gp_sor.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
                            inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                            control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit("gp_sor", match.call(), environment(), list(...))
@@ -105,7 +105,7 @@ gp_fitc <- function(x, ...) UseMethod("gp_fitc")
 
 #' @rdname baselines
 #' @export
-gp_fitc.default <- function(x, y, m = NULL, kernel = kernel_se(), noise = NULL, hyper = c("pilot", "fixed"),
+gp_fitc.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
                             inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                             control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit("gp_fitc", match.call(), environment(), list(...))
@@ -123,7 +123,7 @@ gp_subsample <- function(x, ...) UseMethod("gp_subsample")
 
 #' @rdname baselines
 #' @export
-gp_subsample.default <- function(x, y, m = NULL, kernel = kernel_se(), noise = NULL, hyper = c("pilot", "fixed"),
+gp_subsample.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
                                  weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                                  control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit("gp_subsample", match.call(), environment(), list(...))
@@ -141,7 +141,7 @@ gp_exact <- function(x, ...) UseMethod("gp_exact")
 
 #' @rdname baselines
 #' @export
-gp_exact.default <- function(x, y, kernel = kernel_se(), noise = NULL, hyper = c("pilot", "joint", "fixed"),
+gp_exact.default <- function(x, y, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "joint", "fixed"),
                              weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                              control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit("gp_exact", match.call(), environment(), list(...))
@@ -194,7 +194,8 @@ start_fit <- function(method, data, call, args) {
   args$keep_data <- check_flag(args$keep_data, "keep_data")
   settings <- c(
     list(method = method, call = if (args$keep_data) call else slim_call(call)), method_table[[method]],
-    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "control", "keep_data"))])
+    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "control", "keep_data"))])
+  settings$aux_given <- !is.null(args$aux)
   if (method == "pfdtc") settings$aux <- if (is.null(args$aux)) default_aux() else check_aux(args$aux)
   settings$keep_reference <- !is.null(args$aux) && settings$aux$kind == "reference"
   if (method %in% c("gp_exact", "gp_subsample")) fit_dense(data, settings) else fit_sparse(data, settings)

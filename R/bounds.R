@@ -69,6 +69,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
                 hint = "The theorem is about DTC posteriors; certify() works for every fit.")
   }
   effort <- check_choice(effort, c("reference", "fast"), "effort")
+  fit <- far_part(fit)
   data <- needs_data(fit, "fit")
   subset <- identical(fit$aux$kind, "subset")
   samples <- check_count(samples, "samples", min = 0)
@@ -356,7 +357,7 @@ subset_draws <- function(data, rows, rest, w, kernel, noise) {
 #' @export
 evidence_bounds <- function(fit) {
   check_fit(fit, "fit")
-  if (fit$method == "gp_exact") return(c(lower = fit$elbo, upper = fit$elbo))
+  if (is_exact(fit)) return(c(lower = fit$elbo, upper = fit$elbo))
   own <- evidence_posterior(fit)
   found <- evidence_bracket(own, fit$data)
   reference <- fit$reference

@@ -61,10 +61,10 @@ certify_rows <- function(fit, new, effort, reference, m2 = NULL, test_points = N
   p <- predict_posterior(fit, x)
   at <- list(mean = fit$scale * p$mean, sd = fit$scale * sqrt(pmax(fit_variance(fit, p), 0)))
   inside <- list(mean_lower = -Inf, mean_upper = Inf, sd_lower = 0, sd_upper = Inf)
-  if (effort == "fast" && fit$method != "gp_exact") needs_data(fit, "fit")
-  by_reference <- effort != "fast" && fit$method != "gp_exact"
+  if (effort == "fast" && !is_exact(fit)) needs_data(fit, "fit")
+  by_reference <- effort != "fast" && !is_exact(fit)
   if (nrow(x)) {
-    if (fit$method == "gp_exact") inside <- exact_interval(fit, x)
+    if (is_exact(fit)) inside <- exact_interval(fit, x)
     else if (!is.null(fit$data)) inside <- posterior_interval(own_posterior(fit), x)
   }
   if (by_reference) reference <- find_reference(fit, reference, m2)

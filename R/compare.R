@@ -104,7 +104,7 @@ compare_effort <- function(certify) {
 certified_errors <- function(fits, newdata, effort) {
   references <- vector("list", length(fits))
   if (effort != "fast") {
-    left <- which(!vapply(fits, function(fit) fit$method == "gp_exact", NA)) # these need none
+    left <- which(!vapply(fits, is_exact, NA)) # these need none
     while (length(left)) {
       group <- left[vapply(fits[left], same_model, NA, fits[[left[1L]]])]
       references[group] <- list(shared_reference(fits[group]))
@@ -112,7 +112,7 @@ certified_errors <- function(fits, newdata, effort) {
     }
   }
   mapply(function(fit, reference) {
-    has_data <- !is.null(fit$data) || fit$method == "gp_exact"
+    has_data <- !is.null(fit$data) || is_exact(fit)
     if (if (effort == "reference") !has_data && is.null(reference) else !has_data) return(NA_real_)
     error <- same_chance(certify(fit, newdata, effort, reference = reference))$mean_error
     if (all(is.na(error))) NA_real_ else max(error, na.rm = TRUE)
@@ -140,7 +140,7 @@ check_fits_given <- function(lacking, dots, caller) {
 
 # What else the second argument may have been meant to be.
 check_exact_given <- function(exact, caller) {
-  if (is.null(exact) || (inherits(exact, "gp_fit") && exact$method == "gp_exact")) return()
+  if (is.null(exact) || (inherits(exact, "gp_fit") && is_exact(exact))) return()
   if (inherits(exact, "gp_fit")) {
     abort_input("exact", sprintf("a fit by %s()", exact$method), "a fit by gp_exact()",
                 hint = sprintf("Fits to compare go in one list: %s(list(<fit>, <fit>), ...).", caller))

@@ -1,7 +1,9 @@
 #' Control of a fit
 #'
-#' @param maxit the most iterations of each optimisation. An interrupt (Ctrl-C) ends a fit earlier, with its best
-#'   so far.
+#' @param maxit the most iterations of each optimisation of inducing points (and of the hyperparameters under
+#'   `hyper = "pilot"` or `"joint"`). `NULL`: 200, for points where that changes predictions, see the section on what is
+#'   chosen in [pfdtc()]; a number moves them in any case, and 0 leaves them where they start. An interrupt (Ctrl-C) ends
+#'   a fit earlier, with its best so far.
 #' @param reltol an optimisation ends when an iteration lowers the objective by less than `reltol` times what has been
 #'   lowered since its start, three times in a row. (The pF objective is known only up to a constant, so a rule relative
 #'   to its value would mean nothing.)
@@ -13,6 +15,12 @@
 #'   two passes over the rows. What does not fit is evaluated again, block by block, with the same numbers.
 #' @param optimise_rows learn hyperparameters and inducing points on this many random rows; the posterior is always that
 #'   of all rows. `NULL`: all rows.
+#' @param restarts how many starts the search for hyperparameters by the evidence has. `NULL`: 9 (10 with two inputs, 11
+#'   with one).
+#' @param priors weak priors on the hyperparameters under `hyper = "evidence"`? In units of the inputs' and the
+#'   response's spread: log lengthscales around log 2 with sd 2, the log signal variance around 0 with sd 1.5, the log
+#'   noise variance around log 0.1 with sd 2. They keep lengthscales of inputs that say nothing finite and noise of few
+#'   rows above 0, and fade as rows come in.
 #' @param fix names of hyperparameters to hold at their given values, as in `coef()`: `"noise"`, `"variance"`,
 #'   `"lengthscale.<column>"`.
 #' @param tol_quantile the quantile over the training inputs that the `tol` of [pfdtc()] speaks of: 1 the maximum, 0.95
@@ -27,19 +35,21 @@
 #' @examples
 #' pfdtc_control(maxit = 50, threads = 1)
 #' @export
-pfdtc_control <- function(maxit = 200, reltol = 1e-8, jitter = NULL, block = NULL,
+pfdtc_control <- function(maxit = NULL, reltol = 1e-8, jitter = NULL, block = NULL,
                           threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
-                          optimise_rows = NULL, fix = character(), tol_quantile = 1, trace = 0L,
-                          progress = interactive(), max_seconds = Inf) {
+                          optimise_rows = NULL, restarts = NULL, priors = TRUE, fix = character(),
+                          tol_quantile = 1, trace = 0L, progress = interactive(), max_seconds = Inf) {
   if (!is.character(fix) || anyNA(fix)) {
     abort_input("fix", describe(fix), "names of hyperparameters, as coef() gives them")
   }
   structure(class = "pfdtc_control", list(
-    maxit = check_count(maxit, "maxit", min = 0), reltol = finite_at_least_0(reltol, "reltol"),
+    maxit = if (!is.null(maxit)) check_count(maxit, "maxit", min = 0), reltol = finite_at_least_0(reltol, "reltol"),
     jitter = if (!is.null(jitter)) finite_at_least_0(jitter, "jitter"),
     block = if (!is.null(block)) check_count(block, "block"), threads = check_count(threads, "threads"),
     memory = check_at_least_0(memory, "memory"),
-    optimise_rows = if (!is.null(optimise_rows)) check_count(optimise_rows, "optimise_rows"), fix = fix,
+    optimise_rows = if (!is.null(optimise_rows)) check_count(optimise_rows, "optimise_rows"),
+    restarts = if (!is.null(restarts)) check_count(restarts, "restarts"), priors = check_flag(priors, "priors"),
+    fix = fix,
     tol_quantile = check_share(tol_quantile, "tol_quantile"), trace = check_count(trace, "trace", min = 0),
     progress = check_flag(progress, "progress"), max_seconds = check_at_least_0(max_seconds, "max_seconds")))
 }

@@ -35,8 +35,9 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
   check_fit(fit, "fit")
   check_exact(exact, fit)
   if (!is.null(newdata)) return(kl_marginal(latent_at(fit, newdata), latent_at(exact, newdata)))
+  if (is_exact(fit)) return(0)
   kl <- switch(fit$method,
-               gp_sor = Inf, gp_exact = 0, gp_fitc = exact$elbo - fitc_bound(fit),
+               gp_sor = Inf, gp_fitc = exact$elbo - fitc_bound(fit),
                gp_subsample = exact$elbo - fit$elbo + subsample_rest(fit), exact$elbo - fit$elbo)
   max(kl, 0) # equal up to rounding where the fit is exact
 }
@@ -106,6 +107,7 @@ pf_divergence <- function(fit, nu = NULL) {
     abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit by pfdtc(), gp_vfe() or gp_dtc()",
                 hint = "The pF divergence compares DTC posteriors with an auxiliary distribution.")
   }
+  fit <- far_part(fit)
   data <- needs_data(fit, "fit")
   kernel <- scaled_kernel(fit)
   noise <- fit$noise / fit$scale^2
@@ -221,7 +223,7 @@ check_exact <- function(exact, fit) {
                 hint = "Of the same data, with kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\".")
   }
   check_fit(exact, "exact")
-  if (exact$method != "gp_exact") abort_input("exact", sprintf("a fit by %s()", exact$method), "a fit by gp_exact()")
+  if (!is_exact(exact)) abort_input("exact", sprintf("a fit by %s()", exact$method), "a fit by gp_exact()")
   check_same_model(exact, fit, "exact", "fit")
 }
 

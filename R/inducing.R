@@ -71,7 +71,7 @@ choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)
   # each step leaves errors of a few eps * k in what is left; below m of them it is noise
   chosen <- native_select(pool, m, kernel, 4 * m * .Machine$double.eps)
   rows <- if (is.null(looked)) chosen$pivots else looked[chosen$pivots]
-  list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t)
+  list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))
 }
 
 # Greedy in what each row takes from the pF divergence to first order, tr((k^ + r r') E), r the residual. k^, r and K

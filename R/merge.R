@@ -31,9 +31,9 @@ equal_rows <- function(x, most = nrow(x)) {
 # With W_g = sum of w_n and m_g the weighted mean over a group of equal rows,
 #   log p(y) = log p(merged) + (sum_n log w_n - sum_g log W_g)/2
 #              - (N - N_g) log(2 pi s2)/2 - ss/(2 s2),   ss = sum_n w_n (y_n - m_g)^2.
-# Merges only when at least a tenth of the rows is saved.
-merge_equal_rows <- function(x, y, weights) {
-  group <- equal_rows(x, most = 0.9 * nrow(x))
+# Merges only when that leaves at most the share `most` of the rows.
+merge_equal_rows <- function(x, y, weights, most = 0.9) {
+  group <- equal_rows(x, most = most * nrow(x))
   if (is.null(group)) return(list(x = x, y = y, weights = weights, group = NULL, rows = 0, ss = 0))
   first <- which(!duplicated(group))
   w <- if (is.null(weights)) rep(1, length(y)) else weights

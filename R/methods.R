@@ -136,14 +136,14 @@ describe_evidence <- function(about, number) {
 fit_facts <- function(fit) {
   parts <- c("call", "method", "kernel", "noise", "m", "m_asked", "aux", "inducing_method",
              "hyper", "center", "scale", "nobs", "df", "elbo", "objective", "jitter", "evaluations",
-             "seconds", "convergence", "message")
+             "seconds", "convergence", "message", "kernels", "posterior", "neighbours")
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit),
     inputs = length(fit$frame$columns), variables = length(fit$frame$variables),
     omitted = length(fit$na.action), inducing = describe_inducing(fit),
     subsample = if (is.null(fit$chosen)) NA_character_ else
       sprintf("%d random row%s", fit$m, plural_s(fit$m)),
-    auxiliary = describe_aux(fit), accuracy = describe_tolerance(fit),
+    near = describe_near(fit), auxiliary = describe_aux(fit), accuracy = describe_tolerance(fit),
     learned = describe_hyper(fit), optimiser = describe_convergence(fit)))
 }
 
@@ -164,7 +164,8 @@ model_fields <- function(about, digits) {
   }
   c(Data = describe_data(about), Subsample = about$subsample, Inducing = about$inducing,
     Accuracy = about$accuracy, Auxiliary = about$auxiliary,
-    Kernel = sprintf("%s, %s", about$kernel$label, variance(theta["variance"])),
+    Near = about$near,
+    Kernel = sprintf("%s; %s", describe_kernel(about), variance(theta["variance"])),
     Noise = variance(theta["noise"]), Hyper = about$learned)
 }
 
@@ -215,8 +216,14 @@ fit_title <- function(x) {
   titles <- c(pfdtc = "pF-DTC", gp_vfe = "VFE (sparse variational)", gp_dtc = "DTC", gp_sor = "SoR",
               gp_fitc = "FITC", gp_subsample = "the exact posterior of a subsample",
               gp_exact = "the exact posterior")
+  if (x$method == "pfdtc" && x$posterior != "far") return(posterior_title(x))
   title <- titles[x$method]
   if (is.na(title)) x$method else unname(title)
+}
+
+posterior_title <- function(fit) {
+  if (is_exact(fit)) return("the exact posterior (of so few rows, pfdtc() needs no inducing points)")
+  "inducing points and near rows"
 }
 
 describe_data <- function(about) {
@@ -232,7 +239,7 @@ describe_data <- function(about) {
 
 # Fewer points than asked for: greedy selection has explained k(X, X), the others ran out of rows.
 describe_inducing <- function(fit) {
-  if (is.null(fit$inducing)) return(NA_character_)
+  if (is.null(fit$inducing) || is_exact(fit)) return(NA_character_)
   tried <- if (is.na(fit$evaluations["other start"])) "" else " (the better of two tried)"
   how <- switch(fit$inducing_method, greedy = paste0("greedy start", tried),
                 divergence = paste0("start greedy in the divergence", tried), random = "started at random rows",
@@ -246,10 +253,18 @@ describe_inducing <- function(fit) {
   sprintf("%d point%s%s, %s", fit$m, plural_s(fit$m), fewer, how)
 }
 
+describe_near <- function(fit) {
+  if (fit$method != "pfdtc" || is_exact(fit) || is.null(fit$neighbours)) return(NA_character_)
+  left <- if (is.null(fit$unexplained) || !is.finite(fit$unexplained)) "" else
+    sprintf("; what the points leave unexplained is %s of the noise variance", format(signif(fit$unexplained, 2)))
+  if (fit$neighbours == 0L) return(paste0("none", left))
+  sprintf("the %d nearest rows of each prediction are treated exactly%s", fit$neighbours, left)
+}
+
 # With the sizes that a description leaves to the data.
 describe_aux <- function(fit) {
   aux <- fit$aux
-  if (is.null(aux)) return(NA_character_)
+  if (is.null(aux) || isFALSE(fit$moved)) return(NA_character_)
   n <- min(fit$nobs, fit$control$optimise_rows)
   fill <- function(aux, fit) {
     if (aux$kind == "refresh") aux$start <- fill(aux$start, fit[c("m", "nobs")])
@@ -266,7 +281,7 @@ describe_aux <- function(fit) {
 }
 
 describe_hyper <- function(fit) {
-  text <- switch(fit$hyper, fixed = "fixed as given",
+  text <- switch(fit$hyper, fixed = "fixed as given", evidence = describe_starts(fit$learned),
                  pilot = "learned by a pilot VFE run, then fixed",
                  joint = describe_joint(fit), fit$hyper)
   code <- fit$pilot$convergence
@@ -274,6 +289,24 @@ describe_hyper <- function(fit) {
   stopped <- switch(as.character(code), "1" = "`maxit`", "2" = "its time limit",
                     "52" = "an interrupt", paste("code", code))
   sprintf("%s (the pilot was ended by %s)", text, stopped)
+}
+
+describe_starts <- function(learned) {
+  if (is.null(learned)) return("as they start: the fit was ended before they were learned")
+  starts <- nrow(learned)
+  if (starts == 1L) return("learned by the evidence, from the one start given")
+  agree <- sum(max(learned$evidence) - learned$evidence <= attr(learned, "same"))
+  sprintf("learned by the evidence, best of %d starts (%s)", starts,
+          if (agree == 1L) "found by one of them" else sprintf("found by %d of them", agree))
+}
+
+# The kernel, and where it was chosen the mean held-out log densities by which the others fell behind.
+describe_kernel <- function(about) {
+  kernels <- about$kernels
+  if (is.null(kernels)) return(about$kernel$label)
+  others <- kernels[!kernels$chosen, ]
+  sprintf("%s, chosen by held-out score (%s)", about$kernel$label,
+          paste(sprintf("%s %+.3f", others$kernel, others$score - kernels$score[kernels$chosen]), collapse = ", "))
 }
 
 describe_joint <- function(fit) {

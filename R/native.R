@@ -6,16 +6,22 @@ engine <- new.env(parent = emptyenv())
 .onLoad <- function(libname, pkgname) {
   engine$pid <- Sys.getpid()
   engine$parallel_blocks <- blas_of_one_thread()
+  engine$reference_blas <- !blas_is_optimised()
 }
 
 # A threaded BLAS must not be called from several threads at once (it is several times slower): then only kernels are
 # evaluated in parallel. Read when the package is loaded, as the BLAS itself reads its settings.
 blas_of_one_thread <- function() {
-  blas <- unname(extSoftVersion()["BLAS"])
-  threaded <- grepl("openblas|mkl|blis|accelerate|veclib|armpl|flexiblas|atlas|essl", blas, ignore.case = TRUE)
+  threaded <- blas_is_optimised()
   alone <- any(Sys.getenv(c("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")) == "1") ||
     Sys.getenv("OMP_NUM_THREADS") == "1"
   !threaded || alone
+}
+
+# By its name; R's own and the reference one take six times as long as the processor would.
+blas_is_optimised <- function() {
+  grepl("openblas|mkl|blis|accelerate|veclib|armpl|flexiblas|atlas|essl", unname(extSoftVersion()["BLAS"]),
+        ignore.case = TRUE)
 }
 
 # How the engine walks over n rows. Options stand in where no pfdtc_control() is at hand.
@@ -144,6 +150,32 @@ native_exact_covariance <- function(posterior, rows, kernel, x) {
   .Call(ffi_exact_covariance, engine_kernel(kernel), rows, posterior$L, x)
 }
 
+# The s rows of x nearest in the kernel's distance, nearest first: an integer matrix, a column a query, 0 where there are
+# fewer. Queries: the rows of `query`, or the `rows` of x, each then not counted itself and, where `rank` (a permutation)
+# is given, only rows of a lower rank. Equal distances are decided by the number of the row.
+native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL) {
+  n <- if (is.null(rows)) nrow(query) else length(rows)
+  .Call(ffi_neighbours, engine_kernel(kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
+        if (!is.null(rank)) as.integer(rank), engine_control(n, control))
+}
+
+# A row with its neighbours is worth a thread sooner than a row alone.
+near_control <- function(n, control) engine_control(16 * n, control)
+
+# list(jitter, L, C, beta, minus_log): rows decorrelated from their s nearest earlier ones, by `rank`.
+native_near <- function(z, x, y, weights, kernel, noise, s, rank, jitter, most = max(1e-4, jitter), control = NULL) {
+  result <- .Call(ffi_near, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
+                  as.double(most), as.integer(s), as.integer(rank), near_control(nrow(x), control))
+  stop_on_status(result, "The posterior on inducing points and near rows")
+}
+
+# list(mean, var_near, var_far) at the rows of x_new
+native_near_predict <- function(near, z, x, y, weights, kernel, noise, s, x_new, control = NULL) {
+  result <- .Call(ffi_near_predict, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y, row_scale(weights),
+                  as.double(noise), as.integer(s), x_new, near_control(nrow(x_new), control))
+  stop_on_status(result, "Prediction from near rows")
+}
+
 native_select <- function(x, m, kernel, tolerance) {
   .Call(ffi_select, engine_kernel(kernel), x, as.integer(m), as.double(tolerance))
 }
@@ -193,4 +225,13 @@ native_kernel_sum <- function(kernel, x, u, x_new, control = NULL) {
 native_response <- function(posterior, z, x, y, weights, kernel, noise, whiten = TRUE, control = NULL) {
   .Call(ffi_response, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, y, row_scale(weights),
         as.integer(whiten), engine_control(nrow(x), control))
+}
+
+# Sum over `rows` of times * log p(y_i | neighbours), its slope in the log parameters (those of the kernel, then the
+# noise) and the expected information. neighbours: row numbers, a column for each of `rows`, 0 where there are fewer.
+# The density is that of y, not of sqrt(w) y.
+native_vecchia <- function(x, y, weights, kernel, noise, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE,
+                           control = NULL) {
+  as_value(.Call(ffi_vecchia, engine_kernel(kernel), x, y, weights, as.double(noise), rows, neighbours, times,
+                 as.integer(slopes), engine_control(length(rows), control)))
 }

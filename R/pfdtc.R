@@ -133,8 +133,9 @@ pfdtc <- function(x, ...) UseMethod("pfdtc")
 
 #' @rdname pfdtc
 #' @export
-pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = kernel_se(), noise = NULL,
-                          hyper = c("pilot", "joint", "fixed"), aux = NULL, inducing = NULL, weights = NULL,
+pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NULL,
+                          hyper = c("evidence", "pilot", "joint", "fixed"), aux = NULL,
+                          neighbours = NULL, inducing = NULL, weights = NULL,
                           offset = NULL, center = TRUE, scale = TRUE, control = pfdtc_control(),
                           keep_data = TRUE, ...) {
   matrix_fit("pfdtc", match.call(), environment(), list(...))

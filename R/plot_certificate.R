@@ -80,7 +80,7 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
 
 # The exact fit to draw, or NULL.
 exact_for_figure <- function(fits, exact, most = 500L) {
-  given <- Filter(function(fit) fit$method == "gp_exact", fits)
+  given <- Filter(is_exact, fits)
   with_data <- Filter(function(fit) !is.null(fit$data), fits)
   if (is.null(exact) || is.logical(exact)) {
     wanted <- if (!is.null(exact)) check_flag(exact, "exact")
@@ -275,7 +275,7 @@ check_efforts <- function(effort) {
 
 rows_to_summarise <- function(base, newdata) {
   if (is.null(newdata)) {
-    if (is.null(base$data) && !is.null(base$rows) && base$method == "gp_exact") return(plain_rows(base$rows))
+    if (is.null(base$data) && is_exact(base)) return(plain_rows(base$rows))
     rows <- training_inputs(training_data(base))
     return(plain_rows(rows$x, rows$index))
   }
@@ -287,8 +287,8 @@ rows_to_summarise <- function(base, newdata) {
 # The certified errors of a fit at all rows, for those efforts that are within reach of what it has kept.
 certified_by_effort <- function(fit, new, efforts, reference) {
   if (is.null(reference)) reference <- fit$reference
-  if (is.null(fit$data) && fit$method != "gp_exact") efforts <- if (!is.null(reference)) intersect(efforts, "reference")
-  if (is.null(reference) && fit$method != "gp_exact" && any(efforts != "fast")) {
+  if (is.null(fit$data) && !is_exact(fit)) efforts <- if (!is.null(reference)) intersect(efforts, "reference")
+  if (is.null(reference) && !is_exact(fit) && any(efforts != "fast")) {
     reference <- same_chance(reference(fit))
   }
   lapply(stats::setNames(nm = efforts), function(effort) {

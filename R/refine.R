@@ -38,7 +38,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   if (is.na(fit$sd_y)) abort_input("tol", tol, "for a response of two rows or more: it is a fraction of its sd")
   goal <- tol * fit$sd_y
-  if (fit$method == "gp_exact") {
+  if (is_exact(fit)) {
     inside <- exact_interval(fit, new$x)
     found <- list(mean = (inside$mean_lower + inside$mean_upper) / 2,
                   mean_error = (inside$mean_upper - inside$mean_lower) / 2, iterations = 0L, why = "nothing to iterate")

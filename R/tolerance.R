@@ -14,7 +14,7 @@ fit_to_tolerance <- function(data, s, state) {
   few <- s
   few$m <- min(200L, s$m)
   done <- learn_stage(data, s, state)
-  if (s$hyper == "joint") done <- optimise_stage(data, done, points_stage(data, done, few, state), few, state)
+  if (s$hyper == "joint") done <- optimise_stage(data, done, points_stage(data, done, few, state)$z, few, state)
   found <- if (is.null(state$stopped)) search_points(data, done, s, state)
   tol <- list(asked = s$tol, quantile = s$control$tol_quantile, mean = NA_real_, sd = NA_real_, met = FALSE,
               effort = NA_character_, m2 = NA_integer_, needs = NULL, tried = found$tried)
@@ -24,7 +24,7 @@ fit_to_tolerance <- function(data, s, state) {
     tol[c("met", "effort", "m2")] <- list(max(found$best$error) <= s$tol, found$yard$effort, found$yard$reference$m)
     if (!tol$met) tol$needs <- what_it_needs(found, s)
   } else if (is.null(done$z)) {
-    done <- start_now(done, points_stage(data, done, few, state), s)
+    done <- start_now(done, points_stage(data, done, few, state)$z, s)
   }
   s$m <- nrow(done$z)
   fit <- construct_fit(data, done, s, state)

@@ -31,6 +31,12 @@ SEXP ffi_pf_divergence(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2,
 /* W_x of nu, transposed: q x N, columns scaled */
 SEXP ffi_lowrank_rows(SEXP kernel, SEXP nu, SEXP x, SEXP scale, SEXP control);
 
+/* list(status, value, score, information): sum over `rows` of times * log p(y_i | its
+ * neighbours), its slope in the kernel's log parameters and log s2, and the expected
+ * information; neighbours: s x |rows|, row numbers from 1, 0 where there are fewer */
+SEXP ffi_vecchia(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP rows,
+                 SEXP neighbours, SEXP times, SEXP slopes, SEXP control);
+
 /* list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights); fitc: row n has
  * the noise s2 / w_n + E_nn; log_weights: sum of the logs of the weights in force */
 SEXP ffi_posterior(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
@@ -72,6 +78,19 @@ SEXP ffi_exact_evidence(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP
 SEXP ffi_exact_predict(SEXP kernel, SEXP x, SEXP L, SEXP alpha, SEXP x_new, SEXP control);
 /* the covariance of f at the rows of x_new */
 SEXP ffi_exact_covariance(SEXP kernel, SEXP x, SEXP L, SEXP x_new);
+
+/* the s rows of x nearest to the rows of `query`, or to the rows `rows` of x (from 1) themselves
+ * left out, of a lower rank where ranks are given: s x queries, from 1, 0 where there are fewer */
+SEXP ffi_neighbours(SEXP kernel, SEXP x, SEXP s, SEXP query, SEXP query_rows, SEXP rank,
+                    SEXP control);
+
+/* the posterior with rows decorrelated from their s nearest earlier ones: list(status, jitter,
+ * L, C, beta, minus_log), C C' = I + sum a~a~', minus_log = -log density of the scaled y */
+SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
+              SEXP most_jitter, SEXP s, SEXP rank, SEXP control);
+/* list(status, mean, var_near, var_far) at the rows of x_new, each with its s nearest of x */
+SEXP ffi_near_predict(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SEXP y,
+                      SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control);
 
 /* list(pivots from 1, t after each) */
 SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance);

@@ -252,6 +252,46 @@ void kernel_pull_self(const struct kernel *k, int M, int columns, const double *
         dtheta[k->d] += jitter * k->variance * trace(M, K_bar);
 }
 
+/* out += t u_b and, by symmetry, what row b gets: t'u,  t_a = w_a ((x_a - x_b) / l)^2 */
+static double slope_column(int n, double rate, double xb, const double *restrict x,
+                           const double *restrict w, double ub, const double *restrict u,
+                           double *restrict out)
+{
+    double sum = 0.0;
+    SIMD_SUM
+    for (int a = 0; a < n; a++) {
+        const double v = (x[a] - xb) * rate, t = w[a] * v * v;
+        out[a] += t * ub;
+        sum += t * u[a];
+    }
+    return sum;
+}
+
+void kernel_self_slopes(const struct kernel *k, int n, const double *X, int ldx,
+                        const double *K, const double *u, double *work, double *out)
+{
+    double *w = work, *r2 = work + n, *of_variance = out + (size_t)k->d * n;
+    fill((size_t)n * (k->d + 1), 0.0, out);
+    for (int b = 0; b < n; b++) { /* the rows below b, and by symmetry those beside it */
+        const int below = n - b - 1;
+        const double *Kb = K + (size_t)b * n + b + 1;
+        const double *at = X + b, *under = at + 1;
+        if (k->profile->slope_reads_r2)
+            squared_distances(k, below, under, ldx, at, ldx, r2);
+        k->profile->slope(below, Kb, r2, w);
+        for (int a = 0; a < below; a++)
+            w[a] *= -2.0; /* d r2 / d log l = -2 ((x_a - x_b) / l)^2 */
+        for (int j = 0; j < k->d; j++) {
+            const size_t column = (size_t)k->column[j] * ldx;
+            double *o = out + (size_t)j * n + b;
+            o[0] += slope_column(below, 1.0 / k->lengthscale[j], at[column],
+                                 under + column, w, u[b], u + b + 1, o + 1);
+        }
+        of_variance[b] += Kb[-1] * u[b] + dot((size_t)below, Kb, u + b + 1);
+        add_scaled((size_t)below, u[b], Kb, of_variance + b + 1);
+    }
+}
+
 void kernel_pull_diagonal(const struct kernel *k, double sum, double sum_bar,
                           double *dtheta)
 {

@@ -56,6 +56,11 @@ void kernel_pull_self(const struct kernel *k, int M, int columns, const double *
                       int ldz, double jitter, const double *K_bar, double *work,
                       double *dZ, double *dtheta);
 
+/* out (n x n_theta): dK / dtheta_j u, K = k(X, X) as cross made it, of which the lower triangle
+ * is read.  scratch: 2 n */
+void kernel_self_slopes(const struct kernel *k, int n, const double *X, int ldx,
+                        const double *K, const double *u, double *work, double *out);
+
 /* Adjoint of a weighted sum of the diagonal: dF = sum_bar * d sum_i w_i k(x_i, x_i), the sum
  * given.  Adds to dtheta. */
 void kernel_pull_diagonal(const struct kernel *k, double sum, double sum_bar,

@@ -6,14 +6,18 @@
 layers <- read.table(header = TRUE, text = "
   file       layer  sees
   status     0      -1
+  simd       0      -1
   linalg     1       0
   kernel     2       1
   block      2       1
   inducing   3       2
   lowrank    3       2
   select     3       2
+  neighbours 3       2
   stats      4       3
   pairs      4       3
+  vecchia    4       3
+  near       4       3
   posterior  5       4
   exact      5       4
   pf         6       4

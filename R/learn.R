@@ -1,0 +1,350 @@
+# Hyperparameters by the evidence, at a cost that does not grow with the rows but for the search of neighbours:
+#
+#   log p(y) = sum_i log p(y_i | earlier rows)  ~  sum over rows I of log p(y_i | y_S(i)),
+#
+# S(i) the nearest of the rows that a random order puts before i (Vecchia 1988). Every term is a true conditional
+# density, so its score has mean 0 at the truth whatever S(i) and I are: neighbours that go stale cost efficiency, never
+# consistency. In a random order the first rows have far neighbours and the last near ones, so all scales are seen.
+#
+# One interface: learn_evidence(data, s, state) -> list(kernel, noise, pilot = NULL, learned, kernels). Parameters are
+# the logs that hyper_parameters() has; steps are by Fisher scoring, for which the C code gives the information.
+
+learning_sizes <- list(
+  population = 1e5,                      # rows among which neighbours are looked for
+  first = 200L,                          # the first rows of the order are always among those that count
+  starts = c(rows = 1000L, near = 15L),  # every start
+  finals = c(rows = 3000L, near = 20L),  # the best of them, and every kernel
+  whole = c(rows = 5000L, near = 30L),   # the one that is kept
+  score = c(rows = 1000L, near = 40L))   # kernels are judged on rows given their neighbours among all
+
+learn_evidence <- function(data, s, state) {
+  pool <- learning_rows(data, s)
+  candidates <- if (is.null(s$kernel$profile)) kernel_candidates else s$kernel$profile
+  first <- learning_problem(pool, s, if (length(candidates) > 1L) "matern32" else candidates)
+  tell <- stage_line("hyperparameters", s$control$progress)
+  on.exit(tell(NULL))
+
+  tell("starts")
+  found <- run_starts(first, s$control)
+  finals <- lapply(candidates, function(profile) {
+    tell(profile_label(profile))
+    finish_starts(learning_problem(pool, s, profile), found)
+  })
+  best <- 1L
+  kernels <- NULL
+  if (length(candidates) > 1L) {
+    scores <- vapply(finals, function(f) conditional_score(f$problem, f$theta), 0)
+    best <- which.min(scores)
+    kernels <- data.frame(kernel = vapply(candidates, profile_label, ""), score = scores,
+                          chosen = seq_along(scores) == best, row.names = NULL)
+    kernels <- kernels[order(kernels$score), ]
+  }
+  tell(profile_label(candidates[best]))
+  problem <- finals[[best]]$problem
+  result <- learn_whole(problem, finals[[best]]$theta)
+  if (is_small_enough(pool, s)) result <- learn_exactly(problem, result)
+  count_evaluations(state, "learn", list(evaluations = pool$count$evaluations))
+  c(problem$natural(result$theta), list(pilot = NULL, learned = found$report, kernels = kernels))
+}
+
+kernel_candidates <- c("matern32", "matern12", "matern52", "se")
+
+profile_label <- function(profile) {
+  switch(profile, se = "squared exponential", matern12 = "Matern 1/2", matern32 = "Matern 3/2", matern52 = "Matern 5/2")
+}
+
+# ---- the rows ---------------------------------------------------------------------------------------------------------
+
+# The population in which neighbours are looked for, in a random order, and the order in which rows come to count. Equal
+# rows are merged however few they are: what all of them say of the noise counts then, and not what the few among the
+# rows that count happen to say.
+learning_rows <- function(data, s) {
+  data <- merged_for_learning(data)
+  n <- nrow(data$x)
+  most <- min(n, s$control$optimise_rows, learning_sizes$population)
+  rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
+  pool <- list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = data$weights[rows], n = length(rows),
+               rank = sample.int(length(rows)), shift = data$shift, share = length(rows) / n,
+               power = response_power(data), floor = noise_floor(data), count = new.env(parent = emptyenv()))
+  early <- order(pool$rank)[seq_len(min(pool$n, learning_sizes$first))]
+  others <- setdiff(sample.int(pool$n), early)
+  pool$take <- function(count) { # of `count` rows a fifth at most are the first of the order
+    some <- min(length(early), max(1L, count %/% 5L))
+    c(early[seq_len(some)], utils::head(others, count - some), if (count > some + length(others))
+      early[-seq_len(some)])
+  }
+  pool$count$evaluations <- 0L
+  pool
+}
+
+merged_for_learning <- function(data) {
+  if (!is.null(data$group)) return(data)
+  m <- merge_equal_rows(data$x, data$y, data$weights, most = 1 - 1 / nrow(data$x))
+  if (is.null(m$group)) return(data)
+  data[c("x", "y", "weights", "group")] <- m[c("x", "y", "weights", "group")]
+  data$shift[c("rows", "ss")] <- m[c("rows", "ss")]
+  data
+}
+
+# Mean square of y about the centre, and what merged rows no longer show of it.
+response_power <- function(data) {
+  w <- if (is.null(data$weights)) 1 else data$weights
+  power <- (sum(w * data$y^2) + data$shift$ss) / sum(w + 0 * data$y)
+  if (power > 0) power else 1
+}
+
+# Responses that are rounded to multiples of delta have noise of at least delta^2 / 12 (Sheppard): less would take the
+# rounding for structure. And no less than a millionth of the response, which nothing but interpolation asks for.
+noise_floor <- function(data) {
+  r <- data$response - if (is.null(data$offset)) 0 else data$offset
+  r <- sort(unique(r)) / data$scale
+  gap <- if (length(r) > 1L) min(diff(r)) else 0
+  max(1e-6 * response_power(data), gap^2 / 12)
+}
+
+# ---- the problem: value, gradient and information of log posterior in the free logs -----------------------------------
+
+# Priors are weak (a factor of e^2 = 7 either way) and fade like 1 / n: without them an input that says nothing has a
+# lengthscale that goes to infinity, and few rows have no noise. In units of the inputs' spread and of y:
+#   log l ~ N(log 2, 2^2),  log variance ~ N(0, 1.5^2),  log noise ~ N(log 0.1, 2^2).
+learning_problem <- function(pool, s, profile) {
+  kernel <- s$kernel
+  if (is.null(kernel$profile)) kernel <- place_kernel(kernel_of(profile), pool$x)
+  columns <- kernel$inputs
+  spread <- vapply(columns, function(j) column_spread(pool$x[, j]), 0)
+  unit <- c(log(spread), rep(log(pool$power), 2L))
+  given <- c(if (is.null(kernel$lengthscale)) rep(NA, length(columns)) else log(kernel$lengthscale),
+             if (is.null(kernel$variance)) NA else log(kernel$variance), if (is.null(s$noise)) NA else log(s$noise))
+  if (is.null(kernel$lengthscale)) kernel$lengthscale <- stats::setNames(spread, colnames(pool$x)[columns])
+  d <- length(columns)
+  names <- parameter_names(kernel, s$columns)
+  lower <- unit + c(rep(log(1e-3), d), log(1e-4), 0)
+  lower[d + 2L] <- log(pool$floor)
+  upper <- unit + c(rep(log(1e3), d), log(1e3), log(10))
+  # values given are where the search starts, and may lie outside
+  lower <- pmin(lower, given, na.rm = TRUE)
+  upper <- pmax(upper, given, na.rm = TRUE)
+  middle <- unit + c(rep(log(2), d), 0, log(0.1))
+  precision <- if (s$control$priors) c(rep(1 / 4, d), 1 / 2.25, 1 / 4) else numeric(d + 2L)
+  held <- names %in% setdiff(names, s$free)
+  natural <- function(theta) {
+    value <- exp(unname(theta))
+    kernel$lengthscale[] <- value[seq_len(d)]
+    kernel$variance <- value[d + 1L]
+    list(kernel = kernel, noise = value[d + 2L])
+  }
+  problem <- list(pool = pool, natural = natural, free = !held, given = given, unit = unit, lower = lower, upper = upper,
+                  d = d, control = s$control, columns = s$columns)
+  problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
+    native_neighbours(natural(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
+                      rank = if (earlier) pool$rank, control = s$control)
+  }
+  problem$prior <- function(theta) {
+    list(value = -sum(precision * (theta - middle)^2) / 2, gradient = -precision * (theta - middle),
+         information = precision)
+  }
+  problem$evaluate <- function(theta, rows, neighbours, slopes = TRUE) {
+    pool$count$evaluations <- pool$count$evaluations + 1L
+    now <- natural(theta)
+    result <- native_vecchia(pool$x, pool$y, pool$weights, now$kernel, now$noise, rows, neighbours, slopes = slopes,
+                             control = s$control)
+    if (!is.finite(result$value)) return(list(value = -Inf))
+    add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
+  }
+  problem
+}
+
+kernel_of <- function(profile) {
+  switch(profile, se = kernel_se(), matern12 = kernel_matern(1 / 2), matern32 = kernel_matern(3 / 2),
+         matern52 = kernel_matern(5 / 2))
+}
+
+# The log likelihood with the prior, and with the share that merged rows have in it: -(rows/2) log(2 pi s2) - ss/(2 s2).
+add_merged <- function(result, problem, noise, share, theta) {
+  shift <- problem$pool$shift
+  prior <- problem$prior(theta)
+  last <- problem$d + 2L
+  out <- list(likelihood = result$value + share * merged_log_density(shift, noise))
+  out$value <- out$likelihood + prior$value
+  if (is.null(result$score)) return(out)
+  out$gradient <- result$score + prior$gradient
+  out$gradient[last] <- out$gradient[last] + share * (shift$ss / (2 * noise) - shift$rows / 2)
+  if (!is.null(result$information)) {
+    out$information <- result$information + diag(prior$information, last)
+    out$information[last, last] <- out$information[last, last] + share * shift$rows / 2
+  }
+  out
+}
+
+# ---- the search -------------------------------------------------------------------------------------------------------
+
+# Maximises by scoring: step = (information + lambda diag)^{-1} gradient, lambda up where a step brings too little and
+# down where it brings what it promised; no log moves further than 2. Ends when a step promises less than `enough`.
+# Where `evaluate` gives no information, that of the start is corrected by BFGS.
+ascend <- function(evaluate, theta, problem, maxit, enough = 0.02, information = NULL) {
+  start <- theta
+  point <- evaluate(theta)
+  if (!is.finite(point$value)) return(list(theta = theta, value = -Inf, converged = FALSE))
+  scoring <- !is.null(point$information)
+  if (scoring) information <- point$information
+  lambda <- 1e-3
+  converged <- FALSE
+  iteration <- 0L
+  while (iteration < maxit) {
+    at_bound <- (theta <= problem$lower & point$gradient < 0) | (theta >= problem$upper & point$gradient > 0)
+    free <- which(problem$free & !at_bound)
+    if (!length(free)) {
+      converged <- TRUE
+      break
+    }
+    step <- numeric(length(theta))
+    step[free] <- scoring_step(information[free, free, drop = FALSE], point$gradient[free], lambda)
+    size <- max(abs(step))
+    if (size > 2) step <- step * (2 / size)
+    new_theta <- pmin(pmax(theta + step, problem$lower), problem$upper)
+    step <- new_theta - theta
+    promised <- sum(point$gradient * step) - sum(step * (information %*% step)) / 2
+    if (!(promised > enough)) {
+      converged <- TRUE
+      break
+    }
+    iteration <- iteration + 1L
+    new <- evaluate(new_theta)
+    gained <- new$value - point$value
+    if (is.finite(gained) && gained > 0.05 * promised) {
+      if (!scoring) information <- bfgs_update(information, step, point$gradient - new$gradient)
+      else information <- new$information
+      if (gained > 0.5 * promised) lambda <- max(lambda / 10, 1e-6)
+      theta <- new_theta
+      point <- new
+    } else {
+      if (!scoring && is.finite(gained)) information <- bfgs_update(information, step, point$gradient - new$gradient)
+      lambda <- if (lambda < 1e-2) 0.1 else lambda * 5
+      if (lambda > 1e6) break
+    }
+  }
+  list(theta = theta, value = point$value, likelihood = point$likelihood, converged = converged,
+       information = information, moved = max(abs(theta - start)))
+}
+
+scoring_step <- function(information, gradient, lambda) {
+  scale <- pmax(diag(information), 1e-8 * max(diag(information), 1e-300))
+  repeat {
+    step <- tryCatch(solve(information + diag(lambda * scale, length(scale)), gradient), error = function(e) NULL)
+    if (!is.null(step) && all(is.finite(step)) && sum(step * gradient) > 0) return(step)
+    lambda <- max(10 * lambda, 1e-3)
+    if (lambda > 1e8) return(gradient / scale)
+  }
+}
+
+# B <- B - B s s'B / s'B s + y y' / s'y, left alone without positive curvature
+bfgs_update <- function(B, step, change) {
+  sy <- sum(step * change)
+  Bs <- drop(B %*% step)
+  sBs <- sum(step * Bs)
+  if (!(sy > 1e-8 * sBs) || !(sBs > 0)) return(B)
+  B - tcrossprod(Bs) / sBs + tcrossprod(change) / sy
+}
+
+# Some steps with neighbours as they are, then with new ones, until no log moves by more than 0.05.
+climb <- function(problem, theta, size, steps, neighbours = NULL, enough = 0.02) {
+  rows <- problem$pool$take(min(size[["rows"]], problem$pool$n))
+  for (maxit in steps) {
+    if (is.null(neighbours)) neighbours <- problem$neighbours(theta, rows, size[["near"]])
+    result <- ascend(function(theta) problem$evaluate(theta, rows, neighbours), theta, problem, maxit, enough)
+    theta <- result$theta
+    neighbours <- NULL
+    if (!is.finite(result$value) || result$converged && result$moved < 0.05) break
+  }
+  result
+}
+
+# Lengthscales and noise to start from, in units of sqrt(d) spreads and of the response: optima at which noise explains
+# everything are many, and it is the short lengthscales and the low noise that escape from them. In one dimension a
+# series may have dozens of waves.
+start_grid <- function(d, restarts) {
+  short <- if (d == 1L) c(0.01, 0.03) else if (d == 2L) 0.03
+  grid <- rbind(expand.grid(lengthscale = c(0.3, 1, 3, 0.1, short), noise = 0.05),
+                expand.grid(lengthscale = c(1, 0.3, 3), noise = 0.5), data.frame(lengthscale = 10, noise = 0.8))
+  if (is.null(restarts)) return(grid)
+  if (restarts <= nrow(grid)) return(grid[seq_len(restarts), ])
+  more <- restarts - nrow(grid)
+  rbind(grid, data.frame(lengthscale = exp(stats::runif(more, log(0.03), log(5))),
+                         noise = exp(stats::runif(more, log(0.01), log(0.8)))))
+}
+
+# Every start a few steps, the better half of them some more, the best three to the end.
+run_starts <- function(problem, control) {
+  d <- problem$d
+  pool <- problem$pool
+  grid <- start_grid(d, control$restarts)
+  known <- !is.na(problem$given)
+  thetas <- lapply(seq_len(nrow(grid)), function(i) {
+    theta <- problem$unit + log(c(rep(grid$lengthscale[i] * sqrt(d), d), 1, grid$noise[i]))
+    theta[known] <- problem$given[known]
+    pmin(pmax(theta, problem$lower), problem$upper)
+  })
+  kept <- !duplicated(thetas)
+  thetas <- thetas[kept]
+  size <- learning_sizes$starts
+  rows <- pool$take(min(size[["rows"]], pool$n))
+  # in units of the spreads all lengthscales are equal in every start: so are the neighbours
+  shared <- if (!any(known[seq_len(d)])) problem$neighbours(thetas[[1L]], rows, size[["near"]])
+  runs <- lapply(thetas, climb, problem = problem, size = size, steps = 5L, neighbours = shared, enough = 0.5)
+  value <- vapply(runs, `[[`, 0, "value")
+  better <- utils::head(order(-value), max(3L, length(runs) %/% 2L))
+  runs[better] <- lapply(runs[better], function(run) climb(problem, run$theta, size, c(6L, 6L), enough = 0.2))
+  value <- vapply(runs, `[[`, 0, "value")
+  report <- data.frame(start = seq_along(runs), lengthscale = grid$lengthscale[kept], noise = grid$noise[kept],
+                       evidence = value * pool$n / length(rows) / pool$share, kept = FALSE)
+  best <- order(-value)
+  report$kept[best[1L]] <- TRUE
+  attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats on the rows that were looked at
+  list(thetas = lapply(runs[best[seq_len(min(3L, length(best)))]], `[[`, "theta"), report = report)
+}
+
+# The best starts on more rows, with the kernel of this problem: list(problem, theta, value).
+finish_starts <- function(problem, found) {
+  thetas <- found$thetas
+  far <- vapply(seq_along(thetas), function(i) i == 1L || max(abs(thetas[[i]] - thetas[[1L]])) > 0.3, NA)
+  runs <- lapply(thetas[far], function(theta) {
+    climb(problem, pmin(pmax(theta, problem$lower), problem$upper), learning_sizes$finals, c(6L, 6L), enough = 0.1)
+  })
+  value <- vapply(runs, `[[`, 0, "value")
+  list(problem = problem, theta = runs[[which.max(value)]]$theta, value = value)
+}
+
+learn_whole <- function(problem, theta) climb(problem, theta, learning_sizes$whole, c(8L, 8L, 12L))
+
+# Mean of -log p(y_i | its nearest among all other rows): what a prediction at a row held out would score.
+conditional_score <- function(problem, theta) {
+  size <- learning_sizes$score
+  rows <- problem$pool$take(min(size[["rows"]], problem$pool$n))
+  neighbours <- problem$neighbours(theta, rows, size[["near"]], earlier = FALSE)
+  now <- problem$natural(theta)
+  pool <- problem$pool
+  -native_vecchia(pool$x, pool$y, pool$weights, now$kernel, now$noise, rows, neighbours, slopes = FALSE,
+                  control = problem$control)$value / length(rows)
+}
+
+# ---- the exact evidence as the last stage, where it is cheap ----------------------------------------------------------
+
+# n^3 flops an evaluation, some ten of them: a second or two with an optimised BLAS at 2,000 rows, with R's own at 1,000.
+is_small_enough <- function(pool, s) {
+  pool$share == 1 && pool$n <= (if (engine$reference_blas) 1000L else 2000L) &&
+    8 * 2 * pool$n^2 <= getOption("pfdtc.max_memory", 2^32)
+}
+
+learn_exactly <- function(problem, result) {
+  pool <- problem$pool
+  evaluate <- function(theta) {
+    pool$count$evaluations <- pool$count$evaluations + 1L
+    now <- problem$natural(theta)
+    result <- native_exact_evidence(pool$x, pool$y, pool$weights, now$kernel, now$noise, problem$control)
+    if (!is.null(result$reason)) return(list(value = -Inf))
+    add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, 1, theta)
+  }
+  # the information of the neighbours' likelihood, per row as in all rows
+  ascend(evaluate, result$theta, problem, maxit = 30L, enough = 0.05,
+         information = result$information * max(1, pool$n / learning_sizes$whole[["rows"]]))
+}

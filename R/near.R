@@ -1,0 +1,33 @@
+# Far and near: inducing points for what all rows say, and the rows near by treated exactly. With E = k - a'a, what the
+# points leave of the prior, and rows in a random order (`rank`), row i beside its nearest earlier rows p:
+#
+#   u = (E_pp + s2 I)^{-1} E_pi,  d = E_ii + s2 - E_ip u,  a~ = (a_i - A_p u)/sqrt(d),  y~ = (y_i - u'y_p)/sqrt(d)
+#   C C' = I + sum a~a~',  beta = (C C')^{-1} sum a~y~
+#
+# and at x, beside its nearest rows S:  u = (E_SS + s2 I)^{-1} e,  r = a - A_S u,
+#
+#   mean = u'y_S + r'beta,  var f = [E(x,x) - e'u] + |C^{-1} r|^2
+#
+# Rows carry the roots of their weights. No neighbours in training is FITC, all of them the exact Gaussian process.
+# Everything is in the units of the cleaned y.
+
+# The O(M^2) numbers that predict_near() needs beside the rows. `evidence`: log density of the rows as cleaned, scaled
+# by the roots of their weights: an estimate of the exact one, no bound.
+near_posterior <- function(data, z, kernel, noise, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
+                           jitter = 1e-12, control = NULL) {
+  near <- native_near(z, data$x, data$y, data$weights, kernel, noise, train_neighbours, rank, jitter,
+                      control = control)
+  list(L = near$L, C = near$C, beta = near$beta, jitter = near$jitter, neighbours = as.integer(neighbours),
+       train_neighbours = as.integer(train_neighbours), evidence = -near$minus_log)
+}
+
+# list(mean, var_near, var_far): what is left beside the near rows, and what the points do not know of it.
+predict_near <- function(near, data, z, kernel, noise, x, control = NULL) {
+  native_near_predict(near, z, data$x, data$y, data$weights, kernel, noise, near$neighbours, x,
+                      control)[c("mean", "var_near", "var_far")]
+}
+
+# log density of y as given, from near_posterior()
+near_evidence <- function(data, near, noise) {
+  near$evidence + merged_log_density(data$shift, noise) + data$shift$constant
+}

@@ -1,0 +1,39 @@
+#ifndef PFDTC_NEAR_H
+#define PFDTC_NEAR_H
+
+/*
+ * A row x beside the s rows S near to it, under what the inducing points leave of the prior,
+ * E(x, z) = k(x, z) - a_x'a_z (each row scaled by the root of its weight):
+ *
+ *     N = E_SS + s2 I,   e = E(S, x),   u = N^{-1} e
+ *     r = a - A_S u,     mean = u'y_S,  left = E(x, x) - e'u
+ *
+ * so that, given the inducing variables, f(x) has the mean r'. + u'y_S and the variance left.
+ * No BLAS is called here: rows may be worked on in several threads, whatever the BLAS does.
+ */
+#include "kernel.h"
+#include "status.h"
+
+struct near {
+    const struct kernel *kernel;
+    int M, s, columns;
+    double s2;
+    double *X;        /* (s + 1) x columns: the rows of S, then x itself           */
+    double *scale;    /* [s + 1] roots of their weights                            */
+    double *y;        /* [s] scaled responses of S                                 */
+    const double **a; /* [s + 1] their columns L^{-1} k(Z, .), scaled: M numbers each */
+};
+
+/* doubles of scratch for s neighbours; doubles for X, scale and y */
+size_t near_size(int s);
+size_t near_rows_size(int s, int columns);
+
+/* E (n x n, n = s + 1, lower triangle) = E over S and x */
+void near_unexplained(const struct near *p, double *E);
+
+/* u [s], r [M], mean and left; the noise is raised from s2 where N is not positive definite in
+ * double precision.  scratch: near_size(s) */
+enum status near_condition(const struct near *p, double *work, double *u, double *r,
+                           double *mean, double *left);
+
+#endif

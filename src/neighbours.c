@@ -1,0 +1,337 @@
+#include <math.h>
+#include "neighbours.h"
+#include "linalg.h"
+#include "simd.h"
+
+#define LEAF   32 /* rows in a leaf, at most                                          */
+#define SAMPLE 64 /* rows that say which input is widest in a node                    */
+#define FAR    1e150 /* coordinates end here: squared distances stay finite              */
+
+static int tree_levels(int n)
+{
+    int levels = 0;
+    while (n > LEAF) {
+        n = n / 2 + n % 2;
+        levels++;
+    }
+    return levels;
+}
+
+static size_t tree_nodes(int n)
+{
+    return ((size_t)2 << tree_levels(n)) - 1;
+}
+
+size_t tree_doubles(int n, int d)
+{
+    return (size_t)n * d + 2 * tree_nodes(n) * d + 2 * (size_t)d;
+}
+
+size_t tree_ints(int n)
+{
+    return 2 * (size_t)n + tree_nodes(n);
+}
+
+size_t tree_work(int n)
+{
+    return (size_t)n;
+}
+
+/* first position of node i of a level; that of i + 1 is one beyond its last */
+static int start_of(int n, int level, size_t i)
+{
+    return (int)(((unsigned long long)n * i) >> level);
+}
+
+static double coordinate(double x, double centre, double rate)
+{
+    const double u = (x - centre) * rate;
+    return u > FAR ? FAR : u < -FAR ? -FAR : u;
+}
+
+void tree_coordinates(const struct tree *tree, const double *x, int ldx, double *u)
+{
+    for (int j = 0; j < tree->d; j++)
+        u[j] =
+            coordinate(x[(size_t)tree->column[j] * ldx], tree->centre[j], tree->rate[j]);
+}
+
+/* ---- building ------------------------------------------------------------------------------ */
+
+/* key[0 .. n - 1] and row beside it so that what comes before position `middle` is not above
+ * what comes from there on (Hoare's selection: equal keys are shared out) */
+static void split_at(int n, int middle, double *key, int *row)
+{
+    int low = 0, high = n - 1;
+    while (low < high) {
+        const double a = key[low], b = key[low + (high - low) / 2], c = key[high];
+        const double pivot = fmax(fmin(a, b), fmin(fmax(a, b), c));
+        int i = low, j = high;
+        while (i <= j) {
+            while (key[i] < pivot)
+                i++;
+            while (key[j] > pivot)
+                j--;
+            if (i <= j) {
+                const double t = key[i];
+                const int r = row[i];
+                key[i] = key[j];
+                row[i++] = row[j];
+                key[j] = t;
+                row[j--] = r;
+            }
+        }
+        if (middle <= j)
+            high = j;
+        else if (middle >= i)
+            low = i;
+        else
+            return;
+    }
+}
+
+/* The input in which the rows (of n) differ most, by some of them.  U: N x d by rows of X. */
+static int widest_input(int n, const int *row, int N, int d, const double *U)
+{
+    const int step = n > SAMPLE ? n / SAMPLE : 1;
+    int widest = 0;
+    double most = -1.0;
+    for (int j = 0; j < d; j++) {
+        const double *u = U + (size_t)j * N;
+        double low = u[row[0]], high = low;
+        for (int i = 0; i < n; i += step) {
+            const double v = u[row[i]];
+            low = v < low ? v : low;
+            high = v > high ? v : high;
+        }
+        if (high - low > most) {
+            most = high - low;
+            widest = j;
+        }
+    }
+    return widest;
+}
+
+static void order_rows(int n, int d, int levels, const double *U, double *key, int *row)
+{
+    for (int level = 0; level < levels; level++)
+        for (size_t i = 0; i < (size_t)1 << level; i++) {
+            const int start = start_of(n, level, i), end = start_of(n, level, i + 1);
+            const int middle = start_of(n, level + 1, 2 * i + 1);
+            const double *u =
+                U + (size_t)n * widest_input(end - start, row + start, n, d, U);
+            for (int p = start; p < end; p++)
+                key[p] = u[row[p]];
+            split_at(end - start, middle - start, key + start, row + start);
+        }
+}
+
+/* rows of a leaf by ascending rank: a search ends at the first that is too high */
+static void sort_by_rank(int n, const int *rank, int *row)
+{
+    for (int i = 1; i < n; i++) {
+        const int r = row[i];
+        int j = i;
+        for (; j > 0 && rank[row[j - 1]] > rank[r]; j--)
+            row[j] = row[j - 1];
+        row[j] = r;
+    }
+}
+
+static void box_of_rows(int start, int end, int n, int d, const double *U, double *box)
+{
+    for (int j = 0; j < d; j++) {
+        const double *u = U + (size_t)j * n;
+        double low = u[start], high = low;
+        for (int p = start + 1; p < end; p++) {
+            low = u[p] < low ? u[p] : low;
+            high = u[p] > high ? u[p] : high;
+        }
+        box[j] = low;
+        box[d + j] = high;
+    }
+}
+
+static void box_of_boxes(int d, const double *a, const double *b, double *box)
+{
+    for (int j = 0; j < d; j++) {
+        box[j] = fmin(a[j], b[j]);
+        box[d + j] = fmax(a[d + j], b[d + j]);
+    }
+}
+
+/* boxes and least ranks, from the leaves up: node i's children are 2 i + 1 and 2 i + 2 */
+static void fill_nodes(const struct tree *t, double *box, int *least_rank)
+{
+    const size_t leaves = (size_t)1 << t->levels, two_d = 2 * (size_t)t->d;
+    for (size_t i = 0; i < leaves; i++) {
+        const int start = start_of(t->n, t->levels, i);
+        box_of_rows(start, start_of(t->n, t->levels, i + 1), t->n, t->d, t->U,
+                    box + two_d * (leaves - 1 + i));
+        if (t->rank != NULL)
+            least_rank[leaves - 1 + i] = t->rank[start];
+    }
+    for (size_t i = leaves - 1; i-- > 0;) {
+        const size_t a = 2 * i + 1, b = a + 1;
+        box_of_boxes(t->d, box + two_d * a, box + two_d * b, box + two_d * i);
+        if (t->rank != NULL)
+            least_rank[i] = least_rank[a] < least_rank[b] ? least_rank[a] : least_rank[b];
+    }
+}
+
+void tree_build(const struct kernel *k, int n, const double *X, int ldx, const int *rank,
+                double *doubles, int *ints, double *work, struct tree *t)
+{
+    const int d = k->d;
+    double *U = doubles, *box = U + (size_t)n * d, *centre = box + 2 * tree_nodes(n) * d,
+           *rate = centre + d;
+    int *row = ints, *ranks = row + n, *least_rank = ranks + n;
+    t->n = n;
+    t->d = d;
+    t->levels = tree_levels(n);
+    t->centre = centre;
+    t->rate = rate;
+    t->column = k->column;
+    t->U = U;
+    t->box = box;
+    t->row = row;
+    t->rank = rank == NULL ? NULL : ranks;
+    t->least_rank = rank == NULL ? NULL : least_rank;
+    if (n == 0)
+        return;
+    for (int j = 0; j < d; j++) {
+        const double *x = X + (size_t)k->column[j] * ldx;
+        centre[j] = x[0];
+        rate[j] = fmin(1.0 / k->lengthscale[j], 1e290); /* never Inf * 0 */
+        for (int i = 0; i < n; i++)
+            U[(size_t)j * n + i] = coordinate(x[i], centre[j], rate[j]);
+    }
+    for (int i = 0; i < n; i++)
+        row[i] = i;
+    order_rows(n, d, t->levels, U, work, row);
+    if (rank != NULL) {
+        for (size_t i = 0; i < (size_t)1 << t->levels; i++) {
+            const int start = start_of(n, t->levels, i);
+            sort_by_rank(start_of(n, t->levels, i + 1) - start, rank, row + start);
+        }
+        for (int p = 0; p < n; p++)
+            ranks[p] = rank[row[p]];
+    }
+    for (int j = 0; j < d; j++) { /* U in the order of the tree */
+        double *u = U + (size_t)j * n;
+        copy((size_t)n, u, work);
+        for (int p = 0; p < n; p++)
+            u[p] = work[row[p]];
+    }
+    fill_nodes(t, box, least_rank);
+}
+
+/* ---- searching ------------------------------------------------------------------------------ */
+
+struct search {
+    const struct tree *tree;
+    const double *u;
+    int s, self, below, found;
+    double *r2;
+    int *row;
+};
+
+/* |u - box|^2: sums in the order of the distances themselves, so never above that of a row */
+static double box_distance(int d, const double *box, const double *u)
+{
+    double sum = 0.0;
+    for (int j = 0; j < d; j++) {
+        const double under = box[j] - u[j], over = u[j] - box[d + j];
+        const double off = under > 0.0 ? under : over > 0.0 ? over : 0.0;
+        sum += off * off;
+    }
+    return sum;
+}
+
+/* fused multiply-adds may round the one and not the other: at most some units in the last place */
+static int too_far(const struct search *q, double box)
+{
+    return q->found == q->s && box * (1.0 - 1e-14) > q->r2[q->s - 1];
+}
+
+static int is_before(double r2, int row, double other_r2, int other_row)
+{
+    return r2 < other_r2 || (r2 == other_r2 && row < other_row);
+}
+
+static void offer(struct search *q, double r2, int row)
+{
+    int i = q->found;
+    if (i == q->s) {
+        if (!is_before(r2, row, q->r2[i - 1], q->row[i - 1]))
+            return;
+        i--;
+    } else {
+        q->found++;
+    }
+    for (; i > 0 && is_before(r2, row, q->r2[i - 1], q->row[i - 1]); i--) {
+        q->r2[i] = q->r2[i - 1];
+        q->row[i] = q->row[i - 1];
+    }
+    q->r2[i] = r2;
+    q->row[i] = row;
+}
+
+static void search_leaf(struct search *q, int start, int end)
+{
+    const struct tree *t = q->tree;
+    double r2[LEAF];
+    int n = end - start;
+    if (t->rank != NULL) {
+        n = 0;
+        while (start + n < end && t->rank[start + n] < q->below)
+            n++;
+    }
+    for (int i = 0; i < n; i++)
+        r2[i] = 0.0;
+    for (int j = 0; j < t->d; j++) {
+        const double *restrict u = t->U + (size_t)j * t->n + start;
+        const double uj = q->u[j];
+        SIMD
+        for (int i = 0; i < n; i++) {
+            const double off = uj - u[i];
+            r2[i] += off * off;
+        }
+    }
+    for (int i = 0; i < n; i++)
+        if ((q->found < q->s || r2[i] <= q->r2[q->s - 1]) && t->row[start + i] != q->self)
+            offer(q, r2[i], t->row[start + i]);
+}
+
+static int is_open(const struct search *q, size_t node)
+{
+    return q->tree->rank == NULL || q->tree->least_rank[node] < q->below;
+}
+
+/* node = 2^level - 1 + i */
+static void search_node(struct search *q, int level, size_t i)
+{
+    const struct tree *t = q->tree;
+    if (level == t->levels) {
+        search_leaf(q, start_of(t->n, level, i), start_of(t->n, level, i + 1));
+        return;
+    }
+    const size_t child = 2 * (((size_t)1 << level) - 1 + i) + 1, two_d = 2 * (size_t)t->d;
+    const double far[2] = {box_distance(t->d, t->box + two_d * child, q->u),
+                           box_distance(t->d, t->box + two_d * (child + 1), q->u)};
+    const size_t first = far[1] < far[0];
+    for (size_t turn = 0; turn < 2; turn++) {
+        const size_t side = turn == 0 ? first : 1 - first;
+        if (is_open(q, child + side) && !too_far(q, far[side]))
+            search_node(q, level + 1, 2 * i + side);
+    }
+}
+
+int tree_nearest(const struct tree *tree, const double *u, int s, int self, int below,
+                 double *r2, int *row)
+{
+    struct search q = {tree, u, s, self, below, 0, r2, row};
+    if (s > 0 && tree->n > 0 && is_open(&q, 0))
+        search_node(&q, 0, 0);
+    return q.found;
+}

@@ -1,0 +1,141 @@
+#include <math.h>
+#include "linalg.h"
+#include "vecchia.h"
+
+#ifdef _OPENMP
+#define PRAGMA(text) _Pragma(#text)
+#else
+#define PRAGMA(text)
+#endif
+#define SIMD PRAGMA(omp simd)
+
+size_t vecchia_size(const struct kernel *k)
+{
+    const size_t p = (size_t)kernel_n_theta(k) + 1;
+    return p + p * p;
+}
+
+void vecchia_init(const struct kernel *k, double *memory, struct vecchia *sum)
+{
+    sum->p = kernel_n_theta(k) + 1;
+    sum->value = 0.0;
+    sum->score = memory;
+    sum->information = memory + sum->p;
+    fill(vecchia_size(k), 0.0, memory);
+}
+
+void vecchia_merge(const struct vecchia *other, struct vecchia *sum)
+{
+    const size_t p = (size_t)sum->p;
+    sum->value += other->value;
+    add_scaled(p, 1.0, other->score, sum->score);
+    add_scaled(p * p, 1.0, other->information, sum->information);
+}
+
+size_t vecchia_row_size(const struct kernel *k, int s)
+{
+    const size_t n = (size_t)s + 1, p = (size_t)kernel_n_theta(k) + 1;
+    return 2 * n * n + n * (p + 4);
+}
+
+/* b -= t a */
+static void subtract(int n, double t, const double *restrict a, double *restrict b)
+{
+    SIMD
+    for (int i = 0; i < n; i++)
+        b[i] -= t * a[i];
+}
+
+/* T (n x n, lower triangle) <- its Cholesky factor, the reciprocals of the diagonal in its
+ * place.  A few dozen rows, many times over: calls of LAPACK would cost as much as the work. */
+static int factor(int n, double *T)
+{
+    for (int j = 0; j < n; j++) {
+        double *Tj = T + (size_t)j * n;
+        if (!(Tj[j] > 0.0))
+            return 1;
+        const double rate = 1.0 / sqrt(Tj[j]);
+        Tj[j] = rate;
+        for (int i = j + 1; i < n; i++)
+            Tj[i] *= rate;
+        for (int l = j + 1; l < n; l++)
+            subtract(n - l, Tj[l], Tj + l, T + (size_t)l * n + l);
+    }
+    return 0;
+}
+
+/* b <- L^{-1} b, the first s rows of the factor, which has leading dimension n */
+static void solve_factor(int s, int n, const double *L, double *b)
+{
+    for (int j = 0; j < s; j++) {
+        const double *Lj = L + (size_t)j * n;
+        b[j] *= Lj[j];
+        subtract(s - j - 1, b[j], Lj + j + 1, b + j + 1);
+    }
+}
+
+/* b <- L^{-T} b */
+static void solve_factor_t(int s, int n, const double *L, double *b)
+{
+    for (int j = s - 1; j >= 0; j--) {
+        const double *Lj = L + (size_t)j * n;
+        b[j] = (b[j] - dot((size_t)(s - j - 1), Lj + j + 1, b + j + 1)) * Lj[j];
+    }
+}
+
+enum status vecchia_add(const struct kernel *k, int s, const double *X, const double *y,
+                        const double *noise, double times, int slopes, double *work,
+                        struct vecchia *sum)
+{
+    const int n = s + 1, p = sum->p;
+    double *K = work, *L = K + (size_t)n * n, *u = L + (size_t)n * n, *w = u + n;
+    double *rest = w + n,
+           *Q = rest + 2 * (size_t)n; /* Q: n x p, columns T_j u          */
+    for (int j = 0; j < n; j++) {     /* K = k(X, X), L = T               */
+        double *Kj = K + (size_t)j * n + j, *Lj = L + (size_t)j * n + j;
+        kernel_cross(k, n - j, X + j, n, 1, X + j, n, Kj);
+        copy((size_t)(n - j), Kj, Lj);
+        Lj[0] += noise[j];
+    }
+    if (factor(n,
+               L)) /* the last row of the factor is (L_S^{-1} T_Si)', sqrt(D)          */
+        return STATUS_EXACT_NOT_PD;
+    const double D = 1.0 / (L[(size_t)s * n + s] * L[(size_t)s * n + s]);
+    for (int j = 0; j < s; j++) {
+        u[j] = L[(size_t)j * n + s];
+        w[j] = y[j];
+    }
+    solve_factor_t(s, n, L,
+                   u); /* z = T_SS^{-1} T_Si                                      */
+    const double r = y[s] - dot((size_t)s, u, y);
+    sum->value -= times * 0.5 * (log(2.0 * 3.14159265358979323846 * D) + r * r / D);
+    if (!isfinite(sum->value))
+        return STATUS_NOT_FINITE;
+    if (!slopes)
+        return STATUS_OK;
+    for (int j = 0; j < s; j++)
+        u[j] = -u[j];
+    u[s] = 1.0;
+    solve_factor(s, n, L, w);
+    solve_factor_t(s, n, L,
+                   w); /* w = T_SS^{-1} y_S                                       */
+    kernel_self_slopes(k, n, X, n, K, u, rest, Q);
+    double *of_noise = Q + (size_t)(p - 1) * n;
+    for (int j = 0; j < n; j++)
+        of_noise[j] = noise[j] * u[j];
+
+    for (int j = 0; j < p; j++) {
+        double *q = Q + (size_t)j * n;
+        const double u_q = dot((size_t)n, u, q);
+        sum->score[j] +=
+            times * ((r * r / D - 1.0) * u_q / (2.0 * D) + r / D * dot((size_t)s, w, q));
+        solve_factor(s, n, L,
+                     q); /* (q)_S <- L_S^{-1} (q)_S                               */
+        q[s] = u_q / sqrt(2.0 * D);
+    }
+    for (int j = 0; j < p; j++)
+        for (int l = j; l < p; l++)
+            sum->information[(size_t)j * p + l] +=
+                times / D * dot((size_t)n, Q + (size_t)j * n, Q + (size_t)l * n);
+    return STATUS_OK;
+}

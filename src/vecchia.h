@@ -1,0 +1,46 @@
+#ifndef PFDTC_VECCHIA_H
+#define PFDTC_VECCHIA_H
+
+/*
+ * The conditional density of a response given some others, the term of which nearest-neighbour
+ * (Vecchia) likelihoods are sums.  Of s neighbours S and the row i itself, with
+ *
+ *     T = k(X, X) + diag(noise) on (S, i),   z = T_SS^{-1} T_Si,   u = (-z; 1),
+ *     r = u'y = y_i - z'y_S,   D = u'T u,
+ *
+ *     l_i = -(log 2 pi + log D + r^2 / D) / 2.
+ *
+ * T_j = dT / dtheta_j meets nothing but u: with q_j = T_j u and w = (T_SS^{-1} y_S; 0),
+ *
+ *     dl_i / dtheta_j = (r^2 / D - 1) u'q_j / (2 D) + (r / D) w'q_j                    (score)
+ *     E[dl_i dl_i']   = (u'q_j)(u'q_k) / (2 D^2) + (q_j)_S' T_SS^{-1} (q_k)_S / D      (information)
+ *
+ * and the expectation of the score is 0 at the truth whatever S is.
+ */
+#include "kernel.h"
+#include "status.h"
+
+struct vecchia {
+    int p;         /* parameters: those of the kernel, then log noise               */
+    double value;  /* sum of the l_i                                                */
+    double *score; /* [p]                                                           */
+    double
+        *information; /* p x p, lower triangle                                         */
+};
+
+/* doubles wanted for the arrays of a struct vecchia; init lays them out there and clears */
+size_t vecchia_size(const struct kernel *k);
+void vecchia_init(const struct kernel *k, double *memory, struct vecchia *sum);
+/* sum += other */
+void vecchia_merge(const struct vecchia *other, struct vecchia *sum);
+
+/* doubles of scratch for s neighbours */
+size_t vecchia_row_size(const struct kernel *k, int s);
+
+/* sum += times l_i and, where `slopes`, its score and information.
+ * X: s + 1 rows, the last is row i; y, noise: [s + 1] */
+enum status vecchia_add(const struct kernel *k, int s, const double *X, const double *y,
+                        const double *noise, double times, int slopes, double *work,
+                        struct vecchia *sum);
+
+#endif

@@ -1,0 +1,63 @@
+# Far and near written down densely. With E = K - Q scaled by the roots of the weights, the rows of F decorrelate e + noise
+# from what comes before, so that y = A'u + N(0, V), V = (F'F)^{-1}; f(x) = r'u + u'y_S + N(0, left).
+
+# `parents`, `near`: matrices as native_neighbours() gives them
+ref_near <- function(z, x, y, kernel, noise, weights, jitter, parents, near, new) {
+  n <- nrow(x)
+  root <- sqrt(ref_weights(weights, x))
+  e <- function(a, b) ref_k(kernel, a, b) - ref_q(a, b, z, kernel, jitter)
+  ex <- e(x, x) * outer(root, root)
+  ys <- root * y
+  L <- t(chol(ref_kmm(z, kernel, jitter)))
+  A <- forwardsolve(L, ref_k(kernel, z, x)) * rep(root, each = nrow(z))
+  F <- matrix(0, n, n)
+  for (i in seq_len(n)) {
+    p <- parents[, i][parents[, i] > 0]
+    u <- solve_spd(ex[p, p, drop = FALSE] + diag(noise, length(p)), ex[p, i])
+    d <- ex[i, i] + noise - sum(ex[i, p] * u)
+    F[i, i] <- 1 / sqrt(d)
+    F[i, p] <- -u / sqrt(d)
+  }
+  Fi <- solve(F, tol = 0)
+  ky <- crossprod(A) + tcrossprod(Fi)
+  beta <- A %*% solve_spd(ky, ys)
+  P_inverse <- diag(nrow(z)) - A %*% solve_spd(ky, t(A))
+  a <- forwardsolve(L, ref_k(kernel, z, new))
+  rows <- lapply(seq_len(nrow(new)), function(i) {
+    s <- near[, i][near[, i] > 0]
+    es <- e(x[s, , drop = FALSE], new[i, , drop = FALSE]) * root[s]
+    u <- solve_spd(ex[s, s, drop = FALSE] + diag(noise, length(s)), es)
+    r <- a[, i] - drop(A[, s, drop = FALSE] %*% u)
+    c(mean = sum(u * ys[s]) + sum(r * beta), left = e(new[i, , drop = FALSE], new[i, , drop = FALSE]) - sum(es * u),
+      far = sum(r * (P_inverse %*% r)))
+  })
+  rows <- do.call(rbind, rows)
+  list(mean = rows[, 1], var_near = rows[, 2], var_far = rows[, 3], var = rows[, 2] + rows[, 3],
+       evidence = ref_log_normal(ys, ky), beta = drop(beta), P_inverse = P_inverse)
+}
+
+solve_spd <- function(a, b) if (nrow(a)) solve(a, b, tol = 0) else array(0, dim = dim(as.matrix(b)))
+
+# The package's on a problem of helper-problems.R, and what it is made of
+near_case <- function(p, s, s_train, control = NULL, jitter = 1e-12, rank = with_seed(5, sample.int(nrow(p$x)))) {
+  kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+  data <- list(x = p$x, y = p$y, weights = p$weights)
+  near <- near_posterior(data, p$z, kernel, p$noise, s, s_train, rank, jitter, control)
+  c(predict_near(near, data, p$z, kernel, p$noise, p$new, control),
+    list(near = near, data = data, kernel = kernel, rank = rank, evidence = near$evidence))
+}
+
+ref_near_case <- function(p, s, s_train, got) {
+  found <- function(...) native_neighbours(got$kernel, p$x, ...)
+  ref_near(p$z, p$x, p$y, p$kernel, p$noise, p$weights, got$near$jitter,
+           found(min(s_train, nrow(p$x)), rows = seq_len(nrow(p$x)), rank = got$rank), found(min(s, nrow(p$x)), p$new),
+           p$new)
+}
+
+# Errors in prior sds and variances; evidence relative to its size
+expect_near <- function(got, expected, variance, tolerance, info) {
+  expect_lt(max(abs(got$mean - expected$mean)), tolerance * sqrt(variance), label = paste("mean", info))
+  expect_lt(max(abs(got$var_near + got$var_far - expected$var)), tolerance * variance, label = paste("variance", info))
+  expect_lt(abs(got$evidence - expected$evidence), tolerance * max(1, abs(expected$evidence)),
+            label = paste("evidence", info))
+}

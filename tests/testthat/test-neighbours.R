@@ -1,0 +1,98 @@
+# Brute force in the coordinates that native_neighbours() documents: differences divided by the lengthscales, equal
+# distances by the number of the row.
+brute_neighbours <- function(x, s, lengthscale, query = NULL, rows = NULL, rank = NULL, inputs = seq_len(ncol(x))) {
+  u <- function(a) sweep(sweep(a[, inputs, drop = FALSE], 2, x[1, inputs]), 2, 1 / lengthscale, `*`)
+  ux <- u(x)
+  uq <- if (is.null(rows)) u(query) else ux[rows, , drop = FALSE]
+  vapply(seq_len(nrow(uq)), function(i) {
+    r2 <- numeric(nrow(x))
+    for (j in seq_along(inputs)) r2 <- r2 + (uq[i, j] - ux[, j])^2
+    allowed <- rep(TRUE, nrow(x))
+    if (!is.null(rows)) allowed[rows[i]] <- FALSE
+    if (!is.null(rank)) allowed <- allowed & rank < rank[rows[i]]
+    c(order(ifelse(allowed, r2, Inf))[seq_len(min(s, sum(allowed)))], integer(max(0, s - sum(allowed))))[seq_len(s)]
+  }, integer(s))
+}
+
+neighbour_kernel <- function(lengthscale, x, inputs = NULL) {
+  complete_kernel(kernel_se(lengthscale, 1, inputs = inputs), x)
+}
+
+expect_neighbours <- function(x, s, lengthscale, info, n_query = 30) {
+  kernel <- neighbour_kernel(lengthscale, x)
+  lengthscale <- rep_len(lengthscale, ncol(x))
+  n <- nrow(x)
+  query <- rbind(x[sample.int(n, n_query, TRUE), , drop = FALSE] + rnorm(n_query * ncol(x), sd = 0.01),
+                 x[sample.int(n, 3, TRUE), , drop = FALSE], x[1, ] + 1e3)
+  rows <- sample.int(n, min(n, n_query))
+  rank <- sample.int(n)
+  shape <- function(m, k) matrix(m, s, k)
+  expect_identical(native_neighbours(kernel, x, s, query), shape(brute_neighbours(x, s, lengthscale, query), nrow(query)),
+                   info = info)
+  expect_identical(native_neighbours(kernel, x, s, rows = rows),
+                   shape(brute_neighbours(x, s, lengthscale, rows = rows), length(rows)), info = info)
+  expect_identical(native_neighbours(kernel, x, s, rows = rows, rank = rank),
+                   shape(brute_neighbours(x, s, lengthscale, rows = rows, rank = rank), length(rows)), info = info)
+}
+
+test_that("the neighbours are those of brute force: 1 to 20 inputs, clusters, duplicates, ties, far from 0", {
+  with_seed(1, {
+    for (d in quick(c(1, 2, 3, 8, 20))) {
+      for (n in c(1, 31, 33, 700)) {
+        expect_neighbours(matrix(rnorm(n * d), n, d), 7, exp(rnorm(d)), sprintf("d = %d, n = %d", d, n))
+      }
+    }
+    clusters <- matrix(rnorm(1500, sample(c(-50, 0, 3), 500, TRUE), 0.01), 500, 3)
+    expect_neighbours(clusters, 20, c(1, 1, 100), "clusters")
+    # halves and quarters: distances without rounding, so that equal ones are equal
+    grid <- as.matrix(expand.grid(1:12, 1:12, 1:4)) / 4
+    dimnames(grid) <- NULL
+    expect_neighbours(grid, 30, 0.5, "grid")
+    expect_neighbours(grid[rep(1:40, 20), ], 30, 0.5, "rows twenty times")
+    expect_neighbours(matrix(3, 100, 2), 12, 1, "one point")
+    expect_neighbours(cbind(rnorm(200), 5), 12, 1, "a constant column")
+    expect_neighbours(matrix(round(rnorm(600), 2), 300) + 1e8, 12, 0.3, "around 1e8")
+    expect_neighbours(matrix(rnorm(80), 40), 60, 1, "more than there are")
+    expect_neighbours(cbind(rexp(400)^9, rexp(400)^9), 9, 1, "heavy tails")
+  })
+})
+
+test_that("columns that the kernel does not read do not count; lengthscales at the ends of the range do no harm", {
+  with_seed(2, {
+    x <- cbind(rnorm(300), 1e6 * rnorm(300), rnorm(300))
+    kernel <- neighbour_kernel(c(2, 0.5), x, inputs = c(3, 1))
+    expect_identical(native_neighbours(kernel, x, 9, rows = 1:300),
+                     brute_neighbours(x, 9, c(2, 0.5), rows = 1:300, inputs = c(3, 1)))
+    for (lengthscale in c(1e-310, 1e-300, 1e300)) {
+      got <- native_neighbours(neighbour_kernel(rep(lengthscale, 3), x), x, 5, rows = 1:300)
+      expect_true(all(got >= 1 & got <= 300))
+      expect_false(any(got == rep(1:300, each = 5)))
+    }
+  })
+})
+
+test_that("threads, blocks and their shape change nothing", {
+  with_seed(3, {
+    x <- matrix(round(rnorm(3000), 1), 1000)
+    kernel <- neighbour_kernel(1, x)
+    rank <- sample.int(1000)
+    plain <- native_neighbours(kernel, x, 8, rows = 1:1000, rank = rank, control = pfdtc_control(threads = 1))
+    old <- engine$parallel_blocks
+    on.exit(assign("parallel_blocks", old, envir = engine))
+    for (shape in c(TRUE, FALSE)) {
+      assign("parallel_blocks", shape, envir = engine)
+      for (block in c(1, 17, 300)) {
+        control <- pfdtc_control(threads = 2, block = block)
+        expect_identical(native_neighbours(kernel, x, 8, rows = 1:1000, rank = rank, control = control), plain)
+      }
+    }
+  })
+})
+
+test_that("none asked for, none there", {
+  x <- matrix(1:6 / 2, 3)
+  kernel <- neighbour_kernel(1, x)
+  expect_identical(native_neighbours(kernel, x, 0, x), matrix(0L, 0, 3))
+  expect_identical(native_neighbours(kernel, x, 2, x[0, , drop = FALSE]), matrix(0L, 2, 0))
+  expect_identical(native_neighbours(kernel, x, 2, rows = 1:3, rank = 1:3), cbind(c(0L, 0L), c(1L, 0L), c(2L, 1L)))
+})
