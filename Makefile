@@ -52,7 +52,7 @@ sanitize:
 	@bash tools/sanitize.sh "$(FILTER)"
 
 mutants:
-	@bash tools/mutants.sh $(if $(ONLY),"$(ONLY)")
+	@bash tools/mutants.sh run $(if $(ONLY),"$(ONLY)")
 
 bench:
 	@bash tools/bench.sh

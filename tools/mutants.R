@@ -1,6 +1,7 @@
 # Planted faults, which the tests must notice.
 #   Rscript tools/mutants.R check            every edit of mutants.txt still applies
 #   Rscript tools/mutants.R run [NAME...]    plants them (all, or those whose name has a NAME in it), one at a time
+#   Rscript tools/mutants.R own [NAME...]    likewise, with the tests of their own files alone: to work on these
 # A mutant is the package with one edit. The tests of its own file run first, all others only if it survives those. Its
 # build is kept in .Rlib/mutants under a hash of its sources, with the verdict under a hash of the tests: what has not
 # changed is not done again. Status 1 where a mutant survives that mutants.txt does not explain, or one dies that it
@@ -104,7 +105,7 @@ relink <- function(tree, folder, base) {
 }
 
 build <- function(mutant, base) {
-  edited <- sub(mutant$old, mutant$new, read_text(mutant$file), fixed = TRUE)
+  edited <- sub(mutant$old, mutant$new, read_text(file.path(base_tree(base), mutant$file)), fixed = TRUE)
   folder <- file.path(home, hash_of(character(), base, mutant$file, edited))
   if (dir.exists(file.path(folder, "pfdtc"))) return(folder)
   tree <- file.path(tempdir(), "tree")
@@ -153,7 +154,7 @@ stopped_by <- function(folder, tests, seconds) {
 }
 
 # Those killed by their own tests are so whatever the other tests are.
-verdict_of <- function(mutant, base, seconds) {
+verdict_of <- function(mutant, base, seconds, own) {
   folder <- build(mutant, base)
   if (!dir.exists(file.path(folder, "pfdtc"))) return(list(by = "the compiler", first = TRUE))
   kept <- file.path(folder, paste0("verdict-", c(hash_of_tests(mutant$tests),
@@ -161,27 +162,28 @@ verdict_of <- function(mutant, base, seconds) {
   for (file in kept[file.exists(kept)]) return(readRDS(file))
   by <- stopped_by(folder, mutant$tests, seconds)
   verdict <- list(by = by, first = !is.null(by))
+  if (own && !verdict$first) return(verdict)
   if (!verdict$first) verdict$by <- stopped_by(folder, setdiff(all_tests(), mutant$tests), seconds)
   saveRDS(verdict, kept[if (verdict$first) 1 else 2])
   verdict
 }
 
-run_mutants <- function(mutants) {
+run_mutants <- function(mutants, own) {
   freeze()
   base <- hash_of(files_in(sources))
   base_tree(base)
   begun <- proc.time()[["elapsed"]]
   kept <- file.path(home, base, paste0("passed-", hash_of_tests(all_tests())))
-  if (!file.exists(kept)) {
+  if (!file.exists(kept) && !own) {
     by <- stopped_by(file.path(home, base), all_tests(), 0)
     if (!is.null(by)) stop("the tests fail without a fault: ", by)
     writeLines(format(proc.time()[["elapsed"]] - begun), kept)
   }
-  seconds <- 120 + 5 * as.numeric(readLines(kept))
+  seconds <- if (own) 300 else 300 + 5 * as.numeric(readLines(kept))
   wrong <- 0L
   for (m in mutants) {
     since <- proc.time()[["elapsed"]]
-    v <- verdict_of(m, base, seconds)
+    v <- verdict_of(m, base, seconds, own)
     explained <- length(m$survives) > 0
     wrong <- wrong + (is.null(v$by) != explained)
     said <- if (is.null(v$by)) "SURVIVES" else if (v$first) "killed" else "killed by others' tests"
@@ -198,13 +200,13 @@ run_mutants <- function(mutants) {
 arguments <- commandArgs(trailingOnly = TRUE)
 mutants <- read_mutants()
 fine <- check(mutants)
-if (fine && identical(arguments[1], "run")) {
+if (fine && arguments[1] %in% c("run", "own")) {
   some <- arguments[-1]
   if (length(some)) {
     named <- vapply(mutants, function(m) any(vapply(some, grepl, NA, x = m$name, fixed = TRUE)), NA)
     mutants <- mutants[named]
     if (!length(mutants)) stop("no mutant is called like that")
   }
-  fine <- run_mutants(mutants)
+  fine <- run_mutants(mutants, arguments[1] == "own")
 }
 quit(status = as.integer(!fine))

@@ -19,8 +19,8 @@ tight_problem <- function(x, y, s2, new, w = rep(1, length(x)), jitter = 0) {
   norm <- function(u) sqrt(max(sum(u * (E %*% u)), 0))
   lam <- max(eigen(E, symmetric = TRUE)$values)
   list(
-    kernel = list(profile = "se", inputs = 1L, lengthscale = 1, variance = 1), x = x, new = new, s2 = s2, A = A, E = E,
-    a = k(new, 0)[1] / L, e = kx - A * k(new, 0)[1] / L, G = G,
+    kernel = list(profile = "se", inputs = 1L, lengthscale = 1, variance = 1), x = x, y = ys, new = new, s2 = s2,
+    A = A, K = K, E = E, a = k(new, 0)[1] / L, e = kx - A * k(new, 0)[1] / L, G = G,
     posterior = list(L = matrix(L), G = matrix(G), C = matrix(sqrt(s2 + G)), beta = beta),
     norms = list(weight = max(w), spread = 1, slack = 0, growth = 0, c = sum(ys^2) / s2, t = sum(diag(E)), lam = lam,
                  w_E = norm(wx), w_norm = sqrt(sum(wx^2)), beta_error = 0, alpha = abs(beta) / L,
@@ -30,6 +30,22 @@ tight_problem <- function(x, y, s2, new, w = rep(1, length(x)), jitter = 0) {
 
 tight_certificate <- function(p, new = p$new, crossing = NULL) {
   native_certify(p$posterior, matrix(0), p$kernel, p$s2, p$norms, matrix(new), crossing)
+}
+
+# Functions of the package replaced while `code` runs.
+with_replaced <- function(new, code) {
+  space <- asNamespace("pfdtc")
+  swap <- function(values) {
+    for (name in names(values)) {
+      unlockBinding(name, space)
+      assign(name, values[[name]], space)
+      lockBinding(name, space)
+    }
+  }
+  old <- mget(names(new), space)
+  on.exit(swap(old))
+  swap(new)
+  force(code)
 }
 
 # `p` made with errors in it is certified; the same problem without them is certified tightly, so that nothing else has
@@ -95,6 +111,65 @@ test_that("errors of beta, and of the feature at the new row", {
     moved$norms$slack <- r
     expect_allowed(moved, new = sqrt(-2 * log(p$a + sign * r)), info = paste("feature", sign))
   }
+  # k(z, x) = 1 as computed: nothing seems to be left where E(x, x) is twice r
+  p <- tight_problem(0, 1, 0.25, sqrt(-2 * log(1 - r)))
+  p$norms$slack <- r
+  expect_allowed(p, new = 0, info = "feature of 1")
+})
+
+test_that("errors of the rows, which G, beta and h inherit", {
+  r <- 1e-3
+  as_computed <- function(p, A) {
+    G <- sum(A^2)
+    beta <- sum(A * p$y) / (p$s2 + G)
+    p$posterior <- list(L = matrix(1), G = matrix(G), C = matrix(sqrt(p$s2 + G)), beta = beta)
+    p$norms$slack <- r
+    p$norms$Psi[] <- sum(A * ((p$K - outer(A, A)) %*% A))
+    p$norms$w_E <- p$norms$w_E + sqrt(r) * p$norms$w_norm
+    p$norms$alpha <- abs(beta)
+    p
+  }
+  for (s2 in c(0.01, 0.25, 4)) {
+    expect_allowed(as_computed(tight_problem(0, 1, s2, 0), 1 - r), info = paste("row below", s2))
+    expect_allowed(as_computed(tight_problem(sqrt(-2 * log(1 - r)), 1, s2, 0), 1), info = paste("row above", s2))
+    # responses that cancel: beta is nothing but the error; |w|_E as posterior_norms() has it
+    p <- tight_problem(c(0, 0), c(1, -1), s2, 0)
+    wrong <- as_computed(p, c(1, 1 - r))
+    made <- c(wrong$posterior, list(Ay = wrong$posterior$beta * (s2 + wrong$posterior$G[1]), yy = 2, k_sum = 2,
+                                    t = max(2 - wrong$posterior$G[1], 0), rss = 2))
+    data <- list(x = matrix(c(0, 0)), y = c(1, -1), weights = NULL)
+    norms <- with_replaced(list(rounding_slack = function(m, n) r), {
+      posterior_norms(made, matrix(0), data, p$kernel, s2, tight = TRUE, inner = list(w_E = Inf))
+    })
+    wrong$norms$w_E <- min(wrong$norms$w_E, norms$w_E)
+    expect_allowed(wrong, info = paste("rows that cancel", s2))
+  }
+})
+
+test_that("kernel values that are wrong by 4 eps", {
+  y <- 1e10
+  for (s2 in c(1e-3, 0.1)) {
+    p <- tight_problem(0, y, s2, 0)
+    for (sign in c(1, -1)) {
+      part <- sign * 4 * .Machine$double.eps
+      p$mean <- y / (1 + s2) * (1 + part * (1 + 1 / (1 + s2)))    # k(x, x_1) above, k(x_1, x_1) below
+      p$var <- s2 / (1 + s2) - part * (2 / (1 + s2) + 1 / (1 + s2)^2)
+      r <- tight_certificate(p)
+      expect_lte(abs(r$mean - p$mean), r$mean_error)
+      expect_lte(r$var_lower, p$var)
+      expect_gte(r$var_upper, p$var)
+    }
+  }
+})
+
+test_that("where s2 is lost beside the rounding of G nothing is claimed", {
+  p <- tight_problem(0.5, 1, 1e-3, 0.3)
+  for (inner in c(0.3, 0.9, 2, 1e3)) {
+    p$norms$growth <- inner * p$s2 / p$G
+    p$posterior$C[] <- sqrt(p$s2 / 2)
+    expect_allowed(p, info = paste("inner", inner))
+    expect_equal(tight_certificate(p)$var_lower, 0)
+  }
 })
 
 test_that("errors of the crossing's sums", {
@@ -107,36 +182,20 @@ test_that("errors of the crossing's sums", {
   expect_lt(as_it_is$var_upper - as_it_is$var_lower, 2e-4)
   p$norms$growth <- g
   for (sign in c(1, -1)) {
-    for (what in c("cross", "gain")) {
+    for (what in list(c(1, 0), c(0, 1), c(1, 1), c(1, -1))) {
       moved <- crossing
-      moved$cross <- moved$cross + sign * (what == "cross") * g * abs(h * p$e)
-      moved$gain <- moved$gain + sign * (what == "gain") * g * p$e^2 / p$s2
-      expect_allowed(p, info = paste(what, sign), crossing = moved)
+      moved$cross <- moved$cross + sign * what[1] * g * abs(h * p$e)
+      moved$gain <- moved$gain + sign * what[2] * g * p$e^2 / p$s2
+      expect_allowed(p, info = paste(c("crossing", what, sign), collapse = " "), crossing = moved)
     }
   }
 })
 
-# Functions of the package replaced while `code` runs.
-with_replaced <- function(new, code) {
-  space <- asNamespace("pfdtc")
-  swap <- function(values) {
-    for (name in names(values)) {
-      unlockBinding(name, space)
-      assign(name, values[[name]], space)
-      lockBinding(name, space)
-    }
-  }
-  old <- mget(names(new), space)
-  on.exit(swap(old))
-  swap(new)
-  force(code)
-}
-
 test_that("norms of a posterior whose rows err are above those of the rows themselves", {
   j <- 1e-3 # slack and jitter, see certify.h
-  for (x in list(0.5, 0, c(0.5, 0), c(-0.05, 0.5))) {
+  for (x in list(0.5, 0, 3.03, c(0.5, 0), c(-0.05, 0.5))) {
     for (y in list(c(1, 1), c(1, -1))) {
-      for (s2 in c(1e-3, 0.1, 10)) {
+      for (s2 in c(1e-4, 1e-3, 0.1, 10)) {
         for (sign in c(1, -1)) {
           n <- length(x)
           p <- tight_problem(x, y[seq_len(n)], s2, 0.3, jitter = j)
@@ -160,6 +219,12 @@ test_that("norms of a posterior whose rows err are above those of the rows thems
           above(norms$v_E, sqrt(sum(v * (p$E %*% v))), "v_E")
           above(norms$w_E, p$norms$w_E, "w_E")
           above(norms$w_norm, p$norms$w_norm, "w_norm")
+          wrong <- made$Ay * (1 + sign * j / 2) / (s2 + made$G[1] * (1 - sign * j / 2))
+          made$beta <- wrong
+          norms <- with_replaced(list(rounding_growth = function(m, n) j / 2), {
+            posterior_norms(made, matrix(0), data, p$kernel, s2, tight = TRUE, inner = list(w_E = Inf))
+          })
+          above(norms$beta_error * (1 + j), abs((s2 + made$G[1]) * wrong - made$Ay), "beta_error")
         }
       }
     }

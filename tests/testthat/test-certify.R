@@ -39,6 +39,8 @@ test_that("one group of all rows gives v'Ev and h'Eh themselves, groups their su
     expect_close(sqrt(colSums(d$C * (one$Psi %*% d$C))), e_norm(d$E, d$h), 1e-7, label_of(p))
     expect_close(one$lam, max(rowSums(abs(d$E))), 1e-9, label_of(p))
     expect_close(one$vv, sum(d$v^2), 1e-9, label_of(p))
+    v_k <- p$kernel$variance * sum(ref_weights(p$weights, p$x) * d$v^2)
+    expect_close(one$kappa, sqrt(rounding_slack(nrow(p$z), n) * v_k), 1e-9, label_of(p))
     expect_equal(one$spread, 1)
 
     groups <- split(seq_len(n), (seq_len(n) - 1) %/% 4)                       # 4, 4, 4, 1
