@@ -195,6 +195,13 @@ native_near_predict <- function(near, z, x, y, weights, kernel, noise, s, x_new,
   stop_on_status(result, "Prediction from near rows")
 }
 
+# the same and the covariance of f at the rows of x_new
+native_near_covariance <- function(near, z, x, y, weights, kernel, noise, s, x_new, control = NULL) {
+  result <- .Call(ffi_near_covariance, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y, row_scale(weights),
+                  as.double(noise), as.integer(s), x_new, near_control(nrow(x_new), control))
+  stop_on_status(result, "Covariance from near rows")
+}
+
 native_select <- function(x, m, kernel, tolerance) {
   .Call(ffi_select, engine_kernel(kernel), x, as.integer(m), as.double(tolerance))
 }

@@ -104,6 +104,10 @@ SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jit
 SEXP ffi_near_predict(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SEXP y,
                       SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control);
 
+/* the same and `covariance`: that of f at all of them together */
+SEXP ffi_near_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SEXP y,
+                         SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control);
+
 /* list(pivots from 1, t after each) */
 SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance);
 /* columns of V, from 1, that take the most from tr(P E): see select.h */

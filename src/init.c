@@ -21,6 +21,7 @@ static const R_CallMethodDef doors[] = {
     DOOR(neighbours, 7),
     DOOR(near, 12),
     DOOR(near_predict, 12),
+    DOOR(near_covariance, 12),
     DOOR(select, 4),
     DOOR(select_guided, 4),
     DOOR(norms, 12),
