@@ -55,6 +55,8 @@ struct near_pass {
     struct near_slot *slot;
     const double *beta, *C; /* of the posterior, where new rows are asked for */
     double *mean, *var_near, *var_far;
+    double *kept_u, *kept_d; /* s x N, N: u and d of every training row, or NULL */
+    int *kept_rows;          /* s x N, from 1; 0: there is none                   */
     double *keep_u, *keep_R; /* s x n, M x n of new rows as they come, where wanted */
     int *keep_near;          /* s x n, -1 where there are fewer                     */
 };
@@ -236,6 +238,17 @@ static void collect(const struct near_pass *p, int i, int in_block, int n,
     }
 }
 
+static void keep(struct near_pass *p, int i, int found, const double *u, double d)
+{
+    const size_t row = (size_t)target_row(p, p->start + i), s = (size_t)p->s;
+    p->kept_d[row] = d;
+    for (size_t j = 0; j < s; j++) {
+        const int there = (int)j < found;
+        p->kept_u[row * s + j] = there ? u[j] : 0.0;
+        p->kept_rows[row * s + j] = there ? p->near[(size_t)i * s + j] + 1 : 0;
+    }
+}
+
 static void keep_weights(const struct near_pass *p, const struct near_slot *s, int row,
                          int i, const double *r)
 {
@@ -271,6 +284,8 @@ static void target_condition(void *context, int b, int slot)
         } else {
             s->y[i] -= mean;
             s->scale[i] = left;
+            if (p->kept_u != NULL)
+                keep(p, first + i, s->near.s, s->u, left + p->s2);
         }
     }
 }
@@ -466,15 +481,17 @@ static void arg_pass(const struct kernel *k, SEXP z, SEXP x, SEXP y, SEXP scale,
     p->s2 = arg_number(s2, "s2");
     p->plan = plan_blocks(control, n);
     p->rank = p->target = NULL;
-    p->mean = p->keep_u = p->keep_R = NULL;
+    p->mean = p->kept_u = p->kept_d = NULL;
+    p->kept_rows = NULL;
+    p->keep_u = p->keep_R = NULL;
     p->keep_near = NULL;
 }
 
 SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter_,
-              SEXP most_jitter, SEXP s, SEXP rank, SEXP control)
+              SEXP most_jitter, SEXP s, SEXP rank, SEXP keep_rows, SEXP control)
 {
-    static const char *const names[] = {"status", "jitter", "L",
-                                        "C",      "beta",   "minus_log"};
+    static const char *const names[] = {"status",    "jitter", "L", "C",   "beta",
+                                        "minus_log", "u",      "d", "rows"};
     const struct kernel k = arg_kernel(kernel);
     struct near_pass p;
     double jitter = arg_number(jitter_, "jitter"), log_d = 0.0, minus_log = 0.0;
@@ -487,7 +504,15 @@ SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jit
         Rf_error("internal: `rank` must be an integer for every row");
     p.rank = INTEGER_RO(rank);
 
-    SEXP result = PROTECT(new_list(6, names));
+    SEXP result = PROTECT(new_list(9, names));
+    if (arg_integer(keep_rows, "keep")) {
+        SET_VECTOR_ELT(result, 6, Rf_allocMatrix(REALSXP, p.s, N));
+        SET_VECTOR_ELT(result, 7, Rf_allocVector(REALSXP, N));
+        SET_VECTOR_ELT(result, 8, Rf_allocMatrix(INTSXP, p.s, N));
+        p.kept_u = REAL(VECTOR_ELT(result, 6));
+        p.kept_d = REAL(VECTOR_ELT(result, 7));
+        p.kept_rows = INTEGER(VECTOR_ELT(result, 8));
+    }
     SET_VECTOR_ELT(result, 2, Rf_allocMatrix(REALSXP, M, M));
     SET_VECTOR_ELT(result, 3, Rf_allocMatrix(REALSXP, M, M));
     SET_VECTOR_ELT(result, 4, Rf_allocVector(REALSXP, M));

@@ -108,8 +108,31 @@ int chol_lower(int n, double *A)
     if (n == 0)
         return 0;
     F77_CALL(dpotrf)("L", &n, A, &n, &info FCONE);
+    return info != 0 || chol_finish(n, A);
+}
+
+int chol_columns(int n, int start, int width, double *A)
+{
+    const double one = 1.0, minus = -1.0;
+    const int rest = n - start - width;
+    double *corner = A + (size_t)start * n + start, *below = corner + width,
+           *after = A + (size_t)(start + width) * n + start + width;
+    int info = 0;
+    F77_CALL(dpotrf)("L", &width, corner, &n, &info FCONE);
     if (info != 0)
         return 1;
+    if (rest == 0)
+        return 0;
+    F77_CALL(dtrsm)
+    ("R", "L", "T", "N", &rest, &width, &one, corner, &n, below,
+     &n FCONE FCONE FCONE FCONE);
+    F77_CALL(dsyrk)
+    ("L", "N", &rest, &width, &minus, below, &n, &one, after, &n FCONE FCONE);
+    return 0;
+}
+
+int chol_finish(int n, double *A)
+{
     for (int j = 1; j < n; j++)
         memset(A + (size_t)j * n, 0, (size_t)j * sizeof(double));
     for (int j = 0; j < n; j++) /* some LAPACKs let a NaN through */

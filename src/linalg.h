@@ -36,6 +36,12 @@ void add_transpose(int n, double *A);
 /* A (lower triangle read) = L L'; L overwrites A, its strict upper triangle zero.
  * Returns 0, or 1 where A is not positive definite in double precision. */
 int chol_lower(int n, double *A);
+/* The same in steps that may be stopped between: columns start ... start + width - 1 of L, and
+ * their part taken off the columns after (lower triangle).  L is complete with the last columns
+ * but for its strict upper triangle. */
+int chol_columns(int n, int start, int width, double *A);
+/* the strict upper triangle zero, after chol_columns; 1 where L is not one */
+int chol_finish(int n, double *A);
 /* log det(L L') */
 double chol_logdet(int n, const double *L);
 /* B <- L^{-1} B                     L: m x m lower,  B: m x n */
