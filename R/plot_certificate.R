@@ -50,8 +50,9 @@
 #' fit <- pfdtc(dist ~ speed, cars, m = 3)
 #' fit$reference <- reference(fit, m2 = 8)
 #' plot_certificate(fit)
-#' fits <- lapply(2:6, function(m) gp_dtc(dist ~ speed, cars, m = m, kernel = fit$kernel, noise = fit$noise,
-#'                                        hyper = "fixed"))
+#' fits <- lapply(2:6, function(m) {
+#'   gp_dtc(dist ~ speed, cars, m = m, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+#' })
 #' plot_certificate(fits)
 #' @export
 plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, level = 0.95, inputs = NULL, at = NULL,
@@ -63,6 +64,7 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
   }
   plot <- check_flag(plot, "plot")
   if (inherits(fits, "gp_fit")) {
+    fits <- check_fit(fits, "fits")
     exact <- exact_for_figure(list(fits), exact)
     out <- certified_curves(fits, newdata, inputs, at, check_level(level), check_count(n, "n", min = 2),
                             check_flag(points, "points"), effort, exact, reference)
@@ -91,18 +93,8 @@ exact_for_figure <- function(fits, exact, most = 500L) {
     return(exact_of_fit(with_data[[1L]]))
   }
   check_exact_given(exact, "plot_certificate")
-  for (fit in fits) check_exact(exact, fit)
+  for (fit in fits) exact <- check_exact(exact, fit)
   exact
-}
-
-# The exact posterior of the fit's model, as far as posterior_at() reads it.
-exact_of_fit <- function(fit) {
-  data <- fit$data
-  check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
-  posterior <- native_exact(data$x, data$y, data$weights, scaled_kernel(fit), fit$noise / fit$scale^2, fit$control)
-  same <- c("kernel", "noise", "center", "scale", "frame", "data", "signature", "nobs", "control", "terms")
-  structure(c(fit[same], list(method = "gp_exact", rows = data$x, factors = posterior, posterior = "exact")),
-            class = c("gp_exact", "gp_fit"))
 }
 
 # Points that a posterior rests on.
@@ -132,7 +124,7 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   rows <- do.call(rbind, lapply(grids, `[[`, "rows"))
   part <- function(what) unlist(lapply(grids, function(g) rep_len(g[[what]], nrow(g$rows))))
   if (is.null(reference)) reference <- fit$reference
-  certificate <- same_chance(certify_rows(fit, plain_rows(rows), effort, reference))
+  certificate <- certify_rows(fit, plain_rows(rows), effort, reference)
   p <- posterior_at(fit, rows)
   truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else posterior_at(exact, rows)
   z <- stats::qnorm((1 + level) / 2)
@@ -292,7 +284,7 @@ certified_by_effort <- function(fit, new, efforts, reference) {
     reference <- same_chance(reference(fit))
   }
   lapply(stats::setNames(nm = efforts), function(effort) {
-    certificate <- same_chance(certify_rows(fit, new, effort, reference))
+    certificate <- certify_rows(fit, new, effort, reference)
     list(mean = certificate$mean_error,
          sd = pmax(certificate$sd - certificate$sd_lower, certificate$sd_upper - certificate$sd))
   })

@@ -60,6 +60,15 @@ SEXP ffi_cross(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP scale,
 SEXP ffi_certify(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP G,
                  SEXP norms, SEXP x, SEXP crossing, SEXP control);
 
+/* Local kriging at the rows of x_new, in groups: those from start[i] on (from 0, with the end)
+ * share the rows near[rows[, i]] of x (from 1).  list(W, J, q, ww, var_lower, var_upper) of
+ * kriging.h and certify.h: W has a column a row of x_new, with the weights of its group's rows */
+SEXP ffi_kriging(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP G, SEXP norms, SEXP x,
+                 SEXP scale, SEXP x_new, SEXP start, SEXP near, SEXP rows, SEXP control);
+
+/* F v, row i of which is (v_i - u_i'v over rows_i) / sqrt(d_i), as ffi_near() keeps them; or F'v */
+SEXP ffi_decorrelate(SEXP u, SEXP d, SEXP rows, SEXP v, SEXP transpose);
+
 /* K v over all pairs of rows, with the scales on both sides */
 SEXP ffi_kernel_product(SEXP kernel, SEXP x, SEXP scale, SEXP v, SEXP control);
 /* k(x_new, x) u */
@@ -79,6 +88,9 @@ SEXP ffi_exact_predict(SEXP kernel, SEXP x, SEXP L, SEXP alpha, SEXP x_new, SEXP
 /* the covariance of f at the rows of x_new */
 SEXP ffi_exact_covariance(SEXP kernel, SEXP x, SEXP L, SEXP x_new);
 
+/* pseudo-random functions of the rows of x, nrow(x) x n_features: see row_features.h */
+SEXP ffi_row_features(SEXP x, SEXP n_features);
+
 /* the s rows of x nearest to the rows of `query`, or to the rows `rows` of x (from 1) themselves
  * left out, of a lower rank where ranks are given: s x queries, from 1, 0 where there are fewer */
 SEXP ffi_neighbours(SEXP kernel, SEXP x, SEXP s, SEXP query, SEXP query_rows, SEXP rank,
@@ -87,15 +99,22 @@ SEXP ffi_neighbours(SEXP kernel, SEXP x, SEXP s, SEXP query, SEXP query_rows, SE
 /* the posterior with rows decorrelated from their s nearest earlier ones: list(status, jitter,
  * L, C, beta, minus_log), C C' = I + sum a~a~', minus_log = -log density of the scaled y */
 SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
-              SEXP most_jitter, SEXP s, SEXP rank, SEXP control);
+              SEXP most_jitter, SEXP s, SEXP rank, SEXP keep, SEXP control);
 /* list(status, mean, var_near, var_far) at the rows of x_new, each with its s nearest of x */
 SEXP ffi_near_predict(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SEXP y,
                       SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control);
+
+/* the same and `covariance`: that of f at all of them together */
+SEXP ffi_near_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SEXP y,
+                         SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control);
 
 /* list(pivots from 1, t after each) */
 SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance);
 /* columns of V, from 1, that take the most from tr(P E): see select.h */
 SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least);
+
+/* threads of the BLAS before they are set to n (0: left as they are); 0 where not known */
+SEXP ffi_blas_threads(SEXP n);
 
 /* the sentence of a status */
 SEXP ffi_status(SEXP status);

@@ -24,7 +24,7 @@ draw_certify_problem <- function(n_most, n_new, mild) {
   lengthscale <- between(0.1, 10) * exp(stats::rnorm(d, sd = 0.5))
   if (!mild && with_probability(0.3)) lengthscale <- lengthscale * 10^stats::runif(1, 0, 4) # t near rounding
   variance <- between(0.1, 10)
-  noise <- variance * 10^stats::runif(1, if (mild) -3 else one_of(-3, -3, -6, -10), 1)
+  noise <- variance * 10^stats::runif(1, if (mild) -3 else one_of(-3, -3, -6, -12), 1)
   kernel <- ref_kernel(one_of(profiles), lengthscale, variance)
   y <- switch(sample.int(5, 1),
               sin(3 * x[, 1]) + 0.1 * rowSums(x),

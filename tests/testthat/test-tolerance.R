@@ -146,7 +146,7 @@ test_that("what rounding or memory put out of reach is said, with the best fit a
   expect_false(tiny$fit$tol$met)
   expect_lt(max(tiny$fit$tol$mean, tiny$fit$tol$sd), 1e-5)
   expect_gt(min(tiny$fit$tol$mean, tiny$fit$tol$sd), 1e-14)
-  small <- unreached(with_options(list(pfdtc.max_memory = 2e5), {
+  small <- unreached(with_options(list(pfdtc.max_memory = 2e5, pfdtc.kriging_rows = 0L), {
     fit_tol(0.01, kernel = kernel_matern(3 / 2, 0.5, 1), control = list(maxit = 5))
   }))
   expect_match(small$said, "pfdtc.max_memory")
@@ -172,12 +172,13 @@ test_that("all pairs of rows are used where the reference alone does not get the
     x <- matrix(stats::runif(500))
     list(x = x, y = sin(6 * x[, 1]) + stats::rnorm(500) / 10)
   })
-  fit <- with_options(list(pfdtc.max_memory = 4.2e6), fit_tol(0.01, d, kernel = kernel_matern(3 / 2, 0.5, 1),
-                                                              noise = 0.01, control = list(maxit = 0)))
+  fit <- with_options(list(pfdtc.max_memory = 4.2e6, pfdtc.kriging_rows = 0L), {
+    fit_tol(0.01, d, kernel = kernel_matern(3 / 2, 0.5, 1), noise = 0.01, control = list(maxit = 0))
+  })
   expect_identical(fit$tol$effort, "tight")
   expect_certified(fit, d)
   expect_match(describe_tolerance(fit), "at M = [0-9]+ \\(tight\\)")
-  again <- certify(fit, d$x, effort = "tight")
+  again <- with_options(list(pfdtc.kriging_rows = 0L), certify(fit, d$x, effort = "tight"))
   expect_lte(max(again$mean_error), 1.001 * fit$tol$mean * fit$sd_y)
 })
 
@@ -337,4 +338,32 @@ test_that("an interrupt leaves the best so far, with what had been certified of 
     expect_certified(got$fit)
     expect_identical(got$fit$convergence, 52L)
   }
+})
+
+test_that("a search that lasts tells a line a candidate, unless it was told not to", {
+  s <- function(...) list(tol = 0.02, control = pfdtc_control(...))
+  one <- list(m = 30L, error = c(mean = 0.01, sd = 0.0312))
+  ago <- proc.time()[["elapsed"]] - 60
+  if (!interactive()) {
+    expect_message(tell_candidates(s(), ago)(one), class = "pfdtc_message_progress",
+                   "tol = 0.02: 30 points certify 0.01 for the mean and 0.031 for the sd, 6")
+    expect_silent(suppressMessages(tell_candidates(s(), ago)(one)))
+    expect_silent(tell_candidates(s(), ago + 60)(one))
+    p <- smooth_data(60)
+    space <- asNamespace("pfdtc")
+    old <- tell_candidates
+    set <- function(f) {
+      unlockBinding("tell_candidates", space)
+      assign("tell_candidates", f, space)
+      lockBinding("tell_candidates", space)
+    }
+    on.exit(set(old))
+    set(function(s, started) old(s, started, after = 0))
+    heard <- capture_messages(fit <- with_seed(1, {
+      pfdtc(p$x, p$y, tol = 0.1, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3, hyper = "fixed")
+    }))
+    expect_length(heard, nrow(fit$tol$tried))
+  }
+  expect_silent(tell_candidates(s(progress = FALSE), ago)(one))
+  expect_silent(tell_candidates(s(progress = TRUE), ago)(one))
 })
