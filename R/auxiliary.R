@@ -140,7 +140,8 @@ print.pfdtc_aux <- function(x, ...) {
 #' @section Invariants: given all rows, `aux_sor()` has the mean of the exact posterior and `aux_subset()` also its sd.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), sections 4 and 5.
 #' @examples
-#' nu <- auxiliary(cars$speed, cars$dist - mean(cars$dist), kernel_se(5, 500), noise = 200, aux_sor(rows = 1:20))
+#' y <- cars$dist - mean(cars$dist)
+#' nu <- auxiliary(cars$speed, y, kernel_se(5, 500), noise = 200, aux_sor(rows = 1:20))
 #' predict(nu, c(10, 20))
 #' @export
 auxiliary <- function(x, y, kernel, noise, aux = aux_sor(), weights = NULL) {
@@ -158,7 +159,7 @@ check_rows <- function(x, y, weights) {
   y <- check_vector(y, "y", nrow(x))
   if (!is.null(weights)) {
     weights <- check_vector(weights, "weights", nrow(x))
-    weights <- check_positive(weights, "weights", nrow(x))
+    weights <- check_weight_sizes(check_positive(weights, "weights", nrow(x)))
   }
   list(x = x, y = y, weights = weights)
 }

@@ -34,7 +34,8 @@
 #' @name baselines
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
-#' vfe <- gp_vfe(dist ~ speed, cars, m = 5, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
+#' vfe <- gp_vfe(dist ~ speed, cars, m = 5, kernel = exact$kernel, noise = exact$noise,
+#'               hyper = "fixed")
 #' kl_divergence(vfe, exact)
 NULL
 

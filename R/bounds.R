@@ -63,7 +63,7 @@
 error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., reference = fit$reference, m2 = NULL,
                          samples = 0) {
   check_dots_empty(list(...), names(formals(error_bounds)))
-  check_fit(fit, "fit")
+  fit <- check_fit(fit, "fit")
   if (!fit$method %in% dtc_methods) {
     abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit by pfdtc(), gp_vfe() or gp_dtc()",
                 hint = "The theorem is about DTC posteriors; certify() works for every fit.")
@@ -356,7 +356,7 @@ subset_draws <- function(data, rows, rest, w, kernel, noise) {
 #' evidence_bounds(fit)
 #' @export
 evidence_bounds <- function(fit) {
-  check_fit(fit, "fit")
+  fit <- check_fit(fit, "fit")
   if (is_exact(fit)) return(c(lower = fit$elbo, upper = fit$elbo))
   own <- evidence_posterior(fit)
   found <- evidence_bracket(own, fit$data)

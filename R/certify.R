@@ -32,8 +32,8 @@
 #'   as valid as ever, which then depend on the machine. Where the reference is made by this call, its [reference()]
 #'   has the same limit for its own corrections. No limit with `"tight"` unless it is given.
 #' @param ... not used.
-#' @return A data frame with a row for each row of `newdata`, in units of `y`: `mean` and `sd` of the fit (of the latent
-#'   function, with the fit's offset), `mean_lower` and `mean_upper` between which the exact mean lies, `mean_error`,
+#' @return A data frame (class `pfdtc_certificate`, whose print method sums it up) with a row for each row of `newdata`,
+#'   in units of `y`: `mean` and `sd` of the fit (of the latent function, with the fit's offset), `mean_lower` and `mean_upper` between which the exact mean lies, `mean_error`,
 #'   the larger distance of `mean` from them, and `sd_lower`, `sd_upper` between which the exact sd lies. Attributes
 #'   `effort`, `m2` (points of the reference, those added here included), `t` (prior variance that they leave
 #'   unexplained over all rows, in squared units of `y`), `passes` (over all pairs of rows, that its mean was corrected
@@ -55,12 +55,13 @@
 certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
                     test_points = NULL, max_seconds = if (effort == "tight") Inf else 10) {
   check_dots_empty(list(...), names(formals(certify)))
-  check_fit(fit, "fit")
+  fit <- check_fit(fit, "fit")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
-  certify_rows(fit, new, effort, reference, m2, test_points, max_seconds)
+  out <- certify_rows(fit, new, effort, reference, m2, test_points, max_seconds)
+  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
 
 # `new`: rows as training_rows() and new_rows() give them. The same random numbers for every call: what one effort finds
@@ -411,7 +412,7 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
     message("A reference is made for this call; keep it with  fit$reference <- reference(fit)")
     return(reference(fit, m2, max_seconds = max_seconds))
   }
-  check_fit(given, "reference")
+  given <- check_fit(given, "reference")
   if (given$method != "gp_dtc") abort_input("reference", sprintf("a fit by %s()", given$method), "a gp_dtc() fit")
   check_same_model(given, fit, "reference", "fit")
   if (is.null(given$norms)) {

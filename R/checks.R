@@ -64,6 +64,16 @@ check_at_least_0 <- function(x, argument) {
   as.double(x)
 }
 
+# Weights multiply squares, and fourth powers are computed with; 0 drops a row, where that is allowed.
+check_weight_sizes <- function(weights) {
+  bad <- which(weights != 0 & (weights < 1e-60 | weights > 1e60))
+  if (length(bad)) {
+    abort_input("weights", sprintf("%s (element %d)", format(weights[bad[1L]]), bad[1L]),
+                "0, or between 1e-60 and 1e60", hint = "Multiplying `weights` and `noise` by a number changes nothing.")
+  }
+  weights
+}
+
 # A whole number from `min` to `max`: an integer where it fits one.
 check_count <- function(m, argument, max = NULL, min = 1) {
   whole <- function(v) format(v, scientific = FALSE)

@@ -45,10 +45,10 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   check_dots_empty(list(...), names(formals(compare_fits)))
   if (inherits(fits, "gp_fit")) fits <- list(fits)
   if (!is.list(fits) || !length(fits)) abort_input("fits", describe(fits), "a list of fits")
-  for (i in seq_along(fits)) check_fit(fits[[i]], sprintf("fits[[%d]]", i))
+  for (i in seq_along(fits)) fits[[i]] <- check_fit(fits[[i]], sprintf("fits[[%d]]", i))
   check_exact_given(exact, "compare_fits")
   if (missing(newdata)) abort_input("newdata", "missing", "rows to compare at")
-  if (!is.null(exact)) for (fit in fits) check_exact(exact, fit)
+  if (!is.null(exact)) for (fit in fits) exact <- check_exact(exact, fit)
   if (is.null(pf)) pf <- !is.null(exact) && nrow(exact$rows) <= 2000
   pf <- check_flag(pf, "pf") && !is.null(exact)
   effort <- compare_effort(certify)
@@ -140,7 +140,7 @@ check_fits_given <- function(lacking, dots, caller) {
 
 # What else the second argument may have been meant to be.
 check_exact_given <- function(exact, caller) {
-  if (is.null(exact) || (inherits(exact, "gp_fit") && is_exact(exact))) return()
+  if (is.null(exact) || (inherits(exact, "gp_fit") && is_exact(check_fit(exact, "exact")))) return()
   if (inherits(exact, "gp_fit")) {
     abort_input("exact", sprintf("a fit by %s()", exact$method), "a fit by gp_exact()",
                 hint = sprintf("Fits to compare go in one list: %s(list(<fit>, <fit>), ...).", caller))

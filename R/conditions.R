@@ -29,21 +29,46 @@ warn_classed <- function(class, message, ...) {
   warning(structure(class = c(class, "warning", "condition"), list(message = message, call = user_call(), ...)))
 }
 
-# The call a user wrote: the outermost frame on the stack whose function lives in this package. A
-# call with data spliced into it (do.call()) would fill the screen and is cut to the function's
-# name.
+# The call a user wrote: the outermost frame on the stack whose function lives in this package.
 user_call <- function() {
   here <- topenv(environment(user_call))
   for (i in seq_len(sys.nframe())) {
     f <- sys.function(i)
     if (!is.null(environment(f)) && identical(topenv(environment(f)), here)) {
-      call <- sys.call(i)
-      if (utils::object.size(call) < 20000) return(call)
-      head <- call[[1L]]
-      return(if (is.symbol(head) || is.call(head)) as.call(list(head)))
+      return(shown_call(sys.call(i)))
     }
   }
   NULL
+}
+
+# A call to show: what do.call() has spliced into it, data and functions, would fill the screen. Single values and
+# short vectors stay as they are.
+shown_call <- function(call) {
+  for (i in rev(seq_along(call))) {
+    part <- call[[i]]
+    if (missing(part) || is.null(part) || is.symbol(part)) next
+    if (is.call(part)) {
+      if (!identical(part[[1L]], quote(`function`))) call[[i]] <- shown_call(part)
+    } else if (is.function(part)) {
+      call[[i]] <- name_of_function(part)
+    } else if (!is.atomic(part) || length(part) > 5L || !is.null(dim(part)) || is.object(part)) {
+      call[[i]] <- as.name(sprintf("<%s>", describe(part)))
+    }
+  }
+  call
+}
+
+# As the package or base R knows it
+name_of_function <- function(f) {
+  for (space in list(topenv(environment(user_call)), baseenv())) {
+    for (name in ls(space)) if (identical(get0(name, space, mode = "function"), f)) return(as.name(name))
+  }
+  as.name("<a function>")
+}
+
+# Without the backquotes of names that are none
+deparse_shown <- function(call) {
+  paste(trimws(deparse(shown_call(call), nlines = 8L, backtick = FALSE)), collapse = " ")
 }
 
 # A value in a few words: itself when short, else its kind and size.

@@ -26,7 +26,9 @@
 #' @param tol_quantile the quantile over the training inputs that the `tol` of [pfdtc()] speaks of: 1 the maximum, 0.95
 #'   a number that 95 % of them do not exceed.
 #' @param trace keep the inducing points every `trace` iterations; 0: not at all.
-#' @param progress show progress of long fits?
+#' @param progress show progress of long fits? Where it is left out and R is not interactive, a search under `tol`
+#'   that lasts says so in messages of class `pfdtc_message_progress`, a line for each number of points tried; `FALSE`
+#'   or [suppressMessages()] silences these.
 #' @param max_seconds end each optimisation (hyperparameters, inducing points) after this time, with its best so far.
 #'   The whole search for `m` by a `tol` counts as one.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments will do as well, where a function
@@ -51,7 +53,8 @@ pfdtc_control <- function(maxit = NULL, reltol = 1e-8, jitter = NULL, block = NU
     restarts = if (!is.null(restarts)) check_count(restarts, "restarts"), priors = check_flag(priors, "priors"),
     fix = fix,
     tol_quantile = check_share(tol_quantile, "tol_quantile"), trace = check_count(trace, "trace", min = 0),
-    progress = check_flag(progress, "progress"), max_seconds = check_at_least_0(max_seconds, "max_seconds")))
+    progress = check_flag(progress, "progress"), quiet = !missing(progress) && !progress,
+    max_seconds = check_at_least_0(max_seconds, "max_seconds")))
 }
 
 check_control <- function(control) {

@@ -12,7 +12,7 @@ AIC.gp_fit <- function(object, ..., k = 2) {
 #' @rdname gp_fit-methods
 #' @export
 BIC.gp_fit <- function(object, ...) {
-  if (missing(...)) return(-2 * object$elbo + log(object$nobs) * object$df)
+  if (missing(...)) return(-2 * object$elbo + log(stats::nobs(object)) * object$df)
   compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
 }
 

@@ -27,13 +27,14 @@
 #' @seealso [pf_divergence()], [compare_fits()]
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
-#' dtc <- gp_dtc(dist ~ speed, cars, m = 3, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
+#' dtc <- gp_dtc(dist ~ speed, cars, m = 3, kernel = exact$kernel, noise = exact$noise,
+#'               hyper = "fixed")
 #' kl_divergence(dtc, exact)
 #' kl_divergence(dtc, exact, newdata = cars)
 #' @export
 kl_divergence <- function(fit, exact, newdata = NULL) {
-  check_fit(fit, "fit")
-  check_exact(exact, fit)
+  fit <- check_fit(fit, "fit")
+  exact <- check_exact(exact, fit)
   if (!is.null(newdata)) return(kl_marginal(latent_at(fit, newdata), latent_at(exact, newdata)))
   if (is_exact(fit)) return(0)
   kl <- switch(fit$method,
@@ -102,7 +103,7 @@ fitc_bound <- function(fit) {
 #' pf_divergence(fit, exact)
 #' @export
 pf_divergence <- function(fit, nu = NULL) {
-  check_fit(fit, "fit")
+  fit <- check_fit(fit, "fit")
   if (!fit$method %in% c("pfdtc", "gp_vfe", "gp_dtc")) {
     abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit by pfdtc(), gp_vfe() or gp_dtc()",
                 hint = "The pF divergence compares DTC posteriors with an auxiliary distribution.")
@@ -142,6 +143,7 @@ divergence_nu <- function(nu, fit, data, kernel, noise) {
     return(nu)
   }
   if (inherits(nu, "gp_fit")) {
+    nu <- check_fit(nu, "nu")
     check_same_model(nu, fit, "nu", "fit")
     return(as_auxiliary(nu, kernel, noise, fit$scale))
   }
@@ -214,7 +216,7 @@ divergence_from_exact <- function(fit, exact, trace_P) {
 check_fit <- function(fit, argument) {
   if (missing(fit)) abort_input(argument, "missing", "a fit, such as pfdtc() returns")
   if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit, such as pfdtc() returns")
-  invisible(fit)
+  current_fit(fit, argument)
 }
 
 check_exact <- function(exact, fit) {
@@ -222,9 +224,10 @@ check_exact <- function(exact, fit) {
     abort_input("exact", "missing", "a fit by gp_exact()",
                 hint = "Of the same data, with kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\".")
   }
-  check_fit(exact, "exact")
+  exact <- check_fit(exact, "exact")
   if (!is_exact(exact)) abort_input("exact", sprintf("a fit by %s()", exact$method), "a fit by gp_exact()")
   check_same_model(exact, fit, "exact", "fit")
+  exact
 }
 
 # Two fits speak of the same exact GP when data, centre, kernel and noise agree.
@@ -233,26 +236,28 @@ check_same_model <- function(a, b, argument, other) {
   close <- function(u, v) length(u) == length(v) && all(abs(u - v) <= 1e-12 * pmax(abs(u), abs(v)))
   same_kernel <- identical(a$kernel$profile, b$kernel$profile) &&
     identical(as.integer(a$kernel$inputs), as.integer(b$kernel$inputs))
-  differ <- c(data = !same_sums(a$signature, b$signature), kernel = !same_kernel,
+  differ <- c(data = !same_data(a, b), kernel = !same_kernel,
               hyperparameters = !close(theta(a), theta(b)))
   if (any(differ)) {
     what <- names(differ)[differ]
     abort_input(argument, sprintf("one with other %s than `%s`", paste(what, collapse = " and "), other),
                 sprintf("a fit of the same model as `%s`", other),
-                hint = if ("data" %in% what) "Data, weights, offset and `center` must agree." else paste(
-                  "Pass kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\"."))
+                hint = if (!"data" %in% what) {
+                  "Pass kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\"."
+                } else if (old_signature(a) != old_signature(b)) {
+                  "pfdtc 0.1.0 kept too little of data that it left out: make that fit anew."
+                } else {
+                  "Data, weights, offset and `center` must agree."
+                })
   }
 }
 
 same_model <- function(a, b) {
-  inherits(a, "gp_fit") && inherits(b, "gp_fit") &&
-    !inherits(tryCatch(check_same_model(a, b, "a", "b"), pfdtc_error_input = identity), "error")
-}
-
-# Sums agree to rounding beside the size of their terms.
-same_sums <- function(a, b) {
-  if (length(a$sums) != length(b$sums) || a$sums[["n"]] != b$sums[["n"]]) return(FALSE)
-  all(abs(a$sums - b$sums) <= 8 * (sqrt(a$sums[["n"]]) + 16) * .Machine$double.eps * pmax(a$size, b$size))
+  if (!inherits(a, "gp_fit") || !inherits(b, "gp_fit")) return(FALSE)
+  tryCatch({
+    check_same_model(check_fit(a, "a"), check_fit(b, "b"), "a", "b")
+    TRUE
+  }, pfdtc_error_input = function(e) FALSE)
 }
 
 needs_data <- function(fit, argument) {

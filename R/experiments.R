@@ -71,7 +71,8 @@
 #' @seealso [plot_rmse()], [plot_kl()], [plot_divergence_error()], `vignette("paper")`
 #' @examples
 #' small <- data.frame(x = cars$speed, y = cars$dist)
-#' results <- run_experiment(small, c("pf", "vfe"), m = 4, reps = 1, control = pfdtc_control(maxit = 10))
+#' results <- run_experiment(small, c("pf", "vfe"), m = 4, reps = 1,
+#'                           control = pfdtc_control(maxit = 10))
 #' results[c("method", "rmse_mean", "rmse_sd", "certified_mean_error")]
 #' @export
 run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample", "default"), m = NULL, reps = 10,

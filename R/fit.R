@@ -133,7 +133,7 @@ clean_settings <- function(data, s) {
   if (is.null(s$control$maxit)) s$control$maxit <- 200L
   s$hyper <- check_choice(s$hyper, c("evidence", "pilot", if (isTRUE(s$joint)) "joint", "fixed"), "hyper")
   if (inherits(s$inducing, "gp_fit")) {
-    old <- s$inducing
+    old <- check_fit(s$inducing, "inducing")
     if (is.null(old$inducing)) {
       abort_input("inducing", sprintf("a fit by %s()", old$method), "a fit that has inducing points")
     }
@@ -164,9 +164,20 @@ clean_settings <- function(data, s) {
                 hint = "With `hyper = \"fixed\"`, and kernel and noise given, it would do.")
   }
   unit <- data$scale^2
-  if (!is.null(s$kernel$variance)) s$kernel$variance <- s$kernel$variance / unit
-  if (!is.null(s$noise)) s$noise <- s$noise / unit
+  if (!is.null(s$kernel$variance)) {
+    s$kernel$variance <- check_beside_response(s$kernel$variance / unit, "kernel", "a variance")
+  }
+  if (!is.null(s$noise)) s$noise <- check_beside_response(s$noise / unit, "noise", "a variance")
   s
+}
+
+# Fourth powers of sds are computed with.
+check_beside_response <- function(variance, argument, what) {
+  if (!(variance >= 1e-60 && variance <= 1e60)) {
+    abort_input(argument, sprintf("%.3g times that", variance),
+                sprintf("%s within a factor of 1e60 of the square of the response's size", what))
+  }
+  variance
 }
 
 # Names of the hyperparameters to learn. What is fixed must be given.
@@ -604,16 +615,3 @@ predict_covariance <- function(fit, x) {
 }
 
 fit_variance <- function(fit, p) if (fit$method == "gp_sor") p$var_sor else p$var_sor + p$resid
-
-# Sums that tell one data set from another however its rows are merged or scaled, and the size of their terms, which
-# tells a difference from rounding.
-data_signature <- function(data) {
-  w <- if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
-  y <- data$center + data$scale * data$y
-  sums <- function(x, y) {
-    c(n = data$n, w = sum(w), x = drop(crossprod(x, w)), y = sum(w * y), xy = drop(crossprod(x, w * y)),
-      yy = sum(w * y^2) + data$scale^2 * data$shift$ss)
-  }
-  size <- sums(abs(data$x), abs(y))
-  list(sums = c(sums(data$x, y), center = data$center), size = c(size, center = size[["y"]] / size[["w"]]))
-}

@@ -6,7 +6,7 @@
 #   x               N x d double with column names; rows of weight 0 left out, equal rows merged
 #   y               N doubles, (response - offset - center) / scale; merged rows: weighted mean
 #   weights         NULL (all 1), or N positive doubles; merged rows: sum
-#   center, scale   of the response: 0 and 1 where not wanted
+#   center, scale   of the response: 0 and 1 where not wanted; see plain_unit() for the exception
 #   input_center, input_scale   d numbers, for starts and the optimiser's units; x keeps its units
 #   n               rows used: with positive weight, before merging
 #   group           NULL, or n integers: the row of x each used row went to
@@ -123,7 +123,16 @@ response_unit <- function(r, w, size, center, scale, name) {
     abort_input(name, sprintf("of size %.3g", if (scale) sd_r else size), "of moderate size",
                 hint = "The square of its unit is not a number that can be computed with: rescale it.")
   }
-  list(center = if (center) mean_r else 0, scale = if (scale) sd_r else 1, sd = sd_r)
+  list(center = if (center) mean_r else 0,
+       scale = if (scale) sd_r else plain_unit(if (center) spread else max(abs(r))), sd = sd_r)
+}
+
+# A response that is not to be scaled is computed with as it is where the fourth power of its size is far from the ends
+# of double precision. Elsewhere a power of two is taken out and put back: multiplying by it is exact, so the numbers
+# are those without it, could these be represented.
+plain_unit <- function(size) {
+  power <- if (size > 0) floor(log2(size)) else 0
+  if (abs(power) <= 32) 1 else 2^power
 }
 
 # Mean and sd of each numeric input; 0 and 1 for 0/1 columns of factors and logicals and for
@@ -164,7 +173,7 @@ check_weights <- function(weights, n) {
     abort_input("weights", sprintf("%s (element %d)", format(weights[bad[1L]]), bad[1L]),
                 "precisions, zero or positive")
   }
-  weights
+  check_weight_sizes(weights)
 }
 
 # Names the rows go by: those of x, else those of y.

@@ -46,9 +46,11 @@ new_kernel <- function(profile, label, lengthscale, variance, inputs) {
     abort_input("inputs", describe(inputs), "names or positions of at least one column")
   }
   if (!is.null(inputs) && !is.character(inputs)) {
+    if (is.list(inputs)) abort_input("inputs", describe(inputs), "names or positions")
     for (i in inputs) check_count(i, "inputs")
     inputs <- as.integer(inputs)
   }
+  if (anyNA(inputs)) abort_input("inputs", "NA", "names or positions of columns")
   if (anyDuplicated(inputs)) abort_input("inputs", describe(inputs), "names or positions, each once")
   structure(list(profile = profile, label = label, lengthscale = lengthscale, variance = variance, inputs = inputs),
             class = "pfdtc_kernel")
@@ -70,6 +72,7 @@ place_kernel <- function(kernel, x, argument = "kernel") {
   if (!inherits(kernel, "pfdtc_kernel")) {
     abort_input(argument, describe(kernel), "a kernel, such as kernel_se() or kernel_matern()")
   }
+  if (!ncol(x)) abort_input("x", "without columns", "of at least one column")
   names <- colnames(x)
   inputs <- kernel$inputs
   if (is.null(inputs)) inputs <- seq_len(ncol(x))

@@ -24,7 +24,8 @@
 #'   likelihood without a bracket is taken to be its value) is more than what sets the fits apart:
 #'   then they do not tell which one is better. A reference narrows the bracket: `fit$reference <-
 #'   reference(fit)`.
-#' * `nobs()`: the rows used: without missing values and with positive weight.
+#' * `nobs()`: the rows used: without missing values and with positive weight. Of [gp_subsample()] the
+#'   rows of its posterior, whose log likelihood `logLik()` is.
 #' * `fitted()`, `residuals()`: posterior mean at the training rows, and response minus that.
 #'   Pearson residuals are multiplied by the square root of the row's weight, as those of [lm()].
 #'   Both are padded with `NA` if the fit used `na.exclude`, and need the data (`keep_data = TRUE`).
@@ -74,7 +75,7 @@ NULL
 #' @rdname gp_fit-methods
 #' @export
 print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  about <- fit_facts(x)
+  about <- fit_facts(check_fit(x, "x"))
   print_heading(about)
   print_fields(model_fields(about, digits))
   print_lengthscales(about$coefficients, digits)
@@ -85,6 +86,7 @@ print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 #' @rdname gp_fit-methods
 #' @export
 summary.gp_fit <- function(object, ...) {
+  object <- check_fit(object, "object")
   resid <- if (!is.null(object$data)) stats::residuals(object)
   out <- c(fit_facts(object), list(
     range = input_range(object), residuals = resid,
@@ -150,7 +152,7 @@ fit_facts <- function(fit) {
 print_heading <- function(about) {
   cat("Gaussian process by ", about$title, "\n", sep = "")
   if (!is.null(about$call)) {
-    call <- clip(paste(trimws(deparse(about$call, nlines = 8L)), collapse = " "), 400L)
+    call <- clip(deparse_shown(about$call), 400L)
     cat(wrap(paste("Call:", call), exdent = 6), sep = "\n")
   }
   cat("\n")
@@ -360,16 +362,17 @@ sigma.gp_fit <- function(object, ...) sqrt(object$noise)
 
 #' @rdname gp_fit-methods
 #' @export
-nobs.gp_fit <- function(object, ...) object$nobs
+nobs.gp_fit <- function(object, ...) if (object$method == "gp_subsample") object$m else object$nobs
 
 #' @rdname gp_fit-methods
 #' @export
 logLik.gp_fit <- function(object, ...) {
+  object <- check_fit(object, "object")
   bounds <- if (object$method %in% c("pfdtc", "gp_vfe", "gp_dtc", "gp_exact")) {
     tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # it may need the data
   }
-  structure(object$elbo, df = object$df, nobs = object$nobs, lower = bounds[["lower"]], upper = bounds[["upper"]],
-            class = "logLik")
+  structure(object$elbo, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],
+            upper = bounds[["upper"]], class = "logLik")
 }
 
 #' @rdname gp_fit-methods
@@ -432,11 +435,14 @@ model.frame.gp_fit <- function(formula, ...) {
 simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
                             type = c("response", "latent"), ...) {
   check_dots_empty(list(...), names(formals(simulate.gp_fit)))
+  object <- check_fit(object, "object")
   nsim <- check_count(nsim, "nsim")
+  if (!is.null(seed)) check_count(seed, "seed", min = -.Machine$integer.max, max = .Machine$integer.max)
   type <- check_choice(type, c("response", "latent"), "type")
   training <- missing(newdata) || is.null(newdata)
   rows <- if (training) training_rows(object) else new_rows(object, newdata, stats::na.pass)
   n <- length(rows$index)
+  check_memory(24 * as.double(max(n, nrow(rows$x))) * nsim, sprintf("%.0f draws at %d rows", as.double(nsim), n))
 
   # seed and the generator's state as stats::simulate() promises
   if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) stats::runif(1)

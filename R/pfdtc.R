@@ -27,10 +27,12 @@
 #'   [inducing_points()]), a matrix of points in the units of the inputs, or a fit (its points and hyperparameters are
 #'   the start). `NULL`: with the default `aux` the better of `"greedy"` and `"divergence"`, see the defaults below;
 #'   otherwise `"greedy"`.
-#' @param weights precisions of the rows: noise variance `noise / weights`. A weight of 0 drops the row.
+#' @param weights precisions of the rows: noise variance `noise / weights`. Positive ones are between 1e-60 and
+#'   1e60; a weight of 0 drops the row.
 #' @param offset a number for each row, subtracted from the response and added again in predictions.
 #' @param center,scale centre `y` at its (weighted) mean, scale it by its sd? Undone in everything returned. The centre
-#'   is the prior mean and taken as known. `FALSE`, `FALSE` is the paper's model. Numeric inputs need neither: a
+#'   is the prior mean and taken as known. `FALSE`, `FALSE` is the paper's model (a response beyond 2^32 or below 2^-32
+#'   is divided by a power of two all the same, which changes no digit of anything). Numeric inputs need neither: a
 #'   kernel's lengthscales are in their units.
 #' @param control see [pfdtc_control()].
 #' @param keep_data keep the rows in the fit? Without them it holds \eqn{O(m^2 + m d)} numbers, needs `newdata` for

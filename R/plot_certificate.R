@@ -50,8 +50,9 @@
 #' fit <- pfdtc(dist ~ speed, cars, m = 3)
 #' fit$reference <- reference(fit, m2 = 8)
 #' plot_certificate(fit)
-#' fits <- lapply(2:6, function(m) gp_dtc(dist ~ speed, cars, m = m, kernel = fit$kernel, noise = fit$noise,
-#'                                        hyper = "fixed"))
+#' fits <- lapply(2:6, function(m) {
+#'   gp_dtc(dist ~ speed, cars, m = m, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+#' })
 #' plot_certificate(fits)
 #' @export
 plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, level = 0.95, inputs = NULL, at = NULL,
@@ -63,6 +64,7 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
   }
   plot <- check_flag(plot, "plot")
   if (inherits(fits, "gp_fit")) {
+    fits <- check_fit(fits, "fits")
     exact <- exact_for_figure(list(fits), exact)
     out <- certified_curves(fits, newdata, inputs, at, check_level(level), check_count(n, "n", min = 2),
                             check_flag(points, "points"), effort, exact, reference)
@@ -91,7 +93,7 @@ exact_for_figure <- function(fits, exact, most = 500L) {
     return(exact_of_fit(with_data[[1L]]))
   }
   check_exact_given(exact, "plot_certificate")
-  for (fit in fits) check_exact(exact, fit)
+  for (fit in fits) exact <- check_exact(exact, fit)
   exact
 }
 

@@ -62,7 +62,8 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figures 3 and 5.
 #' @seealso [plot_kl()], [plot_divergence_error()], [autoplot()][autoplot.pfdtc_experiment]
 #' @examples
-#' results <- run_experiment(data.frame(x = cars$speed, y = cars$dist), c("pf", "vfe", "subsample"), m = c(2, 4),
+#' data <- data.frame(x = cars$speed, y = cars$dist)
+#' results <- run_experiment(data, c("pf", "vfe", "subsample"), m = c(2, 4),
 #'                           reps = 2, control = pfdtc_control(maxit = 5))
 #' plot_rmse(results)
 #' @export
@@ -91,7 +92,8 @@ plot_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = 
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 4.
 #' @seealso [kl_divergence()], [plot_rmse()]
 #' @examples
-#' results <- run_experiment(data.frame(x = cars$speed, y = cars$dist), c("pf", "vfe", "subsample"), m = c(2, 4),
+#' data <- data.frame(x = cars$speed, y = cars$dist)
+#' results <- run_experiment(data, c("pf", "vfe", "subsample"), m = c(2, 4),
 #'                           reps = 2, control = pfdtc_control(maxit = 5))
 #' plot_kl(results)
 #' plot_kl(results, against = "error")
@@ -124,7 +126,8 @@ plot_kl <- function(results, against = c("m", "error"), kl = c("process", "margi
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 1.
 #' @seealso [plot_trace()] for figure 1a
 #' @examples
-#' results <- run_experiment(data.frame(x = cars$speed, y = cars$dist), "pf", m = 3, reps = 2, trace = 3)
+#' data <- data.frame(x = cars$speed, y = cars$dist)
+#' results <- run_experiment(data, "pf", m = 3, reps = 2, trace = 3)
 #' plot_divergence_error(results)
 #' @export
 plot_divergence_error <- function(results, divergence = c("own", "exact"), method = "pf", dataset = NULL, m = NULL,
@@ -146,7 +149,8 @@ plot_divergence_error <- function(results, divergence = c("own", "exact"), metho
 #' @return A ggplot.
 #' @seealso [plot_rmse()]
 #' @examples
-#' results <- run_experiment(data.frame(x = cars$speed, y = cars$dist), c("pf", "vfe", "subsample"), m = c(2, 4),
+#' data <- data.frame(x = cars$speed, y = cars$dist)
+#' results <- run_experiment(data, c("pf", "vfe", "subsample"), m = c(2, 4),
 #'                           reps = 2, control = pfdtc_control(maxit = 5))
 #' if (requireNamespace("ggplot2", quietly = TRUE)) ggplot2::autoplot(results, "rmse", what = "sd")
 #' @exportS3Method ggplot2::autoplot

@@ -32,7 +32,8 @@
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
 #' same <- list(dist ~ speed, quote(cars), kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
-#' fits <- list("DTC, 2 points" = do.call(gp_dtc, c(same, m = 2)), "SoR, 2 points" = do.call(gp_sor, c(same, m = 2)))
+#' fits <- list("DTC, 2 points" = do.call(gp_dtc, c(same, m = 2)),
+#'              "SoR, 2 points" = do.call(gp_sor, c(same, m = 2)))
 #' plot_fits(fits, exact)
 #' @export
 plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NULL, n = 200, points = TRUE, ...) {
@@ -79,6 +80,7 @@ label_fits <- function(fits, name) {
   if (is.null(label)) label <- character(length(fits))
   blank <- !nzchar(label)
   label[blank] <- vapply(fits[blank], name, "")
+  for (i in seq_along(fits)) fits[[i]] <- check_fit(fits[[i]], sprintf("fits[[%d]]", i))
   stats::setNames(fits, make.unique(label, " "))
 }
 

@@ -61,6 +61,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            type = c("latent", "response"), certified = FALSE, full_cov = FALSE,
                            na.action = stats::na.pass, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
+  object <- check_fit(object, "object")
   se.fit <- check_flag(se.fit, "se.fit")
   full_cov <- check_flag(full_cov, "full_cov")
   certified <- check_flag(certified, "certified")

@@ -25,7 +25,7 @@
 #' certify(fit, data.frame(speed = c(5, 15)))
 #' @export
 reference <- function(fit, m2 = NULL, max_seconds = 10) {
-  check_fit(fit, "fit")
+  fit <- check_fit(fit, "fit")
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
   data <- needs_data(fit, "fit")
   m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = data$n)

@@ -33,7 +33,7 @@
 #' @export
 refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference) {
   check_dots_empty(list(...), names(formals(refine)))
-  check_fit(fit, "fit")
+  fit <- check_fit(fit, "fit")
   data <- needs_data(fit, "fit")
   tol <- check_positive(if (missing(tol)) NULL else tol, "tol", 1L)
   maxit <- check_count(maxit, "maxit", min = 0)

@@ -2,6 +2,7 @@
 
 # list(variables = those shown, curves, points, inducing: data frames with a column `input`).
 slices <- function(fit, inputs, at, level, n, points = TRUE) {
+  fit <- check_fit(fit, "x")
   level <- check_level(level)
   n <- check_count(n, "n", min = 2)
   x <- slice_rows(fit)

@@ -145,7 +145,9 @@ ggplot_slices <- function(s, lines, levels, interval) {
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 3)
 #' fit$reference <- reference(fit, m2 = 8)
-#' if (requireNamespace("ggplot2", quietly = TRUE)) ggplot2::autoplot(plot_certificate(fit, plot = FALSE))
+#' if (requireNamespace("ggplot2", quietly = TRUE)) {
+#'   ggplot2::autoplot(plot_certificate(fit, plot = FALSE))
+#' }
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_certificate <- function(object, ...) {
   check_dots_empty(list(...), "object")

@@ -160,7 +160,8 @@ greedy_guide <- function(yard, data, goal) {
 
 # list(yard, guide, best, tried, ...): best is the smallest candidate that met tol, else the one nearest to it.
 search_points <- function(data, learned, s, state) {
-  deadline <- proc.time()[["elapsed"]] + s$control$max_seconds
+  started <- proc.time()[["elapsed"]]
+  deadline <- started + s$control$max_seconds
   # hyperparameters, data and units, for references and certificates
   one <- s
   one[c("m", "keep_data")] <- list(1L, TRUE)
@@ -177,6 +178,7 @@ search_points <- function(data, learned, s, state) {
   rows <- optimise_rows(data, s$control)
   top <- min(s$m, nrow(data$x), 4L * guide$m)
   candidates <- list()
+  tell <- tell_candidates(s, started)
   m <- min(guide$m, top)
   late <- function() proc.time()[["elapsed"]] > deadline
   while (!is.na(m) && length(candidates) < 10L) {
@@ -184,12 +186,27 @@ search_points <- function(data, learned, s, state) {
     one <- try_points(m, model, data, rows, learned, s, state, yard, last = m == top || !within_reach)
     if (is.null(one)) break
     candidates <- c(candidates, list(one))
+    tell(one)
     if (one$m < m) top <- one$m # there are no more that differ
     if (!is.null(state$stopped) || late() || !within_reach) break
     m <- next_m(candidates, guide$slope, top, s$control$maxit, s$tol)
   }
   list(yard = yard, guide = guide, within_reach = within_reach, top = top, late = late(),
        best = best_candidate(candidates), tried = candidates_frame(candidates, s$tol))
+}
+
+# What a candidate came to, where nothing else tells that a search is under way; the first line after some seconds.
+tell_candidates <- function(s, started, after = 5) {
+  if (s$control$progress || !isFALSE(s$control$quiet)) return(function(one) invisible())
+  function(one) {
+    seconds <- proc.time()[["elapsed"]] - started
+    if (seconds < after) return(invisible())
+    number <- function(v) format(signif(v, 2))
+    message(structure(class = c("pfdtc_message_progress", "message", "condition"), list(
+      message = sprintf("tol = %s: %d points certify %s for the mean and %s for the sd, %.0f s\n", number(s$tol), one$m,
+                        number(one$error[["mean"]]), number(one$error[["sd"]]), seconds),
+      call = NULL, m = one$m, error = one$error, seconds = seconds)))
+  }
 }
 
 best_candidate <- function(candidates) {

@@ -35,6 +35,25 @@ const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns)
     return REAL_RO(x);
 }
 
+int arg_count(SEXP x, const char *argument)
+{
+    const int n = arg_integer(x, argument);
+    if (n < 0)
+        Rf_error("internal: `%s` must be at least 0", argument);
+    return n;
+}
+
+const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, int *rows,
+                         int *columns)
+{
+    const double *X = arg_matrix(x, argument, rows, columns);
+    for (int j = 0; j < k->d; j++)
+        if (k->column[j] < 0 || k->column[j] >= *columns)
+            Rf_error("internal: the kernel reads a column that `%s` does not have",
+                     argument);
+    return X;
+}
+
 const double *arg_vector(SEXP x, const char *argument, size_t length)
 {
     if (TYPEOF(x) != REALSXP || (size_t)XLENGTH(x) != length)
@@ -71,10 +90,12 @@ struct lowrank arg_lowrank(SEXP list, const struct kernel *kernel)
     int rows;
     nu.kernel = kernel;
     nu.p = arg_integer(list_get(list, "p"), "p");
-    nu.U = arg_matrix(list_get(list, "U"), "U", &nu.n_u, &nu.columns);
+    if (nu.p != 0 && nu.p != 1)
+        Rf_error("internal: `p` must be 0 or 1");
+    nu.U = arg_inputs(kernel, list_get(list, "U"), "U", &nu.n_u, &nu.columns);
     nu.W = arg_matrix(list_get(list, "W"), "W", &rows, &nu.q);
-    if (rows != nu.n_u)
-        Rf_error("internal: `W` must have a row for every row of `U`");
+    if (rows != nu.n_u || nu.q < 1)
+        Rf_error("internal: `W` must have a row for every row of `U`, and a column");
     nu.sign = arg_vector(list_get(list, "sign"), "sign", (size_t)nu.q);
     return nu;
 }
@@ -100,7 +121,7 @@ struct posterior arg_posterior(const struct kernel *k, SEXP z, SEXP L, SEXP C, S
 {
     struct posterior p;
     p.z.kernel = k;
-    p.z.Z = arg_matrix(z, "z", &p.z.M, &p.z.columns);
+    p.z.Z = arg_inputs(k, z, "z", &p.z.M, &p.z.columns);
     p.z.jitter = 0.0;
     p.z.L = arg_vector(L, "L", (size_t)p.z.M * p.z.M);
     p.C = arg_vector(C, "C", (size_t)p.z.M * p.z.M);

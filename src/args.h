@@ -21,8 +21,13 @@ SEXP list_get(SEXP list, const char *name);
 
 double arg_number(SEXP x, const char *argument);
 int arg_integer(SEXP x, const char *argument);
+/* the same, not negative */
+int arg_count(SEXP x, const char *argument);
 /* doubles of a matrix, with its dimensions */
 const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);
+/* the same of rows that the kernel is evaluated at: they have the columns that it reads */
+const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, int *rows,
+                         int *columns);
 /* doubles of a vector of that length */
 const double *arg_vector(SEXP x, const char *argument, size_t length);
 /* the same, or NULL for R's NULL */

@@ -88,6 +88,9 @@ SEXP ffi_exact_predict(SEXP kernel, SEXP x, SEXP L, SEXP alpha, SEXP x_new, SEXP
 /* the covariance of f at the rows of x_new */
 SEXP ffi_exact_covariance(SEXP kernel, SEXP x, SEXP L, SEXP x_new);
 
+/* pseudo-random functions of the rows of x, nrow(x) x n_features: see row_features.h */
+SEXP ffi_row_features(SEXP x, SEXP n_features);
+
 /* the s rows of x nearest to the rows of `query`, or to the rows `rows` of x (from 1) themselves
  * left out, of a lower rank where ranks are given: s x queries, from 1, 0 where there are fewer */
 SEXP ffi_neighbours(SEXP kernel, SEXP x, SEXP s, SEXP query, SEXP query_rows, SEXP rank,
@@ -101,10 +104,17 @@ SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jit
 SEXP ffi_near_predict(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SEXP y,
                       SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control);
 
+/* the same and `covariance`: that of f at all of them together */
+SEXP ffi_near_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SEXP y,
+                         SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control);
+
 /* list(pivots from 1, t after each) */
 SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance);
 /* columns of V, from 1, that take the most from tr(P E): see select.h */
 SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least);
+
+/* threads of the BLAS before they are set to n (0: left as they are); 0 where not known */
+SEXP ffi_blas_threads(SEXP n);
 
 /* the sentence of a status */
 SEXP ffi_status(SEXP status);

@@ -1,3 +1,6 @@
+#include <stdint.h>
+#include "blas_threads.h"
+#include "ffi.h"
 #include "ffi_blocks.h"
 
 struct plan plan_blocks(SEXP control, int N)
@@ -8,9 +11,12 @@ struct plan plan_blocks(SEXP control, int N)
     plan.block = arg_integer(list_get(control, "block"), "block");
     plan.parallel_blocks =
         arg_integer(list_get(control, "parallel_blocks"), "parallel_blocks");
-    plan.memory = (size_t)arg_number(list_get(control, "memory"), "memory");
+    const double memory = arg_number(list_get(control, "memory"), "memory");
     if (plan.threads < 1 || plan.block < 1)
         Rf_error("internal: `threads` and `block` must be at least 1");
+    if (!(memory >= 0.0))
+        Rf_error("internal: `memory` must be at least 0");
+    plan.memory = memory < (double)(SIZE_MAX / 2) ? (size_t)memory : SIZE_MAX / 2;
 #ifndef _OPENMP
     plan.threads = 1;
 #endif
@@ -91,8 +97,15 @@ void run_blocks(const struct plan *plan, int n_steps, const struct step *steps,
             run_one(n_steps, steps, context, b, 0);
         }
     } else if (plan->parallel_blocks) {
+        const int before = blas_threads(1);
         run_in_parallel(plan, n_steps, steps, context);
+        blas_threads(before);
     } else {
         run_in_waves(plan, n_steps, steps, context);
     }
+}
+
+SEXP ffi_blas_threads(SEXP n)
+{
+    return Rf_ScalarInteger(blas_threads(arg_count(n, "n")));
 }

@@ -256,19 +256,24 @@ SEXP ffi_norms(SEXP kernel, SEXP z, SEXP L, SEXP beta, SEXP s2, SEXP x, SEXP y,
     const struct kernel k = arg_kernel(kernel);
     struct norm_loop c;
     c.z.kernel = &k;
-    c.z.Z = arg_matrix(z, "z", &c.z.M, &c.z.columns);
+    c.z.Z = arg_inputs(&k, z, "z", &c.z.M, &c.z.columns);
     c.z.jitter = 0.0;
     const int M = c.z.M;
     const size_t MM = (size_t)M * M;
     c.z.L = arg_vector(L, "L", MM);
     c.beta = arg_vector(beta, "beta", (size_t)M);
     c.s2 = arg_number(s2, "s2");
-    c.rows.X = arg_matrix(x, "x", &c.rows.N, &c.rows.columns);
+    c.rows.X = arg_inputs(&k, x, "x", &c.rows.N, &c.rows.columns);
     c.rows.y = arg_vector(y, "y", (size_t)c.rows.N);
     c.rows.scale = arg_vector_or_null(scale, "scale", (size_t)c.rows.N);
     if (TYPEOF(order) != INTSXP || XLENGTH(order) != c.rows.N)
         Rf_error("internal: `order` must be a permutation of the rows");
     c.order = INTEGER_RO(order);
+    if (c.rows.N < 1)
+        Rf_error("internal: `x` must have rows");
+    for (int i = 0; i < c.rows.N; i++)
+        if (c.order[i] < 1 || c.order[i] > c.rows.N)
+            Rf_error("internal: `order` must be a permutation of the rows");
     const int N = c.rows.N, t1 = arg_integer(t1_rows, "t1_rows"),
               t2_asked = arg_integer(t2_rows, "t2_rows"),
               t2 = t2_asked > 0 ? even_groups(N, t2_asked) : 0;
@@ -402,7 +407,7 @@ SEXP ffi_certify(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP G
     c.norms.G_norm = sqrt(sum_squares((size_t)M * M, c.norms.G));
     c.norms.Psi_norm = sqrt(sum_squares((size_t)M * M, c.norms.Psi));
     c.norms.beta = sqrt(sum_squares((size_t)M, p->beta));
-    c.rows.X = arg_matrix(x, "x", &c.rows.N, &c.rows.columns);
+    c.rows.X = arg_inputs(&k, x, "x", &c.rows.N, &c.rows.columns);
     c.rows.y = c.rows.scale = NULL;
     c.crossing = arg_crossing(crossing, c.rows.N);
     c.plan = plan_blocks(control, c.rows.N);

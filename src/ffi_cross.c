@@ -54,11 +54,11 @@ SEXP ffi_cross(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP scale,
     const struct posterior p = arg_posterior(&k, z, L, C, s2);
     c.z = p.z;
     const int M = c.z.M;
-    c.rows.X = arg_matrix(x, "x", &c.rows.N, &c.rows.columns);
+    c.rows.X = arg_inputs(&k, x, "x", &c.rows.N, &c.rows.columns);
     c.rows.y = NULL;
     c.rows.scale = arg_vector_or_null(scale, "scale", (size_t)c.rows.N);
     int columns;
-    c.new_rows.X = arg_matrix(x_new, "x_new", &c.new_rows.n, &columns);
+    c.new_rows.X = arg_inputs(&k, x_new, "x_new", &c.new_rows.n, &columns);
     c.new_rows.ldx = c.new_rows.n;
     c.new_rows.y = c.new_rows.scale = NULL;
     c.plan = plan_blocks(control, c.rows.N);

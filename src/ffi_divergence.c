@@ -153,9 +153,9 @@ SEXP ffi_pf_divergence(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2,
     struct pf_loop p = {.nu = &nu};
     double value = R_PosInf;
     p.z.kernel = &k;
-    p.z.Z = arg_matrix(z, "z", &p.z.M, &p.z.columns);
+    p.z.Z = arg_inputs(&k, z, "z", &p.z.M, &p.z.columns);
     p.z.jitter = arg_number(jitter, "jitter");
-    p.rows.X = arg_matrix(x, "x", &p.rows.N, &p.rows.columns);
+    p.rows.X = arg_inputs(&k, x, "x", &p.rows.N, &p.rows.columns);
     p.rows.y = arg_vector(y, "y", (size_t)p.rows.N);
     p.rows.scale = arg_vector_or_null(scale, "scale", (size_t)p.rows.N);
     p.plan = plan_blocks(control, p.rows.N);

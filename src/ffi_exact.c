@@ -53,8 +53,8 @@ static struct exact_loop unpack(const struct kernel *k, SEXP x, SEXP rows, SEXP 
 {
     struct exact_loop e = {.kernel = k};
     int columns;
-    e.X = arg_matrix(x, "x", &e.n, &columns);
-    e.rows.X = arg_matrix(rows, "x", &e.rows.N, &e.rows.columns);
+    e.X = arg_inputs(k, x, "x", &e.n, &columns);
+    e.rows.X = arg_inputs(k, rows, "x", &e.rows.N, &e.rows.columns);
     if (e.rows.columns != columns)
         Rf_error("internal: both sets of rows must have the same columns");
     e.plan = plan_blocks(control, e.rows.N);
@@ -175,8 +175,8 @@ SEXP ffi_exact_covariance(SEXP kernel, SEXP x, SEXP L, SEXP x_new)
 {
     const struct kernel k = arg_kernel(kernel);
     int n, m, columns;
-    const double *X = arg_matrix(x, "x", &n, &columns),
-                 *X_new = arg_matrix(x_new, "x_new", &m, &columns);
+    const double *X = arg_inputs(&k, x, "x", &n, &columns),
+                 *X_new = arg_inputs(&k, x_new, "x_new", &m, &columns);
     double *B = (double *)R_alloc((size_t)n * m, sizeof(double));
     SEXP covariance = PROTECT(Rf_allocMatrix(REALSXP, m, m));
     kernel_cross(&k, n, X, n, m, X_new, m, B);

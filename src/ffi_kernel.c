@@ -1,3 +1,4 @@
+#include "row_features.h"
 #include "ffi.h"
 #include "ffi_blocks.h"
 #include "select.h"
@@ -26,8 +27,8 @@ SEXP ffi_kernel_matrix(SEXP kernel, SEXP x, SEXP z, SEXP control)
     const struct kernel k = arg_kernel(kernel);
     struct matrix_loop c = {.kernel = &k};
     int columns;
-    c.X = arg_matrix(x, "x", &c.n, &columns);
-    c.rows.X = arg_matrix(z, "z", &c.rows.N, &c.rows.columns);
+    c.X = arg_inputs(&k, x, "x", &c.n, &columns);
+    c.rows.X = arg_inputs(&k, z, "z", &c.rows.N, &c.rows.columns);
     c.rows.y = c.rows.scale = NULL;
     c.plan = plan_blocks(control, c.rows.N);
     SEXP K = PROTECT(Rf_allocMatrix(REALSXP, c.n, c.rows.N));
@@ -45,9 +46,9 @@ SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance)
     struct select_state s;
     int columns;
     s.kernel = &k;
-    s.X = arg_matrix(x, "x", &s.n, &columns);
+    s.X = arg_inputs(&k, x, "x", &s.n, &columns);
     s.ldx = s.n;
-    s.most = arg_integer(m, "m");
+    s.most = arg_count(m, "m");
     s.pivot = (int *)R_alloc((size_t)s.most, sizeof(int));
     s.A = (double *)R_alloc((size_t)s.n * s.most, sizeof(double));
     s.E = (double *)R_alloc((size_t)s.n, sizeof(double));
@@ -78,7 +79,7 @@ SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
     g.P = arg_matrix(P, "P", &r, &columns);
     if (r != g.r || columns != g.r)
         Rf_error("internal: `P` must have a row and a column for each row of `V`");
-    g.most = arg_integer(m, "m");
+    g.most = arg_count(m, "m");
     g.pivot = (int *)R_alloc((size_t)g.most, sizeof(int));
     g.left = (double *)R_alloc((size_t)g.n, sizeof(double));
     g.gain = (double *)R_alloc((size_t)g.n, sizeof(double));
@@ -95,6 +96,17 @@ SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
         INTEGER(pivots)[i] = g.pivot[i] + 1;
     UNPROTECT(1);
     return pivots;
+}
+
+SEXP ffi_row_features(SEXP x, SEXP n_features)
+{
+    int N, columns;
+    const double *X = arg_matrix(x, "x", &N, &columns);
+    const int n = arg_count(n_features, "n_features");
+    SEXP F = PROTECT(Rf_allocMatrix(REALSXP, N, n));
+    row_features(N, columns, X, n, REAL(F));
+    UNPROTECT(1);
+    return F;
 }
 
 SEXP ffi_status(SEXP status)

@@ -40,7 +40,7 @@ SEXP ffi_lowrank_rows(SEXP kernel, SEXP nu_, SEXP x, SEXP scale, SEXP control)
     const struct lowrank nu = arg_lowrank(nu_, &k);
     const struct step steps[] = {{panel_kernels, 0}, {panel_rows, 1}};
     struct panel p = {.kernel = &k, .nu = &nu};
-    p.rows.X = arg_matrix(x, "x", &p.rows.N, &p.rows.columns);
+    p.rows.X = arg_inputs(&k, x, "x", &p.rows.N, &p.rows.columns);
     p.rows.y = NULL;
     p.rows.scale = arg_vector_or_null(scale, "scale", (size_t)p.rows.N);
     p.plan = plan_blocks(control, p.rows.N);
@@ -94,7 +94,7 @@ SEXP ffi_pf_constant(SEXP kernel, SEXP x, SEXP y, SEXP scale, SEXP nu_, SEXP con
     const struct step steps[] = {{constant_block, 1}};
     struct panel p = {.kernel = &k, .nu = &nu};
     double sum = 0.0;
-    p.rows.X = arg_matrix(x, "x", &p.rows.N, &p.rows.columns);
+    p.rows.X = arg_inputs(&k, x, "x", &p.rows.N, &p.rows.columns);
     p.rows.y = arg_vector(y, "y", (size_t)p.rows.N);
     p.rows.scale = arg_vector_or_null(scale, "scale", (size_t)p.rows.N);
     p.plan = plan_blocks(control, p.rows.N);

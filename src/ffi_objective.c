@@ -286,13 +286,10 @@ static void unpack(struct evaluation *e, const struct kernel *k, SEXP z, SEXP x,
 {
     int columns;
     e->z.kernel = k;
-    e->z.Z = arg_matrix(z, "z", &e->z.M, &e->z.columns);
-    e->rows.X = arg_matrix(x, "x", &e->rows.N, &columns);
+    e->z.Z = arg_inputs(k, z, "z", &e->z.M, &e->z.columns);
+    e->rows.X = arg_inputs(k, x, "x", &e->rows.N, &columns);
     if (columns != e->z.columns)
         Rf_error("internal: `z` and `x` must have the same columns");
-    for (int j = 0; j < k->d; j++)
-        if (k->column[j] < 0 || k->column[j] >= columns)
-            Rf_error("internal: a kernel column outside `x`");
     e->rows.columns = columns;
     e->rows.y = e->rows.scale = NULL;
     e->plan = plan_blocks(control, e->rows.N);

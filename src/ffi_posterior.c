@@ -87,8 +87,8 @@ SEXP ffi_posterior(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2_,
     c.fitc = arg_integer(fitc, "fitc");
     c.s2 = s2;
     c.z.kernel = &k;
-    c.z.Z = arg_matrix(z, "z", &c.z.M, &c.z.columns);
-    c.rows.X = arg_matrix(x, "x", &c.rows.N, &c.rows.columns);
+    c.z.Z = arg_inputs(&k, z, "z", &c.z.M, &c.z.columns);
+    c.rows.X = arg_inputs(&k, x, "x", &c.rows.N, &c.rows.columns);
     c.rows.y = arg_vector(y, "y", (size_t)c.rows.N);
     c.rows.scale = arg_vector_or_null(scale, "scale", (size_t)c.rows.N);
     c.plan = plan_blocks(control, c.rows.N);
@@ -183,7 +183,7 @@ SEXP ffi_predict(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP x
     struct predicting p;
     p.posterior = arg_posterior(&k, z, L, C, s2);
     p.posterior.beta = arg_vector(beta, "beta", (size_t)p.posterior.z.M);
-    p.rows.X = arg_matrix(x, "x", &p.rows.N, &p.rows.columns);
+    p.rows.X = arg_inputs(&k, x, "x", &p.rows.N, &p.rows.columns);
     p.rows.y = p.rows.scale = NULL;
     p.plan = plan_blocks(control, p.rows.N);
     p.K = (double **)R_alloc((size_t)p.plan.threads, sizeof *p.K);
@@ -207,7 +207,7 @@ SEXP ffi_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP s
     const struct kernel k = arg_kernel(kernel);
     const struct posterior p = arg_posterior(&k, z, L, C, s2);
     int n, columns;
-    const double *X = arg_matrix(x, "x", &n, &columns);
+    const double *X = arg_inputs(&k, x, "x", &n, &columns);
     double *Ka = (double *)R_alloc((size_t)p.z.M * n, sizeof(double));
     SEXP covariance = PROTECT(Rf_allocMatrix(REALSXP, n, n));
     kernel_cross(&k, p.z.M, p.z.Z, p.z.M, n, X, n, Ka);

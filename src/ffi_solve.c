@@ -53,7 +53,7 @@ SEXP ffi_kernel_product(SEXP kernel, SEXP x, SEXP scale, SEXP v, SEXP control)
     const struct kernel k = arg_kernel(kernel);
     struct product c;
     c.k = &k;
-    c.rows.X = arg_matrix(x, "x", &c.rows.N, &c.rows.columns);
+    c.rows.X = arg_inputs(&k, x, "x", &c.rows.N, &c.rows.columns);
     const size_t N = (size_t)c.rows.N;
     c.rows.y = NULL;
     c.rows.scale = arg_vector_or_null(scale, "scale", N);
@@ -89,8 +89,8 @@ SEXP ffi_kernel_sum(SEXP kernel, SEXP x, SEXP u, SEXP x_new, SEXP control)
     const struct kernel k = arg_kernel(kernel);
     struct product c;
     c.k = &k;
-    c.rows.X = arg_matrix(x, "x", &c.rows.N, &c.rows.columns);
-    c.new_rows.X = arg_matrix(x_new, "x_new", &c.new_rows.N, &c.new_rows.columns);
+    c.rows.X = arg_inputs(&k, x, "x", &c.rows.N, &c.rows.columns);
+    c.new_rows.X = arg_inputs(&k, x_new, "x_new", &c.new_rows.N, &c.new_rows.columns);
     c.rows.y = c.rows.scale = c.new_rows.y = c.new_rows.scale = NULL;
     c.v = arg_vector(u, "u", (size_t)c.rows.N);
     c.plan = plan_blocks(control, c.new_rows.N);
@@ -171,7 +171,7 @@ SEXP ffi_response(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP y,
     *p = arg_posterior(&k, z, L, C, s2);
     const int M = p->z.M;
     c.whiten = arg_integer(whiten, "whiten");
-    c.rows.X = arg_matrix(x, "x", &c.rows.N, &c.rows.columns);
+    c.rows.X = arg_inputs(&k, x, "x", &c.rows.N, &c.rows.columns);
     c.rows.y = arg_vector(y, "y", (size_t)c.rows.N);
     c.rows.scale = arg_vector_or_null(scale, "scale", (size_t)c.rows.N);
     c.plan = plan_blocks(control, c.rows.N);

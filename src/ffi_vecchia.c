@@ -78,7 +78,7 @@ SEXP ffi_vecchia(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP rows,
     v.column = v.kernel.column;
     v.s2 = arg_number(s2, "s2");
     v.slopes = arg_integer(slopes, "slopes");
-    v.rows.X = arg_matrix(x, "x", &v.rows.N, &v.rows.columns);
+    v.rows.X = arg_inputs(&v.kernel, x, "x", &v.rows.N, &v.rows.columns);
     v.rows.y = arg_vector(y, "y", (size_t)v.rows.N);
     v.rows.scale = NULL;
     v.weights = arg_vector_or_null(weights, "weights", (size_t)v.rows.N);

@@ -21,6 +21,7 @@ static const R_CallMethodDef doors[] = {
     DOOR(neighbours, 7),
     DOOR(near, 12),
     DOOR(near_predict, 12),
+    DOOR(near_covariance, 12),
     DOOR(select, 4),
     DOOR(select_guided, 4),
     DOOR(norms, 12),
@@ -35,6 +36,8 @@ static const R_CallMethodDef doors[] = {
     DOOR(exact_evidence, 6),
     DOOR(exact_predict, 6),
     DOOR(exact_covariance, 4),
+    DOOR(row_features, 2),
+    DOOR(blas_threads, 1),
     DOOR(status, 1),
     {NULL, NULL, 0},
 };

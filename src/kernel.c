@@ -1,3 +1,4 @@
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include "kernel.h"
@@ -116,6 +117,12 @@ size_t kernel_size(const struct kernel *k, int M)
     return (ROWS + 1) * (size_t)M; /* dF / d r2 of some rows, and r2 of one */
 }
 
+/* 1 / l, finite: of lengthscales below 6e-309 a difference of 0 is still 0, any other infinite */
+static double rate_of(const struct kernel *k, int j)
+{
+    return fmin(1.0 / k->lengthscale[j], DBL_MAX);
+}
+
 /* r2[m] = sum_j ((x_j - z_mj) / l_j)^2: differences first, so that nothing is lost however
  * far from 0 the inputs are */
 static void squared_distances(const struct kernel *k, int M, const double *Z, int ldz,
@@ -125,7 +132,7 @@ static void squared_distances(const struct kernel *k, int M, const double *Z, in
         r2[m] = 0.0;
     for (int j = 0; j < k->d; j++) {
         const double *restrict z = Z + (size_t)k->column[j] * ldz;
-        const double xj = x[(size_t)k->column[j] * ldx], rate = 1.0 / k->lengthscale[j];
+        const double xj = x[(size_t)k->column[j] * ldx], rate = rate_of(k, j);
         SIMD
         for (int m = 0; m < M; m++) {
             const double u = (xj - z[m]) * rate;
@@ -219,8 +226,7 @@ void kernel_pull(const struct kernel *k, int M, const double *Z, int ldz, int n,
         for (int j = 0; j < k->d; j++) {
             const size_t column = (size_t)k->column[j];
             /* below 1e-290 a lengthscale is 0 for the kernel, but u must not be infinite */
-            const double *z = Z + column * ldz,
-                         rate = fmin(1.0 / k->lengthscale[j], 1e290);
+            const double *z = Z + column * ldz, rate = fmin(rate_of(k, j), 1e290);
             double x[ROWS];
             for (int a = 0; a < ROWS; a++) /* a missing row repeats one, with weight 0 */
                 x[a] = X[i + (a < rows ? a : 0) + column * ldx];
@@ -284,7 +290,7 @@ void kernel_self_slopes(const struct kernel *k, int n, const double *X, int ldx,
         for (int j = 0; j < k->d; j++) {
             const size_t column = (size_t)k->column[j] * ldx;
             double *o = out + (size_t)j * n + b;
-            o[0] += slope_column(below, 1.0 / k->lengthscale[j], at[column],
+            o[0] += slope_column(below, fmin(rate_of(k, j), 1e290), at[column],
                                  under + column, w, u[b], u + b + 1, o + 1);
         }
         of_variance[b] += Kb[-1] * u[b] + dot((size_t)below, Kb, u + b + 1);

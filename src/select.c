@@ -20,6 +20,8 @@ int select_step(struct select_state *s, double tolerance, double *work)
     double prior, *a = s->A + (size_t)m * n;
     int best = 0;
 
+    if (n == 0)
+        return 0;
     for (int i = 1; i < n; i++)
         if (s->E[i] > s->E[best])
             best = i;

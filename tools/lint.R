@@ -26,10 +26,20 @@ lint_names <- function(file) {
           given$line1, given$col1, given$text)
 }
 
+# Lines of examples are verbatim in a help page, whose printed form is cut at 100 characters.
+lint_examples <- function(file) {
+  lines <- readLines(file, warn = FALSE)
+  starts <- grepl("^#' @", lines) | !startsWith(lines, "#'")
+  of_examples <- c(FALSE, grepl("^#' @examples", lines[starts]))[cumsum(starts) + 1L] & !starts
+  at <- which(of_examples & nchar(sub("^#' ?", "", lines)) > 100)
+  sprintf("%s:%d: a line of an example above 100 characters", rep(file, length(at)), at)
+}
+
 files <- list.files(c("R", "tests", "tools", "bench"), "[.][rR]$", full.names = TRUE,
                     recursive = TRUE)
 vignettes <- list.files("vignettes", "[.]Rmd$", full.names = TRUE)
-said <- unlist(lapply(files, lint_names))
+said <- c(unlist(lapply(files, lint_names)),
+          unlist(lapply(list.files("R", "[.]R$", full.names = TRUE), lint_examples)))
 if (requireNamespace("lintr", quietly = TRUE)) {
   found <- unlist(lapply(c(files, vignettes), function(file) {
     lapply(lintr::lint(file), function(l) {

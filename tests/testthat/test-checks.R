@@ -99,3 +99,26 @@ test_that("memory above the limit is refused with both numbers", {
     expect_input_error(check_memory(Inf, "a matrix"), "a matrix")
   })
 })
+
+test_that("weights whose squares cannot be computed with are refused, also where fits are not made", {
+  d <- smooth_data(12)
+  kernel <- kernel_se(1, 1)
+  for (w in c(1e300, 1e-300)) for (weights in list(rep(w, 12), c(w, rep(1, 11)))) {
+    expect_input_error(pfdtc(d$x, d$y, weights = weights), "weights")
+    expect_input_error(gp_exact(y ~ ., data.frame(d$x, y = d$y), weights = weights), "weights")
+    expect_input_error(vfe_objective(d$z, d$x, d$y, kernel, 0.1, weights = weights), "weights")
+    expect_input_error(auxiliary(d$x, d$y, kernel, 0.1, weights = weights), "weights")
+  }
+  for (w in c(1e-55, 1e55)) { # as far as that the same model has the same fit, and its certificates hold
+    fit_at <- function(method, ...) {
+      method(d$x, d$y, weights = rep(w, 12), kernel = kernel, noise = 0.1 * w, hyper = "fixed", ...)
+    }
+    fit <- fit_at(gp_dtc, inducing = d$z)
+    plain <- gp_dtc(d$x, d$y, kernel = kernel, noise = 0.1, hyper = "fixed", inducing = d$z)
+    expect_equal(predict(fit, d$new, se.fit = TRUE), predict(plain, d$new, se.fit = TRUE), tolerance = 1e-9)
+    exact <- predict(fit_at(gp_exact), d$new, se.fit = TRUE)
+    inside <- suppressMessages(certify(fit, d$new))
+    expect_true(all(inside$mean_lower <= exact$fit & exact$fit <= inside$mean_upper))
+    expect_true(all(inside$sd_lower <= exact$se.fit & exact$se.fit <= inside$sd_upper))
+  }
+})

@@ -53,11 +53,30 @@ test_that("the call is that of the package's outermost function, cut when data a
   e <- tryCatch(f(), error = identity)
   expect_identical(conditionCall(e), quote(door(m = 0)))
   e <- tryCatch(do.call("door", list(m = 0, x = stats::rnorm(1e4))), error = identity)
-  expect_identical(conditionCall(e), quote(door()))
+  expect_identical(conditionCall(e), quote(door(m = 0, x = `<a numeric vector of length 10000>`)))
 })
 
 test_that("lists of names end in 'and', and long ones in a number", {
   expect_identical(list_quoted("a"), "`a`")
   expect_identical(list_quoted(c("a", "b", "c")), "`a`, `b` and `c`")
   expect_identical(list_quoted(letters[1:4], "\"", most = 2), "\"a\", \"b\" and 2 more")
+})
+
+test_that("data spliced into a call by do.call() are not shown, in errors or by print()", {
+  x <- matrix(0.123456, 30, 2)
+  kept <- quote(pfdtc(y ~ x[1, ], cars, m = 4, control = list(maxit = -1L), f = function(a) a + 1))
+  expect_identical(shown_call(kept), kept)
+  call <- as.call(list(pfdtc, x, y = numeric(9), m = c(1, 2), kernel = kernel_se(), z = quote(f(a))))
+  call$z[[2]] <- x
+  text <- deparse_shown(call)
+  expect_match(text, "pfdtc(<a 30 x 2 numeric matrix>, y = <a numeric vector of length 9>, m = c(1, 2), kernel = ",
+               fixed = TRUE)
+  expect_match(text, "z = f(<a 30 x 2 numeric matrix>))", fixed = TRUE)
+  raised <- tryCatch(do.call(pfdtc, list(x, seq_len(30), m = "a")), error = identity)
+  expect_lt(nchar(paste(deparse(conditionCall(raised)), collapse = "")), 200)
+  expect_match(deparse(conditionCall(raised))[1], "^pfdtc")
+  fit <- do.call(gp_dtc, list(dist ~ speed, cars, m = 3, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed"))
+  said <- utils::capture.output(print(fit), print(summary(fit)))
+  expect_false(any(grepl("structure(", said, fixed = TRUE)))
+  expect_identical(fit$call$data, cars) # update() needs it
 })

@@ -155,7 +155,7 @@ test_that("the matrix method refuses bad input, naming the argument", {
   expect_input_error(data_from_matrix(x, d$y, scale = 2), "`scale`")
   huge <- 1e308 * rep(c(-1, 1), 6)
   expect_input_error(data_from_matrix(x, huge, offset = -huge), "`y`")
-  expect_input_error(data_from_matrix(x, d$y, weights = rep(1e308, 12)), "`y`")
+  expect_input_error(data_from_matrix(x, d$y, weights = rep(1e308, 12)), "`weights`")
 })
 
 test_that("one row and constant y are refused only where y is scaled", {
@@ -220,4 +220,45 @@ test_that("rows of newdata with missing values follow na.action", {
   }
   expect_identical(pass$row_names, as.character(1:4))
   expect_identical(omit$row_names, c("1", "3", "4"))
+})
+
+test_that("a response of any size that is not scaled has the fit, and the certificates, of one of moderate size", {
+  d <- smooth_data(60)
+  fitted_at <- function(unit) {
+    given <- list(x = d$x, y = unit * d$y, kernel = kernel_se(c(0.9, 1.6), 1.7 * unit^2), noise = 0.3 * unit^2,
+                  hyper = "fixed", center = FALSE, scale = FALSE, control = pfdtc_control(maxit = 5, progress = FALSE))
+    fit <- do.call(pfdtc, c(given, list(inducing = d$z)))
+    fit$reference <- with_seed(1, reference(fit, m2 = 20))
+    exact <- do.call(gp_exact, given)
+    mean_of <- predict(exact, d$new, se.fit = TRUE)
+    certificate <- with_seed(2, certify(fit, d$new))
+    fine <- with_seed(3, refine(fit, d$new, 1e-6))
+    inside <- function(lower, v, upper) all(lower <= v & v <= upper)
+    expect_true(inside(certificate$mean_lower, mean_of$fit, certificate$mean_upper), label = paste("mean at", unit))
+    expect_true(inside(certificate$sd_lower, mean_of$se.fit, certificate$sd_upper), label = paste("sd at", unit))
+    # the exact fit itself errs by some 1e3 eps here
+    expect_true(all(abs(fine$mean - mean_of$fit) <= fine$mean_error + 1e-12 * unit), label = paste("refine at", unit))
+    bracket <- evidence_bounds(fit)
+    expect_true(inside(bracket[[1]], exact$elbo, bracket[[2]]), label = paste("evidence at", unit))
+    list(as.matrix(certificate) / unit, fine$mean / unit, exact$elbo + 60 * log(unit), pf_divergence(fit, exact))
+  }
+  plain <- fitted_at(1)
+  for (power in c(-450, -266, -140, 140, 266, 450)) { # exact powers: the same digits throughout
+    expect_equal(fitted_at(2^power), plain, tolerance = 1e-10, label = paste("2 to the power of", power))
+  }
+  expect_identical(data_from_matrix(d$x, d$y, scale = FALSE)$scale, 1)
+})
+
+test_that("variances beyond what can be computed with beside the response are refused", {
+  d <- smooth_data(20)
+  for (unit in c(1e-40, 1e40)) {
+    fit_at <- function(variance, noise, scale) {
+      gp_dtc(d$x, unit * d$y, m = 4, kernel = kernel_se(1, variance), noise = noise, hyper = "fixed", scale = scale)
+    }
+    for (scale in c(TRUE, FALSE)) {
+      expect_input_error(fit_at(1, unit^2, scale), "kernel")
+      expect_input_error(fit_at(unit^2, 1, scale), "noise")
+      expect_true(all(is.finite(fitted(fit_at(unit^2, unit^2, scale)))))
+    }
+  }
 })

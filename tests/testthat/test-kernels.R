@@ -143,3 +143,22 @@ test_that("bad kernels and bad inputs are refused by name", {
   expect_input_error(kernel_matrix(k, x, matrix(c(1, Inf), 1)), "z")
   expect_input_error(kernel_matrix(k, matrix("a", 2, 2)), "x")
 })
+
+test_that("lengthscales at the ends of double precision have their limits, never NaN", {
+  x <- c(0, 1, 1, 2)
+  for (make in c(list(kernel_se), lapply(c(1, 3, 5) / 2, function(nu) function(...) kernel_matern(nu, ...)))) {
+    for (short in c(5e-324, 1e-310, 1e-200)) {
+      expect_identical(kernel_matrix(make(short, 2), x), 2 * outer(x, x, "=="))
+    }
+    expect_identical(kernel_matrix(make(1e308, 2), x), matrix(2, 4, 4))
+    expect_identical(kernel_matrix(make(c(1e-310, 1), 2), cbind(x, x))[2:3, 2:3], matrix(2, 2, 2))
+  }
+})
+
+test_that("inputs of a kernel, and columns to read, are there", {
+  for (bad in list(list(1), NA_character_, NA, c(1, NA), 0, 1.5)) {
+    expect_input_error(kernel_se(1, inputs = bad), "inputs")
+  }
+  expect_input_error(kernel_matrix(kernel_se(1, 1), matrix(0, 3, 0)), "x")
+  expect_input_error(inducing_points(matrix(0, 0, 2), 1, kernel_se(1, 1)), "x")
+})

@@ -241,3 +241,30 @@ test_that("print(pfdtc_control()) shows every setting in a few lines", {
   expect_match(text, "maxit = 7,")
   expect_match(text, "fix = \"noise\", \"variance\"", fixed = TRUE)
 })
+
+test_that("simulate() refuses what it cannot hold before it is taken, and seeds that are none", {
+  fit <- fit_cars()
+  new <- data.frame(speed = 5:10)
+  for (nsim in c(1e9, 2^31, 1e15)) {
+    expect_input_error(simulate(fit, nsim, newdata = new), "max_memory")
+    expect_input_error(simulate(fit, nsim), "max_memory")
+  }
+  for (seed in list("a", NA, 1:3, 1e20, list(), 1.5)) {
+    expect_input_error(simulate(fit, 1, seed = seed, newdata = new), "seed")
+  }
+  expect_identical(simulate(fit, 1, seed = 3, newdata = new), simulate(fit, 1, seed = 3, newdata = new))
+})
+
+test_that("a subsample's log likelihood is of its rows: criteria count these, and say so beside other fits", {
+  d <- smooth_data(30)
+  given <- list(d$x, d$y, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3, hyper = "fixed")
+  some <- with_seed(1, do.call(gp_subsample, c(given, m = 12)))
+  all <- do.call(gp_exact, given)
+  expect_identical(c(nobs(some), nobs(all)), c(12L, 30L))
+  expect_identical(attr(logLik(some), "nobs"), 12L)
+  some$df <- 2
+  expect_equal(BIC(some), -2 * as.numeric(logLik(some)) + log(12) * 2)
+  for (criterion in list(AIC, BIC)) expect_warning(criterion(some, all), "same number of observations")
+  expect_no_warning(AIC(all, all))
+  expect_output(print(some), "30 rows.*12 random rows")
+})

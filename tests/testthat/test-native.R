@@ -78,3 +78,105 @@ test_that("forked processes can use a fit of a threaded parent, and fit anew", {
   again <- parallel::mclapply(1:2, function(i) predict(fit_it(), p$x, se.fit = TRUE), mc.cores = 2)
   for (one in again) expect_equal(one, here, tolerance = 1e-9)
 })
+
+test_that("every door refuses what it would read out of bounds", {
+  p <- problem(n = 20, m = 3, seed = 5)
+  kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+  good <- engine_kernel(kernel)
+  ec <- engine_control(20)
+  nu <- package_nu(p, aux_sor(rows = p$rows))
+  post <- native_posterior(p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
+  exact <- native_exact(p$x, p$y, NULL, kernel, p$noise)
+  norms <- posterior_norms(post, p$z, list(x = p$x, y = p$y), kernel, p$noise)
+  jitter <- 1e-10
+  doors <- list(
+    kernel_matrix = list(good, p$x, p$z, ec),
+    vfe = list(good, p$z, p$x, p$y, NULL, p$noise, jitter, 1L, ec, NULL),
+    white = list(good, p$z, p$x, p$y, NULL, p$noise, jitter, 0.5, 1L, ec, NULL),
+    pf = list(good, p$z, p$x, p$y, NULL, p$noise, jitter, nu, nu$Wt, 1L, ec, NULL),
+    objective_size = list(good, p$z, p$x, nu, nu$Wt, 1L, ec),
+    pf_constant = list(good, p$x, p$y, NULL, nu, ec),
+    pf_divergence = list(good, p$z, p$x, p$y, NULL, p$noise, jitter, nu, ec),
+    lowrank_rows = list(good, nu, p$x, NULL, ec),
+    posterior = list(good, p$z, p$x, p$y, NULL, p$noise, jitter, 1e-4, 0L, ec),
+    predict = list(good, p$z, post$L, post$C, post$beta, p$noise, p$x, ec),
+    covariance = list(good, p$z, post$L, post$C, p$noise, p$x, 0L),
+    select = list(good, p$x, 3L, 1e-10),
+    norms = list(good, p$z, post$L, post$beta, p$noise, p$x, p$y, NULL, 1:20, 5L, 5L, ec),
+    cross = list(good, p$z, post$L, post$C, p$noise, p$x, NULL, p$new, ec),
+    certify = list(good, p$z, post$L, post$C, post$beta, p$noise, post$G, norms, p$x, NULL, ec),
+    kernel_product = list(good, p$x, NULL, p$y, ec),
+    kernel_sum = list(good, p$x, p$y, p$new, ec),
+    response = list(good, p$z, post$L, post$C, p$noise, p$x, p$y, NULL, 1L, ec),
+    exact = list(good, p$x, p$y, NULL, p$noise, ec),
+    exact_evidence = list(good, p$x, p$y, NULL, p$noise, ec),
+    exact_predict = list(good, p$x, exact$L, exact$alpha, p$new, ec),
+    exact_covariance = list(good, p$x, exact$L, p$new))
+  door <- function(name, args) {
+    do.call(".Call", c(list(get(paste0("ffi_", name), asNamespace("pfdtc"))), args), quote = TRUE)
+  }
+  refused <- function(name, args, what) expect_error(door(name, args), "internal: ", info = paste(name, what))
+  for (name in names(doors)) {
+    args <- doors[[name]]
+    expect_error(door(name, args), NA, info = name)
+    for (columns in list(c(0L, 2L), c(-1L, 0L), c(0L, NA))) {
+      refused(name, c(list(utils::modifyList(good, list(columns = columns))), args[-1]), "kernel columns")
+    }
+    refused(name, c(list(utils::modifyList(good, list(lengthscale = 1))), args[-1]), "lengthscales")
+    for (i in seq_along(args)[-1]) {
+      if (is.matrix(args[[i]])) { # a column or a row too few
+        refused(name, replace(args, i, list(args[[i]][, -1, drop = FALSE])), i)
+        if (!ncol(args[[i]]) %in% dim(args[[i]])[1]) next
+        refused(name, replace(args, i, list(args[[i]][-1, , drop = FALSE])), i)
+      } else if (is.double(args[[i]]) && length(args[[i]]) > 1L) {
+        refused(name, replace(args, i, list(args[[i]][-1])), i)
+      }
+      if (!is.null(args[[i]])) refused(name, replace(args, i, list("text")), i)
+    }
+    if (is.list(args[[length(args)]])) {
+      for (bad in list(list(threads = 0L), list(block = -1L), list(memory = NaN), list(memory = -1))) {
+        refused(name, replace(args, length(args), list(utils::modifyList(ec, bad))), names(bad))
+      }
+    }
+  }
+  set <- function(name, i, value) replace(doors[[name]], i, list(value))
+  refused("norms", set("norms", 9, 2:21), "an order beyond the rows")
+  refused("norms", set("norms", 9, c(0L, 1:19)), "an order from 0")
+  empty <- list(p$x[0, ], numeric(), NULL, integer())
+  refused("norms", c(doors$norms[1:5], empty, doors$norms[10:12]), "no rows")
+  refused("select", set("select", 3, -1L), "a count below 0")
+  expect_length(door("select", set("select", 2, p$x[0, ]))$pivots, 0L)
+  refused("select_guided", list(t(p$x), diag(2), -1L, 0.1), "a count below 0")
+  expect_length(door("select_guided", list(t(p$x[0, ]), diag(2), 2L, 0.1)), 0L)
+  refused("row_features", list(p$x, -1L), "a count below 0")
+  refused("pf", set("pf", 8, replace(nu, "p", list(2L))), "p")
+  refused("pf", set("pf", 8, replace(nu, "W", list(nu$W[, 0]))), "no columns in W")
+})
+
+test_that("a BLAS that can be told has its own threads again, whatever ended a call", {
+  skip_if_not(engine$told, "the BLAS cannot be told how many threads to use")
+  threads <- function(n = 0L) .Call(ffi_blas_threads, n)
+  old <- threads(3L)
+  on.exit(threads(old))
+  expect_true(engine$parallel_blocks)
+  p <- problem(n = 2000, m = 12, seed = 6)
+  kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+  control <- pfdtc_control(threads = 2, block = 64)
+  evaluate <- function(kernel) native_vfe(p$z, p$x, p$y, NULL, kernel, p$noise, 1e-8, control = control)
+  expect_true(is.finite(evaluate(kernel)$value))
+  expect_identical(threads(), 3L)
+  expect_error(evaluate(replace(kernel, "inputs", list(8:9))), "internal")
+  expect_identical(threads(), 3L)
+  # R's time limit is met where an interrupt is: between blocks, inside of the loop
+  y <- rep(1, 60000)
+  x <- matrix(seq_along(y) / 1e4, ncol = 1)
+  one <- complete_kernel(kernel_se(1, 1), x)
+  expect_error({
+    setTimeLimit(elapsed = 0.2, transient = TRUE)
+    native_kernel_product(one, x, NULL, y, control)
+  }, "time limit")
+  setTimeLimit()
+  expect_identical(threads(), 3L)
+  control <- function(n) engine_control(100, pfdtc_control(threads = n))
+  expect_identical(vapply(1:4, function(n) control(n)$blas_threads, 0L), 1:4)
+})

@@ -339,3 +339,31 @@ test_that("an interrupt leaves the best so far, with what had been certified of 
     expect_identical(got$fit$convergence, 52L)
   }
 })
+
+test_that("a search that lasts tells a line a candidate, unless it was told not to", {
+  s <- function(...) list(tol = 0.02, control = pfdtc_control(...))
+  one <- list(m = 30L, error = c(mean = 0.01, sd = 0.0312))
+  ago <- proc.time()[["elapsed"]] - 60
+  if (!interactive()) {
+    expect_message(tell_candidates(s(), ago)(one), class = "pfdtc_message_progress",
+                   "tol = 0.02: 30 points certify 0.01 for the mean and 0.031 for the sd, 6")
+    expect_silent(suppressMessages(tell_candidates(s(), ago)(one)))
+    expect_silent(tell_candidates(s(), ago + 60)(one))
+    p <- smooth_data(60)
+    space <- asNamespace("pfdtc")
+    old <- tell_candidates
+    set <- function(f) {
+      unlockBinding("tell_candidates", space)
+      assign("tell_candidates", f, space)
+      lockBinding("tell_candidates", space)
+    }
+    on.exit(set(old))
+    set(function(s, started) old(s, started, after = 0))
+    heard <- capture_messages(fit <- with_seed(1, {
+      pfdtc(p$x, p$y, tol = 0.1, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3, hyper = "fixed")
+    }))
+    expect_length(heard, nrow(fit$tol$tried))
+  }
+  expect_silent(tell_candidates(s(progress = FALSE), ago)(one))
+  expect_silent(tell_candidates(s(progress = TRUE), ago)(one))
+})

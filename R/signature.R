@@ -1,0 +1,63 @@
+# Whether two fits are of the same data, also where one or both have left theirs out.
+
+# Sums that tell one data set from another however its rows are merged or scaled, and the size of their terms, which
+# tells a difference from rounding. Those of x and y alone are the same of rows that have swapped inputs, or residuals
+# that have changed their signs; the sums w phi(x) and w y phi(x) of fixed pseudo-random functions phi are not.
+data_signature <- function(data) {
+  w <- if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
+  y <- data$center + data$scale * data$y
+  phi <- native_row_features(data$x, 3L)
+  sums <- function(x, y, phi) {
+    c(n = data$n, w = sum(w), x = drop(crossprod(x, w)), y = sum(w * y), xy = drop(crossprod(x, w * y)),
+      yy = sum(w * y^2) + data$scale^2 * data$shift$ss, phi = drop(crossprod(phi, w)),
+      phi_y = drop(crossprod(phi, w * y)))
+  }
+  size <- sums(abs(data$x), abs(y), abs(phi))
+  list(sums = c(sums(data$x, y, phi), center = data$center), size = c(size, center = size[["y"]] / size[["w"]]))
+}
+
+# By their sums, and row by row where both fits have theirs.
+same_data <- function(a, b) {
+  if (!same_sums(a$signature, b$signature)) return(FALSE)
+  is.null(a$data) || is.null(b$data) || same_rows(a$data, b$data)
+}
+
+# Equal inputs, once each, have the same weights and (weighted mean) responses, to rounding; in any order. Inputs that
+# were computed twice and differ by rounding are left to the sums.
+same_rows <- function(a, b) {
+  if (!identical(a$x, b$x)) {
+    a <- ordered_rows(a)
+    b <- ordered_rows(b)
+    if (!identical(a$x, b$x)) return(TRUE)
+  }
+  weight <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
+  response <- function(data) data$center + data$scale * data$y
+  size <- pmax(abs(response(a)), abs(response(b))) + abs(a$center)
+  units <- 32
+  if (!is.null(a$group) || !is.null(b$group)) { # a mean may be small beside what went into it
+    size <- pmax(size, max(size))
+    units <- 8 * (sqrt(a$n) + 16)
+  }
+  agree <- function(u, v, size) all(abs(u - v) <= units * .Machine$double.eps * size)
+  agree(weight(a), weight(b), weight(a)) && agree(response(a), response(b), size)
+}
+
+# Each input once, by size.
+ordered_rows <- function(data) {
+  if (is.null(data$group)) {
+    merged <- merge_equal_rows(data$x, data$y, data$weights, most = 1)
+    data[c("x", "y", "weights")] <- merged[c("x", "y", "weights")]
+    if (!is.null(merged$group)) data$group <- merged$group
+  }
+  by <- do.call(order, c(lapply(seq_len(ncol(data$x)), function(j) data$x[, j]), method = "radix"))
+  data$x <- unname(data$x[by, , drop = FALSE])
+  data$y <- data$y[by]
+  data$weights <- data$weights[by]
+  data
+}
+
+# Sums agree to rounding beside the size of their terms.
+same_sums <- function(a, b) {
+  if (length(a$sums) != length(b$sums) || a$sums[["n"]] != b$sums[["n"]]) return(FALSE)
+  all(abs(a$sums - b$sums) <= 8 * (sqrt(a$sums[["n"]]) + 16) * .Machine$double.eps * pmax(a$size, b$size))
+}
