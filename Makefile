@@ -11,6 +11,7 @@ help:
 	@echo "make strict     the C code as strict C11, warnings being errors"
 	@echo "make ctest      the numerical C without R, under sanitizers and valgrind"
 	@echo "make sanitize   the tests under sanitizers"
+	@echo "make mutants    plants faults that the tests must notice (ONLY=name for some): half an hour"
 	@echo "make bench      speed and memory (bench/README.md): some minutes"
 	@echo "make ci         all that CI does"
 	@echo "make clean      remove what the above leave behind"
@@ -50,6 +51,9 @@ ctest:
 sanitize:
 	@bash tools/sanitize.sh "$(FILTER)"
 
+mutants:
+	@bash tools/mutants.sh run $(if $(ONLY),"$(ONLY)")
+
 bench:
 	@bash tools/bench.sh
 
@@ -59,4 +63,4 @@ ci:
 clean:
 	rm -rf demo-output .Rlib *.tar.gz *.Rcheck src/*.o src/*.so
 
-.PHONY: help demo test setup check document lint format layers strict ctest sanitize bench ci clean
+.PHONY: help demo test setup check document lint format layers strict ctest sanitize mutants bench ci clean

@@ -43,8 +43,8 @@ check_fit_parts <- function(fit, argument) {
     need(is.null(fit[[what]]) || is.numeric(fit[[what]]), sprintf("`%s` are not numbers", what))
   }
   need(is.null(fit$control) || inherits(fit$control, "pfdtc_control"), "`control` is not made by pfdtc_control()")
-  need(is.null(fit$aux) || (inherits(fit$aux, "pfdtc_aux") && is.character(fit$aux$kind) && length(fit$aux$kind) == 1L),
-       "`aux` is not an auxiliary distribution")
+  aux <- fit$aux
+  need(is.null(aux) || (inherits(aux, "pfdtc_aux") && is.character(aux$kind) && length(aux$kind) == 1L), "`aux` is not an auxiliary distribution")
   need(is.null(fit$reference) || inherits(fit$reference, "gp_fit"), "`reference` is not a fit")
   need(is.null(fit$data) || is.list(fit$data), "`data` is not a list")
   signature <- fit$signature
@@ -82,6 +82,13 @@ check_fit_factors <- function(fit, d, need) {
   points <- fit[[name]]
   m <- NROW(points)
   need(m > 0L && is_table(points, m, d), sprintf("`%s` is not a matrix with the %d columns of the inputs", name, d))
+  near <- fit$near
+  if (!is.null(near)) {
+    need(!is.null(fit$data), "`data` are gone, which its near field reads")
+    need(is.list(near) && is_table(near$L, m, m) && is_table(near$C, m, m) && are_numbers(near$beta, m),
+         "`near` is not of the size of `inducing`")
+    if (is.null(f)) return() # made on demand
+  }
   need(is.list(f), "`factors` is not a list")
   of_points <- function(what, good) need(good, sprintf("`factors$%s` is not of the size of `%s`", what, name))
   for (what in if (dense) "L" else c("L", "G", "C")) of_points(what, is_table(f[[what]], m, m))
@@ -91,9 +98,6 @@ check_fit_factors <- function(fit, d, need) {
     need(is_number(f[[what]]) && f[[what]] >= 0, sprintf("`factors$%s` is not a sum of squares", what))
   }
   need(is_number(fit$jitter) && fit$jitter >= 0, "`jitter` is not a number")
-  near <- fit$near
-  need(is.null(near) || (is.list(near) && is_table(near$L, m, m) && is_table(near$C, m, m) &&
-                           are_numbers(near$beta, m)), "`near` is not of the size of `inducing`")
 }
 
 # What posterior_norms() says, of a reference, and what goes with it
@@ -115,8 +119,8 @@ check_fit_norms <- function(fit, need) {
          is_plain_double(correction$v), "`correction` is not one")
   each(correction$norms)
   response <- correction$response
-  need(length(correction$v) > 0L && is_number(correction$rounding) && are_numbers(response$Ay, m) && are_numbers(response$beta, m) &&
-         is_number(response$yy) && is_number(response$rss), "`correction` is not of the size of `inducing`")
+  need(length(correction$v) > 0L && is_number(correction$rounding) && are_numbers(response$Ay, m) &&
+         are_numbers(response$beta, m) && is_number(response$yy) && is_number(response$rss), "`correction` is not of the size of `inducing`")
   need(!is.list(correction$made_from) && length(correction$made_from) > 0L, "`correction` does not know its rows")
 }
 

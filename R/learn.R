@@ -12,36 +12,41 @@
 learning_sizes <- list(
   population = 1e5,                      # rows among which neighbours are looked for
   first = 200L,                          # the first rows of the order are always among those that count
-  starts = c(rows = 1000L, near = 15L),  # every start
-  finals = c(rows = 3000L, near = 20L),  # the best of them, and every kernel
-  whole = c(rows = 5000L, near = 30L),   # the one that is kept
-  score = c(rows = 1000L, near = 40L))   # kernels are judged on rows given their neighbours among all
+  starts = c(rows = 4000L, near = 10L),  # every start: where there is much noise, many rows tell more than many near
+  finals = c(rows = 5000L, near = 15L),  # the best of them
+  kernels = c(rows = 3000L, near = 20L), # every kernel, from where the best start led
+  whole = c(rows = 8000L, near = 30L),   # the one that is kept
+  score = c(rows = 3000L, near = 40L))   # kernels are judged on rows given their neighbours among all
+
+# A start's lengthscales are those of a prior that grows with the number of inputs, as distances do.
+learning_priors <- list(middle = log(2), dimension = 0.5, sd = 1.5)
 
 learn_evidence <- function(data, s, state) {
   pool <- learning_rows(data, s)
   candidates <- if (is.null(s$kernel$profile)) kernel_candidates else s$kernel$profile
-  first <- learning_problem(pool, s, if (length(candidates) > 1L) "matern32" else candidates)
   tell <- stage_line("hyperparameters", s$control$progress)
   on.exit(tell(NULL))
 
   tell("starts")
-  found <- run_starts(first, s$control)
-  finals <- lapply(candidates, function(profile) {
-    tell(profile_label(profile))
-    finish_starts(learning_problem(pool, s, profile), found)
-  })
-  best <- 1L
+  problem <- learning_problem(pool, s, candidates[1L])
+  found <- run_starts(problem, s$control)
+  theta <- finish_starts(problem, found$thetas)
   kernels <- NULL
   if (length(candidates) > 1L) {
-    scores <- vapply(finals, function(f) conditional_score(f$problem, f$theta), 0)
+    judged <- lapply(candidates, function(profile) {
+      tell(profile_label(profile))
+      judge_kernel(learning_problem(pool, s, profile), theta)
+    })
+    scores <- vapply(judged, `[[`, 0, "score")
     best <- which.min(scores)
+    problem <- judged[[best]]$problem
+    theta <- judged[[best]]$theta
     kernels <- data.frame(kernel = vapply(candidates, profile_label, ""), score = scores,
                           chosen = seq_along(scores) == best, row.names = NULL)
     kernels <- kernels[order(kernels$score), ]
   }
-  tell(profile_label(candidates[best]))
-  problem <- finals[[best]]$problem
-  result <- learn_whole(problem, finals[[best]]$theta)
+  tell("all rows that count")
+  result <- climb(problem, theta, learning_sizes$whole, c(8L, 8L, 12L))
   if (is_small_enough(pool, s)) result <- learn_exactly(problem, result)
   count_evaluations(state, "learn", list(evaluations = pool$count$evaluations))
   c(problem$natural(result$theta), list(pilot = NULL, learned = found$report, kernels = kernels))
@@ -124,8 +129,8 @@ learning_problem <- function(pool, s, profile) {
   # values given are where the search starts, and may lie outside
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
-  middle <- unit + c(rep(log(2), d), 0, log(0.1))
-  precision <- if (s$control$priors) c(rep(1 / 4, d), 1 / 2.25, 1 / 4) else numeric(d + 2L)
+  middle <- unit + c(rep(learning_priors$middle + learning_priors$dimension * log(d), d), 0, log(0.1))
+  precision <- if (s$control$priors) c(rep(1 / learning_priors$sd^2, d), 1 / 2.25, 1 / 4) else numeric(d + 2L)
   held <- names %in% setdiff(names, s$free)
   natural <- function(theta) {
     value <- exp(unname(theta))
@@ -303,18 +308,20 @@ run_starts <- function(problem, control) {
   list(thetas = lapply(runs[best[seq_len(min(3L, length(best)))]], `[[`, "theta"), report = report)
 }
 
-# The best starts on more rows, with the kernel of this problem: list(problem, theta, value).
-finish_starts <- function(problem, found) {
-  thetas <- found$thetas
-  far <- vapply(seq_along(thetas), function(i) i == 1L || max(abs(thetas[[i]] - thetas[[1L]])) > 0.3, NA)
-  runs <- lapply(thetas[far], function(theta) {
-    climb(problem, pmin(pmax(theta, problem$lower), problem$upper), learning_sizes$finals, c(6L, 6L), enough = 0.1)
-  })
-  value <- vapply(runs, `[[`, 0, "value")
-  list(problem = problem, theta = runs[[which.max(value)]]$theta, value = value)
+# The best starts on more rows: where the best of them ends.
+finish_starts <- function(problem, thetas) {
+  far <- vapply(seq_along(thetas), function(i) {
+    all(vapply(thetas[seq_len(i - 1L)], function(other) max(abs(thetas[[i]] - other)) > 0.3, NA))
+  }, NA)
+  runs <- lapply(thetas[far], climb, problem = problem, size = learning_sizes$finals, steps = c(6L, 6L), enough = 0.1)
+  runs[[which.max(vapply(runs, `[[`, 0, "value"))]]$theta
 }
 
-learn_whole <- function(problem, theta) climb(problem, theta, learning_sizes$whole, c(8L, 8L, 12L))
+# Another kernel from where the first one's search led: list(problem, theta, score).
+judge_kernel <- function(problem, theta) {
+  run <- climb(problem, pmin(pmax(theta, problem$lower), problem$upper), learning_sizes$kernels, c(6L, 8L), enough = 0.1)
+  list(problem = problem, theta = run$theta, score = conditional_score(problem, run$theta))
+}
 
 # Mean of -log p(y_i | its nearest among all other rows): what a prediction at a row held out would score.
 conditional_score <- function(problem, theta) {

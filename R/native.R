@@ -180,10 +180,11 @@ native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NU
 near_control <- function(n, control) engine_control(16 * n, control)
 
 # list(jitter, L, C, beta, minus_log): rows decorrelated from their s nearest earlier ones, by `rank`.
-native_near <- function(z, x, y, weights, kernel, noise, s, rank, jitter, most = max(1e-4, jitter), control = NULL) {
-  result <- call_door(ffi_near, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
-                      as.double(jitter), as.double(most), as.integer(s), as.integer(rank),
-                      near_control(nrow(x), control))
+# `keep`: u and d of every row, and the rows (from 1; 0: none) that its u are on, a column a row, as well
+native_near <- function(z, x, y, weights, kernel, noise, s, rank, jitter, most = max(1e-4, jitter), control = NULL,
+                        keep = FALSE) {
+  result <- call_door(ffi_near, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
+                  as.double(most), as.integer(s), as.integer(rank), as.integer(keep), near_control(nrow(x), control))
   stop_on_status(result, "The posterior on inducing points and near rows")
 }
 
@@ -192,6 +193,13 @@ native_near_predict <- function(near, z, x, y, weights, kernel, noise, s, x_new,
   result <- call_door(ffi_near_predict, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y, row_scale(weights),
                       as.double(noise), as.integer(s), x_new, near_control(nrow(x_new), control))
   stop_on_status(result, "Prediction from near rows")
+}
+
+# the same and the covariance of f at the rows of x_new
+native_near_covariance <- function(near, z, x, y, weights, kernel, noise, s, x_new, control = NULL) {
+  result <- .Call(ffi_near_covariance, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y, row_scale(weights),
+                  as.double(noise), as.integer(s), x_new, near_control(nrow(x_new), control))
+  stop_on_status(result, "Covariance from near rows")
 }
 
 native_select <- function(x, m, kernel, tolerance) {
@@ -230,6 +238,17 @@ native_cross <- function(posterior, z, x, weights, kernel, noise, x_new, control
   })
   list(cross = unlist(lapply(parts, `[[`, "cross")), gain = unlist(lapply(parts, `[[`, "gain")),
        size = unlist(lapply(parts, `[[`, "size")))
+}
+
+# Local kriging at the rows of x_new, in groups that share rows: list(W, J, q, ww, var_lower, var_upper), see ffi.h.
+native_kriging <- function(posterior, z, x, weights, kernel, noise, norms, x_new, start, near, rows, control = NULL) {
+  call_door(ffi_kriging, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), posterior$G, norms, x,
+        row_scale(weights), x_new, as.integer(start), as.integer(near), rows, engine_control(nrow(x), control))
+}
+
+# F v, row i of which is (v_i - u_i'v[rows[, i]]) / sqrt(d_i), or F'v, of what native_near(keep = TRUE) gives
+native_decorrelate <- function(near, v, transpose = FALSE) {
+  .Call(ffi_decorrelate, near$u, near$d, near$rows, v, as.integer(transpose))
 }
 
 # K v over all pairs of rows of x, with the roots of the weights on both sides

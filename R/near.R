@@ -27,6 +27,18 @@ predict_near <- function(near, data, z, kernel, noise, x, control = NULL) {
                       control)[c("mean", "var_near", "var_far")]
 }
 
+# The joint law of f at the rows of x. Given the inducing variables, f(x) less its mean is what the near rows leave of
+# the prior, g(x) = e(x) - u'(e + noise)_S, and two of them have the covariance that the prior gives them:
+#
+#   Cov(f(x), f(x~)) = r'(C C')^{-1} r~ + E(x,x~) - u'E(S,x~) - E(x,S~)u~ + u'N(S,S~)u~
+#
+# an entry needs its two rows alone, so that the matrix of some rows is that part of the matrix of all, its diagonal is
+# predict_near()'s variance, and no order of the rows is chosen; it is positive semidefinite, being a covariance of
+# random variables; and it is the exact posterior's where all rows are near.
+covariance_near <- function(near, data, z, kernel, noise, x, control = NULL) {
+  native_near_covariance(near, z, data$x, data$y, data$weights, kernel, noise, near$neighbours, x, control)$covariance
+}
+
 # log density of y as given, from near_posterior()
 near_evidence <- function(data, near, noise) {
   near$evidence + merged_log_density(data$shift, noise) + data$shift$constant

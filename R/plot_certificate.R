@@ -97,16 +97,6 @@ exact_for_figure <- function(fits, exact, most = 500L) {
   exact
 }
 
-# The exact posterior of the fit's model, as far as posterior_at() reads it.
-exact_of_fit <- function(fit) {
-  data <- fit$data
-  check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
-  posterior <- native_exact(data$x, data$y, data$weights, scaled_kernel(fit), fit$noise / fit$scale^2, fit$control)
-  same <- c("kernel", "noise", "center", "scale", "frame", "data", "signature", "nobs", "control", "terms")
-  structure(c(fit[same], list(method = "gp_exact", rows = data$x, factors = posterior, posterior = "exact")),
-            class = c("gp_exact", "gp_fit"))
-}
-
 # Points that a posterior rests on.
 size_of_fit <- function(fit) if (is.null(fit$m)) nrow(fit$rows) else fit$m
 
@@ -134,7 +124,7 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   rows <- do.call(rbind, lapply(grids, `[[`, "rows"))
   part <- function(what) unlist(lapply(grids, function(g) rep_len(g[[what]], nrow(g$rows))))
   if (is.null(reference)) reference <- fit$reference
-  certificate <- same_chance(certify_rows(fit, plain_rows(rows), effort, reference))
+  certificate <- certify_rows(fit, plain_rows(rows), effort, reference)
   p <- posterior_at(fit, rows)
   truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else posterior_at(exact, rows)
   z <- stats::qnorm((1 + level) / 2)
@@ -294,7 +284,7 @@ certified_by_effort <- function(fit, new, efforts, reference) {
     reference <- same_chance(reference(fit))
   }
   lapply(stats::setNames(nm = efforts), function(effort) {
-    certificate <- same_chance(certify_rows(fit, new, effort, reference))
+    certificate <- certify_rows(fit, new, effort, reference)
     list(mean = certificate$mean_error,
          sd = pmax(certificate$sd - certificate$sd_lower, certificate$sd_upper - certificate$sd))
   })

@@ -5,12 +5,14 @@
 #' certificate is tiny: it tells where the exact Gaussian process lies, and any other fit is certified by its distance
 #' from there.
 #'
-#' Where all pairs of rows cost no more than that (\eqn{n \le m_2^2 / 16}{n <= m2^2/16}, or up to 10,000 rows), its mean
-#' is corrected by a few steps of conjugate gradients on the exact equations, as by [refine()], until its certificate is
-#' small beside its distance from the fit's mean. This matters most for Matern kernels, which leave much unexplained.
+#' Its mean is corrected by a few steps of conjugate gradients on the exact equations, as by [refine()], until its
+#' certificate is small beside its distance from the fit's mean, at most ten, and as many as `max_seconds` allow: a step
+#' is a pass over all pairs of rows. This matters most for Matern kernels, which leave much unexplained.
 #'
 #' @param fit a fit with its data.
 #' @param m2 the most points. `NULL`: four times those of the fit.
+#' @param max_seconds time for the correction of the mean. No pass is begun that would end later, as a pass over some of
+#'   the rows tells. How many were made is `correction$passes` of the result; more than the limit allowed: [refine()].
 #' @return A fit of class `c("gp_dtc", "gp_fit")` that also carries the norms which certificates need. It costs
 #'   \eqn{O(n m_2^2)}. It holds \eqn{O(m_2^2)} numbers, and `n` more where its mean is corrected; [certify()] uses those
 #'   where the fit has its data. Keep it: `fit$reference <- reference(fit)`; [certify()] and its like then use it.
@@ -22,27 +24,32 @@
 #' fit$reference <- reference(fit)
 #' certify(fit, data.frame(speed = c(5, 15)))
 #' @export
-reference <- function(fit, m2 = NULL) {
+reference <- function(fit, m2 = NULL, max_seconds = 10) {
   fit <- check_fit(fit, "fit")
+  max_seconds <- check_at_least_0(max_seconds, "max_seconds")
   data <- needs_data(fit, "fit")
   m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = data$n)
   tell <- stage_line("reference", fit$control$progress)
   on.exit(tell(NULL))
   tell("choosing points")
   rows <- reference_rows(list(m2 = m2), data, scaled_kernel(fit))
-  reference_on(fit, data, data$x[rows, , drop = FALSE], sys.call(), tell)
+  reference_on(fit, data, data$x[rows, , drop = FALSE], sys.call(), tell, max_seconds)
 }
 
 # The reference on points no two of which say the same, see dtc_on_points().
-reference_on <- function(fit, data, z, call, tell = function(stage) NULL) {
+reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_seconds = 10) {
   tell(sprintf("posterior on %d points, and its norms", nrow(z)))
   out <- dtc_on_points(fit, data, z, call, fast = FALSE)
-  if (pairs_are_cheap(data$n, out$m)) out$correction <- find_correction(out, data, fit, share = 1 / 50, most = 10L)
+  tell("exact mean")
+  out$correction <- find_correction(out, data, fit, share = 1 / 50, most = 10L, left = seconds_left(max_seconds))
   out
 }
 
 # Points of a fit, or the default number of them.
-points_of_fit <- function(fit) if (is.null(fit$m)) min(200L, fit$nobs) else fit$m
+# A near field has few points because near rows tell the rest: its certificates want as many as any.
+points_of_fit <- function(fit) {
+  if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else max(fit$m, min(200L, nrow(fit$data$x)))
+}
 
 # The DTC posterior of the fit's model on points z, with its norms, see posterior_norms(). No two of the points may say
 # the same down to rounding: pivots of a greedy choice are fine, others go through distinct_points(). `inner`: such a
@@ -84,15 +91,15 @@ own_posterior_serves <- function(fit) {
 # for both norms; else T1 on as many rows as are free beside the reference itself (DESIGN 8), T2 on 200; `tight`: one
 # group. `same`: norms on the same points of another response, whose T2 is taken. `inner`: norms on some of the points,
 # whose bound of |w|_E holds here too, so that T1 is left out: more points with the same jitter leave less, and that L
-# has other rounding errors is well inside its kappa.
+# has other rounding errors is well inside its kappa. `sharp`: FALSE leaves out T1 as well.
 posterior_norms <- function(p, z, data, kernel, noise, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
-                            same = NULL) {
+                            same = NULL, sharp = TRUE) {
   n <- nrow(data$x)
   m <- nrow(z)
   size <- c(max(m, m^2 %/% 16), 200)
   if (fast) size <- c(m, m)
   if (tight) size <- c(n, n)
-  size <- pmin(n, size) * c(is.null(inner), is.null(same))
+  size <- pmin(n, size) * c(is.null(inner) && sharp, is.null(same))
   norms <- native_norms(p, z, data$x, data$y, data$weights, kernel, noise, sample.int(n), size[1L], size[2L], control)
   if (!is.null(same)) norms[c("Psi", "lam", "spread")] <- same[c("Psi", "lam", "spread")]
 

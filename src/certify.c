@@ -150,3 +150,55 @@ void certify_rows(const struct posterior *p, const struct norms *norms, int n,
                                        crossing == NULL ? NULL : crossing + i);
     }
 }
+
+struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,
+                                     double sum_w, const struct kriged *x)
+{
+    const double units = (4.0 + 2.0 * sqrt((double)n_c) + n_c / 64.0) * DBL_EPSILON;
+    const double size = x->prior * (1.0 + x->w1) * (1.0 + x->w1);
+    const double J_error = units * size + 8.0 * DBL_EPSILON * s2 * x->ww;
+    const double inner = s->growth * s->G_norm / s2,
+                 tau = s->slack * x->prior * s->weight;
+    const double down = 1.0 - 16.0 * DBL_EPSILON, up = 1.0 + 16.0 * DBL_EPSILON;
+    struct kriging_bounds out;
+
+    out.J = up * (positive(x->J) + J_error);
+    out.var_upper = fmin(out.J, up * x->prior);
+    out.var_lower = 0.0;
+    out.q = out.J;
+    if (!(inner < 0.25) || !(tau < 0.5 * s2)) /* beyond what double precision can tell */
+        return out;
+
+    const double h_error = units * x->prior * sqrt(sum_w) * (1.0 + x->w1) +
+                           4.0 * DBL_EPSILON * s2 * sqrt(x->ww);
+    const double h = sqrt(x->hh) + h_error;
+    const double q_error = (inner + s->growth) * x->hh / s2;
+    const double q_root =
+        sqrt(positive(x->hh - x->ch) / s2 + q_error) + h_error / sqrt(s2);
+    const double q = q_root * q_root;
+    out.q = fmin(out.J, up * q / (1.0 - tau / s2));
+    const double by_q = x->J - J_error - up * q / (1.0 - tau / s2);
+    const double q_least =
+        positive(sqrt(positive((x->hh - x->ch) / s2 - q_error)) - h_error / sqrt(s2));
+    const double by_lam = out.J - q_least * q_least / (1.0 + (s->lam + tau) / s2);
+    out.var_upper = fmin(out.var_upper, up * positive(by_lam));
+
+    const double sor_error = x->sor * (inner / (1.0 - inner) + 4.0 * DBL_EPSILON);
+    const double h_x = sqrt((x->sor + sor_error) / s2); /* s2 |h_x|^2 <= var_SoR */
+    const double JQ_error = s->growth * size, p2_error = J_error + JQ_error;
+    const double d2 = x->JQ - x->sor, d2_error = JQ_error + sor_error;
+    const double xh_error = (inner / 2.0 + s->growth) * h_x * h + h_error * h_x;
+    const double p2 = x->J - x->JQ, y = x->xh - x->wh - d2;
+    const double y_high = y + xh_error + J_error + d2_error +
+                          tau * sqrt((positive(d2) + d2_error) * x->ww / s2);
+    const double z_root =
+        sqrt(positive(q - d2 - 2.0 * y + 2.0 * (xh_error + J_error) + 3.0 * d2_error)) +
+        tau * sqrt(x->ww / s2);
+    const double p2_high = positive(p2) + p2_error + s->slack * x->prior + tau * x->ww;
+    const double over = positive(p2 - p2_error - y_high);
+    double low = x->sor - sor_error - s->slack * x->prior - tau * out.J / s2;
+    if (over > 0.0)
+        low += over * (over / (p2_high + z_root * z_root));
+    out.var_lower = down * positive(fmax(by_q, low));
+    return out;
+}

@@ -65,6 +65,39 @@ struct certificate {
     double var_lower, var_upper; /* var_exact lies between                        */
 };
 
+/*
+ * Local kriging (kriging.h).  For any w, with J(w) >= var_exact and h = k_x - (K + s2 I) w,
+ *
+ *     var_exact = J - |h|^2 in the norm of (K + s2 I)^{-1},   B <= K + s2 I,
+ *     J - q <= var_exact <= J - q / (1 + lam / s2),     q = h'B^{-1}h
+ *     var_SoR + max(0, p2 - y)^2 / (p2 + z) <= var_exact,
+ *     p2 = J - J_Q,  J_Q = |a - A w|^2 + s2 |w|^2,  d2 = J_Q - var_SoR,
+ *     y = (h_x - w)'h - d2,  z = q - d2 - 2 y
+ *
+ * Rounding.  A - A computed is such that Q as computed exceeds K on (x, X) by at most slack k at
+ * x and tau = slack k max w_n on the rows.  So (1 - tau / s2) B is below K + s2 I, and the
+ * second bound holds for K plus that diagonal, whose variance is the exact one's plus at most
+ * slack k + tau |w_exact|^2, s2 |w_exact|^2 <= J.  h errs by at most
+ * units (k sqrt(sum w_n) (1 + sum_S sqrt(w_n) |w|)) + 4 eps s2 |w|, J by units k (1 + ...)^2,
+ * units = (4 + 2 sqrt(n_c) + n_c / 64) eps: kernel values 4 eps, all to one side, sums of n_c
+ * terms.
+ */
+struct kriged {           /* sums of a point, as computed */
+    double prior, sor;    /* k(x,x), var_SoR              */
+    double J, wh, ww, w1; /* of kriging.h                 */
+    double hh, ch, xh;    /* |h|^2, |C^{-1}A h|^2, h_x'h  */
+    double JQ;            /* |a - A w|^2 + s2 |w|^2       */
+};
+
+struct kriging_bounds {
+    double J, q;                 /* >= J, >= |h|^2 in the norm of (K + s2 I)^{-1} */
+    double var_lower, var_upper; /* var_exact lies between                        */
+};
+
+/* n_c: weights a point; sum_w: of the weights of all rows */
+struct kriging_bounds certify_kriged(const struct norms *norms, double s2, int n_c,
+                                     double sum_w, const struct kriged *x);
+
 /* allowance for E-norms: kappa^2 = slack k |u|^2, of a posterior on M points and N rows */
 double certify_slack(int M, int N);
 

@@ -4,12 +4,24 @@
 
 static const double log_2pi = 1.837877066409345483560659472811;
 
-enum status exact_factor(int n, double s2, const double *weights, const double *y,
-                         double *K, double *alpha)
+enum { columns_at_a_time = 256 };
+
+void exact_begin(int n, double s2, const double *weights, double *K, double *alpha)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) /* alpha: the diagonal, for exact_end */
         alpha[i] = K[(size_t)i * n + i] += weights == NULL ? s2 : s2 / weights[i];
-    if (chol_lower(n, K))
+}
+
+int exact_columns(int n, int start, double *K)
+{
+    const int left = n - start,
+              width = left < columns_at_a_time ? left : columns_at_a_time;
+    return chol_columns(n, start, width, K) ? -1 : start + width;
+}
+
+enum status exact_end(int n, const double *y, double *K, double *alpha)
+{
+    if (chol_finish(n, K))
         return STATUS_EXACT_NOT_PD;
     for (int i = 0; i < n; i++) { /* a pivot that is nothing but rounding */
         const double pivot = K[(size_t)i * n + i];

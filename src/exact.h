@@ -11,9 +11,12 @@
 #include "kernel.h"
 #include "status.h"
 
-/* K (n x n, k(X, X), in) -> L (out, in place) and alpha; weights may be NULL */
-enum status exact_factor(int n, double s2, const double *weights, const double *y,
-                         double *K, double *alpha);
+/* K (n x n, k(X, X), in) -> L (out, in place) and alpha, in steps that may be stopped between:
+ * exact_begin, then exact_columns of 0, then of what it returns (n: done; negative: K + s2 W^{-1}
+ * is not positive definite), then exact_end.  weights may be NULL. */
+void exact_begin(int n, double s2, const double *weights, double *K, double *alpha);
+int exact_columns(int n, int start, double *K);
+enum status exact_end(int n, const double *y, double *K, double *alpha);
 
 /* -log N(y; 0, K + s2 W^{-1}) */
 double exact_minus_evidence(int n, const double *L, const double *alpha, const double *y);

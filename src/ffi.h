@@ -60,6 +60,15 @@ SEXP ffi_cross(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP scale,
 SEXP ffi_certify(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP G,
                  SEXP norms, SEXP x, SEXP crossing, SEXP control);
 
+/* Local kriging at the rows of x_new, in groups: those from start[i] on (from 0, with the end)
+ * share the rows near[rows[, i]] of x (from 1).  list(W, J, q, ww, var_lower, var_upper) of
+ * kriging.h and certify.h: W has a column a row of x_new, with the weights of its group's rows */
+SEXP ffi_kriging(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP G, SEXP norms, SEXP x,
+                 SEXP scale, SEXP x_new, SEXP start, SEXP near, SEXP rows, SEXP control);
+
+/* F v, row i of which is (v_i - u_i'v over rows_i) / sqrt(d_i), as ffi_near() keeps them; or F'v */
+SEXP ffi_decorrelate(SEXP u, SEXP d, SEXP rows, SEXP v, SEXP transpose);
+
 /* K v over all pairs of rows, with the scales on both sides */
 SEXP ffi_kernel_product(SEXP kernel, SEXP x, SEXP scale, SEXP v, SEXP control);
 /* k(x_new, x) u */
@@ -90,10 +99,14 @@ SEXP ffi_neighbours(SEXP kernel, SEXP x, SEXP s, SEXP query, SEXP query_rows, SE
 /* the posterior with rows decorrelated from their s nearest earlier ones: list(status, jitter,
  * L, C, beta, minus_log), C C' = I + sum a~a~', minus_log = -log density of the scaled y */
 SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
-              SEXP most_jitter, SEXP s, SEXP rank, SEXP control);
+              SEXP most_jitter, SEXP s, SEXP rank, SEXP keep, SEXP control);
 /* list(status, mean, var_near, var_far) at the rows of x_new, each with its s nearest of x */
 SEXP ffi_near_predict(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SEXP y,
                       SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control);
+
+/* the same and `covariance`: that of f at all of them together */
+SEXP ffi_near_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SEXP y,
+                         SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control);
 
 /* list(pivots from 1, t after each) */
 SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance);

@@ -77,7 +77,14 @@ static enum status factor(struct exact_loop *e, double s2, const double *weights
     e->K = K;
     run_blocks(&e->plan, 1, steps, e);
     e->K = NULL;
-    return exact_factor(e->n, s2, weights, y, K, alpha);
+    exact_begin(e->n, s2, weights, K, alpha);
+    for (int start = 0; start < e->n;) {
+        R_CheckUserInterrupt();
+        start = exact_columns(e->n, start, K);
+        if (start < 0)
+            return STATUS_EXACT_NOT_PD;
+    }
+    return exact_end(e->n, y, K, alpha);
 }
 
 SEXP ffi_exact(SEXP kernel, SEXP x, SEXP y_, SEXP weights_, SEXP s2_, SEXP control)

@@ -1,3 +1,4 @@
+#include <math.h>
 #include "ffi.h"
 #include "ffi_blocks.h"
 #include "linalg.h"
@@ -212,6 +213,37 @@ SEXP ffi_response(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP y,
         rss += c.slot[i].rss;
     SET_VECTOR_ELT(result, 2, Rf_ScalarReal(yy));
     SET_VECTOR_ELT(result, 3, Rf_ScalarReal(rss));
+    UNPROTECT(1);
+    return result;
+}
+
+/* ---- decorrelated rows: F v and F'v --------------------------------------------------------- */
+
+SEXP ffi_decorrelate(SEXP u_, SEXP d_, SEXP rows_, SEXP v_, SEXP transpose)
+{
+    int s, N;
+    const double *u = arg_matrix(u_, "u", &s, &N), *d = arg_vector(d_, "d", (size_t)N),
+                 *v = arg_vector(v_, "v", (size_t)N);
+    if (TYPEOF(rows_) != INTSXP || XLENGTH(rows_) != (R_xlen_t)s * N)
+        Rf_error("internal: `rows` must be an integer for every element of `u`");
+    const int *rows = INTEGER_RO(rows_), back = arg_integer(transpose, "transpose");
+    SEXP result = PROTECT(Rf_allocVector(REALSXP, N));
+    double *out = REAL(result);
+    fill((size_t)N, 0.0, out);
+    for (int i = 0; i < N; i++) {
+        const size_t at = (size_t)s * i;
+        const double own = v[i] / sqrt(d[i]);
+        double sum = 0.0;
+        for (int j = 0; j < s && rows[at + j] > 0; j++) {
+            if (rows[at + j] > N)
+                Rf_error("internal: `rows` must be at most %d", N);
+            if (back)
+                out[rows[at + j] - 1] -= u[at + j] * own;
+            else
+                sum += u[at + j] * v[rows[at + j] - 1];
+        }
+        out[i] += own - sum / sqrt(d[i]);
+    }
     UNPROTECT(1);
     return result;
 }

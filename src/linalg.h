@@ -36,6 +36,12 @@ void add_transpose(int n, double *A);
 /* A (lower triangle read) = L L'; L overwrites A, its strict upper triangle zero.
  * Returns 0, or 1 where A is not positive definite in double precision. */
 int chol_lower(int n, double *A);
+/* The same in steps that may be stopped between: columns start ... start + width - 1 of L, and
+ * their part taken off the columns after (lower triangle).  L is complete with the last columns
+ * but for its strict upper triangle. */
+int chol_columns(int n, int start, int width, double *A);
+/* the strict upper triangle zero, after chol_columns; 1 where L is not one */
+int chol_finish(int n, double *A);
 /* log det(L L') */
 double chol_logdet(int n, const double *L);
 /* B <- L^{-1} B                     L: m x m lower,  B: m x n */
@@ -51,6 +57,17 @@ void solve_chol(int m, int n, const double *L, double *B);
  * Kbar = L^{-T} (Phi + Phi') L^{-1} / 2,  Phi = tril(L' Lbar) with halved diagonal.
  * Kbar must not overlap Lbar. */
 void chol_adjoint(int n, const double *L, const double *Lbar, double *Kbar);
+
+/*
+ * The same without the BLAS, for matrices of some hundred rows: they may be called in any
+ * thread, whatever the BLAS does with its own, and do not depend on how good it is.
+ */
+/* C += alpha A'A, lower triangle only    a [n]: the columns of A, m long,  C: n x n */
+void plain_add_AtA(int m, int n, double alpha, const double *const *a, double *C);
+/* B <- L^{-1} B         Lt = L': m x m, read where L is not zero,  B: m x n */
+void plain_solve_lower(int m, int n, const double *Lt, double *B);
+/* At (n x m) = A'       A: m x n */
+void transpose_to(int m, int n, const double *A, double *At);
 
 double dot(size_t n, const double *x, const double *y);
 double sum_squares(size_t n, const double *x);

@@ -13,53 +13,6 @@ size_t near_rows_size(int s, int columns)
     return ((size_t)s + 1) * ((size_t)columns + 2);
 }
 
-/* out[4 j + i] = a_i'b_j: eight sums at a time, each number loaded is used twice or four times */
-static void dots(int M, const double *const *a, const double *const *b, double *out)
-{
-    const double *restrict a0 = a[0], *restrict a1 = a[1], *restrict a2 = a[2],
-                           *restrict a3 = a[3], *restrict b0 = b[0], *restrict b1 = b[1];
-    double s00 = 0.0, s10 = 0.0, s20 = 0.0, s30 = 0.0;
-    double s01 = 0.0, s11 = 0.0, s21 = 0.0, s31 = 0.0;
-    PRAGMA(omp simd reduction(+ : s00, s10, s20, s30, s01, s11, s21, s31))
-    for (int m = 0; m < M; m++) {
-        s00 += a0[m] * b0[m];
-        s10 += a1[m] * b0[m];
-        s20 += a2[m] * b0[m];
-        s30 += a3[m] * b0[m];
-        s01 += a0[m] * b1[m];
-        s11 += a1[m] * b1[m];
-        s21 += a2[m] * b1[m];
-        s31 += a3[m] * b1[m];
-    }
-    out[0] = s00;
-    out[1] = s10;
-    out[2] = s20;
-    out[3] = s30;
-    out[4] = s01;
-    out[5] = s11;
-    out[6] = s21;
-    out[7] = s31;
-}
-
-/* E -= A'A on the lower triangle; beyond the last column the last one stands in */
-static void subtract_AtA(int M, int n, const double *const *A, double *E)
-{
-    for (int j = 0; j < n; j += 2) {
-        const double *b[2] = {A[j], A[j + 1 < n ? j + 1 : j]};
-        for (int i = j; i < n; i += 4) {
-            const double *a[4];
-            double sum[8];
-            for (int l = 0; l < 4; l++)
-                a[l] = A[i + l < n ? i + l : n - 1];
-            dots(M, a, b, sum);
-            for (int c = 0; c < 2 && j + c < n; c++)
-                for (int l = 0; l < 4 && i + l < n; l++)
-                    if (i + l >= j + c)
-                        E[(size_t)(j + c) * n + i + l] -= sum[4 * c + l];
-        }
-    }
-}
-
 void near_unexplained(const struct near *p, double *E)
 {
     const int n = p->s + 1;
@@ -69,7 +22,7 @@ void near_unexplained(const struct near *p, double *E)
         for (int i = j; i < n; i++)
             column[i] *= p->scale[i] * p->scale[j];
     }
-    subtract_AtA(p->M, n, p->a, E);
+    plain_add_AtA(p->M, n, -1.0, p->a, E);
     for (int j = 0; j < n; j++)
         E[(size_t)j * n + j] = fmax(E[(size_t)j * n + j], 0.0);
 }
@@ -173,4 +126,30 @@ enum status near_condition(const struct near *p, double *work, double *u, double
     *left = fmax(E[(size_t)n * n - 1], 0.0);
     decorrelate(p->M, s, p->a, u, r);
     return isfinite(*mean + *left) ? STATUS_OK : STATUS_NOT_FINITE;
+}
+
+size_t near_joint_size(const struct joint *p, int b)
+{
+    return (size_t)b * ((size_t)p->n + 1);
+}
+
+void near_joint_add(const struct joint *p, int first, int b, double *work,
+                    double *covariance)
+{
+    const size_t n = (size_t)p->n, rows = (size_t)b;
+    double *T = work, *k = T + rows * n; /* T = (K + noise)_b. W:  b x n */
+    fill(rows * n, 0.0, T);
+    for (int l = 0; l < p->n_points; l++) {
+        kernel_cross(p->kernel, b, p->X + first, p->n_points, 1, p->X + l, p->n_points,
+                     k);
+        if (l >= first && l < first + b)
+            k[l - first] += p->noise[l];
+        for (int e = p->start[l]; e < p->start[l + 1]; e++)
+            add_scaled(rows, p->weight[e], k, T + rows * (size_t)p->column[e]);
+    }
+    for (size_t j = 0; j < n; j++)
+        for (int l = 0; l < b; l++)
+            for (int e = p->start[first + l]; e < p->start[first + l + 1]; e++)
+                covariance[n * j + (size_t)p->column[e]] +=
+                    p->weight[e] * T[rows * j + (size_t)l];
 }

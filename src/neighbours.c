@@ -3,7 +3,10 @@
 #include "linalg.h"
 #include "simd.h"
 
-#define LEAF   32 /* rows in a leaf, at most                                          */
+#define TWIG   3  /* levels below a twig                                              */
+#define LEAF   64 /* rows in a leaf, at most                                          */
+#define WIDE   8  /* of them whose distances are taken at a time                      */
+#define FEW    16 /* queries that do not pay for ordering the rows                    */
 #define SAMPLE 64 /* rows that say which input is widest in a node                    */
 #define FAR    1e150 /* coordinates end here: squared distances stay finite              */
 
@@ -17,19 +20,27 @@ static int tree_levels(int n)
     return levels;
 }
 
-static size_t tree_nodes(int n)
+static int twig_level(int levels)
 {
-    return ((size_t)2 << tree_levels(n)) - 1;
+    return levels > TWIG ? levels - TWIG : 0;
+}
+
+/* nodes down to a level */
+static size_t nodes_to(int level)
+{
+    return ((size_t)2 << level) - 1;
 }
 
 size_t tree_doubles(int n, int d)
 {
-    return (size_t)n * d + 2 * tree_nodes(n) * d + 2 * (size_t)d;
+    const int levels = tree_levels(n);
+    const size_t boxes = nodes_to(twig_level(levels)) + ((size_t)1 << levels);
+    return ((size_t)n + 2 * boxes + 2) * (size_t)d + WIDE;
 }
 
 size_t tree_ints(int n)
 {
-    return 2 * (size_t)n + tree_nodes(n);
+    return 2 * (size_t)n + nodes_to(tree_levels(n));
 }
 
 size_t tree_work(int n)
@@ -138,62 +149,73 @@ static void sort_by_rank(int n, const int *rank, int *row)
     }
 }
 
-static void box_of_rows(int start, int end, int n, int d, const double *U, double *box)
+static void least_and_most(size_t n, const double *x, double *least, double *most)
 {
-    for (int j = 0; j < d; j++) {
-        const double *u = U + (size_t)j * n;
-        double low = u[start], high = low;
-        for (int p = start + 1; p < end; p++) {
-            low = u[p] < low ? u[p] : low;
-            high = u[p] > high ? u[p] : high;
+    double low = x[0], high = x[0];
+    for (size_t i = 1; i < n; i++) {
+        low = x[i] < low ? x[i] : low;
+        high = x[i] > high ? x[i] : high;
+    }
+    *least = low;
+    *most = high;
+}
+
+/* boxes of the leaves, of the twigs, and of the nodes above: node i's children are 2 i + 1 and
+ * 2 i + 2 */
+static void fill_boxes(const struct tree *t, double *low, double *high, double *box)
+{
+    const size_t leaves = (size_t)1 << t->levels, d = (size_t)t->d;
+    const size_t twigs = (size_t)1 << twig_level(t->levels), each = leaves / twigs;
+    for (size_t j = 0; j < d; j++) {
+        double *lows = low + leaves * j, *highs = high + leaves * j, unused;
+        for (size_t i = 0; i < leaves; i++) {
+            const int start = start_of(t->n, t->levels, i);
+            least_and_most((size_t)(start_of(t->n, t->levels, i + 1) - start),
+                           t->U + j * (size_t)t->n + start, lows + i, highs + i);
         }
-        box[j] = low;
-        box[d + j] = high;
+        for (size_t i = 0; i < twigs; i++) {
+            double *twig = box + 2 * d * (twigs - 1 + i);
+            least_and_most(each, lows + each * i, twig + j, &unused);
+            least_and_most(each, highs + each * i, &unused, twig + d + j);
+        }
+        for (size_t i = twigs - 1; i-- > 0;) {
+            const double *a = box + 2 * d * (2 * i + 1), *b = a + 2 * d;
+            box[2 * d * i + j] = fmin(a[j], b[j]);
+            box[2 * d * i + d + j] = fmax(a[d + j], b[d + j]);
+        }
     }
 }
 
-static void box_of_boxes(int d, const double *a, const double *b, double *box)
+static void fill_least_ranks(const struct tree *t, int *least_rank)
 {
-    for (int j = 0; j < d; j++) {
-        box[j] = fmin(a[j], b[j]);
-        box[d + j] = fmax(a[d + j], b[d + j]);
-    }
-}
-
-/* boxes and least ranks, from the leaves up: node i's children are 2 i + 1 and 2 i + 2 */
-static void fill_nodes(const struct tree *t, double *box, int *least_rank)
-{
-    const size_t leaves = (size_t)1 << t->levels, two_d = 2 * (size_t)t->d;
-    for (size_t i = 0; i < leaves; i++) {
-        const int start = start_of(t->n, t->levels, i);
-        box_of_rows(start, start_of(t->n, t->levels, i + 1), t->n, t->d, t->U,
-                    box + two_d * (leaves - 1 + i));
-        if (t->rank != NULL)
-            least_rank[leaves - 1 + i] = t->rank[start];
-    }
+    const size_t leaves = (size_t)1 << t->levels;
+    for (size_t i = 0; i < leaves; i++)
+        least_rank[leaves - 1 + i] = t->rank[start_of(t->n, t->levels, i)];
     for (size_t i = leaves - 1; i-- > 0;) {
-        const size_t a = 2 * i + 1, b = a + 1;
-        box_of_boxes(t->d, box + two_d * a, box + two_d * b, box + two_d * i);
-        if (t->rank != NULL)
-            least_rank[i] = least_rank[a] < least_rank[b] ? least_rank[a] : least_rank[b];
+        const int a = least_rank[2 * i + 1], b = least_rank[2 * i + 2];
+        least_rank[i] = a < b ? a : b;
     }
 }
 
 void tree_build(const struct kernel *k, int n, const double *X, int ldx, const int *rank,
-                double *doubles, int *ints, double *work, struct tree *t)
+                int queries, double *doubles, int *ints, double *work, struct tree *t)
 {
     const int d = k->d;
-    double *U = doubles, *box = U + (size_t)n * d, *centre = box + 2 * tree_nodes(n) * d,
-           *rate = centre + d;
+    const int levels = tree_levels(n);
+    const size_t leaves = (size_t)1 << levels;
+    double *U = doubles, *low = U + (size_t)n * d + WIDE, *high = low + leaves * d,
+           *centre = high + leaves * d, *rate = centre + d, *box = rate + d;
     int *row = ints, *ranks = row + n, *least_rank = ranks + n;
     t->n = n;
     t->d = d;
-    t->levels = tree_levels(n);
+    t->levels = levels;
     t->centre = centre;
     t->rate = rate;
     t->column = k->column;
     t->U = U;
     t->box = box;
+    t->low = low;
+    t->high = high;
     t->row = row;
     t->rank = rank == NULL ? NULL : ranks;
     t->least_rank = rank == NULL ? NULL : least_rank;
@@ -208,7 +230,8 @@ void tree_build(const struct kernel *k, int n, const double *X, int ldx, const i
     }
     for (int i = 0; i < n; i++)
         row[i] = i;
-    order_rows(n, d, t->levels, U, work, row);
+    if (queries > FEW)
+        order_rows(n, d, t->levels, U, work, row);
     if (rank != NULL) {
         for (size_t i = 0; i < (size_t)1 << t->levels; i++) {
             const int start = start_of(n, t->levels, i);
@@ -223,7 +246,10 @@ void tree_build(const struct kernel *k, int n, const double *X, int ldx, const i
         for (int p = 0; p < n; p++)
             u[p] = work[row[p]];
     }
-    fill_nodes(t, box, least_rank);
+    fill(WIDE, 0.0, U + (size_t)n * d);
+    fill_boxes(t, low, high, box);
+    if (rank != NULL)
+        fill_least_ranks(t, least_rank);
 }
 
 /* ---- searching ------------------------------------------------------------------------------ */
@@ -242,7 +268,8 @@ static double box_distance(int d, const double *box, const double *u)
     double sum = 0.0;
     for (int j = 0; j < d; j++) {
         const double under = box[j] - u[j], over = u[j] - box[d + j];
-        const double off = under > 0.0 ? under : over > 0.0 ? over : 0.0;
+        const double beyond = under > over ? under : over;
+        const double off = beyond > 0.0 ? beyond : 0.0; /* no branches */
         sum += off * off;
     }
     return sum;
@@ -277,6 +304,34 @@ static void offer(struct search *q, double r2, int row)
     q->row[i] = row;
 }
 
+/* r2 = squared distances of u from the rows at WIDE positions: sums that stay in registers */
+static void distances(const struct tree *t, int start, const double *u, double *r2)
+{
+    double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0, s4 = 0.0, s5 = 0.0, s6 = 0.0, s7 = 0.0;
+    const double *row = t->U + start;
+    for (int j = 0; j < t->d; j++, row += t->n) {
+        const double uj = u[j], a0 = uj - row[0], a1 = uj - row[1], a2 = uj - row[2],
+                     a3 = uj - row[3], a4 = uj - row[4], a5 = uj - row[5],
+                     a6 = uj - row[6], a7 = uj - row[7];
+        s0 += a0 * a0;
+        s1 += a1 * a1;
+        s2 += a2 * a2;
+        s3 += a3 * a3;
+        s4 += a4 * a4;
+        s5 += a5 * a5;
+        s6 += a6 * a6;
+        s7 += a7 * a7;
+    }
+    r2[0] = s0;
+    r2[1] = s1;
+    r2[2] = s2;
+    r2[3] = s3;
+    r2[4] = s4;
+    r2[5] = s5;
+    r2[6] = s6;
+    r2[7] = s7;
+}
+
 static void search_leaf(struct search *q, int start, int end)
 {
     const struct tree *t = q->tree;
@@ -287,17 +342,9 @@ static void search_leaf(struct search *q, int start, int end)
         while (start + n < end && t->rank[start + n] < q->below)
             n++;
     }
-    for (int i = 0; i < n; i++)
-        r2[i] = 0.0;
-    for (int j = 0; j < t->d; j++) {
-        const double *restrict u = t->U + (size_t)j * t->n + start;
-        const double uj = q->u[j];
-        SIMD
-        for (int i = 0; i < n; i++) {
-            const double off = uj - u[i];
-            r2[i] += off * off;
-        }
-    }
+    for (int i = 0; i < n;
+         i += WIDE) /* beyond n there is something, which nobody reads */
+        distances(t, start + i, q->u, r2 + i);
     for (int i = 0; i < n; i++)
         if ((q->found < q->s || r2[i] <= q->r2[q->s - 1]) && t->row[start + i] != q->self)
             offer(q, r2[i], t->row[start + i]);
@@ -308,12 +355,49 @@ static int is_open(const struct search *q, size_t node)
     return q->tree->rank == NULL || q->tree->least_rank[node] < q->below;
 }
 
+/* the leaves of a twig, those with nearer boxes first */
+static void search_twig(struct search *q, int level, size_t i)
+{
+    const struct tree *t = q->tree;
+    const size_t leaves = (size_t)1 << t->levels, n = leaves >> level, first = n * i;
+    double far[1 << TWIG];
+    size_t order[1 << TWIG], open = 0;
+    for (size_t l = 0; l < n; l++)
+        far[l] = 0.0;
+    for (size_t j = 0; j < (size_t)t->d; j++) {
+        const double *restrict low = t->low + leaves * j + first, *restrict high =
+                                                                      t->high +
+                                                                      leaves * j + first;
+        const double u = q->u[j];
+        SIMD
+        for (size_t l = 0; l < n; l++) {
+            const double under = low[l] - u, over = u - high[l];
+            const double beyond = under > over ? under : over;
+            const double off = beyond > 0.0 ? beyond : 0.0;
+            far[l] += off * off;
+        }
+    }
+    for (size_t l = 0; l < n; l++) {
+        if (too_far(q, far[l]) || !is_open(q, leaves - 1 + first + l))
+            continue;
+        size_t k = open++;
+        for (; k > 0 && far[order[k - 1]] > far[l]; k--)
+            order[k] = order[k - 1];
+        order[k] = l;
+    }
+    for (size_t k = 0; k < open && !too_far(q, far[order[k]]); k++) {
+        const size_t leaf = first + order[k];
+        search_leaf(q, start_of(t->n, t->levels, leaf),
+                    start_of(t->n, t->levels, leaf + 1));
+    }
+}
+
 /* node = 2^level - 1 + i */
 static void search_node(struct search *q, int level, size_t i)
 {
     const struct tree *t = q->tree;
-    if (level == t->levels) {
-        search_leaf(q, start_of(t->n, level, i), start_of(t->n, level, i + 1));
+    if (level == twig_level(t->levels)) {
+        search_twig(q, level, i);
         return;
     }
     const size_t child = 2 * (((size_t)1 << level) - 1 + i) + 1, two_d = 2 * (size_t)t->d;

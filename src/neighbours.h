@@ -7,7 +7,9 @@
  *
  * Node i of level v holds the positions from floor(n i / 2^v) to floor(n (i + 1) / 2^v), so the
  * tree is nothing but an order of the rows and its boxes.  Equal distances are decided by the
- * number of the row: what is found depends neither on the tree nor on threads.
+ * number of the row: what is found depends neither on the tree nor on threads.  The last levels
+ * are gone through at once: a twig is a node with TWIG levels below, whose leaves' boxes lie
+ * side by side.
  *
  * Coordinates are (x - x_1) / l: centred before they are divided, so that inputs around 1e8
  * keep their digits.
@@ -20,7 +22,9 @@ struct tree {
     const double *rate;    /* [d] 1 / l                                              */
     const int *column;     /* [d] in X, from 0                                       */
     const double *U;       /* n x d coordinates, in the order of the tree            */
-    const double *box;     /* [2 d] a node: lower ends, upper ends; node 0 the root  */
+    const double *box;     /* [2 d] a node down to the twigs: lower, upper ends      */
+    const double *low;     /* leaves x d: lower ends of the leaves' boxes            */
+    const double *high;    /* leaves x d: upper ends                                 */
     const int *row;        /* [n] the row at each position, from 0                   */
     const int *rank;       /* [n] its rank, ascending in a leaf; or NULL             */
     const int *least_rank; /* [nodes]; or NULL                                       */
@@ -31,9 +35,10 @@ size_t tree_doubles(int n, int d);
 size_t tree_ints(int n);
 size_t tree_work(int n);
 
-/* The tree of the n rows of X (leading dimension ldx); rank: [n] or NULL. */
+/* The tree of the n rows of X (leading dimension ldx), for so many queries: few leave the rows
+ * in their order, and look at all of them.  rank: [n] or NULL. */
 void tree_build(const struct kernel *k, int n, const double *X, int ldx, const int *rank,
-                double *doubles, int *ints, double *work, struct tree *tree);
+                int queries, double *doubles, int *ints, double *work, struct tree *tree);
 
 /* u [d] = the coordinates of a row x with leading dimension ldx */
 void tree_coordinates(const struct tree *tree, const double *x, int ldx, double *u);

@@ -18,6 +18,7 @@ layers <- read.table(header = TRUE, text = "
   neighbours 3       2
   stats      4       3
   pairs      4       3
+  kriging    4       3
   vecchia    4       3
   near       4       3
   posterior  5       4

@@ -5,6 +5,16 @@
 #include "linalg.h"
 #include "posterior.h"
 
+static enum status exact_factor(int n, double s2, const double *weights, const double *y,
+                                double *K, double *alpha)
+{
+    int done = 0;
+    exact_begin(n, s2, weights, K, alpha);
+    while (done >= 0 && done < n)
+        done = exact_columns(n, done, K);
+    return done < 0 ? STATUS_EXACT_NOT_PD : exact_end(n, y, K, alpha);
+}
+
 static const struct shape shapes[] = {/* M, N, columns, d, n_u, q */
                                       {1, 1, 1, 1, 1, 1},
                                       {4, 11, 3, 2, 1, 1},

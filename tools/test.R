@@ -1,6 +1,6 @@
 # Runs the tests against the package installed in LIBRARY:   Rscript tools/test.R LIBRARY [FILTER]
 # Prints "N passed, N failed, N skipped"; appends the three numbers to the file that PFDTC_COUNTS
-# names.
+# names. PFDTC_TEST_STOP=1: the first failure ends it, for runs that only ask whether there is one.
 
 arguments <- commandArgs(trailingOnly = TRUE)
 filter <- if (length(arguments) > 1 && nzchar(arguments[2])) arguments[2]
@@ -13,9 +13,18 @@ library(pfdtc, lib.loc = arguments[1])
 cat(sprintf("tests: R %s, testthat %s, BLAS %s\n", getRversion(), packageVersion("testthat"),
             extSoftVersion()[["BLAS"]]))
 
+first_failure <- R6::R6Class("first_failure", inherit = ListReporter, public = list(
+  add_result = function(context, test, result) {
+    if (inherits(result, c("expectation_failure", "expectation_error"))) {
+      cat(sprintf("failed: %s, %s: %s\n", self$current_file, test, conditionMessage(result)))
+      quit(status = 1)
+    }
+    super$add_result(context, test, result)
+  }))
+reporter <- if (nzchar(Sys.getenv("PFDTC_TEST_STOP"))) first_failure$new() else "summary"
 begun <- proc.time()[["elapsed"]]
 results <- as.data.frame(test_dir("tests/testthat", filter = filter, package = "pfdtc",
-                                  load_package = "installed", reporter = "summary",
+                                  load_package = "installed", reporter = reporter,
                                   stop_on_failure = FALSE, stop_on_warning = FALSE))
 seconds <- proc.time()[["elapsed"]] - begun
 

@@ -23,17 +23,23 @@ ref_near <- function(z, x, y, kernel, noise, weights, jitter, parents, near, new
   beta <- A %*% solve_spd(ky, ys)
   P_inverse <- diag(nrow(z)) - A %*% solve_spd(ky, t(A))
   a <- forwardsolve(L, ref_k(kernel, z, new))
+  cross <- e(x, new) * root
+  enew <- e(new, new)
   rows <- lapply(seq_len(nrow(new)), function(i) {
     s <- near[, i][near[, i] > 0]
-    es <- e(x[s, , drop = FALSE], new[i, , drop = FALSE]) * root[s]
+    es <- cross[s, i, drop = FALSE]
     u <- solve_spd(ex[s, s, drop = FALSE] + diag(noise, length(s)), es)
     r <- a[, i] - drop(A[, s, drop = FALSE] %*% u)
-    c(mean = sum(u * ys[s]) + sum(r * beta), left = e(new[i, , drop = FALSE], new[i, , drop = FALSE]) - sum(es * u),
-      far = sum(r * (P_inverse %*% r)))
+    list(c(mean = sum(u * ys[s]) + sum(r * beta), left = enew[i, i] - sum(es * u),
+           far = sum(r * (P_inverse %*% r))), r, replace(numeric(n), s, u))
   })
-  rows <- do.call(rbind, rows)
+  U <- matrix(vapply(rows, `[[`, numeric(n), 3), n)
+  R <- matrix(vapply(rows, `[[`, numeric(nrow(z)), 2), nrow(z))
+  rows <- do.call(rbind, lapply(rows, `[[`, 1))
+  # e(x) - u'(e + noise)_S of all new rows, a linear map of e at all points and noise
+  left <- enew - crossprod(cross, U) - crossprod(U, cross) + t(U) %*% (ex + diag(noise, n)) %*% U
   list(mean = rows[, 1], var_near = rows[, 2], var_far = rows[, 3], var = rows[, 2] + rows[, 3],
-       evidence = ref_log_normal(ys, ky), beta = drop(beta), P_inverse = P_inverse)
+       cov = left + t(R) %*% P_inverse %*% R, evidence = ref_log_normal(ys, ky), beta = drop(beta), P_inverse = P_inverse)
 }
 
 solve_spd <- function(a, b) if (nrow(a)) solve(a, b, tol = 0) else array(0, dim = dim(as.matrix(b)))

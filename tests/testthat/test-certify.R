@@ -39,6 +39,8 @@ test_that("one group of all rows gives v'Ev and h'Eh themselves, groups their su
     expect_close(sqrt(colSums(d$C * (one$Psi %*% d$C))), e_norm(d$E, d$h), 1e-7, label_of(p))
     expect_close(one$lam, max(rowSums(abs(d$E))), 1e-9, label_of(p))
     expect_close(one$vv, sum(d$v^2), 1e-9, label_of(p))
+    v_k <- p$kernel$variance * sum(ref_weights(p$weights, p$x) * d$v^2)
+    expect_close(one$kappa, sqrt(rounding_slack(nrow(p$z), n) * v_k), 1e-9, label_of(p))
     expect_equal(one$spread, 1)
 
     groups <- split(seq_len(n), (seq_len(n) - 1) %/% 4)                       # 4, 4, 4, 1
@@ -79,7 +81,7 @@ test_that("blocks of any size and threads give the same norms", {
   norms <- function(block, threads, size) {
     with_options(list(pfdtc.block = block, pfdtc.threads = threads), native_dense(p, 1e-10, size[1], size[2])$norms)
   }
-  for (size in sizes) {
+  in_both_shapes(function(shape) for (size in sizes) {
     whole <- norms(40, 1, size)
     for (block in c(1, 3, 7, 13)) {
       parts <- norms(block, 2, size)
@@ -89,7 +91,7 @@ test_that("blocks of any size and threads give the same norms", {
       if (size[1] == 40) expect_close(parts$T1, whole$T1, 1e-7)               # else groups are of whole blocks
       if (size[1] == 0) expect_identical(parts$T1, Inf)
     }
-  }
+  })
 })
 
 test_that("certificates are the formulas, up to the allowance for rounding", {
@@ -121,14 +123,15 @@ test_that("what all rows say of new ones is h'e, e'B^-1 e and e'e, for any block
     root <- sqrt(ref_weights(p$weights, p$x))
     e <- root * ref_k(p$kernel, p$x, p$new) - crossprod(d$A, d$a)
     B <- crossprod(d$A) + diag(p$noise, length(p$y))
-    for (block in c(1, 4, 50)) {
-      crossing <- with_options(list(pfdtc.block = block, pfdtc.threads = 2), {
+    crossing <- NULL
+    in_both_shapes(function(shape) for (block in c(1, 4, 50)) {
+      crossing <<- with_options(list(pfdtc.block = block, pfdtc.threads = 2), {
         native_cross(made$posterior, p$z, p$x, p$weights, made$kernel, p$noise, p$new)
       })
       expect_close(crossing$cross, colSums(d$h * e), 1e-7, label_of(p))
       expect_close(crossing$gain, colSums(e * solve(B, e)), 1e-7, label_of(p))
       expect_close(crossing$size, colSums(e^2), 1e-7, label_of(p))
-    }
+    })
     norms <- with_seed(1, posterior_norms(made$posterior, p$z, list(x = p$x, y = p$y, weights = p$weights), made$kernel,
                                           p$noise))
     certified <- function(...) native_certify(made$posterior, p$z, made$kernel, p$noise, norms, p$new, ...)
@@ -141,6 +144,26 @@ test_that("what all rows say of new ones is h'e, e'B^-1 e and e'e, for any block
     left <- function(r) stats::median(r$var_upper - r$var_lower)
     expect_lt(left(sharp), left(plain))
   }
+})
+
+test_that("rows to certify at beyond what is looked at in one go are each their own", {
+  p <- problem("matern32", n = 20, m = 4, weighted = TRUE)
+  made <- native_dense(p, 1e-8, 20, 20)
+  x <- with_seed(4, matrix(stats::runif(4200, -4, 4), 2100))
+  crossing <- native_cross(made$posterior, p$z, p$x, p$weights, made$kernel, p$noise, x)
+  last <- native_cross(made$posterior, p$z, p$x, p$weights, made$kernel, p$noise, x[2040:2100, ])
+  for (what in names(last)) expect_equal(unname(crossing[[what]][2040:2100]), unname(last[[what]]), tolerance = 1e-12)
+  exact <- fit_by("gp_exact", p)
+  truth <- predict(exact, x, se.fit = TRUE)
+  of_exact <- certify(exact, x)
+  last <- certify(exact, x[2040:2100, ])
+  for (what in names(last)) expect_equal(of_exact[[what]][2040:2100], last[[what]], tolerance = 1e-12)
+  # sharpened at 2,000 of the rows, at the others not: valid everywhere, beyond what the dense solve is off by
+  fit <- fit_by("gp_dtc", p)
+  certified <- with_seed(5, certify(fit, x, reference = reference(fit, 8), test_points = 0))
+  room <- 1e-10 * sqrt(p$kernel$variance)
+  expect_true(all(certified$sd_lower - room <= truth$se.fit & truth$se.fit <= certified$sd_upper + room))
+  expect_true(all(abs(certified$mean - truth$fit) <= certified$mean_error + 1e-10 * max(abs(p$y))))
 })
 
 # The exact GP by a dense solve with one step of refinement, in the units of y.

@@ -127,6 +127,22 @@ test_that("under white noise it vanishes at the exact posterior, and is never be
   }
 })
 
+test_that("a jitter that counts is the proposition's too", {
+  for (p in problems()) {
+    kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+    for (aux in list(aux_sor(rows = p$rows), aux_subset(rows = p$rows))) {
+      nu <- package_nu(p, aux)
+      ref <- if (nu$p) ref_nu_subset(p$rows, p$x, p$y, p$kernel, p$noise, p$weights) else
+        ref_nu_sor(p$x[p$rows, , drop = FALSE], p$x, p$y, p$kernel, p$noise, p$weights)
+      for (jitter in c(1e-3, 0.1)) {
+        value <- native_pf_divergence(p$z, p$x, p$y, p$weights, kernel, p$noise, nu, jitter)$value
+        expect_close(value, ref_pf(p$z, p$x, p$y, p$kernel, p$noise, ref, p$weights, jitter, constant = TRUE), 1e-9,
+                     paste(label_of(p), format(aux), jitter))
+      }
+    }
+  }
+})
+
 test_that("it is the square root of pf_objective(constant = TRUE), over the noise", {
   for (p in problems()) {
     fit <- fit_by("gp_vfe", p)
@@ -215,10 +231,12 @@ test_that("block size, threads and memory change nothing beyond rounding", {
   nus <- list(aux_sor(rows = p$rows), aux_subset(rows = p$rows), fit_by("gp_exact", p))
   all <- function() vapply(nus, function(nu) pf_divergence(fit, nu), 0)
   base <- all()
-  for (now in list(list(pfdtc.block = 3), list(pfdtc.block = 7, pfdtc.memory = 3000),
-                   list(pfdtc.memory = 0), list(pfdtc.block = 9, pfdtc.threads = 2L))) {
-    expect_equal(with_options(now, all()), base, tolerance = 1e-9)
-  }
+  in_both_shapes(function(shape) {
+    for (now in list(list(pfdtc.block = 3), list(pfdtc.block = 7, pfdtc.memory = 3000),
+                     list(pfdtc.memory = 0), list(pfdtc.block = 9, pfdtc.threads = 2L))) {
+      expect_equal(with_options(now, all()), base, tolerance = 1e-9, info = shape)
+    }
+  })
 })
 
 # A row at x, an inducing point h away, k = 1: with rho = k(x, z) and E = 1 - rho^2 = -expm1(-h^2),

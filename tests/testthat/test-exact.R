@@ -55,12 +55,13 @@ test_that("block size and threads change nothing beyond rounding, inputs come ba
       native_exact_predict(post, p$x, k, p$new))
   }
   base <- all(NULL)
-  for (block in c(1L, 5L, 36L, 40L)) {
+  in_both_shapes(function(shape) for (block in c(1L, 5L, 36L, 40L)) {
     for (threads in 1:2) {
       control <- pfdtc_control(block = block, threads = threads)
-      expect_equal(with_options(list(pfdtc.block = block), all(control)), base, tolerance = 1e-11)
+      now <- list(pfdtc.block = block, pfdtc.threads = threads)
+      expect_equal(with_options(now, all(control)), base, tolerance = 1e-11, info = shape)
     }
-  }
+  })
   expect_identical(list(p$x, p$y, p$weights), copies)
 })
 
@@ -107,4 +108,41 @@ test_that("nasty problems: finite, and the reference's", {
     expect_lt(max(abs(got$se.fit^2 - ref_variance(ref, p$new))), max(1e-10, lost) * p$kernel$variance)
     expect_close(fit$elbo, ref$evidence, max(1e-9, lost), name)
   }
+})
+
+test_that("the factor made in steps is the Cholesky factor, on either side of a step's width", {
+  for (n in c(255, 256, 257, 520)) {
+    x <- with_seed(n, matrix(stats::runif(2 * n), n))
+    kernel <- complete_kernel(kernel_matern(3 / 2, c(0.3, 0.5), 2), x)
+    w <- with_seed(1, stats::runif(n, 0.5, 2))
+    made <- native_exact(x, x[, 1], w, kernel, 0.01)
+    Ky <- native_kernel_matrix(kernel, x, x) + diag(0.01 / w)
+    expect_close(made$L, t(chol(Ky)), 1e-11, n)
+    expect_close(made$alpha, solve(Ky, x[, 1]), 1e-9, n)
+  }
+  # and where it fails in a later step than the first
+  twice <- x[c(1:400, 1:120), ]
+  expect_error(native_exact(twice, twice[, 1], NULL, kernel, 1e-30), class = "pfdtc_error_numerical")
+})
+
+test_that("an interrupt ends a fit that learns nothing, rather than making it again", {
+  p <- problem(n = 20)
+  space <- asNamespace("pfdtc")
+  true_exact <- space$native_exact
+  calls <- 0
+  swap <- function(value) {
+    unlockBinding("native_exact", space)
+    assign("native_exact", value, space)
+    lockBinding("native_exact", space)
+  }
+  on.exit(swap(true_exact))
+  swap(function(...) {
+    calls <<- calls + 1
+    if (calls == 1) stop(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+    true_exact(...)
+  })
+  got <- tryCatch(gp_exact(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed"),
+                  interrupt = function(i) "interrupted")
+  expect_identical(got, "interrupted")
+  expect_identical(calls, 1)
 })

@@ -51,6 +51,23 @@ test_that("a fit leaves its arguments as they were", {
   expect_identical(data, copy)
 })
 
+test_that("the rows that are optimised on have their own responses and weights", {
+  p <- problem(n = 50, weighted = TRUE)
+  data <- list(x = p$x, y = p$y, weights = p$weights, n = 50L, group = NULL)
+  part <- with_seed(1, optimise_rows(data, pfdtc_control(optimise_rows = 20)))
+  expect_identical(part[c("x", "y", "weights")],
+                   list(x = p$x[part$rows, ], y = p$y[part$rows], weights = p$weights[part$rows]))
+  expect_identical(part$n, 20L)
+  expect_identical(part$rows, sort(unique(part$rows)))
+  expect_identical(optimise_rows(data, pfdtc_control(optimise_rows = 50)), data)
+  # and so the noise learned on a part of the rows is theirs: ten times less than the signal
+  x <- matrix(seq(0, 6, length.out = 400))
+  y <- with_seed(2, sin(x[, 1]) + stats::rnorm(400, sd = 0.1))
+  fit <- with_seed(3, pfdtc(x, y, m = 10, hyper = "pilot",
+                            control = pfdtc_control(optimise_rows = 150, maxit = 30, progress = FALSE)))
+  expect_lt(abs(log(fit$noise / 0.01)), log(2))
+})
+
 test_that("the order of the rows changes nothing beyond rounding", {
   data <- smooth_data()
   weights <- with_seed(2, runif(50, 0.5, 2))

@@ -27,6 +27,37 @@ test_that("panels do not change the pivots", {
   expect_identical(rows_of(small, p$x), rows)
 })
 
+# Rows looked at where there are too many for all: the same draw as the functions make.
+drawn <- function(n, most, seed = 3) with_seed(seed, sort(sample.int(n, most)))
+
+test_that("on more rows than are looked at, points are rows of x, chosen from those", {
+  p <- problem("matern32", n = 1500, m = 4)
+  kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+  # greedy: the memory has room for 20 m rows
+  few <- drawn(1500, 100)
+  chosen <- with_seed(3, choose_greedy(p$x, 5, kernel, memory = 0))
+  expect_identical(chosen$rows, few[ref_pivots(p$x[few, ], 5, p$kernel)$pivots])
+  expect_identical(chosen$z, p$x[chosen$rows, ])
+  # references and auxiliary distributions: 20 m2 rows
+  rows <- with_seed(3, reference_rows(list(m2 = 5), p, kernel))
+  expect_identical(rows, chosen$rows)
+  # guided by y and weights: 1,000 rows, each with its own
+  p$weights <- with_seed(5, stats::runif(1500, 0.2, 3))
+  looked <- drawn(1500, 1000)
+  guided <- function(rows) {
+    toward <- list(y = p$y[rows], weights = p$weights[rows], noise = p$noise)
+    choose_guided(p$x[rows, ], 8, kernel, toward, 2^27, NULL)
+  }
+  some <- with_seed(3, guided(1:1500))
+  expect_identical(some$rows, looked[guided(looked)$rows])
+  expect_identical(some$z, p$x[some$rows, ])
+  # k-means looks at 10,000 rows, and its centres lie among them
+  many <- with_seed(6, matrix(stats::runif(20002), ncol = 2))
+  centres <- with_seed(3, inducing_points(many, 3, kernel, "kmeans"))
+  expect_identical(dim(centres), c(3L, 2L))
+  expect_true(all(centres > 0.05 & centres < 0.95))
+})
+
 test_that("greedy selection stops when what is left of K is rounding", {
   for (profile in profiles) {
     p <- problem(profile, n = 9)
@@ -34,6 +65,13 @@ test_that("greedy selection stops when what is left of K is rounding", {
     points <- inducing_points(twice, 20, package_kernel(p$kernel), "greedy")
     expect_identical(nrow(points), 9L)
     expect_setequal(rows_of(points, p$x), 1:9)
+  }
+  # twins are explained by one another whatever rounding says, and nothing is explained by more than all
+  for (seed in 1:20) {
+    p <- problem("se", n = 9, seed = seed, lengthscale = c(3, 5))
+    found <- native_select(p$x[rep(1:9, 3), ], 27, complete_kernel(package_kernel(p$kernel), p$x), 0)
+    expect_identical(anyDuplicated((found$pivots - 1) %% 9), 0L)
+    expect_true(all(found$t >= 0))
   }
   one <- inducing_points(matrix(2, 10, 3), 5, kernel_se(lengthscale = 1, variance = 1), "greedy")
   expect_identical(rows_of(one, matrix(2, 1, 3)), 1L)

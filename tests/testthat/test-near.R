@@ -32,3 +32,164 @@ test_that("without neighbours it is FITC", {
     expect_close(got$evidence, as.numeric(logLik(fit)) - sum(log(ref_weights(p$weights, p$x))) / 2, 1e-9, label_of(p))
   }
 })
+
+covariance_of <- function(p, got, new = p$new, control = NULL) {
+  covariance_near(got$near, got$data, p$z, got$kernel, p$noise, new, control)
+}
+
+test_that("the joint law: dense formula, the variances of predictions, parts of one whole, positive semidefinite", {
+  for (p in problems()) {
+    p$new <- rbind(p$new, p$x[1:3, , drop = FALSE], p$new[1, , drop = FALSE] + 1e-4)
+    got <- near_case(p, 4, 4)
+    cov <- covariance_of(p, got)
+    expect_close(cov, ref_near_case(p, 4, 4, got)$cov, 1e-9, label_of(p))
+    expect_identical(diag(cov), got$var_near + got$var_far)
+    expect_close(covariance_of(p, got, p$new[c(7, 2, 4), , drop = FALSE]), cov[c(7, 2, 4), c(7, 2, 4)], 1e-12, label_of(p))
+    expect_gt(min(eigen(cov, symmetric = TRUE, only.values = TRUE)$values), -1e-12 * p$kernel$variance)
+    n <- nrow(p$x)
+    exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
+    expect_close(covariance_of(p, near_case(p, n, n)), exact$cov(p$new, p$new), 1e-9, label_of(p))
+    fitc <- ref_fitc(p$z, p$x, p$y, p$kernel, p$noise, p$weights, 1e-12)
+    expect_close(covariance_of(p, near_case(p, 0, 0)), fitc$cov(p$new, p$new), 1e-9, label_of(p))
+  }
+})
+
+test_that("one row, no new rows, more neighbours than rows", {
+  for (p in list(problem(n = 1, m = 1), problem(n = 2, m = 3, d = 1, weighted = TRUE))) {
+    n <- nrow(p$x)
+    exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
+    got <- near_case(p, 5, 5)
+    expect_close(got$mean, exact$mean(p$new), 1e-9)
+    expect_close(covariance_of(p, got), exact$cov(p$new, p$new), 1e-9)
+    none <- p$new[0, , drop = FALSE]
+    for (near in list(got, near_case(p, 0, 0))) {
+      expect_identical(unname(lengths(predict_near(near$near, near$data, p$z, near$kernel, p$noise, none))), c(0L, 0L, 0L))
+      expect_identical(dim(covariance_of(p, near, none)), c(0L, 0L))
+    }
+  }
+})
+
+test_that("what cannot be factorised is a condition", {
+  p <- problem("se", m = 4)
+  p$z <- p$z[c(1, 1, 1, 1), ]
+  data <- p[c("x", "y", "weights")]
+  expect_error(native_near(p$z, p$x, p$y, NULL, complete_kernel(package_kernel(p$kernel), p$x), p$noise, 3, 1:13, 0, most = 0),
+               "near rows", class = "pfdtc_error_numerical")
+  # without noise and with equal rows the noise is raised to rounding: finite, and the data's own means
+  p <- problem("matern32", n = 8, m = 2, noise = 1e-300)
+  p$x <- p$x[rep(1:4, 2), ]
+  p$y <- p$y[rep(1:4, 2)]
+  p$new <- p$x[1:4, ]
+  got <- near_case(p, 8, 8)
+  expect_lt(max(abs(got$mean - p$y[1:4])), 1e-6)
+  expect_true(all(is.finite(unlist(got[c("mean", "var_near", "var_far", "evidence")]))))
+})
+
+test_that("blocks, threads in both shapes, and memory change nothing beyond rounding", {
+  # more rows than a wave takes, more neighbours than an empty memory holds at once
+  for (p in quick(list(problem("matern12", n = 700, d = 2, m = 12, weighted = TRUE),
+                       problem("se", n = 4200, d = 3, m = 6)))) {
+    p$new <- with_seed(4, rbind(p$new, p$x[sample.int(nrow(p$x), 400), ] + 0.01))
+    near <- function(s, ...) near_case(p, s, s, pfdtc_control(...))
+    old <- engine$parallel_blocks
+    on.exit(assign("parallel_blocks", old, envir = engine))
+    for (s in c(0, 6)) {
+      plain <- near(s, threads = 1)
+      same <- function(got, info) {
+        for (part in c("mean", "var_near", "var_far", "evidence")) expect_close(got[[part]], plain[[part]], 1e-11, info)
+      }
+      for (shape in c(TRUE, FALSE)) {
+        assign("parallel_blocks", shape, envir = engine)
+        same(near(s, threads = 2), paste("threads", shape))
+        same(near(s, threads = 3, block = 17), paste("blocks of 17", shape))
+        same(near(s, threads = 2, block = 40, memory = 0), paste("no memory", shape))
+        same(near(s, threads = 1, memory = 3e4), paste("little memory", shape))
+      }
+    }
+    new <- p$new[1:90, ]
+    cov <- covariance_of(p, plain, new, pfdtc_control(threads = 1))
+    for (shape in c(TRUE, FALSE)) {
+      assign("parallel_blocks", shape, envir = engine)
+      expect_close(covariance_of(p, plain, new, pfdtc_control(threads = 2, block = 7, memory = 0)), cov, 1e-11)
+    }
+    # rows together, apart, in another order
+    predict <- function(new) as.data.frame(predict_near(plain$near, plain$data, p$z, plain$kernel, p$noise, new))
+    o <- with_seed(8, sample.int(nrow(p$new)))
+    expect_close(as.matrix(predict(p$new[o, ])), as.matrix(predict(p$new))[o, ], 1e-11)
+    expect_close(as.matrix(predict(p$new[5, , drop = FALSE])), as.matrix(predict(p$new))[5, , drop = FALSE], 1e-11)
+  }
+})
+
+test_that("arguments come back untouched, calling twice changes nothing", {
+  p <- problem("matern52", weighted = TRUE)
+  before <- rapply(p, function(v) v + 0, "numeric", how = "replace")
+  one <- near_case(p, 4, 4)
+  two <- near_case(p, 4, 4)
+  expect_identical(p, before)
+  expect_identical(one, two)
+})
+
+test_that("weights are numbers of equal rows, where equal rows were merged", {
+  p <- problem("matern32", n = 12)
+  times <- rep(1:3, 4)
+  p$weights <- as.numeric(times)
+  n <- nrow(p$x)
+  got <- near_case(p, n, n)
+  many <- ref_exact(p$x[rep(1:n, times), ], rep(p$y, times), p$kernel, p$noise)
+  expect_close(got$mean, many$mean(p$new), 1e-9)
+  expect_close(got$var_near + got$var_far, ref_variance(many, p$new), 1e-9)
+})
+
+test_that("a new row equal to a training row with little noise is that row", {
+  p <- problem("matern32", n = 40, m = 5, noise = 1e-9)
+  p$new <- p$x
+  got <- near_case(p, 8, 8)
+  expect_lt(max(abs(got$mean - p$y)), 1e-6 * sqrt(p$kernel$variance))
+  expect_lt(max(got$var_near + got$var_far), 1.01e-9)
+})
+
+test_that("nasty cases: little noise, points among the rows, as many points as rows, rows 1e-9 apart", {
+  for (profile in quick(profiles)) {
+    for (noise in 10^-c(2, 6, 10)) {
+      base <- problem(profile, n = 40, d = 2, m = 8, lengthscale = c(0.6, 0.8), noise = noise, weighted = TRUE, seed = 3)
+      cases <- list(plain = base, "points among the rows" = replace(base, "z", list(base$x[1:8, ])),
+                    "as many points as rows" = replace(base, "z", list(base$x)),
+                    "rows 1e-9 apart" = replace(base, "x", list(rbind(base$x[1:20, ], base$x[1:20, ] + 1e-9))))
+      for (name in names(cases)) {
+        p <- cases[[name]]
+        p$y <- with_seed(2, sin(p$x[, 1]) + rnorm(40, sd = sqrt(noise)))
+        p$new <- rbind(p$new, p$x[c(1, 5), ])
+        for (s in c(10, 40)) {
+          got <- near_case(p, s, s)
+          expected <- ref_near_case(p, s, s, got)
+          variance <- p$kernel$variance
+          info <- paste(name, profile, noise, s)
+          # kernel values to a rounding error, times weights of (noise's sd)/noise on twin rows that differ by noise
+          expect_lt(max(abs(got$mean - expected$mean)),
+                    1e-9 * sqrt(variance) + 4 * .Machine$double.eps * variance * 40 / sqrt(noise), label = info)
+          expect_lt(max(abs(got$var_near + got$var_far - expected$var)), 1e-9 * variance, label = info)
+          # the squares of the response over the noise cancel in the evidence
+          expect_lt(abs(got$evidence - expected$evidence),
+                    1e-9 * abs(expected$evidence) + 100 * .Machine$double.eps * sum(p$weights * p$y^2) / noise, label = info)
+        }
+      }
+    }
+  }
+})
+
+test_that("beyond 400 inducing points the BLAS takes over, in both shapes of threads", {
+  p <- problem("matern12", n = 430, d = 3, m = 402, weighted = TRUE)
+  old <- engine$parallel_blocks
+  on.exit(assign("parallel_blocks", old, envir = engine))
+  expected <- NULL
+  for (shape in c(TRUE, FALSE)) {
+    assign("parallel_blocks", shape, envir = engine)
+    got <- near_case(p, 5, 5, pfdtc_control(threads = 2, block = 60))
+    if (is.null(expected)) expected <- ref_near_case(p, 5, 5, got)
+    expect_near(got, expected, p$kernel$variance, 1e-9, "m = 402")
+    got <- near_case(p, 0, 0, pfdtc_control(threads = 2, block = 60))
+    fit <- fit_by("gp_fitc", p)
+    expect_close(got$mean, unname(predict(fit, p$new)), 1e-9)
+    expect_close(got$evidence, as.numeric(logLik(fit)) - sum(log(p$weights)) / 2, 1e-9)
+  }
+})

@@ -18,7 +18,7 @@ test_that("products with K and with B^-1 are the dense ones, for any blocks and 
     posterior <- native_posterior(p$z, p$x, p$y, p$weights, kernel, p$noise, 1e-10)
     A <- solve(t(chol(ref_kmm(p$z, p$kernel, 1e-10))), t(root * ref_k(p$kernel, p$x, p$z)))
     B <- crossprod(A) + diag(p$noise, nrow(p$x))
-    for (block in c(1, 4, 50)) {
+    in_both_shapes(function(shape) for (block in c(1, 4, 50)) {
       with_options(list(pfdtc.block = block, pfdtc.threads = 2), {
         expect_close(native_kernel_product(kernel, p$x, p$weights, v), drop(K %*% v), 1e-12, label_of(p))
         expect_close(native_kernel_sum(kernel, p$x, v, p$new), drop(ref_k(p$kernel, p$new, p$x) %*% v), 1e-12,
@@ -31,7 +31,7 @@ test_that("products with K and with B^-1 are the dense ones, for any blocks and 
           expect_close(made$yy, sum((root * v)^2), 1e-12, label_of(p))
         }
       })
-    }
+    })
   }
 })
 
@@ -60,7 +60,8 @@ test_that("a reference's corrected mean certifies nearly the error itself, and o
   exact <- predict(made$exact, made$p$new, se.fit = TRUE)
   truth <- list(mean = exact$fit, sd = exact$se.fit)
   certificate <- function(fit, reference, new = made$p$new) {
-    with_seed(2, certify(fit, new, reference = reference, test_points = 0))
+    with_options(list(pfdtc.kriging_rows = 0L), # which would be exact on so few rows
+                 with_seed(2, certify(fit, new, reference = reference, test_points = 0)))
   }
   plain <- made$ref
   plain$correction <- NULL
@@ -95,7 +96,12 @@ test_that("a reference in another scale of the response certifies the same proce
     own <- with_seed(2, certify(scaled, p$new, reference = reference, test_points = 0))
     expect_equal(own$mean_upper, other$mean_upper, tolerance = 1e-6)
     expect_equal(own$sd_upper, other$sd_upper, tolerance = 1e-6)
-    expect_lte(max(refine(plain, p$new, 1e-6, reference = reference)$mean_error), 1e-6 * plain$sd_y)
+    for (asked in list(plain, scaled)) {
+      refined <- refine(asked, p$new, 1e-6, reference = reference)
+      expect_lte(max(refined$mean_error), 1e-6 * plain$sd_y)
+      # what the dense solve itself is off by: the condition number is below 1e4
+      expect_true(all(abs(refined$mean - exact$fit) <= refined$mean_error + 1e-12 * max(abs(50 * p$y))))
+    }
   }
 })
 
@@ -137,22 +143,24 @@ test_that("what is out of reach is said, with what was reached", {
   expect_true(all(abs(out$mean - exact) <= out$mean_error + 1e-11))
 })
 
-test_that("an interrupt returns what is certified by then", {
+test_that("an interrupt, or R's time limit, returns what is certified by then", {
   made <- refine_problem("matern12", n = 100)
   made$ref$correction <- NULL
   exact <- predict(made$exact, made$p$new)
   calls <- 0
-  interrupted_at <- function(when) {
+  interrupt <- structure(class = c("interrupt", "condition"), list(message = "", call = NULL))
+  time_limit <- simpleError("reached elapsed time limit")
+  interrupted_at <- function(when, by = interrupt, said = "interrupted") {
     calls <<- 0
     space <- asNamespace("pfdtc")
     true_product <- space$native_kernel_product
     interrupting <- function(...) {
       calls <<- calls + 1
-      if (calls %in% when) stop(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+      if (calls %in% when) stop(by)
       true_product(...)
     }
     local_mocked(interrupting)
-    expect_warning(out <- refine(made$fit, made$p$new, 1e-6, reference = made$ref), "interrupted",
+    expect_warning(out <- refine(made$fit, made$p$new, 1e-6, reference = made$ref), said,
                    class = "pfdtc_warning_convergence")
     expect_true(all(abs(out$mean - exact) <= out$mean_error + 1e-11))
     max(out$mean_error)
@@ -171,7 +179,9 @@ test_that("an interrupt returns what is certified by then", {
   plain <- max(certify_posterior(made$ref, made$p$new)$mean_error)
   expect_lt(interrupted_at(9), plain)      # r, seven steps, and then: what they brought
   expect_equal(interrupted_at(1), plain)   # before anything was brought
-  expect_equal(interrupted_at(9:10), plain) # and again, while that is certified
+  expect_equal(interrupted_at(9:10), interrupted_at(9)) # to certify takes no further product
+  expect_equal(interrupted_at(9, time_limit, "time limit"), interrupted_at(9))
+  expect_equal(interrupted_at(1, time_limit, "time limit"), plain)
 })
 
 test_that("refine() refuses what it cannot do", {
@@ -188,4 +198,66 @@ test_that("refine() refuses what it cannot do", {
   bare$data <- NULL
   expect_input_error(refine(bare, made$p$new, 0.1, reference = made$ref), "keep_data")
   expect_input_error(refine(1, made$p$new, 0.1), "fit")
+})
+
+test_that("the preconditioner by near rows is its dense formula, and takes fewer steps where much is left unexplained", {
+  p <- problem("matern12", n = 450, m = 10, noise = 0.01, weighted = TRUE, lengthscale = c(2, 3))
+  fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z,
+                weights = p$weights)
+  ref <- with_seed(1, reference(fit, 30, max_seconds = 0))
+  expect_true(precondition_by_near_rows(ref))
+  kernel <- scaled_kernel(ref)
+  s2 <- ref$noise / ref$scale^2
+  n <- nrow(p$x)
+  root <- sqrt(p$weights)
+  near <- with_seed(4, native_near(ref$inducing, p$x, fit$data$y, p$weights, kernel, s2, 6L, sample.int(n), ref$jitter,
+                                   keep = TRUE))
+  Fd <- diag(n)
+  for (i in seq_len(n)) {
+    S <- near$rows[near$rows[, i] > 0, i]
+    Fd[i, S] <- -near$u[seq_along(S), i]
+  }
+  Fd <- Fd / sqrt(near$d)
+  r <- with_seed(2, stats::rnorm(n))
+  expect_close(native_decorrelate(near, r), drop(Fd %*% r), 1e-12)
+  expect_close(native_decorrelate(near, r, transpose = TRUE), drop(crossprod(Fd, r)), 1e-12)
+  A <- forwardsolve(near$L, t(root * native_kernel_matrix(kernel, p$x, ref$inducing)))
+  FA <- Fd %*% t(A)
+  expect_close(near$C %*% t(near$C), diag(nrow(A)) + crossprod(FA), 1e-9)
+  made <- with_seed(4, near_preconditioner(ref, fit$data, c(points = 30L, rows = 6L)))
+  expect_close(made(r), drop(crossprod(Fd, (diag(n) - FA %*% solve(diag(nrow(A)) + crossprod(FA), t(FA))) %*% Fd %*% r)),
+               1e-8)
+  steps <- function(precondition) {
+    solve_exact(ref, fit$data, 50L, function(s) s$c < 1e-3, precondition = precondition)$steps
+  }
+  expect_lt(with_seed(1, steps(near_preconditioner(ref, fit$data))), steps(NULL) / 2)
+})
+
+test_that("a residual carried along is the true one up to its bound, in either way", {
+  made <- refine_problem("matern32", n = 90, m = 8, weighted = TRUE)
+  kernel <- scaled_kernel(made$ref)
+  s2 <- made$ref$noise / made$ref$scale^2
+  root <- sqrt(made$p$weights)
+  data <- made$fit$data
+  for (precondition in list(NULL, with_seed(1, near_preconditioner(made$ref, data)))) {
+    state <- solve_exact(made$ref, data, 12L, function(s) FALSE, precondition = precondition)
+    expect_true((state$passes - state$steps) %in% 1:2)
+    K <- root * t(root * native_kernel_matrix(kernel, data$x, data$x))
+    true <- root * data$y - drop(K %*% state$v) - s2 * state$v
+    expect_lte(sqrt(sum((true - state$residual)^2)), state$error$residual)
+    expect_lt(state$error$residual, 1e-9 * sqrt(sum(data$y^2)) / s2)
+  }
+})
+
+test_that("refine() by near rows and kriging meets tol in few passes", {
+  p <- problem("matern12", n = 450, m = 10, noise = 0.01, lengthscale = c(2, 3))
+  fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
+  fit$reference <- with_seed(1, reference(fit, 30, max_seconds = 0))
+  exact <- predict(gp_exact(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed"), p$new)
+  with_options(list(pfdtc.kriging_rows = 60L), {
+    found <- with_seed(1, refine(fit, p$new, 1e-4))
+    expect_true(attr(found, "met"))
+    expect_lt(attr(found, "iterations"), 8)
+    expect_true(all(abs(found$mean - exact) <= found$mean_error + 1e-10))
+  })
 })

@@ -146,7 +146,7 @@ test_that("what rounding or memory put out of reach is said, with the best fit a
   expect_false(tiny$fit$tol$met)
   expect_lt(max(tiny$fit$tol$mean, tiny$fit$tol$sd), 1e-5)
   expect_gt(min(tiny$fit$tol$mean, tiny$fit$tol$sd), 1e-14)
-  small <- unreached(with_options(list(pfdtc.max_memory = 2e5), {
+  small <- unreached(with_options(list(pfdtc.max_memory = 2e5, pfdtc.kriging_rows = 0L), {
     fit_tol(0.01, kernel = kernel_matern(3 / 2, 0.5, 1), control = list(maxit = 5))
   }))
   expect_match(small$said, "pfdtc.max_memory")
@@ -172,12 +172,13 @@ test_that("all pairs of rows are used where the reference alone does not get the
     x <- matrix(stats::runif(500))
     list(x = x, y = sin(6 * x[, 1]) + stats::rnorm(500) / 10)
   })
-  fit <- with_options(list(pfdtc.max_memory = 4.2e6), fit_tol(0.01, d, kernel = kernel_matern(3 / 2, 0.5, 1),
-                                                              noise = 0.01, control = list(maxit = 0)))
+  fit <- with_options(list(pfdtc.max_memory = 4.2e6, pfdtc.kriging_rows = 0L), {
+    fit_tol(0.01, d, kernel = kernel_matern(3 / 2, 0.5, 1), noise = 0.01, control = list(maxit = 0))
+  })
   expect_identical(fit$tol$effort, "tight")
   expect_certified(fit, d)
   expect_match(describe_tolerance(fit), "at M = [0-9]+ \\(tight\\)")
-  again <- certify(fit, d$x, effort = "tight")
+  again <- with_options(list(pfdtc.kriging_rows = 0L), certify(fit, d$x, effort = "tight"))
   expect_lte(max(again$mean_error), 1.001 * fit$tol$mean * fit$sd_y)
 })
 

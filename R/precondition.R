@@ -1,0 +1,32 @@
+# A preconditioner for (K + s2 I) v = r from inducing points and near rows: with F the rows' decorrelation from their
+# nearest earlier ones under what the points leave of the prior (see near.R), (K + s2 I)^{-1} is nearly
+#   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',
+# positive definite by construction, at O(n (s + m)) a product beside the kernel values of n rows and m points.
+
+# Points, and earlier rows of each row.
+near_size <- c(points = 200L, rows = 40L)
+
+# Where the reference leaves much unexplained beside the noise and the kernel is rough, its own B takes several times as
+# many steps; with smooth kernels B is better.
+precondition_by_near_rows <- function(reference) {
+  kernel <- scaled_kernel(reference)
+  kernel$profile %in% c("matern12", "matern32", "matern52") && reference$nobs > 400 &&
+    reference$norms$t > 100 * reference$noise / reference$scale^2
+}
+
+# A function r -> preconditioned r
+near_preconditioner <- function(reference, data, size = near_size) {
+  kernel <- scaled_kernel(reference)
+  control <- reference$control
+  z <- reference$inducing[seq_len(min(size[["points"]], reference$m)), , drop = FALSE]
+  near <- native_near(z, data$x, data$y, data$weights, kernel, reference$noise / reference$scale^2, size[["rows"]],
+                      sample.int(nrow(data$x)), reference$jitter, control = control, keep = TRUE)
+  root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
+  FtF <- function(v) native_decorrelate(near, native_decorrelate(near, v), transpose = TRUE)
+  function(r) {
+    q <- FtF(r)
+    b <- forwardsolve(near$L, native_kernel_sum(kernel, data$x, root * q, z, control))
+    b <- solve_t(near$L, solve_t(near$C, forwardsolve(near$C, b)))
+    q - FtF(root * native_kernel_sum(kernel, z, b, data$x, control))
+  }
+}

@@ -1,0 +1,257 @@
+# Every allowance for rounding in the certificates, made visible: errors of the kind and size that it is for, but of a
+# hundredth and more, on problems of one inducing point whose certificates are tight without them. Where an allowance is
+# left out, the certificate is violated.
+
+# k = exp(-r^2 / 2), one inducing point at 0, rows x with weights w, responses y and noise s2: the posterior and norms
+# as they are, nothing rounded (E, w and the like by dense solves). `jitter` of the point.
+tight_problem <- function(x, y, s2, new, w = rep(1, length(x)), jitter = 0) {
+  k <- function(a, b) exp(-outer(a, b, "-")^2 / 2)
+  root <- sqrt(w)
+  L <- sqrt(1 + jitter)
+  A <- root * k(x, 0)[, 1] / L
+  K <- root * t(root * k(x, x))
+  E <- K - outer(A, A)
+  G <- sum(A^2)
+  ys <- root * y
+  beta <- sum(A * ys) / (s2 + G)
+  wx <- solve(K + diag(s2, length(x)), ys)
+  kx <- root * k(x, new)[, 1]
+  norm <- function(u) sqrt(max(sum(u * (E %*% u)), 0))
+  lam <- max(eigen(E, symmetric = TRUE)$values)
+  list(
+    kernel = list(profile = "se", inputs = 1L, lengthscale = 1, variance = 1), x = x, y = ys, new = new, s2 = s2,
+    A = A, K = K, E = E, a = k(new, 0)[1] / L, e = kx - A * k(new, 0)[1] / L, G = G,
+    posterior = list(L = matrix(L), G = matrix(G), C = matrix(sqrt(s2 + G)), beta = beta),
+    norms = list(weight = max(w), spread = 1, slack = 0, growth = 0, c = sum(ys^2) / s2, t = sum(diag(E)), lam = lam,
+                 w_E = norm(wx), w_norm = sqrt(sum(wx^2)), beta_error = 0, alpha = abs(beta) / L,
+                 Psi = matrix(sum(A * (E %*% A)))),
+    mean = sum(kx * wx), var = 1 - sum(kx * solve(K + diag(s2, length(x)), kx)))
+}
+
+tight_certificate <- function(p, new = p$new, crossing = NULL) {
+  native_certify(p$posterior, matrix(0), p$kernel, p$s2, p$norms, matrix(new), crossing)
+}
+
+# Functions of the package replaced while `code` runs.
+with_replaced <- function(new, code) {
+  space <- asNamespace("pfdtc")
+  swap <- function(values) {
+    for (name in names(values)) {
+      unlockBinding(name, space)
+      assign(name, values[[name]], space)
+      lockBinding(name, space)
+    }
+  }
+  old <- mget(names(new), space)
+  on.exit(swap(old))
+  swap(new)
+  force(code)
+}
+
+# `p` made with errors in it is certified; the same problem without them is certified tightly, so that nothing else has
+# room for them: `apart` is the share of the certificate that may be left.
+expect_allowed <- function(p, new = p$new, info = NULL, crossing = NULL) {
+  r <- tight_certificate(p, new, crossing)
+  eps <- 1e-12
+  expect_lte(abs(r$mean - p$mean), r$mean_error + eps, label = paste("error of the mean,", info))
+  expect_lte(r$var_lower, p$var + eps, label = paste("lower end of the variance,", info))
+  expect_gte(r$var_upper, p$var - eps, label = paste("upper end of the variance,", info))
+}
+
+# A row beside the inducing point, certified on its other side: e = -sqrt(E E) but for 0.3 %, beside h of the other
+# sign. A second row, at the point itself, takes the mean of the posterior to 0.
+opposite <- function(s2 = 0.25) {
+  d <- 0.05
+  w <- 1e-4
+  tight_problem(c(-d, 0), c(1, -exp(-d^2 / 2) / w), s2, d, c(1, w))
+}
+
+test_that("what is tight without errors is certified, and tightly", {
+  p <- opposite()
+  r <- tight_certificate(p)
+  expect_allowed(p, info = "as it is")
+  expect_lt(r$mean_error, 1.005 * abs(r$mean - p$mean))
+})
+
+test_that("errors of the factor of s2 I + G: h, by either bound of its norm, and the SoR variance", {
+  g <- 0.06
+  for (by_groups in c(TRUE, FALSE)) {
+    for (sign in c(1, -1)) {
+      p <- opposite()
+      p$norms$growth <- g
+      p$posterior$C[] <- sqrt(p$s2 + p$G * (1 + sign * g))
+      if (!by_groups) p$norms$Psi[] <- 1e6
+      expect_allowed(p, info = paste("factor", by_groups, sign))
+      # and of the forms C_x'G C_x and C_x'Psi C_x
+      p$posterior$G[] <- p$G * (1 - g)
+      if (by_groups) p$norms$Psi <- p$norms$Psi * (1 - g)
+      expect_allowed(p, info = paste("factor and forms", by_groups, sign))
+    }
+  }
+  # nothing left beside it: the SoR variance is all
+  for (sign in c(1, -1)) {
+    p <- tight_problem(0, 1, 0.25, 0)
+    p$norms$growth <- g
+    p$posterior$C[] <- sqrt(p$s2 + p$G * (1 + sign * g))
+    expect_allowed(p, info = paste("SoR", sign))
+  }
+})
+
+test_that("errors of beta, and of the feature at the new row", {
+  p <- tight_problem(0, 1, 0.25, 0.7)
+  for (sign in c(1, -1)) {
+    moved <- p
+    delta <- 0.01
+    moved$norms$beta_error <- (p$s2 + p$G) * delta
+    moved$posterior$beta <- p$posterior$beta + sign * delta
+    expect_allowed(moved, info = paste("beta", sign))
+    # k(z, x) as computed is that of another row, r above or below
+    r <- 1e-3
+    moved <- p
+    moved$norms$slack <- r
+    expect_allowed(moved, new = sqrt(-2 * log(p$a + sign * r)), info = paste("feature", sign))
+  }
+  # k(z, x) = 1 as computed: nothing seems to be left where E(x, x) is twice r
+  p <- tight_problem(0, 1, 0.25, sqrt(-2 * log(1 - r)))
+  p$norms$slack <- r
+  expect_allowed(p, new = 0, info = "feature of 1")
+})
+
+test_that("errors of the rows, which G, beta and h inherit", {
+  r <- 1e-3
+  as_computed <- function(p, A) {
+    G <- sum(A^2)
+    beta <- sum(A * p$y) / (p$s2 + G)
+    p$posterior <- list(L = matrix(1), G = matrix(G), C = matrix(sqrt(p$s2 + G)), beta = beta)
+    p$norms$slack <- r
+    p$norms$Psi[] <- sum(A * ((p$K - outer(A, A)) %*% A))
+    p$norms$w_E <- p$norms$w_E + sqrt(r) * p$norms$w_norm
+    p$norms$alpha <- abs(beta)
+    p
+  }
+  for (s2 in c(0.01, 0.25, 4)) {
+    expect_allowed(as_computed(tight_problem(0, 1, s2, 0), 1 - r), info = paste("row below", s2))
+    expect_allowed(as_computed(tight_problem(sqrt(-2 * log(1 - r)), 1, s2, 0), 1), info = paste("row above", s2))
+    # responses that cancel: beta is nothing but the error; |w|_E as posterior_norms() has it
+    p <- tight_problem(c(0, 0), c(1, -1), s2, 0)
+    wrong <- as_computed(p, c(1, 1 - r))
+    made <- c(wrong$posterior, list(Ay = wrong$posterior$beta * (s2 + wrong$posterior$G[1]), yy = 2, k_sum = 2,
+                                    t = max(2 - wrong$posterior$G[1], 0), rss = 2))
+    data <- list(x = matrix(c(0, 0)), y = c(1, -1), weights = NULL)
+    norms <- with_replaced(list(rounding_slack = function(m, n) r), {
+      posterior_norms(made, matrix(0), data, p$kernel, s2, tight = TRUE, inner = list(w_E = Inf))
+    })
+    wrong$norms$w_E <- min(wrong$norms$w_E, norms$w_E)
+    expect_allowed(wrong, info = paste("rows that cancel", s2))
+  }
+})
+
+test_that("kernel values that are wrong by 4 eps", {
+  y <- 1e10
+  for (s2 in c(1e-3, 0.1)) {
+    p <- tight_problem(0, y, s2, 0)
+    for (sign in c(1, -1)) {
+      part <- sign * 4 * .Machine$double.eps
+      p$mean <- y / (1 + s2) * (1 + part * (1 + 1 / (1 + s2)))    # k(x, x_1) above, k(x_1, x_1) below
+      p$var <- s2 / (1 + s2) - part * (2 / (1 + s2) + 1 / (1 + s2)^2)
+      r <- tight_certificate(p)
+      expect_lte(abs(r$mean - p$mean), r$mean_error)
+      expect_lte(r$var_lower, p$var)
+      expect_gte(r$var_upper, p$var)
+    }
+  }
+})
+
+test_that("where s2 is lost beside the rounding of G nothing is claimed", {
+  p <- tight_problem(0.5, 1, 1e-3, 0.3)
+  for (inner in c(0.3, 0.9, 2, 1e3)) {
+    p$norms$growth <- inner * p$s2 / p$G
+    p$posterior$C[] <- sqrt(p$s2 / 2)
+    expect_allowed(p, info = paste("inner", inner))
+    expect_equal(tight_certificate(p)$var_lower, 0)
+  }
+})
+
+test_that("errors of the crossing's sums", {
+  p <- tight_problem(0.845, 1, 50, 2.146)
+  g <- 0.2
+  h <- p$A * p$a / (p$s2 + p$G)
+  crossing <- list(cross = h * p$e, gain = p$e^2 / (p$s2 + p$G), size = p$e^2)
+  as_it_is <- tight_certificate(p, crossing = crossing)
+  expect_allowed(p, info = "crossing as it is", crossing = crossing)
+  expect_lt(as_it_is$var_upper - as_it_is$var_lower, 2e-4)
+  p$norms$growth <- g
+  for (sign in c(1, -1)) {
+    for (what in list(c(1, 0), c(0, 1), c(1, 1), c(1, -1))) {
+      moved <- crossing
+      moved$cross <- moved$cross + sign * what[1] * g * abs(h * p$e)
+      moved$gain <- moved$gain + sign * what[2] * g * p$e^2 / p$s2
+      expect_allowed(p, info = paste(c("crossing", what, sign), collapse = " "), crossing = moved)
+    }
+  }
+})
+
+test_that("norms of a posterior whose rows err are above those of the rows themselves", {
+  j <- 1e-3 # slack and jitter, see certify.h
+  for (x in list(0.5, 0, 3.03, c(0.5, 0), c(-0.05, 0.5))) {
+    for (y in list(c(1, 1), c(1, -1))) {
+      for (s2 in c(1e-4, 1e-3, 0.1, 10)) {
+        for (sign in c(1, -1)) {
+          n <- length(x)
+          p <- tight_problem(x, y[seq_len(n)], s2, 0.3, jitter = j)
+          ys <- y[seq_len(n)]
+          v <- (ys - p$A * p$posterior$beta) / s2
+          L <- sqrt(1 + j) - sign * j / 2                              # L a = k + r,  |r| <= j
+          A <- p$A * sqrt(1 + j) / L
+          G <- sum(A^2)
+          beta <- sum(A * ys) / (s2 + G)
+          made <- list(L = matrix(L), G = matrix(G), Ay = sum(A * ys), yy = sum(ys^2), k_sum = n,
+                       t = max(sum(1 - A^2), 0), C = matrix(sqrt(s2 + G)), beta = beta, rss = sum((ys - A * beta)^2))
+          data <- list(x = matrix(x), y = ys, weights = NULL)
+          norms <- with_replaced(list(rounding_slack = function(m, n) j, rounding_growth = function(m, n) j / 2), {
+            posterior_norms(made, matrix(0), data, p$kernel, s2, tight = TRUE, inner = list(w_E = Inf))
+          })
+          info <- paste(c("x", x, "y", ys, "s2", s2, "sign", sign), collapse = " ")
+          above <- function(got, want, what) expect_gte(got * (1 + 1e-12), want, label = paste(what, info))
+          above(norms$t, p$norms$t, "t")
+          above(norms$lam, p$norms$lam, "lam")
+          above(norms$c, sum(ys * v), "c")
+          above(norms$v_E, sqrt(sum(v * (p$E %*% v))), "v_E")
+          above(norms$w_E, p$norms$w_E, "w_E")
+          above(norms$w_norm, p$norms$w_norm, "w_norm")
+          wrong <- made$Ay * (1 + sign * j / 2) / (s2 + made$G[1] * (1 - sign * j / 2))
+          made$beta <- wrong
+          norms <- with_replaced(list(rounding_growth = function(m, n) j / 2), {
+            posterior_norms(made, matrix(0), data, p$kernel, s2, tight = TRUE, inner = list(w_E = Inf))
+          })
+          above(norms$beta_error * (1 + j), abs((s2 + made$G[1]) * wrong - made$Ay), "beta_error")
+        }
+      }
+    }
+  }
+})
+
+test_that("errors of products with K and of sums over k in a corrected mean", {
+  # one row at the one point: nothing is left unexplained, and |h| = sqrt(k) / (2 sqrt(s2)) is reached
+  p <- tight_problem(0, 1, 1, 0)
+  factors <- c(p$posterior, list(Ay = 1, yy = 1, k_sum = 1, t = 0, rss = 0.25))
+  data <- list(x = matrix(0), y = 1, weights = NULL)
+  norms <- with_seed(1, posterior_norms(factors, matrix(0), data, p$kernel, p$s2, tight = TRUE))
+  reference <- list(factors = factors, inducing = matrix(0), kernel = p$kernel, noise = p$s2, scale = 1, norms = norms)
+  g <- reference$norms$growth <- 1e-3
+  v <- 0.3
+  error <- residual_rounding(reference, data$y, c(v = v, r = 0))
+  sums <- native_kernel_sum
+  corrected <- function(product = 0, sum = 0) {
+    with_replaced(list(native_kernel_sum = function(...) sums(...) + sum), {
+      state <- list(v = v, residual = 1 - 2 * v - product, error = error, passes = 0L, went = numeric())
+      corrected_mean(reference, correct_residual(reference, data, state), data, matrix(0))
+    })
+  }
+  for (sign in c(1, -1)) {
+    for (at in list(c(g * v, 0), c(0, g * v), c(g * v, g * v))) {
+      r <- corrected(-sign * at[1], sign * at[2])
+      expect_lte(abs(r$mean - p$mean), r$mean_error)
+    }
+  }
+})

@@ -1,0 +1,185 @@
+# Certificates by local kriging against a dense transcription.
+
+# A fit by few points, its reference, and in the reference's scale K + s2 W^-1 (rows scaled), k(X, new), the exact variance
+kriging_problem <- function(profile, weighted, n = 60, noise = 0.1, n_new = 24, seed = 1, ...) {
+  p <- problem(profile, n = n, m = 5, weighted = weighted, noise = noise, seed = seed)
+  p$new <- rbind(with_seed(seed + 1, spread_points(n_new, 2)), p$x[1:2, ], 1e3)
+  fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z,
+                weights = p$weights, ...)
+  ref <- with_seed(1, reference(fit, 12))
+  root <- sqrt(ref_weights(p$weights, p$x))
+  unit <- ref$scale^2
+  Ky <- (root * t(root * ref_k(p$kernel, p$x)) + diag(p$noise, n)) / unit
+  k <- root * ref_k(p$kernel, p$x, p$new) / unit
+  list(p = p, fit = fit, ref = ref, Ky = Ky, k = k, prior = p$kernel$variance / unit, root = root,
+       y = root * (p$y - fit$center) / ref$scale,
+       var = p$kernel$variance / unit - colSums(k * solve(Ky, k)))
+}
+
+# The weights that krige() found as columns over all rows, in the order of the rows asked for
+dense_weights <- function(found, n) {
+  W <- matrix(0, n, length(found$order))
+  for (j in seq_along(found$order)) W[found$rows[, found$group[j]], found$order[j]] <- found$W[, j]
+  W
+}
+
+test_that("weights, J and the bounds of the variance are the dense ones, for any groups, blocks and threads", {
+  for (profile in quick(profiles)) {
+    for (weighted in c(FALSE, TRUE)) {
+      for (group in c(1, 4)) {
+        made <- kriging_problem(profile, weighted)
+        info <- paste(profile, weighted, group)
+        found <- krige(made$ref, made$fit$data, made$p$new, 9L, group)
+        W <- dense_weights(found, nrow(made$Ky))
+        expect_identical(sort(found$order), seq_len(nrow(made$p$new)))
+        for (j in seq_len(ncol(W))) {
+          S <- which(W[, j] != 0)
+          if (length(S)) expect_close(W[S, j], solve(made$Ky[S, S, drop = FALSE], made$k[S, j]), 1e-10, info)
+        }
+        H <- made$k - made$Ky %*% W
+        J <- made$prior - 2 * colSums(W * made$k) + colSums(W * (made$Ky %*% W))
+        at <- found$order
+        expect_close(found$J, J[at], 1e-10, info)
+        expect_close(found$ww, colSums(W^2)[at], 1e-10, info)
+        # q: the norm of h by the reference's own B, but no more than J
+        L <- t(chol(ref_kmm(made$ref$inducing, made$p$kernel, made$ref$jitter))) / made$ref$scale
+        A <- solve(L, t(made$root * ref_k(made$p$kernel, made$p$x, made$ref$inducing))) / made$ref$scale^2
+        s2 <- made$p$noise / made$ref$scale^2
+        B <- crossprod(A) + diag(s2, nrow(H))
+        q <- colSums(H * solve(B, H))
+        expect_close(found$q, pmin(q, J)[at], 1e-6, info)
+        expect_true(all(found$q >= pmin(q, J)[at] * (1 - 1e-9)), info = info)
+        # L1 as in the theory vignette
+        a <- solve(L, ref_k(made$p$kernel, made$ref$inducing, made$p$new)) / made$ref$scale^2
+        h_x <- solve(B, crossprod(A, a))
+        sor <- s2 * colSums(a * solve(tcrossprod(A) + diag(s2, nrow(A)), a))
+        JQ <- colSums((a - A %*% W)^2) + s2 * colSums(W^2)
+        y <- colSums((h_x - W) * H) - (JQ - sor)
+        z <- q - (JQ - sor) - 2 * y
+        lower <- pmax(J - q, sor + pmax(J - JQ - y, 0)^2 / (J - JQ + z))
+        expect_close(found$var_lower, lower[at], 1e-6, info)
+        tolerance <- 1e-10 * made$prior
+        expect_true(all(found$var_lower <= made$var[at] + tolerance), info = info)
+        expect_true(all(found$var_upper >= made$var[at] - tolerance), info = info)
+        expect_true(all(found$var_upper <= J[at] * (1 + 1e-9)), info = info)
+        for (block in c(7, 1000)) {
+          for (parallel in c(TRUE, FALSE)) {
+            old <- engine$parallel_blocks
+            engine$parallel_blocks <- parallel
+            made$ref$control[c("block", "threads")] <- list(block, 2)
+            again <- krige(made$ref, made$fit$data, made$p$new, 9L, group)
+            engine$parallel_blocks <- old
+            for (what in c("W", "J", "q", "var_lower", "var_upper")) {
+              expect_close(again[[what]], found[[what]], 1e-9, paste(info, what))
+            }
+          }
+        }
+      }
+    }
+  }
+})
+
+test_that("any residual gives an interval of the exact mean, and all of it holds with offset and scale", {
+  for (profile in quick(profiles)) {
+    for (weighted in c(FALSE, TRUE)) {
+      made <- kriging_problem(profile, weighted)
+      info <- paste(profile, weighted)
+      w <- solve(made$Ky, made$y)
+      exact <- made$fit$center + made$ref$scale * drop(crossprod(made$k, w))
+      sd <- made$ref$scale * sqrt(pmax(made$var, 0))
+      unknown <- list(mean_lower = -Inf, mean_upper = Inf, sd_lower = rep(0, ncol(made$k)), sd_upper = Inf)
+      found <- krige(made$ref, made$fit$data, made$p$new, 9L)
+      for (size in c(0, 1e-3, 1)) {
+        v <- w + size * with_seed(3, stats::rnorm(length(w)))
+        state <- list(v = v, residual = made$y - drop(made$Ky %*% v), passes = 1L, went = 1,
+                      error = residual_rounding(made$ref, made$y, c(v = sqrt(sum(v^2)), r = 0)))
+        correction <- correct_residual(made$ref, made$fit$data, state)
+        r <- kriged_interval(found, made$ref, correction, made$fit$data, made$p$new, unknown)
+        tolerance <- 1e-10 * max(abs(made$p$y))
+        expect_true(all(made$fit$center + r$mean_lower <= exact + tolerance), info = info)
+        expect_true(all(made$fit$center + r$mean_upper >= exact - tolerance), info = info)
+        # the bound itself, |h| |r| by B and J - var_lower
+        h <- sqrt(pmin(found$q, found$J - found$var_lower))
+        half <- made$ref$scale * h * sqrt(correction$norms$c)
+        expect_close(((r$mean_upper - r$mean_lower) / 2)[found$order], half, if (size > 0) 1e-6 else Inf, info)
+        if (size == 1) expect_true(any(abs(exact - made$fit$center - (r$mean_lower + r$mean_upper) / 2) > 0.02 *
+                                         (r$mean_upper - r$mean_lower)), info = info)
+        expect_true(all(r$sd_lower <= sd + 1e-6 & r$sd_upper >= sd - 1e-6), info = info)
+      }
+    }
+  }
+})
+
+test_that("with all rows near, the exact posterior comes out", {
+  made <- kriging_problem("matern12", TRUE)
+  found <- krige(made$ref, made$fit$data, made$p$new, 60L)
+  expect_close(found$var_lower, made$var[found$order], 1e-8)
+  expect_close(found$var_upper, made$var[found$order], 1e-8)
+})
+
+test_that("rows too near for a factorisation have weights all the same, and valid bounds", {
+  p <- problem("se", n = 40, m = 5, noise = 1e-17, lengthscale = c(8, 8))
+  fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
+  found <- krige(with_seed(1, reference(fit, 12)), fit$data, p$new, 30L)
+  expect_true(all(is.finite(found$W)))
+  expect_true(all(found$var_lower >= 0 & found$var_lower <= found$var_upper))
+})
+
+test_that("groups hold every row once, and share the rows that their members are nearest to", {
+  x <- with_seed(1, matrix(stats::runif(100), 50))
+  kernel <- complete_kernel(kernel_se(c(0.1, 10), 1), x)
+  for (most in c(1, 7, 16, 50, 60)) {
+    groups <- near_groups(kernel, x, most)
+    expect_identical(sort(groups$order), 1:50)
+    expect_true(all(diff(groups$start) >= 1 & diff(groups$start) <= most))
+    rows <- shared_rows(kernel, list(x = x), x, groups, 5L, NULL)
+    expect_identical(dim(rows), c(5L, length(groups$start) - 1L))
+    expect_false(any(apply(rows, 2, anyDuplicated) > 0))
+    # a row is nearest to itself
+    if (most <= 5) expect_true(all(vapply(seq_along(groups$order), function(i) groups$order[i] %in% rows[, i], NA)))
+  }
+})
+
+test_that("certify() takes kriging where it pays, and no time is no harm", {
+  made <- kriging_problem("matern32", FALSE, n = 120)
+  new <- made$p$new
+  exact <- list(mean = made$fit$center + made$ref$scale * drop(crossprod(made$k, solve(made$Ky, made$y))),
+                sd = made$ref$scale * sqrt(pmax(made$var, 0)))
+  by <- function(...) with_seed(1, certify(made$fit, new, reference = made$ref, test_points = 0, ...))
+  with <- with_options(list(pfdtc.kriging_rows = 30L), by())
+  without <- with_options(list(pfdtc.kriging_rows = 0L), by())
+  hurried <- by(max_seconds = 0)
+  inner <- seq_len(24)
+  loose <- function(certificate) {
+    certificate$sd_lower <- certificate$sd_lower - 1e-8
+    certificate$sd_upper <- certificate$sd_upper + 1e-8
+    certificate
+  }
+  for (certificate in list(with, without, hurried)) expect_false(any(violated(loose(certificate), exact)))
+  expect_false(any(is_wider(with, without)))
+  expect_lt(stats::median(with$sd_upper[inner] - with$sd_lower[inner]),
+            0.5 * stats::median(without$sd_upper[inner] - without$sd_lower[inner]))
+  expect_true(attr(with, "seconds") >= 0)
+  expect_identical(attr(with, "passes"), made$ref$correction$passes)
+  expect_input_error(by(max_seconds = -1), "max_seconds")
+  expect_input_error(reference(made$fit, max_seconds = NA), "max_seconds")
+  expect_null(with_seed(1, reference(made$fit, 12, max_seconds = 0))$correction)
+})
+
+test_that("nasty problems: kriging alone is valid on any number of rows, against quadruple precision", {
+  truth <- utils::read.csv(test_path("certify-nasty.csv"))
+  cases <- nasty_certify_problems()
+  for (name in quick(names(cases))) {
+    exact <- truth[truth$case == name, ]
+    for (rows in c(1L, 9L, 40L)) {
+      for (seed in 1:3) {
+        p <- utils::modifyList(cases[[name]], list(seed = seed))
+        fit <- suppressWarnings(certify_fit(p))
+        alone <- with_options(list(pfdtc.kriging_rows = rows), kriging_alone(fit, p))
+        info <- paste(name, rows, seed)
+        expect_true(all(is.finite(as.matrix(alone))), info = info)
+        expect_true(!any(violated(alone, exact)), info = info)
+      }
+    }
+  }
+})

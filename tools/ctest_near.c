@@ -1,0 +1,253 @@
+/* Layers 1, 3 and 4: algebra without the BLAS, nearest rows, and a row beside its near ones. */
+#include <math.h>
+#include "ctest.h"
+#include "linalg.h"
+#include "near.h"
+#include "neighbours.h"
+
+static void plain_of(int m, int n)
+{
+    const size_t k = (size_t)m, size = k * n;
+    const double *A = array_random(size, -1.0, 1.0);
+    const double **columns = (const double **)(void *)array((size_t)n);
+    for (int j = 0; j < n; j++) /* each at the end of its own memory */
+        columns[j] = array_copy(k, A + k * (size_t)j);
+    double *C = array_random((size_t)n * n, -1.0, 1.0);
+    double *expected = array_copy((size_t)n * n, C);
+    for (int j = 0; j < n; j++)
+        for (int i = j; i < n; i++)
+            for (int l = 0; l < m; l++)
+                expected[(size_t)j * n + i] -=
+                    0.5 * A[k * (size_t)i + l] * A[k * (size_t)j + l];
+    plain_add_AtA(m, n, -0.5, columns, C);
+    CHECK_ARRAY((size_t)n * n, C, expected, 1e-13);
+
+    double *L = array_random(k * k, -1.0, 1.0), *Lt = array(k * k);
+    for (int j = 0; j < m; j++) {
+        L[k * (size_t)j + j] += 3.0;
+        for (int i = 0; i < j; i++) /* nobody reads above the diagonal */
+            L[k * (size_t)j + i] = NAN;
+    }
+    transpose_to(m, m, L, Lt);
+    double *B = array_copy(size, A), *want = array_copy(size, A);
+    for (int j = 0; j < n; j++) {
+        double *x = want + k * (size_t)j;
+        for (int i = 0; i < m; i++) {
+            for (int l = 0; l < i; l++)
+                x[i] -= L[k * (size_t)l + i] * x[l];
+            x[i] /= L[k * (size_t)i + i];
+        }
+    }
+    plain_solve_lower(m, n, Lt, B);
+    CHECK_ARRAY(size, B, want, 1e-12);
+    double *At = array(size);
+    transpose_to(m, n, A, At);
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < m; i++)
+            CHECK(At[(size_t)i * n + j] == A[k * (size_t)j + i]);
+}
+
+void group_plain(void)
+{
+    const size_t taken = arrays_taken();
+    for (int m = 0; m <= 11; m++)
+        for (int n = 0; n <= 19; n += m > 2 ? 3 : 1) {
+            plain_of(m, n);
+            arrays_release(taken);
+        }
+}
+
+/* ---- neighbours ---------------------------------------------------------------------- */
+
+static int is_nearer(double r2, int row, double than, int other)
+{
+    return r2 < than || (r2 == than && row < other);
+}
+
+/* the row that comes after `last` in the order of distance and number, or -1 */
+static int next_row(int n, const double *r2, int self, const int *rank, int below,
+                    int last)
+{
+    int best = -1;
+    for (int i = 0; i < n; i++) {
+        if (i == self || (rank != NULL && rank[i] >= below))
+            continue;
+        if (last >= 0 && !is_nearer(r2[last], last, r2[i], i))
+            continue;
+        if (best < 0 || is_nearer(r2[i], i, r2[best], best))
+            best = i;
+    }
+    return best;
+}
+
+static void neighbours_of(int n, int d, int s, int with_rank, int on_grid, int queries)
+{
+    struct covariance c = covariance_new("se", d, d);
+    const int ldx = n + 1;
+    double *X = array((size_t)(d - 1) * ldx + n);
+    int *rank = array_int((size_t)n);
+    for (int j = 0; j < d; j++) {
+        c.lengthscale[j] = on_grid ? 0.5 : c.lengthscale[j];
+        for (int i = 0; i < n; i++)
+            X[(size_t)j * ldx + i] =
+                on_grid ? floor(uniform(0.0, 4.0)) : uniform(-3.0, 3.0);
+    }
+    for (int i = 0; i < n; i++)
+        rank[i] = (i * 7) % n; /* different ones where n is no multiple of 7 */
+    struct tree tree;
+    const int *ranks = with_rank ? rank : NULL;
+    tree_build(&c.kernel, n, X, ldx, ranks, queries, array(tree_doubles(n, d)),
+               array_int(tree_ints(n)), array(tree_work(n)), &tree);
+    double *u = array((size_t)d), *v = array((size_t)d), *r2 = array((size_t)n),
+           *got_r2 = array((size_t)s);
+    int *got = array_int((size_t)s);
+    for (int q = 0; q < n; q += 1 + n / 20) {
+        tree_coordinates(&tree, X + q, ldx, u);
+        for (int i = 0; i < n; i++) {
+            tree_coordinates(&tree, X + i, ldx, v);
+            r2[i] = 0.0;
+            for (int j = 0; j < d; j++)
+                r2[i] += (u[j] - v[j]) * (u[j] - v[j]);
+        }
+        const int found = tree_nearest(&tree, u, s, q, rank[q], got_r2, got);
+        int last = -1;
+        for (int i = 0; i < found; i++) {
+            last = next_row(n, r2, q, ranks, rank[q], last);
+            CHECK(got[i] == last);
+            CHECK_NEAR(got_r2[i], r2[got[i]], 1e-14);
+        }
+        if (found < s)
+            CHECK(next_row(n, r2, q, ranks, rank[q], last) == -1);
+    }
+}
+
+void group_neighbours(void)
+{
+    static const int sizes[] = {1, 2, 64, 65, 129, 600, 1100};
+    const size_t taken = arrays_taken();
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int d = 1; d <= 9; d += 4)
+            for (int ways = 0; ways < 8; ways++) {
+                neighbours_of(sizes[i], d, 9, ways % 2, ways / 2 % 2, ways / 4 * 1000);
+                arrays_release(taken);
+            }
+}
+
+/* ---- a row beside its near ones ------------------------------------------------------ */
+
+static void near_of(const char *name, int M, int s, int columns, double s2)
+{
+    const int n = s + 1;
+    const struct covariance c = covariance_new(name, columns, columns);
+    struct near p = {&c.kernel, M, s, columns, s2, NULL, NULL, NULL, NULL};
+    double *rows = array(near_rows_size(s, columns));
+    p.X = rows;
+    p.scale = p.X + (size_t)n * columns;
+    p.y = p.scale + n;
+    p.a = (const double **)(void *)array((size_t)n);
+    for (size_t i = 0; i < (size_t)n * columns; i++)
+        p.X[i] = uniform(-2.0, 2.0);
+    for (int i = 0; i < n; i++)
+        p.scale[i] = uniform(0.5, 1.5);
+    for (int i = 0; i < s; i++)
+        p.y[i] = uniform(-1.0, 1.0);
+    for (int i = 0; i < n; i++) /* |a|^2 well below k(x,x) scale^2 */
+        p.a[i] = array_random((size_t)M, -0.2 / sqrt(M), 0.2 / sqrt(M));
+
+    struct matrix E = naive_kernel(&c, n, p.X, n, n, p.X, n);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            double *e = E.x + (size_t)j * n + i;
+            *e *= p.scale[i] * p.scale[j];
+            for (int m = 0; m < M; m++)
+                *e -= p.a[i][m] * p.a[j][m];
+        }
+    struct matrix N = matrix_new(s, s), e = matrix_new(s, 1);
+    for (int i = 0; i < s; i++) {
+        e.x[i] = at(E, i, s);
+        for (int j = 0; j < s; j++)
+            N.x[(size_t)j * s + i] = at(E, i, j) + (i == j ? s2 : 0.0);
+    }
+    double want_mean = 0.0, want_left = at(E, s, s);
+    double *want_r = array_copy((size_t)M, p.a[s]);
+    const struct matrix want_u = times(inverse(N, NULL), e);
+    for (int i = 0; i < s; i++) {
+        want_mean += want_u.x[i] * p.y[i];
+        want_left -= want_u.x[i] * e.x[i];
+        for (int m = 0; m < M; m++)
+            want_r[m] -= want_u.x[i] * p.a[i][m];
+    }
+    double *u = array((size_t)s), *r = array((size_t)M), mean, left;
+    CHECK(near_condition(&p, array(near_size(s)), u, r, &mean, &left) == STATUS_OK);
+    CHECK_ARRAY((size_t)s, u, want_u.x, 1e-10);
+    CHECK_ARRAY((size_t)M, r, want_r, 1e-10);
+    CHECK_NEAR(mean, want_mean, 1e-10);
+    CHECK_NEAR(left, want_left, 1e-10);
+}
+
+/* equal rows without noise: the noise is raised, no NaN; NaN in the data: a status */
+static void near_singular(void)
+{
+    const struct covariance c = covariance_new("matern32", 1, 1);
+    double X[] = {0.5, 0.5, 0.5, 0.7}, scale[] = {1.0, 1.0, 1.0, 1.0};
+    double y[] = {1.0, 1.0, 1.0}, a[2] = {0.0, 0.0}, u[3], r[2], mean = 0.0, left = 0.0;
+    const double *columns[] = {a, a, a, a};
+    struct near p = {&c.kernel, 2, 3, 1, 0.0, X, scale, y, columns};
+    CHECK(near_condition(&p, array(near_size(3)), u, r, &mean, &left) == STATUS_OK);
+    const struct matrix k = naive_kernel(&c, 1, X, 4, 1, X + 3, 4);
+    CHECK_NEAR(mean, k.x[0] / c.kernel.variance, 1e-8);
+    CHECK_NEAR(left, c.kernel.variance - k.x[0] * k.x[0] / c.kernel.variance, 1e-8);
+    y[1] = NAN;
+    CHECK(near_condition(&p, array(near_size(3)), u, r, &mean, &left) ==
+          STATUS_NOT_FINITE);
+    a[1] = NAN;
+    CHECK(near_condition(&p, array(near_size(3)), u, r, &mean, &left) ==
+          STATUS_NOT_FINITE);
+}
+
+/* W'(K + noise)W by blocks of points, against the whole at once */
+static void joint_of(int n_points, int n, int b)
+{
+    const struct covariance c = covariance_new("matern52", 2, 2);
+    const double *X = array_random(2 * (size_t)n_points, -2.0, 2.0),
+                 *noise = array_random((size_t)n_points, 0.0, 0.5);
+    int *start = array_int((size_t)n_points + 1),
+        *column = array_int((size_t)n_points * n);
+    double *weight = array((size_t)n_points * n);
+    struct matrix W = matrix_new(n_points, n);
+    start[0] = 0;
+    for (int l = 0; l < n_points; l++) {
+        int used = start[l];
+        for (int j = 0; j < n; j++)
+            if (uniform(0.0, 1.0) < 0.4) {
+                column[used] = j;
+                weight[used] = W.x[(size_t)j * n_points + l] = uniform(-1.0, 1.0);
+                used++;
+            }
+        start[l + 1] = used;
+    }
+    const struct joint p = {&c.kernel, n, n_points, X, noise, start, column, weight};
+    struct matrix K = naive_kernel(&c, n_points, X, n_points, n_points, X, n_points);
+    for (int l = 0; l < n_points; l++)
+        K.x[(size_t)l * n_points + l] += noise[l];
+    double *got = array_zero((size_t)n * n);
+    for (int first = 0; first < n_points; first += b) {
+        const int left = n_points - first, rows = left < b ? left : b;
+        near_joint_add(&p, first, rows, array(near_joint_size(&p, rows)), got);
+    }
+    CHECK_ARRAY((size_t)n * n, got, times(transposed(W), times(K, W)).x, 1e-12);
+}
+
+void group_near(void)
+{
+    const size_t taken = arrays_taken();
+    for (int i = 0; i < n_kernels; i++)
+        for (int s = 0; s <= 9; s += s < 2 ? 1 : 3) {
+            near_of(kernel_names[i], 1 + 3 * i, s, 1 + i % 2, 0.1);
+            arrays_release(taken);
+        }
+    near_singular();
+    joint_of(1, 1, 1);
+    joint_of(13, 4, 5);
+    joint_of(12, 3, 12);
+}
