@@ -44,7 +44,8 @@ check_fit_parts <- function(fit, argument) {
   }
   need(is.null(fit$control) || inherits(fit$control, "pfdtc_control"), "`control` is not made by pfdtc_control()")
   aux <- fit$aux
-  need(is.null(aux) || (inherits(aux, "pfdtc_aux") && is.character(aux$kind) && length(aux$kind) == 1L), "`aux` is not an auxiliary distribution")
+  need(is.null(aux) || (inherits(aux, "pfdtc_aux") && is.character(aux$kind) && length(aux$kind) == 1L),
+       "`aux` is not an auxiliary distribution")
   need(is.null(fit$reference) || inherits(fit$reference, "gp_fit"), "`reference` is not a fit")
   need(is.null(fit$data) || is.list(fit$data), "`data` is not a list")
   signature <- fit$signature
@@ -120,7 +121,8 @@ check_fit_norms <- function(fit, need) {
   each(correction$norms)
   response <- correction$response
   need(length(correction$v) > 0L && is_number(correction$rounding) && are_numbers(response$Ay, m) &&
-         are_numbers(response$beta, m) && is_number(response$yy) && is_number(response$rss), "`correction` is not of the size of `inducing`")
+         are_numbers(response$beta, m) && is_number(response$yy) && is_number(response$rss),
+       "`correction` is not of the size of `inducing`")
   need(!is.list(correction$made_from) && length(correction$made_from) > 0L, "`correction` does not know its rows")
 }
 
