@@ -248,9 +248,13 @@ match_input_names <- function(z, x, named) {
 # ---- hyperparameters ------------------------------------------------------------------------------------------------
 
 learn_stage <- function(data, s, state) {
-  start <- start_values(s$kernel, s$noise, data)
+  kernel <- if (is.null(s$kernel$profile)) place_kernel(kernel_of(kernel_candidates[1L]), data$x) else s$kernel
+  start <- start_values(kernel, s$noise, data)
   if (!length(s$free)) return(c(start, list(pilot = NULL)))
-  if (s$hyper == "evidence") return(run_stage(state, "learn", learn_evidence(data, s, state), otherwise = start))
+  if (s$hyper == "evidence") {
+    state$so_far <- c(start, list(pilot = NULL))
+    return(run_stage(state, "learn", learn_evidence(data, s, state), otherwise = state$so_far))
+  }
   run_stage(state, "pilot", {
     rows <- optimise_rows(data, s$control)
     pilot <- learn_hyper(rows, random_points(rows, min(200L, rows$n)), start$kernel, start$noise, s)

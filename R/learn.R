@@ -6,8 +6,9 @@
 # density, so its score has mean 0 at the truth whatever S(i) and I are: neighbours that go stale cost efficiency, never
 # consistency. In a random order the first rows have far neighbours and the last near ones, so all scales are seen.
 #
-# One interface: learn_evidence(data, s, state) -> list(kernel, noise, pilot = NULL, learned, kernels). Parameters are
-# the logs that hyper_parameters() has; steps are by Fisher scoring, for which the C code gives the information.
+# One interface: learn_evidence(data, s, state) -> list(kernel, noise, pilot = NULL, learned, kernels), the best of which
+# so far is in state$so_far for who interrupts it. Parameters are the logs that hyper_parameters() has; steps are by
+# Fisher scoring, for which the C code gives the information.
 
 learning_sizes <- list(
   population = 1e5,                      # rows among which neighbours are looked for
@@ -25,13 +26,15 @@ learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7)
 learn_evidence <- function(data, s, state) {
   pool <- learning_rows(data, s)
   candidates <- if (is.null(s$kernel$profile)) kernel_candidates else s$kernel$profile
-  tell <- stage_line("hyperparameters", s$control$progress)
+  tell <- stage_line("hyperparameters", s$control$progress, after = 1)
   on.exit(tell(NULL))
 
   tell("starts")
   problem <- learning_problem(pool, s, candidates[1L])
   found <- run_starts(problem, s$control)
+  state$so_far <- c(problem$natural(found$thetas[[1L]]), list(pilot = NULL, learned = found$report))
   theta <- finish_starts(problem, found$thetas)
+  state$so_far[c("kernel", "noise")] <- problem$natural(theta)
   kernels <- NULL
   if (length(candidates) > 1L) {
     judged <- lapply(candidates, function(profile) {
@@ -45,9 +48,11 @@ learn_evidence <- function(data, s, state) {
     kernels <- data.frame(kernel = vapply(candidates, profile_label, ""), score = scores,
                           chosen = seq_along(scores) == best, row.names = NULL)
     kernels <- kernels[order(kernels$score), ]
+    state$so_far[c("kernel", "noise", "kernels")] <- c(problem$natural(theta), list(kernels))
   }
   tell("all rows that count")
   result <- climb(problem, theta, learning_sizes$whole, c(8L, 8L, 12L))
+  state$so_far[c("kernel", "noise")] <- problem$natural(result$theta)
   if (is_small_enough(pool, s)) result <- learn_exactly(problem, result)
   count_evaluations(state, "learn", list(evaluations = pool$count$evaluations))
   c(problem$natural(result$theta), list(pilot = NULL, learned = found$report, kernels = kernels))
@@ -236,7 +241,9 @@ ascend <- function(evaluate, theta, problem, maxit, enough = 0.02, information =
 scoring_step <- function(information, gradient, lambda) {
   scale <- pmax(diag(information), 1e-8 * max(diag(information), 1e-300))
   repeat {
-    step <- tryCatch(solve(information + diag(lambda * scale, length(scale)), gradient), error = function(e) NULL)
+    step <- tryCatch(solve(information + diag(lambda * scale, length(scale)), gradient), error = function(e) {
+      if (is_time_limit(e)) stop(e)
+    })
     if (!is.null(step) && all(is.finite(step)) && sum(step * gradient) > 0) return(step)
     lambda <- max(10 * lambda, 1e-3)
     if (lambda > 1e8) return(gradient / scale)

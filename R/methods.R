@@ -225,7 +225,7 @@ fit_title <- function(x) {
   titles <- c(pfdtc = "pF-DTC", gp_vfe = "VFE (sparse variational)", gp_dtc = "DTC", gp_sor = "SoR",
               gp_fitc = "FITC", gp_subsample = "the exact posterior of a subsample",
               gp_exact = "the exact posterior")
-  if (x$method == "pfdtc" && x$posterior != "far") return(posterior_title(x))
+  if (x$method == "pfdtc" && isTRUE(x$posterior != "far")) return(posterior_title(x))
   title <- titles[x$method]
   if (is.na(title)) x$method else unname(title)
 }
