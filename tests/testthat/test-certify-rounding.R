@@ -245,7 +245,9 @@ test_that("errors of beta in the norms, of products with K and of sums over k in
   corrected <- function(product = 0, sum = 0) {
     with_replaced(list(native_kernel_product = function(...) products(...) + product,
                        native_kernel_sum = function(...) sums(...) + sum), {
-      correction <- correct_residual(reference, data, list(v = v, residual = 0, exact = FALSE))
+      r <- data$y - native_kernel_product(p$kernel, data$x, NULL, v) - p$s2 * v
+      state <- list(v = v, residual = r, error = residual_rounding(reference, data$y, c(v = v, r = 0)), passes = 1L)
+      correction <- correct_residual(reference, data, state)
       corrected_mean(reference, correction, data, matrix(0))
     })
   }
