@@ -66,6 +66,13 @@ test_that("greedy selection stops when what is left of K is rounding", {
     expect_identical(nrow(points), 9L)
     expect_setequal(rows_of(points, p$x), 1:9)
   }
+  # twins are explained by one another whatever rounding says, and nothing is explained by more than all
+  for (seed in 1:20) {
+    p <- problem("se", n = 9, seed = seed, lengthscale = c(3, 5))
+    found <- native_select(p$x[rep(1:9, 3), ], 27, complete_kernel(package_kernel(p$kernel), p$x), 0)
+    expect_identical(anyDuplicated((found$pivots - 1) %% 9), 0L)
+    expect_true(all(found$t >= 0))
+  }
   one <- inducing_points(matrix(2, 10, 3), 5, kernel_se(lengthscale = 1, variance = 1), "greedy")
   expect_identical(rows_of(one, matrix(2, 1, 3)), 1L)
   # a kernel so wide that ten points say all there is

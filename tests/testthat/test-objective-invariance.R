@@ -43,7 +43,7 @@ test_that("many rows on several threads give the same numbers", {
       now <- list(pfdtc.block = block, pfdtc.threads = 2)
       expect_same(with_options(now, everything(p)), plain, c(deparse(now), shape))
     }
-    expect_same(with_options(list(pfdtc.block = 50, pfdtc.threads = 3), everything(p)), plain, c("three", shape))
+    expect_same(with_options(list(pfdtc.block = 64, pfdtc.threads = 3), everything(p)), plain, c("three", shape))
   })
 })
 
