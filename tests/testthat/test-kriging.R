@@ -183,3 +183,18 @@ test_that("nasty problems: kriging alone is valid on any number of rows, against
     }
   }
 })
+
+test_that("a mean that is not usefully certified is said to be so, with the passes that it would take", {
+  p <- problem("matern12", n = 300, m = 5, noise = 1e-3, lengthscale = c(2, 3))
+  fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
+  with_options(list(pfdtc.kriging_rows = 8L, pfdtc.max_memory = 1e6), {
+    none <- with_seed(1, reference(fit, 12, max_seconds = 0))
+    expect_match(attr(certify(fit, p$new, reference = none), "advice"), "not usefully certified.*refine\\(\\)", all = FALSE)
+    expect_identical(attr(certify(fit, p$new, reference = none), "passes"), 0L)
+    expect_match(attr(certify(fit, p$new, "fast"), "advice"), "effort = \"reference\"", all = FALSE)
+  })
+  expect_identical(passes_needed(list(went = c(8, 4, 2)), 10), 7L)      # 2^-7 is below a hundredth
+  expect_null(passes_needed(list(went = c(8, 4)), 10))
+  expect_null(passes_needed(list(went = c(8, 8, 8)), 10))
+  expect_null(attr(certify(fit, p$new[1:3, ], reference = with_seed(1, reference(fit, 300))), "advice"))
+})

@@ -261,3 +261,19 @@ test_that("refine() by near rows and kriging meets tol in few passes", {
     expect_true(all(abs(found$mean - exact) <= found$mean_error + 1e-10))
   })
 })
+
+test_that("near noise-free data certify() and refine() go to the exact posterior for what rounding keeps from the others", {
+  p <- problem("matern52", n = 60, m = 10, noise = 1e-12, seed = 2)
+  fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
+  fit$reference <- with_seed(1, reference(fit, 30))
+  exact <- gp_exact(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed")
+  own <- certify(exact, p$new)
+  out <- suppressWarnings(refine(fit, p$new, 1e-12))
+  expect_lte(max(out$mean_error), 1.01 * max(own$mean_error))
+  expect_true(all(abs(out$mean - own$mean) <= out$mean_error + own$mean_error))
+  by <- certify(fit, p$new)
+  expect_lte(max(by$mean_upper - by$mean_lower), 1.01 * max(own$mean_upper - own$mean_lower))
+  expect_lte(max(by$sd_upper - by$sd_lower), 1.01 * max(own$sd_upper - own$sd_lower))
+  # without it they know next to nothing
+  expect_gt(max(with_options(list(pfdtc.kriging_rows = 0L), certify(fit, p$new))$mean_error), 1e3 * max(own$mean_error))
+})
