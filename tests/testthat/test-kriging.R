@@ -53,10 +53,10 @@ test_that("weights, J and the bounds of the variance are the dense ones, for any
         a <- solve(L, ref_k(made$p$kernel, made$ref$inducing, made$p$new)) / made$ref$scale^2
         h_x <- solve(B, crossprod(A, a))
         sor <- s2 * colSums(a * solve(tcrossprod(A) + diag(s2, nrow(A)), a))
-        JQ <- colSums((a - A %*% W)^2) + s2 * colSums(W^2)
-        y <- colSums((h_x - W) * H) - (JQ - sor)
-        z <- q - (JQ - sor) - 2 * y
-        lower <- pmax(J - q, sor + pmax(J - JQ - y, 0)^2 / (J - JQ + z))
+        J_Q <- colSums((a - A %*% W)^2) + s2 * colSums(W^2)
+        y <- colSums((h_x - W) * H) - (J_Q - sor)
+        z <- q - (J_Q - sor) - 2 * y
+        lower <- pmax(J - q, sor + pmax(J - J_Q - y, 0)^2 / (J - J_Q + z))
         expect_close(found$var_lower, lower[at], 1e-6, info)
         tolerance <- 1e-10 * made$prior
         expect_true(all(found$var_lower <= made$var[at] + tolerance), info = info)
