@@ -359,6 +359,7 @@ list_named <- function(x) {
 #' @rdname gp_fit-methods
 #' @export
 coef.gp_fit <- function(object, ...) {
+  object <- check_fit(object, "object")
   stats::setNames(c(object$kernel$lengthscale, object$kernel$variance, object$noise),
                   parameter_names(object$kernel, object$frame$columns))
 }
