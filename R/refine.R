@@ -1,12 +1,14 @@
 #' The exact GP's mean, to a named accuracy
 #'
-#' Preconditioned conjugate gradients on \eqn{(K + \sigma^2 W^{-1}) w = y}{(K + s2 W^-1) w = y} with the reference as
-#' preconditioner, until the certificate at every row of `newdata` is below `tol` times the sd of the response: means of
-#' the exact Gaussian process without an `n` by `n` matrix.
+#' Preconditioned conjugate gradients on \eqn{(K + \sigma^2 W^{-1}) w = y}{(K + s2 W^-1) w = y}, until the certificate
+#' at every row of `newdata` is below `tol` times the sd of the response: means of the exact Gaussian process without an
+#' `n` by `n` matrix.
 #'
 #' The kernel matrix is streamed: a step takes all pairs of rows, \eqn{n^2 / 2}{n^2/2} kernel evaluations, and \eqn{O(n
-#' m_2)} beside them, in memory \eqn{O(n + m_2^2)}. The certificate is that of the residual as it is, not as the
-#' iterations carry it along: they may lose digits, it does not.
+#' m_2)} beside them, in memory \eqn{O(n + m_2^2)}. The preconditioner is the reference or, where that leaves much
+#' unexplained (Matern kernels, short lengthscales), 200 of its points and 40 near rows of every row, with certificates
+#' by kriging on the rows near each row of `newdata` (400 numbers for each of these). Rounding along the iterations is
+#' part of the certificate.
 #'
 #' @inheritParams certify
 #' @param newdata rows to find the exact mean at; when missing, the training rows.
@@ -18,7 +20,7 @@
 #'   whether `tol` was met. A row with missing values has `NA`.
 #' @section Errors: class `pfdtc_error_input` for a fit without its data or a bad `tol`. Where `tol` is not met within
 #'   `maxit` iterations or is below what rounding allows, a warning of class `pfdtc_warning_convergence` says what was
-#'   reached; an interrupt does likewise.
+#'   reached; an interrupt and R's time limit ([setTimeLimit()]) do likewise.
 #' @section Invariants: `|mean - exact mean| <= mean_error`; with `met`, `mean_error <= tol * sd(y)`.
 #' @source Theory vignette; Davies (2015), Effective implementation of Gaussian process regression for machine learning
 #'   (PhD thesis), and Artemev, Burt and van der Wilk (2021), Tighter bounds on the log marginal likelihood of Gaussian

@@ -442,13 +442,13 @@ static void run_targets(struct near_pass *p, int n)
 }
 
 static void build_tree(const struct kernel *k, const struct rows *rows, const int *rank,
-                       struct tree *tree)
+                       int queries, struct tree *tree)
 {
     double *kept = doubles(tree_doubles(rows->N, k->d));
     int *ints = (int *)R_alloc(tree_ints(rows->N), sizeof(int));
     const void *top = vmaxget();
     double *work = doubles(tree_work(rows->N));
-    tree_build(k, rows->N, rows->X, rows->N, rank, kept, ints, work, tree);
+    tree_build(k, rows->N, rows->X, rows->N, rank, queries, kept, ints, work, tree);
     vmaxset(top);
 }
 
@@ -525,7 +525,7 @@ SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jit
     p.z.L = L;
     if (status == STATUS_OK) {
         if (p.s > 0) {
-            build_tree(&k, &p.rows, p.rank, &p.tree);
+            build_tree(&k, &p.rows, p.rank, N, &p.tree);
             p.target = p.tree.row;
         }
         run_targets(&p, N);
@@ -570,8 +570,8 @@ static enum status predict_new_rows(struct near_pass *p, const struct rows *new_
     p->var_near = REAL(VECTOR_ELT(result, 2));
     p->var_far = REAL(VECTOR_ELT(result, 3));
     if (p->s > 0) {
-        build_tree(p->z.kernel, &p->rows, NULL, &p->tree);
-        build_tree(p->z.kernel, new_rows, NULL, &order);
+        build_tree(p->z.kernel, &p->rows, NULL, new_rows->N, &p->tree);
+        build_tree(p->z.kernel, new_rows, NULL, new_rows->N, &order);
         p->target = order.row;
     }
     run_targets(p, new_rows->N);

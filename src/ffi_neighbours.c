@@ -73,7 +73,7 @@ SEXP ffi_neighbours(SEXP kernel, SEXP x, SEXP s, SEXP query, SEXP query_rows, SE
     double *doubles = (double *)R_alloc(tree_doubles(n, k.d), sizeof(double));
     double *work = (double *)R_alloc(tree_work(n), sizeof(double));
     int *ints = (int *)R_alloc(tree_ints(n), sizeof(int));
-    tree_build(&k, n, X, n, f.rank, doubles, ints, work, &f.tree);
+    tree_build(&k, n, X, n, f.rank, n_query, doubles, ints, work, &f.tree);
     f.work = (double **)R_alloc((size_t)f.plan.threads, sizeof *f.work);
     for (int i = 0; i < f.plan.threads; i++)
         f.work[i] = (double *)R_alloc((size_t)k.d + f.s, sizeof(double));

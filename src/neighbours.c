@@ -6,6 +6,7 @@
 #define TWIG   3  /* levels below a twig                                              */
 #define LEAF   64 /* rows in a leaf, at most                                          */
 #define WIDE   8  /* of them whose distances are taken at a time                      */
+#define FEW    16 /* queries that do not pay for ordering the rows                    */
 #define SAMPLE 64 /* rows that say which input is widest in a node                    */
 #define FAR    1e150 /* coordinates end here: squared distances stay finite              */
 
@@ -197,7 +198,7 @@ static void fill_least_ranks(const struct tree *t, int *least_rank)
 }
 
 void tree_build(const struct kernel *k, int n, const double *X, int ldx, const int *rank,
-                double *doubles, int *ints, double *work, struct tree *t)
+                int queries, double *doubles, int *ints, double *work, struct tree *t)
 {
     const int d = k->d;
     const int levels = tree_levels(n);
@@ -229,7 +230,8 @@ void tree_build(const struct kernel *k, int n, const double *X, int ldx, const i
     }
     for (int i = 0; i < n; i++)
         row[i] = i;
-    order_rows(n, d, t->levels, U, work, row);
+    if (queries > FEW)
+        order_rows(n, d, t->levels, U, work, row);
     if (rank != NULL) {
         for (size_t i = 0; i < (size_t)1 << t->levels; i++) {
             const int start = start_of(n, t->levels, i);

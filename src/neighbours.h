@@ -35,9 +35,10 @@ size_t tree_doubles(int n, int d);
 size_t tree_ints(int n);
 size_t tree_work(int n);
 
-/* The tree of the n rows of X (leading dimension ldx); rank: [n] or NULL. */
+/* The tree of the n rows of X (leading dimension ldx), for so many queries: few leave the rows
+ * in their order, and look at all of them.  rank: [n] or NULL. */
 void tree_build(const struct kernel *k, int n, const double *X, int ldx, const int *rank,
-                double *doubles, int *ints, double *work, struct tree *tree);
+                int queries, double *doubles, int *ints, double *work, struct tree *tree);
 
 /* u [d] = the coordinates of a row x with leading dimension ldx */
 void tree_coordinates(const struct tree *tree, const double *x, int ldx, double *u);

@@ -80,7 +80,7 @@ static int next_row(int n, const double *r2, int self, const int *rank, int belo
     return best;
 }
 
-static void neighbours_of(int n, int d, int s, int with_rank, int on_grid)
+static void neighbours_of(int n, int d, int s, int with_rank, int on_grid, int queries)
 {
     struct covariance c = covariance_new("se", d, d);
     const int ldx = n + 1;
@@ -96,7 +96,7 @@ static void neighbours_of(int n, int d, int s, int with_rank, int on_grid)
         rank[i] = (i * 7) % n; /* different ones where n is no multiple of 7 */
     struct tree tree;
     const int *ranks = with_rank ? rank : NULL;
-    tree_build(&c.kernel, n, X, ldx, ranks, array(tree_doubles(n, d)),
+    tree_build(&c.kernel, n, X, ldx, ranks, queries, array(tree_doubles(n, d)),
                array_int(tree_ints(n)), array(tree_work(n)), &tree);
     double *u = array((size_t)d), *v = array((size_t)d), *r2 = array((size_t)n),
            *got_r2 = array((size_t)s);
@@ -127,8 +127,8 @@ void group_neighbours(void)
     const size_t taken = arrays_taken();
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int d = 1; d <= 9; d += 4)
-            for (int ways = 0; ways < 4; ways++) {
-                neighbours_of(sizes[i], d, 9, ways % 2, ways / 2);
+            for (int ways = 0; ways < 8; ways++) {
+                neighbours_of(sizes[i], d, 9, ways % 2, ways / 2 % 2, ways / 4 * 1000);
                 arrays_release(taken);
             }
 }

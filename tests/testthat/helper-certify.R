@@ -86,6 +86,33 @@ certify_all <- function(fit, p) {
   })
 }
 
+# What kriging alone says, everywhere: after some steps of conjugate gradients, or of a vector v that is none's solution.
+kriging_alone <- function(fit, p) {
+  inside <- function(name) get(name, asNamespace("pfdtc")) # bench/ sources this file
+  with_seed(p$seed, {
+    reference <- reference(fit, p$m2)
+    data <- inside("data_in_scale")(fit, reference)
+    new <- inside("new_rows")(fit, p$new, stats::na.pass)
+    state <- inside("solve_exact")(reference, data, sample(0:6, 1), function(s) FALSE)
+    if (with_probability(0.3)) {
+      v <- state$v + stats::rnorm(length(state$v)) * stats::sd(c(state$v, -state$v)) * between(1e-6, 1)
+      root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
+      kernel <- inside("scaled_kernel")(reference)
+      noise <- reference$noise / reference$scale^2
+      y <- root * data$y
+      state$v <- v
+      state$residual <- y - inside("native_kernel_product")(kernel, data$x, data$weights, v, fit$control) - noise * v
+      state$error <- inside("residual_rounding")(reference, y, c(v = sqrt(sum(v^2)), r = 0))
+    }
+    correction <- inside("correct_residual")(reference, data, state, sharp = FALSE)
+    found <- inside("krige")(reference, data, new$x, group = one_of(1, 4, 16))
+    unknown <- list(sd_lower = numeric(nrow(new$x)))
+    interval <- inside("kriged_interval")(found, reference, correction, data, new$x, unknown)
+    middle <- list(mean = (interval$mean_lower + interval$mean_upper) / 2, sd = interval$sd_upper)
+    inside("certificate_frame")(fit, new, middle, interval)
+  })
+}
+
 # Which rows of a certificate do not contain the exact mean and sd; mean_low: digits of mean beyond double precision.
 violated <- function(certificate, exact) {
   low <- if (is.null(exact$mean_low)) 0 else exact$mean_low

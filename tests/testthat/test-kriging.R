@@ -165,3 +165,21 @@ test_that("certify() takes kriging where it pays, and no time is no harm", {
   expect_input_error(reference(made$fit, max_seconds = NA), "max_seconds")
   expect_null(with_seed(1, reference(made$fit, 12, max_seconds = 0))$correction)
 })
+
+test_that("nasty problems: kriging alone is valid on any number of rows, against quadruple precision", {
+  truth <- utils::read.csv(test_path("certify-nasty.csv"))
+  cases <- nasty_certify_problems()
+  for (name in quick(names(cases))) {
+    exact <- truth[truth$case == name, ]
+    for (rows in c(1L, 9L, 40L)) {
+      for (seed in 1:3) {
+        p <- utils::modifyList(cases[[name]], list(seed = seed))
+        fit <- suppressWarnings(certify_fit(p))
+        alone <- with_options(list(pfdtc.kriging_rows = rows), kriging_alone(fit, p))
+        info <- paste(name, rows, seed)
+        expect_true(all(is.finite(as.matrix(alone))), info = info)
+        expect_true(!any(violated(alone, exact)), info = info)
+      }
+    }
+  }
+})

@@ -1,0 +1,74 @@
+# Certificates of near-field fits with rough kernels at held-out rows, over passes over all pairs of rows.
+#
+#   PFDTC_DATA=<folder of the CSVs> OPENBLAS_NUM_THREADS=1 bash tools/openblas.sh \
+#     Rscript bench/certify-near.R [set ...] > bench/results/certify-near.csv
+#
+# The data split as in certify-tightness.R, hyperparameters learned by the fit itself; 200 points and 40 near rows; a
+# reference of 800 points. A row a set, kernel and number of passes that the mean's correction was allowed:
+#   actual      median error of the mean / exact sd;  mean: median certified error / median error
+#   bound       median half width of the mean's interval / exact sd
+#   sd_lower, sd_upper    the sd's interval / exact sd: medians, and the worst
+#   sd          median certified error of the sd / median error
+#   broken      certificates that do not hold
+# seconds: of the reference, and of certify() with it, at `rows` held-out rows. One thread.
+
+suppressMessages(library(pfdtc))
+options(pfdtc.threads = 1)
+inside <- function(name) get(name, asNamespace("pfdtc"))
+most_rows <- 500
+
+split_set <- function(name) {
+  set <- paper_datasets()
+  set <- set[set$name == name, ]
+  set.seed(1)
+  d <- load_dataset(name)
+  rows <- sample.int(nrow(d), set$n_train + set$n_test)
+  x <- data.matrix(d[names(d) != "y"])
+  train <- rows[seq_len(set$n_train)]
+  test <- utils::head(rows[-seq_len(set$n_train)], most_rows)
+  list(x = x[train, , drop = FALSE], y = d$y[train], test = x[test, , drop = FALSE])
+}
+
+measure <- function(name, nu) {
+  split <- split_set(name)
+  set.seed(1)
+  fit <- pfdtc(split$x, split$y, kernel = kernel_matern(nu), m = 200, neighbours = 40,
+               control = pfdtc_control(maxit = 0))
+  exact <- suppressMessages(gp_exact(split$x, split$y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed"))
+  truth <- predict(exact, split$test, se.fit = TRUE)
+  seconds <- system.time(ref <- reference(fit, 800, max_seconds = 0))[["elapsed"]]
+  set.seed(2)
+  data <- inside("data_in_scale")(fit, ref)
+  by_near <- inside("precondition_by_near_rows")(ref)
+  took <- system.time(precondition <- if (by_near) inside("near_preconditioner")(ref, data))[["elapsed"]]
+  state <- NULL
+  for (passes in c(1:5, 7)) {
+    took <- took + system.time({
+      more <- passes - if (is.null(state)) 1L else state$passes
+      state <- inside("solve_exact")(ref, data, max(more, 0), function(s) FALSE, from = state,
+                                     precondition = precondition)
+      ref$correction <- inside("correct_residual")(ref, data, state, sharp = FALSE)
+    })[["elapsed"]]
+    certified <- system.time(c <- certify(fit, split$test, reference = ref, max_seconds = 60))[["elapsed"]]
+    tiny <- 1e-9 * fit$sd_y
+    broken <- truth$fit < c$mean_lower - tiny | truth$fit > c$mean_upper + tiny |
+      truth$se.fit < c$sd_lower - tiny | truth$se.fit > c$sd_upper + tiny
+    error <- abs(c$mean - truth$fit)
+    sd_error <- abs(c$sd - truth$se.fit)
+    median <- stats::median
+    numbers <- c(median(error / truth$se.fit), median(c$mean_error) / median(error),
+                 median((c$mean_upper - c$mean_lower) / 2 / truth$se.fit),
+                 median(c$sd_lower / truth$se.fit), min(c$sd_lower / truth$se.fit),
+                 median(c$sd_upper / truth$se.fit), max(c$sd_upper / truth$se.fit),
+                 median(pmax(c$sd - c$sd_lower, c$sd_upper - c$sd)) / median(sd_error))
+    cat(paste(c(name, nu, nrow(split$x), nrow(split$test), fit$posterior, signif(ref$norms$t * ref$scale^2 / fit$noise, 3),
+                passes, signif(numbers, 4), sum(broken), signif(seconds + took, 3), signif(certified, 3)),
+              collapse = ","), "\n", sep = "")
+  }
+}
+
+sets <- commandArgs(TRUE)
+if (!length(sets)) sets <- c("airfoil", "ccpp")
+cat("set,nu,n,rows,posterior,t_over_noise,passes,actual,mean,bound,sd_lower,sd_lower_worst,sd_upper,sd_upper_worst,sd,",
+    "broken,seconds_reference,seconds_certify\n", sep = "")
+for (name in sets) for (nu in c(1 / 2, 3 / 2)) measure(name, nu)
