@@ -85,7 +85,9 @@ certificate_of_rows <- function(fit, new, effort, reference, m2, test_points, ma
   by_reference <- effort != "fast" && !is_exact(fit)
   if (nrow(x)) {
     if (is_exact(fit)) inside <- exact_interval(fit, x)
-    else if (!is.null(fit$data)) inside <- posterior_interval(own_posterior(fit), x)
+    else if (!is.null(fit$data) && (is.null(fit$near) || !by_reference)) {
+      inside <- posterior_interval(own_posterior(fit), x)
+    }
   }
   if (by_reference) reference <- find_reference(fit, reference, m2, max_seconds)
   found <- list(correction = reference$correction)
@@ -337,6 +339,7 @@ exact_of_fit <- function(fit) {
 
 # A DTC posterior with norms on the fit's own points: of whatever kind the fit is, it certifies the exact GP.
 own_posterior <- function(fit) {
+  if (!is.null(fit$near)) fit <- far_part(fit)
   kernel <- scaled_kernel(fit)
   if (own_posterior_serves(fit)) {
     fit$norms <- posterior_norms(fit$factors, fit$inducing, fit$data, kernel, fit$noise / fit$scale^2, fast = TRUE,

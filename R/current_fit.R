@@ -42,7 +42,8 @@ check_fit_parts <- function(fit, argument) {
   dense <- !is.null(fit$rows) || fit$method %in% c("gp_exact", "gp_subsample")
   name <- if (dense) "rows" else "inducing"
   f <- fit$factors
-  if (!(dense && is.null(fit$rows) && is.null(f))) { # an exact fit whose posterior was taken out still has its evidence
+  # an exact fit whose posterior was taken out still has its evidence; beside a near field factors are made on demand
+  if (!(dense && is.null(fit$rows) && is.null(f)) && is.null(fit$near)) {
     points <- fit[[name]]
     m <- NROW(points)
     need(m > 0L && table(points, m, d), sprintf("`%s` is not a matrix with the %d columns of the inputs", name, d))
@@ -58,6 +59,7 @@ check_fit_parts <- function(fit, argument) {
   near <- fit$near
   if (!is.null(near)) {
     m <- NROW(fit$inducing)
+    need(!is.null(fit$data), "`data` are gone, which its near field reads")
     need(is.list(near) && table(near$L, m, m) && table(near$C, m, m) && numbers(near$beta, m),
          "`near` is not of the size of `inducing`")
   }

@@ -37,6 +37,10 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
   exact <- check_exact(exact, fit)
   if (!is.null(newdata)) return(kl_marginal(latent_at(fit, newdata), latent_at(exact, newdata)))
   if (is_exact(fit)) return(0)
+  if (!is.null(fit$near)) {
+    abort_input("fit", "a fit with a near field", "one without",
+                hint = "Its near rows are others at every point, so it is no one measure: compare at `newdata`.")
+  }
   kl <- switch(fit$method,
                gp_sor = Inf, gp_fitc = exact$elbo - fitc_bound(fit),
                gp_subsample = exact$elbo - fit$elbo + subsample_rest(fit), exact$elbo - fit$elbo)
@@ -145,7 +149,7 @@ divergence_nu <- function(nu, fit, data, kernel, noise) {
   if (inherits(nu, "gp_fit")) {
     nu <- check_fit(nu, "nu")
     check_same_model(nu, fit, "nu", "fit")
-    return(as_auxiliary(nu, kernel, noise, fit$scale))
+    return(as_auxiliary(if (is.null(nu$near)) nu else far_part(nu), kernel, noise, fit$scale))
   }
   make_auxiliary(check_aux(nu, "nu"), data, kernel, noise, fit$m)
 }

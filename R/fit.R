@@ -96,7 +96,7 @@ default_neighbours <- 40L
 # `s$exact`: the posterior is that of all rows. Only where nothing was asked for that speaks of inducing points, and not
 # under the paper's protocol.
 choose_posterior <- function(data, s) {
-  s$exact <- isTRUE(s$open) && nrow(data$x) <= exact_rows && s$inducing_method == "greedy" &&
+  s$exact <- isTRUE(s$open) && s$keep_data && nrow(data$x) <= exact_rows && s$inducing_method == "greedy" &&
     8 * as.double(nrow(data$x))^2 <= getOption("pfdtc.max_memory", 2^32)
   s
 }
@@ -105,6 +105,7 @@ choose_posterior <- function(data, s) {
 # and there is none.
 choose_neighbours <- function(data, learned, start, s) {
   rho <- unexplained_share(data, learned, start)
+  s$open <- isTRUE(s$open) && s$keep_data # a near field needs the rows
   if (is.null(s$neighbours)) s$neighbours <- if (isTRUE(s$open) && rho >= enough_unexplained) default_neighbours else 0L
   s$neighbours <- min(s$neighbours, nrow(data$x))
   # of lengthscales this short near rows tell nearly all there is
@@ -129,7 +130,13 @@ clean_settings <- function(data, s) {
     !identical(s$objective, "pf") || !is.null(s$tol)
   s$open <- identical(s$method, "pfdtc") && is.null(s$m) && is.null(s$tol) && is.null(s$inducing) &&
     !isTRUE(s$aux_given) && !s$hyper[1L] %in% c("pilot", "joint")
-  if (!is.null(s$neighbours)) s$neighbours <- check_count(s$neighbours, "neighbours", min = 0)
+  if (!is.null(s$neighbours)) {
+    s$neighbours <- check_count(s$neighbours, "neighbours", min = 0)
+    if (s$neighbours > 0L && !isTRUE(s$keep_data)) {
+      abort_input("keep_data", "FALSE", "TRUE where `neighbours` is asked for",
+                  hint = "A near field reads the rows near each prediction: it needs them all.")
+    }
+  }
   if (is.null(s$control$maxit)) s$control$maxit <- 200L
   s$hyper <- check_choice(s$hyper, c("evidence", "pilot", if (isTRUE(s$joint)) "joint", "fixed"), "hyper")
   if (inherits(s$inducing, "gp_fit")) {
@@ -340,7 +347,7 @@ optimise_stage <- function(data, learned, z, s, state) {
 }
 
 unmoved_message <- function(s) {
-  if (s$neighbours > 0L) return("points kept where they start: the rows near by do the rest")
+  if (isTRUE(s$neighbours > 0L)) return("points kept where they start: the rows near by do the rest")
   "points kept where they start: moving them would not change predictions"
 }
 
@@ -480,30 +487,35 @@ construct_exact <- function(data, learned, s, state) {
 }
 
 construct_fit <- function(data, done, s, state) {
+  if (isTRUE(s$neighbours > 0L)) return(construct_near(data, done, s, state))
   make <- function() {
     native_posterior(done$z, data$x, data$y, data$weights, done$kernel, done$noise, done$jitter, control = s$control,
                      fitc = s$method == "gp_fitc")
   }
   posterior <- posterior_stage(state, make)
-  near <- if (s$neighbours > 0L) near_stage(data, done, s, state, posterior$jitter)
   evidence <- switch(s$method, gp_fitc = fitc_evidence, gp_sor = sor_evidence, elbo)
   value <- evidence(data, posterior, done$noise)
   new_fit(data, done, s, state, posterior, value, list(
     inducing = done$z, m = nrow(done$z), m_asked = s$m,
     inducing_method = if (is.null(done$start)) s$inducing_method else done$start,
-    neighbours = if (is.null(s$neighbours)) 0L else s$neighbours, unexplained = s$rho,
+    neighbours = 0L, unexplained = s$rho,
     aux = if (s$objective == "pf") s$aux, moved = s$move, aux_points = done$aux_points, aux_rows = done$aux_rows,
-    jitter = posterior$jitter, near = near))
+    jitter = posterior$jitter))
 }
 
-# Training neighbours make each row as near as predictions are; the pass costs too much for very many rows, which have
-# near neighbours at prediction all the same.
-near_stage <- function(data, done, s, state, jitter) {
-  run_stage(state, "near", {
-    train <- if (nrow(data$x) <= near_training_rows) s$neighbours else 0L
-    near_posterior(data, done$z, done$kernel, done$noise, s$neighbours, min(train, nrow(data$x) - 1L),
-                   jitter = jitter, control = s$control)
-  }, otherwise = NULL)
+# Far and near: what the points alone have (`factors`) is made where it is asked for, see far_part().
+construct_near <- function(data, done, s, state) {
+  # training neighbours make each row as near as predictions are; the pass costs too much for very many rows
+  train <- if (nrow(data$x) <= near_training_rows) min(s$neighbours, nrow(data$x) - 1L) else 0L
+  near <- posterior_stage(state, function() {
+    near_posterior(data, done$z, done$kernel, done$noise, s$neighbours, train, jitter = done$jitter,
+                   control = s$control)
+  })
+  new_fit(data, done, s, state, NULL, near_evidence(data, near, done$noise), list(
+    inducing = done$z, m = nrow(done$z), m_asked = s$m,
+    inducing_method = if (is.null(done$start)) s$inducing_method else done$start,
+    neighbours = s$neighbours, unexplained = s$rho, aux = s$aux, moved = s$move, aux_points = done$aux_points,
+    aux_rows = done$aux_rows, jitter = near$jitter, near = near))
 }
 
 near_training_rows <- 1e5
@@ -547,17 +559,20 @@ posterior_kind <- function(parts) {
 # The exact posterior of all rows, by whatever function it was fitted.
 is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chosen)
 
-# What a fit has of a DTC posterior, which the theorem, the divergences and their like speak of: of the exact one, that
-# with all rows as inducing points, which it differs from by a jitter of rounding size.
+# What a fit has of a DTC posterior, which the theorem, the divergences and their like speak of: of far and near, that of
+# its points alone; of the exact one, that with all rows as inducing points, from which it differs by a jitter of
+# rounding size.
 far_part <- function(fit) {
-  if (!is_exact(fit)) return(fit)
+  if (!is_exact(fit) && is.null(fit$near)) return(fit)
   data <- needs_data(fit, "fit")
-  done <- list(kernel = scaled_kernel(fit), noise = fit$noise / fit$scale^2, z = data$x)
-  fit$factors <- native_posterior(data$x, data$x, data$y, data$weights, done$kernel, done$noise, jitter = 1e-12,
+  z <- if (is_exact(fit)) data$x else fit$inducing
+  noise <- fit$noise / fit$scale^2
+  fit$factors <- native_posterior(z, data$x, data$y, data$weights, scaled_kernel(fit), noise, jitter = 1e-12,
                                   control = fit$control)
   fit$jitter <- fit$factors$jitter
-  fit$inducing <- data$x
-  fit["rows"] <- list(NULL)
+  fit$inducing <- z
+  fit$elbo <- elbo(data, fit$factors, noise)
+  fit["rows"] <- fit["near"] <- list(NULL)
   if (is.null(fit$aux)) fit$aux <- default_aux()
   fit$posterior <- "far"
   fit
@@ -600,7 +615,7 @@ predict_posterior <- function(fit, x) {
     return(list(mean = p$mean, var_sor = p$variance, resid = numeric(nrow(x))))
   }
   if (!is.null(fit$near)) {
-    p <- predict_near(fit$near, needs_data(fit, "fit"), fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x,
+    p <- predict_near(fit$near, fit$data, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x,
                       fit$control)
     return(list(mean = p$mean, var_sor = p$var_far, resid = p$var_near))
   }
@@ -610,6 +625,10 @@ predict_posterior <- function(fit, x) {
 
 predict_covariance <- function(fit, x) {
   if (!is.null(fit$rows)) return(native_exact_covariance(fit$factors, fit$rows, scaled_kernel(fit), x))
+  if (!is.null(fit$near)) {
+    return(covariance_near(fit$near, fit$data, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x,
+                           fit$control))
+  }
   native_covariance(fit$factors, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x,
                     sor = fit$method == "gp_sor")
 }

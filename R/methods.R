@@ -131,6 +131,13 @@ describe_evidence <- function(about, number) {
                                              learned)),
          gp_fitc = ,
          gp_sor = c(Evidence = paste0(value, ", the log evidence of its own model ", learned)),
+         describe_elbo(about, value, learned))
+}
+
+describe_elbo <- function(about, value, learned) {
+  switch(about$posterior,
+         exact = c(Evidence = paste0(value, ", the log evidence ", learned)),
+         "far + near" = c(Evidence = paste0(value, ", an estimate of the log evidence by near rows, no bound ", learned)),
          c(ELBO = paste0(value, ", a lower bound of the log evidence ", learned)))
 }
 
@@ -368,7 +375,9 @@ nobs.gp_fit <- function(object, ...) if (object$method == "gp_subsample") object
 #' @export
 logLik.gp_fit <- function(object, ...) {
   object <- check_fit(object, "object")
-  bounds <- if (object$method %in% c("pfdtc", "gp_vfe", "gp_dtc", "gp_exact")) {
+  # what brackets the evidence is beside a near field a pass over all rows, and of no use without a reference
+  open <- !is.null(object$near) && is.null(object$reference)
+  bounds <- if (!open && object$method %in% c("pfdtc", "gp_vfe", "gp_dtc", "gp_exact")) {
     tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # it may need the data
   }
   structure(object$elbo, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],

@@ -46,7 +46,10 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
 }
 
 # Points of a fit, or the default number of them.
-points_of_fit <- function(fit) if (is.null(fit$m)) min(200L, fit$nobs) else fit$m
+# A near field has few points because near rows tell the rest: its certificates want as many as any.
+points_of_fit <- function(fit) {
+  if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else max(fit$m, min(200L, nrow(fit$data$x)))
+}
 
 # The DTC posterior of the fit's model on points z, with its norms, see posterior_norms(). No two of the points may say
 # the same down to rounding: pivots of a greedy choice are fine, others go through distinct_points(). `inner`: such a

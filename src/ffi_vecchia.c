@@ -3,8 +3,8 @@
 #include "linalg.h"
 #include "vecchia.h"
 
-/* rows to a block: enough to be worth a thread's start, few enough that interrupts are let in */
-#define ROWS 32
+/* rows to a block: enough to be worth entering a parallel region on a busy machine, few enough that interrupts are let in */
+#define ROWS 256
 
 struct vecchia_slot {
     double *X, *y, *noise, *work;
