@@ -51,7 +51,7 @@ learn_evidence <- function(data, s, state) {
     state$so_far[c("kernel", "noise", "kernels")] <- c(problem$natural(theta), list(kernels))
   }
   tell("all rows that count")
-  result <- climb(problem, theta, learning_sizes$whole, c(8L, 8L, 12L))
+  result <- climb(problem, theta, learning_sizes$whole, c(8L, 6L, 6L), enough = 0.1)
   state$so_far[c("kernel", "noise")] <- problem$natural(result$theta)
   if (is_small_enough(pool, s)) result <- learn_exactly(problem, result)
   count_evaluations(state, "learn", list(evaluations = pool$count$evaluations))
