@@ -47,6 +47,7 @@ run_fit <- function(data, settings, stages) {
   } else if (!is.null(fit$tol) && !fit$tol$met) {
     warn_convergence(unreached_text(fit), fit = fit)
   }
+  warn_small_n(fit$small_n, fit$nobs)
   fit
 }
 
@@ -248,9 +249,13 @@ match_input_names <- function(z, x, named) {
 # ---- hyperparameters ------------------------------------------------------------------------------------------------
 
 learn_stage <- function(data, s, state) {
-  start <- start_values(s$kernel, s$noise, data)
+  kernel <- if (is.null(s$kernel$profile)) place_kernel(kernel_of(kernel_candidates[1L]), data$x) else s$kernel
+  start <- start_values(kernel, s$noise, data)
   if (!length(s$free)) return(c(start, list(pilot = NULL)))
-  if (s$hyper == "evidence") return(run_stage(state, "learn", learn_evidence(data, s, state), otherwise = start))
+  if (s$hyper == "evidence") {
+    state$so_far <- c(start, list(pilot = NULL))
+    return(run_stage(state, "learn", learn_evidence(data, s, state), otherwise = state$so_far))
+  }
   run_stage(state, "pilot", {
     rows <- optimise_rows(data, s$control)
     pilot <- learn_hyper(rows, random_points(rows, min(200L, rows$n)), start$kernel, start$noise, s)
@@ -483,7 +488,7 @@ construct_exact <- function(data, learned, s, state) {
   })
   new_fit(data, done, s, state, posterior, exact_evidence(data, posterior, done$noise), list(
     rows = data$x, inducing = data$x, m = nrow(data$x), m_asked = nrow(data$x), inducing_method = "rows",
-    neighbours = 0L))
+    neighbours = 0L, small_n = if (length(s$free)) small_n_check(data, posterior)))
 }
 
 construct_fit <- function(data, done, s, state) {

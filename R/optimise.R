@@ -198,8 +198,9 @@ progress_line <- function(label) {
   }
 }
 
-# A line on stderr that names the stage under way, gone when it is told NULL.
-stage_line <- function(label, on) {
+# A line on stderr that names the stage under way, gone when it is told NULL; of what takes less than `after` seconds
+# nothing is seen.
+stage_line <- function(label, on, after = 0) {
   started <- proc.time()[["elapsed"]]
   shown <- FALSE
   function(stage) {
@@ -208,8 +209,10 @@ stage_line <- function(label, on) {
       if (shown) cat("\r", strrep(" ", 78), "\r", sep = "", file = stderr())
       return(invisible())
     }
+    seconds <- proc.time()[["elapsed"]] - started
+    if (seconds < after) return(invisible())
     shown <<- TRUE
-    text <- sprintf("%s: %s, %.0f s", label, stage, proc.time()[["elapsed"]] - started)
+    text <- sprintf("%s: %s, %.0f s", label, stage, seconds)
     cat("\r", formatC(text, width = -78), sep = "", file = stderr())
   }
 }

@@ -34,7 +34,8 @@ fit_fixed <- function(data = smooth_data(), ..., kernel = kernel_se(c(0.9, 1.6),
   do.call(pfdtc, args)
 }
 
-fit_learned <- function(data = smooth_data(), ..., m = 6, seed = 1, maxit = 20, control = list()) {
+# Learned as in the paper, in few iterations: for tests of what comes after it. test-learn.R is about the evidence.
+fit_learned <- function(data = smooth_data(), ..., m = 6, hyper = "pilot", seed = 1, maxit = 20, control = list()) {
   control <- do.call(pfdtc_control, utils::modifyList(list(maxit = maxit, progress = FALSE), control))
-  with_seed(seed, pfdtc(data$x, data$y, m = m, control = control, ...))
+  with_seed(seed, pfdtc(data$x, data$y, m = m, hyper = hyper, control = control, ...))
 }

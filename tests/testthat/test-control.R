@@ -9,7 +9,8 @@ test_that("pfdtc_control() refuses bad values by name", {
               jitter = list(-1, NaN, Inf, "a"), block = list(0, 2.5, NA), threads = list(0, NA, "two"),
               memory = list(-1, NA, "a"), optimise_rows = list(0, 1.5, NA), fix = list(1, NA_character_, TRUE),
               trace = list(-1, 0.5, NA), progress = list(NA, 1, "yes"), max_seconds = list(-1, NA, "a"),
-              tol_quantile = list(0, -1, 1.01, NA, "a", c(0.5, 1), TRUE))
+              tol_quantile = list(0, -1, 1.01, NA, "a", c(0.5, 1), TRUE), restarts = list(0, 1.5, NA, "a"),
+              priors = list(NA, 1, "yes"))
   expect_setequal(names(bad), names(formals(pfdtc_control)))
   for (name in names(bad)) {
     for (value in bad[[name]]) {
@@ -24,7 +25,7 @@ test_that("a list does as control; what is no control is refused", {
     pfdtc(cars$speed, cars$dist, m = 3, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed", control = control)
   }
   expect_identical(fit(list(maxit = 2))$control, pfdtc_control(maxit = 2))
-  expect_identical(fit(list())$control, pfdtc_control())
+  expect_identical(fit(list())$control, pfdtc_control(maxit = 200)) # what was used
   expect_input_error(fit(list(maxiter = 2)), "Did you mean `maxit`?")
   expect_input_error(fit(list(maxit = -2)), "`maxit`")
   twice <- stats::setNames(list(2, 3), c("maxit", "maxit"))
@@ -141,19 +142,22 @@ test_that("trace = k keeps the points every k iterations, with the values they h
 
 test_that("optimise_rows learns on some rows, and the posterior is that of all", {
   data <- problem(n = 60, m = 4, seed = 9)
-  fit <- function(rows, seed = 1, ...) {
-    with_seed(seed, pfdtc(data$x, data$y, m = 4, control = pfdtc_control(optimise_rows = rows, progress = FALSE), ...))
+  for (hyper in c("pilot", "evidence")) {
+    fit <- function(rows, seed = 1, ...) {
+      with_seed(seed, pfdtc(data$x, data$y, m = 4, hyper = hyper, kernel = kernel_se(),
+                            control = pfdtc_control(optimise_rows = rows, progress = FALSE), ...))
+    }
+    some <- fit(25)
+    expect_identical(nobs(some), 60L)
+    kernel <- ref_kernel("se", unname(some$kernel$lengthscale), some$kernel$variance)
+    dense <- ref_dtc(unname(some$inducing), data$x, data$y - some$center, kernel, some$noise, jitter = some$jitter)
+    expect_equal(predict(some), dense$mean(data$x) + some$center, tolerance = 1e-8)
+    expect_equal(some$elbo, ref_elbo(unname(some$inducing), data$x, data$y - some$center, kernel, some$noise,
+                                     jitter = some$jitter), tolerance = 1e-8)
+    expect_false(isTRUE(all.equal(coef(some), coef(fit(25, seed = 2)))))
+    expect_equal(coef(fit(60)), coef(fit(NULL)))
+    expect_equal(coef(fit(1e6)), coef(fit(NULL)))
   }
-  some <- fit(25)
-  expect_identical(nobs(some), 60L)
-  kernel <- ref_kernel("se", unname(some$kernel$lengthscale), some$kernel$variance)
-  dense <- ref_dtc(unname(some$inducing), data$x, data$y - some$center, kernel, some$noise, jitter = some$jitter)
-  expect_equal(predict(some), dense$mean(data$x) + some$center, tolerance = 1e-8)
-  expect_equal(some$elbo, ref_elbo(unname(some$inducing), data$x, data$y - some$center, kernel, some$noise,
-                                   jitter = some$jitter), tolerance = 1e-8)
-  expect_false(isTRUE(all.equal(coef(some), coef(fit(25, seed = 2)))))
-  expect_equal(coef(fit(60)), coef(fit(NULL)))
-  expect_equal(coef(fit(1e6)), coef(fit(NULL)))
   # with equal rows merged, too
   twice <- with_seed(1, pfdtc(data$x[c(1:60, 1:60), ], c(data$y, data$y + 0.1), m = 4,
                               control = pfdtc_control(optimise_rows = 25, progress = FALSE)))

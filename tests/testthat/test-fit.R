@@ -33,7 +33,7 @@ test_that("set.seed() reproduces a fit to the bit, whatever is random in it", {
   data <- smooth_data(30)
   cases <- c(lapply(every_aux(), function(aux) list(aux = aux)),
              lapply(c("greedy", "random", "kmeans"), function(i) list(inducing = i)),
-             list(list(hyper = "joint"), list(control = list(optimise_rows = 20)),
+             list(list(hyper = "joint"), list(hyper = "evidence"), list(hyper = "evidence", m = NULL), list(control = list(optimise_rows = 20)),
                   list(control = list(threads = 2, block = 10)), list(kernel = kernel_matern(1 / 2))))
   for (case in quick(cases)) {
     fit <- function(seed) timeless(do.call(fit_learned, c(list(data, seed = seed, maxit = 6), case)))
@@ -340,6 +340,34 @@ test_that("R's time limit ends a fit as a whole, with the best so far", {
   expect_identical(names(fit$evaluations), "pilot")
 })
 
+test_that("R's time limit ends learning by the evidence, wherever it comes, with the best so far", {
+  data <- smooth_data(1000)
+  whole <- system.time(fit_learned(data, hyper = "evidence", m = NULL, control = list(restarts = 3)))[["elapsed"]]
+  for (share in c(0.02, 0.1, 0.3, 0.6)) {
+    for (kernel in list(NULL, kernel_matern(5 / 2))) {
+      limited <- function() {
+        on.exit(setTimeLimit())
+        setTimeLimit(elapsed = share * whole, transient = TRUE)
+        fit_learned(data, hyper = "evidence", m = NULL, kernel = kernel, control = list(restarts = 3))
+      }
+      warned <- FALSE
+      fit <- withCallingHandlers(limited(), pfdtc_warning_convergence = function(w) {
+        warned <<- TRUE
+        invokeRestart("muffleWarning")
+      })
+      # with the kernel given the whole may be done in time
+      if (is.null(kernel)) expect_true(warned, info = share)
+      expect_identical(fit$convergence, if (warned) 2L else 0L)
+      expect_identical(fit$posterior, "exact")
+      expect_true(fit$kernel$profile %in% c(profiles, kernel$profile))
+      if (!is.null(kernel)) expect_identical(fit$kernel$profile, "matern52")
+      p <- predict(fit, data$new, se.fit = TRUE)
+      expect_true(all(is.finite(unlist(p))) && all(p$se.fit > 0))
+      expect_output(print(summary(fit)), if (warned) "ended before they|best of" else "best of")
+    }
+  }
+})
+
 test_that("the parts of a fit are those its help names", {
   fit <- fit_learned(maxit = 5)
   expect_s3_class(fit, c("pfdtc", "gp_fit"), exact = TRUE)
@@ -347,17 +375,28 @@ test_that("the parts of a fit are those its help names", {
                     names(fit)))
   expect_named(fit$trace, c("evaluation", "objective", "seconds"))
   expect_identical(fit$version, utils::packageVersion("pfdtc"))
+  expect_identical(fit$posterior, "far")
   made <- fit$evaluations
   expect_named(made, c("pilot", "objective", "other start"))
   expect_identical(sum(made[c("pilot", "objective")]), as.numeric(nrow(fit$trace) + nrow(fit$pilot$trace)))
   expect_true(all(c("pilot", "start", "points", "posterior") %in% names(fit$seconds)))
+  fit <- fit_learned(maxit = 5, hyper = "evidence")
+  expect_named(fit$evaluations, c("learn", "objective", "other start"))
+  expect_true(all(c("learn", "start", "points", "posterior") %in% names(fit$seconds)))
+  expect_null(fit$pilot)
+  expect_named(fit$learned, c("start", "lengthscale", "noise", "evidence", "kept"))
+  expect_identical(sum(fit$learned$kept), 1L)
+  expect_named(fit$kernels, c("kernel", "score", "chosen"))
+  expect_identical(sum(fit$kernels$chosen), 1L)
   expect_true(all(fit$seconds >= 0))
   expect_false(any(rapply(unclass(fit), function(v) typeof(v) == "externalptr", how = "unlist")))
 })
 
 test_that("a short fit shows no progress, a silent one never", {
   quiet <- function(progress) {
-    utils::capture.output(fit <- fit_learned(maxit = 2, control = list(progress = progress)), type = "message")
+    utils::capture.output(type = "message", fits <- list(
+      fit_learned(maxit = 2, control = list(progress = progress)),
+      fit_learned(smooth_data(20), hyper = "evidence", control = list(progress = progress))))
   }
   expect_identical(quiet(TRUE), character())
   expect_identical(quiet(FALSE), character())

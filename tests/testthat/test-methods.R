@@ -183,7 +183,7 @@ test_that("responses drawn at training rows have the noise of their weights", {
 test_that("print() and summary() name the method, its choices and what was reached", {
   fit <- fit_mixed()
   expect_output(print(fit), "pF-DTC.*20 rows, 5 inputs.*6 points.*SoR on 4 given rows.*fixed")
-  expect_output(print(fit), "squared exponential, variance 2")
+  expect_output(print(fit), "squared exponential; variance 2")
   expect_output(print(fit), "fv")
   out <- withVisible(print_quietly(fit))
   expect_false(out$visible)
@@ -226,7 +226,7 @@ test_that("summary() names the inputs without effect and what the pilot missed",
   expect_equal(summary(fit)$range, sapply(data[c("a", "b")], function(v) diff(range(v))))
   slim <- fit_mixed(y ~ a + b, data, kernel = kernel_se(c(1, 1e4), 2), keep_data = FALSE)
   expect_equal(summary(slim)$range, summary(fit)$range)
-  short <- with_seed(1, pfdtc(y ~ a, data, m = 4, control = fixed_control()))
+  short <- with_seed(1, pfdtc(y ~ a, data, m = 4, hyper = "pilot", control = fixed_control()))
   expect_output(print(short), "the pilot was ended by\\s+`maxit`")
 })
 
