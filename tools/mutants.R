@@ -144,8 +144,9 @@ stopped_by <- function(folder, tests, seconds) {
   log <- file.path(normalizePath(folder), "tests.log")
   old <- setwd(frozen)
   on.exit(setwd(old))
-  status <- run("Rscript", c("--vanilla", "tools/test.R", dirname(log), sprintf("^(%s)$", paste(tests, collapse = "|"))),
-                log, seconds, c("PFDTC_TEST_STOP=1", "PFDTC_COUNTS="))
+  filter <- sprintf("^(%s)$", paste(tests, collapse = "|"))
+  status <- run("Rscript", c("--vanilla", "tools/test.R", dirname(log), filter), log, seconds,
+                c("PFDTC_TEST_STOP=1", "PFDTC_COUNTS="))
   if (status == 0) return(NULL)
   if (status == 124) return(sprintf("no end within %.0f s", seconds))
   lines <- readLines(log, warn = FALSE)
@@ -187,7 +188,10 @@ run_mutants <- function(mutants, own) {
     v <- verdict_of(m, base, seconds, own)
     explained <- length(m$survives) > 0
     wrong <- wrong + (is.null(v$by) != explained || isTRUE(v$broken))
-    said <- if (isTRUE(v$broken)) "DOES NOT BUILD" else if (is.null(v$by)) "SURVIVES" else if (v$first) "killed" else "killed by others' tests"
+    said <- if (isTRUE(v$broken)) "DOES NOT BUILD"
+      else if (is.null(v$by)) "SURVIVES"
+      else if (v$first) "killed"
+      else "killed by others' tests"
     why <- if (is.null(v$by)) m$survives else v$by
     cat(sprintf("%-52s %s%s, %.0f s: %s\n", m$name, said, if (is.null(v$by) && explained) " (explained)" else "",
                 proc.time()[["elapsed"]] - since, paste(why, collapse = " ")))
