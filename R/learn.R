@@ -11,13 +11,13 @@
 # Fisher scoring, for which the C code gives the information.
 
 learning_sizes <- list(
-  population = 1e5,                      # rows among which neighbours are looked for
+  population = 1e6,                      # rows among which neighbours are looked for
   first = 200L,                          # the first rows of the order are always among those that count
   starts = c(rows = 4000L, near = 10L),  # every start: where there is much noise, many rows tell more than many near
   finals = c(rows = 5000L, near = 15L),  # the best of them
   kernels = c(rows = 3000L, near = 20L), # every kernel, from where the best start led
   whole = c(rows = 8000L, near = 30L),   # the one that is kept
-  score = c(rows = 3000L, near = 40L))   # kernels are judged on rows given their neighbours among all
+  score = c(rows = 8000L, near = 40L))   # kernels are judged on rows given their neighbours among all
 
 # The prior of a log lengthscale, in units of the input's spread: distances grow with the root of the inputs' number.
 # Chosen on a dozen sets of 20 to 50 rows, where it decides (bench/small-n.R); at thousands nothing of it is left.
