@@ -114,9 +114,9 @@ noise_floor <- function(data) {
 
 # ---- the problem: value, gradient and information of log posterior in the free logs -----------------------------------
 
-# Priors are weak (a factor of e^2 = 7 either way) and fade like 1 / n: without them an input that says nothing has a
+# Priors are weak (a factor of e^1.5 = 4 or more either way) and fade like 1 / n: without them an input that says nothing has a
 # lengthscale that goes to infinity, and few rows have no noise. In units of the inputs' spread and of y:
-#   log l ~ N(log 2, 2^2),  log variance ~ N(0, 1.5^2),  log noise ~ N(log 0.1, 2^2).
+#   log l ~ N(log(2 sqrt(d)), 1.5^2),  log variance ~ N(0, 1.5^2),  log noise ~ N(log 0.1, 2^2).
 learning_problem <- function(pool, s, profile) {
   kernel <- s$kernel
   if (is.null(kernel$profile)) kernel <- place_kernel(kernel_of(profile), pool$x)
@@ -330,15 +330,17 @@ judge_kernel <- function(problem, theta) {
   list(problem = problem, theta = run$theta, score = conditional_score(problem, run$theta))
 }
 
-# Mean of -log p(y_i | its nearest among all other rows): what a prediction at a row held out would score.
+# Mean of -log p(y_i | its nearest among all other rows): what a prediction at a row held out would score. Inf where it
+# cannot be computed.
 conditional_score <- function(problem, theta) {
   size <- learning_sizes$score
   rows <- problem$pool$take(min(size[["rows"]], problem$pool$n))
   neighbours <- problem$neighbours(theta, rows, size[["near"]], earlier = FALSE)
   now <- problem$natural(theta)
   pool <- problem$pool
-  -native_vecchia(pool$x, pool$y, pool$weights, now$kernel, now$noise, rows, neighbours, slopes = FALSE,
-                  control = problem$control)$value / length(rows)
+  value <- native_vecchia(pool$x, pool$y, pool$weights, now$kernel, now$noise, rows, neighbours, slopes = FALSE,
+                          control = problem$control)$value
+  if (is.finite(value)) -value / length(rows) else Inf
 }
 
 # ---- the exact evidence as the last stage, where it is cheap ----------------------------------------------------------
