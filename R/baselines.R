@@ -222,6 +222,7 @@ fit_dense <- function(data, settings) {
       native_exact(used$x, used$y, used$weights, done$kernel, done$noise, s$control)
     })
     new_fit(data, done, s, state, posterior, exact_evidence(used, posterior, done$noise), list(
+      small_n = if (s$method == "gp_exact" && length(s$free)) small_n_check(data, posterior),
       rows = used$x, m = if (s$method == "gp_subsample") s$m,
       chosen = if (s$method == "gp_subsample") used$rows))
   })

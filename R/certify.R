@@ -207,17 +207,23 @@ by_exact_posterior <- function(fit, x, at, inside, tell, left) {
   open <- half_mean > pmax(inside$sd_upper, abs(at$mean - inside$mean_lower - half_mean)) / 10 |
     half_sd > pmax(inside$sd_upper, abs(at$sd - inside$sd_lower - half_sd)) / 10
   rows <- which(open | is.na(open))
-  n <- as.double(nrow(fit$data$x))
-  if (!length(rows) || kriging_rows() < 1 || 16 * n^2 > getOption("pfdtc.max_memory", 2^32) / 16) return(inside)
-  # a factor three for a factorisation and triangular solves beside products
-  seconds <- 3 * (n^3 / 3 + 3 * n^2 * length(rows)) * engine_speed(scaled_kernel(fit), fit$data$x, fit$control)[["flop"]]
-  if (seconds > left()) return(inside)
+  if (!length(rows) || kriging_rows() < 1 || !exact_is_cheap(fit, length(rows), left())) return(inside)
   tell("exact posterior")
   exact <- tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)
   if (is.null(exact)) return(inside)
   both <- intersect_intervals(lapply(inside, `[`, rows), exact_interval(exact, x[rows, , drop = FALSE]))
   for (what in names(inside)) inside[[what]][rows] <- both[[what]]
   inside
+}
+
+# Does the exact posterior, with what it says of so many rows, take no more seconds than these, and a sixteenth of the
+# memory allowed?
+exact_is_cheap <- function(fit, rows, seconds) {
+  n <- as.double(nrow(fit$data$x))
+  if (16 * n^2 > getOption("pfdtc.max_memory", 2^32) / 16) return(FALSE)
+  # a factor three for a factorisation and triangular solves beside products
+  flop <- engine_speed(scaled_kernel(fit), fit$data$x, fit$control)[["flop"]]
+  3 * (n^3 / 3 + 3 * n^2 * rows) * flop <= seconds
 }
 
 # What all rows of the data say of the sd at those rows of x, at most so many and as far as there is time, where it is

@@ -25,6 +25,9 @@ warn_convergence <- function(message, ...) warn_classed("pfdtc_warning_convergen
 # Fits that what is known of the evidence does not tell apart.
 warn_evidence <- function(message, ...) warn_classed("pfdtc_warning_evidence", message, ...)
 
+# Data that bear no such model.
+warn_small <- function(message, ...) warn_classed("pfdtc_warning_small", message, ...)
+
 warn_classed <- function(class, message, ...) {
   warning(structure(class = c(class, "warning", "condition"), list(message = message, call = user_call(), ...)))
 }

@@ -18,8 +18,8 @@
 #' @param restarts how many starts the search for hyperparameters by the evidence has. `NULL`: 8 (9 with two inputs, 10
 #'   with one).
 #' @param priors weak priors on the hyperparameters under `hyper = "evidence"`? In units of the inputs' and the
-#'   response's spread: log lengthscales around \eqn{\log(2 \sqrt d)}{log(2 sqrt(d))} of d inputs with sd 1.5, the log signal variance
-#'   around 0 with sd 1.5, the log noise variance around log 0.1 with sd 2. They keep lengthscales of inputs that say nothing finite and noise of few
+#'   response's spread: log lengthscales around log(3 sqrt(d)) with sd 0.7, d the number of inputs, the log signal
+#'   variance around 0 with sd 1.5, the log noise variance around log 0.1 with sd 2. They keep lengthscales of inputs that say nothing finite and noise of few
 #'   rows above 0, and fade as rows come in.
 #' @param fix names of hyperparameters to hold at their given values, as in `coef()`: `"noise"`, `"variance"`,
 #'   `"lengthscale.<column>"`.

@@ -21,75 +21,138 @@ current_fit <- function(fit, argument) {
 old_signature <- function(fit) !"phi1" %in% names(fit$signature$sums)
 
 # What is read without a further look: sizes that fit together, and numbers that can be computed with. Costs nothing
-# that grows with the rows.
+# that grows with the rows, but for the group of each where equal ones were merged.
 check_fit_parts <- function(fit, argument) {
   need <- function(ok, what) if (!isTRUE(ok)) damaged_fit(fit, argument, what)
-  number <- function(v, positive = FALSE) {
-    is.numeric(v) && length(v) == 1L && is.finite(v) && (!positive || v > 0)
-  }
-  table <- function(v, rows, columns) is.double(v) && identical(dim(v), c(as.integer(rows), as.integer(columns)))
-  numbers <- function(v, n) is.double(v) && length(v) == n
-
-  need(is.character(fit$method) && length(fit$method) == 1L && fit$method %in% names(method_table),
-       "`method` is none that is known")
+  need(is_one_of(fit$method, names(method_table)), "`method` is none that is known")
+  need(is.list(fit$frame) && is_one_of(fit$frame$method, c("matrix", "formula")), "`frame` is not one")
   d <- length(fit$frame$columns)
   need(d > 0L && is.character(fit$frame$columns), "`frame` does not name its columns")
-  check_fit_kernel(fit$kernel, d, need, number)
-  for (what in c("noise", "scale")) need(number(fit[[what]], TRUE), sprintf("`%s` is not a positive number", what))
-  need(number(fit$center), "`center` is not a number")
-  need(number(fit$nobs, TRUE), "`nobs` is not a number of rows")
-
-  dense <- !is.null(fit$rows) || fit$method %in% c("gp_exact", "gp_subsample")
-  name <- if (dense) "rows" else "inducing"
-  f <- fit$factors
-  # an exact fit whose posterior was taken out still has its evidence; beside a near field factors are made on demand
-  if (!(dense && is.null(fit$rows) && is.null(f)) && is.null(fit$near)) {
-    points <- fit[[name]]
-    m <- NROW(points)
-    need(m > 0L && table(points, m, d), sprintf("`%s` is not a matrix with the %d columns of the inputs", name, d))
-    need(is.list(f), "`factors` is not a list")
-    shapes <- if (dense) list(L = c(m, m), alpha = m) else
-      list(L = c(m, m), G = c(m, m), C = c(m, m), Ay = m, beta = m, yy = 1, k_sum = 1, t = 1, rss = 1)
-    for (what in names(shapes)) {
-      shape <- shapes[[what]]
-      good <- if (length(shape) == 2L) table(f[[what]], m, m) else numbers(f[[what]], shape)
-      need(good, sprintf("`factors$%s` is not of the size of `%s`", what, name))
-    }
+  check_fit_kernel(fit$kernel, d, need)
+  for (what in c("noise", "scale", "nobs")) {
+    need(is_number(fit[[what]]) && fit[[what]] > 0, sprintf("`%s` is not a positive number", what))
   }
-  near <- fit$near
-  if (!is.null(near)) {
-    m <- NROW(fit$inducing)
-    need(!is.null(fit$data), "`data` are gone, which its near field reads")
-    need(is.list(near) && table(near$L, m, m) && table(near$C, m, m) && numbers(near$beta, m),
-         "`near` is not of the size of `inducing`")
+  need(is_number(fit$center), "`center` is not a number")
+  for (what in c("elbo", "sd_y")) { # the one may be infinite, the other NA
+    need(is.null(fit[[what]]) || (is.numeric(fit[[what]]) && length(fit[[what]]) == 1L),
+         sprintf("`%s` is not a number", what))
   }
-  if (!is.null(fit$data)) check_fit_data(fit$data, d, need, table, numbers)
-  sums <- fit$signature$sums
-  need(is.double(sums) && all(c("n", "yy") %in% names(sums)) && length(fit$signature$size) == length(sums),
+  m <- fit[["m"]] # by its whole name: the exact fit that a figure makes has a `method` alone
+  need(is.null(m) || (is_number(m) && m >= 1 && m < 2^31), "`m` is not a number of points")
+  for (what in c("evaluations", "seconds")) {
+    need(is.null(fit[[what]]) || is.numeric(fit[[what]]), sprintf("`%s` are not numbers", what))
+  }
+  need(is.null(fit$control) || inherits(fit$control, "pfdtc_control"), "`control` is not made by pfdtc_control()")
+  aux <- fit$aux
+  need(is.null(aux) || (inherits(aux, "pfdtc_aux") && is.character(aux$kind) && length(aux$kind) == 1L),
+       "`aux` is not an auxiliary distribution")
+  need(is.null(fit$reference) || inherits(fit$reference, "gp_fit"), "`reference` is not a fit")
+  need(is.null(fit$data) || is.list(fit$data), "`data` is not a list")
+  signature <- fit$signature
+  need(is.list(signature) && is_plain_double(signature$sums) && all(c("n", "yy") %in% names(signature$sums)) &&
+         are_numbers(signature$size, length(signature$sums)) && !anyNA(unlist(signature[c("sums", "size")])),
        "`signature` is not one")
+  check_fit_factors(fit, d, need)
+  if (!is.null(fit$norms)) check_fit_norms(fit, need)
+  if (!is.null(fit$data)) check_fit_data(fit$data, d, need)
 }
 
-check_fit_kernel <- function(kernel, d, need, number) {
+is_one_of <- function(v, known) is.character(v) && length(v) == 1L && v %in% known
+is_plain_double <- function(v) is.double(v) && !is.object(v)
+is_number <- function(v) is.numeric(v) && !is.object(v) && length(v) == 1L && is.finite(v)
+is_table <- function(v, rows, columns) is_plain_double(v) && identical(dim(v), as.integer(c(rows, columns)))
+are_numbers <- function(v, n) is_plain_double(v) && length(v) == n
+
+check_fit_kernel <- function(kernel, d, need) {
   need(inherits(kernel, "pfdtc_kernel") && is.list(kernel), "`kernel` is not a kernel")
   inputs <- kernel$inputs
-  need(is.numeric(inputs) && length(inputs) > 0L && all(inputs %in% seq_len(d)),
+  need(is.numeric(inputs) && length(inputs) > 0L && all(inputs %in% seq_len(d)) && !anyDuplicated(inputs),
        sprintf("`kernel$inputs` are not among the %d columns of the inputs", d))
   l <- kernel$lengthscale
   need(is.numeric(l) && length(l) == length(inputs) && all(is.finite(l) & l > 0),
        "`kernel$lengthscale` is not a positive number for each input")
-  need(number(kernel$variance, TRUE), "`kernel$variance` is not a positive number")
+  need(is_number(kernel$variance) && kernel$variance > 0, "`kernel$variance` is not a positive number")
   need(is.character(kernel$profile) && length(kernel$profile) == 1L, "`kernel$profile` is not a name")
 }
 
-check_fit_data <- function(data, d, need, table, numbers) {
-  need(is.list(data), "`data` is not a list")
+check_fit_factors <- function(fit, d, need) {
+  dense <- !is.null(fit$rows) || fit$method %in% c("gp_exact", "gp_subsample")
+  f <- fit$factors
+  if (dense && is.null(fit$rows) && is.null(f)) return() # its posterior was taken out: the evidence is still there
+  name <- if (dense) "rows" else "inducing"
+  points <- fit[[name]]
+  m <- NROW(points)
+  need(m > 0L && is_table(points, m, d), sprintf("`%s` is not a matrix with the %d columns of the inputs", name, d))
+  near <- fit$near
+  if (!is.null(near)) {
+    need(!is.null(fit$data), "`data` are gone, which its near field reads")
+    need(is.list(near) && is_table(near$L, m, m) && is_table(near$C, m, m) && are_numbers(near$beta, m),
+         "`near` is not of the size of `inducing`")
+    if (is.null(f)) return() # made on demand
+  }
+  need(is.list(f), "`factors` is not a list")
+  of_points <- function(what, good) need(good, sprintf("`factors$%s` is not of the size of `%s`", what, name))
+  for (what in if (dense) "L" else c("L", "G", "C")) of_points(what, is_table(f[[what]], m, m))
+  for (what in if (dense) "alpha" else c("Ay", "beta")) of_points(what, are_numbers(f[[what]], m))
+  if (dense) return()
+  for (what in c("yy", "k_sum", "t", "rss")) {
+    need(is_number(f[[what]]) && f[[what]] >= 0, sprintf("`factors$%s` is not a sum of squares", what))
+  }
+  need(is_number(fit$jitter) && fit$jitter >= 0, "`jitter` is not a number")
+}
+
+# What posterior_norms() says, of a reference, and what goes with it
+check_fit_norms <- function(fit, need) {
+  m <- NROW(fit$inducing)
+  each <- function(norms) {
+    numbers <- setdiff(names(norms), "Psi")
+    lacking <- setdiff(c("weight", "spread", "slack", "growth", "vv", "alpha", "beta_error", "t", "lam", "v_E", "c",
+                         "w_norm", "w_E"), numbers)
+    bad <- Filter(function(what) !are_numbers(norms[[what]], 1L) || is.na(norms[[what]]), numbers)
+    bad <- c(lacking, bad)
+    need(!length(bad), sprintf("`norms$%s` is not a number", bad[1L]))
+  }
+  need(is.list(fit$norms) && is_table(fit$norms$Psi, m, m), "`norms` are not of the size of `inducing`")
+  each(fit$norms)
+  correction <- fit$correction
+  if (is.null(correction)) return()
+  need(is.list(correction) && is.list(correction$norms) && is.list(correction$response) &&
+         is_plain_double(correction$v), "`correction` is not one")
+  each(correction$norms)
+  response <- correction$response
+  need(length(correction$v) > 0L && is_number(correction$rounding) && are_numbers(response$Ay, m) &&
+         are_numbers(response$beta, m) && is_number(response$yy) && is_number(response$rss),
+       "`correction` is not of the size of `inducing`")
+  need(!is.list(correction$made_from) && length(correction$made_from) > 0L, "`correction` does not know its rows")
+}
+
+check_fit_data <- function(data, d, need) {
   n <- NROW(data$x)
-  need(n > 0L && table(data$x, n, d), sprintf("`data$x` is not a matrix with the %d columns of the inputs", d))
-  need(numbers(data$y, n), "`data$y` has not a number for each row of `data$x`")
-  need(is.null(data$weights) || numbers(data$weights, n), "`data$weights` has not a number for each row of `data$x`")
+  need(n > 0L && is_table(data$x, n, d), sprintf("`data$x` is not a matrix with the %d columns of the inputs", d))
+  need(are_numbers(data$y, n) && is.finite(sum(data$y)), "`data$y` has not a number for each row of `data$x`")
+  w <- data$weights
+  need(is.null(w) || (are_numbers(w, n) && is.finite(sum(w)) && min(w) > 0),
+       "`data$weights` has not a positive number for each row of `data$x`")
   group <- data$group
-  need(is.null(group) || (is.numeric(group) && length(group) == data$n && all(group %in% seq_len(n))),
+  used <- if (is.null(group)) n else length(group)
+  need(is.null(group) || (is.integer(group) && !anyNA(group) && min(group) >= 1L && max(group) <= n),
        "`data$group` does not say which row of `data$x` each row went to")
+  need(is_number(data$n) && data$n == used, "`data$n` is not the number of rows")
+  for (what in c("center", "scale", "sd_y")) {
+    need(is.numeric(data[[what]]) && length(data[[what]]) == 1L, sprintf("`data$%s` is not a number", what))
+  }
+  need(is.list(data$shift) && all(vapply(data$shift[c("constant", "rows", "ss")], is_number, NA)),
+       "`data$shift` is not one")
+  zero <- data$x_zero
+  need(is.null(zero) || is_table(zero, NROW(zero), d), "`data$x_zero` has not the columns of `data$x`")
+  given <- used + NROW(zero)
+  need(are_numbers(data$response, given), "`data$response` has not a number for each row")
+  for (what in c("offset", "prior_weights")) {
+    need(is.null(data[[what]]) || are_numbers(data[[what]], given),
+         sprintf("`data$%s` has not a number for each row", what))
+  }
+  need(is.null(zero) || sum(data$prior_weights == 0) == NROW(zero),
+       "`data$prior_weights` are not those of `data$x_zero`")
 }
 
 damaged_fit <- function(fit, argument, what) {

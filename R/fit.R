@@ -47,6 +47,7 @@ run_fit <- function(data, settings, stages) {
   } else if (!is.null(fit$tol) && !fit$tol$met) {
     warn_convergence(unreached_text(fit), fit = fit)
   }
+  warn_small_n(fit$small_n, fit$nobs)
   fit
 }
 
@@ -487,7 +488,7 @@ construct_exact <- function(data, learned, s, state) {
   })
   new_fit(data, done, s, state, posterior, exact_evidence(data, posterior, done$noise), list(
     rows = data$x, inducing = data$x, m = nrow(data$x), m_asked = nrow(data$x), inducing_method = "rows",
-    neighbours = 0L))
+    neighbours = 0L, small_n = if (length(s$free)) small_n_check(data, posterior)))
 }
 
 construct_fit <- function(data, done, s, state) {

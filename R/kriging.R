@@ -137,20 +137,20 @@ points_in_time <- function(reference, data, n, left) {
 }
 
 # Seconds that the engine takes for a flop of a matrix product and for a kernel value, as measured on a few rows (some
-# milliseconds).
+# milliseconds) once in a session.
 engine_speed <- function(kernel, x, control) {
-  x <- x[rep_len(seq_len(nrow(x)), 256L), , drop = FALSE]
-  seconds <- function(expr) {
-    expr <- substitute(expr)
-    frame <- parent.frame()
-    took <- vapply(1:2, function(i) system.time(eval(expr, frame), gcFirst = FALSE)[["elapsed"]], 0)
-    max(min(took), 1e-4)
-  }
-  values <- seconds(for (i in 1:4) native_kernel_matrix(kernel, x, x)) / (4 * 256^2)
-  K <- native_kernel_matrix(kernel, x, x)
-  flops <- seconds(crossprod(K)) / (2 * 256^3)
   threads <- engine_control(65536L, control)$threads
-  c(flop = flops, kernel = values) / max(1, threads * 0.7)
+  key <- paste(kernel$profile, length(kernel$inputs), threads)
+  if (!is.null(engine$speed[[key]])) return(engine$speed[[key]])
+  x <- x[rep_len(seq_len(nrow(x)), 256L), , drop = FALSE]
+  seconds <- function(run) {
+    max(min(vapply(1:2, function(i) system.time(run(), gcFirst = FALSE)[["elapsed"]], 0)), 1e-4)
+  }
+  K <- native_kernel_matrix(kernel, x, x)
+  values <- seconds(function() for (i in 1:4) native_kernel_matrix(kernel, x, x)) / (4 * 256^2)
+  flops <- seconds(function() crossprod(K)) / (2 * 256^3)
+  engine$speed[[key]] <- c(flop = flops, kernel = values) / max(1, threads * 0.7)
+  engine$speed[[key]]
 }
 
 # Rows whose interval is not small beside the distance of the fit from its middle, there and at the median row, or not

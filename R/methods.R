@@ -152,7 +152,7 @@ fit_facts <- function(fit) {
     omitted = length(fit$na.action), inducing = describe_inducing(fit),
     subsample = if (is.null(fit$chosen)) NA_character_ else
       sprintf("%d random row%s", fit$m, plural_s(fit$m)),
-    near = describe_near(fit), auxiliary = describe_aux(fit), accuracy = describe_tolerance(fit),
+    near = describe_near(fit), few = describe_small_n(fit$small_n), auxiliary = describe_aux(fit), accuracy = describe_tolerance(fit),
     learned = describe_hyper(fit), optimiser = describe_convergence(fit)))
 }
 
@@ -175,7 +175,8 @@ model_fields <- function(about, digits) {
     Accuracy = about$accuracy, Auxiliary = about$auxiliary,
     Near = about$near,
     Kernel = sprintf("%s; %s", describe_kernel(about), variance(theta["variance"])),
-    Noise = variance(theta["noise"]), Hyper = about$learned)
+    Noise = variance(theta["noise"]), Hyper = about$learned,
+    Check = about$few)
 }
 
 # `range`: of each column, for summary(), which also names the inputs along which f hardly varies.
@@ -359,6 +360,7 @@ list_named <- function(x) {
 #' @rdname gp_fit-methods
 #' @export
 coef.gp_fit <- function(object, ...) {
+  object <- check_fit(object, "object")
   stats::setNames(c(object$kernel$lengthscale, object$kernel$variance, object$noise),
                   parameter_names(object$kernel, object$frame$columns))
 }

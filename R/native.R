@@ -197,8 +197,8 @@ native_near_predict <- function(near, z, x, y, weights, kernel, noise, s, x_new,
 
 # the same and the covariance of f at the rows of x_new
 native_near_covariance <- function(near, z, x, y, weights, kernel, noise, s, x_new, control = NULL) {
-  result <- .Call(ffi_near_covariance, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y, row_scale(weights),
-                  as.double(noise), as.integer(s), x_new, near_control(nrow(x_new), control))
+  result <- call_door(ffi_near_covariance, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y,
+                      row_scale(weights), as.double(noise), as.integer(s), x_new, near_control(nrow(x_new), control))
   stop_on_status(result, "Covariance from near rows")
 }
 

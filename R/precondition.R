@@ -22,11 +22,11 @@ near_preconditioner <- function(reference, data, size = near_size) {
   near <- native_near(z, data$x, data$y, data$weights, kernel, reference$noise / reference$scale^2, size[["rows"]],
                       sample.int(nrow(data$x)), reference$jitter, control = control, keep = TRUE)
   root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
-  FtF <- function(v) native_decorrelate(near, native_decorrelate(near, v), transpose = TRUE)
+  twice <- function(v) native_decorrelate(near, native_decorrelate(near, v), transpose = TRUE)
   function(r) {
-    q <- FtF(r)
+    q <- twice(r)
     b <- forwardsolve(near$L, native_kernel_sum(kernel, data$x, root * q, z, control))
     b <- solve_t(near$L, solve_t(near$C, forwardsolve(near$C, b)))
-    q - FtF(root * native_kernel_sum(kernel, z, b, data$x, control))
+    q - twice(root * native_kernel_sum(kernel, z, b, data$x, control))
   }
 }

@@ -14,8 +14,8 @@
 #' @param max_seconds time for the correction of the mean. No pass is begun that would end later, as a pass over some of
 #'   the rows tells. How many were made is `correction$passes` of the result; more than the limit allowed: [refine()].
 #' @return A fit of class `c("gp_dtc", "gp_fit")` that also carries the norms which certificates need. It costs
-#'   \eqn{O(n m_2^2)}. It holds \eqn{O(m_2^2)} numbers, and `n` more where its mean is corrected; [certify()] uses those
-#'   where the fit has its data. Keep it: `fit$reference <- reference(fit)`; [certify()] and its like then use it.
+#'   \eqn{O(n m_2^2)}. It holds \eqn{O(m_2^2)} numbers, and `2 n` more where its mean is corrected; [certify()] uses
+#'   those where the fit has its data. Keep it: `fit$reference <- reference(fit)`; [certify()] and its like then use it.
 #' @section Errors: class `pfdtc_error_input` for a fit made with `keep_data = FALSE`.
 #' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation.
 #' @seealso [certify()], [aux_reference()]

@@ -1,7 +1,8 @@
 # With nothing set in the environment beside the best setting by hand of the two variables that tell thread pools their
 # size: milliseconds of one VFE objective with gradient (N = 8,000, d = 8), each run in a process of its own, settings
 # taking turns; the median over rounds of the runs' medians.
-#   bash tools/openblas.sh Rscript bench/threads.R [rounds]          two threads, M = 100 and 400: "quick" for rounds
+#   bash tools/openblas.sh Rscript bench/threads.R [rounds]
+# "quick" for the rounds: two rounds of two threads, M = 100 and 400, alone.
 arguments <- commandArgs(trailingOnly = TRUE)
 quick <- identical(arguments, "quick")
 rounds <- if (quick) 2L else if (length(arguments)) as.integer(arguments) else 5L
@@ -23,7 +24,8 @@ child <- quote({
     x <- matrix(stats::rnorm(8000 * 8), 8000)
     y <- stats::rnorm(8000)
     options(pfdtc.threads = threads)
-    evaluate <- function() pfdtc::vfe_objective(x[seq_len(m), ], x, y, pfdtc::kernel_se(rep(2, 8), 1), 0.1, jitter = 1e-6)
+    kernel <- pfdtc::kernel_se(rep(2, 8), 1)
+    evaluate <- function() pfdtc::vfe_objective(x[seq_len(m), ], x, y, kernel, 0.1, jitter = 1e-6)
     evaluate()
     stats::median(replicate(5, system.time(evaluate())[["elapsed"]]))
   }
@@ -51,5 +53,6 @@ for (i in seq_len(nrow(cases))) {
   by_hand <- ms[-1, , drop = FALSE]
   cases$ratio[i] <- stats::median(ms[1, ]) / min(apply(by_hand, 1, stats::median))
 }
+options(width = 120)
 cat("ms of one objective with gradient, and with nothing set over the best setting by hand\n")
 print(cases, digits = 3, row.names = FALSE)

@@ -270,11 +270,11 @@ SEXP ffi_kriging(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP G, SEXP norm
     known.lam = arg_number(list_get(norms, "lam"), "lam");
     known.growth = arg_number(list_get(norms, "growth"), "growth");
     known.G_norm = sqrt(sum_squares((size_t)M * M, arg_vector(G, "G", (size_t)M * M)));
-    c.rows.X = arg_matrix(x, "x", &c.rows.N, &c.rows.columns);
+    c.rows.X = arg_inputs(&k, x, "x", &c.rows.N, &c.rows.columns);
     c.rows.y = NULL;
     c.rows.scale = arg_vector_or_null(scale, "scale", (size_t)c.rows.N);
     int columns;
-    c.new_rows.X = arg_matrix(x_new, "x_new", &c.new_rows.n, &columns);
+    c.new_rows.X = arg_inputs(&k, x_new, "x_new", &c.new_rows.n, &columns);
     c.new_rows.ldx = c.new_rows.n;
     c.new_rows.y = c.new_rows.scale = NULL;
     c.near_rows = arg_indices(near, "near", c.rows.N);

@@ -342,8 +342,8 @@ static void search_leaf(struct search *q, int start, int end)
         while (start + n < end && t->rank[start + n] < q->below)
             n++;
     }
-    for (int i = 0; i < n;
-         i += WIDE) /* beyond n there is something, which nobody reads */
+    /* beyond n there is something, which nobody reads */
+    for (int i = 0; i < n; i += WIDE)
         distances(t, start + i, q->u, r2 + i);
     for (int i = 0; i < n; i++)
         if ((q->found < q->s || r2[i] <= q->r2[q->s - 1]) && t->row[start + i] != q->self)

@@ -156,7 +156,7 @@ stopped_by <- function(folder, tests, seconds) {
 # Those killed by their own tests are so whatever the other tests are.
 verdict_of <- function(mutant, base, seconds, own) {
   folder <- build(mutant, base)
-  if (!dir.exists(file.path(folder, "pfdtc"))) return(list(by = "the compiler", first = TRUE))
+  if (!dir.exists(file.path(folder, "pfdtc"))) return(list(broken = TRUE))
   kept <- file.path(folder, paste0("verdict-", c(hash_of_tests(mutant$tests),
                                                  hash_of_tests(all_tests(), mutant$tests))))
   for (file in kept[file.exists(kept)]) return(readRDS(file))
@@ -185,8 +185,8 @@ run_mutants <- function(mutants, own) {
     since <- proc.time()[["elapsed"]]
     v <- verdict_of(m, base, seconds, own)
     explained <- length(m$survives) > 0
-    wrong <- wrong + (is.null(v$by) != explained)
-    said <- if (is.null(v$by)) "SURVIVES" else if (v$first) "killed" else "killed by others' tests"
+    wrong <- wrong + (is.null(v$by) != explained || isTRUE(v$broken))
+    said <- if (isTRUE(v$broken)) "DOES NOT BUILD" else if (is.null(v$by)) "SURVIVES" else if (v$first) "killed" else "killed by others' tests"
     why <- if (is.null(v$by)) m$survives else v$by
     cat(sprintf("%-52s %s%s, %.0f s: %s\n", m$name, said, if (is.null(v$by) && explained) " (explained)" else "",
                 proc.time()[["elapsed"]] - since, paste(why, collapse = " ")))

@@ -191,40 +191,51 @@ test_that("errors of the crossing's sums", {
   }
 })
 
+# The norms of a posterior on a point elsewhere than at 0, where k(z, x) is off by as much as slack and jitter `j`
+# allow, or with a factor L that is, against those of the rows themselves.
+expect_norms_above <- function(p, z, L, j, info) {
+  n <- length(p$x)
+  s2 <- p$s2
+  ys <- p$y
+  v <- (ys - p$A * p$posterior$beta) / s2
+  A <- exp(-(p$x - z)^2 / 2) / L
+  G <- sum(A^2)
+  beta <- sum(A * ys) / (s2 + G)
+  made <- list(L = matrix(L), G = matrix(G), Ay = sum(A * ys), yy = sum(ys^2), k_sum = n, t = max(sum(1 - A^2), 0),
+               C = matrix(sqrt(s2 + G)), beta = beta, rss = sum((ys - A * beta)^2))
+  norms_of <- function(made) {
+    with_replaced(list(rounding_slack = function(m, n) j, rounding_growth = function(m, n) j), {
+      posterior_norms(made, matrix(z), list(x = matrix(p$x), y = ys, weights = NULL), p$kernel, s2, tight = TRUE,
+                      inner = list(w_E = Inf))
+    })
+  }
+  norms <- norms_of(made)
+  above <- function(got, want, what) expect_gte(got * (1 + 1e-12), want, label = paste(what, info))
+  above(norms$t, p$norms$t, "t")
+  above(norms$lam, p$norms$lam, "lam")
+  above(norms$c, sum(ys * v), "c")
+  above(norms$v_E, sqrt(sum(v * (p$E %*% v))), "v_E")
+  above(norms$w_E, p$norms$w_E, "w_E")
+  above(norms$w_norm, p$norms$w_norm, "w_norm")
+  # beta as a factor and a sum that err give it
+  for (sign in c(1, -1)) {
+    made$beta <- made$Ay * (1 + sign * j) / (s2 + G * (1 - sign * j))
+    above(norms_of(made)$beta_error * (1 + 2 * j), abs((s2 + G) * made$beta - made$Ay), "beta_error")
+  }
+}
+
 test_that("norms of a posterior whose rows err are above those of the rows themselves", {
-  j <- 1e-3 # slack and jitter, see certify.h
+  j <- 1e-3
+  L <- sqrt(1 + j)
   for (x in list(0.5, 0, 3.03, c(0.5, 0), c(-0.05, 0.5))) {
     for (y in list(c(1, 1), c(1, -1))) {
       for (s2 in c(1e-4, 1e-3, 0.1, 10)) {
+        p <- tight_problem(x, y[seq_along(x)], s2, 0.3, jitter = j)
         for (sign in c(1, -1)) {
-          n <- length(x)
-          p <- tight_problem(x, y[seq_len(n)], s2, 0.3, jitter = j)
-          ys <- y[seq_len(n)]
-          v <- (ys - p$A * p$posterior$beta) / s2
-          L <- sqrt(1 + j) - sign * j / 2                              # L a = k + r,  |r| <= j
-          A <- p$A * sqrt(1 + j) / L
-          G <- sum(A^2)
-          beta <- sum(A * ys) / (s2 + G)
-          made <- list(L = matrix(L), G = matrix(G), Ay = sum(A * ys), yy = sum(ys^2), k_sum = n,
-                       t = max(sum(1 - A^2), 0), C = matrix(sqrt(s2 + G)), beta = beta, rss = sum((ys - A * beta)^2))
-          data <- list(x = matrix(x), y = ys, weights = NULL)
-          norms <- with_replaced(list(rounding_slack = function(m, n) j, rounding_growth = function(m, n) j / 2), {
-            posterior_norms(made, matrix(0), data, p$kernel, s2, tight = TRUE, inner = list(w_E = Inf))
-          })
-          info <- paste(c("x", x, "y", ys, "s2", s2, "sign", sign), collapse = " ")
-          above <- function(got, want, what) expect_gte(got * (1 + 1e-12), want, label = paste(what, info))
-          above(norms$t, p$norms$t, "t")
-          above(norms$lam, p$norms$lam, "lam")
-          above(norms$c, sum(ys * v), "c")
-          above(norms$v_E, sqrt(sum(v * (p$E %*% v))), "v_E")
-          above(norms$w_E, p$norms$w_E, "w_E")
-          above(norms$w_norm, p$norms$w_norm, "w_norm")
-          wrong <- made$Ay * (1 + sign * j / 2) / (s2 + made$G[1] * (1 - sign * j / 2))
-          made$beta <- wrong
-          norms <- with_replaced(list(rounding_growth = function(m, n) j / 2), {
-            posterior_norms(made, matrix(0), data, p$kernel, s2, tight = TRUE, inner = list(w_E = Inf))
-          })
-          above(norms$beta_error * (1 + j), abs((s2 + made$G[1]) * wrong - made$Ay), "beta_error")
+          info <- paste(c("x", x, "y", y, "s2", s2, "sign", sign), collapse = " ")
+          expect_norms_above(p, 0, L - sign * j / 2, j, paste("L:", info))
+          k <- exp(-x[1]^2 / 2) + sign * j
+          if (length(x) == 1 && k < 1) expect_norms_above(p, x - sqrt(-2 * log(k)), L, j, paste("k:", info))
         }
       }
     }

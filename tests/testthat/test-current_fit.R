@@ -73,6 +73,15 @@ test_that("every part of a fit that is read without a look is checked at the doo
     function(f) { f$data$y <- f$data$y[-1]; f },
     function(f) { f$data$weights <- 1; f },
     function(f) { f$data$group <- rep(99L, f$data$n); f },
+    function(f) { f$data$n <- 2^31; f },
+    function(f) { f$data$group <- c(1L, NA); f },
+    function(f) { f$data$shift <- 1; f },
+    function(f) { f$data$response <- 1; f },
+    function(f) { f$data$prior_weights <- 1; f },
+    function(f) { f$data$y[3] <- NaN; f },
+    function(f) { f$reference <- list(m = 3); f },
+    function(f) { f$control <- list(); f },
+    function(f) { f$signature$sums[3] <- NA; f },
     function(f) { f$signature <- NULL; f },
     function(f) { f$nobs <- NULL; f },
     function(f) if (is.null(f$inducing)) { f$rows <- f$rows[, 1, drop = FALSE]; f } else {
@@ -91,5 +100,24 @@ test_that("every part of a fit that is read without a look is checked at the doo
     expect_input_error(simulate(fit, 1, newdata = d$new), "object")
     expect_input_error(print(fit), "x")
     expect_input_error(kl_divergence(sparse, structure(fit, class = class(dense))), "exact")
+  }
+})
+
+test_that("a damaged reference is refused by the name of the argument", {
+  d <- smooth_data(30)
+  fit <- fit_fixed(d, maxit = 2)
+  good <- with_seed(1, reference(fit, m2 = 12))
+  expect_s3_class(certify(fit, d$new, reference = good), "pfdtc_certificate")
+  damage <- list(
+    function(r) { r$norms$w_E <- NULL; r },
+    function(r) { r$norms$growth <- NaN; r },
+    function(r) { r$norms$Psi <- r$norms$Psi[-1, ]; r },
+    function(r) { r$norms <- 1; r },
+    function(r) { r$factors$yy <- -1; r },
+    function(r) { r$correction <- list(v = 1); r },
+    function(r) { r$jitter <- NA; r })
+  for (i in seq_along(damage)) {
+    expect_input_error(certify(fit, d$new, reference = damage[[i]](good)), "reference")
+    expect_input_error(refine(fit, d$new, 1e-3, reference = damage[[i]](good)), "reference")
   }
 })

@@ -45,7 +45,7 @@ test_that("on more rows than are looked at, points are rows of x, chosen from th
   p$weights <- with_seed(5, stats::runif(1500, 0.2, 3))
   looked <- drawn(1500, 1000)
   guided <- function(rows) {
-    toward <- list(y = p$y[rows], weights = p$weights[rows], noise = p$noise)
+    toward <- list(y = 100 * p$y[rows], weights = p$weights[rows], noise = p$noise)
     choose_guided(p$x[rows, ], 8, kernel, toward, 2^27, NULL)
   }
   some <- with_seed(3, guided(1:1500))

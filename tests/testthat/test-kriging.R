@@ -53,10 +53,10 @@ test_that("weights, J and the bounds of the variance are the dense ones, for any
         a <- solve(L, ref_k(made$p$kernel, made$ref$inducing, made$p$new)) / made$ref$scale^2
         h_x <- solve(B, crossprod(A, a))
         sor <- s2 * colSums(a * solve(tcrossprod(A) + diag(s2, nrow(A)), a))
-        JQ <- colSums((a - A %*% W)^2) + s2 * colSums(W^2)
-        y <- colSums((h_x - W) * H) - (JQ - sor)
-        z <- q - (JQ - sor) - 2 * y
-        lower <- pmax(J - q, sor + pmax(J - JQ - y, 0)^2 / (J - JQ + z))
+        J_Q <- colSums((a - A %*% W)^2) + s2 * colSums(W^2)
+        y <- colSums((h_x - W) * H) - (J_Q - sor)
+        z <- q - (J_Q - sor) - 2 * y
+        lower <- pmax(J - q, sor + pmax(J - J_Q - y, 0)^2 / (J - J_Q + z))
         expect_close(found$var_lower, lower[at], 1e-6, info)
         tolerance <- 1e-10 * made$prior
         expect_true(all(found$var_lower <= made$var[at] + tolerance), info = info)
@@ -182,4 +182,19 @@ test_that("nasty problems: kriging alone is valid on any number of rows, against
       }
     }
   }
+})
+
+test_that("a mean that is not usefully certified is said to be so, with the passes that it would take", {
+  p <- problem("matern12", n = 300, m = 5, noise = 1e-3, lengthscale = c(2, 3))
+  fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
+  with_options(list(pfdtc.kriging_rows = 8L, pfdtc.max_memory = 1e6), {
+    none <- with_seed(1, reference(fit, 12, max_seconds = 0))
+    expect_match(attr(certify(fit, p$new, reference = none), "advice"), "not usefully certified.*refine\\(\\)", all = FALSE)
+    expect_identical(attr(certify(fit, p$new, reference = none), "passes"), 0L)
+    expect_match(attr(certify(fit, p$new, "fast"), "advice"), "effort = \"reference\"", all = FALSE)
+  })
+  expect_identical(passes_needed(list(went = c(8, 4, 2)), 10), 7L)      # 2^-7 is below a hundredth
+  expect_null(passes_needed(list(went = c(8, 4)), 10))
+  expect_null(passes_needed(list(went = c(8, 8, 8)), 10))
+  expect_null(attr(certify(fit, p$new[1:3, ], reference = with_seed(1, reference(fit, 300))), "advice"))
 })

@@ -105,6 +105,9 @@ test_that("every door refuses what it would read out of bounds", {
     norms = list(good, p$z, post$L, post$beta, p$noise, p$x, p$y, NULL, 1:20, 5L, 5L, ec),
     cross = list(good, p$z, post$L, post$C, p$noise, p$x, NULL, p$new, ec),
     certify = list(good, p$z, post$L, post$C, post$beta, p$noise, post$G, norms, p$x, NULL, ec),
+    kriging = list(good, p$z, post$L, post$C, p$noise, post$G, norms, p$x, NULL, p$new, c(0L, 2L, 6L), 3:9,
+                   matrix(1:6, 3), ec),
+    decorrelate = list(matrix(0.1, 2, 20), rep(1, 20), matrix(rep(c(1L, 0L), 20), 2), p$y, 0L),
     kernel_product = list(good, p$x, NULL, p$y, ec),
     kernel_sum = list(good, p$x, p$y, p$new, ec),
     response = list(good, p$z, post$L, post$C, p$noise, p$x, p$y, NULL, 1L, ec),
@@ -119,10 +122,12 @@ test_that("every door refuses what it would read out of bounds", {
   for (name in names(doors)) {
     args <- doors[[name]]
     expect_error(door(name, args), NA, info = name)
-    for (columns in list(c(0L, 2L), c(-1L, 0L), c(0L, NA))) {
+    for (columns in if (identical(args[[1]], good)) list(c(0L, 2L), c(-1L, 0L), c(0L, NA))) {
       refused(name, c(list(utils::modifyList(good, list(columns = columns))), args[-1]), "kernel columns")
     }
-    refused(name, c(list(utils::modifyList(good, list(lengthscale = 1))), args[-1]), "lengthscales")
+    if (identical(args[[1]], good)) {
+      refused(name, c(list(utils::modifyList(good, list(lengthscale = 1))), args[-1]), "lengthscales")
+    }
     for (i in seq_along(args)[-1]) {
       if (is.matrix(args[[i]])) { # a column or a row too few
         refused(name, replace(args, i, list(args[[i]][, -1, drop = FALSE])), i)
@@ -140,6 +145,12 @@ test_that("every door refuses what it would read out of bounds", {
     }
   }
   set <- function(name, i, value) replace(doors[[name]], i, list(value))
+  refused("kriging", set("kriging", 11, c(0L, 4L)), "groups that do not cover the rows")
+  refused("kriging", set("kriging", 11, c(0L, 0L, 6L)), "an empty group")
+  refused("kriging", set("kriging", 12, c(3:8, 21L)), "near rows beyond the rows")
+  refused("kriging", set("kriging", 13, matrix(c(1:5, 8L), 3)), "rows beyond the near ones")
+  refused("kriging", set("kriging", 13, matrix(0:5, 3)), "rows from 0")
+  refused("decorrelate", set("decorrelate", 3, matrix(21L, 2, 20)), "rows beyond the rows")
   refused("norms", set("norms", 9, 2:21), "an order beyond the rows")
   refused("norms", set("norms", 9, c(0L, 1:19)), "an order from 0")
   empty <- list(p$x[0, ], numeric(), NULL, integer())

@@ -25,7 +25,7 @@ expect_neighbours <- function(x, s, lengthscale, info, n_query = 30) {
   query <- rbind(x[sample.int(n, n_query, TRUE), , drop = FALSE] + rnorm(n_query * ncol(x), sd = 0.01),
                  x[sample.int(n, 3, TRUE), , drop = FALSE], x[1, ] + 1e3)
   rows <- sample.int(n, min(n, n_query))
-  rank <- sample.int(n)
+  rank <- sample.int(n, replace = n %% 2 == 0)          # rows of equal rank are not before one another
   shape <- function(m, k) matrix(m, s, k)
   # few queries leave the rows in their order, many make a tree of them
   expect_identical(native_neighbours(kernel, x, s, query[1:3, , drop = FALSE]),
@@ -41,9 +41,12 @@ expect_neighbours <- function(x, s, lengthscale, info, n_query = 30) {
 test_that("the neighbours are those of brute force: 1 to 20 inputs, clusters, duplicates, ties, far from 0", {
   with_seed(1, {
     for (d in quick(c(1, 2, 3, 8, 20))) {
-      for (n in c(1, 31, 33, 700)) {
+      for (n in c(1, 63, 65, 600, 2300)) {                # a leaf, leaves of a twig, twigs
         expect_neighbours(matrix(rnorm(n * d), n, d), 7, exp(rnorm(d)), sprintf("d = %d, n = %d", d, n))
       }
+    }
+    for (n in c(1500, 5000)) { # nodes above the twigs, one level of them and three
+      expect_neighbours(matrix(rnorm(3 * n), n), 7, c(1, 0.5, 2), sprintf("n = %d", n))
     }
     clusters <- matrix(rnorm(1500, sample(c(-50, 0, 3), 500, TRUE), 0.01), 500, 3)
     expect_neighbours(clusters, 20, c(1, 1, 100), "clusters")

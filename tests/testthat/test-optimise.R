@@ -230,6 +230,20 @@ test_that("an interrupt ends a search with the best so far; other errors pass", 
                    list(par = c(0.5, 1), value = NA_real_, convergence = 52L, evaluations = 0L))
 })
 
+test_that("the best so far is not the last so far", {
+  calls <- 0
+  # the first step goes too far, and the search ends before the next
+  too_long <- list(start = 1, evaluate = function(par) {
+    calls <<- calls + 1
+    if (calls == 3) stop(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+    list(value = 1e4 * (par - 0.99)^2, gradient = 2e4 * (par - 0.99))
+  })
+  result <- minimise(too_long)
+  expect_identical(result$evaluations, 2L)
+  expect_identical(result$par, 1)
+  expect_identical(result$value, min(result$trace$objective))
+})
+
 test_that("a second search is the first to the bit, draws nothing and leaves the problem as it was", {
   p <- rosenbrock(5)
   start <- p$start + 0

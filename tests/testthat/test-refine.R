@@ -96,11 +96,15 @@ test_that("a reference in another scale of the response certifies the same proce
     own <- with_seed(2, certify(scaled, p$new, reference = reference, test_points = 0))
     expect_equal(own$mean_upper, other$mean_upper, tolerance = 1e-6)
     expect_equal(own$sd_upper, other$sd_upper, tolerance = 1e-6)
+    bare <- reference                          # a correction has its y in it, without one the fit's is read
+    bare$correction <- NULL
     for (asked in list(plain, scaled)) {
-      refined <- refine(asked, p$new, 1e-6, reference = reference)
-      expect_lte(max(refined$mean_error), 1e-6 * plain$sd_y)
-      # what the dense solve itself is off by: the condition number is below 1e4
-      expect_true(all(abs(refined$mean - exact$fit) <= refined$mean_error + 1e-12 * max(abs(50 * p$y))))
+      for (by in list(reference, bare)) {
+        refined <- refine(asked, p$new, 1e-6, reference = by)
+        expect_lte(max(refined$mean_error), 1e-6 * plain$sd_y)
+        # what the dense solve itself is off by: the condition number is below 1e4
+        expect_true(all(abs(refined$mean - exact$fit) <= refined$mean_error + 1e-12 * max(abs(50 * p$y))))
+      }
     }
   }
 })
@@ -212,20 +216,20 @@ test_that("the preconditioner by near rows is its dense formula, and takes fewer
   root <- sqrt(p$weights)
   near <- with_seed(4, native_near(ref$inducing, p$x, fit$data$y, p$weights, kernel, s2, 6L, sample.int(n), ref$jitter,
                                    keep = TRUE))
-  Fd <- diag(n)
+  F_dense <- diag(n)
   for (i in seq_len(n)) {
     S <- near$rows[near$rows[, i] > 0, i]
-    Fd[i, S] <- -near$u[seq_along(S), i]
+    F_dense[i, S] <- -near$u[seq_along(S), i]
   }
-  Fd <- Fd / sqrt(near$d)
+  F_dense <- F_dense / sqrt(near$d)
   r <- with_seed(2, stats::rnorm(n))
-  expect_close(native_decorrelate(near, r), drop(Fd %*% r), 1e-12)
-  expect_close(native_decorrelate(near, r, transpose = TRUE), drop(crossprod(Fd, r)), 1e-12)
+  expect_close(native_decorrelate(near, r), drop(F_dense %*% r), 1e-12)
+  expect_close(native_decorrelate(near, r, transpose = TRUE), drop(crossprod(F_dense, r)), 1e-12)
   A <- forwardsolve(near$L, t(root * native_kernel_matrix(kernel, p$x, ref$inducing)))
-  FA <- Fd %*% t(A)
-  expect_close(near$C %*% t(near$C), diag(nrow(A)) + crossprod(FA), 1e-9)
+  F_A <- F_dense %*% t(A)
+  expect_close(near$C %*% t(near$C), diag(nrow(A)) + crossprod(F_A), 1e-9)
   made <- with_seed(4, near_preconditioner(ref, fit$data, c(points = 30L, rows = 6L)))
-  expect_close(made(r), drop(crossprod(Fd, (diag(n) - FA %*% solve(diag(nrow(A)) + crossprod(FA), t(FA))) %*% Fd %*% r)),
+  expect_close(made(r), drop(crossprod(F_dense, (diag(n) - F_A %*% solve(diag(nrow(A)) + crossprod(F_A), t(F_A))) %*% F_dense %*% r)),
                1e-8)
   steps <- function(precondition) {
     solve_exact(ref, fit$data, 50L, function(s) s$c < 1e-3, precondition = precondition)$steps
@@ -260,4 +264,20 @@ test_that("refine() by near rows and kriging meets tol in few passes", {
     expect_lt(attr(found, "iterations"), 8)
     expect_true(all(abs(found$mean - exact) <= found$mean_error + 1e-10))
   })
+})
+
+test_that("near noise-free data certify() and refine() go to the exact posterior for what rounding keeps from the others", {
+  p <- problem("matern52", n = 60, m = 10, noise = 1e-12, seed = 2)
+  fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
+  fit$reference <- with_seed(1, reference(fit, 30))
+  exact <- gp_exact(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed")
+  own <- certify(exact, p$new)
+  out <- suppressWarnings(refine(fit, p$new, 1e-12))
+  expect_lte(max(out$mean_error), 1.01 * max(own$mean_error))
+  expect_true(all(abs(out$mean - own$mean) <= out$mean_error + own$mean_error))
+  by <- certify(fit, p$new)
+  expect_lte(max(by$mean_upper - by$mean_lower), 1.01 * max(own$mean_upper - own$mean_lower))
+  expect_lte(max(by$sd_upper - by$sd_lower), 1.01 * max(own$sd_upper - own$sd_lower))
+  # without it they know next to nothing
+  expect_gt(max(with_options(list(pfdtc.kriging_rows = 0L), certify(fit, p$new))$mean_error), 1e3 * max(own$mean_error))
 })
