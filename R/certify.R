@@ -139,11 +139,11 @@ certificate_advice <- function(out, effort, fit, correction, left) {
   if (length(said)) said
 }
 
-# Passes until the mean's certificate is a tenth of the sd, from how the last ones went.
+# Passes until the mean's certificate is a tenth of the sd, from how the last ones went; where there were none each is
+# taken to halve it. NULL where they led nowhere.
 passes_needed <- function(correction, ratio) {
-  went <- correction$went
-  if (length(went) < 3L) return(NULL)
-  rate <- (went[length(went)] / went[max(1L, length(went) - 4L)])^(1 / min(4L, length(went) - 1L))
+  went <- utils::tail(correction$went, 5L)
+  rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))
   if (!is.finite(rate) || rate >= 0.999) return(NULL)
   as.integer(ceiling(log(0.1 / ratio) / log(rate)))
 }

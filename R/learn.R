@@ -17,7 +17,7 @@ learning_sizes <- list(
   finals = c(rows = 5000L, near = 15L),  # the best of them
   kernels = c(rows = 3000L, near = 20L), # every kernel, from where the best start led
   whole = c(rows = 8000L, near = 30L),   # the one that is kept
-  score = c(rows = 3000L, near = 40L))   # kernels are judged on rows given their neighbours among all
+  score = c(rows = 8000L, near = 40L))   # kernels are judged on rows given their neighbours among all
 
 # The prior of a log lengthscale, in units of the input's spread: distances grow with the root of the inputs' number.
 # Chosen on a dozen sets of 20 to 50 rows, where it decides (bench/small-n.R); at thousands nothing of it is left.

@@ -332,14 +332,14 @@ find_correction <- function(reference, data, fit, share, most, left) {
   if (!is.finite(ratio) || ratio >= 1) return(NULL)
   pass <- seconds_a_pass(reference, data, left())
   near <- precondition_by_near_rows(reference)
-  # the residual's own pass, and what comes beside it
-  if (left() <= 0 || 2 * pass > left()) return(NULL)
+  # a pass, and with B that for its norms
+  if (left() <= 0 || (1 + !near) * pass > left()) return(NULL)
   precondition <- if (near) near_preconditioner(reference, data)
   kriged <- if (near && kriging_rows() > 0) few_kriged(reference, data, x, mean)
   state <- solve_exact(reference, data, most, function(s) {
     isTRUE(s$w_E <= ratio * reference$norms$w_E) || (!is.null(kriged) && kriged(s))
   }, precondition = precondition,
-                       in_time = function() (2 + !near) * pass <= left())
+                       in_time = function() (1 + !near) * pass <= left())
   correct_residual(reference, data, state, sharp = !near)
 }
 
