@@ -20,8 +20,9 @@ learning_sizes <- list(
   score = c(rows = 8000L, near = 40L))   # kernels are judged on rows given their neighbours among all
 
 # The prior of a log lengthscale, in units of the input's spread: distances grow with the root of the inputs' number.
-# Chosen on a dozen sets of 20 to 50 rows, where it decides (bench/small-n.R); at thousands nothing of it is left.
-learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7)
+# Chosen on a dozen sets of 20 to 50 rows, where it decides (bench/small-n.R). Of more rows its precision falls as 1 / n:
+# Matern 1/2 hardly tells its lengthscales from its variance, and held at 0.7 it takes 10 nats of the evidence of 300.
+learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50)
 
 learn_evidence <- function(data, s, state) {
   pool <- learning_rows(data, s)
@@ -136,7 +137,8 @@ learning_problem <- function(pool, s, profile) {
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
   middle <- unit + c(rep(learning_priors$middle + learning_priors$dimension * log(d), d), 0, log(0.1))
-  precision <- if (s$control$priors) c(rep(1 / learning_priors$sd^2, d), 1 / 2.25, 1 / 4) else numeric(d + 2L)
+  fade <- min(1, learning_priors$rows / pool$n)
+  precision <- if (s$control$priors) c(rep(fade / learning_priors$sd^2, d), 1 / 2.25, 1 / 4) else numeric(d + 2L)
   held <- names %in% setdiff(names, s$free)
   natural <- function(theta) {
     value <- exp(unname(theta))
