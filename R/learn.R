@@ -11,7 +11,7 @@
 # Fisher scoring, for which the C code gives the information.
 
 learning_sizes <- list(
-  population = 1e5,                      # rows among which neighbours are looked for
+  population = 1e6,                      # rows among which neighbours are looked for
   first = 200L,                          # the first rows of the order are always among those that count
   starts = c(rows = 4000L, near = 10L),  # every start: where there is much noise, many rows tell more than many near
   finals = c(rows = 5000L, near = 15L),  # the best of them
