@@ -256,9 +256,9 @@ scoring_step <- function(information, gradient, lambda) {
 bfgs_update <- function(B, step, change) {
   sy <- sum(step * change)
   Bs <- drop(B %*% step)
-  sBs <- sum(step * Bs)
-  if (!(sy > 1e-8 * sBs) || !(sBs > 0)) return(B)
-  B - tcrossprod(Bs) / sBs + tcrossprod(change) / sy
+  curvature <- sum(step * Bs)
+  if (!(sy > 1e-8 * curvature) || !(curvature > 0)) return(B)
+  B - tcrossprod(Bs) / curvature + tcrossprod(change) / sy
 }
 
 # Some steps with neighbours as they are, then with new ones, until no log moves by more than 0.05.
