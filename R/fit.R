@@ -111,6 +111,7 @@ choose_neighbours <- function(data, learned, start, s) {
   s$neighbours <- min(s$neighbours, nrow(data$x))
   # of lengthscales this short near rows tell nearly all there is
   s$keep_points <- if (isTRUE(s$open) && s$neighbours > 0L && rho > 5) few_points else Inf
+  s$m <- min(s$m, s$keep_points)
   s$move <- isTRUE(s$move) || (rho >= enough_unexplained && s$neighbours == 0L)
   s$rho <- rho
   s

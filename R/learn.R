@@ -20,8 +20,9 @@ learning_sizes <- list(
   score = c(rows = 8000L, near = 40L))   # kernels are judged on rows given their neighbours among all
 
 # The prior of a log lengthscale, in units of the input's spread: distances grow with the root of the inputs' number.
-# Chosen on a dozen sets of 20 to 50 rows, where it decides (bench/small-n.R); at thousands nothing of it is left.
-learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7)
+# Chosen on a dozen sets of 20 to 50 rows, where it decides (bench/small-n.R). Of more rows its precision falls as 1 / n:
+# Matern 1/2 hardly tells its lengthscales from its variance, and held at 0.7 it takes 10 nats of the evidence of 300.
+learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50)
 
 learn_evidence <- function(data, s, state) {
   pool <- learning_rows(data, s)
@@ -51,7 +52,7 @@ learn_evidence <- function(data, s, state) {
     state$so_far[c("kernel", "noise", "kernels")] <- c(problem$natural(theta), list(kernels))
   }
   tell("all rows that count")
-  result <- climb(problem, theta, learning_sizes$whole, c(8L, 8L, 12L))
+  result <- climb(problem, theta, learning_sizes$whole, c(8L, 6L, 6L), enough = 0.1)
   state$so_far[c("kernel", "noise")] <- problem$natural(result$theta)
   if (is_small_enough(pool, s)) result <- learn_exactly(problem, result)
   count_evaluations(state, "learn", list(evaluations = pool$count$evaluations))
@@ -136,7 +137,8 @@ learning_problem <- function(pool, s, profile) {
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
   middle <- unit + c(rep(learning_priors$middle + learning_priors$dimension * log(d), d), 0, log(0.1))
-  precision <- if (s$control$priors) c(rep(1 / learning_priors$sd^2, d), 1 / 2.25, 1 / 4) else numeric(d + 2L)
+  fade <- min(1, learning_priors$rows / pool$n)
+  precision <- if (s$control$priors) c(rep(fade / learning_priors$sd^2, d), 1 / 2.25, 1 / 4) else numeric(d + 2L)
   held <- names %in% setdiff(names, s$free)
   natural <- function(theta) {
     value <- exp(unname(theta))
@@ -334,12 +336,14 @@ judge_kernel <- function(problem, theta) {
 # The first kernel, unless another is better by more than two standard errors of the difference: of few rows the choice
 # would be chance.
 best_kernel <- function(scores) {
-  clear <- vapply(scores, function(one) {
+  means <- vapply(scores, mean, 0)
+  if (means[1L] == Inf) return(which.min(means))
+  clear <- means < Inf & vapply(scores, function(one) {
     gain <- scores[[1L]] - one
-    length(gain) < 2L || mean(gain) > 2 * stats::sd(gain) / sqrt(length(gain))
+    length(gain) < 2L || isTRUE(mean(gain) > 2 * stats::sd(gain) / sqrt(length(gain)))
   }, NA)
   clear[1L] <- TRUE
-  which(clear)[which.min(vapply(scores[clear], mean, 0))]
+  which(clear)[which.min(means[clear])]
 }
 
 # Means of -log p(y_i | its nearest among all other rows), what a prediction at a row held out would score, over some
@@ -351,10 +355,12 @@ conditional_scores <- function(problem, theta) {
   neighbours <- problem$neighbours(theta, rows, size[["near"]], earlier = FALSE)
   now <- problem$natural(theta)
   groups <- split(seq_along(rows), seq_along(rows) %% min(20L, length(rows)))
-  unname(vapply(groups, function(i) {
-    -native_vecchia(pool$x, pool$y, pool$weights, now$kernel, now$noise, rows[i], neighbours[, i, drop = FALSE],
-                    slopes = FALSE, control = problem$control)$value / length(i)
-  }, 0))
+  scores <- vapply(groups, function(i) {
+    value <- native_vecchia(pool$x, pool$y, pool$weights, now$kernel, now$noise, rows[i], neighbours[, i, drop = FALSE],
+                            slopes = FALSE, control = problem$control)$value
+    if (is.finite(value)) -value / length(i) else Inf # where it cannot be computed
+  }, 0)
+  unname(scores)
 }
 
 # ---- the exact evidence as the last stage, where it is cheap ----------------------------------------------------------

@@ -15,7 +15,7 @@
     X(status) X(linalg) X(chol) X(kernel) X(pull) \
     X(inducing) X(lowrank) X(select) X(stats) X(pairs) \
     X(posterior) X(exact) X(gradient) X(pf) X(vfe) X(white) X(guided) \
-    X(certify) X(plain) X(neighbours) X(near)
+    X(certify) X(plain) X(neighbours) X(near) X(vecchia)
 /* clang-format on */
 
 /* ---- checks ------------------------------------------------------------------------ */

@@ -39,3 +39,11 @@ fit_learned <- function(data = smooth_data(), ..., m = 6, hyper = "pilot", seed 
   control <- do.call(pfdtc_control, utils::modifyList(list(maxit = maxit, progress = FALSE), control))
   with_seed(seed, pfdtc(data$x, data$y, m = m, hyper = hyper, control = control, ...))
 }
+
+# Two inputs of which one makes waves.
+wavy <- function(n = 60, seed = 1, noise = 0.1) {
+  with_seed(seed, {
+    x <- matrix(runif(2 * n), n)
+    list(x = x, y = sin(6 * x[, 1]) + x[, 2] + noise * rnorm(n), new = matrix(runif(20), 10))
+  })
+}

@@ -86,7 +86,7 @@ test_that("SIGINT at a random moment returns the best fit so far, with a warning
     set.seed(1)
     x <- matrix(stats::runif(60000), 20000)
     y <- sin(6 * x[, 1]) + x[, 2]^2 + stats::rnorm(20000) / 10
-    hyper <- c("pilot", "fixed", "fixed")
+    hyper <- c("pilot", "evidence", "fixed")
     # once interrupts are held back, and only then, the fit has begun
     wrap("learn_stage", function(f, ...) {
       report(Sys.getpid(), paste0("begun", i))
@@ -172,4 +172,61 @@ test_that("an interrupt in any stage, and in the middle of it, ends the fit ther
   expect_identical(done("native_pf 7"), c("pilot", "objective", "other start"))
   expect_identical(out$start$fit$kernel, out$points$fit$kernel)
   expect_identical(out$twice$fit, "interrupt")
+})
+
+test_that("an interrupt while hyperparameters are learned by the evidence keeps what had been found", {
+  targets <- c("learn", "native_vecchia 1", "native_vecchia 60", "native_vecchia 130", "native_neighbours 9",
+               "native_exact_evidence 1", "native_exact_evidence 2")
+  child <- start_child(substitute({
+    set.seed(1)
+    x <- matrix(stats::runif(160), 80)
+    y <- sin(6 * x[, 1]) + x[, 2]^2 + stats::rnorm(80) / 10
+    calls <- 0
+    target <- ""
+    for (name in c("native_vecchia", "native_neighbours", "native_exact_evidence")) {
+      local({
+        name <- name
+        wrap(name, function(f, ...) {
+          calls <<- calls + startsWith(target, name)
+          if (target == paste(name, calls)) interrupt_self()
+          f(...)
+        })
+      })
+    }
+    wrap("run_stage", function(f, state, name, expr, otherwise) {
+      if (target != name || calls > 0) return(f(state, name, expr, otherwise))
+      calls <<- 1
+      f(state, name, {
+        interrupt_self()
+        expr
+      }, otherwise)
+    })
+    fit <- function(...) {
+      calls <<- 0
+      set.seed(2)
+      run(pfdtc(x, y, ..., control = pfdtc_control(progress = FALSE)))
+    }
+    out <- list(whole = fit())
+    for (target in targets) out[[target]] <- list(chosen = fit(), given = fit(kernel = kernel_se()), points = fit(m = 5))
+    report(out, "done")
+  }, list(targets = targets)))
+  out <- child$wait_for("done")
+  expect_identical(out$whole$warned, character())
+  for (target in targets) {
+    for (kind in c("chosen", "given", "points")) {
+      if (kind == "given" && target %in% c("native_vecchia 130", "native_neighbours 9")) next # so many it does not take
+      expect_usable(out[[target]][[kind]], paste(target, kind))
+      fit <- out[[target]][[kind]]$fit
+      expect_identical(fit$posterior, if (kind == "points") "far" else "exact", info = target)
+      if (kind == "given") expect_identical(fit$kernel$profile, "se")
+      # print() says whether anything was learned
+      expect_output(print(summary(fit)), if (is.null(fit$learned)) "ended before they were learned" else "best of [0-9]+ starts")
+    }
+  }
+  expect_null(out$learn$chosen$fit$learned)
+  # the starts are done and the kernel is chosen before the exact evidence comes
+  last <- out[["native_exact_evidence 2"]]$chosen$fit
+  expect_identical(last$learned, out$whole$fit$learned)
+  expect_identical(last$kernels, out$whole$fit$kernels)
+  expect_lt(max(abs(log(coef(last) / coef(out$whole$fit)))), 1)
 })

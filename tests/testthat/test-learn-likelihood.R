@@ -17,6 +17,16 @@ ref_conditionals <- function(p, rows, neighbours, times) {
 # E[dl dl'] by the normal of y_i and y_S: for l = log p(y_S, y_i) - log p(y_S) it is the difference of the two Fisher
 # informations, tr(T^-1 T_j T^-1 T_k) / 2.
 ref_information <- function(p, rows, neighbours, times) {
+  information <- function(i) ref_information_of(p, i)
+  Reduce(`+`, lapply(seq_along(rows), function(t) {
+    s <- neighbours[neighbours[, t] > 0, t]
+    times[t] * (information(c(s, rows[t])) - information(s))
+  }))
+}
+
+# The Fisher information of rows i.
+ref_information_of <- function(p, i) {
+  if (!length(i)) return(0)
   theta <- log(c(p$kernel$lengthscale, p$kernel$variance, p$noise))
   d <- length(p$kernel$lengthscale)
   cov_of <- function(i, theta) {
@@ -25,19 +35,12 @@ ref_information <- function(p, rows, neighbours, times) {
     kernel$variance <- exp(theta[d + 1])
     ref_k(kernel, p$x[i, , drop = FALSE]) + diag(exp(theta[d + 2]) / ref_weights(p$weights, p$x)[i], length(i))
   }
-  information <- function(i) {
-    if (!length(i)) return(0)
-    slopes <- lapply(seq_along(theta), function(j) { # by a complex step
-      moved <- theta + 0i
-      moved[j] <- moved[j] + 1e-20i
-      solve(cov_of(i, theta), Im(cov_of(i, moved)) / 1e-20)
-    })
-    outer(seq_along(theta), seq_along(theta), Vectorize(function(j, k) sum(slopes[[j]] * t(slopes[[k]])) / 2))
-  }
-  Reduce(`+`, lapply(seq_along(rows), function(t) {
-    s <- neighbours[neighbours[, t] > 0, t]
-    times[t] * (information(c(s, rows[t])) - information(s))
-  }))
+  slopes <- lapply(seq_along(theta), function(j) { # by a complex step
+    moved <- theta + 0i
+    moved[j] <- moved[j] + 1e-20i
+    solve(cov_of(i, theta), Im(cov_of(i, moved)) / 1e-20)
+  })
+  outer(seq_along(theta), seq_along(theta), Vectorize(function(j, k) sum(slopes[[j]] * t(slopes[[k]])) / 2))
 }
 
 likelihood_case <- function(p, s = 4) {
@@ -105,4 +108,102 @@ test_that("what merged rows and the prior add to the likelihood has their slopes
                      ref_kernel("se", 0.3, 0.8), 0.5)
   expect_close(problem$evaluate(theta, rows, all_near)$likelihood,
                exact$evidence + sum(log(data$weights)) / 2, 1e-9)
+})
+
+test_that("with all earlier rows score and information are those of the exact evidence", {
+  for (profile in quick(profiles)) {
+    p <- problem(profile, n = 25, d = 2, weighted = TRUE)
+    kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+    rank <- with_seed(2, sample.int(25))
+    near <- native_neighbours(kernel, p$x, 24, rows = 1:25, rank = rank)
+    got <- native_vecchia(p$x, p$y, p$weights, kernel, p$noise, 1:25, near)
+    exact <- native_exact_evidence(p$x, p$y, p$weights, kernel, p$noise)
+    expect_close(got$value, -exact$value, 1e-10, profile)
+    expect_close(got$score, -c(exact$theta, exact$noise), 1e-9, profile)
+    # tr(T^-1 T_j T^-1 T_k) / 2
+    expect_close(got$information, ref_information_of(p, 1:25), 1e-8, profile)
+    expect_identical(got$information, t(got$information))
+    expect_gt(min(eigen(got$information, symmetric = TRUE, only.values = TRUE)$values), 0)
+  }
+})
+
+test_that("no neighbours, one row, no rows, many neighbours; rows may count several times", {
+  p <- problem("matern32", n = 30, d = 1, weighted = TRUE)
+  kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+  value <- function(rows, near, ...) native_vecchia(p$x, p$y, p$weights, kernel, p$noise, rows, near, ...)
+  alone <- value(1:30, matrix(0L, 1, 30))
+  expect_close(alone$value, sum(stats::dnorm(p$y, sd = sqrt(1.7 + p$noise / p$weights), log = TRUE)), 1e-12)
+  expect_identical(alone$score[1], 0)            # a row alone knows no distances
+  expect_identical(value(1:30, matrix(0L, 0, 30)), alone)
+  none <- value(integer(), matrix(0L, 3, 0))
+  expect_identical(unlist(none[c("value", "score", "information")], use.names = FALSE), numeric(1 + 3 + 9))
+  one <- value(5L, matrix(c(3L, 9L), 2))
+  three <- value(c(5L, 5L, 5L), matrix(c(3L, 9L), 2, 3))
+  for (part in c("value", "score", "information")) {
+    expect_equal(three[[part]], 3 * one[[part]], tolerance = 1e-13)
+    expect_equal(value(5L, matrix(c(3L, 9L), 2), 3)[[part]], 3 * one[[part]], tolerance = 1e-13)
+    # the order of the neighbours is no matter, nor are zeros after them
+    expect_equal(value(5L, matrix(c(9L, 3L), 2))[[part]], one[[part]], tolerance = 1e-12)
+    expect_identical(value(5L, matrix(c(3L, 9L, 0L), 3))[[part]], one[[part]])
+  }
+})
+
+test_that("inputs far from 0, columns not used, equal rows: the same numbers or a status, never NaN", {
+  p <- problem("matern12", n = 20, d = 2)
+  m <- likelihood_case(p)
+  plain <- native_vecchia(p$x, p$y, NULL, m$kernel, p$noise, m$rows, m$neighbours, m$times)
+  for (at in c(1e6, -1e6)) { # digits of x lost there are 1e-10
+    far <- native_vecchia(p$x + at, p$y, NULL, m$kernel, p$noise, m$rows, m$neighbours, m$times)
+    for (part in c("value", "score", "information")) expect_close(far[[part]], plain[[part]], 1e-8)
+  }
+  wide <- m$kernel
+  wide$inputs <- c(2L, 4L)
+  x <- cbind(1e300, p$x[, 1], -1, p$x[, 2])
+  more <- native_vecchia(x, p$y, NULL, wide, p$noise, m$rows, m$neighbours, m$times)
+  for (part in c("value", "score", "information")) expect_identical(more[[part]], plain[[part]])
+
+  for (profile in profiles) {
+    kernel <- complete_kernel(package_kernel(ref_kernel(profile, c(0.9, 1.6), 1.7)), p$x)
+    for (noise in 10^-c(5, 20, 100, 300)) for (case in c("apart", "equal", "near")) {
+      x <- p$x
+      if (case == "equal") x[11:20, ] <- x[1:10, ]
+      if (case == "near") x[11:20, ] <- x[1:10, ] + 1e-13
+      near <- native_neighbours(kernel, x, 8, rows = 1:20, rank = 1:20)
+      got <- native_vecchia(x, p$y, NULL, kernel, noise, 1:20, near)
+      info <- paste(profile, noise, case)
+      if (identical(got$value, Inf)) {
+        expect_match(got$reason, "[a-z]", info = info)
+      } else {
+        expect_true(all(is.finite(unlist(got[c("value", "score", "information")]))), info = info)
+      }
+      if (case == "apart" && profile == "matern12") expect_lt(got$value, Inf)
+    }
+  }
+  # an overflow is a status as well
+  huge <- native_vecchia(p$x, p$y * 1e200, NULL, m$kernel, p$noise, m$rows, m$neighbours, m$times)
+  expect_identical(huge$value, Inf)
+})
+
+test_that("the likelihood of one row beside its neighbours leaves arguments as they were", {
+  p <- problem("se", n = 15, weighted = TRUE)
+  m <- likelihood_case(p)
+  before <- rapply(list(p, m), function(v) v + 0L, "numeric", how = "replace")
+  first <- native_vecchia(p$x, p$y, p$weights, m$kernel, p$noise, m$rows, m$neighbours, m$times)
+  expect_identical(list(p, m), before)
+  expect_identical(native_vecchia(p$x, p$y, p$weights, m$kernel, p$noise, m$rows, m$neighbours, m$times), first)
+})
+
+test_that("in expectation the score is 0 at the truth and its variance the information, whatever the neighbours", {
+  p <- problem("matern32", n = 12, d = 1, noise = 0.5)
+  kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+  near <- matrix(c(order(p$x)[c(1, 4, 12)], 0L)) # not the nearest of the seventh
+  row <- order(p$x)[7]
+  at <- function(y) native_vecchia(p$x, y, NULL, kernel, p$noise, row, near)
+  R <- chol(ref_k(p$kernel, p$x) + diag(p$noise, 12))
+  scores <- with_seed(9, replicate(3000, at(drop(crossprod(R, stats::rnorm(12))))$score))
+  information <- at(p$y)$information
+  expect_true(all(abs(rowMeans(scores)) < 5 * sqrt(diag(information) / 3000)))
+  # scores are quadratic in normals: the variance of their squares is at most 14 times that of a square of its own size
+  v <- diag(information)
+  expect_true(all(abs(stats::cov(t(scores)) - information) < 5 * sqrt(14 * outer(v, v) / 3000)))
 })

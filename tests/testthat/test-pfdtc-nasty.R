@@ -15,14 +15,7 @@ expect_sane <- function(fit, new = NULL, info = NULL) {
   expect_output(print(summary(fit)), if (fit$posterior == "exact") "Evidence +-?[0-9]" else "ELBO")
 }
 
-# A fit of a hundred milliseconds: all is learned.
-wavy <- function(n = 60, seed = 1, noise = 0.1) {
-  with_seed(seed, {
-    x <- matrix(runif(2 * n), n)
-    list(x = x, y = sin(6 * x[, 1]) + x[, 2] + noise * rnorm(n), new = matrix(runif(20), 10))
-  })
-}
-
+# Everything is learned, in a hundred milliseconds.
 fit_all <- function(data, ..., m = 12, seed = 1, maxit = 30) {
   with_seed(seed, pfdtc(data$x, data$y, m = m, control = pfdtc_control(maxit = maxit, progress = FALSE), ...))
 }

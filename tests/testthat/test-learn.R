@@ -1,0 +1,397 @@
+# Hyperparameters by the evidence: what is learned, from what, and what is left alone.
+
+# A draw of f from the prior at random rows of the unit cube, and responses.
+prior_draw <- function(kernel, n, noise = 0.25, seed = 1) {
+  with_seed(seed, {
+    x <- matrix(stats::runif(n * length(kernel$lengthscale)), n)
+    covariance <- dense_kernel(x, kernel$profile, kernel$lengthscale, kernel$variance) + diag(noise, n)
+    list(x = x, y = drop(crossprod(chol(covariance), stats::rnorm(n))))
+  })
+}
+
+learn <- function(data, ..., seed = 1, control = list()) {
+  with_seed(seed, pfdtc(data$x, data$y, ..., control = utils::modifyList(list(progress = FALSE), control)))
+}
+
+wavy_line <- function(n = 60) {
+  with_seed(1, {
+    x <- stats::runif(n)
+    list(x = matrix(x), y = sin(9 * x) + 0.1 * stats::rnorm(n))
+  })
+}
+
+# k(X, X) by the profile, one entry of the whole matrix like the other: ref_k() at the speed that a search needs
+dense_kernel <- function(x, profile, lengthscale, variance) {
+  r2 <- Reduce(`+`, lapply(seq_len(ncol(x)), function(j) outer(x[, j], x[, j], "-")^2 / lengthscale[j]^2))
+  r <- sqrt(r2)
+  variance * switch(profile, se = exp(-r2 / 2), matern12 = exp(-r), matern32 = (1 + sqrt(3) * r) * exp(-sqrt(3) * r),
+                    matern52 = (1 + sqrt(5) * r + 5 / 3 * r2) * exp(-sqrt(5) * r))
+}
+
+# T = K + diag(noise / weights) at logs of coef()
+dense_covariance <- function(x, profile, u, weights = 1) {
+  d <- ncol(x)
+  dense_kernel(x, profile, exp(u[seq_len(d)]), exp(u[d + 1])) + diag(exp(u[d + 2]) / weights, nrow(x))
+}
+
+dense_evidence <- function(data, profile, u, fit, weights = 1) {
+  R <- chol(dense_covariance(data$x, profile, unname(u), weights))
+  -length(data$y) / 2 * log(2 * pi) - sum(log(diag(R))) - sum(backsolve(R, data$y - fit$center, transpose = TRUE)^2) / 2
+}
+
+# dT / du_j by central differences, whose error of 1e-9 nobody here sees
+dense_slopes <- function(x, profile, u) {
+  lapply(seq_along(u), function(j) {
+    h <- replace(numeric(length(u)), j, 1e-5)
+    (dense_covariance(x, profile, u + h) - dense_covariance(x, profile, u - h)) / 2e-5
+  })
+}
+
+# The best of exact searches from many starts, by optim().
+oracle <- function(data, profile, fit, starts = 4) {
+  d <- ncol(data$x)
+  minus <- function(u) tryCatch(-dense_evidence(data, profile, u, fit), error = function(e) 1e10)
+  gradient <- function(u) { # tr(T^-1 dT) / 2 - a'dT a / 2, a = T^-1 y
+    Ti <- chol2inv(chol(dense_covariance(data$x, profile, u)))
+    a <- Ti %*% (data$y - fit$center)
+    vapply(dense_slopes(data$x, profile, u), function(dT) sum((Ti - tcrossprod(a)) * dT) / 2, 0)
+  }
+  spread <- apply(data$x, 2, stats::sd)
+  power <- stats::var(data$y)
+  with_seed(3, max(vapply(seq_len(starts), function(i) {
+    start <- log(c(spread * exp(stats::runif(d, log(0.05), log(4))), power, power * stats::runif(1, 0.01, 0.6)))
+    tryCatch(-stats::optim(start, minus, gradient, method = "BFGS", control = list(maxit = 50))$value,
+             error = function(e) -Inf)
+  }, 0)))
+}
+
+test_that("the dense evidence that others are held against is that of the formula", {
+  p <- problem("matern52", n = 20, weighted = TRUE)
+  u <- log(c(p$kernel$lengthscale, p$kernel$variance, p$noise))
+  expect_equal(dense_evidence(p, "matern52", u, list(center = 0), p$weights),
+               ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)$evidence, tolerance = 1e-10)
+})
+
+test_that("hyperparameters that made the data are found again within what chance allows", {
+  for (profile in quick(profiles)) {
+    kernel <- ref_kernel(profile, c(0.1, 0.2), 4)
+    truth <- log(c(0.1, 0.2, 4, 0.25))
+    data <- prior_draw(kernel, 300)
+    by <- function(priors) {
+      learn(data, kernel = package_kernel(ref_kernel(profile, NULL, NULL)), center = FALSE, scale = FALSE,
+            control = list(priors = priors))
+    }
+    fit <- by(FALSE)
+    # standard errors by the Fisher information, tr(T^-1 T_j T^-1 T_k) / 2
+    Ti <- chol2inv(chol(dense_covariance(data$x, profile, truth)))
+    S <- lapply(dense_slopes(data$x, profile, truth), function(dT) Ti %*% dT)
+    information <- outer(1:4, 1:4, Vectorize(function(j, k) sum(S[[j]] * t(S[[k]])) / 2))
+    error <- (log(coef(fit)) - truth) / sqrt(diag(solve(information)))
+    expect_lt(max(abs(error)), 4, label = profile)
+    # twice the gain is chi^2 with 4 degrees of freedom: one in 10,000 is above 23.5
+    gain <- dense_evidence(data, profile, log(coef(fit)), fit) - dense_evidence(data, profile, truth, fit)
+    expect_lt(gain, 23.5 / 2, label = profile)
+    expect_gt(gain, 0, label = profile)
+    # of so many rows priors may cost two nats
+    expect_gt(as.numeric(logLik(by(TRUE))), as.numeric(logLik(fit)) - 2, label = profile)
+  }
+  # the same of so many rows that neighbours alone tell, where the BLAS is R's own: terms of the likelihood are true
+  # conditional densities, and 30 neighbours lose next to nothing
+  data <- prior_draw(kernel, 1100)
+  fit <- by(FALSE)
+  gain <- dense_evidence(data, profile, log(coef(fit)), fit) - dense_evidence(data, profile, truth, fit)
+  expect_lt(gain, 23.5 / 2)
+  expect_gt(gain, -2)
+})
+
+test_that("the exact evidence is within two nats of the best of many exact searches", {
+  cases <- list(smooth_data(100), wavy(100, noise = 0.3),
+                list(x = matrix(as.numeric(stats::time(lynx))), y = log(as.numeric(lynx))),
+                with_seed(4, list(x = matrix(stats::runif(150)), y = stats::rnorm(150)))) # nothing to learn but the noise
+  for (i in quick(seq_along(cases))) {
+    data <- cases[[i]]
+    profile <- profiles[i]
+    # nothing but noise has no signal: its prior keeps a little, which costs two nats
+    fit <- learn(data, kernel = package_kernel(ref_kernel(profile, NULL, NULL)), control = list(priors = i < 4))
+    expect_identical(fit$posterior, "exact")
+    mine <- dense_evidence(data, profile, log(coef(fit)), fit)
+    expect_equal(as.numeric(logLik(fit)), mine, tolerance = 1e-8)
+    expect_gt(mine, oracle(data, profile, fit) - 2, label = profile)
+  }
+})
+
+test_that("waves that noise could explain are found", {
+  sine <- with_seed(1, {
+    x <- seq(0, 40, length.out = 300)
+    list(x = matrix(x), y = sin(3 * x) + stats::rnorm(300, sd = 0.3))
+  })
+  waves <- with_seed(1, {
+    x <- matrix(stats::runif(800, 0, 10), 400)
+    list(x = x, y = sin(2 * x[, 1]) * cos(3 * x[, 2]) + stats::rnorm(400, sd = 0.2))
+  })
+  for (seed in 1:2) {
+    for (kernel in list(NULL, kernel_se(), kernel_matern(3 / 2))) {
+      # four standard errors of a variance, and the third of the rows that so wavy an f takes
+      expect_lt(abs(log(learn(sine, kernel = kernel, seed = seed)$noise / 0.09)), 0.4)
+      expect_lt(abs(log(learn(waves, kernel = kernel, seed = seed)$noise / 0.04)), 0.5)
+    }
+  }
+})
+
+test_that("responses in whole numbers have the noise of rounding at least", {
+  data <- list(x = matrix(seq(0, 3, length.out = 80)))
+  data$y <- round(10 * sin(data$x[, 1]))
+  fit <- learn(data, kernel = kernel_se())
+  expect_gte(fit$noise, (1 - 1e-12) / 12)
+  expect_lt(fit$noise, 4 / 12)
+  # in whatever units, around whatever offset
+  tenth <- learn(list(x = data$x, y = data$y / 10 + 0.05), kernel = kernel_se())
+  expect_equal(tenth$noise, fit$noise / 100, tolerance = 1e-6)
+  # not so where responses are no multiples: the floor is a millionth
+  smooth <- learn(list(x = data$x, y = 10 * sin(data$x[, 1])), kernel = kernel_se())
+  expect_lt(smooth$noise, 1.1e-6 * mean((10 * sin(data$x[, 1]))^2))
+})
+
+test_that("equal rows that contradict each other decide the noise, also where they are few", {
+  data <- with_seed(6, {
+    x <- matrix(stats::runif(240))
+    x <- rbind(x, x[1:60, , drop = FALSE])
+    list(x = x, y = sin(6 * x[, 1]) + stats::rnorm(300, sd = 0.5))
+  })
+  fit <- learn(data)
+  pure <- mean((data$y[1:60] - data$y[241:300])^2) / 2
+  expect_lt(abs(log(fit$noise / pure)), 4 * sqrt(2 / 60))
+  # two columns say all that there is: the noise is that within the groups, about 80 degrees of freedom
+  crossed <- with_seed(7, list(x = as.matrix(expand.grid(1:3, 1:3))[rep(1:9, 10), ], y = rep(stats::rnorm(9, sd = 3), 10) +
+                                 stats::rnorm(90)))
+  within <- sum(stats::residuals(stats::lm(crossed$y ~ factor(rep(1:9, 10))))^2) / 81
+  expect_lt(abs(log(learn(crossed)$noise / within)), 0.5 * sqrt(2 / 81))
+})
+
+test_that("equal rows are learned from as rows next to each other, and weights are precisions", {
+  data <- smooth_data(30)
+  x <- data$x[rep(1:30, 2), ]
+  y <- rep(data$y, 2) + with_seed(3, stats::rnorm(60, sd = 0.5))
+  apart <- x + with_seed(4, matrix(stats::runif(120, -1e-7, 1e-7), 60)) # too close to matter, not equal
+  for (kernel in list(kernel_matern(3 / 2), kernel_matern(5 / 2))) {
+    merged <- learn(list(x = x, y = y), kernel = kernel)
+    plain <- learn(list(x = apart, y = y), kernel = kernel)
+    expect_identical(c(nrow(merged$data$x), nrow(plain$data$x)), c(30L, 60L))
+    # both end where a step promises less than 0.05
+    expect_lt(abs(merged$elbo - plain$elbo), 0.2)
+    expect_equal(predict(merged, data$new), predict(plain, data$new), tolerance = 0.05)
+  }
+  # noise / weight is what counts: priors aside, which know no weights
+  for (factor in c(2, 1 / 8)) {
+    one <- learn(data, kernel = kernel_se(), control = list(priors = FALSE))
+    all <- learn(data, kernel = kernel_se(), weights = rep(factor, 30), control = list(priors = FALSE))
+    expect_lt(abs(dense_evidence(data, "se", log(coef(all)), all, factor) -
+                    dense_evidence(data, "se", log(coef(one)), one)), 0.1)
+    expect_equal(predict(all, data$new), predict(one, data$new), tolerance = 0.02)
+  }
+})
+
+test_that("what is given is a start, what is fixed is held, a kernel that is given is kept", {
+  data <- smooth_data(60)
+  fit <- learn(data, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3,
+               control = list(fix = c("noise", "lengthscale.x2"), priors = FALSE))
+  expect_equal(unname(coef(fit)[c("noise", "lengthscale.x2")]), c(0.3, 1.6), tolerance = 1e-14) # by logs
+  expect_false(any(coef(fit)[c("variance", "lengthscale.x1")] == c(1.7, 0.9)))
+  expect_identical(fit$df, 2L)
+  expect_identical(nrow(fit$learned), 1L)
+  expect_null(fit$kernels)
+  expect_identical(fit$kernel$profile, "se")
+  # best among those with these values
+  value <- function(u) dense_evidence(data, "se", replace(log(coef(fit)), c(1, 3), u), fit)
+  expect_lt(stats::optim(log(coef(fit))[c(1, 3)], value, control = list(fnscale = -1))$value, value(log(coef(fit))[c(1, 3)]) + 0.3)
+
+  # the noise alone: many starts in the rest, and the choice of a kernel
+  noise <- learn(data, noise = 0.5, control = list(fix = "noise"))
+  expect_equal(unname(coef(noise)["noise"]), 0.5, tolerance = 1e-14)
+  expect_identical(nrow(noise$kernels), 4L)
+  expect_gt(nrow(noise$learned), 3)
+  # values far from anything that the data could say are held, and are left where they are starts
+  odd <- learn(data, kernel = kernel_se(c(1e5, 1e-5)), noise = 1e-9, control = list(fix = c("lengthscale.x1", "lengthscale.x2")))
+  expect_equal(unname(coef(odd)[1:2]), c(1e5, 1e-5), tolerance = 1e-14)
+  from <- learn(data, kernel = kernel_se(c(20, 20), 50), noise = 20)
+  free <- learn(data, kernel = kernel_se())
+  expect_lt(abs(as.numeric(logLik(from)) - as.numeric(logLik(free))), 0.3)
+  # one input of two
+  part <- learn(data, kernel = kernel_matern(5 / 2, inputs = 1))
+  expect_named(coef(part), c("lengthscale.x1", "variance", "noise"))
+})
+
+test_that("restarts are as many as asked for, priors can be left out", {
+  data <- smooth_data(40)
+  for (restarts in c(1, 4, 20)) {
+    fit <- learn(data, kernel = kernel_se(), control = list(restarts = restarts))
+    expect_identical(nrow(fit$learned), as.integer(restarts))
+    expect_identical(which(fit$learned$kept), which.max(fit$learned$evidence))
+  }
+  expect_output(print(fit), "best of 20 starts")
+  expect_identical(nrow(learn(data, kernel = kernel_se())$learned), 9L)
+  expect_identical(nrow(learn(wavy_line(), kernel = kernel_se())$learned), 10L)
+  # an input that says nothing: its lengthscale is long in any case, and the likelihood no less without priors
+  more <- list(x = cbind(data$x, with_seed(9, stats::runif(40))), y = data$y)
+  with_priors <- learn(more, kernel = kernel_se())
+  without <- learn(more, kernel = kernel_se(), control = list(priors = FALSE))
+  expect_gt(as.numeric(logLik(without)), as.numeric(logLik(with_priors)) - 0.1)
+  expect_gt(min(coef(with_priors)[3], coef(without)[3]), 1)
+  expect_true(all(is.finite(log(coef(without)))))
+})
+
+test_that("set.seed() reproduces what is learned to the bit, and threads change nothing", {
+  large <- with_seed(2, {
+    x <- matrix(stats::runif(5400), 2700)
+    list(x = x, y = sin(6 * x[, 1]) + x[, 2] + 0.2 * stats::rnorm(2700))
+  })
+  learned <- function(data, ...) learn(data, ..., m = 5, hyper = "evidence")[c("kernel", "noise", "learned", "kernels")]
+  for (data in list(smooth_data(40), large)) {
+    control <- list(maxit = 0, restarts = if (length(data$y) > 1000) 3)
+    one <- learned(data, control = control)
+    expect_identical(learned(data, control = control), one)
+    # the exact evidence of few rows is summed by the BLAS in blocks, which threads share
+    expect_identical(learned(data, control = c(control, threads = 2)), one)
+    other <- learned(data, control = control, seed = 2)
+    expect_identical(other$kernel$profile, one$kernel$profile)
+  }
+  expect_false(identical(other$noise, one$noise))
+  before <- with_seed(5, {
+    pfdtc(x = wavy_line()$x, y = wavy_line()$y, kernel = kernel_se(c(1), 1), noise = 1, hyper = "fixed")
+    stats::runif(1)
+  })
+  expect_identical(before, with_seed(5, stats::runif(1))) # nothing learned, nothing drawn
+})
+
+test_that("the kernel is the one with the best held-out score, and the right one where data tell", {
+  for (profile in c("matern12", "se")) {
+    data <- prior_draw(ref_kernel(profile, 0.3, 4), 400, noise = 1e-3)
+    fit <- learn(data)
+    expect_identical(fit$kernel$profile, profile)
+    table <- fit$kernels
+    expect_false(is.unsorted(table$score))
+    expect_identical(table$chosen, c(TRUE, FALSE, FALSE, FALSE))
+    expect_setequal(table$kernel, vapply(profiles, profile_label, ""))
+    expect_identical(table$kernel[1], profile_label(profile))
+    expect_output(print(fit), sprintf("%s.*, chosen by held-out score", if (profile == "se") "squared" else "Matern 1/2"))
+    # a score is the mean of -log p(y_i | all others), where all are near
+    some <- list(x = data$x[1:40, ], y = data$y[1:40])
+  }
+  cleaned <- data_from_matrix(some$x, some$y)
+  s <- list(kernel = place_kernel(kernel_matern(5 / 2), cleaned$x), noise = NULL, columns = colnames(cleaned$x),
+            control = pfdtc_control(progress = FALSE), free = c("lengthscale.x1", "variance", "noise"))
+  problem <- with_seed(7, learning_problem(learning_rows(cleaned, s), s, "matern52"))
+  theta <- log(c(0.4, 1.3, 0.1))
+  Ti <- solve(dense_covariance(cleaned$x, "matern52", theta))
+  left <- drop(Ti %*% cleaned$y) / diag(Ti)      # leave one out: y_i - mean, of variance 1 / Ti_ii
+  scores <- conditional_scores(problem, theta)
+  expect_length(scores, 20)
+  expect_close(mean(scores), mean(log(2 * pi / diag(Ti)) + left^2 * diag(Ti)) / 2, 1e-9)
+  # the first stays where another is better by what may be chance
+  noise <- rep(c(-1, 1), 10)
+  expect_identical(best_kernel(list(0 * noise, noise - 0.4, noise + 1)), 1L)
+  expect_identical(best_kernel(list(0 * noise, noise - 0.4, noise - 0.6)), 3L)
+  expect_identical(best_kernel(list(0 * noise, noise * 0.1 - 0.4, noise - 0.5)), 3L)
+  expect_identical(best_kernel(list(0 * noise, noise * 0.1 - 0.4, noise - 0.45)), 2L)
+  # what cannot be computed is never chosen where anything else can
+  none <- replace(noise, 3, Inf)
+  expect_identical(best_kernel(list(0 * noise, none, noise)), 1L)
+  expect_identical(best_kernel(list(none, noise + 5, noise + 4)), 3L)
+})
+
+test_that("a kernel whose likelihood cannot be computed is none to choose", {
+  # so little noise that the squared exponential of long lengthscales has no factor
+  data <- list(x = matrix(seq(0, 1, length.out = 60)))
+  data$y <- sin(3 * data$x[, 1])
+  cleaned <- data_from_matrix(data$x, data$y)
+  s <- list(kernel = place_kernel(kernel_se(), cleaned$x), noise = 1e-30, columns = colnames(cleaned$x),
+            control = pfdtc_control(progress = FALSE), free = c("lengthscale.x1", "variance"))
+  problem <- with_seed(1, learning_problem(learning_rows(cleaned, s), s, "se"))
+  expect_identical(mean(conditional_scores(problem, log(c(5, 1, 1e-30)))), Inf)
+  expect_identical(climb(problem, log(c(5, 1, 1e-30)), learning_sizes$whole, 3L)$value, -Inf)
+  fit <- tryCatch(learn(data, noise = 1e-30, control = list(fix = "noise")), pfdtc_error_numerical = function(e) NULL)
+  if (!is.null(fit)) {
+    expect_lt(fit$kernels$score[fit$kernels$chosen], Inf)
+    expect_true(all(is.finite(predict(fit, matrix(c(0.1, 2))))))
+  }
+})
+
+test_that("few rows, many inputs, constant inputs, factors: sane, and no worse than the mean", {
+  blocks <- with_seed(1, pfdtc(yield ~ block + N + P + K, npk))
+  expect_identical(blocks$posterior, "exact")
+  expect_true(all(is.finite(coef(blocks)) & coef(blocks) > 0))
+  # half a replicate: interactions may explain nearly all. No interpolation, and nothing is lost beside the noise that
+  # an analysis of variance leaves.
+  expect_gt(stats::sd(residuals(blocks)), 0.1)
+  aov <- with_seed(1, pfdtc(yield ~ block + N + P + K, npk, noise = 15.7, control = list(fix = "noise")))
+  expect_gt(as.numeric(logLik(blocks)), as.numeric(logLik(aov)) - 0.5)
+
+  for (n in 2:3) {
+    for (data in list(list(x = matrix(seq_len(n)), y = c(1, 3, 2)[seq_len(n)]), list(x = matrix(1, n), y = c(1, 3, 2)[seq_len(n)]))) {
+      fit <- learn(data)
+      p <- predict(fit, matrix(c(-1, 1.5, 100)), se.fit = TRUE)
+      expect_true(all(is.finite(unlist(p))) && all(p$se.fit >= 0))
+      expect_true(all(abs(p$fit - 2) <= 1.5))
+    }
+  }
+  wide <- with_seed(3, list(x = matrix(stats::rnorm(80 * 30), 80)))
+  wide$y <- with_seed(4, 2 * wide$x[, 7] + sin(wide$x[, 9]) + stats::rnorm(80, sd = 0.3))
+  fit <- learn(wide)
+  expect_length(fit$kernel$lengthscale, 30)
+  expect_identical(which.min(fit$kernel$lengthscale), c(x7 = 7L))
+  new <- with_seed(5, matrix(stats::rnorm(50 * 30), 50))
+  expect_gt(stats::cor(predict(fit, new), 2 * new[, 7] + sin(new[, 9])), 0.9)
+
+  data <- wavy_line()
+  plain <- learn(data)
+  more <- learn(list(x = cbind(data$x, 7), y = data$y))
+  expect_equal(predict(more), predict(plain), tolerance = 0.05)
+  # inputs in units of 1e8 and 1e-8, about 1e8; a response in units of 1e20
+  for (case in list(c(1e8, 0), c(1e-8, 0), c(1, 1e8))) {
+    moved <- learn(list(x = data$x * case[1] + case[2], y = data$y))
+    expect_equal(coef(moved)[["lengthscale.x1"]] / case[1], coef(plain)[["lengthscale.x1"]], tolerance = 1e-3)
+  }
+  huge <- learn(list(x = data$x, y = 1e20 * data$y))
+  expect_equal(log(unname(coef(huge)) / c(1, 1e40, 1e40)), log(unname(coef(plain))), tolerance = 1e-6)
+})
+
+test_that("every method learns by the evidence, with the same seed the same, and \"pilot\" is the paper's protocol", {
+  data <- smooth_data(40)
+  fits <- lapply(list(gp_exact, gp_vfe, gp_dtc, gp_sor, gp_fitc, gp_subsample, pfdtc), function(by) {
+    args <- list(data$x, data$y, kernel = kernel_matern(5 / 2), control = list(progress = FALSE, maxit = 5))
+    if (!identical(by, gp_exact)) args$m <- 6
+    with_seed(4, do.call(by, args))
+  })
+  for (fit in fits) {
+    expect_identical(fit$hyper, "evidence")
+    expect_equal(coef(fit), coef(fits[[1]]), tolerance = 1e-12, info = fit$method)
+    expect_identical(fit$learned, fits[[1]]$learned)
+    expect_identical(names(fit$evaluations)[1], "learn")
+  }
+  expect_identical(learn(data, control = list(maxit = 5))$posterior, "exact")
+
+  paper <- learn(data, hyper = "pilot", inducing = "random", aux = aux_sor(), control = list(maxit = 5))
+  expect_identical(paper$posterior, "far")
+  expect_identical(paper$kernel$profile, "se")
+  expect_true(paper$moved)
+  expect_identical(c(paper$m, paper$neighbours), c(40L, 0L))
+  expect_named(paper$evaluations, c("pilot", "objective"))
+  expect_null(paper$learned)
+  # random rows, hyperparameters by VFE from them: all 40 rows are points, so by the evidence with its jitter
+  start <- start_values(place_kernel(kernel_se(), paper$data$x), NULL, paper$data)
+  expect_equal(-paper$pilot$trace$objective[1],
+               dense_evidence(list(x = data$x, y = paper$data$y), "se",
+                              log(c(start$kernel$lengthscale, start$kernel$variance, start$noise)), list(center = 0)),
+               tolerance = 1e-4)
+})
+
+test_that("inputs are left alone, and what is not meant for learning is refused", {
+  data <- smooth_data(30)
+  copy <- unserialize(serialize(data, NULL))
+  learn(data)
+  expect_identical(data, copy)
+  expect_input_error(learn(data, hyper = "evidence", control = list(fix = "noise")), "noise")
+  expect_input_error(learn(list(x = data$x, y = rep(1, 30))), "`y`")
+  expect_input_error(learn(list(x = data$x[1, , drop = FALSE], y = 1), scale = FALSE), "`hyper`")
+  expect_input_error(learn(data, control = list(restarts = 0)), "`restarts`")
+})
