@@ -12,11 +12,13 @@
 #'
 #' A repetition draws its own split into training and test rows, standardises inputs and response by the training rows,
 #' learns kernel (squared exponential, a lengthscale an input) and noise by the pilot, VFE at 200 fixed random inducing
-#' points, and computes the exact posterior with them. All methods get these hyperparameters. Methods are
+#' points, and computes the exact posterior with them. All methods get these hyperparameters, and none of them what
+#' [pfdtc()] has beyond the paper's method (near rows, learning by the evidence, another kernel). Methods are
 #'   * `"pf"`: pF-DTC as in the paper, [aux_sor()] on `n_aux` random rows;
 #'   * `"vfe"`: [gp_vfe()]; `"sor"`: [gp_sor()], not optimised; both, like `"pf"`, start at the same `m` random rows;
 #'   * `"subsample"`: [gp_subsample()] of `m` random rows;
-#'   * `"default"`: [pfdtc()] with its own defaults, the same hyperparameters given;
+#'   * `"default"`: [pfdtc()] with `m` inducing points, its own auxiliary distribution and its own start, the points
+#'     always moved;
 #'   * `"vfe_greedy"`: [gp_vfe()] from its own default start, greedy points;
 #'   * the exact posterior, always, as method `"exact"` with `m` the number of training rows.
 #'
@@ -39,7 +41,7 @@
 #'   when all are done.
 #' @param trace which of the `m` to keep the course of: errors and divergences every few iterations, of cells that are
 #'   not done yet. `NULL`: none.
-#' @param control see [pfdtc_control()].
+#' @param control see [pfdtc_control()]. `maxit = NULL` is 200 here.
 #' @param workers number of processes.
 #' @param certify certify every fit by [certify()] with its [reference()] of `4 m` points?
 #' @param train,test,n_aux rows to train and test on, rows that nu is made of. `NULL`: Table 1's; for data of your own
@@ -76,7 +78,7 @@
 #' results[c("method", "rmse_mean", "rmse_sd", "certified_mean_error")]
 #' @export
 run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample", "default"), m = NULL, reps = 10,
-                           seed = 1, file = NULL, trace = NULL, control = pfdtc_control(reltol = 1e-5), workers = 1,
+                           seed = 1, file = NULL, trace = NULL, control = pfdtc_control(200, reltol = 1e-5), workers = 1,
                            certify = TRUE, train = NULL, test = NULL, n_aux = NULL, name = "own",
                            dir = Sys.getenv("PFDTC_DATA"), progress = interactive()) {
   methods <- check_methods(methods)
@@ -91,6 +93,7 @@ run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample",
     abort_input("trace", describe(trace), "among `m`", hint = "It says of which numbers of points to keep the course.")
   }
   plan$control <- check_control(control)
+  if (is.null(plan$control$maxit)) plan$control$maxit <- 200L # points are moved, whatever that would change
   plan$control$progress <- FALSE
   plan$control$threads <- 1L
   plan$certify <- check_flag(certify, "certify")
@@ -349,8 +352,8 @@ repetition_truth <- function(plan, repetition, rows) {
     if (identical(truth$made_from, print)) return(truth)
   }
   pilot <- with_cell_seed(plan, list(repetition = repetition, m = 0), "pilot", {
-    whole_fit(gp_dtc(rows$x, rows$y, m = 1, inducing = "random", center = FALSE, scale = FALSE, keep_data = FALSE,
-                     control = pfdtc_control(threads = 1L, progress = FALSE)))
+    whole_fit(gp_dtc(rows$x, rows$y, m = 1, kernel = kernel_se(), hyper = "pilot", inducing = "random", center = FALSE,
+                     scale = FALSE, keep_data = FALSE, control = pfdtc_control(200, threads = 1L, progress = FALSE)))
   })
   started <- proc.time()
   exact <- exact_fit(rows, pilot)
@@ -408,6 +411,7 @@ fit_method <- function(method, cell, plan, rows, truth, start, traced) {
   by_m <- method %in% c("subsample", "default", "vfe_greedy")
   args <- c(args, if (by_m) list(m = cell$m) else list(inducing = start),
             if (method == "pf") list(aux = aux_sor(size = plan$n_aux)),
+            if (method %in% c("pf", "default")) list(neighbours = 0),
             if (method == "vfe_greedy") list(inducing = "greedy"))
   fit <- switch(method, pf = , default = pfdtc, vfe = , vfe_greedy = gp_vfe, sor = gp_sor, subsample = gp_subsample)
   whole_fit(do.call(fit, args))

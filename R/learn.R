@@ -52,7 +52,7 @@ learn_evidence <- function(data, s, state) {
     state$so_far[c("kernel", "noise", "kernels")] <- c(problem$natural(theta), list(kernels))
   }
   tell("all rows that count")
-  result <- climb(problem, theta, learning_sizes$whole, c(8L, 8L, 12L))
+  result <- climb(problem, theta, learning_sizes$whole, c(8L, 6L, 6L), enough = 0.1)
   state$so_far[c("kernel", "noise")] <- problem$natural(result$theta)
   if (is_small_enough(pool, s)) result <- learn_exactly(problem, result)
   count_evaluations(state, "learn", list(evaluations = pool$count$evaluations))
@@ -256,9 +256,9 @@ scoring_step <- function(information, gradient, lambda) {
 bfgs_update <- function(B, step, change) {
   sy <- sum(step * change)
   Bs <- drop(B %*% step)
-  sBs <- sum(step * Bs)
-  if (!(sy > 1e-8 * sBs) || !(sBs > 0)) return(B)
-  B - tcrossprod(Bs) / sBs + tcrossprod(change) / sy
+  curvature <- sum(step * Bs)
+  if (!(sy > 1e-8 * curvature) || !(curvature > 0)) return(B)
+  B - tcrossprod(Bs) / curvature + tcrossprod(change) / sy
 }
 
 # Some steps with neighbours as they are, then with new ones, until no log moves by more than 0.05.

@@ -22,7 +22,7 @@ read_mutants <- function(path = "tools/mutants.txt") {
   lapply(unname(records[lengths(records) > 0]), function(r) {
     field <- function(key) trimws(sub("^[a-z]+:", "", r[startsWith(r, paste0(key, ":"))]))
     text <- function(mark) paste(substring(r[startsWith(r, mark)], 3), collapse = "\n")
-    list(name = field("name"), file = field("file"), tests = strsplit(field("tests"), " +")[[1]],
+    list(name = field("name"), file = field("file"), tests = unlist(strsplit(field("tests"), " +")),
          survives = field("survives"), old = text("-"), new = text("+"))
   })
 }
@@ -31,6 +31,7 @@ read_text <- function(file) paste0(paste(readLines(file), collapse = "\n"), "\n"
 
 # What keeps a mutant from being planted, or nothing.
 complaint <- function(mutant) {
+  if (length(mutant$name) != 1 || length(mutant$file) != 1) return("not one name and one file")
   if (!file.exists(mutant$file)) return(sprintf("there is no %s", mutant$file))
   if (!nzchar(mutant$old) || identical(mutant$old, mutant$new)) return("there is no edit")
   found <- lengths(regmatches(read_text(mutant$file), gregexpr(mutant$old, read_text(mutant$file), fixed = TRUE)))
@@ -42,9 +43,9 @@ complaint <- function(mutant) {
 check <- function(mutants) {
   said <- unlist(lapply(mutants, function(m) {
     what <- complaint(m)
-    if (length(what)) sprintf("mutants: %s: %s", m$name, what)
+    if (length(what)) sprintf("mutants: %s: %s", toString(m$name), what)
   }))
-  names <- vapply(mutants, `[[`, "", "name")
+  names <- unlist(lapply(mutants, `[[`, "name"))
   said <- c(said, sprintf("mutants: two are called '%s'", names[duplicated(names)]))
   writeLines(c(said, sprintf("mutants: %d, %d complaints", length(mutants), length(said))))
   length(said) == 0
@@ -143,8 +144,9 @@ stopped_by <- function(folder, tests, seconds) {
   log <- file.path(normalizePath(folder), "tests.log")
   old <- setwd(frozen)
   on.exit(setwd(old))
-  status <- run("Rscript", c("--vanilla", "tools/test.R", dirname(log), sprintf("^(%s)$", paste(tests, collapse = "|"))),
-                log, seconds, c("PFDTC_TEST_STOP=1", "PFDTC_COUNTS="))
+  filter <- sprintf("^(%s)$", paste(tests, collapse = "|"))
+  status <- run("Rscript", c("--vanilla", "tools/test.R", dirname(log), filter), log, seconds,
+                c("PFDTC_TEST_STOP=1", "PFDTC_COUNTS="))
   if (status == 0) return(NULL)
   if (status == 124) return(sprintf("no end within %.0f s", seconds))
   lines <- readLines(log, warn = FALSE)
@@ -186,7 +188,10 @@ run_mutants <- function(mutants, own) {
     v <- verdict_of(m, base, seconds, own)
     explained <- length(m$survives) > 0
     wrong <- wrong + (is.null(v$by) != explained || isTRUE(v$broken))
-    said <- if (isTRUE(v$broken)) "DOES NOT BUILD" else if (is.null(v$by)) "SURVIVES" else if (v$first) "killed" else "killed by others' tests"
+    said <- if (isTRUE(v$broken)) "DOES NOT BUILD"
+      else if (is.null(v$by)) "SURVIVES"
+      else if (v$first) "killed"
+      else "killed by others' tests"
     why <- if (is.null(v$by)) m$survives else v$by
     cat(sprintf("%-52s %s%s, %.0f s: %s\n", m$name, said, if (is.null(v$by) && explained) " (explained)" else "",
                 proc.time()[["elapsed"]] - since, paste(why, collapse = " ")))

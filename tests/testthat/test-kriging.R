@@ -102,6 +102,12 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
         h <- sqrt(pmin(found$q, found$J - found$var_lower))
         half <- made$ref$scale * h * sqrt(correction$norms$c)
         expect_close(((r$mean_upper - r$mean_lower) / 2)[found$order], half, if (size > 0) 1e-6 else Inf, info)
+        # narrower where the sd is known, in units of y: by J less the exact variance
+        known <- utils::modifyList(unknown, list(sd_lower = sd))
+        r2 <- kriged_interval(found, made$ref, correction, made$fit$data, made$p$new, known)
+        h <- sqrt(pmin(found$q, pmax(found$J - pmax(found$var_lower, made$var[found$order]), 0)))
+        half <- made$ref$scale * h * sqrt(correction$norms$c)
+        expect_close(((r2$mean_upper - r2$mean_lower) / 2)[found$order], half, if (size > 0) 1e-5 else Inf, info)
         if (size == 1) expect_true(any(abs(exact - made$fit$center - (r$mean_lower + r$mean_upper) / 2) > 0.02 *
                                          (r$mean_upper - r$mean_lower)), info = info)
         expect_true(all(r$sd_lower <= sd + 1e-6 & r$sd_upper >= sd - 1e-6), info = info)
