@@ -2,8 +2,8 @@
 #'
 #' @param maxit the most iterations of each optimisation of inducing points (and of the hyperparameters under
 #'   `hyper = "pilot"` or `"joint"`). `NULL`: 200, for points where that changes predictions, see the section on what is
-#'   chosen in [pfdtc()]; a number moves them in any case, and 0 leaves them where they start. An interrupt (Ctrl-C) ends
-#'   a fit earlier, with its best so far.
+#'   chosen in [pfdtc()]; a number moves them in any case, and 0 leaves them where they start. An interrupt (Ctrl-C)
+#'   ends a fit earlier, with its best so far.
 #' @param reltol an optimisation ends when an iteration lowers the objective by less than `reltol` times what has been
 #'   lowered since its start, three times in a row. (The pF objective is known only up to a constant, so a rule relative
 #'   to its value would mean nothing.)
@@ -19,8 +19,8 @@
 #'   with one).
 #' @param priors weak priors on the hyperparameters under `hyper = "evidence"`? In units of the inputs' and the
 #'   response's spread: log lengthscales around log(3 sqrt(d)) with sd 0.7, d the number of inputs, the log signal
-#'   variance around 0 with sd 1.5, the log noise variance around log 0.1 with sd 2. They keep lengthscales of inputs that say nothing finite and noise of few
-#'   rows above 0, and fade as rows come in.
+#'   variance around 0 with sd 1.5, the log noise variance around log 0.1 with sd 2. They keep lengthscales of inputs
+#'   that say nothing finite and noise of few rows above 0, and fade as rows come in.
 #' @param fix names of hyperparameters to hold at their given values, as in `coef()`: `"noise"`, `"variance"`,
 #'   `"lengthscale.<column>"`.
 #' @param tol_quantile the quantile over the training inputs that the `tol` of [pfdtc()] speaks of: 1 the maximum, 0.95

@@ -547,8 +547,8 @@ new_fit <- function(data, done, s, state, posterior, value, parts) {
   structure(class = c(s$method, "gp_fit"), c(list(
     call = s$call, method = s$method, kernel = kernel, noise = done$noise * unit), parts, list(
     posterior = posterior_kind(parts), factors = posterior, center = data$center, scale = data$scale,
-    frame = make_frame(data, s$keep_data), data = if (s$keep_data) data, signature = data_signature(data), nobs = data$n,
-    hyper = s$hyper, objective = done$value, elbo = value, df = length(s$free), sd_y = data$sd_y, trace = trace,
+    frame = make_frame(data, s$keep_data), data = if (s$keep_data) data, signature = data_signature(data),
+    nobs = data$n, hyper = s$hyper, objective = done$value, elbo = value, df = length(s$free), sd_y = data$sd_y, trace = trace,
     z_trace = done$z_trace, convergence = done$convergence, message = done$message,
     evaluations = state$evaluations, seconds = state$seconds, pilot = done$pilot, learned = done$learned,
     kernels = done$kernels, control = s$control,
@@ -564,8 +564,8 @@ posterior_kind <- function(parts) {
 # The exact posterior of all rows, by whatever function it was fitted.
 is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chosen)
 
-# What a fit has of a DTC posterior, which the theorem, the divergences and their like speak of: of far and near, that of
-# its points alone; of the exact one, that with all rows as inducing points, from which it differs by a jitter of
+# What a fit has of a DTC posterior, which the theorem, the divergences and their like speak of: of far and near, that
+# of its points alone; of the exact one, that with all rows as inducing points, from which it differs by a jitter of
 # rounding size.
 far_part <- function(fit) {
   if (!is_exact(fit) && is.null(fit$near)) return(fit)
