@@ -22,7 +22,7 @@ fit_sparse <- function(data, settings) {
     if (settings$exact) return(construct_exact(data, learned, settings, state))
     start <- points_stage(data, learned, settings, state)
     settings <- choose_neighbours(data, learned, start, settings)
-    z <- start$z[seq_len(min(nrow(start$z), settings$keep_points)), , drop = FALSE]
+    z <- start$z[seq_len(min(nrow(start$z), settings$m)), , drop = FALSE]
     done <- optimise_stage(data, learned, z, settings, state)
     fit <- construct_fit(data, done, settings, state)
     if (settings$keep_reference) {
@@ -110,8 +110,7 @@ choose_neighbours <- function(data, learned, start, s) {
   if (is.null(s$neighbours)) s$neighbours <- if (isTRUE(s$open) && rho >= enough_unexplained) default_neighbours else 0L
   s$neighbours <- min(s$neighbours, nrow(data$x))
   # of lengthscales this short near rows tell nearly all there is
-  s$keep_points <- if (isTRUE(s$open) && s$neighbours > 0L && rho > 5) few_points else Inf
-  s$m <- min(s$m, s$keep_points)
+  if (isTRUE(s$open) && s$neighbours > 0L && rho > 5) s$m <- min(s$m, few_points)
   s$move <- isTRUE(s$move) || (rho >= enough_unexplained && s$neighbours == 0L)
   s$rho <- rho
   s
