@@ -22,7 +22,7 @@ fit_to_tolerance <- function(data, s, state) {
   done <- learn_stage(data, s, state)
   if (s$hyper == "joint") done <- optimise_stage(data, done, points_stage(data, done, few, state)$z, few, state)
   look <- if (way != "none") first_look(data, done, few, state)
-  by_points <- way == "none" || !isTRUE(asked > 0L) && !beyond_points(look$rho, s$worth, s$tol)
+  by_points <- way == "none" || !isTRUE(asked > 0L) && !points_fall_short(data, done, look, s, state)
   deadline <- started + s$control$max_seconds
   found <- if (by_points && is.null(state$stopped)) search_points(data, done, s, state)
   other <- if (way != "none" && is.null(state$stopped) && !isTRUE(found$best$met)) {
@@ -135,13 +135,14 @@ grow_reference <- function(model, data, s, deadline) {
   repeat {
     made <- reference(model, m2)
     yard <- make_yardstick(model, data, made, "reference", q)
-    if (max(yard$floor) <= s$tol / 4) return(c(yard, limit = "none"))
+    # kriging may know where the exact GP lies long before so many points come near it
+    if (max(yard$floor) <= s$tol / 4 && yard$own() <= 0.9 * s$tol) return(c(yard, limit = "none"))
     if (made$m < m2) limit <- "rounding"
     if (made$m < m2 || m2 == most) break
     if (proc.time()[["elapsed"]] > deadline) return(c(yard, limit = "time"))
     m2 <- min(2L * m2, most)
   }
-  if (limit != "rounding" && n <= 10 * m2 && s$worth == Inf) {
+  if (limit != "rounding" && n <= 10 * m2 && s$worth == Inf && max(yard$floor) > s$tol / 4) {
     tight <- make_yardstick(model, data, made, "tight", q)
     if (max(tight$floor) < 0.95 * max(yard$floor)) yard <- tight
   }
@@ -364,8 +365,10 @@ what_it_needs <- function(found, s) {
     matern <- if (s$kernel$profile != "se") {
       " A Matern kernel takes many points; refine() certifies the mean at single rows to any accuracy."
     }
-    return(paste0(sprintf("With %d points, the reference itself leaves %s open: ", yard$reference$m,
-                          show_percent(max(yard$floor))), switch(
+    known <- max(yard$floor) <= s$tol / 4
+    return(paste0(sprintf(if (known) "As many as %d greedy points are off by up to %s: " else
+      "With %d points, the reference itself leaves %s open: ", yard$reference$m,
+      show_percent(if (known) yard$own() else max(yard$floor))), switch(
       yard$limit,
       memory = "options(pfdtc.max_memory) would have to allow more points.",
       m = "`m` would have to be larger (it has 16 times as many).",
