@@ -1,11 +1,12 @@
 #' Gaussian process regression by other approximations, and exactly
 #'
 #' The methods that pF-DTC is compared with, on the same engine and under the same verbs as [pfdtc()]: one class,
-#' `gp_fit`, and one set of methods.
+#' `gp_fit`, and one set of methods. They learn their hyperparameters and choose their kernel as [pfdtc()] does, and
+#' have no near rows.
 #'
 #' * `gp_exact()`: the exact posterior by Cholesky factorisation, \eqn{O(n^3)} time and \eqn{8 n^2} bytes (twice that
 #'   with `hyper = "joint"`). Above 100 MB a message says beforehand what it will take; above
-#'   `getOption("pfdtc.max_memory", 2^32)` bytes it is refused.
+#'   `getOption("pfdtc.max_memory", 2^32)` bytes it is refused. Up to 2,000 rows [pfdtc()] computes the same unasked.
 #' * `gp_vfe()`: the variational posterior of Titsias (2009), whose inducing points minimise the Kullback-Leibler
 #'   divergence. `hyper = "joint"` moves points and hyperparameters together.
 #' * `gp_dtc()`, `gp_sor()`, `gp_fitc()`: deterministic training conditional, subset of regressors, and fully
@@ -17,14 +18,15 @@
 #' @inheritParams pfdtc
 #' @param m for `gp_subsample()` the number of rows; for the others the most inducing points wanted. `NULL`:
 #'   `min(200, n)`.
-#' @param hyper `"pilot"` and `"fixed"` as in [pfdtc()]; `"joint"`, for `gp_vfe()` and `gp_exact()`, goes on from the
-#'   pilot to maximise the ELBO or the exact evidence.
-#' @return A fit, as [pfdtc()] returns: a list of class `c("gp_vfe", "gp_fit")` and so on. `gp_exact()` and
+#' @param hyper `"evidence"`, `"pilot"` and `"fixed"` as in [pfdtc()]; `"joint"`, for `gp_vfe()` and `gp_exact()`,
+#'   goes on from the pilot to maximise the ELBO or the exact evidence.
+#' @return A fit, as [pfdtc()] returns: a list of class `c("gp_vfe", "gp_fit")` and so on; `posterior` is `"exact"` of
+#'   `gp_exact()`, `"far"` of those with inducing points. `gp_exact()` and
 #'   `gp_subsample()` have no `inducing` points but the `rows` of their posterior and its factor, also with
 #'   `keep_data = FALSE`. `elbo` is the log evidence itself
 #'   for `gp_exact()`, that of their own models for `gp_fitc()` and `gp_sor()`, and that of its rows for
 #'   `gp_subsample()`.
-#' @section Errors: as [pfdtc()].
+#' @section Errors: as [pfdtc()]; `gp_exact()` of less than 50 rows warns as it does (`pfdtc_warning_small`).
 #' @section Invariants: with all rows as inducing points (or drawn) every method gives the exact posterior, SoR at the
 #'   rows only; the SoR variance is never above the DTC variance.
 #' @source Titsias (2009), Variational learning of inducing variables in sparse Gaussian processes, AISTATS;

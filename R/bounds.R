@@ -29,7 +29,10 @@
 #' the ratio itself.
 #'
 #' @inheritParams certify
-#' @param fit a fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data.
+#' @param fit a fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. The theorem is about DTC posteriors: of a fit
+#'   with near rows it bounds the error of its inducing points *alone*, computed anew from the data, and of an exact one
+#'   that of the DTC posterior with all rows as inducing points. Errors of predictions by near rows are bounded by
+#'   [certify()].
 #' @param effort `"fast"` uses the fit's own points, `"reference"` also a bigger posterior.
 #' @param samples number of draws for the estimate of the density ratio of a fit under [aux_subset()]; 0: none.
 #' @return A data frame with a row for each row of `newdata` and columns `mean_bound`, `sd_bound` (units of `y`),
@@ -341,9 +344,10 @@ subset_draws <- function(data, rows, rest, w, kernel, noise) {
 #'
 #' @param fit a fit of any kind. Those that are not DTC posteriors need their data; with the data at hand the others'
 #'   brackets are narrower as well, at about the cost of a few evaluations of the objective. A reference that the fit
-#'   carries (`fit$reference`) is used as well and narrows the bracket most.
+#'   carries (`fit$reference`) is used as well and narrows the bracket most. Of a fit with near rows the bracket is that
+#'   of its inducing points, as a rule a wide one, and `logLik()`, an estimate, need not lie in it.
 #' @return `c(lower, upper)`: bounds of \eqn{\log p(y)} of the response as given. [logLik()] carries them as attributes.
-#'   For [gp_exact()] both are its log evidence as computed.
+#'   For an exact posterior both are its log evidence as computed.
 #' @section Errors: class `pfdtc_error_input` for a FITC or subsample fit without its data, and for any without data
 #'   whose jitter is below rounding.
 #' @section Invariants: `lower <= exact log evidence <= upper`; a reference never makes the bracket wider. The rows are

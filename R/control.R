@@ -1,9 +1,9 @@
 #' Control of a fit
 #'
-#' @param maxit the most iterations of each optimisation of inducing points (and of the hyperparameters under
-#'   `hyper = "pilot"` or `"joint"`). `NULL`: 200, for points where that changes predictions, see the section on what is
-#'   chosen in [pfdtc()]; a number moves them in any case, and 0 leaves them where they start. An interrupt (Ctrl-C)
-#'   ends a fit earlier, with its best so far.
+#' @param maxit the most iterations of each optimisation of inducing points (and of the hyperparameters under `hyper =
+#'   "pilot"` or `"joint"`). `NULL`: 200, for points where that changes predictions, see the section on what is chosen
+#'   in [pfdtc()]; a number moves them in any case, and 0 leaves them where they start. An interrupt (Ctrl-C) ends a
+#'   fit earlier, with its best so far.
 #' @param reltol an optimisation ends when an iteration lowers the objective by less than `reltol` times what has been
 #'   lowered since its start, three times in a row. (The pF objective is known only up to a constant, so a rule relative
 #'   to its value would mean nothing.)
@@ -14,9 +14,9 @@
 #' @param memory bytes of scratch that may grow with the number of rows: kernel values and their like, kept between the
 #'   two passes over the rows. What does not fit is evaluated again, block by block, with the same numbers.
 #' @param optimise_rows learn hyperparameters and inducing points on this many random rows; the posterior is always that
-#'   of all rows. `NULL`: all rows.
+#'   of all rows. `NULL`: all rows, of which learning by the evidence looks at some thousands, see [pfdtc()].
 #' @param restarts how many starts the search for hyperparameters by the evidence has. `NULL`: 8 (9 with two inputs, 10
-#'   with one).
+#'   with one), the same every time; of more, the rest are random, of less the first are taken.
 #' @param priors weak priors on the hyperparameters under `hyper = "evidence"`? In units of the inputs' and the
 #'   response's spread: log lengthscales around log(3 sqrt(d)) with sd 0.7, d the number of inputs, the log signal
 #'   variance around 0 with sd 1.5, the log noise variance around log 0.1 with sd 2. They keep lengthscales of inputs
@@ -29,7 +29,8 @@
 #' @param progress show progress of long fits? Where it is left out and R is not interactive, a search under `tol`
 #'   that lasts says so in messages of class `pfdtc_message_progress`, a line for each number of points tried; `FALSE`
 #'   or [suppressMessages()] silences these.
-#' @param max_seconds end each optimisation (hyperparameters, inducing points) after this time, with its best so far.
+#' @param max_seconds end each optimisation of inducing points, and of hyperparameters by a pilot or jointly, after this
+#'   time, with its best so far. (Learning by the evidence ends by itself after some seconds.)
 #'   The whole search for `m` by a `tol` counts as one.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments will do as well, where a function
 #'   asks for a `control`.

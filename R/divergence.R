@@ -16,8 +16,9 @@
 #' @param newdata rows at which the marginal distributions of the latent function are compared, one by one; the result
 #'   is then the mean over the rows. `NULL`: the divergence of the processes.
 #' @return A number of nats, not negative; `Inf` for SoR without `newdata`.
-#' @section Errors: class `pfdtc_error_input` where the two fits differ in data, centre or hyperparameters, or a fit
-#'   without its data is asked for what needs them.
+#' @section Errors: class `pfdtc_error_input` where the two fits differ in data, centre or hyperparameters, a fit
+#'   without its data is asked for what needs them, or `newdata` is missing for a fit with near rows: these are others
+#'   at every point, so that there is no one process.
 #' @section Invariants: 0 where the fit is exact;
 #'   \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{
 #'   (mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL}
@@ -85,7 +86,9 @@ fitc_bound <- function(fit) {
 #' \eqn{d_{pF}}{d_pF} between a DTC-type posterior and an auxiliary distribution, the square root and divided by
 #' \eqn{\sigma^2}{s2}: it bounds the 2-Wasserstein distance when the auxiliary distribution is the exact posterior.
 #'
-#' @param fit a fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data.
+#' @param fit a fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. Of a fit with near rows the divergence is
+#'   that of its inducing points alone (near rows are others at every point: there is no one measure to compare), of
+#'   an exact one that of the DTC posterior with all rows as inducing points.
 #' @param nu an auxiliary distribution: a description such as [aux_sor()] (made from the fit's data; random rows are
 #'   drawn anew), an object made by [auxiliary()] from the fit's cleaned data, or a fit of the same data and
 #'   hyperparameters; with a [gp_exact()] fit the cost is \eqn{O(n^3)}. `NULL`: the one that a fit by [pfdtc()] was

@@ -78,8 +78,8 @@
 #' results[c("method", "rmse_mean", "rmse_sd", "certified_mean_error")]
 #' @export
 run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample", "default"), m = NULL, reps = 10,
-                           seed = 1, file = NULL, trace = NULL, control = pfdtc_control(200, reltol = 1e-5), workers = 1,
-                           certify = TRUE, train = NULL, test = NULL, n_aux = NULL, name = "own",
+                           seed = 1, file = NULL, trace = NULL, control = pfdtc_control(200, reltol = 1e-5),
+                           workers = 1, certify = TRUE, train = NULL, test = NULL, n_aux = NULL, name = "own",
                            dir = Sys.getenv("PFDTC_DATA"), progress = interactive()) {
   methods <- check_methods(methods)
   plan <- experiment_plan(dataset, train, test, n_aux, name, dir)

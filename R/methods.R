@@ -4,21 +4,27 @@
 #'
 #' What [pfdtc()] and the `gp_` functions return answers R's usual questions.
 #'
-#' * `print()`, `summary()`: the data, the choices made, the hyperparameters, and how the optimiser
-#'   ended. Where it used up its iterations, the share of the descent that the last tenth of the
-#'   evaluations brought tells whether more would be worth their time. `summary()` sets the
-#'   lengthscales beside the ranges of the inputs: an input whose lengthscale is above 100 times its
-#'   range has hardly any effect.
+#' * `print()`, `summary()`: the data, the choices made, the hyperparameters, and how the optimiser ended. A kernel
+#'   that was chosen comes with what the others fell behind by, in nats a row at rows held out; hyperparameters with
+#'   how many of the starts led to the same evidence (one of many: try more `restarts`, see [pfdtc_control()]); near
+#'   rows with what the inducing points leave unexplained; an exact posterior of less than 50 rows with leave-one-out
+#'   log densities of itself (at its hyperparameters, which flatters it), of a linear model and of the mean alone, in
+#'   nats a row. Where the optimiser of inducing points used up its iterations, the share of the descent that the last
+#'   tenth of the evaluations brought tells whether more would be worth their time. `summary()` sets the lengthscales
+#'   beside the ranges of the inputs: an input whose lengthscale is above 100 times its range has hardly any effect.
 #' * `coef()`: the hyperparameters, named `lengthscale.<column>`, `variance` and `noise`:
 #'   lengthscales in units of the inputs, the two variances in squared units of the response.
 #' * `sigma()`: the noise's standard deviation, `sqrt(coef(fit)["noise"])`.
-#' * `logLik()`: of the response as given. For [pfdtc()], [gp_vfe()] and [gp_dtc()] it is the
-#'   evidence lower bound (ELBO): the exact Gaussian process's log evidence is no smaller. For
-#'   [gp_exact()] it is that log evidence, for [gp_fitc()] and [gp_sor()] the log evidence of their
-#'   own models, for [gp_subsample()] that of its rows alone. Attribute `df` counts the
-#'   hyperparameters that were learned, `nobs` the rows used; `lower` and `upper`, which bracket the
-#'   exact log evidence as [evidence_bounds()] does, are there for the first three and for the exact
-#'   fit.
+#' * `logLik()`: of the response as given. Where the posterior is exact ([gp_exact()], or [pfdtc()]
+#'   of few rows) it is the exact Gaussian process's log evidence. Of inducing points by [pfdtc()],
+#'   [gp_vfe()] and [gp_dtc()] it is the evidence lower bound (ELBO): the log evidence is no smaller.
+#'   With near rows it is an *estimate* of the log evidence, by the density of each response given
+#'   the inducing points and its near rows: no bound, on either side. For [gp_fitc()] and [gp_sor()]
+#'   it is the log evidence of their own models, for [gp_subsample()] that of its rows alone.
+#'   Attribute `df` counts the hyperparameters that were learned, `nobs` the rows used; `lower` and
+#'   `upper`, which bracket the exact log evidence as [evidence_bounds()] does, are there for exact
+#'   posteriors and for those of inducing points by the three above, and with near rows where the fit
+#'   carries a reference.
 #' * `AIC()`, `BIC()`: from `logLik()` and its `df`, as for any model. Of two fits or more they warn,
 #'   with class `pfdtc_warning_evidence`, where what the brackets leave open (that of a log
 #'   likelihood without a bracket is taken to be its value) is more than what sets the fits apart:
@@ -62,7 +68,7 @@
 #' * `simulate()` with a `seed` gives the same draws each time and leaves R's generator as it was.
 #' @inherit predict.gp_fit source
 #' @examples
-#' fit <- pfdtc(dist ~ speed, cars, m = 10)
+#' fit <- pfdtc(dist ~ speed, cars)
 #' fit
 #' summary(fit)
 #' coef(fit)

@@ -1,32 +1,46 @@
-#' Sparse Gaussian process regression by pF-DTC
+#' Gaussian process regression for few and for many rows
 #'
-#' Fits a Gaussian process (GP) with `m` inducing points instead of all `n` rows, at a cost of \eqn{O(n m^2)}. The
-#' inducing points minimise the preconditioned Fisher (pF) divergence between the approximation, the deterministic
-#' training conditional (DTC) posterior, and the exact posterior.
+#' Fits a Gaussian process (GP): learns its hyperparameters by the evidence, chooses its kernel, and represents its
+#' posterior as the number of rows and what the data say ask for: exactly, by inducing points, or by inducing points and
+#' the rows near each prediction. How far that is from the exact posterior is computable, see [certify()].
 #'
 #' The model is \eqn{y_n = f(x_n) + e_n}, \eqn{e_n \sim N(0, \sigma^2 / w_n)}{e_n ~ N(0, s2 / w_n)}, with a GP prior on
-#' \eqn{f} around the centre of `y`. A fit has four stages: hyperparameters are learned by a variational (VFE) *pilot*
-#' run at `min(200, n)` fixed random rows, as in the paper; the inducing points start; they are optimised; the posterior
-#' is computed on all rows. With `hyper = "joint"` points and hyperparameters go on alternating, up to five rounds; the
-#' hyperparameters are then those that maximise the ELBO (evidence lower bound) at the points.
+#' \eqn{f} around the centre of `y`. A fit has three stages:
+#'
+#' 1. Kernel, its parameters and the noise are *learned* by the near-neighbour likelihood (Vecchia, 1988): the sum, over
+#'    rows, of the log density of a response given the nearest of the rows that a random order puts before it. Several
+#'    starts, Fisher scoring, at a cost that does not grow with the rows but for finding neighbours; of few rows the
+#'    exact evidence has the last word.
+#' 2. `m` *inducing points* are placed, and moved where that changes predictions: they then minimise the preconditioned
+#'    Fisher (pF) divergence between the deterministic training conditional (DTC) posterior and the exact one. Of up to
+#'    2,000 rows there is no need of any: the posterior is the exact one, \eqn{O(n^3)}.
+#' 3. The *posterior* of all rows is computed, \eqn{O(n m^2)}. Where inducing points leave too much unexplained, the
+#'    rows nearest to each prediction are treated exactly beside them (far + near).
+#'
+#' The section on what is chosen has the rules, and how to choose otherwise.
 #'
 #' @param x a numeric matrix or data frame of inputs, a row an observation; a vector is one column. Or a formula.
 #' @param y numeric response.
-#' @param m the most inducing points wanted. `NULL`: `min(200, n)`; with `tol`, as many as it takes. Greedy selection
-#'   stops when what is left of the kernel matrix is rounding; the fit then has fewer and says so.
+#' @param m the most inducing points wanted. `NULL`: up to 2,000 rows none but the rows themselves, otherwise 200, or 50
+#'   where near rows do nearly all; with `tol`, as many as it takes. Greedy selection stops when what is left of the
+#'   kernel matrix is rounding; the fit then has fewer and says so.
 #' @param tol the accuracy asked for, between 0 and 1, which then chooses the number of inducing points, see the section
 #'   below. `NULL`: not asked for.
 #' @param kernel a kernel, see [kernel_se()]. Parameters that it leaves `NULL` are learned; given ones are starts,
-#'   except under `hyper = "fixed"`.
-#' @param noise noise variance, in squared units of `y`; `NULL` as for the kernel.
-#' @param hyper how hyperparameters are found: `"pilot"`, `"joint"`, or `"fixed"`, for which kernel and noise must be
-#'   complete.
-#' @param aux the auxiliary distribution, which stands in for the exact posterior in the objective, see [aux_sor()].
-#'   `NULL`: the default below.
+#'   except under `hyper = "fixed"`. `NULL`: under `hyper = "evidence"` the best of the squared exponential and Matern
+#'   1/2, 3/2 and 5/2, otherwise the squared exponential.
+#' @param noise noise variance, in squared units of `y`; `NULL`: learned, as for the kernel.
+#' @param hyper how hyperparameters are found: `"evidence"` as above; `"pilot"`, by variational inference (VFE) at
+#'   `min(200, n)` fixed random rows, as in the paper; `"joint"`, which starts so and goes on to alternate points and
+#'   hyperparameters, up to five rounds; or `"fixed"`, for which kernel and noise must be complete.
+#' @param aux the auxiliary distribution, which stands in for the exact posterior in the objective of the inducing
+#'   points, see [aux_sor()]. `NULL`: [aux_white()]. One that is given has points moved in any case.
+#' @param neighbours how many rows near each prediction to treat exactly; 0: none. `NULL`: the fit decides, 40 or none.
+#'   Where the posterior is the exact one, all rows are near and the number is not used.
 #' @param inducing where the inducing points start: `"greedy"`, `"random"`, `"kmeans"`, `"divergence"` (see
 #'   [inducing_points()]), a matrix of points in the units of the inputs, or a fit (its points and hyperparameters are
-#'   the start). `NULL`: with the default `aux` the better of `"greedy"` and `"divergence"`, see the defaults below;
-#'   otherwise `"greedy"`.
+#'   the start). `NULL`: `"greedy"`; where points are moved under [aux_white()], the better of `"greedy"` and
+#'   `"divergence"`.
 #' @param weights precisions of the rows: noise variance `noise / weights`. Positive ones are between 1e-60 and
 #'   1e60; a weight of 0 drops the row.
 #' @param offset a number for each row, subtracted from the response and added again in predictions.
@@ -35,24 +49,39 @@
 #'   is divided by a power of two all the same, which changes no digit of anything). Numeric inputs need neither: a
 #'   kernel's lengthscales are in their units.
 #' @param control see [pfdtc_control()].
-#' @param keep_data keep the rows in the fit? Without them it holds \eqn{O(m^2 + m d)} numbers, needs `newdata` for
-#'   predictions, and can be certified only by a reference that it carries (as a fit with `tol` does).
+#' @param keep_data keep the rows in the fit? Without them it has inducing points and no near rows, holds \eqn{O(m^2 +
+#'   m d)} numbers, needs `newdata` for predictions, and can be certified only by a reference that it carries (as a
+#'   fit with `tol` does).
 #' @param formula `response ~ inputs`: numeric, logical (0/1), matrix, factor or character variables (a 0/1 column for
 #'   every level), once each. An intercept makes no difference.
 #' @param data a data frame with the variables.
 #' @param subset,na.action as in [lm()].
 #' @param ... further arguments of the other method, by name.
 #' @return A fit, a plain list of class `c("pfdtc", "gp_fit")`. Among its elements:
+#'   * `posterior`: `"exact"`, `"far"` (inducing points alone) or `"far + near"`;
 #'   * `kernel`, `noise`: learned or given, in the units of the data;
-#'   * `inducing`: a matrix of the inducing points, a row a point, in the units of the inputs; `m`, their number, and
-#'     `m_asked`, the number asked for;
-#'   * `trace`: a data frame with `evaluation`, `objective` and `seconds`. With `aux_refresh()` or `hyper = "joint"` it
-#'     also has `round`: values of different rounds are not comparable;
-#'   * `inducing_method`: how the points started, of two starts the better one;
+#'   * `kernels`: where the kernel was chosen, a data frame of the candidates, best first: `kernel`, `score` (mean of
+#'     minus the log density of a scaled response given its 40 nearest rows: less is better), `chosen`;
+#'   * `learned`: a data frame with a row for each start of the search: `start`, `lengthscale` (in units of
+#'     \eqn{\sqrt d}{sqrt(d)} sds of the inputs) and `noise` (of the response's mean square) that it began with,
+#'     `evidence`, the log evidence of the scaled response with the priors that it led to, as the rows looked at have
+#'     it, and `kept`. Starts are said to agree whose `evidence` is within `attr(learned, "same")` of the best;
+#'   * `inducing`: a matrix of the inducing points, a row a point, in the units of the inputs (of an exact posterior,
+#'     all rows); `m`, their number, and `m_asked`, the number asked for; `inducing_method`, how they started, of two
+#'     starts the better one;
+#'   * `unexplained`: what the inducing points leave of the prior variance at the rows, on average, divided by the noise
+#'     variance; `Inf` where it is not known (points that were not greedy);
+#'   * `neighbours`: the number of near rows; `near`: what predictions by far + near need beside the rows;
+#'   * `factors`: the sums and Cholesky factors of the posterior (`NULL` for far + near);
+#'   * `small_n`: for an exact posterior of less than 50 rows, mean leave-one-out log densities of a scaled response:
+#'     `fit`, `linear` (a linear model in the same columns) and `mean` (the mean alone);
+#'   * `elbo`: what `logLik()` gives, see [gp_fit-methods];
+#'   * `trace`: a data frame with `evaluation`, `objective` and `seconds`, empty where points were not moved. With
+#'     `aux_refresh()` or `hyper = "joint"` it also has `round`: values of different rounds are not comparable;
 #'   * `convergence` (0 done, 1 `maxit`, 2 time, 51 no way around failed evaluations, 52 interrupt) and `message`, both
-#'     about the inducing points; `pilot` has the same about the pilot;
-#'   * `evaluations`: of the pilot, of the objective (those in `trace`), and of the start that was not gone on with;
-#'   * `elbo`, `jitter`, `seconds`, `version`.
+#'     about the inducing points; `pilot` has the same about a pilot;
+#'   * `evaluations`: of the likelihood that is learned by (`learn`), of the objective (those in `trace`), and of the
+#'     start that was not gone on with; `seconds` of the stages; `jitter`, `version`.
 #'
 #'   Use the methods: [predict()][predict.gp_fit], [summary()][gp_fit-methods], [coef()][gp_fit-methods],
 #'   [logLik()][gp_fit-methods], [plot()][plot.gp_fit], [plot_trace()].
@@ -62,6 +91,50 @@
 #'   Fits with `tol`, and those with an `aux = aux_reference()` that was asked for, carry the `reference` that
 #'   [certify()] and its like use: \eqn{O(m_2^2)} numbers, measured at 10 times the size of the fit without it and at 5
 #'   to 10 % of its time. Others get one by `fit$reference <- reference(fit)`.
+#' @section What is chosen: `print()` names what a fit chose and what the choice rests on.
+#'
+#'   * Hyperparameters: by the near-neighbour likelihood and weak priors. Otherwise: `hyper`; `kernel` and `noise` as
+#'     starts; `control = pfdtc_control(fix = )` holds single ones.
+#'   * Kernel: Matern 3/2, unless another's score at rows held out is better by more than two standard errors of the
+#'     difference; then the best of those. Otherwise: `kernel`.
+#'   * Posterior: the exact one up to 2,000 rows, where nothing is asked for that speaks of inducing points (`m`, `tol`,
+#'     `inducing`, `aux`, `hyper = "pilot"` or `"joint"`) and the data are kept.
+#'   * Points: 200, greedy; the first 50 of them beside near rows where 200 leave more than five times the noise
+#'     variance unexplained, which predicts as well. Otherwise: `m`, `inducing`.
+#'   * Near rows: 40, where the points leave 0.005 of the noise variance or more unexplained (`fit$unexplained`;
+#'     below, held-out log densities differ by less than 0.001) and, again, nothing is asked for that speaks of
+#'     inducing points. Otherwise: `neighbours`.
+#'   * Moving the points, at most 200 iterations: where they leave as much as that unexplained and there are no near
+#'     rows; under `"pilot"`, `"joint"`, a given `aux` or `tol` in any case. Otherwise: `maxit` of [pfdtc_control()], a
+#'     number moves them in any case, 0 leaves them where they start.
+#'   * Starts: 8 (9 with two inputs, 10 with one), of short, medium and long lengthscales with little and much noise,
+#'     all on 4,000 rows given 10 others each, with the Matern 3/2 kernel; the best three go on with 5,000 and 15.
+#'     From where the best of them ends all four kernels are learned on 3,000 rows given 20 others and scored on 8,000
+#'     rows given the 40 nearest of *all* rows, as predictions are; the one that is kept is learned on 8,000 rows
+#'     given 30. Of at most 2,000 different rows (1,000 with R's own reference BLAS) the exact evidence is then
+#'     maximised from there. Neighbours are looked for among at most a million rows.
+#'   * Priors, with \eqn{d} inputs, in units of the inputs' and the response's sd: log lengthscales \eqn{N(\log
+#'     3\sqrt{d}, 0.7^2)}{N(log(3 sqrt(d)), 0.7^2)}, log variance \eqn{N(0, 1.5^2)}, log noise variance \eqn{N(\log 0.1,
+#'     2^2)}{N(log 0.1, 2^2)}. They decide where a few dozen rows do not, and at thousands nothing of them is left;
+#'     `pfdtc_control(priors = FALSE)` is without.
+#'   * The noise variance is no less than \eqn{\delta^2/12}{delta^2/12}, with \eqn{\delta}{delta} the smallest
+#'     difference between responses (a response rounded to multiples of \eqn{\delta}{delta} has that noise), nor than a
+#'     millionth of the mean square of the response. A `noise` that is given may be less.
+#'   * Equal rows of `x` are merged while learning however few they are, since what they say of the noise counts; in the
+#'     posterior where that saves a tenth of the rows, which changes nothing but its time.
+#'   * Of less than 50 rows a Gaussian process may predict worse than a straight line. Leave-one-out compares, and
+#'     where a linear model or the mean alone is clearly better a warning of class `pfdtc_warning_small` says so.
+#'
+#'   The paper's method, and what [run_experiment()] means by it, is
+#'   `pfdtc(y ~ ., data, m = m, hyper = "pilot", kernel = kernel_se(), aux = aux_sor(), inducing = "random")`.
+#'
+#'   Several fits can share hyperparameters: pass `kernel = fit$kernel`, `noise = fit$noise`, `hyper = "fixed"`.
+#' @section Costs: learning takes some hundred evaluations of a likelihood of at most 8,000 terms, each \eqn{O(30^3)}:
+#'   one to a few seconds whatever `n` is. Finding neighbours takes \eqn{O(n \log n)}{O(n log n)} in few inputs and up
+#'   to \eqn{O(n)} for each of the rows that count in many. An exact posterior takes \eqn{n^3/3} multiplications and
+#'   \eqn{8 n^2} bytes (32 MB at 2,000 rows); inducing points \eqn{O(n m^2)}, and as much again for each step where
+#'   they are moved; near rows \eqn{O(n k^2 m)} once, with \eqn{k} of them (left out above 100,000 rows), and
+#'   \eqn{O(k^3 + k^2 m)} for each prediction. `bench/race.md` in the sources has seconds on real data.
 #' @section Accuracy: With `tol` the fit has as few inducing points as it takes for the certificate to say that,
 #'   compared with the exact GP of the same hyperparameters, at the training inputs
 #'   \deqn{|mean - mean_{exact}| \le tol \cdot sd(y), \qquad 1 - tol \le sd_{exact} / sd \le 1 + tol,}{
@@ -89,12 +162,13 @@
 #'   the certificate; `needs`, a sentence where it was not met; `tried`, a data frame of the candidates (`m`,
 #'   `iterations`, `mean`, `sd`, `met`, `seconds`); `seconds` in all. `trace` is that of the fit returned; `evaluations`
 #'   and `seconds` of the fit count all candidates.
-#' @section Defaults: The defaults are chosen by how near mean and sd come to those of the exact GP at rows held out.
-#'   Medians over ten repetitions of the errors divided by those of [gp_vfe()] from random rows, as in the paper, with
-#'   the same hyperparameters and number of iterations, for the mean / the sd, at `m = 200` (synthetic: 46);
+#' @section Moved points: what moving them is worth depends on how the exact posterior is stood in for, and on where
+#'   they start. Medians over ten repetitions of the errors of the inducing points' mean and sd at held-out rows
+#'   against the exact GP's, divided by those of [gp_vfe()] from random rows, as in the paper, with the same
+#'   hyperparameters (`"pilot"`, squared exponential) and number of iterations, at `m = 200` (synthetic: 46);
 #'   `vignette("paper")` has all of them:
 #'
-#'   | data | pF-DTC as in the paper | VFE, greedy start | default |
+#'   | data | pF-DTC as in the paper | VFE, greedy start | pF-DTC by [aux_white()], better start |
 #'   |---|---|---|---|
 #'   | airfoil | 2.82 / 2.00 | 0.12 / 0.14 | 0.13 / 0.13 |
 #'   | abalone | 1.26 / 1.01 | 0.13 / 0.079 | 0.12 / 0.088 |
@@ -103,33 +177,36 @@
 #'   | flight delays | 0.98 / 0.76 | 0.054 / 0.049 | 0.047 / 0.042 |
 #'   | synthetic, 1-d | 1.01 / 0.89 | 3e-03 / 1e-03 | 4e-03 / 1e-03 |
 #'
-#'   * Auxiliary distribution: `aux_white()`, white noise around the exact mean. The mean's error is taken in the norm
-#'     of the exact posterior, in which errors at the rows count; an evaluation costs no more than one of VFE's. The
-#'     paper's choice is `aux_sor()`.
+#'   * `aux_white()`, white noise around the exact mean: the mean's error is taken in the norm of the exact posterior,
+#'     in which errors at the rows count; an evaluation costs no more than one of VFE's. The paper's choice is
+#'     `aux_sor()`.
 #'   * Start: of two, the better one. `"greedy"` points, which explain the kernel matrix, are best where `m` points
 #'     explain nearly all of it; with fewer they sit at the edges of the data, and those of `"divergence"` are better.
 #'     Both are optimised for five iterations (a twentieth of `maxit`, if that is less), which count among `maxit`;
 #'     `"divergence"` goes on where its \eqn{d^2} is then less by more than 5. With another `aux` it is `"greedy"`.
 #'     The paper's choice is `"random"`.
-#'   * Hyperparameters: `"pilot"`, as in the paper. The pilot costs the same whatever `m` is, and several fits can share
-#'     one: pass `kernel = fit$kernel`, `noise = fit$noise` and `hyper = "fixed"`.
 #'   * End of an optimisation: 200 iterations, or three in a row that bring next to nothing, see [pfdtc_control()].
-#'
-#'   `print()` names what a fit used.
-#' @section Errors: class `pfdtc_error_input` for arguments, naming what was given and what would do;
-#'   `pfdtc_error_numerical` where no jitter helps a factorisation. An interrupt during a fit returns the best fit so
-#'   far with a warning of class `pfdtc_warning_convergence`, as does a `tol` out of reach.
-#' @section Invariants: with the rows themselves as inducing points the posterior is the exact GP's; the ELBO is never
-#'   above the exact log evidence; the order of rows changes nothing beyond rounding; weights of 2 give the posterior of
-#'   doubled rows; where `fit$tol$met`, the exact mean and sd at the training inputs are as near as `tol` says.
+#' @section Errors: class `pfdtc_error_input` for arguments, naming what was given and what would do (`neighbours`
+#'   with `keep_data = FALSE` among them); `pfdtc_error_numerical` where no jitter helps a factorisation. An interrupt
+#'   during a fit returns the best fit so far with a warning of class `pfdtc_warning_convergence`, as does a `tol` out
+#'   of reach.
+#' @section Invariants: up to 2,000 rows the posterior is the exact GP's; with the rows themselves as inducing points,
+#'   or all rows near, it is as well; the ELBO is never above the exact log evidence; the order of rows changes
+#'   nothing beyond rounding, given the same order of neighbours; weights of 2 give the posterior of doubled rows;
+#'   where `fit$tol$met`, the exact mean and sd at the training inputs are as near as `tol` says.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), Scalable Gaussian Process Inference with Finite-data Mean
-#'   and Variance Guarantees, AISTATS. \url{https://proceedings.mlr.press/v89/huggins19a.html}
-#' @seealso [predict.gp_fit()], [plot.gp_fit()], [pf_objective()]; `vignette("pfdtc")` to get started.
+#'   and Variance Guarantees, AISTATS. \url{https://proceedings.mlr.press/v89/huggins19a.html} Vecchia (1988),
+#'   Estimation and model identification for continuous spatial processes, JRSS B 50; Snelson and Ghahramani (2007),
+#'   Local and global sparse Gaussian process approximations, AISTATS; Gyger, Furrer and Sigrist (2024),
+#'   Vecchia-inducing-points full-scale approximations for Gaussian processes, for far + near.
+#' @seealso [predict.gp_fit()], [certify()], [plot.gp_fit()], [pf_objective()]; `vignette("pfdtc")` to get started.
 #' @examples
-#' fit <- pfdtc(dist ~ speed, cars, m = 10)
+#' fit <- pfdtc(dist ~ speed, cars)
 #' fit
 #' predict(fit, data.frame(speed = c(5, 15)), interval = "prediction")
-#' pfdtc(dist ~ speed, cars, tol = 0.02)
+#' # inducing points, at the same hyperparameters
+#' pfdtc(dist ~ speed, cars, m = 10, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+#' pfdtc(dist ~ speed, cars, tol = 0.02, kernel = kernel_se(), hyper = "pilot")
 #' @export
 pfdtc <- function(x, ...) UseMethod("pfdtc")
 

@@ -6,9 +6,27 @@
 #' Mean, standard deviation, bands and covariance of the approximate posterior at new inputs, in the
 #' units of the response as it was given: centring, scaling and offsets are undone.
 #'
-#' With \eqn{a = L^{-1} k(Z, x)}, \eqn{G = A A'} and \eqn{C_x = (\sigma^2 I + G)^{-1} a} the
-#' posterior of \eqn{f(x)} has mean \eqn{C_x' A y} and variance
-#' \eqn{\sigma^2 a' C_x + k(x, x) - a'a} (the DTC form; a SoR fit has the first term only).
+#' Of inducing points alone (`fit$posterior` is `"far"`), with \eqn{a = L^{-1} k(Z, x)}, \eqn{G = A A'}
+#' and \eqn{C_x = (\sigma^2 I + G)^{-1} a} the posterior of \eqn{f(x)} has mean \eqn{C_x' A y} and
+#' variance \eqn{\sigma^2 a' C_x + k(x, x) - a'a} (the DTC form; a SoR fit has the first term only).
+#' An exact posterior is the same with all rows in place of inducing points.
+#'
+#' With near rows (`"far + near"`) the prior is cut in two, \eqn{k = Q + E} with
+#' \eqn{Q(x, z) = a_x' a_z}: \eqn{Q} is what the inducing points carry, and of \eqn{E} the rows
+#' \eqn{S} nearest to \eqn{x} (in lengthscales) count. With
+#' \eqn{u = (E_{SS} + \sigma^2 W_S^{-1})^{-1} E_{Sx}}{u = (E_SS + s2 W_S^-1)^-1 E_Sx} and
+#' \eqn{r = a - A_S u}
+#' \deqn{mean = u' y_S + r'\beta, \qquad var = [E(x, x) - E_{xS} u] + r'P^{-1} r,}{
+#' mean = u'y_S + r'beta,   var = [E(x, x) - E_xS u] + r'P^{-1}r,}
+#' where \eqn{\beta} and \eqn{P} are the mean and the precision of the inducing variables given all
+#' rows, each of these beside its nearest of the rows that a random order puts before it; the two parts
+#' of the variance are never negative. With all rows near this is the exact posterior, with none FITC.
+#' Means jump, by less than the sd, where the nearest rows change. The joint law of several points is
+#' that in which every one has its own near rows,
+#' \deqn{cov = r'P^{-1}\tilde r + E(x, \tilde x) - u'E_{S\tilde x} - E_{x\tilde S}\tilde u +
+#' u'(E_{S\tilde S} + \sigma^2 W^{-1}_{S\tilde S})\tilde u:}{
+#' cov = r'P^{-1}r~ + E(x, x~) - u'E(S, x~) - E(x, S~)u~ + u'(E(S, S~) + s2 W^-1(S, S~))u~:}
+#' an entry depends on its two points alone, so that predictions together and apart agree.
 #'
 #' @param object A fit: the result of [pfdtc()] or of one of the `gp_` functions.
 #' @param newdata Rows to predict at. For a fit from a formula, a data frame with its variables; for
@@ -47,10 +65,10 @@
 #' 1), a covariance matrix above `getOption("pfdtc.max_memory", 2^32)` bytes (said before it is
 #' taken), and `newdata` missing from a fit made with `keep_data = FALSE`.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), Scalable Gaussian Process Inference
-#'   with Finite-data Mean and Variance Guarantees, AISTATS.
+#'   with Finite-data Mean and Variance Guarantees, AISTATS; theory vignette for near rows.
 #' @seealso [fitted()], [simulate()] and [plot()] methods in [gp_fit-methods] and [plot.gp_fit()].
 #' @examples
-#' fit <- pfdtc(dist ~ speed, cars, m = 10)
+#' fit <- pfdtc(dist ~ speed, cars)
 #' new <- data.frame(speed = c(10, 15, 20))
 #' predict(fit, new)
 #' predict(fit, new, interval = "prediction")
