@@ -54,7 +54,8 @@ gp_vfe <- function(x, ...) UseMethod("gp_vfe")
 
 #' @rdname baselines
 #' @export
-gp_vfe.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "joint", "fixed"),
+gp_vfe.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL,
+                           hyper = c("evidence", "pilot", "joint", "fixed"),
                            inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                            control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit("gp_vfe", match.call(), environment(), list(...))
@@ -197,7 +198,8 @@ start_fit <- function(method, data, call, args) {
   args$keep_data <- check_flag(args$keep_data, "keep_data")
   settings <- c(
     list(method = method, call = if (args$keep_data) call else slim_call(call)), method_table[[method]],
-    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "control", "keep_data"))])
+    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "control",
+                                  "keep_data"))])
   settings$aux_given <- !is.null(args$aux)
   if (method == "pfdtc") settings$aux <- if (is.null(args$aux)) default_aux() else check_aux(args$aux)
   settings$keep_reference <- !is.null(args$aux) && settings$aux$kind == "reference"

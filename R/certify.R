@@ -7,9 +7,9 @@
 #' centre taken as known, no jitter. The intervals certify the approximation, not the model.
 #'
 #' * `"fast"` uses the fit's own inducing points, in time \eqn{O(n m^2)}.
-#' * `"reference"` adds a bigger posterior, see [reference()], and kriging on the rows near each row of `newdata`: linear
-#'   in `n`, and as a rule close to the actual error. Rows of `newdata` that they say little about become points of the
-#'   reference for this call.
+#' * `"reference"` adds a bigger posterior, see [reference()], and kriging on the rows near each row of `newdata`:
+#'   linear in `n`, and as a rule close to the actual error. Rows of `newdata` that they say little about become points
+#'   of the reference for this call.
 #' * `"tight"` computes that posterior's norms exactly, and corrects its mean further, which takes all pairs of rows,
 #'   \eqn{O(n^2 m_2)}.
 #'
@@ -33,18 +33,18 @@
 #'   has the same limit for its own corrections. No limit with `"tight"` unless it is given.
 #' @param ... not used.
 #' @return A data frame (class `pfdtc_certificate`, whose print method sums it up) with a row for each row of `newdata`,
-#'   in units of `y`: `mean` and `sd` of the fit (of the latent function, with the fit's offset), `mean_lower` and `mean_upper` between which the exact mean lies, `mean_error`,
-#'   the larger distance of `mean` from them, and `sd_lower`, `sd_upper` between which the exact sd lies. Attributes
-#'   `effort`, `m2` (points of the reference, those added here included), `t` (prior variance that they leave
-#'   unexplained over all rows, in squared units of `y`), `passes` (over all pairs of rows, that its mean was corrected
-#'   by), `seconds` that this call took and, where some interval is too wide to be of use, `advice`: what would narrow
-#'   it.
+#'   in units of `y`: `mean` and `sd` of the fit (of the latent function, with the fit's offset), `mean_lower` and
+#'   `mean_upper` between which the exact mean lies, `mean_error`, the larger distance of `mean` from them, and
+#'   `sd_lower`, `sd_upper` between which the exact sd lies. Attributes `effort`, `m2` (points of the reference, those
+#'   added here included), `t` (prior variance that they leave unexplained over all rows, in squared units of `y`),
+#'   `passes` (over all pairs of rows, that its mean was corrected by), `seconds` that this call took and, where some
+#'   interval is too wide to be of use, `advice`: what would narrow it.
 #' @section Errors: class `pfdtc_error_input` where neither data nor a reference are at hand, or the reference belongs
 #'   to another model.
 #' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`; more effort never
-#'   gives a wider interval beyond rounding, where `max_seconds` does not end it. What is drawn at random (groups of rows)
-#'   is drawn alike in every call, whatever the seed, and R's random numbers are left as they were. (A reference made by
-#'   [reference()] is drawn from them: intervals by it vary a little with the seed, their validity does not.)
+#'   gives a wider interval beyond rounding, where `max_seconds` does not end it. What is drawn at random (groups of
+#'   rows) is drawn alike in every call, whatever the seed, and R's random numbers are left as they were. (A reference
+#'   made by [reference()] is drawn from them: intervals by it vary a little with the seed, their validity does not.)
 #' @source Theory vignette.
 #' @seealso [reference()], [error_bounds()]
 #' @examples
@@ -227,8 +227,8 @@ exact_is_cheap <- function(fit, rows, seconds) {
 }
 
 # What all rows of the data say of the sd at those rows of x, at most so many and as far as there is time, where it is
-# not yet known well beside its distance from the fit's, there and at the median row (and, after kriging, beside itself):
-# 4 n m2 flops a row.
+# not yet known well beside its distance from the fit's, there and at the median row (and, after kriging, beside
+# itself): 4 n m2 flops a row.
 sharpen_sd <- function(inside, sd, reference, data, x, most, left) {
   half <- (inside$sd_upper - inside$sd_lower) / 2
   distance <- abs(sd - (inside$sd_upper + inside$sd_lower) / 2)
@@ -361,9 +361,9 @@ own_posterior <- function(fit) {
 #   error of the mean = h'Delta alpha,  of the variance = h'Delta h,
 # and that of kernel values likewise. Blocks of rows bound the memory.
 #
-# |D^{1/2} h| is computed where it matters: with v_i the noise of row i, sum v_i h_i^2 is at most the exact variance (the
-# error of h'y as a prediction is that and more), hence |D^{1/2} h|^2 <= max(d_i / v_i) var, which will do for noise that
-# is not small.
+# |D^{1/2} h| is computed where it matters: with v_i the noise of row i, sum v_i h_i^2 is at most the exact variance
+# (the error of h'y as a prediction is that and more), hence |D^{1/2} h|^2 <= max(d_i / v_i) var, which will do for
+# noise that is not small.
 exact_interval <- function(fit, x) {
   kernel <- scaled_kernel(fit)
   L <- fit$factors$L

@@ -78,7 +78,8 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
     out$rmse_sd <- rms(sqrt(at$var) - sqrt(truth$var))
     # a kl that needs the data of a fit without them stays NA
     # nor has far and near one: its rows are others at every point
-    if (is.null(fit$near) && (!is.null(fit$data) || !fit$method %in% c("gp_fitc", "gp_subsample"))) out$kl <- kl_divergence(fit, exact)
+    has_kl <- !is.null(fit$data) || !fit$method %in% c("gp_fitc", "gp_subsample")
+    if (is.null(fit$near) && has_kl) out$kl <- kl_divergence(fit, exact)
     out$kl_marginal <- kl_marginal(at, truth)
     if (pf && is.null(fit$near) && fit$method %in% c("pfdtc", "gp_vfe", "gp_dtc") && !is.null(fit$data)) {
       out$pf_divergence <- pf_divergence(fit, exact)

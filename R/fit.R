@@ -22,7 +22,7 @@ fit_sparse <- function(data, settings) {
     if (settings$exact) return(construct_exact(data, learned, settings, state))
     start <- points_stage(data, learned, settings, state)
     settings <- choose_neighbours(data, learned, start, settings)
-    z <- start$z[seq_len(min(nrow(start$z), settings$keep_points)), , drop = FALSE]
+    z <- start$z[seq_len(min(nrow(start$z), settings$m)), , drop = FALSE]
     done <- optimise_stage(data, learned, z, settings, state)
     fit <- construct_fit(data, done, settings, state)
     if (settings$keep_reference) {
@@ -110,8 +110,7 @@ choose_neighbours <- function(data, learned, start, s) {
   if (is.null(s$neighbours)) s$neighbours <- if (isTRUE(s$open) && rho >= enough_unexplained) default_neighbours else 0L
   s$neighbours <- min(s$neighbours, nrow(data$x))
   # of lengthscales this short near rows tell nearly all there is
-  s$keep_points <- if (isTRUE(s$open) && s$neighbours > 0L && rho > 5) few_points else Inf
-  s$m <- min(s$m, s$keep_points)
+  if (isTRUE(s$open) && s$neighbours > 0L && rho > 5) s$m <- min(s$m, few_points)
   s$move <- isTRUE(s$move) || (rho >= enough_unexplained && s$neighbours == 0L)
   s$rho <- rho
   s
@@ -548,8 +547,9 @@ new_fit <- function(data, done, s, state, posterior, value, parts) {
   structure(class = c(s$method, "gp_fit"), c(list(
     call = s$call, method = s$method, kernel = kernel, noise = done$noise * unit), parts, list(
     posterior = posterior_kind(parts), factors = posterior, center = data$center, scale = data$scale,
-    frame = make_frame(data, s$keep_data), data = if (s$keep_data) data, signature = data_signature(data), nobs = data$n,
-    hyper = s$hyper, objective = done$value, elbo = value, df = length(s$free), sd_y = data$sd_y, trace = trace,
+    frame = make_frame(data, s$keep_data), data = if (s$keep_data) data, signature = data_signature(data),
+    nobs = data$n, hyper = s$hyper, objective = done$value, elbo = value, df = length(s$free), sd_y = data$sd_y,
+    trace = trace,
     z_trace = done$z_trace, convergence = done$convergence, message = done$message,
     evaluations = state$evaluations, seconds = state$seconds, pilot = done$pilot, learned = done$learned,
     kernels = done$kernels, control = s$control,
@@ -565,8 +565,8 @@ posterior_kind <- function(parts) {
 # The exact posterior of all rows, by whatever function it was fitted.
 is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chosen)
 
-# What a fit has of a DTC posterior, which the theorem, the divergences and their like speak of: of far and near, that of
-# its points alone; of the exact one, that with all rows as inducing points, from which it differs by a jitter of
+# What a fit has of a DTC posterior, which the theorem, the divergences and their like speak of: of far and near, that
+# of its points alone; of the exact one, that with all rows as inducing points, from which it differs by a jitter of
 # rounding size.
 far_part <- function(fit) {
   if (!is_exact(fit) && is.null(fit$near)) return(fit)

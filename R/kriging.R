@@ -2,8 +2,8 @@
 # h = k_x - (K + s2 I) w,
 #   exact variance = J - |h|^2 in the norm of (K + s2 I)^{-1},
 #   exact mean     = k_x'v + w'r + h'(K + s2 I)^{-1} r,     r = y - (K + s2 I) v, any v.
-# Weights that krige on the rows near x make h small, and are sparse, so that J and h cost no pairs of all rows. What the
-# norms are bounded by, and rounding, is in certify.h.
+# Weights that krige on the rows near x make h small, and are sparse, so that J and h cost no pairs of all rows. What
+# the norms are bounded by, and rounding, is in certify.h.
 
 # Rows that a group of near points krige on. (The option is for tests: 0 turns off what is exact on few rows.)
 kriging_rows <- function() getOption("pfdtc.kriging_rows", 400L)
@@ -34,8 +34,8 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
   matrix(rows, n_c)
 }
 
-# Kriging weights at the rows of x and what they certify, in the reference's scale: list(order, group, rows, W, J, q, ww,
-# var_lower, var_upper), the rows of x in `order`, each with a column of W on the rows[, group] of the data.
+# Kriging weights at the rows of x and what they certify, in the reference's scale: list(order, group, rows, W, J, q,
+# ww, var_lower, var_upper), the rows of x in `order`, each with a column of W on the rows[, group] of the data.
 krige <- function(reference, data, x, n_c = kriging_rows(), group = 16) {
   kernel <- scaled_kernel(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))
@@ -94,8 +94,8 @@ krige_all <- function(reference, data, x) {
   })
 }
 
-# The intervals, narrowed by kriging at rows of x where they are not narrow yet: `most` of them, the widest first, as far
-# as the seconds left allow.
+# The intervals, narrowed by kriging at rows of x where they are not narrow yet: `most` of them, the widest first, as
+# far as the seconds left allow.
 sharpen_by_kriging <- function(inside, at, reference, data, x, most, left) {
   if (kriging_rows() < 1) return(inside)
   correction <- if (correction_serves(reference, data)) reference$correction

@@ -6,9 +6,9 @@
 # density, so its score has mean 0 at the truth whatever S(i) and I are: neighbours that go stale cost efficiency, never
 # consistency. In a random order the first rows have far neighbours and the last near ones, so all scales are seen.
 #
-# One interface: learn_evidence(data, s, state) -> list(kernel, noise, pilot = NULL, learned, kernels), the best of which
-# so far is in state$so_far for who interrupts it. Parameters are the logs that hyper_parameters() has; steps are by
-# Fisher scoring, for which the C code gives the information.
+# One interface: learn_evidence(data, s, state) -> list(kernel, noise, pilot = NULL, learned, kernels), the best of
+# which so far is in state$so_far for who interrupts it. Parameters are the logs that hyper_parameters() has; steps are
+# by Fisher scoring, for which the C code gives the information.
 
 learning_sizes <- list(
   population = 1e6,                      # rows among which neighbours are looked for
@@ -20,8 +20,9 @@ learning_sizes <- list(
   score = c(rows = 8000L, near = 40L))   # kernels are judged on rows given their neighbours among all
 
 # The prior of a log lengthscale, in units of the input's spread: distances grow with the root of the inputs' number.
-# Chosen on a dozen sets of 20 to 50 rows, where it decides (bench/small-n.R). Of more rows its precision falls as 1 / n:
-# Matern 1/2 hardly tells its lengthscales from its variance, and held at 0.7 it takes 10 nats of the evidence of 300.
+# Chosen on a dozen sets of 20 to 50 rows, where it decides (bench/small-n.R). Of more rows its precision falls as 1 /
+# n: Matern 1/2 hardly tells its lengthscales from its variance, and held at 0.7 it takes 10 nats of the evidence of
+# 300.
 learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50)
 
 learn_evidence <- function(data, s, state) {
@@ -65,7 +66,8 @@ profile_label <- function(profile) {
   switch(profile, se = "squared exponential", matern12 = "Matern 1/2", matern32 = "Matern 3/2", matern52 = "Matern 5/2")
 }
 
-# ---- the rows ---------------------------------------------------------------------------------------------------------
+# ---- the rows
+# ---------------------------------------------------------------------------------------------------------
 
 # The population in which neighbours are looked for, in a random order, and the order in which rows come to count. Equal
 # rows are merged however few they are: what all of them say of the noise counts then, and not what the few among the
@@ -114,7 +116,8 @@ noise_floor <- function(data) {
   max(1e-6 * response_power(data), gap^2 / 12)
 }
 
-# ---- the problem: value, gradient and information of log posterior in the free logs -----------------------------------
+# ---- the problem: value, gradient and information of log posterior in the free logs
+# -----------------------------------
 
 # Priors are weak and fade like 1 / n: without them an input that says nothing has a lengthscale that goes to infinity,
 # and few rows have no noise. In units of the inputs' spread and of y:
@@ -146,8 +149,8 @@ learning_problem <- function(pool, s, profile) {
     kernel$variance <- value[d + 1L]
     list(kernel = kernel, noise = value[d + 2L])
   }
-  problem <- list(pool = pool, natural = natural, free = !held, given = given, unit = unit, lower = lower, upper = upper,
-                  d = d, control = s$control, columns = s$columns)
+  problem <- list(pool = pool, natural = natural, free = !held, given = given, unit = unit, lower = lower,
+                  upper = upper, d = d, control = s$control, columns = s$columns)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     native_neighbours(natural(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$control)
@@ -189,7 +192,8 @@ add_merged <- function(result, problem, noise, share, theta) {
   out
 }
 
-# ---- the search -------------------------------------------------------------------------------------------------------
+# ---- the search
+# -------------------------------------------------------------------------------------------------------
 
 # Maximises by scoring: step = (information + lambda diag)^{-1} gradient, lambda up where a step brings too little and
 # down where it brings what it promised; no log moves further than 2. Ends when a step promises less than `enough`.
@@ -256,9 +260,9 @@ scoring_step <- function(information, gradient, lambda) {
 bfgs_update <- function(B, step, change) {
   sy <- sum(step * change)
   Bs <- drop(B %*% step)
-  sBs <- sum(step * Bs)
-  if (!(sy > 1e-8 * sBs) || !(sBs > 0)) return(B)
-  B - tcrossprod(Bs) / sBs + tcrossprod(change) / sy
+  curvature <- sum(step * Bs)
+  if (!(sy > 1e-8 * curvature) || !(curvature > 0)) return(B)
+  B - tcrossprod(Bs) / curvature + tcrossprod(change) / sy
 }
 
 # Some steps with neighbours as they are, then with new ones, until no log moves by more than 0.05.
@@ -329,7 +333,8 @@ finish_starts <- function(problem, thetas) {
 
 # Another kernel from where the first one's search led: list(problem, theta, score).
 judge_kernel <- function(problem, theta) {
-  run <- climb(problem, pmin(pmax(theta, problem$lower), problem$upper), learning_sizes$kernels, c(6L, 8L), enough = 0.1)
+  start <- pmin(pmax(theta, problem$lower), problem$upper)
+  run <- climb(problem, start, learning_sizes$kernels, c(6L, 8L), enough = 0.1)
   list(problem = problem, theta = run$theta, scores = conditional_scores(problem, run$theta))
 }
 
@@ -363,9 +368,11 @@ conditional_scores <- function(problem, theta) {
   unname(scores)
 }
 
-# ---- the exact evidence as the last stage, where it is cheap ----------------------------------------------------------
+# ---- the exact evidence as the last stage, where it is cheap
+# ----------------------------------------------------------
 
-# n^3 flops an evaluation, some ten of them: a second or two with an optimised BLAS at 2,000 rows, with R's own at 1,000.
+# n^3 flops an evaluation, some ten of them: a second or two with an optimised BLAS at 2,000 rows, with R's own at
+# 1,000.
 is_small_enough <- function(pool, s) {
   pool$share == 1 && pool$n <= (if (engine$reference_blas) 1000L else 2000L) &&
     8 * 2 * pool$n^2 <= getOption("pfdtc.max_memory", 2^32)

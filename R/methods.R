@@ -143,7 +143,8 @@ describe_evidence <- function(about, number) {
 describe_elbo <- function(about, value, learned) {
   switch(about$posterior,
          exact = c(Evidence = paste0(value, ", the log evidence ", learned)),
-         "far + near" = c(Evidence = paste0(value, ", an estimate of the log evidence by near rows, no bound ", learned)),
+         "far + near" = c(Evidence = paste0(value, ", an estimate of the log evidence by near rows, no bound ",
+                                            learned)),
          c(ELBO = paste0(value, ", a lower bound of the log evidence ", learned)))
 }
 
@@ -158,7 +159,8 @@ fit_facts <- function(fit) {
     omitted = length(fit$na.action), inducing = describe_inducing(fit),
     subsample = if (is.null(fit$chosen)) NA_character_ else
       sprintf("%d random row%s", fit$m, plural_s(fit$m)),
-    near = describe_near(fit), few = describe_small_n(fit$small_n), auxiliary = describe_aux(fit), accuracy = describe_tolerance(fit),
+    near = describe_near(fit), few = describe_small_n(fit$small_n), auxiliary = describe_aux(fit),
+    accuracy = describe_tolerance(fit),
     learned = describe_hyper(fit), optimiser = describe_convergence(fit)))
 }
 

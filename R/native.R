@@ -167,9 +167,9 @@ native_exact_covariance <- function(posterior, rows, kernel, x) {
   .Call(ffi_exact_covariance, engine_kernel(kernel), rows, posterior$L, x)
 }
 
-# The s rows of x nearest in the kernel's distance, nearest first: an integer matrix, a column a query, 0 where there are
-# fewer. Queries: the rows of `query`, or the `rows` of x, each then not counted itself and, where `rank` (a permutation)
-# is given, only rows of a lower rank. Equal distances are decided by the number of the row.
+# The s rows of x nearest in the kernel's distance, nearest first: an integer matrix, a column a query, 0 where there
+# are fewer. Queries: the rows of `query`, or the `rows` of x, each then not counted itself and, where `rank` (a
+# permutation) is given, only rows of a lower rank. Equal distances are decided by the number of the row.
 native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL) {
   n <- if (is.null(rows)) nrow(query) else length(rows)
   call_door(ffi_neighbours, engine_kernel(kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),

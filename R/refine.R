@@ -170,14 +170,14 @@ by_correction <- function(reference, correction, data, x, found) {
   out
 }
 
-# Conjugate gradients on (K + s2 I) v = y, weights being in K and y, all in the reference's scale, preconditioned by B or
-# as asked: list(v, residual, error, steps, passes, went, stalled, stopped). They begin at from$v and end when
-# enough(s) is TRUE of s = list(v, r, c, w_E), c = r'B^{-1}r and, with B, w_E a bound of |w_r|_E, w_r = (K + s2 I)^{-1} r
-# (else NA): with z = B^{-1} r,
+# Conjugate gradients on (K + s2 I) v = y, weights being in K and y, all in the reference's scale, preconditioned by B
+# or as asked: list(v, residual, error, steps, passes, went, stalled, stopped). They begin at from$v and end when
+# enough(s) is TRUE of s = list(v, r, c, w_E), c = r'B^{-1}r and, with B, w_E a bound of |w_r|_E,
+# w_r = (K + s2 I)^{-1} r (else NA): with z = B^{-1} r,
 #   |z|_E^2 = z'(K + s2 I) z - z'r,   c = z'r,
-# which costs nothing beside the product that the next step takes anyway; or when in_time() is FALSE of another pass over
-# all pairs of rows. `keep`: an interrupt or R's time limit end them as well, and `stopped` says so. The residual is
-# carried along; `error` bounds what it is off by, see residual_rounding(). `went`: sqrt(c) after each pass.
+# which costs nothing beside the product that the next step takes anyway; or when in_time() is FALSE of another pass
+# over all pairs of rows. `keep`: an interrupt or R's time limit end them as well, and `stopped` says so. The residual
+# is carried along; `error` bounds what it is off by, see residual_rounding(). `went`: sqrt(c) after each pass.
 solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE, precondition = NULL,
                         in_time = function() TRUE) {
   kernel <- scaled_kernel(reference)
@@ -344,8 +344,8 @@ find_correction <- function(reference, data, fit, share, most, left) {
 }
 
 # A function of where conjugate gradients are (see solve_exact) that tells whether the mean certified by kriging is a
-# tenth of its distance from `mean`, that of a fit at the rows of x, in the median of a few of them. They have fewer near
-# rows than certificates have: each has its own.
+# tenth of its distance from `mean`, that of a fit at the rows of x, in the median of a few of them. They have fewer
+# near rows than certificates have: each has its own.
 few_kriged <- function(reference, data, x, mean) {
   few <- round(seq(1, nrow(x), length.out = min(32L, nrow(x))))
   found <- krige(reference, data, x[few, , drop = FALSE], 64L, group = 1)

@@ -47,6 +47,6 @@ warn_small_n <- function(check, n) {
 
 describe_small_n <- function(check) {
   if (is.null(check)) return(NA_character_)
-  sprintf("leave-one-out log density a row %.2f; of a linear model %.2f, of the mean alone %.2f", check$fit, check$linear,
-          check$mean)
+  sprintf("leave-one-out log density a row %.2f; of a linear model %.2f, of the mean alone %.2f", check$fit,
+          check$linear, check$mean)
 }

@@ -9,10 +9,10 @@
 #   actual_*        median and maximum error against the exact GP, in sd(y) of the training rows
 #   mean_*, sd_*    the bound's median and maximum over those of the error
 # Bounds: certify() with each effort; `reference, DTC alone`: that without the steps of conjugate gradients, without
-# kriging and without test points; `theorem` and `theorem, sharper`: error_bounds(); `KL`: sqrt(2 var_exact KL) with the KL divergence
-# itself, which favours it; `Burt et al.`: their Proposition 1, which needs 2 KL <= 1/5 and is empty (NA) beyond.
-# seconds: of the bound at all held-out rows, what it needs made included; fit_seconds: of the fit, its share of the
-# pilot's time included. One thread.
+# kriging and without test points; `theorem` and `theorem, sharper`: error_bounds(); `KL`: sqrt(2 var_exact KL) with the
+# KL divergence itself, which favours it; `Burt et al.`: their Proposition 1, which needs 2 KL <= 1/5 and is empty (NA)
+# beyond. seconds: of the bound at all held-out rows, what it needs made included; fit_seconds: of the fit, its share of
+# the pilot's time included. One thread.
 
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1)

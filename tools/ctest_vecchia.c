@@ -8,7 +8,7 @@ static const double TWO_PI = 6.28318530717958647692;
 
 struct term {
     struct covariance c;
-    int s;            /* neighbours, and the row itself after them                */
+    int s;             /* neighbours, and the row itself after them                */
     double *X, *y, *w; /* (s + 1) x columns, [s + 1], [s + 1]                      */
     double s2;
 };
@@ -23,7 +23,8 @@ static double log_density(const struct term *t, int n)
         T.x[(size_t)i * n + i] += t->s2 / t->w[i];
     double log_det;
     const struct matrix Ti = inverse(T, &log_det), y = matrix_of(n, 1, t->y);
-    return -0.5 * (n * log(TWO_PI) + log_det + at(times(transposed(y), times(Ti, y)), 0, 0));
+    return -0.5 *
+           (n * log(TWO_PI) + log_det + at(times(transposed(y), times(Ti, y)), 0, 0));
 }
 
 static double conditional(const void *context)
@@ -67,7 +68,8 @@ static double fisher(struct term *t, int j, int k, int n)
     for (int i = 0; i < n; i++)
         T.x[(size_t)i * n + i] += t->s2 / t->w[i];
     const struct matrix Ti = inverse(T, NULL);
-    return 0.5 * trace_of(times(times(Ti, slope_of(t, j, n)), times(Ti, slope_of(t, k, n))));
+    return 0.5 *
+           trace_of(times(times(Ti, slope_of(t, j, n)), times(Ti, slope_of(t, k, n))));
 }
 
 static void one_term(const char *name, int s, int d, int columns)
@@ -89,7 +91,9 @@ static void one_term(const char *name, int s, int d, int columns)
     CHECK(vecchia_add(&t.c.kernel, s, t.X, t.y, noise, 1.0, 1, work, &sum) == STATUS_OK);
     CHECK_NEAR(sum.value, conditional(&t), 1e-11);
     for (int j = 0; j < p; j++) {
-        double *theta = j < d ? t.c.lengthscale + j : j == d ? &t.c.kernel.variance : &t.s2;
+        double *theta = j < d    ? t.c.lengthscale + j
+                        : j == d ? &t.c.kernel.variance
+                                 : &t.s2;
         CHECK_NEAR(sum.score[j], *theta * slope(conditional, &t, theta), 1e-8);
         for (int k = j; k < p; k++)
             CHECK_NEAR(sum.information[(size_t)j * p + k],
@@ -98,12 +102,14 @@ static void one_term(const char *name, int s, int d, int columns)
 
     /* without slopes nothing else is touched; 1.5 and then 0.5 of it, and merged */
     vecchia_init(&t.c.kernel, array(size), &twice);
-    CHECK(vecchia_add(&t.c.kernel, s, t.X, t.y, noise, 1.5, 0, work, &twice) == STATUS_OK);
+    CHECK(vecchia_add(&t.c.kernel, s, t.X, t.y, noise, 1.5, 0, work, &twice) ==
+          STATUS_OK);
     CHECK_NEAR(twice.value, 1.5 * sum.value, 1e-14);
     for (int j = 0; j < p + p * p; j++)
         CHECK(twice.score[j] == 0.0); /* the information lies behind */
     vecchia_init(&t.c.kernel, twice.score, &twice);
-    CHECK(vecchia_add(&t.c.kernel, s, t.X, t.y, noise, 0.5, 1, work, &twice) == STATUS_OK);
+    CHECK(vecchia_add(&t.c.kernel, s, t.X, t.y, noise, 0.5, 1, work, &twice) ==
+          STATUS_OK);
     vecchia_merge(&sum, &twice);
     CHECK_NEAR(twice.value, 1.5 * sum.value, 1e-14);
     for (int j = 0; j < p + p * p; j++)
@@ -118,13 +124,16 @@ static void failures(const char *name)
     double *work = array(vecchia_row_size(&c.kernel, 2));
     struct vecchia sum;
     vecchia_init(&c.kernel, array(vecchia_size(&c.kernel)), &sum);
-    CHECK(vecchia_add(&c.kernel, 2, X, y, noise, 1.0, 1, work, &sum) == STATUS_EXACT_NOT_PD);
+    CHECK(vecchia_add(&c.kernel, 2, X, y, noise, 1.0, 1, work, &sum) ==
+          STATUS_EXACT_NOT_PD);
     CHECK(sum.value == 0.0 && sum.score[0] == 0.0);
     noise[0] = noise[1] = noise[2] = NAN;
-    CHECK(vecchia_add(&c.kernel, 2, X, y, noise, 1.0, 1, work, &sum) == STATUS_EXACT_NOT_PD);
+    CHECK(vecchia_add(&c.kernel, 2, X, y, noise, 1.0, 1, work, &sum) ==
+          STATUS_EXACT_NOT_PD);
     noise[0] = noise[1] = noise[2] = 0.1;
     y[2] = 1e200;
-    CHECK(vecchia_add(&c.kernel, 2, X, y, noise, 1.0, 1, work, &sum) == STATUS_NOT_FINITE);
+    CHECK(vecchia_add(&c.kernel, 2, X, y, noise, 1.0, 1, work, &sum) ==
+          STATUS_NOT_FINITE);
 }
 
 void group_vecchia(void)

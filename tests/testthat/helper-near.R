@@ -1,5 +1,5 @@
-# Far and near written down densely. With E = K - Q scaled by the roots of the weights, the rows of F decorrelate e + noise
-# from what comes before, so that y = A'u + N(0, V), V = (F'F)^{-1}; f(x) = r'u + u'y_S + N(0, left).
+# Far and near written down densely. With E = K - Q scaled by the roots of the weights, the rows of F decorrelate e +
+# noise from what comes before, so that y = A'u + N(0, V), V = (F'F)^{-1}; f(x) = r'u + u'y_S + N(0, left).
 
 # `parents`, `near`: matrices as native_neighbours() gives them
 ref_near <- function(z, x, y, kernel, noise, weights, jitter, parents, near, new) {

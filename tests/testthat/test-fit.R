@@ -341,9 +341,9 @@ test_that("R's time limit ends a fit as a whole, with the best so far", {
 })
 
 test_that("R's time limit ends learning by the evidence, wherever it comes, with the best so far", {
-  data <- smooth_data(1000)
+  data <- smooth_data(400)
   whole <- system.time(fit_learned(data, hyper = "evidence", m = NULL, control = list(restarts = 3)))[["elapsed"]]
-  for (share in c(0.02, 0.1, 0.3, 0.6)) {
+  for (share in c(0.02, 0.1, 0.4)) {
     for (kernel in list(NULL, kernel_matern(5 / 2))) {
       limited <- function() {
         on.exit(setTimeLimit())
@@ -355,8 +355,8 @@ test_that("R's time limit ends learning by the evidence, wherever it comes, with
         warned <<- TRUE
         invokeRestart("muffleWarning")
       })
-      # with the kernel given the whole may be done in time
-      if (is.null(kernel)) expect_true(warned, info = share)
+      # later limits may be met, on a machine that has become faster
+      if (is.null(kernel) && share < 0.2) expect_true(warned, info = share)
       expect_identical(fit$convergence, if (warned) 2L else 0L)
       expect_identical(fit$posterior, "exact")
       expect_true(fit$kernel$profile %in% c(profiles, kernel$profile))

@@ -1,6 +1,7 @@
 # Certificates by local kriging against a dense transcription.
 
-# A fit by few points, its reference, and in the reference's scale K + s2 W^-1 (rows scaled), k(X, new), the exact variance
+# A fit by few points, its reference, and in the reference's scale K + s2 W^-1 (rows scaled), k(X, new), the exact
+# variance
 kriging_problem <- function(profile, weighted, n = 60, noise = 0.1, n_new = 24, seed = 1, ...) {
   p <- problem(profile, n = n, m = 5, weighted = weighted, noise = noise, seed = seed)
   p$new <- rbind(with_seed(seed + 1, spread_points(n_new, 2)), p$x[1:2, ], 1e3)
