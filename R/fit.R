@@ -138,7 +138,8 @@ clean_settings <- function(data, s) {
                   hint = "A near field reads the rows near each prediction: it needs them all.")
     }
   }
-  if (is.null(s$control$maxit)) s$control$maxit <- 200L
+  # what more iterations bring hardly shows in predictions
+  if (is.null(s$control$maxit)) s$control$maxit <- if (s$move) 200L else 50L
   s$hyper <- check_choice(s$hyper, c("evidence", "pilot", if (isTRUE(s$joint)) "joint", "fixed"), "hyper")
   if (inherits(s$inducing, "gp_fit")) {
     old <- check_fit(s$inducing, "inducing")

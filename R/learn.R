@@ -35,10 +35,10 @@ learn_evidence <- function(data, s, state) {
   problem <- learning_problem(pool, s, candidates[1L])
   found <- run_starts(problem, s$control)
   state$so_far <- c(problem$natural(found$thetas[[1L]]), list(pilot = NULL, learned = found$report))
-  theta <- finish_starts(problem, found$thetas)
+  theta <- if (in_time(pool)) finish_starts(problem, found$thetas) else found$thetas[[1L]]
   state$so_far[c("kernel", "noise")] <- problem$natural(theta)
   kernels <- NULL
-  if (length(candidates) > 1L) {
+  if (length(candidates) > 1L && in_time(pool)) {
     judged <- lapply(candidates, function(profile) {
       tell(profile_label(profile))
       judge_kernel(learning_problem(pool, s, profile), theta)
@@ -53,12 +53,18 @@ learn_evidence <- function(data, s, state) {
     state$so_far[c("kernel", "noise", "kernels")] <- c(problem$natural(theta), list(kernels))
   }
   tell("all rows that count")
-  result <- climb(problem, theta, learning_sizes$whole, c(8L, 6L, 6L), enough = 0.1)
-  state$so_far[c("kernel", "noise")] <- problem$natural(result$theta)
-  if (is_small_enough(pool, s)) result <- learn_exactly(problem, result)
+  if (in_time(pool)) {
+    result <- climb(problem, theta, learning_sizes$whole, c(8L, 6L, 6L), enough = 0.1)
+    theta <- result$theta
+    state$so_far[c("kernel", "noise")] <- problem$natural(theta)
+    if (is_small_enough(pool, s)) theta <- learn_exactly(problem, result)$theta
+  }
+  if (!in_time(pool)) attr(found$report, "ended") <- TRUE
   count_evaluations(state, "learn", list(evaluations = pool$count$evaluations))
-  c(problem$natural(result$theta), list(pilot = NULL, learned = found$report, kernels = kernels))
+  c(problem$natural(theta), list(pilot = NULL, learned = found$report, kernels = kernels))
 }
+
+in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 
 kernel_candidates <- c("matern32", "matern12", "matern52", "se")
 
@@ -79,7 +85,8 @@ learning_rows <- function(data, s) {
   rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
   pool <- list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = data$weights[rows], n = length(rows),
                rank = sample.int(length(rows)), shift = data$shift, share = length(rows) / n,
-               power = response_power(data), floor = noise_floor(data), count = new.env(parent = emptyenv()))
+               power = response_power(data), floor = noise_floor(data), count = new.env(parent = emptyenv()),
+               until = proc.time()[["elapsed"]] + s$control$max_seconds)
   early <- order(pool$rank)[seq_len(min(pool$n, learning_sizes$first))]
   others <- setdiff(sample.int(pool$n), early)
   pool$take <- function(count) { # of `count` rows a fifth at most are the first of the order
@@ -207,7 +214,7 @@ ascend <- function(evaluate, theta, problem, maxit, enough = 0.02, information =
   lambda <- 1e-3
   converged <- FALSE
   iteration <- 0L
-  while (iteration < maxit) {
+  while (iteration < maxit && in_time(problem$pool)) {
     at_bound <- (theta <= problem$lower & point$gradient < 0) | (theta >= problem$upper & point$gradient > 0)
     free <- which(problem$free & !at_bound)
     if (!length(free)) {
