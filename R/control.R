@@ -29,8 +29,7 @@
 #' @param progress show progress of long fits? Where it is left out and R is not interactive, a search under `tol`
 #'   that lasts says so in messages of class `pfdtc_message_progress`, a line for each number of points tried; `FALSE`
 #'   or [suppressMessages()] silences these.
-#' @param max_seconds end each optimisation of inducing points, and of hyperparameters by a pilot or jointly, after this
-#'   time, with its best so far. (Learning by the evidence ends by itself after some seconds.)
+#' @param max_seconds end each optimisation (hyperparameters, inducing points) after this time, with its best so far.
 #'   The whole search for `m` by a `tol` counts as one.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments will do as well, where a function
 #'   asks for a `control`.
