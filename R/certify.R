@@ -361,9 +361,9 @@ own_posterior <- function(fit) {
 #   error of the mean = h'Delta alpha,  of the variance = h'Delta h,
 # and that of kernel values likewise. Blocks of rows bound the memory.
 #
-# |D^{1/2} h| is computed where it matters: with v_i the noise of row i, sum v_i h_i^2 is at most the exact variance (the
-# error of h'y as a prediction is that and more), hence |D^{1/2} h|^2 <= max(d_i / v_i) var, which will do for noise that
-# is not small.
+# |D^{1/2} h| is computed where it matters: with v_i the noise of row i, sum v_i h_i^2 is at most the exact variance
+# (the error of h'y as a prediction is that and more), hence |D^{1/2} h|^2 <= max(d_i / v_i) var, which will do for
+# noise that is not small.
 exact_interval <- function(fit, x) {
   kernel <- scaled_kernel(fit)
   L <- fit$factors$L

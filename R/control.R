@@ -1,9 +1,9 @@
 #' Control of a fit
 #'
 #' @param maxit the most iterations of each optimisation of inducing points (and of the hyperparameters under `hyper =
-#'   "pilot"` or `"joint"`). `NULL`: 200, for points where that changes predictions, see the section on what is chosen
-#'   in [pfdtc()]; a number moves them in any case, and 0 leaves them where they start. An interrupt (Ctrl-C) ends a
-#'   fit earlier, with its best so far.
+#'   "pilot"` or `"joint"`). `NULL`: 200 under these and with an `aux`, else 50, and those only where they change
+#'   predictions, see the section on what is chosen in [pfdtc()]; a number moves them in any case, and 0 leaves them
+#'   where they start. An interrupt (Ctrl-C) ends a fit earlier, with its best so far.
 #' @param reltol an optimisation ends when an iteration lowers the objective by less than `reltol` times what has been
 #'   lowered since its start, three times in a row. (The pF objective is known only up to a constant, so a rule relative
 #'   to its value would mean nothing.)
@@ -29,9 +29,9 @@
 #' @param progress show progress of long fits? Where it is left out and R is not interactive, a search under `tol`
 #'   that lasts says so in messages of class `pfdtc_message_progress`, a line for each number of points tried; `FALSE`
 #'   or [suppressMessages()] silences these.
-#' @param max_seconds end each optimisation of inducing points, and of hyperparameters by a pilot or jointly, after this
-#'   time, with its best so far. (Learning by the evidence ends by itself after some seconds.)
-#'   The whole search for `m` by a `tol` counts as one.
+#' @param max_seconds end each optimisation, of inducing points or of hyperparameters, after this time, with its best so
+#'   far. The whole search for `m` by a `tol` counts as one. Learning by the evidence ends by itself after some seconds;
+#'   where it is ended before, the choice of the kernel may not be made.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments will do as well, where a function
 #'   asks for a `control`.
 #' @section Errors: class `pfdtc_error_input`, naming the argument.

@@ -138,7 +138,8 @@ clean_settings <- function(data, s) {
                   hint = "A near field reads the rows near each prediction: it needs them all.")
     }
   }
-  if (is.null(s$control$maxit)) s$control$maxit <- 200L
+  # what more iterations bring hardly shows in predictions
+  if (is.null(s$control$maxit)) s$control$maxit <- if (s$move) 200L else 50L
   s$hyper <- check_choice(s$hyper, c("evidence", "pilot", if (isTRUE(s$joint)) "joint", "fixed"), "hyper")
   if (inherits(s$inducing, "gp_fit")) {
     old <- check_fit(s$inducing, "inducing")
@@ -548,7 +549,8 @@ new_fit <- function(data, done, s, state, posterior, value, parts) {
     call = s$call, method = s$method, kernel = kernel, noise = done$noise * unit), parts, list(
     posterior = posterior_kind(parts), factors = posterior, center = data$center, scale = data$scale,
     frame = make_frame(data, s$keep_data), data = if (s$keep_data) data, signature = data_signature(data),
-    nobs = data$n, hyper = s$hyper, objective = done$value, elbo = value, df = length(s$free), sd_y = data$sd_y, trace = trace,
+    nobs = data$n, hyper = s$hyper, objective = done$value, elbo = value, df = length(s$free), sd_y = data$sd_y,
+    trace = trace,
     z_trace = done$z_trace, convergence = done$convergence, message = done$message,
     evaluations = state$evaluations, seconds = state$seconds, pilot = done$pilot, learned = done$learned,
     kernels = done$kernels, control = s$control,

@@ -36,7 +36,9 @@ certificate_sentence <- function(x) {
   passes <- attr(x, "passes")
   seconds <- attr(x, "seconds")
   how <- paste0("effort \"", attr(x, "effort"), "\"", if (!is.null(m2)) sprintf(", reference of %.0f points", m2),
-                if (isTRUE(passes > 0)) sprintf(", %.0f pass%s over all pairs of rows", passes, if (passes > 1) "es" else ""),
+                if (isTRUE(passes > 0)) {
+                   sprintf(", %.0f pass%s over all pairs of rows", passes, if (passes > 1) "es" else "")
+                 },
                 if (isTRUE(seconds >= 0.1)) sprintf(", %.1f s", seconds))
   known <- !is.na(x$mean_error)
   head <- sprintf("Certificates of %d row%s (%s)", nrow(x), plural_s(nrow(x)), how)

@@ -172,8 +172,8 @@ by_correction <- function(reference, correction, data, x, found) {
 
 # Conjugate gradients on (K + s2 I) v = y, weights being in K and y, all in the reference's scale, preconditioned by B
 # or as asked: list(v, residual, error, steps, passes, went, stalled, stopped). They begin at from$v and end when
-# enough(s) is TRUE of s = list(v, r, c, w_E), c = r'B^{-1}r and, with B, w_E a bound of |w_r|_E, w_r = (K + s2 I)^{-1} r
-# (else NA): with z = B^{-1} r,
+# enough(s) is TRUE of s = list(v, r, c, w_E), c = r'B^{-1}r and, with B, w_E a bound of |w_r|_E,
+# w_r = (K + s2 I)^{-1} r (else NA): with z = B^{-1} r,
 #   |z|_E^2 = z'(K + s2 I) z - z'r,   c = z'r,
 # which costs nothing beside the product that the next step takes anyway; or when in_time() is FALSE of another pass
 # over all pairs of rows. `keep`: an interrupt or R's time limit end them as well, and `stopped` says so. The residual

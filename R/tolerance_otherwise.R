@@ -145,8 +145,8 @@ some_rows <- function(data, most = certified_rows) {
 }
 
 # Where the exact GP lies at some rows: by a reference, kriging on near rows, and as many passes over all pairs of rows
-# as it takes for the mean to be known to a quarter of tol. What passes leave open is foreseen from a few rows; where that
-# was not enough, there is a second time.
+# as it takes for the mean to be known to a quarter of tol. What passes leave open is foreseen from a few rows; where
+# that was not enough, there is a second time.
 near_yardstick <- function(fit, data, rows, s, left) {
   points <- reference_rows(list(m2 = 4L * points_of_fit(fit)), data, scaled_kernel(fit))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)

@@ -5,7 +5,10 @@
 library(pfdtc)
 seeds <- seq_len(as.integer(c(commandArgs(TRUE), 10)[1]))
 control <- pfdtc_control(progress = FALSE)
-sets <- list(airfoil = function() load_dataset("airfoil"), boston = function() {
+sets <- list(airfoil = function() {
+  data <- load_dataset("airfoil")
+  list(x = as.matrix(data[names(data) != "y"]), y = data$y)
+}, boston = function() {
   names <- setdiff(names(MASS::Boston), "medv")
   list(x = as.matrix(MASS::Boston[names]), y = MASS::Boston$medv)
 })
@@ -16,14 +19,15 @@ for (name in names(sets)) {
   set <- sets[[name]]()
   set.seed(1)
   rows <- sample(nrow(set$x), min(1202, nrow(set$x)))
-  x <- as.matrix(set$x)[rows, ]
+  x <- set$x[rows, ]
   y <- set$y[rows]
   for (kernel in kernels) {
     learned <- lapply(seeds, function(seed) {
       set.seed(seed)
       gp_exact(x, y, kernel = kernel, control = control)
     })
-    likely <- vapply(c(learned, list(gp_exact(x, y, kernel = kernel, hyper = "pilot", control = control))), function(fit) {
+    starts <- c(learned, list(gp_exact(x, y, kernel = kernel, hyper = "pilot", control = control)))
+    likely <- vapply(starts, function(fit) {
       evidence(gp_exact(x, y, kernel = fit$kernel, noise = fit$noise, hyper = "joint", control = control))
     }, 0)
     gap <- max(likely) - vapply(learned, evidence, 0)

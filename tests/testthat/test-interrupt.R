@@ -207,7 +207,9 @@ test_that("an interrupt while hyperparameters are learned by the evidence keeps 
       run(pfdtc(x, y, ..., control = pfdtc_control(progress = FALSE)))
     }
     out <- list(whole = fit())
-    for (target in targets) out[[target]] <- list(chosen = fit(), given = fit(kernel = kernel_se()), points = fit(m = 5))
+    for (target in targets) {
+      out[[target]] <- list(chosen = fit(), given = fit(kernel = kernel_se()), points = fit(m = 5))
+    }
     report(out, "done")
   }, list(targets = targets)))
   out <- child$wait_for("done")
@@ -220,7 +222,8 @@ test_that("an interrupt while hyperparameters are learned by the evidence keeps 
       expect_identical(fit$posterior, if (kind == "points") "far" else "exact", info = target)
       if (kind == "given") expect_identical(fit$kernel$profile, "se")
       # print() says whether anything was learned
-      expect_output(print(summary(fit)), if (is.null(fit$learned)) "ended before they were learned" else "best of [0-9]+ starts")
+      said <- if (is.null(fit$learned)) "ended before they were learned" else "best of [0-9]+ starts"
+      expect_output(print(summary(fit)), said)
     }
   }
   expect_null(out$learn$chosen$fit$learned)
