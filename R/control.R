@@ -1,9 +1,9 @@
 #' Control of a fit
 #'
 #' @param maxit the most iterations of each optimisation of inducing points (and of the hyperparameters under `hyper =
-#'   "pilot"` or `"joint"`). `NULL`: 200, for points where that changes predictions, see the section on what is chosen
-#'   in [pfdtc()]; a number moves them in any case, and 0 leaves them where they start. An interrupt (Ctrl-C) ends a
-#'   fit earlier, with its best so far.
+#'   "pilot"` or `"joint"`). `NULL`: 200 under these and with an `aux`, else 50, and those only where they change
+#'   predictions, see the section on what is chosen in [pfdtc()]; a number moves them in any case, and 0 leaves them
+#'   where they start. An interrupt (Ctrl-C) ends a fit earlier, with its best so far.
 #' @param reltol an optimisation ends when an iteration lowers the objective by less than `reltol` times what has been
 #'   lowered since its start, three times in a row. (The pF objective is known only up to a constant, so a rule relative
 #'   to its value would mean nothing.)

@@ -312,6 +312,7 @@ describe_hyper <- function(fit) {
 describe_starts <- function(learned) {
   if (is.null(learned)) return("as they start: the fit was ended before they were learned")
   starts <- nrow(learned)
+  if (isTRUE(attr(learned, "ended"))) return("learned by the evidence as far as `max_seconds` went")
   if (starts == 1L) return("learned by the evidence, from the one start given")
   agree <- sum(max(learned$evidence) - learned$evidence <= attr(learned, "same"))
   sprintf("learned by the evidence, best of %d starts (%s)", starts,

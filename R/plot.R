@@ -190,7 +190,7 @@ draw_keys <- function(at, outer, keys, cex = 0.8) {
 #' @inherit predict.gp_fit source
 #' @seealso [plot.gp_fit()]
 #' @examples
-#' fit <- pfdtc(dist ~ speed, cars, m = 10)
+#' fit <- pfdtc(dist ~ speed, cars, m = 10, control = pfdtc_control(maxit = 100))
 #' plot_trace(fit)
 #' @export
 plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,

@@ -170,7 +170,7 @@ draw_curves <- function(s, d, fit, base, args, range) {
     graphics::matlines(d$value, cbind(d$fit - 2 * d$se.fit, d$fit, d$fit + 2 * d$se.fit), lty = c(2, 1, 2),
                        lwd = c(1.2, 1.5, 1.2), col = comparison_colours["fit"])
   }
-  if (!levels && !is.null(fit$inducing)) {
+  if (!levels && !is.null(drawn_points(fit))) {
     graphics::rug(fit$inducing[, v$columns], ticksize = 0.06, lwd = 2, quiet = TRUE, col = comparison_colours["fit"])
   }
 }
@@ -210,7 +210,7 @@ draw_comparison_legend <- function(fits, exact, data, curves) {
     lwd = c(NA, 2.5, NA, 1.5, 1.2, NA),
     pch = c(16, NA, 15, if (curves) NA else 16, NA, 124),
     size = c(0.6, 1, 2, 0.6, 1, 0.8))
-  inducing <- curves && !all(vapply(fits, function(fit) is.null(fit$inducing), NA))
+  inducing <- curves && !all(vapply(fits, function(fit) is.null(drawn_points(fit)), NA))
   keys <- keys[c(data, rep(!is.null(exact), 2), TRUE, TRUE, inducing), ]
   graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
   graphics::plot.new()

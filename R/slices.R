@@ -140,8 +140,11 @@ partial_points <- function(fit, all, shown, curves, most = 2000L) {
   do.call(rbind, points)
 }
 
+# The rows of an exact posterior are no points to mark.
+drawn_points <- function(fit) if (!is_exact(fit)) fit$inducing
+
 inducing_marks <- function(fit, shown) {
-  if (is.null(fit$inducing)) return(NULL)
+  if (is.null(drawn_points(fit))) return(NULL)
   marks <- lapply(shown, function(v) {
     if (is.null(v$values)) data.frame(input = v$name, value = fit$inducing[, v$columns])
   })

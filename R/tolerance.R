@@ -91,8 +91,9 @@ make_yardstick <- function(model, data, reference, effort, q) {
   c(yard, list(reference = reference, effort = effort))
 }
 
-# Points are doubled until what the reference leaves open is a quarter of tol, or there are no more: `limit` says why it
-# ended. All pairs of rows ("tight") where nothing else is left and they cost no more than a few references.
+# Points are doubled until what the reference leaves open is a quarter of tol and the reference, were it the fit, would
+# do (kriging on near rows leaves little open long before), or there are no more: `limit` says why it ended. All pairs
+# of rows ("tight") where nothing else is left and they cost no more than a few references.
 grow_reference <- function(model, data, s, deadline) {
   n <- nrow(data$x)
   q <- s$control$tol_quantile
@@ -106,18 +107,22 @@ grow_reference <- function(model, data, s, deadline) {
   repeat {
     made <- reference(model, m2)
     yard <- make_yardstick(model, data, made, "reference", q)
-    if (max(yard$floor) <= s$tol / 4) return(c(yard, limit = "none"))
+    certifies <- max(yard$floor) <= s$tol / 4
+    if (certifies && yard$own() <= enough_of_tol * s$tol) return(c(yard, limit = "none"))
     if (made$m < m2) limit <- "rounding"
     if (made$m < m2 || m2 == most) break
     if (proc.time()[["elapsed"]] > deadline) return(c(yard, limit = "time"))
     m2 <- min(2L * m2, most)
   }
-  if (limit != "rounding" && n <= 10 * m2) {
+  if (!certifies && limit != "rounding" && n <= 10 * m2) {
     tight <- make_yardstick(model, data, made, "tight", q)
     if (max(tight$floor) < 0.95 * max(yard$floor)) yard <- tight
   }
   c(yard, limit = limit)
 }
+
+# A fit this near to tol has fewer points to be found.
+enough_of_tol <- 0.9
 
 # So many that the pivoted Cholesky factor on min(n, 20 m2) rows and the reference's own m2 x m2 matrices take a
 # quarter of the memory allowed:  8 m2 (min(n, 20 m2) + 8 m2) bytes.
@@ -170,7 +175,7 @@ search_points <- function(data, learned, s, state) {
   if (is.null(yard)) return(NULL)
   # where tol cannot be certified at all: as many points as come within a quarter of the reference, optimised once
   least <- yard$own()
-  within_reach <- least <= 0.9 * s$tol
+  within_reach <- least <= enough_of_tol * s$tol
   guide <- run_stage(state, "start", greedy_guide(yard, data, if (within_reach) s$tol else 1.25 * least),
                      otherwise = NULL)
   if (is.null(guide)) return(list(yard = yard))
@@ -329,11 +334,13 @@ what_it_needs <- function(found, s) {
   yard <- found$yard
   best <- found$best
   if (!found$within_reach) {
-    matern <- if (s$kernel$profile != "se") {
+    matern <- if (yard$reference$kernel$profile != "se") {
       " A Matern kernel takes many points; refine() certifies the mean at single rows to any accuracy."
     }
-    return(paste0(sprintf("With %d points, the reference itself leaves %s open: ", yard$reference$m,
-                          show_percent(max(yard$floor))), switch(
+    certifies <- max(yard$floor) <= s$tol / 4
+    return(paste0(sprintf(if (certifies) "The reference itself, of %d points, is certified to be within %s: " else
+                            "With %d points, the reference itself leaves %s open: ", yard$reference$m,
+                          show_percent(if (certifies) yard$own() else max(yard$floor))), switch(
       yard$limit,
       memory = "options(pfdtc.max_memory) would have to allow more points.",
       m = "`m` would have to be larger (it has 16 times as many).",

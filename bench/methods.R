@@ -106,7 +106,8 @@ read_set <- function(set) {
 
 run_pilot <- function(split) {
   started <- cpu()
-  fit <- gp_dtc(split$x, split$y, m = 1, inducing = "random", center = FALSE, scale = FALSE, keep_data = FALSE)
+  fit <- gp_dtc(split$x, split$y, m = 1, kernel = kernel_se(), hyper = "pilot", inducing = "random", center = FALSE,
+                scale = FALSE, keep_data = FALSE)
   list(kernel = fit$kernel, noise = fit$noise, seconds = cpu() - started, evaluations = sum(fit$evaluations))
 }
 

@@ -14,7 +14,7 @@ held_out <- sample(nrow(quakes), 200)
 train <- quakes[-held_out, ]
 test <- quakes[held_out, ]
 
-fit <- pfdtc(depth ~ lat + long + stations, data = train, m = 60)
+fit <- pfdtc(depth ~ lat + long + stations, data = train)
 shown <- utils::capture.output(print(summary(fit)))
 cat(shown, sep = "\n")
 
@@ -27,6 +27,11 @@ scores <- c(
   sprintf("Of their depths %.1f %% lie inside the 95 %% prediction intervals.", 100 * inside)
 )
 cat("", scores, sep = "\n")
+
+# The same process on inducing points, as it would be for many rows, with what certifies it.
+few <- pfdtc(depth ~ lat + long + stations, data = train, m = 60, kernel = fit$kernel, noise = fit$noise,
+             hyper = "fixed")
+few$reference <- reference(few)
 
 # ---- figures ------------------------------------------------------------------------------------
 
@@ -61,8 +66,6 @@ draw_map <- function() {
                    axis(1)
                    axis(2)
                    points(train$long, train$lat, pch = 20, cex = 0.3)
-                   points(fit$inducing[, "long"], fit$inducing[, "lat"], pch = 4, cex = 0.6,
-                          lwd = 1.5, col = "#D55E00")
                  })
 }
 
@@ -70,12 +73,13 @@ figures <- list(
   list("fit.png", "The fit along each input, the others held at their medians.",
        function() plot(fit), 1400, 900),
   list("map.png", paste("Predicted depth where the data determine it (white: they do not).",
-                        "Dots are earthquakes, crosses inducing points."),
+                        "Dots are earthquakes."),
        draw_map, 1100, 1000),
   list("held-out.png", "Observed against predicted depth of the held-out earthquakes.",
        draw_held_out, 1000, 800),
-  list("trace.png", "The objective while the inducing points were optimised.",
-       function() plot_trace(fit), 1000, 650)
+  list("certificate.png", paste("Sixty inducing points in place of all rows, each input along its range: what they say,",
+                                "and where the exact process must lie."),
+       function() plot_certificate(few), 1400, 900)
 )
 for (f in figures) figure(f[[1]], f[[3]], f[[4]], f[[5]])
 
@@ -84,8 +88,7 @@ for (f in figures) figure(f[[1]], f[[3]], f[[4]], f[[5]])
 title_text <- "Depths of earthquakes near Fiji"
 intro <- paste("A Gaussian process for the depth of", nrow(train), "earthquakes near Fiji, given",
                "latitude, longitude and the number of stations that reported them, fitted by",
-               "pfdtc", as.character(utils::packageVersion("pfdtc")), "with", fit$m,
-               "inducing points. An input whose lengthscale is far above its range has hardly any",
+               "pfdtc", paste0(utils::packageVersion("pfdtc"), "."), "An input whose lengthscale is far above its range has hardly any",
                "effect.")
 
 style <- paste("<style>body { max-width: 60em; margin: 2em auto; font-family: sans-serif; }",

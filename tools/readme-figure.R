@@ -7,7 +7,7 @@ folder <- file.path("man", "figures")
 dir.create(folder, showWarnings = FALSE, recursive = TRUE)
 
 set.seed(1)
-fit <- pfdtc(depth ~ lat + long, data = quakes, m = 50)
+fit <- pfdtc(depth ~ lat + long, data = quakes)
 
 draw_map <- function(fit) {
   long <- seq(min(quakes$long), max(quakes$long), length.out = 200)
@@ -18,13 +18,10 @@ draw_map <- function(fit) {
   colours <- hcl.colors(10, "Blues 3", rev = TRUE)[-(1:2)]
   image(long, lat, depth, breaks = seq(0, 800, 100), col = colours, useRaster = TRUE)
   points(quakes$long, quakes$lat, pch = ".", cex = 2)
-  points(fit$inducing[, "long"], fit$inducing[, "lat"], pch = 4, cex = 0.7, lwd = 1.6,
-         col = "#D55E00")
   box()
-  legend("bottomleft", c("mean depth (km)", "0 to 100", "300 to 400", "600 to 700", "earthquakes",
-                         "inducing points"),
-         pch = c(NA, 15, 15, 15, 20, 4), col = c(NA, colours[c(1, 4, 7)], "black", "#D55E00"),
-         pt.cex = c(NA, 1.6, 1.6, 1.6, 0.4, 0.8), bty = "n", cex = 0.85)
+  legend("bottomleft", c("mean depth (km)", "0 to 100", "300 to 400", "600 to 700", "earthquakes"),
+         pch = c(NA, 15, 15, 15, 20), col = c(NA, colours[c(1, 4, 7)], "black"),
+         pt.cex = c(NA, 1.6, 1.6, 1.6, 0.4), bty = "n", cex = 0.85)
 }
 
 png(file.path(folder, "README-quakes.png"), 840, 355, res = 84)

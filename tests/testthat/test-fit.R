@@ -33,7 +33,8 @@ test_that("set.seed() reproduces a fit to the bit, whatever is random in it", {
   data <- smooth_data(30)
   cases <- c(lapply(every_aux(), function(aux) list(aux = aux)),
              lapply(c("greedy", "random", "kmeans"), function(i) list(inducing = i)),
-             list(list(hyper = "joint"), list(hyper = "evidence"), list(hyper = "evidence", m = NULL), list(control = list(optimise_rows = 20)),
+             list(list(hyper = "joint"), list(hyper = "evidence"), list(hyper = "evidence", m = NULL),
+                  list(control = list(optimise_rows = 20)),
                   list(control = list(threads = 2, block = 10)), list(kernel = kernel_matern(1 / 2))))
   for (case in quick(cases)) {
     fit <- function(seed) timeless(do.call(fit_learned, c(list(data, seed = seed, maxit = 6), case)))

@@ -175,7 +175,7 @@ test_that("an interrupt in any stage, and in the middle of it, ends the fit ther
 })
 
 test_that("an interrupt while hyperparameters are learned by the evidence keeps what had been found", {
-  targets <- c("learn", "native_vecchia 1", "native_vecchia 60", "native_vecchia 130", "native_neighbours 9",
+  targets <- c("learn", "native_vecchia 1", "native_vecchia 30", "native_vecchia 60", "native_vecchia 130", "native_neighbours 9",
                "native_exact_evidence 1", "native_exact_evidence 2")
   child <- start_child(substitute({
     set.seed(1)
@@ -207,7 +207,9 @@ test_that("an interrupt while hyperparameters are learned by the evidence keeps 
       run(pfdtc(x, y, ..., control = pfdtc_control(progress = FALSE)))
     }
     out <- list(whole = fit())
-    for (target in targets) out[[target]] <- list(chosen = fit(), given = fit(kernel = kernel_se()), points = fit(m = 5))
+    for (target in targets) {
+      out[[target]] <- list(chosen = fit(), given = fit(kernel = kernel_se()), points = fit(m = 5))
+    }
     report(out, "done")
   }, list(targets = targets)))
   out <- child$wait_for("done")
@@ -220,10 +222,14 @@ test_that("an interrupt while hyperparameters are learned by the evidence keeps 
       expect_identical(fit$posterior, if (kind == "points") "far" else "exact", info = target)
       if (kind == "given") expect_identical(fit$kernel$profile, "se")
       # print() says whether anything was learned
-      expect_output(print(summary(fit)), if (is.null(fit$learned)) "ended before they were learned" else "best of [0-9]+ starts")
+      said <- if (is.null(fit$learned)) "ended before they were learned" else "best of [0-9]+ starts"
+      expect_output(print(summary(fit)), said)
     }
   }
   expect_null(out$learn$chosen$fit$learned)
+  # of the starts, the best so far
+  expect_identical(coef(out[["native_vecchia 1"]]$chosen$fit), coef(out$learn$chosen$fit))
+  expect_gt(out[["native_vecchia 30"]]$chosen$fit$elbo, out$learn$chosen$fit$elbo + 10)
   # the starts are done and the kernel is chosen before the exact evidence comes
   last <- out[["native_exact_evidence 2"]]$chosen$fit
   expect_identical(last$learned, out$whole$fit$learned)

@@ -107,7 +107,8 @@ test_that("hyperparameters that made the data are found again within what chance
 test_that("the exact evidence is within two nats of the best of many exact searches", {
   cases <- list(smooth_data(100), wavy(100, noise = 0.3),
                 list(x = matrix(as.numeric(stats::time(lynx))), y = log(as.numeric(lynx))),
-                with_seed(4, list(x = matrix(stats::runif(150)), y = stats::rnorm(150)))) # nothing to learn but the noise
+                # nothing to learn but the noise
+                with_seed(4, list(x = matrix(stats::runif(150)), y = stats::rnorm(150))))
   for (i in quick(seq_along(cases))) {
     data <- cases[[i]]
     profile <- profiles[i]
@@ -162,8 +163,8 @@ test_that("equal rows that contradict each other decide the noise, also where th
   pure <- mean((data$y[1:60] - data$y[241:300])^2) / 2
   expect_lt(abs(log(fit$noise / pure)), 4 * sqrt(2 / 60))
   # two columns say all that there is: the noise is that within the groups, about 80 degrees of freedom
-  crossed <- with_seed(7, list(x = as.matrix(expand.grid(1:3, 1:3))[rep(1:9, 10), ], y = rep(stats::rnorm(9, sd = 3), 10) +
-                                 stats::rnorm(90)))
+  crossed <- with_seed(7, list(x = as.matrix(expand.grid(1:3, 1:3))[rep(1:9, 10), ],
+                               y = rep(stats::rnorm(9, sd = 3), 10) + stats::rnorm(90)))
   within <- sum(stats::residuals(stats::lm(crossed$y ~ factor(rep(1:9, 10))))^2) / 81
   expect_lt(abs(log(learn(crossed)$noise / within)), 0.5 * sqrt(2 / 81))
 })
@@ -203,7 +204,8 @@ test_that("what is given is a start, what is fixed is held, a kernel that is giv
   expect_identical(fit$kernel$profile, "se")
   # best among those with these values
   value <- function(u) dense_evidence(data, "se", replace(log(coef(fit)), c(1, 3), u), fit)
-  expect_lt(stats::optim(log(coef(fit))[c(1, 3)], value, control = list(fnscale = -1))$value, value(log(coef(fit))[c(1, 3)]) + 0.3)
+  mine <- log(coef(fit))[c(1, 3)]
+  expect_lt(stats::optim(mine, value, control = list(fnscale = -1))$value, value(mine) + 0.3)
 
   # the noise alone: many starts in the rest, and the choice of a kernel
   noise <- learn(data, noise = 0.5, control = list(fix = "noise"))
@@ -211,7 +213,8 @@ test_that("what is given is a start, what is fixed is held, a kernel that is giv
   expect_identical(nrow(noise$kernels), 4L)
   expect_gt(nrow(noise$learned), 3)
   # values far from anything that the data could say are held, and are left where they are starts
-  odd <- learn(data, kernel = kernel_se(c(1e5, 1e-5)), noise = 1e-9, control = list(fix = c("lengthscale.x1", "lengthscale.x2")))
+  odd <- learn(data, kernel = kernel_se(c(1e5, 1e-5)), noise = 1e-9,
+               control = list(fix = c("lengthscale.x1", "lengthscale.x2")))
   expect_equal(unname(coef(odd)[1:2]), c(1e5, 1e-5), tolerance = 1e-14)
   from <- learn(data, kernel = kernel_se(c(20, 20), 50), noise = 20)
   free <- learn(data, kernel = kernel_se())
@@ -273,7 +276,8 @@ test_that("the kernel is the one with the best held-out score, and the right one
     expect_identical(table$chosen, c(TRUE, FALSE, FALSE, FALSE))
     expect_setequal(table$kernel, vapply(profiles, profile_label, ""))
     expect_identical(table$kernel[1], profile_label(profile))
-    expect_output(print(fit), sprintf("%s.*, chosen by held-out score", if (profile == "se") "squared" else "Matern 1/2"))
+    name <- if (profile == "se") "squared" else "Matern 1/2"
+    expect_output(print(fit), sprintf("%s.*, chosen by held-out score", name))
     # a score is the mean of -log p(y_i | all others), where all are near
     some <- list(x = data$x[1:40, ], y = data$y[1:40])
   }
@@ -327,8 +331,8 @@ test_that("few rows, many inputs, constant inputs, factors: sane, and no worse t
   expect_gt(as.numeric(logLik(blocks)), as.numeric(logLik(aov)) - 0.5)
 
   for (n in 2:3) {
-    for (data in list(list(x = matrix(seq_len(n)), y = c(1, 3, 2)[seq_len(n)]), list(x = matrix(1, n), y = c(1, 3, 2)[seq_len(n)]))) {
-      fit <- learn(data)
+    for (x in list(matrix(seq_len(n)), matrix(1, n))) {
+      fit <- learn(list(x = x, y = c(1, 3, 2)[seq_len(n)]))
       p <- predict(fit, matrix(c(-1, 1.5, 100)), se.fit = TRUE)
       expect_true(all(is.finite(unlist(p))) && all(p$se.fit >= 0))
       expect_true(all(abs(p$fit - 2) <= 1.5))

@@ -119,7 +119,8 @@ test_that("data without noise: the noise falls until it means nothing, and the r
     # or that in which the rows that the neighbours' likelihood goes through come: what priors are added to is as high
     # within what they may trade
     evidence <- function(seed) {
-      with_seed(seed, as.numeric(logLik(pfdtc(data$x, data$y, control = pfdtc_control(progress = FALSE, priors = FALSE)))))
+      control <- pfdtc_control(progress = FALSE, priors = FALSE)
+      as.numeric(logLik(with_seed(seed, pfdtc(data$x, data$y, control = control))))
     }
     expect_lt(abs(evidence(7) - evidence(1)), 0.2)
   }

@@ -367,3 +367,17 @@ test_that("a search that lasts tells a line a candidate, unless it was told not 
   expect_silent(tell_candidates(s(progress = FALSE), ago)(one))
   expect_silent(tell_candidates(s(progress = TRUE), ago)(one))
 })
+test_that("a reference that certifies well by near rows, but has too few points to be the fit, is not all that is tried", {
+  set.seed(3)
+  x <- matrix(runif(600), 300)
+  y <- sin(5 * x[, 1]) * cos(4 * x[, 2]) + rnorm(300, sd = 0.1)
+  fit <- pfdtc(x, y, tol = 0.1, kernel = kernel_matern(3 / 2, c(0.4, 0.4), 0.5), noise = 0.01, hyper = "fixed",
+               control = pfdtc_control(maxit = 5))
+  expect_true(fit$tol$met)
+  expect_gt(fit$tol$m2, 128) # by 128 points alone nothing within tol of the exact sd can be made
+  near <- gp_dtc(x, y, m = 128, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+  exact <- gp_exact(x, y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+  sd <- function(fit) predict(fit, se.fit = TRUE)$se.fit
+  expect_gt(max(abs(sd(exact) / sd(near) - 1)), 0.1)
+  expect_lte(max(abs(sd(exact) / sd(fit) - 1)), 0.1)
+})

@@ -1,0 +1,97 @@
+# Few rows: pfdtc() as it comes beside a linear model and the mean alone, by cross-validation, on a dozen sets of 15 to 60
+# rows that come with R, and on samples of larger ones. The priors of learning by the evidence are chosen by this table.
+#
+#   Rscript bench/small-n.R [seed]
+#   PFDTC_DATA=<folder of the CSVs> Rscript bench/small-n.R [seed]       adds samples of airfoil and wine
+#
+# Response and numeric inputs are standardised by all rows. Leave-one-out up to 24 rows, else 12 folds. A row a set: mean
+# negative log predictive density of a new response (nlpd) and RMSE in sd(y); how many folds' fits warned that a linear
+# model or the mean does better (warned); seconds of all folds. Densities: of lm() and the mean normal, with the
+# estimation error of the coefficients in the variance.
+
+suppressMessages(library(pfdtc))
+options(pfdtc.threads = 1)
+seed <- c(as.integer(commandArgs(TRUE)), 1L)[1L]
+
+sampled <- function(d, n) d[sample.int(nrow(d), n), ]
+from_file <- function(name, n) {
+  d <- utils::read.csv(file.path(Sys.getenv("PFDTC_DATA"), name))
+  names(d)[ncol(d)] <- "y"
+  sampled(d, n)
+}
+with_response <- function(d, response) {
+  d$y <- d[[response]]
+  d[setdiff(names(d), response)]
+}
+
+small_sets <- function() {
+  sets <- list(
+    npk = with_response(npk, "yield"), mtcars = with_response(mtcars, "mpg"),
+    swiss = with_response(swiss, "Fertility"), attitude = with_response(attitude, "rating"),
+    trees = with_response(trees, "Volume"), cars = with_response(cars, "dist"),
+    stackloss = with_response(stackloss, "stack.loss"), warpbreaks = with_response(warpbreaks, "breaks"),
+    longley = with_response(longley, "Employed"), women = with_response(women, "weight"))
+  if (requireNamespace("MASS", quietly = TRUE)) {
+    boston <- with_response(MASS::Boston, "medv")
+    sets <- c(sets, list(boston30 = sampled(boston, 30), boston45 = sampled(boston, 45)))
+  }
+  if (nzchar(Sys.getenv("PFDTC_DATA"))) {
+    sets <- c(sets, list(airfoil40 = from_file("airfoil.csv", 40), wine40 = from_file("wine-white.csv", 40)))
+  }
+  lapply(sets, standardised)
+}
+
+# A column that is constant says nothing.
+standardised <- function(d) {
+  numbers <- vapply(d, is.numeric, NA)
+  d[numbers] <- lapply(d[numbers], function(v) if (stats::sd(v) > 0) as.vector(scale(v)))
+  d
+}
+
+by_pfdtc <- function(train, test) {
+  warned <- FALSE
+  fit <- withCallingHandlers(pfdtc(y ~ ., train), pfdtc_warning_small = function(w) {
+    warned <<- TRUE
+    invokeRestart("muffleWarning")
+  })
+  p <- predict(fit, test, se.fit = TRUE, type = "response")
+  list(mean = p$fit, sd = p$se.fit, warned = warned)
+}
+
+by_lm <- function(formula) function(train, test) {
+  p <- suppressWarnings(predict(stats::lm(formula, train), test, se.fit = TRUE)) # rank-deficient: npk
+  list(mean = p$fit, sd = sqrt(p$se.fit^2 + p$residual.scale^2), warned = FALSE)
+}
+
+cross_validated <- function(d, predict_by) {
+  n <- nrow(d)
+  set.seed(seed)
+  fold <- if (n <= 24) seq_len(n) else sample(rep_len(1:12, n))
+  score <- error <- numeric(n)
+  warned <- 0
+  for (k in unique(fold)) {
+    test <- which(fold == k)
+    p <- predict_by(d[-test, ], d[test, ])
+    error[test] <- d$y[test] - p$mean
+    score[test] <- -stats::dnorm(error[test], sd = p$sd, log = TRUE)
+    warned <- warned + p$warned
+  }
+  c(nlpd = mean(score), rmse = sqrt(mean(error^2)), warned = warned)
+}
+
+set.seed(seed)
+sets <- small_sets()
+rows <- lapply(names(sets), function(name) {
+  d <- sets[[name]]
+  seconds <- system.time(ours <- cross_validated(d, by_pfdtc))[["elapsed"]]
+  linear <- cross_validated(d, by_lm(y ~ .))
+  null <- cross_validated(d, by_lm(y ~ 1))
+  data.frame(set = name, rows = nrow(d), inputs = ncol(d) - 1L, nlpd = ours[["nlpd"]], nlpd_lm = linear[["nlpd"]],
+             nlpd_mean = null[["nlpd"]], rmse = ours[["rmse"]], rmse_lm = linear[["rmse"]], rmse_mean = null[["rmse"]],
+             warned = ours[["warned"]], seconds = seconds)
+})
+results <- do.call(rbind, rows)
+options(width = 150)
+print(results, digits = 3, row.names = FALSE)
+numbers <- results[startsWith(names(results), "nlpd") | startsWith(names(results), "rmse")]
+cat("means:  ", paste(sprintf("%s %.3f", names(numbers), colMeans(numbers)), collapse = "  "), "\n", sep = "")

@@ -1,0 +1,67 @@
+# What each second of a default fit buys:   PFDTC_DATA=<folder> Rscript bench/stages.R [SEED] > bench/results/stages.csv
+# A fifth of the rows (at most 2,000) are held out. After each stage of learning, processor seconds so far and the mean
+# negative log density of the rows held out (response in training sds), of the posterior that pfdtc() then takes; and
+# for the last stage of the inducing points alone, which the near rows are to be held against.
+library(pfdtc)
+inside <- asNamespace("pfdtc")
+seed <- as.integer(c(commandArgs(TRUE), 101)[1])
+control <- pfdtc_control(threads = 1, progress = FALSE)
+cpu <- function() sum(proc.time()[1:2])
+
+nlpd <- function(train, test, natural, ...) {
+  fit <- pfdtc(train$x, train$y, kernel = natural$kernel, noise = natural$noise, hyper = "fixed", center = FALSE,
+               scale = FALSE, control = control, ...)
+  p <- predict(fit, test$x, se.fit = TRUE, type = "response")
+  -mean(dnorm(test$y, p$fit, p$se.fit, log = TRUE))
+}
+
+stages_of <- function(train) {
+  data <- inside$data_from_matrix(train$x, train$y, center = FALSE, scale = FALSE)
+  s <- inside$clean_settings(data, list(method = "pfdtc", hyper = "evidence", control = control, objective = "pf",
+                                        keep_data = TRUE))
+  started <- cpu()
+  out <- list()
+  keep <- function(stage, problem, theta) {
+    out[[length(out) + 1L]] <<- list(stage = stage, seconds = cpu() - started, natural = problem$natural(theta))
+  }
+  pool <- inside$learning_rows(data, s)
+  problem <- inside$learning_problem(pool, s, "matern32")
+  keep("as it starts", problem, problem$unit + log(c(rep(sqrt(problem$d), problem$d), 1, 0.1)))
+  found <- inside$run_starts(problem, control)
+  keep("starts", problem, found$thetas[[1L]])
+  theta <- inside$finish_starts(problem, found$thetas)
+  keep("best of them, on more rows", problem, theta)
+  judged <- lapply(inside$kernel_candidates, function(profile) {
+    inside$judge_kernel(inside$learning_problem(pool, s, profile), theta)
+  })
+  best <- judged[[inside$best_kernel(lapply(judged, `[[`, "scores"))]]
+  keep("kernel", best$problem, best$theta)
+  result <- inside$climb(best$problem, best$theta, inside$learning_sizes$whole, c(8L, 6L, 6L), enough = 0.1)
+  keep("all rows that count", best$problem, result$theta)
+  if (inside$is_small_enough(pool, s)) {
+    keep("exact evidence", best$problem, inside$learn_exactly(best$problem, result)$theta)
+  }
+  out
+}
+
+rows <- list()
+for (name in c("airfoil", "abalone", "ccpp", "delays10k", "protein")) {
+  data <- load_dataset(name)
+  set.seed(seed)
+  held <- sample(nrow(data), min(2000, round(nrow(data) / 5)))
+  scaled <- function(v) (v - mean(v[-held])) / sd(v[-held])
+  data[] <- lapply(data, scaled)
+  x <- as.matrix(data[names(data) != "y"])
+  train <- list(x = x[-held, ], y = data$y[-held])
+  test <- list(x = x[held, ], y = data$y[held])
+  set.seed(seed + 1)
+  for (one in stages_of(train)) {
+    rows[[length(rows) + 1L]] <- data.frame(
+      data = name, stage = one$stage, kernel = one$natural$kernel$label, seconds = round(one$seconds, 2),
+      nlpd = round(nlpd(train, test, one$natural), 4))
+  }
+  rows[[length(rows) + 1L]] <- data.frame(
+    data = name, stage = "without near rows", kernel = one$natural$kernel$label, seconds = round(one$seconds, 2),
+    nlpd = round(nlpd(train, test, one$natural, m = 200), 4))
+}
+write.csv(do.call(rbind, rows), stdout(), row.names = FALSE)
