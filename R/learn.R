@@ -62,7 +62,7 @@ learn_evidence <- function(data, s, state) {
     state$so_far[c("kernel", "noise")] <- problem$natural(theta)
     if (is_small_enough(pool, s)) theta <- learn_exactly(problem, result)$theta
   }
-  attr(found$report, "ended") <- !in_time(pool)
+  if (!in_time(pool)) attr(found$report, "ended") <- TRUE
   c(problem$natural(theta), list(pilot = NULL, learned = found$report, kernels = kernels))
 }
 
