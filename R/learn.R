@@ -134,8 +134,8 @@ signal_power <- function(data) {
 
 # Responses that are rounded to multiples of delta have noise of at least delta^2 / 12 (Sheppard): less would take the
 # rounding for structure. Steps wider than the response's root mean square are no rounding. And no less than a millionth
-# of the response's variance, which nothing but interpolation asks for; around a mean that was not taken out, no less than
-# the kernel matrix has digits for.
+# of the response's variance, which nothing but interpolation asks for; around a mean that was not taken out, no less
+# than the kernel matrix has digits for.
 noise_floor <- function(data) {
   r <- data$response - if (is.null(data$offset)) 0 else data$offset
   r <- sort(unique(r)) / data$scale
