@@ -199,7 +199,7 @@
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), Scalable Gaussian Process Inference with Finite-data Mean
 #'   and Variance Guarantees, AISTATS. \url{https://proceedings.mlr.press/v89/huggins19a.html} Vecchia (1988),
 #'   Estimation and model identification for continuous spatial processes, JRSS B 50; Snelson and Ghahramani (2007),
-#'   Local and global sparse Gaussian process approximations, AISTATS; Gyger, Furrer and Sigrist (2024),
+#'   Local and global sparse Gaussian process approximations, AISTATS; Gyger, Furrer and Sigrist (2025),
 #'   Vecchia-inducing-points full-scale approximations for Gaussian processes, for far + near.
 #' @seealso [predict.gp_fit()], [certify()], [plot.gp_fit()], [pf_objective()]; `vignette("pfdtc")` to get started.
 #' @examples

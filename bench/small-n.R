@@ -1,5 +1,5 @@
-# Few rows: pfdtc() as it comes beside a linear model and the mean alone, by cross-validation, on a dozen sets of 15 to 60
-# rows that come with R, and on samples of larger ones. The priors of learning by the evidence are chosen by this table.
+# Few rows: pfdtc() as it comes beside a linear model and the mean alone, by cross-validation, on a dozen sets of 15 to
+# 60 rows that come with R, and on samples of larger ones. The priors of learning by the evidence are chosen by this table.
 #
 #   Rscript bench/small-n.R [seed]
 #   PFDTC_DATA=<folder of the CSVs> Rscript bench/small-n.R [seed]       adds samples of airfoil and wine

@@ -77,8 +77,8 @@ figures <- list(
        draw_map, 1100, 1000),
   list("held-out.png", "Observed against predicted depth of the held-out earthquakes.",
        draw_held_out, 1000, 800),
-  list("certificate.png", paste("Sixty inducing points in place of all rows, each input along its range: what they say,",
-                                "and where the exact process must lie."),
+  list("certificate.png", paste("Sixty inducing points in place of all rows, each input along its range: what they",
+                                "say, and where the exact process must lie."),
        function() plot_certificate(few), 1400, 900)
 )
 for (f in figures) figure(f[[1]], f[[3]], f[[4]], f[[5]])
@@ -88,8 +88,8 @@ for (f in figures) figure(f[[1]], f[[3]], f[[4]], f[[5]])
 title_text <- "Depths of earthquakes near Fiji"
 intro <- paste("A Gaussian process for the depth of", nrow(train), "earthquakes near Fiji, given",
                "latitude, longitude and the number of stations that reported them, fitted by",
-               "pfdtc", paste0(utils::packageVersion("pfdtc"), "."), "An input whose lengthscale is far above its range has hardly any",
-               "effect.")
+               "pfdtc", paste0(utils::packageVersion("pfdtc"), "."), "An input whose lengthscale is far",
+               "above its range has hardly any effect.")
 
 style <- paste("<style>body { max-width: 60em; margin: 2em auto; font-family: sans-serif; }",
                "img { max-width: 100%; }</style>")
