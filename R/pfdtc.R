@@ -190,8 +190,8 @@
 #'   * End of an optimisation: 200 iterations, or three in a row that bring next to nothing, see [pfdtc_control()].
 #' @section Errors: class `pfdtc_error_input` for arguments, naming what was given and what would do (`neighbours`
 #'   with `keep_data = FALSE` or with `tol` among them); `pfdtc_error_numerical` where no jitter helps a factorisation.
-#'   An interrupt during a fit returns the best fit so far with a warning of class `pfdtc_warning_convergence`, as does a
-#'   `tol` out of reach.
+#'   An interrupt during a fit returns the best fit so far with a warning of class `pfdtc_warning_convergence`, as does
+#'   a `tol` out of reach.
 #' @section Invariants: up to 2,000 rows the posterior is the exact GP's; with the rows themselves as inducing points,
 #'   or all rows near, it is as well; the ELBO is never above the exact log evidence; the order of rows changes
 #'   nothing beyond rounding, given the same order of neighbours; weights of 2 give the posterior of doubled rows;
