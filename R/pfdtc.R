@@ -98,7 +98,8 @@
 #'   * Kernel: Matern 3/2, unless another's score at rows held out is better by more than two standard errors of the
 #'     difference; then the best of those. Otherwise: `kernel`.
 #'   * Posterior: the exact one up to 2,000 rows, where nothing is asked for that speaks of inducing points (`m`, `tol`,
-#'     `inducing`, `aux`, `hyper = "pilot"` or `"joint"`) and the data are kept.
+#'     `inducing`, `aux`, `hyper = "pilot"` or `"joint"`) and the data are kept; inducing points as well where the noise
+#'     is so small that the rows' matrix has no Cholesky factor.
 #'   * Points: 200, greedy; the first 50 of them beside near rows where 200 leave more than five times the noise
 #'     variance unexplained, which predicts as well. Otherwise: `m`, `inducing`.
 #'   * Near rows: 40, where the points leave 0.005 of the noise variance or more unexplained (`fit$unexplained`;
@@ -119,10 +120,10 @@
 #'     `pfdtc_control(priors = FALSE)` is without.
 #'   * The noise variance is no less than \eqn{\delta^2/12}{delta^2/12}, with \eqn{\delta}{delta} the smallest
 #'     difference between responses (a response rounded to multiples of \eqn{\delta}{delta} has that noise), nor than a
-#'     millionth of the mean square of the response. A `noise` that is given may be less. Steps wider than the response's
-#'     sd are not taken for rounding: of 0/1 responses the least is a twelfth of the variance.
+#'     millionth of the response's variance. A `noise` that is given may be less. Steps wider than the response's sd are
+#'     not taken for rounding: of 0/1 responses the least is a twelfth of the variance.
 #'   * Equal rows of `x` are merged while learning however few they are, since what they say of the noise counts; in the
-#'     posterior where that saves a tenth of the rows, which changes nothing but its time.
+#'     posterior beside near rows, and where that saves a tenth of the rows, which changes nothing but its time.
 #'   * Of less than 50 rows a Gaussian process may predict worse than a straight line. Leave-one-out compares, and
 #'     where a linear model or the mean alone is clearly better a warning of class `pfdtc_warning_small` says so.
 #'
@@ -200,9 +201,9 @@
 #'     The paper's choice is `"random"`.
 #'   * End of an optimisation: 200 iterations, or three in a row that bring next to nothing, see [pfdtc_control()].
 #' @section Errors: class `pfdtc_error_input` for arguments, naming what was given and what would do (`neighbours`
-#'   with `keep_data = FALSE` among them); `pfdtc_error_numerical` where no jitter helps a factorisation. An interrupt
-#'   during a fit returns the best fit so far with a warning of class `pfdtc_warning_convergence`, as does a `tol` out
-#'   of reach.
+#'   with `keep_data = FALSE` or with `tol` among them); `pfdtc_error_numerical` where no jitter helps a factorisation.
+#'   An interrupt during a fit returns the best fit so far with a warning of class `pfdtc_warning_convergence`, as does
+#'   a `tol` out of reach.
 #' @section Invariants: up to 2,000 rows the posterior is the exact GP's; with the rows themselves as inducing points,
 #'   or all rows near, it is as well; the ELBO is never above the exact log evidence; the order of rows changes
 #'   nothing beyond rounding, given the same order of neighbours; weights of 2 give the posterior of doubled rows;
