@@ -367,7 +367,8 @@ test_that("a search that lasts tells a line a candidate, unless it was told not 
   expect_silent(tell_candidates(s(progress = FALSE), ago)(one))
   expect_silent(tell_candidates(s(progress = TRUE), ago)(one))
 })
-test_that("a reference that certifies well by near rows, but has too few points to be the fit, is not all that is tried", {
+
+test_that("a reference that certifies well by near rows, but has too few points to be the fit, is not all there is", {
   set.seed(3)
   x <- matrix(runif(600), 300)
   y <- sin(5 * x[, 1]) * cos(4 * x[, 2]) + rnorm(300, sd = 0.1)
