@@ -29,8 +29,9 @@
 #' @param progress show progress of long fits? Where it is left out and R is not interactive, a search under `tol`
 #'   that lasts says so in messages of class `pfdtc_message_progress`, a line for each number of points tried; `FALSE`
 #'   or [suppressMessages()] silences these.
-#' @param max_seconds end each optimisation (hyperparameters, inducing points) after this time, with its best so far.
-#'   The whole search for `m` by a `tol` counts as one.
+#' @param max_seconds end each optimisation, of inducing points or of hyperparameters, after this time, with its best so
+#'   far. The whole search for `m` by a `tol` counts as one. Learning by the evidence ends by itself after some seconds;
+#'   where it is ended before, the choice of the kernel may not be made.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments will do as well, where a function
 #'   asks for a `control`.
 #' @section Errors: class `pfdtc_error_input`, naming the argument.

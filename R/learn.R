@@ -27,9 +27,10 @@ learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50)
 
 learn_evidence <- function(data, s, state) {
   pool <- learning_rows(data, s)
+  on.exit(count_evaluations(state, "learn", list(evaluations = pool$count$evaluations)))
   candidates <- if (is.null(s$kernel$profile)) kernel_candidates else s$kernel$profile
   tell <- stage_line("hyperparameters", s$control$progress, after = 1)
-  on.exit(tell(NULL))
+  on.exit(tell(NULL), add = TRUE)
 
   tell("starts")
   problem <- learning_problem(pool, s, candidates[1L])
@@ -60,7 +61,6 @@ learn_evidence <- function(data, s, state) {
     if (is_small_enough(pool, s)) theta <- learn_exactly(problem, result)$theta
   }
   if (!in_time(pool)) attr(found$report, "ended") <- TRUE
-  count_evaluations(state, "learn", list(evaluations = pool$count$evaluations))
   c(problem$natural(theta), list(pilot = NULL, learned = found$report, kernels = kernels))
 }
 
@@ -85,7 +85,8 @@ learning_rows <- function(data, s) {
   rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
   pool <- list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = data$weights[rows], n = length(rows),
                rank = sample.int(length(rows)), shift = data$shift, share = length(rows) / n,
-               power = response_power(data), floor = noise_floor(data), count = new.env(parent = emptyenv()),
+               power = response_power(data), floor = noise_floor(data), weight = mean_weight(data),
+               signal = signal_power(data), count = new.env(parent = emptyenv()),
                until = proc.time()[["elapsed"]] + s$control$max_seconds)
   early <- order(pool$rank)[seq_len(min(pool$n, learning_sizes$first))]
   others <- setdiff(sample.int(pool$n), early)
@@ -114,14 +115,30 @@ response_power <- function(data) {
   if (power > 0) power else 1
 }
 
+# The unit of the kernel's variance: the mean square of y; where a few rows of huge weight have hardly any, that without
+# their weight, which says nothing of how f varies.
+signal_power <- function(data) {
+  power <- response_power(data)
+  if (is.null(data$weights)) return(power)
+  w <- pmin(data$weights, stats::median(data$weights))
+  plain <- sum(w * data$y^2) / sum(w)
+  if (plain > 10 * power) plain else power
+}
+
 # Responses that are rounded to multiples of delta have noise of at least delta^2 / 12 (Sheppard): less would take the
-# rounding for structure. And no less than a millionth of the response, which nothing but interpolation asks for.
+# rounding for structure. Steps wider than the response's root mean square are no rounding. And no less than a millionth
+# of the response, which nothing but interpolation asks for.
 noise_floor <- function(data) {
   r <- data$response - if (is.null(data$offset)) 0 else data$offset
   r <- sort(unique(r)) / data$scale
   gap <- if (length(r) > 1L) min(diff(r)) else 0
-  max(1e-6 * response_power(data), gap^2 / 12)
+  power <- response_power(data)
+  max(1e-6 * power, min(gap^2, power) / 12)
 }
+
+# Pure noise of variance s2 / w_n has the weighted mean square s2 / mean(w): units of the noise are mean(w) mean
+# squares, so that multiplying all weights and the noise by a number changes nothing.
+mean_weight <- function(data) if (is.null(data$weights)) 1 else sum(data$weights) / data$n
 
 # ---- the problem: value, gradient and information of log posterior in the free logs
 # -----------------------------------
@@ -134,16 +151,17 @@ learning_problem <- function(pool, s, profile) {
   if (is.null(kernel$profile)) kernel <- place_kernel(kernel_of(profile), pool$x)
   columns <- kernel$inputs
   spread <- vapply(columns, function(j) column_spread(pool$x[, j]), 0)
-  unit <- c(log(spread), rep(log(pool$power), 2L))
+  unit <- c(log(spread), log(pool$signal), log(pool$power * pool$weight))
   given <- c(if (is.null(kernel$lengthscale)) rep(NA, length(columns)) else log(kernel$lengthscale),
              if (is.null(kernel$variance)) NA else log(kernel$variance), if (is.null(s$noise)) NA else log(s$noise))
   if (is.null(kernel$lengthscale)) kernel$lengthscale <- stats::setNames(spread, colnames(pool$x)[columns])
   d <- length(columns)
   names <- parameter_names(kernel, s$columns)
   lower <- unit + c(rep(log(1e-3), d), log(1e-4), 0)
-  lower[d + 2L] <- log(pool$floor)
+  lower[d + 2L] <- log(pool$floor * pool$weight)
   upper <- unit + c(rep(log(1e3), d), log(1e3), log(10))
   # values given are where the search starts, and may lie outside
+  absurd <- !is.na(given) & (given < lower | given > upper)
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
   middle <- unit + c(rep(learning_priors$middle + learning_priors$dimension * log(d), d), 0, log(0.1))
@@ -156,8 +174,8 @@ learning_problem <- function(pool, s, profile) {
     kernel$variance <- value[d + 1L]
     list(kernel = kernel, noise = value[d + 2L])
   }
-  problem <- list(pool = pool, natural = natural, free = !held, given = given, unit = unit, lower = lower,
-                  upper = upper, d = d, control = s$control, columns = s$columns)
+  problem <- list(pool = pool, natural = natural, free = !held, given = given, absurd = absurd & !held, unit = unit,
+                  lower = lower, upper = upper, d = d, control = s$control, columns = s$columns)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     native_neighbours(natural(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$control)
@@ -280,7 +298,7 @@ climb <- function(problem, theta, size, steps, neighbours = NULL, enough = 0.02)
     result <- ascend(function(theta) problem$evaluate(theta, rows, neighbours), theta, problem, maxit, enough)
     theta <- result$theta
     neighbours <- NULL
-    if (!is.finite(result$value) || result$converged && result$moved < 0.05) break
+    if (!is.finite(result$value) || result$converged && result$moved < 0.05 || !in_time(problem$pool)) break
   }
   result
 }
@@ -304,12 +322,20 @@ run_starts <- function(problem, control) {
   d <- problem$d
   pool <- problem$pool
   grid <- start_grid(d, control$restarts)
+  starts <- function(known) {
+    lapply(seq_len(nrow(grid)), function(i) {
+      theta <- problem$unit + log(c(rep(grid$lengthscale[i] * sqrt(d), d), 1, grid$noise[i]))
+      theta[known] <- problem$given[known]
+      pmin(pmax(theta, problem$lower), problem$upper)
+    })
+  }
   known <- !is.na(problem$given)
-  thetas <- lapply(seq_len(nrow(grid)), function(i) {
-    theta <- problem$unit + log(c(rep(grid$lengthscale[i] * sqrt(d), d), 1, grid$noise[i]))
-    theta[known] <- problem$given[known]
-    pmin(pmax(theta, problem$lower), problem$upper)
-  })
+  thetas <- starts(known)
+  # values far from any that data of this size have may lead nowhere: not from them alone
+  if (any(problem$absurd)) {
+    thetas <- c(thetas, starts(known & !problem$absurd))
+    grid <- rbind(grid, grid)
+  }
   kept <- !duplicated(thetas)
   thetas <- thetas[kept]
   size <- learning_sizes$starts

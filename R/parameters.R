@@ -52,11 +52,14 @@ start_values <- function(kernel, noise, data) {
     kernel$lengthscale <- stats::setNames(spread * sqrt(length(kernel$inputs)), colnames(x)[kernel$inputs])
   }
   if (is.null(kernel$variance)) kernel$variance <- power
-  list(kernel = kernel, noise = if (is.null(noise)) power / 10 else noise)
+  list(kernel = kernel, noise = if (is.null(noise)) mean_weight(data) * power / 10 else noise)
 }
 
+# The sd; where that is of a few values far out (ten times what the middle half would have it), of the middle half.
 column_spread <- function(v) {
   range <- max(v) - min(v)
   if (!(range > 0) || !is.finite(range)) return(1)
-  range * sqrt(mean(((v - mean(v)) / range)^2))
+  sd <- range * sqrt(mean(((v - mean(v)) / range)^2))
+  middle <- diff(stats::quantile(v, c(0.25, 0.75), names = FALSE)) / 1.349
+  if (middle > 0 && 10 * middle < sd) middle else sd
 }

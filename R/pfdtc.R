@@ -119,7 +119,8 @@
 #'     `pfdtc_control(priors = FALSE)` is without.
 #'   * The noise variance is no less than \eqn{\delta^2/12}{delta^2/12}, with \eqn{\delta}{delta} the smallest
 #'     difference between responses (a response rounded to multiples of \eqn{\delta}{delta} has that noise), nor than a
-#'     millionth of the mean square of the response. A `noise` that is given may be less.
+#'     millionth of the mean square of the response. A `noise` that is given may be less. Steps wider than the response's
+#'     sd are not taken for rounding: of 0/1 responses the least is a twelfth of the variance.
 #'   * Equal rows of `x` are merged while learning however few they are, since what they say of the noise counts; in the
 #'     posterior where that saves a tenth of the rows, which changes nothing but its time.
 #'   * Of less than 50 rows a Gaussian process may predict worse than a straight line. Leave-one-out compares, and

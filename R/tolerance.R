@@ -5,30 +5,55 @@
 #   search_points()   points started greedily and optimised until certified, at an M that goes down (or up) by what
 #                     the last ones predict; the smallest M that met tol is the fit
 #
+# Where the points would be too many and nothing was asked for that speaks of them, what tolerance_otherwise.R has does.
+#
 # The statistic: over the training inputs, the quantile `tol_quantile` (1: the maximum) of the certified error of the
 # mean in sd(y), and that of |exact sd / sd - 1|. Both are to be at most tol.
 
 fit_to_tolerance <- function(data, s, state) {
   started <- proc.time()[["elapsed"]]
+  way <- other_way(data, s)
+  asked <- s$neighbours
   s <- tolerance_settings(data, s)
+  s$neighbours <- 0L
+  s$worth <- if (way == "none") Inf else points_worth_it(nrow(data$x))
   few <- s
   few$m <- min(200L, s$m)
   done <- learn_stage(data, s, state)
   if (s$hyper == "joint") done <- optimise_stage(data, done, points_stage(data, done, few, state)$z, few, state)
-  found <- if (is.null(state$stopped)) search_points(data, done, s, state)
-  tol <- list(asked = s$tol, quantile = s$control$tol_quantile, mean = NA_real_, sd = NA_real_, met = FALSE,
-              effort = NA_character_, m2 = NA_integer_, needs = NULL, tried = found$tried)
-  if (!is.null(found$best)) {
-    done <- found$best$done
-    tol[c("mean", "sd")] <- as.list(found$best$error)
-    tol[c("met", "effort", "m2")] <- list(max(found$best$error) <= s$tol, found$yard$effort, found$yard$reference$m)
-    if (!tol$met) tol$needs <- what_it_needs(found, s)
-  } else if (is.null(done$z)) {
-    done <- start_now(done, points_stage(data, done, few, state)$z, s)
+  look <- if (way != "none") first_look(data, done, few, state)
+  by_points <- way == "none" || !isTRUE(asked > 0L) && !beyond_points(look$rho, s$worth, s$tol)
+  deadline <- started + s$control$max_seconds
+  found <- if (by_points && is.null(state$stopped)) search_points(data, done, s, state)
+  other <- if (way != "none" && is.null(state$stopped) && !isTRUE(found$best$met)) {
+    s$rho <- look$rho[length(look$rho)]
+    search_otherwise(way, data, done, look$z, utils::modifyList(s, list(neighbours = asked)), state, deadline)
   }
-  s$m <- nrow(done$z)
-  fit <- construct_fit(data, done, s, state)
-  if (!is.null(found$yard)) fit$reference <- kept_reference(found$yard$reference, fit)
+  tried <- rbind(found$tried, other$tried)
+  tol <- list(asked = s$tol, quantile = s$control$tol_quantile, mean = NA_real_, sd = NA_real_, met = FALSE,
+              effort = NA_character_, m2 = NA_integer_, rows = NA_integer_, needs = NULL, tried = tried)
+  best <- found$best
+  yard <- found$yard
+  if (!is.null(other) && (is.null(best) || max(other$error) <= max(best$error))) {
+    best <- other
+    yard <- other$yard
+    fit <- finish_elsewhere(other$fit, state)
+  } else {
+    if (!is.null(best)) {
+      done <- best$done
+    } else if (is.null(done$z)) {
+      z <- if (is.null(look)) points_stage(data, done, few, state)$z else look$z
+      done <- start_now(done, z, s)
+    }
+    s$m <- nrow(done$z)
+    fit <- construct_fit(data, done, s, state)
+  }
+  if (!is.null(best)) {
+    tol[c("mean", "sd")] <- as.list(best$error)
+    tol[c("met", "effort", "m2", "rows")] <- list(max(best$error) <= s$tol, yard$effort, yard$m2, yard$rows)
+    if (!tol$met) tol$needs <- if (is.null(best$needs)) what_it_needs(found, s) else best$needs
+  }
+  if (!is.null(yard$reference)) fit$reference <- kept_reference(yard$reference, fit)
   fit$tol <- c(tol, seconds = proc.time()[["elapsed"]] - started)
   fit
 }
@@ -88,7 +113,7 @@ make_yardstick <- function(model, data, reference, effort, q) {
     at <- posterior_at(reference, data$x)
     max(yard$error(at$mean, sqrt(at$var)))
   }
-  c(yard, list(reference = reference, effort = effort))
+  c(yard, list(reference = reference, effort = effort, m2 = reference$m, rows = length(rows$index)))
 }
 
 # Points are doubled until what the reference leaves open is a quarter of tol and the reference, were it the fit, would
@@ -103,6 +128,10 @@ grow_reference <- function(model, data, s, deadline) {
     most <- 16L * s$m
     limit <- "m"
   }
+  if (max(256, 2 * s$worth) < most) {
+    most <- as.integer(max(256, 2 * s$worth))
+    limit <- "worth"
+  }
   m2 <- min(128L, most)
   repeat {
     made <- reference(model, m2)
@@ -114,7 +143,7 @@ grow_reference <- function(model, data, s, deadline) {
     if (proc.time()[["elapsed"]] > deadline) return(c(yard, limit = "time"))
     m2 <- min(2L * m2, most)
   }
-  if (!certifies && limit != "rounding" && n <= 10 * m2) {
+  if (!certifies && limit != "rounding" && n <= 10 * m2 && s$worth == Inf) {
     tight <- make_yardstick(model, data, made, "tight", q)
     if (max(tight$floor) < 0.95 * max(yard$floor)) yard <- tight
   }
@@ -179,16 +208,18 @@ search_points <- function(data, learned, s, state) {
   guide <- run_stage(state, "start", greedy_guide(yard, data, if (within_reach) s$tol else 1.25 * least),
                      otherwise = NULL)
   if (is.null(guide)) return(list(yard = yard))
+  if (s$worth < Inf && (!within_reach || guide$m > s$worth)) return(list(yard = yard))
   s$reference <- yard$reference
   rows <- optimise_rows(data, s$control)
-  top <- min(s$m, nrow(data$x), 4L * guide$m)
+  top <- as.integer(min(s$m, nrow(data$x), 4L * guide$m, s$worth))
   candidates <- list()
   tell <- tell_candidates(s, started)
   m <- min(guide$m, top)
   late <- function() proc.time()[["elapsed"]] > deadline
   while (!is.na(m) && length(candidates) < 10L) {
     s$control$max_seconds <- max(0, deadline - proc.time()[["elapsed"]])
-    one <- try_points(m, model, data, rows, learned, s, state, yard, last = m == top || !within_reach)
+    one <- try_points(m, model, data, rows, learned, s, state, yard,
+                      last = m == top && s$worth == Inf || !within_reach)
     if (is.null(one)) break
     candidates <- c(candidates, list(one))
     tell(one)
@@ -208,7 +239,8 @@ tell_candidates <- function(s, started, after = 5) {
     if (seconds < after) return(invisible())
     number <- function(v) format(signif(v, 2))
     message(structure(class = c("pfdtc_message_progress", "message", "condition"), list(
-      message = sprintf("tol = %s: %d points certify %s for the mean and %s for the sd, %.0f s\n", number(s$tol), one$m,
+      message = sprintf("tol = %s: %d points%s certify %s for the mean and %s for the sd, %.0f s\n", number(s$tol),
+                        one$m, if (is.null(one$neighbours)) "" else sprintf(" and %d near rows", one$neighbours),
                         number(one$error[["mean"]]), number(one$error[["sd"]]), seconds),
       call = NULL, m = one$m, error = one$error, seconds = seconds)))
   }
@@ -228,7 +260,7 @@ candidates_frame <- function(candidates, tol) {
   error <- vapply(candidates, function(one) one$error, c(mean = 0, sd = 0))
   data.frame(m = as.integer(column("m")), iterations = as.integer(column("iterations")), mean = unname(error["mean", ]),
              sd = unname(error["sd", ]), met = unname(pmax(error["mean", ], error["sd", ]) <= tol),
-             seconds = column("seconds"))
+             seconds = column("seconds"), posterior = "far", neighbours = 0L)
 }
 
 # Points started as the settings say and optimised until tol is met. `last`: there is no larger m to go to, so it is
@@ -368,18 +400,32 @@ describe_tolerance <- function(fit) {
   tol <- fit$tol
   if (is.null(tol)) return(NA_character_)
   if (is.na(tol$mean)) return(sprintf("not certified (%s asked for)", show_percent(tol$asked)))
-  sprintf("certified %s at M = %d (%s), %s %s asked for: %s", show_percent(max(tol$mean, tol$sd)), fit$m, tol$effort,
-          if (tol$met) "with" else "short of the", show_percent(tol$asked), describe_statistics(tol))
+  sprintf("certified %s %s, %s %s asked for: %s", show_percent(max(tol$mean, tol$sd)), certified_at(fit),
+          if (tol$met) "with" else "short of the", show_percent(tol$asked), describe_statistics(fit))
 }
 
-describe_statistics <- function(tol) {
+certified_at <- function(fit) {
+  switch(fit$posterior, exact = "of the exact posterior as computed",
+         far = sprintf("at M = %d (%s)", fit$m, fit$tol$effort),
+         sprintf("at M = %d and %d near rows (%s)", fit$m, fit$neighbours, fit$tol$effort))
+}
+
+describe_statistics <- function(fit) {
+  tol <- fit$tol
+  inputs <- if (tol$rows < fit$nobs) sprintf("%d random training inputs", tol$rows) else "the training inputs"
+  at <- if (tol$quantile < 1) {
+    sprintf("each at %s %% of %s", format(100 * tol$quantile), inputs)
+  } else if (tol$rows < fit$nobs) {
+    paste("both at", inputs)
+  } else {
+    "both at every training input"
+  }
   sprintf("exact mean within %s of sd(y), exact sd within %s of the fit's, %s, at these hyperparameters",
-          show_percent(tol$mean), show_percent(tol$sd), if (tol$quantile == 1) "both at every training input" else
-            sprintf("each at %s %% of the training inputs", format(100 * tol$quantile)))
+          show_percent(tol$mean), show_percent(tol$sd), at)
 }
 
 unreached_text <- function(fit) {
   tol <- fit$tol
-  sprintf("The accuracy tol = %s was not reached. Certified at M = %d: %s. %s", format(tol$asked), fit$m,
-          describe_statistics(tol), tol$needs)
+  sprintf("The accuracy tol = %s was not reached. Certified %s: %s. %s", format(tol$asked), certified_at(fit),
+          describe_statistics(fit), tol$needs)
 }

@@ -1,0 +1,186 @@
+# A named accuracy where inducing points alone would take too many: the exact posterior of up to 2,000 rows; of more,
+# inducing points and a growing number of near rows, beside a reference whose mean passes over all pairs of rows correct
+# until what they leave open is small beside tol.
+
+# Points up to which a search among them is worth its time, where there is another way.
+points_worth_it <- function(n) as.integer(min(n, max(50, min(1000, n %/% 4))))
+
+# Near rows that are tried one after the other.
+neighbours_tried <- c(40L, 80L, 160L)
+
+# Training rows, drawn at random, that far + near is certified at where there are more.
+certified_rows <- 2000L
+
+# What else may meet tol: "exact", "near" or "none". An `m` that is given speaks of inducing points, as do a start or
+# an auxiliary distribution that was asked for, and the paper's protocol; `neighbours` that are given, of near rows.
+other_way <- function(data, s) {
+  n <- nrow(data$x)
+  open <- s$keep_data && is.null(s$inducing) && is.null(s$m) && !isTRUE(s$aux_given) &&
+    !s$hyper[1L] %in% c("pilot", "joint")
+  if (open && n <= exact_rows && 8 * as.double(n)^2 <= getOption("pfdtc.max_memory", 2^32)) return("exact")
+  if (n > 1L && (isTRUE(s$neighbours > 0L) || open && is.null(s$neighbours))) "near" else "none"
+}
+
+# Points to begin with, and what they leave of the prior variance beside the noise (rho).
+first_look <- function(data, learned, few, state) {
+  run_stage(state, "start", {
+    chosen <- choose_points(data$x, min(few$m, nrow(data$x)), learned$kernel, few$inducing, few$control$memory,
+                            c(data[c("y", "weights")], learned["noise"]), few$control)
+    left <- if (few$inducing == "greedy") chosen$t / chosen$looked
+    list(z = chosen$z, t = left[length(left)], rho = vapply(left, function(t) {
+      unexplained_share(data, learned, list(t = t))
+    }, 0))
+  }, otherwise = NULL)
+}
+
+# The exact variance of f at a row is no more than that of its noise, and that of inducing points no less than what they
+# leave unexplained there: with rho above (1 - tol)^-2 they do not meet tol. `rho` of a few greedy points, over their
+# number, tells as a power of it what more would leave.
+beyond_points <- function(rho, most, tol) {
+  m <- length(rho)
+  if (m < 20L) return(FALSE)
+  slope <- log(rho[m %/% 2L] / rho[m]) / log(m / (m %/% 2L))
+  isTRUE(rho[m] * (max(most, m) / m)^-slope > (1 - tol)^-2)
+}
+
+# list(fit, error, met, yard, tried, needs): what the other way comes to, NULL where it ended before a certificate.
+search_otherwise <- function(way, data, learned, z, s, state, deadline) {
+  left <- function() deadline - proc.time()[["elapsed"]]
+  run_stage(state, "certificate", if (way == "exact") {
+    exactly(data, learned, s)
+  } else {
+    with_near_rows(data, learned, z, s, state, left)
+  }, otherwise = state$otherwise)
+}
+
+# The fit, with the seconds and evaluations of all that was done for it.
+finish_elsewhere <- function(fit, state) {
+  fit[c("evaluations", "seconds")] <- list(state$evaluations, state$seconds)
+  fit
+}
+
+# For the constructors of fits: an interrupt goes on to the stage that they are called in.
+no_state <- function() {
+  state <- new.env(parent = emptyenv())
+  state$seconds <- state$evaluations <- numeric()
+  state
+}
+
+exactly <- function(data, learned, s) {
+  started <- proc.time()[["elapsed"]]
+  fit <- construct_exact(data, learned, s, no_state())
+  rows <- used_rows(data)
+  yard <- yardstick(certify_rows(fit, rows, "reference", NULL), rows, data$sd_y, s$control$tol_quantile)
+  yard[c("effort", "m2", "rows")] <- list("exact", NA_integer_, length(rows$index))
+  one <- otherwise_candidate(fit, yard, data$x, s, started)
+  c(one, list(yard = yard, tried = otherwise_frame(list(one)),
+              needs = "Rounding allows no more: `noise` is too small beside the signal, or `tol` too small."))
+}
+
+otherwise_candidate <- function(fit, yard, x, s, started) {
+  at <- posterior_at(fit, x)
+  error <- yard$error(at$mean, sqrt(at$var))
+  list(fit = fit, m = fit$m, neighbours = fit$neighbours, posterior = fit$posterior, error = error,
+       met = max(error) <= s$tol, iterations = 0L, seconds = proc.time()[["elapsed"]] - started)
+}
+
+# The number of near rows grows until tol is met; the best is kept as it comes, so that an interrupt leaves it.
+with_near_rows <- function(data, learned, z, s, state, left) {
+  rows <- some_rows(data)
+  s$move <- FALSE
+  s$m <- nrow(z)
+  counts <- if (is.null(s$neighbours)) neighbours_tried else s$neighbours
+  counts <- unique(pmin(counts, nrow(data$x)))
+  tell <- tell_candidates(s, proc.time()[["elapsed"]])
+  candidates <- list()
+  yard <- NULL
+  for (count in counts) {
+    started <- proc.time()[["elapsed"]]
+    s$neighbours <- count
+    fit <- construct_near(data, start_now(learned, z, s), s, no_state())
+    if (is.null(yard)) yard <- near_yardstick(fit, data, rows, s, left)
+    one <- otherwise_candidate(fit, yard, rows$x, s, started)
+    candidates <- c(candidates, list(one))
+    tell(one)
+    late <- left() <= 0
+    errors <- vapply(candidates, function(one) max(one$error), 0)
+    state$otherwise <- c(candidates[[which.min(errors)]], list(yard = yard, tried = otherwise_frame(candidates),
+                                                               needs = near_needs(yard, s, late)))
+    if (one$met || late || max(yard$floor) > s$tol) break
+  }
+  state$otherwise
+}
+
+# used_rows(), or so many of them at random
+some_rows <- function(data, most = certified_rows) {
+  rows <- used_rows(data)
+  if (length(rows$index) <= most) return(rows)
+  taken <- sort(sample.int(length(rows$index), most))
+  distinct <- unique(rows$index[taken])
+  list(x = data$x[distinct, , drop = FALSE], index = match(rows$index[taken], distinct),
+       offset = if (length(rows$offset) > 1L) rows$offset[taken] else rows$offset, names = NULL)
+}
+
+# Where the exact GP lies at some rows: by a reference, kriging on near rows, and as many passes over all pairs of rows
+# as it takes for the mean to be known to a quarter of tol. What passes leave open is foreseen from a few rows; where that
+# was not enough, there is a second time.
+near_yardstick <- function(fit, data, rows, s, left) {
+  points <- reference_rows(list(m2 = 4L * points_of_fit(fit)), data, scaled_kernel(fit))
+  reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
+  goal <- s$tol * data$sd_y / 8
+  for (again in c(FALSE, TRUE)) {
+    reference <- correct_to(reference, data, rows$x, goal, left)
+    inside <- certify_rows(fit, rows, "reference", reference, test_points = 0, max_seconds = max(left(), 0))
+    yard <- yardstick(inside, rows, data$sd_y, s$control$tol_quantile)
+    open <- yard$floor[["mean"]]
+    if (again || open <= s$tol / 4 || left() <= 0) break
+    goal <- goal * s$tol / 8 / open
+  }
+  c(yard, list(reference = reference, effort = "reference", m2 = reference$m, rows = length(rows$index)))
+}
+
+# The reference, its mean corrected until the certificate at the rows of x is `goal`, as far as a few of them tell, or
+# as far as there is time. See refine_rows().
+correct_to <- function(reference, data, x, goal, left, most = 50L) {
+  near <- precondition_by_near_rows(reference)
+  pass <- seconds_a_pass(reference, data, left())
+  if ((1 + !near) * pass > left()) return(reference)
+  few <- x[unique(round(seq(1, nrow(x), length.out = min(64L, nrow(x))))), , drop = FALSE]
+  far <- if (kriging_rows() < 1) Inf else
+    reference$scale * max(sqrt(kriged_h2(krige(reference, data, few, min(64L, kriging_rows()), group = 1))))
+  wide <- if (reference$norms$w_E > 0) {
+    max(certify_posterior(reference, few)$mean_error) / reference$norms$w_E
+  } else {
+    0
+  }
+  from <- reference$correction[c("v", "residual", "error", "passes")]
+  state <- solve_exact(reference, data, most, function(s) {
+    isTRUE(min(far * sqrt(s$c), wide * s$w_E, na.rm = TRUE) <= goal)
+  }, from, precondition = if (near) near_preconditioner(reference, data),
+  in_time = function() (1 + !near) * pass <= left())
+  reference$correction <- correct_residual(reference, data, state, sharp = !near)
+  reference
+}
+
+# What would do where far + near did not.
+near_needs <- function(yard, s, late) {
+  open <- yard$floor
+  if (max(open) > s$tol) {
+    what <- if (open[["sd"]] > s$tol) "exact sd" else "exact mean"
+    return(sprintf("The %s itself is known there only to %s%s; %s", what, show_percent(max(open)),
+                   if (what == "exact mean") sprintf(" (after %d passes over all pairs of rows)",
+                                                     passes_of(yard$reference$correction)) else "",
+                   if (late) "`max_seconds` would have to be larger."
+                   else "pfdtc_control(tol_quantile = 0.95) asks for it at 95 % of the rows."))
+  }
+  if (late) return("The search was ended by `max_seconds`.")
+  sprintf("More near rows (`neighbours` above %d), or pfdtc_control(tol_quantile = 0.95), may do.", s$neighbours)
+}
+
+otherwise_frame <- function(candidates) {
+  do.call(rbind, lapply(candidates, function(one) {
+    data.frame(m = as.integer(one$m), iterations = 0L, mean = one$error[["mean"]], sd = one$error[["sd"]],
+               met = one$met, seconds = one$seconds, posterior = one$posterior,
+               neighbours = as.integer(one$neighbours))
+  }))
+}

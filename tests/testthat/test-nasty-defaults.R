@@ -1,0 +1,85 @@
+# Data and arguments that break careless defaults: units, weights, far values, starts, ends.
+
+learn_all <- function(x, y, ..., seed = 1) with_seed(seed, pfdtc(x, y, ..., control = pfdtc_control(progress = FALSE)))
+
+# n rows of f(x) + noise of sd 0.1 in the unit square
+bumpy <- function(n = 120, seed = 1) {
+  with_seed(seed, {
+    x <- cbind(stats::runif(n), stats::runif(n))
+    f <- sin(6 * x[, 1]) + x[, 2]^2
+    list(x = x, f = f, y = f + 0.1 * stats::rnorm(n))
+  })
+}
+
+test_that("weights and noise may be multiplied by a number", {
+  data <- bumpy()
+  w <- with_seed(2, 10^stats::runif(120, -1, 1))
+  for (weights in list(rep(1, 120), w)) {
+    fit <- learn_all(data$x, data$y, weights = weights)
+    for (times in c(1e-30, 1e6)) {
+      other <- learn_all(data$x, data$y, weights = weights * times)
+      expect_equal(other$noise / times, fit$noise, tolerance = 1e-6)
+      expect_equal(fitted(other), fitted(fit), tolerance = 1e-6)
+      expect_equal(other$elbo, fit$elbo, tolerance = 1e-6)
+    }
+  }
+})
+
+test_that("a row that is nearly known does not hide the others", {
+  data <- bumpy()
+  y <- data$f + c(0, 0.1 * with_seed(3, stats::rnorm(119)))
+  for (w in c(1e3, 1e9)) {
+    fit <- learn_all(data$x, y, weights = c(w, rep(1, 119)))
+    expect_lt(sqrt(mean((fitted(fit) - data$f)^2)), 0.1) # the noise of a single row
+  }
+  # and rows that are next to left out are as if they were
+  y[1:2] <- c(1e9, -1e9)
+  out <- learn_all(data$x, y, weights = c(1e-24, 1e-24, rep(1, 118)))
+  expect_lt(sqrt(mean((fitted(out) - data$f)[-(1:2)]^2)), 0.1)
+})
+
+test_that("steps as wide as the response are no rounding", {
+  data <- bumpy()
+  # one response unlike all others: its variance is the noise
+  one <- c(1, rep(0, 119))
+  fit <- learn_all(data$x, one)
+  expect_lt(fit$noise, 2 * stats::var(one))
+  # a step that inputs decide, seen in 0/1: a twelfth of the variance at least, not a third
+  step <- as.numeric(data$x[, 1] > 0.5)
+  fit <- learn_all(data$x, step)
+  expect_lt(fit$noise, 0.1 * stats::var(step))
+  expect_gte(fit$noise, (1 - 1e-12) * mean((step - mean(step))^2) / 12)
+})
+
+test_that("an input far from all others does not hide them", {
+  data <- bumpy()
+  fit <- learn_all(rbind(data$x, 1e6), c(data$y, 1))
+  expect_lt(sqrt(mean((fitted(fit)[1:120] - data$f)^2)), 0.1)
+  # columns of few values other than one have no middle half: their sd is their spread
+  sparse <- c(rep(0, 99), 5)
+  expect_equal(column_spread(sparse), sqrt(mean((sparse - mean(sparse))^2)))
+  expect_equal(column_spread(c(1:99, 1e9)), 49.5 / 1.349)
+})
+
+test_that("values given as starts lead away from where nothing is", {
+  data <- bumpy()
+  plain <- learn_all(data$x, data$y, kernel = kernel_se())
+  absurd <- learn_all(data$x, data$y, kernel = kernel_se(c(1e-30, 1e-30), 1e-10), noise = 1e10)
+  expect_lt(abs(absurd$elbo - plain$elbo), 2)
+  # those of moderate size are the only start; what is fixed stays, absurd or not
+  near <- learn_all(data$x, data$y, kernel = plain$kernel, noise = plain$noise)
+  expect_identical(nrow(near$learned), 1L)
+  fixed <- with_seed(1, pfdtc(data$x, data$y, noise = 1e-9, control = pfdtc_control(progress = FALSE, fix = "noise")))
+  expect_equal(fixed$noise, 1e-9)
+})
+
+test_that("`max_seconds` ends learning with its best", {
+  data <- bumpy(2500)
+  whole <- learn_all(data$x, data$y)
+  ended <- with_seed(1, pfdtc(data$x, data$y, control = pfdtc_control(progress = FALSE, max_seconds = 0)))
+  expect_null(ended$kernels)
+  expect_lt(ended$evaluations[["learn"]], whole$evaluations[["learn"]] / 3)
+  expect_true(all(is.finite(coef(ended)) & coef(ended) > 0))
+  expect_lt(summary(ended)$rmse, 0.5 * ended$sd_y)
+  expect_output(print(ended), "Matern 3/2")
+})
