@@ -22,7 +22,7 @@ fit_to_tolerance <- function(data, s, state) {
   done <- learn_stage(data, s, state)
   if (s$hyper == "joint") done <- optimise_stage(data, done, points_stage(data, done, few, state)$z, few, state)
   look <- if (way != "none") first_look(data, done, few, state)
-  by_points <- way == "none" || !isTRUE(asked > 0L) && !beyond_points(look$rho, s$worth, s$tol)
+  by_points <- way == "none" || !isTRUE(asked > 0L) && !points_fall_short(data, done, look, s, state)
   deadline <- started + s$control$max_seconds
   found <- if (by_points && is.null(state$stopped)) search_points(data, done, s, state)
   other <- if (way != "none" && is.null(state$stopped) && !isTRUE(found$best$met)) {
