@@ -19,9 +19,12 @@ fit_sparse <- function(data, settings) {
     if (!is.null(settings$tol)) return(fit_to_tolerance(data, settings, state))
     settings <- choose_posterior(data, clean_points(data, settings))
     learned <- learn_stage(data, settings, state)
-    if (settings$exact) return(construct_exact(data, learned, settings, state))
+    exact <- if (settings$exact) exact_if_possible(data, learned, settings, state)
+    if (!is.null(exact)) return(exact)
     start <- points_stage(data, learned, settings, state)
     settings <- choose_neighbours(data, learned, start, settings)
+    # equal rows beside one another would each be taken for news of what the points do not know
+    if (settings$neighbours > 0L) data <- merge_the_few(data)
     z <- start$z[seq_len(min(nrow(start$z), settings$m)), , drop = FALSE]
     done <- optimise_stage(data, learned, z, settings, state)
     fit <- construct_fit(data, done, settings, state)
@@ -136,6 +139,10 @@ clean_settings <- function(data, s) {
     if (s$neighbours > 0L && !isTRUE(s$keep_data)) {
       abort_input("keep_data", "FALSE", "TRUE where `neighbours` is asked for",
                   hint = "A near field reads the rows near each prediction: it needs them all.")
+    }
+    if (s$neighbours > 0L && !is.null(s$tol)) {
+      abort_input("neighbours", s$neighbours, "0, or left out, where `tol` is asked for",
+                  hint = "The search for `m` is one for inducing points alone.")
     }
   }
   # what more iterations bring hardly shows in predictions
@@ -490,6 +497,11 @@ construct_exact <- function(data, learned, s, state) {
   new_fit(data, done, s, state, posterior, exact_evidence(data, posterior, done$noise), list(
     rows = data$x, inducing = data$x, m = nrow(data$x), m_asked = nrow(data$x), inducing_method = "rows",
     neighbours = 0L, small_n = if (length(s$free)) small_n_check(data, posterior)))
+}
+
+# NULL where there is so little noise that the rows' matrix has no factor: points and a jitter do then.
+exact_if_possible <- function(data, learned, s, state) {
+  tryCatch(construct_exact(data, learned, s, state), pfdtc_error_numerical = function(e) NULL)
 }
 
 construct_fit <- function(data, done, s, state) {

@@ -34,7 +34,9 @@ learn_evidence <- function(data, s, state) {
 
   tell("starts")
   problem <- learning_problem(pool, s, candidates[1L])
-  found <- run_starts(problem, s$control)
+  found <- run_starts(problem, s$control, function(theta) {
+    state$so_far[c("kernel", "noise")] <- problem$natural(theta)
+  })
   state$so_far <- c(problem$natural(found$thetas[[1L]]), list(pilot = NULL, learned = found$report))
   theta <- if (in_time(pool)) finish_starts(problem, found$thetas) else found$thetas[[1L]]
   state$so_far[c("kernel", "noise")] <- problem$natural(theta)
@@ -79,14 +81,14 @@ profile_label <- function(profile) {
 # rows are merged however few they are: what all of them say of the noise counts then, and not what the few among the
 # rows that count happen to say.
 learning_rows <- function(data, s) {
-  data <- merged_for_learning(data)
+  data <- merge_the_few(data)
   n <- nrow(data$x)
   most <- min(n, s$control$optimise_rows, learning_sizes$population)
   rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
   pool <- list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = data$weights[rows], n = length(rows),
                rank = sample.int(length(rows)), shift = data$shift, share = length(rows) / n,
-               power = response_power(data), floor = noise_floor(data), weight = mean_weight(data),
-               signal = signal_power(data), count = new.env(parent = emptyenv()),
+               floor = noise_floor(data), weight = mean_weight(data),
+               signal = signal_power(data), variance = response_variance(data), count = new.env(parent = emptyenv()),
                until = proc.time()[["elapsed"]] + s$control$max_seconds)
   early <- order(pool$rank)[seq_len(min(pool$n, learning_sizes$first))]
   others <- setdiff(sample.int(pool$n), early)
@@ -99,7 +101,7 @@ learning_rows <- function(data, s) {
   pool
 }
 
-merged_for_learning <- function(data) {
+merge_the_few <- function(data) {
   if (!is.null(data$group)) return(data)
   m <- merge_equal_rows(data$x, data$y, data$weights, most = 1 - 1 / nrow(data$x))
   if (is.null(m$group)) return(data)
@@ -108,11 +110,16 @@ merged_for_learning <- function(data) {
   data
 }
 
-# Mean square of y about the centre, and what merged rows no longer show of it.
-response_power <- function(data) {
+# Mean square of y about 0, the prior mean, or about its own, and what merged rows no longer show of it.
+response_power <- function(data, y = data$y) {
   w <- if (is.null(data$weights)) 1 else data$weights
-  power <- (sum(w * data$y^2) + data$shift$ss) / sum(w + 0 * data$y)
+  power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)
   if (power > 0) power else 1
+}
+
+response_variance <- function(data) {
+  w <- if (is.null(data$weights)) rep(1, length(data$y)) else data$weights
+  response_power(data, data$y - sum(w * data$y) / sum(w))
 }
 
 # The unit of the kernel's variance: the mean square of y; where a few rows of huge weight have hardly any, that without
@@ -127,13 +134,14 @@ signal_power <- function(data) {
 
 # Responses that are rounded to multiples of delta have noise of at least delta^2 / 12 (Sheppard): less would take the
 # rounding for structure. Steps wider than the response's root mean square are no rounding. And no less than a millionth
-# of the response, which nothing but interpolation asks for.
+# of the response's variance, which nothing but interpolation asks for; around a mean that was not taken out, no less
+# than the kernel matrix has digits for.
 noise_floor <- function(data) {
   r <- data$response - if (is.null(data$offset)) 0 else data$offset
   r <- sort(unique(r)) / data$scale
   gap <- if (length(r) > 1L) min(diff(r)) else 0
-  power <- response_power(data)
-  max(1e-6 * power, min(gap^2, power) / 12)
+  power <- response_variance(data)
+  max(1e-6 * power, 1e-11 * response_power(data), min(gap^2, power) / 12)
 }
 
 # Pure noise of variance s2 / w_n has the weighted mean square s2 / mean(w): units of the noise are mean(w) mean
@@ -151,7 +159,7 @@ learning_problem <- function(pool, s, profile) {
   if (is.null(kernel$profile)) kernel <- place_kernel(kernel_of(profile), pool$x)
   columns <- kernel$inputs
   spread <- vapply(columns, function(j) column_spread(pool$x[, j]), 0)
-  unit <- c(log(spread), log(pool$signal), log(pool$power * pool$weight))
+  unit <- c(log(spread), log(pool$signal), log(pool$variance * pool$weight))
   given <- c(if (is.null(kernel$lengthscale)) rep(NA, length(columns)) else log(kernel$lengthscale),
              if (is.null(kernel$variance)) NA else log(kernel$variance), if (is.null(s$noise)) NA else log(s$noise))
   if (is.null(kernel$lengthscale)) kernel$lengthscale <- stats::setNames(spread, colnames(pool$x)[columns])
@@ -160,6 +168,7 @@ learning_problem <- function(pool, s, profile) {
   lower <- unit + c(rep(log(1e-3), d), log(1e-4), 0)
   lower[d + 2L] <- log(pool$floor * pool$weight)
   upper <- unit + c(rep(log(1e3), d), log(1e3), log(10))
+  upper[d + 2L] <- max(upper[d + 2L], lower[d + 2L])
   # values given are where the search starts, and may lie outside
   absurd <- !is.na(given) & (given < lower | given > upper)
   lower <- pmin(lower, given, na.rm = TRUE)
@@ -318,7 +327,8 @@ start_grid <- function(d, restarts) {
 }
 
 # Every start a few steps, the better half of them some more, the best three to the end.
-run_starts <- function(problem, control) {
+# `note(theta)` is told the best after each.
+run_starts <- function(problem, control, note = function(theta) NULL) {
   d <- problem$d
   pool <- problem$pool
   grid <- start_grid(d, control$restarts)
@@ -342,7 +352,15 @@ run_starts <- function(problem, control) {
   rows <- pool$take(min(size[["rows"]], pool$n))
   # in units of the spreads all lengthscales are equal in every start: so are the neighbours
   shared <- if (!any(known[seq_len(d)])) problem$neighbours(thetas[[1L]], rows, size[["near"]])
-  runs <- lapply(thetas, climb, problem = problem, size = size, steps = 5L, neighbours = shared, enough = 0.5)
+  most <- -Inf
+  runs <- lapply(thetas, function(theta) {
+    run <- climb(problem, theta, size, steps = 5L, neighbours = shared, enough = 0.5)
+    if (run$value > most) {
+      most <<- run$value
+      note(run$theta)
+    }
+    run
+  })
   value <- vapply(runs, `[[`, 0, "value")
   better <- utils::head(order(-value), max(3L, length(runs) %/% 2L))
   runs[better] <- lapply(runs[better], function(run) climb(problem, run$theta, size, c(6L, 6L), enough = 0.2))

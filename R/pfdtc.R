@@ -98,7 +98,8 @@
 #'   * Kernel: Matern 3/2, unless another's score at rows held out is better by more than two standard errors of the
 #'     difference; then the best of those. Otherwise: `kernel`.
 #'   * Posterior: the exact one up to 2,000 rows, where nothing is asked for that speaks of inducing points (`m`, `tol`,
-#'     `inducing`, `aux`, `hyper = "pilot"` or `"joint"`) and the data are kept.
+#'     `inducing`, `aux`, `hyper = "pilot"` or `"joint"`) and the data are kept; inducing points as well where the noise
+#'     is so small that the rows' matrix has no Cholesky factor.
 #'   * Points: 200, greedy; the first 50 of them beside near rows where 200 leave more than five times the noise
 #'     variance unexplained, which predicts as well. Otherwise: `m`, `inducing`.
 #'   * Near rows: 40, where the points leave 0.005 of the noise variance or more unexplained (`fit$unexplained`;
@@ -119,10 +120,10 @@
 #'     `pfdtc_control(priors = FALSE)` is without.
 #'   * The noise variance is no less than \eqn{\delta^2/12}{delta^2/12}, with \eqn{\delta}{delta} the smallest
 #'     difference between responses (a response rounded to multiples of \eqn{\delta}{delta} has that noise), nor than a
-#'     millionth of the mean square of the response. A `noise` that is given may be less. Steps wider than the response's
-#'     sd are not taken for rounding: of 0/1 responses the least is a twelfth of the variance.
+#'     millionth of the response's variance. A `noise` that is given may be less. Steps wider than the response's sd are
+#'     not taken for rounding: of 0/1 responses the least is a twelfth of the variance.
 #'   * Equal rows of `x` are merged while learning however few they are, since what they say of the noise counts; in the
-#'     posterior where that saves a tenth of the rows, which changes nothing but its time.
+#'     posterior beside near rows, and where that saves a tenth of the rows, which changes nothing but its time.
 #'   * Of less than 50 rows a Gaussian process may predict worse than a straight line. Leave-one-out compares, and
 #'     where a linear model or the mean alone is clearly better a warning of class `pfdtc_warning_small` says so.
 #'
@@ -155,26 +156,26 @@
 #'   then the exact one, certified against its own rounding. Of more rows it is far + near with 200 points and 40, then
 #'   80, then 160 near rows, certified by kriging and by passes over all pairs of rows, as many as `max_seconds` of
 #'   [pfdtc_control()] allows, at 2,000 random training inputs (`fit$tol$rows`; `print()` says so): no statement about
-#'   the maximum over the others. This is done where a quarter of the rows, at least 50 and at most 1,000 greedy
-#'   points, would not do: because of what 200 of them leave unexplained, because their sd is further than 1.6 `tol`
-#'   from that of far + near, or because the reference says that more are needed or a search among so many has failed.
-#'   An `m` that is given speaks of points, as do `inducing`, `aux`, `hyper = "pilot"` or `"joint"` and `keep_data =
-#'   FALSE`: then there are only these. `neighbours = 0` is without near rows; a number asks for far + near (up to
-#'   2,000 rows, without `m`, for the exact posterior), with at most `m` points, in place of a search.
+#'   the maximum over the others. This is done where a quarter of the rows, at least 50 and at most 1,000 greedy points,
+#'   would not do: because of what 200 of them leave unexplained, because their sd is further than 1.6 `tol` from that
+#'   of far + near, or because the reference says that more are needed or a search among so many has failed.
+#'   An `m` that is given speaks of points, as do `inducing`, `aux`, `hyper = "pilot"` or `"joint"` and
+#'   `keep_data = FALSE`: then there are only these. `neighbours = 0` is without near rows; a number asks for
+#'   far + near (up to 2,000 rows, without `m`, for the exact posterior), with at most `m` points, in place of a search.
 #'
 #'   Among points alone `m` is the most that may be tried. The reference may have 16 times as many, and as many as a
 #'   quarter of `getOption("pfdtc.max_memory", 2^32)` bytes allows (twice as many as are worth it, where there is
-#'   another way). Where it leaves too much open and there is no other way, all pairs of rows are used (effort
-#'   `"tight"` of [certify()]), if there are at most ten times as many rows as it has points. With `hyper = "joint"`
-#'   the hyperparameters are those of a joint fit with `min(200, n)` points, at most `m`; then they are fixed.
+#'   another way). Where it leaves too much open and there is no other way, all pairs of rows are used (effort `"tight"`
+#'   of [certify()]), if there are at most ten times as many rows as it has points. With `hyper = "joint"` the
+#'   hyperparameters are those of a joint fit with `min(200, n)` points, at most `m`; then they are fixed.
 #'
 #'   Where `tol` is out of reach the fit is the best that was found, and a warning of class `pfdtc_warning_convergence`
 #'   tells what is certified and what would be needed. `fit$tol` is a list: `asked`, `quantile`; `mean` and `sd`, the
 #'   statistics that are certified (`NA` if an interrupt came first); `met`, do both meet `tol`?; `effort` (`"exact"`
 #'   for an exact posterior) and `m2` of the certificate; `rows`, the number of training inputs that it speaks of;
-#'   `needs`, a sentence where it was not met; `tried`, a data frame of the candidates (`m`, `iterations`, `mean`,
-#'   `sd`, `met`, `seconds`, `posterior`, `neighbours`); `seconds` in all. `trace` is that of the fit returned;
-#'   `evaluations` and `seconds` of the fit count all candidates.
+#'   `needs`, a sentence where it was not met; `tried`, a data frame of the candidates (`m`, `iterations`, `mean`, `sd`,
+#'   `met`, `seconds`, `posterior`, `neighbours`); `seconds` in all. `trace` is that of the fit returned; `evaluations`
+#'   and `seconds` of the fit count all candidates.
 #' @section Moved points: what moving them is worth depends on how the exact posterior is stood in for, and on where
 #'   they start. Medians over ten repetitions of the errors of the inducing points' mean and sd at held-out rows
 #'   against the exact GP's, divided by those of [gp_vfe()] from random rows, as in the paper, with the same
@@ -200,9 +201,9 @@
 #'     The paper's choice is `"random"`.
 #'   * End of an optimisation: 200 iterations, or three in a row that bring next to nothing, see [pfdtc_control()].
 #' @section Errors: class `pfdtc_error_input` for arguments, naming what was given and what would do (`neighbours`
-#'   with `keep_data = FALSE` among them); `pfdtc_error_numerical` where no jitter helps a factorisation. An interrupt
-#'   during a fit returns the best fit so far with a warning of class `pfdtc_warning_convergence`, as does a `tol` out
-#'   of reach.
+#'   with `keep_data = FALSE` or with `tol` among them); `pfdtc_error_numerical` where no jitter helps a factorisation.
+#'   An interrupt during a fit returns the best fit so far with a warning of class `pfdtc_warning_convergence`, as does
+#'   a `tol` out of reach.
 #' @section Invariants: up to 2,000 rows the posterior is the exact GP's; with the rows themselves as inducing points,
 #'   or all rows near, it is as well; the ELBO is never above the exact log evidence; the order of rows changes
 #'   nothing beyond rounding, given the same order of neighbours; weights of 2 give the posterior of doubled rows;

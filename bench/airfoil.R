@@ -1,6 +1,6 @@
-# Error against the exact GP on airfoil, pF-DTC with the package's auxiliary distribution and start beside VFE from greedy
-# points, hyperparameters (a pilot's, squared exponential) and number of iterations the same: five random splits (1,103
-# training rows, standardised), each with its own pilot run.
+# Error against the exact GP on airfoil, pF-DTC with the package's auxiliary distribution and start beside VFE from
+# greedy points, hyperparameters (a pilot's, squared exponential) and number of iterations the same: five random splits
+# (1,103 training rows, standardised), each with its own pilot run.
 #   PFDTC_DATA=<folder> Rscript bench/airfoil.R [splits] [m]       appends nothing, prints a table
 library(pfdtc)
 args <- as.integer(commandArgs(TRUE))

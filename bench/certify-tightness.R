@@ -4,7 +4,7 @@
 #     Rscript bench/certify-tightness.R [set ...] [M ...] > vignettes/tightness.csv
 #
 # The data of the paper's Table 1, split as there (seed 1); kernel and noise by VFE on 200 random points; squared
-# exponential and Matern 3/2 kernels; M = 50, 100, 200, 400 greedy points (DTC), then optimised (pfdtc(), 200 iterations).
+# exponential and Matern 3/2 kernels; M = 50, 100, 200, 400 greedy points (DTC), then optimised (pfdtc(), 200 steps).
 # A row a set, kernel, M, way of fitting and bound; all about errors at the held-out rows:
 #   actual_*        median and maximum error against the exact GP, in sd(y) of the training rows
 #   mean_*, sd_*    the bound's median and maximum over those of the error
@@ -80,7 +80,8 @@ measure <- function(name, kernel, label, sizes) {
     about <- list(set = name, kernel = label, m = m, points = NA, fit = "greedy")
     for (way in c("greedy", "optimised")) {
       set.seed(m)
-      seconds <- seconds_of(fit <- do.call(if (way == "greedy") gp_dtc else pfdtc, c(fixed, m = m, list(control = pfdtc_control(200)))))
+      args <- c(fixed, m = m, list(control = pfdtc_control(200)))
+      seconds <- seconds_of(fit <- do.call(if (way == "greedy") gp_dtc else pfdtc, args))
       about$points <- fit$m
       about$fit <- way
       measure_fit(fit, pilot + seconds, split, exact, truth, about)

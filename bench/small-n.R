@@ -1,12 +1,13 @@
-# Few rows: pfdtc() as it comes beside a linear model and the mean alone, by cross-validation, on a dozen sets of 15 to
-# 60 rows that come with R, and on samples of larger ones. The priors of learning by the evidence are chosen by this table.
+# Few rows: pfdtc() as it comes beside a linear model and the mean alone, by cross-validation, on a dozen sets of 15
+# to 60 rows that come with R, and on samples of larger ones. The priors of learning by the evidence are chosen by
+# this table.
 #
 #   Rscript bench/small-n.R [seed]
 #   PFDTC_DATA=<folder of the CSVs> Rscript bench/small-n.R [seed]       adds samples of airfoil and wine
 #
-# Response and numeric inputs are standardised by all rows. Leave-one-out up to 24 rows, else 12 folds. A row a set: mean
-# negative log predictive density of a new response (nlpd) and RMSE in sd(y); how many folds' fits warned that a linear
-# model or the mean does better (warned); seconds of all folds. Densities: of lm() and the mean normal, with the
+# Response and numeric inputs are standardised by all rows. Leave-one-out up to 24 rows, else 12 folds. A row a set:
+# mean negative log predictive density of a new response (nlpd) and RMSE in sd(y); how many folds' fits warned that a
+# linear model or the mean does better (warned); seconds of all folds. Densities: of lm() and the mean normal, with the
 # estimation error of the coefficients in the variance.
 
 suppressMessages(library(pfdtc))
@@ -58,9 +59,11 @@ by_pfdtc <- function(train, test) {
   list(mean = p$fit, sd = p$se.fit, warned = warned)
 }
 
-by_lm <- function(formula) function(train, test) {
-  p <- suppressWarnings(predict(stats::lm(formula, train), test, se.fit = TRUE)) # rank-deficient: npk
-  list(mean = p$fit, sd = sqrt(p$se.fit^2 + p$residual.scale^2), warned = FALSE)
+by_lm <- function(formula) {
+  function(train, test) {
+    p <- suppressWarnings(predict(stats::lm(formula, train), test, se.fit = TRUE)) # rank-deficient: npk
+    list(mean = p$fit, sd = sqrt(p$se.fit^2 + p$residual.scale^2), warned = FALSE)
+  }
 }
 
 cross_validated <- function(d, predict_by) {

@@ -2,10 +2,10 @@
 #
 #   PFDTC_DATA=<folder of the CSVs> OPENBLAS_NUM_THREADS=1 bash tools/openblas.sh Rscript bench/tolerance.R [set ...]
 #
-# Hyperparameters of a squared exponential kernel by the pilot. The scan fits at given m, hyperparameters fixed as learned,
-# points moved for at most 200 iterations, everything else at its default, at steps of 5 % from below half of what was
-# chosen upwards, until three in a row meet tol; certified by the same reference. Errors are the maxima over the training
-# inputs: of the mean in sd(y), of the sd relative to itself.
+# Hyperparameters of a squared exponential kernel by the pilot. The scan fits at given m, hyperparameters fixed as
+# learned, points moved for at most 200 iterations, everything else at its default, at steps of 5 % from below half of
+# what was chosen upwards, until three in a row meet tol; certified by the same reference. Errors are the maxima over
+# the training inputs: of the mean in sd(y), of the sd relative to itself.
 
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1)

@@ -8,8 +8,8 @@ wavy <- with_seed(1, {
 })
 
 small_experiment <- function(m = c(5, 8), methods = c("pf", "vfe", "sor", "subsample", "default"), reps = 2,
-                             file = NULL, ...) {
-  run_experiment(wavy, methods, m, reps, file = file, train = 60, test = 12, n_aux = 12, control = quick_control, ...)
+                             file = NULL, control = quick_control, ...) {
+  run_experiment(wavy, methods, m, reps, file = file, train = 60, test = 12, n_aux = 12, control = control, ...)
 }
 
 new_file <- function() file.path(tempfile_folder(), "results.csv")
@@ -91,6 +91,32 @@ test_that("rows say what compare_fits() says of the same fits", {
     row <- results[results$method == method, ]
     expect_equal(as.numeric(row[columns]), as.numeric(expected[columns]), tolerance = 1e-5, info = method)
   }
+})
+
+test_that("the protocol is the paper's, whatever pfdtc() does by itself", {
+  plan <- experiment_plan(wavy, 60, 12, 12, "own", "")
+  plan$seed <- 1
+  plan$cache <- tempfile_folder()
+  rows <- repetition_rows(plan, 1)
+  truth <- repetition_truth(plan, 1, rows)
+  by_hand <- with_cell_seed(plan, list(repetition = 1, m = 0), "pilot", {
+    gp_dtc(rows$x, rows$y, m = 1, kernel = kernel_se(), hyper = "pilot", inducing = "random", center = FALSE,
+           scale = FALSE, control = list(threads = 1))
+  })
+  expect_identical(truth$kernel, by_hand$kernel)
+  expect_identical(truth$noise, by_hand$noise)
+  plan$control <- pfdtc_control(5, threads = 1)
+  for (method in c("pf", "default")) {
+    fit <- with_cell_seed(plan, list(repetition = 1, m = 6), method, {
+      fit_method(method, list(m = 6), plan, rows, truth, rows$x[1:6, ], FALSE)
+    })
+    expect_identical(fit$posterior, "far")
+    expect_gt(nrow(fit$trace), 1)
+    expect_equal(coef(fit), coef(by_hand))
+  }
+  # where `maxit` is left open, points are moved all the same, as far as 200 iterations
+  results <- small_experiment(5, "pf", 1, control = pfdtc_control(reltol = 0.5))
+  expect_true(all(results$maxit == 200))
 })
 
 test_that("the divergence from the exact posterior is that of pf_divergence(), weights and jitter included", {

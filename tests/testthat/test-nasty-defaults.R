@@ -83,3 +83,43 @@ test_that("`max_seconds` ends learning with its best", {
   expect_lt(summary(ended)$rmse, 0.5 * ended$sd_y)
   expect_output(print(ended), "Matern 3/2")
 })
+
+test_that("a mean that is not taken out is no noise", {
+  data <- bumpy()
+  for (mean in c(10, 300, 1e4)) {
+    fit <- with_seed(1, pfdtc(data$x, data$y + mean, center = FALSE, control = pfdtc_control(progress = FALSE)))
+    expect_lt(sqrt(mean((fitted(fit) - mean - data$f)^2)), 0.1)
+    expect_lt(abs(log(fit$noise / 0.01)), 4 * sqrt(2 / 120))
+  }
+})
+
+test_that("a few equal rows that contradict each other count as their mean beside near rows", {
+  data <- bumpy()
+  x <- rbind(data$x, data$x[1:5, ])
+  y <- c(data$y, data$y[1:5] + 1)
+  given <- function(...) pfdtc(x, y, kernel = kernel_matern(1 / 2, c(0.3, 0.5), 1), noise = 1e-8, hyper = "fixed", ...)
+  exact <- given()
+  fit <- given(neighbours = 1, m = 20)
+  expect_equal(predict(fit, x[1:5, ]), data$y[1:5] + 0.5, tolerance = 1e-6)
+  expect_equal(fitted(fit)[121:125], fitted(fit)[1:5], ignore_attr = TRUE)
+  expect_identical(nobs(fit), 125L)
+  expect_length(residuals(fit), 125L)
+  all <- given(neighbours = 125, m = 20)
+  # noise of 1e-8 of the signal costs eight digits
+  expect_equal(all$elbo, exact$elbo, tolerance = 1e-7)
+  expect_equal(predict(all, data$x + 0.01, se.fit = TRUE), predict(exact, data$x + 0.01, se.fit = TRUE),
+               tolerance = 1e-6)
+})
+
+test_that("where the rows' matrix has no factor, the fit has inducing points", {
+  data <- bumpy()
+  fit <- pfdtc(data$x, data$y, kernel = kernel_se(c(0.3, 0.5), 1), noise = 1e-20, hyper = "fixed")
+  expect_match(fit$posterior, "far")
+  expect_lt(summary(fit)$rmse, 0.2)
+})
+
+test_that("a certified number of points and near rows are not to be had together", {
+  data <- bumpy(30)
+  expect_error(pfdtc(data$x, data$y, neighbours = 5, tol = 0.1), "neighbours", class = "pfdtc_error_input")
+  expect_s3_class(pfdtc(data$x, data$y, neighbours = 0, tol = 0.1), "pfdtc")
+})
