@@ -29,6 +29,10 @@ fit_to_tolerance <- function(data, s, state) {
     s$rho <- look$rho[length(look$rho)]
     search_otherwise(way, data, done, look$z, utils::modifyList(s, list(neighbours = asked)), state, deadline)
   }
+  if (is.null(other) && is.null(found$best) && way != "none" && is.null(state$stopped)) {
+    s$worth <- Inf # the exact posterior cannot be had
+    found <- search_points(data, done, s, state)
+  }
   tried <- rbind(found$tried, other$tried)
   tol <- list(asked = s$tol, quantile = s$control$tol_quantile, mean = NA_real_, sd = NA_real_, met = FALSE,
               effort = NA_character_, m2 = NA_integer_, rows = NA_integer_, needs = NULL, tried = tried)

@@ -89,9 +89,11 @@ no_state <- function() {
   state
 }
 
+# NULL where there is so little noise that the rows' matrix has no factor.
 exactly <- function(data, learned, s) {
   started <- proc.time()[["elapsed"]]
-  fit <- construct_exact(data, learned, s, no_state())
+  fit <- exact_if_possible(data, learned, s, no_state())
+  if (is.null(fit)) return(NULL)
   rows <- used_rows(data)
   yard <- yardstick(certify_rows(fit, rows, "reference", NULL), rows, data$sd_y, s$control$tol_quantile)
   yard[c("effort", "m2", "rows")] <- list("exact", NA_integer_, length(rows$index))
@@ -109,6 +111,7 @@ otherwise_candidate <- function(fit, yard, x, s, started) {
 
 # The number of near rows grows until tol is met; the best is kept as it comes, so that an interrupt leaves it.
 with_near_rows <- function(data, learned, z, s, state, left) {
+  data <- merge_the_few(data)
   rows <- some_rows(data)
   s$move <- FALSE
   s$m <- nrow(z)

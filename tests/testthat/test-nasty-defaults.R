@@ -118,8 +118,15 @@ test_that("where the rows' matrix has no factor, the fit has inducing points", {
   expect_lt(summary(fit)$rmse, 0.2)
 })
 
-test_that("a certified number of points and near rows are not to be had together", {
+test_that("what is certified under `tol` is the posterior with the near rows that were asked for", {
   data <- bumpy(30)
-  expect_error(pfdtc(data$x, data$y, neighbours = 5, tol = 0.1), "neighbours", class = "pfdtc_error_input")
+  fit <- suppressWarnings(pfdtc(data$x, data$y, m = 10, neighbours = 5, tol = 0.1),
+                          classes = "pfdtc_warning_convergence")
+  expect_identical(fit$posterior, "far + near")
+  exact <- gp_exact(data$x, data$y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+  p <- predict(fit, data$x, se.fit = TRUE)
+  e <- predict(exact, data$x, se.fit = TRUE)
+  expect_lte(max(abs(p$fit - e$fit)) / fit$sd_y, fit$tol$mean)
+  expect_lte(max(abs(e$se.fit / p$se.fit - 1)), fit$tol$sd)
   expect_s3_class(pfdtc(data$x, data$y, neighbours = 0, tol = 0.1), "pfdtc")
 })
