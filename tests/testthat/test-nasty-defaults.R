@@ -117,8 +117,3 @@ test_that("where the rows' matrix has no factor, the fit has inducing points", {
   expect_match(fit$posterior, "far")
   expect_lt(summary(fit)$rmse, 0.2)
 })
-
-test_that("a certified number of points and near rows are not to be had together", {
-  data <- bumpy(30)
-  expect_s3_class(pfdtc(data$x, data$y, neighbours = 0, tol = 0.1), "pfdtc")
-})
