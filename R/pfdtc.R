@@ -157,25 +157,25 @@
 #'   80, then 160 near rows, certified by kriging and by passes over all pairs of rows, as many as `max_seconds` of
 #'   [pfdtc_control()] allows, at 2,000 random training inputs (`fit$tol$rows`; `print()` says so): no statement about
 #'   the maximum over the others. This is done where a quarter of the rows, at least 50 and at most 1,000 greedy points,
-#'   would not do: because of what 200 of them leave unexplained, because their sd is further than 1.6 `tol` from that of
-#'   far + near, or because the reference says that more are needed or a search among so many has failed.
+#'   would not do: because of what 200 of them leave unexplained, because their sd is further than 1.6 `tol` from that
+#'   of far + near, or because the reference says that more are needed or a search among so many has failed.
 #'   An `m` that is given speaks of points, as do `inducing`, `aux`, `hyper = "pilot"` or `"joint"` and
 #'   `keep_data = FALSE`: then there are only these. `neighbours = 0` is without near rows; a number asks for
 #'   far + near (up to 2,000 rows, without `m`, for the exact posterior), with at most `m` points, in place of a search.
 #'
 #'   Among points alone `m` is the most that may be tried. The reference may have 16 times as many, and as many as a
-#'   quarter of `getOption("pfdtc.max_memory", 2^32)` bytes allows (twice as many as are worth it, where there is another
-#'   way). Where it leaves too much open and there is no other way, all pairs of rows are used (effort `"tight"` of [certify()]), if there are at most ten times as
-#'   many rows as it has points. With `hyper = "joint"` the hyperparameters are those of a joint fit with `min(200, n)`
-#'   points, at most `m`; then they are fixed.
+#'   quarter of `getOption("pfdtc.max_memory", 2^32)` bytes allows (twice as many as are worth it, where there is
+#'   another way). Where it leaves too much open and there is no other way, all pairs of rows are used (effort `"tight"`
+#'   of [certify()]), if there are at most ten times as many rows as it has points. With `hyper = "joint"` the
+#'   hyperparameters are those of a joint fit with `min(200, n)` points, at most `m`; then they are fixed.
 #'
 #'   Where `tol` is out of reach the fit is the best that was found, and a warning of class `pfdtc_warning_convergence`
 #'   tells what is certified and what would be needed. `fit$tol` is a list: `asked`, `quantile`; `mean` and `sd`, the
-#'   statistics that are certified (`NA` if an interrupt came first); `met`, do both meet `tol`?; `effort` (`"exact"` for
-#'   an exact posterior) and `m2` of the certificate; `rows`, the number of training inputs that it speaks of; `needs`,
-#'   a sentence where it was not met; `tried`, a data frame of the candidates (`m`, `iterations`, `mean`, `sd`, `met`,
-#'   `seconds`, `posterior`, `neighbours`); `seconds` in all. `trace` is that of the fit returned; `evaluations` and
-#'   `seconds` of the fit count all candidates.
+#'   statistics that are certified (`NA` if an interrupt came first); `met`, do both meet `tol`?; `effort` (`"exact"`
+#'   for an exact posterior) and `m2` of the certificate; `rows`, the number of training inputs that it speaks of;
+#'   `needs`, a sentence where it was not met; `tried`, a data frame of the candidates (`m`, `iterations`, `mean`, `sd`,
+#'   `met`, `seconds`, `posterior`, `neighbours`); `seconds` in all. `trace` is that of the fit returned; `evaluations`
+#'   and `seconds` of the fit count all candidates.
 #' @section Moved points: what moving them is worth depends on how the exact posterior is stood in for, and on where
 #'   they start. Medians over ten repetitions of the errors of the inducing points' mean and sd at held-out rows
 #'   against the exact GP's, divided by those of [gp_vfe()] from random rows, as in the paper, with the same
@@ -207,8 +207,8 @@
 #' @section Invariants: up to 2,000 rows the posterior is the exact GP's; with the rows themselves as inducing points,
 #'   or all rows near, it is as well; the ELBO is never above the exact log evidence; the order of rows changes
 #'   nothing beyond rounding, given the same order of neighbours; weights of 2 give the posterior of doubled rows;
-#'   where `fit$tol$met`, the exact mean and sd at the training inputs that were looked at (`fit$tol$rows`, as a rule all)
-#'   are as near as `tol` says.
+#'   where `fit$tol$met`, the exact mean and sd at the training inputs that were looked at (`fit$tol$rows`, as a rule
+#'   all) are as near as `tol` says.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), Scalable Gaussian Process Inference with Finite-data Mean
 #'   and Variance Guarantees, AISTATS. \url{https://proceedings.mlr.press/v89/huggins19a.html} Vecchia (1988),
 #'   Estimation and model identification for continuous spatial processes, JRSS B 50; Snelson and Ghahramani (2007),

@@ -10,15 +10,15 @@ ref_near <- function(z, x, y, kernel, noise, weights, jitter, parents, near, new
   ys <- root * y
   L <- t(chol(ref_kmm(z, kernel, jitter)))
   A <- forwardsolve(L, ref_k(kernel, z, x)) * rep(root, each = nrow(z))
-  F <- matrix(0, n, n)
+  to_white <- matrix(0, n, n)
   for (i in seq_len(n)) {
     p <- parents[, i][parents[, i] > 0]
     u <- solve_spd(ex[p, p, drop = FALSE] + diag(noise, length(p)), ex[p, i])
     d <- ex[i, i] + noise - sum(ex[i, p] * u)
-    F[i, i] <- 1 / sqrt(d)
-    F[i, p] <- -u / sqrt(d)
+    to_white[i, i] <- 1 / sqrt(d)
+    to_white[i, p] <- -u / sqrt(d)
   }
-  Fi <- solve(F, tol = 0)
+  Fi <- solve(to_white, tol = 0)
   ky <- crossprod(A) + tcrossprod(Fi)
   beta <- A %*% solve_spd(ky, ys)
   P_inverse <- diag(nrow(z)) - A %*% solve_spd(ky, t(A))
@@ -39,7 +39,8 @@ ref_near <- function(z, x, y, kernel, noise, weights, jitter, parents, near, new
   # e(x) - u'(e + noise)_S of all new rows, a linear map of e at all points and noise
   left <- enew - crossprod(cross, U) - crossprod(U, cross) + t(U) %*% (ex + diag(noise, n)) %*% U
   list(mean = rows[, 1], var_near = rows[, 2], var_far = rows[, 3], var = rows[, 2] + rows[, 3],
-       cov = left + t(R) %*% P_inverse %*% R, evidence = ref_log_normal(ys, ky), beta = drop(beta), P_inverse = P_inverse)
+       cov = left + t(R) %*% P_inverse %*% R, evidence = ref_log_normal(ys, ky), beta = drop(beta),
+       P_inverse = P_inverse)
 }
 
 solve_spd <- function(a, b) if (nrow(a)) solve(a, b, tol = 0) else array(0, dim = dim(as.matrix(b)))

@@ -84,8 +84,9 @@ test_that("every part of a fit that is read without a look is checked at the doo
     function(f) { f$signature$sums[3] <- NA; f },
     function(f) { f$signature <- NULL; f },
     function(f) { f$nobs <- NULL; f },
-    function(f) if (is.null(f$inducing)) { f$rows <- f$rows[, 1, drop = FALSE]; f } else {
-      f$inducing <- f$inducing[, 1, drop = FALSE]
+    function(f) {
+      points <- if (is.null(f$inducing)) "rows" else "inducing"
+      f[[points]] <- f[[points]][, 1, drop = FALSE]
       f
     },
     function(f) if (is.null(f$inducing)) { f$rows <- f$rows[-1, ]; f } else { f$inducing <- f$inducing[-1, ]; f },

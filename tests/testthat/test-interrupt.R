@@ -175,7 +175,8 @@ test_that("an interrupt in any stage, and in the middle of it, ends the fit ther
 })
 
 test_that("an interrupt while hyperparameters are learned by the evidence keeps what had been found", {
-  targets <- c("learn", "native_vecchia 1", "native_vecchia 30", "native_vecchia 60", "native_vecchia 130", "native_neighbours 9",
+  targets <- c("learn", "native_vecchia 1", "native_vecchia 30", "native_vecchia 60", "native_vecchia 130",
+               "native_neighbours 9",
                "native_exact_evidence 1", "native_exact_evidence 2")
   child <- start_child(substitute({
     set.seed(1)

@@ -196,7 +196,8 @@ test_that("a mean that is not usefully certified is said to be so, with the pass
   fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
   with_options(list(pfdtc.kriging_rows = 8L, pfdtc.max_memory = 1e6), {
     none <- with_seed(1, reference(fit, 12, max_seconds = 0))
-    expect_match(attr(certify(fit, p$new, reference = none), "advice"), "not usefully certified.*refine\\(\\)", all = FALSE)
+    expect_match(attr(certify(fit, p$new, reference = none), "advice"), "not usefully certified.*refine\\(\\)",
+                 all = FALSE)
     expect_identical(attr(certify(fit, p$new, reference = none), "passes"), 0L)
     expect_match(attr(certify(fit, p$new, "fast"), "advice"), "effort = \"reference\"", all = FALSE)
   })

@@ -83,9 +83,11 @@ test_that("with all earlier rows it is the exact density; blocks, threads and th
   expect_close(value(all_of(89))$value, exact$evidence, 1e-10)
   near <- all_of(10)
   plain <- value(near)
-  in_both_shapes(function(shape) for (block in c(1, 7, 40)) { # 40: beyond the 32 rows that a block has at most
-    expect_equal(value(near, control = pfdtc_control(block = block, threads = 2)), plain, tolerance = 1e-12,
-                 info = c(shape, block))
+  in_both_shapes(function(shape) {
+    for (block in c(1, 7, 40)) { # 40: beyond the 32 rows that a block has at most
+      expect_equal(value(near, control = pfdtc_control(block = block, threads = 2)), plain, tolerance = 1e-12,
+                   info = c(shape, block))
+    }
   })
 })
 

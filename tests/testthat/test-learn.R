@@ -54,7 +54,7 @@ oracle <- function(data, profile, fit, starts = 4) {
   gradient <- function(u) { # tr(T^-1 dT) / 2 - a'dT a / 2, a = T^-1 y
     Ti <- chol2inv(chol(dense_covariance(data$x, profile, u)))
     a <- Ti %*% (data$y - fit$center)
-    vapply(dense_slopes(data$x, profile, u), function(dT) sum((Ti - tcrossprod(a)) * dT) / 2, 0)
+    vapply(dense_slopes(data$x, profile, u), function(slope) sum((Ti - tcrossprod(a)) * slope) / 2, 0)
   }
   spread <- apply(data$x, 2, stats::sd)
   power <- stats::var(data$y)
@@ -84,7 +84,7 @@ test_that("hyperparameters that made the data are found again within what chance
     fit <- by(FALSE)
     # standard errors by the Fisher information, tr(T^-1 T_j T^-1 T_k) / 2
     Ti <- chol2inv(chol(dense_covariance(data$x, profile, truth)))
-    S <- lapply(dense_slopes(data$x, profile, truth), function(dT) Ti %*% dT)
+    S <- lapply(dense_slopes(data$x, profile, truth), function(slope) Ti %*% slope)
     information <- outer(1:4, 1:4, Vectorize(function(j, k) sum(S[[j]] * t(S[[k]])) / 2))
     error <- (log(coef(fit)) - truth) / sqrt(diag(solve(information)))
     expect_lt(max(abs(error)), 4, label = profile)

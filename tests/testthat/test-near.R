@@ -44,7 +44,8 @@ test_that("the joint law: dense formula, the variances of predictions, parts of 
     cov <- covariance_of(p, got)
     expect_close(cov, ref_near_case(p, 4, 4, got)$cov, 1e-9, label_of(p))
     expect_identical(diag(cov), got$var_near + got$var_far)
-    expect_close(covariance_of(p, got, p$new[c(7, 2, 4), , drop = FALSE]), cov[c(7, 2, 4), c(7, 2, 4)], 1e-12, label_of(p))
+    expect_close(covariance_of(p, got, p$new[c(7, 2, 4), , drop = FALSE]), cov[c(7, 2, 4), c(7, 2, 4)], 1e-12,
+                 label_of(p))
     expect_gt(min(eigen(cov, symmetric = TRUE, only.values = TRUE)$values), -1e-12 * p$kernel$variance)
     n <- nrow(p$x)
     exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
@@ -63,7 +64,8 @@ test_that("one row, no new rows, more neighbours than rows", {
     expect_close(covariance_of(p, got), exact$cov(p$new, p$new), 1e-9)
     none <- p$new[0, , drop = FALSE]
     for (near in list(got, near_case(p, 0, 0))) {
-      expect_identical(unname(lengths(predict_near(near$near, near$data, p$z, near$kernel, p$noise, none))), c(0L, 0L, 0L))
+      expect_identical(unname(lengths(predict_near(near$near, near$data, p$z, near$kernel, p$noise, none))),
+                       c(0L, 0L, 0L))
       expect_identical(dim(covariance_of(p, near, none)), c(0L, 0L))
     }
   }
@@ -73,7 +75,8 @@ test_that("what cannot be factorised is a condition", {
   p <- problem("se", m = 4)
   p$z <- p$z[c(1, 1, 1, 1), ]
   data <- p[c("x", "y", "weights")]
-  expect_error(native_near(p$z, p$x, p$y, NULL, complete_kernel(package_kernel(p$kernel), p$x), p$noise, 3, 1:13, 0, most = 0),
+  expect_error(native_near(p$z, p$x, p$y, NULL, complete_kernel(package_kernel(p$kernel), p$x), p$noise, 3, 1:13, 0,
+                           most = 0),
                "near rows", class = "pfdtc_error_numerical")
   # without noise and with equal rows the noise is raised to rounding: finite, and the data's own means
   p <- problem("matern32", n = 8, m = 2, noise = 1e-300)
@@ -151,7 +154,8 @@ test_that("a new row equal to a training row with little noise is that row", {
 test_that("nasty cases: little noise, points among the rows, as many points as rows, rows 1e-9 apart", {
   for (profile in quick(profiles)) {
     for (noise in 10^-c(2, 6, 10)) {
-      base <- problem(profile, n = 40, d = 2, m = 8, lengthscale = c(0.6, 0.8), noise = noise, weighted = TRUE, seed = 3)
+      base <- problem(profile, n = 40, d = 2, m = 8, lengthscale = c(0.6, 0.8), noise = noise, weighted = TRUE,
+                      seed = 3)
       cases <- list(plain = base, "points among the rows" = replace(base, "z", list(base$x[1:8, ])),
                     "as many points as rows" = replace(base, "z", list(base$x)),
                     "rows 1e-9 apart" = replace(base, "x", list(rbind(base$x[1:20, ], base$x[1:20, ] + 1e-9))))
@@ -170,7 +174,8 @@ test_that("nasty cases: little noise, points among the rows, as many points as r
           expect_lt(max(abs(got$var_near + got$var_far - expected$var)), 1e-9 * variance, label = info)
           # the squares of the response over the noise cancel in the evidence
           expect_lt(abs(got$evidence - expected$evidence),
-                    1e-9 * abs(expected$evidence) + 100 * .Machine$double.eps * sum(p$weights * p$y^2) / noise, label = info)
+                    1e-9 * abs(expected$evidence) + 100 * .Machine$double.eps * sum(p$weights * p$y^2) / noise,
+                    label = info)
         }
       }
     }

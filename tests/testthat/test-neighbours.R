@@ -30,8 +30,8 @@ expect_neighbours <- function(x, s, lengthscale, info, n_query = 30) {
   # few queries leave the rows in their order, many make a tree of them
   expect_identical(native_neighbours(kernel, x, s, query[1:3, , drop = FALSE]),
                    shape(brute_neighbours(x, s, lengthscale, query[1:3, , drop = FALSE]), 3), info = info)
-  expect_identical(native_neighbours(kernel, x, s, query), shape(brute_neighbours(x, s, lengthscale, query), nrow(query)),
-                   info = info)
+  expect_identical(native_neighbours(kernel, x, s, query),
+                   shape(brute_neighbours(x, s, lengthscale, query), nrow(query)), info = info)
   expect_identical(native_neighbours(kernel, x, s, rows = rows),
                    shape(brute_neighbours(x, s, lengthscale, rows = rows), length(rows)), info = info)
   expect_identical(native_neighbours(kernel, x, s, rows = rows, rank = rank),
