@@ -140,10 +140,6 @@ clean_settings <- function(data, s) {
       abort_input("keep_data", "FALSE", "TRUE where `neighbours` is asked for",
                   hint = "A near field reads the rows near each prediction: it needs them all.")
     }
-    if (s$neighbours > 0L && !is.null(s$tol)) {
-      abort_input("neighbours", s$neighbours, "0, or left out, where `tol` is asked for",
-                  hint = "The search for `m` is one for inducing points alone.")
-    }
   }
   # what more iterations bring hardly shows in predictions
   if (is.null(s$control$maxit)) s$control$maxit <- if (s$move) 200L else 50L
