@@ -24,8 +24,8 @@
 #' @param m the most inducing points wanted. `NULL`: up to 2,000 rows none but the rows themselves, otherwise 200, or 50
 #'   where near rows do nearly all; with `tol`, as many as it takes. Greedy selection stops when what is left of the
 #'   kernel matrix is rounding; the fit then has fewer and says so.
-#' @param tol the accuracy asked for, between 0 and 1, which then chooses the number of inducing points, see the section
-#'   below. `NULL`: not asked for.
+#' @param tol the accuracy asked for, between 0 and 1, which then chooses the number of inducing points or, where
+#'   these would be too many, the exact posterior or near rows, see the section below. `NULL`: not asked for.
 #' @param kernel a kernel, see [kernel_se()]. Parameters that it leaves `NULL` are learned; given ones are starts,
 #'   except under `hyper = "fixed"`. `NULL`: under `hyper = "evidence"` the best of the squared exponential and Matern
 #'   1/2, 3/2 and 5/2, otherwise the squared exponential.

@@ -62,8 +62,8 @@ measure <- function(name, nu) {
                  median(c$sd_upper / truth$se.fit), max(c$sd_upper / truth$se.fit),
                  median(pmax(c$sd - c$sd_lower, c$sd_upper - c$sd)) / median(sd_error))
     cat(paste(c(name, nu, nrow(split$x), nrow(split$test), fit$posterior,
-                signif(ref$norms$t * ref$scale^2 / fit$noise, 3), passes, signif(numbers, 4), sum(broken),
-                signif(seconds + took, 3), signif(certified, 3)),
+                signif(ref$norms$t * ref$scale^2 / fit$noise, 3), passes,
+                signif(numbers, 4), sum(broken), signif(seconds + took, 3), signif(certified, 3)),
               collapse = ","), "\n", sep = "")
   }
 }

@@ -117,9 +117,3 @@ test_that("where the rows' matrix has no factor, the fit has inducing points", {
   expect_match(fit$posterior, "far")
   expect_lt(summary(fit)$rmse, 0.2)
 })
-
-test_that("tol goes together with near rows, and with none", {
-  data <- bumpy(30)
-  expect_s3_class(pfdtc(data$x, data$y, neighbours = 5, tol = 0.1), "pfdtc") # up to 2,000 rows: the exact posterior
-  expect_s3_class(pfdtc(data$x, data$y, neighbours = 0, tol = 0.1), "pfdtc")
-})
