@@ -89,7 +89,10 @@ certificate_of_rows <- function(fit, new, effort, reference, m2, test_points, ma
       inside <- posterior_interval(own_posterior(fit), x)
     }
   }
-  if (by_reference) reference <- find_reference(fit, reference, m2, max_seconds)
+  if (by_reference) {
+    reference <- find_reference(fit, reference, m2, max_seconds)
+    left <- seconds_left(max_seconds) # a reference that is made here has had its own
+  }
   found <- list(correction = reference$correction)
   if (nrow(x) && by_reference) {
     most <- if (is.null(test_points)) max(16, reference$m %/% 4) else test_points
