@@ -22,6 +22,7 @@ stages_of <- function(train) {
   started <- cpu()
   out <- list()
   keep <- function(stage, problem, theta) {
+    force(theta)
     out[[length(out) + 1L]] <<- list(stage = stage, seconds = cpu() - started, natural = problem$natural(theta))
   }
   pool <- inside$learning_rows(data, s)
