@@ -175,7 +175,7 @@ learning_problem <- function(pool, s, profile) {
   upper <- pmax(upper, given, na.rm = TRUE)
   middle <- unit + c(rep(learning_priors$middle + learning_priors$dimension * log(d), d), 0, log(0.1))
   fade <- min(1, learning_priors$rows / pool$n)
-  precision <- if (s$control$priors) c(rep(fade / learning_priors$sd^2, d), 1 / 2.25, 1 / 4) else numeric(d + 2L)
+  precision <- fade * if (s$control$priors) c(rep(1 / learning_priors$sd^2, d), 1 / 2.25, 1 / 4) else numeric(d + 2L)
   held <- names %in% setdiff(names, s$free)
   natural <- function(theta) {
     value <- exp(unname(theta))
