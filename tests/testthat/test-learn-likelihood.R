@@ -84,10 +84,25 @@ test_that("with all earlier rows it is the exact density; blocks, threads and th
   near <- all_of(10)
   plain <- value(near)
   in_both_shapes(function(shape) {
-    for (block in c(1, 7, 40)) { # 40: beyond the 32 rows that a block has at most
+    for (block in c(1, 7, 40)) {
       expect_equal(value(near, control = pfdtc_control(block = block, threads = 2)), plain, tolerance = 1e-12,
                    info = c(shape, block))
     }
+  })
+})
+
+test_that("beyond the 256 rows that a block has at most, sums are those of the rows' own terms", {
+  p <- problem("matern32", n = 600, m = 4)
+  kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+  near <- native_neighbours(kernel, p$x, 8, rows = 1:600, rank = 1:600)
+  value <- function(rows, threads = 1) {
+    native_vecchia(p$x, p$y, NULL, kernel, p$noise, rows, near[, rows, drop = FALSE],
+                   control = pfdtc_control(threads = threads))[c("value", "score", "information")]
+  }
+  parts <- lapply(list(1:150, 151:400, 401:600), value) # each in one block
+  whole <- Reduce(function(a, b) Map(`+`, a, b), parts)
+  in_both_shapes(function(shape) {
+    for (threads in 1:2) expect_equal(value(1:600, threads), whole, tolerance = 1e-11, info = shape)
   })
 })
 

@@ -475,3 +475,12 @@ test_that("a reference that certifies by near rows, but has too few points to be
   expect_gt(max(abs(sd(exact) / sd(near) - 1)), 0.1)
   expect_lte(max(abs(sd(exact) / sd(fit) - 1)), 0.1)
 })
+
+test_that("the quantile is the smallest value that at least so large a share of the rows does not exceed", {
+  v <- c(3, 1, 4, 1.5, 9)
+  for (q in c(0.01, 0.2, 0.21, 0.5, 0.8, 0.81, 1)) {
+    shares <- vapply(sort(v), function(one) mean(v <= one), 0)
+    expect_identical(reached_by(v, q), sort(v)[which(shares >= q)[1L]], info = q)
+  }
+  expect_identical(reached_by(c(1, NA), 1), Inf)
+})
