@@ -70,12 +70,9 @@ in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 
 kernel_candidates <- c("matern32", "matern12", "matern52", "se")
 
-profile_label <- function(profile) {
-  switch(profile, se = "squared exponential", matern12 = "Matern 1/2", matern32 = "Matern 3/2", matern52 = "Matern 5/2")
-}
+profile_label <- function(profile) kernel_of(profile)$label
 
-# ---- the rows
-# ---------------------------------------------------------------------------------------------------------
+# ---- the rows -------------------------------------------------------------------------------------------------------
 
 # The population in which neighbours are looked for, in a random order, and the order in which rows come to count. Equal
 # rows are merged however few they are: what all of them say of the noise counts then, and not what the few among the
@@ -148,8 +145,7 @@ noise_floor <- function(data) {
 # squares, so that multiplying all weights and the noise by a number changes nothing.
 mean_weight <- function(data) if (is.null(data$weights)) 1 else sum(data$weights) / data$n
 
-# ---- the problem: value, gradient and information of log posterior in the free logs
-# -----------------------------------
+# ---- the problem: value, gradient and information of log posterior in the free logs ---------------------------------
 
 # Priors are weak and fade like 1 / n: without them an input that says nothing has a lengthscale that goes to infinity,
 # and few rows have no noise. In units of the inputs' spread and of y:
@@ -184,7 +180,7 @@ learning_problem <- function(pool, s, profile) {
     list(kernel = kernel, noise = value[d + 2L])
   }
   problem <- list(pool = pool, natural = natural, free = !held, given = given, absurd = absurd & !held, unit = unit,
-                  lower = lower, upper = upper, d = d, control = s$control, columns = s$columns)
+                  lower = lower, upper = upper, d = d, control = s$control)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     native_neighbours(natural(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$control)
@@ -193,10 +189,10 @@ learning_problem <- function(pool, s, profile) {
     list(value = -sum(precision * (theta - middle)^2) / 2, gradient = -precision * (theta - middle),
          information = precision)
   }
-  problem$evaluate <- function(theta, rows, neighbours, slopes = TRUE) {
+  problem$evaluate <- function(theta, rows, neighbours) {
     pool$count$evaluations <- pool$count$evaluations + 1L
     now <- natural(theta)
-    result <- native_vecchia(pool$x, pool$y, pool$weights, now$kernel, now$noise, rows, neighbours, slopes = slopes,
+    result <- native_vecchia(pool$x, pool$y, pool$weights, now$kernel, now$noise, rows, neighbours,
                              control = s$control)
     if (!is.finite(result$value)) return(list(value = -Inf))
     add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
@@ -226,8 +222,7 @@ add_merged <- function(result, problem, noise, share, theta) {
   out
 }
 
-# ---- the search
-# -------------------------------------------------------------------------------------------------------
+# ---- the search -----------------------------------------------------------------------------------------------------
 
 # Maximises by scoring: step = (information + lambda diag)^{-1} gradient, lambda up where a step brings too little and
 # down where it brings what it promised; no log moves further than 2. Ends when a step promises less than `enough`.
@@ -274,8 +269,8 @@ ascend <- function(evaluate, theta, problem, maxit, enough = 0.02, information =
       if (lambda > 1e6) break
     }
   }
-  list(theta = theta, value = point$value, likelihood = point$likelihood, converged = converged,
-       information = information, moved = max(abs(theta - start)))
+  list(theta = theta, value = point$value, converged = converged, information = information,
+       moved = max(abs(theta - start)))
 }
 
 scoring_step <- function(information, gradient, lambda) {
@@ -419,8 +414,7 @@ conditional_scores <- function(problem, theta) {
   unname(scores)
 }
 
-# ---- the exact evidence as the last stage, where it is cheap
-# ----------------------------------------------------------
+# ---- the exact evidence as the last stage, where it is cheap --------------------------------------------------------
 
 # n^3 flops an evaluation, some ten of them: a second or two with an optimised BLAS at 2,000 rows, with R's own at
 # 1,000.
@@ -430,6 +424,7 @@ is_small_enough <- function(pool, s) {
 }
 
 learn_exactly <- function(problem, result) {
+  if (is.null(result$information)) return(result) # the neighbours' likelihood cannot be computed there: nor can this
   pool <- problem$pool
   evaluate <- function(theta) {
     pool$count$evaluations <- pool$count$evaluations + 1L

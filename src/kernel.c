@@ -3,14 +3,7 @@
 #include <string.h>
 #include "kernel.h"
 #include "linalg.h"
-
-#ifdef _OPENMP
-#define PRAGMA(text) _Pragma(#text)
-#else
-#define PRAGMA(text)
-#endif
-#define SIMD     PRAGMA(omp simd)
-#define SIMD_SUM PRAGMA(omp simd reduction(+ : sum))
+#include "simd.h"
 
 /* rows that pull takes at a time: dZ is loaded and stored once for them */
 #define ROWS 4

@@ -7,6 +7,7 @@
 #else
 #define PRAGMA(text)
 #endif
-#define SIMD PRAGMA(omp simd)
+#define SIMD     PRAGMA(omp simd)
+#define SIMD_SUM PRAGMA(omp simd reduction(+ : sum))
 
 #endif

@@ -1,13 +1,7 @@
 #include <math.h>
 #include "linalg.h"
+#include "simd.h"
 #include "vecchia.h"
-
-#ifdef _OPENMP
-#define PRAGMA(text) _Pragma(#text)
-#else
-#define PRAGMA(text)
-#endif
-#define SIMD PRAGMA(omp simd)
 
 size_t vecchia_size(const struct kernel *k)
 {
