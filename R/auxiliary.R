@@ -207,7 +207,7 @@ auxiliary_rows <- function(aux, data) {
   if (is.null(data$group)) rows else unique(data$group[rows])
 }
 
-# Pivots are looked for on at most 20 m2 rows (DESIGN 8).
+# Pivots are looked for on at most 20 m2 rows.
 reference_rows <- function(aux, data, kernel, m) {
   n <- nrow(data$x)
   m2 <- min(if (is.null(aux$m2)) 4 * m else aux$m2, n)

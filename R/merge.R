@@ -1,5 +1,5 @@
 # Equal input rows count once, with the sum of their weights and the weighted mean of their
-# responses: same posterior, same exact GP, fewer rows (DESIGN 8, "Equal input rows").
+# responses: same posterior, same exact GP, fewer rows.
 
 # The row of the first equal row, numbered by first appearance; NULL when more than `most` rows are
 # distinct. One column after another refines the groups, so data without repeats are done after one

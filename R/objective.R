@@ -164,7 +164,7 @@ points_problem <- function(data, z, kernel, evaluate) {
 }
 
 # -ELBO of y as cleaned, in the free log hyperparameters, at fixed Z. `shift`: what merging equal rows adds, which moves
-# with the noise (DESIGN 8).
+# with the noise.
 vfe_hyper_problem <- function(data, z, parameters, jitter, control) {
   scratch <- objective_scratch(z, data$x, parameters$kernel, control = control)
   list(start = parameters$start, natural = parameters$natural,

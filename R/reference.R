@@ -88,7 +88,7 @@ own_posterior_serves <- function(fit) {
 }
 
 # What certify_rows() in C wants to know, every number rounded up (certify.h has the reasons). `fast`: groups of m rows
-# for both norms; else T1 on as many rows as are free beside the reference itself (DESIGN 8), T2 on 200; `tight`: one
+# for both norms; else T1 on as many rows as are free beside the reference itself, T2 on 200; `tight`: one
 # group. `same`: norms on the same points of another response, whose T2 is taken. `inner`: norms on some of the points,
 # whose bound of |w|_E holds here too, so that T1 is left out: more points with the same jitter leave less, and that L
 # has other rounding errors is well inside its kappa. `sharp`: FALSE leaves out T1 as well.

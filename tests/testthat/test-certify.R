@@ -1,6 +1,6 @@
 # Certificates against a dense transcription, on random problems, and on nasty ones.
 
-# Everything of DESIGN 8 for a posterior on p$z with the given jitter, dense: E, A, B, v, w, h at p$new.
+# All that certificates are made of, for a posterior on p$z with the given jitter, dense: E, A, B, v, w, h at p$new.
 dense_certificate <- function(p, jitter) {
   root <- sqrt(ref_weights(p$weights, p$x))
   L <- t(chol(ref_kmm(p$z, p$kernel, jitter)))
