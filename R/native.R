@@ -40,8 +40,10 @@ blas_is_optimised <- function() {
 }
 
 # How the engine walks over n rows. Options stand in where no pfdtc_control() is at hand.
-# `used`: bytes of the memory for scratch that are taken already.
-engine_control <- function(n, control = NULL, used = 0) {
+# `used`: bytes of the memory for scratch that are taken already. `points`: what is done on so many points alone, between
+# the passes over the rows, is little beside these where rows are many; more threads of the BLAS would gain nothing
+# there and go on waiting, busily, on the cores that the next pass wants.
+engine_control <- function(n, control = NULL, used = 0, points = Inf) {
   if (is.null(control)) {
     block <- getOption("pfdtc.block")
     control <- list(
@@ -52,7 +54,7 @@ engine_control <- function(n, control = NULL, used = 0) {
   # a thread is worth its start for some hundred rows; libgomp hangs in a forked child of a process that has used it
   threads <- max(1, min(control$threads, n %/% 256))
   if (!is.null(control$block)) threads <- control$threads
-  blas <- control$threads
+  blas <- if (n >= 10 * points) 1 else control$threads
   if (!identical(engine$pid, Sys.getpid())) threads <- blas <- 1
   block <- if (is.null(control$block)) min(512, ceiling(n / threads)) else control$block
   list(block = as.integer(max(1, min(block, n))), threads = as.integer(threads), blas_threads = as.integer(blas),
@@ -86,18 +88,19 @@ native_kernel_matrix <- function(kernel, x, z) {
 # evaluations by objective_scratch(); the engine writes to it.
 native_vfe <- function(z, x, y, weights, kernel, noise, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
   as_value(call_door(ffi_vfe, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
-                     as.integer(gradient), engine_control(nrow(x), control), scratch))
+                     as.integer(gradient), engine_control(nrow(x), control, points = nrow(z)), scratch))
 }
 
 native_pf <- function(z, x, y, weights, kernel, noise, nu, jitter, gradient = TRUE, control = NULL,
                       scratch = NULL) {
   if (!is.null(nu$share)) {
     return(as_value(call_door(ffi_white, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
-                              as.double(jitter), nu$share, as.integer(gradient), engine_control(nrow(x), control),
-                              scratch)))
+                              as.double(jitter), nu$share, as.integer(gradient),
+                              engine_control(nrow(x), control, points = nrow(z)), scratch)))
   }
   as_value(call_door(ffi_pf, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
-                     nu, nu$Wt, as.integer(gradient), engine_control(nrow(x), control, 8 * length(nu$Wt)), scratch))
+                     nu, nu$Wt, as.integer(gradient),
+                     engine_control(nrow(x), control, 8 * length(nu$Wt), points = nrow(z)), scratch))
 }
 
 as_value <- function(result) {

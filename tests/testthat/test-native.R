@@ -191,3 +191,11 @@ test_that("a BLAS that can be told has its own threads again, whatever ended a c
   control <- function(n) engine_control(100, pfdtc_control(threads = n))
   expect_identical(vapply(1:4, function(n) control(n)$blas_threads, 0L), 1:4)
 })
+
+test_that("where rows are many beside the points, nothing wakes the BLAS's own threads between passes", {
+  with_options(list(pfdtc.threads = 2L), {
+    expect_identical(engine_control(8000)$blas_threads, 2L)
+    expect_identical(engine_control(8000, points = 100)$blas_threads, 1L)
+    expect_identical(engine_control(8000, points = 2000)$blas_threads, 2L)
+  })
+})

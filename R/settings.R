@@ -1,0 +1,169 @@
+# What a fit is to do, from what was asked for and what the data are: settings checked and completed, and which posterior
+# is to be, where nothing says so.
+
+# Rows up to which the default posterior is the exact one: the factor of their kernel matrix takes 32 MB.
+exact_rows <- 2000L
+
+# What is left of the prior variance at the rows, on average, beside the noise, from which on a near field (or moving
+# the points) changes predictions: below, held-out log densities differ by less than 0.001.
+enough_unexplained <- 0.005
+
+# Inducing points beside a near field where 200 leave more than five times the noise unexplained: on four data sets 50
+# then predict as well as 200 or 400 do.
+few_points <- 50L
+
+# Rows near each prediction that a near field treats exactly, where the fit decides.
+default_neighbours <- 40L
+
+# `s$exact`: the posterior is that of all rows. Only where nothing was asked for that speaks of inducing points, and not
+# under the paper's protocol.
+choose_posterior <- function(data, s) {
+  s$exact <- isTRUE(s$open) && s$keep_data && nrow(data$x) <= exact_rows && s$inducing_method == "greedy" &&
+    8 * as.double(nrow(data$x))^2 <= getOption("pfdtc.max_memory", 2^32)
+  s
+}
+
+# A near field where the points leave too much unexplained, unless the fit was told; points are moved where that is so
+# and there is none.
+choose_neighbours <- function(data, learned, start, s) {
+  rho <- unexplained_share(data, learned, start)
+  s$open <- isTRUE(s$open) && s$keep_data # a near field needs the rows
+  if (is.null(s$neighbours)) s$neighbours <- if (isTRUE(s$open) && rho >= enough_unexplained) default_neighbours else 0L
+  s$neighbours <- min(s$neighbours, nrow(data$x))
+  # of lengthscales this short near rows tell nearly all there is
+  if (isTRUE(s$open) && s$neighbours > 0L && rho > 5) s$m <- min(s$m, few_points)
+  s$move <- isTRUE(s$move) || (rho >= enough_unexplained && s$neighbours == 0L)
+  s$rho <- rho
+  s
+}
+
+# mean of w E_nn / noise; without a greedy start not known, and taken to be large.
+unexplained_share <- function(data, learned, start) {
+  if (is.null(start$t)) return(Inf)
+  w <- if (is.null(data$weights)) 1 else mean(data$weights)
+  w * start$t / learned$noise
+}
+
+# Checks that need the data; kernel and noise come in units of y and leave in those of the cleaned y.
+clean_settings <- function(data, s) {
+  s$control <- check_control(s$control)
+  # the paper's protocol has its inducing points moved, and nothing else
+  s$move <- !is.null(s$control$maxit) || s$hyper[1L] %in% c("pilot", "joint") || isTRUE(s$aux_given) ||
+    !identical(s$objective, "pf") || !is.null(s$tol)
+  s$open <- identical(s$method, "pfdtc") && is.null(s$m) && is.null(s$tol) && is.null(s$inducing) &&
+    !isTRUE(s$aux_given) && !s$hyper[1L] %in% c("pilot", "joint")
+  if (!is.null(s$neighbours)) {
+    s$neighbours <- check_count(s$neighbours, "neighbours", min = 0)
+    if (s$neighbours > 0L && !isTRUE(s$keep_data)) {
+      abort_input("keep_data", "FALSE", "TRUE where `neighbours` is asked for",
+                  hint = "A near field reads the rows near each prediction: it needs them all.")
+    }
+  }
+  # what more iterations bring hardly shows in predictions
+  if (is.null(s$control$maxit)) s$control$maxit <- if (s$move) 200L else 50L
+  s$hyper <- check_choice(s$hyper, c("evidence", "pilot", if (isTRUE(s$joint)) "joint", "fixed"), "hyper")
+  if (inherits(s$inducing, "gp_fit")) {
+    old <- check_fit(s$inducing, "inducing")
+    if (is.null(old$inducing)) {
+      abort_input("inducing", sprintf("a fit by %s()", old$method), "a fit that has inducing points")
+    }
+    if (ncol(old$inducing) != ncol(data$x)) {
+      abort_input("inducing", sprintf("a fit with %d inputs", ncol(old$inducing)),
+                  sprintf("a fit with the %d inputs of the data", ncol(data$x)))
+    }
+    if (is.null(s$kernel) || is.null(s$kernel$lengthscale) && is.null(s$kernel$variance)) s$kernel <- old$kernel
+    if (is.null(s$noise)) s$noise <- old$noise
+    s$inducing <- old$inducing
+  }
+  choose_kernel <- is.null(s$kernel) && s$hyper == "evidence"
+  if (is.null(s$kernel) && s$hyper == "fixed") {
+    abort_input("kernel", "none", "a kernel with lengthscales and variance",
+                hint = "`hyper = \"fixed\"` learns nothing. Give it as in kernel_se(lengthscale = 1, variance = 1).")
+  }
+  s$kernel <- place_kernel(if (is.null(s$kernel)) kernel_se() else s$kernel, data$x)
+  if (choose_kernel) s$kernel["profile"] <- list(NULL)
+  if (!is.null(s$noise)) s$noise <- check_positive(s$noise, "noise", 1L)
+  s$columns <- colnames(data$x)
+  s$fixed <- check_fixed(s$control$fix, s$kernel, s$columns)
+  s$free <- learned_names(s)
+  if (length(s$free) && data$n == 1L) {
+    abort_input("hyper", "one row to learn from", "\"fixed\", with kernel and noise given")
+  }
+  if (length(s$free) && diff(range(data$y)) == 0 && is.null(data$group)) {
+    abort_input("y", "constant", "of at least two different values to learn from",
+                hint = "With `hyper = \"fixed\"`, and kernel and noise given, it would do.")
+  }
+  unit <- data$scale^2
+  if (!is.null(s$kernel$variance)) {
+    s$kernel$variance <- check_beside_response(s$kernel$variance / unit, "kernel", "a variance")
+  }
+  if (!is.null(s$noise)) s$noise <- check_beside_response(s$noise / unit, "noise", "a variance")
+  s
+}
+
+# Fourth powers of sds are computed with.
+check_beside_response <- function(variance, argument, what) {
+  if (!(variance >= 1e-60 && variance <= 1e60)) {
+    abort_input(argument, sprintf("%.3g times that", variance),
+                sprintf("%s within a factor of 1e60 of the square of the response's size", what))
+  }
+  variance
+}
+
+# Names of the hyperparameters to learn. What is fixed must be given.
+learned_names <- function(s) {
+  given <- c(rep(!is.null(s$kernel$lengthscale), length(s$kernel$inputs)), !is.null(s$kernel$variance),
+             !is.null(s$noise))
+  names <- parameter_names(s$kernel, s$columns)
+  held <- if (s$hyper == "fixed") names else s$fixed
+  lacking <- setdiff(held, names[given])
+  if (length(lacking)) {
+    what <- sub("[.].*", "", lacking[1L])
+    argument <- if (what == "noise") "noise" else "kernel"
+    by <- if (s$hyper == "fixed") "`hyper = \"fixed\"`" else "`fix`"
+    abort_input(argument, sprintf("without a value for %s", lacking[1L]), "complete",
+                message = sprintf("`%s` must be complete: it has no value for %s, which %s needs.", argument,
+                                  lacking[1L], by),
+                hint = if (what == "noise") "Give noise = <variance>." else
+                  sprintf("Give it as in kernel_se(%s = <value>).", what))
+  }
+  setdiff(names, held)
+}
+
+clean_points <- function(data, s) {
+  n <- data$n
+  s$try_starts <- is.null(s$inducing) && s$objective == "pf" && s$aux$kind == "white"
+  if (is.null(s$inducing)) s$inducing <- "greedy"
+  if (is.character(s$inducing)) {
+    s$inducing <- check_choice(s$inducing, point_methods, "inducing")
+    s$m <- if (is.null(s$m)) min(200L, n) else check_count(s$m, "m", max = n)
+    s$inducing_method <- s$inducing
+  } else {
+    z <- check_same_columns(check_matrix(s$inducing, "inducing"), data$x, "inducing", "the data")
+    if (!nrow(z)) abort_input("inducing", "without rows", "a matrix of at least one inducing point")
+    if (!is.null(s$m) && check_count(s$m, "m") != nrow(z)) {
+      abort_input("m", s$m, sprintf("the %d rows of `inducing`, or left out", nrow(z)))
+    }
+    z <- match_input_names(z, data$x, !isFALSE(data$frame$named))
+    s$inducing <- z
+    s$m <- nrow(z)
+    s$inducing_method <- "given"
+  }
+  s
+}
+
+# A matrix whose columns carry the inputs' names in another order is put in order.
+match_input_names <- function(z, x, named) {
+  names <- colnames(z)
+  if (!is.null(names) && named) {
+    lacking <- setdiff(colnames(x), names)
+    if (length(lacking)) {
+      abort_input("inducing", sprintf("one without %s", list_quoted(lacking)),
+                  sprintf("a matrix with columns %s", list_quoted(colnames(x))),
+                  hint = "Without column names they are taken by position.")
+    }
+    z <- z[, colnames(x), drop = FALSE]
+  }
+  dimnames(z) <- list(NULL, colnames(x))
+  z
+}

@@ -1,0 +1,289 @@
+# print() and summary(): what a fit tells of itself.
+
+#' @rdname gp_fit-methods
+#' @export
+print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  about <- fit_facts(check_fit(x, "x"))
+  print_heading(about)
+  print_fields(model_fields(about, digits))
+  print_lengthscales(about$coefficients, digits)
+  if (!is.na(about$optimiser)) print_fields(c(Optimiser = about$optimiser))
+  invisible(x)
+}
+
+#' @rdname gp_fit-methods
+#' @export
+summary.gp_fit <- function(object, ...) {
+  object <- check_fit(object, "object")
+  resid <- if (!is.null(object$data)) stats::residuals(object)
+  out <- c(fit_facts(object), list(
+    range = input_range(object), residuals = resid,
+    rmse = if (is.null(resid)) NA_real_ else sqrt(mean(resid^2, na.rm = TRUE))))
+  structure(out, class = "summary.gp_fit")
+}
+
+#' @rdname gp_fit-methods
+#' @export
+print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  number <- function(v) format(signif(v, digits))
+  print_heading(x)
+  print_fields(model_fields(x, digits))
+  print_lengthscales(x$coefficients, digits, x$range)
+  if (!is.null(x$residuals)) {
+    cat("Residuals:\n")
+    q <- stats::quantile(x$residuals, na.rm = TRUE)
+    print(signif(stats::setNames(q, c("Min", "1Q", "Median", "3Q", "Max")), digits))
+    cat("\n")
+  }
+  print_fields(c(
+    RMSE = if (is.na(x$rmse)) "not known: the fit has left its data out (keep_data = FALSE)"
+      else paste(number(x$rmse), "at the training rows"),
+    describe_evidence(x, number),
+    Response = if (x$center == 0 && x$scale == 1) "neither centred nor scaled"
+      else sprintf("centred at %s, scaled by %s inside the fit", number(x$center),
+                   number(x$scale)),
+    Jitter = if (!is.null(x$jitter)) paste(format(x$jitter, digits = 2), "of the signal variance"),
+    Optimiser = x$optimiser,
+    Evaluations = list_named(x$evaluations),
+    Seconds = list_named(signif(x$seconds, 3))))
+  invisible(x)
+}
+
+# `elbo` holds the log evidence itself where the method has one.
+describe_evidence <- function(about, number) {
+  learned <- sprintf("(%d hyperparameter%s learned)", about$df, plural_s(about$df))
+  value <- number(about$elbo)
+  switch(about$method,
+         gp_exact = c(Evidence = paste0(value, ", the log evidence ", learned)),
+         gp_subsample = c(Evidence = sprintf("%s, the log evidence of its %d rows %s", value, about$m,
+                                             learned)),
+         gp_fitc = ,
+         gp_sor = c(Evidence = paste0(value, ", the log evidence of its own model ", learned)),
+         describe_elbo(about, value, learned))
+}
+
+describe_elbo <- function(about, value, learned) {
+  switch(about$posterior,
+         exact = c(Evidence = paste0(value, ", the log evidence ", learned)),
+         "far + near" = c(Evidence = paste0(value, ", an estimate of the log evidence by near rows, no bound ",
+                                            learned)),
+         c(ELBO = paste0(value, ", a lower bound of the log evidence ", learned)))
+}
+
+# What print() and summary() tell of a fit.
+fit_facts <- function(fit) {
+  parts <- c("call", "method", "kernel", "noise", "m", "m_asked", "aux", "inducing_method",
+             "hyper", "center", "scale", "nobs", "df", "elbo", "objective", "jitter", "evaluations",
+             "seconds", "convergence", "message", "kernels", "posterior", "neighbours")
+  c(unclass(fit)[intersect(parts, names(fit))], list(
+    title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit),
+    inputs = length(fit$frame$columns), variables = length(fit$frame$variables),
+    omitted = length(fit$na.action), inducing = describe_inducing(fit),
+    subsample = if (is.null(fit$chosen)) NA_character_ else
+      sprintf("%d random row%s", fit$m, plural_s(fit$m)),
+    near = describe_near(fit), few = describe_small_n(fit$small_n), auxiliary = describe_aux(fit),
+    accuracy = describe_tolerance(fit),
+    learned = describe_hyper(fit), optimiser = describe_convergence(fit)))
+}
+
+print_heading <- function(about) {
+  cat("Gaussian process by ", about$title, "\n", sep = "")
+  if (!is.null(about$call)) {
+    call <- clip(deparse_shown(about$call), 400L)
+    cat(wrap(paste("Call:", call), exdent = 6), sep = "\n")
+  }
+  cat("\n")
+}
+
+model_fields <- function(about, digits) {
+  theta <- about$coefficients
+  variance <- function(v) {
+    number <- function(v) format(signif(unname(v), digits))
+    sprintf("variance %s (sd %s)", number(v), number(sqrt(v)))
+  }
+  c(Data = describe_data(about), Subsample = about$subsample, Inducing = about$inducing,
+    Accuracy = about$accuracy, Auxiliary = about$auxiliary,
+    Near = about$near,
+    Kernel = sprintf("%s; %s", describe_kernel(about), variance(theta["variance"])),
+    Noise = variance(theta["noise"]), Hyper = about$learned,
+    Check = about$few)
+}
+
+# `range`: of each column, for summary(), which also names the inputs along which f hardly varies.
+print_lengthscales <- function(theta, digits, range = NULL) {
+  l <- theta[startsWith(names(theta), "lengthscale.")]
+  names(l) <- sub("lengthscale.", "", names(l), fixed = TRUE)
+  show <- function(v) vapply(signif(v, digits), format, "")
+  if (is.null(range)) {
+    cat("Lengthscale", plural_s(length(l)), ":\n", sep = "")
+    print(show(l), quote = FALSE)
+  } else {
+    cat("Lengthscale", plural_s(length(l)), ", and range of the data:\n", sep = "")
+    range <- range[names(l)]
+    print(rbind(lengthscale = show(l), range = show(range)), quote = FALSE, right = TRUE)
+    flat <- names(l)[range < l / 100]
+    if (length(flat)) {
+      text <- paste("Hardly any effect (lengthscale above 100 times the range):",
+                    paste(flat, collapse = ", "))
+      cat(wrap(text, exdent = 2), sep = "\n")
+    }
+  }
+  cat("\n")
+}
+
+# Of each column; a fit without its data has kept minimum, median and maximum.
+input_range <- function(fit) {
+  x <- slice_rows(fit)
+  stats::setNames(apply(x, 2L, max) - apply(x, 2L, min), fit$frame$columns)
+}
+
+# "Name   text", the text wrapped and aligned; fields that are NA are left out.
+print_fields <- function(fields) {
+  fields <- fields[!is.na(fields)]
+  for (name in names(fields)) {
+    cat(wrap(fields[[name]], initial = formatC(name, width = -12), prefix = strrep(" ", 12)),
+        sep = "\n")
+  }
+}
+
+# strwrap() that never breaks a line at "argument = value" or "10 %".
+wrap <- function(text, ...) {
+  text <- gsub(" (=|%)", "\001\\1", gsub("= ", "=\001", text, fixed = TRUE))
+  gsub("\001", " ", strwrap(text, width = getOption("width"), ...), fixed = TRUE)
+}
+
+fit_title <- function(x) {
+  titles <- c(pfdtc = "pF-DTC", gp_vfe = "VFE (sparse variational)", gp_dtc = "DTC", gp_sor = "SoR",
+              gp_fitc = "FITC", gp_subsample = "the exact posterior of a subsample",
+              gp_exact = "the exact posterior")
+  if (x$method == "pfdtc" && isTRUE(x$posterior != "far")) return(posterior_title(x))
+  title <- titles[x$method]
+  if (is.na(title)) x$method else unname(title)
+}
+
+posterior_title <- function(fit) {
+  if (is_exact(fit)) return("the exact posterior (of so few rows, pfdtc() needs no inducing points)")
+  "inducing points and near rows"
+}
+
+describe_data <- function(about) {
+  omitted <- if (about$omitted) sprintf(" (%d more left out by na.action)", about$omitted) else ""
+  variables <- if (about$variables && about$variables != about$inputs) {
+    sprintf(" (%d variable%s)", about$variables, plural_s(about$variables))
+  } else {
+    ""
+  }
+  sprintf("%d row%s%s, %d input%s%s", about$nobs, plural_s(about$nobs), omitted, about$inputs,
+          plural_s(about$inputs), variables)
+}
+
+# Fewer points than asked for: greedy selection has explained k(X, X), the others ran out of rows.
+describe_inducing <- function(fit) {
+  if (is.null(fit$inducing) || is_exact(fit)) return(NA_character_)
+  tried <- if (is.na(fit$evaluations["other start"])) "" else " (the better of two tried)"
+  how <- switch(fit$inducing_method, greedy = paste0("greedy start", tried),
+                divergence = paste0("start greedy in the divergence", tried), random = "started at random rows",
+                kmeans = "started by k-means", given = "start given", fit$inducing_method)
+  fewer <- ""
+  if (!is.null(fit$m_asked) && fit$m < fit$m_asked) {
+    why <- if (fit$inducing_method %in% c("greedy", "divergence")) "they explain the kernel matrix to rounding" else
+      "there are no more different rows"
+    fewer <- sprintf(" of %d asked for (%s)", fit$m_asked, why)
+  }
+  sprintf("%d point%s%s, %s", fit$m, plural_s(fit$m), fewer, how)
+}
+
+describe_near <- function(fit) {
+  if (fit$method != "pfdtc" || is_exact(fit) || is.null(fit$neighbours)) return(NA_character_)
+  left <- if (is.null(fit$unexplained) || !is.finite(fit$unexplained)) "" else
+    sprintf("; what the points leave unexplained is %s of the noise variance", format(signif(fit$unexplained, 2)))
+  if (fit$neighbours == 0L) return(paste0("none", left))
+  sprintf("the %d nearest rows of each prediction are treated exactly%s", fit$neighbours, left)
+}
+
+# With the sizes that a description leaves to the data.
+describe_aux <- function(fit) {
+  aux <- fit$aux
+  if (is.null(aux) || isFALSE(fit$moved)) return(NA_character_)
+  n <- min(fit$nobs, fit$control$optimise_rows)
+  fill <- function(aux, fit) {
+    if (aux$kind == "refresh") aux$start <- fill(aux$start, fit[c("m", "nobs")])
+    if (aux$kind == "reference") {
+      made <- nrow(fit$aux_points)     # fewer where these explain the kernel matrix to rounding
+      aux$m2 <- if (!is.null(made)) made else if (is.null(aux$m2)) min(4 * fit$m, n) else aux$m2
+    }
+    if (aux$kind %in% c("sor", "subset") && is.null(aux$rows) && is.null(aux$size)) {
+      aux$size <- min(ceiling(n / 10), 1000)
+    }
+    aux
+  }
+  format(fill(aux, fit))
+}
+
+describe_hyper <- function(fit) {
+  text <- switch(fit$hyper, fixed = "fixed as given", evidence = describe_starts(fit$learned),
+                 pilot = "learned by a pilot VFE run, then fixed",
+                 joint = describe_joint(fit), fit$hyper)
+  code <- fit$pilot$convergence
+  if (is.null(code) || code == 0L) return(text)
+  stopped <- switch(as.character(code), "1" = "`maxit`", "2" = "its time limit",
+                    "52" = "an interrupt", paste("code", code))
+  sprintf("%s (the pilot was ended by %s)", text, stopped)
+}
+
+describe_starts <- function(learned) {
+  if (is.null(learned)) return("as they start: the fit was ended before they were learned")
+  starts <- nrow(learned)
+  if (isTRUE(attr(learned, "ended"))) return("learned by the evidence as far as `max_seconds` went")
+  if (starts == 1L) return("learned by the evidence, from the one start given")
+  agree <- sum(max(learned$evidence) - learned$evidence <= attr(learned, "same"))
+  sprintf("learned by the evidence, best of %d starts (%s)", starts,
+          if (agree == 1L) "found by one of them" else sprintf("found by %d of them", agree))
+}
+
+# The kernel, and where it was chosen the mean held-out log densities by which the others fell behind.
+describe_kernel <- function(about) {
+  kernels <- about$kernels
+  if (is.null(kernels)) return(about$kernel$label)
+  others <- kernels[!kernels$chosen, ]
+  sprintf("%s, chosen by held-out score (%s)", about$kernel$label,
+          paste(sprintf("%s %+.3f", others$kernel, others$score - kernels$score[kernels$chosen]), collapse = ", "))
+}
+
+describe_joint <- function(fit) {
+  if (fit$method == "gp_exact") "learned by the exact evidence" else "learned together with the inducing points"
+}
+
+describe_convergence <- function(fit) {
+  how <- switch(as.character(fit$convergence),
+                "1" = sprintf("stopped after %d iterations (`maxit`)%s", fit$control$maxit,
+                              describe_late_gain(fit$trace)),
+                "52" = "interrupted: best fit so far", fit$message)
+  if (is.null(how) || !nzchar(how)) how <- paste("code", fit$convergence)
+  if (how %in% c("no lower value can be found in double precision", "the gradient is zero")) {
+    how <- paste("converged:", how)
+  }
+  made <- fit$evaluations[setdiff(names(fit$evaluations), "pilot")]
+  if (!sum(made)) return(how)
+  sprintf("%s; %d evaluation%s", how, as.integer(sum(made)), plural_s(sum(made)))
+}
+
+# How much of the whole descent the last tenth of the evaluations brought: is more `maxit` worth it?
+describe_late_gain <- function(trace) {
+  if (!is.null(trace$round)) return("")     # a renewed objective is another one
+  value <- trace$objective[!is.na(trace$objective)]
+  if (length(value) < 20L) return("")
+  best <- cummin(value)
+  n <- length(best)
+  whole <- best[1L] - best[n]
+  if (!(whole > 0)) return("")
+  late <- 100 * (best[floor(0.9 * n)] - best[n]) / whole
+  sprintf(", whose last tenth brought %s %% of the descent",
+          if (late < 0.01) "less than 0.01" else format(signif(late, 2)))
+}
+
+list_named <- function(x) {
+  if (!length(x)) return("none")
+  paste(sprintf("%s %s", names(x), format(unlist(x), trim = TRUE, drop0trailing = TRUE)),
+        collapse = ", ")
+}
