@@ -78,7 +78,8 @@ new_fit <- function(data, done, s, state, posterior, value, parts) {
     trace = trace,
     z_trace = done$z_trace, convergence = done$convergence, message = done$message,
     evaluations = state$evaluations, seconds = state$seconds, pilot = done$pilot, learned = done$learned,
-    kernels = done$kernels, control = s$control,
+    kernels = done$kernels, control = utils::modifyList(s$control, list(maxit = s$maxit_given), keep.null = TRUE),
+    maxit = s$control$maxit,
     version = utils::packageVersion("pfdtc"),
     terms = if (s$keep_data) data$terms else drop_environment(data$terms), na.action = data$na_action)))
 }

@@ -79,7 +79,7 @@
 #'   * `trace`: a data frame with `evaluation`, `objective` and `seconds`, empty where points were not moved. With
 #'     `aux_refresh()` or `hyper = "joint"` it also has `round`: values of different rounds are not comparable;
 #'   * `convergence` (0 done, 1 `maxit`, 2 time, 51 no way around failed evaluations, 52 interrupt) and `message`, both
-#'     about the inducing points; `pilot` has the same about a pilot;
+#'     about the inducing points; `maxit`, the most iterations that these had; `pilot` has the same about a pilot;
 #'   * `evaluations`: of the likelihood that is learned by (`learn`), of the objective (those in `trace`), and of the
 #'     start that was not gone on with; `seconds` of the stages; `jitter`, `version`.
 #'

@@ -60,6 +60,7 @@ clean_settings <- function(data, s) {
     }
   }
   # what more iterations bring hardly shows in predictions
+  s$maxit_given <- s$control$maxit # what the fit keeps: the same control again is to mean the same
   if (is.null(s$control$maxit)) s$control$maxit <- if (s$move) 200L else 50L
   s$hyper <- check_choice(s$hyper, c("evidence", "pilot", if (isTRUE(s$joint)) "joint", "fixed"), "hyper")
   if (inherits(s$inducing, "gp_fit")) {

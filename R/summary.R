@@ -254,9 +254,12 @@ describe_joint <- function(fit) {
   if (fit$method == "gp_exact") "learned by the exact evidence" else "learned together with the inducing points"
 }
 
+# Fits of 0.1.0 have it in their control alone.
+used_maxit <- function(fit) if (is.null(fit$maxit)) fit$control$maxit else fit$maxit
+
 describe_convergence <- function(fit) {
   how <- switch(as.character(fit$convergence),
-                "1" = sprintf("stopped after %d iterations (`maxit`)%s", fit$control$maxit,
+                "1" = sprintf("stopped after %d iterations (`maxit`)%s", used_maxit(fit),
                               describe_late_gain(fit$trace)),
                 "52" = "interrupted: best fit so far", fit$message)
   if (is.null(how) || !nzchar(how)) how <- paste("code", fit$convergence)

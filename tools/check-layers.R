@@ -56,7 +56,7 @@ complaint_local <- function(from, header) {
   to <- place(header)
   if (is.null(to)) return("which is not in the table of layers")
   if (to$stem == from$stem) return(NULL)
-  if (from$layer == 7 && to$stem %in% c("args", "ffi", "ffi_blocks")) return(NULL)
+  if (from$layer == 7 && to$stem %in% c("args", "ffi", "ffi_blocks", "ffi_near_pass")) return(NULL)
   if (from$layer == 8 && to$file != "ffi") return("init.c needs ffi.h alone")
   if (from$layer < 8 && to$layer > from$sees) {
     return(sprintf("layer %d sees layers up to %d, and that is layer %d",

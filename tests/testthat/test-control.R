@@ -25,7 +25,10 @@ test_that("a list does as control; what is no control is refused", {
     pfdtc(cars$speed, cars$dist, m = 3, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed", control = control)
   }
   expect_identical(fit(list(maxit = 2))$control, pfdtc_control(maxit = 2))
-  expect_identical(fit(list())$control, pfdtc_control(maxit = 50)) # what was used
+  expect_identical(fit(list())$control, pfdtc_control())
+  expect_identical(fit(list())$maxit, 50L) # what was used
+  again <- pfdtc(cars$speed, cars$dist, m = 40, control = pfdtc(cars$speed, cars$dist, m = 40)$control)
+  expect_false(again$moved)
   expect_input_error(fit(list(maxiter = 2)), "Did you mean `maxit`?")
   expect_input_error(fit(list(maxit = -2)), "`maxit`")
   twice <- stats::setNames(list(2, 3), c("maxit", "maxit"))

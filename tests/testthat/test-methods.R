@@ -210,7 +210,7 @@ test_that("print() says why there are fewer points than asked for", {
 test_that("print() says how the optimiser ended and what its last steps brought", {
   fit <- fit_mixed()
   fit$convergence <- 1L
-  fit$control$maxit <- 30L
+  fit$maxit <- 30L
   fit$trace <- data.frame(evaluation = 1:40, objective = c(50, NA, 49:12), seconds = 0)
   expect_output(print(fit), "30 iterations.*brought\\s+11 %\\s+of the descent")     # 4 of 38
   fit$trace$round <- 1:40
