@@ -40,9 +40,9 @@ blas_is_optimised <- function() {
 }
 
 # How the engine walks over n rows. Options stand in where no pfdtc_control() is at hand.
-# `used`: bytes of the memory for scratch that are taken already. `points`: what is done on so many points alone, between
-# the passes over the rows, is little beside these where rows are many; more threads of the BLAS would gain nothing
-# there and go on waiting, busily, on the cores that the next pass wants.
+# `used`: bytes of the memory for scratch that are taken already. `points`: what is done on so many points alone,
+# between the passes over the rows, is little beside these where rows are many; more threads of the BLAS would gain
+# nothing there and go on waiting, busily, on the cores that the next pass wants.
 engine_control <- function(n, control = NULL, used = 0, points = Inf) {
   if (is.null(control)) {
     block <- getOption("pfdtc.block")

@@ -1,5 +1,5 @@
-# What a fit is to do, from what was asked for and what the data are: settings checked and completed, and which posterior
-# is to be, where nothing says so.
+# What a fit is to do, from what was asked for and what the data are: settings checked and completed, and which
+# posterior is to be, where nothing says so.
 
 # Rows up to which the default posterior is the exact one: the factor of their kernel matrix takes 32 MB.
 exact_rows <- 2000L

@@ -54,6 +54,14 @@ const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, i
     return X;
 }
 
+struct block arg_block(const struct kernel *k, SEXP x, const char *argument, int *columns)
+{
+    struct block block = {0};
+    block.X = arg_inputs(k, x, argument, &block.n, columns);
+    block.ldx = block.n;
+    return block;
+}
+
 const double *arg_vector(SEXP x, const char *argument, size_t length)
 {
     if (TYPEOF(x) != REALSXP || (size_t)XLENGTH(x) != length)

@@ -28,6 +28,9 @@ const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);
 /* the same of rows that the kernel is evaluated at: they have the columns that it reads */
 const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, int *rows,
                          int *columns);
+/* the same as one block, without responses */
+struct block arg_block(const struct kernel *k, SEXP x, const char *argument,
+                       int *columns);
 /* doubles of a vector of that length */
 const double *arg_vector(SEXP x, const char *argument, size_t length);
 /* the same, or NULL for R's NULL */

@@ -58,9 +58,7 @@ SEXP ffi_cross(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP scale,
     c.rows.y = NULL;
     c.rows.scale = arg_vector_or_null(scale, "scale", (size_t)c.rows.N);
     int columns;
-    c.new_rows.X = arg_inputs(&k, x_new, "x_new", &c.new_rows.n, &columns);
-    c.new_rows.ldx = c.new_rows.n;
-    c.new_rows.y = c.new_rows.scale = NULL;
+    c.new_rows = arg_block(&k, x_new, "x_new", &columns);
     c.plan = plan_blocks(control, c.rows.N);
     const size_t m = (size_t)M, n = (size_t)c.new_rows.n, block = (size_t)c.plan.block;
     c.slot = (struct cross_slot *)R_alloc((size_t)c.plan.threads, sizeof *c.slot);

@@ -274,9 +274,7 @@ SEXP ffi_kriging(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP G, SEXP norm
     c.rows.y = NULL;
     c.rows.scale = arg_vector_or_null(scale, "scale", (size_t)c.rows.N);
     int columns;
-    c.new_rows.X = arg_inputs(&k, x_new, "x_new", &c.new_rows.n, &columns);
-    c.new_rows.ldx = c.new_rows.n;
-    c.new_rows.y = c.new_rows.scale = NULL;
+    c.new_rows = arg_block(&k, x_new, "x_new", &columns);
     c.near_rows = arg_indices(near, "near", c.rows.N);
     c.rows_of = arg_indices(rows, "rows", (int)XLENGTH(near));
     if (columns != c.rows.columns || !Rf_isMatrix(rows) || TYPEOF(start) != INTSXP ||

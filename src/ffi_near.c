@@ -11,15 +11,12 @@ static void arg_pass(const struct kernel *k, SEXP z, SEXP x, SEXP y, SEXP scale,
 {
     p->z.kernel = k;
     p->z.Z = arg_matrix(z, "z", &p->z.M, &p->z.columns);
-    p->rows.X = arg_matrix(x, "x", &p->rows.N, &p->rows.columns);
+    p->rows.X = arg_inputs(k, x, "x", &p->rows.N, &p->rows.columns);
     p->rows.y = arg_vector(y, "y", (size_t)p->rows.N);
     p->rows.scale = arg_vector_or_null(scale, "scale", (size_t)p->rows.N);
     p->s = arg_integer(s, "s");
     if (p->s < 0 || p->z.columns != p->rows.columns)
         Rf_error("internal: `s` must be at least 0, and `z` have the columns of `x`");
-    for (int j = 0; j < k->d; j++)
-        if (k->column[j] < 0 || k->column[j] >= p->rows.columns)
-            Rf_error("internal: the kernel reads a column that `x` has not");
     if (p->s > p->rows.N)
         p->s = p->rows.N;
     p->s2 = arg_number(s2, "s2");

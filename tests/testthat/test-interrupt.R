@@ -29,6 +29,27 @@ start_child <- function(body) {
       tools::pskill(Sys.getpid(), tools::SIGINT)
       Sys.sleep(60)
     }
+    # From now on it interrupts itself at the start of the stage that `target` names, or at the n-th call ("name n") of
+    # one of these functions since `calls` was 0.
+    calls <- 0
+    target <- ""
+    interrupts_at <- function(functions) {
+      lapply(functions, function(name) {
+        wrap(name, function(f, ...) {
+          calls <<- calls + startsWith(target, name)
+          if (target == paste(name, calls)) interrupt_self()
+          f(...)
+        })
+      })
+      wrap("run_stage", function(f, state, name, expr, otherwise) {
+        if (target != name || calls > 0) return(f(state, name, expr, otherwise))
+        calls <<- 1
+        f(state, name, {
+          interrupt_self()
+          expr
+        }, otherwise)
+      })
+    }
     # list(fit, warning classes), or the class of what ended it otherwise
     run <- function(code) {
       classes <- character()
@@ -119,27 +140,7 @@ test_that("an interrupt in any stage, and in the middle of it, ends the fit ther
       set.seed(2)
       pfdtc(x, y, m = 5, hyper = "joint", control = pfdtc_control(maxit = 10, progress = FALSE))
     }
-    # interrupts itself at the start of a stage or at the n-th call of a function, as `target` says
-    calls <- 0
-    target <- ""
-    for (name in c("native_vfe", "native_pf")) {
-      local({
-        name <- name
-        wrap(name, function(f, ...) {
-          calls <<- calls + startsWith(target, name)
-          if (target == paste(name, calls)) interrupt_self()
-          f(...)
-        })
-      })
-    }
-    wrap("run_stage", function(f, state, name, expr, otherwise) {
-      if (target != name || calls > 0) return(f(state, name, expr, otherwise))
-      calls <<- 1
-      f(state, name, {
-        interrupt_self()
-        expr
-      }, otherwise)
-    })
+    interrupts_at(c("native_vfe", "native_pf"))
     out <- list(whole = run(fit()))
     for (target in targets) {
       calls <- 0
@@ -182,26 +183,7 @@ test_that("an interrupt while hyperparameters are learned by the evidence keeps 
     set.seed(1)
     x <- matrix(stats::runif(160), 80)
     y <- sin(6 * x[, 1]) + x[, 2]^2 + stats::rnorm(80) / 10
-    calls <- 0
-    target <- ""
-    for (name in c("native_vecchia", "native_neighbours", "native_exact_evidence")) {
-      local({
-        name <- name
-        wrap(name, function(f, ...) {
-          calls <<- calls + startsWith(target, name)
-          if (target == paste(name, calls)) interrupt_self()
-          f(...)
-        })
-      })
-    }
-    wrap("run_stage", function(f, state, name, expr, otherwise) {
-      if (target != name || calls > 0) return(f(state, name, expr, otherwise))
-      calls <<- 1
-      f(state, name, {
-        interrupt_self()
-        expr
-      }, otherwise)
-    })
+    interrupts_at(c("native_vecchia", "native_neighbours", "native_exact_evidence"))
     fit <- function(...) {
       calls <<- 0
       set.seed(2)
