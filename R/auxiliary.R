@@ -152,18 +152,6 @@ auxiliary <- function(x, y, kernel, noise, aux = aux_sor(), weights = NULL) {
   make_auxiliary(aux, rows, kernel, noise, m = min(200, nrow(rows$x)))
 }
 
-# Data taken as they are: list(x, y, weights).
-check_rows <- function(x, y, weights) {
-  x <- check_matrix(x, "x")
-  if (!nrow(x)) abort_input("x", "without rows", "of at least one row")
-  y <- check_vector(y, "y", nrow(x))
-  if (!is.null(weights)) {
-    weights <- check_vector(weights, "weights", nrow(x))
-    weights <- check_weight_sizes(check_positive(weights, "weights", nrow(x)))
-  }
-  list(x = x, y = y, weights = weights)
-}
-
 # `data`: x, y, weights and, where equal rows were merged, group (rows are drawn before merging). `m`: inducing points.
 # `reference`: one of the same model, whose first points serve aux_reference().
 make_auxiliary <- function(aux, data, kernel, noise, m, control = NULL, reference = NULL) {
@@ -205,16 +193,6 @@ auxiliary_rows <- function(aux, data) {
     abort_input("rows", max(rows), sprintf("row numbers from 1 to %d", n))
   }
   if (is.null(data$group)) rows else unique(data$group[rows])
-}
-
-# Pivots are looked for on at most 20 m2 rows.
-reference_rows <- function(aux, data, kernel, m) {
-  n <- nrow(data$x)
-  m2 <- min(if (is.null(aux$m2)) 4 * m else aux$m2, n)
-  looked <- if (n > 20 * m2) sort(sample.int(n, 20 * m2)) else NULL
-  pool <- if (is.null(looked)) data$x else data$x[looked, , drop = FALSE]
-  rows <- choose_greedy(pool, m2, kernel, Inf)$rows
-  if (is.null(looked)) rows else looked[rows]
 }
 
 # The SoR posterior on U: b(x) = chol(I + A_u A_u'/s2)^{-1} a_u(x) = sqrt(s2) C^{-1} L^{-1} k(U, x), C C' = s2 I + G_u.
@@ -289,28 +267,6 @@ keep_rows <- function(nu, data, control = NULL) {
   nu
 }
 
-# The reference on the points that nu was made of; NULL after an interrupt.
-auxiliary_reference <- function(fit, data, done, state) {
-  if (is.null(done$aux_points) || !is.null(state$stopped)) return(NULL)
-  run_stage(state, "reference", {
-    kept_reference(reference_on(fit, data, distinct_points(done$aux_points, scaled_kernel(fit)), NULL), fit)
-  }, otherwise = NULL)
-}
-
-# Without the data nothing of the rows is kept: the corrected mean is of use only beside them.
-kept_reference <- function(reference, fit) {
-  if (is.null(fit$data)) reference$correction <- NULL
-  reference
-}
-
-# Numbers that tell one set of rows (in their order) from another.
-fingerprint <- function(data) {
-  i <- seq_along(data$y) / length(data$y)
-  w <- data$weights
-  unname(c(dim(data$x), colSums(data$x), crossprod(data$x, i), sum(data$y), sum(data$y * i),
-           if (is.null(w)) c(length(i), sum(i)) else c(sum(w), sum(w * i))))
-}
-
 #' @export
 print.pfdtc_auxiliary <- function(x, ...) {
   if (!is.null(x$share)) {
@@ -338,3 +294,9 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
   variance <- object$p * object$kernel$variance + colSums(object$sign[-q] * Wt[-q, , drop = FALSE]^2)
   list(fit = Wt[q, ], se.fit = sqrt(pmax(variance, 0)))
 }
+
+# The SoR posterior on points that need not be rows.
+aux_on_points <- function(z) structure(list(kind = "points", z = z), class = "pfdtc_aux")
+
+# The package's default auxiliary distribution.
+default_aux <- function() aux_white()

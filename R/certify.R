@@ -219,16 +219,6 @@ by_exact_posterior <- function(fit, x, at, inside, tell, left) {
   inside
 }
 
-# Does the exact posterior, with what it says of so many rows, take no more seconds than these, and a sixteenth of the
-# memory allowed?
-exact_is_cheap <- function(fit, rows, seconds) {
-  n <- as.double(nrow(fit$data$x))
-  if (16 * n^2 > getOption("pfdtc.max_memory", 2^32) / 16) return(FALSE)
-  # a factor three for a factorisation and triangular solves beside products
-  flop <- engine_speed(scaled_kernel(fit), fit$data$x, fit$control)[["flop"]]
-  3 * (n^3 / 3 + 3 * n^2 * rows) * flop <= seconds
-}
-
 # What all rows of the data say of the sd at those rows of x, at most so many and as far as there is time, where it is
 # not yet known well beside its distance from the fit's, there and at the median row (and, after kriging, beside
 # itself): 4 n m2 flops a row.
@@ -284,21 +274,6 @@ extend_reference <- function(fit, reference, x) {
   dtc_on_points(fit, fit$data, rbind(reference$inducing, x), NULL, fast = FALSE, inner = inner)
 }
 
-# What rounding in the response, its offset, centring and merging does to any mean: |h_x| <= sqrt(k) / (2 sqrt(s2)), in
-# units of y. The rows themselves count, not what is left of them where equal rows with unlike responses were merged.
-response_rounding <- function(fit) {
-  4 * .Machine$double.eps * response_size(fit) * sqrt(fit$kernel$variance / fit$noise) / 2
-}
-
-# The root of the weighted sum of squares of the responses as given, and of the offset.
-response_size <- function(fit) {
-  size <- sqrt(fit$signature$sums[["yy"]])
-  offset <- fit$data$offset
-  if (!length(offset)) return(size)
-  w <- if (is.null(fit$data$prior_weights)) 1 else fit$data$prior_weights
-  size + sqrt(sum(w * offset^2))
-}
-
 # What centre and offset add to the rounding is added to the ends.
 certificate_frame <- function(fit, new, of_fit, inside) {
   i <- new$index
@@ -315,124 +290,22 @@ certificate_frame <- function(fit, new, of_fit, inside) {
   out
 }
 
-# What a posterior with norms says of the exact GP at x, in units of y without the centre, and the intervals from it.
-certify_posterior <- function(post, x, crossing = NULL) {
-  r <- native_certify(post$factors, post$inducing, scaled_kernel(post), post$noise / post$scale^2, post$norms, x,
-                      crossing)
-  power <- c(mean = 1, sor_variance = 2, unexplained = 2, mean_error = 1, var_lower = 2, var_upper = 2)
-  for (what in names(power)) r[[what]] <- r[[what]] * post$scale^power[[what]]
-  r
-}
-
-as_interval <- function(r) {
-  list(mean_lower = r$mean - r$mean_error, mean_upper = r$mean + r$mean_error, sd_lower = sqrt(r$var_lower),
-       sd_upper = sqrt(r$var_upper))
-}
-
-# of a corrected mean, which says nothing of the sd
-mean_interval <- function(r) {
-  list(mean_lower = r$mean - r$mean_error, mean_upper = r$mean + r$mean_error, sd_lower = 0, sd_upper = Inf)
-}
-
-posterior_interval <- function(post, x) as_interval(certify_posterior(post, x))
-
-# The exact posterior of the fit's model, as far as posterior_at() reads it.
-exact_of_fit <- function(fit) {
-  data <- fit$data
-  check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
-  posterior <- native_exact(data$x, data$y, data$weights, scaled_kernel(fit), fit$noise / fit$scale^2, fit$control)
-  same <- c("kernel", "noise", "center", "scale", "frame", "data", "signature", "nobs", "control", "terms")
-  structure(c(fit[same], list(method = "gp_exact", rows = data$x, factors = posterior, posterior = "exact")),
-            class = c("gp_exact", "gp_fit"))
-}
-
-# A DTC posterior with norms on the fit's own points: of whatever kind the fit is, it certifies the exact GP.
-own_posterior <- function(fit) {
-  if (!is.null(fit$near)) fit <- far_part(fit)
-  kernel <- scaled_kernel(fit)
-  if (own_posterior_serves(fit)) {
-    fit$norms <- posterior_norms(fit$factors, fit$inducing, fit$data, kernel, fit$noise / fit$scale^2, fast = TRUE,
-                                 control = fit$control)
-    return(fit)
+# The intervals, narrowed by kriging at rows of x where they are not narrow yet: `most` of them, the widest first, as
+# far as the seconds left allow.
+sharpen_by_kriging <- function(inside, at, reference, data, x, most, left) {
+  if (kriging_rows() < 1) return(inside)
+  correction <- if (correction_serves(reference, data)) reference$correction
+  rows <- utils::head(wide_rows(inside, at, !is.null(correction$residual)), most)
+  while (length(rows)) {
+    size <- points_in_time(reference, data, length(rows), left())
+    if (size < 1) break
+    part <- utils::head(rows, size)
+    rows <- utils::tail(rows, -size)
+    points <- x[part, , drop = FALSE]
+    known <- lapply(inside, `[`, part)
+    found <- krige(reference, data, points, group = group_for(length(part)))
+    both <- intersect_intervals(known, kriged_interval(found, reference, correction, data, points, known))
+    for (what in names(inside)) inside[[what]][part] <- both[[what]]
   }
-  z <- distinct_points(if (is.null(fit$rows)) fit$inducing else fit$rows, kernel)
-  dtc_on_points(fit, fit$data, z, NULL, fast = TRUE)
-}
-
-# What rounding does to the exact posterior. With D the diagonal of K + s2 W^{-1}, its Cholesky factor is that of
-# K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}|_2 <= growth n, and h = (K + s2 W^{-1})^{-1} k(X, x):
-#   error of the mean = h'Delta alpha,  of the variance = h'Delta h,
-# and that of kernel values likewise. Blocks of rows bound the memory.
-#
-# |D^{1/2} h| is computed where it matters: with v_i the noise of row i, sum v_i h_i^2 is at most the exact variance
-# (the error of h'y as a prediction is that and more), hence |D^{1/2} h|^2 <= max(d_i / v_i) var, which will do for
-# noise that is not small.
-exact_interval <- function(fit, x) {
-  kernel <- scaled_kernel(fit)
-  L <- fit$factors$L
-  n <- nrow(L)
-  growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
-  noise <- fit$noise / fit$scale^2
-  root <- sqrt(rowSums(L^2))                # of d_i = k + v_i
-  ratio <- max(root^2 / pmax(root^2 - kernel$variance, 0))
-  do_solve <- !(growth * n * ratio <= 1e-8) # far below what anyone would look at
-  mean <- var <- h <- numeric(nrow(x))
-  for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
-    K <- native_kernel_matrix(kernel, fit$rows, x[rows, , drop = FALSE])
-    mean[rows] <- drop(crossprod(K, fit$factors$alpha))
-    u <- forwardsolve(L, K)
-    var[rows] <- pmax(kernel$variance - colSums(u^2), 0)
-    h[rows] <- if (do_solve) sqrt(colSums((root * solve_t(L, u))^2)) else sqrt(2 * ratio * (var[rows] + 1e-8 * noise))
-  }
-  weight <- sqrt(sum((root * fit$factors$alpha)^2)) # |D^{1/2} alpha|
-  mean_error <- growth * weight * (n * h + sqrt(n * kernel$variance))
-  var_error <- growth * (n * h^2 + 2 * sqrt(n * kernel$variance) * h + kernel$variance)
-  interval <- list(mean_lower = mean - mean_error, mean_upper = mean + mean_error,
-                   sd_lower = sqrt(pmax(var - var_error, 0)), sd_upper = sqrt(var + var_error))
-  lapply(interval, function(v) fit$scale * v)
-}
-
-# max() and min() of the ends. Two valid intervals that do not meet differ by rounding: their ends are then exchanged.
-# Were they further apart, one of the two would be wrong: then all that lies between their outer ends, and a warning.
-intersect_intervals <- function(a, b) {
-  apart <- FALSE
-  meet <- function(ends) {
-    lower <- pmax(a[[ends[1L]]], b[[ends[1L]]])
-    upper <- pmin(a[[ends[2L]]], b[[ends[2L]]])
-    far <- lower - upper > 1e-9 * pmax(abs(lower), abs(upper))
-    if (any(far)) {
-      apart <<- TRUE
-      lower[far] <- pmin(a[[ends[1L]]], b[[ends[1L]]])[far]
-      upper[far] <- pmax(a[[ends[2L]]], b[[ends[2L]]])[far]
-    }
-    stats::setNames(list(pmin(lower, upper), pmax(lower, upper)), ends)
-  }
-  out <- c(meet(c("mean_lower", "mean_upper")), meet(c("sd_lower", "sd_upper")))
-  if (apart) {
-    warn_convergence(paste("Two certificates of the same rows do not meet: rounding went beyond its allowance. What is",
-                           "returned holds both. A larger `noise` or `jitter` helps."))
-  }
-  out
-}
-
-find_reference <- function(fit, given, m2, max_seconds = 10) {
-  if (is.null(given)) {
-    if (is.null(fit$data)) {
-      abort_input("reference", "none for a fit without its data", "given",
-                  hint = "Make it where the data are: fit$reference <- reference(fit); or fit with `keep_data = TRUE`.")
-    }
-    message("A reference is made for this call; keep it with  fit$reference <- reference(fit)")
-    return(reference(fit, m2, max_seconds = max_seconds))
-  }
-  given <- check_fit(given, "reference")
-  if (given$method != "gp_dtc") abort_input("reference", sprintf("a fit by %s()", given$method), "a gp_dtc() fit")
-  check_same_model(given, fit, "reference", "fit")
-  if (is.null(given$norms)) {
-    if (is.null(given$data)) {
-      needs_data(fit, "fit")
-      given$data <- data_in_scale(fit, given)
-    }
-    given <- own_posterior(given)
-  }
-  given
+  inside
 }

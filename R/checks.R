@@ -105,30 +105,6 @@ check_choice <- function(x, choices, argument) {
   choices[i]
 }
 
-# `...` must be empty in the end. `dots_names`: names of the arguments caught there ("" for none),
-# or the list of them itself, which also tells an unnamed one when nothing has a name.
-check_dots_empty <- function(dots_names, known) {
-  if (is.list(dots_names)) {
-    n <- length(dots_names)
-    dots_names <- if (is.null(names(dots_names))) rep("", n) else names(dots_names)
-  }
-  if (!length(dots_names)) return(invisible(NULL))
-  known <- setdiff(known, "...")
-  name <- dots_names[1L]
-  if (is.na(name) || name == "") {
-    abort_input("...", "an argument without a name", "empty",
-                message = "`...` must be empty, not an argument without a name.",
-                hint = sprintf("Arguments here are %s.", list_quoted(known, most = 20L)))
-  }
-  hint <- if (name %in% names(formals(pfdtc_control))) {
-    sprintf("Give it as control = pfdtc_control(%s = <value>).", name)
-  } else if (length(known)) {
-    sprintf("Did you mean `%s`?", known[which.min(utils::adist(name, known, ignore.case = TRUE))])
-  }
-  abort_input(name, "an unknown argument", "a known argument",
-              message = sprintf("`%s` is not an argument of this function.", name), hint = hint)
-}
-
 # Refuses memory above the limit before it is taken. `what` needs `bytes`: "the covariance of 1000
 # rows".
 check_memory <- function(bytes, what) {
@@ -197,3 +173,10 @@ reason_not_numeric <- function(x) {
 }
 
 is_time <- function(x) inherits(x, c("Date", "POSIXt", "difftime"))
+
+check_level <- function(level) {
+  if (!is.numeric(level) || length(level) != 1L || is.na(level) || level <= 0 || level >= 1) {
+    abort_input("level", describe(level), "a number between 0 and 1")
+  }
+  level
+}

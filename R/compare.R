@@ -129,28 +129,6 @@ shared_reference <- function(fits) {
   if (length(with_data)) same_chance(reference(with_data[[which.max(vapply(with_data, points_of_fit, 1))]]))
 }
 
-# Fits that are not in one list, as in f(a = fit1, b = fit2): `lacking`: is `fits` missing?
-check_fits_given <- function(lacking, dots, caller) {
-  strays <- vapply(dots, inherits, NA, "gp_fit")
-  if (!lacking && !any(strays)) return()
-  hint <- if (any(strays)) {
-    shown <- paste(sprintf("%s = <fit>", names(dots)[strays]), collapse = ", ")
-    sprintf("Fits go in one list: %s(list(%s), ...).", caller, sub("^ = ", "", shown))
-  }
-  abort_input("fits", if (lacking) "missing" else "fits outside of it", "a fit or a list of all fits", hint = hint)
-}
-
-# What else the second argument may have been meant to be.
-check_exact_given <- function(exact, caller) {
-  if (is.null(exact) || (inherits(exact, "gp_fit") && is_exact(check_fit(exact, "exact")))) return()
-  if (inherits(exact, "gp_fit")) {
-    abort_input("exact", sprintf("a fit by %s()", exact$method), "a fit by gp_exact()",
-                hint = sprintf("Fits to compare go in one list: %s(list(<fit>, <fit>), ...).", caller))
-  }
-  abort_input("exact", describe(exact), "a fit by gp_exact(), or NULL",
-              hint = if (is.data.frame(exact) || is.numeric(exact)) "Rows go by name: newdata = <rows>.")
-}
-
 compare_response <- function(fits, newdata, y) {
   if (!is.null(y)) return(check_vector(y, "y", NROW(newdata)))
   by_formula <- which(!vapply(fits, function(fit) is.null(fit$terms), NA))

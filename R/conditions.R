@@ -121,3 +121,9 @@ clip <- function(text, width = 60L) {
 }
 
 plural_s <- function(n) if (n == 1) "" else "s"
+
+# strwrap() that never breaks a line at "argument = value" or "10 %".
+wrap <- function(text, ...) {
+  text <- gsub(" (=|%)", "\001\\1", gsub("= ", "=\001", text, fixed = TRUE))
+  gsub("\001", " ", strwrap(text, width = getOption("width"), ...), fixed = TRUE)
+}

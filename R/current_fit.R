@@ -164,3 +164,9 @@ damaged_fit <- function(fit, argument, what) {
               hint = if (other) sprintf("It was made by pfdtc %s, this is %s: fit anew.", made_by, here) else
                 "It was changed after it was made: fit anew.")
 }
+
+check_fit <- function(fit, argument) {
+  if (missing(fit)) abort_input(argument, "missing", "a fit, such as pfdtc() returns")
+  if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit, such as pfdtc() returns")
+  current_fit(fit, argument)
+}

@@ -94,3 +94,34 @@ check_saved <- function(results, plan) {
     }
   }
 }
+
+new_experiment <- function(results, trace) {
+  structure(results, class = c("pfdtc_experiment", "data.frame"), trace = trace)
+}
+
+#' Read the results of an experiment
+#'
+#' @param file a file that [run_experiment()] wrote. The trace file beside it is read, too, where there is one.
+#' @return A data frame of class `pfdtc_experiment`, see [run_experiment()]; attribute `trace`, a data frame, is the
+#'   trace.
+#' @section Errors: class `pfdtc_error_input` where there is no such file, or it has other columns.
+#' @source [run_experiment()].
+#' @examples
+#' paper <- system.file("experiments", "results", "paper.csv", package = "pfdtc")
+#' if (nzchar(paper)) head(read_experiment(paper)[1:7])
+#' @export
+read_experiment <- function(file) {
+  paths <- experiment_paths(file)
+  if (is.null(file) || !file.exists(file)) abort_input("file", describe(file), "a file that run_experiment() wrote")
+  new_experiment(read_results(paths$results, result_columns), read_results(paths$trace, trace_columns))
+}
+
+as_experiment <- function(results) {
+  if (is.character(results)) return(read_experiment(results))
+  if (!is.data.frame(results) || !all(result_columns %in% names(results))) {
+    abort_input("results", describe(results), "what run_experiment() returned, or the name of its file")
+  }
+  if (inherits(results, "pfdtc_experiment")) results else new_experiment(results, attr(results, "trace"))
+}
+
+experiment_methods <- c("pf", "vfe", "sor", "subsample", "default", "vfe_greedy")

@@ -122,8 +122,6 @@ run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample",
   invisible(new_experiment(out, saved$trace[cell_key(saved$trace) %in% key, ]))
 }
 
-experiment_methods <- c("pf", "vfe", "sor", "subsample", "default", "vfe_greedy")
-
 check_methods <- function(methods) {
   if (!is.character(methods) || !length(methods) || !all(methods %in% experiment_methods)) {
     abort_input("methods", describe(methods), paste("some of", list_quoted(experiment_methods, "\"", 10L)))

@@ -126,3 +126,13 @@ choose_kmeans <- function(x, m, kernel) {
   dimnames(z) <- list(NULL, colnames(x))
   z
 }
+
+# Pivots are looked for on at most 20 m2 rows.
+reference_rows <- function(aux, data, kernel, m) {
+  n <- nrow(data$x)
+  m2 <- min(if (is.null(aux$m2)) 4 * m else aux$m2, n)
+  looked <- if (n > 20 * m2) sort(sample.int(n, 20 * m2)) else NULL
+  pool <- if (is.null(looked)) data$x else data$x[looked, , drop = FALSE]
+  rows <- choose_greedy(pool, m2, kernel, Inf)$rows
+  if (is.null(looked)) rows else looked[rows]
+}

@@ -94,26 +94,6 @@ krige_all <- function(reference, data, x) {
   })
 }
 
-# The intervals, narrowed by kriging at rows of x where they are not narrow yet: `most` of them, the widest first, as
-# far as the seconds left allow.
-sharpen_by_kriging <- function(inside, at, reference, data, x, most, left) {
-  if (kriging_rows() < 1) return(inside)
-  correction <- if (correction_serves(reference, data)) reference$correction
-  rows <- utils::head(wide_rows(inside, at, !is.null(correction$residual)), most)
-  while (length(rows)) {
-    size <- points_in_time(reference, data, length(rows), left())
-    if (size < 1) break
-    part <- utils::head(rows, size)
-    rows <- utils::tail(rows, -size)
-    points <- x[part, , drop = FALSE]
-    known <- lapply(inside, `[`, part)
-    found <- krige(reference, data, points, group = group_for(length(part)))
-    both <- intersect_intervals(known, kriged_interval(found, reference, correction, data, points, known))
-    for (what in names(inside)) inside[[what]][part] <- both[[what]]
-  }
-  inside
-}
-
 # Many points share rows with more of their neighbours.
 group_for <- function(n) max(1, min(16, n %/% 64))
 
@@ -168,10 +148,4 @@ wide_rows <- function(inside, at, mean) {
   if (mean) score <- pmax(score, excess("mean", Inf))
   score[is.na(score)] <- Inf
   order(-score)[seq_len(sum(score > 0))]
-}
-
-# A clock: seconds left of so many.
-seconds_left <- function(max_seconds) {
-  started <- proc.time()[["elapsed"]]
-  function() max_seconds - (proc.time()[["elapsed"]] - started)
 }

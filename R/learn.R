@@ -98,15 +98,6 @@ learning_rows <- function(data, s) {
   pool
 }
 
-merge_the_few <- function(data) {
-  if (!is.null(data$group)) return(data)
-  m <- merge_equal_rows(data$x, data$y, data$weights, most = 1 - 1 / nrow(data$x))
-  if (is.null(m$group)) return(data)
-  data[c("x", "y", "weights", "group")] <- m[c("x", "y", "weights", "group")]
-  data$shift[c("rows", "ss")] <- m[c("rows", "ss")]
-  data
-}
-
 # Mean square of y about 0, the prior mean, or about its own, and what merged rows no longer show of it.
 response_power <- function(data, y = data$y) {
   w <- if (is.null(data$weights)) 1 else data$weights
@@ -140,10 +131,6 @@ noise_floor <- function(data) {
   power <- response_variance(data)
   max(1e-6 * power, 1e-11 * response_power(data), min(gap^2, power) / 12)
 }
-
-# Pure noise of variance s2 / w_n has the weighted mean square s2 / mean(w): units of the noise are mean(w) mean
-# squares, so that multiplying all weights and the noise by a number changes nothing.
-mean_weight <- function(data) if (is.null(data$weights)) 1 else sum(data$weights) / data$n
 
 # ---- the problem: value, gradient and information of log posterior in the free logs ---------------------------------
 

@@ -44,3 +44,12 @@ merge_equal_rows <- function(x, y, weights, most = 0.9) {
   list(x = x[first, , drop = FALSE], y = mean_y, weights = sums[, 1L], group = group,
        rows = length(y) - length(first), ss = sum(w * (y - mean_y[group])^2))
 }
+
+merge_the_few <- function(data) {
+  if (!is.null(data$group)) return(data)
+  m <- merge_equal_rows(data$x, data$y, data$weights, most = 1 - 1 / nrow(data$x))
+  if (is.null(m$group)) return(data)
+  data[c("x", "y", "weights", "group")] <- m[c("x", "y", "weights", "group")]
+  data$shift[c("rows", "ss")] <- m[c("rows", "ss")]
+  data
+}

@@ -38,8 +38,3 @@ predict_near <- function(near, data, z, kernel, noise, x, control = NULL) {
 covariance_near <- function(near, data, z, kernel, noise, x, control = NULL) {
   native_near_covariance(near, z, data$x, data$y, data$weights, kernel, noise, near$neighbours, x, control)$covariance
 }
-
-# log density of y as given, from near_posterior()
-near_evidence <- function(data, near, noise) {
-  near$evidence + merged_log_density(data$shift, noise) + data$shift$constant
-}

@@ -186,8 +186,3 @@ hyper_slope <- function(result, parameters, shift, noise) {
   result$gradient <- c(result$gradient, slope[parameters$free])
   result
 }
-
-# What merging adds to the log density of y as cleaned; `constant` does not move and is added at the end.
-merged_log_density <- function(shift, noise) {
-  -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
-}

@@ -182,37 +182,18 @@ between <- function(lo, hi) {
   lo$step + width * min(max(at, 0.1), 0.9)
 }
 
-# A line on stderr, at most twice a second and not before two seconds have passed.
-progress_line <- function(label) {
-  started <- shown <- proc.time()[["elapsed"]]
-  function(evaluation, iteration, best, done = FALSE) {
-    now <- proc.time()[["elapsed"]]
-    if (done) {
-      if (shown > started) cat("\r", strrep(" ", 78), "\r", sep = "", file = stderr())
-      return(invisible())
-    }
-    if (now - started < 2 || now - shown < 0.5) return(invisible())
-    shown <<- now
-    text <- sprintf("%s: iteration %d, objective %.6g, %.0f s", label, iteration, best, now - started)
-    cat("\r", formatC(text, width = -78), sep = "", file = stderr())
-  }
-}
+stopped_by_interrupt <- list(convergence = 52L, message = "interrupted")
 
-# A line on stderr that names the stage under way, gone when it is told NULL; of what takes less than `after` seconds
-# nothing is seen.
-stage_line <- function(label, on, after = 0) {
-  started <- proc.time()[["elapsed"]]
-  shown <- FALSE
-  function(stage) {
-    if (!isTRUE(on)) return(invisible())
-    if (is.null(stage)) {
-      if (shown) cat("\r", strrep(" ", 78), "\r", sep = "", file = stderr())
-      return(invisible())
-    }
-    seconds <- proc.time()[["elapsed"]] - started
-    if (seconds < after) return(invisible())
-    shown <<- TRUE
-    text <- sprintf("%s: %s, %.0f s", label, stage, seconds)
-    cat("\r", formatC(text, width = -78), sep = "", file = stderr())
+stopped_by_time <- list(convergence = 2L, message = "R's time limit was reached")
+
+run_minimise <- function(problem, control, label, maxit = control$maxit, reltol = control$reltol, first_step = 0.1,
+                         enough = NULL) {
+  progress <- if (control$progress) progress_line(label)
+  if (!is.null(progress)) on.exit(progress(done = TRUE))
+  result <- minimise(problem, maxit = maxit, reltol = reltol, max_seconds = control$max_seconds,
+                     keep = control$trace, first_step = first_step, progress = progress, enough = enough)
+  if (result$convergence == 3L) {
+    abort_numerical(sprintf("The %s cannot be optimised: at the start, %s.", label, result$message))
   }
+  result
 }

@@ -238,8 +238,5 @@ pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NUL
 #' @rdname pfdtc
 #' @export
 pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
-  formula_fit("pfdtc", match.call(), parent.frame(), list(...))
+  formula_fit("pfdtc", pfdtc.default, match.call(), parent.frame(), list(...))
 }
-
-# The package's default auxiliary distribution.
-default_aux <- function() aux_white()

@@ -226,13 +226,6 @@ certified_texts <- function(level) {
     inducing = "inducing points")
 }
 
-# Above all panels, in rows as wide as the figure allows.
-legend_on_top <- function(keys) {
-  graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
-  graphics::plot.new()
-  draw_keys(list(x = "top"), TRUE, c(keys, list(bty = "n", xpd = NA, seg.len = 1.8, text.width = NA, x.intersp = 0.7)))
-}
-
 # ---- several fits ---------------------------------------------------------------------------------------------------
 
 certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {

@@ -1,26 +1,5 @@
 # Figures of experiments: summaries as data frames first, drawn by base graphics or ggplot2.
 
-#' Read the results of an experiment
-#'
-#' @param file a file that [run_experiment()] wrote. The trace file beside it is read, too, where there is one.
-#' @return A data frame of class `pfdtc_experiment`, see [run_experiment()]; attribute `trace`, a data frame, is the
-#'   trace.
-#' @section Errors: class `pfdtc_error_input` where there is no such file, or it has other columns.
-#' @source [run_experiment()].
-#' @examples
-#' paper <- system.file("experiments", "results", "paper.csv", package = "pfdtc")
-#' if (nzchar(paper)) head(read_experiment(paper)[1:7])
-#' @export
-read_experiment <- function(file) {
-  paths <- experiment_paths(file)
-  if (is.null(file) || !file.exists(file)) abort_input("file", describe(file), "a file that run_experiment() wrote")
-  new_experiment(read_results(paths$results, result_columns), read_results(paths$trace, trace_columns))
-}
-
-new_experiment <- function(results, trace) {
-  structure(results, class = c("pfdtc_experiment", "data.frame"), trace = trace)
-}
-
 #' @export
 print.pfdtc_experiment <- function(x, ...) {
   fits <- x[x$method != "exact", ]
@@ -171,14 +150,6 @@ method_looks <- data.frame(
   label = c("pF-DTC (paper)", "pF-DTC (defaults)", "VFE", "VFE, greedy start", "SoR", "subsample"),
   col = c("#0072B2", "#D55E00", "#000000", "#CC79A7", "#E69F00", "#009E73"), pch = c(16L, 15L, 1L, 2L, 4L, 3L),
   lty = c(1L, 1L, 2L, 4L, 3L, 5L))
-
-as_experiment <- function(results) {
-  if (is.character(results)) return(read_experiment(results))
-  if (!is.data.frame(results) || !all(result_columns %in% names(results))) {
-    abort_input("results", describe(results), "what run_experiment() returned, or the name of its file")
-  }
-  if (inherits(results, "pfdtc_experiment")) results else new_experiment(results, attr(results, "trace"))
-}
 
 pick <- function(results, datasets, methods) {
   choose <- function(wanted, there, argument) {
@@ -335,17 +306,6 @@ draw_panel <- function(d, s, set, looks, args) {
                        pch = look$pch, cex = 0.8)
     }
   }
-}
-
-positive <- function(v) replace(v, !(v > 0), NA)
-
-# Powers of ten, or, where there are fewer than two of them, R's own ticks.
-decades <- function(side) {
-  usr <- graphics::par("usr")[if (side == 1) 1:2 else 3:4]
-  powers <- seq(ceiling(usr[1L] - 1e-9), floor(usr[2L] + 1e-9))
-  if (length(powers) < 2L || usr[2L] - usr[1L] < 1.5) return(graphics::axis(side, las = 1))
-  powers <- powers[(powers - powers[1L]) %% ceiling(length(powers) / 5) == 0]
-  graphics::axis(side, 10^powers, parse(text = sprintf("10^%d", as.integer(powers))), las = 1)
 }
 
 repetition_colours <- function(n) grDevices::hcl.colors(max(n, 2L), "Viridis", rev = TRUE)[seq_len(n)]

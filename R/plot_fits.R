@@ -70,20 +70,6 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
   invisible(data)
 }
 
-# A list of fits, each by a name of its own; `name`: of a fit that comes without.
-label_fits <- function(fits, name) {
-  if (inherits(fits, "gp_fit")) fits <- list(fits)
-  if (!is.list(fits) || !length(fits) || !all(vapply(fits, inherits, NA, "gp_fit"))) {
-    abort_input("fits", describe(fits), "a fit or a list of fits")
-  }
-  label <- names(fits)
-  if (is.null(label)) label <- character(length(fits))
-  blank <- !nzchar(label)
-  label[blank] <- vapply(fits[blank], name, "")
-  for (i in seq_along(fits)) fits[[i]] <- check_fit(fits[[i]], sprintf("fits[[%d]]", i))
-  stats::setNames(fits, make.unique(label, " "))
-}
-
 # The fit that tells range and middle of the data: with data, exact if possible.
 comparison_base <- function(fits, exact) {
   columns <- length(fits[[1L]]$frame$columns)

@@ -56,16 +56,6 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   all[sort(shown)]
 }
 
-# Rows that tell the range and the middle of every input: the data, else what the frame kept of them
-# (rows minimum, median, maximum).
-slice_rows <- function(fit) {
-  if (!is.null(fit$data)) return(fit$data$x)
-  if (!is.null(fit$frame$outline)) fit$frame$outline else fit_points(fit)
-}
-
-# What the posterior rests on: inducing points, or the rows of an exact posterior.
-fit_points <- function(fit) if (is.null(fit$inducing)) fit$rows else fit$inducing
-
 # The point that slices go through.
 slice_centre <- function(fit, variables, at) {
   if (!is.null(at)) {
@@ -159,3 +149,17 @@ slice_range <- function(s, interval) {
 }
 
 response_name <- function(fit) if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])
+
+# A list of fits, each by a name of its own; `name`: of a fit that comes without.
+label_fits <- function(fits, name) {
+  if (inherits(fits, "gp_fit")) fits <- list(fits)
+  if (!is.list(fits) || !length(fits) || !all(vapply(fits, inherits, NA, "gp_fit"))) {
+    abort_input("fits", describe(fits), "a fit or a list of fits")
+  }
+  label <- names(fits)
+  if (is.null(label)) label <- character(length(fits))
+  blank <- !nzchar(label)
+  label[blank] <- vapply(fits[blank], name, "")
+  for (i in seq_along(fits)) fits[[i]] <- check_fit(fits[[i]], sprintf("fits[[%d]]", i))
+  stats::setNames(fits, make.unique(label, " "))
+}

@@ -146,12 +146,6 @@ print_fields <- function(fields) {
   }
 }
 
-# strwrap() that never breaks a line at "argument = value" or "10 %".
-wrap <- function(text, ...) {
-  text <- gsub(" (=|%)", "\001\\1", gsub("= ", "=\001", text, fixed = TRUE))
-  gsub("\001", " ", strwrap(text, width = getOption("width"), ...), fixed = TRUE)
-}
-
 fit_title <- function(x) {
   titles <- c(pfdtc = "pF-DTC", gp_vfe = "VFE (sparse variational)", gp_dtc = "DTC", gp_sor = "SoR",
               gp_fitc = "FITC", gp_subsample = "the exact posterior of a subsample",

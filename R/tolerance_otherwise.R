@@ -8,9 +8,6 @@ points_worth_it <- function(n) as.integer(min(n, max(50, min(1000, n %/% 4))))
 # Near rows that are tried one after the other.
 neighbours_tried <- c(40L, 80L, 160L)
 
-# Training rows, drawn at random, that far + near is certified at where there are more.
-certified_rows <- 2000L
-
 # What else may meet tol: "exact", "near" or "none". An `m` that is given speaks of inducing points, as do a start or
 # an auxiliary distribution that was asked for, and the paper's protocol; `neighbours` that are given, of near rows.
 other_way <- function(data, s) {
@@ -135,16 +132,6 @@ with_near_rows <- function(data, learned, z, s, state, left) {
     if (one$met || late || max(yard$floor) > s$tol) break
   }
   state$otherwise
-}
-
-# used_rows(), or so many of them at random
-some_rows <- function(data, most = certified_rows) {
-  rows <- used_rows(data)
-  if (length(rows$index) <= most) return(rows)
-  taken <- sort(sample.int(length(rows$index), most))
-  distinct <- unique(rows$index[taken])
-  list(x = data$x[distinct, , drop = FALSE], index = match(rows$index[taken], distinct),
-       offset = if (length(rows$offset) > 1L) rows$offset[taken] else rows$offset, names = NULL)
 }
 
 # Where the exact GP lies at some rows: by a reference, kriging on near rows, and as many passes over all pairs of rows

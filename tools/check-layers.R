@@ -1,6 +1,7 @@
 # Who may see whom. Complains (status 1) when an #include in src/ points up or sideways, when a
-# file has no place in the table, when BLAS or R are seen where they should not be, and when
-# compiled code is called from R outside R/native.R.   Rscript tools/check-layers.R
+# file has no place in the table, when BLAS or R are seen where they should not be, when compiled
+# code is called from R outside R/native.R, and when a function in R/ calls one in a file to the
+# right of its own, or files of one layer call each other in a circle.   Rscript tools/check-layers.R
 
 # A file includes its own header and those of the layers from 0 up to `sees`, never a neighbour's.
 layers <- read.table(header = TRUE, text = "
@@ -96,9 +97,100 @@ check_calls <- function(file) {
   sprintf("%s: calls %s, which only R/native.R does", rep(file, length(used)), used)
 }
 
+# ---- R --------------------------------------------------------------------------------------------------------------
+
+# A layer a line, the lowest first: a file calls what stands above it, and files of its own line without a circle.
+# CONTRIBUTING.md says what each layer is for.
+r_layers <- strsplit(split = " +", x = c(
+  "text:        conditions",
+  "checks:      checks control",
+  "native:      native",
+  "kernels:     kernels",
+  "rows:        merge frontend formula newdata rows signature",
+  "sums:        parameters inducing near objective auxiliary evidence small_n",
+  "optimise:    progress optimise stages learn",
+  "gp:          gp current_fit same_model posterior",
+  "fit:         settings hyper points construct fit",
+  "certify:     norms kriging precondition dtc exact_interval exact_mean reference certify refine",
+  "bounds:      evidence_bounds divergence bounds",
+  "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
+  "doors:       doors baselines pfdtc pfdtc-package",
+  "methods:     predict methods criteria compare summary print_certificate",
+  "experiments: datasets experiment_files experiments",
+  "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers"
+))
+r_layers <- lapply(r_layers, `[`, -1L)
+
+# The top-level names of a file with what their values use, as codetools sees it: functions and constants alike.
+uses <- function(file) {
+  found <- list()
+  for (e in parse(file, keep.source = FALSE)) {
+    if (!is.call(e) || !identical(e[[1L]], quote(`<-`)) || !is.name(e[[2L]])) next
+    value <- e[[3L]]
+    f <- if (is.call(value) && identical(value[[1L]], quote(`function`))) eval(value) else
+      eval(call("function", NULL, value))
+    found[[as.character(e[[2L]])]] <- codetools::findGlobals(f)
+  }
+  found
+}
+
+# data.frame(from, name, to, uses): what files use of one another.
+uses_of_files <- function(files) {
+  used <- lapply(stats::setNames(files, sub("[.][rR]$", "", basename(files))), uses)
+  owner <- rep(names(used), lengths(used))
+  names(owner) <- unlist(lapply(used, names))
+  twice <- unique(names(owner)[duplicated(names(owner))])
+  if (length(twice)) stop("defined twice in R/: ", toString(twice))
+  rows <- lapply(names(used), function(file) {
+    do.call(rbind, lapply(names(used[[file]]), function(name) {
+      other <- intersect(used[[file]][[name]], names(owner)[owner != file])
+      if (length(other)) data.frame(from = file, name = name, to = unname(owner[other]), uses = other)
+    }))
+  })
+  do.call(rbind, rows)
+}
+
+# Files of a layer that can be put in no order: what is left when those that use no other are taken out, over and over.
+in_circles <- function(files, edges) {
+  repeat {
+    edges <- edges[edges$from %in% files & edges$to %in% files, ]
+    ends <- setdiff(files, edges$from)
+    if (!length(ends)) return(files)
+    files <- setdiff(files, ends)
+  }
+}
+
+check_r_layers <- function(files) {
+  stems <- sub("[.][rR]$", "", basename(files))
+  layer <- rep(seq_along(r_layers), lengths(r_layers))
+  names(layer) <- unlist(r_layers)
+  said <- c(sprintf("R/%s.R: not in the table of layers", setdiff(stems, names(layer))),
+            sprintf("%s: in the table of layers, and there is no such file in R/", setdiff(names(layer), stems)))
+  edges <- uses_of_files(files)
+  edges <- edges[edges$from %in% names(layer) & edges$to %in% names(layer), ]
+  up <- edges[layer[edges$to] > layer[edges$from], ]
+  said <- c(said, sprintf("R/%s.R: %s uses %s of %s.R, which is of a higher layer", up$from, up$name, up$uses, up$to))
+  for (files in r_layers) {
+    circle <- in_circles(files, edges)
+    if (length(circle)) said <- c(said, sprintf("R/: %s use one another in a circle", toString(circle)))
+  }
+  said
+}
+
+# ---- sizes ----------------------------------------------------------------------------------------------------------
+
+# A file that can be read in one sitting.
+most_lines <- 500L
+
+check_size <- function(file) {
+  n <- length(readLines(file, warn = FALSE))
+  if (n > most_lines) sprintf("%s: %d lines, more than %d", file, n, most_lines)
+}
+
 sources <- list.files("src", "[.][ch]$", full.names = TRUE)
 pages <- list.files("R", "[.][rR]$", full.names = TRUE)
-said <- c(unlist(lapply(sources, check_file)), unlist(lapply(pages, check_calls)))
+said <- c(unlist(lapply(sources, check_file)), unlist(lapply(pages, check_calls)), check_r_layers(pages),
+          unlist(lapply(pages, check_size)))
 writeLines(c(said, sprintf("layers: %d files in src, %d in R, %d complaints", length(sources),
                            length(pages), length(said))))
 quit(status = as.integer(length(said) > 0))

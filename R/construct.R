@@ -1,0 +1,69 @@
+# The last stage: the posterior on all rows, and the object made of it.
+
+# The exact posterior of all rows, by the verbs of a fit on inducing points: the rows are its points.
+construct_exact <- function(data, learned, s, state) {
+  done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
+  announce_memory(8 * as.double(nrow(data$x))^2, nrow(data$x))
+  posterior <- posterior_stage(state, function() {
+    native_exact(data$x, data$y, data$weights, done$kernel, done$noise, s$control)
+  })
+  new_fit(data, done, s, state, posterior, exact_evidence(data, posterior, done$noise), list(
+    rows = data$x, inducing = data$x, m = nrow(data$x), m_asked = nrow(data$x), inducing_method = "rows",
+    neighbours = 0L, small_n = if (length(s$free)) small_n_check(data, posterior)))
+}
+
+# NULL where there is so little noise that the rows' matrix has no factor: points and a jitter do then.
+exact_if_possible <- function(data, learned, s, state) {
+  tryCatch(construct_exact(data, learned, s, state), pfdtc_error_numerical = function(e) NULL)
+}
+
+construct_fit <- function(data, done, s, state) {
+  if (isTRUE(s$neighbours > 0L)) return(construct_near(data, done, s, state))
+  make <- function() {
+    native_posterior(done$z, data$x, data$y, data$weights, done$kernel, done$noise, done$jitter, control = s$control,
+                     fitc = s$method == "gp_fitc")
+  }
+  posterior <- posterior_stage(state, make)
+  evidence <- switch(s$method, gp_fitc = fitc_evidence, gp_sor = sor_evidence, elbo)
+  value <- evidence(data, posterior, done$noise)
+  new_fit(data, done, s, state, posterior, value, list(
+    inducing = done$z, m = nrow(done$z), m_asked = s$m,
+    inducing_method = if (is.null(done$start)) s$inducing_method else done$start,
+    neighbours = 0L, unexplained = s$rho,
+    aux = if (s$objective == "pf") s$aux, moved = s$move, aux_points = done$aux_points, aux_rows = done$aux_rows,
+    jitter = posterior$jitter))
+}
+
+# Far and near: what the points alone have (`factors`) is made where it is asked for, see far_part().
+construct_near <- function(data, done, s, state) {
+  # training neighbours make each row as near as predictions are; the pass costs too much for very many rows
+  train <- if (nrow(data$x) <= near_training_rows) min(s$neighbours, nrow(data$x) - 1L) else 0L
+  near <- posterior_stage(state, function() {
+    near_posterior(data, done$z, done$kernel, done$noise, s$neighbours, train, jitter = done$jitter,
+                   control = s$control)
+  })
+  new_fit(data, done, s, state, NULL, near_evidence(data, near, done$noise), list(
+    inducing = done$z, m = nrow(done$z), m_asked = s$m,
+    inducing_method = if (is.null(done$start)) s$inducing_method else done$start,
+    neighbours = s$neighbours, unexplained = s$rho, aux = s$aux, moved = s$move, aux_points = done$aux_points,
+    aux_rows = done$aux_rows, jitter = near$jitter, near = near))
+}
+
+near_training_rows <- 1e5
+
+# After one interrupt the fit is still made; a second one ends it. Where nothing was to be learned there is nothing that
+# the first could have spared: it ends the call.
+posterior_stage <- function(state, make) {
+  if (!is.null(state$stopped) || sum(state$evaluations) > 0) {
+    return(run_stage(state, "posterior", make(), otherwise = allowInterrupts(make())))
+  }
+  started <- proc.time()[["elapsed"]]
+  value <- allowInterrupts(make())
+  state$seconds["posterior"] <- proc.time()[["elapsed"]] - started
+  value
+}
+
+announce_memory <- function(bytes, n) {
+  check_memory(bytes, sprintf("the exact posterior of %d rows", as.integer(n)))
+  if (bytes >= 1e8) message(sprintf("The exact posterior of %d rows takes %s.", as.integer(n), show_bytes(bytes)))
+}

@@ -1,0 +1,49 @@
+# The doors that pfdtc() and the gp_ functions share: arguments -> data and settings -> a fit.
+
+# Called by a default method, whose arguments (in `frame`) are the settings.
+matrix_fit <- function(method, call, frame, dots) {
+  args <- mget(setdiff(names(formals(sys.function(-1L))), "..."), frame)
+  check_dots_empty(dots, names(args))
+  missing <- vapply(args[c("x", "y")], identical, NA, formals(function(x) NULL)$x)
+  args[c("x", "y")[missing]] <- list(NULL)
+  data <- data_from_matrix(args$x, args$y, args$weights, args$offset, args$center, args$scale,
+                           merge = merges_rows(method))
+  call[[1L]] <- as.name(method)
+  start_fit(method, data, call, args)
+}
+
+# `default`: the default method, which says what arguments there are.
+formula_fit <- function(method, default, call, envir, dots) {
+  call[[1L]] <- as.name(method)
+  args <- formula_arguments(dots, default)
+  data <- data_from_formula(call, envir, args$center, args$scale, merge = merges_rows(method))
+  start_fit(method, data, call, args)
+}
+
+# Arguments that reached a formula method through `...`: known, by name, and complete with the defaults.
+formula_arguments <- function(dots, method) {
+  defaults <- formals(method)
+  defaults <- defaults[setdiff(names(defaults), c("x", "y", "weights", "offset", "..."))]
+  unknown <- if (is.null(names(dots))) rep(TRUE, length(dots)) else !(names(dots) %in% names(defaults))
+  check_dots_empty(dots[unknown], c("formula", "data", names(defaults), "subset", "weights", "na.action", "offset"))
+  args <- lapply(defaults, eval, envir = environment(method))
+  args[names(dots)] <- dots
+  args
+}
+
+# The rows of a subsample are drawn, and FITC's variances belong, to rows as they are.
+merges_rows <- function(method) !method %in% c("gp_fitc", "gp_subsample")
+
+start_fit <- function(method, data, call, args) {
+  args$keep_data <- check_flag(args$keep_data, "keep_data")
+  settings <- c(
+    list(method = method, call = if (args$keep_data) call else slim_call(call)), method_table[[method]],
+    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "control",
+                                  "keep_data"))])
+  settings$aux_given <- !is.null(args$aux)
+  if (method == "pfdtc") settings$aux <- if (is.null(args$aux)) default_aux() else check_aux(args$aux)
+  if (!is.null(settings$tol)) return(fit_to_tolerance(data, settings))
+  if (method %in% c("gp_exact", "gp_subsample")) return(fit_dense(data, settings))
+  keep_reference <- settings$aux_given && settings$aux$kind == "reference"
+  fit_sparse(data, settings, if (keep_reference) add_reference)
+}

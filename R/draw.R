@@ -1,0 +1,45 @@
+# What figures in base graphics share.
+
+# Okabe and Ito's colours, told apart by colour-blind readers.
+plot_colours <- c(mean = "#0072B2", inducing = "#D55E00", data = "#000000")
+
+band_colour <- function() grDevices::adjustcolor(plot_colours["mean"], 0.3)
+
+# Black points, the lighter the more there are.
+data_colour <- function(n) grDevices::adjustcolor(plot_colours["data"], max(0.2, min(0.8, 100 / n)))
+
+# Points of one level side by side, without drawing from R's generator: the golden ratio's
+# multiples.
+spread <- function(value) value + 0.4 * ((seq_along(value) * 0.618034) %% 1 - 0.5)
+
+# Where a legend's lower left corner goes; right on logarithmic axes, too.
+above_panel <- function() {
+  list(x = graphics::grconvertX(0, "npc"), y = graphics::grconvertY(1, "npc"), yjust = 0)
+}
+
+# The legend in the size that the width of the figure allows.
+draw_keys <- function(at, outer, keys, cex = 0.8) {
+  inches <- function(x, unit) graphics::grconvertX(x, unit, "inches")
+  room <- if (outer) inches(1, "ndc") else inches(1, "nfc") - inches(0, "npc")
+  size <- do.call(graphics::legend, c(at, keys, list(cex = cex, plot = FALSE)))$rect
+  width <- size$w * (inches(1, "npc") - inches(0, "npc")) / diff(graphics::par("usr")[1:2])
+  do.call(graphics::legend, c(at, keys, list(cex = cex * min(1, 0.98 * room / width))))
+}
+
+positive <- function(v) replace(v, !(v > 0), NA)
+
+# Powers of ten, or, where there are fewer than two of them, R's own ticks.
+decades <- function(side) {
+  usr <- graphics::par("usr")[if (side == 1) 1:2 else 3:4]
+  powers <- seq(ceiling(usr[1L] - 1e-9), floor(usr[2L] + 1e-9))
+  if (length(powers) < 2L || usr[2L] - usr[1L] < 1.5) return(graphics::axis(side, las = 1))
+  powers <- powers[(powers - powers[1L]) %% ceiling(length(powers) / 5) == 0]
+  graphics::axis(side, 10^powers, parse(text = sprintf("10^%d", as.integer(powers))), las = 1)
+}
+
+# Above all panels, in rows as wide as the figure allows.
+legend_on_top <- function(keys) {
+  graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
+  graphics::plot.new()
+  draw_keys(list(x = "top"), TRUE, c(keys, list(bty = "n", xpd = NA, seg.len = 1.8, text.width = NA, x.intersp = 0.7)))
+}

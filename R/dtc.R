@@ -1,0 +1,86 @@
+# DTC posteriors with norms: what certificates are made of.
+
+distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
+
+# The DTC posterior of the fit's model on points z, with its norms, see posterior_norms(). No two of the points may say
+# the same down to rounding: pivots of a greedy choice are fine, others go through distinct_points(). `inner`: such a
+# posterior on some of the points, whose |w|_E holds here as well.
+dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
+  kernel <- scaled_kernel(fit)
+  noise <- fit$noise / fit$scale^2
+  jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
+  posterior <- native_posterior(z, data$x, data$y, data$weights, kernel, noise, jitter, control = fit$control)
+  out <- list(
+    call = call, method = "gp_dtc", kernel = fit$kernel, noise = fit$noise, inducing = z, m = nrow(z),
+    m_asked = nrow(z), inducing_method = "greedy", jitter = posterior$jitter, factors = posterior, posterior = "far",
+    center = fit$center, scale = fit$scale, frame = fit$frame, data = NULL, signature = fit$signature, nobs = fit$nobs,
+    hyper = "fixed", objective = NA_real_, elbo = elbo(data, posterior, noise), df = fit$df, sd_y = fit$sd_y,
+    trace = empty_trace(), convergence = 0L, message = "nothing to optimise", evaluations = numeric(),
+    seconds = numeric(), control = fit$control, version = fit$version, terms = fit$terms, na.action = fit$na.action)
+  out$norms <- posterior_norms(posterior, z, data, kernel, noise, fast, tight, fit$control,
+                               if (posterior$jitter == jitter) inner$norms)
+  structure(out, class = c("gp_dtc", "gp_fit"))
+}
+
+# The posterior of a DTC-type fit may serve as it is where its jitter is between rounding and what would be seen.
+own_posterior_serves <- function(fit) {
+  fit$method %in% c("pfdtc", "gp_vfe", "gp_dtc", "gp_sor") && fit$jitter >= safe_jitter(nrow(fit$inducing)) &&
+    fit$jitter <= 1e-10
+}
+
+# A DTC posterior with norms on the fit's own points: of whatever kind the fit is, it certifies the exact GP.
+own_posterior <- function(fit) {
+  if (!is.null(fit$near)) fit <- far_part(fit)
+  kernel <- scaled_kernel(fit)
+  if (own_posterior_serves(fit)) {
+    fit$norms <- posterior_norms(fit$factors, fit$inducing, fit$data, kernel, fit$noise / fit$scale^2, fast = TRUE,
+                                 control = fit$control)
+    return(fit)
+  }
+  z <- distinct_points(if (is.null(fit$rows)) fit$inducing else fit$rows, kernel)
+  dtc_on_points(fit, fit$data, z, NULL, fast = TRUE)
+}
+
+# What a posterior with norms says of the exact GP at x, in units of y without the centre, and the intervals from it.
+certify_posterior <- function(post, x, crossing = NULL) {
+  r <- native_certify(post$factors, post$inducing, scaled_kernel(post), post$noise / post$scale^2, post$norms, x,
+                      crossing)
+  power <- c(mean = 1, sor_variance = 2, unexplained = 2, mean_error = 1, var_lower = 2, var_upper = 2)
+  for (what in names(power)) r[[what]] <- r[[what]] * post$scale^power[[what]]
+  r
+}
+
+as_interval <- function(r) {
+  list(mean_lower = r$mean - r$mean_error, mean_upper = r$mean + r$mean_error, sd_lower = sqrt(r$var_lower),
+       sd_upper = sqrt(r$var_upper))
+}
+
+# of a corrected mean, which says nothing of the sd
+mean_interval <- function(r) {
+  list(mean_lower = r$mean - r$mean_error, mean_upper = r$mean + r$mean_error, sd_lower = 0, sd_upper = Inf)
+}
+
+posterior_interval <- function(post, x) as_interval(certify_posterior(post, x))
+
+# max() and min() of the ends. Two valid intervals that do not meet differ by rounding: their ends are then exchanged.
+# Were they further apart, one of the two would be wrong: then all that lies between their outer ends, and a warning.
+intersect_intervals <- function(a, b) {
+  apart <- FALSE
+  meet <- function(ends) {
+    lower <- pmax(a[[ends[1L]]], b[[ends[1L]]])
+    upper <- pmin(a[[ends[2L]]], b[[ends[2L]]])
+    far <- lower - upper > 1e-9 * pmax(abs(lower), abs(upper))
+    if (any(far)) {
+      apart <<- TRUE
+      lower[far] <- pmin(a[[ends[1L]]], b[[ends[1L]]])[far]
+      upper[far] <- pmax(a[[ends[2L]]], b[[ends[2L]]])[far]
+    }
+    stats::setNames(list(pmin(lower, upper), pmax(lower, upper)), ends)
+  }
+  out <- c(meet(c("mean_lower", "mean_upper")), meet(c("sd_lower", "sd_upper")))
+  if (apart) {
+    warn_convergence(paste("Two certificates of the same rows do not meet: rounding went beyond its allowance. What is",
+                           "returned holds both. A larger `noise` or `jitter` helps."))
+  }
+  out
+}

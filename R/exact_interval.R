@@ -1,0 +1,54 @@
+# The exact posterior of a fit's model, and what rounding leaves open of it.
+
+# Does the exact posterior, with what it says of so many rows, take no more seconds than these, and a sixteenth of the
+# memory allowed?
+exact_is_cheap <- function(fit, rows, seconds) {
+  n <- as.double(nrow(fit$data$x))
+  if (16 * n^2 > getOption("pfdtc.max_memory", 2^32) / 16) return(FALSE)
+  # a factor three for a factorisation and triangular solves beside products
+  flop <- engine_speed(scaled_kernel(fit), fit$data$x, fit$control)[["flop"]]
+  3 * (n^3 / 3 + 3 * n^2 * rows) * flop <= seconds
+}
+
+# The exact posterior of the fit's model, as far as posterior_at() reads it.
+exact_of_fit <- function(fit) {
+  data <- fit$data
+  check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
+  posterior <- native_exact(data$x, data$y, data$weights, scaled_kernel(fit), fit$noise / fit$scale^2, fit$control)
+  same <- c("kernel", "noise", "center", "scale", "frame", "data", "signature", "nobs", "control", "terms")
+  structure(c(fit[same], list(method = "gp_exact", rows = data$x, factors = posterior, posterior = "exact")),
+            class = c("gp_exact", "gp_fit"))
+}
+
+# What rounding does to the exact posterior. With D the diagonal of K + s2 W^{-1}, its Cholesky factor is that of
+# K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}|_2 <= growth n, and h = (K + s2 W^{-1})^{-1} k(X, x):
+#   error of the mean = h'Delta alpha,  of the variance = h'Delta h,
+# and that of kernel values likewise. Blocks of rows bound the memory.
+#
+# |D^{1/2} h| is computed where it matters: with v_i the noise of row i, sum v_i h_i^2 is at most the exact variance
+# (the error of h'y as a prediction is that and more), hence |D^{1/2} h|^2 <= max(d_i / v_i) var, which will do for
+# noise that is not small.
+exact_interval <- function(fit, x) {
+  kernel <- scaled_kernel(fit)
+  L <- fit$factors$L
+  n <- nrow(L)
+  growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
+  noise <- fit$noise / fit$scale^2
+  root <- sqrt(rowSums(L^2))                # of d_i = k + v_i
+  ratio <- max(root^2 / pmax(root^2 - kernel$variance, 0))
+  do_solve <- !(growth * n * ratio <= 1e-8) # far below what anyone would look at
+  mean <- var <- h <- numeric(nrow(x))
+  for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
+    K <- native_kernel_matrix(kernel, fit$rows, x[rows, , drop = FALSE])
+    mean[rows] <- drop(crossprod(K, fit$factors$alpha))
+    u <- forwardsolve(L, K)
+    var[rows] <- pmax(kernel$variance - colSums(u^2), 0)
+    h[rows] <- if (do_solve) sqrt(colSums((root * solve_t(L, u))^2)) else sqrt(2 * ratio * (var[rows] + 1e-8 * noise))
+  }
+  weight <- sqrt(sum((root * fit$factors$alpha)^2)) # |D^{1/2} alpha|
+  mean_error <- growth * weight * (n * h + sqrt(n * kernel$variance))
+  var_error <- growth * (n * h^2 + 2 * sqrt(n * kernel$variance) * h + kernel$variance)
+  interval <- list(mean_lower = mean - mean_error, mean_upper = mean + mean_error,
+                   sd_lower = sqrt(pmax(var - var_error, 0)), sd_upper = sqrt(var + var_error))
+  lapply(interval, function(v) fit$scale * v)
+}

@@ -1,0 +1,223 @@
+# The exact mean by conjugate gradients, as a correction of a reference's.
+
+# Rows as the fit has them, y in the scale of another fit of the same model.
+data_in_scale <- function(fit, other) {
+  data <- fit$data
+  if (other$scale != fit$scale) data$y <- data$y * (fit$scale / other$scale)
+  data
+}
+
+# Conjugate gradients on (K + s2 I) v = y, weights being in K and y, all in the reference's scale, preconditioned by B
+# or as asked: list(v, residual, error, steps, passes, went, stalled, stopped). They begin at from$v and end when
+# enough(s) is TRUE of s = list(v, r, c, w_E), c = r'B^{-1}r and, with B, w_E a bound of |w_r|_E,
+# w_r = (K + s2 I)^{-1} r (else NA): with z = B^{-1} r,
+#   |z|_E^2 = z'(K + s2 I) z - z'r,   c = z'r,
+# which costs nothing beside the product that the next step takes anyway; or when in_time() is FALSE of another pass
+# over all pairs of rows. `keep`: an interrupt or R's time limit end them as well, and `stopped` says so. The residual
+# is carried along; `error` bounds what it is off by, see residual_rounding(). `went`: sqrt(c) after each pass.
+solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE, precondition = NULL,
+                        in_time = function() TRUE) {
+  kernel <- scaled_kernel(reference)
+  noise <- reference$noise / reference$scale^2
+  root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
+  control <- reference$control
+  passes <- 0L
+  product <- function(v) {
+    passes <<- passes + 1L
+    native_kernel_product(kernel, data$x, data$weights, v, control) + noise * v
+  }
+  by_B <- function(r) {
+    native_response(reference$factors, reference$inducing, data$x, r / root, data$weights, kernel, noise,
+                    whiten = FALSE, control = control)$v
+  }
+  size <- function(v) sqrt(sum(v^2))
+  y <- root * data$y
+  v <- from$v
+  if (is.null(from$residual)) {
+    if (is.null(v)) v <- if (is.null(precondition)) by_B(y) else precondition(y)
+    r <- y - product(v)
+    travelled <- c(v = size(v), r = 0)
+  } else {
+    r <- from$residual
+    travelled <- from$error$travelled
+  }
+  progress <- if (isTRUE(control$progress)) progress_line("exact mean")
+  if (!is.null(progress)) on.exit(progress(done = TRUE))
+  p <- Kp <- before <- stopped <- NULL
+  went <- numeric()
+  steps <- 0L
+  stalled <- FALSE
+  repeat {
+    z <- by_B(r)
+    c <- sum(z * r)
+    if (!is.finite(c) || c <= 0) {
+      stalled <- !identical(c, 0)
+      break
+    }
+    went <- c(went, sqrt(c))
+    if (!is.null(progress)) progress(steps, steps, sqrt(c))
+    if (enough(list(v = v, r = r, c = c, w_E = NA)) || !in_time()) break
+    if (!is.null(precondition)) {
+      if (steps >= most) break
+      z <- precondition(r)
+    }
+    Kz <- if (!keep) product(z) else tryCatch(product(z), interrupt = function(i) "interrupted", error = function(e) {
+      if (is_time_limit(e)) "R's time limit" else stop(e)
+    })
+    if (is.character(Kz)) {
+      stopped <- Kz
+      break
+    }
+    zr <- sum(z * r)
+    if (!is.finite(zr) || zr <= 0) {
+      stalled <- TRUE
+      break
+    }
+    if (is.null(precondition)) {
+      w_E <- bound_w(zr, sqrt(max(sum(z * Kz) - zr, 0)))
+      if (enough(list(v = v, r = r, c = c, w_E = w_E)) || steps >= most) break
+    }
+    stalled <- size(r) < residual_rounding(reference, y, travelled)$residual / 8
+    if (stalled) break
+    along <- if (is.null(p)) 0 else sum(z * (r - before$r)) / before$zr # Polak-Ribiere: forgives an inexact B^{-1}
+    p <- z + if (along > 0) along * p else 0
+    Kp <- Kz + if (along > 0) along * Kp else 0
+    alpha <- sum(p * r) / sum(p * Kp)
+    before <- list(r = r, zr = zr)
+    v <- v + alpha * p
+    r <- r - alpha * Kp
+    # Kp is a sum of products itself: what those err by is that of z and of what came before
+    carried <- if (along > 0) along * carried + size(z) else size(z)
+    travelled <- travelled + c(abs(alpha) * carried + size(v), abs(alpha) * size(Kp) + size(r))
+    steps <- steps + 1L
+  }
+  list(v = v, residual = r, error = residual_rounding(reference, y, travelled), steps = steps,
+       passes = passes + if (is.null(from$passes)) 0L else from$passes, went = went, stalled = stalled,
+       stopped = stopped)
+}
+
+# By linearity the exact mean at x is k_x'u + (the exact mean that the response r gives), r = y - (K + s2 W^{-1}) u, for
+# any u. The second term is the reference's own on r, certified as always with r for y. Kept are u, r, what the
+# reference makes of r, the norms of that, and what rounding in r and in the sum k_x'u may do, with |K| <= |G| + |E|:
+#   |error of r| <= residual_rounding(), which h_x, |h_x| <= sqrt(k) / (2 sqrt(s2)), carries to the mean;
+#   |error of k_x'u| <= unit sqrt(k |K|) |v|.
+# `sharp`: |B^{-1} r|_E by groups of rows, as many as a pass over all pairs takes; else from |r| alone.
+correct_residual <- function(reference, data, state, sharp = TRUE) {
+  kernel <- scaled_kernel(reference)
+  noise <- reference$noise / reference$scale^2
+  root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
+  y <- root * data$y
+  r <- state$residual
+  error <- state$error
+  data$y <- r / root
+  response <- native_response(reference$factors, reference$inducing, data$x, data$y, data$weights, kernel, noise,
+                              control = reference$control)[c("Ay", "beta", "yy", "rss")]
+  norms <- posterior_norms(replace_response(reference$factors, response), reference$inducing, data, kernel, noise,
+                           control = reference$control, same = reference$norms, sharp = sharp)
+  norms$Psi <- NULL # the reference has it
+  rounding <- sqrt(kernel$variance) * (error$residual / (2 * sqrt(noise)) + error$sum)
+  list(v = state$v, residual = r, response = response, norms = norms, rounding = rounding, error = error,
+       passes = state$passes + sharp, went = state$went, made_from = order_of_rows(data))
+}
+
+# Bounds of |error of r| and of |error of k_x'v| / sqrt(k), r = y - (K + s2 W^{-1}) v carried along a way of products
+# with K. `travelled`: sizes of v and of all that was multiplied by K, sizes of all that was added to r.
+residual_rounding <- function(reference, y, travelled) {
+  eps <- .Machine$double.eps
+  noise <- reference$noise / reference$scale^2
+  unit <- 4 * eps + reference$norms$growth
+  K_norm <- sqrt(sum(reference$factors$G^2)) + reference$norms$lam
+  size <- travelled[["v"]]
+  list(residual = unit * K_norm * size + 4 * eps * (noise * size + sqrt(sum(y^2)) + travelled[["r"]]),
+       sum = unit * sqrt(K_norm) * size, travelled = travelled)
+}
+
+correction_serves <- function(reference, data) {
+  !is.null(reference$correction) && !is.null(data) && identical(reference$correction$made_from, order_of_rows(data))
+}
+
+replace_response <- function(p, response) {
+  p[names(response)] <- response
+  p
+}
+
+# list(mean, mean_error) at x, in units of y without the centre
+corrected_mean <- function(reference, correction, data, x) {
+  kernel <- scaled_kernel(reference)
+  norms <- correction$norms
+  norms$Psi <- reference$norms$Psi
+  rest <- native_certify(replace_response(reference$factors, correction$response), reference$inducing, kernel,
+                         reference$noise / reference$scale^2, norms, x)
+  u <- if (is.null(data$weights)) correction$v else sqrt(data$weights) * correction$v
+  mean <- native_kernel_sum(kernel, data$x, u, x, reference$control) + rest$mean
+  error <- (rest$mean_error + correction$rounding) * (1 + 1e-14) + 4 * .Machine$double.eps * abs(mean)
+  list(mean = reference$scale * mean, mean_error = reference$scale * error)
+}
+
+# Corrects the mean of a reference until its certificate is `share` of how far the fit's mean is from it, as far as some
+# of the rows tell, by at most so many passes over all pairs of rows, none of which would end after the time that is
+# left; NULL where it is so already, or no pass can be made.
+find_correction <- function(reference, data, fit, share, most, left) {
+  n <- nrow(data$x)
+  x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
+  mean <- fit$scale * predict_posterior(fit, x)$mean
+  r <- certify_posterior(reference, x)
+  ratio <- share * stats::median(abs(mean - r$mean)) / stats::median(r$mean_error)
+  if (!is.finite(ratio) || ratio >= 1) return(NULL)
+  pass <- seconds_a_pass(reference, data, left())
+  near <- precondition_by_near_rows(reference)
+  # a pass, and with B that for its norms
+  if (left() <= 0 || (1 + !near) * pass > left()) return(NULL)
+  precondition <- if (near) near_preconditioner(reference, data)
+  kriged <- if (near && kriging_rows() > 0) few_kriged(reference, data, x, mean)
+  state <- solve_exact(reference, data, most, function(s) {
+    isTRUE(s$w_E <= ratio * reference$norms$w_E) || (!is.null(kriged) && kriged(s))
+  }, precondition = precondition,
+                       in_time = function() (1 + !near) * pass <= left())
+  correct_residual(reference, data, state, sharp = !near)
+}
+
+# A function of where conjugate gradients are (see solve_exact) that tells whether the mean certified by kriging is a
+# tenth of its distance from `mean`, that of a fit at the rows of x, in the median of a few of them. They have fewer
+# near rows than certificates have: each has its own.
+few_kriged <- function(reference, data, x, mean) {
+  few <- round(seq(1, nrow(x), length.out = min(32L, nrow(x))))
+  found <- krige(reference, data, x[few, , drop = FALSE], 64L, group = 1)
+  mean <- mean[few][found$order] / reference$scale
+  x <- x[few, , drop = FALSE][found$order, , drop = FALSE]
+  half <- stats::median(sqrt(kriged_h2(found)))
+  root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
+  function(s) {
+    centre <- native_kernel_sum(scaled_kernel(reference), data$x, root * s$v, x, reference$control) +
+      kriged_sums(found, s$r)
+    half * sqrt(s$c) <= stats::median(abs(centre - mean)) / 10
+  }
+}
+
+# Seconds that a product with K takes, as those of some rows tell; 0 where nobody asks.
+seconds_a_pass <- function(reference, data, left) {
+  if (left == Inf) return(0)
+  n <- nrow(data$x)
+  some <- min(n, 2048L)
+  x <- data$x[seq_len(some), , drop = FALSE]
+  took <- system.time(native_kernel_product(scaled_kernel(reference), x, NULL, numeric(some), reference$control),
+                      gcFirst = FALSE)[["elapsed"]]
+  took * (n / some)^2
+}
+
+# y'w is at least this: from a posterior with its norms and, where its mean is corrected, from the solution u of its
+# correction, y'w >= 2 u'y - u'(K + s2 I) u, at the price of one pass over the pairs of rows.
+least_quadratic <- function(post, data) {
+  kernel <- scaled_kernel(post)
+  noise <- post$noise / post$scale^2
+  least <- quadratic_bracket(post$factors, post$norms, kernel, noise)$least
+  if (!correction_serves(post, data)) return(least)
+  u <- post$correction$v
+  y <- data$y * if (is.null(data$weights)) 1 else sqrt(data$weights)
+  Ku <- native_kernel_product(kernel, data$x, data$weights, u, post$control)
+  K_norm <- sqrt(sum(post$factors$G^2)) + post$norms$lam
+  growth <- 4 * .Machine$double.eps + post$norms$growth
+  size <- sum(u^2)
+  error <- growth * (2 * sqrt(size * sum(y^2)) + (noise + K_norm) * size)
+  max(least, 2 * sum(u * y) - sum(u * Ku) - noise * size - error)
+}

@@ -1,0 +1,200 @@
+# The stages that place inducing points and move them.
+
+# list(z, t): the points and, of greedy ones, what they leave unexplained of the prior variance of a row on average.
+points_stage <- function(data, learned, s, state) {
+  if (is.matrix(s$inducing)) return(list(z = s$inducing))
+  run_stage(state, "start", {
+    chosen <- choose_points(data$x, min(s$m, nrow(data$x)), learned$kernel, s$inducing, s$control$memory,
+                            c(data[c("y", "weights")], learned["noise"]), s$control)
+    list(z = chosen$z, t = if (s$inducing == "greedy") chosen$t[length(chosen$t)] / chosen$looked)
+  }, otherwise = list(z = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z))
+}
+
+# list(kernel, noise, z, objective, trace, z_trace, convergence, message, jitter)
+start_now <- function(learned, z, s) {
+  list(kernel = learned$kernel, noise = learned$noise, z = z, pilot = learned$pilot, learned = learned$learned,
+       kernels = learned$kernels, value = NA_real_,
+       trace = NULL, z_trace = NULL, jitter = if (is.null(s$control$jitter)) 1e-12 else s$control$jitter,
+       convergence = 0L, message = "nothing to optimise")
+}
+
+optimise_stage <- function(data, learned, z, s, state) {
+  now <- start_now(learned, z, s)
+  if (!is.null(state$stopped)) return(now)
+  if (s$objective == "none") return(now)
+  if (!s$move) return(utils::modifyList(now, list(message = unmoved_message(s))))
+  rows <- optimise_rows(data, s$control)
+  if (s$objective == "vfe" && s$hyper == "joint" && length(s$free)) return(vfe_jointly(rows, now, s, state))
+  if (s$try_starts) {
+    started <- proc.time()[["elapsed"]]
+    trial <- better_start(data, rows, now, s, state)
+    now <- trial$now
+    s$control$maxit <- s$control$maxit - trial$iterations
+    s$control$max_seconds <- max(0, s$control$max_seconds - (proc.time()[["elapsed"]] - started))
+  }
+  rounds <- if (s$hyper == "joint" && length(s$free)) 5L else 1L
+  for (round in seq_len(rounds)) {
+    before <- now
+    now <- optimise_points(rows, now, s, state)
+    if (!is.null(state$stopped) || round == rounds) break
+    now <- joint_step(rows, now, s, state)
+    if (!is.null(state$stopped) || settled(before, now)) break
+  }
+  if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L) # the trial is no round
+  now
+}
+
+unmoved_message <- function(s) {
+  if (isTRUE(s$neighbours > 0L)) return("points kept where they start: the rows near by do the rest")
+  "points kept where they start: moving them would not change predictions"
+}
+
+# No start is best for few and for many points: a few iterations from each of two, greedy in the prior variance and
+# greedy in the divergence, tell which to go on from. Where d^2 of both differs by less than 5 the points explain nearly
+# everything, and the first ends at smaller errors. list(now, iterations): they count among `maxit`.
+better_start <- function(data, rows, now, s, state) {
+  s$control$maxit <- min(5L, s$control$maxit %/% 20L)
+  s$label <- "starting points"
+  started <- proc.time()[["elapsed"]]
+  one <- optimise_points(rows, now, s, state)
+  s$control$max_seconds <- s$control$max_seconds - (proc.time()[["elapsed"]] - started)
+  two <- if (is.null(state$stopped) && s$control$max_seconds > 0) second_start(data, rows, now, s, state)
+  if (is.null(two)) return(list(now = one, iterations = s$control$maxit))
+  second <- isTRUE(two$value < one$value - 5 * now$noise^2)
+  # `trace` is that of the better one
+  lost <- max(0L, nrow(if (second) one$trace else two$trace))
+  state$evaluations["objective"] <- state$evaluations[["objective"]] - lost
+  state$evaluations["other start"] <- lost
+  list(now = if (second) two else one, iterations = 2L * s$control$maxit)
+}
+
+# NULL where it cannot be had: there is another.
+second_start <- function(data, rows, now, s, state) {
+  tryCatch({
+    toward <- c(data[c("y", "weights")], now["noise"])
+    z <- run_stage(state, "start", choose_points(data$x, min(s$m, nrow(data$x)), now$kernel, "divergence",
+                                                 s$control$memory, toward, s$control)$z, otherwise = NULL)
+    if (is.null(z) || nrow(z) < nrow(now$z)) return(NULL)
+    now$z <- z
+    now$start <- "divergence"
+    optimise_points(rows, now, s, state)
+  }, pfdtc_error_numerical = function(e) NULL)
+}
+
+# Z at fixed hyperparameters. `watch` ends it when the certificate is good enough, see new_watch().
+optimise_points <- function(rows, now, s, state, watch = NULL) {
+  schedule <- if (s$objective == "pf" && s$aux$kind == "refresh") s$aux$every else Inf
+  left <- s$control$maxit
+  aux <- s$aux
+  step <- 0.1
+  repeat {
+    result <- run_stage(state, "points", {
+      make <- if (s$objective == "pf") {
+        nu <- make_auxiliary(aux, rows, now$kernel, now$noise, nrow(now$z), s$control, s$reference)
+        function(jitter) pf_problem(rows, now$z, now$kernel, now$noise, nu, jitter, s$control)
+      } else {
+        function(jitter) vfe_points_problem(rows, now$z, now$kernel, now$noise, jitter, s$control)
+      }
+      if (s$objective == "pf") now[c("aux_points", "aux_rows")] <- list(nu$U, nu_rows(nu, rows))
+      problem <- first_that_works(make, now$jitter)
+      now$jitter <- problem$jitter
+      result <- run_minimise(problem, s$control, if (is.null(s$label)) "inducing points" else s$label,
+                             maxit = min(left, schedule), first_step = step,
+                             enough = if (!is.null(watch)) function(par, value) {
+                               watch$after(problem$natural(par), problem$jitter, value)
+                             })
+      c(result, list(z = problem$natural(result$par), natural = problem$natural))
+    }, otherwise = NULL)
+    if (is.null(result)) return(now)
+    now <- take_result(now, result)
+    count_evaluations(state, "objective", result)
+    left <- left - max(1L, result$iterations)
+    step <- result$last_step # a renewed nu moves the optimum a little: go on with steps of the same size
+    if (!is.null(state$stopped) || is.infinite(schedule) || left <= 0L || result$iterations < 2L) return(now)
+    if (!is.null(watch) && watch$ended) return(now)
+    aux <- aux_on_points(now$z)
+  }
+}
+
+# The rows of all the data that the exact posterior of some is made of; NULL for a SoR posterior.
+nu_rows <- function(nu, data) if (is.null(data$rows)) nu$rows else data$rows[nu$rows]
+
+# The jitter, raised by tens until the objective exists at the start.
+first_that_works <- function(make, jitter) {
+  repeat {
+    problem <- make(jitter)
+    reason <- problem$evaluate(problem$start)$reason
+    problem$jitter <- jitter
+    if (is.null(reason) || jitter >= 1e-5) return(problem)
+    jitter <- max(10 * jitter, 1e-15)
+  }
+}
+
+take_result <- function(now, result) {
+  if (is.na(result$value)) result$value <- if (is.null(now$value)) NA_real_ else now$value # ended before there was one
+  now$z <- result$z
+  now$value <- result$value
+  now$convergence <- result$convergence
+  now$message <- result$message
+  trace <- result$trace
+  kept <- lapply(result$kept, function(k) list(evaluation = k$evaluation, z = result$natural(k$par)))
+  if (!is.null(now$trace) && nrow(now$trace)) {
+    last <- now$trace[nrow(now$trace), ]
+    trace$evaluation <- trace$evaluation + last$evaluation
+    trace$seconds <- trace$seconds + last$seconds
+    kept <- lapply(kept, function(k) within.list(k, evaluation <- evaluation + last$evaluation))
+    trace$round <- rep(last$round + 1L, nrow(trace))
+  } else {
+    trace$round <- rep(1L, nrow(trace))
+  }
+  now$trace <- rbind(now$trace, trace)
+  now$z_trace <- c(now$z_trace, kept)
+  now
+}
+
+joint_step <- function(rows, now, s, state) {
+  run_stage(state, "joint", {
+    step <- learn_hyper(rows, now$z, now$kernel, now$noise, s, maxit = 20L)
+    count_evaluations(state, "hyper", step)
+    now$kernel <- step$kernel
+    now$noise <- step$noise
+    now
+  }, otherwise = now)
+}
+
+settled <- function(before, now) {
+  theta <- function(v) log(c(v$kernel$lengthscale, v$kernel$variance, v$noise))
+  max(abs(theta(before) - theta(now))) < 1e-3
+}
+
+vfe_jointly <- function(rows, now, s, state) {
+  run_stage(state, "points", {
+    problem <- first_that_works(function(jitter) {
+      vfe_joint_problem(rows, now$z, now$kernel, now$noise, jitter, s)
+    }, max(now$jitter, 1e-8)) # lengthscales move: see learn_hyper()
+    result <- run_minimise(problem, s$control, "inducing points and hyperparameters")
+    count_evaluations(state, "objective", result)
+    found <- problem$natural(result$par)
+    now[c("kernel", "noise")] <- found[c("kernel", "noise")]
+    take_result(now, c(result, list(z = found$z, natural = function(par) problem$natural(par)$z)))
+  }, otherwise = now)
+}
+
+vfe_joint_problem <- function(data, z, kernel, noise, jitter, s) {
+  parameters <- hyper_parameters(kernel, noise, s$columns, setdiff(parameter_names(kernel, s$columns), s$free))
+  points <- vfe_points_problem(data, z, kernel, noise, jitter, s$control)
+  scratch <- objective_scratch(z, data$x, kernel, control = s$control)
+  in_points <- seq_along(points$start)
+  natural <- function(par) c(parameters$natural(par[-in_points]), list(z = points$natural(par[in_points])))
+  unit <- rep(points$unit, each = nrow(z))
+  list(start = c(points$start, parameters$start), natural = natural, jitter = jitter, evaluate = function(par) {
+    too_far <- parameters$too_far(par[-in_points])
+    if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
+    now <- natural(par)
+    result <- native_vfe(now$z, data$x, data$y, data$weights, now$kernel, now$noise, jitter, control = s$control,
+                         scratch = scratch)
+    if (!is.null(result$reason)) return(result)
+    result$gradient <- as.vector(result$gradient[, kernel$inputs]) * unit
+    hyper_slope(result, parameters, data$shift, now$noise)
+  })
+}

@@ -1,0 +1,83 @@
+# What a fit says of f at rows.
+
+# list(mean, var_sor, resid): the mean, the SoR variance, and what the inducing points leave of the prior variance. The
+# exact posterior, of all rows or some, has nothing to tell apart: all its variance is in var_sor.
+predict_posterior <- function(fit, x) {
+  if (!is.null(fit$rows)) {
+    p <- native_exact_predict(fit$factors, fit$rows, scaled_kernel(fit), x)
+    return(list(mean = p$mean, var_sor = p$variance, resid = numeric(nrow(x))))
+  }
+  if (!is.null(fit$near)) {
+    p <- predict_near(fit$near, fit$data, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x,
+                      fit$control)
+    return(list(mean = p$mean, var_sor = p$var_far, resid = p$var_near))
+  }
+  p <- native_predict(fit$factors, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x)
+  list(mean = p$mean, var_sor = p$sor_variance, resid = p$unexplained)
+}
+
+predict_covariance <- function(fit, x) {
+  if (!is.null(fit$rows)) return(native_exact_covariance(fit$factors, fit$rows, scaled_kernel(fit), x))
+  if (!is.null(fit$near)) {
+    return(covariance_near(fit$near, fit$data, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x,
+                           fit$control))
+  }
+  native_covariance(fit$factors, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x,
+                    sor = fit$method == "gp_sor")
+}
+
+fit_variance <- function(fit, p) if (fit$method == "gp_sor") p$var_sor else p$var_sor + p$resid
+
+# Mean without offset and variance of f at the rows of x, in the units of y. Rounding can push a
+# variance that is zero in exact arithmetic below zero.
+posterior_at <- function(fit, x) {
+  if (!nrow(x)) return(list(mean = numeric(), var = numeric()))
+  p <- predict_posterior(fit, x)
+  list(mean = fit$center + fit$scale * p$mean,
+       var = fit$scale^2 * pmax(fit_variance(fit, p), 0))
+}
+
+# Covariance of f between the rows asked for, in squared units of y.
+covariance_at <- function(fit, rows) {
+  n <- length(rows$index)
+  check_memory(8 * max(n, nrow(rows$x))^2, sprintf("the covariance of %d rows", n))
+  cov <- if (nrow(rows$x)) fit$scale^2 * predict_covariance(fit, rows$x) else matrix(0, 0L, 0L)
+  if (!identical(rows$index, seq_len(nrow(rows$x)))) {
+    cov <- cov[rows$index, rows$index, drop = FALSE]
+  }
+  dimnames(cov) <- list(rows$names, rows$names)
+  cov
+}
+
+# Rows to predict at: list(x = the inputs, each once; index = row of x for each row wanted, NA where
+# unknown; offset; names).
+new_rows <- function(fit, newdata, na.action) {
+  new <- new_inputs(fit, newdata, na.action)
+  index <- rep(NA_integer_, length(new$keep))
+  index[new$keep] <- seq_len(sum(new$keep))
+  list(x = new$x, index = index, offset = new$offset, names = new$row_names)
+}
+
+# The same for the training rows as given: merged rows apart again, na.exclude padded.
+training_rows <- function(fit) {
+  data <- training_data(fit)
+  rows <- training_inputs(data)
+  offset <- if (is.null(data$offset)) numeric(length(rows$index)) else data$offset
+  index <- stats::napredict(fit$na.action, stats::setNames(rows$index, names(data$response)))
+  list(x = rows$x, index = unname(index), offset = stats::napredict(fit$na.action, offset),
+       names = names(index))
+}
+
+# The data a fit has kept, or the error that says how to get on without.
+training_data <- function(fit) {
+  if (is.null(fit$data)) {
+    abort_input("keep_data", "FALSE", "TRUE in the fit",
+                message = paste("This needs the training rows, and the fit was made with",
+                                "`keep_data = FALSE`."),
+                hint = "Give `newdata`, or fit with `keep_data = TRUE`.")
+  }
+  fit$data
+}
+
+# list(mean, var) of the latent function, in the units of y
+latent_at <- function(fit, newdata) posterior_at(fit, new_inputs(fit, newdata)$x)

@@ -1,0 +1,79 @@
+# What is asked of rows: list(x, y, weights, ...) as given, or as frontend.R has cleaned them.
+
+# Data taken as they are: list(x, y, weights).
+check_rows <- function(x, y, weights) {
+  x <- check_matrix(x, "x")
+  if (!nrow(x)) abort_input("x", "without rows", "of at least one row")
+  y <- check_vector(y, "y", nrow(x))
+  if (!is.null(weights)) {
+    weights <- check_vector(weights, "weights", nrow(x))
+    weights <- check_weight_sizes(check_positive(weights, "weights", nrow(x)))
+  }
+  list(x = x, y = y, weights = weights)
+}
+
+# Numbers that tell one set of rows (in their order) from another.
+fingerprint <- function(data) {
+  i <- seq_along(data$y) / length(data$y)
+  w <- data$weights
+  unname(c(dim(data$x), colSums(data$x), crossprod(data$x, i), sum(data$y), sum(data$y * i),
+           if (is.null(w)) c(length(i), sum(i)) else c(sum(w), sum(w * i))))
+}
+
+# A correction belongs to the rows in their order.
+order_of_rows <- function(data) fingerprint(list(x = data$x, y = numeric(nrow(data$x)), weights = data$weights))
+
+# Pure noise of variance s2 / w_n has the weighted mean square s2 / mean(w): units of the noise are mean(w) mean
+# squares, so that multiplying all weights and the noise by a number changes nothing.
+mean_weight <- function(data) if (is.null(data$weights)) 1 else sum(data$weights) / data$n
+
+# What merging adds to the log density of y as cleaned; `constant` does not move and is added at the end.
+merged_log_density <- function(shift, noise) {
+  -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
+}
+
+# A random part of the rows, where control asks for one: what merging adds to the density is left out.
+optimise_rows <- function(data, control) {
+  n <- nrow(data$x)
+  if (is.null(control$optimise_rows) || control$optimise_rows >= n) return(data)
+  rows <- sort(sample.int(n, control$optimise_rows))
+  list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = data$weights[rows], n = length(rows), rows = rows,
+       group = NULL, shift = list(constant = 0, rows = 0, ss = 0))
+}
+
+# Random rows as drawn before merging, each kept once.
+random_points <- function(data, m) {
+  rows <- sample.int(data$n, m)
+  if (!is.null(data$group)) rows <- unique(data$group[rows])
+  z <- data$x[rows, , drop = FALSE]
+  z[!duplicated(z), , drop = FALSE]
+}
+
+# Some rows of data that were not merged; `rows`: which.
+take_rows <- function(data, rows) {
+  w <- data$weights[rows]
+  shift <- log_density_shift(length(rows), if (is.null(w)) 0 else sum(log(w)), data$scale, 0, 0)
+  list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w, n = length(rows), rows = rows,
+       scale = data$scale, shift = shift)
+}
+
+# The training rows as the certificate sees them; equal rows count as often as they occur, rows of weight 0 do not.
+used_rows <- function(data) {
+  offset <- if (is.null(data$offset)) 0 else data$offset
+  if (length(offset) > 1L && !is.null(data$prior_weights)) offset <- offset[data$prior_weights > 0]
+  list(x = data$x, index = if (is.null(data$group)) seq_len(nrow(data$x)) else data$group, offset = offset,
+       names = NULL)
+}
+
+# Training rows, drawn at random, that far + near is certified at where there are more.
+certified_rows <- 2000L
+
+# used_rows(), or so many of them at random
+some_rows <- function(data, most = certified_rows) {
+  rows <- used_rows(data)
+  if (length(rows$index) <= most) return(rows)
+  taken <- sort(sample.int(length(rows$index), most))
+  distinct <- unique(rows$index[taken])
+  list(x = data$x[distinct, , drop = FALSE], index = match(rows$index[taken], distinct),
+       offset = if (length(rows$offset) > 1L) rows$offset[taken] else rows$offset, names = NULL)
+}

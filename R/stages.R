@@ -1,0 +1,27 @@
+# Interrupts are let in only inside the stages. One ends the stage it meets with the best so far; the stages after it
+# then take their starting values, so that there is always a fit to return. R's own time limit is treated alike.
+# state$stopped says which it was: NULL, or list(convergence, message).
+
+# One stage: its value, or `otherwise` (evaluated only then) after an interrupt, in it or before it.
+run_stage <- function(state, name, expr, otherwise) {
+  started <- proc.time()[["elapsed"]]
+  value <- if (!is.null(state$stopped)) {
+    otherwise
+  } else {
+    tryCatch(allowInterrupts(expr), interrupt = function(i) {
+      state$stopped <- stopped_by_interrupt
+      otherwise
+    }, error = function(e) {
+      if (!is_time_limit(e)) stop(e)
+      state$stopped <- stopped_by_time
+      otherwise
+    })
+  }
+  state$seconds[name] <- sum(state$seconds[name], proc.time()[["elapsed"]] - started, na.rm = TRUE)
+  value
+}
+
+count_evaluations <- function(state, name, result) {
+  state$evaluations[name] <- sum(state$evaluations[name], result$evaluations, na.rm = TRUE)
+  if (is.null(state$stopped)) state$stopped <- result$stopped
+}
