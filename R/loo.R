@@ -11,7 +11,7 @@
 
 #' Leave-one-out, leverage and influence
 #'
-#' How well each row is predicted by the others, without refitting: the row is taken out of the posterior in closed form.
+#' How well each row is predicted by the others, without refitting: it is taken out of the posterior in closed form.
 #'
 #' **What is held.** The hyperparameters, the inducing points, and the centre and scale of the response are those of the
 #' fit, which has seen the row: leave-one-out says how well the posterior predicts, given these, and flatters a fit of
@@ -37,13 +37,14 @@
 #'   distribution of the row's response puts below it. Of a model that holds they are uniform between 0 and 1: a
 #'   histogram that is high in the middle says that intervals are too wide, one that is high at both ends too narrow.
 #' * `rstandard()`: leave-one-out residuals divided by the standard deviation of the row's response given the others. Of
-#'   an exact posterior this is `(y - mu) / (sigma / sqrt(w) * sqrt(1 - h))`, as of [lm()]; `pnorm()` of them is `"pit"`.
+#'   an exact posterior this is `(y - mu) / (sigma / sqrt(w) * sqrt(1 - h))`, as of [lm()]; `pnorm()` of them is
+#'   `"pit"`.
 #' * `hatvalues()`: \eqn{h_n}, the derivative of the row's fitted value by its response.
 #' * `cooks.distance()`: \eqn{\sum_k w_k (\mu_k - \mu_{k,-n})^2 / (\sigma^2 p)} over all rows \eqn{k}, where \eqn{p} is
 #'   the sum of the leverages: [lm()]'s. Not of far + near.
 #'
-#' Rows of weight 0 are predicted as they are, with leverage 0; their response has no distribution, and what needs one is
-#' `NA`. Where `na.action` was `na.exclude` results are padded with `NA`. Where the leverage is 1 to rounding what
+#' Rows of weight 0 are predicted as they are, with leverage 0; their response has no distribution, and what needs one
+#' is `NA`. Where `na.action` was `na.exclude` results are padded with `NA`. Where the leverage is 1 to rounding what
 #' divides by \eqn{1 - h_n} is `NaN`.
 #'
 #' @param model A fit with its data (`keep_data = TRUE`).
@@ -114,7 +115,8 @@ standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)
 refuse_beside_loo <- function(given) {
   if (!any(given)) return(invisible())
   name <- names(given)[given][1L]
-  abort_input(name, "given", "left out where `type` is \"loo\"", hint = "It is about the training rows, each by itself.")
+  abort_input(name, "given", "left out where `type` is \"loo\"",
+              hint = "It is about the training rows, each by itself.")
 }
 
 predict_loo <- function(fit, se.fit, interval, level, latent) {
@@ -205,8 +207,6 @@ precision_beside <- function(fit, left, w) {
   noise <- fit$noise / fit$scale^2
   1 / (noise / w + if (fit$method == "gp_fitc") left else 0)
 }
-
-merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
 
 # From B = (K + s2 W^{-1})^{-1}, without cancellation: mean = y - s2 / W alpha, v = s2 / W (1 - s2 / W B_gg), and of a
 # row with the share p of its group's weight 1 - h = (1 - p) + p s2 / W B_gg.

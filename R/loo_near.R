@@ -59,6 +59,8 @@ near_terms <- function(fit, data) {
   field
 }
 
+merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
+
 # A list of row j as it is: rows p, the inverse of N, u, d and what is left of y and (whitened) of a.
 list_of <- function(field, j, p) {
   p <- p[p > 0L]
@@ -164,7 +166,8 @@ without_row <- function(field, lists, around, g, w, y) {
   }
   r_x <- around_r(field, around, g, u)
   solved <- solve_scaled(Q, cbind(b, r_x))
-  list(residual = y - sum(u * y_near) - sum(r_x * solved[, 1L]), var = left + sum(r_x * solved[, 2L]), hat = hat * w / W)
+  list(residual = y - sum(u * y_near) - sum(r_x * solved[, 1L]), var = left + sum(r_x * solved[, 2L]),
+       hat = hat * w / W)
 }
 
 around_r <- function(field, around, g, u) {

@@ -11,8 +11,8 @@
 # Rows carry the roots of their weights. No neighbours in training is FITC, all of them the exact Gaussian process.
 # Everything is in the units of the cleaned y.
 
-# The O(M^2) numbers that predict_near() needs beside the rows, and the order, for leave-one-out. `evidence`: log density of the rows as cleaned, scaled
-# by the roots of their weights: an estimate of the exact one, no bound.
+# The O(M^2) numbers that predict_near() needs beside the rows, and their order, for leave-one-out. `evidence`: log
+# density of the rows as cleaned, scaled by the roots of their weights: an estimate of the exact one, no bound.
 near_posterior <- function(data, z, kernel, noise, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
   near <- native_near(z, data$x, data$y, data$weights, kernel, noise, train_neighbours, rank, jitter,

@@ -20,7 +20,8 @@ fit_by <- function(make, p, weights = p$weights, ...) {
 
 makers <- function(p) {
   points <- list(inducing = p$z, control = pfdtc_control(maxit = 0))
-  list(pfdtc = c(list(pfdtc, neighbours = 0), points), vfe = c(list(gp_vfe), points), dtc = list(gp_dtc, inducing = p$z),
+  list(pfdtc = c(list(pfdtc, neighbours = 0), points), vfe = c(list(gp_vfe), points),
+       dtc = list(gp_dtc, inducing = p$z),
        sor = list(gp_sor, inducing = p$z), fitc = list(gp_fitc, inducing = p$z), exact = list(gp_exact),
        small = list(pfdtc))
 }
@@ -65,8 +66,8 @@ test_that("the posterior is cut into its parts alike where the row has nearly al
 
 test_that("of a subsample only its own rows have leverage", {
   p <- problem(n = 30, d = 1, m = 4, seed = 2)
-  fit <- with_seed(1, gp_subsample(p$x, p$y, m = 12, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed",
-                                   center = FALSE, scale = FALSE))
+  fit <- with_seed(1, gp_subsample(p$x, p$y, m = 12, kernel = package_kernel(p$kernel), noise = p$noise,
+                                   hyper = "fixed", center = FALSE, scale = FALSE))
   seen <- sort(fit$chosen)
   expect_identical(unname(which(hatvalues(fit) > 0)), seen)
   got <- predict(fit, type = "loo_latent", se.fit = TRUE)
@@ -101,7 +102,9 @@ test_that("near rows: the row's weight set to 0, order and lists held", {
                                  fit$near$rank)
     }
     got <- predict(fit, type = "loo_latent", se.fit = TRUE)
-    expected <- t(vapply(seq_along(p$y), function(i) without_by_force(fit, replace(p$weights, i, 0), p$y, i), numeric(2)))
+    expected <- t(vapply(seq_along(p$y), function(i) {
+      without_by_force(fit, replace(p$weights, i, 0), p$y, i)
+    }, numeric(2)))
     expect_close(unname(got$fit), expected[, 1L], 1e-8, paste("mean", case[1L]))
     expect_close(unname(got$se.fit^2), expected[, 2L], 1e-8, paste("variance", case[1L]))
   }
