@@ -238,7 +238,7 @@ leading_directions <- function(G, noise, tail, m) {
 # The exact posterior given some rows: p = 1, b(x) = chol(Kuu + s2/w)^{-1} k(U, x) with sign -1.
 exact_on_rows <- function(data, rows, model) {
   U <- data$x[rows, , drop = FALSE]
-  w <- if (is.null(data$weights)) rep(1, length(rows)) else data$weights[rows]
+  w <- merged_weights(data)[rows]
   check_memory(24 * as.double(length(rows))^2, "the exact posterior of the auxiliary rows")
   K <- native_kernel_matrix(model$kernel, U, U)
   L <- tryCatch(t(chol(K + diag(model$noise / w, length(rows)))), error = function(e) {

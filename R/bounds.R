@@ -189,7 +189,7 @@ log_density_ratio <- function(fit, data, lower) {
   model <- model_of(fit)
   noise <- model$noise
   rows <- fit$aux_rows
-  w <- if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
+  w <- merged_weights(data)
   some <- native_exact(data$x[rows, , drop = FALSE], data$y[rows], w[rows], model$kernel, noise)
   here <- lower - merged_log_density(data$shift, noise) - data$shift$constant + sum(log(w)) / 2
   -some$minus_evidence - sum(log(2 * pi * noise / w[-rows])) / 2 - here
@@ -219,7 +219,7 @@ ratio_bound <- function(fit, data, reference) {
 # left out of the weights, exp(-sum w_n (y_n - f_n)^2 / (2 s2)), the largest ratio is 1 / mean.
 estimate_density_ratio <- function(fit, data, samples) {
   model <- model_of(fit)
-  w <- if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
+  w <- merged_weights(data)
   rows <- fit$aux_rows
   rest <- seq_along(data$y)[-rows]
   if (!length(rest)) return(list(density_ratio_estimate = 0, density_ratio_ess = samples))

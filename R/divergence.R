@@ -60,7 +60,7 @@ subsample_rest <- function(fit) {
   rest <- setdiff(seq_along(data$y), fit$chosen)
   if (!length(rest)) return(0)
   p <- predict_posterior(fit, data$x[rest, , drop = FALSE])
-  w <- if (is.null(data$weights)) rep(1, length(rest)) else data$weights[rest]
+  w <- merged_weights(data)[rest]
   model <- model_of(fit)
   noise <- model$noise
   sum(log(2 * pi * noise / w) / 2 + w * ((data$y[rest] - p$mean)^2 + p$var_sor) / (2 * noise)) +
@@ -199,7 +199,7 @@ divergence_from_exact <- function(fit, exact, trace_P) {
   s2 <- fit$noise
   n <- nrow(x)
   post <- fit$factors
-  weights <- if (is.null(exact$data$weights)) rep(1, n) else exact$data$weights
+  weights <- merged_weights(exact$data)
   alpha <- exact$factors$alpha # W^{1/2} w
   G <- post$G
   m <- nrow(G)

@@ -18,7 +18,7 @@ data_in_scale <- function(fit, other) {
 solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE, precondition = NULL,
                         in_time = function() TRUE) {
   model <- model_of(reference)
-  root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
+  root <- root_weights(data)
   control <- reference$control
   passes <- 0L
   product <- function(v) {
@@ -103,7 +103,7 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
 # `sharp`: |B^{-1} r|_E by groups of rows, as many as a pass over all pairs takes; else from |r| alone.
 correct_residual <- function(reference, data, state, sharp = TRUE) {
   model <- model_of(reference)
-  root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
+  root <- root_weights(data)
   y <- root * data$y
   r <- state$residual
   error <- state$error
@@ -184,7 +184,7 @@ few_kriged <- function(reference, data, x, mean) {
   mean <- mean[few][found$order] / reference$scale
   x <- x[few, , drop = FALSE][found$order, , drop = FALSE]
   half <- stats::median(sqrt(kriged_h2(found)))
-  root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
+  root <- root_weights(data)
   kernel <- model_of(reference)$kernel
   function(s) {
     centre <- native_kernel_sum(kernel, data$x, root * s$v, x, reference$control) +
@@ -212,7 +212,7 @@ least_quadratic <- function(post, data) {
   least <- quadratic_bracket(post$factors, post$norms, model)$least
   if (!correction_serves(post, data)) return(least)
   u <- post$correction$v
-  y <- data$y * if (is.null(data$weights)) 1 else sqrt(data$weights)
+  y <- data$y * root_weights(data)
   Ku <- native_kernel_product(model$kernel, data$x, data$weights, u, post$control)
   K_norm <- sqrt(sum(post$factors$G^2)) + post$norms$lam
   growth <- 4 * .Machine$double.eps + post$norms$growth

@@ -60,7 +60,7 @@ kriged_interval <- function(found, reference, correction, data, x, known) {
   out$sd_upper[at] <- in_units(model, sqrt(found$var_upper))
   if (is.null(correction$residual)) return(out)
   eps <- .Machine$double.eps
-  root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
+  root <- root_weights(data)
   h <- sqrt(kriged_h2(found, (known$sd_lower[at] / model$scale)^2 * (1 - 8 * eps)))
   on_rows <- matrix(correction$residual[found$rows], nrow(found$rows))[, found$group, drop = FALSE]
   mean <- native_kernel_sum(model$kernel, data$x, root * correction$v, x, reference$control)[at] +

@@ -87,7 +87,7 @@ white_at_exact <- function(data, model, share) {
     "the exact posterior of %d rows, around whose mean aux_white() is (aux_sor() needs none),", n))
   exact <- exact_posterior(data, model)
   P <- chol2inv(t(exact$L)) # without weights: W^{1/2} (W^{1/2} K W^{1/2} + s2 I)^{-1} W^{1/2}
-  w <- if (is.null(data$weights)) rep(1, n) else data$weights
+  w <- merged_weights(data)
   rows <- (diag(P) - noise * colSums(P^2 / w)) / w
   c(mean = noise^2 * sum(data$y * exact$alpha), covariance = share * noise^3 * sum(rows))
 }

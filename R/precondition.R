@@ -21,7 +21,7 @@ near_preconditioner <- function(reference, data, size = near_size) {
   z <- reference$inducing[seq_len(min(size[["points"]], reference$m)), , drop = FALSE]
   near <- native_near(z, data$x, data$y, data$weights, model$kernel, model$noise, size[["rows"]],
                       sample.int(nrow(data$x)), reference$jitter, control = control, keep = TRUE)
-  root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
+  root <- root_weights(data)
   twice <- function(v) native_decorrelate(near, native_decorrelate(near, v), transpose = TRUE)
   function(r) {
     q <- twice(r)

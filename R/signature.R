@@ -4,7 +4,7 @@
 # tells a difference from rounding. Those of x and y alone are the same of rows that have swapped inputs, or residuals
 # that have changed their signs; the sums w phi(x) and w y phi(x) of fixed pseudo-random functions phi are not.
 data_signature <- function(data) {
-  w <- if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
+  w <- merged_weights(data)
   y <- data$center + in_units(data, data$y)
   phi <- native_row_features(data$x, 3L)
   sums <- function(x, y, phi) {
@@ -30,7 +30,7 @@ same_rows <- function(a, b) {
     b <- ordered_rows(b)
     if (!identical(a$x, b$x)) return(TRUE)
   }
-  weight <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
+  weight <- function(data) merged_weights(data)
   response <- function(data) data$center + in_units(data, data$y)
   size <- pmax(abs(response(a)), abs(response(b))) + abs(a$center)
   units <- 32
