@@ -31,9 +31,9 @@
 #' @param hyper `"refit"` or `"held"`: what is learned in every fold, see Details.
 #' @return A data frame of class `pfdtc_cv`, a row a fold: `fold`, `n` (its rows), `rmse` (root mean squared error, in
 #'   units of y), `nlpd` (mean of minus the log predictive density of a response as given), `crps` (mean continuous
-#'   ranked probability score, in units of y), `cover50` and `cover95` (shares of the responses inside their central 50
-#'   % and 95 % intervals), `seconds`. Attributes: `overall`, the same over all rows; `predictions`, a data frame with a
-#'   row for each row that was predicted: `row`, `fold`, `y`, `mean`, `sd`; `hyper`.
+#'   ranked probability score, in units of y), `cover50` and `cover95` (shares of the responses inside their
+#'   central 50 % and 95 % intervals), `seconds`. Attributes: `overall`, the same over all rows; `predictions`, a data
+#'   frame with a row for each row that was predicted: `row`, `fold`, `y`, `mean`, `sd`; `hyper`.
 #' @section Errors: class `pfdtc_error_input` for a fit without its data, less than two folds, `folds` or `by` of
 #'   another length than the data, or `by` beside a vector of `folds`.
 #' @section Invariants: every row with positive weight is predicted once, by a fit that has not seen it; with
@@ -92,13 +92,6 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   invisible(x)
 }
 
-#' @export
-`[.pfdtc_cv` <- function(x, ...) {
-  for (what in c("overall", "predictions", "hyper", "by", "method")) attr(x, what) <- NULL
-  class(x) <- "data.frame"
-  x[...]
-}
-
 # The settings of a fit like this one to other rows.
 settings_again <- function(fit, hyper) {
   if (is.null(fit$asked) && hyper == "refit") {
@@ -121,7 +114,7 @@ settings_again <- function(fit, hyper) {
     }
   }
   control$progress <- FALSE
-  if (fit$method == "pfdtc" && is.null(asked$aux)) asked$aux <- default_aux()
+  if (fit$method == "pfdtc" && is.null(asked[["aux"]])) asked$aux <- default_aux()
   c(list(method = fit$method, call = fit$call), method_table[[fit$method]],
     asked[!names(asked) %in% names(method_table[[fit$method]])], list(control = control, keep_data = TRUE))
 }
