@@ -7,8 +7,12 @@ engine <- new.env(parent = emptyenv())
   engine$pid <- Sys.getpid()
   engine$told <- .Call(ffi_blas_threads, 0L) > 0L
   engine$parallel_blocks <- engine$told || blas_of_one_thread()
-  engine$reference_blas <- !blas_is_optimised()
+  native_own_products(if (blas_is_optimised()) 0L else 8L)
 }
+
+# Products, solves and factors by the engine itself, in vectors of at most so many numbers; 0: by the BLAS and LAPACK
+# at hand. What was.
+native_own_products <- function(lanes) .Call(ffi_linalg_own, as.integer(lanes))
 
 # A threaded BLAS must not be called from several threads at once, nor its threads and the engine's want the same
 # cores (it is several times slower). One that can be told so has one thread while blocks of rows are walked over by
@@ -33,7 +37,8 @@ call_door <- function(door, ...) {
   .Call(door, ...)
 }
 
-# By its name; R's own and the reference one take six times as long as the processor would.
+# By its name; R's own and the reference one take six times as long as the processor would, and the engine then does
+# without.
 blas_is_optimised <- function() {
   grepl("openblas|mkl|blis|accelerate|veclib|armpl|flexiblas|atlas|essl", unname(extSoftVersion()["BLAS"]),
         ignore.case = TRUE)

@@ -2,6 +2,7 @@
 #include "blas_threads.h"
 #include "ffi.h"
 #include "ffi_blocks.h"
+#include "linalg.h"
 
 struct plan plan_blocks(SEXP control, int N)
 {
@@ -103,6 +104,11 @@ void run_blocks(const struct plan *plan, int n_steps, const struct step *steps,
     } else {
         run_in_waves(plan, n_steps, steps, context);
     }
+}
+
+SEXP ffi_linalg_own(SEXP lanes)
+{
+    return Rf_ScalarInteger(linalg_own(arg_count(lanes, "lanes")));
 }
 
 SEXP ffi_blas_threads(SEXP n)

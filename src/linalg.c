@@ -9,8 +9,25 @@
 #ifndef FCONE
 #define FCONE
 #endif
+#include "gemm.h"
 #include "linalg.h"
 #include "simd.h"
+
+/* Lanes of gemm.h, 0: the BLAS.  Set once, when the package is loaded. */
+static int own = 0;
+
+int linalg_own(int lanes)
+{
+    const int before = own;
+    own = lanes;
+    return before;
+}
+
+/* A, or A' where t is not 'N', of leading dimension ld */
+static struct strided entries(const char *t, const double *A, int ld)
+{
+    return *t == 'N' ? (struct strided){A, 1, ld} : (struct strided){A, ld, 1};
+}
 
 static void gemm(const char *ta, const char *tb, int m, int n, int k, double alpha,
                  const double *A, int lda, const double *B, int ldb, double beta,
@@ -18,10 +35,13 @@ static void gemm(const char *ta, const char *tb, int m, int n, int k, double alp
 {
     if (m == 0 || n == 0)
         return;
-    if (k == 0) { /* the BLAS would refuse a leading dimension of zero */
+    if (own || k == 0) { /* the BLAS would refuse a leading dimension of zero */
         const size_t mn = (size_t)m * n;
-        for (size_t i = 0; i < mn; i++)
-            C[i] = beta == 0.0 ? 0.0 : beta * C[i];
+        if (beta != 1.0)
+            for (size_t i = 0; i < mn; i++)
+                C[i] = beta == 0.0 ? 0.0 : beta * C[i];
+        gemm_add(own, m, n, k, alpha, entries(ta, A, lda), entries(tb, B, ldb), C, 1, m,
+                 0);
         return;
     }
     F77_CALL(dgemm)
@@ -83,7 +103,10 @@ void add_A_At(int m, int n, const double *A, double *C)
     const double one = 1.0;
     if (m == 0 || n == 0)
         return;
-    F77_CALL(dsyrk)("L", "N", &m, &n, &one, A, &m, &one, C, &m FCONE FCONE);
+    if (own)
+        gemm_add(own, m, m, n, 1.0, entries("N", A, m), entries("T", A, m), C, 1, m, 1);
+    else
+        F77_CALL(dsyrk)("L", "N", &m, &n, &one, A, &m, &one, C, &m FCONE FCONE);
 }
 
 void mirror_lower(int n, double *A)
@@ -104,11 +127,11 @@ void add_transpose(int n, double *A)
 
 int chol_lower(int n, double *A)
 {
-    int info = 0;
-    if (n == 0)
-        return 0;
-    F77_CALL(dpotrf)("L", &n, A, &n, &info FCONE);
-    return info != 0 || chol_finish(n, A);
+    const int width = own ? 64 : n;
+    for (int start = 0; start < n; start += width)
+        if (chol_columns(n, start, start + width < n ? width : n - start, A))
+            return 1;
+    return chol_finish(n, A);
 }
 
 int chol_columns(int n, int start, int width, double *A)
@@ -123,6 +146,12 @@ int chol_columns(int n, int start, int width, double *A)
         return 1;
     if (rest == 0)
         return 0;
+    if (own) { /* below' <- corner^{-1} below' */
+        gemm_solve(own, width, rest, entries("N", corner, n), below, n, 1);
+        gemm_add(own, rest, rest, width, -1.0, entries("N", below, n),
+                 entries("T", below, n), after, 1, n, 1);
+        return 0;
+    }
     F77_CALL(dtrsm)
     ("R", "L", "T", "N", &rest, &width, &one, corner, &n, below,
      &n FCONE FCONE FCONE FCONE);
@@ -159,19 +188,34 @@ static void trsm(const char *side, const char *t, int m, int n, const double *L,
     (side, "L", t, "N", &m, &n, &one, L, &ldl, B, &m FCONE FCONE FCONE FCONE);
 }
 
+/* L' with its rows and columns in reverse order: lower again */
+static struct strided backwards(int n, const double *L)
+{
+    return (struct strided){L + (size_t)n * n - 1, -n, -1};
+}
+
 void solve_lower(int m, int n, const double *L, double *B)
 {
-    trsm("L", "N", m, n, L, m, B);
+    if (own)
+        gemm_solve(own, m, n, entries("N", L, m), B, 1, m);
+    else
+        trsm("L", "N", m, n, L, m, B);
 }
 
 void solve_lower_t(int m, int n, const double *L, double *B)
 {
-    trsm("L", "T", m, n, L, m, B);
+    if (own && m > 0)
+        gemm_solve(own, m, n, backwards(m, L), B + m - 1, -1, m);
+    else
+        trsm("L", "T", m, n, L, m, B);
 }
 
 void solve_lower_right(int m, int n, const double *L, double *B)
 {
-    trsm("R", "N", m, n, L, n, B);
+    if (own && n > 0) /* L' B' = B' */
+        gemm_solve(own, n, m, backwards(n, L), B + (size_t)m * (n - 1), -m, 1);
+    else
+        trsm("R", "N", m, n, L, n, B);
 }
 
 void solve_chol(int m, int n, const double *L, double *B)
@@ -192,86 +236,14 @@ void chol_adjoint(int n, const double *L, const double *Lbar, double *Kbar)
     solve_lower_right(n, n, L, Kbar); /* L^{-T} . L^{-1} */
 }
 
-/* out[4 j + i] = a_i'b_j: eight sums at a time, each number loaded is used twice or four times */
-static void dots(int m, const double *const *a, const double *const *b, double *out)
+void plain_add_AtA(int m, int n, double alpha, const double *const *a, double *C)
 {
-    const double *restrict a0 = a[0], *restrict a1 = a[1], *restrict a2 = a[2],
-                           *restrict a3 = a[3], *restrict b0 = b[0], *restrict b1 = b[1];
-    double s00 = 0.0, s10 = 0.0, s20 = 0.0, s30 = 0.0;
-    double s01 = 0.0, s11 = 0.0, s21 = 0.0, s31 = 0.0;
-    PRAGMA(omp simd reduction(+ : s00, s10, s20, s30, s01, s11, s21, s31))
-    for (int i = 0; i < m; i++) {
-        s00 += a0[i] * b0[i];
-        s10 += a1[i] * b0[i];
-        s20 += a2[i] * b0[i];
-        s30 += a3[i] * b0[i];
-        s01 += a0[i] * b1[i];
-        s11 += a1[i] * b1[i];
-        s21 += a2[i] * b1[i];
-        s31 += a3[i] * b1[i];
-    }
-    out[0] = s00;
-    out[1] = s10;
-    out[2] = s20;
-    out[3] = s30;
-    out[4] = s01;
-    out[5] = s11;
-    out[6] = s21;
-    out[7] = s31;
-}
-
-/* beyond the last column the last one stands in, and is not stored */
-void plain_add_AtA(int m, int n, double alpha, const double *const *A, double *C)
-{
-    for (int j = 0; j < n; j += 2) {
-        const double *b[2] = {A[j], A[j + 1 < n ? j + 1 : j]};
-        for (int i = j; i < n; i += 4) {
-            const double *a[4];
-            double sum[8];
-            for (int l = 0; l < 4; l++)
-                a[l] = A[i + l < n ? i + l : n - 1];
-            dots(m, a, b, sum);
-            for (int c = 0; c < 2 && j + c < n; c++)
-                for (int l = 0; l < 4 && i + l < n; l++)
-                    if (i + l >= j + c)
-                        C[(size_t)(j + c) * n + i + l] += alpha * sum[4 * c + l];
-        }
-    }
-}
-
-/* four rows of B at a time, x the column so far:  x_i <- (x_i - L_i. x) / L_ii */
-static void solve_four_rows(int m, int i, const double *Lt, const double *sum, double *x)
-{
-    for (int r = 0; r < 4 && i + r < m; r++) {
-        const double *row = Lt + (size_t)(i + r) * m;
-        double value = x[i + r] - sum[r];
-        for (int k = i; k < i + r; k++)
-            value -= row[k] * x[k];
-        x[i + r] = value / row[i + r];
-    }
+    gemm_add_AtA(GEMM_LANES, m, n, alpha, a, C);
 }
 
 void plain_solve_lower(int m, int n, const double *Lt, double *B)
 {
-    const int few = 16; /* columns that stay in the cache while L passes by */
-    for (int first = 0; first < n; first += few) {
-        const int end = n - first < few ? n : first + few;
-        for (int i = 0; i < m; i += 4) {
-            const double *row[4];
-            for (int r = 0; r < 4; r++)
-                row[r] = Lt + (size_t)(i + r < m ? i + r : m - 1) * m;
-            for (int j = first; j < end; j += 2) {
-                double *x[2] = {B + (size_t)j * m,
-                                B + (size_t)(j + 1 < end ? j + 1 : j) * m};
-                const double *b[2] = {x[0], x[1]};
-                double sum[8];
-                dots(i, row, b, sum);
-                solve_four_rows(m, i, Lt, sum, x[0]);
-                if (j + 1 < end)
-                    solve_four_rows(m, i, Lt, sum + 4, x[1]);
-            }
-        }
-    }
+    gemm_solve(GEMM_LANES, m, n, entries("T", Lt, m), B, 1, m);
 }
 
 void transpose_to(int m, int n, const double *A, double *At)
