@@ -29,6 +29,13 @@ static struct strided entries(const char *t, const double *A, int ld)
     return *t == 'N' ? (struct strided){A, 1, ld} : (struct strided){A, ld, 1};
 }
 
+static void scale_by(size_t n, double beta, double *y)
+{
+    if (beta != 1.0)
+        for (size_t i = 0; i < n; i++)
+            y[i] = beta == 0.0 ? 0.0 : beta * y[i];
+}
+
 static void gemm(const char *ta, const char *tb, int m, int n, int k, double alpha,
                  const double *A, int lda, const double *B, int ldb, double beta,
                  double *C)
@@ -36,10 +43,7 @@ static void gemm(const char *ta, const char *tb, int m, int n, int k, double alp
     if (m == 0 || n == 0)
         return;
     if (own || k == 0) { /* the BLAS would refuse a leading dimension of zero */
-        const size_t mn = (size_t)m * n;
-        if (beta != 1.0)
-            for (size_t i = 0; i < mn; i++)
-                C[i] = beta == 0.0 ? 0.0 : beta * C[i];
+        scale_by((size_t)m * n, beta, C);
         gemm_add(own, m, n, k, alpha, entries(ta, A, lda), entries(tb, B, ldb), C, 1, m,
                  0);
         return;
@@ -66,36 +70,37 @@ void mult_AtB(int m, int k, int n, double alpha, const double *A, const double *
     gemm("T", "N", m, n, k, alpha, A, k, B, k, beta, C);
 }
 
-static void gemv(const char *t, int m, int n, double alpha, const double *A,
-                 const double *x, double beta, double *y)
-{
-    const int one = 1, length = *t == 'N' ? m : n;
-    if (m == 0 || n == 0) {
-        for (int i = 0; i < length; i++)
-            y[i] = beta == 0.0 ? 0.0 : beta * y[i];
-        return;
-    }
-    F77_CALL(dgemv)(t, &m, &n, &alpha, A, &m, x, &one, &beta, y, &one FCONE);
-}
-
 void mult_Ax(int m, int n, double alpha, const double *A, const double *x, double beta,
-             double *y)
+             double *restrict y)
 {
-    gemv("N", m, n, alpha, A, x, beta, y);
+    scale_by((size_t)m, beta, y);
+    for (int j = 0; j < n; j += 4) { /* four columns while y passes by */
+        const double *restrict a[4];
+        double c[4];
+        for (int q = 0; q < 4; q++) { /* beyond the last one it stands in, times 0 */
+            a[q] = A + (size_t)(j + q < n ? j + q : n - 1) * m;
+            c[q] = j + q < n ? alpha * x[j + q] : 0.0;
+        }
+        const double *restrict a0 = a[0], *restrict a1 = a[1], *restrict a2 = a[2],
+                               *restrict a3 = a[3];
+        SIMD
+        for (int i = 0; i < m; i++)
+            y[i] += (c[0] * a0[i] + c[1] * a1[i]) + (c[2] * a2[i] + c[3] * a3[i]);
+    }
 }
 
 void mult_Atx(int m, int n, double alpha, const double *A, const double *x, double beta,
               double *y)
 {
-    gemv("T", m, n, alpha, A, x, beta, y);
+    scale_by((size_t)n, beta, y);
+    for (int j = 0; j < n; j++)
+        y[j] += alpha * dot((size_t)m, A + (size_t)j * m, x);
 }
 
 void add_xyt(int m, int n, double alpha, const double *x, const double *y, double *A)
 {
-    const int one = 1;
-    if (m == 0 || n == 0)
-        return;
-    F77_CALL(dger)(&m, &n, &alpha, x, &one, y, &one, A, &m);
+    for (int j = 0; j < n; j++)
+        add_scaled((size_t)m, alpha * y[j], x, A + (size_t)j * m);
 }
 
 void add_A_At(int m, int n, const double *A, double *C)
@@ -125,39 +130,69 @@ void add_transpose(int n, double *A)
         }
 }
 
-int chol_lower(int n, double *A)
+/* the first `width` rows and columns of a lower triangle of leading dimension n */
+static int chol_corner(int n, int width, double *A)
 {
-    const int width = own ? 64 : n;
-    for (int start = 0; start < n; start += width)
-        if (chol_columns(n, start, start + width < n ? width : n - start, A))
+    for (int j = 0; j < width; j++) {
+        double *column = A + (size_t)j * n;
+        for (int k = 0; k < j; k++) {
+            const double *before = A + (size_t)k * n;
+            add_scaled((size_t)(width - j), -before[j], before + j, column + j);
+        }
+        if (!(column[j] > 0.0) || !isfinite(column[j]))
             return 1;
-    return chol_finish(n, A);
+        const double root = sqrt(column[j]);
+        for (int i = j; i < width; i++)
+            column[i] /= root;
+    }
+    return 0;
+}
+
+/* columns start ... start + width - 1 and what they take off those after, without the BLAS */
+static int chol_own_columns(int n, int start, int width, double *A)
+{
+    const int rest = n - start - width;
+    double *corner = A + (size_t)start * n + start, *below = corner + width,
+           *after = below + (size_t)n * width;
+    if (chol_corner(n, width, corner))
+        return 1;
+    if (rest == 0)
+        return 0;
+    /* below' <- corner^{-1} below',  after -= below below' */
+    gemm_solve(own, width, rest, entries("N", corner, n), below, n, 1);
+    gemm_add(own, rest, rest, width, -1.0, entries("N", below, n), entries("T", below, n),
+             after, 1, n, 1);
+    return 0;
 }
 
 int chol_columns(int n, int start, int width, double *A)
 {
     const double one = 1.0, minus = -1.0;
-    const int rest = n - start - width;
+    const int end = start + width, rest = n - end, most = 64;
     double *corner = A + (size_t)start * n + start, *below = corner + width,
-           *after = A + (size_t)(start + width) * n + start + width;
+           *after = below + (size_t)n * width;
     int info = 0;
+    if (own) {
+        for (; start < end && info == 0; start += most)
+            info = chol_own_columns(n, start, end - start < most ? end - start : most, A);
+        return info;
+    }
     F77_CALL(dpotrf)("L", &width, corner, &n, &info FCONE);
     if (info != 0)
         return 1;
     if (rest == 0)
         return 0;
-    if (own) { /* below' <- corner^{-1} below' */
-        gemm_solve(own, width, rest, entries("N", corner, n), below, n, 1);
-        gemm_add(own, rest, rest, width, -1.0, entries("N", below, n),
-                 entries("T", below, n), after, 1, n, 1);
-        return 0;
-    }
     F77_CALL(dtrsm)
     ("R", "L", "T", "N", &rest, &width, &one, corner, &n, below,
      &n FCONE FCONE FCONE FCONE);
     F77_CALL(dsyrk)
     ("L", "N", &rest, &width, &minus, below, &n, &one, after, &n FCONE FCONE);
     return 0;
+}
+
+int chol_lower(int n, double *A)
+{
+    return n > 0 && (chol_columns(n, 0, n, A) || chol_finish(n, A));
 }
 
 int chol_finish(int n, double *A)
