@@ -107,7 +107,7 @@ r_layers <- strsplit(split = " +", x = c(
   "text:        conditions",
   "checks:      checks control",
   "native:      native",
-  "kernels:     kernels",
+  "kernels:     kernels model",
   "rows:        merge frontend formula newdata rows signature",
   "sums:        parameters inducing near objective auxiliary evidence small_n",
   "optimise:    progress optimise stages learn",

@@ -87,7 +87,7 @@ test_that("every door refuses what it would read out of bounds", {
   nu <- package_nu(p, aux_sor(rows = p$rows))
   post <- native_posterior(p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
   exact <- native_exact(p$x, p$y, NULL, kernel, p$noise)
-  norms <- posterior_norms(post, p$z, list(x = p$x, y = p$y), kernel, p$noise)
+  norms <- posterior_norms(post, p$z, list(x = p$x, y = p$y), new_model(kernel, p$noise))
   jitter <- 1e-10
   doors <- list(
     kernel_matrix = list(good, p$x, p$z, ec),
