@@ -1,5 +1,4 @@
 #include "pass.h"
-#include "blas_threads.h"
 #include "linalg.h"
 
 /* ---- blocks to threads ---------------------------------------------------------------------- */
@@ -78,9 +77,7 @@ void run_blocks(const struct plan *plan, int n_steps, const struct step *steps,
             run_one(n_steps, steps, context, b, 0);
         }
     } else if (plan->parallel_blocks) {
-        const int before = blas_threads(1);
         run_in_parallel(plan, n_steps, steps, context);
-        blas_threads(before);
     } else {
         run_in_waves(plan, n_steps, steps, context);
     }

@@ -9,6 +9,8 @@ layers <- read.table(header = TRUE, text = "
   status     0      -1
   simd       0      -1
   arena      0      -1
+  gemm       0      0
+  gemm_tile  0      -1
   linalg     1       0
   blas_threads 1     0
   kernel     2       1
