@@ -8,15 +8,19 @@ layers <- read.table(header = TRUE, text = "
   file       layer  sees
   status     0      -1
   simd       0      -1
+  profile    0      -1
   linalg     1       0
   blas_threads 1     0
+  factor     1       0
   kernel     2       1
   block      2       1
   row_features 2     1
   inducing   3       2
+  coordinates 3      2
+  self_slopes 3      2
   lowrank    3       2
   select     3       2
-  neighbours 3       2
+  neighbours 4       3
   stats      4       3
   pairs      4       3
   kriging    4       3
