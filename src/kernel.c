@@ -4,7 +4,7 @@
 #include "simd.h"
 
 /* pairs of rows that are worked on at a time: a tile stays in the nearest cache */
-enum { TILE = 64, WIDE = 32 };
+enum { TILE = 64, WIDE = 32, LONG = 512 };
 
 struct tile {
     double statistic[TILE * WIDE], exponent[TILE * WIDE], times[TILE * WIDE];
@@ -70,7 +70,7 @@ static void finish_stationary(size_t n, double variance, const double *exponent,
 {
     for (size_t i = 0; i < n; i++) {
         const double e = variance * exp(-exponent[i]);
-        out[i] = e > 0.0 ? times[i] * e : 0.0;
+        out[i] = e != 0.0 ? times[i] * e : 0.0;
     }
 }
 
@@ -123,10 +123,10 @@ static void single_values(const struct kernel *k, int M, const double *Z, int ld
                           const double *X, int ldx, double *K)
 {
     const struct factor *f = factor_of(k, k->term, 0);
-    double exponent[TILE], times[TILE];
+    double exponent[LONG], times[LONG];
     for (int i = 0; i < n; i++)
-        for (int m = 0; m < M; m += TILE) {
-            const int some = M - m < TILE ? M - m : TILE;
+        for (int m = 0; m < M; m += LONG) {
+            const int some = M - m < LONG ? M - m : LONG;
             double *r2 = K + (size_t)i * M + m;
             factor_statistic(f, some, Z + m, ldz, 1, X + i, ldx, r2);
             fill((size_t)some, 0.0, exponent);
