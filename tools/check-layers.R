@@ -9,6 +9,8 @@ layers <- read.table(header = TRUE, text = "
   status     0      -1
   simd       0      -1
   profile    0      -1
+  gemm       0      0
+  gemm_tile  0      -1
   linalg     1       0
   blas_threads 1     0
   factor     1       0
@@ -109,7 +111,7 @@ r_layers <- strsplit(split = " +", x = c(
   "text:        conditions",
   "checks:      checks control",
   "native:      native",
-  "kernels:     kernels",
+  "kernels:     kernels model",
   "rows:        merge frontend formula newdata rows signature",
   "sums:        parameters inducing near objective auxiliary evidence small_n",
   "optimise:    progress optimise stages learn",
@@ -119,7 +121,7 @@ r_layers <- strsplit(split = " +", x = c(
   "bounds:      evidence_bounds divergence bounds",
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
   "doors:       doors baselines pfdtc pfdtc-package",
-  "methods:     loo_near loo predict methods criteria compare summary print_certificate",
+  "methods:     loo_near loo cross_validate predict methods criteria compare summary print_certificate",
   "experiments: datasets experiment_files experiments",
   "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers"
 ))
