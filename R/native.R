@@ -58,8 +58,8 @@ engine_control <- function(n, control = NULL, used = 0) {
 
 # A complete kernel as the engine reads it: columns and factors from 0.
 engine_kernel <- function(kernel) {
-  list(factors = list(list(profile = kernel$profile, columns = as.integer(kernel$inputs) - 1L, isotropic = 0L, power = 0L,
-                           parameters = as.double(kernel$lengthscale), table = NULL)),
+  list(factors = list(list(profile = kernel$profile, columns = as.integer(kernel$inputs) - 1L, isotropic = 0L,
+                           power = 0L, parameters = as.double(kernel$lengthscale), table = NULL)),
        terms = list(list(variance = as.double(kernel$variance), factors = 0L)))
 }
 

@@ -230,11 +230,11 @@ enum status pf_transfer(const struct inducing *z, const struct stats *s,
     for (int j = 0; j < nu->q; j++)
         *value += nu->sign[j] * sum_squares((size_t)M, U + (size_t)j * M);
     if (nu->p) {
-        const double jitter = jitter_of_points(z, root);
+        const double j = jitter_of_points(z, root);
         copy(MM, s->G, B); /* G J G = jitter B'B,  B = diag(root) L^{-T} G */
         solve_lower_t(M, M, z->L, B);
         scale_rows(M, M, root, B);
-        mult_AtB(M, M, M, -jitter, B, B, 1.0, V);
+        mult_AtB(M, M, M, -j, B, B, 1.0, V);
         solve_D(M, M, C, s2, V);
         transpose(M, V, Vt);
         solve_D(M, M, C, s2, Vt);
