@@ -30,12 +30,12 @@ jackknife_ends <- function(fit, x, var, loo, score, used, k) {
   data <- training_data(fit)
   apart <- rows_apart(data)
   part <- influence_parts(fit, data, apart)
-  W <- precision_beside(fit, part$left, apart$w) / fit$scale^2
+  W <- precision_beside(fit, part$left, apart$w) / in_units(fit, 1, 2)
   all <- if (is.null(data$prior_weights)) seq_along(W) else which(data$prior_weights > 0)
   kept <- match(used, all)
   blocks <- split(seq_along(var), (seq_along(var) - 1L) %/% 512L)
   ends <- lapply(blocks, function(i) {
-    kappa <- fit$scale^2 * posterior_cross(fit, data, x[i, , drop = FALSE])[apart$group[kept], , drop = FALSE]
+    kappa <- in_units(fit, posterior_cross(fit, data, x[i, , drop = FALSE]), 2)[apart$group[kept], , drop = FALSE]
     shift <- -kappa * W[kept] * unname(loo$residual[used])
     width <- score[used] * sqrt(rep(var[i] + fit$noise, each = length(kept)) + kappa^2 * (W / part$rest)[kept])
     kth <- function(v) apply(v, 2L, function(one) sort(one, partial = k)[k])
@@ -47,15 +47,14 @@ jackknife_ends <- function(fit, x, var, loo, score, used, k) {
 # Posterior covariance of f at the rows of the data (down) and at those of x, as far as rows can tell, in units of the
 # cleaned y.
 posterior_cross <- function(fit, data, x) {
-  kernel <- scaled_kernel(fit)
-  noise <- fit$noise / fit$scale^2
+  model <- model_of(fit)
   if (!is.null(fit$rows)) {
     L <- fit$factors$L
-    K <- forwardsolve(L, native_kernel_matrix(kernel, fit$rows, x))
-    return(noise / merged_weights(data) * backsolve(L, K, upper.tri = FALSE, transpose = TRUE))
+    K <- forwardsolve(L, native_kernel_matrix(model$kernel, fit$rows, x))
+    return(model$noise / merged_weights(data) * backsolve(L, K, upper.tri = FALSE, transpose = TRUE))
   }
   half <- function(x) {
-    forwardsolve(fit$factors$C, forwardsolve(fit$factors$L, native_kernel_matrix(kernel, fit$inducing, x)))
+    forwardsolve(fit$factors$C, forwardsolve(fit$factors$L, native_kernel_matrix(model$kernel, fit$inducing, x)))
   }
-  noise * crossprod(half(data$x), half(x))
+  model$noise * crossprod(half(data$x), half(x))
 }
