@@ -43,7 +43,7 @@ static void open_evaluation(struct evaluation *e, SEXP scratch)
 static void pack_gradient(SEXP result, const struct evaluation *e, enum status status)
 {
     const size_t size = (size_t)e->z.M * e->z.columns;
-    const int n_theta = kernel_n_theta(e->z.kernel),
+    const int n_theta = e->z.kernel->n_theta,
               there = status == STATUS_OK && e->with_gradient;
     double *dZ = pack_matrix(result, "gradient", e->z.M, e->z.columns),
            *dtheta = pack_vector(result, "theta", n_theta);

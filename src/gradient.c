@@ -77,7 +77,7 @@ static size_t theta_at(const struct inducing *z)
 
 size_t gradient_size(const struct inducing *z)
 {
-    return theta_at(z) + (size_t)kernel_n_theta(z->kernel) + 1;
+    return theta_at(z) + (size_t)z->kernel->n_theta + 1;
 }
 
 /* scratch: Kmx_bar, what both turns need, W_x, A K */
@@ -117,9 +117,15 @@ static void pulling_pull(const void *self, const struct visit *v)
     const struct inducing *z = p->z;
     const struct block *b = &v->block;
     const double *Kmx_bar = v->work;
-    kernel_pull(z->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, Kmx_bar,
-                v->work + (size_t)z->M * b->n, v->sums,
-                p->with_theta ? v->sums + theta_at(z) : NULL);
+    double *work = v->work + (size_t)z->M * b->n, *dtheta = v->sums + theta_at(z);
+    kernel_pull(z->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, Kmx_bar, work,
+                v->sums, p->with_theta ? dtheta : NULL);
+    if (!p->with_theta || kernel_is_constant(z->kernel))
+        return;
+    for (int i = 0; i < b->n; i++)
+        work[i] = b->scale == NULL ? 1.0 : b->scale[i] * b->scale[i];
+    kernel_pull_diagonal(z->kernel, b->n, b->X, b->ldx, p->adjoint->k_bar, work, 1, NULL,
+                         dtheta);
 }
 
 struct sink gradient_sink(const struct pulling *self, int block, double *sums)
@@ -138,9 +144,12 @@ struct sink gradient_sink(const struct pulling *self, int block, double *sums)
 void gradient_finish(const struct pulling *self, double k_sum, double *work, double *sums)
 {
     const struct inducing *z = self->z;
+    const struct adjoint *a = self->adjoint;
     double *dtheta = self->with_theta ? sums + theta_at(z) : NULL;
-    kernel_pull_self(z->kernel, z->M, z->columns, z->Z, z->M, z->jitter,
-                     self->adjoint->Kmm_bar, work, sums, dtheta);
-    if (dtheta != NULL)
-        kernel_pull_diagonal(z->kernel, k_sum, self->adjoint->k_bar, dtheta);
+    kernel_pull_self(z->kernel, z->M, z->columns, z->Z, z->M, z->jitter, a->Kmm_bar, work,
+                     sums, dtheta);
+    if (!kernel_is_constant(z->kernel))
+        kernel_pull_diagonal(z->kernel, z->M, z->Z, z->M, 1.0, a->kzz_bar, 1, sums, dtheta);
+    else if (dtheta != NULL) /* otherwise row by row, above */
+        dtheta[z->kernel->term->at] += a->k_bar * k_sum;
 }

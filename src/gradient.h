@@ -30,7 +30,7 @@ struct pulling {
 size_t gradient_size(const struct inducing *z);
 struct sink gradient_sink(const struct pulling *self, int block, double *sums);
 
-/* the rest of both: k(Z, Z), and the diagonal of k(X, X) whose weighted sum is k_sum.
+/* the rest of both: k(Z, Z), and k(x, x) where it is the same everywhere, its sum being k_sum.
  * scratch: kernel_self_size() */
 void gradient_finish(const struct pulling *self, double k_sum, double *work,
                      double *sums);

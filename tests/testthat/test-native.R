@@ -44,8 +44,10 @@ test_that("a factorisation that fails is a value for the optimiser and a conditi
 test_that("the kernel goes to the engine with columns from 0", {
   x <- matrix(0, 1, 3, dimnames = list(NULL, c("a", "b", "c")))
   kernel <- complete_kernel(kernel_matern(1 / 2, c(2, 3), 1, inputs = c("c", "a")), x)
-  expect_identical(engine_kernel(kernel), list(profile = "matern12", columns = c(2L, 0L), lengthscale = c(2, 3),
-                                               variance = 1))
+  engine <- engine_kernel(kernel)
+  expect_identical(engine$factors[[1]][c("profile", "columns", "parameters")],
+                   list(profile = "matern12", columns = c(2L, 0L), parameters = c(2, 3)))
+  expect_identical(engine$terms, list(list(variance = 1, factors = 0L)))
 })
 
 test_that("scratch that is handed in gives the same numbers", {
@@ -134,6 +136,10 @@ test_that("every door refuses what it would read out of bounds", {
     if (length(at) == 1L) return(replace(args, at[[1L]], list(value)))
     replace(args, at[[1L]], list(set_leaf(args[[at[[1L]]]], at[-1L], value)))
   }
+  of_factor <- function(part, value) {
+    good$factors[[1]][[part]] <- value
+    good
+  }
   spoil <- function(name, args) {
     for (at in leaves(args)) {
       leaf <- get_leaf(args, at)
@@ -145,11 +151,10 @@ test_that("every door refuses what it would read out of bounds", {
         refused(name, set_leaf(args, at, leaf[-1]), what)
       }
       if (!is.null(leaf)) refused(name, set_leaf(args, at, "text"), what)
-      bad_kernels <- c(lapply(list(c(0L, 2L), c(-1L, 0L), c(0L, NA)), function(columns) list(columns = columns)),
-                       list(list(lengthscale = 1)))
-      for (bad in if (identical(leaf, good)) bad_kernels) {
-        refused(name, set_leaf(args, at, utils::modifyList(good, bad)), paste("kernel", names(bad)))
+      for (bad in if (identical(leaf, good)) list(c(0L, 2L), c(-1L, 0L), c(0L, NA))) {
+        refused(name, set_leaf(args, at, of_factor("columns", bad)), "kernel columns")
       }
+      if (identical(leaf, good)) refused(name, set_leaf(args, at, of_factor("parameters", 1)), "lengthscales")
       bad_controls <- list(list(threads = 0L), list(block = -1L), list(memory = NaN), list(memory = -1))
       for (bad in if (identical(leaf, ec)) bad_controls) {
         refused(name, set_leaf(args, at, utils::modifyList(ec, bad)), names(bad))
