@@ -28,7 +28,7 @@ void near_unexplained(const struct near *p, double *E)
 }
 
 /* y -= sum_k c[k ldc] x_k over the columns x_k of X, ldx apart; y and x_k from `first` on */
-static void subtract_columns(int first, int n, int columns, const double *X, int ldx,
+INSIDE void subtract_columns(int first, int n, int columns, const double *X, int ldx,
                              const double *c, int ldc, double *restrict y)
 {
     int k = 0;
@@ -58,7 +58,7 @@ static void subtract_columns(int first, int n, int columns, const double *X, int
  *
  * Returns 1 where N is not positive definite in double precision.
  */
-static int factor_bordered(int n, double *E)
+INSIDE int factor_bordered(int n, double *E)
 {
     for (int j = 0; j < n; j++) {
         double *column = E + (size_t)j * n;
@@ -76,7 +76,7 @@ static int factor_bordered(int n, double *E)
 }
 
 /* u = L^{-T} w, w the last row of the bordered factor */
-static void solve_bordered(int n, const double *E, double *u)
+INSIDE void solve_bordered(int n, const double *E, double *u)
 {
     for (int j = n - 2; j >= 0; j--) {
         const double *column = E + (size_t)j * n;
@@ -86,7 +86,7 @@ static void solve_bordered(int n, const double *E, double *u)
 }
 
 /* r = a - A_S u */
-static void decorrelate(int M, int s, const double *const *a, const double *u, double *r)
+INSIDE void decorrelate(int M, int s, const double *const *a, const double *u, double *r)
 {
     int j = 0;
     copy((size_t)M, a[s], r);
@@ -103,8 +103,8 @@ static void decorrelate(int M, int s, const double *const *a, const double *u, d
         add_scaled((size_t)M, -u[j], a[j], r);
 }
 
-enum status near_condition(const struct near *p, double *work, double *u, double *r,
-                           double *mean, double *left)
+CLONES enum status near_condition(const struct near *p, double *work, double *u,
+                                  double *r, double *mean, double *left)
 {
     const int s = p->s, n = s + 1;
     double *E = work, *diagonal = E + (size_t)n * n, most = 0.0, noise = p->s2;
