@@ -9,6 +9,7 @@ layers <- read.table(header = TRUE, text = "
   status     0      -1
   simd       0      -1
   linalg     1       0
+  small      2       1
   blas_threads 1     0
   kernel     2       1
   block      2       1
