@@ -38,12 +38,16 @@ start_fit <- function(method, data, call, args) {
   args$keep_data <- check_flag(args$keep_data, "keep_data")
   settings <- c(
     list(method = method, call = if (args$keep_data) call else slim_call(call)), method_table[[method]],
-    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "control",
-                                  "keep_data"))])
+    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "center", "scale",
+                                  "control", "keep_data"))])
   settings$aux_given <- !is.null(args$aux)
   if (method == "pfdtc") settings$aux <- if (is.null(args$aux)) default_aux() else check_aux(args$aux)
+  fit_as_set(data, settings)
+}
+
+fit_as_set <- function(data, settings) {
   if (!is.null(settings$tol)) return(fit_to_tolerance(data, settings))
-  if (method %in% c("gp_exact", "gp_subsample")) return(fit_dense(data, settings))
+  if (settings$method %in% c("gp_exact", "gp_subsample")) return(fit_dense(data, settings))
   keep_reference <- settings$aux_given && settings$aux$kind == "reference"
   fit_sparse(data, settings, if (keep_reference) add_reference)
 }

@@ -11,7 +11,8 @@ new_fit <- function(data, done, s, state, posterior, value, parts) {
     call = s$call, method = s$method, kernel = kernel, noise = done$noise * unit), parts, list(
     posterior = posterior_kind(parts), factors = posterior, center = data$center, scale = data$scale,
     frame = make_frame(data, s$keep_data), data = if (s$keep_data) data, signature = data_signature(data),
-    nobs = data$n, hyper = s$hyper, objective = done$value, elbo = value, df = length(s$free), sd_y = data$sd_y,
+    nobs = data$n, asked = if (s$keep_data) s$asked,
+    hyper = s$hyper, objective = done$value, elbo = value, df = length(s$free), sd_y = data$sd_y,
     trace = trace, z_trace = done$z_trace, convergence = done$convergence, message = done$message,
     evaluations = state$evaluations, seconds = state$seconds, pilot = done$pilot, learned = done$learned,
     kernels = done$kernels, control = utils::modifyList(s$control, list(maxit = s$maxit_given), keep.null = TRUE),

@@ -34,6 +34,7 @@
 #'   rows of its posterior, whose log likelihood `logLik()` is.
 #' * `fitted()`, `residuals()`: posterior mean at the training rows, and response minus that.
 #'   Pearson residuals are multiplied by the square root of the row's weight, as those of [lm()].
+#'   `"loo"` and `"pit"` are those of each row given the others, see [leave_one_out].
 #'   Both are padded with `NA` if the fit used `na.exclude`, and need the data (`keep_data = TRUE`).
 #' * `simulate()`: joint draws from the posterior at the training rows or at `newdata`: of a new
 #'   response (with the row's own noise, `sigma^2 / weight`, at the training rows; weight 1 at new
@@ -47,7 +48,7 @@
 #' @param object,x,formula A fit. `print()` and `formula()` call it `x`, `model.frame()` calls it
 #'   `formula`.
 #' @param digits Significant digits to print.
-#' @param type For `residuals()`, `"response"` or `"pearson"`; for `simulate()`, draws of a new
+#' @param type For `residuals()`, `"response"`, `"pearson"`, `"loo"` or `"pit"`; for `simulate()`, draws of a new
 #'   `"response"` or of the `"latent"` function.
 #' @param nsim Number of draws.
 #' @param seed `NULL`, or a number for [set.seed()], after which R's generator is put back, as
@@ -113,9 +114,11 @@ fitted.gp_fit <- function(object, ...) stats::predict(object)
 
 #' @rdname gp_fit-methods
 #' @export
-residuals.gp_fit <- function(object, type = c("response", "pearson"), ...) {
-  type <- check_choice(type, c("response", "pearson"), "type")
+residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit"), ...) {
+  type <- check_choice(type, c("response", "pearson", "loo", "pit"), "type")
+  if (type == "pit") return(stats::pnorm(stats::rstandard(object)))
   data <- training_data(object)
+  if (type == "loo") return(stats::naresid(object$na.action, loo_rows(check_fit(object, "object"))$residual))
   r <- stats::naresid(object$na.action, data$response) - stats::fitted(object)
   if (type == "response" || is.null(data$prior_weights)) return(r)
   r * sqrt(stats::weights(object))

@@ -11,14 +11,14 @@
 # Rows carry the roots of their weights. No neighbours in training is FITC, all of them the exact Gaussian process.
 # Everything is in the units of the cleaned y.
 
-# The O(M^2) numbers that predict_near() needs beside the rows. `evidence`: log density of the rows as cleaned, scaled
-# by the roots of their weights: an estimate of the exact one, no bound.
+# The O(M^2) numbers that predict_near() needs beside the rows, and their order, for leave-one-out. `evidence`: log
+# density of the rows as cleaned, scaled by the roots of their weights: an estimate of the exact one, no bound.
 near_posterior <- function(data, z, kernel, noise, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
   near <- native_near(z, data$x, data$y, data$weights, kernel, noise, train_neighbours, rank, jitter,
                       control = control)
   list(L = near$L, C = near$C, beta = near$beta, jitter = near$jitter, neighbours = as.integer(neighbours),
-       train_neighbours = as.integer(train_neighbours), evidence = -near$minus_log)
+       train_neighbours = as.integer(train_neighbours), rank = rank, evidence = -near$minus_log)
 }
 
 # list(mean, var_near, var_far): what is left beside the near rows, and what the points do not know of it.

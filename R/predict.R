@@ -39,7 +39,8 @@
 #'   `type`.
 #' @param level Probability of the band, between 0 and 1.
 #' @param type What `se.fit` and `cov` describe: the `"latent"` function f, or a new `"response"` of
-#'   weight 1, whose variance is larger by the noise. The mean is the same for both.
+#'   weight 1, whose variance is larger by the noise. The mean is the same for both. `"loo"` and `"loo_latent"`: the
+#'   training rows, each given the others, and the sd of its response or of f: see [leave_one_out].
 #' @param certified Should the interval be one that contains the exact Gaussian process's own, by
 #'   [certify()]? It then reaches from `mean_lower - z * sd` to `mean_upper + z * sd` with the largest sd that the exact
 #'   process can have; the `fit` column stays, and lies outside the band where the fit's mean is further off than the
@@ -76,14 +77,15 @@
 #' @export
 predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction"), level = 0.95,
-                           type = c("latent", "response"), certified = FALSE, full_cov = FALSE,
+                           type = c("latent", "response", "loo", "loo_latent"), certified = FALSE,
+                           full_cov = FALSE,
                            na.action = stats::na.pass, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
   object <- check_fit(object, "object")
   se.fit <- check_flag(se.fit, "se.fit")
   full_cov <- check_flag(full_cov, "full_cov")
   certified <- check_flag(certified, "certified")
-  type <- check_choice(type, c("latent", "response"), "type")
+  type <- check_choice(type, c("latent", "response", "loo", "loo_latent"), "type")
   if (identical(interval, "confidence")) interval <- "credible"
   interval <- check_choice(interval, c("none", "credible", "prediction"), "interval")
   level <- check_level(level)
@@ -91,7 +93,12 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
     abort_input("certified", "TRUE without an interval", "FALSE where `interval` is \"none\"",
                 hint = "It applies to interval = \"credible\" or \"prediction\".")
   }
-  rows <- if (missing(newdata) || is.null(newdata)) training_rows(object)
+  training <- missing(newdata) || is.null(newdata)
+  if (startsWith(type, "loo")) {
+    refuse_beside_loo(c(newdata = !training, full_cov = full_cov, certified = certified))
+    return(predict_loo(object, se.fit, interval, level, latent = type == "loo_latent"))
+  }
+  rows <- if (training) training_rows(object)
     else new_rows(object, newdata, na.action)
 
   need_var <- se.fit || full_cov || interval != "none"

@@ -44,6 +44,10 @@ unexplained_share <- function(data, learned, start) {
   w * start$t / learned$noise
 }
 
+# What a fit is asked for beside its data and control.
+asked_of_fits <- c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "center", "scale", "aux",
+                   "aux_given")
+
 # Checks that need the data; kernel and noise come in units of y and leave in those of the cleaned y.
 clean_settings <- function(data, s) {
   s$control <- check_control(s$control)
@@ -76,6 +80,7 @@ clean_settings <- function(data, s) {
     if (is.null(s$noise)) s$noise <- old$noise
     s$inducing <- old$inducing
   }
+  s$asked <- s[intersect(names(s), asked_of_fits)] # for a fit of other rows, see cross_validate()
   choose_kernel <- is.null(s$kernel) && s$hyper == "evidence"
   if (is.null(s$kernel) && s$hyper == "fixed") {
     abort_input("kernel", "none", "a kernel with lengthscales and variance",

@@ -1,0 +1,145 @@
+cv_fit <- function(..., n = 30, seed = 2) {
+  p <- problem("matern32", n = n, d = 2, m = 6, seed = seed)
+  args <- utils::modifyList(list(x = p$x, y = 5 + p$y, kernel = package_kernel(p$kernel), noise = p$noise,
+                                 hyper = "fixed", control = fixed_control()), list(...))
+  do.call(pfdtc, args)
+}
+
+test_that("every row is predicted once, by the posterior of the others' folds", {
+  p <- problem("matern32", n = 30, d = 2, m = 6, seed = 2)
+  weights <- with_seed(1, runif(30, 0.5, 2))
+  weights[7] <- 0
+  offset <- sin(1:30)
+  fit <- cv_fit(weights = weights, offset = offset)
+  folds <- rep(c("b", "a", "c"), 10)
+  cv <- cross_validate(fit, folds, hyper = "held")
+  expect_identical(cv$fold, c("a", "b", "c"))
+  got <- attr(cv, "predictions")
+  expect_identical(got$row, setdiff(1:30, 7L))
+  for (id in cv$fold) {
+    out <- folds == id & weights > 0
+    used <- folds != id & weights > 0
+    w <- weights[used]
+    r <- 5 + p$y[used] - offset[used]
+    centre <- sum(w * r) / sum(w)
+    gp <- ref_exact(p$x[used, ], r - centre, p$kernel, p$noise, w)
+    at <- p$x[out, ]
+    mine <- got[got$fold == id, ]
+    expect_close(mine$mean, gp$mean(at) + centre + offset[out], 1e-8)
+    expect_close(mine$sd^2, ref_variance(gp, at) + p$noise / weights[out], 1e-8)
+    expect_equal(mine$y, 5 + p$y[out])
+  }
+})
+
+test_that("scores are those of their definitions", {
+  got <- data.frame(y = c(1, -2, 0.5, 3), mean = c(0, -1, 0.6, 0), sd = c(0.5, 2, 1, 1.2))
+  s <- score_fold(got)
+  expect_equal(s$rmse, sqrt(mean((got$y - got$mean)^2)))
+  expect_equal(s$nlpd, -mean(dnorm(got$y, got$mean, got$sd, log = TRUE)))
+  crps <- mapply(function(y, m, s) {              # the integral of (F(t) - [t >= y])^2
+    integrate(function(t) pnorm(t, m, s)^2, -Inf, y, rel.tol = 1e-10)$value +
+      integrate(function(t) pnorm(t, m, s, lower.tail = FALSE)^2, y, Inf, rel.tol = 1e-10)$value
+  }, got$y, got$mean, got$sd)
+  expect_equal(s$crps, mean(crps), tolerance = 1e-7)
+  expect_identical(c(s$cover50, s$cover95), c(0.5, 0.5))
+})
+
+test_that("a fold a row with everything held is leave-one-out, by every method", {
+  p <- problem("matern32", n = 20, d = 2, m = 6, seed = 4)
+  kernel <- package_kernel(p$kernel)
+  same <- list(p$x, p$y, kernel = kernel, noise = p$noise, hyper = "fixed", center = FALSE, scale = FALSE)
+  fits <- list(do.call(pfdtc, same), do.call(gp_exact, same),
+               do.call(pfdtc, c(same, list(inducing = p$z, control = fixed_control()))),
+               do.call(gp_sor, c(same, list(inducing = p$z))), do.call(gp_fitc, c(same, list(inducing = p$z))),
+               do.call(gp_vfe, c(same, list(inducing = p$z, control = fixed_control()))))
+  for (fit in fits) {
+    cv <- attr(cross_validate(fit, folds = 20, hyper = "held"), "predictions")
+    loo <- predict(fit, type = "loo", se.fit = TRUE)
+    expect_close(cv$mean, unname(loo$fit), 1e-8, fit$method)
+    expect_close(cv$sd, unname(loo$se.fit), 1e-8, fit$method)
+  }
+})
+
+test_that("refits are what the fit was asked for", {
+  data <- small_data(40)
+  fit <- with_seed(1, fit_mixed(y ~ a + f, data = data, hyper = "pilot", m = 7, kernel = kernel_matern(5 / 2),
+                                noise = NULL))
+  folds <- rep(1:2, 20)
+  cv <- with_seed(3, cross_validate(fit, folds))
+  other <- with_seed(3, fit_mixed(y ~ a + f, data = data[folds == 2, ], hyper = "pilot", m = 7,
+                                  kernel = kernel_matern(5 / 2), noise = NULL))
+  got <- attr(cv, "predictions")
+  expect_equal(got$mean[folds == 1], unname(predict(other, data[folds == 1, ])), tolerance = 1e-6)
+  expect_identical(attr(cv, "hyper"), "refit")
+})
+
+test_that("near rows, subsamples and fits by tolerance have folds too", {
+  p <- problem("matern12", n = 60, d = 2, m = 6, seed = 5)
+  same <- list(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed")
+  for (fit in list(do.call(pfdtc, c(same, neighbours = 60, list(inducing = p$z))),
+                   do.call(gp_subsample, c(same, m = 60)))) {
+    held <- with_seed(1, cross_validate(fit, 3, hyper = "held"))
+    exact <- with_seed(1, cross_validate(do.call(gp_exact, same), 3, hyper = "held"))
+    expect_equal(held$rmse, exact$rmse, tolerance = 1e-6)   # all rows near, or all rows drawn: the exact posterior
+  }
+  by_tol <- with_seed(1, do.call(pfdtc, c(same, tol = 0.2)))
+  expect_equal(attr(with_seed(1, cross_validate(by_tol, 3)), "overall")$n, 60)
+})
+
+test_that("folds are random, reproducible, and of nearly equal size; groups stay whole", {
+  fit <- cv_fit()
+  sizes <- table(with_seed(1, make_folds(fit, fit$data, 7, NULL)))
+  expect_identical(range(sizes), c(4L, 5L))
+  expect_identical(with_seed(1, cross_validate(fit, 3, hyper = "held"))$rmse,
+                   with_seed(1, cross_validate(fit, 3, hyper = "held"))$rmse)
+  three <- function(seed) with_seed(seed, make_folds(fit, fit$data, 3, NULL))
+  expect_false(identical(three(1), three(2)))
+  group <- rep(letters[1:6], c(10, 4, 4, 4, 4, 4))
+  fold <- with_seed(1, make_folds(fit, fit$data, 3, group))
+  expect_true(all(tapply(fold, group, function(f) length(unique(f))) == 1))
+  expect_identical(sort(unique(fold)), 1:3)
+  expect_length(unique(make_folds(fit, fit$data, 10, group)), 6L)   # no more folds than groups
+})
+
+test_that("by = a formula finds its variables where the fit's are", {
+  data <- small_data(20)
+  data$y[3] <- NA
+  data$site <- rep(1:5, 4)
+  fit <- fit_mixed(y ~ a + f, data = data)
+  cv <- with_seed(1, cross_validate(fit, 5, by = ~ site, hyper = "held"))
+  p <- attr(cv, "predictions")
+  expect_true(all(tapply(data$site[-3][p$row], p$fold, function(s) length(unique(s))) == 1))
+  same <- with_seed(1, cross_validate(fit, 5, by = data$site, hyper = "held")) # also with the row that was left out
+  expect_identical(same$rmse, cv$rmse)
+  crossed <- groups_by(fit, ~ site + l, 19L)
+  expect_identical(length(unique(crossed)), nrow(unique(data[-3, c("site", "l")])))
+  expect_input_error(cross_validate(fit, by = ~ nowhere_to_be_found), "by")
+})
+
+test_that("it prints within 80 columns, what was held said, and is a data frame", {
+  fit <- fit_cars()
+  cv <- with_seed(1, cross_validate(fit, 4, hyper = "held"))
+  shown <- utils::capture.output(print(cv))
+  expect_true(all(nchar(shown) <= 80))
+  expect_match(shown[1], "Cross-validation of pfdtc(): 50 rows, 4 folds", fixed = TRUE)
+  expect_match(shown[2], "held")
+  expect_match(shown[length(shown)], "^ *all +50 ")
+  expect_identical(attr(cv, "overall")$n, 50L)
+  expect_equal(sum(cv$n), 50)
+  expect_match(utils::capture.output(print(cv[1:2, ]))[1], "fold") # a part of it prints as any data frame
+  expect_equal(attr(cv, "overall")$nlpd, sum(cv$n * cv$nlpd) / 50)
+})
+
+test_that("what cannot be cross-validated is said", {
+  fit <- fit_cars()
+  expect_input_error(cross_validate(fit, 1), "folds")
+  expect_input_error(cross_validate(fit, 1:49), "folds")
+  expect_input_error(cross_validate(fit, rep(1, 50)), "folds")
+  expect_input_error(cross_validate(fit, rep(1:2, 25), by = 1:50), "by")
+  expect_input_error(cross_validate(fit, by = c(1, NA)), "by")
+  expect_input_error(cross_validate(fit, by = rep(1, 50)), "by")
+  expect_input_error(cross_validate(fit_cars(keep_data = FALSE)), "keep_data")
+  fit$asked <- NULL
+  expect_input_error(cross_validate(fit), "fit")
+  expect_s3_class(cross_validate(fit, 2, hyper = "held"), "pfdtc_cv")
+})

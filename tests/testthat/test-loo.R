@@ -1,0 +1,206 @@
+# Leave-one-out against refits with the row's weight set to 0, hyperparameters, points and units held.
+
+loo_problem <- function(n = 24, seed = 3) {
+  p <- problem("matern32", n = n, d = 2, m = 6, seed = seed)
+  with_seed(seed, {
+    again <- c(2, 2, 5, 9)                        # equal rows, merged where a method merges
+    p$x <- rbind(p$x, p$x[again, ])
+    p$y <- c(p$y, p$y[again] + rnorm(4))
+    p$weights <- runif(n + 4, 0.3, 2)
+    p$weights[c(4, n + 3)] <- 0
+  })
+  p
+}
+
+fit_by <- function(make, p, weights = p$weights, ...) {
+  args <- list(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", weights = weights,
+               center = FALSE, scale = FALSE, ...)
+  do.call(make, args)
+}
+
+makers <- function(p) {
+  points <- list(inducing = p$z, control = pfdtc_control(maxit = 0))
+  list(pfdtc = c(list(pfdtc, neighbours = 0), points), vfe = c(list(gp_vfe), points),
+       dtc = list(gp_dtc, inducing = p$z),
+       sor = list(gp_sor, inducing = p$z), fitc = list(gp_fitc, inducing = p$z), exact = list(gp_exact),
+       small = list(pfdtc))
+}
+
+# mean and variance of f at row i by a fit without it
+refitted <- function(maker, p) {
+  t(vapply(which(p$weights > 0), function(i) {
+    fit <- do.call(fit_by, c(maker[1L], list(p, replace(p$weights, i, 0)), maker[-1L]))
+    p <- predict(fit, p$x[i, , drop = FALSE], se.fit = TRUE)
+    c(p$fit, p$se.fit^2)
+  }, numeric(2)))
+}
+
+test_that("leave-one-out is a fit without the row, by every method, with weights and equal rows", {
+  p <- loo_problem()
+  used <- p$weights > 0
+  for (name in names(makers(p))) {
+    maker <- makers(p)[[name]]
+    fit <- do.call(fit_by, c(maker[1L], list(p), maker[-1L]))
+    expected <- refitted(maker, p)
+    got <- predict(fit, type = "loo_latent", se.fit = TRUE)
+    expect_close(unname(got$fit[used]), expected[, 1L], 1e-8, paste(name, "mean"))
+    expect_close(unname(got$se.fit[used]^2), expected[, 2L], 1e-8, paste(name, "variance"))
+    expect_equal(got$fit[!used], fitted(fit)[!used], info = name)
+    of_y <- predict(fit, type = "loo", se.fit = TRUE)$se.fit
+    expect_close(unname(of_y[used]^2), expected[, 2L] + p$noise / p$weights[used], 1e-8, paste(name, "of y"))
+    expect_true(all(is.na(of_y[!used])))
+  }
+})
+
+test_that("the posterior is cut into its parts alike where the row has nearly all the leverage", {
+  p <- loo_problem()
+  p$noise <- 1e-5
+  used <- p$weights > 0
+  fit <- fit_by(gp_exact, p)
+  expected <- refitted(list(gp_exact), p)
+  got <- predict(fit, type = "loo_latent", se.fit = TRUE)
+  expect_gt(max(hatvalues(fit)), 0.999)
+  expect_close(unname(got$fit[used]), expected[, 1L], 1e-8)
+  expect_close(unname(got$se.fit[used]^2), expected[, 2L], 1e-8)
+})
+
+test_that("of a subsample only its own rows have leverage", {
+  p <- problem(n = 30, d = 1, m = 4, seed = 2)
+  fit <- with_seed(1, gp_subsample(p$x, p$y, m = 12, kernel = package_kernel(p$kernel), noise = p$noise,
+                                   hyper = "fixed", center = FALSE, scale = FALSE))
+  seen <- sort(fit$chosen)
+  expect_identical(unname(which(hatvalues(fit) > 0)), seen)
+  got <- predict(fit, type = "loo_latent", se.fit = TRUE)
+  all <- predict(fit, se.fit = TRUE)
+  expect_equal(got$fit[-seen], all$fit[-seen])
+  expect_equal(got$se.fit[-seen], all$se.fit[-seen])
+  for (i in seen) {
+    others <- setdiff(seen, i)
+    gp <- ref_exact(p$x[others, , drop = FALSE], p$y[others], p$kernel, p$noise)
+    at <- p$x[i, , drop = FALSE]
+    expect_close(c(got$fit[[i]], got$se.fit[[i]]^2), c(gp$mean(at), ref_variance(gp, at)), 1e-8)
+  }
+  expect_true(all(cooks.distance(fit)[-seen] == 0))
+})
+
+without_by_force <- function(fit, weights, y, i) {
+  data <- list(x = fit$data$x, y = y, weights = weights)
+  noise <- fit$noise / fit$scale^2
+  near <- near_posterior(data, fit$inducing, scaled_kernel(fit), noise, fit$near$neighbours, fit$near$train_neighbours,
+                         fit$near$rank)
+  p <- predict_near(near, data, fit$inducing, scaled_kernel(fit), noise, fit$data$x[i, , drop = FALSE])
+  c(p$mean, p$var_near + p$var_far)
+}
+
+test_that("near rows: the row's weight set to 0, order and lists held", {
+  for (case in quick(list(c(5, 4), c(7, 9), c(3, 0), c(60, 60)))) {
+    p <- problem("matern32", n = 40, d = 2, m = 5, weighted = TRUE, seed = case[1L])
+    p$y <- p$y + 3
+    fit <- fit_by(pfdtc, p, neighbours = case[1L], inducing = p$z)
+    if (case[2L] != case[1L]) {                   # fewer in training than in predictions
+      fit$near <- near_posterior(fit$data, fit$inducing, scaled_kernel(fit), p$noise, case[1L], case[2L],
+                                 fit$near$rank)
+    }
+    got <- predict(fit, type = "loo_latent", se.fit = TRUE)
+    expected <- t(vapply(seq_along(p$y), function(i) {
+      without_by_force(fit, replace(p$weights, i, 0), p$y, i)
+    }, numeric(2)))
+    expect_close(unname(got$fit), expected[, 1L], 1e-8, paste("mean", case[1L]))
+    expect_close(unname(got$se.fit^2), expected[, 2L], 1e-8, paste("variance", case[1L]))
+  }
+})
+
+test_that("near rows: one of several equal rows leaves the others", {
+  p <- problem("matern12", n = 30, d = 2, m = 5, seed = 4)
+  p$x <- rbind(p$x, p$x[c(3, 3, 8), ])
+  p$y <- with_seed(1, c(p$y, p$y[c(3, 3, 8)] + rnorm(3)))
+  p$weights <- with_seed(2, runif(33, 0.5, 2))
+  fit <- fit_by(pfdtc, p, neighbours = 6, inducing = p$z)
+  expect_identical(nrow(fit$data$x), 30L)
+  got <- predict(fit, type = "loo_latent", se.fit = TRUE)
+  expected <- t(vapply(seq_along(p$y), function(i) {
+    w <- replace(p$weights, i, 0)
+    group <- fit$data$group
+    W <- as.vector(rowsum(w, group))
+    mean <- ifelse(W > 0, as.vector(rowsum(w * p$y, group)) / W, 0)
+    without_by_force(fit, W, mean, group[i])
+  }, numeric(2)))
+  expect_close(unname(got$fit), expected[, 1L], 1e-8)
+  expect_close(unname(got$se.fit^2), expected[, 2L], 1e-8)
+})
+
+test_that("leverage is the derivative of the fitted value by the row's response", {
+  p <- loo_problem()
+  used <- p$weights > 0
+  cases <- c(makers(p), list(near = list(pfdtc, neighbours = 5, inducing = p$z)))
+  for (name in names(cases)) {
+    maker <- cases[[name]]
+    make <- function(q) with_seed(1, do.call(fit_by, c(maker[1L], list(q), maker[-1L])))
+    at <- c(1, 2, 5, 25, 28)                      # alone, and of several
+    moved <- vapply(at, function(i) {             # fitted values are linear in y: no step size
+      q <- p
+      q$y[i] <- q$y[i] + 1
+      fitted(make(q))[[i]] - fitted(make(p))[[i]]
+    }, 0)
+    hat <- hatvalues(make(p))
+    expect_close(unname(hat[at]), moved, 1e-8, name)
+    expect_true(all(hat[!used] == 0), info = name)
+  }
+})
+
+test_that("Cook's distance is the move of all fitted values", {
+  p <- loo_problem()
+  for (name in c("pfdtc", "exact", "sor")) {
+    maker <- makers(p)[[name]]
+    fit <- do.call(fit_by, c(maker[1L], list(p), maker[-1L]))
+    expected <- vapply(seq_along(p$y), function(i) {
+      if (p$weights[i] == 0) return(0)
+      other <- do.call(fit_by, c(maker[1L], list(p, replace(p$weights, i, 0)), maker[-1L]))
+      sum(p$weights * (fitted(fit) - fitted(other))^2)
+    }, 0) / (p$noise * sum(hatvalues(fit)))
+    expect_close(unname(cooks.distance(fit)), expected, 1e-8, name)
+  }
+  expect_input_error(cooks.distance(fit_by(pfdtc, p, neighbours = 5, inducing = p$z)), "near rows")
+})
+
+test_that("rstandard() is that of lm() at the same leverage, pit its probability", {
+  p <- loo_problem()
+  fit <- fit_by(gp_exact, p)
+  used <- p$weights > 0
+  h <- hatvalues(fit)[used]
+  expected <- residuals(fit, "pearson")[used] / (sigma(fit) * sqrt(1 - h))
+  expect_close(unname(rstandard(fit)[used]), unname(expected), 1e-9)
+  expect_true(all(is.na(rstandard(fit)[!used])))
+  expect_identical(residuals(fit, "pit"), pnorm(rstandard(fit)))
+  expect_equal(residuals(fit, "loo"), p$y - predict(fit, type = "loo"))
+})
+
+test_that("rows keep their names, offsets and places", {
+  data <- small_data(20)
+  data$y[c(3, 11)] <- NA
+  data$w <- seq(0.5, 2, length.out = 20)
+  data$o <- sin(1:20)
+  fit <- fit_mixed(y ~ a + f, data = data, weights = w, offset = o, na.action = na.exclude)
+  loo <- predict(fit, type = "loo", se.fit = TRUE, interval = "prediction", level = 0.5)
+  expect_identical(dim(loo$fit), c(20L, 3L))
+  expect_identical(rownames(loo$fit), row.names(data))
+  expect_identical(unname(which(is.na(loo$fit[, 1]))), c(3L, 11L))
+  expect_equal(loo$fit[, "upr"] - loo$fit[, "fit"], qnorm(0.75) * loo$se.fit)
+  expect_equal(data$y - loo$fit[, "fit"], unname(residuals(fit, "loo")), ignore_attr = TRUE)
+  for (f in list(rstandard, hatvalues, cooks.distance)) {
+    expect_identical(unname(which(is.na(f(fit)))), c(3L, 11L))
+    expect_named(f(fit), row.names(data))
+  }
+  f <- predict(fit, type = "loo", interval = "credible")
+  latent <- predict(fit, type = "loo_latent", se.fit = TRUE)
+  expect_equal(f[, "upr"], latent$fit + qnorm(0.975) * latent$se.fit)
+})
+
+test_that("what leave-one-out cannot be asked is said", {
+  fit <- fit_cars()
+  expect_input_error(predict(fit, cars[1:2, ], type = "loo"), "newdata")
+  expect_input_error(predict(fit, type = "loo", full_cov = TRUE), "full_cov")
+  expect_input_error(predict(fit, type = "loo", interval = "credible", certified = TRUE), "certified")
+  expect_input_error(rstandard(fit_cars(keep_data = FALSE)), "keep_data")
+  expect_input_error(rstandard(fit, infl = 1), "infl")
+})
