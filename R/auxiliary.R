@@ -146,38 +146,36 @@ print.pfdtc_aux <- function(x, ...) {
 #' @export
 auxiliary <- function(x, y, kernel, noise, aux = aux_sor(), weights = NULL) {
   rows <- check_rows(x, y, weights)
-  kernel <- complete_kernel(kernel, rows$x)
-  noise <- check_positive(noise, "noise", 1L)
-  aux <- check_aux(aux)
-  make_auxiliary(aux, rows, kernel, noise, m = min(200, nrow(rows$x)))
+  model <- new_model(complete_kernel(kernel, rows$x), check_positive(noise, "noise", 1L))
+  make_auxiliary(check_aux(aux), rows, model, m = min(200, nrow(rows$x)))
 }
 
 # `data`: x, y, weights and, where equal rows were merged, group (rows are drawn before merging). `m`: inducing points.
 # `reference`: one of the same model, whose first points serve aux_reference().
-make_auxiliary <- function(aux, data, kernel, noise, m, control = NULL, reference = NULL) {
-  if (aux$kind == "white") return(white_auxiliary(aux$variance, data, kernel, noise))
-  if (aux$kind == "refresh") return(make_auxiliary(aux$start, data, kernel, noise, m, control, reference))
+make_auxiliary <- function(aux, data, model, m, control = NULL, reference = NULL) {
+  if (aux$kind == "white") return(white_auxiliary(aux$variance, data, model))
+  if (aux$kind == "refresh") return(make_auxiliary(aux$start, data, model, m, control, reference))
   if (aux$kind == "reference" && !is.null(reference)) {
     points <- seq_len(min(if (is.null(aux$m2)) 4 * m else aux$m2, reference$m))
-    post <- first_points(reference$factors, length(points), noise)
-    nu <- sor_auxiliary(post, reference$inducing[points, , drop = FALSE], kernel, noise, aux$samples, aux$tail, m)
+    post <- first_points(reference$factors, length(points), model$noise)
+    nu <- sor_auxiliary(post, reference$inducing[points, , drop = FALSE], model, aux$samples, aux$tail, m)
   } else if (aux$kind == "subset") {
     rows <- auxiliary_rows(aux, data)
-    nu <- exact_on_rows(data, rows, kernel, noise)
+    nu <- exact_on_rows(data, rows, model)
     nu$rows <- rows
   } else {
     U <- switch(aux$kind,
                 sor = data$x[auxiliary_rows(aux, data), , drop = FALSE],
-                reference = data$x[reference_rows(aux, data, kernel, m), , drop = FALSE],
+                reference = data$x[reference_rows(aux, data, model$kernel, m), , drop = FALSE],
                 points = aux$z)
-    nu <- sor_on_points(data, U, kernel, noise, aux$samples, control, tail = aux$tail, m = m)
+    nu <- sor_on_points(data, U, model, aux$samples, control, tail = aux$tail, m = m)
   }
   keep_rows(nu, data, control)
 }
 
 # At the rows the exact posterior's mean, which the objective needs no value of, and independent noise.
-white_auxiliary <- function(variance, data, kernel, noise) {
-  structure(list(p = 0L, share = as.double(variance), kernel = kernel, noise = noise, made_from = fingerprint(data)),
+white_auxiliary <- function(variance, data, model) {
+  structure(list(p = 0L, share = as.double(variance), model = model, made_from = fingerprint(data)),
             class = "pfdtc_auxiliary")
 }
 
@@ -197,13 +195,14 @@ auxiliary_rows <- function(aux, data) {
 
 # The SoR posterior on U: b(x) = chol(I + A_u A_u'/s2)^{-1} a_u(x) = sqrt(s2) C^{-1} L^{-1} k(U, x), C C' = s2 I + G_u.
 # Points that the others already explain down to rounding are dropped first: they change nothing but the conditioning.
-sor_on_points <- function(data, U, kernel, noise, samples = NULL, control = NULL, tail = NULL, m = NULL) {
-  U <- choose_greedy(U, nrow(U), kernel, Inf)$z
-  post <- native_posterior(U, data$x, data$y, data$weights, kernel, noise, jitter = 0, control = control)
-  sor_auxiliary(post, U, kernel, noise, samples, tail, m)
+sor_on_points <- function(data, U, model, samples = NULL, control = NULL, tail = NULL, m = NULL) {
+  U <- choose_greedy(U, nrow(U), model$kernel, Inf)$z
+  post <- dtc_posterior(U, data, model, jitter = 0, control = control)
+  sor_auxiliary(post, U, model, samples, tail, m)
 }
 
-sor_auxiliary <- function(post, U, kernel, noise, samples, tail, m) {
+sor_auxiliary <- function(post, U, model, samples, tail, m) {
+  noise <- model$noise
   W <- if (is.null(tail) || tail == 0) {
     sqrt(noise) * solve_t(post$L, t(forwardsolve(post$C, diag(nrow(U)))))
   } else {
@@ -212,7 +211,7 @@ sor_auxiliary <- function(post, U, kernel, noise, samples, tail, m) {
   if (!is.null(samples)) { # sample paths: E[Omega Omega'] / samples = I
     W <- W %*% matrix(stats::rnorm(ncol(W) * samples), ncol(W)) / sqrt(samples)
   }
-  new_auxiliary(0L, U, cbind(W, solve_t(post$L, post$beta)), c(rep(1, ncol(W)), 1), kernel, noise)
+  new_auxiliary(0L, U, cbind(W, solve_t(post$L, post$beta)), c(rep(1, ncol(W)), 1), model)
 }
 
 # The posterior on the first m of its points: L, G and A y have those of the first rows of A in their corners.
@@ -237,31 +236,31 @@ leading_directions <- function(G, noise, tail, m) {
 }
 
 # The exact posterior given some rows: p = 1, b(x) = chol(Kuu + s2/w)^{-1} k(U, x) with sign -1.
-exact_on_rows <- function(data, rows, kernel, noise) {
+exact_on_rows <- function(data, rows, model) {
   U <- data$x[rows, , drop = FALSE]
-  w <- if (is.null(data$weights)) rep(1, length(rows)) else data$weights[rows]
+  w <- merged_weights(data)[rows]
   check_memory(24 * as.double(length(rows))^2, "the exact posterior of the auxiliary rows")
-  K <- native_kernel_matrix(kernel, U, U)
-  L <- tryCatch(t(chol(K + diag(noise / w, length(rows)))), error = function(e) {
+  K <- native_kernel_matrix(model$kernel, U, U)
+  L <- tryCatch(t(chol(K + diag(model$noise / w, length(rows)))), error = function(e) {
     abort_numerical("The exact posterior on the auxiliary rows failed: the noise is too small beside the signal.")
   })
   Wb <- t(forwardsolve(L, diag(length(rows))))
   alpha <- solve_t(L, forwardsolve(L, data$y[rows]))
-  new_auxiliary(1L, U, cbind(Wb, alpha, deparse.level = 0), c(rep(-1, length(rows)), 1), kernel, noise)
+  new_auxiliary(1L, U, cbind(Wb, alpha, deparse.level = 0), c(rep(-1, length(rows)), 1), model)
 }
 
 solve_t <- function(L, b) backsolve(L, b, upper.tri = FALSE, transpose = TRUE)
 
-new_auxiliary <- function(p, U, W, sign, kernel, noise) {
+new_auxiliary <- function(p, U, W, sign, model) {
   dimnames(W) <- NULL
-  structure(list(p = p, U = U, W = W, sign = sign, kernel = kernel, noise = noise), class = "pfdtc_auxiliary")
+  structure(list(p = p, U = U, W = W, sign = sign, model = model), class = "pfdtc_auxiliary")
 }
 
 # W_x at the rows of the data, while it takes at most half of the memory for scratch.
 keep_rows <- function(nu, data, control = NULL) {
   memory <- if (is.null(control)) getOption("pfdtc.memory", 2^27) else control$memory
   if (8 * ncol(nu$W) * as.double(nrow(data$x)) <= memory / 2) {
-    nu$Wt <- native_lowrank_rows(nu, data$x, data$weights, nu$kernel)
+    nu$Wt <- native_lowrank_rows(nu, data$x, data$weights, nu$model$kernel)
   }
   nu$made_from <- fingerprint(data)
   nu
@@ -289,9 +288,9 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
                 hint = "Its mean is that of gp_exact().")
   }
   x <- check_same_columns(check_matrix(newdata, "newdata"), object$U, "newdata")
-  Wt <- native_lowrank_rows(object, x, NULL, object$kernel)
+  Wt <- native_lowrank_rows(object, x, NULL, object$model$kernel)
   q <- nrow(Wt)
-  variance <- object$p * object$kernel$variance + colSums(object$sign[-q] * Wt[-q, , drop = FALSE]^2)
+  variance <- object$p * prior_at(object$model, x) + colSums(object$sign[-q] * Wt[-q, , drop = FALSE]^2)
   list(fit = Wt[q, ], se.fit = sqrt(pmax(variance, 0)))
 }
 

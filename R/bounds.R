@@ -85,7 +85,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   own <- theorem_posterior(fit)
   # of a reference whose rows are merged otherwise y'w counts what merging takes out
   same_rows <- effort == "reference" &&
-    abs(reference$factors$yy * reference$scale^2 / (fit$factors$yy * fit$scale^2) - 1) <= 1e-12
+    abs(in_units(reference, reference$factors$yy, 2) / in_units(fit, fit$factors$yy, 2) - 1) <= 1e-12
   eps <- theorem_eps(own, if (isTRUE(same_rows)) least_quadratic(reference, data_in_scale(fit, reference)) else 0)
   out <- theorem_frame(fit, own, eps, new)
   for (name in names(eps)) attr(out, name) <- eps[[name]]
@@ -100,22 +100,22 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
 # The fit's own posterior with its norms, or, where its jitter is below what the factorisation itself errs by, one on
 # those of its points that differ, with no less jitter: that leaves more unexplained, so its eps is above the fit's.
 theorem_posterior <- function(fit) {
-  noise <- fit$noise / fit$scale^2
+  model <- model_of(fit)
   if (fit$jitter >= safe_jitter(nrow(fit$inducing))) {
-    fit$norms <- posterior_norms(fit$factors, fit$inducing, fit$data, scaled_kernel(fit), noise, fast = TRUE,
+    fit$norms <- posterior_norms(fit$factors, fit$inducing, fit$data, model, fast = TRUE,
                                  control = fit$control)
     return(fit)
   }
-  z <- distinct_points(fit$inducing, scaled_kernel(fit))
+  z <- distinct_points(fit$inducing, model$kernel)
   dtc_on_points(fit, fit$data, z, NULL, fast = TRUE, inner = list(jitter = max(fit$jitter, rounding_jitter(nrow(z)))))
 }
 
 # eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least),  eps_cov^2 <= t / s2.  `least`: y'w is no less.
 theorem_eps <- function(own, least) {
-  noise <- own$noise / own$scale^2
-  q <- quadratic_bracket(own$factors, own$norms, scaled_kernel(own), noise)
+  model <- model_of(own)
+  q <- quadratic_bracket(own$factors, own$norms, model)
   mean2 <- max(min(harmonic(q$upper, own$norms$v_E^2), q$upper - max(least, q$least)), 0)
-  cov2 <- own$norms$t / noise
+  cov2 <- own$norms$t / model$noise
   list(eps = sqrt(mean2 + cov2), eps_mean = sqrt(mean2), eps_cov = sqrt(cov2))
 }
 
@@ -125,10 +125,9 @@ harmonic <- function(c, V) if (c <= 0 || V <= 0) 0 else c / (1 + c / V)
 # The bounds at the rows, in units of y: those of the theorem for `own`, the errors that rounding has made in its
 # predictions, and how far the fit's predictions are from them (by rounding alone, where the two are not the same).
 theorem_frame <- function(fit, own, eps, new) {
-  kernel <- scaled_kernel(own)
-  noise <- own$noise / own$scale^2
-  k <- kernel$variance
-  r <- native_certify(own$factors, own$inducing, kernel, noise, own$norms, new$x)
+  model <- model_of(own)
+  k <- prior_most(model)
+  r <- native_certify(own$factors, own$inducing, model$kernel, model$noise, own$norms, new$x)
   error <- prediction_rounding(own, r, new$x)
   p <- predict_posterior(fit, new$x)
   sd <- sqrt(pmax(fit_variance(fit, p), 0))
@@ -158,12 +157,12 @@ theorem_frame <- function(fit, own, eps, new) {
 # |h_x|^2 <= var_SoR / s2 and kappa = sqrt(slack k) (1 + sqrt(weight) |h_x|) the variance moves by
 # (2 wide + kappa) kappa, beside what s2 I + G errs by.
 prediction_rounding <- function(own, r, x) {
-  kernel <- scaled_kernel(own)
-  noise <- own$noise / own$scale^2
+  model <- model_of(own)
+  noise <- model$noise
   norms <- own$norms
-  k <- kernel$variance
+  k <- prior_most(model)
   norms$w_E <- 0
-  mean <- native_certify(own$factors, own$inducing, kernel, noise, norms, x)$mean_error
+  mean <- native_certify(own$factors, own$inducing, model$kernel, noise, norms, x)$mean_error
   G_norm <- sqrt(sum(own$factors$G^2))
   inner <- norms$growth * G_norm / noise
   sor <- r$sor_variance
@@ -176,7 +175,7 @@ prediction_rounding <- function(own, r, x) {
   wide <- sqrt(pmax(r$var_upper - sor, 0))
   wide[r$var_upper >= k] <- sqrt(k)
   var <- (2 * wide + kappa) * kappa + sor_error
-  v <- sqrt(norms$vv) + residual_error(own$factors, norms, kernel, noise)$v
+  v <- sqrt(norms$vv) + residual_error(own$factors, norms, model)$v
   mean <- mean + wide * sqrt(norms$slack * k * norms$weight) * v
   list(mean = mean, sd = pmin(sqrt(var), var / sqrt(sor + r$unexplained)), var = var, sor = sor_error)
 }
@@ -187,10 +186,11 @@ prediction_rounding <- function(own, r, x) {
 # given some rows, whose log evidence is log Z_nu, and log Z at least what evidence_bounds() says: in the units of the
 # scaled y, without what merged rows add.
 log_density_ratio <- function(fit, data, lower) {
-  noise <- fit$noise / fit$scale^2
+  model <- model_of(fit)
+  noise <- model$noise
   rows <- fit$aux_rows
-  w <- if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
-  some <- native_exact(data$x[rows, , drop = FALSE], data$y[rows], w[rows], scaled_kernel(fit), noise)
+  w <- merged_weights(data)
+  some <- native_exact(data$x[rows, , drop = FALSE], data$y[rows], w[rows], model$kernel, noise)
   here <- lower - merged_log_density(data$shift, noise) - data$shift$constant + sum(log(w)) / 2
   -some$minus_evidence - sum(log(2 * pi * noise / w[-rows])) / 2 - here
 }
@@ -200,13 +200,12 @@ ratio_bound <- function(fit, data, reference) {
   lower <- evidence_bounds(fit)[["lower"]]
   if (!is.null(reference)) lower <- max(lower, evidence_bracket(reference, NULL)[["lower"]])
   ratio <- log_density_ratio(fit, data, lower)
-  kernel <- scaled_kernel(fit)
-  noise <- fit$noise / fit$scale^2
-  nu <- divergence_nu(NULL, fit, data, kernel, noise)
-  d2 <- stop_on_failure(native_pf_divergence(fit$inducing, data$x, data$y, data$weights, kernel, noise, nu, fit$jitter),
-                        fit$jitter)$value # s2^2 d_pF^2, what is left of C(X)
-  rounding <- 4 * rounding_growth(fit$m, nrow(data$x)) * native_pf_constant(data$x, data$y, data$weights, kernel, nu)
-  log_eps <- ratio / 2 + log(max(d2, 0) + rounding) / 2 - log(noise)
+  model <- model_of(fit)
+  noise <- model$noise
+  nu <- divergence_nu(NULL, fit, data, model)
+  d2 <- (pf_divergence_under(nu, fit, data, model) * noise)^2 # s2^2 d_pF^2, what is left of C(X)
+  rounding <- 4 * rounding_growth(fit$m, nrow(data$x)) * pf_constant(data, model, nu)
+  log_eps <- ratio / 2 + log(d2 + rounding) / 2 - log(noise)
   prior <- log((fit$factors$yy + fit$factors$k_sum) / noise) / 2
   vacuous <- log_eps >= prior
   says <- if (vacuous) "is vacuous: log eps = %.4g, and" else "gives log eps = %.4g;"
@@ -219,16 +218,15 @@ ratio_bound <- function(fit, data, reference) {
 # estimates Z / Z_nu. The density ratio is weight / mean, at most prod (2 pi s2 / w_n)^{-1/2} / mean: with that factor
 # left out of the weights, exp(-sum w_n (y_n - f_n)^2 / (2 s2)), the largest ratio is 1 / mean.
 estimate_density_ratio <- function(fit, data, samples) {
-  kernel <- scaled_kernel(fit)
-  noise <- fit$noise / fit$scale^2
-  w <- if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
+  model <- model_of(fit)
+  w <- merged_weights(data)
   rows <- fit$aux_rows
   rest <- seq_along(data$y)[-rows]
   if (!length(rest)) return(list(density_ratio_estimate = 0, density_ratio_ess = samples))
-  draw <- subset_draws(data, rows, rest, w, kernel, noise)
+  draw <- subset_draws(data, rows, rest, w, model)
   log_weight <- numeric(samples)
   for (i in split(seq_len(samples), (seq_len(samples) - 1L) %/% 64L)) {
-    log_weight[i] <- -colSums(w[rest] * (data$y[rest] - draw(length(i)))^2) / (2 * noise)
+    log_weight[i] <- -colSums(w[rest] * (data$y[rest] - draw(length(i)))^2) / (2 * model$noise)
   }
   largest <- max(log_weight)
   weight <- exp(log_weight - largest)
@@ -238,16 +236,17 @@ estimate_density_ratio <- function(fit, data, samples) {
 # A function that draws columns from the exact posterior given some rows, at the rest. With greedy points that explain
 # the prior at all these rows up to a hundredth of the noise, f = A'u and u is drawn given the rows; else by the factor
 # of the covariance.
-subset_draws <- function(data, rows, rest, w, kernel, noise) {
+subset_draws <- function(data, rows, rest, w, model) {
+  noise <- model$noise
   x <- data$x[rest, , drop = FALSE]
   left <- 0.01 * noise / max(w)
   most <- min(nrow(data$x), getOption("pfdtc.memory", 2^27) %/% (8 * nrow(data$x)))
   if (most > 0) {
-    greedy <- native_select(data$x, most, kernel, left / (nrow(data$x) * kernel$variance))
+    greedy <- native_select(data$x, most, model$kernel, left / (nrow(data$x) * prior_most(model)))
     if (greedy$t[length(greedy$t)] <= left) {
       z <- data$x[greedy$pivots, , drop = FALSE]
-      nu <- native_posterior(z, data$x[rows, , drop = FALSE], data$y[rows], w[rows], kernel, noise, 0)
-      A <- forwardsolve(nu$L, native_kernel_matrix(kernel, z, x))
+      nu <- native_posterior(z, data$x[rows, , drop = FALSE], data$y[rows], w[rows], model$kernel, noise, 0)
+      A <- forwardsolve(nu$L, native_kernel_matrix(model$kernel, z, x))
       mean <- drop(crossprod(A, nu$beta))
       R <- sqrt(noise) * forwardsolve(nu$C, A) # covariance s2 a'(s2 I + G)^{-1} a
       return(function(k) mean + crossprod(R, matrix(stats::rnorm(nrow(R) * k), nrow(R))))
@@ -255,9 +254,9 @@ subset_draws <- function(data, rows, rest, w, kernel, noise) {
   }
   check_memory(32 * as.double(length(rest))^2,
                sprintf("draws from the auxiliary distribution at %d rows", length(rest)))
-  nu <- native_exact(data$x[rows, , drop = FALSE], data$y[rows], w[rows], kernel, noise)
-  mean <- native_exact_predict(nu, data$x[rows, , drop = FALSE], kernel, x)$mean
-  cov <- native_exact_covariance(nu, data$x[rows, , drop = FALSE], kernel, x)
+  nu <- native_exact(data$x[rows, , drop = FALSE], data$y[rows], w[rows], model$kernel, noise)
+  mean <- native_exact_predict(nu, data$x[rows, , drop = FALSE], model$kernel, x)$mean
+  cov <- native_exact_covariance(nu, data$x[rows, , drop = FALSE], model$kernel, x)
   R <- suppressWarnings(chol(cov, pivot = TRUE))
   R[seq_along(rest) > attr(R, "rank"), ] <- 0
   pivot <- order(attr(R, "pivot"))

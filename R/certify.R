@@ -79,7 +79,7 @@ certificate_of_rows <- function(fit, new, effort, reference, m2, test_points, ma
   left <- seconds_left(max_seconds)
   tell("the fit's own points")
   p <- predict_posterior(fit, x)
-  at <- list(mean = fit$scale * p$mean, sd = fit$scale * sqrt(pmax(fit_variance(fit, p), 0)))
+  at <- list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(fit_variance(fit, p), 0))))
   inside <- list(mean_lower = -Inf, mean_upper = Inf, sd_lower = 0, sd_upper = Inf)
   if (effort == "fast" && !is_exact(fit)) needs_data(fit, "fit")
   by_reference <- effort != "fast" && !is_exact(fit)
@@ -108,7 +108,7 @@ certificate_of_rows <- function(fit, new, effort, reference, m2, test_points, ma
   out <- certificate_frame(fit, new, at, inside)
   attr(out, "effort") <- effort
   attr(out, "m2") <- if (by_reference) reference$m
-  attr(out, "t") <- if (by_reference) reference$norms$t * reference$scale^2
+  attr(out, "t") <- if (by_reference) in_units(reference, reference$norms$t, 2)
   attr(out, "passes") <- if (by_reference) passes_of(found$correction)
   attr(out, "seconds") <- proc.time()[["elapsed"]] - started
   attr(out, "advice") <- certificate_advice(out, effort, fit, found$correction, left())
@@ -183,7 +183,7 @@ by_a_reference <- function(fit, reference, x, at, inside, most, tell, left) {
 
 # Seconds for so many flops a row of the data, as far as a small product tells
 seconds_of_flops <- function(reference, data, flops) {
-  nrow(data$x) * flops * engine_speed(scaled_kernel(reference), data$x, reference$control)[["flop"]]
+  nrow(data$x) * flops * engine_speed(reference$kernel, data$x, reference$control)[["flop"]]
 }
 
 # list(inside, correction)
@@ -235,8 +235,9 @@ sharpen_sd <- function(inside, sd, reference, data, x, most, left) {
   rows <- rows[utils::head(order(-half[rows]), max(most, 0))]
   if (!length(rows)) return(inside)
   points <- x[rows, , drop = FALSE]
-  crossing <- native_cross(reference$factors, reference$inducing, data$x, data$weights, scaled_kernel(reference),
-                           reference$noise / reference$scale^2, points, reference$control)
+  model <- model_of(reference)
+  crossing <- native_cross(reference$factors, reference$inducing, data$x, data$weights, model$kernel, model$noise,
+                           points, reference$control)
   sharper <- as_interval(certify_posterior(reference, points, crossing))
   at_rows <- lapply(inside, `[`, rows)
   both <- intersect_intervals(at_rows, sharper)
@@ -249,7 +250,7 @@ sharpen_sd <- function(inside, sd, reference, data, x, most, left) {
 # leave unexplained at the row itself, E(x, x). Pivoted Cholesky of E on the worst of them takes those that leave the
 # least of the others.
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
-  kernel <- scaled_kernel(reference)
+  model <- model_of(reference)
   # beside the distance and, where kriging has been at it, beside the sd
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
   large <- function(half, distance) half > pmax(distance, stats::median(distance)) / 4 & half > known / 20
@@ -259,12 +260,12 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
     sqrt(unexplained) * reference$norms$w_E > mean / 2
   sd_pays <- large(sd, abs(at$sd - inside$sd_lower - sd)) &
     unexplained > (inside$sd_upper^2 - inside$sd_lower^2) / 4
-  rows <- which((mean_pays | sd_pays) & unexplained > 1e3 * reference$norms$slack * reference$kernel$variance)
+  rows <- which((mean_pays | sd_pays) & unexplained > 1e3 * reference$norms$slack * prior_most(reference))
   if (!length(rows)) return(rows)
   rows <- utils::head(rows[order(-unexplained[rows])], min(8 * most, length(rows)))
   points <- x[rows, , drop = FALSE]
-  A <- forwardsolve(reference$factors$L, native_kernel_matrix(kernel, reference$inducing, points))
-  left <- native_kernel_matrix(kernel, points, points) - crossprod(A)
+  A <- forwardsolve(reference$factors$L, native_kernel_matrix(model$kernel, reference$inducing, points))
+  left <- native_kernel_matrix(model$kernel, points, points) - crossprod(A)
   R <- suppressWarnings(chol(left, pivot = TRUE, tol = min(diag(left)) / 16)) # it warns where it stops: as it should
   rows[utils::head(attr(R, "pivot"), min(attr(R, "rank"), most))]
 }

@@ -5,9 +5,9 @@ construct_exact <- function(data, learned, s, state) {
   done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
   announce_memory(8 * as.double(nrow(data$x))^2, nrow(data$x))
   posterior <- posterior_stage(state, function() {
-    native_exact(data$x, data$y, data$weights, done$kernel, done$noise, s$control)
+    exact_posterior(data, done$model, s$control)
   })
-  new_fit(data, done, s, state, posterior, exact_evidence(data, posterior, done$noise), list(
+  new_fit(data, done, s, state, posterior, exact_evidence(data, posterior, done$model$noise), list(
     rows = data$x, inducing = data$x, m = nrow(data$x), m_asked = nrow(data$x), inducing_method = "rows",
     neighbours = 0L, small_n = if (length(s$free)) small_n_check(data, posterior)))
 }
@@ -20,12 +20,11 @@ exact_if_possible <- function(data, learned, s, state) {
 construct_fit <- function(data, done, s, state) {
   if (isTRUE(s$neighbours > 0L)) return(construct_near(data, done, s, state))
   make <- function() {
-    native_posterior(done$z, data$x, data$y, data$weights, done$kernel, done$noise, done$jitter, control = s$control,
-                     fitc = s$method == "gp_fitc")
+    dtc_posterior(done$z, data, done$model, done$jitter, control = s$control, fitc = s$method == "gp_fitc")
   }
   posterior <- posterior_stage(state, make)
   evidence <- switch(s$method, gp_fitc = fitc_evidence, gp_sor = sor_evidence, elbo)
-  value <- evidence(data, posterior, done$noise)
+  value <- evidence(data, posterior, done$model$noise)
   new_fit(data, done, s, state, posterior, value, list(
     inducing = done$z, m = nrow(done$z), m_asked = s$m,
     inducing_method = if (is.null(done$start)) s$inducing_method else done$start,
@@ -39,10 +38,9 @@ construct_near <- function(data, done, s, state) {
   # training neighbours make each row as near as predictions are; the pass costs too much for very many rows
   train <- if (nrow(data$x) <= near_training_rows) min(s$neighbours, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
-    near_posterior(data, done$z, done$kernel, done$noise, s$neighbours, train, jitter = done$jitter,
-                   control = s$control)
+    near_posterior(data, done$z, done$model, s$neighbours, train, jitter = done$jitter, control = s$control)
   })
-  new_fit(data, done, s, state, NULL, near_evidence(data, near, done$noise), list(
+  new_fit(data, done, s, state, NULL, near_evidence(data, near, done$model$noise), list(
     inducing = done$z, m = nrow(done$z), m_asked = s$m,
     inducing_method = if (is.null(done$start)) s$inducing_method else done$start,
     neighbours = s$neighbours, unexplained = s$rho, aux = s$aux, moved = s$move, aux_points = done$aux_points,

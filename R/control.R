@@ -10,7 +10,7 @@
 #' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. `NULL`: `1e-12`, raised
 #'   by tens as far as the Cholesky factorisation needs it. The fit says which was used.
 #' @param block rows in a block. `NULL`: at most 512.
-#' @param threads threads for the rows; a BLAS of its own threads is not counted. At most 2 unless asked for more.
+#' @param threads threads for the rows, and the most that a BLAS may use. At most 2 unless asked for more.
 #' @param memory bytes of scratch that may grow with the number of rows: kernel values and their like, kept between the
 #'   two passes over the rows. What does not fit is evaluated again, block by block, with the same numbers.
 #' @param optimise_rows learn hyperparameters and inducing points on this many random rows; the posterior is always that

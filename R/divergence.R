@@ -60,8 +60,9 @@ subsample_rest <- function(fit) {
   rest <- setdiff(seq_along(data$y), fit$chosen)
   if (!length(rest)) return(0)
   p <- predict_posterior(fit, data$x[rest, , drop = FALSE])
-  w <- if (is.null(data$weights)) rep(1, length(rest)) else data$weights[rest]
-  noise <- fit$noise / fit$scale^2
+  w <- merged_weights(data)[rest]
+  model <- model_of(fit)
+  noise <- model$noise
   sum(log(2 * pi * noise / w) / 2 + w * ((data$y[rest] - p$mean)^2 + p$var_sor) / (2 * noise)) +
     length(rest) * log(data$scale)
 }
@@ -70,8 +71,9 @@ subsample_rest <- function(fit) {
 #   sum log N(y_n; a_n'm, s2/w_n) - (t + tr(V G))/(2 s2) - KL(N(m, V) || N(0, I)),  V = s2 (s2 I + G_fitc)^{-1}
 fitc_bound <- function(fit) {
   data <- needs_data(fit, "fit")
-  noise <- fit$noise / fit$scale^2
-  plain <- native_posterior(fit$inducing, data$x, data$y, data$weights, scaled_kernel(fit), noise, fit$jitter)
+  model <- model_of(fit)
+  noise <- model$noise
+  plain <- dtc_posterior(fit$inducing, data, model, fit$jitter)
   m <- fit$factors$beta
   Ci <- forwardsolve(fit$factors$C, diag(nrow(fit$factors$C)))
   V <- noise * crossprod(Ci)
@@ -117,49 +119,51 @@ pf_divergence <- function(fit, nu = NULL) {
   }
   fit <- far_part(fit)
   data <- needs_data(fit, "fit")
-  kernel <- scaled_kernel(fit)
-  noise <- fit$noise / fit$scale^2
-  nu <- divergence_nu(nu, fit, data, kernel, noise)
-  if (!is.null(nu$share)) {
-    return(white_divergence(fit, data, kernel, noise, nu$share))
-  }
-  result <- native_pf_divergence(fit$inducing, data$x, data$y, data$weights, kernel, noise, nu, fit$jitter)
-  sqrt(max(stop_on_failure(result, fit$jitter)$value, 0)) / noise
+  model <- model_of(fit)
+  nu <- divergence_nu(nu, fit, data, model)
+  if (!is.null(nu$share)) white_divergence(fit, data, model, nu$share) else pf_divergence_under(nu, fit, data, model)
+}
+
+# d_pF of a fit under nu, of low rank.
+pf_divergence_under <- function(nu, fit, data, model) {
+  result <- native_pf_divergence(fit$inducing, data$x, data$y, data$weights, model$kernel, model$noise, nu, fit$jitter)
+  sqrt(max(stop_on_failure(result, fit$jitter)$value, 0)) / model$noise
 }
 
 # Under white noise both parts are differences from the exact posterior's, each not negative.
-white_divergence <- function(fit, data, kernel, noise, share) {
+white_divergence <- function(fit, data, model, share) {
+  noise <- model$noise
   post <- fit$factors
   X <- noise * chol2inv(t(post$C)) # D^{-1}; tr(G D^{-2}) = tr(X G X)
   parts <- c(noise * post$rss + noise^2 * sum(post$beta^2), share * noise * (post$t + sum(X * (X %*% post$G))))
-  sqrt(sum(pmax(parts - white_at_exact(data$x, data$y, data$weights, kernel, noise, share), 0))) / noise
+  sqrt(sum(pmax(parts - white_at_exact(data, model, share), 0))) / noise
 }
 
-divergence_nu <- function(nu, fit, data, kernel, noise) {
+divergence_nu <- function(nu, fit, data, model) {
   if (is.null(nu)) {
     if (fit$method != "pfdtc") {
       abort_input("nu", "NULL", "given for a fit by another method than pfdtc()",
                   hint = "Such as aux_reference(), or a gp_exact() fit.")
     }
-    if (is.null(fit$aux_points)) return(make_auxiliary(fit$aux, data, kernel, noise, fit$m))
-    if (!is.null(fit$aux_rows)) return(exact_on_rows(data, fit$aux_rows, kernel, noise))
-    return(make_auxiliary(aux_on_points(fit$aux_points), data, kernel, noise, fit$m))
+    if (is.null(fit$aux_points)) return(make_auxiliary(fit$aux, data, model, fit$m))
+    if (!is.null(fit$aux_rows)) return(exact_on_rows(data, fit$aux_rows, model))
+    return(make_auxiliary(aux_on_points(fit$aux_points), data, model, fit$m))
   }
   if (inherits(nu, "pfdtc_auxiliary")) {
-    check_made_from(nu, list(x = data$x, y = data$y, weights = data$weights, kernel = kernel, noise = noise))
+    check_made_from(nu, data, model)
     return(nu)
   }
   if (inherits(nu, "gp_fit")) {
     nu <- check_fit(nu, "nu")
     check_same_model(nu, fit, "nu", "fit")
-    return(as_auxiliary(if (is.null(nu$near)) nu else far_part(nu), kernel, noise, fit$scale))
+    return(as_auxiliary(if (is.null(nu$near)) nu else far_part(nu), model, fit$scale))
   }
-  make_auxiliary(check_aux(nu, "nu"), data, kernel, noise, fit$m)
+  make_auxiliary(check_aux(nu, "nu"), data, model, fit$m)
 }
 
 # A posterior as p k + sum_j s_j b_j b_j and a mean, b linear in one k(U, .), of y divided by `scale` (the fit's own
 # may be another: L and C are proportional to 1 / scale, alpha to scale, beta has no unit).
-as_auxiliary <- function(fit, kernel, noise, scale) {
+as_auxiliary <- function(fit, model, scale) {
   post <- fit$factors
   unit <- fit$scale / scale
   post$L <- post$L * unit
@@ -168,17 +172,16 @@ as_auxiliary <- function(fit, kernel, noise, scale) {
     n <- nrow(fit$rows)
     check_memory(24 * as.double(n)^2, sprintf("the exact posterior of %d rows as an auxiliary distribution", n))
     W <- cbind(t(forwardsolve(post$L, diag(n))), post$alpha, deparse.level = 0)
-    return(new_auxiliary(1L, fit$rows, W, c(rep(-1, n), 1), kernel, noise))
+    return(new_auxiliary(1L, fit$rows, W, c(rep(-1, n), 1), model))
   }
   M <- nrow(fit$inducing)
   mean <- solve_t(post$L, post$beta)
-  sor <- sqrt(noise) * solve_t(post$L, t(forwardsolve(post$C, diag(M)))) # s2 a'(s2 I + G)^{-1} a
+  sor <- sqrt(model$noise) * solve_t(post$L, t(forwardsolve(post$C, diag(M)))) # s2 a'(s2 I + G)^{-1} a
   if (fit$method == "gp_sor") {
-    return(new_auxiliary(0L, fit$inducing, cbind(sor, mean, deparse.level = 0), rep(1, M + 1), kernel, noise))
+    return(new_auxiliary(0L, fit$inducing, cbind(sor, mean, deparse.level = 0), rep(1, M + 1), model))
   }
   nystrom <- t(forwardsolve(post$L, diag(M))) # k - a'a + the same
-  new_auxiliary(1L, fit$inducing, cbind(nystrom, sor, mean, deparse.level = 0), c(rep(-1, M), rep(1, M + 1)), kernel,
-                noise)
+  new_auxiliary(1L, fit$inducing, cbind(nystrom, sor, mean, deparse.level = 0), c(rep(-1, M), rep(1, M + 1)), model)
 }
 
 # tr (W^{1/2} K W^{1/2} + s2 I)^{-1}, once for many fits; `exact`: unscaled.
@@ -196,7 +199,7 @@ divergence_from_exact <- function(fit, exact, trace_P) {
   s2 <- fit$noise
   n <- nrow(x)
   post <- fit$factors
-  weights <- if (is.null(exact$data$weights)) rep(1, n) else exact$data$weights
+  weights <- merged_weights(exact$data)
   alpha <- exact$factors$alpha # W^{1/2} w
   G <- post$G
   m <- nrow(G)
@@ -204,11 +207,11 @@ divergence_from_exact <- function(fit, exact, trace_P) {
   H <- crossprod(forwardsolve(exact$factors$L, t(A)))
   Aw <- drop(A %*% alpha)
   Li <- forwardsolve(post$L, diag(m))
-  J <- fit$jitter * fit$kernel$variance * tcrossprod(Li)
+  J <- fit$jitter * prior_most(fit) * tcrossprod(Li)
   D <- diag(m) + G / s2
   D_2 <- crossprod(solve(D)) # D^{-2}
   S_mm <- G %*% D_2 %*% G
-  trace_K <- fit$kernel$variance * sum(weights)
+  trace_K <- sum(prior_at(fit, x) * weights)
   A_k_At <- s2 * G - s2^2 * H
   trace_k_K <- s2 * trace_K - s2^2 * n + s2^3 * trace_P
   covariance <- trace_k_K - sum(diag(A_k_At)) + sum(D_2 * A_k_At) + sum((diag(m) - J - H) * S_mm) -

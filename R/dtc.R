@@ -6,18 +6,17 @@ distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 # the same down to rounding: pivots of a greedy choice are fine, others go through distinct_points(). `inner`: such a
 # posterior on some of the points, whose |w|_E holds here as well.
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
-  kernel <- scaled_kernel(fit)
-  noise <- fit$noise / fit$scale^2
+  model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
-  posterior <- native_posterior(z, data$x, data$y, data$weights, kernel, noise, jitter, control = fit$control)
+  posterior <- dtc_posterior(z, data, model, jitter, control = fit$control)
   out <- list(
     call = call, method = "gp_dtc", kernel = fit$kernel, noise = fit$noise, inducing = z, m = nrow(z),
     m_asked = nrow(z), inducing_method = "greedy", jitter = posterior$jitter, factors = posterior, posterior = "far",
     center = fit$center, scale = fit$scale, frame = fit$frame, data = NULL, signature = fit$signature, nobs = fit$nobs,
-    hyper = "fixed", objective = NA_real_, elbo = elbo(data, posterior, noise), df = fit$df, sd_y = fit$sd_y,
+    hyper = "fixed", objective = NA_real_, elbo = elbo(data, posterior, model$noise), df = fit$df, sd_y = fit$sd_y,
     trace = empty_trace(), convergence = 0L, message = "nothing to optimise", evaluations = numeric(),
     seconds = numeric(), control = fit$control, version = fit$version, terms = fit$terms, na.action = fit$na.action)
-  out$norms <- posterior_norms(posterior, z, data, kernel, noise, fast, tight, fit$control,
+  out$norms <- posterior_norms(posterior, z, data, model, fast, tight, fit$control,
                                if (posterior$jitter == jitter) inner$norms)
   structure(out, class = c("gp_dtc", "gp_fit"))
 }
@@ -31,22 +30,22 @@ own_posterior_serves <- function(fit) {
 # A DTC posterior with norms on the fit's own points: of whatever kind the fit is, it certifies the exact GP.
 own_posterior <- function(fit) {
   if (!is.null(fit$near)) fit <- far_part(fit)
-  kernel <- scaled_kernel(fit)
+  model <- model_of(fit)
   if (own_posterior_serves(fit)) {
-    fit$norms <- posterior_norms(fit$factors, fit$inducing, fit$data, kernel, fit$noise / fit$scale^2, fast = TRUE,
+    fit$norms <- posterior_norms(fit$factors, fit$inducing, fit$data, model, fast = TRUE,
                                  control = fit$control)
     return(fit)
   }
-  z <- distinct_points(if (is.null(fit$rows)) fit$inducing else fit$rows, kernel)
+  z <- distinct_points(if (is.null(fit$rows)) fit$inducing else fit$rows, model$kernel)
   dtc_on_points(fit, fit$data, z, NULL, fast = TRUE)
 }
 
 # What a posterior with norms says of the exact GP at x, in units of y without the centre, and the intervals from it.
 certify_posterior <- function(post, x, crossing = NULL) {
-  r <- native_certify(post$factors, post$inducing, scaled_kernel(post), post$noise / post$scale^2, post$norms, x,
-                      crossing)
+  model <- model_of(post)
+  r <- native_certify(post$factors, post$inducing, model$kernel, model$noise, post$norms, x, crossing)
   power <- c(mean = 1, sor_variance = 2, unexplained = 2, mean_error = 1, var_lower = 2, var_upper = 2)
-  for (what in names(power)) r[[what]] <- r[[what]] * post$scale^power[[what]]
+  for (what in names(power)) r[[what]] <- in_units(model, r[[what]], power[[what]])
   r
 }
 

@@ -57,13 +57,13 @@ evidence_posterior <- function(fit) {
 # H, and by no more.
 evidence_bracket <- function(post, data) {
   p <- post$factors
-  kernel <- scaled_kernel(post)
-  noise <- post$noise / post$scale^2
+  model <- model_of(post)
+  noise <- model$noise
   m <- nrow(p$G)
   norms <- post$norms
-  if (is.null(norms)) norms <- norms_of_sums(p, kernel, noise, post$nobs)
+  if (is.null(norms)) norms <- norms_of_sums(p, model, post$nobs)
   growth <- norms$growth
-  q <- quadratic_bracket(p, norms, kernel, noise)
+  q <- quadratic_bracket(p, norms, model)
   least <- q$least
   if (!is.null(post$norms)) least <- max(least, least_quadratic(post, data))
 

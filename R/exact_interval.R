@@ -6,7 +6,7 @@ exact_is_cheap <- function(fit, rows, seconds) {
   n <- as.double(nrow(fit$data$x))
   if (16 * n^2 > getOption("pfdtc.max_memory", 2^32) / 16) return(FALSE)
   # a factor three for a factorisation and triangular solves beside products
-  flop <- engine_speed(scaled_kernel(fit), fit$data$x, fit$control)[["flop"]]
+  flop <- engine_speed(fit$kernel, fit$data$x, fit$control)[["flop"]]
   3 * (n^3 / 3 + 3 * n^2 * rows) * flop <= seconds
 }
 
@@ -14,7 +14,7 @@ exact_is_cheap <- function(fit, rows, seconds) {
 exact_of_fit <- function(fit) {
   data <- fit$data
   check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
-  posterior <- native_exact(data$x, data$y, data$weights, scaled_kernel(fit), fit$noise / fit$scale^2, fit$control)
+  posterior <- exact_posterior(data, model_of(fit), fit$control)
   same <- c("kernel", "noise", "center", "scale", "frame", "data", "signature", "nobs", "control", "terms")
   structure(c(fit[same], list(method = "gp_exact", rows = data$x, factors = posterior, posterior = "exact")),
             class = c("gp_exact", "gp_fit"))
@@ -29,26 +29,27 @@ exact_of_fit <- function(fit) {
 # (the error of h'y as a prediction is that and more), hence |D^{1/2} h|^2 <= max(d_i / v_i) var, which will do for
 # noise that is not small.
 exact_interval <- function(fit, x) {
-  kernel <- scaled_kernel(fit)
+  model <- model_of(fit)
   L <- fit$factors$L
   n <- nrow(L)
   growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
-  noise <- fit$noise / fit$scale^2
   root <- sqrt(rowSums(L^2))                # of d_i = k + v_i
-  ratio <- max(root^2 / pmax(root^2 - kernel$variance, 0))
+  k <- prior_most(model)
+  ratio <- max(root^2 / pmax(root^2 - k, 0))
   do_solve <- !(growth * n * ratio <= 1e-8) # far below what anyone would look at
   mean <- var <- h <- numeric(nrow(x))
   for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
-    K <- native_kernel_matrix(kernel, fit$rows, x[rows, , drop = FALSE])
+    K <- native_kernel_matrix(model$kernel, fit$rows, x[rows, , drop = FALSE])
     mean[rows] <- drop(crossprod(K, fit$factors$alpha))
     u <- forwardsolve(L, K)
-    var[rows] <- pmax(kernel$variance - colSums(u^2), 0)
-    h[rows] <- if (do_solve) sqrt(colSums((root * solve_t(L, u))^2)) else sqrt(2 * ratio * (var[rows] + 1e-8 * noise))
+    var[rows] <- pmax(prior_at(model, x[rows, , drop = FALSE]) - colSums(u^2), 0)
+    h[rows] <- if (do_solve) sqrt(colSums((root * solve_t(L, u))^2)) else
+      sqrt(2 * ratio * (var[rows] + 1e-8 * model$noise))
   }
   weight <- sqrt(sum((root * fit$factors$alpha)^2)) # |D^{1/2} alpha|
-  mean_error <- growth * weight * (n * h + sqrt(n * kernel$variance))
-  var_error <- growth * (n * h^2 + 2 * sqrt(n * kernel$variance) * h + kernel$variance)
+  mean_error <- growth * weight * (n * h + sqrt(n * k))
+  var_error <- growth * (n * h^2 + 2 * sqrt(n * k) * h + k)
   interval <- list(mean_lower = mean - mean_error, mean_upper = mean + mean_error,
                    sd_lower = sqrt(pmax(var - var_error, 0)), sd_upper = sqrt(var + var_error))
-  lapply(interval, function(v) fit$scale * v)
+  lapply(interval, in_units, model = model)
 }

@@ -17,17 +17,16 @@ data_in_scale <- function(fit, other) {
 # is carried along; `error` bounds what it is off by, see residual_rounding(). `went`: sqrt(c) after each pass.
 solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE, precondition = NULL,
                         in_time = function() TRUE) {
-  kernel <- scaled_kernel(reference)
-  noise <- reference$noise / reference$scale^2
-  root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
+  model <- model_of(reference)
+  root <- root_weights(data)
   control <- reference$control
   passes <- 0L
   product <- function(v) {
     passes <<- passes + 1L
-    native_kernel_product(kernel, data$x, data$weights, v, control) + noise * v
+    native_kernel_product(model$kernel, data$x, data$weights, v, control) + model$noise * v
   }
   by_B <- function(r) {
-    native_response(reference$factors, reference$inducing, data$x, r / root, data$weights, kernel, noise,
+    native_response(reference$factors, reference$inducing, data$x, r / root, data$weights, model$kernel, model$noise,
                     whiten = FALSE, control = control)$v
   }
   size <- function(v) sqrt(sum(v^2))
@@ -103,19 +102,18 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
 #   |error of k_x'u| <= unit sqrt(k |K|) |v|.
 # `sharp`: |B^{-1} r|_E by groups of rows, as many as a pass over all pairs takes; else from |r| alone.
 correct_residual <- function(reference, data, state, sharp = TRUE) {
-  kernel <- scaled_kernel(reference)
-  noise <- reference$noise / reference$scale^2
-  root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
+  model <- model_of(reference)
+  root <- root_weights(data)
   y <- root * data$y
   r <- state$residual
   error <- state$error
   data$y <- r / root
-  response <- native_response(reference$factors, reference$inducing, data$x, data$y, data$weights, kernel, noise,
-                              control = reference$control)[c("Ay", "beta", "yy", "rss")]
-  norms <- posterior_norms(replace_response(reference$factors, response), reference$inducing, data, kernel, noise,
+  response <- native_response(reference$factors, reference$inducing, data$x, data$y, data$weights, model$kernel,
+                              model$noise, control = reference$control)[c("Ay", "beta", "yy", "rss")]
+  norms <- posterior_norms(replace_response(reference$factors, response), reference$inducing, data, model,
                            control = reference$control, same = reference$norms, sharp = sharp)
   norms$Psi <- NULL # the reference has it
-  rounding <- sqrt(kernel$variance) * (error$residual / (2 * sqrt(noise)) + error$sum)
+  rounding <- sqrt(prior_most(model)) * (error$residual / (2 * sqrt(model$noise)) + error$sum)
   list(v = state$v, residual = r, response = response, norms = norms, rounding = rounding, error = error,
        passes = state$passes + sharp, went = state$went, made_from = order_of_rows(data))
 }
@@ -124,11 +122,11 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
 # with K. `travelled`: sizes of v and of all that was multiplied by K, sizes of all that was added to r.
 residual_rounding <- function(reference, y, travelled) {
   eps <- .Machine$double.eps
-  noise <- reference$noise / reference$scale^2
+  model <- model_of(reference)
   unit <- 4 * eps + reference$norms$growth
   K_norm <- sqrt(sum(reference$factors$G^2)) + reference$norms$lam
   size <- travelled[["v"]]
-  list(residual = unit * K_norm * size + 4 * eps * (noise * size + sqrt(sum(y^2)) + travelled[["r"]]),
+  list(residual = unit * K_norm * size + 4 * eps * (model$noise * size + sqrt(sum(y^2)) + travelled[["r"]]),
        sum = unit * sqrt(K_norm) * size, travelled = travelled)
 }
 
@@ -143,15 +141,15 @@ replace_response <- function(p, response) {
 
 # list(mean, mean_error) at x, in units of y without the centre
 corrected_mean <- function(reference, correction, data, x) {
-  kernel <- scaled_kernel(reference)
+  model <- model_of(reference)
   norms <- correction$norms
   norms$Psi <- reference$norms$Psi
-  rest <- native_certify(replace_response(reference$factors, correction$response), reference$inducing, kernel,
-                         reference$noise / reference$scale^2, norms, x)
+  rest <- native_certify(replace_response(reference$factors, correction$response), reference$inducing, model$kernel,
+                         model$noise, norms, x)
   u <- if (is.null(data$weights)) correction$v else sqrt(data$weights) * correction$v
-  mean <- native_kernel_sum(kernel, data$x, u, x, reference$control) + rest$mean
+  mean <- native_kernel_sum(model$kernel, data$x, u, x, reference$control) + rest$mean
   error <- (rest$mean_error + correction$rounding) * (1 + 1e-14) + 4 * .Machine$double.eps * abs(mean)
-  list(mean = reference$scale * mean, mean_error = reference$scale * error)
+  list(mean = in_units(model, mean), mean_error = in_units(model, error))
 }
 
 # Corrects the mean of a reference until its certificate is `share` of how far the fit's mean is from it, as far as some
@@ -160,7 +158,7 @@ corrected_mean <- function(reference, correction, data, x) {
 find_correction <- function(reference, data, fit, share, most, left) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
-  mean <- fit$scale * predict_posterior(fit, x)$mean
+  mean <- in_units(fit, predict_posterior(fit, x)$mean)
   r <- certify_posterior(reference, x)
   ratio <- share * stats::median(abs(mean - r$mean)) / stats::median(r$mean_error)
   if (!is.finite(ratio) || ratio >= 1) return(NULL)
@@ -186,9 +184,10 @@ few_kriged <- function(reference, data, x, mean) {
   mean <- mean[few][found$order] / reference$scale
   x <- x[few, , drop = FALSE][found$order, , drop = FALSE]
   half <- stats::median(sqrt(kriged_h2(found)))
-  root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
+  root <- root_weights(data)
+  kernel <- model_of(reference)$kernel
   function(s) {
-    centre <- native_kernel_sum(scaled_kernel(reference), data$x, root * s$v, x, reference$control) +
+    centre <- native_kernel_sum(kernel, data$x, root * s$v, x, reference$control) +
       kriged_sums(found, s$r)
     half * sqrt(s$c) <= stats::median(abs(centre - mean)) / 10
   }
@@ -200,7 +199,7 @@ seconds_a_pass <- function(reference, data, left) {
   n <- nrow(data$x)
   some <- min(n, 2048L)
   x <- data$x[seq_len(some), , drop = FALSE]
-  took <- system.time(native_kernel_product(scaled_kernel(reference), x, NULL, numeric(some), reference$control),
+  took <- system.time(native_kernel_product(reference$kernel, x, NULL, numeric(some), reference$control),
                       gcFirst = FALSE)[["elapsed"]]
   took * (n / some)^2
 }
@@ -208,13 +207,13 @@ seconds_a_pass <- function(reference, data, left) {
 # y'w is at least this: from a posterior with its norms and, where its mean is corrected, from the solution u of its
 # correction, y'w >= 2 u'y - u'(K + s2 I) u, at the price of one pass over the pairs of rows.
 least_quadratic <- function(post, data) {
-  kernel <- scaled_kernel(post)
-  noise <- post$noise / post$scale^2
-  least <- quadratic_bracket(post$factors, post$norms, kernel, noise)$least
+  model <- model_of(post)
+  noise <- model$noise
+  least <- quadratic_bracket(post$factors, post$norms, model)$least
   if (!correction_serves(post, data)) return(least)
   u <- post$correction$v
-  y <- data$y * if (is.null(data$weights)) 1 else sqrt(data$weights)
-  Ku <- native_kernel_product(kernel, data$x, data$weights, u, post$control)
+  y <- data$y * root_weights(data)
+  Ku <- native_kernel_product(model$kernel, data$x, data$weights, u, post$control)
   K_norm <- sqrt(sum(post$factors$G^2)) + post$norms$lam
   growth <- 4 * .Machine$double.eps + post$norms$growth
   size <- sum(u^2)

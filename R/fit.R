@@ -65,9 +65,9 @@ fit_dense <- function(data, settings) {
     done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
     if (joint) done <- exact_stage(data, done, s, state)
     posterior <- posterior_stage(state, function() {
-      native_exact(used$x, used$y, used$weights, done$kernel, done$noise, s$control)
+      exact_posterior(used, done$model, s$control)
     })
-    new_fit(data, done, s, state, posterior, exact_evidence(used, posterior, done$noise), list(
+    new_fit(data, done, s, state, posterior, exact_evidence(used, posterior, done$model$noise), list(
       small_n = if (s$method == "gp_exact" && length(s$free)) small_n_check(data, posterior),
       rows = used$x, m = if (s$method == "gp_subsample") s$m,
       chosen = if (s$method == "gp_subsample") used$rows))

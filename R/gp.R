@@ -2,14 +2,12 @@
 
 # `value`: log evidence of y as given, or its bound; `parts`: what is particular to the method.
 new_fit <- function(data, done, s, state, posterior, value, parts) {
-  unit <- data$scale^2
-  kernel <- done$kernel
-  kernel$variance <- kernel$variance * unit
+  units <- model_units(done$model)
   trace <- if (is.null(done$trace)) empty_trace() else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
   structure(class = c(s$method, "gp_fit"), c(list(
-    call = s$call, method = s$method, kernel = kernel, noise = done$noise * unit), parts, list(
-    posterior = posterior_kind(parts), factors = posterior, center = data$center, scale = data$scale,
+    call = s$call, method = s$method, kernel = units$kernel, noise = units$noise), parts, list(
+    posterior = posterior_kind(parts), factors = posterior, center = done$model$center, scale = done$model$scale,
     frame = make_frame(data, s$keep_data), data = if (s$keep_data) data, signature = data_signature(data),
     nobs = data$n, asked = if (s$keep_data) s$asked,
     hyper = s$hyper, objective = done$value, elbo = value, df = length(s$free), sd_y = data$sd_y,
@@ -35,12 +33,11 @@ far_part <- function(fit) {
   if (!is_exact(fit) && is.null(fit$near)) return(fit)
   data <- needs_data(fit, "fit")
   z <- if (is_exact(fit)) data$x else fit$inducing
-  noise <- fit$noise / fit$scale^2
-  fit$factors <- native_posterior(z, data$x, data$y, data$weights, scaled_kernel(fit), noise, jitter = 1e-12,
-                                  control = fit$control)
+  model <- model_of(fit)
+  fit$factors <- dtc_posterior(z, data, model, jitter = 1e-12, control = fit$control)
   fit$jitter <- fit$factors$jitter
   fit$inducing <- z
-  fit$elbo <- elbo(data, fit$factors, noise)
+  fit$elbo <- elbo(data, fit$factors, model$noise)
   fit["rows"] <- fit["near"] <- list(NULL)
   if (is.null(fit$aux)) fit$aux <- default_aux()
   fit$posterior <- "far"
@@ -48,14 +45,6 @@ far_part <- function(fit) {
 }
 
 empty_trace <- function() data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
-
-# ---- what predict() reads, in the units of the cleaned y -------------------------------------------------------------
-
-scaled_kernel <- function(fit) {
-  kernel <- fit$kernel
-  kernel$variance <- kernel$variance / fit$scale^2
-  kernel
-}
 
 needs_data <- function(fit, argument) {
   if (is.null(fit$data)) {

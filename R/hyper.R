@@ -1,24 +1,34 @@
 # The stage that learns kernel and noise.
 
+# list(model, pilot, learned, kernels), the last three NULL or what is known of how they were learned.
 learn_stage <- function(data, s, state) {
   kernel <- if (is.null(s$kernel$profile)) place_kernel(kernel_of(kernel_candidates[1L]), data$x) else s$kernel
   start <- start_values(kernel, s$noise, data)
-  if (!length(s$free)) return(c(start, list(pilot = NULL)))
-  if (s$hyper == "evidence") {
-    state$so_far <- c(start, list(pilot = NULL))
-    return(run_stage(state, "learn", learn_evidence(data, s, state), otherwise = state$so_far))
+  found <- if (!length(s$free)) {
+    start
+  } else if (s$hyper == "evidence") {
+    state$so_far <- start
+    run_stage(state, "learn", learn_evidence(data, s, state), otherwise = state$so_far)
+  } else {
+    run_stage(state, "pilot", {
+      rows <- optimise_rows(data, s$control)
+      pilot <- learn_hyper(rows, random_points(rows, min(200L, rows$n)), start, s)
+      count_evaluations(state, "pilot", pilot)
+      pilot
+    }, otherwise = start)
   }
-  run_stage(state, "pilot", {
-    rows <- optimise_rows(data, s$control)
-    pilot <- learn_hyper(rows, random_points(rows, min(200L, rows$n)), start$kernel, start$noise, s)
-    count_evaluations(state, "pilot", pilot)
-    pilot[c("kernel", "noise", "pilot")]
-  }, otherwise = c(start, list(pilot = NULL)))
+  model <- model_with(new_model(NULL, NULL, data$center, data$scale), found)
+  list(model = model, pilot = found$pilot, learned = found$learned, kernels = found$kernels)
+}
+
+# Those that are to be learned, as the optimiser sees them.
+free_parameters <- function(model, s) {
+  hyper_parameters(model$kernel, model$noise, s$columns, setdiff(parameter_names(model$kernel, s$columns), s$free))
 }
 
 # Hyperparameters at fixed points, by VFE: list(kernel, noise, evaluations, stopped, pilot = list(trace, ...)).
-learn_hyper <- function(data, z, kernel, noise, s, maxit = s$control$maxit, label = "hyperparameters") {
-  parameters <- hyper_parameters(kernel, noise, s$columns, setdiff(parameter_names(kernel, s$columns), s$free))
+learn_hyper <- function(data, z, model, s, maxit = s$control$maxit, label = "hyperparameters") {
+  parameters <- free_parameters(model, s)
   # while lengthscales move, some may make k(Z, Z) singular: a jitter above rounding from the start
   jitter <- max(s$control$jitter, 1e-8)
   problem <- vfe_hyper_problem(data, z, parameters, jitter, s$control)
@@ -31,8 +41,7 @@ learn_hyper <- function(data, z, kernel, noise, s, maxit = s$control$maxit, labe
 # Hyperparameters by the exact evidence.
 exact_stage <- function(data, done, s, state) {
   run_stage(state, "objective", {
-    parameters <- hyper_parameters(done$kernel, done$noise, s$columns,
-                                   setdiff(parameter_names(done$kernel, s$columns), s$free))
+    parameters <- free_parameters(done$model, s)
     problem <- list(start = parameters$start, evaluate = function(par) {
       too_far <- parameters$too_far(par)
       if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
@@ -43,6 +52,8 @@ exact_stage <- function(data, done, s, state) {
     })
     result <- run_minimise(problem, s$control, "hyperparameters")
     count_evaluations(state, "objective", result)
-    c(parameters$natural(result$par), result[c("value", "trace", "convergence", "message")], done["pilot"])
+    done$model <- model_with(done$model, parameters$natural(result$par))
+    done[c("value", "trace", "convergence", "message")] <- result[c("value", "trace", "convergence", "message")]
+    done
   }, otherwise = done)
 }

@@ -37,13 +37,13 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
 # Kriging weights at the rows of x and what they certify, in the reference's scale: list(order, group, rows, W, J, q,
 # ww, var_lower, var_upper), the rows of x in `order`, each with a column of W on the rows[, group] of the data.
 krige <- function(reference, data, x, n_c = kriging_rows(), group = 16) {
-  kernel <- scaled_kernel(reference)
+  model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))
-  groups <- near_groups(kernel, x, group)
-  rows <- shared_rows(kernel, data, x, groups, n_c, reference$control)
+  groups <- near_groups(model$kernel, x, group)
+  rows <- shared_rows(model$kernel, data, x, groups, n_c, reference$control)
   near <- sort(unique(c(rows)))
-  found <- native_kriging(reference$factors, reference$inducing, data$x, data$weights, kernel,
-                          reference$noise / reference$scale^2, reference$norms, x[groups$order, , drop = FALSE],
+  found <- native_kriging(reference$factors, reference$inducing, data$x, data$weights, model$kernel,
+                          model$noise, reference$norms, x[groups$order, , drop = FALSE],
                           groups$start, near, matrix(match(rows, near), n_c), reference$control)
   c(list(order = groups$order, group = rep(seq_len(ncol(rows)), diff(groups$start)), rows = rows), found)
 }
@@ -54,26 +54,25 @@ krige <- function(reference, data, x, n_c = kriging_rows(), group = 16) {
 # and what rounding in r, in k_x'v and in w'r adds.
 kriged_interval <- function(found, reference, correction, data, x, known) {
   at <- found$order
-  scale <- reference$scale
+  model <- model_of(reference)
   out <- list(mean_lower = rep(-Inf, nrow(x)), mean_upper = rep(Inf, nrow(x)))
-  out$sd_lower[at] <- scale * sqrt(found$var_lower)
-  out$sd_upper[at] <- scale * sqrt(found$var_upper)
+  out$sd_lower[at] <- in_units(model, sqrt(found$var_lower))
+  out$sd_upper[at] <- in_units(model, sqrt(found$var_upper))
   if (is.null(correction$residual)) return(out)
   eps <- .Machine$double.eps
-  kernel <- scaled_kernel(reference)
-  root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
-  h <- sqrt(kriged_h2(found, (known$sd_lower[at] / scale)^2 * (1 - 8 * eps)))
+  root <- root_weights(data)
+  h <- sqrt(kriged_h2(found, (known$sd_lower[at] / model$scale)^2 * (1 - 8 * eps)))
   on_rows <- matrix(correction$residual[found$rows], nrow(found$rows))[, found$group, drop = FALSE]
-  mean <- native_kernel_sum(kernel, data$x, root * correction$v, x, reference$control)[at] +
+  mean <- native_kernel_sum(model$kernel, data$x, root * correction$v, x, reference$control)[at] +
     kriged_sums(found, correction$residual)
   error <- correction$error
   n_c <- nrow(found$W)
-  half <- h * (sqrt(correction$norms$c) + error$residual / sqrt(reference$noise / scale^2)) +
-    sqrt(kernel$variance) * error$sum + sqrt(found$ww) * error$residual +
+  half <- h * (sqrt(correction$norms$c) + error$residual / sqrt(model$noise)) +
+    sqrt(prior_most(model)) * error$sum + sqrt(found$ww) * error$residual +
     (4 * sqrt(n_c) + n_c / 64) * eps * sqrt(found$ww * colSums(on_rows^2)) + 4 * eps * abs(mean)
   half <- half * (1 + 1e-14)
-  out$mean_lower[at] <- scale * (mean - half)
-  out$mean_upper[at] <- scale * (mean + half)
+  out$mean_lower[at] <- in_units(model, mean - half)
+  out$mean_upper[at] <- in_units(model, mean + half)
   out
 }
 
@@ -103,7 +102,7 @@ points_in_time <- function(reference, data, n, left) {
   if (left == Inf) return(min(n, 1024L))
   N <- as.double(nrow(data$x))
   m <- reference$m
-  speed <- engine_speed(scaled_kernel(reference), data$x, reference$control)
+  speed <- engine_speed(reference$kernel, data$x, reference$control)
   n_c <- min(N, kriging_rows())
   seconds <- function(size) {
     near <- min(N, n_c * ceiling(size / group_for(size)))

@@ -459,11 +459,9 @@ conditional_scores <- function(problem, theta) {
 
 # ---- the exact evidence as the last stage, where it is cheap --------------------------------------------------------
 
-# n^3 flops an evaluation, some ten of them: a second or two with an optimised BLAS at 2,000 rows, with R's own at
-# 1,000.
+# n^3 flops an evaluation, some ten of them: a second or two at 2,000 rows.
 is_small_enough <- function(pool, s) {
-  pool$share == 1 && pool$n <= (if (engine$reference_blas) 1000L else 2000L) &&
-    8 * 2 * pool$n^2 <= getOption("pfdtc.max_memory", 2^32)
+  pool$share == 1 && pool$n <= 2000L && 8 * 2 * pool$n^2 <= getOption("pfdtc.max_memory", 2^32)
 }
 
 learn_exactly <- function(problem, result) {

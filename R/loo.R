@@ -104,7 +104,7 @@ cooks.distance.gp_fit <- function(model, ...) {
   part <- influence_parts(model, data, rows)
   # d mean_k / d y_n = H_kg w_n / W_g: moved by y_n - mean_(-n), which is (y_n - mean) / (1 - h)
   shift <- (rows$y - part$mean) / part$rest * part$share
-  noise <- model$noise / model$scale^2
+  noise <- model_of(model)$noise
   distance <- shift^2 * column_squares(model, data, part)[rows$group] / (noise * sum(part$hat))
   stats::naresid(model$na.action, all_rows(data, distance, 0))
 }
@@ -142,10 +142,10 @@ loo_rows <- function(fit) {
   w <- if (is.null(data$prior_weights)) rep(1, length(data$response)) else data$prior_weights
   unused <- if (!is.null(data$x_zero)) posterior_at(fit, data$x_zero)
   response <- data$response - if (is.null(data$offset)) 0 else data$offset
-  residual <- all_rows(data, fit$scale * loo$residual, response[w == 0] - unused$mean)
+  residual <- all_rows(data, in_units(fit, loo$residual), response[w == 0] - unused$mean)
   noise <- fit$noise / w
   noise[w == 0] <- NA
-  list(mean = data$response - residual, var = all_rows(data, fit$scale^2 * pmax(loo$var, 0), unused$var),
+  list(mean = data$response - residual, var = all_rows(data, in_units(fit, pmax(loo$var, 0), 2), unused$var),
        residual = residual, noise = noise, hat = all_rows(data, loo$hat, 0))
 }
 
@@ -193,7 +193,7 @@ influence_parts <- function(fit, data, rows) {
 
 parts_of_points <- function(fit, data, rows) {
   p <- predict_posterior(fit, data$x)
-  noise <- fit$noise / fit$scale^2
+  noise <- model_of(fit)$noise
   left <- p$resid[rows$group]
   var <- p$var_sor[rows$group]
   hat <- precision_beside(fit, left, rows$w) * var
@@ -204,14 +204,14 @@ parts_of_points <- function(fit, data, rows) {
 
 # 1 / noise of a row given the inducing variables
 precision_beside <- function(fit, left, w) {
-  noise <- fit$noise / fit$scale^2
+  noise <- model_of(fit)$noise
   1 / (noise / w + if (fit$method == "gp_fitc") left else 0)
 }
 
 # From B = (K + s2 W^{-1})^{-1}, without cancellation: mean = y - s2 / W alpha, v = s2 / W (1 - s2 / W B_gg), and of a
 # row with the share p of its group's weight 1 - h = (1 - p) + p s2 / W B_gg.
 parts_exact <- function(fit, data, rows) {
-  exact_parts(data$y, merged_weights(data), fit$noise / fit$scale^2, fit$factors$alpha, diag(rows_precision(fit)),
+  exact_parts(data$y, merged_weights(data), model_of(fit)$noise, fit$factors$alpha, diag(rows_precision(fit)),
               rows)
 }
 
@@ -241,7 +241,7 @@ parts_subsample <- function(fit, data, rows) {
     out$left[unseen] <- p$var_sor
   }
   seen <- fit$chosen
-  part <- exact_parts(rows$y[seen], rows$w[seen], fit$noise / fit$scale^2, fit$factors$alpha,
+  part <- exact_parts(rows$y[seen], rows$w[seen], model_of(fit)$noise, fit$factors$alpha,
                       diag(rows_precision(fit)), list(group = seq_along(seen), w = rows$w[seen]))
   for (what in names(out)) out[[what]][seen] <- part[[what]]
   out
@@ -251,7 +251,7 @@ parts_subsample <- function(fit, data, rows) {
 # the precision of row k times s2, points have H_kg = W_g a_k'P^{-1} a_g, P = s2 I + A W A'.
 column_squares <- function(fit, data, part) {
   W <- merged_weights(data)
-  noise <- fit$noise / fit$scale^2
+  noise <- model_of(fit)$noise
   if (!is.null(fit$rows)) {
     used <- if (is.null(fit$chosen)) seq_along(W) else fit$chosen
     H <- diag(1, length(used)) - noise / W[used] * rows_precision(fit)
@@ -259,7 +259,7 @@ column_squares <- function(fit, data, part) {
   }
   blocks <- split(seq_along(W), (seq_along(W) - 1L) %/% 4096L)
   squares <- lapply(blocks, function(i) {
-    K <- native_kernel_matrix(scaled_kernel(fit), fit$inducing, data$x[i, , drop = FALSE])
+    K <- native_kernel_matrix(model_of(fit)$kernel, fit$inducing, data$x[i, , drop = FALSE])
     half <- forwardsolve(fit$factors$C, forwardsolve(fit$factors$L, K))
     colSums(half^2) - noise * colSums(backsolve(fit$factors$C, half, upper.tri = FALSE, transpose = TRUE)^2)
   })

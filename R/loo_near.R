@@ -34,7 +34,7 @@ loo_near <- function(fit, data, rows) {
 # What all rows have to do with one another: their lists, and A, its whitened form, and the terms of each.
 near_terms <- function(fit, data) {
   near <- fit$near
-  kernel <- scaled_kernel(fit)
+  kernel <- model_of(fit)$kernel
   n <- nrow(data$x)
   s <- near$train_neighbours
   if (s > 0L && is.null(near$rank)) {
@@ -44,7 +44,7 @@ near_terms <- function(fit, data) {
   check_memory(16 * as.double(m) * n, sprintf("leave-one-out of %d rows", n))
   A <- forwardsolve(near$L, native_kernel_matrix(kernel, fit$inducing, data$x))
   field <- list(kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A, U = forwardsolve(near$C, A),
-                noise = fit$noise / fit$scale^2, b = drop(crossprod(near$C, near$beta)))
+                noise = model_of(fit)$noise, b = drop(crossprod(near$C, near$beta)))
   field$lists <- if (s > 0L) {
     native_neighbours(kernel, data$x, s, rows = seq_len(n), rank = near$rank, control = fit$control)
   } else {
@@ -58,8 +58,6 @@ near_terms <- function(fit, data) {
   field$batch <- max(100, floor(fit$control$memory / (8 * m * max(1, s))))
   field
 }
-
-merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
 
 # A list of row j as it is: rows p, the inverse of N, u, d and what is left of y and (whitened) of a.
 list_of <- function(field, j, p) {

@@ -5,31 +5,29 @@ engine <- new.env(parent = emptyenv())
 
 .onLoad <- function(libname, pkgname) {
   engine$pid <- Sys.getpid()
-  engine$told <- .Call(ffi_blas_threads, 0L) > 0L
-  engine$parallel_blocks <- engine$told || blas_of_one_thread()
-  engine$reference_blas <- !blas_is_optimised()
+  engine$optimised_blas <- blas_is_optimised()
+  engine$parallel_blocks <- TRUE
+  native_own_products(own_lanes)
 }
 
-# A threaded BLAS must not be called from several threads at once, nor its threads and the engine's want the same
-# cores (it is several times slower). One that can be told so has one thread while blocks of rows are walked over by
-# several, and elsewhere in the engine no more than the engine may use. With another one only kernels are evaluated in
-# parallel. Read when the package is loaded, as the BLAS itself reads its settings.
-blas_of_one_thread <- function() {
-  threaded <- blas_is_optimised()
-  alone <- any(Sys.getenv(c("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")) == "1") ||
-    Sys.getenv("OMP_NUM_THREADS") == "1"
-  !threaded || alone
-}
+# Products, solves and factors by the engine itself, in vectors of at most so many numbers: the widest that the
+# processor has. 0: by the BLAS and LAPACK at hand. What was.
+own_lanes <- 8L
+native_own_products <- function(lanes) .Call(ffi_linalg_own, as.integer(lanes))
 
-# .Call() of a door that walks over rows or calls the BLAS. While it runs the BLAS has no more threads than the engine
-# may use, which the control among the arguments says; whatever ends it, an interrupt too, the BLAS has its own number
-# again.
-call_door <- function(door, ...) {
-  if (!engine$told) return(.Call(door, ...))
+# .Call() of a door to n x n matrices. The BLAS at hand does them where it is better than the engine: one that is made
+# for its processor, with as many threads as the engine may use, which the control among the arguments says. Whatever
+# ends the call, an interrupt too, all is again as it was.
+call_dense_door <- function(door, ...) {
+  if (!engine$optimised_blas) return(.Call(door, ...))
   before <- .Call(ffi_blas_threads, 0L)
-  on.exit(.Call(ffi_blas_threads, before))
-  control <- Find(function(a) is.list(a) && !is.null(a[["blas_threads"]]), list(...))
-  if (!is.null(control) && control$blas_threads < before) .Call(ffi_blas_threads, control$blas_threads)
+  lanes <- native_own_products(0L)
+  on.exit({
+    native_own_products(lanes)
+    .Call(ffi_blas_threads, before)
+  })
+  control <- Find(function(a) is.list(a) && !is.null(a[["threads"]]), list(...))
+  if (!is.null(control) && control$threads < before) .Call(ffi_blas_threads, control$threads)
   .Call(door, ...)
 }
 
@@ -40,10 +38,8 @@ blas_is_optimised <- function() {
 }
 
 # How the engine walks over n rows. Options stand in where no pfdtc_control() is at hand.
-# `used`: bytes of the memory for scratch that are taken already. `points`: what is done on so many points alone,
-# between the passes over the rows, is little beside these where rows are many; more threads of the BLAS would gain
-# nothing there and go on waiting, busily, on the cores that the next pass wants.
-engine_control <- function(n, control = NULL, used = 0, points = Inf) {
+# `used`: bytes of the memory for scratch that are taken already.
+engine_control <- function(n, control = NULL, used = 0) {
   if (is.null(control)) {
     block <- getOption("pfdtc.block")
     control <- list(
@@ -54,10 +50,9 @@ engine_control <- function(n, control = NULL, used = 0, points = Inf) {
   # a thread is worth its start for some hundred rows; libgomp hangs in a forked child of a process that has used it
   threads <- max(1, min(control$threads, n %/% 256))
   if (!is.null(control$block)) threads <- control$threads
-  blas <- if (n >= 10 * points) 1 else control$threads
-  if (!identical(engine$pid, Sys.getpid())) threads <- blas <- 1
+  if (!identical(engine$pid, Sys.getpid())) threads <- 1
   block <- if (is.null(control$block)) min(512, ceiling(n / threads)) else control$block
-  list(block = as.integer(max(1, min(block, n))), threads = as.integer(threads), blas_threads = as.integer(blas),
+  list(block = as.integer(max(1, min(block, n))), threads = as.integer(threads),
        parallel_blocks = as.integer(engine$parallel_blocks), memory = max(0, as.double(control$memory) - used))
 }
 
@@ -80,27 +75,27 @@ stop_on_status <- function(result, doing) {
 }
 
 native_kernel_matrix <- function(kernel, x, z) {
-  call_door(ffi_kernel_matrix, engine_kernel(kernel), x, z, engine_control(nrow(z)))
+  .Call(ffi_kernel_matrix, engine_kernel(kernel), x, z, engine_control(nrow(z)))
 }
 
 # list(value, gradient, reason): value Inf and a reason where the evaluation failed. `theta`, `noise`: the gradient of
 # -ELBO in log lengthscales and log variance, and in log noise. `scratch`: doubles to work in, made once for many
 # evaluations by objective_scratch(); the engine writes to it.
 native_vfe <- function(z, x, y, weights, kernel, noise, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
-  as_value(call_door(ffi_vfe, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
-                     as.integer(gradient), engine_control(nrow(x), control, points = nrow(z)), scratch))
+  as_value(.Call(ffi_vfe, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
+                     as.integer(gradient), engine_control(nrow(x), control), scratch))
 }
 
 native_pf <- function(z, x, y, weights, kernel, noise, nu, jitter, gradient = TRUE, control = NULL,
                       scratch = NULL) {
   if (!is.null(nu$share)) {
-    return(as_value(call_door(ffi_white, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
+    return(as_value(.Call(ffi_white, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
                               as.double(jitter), nu$share, as.integer(gradient),
-                              engine_control(nrow(x), control, points = nrow(z)), scratch)))
+                              engine_control(nrow(x), control), scratch)))
   }
-  as_value(call_door(ffi_pf, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
+  as_value(.Call(ffi_pf, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
                      nu, nu$Wt, as.integer(gradient),
-                     engine_control(nrow(x), control, 8 * length(nu$Wt), points = nrow(z)), scratch))
+                     engine_control(nrow(x), control, 8 * length(nu$Wt)), scratch))
 }
 
 as_value <- function(result) {
@@ -112,23 +107,23 @@ as_value <- function(result) {
 
 objective_scratch <- function(z, x, kernel, nu = NULL, gradient = TRUE, control = NULL) {
   if (!is.null(nu$share)) nu <- NULL
-  numeric(call_door(ffi_objective_size, engine_kernel(kernel), z, x, nu, nu$Wt, as.integer(gradient),
+  numeric(.Call(ffi_objective_size, engine_kernel(kernel), z, x, nu, nu$Wt, as.integer(gradient),
                     engine_control(nrow(x), control, 8 * length(nu$Wt))))
 }
 
 # s2^2 d_pF^2 itself, at the price of every pair of rows.
 native_pf_divergence <- function(z, x, y, weights, kernel, noise, nu, jitter) {
-  as_value(call_door(ffi_pf_divergence, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
+  as_value(.Call(ffi_pf_divergence, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
                      as.double(jitter), nu, engine_control(nrow(x))))
 }
 
 native_pf_constant <- function(x, y, weights, kernel, nu) {
-  call_door(ffi_pf_constant, engine_kernel(kernel), x, y, row_scale(weights), nu, engine_control(nrow(x)))
+  .Call(ffi_pf_constant, engine_kernel(kernel), x, y, row_scale(weights), nu, engine_control(nrow(x)))
 }
 
 # W_x of nu, transposed: rank + 1 rows, a column a row of x
 native_lowrank_rows <- function(nu, x, weights, kernel) {
-  call_door(ffi_lowrank_rows, engine_kernel(kernel), nu, x, row_scale(weights), engine_control(nrow(x)))
+  .Call(ffi_lowrank_rows, engine_kernel(kernel), nu, x, row_scale(weights), engine_control(nrow(x)))
 }
 
 # The posterior on z: list(jitter, L, G, Ay, yy, k_sum, t, C, beta, rss); the jitter is raised by tens from `jitter` to
@@ -136,13 +131,13 @@ native_lowrank_rows <- function(nu, x, weights, kernel) {
 # FITC; log_weights is the sum of the logs of the weights in force.
 native_posterior <- function(z, x, y, weights, kernel, noise, jitter, most = max(1e-4, jitter), control = NULL,
                              fitc = FALSE) {
-  result <- call_door(ffi_posterior, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
+  result <- .Call(ffi_posterior, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
                       as.double(jitter), as.double(most), as.integer(fitc), engine_control(nrow(x), control))
   stop_on_status(result, "The posterior on the inducing points")
 }
 
 native_predict <- function(posterior, z, kernel, noise, x) {
-  call_door(ffi_predict, engine_kernel(kernel), z, posterior$L, posterior$C, posterior$beta, as.double(noise), x,
+  .Call(ffi_predict, engine_kernel(kernel), z, posterior$L, posterior$C, posterior$beta, as.double(noise), x,
             engine_control(nrow(x)))
 }
 
@@ -152,18 +147,18 @@ native_covariance <- function(posterior, z, kernel, noise, x, sor = FALSE) {
 
 # The exact GP on x: list(L, alpha, minus_evidence).
 native_exact <- function(x, y, weights, kernel, noise, control = NULL) {
-  result <- call_door(ffi_exact, engine_kernel(kernel), x, y, weights, as.double(noise),
+  result <- call_dense_door(ffi_exact, engine_kernel(kernel), x, y, weights, as.double(noise),
                       engine_control(nrow(x), control))
   stop_on_status(result, "The exact posterior")
 }
 
 native_exact_evidence <- function(x, y, weights, kernel, noise, control = NULL) {
-  as_value(call_door(ffi_exact_evidence, engine_kernel(kernel), x, y, weights, as.double(noise),
+  as_value(call_dense_door(ffi_exact_evidence, engine_kernel(kernel), x, y, weights, as.double(noise),
                      engine_control(nrow(x), control)))
 }
 
 native_exact_predict <- function(posterior, rows, kernel, x) {
-  call_door(ffi_exact_predict, engine_kernel(kernel), rows, posterior$L, posterior$alpha, x, engine_control(nrow(x)))
+  .Call(ffi_exact_predict, engine_kernel(kernel), rows, posterior$L, posterior$alpha, x, engine_control(nrow(x)))
 }
 
 native_exact_covariance <- function(posterior, rows, kernel, x) {
@@ -175,7 +170,7 @@ native_exact_covariance <- function(posterior, rows, kernel, x) {
 # permutation) is given, only rows of a lower rank. Equal distances are decided by the number of the row.
 native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL) {
   n <- if (is.null(rows)) nrow(query) else length(rows)
-  call_door(ffi_neighbours, engine_kernel(kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
+  .Call(ffi_neighbours, engine_kernel(kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
             if (!is.null(rank)) as.integer(rank), engine_control(n, control))
 }
 
@@ -186,21 +181,21 @@ near_control <- function(n, control) engine_control(16 * n, control)
 # `keep`: u and d of every row, and the rows (from 1; 0: none) that its u are on, a column a row, as well
 native_near <- function(z, x, y, weights, kernel, noise, s, rank, jitter, most = max(1e-4, jitter), control = NULL,
                         keep = FALSE) {
-  result <- call_door(ffi_near, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
+  result <- .Call(ffi_near, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
                   as.double(most), as.integer(s), as.integer(rank), as.integer(keep), near_control(nrow(x), control))
   stop_on_status(result, "The posterior on inducing points and near rows")
 }
 
 # list(mean, var_near, var_far) at the rows of x_new
 native_near_predict <- function(near, z, x, y, weights, kernel, noise, s, x_new, control = NULL) {
-  result <- call_door(ffi_near_predict, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y, row_scale(weights),
+  result <- .Call(ffi_near_predict, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y, row_scale(weights),
                       as.double(noise), as.integer(s), x_new, near_control(nrow(x_new), control))
   stop_on_status(result, "Prediction from near rows")
 }
 
 # the same and the covariance of f at the rows of x_new
 native_near_covariance <- function(near, z, x, y, weights, kernel, noise, s, x_new, control = NULL) {
-  result <- call_door(ffi_near_covariance, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y,
+  result <- .Call(ffi_near_covariance, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y,
                       row_scale(weights), as.double(noise), as.integer(s), x_new, near_control(nrow(x_new), control))
   stop_on_status(result, "Covariance from near rows")
 }
@@ -220,7 +215,7 @@ native_select_guided <- function(V, P, m, least) {
 # Bounds of |v|_E, |h_x|_E and |E|_2: list(T1, Psi, lam, vv). `order`: the rows in the order in which they are cut into
 # groups of t1_rows and t2_rows.
 native_norms <- function(posterior, z, x, y, weights, kernel, noise, order, t1_rows, t2_rows, control = NULL) {
-  call_door(ffi_norms, engine_kernel(kernel), z, posterior$L, posterior$beta, as.double(noise), x, y,
+  .Call(ffi_norms, engine_kernel(kernel), z, posterior$L, posterior$beta, as.double(noise), x, y,
             row_scale(weights), as.integer(order), as.integer(t1_rows), as.integer(t2_rows),
             engine_control(nrow(x), control))
 }
@@ -228,7 +223,7 @@ native_norms <- function(posterior, z, x, y, weights, kernel, noise, order, t1_r
 # list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x. `crossing`: what
 # native_cross() gives there, for sharper bounds of the variance.
 native_certify <- function(posterior, z, kernel, noise, norms, x, crossing = NULL) {
-  call_door(ffi_certify, engine_kernel(kernel), z, posterior$L, posterior$C, posterior$beta, as.double(noise),
+  .Call(ffi_certify, engine_kernel(kernel), z, posterior$L, posterior$C, posterior$beta, as.double(noise),
             posterior$G, norms, x, crossing, engine_control(nrow(x)))
 }
 
@@ -236,7 +231,7 @@ native_certify <- function(posterior, z, kernel, noise, norms, x, crossing = NUL
 # x. Scratch for 2,048 rows of x_new at a time.
 native_cross <- function(posterior, z, x, weights, kernel, noise, x_new, control = NULL) {
   parts <- lapply(split(seq_len(nrow(x_new)), (seq_len(nrow(x_new)) - 1L) %/% 2048L), function(i) {
-    call_door(ffi_cross, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, row_scale(weights),
+    .Call(ffi_cross, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, row_scale(weights),
               x_new[i, , drop = FALSE], engine_control(nrow(x), control))
   })
   list(cross = unlist(lapply(parts, `[[`, "cross")), gain = unlist(lapply(parts, `[[`, "gain")),
@@ -245,7 +240,7 @@ native_cross <- function(posterior, z, x, weights, kernel, noise, x_new, control
 
 # Local kriging at the rows of x_new, in groups that share rows: list(W, J, q, ww, var_lower, var_upper), see ffi.h.
 native_kriging <- function(posterior, z, x, weights, kernel, noise, norms, x_new, start, near, rows, control = NULL) {
-  call_door(ffi_kriging, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), posterior$G, norms, x,
+  .Call(ffi_kriging, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), posterior$G, norms, x,
         row_scale(weights), x_new, as.integer(start), as.integer(near), rows, engine_control(nrow(x), control))
 }
 
@@ -256,18 +251,18 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
 
 # K v over all pairs of rows of x, with the roots of the weights on both sides
 native_kernel_product <- function(kernel, x, weights, v, control = NULL) {
-  call_door(ffi_kernel_product, engine_kernel(kernel), x, row_scale(weights), v, engine_control(nrow(x), control))
+  .Call(ffi_kernel_product, engine_kernel(kernel), x, row_scale(weights), v, engine_control(nrow(x), control))
 }
 
 # k(x_new, x) u
 native_kernel_sum <- function(kernel, x, u, x_new, control = NULL) {
-  call_door(ffi_kernel_sum, engine_kernel(kernel), x, u, x_new, engine_control(nrow(x_new), control))
+  .Call(ffi_kernel_sum, engine_kernel(kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
 # What the posterior on z makes of another response y: list(Ay, beta, yy, rss, v), v = B^{-1} W^{1/2} y. `whiten`: as
 # the posterior's own sums were made; else in O(n m), good enough for a preconditioner.
 native_response <- function(posterior, z, x, y, weights, kernel, noise, whiten = TRUE, control = NULL) {
-  call_door(ffi_response, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, y,
+  .Call(ffi_response, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, y,
             row_scale(weights), as.integer(whiten), engine_control(nrow(x), control))
 }
 
@@ -276,6 +271,6 @@ native_response <- function(posterior, z, x, y, weights, kernel, noise, whiten =
 # The density is that of y, not of sqrt(w) y.
 native_vecchia <- function(x, y, weights, kernel, noise, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE,
                            control = NULL) {
-  as_value(call_door(ffi_vecchia, engine_kernel(kernel), x, y, weights, as.double(noise), rows, neighbours, times,
+  as_value(.Call(ffi_vecchia, engine_kernel(kernel), x, y, weights, as.double(noise), rows, neighbours, times,
                      as.integer(slopes), engine_control(length(rows), control)))
 }

@@ -13,17 +13,17 @@
 
 # The O(M^2) numbers that predict_near() needs beside the rows, and their order, for leave-one-out. `evidence`: log
 # density of the rows as cleaned, scaled by the roots of their weights: an estimate of the exact one, no bound.
-near_posterior <- function(data, z, kernel, noise, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
+near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
-  near <- native_near(z, data$x, data$y, data$weights, kernel, noise, train_neighbours, rank, jitter,
+  near <- native_near(z, data$x, data$y, data$weights, model$kernel, model$noise, train_neighbours, rank, jitter,
                       control = control)
   list(L = near$L, C = near$C, beta = near$beta, jitter = near$jitter, neighbours = as.integer(neighbours),
        train_neighbours = as.integer(train_neighbours), rank = rank, evidence = -near$minus_log)
 }
 
 # list(mean, var_near, var_far): what is left beside the near rows, and what the points do not know of it.
-predict_near <- function(near, data, z, kernel, noise, x, control = NULL) {
-  native_near_predict(near, z, data$x, data$y, data$weights, kernel, noise, near$neighbours, x,
+predict_near <- function(near, data, z, model, x, control = NULL) {
+  native_near_predict(near, z, data$x, data$y, data$weights, model$kernel, model$noise, near$neighbours, x,
                       control)[c("mean", "var_near", "var_far")]
 }
 
@@ -35,6 +35,7 @@ predict_near <- function(near, data, z, kernel, noise, x, control = NULL) {
 # an entry needs its two rows alone, so that the matrix of some rows is that part of the matrix of all, its diagonal is
 # predict_near()'s variance, and no order of the rows is chosen; it is positive semidefinite, being a covariance of
 # random variables; and it is the exact posterior's where all rows are near.
-covariance_near <- function(near, data, z, kernel, noise, x, control = NULL) {
-  native_near_covariance(near, z, data$x, data$y, data$weights, kernel, noise, near$neighbours, x, control)$covariance
+covariance_near <- function(near, data, z, model, x, control = NULL) {
+  native_near_covariance(near, z, data$x, data$y, data$weights, model$kernel, model$noise, near$neighbours, x,
+                         control)$covariance
 }

@@ -17,11 +17,12 @@ safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps
 
 # |error| of e = y - A'beta as computed, what errors of A in A'beta add, and of v: beta is not quite
 # (s2 I + G)^{-1} A y, and errors of A move it too, |B^{-1} A'| <= 1 / (2 sqrt(s2)).
-residual_error <- function(p, norms, kernel, noise) {
+residual_error <- function(p, norms, model) {
+  noise <- model$noise
   beta <- sqrt(sum(p$beta^2))
   e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * beta)
-  moved <- sqrt(norms$slack * kernel$variance * norms$weight * norms$vv)
-  row <- norms$growth * sqrt(kernel$variance * p$k_sum) * norms$alpha
+  moved <- sqrt(norms$slack * prior_most(model) * norms$weight * norms$vv)
+  row <- norms$growth * sqrt(prior_most(model) * p$k_sum) * norms$alpha
   list(e = e, row = row, v = (norms$beta_error / noise + moved) / (2 * sqrt(noise)) + (e + row) / noise)
 }
 
@@ -36,15 +37,17 @@ bound_w <- function(c, v_E) {
 # group. `same`: norms on the same points of another response, whose T2 is taken. `inner`: norms on some of the points,
 # whose bound of |w|_E holds here too, so that T1 is left out: more points with the same jitter leave less, and that L
 # has other rounding errors is well inside its kappa. `sharp`: FALSE leaves out T1 as well.
-posterior_norms <- function(p, z, data, kernel, noise, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
+posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
                             same = NULL, sharp = TRUE) {
+  noise <- model$noise
   n <- nrow(data$x)
   m <- nrow(z)
   size <- c(max(m, m^2 %/% 16), 200)
   if (fast) size <- c(m, m)
   if (tight) size <- c(n, n)
   size <- pmin(n, size) * c(is.null(inner) && sharp, is.null(same))
-  norms <- native_norms(p, z, data$x, data$y, data$weights, kernel, noise, sample.int(n), size[1L], size[2L], control)
+  norms <- native_norms(p, z, data$x, data$y, data$weights, model$kernel, noise, sample.int(n), size[1L], size[2L],
+                        control)
   if (!is.null(same)) norms[c("Psi", "lam", "spread")] <- same[c("Psi", "lam", "spread")]
 
   growth <- rounding_growth(m, n)
@@ -61,8 +64,8 @@ posterior_norms <- function(p, z, data, kernel, noise, fast = FALSE, tight = FAL
   out$t <- up * (sqrt(p$t) + of_rows)^2
   out$lam <- min(out$t, up * (sqrt(norms$lam) + of_rows)^2)
 
-  error <- residual_error(p, out, kernel, noise)
-  kappa <- sqrt(out$slack * kernel$variance * out$weight) # of a vector over the rows of length 1
+  error <- residual_error(p, out, model)
+  kappa <- sqrt(out$slack * prior_most(model) * out$weight) # of a vector over the rows of length 1
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
   # y'v = min over beta of |y - A'beta|^2 / s2 + |beta|^2: an inexact beta gives more, errors of A move it by what they
@@ -77,22 +80,22 @@ posterior_norms <- function(p, z, data, kernel, noise, fast = FALSE, tight = FAL
 }
 
 # What posterior_norms() says, from the sums alone: |v|_E <= sqrt(t) |v|.
-norms_of_sums <- function(p, kernel, noise, n) {
+norms_of_sums <- function(p, model, n) {
   m <- nrow(p$G)
   slack <- rounding_slack(m, n)
   growth <- rounding_growth(m, n)
-  weight <- p$k_sum / kernel$variance # of all rows together
+  weight <- p$k_sum / prior_most(model) # of all rows together
   t <- (1 + growth) * (sqrt(p$t) + sqrt(slack * p$k_sum))^2
   G_norm <- sqrt(sum(p$G^2))
   beta <- sqrt(sum(p$beta^2))
   A_norm <- sqrt(sum(diag(p$G)))
   alpha <- sqrt(sum(solve_t(p$L, p$beta)^2))
   beta_error <- growth * (G_norm * beta + A_norm * sqrt(p$yy))
-  vv <- p$rss / noise^2
+  vv <- p$rss / model$noise^2
   norms <- list(slack = slack, growth = growth, weight = weight, t = t, lam = t, alpha = alpha, beta_error = beta_error,
                 vv = vv)
-  error <- residual_error(p, norms, kernel, noise)
-  norms$v_E <- (1 + growth) * (sqrt(t * vv) + sqrt(slack * kernel$variance * weight * vv)) + sqrt(t) * error$v
+  error <- residual_error(p, norms, model)
+  norms$v_E <- (1 + growth) * (sqrt(t * vv) + sqrt(slack * prior_most(model) * weight * vv)) + sqrt(t) * error$v
   norms
 }
 
@@ -103,14 +106,15 @@ norms_of_sums <- function(p, kernel, noise, n) {
 # s2 |v|^2 + |beta|^2 - |A v - beta|^2, A v - beta = (A y - (s2 I + G) beta) / s2. Errors L^{-1} r of A move |A u|^2 by
 # (2 |u|_E + kappa) kappa, kappa^2 = slack sum k w u^2, and A'b by r'L^{-T} b: whichever is less. Sums and differences
 # err by growth times their terms.
-quadratic_bracket <- function(p, norms, kernel, noise) {
+quadratic_bracket <- function(p, norms, model) {
+  noise <- model$noise
   growth <- norms$growth
-  error <- residual_error(p, norms, kernel, noise)
+  error <- residual_error(p, norms, model)
   beta <- sqrt(sum(p$beta^2))
   A_norm <- sqrt(sum(diag(p$G)))
   e <- sqrt(p$rss)
   v <- sqrt(norms$vv) + error$v
-  kappa <- sqrt(norms$slack * kernel$variance * norms$weight) * v
+  kappa <- sqrt(norms$slack * prior_most(model) * norms$weight) * v
   moved <- if (kappa > 0) (2 * norms$v_E + kappa) * kappa else 0
   upper <- (1 + growth) * ((e + error$e)^2 / noise + beta^2)
   by_row <- (1 + growth) * ((e + error$e + error$row)^2 / noise + beta^2)
@@ -125,7 +129,7 @@ quadratic_bracket <- function(p, norms, kernel, noise) {
     R <- chol(p$G + diag(tau, nrow(p$G)))
     u <- backsolve(R, p$Ay, transpose = TRUE)
     b <- backsolve(R, u)
-    row <- growth * sqrt(kernel$variance * p$k_sum * sum(solve_t(p$L, b)^2))
+    row <- growth * sqrt(prior_most(model) * p$k_sum * sum(solve_t(p$L, b)^2))
     b <- sqrt(sum(b^2))
     b_error <- growth * ((G_norm + tau) * b + A_norm * sqrt(p$yy))
     sums <- growth * (p$yy + sum(u^2)) + 4 * b * b_error
@@ -147,7 +151,7 @@ same_chance <- function(expr) {
 # What rounding in the response, its offset, centring and merging does to any mean: |h_x| <= sqrt(k) / (2 sqrt(s2)), in
 # units of y. The rows themselves count, not what is left of them where equal rows with unlike responses were merged.
 response_rounding <- function(fit) {
-  4 * .Machine$double.eps * response_size(fit) * sqrt(fit$kernel$variance / fit$noise) / 2
+  4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit) / fit$noise) / 2
 }
 
 # The root of the weighted sum of squares of the responses as given, and of the offset.

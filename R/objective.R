@@ -32,11 +32,12 @@
 pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = FALSE, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
   constant <- check_flag(constant, "constant")
-  check_made_from(nu, args)
-  result <- native_pf(args$z, args$x, args$y, args$weights, args$kernel, args$noise, nu, args$jitter)
+  check_made_from(nu, args, args$model)
+  model <- args$model
+  result <- native_pf(args$z, args$x, args$y, args$weights, model$kernel, model$noise, nu, args$jitter)
   result <- stop_on_failure(result, args$jitter)
   value <- result$value
-  if (constant) value <- value + pf_constant(args$x, args$y, args$weights, args$kernel, args$noise, nu)
+  if (constant) value <- value + pf_constant(args, model, nu)
   list(value = value, gradient = name_columns(result$gradient, args$x))
 }
 
@@ -60,47 +61,49 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
 #' @export
 vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
-  result <- native_vfe(args$z, args$x, args$y, args$weights, args$kernel, args$noise, args$jitter)
+  kernel <- args$model$kernel
+  result <- native_vfe(args$z, args$x, args$y, args$weights, kernel, args$model$noise, args$jitter)
   result <- stop_on_failure(result, args$jitter)
   shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # the density of y, not of sqrt(w) y
-  d <- length(args$kernel$lengthscale)
+  d <- length(kernel$lengthscale)
   list(value = result$value - shift,
        gradient = list(z = name_columns(result$gradient, args$x),
-                       log_lengthscale = stats::setNames(result$theta[seq_len(d)], names(args$kernel$lengthscale)),
+                       log_lengthscale = stats::setNames(result$theta[seq_len(d)], names(kernel$lengthscale)),
                        log_variance = result$theta[d + 1L], log_noise = result$noise))
 }
 
 # C(X) of the objective under nu.
-pf_constant <- function(x, y, weights, kernel, noise, nu) {
-  if (is.null(nu$share)) return(native_pf_constant(x, y, weights, kernel, nu))
-  -sum(white_at_exact(x, y, weights, kernel, noise, nu$share))
+pf_constant <- function(data, model, nu) {
+  if (is.null(nu$share)) return(native_pf_constant(data$x, data$y, data$weights, model$kernel, nu))
+  -sum(white_at_exact(data, model, nu$share))
 }
 
 # The objective under white noise at Q = K, which it is never below: its two parts, for the mean s2^2 y'w, and
 # share s2 tr(K (I + K/s2)^{-2}) = share s2^3 tr(P - s2 P^2), P = (K + s2 I)^{-1}.
-white_at_exact <- function(x, y, weights, kernel, noise, share) {
-  n <- nrow(x)
+white_at_exact <- function(data, model, share) {
+  noise <- model$noise
+  n <- nrow(data$x)
   check_memory(24 * as.double(n)^2, sprintf(
     "the exact posterior of %d rows, around whose mean aux_white() is (aux_sor() needs none),", n))
-  exact <- native_exact(x, y, weights, kernel, noise)
+  exact <- exact_posterior(data, model)
   P <- chol2inv(t(exact$L)) # without weights: W^{1/2} (W^{1/2} K W^{1/2} + s2 I)^{-1} W^{1/2}
-  w <- if (is.null(weights)) rep(1, n) else weights
+  w <- merged_weights(data)
   rows <- (diag(P) - noise * colSums(P^2 / w)) / w
-  c(mean = noise^2 * sum(y * exact$alpha), covariance = share * noise^3 * sum(rows))
+  c(mean = noise^2 * sum(data$y * exact$alpha), covariance = share * noise^3 * sum(rows))
 }
 
 check_objective <- function(z, x, y, kernel, noise, weights, jitter) {
   rows <- check_rows(x, y, weights)
   z <- check_same_columns(check_matrix(z, "z"), rows$x, "z")
   if (!nrow(z)) abort_input("z", "without rows", "of at least one inducing point")
-  c(rows, list(z = z, kernel = complete_kernel(kernel, rows$x), noise = check_positive(noise, "noise", 1L),
-               jitter = check_finite(check_at_least_0(jitter, "jitter"), "jitter")))
+  model <- new_model(complete_kernel(kernel, rows$x), check_positive(noise, "noise", 1L))
+  c(rows, list(z = z, model = model, jitter = check_finite(check_at_least_0(jitter, "jitter"), "jitter")))
 }
 
-check_made_from <- function(nu, args) {
+check_made_from <- function(nu, data, model) {
   if (!inherits(nu, "pfdtc_auxiliary")) abort_input("nu", describe(nu), "an auxiliary distribution made by auxiliary()")
-  other <- c("data", "kernel", "noise")[c(!identical(fingerprint(args), nu$made_from),
-                                          !same_kernel(args$kernel, nu$kernel), args$noise != nu$noise)]
+  other <- c("data", "kernel", "noise")[c(!identical(fingerprint(data), nu$made_from),
+                                          !same_kernel(model$kernel, nu$model$kernel), model$noise != nu$model$noise)]
   if (length(other)) {
     abort_input("nu", sprintf("one made from another set of %s", paste(other, collapse = ", ")),
                 "an auxiliary distribution of the same data, kernel and noise",
@@ -131,18 +134,18 @@ name_columns <- function(z, x) {
 
 # pF in Z, in units of the lengthscales, or of the inputs' ranges where these are shorter: along an input that hardly
 # matters nothing else would hold the points near the data. Columns that the kernel does not read stay where they are.
-pf_problem <- function(data, z, kernel, noise, nu, jitter, control) {
+pf_problem <- function(data, z, model, nu, jitter, control) {
   gradient <- control$maxit > 0 # without it nothing is kept between passes
-  scratch <- objective_scratch(z, data$x, kernel, nu, gradient, control)
-  points_problem(data, z, kernel, function(z) {
-    native_pf(z, data$x, data$y, data$weights, kernel, noise, nu, jitter, gradient, control, scratch)
+  scratch <- objective_scratch(z, data$x, model$kernel, nu, gradient, control)
+  points_problem(data, z, model$kernel, function(z) {
+    native_pf(z, data$x, data$y, data$weights, model$kernel, model$noise, nu, jitter, gradient, control, scratch)
   })
 }
 
-vfe_points_problem <- function(data, z, kernel, noise, jitter, control) {
-  scratch <- objective_scratch(z, data$x, kernel, control = control)
-  points_problem(data, z, kernel, function(z) {
-    native_vfe(z, data$x, data$y, data$weights, kernel, noise, jitter, control = control, scratch = scratch)
+vfe_points_problem <- function(data, z, model, jitter, control) {
+  scratch <- objective_scratch(z, data$x, model$kernel, control = control)
+  points_problem(data, z, model$kernel, function(z) {
+    native_vfe(z, data$x, data$y, data$weights, model$kernel, model$noise, jitter, control = control, scratch = scratch)
   })
 }
 

@@ -4,18 +4,22 @@
 points_stage <- function(data, learned, s, state) {
   if (is.matrix(s$inducing)) return(list(z = s$inducing))
   run_stage(state, "start", {
-    chosen <- choose_points(data$x, min(s$m, nrow(data$x)), learned$kernel, s$inducing, s$control$memory,
-                            c(data[c("y", "weights")], learned["noise"]), s$control)
+    chosen <- start_points(data, learned$model, s$m, s$inducing, s$control)
     list(z = chosen$z, t = if (s$inducing == "greedy") chosen$t[length(chosen$t)] / chosen$looked)
   }, otherwise = list(z = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z))
 }
 
-# list(kernel, noise, z, objective, trace, z_trace, convergence, message, jitter)
+# What choose_points() has of cleaned data: at most one a row.
+start_points <- function(data, model, m, method, control) {
+  choose_points(data$x, min(m, nrow(data$x)), model$kernel, method, control$memory,
+                c(data[c("y", "weights")], model["noise"]), control)
+}
+
+# list(model, z, value, trace, z_trace, convergence, message, jitter, pilot, learned, kernels)
 start_now <- function(learned, z, s) {
-  list(kernel = learned$kernel, noise = learned$noise, z = z, pilot = learned$pilot, learned = learned$learned,
-       kernels = learned$kernels, value = NA_real_,
-       trace = NULL, z_trace = NULL, jitter = if (is.null(s$control$jitter)) 1e-12 else s$control$jitter,
-       convergence = 0L, message = "nothing to optimise")
+  list(model = learned$model, z = z, pilot = learned$pilot, learned = learned$learned, kernels = learned$kernels,
+       value = NA_real_, trace = NULL, z_trace = NULL, convergence = 0L, message = "nothing to optimise",
+       jitter = if (is.null(s$control$jitter)) 1e-12 else s$control$jitter)
 }
 
 optimise_stage <- function(data, learned, z, s, state) {
@@ -60,7 +64,7 @@ better_start <- function(data, rows, now, s, state) {
   s$control$max_seconds <- s$control$max_seconds - (proc.time()[["elapsed"]] - started)
   two <- if (is.null(state$stopped) && s$control$max_seconds > 0) second_start(data, rows, now, s, state)
   if (is.null(two)) return(list(now = one, iterations = s$control$maxit))
-  second <- isTRUE(two$value < one$value - 5 * now$noise^2)
+  second <- isTRUE(two$value < one$value - 5 * now$model$noise^2)
   # `trace` is that of the better one
   lost <- max(0L, nrow(if (second) one$trace else two$trace))
   state$evaluations["objective"] <- state$evaluations[["objective"]] - lost
@@ -71,9 +75,7 @@ better_start <- function(data, rows, now, s, state) {
 # NULL where it cannot be had: there is another.
 second_start <- function(data, rows, now, s, state) {
   tryCatch({
-    toward <- c(data[c("y", "weights")], now["noise"])
-    z <- run_stage(state, "start", choose_points(data$x, min(s$m, nrow(data$x)), now$kernel, "divergence",
-                                                 s$control$memory, toward, s$control)$z, otherwise = NULL)
+    z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$control)$z, otherwise = NULL)
     if (is.null(z) || nrow(z) < nrow(now$z)) return(NULL)
     now$z <- z
     now$start <- "divergence"
@@ -90,10 +92,10 @@ optimise_points <- function(rows, now, s, state, watch = NULL) {
   repeat {
     result <- run_stage(state, "points", {
       make <- if (s$objective == "pf") {
-        nu <- make_auxiliary(aux, rows, now$kernel, now$noise, nrow(now$z), s$control, s$reference)
-        function(jitter) pf_problem(rows, now$z, now$kernel, now$noise, nu, jitter, s$control)
+        nu <- make_auxiliary(aux, rows, now$model, nrow(now$z), s$control, s$reference)
+        function(jitter) pf_problem(rows, now$z, now$model, nu, jitter, s$control)
       } else {
-        function(jitter) vfe_points_problem(rows, now$z, now$kernel, now$noise, jitter, s$control)
+        function(jitter) vfe_points_problem(rows, now$z, now$model, jitter, s$control)
       }
       if (s$objective == "pf") now[c("aux_points", "aux_rows")] <- list(nu$U, nu_rows(nu, rows))
       problem <- first_that_works(make, now$jitter)
@@ -154,36 +156,34 @@ take_result <- function(now, result) {
 
 joint_step <- function(rows, now, s, state) {
   run_stage(state, "joint", {
-    step <- learn_hyper(rows, now$z, now$kernel, now$noise, s, maxit = 20L)
+    step <- learn_hyper(rows, now$z, now$model, s, maxit = 20L)
     count_evaluations(state, "hyper", step)
-    now$kernel <- step$kernel
-    now$noise <- step$noise
+    now$model <- model_with(now$model, step)
     now
   }, otherwise = now)
 }
 
 settled <- function(before, now) {
-  theta <- function(v) log(c(v$kernel$lengthscale, v$kernel$variance, v$noise))
-  max(abs(theta(before) - theta(now))) < 1e-3
+  max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3
 }
 
 vfe_jointly <- function(rows, now, s, state) {
   run_stage(state, "points", {
     problem <- first_that_works(function(jitter) {
-      vfe_joint_problem(rows, now$z, now$kernel, now$noise, jitter, s)
+      vfe_joint_problem(rows, now$z, now$model, jitter, s)
     }, max(now$jitter, 1e-8)) # lengthscales move: see learn_hyper()
     result <- run_minimise(problem, s$control, "inducing points and hyperparameters")
     count_evaluations(state, "objective", result)
     found <- problem$natural(result$par)
-    now[c("kernel", "noise")] <- found[c("kernel", "noise")]
+    now$model <- model_with(now$model, found)
     take_result(now, c(result, list(z = found$z, natural = function(par) problem$natural(par)$z)))
   }, otherwise = now)
 }
 
-vfe_joint_problem <- function(data, z, kernel, noise, jitter, s) {
-  parameters <- hyper_parameters(kernel, noise, s$columns, setdiff(parameter_names(kernel, s$columns), s$free))
-  points <- vfe_points_problem(data, z, kernel, noise, jitter, s$control)
-  scratch <- objective_scratch(z, data$x, kernel, control = s$control)
+vfe_joint_problem <- function(data, z, model, jitter, s) {
+  parameters <- free_parameters(model, s)
+  points <- vfe_points_problem(data, z, model, jitter, s$control)
+  scratch <- objective_scratch(z, data$x, model$kernel, control = s$control)
   in_points <- seq_along(points$start)
   natural <- function(par) c(parameters$natural(par[-in_points]), list(z = points$natural(par[in_points])))
   unit <- rep(points$unit, each = nrow(z))
@@ -194,7 +194,7 @@ vfe_joint_problem <- function(data, z, kernel, noise, jitter, s) {
     result <- native_vfe(now$z, data$x, data$y, data$weights, now$kernel, now$noise, jitter, control = s$control,
                          scratch = scratch)
     if (!is.null(result$reason)) return(result)
-    result$gradient <- as.vector(result$gradient[, kernel$inputs]) * unit
+    result$gradient <- as.vector(result$gradient[, model$kernel$inputs]) * unit
     hyper_slope(result, parameters, data$shift, now$noise)
   })
 }

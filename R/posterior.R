@@ -3,27 +3,24 @@
 # list(mean, var_sor, resid): the mean, the SoR variance, and what the inducing points leave of the prior variance. The
 # exact posterior, of all rows or some, has nothing to tell apart: all its variance is in var_sor.
 predict_posterior <- function(fit, x) {
+  model <- model_of(fit)
   if (!is.null(fit$rows)) {
-    p <- native_exact_predict(fit$factors, fit$rows, scaled_kernel(fit), x)
+    p <- native_exact_predict(fit$factors, fit$rows, model$kernel, x)
     return(list(mean = p$mean, var_sor = p$variance, resid = numeric(nrow(x))))
   }
   if (!is.null(fit$near)) {
-    p <- predict_near(fit$near, fit$data, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x,
-                      fit$control)
+    p <- predict_near(fit$near, fit$data, fit$inducing, model, x, fit$control)
     return(list(mean = p$mean, var_sor = p$var_far, resid = p$var_near))
   }
-  p <- native_predict(fit$factors, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x)
+  p <- native_predict(fit$factors, fit$inducing, model$kernel, model$noise, x)
   list(mean = p$mean, var_sor = p$sor_variance, resid = p$unexplained)
 }
 
 predict_covariance <- function(fit, x) {
-  if (!is.null(fit$rows)) return(native_exact_covariance(fit$factors, fit$rows, scaled_kernel(fit), x))
-  if (!is.null(fit$near)) {
-    return(covariance_near(fit$near, fit$data, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x,
-                           fit$control))
-  }
-  native_covariance(fit$factors, fit$inducing, scaled_kernel(fit), fit$noise / fit$scale^2, x,
-                    sor = fit$method == "gp_sor")
+  model <- model_of(fit)
+  if (!is.null(fit$rows)) return(native_exact_covariance(fit$factors, fit$rows, model$kernel, x))
+  if (!is.null(fit$near)) return(covariance_near(fit$near, fit$data, fit$inducing, model, x, fit$control))
+  native_covariance(fit$factors, fit$inducing, model$kernel, model$noise, x, sor = fit$method == "gp_sor")
 }
 
 fit_variance <- function(fit, p) if (fit$method == "gp_sor") p$var_sor else p$var_sor + p$resid
@@ -33,15 +30,14 @@ fit_variance <- function(fit, p) if (fit$method == "gp_sor") p$var_sor else p$va
 posterior_at <- function(fit, x) {
   if (!nrow(x)) return(list(mean = numeric(), var = numeric()))
   p <- predict_posterior(fit, x)
-  list(mean = fit$center + fit$scale * p$mean,
-       var = fit$scale^2 * pmax(fit_variance(fit, p), 0))
+  list(mean = fit$center + in_units(fit, p$mean), var = in_units(fit, pmax(fit_variance(fit, p), 0), 2))
 }
 
 # Covariance of f between the rows asked for, in squared units of y.
 covariance_at <- function(fit, rows) {
   n <- length(rows$index)
   check_memory(8 * max(n, nrow(rows$x))^2, sprintf("the covariance of %d rows", n))
-  cov <- if (nrow(rows$x)) fit$scale^2 * predict_covariance(fit, rows$x) else matrix(0, 0L, 0L)
+  cov <- if (nrow(rows$x)) in_units(fit, predict_covariance(fit, rows$x), 2) else matrix(0, 0L, 0L)
   if (!identical(rows$index, seq_len(nrow(rows$x)))) {
     cov <- cov[rows$index, rows$index, drop = FALSE]
   }

@@ -9,24 +9,24 @@ near_size <- c(points = 200L, rows = 40L)
 # Where the reference leaves much unexplained beside the noise and the kernel is rough, its own B takes several times as
 # many steps; with smooth kernels B is better.
 precondition_by_near_rows <- function(reference) {
-  kernel <- scaled_kernel(reference)
-  kernel$profile %in% c("matern12", "matern32", "matern52") && reference$nobs > 400 &&
-    reference$norms$t > 100 * reference$noise / reference$scale^2
+  model <- model_of(reference)
+  model$kernel$profile %in% c("matern12", "matern32", "matern52") && reference$nobs > 400 &&
+    reference$norms$t > 100 * model$noise
 }
 
 # A function r -> preconditioned r
 near_preconditioner <- function(reference, data, size = near_size) {
-  kernel <- scaled_kernel(reference)
+  model <- model_of(reference)
   control <- reference$control
   z <- reference$inducing[seq_len(min(size[["points"]], reference$m)), , drop = FALSE]
-  near <- native_near(z, data$x, data$y, data$weights, kernel, reference$noise / reference$scale^2, size[["rows"]],
+  near <- native_near(z, data$x, data$y, data$weights, model$kernel, model$noise, size[["rows"]],
                       sample.int(nrow(data$x)), reference$jitter, control = control, keep = TRUE)
-  root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
+  root <- root_weights(data)
   twice <- function(v) native_decorrelate(near, native_decorrelate(near, v), transpose = TRUE)
   function(r) {
     q <- twice(r)
-    b <- forwardsolve(near$L, native_kernel_sum(kernel, data$x, root * q, z, control))
+    b <- forwardsolve(near$L, native_kernel_sum(model$kernel, data$x, root * q, z, control))
     b <- solve_t(near$L, solve_t(near$C, forwardsolve(near$C, b)))
-    q - twice(root * native_kernel_sum(kernel, z, b, data$x, control))
+    q - twice(root * native_kernel_sum(model$kernel, z, b, data$x, control))
   }
 }

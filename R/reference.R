@@ -32,7 +32,7 @@ reference <- function(fit, m2 = NULL, max_seconds = 10) {
   tell <- stage_line("reference", fit$control$progress)
   on.exit(tell(NULL))
   tell("choosing points")
-  rows <- reference_rows(list(m2 = m2), data, scaled_kernel(fit))
+  rows <- reference_rows(list(m2 = m2), data, model_of(fit)$kernel)
   reference_on(fit, data, data$x[rows, , drop = FALSE], sys.call(), tell, max_seconds)
 }
 
@@ -55,7 +55,7 @@ points_of_fit <- function(fit) {
 add_reference <- function(fit, data, done, state) {
   if (is.null(done$aux_points) || !is.null(state$stopped)) return(fit)
   fit$reference <- run_stage(state, "reference", {
-    kept_reference(reference_on(fit, data, distinct_points(done$aux_points, scaled_kernel(fit)), NULL), fit)
+    kept_reference(reference_on(fit, data, distinct_points(done$aux_points, done$model$kernel), NULL), fit)
   }, otherwise = NULL)
   fit$seconds <- state$seconds
   fit

@@ -77,3 +77,7 @@ some_rows <- function(data, most = certified_rows) {
   list(x = data$x[distinct, , drop = FALSE], index = match(rows$index[taken], distinct),
        offset = if (length(rows$offset) > 1L) rows$offset[taken] else rows$offset, names = NULL)
 }
+
+# The weight of each row of data$x, and its root.
+merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
+root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)

@@ -13,12 +13,10 @@ check_exact <- function(exact, fit) {
 
 # Two fits speak of the same exact GP when data, centre, kernel and noise agree.
 check_same_model <- function(a, b, argument, other) {
-  theta <- function(fit) c(fit$kernel$lengthscale, fit$kernel$variance, fit$noise)
-  close <- function(u, v) length(u) == length(v) && all(abs(u - v) <= 1e-12 * pmax(abs(u), abs(v)))
+  close <- function(u, v) length(u) == length(v) && all(abs(u - v) <= 1e-12)
   same_kernel <- identical(a$kernel$profile, b$kernel$profile) &&
     identical(as.integer(a$kernel$inputs), as.integer(b$kernel$inputs))
-  differ <- c(data = !same_data(a, b), kernel = !same_kernel,
-              hyperparameters = !close(theta(a), theta(b)))
+  differ <- c(data = !same_data(a, b), kernel = !same_kernel, hyperparameters = !close(model_theta(a), model_theta(b)))
   if (any(differ)) {
     what <- names(differ)[differ]
     abort_input(argument, sprintf("one with other %s than `%s`", paste(what, collapse = " and "), other),

@@ -41,7 +41,7 @@ choose_neighbours <- function(data, learned, start, s) {
 unexplained_share <- function(data, learned, start) {
   if (is.null(start$t)) return(Inf)
   w <- if (is.null(data$weights)) 1 else mean(data$weights)
-  w * start$t / learned$noise
+  w * start$t / learned$model$noise
 }
 
 # What a fit is asked for beside its data and control.
@@ -99,17 +99,15 @@ clean_settings <- function(data, s) {
     abort_input("y", "constant", "of at least two different values to learn from",
                 hint = "With `hyper = \"fixed\"`, and kernel and noise given, it would do.")
   }
-  unit <- data$scale^2
-  if (!is.null(s$kernel$variance)) {
-    s$kernel$variance <- check_beside_response(s$kernel$variance / unit, "kernel", "a variance")
-  }
-  if (!is.null(s$noise)) s$noise <- check_beside_response(s$noise / unit, "noise", "a variance")
+  start <- new_model(s$kernel, s$noise, data$center, data$scale)
+  s$kernel$variance <- check_beside_response(start$kernel$variance, "kernel", "a variance")
+  s$noise <- check_beside_response(start$noise, "noise", "a variance")
   s
 }
 
 # Fourth powers of sds are computed with.
 check_beside_response <- function(variance, argument, what) {
-  if (!(variance >= 1e-60 && variance <= 1e60)) {
+  if (!is.null(variance) && !(variance >= 1e-60 && variance <= 1e60)) {
     abort_input(argument, sprintf("%.3g times that", variance),
                 sprintf("%s within a factor of 1e60 of the square of the response's size", what))
   }

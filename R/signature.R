@@ -4,12 +4,12 @@
 # tells a difference from rounding. Those of x and y alone are the same of rows that have swapped inputs, or residuals
 # that have changed their signs; the sums w phi(x) and w y phi(x) of fixed pseudo-random functions phi are not.
 data_signature <- function(data) {
-  w <- if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
-  y <- data$center + data$scale * data$y
+  w <- merged_weights(data)
+  y <- data$center + in_units(data, data$y)
   phi <- native_row_features(data$x, 3L)
   sums <- function(x, y, phi) {
     c(n = data$n, w = sum(w), x = drop(crossprod(x, w)), y = sum(w * y), xy = drop(crossprod(x, w * y)),
-      yy = sum(w * y^2) + data$scale^2 * data$shift$ss, phi = drop(crossprod(phi, w)),
+      yy = sum(w * y^2) + in_units(data, data$shift$ss, 2), phi = drop(crossprod(phi, w)),
       phi_y = drop(crossprod(phi, w * y)))
   }
   size <- sums(abs(data$x), abs(y), abs(phi))
@@ -30,8 +30,8 @@ same_rows <- function(a, b) {
     b <- ordered_rows(b)
     if (!identical(a$x, b$x)) return(TRUE)
   }
-  weight <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
-  response <- function(data) data$center + data$scale * data$y
+  weight <- function(data) merged_weights(data)
+  response <- function(data) data$center + in_units(data, data$y)
   size <- pmax(abs(response(a)), abs(response(b))) + abs(a$center)
   units <- 32
   if (!is.null(a$group) || !is.null(b$group)) { # a mean may be small beside what went into it

@@ -8,7 +8,7 @@ few_rows <- 50L
 small_n_check <- function(data, posterior) {
   n <- nrow(data$x)
   if (data$n >= few_rows || n < 4L || !is.null(data$group)) return(NULL)
-  w <- if (is.null(data$weights)) rep(1, n) else data$weights
+  w <- merged_weights(data)
   linear <- cbind(1, data$x)
   list(fit = mean(loo_exact(data$y, posterior)), linear = mean(loo_linear(linear, data$y, w)),
        mean = mean(loo_linear(linear[, 1L, drop = FALSE], data$y, w)))

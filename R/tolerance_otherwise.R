@@ -21,8 +21,7 @@ other_way <- function(data, s) {
 # Points to begin with, and what they leave of the prior variance beside the noise (rho).
 first_look <- function(data, learned, few, state) {
   run_stage(state, "start", {
-    chosen <- choose_points(data$x, min(few$m, nrow(data$x)), learned$kernel, few$inducing, few$control$memory,
-                            c(data[c("y", "weights")], learned["noise"]), few$control)
+    chosen <- start_points(data, learned$model, few$m, few$inducing, few$control)
     left <- if (few$inducing == "greedy") chosen$t / chosen$looked
     list(z = chosen$z, t = left[length(left)], rho = vapply(left, function(t) {
       unexplained_share(data, learned, list(t = t))
@@ -48,18 +47,16 @@ points_fall_short <- function(data, learned, look, s, state) {
   n <- nrow(data$x)
   if (n <= 400L) return(FALSE) # a search is as quick
   run_stage(state, "start", {
-    kernel <- learned$kernel
-    noise <- learned$noise
+    model <- learned$model
     x <- data$x[sort(sample.int(n, min(n, 500L))), , drop = FALSE]
-    near <- near_posterior(data, look$z, kernel, noise, default_neighbours, default_neighbours, control = s$control)
-    p <- predict_near(near, data, look$z, kernel, noise, x, s$control)
+    near <- near_posterior(data, look$z, model, default_neighbours, default_neighbours, control = s$control)
+    p <- predict_near(near, data, look$z, model, x, s$control)
     sd <- sqrt(p$var_near + p$var_far)
     off <- function(z) {
-      post <- native_posterior(z, data$x, data$y, data$weights, kernel, noise, 1e-12, control = s$control)
-      p <- native_predict(post, z, kernel, noise, x)
+      p <- native_predict(dtc_posterior(z, data, model, 1e-12, control = s$control), z, model$kernel, model$noise, x)
       reached_by(abs(1 - sd / sqrt(p$sor_variance + p$unexplained)), s$control$tol_quantile)
     }
-    off(look$z) > 1.6 * s$tol && off(choose_greedy(data$x, s$worth, kernel, s$control$memory)$z) > 1.6 * s$tol
+    off(look$z) > 1.6 * s$tol && off(choose_greedy(data$x, s$worth, model$kernel, s$control$memory)$z) > 1.6 * s$tol
   }, otherwise = TRUE)
 }
 
@@ -138,7 +135,7 @@ with_near_rows <- function(data, learned, z, s, state, left) {
 # as it takes for the mean to be known to a quarter of tol. What passes leave open is foreseen from a few rows; where
 # that was not enough, there is a second time.
 near_yardstick <- function(fit, data, rows, s, left) {
-  points <- reference_rows(list(m2 = 4L * points_of_fit(fit)), data, scaled_kernel(fit))
+  points <- reference_rows(list(m2 = 4L * points_of_fit(fit)), data, model_of(fit)$kernel)
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
   goal <- s$tol * data$sd_y / 8
   for (again in c(FALSE, TRUE)) {

@@ -60,12 +60,11 @@ most_reference_points <- function(n) {
 greedy_guide <- function(yard, data, goal) {
   ref <- yard$reference
   if (!(goal < 1)) return(list(m = min(200L, ref$m), slope = 4))
-  noise <- ref$noise / ref$scale^2
-  kernel <- scaled_kernel(ref)
+  model <- model_of(ref)
   error_at <- function(m) {
     z <- ref$inducing[seq_len(m), , drop = FALSE]
-    p <- native_predict(first_points(ref$factors, m, noise), z, kernel, noise, data$x)
-    max(yard$error(ref$center + ref$scale * p$mean, ref$scale * sqrt(pmax(p$sor_variance + p$unexplained, 0))))
+    p <- native_predict(first_points(ref$factors, m, model$noise), z, model$kernel, model$noise, data$x)
+    max(yard$error(ref$center + in_units(ref, p$mean), in_units(ref, sqrt(pmax(p$sor_variance + p$unexplained, 0)))))
   }
   low <- 0
   high <- ref$m
@@ -144,9 +143,7 @@ try_points <- function(m, model, data, rows, learned, s, state, yard, last) {
   started <- proc.time()[["elapsed"]]
   z <- if (s$inducing_method == "greedy" && m <= yard$reference$m) yard$reference$inducing[seq_len(m), , drop = FALSE]
   if (is.null(z)) {
-    z <- run_stage(state, "start", choose_points(data$x, m, learned$kernel, s$inducing, s$control$memory,
-                                               c(data[c("y", "weights")], learned["noise"]), s$control)$z,
-                   otherwise = NULL)
+    z <- run_stage(state, "start", start_points(data, learned$model, m, s$inducing, s$control)$z, otherwise = NULL)
     if (is.null(z)) return(NULL)
   }
   s$label <- sprintf("inducing points, m = %d", nrow(z))
@@ -199,8 +196,7 @@ new_watch <- function(error_of, tol, hopeful, every) {
 # The two statistics of the fit on points z, which is made as the final one will be.
 certified_error <- function(model, data, z, jitter, yard) {
   model$inducing <- z
-  model$factors <- native_posterior(z, data$x, data$y, data$weights, scaled_kernel(model),
-                                      model$noise / model$scale^2, jitter, control = model$control)
+  model$factors <- dtc_posterior(z, data, model_of(model), jitter, control = model$control)
   at <- posterior_at(model, data$x)
   yard$error(at$mean, sqrt(at$var))
 }

@@ -41,13 +41,14 @@ kernels <- list(se = kernel_se(rep(3, d), 1), matern52 = kernel_matern(5 / 2, re
 # The function of one vector that the optimiser calls. `from`: where the package's functions are found.
 make_problem <- function(case, data, from = internal) {
   kernel <- internal$complete_kernel(kernels[[case$kernel]], data$x)
+  model <- internal$new_model(kernel, noise)
   control <- pfdtc_control(threads = case$threads, memory = case$memory)
   z <- data$x[seq_len(case$m), ]
-  if (case$objective == "vfe") return(from$vfe_points_problem(data, z, kernel, noise, 0, control))
+  if (case$objective == "vfe") return(from$vfe_points_problem(data, z, model, 0, control))
   set.seed(2)
-  nu <- internal$make_auxiliary(aux_sor(size = r), data, kernel, noise, case$m, control)
+  nu <- internal$make_auxiliary(aux_sor(size = r), data, model, case$m, control)
   stopifnot(ncol(nu$W) == r + 1, is.null(nu$Wt) == (case$memory == 0))
-  from$pf_problem(data, z, kernel, noise, nu, 0, control)
+  from$pf_problem(data, z, model, nu, 0, control)
 }
 
 flops <- function(case) 4 * N * case$m^2 + if (case$objective == "pf") 4 * N * case$m * r else 0

@@ -116,6 +116,9 @@ SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least);
 /* threads of the BLAS before they are set to n (0: left as they are); 0 where not known */
 SEXP ffi_blas_threads(SEXP n);
 
+/* lanes of linalg_own() before they are set */
+SEXP ffi_linalg_own(SEXP lanes);
+
 /* the sentence of a status */
 SEXP ffi_status(SEXP status);
 

@@ -2,6 +2,7 @@
 #include "blas_threads.h"
 #include "ffi.h"
 #include "ffi_blocks.h"
+#include "linalg.h"
 
 struct plan plan_blocks(SEXP control, int N)
 {
@@ -97,12 +98,15 @@ void run_blocks(const struct plan *plan, int n_steps, const struct step *steps,
             run_one(n_steps, steps, context, b, 0);
         }
     } else if (plan->parallel_blocks) {
-        const int before = blas_threads(1);
         run_in_parallel(plan, n_steps, steps, context);
-        blas_threads(before);
     } else {
         run_in_waves(plan, n_steps, steps, context);
     }
+}
+
+SEXP ffi_linalg_own(SEXP lanes)
+{
+    return Rf_ScalarInteger(linalg_own(arg_count(lanes, "lanes")));
 }
 
 SEXP ffi_blas_threads(SEXP n)

@@ -6,9 +6,8 @@
  *
  * Blocks are handed to `threads` slots in a fixed pattern, so that which sums are added where
  * depends on nothing but the number of threads.  Two shapes:
- *   parallel_blocks = 1   a BLAS of one thread, or one that can be told to use one (and is, for
- *                         the loop: an interrupt leaves it there, R's side puts it back): whole
- *                         blocks in parallel;
+ *   parallel_blocks = 1   products by the engine itself, or by a BLAS of one thread: whole blocks
+ *                         in parallel;
  *   parallel_blocks = 0   any other BLAS: steps that only evaluate kernels in parallel, steps
  *                         that call the BLAS one after the other, outside the parallel region.
  */

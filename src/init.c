@@ -38,6 +38,7 @@ static const R_CallMethodDef doors[] = {
     DOOR(exact_covariance, 4),
     DOOR(row_features, 2),
     DOOR(blas_threads, 1),
+    DOOR(linalg_own, 1),
     DOOR(status, 1),
     {NULL, NULL, 0},
 };

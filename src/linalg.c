@@ -9,8 +9,32 @@
 #ifndef FCONE
 #define FCONE
 #endif
+#include "gemm.h"
 #include "linalg.h"
 #include "simd.h"
+
+/* Lanes of gemm.h, 0: the BLAS.  Set once, when the package is loaded. */
+static int own = 0;
+
+int linalg_own(int lanes)
+{
+    const int before = own;
+    own = lanes;
+    return before;
+}
+
+/* A, or A' where t is not 'N', of leading dimension ld */
+static struct strided entries(const char *t, const double *A, int ld)
+{
+    return *t == 'N' ? (struct strided){A, 1, ld} : (struct strided){A, ld, 1};
+}
+
+static void scale_by(size_t n, double beta, double *y)
+{
+    if (beta != 1.0)
+        for (size_t i = 0; i < n; i++)
+            y[i] = beta == 0.0 ? 0.0 : beta * y[i];
+}
 
 static void gemm(const char *ta, const char *tb, int m, int n, int k, double alpha,
                  const double *A, int lda, const double *B, int ldb, double beta,
@@ -18,10 +42,10 @@ static void gemm(const char *ta, const char *tb, int m, int n, int k, double alp
 {
     if (m == 0 || n == 0)
         return;
-    if (k == 0) { /* the BLAS would refuse a leading dimension of zero */
-        const size_t mn = (size_t)m * n;
-        for (size_t i = 0; i < mn; i++)
-            C[i] = beta == 0.0 ? 0.0 : beta * C[i];
+    if (own || k == 0) { /* the BLAS would refuse a leading dimension of zero */
+        scale_by((size_t)m * n, beta, C);
+        gemm_add(own, m, n, k, alpha, entries(ta, A, lda), entries(tb, B, ldb), C, 1, m,
+                 0);
         return;
     }
     F77_CALL(dgemm)
@@ -46,36 +70,37 @@ void mult_AtB(int m, int k, int n, double alpha, const double *A, const double *
     gemm("T", "N", m, n, k, alpha, A, k, B, k, beta, C);
 }
 
-static void gemv(const char *t, int m, int n, double alpha, const double *A,
-                 const double *x, double beta, double *y)
-{
-    const int one = 1, length = *t == 'N' ? m : n;
-    if (m == 0 || n == 0) {
-        for (int i = 0; i < length; i++)
-            y[i] = beta == 0.0 ? 0.0 : beta * y[i];
-        return;
-    }
-    F77_CALL(dgemv)(t, &m, &n, &alpha, A, &m, x, &one, &beta, y, &one FCONE);
-}
-
 void mult_Ax(int m, int n, double alpha, const double *A, const double *x, double beta,
-             double *y)
+             double *restrict y)
 {
-    gemv("N", m, n, alpha, A, x, beta, y);
+    scale_by((size_t)m, beta, y);
+    for (int j = 0; j < n; j += 4) { /* four columns while y passes by */
+        const double *restrict a[4];
+        double c[4];
+        for (int q = 0; q < 4; q++) { /* beyond the last one it stands in, times 0 */
+            a[q] = A + (size_t)(j + q < n ? j + q : n - 1) * m;
+            c[q] = j + q < n ? alpha * x[j + q] : 0.0;
+        }
+        const double *restrict a0 = a[0], *restrict a1 = a[1], *restrict a2 = a[2],
+                               *restrict a3 = a[3];
+        SIMD
+        for (int i = 0; i < m; i++)
+            y[i] += (c[0] * a0[i] + c[1] * a1[i]) + (c[2] * a2[i] + c[3] * a3[i]);
+    }
 }
 
 void mult_Atx(int m, int n, double alpha, const double *A, const double *x, double beta,
               double *y)
 {
-    gemv("T", m, n, alpha, A, x, beta, y);
+    scale_by((size_t)n, beta, y);
+    for (int j = 0; j < n; j++)
+        y[j] += alpha * dot((size_t)m, A + (size_t)j * m, x);
 }
 
 void add_xyt(int m, int n, double alpha, const double *x, const double *y, double *A)
 {
-    const int one = 1;
-    if (m == 0 || n == 0)
-        return;
-    F77_CALL(dger)(&m, &n, &alpha, x, &one, y, &one, A, &m);
+    for (int j = 0; j < n; j++)
+        add_scaled((size_t)m, alpha * y[j], x, A + (size_t)j * m);
 }
 
 void add_A_At(int m, int n, const double *A, double *C)
@@ -83,7 +108,10 @@ void add_A_At(int m, int n, const double *A, double *C)
     const double one = 1.0;
     if (m == 0 || n == 0)
         return;
-    F77_CALL(dsyrk)("L", "N", &m, &n, &one, A, &m, &one, C, &m FCONE FCONE);
+    if (own)
+        gemm_add(own, m, m, n, 1.0, entries("N", A, m), entries("T", A, m), C, 1, m, 1);
+    else
+        F77_CALL(dsyrk)("L", "N", &m, &n, &one, A, &m, &one, C, &m FCONE FCONE);
 }
 
 void mirror_lower(int n, double *A)
@@ -102,22 +130,53 @@ void add_transpose(int n, double *A)
         }
 }
 
-int chol_lower(int n, double *A)
+/* the first `width` rows and columns of a lower triangle of leading dimension n */
+static int chol_corner(int n, int width, double *A)
 {
-    int info = 0;
-    if (n == 0)
+    for (int j = 0; j < width; j++) {
+        double *column = A + (size_t)j * n;
+        for (int k = 0; k < j; k++) {
+            const double *before = A + (size_t)k * n;
+            add_scaled((size_t)(width - j), -before[j], before + j, column + j);
+        }
+        if (!(column[j] > 0.0) || !isfinite(column[j]))
+            return 1;
+        const double root = sqrt(column[j]);
+        for (int i = j; i < width; i++)
+            column[i] /= root;
+    }
+    return 0;
+}
+
+/* columns start ... start + width - 1 and what they take off those after, without the BLAS */
+static int chol_own_columns(int n, int start, int width, double *A)
+{
+    const int rest = n - start - width;
+    double *corner = A + (size_t)start * n + start, *below = corner + width,
+           *after = below + (size_t)n * width;
+    if (chol_corner(n, width, corner))
+        return 1;
+    if (rest == 0)
         return 0;
-    F77_CALL(dpotrf)("L", &n, A, &n, &info FCONE);
-    return info != 0 || chol_finish(n, A);
+    /* below' <- corner^{-1} below',  after -= below below' */
+    gemm_solve(own, width, rest, entries("N", corner, n), below, n, 1);
+    gemm_add(own, rest, rest, width, -1.0, entries("N", below, n), entries("T", below, n),
+             after, 1, n, 1);
+    return 0;
 }
 
 int chol_columns(int n, int start, int width, double *A)
 {
     const double one = 1.0, minus = -1.0;
-    const int rest = n - start - width;
+    const int end = start + width, rest = n - end, most = 64;
     double *corner = A + (size_t)start * n + start, *below = corner + width,
-           *after = A + (size_t)(start + width) * n + start + width;
+           *after = below + (size_t)n * width;
     int info = 0;
+    if (own) {
+        for (; start < end && info == 0; start += most)
+            info = chol_own_columns(n, start, end - start < most ? end - start : most, A);
+        return info;
+    }
     F77_CALL(dpotrf)("L", &width, corner, &n, &info FCONE);
     if (info != 0)
         return 1;
@@ -129,6 +188,11 @@ int chol_columns(int n, int start, int width, double *A)
     F77_CALL(dsyrk)
     ("L", "N", &rest, &width, &minus, below, &n, &one, after, &n FCONE FCONE);
     return 0;
+}
+
+int chol_lower(int n, double *A)
+{
+    return n > 0 && (chol_columns(n, 0, n, A) || chol_finish(n, A));
 }
 
 int chol_finish(int n, double *A)
@@ -159,19 +223,34 @@ static void trsm(const char *side, const char *t, int m, int n, const double *L,
     (side, "L", t, "N", &m, &n, &one, L, &ldl, B, &m FCONE FCONE FCONE FCONE);
 }
 
+/* L' with its rows and columns in reverse order: lower again */
+static struct strided backwards(int n, const double *L)
+{
+    return (struct strided){L + (size_t)n * n - 1, -n, -1};
+}
+
 void solve_lower(int m, int n, const double *L, double *B)
 {
-    trsm("L", "N", m, n, L, m, B);
+    if (own)
+        gemm_solve(own, m, n, entries("N", L, m), B, 1, m);
+    else
+        trsm("L", "N", m, n, L, m, B);
 }
 
 void solve_lower_t(int m, int n, const double *L, double *B)
 {
-    trsm("L", "T", m, n, L, m, B);
+    if (own && m > 0)
+        gemm_solve(own, m, n, backwards(m, L), B + m - 1, -1, m);
+    else
+        trsm("L", "T", m, n, L, m, B);
 }
 
 void solve_lower_right(int m, int n, const double *L, double *B)
 {
-    trsm("R", "N", m, n, L, n, B);
+    if (own && n > 0) /* L' B' = B' */
+        gemm_solve(own, n, m, backwards(n, L), B + (size_t)m * (n - 1), -m, 1);
+    else
+        trsm("R", "N", m, n, L, n, B);
 }
 
 void solve_chol(int m, int n, const double *L, double *B)
@@ -192,86 +271,14 @@ void chol_adjoint(int n, const double *L, const double *Lbar, double *Kbar)
     solve_lower_right(n, n, L, Kbar); /* L^{-T} . L^{-1} */
 }
 
-/* out[4 j + i] = a_i'b_j: eight sums at a time, each number loaded is used twice or four times */
-static void dots(int m, const double *const *a, const double *const *b, double *out)
+void plain_add_AtA(int m, int n, double alpha, const double *const *a, double *C)
 {
-    const double *restrict a0 = a[0], *restrict a1 = a[1], *restrict a2 = a[2],
-                           *restrict a3 = a[3], *restrict b0 = b[0], *restrict b1 = b[1];
-    double s00 = 0.0, s10 = 0.0, s20 = 0.0, s30 = 0.0;
-    double s01 = 0.0, s11 = 0.0, s21 = 0.0, s31 = 0.0;
-    PRAGMA(omp simd reduction(+ : s00, s10, s20, s30, s01, s11, s21, s31))
-    for (int i = 0; i < m; i++) {
-        s00 += a0[i] * b0[i];
-        s10 += a1[i] * b0[i];
-        s20 += a2[i] * b0[i];
-        s30 += a3[i] * b0[i];
-        s01 += a0[i] * b1[i];
-        s11 += a1[i] * b1[i];
-        s21 += a2[i] * b1[i];
-        s31 += a3[i] * b1[i];
-    }
-    out[0] = s00;
-    out[1] = s10;
-    out[2] = s20;
-    out[3] = s30;
-    out[4] = s01;
-    out[5] = s11;
-    out[6] = s21;
-    out[7] = s31;
-}
-
-/* beyond the last column the last one stands in, and is not stored */
-void plain_add_AtA(int m, int n, double alpha, const double *const *A, double *C)
-{
-    for (int j = 0; j < n; j += 2) {
-        const double *b[2] = {A[j], A[j + 1 < n ? j + 1 : j]};
-        for (int i = j; i < n; i += 4) {
-            const double *a[4];
-            double sum[8];
-            for (int l = 0; l < 4; l++)
-                a[l] = A[i + l < n ? i + l : n - 1];
-            dots(m, a, b, sum);
-            for (int c = 0; c < 2 && j + c < n; c++)
-                for (int l = 0; l < 4 && i + l < n; l++)
-                    if (i + l >= j + c)
-                        C[(size_t)(j + c) * n + i + l] += alpha * sum[4 * c + l];
-        }
-    }
-}
-
-/* four rows of B at a time, x the column so far:  x_i <- (x_i - L_i. x) / L_ii */
-static void solve_four_rows(int m, int i, const double *Lt, const double *sum, double *x)
-{
-    for (int r = 0; r < 4 && i + r < m; r++) {
-        const double *row = Lt + (size_t)(i + r) * m;
-        double value = x[i + r] - sum[r];
-        for (int k = i; k < i + r; k++)
-            value -= row[k] * x[k];
-        x[i + r] = value / row[i + r];
-    }
+    gemm_add_AtA(GEMM_LANES, m, n, alpha, a, C);
 }
 
 void plain_solve_lower(int m, int n, const double *Lt, double *B)
 {
-    const int few = 16; /* columns that stay in the cache while L passes by */
-    for (int first = 0; first < n; first += few) {
-        const int end = n - first < few ? n : first + few;
-        for (int i = 0; i < m; i += 4) {
-            const double *row[4];
-            for (int r = 0; r < 4; r++)
-                row[r] = Lt + (size_t)(i + r < m ? i + r : m - 1) * m;
-            for (int j = first; j < end; j += 2) {
-                double *x[2] = {B + (size_t)j * m,
-                                B + (size_t)(j + 1 < end ? j + 1 : j) * m};
-                const double *b[2] = {x[0], x[1]};
-                double sum[8];
-                dots(i, row, b, sum);
-                solve_four_rows(m, i, Lt, sum, x[0]);
-                if (j + 1 < end)
-                    solve_four_rows(m, i, Lt, sum + 4, x[1]);
-            }
-        }
-    }
+    gemm_solve(GEMM_LANES, m, n, entries("T", Lt, m), B, 1, m);
 }
 
 void transpose_to(int m, int n, const double *A, double *At)

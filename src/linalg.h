@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include "status.h"
 
+/* Products, solves and factors: by gemm.h in vectors of so many lanes, 0: by the BLAS and LAPACK at
+ * hand.  Returns what was. */
+int linalg_own(int lanes);
+
 /* C = alpha A B + beta C            A: m x k,  B: k x n,  C: m x n */
 void mult_AB(int m, int k, int n, double alpha, const double *A, const double *B,
              double beta, double *C);

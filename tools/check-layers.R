@@ -8,6 +8,8 @@ layers <- read.table(header = TRUE, text = "
   file       layer  sees
   status     0      -1
   simd       0      -1
+  gemm       0      0
+  gemm_tile  0      -1
   linalg     1       0
   small      2       1
   blas_threads 1     0
@@ -106,7 +108,7 @@ r_layers <- strsplit(split = " +", x = c(
   "text:        conditions",
   "checks:      checks control",
   "native:      native",
-  "kernels:     kernels",
+  "kernels:     kernels model",
   "rows:        merge frontend formula newdata rows signature",
   "sums:        parameters inducing near objective auxiliary evidence small_n",
   "optimise:    progress optimise stages learn",

@@ -130,10 +130,16 @@ static void vectors(size_t n)
         CHECK(z[i] == 0.25);
 }
 
-void group_linalg(void)
+/* by the BLAS, and by each kind of vectors of our own; the last is what was before */
+static const int ways[] = {1, 2, 4, 8, 0};
+
+static void small_and_large(void)
 {
     static const int extents[] = {0, 1, 3, 6};
     static const double scalars[][2] = {{1.0, 0.0}, {-0.5, 1.0}, {2.0, 0.3}};
+    products(13, 300, 150, -0.5, 1.0); /* past what is packed at a time */
+    products(290, 129, 17, 2.0, 0.3);
+    updates(170, 131);
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < 4; j++) {
             updates(extents[i], extents[j]);
@@ -144,6 +150,14 @@ void group_linalg(void)
         }
     for (size_t n = 0; n < 10; n++)
         vectors(n);
+}
+
+void group_linalg(void)
+{
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        linalg_own(ways[i]);
+        small_and_large();
+    }
 }
 
 /* ---- Cholesky and triangular solves ------------------------------------------------ */
@@ -212,9 +226,10 @@ static void adjoint_of_factor(int n)
         }
 }
 
-void group_chol(void)
+static void factors(void)
 {
     static const int extents[] = {0, 1, 2, 5, 9};
+    factor_and_solve(150, 19); /* past what is factored, and what is packed, at a time */
     for (int i = 0; i < 5; i++) {
         for (int n = 0; n < 4; n++)
             factor_and_solve(extents[i], n);
@@ -227,5 +242,13 @@ void group_chol(void)
             S.x[n * n - 1] = wrong[bad];
             CHECK(chol_lower(n, S.x) == 1);
         }
+    }
+}
+
+void group_chol(void)
+{
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        linalg_own(ways[i]);
+        factors();
     }
 }

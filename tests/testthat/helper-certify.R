@@ -98,7 +98,7 @@ kriging_alone <- function(fit, p) {
     if (with_probability(0.3)) {
       v <- state$v + stats::rnorm(length(state$v)) * stats::sd(c(state$v, -state$v)) * between(1e-6, 1)
       root <- if (is.null(data$weights)) 1 else sqrt(data$weights)
-      kernel <- inside("scaled_kernel")(reference)
+      kernel <- inside("model_of")(reference)$kernel
       noise <- reference$noise / reference$scale^2
       y <- root * data$y
       state$v <- v

@@ -49,8 +49,8 @@ solve_spd <- function(a, b) if (nrow(a)) solve(a, b, tol = 0) else array(0, dim 
 near_case <- function(p, s, s_train, control = NULL, jitter = 1e-12, rank = with_seed(5, sample.int(nrow(p$x)))) {
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
   data <- list(x = p$x, y = p$y, weights = p$weights)
-  near <- near_posterior(data, p$z, kernel, p$noise, s, s_train, rank, jitter, control)
-  c(predict_near(near, data, p$z, kernel, p$noise, p$new, control),
+  near <- near_posterior(data, p$z, new_model(kernel, p$noise), s, s_train, rank, jitter, control)
+  c(predict_near(near, data, p$z, new_model(kernel, p$noise), p$new, control),
     list(near = near, data = data, kernel = kernel, rank = rank, evidence = near$evidence))
 }
 

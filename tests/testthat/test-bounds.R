@@ -152,7 +152,7 @@ test_that("draws from the subset's posterior have its mean and covariance, in lo
     nu <- ref_nu_subset(rows, p$x, p$y, ref_kernel("se", 0.7, 1.2), p$noise, p$weights)
     kernel <- complete_kernel(p$kernel, p$x)
     f <- with_options(list(pfdtc.memory = ways[[way]]), with_seed(5, {
-      subset_draws(list(x = p$x, y = p$y), rows, (1:10)[-rows], p$weights, kernel, p$noise)(20000)
+      subset_draws(list(x = p$x, y = p$y), rows, (1:10)[-rows], p$weights, new_model(kernel, p$noise))(20000)
     }))
     x <- p$x[-rows, , drop = FALSE]
     v <- nu$cov(x, x)
@@ -266,7 +266,8 @@ test_that("c and y'w are bracketed by the posterior's sums, with or without the 
     kernel <- complete_kernel(package_kernel(p$kernel), p$x)
     post <- native_posterior(p$z, p$x, p$y, p$weights, kernel, p$noise, 1e-10)
     data <- list(x = p$x, y = p$y, weights = p$weights)
-    norms <- with_seed(1, posterior_norms(post, p$z, data, kernel, p$noise, tight = TRUE))
+    model <- new_model(kernel, p$noise)
+    norms <- with_seed(1, posterior_norms(post, p$z, data, model, tight = TRUE))
     root <- sqrt(ref_weights(p$weights, p$x))
     y <- root * p$y
     K <- root * t(root * ref_k(p$kernel, p$x))
@@ -275,8 +276,8 @@ test_that("c and y'w are bracketed by the posterior's sums, with or without the 
     yw <- sum(y * solve(K + diag(p$noise, length(y)), y))
     E <- K - Q
     v <- solve(Q + diag(p$noise, length(y)), y)
-    q <- quadratic_bracket(post, norms, kernel, p$noise)
-    loose <- quadratic_bracket(post, norms_of_sums(post, kernel, p$noise, length(y)), kernel, p$noise)
+    q <- quadratic_bracket(post, norms, model)
+    loose <- quadratic_bracket(post, norms_of_sums(post, model, length(y)), model)
     near <- 1e-6 * c
     expect_true(c <= q$upper + near && q$upper <= c + near, info = label_of(p))
     expect_true(q$lower <= c + near && c - near <= q$lower, info = label_of(p))
@@ -302,7 +303,7 @@ test_that("a reference whose mean is corrected knows y'w nearly exactly", {
   quadratic <- function(K) sum(y * solve(root * t(root * K) + diag(p$noise, 60), y))
   yw <- quadratic(ref_k(p$kernel, p$x))
   c <- quadratic(ref_q(p$x, p$x, p$z, p$kernel, fit$jitter))
-  by_sums <- quadratic_bracket(fit$reference$factors, fit$reference$norms, scaled_kernel(fit), p$noise)$least
+  by_sums <- quadratic_bracket(fit$reference$factors, fit$reference$norms, model_of(fit))$least
   corrected <- least_quadratic(fit$reference, data)
   expect_lte(corrected, yw)
   expect_lt(yw - corrected, (yw - by_sums) / 5)

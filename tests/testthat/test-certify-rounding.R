@@ -139,7 +139,7 @@ test_that("errors of the rows, which G, beta and h inherit", {
                                     t = max(2 - wrong$posterior$G[1], 0), rss = 2))
     data <- list(x = matrix(c(0, 0)), y = c(1, -1), weights = NULL)
     norms <- with_replaced(list(rounding_slack = function(m, n) r), {
-      posterior_norms(made, matrix(0), data, p$kernel, s2, tight = TRUE, inner = list(w_E = Inf))
+      posterior_norms(made, matrix(0), data, new_model(p$kernel, s2), tight = TRUE, inner = list(w_E = Inf))
     })
     wrong$norms$w_E <- min(wrong$norms$w_E, norms$w_E)
     expect_allowed(wrong, info = paste("rows that cancel", s2))
@@ -205,8 +205,8 @@ expect_norms_above <- function(p, z, L, j, info) {
                C = matrix(sqrt(s2 + G)), beta = beta, rss = sum((ys - A * beta)^2))
   norms_of <- function(made) {
     with_replaced(list(rounding_slack = function(m, n) j, rounding_growth = function(m, n) j), {
-      posterior_norms(made, matrix(z), list(x = matrix(p$x), y = ys, weights = NULL), p$kernel, s2, tight = TRUE,
-                      inner = list(w_E = Inf))
+      posterior_norms(made, matrix(z), list(x = matrix(p$x), y = ys, weights = NULL), new_model(p$kernel, s2),
+                      tight = TRUE, inner = list(w_E = Inf))
     })
   }
   norms <- norms_of(made)
@@ -247,7 +247,7 @@ test_that("errors of products with K and of sums over k in a corrected mean", {
   p <- tight_problem(0, 1, 1, 0)
   factors <- c(p$posterior, list(Ay = 1, yy = 1, k_sum = 1, t = 0, rss = 0.25))
   data <- list(x = matrix(0), y = 1, weights = NULL)
-  norms <- with_seed(1, posterior_norms(factors, matrix(0), data, p$kernel, p$s2, tight = TRUE))
+  norms <- with_seed(1, posterior_norms(factors, matrix(0), data, new_model(p$kernel, p$s2), tight = TRUE))
   reference <- list(factors = factors, inducing = matrix(0), kernel = p$kernel, noise = p$s2, scale = 1, norms = norms)
   g <- reference$norms$growth <- 1e-3
   v <- 0.3

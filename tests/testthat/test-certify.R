@@ -102,7 +102,7 @@ test_that("certificates are the formulas, up to the allowance for rounding", {
     n <- length(p$y)
     made <- native_dense(p, 1e-8, n, n)
     data <- list(x = p$x, y = p$y, weights = p$weights)
-    norms <- with_seed(1, posterior_norms(made$posterior, p$z, data, made$kernel, p$noise, tight = TRUE))
+    norms <- with_seed(1, posterior_norms(made$posterior, p$z, data, new_model(made$kernel, p$noise), tight = TRUE))
     r <- native_certify(made$posterior, p$z, made$kernel, p$noise, norms, p$new)
     root <- sqrt(pmax(d$left, 0))
     eta <- pmin(e_norm(d$E, d$h), sqrt(norms$lam * colSums(d$h^2)))
@@ -136,8 +136,8 @@ test_that("what all rows say of new ones is h'e, e'B^-1 e and e'e, for any block
         expect_close(crossing$size, colSums(e^2), 1e-7, label_of(p))
       }
     })
-    norms <- with_seed(1, posterior_norms(made$posterior, p$z, list(x = p$x, y = p$y, weights = p$weights), made$kernel,
-                                          p$noise))
+    norms <- with_seed(1, posterior_norms(made$posterior, p$z, list(x = p$x, y = p$y, weights = p$weights),
+                                          new_model(made$kernel, p$noise)))
     certified <- function(...) native_certify(made$posterior, p$z, made$kernel, p$noise, norms, p$new, ...)
     plain <- certified()
     sharp <- certified(crossing)

@@ -227,7 +227,7 @@ test_that("the second start neither costs points nor the fit", {
                    control = pfdtc_control(maxit = 40, optimise_rows = 12, progress = FALSE))
   expect_identical(fit$m, 30L)
   # where no factor exists (here by a noise that no user can give) there is none
-  impossible <- list(kernel = fit$kernel, noise = -100, z = data$z)
+  impossible <- list(model = new_model(fit$kernel, -100), z = data$z)
   settings <- list(m = 6L, control = pfdtc_control())
   rows <- data[c("x", "y", "weights")]
   state <- new.env()

@@ -85,10 +85,9 @@ test_that("of a subsample only its own rows have leverage", {
 
 without_by_force <- function(fit, weights, y, i) {
   data <- list(x = fit$data$x, y = y, weights = weights)
-  noise <- fit$noise / fit$scale^2
-  near <- near_posterior(data, fit$inducing, scaled_kernel(fit), noise, fit$near$neighbours, fit$near$train_neighbours,
-                         fit$near$rank)
-  p <- predict_near(near, data, fit$inducing, scaled_kernel(fit), noise, fit$data$x[i, , drop = FALSE])
+  model <- model_of(fit)
+  near <- near_posterior(data, fit$inducing, model, fit$near$neighbours, fit$near$train_neighbours, fit$near$rank)
+  p <- predict_near(near, data, fit$inducing, model, fit$data$x[i, , drop = FALSE])
   c(p$mean, p$var_near + p$var_far)
 }
 
@@ -98,8 +97,7 @@ test_that("near rows: the row's weight set to 0, order and lists held", {
     p$y <- p$y + 3
     fit <- fit_by(pfdtc, p, neighbours = case[1L], inducing = p$z)
     if (case[2L] != case[1L]) {                   # fewer in training than in predictions
-      fit$near <- near_posterior(fit$data, fit$inducing, scaled_kernel(fit), p$noise, case[1L], case[2L],
-                                 fit$near$rank)
+      fit$near <- near_posterior(fit$data, fit$inducing, model_of(fit), case[1L], case[2L], fit$near$rank)
     }
     got <- predict(fit, type = "loo_latent", se.fit = TRUE)
     expected <- t(vapply(seq_along(p$y), function(i) {

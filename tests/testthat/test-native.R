@@ -87,7 +87,7 @@ test_that("every door refuses what it would read out of bounds", {
   nu <- package_nu(p, aux_sor(rows = p$rows))
   post <- native_posterior(p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
   exact <- native_exact(p$x, p$y, NULL, kernel, p$noise)
-  norms <- posterior_norms(post, p$z, list(x = p$x, y = p$y), kernel, p$noise)
+  norms <- posterior_norms(post, p$z, list(x = p$x, y = p$y), new_model(kernel, p$noise))
   jitter <- 1e-10
   doors <- list(
     kernel_matrix = list(good, p$x, p$z, ec),
@@ -164,38 +164,42 @@ test_that("every door refuses what it would read out of bounds", {
   refused("pf", set("pf", 8, replace(nu, "W", list(nu$W[, 0]))), "no columns in W")
 })
 
-test_that("a BLAS that can be told has its own threads again, whatever ended a call", {
-  skip_if_not(engine$told, "the BLAS cannot be told how many threads to use")
-  threads <- function(n = 0L) .Call(ffi_blas_threads, n)
-  old <- threads(3L)
-  on.exit(threads(old))
-  expect_true(engine$parallel_blocks)
-  p <- problem(n = 2000, m = 12, seed = 6)
+test_that("the BLAS at hand is used for n x n matrices alone; whatever ended the call, all is again as it was", {
+  old <- list(engine$optimised_blas, .Call(ffi_blas_threads, 0L))
+  on.exit({
+    engine$optimised_blas <- old[[1]]
+    .Call(ffi_blas_threads, old[[2]])
+  })
+  p <- problem(n = 600, m = 12, seed = 6)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
-  control <- pfdtc_control(threads = 2, block = 64)
-  evaluate <- function(kernel) native_vfe(p$z, p$x, p$y, NULL, kernel, p$noise, 1e-8, control = control)
-  expect_true(is.finite(evaluate(kernel)$value))
-  expect_identical(threads(), 3L)
-  expect_error(evaluate(replace(kernel, "inputs", list(8:9))), "internal")
-  expect_identical(threads(), 3L)
-  # R's time limit is met where an interrupt is: between blocks, inside of the loop
-  y <- rep(1, 60000)
-  x <- matrix(seq_along(y) / 1e4, ncol = 1)
-  one <- complete_kernel(kernel_se(1, 1), x)
+  exact <- function(kernel) native_exact(p$x, p$y, NULL, kernel, p$noise, pfdtc_control(threads = 1))
+  engine$optimised_blas <- FALSE
+  by_engine <- exact(kernel)
+  engine$optimised_blas <- TRUE
+  .Call(ffi_blas_threads, 2L)
+  threads <- .Call(ffi_blas_threads, 0L) # 0 where it cannot be told
+  lanes <- function() native_own_products(own_lanes)
+  expect_equal(exact(kernel), by_engine, tolerance = 1e-9) # two orders of the same sums, condition 1e4
+  expect_identical(c(lanes(), .Call(ffi_blas_threads, 0L)), c(own_lanes, threads))
+  expect_error(exact(replace(kernel, "inputs", list(8:9))), "internal")
+  expect_identical(c(lanes(), .Call(ffi_blas_threads, 0L)), c(own_lanes, threads))
+  # R's time limit is met where an interrupt is: between the steps of the factorisation
+  big <- problem(n = 3000, m = 2, seed = 6)
   expect_error({
-    setTimeLimit(elapsed = 0.2, transient = TRUE)
-    native_kernel_product(one, x, NULL, y, control)
+    setTimeLimit(elapsed = 0.05, transient = TRUE)
+    native_exact(big$x, big$y, NULL, kernel, big$noise)
   }, "time limit")
   setTimeLimit()
-  expect_identical(threads(), 3L)
-  control <- function(n) engine_control(100, pfdtc_control(threads = n))
-  expect_identical(vapply(1:4, function(n) control(n)$blas_threads, 0L), 1:4)
+  expect_identical(c(lanes(), .Call(ffi_blas_threads, 0L)), c(own_lanes, threads))
 })
 
-test_that("where rows are many beside the points, nothing wakes the BLAS's own threads between passes", {
-  with_options(list(pfdtc.threads = 2L), {
-    expect_identical(engine_control(8000)$blas_threads, 2L)
-    expect_identical(engine_control(8000, points = 100)$blas_threads, 1L)
-    expect_identical(engine_control(8000, points = 2000)$blas_threads, 2L)
-  })
+test_that("vectors of every width give the same numbers to rounding", {
+  p <- problem(n = 300, m = 40, seed = 7)
+  evaluate <- function(lanes) {
+    before <- native_own_products(lanes)
+    on.exit(native_own_products(before))
+    vfe_objective(p$z, p$x, p$y, package_kernel(p$kernel), p$noise, jitter = 1e-6)
+  }
+  wanted <- evaluate(0L)
+  for (lanes in c(1L, 2L, 4L, 8L)) expect_equal(evaluate(lanes), wanted, tolerance = 1e-8, info = lanes)
 })

@@ -34,7 +34,7 @@ test_that("without neighbours it is FITC", {
 })
 
 covariance_of <- function(p, got, new = p$new, control = NULL) {
-  covariance_near(got$near, got$data, p$z, got$kernel, p$noise, new, control)
+  covariance_near(got$near, got$data, p$z, new_model(got$kernel, p$noise), new, control)
 }
 
 test_that("the joint law: dense formula, the variances of predictions, parts of one whole, positive semidefinite", {
@@ -64,7 +64,7 @@ test_that("one row, no new rows, more neighbours than rows", {
     expect_close(covariance_of(p, got), exact$cov(p$new, p$new), 1e-9)
     none <- p$new[0, , drop = FALSE]
     for (near in list(got, near_case(p, 0, 0))) {
-      expect_identical(unname(lengths(predict_near(near$near, near$data, p$z, near$kernel, p$noise, none))),
+      expect_identical(unname(lengths(predict_near(near$near, near$data, p$z, new_model(near$kernel, p$noise), none))),
                        c(0L, 0L, 0L))
       expect_identical(dim(covariance_of(p, near, none)), c(0L, 0L))
     }
@@ -116,7 +116,8 @@ test_that("blocks, threads in both shapes, and memory change nothing beyond roun
       expect_close(covariance_of(p, plain, new, pfdtc_control(threads = 2, block = 7, memory = 0)), cov, 1e-11)
     }
     # rows together, apart, in another order
-    predict <- function(new) as.data.frame(predict_near(plain$near, plain$data, p$z, plain$kernel, p$noise, new))
+    model <- new_model(plain$kernel, p$noise)
+    predict <- function(new) as.data.frame(predict_near(plain$near, plain$data, p$z, model, new))
     o <- with_seed(8, sample.int(nrow(p$new)))
     expect_close(as.matrix(predict(p$new[o, ])), as.matrix(predict(p$new))[o, ], 1e-11)
     expect_close(as.matrix(predict(p$new[5, , drop = FALSE])), as.matrix(predict(p$new))[5, , drop = FALSE], 1e-11)

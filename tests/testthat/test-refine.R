@@ -212,7 +212,7 @@ test_that("the preconditioner by near rows is its dense formula, and saves steps
                 weights = p$weights)
   ref <- with_seed(1, reference(fit, 30, max_seconds = 0))
   expect_true(precondition_by_near_rows(ref))
-  kernel <- scaled_kernel(ref)
+  kernel <- model_of(ref)$kernel
   s2 <- ref$noise / ref$scale^2
   n <- nrow(p$x)
   root <- sqrt(p$weights)
@@ -241,7 +241,7 @@ test_that("the preconditioner by near rows is its dense formula, and saves steps
 
 test_that("a residual carried along is the true one up to its bound, in either way", {
   made <- refine_problem("matern32", n = 90, m = 8, weighted = TRUE)
-  kernel <- scaled_kernel(made$ref)
+  kernel <- model_of(made$ref)$kernel
   s2 <- made$ref$noise / made$ref$scale^2
   root <- sqrt(made$p$weights)
   data <- made$fit$data

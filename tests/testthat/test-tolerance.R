@@ -277,8 +277,8 @@ test_that("nu on the reference's first points is the one made anew", {
   model <- gp_dtc(d$x, y, m = 1, kernel = same$kernel, noise = 0.02, hyper = "fixed", center = FALSE, scale = FALSE)
   ref <- reference(model, 30)
   for (aux in list(aux_reference(m2 = 12), aux_reference(m2 = 12, tail = 0.1))) {
-    anew <- make_auxiliary(aux, rows, kernel, 0.02, 5)
-    shared <- make_auxiliary(aux, rows, kernel, 0.02, 5, reference = ref)
+    anew <- make_auxiliary(aux, rows, new_model(kernel, 0.02), 5)
+    shared <- make_auxiliary(aux, rows, new_model(kernel, 0.02), 5, reference = ref)
     expect_identical(unname(shared$U), unname(anew$U))
     for (what in 1:2) {
       expect_equal(predict(shared, d$x)[[what]], predict(anew, d$x)[[what]], tolerance = 1e-6)
@@ -425,7 +425,7 @@ test_that("neighbours grow until tol is met, and the best is at hand for whoever
                    method = "pfdtc", objective = "pf", hyper = "fixed", control = pfdtc_control(progress = FALSE))
   settings$control$tol_quantile <- 1
   state <- no_state()
-  learned <- list(kernel = complete_kernel(short, d$x), noise = 0.02)
+  learned <- list(model = new_model(complete_kernel(short, d$x), 0.02))
   found <- with_seed(1, with_near_rows(data, learned, data$x[1:20, ], settings, state, function() Inf))
   expect_identical(found$tried$neighbours, c(40L, 80L, 160L)[seq_len(nrow(found$tried))])
   expect_gt(nrow(found$tried), 1)

@@ -1,0 +1,49 @@
+# A model: kernel and noise of one exact Gaussian process, and the units of the response. Users have both in units of y;
+# everything is computed with those of the cleaned y = (response - center) / scale. Here one is turned into the other.
+
+# `kernel` and `noise` in units of y; what is to be learned is NULL. In the model they are those of the cleaned y.
+new_model <- function(kernel, noise, center = 0, scale = 1) {
+  model <- list(kernel = kernel, noise = noise, center = center, scale = scale)
+  if (!is.null(kernel$variance)) model$kernel$variance <- kernel$variance / scale^2
+  if (!is.null(noise)) model$noise <- noise / scale^2
+  model
+}
+
+# That of a fit, or of anything else that has kernel and noise in units of y beside `center` and `scale`.
+model_of <- function(fit) new_model(fit$kernel, fit$noise, fit$center, fit$scale)
+
+# The model with other hyperparameters: list(kernel, noise), as computed with.
+model_with <- function(model, hyper) {
+  model[c("kernel", "noise")] <- hyper[c("kernel", "noise")]
+  model
+}
+
+# list(kernel, noise) in units of y.
+model_units <- function(model) {
+  kernel <- model$kernel
+  kernel$variance <- in_units(model, kernel$variance, 2)
+  list(kernel = kernel, noise = in_units(model, model$noise, 2))
+}
+
+# What was computed with the cleaned y in units of y, without the centre. `power` 2: a variance. `model`: or a fit, or
+# data.
+in_units <- function(model, v, power = 1) model$scale^power * v
+
+# Logs of the hyperparameters, in the order of coef().
+model_theta <- function(model) log(c(model$kernel$lengthscale, model$kernel$variance, model$noise))
+
+# The most that k(x, x) is anywhere.
+prior_most <- function(model) model$kernel$variance
+
+# k(x, x) at rows.
+prior_at <- function(model, x) rep(model$kernel$variance, nrow(x))
+
+# ---- posteriors of a model on rows: list(x, y, weights) -------------------------------------------------------------
+
+dtc_posterior <- function(z, data, model, jitter, ...) {
+  native_posterior(z, data$x, data$y, data$weights, model$kernel, model$noise, jitter, ...)
+}
+
+exact_posterior <- function(data, model, control = NULL) {
+  native_exact(data$x, data$y, data$weights, model$kernel, model$noise, control)
+}

@@ -1,0 +1,277 @@
+#include "gemm.h"
+
+/* ---- tiles ------------------------------------------------------------------------------ */
+
+#define EACH_4(f)  f(0) f(1) f(2) f(3)
+#define EACH_6(f)  EACH_4(f) f(4) f(5)
+#define EACH_12(f) EACH_6(f) f(6) f(7) f(8) f(9) f(10) f(11)
+
+/*
+ * One lane is what every compiler can do, two are the vectors of the plainest processor of its
+ * kind; wider ones, and sums of products rounded once, are asked for at run time.  gcc on Windows
+ * does not align the stack for them, where they go when it runs out of registers.
+ */
+#define NAME(verb) verb##_1
+#define TARGET
+#define VECTOR  double
+#define COLUMNS 4
+#define EACH    EACH_4
+#include "gemm_tile.h"
+
+#ifdef __GNUC__
+typedef double two __attribute__((vector_size(16), aligned(8), may_alias));
+#define NAME(verb) verb##_2
+#define TARGET
+#define VECTOR two
+#ifdef __aarch64__ /* 32 registers */
+#define COLUMNS_OF_2 12
+#define EACH         EACH_12
+#else
+#define COLUMNS_OF_2 4
+#define EACH         EACH_4
+#endif
+#define COLUMNS COLUMNS_OF_2
+#include "gemm_tile.h"
+#endif
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#define WIDE_VECTORS
+#ifdef _WIN32
+typedef two four;
+#else
+typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
+#endif
+#define NAME(verb) verb##_4
+#define TARGET     __attribute__((target("avx2,fma")))
+#define VECTOR     four
+#define COLUMNS    6
+#define EACH       EACH_6
+#include "gemm_tile.h"
+
+#ifndef _WIN32
+typedef double eight __attribute__((vector_size(64), aligned(8), may_alias));
+#define NAME(verb) verb##_8
+#define TARGET     __attribute__((target("avx512f")))
+#define VECTOR     eight
+#define COLUMNS    12
+#define EACH       EACH_12
+#include "gemm_tile.h"
+#endif
+#endif
+
+struct shape {
+    int rows, columns; /* of a tile */
+    void (*multiply)(int k, const double *A, const double *B, double *C);
+    void (*solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t column,
+                  const double *C, double *X);
+};
+
+#define ROWS_OF(vector) ((int)(2 * sizeof(vector) / sizeof(double)))
+#define SHAPE(lanes, vector, columns)                                                    \
+    (struct shape)                                                                       \
+    {                                                                                    \
+        ROWS_OF(vector), columns, multiply_##lanes, solve_##lanes                        \
+    }
+
+static struct shape shape_of_tiles(int lanes)
+{
+#if defined(WIDE_VECTORS) && !defined(_WIN32)
+    if (lanes >= 8 && __builtin_cpu_supports("avx512f"))
+        return SHAPE(8, eight, 12);
+#endif
+#ifdef WIDE_VECTORS
+    if (lanes >= 4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return SHAPE(4, four, 6);
+#endif
+#ifdef __GNUC__
+    if (lanes >= 2)
+        return SHAPE(2, two, COLUMNS_OF_2);
+#endif
+    (void)lanes;
+    return SHAPE(1, double, 4);
+}
+
+/* ---- packing ---------------------------------------------------------------------------- */
+
+/* what is packed at a time of A (DEEP columns) and of B (DEEP rows); the tile's sizes divide it */
+#define DEEP      128
+#define WIDE      144
+#define MOST_ROWS 16
+#define MOST_TILE (MOST_ROWS * 12)
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* n in parts of at most `most`, about equal, each but the last a multiple of `of` */
+static int part(int n, int most, int of)
+{
+    const int parts = (n + most - 1) / most, each = (n + parts - 1) / parts;
+    return (each + of - 1) / of * of;
+}
+
+/* One side of a product: vector i, entry p of it, at x[i * vector + p * entry], or at at[i][p]. */
+struct side {
+    const double *x;
+    ptrdiff_t vector, entry;
+    const double *const *at;
+};
+
+static const double *side_place(const struct side *s, int i, int p)
+{
+    return s->at != NULL ? s->at[i] + p : s->x + i * s->vector + p * s->entry;
+}
+
+/* to: entries p ... p + k - 1 of vectors i ... i + n - 1, in strips of `width` vectors, their first
+ * entries side by side, then the second ...; vectors missing in the last strip are 0 */
+static void pack(const struct side *s, int i, int n, int p, int k, int width,
+                 double alpha, double *to)
+{
+    for (; n > 0; i += width, n -= width, to += (size_t)width * k) {
+        const int have = least(width, n);
+        if (have < width)
+            for (size_t e = 0; e < (size_t)width * k; e++)
+                to[e] = 0.0;
+        if (s->at == NULL && s->vector == 1) {
+            const double *from = side_place(s, i, p);
+            for (int e = 0; e < k; e++, from += s->entry)
+                for (int r = 0; r < have; r++)
+                    to[e * width + r] = alpha * from[r];
+        } else {
+            for (int r = 0; r < have; r++) {
+                const double *from = side_place(s, i + r, p);
+                for (int e = 0; e < k; e++)
+                    to[e * width + r] = alpha * from[e * s->entry];
+            }
+        }
+    }
+}
+
+/* ---- C += alpha A B --------------------------------------------------------------------- */
+
+struct target {
+    double *C;
+    ptrdiff_t row, column;
+    int lower; /* only where the first index is not below the second */
+};
+
+/* the tile of C from (i, j) on, `rows` x `columns` of it there */
+static void add_tile(const struct target *to, int stride, const double *tile, int i,
+                     int j, int rows, int columns)
+{
+    for (int c = 0; c < columns; c++, tile += stride) {
+        double *C = to->C + (j + c) * to->column + i * to->row;
+        const int from = to->lower && j + c > i ? j + c - i : 0;
+        if (to->row == 1)
+            for (int r = from; r < rows; r++)
+                C[r] += tile[r];
+        else
+            for (int r = from; r < rows; r++)
+                C[r * to->row] += tile[r];
+    }
+}
+
+/* all tiles of what is packed: m x k and k x n, from (i, j) of C on */
+static void add_tiles(const struct shape *s, const struct target *to, int i, int j, int m,
+                      int n, int k, const double *A, const double *B)
+{
+    double tile[MOST_TILE];
+    for (int c = 0; c < n; c += s->columns)
+        for (int r = 0; r < m; r += s->rows) {
+            const int rows = least(s->rows, m - r), columns = least(s->columns, n - c);
+            if (to->lower && i + r + rows <= j + c)
+                continue;
+            s->multiply(k, A + (size_t)r * k, B + (size_t)c * k, tile);
+            add_tile(to, s->rows, tile, i + r, j + c, rows, columns);
+        }
+}
+
+/* C += alpha A B, the vectors of A its rows (m of them, k long), those of B its columns */
+static void add_product(int lanes, int m, int n, int k, double alpha,
+                        const struct side *A, const struct side *B,
+                        const struct target *to)
+{
+    const struct shape s = shape_of_tiles(lanes);
+    double a[WIDE * DEEP], b[WIDE * DEEP];
+    if (m == 0 || n == 0 || k == 0)
+        return;
+    const int deep = part(k, DEEP, 1), high = part(m, WIDE, s.rows),
+              wide = part(n, WIDE, s.columns);
+    for (int j = 0; j < n; j += wide)
+        for (int p = 0; p < k; p += deep) {
+            const int width = least(wide, n - j), depth = least(deep, k - p);
+            pack(B, j, width, p, depth, s.columns, alpha, b);
+            for (int i = 0; i < m; i += high) {
+                const int height = least(high, m - i);
+                if (to->lower && i + height <= j)
+                    continue;
+                pack(A, i, height, p, depth, s.rows, 1.0, a);
+                add_tiles(&s, to, i, j, height, width, depth, a, b);
+            }
+        }
+}
+
+void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
+              struct strided B, double *C, ptrdiff_t row, ptrdiff_t column, int lower)
+{
+    const struct side rows = {A.x, A.row, A.column, NULL},
+                      columns = {B.x, B.column, B.row, NULL};
+    const struct target to = {C, row, column, lower};
+    add_product(lanes, m, n, k, alpha, &rows, &columns, &to);
+}
+
+void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
+                  double *C)
+{
+    const struct side columns = {NULL, 0, 1, a};
+    const struct target to = {C, 1, n, 1};
+    add_product(lanes, n, n, m, alpha, &columns, &columns, &to);
+}
+
+/* ---- B <- L^{-1} B ---------------------------------------------------------------------- */
+
+/* m at most DEEP: the columns of B, a tile's rows of them at a time, lie side by side in x, so that
+ * they are the tile's rows, and those of L its columns */
+static void solve_block(const struct shape *s, int m, int n, struct strided L, double *B,
+                        ptrdiff_t row, ptrdiff_t column)
+{
+    double l[WIDE * DEEP], x[(DEEP + 12) * MOST_ROWS], sum[MOST_TILE];
+    const struct side rows = {L.x, L.row, L.column, NULL}, right = {B, column, row, NULL};
+    for (int i = 0, used = 0; i < m;
+         i += s->columns) { /* rows i ... of L, columns before i */
+        pack(&rows, i, least(s->columns, m - i), 0, i, s->columns, 1.0, l + used);
+        used += i * s->columns;
+    }
+    for (int j = 0; j < n; j += s->rows) {
+        const int columns = least(s->rows, n - j);
+        const double *li = l;
+        pack(&right, j, columns, 0, m, s->rows, 1.0, x);
+        for (int i = 0; i < m; i += s->columns) {
+            s->multiply(i, x, li, sum);
+            s->solve(least(s->columns, m - i), L.x + i * (L.row + L.column), L.row,
+                     L.column, sum, x + i * s->rows);
+            li += i * s->columns;
+        }
+        for (int c = 0; c < columns; c++)
+            for (int i = 0; i < m; i++)
+                B[(j + c) * column + i * row] = x[i * s->rows + c];
+    }
+}
+
+void gemm_solve(int lanes, int m, int n, struct strided L, double *B, ptrdiff_t row,
+                ptrdiff_t column)
+{
+    const struct shape s = shape_of_tiles(lanes);
+    if (m == 0 || n == 0)
+        return;
+    const int deep = part(m, DEEP, 1);
+    for (int i = 0; i < m; i += deep) { /* B_i <- L_ii^{-1} (B_i - L_i. B) */
+        const int rows = least(deep, m - i);
+        const struct strided left = {L.x + i * L.row, L.row, L.column},
+                             corner = {left.x + i * L.column, L.row, L.column},
+                             solved = {B, row, column};
+        gemm_add(lanes, rows, n, i, -1.0, left, solved, B + i * row, row, column, 0);
+        solve_block(&s, rows, n, corner, B + i * row, row, column);
+    }
+}

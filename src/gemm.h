@@ -1,0 +1,36 @@
+#ifndef PFDTC_GEMM_H
+#define PFDTC_GEMM_H
+
+/*
+ * Products and triangular solves of our own, for an R whose BLAS is the reference one (that takes
+ * six times as long as the processor would): blocks packed into the cache, a tile of the result
+ * in registers.  The tile is as wide as the processor's vectors, asked at run time where the
+ * compiler can build for several; the same processor gives the same bits.  `lanes`: the most
+ * doubles in a vector; there is none wider than GEMM_LANES.
+ *
+ * A matrix is a place and two steps: entry (i, j) at x[i * row + j * column], so that transposes,
+ * and systems solved backwards, are other steps over the same numbers.
+ */
+#include <stddef.h>
+
+#define GEMM_LANES 8
+
+struct strided {
+    const double *x;
+    ptrdiff_t row, column;
+};
+
+/* C += alpha A B            A: m x k,  B: k x n,  C: m x n, entry (i, j) at C[i * row + j * column]
+ * lower: only where i >= j. */
+void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
+              struct strided B, double *C, ptrdiff_t row, ptrdiff_t column, int lower);
+
+/* C += alpha A'A, lower triangle only      a [n]: the columns of A, m long,  C: n x n */
+void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
+                  double *C);
+
+/* B <- L^{-1} B             L: m x m, read where i >= j,  B: m x n, stepped as C above */
+void gemm_solve(int lanes, int m, int n, struct strided L, double *B, ptrdiff_t row,
+                ptrdiff_t column);
+
+#endif
