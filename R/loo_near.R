@@ -9,7 +9,7 @@
 #
 #   u' = u - kappa u_g t,   r' = r + kappa u_g A_p t,   y~' = y~ + kappa u_g t'y_p,   d' = d + kappa u_g^2.
 #
-# They replace the old terms in P, an M x M matrix a row; at the row itself its list of nearest rows changes alike.
+# They replace the old terms in P; at the row itself its list of nearest rows changes alike.
 # Everything is whitened by the factor of P: U = C^{-1} A.
 
 loo_near <- function(fit, data, rows) {
@@ -143,9 +143,6 @@ without_row <- function(field, lists, around, g, w, y) {
     d <- c(d, lists$d[own] + more)
     y_new <- c(y_new, lists$y[own] + change)
   }
-  Q <- tcrossprod(r * rep(1 / sqrt(d), each = nrow(r))) -
-    tcrossprod(r_old * rep(1 / sqrt(lists$d[old]), each = nrow(r)))
-  diag(Q) <- diag(Q) + 1
   b <- field$b + drop(r %*% (y_new / d)) - drop(r_old %*% (lists$y[old] / lists$d[old]))
 
   # the row's own prediction, with all rows and without this one
@@ -163,7 +160,9 @@ without_row <- function(field, lists, around, g, w, y) {
     if (alone) u[near] <- 0
   }
   r_x <- around_r(field, around, g, u)
-  solved <- solve_scaled(Q, cbind(b, r_x))
+  solved <- solve_replaced(cbind(r * rep(1 / sqrt(d), each = nrow(r)),
+                                 r_old * rep(1 / sqrt(lists$d[old]), each = nrow(r))),
+                           rep(c(1, -1), c(length(d), length(old))), cbind(b, r_x))
   list(residual = y - sum(u * y_near) - sum(r_x * solved[, 1L]), var = left + sum(r_x * solved[, 2L]),
        hat = hat * w / W)
 }
@@ -173,7 +172,9 @@ around_r <- function(field, around, g, u) {
   field$U[, g] - drop(field$U[, around$rows, drop = FALSE] %*% u)
 }
 
-solve_scaled <- function(Q, b) {
-  R <- chol(Q)
+# (I + V diag(sign) V')^{-1} b, by the smaller of the two matrices there are for it
+solve_replaced <- function(V, sign, b) {
+  if (ncol(V) < nrow(V)) return(b - V %*% solve(diag(sign, length(sign)) + crossprod(V), crossprod(V, b), tol = 0))
+  R <- chol(diag(1, nrow(V)) + tcrossprod(V[, sign > 0, drop = FALSE]) - tcrossprod(V[, sign < 0, drop = FALSE]))
   backsolve(R, backsolve(R, b, transpose = TRUE))
 }

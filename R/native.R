@@ -56,10 +56,11 @@ engine_control <- function(n, control = NULL, used = 0) {
        parallel_blocks = as.integer(engine$parallel_blocks), memory = max(0, as.double(control$memory) - used))
 }
 
-# A complete kernel as the engine reads it: columns from 0.
+# A complete kernel as the engine reads it: columns and factors from 0.
 engine_kernel <- function(kernel) {
-  list(profile = kernel$profile, columns = as.integer(kernel$inputs) - 1L,
-       lengthscale = as.double(kernel$lengthscale), variance = as.double(kernel$variance))
+  list(factors = list(list(profile = kernel$profile, columns = as.integer(kernel$inputs) - 1L, isotropic = 0L,
+                           power = 0L, parameters = as.double(kernel$lengthscale), table = NULL)),
+       terms = list(list(variance = as.double(kernel$variance), factors = 0L)))
 }
 
 row_scale <- function(weights) if (is.null(weights)) NULL else sqrt(weights)

@@ -47,10 +47,8 @@ const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, i
                          int *columns)
 {
     const double *X = arg_matrix(x, argument, rows, columns);
-    for (int j = 0; j < k->d; j++)
-        if (k->column[j] < 0 || k->column[j] >= *columns)
-            Rf_error("internal: the kernel reads a column that `%s` does not have",
-                     argument);
+    if (kernel_columns(k) > *columns)
+        Rf_error("internal: the kernel reads a column that `%s` does not have", argument);
     return X;
 }
 
@@ -74,21 +72,59 @@ const double *arg_vector_or_null(SEXP x, const char *argument, size_t length)
     return x == R_NilValue ? NULL : arg_vector(x, argument, length);
 }
 
-struct kernel arg_kernel(SEXP list)
+/* list(profile, columns from 0, isotropic, power, parameters, table) */
+static struct factor arg_factor(SEXP list)
 {
-    struct kernel k;
-    SEXP profile = list_get(list, "profile"), columns = list_get(list, "columns");
+    struct factor f = {0};
+    SEXP profile = list_get(list, "profile"), columns = list_get(list, "columns"),
+         table = list_get(list, "table");
     if (TYPEOF(profile) != STRSXP || XLENGTH(profile) != 1)
         Rf_error("internal: `profile` must be one string");
-    k.profile = kernel_profile(CHAR(STRING_ELT(profile, 0)));
-    if (k.profile == NULL)
+    f.profile = profile_of(CHAR(STRING_ELT(profile, 0)));
+    if (f.profile == NULL)
         Rf_error("internal: no kernel profile '%s'", CHAR(STRING_ELT(profile, 0)));
     if (TYPEOF(columns) != INTSXP)
         Rf_error("internal: `columns` must be integer");
-    k.d = (int)XLENGTH(columns);
-    k.column = INTEGER_RO(columns);
-    k.lengthscale = arg_vector(list_get(list, "lengthscale"), "lengthscale", (size_t)k.d);
-    k.variance = arg_number(list_get(list, "variance"), "variance");
+    f.d = (int)XLENGTH(columns);
+    f.column = INTEGER_RO(columns);
+    for (int j = 0; j < f.d; j++)
+        if (f.column[j] < 0)
+            Rf_error("internal: the kernel reads a column below the first");
+    f.isotropic = arg_integer(list_get(list, "isotropic"), "isotropic");
+    f.power = arg_count(list_get(list, "power"), "power");
+    SEXP parameters = list_get(list, "parameters");
+    f.n_parameters = (int)XLENGTH(parameters);
+    f.parameter = arg_vector(parameters, "parameters", (size_t)f.n_parameters);
+    if (f.profile->metric == METRIC_LEVELS)
+        f.table = arg_vector(table, "table", ((size_t)f.n_parameters + 1) * f.d * f.d);
+    else if (f.n_parameters != factor_n_metric(&f) + f.profile->n_shape)
+        Rf_error("internal: %d parameters of a kernel '%s'", f.n_parameters,
+                 f.profile->name);
+    return f;
+}
+
+/* list(factors, terms = list(list(variance, factors from 0), ...)) */
+struct kernel arg_kernel(SEXP list)
+{
+    struct kernel k;
+    SEXP factors = list_get(list, "factors"), terms = list_get(list, "terms");
+    const int n_factors = (int)XLENGTH(factors), n_terms = (int)XLENGTH(terms);
+    struct factor *factor = (struct factor *)R_alloc((size_t)n_factors, sizeof *factor);
+    struct term *term = (struct term *)R_alloc((size_t)n_terms, sizeof *term);
+    for (int f = 0; f < n_factors; f++)
+        factor[f] = arg_factor(VECTOR_ELT(factors, f));
+    for (int t = 0; t < n_terms; t++) {
+        SEXP one = VECTOR_ELT(terms, t), which = list_get(one, "factors");
+        if (TYPEOF(which) != INTSXP)
+            Rf_error("internal: the factors of a term must be integer");
+        term[t].variance = arg_number(list_get(one, "variance"), "variance");
+        term[t].n_factors = (int)XLENGTH(which);
+        term[t].factor = INTEGER_RO(which);
+        for (int i = 0; i < term[t].n_factors; i++)
+            if (term[t].factor[i] < 0 || term[t].factor[i] >= n_factors)
+                Rf_error("internal: a term of factors that there are not");
+    }
+    kernel_places(n_factors, factor, n_terms, term, &k);
     return k;
 }
 

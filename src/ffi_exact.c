@@ -119,7 +119,7 @@ SEXP ffi_exact_evidence(SEXP kernel, SEXP x, SEXP y_, SEXP weights_, SEXP s2_,
     struct exact_loop e = unpack(&k, x, x, control);
     const double *y = arg_vector(y_, "y", (size_t)e.n);
     const double *weights = arg_vector_or_null(weights_, "weights", (size_t)e.n);
-    const size_t nn = (size_t)e.n * e.n, n_theta = (size_t)kernel_n_theta(&k);
+    const size_t nn = (size_t)e.n * e.n, n_theta = (size_t)k.n_theta;
     double *L = (double *)R_alloc(nn, sizeof(double)), value = R_PosInf, noise = 0.0;
     double *alpha = (double *)R_alloc((size_t)e.n, sizeof(double));
     SEXP result = PROTECT(new_list(4, names)),

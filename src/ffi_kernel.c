@@ -51,6 +51,7 @@ SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance)
     s.most = arg_count(m, "m");
     s.pivot = (int *)R_alloc((size_t)s.most, sizeof(int));
     s.A = (double *)R_alloc((size_t)s.n * s.most, sizeof(double));
+    s.prior = (double *)R_alloc((size_t)s.n, sizeof(double));
     s.E = (double *)R_alloc((size_t)s.n, sizeof(double));
     s.t = (double *)R_alloc((size_t)s.most, sizeof(double));
     double *work = (double *)R_alloc(select_size(s.n, s.most), sizeof(double));

@@ -351,7 +351,7 @@ static void lay_out(struct near_pass *p, int n_targets)
         slot->near.y = slot->near.scale + s + 1;
         slot->near.a = (const double **)R_alloc(s + 1, sizeof(double *));
         slot->work = doubles(near_size(p->s));
-        slot->u = doubles(s + (size_t)p->z.kernel->d);
+        slot->u = doubles(s + (size_t)kernel_n_coordinates(p->z.kernel));
         slot->r2 = doubles(s);
         slot->X = doubles(n * columns);
         slot->a = p->rank == NULL || p->s == 0 ? doubles(M * n) : NULL;
@@ -391,7 +391,7 @@ void run_targets(struct near_pass *p, int n)
 void build_tree(const struct kernel *k, const struct rows *rows, const int *rank,
                 int queries, struct tree *tree)
 {
-    double *kept = doubles(tree_doubles(rows->N, k->d));
+    double *kept = doubles(tree_doubles(rows->N, kernel_n_coordinates(k)));
     int *ints = (int *)R_alloc(tree_ints(rows->N), sizeof(int));
     const void *top = vmaxget();
     double *work = doubles(tree_work(rows->N));

@@ -65,18 +65,18 @@ SEXP ffi_neighbours(SEXP kernel, SEXP x, SEXP s, SEXP query, SEXP query_rows, SE
     }
     if (query_columns != columns)
         Rf_error("internal: `query` must have the columns of `x`");
-    for (int j = 0; j < k.d; j++)
-        if (k.column[j] < 0 || k.column[j] >= columns)
-            Rf_error("internal: the kernel reads column %d of %d", k.column[j] + 1,
-                     columns);
+    if (kernel_columns(&k) > columns)
+        Rf_error("internal: the kernel reads column %d of %d", kernel_columns(&k),
+                 columns);
+    const int d = kernel_n_coordinates(&k);
     f.plan = plan_blocks(control, n_query);
-    double *doubles = (double *)R_alloc(tree_doubles(n, k.d), sizeof(double));
+    double *doubles = (double *)R_alloc(tree_doubles(n, d), sizeof(double));
     double *work = (double *)R_alloc(tree_work(n), sizeof(double));
     int *ints = (int *)R_alloc(tree_ints(n), sizeof(int));
     tree_build(&k, n, X, n, f.rank, n_query, doubles, ints, work, &f.tree);
     f.work = (double **)R_alloc((size_t)f.plan.threads, sizeof *f.work);
     for (int i = 0; i < f.plan.threads; i++)
-        f.work[i] = (double *)R_alloc((size_t)k.d + f.s, sizeof(double));
+        f.work[i] = (double *)R_alloc((size_t)d + f.s, sizeof(double));
     SEXP near = PROTECT(Rf_allocMatrix(INTSXP, f.s, n_query));
     const struct step steps[] = {{finding_rows, 0}};
     f.near = INTEGER(near);

@@ -70,7 +70,7 @@ static void lay_out(struct evaluation *e, struct arena *arena)
         s->pair = arena_take(arena, e->p ? pairs_size(n, n) : 0);
         s->W0 = arena_take(arena, e->p ? MM : 0);
         s->dZ = arena_take(arena, Md);
-        s->dtheta = arena_take(arena, (size_t)kernel_n_theta(k));
+        s->dtheta = arena_take(arena, (size_t)k->n_theta);
         s->sums = arena_take(arena, stats_size(M, q));
     }
     e->L = arena_take(arena, MM);
@@ -212,6 +212,12 @@ static void second_pull(void *context, int b, int slot)
     kernel_pull(z->kernel, z->M, z->Z, z->M, block.n, block.X, block.ldx,
                 block_K(e, b, slot), s->Kmx_bar, s->work, s->dZ,
                 e->want_theta ? s->dtheta : NULL);
+    if (e->want_theta && !kernel_is_constant(z->kernel)) {
+        for (int i = 0; i < block.n; i++)
+            s->work[i] = block.scale == NULL ? 1.0 : block.scale[i] * block.scale[i];
+        kernel_pull_diagonal(z->kernel, block.n, block.X, block.ldx, e->adjoint.k_bar,
+                             s->work, 1, NULL, s->dtheta);
+    }
 }
 
 /* ---- both passes ---------------------------------------------------------------------------- */
@@ -230,7 +236,7 @@ static enum status first_pass(struct evaluation *e)
         struct slot *s = e->slot + i;
         stats_init(M, e->q, s->sums, &s->stats);
         fill((size_t)M * e->z.columns, 0.0, s->dZ);
-        fill((size_t)kernel_n_theta(e->z.kernel), 0.0, s->dtheta);
+        fill((size_t)e->z.kernel->n_theta, 0.0, s->dtheta);
         if (e->p)
             fill((size_t)M * M, 0.0, s->W0);
         s->rss = 0.0;
@@ -268,14 +274,17 @@ static double second_pass(struct evaluation *e)
         rss += e->slot[i].rss;
         if (e->want_gradient) {
             add_scaled((size_t)z->M * z->columns, 1.0, e->slot[i].dZ, e->dZ);
-            add_scaled((size_t)kernel_n_theta(z->kernel), 1.0, e->slot[i].dtheta,
-                       e->dtheta);
+            add_scaled((size_t)z->kernel->n_theta, 1.0, e->slot[i].dtheta, e->dtheta);
         }
     }
-    if (e->want_gradient)
+    if (e->want_gradient) {
+        double *dtheta = e->want_theta ? e->dtheta : NULL;
         kernel_pull_self(z->kernel, z->M, z->columns, z->Z, z->M, z->jitter,
-                         e->adjoint.Kmm_bar, e->small, e->dZ,
-                         e->want_theta ? e->dtheta : NULL);
+                         e->adjoint.Kmm_bar, e->small, e->dZ, dtheta);
+        if (!kernel_is_constant(z->kernel))
+            kernel_pull_diagonal(z->kernel, z->M, z->Z, z->M, 1.0, e->adjoint.kzz_bar, 1,
+                                 e->dZ, dtheta);
+    }
     return rss;
 }
 
@@ -322,7 +331,7 @@ static void unpack_rest(struct evaluation *e, SEXP y, SEXP scale, SEXP jitter,
 static SEXP new_result(struct evaluation *e)
 {
     static const char *const names[] = {"status", "value", "gradient", "theta", "noise"};
-    const int d = e->z.columns, n_theta = kernel_n_theta(e->z.kernel);
+    const int d = e->z.columns, n_theta = e->z.kernel->n_theta;
     SEXP result = PROTECT(new_list(5, names));
     SET_VECTOR_ELT(result, 2, Rf_allocMatrix(REALSXP, e->z.M, d));
     SET_VECTOR_ELT(result, 3, Rf_allocVector(REALSXP, n_theta));
@@ -361,7 +370,8 @@ SEXP ffi_vfe(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2_, SEXP jit
             vfe_adjoint(&e.z, s, s2, e.C, e.beta, e.small, &e.adjoint);
         const double rss = second_pass(&e);
         if (e.want_gradient) {
-            kernel_pull_diagonal(&k, s->k_sum, e.adjoint.k_bar, e.dtheta);
+            if (kernel_is_constant(&k)) /* otherwise row by row, in the second pass */
+                e.dtheta[k.term->at] += e.adjoint.k_bar * s->k_sum;
             noise = vfe_slope_noise(e.rows.N, s, s2, e.C, rss, e.small);
         }
         value = vfe_value(e.rows.N, s, s2, e.C, e.beta, rss);

@@ -13,8 +13,8 @@ struct vecchia_slot {
 struct vecchia_loop {
     struct plan plan;
     struct rows rows;
-    struct kernel kernel; /* over the gathered columns 0 .. d - 1                   */
-    const int *column;    /* [d] those of the data                                  */
+    struct kernel kernel;
+    int columns; /* those up to the last that it reads are gathered */
     const double *weights, *times;
     const int *row,
         *neighbours; /* from 1; neighbours: s x |rows|, 0 where there is none */
@@ -30,8 +30,8 @@ static void gather(const struct vecchia_loop *v, int i, int a, int n,
                    struct vecchia_slot *to)
 {
     const size_t N = (size_t)v->rows.N;
-    for (int j = 0; j < v->kernel.d; j++)
-        to->X[(size_t)j * n + a] = v->rows.X[v->column[j] * N + i];
+    for (size_t j = 0; j < (size_t)v->columns; j++)
+        to->X[j * n + a] = v->rows.X[j * N + i];
     to->y[a] = v->rows.y[i];
     to->noise[a] = v->weights == NULL ? v->s2 : v->s2 / v->weights[i];
 }
@@ -75,7 +75,7 @@ SEXP ffi_vecchia(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP rows,
     const struct step steps[] = {{add_rows, 0}};
     struct vecchia_loop v;
     v.kernel = arg_kernel(kernel);
-    v.column = v.kernel.column;
+    v.columns = kernel_columns(&v.kernel);
     v.s2 = arg_number(s2, "s2");
     v.slopes = arg_integer(slopes, "slopes");
     v.rows.X = arg_inputs(&v.kernel, x, "x", &v.rows.N, &v.rows.columns);
@@ -95,15 +95,11 @@ SEXP ffi_vecchia(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP rows,
         v.plan.block = ROWS;
         v.plan.n_blocks = (count + ROWS - 1) / ROWS;
     }
-    int *column = (int *)R_alloc((size_t)v.kernel.d, sizeof(int));
-    for (int j = 0; j < v.kernel.d; j++)
-        column[j] = j;
-    v.kernel.column = column;
 
     const size_t n = (size_t)v.s + 1, blocks = (size_t)v.plan.n_blocks;
     v.slot = (struct vecchia_slot *)R_alloc((size_t)v.plan.threads, sizeof *v.slot);
     for (int i = 0; i < v.plan.threads; i++) {
-        v.slot[i].X = (double *)R_alloc(n * v.kernel.d, sizeof(double));
+        v.slot[i].X = (double *)R_alloc(n * v.columns, sizeof(double));
         v.slot[i].y = (double *)R_alloc(n, sizeof(double));
         v.slot[i].noise = (double *)R_alloc(n, sizeof(double));
         v.slot[i].work =

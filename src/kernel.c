@@ -1,234 +1,348 @@
-#include <float.h>
 #include <math.h>
-#include <string.h>
 #include "kernel.h"
 #include "linalg.h"
 #include "simd.h"
 
-/* rows that pull takes at a time: dZ is loaded and stored once for them */
-#define ROWS 4
+/* pairs of rows that are worked on at a time: a tile stays in the nearest cache */
+enum { TILE = 64, WIDE = 32, LONG = 512 };
 
-/* ---- profiles ------------------------------------------------------------------------ */
-
-/*
- * value:  r2 -> variance g(r2), in place.
- * slope:  k' = variance g'(r2) from k = variance g(r2) and r2, without a second exp:
- *           se         g = exp(-r2 / 2)               k' = -k / 2
- *           matern12   g = exp(-a), a = sqrt(r2)      k' = -k / (2 a), 0 at the kink a = 0
- *           matern32   g = (1 + a) exp(-a), a = sqrt(3 r2)          k' = -3/2 k / (1 + a)
- *           matern52   g = (1 + a + a^2/3) exp(-a), a = sqrt(5 r2)
- *                                                    k' = -5/6 (1 + a) k / (1 + a + a^2/3)
- */
-struct profile {
-    const char *name;
-    int slope_reads_r2;
-    void (*value)(int n, double variance, double *r2);
-    void (*slope)(int n, const double *k, const double *r2, double *out);
+struct tile {
+    double statistic[TILE * WIDE], exponent[TILE * WIDE], times[TILE * WIDE];
 };
 
-static void se_value(int n, double variance, double *r2)
+void kernel_places(int n_factors, struct factor *factor, int n_terms, struct term *term,
+                   struct kernel *k)
 {
-    for (int i = 0; i < n; i++)
-        r2[i] = variance * exp(-0.5 * r2[i]);
-}
-
-static void se_slope(int n, const double *k, const double *r2, double *out)
-{
-    (void)r2;
-    for (int i = 0; i < n; i++)
-        out[i] = -0.5 * k[i];
-}
-
-static void matern12_value(int n, double variance, double *r2)
-{
-    for (int i = 0; i < n; i++)
-        r2[i] = variance * exp(-sqrt(r2[i]));
-}
-
-static void matern12_slope(int n, const double *k, const double *r2, double *out)
-{
-    for (int i = 0; i < n; i++)
-        out[i] = r2[i] > 0.0 ? -0.5 * k[i] / sqrt(r2[i]) : 0.0;
-}
-
-static void matern32_value(int n, double variance, double *r2)
-{
-    for (int i = 0; i < n; i++) {
-        const double a = sqrt(3.0 * r2[i]), e = variance * exp(-a);
-        r2[i] = e > 0.0 ? (1.0 + a) * e : 0.0; /* at r2 = Inf: not Inf * 0 */
-    }
-}
-
-static void matern32_slope(int n, const double *k, const double *r2, double *out)
-{
-    for (int i = 0; i < n; i++)
-        out[i] = -1.5 * k[i] / (1.0 + sqrt(3.0 * r2[i]));
-}
-
-static void matern52_value(int n, double variance, double *r2)
-{
-    for (int i = 0; i < n; i++) {
-        const double a = sqrt(5.0 * r2[i]), e = variance * exp(-a);
-        r2[i] = e > 0.0 ? (1.0 + a + a * a / 3.0) * e : 0.0;
-    }
-}
-
-static void matern52_slope(int n, const double *k, const double *r2, double *out)
-{
-    for (int i = 0; i < n; i++) {
-        const double a = sqrt(5.0 * r2[i]);
-        out[i] =
-            k[i] > 0.0 ? -(5.0 / 6.0) * (1.0 + a) * k[i] / (1.0 + a + a * a / 3.0) : 0.0;
-    }
-}
-
-static const struct profile profiles[] = {
-    {"se", 0, se_value, se_slope},
-    {"matern12", 1, matern12_value, matern12_slope},
-    {"matern32", 1, matern32_value, matern32_slope},
-    {"matern52", 1, matern52_value, matern52_slope},
-};
-
-const struct profile *kernel_profile(const char *name)
-{
-    for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++)
-        if (strcmp(profiles[i].name, name) == 0)
-            return profiles + i;
-    return NULL;
-}
-
-/* ---- distances ------------------------------------------------------------------------ */
-
-int kernel_n_theta(const struct kernel *k)
-{
-    return k->d + 1;
-}
-
-size_t kernel_size(const struct kernel *k, int M)
-{
-    (void)k;
-    return (ROWS + 1) * (size_t)M; /* dF / d r2 of some rows, and r2 of one */
-}
-
-/* 1 / l, finite: of lengthscales below 6e-309 a difference of 0 is still 0, any other infinite */
-static double rate_of(const struct kernel *k, int j)
-{
-    return fmin(1.0 / k->lengthscale[j], DBL_MAX);
-}
-
-/* r2[m] = sum_j ((x_j - z_mj) / l_j)^2: differences first, so that nothing is lost however
- * far from 0 the inputs are */
-static void squared_distances(const struct kernel *k, int M, const double *Z, int ldz,
-                              const double *x, int ldx, double *restrict r2)
-{
-    for (int m = 0; m < M; m++)
-        r2[m] = 0.0;
-    for (int j = 0; j < k->d; j++) {
-        const double *restrict z = Z + (size_t)k->column[j] * ldz;
-        const double xj = x[(size_t)k->column[j] * ldx], rate = rate_of(k, j);
-        SIMD
-        for (int m = 0; m < M; m++) {
-            const double u = (xj - z[m]) * rate;
-            r2[m] += u * u;
+    k->n_factors = n_factors;
+    k->n_terms = n_terms;
+    k->factor = factor;
+    k->term = term;
+    k->n_theta = 0;
+    for (int f = 0; f < n_factors; f++)
+        factor[f].at = -1;
+    for (int t = 0; t < n_terms; t++) {
+        for (int i = 0; i < term[t].n_factors; i++) {
+            struct factor *f = factor + term[t].factor[i];
+            if (f->at < 0) {
+                f->at = k->n_theta;
+                k->n_theta += f->n_parameters;
+            }
         }
+        term[t].at = k->n_theta++;
     }
 }
 
-/* ---- the three verbs ------------------------------------------------------------------- */
+int kernel_columns(const struct kernel *k)
+{
+    int columns = 0;
+    for (int f = 0; f < k->n_factors; f++)
+        for (int j = 0; j < k->factor[f].d; j++)
+            if (k->factor[f].column[j] >= columns)
+                columns = k->factor[f].column[j] + 1;
+    return columns;
+}
+
+int kernel_is_constant(const struct kernel *k)
+{
+    for (int f = 0; f < k->n_factors; f++)
+        if (!factor_is_constant(k->factor + f))
+            return 0;
+    return k->n_terms == 1;
+}
+
+static const struct factor *factor_of(const struct kernel *k, const struct term *t, int i)
+{
+    return k->factor + t->factor[i];
+}
+
+/* one factor whose values are never 0 but for underflow: the kernel's own matrix is enough */
+int kernel_is_single(const struct kernel *k)
+{
+    return k->n_terms == 1 && k->term->n_factors == 1 &&
+           factor_of(k, k->term, 0)->profile->metric == METRIC_SCALED;
+}
+
+/* ---- values ---------------------------------------------------------------------------- */
+
+/* variance times exp(-exponent), and not Inf * 0 where r2 is infinite */
+static void finish_stationary(size_t n, double variance, const double *exponent,
+                              const double *times, double *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        const double e = variance * exp(-exponent[i]);
+        out[i] = e != 0.0 ? times[i] * e : 0.0;
+    }
+}
+
+/* a term without its factor `skip` (-1: the whole term) on a tile, in w->statistic */
+static void term_tile(const struct kernel *k, const struct term *t, int skip, int M,
+                      const double *Z, int ldz, int n, const double *X, int ldx,
+                      struct tile *w)
+{
+    const size_t size = (size_t)M * n;
+    int stationary = 0;
+    fill(size, 0.0, w->exponent);
+    fill(size, 1.0, w->times);
+    for (int i = 0; i < t->n_factors; i++)
+        if (i != skip) {
+            const struct factor *f = factor_of(k, t, i);
+            factor_statistic(f, M, Z, ldz, n, X, ldx, w->statistic);
+            stationary |= factor_split(f, size, w->statistic, w->exponent, w->times);
+        }
+    if (stationary)
+        finish_stationary(size, t->variance, w->exponent, w->times, w->statistic);
+    else
+        for (size_t i = 0; i < size; i++)
+            w->statistic[i] = t->variance * w->times[i];
+}
+
+/* out (M x n) = or += a term without its factor `skip` */
+static void term_values(const struct kernel *k, const struct term *t, int skip, int add,
+                        int M, const double *Z, int ldz, int n, const double *X, int ldx,
+                        double *out)
+{
+    struct tile w;
+    for (int m = 0; m < M; m += TILE)
+        for (int i = 0; i < n; i += WIDE) {
+            const int some = M - m < TILE ? M - m : TILE,
+                      rows = n - i < WIDE ? n - i : WIDE;
+            term_tile(k, t, skip, some, Z + m, ldz, rows, X + i, ldx, &w);
+            for (int a = 0; a < rows; a++) {
+                const double *from = w.statistic + (size_t)a * some;
+                double *to = out + (size_t)(i + a) * M + m;
+                if (add)
+                    add_scaled((size_t)some, 1.0, from, to);
+                else
+                    copy((size_t)some, from, to);
+            }
+        }
+}
+
+/* the same of the only factor, row by row in place */
+static void single_values(const struct kernel *k, int M, const double *Z, int ldz, int n,
+                          const double *X, int ldx, double *K)
+{
+    const struct factor *f = factor_of(k, k->term, 0);
+    double exponent[LONG], times[LONG];
+    for (int i = 0; i < n; i++)
+        for (int m = 0; m < M; m += LONG) {
+            const int some = M - m < LONG ? M - m : LONG;
+            double *r2 = K + (size_t)i * M + m;
+            factor_statistic(f, some, Z + m, ldz, 1, X + i, ldx, r2);
+            fill((size_t)some, 0.0, exponent);
+            fill((size_t)some, 1.0, times);
+            factor_split(f, (size_t)some, r2, exponent, times);
+            finish_stationary((size_t)some, k->term->variance, exponent, times, r2);
+        }
+}
+
+void kernel_term(const struct kernel *k, const struct term *t, int skip, int M,
+                 const double *Z, int ldz, int n, const double *X, int ldx, double *out)
+{
+    term_values(k, t, skip, 0, M, Z, ldz, n, X, ldx, out);
+}
 
 void kernel_cross(const struct kernel *k, int M, const double *Z, int ldz, int n,
                   const double *X, int ldx, double *K)
 {
-    for (int i = 0; i < n; i++) {
-        double *r2 = K + (size_t)i * M;
-        squared_distances(k, M, Z, ldz, X + i, ldx, r2);
-        k->profile->value(M, k->variance, r2);
+    if (kernel_is_single(k))
+        single_values(k, M, Z, ldz, n, X, ldx, K);
+    else
+        for (int t = 0; t < k->n_terms; t++)
+            term_values(k, k->term + t, -1, t > 0, M, Z, ldz, n, X, ldx, K);
+}
+
+/* a term without its factor `skip` at the diagonal, in out; s: n doubles */
+static void term_diagonal(const struct kernel *k, const struct term *t, int skip, int n,
+                          const double *X, int ldx, double *s, double *out)
+{
+    double none[TILE];
+    fill((size_t)n, 1.0, out);
+    for (int i = 0; i < t->n_factors; i++) {
+        const struct factor *f = factor_of(k, t, i);
+        if (i == skip || factor_is_constant(f))
+            continue;
+        factor_self_statistic(f, n, X, ldx, s);
+        factor_split(f, (size_t)n, s, none, out);
     }
+    for (int i = 0; i < n; i++)
+        out[i] *= t->variance;
 }
 
 void kernel_diagonal(const struct kernel *k, int n, const double *X, int ldx,
                      double *diagonal)
 {
-    (void)X;
-    (void)ldx;
-    fill((size_t)n, k->variance, diagonal);
-}
-
-/* w (M x ROWS) = 2 dF / d r2 of `rows` rows from x on, zero for the others; adds dF / d log
- * variance */
-static void pull_weights(const struct kernel *k, int M, const double *Z, int ldz,
-                         int rows, const double *x, int ldx, const double *K,
-                         const double *K_bar, double *r2, double *w, double *dtheta)
-{
-    for (int i = 0; i < rows; i++) {
-        const double *Ki = K + (size_t)i * M, *restrict bar = K_bar + (size_t)i * M;
-        double *restrict wi = w + (size_t)i * M;
-        if (k->profile->slope_reads_r2)
-            squared_distances(k, M, Z, ldz, x + i, ldx, r2);
-        k->profile->slope(M, Ki, r2, wi);
-        SIMD
-        for (int m = 0; m < M; m++)
-            wi[m] *= 2.0 * bar[m];
-        if (dtheta != NULL)
-            dtheta[k->d] += dot((size_t)M, Ki, bar);
+    double s[TILE], some[TILE];
+    if (kernel_is_constant(k)) {
+        fill((size_t)n, k->term->variance, diagonal);
+        return;
     }
-    fill((size_t)(ROWS - rows) * M, 0.0, w + (size_t)rows * M);
+    for (int i = 0; i < n; i += TILE) {
+        const int rows = n - i < TILE ? n - i : TILE;
+        fill((size_t)rows, 0.0, diagonal + i);
+        for (int t = 0; t < k->n_terms; t++) {
+            term_diagonal(k, k->term + t, -1, rows, X + i, ldx, s, some);
+            add_scaled((size_t)rows, 1.0, some, diagonal + i);
+        }
+    }
 }
 
-/* g -= sum_i w_i u_i / l,  u = (x - z) / l:  d r2 / d z = -2 u / l */
-static void pull_points(int M, double rate, const double *x, const double *restrict z,
-                        const double *restrict w, double *restrict g)
+/* ---- adjoints -------------------------------------------------------------------------- */
+
+/* rows that pull works on at a time: few where nothing is evaluated again */
+static int rows_at_a_time(const struct kernel *k)
 {
-    const double x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-    const double *restrict w0 = w, *restrict w1 = w0 + M, *restrict w2 = w1 + M,
-                           *restrict w3 = w2 + M;
+    return kernel_is_single(k) ? FACTOR_ROWS : WIDE;
+}
+
+/* where the sums over pairs of levels of factor f begin, behind each other */
+static size_t levels_before(const struct kernel *k, int n_factors)
+{
+    size_t size = 0;
+    for (int f = 0; f < n_factors; f++)
+        if (k->factor[f].profile->metric == METRIC_LEVELS)
+            size += (size_t)k->factor[f].d * k->factor[f].d;
+    return size;
+}
+
+size_t kernel_size(const struct kernel *k, int M)
+{
+    const size_t piece = (size_t)rows_at_a_time(k) * M;
+    return 3 * piece + levels_before(k, k->n_factors);
+}
+
+/* sums [d x d] += w by the levels of the rows */
+static void pull_levels(const struct factor *f, int M, const double *Z, int ldz, int n,
+                        const double *X, int ldx, const double *w, double *sums)
+{
+    int of_z[TILE], of_x[WIDE];
+    factor_levels(f, n, X, ldx, of_x);
+    for (int m = 0; m < M; m += TILE) {
+        const int some = M - m < TILE ? M - m : TILE;
+        factor_levels(f, some, Z + m, ldz, of_z);
+        for (int i = 0; i < n; i++)
+            for (int a = 0; a < some; a++)
+                if (of_x[i] >= 0 && of_z[a] >= 0)
+                    sums[(size_t)of_x[i] * f->d + of_z[a]] += w[(size_t)i * M + m + a];
+    }
+}
+
+struct pull {
+    int M, ldz, n, ldx;
+    const double *Z, *X, *K_bar;
+    double *w, *S, *values, *levels; /* scratch: WIDE x M each, sums over levels */
+    double *dZ, *dtheta;
+};
+
+static void multiply(size_t n, const double *restrict by, double *restrict x)
+{
     SIMD
-    for (int m = 0; m < M; m++) {
-        const double u0 = (x0 - z[m]) * rate, u1 = (x1 - z[m]) * rate;
-        const double u2 = (x2 - z[m]) * rate, u3 = (x3 - z[m]) * rate;
-        g[m] -= ((w0[m] * u0 + w1[m] * u1) + (w2[m] * u2 + w3[m] * u3)) * rate;
-    }
+    for (size_t i = 0; i < n; i++)
+        x[i] *= by[i];
 }
 
-/* sum_i,m (w u) u:  d r2 / d log l = -2 u^2; in this order no square overflows beside w = 0 */
-static double pull_lengthscale(int M, double rate, const double *x,
-                               const double *restrict z, const double *restrict w)
+/* a stationary factor of a term whose values are k */
+static void pull_stationary(const struct factor *f, const double *k, const struct pull *p)
 {
-    const double x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-    const double *restrict w0 = w, *restrict w1 = w0 + M, *restrict w2 = w1 + M,
-                           *restrict w3 = w2 + M;
-    double sum = 0.0;
-    SIMD_SUM
-    for (int m = 0; m < M; m++) {
-        const double u0 = (x0 - z[m]) * rate, u1 = (x1 - z[m]) * rate;
-        const double u2 = (x2 - z[m]) * rate, u3 = (x3 - z[m]) * rate;
-        sum += (w0[m] * u0 * u0 + w1[m] * u1 * u1) + (w2[m] * u2 * u2 + w3[m] * u3 * u3);
+    const struct profile *profile = f->profile;
+    const size_t size = (size_t)p->M * p->n;
+    const double *shape = factor_shape(f);
+    if (profile->slope_reads_r2)
+        factor_statistic(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->S);
+    if (p->dtheta != NULL && profile->n_shape > 0) {
+        profile->shape_slope((int)size, shape, k, p->S, p->w);
+        p->dtheta[f->at + factor_n_metric(f)] += dot(size, p->w, p->K_bar);
     }
-    return sum;
+    profile->slope((int)size, shape, k, p->S, p->w);
+    multiply(size, p->K_bar, p->w);
+    factor_pull(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w, p->dZ, p->dtheta);
+}
+
+/* any other, beside the rest of its term */
+static void pull_other(const struct kernel *k, const struct term *t, int i,
+                       const struct pull *p)
+{
+    const struct factor *f = factor_of(k, t, i);
+    const struct profile *profile = f->profile;
+    const size_t size = (size_t)p->M * p->n;
+    if (profile->metric != METRIC_PRODUCT && profile->metric != METRIC_LEVELS)
+        return;
+    term_values(k, t, i, 0, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w);
+    multiply(size, p->K_bar, p->w);
+    if (profile->metric == METRIC_LEVELS) {
+        if (p->dtheta != NULL)
+            pull_levels(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w,
+                        p->levels + levels_before(k, t->factor[i]));
+        return;
+    }
+    factor_statistic(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->S);
+    if (p->dtheta != NULL && profile->n_shape > 0) {
+        double *slope = p->values; /* no longer wanted where it is the scratch */
+        copy(size, p->S, slope);
+        profile->value_shape_slope((int)size, f->power, factor_shape(f), slope);
+        p->dtheta[f->at] += dot(size, slope, p->w);
+    }
+    profile->value_slope((int)size, f->power, factor_shape(f), p->S);
+    multiply(size, p->S, p->w);
+    factor_pull(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w, p->dZ, p->dtheta);
+}
+
+static void pull_term(const struct kernel *k, const struct term *t, const double *values,
+                      const struct pull *p)
+{
+    if (p->dtheta != NULL)
+        for (int i = 0; i < p->n; i++)
+            p->dtheta[t->at] +=
+                dot((size_t)p->M, values + (size_t)i * p->M, p->K_bar + (size_t)i * p->M);
+    for (int i = 0; i < t->n_factors; i++) /* those that read the term's values first */
+        if (factor_is_stationary(factor_of(k, t, i)))
+            pull_stationary(factor_of(k, t, i), values, p);
+    for (int i = 0; i < t->n_factors; i++)
+        if (!factor_is_stationary(factor_of(k, t, i)))
+            pull_other(k, t, i, p);
+}
+
+/* dtheta of the tables from the sums over pairs of levels */
+static void finish_levels(const struct kernel *k, const double *sums, double *dtheta)
+{
+    for (int f = 0; f < k->n_factors; f++) {
+        const struct factor *factor = k->factor + f;
+        const size_t dd = (size_t)factor->d * factor->d;
+        if (factor->profile->metric != METRIC_LEVELS)
+            continue;
+        for (int p = 0; p < factor->n_parameters; p++)
+            dtheta[factor->at + p] += dot(dd, factor->table + (p + 1) * dd, sums);
+        sums += dd;
+    }
 }
 
 void kernel_pull(const struct kernel *k, int M, const double *Z, int ldz, int n,
                  const double *X, int ldx, const double *K, const double *K_bar,
                  double *work, double *dZ, double *dtheta)
 {
-    double *w = work, *r2 = work + ROWS * (size_t)M;
-    for (int i = 0; i < n; i += ROWS) {
-        const int rows = n - i < ROWS ? n - i : ROWS;
-        pull_weights(k, M, Z, ldz, rows, X + i, ldx, K + (size_t)i * M,
-                     K_bar + (size_t)i * M, r2, w, dtheta);
-        for (int j = 0; j < k->d; j++) {
-            const size_t column = (size_t)k->column[j];
-            /* below 1e-290 a lengthscale is 0 for the kernel, but u must not be infinite */
-            const double *z = Z + column * ldz, rate = fmin(rate_of(k, j), 1e290);
-            double x[ROWS];
-            for (int a = 0; a < ROWS; a++) /* a missing row repeats one, with weight 0 */
-                x[a] = X[i + (a < rows ? a : 0) + column * ldx];
-            if (dZ != NULL)
-                pull_points(M, rate, x, z, w, dZ + column * M);
-            if (dtheta != NULL)
-                dtheta[j] -= pull_lengthscale(M, rate, x, z, w);
+    const int group = rows_at_a_time(k);
+    const size_t piece = (size_t)group * M;
+    struct pull p = {.M = M, .ldz = ldz, .ldx = ldx, .Z = Z, .dZ = dZ, .dtheta = dtheta};
+    p.w = work;
+    p.S = p.w + piece;
+    p.values = p.S + piece;
+    p.levels = p.values + piece;
+    fill(levels_before(k, k->n_factors), 0.0, p.levels);
+    for (int i = 0; i < n; i += group) {
+        p.n = n - i < group ? n - i : group;
+        p.X = X + i;
+        p.K_bar = K_bar + (size_t)i * M;
+        for (int t = 0; t < k->n_terms; t++) {
+            const double *values = K + (size_t)i * M;
+            if (k->n_terms > 1) {
+                term_values(k, k->term + t, -1, 0, M, Z, ldz, p.n, p.X, ldx, p.values);
+                values = p.values;
+            }
+            pull_term(k, k->term + t, values, &p);
         }
     }
+    if (dtheta != NULL)
+        finish_levels(k, p.levels, dtheta);
 }
 
 size_t kernel_self_size(const struct kernel *k, int M, int columns)
@@ -247,52 +361,58 @@ void kernel_pull_self(const struct kernel *k, int M, int columns, const double *
     kernel_pull(k, M, Z, ldz, M, Z, ldz, K, K_bar, rest, half, dtheta);
     if (dZ != NULL)
         add_scaled(size, 2.0, half, dZ); /* z_m is a row and a column */
-    if (dtheta != NULL)
-        dtheta[k->d] += jitter * k->variance * trace(M, K_bar);
+    kernel_pull_diagonal(k, M, Z, ldz, jitter, K_bar, M + 1, dZ, dtheta);
 }
 
-/* out += t u_b and, by symmetry, what row b gets: t'u,  t_a = w_a ((x_a - x_b) / l)^2 */
-static double slope_column(int n, double rate, double xb, const double *restrict x,
-                           const double *restrict w, double ub, const double *restrict u,
-                           double *restrict out)
+/* the factors of a term's diagonal that vary, a tile at a time */
+static void pull_varying(const struct kernel *k, const struct term *t, int n, int first,
+                         int rows, const double *X, int ldx, const double *weight,
+                         double *dX, double *dtheta)
 {
-    double sum = 0.0;
-    SIMD_SUM
-    for (int a = 0; a < n; a++) {
-        const double v = (x[a] - xb) * rate, t = w[a] * v * v;
-        out[a] += t * ub;
-        sum += t * u[a];
-    }
-    return sum;
-}
-
-void kernel_self_slopes(const struct kernel *k, int n, const double *X, int ldx,
-                        const double *K, const double *u, double *work, double *out)
-{
-    double *w = work, *r2 = work + n, *of_variance = out + (size_t)k->d * n;
-    fill((size_t)n * (k->d + 1), 0.0, out);
-    for (int b = 0; b < n; b++) { /* the rows below b, and by symmetry those beside it */
-        const int below = n - b - 1;
-        const double *Kb = K + (size_t)b * n + b + 1;
-        const double *at = X + b, *under = at + 1;
-        if (k->profile->slope_reads_r2)
-            squared_distances(k, below, under, ldx, at, ldx, r2);
-        k->profile->slope(below, Kb, r2, w);
-        for (int a = 0; a < below; a++)
-            w[a] *= -2.0; /* d r2 / d log l = -2 ((x_a - x_b) / l)^2 */
-        for (int j = 0; j < k->d; j++) {
-            const size_t column = (size_t)k->column[j] * ldx;
-            double *o = out + (size_t)j * n + b;
-            o[0] += slope_column(below, fmin(rate_of(k, j), 1e290), at[column],
-                                 under + column, w, u[b], u + b + 1, o + 1);
+    double s[TILE], rest[TILE], slope[TILE];
+    for (int i = 0; i < t->n_factors; i++) {
+        const struct factor *f = factor_of(k, t, i);
+        if (factor_is_constant(f))
+            continue;
+        term_diagonal(k, t, i, rows, X + first, ldx, s, rest);
+        multiply((size_t)rows, weight, rest);
+        factor_self_statistic(f, rows, X + first, ldx, s);
+        if (dtheta != NULL && f->profile->n_shape > 0) {
+            copy((size_t)rows, s, slope);
+            f->profile->value_shape_slope(rows, f->power, factor_shape(f), slope);
+            dtheta[f->at] += dot((size_t)rows, slope, rest);
         }
-        of_variance[b] += Kb[-1] * u[b] + dot((size_t)below, Kb, u + b + 1);
-        add_scaled((size_t)below, u[b], Kb, of_variance + b + 1);
+        f->profile->value_slope(rows, f->power, factor_shape(f), s);
+        for (int j = 0; j < f->d && dX != NULL; j++) /* s = x'x: ds/dx = 2 x */
+            for (int a = 0; a < rows; a++)
+                dX[(size_t)f->column[j] * n + first + a] +=
+                    2.0 * s[a] * rest[a] * X[(size_t)f->column[j] * ldx + first + a];
     }
 }
 
-void kernel_pull_diagonal(const struct kernel *k, double sum, double sum_bar,
+void kernel_pull_diagonal(const struct kernel *k, int n, const double *X, int ldx,
+                          double times, const double *w, int stride, double *dX,
                           double *dtheta)
 {
-    dtheta[k->d] += sum_bar * sum;
+    double s[TILE], some[TILE], weight[TILE];
+    if (kernel_is_constant(k)) {
+        double sum = 0.0;
+        for (int i = 0; i < n; i++)
+            sum += w[(size_t)i * stride];
+        if (dtheta != NULL)
+            dtheta[k->term->at] += times * k->term->variance * sum;
+        return;
+    }
+    for (int i = 0; i < n; i += TILE) {
+        const int rows = n - i < TILE ? n - i : TILE;
+        for (int a = 0; a < rows; a++)
+            weight[a] = times * w[(size_t)(i + a) * stride];
+        for (int t = 0; t < k->n_terms; t++) {
+            if (dtheta != NULL) {
+                term_diagonal(k, k->term + t, -1, rows, X + i, ldx, s, some);
+                dtheta[k->term[t].at] += dot((size_t)rows, weight, some);
+            }
+            pull_varying(k, k->term + t, n, i, rows, X, ldx, weight, dX, dtheta);
+        }
+    }
 }

@@ -2,35 +2,37 @@
 #define PFDTC_KERNEL_H
 
 /*
- * Covariance functions.  A stationary ARD kernel is a profile of the scaled squared distance,
+ * Covariance functions: sums of products of factors,
  *
- *     k(x, z) = variance * g(r2),   r2 = sum_j ((x_j - z_j) / l_j)^2,
+ *     k(x, z) = sum_t variance_t prod_f g_f(x, z),
  *
- * and a profile is one row of the table in kernel.c: g(r2) and its derivative.  Everything
- * else in the package only calls cross, diagonal and pull, so that sums and products of
- * profiles can come without touching it.
- *
- * r2 is a sum of squared differences, taken before they are divided by the lengthscales, never
- * |x|^2 + |z|^2 - 2 x'z: equal rows have distance exactly 0, inputs around 1e8 keep their
- * digits, and nothing of size N x d is copied.
+ * a factor being a profile of some inputs (factor.h).  Several terms may share a factor, and so
+ * its parameters.  Everything else in the package only calls cross, diagonal and pull: whether
+ * the prior variance is the same everywhere is nobody's business but theirs.
  */
 #include <stddef.h>
+#include "factor.h"
 
-struct profile; /* a row of the table */
-
-struct kernel {
-    const struct profile *profile;
-    int d;                     /* inputs the kernel reads                          */
-    const int *column;         /* [d] their columns in X, from 0                   */
-    const double *lengthscale; /* [d] in the units of the inputs                   */
+struct term {
     double variance;
+    int n_factors;
+    const int *factor; /* [n_factors] among the kernel's                             */
+    int at;            /* place of the variance in theta                             */
 };
 
-/* The profile of that name ("se", "matern12", ...), or NULL. */
-const struct profile *kernel_profile(const char *name);
+struct kernel {
+    int n_factors, n_terms;
+    const struct factor *factor; /* [n_factors]                                      */
+    const struct term *term;     /* [n_terms]                                        */
+    int n_theta; /* log parameters: of a term's factors not met before, its variance */
+};
 
-/* Number of hyperparameters: log lengthscales (d), then log variance. */
-int kernel_n_theta(const struct kernel *k);
+/* places of the parameters in theta; the factors and terms are the caller's */
+void kernel_places(int n_factors, struct factor *factor, int n_terms, struct term *term,
+                   struct kernel *k);
+
+/* one more than the last column that is read */
+int kernel_columns(const struct kernel *k);
 
 /* doubles of scratch wanted by pull and by pull_self for M points Z */
 size_t kernel_size(const struct kernel *k, int M);
@@ -40,9 +42,18 @@ size_t kernel_self_size(const struct kernel *k, int M, int columns);
 void kernel_cross(const struct kernel *k, int M, const double *Z, int ldz, int n,
                   const double *X, int ldx, double *K);
 
-/* diagonal[i] = k(x_i, x_i) */
+/* diagonal[i] = k(x_i, x_i); as cross has it, to the bit */
 void kernel_diagonal(const struct kernel *k, int n, const double *X, int ldx,
                      double *diagonal);
+
+/* out (M x n) = a term without its factor `skip` (-1: all of it) */
+void kernel_term(const struct kernel *k, const struct term *t, int skip, int M,
+                 const double *Z, int ldz, int n, const double *X, int ldx, double *out);
+
+/* a single factor, a stationary one with lengthscales */
+int kernel_is_single(const struct kernel *k);
+/* one term, with k(x, x) the same everywhere */
+int kernel_is_constant(const struct kernel *k);
 
 /* Adjoint of cross.  K as cross made it; dF = sum(K_bar * dK).  Adds to dZ (M x columns,
  * leading dimension M, NULL to skip) and to dtheta [n_theta] (NULL to skip). */
@@ -56,14 +67,10 @@ void kernel_pull_self(const struct kernel *k, int M, int columns, const double *
                       int ldz, double jitter, const double *K_bar, double *work,
                       double *dZ, double *dtheta);
 
-/* out (n x n_theta): dK / dtheta_j u, K = k(X, X) as cross made it, of which the lower triangle
- * is read.  scratch: 2 n */
-void kernel_self_slopes(const struct kernel *k, int n, const double *X, int ldx,
-                        const double *K, const double *u, double *work, double *out);
-
-/* Adjoint of a weighted sum of the diagonal: dF = sum_bar * d sum_i w_i k(x_i, x_i), the sum
- * given.  Adds to dtheta. */
-void kernel_pull_diagonal(const struct kernel *k, double sum, double sum_bar,
+/* Adjoint of the diagonal: dF = times sum_i w_i d k(x_i, x_i), w_i `stride` apart.  Adds to dX
+ * (n x columns, leading dimension n, NULL to skip) and to dtheta (NULL to skip). */
+void kernel_pull_diagonal(const struct kernel *k, int n, const double *X, int ldx,
+                          double times, const double *w, int stride, double *dX,
                           double *dtheta);
 
 #endif

@@ -35,7 +35,7 @@ size_t tree_doubles(int n, int d)
 {
     const int levels = tree_levels(n);
     const size_t boxes = nodes_to(twig_level(levels)) + ((size_t)1 << levels);
-    return ((size_t)n + 2 * boxes + 2) * (size_t)d + WIDE;
+    return ((size_t)n + 2 * boxes + 4) * (size_t)d + WIDE;
 }
 
 size_t tree_ints(int n)
@@ -54,17 +54,17 @@ static int start_of(int n, int level, size_t i)
     return (int)(((unsigned long long)n * i) >> level);
 }
 
-static double coordinate(double x, double centre, double rate)
+static double coordinate(const struct coordinate *at, double x, double centre)
 {
-    const double u = (x - centre) * rate;
+    const double u = coordinate_of(at, x, centre);
     return u > FAR ? FAR : u < -FAR ? -FAR : u;
 }
 
 void tree_coordinates(const struct tree *tree, const double *x, int ldx, double *u)
 {
     for (int j = 0; j < tree->d; j++)
-        u[j] =
-            coordinate(x[(size_t)tree->column[j] * ldx], tree->centre[j], tree->rate[j]);
+        u[j] = coordinate(tree->at + j, x[(size_t)tree->at[j].column * ldx],
+                          tree->centre[j]);
 }
 
 /* ---- building ------------------------------------------------------------------------------ */
@@ -200,18 +200,19 @@ static void fill_least_ranks(const struct tree *t, int *least_rank)
 void tree_build(const struct kernel *k, int n, const double *X, int ldx, const int *rank,
                 int queries, double *doubles, int *ints, double *work, struct tree *t)
 {
-    const int d = k->d;
     const int levels = tree_levels(n);
+    struct coordinate *at = (struct coordinate *)doubles; /* three doubles each */
+    const int d = kernel_coordinates(k, at);
     const size_t leaves = (size_t)1 << levels;
-    double *U = doubles, *low = U + (size_t)n * d + WIDE, *high = low + leaves * d,
-           *centre = high + leaves * d, *rate = centre + d, *box = rate + d;
+    double *U = doubles + 3 * (size_t)kernel_n_coordinates(k),
+           *low = U + (size_t)n * d + WIDE, *high = low + leaves * d,
+           *centre = high + leaves * d, *box = centre + d;
     int *row = ints, *ranks = row + n, *least_rank = ranks + n;
     t->n = n;
     t->d = d;
     t->levels = levels;
     t->centre = centre;
-    t->rate = rate;
-    t->column = k->column;
+    t->at = at;
     t->U = U;
     t->box = box;
     t->low = low;
@@ -222,11 +223,10 @@ void tree_build(const struct kernel *k, int n, const double *X, int ldx, const i
     if (n == 0)
         return;
     for (int j = 0; j < d; j++) {
-        const double *x = X + (size_t)k->column[j] * ldx;
+        const double *x = X + (size_t)at[j].column * ldx;
         centre[j] = x[0];
-        rate[j] = fmin(1.0 / k->lengthscale[j], 1e290); /* never Inf * 0 */
         for (int i = 0; i < n; i++)
-            U[(size_t)j * n + i] = coordinate(x[i], centre[j], rate[j]);
+            U[(size_t)j * n + i] = coordinate(at + j, x[i], centre[j]);
     }
     for (int i = 0; i < n; i++)
         row[i] = i;

@@ -2,7 +2,7 @@
 #define PFDTC_NEIGHBOURS_H
 
 /*
- * Nearest rows in the distance of a kernel, |(x - z) / l|, among all rows or among those of a
+ * Nearest rows in the coordinates of a kernel, (x - x_1) / l of one stationary factor, among all rows or among those of a
  * lower rank: a balanced k-d tree with the bounding box of every node.
  *
  * Node i of level v holds the positions from floor(n i / 2^v) to floor(n (i + 1) / 2^v), so the
@@ -11,16 +11,14 @@
  * are gone through at once: a twig is a node with TWIG levels below, whose leaves' boxes lie
  * side by side.
  *
- * Coordinates are (x - x_1) / l: centred before they are divided, so that inputs around 1e8
- * keep their digits.
+ * Inputs are centred before they are divided, so that those around 1e8 keep their digits.
  */
-#include "kernel.h"
+#include "coordinates.h"
 
 struct tree {
-    int n, d, levels;      /* 2^levels leaves                                        */
-    const double *centre;  /* [d] the first row                                      */
-    const double *rate;    /* [d] 1 / l                                              */
-    const int *column;     /* [d] in X, from 0                                       */
+    int n, d, levels;     /* 2^levels leaves                                        */
+    const double *centre; /* [d] the first row                                      */
+    const struct coordinate *at; /* [d] what each is                                 */
     const double *U;       /* n x d coordinates, in the order of the tree            */
     const double *box;     /* [2 d] a node down to the twigs: lower, upper ends      */
     const double *low;     /* leaves x d: lower ends of the leaves' boxes            */

@@ -1,9 +1,10 @@
+#include <math.h>
 #include "pf.h"
 #include "linalg.h"
 
 size_t pf_size(int M, int q, int p)
 {
-    return 3 * (size_t)M * M + 4 * (size_t)M * q + (p ? 5 * (size_t)M * M : 0);
+    return 3 * (size_t)M * M + 4 * (size_t)M * q + (p ? 5 * (size_t)M * M + M : 0);
 }
 
 /* X <- D^{-1} X = s2 (s2 I + G)^{-1} X */
@@ -27,10 +28,30 @@ static void transpose(int n, const double *A, double *At)
             At[(size_t)i * n + j] = A[(size_t)j * n + i];
 }
 
-/* Q1 = D^{-1} V D^{-1},  V = W0 - G^2 - B'B,  B = sqrt(jitter) L^{-T} G */
+/* root [M]: roots of k(z, z) beside the largest of them.  Returns jitter times that. */
+static double jitter_of_points(const struct inducing *z, double *root)
+{
+    double most = 0.0;
+    kernel_diagonal(z->kernel, z->M, z->Z, z->M, root);
+    for (int m = 0; m < z->M; m++)
+        most = root[m] > most ? root[m] : most;
+    for (int m = 0; m < z->M; m++)
+        root[m] = most > 0.0 ? sqrt(root[m] / most) : 1.0;
+    return z->jitter * most;
+}
+
+static void scale_rows(int M, int n, const double *by, double *X)
+{
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < M; i++)
+            X[(size_t)j * M + i] *= by[i];
+}
+
+/* Q1 = D^{-1} V D^{-1},  V = W0 - G^2 - jitter B'B,  B = diag(root) L^{-T} G */
 static void transfer_of_prior(const struct inducing *z, const struct stats *s,
-                              double jitter, const double *C, double s2, const double *W0,
-                              double *B, double *work, double *Q1)
+                              double jitter, const double *root, const double *C,
+                              double s2, const double *W0, double *B, double *work,
+                              double *Q1)
 {
     const int M = s->M;
     const size_t MM = (size_t)M * M;
@@ -39,6 +60,7 @@ static void transfer_of_prior(const struct inducing *z, const struct stats *s,
     mult_AtB(M, M, M, -1.0, s->G, s->G, 1.0, V);
     copy(MM, s->G, B);
     solve_lower_t(M, M, z->L, B);
+    scale_rows(M, M, root, B);
     mult_AtB(M, M, M, -jitter, B, B, 1.0, V);
     solve_D(M, M, C, s2, V);
     transpose(M, V, Q1);
@@ -50,12 +72,14 @@ static void transfer_of_prior(const struct inducing *z, const struct stats *s,
  *   Abar += Hs A + E A K,   E = 2 (D^{-2} - I),
  *   Hs   -= 2 (R + R') / s2,  R = D^{-1} Q1,  and  4 D^{-2} G + 2 (D^{-2} G J + J D^{-2} G)
  *   Lbar += tril(2 L^{-T} G D^{-2} G J)
- * Adds to Hs, to AbarAt the share of E (E W0), and writes E and Lbar's share.
+ * Adds to Hs, to AbarAt the share of E (E W0), and writes E, Lbar's share and, where k(z, z)
+ * depends on z, its adjoint: -z->jitter diag(L^{-T} G D^{-2} G L^{-1}).
  */
 static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
-                             double jitter, const double *C, double s2, const double *W0,
-                             const double *Q1, double *work, double *Hs, double *AbarAt,
-                             double *E, double *Lbar_share)
+                             double jitter, const double *root, const double *C,
+                             double s2, const double *W0, const double *Q1, double *work,
+                             double *Hs, double *AbarAt, double *E, double *Lbar_share,
+                             double *kzz_bar)
 {
     const int M = s->M;
     const size_t MM = (size_t)M * M;
@@ -71,10 +95,12 @@ static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
     solve_D(M, M, C, s2, GD2);
     add_scaled(MM, -4.0, GD2, Hs);
 
-    /* (D^{-2} G J)' = jitter L^{-1} (D^{-2} G L^{-1})' */
+    /* (D^{-2} G J)' = jitter L^{-1} diag(root)^2 (D^{-2} G L^{-1})' */
     copy(MM, GD2, R);
     solve_lower_right(M, M, z->L, R);
     transpose(M, R, GD2J);
+    scale_rows(M, M, root, GD2J);
+    scale_rows(M, M, root, GD2J);
     solve_lower(M, M, z->L, GD2J);
     scale_by(MM, jitter, GD2J);
     copy(MM, GD2J, R);
@@ -83,6 +109,14 @@ static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
 
     mult_ABt(M, M, M, 2.0, s->G, GD2J, 0.0, Lbar_share); /* 2 G D^{-2} G J */
     solve_lower_t(M, M, z->L, Lbar_share);
+
+    if (!kernel_is_constant(z->kernel)) {
+        mult_AB(M, M, M, 1.0, s->G, GD2, 0.0, R);
+        solve_lower_t(M, M, z->L, R);
+        solve_lower_right(M, M, z->L, R);
+        for (int m = 0; m < M; m++)
+            kzz_bar[m] = -z->jitter * R[(size_t)m * M + m];
+    }
 
     fill(MM, 0.0, E);
     for (int m = 0; m < M; m++)
@@ -104,8 +138,9 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
     const size_t MM = (size_t)M * M, Mq = (size_t)M * q;
     double *C = work, *S1 = C + MM, *S2 = S1 + MM, *X = S2 + MM, *Y = X + Mq, *R = Y + Mq,
            *B = R + Mq, *prior = B + Mq;
-    double *Q1 = prior, *share = prior + MM, *scratch = share + MM; /* where p = 1 */
-    double variance, jitter = 0.0;
+    double *Q1 = prior, *share = prior + MM, *scratch = share + MM,
+           *root = scratch + 3 * MM; /* where p = 1 */
+    double jitter = 0.0;
 
     copy(MM, s->G, C);
     for (int m = 0; m < M; m++)
@@ -125,9 +160,8 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
         terms->transfer += nu->sign[j] * sum_squares((size_t)M, X + (size_t)j * M);
     }
     if (nu->p) {
-        kernel_diagonal(z->kernel, 1, z->Z, M, &variance);
-        jitter = z->jitter * variance;
-        transfer_of_prior(z, s, jitter, C, s2, W0, S1, S2, Q1);
+        jitter = jitter_of_points(z, root);
+        transfer_of_prior(z, s, jitter, root, C, s2, W0, S1, S2, Q1);
         terms->fit -= trace(M, W0);
         terms->transfer += trace(M, Q1);
     }
@@ -153,8 +187,8 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
 
     fill(MM, 0.0, AbarAt);
     if (nu->p)
-        adjoint_of_prior(z, s, jitter, C, s2, W0, Q1, scratch, Hs, AbarAt, adjoint->E,
-                         share);
+        adjoint_of_prior(z, s, jitter, root, C, s2, W0, Q1, scratch, Hs, AbarAt,
+                         adjoint->E, share, adjoint->kzz_bar);
     mult_ABt(M, q, M, 1.0, adjoint->F, s->AW, 1.0, AbarAt);
     add_xyt(M, M, 1.0, adjoint->f, s->Ay, AbarAt);
     mult_AB(M, M, M, 1.0, Hs, s->G, 1.0, AbarAt);
@@ -185,7 +219,7 @@ enum status pf_transfer(const struct inducing *z, const struct stats *s,
 {
     const int M = s->M;
     const size_t MM = (size_t)M * M;
-    double *C = work, *B = C + MM, *Vt = B + MM, variance;
+    double *C = work, *B = C + MM, *Vt = B + MM, *root = Vt + MM;
     copy(MM, s->G, C);
     for (int m = 0; m < M; m++)
         C[(size_t)m * M + m] += s2;
@@ -196,10 +230,11 @@ enum status pf_transfer(const struct inducing *z, const struct stats *s,
     for (int j = 0; j < nu->q; j++)
         *value += nu->sign[j] * sum_squares((size_t)M, U + (size_t)j * M);
     if (nu->p) {
-        kernel_diagonal(z->kernel, 1, z->Z, M, &variance);
-        copy(MM, s->G, B); /* G J G = jitter B'B,  B = L^{-T} G */
+        const double j = jitter_of_points(z, root);
+        copy(MM, s->G, B); /* G J G = jitter B'B,  B = diag(root) L^{-T} G */
         solve_lower_t(M, M, z->L, B);
-        mult_AtB(M, M, M, -z->jitter * variance, B, B, 1.0, V);
+        scale_rows(M, M, root, B);
+        mult_AtB(M, M, M, -j, B, B, 1.0, V);
         solve_D(M, M, C, s2, V);
         transpose(M, V, Vt);
         solve_D(M, M, C, s2, Vt);

@@ -10,23 +10,21 @@ size_t select_size(int n, int most)
 void select_start(struct select_state *s)
 {
     s->m = 0;
-    kernel_diagonal(s->kernel, s->n, s->X, s->ldx, s->E);
+    kernel_diagonal(s->kernel, s->n, s->X, s->ldx, s->prior);
+    copy((size_t)s->n, s->prior, s->E);
 }
 
 int select_step(struct select_state *s, double tolerance, double *work)
 {
     const int n = s->n, m = s->m;
     double *row = work, *column = row + s->most;
-    double prior, *a = s->A + (size_t)m * n;
-    int best = 0;
+    double *a = s->A + (size_t)m * n;
+    int best = -1;
 
-    if (n == 0)
-        return 0;
-    for (int i = 1; i < n; i++)
-        if (s->E[i] > s->E[best])
+    for (int i = 0; i < n; i++)
+        if (s->E[i] > tolerance * s->prior[i] && (best < 0 || s->E[i] > s->E[best]))
             best = i;
-    kernel_diagonal(s->kernel, 1, s->X + best, s->ldx, &prior);
-    if (m >= s->most || !(s->E[best] > tolerance * prior))
+    if (m >= s->most || best < 0)
         return 0;
 
     /* a = (k(X, x) - A A[best, ]') / sqrt(E[best]) */
@@ -42,7 +40,8 @@ int select_step(struct select_state *s, double tolerance, double *work)
         a[i] /= root;
         const double left = s->E[i] - a[i] * a[i];
         /* a twin of the pivot is explained completely, whatever rounding says */
-        s->E[i] = column[i] == prior || left < 0.0 ? 0.0 : left;
+        const int twin = column[i] == s->prior[best] && column[i] == s->prior[i];
+        s->E[i] = twin || left < 0.0 ? 0.0 : left;
         t += s->E[i];
     }
     a[best] = root;

@@ -15,18 +15,19 @@ struct select_state {
     int m;      /* pivots taken so far                                                  */
     int *pivot; /* [most] rows taken, from 0                                           */
     double *A;  /* n x most: column m is what the m-th pivot explains of every row      */
-    double *E;  /* [n] variance left                                                    */
-    double *t;  /* [most] sum of E after each pivot                                     */
+    double *prior; /* [n] k(x, x)                                                       */
+    double *E; /* [n] variance left                                                    */
+    double *t; /* [most] sum of E after each pivot                                     */
 };
 
 /* doubles of scratch for a step; A, E and t are the caller's */
 size_t select_size(int n, int most);
 
-/* E = k(x, x), no pivots yet */
+/* E = prior = k(x, x), no pivots yet */
 void select_start(struct select_state *s);
 
-/* One pivot more.  Returns 0 where the largest E is at most tolerance * the prior variance
- * there: what is left of K is rounding.  Rows of X equal to a pivot get E = 0 exactly. */
+/* One pivot more.  Returns 0 where every E is at most tolerance * the prior variance there: what
+ * is left of K is rounding.  Rows that the kernel cannot tell from a pivot get E = 0 exactly. */
 int select_step(struct select_state *s, double tolerance, double *work);
 
 /*

@@ -59,7 +59,7 @@ enum status stats_finish(struct stats *s)
 
 size_t adjoint_size(int M, int q, int with_E)
 {
-    return (size_t)M * M * (with_E ? 3 : 2) + 2 * (size_t)M * q + M;
+    return (size_t)M * M * (with_E ? 3 : 2) + 2 * (size_t)M * q + 2 * (size_t)M;
 }
 
 void adjoint_init(int M, int q, int with_E, double *memory, struct adjoint *adjoint)
@@ -73,7 +73,8 @@ void adjoint_init(int M, int q, int with_E, double *memory, struct adjoint *adjo
     adjoint->F = adjoint->Kmm_bar + MM;
     adjoint->Wm_bar = adjoint->F + Mq;
     adjoint->f = adjoint->Wm_bar + Mq;
-    adjoint->E = with_E ? adjoint->f + M : NULL;
+    adjoint->kzz_bar = adjoint->f + M;
+    adjoint->E = with_E ? adjoint->kzz_bar + M : NULL;
     adjoint->k_bar = 0.0;
     adjoint->beta = NULL;
 }

@@ -51,6 +51,7 @@ struct adjoint {
     double *Kmm_bar;    /* M x M, symmetric                                            */
     double *Wm_bar;     /* M x q                                                       */
     double k_bar;       /* of k_sum                                                    */
+    double *kzz_bar;    /* [M] of k(z, z), beside what Kmm_bar says of it; 0 as a rule  */
     const double *beta; /* [M] or NULL                                                 */
 };
 

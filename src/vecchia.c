@@ -1,17 +1,18 @@
 #include <math.h>
 #include "linalg.h"
+#include "self_slopes.h"
 #include "simd.h"
 #include "vecchia.h"
 
 size_t vecchia_size(const struct kernel *k)
 {
-    const size_t p = (size_t)kernel_n_theta(k) + 1;
+    const size_t p = (size_t)k->n_theta + 1;
     return p + p * p;
 }
 
 void vecchia_init(const struct kernel *k, double *memory, struct vecchia *sum)
 {
-    sum->p = kernel_n_theta(k) + 1;
+    sum->p = k->n_theta + 1;
     sum->value = 0.0;
     sum->score = memory;
     sum->information = memory + sum->p;
@@ -28,8 +29,8 @@ void vecchia_merge(const struct vecchia *other, struct vecchia *sum)
 
 size_t vecchia_row_size(const struct kernel *k, int s)
 {
-    const size_t n = (size_t)s + 1, p = (size_t)kernel_n_theta(k) + 1;
-    return 2 * n * n + n * (p + 4);
+    const size_t n = (size_t)s + 1, p = (size_t)k->n_theta + 1;
+    return 2 * n * n + n * (p + 2) + self_slopes_size(k, s + 1);
 }
 
 /* b -= t a */
@@ -83,9 +84,8 @@ enum status vecchia_add(const struct kernel *k, int s, const double *X, const do
 {
     const int n = s + 1, p = sum->p;
     double *K = work, *L = K + (size_t)n * n, *u = L + (size_t)n * n, *w = u + n;
-    double *rest = w + n,
-           *Q = rest + 2 * (size_t)n; /* Q: n x p, columns T_j u          */
-    for (int j = 0; j < n; j++) {     /* K = k(X, X), L = T               */
+    double *Q = w + n, *rest = Q + (size_t)n * p; /* Q: n x p, columns T_j u          */
+    for (int j = 0; j < n; j++) {                 /* K = k(X, X), L = T               */
         double *Kj = K + (size_t)j * n + j, *Lj = L + (size_t)j * n + j;
         kernel_cross(k, n - j, X + j, n, 1, X + j, n, Kj);
         copy((size_t)(n - j), Kj, Lj);
@@ -113,7 +113,7 @@ enum status vecchia_add(const struct kernel *k, int s, const double *X, const do
     solve_factor(s, n, L, w);
     solve_factor_t(s, n, L,
                    w); /* w = T_SS^{-1} y_S                                       */
-    kernel_self_slopes(k, n, X, n, K, u, rest, Q);
+    self_slopes(k, n, X, n, K, u, rest, Q);
     double *of_noise = Q + (size_t)(p - 1) * n;
     for (int j = 0; j < n; j++)
         of_noise[j] = noise[j] * u[j];

@@ -8,17 +8,21 @@ layers <- read.table(header = TRUE, text = "
   file       layer  sees
   status     0      -1
   simd       0      -1
+  profile    0      -1
   gemm       0      0
   gemm_tile  0      -1
   linalg     1       0
   blas_threads 1     0
+  factor     1       0
   kernel     2       1
   block      2       1
   row_features 2     1
   inducing   3       2
+  coordinates 3      2
+  self_slopes 3      2
   lowrank    3       2
   select     3       2
-  neighbours 3       2
+  neighbours 4       3
   stats      4       3
   pairs      4       3
   kriging    4       3
@@ -117,7 +121,7 @@ r_layers <- strsplit(split = " +", x = c(
   "bounds:      evidence_bounds divergence bounds",
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
   "doors:       doors baselines pfdtc pfdtc-package",
-  "methods:     loo_near loo cross_validate predict methods criteria compare summary print_certificate",
+  "methods:     loo_near loo conformal cross_validate predict methods criteria compare summary print_certificate",
   "experiments: datasets experiment_files experiments",
   "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers"
 ))

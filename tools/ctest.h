@@ -12,7 +12,7 @@
 
 /* clang-format off */
 #define GROUPS(X) \
-    X(status) X(linalg) X(chol) X(kernel) X(pull) \
+    X(status) X(linalg) X(chol) X(kernel) X(factors) X(pull) \
     X(inducing) X(lowrank) X(select) X(stats) X(pairs) \
     X(posterior) X(exact) X(gradient) X(pf) X(vfe) X(white) X(guided) \
     X(certify) X(plain) X(neighbours) X(near) X(vecchia)
@@ -90,9 +90,13 @@ extern const int n_kernels;
 struct covariance {
     const char *name;
     struct kernel kernel;
-    double *lengthscale; /* kernel's own, free to change                          */
+    double *lengthscale; /* [d] kernel's own, as the variance is: free to change  */
+    double *variance;
+    int d;
 };
 struct covariance covariance_new(const char *name, int d, int columns);
+/* g of a distance r */
+double naive_profile(const char *name, double r);
 /* k(a_i, b_j) straight from the definition */
 struct matrix naive_kernel(const struct covariance *c, int n_a, const double *a, int lda,
                            int n_b, const double *b, int ldb);

@@ -57,7 +57,7 @@ static struct point point_of(const struct setting *s, int i)
         K_inverse = inverse(plus(f->K, p->s2, identity(N)), NULL);
     x.crossing = (struct crossing){at(times(transposed(h), e), 0, 0),
                                    quadratic(e, f->B_inverse), quadratic(e, identity(N))};
-    x.prior = c->kernel.variance;
+    x.prior = *c->variance;
     x.mean = at(times(transposed(h), f->y), 0, 0);
     x.left = x.prior - at(times(transposed(kz), to_z), 0, 0);
     x.sor = x.prior - x.left - at(times(transposed(q), h), 0, 0);

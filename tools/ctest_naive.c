@@ -130,7 +130,7 @@ struct matrix random_spd(int n)
 
 /* ---- kernels ----------------------------------------------------------------------- */
 
-static double profile(const char *name, double r)
+double naive_profile(const char *name, double r)
 {
     if (strcmp(name, "se") == 0)
         return exp(-r * r / 2.0);
@@ -146,17 +146,17 @@ static double profile(const char *name, double r)
 struct matrix naive_kernel(const struct covariance *c, int n_a, const double *a, int lda,
                            int n_b, const double *b, int ldb)
 {
-    const struct kernel *k = &c->kernel;
+    const struct factor *f = c->kernel.factor;
     struct matrix K = matrix_new(n_a, n_b);
     for (int i = 0; i < n_a; i++)
         for (int j = 0; j < n_b; j++) {
             double r2 = 0.0;
-            for (int h = 0; h < k->d; h++)
-                r2 += pow((a[i + (size_t)k->column[h] * lda] -
-                           b[j + (size_t)k->column[h] * ldb]) /
-                              k->lengthscale[h],
+            for (int h = 0; h < c->d; h++)
+                r2 += pow((a[i + (size_t)f->column[h] * lda] -
+                           b[j + (size_t)f->column[h] * ldb]) /
+                              c->lengthscale[h],
                           2.0);
-            *entry(K, i, j) = k->variance * profile(c->name, sqrt(r2));
+            *entry(K, i, j) = *c->variance * naive_profile(c->name, sqrt(r2));
         }
     return K;
 }
@@ -170,7 +170,7 @@ struct dense dense_of(const struct problem *p)
     const struct matrix W = matrix_of(s.n_u, s.q, p->W);
     struct dense f;
     f.Kzz = naive_kernel(c, s.M, p->Z, s.M, s.M, p->Z, s.M);
-    f.Kmm = plus(f.Kzz, p->jitter * c->kernel.variance, identity(s.M));
+    f.Kmm = plus(f.Kzz, p->jitter * *c->variance, identity(s.M));
     f.Kmm_inverse = inverse(f.Kmm, NULL);
     f.Kxm = scaled_rows(p->scale, naive_kernel(c, s.N, p->X, s.N, s.M, p->Z, s.M));
     f.K = scaled_rows(p->scale, naive_kernel(c, s.N, p->X, s.N, s.N, p->X, s.N));

@@ -84,7 +84,7 @@ static struct evaluation vfe(const struct problem *p, int block, int gradient)
     const size_t MM = (size_t)M * M;
     const struct kernel *k = &p->covariance.kernel;
     struct evaluation e = {.dZ = array_zero((size_t)M * p->shape.columns),
-                           .dtheta = array_zero((size_t)kernel_n_theta(k))};
+                           .dtheta = array_zero((size_t)k->n_theta)};
     struct adjoint a;
     struct pass pass;
     double *C = array(MM), *beta = array((size_t)M), rss = 0.0;
@@ -97,7 +97,7 @@ static struct evaluation vfe(const struct problem *p, int block, int gradient)
     if (gradient) {
         vfe_adjoint(&pass.z, &pass.stats, p->s2, C, beta, array(MM), &a);
         rss = second_pass(&pass, &a, e.dZ, e.dtheta);
-        kernel_pull_diagonal(k, pass.stats.k_sum, a.k_bar, e.dtheta);
+        e.dtheta[k->term->at] += a.k_bar * pass.stats.k_sum;
         e.noise = vfe_slope_noise(N, &pass.stats, p->s2, C, rss, array(MM));
     } else {
         rss = residual_sum(&pass, beta);
@@ -304,7 +304,7 @@ static void check_vfe(struct problem *p)
     double *want = array((size_t)d + 1);
     for (int j = 0; j < d; j++) /* in the logarithms */
         want[j] = c->lengthscale[j] * slope(value_of, &question, c->lengthscale + j);
-    want[d] = c->kernel.variance * slope(value_of, &question, &c->kernel.variance);
+    want[d] = *c->variance * slope(value_of, &question, c->variance);
     CHECK_ARRAY((size_t)d + 1, e.dtheta, want, 1e-7);
     CHECK_NEAR(e.noise, p->s2 * slope(value_of, &question, &p->s2), 1e-7);
 }

@@ -166,6 +166,7 @@ static void selection(const char *name, int n, int columns, int most, int twins)
                              .m = -1,
                              .pivot = array_int(most),
                              .A = array((size_t)n * most),
+                             .prior = array(n),
                              .E = array(n),
                              .t = array(most)};
     double *work = array(select_size(n, most));

@@ -162,8 +162,7 @@ static void exact(const struct problem *p)
                    mean, variance);
         CHECK_ARRAY((size_t)m, mean, times(gain, y).x, 1e-12);
         for (int i = 0; i < m; i++)
-            CHECK_NEAR(variance[i], c->kernel.variance - at(times(gain, Kn), i, i),
-                       1e-12);
+            CHECK_NEAR(variance[i], *c->variance - at(times(gain, Kn), i, i), 1e-12);
     }
     L[0] = -1.0;
     CHECK(exact_factor(N, 0.5, NULL, p->y, L, alpha) == STATUS_EXACT_NOT_PD);

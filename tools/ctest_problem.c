@@ -8,15 +8,21 @@ const int n_kernels = (int)(sizeof kernel_names / sizeof kernel_names[0]);
 
 struct covariance covariance_new(const char *name, int d, int columns)
 {
-    struct covariance c = {name, {0}, array_random((size_t)d, 0.6, 1.2)};
-    int *column = array_int((size_t)d);
+    struct covariance c = {name, {0}, array_random((size_t)d, 0.6, 1.2), NULL, d};
+    struct factor *factor = (struct factor *)array(sizeof *factor / sizeof(double) + 1);
+    struct term *term = (struct term *)array(sizeof *term / sizeof(double) + 1);
+    int *column = array_int((size_t)d), *which = array_int(1);
     for (int j = 0; j < d; j++)
         column[j] = columns - 1 - j;
-    c.kernel.profile = kernel_profile(name);
-    c.kernel.d = d;
-    c.kernel.column = column;
-    c.kernel.lengthscale = c.lengthscale;
-    c.kernel.variance = 1.3;
+    which[0] = 0;
+    *factor = (struct factor){.profile = profile_of(name),
+                              .d = d,
+                              .column = column,
+                              .n_parameters = d,
+                              .parameter = c.lengthscale};
+    *term = (struct term){.variance = 1.3, .n_factors = 1, .factor = which};
+    c.variance = &term->variance;
+    kernel_places(1, factor, 1, term, &c.kernel);
     return c;
 }
 

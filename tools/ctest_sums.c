@@ -96,6 +96,7 @@ static void adjoints(int M, int q, int with_E)
     add_scaled(Mq, 1.0, array_random(Mq, 1.0, 1.0), a.F);
     add_scaled(Mq, 1.0, array_random(Mq, 1.0, 1.0), a.Wm_bar);
     add_scaled((size_t)M, 1.0, array_random((size_t)M, 1.0, 1.0), a.f);
+    add_scaled((size_t)M, 1.0, array_random((size_t)M, 1.0, 1.0), a.kzz_bar);
     if (with_E)
         add_scaled(MM, 1.0, array_random(MM, 1.0, 1.0), a.E);
     for (size_t i = 0; i < size; i++)

@@ -6,7 +6,7 @@
 
 static const double TWO_PI = 6.28318530717958647692;
 
-struct term {
+struct conditioned {
     struct covariance c;
     int s;             /* neighbours, and the row itself after them                */
     double *X, *y, *w; /* (s + 1) x columns, [s + 1], [s + 1]                      */
@@ -14,7 +14,7 @@ struct term {
 };
 
 /* log N(y; 0, k(X, X) + s2 diag(1 / w)) of the first n rows */
-static double log_density(const struct term *t, int n)
+static double log_density(const struct conditioned *t, int n)
 {
     if (n == 0)
         return 0.0;
@@ -29,7 +29,7 @@ static double log_density(const struct term *t, int n)
 
 static double conditional(const void *context)
 {
-    const struct term *t = context;
+    const struct conditioned *t = context;
     const size_t taken = arrays_taken();
     const double value = log_density(t, t->s + 1) - log_density(t, t->s);
     arrays_release(taken);
@@ -37,9 +37,9 @@ static double conditional(const void *context)
 }
 
 /* dT / dlog theta_j of the first n rows; the variance: K, the noise: diag(s2 / w) */
-static struct matrix slope_of(struct term *t, int j, int n)
+static struct matrix slope_of(struct conditioned *t, int j, int n)
 {
-    const int d = t->c.kernel.d, ld = t->s + 1;
+    const int d = t->c.d, ld = t->s + 1;
     struct matrix S = matrix_new(n, n);
     if (j == d + 1) {
         for (int i = 0; i < n; i++)
@@ -60,7 +60,7 @@ static struct matrix slope_of(struct term *t, int j, int n)
 }
 
 /* tr(T^{-1} T_j T^{-1} T_k) / 2 of the first n rows */
-static double fisher(struct term *t, int j, int k, int n)
+static double fisher(struct conditioned *t, int j, int k, int n)
 {
     if (n == 0)
         return 0.0;
@@ -74,7 +74,7 @@ static double fisher(struct term *t, int j, int k, int n)
 
 static void one_term(const char *name, int s, int d, int columns)
 {
-    struct term t = {covariance_new(name, d, columns), s, NULL, NULL, NULL, 0.3};
+    struct conditioned t = {covariance_new(name, d, columns), s, NULL, NULL, NULL, 0.3};
     const size_t n = (size_t)s + 1, size = vecchia_size(&t.c.kernel);
     const int p = d + 2;
     t.X = array_random(n * columns, -2.0, 2.0);
@@ -91,9 +91,7 @@ static void one_term(const char *name, int s, int d, int columns)
     CHECK(vecchia_add(&t.c.kernel, s, t.X, t.y, noise, 1.0, 1, work, &sum) == STATUS_OK);
     CHECK_NEAR(sum.value, conditional(&t), 1e-11);
     for (int j = 0; j < p; j++) {
-        double *theta = j < d    ? t.c.lengthscale + j
-                        : j == d ? &t.c.kernel.variance
-                                 : &t.s2;
+        double *theta = j < d ? t.c.lengthscale + j : j == d ? t.c.variance : &t.s2;
         CHECK_NEAR(sum.score[j], *theta * slope(conditional, &t, theta), 1e-8);
         for (int k = j; k < p; k++)
             CHECK_NEAR(sum.information[(size_t)j * p + k],

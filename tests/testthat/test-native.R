@@ -44,8 +44,10 @@ test_that("a factorisation that fails is a value for the optimiser and a conditi
 test_that("the kernel goes to the engine with columns from 0", {
   x <- matrix(0, 1, 3, dimnames = list(NULL, c("a", "b", "c")))
   kernel <- complete_kernel(kernel_matern(1 / 2, c(2, 3), 1, inputs = c("c", "a")), x)
-  expect_identical(engine_kernel(kernel), list(profile = "matern12", columns = c(2L, 0L), lengthscale = c(2, 3),
-                                               variance = 1))
+  engine <- engine_kernel(kernel)
+  expect_identical(engine$factors[[1]][c("profile", "columns", "parameters")],
+                   list(profile = "matern12", columns = c(2L, 0L), parameters = c(2, 3)))
+  expect_identical(engine$terms, list(list(variance = 1, factors = 0L)))
 })
 
 test_that("scratch that is handed in gives the same numbers", {
@@ -119,14 +121,18 @@ test_that("every door refuses what it would read out of bounds", {
     do.call(".Call", c(list(get(paste0("ffi_", name), asNamespace("pfdtc"))), args), quote = TRUE)
   }
   refused <- function(name, args, what) expect_error(door(name, args), "internal: ", info = paste(name, what))
+  of_factor <- function(part, value) {
+    good$factors[[1]][[part]] <- value
+    good
+  }
   for (name in names(doors)) {
     args <- doors[[name]]
     expect_error(door(name, args), NA, info = name)
     for (columns in if (identical(args[[1]], good)) list(c(0L, 2L), c(-1L, 0L), c(0L, NA))) {
-      refused(name, c(list(utils::modifyList(good, list(columns = columns))), args[-1]), "kernel columns")
+      refused(name, c(list(of_factor("columns", columns)), args[-1]), "kernel columns")
     }
     if (identical(args[[1]], good)) {
-      refused(name, c(list(utils::modifyList(good, list(lengthscale = 1))), args[-1]), "lengthscales")
+      refused(name, c(list(of_factor("parameters", 1)), args[-1]), "lengthscales")
     }
     for (i in seq_along(args)[-1]) {
       if (is.matrix(args[[i]])) { # a column or a row too few

@@ -1,0 +1,67 @@
+#ifndef PFDTC_FACTOR_H
+#define PFDTC_FACTOR_H
+
+/*
+ * One factor of a kernel: a profile of some inputs.  What it is a function of, its statistic, is
+ * made for many pairs of rows at a time; values and slopes follow from it entry by entry.
+ *
+ * Distances are sums of squared differences, taken before they are divided by the lengthscales,
+ * never |x|^2 + |z|^2 - 2 x'z: equal rows have distance exactly 0, inputs around 1e8 keep their
+ * digits.  Those of a period are chords of a circle, without a sine for every pair.
+ */
+#include <stddef.h>
+#include "profile.h"
+
+struct factor {
+    const struct profile *profile;
+    int d; /* inputs it reads; of METRIC_LEVELS, the levels                     */
+    const int *column; /* [d] their columns in X, from 0                             */
+    int isotropic; /* METRIC_SCALED: one lengthscale for all inputs                     */
+    int power;     /* of a polynomial                                            */
+    int n_parameters;
+    const double *parameter; /* [n_parameters] all positive                          */
+    const double *table; /* METRIC_LEVELS: d x d, then its slope in each log parameter  */
+    int at;              /* place of its first parameter in theta                */
+};
+
+/* rows that factor_pull takes at a time: dZ is loaded and stored once for them */
+enum { FACTOR_ROWS = 4 };
+
+int factor_is_stationary(const struct factor *f);
+/* whether k(x, x) = 1 */
+int factor_is_constant(const struct factor *f);
+/* its shape parameters, behind the metric's */
+const double *factor_shape(const struct factor *f);
+
+/* 1 / lengthscale of input j, finite */
+double factor_rate(const struct factor *f, int j);
+
+/* S (M x n): the statistic of each row of Z and each of X */
+void factor_statistic(const struct factor *f, int M, const double *Z, int ldz, int n,
+                      const double *X, int ldx, double *S);
+/* the same of each row with itself */
+void factor_self_statistic(const struct factor *f, int n, const double *X, int ldx,
+                           double *s);
+
+/* n entries: exponent += ., times *= .; S of factors that are not stationary is overwritten.
+ * Returns 1 where the exponent has a share in it. */
+int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
+                 double *times);
+
+/* levels [n] of rows, from 0; -1 where no column is 1 */
+void factor_levels(const struct factor *f, int n, const double *X, int ldx, int *level);
+
+/*
+ * Adjoint of the statistic of a stationary factor or of x'z: dF = sum(S_bar * dS), S_bar M x n
+ * with room for FACTOR_ROWS - 1 more rows, overwritten.  Adds to dZ (M x columns, leading
+ * dimension M, NULL to skip) and to dtheta (NULL to skip).
+ */
+void factor_pull(const struct factor *f, int M, const double *Z, int ldz, int n,
+                 const double *X, int ldx, double *S_bar, double *dZ, double *dtheta);
+
+/* D (n x n) = what the log parameter p of the metric does to the statistic of X with itself */
+void factor_metric_slope(const struct factor *f, int p, int n, const double *X, int ldx,
+                         double *D);
+int factor_n_metric(const struct factor *f);
+
+#endif

@@ -1,0 +1,44 @@
+#ifndef PFDTC_PROFILE_H
+#define PFDTC_PROFILE_H
+
+/*
+ * Functions of one factor of a kernel: what it is a function of (the metric), its value and its
+ * slopes; one row of the table in profile.c each.  A stationary kernel is
+ *
+ *     g(r2) = times(r2) exp(-exponent(r2)),   g(0) = 1,
+ *
+ * so that a product of several costs one exp an entry.  Never 0 but for underflow: its slope is
+ * had from the whole product k, as k g'/g.  The others are given as they are.
+ */
+enum metric {
+    METRIC_SCALED, /* r2 = sum_j ((x_j - z_j) / l_j)^2, lengthscales (or one for all)        */
+    METRIC_PERIODIC, /* r2 = sum_j (2 sin(pi (x_j - z_j) / period) / l)^2, l and the period    */
+    METRIC_PRODUCT, /* s = sum_j x_j z_j                                                      */
+    METRIC_LEVELS, /* a table of correlations between levels, coded as 0/1 columns           */
+    METRIC_EQUALITY, /* 1 where all inputs are equal, 0 elsewhere                              */
+    METRIC_NOTHING /* 1                                                                      */
+};
+
+struct profile {
+    const char *name;
+    enum metric metric;
+    int n_shape; /* parameters behind the metric's own, all positive                   */
+    /* stationary, n entries: exponent += ., times *= . */
+    void (*split)(int n, const double *shape, const double *r2, double *exponent,
+                  double *times);
+    int slope_reads_r2; /* slope and, where there is one, shape_slope                  */
+    void (*slope)(int n, const double *shape, const double *k, const double *r2,
+                  double *out); /* dk / dr2                                            */
+    void (*shape_slope)(int n, const double *shape, const double *k, const double *r2,
+                        double *out); /* dk / dlog shape                               */
+    /* of s, in place: g(s), dg / ds, dg / dlog shape */
+    void (*value)(int n, int power, const double *shape, double *s);
+    void (*value_slope)(int n, int power, const double *shape, double *s);
+    void (*value_shape_slope)(int n, int power, const double *shape, double *s);
+};
+
+/* The profile of that name ("se", "matern12", ...), or NULL; the i-th, or NULL. */
+const struct profile *profile_of(const char *name);
+const struct profile *profile_at(int i);
+
+#endif

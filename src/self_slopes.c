@@ -1,0 +1,158 @@
+#include <math.h>
+#include "self_slopes.h"
+#include "linalg.h"
+#include "simd.h"
+
+size_t self_slopes_size(const struct kernel *k, int n)
+{
+    const size_t nn = (size_t)n * n;
+    return kernel_is_single(k) ? 2 * (size_t)n : 4 * nn;
+}
+
+/* ---- one stationary factor with lengthscales: by halves ----------------------------------- */
+
+/* out += t u_b and, by symmetry, what row b gets: t'u,  t_a = w_a ((x_a - x_b) / l)^2 */
+static double slope_column(int n, double rate, double xb, const double *restrict x,
+                           const double *restrict w, double ub, const double *restrict u,
+                           double *restrict out)
+{
+    double sum = 0.0;
+    SIMD_SUM
+    for (int a = 0; a < n; a++) {
+        const double v = (x[a] - xb) * rate, t = w[a] * v * v;
+        out[a] += t * ub;
+        sum += t * u[a];
+    }
+    return sum;
+}
+
+static void symmetric_column(int n, const double *Kb, const double *u, double *out)
+{
+    out[0] += Kb[-1] * u[0] + dot((size_t)n, Kb, u + 1);
+    add_scaled((size_t)n, u[0], Kb, out + 1);
+}
+
+static void single_slopes(const struct kernel *k, int n, const double *X, int ldx,
+                          const double *K, const double *u, double *work, double *out)
+{
+    const struct factor *f = k->factor + k->term->factor[0];
+    const struct profile *profile = f->profile;
+    double *w = work, *r2 = work + n;
+    for (int b = 0; b < n; b++) { /* the rows below b, and by symmetry those beside it */
+        const int below = n - b - 1;
+        const double *Kb = K + (size_t)b * n + b + 1;
+        const double *at = X + b, *under = at + 1;
+        if (profile->slope_reads_r2)
+            factor_statistic(f, below, under, ldx, 1, at, ldx, r2);
+        if (profile->n_shape > 0) {
+            double *o = out + (size_t)(f->at + factor_n_metric(f)) * n + b;
+            profile->shape_slope(below, factor_shape(f), Kb, r2, w);
+            o[0] += dot((size_t)below, w, u + b + 1);
+            add_scaled((size_t)below, u[b], w, o + 1);
+        }
+        profile->slope(below, factor_shape(f), Kb, r2, w);
+        for (int a = 0; a < below; a++)
+            w[a] *= -2.0; /* d r2 / d log l = -2 ((x_a - x_b) / l)^2 */
+        for (int j = 0; j < f->d; j++) {
+            const size_t column = (size_t)f->column[j] * ldx;
+            double *o = out + (size_t)(f->at + (f->isotropic ? 0 : j)) * n + b;
+            o[0] += slope_column(below, fmin(factor_rate(f, j), 1e290), at[column],
+                                 under + column, w, u[b], u + b + 1, o + 1);
+        }
+        symmetric_column(below, Kb, u + b, out + (size_t)k->term->at * n + b);
+    }
+}
+
+/* ---- any other: whole matrices -------------------------------------------------------------- */
+
+/* out += (D o by) u; by NULL: D u */
+static void add_product(int n, const double *D, const double *by, const double *u,
+                        double *out)
+{
+    for (int b = 0; b < n; b++)
+        for (int a = 0; a < n; a++) {
+            const size_t i = (size_t)b * n + a;
+            const double weight = by == NULL ? 1.0 : by[i];
+            if (weight != 0.0) /* beside what is 0 a slope may be infinite */
+                out[a] += D[i] * weight * u[b];
+        }
+}
+
+struct matrices {
+    double *values, *S, *w, *D; /* n x n each */
+};
+
+static void stationary_slopes(const struct factor *f, int n, const double *X, int ldx,
+                              const double *u, const struct matrices *p, double *out)
+{
+    const struct profile *profile = f->profile;
+    const int nn = n * n, n_metric = factor_n_metric(f);
+    if (profile->slope_reads_r2)
+        factor_statistic(f, n, X, ldx, n, X, ldx, p->S);
+    if (profile->n_shape > 0) {
+        profile->shape_slope(nn, factor_shape(f), p->values, p->S, p->w);
+        add_product(n, p->w, NULL, u, out + (size_t)(f->at + n_metric) * n);
+    }
+    profile->slope(nn, factor_shape(f), p->values, p->S, p->w);
+    for (int j = 0; j < n_metric; j++) {
+        factor_metric_slope(f, j, n, X, ldx, p->D);
+        add_product(n, p->D, p->w, u, out + (size_t)(f->at + j) * n);
+    }
+}
+
+/* slopes of the table's parameter p at each pair of rows */
+static void table_slopes(const struct factor *f, int p, int n, const double *X, int ldx,
+                         double *D)
+{
+    struct factor other = *f;
+    other.table = f->table + (size_t)(p + 1) * f->d * f->d;
+    factor_statistic(&other, n, X, ldx, n, X, ldx, D);
+}
+
+static void other_slopes(const struct kernel *k, const struct term *t, int i, int n,
+                         const double *X, int ldx, const double *u,
+                         const struct matrices *p, double *out)
+{
+    const struct factor *f = k->factor + t->factor[i];
+    if (f->n_parameters == 0)
+        return;
+    kernel_term(k, t, i, n, X, ldx, n, X, ldx, p->w);
+    for (int j = 0; j < f->n_parameters; j++) {
+        if (f->profile->metric == METRIC_LEVELS) {
+            table_slopes(f, j, n, X, ldx, p->D);
+        } else {
+            factor_statistic(f, n, X, ldx, n, X, ldx, p->D);
+            f->profile->value_shape_slope(n * n, f->power, factor_shape(f), p->D);
+        }
+        add_product(n, p->D, p->w, u, out + (size_t)(f->at + j) * n);
+    }
+}
+
+void self_slopes(const struct kernel *k, int n, const double *X, int ldx, const double *K,
+                 const double *u, double *work, double *out)
+{
+    const size_t nn = (size_t)n * n;
+    const struct matrices p = {work, work + nn, work + 2 * nn, work + 3 * nn};
+    fill((size_t)n * k->n_theta, 0.0, out);
+    if (kernel_is_single(k)) {
+        single_slopes(k, n, X, ldx, K, u, work, out);
+        return;
+    }
+    for (int t = 0; t < k->n_terms; t++) {
+        const struct term *term = k->term + t;
+        if (k->n_terms == 1) {
+            copy(nn, K, p.values);
+            mirror_lower(n, p.values);
+        } else {
+            kernel_term(k, term, -1, n, X, ldx, n, X, ldx, p.values);
+        }
+        add_product(n, p.values, NULL, u, out + (size_t)term->at * n);
+        for (int i = 0; i < term->n_factors; i++) {
+            const struct factor *f = k->factor + term->factor[i];
+            if (factor_is_stationary(f))
+                stationary_slopes(f, n, X, ldx, u, &p, out);
+            else
+                other_slopes(k, term, i, n, X, ldx, u, &p, out);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+conformal_problem <- function(n = 40) {
+  p <- problem("matern32", n = n, d = 2, m = 6, seed = 3)
+  p$weights <- with_seed(1, runif(n, 0.4, 2))
+  p
+}
+
+fit_plain <- function(by, p, weights, ...) {
+  by(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", weights = weights, center = FALSE,
+       scale = FALSE, ...)
+}
+
+# The jackknife+ by n fits with the weight of a row set to 0
+jackknife_by_force <- function(make, p, level) {
+  n <- length(p$y)
+  ends <- lapply(seq_len(n), function(i) {
+    fit <- make(replace(p$weights, i, 0))
+    own <- predict(fit, p$x[i, , drop = FALSE], se.fit = TRUE)
+    r <- abs(p$y[i] - own$fit) / sqrt(own$se.fit^2 + p$noise / p$weights[i])
+    new <- predict(fit, p$new, se.fit = TRUE, type = "response")
+    list(low = new$fit - r * new$se.fit, high = new$fit + r * new$se.fit)
+  })
+  k <- ceiling(level * (n + 1))
+  low <- sapply(ends, `[[`, "low")
+  high <- sapply(ends, `[[`, "high")
+  cbind(lwr = apply(low, 1, function(v) sort(v, decreasing = TRUE)[k]), upr = apply(high, 1, function(v) sort(v)[k]))
+}
+
+test_that("of exact posteriors and inducing points it is the jackknife+", {
+  p <- conformal_problem()
+  makers <- list(
+    exact = function(w) fit_plain(gp_exact, p, w), sor = function(w) fit_plain(gp_sor, p, w, inducing = p$z),
+    fitc = function(w) fit_plain(gp_fitc, p, w, inducing = p$z),
+    far = function(w) fit_plain(pfdtc, p, w, inducing = p$z, neighbours = 0, control = pfdtc_control(maxit = 0)))
+  for (name in names(makers)) {
+    fit <- makers[[name]](p$weights)
+    got <- predict(fit, p$new, interval = "conformal", level = 0.8)
+    expect_identical(colnames(got), c("fit", "lwr", "upr"))
+    expect_equal(got[, "fit"], predict(fit, p$new))
+    expect_close(unname(got[, 2:3]), unname(jackknife_by_force(makers[[name]], p, 0.8)), 1e-8, name)
+  }
+})
+
+test_that("beside near rows, of subsamples and of many rows it is a quantile of scores", {
+  p <- conformal_problem()
+  near <- fit_plain(pfdtc, p, p$weights, inducing = p$z, neighbours = 6)
+  some <- with_seed(1, fit_plain(gp_subsample, p, p$weights, m = 20))
+  for (fit in list(near, some)) {
+    new <- predict(fit, p$new, se.fit = TRUE, type = "response")
+    q <- sort(abs(rstandard(fit)))[ceiling(0.9 * 41)]
+    got <- predict(fit, p$new, interval = "conformal", level = 0.9)
+    expect_equal(unname(got[, "upr"] - got[, "fit"]), unname(q * new$se.fit))
+    expect_equal(unname(got[, "fit"] - got[, "lwr"]), unname(q * new$se.fit))
+  }
+})
+
+test_that("the shapes are those of prediction intervals, offsets and missing rows included", {
+  data <- small_data(30)
+  data$o <- cos(1:30)
+  fit <- fit_mixed(y ~ a + f + offset(o), data = data)
+  new <- data[1:4, ]
+  new$a[2] <- NA
+  band <- predict(fit, new, interval = "prediction", se.fit = TRUE)
+  got <- predict(fit, new, interval = "conformal", se.fit = TRUE)
+  expect_identical(dimnames(got$fit), dimnames(band$fit))
+  expect_identical(is.na(got$fit), is.na(band$fit))
+  expect_equal(got$fit[, "fit"], band$fit[, "fit"])
+  expect_identical(got$se.fit, band$se.fit)
+  # more rows than a block of them holds, each as alone
+  many <- data[rep(1:30, 20), ]
+  row.names(many) <- NULL
+  expect_equal(predict(fit, many, interval = "conformal")[595:600, ], ignore_attr = TRUE,
+               predict(fit, data[25:30, ], interval = "conformal"))
+})
+
+test_that("a level that so few rows cannot give is infinite", {
+  fit <- fit_cars(data = cars[1:18, ])
+  expect_identical(unname(predict(fit, cars[1:2, ], interval = "conformal", level = 0.95)[, "upr"]), c(Inf, Inf))
+  expect_true(all(is.finite(predict(fit, cars[1:2, ], interval = "conformal", level = 17 / 19))))
+  expect_true(all(is.finite(predict(fit, cars[1:2, ], interval = "conformal", level = 18 / 19))))
+})
+
+test_that("coverage is right where that of normal intervals is not: heavy tails", {
+  draw <- function(n) {
+    x <- runif(n, 0, 10)
+    data.frame(x, y = sin(x) + 0.3 * rt(n, 2))
+  }
+  found <- with_seed(1, replicate(25, {
+    fit <- pfdtc(y ~ x, draw(150), kernel = kernel_se(1.5, 1), noise = 0.5, hyper = "fixed")
+    new <- draw(200)
+    sapply(c(prediction = "prediction", conformal = "conformal"), function(interval) {
+      band <- predict(fit, new, interval = interval, level = 0.5)
+      c(mean(band[, "lwr"] <= new$y & new$y <= band[, "upr"]), mean(band[, "upr"] - band[, "lwr"]))
+    })
+  }))
+  cover <- rowMeans(found[1, , ])
+  # 25 fits to 150 rows, 200 new rows each: sd sqrt(0.25 / 25 * (1 / 150 + 1 / 200)) = 0.011
+  expect_lt(abs(cover[["conformal"]] - 0.5), 0.033)
+  expect_gt(cover[["prediction"]], 0.6)
+  width <- rowMeans(found[2, , ])
+  expect_lt(width[["conformal"]], width[["prediction"]])
+})
+
+test_that("on real data intervals cover what they say, no wider than normal ones that cover more", {
+  skip_if_not(nzchar(Sys.getenv("PFDTC_DATA")), "PFDTC_DATA is not set")
+  for (name in quick(c("abalone", "airfoil", "wine"))) {
+    data <- load_dataset(name)
+    rows <- with_seed(4, sample.int(nrow(data)))
+    train <- rows[seq_len(1000)]
+    test <- utils::head(setdiff(rows, train), 500)
+    fit <- with_seed(4, pfdtc(y ~ ., data[train, ]))
+    for (level in c(0.5, 0.95)) {
+      band <- predict(fit, data[test, ], interval = "conformal", level = level)
+      cover <- mean(band[, "lwr"] <= data$y[test] & data$y[test] <= band[, "upr"])
+      # three sds of what the scores and the new rows leave to chance
+      expect_lt(abs(cover - level), 3 * sqrt(level * (1 - level) * (1 / length(train) + 1 / length(test))),
+                label = paste(name, level, cover))
+      plain <- predict(fit, data[test, ], interval = "prediction", level = level)
+      if (mean(plain[, "lwr"] <= data$y[test] & data$y[test] <= plain[, "upr"]) > level + 0.02) {
+        expect_lt(mean(band[, "upr"] - band[, "lwr"]), mean(plain[, "upr"] - plain[, "lwr"]))
+      }
+    }
+  }
+})
+
+test_that("what it cannot be asked together with is said", {
+  fit <- fit_cars()
+  expect_input_error(predict(fit, cars[1:2, ], interval = "conformal", certified = TRUE), "interval")
+  expect_input_error(predict(fit, type = "loo", interval = "conformal"), "interval")
+  expect_input_error(predict(fit_cars(keep_data = FALSE), cars[1:2, ], interval = "conformal"), "keep_data")
+})
