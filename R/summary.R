@@ -233,7 +233,8 @@ describe_kernel <- function(about) {
 }
 
 describe_joint <- function(fit) {
-  if (is.null(gp_family(fit)$objective)) "learned by the exact evidence" else "learned together with the inducing points"
+  if (is.null(gp_family(fit)$objective)) return("learned by the exact evidence")
+  "learned together with the inducing points"
 }
 
 # Fits of 0.1.0 have it in their control alone.
