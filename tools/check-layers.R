@@ -10,6 +10,7 @@ layers <- read.table(header = TRUE, text = "
   simd       0      -1
   arena      0      -1
   profile    0      -1
+  likelihood 0      -1
   gemm       0      0
   gemm_tile  0      -1
   linalg     1       0
@@ -36,6 +37,7 @@ layers <- read.table(header = TRUE, text = "
   pass       6       5
   posterior  7       6
   exact      7       6
+  laplace    7       6
   pf         7       6
   gradient   7       6
   vfe        8       7
