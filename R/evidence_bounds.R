@@ -22,7 +22,8 @@
 #' evidence_bounds(fit)
 #' @export
 evidence_bounds <- function(fit) {
-  fit <- check_fit(fit, "fit")
+  fit <- check_any_fit(fit, "fit")
+  if (is_laplace(fit)) return(laplace_evidence_bounds(fit))
   if (is_exact(fit)) return(c(lower = fit$elbo, upper = fit$elbo))
   own <- evidence_posterior(fit)
   found <- evidence_bracket(own, fit$data)

@@ -233,7 +233,7 @@ pfdtc <- function(x, ...) UseMethod("pfdtc")
 #' @export
 pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NULL,
                           hyper = c("evidence", "pilot", "joint", "fixed"), aux = NULL,
-                          neighbours = NULL, inducing = NULL, weights = NULL,
+                          neighbours = NULL, family = stats::gaussian(), inducing = NULL, weights = NULL,
                           offset = NULL, center = TRUE, scale = TRUE, control = pfdtc_control(),
                           keep_data = TRUE, ...) {
   matrix_fit("pfdtc", match.call(), environment(), list(...))

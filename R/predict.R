@@ -116,15 +116,16 @@
 #' @export
 predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
-                           type = c("latent", "response", "loo", "loo_latent"), certified = FALSE,
+                           type = c("latent", "response", "loo", "loo_latent", "link", "class", "density"),
+                           certified = FALSE,
                            full_cov = FALSE,
                            na.action = stats::na.pass, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
-  object <- check_fit(object, "object")
+  object <- check_any_fit(object, "object")
   se.fit <- check_flag(se.fit, "se.fit")
   full_cov <- check_flag(full_cov, "full_cov")
   certified <- check_flag(certified, "certified")
-  type <- check_choice(type, c("latent", "response", "loo", "loo_latent"), "type")
+  type <- check_choice(type, c("latent", "response", "loo", "loo_latent", "link", "class", "density"), "type")
   if (identical(interval, "confidence")) interval <- "credible"
   interval <- check_choice(interval, c("none", "credible", "prediction", "conformal"), "interval")
   level <- check_level(level)
@@ -137,6 +138,14 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                 hint = "It applies to interval = \"credible\" or \"prediction\".")
   }
   training <- missing(newdata) || is.null(newdata)
+  if (is_laplace(object) && !startsWith(type, "loo")) {
+    return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action))
+  }
+  refuse_likelihood(object, "object", "Leave-one-out")
+  if (type == "link") type <- "latent"
+  if (type %in% c("class", "density")) {
+    abort_input("type", sprintf("\"%s\"", type), "\"latent\" or \"response\" with Gaussian noise")
+  }
   if (startsWith(type, "loo")) {
     refuse_beside_loo(c(newdata = !training, full_cov = full_cov, certified = certified))
     return(predict_loo(object, se.fit, interval, level, latent = type == "loo_latent"))
