@@ -18,6 +18,11 @@
 #'
 #' Each effort's intervals are intersected with those of the cheaper ones.
 #'
+#' Of a fit with classes or counts (`family`) what is certified is the exact process's *Laplace posterior* at the fit's
+#' hyperparameters: its mode, its sd, and the averaged probability or rate that these give (columns `response`,
+#' `response_lower`, `response_upper`). How far Laplace's approximation is from the true posterior is not certified, by
+#' this or anything known to us. Its reference is made by each call.
+#'
 #' @param fit a fit of any kind.
 #' @param newdata rows to certify at; when missing, the training rows.
 #' @param effort `"reference"`, `"fast"` or `"tight"`.

@@ -223,5 +223,6 @@ construct_laplace <- function(data, learned, z, s, state) {
   new_fit(data, learned, s, state, found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")], value,
           list(inducing = z, m = nrow(z), m_asked = if (is.null(s$m)) nrow(z) else s$m,
                inducing_method = if (is.matrix(s$inducing)) "given" else if (is.null(s$inducing)) "greedy" else s$inducing,
-               neighbours = 0L, jitter = found$jitter, likelihood = likelihood, theta = learned$theta))
+               neighbours = 0L, jitter = found$jitter, likelihood = likelihood, theta = learned$theta,
+               unexplained = mean(found$W * found$left)))
 }

@@ -40,7 +40,8 @@
 #' @param level Probability of the band, between 0 and 1.
 #' @param type What `se.fit` and `cov` describe: the `"latent"` function f, or a new `"response"` of
 #'   weight 1, whose variance is larger by the noise. The mean is the same for both. `"loo"` and `"loo_latent"`: the
-#'   training rows, each given the others, and the sd of its response or of f: see [leave_one_out].
+#'   training rows, each given the others, and the sd of its response or of f: see [leave_one_out]. `"link"` is
+#'   `"latent"`; `"class"` and `"density"` are for classes and counts, see below.
 #' @param certified Should the interval be one that contains the exact Gaussian process's own, by
 #'   [certify()]? It then reaches from `mean_lower - z * sd` to `mean_upper + z * sd` with the largest sd that the exact
 #'   process can have; the `fit` column stays, and lies outside the band where the fit's mean is further off than the
@@ -55,6 +56,12 @@
 #'   `fit` (that vector or matrix), `se.fit` (a vector) and, with `full_cov`, `cov` (a square
 #'   matrix). Means and standard deviations are in units of y, covariances in squared units. Names
 #'   are the row names.
+#' @section Classes and counts: With a `family` that is not Gaussian, `"latent"` (or `"link"`) is f, offset included, with
+#'   its sd; `"response"` the probability of a success or the rate, averaged over the posterior of f (not the link's
+#'   value at its mean), with the sd that its uncertainty gives it; `"class"` the class whose averaged probability is above
+#'   one half; `"density"` the log density of each row's response, averaged likewise, for which `newdata` has responses too.
+#'   `interval = "credible"` is of what `type` says, `certified = TRUE` makes it contain the interval of the exact process's
+#'   Laplace posterior. The covariance is there for the link.
 #' @section Conformal intervals: `interval = "prediction"` is right where the noise is normal and of one size. Of flight
 #'   delays, say, most are within minutes of the mean and some are hours away: three quarters of them are then inside
 #'   the 50 % interval. `interval = "conformal"` takes its width from the data. With \eqn{\mu_{-i}} and \eqn{s_{-i}} the
