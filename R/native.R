@@ -89,9 +89,9 @@ native_vfe <- function(z, x, y, weights, kernel, noise, jitter, gradient = TRUE,
 
 native_pf <- function(z, x, y, weights, kernel, noise, nu, jitter, gradient = TRUE, control = NULL,
                       scratch = NULL) {
-  if (!is.null(nu$share)) {
+  if (identical(nu$objective, "white")) {
     return(as_value(.Call(ffi_white, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
-                              as.double(jitter), nu$share, as.integer(gradient),
+                              as.double(jitter), nu$variance, as.integer(gradient),
                               engine_control(nrow(x), control), scratch)))
   }
   as_value(.Call(ffi_pf, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
@@ -107,7 +107,7 @@ as_value <- function(result) {
 }
 
 objective_scratch <- function(z, x, kernel, nu = NULL, gradient = TRUE, control = NULL) {
-  if (!is.null(nu$share)) nu <- NULL
+  if (identical(nu$objective, "white")) nu <- NULL
   numeric(.Call(ffi_objective_size, engine_kernel(kernel), z, x, nu, nu$Wt, as.integer(gradient),
                     engine_control(nrow(x), control, 8 * length(nu$Wt))))
 }

@@ -113,7 +113,7 @@ r_layers <- strsplit(split = " +", x = c(
   "native:      native",
   "kernels:     kernels model",
   "rows:        merge frontend formula newdata rows signature",
-  "sums:        parameters inducing near objective auxiliary evidence small_n",
+  "sums:        parameters inducing near objective auxiliary_kinds auxiliary evidence small_n",
   "optimise:    progress optimise stages learn",
   "gp:          family gp current_fit same_model posterior",
   "fit:         settings hyper points construct fit",
