@@ -12,6 +12,7 @@ layers <- read.table(header = TRUE, text = "
   gemm       0      0
   gemm_tile  0      -1
   linalg     1       0
+  small      2       1
   blas_threads 1     0
   factor     1       0
   kernel     2       1
@@ -115,7 +116,7 @@ r_layers <- strsplit(split = " +", x = c(
   "rows:        merge frontend formula newdata rows signature",
   "sums:        parameters inducing near objective auxiliary evidence small_n",
   "optimise:    progress optimise stages learn",
-  "gp:          gp current_fit same_model posterior",
+  "gp:          family gp current_fit same_model posterior",
   "fit:         settings hyper points construct fit",
   "certify:     norms kriging precondition dtc exact_interval exact_mean reference certify refine",
   "bounds:      evidence_bounds divergence bounds",
