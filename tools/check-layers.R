@@ -122,7 +122,8 @@ r_layers <- strsplit(split = " +", x = c(
   "bounds:      evidence_bounds divergence bounds",
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
   "doors:       doors baselines pfdtc pfdtc-package",
-  "methods:     curvature mixture loo_near loo conformal cross_validate predict methods criteria compare summary print_certificate",
+  "checking:    curvature mixture loo_near loo conformal cross_validate",
+  "methods:     predict methods criteria compare summary print_certificate",
   "experiments: datasets experiment_files experiments",
   "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers"
 ))
