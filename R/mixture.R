@@ -31,7 +31,7 @@ at_hyper <- function(fit, hyper) {
                                fit$near$jitter, fit$control)
   } else {
     fit$factors <- dtc_posterior(fit$inducing, data, model, fit$jitter, control = fit$control,
-                                 fitc = fit$method == "gp_fitc")
+                                 fitc = gp_family(fit)$fitc)
   }
   fit
 }
