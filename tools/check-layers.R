@@ -12,6 +12,7 @@ layers <- read.table(header = TRUE, text = "
   gemm       0      0
   gemm_tile  0      -1
   linalg     1       0
+  vexp       1       0
   small      2       1
   blas_threads 1     0
   factor     1       0
