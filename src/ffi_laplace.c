@@ -16,14 +16,6 @@ static struct sites arg_sites(SEXP list, int N)
     return s;
 }
 
-static void open_laplace(struct laplace *l)
-{
-    struct arena arena = {NULL, 0};
-    laplace_open(l, &arena);
-    arena = (struct arena){room(arena.used), 0};
-    laplace_open(l, &arena);
-}
-
 static SEXP pack_laplace(struct laplace *l, int N, int want)
 {
     const int M = l->z.M;
@@ -89,8 +81,8 @@ SEXP ffi_laplace(SEXP model_, SEXP z, SEXP x, SEXP sites, SEXP start, SEXP stop,
                         room((size_t)l.z.M), &l.z.jitter, L);
     l.z.L = L;
     if (status == STATUS_OK) {
-        open_pass(&pass);
-        open_laplace(&l);
+        LAY_OUT(pass_open, &pass);
+        LAY_OUT(laplace_open, &l);
         start_at(&l, start);
         status = laplace_mode(&l, arg_number(list_get(stop, "enough"), "enough"),
                               arg_integer(list_get(stop, "maxit"), "maxit"));
@@ -125,7 +117,7 @@ SEXP ffi_forms(SEXP model_, SEXP z, SEXP posterior_, SEXP P, SEXP x, SEXP contro
     SEXP value = PROTECT(Rf_allocMatrix(REALSXP, n_forms, rows.N));
     const struct forms forms = {M, n_forms, posterior.C, all, REAL(value)};
     const struct sink sink = forms_sink(&forms, pass.plan.block);
-    open_pass(&pass);
+    LAY_OUT(pass_open, &pass);
     run_pass(&pass, 1, &sink);
     UNPROTECT(1);
     return value;

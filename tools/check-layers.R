@@ -14,6 +14,7 @@ layers <- read.table(header = TRUE, text = "
   gemm       0      0
   gemm_tile  0      -1
   linalg     1       0
+  vexp       1       0
   small      2       1
   blas_threads 1     0
   factor     1       0
@@ -40,11 +41,15 @@ layers <- read.table(header = TRUE, text = "
   laplace    7       6
   pf         7       6
   gradient   7       6
+  gram       7       6
   vfe        8       7
   white      8       7
   certify    8       7
   objective  9       8
   divergence 9       8
+  crossing   9       8
+  norms      9       8
+  local      9       8
   args       10      9
   ffi        10      9
   ffi_*      10      9
@@ -123,7 +128,7 @@ r_layers <- strsplit(split = " +", x = c(
   "native:      native",
   "kernels:     kernels model likelihood",
   "rows:        merge frontend formula newdata rows signature",
-  "sums:        parameters inducing near objective auxiliary evidence small_n",
+  "sums:        parameters inducing near objective auxiliary_kinds auxiliary evidence small_n",
   "optimise:    progress optimise stages learn",
   "gp:          family gp current_fit same_model posterior",
   "fit:         settings hyper points construct fit laplace",
@@ -131,7 +136,8 @@ r_layers <- strsplit(split = " +", x = c(
   "bounds:      evidence_bounds divergence bounds",
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
   "doors:       doors baselines pfdtc pfdtc-package",
-  "methods:     loo_near loo conformal cross_validate predict predict_laplace methods_laplace methods criteria compare summary print_certificate",
+  "checking:    curvature mixture loo_near loo conformal cross_validate",
+  "methods:     predict_laplace predict methods_laplace methods regression criteria anova compare summary print_certificate",
   "experiments: datasets experiment_files experiments",
   "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers"
 ))
