@@ -65,7 +65,7 @@ laplace_reference <- function(fit, data, m2 = NULL) {
   n <- nrow(data$x)
   m2 <- if (is.null(m2)) min(4L * fit$m, n) else check_count(m2, "m2", max = n)
   kernel <- fit$kernel
-  z <- data$x[reference_rows(list(m2 = m2), data, kernel), , drop = FALSE]
+  z <- data$x[reference_rows(data, kernel, m2), , drop = FALSE]
   found <- laplace_at(data, fit$likelihood, fit$center, kernel, z, rounding_jitter(nrow(z)), fit$control)
   fit$inducing <- z
   fit$m <- nrow(z)
@@ -84,13 +84,13 @@ laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
   if (!(fit$jitter >= rounding_jitter(m))) { # points that somebody gave
     z <- distinct_points(z, fit$kernel)
     fit$inducing <- z
-    fit$factors <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
-    fit$jitter <- fit$factors$jitter
     m <- nrow(z)
+    fit$factors <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, rounding_jitter(m), fit$control)
+    fit$jitter <- fit$factors$jitter
   }
   sites <- engine_sites(fit$likelihood, data$sites, fit$center)
-  at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, fit$jitter, fit$control, fit$factors$beta, want = 1L,
-                   maxit = 0L)
+  at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, fit$jitter, fit$control, fit$factors$beta,
+                   want = 1L, maxit = 0L)
   model <- new_model(fit$kernel, 1)
   b <- list(fit = fit, data = data, z = z, at = at, sites = sites, model = model, tight = tight, jitter = at$jitter,
             growth = rounding_growth(m, n), slack = rounding_slack(m, n), most = prior_most(model))
@@ -117,8 +117,8 @@ norm_of_slopes <- function(b) {
   n <- nrow(b$data$x)
   g <- b$at$g
   groups <- min(n, if (b$tight) n else max(m, m^2 %/% 16))
-  norms <- native_norms(list(L = b$at$L, beta = numeric(m)), b$z, b$data$x, g, NULL, b$model$kernel, 1, sample.int(n),
-                        groups, 0, b$fit$control)
+  own <- list(L = b$at$L, C = b$at$C, beta = numeric(m)) # of beta = 0 and noise 1: v = g
+  norms <- native_norms(own, b$z, b$data$x, g, NULL, b$model$kernel, 1, sample.int(n), groups, 0, b$fit$control)
   by_row <- sum(abs(g) * sqrt(b$at$left + b$slack * b$most))
   (1 + b$growth) * min(norms$T1, by_row)
 }
@@ -137,7 +137,9 @@ weighted_posterior <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(nrow(b$data$x)), weights = weights)
   p <- native_posterior(b$z, data$x, data$y, weights, b$model$kernel, 1, b$jitter, control = b$fit$control)
   out <- list(factors = p, weights = weights)
-  if (norms) out$norms <- posterior_norms(p, b$z, data, b$model, tight = b$tight, control = b$fit$control, sharp = FALSE)
+  if (norms) {
+    out$norms <- posterior_norms(p, b$z, data, b$model, tight = b$tight, control = b$fit$control, sharp = FALSE)
+  }
   out
 }
 

@@ -4,8 +4,8 @@
 #' computing it: the ELBO, and the upper bound of Titsias (2014) sharpened in both of its terms. Both ends carry an
 #' allowance for rounding.
 #'
-#' Of a fit with classes or counts (`family`): bounds of the exact process's Laplace evidence at the fit's hyperparameters,
-#' which is no bound of the true one.
+#' Of a fit with classes or counts (`family`): bounds of the exact process's Laplace evidence at the fit's
+#' hyperparameters, which is no bound of the true one.
 #'
 #' @param fit a fit of any kind. Those that are not DTC posteriors need their data; with the data at hand the others'
 #'   brackets are narrower as well, at about the cost of a few evaluations of the objective. A reference that the fit

@@ -11,7 +11,8 @@
 laplace_sizes <- list(points = 120L, rows = 3000L, rounds = 3L, most = 400L)
 
 # Priors of the logs: without them a class alone, or classes that a line parts, have no largest evidence.
-#   log l ~ N(log(spread sqrt(d)), 1.5^2),  log variance ~ N(log 2, 1.5^2),  mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
+#   log l ~ N(log(spread sqrt(d)), 1.5^2),  log variance ~ N(log 2, 1.5^2),  mean ~ N(start, 3^2),  log theta ~ N(0,
+#   2^2)
 laplace_priors <- list(sd = 1.5, variance = log(2), center = 3, theta = 2)
 
 fit_laplace <- function(data, settings) {
@@ -202,6 +203,10 @@ laplace_points <- function(data, learned, s, state) {
             otherwise = choose_points(data$x, m, NULL, "random")$z)
 }
 
+how_points_start <- function(inducing) {
+  if (is.matrix(inducing)) "given" else if (is.null(inducing)) "greedy" else inducing
+}
+
 # The mode on points z: list as the engine has it, of all rows.
 laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, start = NULL, want = 0L, maxit = 200L) {
   found <- native_laplace(z, data$x, engine_sites(likelihood, data$sites, center), kernel, jitter, start, want = want,
@@ -222,7 +227,7 @@ construct_laplace <- function(data, learned, z, s, state) {
   learned$model$center <- learned$center
   new_fit(data, learned, s, state, found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")], value,
           list(inducing = z, m = nrow(z), m_asked = if (is.null(s$m)) nrow(z) else s$m,
-               inducing_method = if (is.matrix(s$inducing)) "given" else if (is.null(s$inducing)) "greedy" else s$inducing,
+               inducing_method = how_points_start(s$inducing),
                neighbours = 0L, jitter = found$jitter, likelihood = likelihood, theta = learned$theta,
                unexplained = mean(found$W * found$left)))
 }

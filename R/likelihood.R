@@ -102,6 +102,7 @@ read_binomial <- function(response, weights, argument, n) {
     response <- as.double(response == levels[2L])
   } else if (is.logical(response)) {
     levels <- c("FALSE", "TRUE")
+    response <- as.double(response)
   }
   y <- check_vector(response, argument, n)
   bad <- which(y < 0 | y > 1)
@@ -130,9 +131,8 @@ read_pairs <- function(response, weights, argument, n) {
   }
   size <- unname(rowSums(pairs))
   # a row without trials says nothing, and is left out as one of weight 0
-  list(y = unname(pairs[, 1L]), size = size, weight = if (any(size == 0)) {
-    (if (is.null(weights)) 1 else weights) * (size > 0)
-  } else weights)
+  if (any(size == 0)) weights <- (if (is.null(weights)) 1 else weights) * (size > 0)
+  list(y = unname(pairs[, 1L]), size = size, weight = weights)
 }
 
 # The rows in use, to data$sites. `read`: of read_response(), of all rows given.
@@ -185,8 +185,8 @@ theta_slope <- function(likelihood, sites, at) {
   # along d log theta: n grows by theta, f falls by 1
   dl <- theta * (digamma(n) - digamma(theta) + stats::plogis(-f, log.p = TRUE)) - (y - n * p)
   dg <- -theta * p + n * p * q
-  dW <- theta * p * q - n * p * q * (q - p)
-  sum(w * (dl + at$p * dg - dW * (at$q + at$left / (1 + at$left * at$W)) / 2))
+  W_slope <- theta * p * q - n * p * q * (q - p)
+  sum(w * (dl + at$p * dg - W_slope * (at$q + at$left / (1 + at$left * at$W)) / 2))
 }
 
 # The constant mean to start from.
@@ -216,7 +216,14 @@ response_moments <- function(likelihood, mu, v) {
   s <- sqrt(v)
   if (likelihood$link == "probit") {
     mean <- stats::pnorm(mu / sqrt(1 + v))
-    square <- normal_average(function(f) stats::pnorm(f)^2, mu, s)
+    wide <- which(s > 4)
+    narrow <- setdiff(seq_along(mu), wide)
+    square <- 0 * mu
+    square[narrow] <- normal_average(function(f) stats::pnorm(f)^2, mu[narrow], s[narrow])
+    for (t in seq(-9, 9, by = 0.1)) { # by parts: the slope of Phi^2 times P(f > t)
+      mass <- 0.1 * 2 * stats::dnorm(t) * stats::pnorm(t)
+      square[wide] <- square[wide] + mass * stats::pnorm((mu[wide] - t) / s[wide])
+    }
     return(list(mean = mean, sd = sqrt(pmax(square - mean^2, 0))))
   }
   # where f varies by little its own average is smooth, elsewhere that over the logistic distribution is

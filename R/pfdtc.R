@@ -142,16 +142,17 @@
 #'   \eqn{f} is a constant mean (`center = FALSE`: 0) plus the Gaussian process. Its posterior is Laplace's
 #'   approximation: the normal distribution around the mode, found by Newton's method in whitened coordinates,
 #'   \eqn{O(n m^2)} a step, whose steps are cut until the objective falls, so that it gets there from anywhere. Up to
-#'   2,000 rows are all inducing points unless `m` says otherwise, as far as they tell anything new; above, 400 greedy ones.
+#'   2,000 rows are all inducing points unless `m` says otherwise, as far as they tell anything new; above, 400 greedy
+#'   ones.
 #'
-#'   Kernel parameters, the mean and theta of [nb()] maximise the Laplace evidence at 120 greedy points and at most 3,000
-#'   rows, less a penalty for what the points leave unexplained,
+#'   Kernel parameters, the mean and theta of [nb()] maximise the Laplace evidence at 120 greedy points and at most
+#'   3,000 rows, less a penalty for what the points leave unexplained,
 #'   \eqn{\sum_n \log(1 + W_n E_{nn})/2}{sum log(1 + W_n E_nn) / 2} with \eqn{W} the curvature of the log likelihood,
-#'   and priors: log lengthscales \eqn{N(\log(\sqrt d), 1.5^2)}{N(log sqrt(d), 1.5^2)} in sds of the inputs, log variance
-#'   \eqn{N(\log 2, 1.5^2)}{N(log 2, 1.5^2)}, the mean \eqn{N(b_0, 3^2)}{N(b0, 3^2)} around the link of the overall share
-#'   or rate, log theta \eqn{N(0, 2^2)}{N(0, 2^2)}: with one class alone, or classes that a line parts, there is no
-#'   largest evidence without. Without `kernel` the best of the squared exponential and Matern 3/2 and 5/2 by that
-#'   evidence is taken.
+#'   and priors: log lengthscales \eqn{N(\log(\sqrt d), 1.5^2)}{N(log sqrt(d), 1.5^2)} in sds of the inputs, log
+#'   variance \eqn{N(\log 2, 1.5^2)}{N(log 2, 1.5^2)}, the mean \eqn{N(b_0, 3^2)}{N(b0, 3^2)} around the link of the
+#'   overall share or rate, log theta \eqn{N(0, 2^2)}{N(0, 2^2)}: with one class alone, or classes that a line parts,
+#'   there is no largest evidence without. Without `kernel` the best of the squared exponential and Matern 3/2 and 5/2
+#'   by that evidence is taken.
 #'
 #'   `coef()` has the mean (and theta) in place of the noise. [predict()][predict.gp_fit], [certify()] and
 #'   [evidence_bounds()] know these fits; what is for Gaussian noise alone says so. `noise`, `tol`, `aux`, `neighbours`,

@@ -58,12 +58,12 @@
 #'   `fit` (that vector or matrix), `se.fit` (a vector) and, with `full_cov`, `cov` (a square
 #'   matrix). Means and standard deviations are in units of y, covariances in squared units. Names
 #'   are the row names.
-#' @section Classes and counts: With a `family` that is not Gaussian, `"latent"` (or `"link"`) is f, offset included, with
-#'   its sd; `"response"` the probability of a success or the rate, averaged over the posterior of f (not the link's
-#'   value at its mean), with the sd that its uncertainty gives it; `"class"` the class whose averaged probability is above
-#'   one half; `"density"` the log density of each row's response, averaged likewise, for which `newdata` has responses too.
-#'   `interval = "credible"` is of what `type` says, `certified = TRUE` makes it contain the interval of the exact process's
-#'   Laplace posterior. The covariance is there for the link.
+#' @section Classes and counts: With a `family` that is not Gaussian, `"latent"` (or `"link"`) is f, offset included,
+#'   with its sd; `"response"` the probability of a success or the rate, averaged over the posterior of f (not the
+#'   link's value at its mean), with the sd that its uncertainty gives it; `"class"` the class whose averaged
+#'   probability is above one half; `"density"` the log density of each row's response, averaged likewise, for which
+#'   `newdata` has responses too. `interval = "credible"` is of what `type` says, `certified = TRUE` makes it contain
+#'   the interval of the exact process's Laplace posterior. The covariance is there for the link.
 #' @section Uncertain hyperparameters: predictions take the hyperparameters as known. Of few rows they are not, and
 #'   intervals are then too narrow. `hyper_uncertainty = TRUE` predicts by a mixture: with \eqn{p} hyperparameters that
 #'   were learned, \eqn{\hat\theta} their logs and \eqn{V = R R'} those of [vcov.gp_fit()], of the posteriors at the

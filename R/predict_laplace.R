@@ -62,7 +62,8 @@ log_density_at <- function(fit, rows, newdata) {
   out <- stats::setNames(rep(NA_real_, length(index)), rows$names)
   known <- which(!is.na(index) & !is.na(sites$y))
   mean <- p$mean[index[known]] + rows$offset[if (length(rows$offset) == 1L) 1L else known]
-  out[known] <- log_predictive(fit$likelihood, take_sites(sites[c("y", "size")], known), mean, p$var[index[known]])
+  sites <- take_sites(sites[intersect(c("y", "size"), names(sites))], known)
+  out[known] <- log_predictive(fit$likelihood, sites, mean, p$var[index[known]])
   out
 }
 
@@ -84,6 +85,9 @@ new_sites <- function(fit, newdata) {
     abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "with the response, for type = \"density\"")
   }
   response <- eval(expression, newdata, environment(fit$terms))
+  known <- stats::complete.cases(response)
+  all <- length(known)
+  response <- if (length(dim(response)) == 2L) response[known, , drop = FALSE] else response[known]
   levels <- fit$likelihood$levels
   if (is.factor(response) || is.character(response)) {
     unknown <- setdiff(unique(as.character(response)), c(levels, NA))
@@ -92,5 +96,6 @@ new_sites <- function(fit, newdata) {
     }
     response <- as.double(as.character(response) == levels[2L])
   }
-  read_response(fit$likelihood, response, rep(1, NROW(response)), "newdata", NROW(response))
+  read <- read_response(fit$likelihood, response, rep(1, sum(known)), "newdata", sum(known))
+  lapply(read[intersect(c("y", "size"), names(read))], function(v) replace(rep(NA_real_, all), known, v))
 }

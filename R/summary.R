@@ -263,7 +263,8 @@ list_named <- function(x) {
         collapse = ", ")
 }
 
-# ---- classes and counts ------------------------------------------------------------------------------------------------
+# ---- classes and counts
+# ------------------------------------------------------------------------------------------------
 
 print_laplace <- function(fit, digits) {
   number <- function(v) format(signif(unname(v), digits))

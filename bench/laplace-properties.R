@@ -113,9 +113,12 @@ exact_laplace <- function(p) {
 average <- function(p, mean, var) {
   if (p$family %in% c("log", "nb")) return(exp(mean + var / 2))
   if (p$family == "probit") return(pnorm(mean / sqrt(1 + var)))
-  mapply(function(m, s) if (s < 1e-6) plogis(m) else
+  average_logit <- function(m, s) {
+    if (s < 1e-6) return(plogis(m))
     stats::integrate(function(z) plogis(m + s * z) * dnorm(z), -10, 10, rel.tol = 1e-11, subdivisions = 2000L,
-                     stop.on.error = FALSE)$value, mean, sqrt(var))
+                     stop.on.error = FALSE)$value
+  }
+  mapply(average_logit, mean, sqrt(var))
 }
 
 fit_problem <- function(p) {

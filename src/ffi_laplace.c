@@ -110,6 +110,8 @@ SEXP ffi_forms(SEXP model_, SEXP z, SEXP posterior_, SEXP P, SEXP x, SEXP contro
     struct pass pass = {
         .plan = arg_plan(control, rows.N), .rows = &rows, .z = &posterior.z};
     const int M = posterior.z.M, n_forms = (int)Rf_xlength(P);
+    if (TYPEOF(P) != VECSXP)
+        Rf_error("internal: `P` must be a list");
     double *all = room((size_t)M * M * n_forms);
     for (int k = 0; k < n_forms; k++)
         copy((size_t)M * M, arg_vector(VECTOR_ELT(P, k), "P", (size_t)M * M),

@@ -137,7 +137,8 @@ r_layers <- strsplit(split = " +", x = c(
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
   "doors:       doors baselines pfdtc pfdtc-package",
   "checking:    curvature mixture loo_near loo conformal cross_validate",
-  "methods:     predict_laplace predict methods_laplace methods regression criteria anova compare summary print_certificate",
+  paste("methods:     predict_laplace predict methods_laplace methods regression criteria anova compare summary",
+        "print_certificate"),
   "experiments: datasets experiment_files experiments",
   "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers"
 ))

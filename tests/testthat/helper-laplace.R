@@ -9,8 +9,8 @@ ref_site <- function(family, sites, f, theta = NULL) {
   p <- stats::plogis(f)
   q <- stats::plogis(-f)
   out <- switch(family,
-    logit = list(l = y * stats::plogis(f, log.p = TRUE) + (m - y) * stats::plogis(-f, log.p = TRUE), g = y * q - (m - y) * p,
-                 W = m * p * q),
+    logit = list(l = y * stats::plogis(f, log.p = TRUE) + (m - y) * stats::plogis(-f, log.p = TRUE),
+                 g = y * q - (m - y) * p, W = m * p * q),
     probit = {
       side <- function(z) {
         r <- exp(stats::dnorm(z, log = TRUE) - stats::pnorm(z, log.p = TRUE))

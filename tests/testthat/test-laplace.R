@@ -159,8 +159,8 @@ test_that("weights of 2 are doubled rows, and cbind() is shares with weights", {
   expect_equal(predict(laplace_fit_of(p), p$new), predict(laplace_fit_of(twice), p$new), tolerance = 1e-7)
   p <- laplace_problem_of("logit", FALSE)
   p$sites$weight <- NULL
-  share <- pfdtc(p$x, p$sites$y / p$sites$size, kernel = pfdtc_kernel_of(p$kernel, p$x), hyper = "fixed", center = FALSE,
-                 family = binomial(), weights = p$sites$size, offset = p$sites$offset)
+  share <- pfdtc(p$x, p$sites$y / p$sites$size, kernel = pfdtc_kernel_of(p$kernel, p$x), hyper = "fixed",
+                 center = FALSE, family = binomial(), weights = p$sites$size, offset = p$sites$offset)
   both <- laplace_fit_of(p)
   expect_equal(predict(share), predict(both), tolerance = 1e-9)
   expect_equal(share$elbo, both$elbo, tolerance = 1e-9)
