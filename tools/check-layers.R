@@ -123,7 +123,9 @@ r_layers <- strsplit(split = " +", x = c(
   "doors:       doors baselines pfdtc pfdtc-package",
   "methods:     loo_near loo conformal cross_validate predict methods criteria compare summary print_certificate",
   "experiments: datasets experiment_files experiments",
-  "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers"
+  "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers",
+  "others:      insight marginaleffects emmeans",
+  "load:        zzz"
 ))
 r_layers <- lapply(r_layers, `[`, -1L)
 
