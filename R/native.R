@@ -63,6 +63,12 @@ engine_kernel <- function(kernel) {
        terms = list(list(variance = as.double(kernel$variance), factors = 0L)))
 }
 
+engine_model <- function(kernel, noise = 1, jitter = 0) {
+  list(kernel = engine_kernel(kernel), noise = as.double(noise), jitter = as.double(jitter))
+}
+
+engine_rows <- function(x, y = NULL, weights = NULL) list(x = x, y = y, scale = row_scale(weights))
+
 row_scale <- function(weights) if (is.null(weights)) NULL else sqrt(weights)
 
 status_sentence <- function(status) .Call(ffi_status, as.integer(status))
@@ -83,21 +89,22 @@ native_kernel_matrix <- function(kernel, x, z) {
 # -ELBO in log lengthscales and log variance, and in log noise. `scratch`: doubles to work in, made once for many
 # evaluations by objective_scratch(); the engine writes to it.
 native_vfe <- function(z, x, y, weights, kernel, noise, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
-  as_value(.Call(ffi_vfe, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
-                     as.integer(gradient), engine_control(nrow(x), control), scratch))
+  native_evaluate("vfe", NULL, z, x, y, weights, kernel, noise, jitter, gradient, control, scratch)
 }
 
 native_pf <- function(z, x, y, weights, kernel, noise, nu, jitter, gradient = TRUE, control = NULL,
                       scratch = NULL) {
-  if (!is.null(nu$share)) {
-    return(as_value(.Call(ffi_white, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
-                              as.double(jitter), nu$share, as.integer(gradient),
-                              engine_control(nrow(x), control), scratch)))
-  }
-  as_value(.Call(ffi_pf, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
-                     nu, nu$Wt, as.integer(gradient),
+  native_evaluate(if (is.null(nu$share)) "pf" else "white", nu, z, x, y, weights, kernel, noise, jitter, gradient,
+                  control, scratch)
+}
+
+native_evaluate <- function(name, nu, z, x, y, weights, kernel, noise, jitter, gradient, control, scratch) {
+  as_value(.Call(ffi_evaluate, engine_objective(name, nu), engine_model(kernel, noise, jitter), z,
+                     engine_rows(x, y, weights), as.integer(gradient),
                      engine_control(nrow(x), control, 8 * length(nu$Wt)), scratch))
 }
+
+engine_objective <- function(name, nu = NULL) list(name = name, nu = nu, Wt = nu$Wt, share = nu$share)
 
 as_value <- function(result) {
   if (result$status != 0L) {
@@ -107,24 +114,24 @@ as_value <- function(result) {
 }
 
 objective_scratch <- function(z, x, kernel, nu = NULL, gradient = TRUE, control = NULL) {
-  if (!is.null(nu$share)) nu <- NULL
-  numeric(.Call(ffi_objective_size, engine_kernel(kernel), z, x, nu, nu$Wt, as.integer(gradient),
-                    engine_control(nrow(x), control, 8 * length(nu$Wt))))
+  name <- if (is.null(nu)) "vfe" else if (is.null(nu$share)) "pf" else "white"
+  numeric(.Call(ffi_evaluate_size, engine_objective(name, nu), engine_model(kernel), z, engine_rows(x),
+                    as.integer(gradient), engine_control(nrow(x), control, 8 * length(nu$Wt))))
 }
 
 # s2^2 d_pF^2 itself, at the price of every pair of rows.
 native_pf_divergence <- function(z, x, y, weights, kernel, noise, nu, jitter) {
-  as_value(.Call(ffi_pf_divergence, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
-                     as.double(jitter), nu, engine_control(nrow(x))))
+  as_value(.Call(ffi_pf_divergence, engine_model(kernel, noise, jitter), z, engine_rows(x, y, weights), nu,
+                     engine_control(nrow(x))))
 }
 
 native_pf_constant <- function(x, y, weights, kernel, nu) {
-  .Call(ffi_pf_constant, engine_kernel(kernel), x, y, row_scale(weights), nu, engine_control(nrow(x)))
+  .Call(ffi_pf_constant, engine_model(kernel), engine_rows(x, y, weights), nu, engine_control(nrow(x)))
 }
 
 # W_x of nu, transposed: rank + 1 rows, a column a row of x
 native_lowrank_rows <- function(nu, x, weights, kernel) {
-  .Call(ffi_lowrank_rows, engine_kernel(kernel), nu, x, row_scale(weights), engine_control(nrow(x)))
+  .Call(ffi_lowrank_rows, engine_model(kernel), nu, engine_rows(x, NULL, weights), engine_control(nrow(x)))
 }
 
 # The posterior on z: list(jitter, L, G, Ay, yy, k_sum, t, C, beta, rss); the jitter is raised by tens from `jitter` to
@@ -132,18 +139,17 @@ native_lowrank_rows <- function(nu, x, weights, kernel) {
 # FITC; log_weights is the sum of the logs of the weights in force.
 native_posterior <- function(z, x, y, weights, kernel, noise, jitter, most = max(1e-4, jitter), control = NULL,
                              fitc = FALSE) {
-  result <- .Call(ffi_posterior, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
-                      as.double(jitter), as.double(most), as.integer(fitc), engine_control(nrow(x), control))
+  result <- .Call(ffi_posterior, engine_model(kernel, noise, jitter), z, engine_rows(x, y, weights),
+                      as.double(most), as.integer(fitc), engine_control(nrow(x), control))
   stop_on_status(result, "The posterior on the inducing points")
 }
 
 native_predict <- function(posterior, z, kernel, noise, x) {
-  .Call(ffi_predict, engine_kernel(kernel), z, posterior$L, posterior$C, posterior$beta, as.double(noise), x,
-            engine_control(nrow(x)))
+  .Call(ffi_predict, engine_model(kernel, noise), z, posterior, x, engine_control(nrow(x)))
 }
 
 native_covariance <- function(posterior, z, kernel, noise, x, sor = FALSE) {
-  .Call(ffi_covariance, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, as.integer(sor))
+  .Call(ffi_covariance, engine_model(kernel, noise), z, posterior, x, as.integer(sor))
 }
 
 # The exact GP on x: list(L, alpha, minus_evidence).

@@ -1,7 +1,8 @@
 #ifndef PFDTC_FFI_H
 #define PFDTC_FFI_H
 
-/* The doors that R calls.  Each returns a list whose element `status` is an enum status where
+/* The doors that R calls.  model: list(kernel, noise, jitter); rows: list(x, y, scale), scale the
+ * roots of the weights or NULL, y NULL where nothing reads it; control: see arg_plan().  Each returns a list whose element `status` is an enum status where
  * something numerical can fail; scratch given by the caller is written to, no other argument
  * is. */
 #include "args.h"
@@ -9,27 +10,23 @@
 /* k(x, z), nrow(x) x nrow(z) */
 SEXP ffi_kernel_matrix(SEXP kernel, SEXP x, SEXP z, SEXP control);
 
-/* list(status, value, gradient, theta, noise): -ELBO and its gradient in z (M x d), the
- * kernel's log parameters and log s2 */
-SEXP ffi_vfe(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
-             SEXP want, SEXP control, SEXP scratch);
-/* list(status, value, gradient): s2^2 d_pF^2 - C(X) and its gradient in z */
-SEXP ffi_pf(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
-            SEXP nu, SEXP Wt, SEXP want, SEXP control, SEXP scratch);
-/* the same with nu white noise of variance share * s2 at the rows, whose constant is
- * C = -s2^2 y'(K + s2 I)^{-1} y */
-SEXP ffi_white(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
-               SEXP share, SEXP want, SEXP control, SEXP scratch);
-/* doubles of scratch that ffi_vfe, ffi_white (nu = NULL) or ffi_pf want */
-SEXP ffi_objective_size(SEXP kernel, SEXP z, SEXP x, SEXP nu, SEXP Wt, SEXP want,
-                        SEXP control);
+/* list(status, value, gradient, theta, noise): an objective and its gradient in z (M x d) and, where
+ * it has one, in the kernel's log parameters and log s2.  objective: list(name, nu, Wt, share), of
+ *   vfe     -ELBO
+ *   pf      s2^2 d_pF^2 - C(X) under nu; Wt: its values at the rows, or NULL
+ *   white   the same with nu white noise of variance share * s2 at the rows, whose constant is
+ *           C = -s2^2 y'(K + s2 I)^{-1} y */
+SEXP ffi_evaluate(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want, SEXP control,
+                  SEXP scratch);
+/* doubles of scratch that it wants */
+SEXP ffi_evaluate_size(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want,
+                       SEXP control);
 /* C(X) = tr((k^ + (mu^ - y)(mu^ - y)') K) */
-SEXP ffi_pf_constant(SEXP kernel, SEXP x, SEXP y, SEXP scale, SEXP nu, SEXP control);
+SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP nu, SEXP control);
 /* list(status, value): s2^2 d_pF^2 itself, by pairs of rows and without cancellation */
-SEXP ffi_pf_divergence(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2,
-                       SEXP jitter, SEXP nu, SEXP control);
+SEXP ffi_pf_divergence(SEXP model, SEXP z, SEXP rows, SEXP nu, SEXP control);
 /* W_x of nu, transposed: q x N, columns scaled */
-SEXP ffi_lowrank_rows(SEXP kernel, SEXP nu, SEXP x, SEXP scale, SEXP control);
+SEXP ffi_lowrank_rows(SEXP model, SEXP nu, SEXP rows, SEXP control);
 
 /* list(status, value, score, information): sum over `rows` of times * log p(y_i | its
  * neighbours), its slope in the kernel's log parameters and log s2, and the expected
@@ -39,13 +36,12 @@ SEXP ffi_vecchia(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP rows,
 
 /* list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights); fitc: row n has
  * the noise s2 / w_n + E_nn; log_weights: sum of the logs of the weights in force */
-SEXP ffi_posterior(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
-                   SEXP most_jitter, SEXP fitc, SEXP control);
-/* list(mean, sor_variance, unexplained) at the rows of x */
-SEXP ffi_predict(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP x,
-                 SEXP control);
+SEXP ffi_posterior(SEXP model, SEXP z, SEXP rows, SEXP most_jitter, SEXP fitc,
+                   SEXP control);
+/* list(mean, sor_variance, unexplained) at the rows of x; posterior: list(L, C, beta) */
+SEXP ffi_predict(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP control);
 /* the DTC covariance of f at the rows of x, or SoR's */
-SEXP ffi_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP sor);
+SEXP ffi_covariance(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP sor);
 
 /* list(T1, kappa, Psi, lam, vv, spread), bounds of |v|_E, |h_x|_E and |E|_2: with groups of
  * t1_rows and t2_rows rows (0: without that one) */

@@ -194,11 +194,6 @@ static double sum_lam(const struct norm_loop *c)
     return lam;
 }
 
-static double *room(size_t n)
-{
-    return (double *)R_alloc(n > 0 ? n : 1, sizeof(double));
-}
-
 static void make_gathered(const struct norm_loop *c, struct gathered *g)
 {
     const size_t n = (size_t)c->inner;
@@ -278,7 +273,7 @@ SEXP ffi_norms(SEXP kernel, SEXP z, SEXP L, SEXP beta, SEXP s2, SEXP x, SEXP y,
               t2_asked = arg_integer(t2_rows, "t2_rows"),
               t2 = t2_asked > 0 ? even_groups(N, t2_asked) : 0;
     c.slack = certify_slack(M, N);
-    c.plan = plan_blocks(control, N);
+    c.plan = arg_plan(control, N);
     c.inner = t2 > 0 && t2 < c.plan.block ? t2 : c.plan.block;
     make_norm_slots(&c);
     const size_t most = 3 * ((size_t)N / c.inner + 1); /* pieces, at most */
@@ -399,7 +394,7 @@ SEXP ffi_certify(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP G
     const struct kernel k = arg_kernel(kernel);
     struct certifying c;
     struct posterior *p = &c.posterior;
-    *p = arg_posterior(&k, z, L, C, s2);
+    *p = old_posterior(&k, z, L, C, s2);
     const int M = p->z.M;
     p->beta = arg_vector(beta, "beta", (size_t)M);
     c.norms = arg_norms(norms, M);
@@ -410,7 +405,7 @@ SEXP ffi_certify(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP G
     c.rows.X = arg_inputs(&k, x, "x", &c.rows.N, &c.rows.columns);
     c.rows.y = c.rows.scale = NULL;
     c.crossing = arg_crossing(crossing, c.rows.N);
-    c.plan = plan_blocks(control, c.rows.N);
+    c.plan = arg_plan(control, c.rows.N);
     c.K = (double **)R_alloc((size_t)c.plan.threads, sizeof *c.K);
     c.work = (double **)R_alloc((size_t)c.plan.threads, sizeof *c.work);
     c.certificate =

@@ -51,7 +51,7 @@ SEXP ffi_cross(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP scale,
     const struct step steps[] = {{cross_kernels, 0}, {cross_sums, 1}};
     const struct kernel k = arg_kernel(kernel);
     struct cross c;
-    const struct posterior p = arg_posterior(&k, z, L, C, s2);
+    const struct posterior p = old_posterior(&k, z, L, C, s2);
     c.z = p.z;
     const int M = c.z.M;
     c.rows.X = arg_inputs(&k, x, "x", &c.rows.N, &c.rows.columns);
@@ -59,7 +59,7 @@ SEXP ffi_cross(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP scale,
     c.rows.scale = arg_vector_or_null(scale, "scale", (size_t)c.rows.N);
     int columns;
     c.new_rows = arg_block(&k, x_new, "x_new", &columns);
-    c.plan = plan_blocks(control, c.rows.N);
+    c.plan = arg_plan(control, c.rows.N);
     const size_t m = (size_t)M, n = (size_t)c.new_rows.n, block = (size_t)c.plan.block;
     c.slot = (struct cross_slot *)R_alloc((size_t)c.plan.threads, sizeof *c.slot);
     for (int i = 0; i < c.plan.threads; i++) {

@@ -37,11 +37,6 @@ struct kriging_loop {
     struct row_slot *row;
 };
 
-static double *room(size_t n)
-{
-    return (double *)R_alloc(n > 0 ? n : 1, sizeof(double));
-}
-
 /* ---- weights, a group at a time ------------------------------------------------------------- */
 
 static int group_size(const struct kriging_loop *c, int i)
@@ -201,7 +196,7 @@ static const int *arg_indices(SEXP x, const char *argument, int most)
 /* the near rows, copied */
 static struct block gather_near(const struct rows *rows, const int *row, int n)
 {
-    struct block near = {n, NULL, n, NULL, NULL};
+    struct block near = {n, NULL, n, NULL, NULL, 0};
     double *X = room((size_t)n * rows->columns), *scale = room((size_t)n);
     for (int i = 0; i < n; i++) {
         const size_t from = (size_t)row[i] - 1;
@@ -262,7 +257,7 @@ SEXP ffi_kriging(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP G, SEXP norm
     static const char *const names[] = {"W", "J", "q", "ww", "var_lower", "var_upper"};
     const struct kernel k = arg_kernel(kernel);
     struct kriging_loop c;
-    c.posterior = arg_posterior(&k, z, L, C, s2);
+    c.posterior = old_posterior(&k, z, L, C, s2);
     const int M = c.posterior.z.M;
     struct norms known = {0};
     known.weight = arg_number(list_get(norms, "weight"), "weight");
@@ -295,7 +290,7 @@ SEXP ffi_kriging(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP G, SEXP norm
     c.S = (int *)R_alloc((size_t)c.n_c * groups, sizeof *c.S);
     for (size_t i = 0; i < (size_t)c.n_c * groups; i++)
         c.S[i] = c.near_rows[c.rows_of[i] - 1] - 1;
-    c.plan = plan_blocks(control, c.rows.N);
+    c.plan = arg_plan(control, c.rows.N);
 
     SEXP result = PROTECT(new_list(6, names));
     SET_VECTOR_ELT(result, 0, Rf_allocMatrix(REALSXP, c.n_c, c.new_rows.n));

@@ -58,7 +58,7 @@ SEXP ffi_kernel_product(SEXP kernel, SEXP x, SEXP scale, SEXP v, SEXP control)
     c.rows.y = NULL;
     c.rows.scale = arg_vector_or_null(scale, "scale", N);
     c.v = arg_vector(v, "v", N);
-    c.plan = plan_blocks(control, c.rows.N);
+    c.plan = arg_plan(control, c.rows.N);
     make_product_slots(&c, N);
     run_blocks(&c.plan, 1, steps, &c);
     SEXP result = PROTECT(Rf_allocVector(REALSXP, c.rows.N));
@@ -93,7 +93,7 @@ SEXP ffi_kernel_sum(SEXP kernel, SEXP x, SEXP u, SEXP x_new, SEXP control)
     c.new_rows.X = arg_inputs(&k, x_new, "x_new", &c.new_rows.N, &c.new_rows.columns);
     c.rows.y = c.rows.scale = c.new_rows.y = c.new_rows.scale = NULL;
     c.v = arg_vector(u, "u", (size_t)c.rows.N);
-    c.plan = plan_blocks(control, c.new_rows.N);
+    c.plan = arg_plan(control, c.new_rows.N);
     make_product_slots(&c, 0);
     SEXP result = PROTECT(Rf_allocVector(REALSXP, c.new_rows.N));
     c.sum[0] = REAL(result);
@@ -168,13 +168,13 @@ SEXP ffi_response(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP y,
     const struct kernel k = arg_kernel(kernel);
     struct response c;
     struct posterior *p = &c.posterior;
-    *p = arg_posterior(&k, z, L, C, s2);
+    *p = old_posterior(&k, z, L, C, s2);
     const int M = p->z.M;
     c.whiten = arg_integer(whiten, "whiten");
     c.rows.X = arg_inputs(&k, x, "x", &c.rows.N, &c.rows.columns);
     c.rows.y = arg_vector(y, "y", (size_t)c.rows.N);
     c.rows.scale = arg_vector_or_null(scale, "scale", (size_t)c.rows.N);
-    c.plan = plan_blocks(control, c.rows.N);
+    c.plan = arg_plan(control, c.rows.N);
 
     SEXP result = PROTECT(new_list(5, names));
     SET_VECTOR_ELT(result, 0, Rf_allocVector(REALSXP, M));

@@ -21,7 +21,7 @@ struct point {
 struct setting {
     const struct problem *p;
     struct dense f;
-    struct pass pass;
+    struct pieces pass;
     struct posterior post;
     struct matrix E;
     struct norms exact; /* of the posterior as it is: no allowance for rounding */
@@ -236,7 +236,7 @@ static void certify_problem(const struct problem *p)
     struct setting s = {.p = p, .f = dense_of(p)};
     const struct dense *f = &s.f;
     double *C = array((size_t)M * M), *beta = array((size_t)M);
-    pass_run(p, NULL, N, &s.pass);
+    pieces_make(p, NULL, N, &s.pass);
     CHECK(posterior_factor(&s.pass.stats, p->s2, C, beta) == STATUS_OK);
     s.post = (struct posterior){s.pass.z, p->s2, C, beta};
     s.E = plus(f->K, -1.0, f->Q);
