@@ -92,7 +92,7 @@ joint_draws <- function(fit, x, draws) {
   new <- kept + seq_len(n)
   V <- if (kept) backsolve(draws$R, C[old, new, drop = FALSE], transpose = TRUE) else matrix(0, 0L, n)
   left <- C[new, new, drop = FALSE] - crossprod(V)
-  S <- suppressWarnings(chol(left, pivot = TRUE, tol = n * .Machine$double.eps * max(diag(C)))) # where rank < n
+  S <- suppressWarnings(chol(left, pivot = TRUE, tol = nrow(all) * .Machine$double.eps * max(diag(C)))) # rank < n
   rank <- attr(S, "rank")
   pivot <- attr(S, "pivot")
   S <- S[seq_len(rank), order(pivot), drop = FALSE]

@@ -132,7 +132,7 @@ r_layers <- strsplit(split = " +", x = c(
   "methods:     loo_near loo conformal cross_validate predict methods criteria compare summary print_certificate",
   "experiments: datasets experiment_files experiments",
   "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers",
-  "others:      insight marginaleffects emmeans",
+  "others:      insight marginaleffects emmeans butcher",
   "load:        zzz"
 ))
 r_layers <- lapply(r_layers, `[`, -1L)
