@@ -8,8 +8,8 @@
 #' * `axe_data()` leaves out the training rows. The fit is then what `keep_data = FALSE` would have made of it: for
 #'   predictions by `newdata`, not for new references, refits, residuals or simulations at the training rows. Far and
 #'   near predicts from the rows, which stay. An exact posterior keeps the inputs and its factor, \eqn{O(n^2)}.
-#' * `axe_env()`: formulas lose the environment they were written in, which may hold the data. Functions in them are then
-#'   looked for in the workspace and the attached packages.
+#' * `axe_env()`: formulas lose the environment they were written in, which may hold the data. Functions in them are
+#'   then looked for in the workspace and the attached packages.
 #' * `axe_call()` leaves out the call, with what [do.call()] may have put into it.
 #' * `axe_fitted()` leaves out the inducing points that were kept along the way, see `trace` of [pfdtc_control()].
 #'
@@ -68,10 +68,10 @@ axe_fitted.gp_fit <- function(x, verbose = FALSE, ...) {
 
 #' Serve fits by vetiver
 #'
-#' Methods for package vetiver: `vetiver_model(fit, "name")` makes a model of a fit, butchered (see [butcher-methods]), to
-#' be pinned and served. Its prototype is made from the fit, for a formula of plain variables and for a fit from a
-#' matrix; with other terms (`log(a)`, matrices) give `prototype_data`, some rows of the data. `vetiver_api(v, interval =
-#' "prediction")` passes arguments on to [predict.gp_fit()].
+#' Methods for package vetiver: `vetiver_model(fit, "name")` makes a model of a fit, butchered (see [butcher-methods]),
+#' to be pinned and served. Its prototype is made from the fit, for a formula of plain variables and for a fit from a
+#' matrix; with other terms (`log(a)`, matrices) give `prototype_data`, some rows of the data. `vetiver_api(v, interval
+#' = "prediction")` passes arguments on to [predict.gp_fit()].
 #'
 #' @param model A fit.
 #' @param metadata,vetiver_model,... What vetiver passes on. For `handler_predict()`, arguments of [predict.gp_fit()].

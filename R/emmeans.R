@@ -2,11 +2,11 @@
 
 #' Estimated marginal means by emmeans
 #'
-#' `emmeans()`, `emtrends()`, `contrast()` and their like of package emmeans take fits from a formula. The reference grid
-#' is what the fit is asked about: its coefficients are the posterior means of f at the rows of the grid, with the
+#' `emmeans()`, `emtrends()`, `contrast()` and their like of package emmeans take fits from a formula. The reference
+#' grid is what the fit is asked about: its coefficients are the posterior means of f at the rows of the grid, with the
 #' posterior covariance of these. Means over the grid and their contrasts are linear in f, so that their standard errors
-#' are the posterior standard deviations, and with `df = Inf` their intervals are credible ones; hyperparameters are held
-#' at their estimates. Trends are differences over the small step that `emtrends()` takes.
+#' are the posterior standard deviations, and with `df = Inf` their intervals are credible ones; hyperparameters are
+#' held at their estimates. Trends are differences over the small step that `emtrends()` takes.
 #'
 #' A model without interactions has the same contrast at all values of the other inputs. A Gaussian process does not:
 #' inputs that are not asked about are at their means, or what `at` says.

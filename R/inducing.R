@@ -128,9 +128,8 @@ choose_kmeans <- function(x, m, kernel) {
 }
 
 # Pivots are looked for on at most 20 m2 rows.
-reference_rows <- function(aux, data, kernel, m) {
+reference_rows <- function(data, kernel, m2) {
   n <- nrow(data$x)
-  m2 <- min(if (is.null(aux$m2)) 4 * m else aux$m2, n)
   looked <- if (n > 20 * m2) sort(sample.int(n, 20 * m2)) else NULL
   pool <- if (is.null(looked)) data$x else data$x[looked, , drop = FALSE]
   rows <- choose_greedy(pool, m2, kernel, Inf)$rows

@@ -14,11 +14,11 @@
 #' @return
 #' * `find_formula()`: a list with the formula as `conditional` (`NULL` for a fit from a matrix).
 #' * `find_statistic()`: `NULL`, since no test statistic goes with a hyperparameter.
-#' * `get_predicted()`: a vector of class `get_predicted` with attributes `ci_data` (`SE`, `CI_low`, `CI_high`, posterior
-#'   ones) and `data`.
+#' * `get_predicted()`: a vector of class `get_predicted` with attributes `ci_data` (`SE`, `CI_low`, `CI_high`,
+#'   posterior ones) and `data`.
 #' * `model_info()`: as for a linear Gaussian regression with the identity link.
-#' * `model_performance()`: a data frame of one row: `AIC`, `BIC` (of `logLik()`), `R2`, `RMSE` and `Sigma`, which are at
-#'   the rows that the fit has seen and flatter it, and `R2_loo` and `RMSE_loo`, of each row given the others
+#' * `model_performance()`: a data frame of one row: `AIC`, `BIC` (of `logLik()`), `R2`, `RMSE` and `Sigma`, which are
+#'   at the rows that the fit has seen and flatter it, and `R2_loo` and `RMSE_loo`, of each row given the others
 #'   ([leave_one_out]).
 #' @section Errors: class `pfdtc_error_input` for fits without their data, where these are needed.
 #' @section Invariants: `get_predicted()` is `predict()`, with the same intervals.

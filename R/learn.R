@@ -466,15 +466,17 @@ is_small_enough <- function(pool, s) {
 
 learn_exactly <- function(problem, result) {
   if (is.null(result$information)) return(result) # the neighbours' likelihood cannot be computed there: nor can this
-  pool <- problem$pool
-  evaluate <- function(theta) {
-    pool$count$evaluations <- pool$count$evaluations + 1L
-    now <- problem$natural(theta)
-    result <- native_exact_evidence(pool$x, pool$y, pool$weights, now$kernel, now$noise, problem$control)
-    if (!is.null(result$reason)) return(list(value = -Inf))
-    add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, 1, theta)
-  }
   # the information of the neighbours' likelihood, per row as in all rows
-  ascend(evaluate, result$theta, problem, maxit = 30L, enough = 0.05,
-         information = result$information * max(1, pool$n / learning_sizes$whole[["rows"]]))
+  ascend(function(theta) evaluate_exactly(problem, theta), result$theta, problem, maxit = 30L, enough = 0.05,
+         information = result$information * max(1, problem$pool$n / learning_sizes$whole[["rows"]]))
+}
+
+# Log of the exact evidence times the prior, with its slope.
+evaluate_exactly <- function(problem, theta) {
+  pool <- problem$pool
+  pool$count$evaluations <- pool$count$evaluations + 1L
+  now <- problem$natural(theta)
+  result <- native_exact_evidence(pool$x, pool$y, pool$weights, now$kernel, now$noise, problem$control)
+  if (!is.null(result$reason)) return(list(value = -Inf))
+  add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, 1, theta)
 }

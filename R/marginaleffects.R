@@ -24,15 +24,17 @@
 #' @return For `get_predict()` a data frame with columns `rowid` and `estimate`, a row a row of `newdata`, and attribute
 #'   `posterior_draws`, a matrix with a row a row of `newdata` and a column a draw, as many as
 #'   `getOption("pfdtc.draws", 2000)`.
-#' @section Errors: class `pfdtc_error_input` for a fit from a matrix, and for rows whose covariance would take more than
-#'   `getOption("pfdtc.max_memory", 2^32)` bytes.
+#' @section Errors: class `pfdtc_error_input` for a fit from a matrix, and for rows whose covariance would take more
+#'   than `getOption("pfdtc.max_memory", 2^32)` bytes.
 #' @section Invariants: the draws of an average are averages of draws; what calls for the same rows gets the same draws
 #'   of them within one call.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, equation 2.24.
 #' @seealso [predict.gp_fit()], [simulate()][gp_fit-methods]
 #' @examples
 #' fit <- pfdtc(mpg ~ wt + hp, mtcars, kernel = kernel_se(), control = pfdtc_control(restarts = 1))
-#' if (requireNamespace("marginaleffects", quietly = TRUE) && requireNamespace("collapse", quietly = TRUE)) {
+#' # version 1.0.0 uses what R has since 4.4
+#' if (all(vapply(c("marginaleffects", "collapse"), requireNamespace, NA, quietly = TRUE)) &&
+#'     getRversion() >= "4.4") {
 #'   set.seed(1)
 #'   marginaleffects::avg_slopes(fit)
 #'   marginaleffects::comparisons(fit, variables = list(hp = c(100, 200)), newdata = mtcars[1:3, ])
@@ -78,7 +80,8 @@ new_draws <- function() {
 }
 
 # Draws of f minus its mean at the rows of x, jointly with those at all rows that `draws` has seen. It keeps rows that
-# determine the others to rounding, the factor C = R'R of their covariance, and z with f = R'z. With V = R^{-T} C(kept, x)
+# determine the others to rounding, the factor C = R'R of their covariance, and z with f = R'z. With V = R^{-T} C(kept,
+# x)
 #   f(x) = V'z + S'z_2,   S'S = C(x, x) - V'V.
 joint_draws <- function(fit, x, draws) {
   n <- nrow(x)
@@ -92,11 +95,12 @@ joint_draws <- function(fit, x, draws) {
   new <- kept + seq_len(n)
   V <- if (kept) backsolve(draws$R, C[old, new, drop = FALSE], transpose = TRUE) else matrix(0, 0L, n)
   left <- C[new, new, drop = FALSE] - crossprod(V)
-  S <- suppressWarnings(chol(left, pivot = TRUE, tol = nrow(all) * .Machine$double.eps * max(diag(C)))) # rank < n
+  rounding <- nrow(all) * .Machine$double.eps * max(diag(C))
+  S <- suppressWarnings(chol(left, pivot = TRUE, tol = rounding)) # of a rank below n
   rank <- attr(S, "rank")
   pivot <- attr(S, "pivot")
   S <- S[seq_len(rank), order(pivot), drop = FALSE]
-  z <- matrix(stats::rnorm(rank * half), rank)
+  z <- matrix(stats::rnorm(rank * half), rank, half)
   z <- cbind(z, -z)
   f <- crossprod(S, z)
   if (kept) f <- f + crossprod(V, draws$z)

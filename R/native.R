@@ -94,8 +94,7 @@ native_vfe <- function(z, x, y, weights, kernel, noise, jitter, gradient = TRUE,
 
 native_pf <- function(z, x, y, weights, kernel, noise, nu, jitter, gradient = TRUE, control = NULL,
                       scratch = NULL) {
-  native_evaluate(if (is.null(nu$share)) "pf" else "white", nu, z, x, y, weights, kernel, noise, jitter, gradient,
-                  control, scratch)
+  native_evaluate(nu$objective, nu, z, x, y, weights, kernel, noise, jitter, gradient, control, scratch)
 }
 
 native_evaluate <- function(name, nu, z, x, y, weights, kernel, noise, jitter, gradient, control, scratch) {
@@ -104,7 +103,7 @@ native_evaluate <- function(name, nu, z, x, y, weights, kernel, noise, jitter, g
                      engine_control(nrow(x), control, 8 * length(nu$Wt)), scratch))
 }
 
-engine_objective <- function(name, nu = NULL) list(name = name, nu = nu, Wt = nu$Wt, share = nu$share)
+engine_objective <- function(name, nu = NULL) list(name = name, nu = nu, Wt = nu$Wt, share = nu$variance)
 
 as_value <- function(result) {
   if (result$status != 0L) {
@@ -114,7 +113,7 @@ as_value <- function(result) {
 }
 
 objective_scratch <- function(z, x, kernel, nu = NULL, gradient = TRUE, control = NULL) {
-  name <- if (is.null(nu)) "vfe" else if (is.null(nu$share)) "pf" else "white"
+  name <- if (is.null(nu)) "vfe" else nu$objective
   numeric(.Call(ffi_evaluate_size, engine_objective(name, nu), engine_model(kernel), z, engine_rows(x),
                     as.integer(gradient), engine_control(nrow(x), control, 8 * length(nu$Wt))))
 }

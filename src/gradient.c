@@ -149,7 +149,8 @@ void gradient_finish(const struct pulling *self, double k_sum, double *work, dou
     kernel_pull_self(z->kernel, z->M, z->columns, z->Z, z->M, z->jitter, a->Kmm_bar, work,
                      sums, dtheta);
     if (!kernel_is_constant(z->kernel))
-        kernel_pull_diagonal(z->kernel, z->M, z->Z, z->M, 1.0, a->kzz_bar, 1, sums, dtheta);
+        kernel_pull_diagonal(z->kernel, z->M, z->Z, z->M, 1.0, a->kzz_bar, 1, sums,
+                             dtheta);
     else if (dtheta != NULL) /* otherwise row by row, above */
         dtheta[z->kernel->term->at] += a->k_bar * k_sum;
 }

@@ -203,9 +203,8 @@ void tree_build(const struct kernel *k, int n, const double *X, int ldx, const i
     struct coordinate *at = (struct coordinate *)doubles; /* three doubles each */
     const int d = kernel_coordinates(k, at);
     const size_t leaves = (size_t)1 << levels;
-    double *U = doubles + 3 * (size_t)kernel_n_coordinates(k),
-           *low = U + (size_t)n * d, *high = low + leaves * d,
-           *centre = high + leaves * d, *box = centre + d;
+    double *U = doubles + 3 * (size_t)kernel_n_coordinates(k), *low = U + (size_t)n * d,
+           *high = low + leaves * d, *centre = high + leaves * d, *box = centre + d;
     int *row = ints, *ranks = row + n, *least_rank = ranks + n;
     t->n = n;
     t->d = d;

@@ -1,8 +1,7 @@
 #ifndef PFDTC_SIMD_H
 #define PFDTC_SIMD_H
 
-/* What is said to compilers that listen; others read plain C, and the operations on an element
- * are the same for all of them. */
+/* What is said to compilers that listen; others read plain C. */
 
 /* Loops that may be vectorised. */
 #ifdef _OPENMP
@@ -14,8 +13,9 @@
 #define SIMD_SUM PRAGMA(omp simd reduction(+ : sum))
 
 /* A function compiled a second time for processors with AVX2, and chosen when it is loaded: where
- * compiler and loader know how.  No fused multiply-adds are among it: results are the same.  (The
- * address sanitizer is not yet there when loaders choose.) */
+ * compiler and loader know how.  No fused multiply-adds are among it: what is done to an element is
+ * the same, and sums are added in another order.  (The address sanitizer is not yet there when
+ * loaders choose.) */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&                   \
     defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) &&                          \
     !defined(__SANITIZE_THREAD__)

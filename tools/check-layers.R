@@ -13,6 +13,7 @@ layers <- read.table(header = TRUE, text = "
   gemm       0      0
   gemm_tile  0      -1
   linalg     1       0
+  vexp       1       0
   small      2       1
   blas_threads 1     0
   factor     1       0
@@ -121,7 +122,7 @@ r_layers <- strsplit(split = " +", x = c(
   "native:      native",
   "kernels:     kernels model",
   "rows:        merge frontend formula newdata rows signature",
-  "sums:        parameters inducing near objective auxiliary evidence small_n",
+  "sums:        parameters inducing near objective auxiliary_kinds auxiliary evidence small_n",
   "optimise:    progress optimise stages learn",
   "gp:          family gp current_fit same_model posterior",
   "fit:         settings hyper points construct fit",
@@ -129,7 +130,8 @@ r_layers <- strsplit(split = " +", x = c(
   "bounds:      evidence_bounds divergence bounds",
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
   "doors:       doors baselines pfdtc pfdtc-package",
-  "methods:     loo_near loo conformal cross_validate predict methods criteria compare summary print_certificate",
+  "checking:    curvature mixture loo_near loo conformal cross_validate",
+  "methods:     predict methods criteria compare summary print_certificate",
   "experiments: datasets experiment_files experiments",
   "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers",
   "others:      insight marginaleffects emmeans butcher",

@@ -10,7 +10,8 @@ test_that("a butchered fit predicts to the bit what it did, and is small", {
   new <- data.frame(x = c(0.3, 2))
   small <- butcher::butcher(hidden)
   expect_null(small$data)
-  expect_identical(predict(small, new, se.fit = TRUE, full_cov = TRUE), predict(hidden, new, se.fit = TRUE, full_cov = TRUE))
+  all_of <- function(fit) predict(fit, new, se.fit = TRUE, full_cov = TRUE)
+  expect_identical(all_of(small), all_of(hidden))
   size <- function(fit) length(serialize(fit, NULL))
   expect_gt(size(hidden), 8e5)                # the environment of the formula
   expect_lt(size(small), 3e4)
@@ -44,7 +45,8 @@ test_that("a reference goes with the fit, without its rows", {
 
 test_that("vetiver serves what predict() says", {
   skip_if_not_installed("vetiver")
-  fit <- pfdtc(y ~ a + f + l, small_data(20), m = 6, kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed", neighbours = 0)
+  fit <- pfdtc(y ~ a + f + l, small_data(20), m = 6, kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed",
+               neighbours = 0)
   v <- vetiver::vetiver_model(fit, "mixed")
   expect_identical(names(v$prototype), c("a", "f", "l"))
   expect_identical(levels(v$prototype$f), levels(small_data(20)$f))
