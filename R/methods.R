@@ -41,8 +41,8 @@
 #'   ones), or of f. Up to 2,000 different rows they are drawn with the covariance matrix that `predict(full_cov =
 #'   TRUE)` has; of more (and where the fit has its data) by paths, at a cost linear in their number: what the inducing
 #'   points leave of the prior is drawn row after row, each given the 30 nearest before it, with a millionth of the
-#'   prior variance as noise, and what the data say of it is then put right exactly. 100,000 rows take some 6
-#'   s, beside near rows 30 s.
+#'   prior variance as noise, and what the data say of it is then put right exactly. For 100,000 rows that takes some
+#'   6 s, beside near rows 30 s.
 #' * `formula()`, `terms()`: of a fit from a formula; an error for a fit from a matrix.
 #' * `model.frame()`: of a formula fit, evaluated again from its call as for [lm()]; of a matrix fit
 #'   the response `y` and the columns of `x`.

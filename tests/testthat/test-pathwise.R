@@ -1,20 +1,22 @@
 # The law of draw_paths(): paths are linear in the normals they are made of, so that the images of unit vectors say it
 # without chance.
-law_of_paths <- function(fit, x) with_seed(1, {
-  sizes <- integer()
-  mean <- draw_paths(fit, x, 1L, function(n, nsim) {
-    sizes <<- c(sizes, n)
-    matrix(0, n, nsim)
+law_of_paths <- function(fit, x) {
+  with_seed(1, {
+    sizes <- integer()
+    mean <- draw_paths(fit, x, 1L, function(n, nsim) {
+      sizes <<- c(sizes, n)
+      matrix(0, n, nsim)
+    })
+    at <- 0L
+    images <- draw_paths(fit, x, sum(sizes), function(n, nsim) {
+      unit <- matrix(0, n, nsim)
+      unit[cbind(seq_len(n), at + seq_len(n))] <- 1
+      at <<- at + n
+      unit
+    }) - drop(mean)
+    list(mean = drop(mean), cov = tcrossprod(images))
   })
-  at <- 0L
-  images <- draw_paths(fit, x, sum(sizes), function(n, nsim) {
-    unit <- matrix(0, n, nsim)
-    unit[cbind(seq_len(n), at + seq_len(n))] <- 1
-    at <<- at + n
-    unit
-  }) - drop(mean)
-  list(mean = drop(mean), cov = tcrossprod(images))
-})
+}
 
 path_fits <- function(p) {
   fit_by <- function(by, ...) {
