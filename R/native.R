@@ -221,24 +221,23 @@ native_select_guided <- function(V, P, m, least) {
 # Bounds of |v|_E, |h_x|_E and |E|_2: list(T1, Psi, lam, vv). `order`: the rows in the order in which they are cut into
 # groups of t1_rows and t2_rows.
 native_norms <- function(posterior, z, x, y, weights, kernel, noise, order, t1_rows, t2_rows, control = NULL) {
-  .Call(ffi_norms, engine_kernel(kernel), z, posterior$L, posterior$beta, as.double(noise), x, y,
-            row_scale(weights), as.integer(order), as.integer(t1_rows), as.integer(t2_rows),
-            engine_control(nrow(x), control))
+  .Call(ffi_norms, engine_model(kernel, noise), z, posterior, engine_rows(x, y, weights), as.integer(order),
+        as.integer(t1_rows), as.integer(t2_rows), engine_control(nrow(x), control))
 }
 
 # list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x. `crossing`: what
 # native_cross() gives there, for sharper bounds of the variance.
 native_certify <- function(posterior, z, kernel, noise, norms, x, crossing = NULL) {
-  .Call(ffi_certify, engine_kernel(kernel), z, posterior$L, posterior$C, posterior$beta, as.double(noise),
-            posterior$G, norms, x, crossing, engine_control(nrow(x)))
+  .Call(ffi_certify, engine_model(kernel, noise), z, posterior, norms, x, crossing, engine_control(nrow(x)))
 }
 
 # list(cross, gain, size): h_x'e_x, e_x'B^{-1}e_x and |e_x|^2 at the rows of x_new, e_x = E(x, x_new) over all rows of
 # x. Scratch for 2,048 rows of x_new at a time.
 native_cross <- function(posterior, z, x, weights, kernel, noise, x_new, control = NULL) {
+  model <- engine_model(kernel, noise)
   parts <- lapply(split(seq_len(nrow(x_new)), (seq_len(nrow(x_new)) - 1L) %/% 2048L), function(i) {
-    .Call(ffi_cross, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, row_scale(weights),
-              x_new[i, , drop = FALSE], engine_control(nrow(x), control))
+    .Call(ffi_cross, model, z, posterior, engine_rows(x, NULL, weights), x_new[i, , drop = FALSE],
+          engine_control(nrow(x), control))
   })
   list(cross = unlist(lapply(parts, `[[`, "cross")), gain = unlist(lapply(parts, `[[`, "gain")),
        size = unlist(lapply(parts, `[[`, "size")))
@@ -246,8 +245,8 @@ native_cross <- function(posterior, z, x, weights, kernel, noise, x_new, control
 
 # Local kriging at the rows of x_new, in groups that share rows: list(W, J, q, ww, var_lower, var_upper), see ffi.h.
 native_kriging <- function(posterior, z, x, weights, kernel, noise, norms, x_new, start, near, rows, control = NULL) {
-  .Call(ffi_kriging, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), posterior$G, norms, x,
-        row_scale(weights), x_new, as.integer(start), as.integer(near), rows, engine_control(nrow(x), control))
+  .Call(ffi_kriging, engine_model(kernel, noise), z, posterior, norms, engine_rows(x, NULL, weights), x_new,
+        as.integer(start), as.integer(near), rows, engine_control(nrow(x), control))
 }
 
 # F v, row i of which is (v_i - u_i'v[rows[, i]]) / sqrt(d_i), or F'v, of what native_near(keep = TRUE) gives
@@ -257,19 +256,19 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
 
 # K v over all pairs of rows of x, with the roots of the weights on both sides
 native_kernel_product <- function(kernel, x, weights, v, control = NULL) {
-  .Call(ffi_kernel_product, engine_kernel(kernel), x, row_scale(weights), v, engine_control(nrow(x), control))
+  .Call(ffi_kernel_matvec, engine_model(kernel), engine_rows(x, NULL, weights), v, engine_control(nrow(x), control))
 }
 
 # k(x_new, x) u
 native_kernel_sum <- function(kernel, x, u, x_new, control = NULL) {
-  .Call(ffi_kernel_sum, engine_kernel(kernel), x, u, x_new, engine_control(nrow(x_new), control))
+  .Call(ffi_kernel_cross_matvec, engine_model(kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
 # What the posterior on z makes of another response y: list(Ay, beta, yy, rss, v), v = B^{-1} W^{1/2} y. `whiten`: as
 # the posterior's own sums were made; else in O(n m), good enough for a preconditioner.
 native_response <- function(posterior, z, x, y, weights, kernel, noise, whiten = TRUE, control = NULL) {
-  .Call(ffi_response, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, y,
-            row_scale(weights), as.integer(whiten), engine_control(nrow(x), control))
+  .Call(ffi_response, engine_model(kernel, noise), z, posterior, engine_rows(x, y, weights), as.integer(whiten),
+        engine_control(nrow(x), control))
 }
 
 # Sum over `rows` of times * log p(y_i | neighbours), its slope in the log parameters (those of the kernel, then the

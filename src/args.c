@@ -113,6 +113,21 @@ static struct factor arg_factor(SEXP list)
 }
 
 /* list(factors, terms = list(list(variance, factors from 0), ...)) */
+const int *arg_indices(SEXP x, const char *argument, int least, int most)
+{
+    if (TYPEOF(x) != INTSXP)
+        Rf_error("internal: `%s` must be integers", argument);
+    const size_t n = (size_t)XLENGTH(x);
+    const int *from = INTEGER_RO(x);
+    int *to = (int *)R_alloc(n > 0 ? n : 1, sizeof *to);
+    for (size_t i = 0; i < n; i++) {
+        if (from[i] < least || from[i] > most)
+            Rf_error("internal: `%s` must be between %d and %d", argument, least, most);
+        to[i] = from[i] - 1;
+    }
+    return to;
+}
+
 struct kernel arg_kernel(SEXP list)
 {
     struct kernel k;
@@ -257,14 +272,6 @@ const struct objective *arg_objective(SEXP name)
 double *room(size_t n)
 {
     return (double *)R_alloc(n > 0 ? n : 1, sizeof(double));
-}
-
-void open_pass(struct pass *p)
-{
-    struct arena arena = {NULL, 0};
-    pass_open(p, &arena);
-    arena = (struct arena){room(arena.used), 0};
-    pass_open(p, &arena);
 }
 
 void run_pass(struct pass *p, int n_sinks, const struct sink *sinks)

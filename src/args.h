@@ -40,6 +40,9 @@ const double *arg_vector(SEXP x, const char *argument, size_t length);
 /* the same, or NULL for R's NULL */
 const double *arg_vector_or_null(SEXP x, const char *argument, size_t length);
 
+/* copies from 0 of integers from `least` (0: none) to `most` */
+const int *arg_indices(SEXP x, const char *argument, int least, int most);
+
 struct kernel arg_kernel(SEXP list);
 struct lowrank arg_lowrank(SEXP list, const struct kernel *kernel);
 
@@ -66,9 +69,15 @@ const struct objective *arg_objective(SEXP name);
 
 /* scratch that R frees when the door returns */
 double *room(size_t n);
-/* pass_open() there */
-void open_pass(struct pass *p);
-/* pass_run() there: the rows are read once, each of these is told of every block */
+/* open(self, arena) there: counted, then laid out */
+#define LAY_OUT(open, self)                                                              \
+    do {                                                                                 \
+        struct arena arena_ = {NULL, 0};                                                 \
+        open(self, &arena_);                                                             \
+        arena_ = (struct arena){room(arena_.used), 0};                                   \
+        open(self, &arena_);                                                             \
+    } while (0)
+/* a pass, with all that it needs: the rows are read once, each of these is told of every block */
 void run_pass(struct pass *p, int n_sinks, const struct sink *sinks);
 
 /* A list of these names, NULL behind the last, empty: protected by the caller.  Each result is then

@@ -44,35 +44,34 @@ SEXP ffi_predict(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP control);
 SEXP ffi_covariance(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP sor);
 
 /* list(T1, kappa, Psi, lam, vv, spread), bounds of |v|_E, |h_x|_E and |E|_2: with groups of
- * t1_rows and t2_rows rows (0: without that one) */
-SEXP ffi_norms(SEXP kernel, SEXP z, SEXP L, SEXP beta, SEXP s2, SEXP x, SEXP y,
-               SEXP scale, SEXP order, SEXP t1_rows, SEXP t2_rows, SEXP control);
+ * t1_rows and t2_rows rows (0: without that one, infinite), in the order of rows given, from 1 */
+SEXP ffi_norms(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows,
+               SEXP t2_rows, SEXP control);
 /* list(cross = h_x'e_x, gain = e_x'B^{-1}e_x, size = |e_x|^2), e_x = E(x, x_new), at the rows of
  * x_new: all at once */
-SEXP ffi_cross(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP scale,
-               SEXP x_new, SEXP control);
+SEXP ffi_cross(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP x_new, SEXP control);
 /* list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x;
- * crossing: what ffi_cross() gives there, or NULL */
-SEXP ffi_certify(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP G,
-                 SEXP norms, SEXP x, SEXP crossing, SEXP control);
+ * posterior with G; crossing: what ffi_cross() gives there, or NULL */
+SEXP ffi_certify(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP x, SEXP crossing,
+                 SEXP control);
 
 /* Local kriging at the rows of x_new, in groups: those from start[i] on (from 0, with the end)
- * share the rows near[rows[, i]] of x (from 1).  list(W, J, q, ww, var_lower, var_upper) of
- * kriging.h and certify.h: W has a column a row of x_new, with the weights of its group's rows */
-SEXP ffi_kriging(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP G, SEXP norms, SEXP x,
-                 SEXP scale, SEXP x_new, SEXP start, SEXP near, SEXP rows, SEXP control);
+ * share the rows near[members[, i]] of the data (from 1).  list(W, J, q, ww, var_lower, var_upper)
+ * of kriging.h and certify.h: W has a column a row of x_new, with the weights of its group's rows */
+SEXP ffi_kriging(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP rows, SEXP x_new,
+                 SEXP start, SEXP near, SEXP members, SEXP control);
 
 /* F v, row i of which is (v_i - u_i'v over rows_i) / sqrt(d_i), as ffi_near() keeps them; or F'v */
 SEXP ffi_decorrelate(SEXP u, SEXP d, SEXP rows, SEXP v, SEXP transpose);
 
 /* K v over all pairs of rows, with the scales on both sides */
-SEXP ffi_kernel_product(SEXP kernel, SEXP x, SEXP scale, SEXP v, SEXP control);
+SEXP ffi_kernel_matvec(SEXP model, SEXP rows, SEXP v, SEXP control);
 /* k(x_new, x) u */
-SEXP ffi_kernel_sum(SEXP kernel, SEXP x, SEXP u, SEXP x_new, SEXP control);
+SEXP ffi_kernel_cross_matvec(SEXP model, SEXP x, SEXP u, SEXP x_new, SEXP control);
 /* what a posterior makes of a response y: list(Ay, beta, yy, rss, v), v = B^{-1} y.
  * whiten = 0: by sums of kernel values, in O(N M), with errors that a preconditioner may have */
-SEXP ffi_response(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP y,
-                  SEXP scale, SEXP whiten, SEXP control);
+SEXP ffi_response(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP whiten,
+                  SEXP control);
 
 /* the exact GP on x: list(status, L, alpha, minus_evidence); weights, not their roots */
 SEXP ffi_exact(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP control);

@@ -8,7 +8,6 @@ static struct divergence *open_divergence(SEXP model_, SEXP z, SEXP rows, SEXP n
     struct divergence *d = (struct divergence *)R_alloc(1, sizeof *d);
     struct model *model = (struct model *)R_alloc(1, sizeof *model);
     struct lowrank *nu = (struct lowrank *)R_alloc(1, sizeof *nu);
-    struct arena arena = {NULL, 0};
     *model = arg_model(model_);
     *nu = arg_lowrank(nu_, model->kernel);
     *d = (struct divergence){.panel = {nu, NULL}, .s2 = model->s2};
@@ -16,9 +15,7 @@ static struct divergence *open_divergence(SEXP model_, SEXP z, SEXP rows, SEXP n
         d->z = arg_points(model, z);
     d->rows = arg_data(model, rows);
     d->pass.plan = arg_plan(control, d->rows.N);
-    divergence_open(d, &arena);
-    arena = (struct arena){room(arena.used), 0};
-    divergence_open(d, &arena);
+    LAY_OUT(divergence_open, d);
     return d;
 }
 
@@ -49,7 +46,7 @@ SEXP ffi_lowrank_rows(SEXP model_, SEXP nu_, SEXP rows_, SEXP control)
     SEXP Wt = PROTECT(Rf_allocMatrix(REALSXP, nu.q, rows.N));
     const struct panel_values to = {{&nu, NULL}, REAL(Wt)};
     const struct sink sink = panel_sink(&to, pass.plan.block);
-    open_pass(&pass);
+    LAY_OUT(pass_open, &pass);
     run_pass(&pass, 1, &sink);
     UNPROTECT(1);
     return Wt;

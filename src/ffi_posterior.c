@@ -50,7 +50,7 @@ SEXP ffi_posterior(SEXP model_, SEXP z, SEXP rows, SEXP most_jitter, SEXP fitc,
     SEXP result = PROTECT(pack("status", "jitter", "L", "G", "Ay", "yy", "k_sum", "t",
                                "C", "beta", "rss", "log_weights", NULL));
     double *beta = pack_vector(result, "beta", M), rss = 0.0;
-    open_pass(&s.pass);
+    LAY_OUT(pass_open, &s.pass);
     enum status status = sum_rows(&s, arg_number(most_jitter, "most_jitter"),
                                   pack_matrix(result, "L", M, M));
     if (status == STATUS_OK)
@@ -81,7 +81,7 @@ SEXP ffi_predict(SEXP model_, SEXP z, SEXP posterior_, SEXP x, SEXP control)
                                   pack_vector(result, "sor_variance", rows.N),
                                   pack_vector(result, "unexplained", rows.N)};
     const struct sink sink = predicting_sink(&to, pass.plan.block);
-    open_pass(&pass);
+    LAY_OUT(pass_open, &pass);
     run_pass(&pass, 1, &sink);
     UNPROTECT(1);
     return result;

@@ -75,6 +75,23 @@ CLONES enum status near_condition(const struct near *p, double *work, double *u,
     return isfinite(*mean + *left) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
+void near_decorrelate(int s, int N, const double *u, const double *d, const int *rows,
+                      const double *v, int transpose, double *out)
+{
+    fill((size_t)N, 0.0, out);
+    for (int i = 0; i < N; i++) {
+        const size_t at = (size_t)s * i;
+        const double own = v[i] / sqrt(d[i]);
+        double sum = 0.0;
+        for (int j = 0; j < s && rows[at + j] >= 0; j++)
+            if (transpose)
+                out[rows[at + j]] -= u[at + j] * own;
+            else
+                sum += u[at + j] * v[rows[at + j]];
+        out[i] += own - sum / sqrt(d[i]);
+    }
+}
+
 size_t near_joint_size(const struct joint *p, int b)
 {
     return (size_t)b * ((size_t)p->n + 1);

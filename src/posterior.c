@@ -103,6 +103,24 @@ struct sink residuals_sink(const struct residuals *self, int block, double *rss)
                          .add = residual_block};
 }
 
+static void response_add(const void *self, const struct visit *v)
+{
+    const int M = *(const int *)self;
+    double *ys = v->work;
+    block_response(&v->block, ys);
+    mult_Ax(M, v->block.n, 1.0, v->A, ys, 1.0, v->sums);
+    v->sums[M] += sum_squares((size_t)v->block.n, ys);
+}
+
+struct sink response_sink(const int *M, int block, double *sums)
+{
+    return (struct sink){.self = M,
+                         .n_sums = (size_t)*M + 1,
+                         .sums = sums,
+                         .n_work = (size_t)block,
+                         .add = response_add};
+}
+
 void posterior_covariance(const struct posterior *p, const struct block *b, int sor,
                           double *work, double *covariance)
 {

@@ -58,6 +58,9 @@ struct residuals {
 };
 struct sink residuals_sink(const struct residuals *self, int block, double *rss);
 
+/* A y (M) and y'y, one behind the other, as a sink */
+struct sink response_sink(const int *M, int block, double *sums);
+
 /* covariance (n x n) of f at the rows: k(X, X) - a'a + s2 a'(s2 I + G)^{-1} a, of which SoR
  * has the last term alone.  scratch: M n */
 void posterior_covariance(const struct posterior *p, const struct block *b, int sor,

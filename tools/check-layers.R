@@ -39,11 +39,15 @@ layers <- read.table(header = TRUE, text = "
   exact      7       6
   pf         7       6
   gradient   7       6
+  gram       7       6
   vfe        8       7
   white      8       7
   certify    8       7
   objective  9       8
   divergence 9       8
+  crossing   9       8
+  norms      9       8
+  local      9       8
   args       10      9
   ffi        10      9
   ffi_*      10      9
@@ -131,7 +135,7 @@ r_layers <- strsplit(split = " +", x = c(
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
   "doors:       doors baselines pfdtc pfdtc-package",
   "checking:    curvature mixture loo_near loo conformal cross_validate",
-  "methods:     predict methods criteria compare summary print_certificate",
+  "methods:     predict methods regression criteria anova compare summary print_certificate",
   "experiments: datasets experiment_files experiments",
   "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers"
 ))

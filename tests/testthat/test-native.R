@@ -93,6 +93,7 @@ test_that("every door refuses what it would read out of bounds", {
   model <- engine_model(kernel, p$noise, 1e-10)
   rows <- engine_rows(p$x, p$y)
   own <- post[c("L", "C", "beta")]
+  with_G <- post[c("L", "C", "beta", "G")]
   doors <- list(
     kernel_matrix = list(good, p$x, p$z, ec),
     evaluate = list(engine_objective("vfe"), model, p$z, rows, 1L, ec, NULL),
@@ -106,15 +107,14 @@ test_that("every door refuses what it would read out of bounds", {
     predict = list(model, p$z, own, p$x, ec),
     covariance = list(model, p$z, own, p$x, 0L),
     select = list(good, p$x, 3L, 1e-10),
-    norms = list(good, p$z, post$L, post$beta, p$noise, p$x, p$y, NULL, 1:20, 5L, 5L, ec),
-    cross = list(good, p$z, post$L, post$C, p$noise, p$x, NULL, p$new, ec),
-    certify = list(good, p$z, post$L, post$C, post$beta, p$noise, post$G, norms, p$x, NULL, ec),
-    kriging = list(good, p$z, post$L, post$C, p$noise, post$G, norms, p$x, NULL, p$new, c(0L, 2L, 6L), 3:9,
-                   matrix(1:6, 3), ec),
+    norms = list(model, p$z, own, rows, 1:20, 5L, 5L, ec),
+    cross = list(model, p$z, own, rows, p$new, ec),
+    certify = list(model, p$z, with_G, norms, p$x, NULL, ec),
+    kriging = list(model, p$z, with_G, norms, rows, p$new, c(0L, 2L, 6L), 3:9, matrix(1:6, 3), ec),
     decorrelate = list(matrix(0.1, 2, 20), rep(1, 20), matrix(rep(c(1L, 0L), 20), 2), p$y, 0L),
-    kernel_product = list(good, p$x, NULL, p$y, ec),
-    kernel_sum = list(good, p$x, p$y, p$new, ec),
-    response = list(good, p$z, post$L, post$C, p$noise, p$x, p$y, NULL, 1L, ec),
+    kernel_matvec = list(model, rows, p$y, ec),
+    kernel_cross_matvec = list(model, p$x, p$y, p$new, ec),
+    response = list(model, p$z, own, rows, 1L, ec),
     exact = list(good, p$x, p$y, NULL, p$noise, ec),
     exact_evidence = list(good, p$x, p$y, NULL, p$noise, ec),
     exact_predict = list(good, p$x, exact$L, exact$alpha, p$new, ec),
@@ -126,7 +126,7 @@ test_that("every door refuses what it would read out of bounds", {
   # the arguments, and of those that are rows, a model or a posterior their elements: each as a path into the list
   leaves <- function(args) {
     parts <- function(i) {
-      whole <- vapply(list(rows, model, own), function(whole) identical(names(args[[i]]), names(whole)), NA)
+      whole <- vapply(list(rows, model, own, with_G), function(whole) identical(names(args[[i]]), names(whole)), NA)
       if (any(whole)) lapply(names(args[[i]]), function(name) list(i, name)) else list(list(i))
     }
     unlist(lapply(seq_along(args), parts), recursive = FALSE)
@@ -166,16 +166,16 @@ test_that("every door refuses what it would read out of bounds", {
     spoil(names(doors)[[i]], doors[[i]])
   }
   set <- function(name, at, value) set_leaf(doors[[name]], as.list(at), value)
-  refused("kriging", set("kriging", 11, c(0L, 4L)), "groups that do not cover the rows")
-  refused("kriging", set("kriging", 11, c(0L, 0L, 6L)), "an empty group")
-  refused("kriging", set("kriging", 12, c(3:8, 21L)), "near rows beyond the rows")
-  refused("kriging", set("kriging", 13, matrix(c(1:5, 8L), 3)), "rows beyond the near ones")
-  refused("kriging", set("kriging", 13, matrix(0:5, 3)), "rows from 0")
+  refused("kriging", set("kriging", 7, c(0L, 4L)), "groups that do not cover the rows")
+  refused("kriging", set("kriging", 7, c(0L, 0L, 6L)), "an empty group")
+  refused("kriging", set("kriging", 8, c(3:8, 21L)), "near rows beyond the rows")
+  refused("kriging", set("kriging", 9, matrix(c(1:5, 8L), 3)), "rows beyond the near ones")
+  refused("kriging", set("kriging", 9, matrix(0:5, 3)), "rows from 0")
   refused("decorrelate", set("decorrelate", 3, matrix(21L, 2, 20)), "rows beyond the rows")
-  refused("norms", set("norms", 9, 2:21), "an order beyond the rows")
-  refused("norms", set("norms", 9, c(0L, 1:19)), "an order from 0")
-  empty <- list(p$x[0, ], numeric(), NULL, integer())
-  refused("norms", c(doors$norms[1:5], empty, doors$norms[10:12]), "no rows")
+  refused("norms", set("norms", 5, 2:21), "an order beyond the rows")
+  refused("norms", set("norms", 5, c(0L, 1:19)), "an order from 0")
+  empty <- replace(set("norms", 4, engine_rows(p$x[0, ], numeric())), 5, list(integer()))
+  refused("norms", empty, "no rows")
   refused("select", set("select", 3, -1L), "a count below 0")
   expect_length(door("select", set("select", 2, p$x[0, ]))$pivots, 0L)
   refused("select_guided", list(t(p$x), diag(2), -1L, 0.1), "a count below 0")
