@@ -137,7 +137,9 @@ r_layers <- strsplit(split = " +", x = c(
   "checking:    curvature mixture loo_near pathwise loo conformal cross_validate",
   "methods:     predict methods regression criteria anova compare summary print_certificate",
   "experiments: datasets experiment_files experiments",
-  "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers"
+  "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers",
+  "others:      insight marginaleffects emmeans butcher",
+  "load:        zzz"
 ))
 r_layers <- lapply(r_layers, `[`, -1L)
 
