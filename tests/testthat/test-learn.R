@@ -219,7 +219,7 @@ test_that("equal rows are learned from as rows next to each other, and weights a
     plain <- learn(list(x = apart, y = y), kernel = kernel)
     expect_identical(c(nrow(merged$data$x), nrow(plain$data$x)), c(30L, 60L))
     # both end where a step promises less than 0.05
-    expect_lt(abs(merged$elbo - plain$elbo), 0.2)
+    expect_lt(abs(merged$evidence - plain$evidence), 0.2)
     expect_equal(predict(merged, data$new), predict(plain, data$new), tolerance = 0.05)
   }
   # noise / weight is what counts: priors aside, which know no weights
