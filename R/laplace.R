@@ -225,9 +225,9 @@ construct_laplace <- function(data, learned, z, s, state) {
   }
   value <- found$evidence - found$penalty + sum(log_constant(likelihood, data$sites))
   learned$model$center <- learned$center
-  new_fit(data, learned, s, state, found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")], value,
-          list(inducing = z, m = nrow(z), m_asked = if (is.null(s$m)) nrow(z) else s$m,
-               inducing_method = how_points_start(s$inducing),
-               neighbours = 0L, jitter = found$jitter, likelihood = likelihood, theta = learned$theta,
-               unexplained = mean(found$W * found$left)))
+  new_fit(data, learned, s, state, list(
+    evidence = value, factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")],
+    inducing = z, m = nrow(z), m_asked = if (is.null(s$m)) nrow(z) else s$m,
+    inducing_method = how_points_start(s$inducing), neighbours = 0L, jitter = found$jitter,
+    likelihood = likelihood, theta = learned$theta, unexplained = mean(found$W * found$left)))
 }

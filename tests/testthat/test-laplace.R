@@ -65,7 +65,7 @@ test_that("with all rows as inducing points it is the exact process's, by pfdtc(
     expect_equal(unname(at$fit), plain$mean + p$sites$offset, tolerance = 1e-7, label = p$family)
     expect_equal(unname(at$se.fit), sqrt(plain$var), tolerance = 1e-6, label = p$family)
     constant <- sum(log_constant(fit$likelihood, p$sites))
-    if (p$family != "nb") expect_equal(fit$elbo, plain$evidence + constant, tolerance = 1e-7, label = p$family)
+    if (p$family != "nb") expect_equal(fit$evidence, plain$evidence + constant, tolerance = 1e-7, label = p$family)
   }
 })
 
@@ -81,7 +81,7 @@ test_that("the evidence of counts and classes has every constant", {
                 probit = stats::dbinom(p$sites$y, size, stats::pnorm(o), log = TRUE),
                 log = stats::dpois(p$sites$y, exp(o), log = TRUE),
                 nb = stats::dnbinom(p$sites$y, size = p$theta, mu = exp(o), log = TRUE))
-    expect_equal(fit$elbo, sum(w * l), tolerance = 1e-7, label = p$family)
+    expect_equal(fit$evidence, sum(w * l), tolerance = 1e-7, label = p$family)
   }
 })
 
@@ -163,5 +163,5 @@ test_that("weights of 2 are doubled rows, and cbind() is shares with weights", {
                  center = FALSE, family = binomial(), weights = p$sites$size, offset = p$sites$offset)
   both <- laplace_fit_of(p)
   expect_equal(predict(share), predict(both), tolerance = 1e-9)
-  expect_equal(share$elbo, both$elbo, tolerance = 1e-9)
+  expect_equal(share$evidence, both$evidence, tolerance = 1e-9)
 })
