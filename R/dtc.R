@@ -18,7 +18,7 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
     seconds = numeric(), control = fit$control, version = fit$version, terms = fit$terms, na.action = fit$na.action)
   out$norms <- posterior_norms(posterior, z, data, model, fast, tight, fit$control,
                                if (posterior$jitter == jitter) inner$norms)
-  structure(out, class = c("gp_dtc", "gp_fit"))
+  structure(out, class = c("gp_dtc", "gp_fit"), home = methods_home)
 }
 
 # The posterior of a DTC-type fit may serve as it is where its jitter is between rounding and what would be seen.

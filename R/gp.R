@@ -5,7 +5,7 @@ new_fit <- function(data, done, s, state, posterior, value, parts) {
   units <- model_units(done$model)
   trace <- if (is.null(done$trace)) empty_trace() else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
-  structure(class = c(s$method, "gp_fit"), c(list(
+  structure(class = c(s$method, "gp_fit"), home = methods_home, c(list(
     call = s$call, method = s$method, kernel = units$kernel, noise = units$noise), parts, list(
     posterior = posterior_kind(parts), factors = posterior, center = done$model$center, scale = done$model$scale,
     frame = make_frame(data, s$keep_data), data = if (s$keep_data) data, signature = data_signature(data),
@@ -17,6 +17,10 @@ new_fit <- function(data, done, s, state, posterior, value, parts) {
     maxit = s$control$maxit, version = utils::packageVersion("pfdtc"),
     terms = if (s$keep_data) data$terms else drop_environment(data$terms), na.action = data$na_action)))
 }
+
+# A reference to this package's namespace, in every fit: where a fit arrives that was saved or sent to a worker, the
+# package is then loaded, and its methods are there without library().
+methods_home <- topenv()
 
 # What a fit's posterior is made of: the exact one of its rows, the inducing points alone (far), or with rows near by.
 posterior_kind <- function(parts) {
