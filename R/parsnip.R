@@ -5,9 +5,9 @@
 #' `gp_reg()` is a model specification, as those of package parsnip are: for `fit()`, workflows, recipes and `tune`.
 #' Loading both packages is all it takes. Engines: `"pfdtc"`, which is [pfdtc()], and `"pfdtc_exact"`, [gp_exact()].
 #'
-#' Predictions: `type = "numeric"`, `"conf_int"` (credible intervals of f), `"pred_int"` (of a new response) and `"raw"`,
-#' as [predict.gp_fit()] returns them. Factors go to the engine as they are. Case weights are precisions. Other arguments
-#' of the engine, `control` or `tol` among them, are given by `parsnip::set_engine()`.
+#' Predictions: `type = "numeric"`, `"conf_int"` (credible intervals of f), `"pred_int"` (of a new response) and
+#' `"raw"`, as [predict.gp_fit()] returns them. Factors go to the engine as they are. Case weights are precisions. Other
+#' arguments of the engine, `control` or `tol` among them, are given by `parsnip::set_engine()`.
 #'
 #' @param mode `"regression"`, the only one.
 #' @param engine `"pfdtc"` or `"pfdtc_exact"`.
