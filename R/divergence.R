@@ -44,8 +44,8 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
   }
   family <- gp_family(fit)
   if (family$sor) return(Inf)
-  bound <- if (family$fitc) fitc_bound(fit) else fit$elbo - if (family$some) subsample_rest(fit) else 0
-  max(exact$elbo - bound, 0) # equal up to rounding where the fit is exact
+  bound <- if (family$fitc) fitc_bound(fit) else fit$evidence - if (family$some) subsample_rest(fit) else 0
+  max(exact$evidence - bound, 0) # equal up to rounding where the fit is exact
 }
 
 # mean over the rows of KL(N(a) || N(b)); lists mean, var

@@ -445,7 +445,7 @@ result_row <- function(plan, m, repetition, method, at, rows, truth) {
 exact_row <- function(cell, plan, rows, truth) {
   row <- result_row(plan, plan$train, cell$repetition, "exact", truth, rows, truth)
   new <- list(points = nrow(rows$x), kl = 0, divergence_exact = 0, seconds = truth$seconds, cpu = truth$cpu,
-              evaluations = truth$pilot, objective = -truth$fit$elbo, convergence = 0)
+              evaluations = truth$pilot, objective = -truth$fit$evidence, convergence = 0)
   row[names(new)] <- new
   row
 }

@@ -21,8 +21,8 @@ learning_sizes <- list(
 
 # The prior of a log lengthscale, in units of the input's spread: distances grow with the root of the inputs' number.
 # Chosen on a dozen sets of 20 to 50 rows, where it decides (bench/small-n.R). Of more rows its precision falls as 1 /
-# n: Matern 1/2 hardly tells its lengthscales from its variance, and held at 0.7 it takes 10 nats of the evidence of
-# 300.
+# n^2: Matern 1/2 hardly tells its lengthscales from its variance, and held at 0.7 it takes 10 nats of the evidence of
+# 300; falling as 1 / n it took 2 of that of Boston's 506, and bought nothing.
 learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50)
 
 learn_evidence <- function(data, s, state) {
@@ -146,8 +146,8 @@ noise_floor <- function(data) {
 
 # ---- the problem: value, gradient and information of log posterior in the free logs ---------------------------------
 
-# Priors are weak and fade like 1 / n: without them an input that says nothing has a lengthscale that goes to infinity,
-# and few rows have no noise. In units of the inputs' spread and of y:
+# Priors are weak and fade like 1 / n^2: without them an input that says nothing has a lengthscale that goes to
+# infinity, and few rows have no noise. In units of the inputs' spread and of y:
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 1.5^2),  log noise ~ N(log 0.1, 2^2).
 learning_problem <- function(pool, s, profile) {
   kernel <- s$kernel
@@ -169,7 +169,7 @@ learning_problem <- function(pool, s, profile) {
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
   middle <- unit + c(rep(learning_priors$middle + learning_priors$dimension * log(d), d), 0, log(0.1))
-  fade <- min(1, learning_priors$rows / pool$n)
+  fade <- min(1, learning_priors$rows / pool$n)^2
   precision <- fade * if (s$control$priors) c(rep(1 / learning_priors$sd^2, d), 1 / 2.25, 1 / 4) else numeric(d + 2L)
   held <- names %in% setdiff(names, s$free)
   natural <- function(theta) {
