@@ -129,7 +129,8 @@ test_that("every door refuses what it would read out of bounds", {
   # the arguments, and of those that are rows, a model or a posterior their elements: each as a path into the list
   leaves <- function(args) {
     parts <- function(i) {
-      whole <- vapply(list(rows, model, own, with_G, exact[c("L", "alpha")], exact["L"]), function(whole) identical(names(args[[i]]), names(whole)), NA)
+      lists <- list(rows, model, own, with_G, exact[c("L", "alpha")], exact["L"])
+      whole <- vapply(lists, function(whole) identical(names(args[[i]]), names(whole)), NA)
       if (any(whole)) lapply(names(args[[i]]), function(name) list(i, name)) else list(list(i))
     }
     unlist(lapply(seq_along(args), parts), recursive = FALSE)
