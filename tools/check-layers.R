@@ -40,6 +40,7 @@ layers <- read.table(header = TRUE, text = "
   pf         7       6
   gradient   7       6
   gram       7       6
+  likelihood 7       6
   vfe        8       7
   white      8       7
   certify    8       7
