@@ -6,8 +6,8 @@ static struct sites arg_sites(SEXP list, int N)
 {
     const size_t n = (size_t)N;
     struct sites s;
-    s.likelihood = likelihood_named(arg_string(list_get(list, "name"), "name"));
-    if (s.likelihood == NULL)
+    s.response = response_named(arg_string(list_get(list, "name"), "name"));
+    if (s.response == NULL)
         Rf_error("internal: no such likelihood");
     s.y = arg_vector(list_get(list, "y"), "y", n);
     s.offset = arg_vector(list_get(list, "offset"), "offset", n);
@@ -125,7 +125,7 @@ SEXP ffi_forms(SEXP model_, SEXP z, SEXP posterior_, SEXP P, SEXP x, SEXP contro
     return value;
 }
 
-SEXP ffi_likelihood(SEXP sites_, SEXP f)
+SEXP ffi_sites(SEXP sites_, SEXP f)
 {
     const int N = (int)Rf_xlength(f);
     const struct sites sites = arg_sites(sites_, N);

@@ -2,7 +2,7 @@
 #define PFDTC_LAPLACE_H
 
 /*
- * Laplace's approximation of a Gaussian process whose rows have other likelihoods (likelihood.h),
+ * Laplace's approximation of a Gaussian process whose rows have other likelihoods (responses.h),
  * on inducing points, whitened: f_X = A'u, u ~ N(0, I).  With g, W, l3 at the rows,
  *
  *     Psi(u) = -sum l + |u|^2 / 2,   r = u - A g,   H = I + A W A',   u <- u - t H^{-1} r,
@@ -11,7 +11,7 @@
  * Psi is 1-strongly convex: |u - mode| <= |r|, and steps that are cut until Psi falls by a share of
  * what they promise lead to the mode from anywhere.
  */
-#include "likelihood.h"
+#include "responses.h"
 #include "pass.h"
 
 struct laplace {

@@ -1,104 +1,102 @@
-#include <math.h>
-#include <stddef.h>
-#include <string.h>
 #include "likelihood.h"
+#include "linalg.h"
+#include "model.h"
 
-/* log(1 + e^f) */
-static double log_sum(double f)
+/* rows to a block: enough to be worth entering a parallel region on a busy machine, few enough
+ * that interrupts are let in */
+enum { most_rows = 256 };
+
+/* the sums of a block: those of vecchia.h, value, status */
+static size_t sums_size(const struct likelihood *l)
 {
-    return (f > 0.0 ? f : 0.0) + log1p(exp(-fabs(f)));
+    return vecchia_size(l->model->kernel) + 2;
 }
 
-/* binomial, p = 1 / (1 + e^-f): y f - m log(1 + e^f) */
-static struct site_value logit(double f, double y, double m)
+struct gathered {
+    double *X, *y, *noise, *work;
+};
+
+/* row i as the a-th of the n gathered */
+static void gather(const struct likelihood *l, int i, int a, int n,
+                   const struct gathered *to)
 {
-    const double e = exp(-fabs(f)), far = e / (1.0 + e), near = 1.0 / (1.0 + e);
-    const double p = f > 0.0 ? near : far, q = f > 0.0 ? far : near;
-    struct site_value v;
-    /* success and failure apart: no cancellation where all or none are successes */
-    v.l = f > 0.0 ? -(m - y) * f - m * log1p(e) : y * f - m * log_sum(f);
-    v.g = y * q - (m - y) * p;
-    v.W = m * p * q;
-    v.l3 = -v.W * (q - p);
-    return v;
+    const int columns = kernel_columns(l->model->kernel);
+    const double s2 = l->model->s2;
+    for (size_t j = 0; j < (size_t)columns; j++)
+        to->X[j * n + a] = l->rows->X[j * l->rows->ldx + i];
+    to->y[a] = l->rows->y[i];
+    to->noise[a] = l->weights == NULL ? s2 : s2 / l->weights[i];
 }
 
-static const double sqrt_half = 0.70710678118654752440,
-                    log_root_2pi = 0.91893853320467274178;
-
-/* One trial with success where z is large: r = phi / Phi.  Far below 0 r - x, x = -z, is the continued
- * fraction 1 / (x + 2 / (x + 3 / ...)), without the cancellation of r + z. */
-static struct site_value trial(double z)
+static enum status add_term(const struct likelihood *l, int t, const struct gathered *to,
+                            struct vecchia *sum)
 {
-    struct site_value v;
-    const double log_density = -0.5 * z * z - log_root_2pi;
-    if (z > -5.0) {
-        const double p = 0.5 * erfc(-z * sqrt_half), r = exp(log_density) / p;
-        v.l = log(p);
-        v.g = r;
-        v.W = r * (r + z);
-        v.l3 = r * ((z + r) * (z + 2.0 * r) - 1.0);
-    } else {
-        const double x = -z;
-        double next = 0.0;
-        for (int k = 60; k > 2; k--)
-            next = 1.0 / (x + k * next);
-        const double over = 1.0 / (x + 2.0 * next), r = x + over;
-        v.l = log_density - log(r);
-        v.g = r;
-        v.W = r * over;
-        v.l3 = 2.0 * r * over * (over - next);
+    const int *near = l->neighbours + (size_t)t * l->s;
+    int s = 0;
+    while (s < l->s && near[s] >= 0)
+        s++;
+    for (int a = 0; a < s; a++)
+        gather(l, near[a], a, s + 1, to);
+    gather(l, l->row[t], s, s + 1, to);
+    return vecchia_add(l->model->kernel, s, to->X, to->y, to->noise, l->times[t],
+                       l->slopes, to->work, sum);
+}
+
+static void terms_read(const void *self, const struct visit *v)
+{
+    const struct likelihood *l = self;
+    const struct kernel *k = l->model->kernel;
+    const size_t n = (size_t)l->s + 1, size = vecchia_size(k);
+    const struct gathered to = {v->work, v->work + n * kernel_columns(k),
+                                v->work + n * (kernel_columns(k) + 1),
+                                v->work + n * (kernel_columns(k) + 2)};
+    double *sums = l->sums + (size_t)v->number * sums_size(l);
+    struct vecchia sum;
+    enum status status = STATUS_OK;
+    vecchia_init(k, sums, &sum);
+    for (int i = 0; i < v->block.n && status == STATUS_OK; i++)
+        status = add_term(l, v->block.first + i, &to, &sum);
+    sums[size] = sum.value;
+    sums[size + 1] = (double)status;
+}
+
+static struct sink terms_sink(const struct likelihood *l)
+{
+    const struct kernel *k = l->model->kernel;
+    const size_t n = (size_t)l->s + 1;
+    return (struct sink){.self = l,
+                         .n_work =
+                             n * (kernel_columns(k) + 2) + vecchia_row_size(k, l->s),
+                         .read = terms_read};
+}
+
+void likelihood_open(struct likelihood *l, struct arena *arena)
+{
+    if (l->pass.plan.block > most_rows) { /* blocks of their own length: threads stay */
+        l->pass.plan.block = most_rows;
+        l->pass.plan.n_blocks = (l->count + most_rows - 1) / most_rows;
     }
-    return v;
+    const struct sink sink = terms_sink(l);
+    pass_open(&l->pass, arena);
+    l->sums = arena_take(arena, (size_t)l->pass.plan.n_blocks * sums_size(l));
+    l->memory = arena_take(arena, vecchia_size(l->model->kernel));
+    l->work = arena_take(arena, pass_size(&l->pass, 1, &sink));
 }
 
-/* binomial, p = Phi(f): y successes, m - y failures */
-static struct site_value probit(double f, double y, double m)
+enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
 {
-    struct site_value v = {0.0, 0.0, 0.0, 0.0};
-    if (y > 0.0) {
-        const struct site_value t = trial(f);
-        v = (struct site_value){y * t.l, y * t.g, y * t.W, y * t.l3};
+    const struct sink sink = terms_sink(l);
+    const size_t size = vecchia_size(l->model->kernel);
+    enum status status = STATUS_OK;
+    pass_run(&l->pass, 1, &sink, l->work);
+    vecchia_init(l->model->kernel, l->memory, whole);
+    for (int b = 0; b < l->pass.plan.n_blocks; b++) {
+        const double *sums = l->sums + (size_t)b * sums_size(l);
+        if (status == STATUS_OK)
+            status = (enum status)sums[size + 1];
+        add_scaled(size, 1.0, sums, l->memory);
+        whole->value += sums[size];
     }
-    if (y < m) {
-        const struct site_value t = trial(-f);
-        const double k = m - y;
-        v.l += k * t.l;
-        v.g -= k * t.g;
-        v.W += k * t.W;
-        v.l3 -= k * t.l3;
-    }
-    return v;
-}
-
-/* Poisson of mean e^f */
-static struct site_value poisson(double f, double y, double size)
-{
-    const double mean = exp(f);
-    (void)size;
-    return (struct site_value){y * f - mean, y - mean, mean, -mean};
-}
-
-static const struct likelihood table[] = {
-    {"logit", logit}, {"probit", probit}, {"log", poisson}};
-
-const struct likelihood *likelihood_named(const char *name)
-{
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (strcmp(name, table[i].name) == 0)
-            return table + i;
-    return NULL;
-}
-
-struct site_value sites_at(const struct sites *s, int i, double f)
-{
-    struct site_value v =
-        s->likelihood->at(f + s->offset[i], s->y[i], s->size == NULL ? 1.0 : s->size[i]);
-    if (s->weight != NULL) {
-        v.l *= s->weight[i];
-        v.g *= s->weight[i];
-        v.W *= s->weight[i];
-        v.l3 *= s->weight[i];
-    }
-    return v;
+    mirror_lower(whole->p, whole->information);
+    return status;
 }

@@ -1,34 +1,25 @@
 #ifndef PFDTC_LIKELIHOOD_H
 #define PFDTC_LIKELIHOOD_H
 
-/*
- * Likelihoods of a response y given the latent f: a row of a table each.  With log p up to terms
- * without f, and its derivatives
- *
- *     l(f),  g = dl/df,  W = -d2l/df2 (never negative: all are log-concave),  l3 = d3l/df3.
- *
- * `size`: trials of a binomial response, 1 of what has none.
- */
-
-struct site_value {
-    double l, g, W, l3;
-};
+/* The nearest-neighbour likelihood: a sum over rows of times * log p(y_i | its neighbours). */
+#include "pass.h"
+#include "vecchia.h"
 
 struct likelihood {
-    const char *name;
-    struct site_value (*at)(double f, double y, double size);
+    const struct model *model;
+    const struct source *rows; /* of the data                                     */
+    const double *weights;     /* of the rows, or NULL                            */
+    int count, s, slopes;      /* terms; neighbours of each, at most; slopes too? */
+    const int *row;            /* [count] from 0                                  */
+    const int *neighbours;     /* s x count, -1 behind the last of each           */
+    const double *times;       /* [count]                                         */
+    struct pass pass;
+    double *sums, *memory, *work;
 };
 
-/* The likelihood of that name ("logit", "probit", "log"), or NULL. */
-const struct likelihood *likelihood_named(const char *name);
-
-/* Rows of one likelihood: l and its derivatives are multiplied by weight, f has offset added. */
-struct sites {
-    const struct likelihood *likelihood;
-    const double *y, *offset;    /* [N]         */
-    const double *size, *weight; /* [N] or NULL */
-};
-/* of row i, offset not yet added to f */
-struct site_value sites_at(const struct sites *s, int i, double f);
+/* everything down to `times` and pass.plan are there: the rest is laid out */
+void likelihood_open(struct likelihood *l, struct arena *arena);
+/* threads change nothing: a sum each block, added in their order */
+enum status likelihood_run(struct likelihood *l, struct vecchia *whole);
 
 #endif

@@ -10,7 +10,7 @@ layers <- read.table(header = TRUE, text = "
   simd       0      -1
   arena      0      -1
   profile    0      -1
-  likelihood 0      -1
+  responses  0      -1
   gemm       0      0
   gemm_tile  0      -1
   linalg     1       0
@@ -42,6 +42,7 @@ layers <- read.table(header = TRUE, text = "
   pf         7       6
   gradient   7       6
   gram       7       6
+  likelihood 7       6
   vfe        8       7
   white      8       7
   certify    8       7
@@ -141,7 +142,7 @@ r_layers <- strsplit(split = " +", x = c(
         "print_certificate"),
   "experiments: datasets experiment_files experiments",
   "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers",
-  "others:      insight marginaleffects emmeans butcher",
+  "others:      insight marginaleffects emmeans butcher parsnip",
   "load:        zzz"
 ))
 r_layers <- lapply(r_layers, `[`, -1L)
