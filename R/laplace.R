@@ -7,8 +7,9 @@
 # What is found is a Gaussian DTC posterior of noise 1, row weights W and responses f + g / W: prediction reads it as
 # any other.
 
-# Points and rows that hyperparameters are learned with, and rounds in which the points are chosen anew.
-laplace_sizes <- list(points = 120L, rows = 3000L, rounds = 3L, most = 400L)
+# Points and rows that hyperparameters are learned with, those that starts and kernels are judged by, the rounds in which
+# the points are chosen anew, and the most points of a posterior of many rows.
+laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, most = 400L)
 
 # Priors of the logs: without them a class alone, or classes that a line parts, have no largest evidence.
 #   log l ~ N(log(spread sqrt(d)), 1.5^2),  log variance ~ N(log 2, 1.5^2),  mean ~ N(start, 3^2),  log theta ~ N(0,
@@ -74,7 +75,8 @@ laplace_start <- function(data, s, kernel) {
 }
 
 learn_laplace <- function(data, s, start, state) {
-  rows <- laplace_rows(data, s)
+  rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
+  few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
   if (!length(s$free) && !s$center && !s$likelihood$learned) return(start)
   profiles <- if (is.null(s$kernel$profile)) c("matern52", "se", "matern32") else s$kernel$profile
   given <- !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
@@ -85,38 +87,39 @@ learn_laplace <- function(data, s, start, state) {
     for (scale in if (given || !length(s$free)) 1 else c(0.3, 1)) {
       try <- one
       try$kernel$lengthscale <- scale * one$kernel$lengthscale
-      try <- climb_laplace(rows, s, try, start, state, tied = !given)
+      try <- climb_laplace(few, s, try, start, state, tied = !given)
       if (is.null(best) || try$value < best$value) best <- try
       if (is.null(state$so_far) || isTRUE(best$value < state$so_far$value)) state$so_far <- best
     }
     best
   })
   values <- vapply(found, `[[`, 0, "value")
-  best <- found[[which.min(values)]]
+  best <- climb_laplace(rows, s, found[[which.min(values)]], start, state, tied = !given)
   state$so_far <- best
   if (!given && length(s$free) && length(best$kernel$lengthscale) > 1L) {
     apart <- climb_laplace(rows, s, best, start, state, tied = FALSE)
     if (apart$value < best$value) best <- apart
   }
   if (length(profiles) > 1L) {
-    kernels <- data.frame(kernel = vapply(found, function(f) f$kernel$label, ""), score = values / nrow(rows$x),
+    kernels <- data.frame(kernel = vapply(found, function(f) f$kernel$label, ""), score = values / nrow(few$x),
                           chosen = seq_along(values) == which.min(values))
     best$kernels <- kernels[order(kernels$score), ]
   }
   best
 }
 
-laplace_rows <- function(data, s) {
+# At most so many of the rows, to be learned from with so many points.
+laplace_rows <- function(data, s, most, points) {
   n <- nrow(data$x)
-  most <- min(n, if (is.null(s$control$optimise_rows)) laplace_sizes$rows else s$control$optimise_rows)
+  most <- min(n, most, s$control$optimise_rows)
   rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
-  list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows))
+  list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
 }
 
 # Minus the penalised evidence and the log prior, from `now`, at greedy points that are chosen anew in each round.
 # `origin`: where the priors are; `tied`: all lengthscales by one factor.
 climb_laplace <- function(rows, s, now, origin, state, tied) {
-  m <- min(laplace_sizes$points, nrow(rows$x), if (is.null(s$m)) Inf else s$m)
+  m <- min(rows$points, nrow(rows$x), if (is.null(s$m)) Inf else s$m)
   trace <- NULL
   for (round in seq_len(laplace_sizes$rounds)) {
     z <- choose_greedy(rows$x, m, now$kernel, s$control$memory)$z
@@ -155,6 +158,9 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
          theta = if (with_theta) exp(rest[length(rest)]) else now$theta)
   }
   warm <- new.env(parent = emptyenv())
+  # a pass over so little is over before a second thread has begun, and there are a dozen in an evaluation
+  control <- s$control
+  if (nrow(rows$x) * nrow(z) < 2e5) control$threads <- 1L
   evaluate <- function(par) {
     at <- natural(par)
     logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
@@ -164,7 +170,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     likelihood$theta <- at$theta
     if (with_theta && !(at$theta > 1e-6 && at$theta < 1e8)) return(list(value = Inf, reason = "theta is out of range"))
     e <- native_laplace(z, rows$x, engine_sites(likelihood, rows$sites, at$center), at$kernel, 1e-8, warm$u, want = 2L,
-                        control = s$control)
+                        control = control)
     if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
     warm$u <- e$beta
     value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) -

@@ -146,7 +146,7 @@
 #'   ones.
 #'
 #'   Kernel parameters, the mean and theta of [nb()] maximise the Laplace evidence at 120 greedy points and at most
-#'   3,000 rows, less a penalty for what the points leave unexplained,
+#'   3,000 rows (60 and 1,000 for starts and kernels), less a penalty for what the points leave unexplained,
 #'   \eqn{\sum_n \log(1 + W_n E_{nn})/2}{sum log(1 + W_n E_nn) / 2} with \eqn{W} the curvature of the log likelihood,
 #'   and priors: log lengthscales \eqn{N(\log(\sqrt d), 1.5^2)}{N(log sqrt(d), 1.5^2)} in sds of the inputs, log
 #'   variance \eqn{N(\log 2, 1.5^2)}{N(log 2, 1.5^2)}, the mean \eqn{N(b_0, 3^2)}{N(b0, 3^2)} around the link of the
