@@ -56,13 +56,6 @@ engine_control <- function(n, control = NULL, used = 0) {
        parallel_blocks = as.integer(engine$parallel_blocks), memory = max(0, as.double(control$memory) - used))
 }
 
-# A complete kernel as the engine reads it: columns and factors from 0.
-engine_kernel <- function(kernel) {
-  list(factors = list(list(profile = kernel$profile, columns = as.integer(kernel$inputs) - 1L, isotropic = 0L,
-                           power = 0L, parameters = as.double(kernel$lengthscale), table = NULL)),
-       terms = list(list(variance = as.double(kernel$variance), factors = 0L)))
-}
-
 row_scale <- function(weights) if (is.null(weights)) NULL else sqrt(weights)
 
 status_sentence <- function(status) .Call(ffi_status, as.integer(status))

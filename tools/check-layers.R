@@ -110,8 +110,8 @@ check_calls <- function(file) {
 r_layers <- strsplit(split = " +", x = c(
   "text:        conditions",
   "checks:      checks control",
-  "native:      native",
-  "kernels:     kernels model",
+  "native:      kernel_parts native",
+  "kernels:     kernels kernel_algebra kernel_place model",
   "rows:        merge frontend formula newdata rows signature",
   "sums:        parameters inducing near objective auxiliary evidence small_n",
   "optimise:    progress optimise stages learn",
