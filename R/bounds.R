@@ -67,10 +67,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
                          samples = 0) {
   check_dots_empty(list(...), names(formals(error_bounds)))
   fit <- check_fit(fit, "fit")
-  if (!fit$method %in% dtc_methods) {
-    abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit by pfdtc(), gp_vfe() or gp_dtc()",
-                hint = "The theorem is about DTC posteriors; certify() works for every fit.")
-  }
+  check_dtc(fit, "The theorem is about DTC posteriors; certify() works for every fit.")
   effort <- check_choice(effort, c("reference", "fast"), "effort")
   fit <- far_part(fit)
   data <- needs_data(fit, "fit")

@@ -76,12 +76,13 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
   if (!is.null(truth)) {
     out$rmse_mean <- rms(at$mean - truth$mean)
     out$rmse_sd <- rms(sqrt(at$var) - sqrt(truth$var))
+    family <- gp_family(fit)
     # a kl that needs the data of a fit without them stays NA
     # nor has far and near one: its rows are others at every point
-    has_kl <- !is.null(fit$data) || !fit$method %in% c("gp_fitc", "gp_subsample")
+    has_kl <- !is.null(fit$data) || !(family$fitc || family$some)
     if (is.null(fit$near) && has_kl) out$kl <- kl_divergence(fit, exact)
     out$kl_marginal <- kl_marginal(at, truth)
-    if (pf && is.null(fit$near) && fit$method %in% c("pfdtc", "gp_vfe", "gp_dtc") && !is.null(fit$data)) {
+    if (pf && is.null(fit$near) && family$dtc && !is.null(fit$data)) {
       out$pf_divergence <- pf_divergence(fit, exact)
     }
   }

@@ -20,11 +20,10 @@ exact_if_possible <- function(data, learned, s, state) {
 construct_fit <- function(data, done, s, state) {
   if (isTRUE(s$neighbours > 0L)) return(construct_near(data, done, s, state))
   make <- function() {
-    dtc_posterior(done$z, data, done$model, done$jitter, control = s$control, fitc = s$method == "gp_fitc")
+    dtc_posterior(done$z, data, done$model, done$jitter, control = s$control, fitc = gp_family(s)$fitc)
   }
   posterior <- posterior_stage(state, make)
-  evidence <- switch(s$method, gp_fitc = fitc_evidence, gp_sor = sor_evidence, elbo)
-  value <- evidence(data, posterior, done$model$noise)
+  value <- gp_family(s)$evidence(data, posterior, done$model$noise)
   new_fit(data, done, s, state, posterior, value, list(
     inducing = done$z, m = nrow(done$z), m_asked = s$m,
     inducing_method = if (is.null(done$start)) s$inducing_method else done$start,

@@ -104,19 +104,17 @@ settings_again <- function(fit, hyper) {
   if (hyper == "held") {
     asked[c("kernel", "noise", "hyper")] <- list(fit$kernel, fit$noise, "fixed")
     asked[c("tol", "m", "inducing", "neighbours")] <- list(NULL)
-    if (fit$method == "gp_subsample") asked$m <- fit$m
+    if (gp_family(fit)$some) asked$m <- fit$m
     if (is.null(fit$rows)) {
       asked["inducing"] <- list(fit$inducing)
-      if (fit$method == "pfdtc") asked["neighbours"] <- list(fit$neighbours)
+      if (gp_family(fit)$chooses) asked["neighbours"] <- list(fit$neighbours)
       control$maxit <- 0L
     } else {
       asked$aux_given <- FALSE # of all rows, as the fit is
     }
   }
   control$progress <- FALSE
-  if (fit$method == "pfdtc" && is.null(asked[["aux"]])) asked$aux <- default_aux()
-  c(list(method = fit$method, call = fit$call), method_table[[fit$method]],
-    asked[!names(asked) %in% names(method_table[[fit$method]])], list(control = control, keep_data = TRUE))
+  c(list(method = fit$method, call = fit$call), asked, list(control = control, keep_data = TRUE))
 }
 
 # data.frame(y, mean, sd) at some rows of the data, from a fit to others.

@@ -24,7 +24,7 @@ old_signature <- function(fit) !"phi1" %in% names(fit$signature$sums)
 # that grows with the rows, but for the group of each where equal ones were merged.
 check_fit_parts <- function(fit, argument) {
   need <- function(ok, what) if (!isTRUE(ok)) damaged_fit(fit, argument, what)
-  need(is_one_of(fit$method, names(method_table)), "`method` is none that is known")
+  need(is_one_of(fit$method, names(gp_families)), "`method` is none that is known")
   need(is.list(fit$frame) && is_one_of(fit$frame$method, c("matrix", "formula")), "`frame` is not one")
   d <- length(fit$frame$columns)
   need(d > 0L && is.character(fit$frame$columns), "`frame` does not name its columns")
@@ -76,7 +76,7 @@ check_fit_kernel <- function(kernel, d, need) {
 }
 
 check_fit_factors <- function(fit, d, need) {
-  dense <- !is.null(fit$rows) || fit$method %in% c("gp_exact", "gp_subsample")
+  dense <- !is.null(fit$rows) || is.null(gp_family(fit)$objective)
   f <- fit$factors
   if (dense && is.null(fit$rows) && is.null(f)) return() # its posterior was taken out: the evidence is still there
   name <- if (dense) "rows" else "inducing"

@@ -42,10 +42,10 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
     abort_input("fit", "a fit with a near field", "one without",
                 hint = "Its near rows are others at every point, so it is no one measure: compare at `newdata`.")
   }
-  kl <- switch(fit$method,
-               gp_sor = Inf, gp_fitc = exact$elbo - fitc_bound(fit),
-               gp_subsample = exact$elbo - fit$elbo + subsample_rest(fit), exact$elbo - fit$elbo)
-  max(kl, 0) # equal up to rounding where the fit is exact
+  family <- gp_family(fit)
+  if (family$sor) return(Inf)
+  bound <- if (family$fitc) fitc_bound(fit) else fit$elbo - if (family$some) subsample_rest(fit) else 0
+  max(exact$elbo - bound, 0) # equal up to rounding where the fit is exact
 }
 
 # mean over the rows of KL(N(a) || N(b)); lists mean, var
@@ -113,10 +113,7 @@ fitc_bound <- function(fit) {
 #' @export
 pf_divergence <- function(fit, nu = NULL) {
   fit <- check_fit(fit, "fit")
-  if (!fit$method %in% c("pfdtc", "gp_vfe", "gp_dtc")) {
-    abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit by pfdtc(), gp_vfe() or gp_dtc()",
-                hint = "The pF divergence compares DTC posteriors with an auxiliary distribution.")
-  }
+  check_dtc(fit, "The pF divergence compares DTC posteriors with an auxiliary distribution.")
   fit <- far_part(fit)
   data <- needs_data(fit, "fit")
   model <- model_of(fit)
@@ -141,7 +138,7 @@ white_divergence <- function(fit, data, model, share) {
 
 divergence_nu <- function(nu, fit, data, model) {
   if (is.null(nu)) {
-    if (fit$method != "pfdtc") {
+    if (is.null(fit$aux)) {
       abort_input("nu", "NULL", "given for a fit by another method than pfdtc()",
                   hint = "Such as aux_reference(), or a gp_exact() fit.")
     }
@@ -177,7 +174,7 @@ as_auxiliary <- function(fit, model, scale) {
   M <- nrow(fit$inducing)
   mean <- solve_t(post$L, post$beta)
   sor <- sqrt(model$noise) * solve_t(post$L, t(forwardsolve(post$C, diag(M)))) # s2 a'(s2 I + G)^{-1} a
-  if (fit$method == "gp_sor") {
+  if (gp_family(fit)$sor) {
     return(new_auxiliary(0L, fit$inducing, cbind(sor, mean, deparse.level = 0), rep(1, M + 1), model))
   }
   nystrom <- t(forwardsolve(post$L, diag(M))) # k - a'a + the same

@@ -31,23 +31,20 @@ formula_arguments <- function(dots, method) {
   args
 }
 
-# The rows of a subsample are drawn, and FITC's variances belong, to rows as they are.
-merges_rows <- function(method) !method %in% c("gp_fitc", "gp_subsample")
-
 start_fit <- function(method, data, call, args) {
   args$keep_data <- check_flag(args$keep_data, "keep_data")
   settings <- c(
-    list(method = method, call = if (args$keep_data) call else slim_call(call)), method_table[[method]],
+    list(method = method, call = if (args$keep_data) call else slim_call(call)),
     args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "center", "scale",
                                   "control", "keep_data"))])
   settings$aux_given <- !is.null(args$aux)
-  if (method == "pfdtc") settings$aux <- if (is.null(args$aux)) default_aux() else check_aux(args$aux)
+  if (settings$aux_given) settings$aux <- check_aux(args$aux)
   fit_as_set(data, settings)
 }
 
 fit_as_set <- function(data, settings) {
   if (!is.null(settings$tol)) return(fit_to_tolerance(data, settings))
-  if (settings$method %in% c("gp_exact", "gp_subsample")) return(fit_dense(data, settings))
+  if (is.null(gp_family(settings)$objective)) return(fit_dense(data, settings))
   keep_reference <- settings$aux_given && settings$aux$kind == "reference"
   fit_sparse(data, settings, if (keep_reference) add_reference)
 }

@@ -23,7 +23,7 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
 
 # The posterior of a DTC-type fit may serve as it is where its jitter is between rounding and what would be seen.
 own_posterior_serves <- function(fit) {
-  fit$method %in% c("pfdtc", "gp_vfe", "gp_dtc", "gp_sor") && fit$jitter >= safe_jitter(nrow(fit$inducing)) &&
+  (gp_family(fit)$dtc || gp_family(fit)$sor) && fit$jitter >= safe_jitter(nrow(fit$inducing)) &&
     fit$jitter <= 1e-10
 }
 

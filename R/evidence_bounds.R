@@ -41,7 +41,7 @@ evidence_bounds <- function(fit) {
 evidence_posterior <- function(fit) {
   if (!is.null(fit$norms)) return(fit)
   if (!is.null(fit$data)) return(same_chance(own_posterior(fit)))
-  if (!fit$method %in% c(dtc_methods, "gp_sor") || fit$jitter < rounding_jitter(nrow(fit$inducing))) {
+  if (!(gp_family(fit)$dtc || gp_family(fit)$sor) || fit$jitter < rounding_jitter(nrow(fit$inducing))) {
     needs_data(fit, "fit")
   }
   fit
@@ -79,7 +79,7 @@ evidence_bracket <- function(post, data) {
 
   # log N(y; 0, Q + s2 I) without the log determinant and c: SoR's own log evidence, or the ELBO without its last term
   c_term <- p$rss / noise + sum(p$beta^2)
-  density <- if (post$method == "gp_sor") post$elbo else post$elbo + p$t / (2 * noise)
+  density <- if (gp_family(post)$sor) post$elbo else post$elbo + p$t / (2 * noise)
   constant <- density + (logdet + c_term) / 2
   lower <- constant - (logdet + inner + q$upper + ((1 + growth) * p$t + slopes) / noise) / 2
   upper <- constant - (logdet - 2 * inner - slopes / noise + log1p(t_low / (noise + g_max)) + least) / 2

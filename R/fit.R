@@ -52,14 +52,13 @@ run_fit <- function(data, settings, stages, so_far = function(fit) "", unmet = f
 fit_dense <- function(data, settings) {
   run_fit(data, settings, function(data, s, state) {
     n <- data$n
-    if (s$method == "gp_subsample") {
-      s$m <- if (is.null(s$m)) min(200L, n) else check_count(s$m, "m", max = n)
-    }
-    size <- if (s$method == "gp_exact") nrow(data$x) else s$m
-    joint <- s$method == "gp_exact" && s$hyper == "joint" && length(s$free) > 0L
+    some <- gp_family(s)$some
+    if (some) s$m <- if (is.null(s$m)) min(200L, n) else check_count(s$m, "m", max = n)
+    size <- if (some) s$m else nrow(data$x)
+    joint <- s$hyper == "joint" && length(s$free) > 0L
     announce_memory(8 * (1 + joint) * as.double(size)^2, size)
     learned <- learn_stage(data, s, state)
-    used <- if (s$method == "gp_exact") data else
+    used <- if (!some) data else
       run_stage(state, "start", take_rows(data, sample.int(n, s$m)), take_rows(data, seq_len(s$m)))
     done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
     if (joint) done <- exact_stage(data, done, s, state)
@@ -67,8 +66,7 @@ fit_dense <- function(data, settings) {
       exact_posterior(used, done$model, s$control)
     })
     new_fit(data, done, s, state, posterior, exact_evidence(used, posterior, done$model$noise), list(
-      small_n = if (s$method == "gp_exact" && length(s$free)) small_n_check(data, posterior),
-      rows = used$x, m = if (s$method == "gp_subsample") s$m,
-      chosen = if (s$method == "gp_subsample") used$rows))
+      small_n = if (!some && length(s$free)) small_n_check(data, posterior), rows = used$x, m = if (some) s$m,
+      chosen = if (some) used$rows))
   })
 }

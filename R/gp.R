@@ -53,13 +53,6 @@ needs_data <- function(fit, argument) {
   fit$data
 }
 
-# What each method is: the objective its points minimise, whether it has inducing points, whether "joint" applies.
-method_table <- list(
-  pfdtc = list(objective = "pf", joint = TRUE), gp_vfe = list(objective = "vfe", joint = TRUE),
-  gp_dtc = list(objective = "none", joint = FALSE), gp_sor = list(objective = "none", joint = FALSE),
-  gp_fitc = list(objective = "none", joint = FALSE), gp_exact = list(joint = TRUE),
-  gp_subsample = list(joint = FALSE))
-
 # Rows that tell the range and the middle of every input: the data, else what the frame kept of them
 # (rows minimum, median, maximum).
 slice_rows <- function(fit) {
@@ -69,5 +62,3 @@ slice_rows <- function(fit) {
 
 # What the posterior rests on: inducing points, or the rows of an exact posterior.
 fit_points <- function(fit) if (is.null(fit$inducing)) fit$rows else fit$inducing
-
-dtc_methods <- c("pfdtc", "gp_vfe", "gp_dtc")

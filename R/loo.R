@@ -197,7 +197,7 @@ parts_of_points <- function(fit, data, rows) {
   left <- p$resid[rows$group]
   var <- p$var_sor[rows$group]
   hat <- precision_beside(fit, left, rows$w) * var
-  if (fit$method == "gp_sor") left <- 0 * left
+  if (gp_family(fit)$sor) left <- 0 * left
   list(mean = p$mean[rows$group], var = var, left = left, share = rows$w / merged_weights(data)[rows$group], hat = hat,
        rest = 1 - hat)
 }
@@ -205,7 +205,7 @@ parts_of_points <- function(fit, data, rows) {
 # 1 / noise of a row given the inducing variables
 precision_beside <- function(fit, left, w) {
   noise <- model_of(fit)$noise
-  1 / (noise / w + if (fit$method == "gp_fitc") left else 0)
+  1 / (noise / w + if (gp_family(fit)$fitc) left else 0)
 }
 
 # From B = (K + s2 W^{-1})^{-1}, without cancellation: mean = y - s2 / W alpha, v = s2 / W (1 - s2 / W B_gg), and of a
@@ -263,6 +263,6 @@ column_squares <- function(fit, data, part) {
     half <- forwardsolve(fit$factors$C, forwardsolve(fit$factors$L, K))
     colSums(half^2) - noise * colSums(backsolve(fit$factors$C, half, upper.tri = FALSE, transpose = TRUE)^2)
   })
-  if (fit$method == "gp_fitc") W <- noise * precision_beside(fit, part$left, W)
+  if (gp_family(fit)$fitc) W <- noise * precision_beside(fit, part$left, W)
   pmax(unlist(squares, use.names = FALSE), 0) * W^2
 }

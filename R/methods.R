@@ -93,7 +93,7 @@ sigma.gp_fit <- function(object, ...) sqrt(object$noise)
 
 #' @rdname gp_fit-methods
 #' @export
-nobs.gp_fit <- function(object, ...) if (object$method == "gp_subsample") object$m else object$nobs
+nobs.gp_fit <- function(object, ...) if (gp_family(object)$some) object$m else object$nobs
 
 #' @rdname gp_fit-methods
 #' @export
@@ -101,7 +101,7 @@ logLik.gp_fit <- function(object, ...) {
   object <- check_fit(object, "object")
   # what brackets the evidence is beside a near field a pass over all rows, and of no use without a reference
   open <- !is.null(object$near) && is.null(object$reference)
-  bounds <- if (!open && object$method %in% c("pfdtc", "gp_vfe", "gp_dtc", "gp_exact")) {
+  bounds <- if (!open && (gp_family(object)$dtc || is_exact(object))) {
     tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # it may need the data
   }
   structure(object$elbo, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],

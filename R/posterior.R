@@ -20,10 +20,10 @@ predict_covariance <- function(fit, x) {
   model <- model_of(fit)
   if (!is.null(fit$rows)) return(native_exact_covariance(fit$factors, fit$rows, model$kernel, x))
   if (!is.null(fit$near)) return(covariance_near(fit$near, fit$data, fit$inducing, model, x, fit$control))
-  native_covariance(fit$factors, fit$inducing, model$kernel, model$noise, x, sor = fit$method == "gp_sor")
+  native_covariance(fit$factors, fit$inducing, model$kernel, model$noise, x, sor = gp_family(fit)$sor)
 }
 
-fit_variance <- function(fit, p) if (fit$method == "gp_sor") p$var_sor else p$var_sor + p$resid
+fit_variance <- function(fit, p) if (gp_family(fit)$sor) p$var_sor else p$var_sor + p$resid
 
 # Mean without offset and variance of f at the rows of x, in the units of y. Rounding can push a
 # variance that is zero in exact arithmetic below zero.

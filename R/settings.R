@@ -51,10 +51,12 @@ asked_of_fits <- c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbou
 # Checks that need the data; kernel and noise come in units of y and leave in those of the cleaned y.
 clean_settings <- function(data, s) {
   s$control <- check_control(s$control)
+  s$objective <- gp_family(s)$objective
+  if (identical(s$objective, "pf") && is.null(s[["aux"]])) s$aux <- default_aux() # not `aux_given`
   # the paper's protocol has its inducing points moved, and nothing else
   s$move <- !is.null(s$control$maxit) || s$hyper[1L] %in% c("pilot", "joint") || isTRUE(s$aux_given) ||
     !identical(s$objective, "pf") || !is.null(s$tol)
-  s$open <- identical(s$method, "pfdtc") && is.null(s$m) && is.null(s$tol) && is.null(s$inducing) &&
+  s$open <- gp_family(s)$chooses && is.null(s$m) && is.null(s$tol) && is.null(s$inducing) &&
     !isTRUE(s$aux_given) && !s$hyper[1L] %in% c("pilot", "joint")
   if (!is.null(s$neighbours)) {
     s$neighbours <- check_count(s$neighbours, "neighbours", min = 0)
@@ -66,7 +68,7 @@ clean_settings <- function(data, s) {
   # what more iterations bring hardly shows in predictions
   s$maxit_given <- s$control$maxit # what the fit keeps: the same control again is to mean the same
   if (is.null(s$control$maxit)) s$control$maxit <- if (s$move) 200L else 50L
-  s$hyper <- check_choice(s$hyper, c("evidence", "pilot", if (isTRUE(s$joint)) "joint", "fixed"), "hyper")
+  s$hyper <- check_choice(s$hyper, c("evidence", "pilot", if (gp_family(s)$joint) "joint", "fixed"), "hyper")
   if (inherits(s$inducing, "gp_fit")) {
     old <- check_fit(s$inducing, "inducing")
     if (is.null(old$inducing)) {

@@ -49,25 +49,16 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
   invisible(x)
 }
 
-# `elbo` holds the log evidence itself where the method has one.
 describe_evidence <- function(about, number) {
-  learned <- sprintf("(%d hyperparameter%s learned)", about$df, plural_s(about$df))
-  value <- number(about$elbo)
-  switch(about$method,
-         gp_exact = c(Evidence = paste0(value, ", the log evidence ", learned)),
-         gp_subsample = c(Evidence = sprintf("%s, the log evidence of its %d rows %s", value, about$m,
-                                             learned)),
-         gp_fitc = ,
-         gp_sor = c(Evidence = paste0(value, ", the log evidence of its own model ", learned)),
-         describe_elbo(about, value, learned))
-}
-
-describe_elbo <- function(about, value, learned) {
-  switch(about$posterior,
-         exact = c(Evidence = paste0(value, ", the log evidence ", learned)),
-         "far + near" = c(Evidence = paste0(value, ", an estimate of the log evidence by near rows, no bound ",
-                                            learned)),
-         c(ELBO = paste0(value, ", a lower bound of the log evidence ", learned)))
+  family <- gp_family(about)
+  own <- if (family$some) sprintf("the log evidence of its %d rows", about$m) else
+    if (family$sor || family$fitc) "the log evidence of its own model"
+  bound <- is.null(own) && about$posterior == "far"
+  says <- if (!is.null(own)) own else switch(
+    about$posterior, exact = "the log evidence", far = "a lower bound of the log evidence",
+    "an estimate of the log evidence by near rows, no bound")
+  text <- sprintf("%s, %s (%d hyperparameter%s learned)", number(about$elbo), says, about$df, plural_s(about$df))
+  stats::setNames(text, if (bound) "ELBO" else "Evidence")
 }
 
 # What print() and summary() tell of a fit.
@@ -147,12 +138,9 @@ print_fields <- function(fields) {
 }
 
 fit_title <- function(x) {
-  titles <- c(pfdtc = "pF-DTC", gp_vfe = "VFE (sparse variational)", gp_dtc = "DTC", gp_sor = "SoR",
-              gp_fitc = "FITC", gp_subsample = "the exact posterior of a subsample",
-              gp_exact = "the exact posterior")
-  if (x$method == "pfdtc" && isTRUE(x$posterior != "far")) return(posterior_title(x))
-  title <- titles[x$method]
-  if (is.na(title)) x$method else unname(title)
+  if (isTRUE(gp_family(x)$chooses && x$posterior != "far")) return(posterior_title(x))
+  title <- gp_family(x)$title
+  if (is.null(title)) x$method else title
 }
 
 posterior_title <- function(fit) {
@@ -188,7 +176,7 @@ describe_inducing <- function(fit) {
 }
 
 describe_near <- function(fit) {
-  if (fit$method != "pfdtc" || is_exact(fit) || is.null(fit$neighbours)) return(NA_character_)
+  if (!gp_family(fit)$chooses || is_exact(fit) || is.null(fit$neighbours)) return(NA_character_)
   left <- if (is.null(fit$unexplained) || !is.finite(fit$unexplained)) "" else
     sprintf("; what the points leave unexplained is %s of the noise variance", format(signif(fit$unexplained, 2)))
   if (fit$neighbours == 0L) return(paste0("none", left))
@@ -245,7 +233,8 @@ describe_kernel <- function(about) {
 }
 
 describe_joint <- function(fit) {
-  if (fit$method == "gp_exact") "learned by the exact evidence" else "learned together with the inducing points"
+  if (is.null(gp_family(fit)$objective)) return("learned by the exact evidence")
+  "learned together with the inducing points"
 }
 
 # Fits of 0.1.0 have it in their control alone.

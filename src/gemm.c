@@ -139,13 +139,48 @@ static void pack(const struct side *s, int i, int n, int p, int k, int width,
                 for (int r = 0; r < have; r++)
                     to[e * width + r] = alpha * from[r];
         } else {
-            for (int r = 0; r < have; r++) {
+            int r = 0;
+            for (; r + 4 <= have; r += 4) { /* four at a time, stored side by side */
+                const double *f0 = side_place(s, i + r, p),
+                             *f1 = side_place(s, i + r + 1, p),
+                             *f2 = side_place(s, i + r + 2, p),
+                             *f3 = side_place(s, i + r + 3, p);
+                double *t = to + r;
+                for (int e = 0; e < k; e++, t += width) {
+                    const ptrdiff_t at = e * s->entry;
+                    t[0] = alpha * f0[at];
+                    t[1] = alpha * f1[at];
+                    t[2] = alpha * f2[at];
+                    t[3] = alpha * f3[at];
+                }
+            }
+            for (; r < have; r++) {
                 const double *from = side_place(s, i + r, p);
                 for (int e = 0; e < k; e++)
                     to[e * width + r] = alpha * from[e * s->entry];
             }
         }
     }
+}
+
+/* The n vectors of one strip, k entries each, back to where they came from */
+static void unpack(int n, int k, int width, const double *from, double *x,
+                   ptrdiff_t vector, ptrdiff_t entry)
+{
+    int r = 0;
+    for (; r + 4 <= n; r += 4, x += 4 * vector) {
+        const double *f = from + r;
+        double *x1 = x + vector, *x2 = x1 + vector, *x3 = x2 + vector;
+        for (int e = 0; e < k; e++, f += width) {
+            x[e * entry] = f[0];
+            x1[e * entry] = f[1];
+            x2[e * entry] = f[2];
+            x3[e * entry] = f[3];
+        }
+    }
+    for (; r < n; r++, x += vector)
+        for (int e = 0; e < k; e++)
+            x[e * entry] = from[(size_t)e * width + r];
 }
 
 /* ---- C += alpha A B --------------------------------------------------------------------- */
@@ -253,9 +288,7 @@ static void solve_block(const struct shape *s, int m, int n, struct strided L, d
                      L.column, sum, x + i * s->rows);
             li += i * s->columns;
         }
-        for (int c = 0; c < columns; c++)
-            for (int i = 0; i < m; i++)
-                B[(j + c) * column + i * row] = x[i * s->rows + c];
+        unpack(columns, m, s->rows, x, B + j * column, column, row);
     }
 }
 

@@ -115,7 +115,7 @@ r_layers <- strsplit(split = " +", x = c(
   "rows:        merge frontend formula newdata rows signature",
   "sums:        parameters inducing near objective auxiliary evidence small_n",
   "optimise:    progress optimise stages learn",
-  "gp:          gp current_fit same_model posterior",
+  "gp:          family gp current_fit same_model posterior",
   "fit:         settings hyper points construct fit",
   "certify:     norms kriging precondition dtc exact_interval exact_mean reference certify refine",
   "bounds:      evidence_bounds divergence bounds",
