@@ -109,8 +109,8 @@ distinct_rows <- function(x, order, m) {
 choose_kmeans <- function(x, m, kernel) {
   looked <- if (nrow(x) > max(50 * m, 10000)) sort(sample.int(nrow(x), max(50 * m, 10000))) else seq_len(nrow(x))
   u <- x[looked, , drop = FALSE]
-  scale <- rep(1, ncol(x))
-  scale[kernel$inputs] <- kernel$lengthscale
+  scale <- kernel_lengths(kernel, ncol(x))
+  scale[!is.finite(scale)] <- 1
   u <- sweep(u, 2L, scale, "/")
   start <- distinct_rows(u, sample.int(nrow(u)), m)
   if (length(start) == nrow(u) || length(start) < m) return(x[looked[start], , drop = FALSE])

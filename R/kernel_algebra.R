@@ -115,7 +115,8 @@ check_told_apart <- function(kernel) {
 # "se(lat,long)": of what a factor reads, once it is known.
 leaf_name <- function(leaf) {
   of <- if (!is.null(leaf$of)) leaf$of else leaf$inputs
-  word <- if (leaf$profile == "polynomial" && leaf$degree != 2L) paste0("polynomial", leaf$degree) else leaf$profile
+  word <- if (is.null(leaf$profile)) "kernel" else leaf$profile # one that is still to be chosen
+  if (identical(word, "polynomial") && leaf$degree != 2L) word <- paste0(word, leaf$degree)
   if (length(of)) sprintf("%s(%s)", word, paste(of, collapse = ",")) else word
 }
 
@@ -128,6 +129,23 @@ term_names <- function(kernel) {
 }
 
 formula_of_kernel <- function(kernel) paste(gsub("*", " * ", term_names(kernel), fixed = TRUE), collapse = " + ")
+
+# Of factor parameters, as users know them.
+parameter_words <- c(lengthscale = "lengthscale", alpha = "alpha", period = "period", offset = "offset",
+                     parameters = "parameters")
+
+#' @export
+print.pfdtc_kernel <- function(x, ...) {
+  if (is_composite(x)) return(print_composite(x))
+  show <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
+  cat(x$label, "kernel\n")
+  for (what in factor_parameters[[x$profile]]) {
+    cat(sprintf("  %-12s %s\n", paste0(parameter_words[[what]], ":"), show(x[[what]])))
+  }
+  cat("  variance:   ", show(x$variance), "\n")
+  if (!is.null(x$inputs)) cat("  inputs:     ", paste(x$inputs, collapse = ", "), "\n")
+  invisible(x)
+}
 
 # As it was written, then each term with its parameters.
 print_composite <- function(x) {

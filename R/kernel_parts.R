@@ -24,8 +24,13 @@ kernel_terms <- function(kernel) {
 # Factors that depend on distances alone: with lengthscales, or periodic.
 is_stationary <- function(leaf) leaf$profile %in% c("se", "matern12", "matern32", "matern52", "rq", "periodic")
 
+# Not of squared exponentials alone.
+is_rough <- function(kernel) {
+  any(vapply(kernel_leaves(kernel), function(l) any(l$profile %in% c("matern12", "matern32", "matern52")), NA))
+}
+
 # Does k(x, x) differ from row to row?
-varies <- function(kernel) any(vapply(kernel_leaves(kernel), function(l) l$profile %in% c("linear", "polynomial"), NA))
+varies <- function(kernel) any(vapply(kernel_leaves(kernel), function(l) any(l$profile %in% c("linear", "polynomial")), NA))
 
 # Parameters of one kind of a placed factor: how many there are.
 parameter_count <- function(leaf, what) {
@@ -56,6 +61,13 @@ kernel_parameters <- function(kernel) {
 
 # Of a kernel still to be chosen: those of any with lengthscales.
 leaf_parameters <- function(leaf) if (is.null(leaf$profile)) "lengthscale" else factor_parameters[[leaf$profile]]
+
+# All but the values: two kernels with the same are of one family.
+kernel_structure <- function(kernel) {
+  list(lapply(kernel_leaves(kernel), function(l) {
+    list(l$profile, as.integer(l$inputs), isTRUE(l$isotropic), l$degree, l$correlation)
+  }), lapply(kernel_terms(kernel), function(t) as.integer(t$leaves)))
+}
 
 # Their values in that order, NA where there is none yet.
 kernel_values <- function(kernel, table = kernel_parameters(kernel)) {
@@ -91,14 +103,14 @@ renew <- function(old, new) {
   new
 }
 
-# All variances times a number.
-scale_kernel <- function(kernel, by) {
+# All variances times a number, and over another.
+scale_kernel <- function(kernel, by = 1, over = 1) {
   if (!is_composite(kernel)) {
-    if (!is.null(kernel$variance)) kernel$variance <- kernel$variance * by
+    if (!is.null(kernel$variance)) kernel$variance <- kernel$variance * by / over
     return(kernel)
   }
   kernel$terms <- lapply(kernel$terms, function(t) {
-    if (!is.null(t$variance)) t$variance <- t$variance * by
+    if (!is.null(t$variance)) t$variance <- t$variance * by / over
     t
   })
   kernel

@@ -1,5 +1,8 @@
 # A kernel meets data: what it reads becomes columns, and every factor knows how many parameters it has.
 
+# They keep the shape that they have in fits of 0.1.0.
+kernels_of_before <- c("se", "matern12", "matern32", "matern52")
+
 # The kernel over the columns of x: inputs as positions, a lengthscale each (NULL where there is none yet). `variables`:
 # list(name, columns, levels) of the data's variables, where a factor has several columns.
 place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
@@ -10,7 +13,7 @@ place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
   if (!ncol(x)) abort_input("x", "without columns", "of at least one column")
   if (!is_composite(kernel)) {
     kernel <- place_leaf(kernel, x, argument, variables)
-    kernel$columns <- if (!kernel$profile %in% c("se", "matern12", "matern32", "matern52")) colnames(x)
+    if (kernel$profile %in% kernels_of_before) kernel["of"] <- NULL else kernel$columns <- colnames(x)
     return(kernel)
   }
   kernel$leaves <- lapply(kernel$leaves, place_leaf, x, argument, variables)

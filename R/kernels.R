@@ -149,20 +149,3 @@ check_inputs <- function(inputs) {
   if (anyDuplicated(inputs)) abort_input("inputs", describe(inputs), "names or positions, each once")
   inputs
 }
-
-# Of factor parameters, as users know them.
-parameter_words <- c(lengthscale = "lengthscale", alpha = "alpha", period = "period", offset = "offset",
-                     parameters = "parameters")
-
-#' @export
-print.pfdtc_kernel <- function(x, ...) {
-  if (is_composite(x)) return(print_composite(x))
-  show <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
-  cat(x$label, "kernel\n")
-  for (what in factor_parameters[[x$profile]]) {
-    cat(sprintf("  %-12s %s\n", paste0(parameter_words[[what]], ":"), show(x[[what]])))
-  }
-  cat("  variance:   ", show(x$variance), "\n")
-  if (!is.null(x$inputs)) cat("  inputs:     ", paste(x$inputs, collapse = ", "), "\n")
-  invisible(x)
-}

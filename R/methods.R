@@ -83,8 +83,7 @@ NULL
 #' @export
 coef.gp_fit <- function(object, ...) {
   object <- check_fit(object, "object")
-  stats::setNames(c(object$kernel$lengthscale, object$kernel$variance, object$noise),
-                  parameter_names(object$kernel, object$frame$columns))
+  stats::setNames(c(kernel_values(object$kernel), object$noise), parameter_names(object$kernel, object$frame$columns))
 }
 
 #' @rdname gp_fit-methods

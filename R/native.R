@@ -218,7 +218,13 @@ native_norms <- function(posterior, z, x, y, weights, kernel, noise, order, t1_r
 # native_cross() gives there, for sharper bounds of the variance.
 native_certify <- function(posterior, z, kernel, noise, norms, x, crossing = NULL) {
   .Call(ffi_certify, engine_kernel(kernel), z, posterior$L, posterior$C, posterior$beta, as.double(noise),
-            posterior$G, norms, x, crossing, engine_control(nrow(x)))
+            posterior$G, norms_to_engine(norms), x, crossing, engine_control(nrow(x)))
+}
+
+# Those of fits of before do not say how large k(x, x) is at the rows: no larger than anywhere.
+norms_to_engine <- function(norms) {
+  if (is.null(norms$most)) norms$most <- 0
+  norms
 }
 
 # list(cross, gain, size): h_x'e_x, e_x'B^{-1}e_x and |e_x|^2 at the rows of x_new, e_x = E(x, x_new) over all rows of
@@ -234,7 +240,7 @@ native_cross <- function(posterior, z, x, weights, kernel, noise, x_new, control
 
 # Local kriging at the rows of x_new, in groups that share rows: list(W, J, q, ww, var_lower, var_upper), see ffi.h.
 native_kriging <- function(posterior, z, x, weights, kernel, noise, norms, x_new, start, near, rows, control = NULL) {
-  .Call(ffi_kriging, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), posterior$G, norms, x,
+  .Call(ffi_kriging, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), posterior$G, norms_to_engine(norms), x,
         row_scale(weights), x_new, as.integer(start), as.integer(near), rows, engine_control(nrow(x), control))
 }
 

@@ -95,14 +95,24 @@ model_fields <- function(about, digits) {
   c(Data = describe_data(about), Subsample = about$subsample, Inducing = about$inducing,
     Accuracy = about$accuracy, Auxiliary = about$auxiliary,
     Near = about$near,
-    Kernel = sprintf("%s; %s", describe_kernel(about), variance(theta["variance"])),
+    Kernel = if (is_composite(about$kernel)) describe_kernel(about) else
+      sprintf("%s; %s", describe_kernel(about), variance(theta["variance"])),
     Noise = variance(theta["noise"]), Hyper = about$learned,
     Check = about$few)
+}
+
+# Of a kernel without a lengthscale for each input: whatever it has.
+print_parameters <- function(theta, digits) {
+  if (!length(theta)) return(cat("\n"))
+  cat("Parameters:\n")
+  cat(sprintf("  %s %s\n", format(names(theta)), vapply(signif(theta, digits), format, "")), sep = "")
+  cat("\n")
 }
 
 # `range`: of each column, for summary(), which also names the inputs along which f hardly varies.
 print_lengthscales <- function(theta, digits, range = NULL) {
   l <- theta[startsWith(names(theta), "lengthscale.")]
+  if (!length(l)) return(print_parameters(theta[setdiff(names(theta), c("variance", "noise"))], digits))
   names(l) <- sub("lengthscale.", "", names(l), fixed = TRUE)
   show <- function(v) vapply(signif(v, digits), format, "")
   if (is.null(range)) {
