@@ -67,7 +67,8 @@ check_fit_kernel <- function(kernel, d, need) {
   need(inherits(kernel, "pfdtc_kernel") && is.list(kernel), "`kernel` is not a kernel")
   if (is_composite(kernel)) return(check_composite(kernel, d, need))
   inputs <- kernel$inputs
-  need(is.numeric(inputs) && (length(inputs) > 0L || identical(kernel$profile, "constant")) && all(inputs %in% seq_len(d)) && !anyDuplicated(inputs),
+  some <- length(inputs) > 0L || identical(kernel$profile, "constant")
+  need(is.numeric(inputs) && some && all(inputs %in% seq_len(d)) && !anyDuplicated(inputs),
        sprintf("`kernel$inputs` are not among the %d columns of the inputs", d))
   l <- kernel$lengthscale
   need(is.character(kernel$profile) && length(kernel$profile) == 1L, "`kernel$profile` is not a name")

@@ -91,7 +91,7 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   V <- forwardsolve(post$L, native_kernel_matrix(kernel, u, pool))
   # V k^ V' = s2 G (s2 I + G)^{-1} G, V r = s2 beta
   P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)
-  rows <- native_select_guided(V, P, min(m, length(looked)), 4 * m * .Machine$double.eps * kernel$variance)
+  rows <- native_select_guided(V, P, min(m, length(looked)), 4 * m * .Machine$double.eps * max(kernel_diagonal(kernel, pool)))
   list(z = pool[rows, , drop = FALSE], rows = looked[rows])
 }
 
