@@ -41,6 +41,9 @@
 #' @param type What `se.fit` and `cov` describe: the `"latent"` function f, or a new `"response"` of
 #'   weight 1, whose variance is larger by the noise. The mean is the same for both. `"loo"` and `"loo_latent"`: the
 #'   training rows, each given the others, and the sd of its response or of f: see [leave_one_out].
+#'   `"terms"`: of each term of a kernel that is a sum ([kernel_algebra]) the mean of its own function at the rows, a
+#'   matrix with a column a term and the attribute `constant`, as [stats::predict.lm()] has it; with `se.fit`,
+#'   list(fit, se.fit) of two such matrices.
 #' @param certified Should the interval be one that contains the exact Gaussian process's own, by
 #'   [certify()]? It then reaches from `mean_lower - z * sd` to `mean_upper + z * sd` with the largest sd that the exact
 #'   process can have; the `fit` column stays, and lies outside the band where the fit's mean is further off than the
@@ -94,6 +97,7 @@
 #' * Without `certified`, `lwr` and `upr` are `fit` minus and plus `qnorm((1 + level) / 2)` standard deviations of f or
 #'   of a response.
 #' * `se.fit^2` of a response is that of f plus `sigma(object)^2`.
+#' * The terms and their constant (and the offset) sum to the mean.
 #' * `diag(cov)` is `se.fit^2`, and a submatrix of `cov` is the `cov` of those rows.
 #' * Predicting rows together, apart, or in another order changes nothing beyond rounding.
 #' @section Errors:
@@ -116,7 +120,7 @@
 #' @export
 predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
-                           type = c("latent", "response", "loo", "loo_latent"), certified = FALSE,
+                           type = c("latent", "response", "loo", "loo_latent", "terms"), certified = FALSE,
                            full_cov = FALSE,
                            na.action = stats::na.pass, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
@@ -124,7 +128,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   se.fit <- check_flag(se.fit, "se.fit")
   full_cov <- check_flag(full_cov, "full_cov")
   certified <- check_flag(certified, "certified")
-  type <- check_choice(type, c("latent", "response", "loo", "loo_latent"), "type")
+  type <- check_choice(type, c("latent", "response", "loo", "loo_latent", "terms"), "type")
   if (identical(interval, "confidence")) interval <- "credible"
   interval <- check_choice(interval, c("none", "credible", "prediction", "conformal"), "interval")
   level <- check_level(level)
@@ -143,6 +147,13 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   }
   rows <- if (training) training_rows(object)
     else new_rows(object, newdata, na.action)
+  if (type == "terms") {
+    if (interval != "none" || full_cov || certified) {
+      abort_input("type", "\"terms\" beside an interval or a covariance", "\"latent\" or \"response\" there",
+                  hint = "Of the terms there are means and, with `se.fit = TRUE`, standard deviations.")
+    }
+    return(predict_terms(object, rows, se.fit))
+  }
 
   need_var <- se.fit || full_cov || interval != "none"
   p <- posterior_at(object, rows$x)

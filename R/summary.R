@@ -17,7 +17,7 @@ summary.gp_fit <- function(object, ...) {
   object <- check_fit(object, "object")
   resid <- if (!is.null(object$data)) stats::residuals(object)
   out <- c(fit_facts(object), list(
-    range = input_range(object), residuals = resid,
+    range = input_range(object), residuals = resid, term_shares = term_shares(object),
     rmse = if (is.null(resid)) NA_real_ else sqrt(mean(resid^2, na.rm = TRUE))))
   structure(out, class = "summary.gp_fit")
 }
@@ -38,7 +38,7 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
   print_fields(c(
     RMSE = if (is.na(x$rmse)) "not known: the fit has left its data out (keep_data = FALSE)"
       else paste(number(x$rmse), "at the training rows"),
-    describe_evidence(x, number),
+    describe_evidence(x, number), Terms = describe_shares(x$term_shares),
     Response = if (x$center == 0 && x$scale == 1) "neither centred nor scaled"
       else sprintf("centred at %s, scaled by %s inside the fit", number(x$center),
                    number(x$scale)),
@@ -47,6 +47,11 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
     Evaluations = list_named(x$evaluations),
     Seconds = list_named(signif(x$seconds, 3))))
   invisible(x)
+}
+
+# What each term of the kernel makes of the variance of all of them over the training rows.
+describe_shares <- function(shares) {
+  if (!is.null(shares)) paste(sprintf("%s %s %%", names(shares), format(round(100 * shares), trim = TRUE)), collapse = ", ")
 }
 
 describe_evidence <- function(about, number) {

@@ -121,7 +121,7 @@ r_layers <- strsplit(split = " +", x = c(
   "bounds:      evidence_bounds divergence bounds",
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
   "doors:       doors baselines pfdtc pfdtc-package",
-  "methods:     loo_near loo conformal cross_validate predict methods criteria compare summary print_certificate",
+  "methods:     loo_near loo conformal cross_validate terms predict methods criteria compare summary print_certificate",
   "experiments: datasets experiment_files experiments",
   "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers"
 ))
