@@ -13,6 +13,7 @@
 #' * `aux_white()`: the default. White noise around the exact posterior mean: at the rows of the data independent, with
 #'   `variance` times the variance of the noise, and no variance elsewhere. Nothing has to be made of the data first,
 #'   and an evaluation costs no more than one of VFE's.
+#' * `aux_custom()`: any other, given by a function.
 #'
 #' @details
 #' Under `aux_white()` the error of the mean is measured in the norm whose kernel is the posterior covariance (the paper
@@ -25,6 +26,12 @@
 #' with \eqn{v} the `variance`, up to a constant: the last trace at \eqn{Q = K} is subtracted, so that the divergence
 #' vanishes at the exact posterior. A smaller `variance` gives a better mean at the price of the sd.
 #'
+#' The function of `aux_custom()` gives a Gaussian process with covariance
+#' \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j s_j b_j(x) b_j(x')},
+#' \eqn{b_j(x) = \sum_i k(x, u_i) W_{ij}}{b_j(x) = sum_i k(x, u_i) W[i, j]}, and mean
+#' \eqn{\sum_i k(x, u_i) w_i}{sum_i k(x, u_i) w[i]}, \eqn{u_i} the rows of `U`. It sees data, kernel and noise as the
+#' fit computes with them, y centred and scaled, and is called again where [pf_divergence()] wants the distribution.
+#'
 #' @param size number of random rows. `NULL`: `min(ceiling(n / 10), 1000)`.
 #' @param rows row numbers to use instead of random ones.
 #' @param every iterations between renewals.
@@ -36,6 +43,11 @@
 #' @param variance variance of the white noise at a row, in units of the variance of the noise there.
 #' @param samples number of sample paths that stand in for the reference's covariance (the same value on average, at
 #'   the cost of that rank). `NULL`: the covariance itself.
+#' @param make a function of `x`, `y`, `weights` (or `NULL`), `kernel`, `noise` and `m`, the number of inducing points,
+#'   that returns `list(U, W, sign, mean, p)`: `U` a matrix with the columns of `x`; `W` one with a row for each of `U`,
+#'   and any number of columns; `sign` 1 or -1 for each of these (or one for all; left out: 1); `mean` a number for each
+#'   row of `U`; `p` 0 (or left out) or 1.
+#' @param label what to call it.
 #' @return A description, of class `pfdtc_aux`; [auxiliary()] makes the distribution. A fit for which `aux_reference()`
 #'   was asked for carries the [reference()] on the same points, for [certify()].
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 5.
@@ -44,6 +56,14 @@
 #' aux_sor(size = 50)
 #' aux_white()
 #' aux_reference(samples = 100)
+#'
+#' # what the first rows say of f before y is seen: the prior's Nystrom approximation
+#' prior <- aux_custom(function(x, y, weights, kernel, noise, m) {
+#'   U <- x[seq_len(m), , drop = FALSE]
+#'   R <- chol(kernel_matrix(kernel, U) + diag(1e-8 * kernel$variance, m))
+#'   list(U = U, W = backsolve(R, diag(m)), mean = numeric(m))
+#' }, "the prior on the first rows")
+#' pfdtc(dist ~ speed, cars, m = 4, aux = prior)
 #' @export
 aux_sor <- function(size = NULL, rows = NULL) new_aux("sor", size = size, rows = rows)
 
@@ -55,7 +75,7 @@ aux_subset <- function(size = NULL, rows = NULL) new_aux("subset", size = size, 
 #' @export
 aux_refresh <- function(every = 10, start = aux_sor()) {
   start <- check_aux(start, "start")
-  if (start$kind == "refresh") abort_input("start", "aux_refresh()", "another auxiliary distribution")
+  if (is.finite(aux_every(start))) abort_input("start", "aux_refresh()", "another auxiliary distribution")
   new_aux("refresh", every = check_count(every, "every"), start = start)
 }
 
@@ -91,34 +111,46 @@ check_aux <- function(aux, argument = "aux") {
   aux
 }
 
+#' @rdname aux_sor
 #' @export
-format.pfdtc_aux <- function(x, ...) {
-  switch(x$kind,
-         white = white_text(x$variance),
-         sor = , subset = sprintf("%s on %s", if (x$kind == "sor") "SoR" else "exact posterior", aux_rows_text(x)),
-         refresh = sprintf("SoR on the inducing points, renewed every %d iterations (start: %s)", x$every,
-                           format(x$start)),
-         reference = sprintf("SoR on %s greedy points%s", if (is.null(x$m2)) "4 m" else x$m2,
-                             if (!is.null(x$samples)) sprintf(", %d sample paths", x$samples)
-                             else if (x$tail > 0) sprintf(", leading directions (tail %s)", format(x$tail))
-                             else ""))
+aux_custom <- function(make, label = "given by a function") {
+  if (!is.function(make)) abort_input("make", describe(make), "a function that returns list(U, W, sign, mean)")
+  if (!is.character(label) || length(label) != 1L || is.na(label)) abort_input("label", describe(label), "a string")
+  new_aux("custom", make = make, label = label)
 }
 
-white_text <- function(variance) {
-  sprintf("white noise around the exact mean, with %s the noise",
-          if (variance == 1) "the variance of" else sprintf("%s times the variance of", format(variance)))
-}
-
-aux_rows_text <- function(x) {
-  if (!is.null(x$rows)) return(sprintf("%d given rows", length(x$rows)))
-  if (is.null(x$size)) "a tenth of the rows (at most 1000)" else sprintf("%d random rows", x$size)
-}
+#' @export
+format.pfdtc_aux <- function(x, ...) aux_kinds[[x$kind]]$text(x)
 
 #' @export
 print.pfdtc_aux <- function(x, ...) {
   cat("Auxiliary distribution:", format(x), "\n")
   invisible(x)
 }
+
+# ---- what is asked of a description ---------------------------------------------------------------------------------
+
+# Iterations between renewals, Inf where there are none.
+aux_every <- function(aux) if (is.null(aux$every)) Inf else aux$every
+
+aux_objective <- function(aux) aux_kinds[[aux$kind]]$objective
+
+# Is a reference kept beside a fit under it?
+aux_keeps_reference <- function(aux) aux$kind == "reference"
+
+is_aux <- function(aux) inherits(aux, "pfdtc_aux") && is.character(aux$kind) && length(aux$kind) == 1L
+
+# With the sizes that a description leaves to the data: n rows, m inducing points, `made` points of a reference, fewer
+# where these explain the kernel matrix to rounding.
+fill_aux <- function(aux, n, m, made = NULL) {
+  if (!is.null(aux$start)) aux$start <- fill_aux(aux$start, n, m)
+  if (aux$kind == "reference") aux$m2 <- if (!is.null(made)) made else reference_size(aux, m, n)
+  if (aux$kind %in% c("sor", "subset") && is.null(aux$rows)) aux$size <- subset_size(aux, n)
+  aux
+}
+
+# The package's default auxiliary distribution.
+default_aux <- function() aux_white()
 
 #' Make an auxiliary distribution from data
 #'
@@ -150,130 +182,10 @@ auxiliary <- function(x, y, kernel, noise, aux = aux_sor(), weights = NULL) {
   make_auxiliary(check_aux(aux), rows, model, m = min(200, nrow(rows$x)))
 }
 
-# `data`: x, y, weights and, where equal rows were merged, group (rows are drawn before merging). `m`: inducing points.
-# `reference`: one of the same model, whose first points serve aux_reference().
-make_auxiliary <- function(aux, data, model, m, control = NULL, reference = NULL) {
-  if (aux$kind == "white") return(white_auxiliary(aux$variance, data, model))
-  if (aux$kind == "refresh") return(make_auxiliary(aux$start, data, model, m, control, reference))
-  if (aux$kind == "reference" && !is.null(reference)) {
-    points <- seq_len(min(if (is.null(aux$m2)) 4 * m else aux$m2, reference$m))
-    post <- first_points(reference$factors, length(points), model$noise)
-    nu <- sor_auxiliary(post, reference$inducing[points, , drop = FALSE], model, aux$samples, aux$tail, m)
-  } else if (aux$kind == "subset") {
-    rows <- auxiliary_rows(aux, data)
-    nu <- exact_on_rows(data, rows, model)
-    nu$rows <- rows
-  } else {
-    U <- switch(aux$kind,
-                sor = data$x[auxiliary_rows(aux, data), , drop = FALSE],
-                reference = data$x[reference_rows(aux, data, model$kernel, m), , drop = FALSE],
-                points = aux$z)
-    nu <- sor_on_points(data, U, model, aux$samples, control, tail = aux$tail, m = m)
-  }
-  keep_rows(nu, data, control)
-}
-
-# At the rows the exact posterior's mean, which the objective needs no value of, and independent noise.
-white_auxiliary <- function(variance, data, model) {
-  structure(list(p = 0L, share = as.double(variance), model = model, made_from = fingerprint(data)),
-            class = "pfdtc_auxiliary")
-}
-
-# Rows of data$x (after merging) that the auxiliary distribution is made of.
-auxiliary_rows <- function(aux, data) {
-  n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
-  rows <- aux$rows
-  if (is.null(rows)) {
-    size <- if (is.null(aux$size)) min(ceiling(n / 10), 1000) else aux$size
-    if (size > n) abort_input("size", describe(size), sprintf("a whole number from 1 to %d, the rows of the data", n))
-    rows <- sample.int(n, size)
-  } else if (max(rows) > n) {
-    abort_input("rows", max(rows), sprintf("row numbers from 1 to %d", n))
-  }
-  if (is.null(data$group)) rows else unique(data$group[rows])
-}
-
-# The SoR posterior on U: b(x) = chol(I + A_u A_u'/s2)^{-1} a_u(x) = sqrt(s2) C^{-1} L^{-1} k(U, x), C C' = s2 I + G_u.
-# Points that the others already explain down to rounding are dropped first: they change nothing but the conditioning.
-sor_on_points <- function(data, U, model, samples = NULL, control = NULL, tail = NULL, m = NULL) {
-  U <- choose_greedy(U, nrow(U), model$kernel, Inf)$z
-  post <- dtc_posterior(U, data, model, jitter = 0, control = control)
-  sor_auxiliary(post, U, model, samples, tail, m)
-}
-
-sor_auxiliary <- function(post, U, model, samples, tail, m) {
-  noise <- model$noise
-  W <- if (is.null(tail) || tail == 0) {
-    sqrt(noise) * solve_t(post$L, t(forwardsolve(post$C, diag(nrow(U)))))
-  } else {
-    solve_t(post$L, leading_directions(post$G, noise, tail, m))
-  }
-  if (!is.null(samples)) { # sample paths: E[Omega Omega'] / samples = I
-    W <- W %*% matrix(stats::rnorm(ncol(W) * samples), ncol(W)) / sqrt(samples)
-  }
-  new_auxiliary(0L, U, cbind(W, solve_t(post$L, post$beta)), c(rep(1, ncol(W)), 1), model)
-}
-
-# The posterior on the first m of its points: L, G and A y have those of the first rows of A in their corners.
-first_points <- function(post, m, noise) {
-  i <- seq_len(m)
-  G <- post$G[i, i, drop = FALSE]
-  C <- t(chol(G + diag(noise, m)))
-  list(L = post$L[i, i, drop = FALSE], G = G, C = C, beta = solve_t(C, forwardsolve(C, post$Ay[i])))
-}
-
-# The covariance a'(I + G/s2)^{-1} a in the axes of G, the directions that carry most of its trace over the rows,
-# w_j = g_j / (1 + g_j/s2), first. No m points can follow more than m directions: kept are as many as leave at most
-# `tail` times what lies beyond the first m.
-leading_directions <- function(G, noise, tail, m) {
-  axes <- eigen(G, symmetric = TRUE)
-  g <- pmax(axes$values, 0)
-  w <- g / (1 + g / noise)
-  beyond <- rev(cumsum(rev(w))) - w # of direction r + 1, r + 2, ...
-  m <- min(m, length(w))
-  r <- max(m, which(beyond <= tail * beyond[m])[1L])
-  axes$vectors[, seq_len(r), drop = FALSE] / rep(sqrt(1 + g[seq_len(r)] / noise), each = nrow(G))
-}
-
-# The exact posterior given some rows: p = 1, b(x) = chol(Kuu + s2/w)^{-1} k(U, x) with sign -1.
-exact_on_rows <- function(data, rows, model) {
-  U <- data$x[rows, , drop = FALSE]
-  w <- merged_weights(data)[rows]
-  check_memory(24 * as.double(length(rows))^2, "the exact posterior of the auxiliary rows")
-  K <- native_kernel_matrix(model$kernel, U, U)
-  L <- tryCatch(t(chol(K + diag(model$noise / w, length(rows)))), error = function(e) {
-    abort_numerical("The exact posterior on the auxiliary rows failed: the noise is too small beside the signal.")
-  })
-  Wb <- t(forwardsolve(L, diag(length(rows))))
-  alpha <- solve_t(L, forwardsolve(L, data$y[rows]))
-  new_auxiliary(1L, U, cbind(Wb, alpha, deparse.level = 0), c(rep(-1, length(rows)), 1), model)
-}
-
-solve_t <- function(L, b) backsolve(L, b, upper.tri = FALSE, transpose = TRUE)
-
-new_auxiliary <- function(p, U, W, sign, model) {
-  dimnames(W) <- NULL
-  structure(list(p = p, U = U, W = W, sign = sign, model = model), class = "pfdtc_auxiliary")
-}
-
-# W_x at the rows of the data, while it takes at most half of the memory for scratch.
-keep_rows <- function(nu, data, control = NULL) {
-  memory <- if (is.null(control)) getOption("pfdtc.memory", 2^27) else control$memory
-  if (8 * ncol(nu$W) * as.double(nrow(data$x)) <= memory / 2) {
-    nu$Wt <- native_lowrank_rows(nu, data$x, data$weights, nu$model$kernel)
-  }
-  nu$made_from <- fingerprint(data)
-  nu
-}
-
 #' @export
 print.pfdtc_auxiliary <- function(x, ...) {
-  if (!is.null(x$share)) {
-    cat("Auxiliary distribution:", white_text(x$share), "\n")
-    return(invisible(x))
-  }
-  cat(sprintf("Auxiliary distribution: %s on %d points, rank %d\n",
-              if (x$p == 1L) "exact posterior" else "SoR posterior", nrow(x$U), ncol(x$W) - 1L))
+  cat("Auxiliary distribution:", x$label)
+  cat(if (is.null(x$W)) " \n" else sprintf(" on %d points, rank %d\n", nrow(x$U), ncol(x$W) - 1L))
   invisible(x)
 }
 
@@ -283,7 +195,7 @@ print.pfdtc_auxiliary <- function(x, ...) {
 #' @param ... not used.
 #' @export
 predict.pfdtc_auxiliary <- function(object, newdata, ...) {
-  if (!is.null(object$share)) {
+  if (is.null(object$W)) {
     abort_input("object", "white noise", "a distribution of values at new rows",
                 hint = "Its mean is that of gp_exact().")
   }
@@ -293,9 +205,3 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
   variance <- object$p * prior_at(object$model, x) + colSums(object$sign[-q] * Wt[-q, , drop = FALSE]^2)
   list(fit = Wt[q, ], se.fit = sqrt(pmax(variance, 0)))
 }
-
-# The SoR posterior on points that need not be rows.
-aux_on_points <- function(z) structure(list(kind = "points", z = z), class = "pfdtc_aux")
-
-# The package's default auxiliary distribution.
-default_aux <- function() aux_white()

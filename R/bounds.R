@@ -71,7 +71,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   effort <- check_choice(effort, c("reference", "fast"), "effort")
   fit <- far_part(fit)
   data <- needs_data(fit, "fit")
-  subset <- identical(fit$aux$kind, "subset")
+  subset <- !is.null(fit$aux_rows)
   samples <- check_count(samples, "samples", min = 0)
   if (samples > 0L && !subset) {
     abort_input("samples", samples, "0 for a fit that was not optimised under aux_subset()",
@@ -200,7 +200,8 @@ ratio_bound <- function(fit, data, reference) {
   model <- model_of(fit)
   noise <- model$noise
   nu <- divergence_nu(NULL, fit, data, model)
-  d2 <- (pf_divergence_under(nu, fit, data, model) * noise)^2 # s2^2 d_pF^2, what is left of C(X)
+  # s2^2 d_pF^2, what is left of C(X)
+  d2 <- (low_rank_divergence(nu, fit$inducing, fit$factors, fit$jitter, data, model) * noise)^2
   rounding <- 4 * rounding_growth(fit$m, nrow(data$x)) * pf_constant(data, model, nu)
   log_eps <- ratio / 2 + log(d2 + rounding) / 2 - log(noise)
   prior <- log((fit$factors$yy + fit$factors$k_sum) / noise) / 2

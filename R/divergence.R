@@ -118,22 +118,7 @@ pf_divergence <- function(fit, nu = NULL) {
   data <- needs_data(fit, "fit")
   model <- model_of(fit)
   nu <- divergence_nu(nu, fit, data, model)
-  if (!is.null(nu$share)) white_divergence(fit, data, model, nu$share) else pf_divergence_under(nu, fit, data, model)
-}
-
-# d_pF of a fit under nu, of low rank.
-pf_divergence_under <- function(nu, fit, data, model) {
-  result <- native_pf_divergence(fit$inducing, data$x, data$y, data$weights, model$kernel, model$noise, nu, fit$jitter)
-  sqrt(max(stop_on_failure(result, fit$jitter)$value, 0)) / model$noise
-}
-
-# Under white noise both parts are differences from the exact posterior's, each not negative.
-white_divergence <- function(fit, data, model, share) {
-  noise <- model$noise
-  post <- fit$factors
-  X <- noise * chol2inv(t(post$C)) # D^{-1}; tr(G D^{-2}) = tr(X G X)
-  parts <- c(noise * post$rss + noise^2 * sum(post$beta^2), share * noise * (post$t + sum(X * (X %*% post$G))))
-  sqrt(sum(pmax(parts - white_at_exact(data, model, share), 0))) / noise
+  pf_objectives[[nu$objective]]$divergence(nu, fit$inducing, fit$factors, fit$jitter, data, model)
 }
 
 divergence_nu <- function(nu, fit, data, model) {
@@ -142,9 +127,7 @@ divergence_nu <- function(nu, fit, data, model) {
       abort_input("nu", "NULL", "given for a fit by another method than pfdtc()",
                   hint = "Such as aux_reference(), or a gp_exact() fit.")
     }
-    if (is.null(fit$aux_points)) return(make_auxiliary(fit$aux, data, model, fit$m))
-    if (!is.null(fit$aux_rows)) return(exact_on_rows(data, fit$aux_rows, model))
-    return(make_auxiliary(aux_on_points(fit$aux_points), data, model, fit$m))
+    return(auxiliary_of_fit(fit, data, model))
   }
   if (inherits(nu, "pfdtc_auxiliary")) {
     check_made_from(nu, data, model)
@@ -168,17 +151,15 @@ as_auxiliary <- function(fit, model, scale) {
   if (!is.null(fit$rows)) { # exact, of all rows or some: p = 1, b = L^{-1} k(U, x), sign -1
     n <- nrow(fit$rows)
     check_memory(24 * as.double(n)^2, sprintf("the exact posterior of %d rows as an auxiliary distribution", n))
-    W <- cbind(t(forwardsolve(post$L, diag(n))), post$alpha, deparse.level = 0)
-    return(new_auxiliary(1L, fit$rows, W, c(rep(-1, n), 1), model))
+    W <- t(forwardsolve(post$L, diag(n)))
+    return(new_auxiliary(fit$rows, W, rep(-1, n), post$alpha, 1L, model, "exact posterior"))
   }
   M <- nrow(fit$inducing)
   mean <- solve_t(post$L, post$beta)
   sor <- sqrt(model$noise) * solve_t(post$L, t(forwardsolve(post$C, diag(M)))) # s2 a'(s2 I + G)^{-1} a
-  if (gp_family(fit)$sor) {
-    return(new_auxiliary(0L, fit$inducing, cbind(sor, mean, deparse.level = 0), rep(1, M + 1), model))
-  }
+  if (gp_family(fit)$sor) return(new_auxiliary(fit$inducing, sor, rep(1, M), mean, 0L, model, "SoR posterior"))
   nystrom <- t(forwardsolve(post$L, diag(M))) # k - a'a + the same
-  new_auxiliary(1L, fit$inducing, cbind(nystrom, sor, mean, deparse.level = 0), c(rep(-1, M), rep(1, M + 1)), model)
+  new_auxiliary(fit$inducing, cbind(nystrom, sor), rep(c(-1, 1), each = M), mean, 1L, model, "DTC posterior")
 }
 
 # tr (W^{1/2} K W^{1/2} + s2 I)^{-1}, once for many fits; `exact`: unscaled.

@@ -45,6 +45,5 @@ start_fit <- function(method, data, call, args) {
 fit_as_set <- function(data, settings) {
   if (!is.null(settings$tol)) return(fit_to_tolerance(data, settings))
   if (is.null(gp_family(settings)$objective)) return(fit_dense(data, settings))
-  keep_reference <- settings$aux_given && settings$aux$kind == "reference"
-  fit_sparse(data, settings, if (keep_reference) add_reference)
+  fit_sparse(data, settings, if (settings$aux_given && aux_keeps_reference(settings$aux)) add_reference)
 }

@@ -42,6 +42,7 @@ run_fit <- function(data, settings, stages, so_far = function(fit) "", unmet = f
   } else if (!is.null(unmet(fit))) {
     warn_convergence(unmet(fit), fit = fit)
   }
+  warn_rival(fit$learned, in_units(fit, 1, 2))
   warn_small_n(fit$small_n, fit$nobs)
   fit
 }

@@ -42,18 +42,22 @@ learn_hyper <- function(data, z, model, s, maxit = s$control$maxit, label = "hyp
 exact_stage <- function(data, done, s, state) {
   run_stage(state, "objective", {
     parameters <- free_parameters(done$model, s)
-    problem <- list(start = parameters$start, evaluate = function(par) {
-      too_far <- parameters$too_far(par)
-      if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-      now <- parameters$natural(par)
-      result <- native_exact_evidence(data$x, data$y, data$weights, now$kernel, now$noise, s$control)
-      if (!is.null(result$reason)) return(result)
-      hyper_slope(result, parameters, data$shift, now$noise)
-    })
-    result <- run_minimise(problem, s$control, "hyperparameters")
+    result <- run_minimise(exact_problem(data, parameters, s$control), s$control, "hyperparameters")
     count_evaluations(state, "objective", result)
     done$model <- model_with(done$model, parameters$natural(result$par))
     done[c("value", "trace", "convergence", "message")] <- result[c("value", "trace", "convergence", "message")]
     done
   }, otherwise = done)
+}
+
+# Minus the log evidence of the exact posterior, with its slope in the free logs.
+exact_problem <- function(data, parameters, control) {
+  list(start = parameters$start, natural = parameters$natural, evaluate = function(par) {
+    too_far <- parameters$too_far(par)
+    if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
+    now <- parameters$natural(par)
+    result <- native_exact_evidence(data$x, data$y, data$weights, now$kernel, now$noise, control)
+    if (!is.null(result$reason)) return(result)
+    hyper_slope(result, parameters, data$shift, now$noise)
+  })
 }

@@ -91,7 +91,8 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   V <- forwardsolve(post$L, native_kernel_matrix(kernel, u, pool))
   # V k^ V' = s2 G (s2 I + G)^{-1} G, V r = s2 beta
   P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)
-  rows <- native_select_guided(V, P, min(m, length(looked)), 4 * m * .Machine$double.eps * max(kernel_diagonal(kernel, pool)))
+  least <- 4 * m * .Machine$double.eps * max(kernel_diagonal(kernel, pool))
+  rows <- native_select_guided(V, P, min(m, length(looked)), least)
   list(z = pool[rows, , drop = FALSE], rows = looked[rows])
 }
 
@@ -128,9 +129,8 @@ choose_kmeans <- function(x, m, kernel) {
 }
 
 # Pivots are looked for on at most 20 m2 rows.
-reference_rows <- function(aux, data, kernel, m) {
+reference_rows <- function(data, kernel, m2) {
   n <- nrow(data$x)
-  m2 <- min(if (is.null(aux$m2)) 4 * m else aux$m2, n)
   looked <- if (n > 20 * m2) sort(sample.int(n, 20 * m2)) else NULL
   pool <- if (is.null(looked)) data$x else data$x[looked, , drop = FALSE]
   rows <- choose_greedy(pool, m2, kernel, Inf)$rows

@@ -119,7 +119,8 @@ points_in_time <- function(reference, data, n, left) {
 # milliseconds) once in a session.
 engine_speed <- function(kernel, x, control) {
   threads <- engine_control(65536L, control)$threads
-  key <- paste(paste(vapply(kernel_leaves(kernel), `[[`, "", "profile"), collapse = " "), length(kernel$inputs), threads)
+  profiles <- vapply(kernel_leaves(kernel), `[[`, "", "profile")
+  key <- paste(paste(profiles, collapse = " "), length(kernel$inputs), threads)
   if (!is.null(engine$speed[[key]])) return(engine$speed[[key]])
   x <- x[rep_len(seq_len(nrow(x)), 256L), , drop = FALSE]
   seconds <- function(run) {

@@ -32,7 +32,13 @@ learn_evidence <- function(data, s, state) {
     state$so_far[c("kernel", "noise")] <- problem$natural(theta)
   })
   state$so_far <- c(problem$natural(found$thetas[[1L]]), list(pilot = NULL, learned = found$report))
-  theta <- if (in_time(pool)) finish_starts(problem, found$thetas) else found$thetas[[1L]]
+  theta <- found$thetas[[1L]]
+  rival <- NULL
+  if (in_time(pool)) {
+    ends <- finish_starts(problem, found$thetas)
+    theta <- ends[[1L]]$theta
+    rival <- find_rival(problem, ends)
+  }
   state$so_far[c("kernel", "noise")] <- problem$natural(theta)
   kernels <- NULL
   if (length(candidates) > 1L && in_time(pool)) {
@@ -54,7 +60,13 @@ learn_evidence <- function(data, s, state) {
     result <- climb(problem, theta, learning_sizes$whole, c(8L, 6L, 6L), enough = 0.1)
     theta <- result$theta
     state$so_far[c("kernel", "noise")] <- problem$natural(theta)
-    if (is_small_enough(pool, s)) theta <- learn_exactly(problem, result)$theta
+    if (is_small_enough(pool, s)) {
+      ends <- lapply(c(list(result), rival), learn_exactly, problem = problem)
+      ends <- ends[order(-vapply(ends, `[[`, 0, "value"))]
+      theta <- ends[[1L]]$theta
+      rival <- find_rival(problem, ends)
+    }
+    attr(found$report, "rival") <- describe_rival(problem, theta, rival)
   }
   if (!in_time(pool)) attr(found$report, "ended") <- TRUE
   c(problem$natural(theta), list(pilot = NULL, learned = found$report, kernels = kernels))
@@ -354,16 +366,60 @@ run_starts <- function(problem, control, note = function(theta) NULL) {
   best <- order(-value)
   report$kept[best[1L]] <- TRUE
   attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats on the rows that were looked at
-  list(thetas = lapply(runs[best[seq_len(min(3L, length(best)))]], `[[`, "theta"), report = report)
+  list(thetas = apart(lapply(runs[best[value[best] >= max(value) - 30]], `[[`, "theta")), report = report)
 }
 
-# The best starts on more rows: where the best of them ends.
+# Of where runs ended, the best first, at most three no two of which are much the same.
+apart <- function(thetas) {
+  out <- thetas[1L]
+  for (theta in thetas[-1L]) {
+    if (length(out) == 3L) break
+    if (all(vapply(out, function(other) max(abs(theta - other)) > 0.3, NA))) out <- c(out, list(theta))
+  }
+  out
+}
+
+# The best starts on more rows: where they end, the best first.
 finish_starts <- function(problem, thetas) {
-  far <- vapply(seq_along(thetas), function(i) {
-    all(vapply(thetas[seq_len(i - 1L)], function(other) max(abs(thetas[[i]] - other)) > 0.3, NA))
-  }, NA)
-  runs <- lapply(thetas[far], climb, problem = problem, size = learning_sizes$finals, steps = c(6L, 6L), enough = 0.1)
-  runs[[which.max(vapply(runs, `[[`, 0, "value"))]]$theta
+  runs <- lapply(thetas, climb, problem = problem, size = learning_sizes$finals, steps = c(6L, 6L), enough = 0.1)
+  runs[order(-vapply(runs, `[[`, 0, "value"))]
+}
+
+# Whether two ends explain the data differently: what the one takes for noise the other takes for structure, twice the
+# noise variance, and a tenth of the response's more.
+explains_otherwise <- function(problem, theta, other) {
+  last <- problem$last
+  noise <- exp(c(theta[[last]], other[[last]]))
+  max(noise) > 2 * min(noise) && max(noise) - min(noise) > 0.1 * exp(problem$unit[[last]])
+}
+
+# Of several ends, the best first, the next that explains the data otherwise, as a list of one (or none); `behind`: by
+# how many nats, of all rows.
+find_rival <- function(problem, ends) {
+  other <- Filter(function(end) explains_otherwise(problem, ends[[1L]]$theta, end$theta), ends)
+  if (!length(other)) return(NULL)
+  pool <- problem$pool
+  other[[1L]]$behind <- (ends[[1L]]$value - other[[1L]]$value) * pool$n / pool$share /
+    min(pool$n, learning_sizes$finals[["rows"]])
+  other[1L]
+}
+
+# The noise variances of what was learned and of a rival that the evidence does not tell from it, being within two nats.
+describe_rival <- function(problem, theta, rival) {
+  if (is.null(rival) || !isTRUE(rival[[1L]]$behind <= 2)) return(NULL)
+  other <- rival[[1L]]$theta
+  if (!explains_otherwise(problem, theta, other)) return(NULL)
+  list(noise = exp(c(theta[[problem$last]], other[[problem$last]])), behind = rival[[1L]]$behind)
+}
+
+# `unit`: of the noise variance
+warn_rival <- function(learned, unit) {
+  rival <- attr(learned, "rival")
+  if (is.null(rival)) return(invisible())
+  warn_convergence(sprintf(paste(
+    "Two explanations of the data are about as likely: noise of variance %.3g, and of variance %.3g (log evidence less",
+    "by %.1f). The first was taken; more rows, or a `noise` or lengthscale that is known, would decide."),
+    unit * rival$noise[1L], unit * rival$noise[2L], rival$behind), noise = unit * rival$noise, behind = rival$behind)
 }
 
 # Another kernel from where the first one's search led: list(problem, theta, score).
@@ -412,15 +468,17 @@ is_small_enough <- function(pool, s) {
 
 learn_exactly <- function(problem, result) {
   if (is.null(result$information)) return(result) # the neighbours' likelihood cannot be computed there: nor can this
-  pool <- problem$pool
-  evaluate <- function(theta) {
-    pool$count$evaluations <- pool$count$evaluations + 1L
-    now <- problem$natural(theta)
-    result <- native_exact_evidence(pool$x, pool$y, pool$weights, now$kernel, now$noise, problem$control)
-    if (!is.null(result$reason)) return(list(value = -Inf))
-    add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, 1, theta)
-  }
   # the information of the neighbours' likelihood, per row as in all rows
-  ascend(evaluate, result$theta, problem, maxit = 30L, enough = 0.05,
-         information = result$information * max(1, pool$n / learning_sizes$whole[["rows"]]))
+  ascend(function(theta) evaluate_exactly(problem, theta), result$theta, problem, maxit = 30L, enough = 0.05,
+         information = result$information * max(1, problem$pool$n / learning_sizes$whole[["rows"]]))
+}
+
+# Log of the exact evidence times the prior, with its slope.
+evaluate_exactly <- function(problem, theta) {
+  pool <- problem$pool
+  pool$count$evaluations <- pool$count$evaluations + 1L
+  now <- problem$natural(theta)
+  result <- native_exact_evidence(pool$x, pool$y, pool$weights, now$kernel, now$noise, problem$control)
+  if (!is.null(result$reason)) return(list(value = -Inf))
+  add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, 1, theta)
 }

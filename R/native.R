@@ -56,6 +56,12 @@ engine_control <- function(n, control = NULL, used = 0) {
        parallel_blocks = as.integer(engine$parallel_blocks), memory = max(0, as.double(control$memory) - used))
 }
 
+engine_model <- function(kernel, noise = 1, jitter = 0) {
+  list(kernel = engine_kernel(kernel), noise = as.double(noise), jitter = as.double(jitter))
+}
+
+engine_rows <- function(x, y = NULL, weights = NULL) list(x = x, y = y, scale = row_scale(weights))
+
 row_scale <- function(weights) if (is.null(weights)) NULL else sqrt(weights)
 
 status_sentence <- function(status) .Call(ffi_status, as.integer(status))
@@ -76,21 +82,21 @@ native_kernel_matrix <- function(kernel, x, z) {
 # -ELBO in log lengthscales and log variance, and in log noise. `scratch`: doubles to work in, made once for many
 # evaluations by objective_scratch(); the engine writes to it.
 native_vfe <- function(z, x, y, weights, kernel, noise, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
-  as_value(.Call(ffi_vfe, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
-                     as.integer(gradient), engine_control(nrow(x), control), scratch))
+  native_evaluate("vfe", NULL, z, x, y, weights, kernel, noise, jitter, gradient, control, scratch)
 }
 
 native_pf <- function(z, x, y, weights, kernel, noise, nu, jitter, gradient = TRUE, control = NULL,
                       scratch = NULL) {
-  if (!is.null(nu$share)) {
-    return(as_value(.Call(ffi_white, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
-                              as.double(jitter), nu$share, as.integer(gradient),
-                              engine_control(nrow(x), control), scratch)))
-  }
-  as_value(.Call(ffi_pf, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
-                     nu, nu$Wt, as.integer(gradient),
+  native_evaluate(nu$objective, nu, z, x, y, weights, kernel, noise, jitter, gradient, control, scratch)
+}
+
+native_evaluate <- function(name, nu, z, x, y, weights, kernel, noise, jitter, gradient, control, scratch) {
+  as_value(.Call(ffi_evaluate, engine_objective(name, nu), engine_model(kernel, noise, jitter), z,
+                     engine_rows(x, y, weights), as.integer(gradient),
                      engine_control(nrow(x), control, 8 * length(nu$Wt)), scratch))
 }
+
+engine_objective <- function(name, nu = NULL) list(name = name, nu = nu, Wt = nu$Wt, share = nu$variance)
 
 as_value <- function(result) {
   if (result$status != 0L) {
@@ -100,24 +106,24 @@ as_value <- function(result) {
 }
 
 objective_scratch <- function(z, x, kernel, nu = NULL, gradient = TRUE, control = NULL) {
-  if (!is.null(nu$share)) nu <- NULL
-  numeric(.Call(ffi_objective_size, engine_kernel(kernel), z, x, nu, nu$Wt, as.integer(gradient),
-                    engine_control(nrow(x), control, 8 * length(nu$Wt))))
+  name <- if (is.null(nu)) "vfe" else nu$objective
+  numeric(.Call(ffi_evaluate_size, engine_objective(name, nu), engine_model(kernel), z, engine_rows(x),
+                    as.integer(gradient), engine_control(nrow(x), control, 8 * length(nu$Wt))))
 }
 
 # s2^2 d_pF^2 itself, at the price of every pair of rows.
 native_pf_divergence <- function(z, x, y, weights, kernel, noise, nu, jitter) {
-  as_value(.Call(ffi_pf_divergence, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
-                     as.double(jitter), nu, engine_control(nrow(x))))
+  as_value(.Call(ffi_pf_divergence, engine_model(kernel, noise, jitter), z, engine_rows(x, y, weights), nu,
+                     engine_control(nrow(x))))
 }
 
 native_pf_constant <- function(x, y, weights, kernel, nu) {
-  .Call(ffi_pf_constant, engine_kernel(kernel), x, y, row_scale(weights), nu, engine_control(nrow(x)))
+  .Call(ffi_pf_constant, engine_model(kernel), engine_rows(x, y, weights), nu, engine_control(nrow(x)))
 }
 
 # W_x of nu, transposed: rank + 1 rows, a column a row of x
 native_lowrank_rows <- function(nu, x, weights, kernel) {
-  .Call(ffi_lowrank_rows, engine_kernel(kernel), nu, x, row_scale(weights), engine_control(nrow(x)))
+  .Call(ffi_lowrank_rows, engine_model(kernel), nu, engine_rows(x, NULL, weights), engine_control(nrow(x)))
 }
 
 # The posterior on z: list(jitter, L, G, Ay, yy, k_sum, t, C, beta, rss); the jitter is raised by tens from `jitter` to
@@ -125,18 +131,17 @@ native_lowrank_rows <- function(nu, x, weights, kernel) {
 # FITC; log_weights is the sum of the logs of the weights in force.
 native_posterior <- function(z, x, y, weights, kernel, noise, jitter, most = max(1e-4, jitter), control = NULL,
                              fitc = FALSE) {
-  result <- .Call(ffi_posterior, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise),
-                      as.double(jitter), as.double(most), as.integer(fitc), engine_control(nrow(x), control))
+  result <- .Call(ffi_posterior, engine_model(kernel, noise, jitter), z, engine_rows(x, y, weights),
+                      as.double(most), as.integer(fitc), engine_control(nrow(x), control))
   stop_on_status(result, "The posterior on the inducing points")
 }
 
 native_predict <- function(posterior, z, kernel, noise, x) {
-  .Call(ffi_predict, engine_kernel(kernel), z, posterior$L, posterior$C, posterior$beta, as.double(noise), x,
-            engine_control(nrow(x)))
+  .Call(ffi_predict, engine_model(kernel, noise), z, posterior, x, engine_control(nrow(x)))
 }
 
 native_covariance <- function(posterior, z, kernel, noise, x, sor = FALSE) {
-  .Call(ffi_covariance, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, as.integer(sor))
+  .Call(ffi_covariance, engine_model(kernel, noise), z, posterior, x, as.integer(sor))
 }
 
 # The exact GP on x: list(L, alpha, minus_evidence).
@@ -209,16 +214,15 @@ native_select_guided <- function(V, P, m, least) {
 # Bounds of |v|_E, |h_x|_E and |E|_2: list(T1, Psi, lam, vv). `order`: the rows in the order in which they are cut into
 # groups of t1_rows and t2_rows.
 native_norms <- function(posterior, z, x, y, weights, kernel, noise, order, t1_rows, t2_rows, control = NULL) {
-  .Call(ffi_norms, engine_kernel(kernel), z, posterior$L, posterior$beta, as.double(noise), x, y,
-            row_scale(weights), as.integer(order), as.integer(t1_rows), as.integer(t2_rows),
-            engine_control(nrow(x), control))
+  .Call(ffi_norms, engine_model(kernel, noise), z, posterior, engine_rows(x, y, weights), as.integer(order),
+        as.integer(t1_rows), as.integer(t2_rows), engine_control(nrow(x), control))
 }
 
 # list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x. `crossing`: what
 # native_cross() gives there, for sharper bounds of the variance.
 native_certify <- function(posterior, z, kernel, noise, norms, x, crossing = NULL) {
-  .Call(ffi_certify, engine_kernel(kernel), z, posterior$L, posterior$C, posterior$beta, as.double(noise),
-            posterior$G, norms_to_engine(norms), x, crossing, engine_control(nrow(x)))
+  .Call(ffi_certify, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), x, crossing,
+        engine_control(nrow(x)))
 }
 
 # Those of fits of before do not say how large k(x, x) is at the rows: no larger than anywhere.
@@ -230,9 +234,10 @@ norms_to_engine <- function(norms) {
 # list(cross, gain, size): h_x'e_x, e_x'B^{-1}e_x and |e_x|^2 at the rows of x_new, e_x = E(x, x_new) over all rows of
 # x. Scratch for 2,048 rows of x_new at a time.
 native_cross <- function(posterior, z, x, weights, kernel, noise, x_new, control = NULL) {
+  model <- engine_model(kernel, noise)
   parts <- lapply(split(seq_len(nrow(x_new)), (seq_len(nrow(x_new)) - 1L) %/% 2048L), function(i) {
-    .Call(ffi_cross, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, row_scale(weights),
-              x_new[i, , drop = FALSE], engine_control(nrow(x), control))
+    .Call(ffi_cross, model, z, posterior, engine_rows(x, NULL, weights), x_new[i, , drop = FALSE],
+          engine_control(nrow(x), control))
   })
   list(cross = unlist(lapply(parts, `[[`, "cross")), gain = unlist(lapply(parts, `[[`, "gain")),
        size = unlist(lapply(parts, `[[`, "size")))
@@ -240,8 +245,8 @@ native_cross <- function(posterior, z, x, weights, kernel, noise, x_new, control
 
 # Local kriging at the rows of x_new, in groups that share rows: list(W, J, q, ww, var_lower, var_upper), see ffi.h.
 native_kriging <- function(posterior, z, x, weights, kernel, noise, norms, x_new, start, near, rows, control = NULL) {
-  .Call(ffi_kriging, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), posterior$G, norms_to_engine(norms), x,
-        row_scale(weights), x_new, as.integer(start), as.integer(near), rows, engine_control(nrow(x), control))
+  .Call(ffi_kriging, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), engine_rows(x, NULL, weights),
+        x_new, as.integer(start), as.integer(near), rows, engine_control(nrow(x), control))
 }
 
 # F v, row i of which is (v_i - u_i'v[rows[, i]]) / sqrt(d_i), or F'v, of what native_near(keep = TRUE) gives
@@ -251,19 +256,19 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
 
 # K v over all pairs of rows of x, with the roots of the weights on both sides
 native_kernel_product <- function(kernel, x, weights, v, control = NULL) {
-  .Call(ffi_kernel_product, engine_kernel(kernel), x, row_scale(weights), v, engine_control(nrow(x), control))
+  .Call(ffi_kernel_matvec, engine_model(kernel), engine_rows(x, NULL, weights), v, engine_control(nrow(x), control))
 }
 
 # k(x_new, x) u
 native_kernel_sum <- function(kernel, x, u, x_new, control = NULL) {
-  .Call(ffi_kernel_sum, engine_kernel(kernel), x, u, x_new, engine_control(nrow(x_new), control))
+  .Call(ffi_kernel_cross_matvec, engine_model(kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
 # What the posterior on z makes of another response y: list(Ay, beta, yy, rss, v), v = B^{-1} W^{1/2} y. `whiten`: as
 # the posterior's own sums were made; else in O(n m), good enough for a preconditioner.
 native_response <- function(posterior, z, x, y, weights, kernel, noise, whiten = TRUE, control = NULL) {
-  .Call(ffi_response, engine_kernel(kernel), z, posterior$L, posterior$C, as.double(noise), x, y,
-            row_scale(weights), as.integer(whiten), engine_control(nrow(x), control))
+  .Call(ffi_response, engine_model(kernel, noise), z, posterior, engine_rows(x, y, weights), as.integer(whiten),
+        engine_control(nrow(x), control))
 }
 
 # Sum over `rows` of times * log p(y_i | neighbours), its slope in the log parameters (those of the kernel, then the

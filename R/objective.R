@@ -76,14 +76,32 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
 }
 
 # C(X) of the objective under nu.
-pf_constant <- function(data, model, nu) {
-  if (is.null(nu$share)) return(native_pf_constant(data$x, data$y, data$weights, model$kernel, nu))
-  -sum(white_at_exact(data, model, nu$share))
+pf_constant <- function(data, model, nu) pf_objectives[[nu$objective]]$constant(nu, data, model)
+
+# What else there is of the objectives that the engine knows by these names: the constant, and d_pF of a posterior `p`
+# on z.
+pf_objectives <- list(
+  pf = list(constant = function(nu, data, model) native_pf_constant(data$x, data$y, data$weights, model$kernel, nu),
+            divergence = function(...) low_rank_divergence(...)),
+  white = list(constant = function(nu, data, model) -sum(white_at_exact(data, model, nu$variance)),
+               divergence = function(nu, z, p, jitter, data, model) white_divergence(nu, p, data, model)))
+
+low_rank_divergence <- function(nu, z, p, jitter, data, model) {
+  result <- native_pf_divergence(z, data$x, data$y, data$weights, model$kernel, model$noise, nu, jitter)
+  sqrt(max(stop_on_failure(result, jitter)$value, 0)) / model$noise
+}
+
+# Under white noise both parts are differences from the exact posterior's, each not negative.
+white_divergence <- function(nu, p, data, model) {
+  noise <- model$noise
+  X <- noise * chol2inv(t(p$C)) # D^{-1}; tr(G D^{-2}) = tr(X G X)
+  parts <- c(noise * p$rss + noise^2 * sum(p$beta^2), nu$variance * noise * (p$t + sum(X * (X %*% p$G))))
+  sqrt(sum(pmax(parts - white_at_exact(data, model, nu$variance), 0))) / noise
 }
 
 # The objective under white noise at Q = K, which it is never below: its two parts, for the mean s2^2 y'w, and
-# share s2 tr(K (I + K/s2)^{-2}) = share s2^3 tr(P - s2 P^2), P = (K + s2 I)^{-1}.
-white_at_exact <- function(data, model, share) {
+# v s2 tr(K (I + K/s2)^{-2}) = v s2^3 tr(P - s2 P^2), P = (K + s2 I)^{-1}, v the `variance`.
+white_at_exact <- function(data, model, variance) {
   noise <- model$noise
   n <- nrow(data$x)
   check_memory(24 * as.double(n)^2, sprintf(
@@ -92,7 +110,7 @@ white_at_exact <- function(data, model, share) {
   P <- chol2inv(t(exact$L)) # without weights: W^{1/2} (W^{1/2} K W^{1/2} + s2 I)^{-1} W^{1/2}
   w <- merged_weights(data)
   rows <- (diag(P) - noise * colSums(P^2 / w)) / w
-  c(mean = noise^2 * sum(data$y * exact$alpha), covariance = share * noise^3 * sum(rows))
+  c(mean = noise^2 * sum(data$y * exact$alpha), covariance = variance * noise^3 * sum(rows))
 }
 
 check_objective <- function(z, x, y, kernel, noise, weights, jitter) {

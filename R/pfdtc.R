@@ -203,7 +203,11 @@
 #' @section Errors: class `pfdtc_error_input` for arguments, naming what was given and what would do (`neighbours`
 #'   with `keep_data = FALSE` or with `tol` among them); `pfdtc_error_numerical` where no jitter helps a factorisation.
 #'   An interrupt during a fit returns the best fit so far with a warning of class `pfdtc_warning_convergence`, as does
-#'   a `tol` out of reach.
+#'   a `tol` out of reach. A warning of that class also says where the search of hyperparameters ended at two
+#'   explanations of the data that the log evidence (with the priors) does not tell apart, being within 2, and of which
+#'   the one takes for noise what the other takes for structure: noise variances that differ by more than a factor of 2,
+#'   and by more than a tenth of the response's mean square (the condition's `noise`, that of the fit first, and
+#'   `behind`).
 #' @section Invariants: up to 2,000 rows the posterior is the exact GP's; with the rows themselves as inducing points,
 #'   or all rows near, it is as well; the ELBO is never above the exact log evidence; the order of rows changes
 #'   nothing beyond rounding, given the same order of neighbours; weights of 2 give the posterior of doubled rows;

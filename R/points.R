@@ -85,7 +85,7 @@ second_start <- function(data, rows, now, s, state) {
 
 # Z at fixed hyperparameters. `watch` ends it when the certificate is good enough, see new_watch().
 optimise_points <- function(rows, now, s, state, watch = NULL) {
-  schedule <- if (s$objective == "pf" && s$aux$kind == "refresh") s$aux$every else Inf
+  schedule <- if (s$objective == "pf") aux_every(s$aux) else Inf
   left <- s$control$maxit
   aux <- s$aux
   step <- 0.1

@@ -32,7 +32,7 @@ reference <- function(fit, m2 = NULL, max_seconds = 10) {
   tell <- stage_line("reference", fit$control$progress)
   on.exit(tell(NULL))
   tell("choosing points")
-  rows <- reference_rows(list(m2 = m2), data, model_of(fit)$kernel)
+  rows <- reference_rows(data, model_of(fit)$kernel, min(m2, nrow(data$x)))
   reference_on(fit, data, data$x[rows, , drop = FALSE], sys.call(), tell, max_seconds)
 }
 

@@ -158,7 +158,7 @@ learned_names <- function(s) {
 
 clean_points <- function(data, s) {
   n <- data$n
-  s$try_starts <- is.null(s$inducing) && s$objective == "pf" && s$aux$kind == "white"
+  s$try_starts <- is.null(s$inducing) && s$objective == "pf" && aux_objective(s$aux) == "white"
   if (is.null(s$inducing)) s$inducing <- "greedy"
   if (is.character(s$inducing)) {
     s$inducing <- check_choice(s$inducing, point_methods, "inducing")

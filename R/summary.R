@@ -198,23 +198,9 @@ describe_near <- function(fit) {
   sprintf("the %d nearest rows of each prediction are treated exactly%s", fit$neighbours, left)
 }
 
-# With the sizes that a description leaves to the data.
 describe_aux <- function(fit) {
-  aux <- fit$aux
-  if (is.null(aux) || isFALSE(fit$moved)) return(NA_character_)
-  n <- min(fit$nobs, fit$control$optimise_rows)
-  fill <- function(aux, fit) {
-    if (aux$kind == "refresh") aux$start <- fill(aux$start, fit[c("m", "nobs")])
-    if (aux$kind == "reference") {
-      made <- nrow(fit$aux_points)     # fewer where these explain the kernel matrix to rounding
-      aux$m2 <- if (!is.null(made)) made else if (is.null(aux$m2)) min(4 * fit$m, n) else aux$m2
-    }
-    if (aux$kind %in% c("sor", "subset") && is.null(aux$rows) && is.null(aux$size)) {
-      aux$size <- min(ceiling(n / 10), 1000)
-    }
-    aux
-  }
-  format(fill(aux, fit))
+  if (is.null(fit$aux) || isFALSE(fit$moved)) return(NA_character_)
+  format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points)))
 }
 
 describe_hyper <- function(fit) {

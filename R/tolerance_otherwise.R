@@ -135,7 +135,7 @@ with_near_rows <- function(data, learned, z, s, state, left) {
 # as it takes for the mean to be known to a quarter of tol. What passes leave open is foreseen from a few rows; where
 # that was not enough, there is a second time.
 near_yardstick <- function(fit, data, rows, s, left) {
-  points <- reference_rows(list(m2 = 4L * points_of_fit(fit)), data, model_of(fit)$kernel)
+  points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
   goal <- s$tol * data$sd_y / 8
   for (again in c(FALSE, TRUE)) {

@@ -30,7 +30,7 @@ stages_of <- function(train) {
   keep("as it starts", problem, problem$unit + log(c(rep(sqrt(problem$d), problem$d), 1, 0.1)))
   found <- inside$run_starts(problem, control)
   keep("starts", problem, found$thetas[[1L]])
-  theta <- inside$finish_starts(problem, found$thetas)
+  theta <- inside$finish_starts(problem, found$thetas)[[1L]]$theta
   keep("best of them, on more rows", problem, theta)
   judged <- lapply(inside$kernel_candidates, function(profile) {
     inside$judge_kernel(inside$learning_problem(pool, s, profile), theta)

@@ -1,3 +1,5 @@
+#include <stdarg.h>
+#include <stdint.h>
 #include <string.h>
 #include "args.h"
 
@@ -23,6 +25,13 @@ int arg_integer(SEXP x, const char *argument)
     if (TYPEOF(x) != INTSXP || XLENGTH(x) != 1)
         Rf_error("internal: `%s` must be one integer", argument);
     return INTEGER_RO(x)[0];
+}
+
+const char *arg_string(SEXP x, const char *argument)
+{
+    if (TYPEOF(x) != STRSXP || XLENGTH(x) != 1)
+        Rf_error("internal: `%s` must be one string", argument);
+    return CHAR(STRING_ELT(x, 0));
 }
 
 const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns)
@@ -104,6 +113,21 @@ static struct factor arg_factor(SEXP list)
 }
 
 /* list(factors, terms = list(list(variance, factors from 0), ...)) */
+const int *arg_indices(SEXP x, const char *argument, int least, int most)
+{
+    if (TYPEOF(x) != INTSXP)
+        Rf_error("internal: `%s` must be integers", argument);
+    const size_t n = (size_t)XLENGTH(x);
+    const int *from = INTEGER_RO(x);
+    int *to = (int *)R_alloc(n > 0 ? n : 1, sizeof *to);
+    for (size_t i = 0; i < n; i++) {
+        if (from[i] < least || from[i] > most)
+            Rf_error("internal: `%s` must be between %d and %d", argument, least, most);
+        to[i] = from[i] - 1;
+    }
+    return to;
+}
+
 struct kernel arg_kernel(SEXP list)
 {
     struct kernel k;
@@ -144,13 +168,6 @@ struct lowrank arg_lowrank(SEXP list, const struct kernel *kernel)
     return nu;
 }
 
-double *arena_take(struct arena *arena, size_t n)
-{
-    double *piece = arena->base == NULL ? NULL : arena->base + arena->used;
-    arena->used += (n + 7) / 8 * 8; /* pieces of whole cache lines */
-    return piece;
-}
-
 SEXP new_list(int n, const char *const *names)
 {
     SEXP list = PROTECT(Rf_allocVector(VECSXP, n)), labels = Rf_allocVector(STRSXP, n);
@@ -161,7 +178,7 @@ SEXP new_list(int n, const char *const *names)
     return list;
 }
 
-struct posterior arg_posterior(const struct kernel *k, SEXP z, SEXP L, SEXP C, SEXP s2)
+struct posterior old_posterior(const struct kernel *k, SEXP z, SEXP L, SEXP C, SEXP s2)
 {
     struct posterior p;
     p.z.kernel = k;
@@ -172,4 +189,159 @@ struct posterior arg_posterior(const struct kernel *k, SEXP z, SEXP L, SEXP C, S
     p.s2 = arg_number(s2, "s2");
     p.beta = NULL;
     return p;
+}
+
+struct model arg_model(SEXP list)
+{
+    struct kernel *kernel = (struct kernel *)R_alloc(1, sizeof *kernel);
+    *kernel = arg_kernel(list_get(list, "kernel"));
+    return (struct model){kernel, arg_number(list_get(list, "noise"), "noise"),
+                          arg_number(list_get(list, "jitter"), "jitter")};
+}
+
+struct source arg_new_rows(const struct model *model, SEXP x)
+{
+    struct source rows = {0};
+    rows.X = arg_inputs(model->kernel, x, "x", &rows.N, &rows.columns);
+    rows.ldx = rows.N;
+    return rows;
+}
+
+struct source arg_rows(const struct model *model, SEXP list)
+{
+    struct source rows = arg_new_rows(model, list_get(list, "x"));
+    rows.y = arg_vector_or_null(list_get(list, "y"), "y", (size_t)rows.N);
+    rows.scale = arg_vector_or_null(list_get(list, "scale"), "scale", (size_t)rows.N);
+    return rows;
+}
+
+struct source arg_data(const struct model *model, SEXP list)
+{
+    const struct source rows = arg_rows(model, list);
+    if (rows.y == NULL)
+        Rf_error("internal: `y` must be there");
+    return rows;
+}
+
+struct inducing arg_points(const struct model *model, SEXP z)
+{
+    struct inducing points = {.kernel = model->kernel, .jitter = model->jitter};
+    points.Z = arg_inputs(model->kernel, z, "z", &points.M, &points.columns);
+    return points;
+}
+
+struct posterior arg_posterior(const struct model *model, SEXP z, SEXP list)
+{
+    struct posterior p = {arg_points(model, z), model->s2, NULL, NULL};
+    const size_t M = (size_t)p.z.M;
+    p.z.L = arg_vector(list_get(list, "L"), "L", M * M);
+    p.C = arg_vector(list_get(list, "C"), "C", M * M);
+    p.beta = arg_vector(list_get(list, "beta"), "beta", M);
+    return p;
+}
+
+struct plan arg_plan(SEXP control, int N)
+{
+    struct plan plan = {.interrupt = R_CheckUserInterrupt};
+    plan.threads = arg_integer(list_get(control, "threads"), "threads");
+    plan.parallel_blocks =
+        arg_integer(list_get(control, "parallel_blocks"), "parallel_blocks");
+    const int block = arg_integer(list_get(control, "block"), "block");
+    const double memory = arg_number(list_get(control, "memory"), "memory");
+    if (plan.threads < 1 || block < 1)
+        Rf_error("internal: `threads` and `block` must be at least 1");
+    if (!(memory >= 0.0))
+        Rf_error("internal: `memory` must be at least 0");
+    plan.memory = memory < (double)(SIZE_MAX / 2) ? (size_t)memory : SIZE_MAX / 2;
+#ifndef _OPENMP
+    plan.threads = 1;
+#endif
+    return plan_for(&plan, N, block);
+}
+
+const struct objective *arg_objective(SEXP name)
+{
+    const struct objective *found = objective_named(arg_string(name, "objective"));
+    if (found == NULL)
+        Rf_error("internal: no objective '%s'", arg_string(name, "objective"));
+    return found;
+}
+
+/* ---- scratch and results -------------------------------------------------------------------- */
+
+double *room(size_t n)
+{
+    return (double *)R_alloc(n > 0 ? n : 1, sizeof(double));
+}
+
+void run_pass(struct pass *p, int n_sinks, const struct sink *sinks)
+{
+    const void *top = vmaxget();
+    pass_run(p, n_sinks, sinks, room(pass_size(p, n_sinks, sinks)));
+    vmaxset(top);
+}
+
+SEXP pack(const char *name, ...)
+{
+    va_list names;
+    int n = 0;
+    va_start(names, name);
+    for (const char *one = name; one != NULL; one = va_arg(names, const char *))
+        n++;
+    va_end(names);
+    SEXP list = PROTECT(Rf_allocVector(VECSXP, n)), labels = Rf_allocVector(STRSXP, n);
+    Rf_setAttrib(list, R_NamesSymbol, labels);
+    va_start(names, name);
+    for (int i = 0; i < n; i++, name = va_arg(names, const char *))
+        SET_STRING_ELT(labels, i, Rf_mkChar(name));
+    va_end(names);
+    UNPROTECT(1);
+    return list;
+}
+
+static void put(SEXP list, const char *name, SEXP x)
+{
+    SEXP names = Rf_getAttrib(list, R_NamesSymbol);
+    for (R_xlen_t i = 0; i < XLENGTH(list); i++)
+        if (strcmp(CHAR(STRING_ELT(names, i)), name) == 0) {
+            SET_VECTOR_ELT(list, i, x);
+            return;
+        }
+    Rf_error("internal: no place for the result '%s'", name);
+}
+
+double *pack_matrix(SEXP list, const char *name, int rows, int columns)
+{
+    SEXP x = PROTECT(Rf_allocMatrix(REALSXP, rows, columns));
+    put(list, name, x);
+    UNPROTECT(1);
+    return REAL(x);
+}
+
+double *pack_vector(SEXP list, const char *name, int n)
+{
+    SEXP x = PROTECT(Rf_allocVector(REALSXP, n));
+    put(list, name, x);
+    UNPROTECT(1);
+    return REAL(x);
+}
+
+int *pack_integers(SEXP list, const char *name, int rows, int columns)
+{
+    SEXP x = PROTECT(Rf_allocMatrix(INTSXP, rows, columns));
+    put(list, name, x);
+    UNPROTECT(1);
+    return INTEGER(x);
+}
+
+void pack_number(SEXP list, const char *name, double x)
+{
+    *pack_vector(list, name, 1) = x;
+}
+
+void pack_status(SEXP list, enum status status)
+{
+    SEXP x = PROTECT(Rf_ScalarInteger((int)status));
+    put(list, "status", x);
+    UNPROTECT(1);
 }

@@ -14,6 +14,9 @@
 #include <R.h>
 #include <Rinternals.h>
 #include "lowrank.h"
+#include "model.h"
+#include "objective.h"
+#include "pass.h"
 #include "posterior.h"
 
 /* element of a named list; raises where there is none */
@@ -23,6 +26,7 @@ double arg_number(SEXP x, const char *argument);
 int arg_integer(SEXP x, const char *argument);
 /* the same, not negative */
 int arg_count(SEXP x, const char *argument);
+const char *arg_string(SEXP x, const char *argument);
 /* doubles of a matrix, with its dimensions */
 const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);
 /* the same of rows that the kernel is evaluated at: they have the columns that it reads */
@@ -36,19 +40,57 @@ const double *arg_vector(SEXP x, const char *argument, size_t length);
 /* the same, or NULL for R's NULL */
 const double *arg_vector_or_null(SEXP x, const char *argument, size_t length);
 
+/* copies from 0 of integers from `least` (0: none) to `most` */
+const int *arg_indices(SEXP x, const char *argument, int least, int most);
+
 struct kernel arg_kernel(SEXP list);
 struct lowrank arg_lowrank(SEXP list, const struct kernel *kernel);
+
+/* list(kernel, noise, jitter) */
+struct model arg_model(SEXP list);
+/* rows that the model's kernel can be evaluated at: list(x, y, scale), y and scale perhaps NULL */
+struct source arg_rows(const struct model *model, SEXP list);
+/* the same of which the response is read */
+struct source arg_data(const struct model *model, SEXP list);
+/* the same of a matrix alone */
+struct source arg_new_rows(const struct model *model, SEXP x);
+/* points without L */
+struct inducing arg_points(const struct model *model, SEXP z);
+/* points and list(L, C, beta) */
+struct posterior arg_posterior(const struct model *model, SEXP z, SEXP list);
+/* how to walk over N rows. control: list(block, threads, parallel_blocks: integers; memory: a
+ * double) */
+struct plan arg_plan(SEXP control, int N);
+
+/* the objective of that name */
+const struct objective *arg_objective(SEXP name);
+
+/* ---- scratch and results -------------------------------------------------------------------- */
+
+/* scratch that R frees when the door returns */
+double *room(size_t n);
+/* open(self, arena) there: counted, then laid out */
+#define LAY_OUT(open, self)                                                              \
+    do {                                                                                 \
+        struct arena arena_ = {NULL, 0};                                                 \
+        open(self, &arena_);                                                             \
+        arena_ = (struct arena){room(arena_.used), 0};                                   \
+        open(self, &arena_);                                                             \
+    } while (0)
+/* a pass, with all that it needs: the rows are read once, each of these is told of every block */
+void run_pass(struct pass *p, int n_sinks, const struct sink *sinks);
+
+/* A list of these names, NULL behind the last, empty: protected by the caller.  Each result is then
+ * put where its name says, and given back to be filled where it is an array. */
+SEXP pack(const char *name, ...);
+double *pack_matrix(SEXP list, const char *name, int rows, int columns);
+double *pack_vector(SEXP list, const char *name, int n);
+int *pack_integers(SEXP list, const char *name, int rows, int columns);
+void pack_number(SEXP list, const char *name, double x);
+void pack_status(SEXP list, enum status status);
+
 /* points with L, C and s2, without beta */
-struct posterior arg_posterior(const struct kernel *k, SEXP z, SEXP L, SEXP C, SEXP s2);
-
-/* One piece of memory cut up twice: with base == NULL only the size is counted. */
-struct arena {
-    double *base;
-    size_t used;
-};
-double *arena_take(struct arena *arena, size_t n);
-
-/* R vectors for results, protected by the caller */
+struct posterior old_posterior(const struct kernel *k, SEXP z, SEXP L, SEXP C, SEXP s2);
 SEXP new_list(int n, const char *const *names);
 
 #endif

@@ -122,34 +122,55 @@ static struct certificate certify_point(const struct norms *s, double s2, double
     return certificate;
 }
 
-void certify_rows(const struct posterior *p, const struct norms *norms, int n,
-                  const double *X, int ldx, const struct crossing *crossing, double *Ka,
-                  double *work, double *mean, double *sor_variance, double *unexplained,
-                  struct certificate *certificate)
+void certify_rows(const struct posterior *p, const struct norms *norms,
+                  const struct block *b, const struct crossings *crossings,
+                  const double *A, double *work, const struct certified *to)
 {
-    const int M = p->z.M;
+    const int M = p->z.M, n = b->n;
     const size_t m = (size_t)M;
     double *Cx = work, *GC = Cx + m * n, *PsiC = GC + m * n, *prior = PsiC + m * n;
+    double *mean = to->mean + b->first, *sor = to->sor_variance + b->first,
+           *unexplained = to->unexplained + b->first;
 
-    inducing_whiten(&p->z, n, NULL, Ka, Ka);
-    mult_Atx(M, n, 1.0, Ka, p->beta, 0.0, mean);
-    kernel_diagonal(p->z.kernel, n, X, ldx, prior);
+    mult_Atx(M, n, 1.0, A, p->beta, 0.0, mean);
+    kernel_diagonal(p->z.kernel, n, b->X, b->ldx, prior);
     for (int i = 0; i < n; i++)
-        unexplained[i] = positive(prior[i] - sum_squares(m, Ka + m * i));
-    copy(m * n, Ka, Cx);
+        unexplained[i] = positive(prior[i] - sum_squares(m, A + m * i));
+    copy(m * n, A, Cx);
     solve_lower(M, n, p->C, Cx);
     for (int i = 0; i < n; i++)
-        sor_variance[i] = p->s2 * sum_squares(m, Cx + m * i);
+        sor[i] = p->s2 * sum_squares(m, Cx + m * i);
     solve_lower_t(M, n, p->C, Cx);
     mult_AB(M, M, n, 1.0, norms->G, Cx, 0.0, GC); /* |h|^2 = C_x'G C_x */
     mult_AB(M, M, n, 1.0, norms->Psi, Cx, 0.0, PsiC);
     for (int i = 0; i < n; i++) {
         const double *C_x = Cx + m * i;
-        certificate[i] = certify_point(norms, p->s2, prior[i], mean[i], sor_variance[i],
-                                       unexplained[i], dot(m, C_x, GC + m * i),
-                                       dot(m, C_x, PsiC + m * i), sum_squares(m, C_x),
-                                       crossing == NULL ? NULL : crossing + i);
+        const int row = b->first + i;
+        struct crossing crossing;
+        if (crossings != NULL)
+            crossing = (struct crossing){crossings->cross[row], crossings->gain[row],
+                                         crossings->size[row]};
+        const struct certificate c =
+            certify_point(norms, p->s2, prior[i], mean[i], sor[i], unexplained[i],
+                          dot(m, C_x, GC + m * i), dot(m, C_x, PsiC + m * i),
+                          sum_squares(m, C_x), crossings == NULL ? NULL : &crossing);
+        to->mean_error[row] = c.mean_error;
+        to->var_lower[row] = c.var_lower;
+        to->var_upper[row] = c.var_upper;
     }
+}
+
+static void certify_block(const void *self, const struct visit *v)
+{
+    const struct certifying *c = self;
+    certify_rows(c->posterior, c->norms, &v->block, c->crossings, v->A, v->work, &c->to);
+}
+
+struct sink certifying_sink(const struct certifying *self, int block)
+{
+    return (struct sink){.self = self,
+                         .n_work = certify_size(self->posterior->z.M, block),
+                         .add = certify_block};
 }
 
 struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,

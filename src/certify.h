@@ -62,6 +62,11 @@ struct crossing {
     double size;  /* |e_x|^2        */
 };
 
+/* the same of many points, [n] each */
+struct crossings {
+    const double *cross, *gain, *size;
+};
+
 struct certificate {
     double mean_error;           /* >= |mean_DTC - mean_exact|                    */
     double var_lower, var_upper; /* var_exact lies between                        */
@@ -103,12 +108,25 @@ struct kriging_bounds certify_kriged(const struct norms *norms, double s2, int n
 /* allowance for E-norms: kappa^2 = slack k |u|^2, of a posterior on M points and N rows */
 double certify_slack(int M, int N);
 
-/* n points: Ka (M x n) = k(Z, X), overwritten.  mean, sor_variance and unexplained as
- * posterior_rows gives them.  crossing: [n], or NULL.  scratch: certify_size(M, n) */
+/* Results at new rows, by row: mean, sor_variance and unexplained as posterior_rows gives them. */
+struct certified {
+    double *mean, *sor_variance, *unexplained, *mean_error, *var_lower, *var_upper;
+};
+
+/* The rows of a block, A (M x n) = L^{-1} k(Z, X).  crossings: of all rows, or NULL.
+ * scratch: certify_size(M, n) */
 size_t certify_size(int M, int n);
-void certify_rows(const struct posterior *p, const struct norms *norms, int n,
-                  const double *X, int ldx, const struct crossing *crossing, double *Ka,
-                  double *work, double *mean, double *sor_variance, double *unexplained,
-                  struct certificate *certificate);
+void certify_rows(const struct posterior *p, const struct norms *norms,
+                  const struct block *b, const struct crossings *crossings,
+                  const double *A, double *work, const struct certified *to);
+
+/* the same as a sink */
+struct certifying {
+    const struct posterior *posterior;
+    const struct norms *norms;
+    const struct crossings *crossings; /* or NULL */
+    struct certified to;
+};
+struct sink certifying_sink(const struct certifying *self, int block);
 
 #endif

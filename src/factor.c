@@ -46,8 +46,9 @@ static double period_of(const struct factor *f)
 
 /* ---- statistics ------------------------------------------------------------------------ */
 
-static void squared_distances(const struct factor *f, int M, const double *Z, int ldz,
-                              const double *x, int ldx, double *restrict r2)
+CLONES static void squared_distances(const struct factor *f, int M, const double *Z,
+                                     int ldz, const double *x, int ldx,
+                                     double *restrict r2)
 {
     for (int m = 0; m < M; m++)
         r2[m] = 0.0;

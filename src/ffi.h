@@ -1,7 +1,8 @@
 #ifndef PFDTC_FFI_H
 #define PFDTC_FFI_H
 
-/* The doors that R calls.  Each returns a list whose element `status` is an enum status where
+/* The doors that R calls.  model: list(kernel, noise, jitter); rows: list(x, y, scale), scale the
+ * roots of the weights or NULL, y NULL where nothing reads it; control: see arg_plan().  Each returns a list whose element `status` is an enum status where
  * something numerical can fail; scratch given by the caller is written to, no other argument
  * is. */
 #include "args.h"
@@ -9,27 +10,23 @@
 /* k(x, z), nrow(x) x nrow(z) */
 SEXP ffi_kernel_matrix(SEXP kernel, SEXP x, SEXP z, SEXP control);
 
-/* list(status, value, gradient, theta, noise): -ELBO and its gradient in z (M x d), the
- * kernel's log parameters and log s2 */
-SEXP ffi_vfe(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
-             SEXP want, SEXP control, SEXP scratch);
-/* list(status, value, gradient): s2^2 d_pF^2 - C(X) and its gradient in z */
-SEXP ffi_pf(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
-            SEXP nu, SEXP Wt, SEXP want, SEXP control, SEXP scratch);
-/* the same with nu white noise of variance share * s2 at the rows, whose constant is
- * C = -s2^2 y'(K + s2 I)^{-1} y */
-SEXP ffi_white(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
-               SEXP share, SEXP want, SEXP control, SEXP scratch);
-/* doubles of scratch that ffi_vfe, ffi_white (nu = NULL) or ffi_pf want */
-SEXP ffi_objective_size(SEXP kernel, SEXP z, SEXP x, SEXP nu, SEXP Wt, SEXP want,
-                        SEXP control);
+/* list(status, value, gradient, theta, noise): an objective and its gradient in z (M x d) and, where
+ * it has one, in the kernel's log parameters and log s2.  objective: list(name, nu, Wt, share), of
+ *   vfe     -ELBO
+ *   pf      s2^2 d_pF^2 - C(X) under nu; Wt: its values at the rows, or NULL
+ *   white   the same with nu white noise of variance share * s2 at the rows, whose constant is
+ *           C = -s2^2 y'(K + s2 I)^{-1} y */
+SEXP ffi_evaluate(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want, SEXP control,
+                  SEXP scratch);
+/* doubles of scratch that it wants */
+SEXP ffi_evaluate_size(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want,
+                       SEXP control);
 /* C(X) = tr((k^ + (mu^ - y)(mu^ - y)') K) */
-SEXP ffi_pf_constant(SEXP kernel, SEXP x, SEXP y, SEXP scale, SEXP nu, SEXP control);
+SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP nu, SEXP control);
 /* list(status, value): s2^2 d_pF^2 itself, by pairs of rows and without cancellation */
-SEXP ffi_pf_divergence(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2,
-                       SEXP jitter, SEXP nu, SEXP control);
+SEXP ffi_pf_divergence(SEXP model, SEXP z, SEXP rows, SEXP nu, SEXP control);
 /* W_x of nu, transposed: q x N, columns scaled */
-SEXP ffi_lowrank_rows(SEXP kernel, SEXP nu, SEXP x, SEXP scale, SEXP control);
+SEXP ffi_lowrank_rows(SEXP model, SEXP nu, SEXP rows, SEXP control);
 
 /* list(status, value, score, information): sum over `rows` of times * log p(y_i | its
  * neighbours), its slope in the kernel's log parameters and log s2, and the expected
@@ -39,44 +36,42 @@ SEXP ffi_vecchia(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP rows,
 
 /* list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights); fitc: row n has
  * the noise s2 / w_n + E_nn; log_weights: sum of the logs of the weights in force */
-SEXP ffi_posterior(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
-                   SEXP most_jitter, SEXP fitc, SEXP control);
-/* list(mean, sor_variance, unexplained) at the rows of x */
-SEXP ffi_predict(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP x,
-                 SEXP control);
+SEXP ffi_posterior(SEXP model, SEXP z, SEXP rows, SEXP most_jitter, SEXP fitc,
+                   SEXP control);
+/* list(mean, sor_variance, unexplained) at the rows of x; posterior: list(L, C, beta) */
+SEXP ffi_predict(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP control);
 /* the DTC covariance of f at the rows of x, or SoR's */
-SEXP ffi_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP sor);
+SEXP ffi_covariance(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP sor);
 
 /* list(T1, kappa, Psi, lam, vv, spread), bounds of |v|_E, |h_x|_E and |E|_2: with groups of
- * t1_rows and t2_rows rows (0: without that one) */
-SEXP ffi_norms(SEXP kernel, SEXP z, SEXP L, SEXP beta, SEXP s2, SEXP x, SEXP y,
-               SEXP scale, SEXP order, SEXP t1_rows, SEXP t2_rows, SEXP control);
+ * t1_rows and t2_rows rows (0: without that one, infinite), in the order of rows given, from 1 */
+SEXP ffi_norms(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows,
+               SEXP t2_rows, SEXP control);
 /* list(cross = h_x'e_x, gain = e_x'B^{-1}e_x, size = |e_x|^2), e_x = E(x, x_new), at the rows of
  * x_new: all at once */
-SEXP ffi_cross(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP scale,
-               SEXP x_new, SEXP control);
+SEXP ffi_cross(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP x_new, SEXP control);
 /* list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x;
- * crossing: what ffi_cross() gives there, or NULL */
-SEXP ffi_certify(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP s2, SEXP G,
-                 SEXP norms, SEXP x, SEXP crossing, SEXP control);
+ * posterior with G; crossing: what ffi_cross() gives there, or NULL */
+SEXP ffi_certify(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP x, SEXP crossing,
+                 SEXP control);
 
 /* Local kriging at the rows of x_new, in groups: those from start[i] on (from 0, with the end)
- * share the rows near[rows[, i]] of x (from 1).  list(W, J, q, ww, var_lower, var_upper) of
- * kriging.h and certify.h: W has a column a row of x_new, with the weights of its group's rows */
-SEXP ffi_kriging(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP G, SEXP norms, SEXP x,
-                 SEXP scale, SEXP x_new, SEXP start, SEXP near, SEXP rows, SEXP control);
+ * share the rows near[members[, i]] of the data (from 1).  list(W, J, q, ww, var_lower, var_upper)
+ * of kriging.h and certify.h: W has a column a row of x_new, with the weights of its group's rows */
+SEXP ffi_kriging(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP rows, SEXP x_new,
+                 SEXP start, SEXP near, SEXP members, SEXP control);
 
 /* F v, row i of which is (v_i - u_i'v over rows_i) / sqrt(d_i), as ffi_near() keeps them; or F'v */
 SEXP ffi_decorrelate(SEXP u, SEXP d, SEXP rows, SEXP v, SEXP transpose);
 
 /* K v over all pairs of rows, with the scales on both sides */
-SEXP ffi_kernel_product(SEXP kernel, SEXP x, SEXP scale, SEXP v, SEXP control);
+SEXP ffi_kernel_matvec(SEXP model, SEXP rows, SEXP v, SEXP control);
 /* k(x_new, x) u */
-SEXP ffi_kernel_sum(SEXP kernel, SEXP x, SEXP u, SEXP x_new, SEXP control);
+SEXP ffi_kernel_cross_matvec(SEXP model, SEXP x, SEXP u, SEXP x_new, SEXP control);
 /* what a posterior makes of a response y: list(Ay, beta, yy, rss, v), v = B^{-1} y.
  * whiten = 0: by sums of kernel values, in O(N M), with errors that a preconditioner may have */
-SEXP ffi_response(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP s2, SEXP x, SEXP y,
-                  SEXP scale, SEXP whiten, SEXP control);
+SEXP ffi_response(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP whiten,
+                  SEXP control);
 
 /* the exact GP on x: list(status, L, alpha, minus_evidence); weights, not their roots */
 SEXP ffi_exact(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP control);

@@ -57,7 +57,7 @@ static struct exact_loop unpack(const struct kernel *k, SEXP x, SEXP rows, SEXP 
     e.rows.X = arg_inputs(k, rows, "x", &e.rows.N, &e.rows.columns);
     if (e.rows.columns != columns)
         Rf_error("internal: both sets of rows must have the same columns");
-    e.plan = plan_blocks(control, e.rows.N);
+    e.plan = arg_plan(control, e.rows.N);
     return e;
 }
 

@@ -30,7 +30,7 @@ SEXP ffi_kernel_matrix(SEXP kernel, SEXP x, SEXP z, SEXP control)
     c.X = arg_inputs(&k, x, "x", &c.n, &columns);
     c.rows.X = arg_inputs(&k, z, "z", &c.rows.N, &c.rows.columns);
     c.rows.y = c.rows.scale = NULL;
-    c.plan = plan_blocks(control, c.rows.N);
+    c.plan = arg_plan(control, c.rows.N);
     SEXP K = PROTECT(Rf_allocMatrix(REALSXP, c.n, c.rows.N));
     c.K = REAL(K);
     run_blocks(&c.plan, 1, steps, &c);

@@ -20,7 +20,7 @@ static void arg_pass(const struct kernel *k, SEXP z, SEXP x, SEXP y, SEXP scale,
     if (p->s > p->rows.N)
         p->s = p->rows.N;
     p->s2 = arg_number(s2, "s2");
-    p->plan = plan_blocks(control, n);
+    p->plan = arg_plan(control, n);
     p->rank = p->target = NULL;
     p->mean = p->kept_u = p->kept_d = NULL;
     p->kept_rows = NULL;
@@ -73,17 +73,17 @@ SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jit
         status = slots_status(&p);
     }
     if (status == STATUS_OK) {
-        struct stats *sums = &p.slot[0].stats;
+        struct stats stats;
         for (int i = 0; i < p.plan.threads; i++) {
             log_d += p.slot[i].log_d;
             if (i > 0)
-                stats_merge(&p.slot[i].stats, sums);
+                add_scaled(stats_size(M, 0), 1.0, p.slot[i].sums, p.slot[0].sums);
         }
-        status = stats_finish(sums);
+        status = stats_finish(M, 0, p.slot[0].sums, &stats);
         if (status == STATUS_OK) /* C C' = I + G,  beta = (I + G)^{-1} Ay */
-            status = posterior_factor(sums, 1.0, C, beta);
+            status = posterior_factor(&stats, 1.0, C, beta);
         minus_log =
-            0.5 * (log_d + chol_logdet(M, C) + sums->yy - dot((size_t)M, sums->Ay, beta) +
+            0.5 * (log_d + chol_logdet(M, C) + stats.yy - dot((size_t)M, stats.Ay, beta) +
                    N * log(2.0 * 3.14159265358979323846));
     }
     SET_VECTOR_ELT(result, 0, Rf_ScalarInteger((int)status));

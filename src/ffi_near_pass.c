@@ -243,6 +243,7 @@ static void target_sums(void *context, int b, int slot)
     struct near_pass *p = context;
     struct near_slot *s = p->slot + slot;
     const int M = p->z.M, n = wave_block(p, b).n;
+    double *G = s->sums, *Ay = G + (size_t)M * M, *yy = Ay + M;
     for (int i = 0; i < n; i++) {
         const double d = s->scale[i] + p->s2;
         s->log_d += log(d);
@@ -254,14 +255,14 @@ static void target_sums(void *context, int b, int slot)
         transpose_to(M, n, s->R, s->Rt);
         for (int m = 0; m < M; m++) {
             s->rows[m] = s->Rt + (size_t)m * n;
-            s->stats.Ay[m] += dot((size_t)n, s->rows[m], s->y);
+            Ay[m] += dot((size_t)n, s->rows[m], s->y);
         }
-        plain_add_AtA(n, M, 1.0, s->rows, s->stats.G);
+        plain_add_AtA(n, M, 1.0, s->rows, G);
     } else {
-        add_A_At(M, n, s->R, s->stats.G);
-        mult_Ax(M, n, 1.0, s->R, s->y, 1.0, s->stats.Ay);
+        add_A_At(M, n, s->R, G);
+        mult_Ax(M, n, 1.0, s->R, s->y, 1.0, Ay);
     }
-    s->stats.yy += sum_squares((size_t)n, s->y);
+    *yy += sum_squares((size_t)n, s->y);
 }
 
 /* mean = u'y_S + r'beta,  var_far = |C^{-1} r|^2 */
@@ -363,7 +364,7 @@ static void lay_out(struct near_pass *p, int n_targets)
         slot->Rt = p->mean == NULL && p->plain ? doubles(M * n) : NULL;
         slot->rows = (const double **)R_alloc(M, sizeof(double *));
         if (p->mean == NULL)
-            stats_init(p->z.M, 0, doubles(stats_size(p->z.M, 0)), &slot->stats);
+            fill(stats_size(p->z.M, 0), 0.0, slot->sums = doubles(stats_size(p->z.M, 0)));
     }
 }
 

@@ -24,7 +24,7 @@ struct store {
 struct near_slot {
     struct near near;
     double *work, *u, *r2, *X, *a, *R, *scale, *y;
-    struct stats stats;
+    double *sums;        /* of stats.h                         */
     double *Rt;          /* block x M                          */
     const double **rows; /* [M] its columns: R's rows          */
     double log_d;

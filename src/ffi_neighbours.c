@@ -69,7 +69,7 @@ SEXP ffi_neighbours(SEXP kernel, SEXP x, SEXP s, SEXP query, SEXP query_rows, SE
         Rf_error("internal: the kernel reads column %d of %d", kernel_columns(&k),
                  columns);
     const int d = kernel_n_coordinates(&k);
-    f.plan = plan_blocks(control, n_query);
+    f.plan = arg_plan(control, n_query);
     double *doubles = (double *)R_alloc(tree_doubles(n, d), sizeof(double));
     double *work = (double *)R_alloc(tree_work(n), sizeof(double));
     int *ints = (int *)R_alloc(tree_ints(n), sizeof(int));

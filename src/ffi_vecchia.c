@@ -90,7 +90,7 @@ SEXP ffi_vecchia(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP rows,
     v.neighbours =
         row_numbers(neighbours, "neighbours", (size_t)v.s * count, v.rows.N, 0);
     v.times = arg_vector(times, "times", (size_t)count);
-    v.plan = plan_blocks(control, count);
+    v.plan = arg_plan(control, count);
     if (v.plan.block > ROWS) { /* small blocks: a sum each, added in their order */
         v.plan.block = ROWS;
         v.plan.n_blocks = (count + ROWS - 1) / ROWS;

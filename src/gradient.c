@@ -1,5 +1,6 @@
 #include "gradient.h"
 #include "linalg.h"
+#include "pairs.h"
 
 double gradient_block(const struct adjoint *adjoint, const struct block *b,
                       const double *A, const double *Wt, const double *AK, double *work,
@@ -19,4 +20,137 @@ double gradient_block(const struct adjoint *adjoint, const struct block *b,
         mult_AB(M, M, n, 1.0, adjoint->E, AK, 1.0, Kmx_bar);
     scale_columns(M, n, b->scale, Kmx_bar);
     return sum_squares((size_t)n, e);
+}
+
+/* ---- A K, by pairs of blocks ---------------------------------------------------------------- */
+
+static size_t pairing_size(const struct pairing *p)
+{
+    const int M = p->pass->z->M, n = p->pass->plan.block;
+    return 2 * (size_t)M * n + pairs_size(n, n) + source_size(p->pass->rows, n);
+}
+
+/* AK (M x n_b) of a block: kept, or made in the scratch */
+static const double *pairing_AK(const struct pairing *p, const struct block *here,
+                                int again, double *work)
+{
+    const struct pass *pass = p->pass;
+    const int M = pass->z->M, b = here->first / pass->plan.block;
+    const size_t Mn = (size_t)M * pass->plan.block;
+    double *AK = b < pass->kept ? p->AK + (size_t)b * Mn : work, *A_c = work + Mn,
+           *pair = A_c + Mn,
+           *room = pair + pairs_size(pass->plan.block, pass->plan.block);
+    if (b < pass->kept && !again)
+        return AK;
+    fill((size_t)M * here->n, 0.0, AK);
+    for (int c = 0; c < pass->plan.n_blocks; c++) {
+        const struct block there = pass_block(pass, c, room);
+        pairs_add(pass->z->kernel, here, &there, M, pass_A(pass, &there, A_c), pair, AK);
+    }
+    return AK;
+}
+
+static void pairing_add(const void *self, const struct visit *v)
+{
+    const struct pairing *p = self;
+    const int M = p->pass->z->M;
+    const double *AK = pairing_AK(p, &v->block, 1, v->work);
+    mult_ABt(M, v->block.n, M, 1.0, AK, v->A, 1.0, v->sums);
+}
+
+struct sink pairing_sink(const struct pairing *self, double *W0)
+{
+    const size_t M = (size_t)self->pass->z->M;
+    return (struct sink){.self = self,
+                         .n_sums = M * M,
+                         .sums = W0,
+                         .n_work = pairing_size(self),
+                         .add = pairing_add};
+}
+
+/* ---- dZ and dtheta -------------------------------------------------------------------------- */
+
+static size_t theta_at(const struct inducing *z)
+{
+    return (size_t)z->M * z->columns;
+}
+
+size_t gradient_size(const struct inducing *z)
+{
+    return theta_at(z) + (size_t)z->kernel->n_theta + 1;
+}
+
+/* scratch: Kmx_bar, what both turns need, W_x, A K */
+static size_t turn_size(const struct pulling *p, int block)
+{
+    const size_t pull = kernel_size(p->z->kernel, p->z->M);
+    return pull > (size_t)block ? pull : (size_t)block;
+}
+
+static double *panel_room(const struct pulling *p, const struct visit *v)
+{
+    return v->work + (size_t)p->z->M * v->block.n + turn_size(p, v->block.n);
+}
+
+static void pulling_read(const void *self, const struct visit *v)
+{
+    const struct pulling *p = self;
+    panel_read(&p->panel, &v->block, panel_room(p, v));
+}
+
+static void pulling_add(const void *self, const struct visit *v)
+{
+    const struct pulling *p = self;
+    const struct block *b = &v->block;
+    double *Kmx_bar = v->work, *turn = Kmx_bar + (size_t)p->z->M * b->n,
+           *room = panel_room(p, v);
+    const double *Wt = panel_rows(&p->panel, b, room), *AK = NULL;
+    if (p->pairing != NULL)
+        AK = pairing_AK(p->pairing, b, 0, room + panel_size(&p->panel, b->n));
+    v->sums[gradient_size(p->z) - 1] +=
+        gradient_block(p->adjoint, b, v->A, Wt, AK, turn, Kmx_bar);
+}
+
+static void pulling_pull(const void *self, const struct visit *v)
+{
+    const struct pulling *p = self;
+    const struct inducing *z = p->z;
+    const struct block *b = &v->block;
+    const double *Kmx_bar = v->work;
+    double *work = v->work + (size_t)z->M * b->n, *dtheta = v->sums + theta_at(z);
+    kernel_pull(z->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, Kmx_bar, work,
+                v->sums, p->with_theta ? dtheta : NULL);
+    if (!p->with_theta || kernel_is_constant(z->kernel))
+        return;
+    for (int i = 0; i < b->n; i++)
+        work[i] = b->scale == NULL ? 1.0 : b->scale[i] * b->scale[i];
+    kernel_pull_diagonal(z->kernel, b->n, b->X, b->ldx, p->adjoint->k_bar, work, 1, NULL,
+                         dtheta);
+}
+
+struct sink gradient_sink(const struct pulling *self, int block, double *sums)
+{
+    struct sink sink = {.self = self, .sums = sums, .n_sums = gradient_size(self->z)};
+    sink.n_work = (size_t)self->z->M * block + turn_size(self, block) +
+                  panel_size(&self->panel, block) +
+                  (self->pairing != NULL ? pairing_size(self->pairing) : 0);
+    if (panel_size(&self->panel, block) > 0)
+        sink.read = pulling_read;
+    sink.add = pulling_add;
+    sink.pull = pulling_pull;
+    return sink;
+}
+
+void gradient_finish(const struct pulling *self, double k_sum, double *work, double *sums)
+{
+    const struct inducing *z = self->z;
+    const struct adjoint *a = self->adjoint;
+    double *dtheta = self->with_theta ? sums + theta_at(z) : NULL;
+    kernel_pull_self(z->kernel, z->M, z->columns, z->Z, z->M, z->jitter, a->Kmm_bar, work,
+                     sums, dtheta);
+    if (!kernel_is_constant(z->kernel))
+        kernel_pull_diagonal(z->kernel, z->M, z->Z, z->M, 1.0, a->kzz_bar, 1, sums,
+                             dtheta);
+    else if (dtheta != NULL) /* otherwise row by row, above */
+        dtheta[z->kernel->term->at] += a->k_bar * k_sum;
 }

@@ -1,8 +1,8 @@
 #ifndef PFDTC_GRADIENT_H
 #define PFDTC_GRADIENT_H
 
-/* The second pass, one block at a time: adjoints meet the block.  The same for every
- * objective. */
+/* The second pass: adjoints meet the rows.  The same for every objective. */
+#include "pass.h"
 #include "stats.h"
 
 /* Kmx_bar (M x n) = (H A + F W_x' + f e' + E A K) diag(scale), e = y - A'beta.
@@ -10,5 +10,29 @@
 double gradient_block(const struct adjoint *adjoint, const struct block *b,
                       const double *A, const double *Wt, const double *AK, double *work,
                       double *Kmx_bar);
+
+/* A K by pairs of blocks, K whole: of blocks that the pass keeps, kept as well. */
+struct pairing {
+    const struct pass *pass;
+    double *AK; /* M x block, kept blocks */
+};
+/* W0 (M x M) = A K A', once A of the kept blocks is there */
+struct sink pairing_sink(const struct pairing *self, double *W0);
+
+/* sums: dZ (M x columns), dtheta [n_theta], |e|^2 */
+struct pulling {
+    const struct inducing *z;
+    const struct adjoint *adjoint;
+    struct panel panel;
+    const struct pairing *pairing; /* of nu with p = 1, else NULL */
+    int with_theta;                /* else dtheta stays 0 */
+};
+size_t gradient_size(const struct inducing *z);
+struct sink gradient_sink(const struct pulling *self, int block, double *sums);
+
+/* the rest of both: k(Z, Z), and k(x, x) where it is the same everywhere, its sum being k_sum.
+ * scratch: kernel_self_size() */
+void gradient_finish(const struct pulling *self, double k_sum, double *work,
+                     double *sums);
 
 #endif

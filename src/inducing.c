@@ -31,6 +31,7 @@ void inducing_whiten(const struct inducing *z, int n, const double *scale,
 {
     if (A != K)
         copy((size_t)z->M * n, K, A);
-    solve_lower(z->M, n, z->L, A);
+    if (z->L != NULL)
+        solve_lower(z->M, n, z->L, A);
     scale_columns(z->M, n, scale, A);
 }

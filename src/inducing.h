@@ -10,7 +10,7 @@ struct inducing {
     int M, columns;  /* Z is M x columns, leading dimension M          */
     const double *Z; /* in the units of the inputs                     */
     double jitter;   /* relative to the signal variance                */
-    const double *L; /* M x M lower                                    */
+    const double *L; /* M x M lower, or NULL: see inducing_whiten      */
 };
 
 /* L of the points; scratch: M */
@@ -22,7 +22,8 @@ enum status inducing_factor(const struct kernel *k, int M, const double *Z, doub
 enum status inducing_ladder(const struct kernel *k, int M, const double *Z, double most,
                             double *work, double *jitter, double *L);
 
-/* K (M x n) = k(Z, X), already evaluated.  A = L^{-1} K diag(scale); A == K is allowed. */
+/* K (M x n) = k(Z, X), already evaluated.  A = L^{-1} K diag(scale), or K diag(scale)
+ * where there is no L; A == K is allowed. */
 void inducing_whiten(const struct inducing *z, int n, const double *scale,
                      const double *K, double *A);
 

@@ -1,7 +1,8 @@
-#include <math.h>
+#include <float.h>
 #include "kernel.h"
 #include "linalg.h"
 #include "simd.h"
+#include "vexp.h"
 
 /* pairs of rows that are worked on at a time: a tile stays in the nearest cache */
 enum { TILE = 64, WIDE = 32, LONG = 512 };
@@ -64,13 +65,18 @@ int kernel_is_single(const struct kernel *k)
 
 /* ---- values ---------------------------------------------------------------------------- */
 
-/* variance times exp(-exponent), and not Inf * 0 where r2 is infinite */
-static void finish_stationary(size_t n, double variance, const double *exponent,
-                              const double *times, double *out)
+/* out = variance times exp(-exponent), and not Inf * 0 where r2 is infinite; exponent is lost */
+CLONES static void finish_stationary(size_t n, double variance, double *restrict exponent,
+                                     const double *restrict times, double *restrict out)
 {
+    SIMD
+    for (size_t i = 0; i < n; i++)
+        exponent[i] = -exponent[i];
+    exp_all((int)n, exponent);
+    SIMD
     for (size_t i = 0; i < n; i++) {
-        const double e = variance * exp(-exponent[i]);
-        out[i] = e != 0.0 ? times[i] * e : 0.0;
+        const double finite = times[i] > DBL_MAX ? DBL_MAX : times[i];
+        out[i] = finite * (variance * exponent[i]);
     }
 }
 

@@ -8,6 +8,54 @@ void lowrank_rows(const struct lowrank *nu, int n, const double *scale, const do
     scale_columns(nu->q, n, scale, Wt);
 }
 
+int panel_columns(const struct panel *p)
+{
+    return p->nu == NULL ? 0 : p->nu->q;
+}
+
+size_t panel_size(const struct panel *p, int n)
+{
+    const int made = p->nu != NULL && p->Wt == NULL;
+    return made ? ((size_t)p->nu->n_u + p->nu->q) * n : 0;
+}
+
+void panel_read(const struct panel *p, const struct block *b, double *work)
+{
+    const struct lowrank *nu = p->nu;
+    if (panel_size(p, 1) > 0)
+        kernel_cross(nu->kernel, nu->n_u, nu->U, nu->n_u, b->n, b->X, b->ldx, work);
+}
+
+const double *panel_rows(const struct panel *p, const struct block *b, double *work)
+{
+    if (panel_size(p, 1) == 0)
+        return p->Wt == NULL ? NULL : p->Wt + (size_t)b->first * p->nu->q;
+    double *Wt = work + (size_t)p->nu->n_u * b->n;
+    lowrank_rows(p->nu, b->n, b->scale, work, Wt);
+    return Wt;
+}
+
+static void values_read(const void *self, const struct visit *v)
+{
+    panel_read(&((const struct panel_values *)self)->panel, &v->block, v->work);
+}
+
+static void values_add(const void *self, const struct visit *v)
+{
+    const struct panel_values *to = self;
+    const size_t q = (size_t)to->panel.nu->q;
+    copy(q * v->block.n, panel_rows(&to->panel, &v->block, v->work),
+         to->Wt + q * v->block.first);
+}
+
+struct sink panel_sink(const struct panel_values *self, int block)
+{
+    return (struct sink){.self = self,
+                         .n_work = panel_size(&self->panel, block),
+                         .read = values_read,
+                         .add = values_add};
+}
+
 void lowrank_points(const struct lowrank *nu, int M, const double *Z, double *K_zu,
                     double *Wm)
 {

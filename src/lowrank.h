@@ -9,7 +9,9 @@
  *
  * p in {0, 1}, s_j = +-1.  The mean is the last column and has s = +1.
  */
+#include "block.h"
 #include "kernel.h"
+#include "sink.h"
 
 struct lowrank {
     const struct kernel *kernel;
@@ -24,6 +26,25 @@ struct lowrank {
 /* Wt (q x n) = W' k(U, X) diag(scale); K_u (n_u x n) = k(U, X) already evaluated */
 void lowrank_rows(const struct lowrank *nu, int n, const double *scale, const double *K_u,
                   double *Wt);
+
+/* Its values at all rows: given, or made anew by block. */
+struct panel {
+    const struct lowrank *nu; /* NULL: no columns */
+    const double *Wt;         /* q x N or NULL    */
+};
+int panel_columns(const struct panel *p);
+/* doubles of scratch for a block of n rows; 0 where there is nothing to make */
+size_t panel_size(const struct panel *p, int n);
+/* its kernels, and then (which calls the BLAS) Wt (q x n) of the block */
+void panel_read(const struct panel *p, const struct block *b, double *work);
+const double *panel_rows(const struct panel *p, const struct block *b, double *work);
+
+/* all of them, as a sink */
+struct panel_values {
+    struct panel panel;
+    double *Wt; /* q x N */
+};
+struct sink panel_sink(const struct panel_values *self, int block);
 
 /* Wm (M x q) = k(Z, U) W, with K_zu (M x n_u) left for the pull */
 void lowrank_points(const struct lowrank *nu, int M, const double *Z, double *K_zu,

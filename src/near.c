@@ -2,6 +2,7 @@
 #include "near.h"
 #include "linalg.h"
 #include "simd.h"
+#include "small.h"
 
 size_t near_size(int s)
 {
@@ -27,66 +28,8 @@ void near_unexplained(const struct near *p, double *E)
         E[(size_t)j * n + j] = fmax(E[(size_t)j * n + j], 0.0);
 }
 
-/* y -= sum_k c[k ldc] x_k over the columns x_k of X, ldx apart; y and x_k from `first` on */
-static void subtract_columns(int first, int n, int columns, const double *X, int ldx,
-                             const double *c, int ldc, double *restrict y)
-{
-    int k = 0;
-    for (; k + 4 <= columns; k += 4) {
-        const double *restrict x0 = X + (size_t)k * ldx, *restrict x1 = x0 + ldx,
-                               *restrict x2 = x1 + ldx, *restrict x3 = x2 + ldx;
-        const double *ck = c + (size_t)k * ldc;
-        const double c0 = ck[0], c1 = ck[(size_t)ldc], c2 = ck[2 * (size_t)ldc],
-                     c3 = ck[3 * (size_t)ldc];
-        SIMD
-        for (int i = first; i < n; i++)
-            y[i] -= (c0 * x0[i] + c1 * x1[i]) + (c2 * x2[i] + c3 * x3[i]);
-    }
-    for (; k < columns; k++) {
-        const double *restrict x = X + (size_t)k * ldx, ck = c[(size_t)k * ldc];
-        SIMD
-        for (int i = first; i < n; i++)
-            y[i] -= ck * x[i];
-    }
-}
-
-/*
- * Cholesky of the first s = n - 1 columns of the bordered matrix (lower triangle)
- *
- *     ( N   .    )      ( L   .                  )
- *     ( e'  E_xx )  ->  ( w'  E_xx - e'N^{-1}e   ),   w = L^{-1} e
- *
- * Returns 1 where N is not positive definite in double precision.
- */
-static int factor_bordered(int n, double *E)
-{
-    for (int j = 0; j < n; j++) {
-        double *column = E + (size_t)j * n;
-        subtract_columns(j, n, j, E, n, E + j, n, column);
-        if (j == n - 1)
-            break;
-        if (!(column[j] > 0.0) || !isfinite(column[j]))
-            return 1;
-        const double root = sqrt(column[j]), rate = 1.0 / root;
-        column[j] = root;
-        for (int i = j + 1; i < n; i++)
-            column[i] *= rate;
-    }
-    return 0;
-}
-
-/* u = L^{-T} w, w the last row of the bordered factor */
-static void solve_bordered(int n, const double *E, double *u)
-{
-    for (int j = n - 2; j >= 0; j--) {
-        const double *column = E + (size_t)j * n;
-        u[j] = (column[n - 1] - dot((size_t)(n - 2 - j), column + j + 1, u + j + 1)) /
-               column[j];
-    }
-}
-
 /* r = a - A_S u */
-static void decorrelate(int M, int s, const double *const *a, const double *u, double *r)
+INSIDE void decorrelate(int M, int s, const double *const *a, const double *u, double *r)
 {
     int j = 0;
     copy((size_t)M, a[s], r);
@@ -103,8 +46,8 @@ static void decorrelate(int M, int s, const double *const *a, const double *u, d
         add_scaled((size_t)M, -u[j], a[j], r);
 }
 
-enum status near_condition(const struct near *p, double *work, double *u, double *r,
-                           double *mean, double *left)
+CLONES enum status near_condition(const struct near *p, double *work, double *u,
+                                  double *r, double *mean, double *left)
 {
     const int s = p->s, n = s + 1;
     double *E = work, *diagonal = E + (size_t)n * n, most = 0.0, noise = p->s2;
@@ -115,17 +58,38 @@ enum status near_condition(const struct near *p, double *work, double *u, double
         near_unexplained(p, E);
         for (int j = 0; j < s; j++)
             E[(size_t)j * n + j] += noise;
-        if (factor_bordered(n, E) == 0)
+        /* ( N   .    )      ( L   .                )
+         * ( e'  E_xx )  ->  ( w'  E_xx - e'N^{-1}e ),   w = L^{-1} e */
+        if (small_chol(n, s, E) == 0)
             break;
         if (!(noise <= most)) /* NaN or infinite: s times the largest would always do */
             return STATUS_NOT_FINITE;
         noise = fmax(10.0 * noise, 1e-15 * most);
     }
-    solve_bordered(n, E, u);
+    for (int j = 0; j < s; j++)
+        u[j] = E[(size_t)j * n + s];
+    small_solve_t(s, n, E, u); /* u = L^{-T} w */
     *mean = dot((size_t)s, u, p->y);
     *left = fmax(E[(size_t)n * n - 1], 0.0);
     decorrelate(p->M, s, p->a, u, r);
     return isfinite(*mean + *left) ? STATUS_OK : STATUS_NOT_FINITE;
+}
+
+void near_decorrelate(int s, int N, const double *u, const double *d, const int *rows,
+                      const double *v, int transpose, double *out)
+{
+    fill((size_t)N, 0.0, out);
+    for (int i = 0; i < N; i++) {
+        const size_t at = (size_t)s * i;
+        const double own = v[i] / sqrt(d[i]);
+        double sum = 0.0;
+        for (int j = 0; j < s && rows[at + j] >= 0; j++)
+            if (transpose)
+                out[rows[at + j]] -= u[at + j] * own;
+            else
+                sum += u[at + j] * v[rows[at + j]];
+        out[i] += own - sum / sqrt(d[i]);
+    }
 }
 
 size_t near_joint_size(const struct joint *p, int b)

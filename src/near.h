@@ -36,6 +36,11 @@ void near_unexplained(const struct near *p, double *E);
 enum status near_condition(const struct near *p, double *work, double *u, double *r,
                            double *mean, double *left);
 
+/* out [N] = F v, row i of which is (v_i - u_i'v over its rows) / sqrt(d_i), or F'v.  u: s x N;
+ * rows: the same from 0, -1 behind the last of each. */
+void near_decorrelate(int s, int N, const double *u, const double *d, const int *rows,
+                      const double *v, int transpose, double *out);
+
 /*
  * Several rows x together: given the inducing variables, f(x) - u'(y_S - A_S'.) is the part of
  * the prior that the near rows leave, whose covariance W'(K + noise)W - r'r~ needs no more than

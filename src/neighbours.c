@@ -5,7 +5,6 @@
 
 #define TWIG   3  /* levels below a twig                                              */
 #define LEAF   64 /* rows in a leaf, at most                                          */
-#define WIDE   8  /* of them whose distances are taken at a time                      */
 #define FEW    16 /* queries that do not pay for ordering the rows                    */
 #define SAMPLE 64 /* rows that say which input is widest in a node                    */
 #define FAR    1e150 /* coordinates end here: squared distances stay finite              */
@@ -35,7 +34,7 @@ size_t tree_doubles(int n, int d)
 {
     const int levels = tree_levels(n);
     const size_t boxes = nodes_to(twig_level(levels)) + ((size_t)1 << levels);
-    return ((size_t)n + 2 * boxes + 4) * (size_t)d + WIDE;
+    return ((size_t)n + 2 * boxes + 4) * (size_t)d;
 }
 
 size_t tree_ints(int n)
@@ -204,9 +203,8 @@ void tree_build(const struct kernel *k, int n, const double *X, int ldx, const i
     struct coordinate *at = (struct coordinate *)doubles; /* three doubles each */
     const int d = kernel_coordinates(k, at);
     const size_t leaves = (size_t)1 << levels;
-    double *U = doubles + 3 * (size_t)kernel_n_coordinates(k),
-           *low = U + (size_t)n * d + WIDE, *high = low + leaves * d,
-           *centre = high + leaves * d, *box = centre + d;
+    double *U = doubles + 3 * (size_t)kernel_n_coordinates(k), *low = U + (size_t)n * d,
+           *high = low + leaves * d, *centre = high + leaves * d, *box = centre + d;
     int *row = ints, *ranks = row + n, *least_rank = ranks + n;
     t->n = n;
     t->d = d;
@@ -246,7 +244,6 @@ void tree_build(const struct kernel *k, int n, const double *X, int ldx, const i
         for (int p = 0; p < n; p++)
             u[p] = work[row[p]];
     }
-    fill(WIDE, 0.0, U + (size_t)n * d);
     fill_boxes(t, low, high, box);
     if (rank != NULL)
         fill_least_ranks(t, least_rank);
@@ -262,31 +259,35 @@ struct search {
     int *row;
 };
 
+/* how far outside: that of the two which is positive, else 0; exact, and without branches */
+INSIDE double beyond(double under, double over)
+{
+    return 0.5 * ((under + fabs(under)) + (over + fabs(over)));
+}
+
 /* |u - box|^2: sums in the order of the distances themselves, so never above that of a row */
 static double box_distance(int d, const double *box, const double *u)
 {
     double sum = 0.0;
     for (int j = 0; j < d; j++) {
-        const double under = box[j] - u[j], over = u[j] - box[d + j];
-        const double beyond = under > over ? under : over;
-        const double off = beyond > 0.0 ? beyond : 0.0; /* no branches */
+        const double off = beyond(box[j] - u[j], u[j] - box[d + j]);
         sum += off * off;
     }
     return sum;
 }
 
 /* fused multiply-adds may round the one and not the other: at most some units in the last place */
-static int too_far(const struct search *q, double box)
+INSIDE int too_far(const struct search *q, double box)
 {
     return q->found == q->s && box * (1.0 - 1e-14) > q->r2[q->s - 1];
 }
 
-static int is_before(double r2, int row, double other_r2, int other_row)
+INSIDE int is_before(double r2, int row, double other_r2, int other_row)
 {
     return r2 < other_r2 || (r2 == other_r2 && row < other_row);
 }
 
-static void offer(struct search *q, double r2, int row)
+INSIDE void offer(struct search *q, double r2, int row)
 {
     int i = q->found;
     if (i == q->s) {
@@ -304,35 +305,21 @@ static void offer(struct search *q, double r2, int row)
     q->row[i] = row;
 }
 
-/* r2 = squared distances of u from the rows at WIDE positions: sums that stay in registers */
-static void distances(const struct tree *t, int start, const double *u, double *r2)
+/* r2 = squared distances of u from n rows */
+INSIDE void distances(const struct tree *t, int start, int n, const double *u,
+                      double *restrict r2)
 {
-    double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0, s4 = 0.0, s5 = 0.0, s6 = 0.0, s7 = 0.0;
-    const double *row = t->U + start;
-    for (int j = 0; j < t->d; j++, row += t->n) {
-        const double uj = u[j], a0 = uj - row[0], a1 = uj - row[1], a2 = uj - row[2],
-                     a3 = uj - row[3], a4 = uj - row[4], a5 = uj - row[5],
-                     a6 = uj - row[6], a7 = uj - row[7];
-        s0 += a0 * a0;
-        s1 += a1 * a1;
-        s2 += a2 * a2;
-        s3 += a3 * a3;
-        s4 += a4 * a4;
-        s5 += a5 * a5;
-        s6 += a6 * a6;
-        s7 += a7 * a7;
+    for (int i = 0; i < n; i++)
+        r2[i] = 0.0;
+    for (int j = 0; j < t->d; j++) {
+        const double *restrict row = t->U + (size_t)j * t->n + start, uj = u[j];
+        SIMD
+        for (int i = 0; i < n; i++)
+            r2[i] += (uj - row[i]) * (uj - row[i]);
     }
-    r2[0] = s0;
-    r2[1] = s1;
-    r2[2] = s2;
-    r2[3] = s3;
-    r2[4] = s4;
-    r2[5] = s5;
-    r2[6] = s6;
-    r2[7] = s7;
 }
 
-static void search_leaf(struct search *q, int start, int end)
+INSIDE void search_leaf(struct search *q, int start, int end)
 {
     const struct tree *t = q->tree;
     double r2[LEAF];
@@ -342,21 +329,22 @@ static void search_leaf(struct search *q, int start, int end)
         while (start + n < end && t->rank[start + n] < q->below)
             n++;
     }
-    /* beyond n there is something, which nobody reads */
-    for (int i = 0; i < n; i += WIDE)
-        distances(t, start + i, q->u, r2 + i);
+    distances(t, start, n, q->u, r2);
+    double most = q->found < q->s ? INFINITY : q->r2[q->s - 1];
     for (int i = 0; i < n; i++)
-        if ((q->found < q->s || r2[i] <= q->r2[q->s - 1]) && t->row[start + i] != q->self)
+        if (r2[i] <= most && t->row[start + i] != q->self) {
             offer(q, r2[i], t->row[start + i]);
+            most = q->found < q->s ? INFINITY : q->r2[q->s - 1];
+        }
 }
 
-static int is_open(const struct search *q, size_t node)
+INSIDE int is_open(const struct search *q, size_t node)
 {
     return q->tree->rank == NULL || q->tree->least_rank[node] < q->below;
 }
 
 /* the leaves of a twig, those with nearer boxes first */
-static void search_twig(struct search *q, int level, size_t i)
+CLONES static void search_twig(struct search *q, int level, size_t i)
 {
     const struct tree *t = q->tree;
     const size_t leaves = (size_t)1 << t->levels, n = leaves >> level, first = n * i;
@@ -371,9 +359,7 @@ static void search_twig(struct search *q, int level, size_t i)
         const double u = q->u[j];
         SIMD
         for (size_t l = 0; l < n; l++) {
-            const double under = low[l] - u, over = u - high[l];
-            const double beyond = under > over ? under : over;
-            const double off = beyond > 0.0 ? beyond : 0.0;
+            const double off = beyond(low[l] - u, u - high[l]);
             far[l] += off * off;
         }
     }

@@ -50,33 +50,90 @@ void posterior_residual(int M, int n, const double *A, const double *beta,
     mult_Atx(M, n, -1.0, A, beta, 1.0, e);
 }
 
-void posterior_rows(const struct posterior *p, int n, const double *X, int ldx,
-                    double *Ka, double *mean, double *sor_variance, double *unexplained)
+void posterior_rows(const struct posterior *p, const struct block *b, const double *A,
+                    double *work, double *mean, double *sor_variance, double *unexplained)
 {
-    const int M = p->z.M;
-    inducing_whiten(&p->z, n, NULL, Ka, Ka);
-    mult_Atx(M, n, 1.0, Ka, p->beta, 0.0, mean);
-    kernel_diagonal(p->z.kernel, n, X, ldx, unexplained);
+    const int M = p->z.M, n = b->n;
+    double *CA = work;
+    mult_Atx(M, n, 1.0, A, p->beta, 0.0, mean);
+    kernel_diagonal(p->z.kernel, n, b->X, b->ldx, unexplained);
     for (int i = 0; i < n; i++) {
-        const double left = unexplained[i] - sum_squares((size_t)M, Ka + (size_t)i * M);
+        const double left = unexplained[i] - sum_squares((size_t)M, A + (size_t)i * M);
         unexplained[i] = left > 0.0 ? left : 0.0;
     }
-    solve_lower(M, n, p->C, Ka);
+    copy((size_t)M * n, A, CA);
+    solve_lower(M, n, p->C, CA);
     for (int i = 0; i < n; i++)
-        sor_variance[i] = p->s2 * sum_squares((size_t)M, Ka + (size_t)i * M);
+        sor_variance[i] = p->s2 * sum_squares((size_t)M, CA + (size_t)i * M);
 }
 
-void posterior_covariance(const struct posterior *p, int n, const double *X, int ldx,
-                          int sor, double *Ka, double *covariance)
+static void predict_block(const void *self, const struct visit *v)
 {
-    const int M = p->z.M;
-    kernel_cross(p->z.kernel, n, X, ldx, n, X, ldx, covariance);
-    inducing_whiten(&p->z, n, NULL, Ka, Ka);
+    const struct predicting *to = self;
+    const int i = v->block.first;
+    posterior_rows(to->posterior, &v->block, v->A, v->work, to->mean + i,
+                   to->sor_variance + i, to->unexplained + i);
+}
+
+struct sink predicting_sink(const struct predicting *self, int block)
+{
+    return (struct sink){.self = self,
+                         .n_work = (size_t)self->posterior->z.M * block,
+                         .add = predict_block};
+}
+
+static void residual_block(const void *self, const struct visit *v)
+{
+    const struct residuals *to = self;
+    const int n = v->block.n;
+    double *e = to->v == NULL ? v->work : to->v + v->block.first;
+    block_response(&v->block, e);
+    posterior_residual(to->M, n, v->A, to->beta, e, e);
+    *v->sums += sum_squares((size_t)n, e);
+    for (int i = 0; i < n && to->v != NULL; i++)
+        e[i] /= to->s2;
+}
+
+struct sink residuals_sink(const struct residuals *self, int block, double *rss)
+{
+    return (struct sink){.self = self,
+                         .n_sums = 1,
+                         .sums = rss,
+                         .n_work = (size_t)block,
+                         .add = residual_block};
+}
+
+static void response_add(const void *self, const struct visit *v)
+{
+    const int M = *(const int *)self;
+    double *ys = v->work;
+    block_response(&v->block, ys);
+    mult_Ax(M, v->block.n, 1.0, v->A, ys, 1.0, v->sums);
+    v->sums[M] += sum_squares((size_t)v->block.n, ys);
+}
+
+struct sink response_sink(const int *M, int block, double *sums)
+{
+    return (struct sink){.self = M,
+                         .n_sums = (size_t)*M + 1,
+                         .sums = sums,
+                         .n_work = (size_t)block,
+                         .add = response_add};
+}
+
+void posterior_covariance(const struct posterior *p, const struct block *b, int sor,
+                          double *work, double *covariance)
+{
+    const int M = p->z.M, n = b->n;
+    double *A = work;
+    kernel_cross(p->z.kernel, M, p->z.Z, M, n, b->X, b->ldx, A);
+    kernel_cross(p->z.kernel, n, b->X, b->ldx, n, b->X, b->ldx, covariance);
+    inducing_whiten(&p->z, n, NULL, A, A);
     if (sor)
         fill((size_t)n * n, 0.0, covariance);
     else
-        mult_AtB(n, M, n, -1.0, Ka, Ka, 1.0, covariance);
-    solve_lower(M, n, p->C, Ka);
-    mult_AtB(n, M, n, p->s2, Ka, Ka, 1.0, covariance);
+        mult_AtB(n, M, n, -1.0, A, A, 1.0, covariance);
+    solve_lower(M, n, p->C, A);
+    mult_AtB(n, M, n, p->s2, A, A, 1.0, covariance);
     mirror_lower(n, covariance);
 }

@@ -37,15 +37,33 @@ void posterior_adjoint(const struct inducing *z, const struct stats *s, double s
 void posterior_residual(int M, int n, const double *A, const double *beta,
                         const double *ys, double *e);
 
-/* New rows.  Ka (M x n): k(Z, X), overwritten.  mean, sor_variance, unexplained: [n];
- * unexplained = E(x, x), not below 0. */
-void posterior_rows(const struct posterior *p, int n, const double *X, int ldx,
-                    double *Ka, double *mean, double *sor_variance, double *unexplained);
+/* New rows.  A (M x n) = L^{-1} k(Z, X).  mean, sor_variance, unexplained: [n];
+ * unexplained = E(x, x), not below 0.  scratch: M n */
+void posterior_rows(const struct posterior *p, const struct block *b, const double *A,
+                    double *work, double *mean, double *sor_variance,
+                    double *unexplained);
+
+/* The same as a sink, results by row. */
+struct predicting {
+    const struct posterior *posterior;
+    double *mean, *sor_variance, *unexplained;
+};
+struct sink predicting_sink(const struct predicting *self, int block);
+
+/* rss = |y - A'beta|^2, and v = (y - A'beta) / s2 by row unless NULL, as a sink */
+struct residuals {
+    int M;
+    const double *beta;
+    double s2, *v;
+};
+struct sink residuals_sink(const struct residuals *self, int block, double *rss);
+
+/* A y (M) and y'y, one behind the other, as a sink */
+struct sink response_sink(const int *M, int block, double *sums);
 
 /* covariance (n x n) of f at the rows: k(X, X) - a'a + s2 a'(s2 I + G)^{-1} a, of which SoR
- * has the last term alone.
- * Ka as above */
-void posterior_covariance(const struct posterior *p, int n, const double *X, int ldx,
-                          int sor, double *Ka, double *covariance);
+ * has the last term alone.  scratch: M n */
+void posterior_covariance(const struct posterior *p, const struct block *b, int sor,
+                          double *work, double *covariance);
 
 #endif

@@ -12,7 +12,7 @@ size_t self_slopes_size(const struct kernel *k, int n)
 /* ---- one stationary factor with lengthscales: by halves ----------------------------------- */
 
 /* out += t u_b and, by symmetry, what row b gets: t'u,  t_a = w_a ((x_a - x_b) / l)^2 */
-static double slope_column(int n, double rate, double xb, const double *restrict x,
+INSIDE double slope_column(int n, double rate, double xb, const double *restrict x,
                            const double *restrict w, double ub, const double *restrict u,
                            double *restrict out)
 {
@@ -32,8 +32,9 @@ static void symmetric_column(int n, const double *Kb, const double *u, double *o
     add_scaled((size_t)n, u[0], Kb, out + 1);
 }
 
-static void single_slopes(const struct kernel *k, int n, const double *X, int ldx,
-                          const double *K, const double *u, double *work, double *out)
+CLONES static void single_slopes(const struct kernel *k, int n, const double *X, int ldx,
+                                 const double *K, const double *u, double *work,
+                                 double *out)
 {
     const struct factor *f = k->factor + k->term->factor[0];
     const struct profile *profile = f->profile;

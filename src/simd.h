@@ -1,7 +1,9 @@
 #ifndef PFDTC_SIMD_H
 #define PFDTC_SIMD_H
 
-/* Loops that may be vectorised, said to compilers that listen. */
+/* What is said to compilers that listen; others read plain C. */
+
+/* Loops that may be vectorised. */
 #ifdef _OPENMP
 #define PRAGMA(text) _Pragma(#text)
 #else
@@ -9,5 +11,24 @@
 #endif
 #define SIMD     PRAGMA(omp simd)
 #define SIMD_SUM PRAGMA(omp simd reduction(+ : sum))
+
+/* A function compiled a second time for processors with AVX2, and chosen when it is loaded: where
+ * compiler and loader know how.  No fused multiply-adds are among it: what is done to an element is
+ * the same, and sums are added in another order.  (The address sanitizer is not yet there when
+ * loaders choose.) */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&                   \
+    defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) &&                          \
+    !defined(__SANITIZE_THREAD__)
+#define CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define CLONES
+#endif
+
+/* Compiled with the function that calls it. */
+#if defined(__GNUC__)
+#define INSIDE static inline __attribute__((always_inline))
+#else
+#define INSIDE static inline
+#endif
 
 #endif

@@ -2,59 +2,79 @@
 #include "stats.h"
 #include "linalg.h"
 
+/* sums: G (lower triangle), Ay, AW, and these */
+enum { YY, K_SUM, T, ROWS, LOG_WEIGHTS, SCALARS };
+
 size_t stats_size(int M, int q)
 {
-    return (size_t)M * M + M + (size_t)M * q;
+    return (size_t)M * M + M + (size_t)M * q + SCALARS;
 }
 
-void stats_init(int M, int q, double *memory, struct stats *s)
+void stats_add(const struct kernel *k, int M, int q, const struct block *b,
+               const double *A, const double *Wt, double *work, double *sums)
 {
-    fill(stats_size(M, q), 0.0, memory);
-    s->M = M;
-    s->q = q;
-    s->G = memory;
-    s->Ay = s->G + (size_t)M * M;
-    s->AW = s->Ay + M;
-    s->yy = s->k_sum = s->t = 0.0;
-}
-
-void stats_add(const struct kernel *k, const struct block *b, const double *A,
-               const double *Wt, double *work, struct stats *s)
-{
-    const int M = s->M, n = b->n;
+    const int n = b->n;
+    double *G = sums, *Ay = G + (size_t)M * M, *AW = Ay + M, *s = AW + (size_t)M * q;
     double *ys = work, *diagonal = work + n;
 
     block_response(b, ys);
-    add_A_At(M, n, A, s->G);               /* G  += A A'  */
-    mult_Ax(M, n, 1.0, A, ys, 1.0, s->Ay); /* Ay += A y   */
-    if (s->q > 0)                          /* AW += A W_x */
-        mult_ABt(M, n, s->q, 1.0, A, Wt, 1.0, s->AW);
-    s->yy += sum_squares((size_t)n, ys);
+    add_A_At(M, n, A, G);               /* G  += A A'  */
+    mult_Ax(M, n, 1.0, A, ys, 1.0, Ay); /* Ay += A y   */
+    if (q > 0)                          /* AW += A W_x */
+        mult_ABt(M, n, q, 1.0, A, Wt, 1.0, AW);
+    s[YY] += sum_squares((size_t)n, ys);
+    s[ROWS] += n;
 
     kernel_diagonal(k, n, b->X, b->ldx, diagonal);
     for (int i = 0; i < n; i++) {
         const double w = b->scale == NULL ? 1.0 : b->scale[i] * b->scale[i];
-        s->k_sum += w * diagonal[i];
-        s->t += w * diagonal[i] - sum_squares((size_t)M, A + (size_t)i * M); /* E_ii */
+        s[K_SUM] += w * diagonal[i];
+        s[T] += w * diagonal[i] - sum_squares((size_t)M, A + (size_t)i * M); /* E_ii */
+        s[LOG_WEIGHTS] += b->scale == NULL ? 0.0 : 2.0 * log(b->scale[i]);
     }
 }
 
-void stats_merge(const struct stats *other, struct stats *s)
+enum status stats_finish(int M, int q, double *sums, struct stats *stats)
 {
-    add_scaled(stats_size(s->M, s->q), 1.0, other->G, s->G); /* G, Ay, AW in one piece */
-    s->yy += other->yy;
-    s->k_sum += other->k_sum;
-    s->t += other->t;
+    const size_t size = stats_size(M, q) - SCALARS;
+    const double *s = sums + size;
+    double sum = s[YY] + s[K_SUM] + s[T];
+    mirror_lower(M, sums);
+    for (size_t i = 0; i < size; i++)
+        sum += sums[i] * 0.0; /* NaN or Inf anywhere makes it NaN */
+    *stats = (struct stats){
+        .M = M, .q = q, .G = sums, .yy = s[YY], .k_sum = s[K_SUM], .t = s[T]};
+    stats->n = s[ROWS];
+    stats->log_weights = s[LOG_WEIGHTS];
+    stats->Ay = stats->G + (size_t)M * M;
+    stats->AW = stats->Ay + M;
+    return isfinite(sum) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-enum status stats_finish(struct stats *s)
+/* ---- as a sink ------------------------------------------------------------------------------ */
+
+static void summing_read(const void *self, const struct visit *v)
 {
-    double sum = s->yy + s->k_sum + s->t;
-    const size_t size = stats_size(s->M, s->q);
-    mirror_lower(s->M, s->G);
-    for (size_t i = 0; i < size; i++)
-        sum += s->G[i] * 0.0; /* NaN or Inf anywhere makes it NaN */
-    return isfinite(sum) ? STATUS_OK : STATUS_NOT_FINITE;
+    const struct summing *s = self;
+    panel_read(&s->panel, &v->block, v->work + 2 * (size_t)v->block.n);
+}
+
+static void summing_add(const void *self, const struct visit *v)
+{
+    const struct summing *s = self;
+    const double *Wt = panel_rows(&s->panel, &v->block, v->work + 2 * (size_t)v->block.n);
+    stats_add(s->kernel, s->M, panel_columns(&s->panel), &v->block, v->A, Wt, v->work,
+              v->sums);
+}
+
+struct sink stats_sink(const struct summing *self, int block, double *sums)
+{
+    struct sink sink = {.self = self, .sums = sums, .add = summing_add};
+    sink.n_sums = stats_size(self->M, panel_columns(&self->panel));
+    sink.n_work = 2 * (size_t)block + panel_size(&self->panel, block);
+    if (panel_size(&self->panel, block) > 0)
+        sink.read = summing_read;
+    return sink;
 }
 
 size_t adjoint_size(int M, int q, int with_E)

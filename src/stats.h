@@ -12,29 +12,36 @@
 #include "block.h"
 #include "inducing.h"
 #include "lowrank.h"
+#include "sink.h"
 
-struct stats {
-    int M, q;
-    double *G;  /* M x M; lower triangle until stats_finish                            */
-    double *Ay; /* [M]                                                                 */
-    double *AW; /* M x q                                                               */
-    double yy, k_sum, t;
-};
-
-/* doubles wanted by the arrays of a stats; stats_init lays them out there and clears them */
+/* Sums as they are added, stats_size() doubles: G (lower triangle), Ay, AW, yy, and more. */
 size_t stats_size(int M, int q);
-void stats_init(int M, int q, double *memory, struct stats *s);
 
 /* One block in, sums out.  A (M x n) whitened and scaled, Wt (q x n) scaled, NULL if q = 0.
  * scratch: 2 n */
-void stats_add(const struct kernel *k, const struct block *b, const double *A,
-               const double *Wt, double *work, struct stats *s);
+void stats_add(const struct kernel *k, int M, int q, const struct block *b,
+               const double *A, const double *Wt, double *work, double *sums);
 
-/* s += other */
-void stats_merge(const struct stats *other, struct stats *s);
+/* Finished sums, to read */
+struct stats {
+    int M, q;
+    const double *G;  /* M x M                                                        */
+    const double *Ay; /* [M]                                                          */
+    const double *AW; /* M x q                                                        */
+    double yy, k_sum, t;
+    double n, log_weights; /* rows; sum of the logs of their weights                    */
+};
 
 /* G whole; says whether every sum is finite */
-enum status stats_finish(struct stats *s);
+enum status stats_finish(int M, int q, double *sums, struct stats *s);
+
+/* The sink of these sums. */
+struct summing {
+    const struct kernel *kernel;
+    int M;
+    struct panel panel; /* nu == NULL: q = 0 */
+};
+struct sink stats_sink(const struct summing *self, int block, double *sums);
 
 /*
  * The adjoints of those sums, as every objective hands them to the second pass.  L^{-T} is

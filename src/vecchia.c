@@ -1,7 +1,7 @@
 #include <math.h>
 #include "linalg.h"
 #include "self_slopes.h"
-#include "simd.h"
+#include "small.h"
 #include "vecchia.h"
 
 size_t vecchia_size(const struct kernel *k)
@@ -33,51 +33,6 @@ size_t vecchia_row_size(const struct kernel *k, int s)
     return 2 * n * n + n * (p + 2) + self_slopes_size(k, s + 1);
 }
 
-/* b -= t a */
-static void subtract(int n, double t, const double *restrict a, double *restrict b)
-{
-    SIMD
-    for (int i = 0; i < n; i++)
-        b[i] -= t * a[i];
-}
-
-/* T (n x n, lower triangle) <- its Cholesky factor, the reciprocals of the diagonal in its
- * place.  A few dozen rows, many times over: calls of LAPACK would cost as much as the work. */
-static int factor(int n, double *T)
-{
-    for (int j = 0; j < n; j++) {
-        double *Tj = T + (size_t)j * n;
-        if (!(Tj[j] > 0.0))
-            return 1;
-        const double rate = 1.0 / sqrt(Tj[j]);
-        Tj[j] = rate;
-        for (int i = j + 1; i < n; i++)
-            Tj[i] *= rate;
-        for (int l = j + 1; l < n; l++)
-            subtract(n - l, Tj[l], Tj + l, T + (size_t)l * n + l);
-    }
-    return 0;
-}
-
-/* b <- L^{-1} b, the first s rows of the factor, which has leading dimension n */
-static void solve_factor(int s, int n, const double *L, double *b)
-{
-    for (int j = 0; j < s; j++) {
-        const double *Lj = L + (size_t)j * n;
-        b[j] *= Lj[j];
-        subtract(s - j - 1, b[j], Lj + j + 1, b + j + 1);
-    }
-}
-
-/* b <- L^{-T} b */
-static void solve_factor_t(int s, int n, const double *L, double *b)
-{
-    for (int j = s - 1; j >= 0; j--) {
-        const double *Lj = L + (size_t)j * n;
-        b[j] = (b[j] - dot((size_t)(s - j - 1), Lj + j + 1, b + j + 1)) * Lj[j];
-    }
-}
-
 enum status vecchia_add(const struct kernel *k, int s, const double *X, const double *y,
                         const double *noise, double times, int slopes, double *work,
                         struct vecchia *sum)
@@ -91,16 +46,15 @@ enum status vecchia_add(const struct kernel *k, int s, const double *X, const do
         copy((size_t)(n - j), Kj, Lj);
         Lj[0] += noise[j];
     }
-    if (factor(n,
-               L)) /* the last row of the factor is (L_S^{-1} T_Si)', sqrt(D)          */
+    const double D = small_chol(n, s, L) ? 0.0 : L[(size_t)s * n + s];
+    if (!(D > 0.0))
         return STATUS_EXACT_NOT_PD;
-    const double D = 1.0 / (L[(size_t)s * n + s] * L[(size_t)s * n + s]);
     for (int j = 0; j < s; j++) {
-        u[j] = L[(size_t)j * n + s];
+        u[j] = L[(size_t)j * n + s]; /* L_S^{-1} T_Si */
         w[j] = y[j];
     }
-    solve_factor_t(s, n, L,
-                   u); /* z = T_SS^{-1} T_Si                                      */
+    small_solve_t(s, n, L,
+                  u); /* z = T_SS^{-1} T_Si                                      */
     const double r = y[s] - dot((size_t)s, u, y);
     sum->value -= times * 0.5 * (log(2.0 * 3.14159265358979323846 * D) + r * r / D);
     if (!isfinite(sum->value))
@@ -110,9 +64,9 @@ enum status vecchia_add(const struct kernel *k, int s, const double *X, const do
     for (int j = 0; j < s; j++)
         u[j] = -u[j];
     u[s] = 1.0;
-    solve_factor(s, n, L, w);
-    solve_factor_t(s, n, L,
-                   w); /* w = T_SS^{-1} y_S                                       */
+    small_solve(s, n, L, w);
+    small_solve_t(s, n, L,
+                  w); /* w = T_SS^{-1} y_S                                       */
     self_slopes(k, n, X, n, K, u, rest, Q);
     double *of_noise = Q + (size_t)(p - 1) * n;
     for (int j = 0; j < n; j++)
@@ -123,8 +77,8 @@ enum status vecchia_add(const struct kernel *k, int s, const double *X, const do
         const double u_q = dot((size_t)n, u, q);
         sum->score[j] +=
             times * ((r * r / D - 1.0) * u_q / (2.0 * D) + r / D * dot((size_t)s, w, q));
-        solve_factor(s, n, L,
-                     q); /* (q)_S <- L_S^{-1} (q)_S                               */
+        small_solve(s, n, L,
+                    q); /* (q)_S <- L_S^{-1} (q)_S                               */
         q[s] = u_q / sqrt(2.0 * D);
     }
     for (int j = 0; j < p; j++)

@@ -5,21 +5,21 @@
 
 static const double log_2pi = 1.837877066409345483560659472811;
 
-double vfe_value(double n_rows, const struct stats *s, double s2, const double *C,
-                 const double *beta, double rss)
+double vfe_value(const struct stats *s, double s2, const double *C, const double *beta,
+                 double rss)
 {
     const double logdet_D = chol_logdet(s->M, C) - s->M * log(s2);
     const double c = rss / s2 + sum_squares((size_t)s->M, beta);
-    return 0.5 * n_rows * (log_2pi + log(s2)) + 0.5 * logdet_D + 0.5 * c +
+    return 0.5 * s->n * (log_2pi + log(s2)) + 0.5 * logdet_D + 0.5 * c +
            s->t / (2.0 * s2);
 }
 
 /* N/2 - (M - tr D^{-1})/2 - rss/(2 s2) - t/(2 s2),  D^{-1} = s2 (s2 I + G)^{-1} */
-double vfe_slope_noise(double n_rows, const struct stats *s, double s2, const double *C,
-                       double rss, double *work)
+double vfe_slope_noise(const struct stats *s, double s2, const double *C, double rss,
+                       double *work)
 {
     posterior_inverse(s->M, C, work);
-    return 0.5 * (n_rows - (s->M - s2 * trace(s->M, work)) - rss / s2 - s->t / s2);
+    return 0.5 * (s->n - (s->M - s2 * trace(s->M, work)) - rss / s2 - s->t / s2);
 }
 
 /* Abar = ((s2 I + G)^{-1} - I/s2) A - beta v',  v = (y - A'beta) / s2 */

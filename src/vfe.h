@@ -12,12 +12,12 @@
 #include "stats.h"
 
 /* the four terms from statistics (C, beta as posterior_factor made them) and rss */
-double vfe_value(double n_rows, const struct stats *s, double s2, const double *C,
-                 const double *beta, double rss);
+double vfe_value(const struct stats *s, double s2, const double *C, const double *beta,
+                 double rss);
 
 /* d(-ELBO) / d log s2 at fixed Z and kernel; scratch: M^2 */
-double vfe_slope_noise(double n_rows, const struct stats *s, double s2, const double *C,
-                       double rss, double *work);
+double vfe_slope_noise(const struct stats *s, double s2, const double *C, double rss,
+                       double *work);
 
 /* The adjoints of the sums; beta is kept by reference.  scratch: M^2 */
 void vfe_adjoint(const struct inducing *z, const struct stats *s, double s2,

@@ -2,7 +2,7 @@
 #include "linalg.h"
 #include "posterior.h"
 
-void white_share(const struct stats *s, const double *C, double *N)
+void white_shares(const struct stats *s, const double *C, double *N)
 {
     copy((size_t)s->M * s->M, s->G, N);
     solve_chol(s->M, s->M, C, N);

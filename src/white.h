@@ -12,8 +12,9 @@
  */
 #include "stats.h"
 
-/* N (M x M) = I - D^{-1} = (s2 I + G)^{-1} G, C as posterior_factor made it */
-void white_share(const struct stats *s, const double *C, double *N);
+/* N (M x M) = I - D^{-1} = (s2 I + G)^{-1} G, the share of each direction that the data decide;
+ * C as posterior_factor made it */
+void white_shares(const struct stats *s, const double *C, double *N);
 
 /* tr(G D^{-2}) = s2 tr(N - N^2) */
 double white_transfer(int M, double s2, const double *N);

@@ -2,19 +2,21 @@
 #define PFDTC_CTEST_H
 
 /*
- * Layers 0 to 6 of src/ without R: every array a malloc of exactly the size that a header
+ * Everything in src/ below the doors, without R: every array a malloc of exactly the size that a header
  * names, so that AddressSanitizer and valgrind see whoever steps outside, and every
  * number against naive loops.  tools/ctest.sh compiles and runs all of tools/ctest*.c.
  *
  * A group is a word in GROUPS and a function void group_<word>(void) in one of the files.
  */
+#include "pass.h"
 #include "stats.h"
 
 /* clang-format off */
 #define GROUPS(X) \
-    X(status) X(linalg) X(chol) X(kernel) X(factors) X(pull) \
+    X(status) X(vexp) X(linalg) X(chol) X(kernel) X(factors) X(pull) \
     X(inducing) X(lowrank) X(select) X(stats) X(pairs) \
     X(posterior) X(exact) X(gradient) X(pf) X(vfe) X(white) X(guided) \
+    X(pass) X(sites) X(divergence) \
     X(certify) X(plain) X(neighbours) X(near) X(vecchia)
 /* clang-format on */
 
@@ -126,7 +128,7 @@ struct piece {
     struct block block;
     double *K, *A, *Wt, *AK; /* Wt only with nu, AK only with p = 1               */
 };
-struct pass {
+struct pieces {
     struct inducing z;
     int n_pieces;
     struct piece piece[MOST_PIECES];
@@ -134,8 +136,17 @@ struct pass {
     double *W0;
     enum status status;
 };
-void pass_run(const struct problem *p, const struct lowrank *nu, int block,
-              struct pass *pass);
+void pieces_make(const struct problem *p, const struct lowrank *nu, int block,
+                 struct pieces *pieces);
+
+/* What an evaluation of an objective by such pieces gives; gradients only where asked for. */
+struct answer {
+    enum status status;
+    double value, noise, *dZ, *dtheta;
+};
+typedef struct answer answer_of(const struct problem *p, int block, int gradient);
+answer_of pf_answer, vfe_answer, white_answer;
+extern const double white_share_of_noise;
 
 /* Everything dense; rows carry their scale, Kmm its jitter. */
 struct dense {

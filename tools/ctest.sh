@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs layers 0 to 6 of src/ without R (tools/ctest*.c): under AddressSanitizer and UndefinedBehaviorSanitizer, and
+# Runs all layers of src/ below the doors without R (tools/ctest*.c): under AddressSanitizer and UndefinedBehaviorSanitizer, and
 # under valgrind; then each again with one planted overrun, which it must find.
 . "$(dirname "$0")/env.sh"
 cc=$(r_config CC)

@@ -21,7 +21,7 @@ struct point {
 struct setting {
     const struct problem *p;
     struct dense f;
-    struct pass pass;
+    struct pieces pass;
     struct posterior post;
     struct matrix E;
     struct norms exact; /* of the posterior as it is: no allowance for rounding */
@@ -126,22 +126,30 @@ static struct certificate expected_with(const struct norms *s, double s2,
 static struct certificate *certificates(const struct setting *s,
                                         const struct norms *norms, int crossed)
 {
-    const size_t n = (size_t)s->n, M = (size_t)s->p->shape.M, taken = n * M;
-    double *mean = array(n), *sor = array(n), *left = array(n);
+    const size_t n = (size_t)s->n;
+    const int M = s->p->shape.M;
     /* as many structs as there are points, in an array of exactly their size */
     struct certificate *got =
         (struct certificate *)array(n * (sizeof *got / sizeof(double)));
-    struct crossing *crossing =
-        (struct crossing *)array(n * (sizeof *crossing / sizeof(double)));
-    for (int i = 0; i < s->n; i++)
-        crossing[i] = s->point[i].crossing;
-    certify_rows(&s->post, norms, s->n, s->X, s->n + 1, crossed ? crossing : NULL,
-                 array_copy(taken, s->Kzx), array(certify_size((int)M, s->n)), mean, sor,
-                 left, got);
+    double *cross = array(n), *gain = array(n), *size = array(n);
+    const struct certified to = {array(n), array(n), array(n),
+                                 array(n), array(n), array(n)};
+    const struct crossings crossings = {cross, gain, size};
+    const struct block block = {s->n, s->X, s->n + 1, NULL, NULL, 0};
+    const struct matrix L = matrix_of(M, M, s->pass.z.L),
+                        A = times(inverse(L, NULL), matrix_of(M, s->n, s->Kzx));
     for (int i = 0; i < s->n; i++) {
-        CHECK_NEAR(mean[i], s->point[i].mean, 1e-11);
-        CHECK_NEAR(sor[i], s->point[i].sor, 1e-11);
-        CHECK_NEAR(left[i], s->point[i].left, 1e-11);
+        cross[i] = s->point[i].crossing.cross;
+        gain[i] = s->point[i].crossing.gain;
+        size[i] = s->point[i].crossing.size;
+    }
+    certify_rows(&s->post, norms, &block, crossed ? &crossings : NULL, A.x,
+                 array(certify_size(M, s->n)), &to);
+    for (int i = 0; i < s->n; i++) {
+        CHECK_NEAR(to.mean[i], s->point[i].mean, 1e-11);
+        CHECK_NEAR(to.sor_variance[i], s->point[i].sor, 1e-11);
+        CHECK_NEAR(to.unexplained[i], s->point[i].left, 1e-11);
+        got[i] = (struct certificate){to.mean_error[i], to.var_lower[i], to.var_upper[i]};
     }
     return got;
 }
@@ -236,7 +244,7 @@ static void certify_problem(const struct problem *p)
     struct setting s = {.p = p, .f = dense_of(p)};
     const struct dense *f = &s.f;
     double *C = array((size_t)M * M), *beta = array((size_t)M);
-    pass_run(p, NULL, N, &s.pass);
+    pieces_make(p, NULL, N, &s.pass);
     CHECK(posterior_factor(&s.pass.stats, p->s2, C, beta) == STATUS_OK);
     s.post = (struct posterior){s.pass.z, p->s2, C, beta};
     s.E = plus(f->K, -1.0, f->Q);

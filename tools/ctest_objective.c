@@ -11,14 +11,8 @@
 
 static const double log_2pi = 1.837877066409345483560659472811;
 
-/* What an evaluation gives; gradients only where asked for. */
-struct evaluation {
-    enum status status;
-    double value, noise, *dZ, *dtheta;
-};
-
 /* dZ and dtheta (NULL to skip) += the blocks' share and k(Z, Z)'s; returns rss */
-static double second_pass(const struct pass *pass, const struct adjoint *a, double *dZ,
+static double second_pass(const struct pieces *pass, const struct adjoint *a, double *dZ,
                           double *dtheta)
 {
     const struct inducing *z = &pass->z;
@@ -37,16 +31,16 @@ static double second_pass(const struct pass *pass, const struct adjoint *a, doub
     return rss;
 }
 
-static struct evaluation pf(const struct problem *p, int block, int gradient)
+struct answer pf_answer(const struct problem *p, int block, int gradient)
 {
     const int M = p->shape.M, q = p->shape.q;
     const struct lowrank nu = problem_nu(p);
-    struct evaluation e = {.dZ = array_zero((size_t)M * p->shape.columns)};
+    struct answer e = {.dZ = array_zero((size_t)M * p->shape.columns)};
     struct adjoint a;
     struct pf_terms terms;
-    struct pass pass;
+    struct pieces pass;
     double *K_zu = array((size_t)M * nu.n_u), *T = array((size_t)M * q);
-    pass_run(p, &nu, block, &pass);
+    pieces_make(p, &nu, block, &pass);
     e.status = pass.status;
     if (e.status != STATUS_OK)
         return e;
@@ -65,7 +59,7 @@ static struct evaluation pf(const struct problem *p, int block, int gradient)
 }
 
 /* |y - A'beta|^2 without a second pass's gradient */
-static double residual_sum(const struct pass *pass, const double *beta)
+static double residual_sum(const struct pieces *pass, const double *beta)
 {
     double rss = 0.0;
     for (int i = 0; i < pass->n_pieces; i++) {
@@ -78,17 +72,17 @@ static double residual_sum(const struct pass *pass, const double *beta)
     return rss;
 }
 
-static struct evaluation vfe(const struct problem *p, int block, int gradient)
+struct answer vfe_answer(const struct problem *p, int block, int gradient)
 {
-    const int M = p->shape.M, N = p->shape.N;
+    const int M = p->shape.M;
     const size_t MM = (size_t)M * M;
     const struct kernel *k = &p->covariance.kernel;
-    struct evaluation e = {.dZ = array_zero((size_t)M * p->shape.columns),
-                           .dtheta = array_zero((size_t)k->n_theta)};
+    struct answer e = {.dZ = array_zero((size_t)M * p->shape.columns),
+                       .dtheta = array_zero((size_t)k->n_theta)};
     struct adjoint a;
-    struct pass pass;
+    struct pieces pass;
     double *C = array(MM), *beta = array((size_t)M), rss = 0.0;
-    pass_run(p, NULL, block, &pass);
+    pieces_make(p, NULL, block, &pass);
     e.status = pass.status;
     if (e.status != STATUS_OK)
         return e;
@@ -98,30 +92,30 @@ static struct evaluation vfe(const struct problem *p, int block, int gradient)
         vfe_adjoint(&pass.z, &pass.stats, p->s2, C, beta, array(MM), &a);
         rss = second_pass(&pass, &a, e.dZ, e.dtheta);
         e.dtheta[k->term->at] += a.k_bar * pass.stats.k_sum;
-        e.noise = vfe_slope_noise(N, &pass.stats, p->s2, C, rss, array(MM));
+        e.noise = vfe_slope_noise(&pass.stats, p->s2, C, rss, array(MM));
     } else {
         rss = residual_sum(&pass, beta);
     }
-    e.value = vfe_value(N, &pass.stats, p->s2, C, beta, rss);
+    e.value = vfe_value(&pass.stats, p->s2, C, beta, rss);
     return e;
 }
 
-static const double white_share_of_noise = 0.7;
+const double white_share_of_noise = 0.7;
 
-static struct evaluation white(const struct problem *p, int block, int gradient)
+struct answer white_answer(const struct problem *p, int block, int gradient)
 {
     const int M = p->shape.M;
     const size_t MM = (size_t)M * M;
-    struct evaluation e = {.dZ = array_zero((size_t)M * p->shape.columns)};
+    struct answer e = {.dZ = array_zero((size_t)M * p->shape.columns)};
     struct adjoint a;
-    struct pass pass;
+    struct pieces pass;
     double *C = array(MM), *beta = array((size_t)M), *N = array(MM), rss;
-    pass_run(p, NULL, block, &pass);
+    pieces_make(p, NULL, block, &pass);
     e.status = pass.status;
     if (e.status != STATUS_OK)
         return e;
     e.status = posterior_factor(&pass.stats, p->s2, C, beta);
-    white_share(&pass.stats, C, N);
+    white_shares(&pass.stats, C, N);
     adjoint_init(M, 0, 0, array(adjoint_size(M, 0, 0)), &a);
     if (gradient) {
         white_adjoint(&pass.z, &pass.stats, p->s2, white_share_of_noise, N, beta,
@@ -134,8 +128,6 @@ static struct evaluation white(const struct problem *p, int block, int gradient)
                           white_transfer(M, p->s2, N), beta, rss);
     return e;
 }
-
-typedef struct evaluation objective(const struct problem *p, int block, int gradient);
 
 /* ---- by definition ----------------------------------------------------------------- */
 
@@ -195,7 +187,7 @@ static double naive_white(const struct problem *p)
 /* ---- checks ------------------------------------------------------------------------ */
 
 struct question {
-    objective *f;
+    answer_of *f;
     const struct problem *p;
 };
 
@@ -203,7 +195,7 @@ static double value_of(const void *context)
 {
     const struct question *a = context;
     const size_t taken = arrays_taken();
-    const struct evaluation e = a->f(a->p, a->p->shape.N, 0);
+    const struct answer e = a->f(a->p, a->p->shape.N, 0);
     CHECK(e.status == STATUS_OK);
     arrays_release(taken);
     return e.value;
@@ -211,12 +203,12 @@ static double value_of(const void *context)
 
 /* value against the definition, gradient in Z against differences, and both whatever the
  * blocks are */
-static struct evaluation check_objective(objective *f, struct problem *p, double want)
+static struct answer check_objective(answer_of *f, struct problem *p, double want)
 {
     const int N = p->shape.N, blocks[] = {1, 4, (N + 1) / 2};
     const size_t size = (size_t)p->shape.M * p->shape.columns;
     const struct question question = {f, p};
-    const struct evaluation e = f(p, N, 1);
+    const struct answer e = f(p, N, 1);
     double *dZ = array(size);
     CHECK(e.status == STATUS_OK);
     CHECK_NEAR(e.value, want, 1e-10);
@@ -225,7 +217,7 @@ static struct evaluation check_objective(objective *f, struct problem *p, double
         dZ[i] = slope(value_of, &question, p->Z + i);
     CHECK_ARRAY(size, e.dZ, dZ, 1e-7);
     for (int i = 0; i < 3; i++) {
-        const struct evaluation by_block = f(p, blocks[i], 1);
+        const struct answer by_block = f(p, blocks[i], 1);
         CHECK_NEAR(by_block.value, e.value, 1e-11);
         CHECK_NEAR(by_block.noise, e.noise, 1e-10);
         CHECK_ARRAY(size, by_block.dZ, e.dZ, 1e-10);
@@ -265,8 +257,8 @@ static void transfer_alone(const struct problem *p, double want)
     const struct lowrank nu = problem_nu(p);
     const struct dense f = dense_of(p);
     double *T = array(Mq), value;
-    struct pass pass;
-    pass_run(p, &nu, N, &pass);
+    struct pieces pass;
+    pieces_make(p, &nu, N, &pass);
     lowrank_points(&nu, M, p->Z, array((size_t)M * nu.n_u), T);
     solve_lower(M, q, pass.z.L, T);
     const struct matrix A = matrix_of(M, N, pass.piece[0].A), E = plus(f.K, -1.0, f.Q),
@@ -282,7 +274,7 @@ static void transfer_alone(const struct problem *p, double want)
 static void check_pf(struct problem *p)
 {
     const struct pf_terms want = naive_pf(p);
-    check_objective(pf, p, want.fit + want.transfer);
+    check_objective(pf_answer, p, want.fit + want.transfer);
     transfer_alone(p, want.transfer);
 }
 
@@ -292,15 +284,15 @@ void group_pf(void)
     for_problems(1, check_pf);
     struct problem bad = problem_new("se", shapes[0], 1, 0);
     bad.s2 = -100.0;
-    CHECK(pf(&bad, 4, 0).status == STATUS_INNER_NOT_PD);
+    CHECK(pf_answer(&bad, 4, 0).status == STATUS_INNER_NOT_PD);
 }
 
 static void check_vfe(struct problem *p)
 {
     struct covariance *c = &p->covariance;
     const int d = p->shape.d;
-    const struct question question = {vfe, p};
-    const struct evaluation e = check_objective(vfe, p, naive_vfe(p));
+    const struct question question = {vfe_answer, p};
+    const struct answer e = check_objective(vfe_answer, p, naive_vfe(p));
     double *want = array((size_t)d + 1);
     for (int j = 0; j < d; j++) /* in the logarithms */
         want[j] = c->lengthscale[j] * slope(value_of, &question, c->lengthscale + j);
@@ -314,10 +306,10 @@ void group_vfe(void)
     for_problems(0, check_vfe);
     struct problem bad = problem_new("se", shapes[0], 0, 0);
     bad.X[0] = NAN;
-    CHECK(vfe(&bad, 4, 0).status == STATUS_NOT_FINITE);
+    CHECK(vfe_answer(&bad, 4, 0).status == STATUS_NOT_FINITE);
     bad = problem_new("se", shapes[0], 0, 0);
     bad.Z[0] = NAN;
-    CHECK(vfe(&bad, 4, 0).status == STATUS_KMM_NOT_PD);
+    CHECK(vfe_answer(&bad, 4, 0).status == STATUS_KMM_NOT_PD);
 }
 
 /* ---- one block of the second pass -------------------------------------------------- */
@@ -327,7 +319,7 @@ static void gradient(int M, int n, int q, int with_E, int with_beta, int weighte
 {
     const size_t Mn = (size_t)M * n, MM = (size_t)M * M;
     double *scale = weighted ? array_random((size_t)n, 0.5, 1.5) : NULL;
-    const struct block b = {n, NULL, 1, array_random((size_t)n, -1.0, 1.0), scale};
+    const struct block b = {n, NULL, 1, array_random((size_t)n, -1.0, 1.0), scale, 0};
     const struct matrix A = {M, n, array_random(Mn, -1.0, 1.0)},
                         AK = {M, n, array_random(Mn, -1.0, 1.0)},
                         Wt = {q, n, array_random((size_t)q * n, -1.0, 1.0)},
@@ -368,7 +360,7 @@ void group_gradient(void)
 
 static void check_white(struct problem *p)
 {
-    check_objective(white, p, naive_white(p));
+    check_objective(white_answer, p, naive_white(p));
 }
 
 void group_white(void)

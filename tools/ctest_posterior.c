@@ -51,19 +51,21 @@ static void predict(const struct problem *p, const struct posterior *post,
                             plus(Qxx, -1.0, times(gain, times(f->Kxm, transposed(to_z)))),
                         dtc = plus(plus(Kxx, -1.0, Qxx), 1.0, sor);
     const size_t size = (size_t)n, nn = size * size, Mn = size * (size_t)M;
-    const double *K = transposed(Kxz).x;
+    const struct block block = {n, X, ldx, NULL, NULL, 0};
+    const struct matrix L = matrix_of(M, M, post->z.L),
+                        A = times(inverse(L, NULL), transposed(Kxz));
     double *got = array(size), *variance = array(size), *left = array(size),
            *covariance = array(nn);
-    posterior_rows(post, n, X, ldx, array_copy(Mn, K), got, variance, left);
+    posterior_rows(post, &block, A.x, array(Mn), got, variance, left);
     CHECK_ARRAY(size, got, mean.x, 1e-11);
     for (int i = 0; i < n; i++) {
         CHECK_NEAR(variance[i], at(sor, i, i), 1e-11);
         CHECK_NEAR(left[i], at(Kxx, i, i) - at(Qxx, i, i), 1e-11);
         CHECK(left[i] >= 0.0);
     }
-    posterior_covariance(post, n, X, ldx, 0, array_copy(Mn, K), covariance);
+    posterior_covariance(post, &block, 0, array(Mn), covariance);
     CHECK_ARRAY(nn, covariance, dtc.x, 1e-11);
-    posterior_covariance(post, n, X, ldx, 1, array_copy(Mn, K), covariance);
+    posterior_covariance(post, &block, 1, array(Mn), covariance);
     CHECK_ARRAY(nn, covariance, sor.x, 1e-11);
 }
 
@@ -72,8 +74,8 @@ static void posterior(const struct problem *p)
     const int M = p->shape.M, N = p->shape.N;
     const struct dense f = dense_of(p);
     const struct matrix v = times(f.B_inverse, f.y);
-    struct pass pass;
-    pass_run(p, NULL, N, &pass);
+    struct pieces pass;
+    pieces_make(p, NULL, N, &pass);
     const struct piece *all = pass.piece;
     double *C = array((size_t)M * M), *beta = array((size_t)M), *e = array((size_t)N),
            *e_in_place = array((size_t)N), *want = array((size_t)N);
@@ -89,8 +91,10 @@ static void posterior(const struct problem *p)
     const struct posterior post = {pass.z, p->s2, C, beta};
     for (int n = 0; n < 5; n++)
         predict(p, &post, &f, n);
+    double *G = array_copy((size_t)M * M, pass.stats.G);
+    pass.stats.G = G;
     for (int m = 0; m < M; m++) /* s2 I + G no longer positive definite */
-        pass.stats.G[(size_t)m * M + m] = -1.0;
+        G[(size_t)m * M + m] = -1.0;
     CHECK(posterior_factor(&pass.stats, p->s2, C, beta) == STATUS_INNER_NOT_PD);
 }
 

@@ -66,14 +66,18 @@ struct block block_rows(const struct problem *p, int first, int n)
     for (int j = 0; j < columns; j++)
         for (int i = 0; i < n; i++)
             X[(size_t)j * ldx + i] = p->X[(size_t)j * N + first + i];
-    return (struct block){n, X, ldx, array_copy((size_t)n, p->y + first),
+    return (struct block){n,
+                          X,
+                          ldx,
+                          array_copy((size_t)n, p->y + first),
                           p->scale == NULL ? NULL
-                                           : array_copy((size_t)n, p->scale + first)};
+                                           : array_copy((size_t)n, p->scale + first),
+                          first};
 }
 
 /* K, A and W_x of a block, and its sums */
 static void piece_sums(const struct problem *p, const struct lowrank *nu,
-                       const struct inducing *z, struct piece *piece, struct stats *sums)
+                       const struct inducing *z, struct piece *piece, double *sums)
 {
     const struct block *b = &piece->block;
     const size_t n = (size_t)b->n, M = (size_t)z->M;
@@ -88,12 +92,12 @@ static void piece_sums(const struct problem *p, const struct lowrank *nu,
         kernel_cross(nu->kernel, nu->n_u, nu->U, nu->n_u, b->n, b->X, b->ldx, K_u);
         lowrank_rows(nu, b->n, b->scale, K_u, piece->Wt);
     }
-    stats_init(z->M, nu ? nu->q : 0, array(stats_size(z->M, nu ? nu->q : 0)), sums);
-    stats_add(&p->covariance.kernel, b, piece->A, piece->Wt, array(2 * n), sums);
+    stats_add(&p->covariance.kernel, z->M, nu ? nu->q : 0, b, piece->A, piece->Wt,
+              array(2 * n), sums);
 }
 
 /* W0 = A K A', each block of rows against all */
-static void pairs_sums(struct pass *pass)
+static void pairs_sums(struct pieces *pass)
 {
     const int M = pass->z.M;
     pass->W0 = array_zero((size_t)M * M);
@@ -109,11 +113,11 @@ static void pairs_sums(struct pass *pass)
     }
 }
 
-void pass_run(const struct problem *p, const struct lowrank *nu, int block,
-              struct pass *pass)
+void pieces_make(const struct problem *p, const struct lowrank *nu, int block,
+                 struct pieces *pass)
 {
-    const int M = p->shape.M, N = p->shape.N;
-    double *L = array((size_t)M * M);
+    const int M = p->shape.M, N = p->shape.N, q = nu ? nu->q : 0;
+    double *L = array((size_t)M * M), *sums = array_zero(stats_size(M, q));
     pass->status =
         inducing_factor(&p->covariance.kernel, M, p->Z, p->jitter, array((size_t)M), L);
     pass->z =
@@ -125,15 +129,11 @@ void pass_run(const struct problem *p, const struct lowrank *nu, int block,
     for (int first = 0; first < N || (first == N && block < N); first += block) {
         const int left = N - first, n = left < block ? left : block;
         struct piece *piece = pass->piece + pass->n_pieces;
-        struct stats sums;
         piece->block = block_rows(p, first, n);
-        piece_sums(p, nu, &pass->z, piece, &sums);
-        if (pass->n_pieces++ == 0)
-            pass->stats = sums;
-        else
-            stats_merge(&sums, &pass->stats);
+        piece_sums(p, nu, &pass->z, piece, sums);
+        pass->n_pieces++;
     }
     if (nu != NULL && nu->p)
         pairs_sums(pass);
-    pass->status = stats_finish(&pass->stats);
+    pass->status = stats_finish(M, q, sums, &pass->stats);
 }

@@ -33,8 +33,8 @@ static void stats_of(const struct problem *p)
     const int cuts[] = {p->shape.N, 1, 2, 4};
     for (int i = 0; i < 4; i++)
         for (int with_nu = 0; with_nu < 2; with_nu++) {
-            struct pass pass;
-            pass_run(p, with_nu ? &nu : NULL, cuts[i], &pass);
+            struct pieces pass;
+            pieces_make(p, with_nu ? &nu : NULL, cuts[i], &pass);
             CHECK(pass.status == STATUS_OK);
             check_sums(p, &pass.z, with_nu ? nu.q : 0, &pass.stats);
         }
@@ -45,37 +45,35 @@ static void stats_by_hand(void)
 {
     const int M = 3, n = 5, q = 2;
     const struct covariance c = covariance_new("se", 1, 1);
-    const struct block b = {n, array_random(n, -1, 1), n, array_random(n, -1, 1),
-                            array_random(n, 0.5, 1)};
+    const struct block b = {
+        n, array_random(n, -1, 1), n, array_random(n, -1, 1), array_random(n, 0.5, 1), 0};
     const double *A = array_random((size_t)M * n, -1, 1),
                  *Wt = array_random((size_t)q * n, -1, 1);
-    struct stats s, twice;
-    double *ys = array(n), sum = 0.0;
+    const size_t size = stats_size(M, q);
+    double *once = array_zero(size), *twice = array_zero(size), *ys = array(n),
+           logs = 0.0;
+    struct stats s;
     block_response(&b, ys);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         CHECK(ys[i] == b.scale[i] * b.y[i]);
-    stats_init(M, q, array(stats_size(M, q)), &s);
-    stats_init(M, q, array(stats_size(M, q)), &twice);
-    for (size_t i = 0; i < stats_size(M, q); i++)
-        sum += fabs(s.G[i]);
-    CHECK(sum == 0.0 && s.yy == 0.0 && s.k_sum == 0.0 && s.t == 0.0);
-    stats_add(&c.kernel, &b, A, Wt, array(2 * (size_t)n - PLANTED), &s);
-    stats_add(&c.kernel, &b, A, Wt, array(2 * (size_t)n), &twice);
-    stats_add(&c.kernel, &b, A, Wt, array(2 * (size_t)n), &twice);
-    stats_merge(&s, &s);
-    CHECK_ARRAY(stats_size(M, q), s.G, twice.G, 1e-15);
-    CHECK_NEAR(s.yy, twice.yy, 1e-15);
-    CHECK_NEAR(s.k_sum, twice.k_sum, 1e-15);
-    CHECK_NEAR(s.t, twice.t, 1e-14);
-    CHECK(stats_finish(&s) == STATUS_OK);
+        logs += 4.0 * log(b.scale[i]);
+    }
+    stats_add(&c.kernel, M, q, &b, A, Wt, array(2 * (size_t)n - PLANTED), once);
+    stats_add(&c.kernel, M, q, &b, A, Wt, array(2 * (size_t)n), twice);
+    stats_add(&c.kernel, M, q, &b, A, Wt, array(2 * (size_t)n), twice);
+    add_scaled(size, 1.0, once, once); /* sums are added up, whatever they are */
+    CHECK_ARRAY(size, once, twice, 1e-14);
+    CHECK(stats_finish(M, q, once, &s) == STATUS_OK);
+    CHECK(s.n == 2 * n);
+    CHECK_NEAR(s.log_weights, logs, 1e-14);
     for (int i = 0; i < M; i++)
         for (int j = 0; j < M; j++)
             CHECK(s.G[i * M + j] == s.G[j * M + i]);
-    s.AW[M * q - 1] = NAN;
-    CHECK(stats_finish(&s) == STATUS_NOT_FINITE);
-    s.AW[M * q - 1] = 0.0;
-    s.yy = INFINITY;
-    CHECK(stats_finish(&s) == STATUS_NOT_FINITE);
+    once[M * M + M + M * q - 1] = NAN;
+    CHECK(stats_finish(M, q, once, &s) == STATUS_NOT_FINITE);
+    once[M * M + M + M * q - 1] = 0.0;
+    once[M * M + M + M * q] = INFINITY; /* y'y */
+    CHECK(stats_finish(M, q, once, &s) == STATUS_NOT_FINITE);
 }
 
 /* every array of an adjoint lies in its memory, apart from the others, and is cleared */
@@ -129,9 +127,9 @@ static void unexplained(const struct problem *p, int block)
     const int N = p->shape.N, M = p->shape.M;
     const struct dense f = dense_of(p);
     const struct matrix E = plus(f.K, -1.0, f.Q);
-    struct pass pass;
+    struct pieces pass;
     int from_b = 0;
-    pass_run(p, NULL, block, &pass);
+    pieces_make(p, NULL, block, &pass);
     for (int i = 0; i < pass.n_pieces; i++) {
         const struct piece *b = pass.piece + i;
         int from_c = 0;

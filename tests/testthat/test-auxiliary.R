@@ -221,3 +221,71 @@ test_that("white noise has no values at new rows, and says what it is", {
   expect_output(print(aux_white()), "white noise around the exact mean, with the variance of the noise")
   for (bad in list(0, -1, NA, Inf, 1:2, "a")) expect_input_error(aux_white(bad), "variance")
 })
+
+# What aux_sor() and aux_subset() make of some rows, written down for aux_custom().
+custom_sor <- function(rows) {
+  aux_custom(function(x, y, weights, kernel, noise, m) {
+    U <- x[rows, , drop = FALSE]
+    w <- if (is.null(weights)) rep(1, length(y)) else weights
+    Kux <- kernel_matrix(kernel, U, x)
+    S <- solve(kernel_matrix(kernel, U) + Kux %*% (w * t(Kux)) / noise)
+    list(U = U, W = t(chol(S)), mean = drop(S %*% Kux %*% (w * y)) / noise)
+  }, "SoR by hand")
+}
+
+custom_subset <- function(rows) {
+  aux_custom(function(x, y, weights, kernel, noise, m) {
+    U <- x[rows, , drop = FALSE]
+    w <- if (is.null(weights)) rep(1, length(y)) else weights
+    S <- solve(kernel_matrix(kernel, U) + diag(noise / w[rows], length(rows)))
+    list(U = U, W = t(chol(S)), sign = -1, mean = drop(S %*% y[rows]), p = 1)
+  })
+}
+
+test_that("a distribution that is given by a function is the built-in one of the same numbers", {
+  for (p in problems()) {
+    both <- list(list(aux_sor(rows = p$rows), custom_sor(p$rows)), list(aux_subset(rows = p$rows),
+                                                                       custom_subset(p$rows)))
+    for (one in both) {
+      nu <- lapply(one, package_nu, p = p)
+      expect_close(unlist(predict(nu[[2L]], p$new)), unlist(predict(nu[[1L]], p$new)), 1e-7, label_of(p))
+      value <- lapply(nu, package_pf, p = p, jitter = 1e-8)
+      expect_close(value[[2L]]$value, value[[1L]]$value, 1e-7, label_of(p))
+      expect_close(value[[2L]]$gradient, value[[1L]]$gradient, 1e-6, label_of(p))
+    }
+  }
+})
+
+test_that("a fit is optimised under a distribution that is given, says so, and has its divergence from it", {
+  data <- smooth_data()
+  fits <- lapply(list(aux_sor(rows = 1:10), custom_sor(1:10)), function(aux) fit_fixed(data, aux = aux, maxit = 10))
+  expect_close(fits[[2L]]$inducing, fits[[1L]]$inducing, 1e-4)
+  expect_close(pf_divergence(fits[[2L]]), pf_divergence(fits[[1L]]), 1e-4)
+  expect_output(print(fits[[2L]]), "SoR by hand")
+  file <- tempfile(fileext = ".rds")
+  saveRDS(fits[[2L]], file)
+  expect_identical(pf_divergence(readRDS(file)), pf_divergence(fits[[2L]]))
+  unlink(file)
+})
+
+test_that("a function that gives something else is told what it must give", {
+  p <- problem()
+  expect_input_error(package_nu(p, aux_custom(function(...) 1)), "make")
+  expect_input_error(aux_custom("sor"), "make")
+  expect_input_error(aux_custom(identity, 1), "label")
+  bad <- function(...) {
+    new <- list(...)
+    aux_custom(function(x, y, weights, kernel, noise, m) {
+      given <- list(U = x[1:2, , drop = FALSE], W = diag(2), mean = c(1, 2))
+      given[names(new)] <- new
+      given
+    })
+  }
+  expect_s3_class(package_nu(p, bad()), "pfdtc_auxiliary")
+  expect_input_error(package_nu(p, bad(U = matrix(0, 2, 1))), "make")
+  expect_input_error(package_nu(p, bad(W = diag(3))), "make")
+  expect_input_error(package_nu(p, bad(sign = 2)), "make")
+  expect_input_error(package_nu(p, bad(p = 0.5)), "make")
+  expect_input_error(package_nu(p, bad(mean = 1)), "mean")
+  expect_input_error(package_nu(p, bad(W = diag(NA_real_, 2))), "W")
+})

@@ -39,7 +39,7 @@ test_that("on more rows than are looked at, points are rows of x, chosen from th
   expect_identical(chosen$rows, few[ref_pivots(p$x[few, ], 5, p$kernel)$pivots])
   expect_identical(chosen$z, p$x[chosen$rows, ])
   # references and auxiliary distributions: 20 m2 rows
-  rows <- with_seed(3, reference_rows(list(m2 = 5), p, kernel))
+  rows <- with_seed(3, reference_rows(p, kernel, 5))
   expect_identical(rows, chosen$rows)
   # guided by y and weights: 1,000 rows, each with its own
   p$weights <- with_seed(5, stats::runif(1500, 0.2, 3))

@@ -139,6 +139,44 @@ test_that("waves that noise could explain are found", {
   }
 })
 
+test_that("two explanations that are as likely are told of, and no data that have one", {
+  wave <- function(size) {
+    with_seed(1, {
+      x <- stats::runif(60)
+      list(x = matrix(x), y = 2 * sin(2 * x) + size * sin(20 * pi * x) + 0.5 * stats::rnorm(60))
+    })
+  }
+  told <- function(...) {
+    warned <- NULL
+    fit <- withCallingHandlers(learn(...), pfdtc_warning_convergence = function(w) {
+      warned <<- w
+      invokeRestart("muffleWarning")
+    })
+    list(fit = fit, warned = warned)
+  }
+  data <- wave(1) # for a smooth f it is noise, for a wavy one structure
+  both <- told(data, kernel = kernel_se())
+  expect_match(conditionMessage(both$warned), "Two explanations")
+  expect_equal(both$warned$noise[1L], both$fit$noise)
+  expect_lte(both$warned$behind, 2)
+  # at either noise the best of any lengthscale and variance, by dense algebra and with the priors, is as high
+  power <- mean((data$y - both$fit$center)^2)
+  prior <- function(u) -50 / 60 * sum(((u - log(c(3 * stats::sd(data$x), power, 0.1 * power))) / c(0.7, 1.5, 2))^2) / 2
+  best <- vapply(both$warned$noise, function(noise) {
+    minus <- function(u) {
+      u <- c(u, log(noise))
+      tryCatch(-dense_evidence(data, "se", u, both$fit) - prior(u), error = function(e) 1e10)
+    }
+    starts <- expand.grid(lengthscale = c(0.02, 0.5), variance = c(0.3, 3))
+    max(-apply(log(starts), 1, function(u) stats::optim(u, minus)$value))
+  }, 0)
+  expect_equal(best[1L] - best[2L], both$warned$behind, tolerance = 0.1 / both$warned$behind)
+  for (size in c(0.2, 3)) expect_null(told(wave(size), kernel = kernel_se())$warned)
+  real <- list(mtcars[c(1, 2:11)], faithful, quakes[c("mag", "lat", "long", "depth")], cars[2:1],
+               data.frame(log(as.numeric(lynx)), as.numeric(stats::time(lynx))))
+  for (one in quick(real)) expect_null(told(list(x = as.matrix(one[-1]), y = one[[1]]))$warned)
+})
+
 test_that("responses in whole numbers have the noise of rounding at least", {
   data <- list(x = matrix(seq(0, 3, length.out = 80)))
   data$y <- round(10 * sin(data$x[, 1]))

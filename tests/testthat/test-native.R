@@ -90,84 +90,103 @@ test_that("every door refuses what it would read out of bounds", {
   post <- native_posterior(p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
   exact <- native_exact(p$x, p$y, NULL, kernel, p$noise)
   norms <- posterior_norms(post, p$z, list(x = p$x, y = p$y), new_model(kernel, p$noise))
-  jitter <- 1e-10
+  model <- engine_model(kernel, p$noise, 1e-10)
+  rows <- engine_rows(p$x, p$y)
+  own <- post[c("L", "C", "beta")]
+  with_G <- post[c("L", "C", "beta", "G")]
   doors <- list(
     kernel_matrix = list(good, p$x, p$z, ec),
-    vfe = list(good, p$z, p$x, p$y, NULL, p$noise, jitter, 1L, ec, NULL),
-    white = list(good, p$z, p$x, p$y, NULL, p$noise, jitter, 0.5, 1L, ec, NULL),
-    pf = list(good, p$z, p$x, p$y, NULL, p$noise, jitter, nu, nu$Wt, 1L, ec, NULL),
-    objective_size = list(good, p$z, p$x, nu, nu$Wt, 1L, ec),
-    pf_constant = list(good, p$x, p$y, NULL, nu, ec),
-    pf_divergence = list(good, p$z, p$x, p$y, NULL, p$noise, jitter, nu, ec),
-    lowrank_rows = list(good, nu, p$x, NULL, ec),
-    posterior = list(good, p$z, p$x, p$y, NULL, p$noise, jitter, 1e-4, 0L, ec),
-    predict = list(good, p$z, post$L, post$C, post$beta, p$noise, p$x, ec),
-    covariance = list(good, p$z, post$L, post$C, p$noise, p$x, 0L),
+    evaluate = list(engine_objective("vfe"), model, p$z, rows, 1L, ec, NULL),
+    "evaluate white" = list(list(name = "white", nu = NULL, Wt = NULL, share = 0.5), model, p$z, rows, 1L, ec, NULL),
+    "evaluate pf" = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec, NULL),
+    evaluate_size = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec),
+    pf_constant = list(model, rows, nu, ec),
+    pf_divergence = list(model, p$z, rows, nu, ec),
+    lowrank_rows = list(model, nu, rows, ec),
+    posterior = list(model, p$z, rows, 1e-4, 0L, ec),
+    predict = list(model, p$z, own, p$x, ec),
+    covariance = list(model, p$z, own, p$x, 0L),
     select = list(good, p$x, 3L, 1e-10),
-    norms = list(good, p$z, post$L, post$beta, p$noise, p$x, p$y, NULL, 1:20, 5L, 5L, ec),
-    cross = list(good, p$z, post$L, post$C, p$noise, p$x, NULL, p$new, ec),
-    certify = list(good, p$z, post$L, post$C, post$beta, p$noise, post$G, norms, p$x, NULL, ec),
-    kriging = list(good, p$z, post$L, post$C, p$noise, post$G, norms, p$x, NULL, p$new, c(0L, 2L, 6L), 3:9,
-                   matrix(1:6, 3), ec),
+    norms = list(model, p$z, own, rows, 1:20, 5L, 5L, ec),
+    cross = list(model, p$z, own, rows, p$new, ec),
+    certify = list(model, p$z, with_G, norms, p$x, NULL, ec),
+    kriging = list(model, p$z, with_G, norms, rows, p$new, c(0L, 2L, 6L), 3:9, matrix(1:6, 3), ec),
     decorrelate = list(matrix(0.1, 2, 20), rep(1, 20), matrix(rep(c(1L, 0L), 20), 2), p$y, 0L),
-    kernel_product = list(good, p$x, NULL, p$y, ec),
-    kernel_sum = list(good, p$x, p$y, p$new, ec),
-    response = list(good, p$z, post$L, post$C, p$noise, p$x, p$y, NULL, 1L, ec),
+    kernel_matvec = list(model, rows, p$y, ec),
+    kernel_cross_matvec = list(model, p$x, p$y, p$new, ec),
+    response = list(model, p$z, own, rows, 1L, ec),
     exact = list(good, p$x, p$y, NULL, p$noise, ec),
     exact_evidence = list(good, p$x, p$y, NULL, p$noise, ec),
     exact_predict = list(good, p$x, exact$L, exact$alpha, p$new, ec),
     exact_covariance = list(good, p$x, exact$L, p$new))
   door <- function(name, args) {
-    do.call(".Call", c(list(get(paste0("ffi_", name), asNamespace("pfdtc"))), args), quote = TRUE)
+    do.call(".Call", c(list(get(paste0("ffi_", sub(" .*", "", name)), asNamespace("pfdtc"))), args), quote = TRUE)
   }
   refused <- function(name, args, what) expect_error(door(name, args), "internal: ", info = paste(name, what))
+  # the arguments, and of those that are rows, a model or a posterior their elements: each as a path into the list
+  leaves <- function(args) {
+    parts <- function(i) {
+      whole <- vapply(list(rows, model, own, with_G), function(whole) identical(names(args[[i]]), names(whole)), NA)
+      if (any(whole)) lapply(names(args[[i]]), function(name) list(i, name)) else list(list(i))
+    }
+    unlist(lapply(seq_along(args), parts), recursive = FALSE)
+  }
+  get_leaf <- function(args, at) Reduce(`[[`, at, args)
+  set_leaf <- function(args, at, value) {
+    if (length(at) == 1L) return(replace(args, at[[1L]], list(value)))
+    replace(args, at[[1L]], list(set_leaf(args[[at[[1L]]]], at[-1L], value)))
+  }
   of_factor <- function(part, value) {
     good$factors[[1]][[part]] <- value
     good
   }
-  for (name in names(doors)) {
-    args <- doors[[name]]
-    expect_error(door(name, args), NA, info = name)
-    for (columns in if (identical(args[[1]], good)) list(c(0L, 2L), c(-1L, 0L), c(0L, NA))) {
-      refused(name, c(list(of_factor("columns", columns)), args[-1]), "kernel columns")
-    }
-    if (identical(args[[1]], good)) {
-      refused(name, c(list(of_factor("parameters", 1)), args[-1]), "lengthscales")
-    }
-    for (i in seq_along(args)[-1]) {
-      if (is.matrix(args[[i]])) { # a column or a row too few
-        refused(name, replace(args, i, list(args[[i]][, -1, drop = FALSE])), i)
-        if (!ncol(args[[i]]) %in% dim(args[[i]])[1]) next
-        refused(name, replace(args, i, list(args[[i]][-1, , drop = FALSE])), i)
-      } else if (is.double(args[[i]]) && length(args[[i]]) > 1L) {
-        refused(name, replace(args, i, list(args[[i]][-1])), i)
+  spoil <- function(name, args) {
+    for (at in leaves(args)) {
+      leaf <- get_leaf(args, at)
+      what <- paste(unlist(at), collapse = "$")
+      if (is.matrix(leaf)) { # a column or a row too few
+        refused(name, set_leaf(args, at, leaf[, -1, drop = FALSE]), what)
+        if (ncol(leaf) %in% dim(leaf)[1]) refused(name, set_leaf(args, at, leaf[-1, , drop = FALSE]), what)
+      } else if (is.double(leaf) && length(leaf) > 1L) {
+        refused(name, set_leaf(args, at, leaf[-1]), what)
       }
-      if (!is.null(args[[i]])) refused(name, replace(args, i, list("text")), i)
-    }
-    if (is.list(args[[length(args)]])) {
-      for (bad in list(list(threads = 0L), list(block = -1L), list(memory = NaN), list(memory = -1))) {
-        refused(name, replace(args, length(args), list(utils::modifyList(ec, bad))), names(bad))
+      if (!is.null(leaf)) refused(name, set_leaf(args, at, "text"), what)
+      for (bad in if (identical(leaf, good)) list(c(0L, 2L), c(-1L, 0L), c(0L, NA))) {
+        refused(name, set_leaf(args, at, of_factor("columns", bad)), "kernel columns")
+      }
+      if (identical(leaf, good)) refused(name, set_leaf(args, at, of_factor("parameters", 1)), "lengthscales")
+      bad_controls <- list(list(threads = 0L), list(block = -1L), list(memory = NaN), list(memory = -1))
+      for (bad in if (identical(leaf, ec)) bad_controls) {
+        refused(name, set_leaf(args, at, utils::modifyList(ec, bad)), names(bad))
       }
     }
   }
-  set <- function(name, i, value) replace(doors[[name]], i, list(value))
-  refused("kriging", set("kriging", 11, c(0L, 4L)), "groups that do not cover the rows")
-  refused("kriging", set("kriging", 11, c(0L, 0L, 6L)), "an empty group")
-  refused("kriging", set("kriging", 12, c(3:8, 21L)), "near rows beyond the rows")
-  refused("kriging", set("kriging", 13, matrix(c(1:5, 8L), 3)), "rows beyond the near ones")
-  refused("kriging", set("kriging", 13, matrix(0:5, 3)), "rows from 0")
+  for (i in seq_along(doors)) {
+    expect_error(door(names(doors)[[i]], doors[[i]]), NA, info = names(doors)[[i]])
+    spoil(names(doors)[[i]], doors[[i]])
+  }
+  set <- function(name, at, value) set_leaf(doors[[name]], as.list(at), value)
+  refused("kriging", set("kriging", 7, c(0L, 4L)), "groups that do not cover the rows")
+  refused("kriging", set("kriging", 7, c(0L, 0L, 6L)), "an empty group")
+  refused("kriging", set("kriging", 8, c(3:8, 21L)), "near rows beyond the rows")
+  refused("kriging", set("kriging", 9, matrix(c(1:5, 8L), 3)), "rows beyond the near ones")
+  refused("kriging", set("kriging", 9, matrix(0:5, 3)), "rows from 0")
   refused("decorrelate", set("decorrelate", 3, matrix(21L, 2, 20)), "rows beyond the rows")
-  refused("norms", set("norms", 9, 2:21), "an order beyond the rows")
-  refused("norms", set("norms", 9, c(0L, 1:19)), "an order from 0")
-  empty <- list(p$x[0, ], numeric(), NULL, integer())
-  refused("norms", c(doors$norms[1:5], empty, doors$norms[10:12]), "no rows")
+  refused("norms", set("norms", 5, 2:21), "an order beyond the rows")
+  refused("norms", set("norms", 5, c(0L, 1:19)), "an order from 0")
+  empty <- replace(set("norms", 4, engine_rows(p$x[0, ], numeric())), 5, list(integer()))
+  refused("norms", empty, "no rows")
   refused("select", set("select", 3, -1L), "a count below 0")
   expect_length(door("select", set("select", 2, p$x[0, ]))$pivots, 0L)
   refused("select_guided", list(t(p$x), diag(2), -1L, 0.1), "a count below 0")
   expect_length(door("select_guided", list(t(p$x[0, ]), diag(2), 2L, 0.1)), 0L)
   refused("row_features", list(p$x, -1L), "a count below 0")
-  refused("pf", set("pf", 8, replace(nu, "p", list(2L))), "p")
-  refused("pf", set("pf", 8, replace(nu, "W", list(nu$W[, 0]))), "no columns in W")
+  refused("lowrank_rows", set("lowrank_rows", 2, replace(nu, "p", list(2L))), "p")
+  refused("lowrank_rows", set("lowrank_rows", 2, replace(nu, "W", list(nu$W[, 0]))), "no columns in W")
+  for (bad in list(list(name = "elbo"), list(name = "pf"), list(share = "text"))) {
+    refused("evaluate", set("evaluate", 1, utils::modifyList(engine_objective("vfe"), bad)), names(bad))
+  }
+  refused("evaluate", set("evaluate", list(4, "y"), NULL), "no response")
 })
 
 test_that("the BLAS at hand is used for n x n matrices alone; whatever ended the call, all is again as it was", {

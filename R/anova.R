@@ -1,0 +1,95 @@
+# Which of several fits of the same data has the greater evidence, as far as its brackets say.
+
+#' Compare the evidence of fits
+#'
+#' The log evidence of two fits or more of the same response, of nested kernels (fewer inputs, say) or rival ones, with
+#' brackets and what these leave open of the differences.
+#'
+#' Each row is compared with the one above it. `difference` is that of `logLik()`. Where this is exact, so is the
+#' difference. Of inducing points `logLik()` is a lower bound, and the exact log evidence lies between `lower` and
+#' `upper` ([evidence_bounds()]); the difference of the exact ones then lies between `at_least` and `at_most`. Where
+#' these have the same sign the brackets tell which of the two is better. Where they do not, the fits cannot be told
+#' apart by what is known: a [reference()] kept in a fit narrows its bracket. Beside near rows `logLik()` is an estimate
+#' without a bracket (`NA`), and so it is of [gp_sor()], [gp_fitc()] and [gp_subsample()], which are models of their
+#' own.
+#'
+#' There are no p-values. Twice a difference is not chi-squared here: hyperparameters were learned with priors, an input
+#' without effect has its lengthscale at the end of its range, and of fits by inducing points all of this is known
+#' within brackets only. Differences are in nats: 1 is little, 5 is a lot, whatever the number of rows. A kernel with
+#' more hyperparameters has an advantage of about half a nat for each that does nothing; `AIC` (with 1 for each) takes
+#' that off.
+#'
+#' @param object A fit.
+#' @param ... Other fits of the same data.
+#' @return A data frame of classes `anova` and `data.frame` with a row a fit, named as the arguments are written: `df`
+#'   (hyperparameters learned), `logLik`, `lower`, `upper`, `AIC`, and against the row above `difference`, `at_least`,
+#'   `at_most`. Attribute `heading` says what differs and which pairs are told apart.
+#' @section Errors: class `pfdtc_error_input` for a single fit, something else than fits, or fits of other data.
+#' @section Invariants: `at_least <= difference of the exact log evidences <= at_most`.
+#' @seealso [logLik.gp_fit], [AIC.gp_fit], [evidence_bounds()], [compare_fits()] for predictions
+#' @examples
+#' both <- pfdtc(depth ~ lat + long, quakes[1:200, ], kernel = kernel_matern(3/2))
+#' one <- update(both, depth ~ long)
+#' anova(one, both)
+#' @importFrom stats anova
+#' @export
+anova.gp_fit <- function(object, ...) {
+  fits <- list(object, ...)
+  labels <- fit_labels(match.call())
+  if (length(fits) < 2L) {
+    abort_input("...", "empty", "one more fit or several of the same data",
+                hint = "Of a single fit drop1() compares it with those without each term.")
+  }
+  for (i in seq_along(fits)) fits[[i]] <- check_fit(fits[[i]], labels[i])
+  for (i in seq_along(fits)[-1L]) {
+    if (!same_response(fits[[1L]], fits[[i]])) {
+      abort_input(labels[i], "a fit of other data", sprintf("one of the data of %s", labels[1L]),
+                  hint = "Evidence is compared for the same response, with the same weights and offset.")
+    }
+  }
+  ll <- lapply(fits, stats::logLik)
+  part <- function(what) vapply(ll, function(one) as.double(if (is.null(attr(one, what))) NA else attr(one, what)), 0)
+  value <- vapply(ll, as.double, 0)
+  lower <- part("lower")
+  upper <- part("upper")
+  above <- function(v) c(NA, v[-length(v)])
+  table <- data.frame(df = part("df"), logLik = value, lower = lower, upper = upper, AIC = 2 * (part("df") - value),
+                      difference = value - above(value), at_least = lower - above(upper),
+                      at_most = upper - above(lower), row.names = labels)
+  structure(table, heading = c("Log evidence of fits of the same response, in nats\n", anova_models(fits, labels),
+                               anova_verdicts(table)), class = c("anova", "data.frame"))
+}
+
+# The same rows, responses, weights and offset; the inputs may differ.
+same_response <- function(a, b) {
+  of <- function(fit) fit$signature$sums[c("n", "w", "y", "yy")]
+  size <- pmax(a$signature$size[c("n", "w", "y", "yy")], b$signature$size[c("n", "w", "y", "yy")])
+  all(abs(of(a) - of(b)) <= 8 * (sqrt(of(a)[["n"]]) + 16) * .Machine$double.eps * size)
+}
+
+anova_models <- function(fits, labels) {
+  what <- vapply(fits, function(fit) {
+    sprintf("%s%s kernel, %s posterior", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ": "),
+            kernel_name(fit$kernel), fit$posterior)
+  }, "")
+  lines <- strwrap(sprintf("%s: %s", labels, what), width = 78L, exdent = 4L)
+  paste0(paste(lines, collapse = "\n"), "\n")
+}
+
+kernel_name <- function(kernel) paste(kernel$label, collapse = " ")
+
+# What the brackets say of each row and the one above it.
+anova_verdicts <- function(table) {
+  names <- row.names(table)
+  says <- vapply(seq_along(names)[-1L], function(i) {
+    if (is.na(table$at_least[i])) {
+      sprintf("%s, %s: no bracket, difference of estimates", names[i - 1L], names[i])
+    } else if (table$at_least[i] > 0 || table$at_most[i] < 0) {
+      sprintf("%s has the greater evidence than %s, by %.1f at least", names[i - (table$at_most[i] < 0)],
+              names[i - (table$at_least[i] > 0)], max(table$at_least[i], -table$at_most[i]))
+    } else {
+      sprintf("%s, %s: the brackets do not tell which is better", names[i - 1L], names[i])
+    }
+  }, "")
+  paste0(paste(strwrap(says, width = 78L, exdent = 4L), collapse = "\n"), "\n")
+}

@@ -1,0 +1,163 @@
+# How sure the hyperparameters are: the curvature of the log density that they maximise, at where they are.
+
+#' Uncertainty of the hyperparameters
+#'
+#' Covariance matrix of, and intervals for, the logarithms of the hyperparameters: by the curvature, where they are, of
+#' the density of the data that they were learned by.
+#'
+#' With \eqn{\theta} the logs of what was learned and \eqn{l(\theta)} the log density with the priors (see [pfdtc()]),
+#' `vcov()` is \eqn{(-\nabla^2 l)^{-1}} at the fit's \eqn{\theta}: the normal approximation of what the data leave open,
+#' and where the data say nothing the priors. Which \eqn{l} that is depends on how the fit learned:
+#'
+#' * `hyper = "evidence"` of up to 2,000 rows, and [gp_exact()] with `hyper = "joint"` or `"pilot"`: the exact log
+#'   evidence, by differences of its gradient (the latter two without priors);
+#' * `hyper = "evidence"` of more: the likelihood of 8,000 rows given their near neighbours, whose expected information
+#'   is computed in closed form and scaled to all rows;
+#' * `"pilot"` and `"joint"` of others: the ELBO on the fit's inducing points. It is the curvature of a bound.
+#'
+#' Logarithms are what the normal approximation is good for: `exp(confint(fit))` are intervals for `coef(fit)` itself. A
+#' direction in which the curvature is less than that of a standard deviation of 4, so that 95 % of it are more than a
+#' factor of two thousand either way, is taken to have that: nothing in the data tells it. That is what an input without
+#' effect has, whose lengthscale may be anything that is long, where `pfdtc_control(priors = FALSE)` leaves out the
+#' priors. Hyperparameters at the end of their range (noise at its floor) are no maximum, and their variances too small.
+#'
+#' Predictions take this into account by `predict(fit, newdata, hyper_uncertainty = TRUE)`.
+#'
+#' @param object A fit with its data (`keep_data = TRUE`) that has learned hyperparameters.
+#' @param parm Names of hyperparameters, as in `coef()`, or their numbers among those learned; all by default.
+#' @param level Probability of the intervals.
+#' @param ... Nothing: an unknown argument is an error.
+#' @return `vcov()`: a matrix with a row and a column for each hyperparameter that was learned, named as in `coef()`, of
+#'   logs and so without unit. `confint()`: a matrix with a row for each and two columns, named as by [confint.lm()]:
+#'   lower and upper ends for the log of the hyperparameter (in the units of `coef()`).
+#' @section Errors: class `pfdtc_error_input` for a fit without its data, one with `hyper = "fixed"` (nothing was
+#'   learned), or unknown names.
+#' @section Invariants: the matrix is symmetric and positive definite; the same call gives the same numbers and leaves
+#'   R's random numbers as they were; `log(coef(fit))` is in the middle of `confint(fit)`.
+#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 5.2; Guinness (2021),
+#'   Gaussian process learning via Fisher scoring of Vecchia's approximation, Statistics and Computing 31.
+#' @seealso [predict.gp_fit()], [pfdtc()]
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))
+#' sqrt(diag(vcov(fit)))
+#' exp(confint(fit)) # in units of coef(fit)
+#' @importFrom stats vcov
+#' @export
+vcov.gp_fit <- function(object, ...) {
+  check_dots_empty(list(...), "object")
+  learned <- learned_density(check_fit(object, "object"))
+  dimnames_of(curvature_inverse(learned), learned$names)
+}
+
+#' @rdname vcov.gp_fit
+#' @importFrom stats confint
+#' @export
+confint.gp_fit <- function(object, parm, level = 0.95, ...) {
+  check_dots_empty(list(...), c("object", "parm", "level"))
+  level <- check_level(level)
+  sd <- sqrt(diag(stats::vcov(object)))
+  if (missing(parm)) parm <- names(sd)
+  known <- if (is.numeric(parm)) parm %in% seq_along(sd) else parm %in% names(sd)
+  if (!all(known)) {
+    abort_input("parm", describe(parm), sprintf("among %s", list_quoted(names(sd), "\"", most = 12L)))
+  }
+  z <- stats::qnorm((1 + level) / 2)
+  middle <- log(stats::coef(object)[names(sd)])
+  ends <- (1 + c(-1, 1) * level) / 2
+  table <- cbind(middle - z * sd, middle + z * sd)
+  dimnames(table) <- list(names(sd), paste(format(100 * ends, trim = TRUE, digits = 3), "%"))
+  table[parm, , drop = FALSE]
+}
+
+# No direction of log hyperparameters is known worse than this.
+most_sd <- 4
+
+# Inverse of minus the second derivative, its eigenvalues no less than those of what nothing tells.
+curvature_inverse <- function(learned) {
+  e <- eigen(learned$information(), symmetric = TRUE)
+  e$vectors %*% (t(e$vectors) / pmax(e$values, 1 / most_sd^2))
+}
+
+dimnames_of <- function(v, names) {
+  dimnames(v) <- list(names, names)
+  v
+}
+
+# The log density that the fit's hyperparameters maximise, in the logs of those that were learned: list(names, at =
+# their logs in the units of the model, value(par), information(), natural(par) = list(kernel, noise) of the model,
+# lower, upper). Random orders in it are the same each time.
+learned_density <- function(fit) {
+  data <- training_data(fit)
+  names <- names(stats::coef(fit))
+  free <- if (fit$hyper == "fixed") character() else setdiff(names, fit$control$fix)
+  if (!length(free)) {
+    abort_input("object", "a fit with fixed ones", "a fit that has learned hyperparameters",
+                message = "Nothing was learned by this fit: its hyperparameters were given.")
+  }
+  s <- list(kernel = model_of(fit)$kernel, noise = model_of(fit)$noise, columns = fit$frame$columns, free = free,
+            control = fit$control, hyper = fit$hyper)
+  s$control$max_seconds <- Inf
+  learned <- if (fit$hyper == "evidence") with_own_seed(density_of_evidence(fit, data, s)) else
+    density_of_objective(fit, data, s)
+  c(list(names = free, at = model_theta(model_of(fit))[names %in% free]), learned)
+}
+
+# As learn_evidence() has it.
+density_of_evidence <- function(fit, data, s) {
+  pool <- learning_rows(data, s)
+  problem <- learning_problem(pool, s, NULL)
+  theta <- model_theta(model_of(fit))
+  all <- function(par) replace(theta, problem$free, par)
+  common <- list(natural = function(par) problem$natural(all(par)), lower = problem$lower[problem$free],
+                 upper = problem$upper[problem$free])
+  if (is_small_enough(pool, s)) {
+    evaluate <- function(par) evaluate_exactly(problem, all(par))
+    information <- function() {
+      differences(function(par) -evaluate(par)$gradient[problem$free], theta[problem$free])
+    }
+    return(c(common, list(value = function(par) evaluate(par)$value, information = information)))
+  }
+  rows <- pool$take(min(learning_sizes$whole[["rows"]], pool$n))
+  neighbours <- problem$neighbours(theta, rows, learning_sizes$whole[["near"]])
+  times <- pool$n / length(rows) / pool$share
+  c(common, list(value = function(par) {
+    now <- problem$evaluate(all(par), rows, neighbours)
+    if (!is.finite(now$value)) return(-Inf)
+    times * now$likelihood + problem$prior(all(par))$value
+  }, information = function() {
+    prior <- diag(problem$prior(theta)$information, length(theta))
+    (times * (problem$evaluate(theta, rows, neighbours)$information - prior) + prior)[problem$free, problem$free]
+  }))
+}
+
+# The exact evidence or the ELBO, without priors.
+density_of_objective <- function(fit, data, s) {
+  parameters <- free_parameters(model_of(fit), s)
+  problem <- if (!is.null(fit$rows)) {
+    exact_problem(data, parameters, s$control)
+  } else {
+    vfe_hyper_problem(data, fit$inducing, parameters, max(fit$jitter, 1e-8), s$control)
+  }
+  list(natural = problem$natural, lower = parameters$start - 16, upper = parameters$start + 16,
+       value = function(par) -problem$evaluate(par)$value,
+       information = function() differences(function(par) problem$evaluate(par)$gradient, parameters$start))
+}
+
+# Derivatives of a gradient, by central differences; symmetric. A step of 0.002 leaves errors of about a millionth.
+differences <- function(gradient, par, step = 0.002) {
+  columns <- vapply(seq_along(par), function(i) {
+    move <- replace(numeric(length(par)), i, step)
+    (gradient(par + move) - gradient(par - move)) / (2 * step)
+  }, numeric(length(par)))
+  columns <- matrix(columns, length(par))
+  (columns + t(columns)) / 2
+}
+
+# Evaluates `code` with random numbers of its own, and leaves the session's as they were.
+with_own_seed <- function(code) {
+  old <- get0(".Random.seed", globalenv(), inherits = FALSE)
+  on.exit(if (is.null(old)) rm(".Random.seed", envir = globalenv()) else
+    assign(".Random.seed", old, envir = globalenv()))
+  set.seed(1L)
+  force(code)
+}

@@ -1,0 +1,135 @@
+# What functions that were written for lm() and glm() ask of a model.
+
+#' Methods that linear models have
+#'
+#' What R's functions for regression models ask of one, in their terms.
+#'
+#' * `deviance()`: the weighted sum of squared residuals, as of [lm()], in squared units of y.
+#' * `df.residual()`: the rows used less the degrees of freedom that the fit takes, `sum(hatvalues(fit))`: no whole
+#'   number, and not less than 0. With `deviance()` it is how noise would be estimated from the residuals:
+#'   `sqrt(deviance(fit) / df.residual(fit))` beside `sigma(fit)`.
+#' * `extractAIC()`: `df` of [logLik()][logLik.gp_fit], the number of hyperparameters learned, and the AIC made of the
+#'   two. So [step()] and [drop1()] work on fits from a formula: a term is a group of inputs, and each step fits again
+#'   (hyperparameters are learned each time). Where `logLik()` is a bound or an estimate they compare these as if they
+#'   were the log evidence: [anova()][anova.gp_fit] says whether its brackets can tell two fits apart.
+#' * `family()`: [gaussian()].
+#' * `case.names()`: names of the rows used, by default without those of weight 0; `labels()`: the terms of the formula,
+#'   or of a matrix its columns.
+#' * `update()`: as R's own, but where the data of the fit's call are not found where `update()` is called, as of a fit
+#'   made inside a function, they are looked for where its formula was written; `x` and `y` of a fit from a matrix are
+#'   then taken from the fit.
+#'
+#' @param object,fit A fit. `extractAIC()` calls it `fit`.
+#' @param scale Not used: the noise is learned.
+#' @param k Penalty for a parameter.
+#' @param full Are rows of weight 0 named as well?
+#' @param formula. Changes to the formula, see [update.formula()].
+#' @param evaluate Should the new call be evaluated, or returned?
+#' @param ... For `update()`, arguments to change or to add. Else nothing.
+#' @return `deviance()`, `df.residual()` a number; `extractAIC()` two; `family()` an object of class `family`;
+#'   `case.names()`, `labels()` character vectors; `update()` a fit, or its call.
+#' @section Errors: class `pfdtc_error_input` where the data are needed and the fit has none: `deviance()`,
+#'   `df.residual()`, `case.names()`.
+#' @seealso [gp_fit-methods], [leave_one_out], [anova.gp_fit()]
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars)
+#' c(sqrt(deviance(fit) / df.residual(fit)), sigma(fit))
+#' extractAIC(fit)
+#' labels(fit)
+#' update(fit, log(dist) ~ .)
+#' @name gp_fit-regression
+NULL
+
+#' @rdname gp_fit-regression
+#' @importFrom stats deviance
+#' @export
+deviance.gp_fit <- function(object, ...) {
+  sum(stats::residuals(check_fit(object, "object"), "pearson")^2, na.rm = TRUE)
+}
+
+#' @rdname gp_fit-regression
+#' @importFrom stats df.residual
+#' @export
+df.residual.gp_fit <- function(object, ...) {
+  max(0, stats::nobs(object) - sum(stats::hatvalues(object), na.rm = TRUE))
+}
+
+#' @rdname gp_fit-regression
+#' @importFrom stats extractAIC
+#' @export
+extractAIC.gp_fit <- function(fit, scale, k = 2, ...) c(fit$df, stats::AIC(fit, k = k))
+
+#' @rdname gp_fit-regression
+#' @exportS3Method stats::family
+family.gp_fit <- function(object, ...) stats::gaussian()
+
+#' @rdname gp_fit-regression
+#' @importFrom stats case.names
+#' @export
+case.names.gp_fit <- function(object, full = FALSE, ...) {
+  data <- training_data(object)
+  names <- names(data$response)
+  if (is.null(names)) names <- as.character(seq_along(data$response))
+  if (full || is.null(data$prior_weights)) names else names[data$prior_weights > 0]
+}
+
+#' @rdname gp_fit-regression
+#' @export
+labels.gp_fit <- function(object, ...) {
+  if (is.null(object$terms)) object$frame$columns else attr(object$terms, "term.labels")
+}
+
+#' @rdname gp_fit-regression
+#' @importFrom stats update
+#' @export
+update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
+  call <- stats::getCall(object)
+  extras <- match.call(expand.dots = FALSE)$...
+  if (!missing(formula.)) {
+    if (is.null(object$terms)) abort_input("formula.", "given", "left out of a fit from a matrix")
+    call$formula <- stats::update(stats::formula(object), formula.)
+  }
+  known <- names(extras) %in% names(call)
+  for (name in names(extras)[known]) call[[name]] <- extras[[name]] # NULL takes it out
+  call <- as.call(c(as.list(call), extras[!known]))
+  if (!isTRUE(evaluate)) return(call)
+  eval(call, frame_of_update(object, call, names(extras), parent.frame()))
+}
+
+# Where the call's data are: the caller's frame, or that of the formula with what the caller has given for `new`
+# arguments; of a fit from a matrix its own data.
+frame_of_update <- function(object, call, new, caller) {
+  # what is evaluated among the columns of the data may be one of them
+  asked <- if (is.null(object$terms)) c("x", "y", "weights", "offset") else
+    setdiff(names(call)[-1L], c("formula", "subset", "weights", "offset"))
+  asked <- setdiff(intersect(asked, names(call)), new)
+  lacking <- Filter(function(argument) missing_in(call[[argument]], caller), asked)
+  if (!length(lacking)) return(caller)
+  frame <- new.env(parent = if (is.null(object$terms)) caller else environment(object$terms))
+  if (is.null(object$terms)) {
+    data <- training_data(object)
+    inputs <- training_inputs(data)
+    own <- list(x = inputs$x[inputs$index, , drop = FALSE], y = data$response, weights = data$prior_weights,
+                offset = data$offset)
+    for (argument in lacking) {
+      if (is.symbol(call[[argument]])) assign(as.character(call[[argument]]), own[[argument]], envir = frame)
+    }
+    return(frame)
+  }
+  for (name in all.vars(as.call(c(quote(list), as.list(call)[new])))) {
+    if (exists(name, envir = caller)) assign(name, get(name, envir = caller), envir = frame)
+  }
+  frame
+}
+
+# Is a name in the expression that has no value there? R's own data() is none.
+missing_in <- function(expression, frame) {
+  found <- function(name) {
+    if (!exists(name, envir = frame)) return(FALSE)
+    value <- get(name, envir = frame)
+    !(is.function(value) && is_base(environment(value)))
+  }
+  !all(vapply(all.vars(expression), found, NA))
+}
+
+is_base <- function(env) is.null(env) || identical(env, asNamespace("utils")) || identical(env, asNamespace("stats"))

@@ -1,0 +1,30 @@
+#ifndef PFDTC_DIVERGENCE_H
+#define PFDTC_DIVERGENCE_H
+
+/*
+ * s2^2 d_pF^2 in terms that are small where the divergence is small, so that nothing cancels:
+ *
+ *   (I)          = sum_{n, m} (k^(x_n, x_m) + r_n r_m) E_nm,   r = mu^ - y,  E = K - A'A
+ *   (II) + (III) = sum_j s_j |D^{-1} A (w_j - A't_j)|^2 + p tr(D^{-1} (A E A' - G J G) D^{-1})
+ *
+ * at the price of every pair of rows; and its constant, C(X) = tr((k^ + r r') K).
+ */
+#include "pass.h"
+#include "pf.h"
+
+struct divergence {
+    struct inducing z; /* not read for the constant */
+    struct source rows;
+    struct pass pass;
+    struct panel panel; /* with nu, without Wt */
+    double s2;
+    double *L, *T, *R, *sums, *pairs, *small, *work; /* R: W_x' - y' of kept blocks */
+};
+
+/* z (without L), rows, panel, s2 and pass.plan are there: everything else is laid out.  Without
+ * points (z.M = 0) for the constant alone. */
+void divergence_open(struct divergence *d, struct arena *arena);
+enum status divergence_value(struct divergence *d, double *value);
+double divergence_constant(struct divergence *d);
+
+#endif

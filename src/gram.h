@@ -1,0 +1,33 @@
+#ifndef PFDTC_GRAM_H
+#define PFDTC_GRAM_H
+
+/* The kernel matrix of rows with others as a whole, and products with it. */
+#include "pass.h"
+
+/* out (n x N) = k(X, x) of n points with the rows of the pass */
+struct kernel_matrix {
+    const struct kernel *kernel;
+    struct block points;
+    double *out;
+};
+struct sink kernel_matrix_sink(const struct kernel_matrix *self);
+
+/* K v over all pairs of the pass's rows, with their scales on both sides */
+struct kernel_matvec {
+    const struct kernel *kernel;
+    const struct pass *pass;
+    const double *v; /* [N] */
+};
+struct sink kernel_matvec_sink(const struct kernel_matvec *self, double *Kv);
+
+/* k(x, X) u of the rows of the pass with others, these `block` at a time */
+struct kernel_cross_matvec {
+    const struct kernel *kernel;
+    const struct source *others;
+    const double *u; /* [others->N] */
+    int block;
+    double *out; /* by row */
+};
+struct sink kernel_cross_matvec_sink(const struct kernel_cross_matvec *self);
+
+#endif

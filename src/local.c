@@ -1,0 +1,222 @@
+#include <math.h>
+#include "linalg.h"
+#include "local.h"
+
+enum { most_near = 1 << 22 }; /* kernel values of a block of rows and all near ones */
+
+/* ---- weights, a group at a time ------------------------------------------------------------- */
+
+static int group_size(const struct local *l, int i)
+{
+    return l->start[i + 1] - l->start[i];
+}
+
+static int largest_group(const struct local *l)
+{
+    int largest = 0;
+    for (int i = 0; i < l->n_groups; i++)
+        largest = group_size(l, i) > largest ? group_size(l, i) : largest;
+    return largest;
+}
+
+struct group { /* scratch of one */
+    double *X, *scale, *K, *k, *prior, *rest;
+};
+
+static struct group group_of(const struct local *l, double *work)
+{
+    const size_t n_c = (size_t)l->n_c, g = (size_t)largest_group(l);
+    struct group s = {.X = work};
+    s.scale = s.X + n_c * l->rows.columns;
+    s.K = s.scale + n_c;
+    s.k = s.K + n_c * n_c;
+    s.prior = s.k + n_c * g;
+    s.rest = s.prior + g;
+    return s;
+}
+
+static void group_read(const void *self, const struct visit *v)
+{
+    const struct local *l = self;
+    const struct group s = group_of(l, v->work);
+    const struct kernel *k = l->posterior->z.kernel;
+    const struct block *near = &l->near_rows;
+    const int n_c = l->n_c, i = v->number, g = group_size(l, i),
+              *member = l->member + (size_t)n_c * i;
+    for (int r = 0; r < n_c; r++) {
+        for (int j = 0; j < l->rows.columns; j++)
+            s.X[(size_t)j * n_c + r] = near->X[j * (size_t)near->n + member[r]];
+        s.scale[r] = near->scale == NULL ? 1.0 : near->scale[member[r]];
+    }
+    kernel_cross(k, n_c, s.X, n_c, n_c, s.X, n_c, s.K);
+    kernel_cross(k, n_c, s.X, n_c, g, l->rows_new.X + l->start[i], l->rows_new.ldx, s.k);
+    for (int q = 0; q < n_c; q++)
+        for (int r = 0; r < n_c; r++)
+            s.K[(size_t)q * n_c + r] *= s.scale[q] * s.scale[r];
+    for (int q = 0; q < g; q++)
+        for (int r = 0; r < n_c; r++)
+            s.k[(size_t)q * n_c + r] *= s.scale[r];
+}
+
+static void group_add(const void *self, const struct visit *v)
+{
+    const struct local *l = self;
+    const struct group s = group_of(l, v->work);
+    const int n_c = l->n_c, i = v->number, g = group_size(l, i), at = l->start[i];
+    double k_most = 0.0;
+    kernel_diagonal(l->posterior->z.kernel, g, l->rows_new.X + at, l->rows_new.ldx,
+                    s.prior);
+    for (int r = 0; r < n_c; r++)
+        k_most = fmax(k_most, s.K[(size_t)r * n_c + r]);
+    kriging_weights(n_c, g, l->posterior->s2, k_most, s.K, s.k, s.scale, s.prior, s.rest,
+                    l->W + (size_t)n_c * at, l->point + at);
+}
+
+static struct sink group_sink(const struct local *l)
+{
+    const size_t n_c = (size_t)l->n_c, g = (size_t)largest_group(l);
+    return (struct sink){.self = l,
+                         .n_work = n_c * (l->rows.columns + 1 + n_c + g) + g +
+                                   kriging_size(l->n_c, (int)g),
+                         .read = group_read,
+                         .add = group_add};
+}
+
+/* ---- h, a block of rows at a time ----------------------------------------------------------- */
+
+static void rows_read(const void *self, const struct visit *v)
+{
+    const struct local *l = self;
+    const struct kernel *k = l->posterior->z.kernel;
+    const struct block *b = &v->block, *near = &l->near_rows, *x = &l->rows_new;
+    const int n = b->n;
+    double *K_near = v->work, *H = K_near + (size_t)n * near->n;
+    kernel_cross(k, n, b->X, b->ldx, near->n, near->X, near->ldx, K_near);
+    kernel_cross(k, n, b->X, b->ldx, x->n, x->X, x->ldx, H);
+    if (b->scale == NULL)
+        return;
+    for (int j = 0; j < near->n; j++)
+        for (int i = 0; i < n; i++)
+            K_near[(size_t)j * n + i] *= b->scale[i] * near->scale[j];
+    for (int j = 0; j < x->n; j++)
+        for (int i = 0; i < n; i++)
+            H[(size_t)j * n + i] *= b->scale[i];
+}
+
+/* sums: A h and A w (M x n_new each), |h|^2 [n_new] */
+static void rows_add(const void *self, const struct visit *v)
+{
+    const struct local *l = self;
+    const struct posterior *p = l->posterior;
+    const int n = v->block.n, n_c = l->n_c, first = v->block.first, M = p->z.M,
+              n_new = l->rows_new.n;
+    const size_t Mn = (size_t)M * n_new;
+    double *Ah = v->sums, *Aw = Ah + Mn, *hh = Aw + Mn, *K_near = v->work,
+           *H = K_near + (size_t)n * l->near_rows.n, *K_S = H + (size_t)n * n_new;
+    for (int i = 0; i < l->n_groups; i++) {
+        const int at = l->start[i], g = group_size(l, i),
+                  *member = l->member + (size_t)n_c * i, *S = l->S + (size_t)n_c * i;
+        const double *W = l->W + (size_t)n_c * at;
+        for (int r = 0; r < n_c; r++)
+            copy((size_t)n, K_near + (size_t)n * member[r], K_S + (size_t)n * r);
+        kriging_rows(n, n_c, g, p->s2, K_S, first, S, W, H + (size_t)n * at);
+        kriging_whiten(M, n, n_c, g, v->A, first, S, W, Aw + (size_t)M * at);
+    }
+    mult_AB(M, n, n_new, 1.0, v->A, H, 1.0, Ah);
+    for (int j = 0; j < n_new; j++)
+        hh[j] += sum_squares((size_t)n, H + (size_t)n * j);
+}
+
+static struct sink rows_sink(const struct local *l)
+{
+    const size_t n = (size_t)l->pass.plan.block, n_new = (size_t)l->rows_new.n;
+    return (struct sink){.self = l,
+                         .n_sums = (2 * (size_t)l->posterior->z.M + 1) * n_new,
+                         .sums = l->sums,
+                         .n_work = n * (l->near.N + n_new + l->n_c),
+                         .read = rows_read,
+                         .add = rows_add};
+}
+
+/* ---- bounds ----------------------------------------------------------------------------------- */
+
+static double sum_weights(const struct source *rows)
+{
+    double sum = 0.0;
+    for (int i = 0; i < rows->N; i++)
+        sum += rows->scale == NULL ? 1.0 : rows->scale[i] * rows->scale[i];
+    return sum;
+}
+
+static void certify_points(const struct local *l, const struct local_bounds *to)
+{
+    const struct posterior *p = l->posterior;
+    const struct block *x = &l->rows_new;
+    const int M = p->z.M, n = x->n;
+    const size_t m = (size_t)M;
+    const double sum_w = sum_weights(&l->rows);
+    double *a = l->a, *Cx = l->Cx, *Ah = l->sums, *Aw = Ah + m * n, *hh = Aw + m * n;
+    kernel_diagonal(p->z.kernel, n, x->X, x->ldx, l->prior);
+    kernel_cross(p->z.kernel, M, p->z.Z, M, n, x->X, x->ldx, a);
+    inducing_whiten(&p->z, n, NULL, a, a);
+    copy(m * n, a, Cx);
+    solve_lower(M, n, p->C, Cx); /* C^{-1} a,  C^{-1} A h */
+    solve_lower(M, n, p->C, Ah);
+    add_scaled(m * n, -1.0, a, Aw);
+    for (int j = 0; j < n; j++) {
+        const struct kriging *w = l->point + j;
+        const double *cx = Cx + m * j, *ch = Ah + m * j;
+        const struct kriged point = {.prior = l->prior[j],
+                                     .sor = p->s2 * sum_squares(m, cx),
+                                     .J = w->J,
+                                     .wh = w->wh,
+                                     .ww = w->ww,
+                                     .w1 = w->w1,
+                                     .hh = hh[j],
+                                     .ch = sum_squares(m, ch),
+                                     .xh = dot(m, cx, ch),
+                                     .JQ = sum_squares(m, Aw + m * j) + p->s2 * w->ww};
+        const struct kriging_bounds bounds =
+            certify_kriged(l->norms, p->s2, l->n_c, sum_w, &point);
+        to->J[j] = bounds.J;
+        to->q[j] = bounds.q;
+        to->ww[j] = w->ww;
+        to->var_lower[j] = bounds.var_lower;
+        to->var_upper[j] = bounds.var_upper;
+    }
+}
+
+/* ---- all of it -------------------------------------------------------------------------------- */
+
+void local_open(struct local *l, struct arena *arena)
+{
+    const size_t M = (size_t)l->posterior->z.M, n_new = (size_t)l->rows_new.n;
+    const int most = most_near / (l->near.N + l->rows_new.n);
+    if (l->pass.plan.block > most) /* fewer rows at a time */
+        l->pass.plan.block = most > 32 ? most : 32;
+    l->groups.plan = plan_for(&l->pass.plan, l->n_groups, 1);
+    l->pass.plan.n_blocks = (l->rows.N - 1) / l->pass.plan.block + 1;
+    l->pass.rows = &l->rows;
+    l->pass.z = &l->posterior->z;
+    pass_open(&l->groups, arena);
+    pass_open(&l->pass, arena);
+    l->near_room = arena_take(arena, source_size(&l->near, l->near.N));
+    l->sums = arena_take(arena, (2 * M + 1) * n_new);
+    l->a = arena_take(arena, M * n_new);
+    l->Cx = arena_take(arena, M * n_new);
+    l->prior = arena_take(arena, n_new);
+    const struct sink groups = group_sink(l), rows = rows_sink(l);
+    const size_t a = pass_size(&l->groups, 1, &groups), b = pass_size(&l->pass, 1, &rows);
+    l->work = arena_take(arena, a > b ? a : b);
+}
+
+void local_run(struct local *l, const struct local_bounds *to)
+{
+    const struct sink groups = group_sink(l), rows = rows_sink(l);
+    l->near_rows = source_block(&l->near, 0, l->near.N, l->near_room);
+    for (size_t i = 0; i < (size_t)l->n_c * l->n_groups; i++)
+        l->S[i] = l->near.order[l->member[i]];
+    pass_run(&l->groups, 1, &groups, l->work);
+    pass_run(&l->pass, 1, &rows, l->work);
+    certify_points(l, to);
+}

@@ -1,0 +1,40 @@
+#ifndef PFDTC_LOCAL_H
+#define PFDTC_LOCAL_H
+
+/*
+ * Local kriging (kriging.h) at new rows, in groups that share their rows S: weights and J, then h
+ * on all rows, by block, and what certificates want of it.  N |near| kernel values, near the rows
+ * of all S, and 2 N (n_c + M) flops a new row.
+ */
+#include "certify.h"
+#include "kriging.h"
+#include "pass.h"
+
+struct local {
+    const struct posterior *posterior;
+    const struct norms *norms;
+    struct source rows; /* of the data                                                */
+    struct source near; /* those of them that any group is near to, by their numbers   */
+    struct block
+        rows_new; /* in the order of their groups                                */
+    int n_c, n_groups;
+    const int *start;  /* [n_groups + 1] the group's new rows                         */
+    const int *member; /* n_c x n_groups: S as places in near.order                   */
+    int *S;            /* n_c x n_groups: S as rows of the data, from 0: room for it  */
+    struct kriging
+        *point; /* [n_new] room                                                */
+    struct pass groups, pass;
+    struct block near_rows;
+    double *W; /* n_c x n_new weights, the caller's                                   */
+    double *near_room, *sums, *a, *Cx, *prior, *work;
+};
+
+/* everything down to `point` and pass.plan are there: the rest is laid out */
+void local_open(struct local *l, struct arena *arena);
+/* W, and bounds: J, q, ww, var_lower, var_upper, [n_new] each */
+struct local_bounds {
+    double *J, *q, *ww, *var_lower, *var_upper;
+};
+void local_run(struct local *l, const struct local_bounds *to);
+
+#endif

@@ -1,0 +1,239 @@
+#include <math.h>
+#include "certify.h"
+#include "linalg.h"
+#include "norms.h"
+#include "pairs.h"
+
+/* ---- v and A v ------------------------------------------------------------------------------ */
+
+static void residual_add(const void *self, const struct visit *b)
+{
+    const struct grouping *g = self;
+    const int M = g->z.M, n = b->block.n;
+    double *v = g->v + b->block.first;
+    block_response(&b->block, v);
+    posterior_residual(M, n, b->A, g->beta, v, v);
+    for (int i = 0; i < n; i++)
+        v[i] /= g->s2;
+    mult_Ax(M, n, 1.0, b->A, v, 0.0, g->Av + (size_t)b->number * M);
+}
+
+/* ---- pieces of groups ------------------------------------------------------------------------ */
+
+/* `inner` rows of a group: rows start + i ... of a group of n_b rows from `start` */
+struct piece {
+    int start, n_b, i, n;
+};
+
+struct pieces {
+    const struct grouping *g;
+    int group_rows, each, n; /* pieces of a group, and in all */
+};
+
+static struct pieces pieces_of(const struct grouping *g, int group_rows)
+{
+    const int N = g->rows.N, each = (group_rows - 1) / g->inner + 1,
+              last = N - (N - 1) / group_rows * group_rows;
+    return (struct pieces){g, group_rows, each,
+                           (N - 1) / group_rows * each + (last - 1) / g->inner + 1};
+}
+
+static int at_most(int n, int most)
+{
+    return n < most ? n : most;
+}
+
+static struct piece piece_of(const struct pieces *all, int b)
+{
+    const struct grouping *g = all->g;
+    struct piece p;
+    p.start = b / all->each * all->group_rows;
+    p.n_b = at_most(g->rows.N - p.start, all->group_rows);
+    p.i = b % all->each * g->inner;
+    p.n = at_most(p.n_b - p.i, g->inner);
+    return p;
+}
+
+static size_t rows_size(const struct grouping *g)
+{
+    return source_size(&g->rows, g->inner);
+}
+
+/* the piece's part of v_b'K_bb v_b: itself, and the rows before it in its group twice */
+static void T1_add(const void *self, const struct visit *to)
+{
+    const struct pieces *all = self;
+    const struct grouping *g = all->g;
+    const struct kernel *k = g->z.kernel;
+    const struct piece p = piece_of(all, to->number);
+    const double *v = g->v + p.start;
+    double *Kv = to->work, *pair = Kv + g->inner,
+           *room = pair + pairs_size(g->inner, g->inner), *other = room + rows_size(g);
+    const struct block own = source_block(&g->rows, p.start + p.i, p.n, room);
+    double vKv = 0.0, vv = 0.0;
+    kernel_diagonal(k, p.n, own.X, own.ldx, Kv);
+    scale_columns(1, p.n, own.scale, Kv);
+    scale_columns(1, p.n, own.scale, Kv);
+    for (int q = 0; q < p.n; q++)
+        vv += Kv[q] * v[p.i + q] * v[p.i + q];
+    for (int j = 0; j <= p.i; j += g->inner) {
+        const struct block there =
+            j == p.i ? own : source_block(&g->rows, p.start + j, g->inner, other);
+        fill((size_t)p.n, 0.0, Kv);
+        pairs_add(k, &own, &there, 1, v + j, pair, Kv);
+        vKv += (j < p.i ? 2.0 : 1.0) * dot((size_t)p.n, Kv, v + p.i);
+    }
+    g->vKv[to->number] = vKv;
+    g->vv[to->number] = vv;
+}
+
+/* sum over the groups of sqrt(v_b'K_bb v_b - |A v_b|^2) + kappa_b; Av: M */
+static void sum_T1(struct grouping *g, const struct pieces *all, double *Av)
+{
+    const int N = g->rows.N, M = g->z.M;
+    const double slack = certify_slack(M, N);
+    g->T1 = g->kappa = 0.0;
+    for (int first = 0; first < all->n; first += all->each) {
+        double vKv = 0.0, vv = 0.0;
+        fill((size_t)M, 0.0, Av);
+        for (int b = first; b < first + all->each && b < all->n; b++) {
+            vKv += g->vKv[b];
+            vv += g->vv[b];
+            add_scaled((size_t)M, 1.0, g->Av + (size_t)b * M, Av);
+        }
+        const double root = sqrt(slack * vv);
+        g->T1 += sqrt(fmax(vKv - sum_squares((size_t)M, Av), 0.0)) + root;
+        g->kappa += root;
+    }
+}
+
+static struct block with_A(const struct grouping *g, int start, int n, double *room,
+                           double *A)
+{
+    const struct inducing *z = &g->z;
+    const struct block b = source_block(&g->rows, start, n, room);
+    kernel_cross(z->kernel, z->M, z->Z, z->M, n, b.X, b.ldx, A);
+    inducing_whiten(z, n, b.scale, A, A);
+    return b;
+}
+
+/* the piece's part of Psi, and its largest row sum of |E_bb| */
+static void T2_add(const void *self, const struct visit *to)
+{
+    const struct pieces *all = self;
+    const struct grouping *g = all->g;
+    const struct piece p = piece_of(all, to->number);
+    const int M = g->z.M;
+    const size_t inner = (size_t)g->inner, Mn = M * inner;
+    double *A = to->work, *A_c = A + Mn, *AE = A_c + Mn, *E = AE + Mn,
+           *sums = E + inner * inner, *room = sums + inner, *other = room + rows_size(g),
+           largest = 0.0;
+    const struct block own = with_A(g, p.start + p.i, p.n, room, A);
+    fill((size_t)M * p.n, 0.0, AE);
+    fill((size_t)p.n, 0.0, sums);
+    for (int j = 0; j < p.n_b; j += g->inner) {
+        const int m = at_most(p.n_b - j, g->inner), itself = j == p.i;
+        const struct block there = itself ? own : with_A(g, p.start + j, m, other, A_c);
+        const double *A_j = itself ? A : A_c;
+        pairs_unexplained(g->z.kernel, &own, &there, M, A, A_j, E);
+        mult_AB(M, m, p.n, 1.0, A_j, E, 1.0, AE);
+        for (int q = 0; q < p.n; q++)
+            for (int r = 0; r < m; r++)
+                sums[q] += fabs(E[(size_t)q * m + r]);
+    }
+    mult_ABt(M, p.n, M, (double)g->rows.N / p.n_b, AE, A, 1.0, to->sums);
+    for (int q = 0; q < p.n; q++)
+        largest = fmax(largest, sums[q]);
+    g->largest[to->number] = largest;
+}
+
+static double sum_lam(const struct grouping *g, const struct pieces *all)
+{
+    double lam = 0.0;
+    for (int first = 0; first < all->n; first += all->each) {
+        double largest = 0.0;
+        for (int b = first; b < first + all->each && b < all->n; b++)
+            largest = fmax(largest, g->largest[b]);
+        lam += largest;
+    }
+    return lam;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------ */
+
+/* rows of groups of about that size, as equal as can be */
+static int even_groups(int N, int rows)
+{
+    const int groups = N / rows + (N % rows > 0);
+    return N / groups + (N % groups > 0);
+}
+
+static struct sink T1_sink(const struct grouping *g, const struct pieces *all)
+{
+    return (struct sink){.self = all,
+                         .n_work =
+                             g->inner + pairs_size(g->inner, g->inner) + 2 * rows_size(g),
+                         .add = T1_add};
+}
+
+static struct sink T2_sink(const struct grouping *g, const struct pieces *all)
+{
+    const size_t M = (size_t)g->z.M, n = (size_t)g->inner;
+    return (struct sink){.self = all,
+                         .n_sums = M * M,
+                         .n_work = (3 * M + n + 1) * n + 2 * rows_size(g),
+                         .sums = g->Psi,
+                         .add = T2_add};
+}
+
+static void run_pieces(struct grouping *g, const struct pieces *all, struct sink sink)
+{
+    struct pass pass = {.plan = plan_for(&g->pass.plan, all->n, 1)};
+    pass_run(&pass, 1, &sink, g->work);
+}
+
+void norms_open(struct grouping *g, struct arena *arena)
+{
+    const int N = g->rows.N;
+    const size_t M = (size_t)g->z.M, threads = (size_t)g->pass.plan.threads;
+    g->t2 = g->t2 > 0 ? even_groups(N, g->t2) : 0;
+    g->inner = g->t2 > 0 ? at_most(g->t2, g->pass.plan.block) : g->pass.plan.block;
+    g->pass.plan = plan_for(&g->pass.plan, N, g->inner);
+    g->pass.rows = &g->rows;
+    g->pass.z = &g->z;
+    pass_open(&g->pass, arena);
+    const size_t most = 3 * ((size_t)N / g->inner + 1); /* pieces, at most */
+    g->v = arena_take(arena, (size_t)N);
+    g->Av = arena_take(arena, M * (N / g->inner + 1));
+    g->vKv = arena_take(arena, most);
+    g->vv = arena_take(arena, most);
+    g->largest = arena_take(arena, most);
+    const size_t a = T1_sink(g, NULL).n_work, b = T2_sink(g, NULL).n_work + M * M;
+    g->work = arena_take(arena, threads * ((a > b ? a : b) + 8) + M);
+}
+
+void norms_run(struct grouping *g)
+{
+    const int N = g->rows.N, M = g->z.M;
+    const struct sink residuals = {.self = g, .add = residual_add};
+    pass_run(&g->pass, 1, &residuals, g->work);
+    g->vv_sum = sum_squares((size_t)N, g->v);
+    g->T1 = g->lam = INFINITY;
+    g->kappa = 0.0;
+    g->spread = 1.0;
+    fill((size_t)M * M, 0.0, g->Psi);
+    if (g->t1 > 0) {
+        const int whole = g->t1 / g->inner * g->inner; /* T1 reads A v by block */
+        const struct pieces all = pieces_of(g, g->t1 >= N  ? N
+                                               : whole > 0 ? whole
+                                                           : g->inner);
+        run_pieces(g, &all, T1_sink(g, &all));
+        sum_T1(g, &all, g->work);
+    }
+    if (g->t2 > 0) {
+        const struct pieces all = pieces_of(g, g->t2);
+        run_pieces(g, &all, T2_sink(g, &all));
+        g->lam = sum_lam(g, &all);
+        g->spread = (double)N / (N - (N - 1) / g->t2 * g->t2);
+    }
+}

@@ -1,0 +1,75 @@
+#ifndef PFDTC_OBJECTIVE_H
+#define PFDTC_OBJECTIVE_H
+
+/*
+ * One table: an objective is a row of it, by which finished sums become a value and their
+ * adjoints.  An evaluation is the sums of a first pass, the objective, and the adjoints meeting
+ * the rows in a second.
+ */
+#include "gradient.h"
+#include "pass.h"
+#include "stats.h"
+
+/* what an objective reads */
+struct summary {
+    const struct inducing *z;
+    double s2;
+    struct stats stats;
+    const struct lowrank *nu; /* NULL where the objective has none                 */
+    const double *T;          /* M x q: L^{-1} [b(Z), mu(Z)]                        */
+    const double *W0;         /* M x M: A K A', where nu has p = 1                  */
+    double share;             /* of white noise: its variance over s2               */
+};
+
+struct objective {
+    const char *name;
+    int with_nu;        /* sums of an auxiliary distribution's values? */
+    int with_residuals; /* value wants |y - A'beta|^2                  */
+    int with_theta;     /* a gradient in the hyperparameters too       */
+    /* doubles kept from `factor` to `value`, and scratch of each */
+    size_t (*state_size)(int M, int q, int p);
+    size_t (*work_size)(int M, int q, int p);
+    /* adjoints of the sums where `adjoint` is not NULL (all zero then), and what value reads */
+    enum status (*factor)(const struct summary *s, double *state, double *work,
+                          struct adjoint *adjoint);
+    /* rss is read with_residuals; slope: in log s2, where not NULL */
+    double (*value)(const struct summary *s, const double *state, double rss,
+                    double *work, double *slope);
+    /* |y - A'beta|^2 by the sums alone, digits lost near interpolation; NULL: not wanted */
+    double (*residuals)(const struct summary *s, const double *state);
+};
+
+/* The objective of that name ("vfe", "white", "pf"), or NULL. */
+const struct objective *objective_named(const char *name);
+
+struct evaluation {
+    const struct objective *objective;
+    struct inducing z;
+    struct source rows;
+    struct pass pass;
+    struct panel panel;
+    struct summary summary;
+    int with_gradient;
+    struct adjoint adjoint;
+    /* laid out */
+    double *L, *T, *K_zu, *sums, *W0, *AK, *state, *adjoint_memory, *gradient, *small,
+        *work;
+};
+
+/* z (without L), rows, panel, objective, with_gradient, pass.plan, summary.s2 and .share are there:
+ * everything else is laid out */
+void evaluation_open(struct evaluation *e, struct arena *arena);
+/* L, and T of the auxiliary distribution: before all that follows */
+enum status evaluation_begin(struct evaluation *e);
+/* rows -> sums, as summary.stats reads them, and W0 */
+enum status evaluation_sums(struct evaluation *e);
+/* summary -> state, adjoint */
+enum status evaluation_factor(struct evaluation *e);
+/* adjoint, rows -> gradient (dZ, dtheta, rss: gradient_size()); without one rss alone */
+void evaluation_gradient(struct evaluation *e);
+/* slope: NULL, or in log s2 */
+double evaluation_value(struct evaluation *e, double rss, double *slope);
+/* rss of the second pass */
+double evaluation_rss(const struct evaluation *e);
+
+#endif

@@ -1,0 +1,316 @@
+#include "pass.h"
+#include "linalg.h"
+
+/* ---- blocks to threads ---------------------------------------------------------------------- */
+
+struct plan plan_for(const struct plan *like, int n, int block)
+{
+    struct plan plan = *like;
+    plan.N = n;
+    plan.block = block > n ? (n > 0 ? n : 1) : block;
+    plan.n_blocks = n / plan.block + (n % plan.block > 0);
+    if (plan.threads > plan.n_blocks)
+        plan.threads = plan.n_blocks > 0 ? plan.n_blocks : 1;
+    return plan;
+}
+
+static void interrupt(const struct plan *plan)
+{
+    if (plan->interrupt != NULL)
+        plan->interrupt();
+}
+
+static void run_one(int n_steps, const struct step *steps, void *context, int b, int slot)
+{
+    for (int s = 0; s < n_steps; s++)
+        steps[s].run(context, b, slot);
+}
+
+/* Whole blocks in parallel, a few in a row to a slot: entering a parallel region costs more
+ * than a small block on a busy machine. */
+static void run_in_parallel(const struct plan *plan, int n_steps,
+                            const struct step *steps, void *context)
+{
+    const int share = (plan->n_blocks + plan->threads - 1) / plan->threads;
+    const int chunk = share < 4 ? share : 4;
+    for (int first = 0; first < plan->n_blocks; first += plan->threads * chunk) {
+        interrupt(plan);
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static, 1) num_threads(plan->threads)
+#endif
+        for (int i = 0; i < plan->threads; i++)
+            for (int b = first + i * chunk; b < first + (i + 1) * chunk; b++)
+                if (b < plan->n_blocks)
+                    run_one(n_steps, steps, context, b, i);
+    }
+}
+
+/* Steps that only evaluate kernels in parallel, the BLAS outside, with its own threads. */
+static void run_in_waves(const struct plan *plan, int n_steps, const struct step *steps,
+                         void *context)
+{
+    for (int first = 0; first < plan->n_blocks; first += plan->threads) {
+        const int left = plan->n_blocks - first;
+        const int wave = left < plan->threads ? left : plan->threads;
+        interrupt(plan);
+        for (int s = 0; s < n_steps; s++) {
+            if (steps[s].calls_blas) {
+                for (int i = 0; i < wave; i++)
+                    steps[s].run(context, first + i, i);
+            } else {
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static, 1) num_threads(wave)
+#endif
+                for (int i = 0; i < wave; i++)
+                    steps[s].run(context, first + i, i);
+            }
+        }
+    }
+}
+
+void run_blocks(const struct plan *plan, int n_steps, const struct step *steps,
+                void *context)
+{
+    if (plan->threads == 1) {
+        for (int b = 0; b < plan->n_blocks; b++) {
+            interrupt(plan);
+            run_one(n_steps, steps, context, b, 0);
+        }
+    } else if (plan->parallel_blocks) {
+        run_in_parallel(plan, n_steps, steps, context);
+    } else {
+        run_in_waves(plan, n_steps, steps, context);
+    }
+}
+
+/* ---- what a block has: kept, or of its thread ------------------------------------------------ */
+
+static size_t matrix_size(const struct pass *p)
+{
+    return p->z == NULL ? 0 : (size_t)p->z->M * p->plan.block;
+}
+
+/* K, A and what the site says: A alone where no sink wants K */
+static size_t made_size(const struct pass *p)
+{
+    return (p->wants_K ? 2 : 1) * matrix_size(p) +
+           (p->site ? 3 * (size_t)p->plan.block : 0);
+}
+
+static size_t thread_size(const struct pass *p)
+{
+    const size_t made = p->kept < p->plan.n_blocks ? made_size(p) : 0;
+    return made + (p->rows ? source_size(p->rows, p->plan.block) : 0);
+}
+
+void pass_open(struct pass *p, struct arena *arena)
+{
+    const size_t each = made_size(p) + (size_t)p->beside * p->plan.block,
+                 fit = p->plan.memory / sizeof(double);
+    p->kept = p->made = 0;
+    if (p->again && p->z != NULL)
+        while (p->kept < p->plan.n_blocks && (size_t)(p->kept + 1) * each <= fit)
+            p->kept++;
+    p->memory = arena_take(arena, (size_t)p->kept * made_size(p));
+    p->thread = arena_take(arena, (size_t)p->plan.threads * thread_size(p));
+}
+
+struct block pass_block(const struct pass *p, int b, double *room)
+{
+    const int start = b * p->plan.block, left = p->plan.N - start,
+              n = left < p->plan.block ? left : p->plan.block;
+    if (p->rows == NULL)
+        return (struct block){.n = n, .first = start};
+    return source_block(p->rows, start, n, room);
+}
+
+/* K = k(Z, X_b), and where A and what the site says of block b lie */
+static double *made_of(const struct pass *p, int b, int slot)
+{
+    return b < p->kept ? p->memory + (size_t)b * made_size(p)
+                       : p->thread + (size_t)slot * thread_size(p);
+}
+
+static double *A_of(const struct pass *p, double *made)
+{
+    return p->wants_K ? made + matrix_size(p) : made;
+}
+
+static struct visit visit_of(const struct pass *p, int b, int slot)
+{
+    struct visit v = {.number = b};
+    double *made = made_of(p, b, slot);
+    double *room = p->thread + (size_t)(slot + 1) * thread_size(p) -
+                   (p->rows ? source_size(p->rows, p->plan.block) : 0);
+    v.block = pass_block(p, b, room);
+    if (p->z != NULL) {
+        v.K = made;
+        v.A = A_of(p, made);
+    }
+    return v;
+}
+
+static void evaluate(const struct pass *p, const struct block *b, double *K)
+{
+    const struct inducing *z = p->z;
+    kernel_cross(z->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, K);
+}
+
+/* The site's response and scale are its block's from now on. */
+static void use_site(const struct pass *p, struct block *b, double *made)
+{
+    double *left = A_of(p, made) + matrix_size(p), *y = left + b->n, *scale = y + b->n;
+    b->y = y;
+    b->scale = scale;
+}
+
+static void make_site(const struct pass *p, const struct block *b, double *made)
+{
+    const int M = p->z->M;
+    double *A = A_of(p, made), *left = A + matrix_size(p), *y = left + b->n,
+           *scale = y + b->n;
+    kernel_diagonal(p->z->kernel, b->n, b->X, b->ldx, left);
+    for (int i = 0; i < b->n; i++) {
+        left[i] -= sum_squares((size_t)M, A + (size_t)i * M);
+        left[i] = left[i] > 0.0 ? left[i] : 0.0;
+    }
+    p->site->working(p->site, b, left, y, scale);
+    scale_columns(M, b->n, scale, A);
+}
+
+static void whiten(const struct pass *p, const struct block *b, double *made)
+{
+    inducing_whiten(p->z, b->n, p->site ? NULL : b->scale, made, A_of(p, made));
+    if (p->site != NULL)
+        make_site(p, b, made);
+}
+
+const double *pass_A(const struct pass *p, const struct block *b, double *A)
+{
+    const int number = b->first / p->plan.block;
+    if (p->made && number < p->kept)
+        return A_of(p, made_of(p, number, 0));
+    evaluate(p, b, A);
+    inducing_whiten(p->z, b->n, b->scale, A, A);
+    return A;
+}
+
+/* ---- a pass --------------------------------------------------------------------------------- */
+
+enum turn { READ, ADD, PULL };
+
+struct running {
+    struct pass *pass;
+    int n_sinks;
+    const struct sink *sinks;
+    double *work;
+    size_t stride; /* of a thread */
+};
+
+static sink_turn *turn_of(const struct sink *s, enum turn turn)
+{
+    return turn == READ ? s->read : turn == ADD ? s->add : s->pull;
+}
+
+static int missing(const struct pass *p, int b)
+{
+    return p->z != NULL && !(p->made && b < p->kept);
+}
+
+static void tell(const struct running *r, enum turn turn, struct visit *v, int slot)
+{
+    double *at = r->work + (size_t)slot * r->stride;
+    for (int i = 0; i < r->n_sinks; i++) {
+        const struct sink *s = r->sinks + i;
+        v->sums = slot == 0 ? s->sums : at;
+        v->work = at + s->n_sums;
+        at = v->work + s->n_work;
+        if (turn_of(s, turn) != NULL)
+            turn_of(s, turn)(s->self, v);
+    }
+}
+
+static void read_block(void *context, int b, int slot)
+{
+    const struct running *r = context;
+    struct visit v = visit_of(r->pass, b, slot);
+    if (missing(r->pass, b))
+        evaluate(r->pass, &v.block, made_of(r->pass, b, slot));
+    tell(r, READ, &v, slot);
+}
+
+static void add_block(void *context, int b, int slot)
+{
+    const struct running *r = context;
+    struct pass *p = r->pass;
+    struct visit v = visit_of(p, b, slot);
+    if (missing(p, b))
+        whiten(p, &v.block, made_of(p, b, slot));
+    if (p->site != NULL)
+        use_site(p, &v.block, made_of(p, b, slot));
+    tell(r, ADD, &v, slot);
+}
+
+static void pull_block(void *context, int b, int slot)
+{
+    const struct running *r = context;
+    struct visit v = visit_of(r->pass, b, slot);
+    if (r->pass->site != NULL)
+        use_site(r->pass, &v.block, made_of(r->pass, b, slot));
+    tell(r, PULL, &v, slot);
+}
+
+static int any(const struct running *r, enum turn turn)
+{
+    for (int i = 0; i < r->n_sinks; i++)
+        if (turn_of(r->sinks + i, turn) != NULL)
+            return 1;
+    return 0;
+}
+
+static size_t stride_of(int n_sinks, const struct sink *sinks)
+{
+    size_t stride = 0;
+    for (int i = 0; i < n_sinks; i++)
+        stride += sinks[i].n_sums + sinks[i].n_work;
+    return (stride + 7) / 8 * 8;
+}
+
+size_t pass_size(const struct pass *p, int n_sinks, const struct sink *sinks)
+{
+    return (size_t)p->plan.threads * stride_of(n_sinks, sinks);
+}
+
+/* sums of thread `slot`, one sink's after the other: cleared, or added to the first thread's */
+static void each_sums(const struct running *r, int slot, int clear)
+{
+    double *at = r->work + (size_t)slot * r->stride;
+    for (int i = 0; i < r->n_sinks; i++) {
+        const struct sink *s = r->sinks + i;
+        if (clear)
+            fill(s->n_sums, 0.0, slot == 0 ? s->sums : at);
+        else
+            add_scaled(s->n_sums, 1.0, at, s->sums);
+        at += s->n_sums + s->n_work;
+    }
+}
+
+void pass_run(struct pass *p, int n_sinks, const struct sink *sinks, double *work)
+{
+    struct running r = {p, n_sinks, sinks, work, stride_of(n_sinks, sinks)};
+    struct step steps[3];
+    int n_steps = 0;
+    const int makes = p->z != NULL && !(p->made && p->kept == p->plan.n_blocks);
+    if (makes || any(&r, READ))
+        steps[n_steps++] = (struct step){read_block, 0};
+    if (makes || any(&r, ADD))
+        steps[n_steps++] = (struct step){add_block, 1};
+    if (any(&r, PULL))
+        steps[n_steps++] = (struct step){pull_block, 0};
+    for (int i = 0; i < p->plan.threads; i++)
+        each_sums(&r, i, 1);
+    run_blocks(&p->plan, n_steps, steps, &r);
+    for (int i = 1; i < p->plan.threads; i++)
+        each_sums(&r, i, 0);
+    p->made = 1;
+}

@@ -1,0 +1,62 @@
+#ifndef PFDTC_PASS_H
+#define PFDTC_PASS_H
+
+/*
+ * The one loop over rows: a source, points Z, and a list of sinks.  K = k(Z, X_b) and
+ * A = L^{-1} K diag(scale) of a block are made once and kept for the next pass while memory
+ * allows.  Threads, interrupts and the order in which sums are added live here and nowhere else.
+ *
+ * Blocks are handed to threads in a fixed pattern, so that which sums are added where depends on
+ * nothing but the number of threads.  Two shapes:
+ *   parallel_blocks = 1   products by the engine itself, or by a BLAS of one thread: whole blocks
+ *                         in parallel;
+ *   parallel_blocks = 0   any other BLAS: turns that only evaluate kernels in parallel, those
+ *                         that call the BLAS one after the other, outside the parallel region.
+ */
+#include "arena.h"
+#include "inducing.h"
+#include "noise.h"
+#include "sink.h"
+
+struct plan {
+    int N, block, n_blocks, threads, parallel_blocks;
+    size_t memory;           /* bytes of scratch that may grow with N          */
+    void (*interrupt)(void); /* called between waves of blocks; may not return */
+};
+
+/* n items in blocks of at most that many: the plan of another loop with the same threads */
+struct plan plan_for(const struct plan *like, int n, int block);
+
+struct step {
+    void (*run)(void *context, int b, int slot);
+    int calls_blas;
+};
+/* every step on every block */
+void run_blocks(const struct plan *plan, int n_steps, const struct step *steps,
+                void *context);
+
+struct pass {
+    struct plan plan;
+    const struct source *rows; /* NULL: blocks of items that the sinks know             */
+    const struct inducing *z;  /* NULL: neither K nor A.  z->L may be NULL: see whiten  */
+    const struct site *site;   /* NULL: every row has the weight that it came with      */
+    int wants_K, again,
+        beside;              /* K beside A? another pass?  doubles a row kept elsewhere */
+    int kept, made;          /* blocks whose K and A are kept; are they there yet?     */
+    double *memory, *thread; /* of the kept blocks; of each thread                     */
+};
+
+/* Lays the kept blocks and the room of the threads out in the arena. */
+void pass_open(struct pass *p, struct arena *arena);
+/* doubles of scratch that so many sinks want */
+size_t pass_size(const struct pass *p, int n_sinks, const struct sink *sinks);
+/* every sink is told of every block; p->interrupt may leave */
+void pass_run(struct pass *p, int n_sinks, const struct sink *sinks, double *work);
+
+/* For sinks that look at two blocks: block b of the rows, n of them.
+ * room: source_size(rows, plan.block) */
+struct block pass_block(const struct pass *p, int b, double *room);
+/* its A, kept or made in A (M x n) now */
+const double *pass_A(const struct pass *p, const struct block *block, double *A);
+
+#endif

@@ -1,0 +1,130 @@
+# A fit whose hyperparameters are taken to be learned by `hyper`, without a search; equal rows, weights and an offset
+# from 0 for what merging and centring do.
+as_learned <- function(by, hyper = "evidence", priors = FALSE, n = 40, fix = character(), ...) {
+  p <- problem("matern52", n = n, d = 2, m = 8, seed = 3, noise = 0.2)
+  p$x <- rbind(p$x, p$x[c(1, 1, 5), ])
+  p$y <- with_seed(1, c(p$y, p$y[c(1, 1, 5)] + rnorm(3)))
+  p$weights <- with_seed(2, runif(n + 3, 0.5, 2))
+  fit <- by(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", weights = p$weights,
+              center = FALSE, control = pfdtc_control(priors = priors, fix = fix, progress = FALSE), ...)
+  fit$hyper <- hyper
+  list(fit = fit, p = p)
+}
+
+ref_curvature <- function(p, names) {
+  at <- log(c(p$kernel$lengthscale, p$kernel$variance, p$noise))
+  evidence <- function(theta) {
+    v <- exp(theta)
+    ref_exact(p$x, p$y, ref_kernel(p$kernel$profile, v[1:2], v[3]), v[4], p$weights)$evidence
+  }
+  -stats::optimHess(at, evidence, control = list(ndeps = rep(0.01, 4)))
+}
+
+test_that("vcov() is the inverse curvature of the dense log evidence in the logs", {
+  made <- as_learned(gp_exact)
+  V <- vcov(made$fit)
+  expect_identical(dimnames(V), list(names(coef(made$fit)), names(coef(made$fit))))
+  curvature <- ref_curvature(made$p)
+  expect_true(all(eigen(curvature)$values > 1 / 16)) # every direction is told
+  expect_close(unname(V), solve(curvature), 1e-3)    # differences of differences, step 0.01
+  expect_close(unname(vcov(as_learned(gp_exact, "joint")$fit)), unname(V), 1e-9)
+})
+
+test_that("priors are added as learning adds them", {
+  with <- as_learned(gp_exact, priors = TRUE)
+  without <- as_learned(gp_exact)
+  added <- solve(vcov(with$fit)) - solve(vcov(without$fit))
+  expect_close(unname(added), diag(c(1 / 0.7^2, 1 / 0.7^2, 1 / 1.5^2, 1 / 2^2)), 1e-6) # 40 rows: not faded
+})
+
+test_that("what is held has no variance, and the rest is given it", {
+  all <- as_learned(gp_exact)
+  some <- as_learned(gp_exact, fix = c("noise", "lengthscale.x1"))
+  expect_identical(colnames(vcov(some$fit)), c("lengthscale.x2", "variance"))
+  expect_close(unname(solve(vcov(some$fit))), unname(solve(vcov(all$fit)))[2:3, 2:3], 1e-6)
+})
+
+test_that("of inducing points it is the ELBO's: with all rows among them the evidence's", {
+  exact <- vcov(as_learned(gp_exact, "joint")$fit)
+  rows <- as_learned(gp_exact)$fit$data$x
+  vfe <- vcov(as_learned(gp_vfe, "joint", inducing = rows)$fit)
+  expect_close(vfe, exact, 1e-4)                      # a jitter of 1e-8 of the variance
+})
+
+test_that("of many rows it is the expected information of rows given their neighbours", {
+  x <- with_seed(1, cbind(a = runif(300, 0, 6), b = runif(300, 0, 6)))
+  covariance <- function(theta) {
+    v <- exp(theta)
+    kernel_matrix(kernel_matern(3 / 2, v[1:2], v[3]), x) + diag(v[4], 300)
+  }
+  at <- log(c(1, 2, 1, 0.1))
+  y <- with_seed(2, drop(crossprod(chol(covariance(at)), rnorm(300))))
+  fit <- gp_exact(x, y, kernel = kernel_matern(3 / 2, c(1, 2), 1), noise = 0.1, hyper = "fixed", center = FALSE,
+                  scale = FALSE, control = pfdtc_control(priors = FALSE))
+  fit$hyper <- "evidence"
+  # too many rows for the exact evidence, as the limit of memory says
+  near <- with_options(list(pfdtc.max_memory = 1e5), vcov(fit))
+  # Fisher's information of the exact process: tr(K^-1 K_i K^-1 K_j) / 2
+  slopes <- lapply(1:4, function(i) {
+    h <- replace(numeric(4), i, 1e-4)
+    solve(covariance(at), (covariance(at + h) - covariance(at - h)) / 2e-4)
+  })
+  information <- outer(1:4, 1:4, Vectorize(function(i, j) sum(slopes[[i]] * t(slopes[[j]])) / 2))
+  # 30 neighbours tell nearly all there is
+  expect_true(all(abs(sqrt(diag(near) / diag(solve(information))) - 1) < 0.03))
+})
+
+test_that("it is the same each time, and random numbers go on where they were", {
+  made <- as_learned(gp_exact, n = 100)
+  with_seed(5, {
+    one <- vcov(made$fit)
+    a <- runif(1)
+  })
+  expect_identical(a, with_seed(5, runif(1)))
+  expect_identical(one, vcov(made$fit))
+  expect_true(isSymmetric(one))
+})
+
+test_that("an input without effect has the variance of what nothing tells", {
+  x <- with_seed(1, cbind(a = runif(60), b = runif(60)))
+  y <- with_seed(2, sin(6 * x[, 1]) + 0.1 * rnorm(60))
+  fit <- gp_exact(x, y, kernel = kernel_se(c(0.3, 1e4), 1), noise = 0.01, hyper = "fixed",
+                  control = pfdtc_control(priors = FALSE))
+  fit$hyper <- "evidence"
+  expect_equal(sqrt(diag(vcov(fit)))[["lengthscale.b"]], 4, tolerance = 1e-3)
+})
+
+test_that("confint() is around the logs", {
+  fit <- as_learned(gp_exact)$fit
+  sd <- sqrt(diag(vcov(fit)))
+  table <- confint(fit, level = 0.8)
+  expect_identical(dimnames(table), list(names(coef(fit)), c("10 %", "90 %")))
+  expect_equal(rowMeans(table), log(coef(fit)))
+  expect_equal(table[, 2] - table[, 1], 2 * qnorm(0.9) * sd)
+  expect_identical(confint(fit, "noise"), confint(fit)["noise", , drop = FALSE])
+  expect_identical(colnames(confint(fit, 1:2)), c("2.5 %", "97.5 %"))
+  expect_input_error(confint(fit, "nose"), "parm")
+  expect_input_error(confint(fit, 9), "parm")
+  expect_input_error(confint(fit, level = 2), "level")
+})
+
+test_that("intervals cover the hyperparameters that data were drawn with", {
+  found <- with_seed(3, replicate(30, {
+    x <- sort(runif(120, 0, 10))
+    kernel <- kernel_se(1, 1)
+    y <- drop(crossprod(chol(kernel_matrix(kernel, x) + diag(1e-8, 120)), rnorm(120))) + rnorm(120, sd = 0.3)
+    fit <- gp_exact(x, y, kernel = kernel_se(), center = FALSE, scale = FALSE,
+                    control = pfdtc_control(restarts = 2, priors = FALSE))
+    table <- confint(fit)
+    truth <- log(c(1, 1, 0.09))
+    table[, 1] <= truth & truth <= table[, 2]
+  }))
+  # 90 intervals of 95 %, three sds of their number at independence of 30: 0.95 - 3 * sqrt(0.05 * 0.95 / 30)
+  expect_gt(mean(found), 0.83)
+})
+
+test_that("where nothing was learned, or the data are gone, that is said", {
+  expect_input_error(vcov(fit_cars()), "Nothing was learned")
+  fit <- as_learned(pfdtc, neighbours = 0, m = 4, keep_data = FALSE)$fit
+  expect_input_error(vcov(fit), "keep_data")
+})

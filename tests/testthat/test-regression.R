@@ -1,0 +1,92 @@
+test_that("deviance() and df.residual() are lm()'s sums, with the fit's leverages", {
+  data <- small_data(25)
+  data$w <- seq(0.5, 2, length.out = 25)
+  data$w[4] <- 0
+  data$y[9] <- NA
+  fit <- fit_mixed(y ~ a + f, data = data, weights = w, na.action = na.exclude)
+  e <- (data$y - fitted(fit))[-9]
+  expect_equal(deviance(fit), sum(data$w[-9] * e^2))
+  expect_equal(df.residual(fit), 23 - sum(hatvalues(fit), na.rm = TRUE))
+  # a kernel that is nearly linear takes nearly the degrees of freedom of a line
+  flat <- gp_exact(cars$speed, cars$dist, kernel = kernel_se(1e4, 1e10), noise = 200, hyper = "fixed")
+  line <- lm(dist ~ speed, cars)
+  expect_equal(df.residual(flat), df.residual(line), tolerance = 1e-3)
+  expect_equal(deviance(flat), deviance(line), tolerance = 1e-3)
+})
+
+test_that("extractAIC() is AIC(), and step() and drop1() work with it", {
+  d <- with_seed(1, data.frame(a = runif(40), b = runif(40), c = runif(40)))
+  d$y <- with_seed(2, sin(5 * d$a) + d$b + 0.1 * rnorm(40))
+  fit <- with_seed(1, pfdtc(y ~ a + b + c, d, kernel = kernel_se(), control = pfdtc_control(restarts = 2)))
+  expect_identical(extractAIC(fit), c(fit$df, AIC(fit)))
+  expect_identical(extractAIC(fit, k = 5), c(fit$df, AIC(fit, k = 5)))
+  dropped <- with_seed(1, drop1(fit))
+  expect_identical(row.names(dropped), c("<none>", "a", "b", "c"))
+  expect_true(all(dropped[c("a", "b"), "AIC"] > dropped["<none>", "AIC"] + 10))
+  chosen <- with_seed(1, step(fit, trace = 0))
+  expect_true(all(c("a", "b") %in% labels(chosen)))
+})
+
+test_that("family(), case.names() and labels() are those of linear models", {
+  data <- small_data(12)
+  data$w <- rep(c(1, 0, 2), 4)
+  fit <- fit_mixed(y ~ a + f, data = data, weights = w, m = 4)
+  line <- lm(y ~ a + f, data, weights = w)
+  expect_identical(stats::family(fit)$family, "gaussian")
+  expect_identical(case.names(fit), case.names(line))
+  expect_identical(case.names(fit, full = TRUE), case.names(line, full = TRUE))
+  expect_identical(labels(fit), labels(line))
+  p <- smooth_data()
+  expect_identical(labels(fit_fixed(p)), c("x1", "x2"))
+  expect_identical(case.names(fit_fixed(p)), as.character(1:50))
+})
+
+test_that("update() is R's own", {
+  fit <- fit_cars()
+  expect_identical(fitted(update(fit, m = 5)), fitted(fit_cars(m = 5)))
+  expect_identical(update(fit, evaluate = FALSE), fit$call)
+  expect_identical(deparse1(update(fit, sqrt(.) ~ ., m = NULL, evaluate = FALSE)$formula), "sqrt(dist) ~ speed")
+})
+
+test_that("update() finds the data of fits made inside functions", {
+  make <- function(rows) {
+    some <- cars[rows, ]
+    few <- 4
+    pfdtc(dist ~ speed, some, m = few, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed", weights = speed,
+          control = fixed_control())
+  }
+  fit <- make(1:30)
+  expect_identical(fitted(update(fit)), fitted(fit))
+  more <- 6
+  expect_identical(update(fit, m = more)$m, 6L)
+  other <- cars[5:50, ]
+  expect_identical(nobs(update(fit, data = other)), 46L)
+  again <- (function() {
+    noisy <- 300
+    update(fit, noise = noisy)
+  })()
+  expect_identical(again$noise, 300)
+  log_fit <- update(fit, log(dist) ~ .)
+  expect_equal(unname(log_fit$data$response), log(cars$dist[1:30]))
+})
+
+test_that("update() of a fit from a matrix made inside a function has the fit's own rows", {
+  make <- function() {
+    inputs <- cbind(speed = cars$speed)
+    response <- cars$dist
+    precision <- rep(c(1, 2), 25)
+    pfdtc(inputs, response, weights = precision, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed", m = 5,
+          control = fixed_control())
+  }
+  fit <- make()
+  again <- update(fit, m = 8)
+  expect_identical(again$m, 8L)
+  expect_identical(unname(again$data$response), cars$dist)
+  expect_equal(fitted(update(fit)), fitted(fit))
+  expect_input_error(update(fit, y ~ .), "formula.")
+})
+
+test_that("what needs the rows says so where they are gone", {
+  fit <- fit_cars(keep_data = FALSE)
+  for (f in list(deviance, df.residual, case.names)) expect_input_error(f(fit), "keep_data")
+})

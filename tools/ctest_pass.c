@@ -1,0 +1,224 @@
+/* The one loop: whatever the blocks, threads, their shape, the memory and where rows come from, the numbers are those of
+ * the pieces that ctest_problem.c makes by hand. */
+#include <math.h>
+#include "ctest.h"
+#include "divergence.h"
+#include "linalg.h"
+#include "objective.h"
+#include "posterior.h"
+
+static const struct shape shapes[] = {/* M, N, columns, d, n_u, q */
+                                      {1, 1, 1, 1, 1, 1},
+                                      {3, 11, 2, 2, 4, 3},
+                                      {4, 7, 3, 2, 2, 2}};
+enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
+
+static int interrupts;
+
+static void count_interrupt(void)
+{
+    interrupts++;
+}
+
+/* every way to walk over N rows: 36 of them */
+enum { N_PLANS = 36 };
+static struct plan plan_number(int i, int N, int M)
+{
+    const int blocks[] = {1, 3, N};
+    const size_t memory[] = {0, 8 * 3 * 2 * (size_t)M * 3, 1 << 20};
+    const struct plan like = {.threads = 1 + 2 * (i / 3 % 2),
+                              .parallel_blocks = i / 6 % 2,
+                              .memory = memory[i / 12],
+                              .interrupt = count_interrupt};
+    return plan_for(&like, N, blocks[i % 3]);
+}
+
+static struct source rows_of(const struct problem *p)
+{
+    return (struct source){.N = p->shape.N,
+                           .columns = p->shape.columns,
+                           .X = p->X,
+                           .y = p->y,
+                           .scale = p->scale,
+                           .ldx = p->shape.N};
+}
+
+static struct inducing points_of(const struct problem *p)
+{
+    return (struct inducing){
+        &p->covariance.kernel, p->shape.M, p->shape.columns, p->Z, p->jitter, NULL};
+}
+
+/* ---- objectives --------------------------------------------------------------------- */
+
+static void evaluate(const struct problem *p, const char *name, struct plan plan,
+                     int gradient, const struct answer *want)
+{
+    const struct lowrank nu = problem_nu(p);
+    const size_t dZ = (size_t)p->shape.M * p->shape.columns;
+    struct evaluation e = {
+        .z = points_of(p), .rows = rows_of(p), .with_gradient = gradient};
+    struct arena arena = {NULL, 0};
+    double slope = 0.0;
+    e.objective = objective_named(name);
+    e.panel.nu = e.objective->with_nu ? &nu : NULL;
+    e.pass.plan = plan;
+    e.summary.s2 = p->s2;
+    e.summary.share = white_share_of_noise;
+    evaluation_open(&e, &arena);
+    const size_t size = arena.used;
+    arena = (struct arena){array(size), 0};
+    evaluation_open(&e, &arena);
+    CHECK(arena.used == size);
+    interrupts = 0;
+    CHECK(evaluation_begin(&e) == STATUS_OK);
+    CHECK(evaluation_sums(&e) == STATUS_OK);
+    CHECK(evaluation_factor(&e) == STATUS_OK);
+    evaluation_gradient(&e);
+    CHECK(interrupts >= 1);
+    CHECK_NEAR(evaluation_value(&e, evaluation_rss(&e), &slope), want->value, 1e-11);
+    if (e.objective->residuals != NULL) /* without a second pass */
+        CHECK_NEAR(
+            evaluation_value(&e, e.objective->residuals(&e.summary, e.state), NULL),
+            want->value, 1e-9);
+    if (!gradient)
+        return;
+    CHECK_ARRAY(dZ, e.gradient, want->dZ, 1e-10);
+    if (want->dtheta != NULL) {
+        CHECK_ARRAY((size_t)p->shape.d + 1, e.gradient + dZ, want->dtheta, 1e-10);
+        CHECK_NEAR(slope, want->noise, 1e-10);
+    }
+}
+
+void group_pass(void)
+{
+    static const struct {
+        const char *name;
+        answer_of *answer;
+        int p;
+    } cases[] = {{"vfe", vfe_answer, 0},
+                 {"white", white_answer, 0},
+                 {"pf", pf_answer, 0},
+                 {"pf", pf_answer, 1}};
+    CHECK(objective_named("elbo") == NULL);
+    for (int c = 0; c < 4; c++)
+        for (int s = 0; s < N_SHAPES; s++)
+            for (int i = 0; i < N_PLANS; i++) {
+                const size_t taken = arrays_taken();
+                const struct problem p = problem_new(
+                    kernel_names[(c + s + i) % n_kernels], shapes[s], cases[c].p, i % 2);
+                const struct answer want = cases[c].answer(&p, p.shape.N, 1);
+                for (int gradient = 0; gradient < 2; gradient++)
+                    evaluate(&p, cases[c].name, plan_number(i, p.shape.N, p.shape.M),
+                             gradient, &want);
+                arrays_release(taken);
+            }
+}
+
+/* ---- sites, rows in another order ----------------------------------------------------- */
+
+/* sums of FITC's rows, in reverse order, against those of rows that have its weights */
+static void fitc(const struct problem *p, struct plan plan)
+{
+    const int M = p->shape.M, N = p->shape.N;
+    const size_t size = stats_size(M, 0);
+    const struct dense f = dense_of(p);
+    const struct site site = {site_fitc, p->s2};
+    struct problem same = *p;
+    struct pieces pieces;
+    int *order = array_int((size_t)N);
+    double *scale = array((size_t)N), *sums = array(size), *beta = array_random(M, -1, 1),
+           rss;
+    for (int i = 0; i < N; i++) {
+        const double w = p->scale == NULL ? 1.0 : p->scale[i] * p->scale[i],
+                     left = (at(f.K, i, i) - at(f.Q, i, i)) /
+                            w; /* dense rows carry their scale */
+        order[i] = N - 1 - i;
+        scale[i] = sqrt(w * p->s2 / (p->s2 + w * left));
+    }
+    same.scale = scale;
+    pieces_make(&same, NULL, N, &pieces);
+
+    const struct source rows = {N, p->shape.columns, p->X, p->y, p->scale, N, order};
+    struct inducing z = points_of(p);
+    z.L = pieces.z.L;
+    const struct summing summing = {.kernel = z.kernel, .M = M};
+    double *v = array((size_t)N);
+    const struct residuals residuals = {M, beta, p->s2, v};
+    const struct sink sinks[] = {stats_sink(&summing, plan.block, sums),
+                                 residuals_sink(&residuals, plan.block, &rss)};
+    struct pass pass = {.plan = plan, .rows = &rows, .z = &z, .site = &site, .again = 1};
+    struct arena arena = {NULL, 0};
+    pass_open(&pass, &arena);
+    arena = (struct arena){array(arena.used), 0};
+    pass_open(&pass, &arena);
+    double *work = array(pass_size(&pass, 2, sinks));
+    for (int again = 0; again < 2; again++) { /* the second from what is kept */
+        struct stats s;
+        double want = 0.0;
+        pass_run(&pass, 2, sinks, work);
+        CHECK(stats_finish(M, 0, sums, &s) == STATUS_OK);
+        CHECK_ARRAY((size_t)M * M + M, s.G, pieces.stats.G, 1e-12);
+        CHECK_NEAR(s.yy, pieces.stats.yy, 1e-12);
+        CHECK_NEAR(s.t, pieces.stats.t, 1e-11);
+        CHECK_NEAR(s.log_weights, pieces.stats.log_weights, 1e-11);
+        for (int i = 0; i < N; i++) {
+            double e = p->y[order[i]];
+            for (int m = 0; m < M; m++)
+                e -=
+                    pieces.piece->A[(size_t)order[i] * M + m] / scale[order[i]] * beta[m];
+            e *= scale[order[i]];
+            CHECK_NEAR(v[i], e / p->s2, 1e-10);
+            want += e * e;
+        }
+        CHECK_NEAR(rss, want, 1e-11);
+    }
+}
+
+void group_sites(void)
+{
+    for (int s = 0; s < N_SHAPES; s++)
+        for (int i = 0; i < N_PLANS; i++) {
+            const size_t taken = arrays_taken();
+            const struct problem p =
+                problem_new(kernel_names[i % n_kernels], shapes[s], 0, i / 3 % 2);
+            fitc(&p, plan_number(i, p.shape.N, p.shape.M));
+            arrays_release(taken);
+        }
+}
+
+/* ---- the divergence itself: its constant and the objective add up to it ---------------- */
+
+static double run_divergence(const struct problem *p, struct plan plan, int constant)
+{
+    const struct lowrank nu = problem_nu(p);
+    struct divergence d = {.rows = rows_of(p), .panel = {&nu, NULL}, .s2 = p->s2};
+    struct arena arena = {NULL, 0};
+    double value = 0.0;
+    if (!constant)
+        d.z = points_of(p);
+    d.pass.plan = plan;
+    divergence_open(&d, &arena);
+    arena = (struct arena){array(arena.used), 0};
+    divergence_open(&d, &arena);
+    if (constant)
+        return divergence_constant(&d);
+    CHECK(divergence_value(&d, &value) == STATUS_OK);
+    return value;
+}
+
+void group_divergence(void)
+{
+    for (int q = 0; q < 2; q++)
+        for (int s = 0; s < N_SHAPES; s++)
+            for (int i = 0; i < N_PLANS; i++) {
+                const size_t taken = arrays_taken();
+                const struct problem p =
+                    problem_new(kernel_names[i % n_kernels], shapes[s], q, i / 3 % 2);
+                const struct plan plan = plan_number(i, p.shape.N, p.shape.M);
+                const double constant = run_divergence(&p, plan, 1);
+                CHECK_NEAR(run_divergence(&p, plan, 0),
+                           constant + pf_answer(&p, p.shape.N, 0).value, 1e-9);
+                arrays_release(taken);
+            }
+}
