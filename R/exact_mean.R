@@ -148,7 +148,8 @@ corrected_mean <- function(reference, correction, data, x) {
                          model$noise, norms, x)
   u <- if (is.null(data$weights)) correction$v else sqrt(data$weights) * correction$v
   mean <- native_kernel_sum(model$kernel, data$x, u, x, reference$control) + rest$mean
-  error <- (rest$mean_error + correction$rounding * beyond_rows(model, data, x)) * (1 + 1e-14) + 4 * .Machine$double.eps * abs(mean)
+  rounding <- correction$rounding * beyond_rows(model, data, x)
+  error <- (rest$mean_error + rounding) * (1 + 1e-14) + 4 * .Machine$double.eps * abs(mean)
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
 }
 

@@ -15,8 +15,8 @@
 #' @param ... for `update()`: parameters by their names in `coef()`, without `noise`, of a kernel that has met data (as
 #'   `fit$kernel` has); else, for a kernel of one factor, arguments of its constructor, as in
 #'   `update(kernel_se(), lengthscale = 2)`.
-#' @return A kernel, of class `pfdtc_kernel`. One of several factors is a list of `leaves`, its factors, and `terms`, each
-#'   with a `variance` and the positions of its factors.
+#' @return A kernel, of class `pfdtc_kernel`. One of several factors is a list of `leaves`, its factors, and `terms`,
+#'   each with a `variance` and the positions of its factors.
 #' @section Errors: class `pfdtc_error_input` where the other side is neither a kernel nor a positive number, where two
 #'   terms could not be told apart (two constants, say), or a parameter to update is unknown.
 #' @section Invariants: `kernel_matrix(a + b, x)` is the sum of both matrices and `kernel_matrix(a * b, x)` their
@@ -26,7 +26,7 @@
 #' @seealso [kernel_se()] for the factors.
 #' @name kernel_algebra
 #' @examples
-#' k <- kernel_se(lengthscale = 2, variance = 1) + 0.5 * kernel_periodic(period = 7) * kernel_matern(lengthscale = 9)
+#' k <- kernel_se(lengthscale = 2) + 0.5 * kernel_periodic(period = 7) * kernel_matern()
 #' k
 #' co2_like <- kernel_se() + kernel_periodic(period = 1) * kernel_se()
 #' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_linear(inputs = ~ speed) + kernel_constant())

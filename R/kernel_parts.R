@@ -1,7 +1,7 @@
 # What a kernel is made of. One of a single factor is a flat list (profile, label, lengthscale, variance, inputs and
 # what else its profile has); any other is a sum of products,
 #
-#   list(leaves = <kernels of a single factor, whose variances mean nothing>, terms = list(list(variance, leaves), ...)),
+#   list(leaves = <kernels of one factor, whose variances mean nothing>, terms = list(list(variance, leaves), ...)),
 #
 # terms naming their factors by position: two terms may share one, and so its parameters. Everything else asks the
 # functions here. Parameters have one order everywhere: of each term those of its factors not met before, in the order
@@ -30,7 +30,9 @@ is_rough <- function(kernel) {
 }
 
 # Does k(x, x) differ from row to row?
-varies <- function(kernel) any(vapply(kernel_leaves(kernel), function(l) any(l$profile %in% c("linear", "polynomial")), NA))
+varies <- function(kernel) {
+  any(vapply(kernel_leaves(kernel), function(l) any(l$profile %in% c("linear", "polynomial")), NA))
+}
 
 # Parameters of one kind of a placed factor: how many there are.
 parameter_count <- function(leaf, what) {
@@ -50,7 +52,8 @@ kernel_parameters <- function(kernel) {
     for (l in setdiff(terms[[t]]$leaves, met)) {
       for (what in leaf_parameters(leaves[[l]])) {
         n <- parameter_count(leaves[[l]], what)
-        rows[[length(rows) + 1L]] <- data.frame(term = rep(t, n), leaf = rep(l, n), what = rep(what, n), at = seq_len(n))
+        rows[[length(rows) + 1L]] <- data.frame(term = rep(t, n), leaf = rep(l, n), what = rep(what, n),
+                                                at = seq_len(n))
       }
     }
     met <- c(met, terms[[t]]$leaves)
@@ -239,11 +242,11 @@ full_table <- function(n, p) {
     row <- L[i, ] * (seq_len(n) > j) * cos(angle[i, j]) / sin(angle[i, j])
     row[j] <- -L[i, j] * tan(angle[i, j])
     if (abs(cos(angle[i, j])) < 1e-8) row[j] <- -prod(sin(angle[i, seq_len(j - 1L)])) * sin(angle[i, j])
-    dR <- matrix(0, n, n)
-    dR[i, ] <- L %*% row
-    dR[, i] <- dR[i, ]
-    dR[i, i] <- 0
-    dR * pi * p[k] / (1 + p[k])^2
+    moved <- matrix(0, n, n)
+    moved[i, ] <- L %*% row
+    moved[, i] <- moved[i, ]
+    moved[i, i] <- 0
+    moved * pi * p[k] / (1 + p[k])^2
   }
   c(R, unlist(lapply(seq_along(p), slope)))
 }

@@ -19,14 +19,15 @@
 #' What is `NULL` is learned; a value given is where learning starts, and is kept under `hyper = "fixed"` or by
 #' `control = pfdtc_control(fix = )`. A `period` that is given is kept as it is: 365.25 days are known.
 #'
-#' A categorical kernel has, for levels a and b, the correlation exp(-p) (`"exchangeable"`, the default: one parameter),
-#' exp(-|s_a - s_b|) with scores s that go up from level to level by positive gaps (`"ordered"`), or any positive definite
-#' matrix (`"full"`), by angles a = pi p / (1 + p) on the sphere of its Cholesky factor, p = 1 being no correlation.
+#' A categorical kernel has, for levels a and b, the correlation exp(-p) (`"exchangeable"`, the default: one
+#' parameter), exp(-|s_a - s_b|) with scores s that go up from level to level by positive gaps (`"ordered"`), or any
+#' positive definite matrix (`"full"`), by angles a = pi p / (1 + p) on the sphere of its Cholesky factor, p = 1 being
+#' no correlation.
 #'
 #' @param lengthscale positive numbers, one for each column the kernel reads, in the units of the inputs; a single
 #'   number is used for all of them. Of `kernel_periodic()` one number without unit.
-#' @param variance variance of the factor, in squared units of the response (of `kernel_linear()` beside the units of the
-#'   inputs).
+#' @param variance variance of the factor, in squared units of the response (of `kernel_linear()` beside the units of
+#'   the inputs).
 #' @param inputs what the kernel reads: a one-sided formula or names of variables of the data (a factor is one name),
 #'   names of columns, or positions; others have no effect. `NULL`: all of them.
 #' @param isotropic `TRUE`: one lengthscale for all inputs.
@@ -35,16 +36,17 @@
 #' @param period positive number in the units of the inputs.
 #' @param degree whole number of at least 1.
 #' @param offset positive number, in squared units of the inputs.
-#' @param correlation `"exchangeable"`, `"ordered"` or `"full"`; a number between 0 and 1: an exchangeable correlation to
-#'   start from; `NULL`: `"exchangeable"`.
+#' @param correlation `"exchangeable"`, `"ordered"` or `"full"`; a number between 0 and 1: an exchangeable correlation
+#'   to start from; `NULL`: `"exchangeable"`.
 #' @return An object of class `pfdtc_kernel`: a list with elements `profile`, `label`, `lengthscale`, `variance`,
 #'   `inputs` and what else the kernel has.
-#' @section Errors: class `pfdtc_error_input` where a parameter is not positive, `nu` is not one of the three, or, when the
-#'   kernel meets data, where these do not have its inputs or the inputs of a categorical kernel are not one factor.
+#' @section Errors: class `pfdtc_error_input` where a parameter is not positive, `nu` is not one of the three, or, when
+#'   the kernel meets data, where these do not have its inputs or the inputs of a categorical kernel are not one factor.
 #' @section Invariants: `kernel_matrix(k, x)` is symmetric and positive semidefinite; where k depends on differences
 #'   alone the variance is on its diagonal.
-#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, chapter 4; Pinheiro and Bates (1996),
-#'   Unconstrained parametrizations for variance-covariance matrices, *Statistics and Computing* 6, for `"full"`.
+#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, chapter 4; Pinheiro and Bates
+#'   (1996), Unconstrained parametrizations for variance-covariance matrices, *Statistics and
+#'   Computing* 6, for `"full"`.
 #' @seealso [kernel_algebra], [kernel_matrix()], [pfdtc()]
 #' @aliases kernels
 #' @examples

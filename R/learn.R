@@ -347,7 +347,8 @@ run_starts <- function(problem, control, note = function(theta) NULL) {
   size <- learning_sizes$starts
   rows <- pool$take(min(size[["rows"]], pool$n))
   # in units of the spreads all lengthscales are equal in every start: so are the neighbours
-  shared <- if (!problem$composite && !any(known & c(problem$table$ard, FALSE))) problem$neighbours(thetas[[1L]], rows, size[["near"]])
+  equal <- !problem$composite && !any(known & c(problem$table$ard, FALSE))
+  shared <- if (equal) problem$neighbours(thetas[[1L]], rows, size[["near"]])
   most <- -Inf
   runs <- lapply(thetas, function(theta) {
     run <- climb(problem, theta, size, steps = 5L, neighbours = shared, enough = 0.5)

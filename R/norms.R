@@ -97,8 +97,8 @@ norms_of_sums <- function(p, model, n) {
   alpha <- sqrt(sum(solve_t(p$L, p$beta)^2))
   beta_error <- growth * (G_norm * beta + A_norm * sqrt(p$yy))
   vv <- p$rss / model$noise^2
-  norms <- list(slack = slack, most = most, growth = growth, weight = weight, t = t, lam = t, alpha = alpha, beta_error = beta_error,
-                vv = vv)
+  norms <- list(slack = slack, most = most, growth = growth, weight = weight, t = t, lam = t, alpha = alpha,
+                beta_error = beta_error, vv = vv)
   error <- residual_error(p, norms, model)
   norms$v_E <- (1 + growth) * (sqrt(t * vv) + sqrt(slack * most * weight * vv)) + sqrt(t) * error$v
   norms

@@ -54,7 +54,8 @@ parameter_units <- function(kernel, x, power) {
   table$ard <- FALSE
   for (i in seq_len(n)) {
     leaf <- if (table$leaf[i]) leaves[[table$leaf[i]]]
-    row <- switch(table$what[i], variance = unit_of_variance(leaves[terms[[table$term[i]]]$leaves], x, power, length(terms)),
+    of_term <- leaves[terms[[table$term[i]]]$leaves]
+    row <- switch(table$what[i], variance = unit_of_variance(of_term, x, power, length(terms)),
                   lengthscale = unit_of_lengthscale(leaf, table$at[i], x), period = unit_of_period(leaf, x),
                   offset = list(unit = mean_square(leaf, x), sd = 1.5), alpha = list(low = 1e-2),
                   parameters = list(low = 1e-4, high = 1e2))
@@ -122,7 +123,8 @@ start_values <- function(kernel, noise, data) {
   value <- kernel_values(kernel, table)
   lacking <- is.na(value)
   value[lacking] <- (table$unit * table$start)[lacking]
-  list(kernel = name_lengthscales(kernel_with(kernel, value, table), data$x), noise = if (is.null(noise)) mean_weight(data) * power / 10 else noise)
+  list(kernel = name_lengthscales(kernel_with(kernel, value, table), data$x),
+       noise = if (is.null(noise)) mean_weight(data) * power / 10 else noise)
 }
 
 # The sd; where that is of a few values far out (ten times what the middle half would have it), of the middle half.

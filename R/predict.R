@@ -168,7 +168,8 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
     else new_rows(object, newdata, na.action)
   if (type == "terms") {
     if (interval != "none" || full_cov || certified || hyper_uncertainty) {
-      abort_input("type", "\"terms\" beside an interval, a covariance or `hyper_uncertainty`", "\"latent\" or \"response\" there",
+      abort_input("type", "\"terms\" beside an interval, a covariance or `hyper_uncertainty`",
+                  "\"latent\" or \"response\" there",
                   hint = "Of the terms there are means and, with `se.fit = TRUE`, standard deviations.")
     }
     return(predict_terms(object, rows, se.fit))

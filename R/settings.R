@@ -88,7 +88,8 @@ clean_settings <- function(data, s) {
     abort_input("kernel", "none", "a kernel with lengthscales and variance",
                 hint = "`hyper = \"fixed\"` learns nothing. Give it as in kernel_se(lengthscale = 1, variance = 1).")
   }
-  s$kernel <- place_kernel(if (is.null(s$kernel)) kernel_se() else s$kernel, data$x, variables = data_variables_of(data))
+  if (is.null(s$kernel)) s$kernel <- kernel_se()
+  s$kernel <- place_kernel(s$kernel, data$x, variables = data_variables_of(data))
   if (choose_kernel) s$kernel["profile"] <- list(NULL)
   if (!is.null(s$noise)) s$noise <- check_positive(s$noise, "noise", 1L)
   s$columns <- colnames(data$x)
@@ -150,8 +151,9 @@ learned_names <- function(s) {
     abort_input(argument, sprintf("without a value for %s", lacking[1L]), "complete",
                 message = sprintf("`%s` must be complete: it has no value for %s, which %s needs.", argument,
                                   lacking[1L], by),
-                hint = if (what == "noise") "Give noise = <variance>." else if (is_composite(s$kernel))
-                  "Give it to the kernel that it belongs to." else sprintf("Give it as in kernel_se(%s = <value>).", what))
+                hint = if (what == "noise") "Give noise = <variance>." else
+                  if (is_composite(s$kernel)) "Give it to the factor that it belongs to." else
+                    sprintf("Give it as in kernel_se(%s = <value>).", what))
   }
   setdiff(names, held)
 }

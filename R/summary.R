@@ -51,7 +51,8 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
 
 # What each term of the kernel makes of the variance of all of them over the training rows.
 describe_shares <- function(shares) {
-  if (!is.null(shares)) paste(sprintf("%s %s %%", names(shares), format(round(100 * shares), trim = TRUE)), collapse = ", ")
+  if (is.null(shares)) return(NULL)
+  paste(sprintf("%s %s %%", names(shares), format(round(100 * shares), trim = TRUE)), collapse = ", ")
 }
 
 describe_evidence <- function(about, number) {

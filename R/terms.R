@@ -16,8 +16,8 @@ terms_at <- function(fit, x) {
   parts <- kernels_of_terms(model$kernel)
   names <- if (is_composite(model$kernel)) term_names(model$kernel) else
     leaf_name(utils::modifyList(model$kernel, list(of = fit$frame$columns[model$kernel$inputs])))
-  found <- if (!is.null(fit$rows)) exact_terms(fit, parts, x) else if (is.null(fit$near)) point_terms(fit, parts, x) else
-    near_terms_at(fit, parts, x)
+  at <- if (!is.null(fit$rows)) exact_terms else if (is.null(fit$near)) point_terms else near_terms_at
+  found <- at(fit, parts, x)
   shape <- function(v) matrix(unlist(v), nrow(x), dimnames = list(NULL, names))
   list(mean = in_units(fit, shape(lapply(found, `[[`, "mean"))),
        var = in_units(fit, shape(lapply(found, function(p) pmax(p$var, 0))), 2))

@@ -1,5 +1,5 @@
-# Certificates and brackets of random sums of products of all factors against the exact process by dense algebra: none may
-# be violated.   Rscript bench/kernels-properties.R [count = 1000] [seed = 1]      (source tree as working directory)
+# Certificates and brackets of random sums of products of all factors against the exact process by dense algebra: none
+# may be violated.   Rscript bench/kernels-properties.R [count = 1000] [seed = 1]      (from the source tree)
 # The reference is solve() in double precision: its own errors, eps times the condition of K + s2 I, are allowed for.
 suppressMessages(library(pfdtc))
 args <- c(commandArgs(TRUE), "1000", "1")[1:2]
@@ -53,6 +53,7 @@ one <- function(seed) {
 
 all <- do.call(rbind, lapply(as.integer(args[2L]) * 100000L + seq_len(as.integer(args[1L])), one))
 print(all[all$broken > 0 | all$brackets > 0, ])
-cat(sprintf("%d problems (%d refused), %d certificates: %d broken; %d brackets broken; largest error / certificate %.3f\n",
-            nrow(all), sum(all$refused), sum(all$rows), sum(all$broken), sum(all$brackets), max(all$ratio, na.rm = TRUE)))
+cat(sprintf("%d problems (%d refused), %d certificates: %d broken; %d brackets broken\n", nrow(all), sum(all$refused),
+            sum(all$rows), sum(all$broken), sum(all$brackets)))
+cat(sprintf("largest error / certificate %.3f\n", max(all$ratio, na.rm = TRUE)))
 quit(status = as.integer(sum(all$broken) + sum(all$brackets) > 0))

@@ -169,7 +169,8 @@ test_that("what makes no kernel is refused, with the reason", {
   expect_error(kernel_se(inputs = y ~ a), "one-sided", class = "pfdtc_error_input")
   x <- kernel_rows(6)
   expect_error(kernel_matrix(kernel_se(1, 1, "a") + kernel_se(1, 1, "e"), x), "`e`", class = "pfdtc_error_input")
-  expect_error(kernel_matrix(kernel_categorical(0.5, 1, c("a", "f1")), x), "one over a factor", class = "pfdtc_error_input")
+  expect_error(kernel_matrix(kernel_categorical(0.5, 1, c("a", "f1")), x), "one over a factor",
+               class = "pfdtc_error_input")
   expect_error(kernel_matrix(kernel_categorical(0.5, 1), x), "inputs", class = "pfdtc_error_input")
   expect_error(kernel_matrix(kernel_se(1, 1, "a") + kernel_linear(), x), "variance", class = "pfdtc_error_input")
 })
