@@ -140,8 +140,8 @@ noise_floor <- function(data) {
 
 # ---- the problem: value, gradient and information of log posterior in the free logs ---------------------------------
 
-# Priors are weak and fade like 1 / n: without them an input that says nothing has a lengthscale that goes to infinity,
-# and few rows have no noise. In units of the inputs' spread and of y:
+# Priors are weak and fade like 1 / n^2: without them an input that says nothing has a lengthscale that goes to
+# infinity, and few rows have no noise. In units of the inputs' spread and of y:
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 1.5^2),  log noise ~ N(log 0.1, 2^2).
 learning_problem <- function(pool, s, profile) {
   kernel <- s$kernel
@@ -161,7 +161,7 @@ learning_problem <- function(pool, s, profile) {
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
   middle <- unit + c(table$middle, log(0.1))
-  fade <- min(1, learning_priors$rows / pool$n)
+  fade <- min(1, learning_priors$rows / pool$n)^2
   precision <- fade * if (s$control$priors) 1 / c(table$sd, 2)^2 else numeric(last)
   held <- names %in% setdiff(names, s$free)
   natural <- function(theta) {

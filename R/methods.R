@@ -38,7 +38,11 @@
 #'   Both are padded with `NA` if the fit used `na.exclude`, and need the data (`keep_data = TRUE`).
 #' * `simulate()`: joint draws from the posterior at the training rows or at `newdata`: of a new
 #'   response (with the row's own noise, `sigma^2 / weight`, at the training rows; weight 1 at new
-#'   ones), or of f.
+#'   ones), or of f. Up to 2,000 different rows they are drawn with the covariance matrix that `predict(full_cov =
+#'   TRUE)` has; of more (and where the fit has its data) by paths, at a cost linear in their number: what the inducing
+#'   points leave of the prior is drawn row after row, each given the 30 nearest before it, with a millionth of the
+#'   prior variance as noise, and what the data say of it is then put right exactly. For 100,000 rows that takes some
+#'   6 s, beside near rows 30 s.
 #' * `formula()`, `terms()`: of a fit from a formula; an error for a fit from a matrix.
 #' * `model.frame()`: of a formula fit, evaluated again from its call as for [lm()]; of a matrix fit
 #'   the response `y` and the columns of `x`.
@@ -103,7 +107,7 @@ logLik.gp_fit <- function(object, ...) {
   bounds <- if (!open && (gp_family(object)$dtc || is_exact(object))) {
     tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # it may need the data
   }
-  structure(object$elbo, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],
+  structure(object$evidence, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],
             upper = bounds[["upper"]], class = "logLik")
 }
 
@@ -189,8 +193,12 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
     state_used <- state
   }
 
-  f <- draw_normal(nsim, posterior_at(object, rows$x)$mean,
-                   covariance_at(object, list(x = rows$x, index = seq_len(nrow(rows$x)))))
+  f <- if (nrow(rows$x) > dense_draws && (is.null(object$rows) || !is.null(object$data))) {
+    draw_paths(object, rows$x, nsim)
+  } else {
+    draw_normal(nsim, posterior_at(object, rows$x)$mean,
+                covariance_at(object, list(x = rows$x, index = seq_len(nrow(rows$x)))))
+  }
   draws <- f[rows$index, , drop = FALSE] + rows$offset
   if (type == "response") {
     w <- if (training) stats::weights(object)

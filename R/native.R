@@ -3,7 +3,7 @@
 
 engine <- new.env(parent = emptyenv())
 
-.onLoad <- function(libname, pkgname) {
+start_engine <- function() {
   engine$pid <- Sys.getpid()
   engine$optimised_blas <- blas_is_optimised()
   engine$parallel_blocks <- TRUE

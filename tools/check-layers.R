@@ -134,10 +134,12 @@ r_layers <- strsplit(split = " +", x = c(
   "bounds:      evidence_bounds divergence bounds",
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
   "doors:       doors baselines pfdtc pfdtc-package",
-  "checking:    curvature mixture loo_near loo conformal cross_validate",
+  "checking:    curvature mixture loo_near pathwise loo conformal cross_validate",
   "methods:     terms predict methods regression criteria anova compare summary print_certificate",
   "experiments: datasets experiment_files experiments",
-  "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers"
+  "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers",
+  "others:      insight marginaleffects emmeans butcher",
+  "load:        zzz"
 ))
 r_layers <- lapply(r_layers, `[`, -1L)
 

@@ -1,0 +1,139 @@
+# Methods for packages butcher and vetiver, registered when these are loaded: fits that leave what predicting does not
+# need behind, and fits behind an address.
+
+#' Fits without what predicting does not need
+#'
+#' Methods for package butcher. `butcher::butcher(fit)` does all of this; what is left predicts as before, to the bit.
+#'
+#' * `axe_data()` leaves out the training rows. The fit is then what `keep_data = FALSE` would have made of it: for
+#'   predictions by `newdata`, not for new references, refits, residuals or simulations at the training rows. Far and
+#'   near predicts from the rows, which stay. An exact posterior keeps the inputs and its factor, \eqn{O(n^2)}.
+#' * `axe_env()`: formulas lose the environment they were written in, which may hold the data. Functions in them are
+#'   then looked for in the workspace and the attached packages.
+#' * `axe_call()` leaves out the call, with what [do.call()] may have put into it.
+#' * `axe_fitted()` leaves out the inducing points that were kept along the way, see `trace` of [pfdtc_control()].
+#'
+#' @param x A fit.
+#' @param verbose,... Not used.
+#' @return The fit with less in it.
+#' @section Invariants: `predict(butcher::butcher(fit), newdata, ...)` is `predict(fit, newdata, ...)`.
+#' @seealso [pfdtc()] with `keep_data = FALSE`
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, m = 10, neighbours = 0)
+#' if (requireNamespace("butcher", quietly = TRUE)) {
+#'   small <- butcher::butcher(fit)
+#'   predict(small, data.frame(speed = c(5, 15)))
+#'   c(object.size(fit), object.size(small))
+#' }
+#' @name butcher-methods
+NULL
+
+#' @rdname butcher-methods
+#' @exportS3Method butcher::axe_data
+axe_data.gp_fit <- function(x, verbose = FALSE, ...) {
+  x <- check_fit(x, "x")
+  if (is.null(x$data) || !is.null(x$near)) return(x)
+  x$frame <- make_frame(list(frame = x$frame, x = x$data$x), keep_data = FALSE)
+  x["data"] <- x["asked"] <- list(NULL)
+  if (!is.null(x$reference)) x$reference <- axe_data.gp_fit(kept_reference(x$reference, x))
+  x
+}
+
+#' @rdname butcher-methods
+#' @exportS3Method butcher::axe_env
+axe_env.gp_fit <- function(x, verbose = FALSE, ...) {
+  x <- check_fit(x, "x")
+  x["terms"] <- list(drop_environment(x$terms))
+  x$frame["terms"] <- list(drop_environment(x$frame$terms))
+  if (!is.null(x$data)) x$data[c("terms", "frame")] <- list(x$terms, x$frame)
+  if (!is.null(x$call)) x$call <- slim_call(x$call)
+  x
+}
+
+#' @rdname butcher-methods
+#' @exportS3Method butcher::axe_call
+axe_call.gp_fit <- function(x, verbose = FALSE, ...) {
+  x["call"] <- list(NULL)
+  x
+}
+
+#' @rdname butcher-methods
+#' @exportS3Method butcher::axe_fitted
+axe_fitted.gp_fit <- function(x, verbose = FALSE, ...) {
+  x["z_trace"] <- list(NULL)
+  x
+}
+
+# ---- vetiver --------------------------------------------------------------------------------------------------------
+
+#' Serve fits by vetiver
+#'
+#' Methods for package vetiver: `vetiver_model(fit, "name")` makes a model of a fit, butchered (see [butcher-methods]),
+#' to be pinned and served. Its prototype is made from the fit, for a formula of plain variables and for a fit from a
+#' matrix; with other terms (`log(a)`, matrices) give `prototype_data`, some rows of the data. `vetiver_api(v, interval
+#' = "prediction")` passes arguments on to [predict.gp_fit()].
+#'
+#' @param model A fit.
+#' @param metadata,vetiver_model,... What vetiver passes on. For `handler_predict()`, arguments of [predict.gp_fit()].
+#' @return What vetiver documents for these generics. The answer to a request has a list with `.pred`, and with an
+#'   `interval` also `.pred_lower` and `.pred_upper`.
+#' @section Errors: class `pfdtc_error_input` for terms that no prototype can be made of.
+#' @seealso [butcher-methods]
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, m = 10, neighbours = 0)
+#' if (requireNamespace("vetiver", quietly = TRUE)) {
+#'   vetiver::vetiver_model(fit, "stopping-distance")$prototype
+#' }
+#' @name vetiver-methods
+NULL
+
+#' @rdname vetiver-methods
+#' @exportS3Method vetiver::vetiver_create_description
+vetiver_create_description.gp_fit <- function(model) {
+  sprintf("A Gaussian process regression (%s)", fit_title(check_fit(model, "model")))
+}
+
+#' @rdname vetiver-methods
+#' @exportS3Method vetiver::vetiver_create_meta
+vetiver_create_meta.gp_fit <- function(model, metadata) vetiver::vetiver_meta(metadata, required_pkgs = "pfdtc")
+
+#' @rdname vetiver-methods
+#' @exportS3Method vetiver::vetiver_prepare_model
+vetiver_prepare_model.gp_fit <- function(model) {
+  axe_env.gp_fit(axe_data.gp_fit(axe_fitted.gp_fit(axe_call.gp_fit(model))))
+}
+
+#' @rdname vetiver-methods
+#' @exportS3Method vetiver::vetiver_ptype
+vetiver_ptype.gp_fit <- function(model, ...) {
+  model <- check_fit(model, "model")
+  given <- list(...)$prototype_data
+  if (!is.null(given)) return(given[0L, , drop = FALSE])
+  frame <- model$frame
+  if (frame$method == "matrix") {
+    return(as.data.frame(matrix(0, 0L, length(frame$columns), dimnames = list(NULL, frame$columns))))
+  }
+  of_kind <- function(v) {
+    if (v$name %in% frame$required && v$kind != "matrix") {
+      return(switch(v$kind, factor = factor(levels = v$levels), logical = logical(), numeric()))
+    }
+    abort_input("prototype_data", sprintf("missing where the formula has `%s`", v$name), "some rows of the data")
+  }
+  names <- vapply(frame$variables, `[[`, "", "name")
+  as.data.frame(stats::setNames(lapply(frame$variables, of_kind), names), optional = TRUE)
+}
+
+#' @rdname vetiver-methods
+#' @exportS3Method vetiver::handler_startup
+handler_startup.gp_fit <- function(vetiver_model) vetiver::attach_pkgs(vetiver_model$metadata$required_pkgs)
+
+#' @rdname vetiver-methods
+#' @exportS3Method vetiver::handler_predict
+handler_predict.gp_fit <- function(vetiver_model, ...) {
+  function(req) {
+    new <- vetiver::vetiver_type_convert(req$body, vetiver_model$prototype)
+    p <- stats::predict(vetiver_model$model, as.data.frame(new), ...)
+    if (!is.matrix(p)) return(list(.pred = unname(p)))
+    list(.pred = unname(p[, "fit"]), .pred_lower = unname(p[, "lwr"]), .pred_upper = unname(p[, "upr"]))
+  }
+}

@@ -1,0 +1,79 @@
+# Methods for packages insight and performance, registered when these are loaded.
+
+#' What insight and performance ask of a fit
+#'
+#' Methods for generics of package insight, by which the packages around it (parameters, performance, modelbased, ...)
+#' find their way in a model, and for `model_performance()` of package performance. The parameters are the
+#' hyperparameters, as in `coef()`.
+#'
+#' @param x,model A fit.
+#' @param data Rows to predict at; `NULL`: the training rows.
+#' @param predict `"expectation"` for f, or `"prediction"`, whose intervals are those of a new response.
+#' @param ci Probability of the intervals, or `NULL` for none.
+#' @param verbose,... Not used.
+#' @return
+#' * `find_formula()`: a list with the formula as `conditional` (`NULL` for a fit from a matrix).
+#' * `find_statistic()`: `NULL`, since no test statistic goes with a hyperparameter.
+#' * `get_predicted()`: a vector of class `get_predicted` with attributes `ci_data` (`SE`, `CI_low`, `CI_high`,
+#'   posterior ones) and `data`.
+#' * `model_info()`: as for a linear Gaussian regression with the identity link.
+#' * `model_performance()`: a data frame of one row: `AIC`, `BIC` (of `logLik()`), `R2`, `RMSE` and `Sigma`, which are
+#'   at the rows that the fit has seen and flatter it, and `R2_loo` and `RMSE_loo`, of each row given the others
+#'   ([leave_one_out]).
+#' @section Errors: class `pfdtc_error_input` for fits without their data, where these are needed.
+#' @section Invariants: `get_predicted()` is `predict()`, with the same intervals.
+#' @inherit leave_one_out source
+#' @seealso [predict.gp_fit()], [leave_one_out], [gp_fit-tidiers]
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
+#' if (requireNamespace("insight", quietly = TRUE)) {
+#'   insight::find_predictors(fit)
+#'   insight::get_predicted(fit, data.frame(speed = c(10, 20)), ci = 0.95)
+#' }
+#' if (requireNamespace("performance", quietly = TRUE)) performance::model_performance(fit)
+#' @name insight-methods
+NULL
+
+#' @rdname insight-methods
+#' @exportS3Method insight::find_formula
+find_formula.gp_fit <- function(x, verbose = TRUE, ...) {
+  if (is.null(x$terms)) return(NULL)
+  structure(list(conditional = stats::formula(x)), class = c("insight_formula", "list"))
+}
+
+#' @rdname insight-methods
+#' @exportS3Method insight::find_statistic
+find_statistic.gp_fit <- function(x, ...) NULL
+
+#' @rdname insight-methods
+#' @exportS3Method insight::model_info
+model_info.gp_fit <- function(x, ...) insight::model_info(stats::lm(y ~ 1, data.frame(y = c(0, 1))))
+
+#' @rdname insight-methods
+#' @exportS3Method insight::get_predicted
+get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = NULL, verbose = TRUE, ...) {
+  predict <- check_choice(if (is.null(predict)) "expectation" else predict, c("expectation", "prediction"), "predict")
+  type <- if (predict == "expectation") "latent" else "response"
+  p <- stats::predict(x, data, se.fit = TRUE, type = type)
+  ci_data <- data.frame(Row = seq_along(p$fit), SE = unname(p$se.fit))
+  if (!is.null(ci)) {
+    half <- stats::qnorm((1 + check_level(ci)) / 2) * ci_data$SE
+    ci_data[c("CI_low", "CI_high")] <- list(unname(p$fit) - half, unname(p$fit) + half)
+  }
+  structure(unname(p$fit), ci = ci, ci_data = ci_data, data = if (is.null(data)) stats::model.frame(x) else data,
+            predict = predict, class = c("get_predicted", "numeric"))
+}
+
+#' @rdname insight-methods
+#' @exportS3Method performance::model_performance
+model_performance.gp_fit <- function(model, ...) {
+  model <- check_fit(model, "model")
+  y <- unname(training_data(model)$response)
+  r2 <- function(r) 1 - mean(r^2, na.rm = TRUE) / mean((y - mean(y))^2)
+  rmse <- function(r) sqrt(mean(r^2, na.rm = TRUE))
+  seen <- stats::residuals(model)
+  unseen <- stats::residuals(model, type = "loo")
+  structure(data.frame(AIC = stats::AIC(model), BIC = stats::BIC(model), R2 = r2(seen), RMSE = rmse(seen),
+                       Sigma = stats::sigma(model), R2_loo = r2(unseen), RMSE_loo = rmse(unseen)),
+            class = c("performance_model", "data.frame"))
+}

@@ -1,0 +1,11 @@
+# What is done when the package is loaded.
+
+.onLoad <- function(libname, pkgname) {
+  start_engine()
+  when_loaded("marginaleffects", tell_marginaleffects)
+}
+
+# Now, or as soon as `package` is loaded.
+when_loaded <- function(package, tell) {
+  if (isNamespaceLoaded(package)) tell() else setHook(packageEvent(package, "onLoad"), tell)
+}

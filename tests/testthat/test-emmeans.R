@@ -1,0 +1,35 @@
+test_that("the reference grid is what predict() says, and contrasts use its covariance", {
+  skip_if_not_installed("emmeans")
+  fit <- pfdtc(y ~ a + f + l, small_data(20), kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed")
+  grid <- emmeans::ref_grid(fit, at = list(l = c(FALSE, TRUE)))
+  rows <- as.data.frame(grid)
+  p <- predict(fit, rows, full_cov = TRUE)
+  expect_equal(rows$prediction, unname(p$fit), tolerance = 1e-10)
+  expect_equal(rows$SE, unname(sqrt(diag(p$cov))), tolerance = 1e-10)
+
+  of_f <- as.data.frame(emmeans::contrast(emmeans::emmeans(grid, "f"), "pairwise"))
+  mean_of <- function(level) (rows$f == level) / sum(rows$f == level)
+  w <- mean_of(levels(rows$f)[1]) - mean_of(levels(rows$f)[2])
+  expect_equal(of_f$estimate[1], sum(w * p$fit), tolerance = 1e-8)
+  expect_equal(of_f$SE[1], sqrt(drop(w %*% p$cov %*% w)), tolerance = 1e-8)
+})
+
+test_that("trends are differences over one grid", {
+  skip_if_not_installed("emmeans")
+  fit <- fit_cars()
+  trend <- as.data.frame(emmeans::emtrends(fit, ~ 1, var = "speed", delta.var = 0.1))
+  p <- predict(fit, data.frame(speed = mean(cars$speed) + c(0, 0.1)), full_cov = TRUE)
+  expect_equal(trend$speed.trend, unname(diff(p$fit)) / 0.1, tolerance = 1e-6)
+  expect_equal(trend$SE, sqrt(sum(p$cov * c(1, -1, -1, 1))) / 0.1, tolerance = 1e-6)
+})
+
+test_that("data that cannot be found by the call are given", {
+  skip_if_not_installed("emmeans")
+  local_fit <- function(hidden) {
+    pfdtc(dist ~ speed, hidden, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed")
+  }
+  fit <- local_fit(cars)
+  expect_equal(as.data.frame(emmeans::ref_grid(fit))$speed, mean(cars$speed))     # the formula's environment has them
+  attr(fit$terms, ".Environment") <- globalenv()
+  expect_equal(as.data.frame(emmeans::ref_grid(fit, data = cars))$speed, mean(cars$speed))
+})

@@ -1,0 +1,100 @@
+# Fits to the package, and the package's results to covariances of predict(): far and exact posteriors.
+
+test_that("draws of several batches have the joint covariance of all their rows", {
+  data <- smooth_data(40)
+  exact <- gp_exact(data$x, data$y, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3, hyper = "fixed")
+  for (fit in list(exact, fit_fixed(data))) {
+    x <- with_seed(2, matrix(runif(14), 7))
+    f <- with_seed(3, with_options(list(pfdtc.draws = 40000), {
+      draws <- new_draws()
+      rbind(joint_draws(fit, x[1:3, ], draws), joint_draws(fit, x[4:7, ], draws))
+    }))
+    cov <- unname(predict(fit, x, full_cov = TRUE)$cov)
+    # 20000 pairs: the sd of an entry is sqrt((c_ii c_jj + c_ij^2) / 20000); six of them
+    error <- sqrt((outer(diag(cov), diag(cov)) + cov^2) / 20000)
+    expect_lt(max(abs(tcrossprod(f) / ncol(f) - cov) / error), 6)
+    expect_lt(max(abs(rowMeans(f))), 1e-12)     # pairs around the mean
+  }
+})
+
+test_that("rows that were seen before get the draws that they had", {
+  data <- smooth_data(40)
+  fit <- fit_fixed(data)
+  x <- with_seed(2, matrix(runif(14), 7))
+  draws <- new_draws()
+  f <- joint_draws(fit, x, draws)
+  again <- joint_draws(fit, x[c(5, 2, 2), ], draws)
+  expect_equal(again, f[c(5, 2, 2), ], tolerance = 1e-5)     # what a pivot below n eps leaves has the sd 1e-7
+  expect_identical(dim(joint_draws(fit, x[0, , drop = FALSE], draws)), c(0L, 2000L))
+})
+
+test_that("joint draws of too many rows are refused before memory is taken", {
+  fit <- fit_cars()
+  with_options(list(pfdtc.max_memory = 1e6), {
+    expect_input_error(joint_draws(fit, matrix(runif(500)), new_draws()), "pfdtc.max_memory")
+  })
+})
+
+# Some versions use functions of a newer R than they ask for.
+skip_if_no_marginaleffects <- function() {
+  skip_if_not_installed("marginaleffects")
+  skip_if_not_installed("collapse")
+  works <- tryCatch(is.data.frame(marginaleffects::predictions(stats::lm(dist ~ speed, cars))),
+                    error = function(e) FALSE)
+  skip_if_not(works, "marginaleffects works with lm() on this R")
+}
+
+trees_fit <- function() {
+  pfdtc(Volume ~ Girth + Height, trees, kernel = kernel_se(c(8, 30), 900), noise = 5, hyper = "fixed")
+}
+
+test_that("predictions() are those of predict(), with its intervals", {
+  skip_if_no_marginaleffects()
+  fit <- trees_fit()
+  new <- trees[c(1, 9, 30), ]
+  p <- with_seed(1, with_options(list(pfdtc.draws = 20000), marginaleffects::predictions(fit, newdata = new)))
+  band <- predict(fit, new, interval = "credible")
+  expect_equal(p$estimate, unname(band[, "fit"]), tolerance = 1e-10)
+  sd <- predict(fit, new, se.fit = TRUE)$se.fit
+  # the sd of a 2.5 % quantile of 20000 draws is 0.019 sd; four of them
+  expect_lt(max(abs(cbind(p$conf.low, p$conf.high) - band[, -1]) / sd), 0.08)
+})
+
+test_that("averages of differences have the sd that the joint covariance says, without a delta method", {
+  skip_if_no_marginaleffects()
+  fit <- trees_fit()
+  new <- trees[seq(1, 31, 3), ]
+  out <- with_seed(1, with_options(list(pfdtc.draws = 40000), {
+    marginaleffects::avg_comparisons(fit, variables = list(Girth = c(10, 12)), newdata = new)
+  }))
+  both <- rbind(transform(new, Girth = 12), transform(new, Girth = 10))
+  p <- predict(fit, both, full_cov = TRUE)
+  weights <- rep(c(1, -1) / nrow(new), each = nrow(new))
+  expect_equal(out$estimate, sum(weights * p$fit), tolerance = 1e-8)
+  sd <- sqrt(drop(weights %*% p$cov %*% weights))
+  expect_equal((out$conf.high - out$conf.low) / (2 * qnorm(0.975)), sd, tolerance = 0.04)
+  draws <- marginaleffects::get_draws(out, shape = "PxD")
+  expect_equal(stats::sd(draws), sd, tolerance = 0.02)     # four sds of it, of 20000 pairs
+})
+
+test_that("slopes() are derivatives, with their own sd", {
+  skip_if_no_marginaleffects()
+  fit <- trees_fit()
+  new <- trees[c(3, 20), ]
+  out <- with_seed(1, with_options(list(pfdtc.draws = 20000), {
+    marginaleffects::slopes(fit, variables = "Girth", newdata = new)
+  }))
+  h <- 0.01
+  both <- rbind(transform(new, Girth = Girth + h), transform(new, Girth = Girth - h))
+  p <- predict(fit, both, full_cov = TRUE)
+  D <- cbind(diag(2), -diag(2)) / (2 * h)
+  expect_equal(out$estimate, drop(D %*% p$fit), tolerance = 1e-3)     # a one-sided step there
+  half <- (out$conf.high - out$conf.low) / (2 * qnorm(0.975))
+  expect_equal(half, sqrt(diag(D %*% p$cov %*% t(D))), tolerance = 0.04)
+})
+
+test_that("a fit from a matrix is refused", {
+  skip_if_no_marginaleffects()
+  fit <- fit_fixed()
+  expect_error(marginaleffects::predictions(fit), class = "pfdtc_error_input")
+})

@@ -1,0 +1,82 @@
+# The law of draw_paths(): paths are linear in the normals they are made of, so that the images of unit vectors say it
+# without chance.
+law_of_paths <- function(fit, x) {
+  with_seed(1, {
+    sizes <- integer()
+    mean <- draw_paths(fit, x, 1L, function(n, nsim) {
+      sizes <<- c(sizes, n)
+      matrix(0, n, nsim)
+    })
+    at <- 0L
+    images <- draw_paths(fit, x, sum(sizes), function(n, nsim) {
+      unit <- matrix(0, n, nsim)
+      unit[cbind(seq_len(n), at + seq_len(n))] <- 1
+      at <<- at + n
+      unit
+    }) - drop(mean)
+    list(mean = drop(mean), cov = tcrossprod(images))
+  })
+}
+
+path_fits <- function(p) {
+  fit_by <- function(by, ...) {
+    by(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", weights = p$weights, ...)
+  }
+  still <- pfdtc_control(maxit = 0)
+  list(exact = fit_by(gp_exact), far = fit_by(pfdtc, inducing = p$z, neighbours = 0, control = still),
+       sor = fit_by(gp_sor, inducing = p$z), fitc = fit_by(gp_fitc, inducing = p$z),
+       near = fit_by(pfdtc, inducing = p$z, neighbours = 5, control = still),
+       some = with_seed(2, fit_by(gp_subsample, m = 9)))
+}
+
+test_that("with all earlier points near, paths have the law of predictions, of every posterior", {
+  p <- problem("matern32", n = 14, d = 2, m = 4, seed = 3, weighted = TRUE)
+  x <- rbind(p$new, p$x[3, ], p$x[3, ])              # a training row, twice
+  fits <- path_fits(p)
+  for (name in names(fits)) {
+    got <- law_of_paths(fits[[name]], x)
+    expected <- predict(fits[[name]], x, se.fit = TRUE, full_cov = TRUE)
+    expect_close(got$mean, unname(expected$fit), 1e-8, name)
+    # noise of a millionth of the prior variance at each point
+    expect_lt(max(abs(got$cov - expected$cov)), 1e-5 * p$kernel$variance, label = name)
+  }
+})
+
+test_that("with the 30 nearest they are close to it", {
+  p <- problem("matern32", n = 60, d = 2, m = 10, seed = 4)
+  x <- with_seed(1, cbind(runif(60, -3, 3), runif(60, -3, 3)))
+  for (name in c("exact", "far", "near")) {
+    fit <- path_fits(p)[[name]]
+    got <- law_of_paths(fit, x)
+    expected <- predict(fit, x, se.fit = TRUE, full_cov = TRUE)
+    expect_close(got$mean, unname(expected$fit), 1e-8, name)
+    expect_lt(max(abs(got$cov - expected$cov)), 0.02 * p$kernel$variance, label = name)
+  }
+})
+
+test_that("simulate() takes paths beyond 2,000 rows", {
+  fit <- gp_exact(cars$speed, cars$dist, kernel = kernel_matern(3 / 2, 6, 900), noise = 200, hyper = "fixed")
+  new <- seq(0, 30, length.out = 3000)
+  drawn <- simulate(fit, nsim = 200, seed = 1, newdata = new, type = "latent")
+  expect_identical(drawn, simulate(fit, nsim = 200, seed = 1, newdata = new, type = "latent"))
+  few <- seq(1, 3000, 100)
+  p <- predict(fit, new[few], se.fit = TRUE, full_cov = TRUE)
+  z <- (rowMeans(drawn)[few] - p$fit) / (p$se.fit / sqrt(200))
+  expect_lt(max(abs(z)), 4.5)                        # 30 points, as good as normal
+  sampled <- stats::cov(t(as.matrix(drawn[few, ])))
+  expect_lt(max(abs(stats::cov2cor(sampled) - stats::cov2cor(p$cov))), 0.35) # 4.5 / sqrt(200)
+  # neighbours of a path go together: increments are as small as the kernel has them
+  step <- drawn[2:3000, 1] - drawn[1:2999, 1]
+  expect_lt(stats::sd(step), 0.2)                    # of draws apart from one another 20 and more
+})
+
+test_that("100,000 points of a far + near posterior take paths that a covariance matrix would not fit", {
+  skip_if_not(nzchar(Sys.getenv("PFDTC_DATA")), "slow: with PFDTC_DATA")
+  p <- problem("matern12", n = 400, d = 2, m = 20, seed = 4)
+  fit <- with_seed(1, pfdtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed",
+                            inducing = p$z, neighbours = 20))
+  x <- with_seed(1, cbind(runif(1e5, -3, 3), runif(1e5, -3, 3)))
+  drawn <- simulate(fit, nsim = 2, seed = 1, newdata = x, type = "latent")
+  z <- (drawn[[1]] - predict(fit, x)) / predict(fit, x, se.fit = TRUE)$se.fit
+  expect_lt(abs(mean(z^2) - 1), 0.2)                 # points go together: far fewer than 1e5 say so
+})
