@@ -137,8 +137,8 @@ r_layers <- strsplit(split = " +", x = c(
   "checking:    curvature mixture loo_near pathwise loo conformal cross_validate",
   "methods:     predict methods regression criteria anova compare summary print_certificate",
   "experiments: datasets experiment_files experiments",
-  "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers",
-  "others:      insight marginaleffects emmeans butcher",
+  "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace ggplot_fit ggplot_experiments",
+  "others:      tidiers insight marginaleffects emmeans butcher",
   "load:        zzz"
 ))
 r_layers <- lapply(r_layers, `[`, -1L)
