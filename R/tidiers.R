@@ -45,7 +45,7 @@ glance.gp_fit <- function(x, ...) {
   check_dots_empty(list(...), "x")
   data.frame(method = x$method, nobs = stats::nobs(x),
              m = if (is.null(x$m)) NA_integer_ else x$m, df = x$df, sigma = stats::sigma(x),
-             elbo = check_fit(x, "x")$evidence, AIC = stats::AIC(x), BIC = stats::BIC(x), objective = x$objective,
+             elbo = check_any_fit(x, "x")$evidence, AIC = stats::AIC(x), BIC = stats::BIC(x), objective = x$objective,
              convergence = x$convergence, evaluations = sum(x$evaluations),
              seconds = sum(x$seconds))
 }
@@ -56,7 +56,8 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
                            interval = c("none", "credible", "prediction"), conf.level = 0.95, ...) {
   check_dots_empty(list(...), names(formals(augment.gp_fit)))
   interval <- check_choice(interval, c("none", "credible", "prediction"), "interval")
-  p <- stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level)
+  p <- stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level,
+                      type = if (is_laplace(x)) "response" else "latent")
   fit <- if (interval == "none") cbind(fit = p$fit) else p$fit
   out <- as.data.frame(if (is.null(newdata)) data else newdata)
   attr(out, "terms") <- attr(out, "na.action") <- NULL
