@@ -90,6 +90,10 @@ clean_settings <- function(data, s) {
   }
   if (is.null(s$kernel)) s$kernel <- kernel_se()
   s$kernel <- place_kernel(s$kernel, data$x, variables = data_variables_of(data))
+  if (!is.null(s$likelihood) && !(s$kernel$profile %in% kernels_of_before && !isTRUE(s$kernel$isotropic))) {
+    abort_input("kernel", sprintf("\"%s\"", s$kernel$label), "a squared exponential or Matern kernel with this family",
+                hint = "Sums, products and other factors are for Gaussian noise.")
+  }
   if (choose_kernel) s$kernel["profile"] <- list(NULL)
   if (!is.null(s$noise)) s$noise <- check_positive(s$noise, "noise", 1L)
   s$columns <- colnames(data$x)
@@ -98,7 +102,7 @@ clean_settings <- function(data, s) {
   if (length(s$free) && data$n == 1L) {
     abort_input("hyper", "one row to learn from", "\"fixed\", with kernel and noise given")
   }
-  if (length(s$free) && diff(range(data$y)) == 0 && is.null(data$group)) {
+  if (length(s$free) && diff(range(data$y)) == 0 && is.null(data$group) && is.null(s$likelihood)) {
     abort_input("y", "constant", "of at least two different values to learn from",
                 hint = "With `hyper = \"fixed\"`, and kernel and noise given, it would do.")
   }
@@ -143,6 +147,7 @@ learned_names <- function(s) {
     table$leaf[i] > 0L && table$what[i] %in% kernel_leaves(s$kernel)[[table$leaf[i]]]$held
   }, NA)
   held <- if (s$hyper == "fixed") names else union(s$fixed, names[c(known, FALSE)])
+  if (!is.null(s$likelihood)) held <- union(held, "noise") # it has none
   lacking <- setdiff(held, names[given])
   if (length(lacking)) {
     what <- sub("[.].*", "", lacking[1L])
