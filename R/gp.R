@@ -5,7 +5,7 @@
 # the data and of how the fit came about.
 new_gp <- function(method, model, parts, about) {
   units <- model_units(model)
-  structure(class = c(method, "gp_fit"), c(
+  structure(class = c(method, "gp_fit"), home = methods_home, c(
     about["call"], list(method = method, kernel = units$kernel, noise = units$noise), parts,
     list(posterior = posterior_kind(parts), center = model$center, scale = model$scale),
     about[names(about) != "call"]))
@@ -33,6 +33,10 @@ gp_beside <- function(fit, method, parts, call = NULL, data = NULL) {
     hyper = "fixed", objective = NA_real_, trace = empty_trace(), convergence = 0L, message = "nothing to optimise",
     evaluations = numeric(), seconds = numeric())))
 }
+
+# A reference to this package's namespace, in every fit: where a fit arrives that was saved or sent to a worker, the
+# package is then loaded, and its methods are there without library().
+methods_home <- topenv()
 
 # What a fit's posterior is made of: the exact one of its rows, the inducing points alone (far), or with rows near by.
 posterior_kind <- function(parts) {
