@@ -23,7 +23,7 @@
 #' @return A fit, as [pfdtc()] returns: a list of class `c("gp_vfe", "gp_fit")` and so on; `posterior` is `"exact"` of
 #'   `gp_exact()`, `"far"` of those with inducing points. `gp_exact()` and
 #'   `gp_subsample()` have no `inducing` points but the `rows` of their posterior and its factor, also with
-#'   `keep_data = FALSE`. `elbo` is the log evidence itself
+#'   `keep_data = FALSE`. `evidence` is the log evidence itself
 #'   for `gp_exact()`, that of their own models for `gp_fitc()` and `gp_sor()`, and that of its rows for
 #'   `gp_subsample()`.
 #' @section Errors: as [pfdtc()]; `gp_exact()` of less than 50 rows warns as it does (`pfdtc_warning_small`).

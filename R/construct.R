@@ -7,9 +7,10 @@ construct_exact <- function(data, learned, s, state) {
   posterior <- posterior_stage(state, function() {
     exact_posterior(data, done$model, s$control)
   })
-  new_fit(data, done, s, state, posterior, exact_evidence(data, posterior, done$model$noise), list(
+  new_fit(data, done, s, state, list(
     rows = data$x, inducing = data$x, m = nrow(data$x), m_asked = nrow(data$x), inducing_method = "rows",
-    neighbours = 0L, small_n = if (length(s$free)) small_n_check(data, posterior)))
+    neighbours = 0L, factors = posterior, evidence = exact_evidence(data, posterior, done$model$noise),
+    small_n = if (length(s$free)) small_n_check(data, posterior)))
 }
 
 # NULL where there is so little noise that the rows' matrix has no factor: points and a jitter do then.
@@ -23,13 +24,15 @@ construct_fit <- function(data, done, s, state) {
     dtc_posterior(done$z, data, done$model, done$jitter, control = s$control, fitc = gp_family(s)$fitc)
   }
   posterior <- posterior_stage(state, make)
-  value <- gp_family(s)$evidence(data, posterior, done$model$noise)
-  new_fit(data, done, s, state, posterior, value, list(
-    inducing = done$z, m = nrow(done$z), m_asked = s$m,
-    inducing_method = if (is.null(done$start)) s$inducing_method else done$start,
-    neighbours = 0L, unexplained = s$rho,
-    aux = if (s$objective == "pf") s$aux, moved = s$move, aux_points = done$aux_points, aux_rows = done$aux_rows,
-    jitter = posterior$jitter))
+  new_fit(data, done, s, state, c(points_and_start(done, s), list(
+    neighbours = 0L, factors = posterior, evidence = gp_family(s)$evidence(data, posterior, done$model$noise),
+    jitter = posterior$jitter)))
+}
+
+points_and_start <- function(done, s) {
+  list(inducing = done$z, m = nrow(done$z), m_asked = s$m,
+       inducing_method = if (is.null(done$start)) s$inducing_method else done$start, unexplained = s$rho,
+       aux = if (s$objective == "pf") s$aux, moved = s$move, aux_points = done$aux_points, aux_rows = done$aux_rows)
 }
 
 # Far and near: what the points alone have (`factors`) is made where it is asked for, see far_part().
@@ -39,11 +42,9 @@ construct_near <- function(data, done, s, state) {
   near <- posterior_stage(state, function() {
     near_posterior(data, done$z, done$model, s$neighbours, train, jitter = done$jitter, control = s$control)
   })
-  new_fit(data, done, s, state, NULL, near_evidence(data, near, done$model$noise), list(
-    inducing = done$z, m = nrow(done$z), m_asked = s$m,
-    inducing_method = if (is.null(done$start)) s$inducing_method else done$start,
-    neighbours = s$neighbours, unexplained = s$rho, aux = s$aux, moved = s$move, aux_points = done$aux_points,
-    aux_rows = done$aux_rows, jitter = near$jitter, near = near))
+  new_fit(data, done, s, state, c(points_and_start(done, s), list(
+    neighbours = s$neighbours, factors = NULL, evidence = near_evidence(data, near, done$model$noise),
+    jitter = near$jitter, near = near)))
 }
 
 near_training_rows <- 1e5

@@ -9,6 +9,10 @@ current_fit <- function(fit, argument) {
     fit$factors <- fit$posterior
     fit$posterior <- posterior_kind(fit)
   }
+  if (is.null(fit$evidence)) { # until 0.1.0 it was called by the name of one of its bounds
+    fit["evidence"] <- list(fit[["elbo"]])
+    fit["elbo"] <- NULL
+  }
   check_fit_parts(fit, argument)
   old <- fit$signature
   if (old_signature(fit) && !is.null(fit$data)) {
@@ -33,11 +37,11 @@ check_fit_parts <- function(fit, argument) {
     need(is_number(fit[[what]]) && fit[[what]] > 0, sprintf("`%s` is not a positive number", what))
   }
   need(is_number(fit$center), "`center` is not a number")
-  for (what in c("elbo", "sd_y")) { # the one may be infinite, the other NA
+  for (what in c("evidence", "sd_y")) { # the one may be infinite, the other NA
     need(is.null(fit[[what]]) || (is.numeric(fit[[what]]) && length(fit[[what]]) == 1L),
          sprintf("`%s` is not a number", what))
   }
-  m <- fit[["m"]] # by its whole name: the exact fit that a figure makes has a `method` alone
+  m <- fit[["m"]]
   need(is.null(m) || (is_number(m) && m >= 1 && m < 2^31), "`m` is not a number of points")
   for (what in c("evaluations", "seconds")) {
     need(is.null(fit[[what]]) || is.numeric(fit[[what]]), sprintf("`%s` are not numbers", what))

@@ -44,8 +44,8 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
   }
   family <- gp_family(fit)
   if (family$sor) return(Inf)
-  bound <- if (family$fitc) fitc_bound(fit) else fit$elbo - if (family$some) subsample_rest(fit) else 0
-  max(exact$elbo - bound, 0) # equal up to rounding where the fit is exact
+  bound <- if (family$fitc) fitc_bound(fit) else fit$evidence - if (family$some) subsample_rest(fit) else 0
+  max(exact$evidence - bound, 0) # equal up to rounding where the fit is exact
 }
 
 # mean over the rows of KL(N(a) || N(b)); lists mean, var
@@ -160,41 +160,4 @@ as_auxiliary <- function(fit, model, scale) {
   if (gp_family(fit)$sor) return(new_auxiliary(fit$inducing, sor, rep(1, M), mean, 0L, model, "SoR posterior"))
   nystrom <- t(forwardsolve(post$L, diag(M))) # k - a'a + the same
   new_auxiliary(fit$inducing, cbind(nystrom, sor), rep(c(-1, 1), each = M), mean, 1L, model, "DTC posterior")
-}
-
-# tr (W^{1/2} K W^{1/2} + s2 I)^{-1}, once for many fits; `exact`: unscaled.
-trace_of_inverse <- function(exact) {
-  P <- diag(chol2inv(t(exact$factors$L)))
-  sum(if (is.null(exact$data$weights)) P else P / exact$data$weights)
-}
-
-# d_pF with nu the exact posterior, by its factor, in O(N^2 M). With P = (K + s2 I)^{-1}, w = P y, H = A P A':
-#   k^_XX = s2 I - s2^2 P,  L^{-1} k^_mX = s2 A P,  L^{-1} k^_mm L^{-T} = I - J - H,  mu^_X - y = -s2 w,
-# put into (I) to (III) of the proposition. J = jitter L^{-1} L^{-T}, as k^_mm is without jitter. Row weights: A, y, w
-# carry their square roots, the factor has them in its noise. For fits with `center`, `scale` FALSE.
-divergence_from_exact <- function(fit, exact, trace_P) {
-  x <- exact$data$x
-  s2 <- fit$noise
-  n <- nrow(x)
-  post <- fit$factors
-  weights <- merged_weights(exact$data)
-  alpha <- exact$factors$alpha # W^{1/2} w
-  G <- post$G
-  m <- nrow(G)
-  A <- forwardsolve(post$L, kernel_matrix(fit$kernel, fit$inducing, x)) # without weights, as the factor wants it
-  H <- crossprod(forwardsolve(exact$factors$L, t(A)))
-  Aw <- drop(A %*% alpha)
-  Li <- forwardsolve(post$L, diag(m))
-  J <- fit$jitter * prior_most(fit) * tcrossprod(Li)
-  D <- diag(m) + G / s2
-  D_2 <- crossprod(solve(D)) # D^{-2}
-  S_mm <- G %*% D_2 %*% G
-  trace_K <- sum(prior_at(fit, x) * weights)
-  A_k_At <- s2 * G - s2^2 * H
-  trace_k_K <- s2 * trace_K - s2^2 * n + s2^3 * trace_P
-  covariance <- trace_k_K - sum(diag(A_k_At)) + sum(D_2 * A_k_At) + sum((diag(m) - J - H) * S_mm) -
-    2 * s2 * sum(H * (D_2 %*% G))
-  w_K_w <- sum(alpha * exact$data$y) - s2 * sum(alpha^2 / weights)
-  mean <- s2^2 * (w_K_w - sum(Aw^2)) + sum(solve(D, post$Ay - s2 * Aw - G %*% Aw)^2)
-  sqrt(max(covariance + mean, 0)) / s2
 }

@@ -9,16 +9,11 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
   model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
   posterior <- dtc_posterior(z, data, model, jitter, control = fit$control)
-  out <- list(
-    call = call, method = "gp_dtc", kernel = fit$kernel, noise = fit$noise, inducing = z, m = nrow(z),
-    m_asked = nrow(z), inducing_method = "greedy", jitter = posterior$jitter, factors = posterior, posterior = "far",
-    center = fit$center, scale = fit$scale, frame = fit$frame, data = NULL, signature = fit$signature, nobs = fit$nobs,
-    hyper = "fixed", objective = NA_real_, elbo = elbo(data, posterior, model$noise), df = fit$df, sd_y = fit$sd_y,
-    trace = empty_trace(), convergence = 0L, message = "nothing to optimise", evaluations = numeric(),
-    seconds = numeric(), control = fit$control, version = fit$version, terms = fit$terms, na.action = fit$na.action)
-  out$norms <- posterior_norms(posterior, z, data, model, fast, tight, fit$control,
-                               if (posterior$jitter == jitter) inner$norms)
-  structure(out, class = c("gp_dtc", "gp_fit"))
+  norms <- posterior_norms(posterior, z, data, model, fast, tight, fit$control,
+                           if (posterior$jitter == jitter) inner$norms)
+  gp_beside(fit, "gp_dtc", call = call, parts = list(
+    inducing = z, m = nrow(z), m_asked = nrow(z), inducing_method = "greedy", jitter = posterior$jitter,
+    factors = posterior, evidence = elbo(data, posterior, model$noise), norms = norms))
 }
 
 # The posterior of a DTC-type fit may serve as it is where its jitter is between rounding and what would be seen.

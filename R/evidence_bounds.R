@@ -23,7 +23,7 @@
 #' @export
 evidence_bounds <- function(fit) {
   fit <- check_fit(fit, "fit")
-  if (is_exact(fit)) return(c(lower = fit$elbo, upper = fit$elbo))
+  if (is_exact(fit)) return(c(lower = fit$evidence, upper = fit$evidence))
   own <- evidence_posterior(fit)
   found <- evidence_bracket(own, fit$data)
   reference <- fit$reference
@@ -79,7 +79,7 @@ evidence_bracket <- function(post, data) {
 
   # log N(y; 0, Q + s2 I) without the log determinant and c: SoR's own log evidence, or the ELBO without its last term
   c_term <- p$rss / noise + sum(p$beta^2)
-  density <- if (gp_family(post)$sor) post$elbo else post$elbo + p$t / (2 * noise)
+  density <- if (gp_family(post)$sor) post$evidence else post$evidence + p$t / (2 * noise)
   constant <- density + (logdet + c_term) / 2
   lower <- constant - (logdet + inner + q$upper + ((1 + growth) * p$t + slopes) / noise) / 2
   upper <- constant - (logdet - 2 * inner - slopes / noise + log1p(t_low / (noise + g_max)) + least) / 2

@@ -10,14 +10,14 @@ exact_is_cheap <- function(fit, rows, seconds) {
   3 * (n^3 / 3 + 3 * n^2 * rows) * flop <= seconds
 }
 
-# The exact posterior of the fit's model, as far as posterior_at() reads it.
+# The exact posterior of the fit's model.
 exact_of_fit <- function(fit) {
   data <- fit$data
   check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
-  posterior <- exact_posterior(data, model_of(fit), fit$control)
-  same <- c("kernel", "noise", "center", "scale", "frame", "data", "signature", "nobs", "control", "terms")
-  structure(c(fit[same], list(method = "gp_exact", rows = data$x, factors = posterior, posterior = "exact")),
-            class = c("gp_exact", "gp_fit"))
+  model <- model_of(fit)
+  posterior <- exact_posterior(data, model, fit$control)
+  gp_beside(fit, "gp_exact", data = data, parts = list(
+    rows = data$x, m = NULL, factors = posterior, evidence = exact_evidence(data, posterior, model$noise)))
 }
 
 # What rounding does to the exact posterior. With D the diagonal of K + s2 W^{-1}, its Cholesky factor is that of

@@ -44,57 +44,6 @@ read_results <- function(path, columns, argument = "file") {
   out[!duplicated(cbind(cell_key(out), if ("evaluation" %in% columns) out$evaluation)), , drop = FALSE]
 }
 
-# In one piece: whoever reads finds the old file or the new one.
-write_results <- function(d, path) {
-  if (is.null(path)) return(invisible())
-  part <- paste0(path, ".part")
-  utils::write.csv(d, part, row.names = FALSE, quote = FALSE)
-  if (!file.rename(part, path)) abort_input("file", path, "a file that can be written")
-}
-
-# A line a data set: rows, n_aux and a sum that tells one set of numbers from another. Results of the paper's sets may
-# have none.
-check_data <- function(path, plan, saved) {
-  known <- if (file.exists(path)) utils::read.csv(path) else NULL
-  mine <- data.frame(dataset = plan$name, train = plan$train, test = plan$test, n_aux = plan$n_aux,
-                     sum = if (is.null(plan$data)) 0 else signif(table_sum(plan$data), 12))
-  old <- known[known$dataset == plan$name, ]
-  if (is.null(known) || !nrow(old)) {
-    if (saved && !plan$name %in% paper_datasets()$name) {
-      abort_input("file", sprintf("one with rows of \"%s\" of which it is not known what data they are of", plan$name),
-                  "a new one, or give your data another `name`")
-    }
-    return(write_results(rbind(known, mine), path))
-  }
-  what <- c(train = "train", test = "test", n_aux = "n_aux", sum = "other data")
-  other <- names(what)[abs(unlist(old[names(what)]) - unlist(mine[names(what)])) >
-                         1e-10 * abs(unlist(mine[names(what)]))]
-  if (length(other)) {
-    with <- if (other[1L] == "sum") "other data" else sprintf("%s = %s", other[1L], format(old[[other[1L]]]))
-    abort_input("file", sprintf("one with rows of \"%s\" made with %s", plan$name, with),
-                "one made with the same data and numbers of rows, or a new one",
-                hint = "Or give your data another `name`.")
-  }
-}
-
-table_sum <- function(d) {
-  d <- as.matrix(d)
-  i <- seq_len(nrow(d)) / nrow(d)
-  sum(abs(d) %*% seq_len(ncol(d))) + sum(crossprod(d, i) * seq_len(ncol(d)))
-}
-
-check_saved <- function(results, plan) {
-  old <- results[results$dataset == plan$name, ]
-  mine <- c(seed = plan$seed, maxit = plan$control$maxit, reltol = plan$control$reltol)
-  for (what in names(mine)) {
-    other <- old[[what]][abs(old[[what]] - mine[[what]]) > 1e-6 * abs(mine[[what]])]
-    if (length(other)) {
-      abort_input("file", sprintf("one with rows of \"%s\" made with %s = %s", plan$name, what, format(other[1L])),
-                  sprintf("one made with %s = %s, or a new one", what, format(mine[[what]])))
-    }
-  }
-}
-
 new_experiment <- function(results, trace) {
   structure(results, class = c("pfdtc_experiment", "data.frame"), trace = trace)
 }

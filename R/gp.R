@@ -1,22 +1,42 @@
 # The object: how a fit is put together, from each kind of posterior, and what the methods ask of it.
 
-# `value`: log evidence of y as given, or its bound; `parts`: what is particular to the method.
-new_fit <- function(data, done, s, state, posterior, value, parts) {
-  units <- model_units(done$model)
+# The one constructor of fits. `parts`: the posterior (`factors` on `rows` or on `inducing` points, or `near` rows by
+# them), `evidence`, the log evidence of y or its bound, and what else is particular to it. `about`: what is known of
+# the data and of how the fit came about.
+new_gp <- function(method, model, parts, about) {
+  units <- model_units(model)
+  structure(class = c(method, "gp_fit"), home = methods_home, c(
+    about["call"], list(method = method, kernel = units$kernel, noise = units$noise), parts,
+    list(posterior = posterior_kind(parts), center = model$center, scale = model$scale),
+    about[names(about) != "call"]))
+}
+
+# What the stages have come to.
+new_fit <- function(data, done, s, state, parts) {
   trace <- if (is.null(done$trace)) empty_trace() else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
-  structure(class = c(s$method, "gp_fit"), c(list(
-    call = s$call, method = s$method, kernel = units$kernel, noise = units$noise), parts, list(
-    posterior = posterior_kind(parts), factors = posterior, center = done$model$center, scale = done$model$scale,
-    frame = make_frame(data, s$keep_data), data = if (s$keep_data) data, signature = data_signature(data),
-    nobs = data$n, asked = if (s$keep_data) s$asked,
-    hyper = s$hyper, objective = done$value, elbo = value, df = length(s$free), sd_y = data$sd_y,
-    trace = trace, z_trace = done$z_trace, convergence = done$convergence, message = done$message,
-    evaluations = state$evaluations, seconds = state$seconds, pilot = done$pilot, learned = done$learned,
-    kernels = done$kernels, control = utils::modifyList(s$control, list(maxit = s$maxit_given), keep.null = TRUE),
-    maxit = s$control$maxit, version = utils::packageVersion("pfdtc"),
-    terms = if (s$keep_data) data$terms else drop_environment(data$terms), na.action = data$na_action)))
+  new_gp(s$method, done$model, parts, list(
+    call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
+    signature = data_signature(data), nobs = data$n, asked = if (s$keep_data) s$asked, hyper = s$hyper,
+    objective = done$value, df = length(s$free), sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
+    convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
+    pilot = done$pilot, learned = done$learned, kernels = done$kernels,
+    control = utils::modifyList(s$control, list(maxit = s$maxit_given), keep.null = TRUE), maxit = s$control$maxit,
+    version = utils::packageVersion("pfdtc"), terms = if (s$keep_data) data$terms else drop_environment(data$terms),
+    na.action = data$na_action))
 }
+
+# Another posterior of a fit's model, for which nothing is optimised.
+gp_beside <- function(fit, method, parts, call = NULL, data = NULL) {
+  same <- c("frame", "signature", "nobs", "df", "sd_y", "control", "version", "terms", "na.action")
+  new_gp(method, model_of(fit), parts, c(list(call = call, data = data), fit[intersect(same, names(fit))], list(
+    hyper = "fixed", objective = NA_real_, trace = empty_trace(), convergence = 0L, message = "nothing to optimise",
+    evaluations = numeric(), seconds = numeric())))
+}
+
+# A reference to this package's namespace, in every fit: where a fit arrives that was saved or sent to a worker, the
+# package is then loaded, and its methods are there without library().
+methods_home <- topenv()
 
 # What a fit's posterior is made of: the exact one of its rows, the inducing points alone (far), or with rows near by.
 posterior_kind <- function(parts) {
@@ -37,7 +57,7 @@ far_part <- function(fit) {
   fit$factors <- dtc_posterior(z, data, model, jitter = 1e-12, control = fit$control)
   fit$jitter <- fit$factors$jitter
   fit$inducing <- z
-  fit$elbo <- elbo(data, fit$factors, model$noise)
+  fit$evidence <- elbo(data, fit$factors, model$noise)
   fit["rows"] <- fit["near"] <- list(NULL)
   if (is.null(fit$aux)) fit$aux <- default_aux()
   fit$posterior <- "far"

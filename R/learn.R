@@ -146,8 +146,8 @@ noise_floor <- function(data) {
 
 # ---- the problem: value, gradient and information of log posterior in the free logs ---------------------------------
 
-# Priors are weak and fade like 1 / n^2: without them an input that says nothing has a lengthscale that goes to infinity,
-# and few rows have no noise. In units of the inputs' spread and of y:
+# Priors are weak and fade like 1 / n^2: without them an input that says nothing has a lengthscale that goes to
+# infinity, and few rows have no noise. In units of the inputs' spread and of y:
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 1.5^2),  log noise ~ N(log 0.1, 2^2).
 learning_problem <- function(pool, s, profile) {
   kernel <- s$kernel

@@ -108,7 +108,7 @@ logLik.gp_fit <- function(object, ...) {
   bounds <- if (!open && (gp_family(object)$dtc || is_exact(object))) {
     tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # it may need the data
   }
-  structure(object$elbo, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],
+  structure(object$evidence, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],
             upper = bounds[["upper"]], class = "logLik")
 }
 

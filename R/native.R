@@ -82,7 +82,7 @@ stop_on_status <- function(result, doing) {
 }
 
 native_kernel_matrix <- function(kernel, x, z) {
-  .Call(ffi_kernel_matrix, engine_kernel(kernel), x, z, engine_control(nrow(z)))
+  .Call(ffi_kernel_matrix, engine_model(kernel), x, z, engine_control(nrow(z)))
 }
 
 # list(value, gradient, reason): value Inf and a reason where the evaluation failed. `theta`, `noise`: the gradient of
@@ -153,22 +153,22 @@ native_covariance <- function(posterior, z, kernel, noise, x, sor = FALSE) {
 
 # The exact GP on x: list(L, alpha, minus_evidence).
 native_exact <- function(x, y, weights, kernel, noise, control = NULL) {
-  result <- call_dense_door(ffi_exact, engine_kernel(kernel), x, y, weights, as.double(noise),
-                      engine_control(nrow(x), control))
+  result <- call_dense_door(ffi_exact, engine_model(kernel, noise), engine_rows(x, y), weights,
+                            engine_control(nrow(x), control))
   stop_on_status(result, "The exact posterior")
 }
 
 native_exact_evidence <- function(x, y, weights, kernel, noise, control = NULL) {
-  as_value(call_dense_door(ffi_exact_evidence, engine_kernel(kernel), x, y, weights, as.double(noise),
-                     engine_control(nrow(x), control)))
+  as_value(call_dense_door(ffi_exact_evidence, engine_model(kernel, noise), engine_rows(x, y), weights,
+                           engine_control(nrow(x), control)))
 }
 
 native_exact_predict <- function(posterior, rows, kernel, x) {
-  .Call(ffi_exact_predict, engine_kernel(kernel), rows, posterior$L, posterior$alpha, x, engine_control(nrow(x)))
+  .Call(ffi_exact_predict, engine_model(kernel), rows, posterior, x, engine_control(nrow(x)))
 }
 
 native_exact_covariance <- function(posterior, rows, kernel, x) {
-  .Call(ffi_exact_covariance, engine_kernel(kernel), rows, posterior$L, x)
+  .Call(ffi_exact_covariance, engine_model(kernel), rows, posterior, x)
 }
 
 # The s rows of x nearest in the kernel's distance, nearest first: an integer matrix, a column a query, 0 where there
@@ -176,7 +176,7 @@ native_exact_covariance <- function(posterior, rows, kernel, x) {
 # permutation) is given, only rows of a lower rank. Equal distances are decided by the number of the row.
 native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL) {
   n <- if (is.null(rows)) nrow(query) else length(rows)
-  .Call(ffi_neighbours, engine_kernel(kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
+  .Call(ffi_neighbours, engine_model(kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
             if (!is.null(rank)) as.integer(rank), engine_control(n, control))
 }
 
@@ -207,7 +207,7 @@ native_near_covariance <- function(near, z, x, y, weights, kernel, noise, s, x_n
 }
 
 native_select <- function(x, m, kernel, tolerance) {
-  .Call(ffi_select, engine_kernel(kernel), x, as.integer(m), as.double(tolerance))
+  .Call(ffi_select, engine_model(kernel), x, as.integer(m), as.double(tolerance))
 }
 
 # Fixed pseudo-random functions of the rows of x, in [-1, 1): a column a function.
@@ -276,6 +276,6 @@ native_response <- function(posterior, z, x, y, weights, kernel, noise, whiten =
 # The density is that of y, not of sqrt(w) y.
 native_vecchia <- function(x, y, weights, kernel, noise, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE,
                            control = NULL) {
-  as_value(.Call(ffi_vecchia, engine_kernel(kernel), x, y, weights, as.double(noise), rows, neighbours, times,
-                     as.integer(slopes), engine_control(length(rows), control)))
+  as_value(.Call(ffi_vecchia, engine_model(kernel, noise), engine_rows(x, y), weights, rows, neighbours, times,
+                 as.integer(slopes), engine_control(length(rows), control)))
 }

@@ -75,7 +75,7 @@
 #'   * `factors`: the sums and Cholesky factors of the posterior (`NULL` for far + near);
 #'   * `small_n`: for an exact posterior of less than 50 rows, mean leave-one-out log densities of a scaled response:
 #'     `fit`, `linear` (a linear model in the same columns) and `mean` (the mean alone);
-#'   * `elbo`: what `logLik()` gives, see [gp_fit-methods];
+#'   * `evidence`: what `logLik()` gives, see [gp_fit-methods];
 #'   * `trace`: a data frame with `evaluation`, `objective` and `seconds`, empty where points were not moved. With
 #'     `aux_refresh()` or `hyper = "joint"` it also has `round`: values of different rounds are not comparable;
 #'   * `convergence` (0 done, 1 `maxit`, 2 time, 51 no way around failed evaluations, 52 interrupt) and `message`, both

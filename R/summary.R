@@ -57,14 +57,14 @@ describe_evidence <- function(about, number) {
   says <- if (!is.null(own)) own else switch(
     about$posterior, exact = "the log evidence", far = "a lower bound of the log evidence",
     "an estimate of the log evidence by near rows, no bound")
-  text <- sprintf("%s, %s (%d hyperparameter%s learned)", number(about$elbo), says, about$df, plural_s(about$df))
+  text <- sprintf("%s, %s (%d hyperparameter%s learned)", number(about$evidence), says, about$df, plural_s(about$df))
   stats::setNames(text, if (bound) "ELBO" else "Evidence")
 }
 
 # What print() and summary() tell of a fit.
 fit_facts <- function(fit) {
   parts <- c("call", "method", "kernel", "noise", "m", "m_asked", "aux", "inducing_method",
-             "hyper", "center", "scale", "nobs", "df", "elbo", "objective", "jitter", "evaluations",
+             "hyper", "center", "scale", "nobs", "df", "evidence", "objective", "jitter", "evaluations",
              "seconds", "convergence", "message", "kernels", "posterior", "neighbours")
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit),

@@ -45,7 +45,7 @@ glance.gp_fit <- function(x, ...) {
   check_dots_empty(list(...), "x")
   data.frame(method = x$method, nobs = stats::nobs(x),
              m = if (is.null(x$m)) NA_integer_ else x$m, df = x$df, sigma = stats::sigma(x),
-             elbo = x$elbo, AIC = stats::AIC(x), BIC = stats::BIC(x), objective = x$objective,
+             elbo = check_fit(x, "x")$evidence, AIC = stats::AIC(x), BIC = stats::BIC(x), objective = x$objective,
              convergence = x$convergence, evaluations = sum(x$evaluations),
              seconds = sum(x$seconds))
 }

@@ -3,6 +3,7 @@
 .onLoad <- function(libname, pkgname) {
   start_engine()
   when_loaded("marginaleffects", tell_marginaleffects)
+  when_loaded("parsnip", tell_parsnip)
 }
 
 # Now, or as soon as `package` is loaded.

@@ -326,9 +326,9 @@ double *pack_vector(SEXP list, const char *name, int n)
     return REAL(x);
 }
 
-int *pack_integers(SEXP list, const char *name, int rows, int columns)
+int *pack_integers(SEXP list, const char *name, int n)
 {
-    SEXP x = PROTECT(Rf_allocMatrix(INTSXP, rows, columns));
+    SEXP x = PROTECT(Rf_allocVector(INTSXP, n));
     put(list, name, x);
     UNPROTECT(1);
     return INTEGER(x);

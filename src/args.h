@@ -85,7 +85,7 @@ void run_pass(struct pass *p, int n_sinks, const struct sink *sinks);
 SEXP pack(const char *name, ...);
 double *pack_matrix(SEXP list, const char *name, int rows, int columns);
 double *pack_vector(SEXP list, const char *name, int n);
-int *pack_integers(SEXP list, const char *name, int rows, int columns);
+int *pack_integers(SEXP list, const char *name, int n);
 void pack_number(SEXP list, const char *name, double x);
 void pack_status(SEXP list, enum status status);
 

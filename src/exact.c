@@ -6,21 +6,19 @@ static const double log_2pi = 1.837877066409345483560659472811;
 
 enum { columns_at_a_time = 256 };
 
-void exact_begin(int n, double s2, const double *weights, double *K, double *alpha)
+enum status exact_factor(int n, double s2, const double *weights, const double *y,
+                         void (*interrupt)(void), double *K, double *alpha)
 {
-    for (int i = 0; i < n; i++) /* alpha: the diagonal, for exact_end */
+    for (int i = 0; i < n; i++) /* alpha: the diagonal, at first */
         alpha[i] = K[(size_t)i * n + i] += weights == NULL ? s2 : s2 / weights[i];
-}
-
-int exact_columns(int n, int start, double *K)
-{
-    const int left = n - start,
-              width = left < columns_at_a_time ? left : columns_at_a_time;
-    return chol_columns(n, start, width, K) ? -1 : start + width;
-}
-
-enum status exact_end(int n, const double *y, double *K, double *alpha)
-{
+    for (int start = 0; start < n; start += columns_at_a_time) {
+        const int left = n - start;
+        if (interrupt != NULL)
+            interrupt();
+        if (chol_columns(n, start, left < columns_at_a_time ? left : columns_at_a_time,
+                         K))
+            return STATUS_EXACT_NOT_PD;
+    }
     if (chol_finish(n, K))
         return STATUS_EXACT_NOT_PD;
     for (int i = 0; i < n; i++) { /* a pivot that is nothing but rounding */
@@ -55,15 +53,60 @@ double exact_slope_noise(int n, double s2, const double *weights, const double *
     return sum;
 }
 
-void exact_rows(const struct kernel *k, int n, const double *L, const double *alpha,
-                int m, const double *X_new, int ldx, double *Ka, double *mean,
-                double *variance)
+static void pulling_read(const void *self, const struct visit *v)
 {
-    mult_Atx(n, m, 1.0, Ka, alpha, 0.0, mean);
-    solve_lower(n, m, L, Ka);
-    kernel_diagonal(k, m, X_new, ldx, variance);
-    for (int i = 0; i < m; i++) {
-        const double left = variance[i] - sum_squares((size_t)n, Ka + (size_t)i * n);
+    const struct exact_pulling *p = self;
+    const struct block *all = &p->rows, *b = &v->block;
+    double *K = v->work, *rest = K + (size_t)all->n * b->n;
+    kernel_cross(p->kernel, all->n, all->X, all->ldx, b->n, b->X, b->ldx, K);
+    kernel_pull(p->kernel, all->n, all->X, all->ldx, b->n, b->X, b->ldx, K,
+                p->K_bar + (size_t)b->first * all->n, rest, NULL, v->sums);
+}
+
+struct sink exact_pulling_sink(const struct exact_pulling *self, int block,
+                               double *dtheta)
+{
+    return (struct sink){.self = self,
+                         .n_sums = (size_t)self->kernel->n_theta,
+                         .sums = dtheta,
+                         .n_work = (size_t)self->rows.n * block +
+                                   kernel_size(self->kernel, self->rows.n),
+                         .read = pulling_read};
+}
+
+void exact_rows(const struct kernel *k, int n, const double *alpha, const struct block *b,
+                const double *K, const double *A, double *mean, double *variance)
+{
+    mult_Atx(n, b->n, 1.0, K, alpha, 0.0, mean);
+    kernel_diagonal(k, b->n, b->X, b->ldx, variance);
+    for (int i = 0; i < b->n; i++) {
+        const double left = variance[i] - sum_squares((size_t)n, A + (size_t)i * n);
         variance[i] = left > 0.0 ? left : 0.0;
     }
+}
+
+static void predicting_add(const void *self, const struct visit *v)
+{
+    const struct exact_predicting *to = self;
+    const int i = v->block.first;
+    exact_rows(to->z->kernel, to->z->M, to->alpha, &v->block, v->K, v->A, to->mean + i,
+               to->variance + i);
+}
+
+struct sink exact_predicting_sink(const struct exact_predicting *self)
+{
+    return (struct sink){.self = self, .add = predicting_add};
+}
+
+void exact_covariance(const struct inducing *z, const struct block *b, double *work,
+                      double *covariance)
+{
+    const struct kernel *k = z->kernel;
+    const int M = z->M, n = b->n;
+    double *B = work;
+    kernel_cross(k, M, z->Z, M, n, b->X, b->ldx, B);
+    inducing_whiten(z, n, NULL, B, B);
+    kernel_cross(k, n, b->X, b->ldx, n, b->X, b->ldx, covariance);
+    mult_AtB(n, M, n, -1.0, B, B, 1.0, covariance);
+    mirror_lower(n, covariance);
 }

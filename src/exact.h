@@ -8,15 +8,13 @@
  *
  * and, at a point x:  mean = k(x, X) alpha,  variance = k(x, x) - |L^{-1} k(X, x)|^2
  */
-#include "kernel.h"
-#include "status.h"
+#include "inducing.h"
+#include "sink.h"
 
-/* K (n x n, k(X, X), in) -> L (out, in place) and alpha, in steps that may be stopped between:
- * exact_begin, then exact_columns of 0, then of what it returns (n: done; negative: K + s2 W^{-1}
- * is not positive definite), then exact_end.  weights may be NULL. */
-void exact_begin(int n, double s2, const double *weights, double *K, double *alpha);
-int exact_columns(int n, int start, double *K);
-enum status exact_end(int n, const double *y, double *K, double *alpha);
+/* K (n x n, k(X, X), in) -> L (out, in place) and alpha.  weights may be NULL; interrupt: called
+ * now and then, may not return, or NULL. */
+enum status exact_factor(int n, double s2, const double *weights, const double *y,
+                         void (*interrupt)(void), double *K, double *alpha);
 
 /* -log N(y; 0, K + s2 W^{-1}) */
 double exact_minus_evidence(int n, const double *L, const double *alpha, const double *y);
@@ -27,9 +25,29 @@ void exact_adjoint(int n, const double *L, const double *alpha, double *K_bar);
 /* d / d log s2 = sum_i K_bar_ii s2 / w_i */
 double exact_slope_noise(int n, double s2, const double *weights, const double *K_bar);
 
-/* m new rows.  Ka (n x m): k(X, X_new), overwritten by L^{-1} of it */
-void exact_rows(const struct kernel *k, int n, const double *L, const double *alpha,
-                int m, const double *X_new, int ldx, double *Ka, double *mean,
-                double *variance);
+/* as a sink over the n rows themselves: dtheta [n_theta] of K_bar */
+struct exact_pulling {
+    const struct kernel *kernel;
+    struct block rows; /* all n  */
+    const double *K_bar;
+};
+struct sink exact_pulling_sink(const struct exact_pulling *self, int block,
+                               double *dtheta);
+
+/* New rows.  K (n x m) = k(X, X_new), A = L^{-1} K. */
+void exact_rows(const struct kernel *k, int n, const double *alpha, const struct block *b,
+                const double *K, const double *A, double *mean, double *variance);
+
+/* The same as a sink of a pass with the rows X as its points, results by row. */
+struct exact_predicting {
+    const struct inducing *z;
+    const double *alpha;
+    double *mean, *variance;
+};
+struct sink exact_predicting_sink(const struct exact_predicting *self);
+
+/* of f at new rows, with the rows X as points.  scratch: M n */
+void exact_covariance(const struct inducing *z, const struct block *b, double *work,
+                      double *covariance);
 
 #endif

@@ -8,7 +8,7 @@
 #include "args.h"
 
 /* k(x, z), nrow(x) x nrow(z) */
-SEXP ffi_kernel_matrix(SEXP kernel, SEXP x, SEXP z, SEXP control);
+SEXP ffi_kernel_matrix(SEXP model, SEXP x, SEXP z, SEXP control);
 
 /* list(status, value, gradient, theta, noise): an objective and its gradient in z (M x d) and, where
  * it has one, in the kernel's log parameters and log s2.  objective: list(name, nu, Wt, share), of
@@ -28,11 +28,11 @@ SEXP ffi_pf_divergence(SEXP model, SEXP z, SEXP rows, SEXP nu, SEXP control);
 /* W_x of nu, transposed: q x N, columns scaled */
 SEXP ffi_lowrank_rows(SEXP model, SEXP nu, SEXP rows, SEXP control);
 
-/* list(status, value, score, information): sum over `rows` of times * log p(y_i | its
+/* list(status, value, score, information): sum over `targets` of times * log p(y_i | its
  * neighbours), its slope in the kernel's log parameters and log s2, and the expected
- * information; neighbours: s x |rows|, row numbers from 1, 0 where there are fewer */
-SEXP ffi_vecchia(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP rows,
-                 SEXP neighbours, SEXP times, SEXP slopes, SEXP control);
+ * information; neighbours: s x |targets|, row numbers from 1, 0 where there are fewer */
+SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP targets, SEXP neighbours,
+                 SEXP times, SEXP slopes, SEXP control);
 
 /* list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights); fitc: row n has
  * the noise s2 / w_n + E_nn; log_weights: sum of the logs of the weights in force */
@@ -73,22 +73,23 @@ SEXP ffi_kernel_cross_matvec(SEXP model, SEXP x, SEXP u, SEXP x_new, SEXP contro
 SEXP ffi_response(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP whiten,
                   SEXP control);
 
-/* the exact GP on x: list(status, L, alpha, minus_evidence); weights, not their roots */
-SEXP ffi_exact(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP control);
+/* the exact GP on the rows: list(status, L, alpha, minus_evidence); weights, not their roots, which
+ * are not read */
+SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP control);
 /* list(status, value, theta, noise): -log evidence and its gradient in the kernel's log
  * parameters and log s2 */
-SEXP ffi_exact_evidence(SEXP kernel, SEXP x, SEXP y, SEXP weights, SEXP s2, SEXP control);
-/* list(mean, variance) at the rows of x_new */
-SEXP ffi_exact_predict(SEXP kernel, SEXP x, SEXP L, SEXP alpha, SEXP x_new, SEXP control);
+SEXP ffi_exact_evidence(SEXP model, SEXP rows, SEXP weights, SEXP control);
+/* list(mean, variance) at the rows of x_new; posterior: list(L, alpha) on x */
+SEXP ffi_exact_predict(SEXP model, SEXP x, SEXP posterior, SEXP x_new, SEXP control);
 /* the covariance of f at the rows of x_new */
-SEXP ffi_exact_covariance(SEXP kernel, SEXP x, SEXP L, SEXP x_new);
+SEXP ffi_exact_covariance(SEXP model, SEXP x, SEXP posterior, SEXP x_new);
 
 /* pseudo-random functions of the rows of x, nrow(x) x n_features: see row_features.h */
 SEXP ffi_row_features(SEXP x, SEXP n_features);
 
 /* the s rows of x nearest to the rows of `query`, or to the rows `rows` of x (from 1) themselves
  * left out, of a lower rank where ranks are given: s x queries, from 1, 0 where there are fewer */
-SEXP ffi_neighbours(SEXP kernel, SEXP x, SEXP s, SEXP query, SEXP query_rows, SEXP rank,
+SEXP ffi_neighbours(SEXP model, SEXP x, SEXP s, SEXP query, SEXP query_rows, SEXP rank,
                     SEXP control);
 
 /* the posterior with rows decorrelated from their s nearest earlier ones: list(status, jitter,
@@ -104,7 +105,7 @@ SEXP ffi_near_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x,
                          SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control);
 
 /* list(pivots from 1, t after each) */
-SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance);
+SEXP ffi_select(SEXP model, SEXP x, SEXP m, SEXP tolerance);
 /* columns of V, from 1, that take the most from tr(P E): see select.h */
 SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least);
 

@@ -1,7 +1,4 @@
-#include "blas_threads.h"
-#include "ffi.h"
 #include "ffi_blocks.h"
-#include "linalg.h"
 
 struct block plan_block(const struct plan *plan, const struct rows *rows, int b)
 {
@@ -14,14 +11,4 @@ struct block plan_block(const struct plan *plan, const struct rows *rows, int b)
     block.y = rows->y == NULL ? NULL : rows->y + start;
     block.scale = rows->scale == NULL ? NULL : rows->scale + start;
     return block;
-}
-
-SEXP ffi_linalg_own(SEXP lanes)
-{
-    return Rf_ScalarInteger(linalg_own(arg_count(lanes, "lanes")));
-}
-
-SEXP ffi_blas_threads(SEXP n)
-{
-    return Rf_ScalarInteger(blas_threads(arg_count(n, "n")));
 }

@@ -1,72 +1,67 @@
-#include "row_features.h"
+#include "blas_threads.h"
 #include "ffi.h"
-#include "ffi_blocks.h"
+#include "gram.h"
+#include "linalg.h"
+#include "row_features.h"
 #include "select.h"
 
-struct matrix_loop {
-    struct plan plan;
-    struct rows rows; /* the columns of the result */
-    const struct kernel *kernel;
-    const double *X;
-    int n;
-    double *K;
-};
-
-static void matrix_block(void *context, int b, int slot)
+SEXP ffi_kernel_matrix(SEXP model_, SEXP x, SEXP z, SEXP control)
 {
-    struct matrix_loop *c = context;
-    (void)slot;
-    const struct block block = plan_block(&c->plan, &c->rows, b);
-    kernel_cross(c->kernel, c->n, c->X, c->n, block.n, block.X, block.ldx,
-                 c->K + (size_t)b * c->plan.block * c->n);
-}
-
-SEXP ffi_kernel_matrix(SEXP kernel, SEXP x, SEXP z, SEXP control)
-{
-    const struct step steps[] = {{matrix_block, 0}};
-    const struct kernel k = arg_kernel(kernel);
-    struct matrix_loop c = {.kernel = &k};
-    int columns;
-    c.X = arg_inputs(&k, x, "x", &c.n, &columns);
-    c.rows.X = arg_inputs(&k, z, "z", &c.rows.N, &c.rows.columns);
-    c.rows.y = c.rows.scale = NULL;
-    c.plan = arg_plan(control, c.rows.N);
-    SEXP K = PROTECT(Rf_allocMatrix(REALSXP, c.n, c.rows.N));
-    c.K = REAL(K);
-    run_blocks(&c.plan, 1, steps, &c);
+    const struct model model = arg_model(model_);
+    const struct source points = arg_new_rows(&model, x), rows = arg_new_rows(&model, z);
+    struct pass pass = {.plan = arg_plan(control, rows.N), .rows = &rows};
+    SEXP K = PROTECT(Rf_allocMatrix(REALSXP, points.N, rows.N));
+    const struct kernel_matrix self = {model.kernel,
+                                       source_block(&points, 0, points.N, NULL), REAL(K)};
+    const struct sink sink = kernel_matrix_sink(&self);
+    LAY_OUT(pass_open, &pass);
+    run_pass(&pass, 1, &sink);
     UNPROTECT(1);
     return K;
 }
 
-SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance)
+static void interrupt_now_and_then(int m)
 {
-    static const char *const names[] = {"pivots", "t"};
-    const struct kernel k = arg_kernel(kernel);
+    if (m % 16 == 0)
+        R_CheckUserInterrupt();
+}
+
+static int *room_for_rows(int n)
+{
+    return (int *)R_alloc((size_t)n, sizeof(int));
+}
+
+/* row numbers from 1 */
+static void from_1(int n, const int *row, int *to)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = row[i] + 1;
+}
+
+SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
+{
+    const struct model model = arg_model(model_);
+    const struct source rows = arg_new_rows(&model, x);
     const double tol = arg_number(tolerance, "tolerance");
-    struct select_state s;
-    int columns;
-    s.kernel = &k;
-    s.X = arg_inputs(&k, x, "x", &s.n, &columns);
-    s.ldx = s.n;
-    s.most = arg_count(m, "m");
-    s.pivot = (int *)R_alloc((size_t)s.most, sizeof(int));
-    s.A = (double *)R_alloc((size_t)s.n * s.most, sizeof(double));
-    s.prior = (double *)R_alloc((size_t)s.n, sizeof(double));
-    s.E = (double *)R_alloc((size_t)s.n, sizeof(double));
-    s.t = (double *)R_alloc((size_t)s.most, sizeof(double));
-    double *work = (double *)R_alloc(select_size(s.n, s.most), sizeof(double));
+    const int most = arg_count(m, "m");
+    const size_t n = (size_t)rows.N;
+    struct select_state s = {.kernel = model.kernel,
+                             .X = rows.X,
+                             .n = rows.N,
+                             .ldx = rows.N,
+                             .most = most,
+                             .pivot = room_for_rows(most),
+                             .A = room(n * most),
+                             .prior = room(n),
+                             .E = room(n),
+                             .t = room((size_t)most)};
+    double *work = room(select_size(s.n, most));
     select_start(&s);
     while (select_step(&s, tol, work))
-        if (s.m % 16 == 0)
-            R_CheckUserInterrupt();
-
-    SEXP result = PROTECT(new_list(2, names));
-    SET_VECTOR_ELT(result, 0, Rf_allocVector(INTSXP, s.m));
-    SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, s.m));
-    for (int i = 0; i < s.m; i++) {
-        INTEGER(VECTOR_ELT(result, 0))[i] = s.pivot[i] + 1;
-        REAL(VECTOR_ELT(result, 1))[i] = s.t[i];
-    }
+        interrupt_now_and_then(s.m);
+    SEXP result = PROTECT(pack("pivots", "t", NULL));
+    from_1(s.m, s.pivot, pack_integers(result, "pivots", s.m));
+    copy((size_t)s.m, s.t, pack_vector(result, "t", s.m));
     UNPROTECT(1);
     return result;
 }
@@ -74,27 +69,23 @@ SEXP ffi_select(SEXP kernel, SEXP x, SEXP m, SEXP tolerance)
 SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
 {
     const double least = arg_number(least_, "least");
-    struct guided_state g;
+    struct guided_state g = {.most = arg_count(m, "m")};
     int r, columns;
     g.V = arg_matrix(V, "V", &g.r, &g.n);
     g.P = arg_matrix(P, "P", &r, &columns);
     if (r != g.r || columns != g.r)
         Rf_error("internal: `P` must have a row and a column for each row of `V`");
-    g.most = arg_count(m, "m");
-    g.pivot = (int *)R_alloc((size_t)g.most, sizeof(int));
-    g.left = (double *)R_alloc((size_t)g.n, sizeof(double));
-    g.gain = (double *)R_alloc((size_t)g.n, sizeof(double));
-    g.B = (double *)R_alloc((size_t)g.r * g.most, sizeof(double));
-    g.S = (double *)R_alloc((size_t)g.n * g.most, sizeof(double));
-    double *work = (double *)R_alloc(guided_size(g.r, g.n, g.most), sizeof(double));
+    g.pivot = room_for_rows(g.most);
+    g.left = room((size_t)g.n);
+    g.gain = room((size_t)g.n);
+    g.B = room((size_t)g.r * g.most);
+    g.S = room((size_t)g.n * g.most);
+    double *work = room(guided_size(g.r, g.n, g.most));
     guided_start(&g, work);
     while (guided_step(&g, least, work))
-        if (g.m % 16 == 0)
-            R_CheckUserInterrupt();
-
+        interrupt_now_and_then(g.m);
     SEXP pivots = PROTECT(Rf_allocVector(INTSXP, g.m));
-    for (int i = 0; i < g.m; i++)
-        INTEGER(pivots)[i] = g.pivot[i] + 1;
+    from_1(g.m, g.pivot, INTEGER(pivots));
     UNPROTECT(1);
     return pivots;
 }
@@ -113,4 +104,14 @@ SEXP ffi_row_features(SEXP x, SEXP n_features)
 SEXP ffi_status(SEXP status)
 {
     return Rf_mkString(status_sentence((enum status)arg_integer(status, "status")));
+}
+
+SEXP ffi_linalg_own(SEXP lanes)
+{
+    return Rf_ScalarInteger(linalg_own(arg_count(lanes, "lanes")));
+}
+
+SEXP ffi_blas_threads(SEXP n)
+{
+    return Rf_ScalarInteger(blas_threads(arg_count(n, "n")));
 }

@@ -405,3 +405,25 @@ int tree_nearest(const struct tree *tree, const double *u, int s, int self, int 
         search_node(&q, 0, 0);
     return q.found;
 }
+
+static void finding_read(const void *self, const struct visit *v)
+{
+    const struct finding *f = self;
+    const struct block *b = &v->block;
+    double *u = v->work, *r2 = u + f->tree->d;
+    for (int i = 0; i < b->n; i++) {
+        const int self_row = f->row == NULL ? -1 : f->row[b->first + i];
+        const int below = f->rank == NULL ? 0 : f->rank[self_row];
+        int *near = f->near + (size_t)(b->first + i) * f->s;
+        tree_coordinates(f->tree, b->X + i, b->ldx, u);
+        const int found = tree_nearest(f->tree, u, f->s, self_row, below, r2, near);
+        for (int j = 0; j < f->s; j++)
+            near[j] = j < found ? near[j] + 1 : 0;
+    }
+}
+
+struct sink finding_sink(const struct finding *self)
+{
+    return (struct sink){
+        .self = self, .n_work = (size_t)self->tree->d + self->s, .read = finding_read};
+}

@@ -14,6 +14,7 @@
  * Inputs are centred before they are divided, so that those around 1e8 keep their digits.
  */
 #include "coordinates.h"
+#include "sink.h"
 
 struct tree {
     int n, d, levels;     /* 2^levels leaves                                        */
@@ -46,5 +47,15 @@ void tree_coordinates(const struct tree *tree, const double *x, int ldx, double 
  * squared distances.  Returns how many there are. */
 int tree_nearest(const struct tree *tree, const double *u, int s, int self, int below,
                  double *r2, int *row);
+
+/* The s nearest rows to those of a pass, as a sink: near [s] a row, from 1, 0 behind the last. */
+struct finding {
+    const struct tree *tree;
+    int s;
+    const int *row;  /* of each query, left out itself; NULL: queries are other rows */
+    const int *rank; /* of all rows: lower ranks alone; NULL: any                    */
+    int *near;
+};
+struct sink finding_sink(const struct finding *self);
 
 #endif

@@ -40,6 +40,7 @@ layers <- read.table(header = TRUE, text = "
   pf         7       6
   gradient   7       6
   gram       7       6
+  likelihood 7       6
   vfe        8       7
   white      8       7
   certify    8       7
@@ -138,7 +139,7 @@ r_layers <- strsplit(split = " +", x = c(
   "methods:     predict methods regression criteria anova compare summary print_certificate",
   "experiments: datasets experiment_files experiments",
   "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers",
-  "others:      insight marginaleffects emmeans butcher",
+  "others:      insight marginaleffects emmeans butcher parsnip",
   "load:        zzz"
 ))
 r_layers <- lapply(r_layers, `[`, -1L)

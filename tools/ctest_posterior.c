@@ -5,16 +5,6 @@
 #include "linalg.h"
 #include "posterior.h"
 
-static enum status exact_factor(int n, double s2, const double *weights, const double *y,
-                                double *K, double *alpha)
-{
-    int done = 0;
-    exact_begin(n, s2, weights, K, alpha);
-    while (done >= 0 && done < n)
-        done = exact_columns(n, done, K);
-    return done < 0 ? STATUS_EXACT_NOT_PD : exact_end(n, y, K, alpha);
-}
-
 static const struct shape shapes[] = {/* M, N, columns, d, n_u, q */
                                       {1, 1, 1, 1, 1, 1},
                                       {4, 11, 3, 2, 1, 1},
@@ -123,7 +113,7 @@ static double minus_evidence(const void *context)
     const struct evidence *v = context;
     const size_t n = (size_t)v->n, taken = arrays_taken();
     double *L = array_copy(n * n, v->K), *alpha = array(n);
-    CHECK(exact_factor(v->n, v->s2, v->weights, v->y, L, alpha) == STATUS_OK);
+    CHECK(exact_factor(v->n, v->s2, v->weights, v->y, NULL, L, alpha) == STATUS_OK);
     const double value = exact_minus_evidence(v->n, L, alpha, v->y);
     arrays_release(taken);
     return value;
@@ -143,7 +133,7 @@ static void exact(const struct problem *p)
     for (int i = 0; i < N; i++)
         B.x[(size_t)i * N + i] += p->s2 / (p->scale == NULL ? 1.0 : p->scale[i]);
     const struct matrix B_inverse = inverse(B, &log_det), v_y = times(B_inverse, y);
-    CHECK(exact_factor(N, p->s2, p->scale, p->y, L, alpha) == STATUS_OK);
+    CHECK(exact_factor(N, p->s2, p->scale, p->y, NULL, L, alpha) == STATUS_OK);
     CHECK_ARRAY((size_t)N, alpha, v_y.x, 1e-12);
     CHECK_NEAR(exact_minus_evidence(N, L, alpha, p->y),
                0.5 * (N * log_2pi + log_det + at(times(transposed(y), v_y), 0, 0)),
@@ -162,14 +152,15 @@ static void exact(const struct problem *p)
         const struct matrix Kn = naive_kernel(c, N, p->X, N, m, X, m + 1),
                             gain = times(transposed(Kn), B_inverse);
         double *mean = array((size_t)m), *variance = array((size_t)m);
-        exact_rows(&c->kernel, N, L, alpha, m, X, m + 1, array_copy((size_t)N * m, Kn.x),
-                   mean, variance);
+        const struct block b = {m, X, m + 1, NULL, NULL, 0};
+        const struct matrix A = times(inverse(matrix_of(N, N, L), NULL), Kn);
+        exact_rows(&c->kernel, N, alpha, &b, Kn.x, A.x, mean, variance);
         CHECK_ARRAY((size_t)m, mean, times(gain, y).x, 1e-12);
         for (int i = 0; i < m; i++)
             CHECK_NEAR(variance[i], *c->variance - at(times(gain, Kn), i, i), 1e-12);
     }
     L[0] = -1.0;
-    CHECK(exact_factor(N, 0.5, NULL, p->y, L, alpha) == STATUS_EXACT_NOT_PD);
+    CHECK(exact_factor(N, 0.5, NULL, p->y, NULL, L, alpha) == STATUS_EXACT_NOT_PD);
 }
 
 void group_exact(void)

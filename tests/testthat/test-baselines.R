@@ -8,7 +8,7 @@ test_that("mean, covariance and evidence are the dense transcription's", {
       ref <- ref_of(fit, p)
       expect_s3_class(fit, c(method, "gp_fit"), exact = TRUE)
       expect_posterior(fit, ref, p$new, 1e-8, paste(method, label_of(p)))
-      expect_close(fit$elbo, ref$evidence, 1e-8, paste(method, label_of(p)))
+      expect_close(fit$evidence, ref$evidence, 1e-8, paste(method, label_of(p)))
     }
   }
 })
@@ -27,7 +27,7 @@ test_that("centre, scale, offset and merged rows are undone", {
     expect_equal(fit$center, stats::weighted.mean(q$y - offset, q$weights))
     ref <- ref_of(fit, centred)
     expect_posterior(fit, ref, q$new, 1e-8, method, fit$center)
-    expect_close(fit$elbo, ref$evidence, 1e-8, method)
+    expect_close(fit$evidence, ref$evidence, 1e-8, method)
     expect_equal(nobs(fit), if (method == "gp_subsample") fit$m else 20)
     expect_equal(unname(fitted(fit)), unname(predict(fit, q$x)) + offset)
   }
@@ -42,11 +42,11 @@ test_that("with the rows as points every method is exact", {
       # far from the rows SoR has no variance left: its own error, not that of the sums
       new <- if (method == "gp_sor") p$x else p$new
       expect_posterior(fit, ref, new, 1e-7, paste(method, label_of(p)))
-      expect_close(fit$elbo, exact$elbo, 1e-7, method)
+      expect_close(fit$evidence, exact$evidence, 1e-7, method)
     }
     whole <- fit_by("gp_subsample", p, m = nrow(p$x))
     expect_posterior(whole, ref, p$new, 1e-8, label_of(p))
-    expect_close(whole$elbo, exact$elbo, 1e-10)
+    expect_close(whole$evidence, exact$evidence, 1e-10)
   }
 })
 
@@ -71,7 +71,7 @@ test_that("FITC is DTC where the points explain the rows, and where they explain
   q <- utils::modifyList(p, list(z = p$z + 1e4))
   fit <- fit_by("gp_fitc", q)
   expect_equal(unname(predict(fit, q$new)), numeric(6))
-  expect_equal(fit$elbo, sum(stats::dnorm(q$y, sd = sqrt(q$noise + q$kernel$variance), log = TRUE)))
+  expect_equal(fit$evidence, sum(stats::dnorm(q$y, sd = sqrt(q$noise + q$kernel$variance), log = TRUE)))
 })
 
 test_that("weights of 2 are doubled rows, for all but FITC and the subsample", {
@@ -96,7 +96,7 @@ test_that("block size, threads, memory and the order of the rows change nothing 
   p <- problem("matern52", n = 40, m = 6, weighted = TRUE)
   show <- function(p, method) {
     fit <- fit_by(method, p)
-    c(predict(fit, p$new, se.fit = TRUE, full_cov = TRUE), elbo = fit$elbo)
+    c(predict(fit, p$new, se.fit = TRUE, full_cov = TRUE), elbo = fit$evidence)
   }
   order <- 40:1
   moved <- utils::modifyList(p, list(x = p$x[order, ], y = p$y[order], weights = p$weights[order],
@@ -108,7 +108,7 @@ test_that("block size, threads, memory and the order of the rows change nothing 
         control <- pfdtc_control(maxit = 0, jitter = 1e-12, progress = FALSE, block = now$pfdtc.block,
                                  threads = if (is.null(now$pfdtc.threads)) 1L else 2L, memory = 2^20)
         fit <- fit_by(method, p, control = control)
-        again <- with_options(now, c(predict(fit, p$new, se.fit = TRUE, full_cov = TRUE), elbo = fit$elbo))
+        again <- with_options(now, c(predict(fit, p$new, se.fit = TRUE, full_cov = TRUE), elbo = fit$evidence))
         expect_equal(again, base, tolerance = 1e-10)
       }
       if (method != "gp_subsample") expect_equal(show(moved, method), base, tolerance = 1e-10)
@@ -139,11 +139,11 @@ test_that("hyper = \"joint\" raises the evidence or its bound above the pilot's"
   for (kernel in quick(list(kernel_se(), kernel_matern(5 / 2)))) {
     exact <- learned("gp_exact", kernel = kernel)
     best <- learned("gp_exact", kernel = kernel, hyper = "joint")
-    expect_gte(best$elbo, exact$elbo - 1e-8)
+    expect_gte(best$evidence, exact$evidence - 1e-8)
     vfe <- learned("gp_vfe", kernel = kernel, m = 6)
     joint <- learned("gp_vfe", kernel = kernel, m = 6, hyper = "joint")
-    expect_gte(joint$elbo, vfe$elbo - 1e-6)
-    expect_lte(joint$elbo, best$elbo + 1e-4)
+    expect_gte(joint$evidence, vfe$evidence - 1e-6)
+    expect_lte(joint$evidence, best$evidence + 1e-4)
     expect_identical(best$df, 3L)
     expect_gt(best$evaluations[["objective"]], 1)
     expect_gt(best$evaluations[["pilot"]], 1)
@@ -155,10 +155,10 @@ test_that("the exact evidence is at a maximum in every hyperparameter", {
   best <- learned("gp_exact", kernel = kernel_matern(3 / 2), hyper = "joint")
   at <- function(theta) {
     gp_exact(dist ~ speed, cars, kernel = kernel_matern(3 / 2, exp(theta[1]), exp(theta[2])), noise = exp(theta[3]),
-             hyper = "fixed")$elbo
+             hyper = "fixed")$evidence
   }
   theta <- log(coef(best))
-  expect_equal(at(theta), best$elbo, tolerance = 1e-10)
+  expect_equal(at(theta), best$evidence, tolerance = 1e-10)
   slope <- central_differences(at, theta, 1e-4)
   expect_lt(max(abs(slope)), 0.02)      # log evidence a unit of log theta
 })
@@ -169,7 +169,7 @@ test_that("joint VFE at the rows is the exact evidence's maximum; fixed ones sta
   control <- pfdtc_control(maxit = 100, progress = FALSE)
   exact <- with_seed(1, gp_exact(x, y, hyper = "joint", control = control))
   vfe <- with_seed(1, gp_vfe(x, y, m = 14, hyper = "joint", control = control))
-  expect_equal(vfe$elbo, exact$elbo, tolerance = 1e-3)
+  expect_equal(vfe$evidence, exact$evidence, tolerance = 1e-3)
   held <- pfdtc_control(maxit = 30, progress = FALSE, fix = "noise")
   for (method in list(gp_vfe, gp_exact)) {
     fit <- with_seed(1, method(x, y, noise = 0.07, hyper = "joint", control = held))
@@ -182,11 +182,11 @@ test_that("optimised points lower minus the ELBO, and keep the hyperparameters g
   p <- problem("matern52", n = 40, d = 1, m = 5, seed = 6)
   start <- fit_by("gp_vfe", p)
   fit <- fit_by("gp_vfe", p, control = pfdtc_control(maxit = 50, progress = FALSE))
-  expect_gt(fit$elbo, start$elbo)
+  expect_gt(fit$evidence, start$evidence)
   expect_equal(coef(fit), coef(start))
-  expect_equal(fit$objective, -fit$elbo, tolerance = 1e-8)      # nothing centred or scaled
+  expect_equal(fit$objective, -fit$evidence, tolerance = 1e-8)      # nothing centred or scaled
   exact <- fit_by("gp_exact", p)
-  expect_lt(fit$elbo, exact$elbo)
+  expect_lt(fit$evidence, exact$evidence)
 })
 
 ## Arguments -------------------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ test_that("logLik() has a lower bound of the exact evidence where there is one",
   for (method in all_methods) {
     l <- logLik(fits[[method]])
     expect_s3_class(l, "logLik")
-    expect_equal(as.numeric(l), fits[[method]]$elbo)
+    expect_equal(as.numeric(l), fits[[method]]$evidence)
     lower <- attr(l, "lower")
     if (method %in% c("gp_fitc", "gp_sor", "gp_subsample")) {
       expect_null(lower)

@@ -84,7 +84,7 @@ test_that("block, threads and memory change nothing beyond rounding", {
   fit <- function(...) {
     f <- pfdtc(data$x, data$y, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3, hyper = "fixed", inducing = z,
                aux = aux_sor(rows = 1:20), control = pfdtc_control(maxit = 4, progress = FALSE, ...))
-    list(f$inducing, f$objective, f$elbo, predict(f, data$new, se.fit = TRUE))
+    list(f$inducing, f$objective, f$evidence, predict(f, data$new, se.fit = TRUE))
   }
   plain <- fit(threads = 1)
   settings <- list(list(block = 37), list(threads = 2), list(threads = 2, block = 100), list(memory = 0),
@@ -157,7 +157,7 @@ test_that("optimise_rows learns on some rows, and the posterior is that of all",
     kernel <- ref_kernel("se", unname(some$kernel$lengthscale), some$kernel$variance)
     dense <- ref_dtc(unname(some$inducing), data$x, data$y - some$center, kernel, some$noise, jitter = some$jitter)
     expect_equal(predict(some), dense$mean(data$x) + some$center, tolerance = 1e-8)
-    expect_equal(some$elbo, ref_elbo(unname(some$inducing), data$x, data$y - some$center, kernel, some$noise,
+    expect_equal(some$evidence, ref_elbo(unname(some$inducing), data$x, data$y - some$center, kernel, some$noise,
                                      jitter = some$jitter), tolerance = 1e-8)
     expect_false(isTRUE(all.equal(coef(some), coef(fit(25, seed = 2)))))
     expect_equal(coef(fit(60)), coef(fit(NULL)))

@@ -35,9 +35,9 @@ trace_numbers <- function(results) {
   out
 }
 
-# Replaces a function of the package while `code` runs.
+# Replaces a function of the package, or of its experiments, while `code` runs.
 with_replaced <- function(name, replacement, code) {
-  space <- asNamespace("pfdtc")
+  space <- if (exists(name, experiment_code(), inherits = FALSE)) experiment_code() else asNamespace("pfdtc")
   old <- get(name, space)
   put <- function(value) {
     unlockBinding(name, space)
@@ -74,17 +74,17 @@ test_that("there is a row a fit, with the columns of compare_fits()", {
 
 test_that("rows say what compare_fits() says of the same fits", {
   results <- small_experiment(m = 6, reps = 1)
-  plan <- pfdtc:::experiment_plan(wavy, 60, 12, 12, "own", "")
+  plan <- experiment_code()$experiment_plan(wavy, 60, 12, 12, "own", "")
   plan[c("seed", "control", "cache")] <- list(1, quick_control, tempfile_folder())
-  rows <- pfdtc:::repetition_rows(plan, 1)
+  rows <- experiment_code()$repetition_rows(plan, 1)
   expect_equal(c(mean(rows$x[, 1]), sd(rows$x[, 2]), mean(rows$y), sd(rows$y)), c(0, 1, 0, 1))
-  truth <- pfdtc:::repetition_truth(plan, 1, rows)
-  exact <- pfdtc:::exact_fit(rows, truth)
+  truth <- experiment_code()$repetition_truth(plan, 1, rows)
+  exact <- experiment_code()$exact_fit(rows, truth)
   cell <- list(m = 6, repetition = 1)
-  start <- pfdtc:::with_cell_seed(plan, cell, "start", inducing_points(rows$x, 6, truth$kernel, "random"))
+  start <- experiment_code()$with_cell_seed(plan, cell, "start", inducing_points(rows$x, 6, truth$kernel, "random"))
   for (method in quick(c("pf", "vfe", "sor", "subsample", "default"))) {
-    fit <- pfdtc:::with_cell_seed(plan, cell, method,
-                                  pfdtc:::fit_method(method, cell, plan, rows, truth, start, FALSE))
+    fit <- experiment_code()$with_cell_seed(plan, cell, method,
+                                  experiment_code()$fit_method(method, cell, plan, rows, truth, start, FALSE))
     expected <- compare_fits(fit, exact, rows$test, rows$y_test, pf = FALSE)
     columns <- c("objective", "rmse_mean", "rmse_sd", "kl", "kl_marginal", "rmse_pred", "nlpd", "coverage",
                  "evaluations")
@@ -94,12 +94,13 @@ test_that("rows say what compare_fits() says of the same fits", {
 })
 
 test_that("the protocol is the paper's, whatever pfdtc() does by itself", {
-  plan <- experiment_plan(wavy, 60, 12, 12, "own", "")
+  code <- experiment_code()
+  plan <- code$experiment_plan(wavy, 60, 12, 12, "own", "")
   plan$seed <- 1
   plan$cache <- tempfile_folder()
-  rows <- repetition_rows(plan, 1)
-  truth <- repetition_truth(plan, 1, rows)
-  by_hand <- with_cell_seed(plan, list(repetition = 1, m = 0), "pilot", {
+  rows <- code$repetition_rows(plan, 1)
+  truth <- code$repetition_truth(plan, 1, rows)
+  by_hand <- code$with_cell_seed(plan, list(repetition = 1, m = 0), "pilot", {
     gp_dtc(rows$x, rows$y, m = 1, kernel = kernel_se(), hyper = "pilot", inducing = "random", center = FALSE,
            scale = FALSE, control = list(threads = 1))
   })
@@ -107,8 +108,8 @@ test_that("the protocol is the paper's, whatever pfdtc() does by itself", {
   expect_identical(truth$noise, by_hand$noise)
   plan$control <- pfdtc_control(5, threads = 1)
   for (method in c("pf", "default")) {
-    fit <- with_cell_seed(plan, list(repetition = 1, m = 6), method, {
-      fit_method(method, list(m = 6), plan, rows, truth, rows$x[1:6, ], FALSE)
+    fit <- code$with_cell_seed(plan, list(repetition = 1, m = 6), method, {
+      code$fit_method(method, list(m = 6), plan, rows, truth, rows$x[1:6, ], FALSE)
     })
     expect_identical(fit$posterior, "far")
     expect_gt(nrow(fit$trace), 1)
@@ -125,11 +126,12 @@ test_that("the divergence from the exact posterior is that of pf_divergence(), w
     args <- list(p$x, p$y, kernel = kernel_se(p$kernel$lengthscale, p$kernel$variance), noise = p$noise,
                  hyper = "fixed", weights = p$weights, center = FALSE, scale = FALSE)
     exact <- do.call(gp_exact, args)
-    trace_P <- pfdtc:::trace_of_inverse(exact)
+    trace_P <- experiment_code()$trace_of_inverse(exact)
     for (jitter in c(0, 1e-3)) {
       fit <- do.call(gp_dtc, c(args, list(inducing = p$z, control = pfdtc_control(jitter = jitter))))
       # differences of sums some 1e3 times as large
-      expect_equal(pfdtc:::divergence_from_exact(fit, exact, trace_P), pf_divergence(fit, exact), tolerance = 1e-9)
+      expect_equal(experiment_code()$divergence_from_exact(fit, exact, trace_P), pf_divergence(fit, exact),
+                   tolerance = 1e-9)
     }
   }
 })
@@ -241,7 +243,7 @@ test_that("an experiment is printed as medians, and all of it is a data frame", 
 
 test_that("a fit that fails is left out with a warning, and made when run again", {
   file <- new_file()
-  fit_method <- pfdtc:::fit_method
+  fit_method <- experiment_code()$fit_method
   fails <- function(method, ...) if (method == "vfe") stop("no luck") else fit_method(method, ...)
   expect_warning(results <- with_replaced("fit_method", fails, small_experiment(m = 5, reps = 1, file = file)),
                  "1 fits failed.*vfe: no luck")
@@ -260,9 +262,9 @@ test_that("two workers give the same numbers", {
 })
 
 test_that("seeds depend on every part, and the session's random numbers go on as before", {
-  seeds <- c(pfdtc:::derived_seed(1, "a", 1, 2, "pf"), pfdtc:::derived_seed(2, "a", 1, 2, "pf"),
-             pfdtc:::derived_seed(1, "b", 1, 2, "pf"), pfdtc:::derived_seed(1, "a", 2, 2, "pf"),
-             pfdtc:::derived_seed(1, "a", 1, 3, "pf"), pfdtc:::derived_seed(1, "a", 1, 2, "vfe"))
+  seeds <- c(experiment_code()$derived_seed(1, "a", 1, 2, "pf"), experiment_code()$derived_seed(2, "a", 1, 2, "pf"),
+             experiment_code()$derived_seed(1, "b", 1, 2, "pf"), experiment_code()$derived_seed(1, "a", 2, 2, "pf"),
+             experiment_code()$derived_seed(1, "a", 1, 3, "pf"), experiment_code()$derived_seed(1, "a", 1, 2, "vfe"))
   expect_identical(anyDuplicated(seeds), 0L)
   expect_true(all(seeds == round(seeds) & seeds >= 0 & seeds < 2^31))
   with_seed(5, {

@@ -16,7 +16,7 @@ test_that("Z = X gives the exact posterior and evidence, after the search as bef
         # the jitter of 1e-12, times the condition number of K
         expect_equal(p$fit, exact$mean(data$new) + fit$center, tolerance = 1e-8, info = profile)
         expect_equal(p$se.fit, sqrt(ref_variance(exact, data$new)), tolerance = 1e-8, info = profile)
-        expect_equal(fit$elbo, exact$evidence, tolerance = 1e-8, info = profile)
+        expect_equal(fit$evidence, exact$evidence, tolerance = 1e-8, info = profile)
       }
     }
   }
@@ -24,13 +24,13 @@ test_that("Z = X gives the exact posterior and evidence, after the search as bef
 
 test_that("the ELBO is below the exact evidence, and comes closer with more points", {
   data <- smooth_data()
-  elbo <- vapply(c(2, 5, 10, 20, 50), function(m) fit_fixed(data, inducing = "greedy", m = m)$elbo, 0)
+  elbo <- vapply(c(2, 5, 10, 20, 50), function(m) fit_fixed(data, inducing = "greedy", m = m)$evidence, 0)
   evidence <- dense_exact(fit_fixed(data, maxit = 0), data$x, data$y)$evidence
   expect_true(all(elbo <= evidence + 1e-8 * abs(evidence)))
   expect_true(all(diff(elbo) > 0))
   expect_equal(elbo[5], evidence, tolerance = 1e-7)
   learned <- fit_learned(data)
-  expect_lte(learned$elbo, dense_exact(learned, data$x, data$y)$evidence)
+  expect_lte(learned$evidence, dense_exact(learned, data$x, data$y)$evidence)
 })
 
 test_that("repeated rows are the rows themselves: merged, with all distinct rows as points, the fit is exact", {
@@ -46,7 +46,7 @@ test_that("repeated rows are the rows themselves: merged, with all distinct rows
   p <- predict(fit, data$new, se.fit = TRUE)
   expect_equal(p$fit, exact$mean(data$new) + fit$center, tolerance = 1e-8)
   expect_equal(p$se.fit, sqrt(ref_variance(exact, data$new)), tolerance = 1e-8)
-  expect_equal(fit$elbo, exact$evidence, tolerance = 1e-8)
+  expect_equal(fit$evidence, exact$evidence, tolerance = 1e-8)
 })
 
 test_that("merged rows are learned from as unmerged ones", {
@@ -60,7 +60,7 @@ test_that("merged rows are learned from as unmerged ones", {
   expect_identical(nrow(plain$data$x), 60L)
   # where each pilot stops: a millionth of what the log evidence gained
   expect_equal(log(coef(merged)), log(coef(plain)), tolerance = 0.01)
-  expect_equal(merged$elbo, plain$elbo, tolerance = 1e-3)
+  expect_equal(merged$evidence, plain$evidence, tolerance = 1e-3)
   expect_equal(predict(merged, data$new), predict(plain, data$new), tolerance = 0.02)
 })
 
@@ -72,7 +72,7 @@ test_that("weights of 2 give the posterior of doubled rows, whose evidence is lo
   expect_equal(double$objective, heavy$objective, tolerance = 1e-9)
   expect_equal(double$inducing, heavy$inducing, tolerance = 1e-7)
   expect_equal(predict(double, data$new, se.fit = TRUE), predict(heavy, data$new, se.fit = TRUE), tolerance = 1e-8)
-  expect_equal(double$elbo, heavy$elbo - 15 * log(4 * pi * 0.3), tolerance = 1e-9)
+  expect_equal(double$evidence, heavy$evidence - 15 * log(4 * pi * 0.3), tolerance = 1e-9)
   # a weight of 0 is no row
   dropped <- fit_fixed(data, weights = rep(c(1, 0), c(25, 5)), maxit = 5)
   fewer <- fit_fixed(list(x = data$x[1:25, ], y = data$y[1:25], z = data$z), maxit = 5)
@@ -87,7 +87,7 @@ test_that("an offset is subtracted first and added last", {
   without <- fit_fixed(data, maxit = 5)
   expect_equal(predict(with), predict(without) + offset, tolerance = 1e-8)
   expect_equal(predict(with, data$new), predict(without, data$new), tolerance = 1e-8)
-  expect_equal(with$elbo, without$elbo, tolerance = 1e-8)
+  expect_equal(with$evidence, without$evidence, tolerance = 1e-8)
 })
 
 test_that("centre and scale are undone; FALSE, FALSE is the GP of the response as given", {
@@ -96,14 +96,14 @@ test_that("centre and scale are undone; FALSE, FALSE is the GP of the response a
   expect_identical(c(plain$center, plain$scale), c(0, 1))
   exact <- ref_exact(data$x, data$y, data$kernel, 0.3)
   expect_equal(predict(plain, data$new), exact$mean(data$new), tolerance = 1e-8)
-  expect_equal(plain$elbo, exact$evidence, tolerance = 1e-8)
+  expect_equal(plain$evidence, exact$evidence, tolerance = 1e-8)
   # given hyperparameters are in the units of y: scaling changes nothing at all
   for (center in c(TRUE, FALSE)) {
     one <- fit_fixed(data, center = center, scale = TRUE, maxit = 8)
     other <- fit_fixed(data, center = center, scale = FALSE, maxit = 8)
     expect_equal(one$inducing, other$inducing, tolerance = 1e-8)
     expect_equal(predict(one, data$new, se.fit = TRUE), predict(other, data$new, se.fit = TRUE), tolerance = 1e-9)
-    expect_equal(one$elbo, other$elbo, tolerance = 1e-9)
+    expect_equal(one$evidence, other$evidence, tolerance = 1e-9)
     expect_equal(one$objective * one$scale^4, other$objective, tolerance = 1e-9)
   }
 })

@@ -75,7 +75,7 @@ test_that("the order of the rows changes nothing beyond rounding", {
   fit <- function(order) {
     now <- utils::modifyList(data, list(x = data$x[order, ], y = data$y[order]))
     f <- fit_fixed(now, weights = weights[order], aux = aux_sor(rows = match(1:10, order)), maxit = 8)
-    list(f$inducing, f$elbo, f$objective, predict(f, data$new, se.fit = TRUE))
+    list(f$inducing, f$evidence, f$objective, predict(f, data$new, se.fit = TRUE))
   }
   # eight iterations of the search carry the rounding on
   expect_equal(fit(50:1), fit(1:50), tolerance = 1e-9)
@@ -113,7 +113,7 @@ test_that("\"joint\" ends at a greater ELBO than \"pilot\", where hyperparameter
   for (inducing in c("greedy", "random")) {
     pilot <- fit_learned(data, m = 4, inducing = inducing, aux = aux_reference(), maxit = 200)
     joint <- fit_learned(data, m = 4, inducing = inducing, aux = aux_reference(), hyper = "joint", maxit = 200)
-    expect_gt(joint$elbo, pilot$elbo)
+    expect_gt(joint$evidence, pilot$evidence)
     expect_named(joint$evaluations, c("pilot", "objective", "hyper"))
     slope <- function(fit) {
       g <- vfe_objective(fit$inducing, data$x, data$y - fit$center, fit$kernel, fit$noise, jitter = 1e-8)$gradient
@@ -253,7 +253,7 @@ test_that("a fit as `inducing` is the start: its points, kernel and noise", {
   again <- pfdtc(data$x, data$y, hyper = "fixed", inducing = first, control = pfdtc_control(maxit = 0))
   expect_identical(again$inducing, first$inducing)
   expect_equal(coef(again), coef(first), tolerance = 1e-14)
-  expect_equal(again$elbo, first$elbo, tolerance = 1e-9)
+  expect_equal(again$evidence, first$evidence, tolerance = 1e-9)
   expect_equal(predict(again), predict(first), tolerance = 1e-9)
   # on other data, in other units of y; what is given goes before what the fit has
   scaled <- pfdtc(data$x, 10 * data$y, hyper = "fixed", inducing = first, noise = 50, control = list(maxit = 0))
@@ -372,8 +372,8 @@ test_that("R's time limit ends learning by the evidence, wherever it comes, with
 test_that("the parts of a fit are those its help names", {
   fit <- fit_learned(maxit = 5)
   expect_s3_class(fit, c("pfdtc", "gp_fit"), exact = TRUE)
-  expect_true(all(c("kernel", "noise", "inducing", "trace", "convergence", "message", "elbo", "jitter", "version") %in%
-                    names(fit)))
+  expect_true(all(c("kernel", "noise", "inducing", "trace", "convergence", "message", "evidence", "jitter",
+                    "version") %in% names(fit)))
   expect_named(fit$trace, c("evaluation", "objective", "seconds"))
   expect_identical(fit$version, utils::packageVersion("pfdtc"))
   expect_identical(fit$posterior, "far")

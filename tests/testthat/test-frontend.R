@@ -239,8 +239,8 @@ test_that("a response of any size that is not scaled has the fit, and the certif
     # the exact fit itself errs by some 1e3 eps here
     expect_true(all(abs(fine$mean - mean_of$fit) <= fine$mean_error + 1e-12 * unit), label = paste("refine at", unit))
     bracket <- evidence_bounds(fit)
-    expect_true(inside(bracket[[1]], exact$elbo, bracket[[2]]), label = paste("evidence at", unit))
-    list(as.matrix(certificate) / unit, fine$mean / unit, exact$elbo + 60 * log(unit), pf_divergence(fit, exact))
+    expect_true(inside(bracket[[1]], exact$evidence, bracket[[2]]), label = paste("evidence at", unit))
+    list(as.matrix(certificate) / unit, fine$mean / unit, exact$evidence + 60 * log(unit), pf_divergence(fit, exact))
   }
   plain <- fitted_at(1)
   for (power in c(-450, -266, -140, 140, 266, 450)) { # exact powers: the same digits throughout

@@ -98,7 +98,7 @@ expect_usable <- function(got, info) {
   if (length(pilot)) expect_lte(min(pilot, na.rm = TRUE), pilot[1])
   p <- predict(fit, se.fit = TRUE)
   expect_true(all(is.finite(unlist(p))), info = info)
-  expect_true(is.finite(fit$elbo), info = info)
+  expect_true(is.finite(fit$evidence), info = info)
   expect_true(all(is.finite(coef(fit)) & coef(fit) > 0), info = info)
 }
 
@@ -212,7 +212,7 @@ test_that("an interrupt while hyperparameters are learned by the evidence keeps 
   expect_null(out$learn$chosen$fit$learned)
   # of the starts, the best so far
   expect_identical(coef(out[["native_vecchia 1"]]$chosen$fit), coef(out$learn$chosen$fit))
-  expect_gt(out[["native_vecchia 30"]]$chosen$fit$elbo, out$learn$chosen$fit$elbo + 10)
+  expect_gt(out[["native_vecchia 30"]]$chosen$fit$evidence, out$learn$chosen$fit$evidence + 10)
   # the starts are done and the kernel is chosen before the exact evidence comes
   last <- out[["native_exact_evidence 2"]]$chosen$fit
   expect_identical(last$learned, out$whole$fit$learned)

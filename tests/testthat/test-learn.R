@@ -161,7 +161,9 @@ test_that("two explanations that are as likely are told of, and no data that hav
   expect_lte(both$warned$behind, 2)
   # at either noise the best of any lengthscale and variance, by dense algebra and with the priors, is as high
   power <- mean((data$y - both$fit$center)^2)
-  prior <- function(u) -(50 / 60)^2 * sum(((u - log(c(3 * stats::sd(data$x), power, 0.1 * power))) / c(0.7, 1.5, 2))^2) / 2
+  prior <- function(u) {
+    -(50 / 60)^2 * sum(((u - log(c(3 * stats::sd(data$x), power, 0.1 * power))) / c(0.7, 1.5, 2))^2) / 2
+  }
   best <- vapply(both$warned$noise, function(noise) {
     minus <- function(u) {
       u <- c(u, log(noise))
@@ -217,7 +219,7 @@ test_that("equal rows are learned from as rows next to each other, and weights a
     plain <- learn(list(x = apart, y = y), kernel = kernel)
     expect_identical(c(nrow(merged$data$x), nrow(plain$data$x)), c(30L, 60L))
     # both end where a step promises less than 0.05
-    expect_lt(abs(merged$elbo - plain$elbo), 0.2)
+    expect_lt(abs(merged$evidence - plain$evidence), 0.2)
     expect_equal(predict(merged, data$new), predict(plain, data$new), tolerance = 0.05)
   }
   # noise / weight is what counts: priors aside, which know no weights

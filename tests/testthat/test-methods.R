@@ -69,7 +69,7 @@ test_that("AIC() and BIC() are those of stats, and warn where brackets of the ev
   few <- fit_fixed(p, maxit = 0, inducing = p$x[1:12, ])
   few$reference <- with_seed(1, reference(few, 40))
   expect_lt(evidence_bounds(worse)[["upper"]], evidence_bounds(few)[["lower"]])
-  expect_lt(few$elbo, worse$elbo)
+  expect_lt(few$evidence, worse$evidence)
   expect_warning(AIC(few, worse), "wrong way round for few and worse", class = "pfdtc_warning_evidence")
 
   # a bracket that a reference closes tells them apart; what has no bracket is taken at its value
@@ -94,7 +94,7 @@ test_that("logLik() has no bracket where the fit cannot have one", {
   p <- problem(n = 20, m = 4)
   expect_null(attr(logLik(fit_by("gp_fitc", p)), "lower"))
   slim <- fit_by("gp_dtc", p, keep_data = FALSE)
-  expect_lte(attr(logLik(slim), "lower"), slim$elbo)
+  expect_lte(attr(logLik(slim), "lower"), slim$evidence)
   slim$jitter <- 0
   expect_null(attr(logLik(slim), "upper"))
 })
@@ -190,7 +190,7 @@ test_that("print() and summary() name the method, its choices and what was reach
   expect_identical(out$value, fit)
   s <- summary(fit)
   expect_equal(s$rmse, sqrt(mean(residuals(fit)^2)))
-  expect_equal(s$elbo, as.numeric(logLik(fit)))
+  expect_equal(s$evidence, as.numeric(logLik(fit)))
   expect_output(print(s), "RMSE.*ELBO.*Jitter.*Evaluations.*Seconds")
 
   slim <- fit_mixed(keep_data = FALSE)

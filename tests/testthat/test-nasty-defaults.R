@@ -20,7 +20,7 @@ test_that("weights and noise may be multiplied by a number", {
       other <- learn_all(data$x, data$y, weights = weights * times)
       expect_equal(other$noise / times, fit$noise, tolerance = 1e-6)
       expect_equal(fitted(other), fitted(fit), tolerance = 1e-6)
-      expect_equal(other$elbo, fit$elbo, tolerance = 1e-6)
+      expect_equal(other$evidence, fit$evidence, tolerance = 1e-6)
     }
   }
 })
@@ -65,7 +65,7 @@ test_that("values given as starts lead away from where nothing is", {
   data <- bumpy()
   plain <- learn_all(data$x, data$y, kernel = kernel_se())
   absurd <- learn_all(data$x, data$y, kernel = kernel_se(c(1e-30, 1e-30), 1e-10), noise = 1e10)
-  expect_lt(abs(absurd$elbo - plain$elbo), 2)
+  expect_lt(abs(absurd$evidence - plain$evidence), 2)
   # those of moderate size are the only start; what is fixed stays, absurd or not
   near <- learn_all(data$x, data$y, kernel = plain$kernel, noise = plain$noise)
   expect_identical(nrow(near$learned), 1L)
@@ -106,7 +106,7 @@ test_that("a few equal rows that contradict each other count as their mean besid
   expect_length(residuals(fit), 125L)
   all <- given(neighbours = 125, m = 20)
   # noise of 1e-8 of the signal costs eight digits
-  expect_equal(all$elbo, exact$elbo, tolerance = 1e-7)
+  expect_equal(all$evidence, exact$evidence, tolerance = 1e-7)
   expect_equal(predict(all, data$x + 0.01, se.fit = TRUE), predict(exact, data$x + 0.01, se.fit = TRUE),
                tolerance = 1e-6)
 })

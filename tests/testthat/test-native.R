@@ -95,7 +95,7 @@ test_that("every door refuses what it would read out of bounds", {
   own <- post[c("L", "C", "beta")]
   with_G <- post[c("L", "C", "beta", "G")]
   doors <- list(
-    kernel_matrix = list(good, p$x, p$z, ec),
+    kernel_matrix = list(model, p$x, p$z, ec),
     evaluate = list(engine_objective("vfe"), model, p$z, rows, 1L, ec, NULL),
     "evaluate white" = list(list(name = "white", nu = NULL, Wt = NULL, share = 0.5), model, p$z, rows, 1L, ec, NULL),
     "evaluate pf" = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec, NULL),
@@ -106,7 +106,7 @@ test_that("every door refuses what it would read out of bounds", {
     posterior = list(model, p$z, rows, 1e-4, 0L, ec),
     predict = list(model, p$z, own, p$x, ec),
     covariance = list(model, p$z, own, p$x, 0L),
-    select = list(good, p$x, 3L, 1e-10),
+    select = list(model, p$x, 3L, 1e-10),
     norms = list(model, p$z, own, rows, 1:20, 5L, 5L, ec),
     cross = list(model, p$z, own, rows, p$new, ec),
     certify = list(model, p$z, with_G, norms, p$x, NULL, ec),
@@ -115,10 +115,13 @@ test_that("every door refuses what it would read out of bounds", {
     kernel_matvec = list(model, rows, p$y, ec),
     kernel_cross_matvec = list(model, p$x, p$y, p$new, ec),
     response = list(model, p$z, own, rows, 1L, ec),
-    exact = list(good, p$x, p$y, NULL, p$noise, ec),
-    exact_evidence = list(good, p$x, p$y, NULL, p$noise, ec),
-    exact_predict = list(good, p$x, exact$L, exact$alpha, p$new, ec),
-    exact_covariance = list(good, p$x, exact$L, p$new))
+    exact = list(model, rows, NULL, ec),
+    exact_evidence = list(model, rows, NULL, ec),
+    exact_predict = list(model, p$x, exact[c("L", "alpha")], p$new, ec),
+    exact_covariance = list(model, p$x, exact["L"], p$new),
+    vecchia = list(model, rows, NULL, 1:4, matrix(5:8, 1), rep(1, 4), 1L, ec),
+    neighbours = list(model, p$x, 2L, p$new, NULL, NULL, ec),
+    "neighbours of rows" = list(model, p$x, 2L, NULL, 1:5, 20:1, ec))
   door <- function(name, args) {
     do.call(".Call", c(list(get(paste0("ffi_", sub(" .*", "", name)), asNamespace("pfdtc"))), args), quote = TRUE)
   }
@@ -126,7 +129,8 @@ test_that("every door refuses what it would read out of bounds", {
   # the arguments, and of those that are rows, a model or a posterior their elements: each as a path into the list
   leaves <- function(args) {
     parts <- function(i) {
-      whole <- vapply(list(rows, model, own, with_G), function(whole) identical(names(args[[i]]), names(whole)), NA)
+      lists <- list(rows, model, own, with_G, exact[c("L", "alpha")], exact["L"])
+      whole <- vapply(lists, function(whole) identical(names(args[[i]]), names(whole)), NA)
       if (any(whole)) lapply(names(args[[i]]), function(name) list(i, name)) else list(list(i))
     }
     unlist(lapply(seq_along(args), parts), recursive = FALSE)

@@ -4,7 +4,7 @@
 expect_sane <- function(fit, new = NULL, info = NULL) {
   expect_s3_class(fit, "pfdtc")
   expect_true(all(is.finite(coef(fit)) & coef(fit) > 0), info = info)
-  expect_true(is.finite(fit$elbo), info = info)
+  expect_true(is.finite(fit$evidence), info = info)
   if (isTRUE(fit$moved)) expect_true(is.finite(fit$objective), info = info)
   expect_true(all(is.finite(fit$inducing)), info = info)
   for (rows in list(NULL, new)) {
@@ -56,7 +56,7 @@ test_that("constant columns change nothing", {
     fit_all(data, kernel = kernel_se(c(0.4, 2, 1)[seq_len(d)], 3), noise = 0.01, hyper = "fixed")
   }
   expect_equal(fitted(given(more)), fitted(given(data)), tolerance = 1e-9)
-  expect_equal(given(more)$elbo, given(data)$elbo, tolerance = 1e-9)
+  expect_equal(given(more)$evidence, given(data)$evidence, tolerance = 1e-9)
   expect_true(all(given(more)$inducing[, 3] == 7))
   # nothing but constant columns: the mean
   flat <- fit_all(list(x = cbind(rep(1, 60), 2), y = data$y))
@@ -86,7 +86,7 @@ test_that("units of y and of the inputs are units", {
     fit <- fit_all(list(x = data$x, y = unit * data$y))
     expect_identical(coef(fit), coef(plain) * c(1, 1, unit^2, unit^2))
     expect_identical(fitted(fit), unit * fitted(plain))
-    expect_equal(fit$elbo, plain$elbo - 60 * log(unit), tolerance = 1e-12)
+    expect_equal(fit$evidence, plain$evidence - 60 * log(unit), tolerance = 1e-12)
   }
   # elsewhere the search carries the rounding of the units on
   for (unit in c(1e8, 1e-8)) {
@@ -174,7 +174,7 @@ test_that("given hyperparameters far from the data's give a fit, never NaN", {
     for (noise in c(1e-12, 1, 1e6)) {
       fit <- fit_all(data, kernel = kernel, noise = noise, hyper = "fixed", maxit = 5)
       p <- predict(fit, rbind(data$new, 1e6), se.fit = TRUE)
-      expect_true(all(is.finite(unlist(p))) && is.finite(fit$elbo) && is.finite(fit$objective))
+      expect_true(all(is.finite(unlist(p))) && is.finite(fit$evidence) && is.finite(fit$objective))
     }
   }
 })

@@ -17,7 +17,7 @@ test_that("the formula method gives the numbers of the matrix method", {
   expect_identical(coef(by_formula), coef(by_matrix))
   expect_identical(by_formula$inducing, by_matrix$inducing)
   expect_identical(by_formula$trace$objective, by_matrix$trace$objective)
-  expect_identical(by_formula$elbo, by_matrix$elbo)
+  expect_identical(by_formula$evidence, by_matrix$evidence)
   expect_equal(unname(fitted(by_formula)), unname(fitted(by_matrix)), tolerance = 1e-14)
   # an intercept more or less is nothing
   bare <- with_seed(1, pfdtc(y ~ a + b + l - 1, data, weights = w, offset = o, m = 6, control = args$control))
@@ -29,7 +29,7 @@ test_that("a factor is a 0/1 column for every level", {
   fit <- function(...) {
     f <- pfdtc(..., m = 6, kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed", aux = aux_sor(rows = 1:5),
                control = fixed_control())
-    list(f$inducing, unname(fitted(f)), f$elbo)
+    list(f$inducing, unname(fitted(f)), f$evidence)
   }
   columns <- cbind(a = data$a, fu = data$f == "u", fv = data$f == "v", fw = data$f == "w")
   expect_equal(fit(y ~ a + f, data), fit(columns, data$y), tolerance = 1e-12)
@@ -171,6 +171,6 @@ test_that("constant y and one row are refused where something is to be learned o
   k <- 3 * exp(-c(0, 2, 99)^2 / 8)
   expect_equal(p$fit, k * 5 / 4, tolerance = 1e-10)
   expect_equal(p$se.fit, sqrt(3 - k^2 / 4), tolerance = 1e-10)
-  expect_equal(one$elbo, dnorm(5, 0, 2, log = TRUE), tolerance = 1e-10)
+  expect_equal(one$evidence, dnorm(5, 0, 2, log = TRUE), tolerance = 1e-10)
   expect_equal(predict(fit6(1, 5, scale = FALSE), 1:2), c(5, 5))
 })

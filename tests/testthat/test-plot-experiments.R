@@ -86,8 +86,8 @@ test_that("plot_trace() of an experiment: the divergence where known, else above
 test_that("results may come from a file, and par() is as before", {
   results <- made_up()
   file <- tempfile(fileext = ".csv")
-  pfdtc:::write_results(as.data.frame(results), file)
-  pfdtc:::write_results(attr(results, "trace"), sub("[.]csv$", "-trace.csv", file))
+  experiment_code()$write_results(as.data.frame(results), file)
+  experiment_code()$write_results(attr(results, "trace"), sub("[.]csv$", "-trace.csv", file))
   expect_equal(draw(plot_rmse(file)), draw(plot_rmse(results)))
   expect_equal(draw(plot_divergence_error(file)), draw(plot_divergence_error(results)))
   draw({

@@ -1,0 +1,93 @@
+# A model specification for package parsnip, whose table of models learns of it when that is loaded.
+
+#' Gaussian process regression as a model of parsnip
+#'
+#' `gp_reg()` is a model specification, as those of package parsnip are: for `fit()`, workflows, recipes and `tune`.
+#' Loading both packages is all it takes. Engines: `"pfdtc"`, which is [pfdtc()], and `"pfdtc_exact"`, [gp_exact()].
+#'
+#' Predictions: `type = "numeric"`, `"conf_int"` (credible intervals of f), `"pred_int"` (of a new response) and
+#' `"raw"`, as [predict.gp_fit()] returns them. Factors go to the engine as they are. Case weights are precisions. Other
+#' arguments of the engine, `control` or `tol` among them, are given by `parsnip::set_engine()`.
+#'
+#' @param mode `"regression"`, the only one.
+#' @param engine `"pfdtc"` or `"pfdtc_exact"`.
+#' @param kernel a kernel, see [kernel_se()]; `NULL`: chosen by the fit.
+#' @param inducing_points the most inducing points wanted, `m` of [pfdtc()]; of no effect on the exact engine, which
+#'   refuses it. As everywhere in parsnip, `tune()` marks what is to be tuned: there are ranges for this and for
+#'   `neighbors`, kernels are tuned by a grid that holds them as a list column.
+#' @param neighbors how many rows near each prediction are treated exactly, `neighbours` of [pfdtc()].
+#' @param noise the variance to start from, or with `hyper = "fixed"` to use; `NULL`: learned.
+#' @param object a specification.
+#' @param parameters a data frame of one row, as of `tune`, or a list, with values for arguments of the specification.
+#' @param fresh start anew, instead of changing what is given?
+#' @param ... not used.
+#' @return A specification of class `c("gp_reg", "model_spec")`.
+#' @section Errors: class `pfdtc_error_input` where parsnip is not installed.
+#' @section Invariants: what a fitted specification predicts is `predict()` of the engine's fit.
+#' @seealso [pfdtc()], [gp_exact()]
+#' @examples
+#' if (requireNamespace("parsnip", quietly = TRUE)) {
+#'   spec <- gp_reg(kernel = kernel_se())
+#'   fitted <- parsnip::fit(spec, dist ~ speed, cars)
+#'   predict(fitted, data.frame(speed = c(5, 15)), type = "pred_int")
+#' }
+#' @export
+gp_reg <- function(mode = "regression", engine = "pfdtc", kernel = NULL, inducing_points = NULL, neighbors = NULL,
+                   noise = NULL) {
+  if (!requireNamespace("parsnip", quietly = TRUE)) {
+    abort_input("gp_reg()", "a call without it", "installed", message = "gp_reg() needs package parsnip.",
+                hint = "install.packages(\"parsnip\"), or call pfdtc() itself.")
+  }
+  args <- list(kernel = rlang::enquo(kernel), inducing_points = rlang::enquo(inducing_points),
+               neighbors = rlang::enquo(neighbors), noise = rlang::enquo(noise))
+  parsnip::new_model_spec("gp_reg", args = args, eng_args = NULL, mode = mode, user_specified_mode = !missing(mode),
+                          method = NULL, engine = engine, user_specified_engine = !missing(engine))
+}
+
+#' @rdname gp_reg
+#' @importFrom stats update
+#' @export
+update.gp_reg <- function(object, parameters = NULL, kernel = NULL, inducing_points = NULL, neighbors = NULL,
+                          noise = NULL, fresh = FALSE, ...) {
+  args <- list(kernel = rlang::enquo(kernel), inducing_points = rlang::enquo(inducing_points),
+               neighbors = rlang::enquo(neighbors), noise = rlang::enquo(noise))
+  parsnip::update_spec(object, parameters = parameters, args_enquo_list = args, fresh = fresh, cls = "gp_reg", ...)
+}
+
+# What parsnip's table of models is to know. `...`: of the hook that calls this.
+tell_parsnip <- function(...) {
+  if ("gp_reg" %in% parsnip::get_model_env()$models) return(invisible())
+  parsnip::set_new_model("gp_reg")
+  parsnip::set_model_mode("gp_reg", "regression")
+  dial <- function(fun, ...) list(pkg = "dials", fun = fun, ...)
+  ours <- list(kernel = c("kernel", NA), noise = c("noise", NA), inducing_points = c("m", "num_terms"),
+               neighbors = c("neighbours", "neighbors"))
+  functions <- c(pfdtc = "pfdtc", pfdtc_exact = "gp_exact")
+  known <- list(pfdtc = names(ours), pfdtc_exact = c("kernel", "noise"))
+  for (engine in names(functions)) {
+    parsnip::set_model_engine("gp_reg", "regression", engine)
+    parsnip::set_dependency("gp_reg", engine, "pfdtc", mode = "regression")
+    parsnip::set_encoding("gp_reg", "regression", engine, options = list(
+      predictor_indicators = "none", compute_intercept = FALSE, remove_intercept = FALSE, allow_sparse_x = FALSE))
+    parsnip::set_fit("gp_reg", "regression", engine, value = list(
+      interface = "formula", protect = c("formula", "data", "weights"),
+      func = c(pkg = "pfdtc", fun = functions[[engine]]), defaults = list()))
+    for (arg in known[[engine]]) {
+      range <- switch(arg, inducing_points = c(20L, 500L), neighbors = c(0L, 80L))
+      parsnip::set_model_arg("gp_reg", engine, parsnip = arg, original = ours[[arg]][1L], has_submodel = FALSE,
+                             func = if (is.null(range)) list(pkg = "pfdtc", fun = "gp_reg") else
+                               dial(ours[[arg]][2L], range = range))
+    }
+    for (type in c("numeric", "raw", "conf_int", "pred_int")) {
+      band <- switch(type, conf_int = "credible", pred_int = "prediction")
+      args <- list(object = quote(object$fit), newdata = quote(new_data))
+      if (!is.null(band)) args <- c(args, list(interval = band, level = quote(level)))
+      parsnip::set_pred("gp_reg", "regression", engine, type = type, value = list(
+        pre = NULL, post = if (!is.null(band)) band_for_parsnip, func = c(fun = "predict"), args = args))
+    }
+  }
+}
+
+band_for_parsnip <- function(results, object) {
+  data.frame(.pred_lower = unname(results[, "lwr"]), .pred_upper = unname(results[, "upr"]))
+}

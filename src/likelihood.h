@@ -1,0 +1,25 @@
+#ifndef PFDTC_LIKELIHOOD_H
+#define PFDTC_LIKELIHOOD_H
+
+/* The nearest-neighbour likelihood: a sum over rows of times * log p(y_i | its neighbours). */
+#include "pass.h"
+#include "vecchia.h"
+
+struct likelihood {
+    const struct model *model;
+    const struct source *rows; /* of the data                                     */
+    const double *weights;     /* of the rows, or NULL                            */
+    int count, s, slopes;      /* terms; neighbours of each, at most; slopes too? */
+    const int *row;            /* [count] from 0                                  */
+    const int *neighbours;     /* s x count, -1 behind the last of each           */
+    const double *times;       /* [count]                                         */
+    struct pass pass;
+    double *sums, *memory, *work;
+};
+
+/* everything down to `times` and pass.plan are there: the rest is laid out */
+void likelihood_open(struct likelihood *l, struct arena *arena);
+/* threads change nothing: a sum each block, added in their order */
+enum status likelihood_run(struct likelihood *l, struct vecchia *whole);
+
+#endif

@@ -1,0 +1,50 @@
+fit_spec <- function(spec, data = small_data(20), formula = y ~ a + f) {
+  parsnip::fit(parsnip::set_engine(spec, spec$engine, hyper = "fixed"), formula, data)
+}
+
+test_that("a fitted specification predicts what its engine does", {
+  skip_if_not_installed("parsnip")
+  data <- small_data(20)
+  new <- small_data(4, seed = 3)
+  kernel <- kernel_se(1.3, 2)
+  fitted <- fit_spec(gp_reg(kernel = kernel, noise = 0.4))
+  own <- pfdtc(y ~ a + f, data, kernel = kernel, noise = 0.4, hyper = "fixed")
+  expect_equal(predict(fitted, new)$.pred, unname(predict(own, new)))
+  expect_equal(predict(fitted, new, type = "raw"), predict(own, new))
+  for (type in c("conf_int", "pred_int")) {
+    band <- predict(own, new, interval = if (type == "conf_int") "credible" else "prediction", level = 0.8)
+    expect_equal(as.matrix(predict(fitted, new, type = type, level = 0.8)), band[, -1], ignore_attr = TRUE)
+  }
+})
+
+test_that("arguments reach the engine by its own names", {
+  skip_if_not_installed("parsnip")
+  data <- small_data(30)
+  spec <- gp_reg(kernel = kernel_se(1.3, 2), noise = 0.4, inducing_points = 5, neighbors = 0)
+  expect_identical(fit_spec(spec, data)$fit$m, 5L)
+  expect_identical(fit_spec(update(spec, inducing_points = 4), data)$fit$m, 4L)
+  some <- lapply(c(3, 6), function(m) fit_spec(update(spec, inducing_points = m), data)$fit$m) # found where written
+  expect_identical(some, list(3L, 6L))
+  exact <- fit_spec(gp_reg(engine = "pfdtc_exact", kernel = kernel_se(1.3, 2), noise = 0.4), data)
+  expect_s3_class(exact$fit, "gp_exact")
+  expect_true(all(c("inducing_points", "neighbors") %in% generics::tunable(spec)$name))
+})
+
+test_that("case weights are precisions", {
+  skip_if_not_installed("parsnip")
+  data <- small_data(20)
+  spec <- parsnip::set_engine(gp_reg(kernel = kernel_se(1.3, 2), noise = 0.4), "pfdtc", hyper = "fixed")
+  w <- seq_len(20) / 10
+  fitted <- parsnip::fit(spec, y ~ a, data, case_weights = hardhat::importance_weights(w))
+  own <- pfdtc(y ~ a, data, weights = w, kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed")
+  expect_equal(predict(fitted, data)$.pred, unname(predict(own, data)))
+})
+
+test_that("a workflow fits and predicts", {
+  skip_if_not_installed("workflows")
+  spec <- parsnip::set_engine(gp_reg(kernel = kernel_se(1.3, 2), noise = 0.4), "pfdtc", hyper = "fixed")
+  flow <- workflows::workflow(y ~ a + f, spec)
+  data <- small_data(20)
+  own <- pfdtc(y ~ a + f, data, kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed")
+  expect_equal(predict(parsnip::fit(flow, data), data)$.pred, unname(predict(own, data)))
+})
