@@ -19,9 +19,7 @@ six_sets <- function() {
     train <- data[rows[seq_len(set$n_train)], ]
     test <- data[rows[set$n_train + seq_len(min(set$n_test, nrow(data) - set$n_train))], ]
     fit <- pfdtc(y ~ ., train)
-    seconds <- sum(system.time(rstandard(fit))[1:2])
-    cat(sprintf("%s: %d rows, %d held out, %s; leave-one-out %.1f s of a processor\n", name, nrow(train), nrow(test), fit$posterior,
-                seconds))
+    cat(sprintf("%s: %d rows, %d held out, %s\n", name, nrow(train), nrow(test), fit$posterior))
     for (level in c(0.5, 0.9, 0.95)) {
       normal <- predict(fit, test, interval = "prediction", level = level)
       conformal <- predict(fit, test, interval = "conformal", level = level)
@@ -53,8 +51,8 @@ small_sets <- function() {
     }
     found <- vapply(seq_along(y), one, numeric(6L))
     share <- 100 * rowMeans(found[1:3, ])
-    cat(sprintf("%s, %d rows: 95 %% intervals cover %.0f %% known, %.0f %% uncertain (%.2f of the width), lm() %.0f %%\n",
-                name, length(y), share[1L], share[2L], stats::median(found[5L, ] / found[4L, ]), share[3L]))
+    says <- "%s, %d rows: 95 %% intervals cover %.0f %% known, %.0f %% uncertain (%.2f of the width), lm() %.0f %%\n"
+    cat(sprintf(says, name, length(y), share[1L], share[2L], stats::median(found[5L, ] / found[4L, ]), share[3L]))
   }
 }
 
