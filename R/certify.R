@@ -18,6 +18,11 @@
 #'
 #' Each effort's intervals are intersected with those of the cheaper ones.
 #'
+#' Of a fit with classes or counts (`family`) what is certified is the exact process's *Laplace posterior* at the fit's
+#' hyperparameters: its mode, its sd, and the averaged probability or rate that these give (columns `response`,
+#' `response_lower`, `response_upper`). How far Laplace's approximation is from the true posterior is not certified, by
+#' this or anything known to us. Its reference is made by each call.
+#'
 #' @param fit a fit of any kind.
 #' @param newdata rows to certify at; when missing, the training rows.
 #' @param effort `"reference"`, `"fast"` or `"tight"`.
@@ -55,11 +60,17 @@
 certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
                     test_points = NULL, max_seconds = if (effort == "tight") Inf else 10) {
   check_dots_empty(list(...), names(formals(certify)))
-  fit <- check_fit(fit, "fit")
+  fit <- check_any_fit(fit, "fit")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
+  if (is_laplace(fit)) {
+    if (!is.null(reference)) {
+      abort_input("reference", "given", sprintf("NULL with family %s: it is made here", fit$likelihood$name))
+    }
+    return(structure(certify_laplace(fit, new, effort, reference, m2), class = c("pfdtc_certificate", "data.frame")))
+  }
   out <- certify_rows(fit, new, effort, reference, m2, test_points, max_seconds)
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
@@ -273,22 +284,6 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
 extend_reference <- function(fit, reference, x) {
   inner <- if (reference$scale == fit$scale) reference else list(jitter = reference$jitter)
   dtc_on_points(fit, fit$data, rbind(reference$inducing, x), NULL, fast = FALSE, inner = inner)
-}
-
-# What centre and offset add to the rounding is added to the ends.
-certificate_frame <- function(fit, new, of_fit, inside) {
-  i <- new$index
-  eps <- 4 * .Machine$double.eps
-  at <- function(v) fit$center + v[i] + new$offset
-  room <- function(v) eps * (abs(fit$center) + abs(v[i]) + abs(new$offset)) + response_rounding(fit)
-  lower <- at(inside$mean_lower) - room(inside$mean_lower)
-  upper <- at(inside$mean_upper) + room(inside$mean_upper)
-  mean <- at(of_fit$mean)
-  out <- data.frame(mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower,
-                    mean_upper = upper, sd = of_fit$sd[i], sd_lower = (1 - eps) * inside$sd_lower[i],
-                    sd_upper = (1 + eps) * inside$sd_upper[i])
-  if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
-  out
 }
 
 # The intervals, narrowed by kriging at rows of x where they are not narrow yet: `most` of them, the widest first, as

@@ -3,7 +3,7 @@
 #' @rdname gp_fit-methods
 #' @export
 AIC.gp_fit <- function(object, ..., k = 2) {
-  if (missing(...)) return(-2 * check_fit(object, "object")$evidence + k * object$df)
+  if (missing(...)) return(-2 * check_any_fit(object, "object")$evidence + k * object$df)
   call <- match.call()
   call$k <- NULL
   compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
@@ -12,7 +12,7 @@ AIC.gp_fit <- function(object, ..., k = 2) {
 #' @rdname gp_fit-methods
 #' @export
 BIC.gp_fit <- function(object, ...) {
-  if (missing(...)) return(-2 * check_fit(object, "object")$evidence + log(stats::nobs(object)) * object$df)
+  if (missing(...)) return(-2 * check_any_fit(object, "object")$evidence + log(stats::nobs(object)) * object$df)
   compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
 }
 

@@ -93,6 +93,10 @@ check_fit_factors <- function(fit, d, need) {
     if (is.null(f)) return() # made on demand
   }
   need(is.list(f), "`factors` is not a list")
+  if (is_laplace(fit)) {
+    good <- is_table(f$L, m, m) && is_table(f$C, m, m) && is_table(f$G, m, m) && are_numbers(f$beta, m)
+    return(need(good && is.list(fit$likelihood), "`factors` are not of the size of `inducing`"))
+  }
   of_points <- function(what, good) need(good, sprintf("`factors$%s` is not of the size of `%s`", what, name))
   for (what in if (dense) "L" else c("L", "G", "C")) of_points(what, is_table(f[[what]], m, m))
   for (what in if (dense) "alpha" else c("Ay", "beta")) of_points(what, are_numbers(f[[what]], m))
@@ -167,8 +171,11 @@ damaged_fit <- function(fit, argument, what) {
                 "It was changed after it was made: fit anew.")
 }
 
-check_fit <- function(fit, argument) {
+# Of any likelihood: what most functions are given is to be check_fit(), which refuses those that are not Gaussian.
+check_any_fit <- function(fit, argument) {
   if (missing(fit)) abort_input(argument, "missing", "a fit, such as pfdtc() returns")
   if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit, such as pfdtc() returns")
   current_fit(fit, argument)
 }
+
+check_fit <- function(fit, argument) refuse_likelihood(check_any_fit(fit, argument), argument)

@@ -7,7 +7,7 @@ matrix_fit <- function(method, call, frame, dots) {
   missing <- vapply(args[c("x", "y")], identical, NA, formals(function(x) NULL)$x)
   args[c("x", "y")[missing]] <- list(NULL)
   data <- data_from_matrix(args$x, args$y, args$weights, args$offset, args$center, args$scale,
-                           merge = merges_rows(method))
+                           merge = merges_rows(method), likelihood = as_likelihood(args$family))
   call[[1L]] <- as.name(method)
   start_fit(method, data, call, args)
 }
@@ -16,7 +16,8 @@ matrix_fit <- function(method, call, frame, dots) {
 formula_fit <- function(method, default, call, envir, dots) {
   call[[1L]] <- as.name(method)
   args <- formula_arguments(dots, default)
-  data <- data_from_formula(call, envir, args$center, args$scale, merge = merges_rows(method))
+  data <- data_from_formula(call, envir, args$center, args$scale, merge = merges_rows(method),
+                            likelihood = as_likelihood(args$family))
   start_fit(method, data, call, args)
 }
 
@@ -37,12 +38,14 @@ start_fit <- function(method, data, call, args) {
     list(method = method, call = if (args$keep_data) call else slim_call(call)),
     args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "center", "scale",
                                   "control", "keep_data"))])
+  settings$likelihood <- as_likelihood(args$family)
   settings$aux_given <- !is.null(args$aux)
   if (settings$aux_given) settings$aux <- check_aux(args$aux)
   fit_as_set(data, settings)
 }
 
 fit_as_set <- function(data, settings) {
+  if (!is.null(settings$likelihood)) return(fit_laplace(data, settings))
   if (!is.null(settings$tol)) return(fit_to_tolerance(data, settings))
   if (is.null(gp_family(settings)$objective)) return(fit_dense(data, settings))
   fit_sparse(data, settings, if (settings$aux_given && aux_keeps_reference(settings$aux)) add_reference)

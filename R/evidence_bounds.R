@@ -4,6 +4,9 @@
 #' computing it: the ELBO, and the upper bound of Titsias (2014) sharpened in both of its terms. Both ends carry an
 #' allowance for rounding.
 #'
+#' Of a fit with classes or counts (`family`): bounds of the exact process's Laplace evidence at the fit's
+#' hyperparameters, which is no bound of the true one.
+#'
 #' @param fit a fit of any kind. Those that are not DTC posteriors need their data; with the data at hand the others'
 #'   brackets are narrower as well, at about the cost of a few evaluations of the objective. A reference that the fit
 #'   carries (`fit$reference`) is used as well and narrows the bracket most. Of a fit with near rows the bracket is that
@@ -22,7 +25,8 @@
 #' evidence_bounds(fit)
 #' @export
 evidence_bounds <- function(fit) {
-  fit <- check_fit(fit, "fit")
+  fit <- check_any_fit(fit, "fit")
+  if (is_laplace(fit)) return(laplace_evidence_bounds(fit))
   if (is_exact(fit)) return(c(lower = fit$evidence, upper = fit$evidence))
   own <- evidence_posterior(fit)
   found <- evidence_bracket(own, fit$data)

@@ -5,7 +5,7 @@
 #   data_from_formula(match.call(), parent.frame(), center = , scale = )
 # `call` is searched for those six by name; `subset`, `weights` and `offset` are evaluated in
 # `data`, then in the formula's environment; formula, data and na.action in `envir`.
-data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = TRUE) {
+data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = TRUE, likelihood = NULL) {
   mf <- make_model_frame(call, envir)
   terms <- attr(mf, "terms")
   used <- input_variables(terms)
@@ -13,7 +13,6 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   if (!nrow(mf)) abort_input("data", "no rows", "of at least one row without missing values")
 
   name <- names(mf)[attr(terms, "response")]
-  response <- check_response(stats::model.response(mf), name, labels = labels)
   weights <- mf[["(weights)"]]
   offset <- tryCatch(stats::model.offset(mf), error = function(e) {
     abort_input("offset", "of another type", "numeric")
@@ -22,14 +21,14 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   x <- bind_columns(inputs, mf)
   check_complete(x, inputs, labels, "data")
 
-  data <- clean_data(
-    x, response, name,
+  data <- clean_rows(
+    x, stats::model.response(mf), name,
     weights = if (!is.null(weights)) check_weights(weights, nrow(mf)),
     offset = if (!is.null(offset)) check_vector(offset, "offset", nrow(mf)),
     indicator = unlist(lapply(inputs, function(v) {
       rep(v$kind %in% c("factor", "logical"), v$width)
     })),
-    labels = labels, center = center, scale = scale, merge = merge)
+    labels = labels, center = center, scale = scale, merge = merge, likelihood = likelihood, rows = labels)
   data$na_action <- attr(mf, "na.action")
   data$terms <- terms
   data$var_names <- vapply(inputs, `[[`, "", "name")

@@ -20,7 +20,7 @@
 #   frame           what new_inputs() needs, see make_frame()
 
 data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
-                             merge = TRUE) {
+                             merge = TRUE, likelihood = NULL) {
   if (missing(x) || is.null(x)) abort_input("x", "missing", "a numeric matrix of inputs")
   if (missing(y) || is.null(y)) {
     abort_input("y", "missing", "a numeric vector with an element for each row of `x`")
@@ -38,14 +38,30 @@ data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE,
     dimnames(x) <- list(NULL, column_names(x))
   }
   n <- nrow(x)
-  data <- clean_data(
-    x, check_response(y, "y", n), "y",
+  data <- clean_rows(
+    x, y, "y",
     weights = if (!is.null(weights)) check_weights(weights, n),
     offset = if (!is.null(offset)) check_vector(offset, "offset", n),
     indicator = if (length(indicator) == ncol(x)) unname(indicator) else logical(ncol(x)),
-    labels = labels, center = center, scale = scale, merge = merge)
+    labels = labels, center = center, scale = scale, merge = merge, likelihood = likelihood)
   data$frame <- list(method = "matrix", columns = colnames(x), named = named)
   data
+}
+
+# The response is read as its likelihood wants it: then there are `sites`, and `y` is for the eye. `rows`: what messages
+# call the rows, NULL: their numbers.
+clean_rows <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge, likelihood,
+                       rows = NULL) {
+  if (is.null(likelihood)) {
+    return(clean_data(x, check_response(response, name, nrow(x), rows), name, weights, offset, indicator, labels,
+                      center, scale, merge))
+  }
+  check_flag(scale, "scale")
+  read <- read_response(likelihood, response, weights, name, nrow(x))
+  check_flag(center, "center")
+  data <- clean_data(x, read$response, name, read$weight, NULL, indicator, labels, center = FALSE, scale = FALSE,
+                     merge = FALSE)
+  with_sites(data, read, offset)
 }
 
 # Both methods from here on: everything is a double of the right length and finite, weights >= 0.

@@ -86,14 +86,16 @@ NULL
 #' @rdname gp_fit-methods
 #' @export
 coef.gp_fit <- function(object, ...) {
-  object <- check_fit(object, "object")
-  stats::setNames(c(object$kernel$lengthscale, object$kernel$variance, object$noise),
-                  parameter_names(object$kernel, object$frame$columns))
+  object <- check_any_fit(object, "object")
+  theta <- stats::setNames(c(object$kernel$lengthscale, object$kernel$variance, object$noise),
+                           parameter_names(object$kernel, object$frame$columns))
+  if (!is_laplace(object)) return(theta)
+  c(theta[names(theta) != "noise"], mean = object$center, theta = object$theta)
 }
 
 #' @rdname gp_fit-methods
 #' @export
-sigma.gp_fit <- function(object, ...) sqrt(object$noise)
+sigma.gp_fit <- function(object, ...) if (is_laplace(object)) NA_real_ else sqrt(object$noise)
 
 #' @rdname gp_fit-methods
 #' @export
@@ -102,7 +104,7 @@ nobs.gp_fit <- function(object, ...) if (gp_family(object)$some) object$m else o
 #' @rdname gp_fit-methods
 #' @export
 logLik.gp_fit <- function(object, ...) {
-  object <- check_fit(object, "object")
+  object <- check_any_fit(object, "object")
   # what brackets the evidence is beside a near field a pass over all rows, and of no use without a reference
   open <- !is.null(object$near) && is.null(object$reference)
   bounds <- if (!open && (gp_family(object)$dtc || is_exact(object))) {
@@ -114,12 +116,15 @@ logLik.gp_fit <- function(object, ...) {
 
 #' @rdname gp_fit-methods
 #' @export
-fitted.gp_fit <- function(object, ...) stats::predict(object)
+fitted.gp_fit <- function(object, ...) {
+  stats::predict(object, type = if (is_laplace(object)) "response" else "latent")
+}
 
 #' @rdname gp_fit-methods
 #' @export
 residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit"), ...) {
   type <- check_choice(type, c("response", "pearson", "loo", "pit"), "type")
+  if (is_laplace(object)) return(residuals_laplace(check_any_fit(object, "object"), type))
   if (type == "pit") return(stats::pnorm(stats::rstandard(object)))
   data <- training_data(object)
   if (type == "loo") return(stats::naresid(object$na.action, loo_rows(check_fit(object, "object"))$residual))
@@ -174,7 +179,7 @@ model.frame.gp_fit <- function(formula, ...) {
 simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
                             type = c("response", "latent"), ...) {
   check_dots_empty(list(...), names(formals(simulate.gp_fit)))
-  object <- check_fit(object, "object")
+  object <- check_any_fit(object, "object")
   nsim <- check_count(nsim, "nsim")
   if (!is.null(seed)) check_count(seed, "seed", min = -.Machine$integer.max, max = .Machine$integer.max)
   type <- check_choice(type, c("response", "latent"), "type")
@@ -194,14 +199,16 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
     state_used <- state
   }
 
-  f <- if (nrow(rows$x) > dense_draws && (is.null(object$rows) || !is.null(object$data))) {
+  f <- if (nrow(rows$x) > dense_draws && !is_laplace(object) && (is.null(object$rows) || !is.null(object$data))) {
     draw_paths(object, rows$x, nsim)
   } else {
     draw_normal(nsim, posterior_at(object, rows$x)$mean,
                 covariance_at(object, list(x = rows$x, index = seq_len(nrow(rows$x)))))
   }
   draws <- f[rows$index, , drop = FALSE] + rows$offset
-  if (type == "response") {
+  if (type == "response" && is_laplace(object)) {
+    draws <- draw_responses(object, draws, training)
+  } else if (type == "response") {
     w <- if (training) stats::weights(object)
     sd <- sqrt(object$noise / if (is.null(w)) rep(1, n) else w)
     sd[!is.finite(sd)] <- NA     # a response of weight 0 has no distribution

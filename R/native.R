@@ -279,3 +279,20 @@ native_vecchia <- function(x, y, weights, kernel, noise, rows, neighbours, times
   as_value(.Call(ffi_vecchia, engine_model(kernel, noise), engine_rows(x, y), weights, rows, neighbours, times,
                  as.integer(slopes), engine_control(length(rows), control)))
 }
+
+# Laplace's approximation on z, see ffi.h. `sites`: list(name, y, size, weight, offset); want: 0 the mode, 1 the
+# penalised evidence too, 2 with its gradient.
+native_laplace <- function(z, x, sites, kernel, jitter, start = NULL, want = 0L, enough = 1e-9, maxit = 100L,
+                           most = max(1e-4, jitter), control = NULL) {
+  .Call(ffi_laplace, engine_model(kernel, 1, jitter), z, x, sites, start,
+            list(enough = enough, maxit = as.integer(maxit), most_jitter = as.double(most)), as.integer(want),
+            engine_control(nrow(x), control))
+}
+
+# C_x'P C_x, C_x = (C C')^{-1} a, at the rows of x for each matrix of the list P: a row each
+native_forms <- function(posterior, z, kernel, P, x, control = NULL) {
+  .Call(ffi_forms, engine_model(kernel), z, posterior, P, x, engine_control(nrow(x), control))
+}
+
+# log p, its slope, minus its curvature, and its third derivative at f (offset included): a row each
+native_likelihood <- function(sites, f) .Call(ffi_sites, sites, f)

@@ -7,14 +7,6 @@ rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Mach
 # of squared E-norms: certify_slack() in C
 rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
 
-# A jitter well above the backward error of the Cholesky factorisation of k(Z, Z) (0.1 to 0.2 m eps on points that
-# differ). What is computed then belongs to points with that jitter exactly, see certify.h, and a jitter of this size
-# moves nothing by more than rounding does anyway.
-rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
-
-# On points of which many say the same, errors have a common sign and grow like m^2 / 80 eps.
-safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps
-
 # |error| of e = y - A'beta as computed, what errors of A in A'beta add, and of v: beta is not quite
 # (s2 I + G)^{-1} A y, and errors of A move it too, |B^{-1} A'| <= 1 / (2 sqrt(s2)).
 residual_error <- function(p, norms, model) {
@@ -161,4 +153,20 @@ response_size <- function(fit) {
   if (!length(offset)) return(size)
   w <- if (is.null(fit$data$prior_weights)) 1 else fit$data$prior_weights
   size + sqrt(sum(w * offset^2))
+}
+
+# What centre and offset add to the rounding is added to the ends.
+certificate_frame <- function(fit, new, of_fit, inside) {
+  i <- new$index
+  eps <- 4 * .Machine$double.eps
+  at <- function(v) fit$center + v[i] + new$offset
+  room <- function(v) eps * (abs(fit$center) + abs(v[i]) + abs(new$offset)) + response_rounding(fit)
+  lower <- at(inside$mean_lower) - room(inside$mean_lower)
+  upper <- at(inside$mean_upper) + room(inside$mean_upper)
+  mean <- at(of_fit$mean)
+  out <- data.frame(mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower,
+                    mean_upper = upper, sd = of_fit$sd[i], sd_lower = (1 - eps) * inside$sd_lower[i],
+                    sd_upper = (1 + eps) * inside$sd_upper[i])
+  if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
+  out
 }

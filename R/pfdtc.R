@@ -20,7 +20,7 @@
 #' The section on what is chosen has the rules, and how to choose otherwise.
 #'
 #' @param x a numeric matrix or data frame of inputs, a row an observation; a vector is one column. Or a formula.
-#' @param y numeric response.
+#' @param y numeric response; with another `family`, classes or counts.
 #' @param m the most inducing points wanted. `NULL`: up to 2,000 rows none but the rows themselves, otherwise 200, or 50
 #'   where near rows do nearly all; with `tol`, as many as it takes. Greedy selection stops when what is left of the
 #'   kernel matrix is rounding; the fit then has fewer and says so.
@@ -37,6 +37,8 @@
 #'   points, see [aux_sor()]. `NULL`: [aux_white()]. One that is given has points moved in any case.
 #' @param neighbours how many rows near each prediction to treat exactly; 0: none. `NULL`: the fit decides, 40 or none.
 #'   Where the posterior is the exact one, all rows are near and the number is not used.
+#' @param family [gaussian()], [binomial()] (link `"logit"` or `"probit"`), [poisson()] or [nb()]: how responses are
+#'   distributed given \eqn{f}, see the section on classes and counts.
 #' @param inducing where the inducing points start: `"greedy"`, `"random"`, `"kmeans"`, `"divergence"` (see
 #'   [inducing_points()]), a matrix of points in the units of the inputs, or a fit (its points and hyperparameters are
 #'   the start). `NULL`: `"greedy"`; where points are moved under [aux_white()], the better of `"greedy"` and
@@ -131,6 +133,30 @@
 #'   `pfdtc(y ~ ., data, m = m, hyper = "pilot", kernel = kernel_se(), aux = aux_sor(), inducing = "random")`.
 #'
 #'   Several fits can share hyperparameters: pass `kernel = fit$kernel`, `noise = fit$noise`, `hyper = "fixed"`.
+#' @section Classes and counts: With another `family` than the Gaussian, responses are as [glm()] takes them: for
+#'   [binomial()] a factor with two levels (the second is success, which `print()` names), logical or 0/1, shares of
+#'   successes with `weights` the numbers of trials, or `cbind(successes, failures)`; counts for [poisson()] and [nb()].
+#'   `weights` multiply the rows' log likelihoods; `offset` is added to \eqn{f} and must be there in `newdata` too (the
+#'   log of an exposure, for rates).
+#'
+#'   \eqn{f} is a constant mean (`center = FALSE`: 0) plus the Gaussian process. Its posterior is Laplace's
+#'   approximation: the normal distribution around the mode, found by Newton's method in whitened coordinates,
+#'   \eqn{O(n m^2)} a step, whose steps are cut until the objective falls, so that it gets there from anywhere. Up to
+#'   2,000 rows are all inducing points unless `m` says otherwise, as far as they tell anything new; above, 400 greedy
+#'   ones.
+#'
+#'   Kernel parameters, the mean and theta of [nb()] maximise the Laplace evidence at 120 greedy points and at most
+#'   3,000 rows, less a penalty for what the points leave unexplained,
+#'   \eqn{\sum_n \log(1 + W_n E_{nn})/2}{sum log(1 + W_n E_nn) / 2} with \eqn{W} the curvature of the log likelihood,
+#'   and priors: log lengthscales \eqn{N(\log(\sqrt d), 1.5^2)}{N(log sqrt(d), 1.5^2)} in sds of the inputs, log
+#'   variance \eqn{N(\log 2, 1.5^2)}{N(log 2, 1.5^2)}, the mean \eqn{N(b_0, 3^2)}{N(b0, 3^2)} around the link of the
+#'   overall share or rate, log theta \eqn{N(0, 2^2)}{N(0, 2^2)}: with one class alone, or classes that a line parts,
+#'   there is no largest evidence without. Without `kernel` the best of the squared exponential and Matern 3/2 and 5/2
+#'   by that evidence is taken.
+#'
+#'   `coef()` has the mean (and theta) in place of the noise. [predict()][predict.gp_fit], [certify()] and
+#'   [evidence_bounds()] know these fits; what is for Gaussian noise alone says so. `noise`, `tol`, `aux`, `neighbours`,
+#'   `hyper = "pilot"` and `"joint"` are refused beside them, and `scale` is not used.
 #' @section Costs: learning takes some hundred evaluations of a likelihood of at most 8,000 terms, each \eqn{O(30^3)}:
 #'   one to a few seconds whatever `n` is. Finding neighbours takes \eqn{O(n \log n)}{O(n log n)} in few inputs and up
 #'   to \eqn{O(n)} for each of the rows that count in many. An exact posterior takes \eqn{n^3/3} multiplications and
@@ -226,6 +252,9 @@
 #' # inducing points, at the same hyperparameters
 #' pfdtc(dist ~ speed, cars, m = 10, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
 #' pfdtc(dist ~ speed, cars, tol = 0.02, kernel = kernel_se(), hyper = "pilot")
+#' # classes
+#' manual <- pfdtc(am ~ wt + hp, mtcars, family = binomial(), kernel = kernel_se())
+#' predict(manual, data.frame(wt = 3, hp = 120), type = "response", se.fit = TRUE)
 #' @export
 pfdtc <- function(x, ...) UseMethod("pfdtc")
 
@@ -233,7 +262,7 @@ pfdtc <- function(x, ...) UseMethod("pfdtc")
 #' @export
 pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NULL,
                           hyper = c("evidence", "pilot", "joint", "fixed"), aux = NULL,
-                          neighbours = NULL, inducing = NULL, weights = NULL,
+                          neighbours = NULL, family = stats::gaussian(), inducing = NULL, weights = NULL,
                           offset = NULL, center = TRUE, scale = TRUE, control = pfdtc_control(),
                           keep_data = TRUE, ...) {
   matrix_fit("pfdtc", match.call(), environment(), list(...))

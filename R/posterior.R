@@ -77,3 +77,11 @@ training_data <- function(fit) {
 
 # list(mean, var) of the latent function, in the units of y
 latent_at <- function(fit, newdata) posterior_at(fit, new_inputs(fit, newdata)$x)
+
+# A jitter well above the backward error of the Cholesky factorisation of k(Z, Z) (0.1 to 0.2 m eps on points that
+# differ). What is computed then belongs to points with that jitter exactly, see certify.h, and a jitter of this size
+# moves nothing by more than rounding does anyway.
+rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
+
+# On points of which many say the same, errors have a common sign and grow like m^2 / 80 eps.
+safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps

@@ -40,7 +40,8 @@
 #' @param level Probability of the band, between 0 and 1.
 #' @param type What `se.fit` and `cov` describe: the `"latent"` function f, or a new `"response"` of
 #'   weight 1, whose variance is larger by the noise. The mean is the same for both. `"loo"` and `"loo_latent"`: the
-#'   training rows, each given the others, and the sd of its response or of f: see [leave_one_out].
+#'   training rows, each given the others, and the sd of its response or of f: see [leave_one_out]. `"link"` is
+#'   `"latent"`; `"class"` and `"density"` are for classes and counts, see below.
 #' @param certified Should the interval be one that contains the exact Gaussian process's own, by
 #'   [certify()]? It then reaches from `mean_lower - z * sd` to `mean_upper + z * sd` with the largest sd that the exact
 #'   process can have; the `fit` column stays, and lies outside the band where the fit's mean is further off than the
@@ -57,6 +58,12 @@
 #'   `fit` (that vector or matrix), `se.fit` (a vector) and, with `full_cov`, `cov` (a square
 #'   matrix). Means and standard deviations are in units of y, covariances in squared units. Names
 #'   are the row names.
+#' @section Classes and counts: With a `family` that is not Gaussian, `"latent"` (or `"link"`) is f, offset included,
+#'   with its sd; `"response"` the probability of a success or the rate, averaged over the posterior of f (not the
+#'   link's value at its mean), with the sd that its uncertainty gives it; `"class"` the class whose averaged
+#'   probability is above one half; `"density"` the log density of each row's response, averaged likewise, for which
+#'   `newdata` has responses too. `interval = "credible"` is of what `type` says, `certified = TRUE` makes it contain
+#'   the interval of the exact process's Laplace posterior. The covariance is there for the link.
 #' @section Uncertain hyperparameters: predictions take the hyperparameters as known. Of few rows they are not, and
 #'   intervals are then too narrow. `hyper_uncertainty = TRUE` predicts by a mixture: with \eqn{p} hyperparameters that
 #'   were learned, \eqn{\hat\theta} their logs and \eqn{V = R R'} those of [vcov.gp_fit()], of the posteriors at the
@@ -131,16 +138,16 @@
 #' @export
 predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
-                           type = c("latent", "response", "loo", "loo_latent"), certified = FALSE,
-                           full_cov = FALSE, hyper_uncertainty = FALSE,
+                           type = c("latent", "response", "loo", "loo_latent", "link", "class", "density"),
+                           certified = FALSE, full_cov = FALSE, hyper_uncertainty = FALSE,
                            na.action = stats::na.pass, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
-  object <- check_fit(object, "object")
+  object <- check_any_fit(object, "object")
   se.fit <- check_flag(se.fit, "se.fit")
   full_cov <- check_flag(full_cov, "full_cov")
   certified <- check_flag(certified, "certified")
   hyper_uncertainty <- check_flag(hyper_uncertainty, "hyper_uncertainty")
-  type <- check_choice(type, c("latent", "response", "loo", "loo_latent"), "type")
+  type <- check_choice(type, c("latent", "response", "loo", "loo_latent", "link", "class", "density"), "type")
   if (identical(interval, "confidence")) interval <- "credible"
   interval <- check_choice(interval, c("none", "credible", "prediction", "conformal"), "interval")
   level <- check_level(level)
@@ -153,6 +160,15 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                 hint = "It applies to interval = \"credible\" or \"prediction\".")
   }
   training <- missing(newdata) || is.null(newdata)
+  if (is_laplace(object) && !startsWith(type, "loo")) {
+    if (hyper_uncertainty) refuse_likelihood(object, "object", "`hyper_uncertainty`")
+    return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action))
+  }
+  refuse_likelihood(object, "object", "Leave-one-out")
+  if (type == "link") type <- "latent"
+  if (type %in% c("class", "density")) {
+    abort_input("type", sprintf("\"%s\"", type), "\"latent\" or \"response\" with Gaussian noise")
+  }
   if (startsWith(type, "loo")) {
     refuse_beside_loo(c(newdata = !training, full_cov = full_cov, certified = certified,
                         hyper_uncertainty = hyper_uncertainty))

@@ -22,6 +22,10 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
     return(invisible(x))
   }
   cat(wrap(certificate_sentence(x)), sep = "\n")
+  if (!is.null(attr(x, "likelihood"))) {
+    cat(wrap(paste("The exact mean and sd are those of the exact process's Laplace posterior of f at the fit's",
+                   "hyperparameters; how far that is from the true posterior is not certified.")), sep = "\n")
+  }
   if (!is.null(attr(x, "advice"))) cat(wrap(attr(x, "advice")), sep = "\n")
   rows <- utils::head(seq_len(nrow(x)), n)
   if (length(rows)) print(as.data.frame(lapply(x, `[`, rows), row.names = row.names(x)[rows]), digits = digits, ...)

@@ -97,7 +97,7 @@ clean_settings <- function(data, s) {
   if (length(s$free) && data$n == 1L) {
     abort_input("hyper", "one row to learn from", "\"fixed\", with kernel and noise given")
   }
-  if (length(s$free) && diff(range(data$y)) == 0 && is.null(data$group)) {
+  if (length(s$free) && diff(range(data$y)) == 0 && is.null(data$group) && is.null(s$likelihood)) {
     abort_input("y", "constant", "of at least two different values to learn from",
                 hint = "With `hyper = \"fixed\"`, and kernel and noise given, it would do.")
   }
@@ -122,6 +122,7 @@ learned_names <- function(s) {
              !is.null(s$noise))
   names <- parameter_names(s$kernel, s$columns)
   held <- if (s$hyper == "fixed") names else s$fixed
+  if (!is.null(s$likelihood)) held <- union(held, "noise") # it has none
   lacking <- setdiff(held, names[given])
   if (length(lacking)) {
     what <- sub("[.].*", "", lacking[1L])

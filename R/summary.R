@@ -3,7 +3,9 @@
 #' @rdname gp_fit-methods
 #' @export
 print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  about <- fit_facts(check_fit(x, "x"))
+  x <- check_any_fit(x, "x")
+  if (is_laplace(x)) return(print_laplace(x, digits))
+  about <- fit_facts(x)
   print_heading(about)
   print_fields(model_fields(about, digits))
   print_lengthscales(about$coefficients, digits)
@@ -14,7 +16,8 @@ print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 #' @rdname gp_fit-methods
 #' @export
 summary.gp_fit <- function(object, ...) {
-  object <- check_fit(object, "object")
+  object <- check_any_fit(object, "object")
+  if (is_laplace(object)) return(summary_laplace(object))
   resid <- if (!is.null(object$data)) stats::residuals(object)
   out <- c(fit_facts(object), list(
     range = input_range(object), residuals = resid,
@@ -258,4 +261,68 @@ list_named <- function(x) {
   if (!length(x)) return("none")
   paste(sprintf("%s %s", names(x), format(unlist(x), trim = TRUE, drop0trailing = TRUE)),
         collapse = ", ")
+}
+
+# ---- classes and counts
+# ------------------------------------------------------------------------------------------------
+
+print_laplace <- function(fit, digits) {
+  number <- function(v) format(signif(unname(v), digits))
+  likelihood <- fit$likelihood
+  cat("Gaussian process with a", likelihood$name, "response, by Laplace's approximation\n")
+  cat(wrap(paste("Call:", clip(deparse_shown(fit$call), 400L)), exdent = 6), sep = "\n")
+  cat("\n")
+  about <- list(nobs = fit$nobs, omitted = length(fit$na.action), inputs = length(fit$frame$columns),
+                variables = length(fit$frame$variables))
+  print_fields(c(
+    Data = describe_data(about),
+    Family = paste0(likelihood$label, if (!is.null(fit$theta)) sprintf(", theta %s", number(fit$theta))),
+    Success = if (is.null(likelihood$levels)) NA else sprintf("\"%s\" (and \"%s\" is failure)", likelihood$levels[2L],
+                                                              likelihood$levels[1L]),
+    Inducing = sprintf("%s, %s", describe_inducing(fit), describe_left(fit)),
+    Kernel = sprintf("%s; variance %s (sd %s)%s", fit$kernel$label, number(fit$kernel$variance),
+                     number(sqrt(fit$kernel$variance)), describe_choice(fit$kernels)),
+    Mean = sprintf("%s on the link's scale", number(fit$center)),
+    Hyper = if (fit$hyper == "fixed") "fixed as given, the mean apart" else "learned by the penalised Laplace evidence",
+    Certified = "certify() bounds the distance from the exact process's Laplace posterior at these hyperparameters"))
+  l <- stats::coef(fit)
+  print_lengthscales(l[startsWith(names(l), "lengthscale.")], digits)
+  invisible(fit)
+}
+
+# What the points leave of the prior variances, beside what the rows' likelihoods resolve.
+describe_left <- function(fit) {
+  if (fit$unexplained < 1e-8) return("which leave nothing unexplained: the exact process's Laplace posterior")
+  sprintf("which leave %s of W E unexplained at a row on average", format(signif(fit$unexplained, 2)))
+}
+
+describe_choice <- function(kernels) {
+  if (is.null(kernels)) return("")
+  others <- kernels[!kernels$chosen, ]
+  sprintf("; chosen by evidence, nats a row (%s)",
+          paste(sprintf("%s %+.3f", others$kernel, others$score - kernels$score[kernels$chosen]), collapse = ", "))
+}
+
+# Scores at the training rows flatter the fit.
+summary_laplace <- function(fit) {
+  scores <- if (!is.null(fit$data)) {
+    density <- stats::predict(fit, type = "density")
+    r <- stats::residuals(fit)
+    c(NLPD = -mean(density, na.rm = TRUE), RMSE = sqrt(mean(r^2, na.rm = TRUE)))
+  }
+  structure(list(fit = fit, scores = scores), class = "summary.gp_laplace")
+}
+
+#' @export
+print.summary.gp_laplace <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  print_laplace(x$fit, digits)
+  number <- function(v) format(signif(v, digits))
+  print_fields(c(
+    Scores = if (is.null(x$scores)) NA else
+      sprintf("NLPD %s, root mean squared residual %s, at the training rows", number(x$scores[["NLPD"]]),
+              number(x$scores[["RMSE"]])),
+    Evidence = sprintf("%s, penalised for what the points leave unexplained (%d parameters learned)",
+                       number(x$fit$evidence), as.integer(x$fit$df)),
+    Evaluations = list_named(x$fit$evaluations), Seconds = list_named(signif(x$fit$seconds, 3))))
+  invisible(x)
 }

@@ -55,6 +55,19 @@ SEXP ffi_cross(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP x_new, SEXP c
 SEXP ffi_certify(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP x, SEXP crossing,
                  SEXP control);
 
+/* Laplace's approximation on z with a likelihood, see laplace.h.  sites: list(name, y, size, weight,
+ * offset), size and weight NULL where they are all 1; start: u or NULL; stop: list(enough, maxit,
+ * most_jitter); want: 0 the mode, 1 the penalised evidence too, 2 with its gradient.
+ * list(status, jitter, L, C, G, beta, residual, evidence, penalty, decrement, steps, f, g, W, left, q,
+ * p, theta, constant): beta = u, f with its offset, `evidence` without what is left out of l and
+ * without the penalty */
+SEXP ffi_laplace(SEXP model, SEXP z, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want,
+                 SEXP control);
+/* C_x'P C_x at the rows of x for each M x M matrix P of a list: length(P) x nrow(x) */
+SEXP ffi_forms(SEXP model, SEXP z, SEXP posterior, SEXP P, SEXP x, SEXP control);
+/* l, g, W, l3 of sites at f: 4 x length(f) */
+SEXP ffi_sites(SEXP sites, SEXP f);
+
 /* Local kriging at the rows of x_new, in groups: those from start[i] on (from 0, with the end)
  * share the rows near[members[, i]] of the data (from 1).  list(W, J, q, ww, var_lower, var_upper)
  * of kriging.h and certify.h: W has a column a row of x_new, with the weights of its group's rows */

@@ -10,6 +10,7 @@ layers <- read.table(header = TRUE, text = "
   simd       0      -1
   arena      0      -1
   profile    0      -1
+  responses  0      -1
   gemm       0      0
   gemm_tile  0      -1
   linalg     1       0
@@ -37,6 +38,7 @@ layers <- read.table(header = TRUE, text = "
   pass       6       5
   posterior  7       6
   exact      7       6
+  laplace    7       6
   pf         7       6
   gradient   7       6
   gram       7       6
@@ -125,21 +127,22 @@ r_layers <- strsplit(split = " +", x = c(
   "text:        conditions",
   "checks:      checks control",
   "native:      native",
-  "kernels:     kernels model",
+  "kernels:     kernels model likelihood",
   "rows:        merge frontend formula newdata rows signature",
   "sums:        parameters inducing near objective auxiliary_kinds auxiliary evidence small_n",
   "optimise:    progress optimise stages learn",
   "gp:          family gp current_fit same_model posterior",
-  "fit:         settings hyper points construct fit",
-  "certify:     norms kriging precondition dtc exact_interval exact_mean reference certify refine",
+  "fit:         settings hyper points construct fit laplace",
+  "certify:     norms kriging precondition dtc exact_interval exact_mean reference certify_laplace certify refine",
   "bounds:      evidence_bounds divergence bounds",
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
   "doors:       doors baselines pfdtc pfdtc-package",
   "checking:    curvature mixture loo_near pathwise loo conformal cross_validate",
-  "methods:     predict methods regression criteria anova compare summary print_certificate",
+  paste("methods:     predict_laplace predict methods_laplace methods regression criteria anova compare summary",
+        "print_certificate"),
   "experiments: datasets experiment_files experiments",
-  "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace tidiers",
-  "others:      insight marginaleffects emmeans butcher parsnip",
+  "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace ggplot_fit ggplot_experiments",
+  "others:      tidiers insight marginaleffects emmeans butcher parsnip report",
   "load:        zzz"
 ))
 r_layers <- lapply(r_layers, `[`, -1L)

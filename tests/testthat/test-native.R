@@ -94,6 +94,7 @@ test_that("every door refuses what it would read out of bounds", {
   rows <- engine_rows(p$x, p$y)
   own <- post[c("L", "C", "beta")]
   with_G <- post[c("L", "C", "beta", "G")]
+  sites <- list(name = "log", y = abs(round(p$y)), size = NULL, weight = NULL, offset = numeric(20))
   doors <- list(
     kernel_matrix = list(model, p$x, p$z, ec),
     evaluate = list(engine_objective("vfe"), model, p$z, rows, 1L, ec, NULL),
@@ -107,6 +108,9 @@ test_that("every door refuses what it would read out of bounds", {
     predict = list(model, p$z, own, p$x, ec),
     covariance = list(model, p$z, own, p$x, 0L),
     select = list(model, p$x, 3L, 1e-10),
+    laplace = list(model, p$z, p$x, sites, NULL, list(enough = 1e-9, maxit = 5L, most_jitter = 1e-4), 2L, ec),
+    forms = list(model, p$z, own, list(diag(3)), p$x, ec),
+    sites = list(sites, p$y),
     norms = list(model, p$z, own, rows, 1:20, 5L, 5L, ec),
     cross = list(model, p$z, own, rows, p$new, ec),
     certify = list(model, p$z, with_G, norms, p$x, NULL, ec),

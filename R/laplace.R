@@ -1,0 +1,233 @@
+# Fits whose rows have another likelihood than the Gaussian: Laplace's approximation on inducing points, in stages.
+#
+#   learn_laplace()   kernel, constant mean and theta by the penalised evidence
+#   laplace_points()  greedy points of all rows
+#   laplace_mode()    the posterior's mode on all rows, and the object
+#
+# What is found is a Gaussian DTC posterior of noise 1, row weights W and responses f + g / W: prediction reads it as
+# any other.
+
+# Points and rows that hyperparameters are learned with, and rounds in which the points are chosen anew.
+laplace_sizes <- list(points = 120L, rows = 3000L, rounds = 3L, most = 400L)
+
+# Priors of the logs: without them a class alone, or classes that a line parts, have no largest evidence.
+#   log l ~ N(log(spread sqrt(d)), 1.5^2),  log variance ~ N(log 2, 1.5^2),  mean ~ N(start, 3^2),  log theta ~ N(0,
+#   2^2)
+laplace_priors <- list(sd = 1.5, variance = log(2), center = 3, theta = 2)
+
+fit_laplace <- function(data, settings) {
+  refuse_beside_likelihood(settings)
+  settings$noise <- 1
+  settings$likelihood$levels <- data$levels
+  one_value(data, settings$likelihood)
+  run_fit(data, settings, function(data, s, state) {
+    s$aux <- NULL
+    learned <- learn_laplace_stage(data, s, state)
+    z <- laplace_points(data, learned, s, state)
+    construct_laplace(data, learned, z, s, state)
+  })
+}
+
+refuse_beside_likelihood <- function(s) {
+  given <- c(noise = !is.null(s$noise), tol = !is.null(s$tol), aux = isTRUE(s$aux_given),
+             neighbours = isTRUE(s$neighbours > 0), hyper = s$hyper[1L] %in% c("pilot", "joint"))
+  if (!any(given)) return(invisible())
+  argument <- names(given)[given][1L]
+  hint <- switch(argument, noise = "The likelihood says how responses scatter.",
+                 hyper = "\"evidence\" and \"fixed\" are there.", tol = "Give `m`, and see what certify() says.",
+                 aux = "Its inducing points are not moved.", neighbours = "Near rows are for Gaussian noise.")
+  abort_input(argument, "given", sprintf("left out with family %s", s$likelihood$name), hint = hint)
+}
+
+one_value <- function(data, likelihood) {
+  y <- data$sites$y
+  size <- if (is.null(data$sites$size)) 1 else data$sites$size
+  if (all(y == 0)) {
+    message(if (likelihood$name == "binomial") "No row is a success" else "All counts are 0",
+            ": the constant mean is kept where its prior has it.")
+  } else if (likelihood$name == "binomial" && all(y == size)) {
+    message("No row is a failure: the constant mean is kept where its prior has it.")
+  }
+}
+
+# ---- learning -------------------------------------------------------------------------------------------------------
+
+# list(model, center, theta, learned, kernels, trace, ...)
+learn_laplace_stage <- function(data, s, state) {
+  kernel <- if (is.null(s$kernel$profile)) place_kernel(kernel_of("matern52"), data$x) else s$kernel
+  start <- laplace_start(data, s, kernel)
+  found <- run_stage(state, "learn", learn_laplace(data, s, start, state), otherwise = state$so_far)
+  if (is.null(found)) found <- start
+  found$model <- new_model(found$kernel, 1)
+  found$more_df <- c(isTRUE(s$center), s$likelihood$learned)
+  found
+}
+
+laplace_start <- function(data, s, kernel) {
+  given <- kernel
+  kernel <- start_values(given, 1, data)$kernel
+  if (is.null(given$variance)) kernel$variance <- exp(laplace_priors$variance)
+  theta <- s$likelihood$theta
+  list(kernel = kernel, center = if (s$center) center_start(s$likelihood, data$sites) else 0,
+       theta = if (s$likelihood$learned) 1 else theta, trace = NULL, convergence = 0L,
+       message = "nothing to optimise", value = NA_real_)
+}
+
+learn_laplace <- function(data, s, start, state) {
+  rows <- laplace_rows(data, s)
+  if (!length(s$free) && !s$center && !s$likelihood$learned) return(start)
+  profiles <- if (is.null(s$kernel$profile)) c("matern52", "se", "matern32") else s$kernel$profile
+  given <- !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
+  found <- lapply(profiles, function(profile) {
+    one <- start
+    one$kernel[c("profile", "label")] <- kernel_of(profile)[c("profile", "label")]
+    best <- NULL
+    for (scale in if (given || !length(s$free)) 1 else c(0.3, 1)) {
+      try <- one
+      try$kernel$lengthscale <- scale * one$kernel$lengthscale
+      try <- climb_laplace(rows, s, try, start, state, tied = !given)
+      if (is.null(best) || try$value < best$value) best <- try
+      if (is.null(state$so_far) || isTRUE(best$value < state$so_far$value)) state$so_far <- best
+    }
+    best
+  })
+  values <- vapply(found, `[[`, 0, "value")
+  best <- found[[which.min(values)]]
+  state$so_far <- best
+  if (!given && length(s$free) && length(best$kernel$lengthscale) > 1L) {
+    apart <- climb_laplace(rows, s, best, start, state, tied = FALSE)
+    if (apart$value < best$value) best <- apart
+  }
+  if (length(profiles) > 1L) {
+    kernels <- data.frame(kernel = vapply(found, function(f) f$kernel$label, ""), score = values / nrow(rows$x),
+                          chosen = seq_along(values) == which.min(values))
+    best$kernels <- kernels[order(kernels$score), ]
+  }
+  best
+}
+
+laplace_rows <- function(data, s) {
+  n <- nrow(data$x)
+  most <- min(n, if (is.null(s$control$optimise_rows)) laplace_sizes$rows else s$control$optimise_rows)
+  rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
+  list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows))
+}
+
+# Minus the penalised evidence and the log prior, from `now`, at greedy points that are chosen anew in each round.
+# `origin`: where the priors are; `tied`: all lengthscales by one factor.
+climb_laplace <- function(rows, s, now, origin, state, tied) {
+  m <- min(laplace_sizes$points, nrow(rows$x), if (is.null(s$m)) Inf else s$m)
+  trace <- NULL
+  for (round in seq_len(laplace_sizes$rounds)) {
+    z <- choose_greedy(rows$x, m, now$kernel, s$control$memory)$z
+    problem <- laplace_problem(rows, z, s, now, origin, tied)
+    before <- problem$evaluate(problem$start)$value
+    result <- run_minimise(problem, s$control, "hyperparameters", maxit = min(s$control$maxit, 60L), reltol = 1e-5)
+    count_evaluations(state, "learn", result)
+    moved <- max(abs(result$par - problem$start), 0)
+    now[c("kernel", "center", "theta")] <- problem$natural(result$par)
+    now[c("value", "convergence", "message", "trace")] <- result[c("value", "convergence", "message", "trace")]
+    if (!is.null(state$stopped) || moved < 0.05) break
+  }
+  now
+}
+
+# Parameters: the free logs of the kernel (lengthscales as one where they are tied), the mean, log theta.
+laplace_problem <- function(rows, z, s, now, origin, tied) {
+  parameters <- hyper_parameters(now$kernel, 1, s$columns, setdiff(parameter_names(now$kernel, s$columns), s$free))
+  middle <- hyper_parameters(origin$kernel, 1, s$columns, character())$start
+  names <- parameter_names(now$kernel, s$columns)
+  variance <- grepl("variance", names)
+  middle[variance] <- laplace_priors$variance
+  free <- parameters$free
+  precision <- if (s$control$priors) rep(laplace_priors$sd^-2, length(free)) else numeric(length(free))
+  middle <- middle[free]
+  basis <- tie(startsWith(names[free], "lengthscale"), tied)
+  n_kernel <- ncol(basis)
+  with_center <- isTRUE(s$center)
+  with_theta <- s$likelihood$learned
+  natural <- function(par) {
+    par <- unname(par)
+    rest <- par[-seq_len(n_kernel)]
+    if (!n_kernel) rest <- par
+    list(kernel = parameters$natural(parameters$start + drop(basis %*% par[seq_len(n_kernel)]))$kernel,
+         center = if (with_center) rest[1L] else now$center,
+         theta = if (with_theta) exp(rest[length(rest)]) else now$theta)
+  }
+  warm <- new.env(parent = emptyenv())
+  evaluate <- function(par) {
+    at <- natural(par)
+    logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
+    too_far <- parameters$too_far(logs)
+    if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
+    likelihood <- s$likelihood
+    likelihood$theta <- at$theta
+    if (with_theta && !(at$theta > 1e-6 && at$theta < 1e8)) return(list(value = Inf, reason = "theta is out of range"))
+    e <- native_laplace(z, rows$x, engine_sites(likelihood, rows$sites, at$center), at$kernel, 1e-8, warm$u, want = 2L,
+                        control = s$control)
+    if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
+    warm$u <- e$beta
+    value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) -
+      sum(precision * (logs - middle)^2) / 2
+    slope <- drop(crossprod(basis, e$theta[free] - precision * (logs - middle)))
+    if (with_center) {
+      value <- value - ((at$center - origin$center) / laplace_priors$center)^2 / 2
+      slope <- c(slope, e$constant - (at$center - origin$center) / laplace_priors$center^2)
+    }
+    if (with_theta) {
+      value <- value - (log(at$theta) / laplace_priors$theta)^2 / 2
+      slope <- c(slope, theta_slope(likelihood, rows$sites, e) - log(at$theta) / laplace_priors$theta^2)
+    }
+    list(value = -value, gradient = -slope)
+  }
+  list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)), natural = natural,
+       evaluate = evaluate)
+}
+
+# A column a parameter: those that are tied share one.
+tie <- function(lengthscale, tied) {
+  basis <- diag(length(lengthscale))
+  if (!tied || sum(lengthscale) < 2L) return(basis)
+  cbind(as.double(lengthscale), basis[, !lengthscale, drop = FALSE])
+}
+
+# ---- the posterior --------------------------------------------------------------------------------------------------
+
+laplace_points <- function(data, learned, s, state) {
+  if (is.matrix(s$inducing)) return(match_input_names(s$inducing, data$x, !isFALSE(data$frame$named)))
+  n <- nrow(data$x)
+  method <- if (is.null(s$inducing)) "greedy" else check_choice(s$inducing, point_methods, "inducing")
+  most <- if (n <= exact_rows) n else min(laplace_sizes$most, n)
+  m <- if (is.null(s$m)) most else check_count(s$m, "m", max = n)
+  run_stage(state, "start", choose_points(data$x, m, learned$kernel, method, s$control$memory, control = s$control)$z,
+            otherwise = choose_points(data$x, m, NULL, "random")$z)
+}
+
+how_points_start <- function(inducing) {
+  if (is.matrix(inducing)) "given" else if (is.null(inducing)) "greedy" else inducing
+}
+
+# The mode on points z: list as the engine has it, of all rows.
+laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, start = NULL, want = 0L, maxit = 200L) {
+  found <- native_laplace(z, data$x, engine_sites(likelihood, data$sites, center), kernel, jitter, start, want = want,
+                          maxit = maxit, control = control)
+  stop_on_status(found, "The posterior's mode")
+}
+
+construct_laplace <- function(data, learned, z, s, state) {
+  likelihood <- s$likelihood
+  likelihood$theta <- learned$theta
+  found <- posterior_stage(state, function() {
+    laplace_at(data, likelihood, learned$center, learned$kernel, z, rounding_jitter(nrow(z)), s$control, want = 1L)
+  })
+  if (!(found$decrement < 1e-6 * (1 + sqrt(abs(found$evidence))))) {
+    warn_convergence(sprintf("The posterior's mode was not reached: the Newton decrement is %.2g.", found$decrement))
+  }
+  value <- found$evidence - found$penalty + sum(log_constant(likelihood, data$sites))
+  learned$model$center <- learned$center
+  new_fit(data, learned, s, state, list(
+    evidence = value, factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")],
+    inducing = z, m = nrow(z), m_asked = if (is.null(s$m)) nrow(z) else s$m,
+    inducing_method = how_points_start(s$inducing), neighbours = 0L, jitter = found$jitter,
+    likelihood = likelihood, theta = learned$theta, unexplained = mean(found$W * found$left)))
+}

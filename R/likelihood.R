@@ -1,0 +1,282 @@
+# Likelihoods that are not Gaussian: what `family` may be, how responses are read, and what predictions of f are on the
+# response's scale.
+#
+# A likelihood is list(name, link, site = the engine's name, theta = NULL or that of the negative binomial, learned =
+# is theta to be learned, label, levels = of a factor response). Its rows, `sites`, are list(y, size, weight, offset)
+# in the order of data$x; engine_sites() makes of them what the engine reads.
+
+#' Negative binomial responses
+#'
+#' For `family` of [pfdtc()]: counts whose variance is \eqn{\mu + \mu^2 / \theta}, with the log link.
+#'
+#' @param theta a positive number; `NULL`: learned with the other hyperparameters.
+#' @return An object of class `pfdtc_family`.
+#' @section Errors: class `pfdtc_error_input` for a `theta` that is no positive number.
+#' @seealso [pfdtc()]
+#' @examples
+#' nb()
+#' nb(theta = 2)
+#' @export
+nb <- function(theta = NULL) {
+  if (!is.null(theta)) theta <- check_positive(theta, "theta", 1L)
+  structure(list(family = "nb", link = "log", theta = theta), class = "pfdtc_family")
+}
+
+#' @export
+print.pfdtc_family <- function(x, ...) {
+  cat(sprintf("Family: negative binomial, %s\n", if (is.null(x$theta)) "theta learned" else
+    sprintf("theta %s", format(x$theta, digits = 4))))
+  invisible(x)
+}
+
+# NULL for the Gaussian, which needs none.
+as_likelihood <- function(family) {
+  if (is.null(family)) return(NULL)
+  want <- "gaussian(), binomial(), binomial(\"probit\"), poisson() or nb()"
+  if (is.character(family) && length(family) == 1L && family %in% c("gaussian", "binomial", "poisson", "nb")) {
+    family <- switch(family, nb = nb(), get(family, envir = asNamespace("stats"))())
+  }
+  if (is.function(family)) family <- tryCatch(family(), error = function(e) family)
+  if (!inherits(family, c("family", "pfdtc_family"))) abort_input("family", describe(family), want)
+  links <- list(gaussian = "identity", binomial = c("logit", "probit"), poisson = "log", nb = "log")
+  known <- links[[family$family]]
+  if (!family$link %in% known) {
+    abort_input("family", sprintf("%s with link %s", family$family, family$link), want,
+                hint = if (is.null(known)) "Student-t and quasi families are not fitted." )
+  }
+  if (family$family == "gaussian") return(NULL)
+  label <- switch(family$family, binomial = sprintf("binomial, %s link", family$link), poisson = "Poisson, log link",
+                  nb = "negative binomial, log link")
+  list(name = family$family, link = family$link, label = label, theta = family$theta,
+       site = switch(family$family, nb = "logit", family$link),
+       learned = family$family == "nb" && is.null(family$theta), levels = NULL)
+}
+
+is_laplace <- function(fit) !is.null(fit$likelihood)
+
+# Every function that is made for Gaussian noise alone says so.
+refuse_likelihood <- function(fit, argument, what = "This") {
+  if (!is_laplace(fit)) return(fit)
+  abort_input(argument, sprintf("a fit with family %s", fit$likelihood$name), "a fit with Gaussian noise",
+              message = sprintf("%s is for Gaussian noise, and `%s` has a %s response.", what, argument,
+                                fit$likelihood$name),
+              hint = "predict(), certify(), evidence_bounds(), coef(), fitted(), residuals() and simulate() know it.")
+}
+
+# ---- responses ------------------------------------------------------------------------------------------------------
+
+# list(response, y, size, weight, levels): what residuals are taken of (a share of successes), successes or counts,
+# trials, weights that multiply log likelihoods; the last two NULL where all are 1.
+read_response <- function(likelihood, response, weights, argument, n) {
+  out <- if (likelihood$name == "binomial") read_binomial(response, weights, argument, n) else
+    list(y = read_counts(response, argument, n), weight = weights)
+  out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
+  if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
+  out
+}
+
+read_counts <- function(response, argument, n) {
+  if (is.factor(response) || is.character(response) || is.logical(response)) {
+    abort_input(argument, describe(response), "counts: whole numbers of at least 0")
+  }
+  y <- check_vector(response, argument, n)
+  bad <- which(y < 0 | y != round(y) | y > 1e9)
+  if (length(bad)) {
+    abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]),
+                "counts: whole numbers from 0 to 1e9")
+  }
+  y
+}
+
+read_binomial <- function(response, weights, argument, n) {
+  if (length(dim(response)) == 2L && ncol(response) == 2L) return(read_pairs(response, weights, argument, n))
+  levels <- NULL
+  if (is.character(response)) response <- factor(response)
+  if (is.factor(response)) {
+    levels <- base::levels(response)
+    if (length(levels) != 2L) {
+      abort_input(argument, sprintf("a factor with %d level%s (%s)", length(levels), plural_s(length(levels)),
+                                    list_quoted(levels, "\"")), "a factor with two levels",
+                  hint = if (length(levels) > 2L) "More than two classes are not fitted.")
+    }
+    response <- as.double(response == levels[2L])
+  } else if (is.logical(response)) {
+    levels <- c("FALSE", "TRUE")
+    response <- as.double(response)
+  }
+  y <- check_vector(response, argument, n)
+  bad <- which(y < 0 | y > 1)
+  if (length(bad)) {
+    abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]),
+                "two classes, shares of successes between 0 and 1, or cbind(successes, failures)")
+  }
+  if (all(y == 0 | y == 1)) return(list(y = y, weight = weights, levels = levels))
+  if (is.null(weights)) {
+    abort_input("weights", "none beside shares of successes", "the number of trials of each row")
+  }
+  successes <- y * weights
+  if (any(abs(successes - round(successes)) > 1e-3)) {
+    warn_small("non-integer numbers of successes: `weights` times the response are not whole")
+  }
+  list(y = successes, size = weights)
+}
+
+read_pairs <- function(response, weights, argument, n) {
+  pairs <- check_matrix(response, argument)
+  bad <- which(pairs < 0 | pairs != round(pairs), arr.ind = TRUE)
+  if (nrow(pairs) != n) abort_input(argument, sprintf("%d rows", nrow(pairs)), sprintf("of %d rows", n))
+  if (nrow(bad)) {
+    abort_input(argument, sprintf("%s in row %d", format(pairs[bad[1L, , drop = FALSE]]), bad[1L, 1L]),
+                "numbers of successes and failures: whole, and at least 0")
+  }
+  size <- unname(rowSums(pairs))
+  # a row without trials says nothing, and is left out as one of weight 0
+  if (any(size == 0)) weights <- (if (is.null(weights)) 1 else weights) * (size > 0)
+  list(y = unname(pairs[, 1L]), size = size, weight = weights)
+}
+
+# The rows in use, to data$sites. `read`: of read_response(), of all rows given.
+with_sites <- function(data, read, offset) {
+  used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
+  of <- function(v) if (!is.null(v)) unname(v[used])
+  data$offset <- offset
+  data$sites <- list(y = of(read$y), size = of(read$size), weight = of(read$weight),
+                     offset = if (is.null(offset)) numeric(nrow(data$x)) else of(offset))
+  if (!is.null(data$sites$weight) && all(data$sites$weight == 1)) data$sites["weight"] <- list(NULL)
+  data$levels <- read$levels
+  data
+}
+
+take_sites <- function(sites, rows) lapply(sites, function(v) if (!is.null(v)) v[rows])
+
+# What the engine reads. A negative binomial response is a binomial one of y + theta trials, its log odds those of the
+# rate over theta.
+engine_sites <- function(likelihood, sites, center) {
+  out <- list(name = likelihood$site, y = as.double(sites$y), size = sites$size, weight = sites$weight,
+              offset = sites$offset + center)
+  if (likelihood$name == "nb") {
+    out$size <- out$y + likelihood$theta
+    out$offset <- out$offset - log(likelihood$theta)
+  }
+  out
+}
+
+# What the engine leaves out of log p: it has no f.
+log_constant <- function(likelihood, sites) {
+  y <- sites$y
+  w <- if (is.null(sites$weight)) 1 else sites$weight
+  each <- switch(likelihood$name,
+    binomial = if (is.null(sites$size)) 0 else lchoose(sites$size, y),
+    poisson = -lgamma(y + 1),
+    nb = lgamma(y + likelihood$theta) - lgamma(likelihood$theta) - lgamma(y + 1))
+  w * each + 0 * y
+}
+
+# Slope of the penalised evidence in log theta, from what the engine has at the rows: the site's derivatives in it, with
+# n = y + theta, p the probability at f - log theta.
+theta_slope <- function(likelihood, sites, at) {
+  theta <- likelihood$theta
+  y <- sites$y
+  n <- y + theta
+  w <- if (is.null(sites$weight)) 1 else sites$weight
+  f <- at$f # with offset, log theta taken off
+  p <- stats::plogis(f)
+  q <- stats::plogis(-f)
+  # along d log theta: n grows by theta, f falls by 1
+  dl <- theta * (digamma(n) - digamma(theta) + stats::plogis(-f, log.p = TRUE)) - (y - n * p)
+  dg <- -theta * p + n * p * q
+  W_slope <- theta * p * q - n * p * q * (q - p)
+  sum(w * (dl + at$p * dg - W_slope * (at$q + at$left / (1 + at$left * at$W)) / 2))
+}
+
+# The constant mean to start from.
+center_start <- function(likelihood, sites) {
+  w <- if (is.null(sites$weight)) 1 else sites$weight
+  if (likelihood$name == "binomial") {
+    size <- if (is.null(sites$size)) 1 else sites$size
+    return(linkfun(likelihood)((sum(w * sites$y) + 0.5) / (sum(w * size + 0 * sites$y) + 1)) -
+             mean(sites$offset))
+  }
+  top <- max(sites$offset)
+  log(sum(w * sites$y) + 0.5) - log(sum(w * exp(sites$offset - top)) + 0.5) - top
+}
+
+# ---- the response's scale -------------------------------------------------------------------------------------------
+
+linkfun <- function(likelihood) switch(likelihood$link, logit = stats::qlogis, probit = stats::qnorm, log = log)
+
+linkinv <- function(likelihood) switch(likelihood$link, logit = stats::plogis, probit = stats::pnorm, log = exp)
+
+# list(mean, sd) of the probability or the rate where f ~ N(mu, v)
+response_moments <- function(likelihood, mu, v) {
+  if (likelihood$link == "log") {
+    rate <- exp(mu + v / 2)
+    return(list(mean = rate, sd = rate * sqrt(expm1(v))))
+  }
+  s <- sqrt(v)
+  if (likelihood$link == "probit") {
+    mean <- stats::pnorm(mu / sqrt(1 + v))
+    wide <- which(s > 4)
+    narrow <- setdiff(seq_along(mu), wide)
+    square <- 0 * mu
+    square[narrow] <- normal_average(function(f) stats::pnorm(f)^2, mu[narrow], s[narrow])
+    for (t in seq(-9, 9, by = 0.1)) { # by parts: the slope of Phi^2 times P(f > t)
+      mass <- 0.1 * 2 * stats::dnorm(t) * stats::pnorm(t)
+      square[wide] <- square[wide] + mass * stats::pnorm((mu[wide] - t) / s[wide])
+    }
+    return(list(mean = mean, sd = sqrt(pmax(square - mean^2, 0))))
+  }
+  # where f varies by little its own average is smooth, elsewhere that over the logistic distribution is
+  mean <- slope <- 0 * mu
+  wide <- which(s > 4)
+  narrow <- setdiff(seq_along(mu), wide)
+  mean[narrow] <- normal_average(stats::plogis, mu[narrow], s[narrow])
+  slope[narrow] <- normal_average(stats::dlogis, mu[narrow], s[narrow])
+  at <- seq(-40, 40, by = 0.25)
+  for (t in at) {
+    mass <- 0.25 * stats::dlogis(t)
+    mean[wide] <- mean[wide] + mass * stats::pnorm((mu[wide] - t) / s[wide])
+    slope[wide] <- slope[wide] + mass * stats::dnorm((mu[wide] - t) / s[wide]) / s[wide]
+  }
+  list(mean = mean, sd = sqrt(pmax(mean - slope - mean^2, 0))) # p^2 = p - p (1 - p)
+}
+
+# the same, NA where it is not known
+moments_of <- function(likelihood, mean, var) {
+  known <- !is.na(mean)
+  out <- list(mean = mean, sd = mean)
+  found <- response_moments(likelihood, mean[known], var[known])
+  out$mean[known] <- found$mean
+  out$sd[known] <- found$sd
+  out
+}
+
+# E h(f), f ~ N(mu, s^2): the trapezoid rule, which is as good as exact for what is analytic
+normal_average <- function(h, mu, s) {
+  out <- 0 * mu
+  for (z in seq(-9, 9, by = 0.1)) out <- out + 0.1 * stats::dnorm(z) * h(mu + s * z)
+  out
+}
+
+# log of the average of p(y | f) where f ~ N(mu, v), a number a row of `sites` (whose offset is in mu): the trapezoid
+# rule around the mode of the product.
+log_predictive <- function(likelihood, sites, mu, v) {
+  sites$offset <- numeric(length(mu))
+  plain <- engine_sites(likelihood, sites, 0)
+  at <- function(f) native_likelihood(plain, f + plain$offset)
+  v <- pmax(v, 1e-12)
+  f <- mu
+  for (i in 1:100) {
+    d <- at(f)
+    step <- (d[2L, ] - (f - mu) / v) / (d[3L, ] + 1 / v)
+    step <- pmax(pmin(step, 2), -2) # exp() in the slope: no further than it can be trusted
+    f <- f + step
+    if (all(abs(step) < 1e-8)) break
+  }
+  s <- 1 / sqrt(at(f)[3L, ] + 1 / v)
+  grid <- seq(-12, 12, by = 0.1)
+  logs <- vapply(grid, function(z) at(f + s * z)[1L, ] + stats::dnorm(f + s * z, mu, sqrt(v), log = TRUE), 0 * mu)
+  logs <- matrix(logs, length(mu))
+  top <- logs[cbind(seq_along(mu), max.col(logs, "first"))]
+  top + log(rowSums(exp(logs - top)) * 0.1 * s) + log_constant(likelihood, sites)
+}

@@ -1,0 +1,31 @@
+# What fits with classes or counts answer to residuals() and simulate().
+
+residuals_laplace <- function(fit, type) {
+  if (!type %in% c("response", "pearson")) {
+    abort_input("type", sprintf("\"%s\"", type), "\"response\" or \"pearson\" where the noise is not Gaussian")
+  }
+  data <- training_data(fit)
+  mean <- stats::fitted(fit)
+  r <- stats::naresid(fit$na.action, data$response) - mean
+  if (type == "response") return(r)
+  w <- if (is.null(data$prior_weights)) 1 else stats::naresid(fit$na.action, data$prior_weights)
+  variance <- switch(fit$likelihood$name, poisson = mean, nb = mean + mean^2 / fit$theta, {
+    size <- data$sites$size
+    if (!is.null(size) && length(size) == length(mean)) mean * (1 - mean) / size else mean * (1 - mean)
+  })
+  r * sqrt(w / variance)
+}
+
+# Responses drawn given f, on the response's scale: of new rows one trial each.
+draw_responses <- function(fit, f, training) {
+  mean <- linkinv(fit$likelihood)(f)
+  n <- length(f)
+  rows <- nrow(f)
+  size <- if (training && length(fit$data$sites$size) == rows) fit$data$sites$size else 1
+  known <- !is.na(mean)
+  out <- mean
+  out[known] <- switch(fit$likelihood$name, poisson = stats::rpois(sum(known), mean[known]),
+                       nb = stats::rnbinom(sum(known), size = fit$theta, mu = mean[known]),
+                       stats::rbinom(sum(known), rep_len(size, n)[known], mean[known]))
+  out
+}

@@ -1,0 +1,101 @@
+# Prediction where responses are classes or counts: f as for any fit, and what it is on the response's scale.
+
+# `interval` "credible": of f by type "latent", of the probability or the rate by "response".
+predict_laplace <- function(fit, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action) {
+  likelihood <- fit$likelihood
+  if (type == "link") type <- "latent"
+  if (interval %in% c("prediction", "conformal")) {
+    abort_input("interval", sprintf("\"%s\"", interval), sprintf("\"credible\" with family %s", likelihood$name))
+  }
+  if (full_cov && type != "latent") {
+    abort_input("full_cov", "TRUE", sprintf("FALSE with type = \"%s\"", type), hint = "The link's is there.")
+  }
+  if (type == "class") {
+    if (likelihood$name != "binomial") abort_input("type", "\"class\"", "\"latent\" or \"response\" for counts")
+    if (se.fit || interval != "none") abort_input("type", "\"class\" with an interval or sd", "\"class\" alone")
+  }
+  rows <- if (training) training_rows(fit) else new_rows(fit, newdata, na.action)
+  if (type == "density") return(log_density_at(fit, rows, if (training) NULL else newdata))
+  p <- posterior_at(fit, rows$x)
+  mean <- stats::setNames(p$mean[rows$index] + rows$offset, rows$names)
+  var <- stats::setNames(p$var[rows$index], rows$names)
+  if (type == "class") return(class_of(likelihood, mean))
+  latent <- type == "latent"
+  moments <- if (!latent) moments_of(likelihood, mean, var)
+  value <- if (latent) mean else moments$mean
+  if (interval != "none") value <- latent_band(fit, rows, mean, var, value, level, certified, latent)
+  if (!se.fit && !full_cov) return(value)
+  out <- list(fit = value, se.fit = if (latent) sqrt(var) else moments$sd)
+  if (full_cov) out$cov <- covariance_at(fit, rows)
+  out
+}
+
+# Quantiles go through the link as they are.
+latent_band <- function(fit, rows, mean, var, value, level, certified, latent) {
+  z <- stats::qnorm((1 + level) / 2)
+  ends <- list(lower = mean - z * sqrt(var), upper = mean + z * sqrt(var))
+  if (certified) { # the exact posterior's own interval lies inside
+    exact <- certify_laplace(fit, rows, "reference", NULL)
+    ends <- list(lower = exact$mean_lower - z * exact$sd_upper, upper = exact$mean_upper + z * exact$sd_upper)
+  }
+  if (!latent) ends <- lapply(ends, linkinv(fit$likelihood))
+  cbind(fit = value, lwr = ends$lower, upr = ends$upper)
+}
+
+# The class whose averaged probability is above one half: that of f's sign, links being symmetric.
+class_of <- function(likelihood, mean) {
+  levels <- likelihood$levels
+  if (is.null(levels)) return(stats::setNames(as.integer(mean > 0), names(mean)))
+  if (identical(levels, c("FALSE", "TRUE"))) return(mean > 0)
+  out <- factor(levels[1L + (mean > 0)], levels = levels)
+  stats::setNames(out, names(mean))
+}
+
+# log p(y) of each row's response, averaged over f.
+log_density_at <- function(fit, rows, newdata) {
+  sites <- if (is.null(newdata)) all_sites(training_data(fit)) else new_sites(fit, newdata)
+  p <- posterior_at(fit, rows$x)
+  index <- rows$index
+  if (length(sites$y) != length(index)) {
+    abort_input("newdata", "rows with missing values", "complete for type = \"density\"")
+  }
+  out <- stats::setNames(rep(NA_real_, length(index)), rows$names)
+  known <- which(!is.na(index) & !is.na(sites$y))
+  mean <- p$mean[index[known]] + rows$offset[if (length(rows$offset) == 1L) 1L else known]
+  sites <- take_sites(sites[intersect(c("y", "size"), names(sites))], known)
+  out[known] <- log_predictive(fit$likelihood, sites, mean, p$var[index[known]])
+  out
+}
+
+# Of every row given, those of weight 0 too.
+all_sites <- function(data) {
+  if (is.null(data$x_zero)) return(data$sites)
+  abort_input("newdata", "left out of a fit with rows of weight 0", "given for type = \"density\"")
+}
+
+# The responses of new rows, by the fit's formula.
+new_sites <- function(fit, newdata) {
+  if (is.null(fit$terms)) {
+    abort_input("type", "\"density\" of a fit from a matrix", "\"density\" of a fit from a formula",
+                hint = "Responses of new rows are known by a formula alone.")
+  }
+  expression <- attr(fit$terms, "variables")[[2L]]
+  lacking <- setdiff(all.vars(expression), names(newdata))
+  if (length(lacking)) {
+    abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "with the response, for type = \"density\"")
+  }
+  response <- eval(expression, newdata, environment(fit$terms))
+  known <- stats::complete.cases(response)
+  all <- length(known)
+  response <- if (length(dim(response)) == 2L) response[known, , drop = FALSE] else response[known]
+  levels <- fit$likelihood$levels
+  if (is.factor(response) || is.character(response)) {
+    unknown <- setdiff(unique(as.character(response)), c(levels, NA))
+    if (length(unknown)) {
+      abort_input("newdata", sprintf("the class %s", list_quoted(unknown, "\"")), "of the two classes of the fit")
+    }
+    response <- as.double(as.character(response) == levels[2L])
+  }
+  read <- read_response(fit$likelihood, response, rep(1, sum(known)), "newdata", sum(known))
+  lapply(read[intersect(c("y", "size"), names(read))], function(v) replace(rep(NA_real_, all), known, v))
+}

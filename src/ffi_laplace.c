@@ -1,0 +1,144 @@
+#include "ffi.h"
+#include "laplace.h"
+#include "linalg.h"
+
+static struct sites arg_sites(SEXP list, int N)
+{
+    const size_t n = (size_t)N;
+    struct sites s;
+    s.response = response_named(arg_string(list_get(list, "name"), "name"));
+    if (s.response == NULL)
+        Rf_error("internal: no such likelihood");
+    s.y = arg_vector(list_get(list, "y"), "y", n);
+    s.offset = arg_vector(list_get(list, "offset"), "offset", n);
+    s.size = arg_vector_or_null(list_get(list, "size"), "size", n);
+    s.weight = arg_vector_or_null(list_get(list, "weight"), "weight", n);
+    return s;
+}
+
+static SEXP pack_laplace(struct laplace *l, int N, int want)
+{
+    const int M = l->z.M;
+    SEXP result = PROTECT(pack("status", "jitter", "L", "C", "G", "beta", "residual",
+                               "evidence", "penalty", "decrement", "steps", "f", "g", "W",
+                               "left", "q", "p", "theta", "constant", NULL));
+    l->C = pack_matrix(result, "C", M, M);
+    l->G = pack_matrix(result, "G", M, M);
+    l->u = pack_vector(result, "beta", M);
+    l->r = pack_vector(result, "residual", M);
+    l->f = pack_vector(result, "f", N);
+    l->g = pack_vector(result, "g", N);
+    l->W = pack_vector(result, "W", N);
+    l->l3 = room((size_t)N);
+    l->s = room((size_t)N);
+    l->left = want > 0 ? pack_vector(result, "left", N) : NULL;
+    l->q = want > 0 ? pack_vector(result, "q", N) : NULL;
+    l->p = want > 1 ? pack_vector(result, "p", N) : NULL;
+    UNPROTECT(1);
+    return result;
+}
+
+static void start_at(struct laplace *l, SEXP start)
+{
+    const size_t M = (size_t)l->z.M;
+    const double *u = arg_vector_or_null(start, "start", M);
+    if (u == NULL)
+        fill(M, 0.0, l->u);
+    else
+        copy(M, u, l->u);
+}
+
+/* the penalised evidence and its gradient, of a mode that is there */
+static void evidence(struct laplace *l, int want, SEXP result)
+{
+    double *zeta = room((size_t)l->z.M);
+    laplace_penalty(l, zeta);
+    pack_number(result, "penalty", l->penalty);
+    if (want > 1)
+        pack_number(result, "constant",
+                    laplace_gradient(l, zeta,
+                                     pack_vector(result, "theta", l->z.kernel->n_theta)));
+}
+
+SEXP ffi_laplace(SEXP model_, SEXP z, SEXP x, SEXP sites, SEXP start, SEXP stop,
+                 SEXP want_, SEXP control)
+{
+    const struct model model = arg_model(model_);
+    const struct source rows = arg_new_rows(&model, x);
+    const int want = arg_integer(want_, "want");
+    struct laplace l = {.z = arg_points(&model, z), .sites = arg_sites(sites, rows.N)};
+    struct pass pass = {.plan = arg_plan(control, rows.N),
+                        .rows = &rows,
+                        .z = &l.z,
+                        .again = 1,
+                        .wants_K = want > 1};
+    l.pass = &pass;
+    SEXP result = PROTECT(pack_laplace(&l, rows.N, want));
+    double *L = pack_matrix(result, "L", l.z.M, l.z.M);
+    enum status status =
+        inducing_ladder(model.kernel, l.z.M, l.z.Z,
+                        arg_number(list_get(stop, "most_jitter"), "most_jitter"),
+                        room((size_t)l.z.M), &l.z.jitter, L);
+    l.z.L = L;
+    if (status == STATUS_OK) {
+        LAY_OUT(pass_open, &pass);
+        LAY_OUT(laplace_open, &l);
+        start_at(&l, start);
+        status = laplace_mode(&l, arg_number(list_get(stop, "enough"), "enough"),
+                              arg_integer(list_get(stop, "maxit"), "maxit"));
+    }
+    if (status == STATUS_OK) {
+        pack_number(result, "evidence", laplace_evidence(&l));
+        if (want > 0)
+            evidence(&l, want, result);
+        for (int i = 0; i < rows.N; i++)
+            l.f[i] += l.sites.offset[i];
+    }
+    pack_status(result, status);
+    pack_number(result, "jitter", l.z.jitter);
+    pack_number(result, "decrement", l.decrement);
+    pack_number(result, "steps", l.steps);
+    UNPROTECT(1);
+    return result;
+}
+
+SEXP ffi_forms(SEXP model_, SEXP z, SEXP posterior_, SEXP P, SEXP x, SEXP control)
+{
+    const struct model model = arg_model(model_);
+    const struct posterior posterior = arg_posterior(&model, z, posterior_);
+    const struct source rows = arg_new_rows(&model, x);
+    struct pass pass = {
+        .plan = arg_plan(control, rows.N), .rows = &rows, .z = &posterior.z};
+    const int M = posterior.z.M, n_forms = (int)Rf_xlength(P);
+    if (TYPEOF(P) != VECSXP)
+        Rf_error("internal: `P` must be a list");
+    double *all = room((size_t)M * M * n_forms);
+    for (int k = 0; k < n_forms; k++)
+        copy((size_t)M * M, arg_vector(VECTOR_ELT(P, k), "P", (size_t)M * M),
+             all + (size_t)k * M * M);
+    SEXP value = PROTECT(Rf_allocMatrix(REALSXP, n_forms, rows.N));
+    const struct forms forms = {M, n_forms, posterior.C, all, REAL(value)};
+    const struct sink sink = forms_sink(&forms, pass.plan.block);
+    LAY_OUT(pass_open, &pass);
+    run_pass(&pass, 1, &sink);
+    UNPROTECT(1);
+    return value;
+}
+
+SEXP ffi_sites(SEXP sites_, SEXP f)
+{
+    const int N = (int)Rf_xlength(f);
+    const struct sites sites = arg_sites(sites_, N);
+    const double *at = arg_vector(f, "f", (size_t)N);
+    SEXP value = PROTECT(Rf_allocMatrix(REALSXP, 4, N));
+    double *out = REAL(value);
+    for (int i = 0; i < N; i++) {
+        const struct site_value v = sites_at(&sites, i, at[i] - sites.offset[i]);
+        out[4 * (size_t)i] = v.l;
+        out[4 * (size_t)i + 1] = v.g;
+        out[4 * (size_t)i + 2] = v.W;
+        out[4 * (size_t)i + 3] = v.l3;
+    }
+    UNPROTECT(1);
+    return value;
+}

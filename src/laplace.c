@@ -1,0 +1,277 @@
+#include <math.h>
+#include "laplace.h"
+#include "linalg.h"
+
+/* ---- sums at u ------------------------------------------------------------------------------ */
+
+/* sums: A W A' (lower triangle), A g, sum l */
+static size_t mode_size(int M)
+{
+    return (size_t)M * M + M + 1;
+}
+
+static void mode_add(const void *self, const struct visit *v)
+{
+    const struct laplace *l = self;
+    const int M = l->z.M, n = v->block.n, first = v->block.first;
+    double *f = l->f + first, *g = l->g + first, *W = l->W + first,
+           *Ag = v->sums + (size_t)M * M, *AW = v->work, *root = AW + (size_t)M * n;
+    mult_Atx(M, n, 1.0, v->A, l->trial, 0.0, f);
+    for (int i = 0; i < n; i++) {
+        const struct site_value at = sites_at(&l->sites, first + i, f[i]);
+        g[i] = at.g;
+        W[i] = at.W;
+        l->l3[first + i] = at.l3;
+        root[i] = sqrt(at.W);
+        Ag[M] += at.l;
+    }
+    mult_Ax(M, n, 1.0, v->A, g, 1.0, Ag);
+    copy((size_t)M * n, v->A, AW);
+    scale_columns(M, n, root, AW);
+    add_A_At(M, n, AW, v->sums);
+}
+
+static void run(struct laplace *l, struct sink sink)
+{
+    pass_run(l->pass, 1, &sink, l->work);
+}
+
+static struct sink mode_sink(const struct laplace *l)
+{
+    const int M = l->z.M;
+    return (struct sink){.self = l,
+                         .n_sums = mode_size(M),
+                         .sums = l->sums,
+                         .n_work = ((size_t)M + 1) * l->pass->plan.block,
+                         .add = mode_add};
+}
+
+/* Psi at `trial`, with G, A g and the rows there */
+static double psi_at(struct laplace *l)
+{
+    const int M = l->z.M;
+    run(l, mode_sink(l));
+    return 0.5 * sum_squares((size_t)M, l->trial) - l->sums[mode_size(M) - 1];
+}
+
+/* ---- the mode ------------------------------------------------------------------------------- */
+
+/* r, C and the step H^{-1} r, at trial */
+static enum status prepare(struct laplace *l)
+{
+    const size_t M = (size_t)l->z.M;
+    const double *Ag = l->sums + M * M;
+    copy(M, l->trial, l->u);
+    for (size_t m = 0; m < M; m++)
+        l->r[m] = l->u[m] - Ag[m];
+    copy(M * M, l->sums, l->G);
+    mirror_lower((int)M, l->G);
+    copy(M * M, l->G, l->C);
+    for (size_t m = 0; m < M; m++)
+        l->C[m * M + m] += 1.0;
+    if (chol_lower((int)M, l->C))
+        return STATUS_INNER_NOT_PD;
+    copy(M, l->r, l->step);
+    solve_chol((int)M, 1, l->C, l->step);
+    const double squared = dot(M, l->r, l->step);
+    l->decrement = sqrt(squared > 0.0 ? squared : 0.0);
+    return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
+}
+
+/* Armijo: the first of t = 1, 1/2, ... that lowers Psi by a share of what it promises, up to the
+ * rounding of Psi; 0 where there is none */
+static double search(struct laplace *l)
+{
+    const size_t M = (size_t)l->z.M;
+    const double promised = l->decrement * l->decrement, rounding = 1e-14 * fabs(l->psi);
+    for (double t = 1.0; t > 1e-12; t *= 0.5) {
+        copy(M, l->u, l->trial);
+        add_scaled(M, -t, l->step, l->trial);
+        const double psi = psi_at(l);
+        if (isfinite(psi) && psi <= l->psi - 1e-4 * t * promised + rounding) {
+            l->psi = psi;
+            return t;
+        }
+    }
+    copy(M, l->u, l->trial);
+    l->psi = psi_at(l);
+    return 0.0;
+}
+
+enum status laplace_mode(struct laplace *l, double enough, int maxit)
+{
+    copy((size_t)l->z.M, l->u, l->trial);
+    l->psi = psi_at(l);
+    l->steps = 0;
+    enum status status = isfinite(l->psi) ? prepare(l) : STATUS_NOT_FINITE;
+    while (status == STATUS_OK && l->decrement >= enough && l->steps < maxit) {
+        const double before = l->decrement, t = search(l);
+        l->steps++;
+        status = prepare(l);
+        /* in the range of Newton's method, and no better: that is what double precision has */
+        if (t == 0.0 || (before < 1e-6 && l->decrement >= 0.5 * before))
+            break;
+    }
+    return status;
+}
+
+double laplace_evidence(const struct laplace *l)
+{
+    return -l->psi - 0.5 * chol_logdet(l->z.M, l->C);
+}
+
+/* ---- what the points leave, and slopes by way of W ------------------------------------------- */
+
+/* sums: A s, the penalty */
+static void penalty_add(const void *self, const struct visit *v)
+{
+    const struct laplace *l = self;
+    const int M = l->z.M, n = v->block.n, first = v->block.first;
+    double *B = v->work, *left = l->left + first, *q = l->q + first, *s = l->s + first;
+    copy((size_t)M * n, v->A, B);
+    solve_lower(M, n, l->C, B);
+    kernel_diagonal(l->z.kernel, n, v->block.X, v->block.ldx, left);
+    for (int i = 0; i < n; i++) {
+        const double W = l->W[first + i], l3 = l->l3[first + i];
+        left[i] -= sum_squares((size_t)M, v->A + (size_t)i * M);
+        left[i] = left[i] > 0.0 ? left[i] : 0.0;
+        q[i] = sum_squares((size_t)M, B + (size_t)i * M);
+        s[i] = 0.5 * l3 * (q[i] + left[i] / (1.0 + left[i] * W));
+        v->sums[M] += 0.5 * log1p(left[i] * W);
+    }
+    mult_Ax(M, n, 1.0, v->A, s, 1.0, v->sums);
+}
+
+void laplace_penalty(struct laplace *l, double *zeta)
+{
+    const int M = l->z.M;
+    run(l, (struct sink){.self = l,
+                         .n_sums = (size_t)M + 1,
+                         .sums = l->sums,
+                         .n_work = (size_t)M * l->pass->plan.block,
+                         .add = penalty_add});
+    l->penalty = l->sums[M];
+    copy((size_t)M, l->sums, zeta);
+    solve_chol(M, 1, l->C, zeta);
+}
+
+/* ---- gradient ------------------------------------------------------------------------------- */
+
+/*
+ *     Abar = u (g + s - W p)' + zeta g' - H^{-1} A W - 2 A dE,   dE = -W / (2 (1 + E W)),
+ *     Kmx_bar = L^{-T} Abar,  Lbar = -tril(L^{-T} Abar A')
+ *
+ * sums: Abar A' (M x M), sum (g + s - W p), dtheta
+ */
+struct pulling_mode {
+    struct laplace *l;
+    const double *zeta;
+};
+
+static void gradient_add(const void *self, const struct visit *v)
+{
+    const struct pulling_mode *c = self;
+    const struct laplace *l = c->l;
+    const int M = l->z.M, n = v->block.n, first = v->block.first;
+    const double *g = l->g + first, *W = l->W + first, *left = l->left + first;
+    double *bar = v->work, *slope = bar + (size_t)M * n, *dE = slope + n,
+           *p = l->p + first;
+    mult_Atx(M, n, 1.0, v->A, c->zeta, 0.0, p);
+    copy((size_t)M * n, v->A, bar);
+    solve_chol(M, n, l->C, bar);
+    for (int i = 0; i < n; i++) {
+        dE[i] = -0.5 * W[i] / (1.0 + left[i] * W[i]);
+        slope[i] = g[i] + l->s[first + i] - W[i] * p[i];
+        v->sums[(size_t)M * M] += slope[i];
+        double *column = bar + (size_t)i * M;
+        const double *a = v->A + (size_t)i * M;
+        for (int m = 0; m < M; m++)
+            column[m] = -W[i] * column[m] - 2.0 * dE[i] * a[m];
+    }
+    add_xyt(M, n, 1.0, l->u, slope, bar);
+    add_xyt(M, n, 1.0, c->zeta, g, bar);
+    mult_ABt(M, n, M, 1.0, bar, v->A, 1.0, v->sums);
+    solve_lower_t(M, n, l->z.L, bar);
+}
+
+static void gradient_pull(const void *self, const struct visit *v)
+{
+    const struct pulling_mode *c = self;
+    const struct inducing *z = &c->l->z;
+    const struct block *b = &v->block;
+    double *bar = v->work, *dE = bar + (size_t)z->M * b->n + b->n, *work = dE + b->n,
+           *dtheta = v->sums + (size_t)z->M * z->M + 1;
+    kernel_pull(z->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, bar, work, NULL,
+                dtheta);
+    kernel_pull_diagonal(z->kernel, b->n, b->X, b->ldx, 1.0, dE, 1, NULL, dtheta);
+}
+
+double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
+{
+    const struct inducing *z = &l->z;
+    const struct pulling_mode c = {l, zeta};
+    const size_t M = (size_t)z->M, n_theta = (size_t)z->kernel->n_theta;
+    run(l, (struct sink){.self = &c,
+                         .n_sums = M * M + 1 + n_theta,
+                         .sums = l->sums,
+                         .n_work = (M + 2) * (size_t)l->pass->plan.block +
+                                   kernel_size(z->kernel, z->M),
+                         .add = gradient_add,
+                         .pull = gradient_pull});
+    double *Lbar = l->sums, *Kmm_bar = l->work;
+    const double constant = l->sums[M * M];
+    copy(n_theta, l->sums + M * M + 1, dtheta);
+    solve_lower_t(z->M, z->M, z->L, Lbar);
+    for (size_t j = 0; j < M; j++)
+        for (size_t i = 0; i < M; i++)
+            Lbar[j * M + i] = i < j ? 0.0 : -Lbar[j * M + i];
+    chol_adjoint(z->M, z->L, Lbar, Kmm_bar);
+    kernel_pull_self(z->kernel, z->M, z->columns, z->Z, z->M, z->jitter, Kmm_bar,
+                     Kmm_bar + M * M, NULL, dtheta);
+    return constant;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static size_t most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+void laplace_open(struct laplace *l, struct arena *arena)
+{
+    const struct inducing *z = &l->z;
+    const size_t M = (size_t)z->M, block = (size_t)l->pass->plan.block,
+                 sums = M * M + M + 1 + (size_t)z->kernel->n_theta;
+    const struct sink largest = {
+        .n_sums = sums, .n_work = (M + 2) * block + kernel_size(z->kernel, z->M)};
+    l->sums = arena_take(arena, sums);
+    l->step = arena_take(arena, M);
+    l->trial = arena_take(arena, M);
+    l->work =
+        arena_take(arena, most(pass_size(l->pass, 1, &largest),
+                               M * M + kernel_self_size(z->kernel, z->M, z->columns)));
+}
+
+/* ---- quadratic forms at new rows ------------------------------------------------------------- */
+
+static void forms_add(const void *self, const struct visit *v)
+{
+    const struct forms *f = self;
+    const int M = f->M, n = v->block.n;
+    double *C_x = v->work, *PC = C_x + (size_t)M * n;
+    copy((size_t)M * n, v->A, C_x);
+    solve_chol(M, n, f->C, C_x);
+    for (int k = 0; k < f->n_forms; k++) {
+        mult_AB(M, M, n, 1.0, f->P + (size_t)k * M * M, C_x, 0.0, PC);
+        for (int i = 0; i < n; i++)
+            f->value[(size_t)(v->block.first + i) * f->n_forms + k] =
+                dot((size_t)M, C_x + (size_t)i * M, PC + (size_t)i * M);
+    }
+}
+
+struct sink forms_sink(const struct forms *self, int block)
+{
+    return (struct sink){
+        .self = self, .n_work = 2 * (size_t)self->M * block, .add = forms_add};
+}

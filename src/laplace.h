@@ -1,0 +1,58 @@
+#ifndef PFDTC_LAPLACE_H
+#define PFDTC_LAPLACE_H
+
+/*
+ * Laplace's approximation of a Gaussian process whose rows have other likelihoods (responses.h),
+ * on inducing points, whitened: f_X = A'u, u ~ N(0, I).  With g, W, l3 at the rows,
+ *
+ *     Psi(u) = -sum l + |u|^2 / 2,   r = u - A g,   H = I + A W A',   u <- u - t H^{-1} r,
+ *     log Z = -Psi - log det H / 2,   F = log Z - sum log(1 + W_n E_nn) / 2.
+ *
+ * Psi is 1-strongly convex: |u - mode| <= |r|, and steps that are cut until Psi falls by a share of
+ * what they promise lead to the mode from anywhere.
+ */
+#include "responses.h"
+#include "pass.h"
+
+struct laplace {
+    struct inducing z;
+    struct sites sites;
+    struct pass *pass;
+    /* of the rows, [N]: f without offset, g, W, l3; E_nn; q = a'H^{-1}a, s (F's slope in f by way of
+     * W and E at a fixed u), p = a'zeta, zeta = H^{-1} A s */
+    double *f, *g, *W, *l3, *left, *q, *s, *p;
+    /* of the points: G = A W A' (M x M), C its H's factor, u and r [M] */
+    double *G, *C, *u, *r;
+    double psi, decrement, penalty;
+    int steps;
+    /* laid out by laplace_open() */
+    double *sums, *step, *trial, *work;
+};
+
+/* z (with L), sites, pass (opened) and `u` are there; the arrays of rows and of points are the
+ * caller's, the rest is laid out. */
+void laplace_open(struct laplace *l, struct arena *arena);
+
+/* u from where it is to the mode: until sqrt(r'H^{-1}r) < enough, or maxit steps, or no step lowers
+ * Psi in double precision.  Everything is at the last u then. */
+enum status laplace_mode(struct laplace *l, double enough, int maxit);
+
+/* left, q, s and `penalty` = sum log(1 + W E) / 2; zeta [M] */
+void laplace_penalty(struct laplace *l, double *zeta);
+
+/* dF in the kernel's log parameters [n_theta] and in a constant added to every f; p */
+double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta);
+
+/* What F's objective is */
+double laplace_evidence(const struct laplace *l);
+
+/* forms (n_forms x N, by row): C_x'P C_x for symmetric P (M x M, one after the other), C_x =
+ * (C C')^{-1} a; as a sink */
+struct forms {
+    int M, n_forms;
+    const double *C, *P;
+    double *value;
+};
+struct sink forms_sink(const struct forms *self, int block);
+
+#endif

@@ -1,0 +1,104 @@
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+#include "responses.h"
+
+/* log(1 + e^f) */
+static double log_sum(double f)
+{
+    return (f > 0.0 ? f : 0.0) + log1p(exp(-fabs(f)));
+}
+
+/* binomial, p = 1 / (1 + e^-f): y f - m log(1 + e^f) */
+static struct site_value logit(double f, double y, double m)
+{
+    const double e = exp(-fabs(f)), far = e / (1.0 + e), near = 1.0 / (1.0 + e);
+    const double p = f > 0.0 ? near : far, q = f > 0.0 ? far : near;
+    struct site_value v;
+    /* success and failure apart: no cancellation where all or none are successes */
+    v.l = f > 0.0 ? -(m - y) * f - m * log1p(e) : y * f - m * log_sum(f);
+    v.g = y * q - (m - y) * p;
+    v.W = m * p * q;
+    v.l3 = -v.W * (q - p);
+    return v;
+}
+
+static const double sqrt_half = 0.70710678118654752440,
+                    log_root_2pi = 0.91893853320467274178;
+
+/* One trial with success where z is large: r = phi / Phi.  Far below 0 r - x, x = -z, is the continued
+ * fraction 1 / (x + 2 / (x + 3 / ...)), without the cancellation of r + z. */
+static struct site_value trial(double z)
+{
+    struct site_value v;
+    const double log_density = -0.5 * z * z - log_root_2pi;
+    if (z > -5.0) {
+        const double p = 0.5 * erfc(-z * sqrt_half), r = exp(log_density) / p;
+        v.l = log(p);
+        v.g = r;
+        v.W = r * (r + z);
+        v.l3 = r * ((z + r) * (z + 2.0 * r) - 1.0);
+    } else {
+        const double x = -z;
+        double next = 0.0;
+        for (int k = 60; k > 2; k--)
+            next = 1.0 / (x + k * next);
+        const double over = 1.0 / (x + 2.0 * next), r = x + over;
+        v.l = log_density - log(r);
+        v.g = r;
+        v.W = r * over;
+        v.l3 = 2.0 * r * over * (over - next);
+    }
+    return v;
+}
+
+/* binomial, p = Phi(f): y successes, m - y failures */
+static struct site_value probit(double f, double y, double m)
+{
+    struct site_value v = {0.0, 0.0, 0.0, 0.0};
+    if (y > 0.0) {
+        const struct site_value t = trial(f);
+        v = (struct site_value){y * t.l, y * t.g, y * t.W, y * t.l3};
+    }
+    if (y < m) {
+        const struct site_value t = trial(-f);
+        const double k = m - y;
+        v.l += k * t.l;
+        v.g -= k * t.g;
+        v.W += k * t.W;
+        v.l3 -= k * t.l3;
+    }
+    return v;
+}
+
+/* Poisson of mean e^f */
+static struct site_value poisson(double f, double y, double size)
+{
+    const double mean = exp(f);
+    (void)size;
+    return (struct site_value){y * f - mean, y - mean, mean, -mean};
+}
+
+static const struct response table[] = {
+    {"logit", logit}, {"probit", probit}, {"log", poisson}};
+
+const struct response *response_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (strcmp(name, table[i].name) == 0)
+            return table + i;
+    return NULL;
+}
+
+struct site_value sites_at(const struct sites *s, int i, double f)
+{
+    struct site_value v =
+        s->response->at(f + s->offset[i], s->y[i], s->size == NULL ? 1.0 : s->size[i]);
+    if (s->weight != NULL) {
+        v.l *= s->weight[i];
+        v.g *= s->weight[i];
+        v.W *= s->weight[i];
+        v.l3 *= s->weight[i];
+    }
+    return v;
+}

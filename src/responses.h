@@ -1,0 +1,34 @@
+#ifndef PFDTC_RESPONSES_H
+#define PFDTC_RESPONSES_H
+
+/*
+ * Likelihoods of a response y given the latent f: a row of a table each.  With log p up to terms
+ * without f, and its derivatives
+ *
+ *     l(f),  g = dl/df,  W = -d2l/df2 (never negative: all are log-concave),  l3 = d3l/df3.
+ *
+ * `size`: trials of a binomial response, 1 of what has none.
+ */
+
+struct site_value {
+    double l, g, W, l3;
+};
+
+struct response {
+    const char *name;
+    struct site_value (*at)(double f, double y, double size);
+};
+
+/* The likelihood of that name ("logit", "probit", "log"), or NULL. */
+const struct response *response_named(const char *name);
+
+/* Rows of one likelihood: l and its derivatives are multiplied by weight, f has offset added. */
+struct sites {
+    const struct response *response;
+    const double *y, *offset;    /* [N]         */
+    const double *size, *weight; /* [N] or NULL */
+};
+/* of row i, offset not yet added to f */
+struct site_value sites_at(const struct sites *s, int i, double f);
+
+#endif

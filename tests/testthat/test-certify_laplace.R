@@ -1,0 +1,93 @@
+# Certificates of fits with classes and counts: the exact process's Laplace posterior, by dense matrices, lies where
+# they say. bench/laplace-properties.R has 100,000 checks; here are the inequalities and the limits.
+
+# 1e-7: Newton's dense oracle ends at steps of 1e-12, amplified by W
+expect_inside <- function(p, fit, effort, ...) {
+  rows <- list(x = rbind(p$x, p$new), index = seq_len(nrow(p$x) + nrow(p$new)), offset = 0, names = NULL)
+  c <- certify_laplace(fit, rows, effort, NULL, ...)
+  exact <- ref_laplace(p$x, p$sites, p$family, p$kernel, rows$x, p$theta)
+  sd <- sqrt(pmax(exact$var, 0))
+  label <- paste(p$family, p$kernel$profile, effort)
+  expect_true(all(exact$mean >= c$mean_lower - 1e-7 & exact$mean <= c$mean_upper + 1e-7), label = label)
+  expect_true(all(sd >= c$sd_lower - 1e-7 & sd <= c$sd_upper + 1e-7), label = label)
+  expect_true(all(abs(exact$mean - c$mean) <= c$mean_error + 1e-7), label = label)
+  rate <- response_moments(fit$likelihood, exact$mean, pmax(exact$var, 0))$mean
+  expect_true(all(rate >= c$response_lower * (1 - 1e-7) - 1e-9 & rate <= c$response_upper * (1 + 1e-7) + 1e-9),
+              label = label)
+  bracket <- evidence_bounds(fit)
+  if (p$family != "nb") {
+    constant <- sum(log_constant(fit$likelihood, p$sites))
+    expect_gte(exact$evidence + constant, bracket[["lower"]] - 1e-6)
+    expect_lte(exact$evidence + constant, bracket[["upper"]] + 1e-6)
+  }
+  invisible(c)
+}
+
+test_that("the exact mode, sd, probability and evidence lie inside, on own points and by a reference", {
+  for (p in laplace_problems()) {
+    fit <- laplace_fit_of(p, m = 6)
+    fast <- expect_inside(p, fit, "fast")
+    by_reference <- expect_inside(p, fit, "reference")
+    expect_true(all(by_reference$mean_error <= fast$mean_error * (1 + 1e-9)))
+    expect_true(all(by_reference$sd_upper <= fast$sd_upper * (1 + 1e-9)))
+    expect_inside(p, fit, "tight")
+  }
+})
+
+test_that("a u that is no mode is certified as well", {
+  for (p in laplace_problems()) {
+    fit <- laplace_fit_of(p, m = 6)
+    fit$factors$beta <- fit$factors$beta + 0.3 * cos(seq_along(fit$factors$beta))
+    expect_inside(p, fit, "fast")
+  }
+})
+
+test_that("with a point for every row the intervals close, with few points they are open", {
+  p <- laplace_problem_of("logit", profile = "matern32")
+  whole <- certify(laplace_fit_of(p))
+  expect_lt(max(whole$mean_error), 1e-7)
+  expect_lt(max(whole$sd_upper - whole$sd_lower), 1e-7)
+  few <- certify(laplace_fit_of(p, m = 3), effort = "fast")
+  expect_gt(min(few$mean_error), 1e-3)
+})
+
+test_that("far from the data the exact process is the prior", {
+  p <- laplace_problem_of("log")
+  c <- certify(laplace_fit_of(p, m = 6), matrix(1e3, 1, 2))
+  expect_lte(c$mean_lower, 0)
+  expect_gte(c$mean_upper, 0)
+  expect_equal(c$sd_upper, sqrt(1.3), tolerance = 1e-9)
+})
+
+test_that("curvatures over a range are those of a fine grid", {
+  for (p in laplace_problems()) {
+    sites <- engine_sites(p$likelihood, p$sites, 0)
+    f <- seq(-3, 3, length.out = 25) + sites$offset
+    e <- rep(c(0.01, 0.5, 2, 5, 0), 5)
+    range <- curvature_range(p$likelihood, sites, f, e)
+    grid <- vapply(seq(-1, 1, length.out = 401), function(t) native_likelihood(sites, f + t * e)[3L, ], f)
+    expect_true(all(apply(grid, 1L, min) >= range$lower) && all(apply(grid, 1L, max) <= range$upper))
+    # and no wider than it must be, the probit's sum of two ends apart
+    if (p$family != "probit") expect_equal(apply(grid, 1L, max), range$upper, tolerance = 1e-3)
+  }
+})
+
+test_that("predict(certified = TRUE) contains the exact process's interval, on both scales", {
+  p <- laplace_problem_of("logit", profile = "matern32")
+  fit <- laplace_fit_of(p, m = 5)
+  exact <- ref_laplace(p$x, p$sites, p$family, p$kernel, p$new)
+  ends <- cbind(exact$mean, exact$mean) + 1.96 * sqrt(exact$var) %o% c(-1, 1)
+  for (type in c("link", "response")) {
+    band <- predict(fit, p$new, interval = "credible", type = type, certified = TRUE, level = 2 * pnorm(1.96) - 1)
+    truth <- if (type == "link") ends else stats::plogis(ends)
+    expect_true(all(band[, "lwr"] <= truth[, 1L] + 1e-7 & band[, "upr"] >= truth[, 2L] - 1e-7))
+  }
+})
+
+test_that("what is certified is said", {
+  p <- laplace_problem_of("logit")
+  said <- utils::capture.output(print(certify(laplace_fit_of(p, m = 4))))
+  expect_match(paste(said, collapse = " "), "Laplace posterior .* is not certified")
+  fit <- laplace_fit_of(p, m = 4, keep_data = FALSE)
+  expect_error(certify(fit, p$new), class = "pfdtc_error_input")
+})

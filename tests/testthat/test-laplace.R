@@ -1,0 +1,167 @@
+# Laplace's approximation: the mode, its evidence and gradient, against dense transcriptions and differences.
+
+dense_low_rank <- function(p, jitter = 0) {
+  L <- t(chol(ref_kmm(p$z, p$kernel, jitter)))
+  function(a, b) crossprod(forwardsolve(L, ref_k(p$kernel, p$z, a)), forwardsolve(L, ref_k(p$kernel, p$z, b)))
+}
+
+engine_mode <- function(p, want = 1L, center = 0, ...) {
+  native_laplace(p$z, p$x, engine_sites(p$likelihood, p$sites, center), pfdtc_kernel_of(p$kernel, p$x), 1e-12,
+                 want = want, ...)
+}
+
+test_that("likelihoods and their derivatives are those written down, and each other's", {
+  for (p in laplace_problems()) {
+    f <- seq(-8, 8, length.out = length(p$sites$y))
+    engine <- engine_sites(p$likelihood, p$sites, 0)
+    at <- function(f) native_likelihood(engine, f + engine$offset)
+    plain <- ref_site(p$family, p$sites, f, p$theta)
+    expect_equal(at(f)[2L, ], plain$g, tolerance = 1e-10, label = p$family)
+    expect_equal(at(f)[3L, ], plain$W, tolerance = 1e-8, label = p$family)
+    if (p$family != "nb") expect_equal(at(f)[1L, ], plain$l, tolerance = 1e-12, label = p$family)
+    h <- 1e-5 # central differences err by h^2 and by eps / h
+    slope <- (at(f + h) - at(f - h)) / (2 * h)
+    expect_equal(slope[1L, ], at(f)[2L, ], tolerance = 1e-7, label = p$family)
+    expect_equal(-slope[2L, ], at(f)[3L, ], tolerance = 1e-7, label = p$family)
+    expect_equal(-slope[3L, ], at(f)[4L, ], tolerance = 1e-6, label = p$family)
+  }
+})
+
+test_that("the probit's tail keeps its digits", {
+  # x + 1 / (x + 2 / (x + ...)) by hand at x = 30, and phi / Phi of R, whose logs have the digits
+  site <- list(name = "probit", y = rep(1, 4), size = NULL, weight = NULL, offset = numeric(4))
+  z <- c(-4.999, -5.001, -30, -1e6)
+  r <- exp(stats::dnorm(z, log = TRUE) - stats::pnorm(z, log.p = TRUE))
+  at <- native_likelihood(site, z)
+  expect_equal(at[1L, 1:3], stats::pnorm(z[1:3], log.p = TRUE), tolerance = 1e-13)
+  expect_equal(at[2L, ], r, tolerance = 1e-4) # R's logs of 1e12 have four digits beyond the point
+  expect_equal(at[2L, 1:3], r[1:3], tolerance = 1e-12)
+  expect_equal(at[3L, 3:4], 1 - 1 / z[3:4]^2 + 6 / z[3:4]^4, tolerance = 1e-7) # the next term is 50 / z^6
+  expect_true(all(at[3L, ] > 0 & at[3L, ] < 1 + 1e-15))
+})
+
+test_that("the mode on inducing points is that of the low-rank prior", {
+  for (p in laplace_problems()) {
+    r <- engine_mode(p)
+    plain <- ref_laplace(p$x, p$sites, p$family, p$kernel, p$new, p$theta, k = dense_low_rank(p))
+    expect_equal(r$f - engine_sites(p$likelihood, p$sites, 0)$offset, plain$f, tolerance = 1e-7, label = p$family)
+    expect_lt(r$decrement, 1e-9)
+    at <- native_predict(r, p$z, pfdtc_kernel_of(p$kernel, p$x), 1, p$new)
+    expect_equal(at$mean, plain$mean, tolerance = 1e-7, label = p$family)
+    expect_equal(at$sor_variance, plain$var, tolerance = 1e-7, label = p$family)
+    E <- diag(ref_k(p$kernel, p$x)) - diag(dense_low_rank(p)(p$x, p$x))
+    expect_equal(r$left, E, tolerance = 1e-7)
+    W <- ref_site(p$family, p$sites, plain$f, p$theta)$W
+    expect_equal(r$penalty, sum(log(1 + W * E)) / 2, tolerance = 1e-7)
+    if (p$family != "nb") expect_equal(r$evidence, plain$evidence, tolerance = 1e-9, label = p$family)
+  }
+})
+
+test_that("with all rows as inducing points it is the exact process's, by pfdtc() too", {
+  for (p in laplace_problems()) {
+    fit <- laplace_fit_of(p)
+    plain <- ref_laplace(p$x, p$sites, p$family, p$kernel, p$x, p$theta)
+    at <- predict(fit, se.fit = TRUE)
+    expect_equal(unname(at$fit), plain$mean + p$sites$offset, tolerance = 1e-7, label = p$family)
+    expect_equal(unname(at$se.fit), sqrt(plain$var), tolerance = 1e-6, label = p$family)
+    constant <- sum(log_constant(fit$likelihood, p$sites))
+    if (p$family != "nb") expect_equal(fit$evidence, plain$evidence + constant, tolerance = 1e-7, label = p$family)
+  }
+})
+
+test_that("the evidence of counts and classes has every constant", {
+  # of hardly any prior variance it is the likelihood at the offset
+  for (p in laplace_problems()) {
+    p$kernel$variance <- 1e-10
+    fit <- laplace_fit_of(p)
+    w <- if (is.null(p$sites$weight)) 1 else p$sites$weight
+    size <- if (is.null(p$sites$size)) 1 else p$sites$size
+    o <- p$sites$offset
+    l <- switch(p$family, logit = stats::dbinom(p$sites$y, size, stats::plogis(o), log = TRUE),
+                probit = stats::dbinom(p$sites$y, size, stats::pnorm(o), log = TRUE),
+                log = stats::dpois(p$sites$y, exp(o), log = TRUE),
+                nb = stats::dnbinom(p$sites$y, size = p$theta, mu = exp(o), log = TRUE))
+    expect_equal(fit$evidence, sum(w * l), tolerance = 1e-7, label = p$family)
+  }
+})
+
+test_that("the gradient of the penalised evidence is what differences say, implicit terms included", {
+  for (p in laplace_problems()) {
+    p$likelihood$learned <- p$family == "nb"
+    x <- `colnames<-`(p$x, c("x1", "x2"))
+    s <- list(likelihood = p$likelihood, columns = c("x1", "x2"), center = TRUE, control = pfdtc_control(),
+              free = c("lengthscale.x1", "lengthscale.x2", "variance"))
+    kernel <- pfdtc_kernel_of(p$kernel, p$x)
+    now <- list(kernel = kernel, center = 0.2, theta = p$theta)
+    for (tied in c(FALSE, TRUE)) {
+      problem <- laplace_problem(list(x = x, sites = p$sites), p$z, s, now, now, tied)
+      par <- problem$start + 0.1 * seq_along(problem$start)
+      slope <- problem$evaluate(par)$gradient
+      error <- vapply(c(1e-2, 1e-3), function(h) {
+        max(abs(vapply(seq_along(par), function(j) {
+          e <- replace(numeric(length(par)), j, h)
+          (problem$evaluate(par + e)$value - problem$evaluate(par - e)$value) / (2 * h)
+        }, 0) - slope))
+      }, 0)
+      expect_lt(error[2L], 1e-4 * max(1, abs(slope)), label = paste(p$family, p$kernel$profile, tied))
+      expect_lt(error[2L], 0.02 * error[1L] + 1e-7, label = paste(p$family, "falls like the square of the step"))
+    }
+  }
+})
+
+test_that("Newton's steps reach the mode from anywhere, and say so", {
+  p <- laplace_problem_of("log")
+  p$sites$y <- p$sites$y * 1e5 + 1e6 # from f = 0 the first full step would be e^1e6
+  r <- engine_mode(p)
+  expect_lt(r$decrement, 1e-5)
+  expect_gt(r$steps, 5)
+  far <- engine_mode(p, start = rep(-30, nrow(p$z)))
+  expect_equal(far$f, r$f, tolerance = 1e-8)
+})
+
+test_that("blocks, threads and kept memory change nothing beyond rounding", {
+  p <- laplace_problem_of("logit", FALSE, n = 60)
+  one <- engine_mode(p, want = 2L, control = pfdtc_control(threads = 1))
+  for (control in list(pfdtc_control(threads = 2, block = 7), pfdtc_control(block = 1, memory = 0))) {
+    two <- engine_mode(p, want = 2L, control = control)
+    for (what in c("beta", "evidence", "penalty", "theta", "constant", "q", "left")) {
+      expect_equal(two[[what]], one[[what]], tolerance = 1e-8, label = what)
+    }
+  }
+})
+
+test_that("limits: a variance of nothing gives the intercept, a vague plane glm()'s fit", {
+  d <- with_seed(3, {
+    x <- stats::rnorm(80)
+    data.frame(x = x, y = stats::rbinom(80, 1, stats::plogis(0.5 + x)), n = stats::rpois(80, exp(1 + x / 2)))
+  })
+  none <- kernel_se(1, 1e-10)
+  fit <- pfdtc(y ~ x, d, family = binomial(), kernel = none, hyper = "fixed")
+  expect_equal(fit$center, stats::qlogis(mean(d$y)), tolerance = 5e-3) # the mean has a prior of sd 3
+  fit <- pfdtc(n ~ x, d, family = poisson(), kernel = none, hyper = "fixed")
+  expect_equal(fit$center, log(mean(d$n)), tolerance = 5e-3)
+  # slope sd 20, curvature sd 0.01: the prior moves glm()'s fit by hundredths
+  plane <- kernel_se(2000, 40000^2)
+  for (family in list(binomial(), poisson())) {
+    formula <- if (family$family == "binomial") y ~ x else n ~ x
+    fit <- suppressWarnings(pfdtc(formula, d, family = family, kernel = plane, hyper = "fixed"))
+    plain <- stats::glm(formula, family, d)
+    expect_equal(unname(predict(fit)), unname(stats::predict(plain)), tolerance = 0.03)
+  }
+})
+
+test_that("weights of 2 are doubled rows, and cbind() is shares with weights", {
+  p <- laplace_problem_of("logit")
+  twice <- p
+  twice$x <- rbind(p$x, p$x)
+  twice$sites <- list(y = rep(p$sites$y, 2), size = NULL, weight = NULL, offset = numeric(50))
+  p$sites$weight <- rep(2, 25)
+  expect_equal(predict(laplace_fit_of(p), p$new), predict(laplace_fit_of(twice), p$new), tolerance = 1e-7)
+  p <- laplace_problem_of("logit", FALSE)
+  p$sites$weight <- NULL
+  share <- pfdtc(p$x, p$sites$y / p$sites$size, kernel = pfdtc_kernel_of(p$kernel, p$x), hyper = "fixed",
+                 center = FALSE, family = binomial(), weights = p$sites$size, offset = p$sites$offset)
+  both <- laplace_fit_of(p)
+  expect_equal(predict(share), predict(both), tolerance = 1e-9)
+  expect_equal(share$evidence, both$evidence, tolerance = 1e-9)
+})

@@ -1,0 +1,213 @@
+# Classes and counts as users give them: what is read, what is refused, and data that break careless code.
+
+small_data <- function(n = 40) {
+  with_seed(2, {
+    x <- stats::runif(n, -2, 2)
+    data.frame(x = x, z = stats::rnorm(n), y = stats::rbinom(n, 1, stats::plogis(2 * x)), n = stats::rpois(n, exp(x)))
+  })
+}
+
+quietly <- function(formula, data, ...) {
+  suppressMessages(do.call(pfdtc, list(formula, data, ..., kernel = kernel_se(c(1, 1), 1), hyper = "fixed")))
+}
+
+test_that("classes are read as glm() reads them, however they are given", {
+  d <- small_data()
+  fit <- quietly(y ~ x + z, d, family = binomial())
+  d$f <- factor(d$y, labels = c("no", "yes"))
+  d$l <- d$y == 1
+  d$c <- ifelse(d$y == 1, "yes", "no")
+  d$size <- 1
+  for (formula in list(f ~ x + z, l ~ x + z, c ~ x + z, cbind(y, 1 - y) ~ x + z)) {
+    other <- quietly(formula, d, family = binomial())
+    expect_equal(predict(other), predict(fit), tolerance = 1e-12)
+  }
+  other <- quietly(f ~ x + z, d, family = "binomial")
+  expect_identical(levels(predict(other, type = "class")), c("no", "yes"))
+  expect_equal(unname(predict(other, type = "class") == "yes"), unname(predict(fit, type = "response") > 0.5))
+  expect_type(predict(quietly(l ~ x + z, d, family = binomial), type = "class"), "logical")
+  expect_output(print(other), "Success +\"yes\"")
+})
+
+test_that("what is no response is refused, by name", {
+  d <- small_data()
+  d$three <- factor(rep(c("a", "b", "c"), length.out = 40))
+  refused <- function(expr, what) expect_error(expr, what, class = "pfdtc_error_input")
+  refused(quietly(three ~ x + z, d, family = binomial()), "3 levels")
+  refused(quietly(x ~ z + y, d, family = binomial()), "between 0 and 1")
+  refused(quietly(x ~ z + y, d, family = poisson()), "counts")
+  refused(quietly(-n ~ x + z, d, family = poisson()), "counts")
+  refused(quietly(three ~ x + z, d, family = poisson()), "counts")
+  refused(quietly((y + 1) / 4 ~ x + z, d, family = binomial()), "weights")
+  refused(quietly(y ~ x + z, d, family = binomial("cauchit")), "cauchit")
+  refused(quietly(y ~ x + z, d, family = Gamma()), "Gamma")
+  refused(quietly(y ~ x + z, d, family = quasipoisson()), "quasi")
+  refused(quietly(y ~ x + z, d, family = 3), "family")
+  refused(quietly(y ~ x + z, d, family = binomial(), noise = 1), "noise")
+  refused(quietly(y ~ x + z, d, family = binomial(), tol = 0.1), "tol")
+  refused(nb(-1), "theta")
+  refused(gp_exact(y ~ x + z, d, family = binomial()), "family")
+})
+
+test_that("what is for Gaussian noise alone says so", {
+  d <- small_data()
+  fit <- quietly(y ~ x + z, d, family = binomial())
+  for (f in list(reference, refine, error_bounds, pf_divergence, cross_validate, plot, stats::rstandard)) {
+    expect_error(f(fit), "Gaussian noise", class = "pfdtc_error_input")
+  }
+  expect_error(predict(fit, type = "loo"), "Gaussian noise", class = "pfdtc_error_input")
+  expect_error(predict(fit, interval = "prediction"), "credible", class = "pfdtc_error_input")
+  expect_error(residuals(fit, "pit"), class = "pfdtc_error_input")
+})
+
+test_that("gaussian() is what it was", {
+  fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
+  same <- pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed", family = gaussian())
+  expect_identical(predict(fit), predict(same))
+  expect_identical(predict(fit, type = "link"), predict(fit))
+  expect_error(predict(fit, type = "class"), class = "pfdtc_error_input")
+})
+
+test_that("classes that a line parts, one class alone, and counts all zero have a fit", {
+  d <- small_data()
+  d$parted <- as.numeric(d$x > 0)
+  d$one <- 1
+  d$none <- 0
+  fit <- pfdtc(parted ~ x + z, d, family = binomial(), kernel = kernel_se())
+  p <- predict(fit, type = "response")
+  expect_true(all(is.finite(p)) && mean((p > 0.5) == d$parted) == 1)
+  expect_lt(max(abs(log(coef(fit)[c("lengthscale.x", "variance")]))), 6)
+  expect_message(fit <- pfdtc(one ~ x + z, d, family = binomial(), kernel = kernel_se()), "No row is a failure")
+  expect_true(all(predict(fit, type = "response") > 0.9))
+  expect_message(fit <- pfdtc(none ~ x + z, d, family = poisson(), kernel = kernel_se()), "All counts are 0")
+  expect_true(all(predict(fit, type = "response") < 0.2))
+  expect_true(all(is.finite(unlist(certify(fit)))))
+})
+
+test_that("counts of a million, exposures and weights far apart", {
+  d <- small_data()
+  d$big <- round(1e6 * exp(d$x / 5))
+  fit <- pfdtc(big ~ x + z, d, family = poisson(), kernel = kernel_se(c(2, 2), 1), hyper = "fixed")
+  expect_equal(unname(fitted(fit)), d$big, tolerance = 1e-2)
+  expect_lt(max(abs(certify(fit)$mean_error)), 1e-5)
+  d$e <- exp(5 * stats::plogis(d$z))
+  fit <- pfdtc(n ~ x + offset(log(e)), d, family = poisson(), kernel = kernel_se(1, 1), hyper = "fixed")
+  new <- data.frame(x = 0.3, e = c(1, 10))
+  expect_equal(diff(log(predict(fit, new, type = "response"))), log(10), tolerance = 1e-9, ignore_attr = TRUE)
+  expect_error(predict(fit, new["x"]), class = "pfdtc_error_input")
+  w <- 10^seq(-4, 2, length.out = 40)
+  fit <- pfdtc(y ~ x, d, family = binomial(), weights = w, kernel = kernel_se(1, 1), hyper = "fixed")
+  expect_true(all(is.finite(predict(fit))))
+})
+
+test_that("rows of weight 0 are as if they were not there", {
+  d <- small_data()
+  w <- rep(c(1, 0), c(30, 10))
+  for (formula in list(y ~ x + z, n ~ x + z, cbind(y, 1 - y) ~ x + z)) {
+    family <- if (identical(formula, n ~ x + z)) poisson() else binomial()
+    fit <- quietly(formula, d, weights = w, family = family)
+    less <- quietly(formula, d[1:30, ], family = family)
+    expect_equal(predict(fit, d), predict(less, d), tolerance = 1e-9)
+    expect_identical(nobs(fit), 30L)
+  }
+})
+
+test_that("saturated rows cost nothing: W of next to 0", {
+  d <- small_data()
+  fit <- pfdtc(y ~ x + z, d, family = binomial(), offset = 500 * (2 * y - 1), kernel = kernel_se(c(1, 1), 1),
+               hyper = "fixed", center = FALSE)
+  at <- predict(fit, se.fit = TRUE)
+  expect_equal(unname(at$se.fit), rep(1, 40), tolerance = 1e-9)
+  expect_equal(unname(at$fit), 500 * (2 * d$y - 1), tolerance = 1e-9)
+  expect_lt(max(certify(fit)$mean_error), 1e-6)
+})
+
+test_that("missing values and new levels are as in any fit", {
+  d <- small_data()
+  d$g <- factor(rep(c("a", "b"), 20))
+  d$y[3] <- NA
+  fit <- pfdtc(y ~ x + g, d, family = binomial(), kernel = kernel_se(c(1, 1, 1), 1), hyper = "fixed")
+  expect_identical(nobs(fit), 39L)
+  new <- d[1:4, ]
+  new$x[2] <- NA
+  p <- predict(fit, new, type = "response", interval = "credible")
+  expect_identical(is.na(p[, "fit"]), c(`1` = FALSE, `2` = TRUE, `3` = FALSE, `4` = FALSE))
+  expect_true(is.na(predict(fit, new, type = "class")[2]))
+  new$g <- "c"
+  expect_error(predict(fit, new), "level", class = "pfdtc_error_input")
+  expect_identical(sum(is.na(predict(fit, d, type = "density"))), 1L)
+})
+
+test_that("averages over f are the integrals", {
+  cases <- expand.grid(mu = c(-6, -0.3, 2), v = c(0, 1e-4, 1, 14, 20, 900))
+  for (family in list(binomial(), binomial("probit"), poisson())) {
+    likelihood <- as_likelihood(family)
+    h <- linkinv(likelihood)
+    use <- if (family$family == "poisson") cases$v <= 1 else TRUE
+    at <- cases[use, ]
+    found <- response_moments(likelihood, at$mu, at$v)
+    # split where the integrand turns
+    moment <- function(power, mu, v) {
+      if (v == 0) return(h(mu)^power)
+      g <- function(z) h(mu + sqrt(v) * z)^power * stats::dnorm(z)
+      ends <- sort(c(-12, 12, pmin(pmax(c(-6, -2, 0, 2, 6, 30) - mu, -12 * sqrt(v)), 12 * sqrt(v)) / sqrt(v)))
+      sum(mapply(function(a, b) stats::integrate(g, a, b, rel.tol = 1e-10)$value, ends[-8L], ends[-1L]))
+    }
+    mean <- mapply(moment, 1, at$mu, at$v)
+    square <- mapply(moment, 2, at$mu, at$v)
+    expect_equal(found$mean, mean, tolerance = 1e-8)
+    expect_equal(found$sd, sqrt(pmax(square - mean^2, 0)), tolerance = 1e-4) # a difference: digits are lost
+  }
+})
+
+test_that("log densities of responses are the integrals, and add up to 1", {
+  for (family in list(binomial(), poisson(), nb(1.5))) {
+    likelihood <- as_likelihood(family)
+    y <- if (likelihood$name == "binomial") 0:1 else 0:400
+    p <- exp(log_predictive(likelihood, list(y = y), rep(0.7, length(y)), rep(0.4, length(y))))
+    expect_equal(sum(p), 1, tolerance = 1e-5) # of the negative binomial's tail 1e-6 is beyond 400
+  }
+  p <- log_predictive(as_likelihood(poisson()), list(y = 1e6), log(1e6), 1e-4) # of nearly a Poisson and a normal one
+  expect_equal(p, stats::dnorm(1e6, 1e6 * exp(5e-5), sqrt(1e6 + 1e12 * 1e-4), log = TRUE), tolerance = 1e-2)
+})
+
+test_that("theta is learned, and is that of glm.nb() where nothing varies", {
+  skip_if_not_installed("MASS")
+  d <- with_seed(5, data.frame(x = stats::runif(300), y = stats::rnbinom(300, size = 2, mu = 5)))
+  fit <- pfdtc(y ~ x, d, family = nb(), kernel = kernel_se(1, 1e-8), hyper = "fixed",
+               control = pfdtc_control(priors = FALSE))
+  plain <- MASS::glm.nb(y ~ 1, d)
+  expect_equal(fit$theta, plain$theta, tolerance = 0.02) # its prior has an sd of 2 in the log
+  expect_equal(fit$center, unname(stats::coef(plain)), tolerance = 0.01)
+  expect_identical(names(coef(fit)), c("lengthscale.x", "variance", "mean", "theta"))
+})
+
+test_that("methods have the shapes they have of any fit", {
+  d <- small_data()
+  fit <- quietly(n ~ x + z, d, family = poisson())
+  p <- predict(fit, d[1:3, ], se.fit = TRUE, type = "response")
+  expect_identical(names(p), c("fit", "se.fit"))
+  expect_equal(fitted(fit), predict(fit, type = "response"))
+  expect_equal(unname(residuals(fit)), d$n - unname(fitted(fit)))
+  expect_equal(residuals(fit, "pearson"), residuals(fit) / sqrt(fitted(fit)))
+  expect_identical(dim(predict(fit, d[1:3, ], se.fit = TRUE, full_cov = TRUE)$cov), c(3L, 3L))
+  draws <- simulate(fit, 3, seed = 1)
+  expect_true(all(unlist(draws) >= 0) && all(unlist(draws) == round(unlist(draws))))
+  expect_s3_class(logLik(fit), "logLik")
+  expect_output(print(fit), "Poisson")
+  expect_output(print(summary(fit)), "NLPD")
+  again <- unserialize(serialize(fit, NULL))
+  expect_identical(predict(again), predict(fit))
+  half <- quietly(n ~ x + z, d, family = poisson(), keep_data = FALSE)
+  expect_equal(predict(half, d), predict(fit, d))
+})
+
+test_that("the same seed gives the same fit, and an early end the best so far", {
+  d <- small_data()
+  one <- with_seed(1, pfdtc(y ~ x + z, d, family = binomial(), kernel = kernel_se()))
+  two <- with_seed(1, pfdtc(y ~ x + z, d, family = binomial(), kernel = kernel_se()))
+  expect_identical(coef(one), coef(two))
+  early <- suppressWarnings(pfdtc(y ~ x + z, d, family = binomial(), kernel = kernel_se(),
+                                  control = pfdtc_control(max_seconds = 0)))
+  expect_true(all(is.finite(predict(early))))
+})
