@@ -43,3 +43,15 @@ legend_on_top <- function(keys) {
   graphics::plot.new()
   draw_keys(list(x = "top"), TRUE, c(keys, list(bty = "n", xpd = NA, seg.len = 1.8, text.width = NA, x.intersp = 0.7)))
 }
+
+# The points of a panel, where there are any; smaller ones where they are many.
+draw_data <- function(points, size = 0.8) {
+  if (is.null(points)) return(invisible())
+  graphics::points(points$at, points$y, pch = 16, cex = if (nrow(points) > 200) size - 0.2 else size,
+                   col = data_colour(nrow(points)))
+}
+
+# Inducing points as ticks along the bottom.
+draw_marks <- function(value, colour = plot_colours["inducing"], size = 0.04, width = 1.5) {
+  if (!is.null(value)) graphics::rug(value, ticksize = size, lwd = width, quiet = TRUE, col = colour)
+}

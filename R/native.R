@@ -56,13 +56,6 @@ engine_control <- function(n, control = NULL, used = 0) {
        parallel_blocks = as.integer(engine$parallel_blocks), memory = max(0, as.double(control$memory) - used))
 }
 
-# A complete kernel as the engine reads it: columns and factors from 0.
-engine_kernel <- function(kernel) {
-  list(factors = list(list(profile = kernel$profile, columns = as.integer(kernel$inputs) - 1L, isotropic = 0L,
-                           power = 0L, parameters = as.double(kernel$lengthscale), table = NULL)),
-       terms = list(list(variance = as.double(kernel$variance), factors = 0L)))
-}
-
 engine_model <- function(kernel, noise = 1, jitter = 0) {
   list(kernel = engine_kernel(kernel), noise = as.double(noise), jitter = as.double(jitter))
 }
@@ -104,6 +97,36 @@ native_evaluate <- function(name, nu, z, x, y, weights, kernel, noise, jitter, g
 }
 
 engine_objective <- function(name, nu = NULL) list(name = name, nu = nu, Wt = nu$Wt, share = nu$variance)
+
+# The same a step at a time, for rows that are not all at hand: sums of some rows, which sums_merge() adds up; value
+# and adjoint from those of all rows; the part of some rows in the gradient, list(gradient, theta, rss), which adds up
+# as well and, where `k_sum` of all rows is given, the part of the points, which is wanted once.
+native_sums <- function(name, nu, z, x, y, weights, kernel, noise, jitter, control = NULL) {
+  stop_on_status(.Call(ffi_sums, engine_objective(name, nu), engine_model(kernel, noise, jitter), z,
+                       engine_rows(x, y, weights), engine_control(nrow(x), control)), "The sums over the rows")
+}
+
+native_objective <- function(name, nu, z, sums, kernel, noise, jitter, rss = NULL) {
+  as_value(.Call(ffi_objective, engine_objective(name, nu), engine_model(kernel, noise, jitter), z, sums, rss))
+}
+
+native_gradient <- function(name, nu, z, x, y, weights, kernel, noise, jitter, adjoint, k_sum = NULL, control = NULL) {
+  as_value(.Call(ffi_gradient, engine_objective(name, nu), engine_model(kernel, noise, jitter), z,
+                 engine_rows(x, y, weights), adjoint, k_sum, engine_control(nrow(x), control)))
+}
+
+native_posterior_of_sums <- function(z, sums, kernel, noise, jitter) {
+  stop_on_status(.Call(ffi_posterior_of_sums, engine_model(kernel, noise, jitter), z, sums),
+                 "The posterior on the inducing points")
+}
+
+# Sums of some rows and of others: those of all of them. All were made with the same model, points and objective.
+sums_merge <- function(a, b) {
+  if (!is.null(a$AKA) || !is.null(b$AKA)) stop("internal: sums over pairs of rows do not add up over rows")
+  parts <- setdiff(names(a), "status")
+  a[parts] <- Map(function(u, v) if (is.null(u)) NULL else u + v, a[parts], b[parts])
+  a
+}
 
 as_value <- function(result) {
   if (result$status != 0L) {
@@ -228,7 +251,14 @@ native_norms <- function(posterior, z, x, y, weights, kernel, noise, order, t1_r
 # list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x. `crossing`: what
 # native_cross() gives there, for sharper bounds of the variance.
 native_certify <- function(posterior, z, kernel, noise, norms, x, crossing = NULL) {
-  .Call(ffi_certify, engine_model(kernel, noise), z, posterior, norms, x, crossing, engine_control(nrow(x)))
+  .Call(ffi_certify, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), x, crossing,
+        engine_control(nrow(x)))
+}
+
+# Those of fits of before do not say how large k(x, x) is at the rows: no larger than anywhere.
+norms_to_engine <- function(norms) {
+  if (is.null(norms$most)) norms$most <- 0
+  norms
 }
 
 # list(cross, gain, size): h_x'e_x, e_x'B^{-1}e_x and |e_x|^2 at the rows of x_new, e_x = E(x, x_new) over all rows of
@@ -245,8 +275,8 @@ native_cross <- function(posterior, z, x, weights, kernel, noise, x_new, control
 
 # Local kriging at the rows of x_new, in groups that share rows: list(W, J, q, ww, var_lower, var_upper), see ffi.h.
 native_kriging <- function(posterior, z, x, weights, kernel, noise, norms, x_new, start, near, rows, control = NULL) {
-  .Call(ffi_kriging, engine_model(kernel, noise), z, posterior, norms, engine_rows(x, NULL, weights), x_new,
-        as.integer(start), as.integer(near), rows, engine_control(nrow(x), control))
+  .Call(ffi_kriging, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), engine_rows(x, NULL, weights),
+        x_new, as.integer(start), as.integer(near), rows, engine_control(nrow(x), control))
 }
 
 # F v, row i of which is (v_i - u_i'v[rows[, i]]) / sqrt(d_i), or F'v, of what native_near(keep = TRUE) gives

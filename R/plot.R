@@ -81,16 +81,9 @@ draw_slice <- function(v, curve, points, inducing, interval, args) {
   pieces <- open_slice(v, curve, args)
 
   for (p in pieces) draw_bands(p, interval)
-  if (!is.null(points)) {
-    at <- if (is.null(v$labels)) points$value else spread(points$value)
-    graphics::points(at, points$y, pch = 16, cex = if (nrow(points) > 200) 0.6 else 0.8,
-                     col = data_colour(nrow(points)))
-  }
+  draw_data(points)
   for (p in pieces) graphics::lines(p$value, p$fit, lwd = 2, col = plot_colours["mean"])
-  if (!is.null(inducing)) {
-    graphics::rug(inducing$value, ticksize = 0.04, lwd = 1.5, quiet = TRUE,
-                  col = plot_colours["inducing"])
-  }
+  draw_marks(inducing$value)
 }
 
 # A single value as a line short enough to stay away from its neighbours.

@@ -190,11 +190,7 @@ draw_certified_slice <- function(v, curve, points, inducing, args) {
     band("mean_lower", "mean_upper", grDevices::adjustcolor(colours["certified"], 0.3))
     band("lwr", "upr", band_colour())
   }
-  if (!is.null(points)) {
-    at <- if (is.null(v$labels)) points$value else spread(points$value)
-    graphics::points(at, points$y, pch = 16, cex = if (nrow(points) > 200) 0.6 else 0.8,
-                     col = data_colour(nrow(points)))
-  }
+  draw_data(points)
   for (p in pieces) {
     # wide enough to be seen under the exact ones where the certificate is as narrow as a line
     graphics::matlines(p$value, p[c("mean_lower", "lwr_certified", "mean_upper", "upr_certified")], lty = c(1, 2),
@@ -203,9 +199,7 @@ draw_certified_slice <- function(v, curve, points, inducing, args) {
     if (anyNA(p$exact)) next
     graphics::matlines(p$value, p[c("lwr_exact", "exact", "upr_exact")], lty = c(3, 1, 3), col = colours["exact"])
   }
-  if (!is.null(inducing)) {
-    graphics::rug(inducing$value, ticksize = 0.04, lwd = 1.5, quiet = TRUE, col = colours["inducing"])
-  }
+  draw_marks(inducing$value)
 }
 
 draw_certified_legend <- function(data, s) {

@@ -143,28 +143,19 @@ draw_curves <- function(s, d, fit, base, args, range) {
   do.call(graphics::plot.default, c(list(x = d$value, y = d$fit, type = "n"), args))
   if (levels) graphics::axis(1, d$value, d$label)
   if (levels || nrow(d) == 1L) {
-    if (levels) s$points$value <- spread(s$points$value)
-    draw_compared_data(s$points)
+    draw_data(s$points, 0.7)
     draw_bars(d$value, d, 0, broad = 0.2)
   } else {
     if (!anyNA(d$exact)) {
       graphics::polygon(c(d$value, rev(d$value)), c(d$exact - 2 * d$se.exact, rev(d$exact + 2 * d$se.exact)),
                         border = NA, col = exact_band_colour())
     }
-    draw_compared_data(s$points)
+    draw_data(s$points, 0.7)
     graphics::lines(d$value, d$exact, lwd = 2.5, col = comparison_colours["exact"])
     graphics::matlines(d$value, cbind(d$fit - 2 * d$se.fit, d$fit, d$fit + 2 * d$se.fit), lty = c(2, 1, 2),
                        lwd = c(1.2, 1.5, 1.2), col = comparison_colours["fit"])
   }
-  if (!levels && !is.null(drawn_points(fit))) {
-    graphics::rug(fit$inducing[, v$columns], ticksize = 0.06, lwd = 2, quiet = TRUE, col = comparison_colours["fit"])
-  }
-}
-
-draw_compared_data <- function(points) {
-  if (is.null(points)) return()
-  graphics::points(points$value, points$y, pch = 16, cex = if (nrow(points) > 200) 0.5 else 0.7,
-                   col = data_colour(nrow(points)))
+  if (!levels) draw_marks(drawn_points(fit)[, v$columns], comparison_colours["fit"], 0.06, 2)
 }
 
 draw_errors <- function(d, args, range) {

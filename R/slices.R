@@ -49,8 +49,9 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
     return(all[i])
   }
   span <- apply(x, 2L, function(v) diff(range(v)))
-  used <- kernel$inputs
-  relevance <- replace(numeric(ncol(x)), used, span[used] / kernel$lengthscale)
+  relevance <- span / kernel_lengths(kernel, ncol(x))
+  other <- setdiff(kernel$inputs, which(relevance > 0)) # read, but not by a length
+  relevance[other] <- ifelse(span[other] > 0, max(relevance, 1), 0)
   relevance <- vapply(all, function(v) max(relevance[v$columns]), 0)
   shown <- utils::head(order(-relevance), min(most, max(1L, sum(relevance > 0))))
   all[sort(shown)]
@@ -112,7 +113,7 @@ slice_curve <- function(v, fit, centre, x, level, n) {
 }
 
 # Mean along the slice plus the row's residual; with a single variable that is the response (less
-# its offset).
+# its offset). `at`: where it is drawn.
 partial_points <- function(fit, all, shown, curves, most = 2000L) {
   data <- fit$data
   rows <- training_inputs(data)
@@ -125,7 +126,8 @@ partial_points <- function(fit, all, shown, curves, most = 2000L) {
     value <- if (is.null(v$values)) x[, v$columns] else
       nearest_level(x[, v$columns, drop = FALSE], v)
     slice <- if (nrow(curve) > 1L) stats::approx(curve$value, curve$fit, value)$y else curve$fit
-    data.frame(input = v$name, value = value, y = if (is.null(residual)) y else slice + residual)
+    data.frame(input = v$name, value = value, y = if (is.null(residual)) y else slice + residual,
+               at = if (is.null(v$values)) value else spread(value))
   })
   do.call(rbind, points)
 }

@@ -1,0 +1,183 @@
+# Figures of fits by ggplot2, of the same tables as those in base graphics.
+
+#' @rdname gp_fit-tidiers
+#' @exportS3Method ggplot2::autoplot
+autoplot.gp_fit <- function(object, inputs = NULL, at = NULL, level = 0.95,
+                            interval = c("both", "credible", "prediction"), n = 200,
+                            points = TRUE, ...) {
+  check_dots_empty(list(...), names(formals(autoplot.gp_fit)))
+  interval <- check_choice(interval, c("both", "credible", "prediction"), "interval")
+  s <- slices(object, inputs, at, level, n, check_flag(points, "points"))
+  names <- vapply(s$variables, `[[`, "", "name")
+  for (part in c("curves", "points", "inducing")) {
+    if (!is.null(s[[part]])) s[[part]]$input <- factor(s[[part]]$input, names)
+  }
+  lines <- s$curves[is.na(s$curves$label), ]
+  levels <- s$curves[!is.na(s$curves$label), ]
+  ggplot_slices(s, lines, levels, interval) +
+    ggplot2::labs(x = if (length(names) == 1L) names, y = response_name(object)) +
+    ggplot2::theme_bw()
+}
+
+ggplot_slices <- function(s, lines, levels, interval) {
+  value <- lwr <- upr <- lwr_y <- upr_y <- fit <- y <- label <- NULL     # columns, for R CMD check
+  aes <- ggplot2::aes
+  blue <- plot_colours[["mean"]]
+  g <- ggplot2::ggplot()
+  if (interval != "prediction") {
+    g <- g +
+      ggplot2::geom_ribbon(aes(value, ymin = lwr, ymax = upr), lines, fill = blue, alpha = 0.3) +
+      ggplot2::geom_crossbar(aes(value, fit, ymin = lwr, ymax = upr), levels, width = 0.6,
+                             colour = NA, fill = blue, alpha = 0.3)
+  }
+  if (interval != "credible") {
+    g <- g + ggplot2::geom_line(aes(value, lwr_y), lines, colour = blue, linetype = 2) +
+      ggplot2::geom_line(aes(value, upr_y), lines, colour = blue, linetype = 2) +
+      ggplot2::geom_errorbar(aes(value, ymin = lwr_y, ymax = upr_y), levels, width = 0.6,
+                             colour = blue, linetype = 2)
+  }
+  g <- g + ggplot_data(s$points)
+  g <- g + ggplot2::geom_line(aes(value, fit), lines, colour = blue) +
+    ggplot2::geom_point(aes(value, fit), levels, colour = blue, size = 2) +
+    ggplot2::geom_text(aes(value, -Inf, label = label), levels, vjust = -0.4, size = 3)
+  g + ggplot_marks(s$inducing) + if (length(s$variables) > 1L) ggplot2::facet_wrap("input", scales = "free_x")
+}
+
+# What the base figures draw by draw_data() and draw_marks(); adding NULL adds nothing.
+ggplot_data <- function(points) {
+  at <- y <- NULL     # columns, for R CMD check
+  if (is.null(points)) return(NULL)
+  ggplot2::geom_point(ggplot2::aes(at, y), points, size = 0.7, colour = data_colour(nrow(points)), na.rm = TRUE)
+}
+
+ggplot_marks <- function(inducing) {
+  value <- NULL
+  if (is.null(inducing)) return(NULL)
+  ggplot2::geom_rug(ggplot2::aes(value), inducing, sides = "b", colour = plot_colours[["inducing"]])
+}
+
+#' Plot certificates with ggplot2
+#'
+#' The figures of [plot_certificate()] as ggplots.
+#'
+#' @param object what [plot_certificate()] returned.
+#' @param ... nothing: an unknown argument is an error.
+#' @return A ggplot.
+#' @section Errors: class `pfdtc_error_input` for some columns of what [plot_certificate()] returned.
+#' @source [plot_certificate()].
+#' @seealso [plot_certificate()]
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, m = 3)
+#' fit$reference <- reference(fit, m2 = 8)
+#' if (requireNamespace("ggplot2", quietly = TRUE)) {
+#'   ggplot2::autoplot(plot_certificate(fit, plot = FALSE))
+#' }
+#' @exportS3Method ggplot2::autoplot
+autoplot.pfdtc_certificate <- function(object, ...) {
+  check_dots_empty(list(...), "object")
+  figure <- attr(object, "figure")
+  if (is.null(figure) || ncol(object) != if (identical(figure, "errors")) 7L else 17L) {
+    abort_input("object", "a part of it", "all of what plot_certificate() returned")
+  }
+  class(object) <- "data.frame"
+  g <- if (identical(figure, "errors")) ggplot_certified_errors(object) else ggplot_certified_curves(object, figure)
+  g + ggplot2::theme_bw() + ggplot2::theme(legend.position = "top", legend.text = ggplot2::element_text(size = 7),
+                                       legend.key.width = ggplot2::unit(8, "mm"))
+}
+
+ggplot_certified_curves <- function(data, s) {
+  value <- lower <- upper <- part <- line <- piece <- y <- label <- NULL     # columns, for R CMD check
+  aes <- ggplot2::aes
+  inputs <- vapply(s$variables, `[[`, "", "name")
+  panel <- function(d) {
+    d$input <- factor(d$input, inputs)
+    d
+  }
+  text <- certified_texts(s$level)
+  range <- certified_range(data, s$points)
+  w <- panel(widen_blocks(data))
+  column <- function(part, lower, upper = lower) {
+    inside <- function(v) pmin(pmax(v, 2 * range[1L] - range[2L]), 2 * range[2L] - range[1L])     # of finite ends
+    data.frame(w[c("input", "value", "piece")], part = text[[part]], line = paste(lower, w$piece),
+               lower = inside(w[[lower]]), upper = inside(w[[upper]]))
+  }
+  bands <- rbind(column("certified", "mean_lower", "mean_upper"), column("credible", "lwr", "upr"))
+  edges <- rbind(column("certified", "mean_lower"), column("certified", "mean_upper"))
+  mean <- column("mean", "fit")
+  thin <- rbind(column("certified_credible", "lwr_certified"), column("certified_credible", "upr_certified"),
+                 column("exact", "exact"), column("exact_credible", "lwr_exact"), column("exact_credible", "upr_exact"))
+  thin <- thin[!is.na(thin$lower), ]
+  looks <- certified_looks[text[certified_looks$part] %in% c(bands$part, mean$part, thin$part), ]
+  looks$lty[is.na(looks$lty)] <- ifelse(is.na(looks$col), 0, 1)[is.na(looks$lty)]
+  looks$fill[is.na(looks$fill)] <- "transparent"
+  # one legend for all three
+  scale <- function(make, column) {
+    shown <- unname(text[looks$part])
+    make(NULL, values = stats::setNames(looks[[column]], shown), breaks = shown, limits = shown)
+  }
+  curve <- function(d, width) {
+    ggplot2::geom_line(aes(value, lower, colour = part, linetype = part, group = line), d, linewidth = width)
+  }
+  g <- ggplot2::ggplot() + ggplot2::geom_ribbon(
+    aes(value, ymin = lower, ymax = upper, fill = part, group = paste(part, piece)), bands, alpha = 0.3)
+  if (!is.null(s$points)) s$points <- panel(s$points)
+  g <- g + ggplot_data(s$points) + curve(edges, 1.4) + curve(mean, 0.8) + curve(thin, 0.4) +
+    scale(ggplot2::scale_colour_manual, "col") + scale(ggplot2::scale_linetype_manual, "lty") +
+    scale(ggplot2::scale_fill_manual, "fill")
+  levels <- panel(data[!is.na(data$label), ])
+  if (nrow(levels)) {
+    g <- g + ggplot2::geom_text(aes(value, -Inf, label = label), levels, vjust = -0.4, size = 3)
+  }
+  if (!is.null(s$inducing)) g <- g + ggplot_marks(panel(s$inducing))
+  if (length(inputs) > 1L) g <- g + ggplot2::facet_wrap("input", scales = "free_x")
+  g + ggplot2::coord_cartesian(ylim = range) +
+    ggplot2::labs(x = if (length(inputs) == 1L) inputs, y = s$response) +
+    ggplot2::guides(colour = ggplot2::guide_legend(nrow = 2, override.aes = list(linewidth = 0.6)),
+                    fill = ggplot2::guide_legend(nrow = 2), linetype = ggplot2::guide_legend(nrow = 2))
+}
+
+# Rows that stand for themselves (levels, single values) as two ends of a short line; `piece` tells them apart.
+widen_blocks <- function(data) {
+  block <- !is.na(data$label) | stats::ave(data$value, data$input, FUN = length) == 1
+  ends <- data[rep(which(block), each = 2L), ]
+  ends$value <- ends$value + rep_len(c(-0.3, 0.3), nrow(ends))
+  rbind(cbind(data[!block, ], piece = rep(0L, sum(!block))), cbind(ends, piece = rep(seq_len(sum(block)), each = 2L)))
+}
+
+ggplot_certified_errors <- function(data) {
+  m <- value <- effort <- NULL     # columns, for R CMD check
+  aes <- ggplot2::aes
+  looks <- effort_looks[effort_looks$effort %in% data$effort, ]
+  several <- length(unique(data$method)) > 1L
+  title <- if (several) {
+    paste0(vapply(data$method, function(by) fit_title(list(method = by)), ""), ": ", data$what)
+  } else {
+    paste("posterior", data$what)
+  }
+  data$panel <- factor(title, unique(title))
+  data$effort <- factor(data$effort, looks$effort, looks$label)
+  d <- rbind(cbind(data, value = data$median, over = "median"), cbind(data, value = data$max, over = "max"))
+  d <- d[is.finite(d$value), ]
+  zero <- d$value == 0
+  least <- tapply(ifelse(zero, NA, d$value), d$panel, min, na.rm = TRUE)[d$panel]
+  d$value[zero] <- ifelse(is.finite(least), least / 2, 1e-16)[zero]
+  g <- ggplot2::ggplot(d, aes(m, value, colour = effort))
+  lines <- d[!zero, ]
+  lines <- lines[stats::ave(lines$value, lines$panel, lines$effort, lines$over, FUN = length) > 1, ]
+  for (i in seq_len(nrow(looks))) {
+    for (over in c("max", "median")) {
+      g <- g + ggplot2::geom_line(
+        data = lines[lines$effort == looks$label[i] & lines$over == over, ], linewidth = looks$lwd[i] / 3,
+        linetype = if (over == "max") looks$dashes[i] else "solid", alpha = if (looks$effort[i] == "actual") 0.3 else 1,
+        show.legend = FALSE)
+    }
+  }
+  scale <- function(make, column) make(NULL, values = stats::setNames(looks[[column]], looks$label))
+  g + ggplot2::geom_point(aes(shape = effort), d[!zero, ], size = 1.8) +
+    ggplot2::geom_point(data = d[zero, ], shape = 6, show.legend = FALSE) +
+    ggplot2::facet_wrap("panel", scales = "free_y", ncol = 2L) +
+    ggplot2::scale_x_log10(breaks = unique(data$m), minor_breaks = NULL) + ggplot2::scale_y_log10() +
+    scale(ggplot2::scale_colour_manual, "col") + scale(ggplot2::scale_shape_manual, "pch") +
+    ggplot2::labs(x = "inducing points", y = "error",
+                  caption = paste0("solid: median, dashed: maximum", if (any(zero)) ", triangles below: zero"))
+}
