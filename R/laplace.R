@@ -7,8 +7,8 @@
 # What is found is a Gaussian DTC posterior of noise 1, row weights W and responses f + g / W: prediction reads it as
 # any other.
 
-# Points and rows that hyperparameters are learned with, those that starts and kernels are judged by, the rounds in which
-# the points are chosen anew, and the most points of a posterior of many rows.
+# Points and rows that hyperparameters are learned with, and that starts and kernels are judged by; rounds in which the
+# points are chosen anew; the most points of a posterior of many rows.
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, most = 400L)
 
 # Priors of the logs: without them a class alone, or classes that a line parts, have no largest evidence.

@@ -166,6 +166,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   training <- missing(newdata) || is.null(newdata)
   if (is_laplace(object) && !startsWith(type, "loo")) {
     if (hyper_uncertainty) refuse_likelihood(object, "object", "`hyper_uncertainty`")
+    if (type == "terms") refuse_likelihood(object, "object", "`type = \"terms\"`")
     return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action))
   }
   refuse_likelihood(object, "object", "Leave-one-out")

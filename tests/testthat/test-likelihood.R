@@ -55,7 +55,7 @@ test_that("what is for Gaussian noise alone says so", {
   for (f in list(reference, refine, error_bounds, pf_divergence, cross_validate, plot, stats::rstandard)) {
     expect_error(f(fit), "Gaussian noise", class = "pfdtc_error_input")
   }
-  expect_error(predict(fit, type = "loo"), "Gaussian noise", class = "pfdtc_error_input")
+  for (type in c("loo", "terms")) expect_error(predict(fit, type = type), "Gaussian noise", class = "pfdtc_error_input")
   expect_error(predict(fit, interval = "prediction"), "credible", class = "pfdtc_error_input")
   expect_error(residuals(fit, "pit"), class = "pfdtc_error_input")
 })
