@@ -52,7 +52,8 @@
 #' @return A named vector with an element for each row of the data, in the order given: `rstandard()` and `hatvalues()`
 #'   without unit, `cooks.distance()` as well.
 #' @section Costs: \eqn{O(n m^2)} with m inducing points, \eqn{O(n^3)} of an exact posterior, and beside k near rows
-#'   \eqn{O(n (k^3 + k^2 m + k m^2))}, about 1 ms a row.
+#'   \eqn{O(n (k^3 + k^2 m + k m^2))}, 1 ms (m = 50) to 3 ms
+#'   (m = 200) a row.
 #' @section Invariants: leave-one-out means and variances are those of a fit with the row's weight set to 0 (and, beside
 #'   near rows, the same order and lists); leverages lie between 0 and 1 where there are no near rows.
 #' @section Errors: class `pfdtc_error_input` for a fit without its data, `newdata`, `full_cov` or `certified` together

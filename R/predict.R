@@ -100,12 +100,14 @@
 #'
 #'   | data | 50 % | 90 % | 95 % |
 #'   |---|---|---|---|
-#'   | flight delays | 50.1 at 0.54 (74.8) | 89.3 at 0.70 (93.7) | 94.2 at 0.89 (95.3) |
-#'   | abalone | 49.4 at 0.82 (57.3) | 90.8 at 1.01 (90.6) | 94.9 at 1.11 (93.8) |
-#'   | airfoil | 48.5 at 0.67 (64.0) | 88.7 at 0.97 (89.0) | 93.8 at 1.12 (91.5) |
-#'   | power plant | 49.6 at 0.73 (63.6) | 90.9 at 0.85 (94.0) | 94.7 at 0.92 (95.8) |
-#'   | wine quality | 50.4 at 0.62 (66.5) | 90.3 at 0.91 (92.4) | 95.4 at 0.97 (95.8) |
-#'   | synthetic, normal noise | 48.9 at 0.98 (50.0) | 87.5 at 1.01 (87.0) | 92.8 at 0.99 (93.3) |
+#'   | flight delays | 49.6 at 0.54 (75.3) | 89.2 at 0.70 (93.8) | 94.0 at 0.87 (95.3) |
+#'   | abalone | 49.0 at 0.82 (57.4) | 90.9 at 1.01 (90.7) | 94.9 at 1.11 (93.8) |
+#'   | airfoil | 49.8 at 0.66 (64.5) | 89.5 at 0.99 (89.5) | 93.5 at 1.11 (91.5) |
+#'   | power plant | 50.0 at 0.73 (64.4) | 90.8 at 0.86 (93.8) | 94.7 at 0.92 (95.7) |
+#'   | wine quality | 50.9 at 0.62 (67.1) | 90.2 at 0.91 (92.3) | 95.4 at 0.96 (95.7) |
+#'   | synthetic, normal noise | 49.0 at 0.98 (50.0) | 87.4 at 1.01 (87.0) | 93.0 at 0.99 (93.3) |
+#'
+#'   (`bench/intervals.R` and `bench/results/intervals.txt` in the sources.)
 #'
 #'   Each call takes a leave-one-out, see [leave_one_out] for the time, and the jackknife+ \eqn{O(n^2)} for each new row
 #'   of an exact posterior.

@@ -142,7 +142,7 @@ r_layers <- strsplit(split = " +", x = c(
         "print_certificate"),
   "experiments: datasets experiment_files experiments",
   "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace ggplot_fit ggplot_experiments",
-  "others:      tidiers insight marginaleffects emmeans butcher parsnip",
+  "others:      tidiers insight marginaleffects emmeans butcher parsnip report",
   "load:        zzz"
 ))
 r_layers <- lapply(r_layers, `[`, -1L)

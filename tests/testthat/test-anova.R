@@ -10,6 +10,8 @@ test_that("differences and their brackets contain those of the exact evidence", 
   expect_true(all(table$lower <= exact & exact <= table$upper))
   expect_true(all(table$at_least[-1] <= diff(exact) & diff(exact) <= table$at_most[-1]))
   expect_equal(table$difference[-1], diff(table$logLik))
+  expect_equal(table$at_least[-1], table$lower[-1] - table$upper[-3])
+  expect_equal(table$at_most[-1], table$upper[-1] - table$lower[-3])
   expect_equal(table$AIC, vapply(fits, AIC, 0))
   expect_true(all(is.na(table[1, c("difference", "at_least", "at_most")])))
 })

@@ -1,0 +1,37 @@
+test_that("a report has the data, every hyperparameter, evidence and leave-one-out", {
+  fit <- fit_cars(neighbours = 0)
+  said <- report(fit, digits = 4)
+  value <- function(what) said$table$value[said$table$what == what]
+  expect_true(all(names(coef(fit)) %in% said$table$what))
+  expect_identical(value("variance"), format(signif(coef(fit)[["variance"]], 4)))
+  expect_match(value("Data"), "50 rows")
+  bounds <- evidence_bounds(fit)
+  expect_identical(value("Log evidence"), sprintf("between %.1f and %.1f", bounds[["lower"]], bounds[["upper"]]))
+  loo <- sqrt(mean(residuals(fit, type = "loo")^2))
+  expect_match(value("Leave-one-out"), format(signif(loo, 4)), fixed = TRUE)
+  expect_match(said$text, value("Log evidence"), fixed = TRUE)
+  expect_output(print(said), "lengthscale.speed")
+  expect_input_error(report(fit, colour = 2), "colour")
+})
+
+test_that("the certified error is certify()'s", {
+  fit <- fit_cars(neighbours = 0)
+  fit$reference <- reference(fit, m2 = 12)
+  new <- data.frame(speed = c(5, 12))
+  said <- report(fit, new)
+  error <- max(certify(fit, new)$mean_error)
+  expect_match(said$table$value[said$table$what == "Certified error"], format(signif(error, 3)), fixed = TRUE)
+  expect_false("Certified error" %in% report(fit)$table$what)
+  exact <- pfdtc(dist ~ speed, cars, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed")
+  expect_match(report(exact)$text, "exact one")
+})
+
+test_that("a fit without its data is reported, and knitr shows text and table", {
+  said <- report(fit_cars(keep_data = FALSE))
+  expect_false("Leave-one-out" %in% said$table$what)
+  skip_if_not_installed("knitr")
+  shown <- knitr::knit_print(said)
+  expect_s3_class(shown, "knit_asis")
+  expect_match(shown, "|what", fixed = TRUE)
+  expect_match(shown, said$text, fixed = TRUE)
+})
