@@ -105,6 +105,36 @@ native_evaluate <- function(name, nu, z, x, y, weights, kernel, noise, jitter, g
 
 engine_objective <- function(name, nu = NULL) list(name = name, nu = nu, Wt = nu$Wt, share = nu$variance)
 
+# The same a step at a time, for rows that are not all at hand: sums of some rows, which sums_merge() adds up; value
+# and adjoint from those of all rows; the part of some rows in the gradient, list(gradient, theta, rss), which adds up
+# as well and, where `k_sum` of all rows is given, the part of the points, which is wanted once.
+native_sums <- function(name, nu, z, x, y, weights, kernel, noise, jitter, control = NULL) {
+  stop_on_status(.Call(ffi_sums, engine_objective(name, nu), engine_model(kernel, noise, jitter), z,
+                       engine_rows(x, y, weights), engine_control(nrow(x), control)), "The sums over the rows")
+}
+
+native_objective <- function(name, nu, z, sums, kernel, noise, jitter, rss = NULL) {
+  as_value(.Call(ffi_objective, engine_objective(name, nu), engine_model(kernel, noise, jitter), z, sums, rss))
+}
+
+native_gradient <- function(name, nu, z, x, y, weights, kernel, noise, jitter, adjoint, k_sum = NULL, control = NULL) {
+  as_value(.Call(ffi_gradient, engine_objective(name, nu), engine_model(kernel, noise, jitter), z,
+                 engine_rows(x, y, weights), adjoint, k_sum, engine_control(nrow(x), control)))
+}
+
+native_posterior_of_sums <- function(z, sums, kernel, noise, jitter) {
+  stop_on_status(.Call(ffi_posterior_of_sums, engine_model(kernel, noise, jitter), z, sums),
+                 "The posterior on the inducing points")
+}
+
+# Sums of some rows and of others: those of all of them. All were made with the same model, points and objective.
+sums_merge <- function(a, b) {
+  if (!is.null(a$AKA) || !is.null(b$AKA)) stop("internal: sums over pairs of rows do not add up over rows")
+  parts <- setdiff(names(a), "status")
+  a[parts] <- Map(function(u, v) if (is.null(u)) NULL else u + v, a[parts], b[parts])
+  a
+}
+
 as_value <- function(result) {
   if (result$status != 0L) {
     return(list(value = Inf, reason = status_sentence(result$status), status = result$status))

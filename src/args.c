@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 #include "args.h"
+#include "linalg.h"
 
 SEXP list_get(SEXP list, const char *name)
 {
@@ -267,6 +268,19 @@ const struct objective *arg_objective(SEXP name)
     return found;
 }
 
+struct stats arg_sums(SEXP list, int M, int q)
+{
+    struct stats s = {.M = M, .q = q};
+    s.G = arg_vector(list_get(list, "G"), "G", (size_t)M * M);
+    s.Ay = arg_vector(list_get(list, "Ay"), "Ay", (size_t)M);
+    s.AW = q > 0 ? arg_vector(list_get(list, "AW"), "AW", (size_t)M * q) : NULL;
+    s.yy = arg_number(list_get(list, "yy"), "yy");
+    s.k_sum = arg_number(list_get(list, "k_sum"), "k_sum");
+    s.t = arg_number(list_get(list, "t"), "t");
+    s.n = arg_number(list_get(list, "n"), "n");
+    return s;
+}
+
 /* ---- scratch and results -------------------------------------------------------------------- */
 
 double *room(size_t n)
@@ -344,4 +358,15 @@ void pack_status(SEXP list, enum status status)
     SEXP x = PROTECT(Rf_ScalarInteger((int)status));
     put(list, "status", x);
     UNPROTECT(1);
+}
+
+void pack_sums(SEXP result, const struct stats *s)
+{
+    const size_t M = (size_t)s->M;
+    copy(M * M, s->G, pack_matrix(result, "G", s->M, s->M));
+    copy(M, s->Ay, pack_vector(result, "Ay", s->M));
+    pack_number(result, "yy", s->yy);
+    pack_number(result, "k_sum", s->k_sum);
+    pack_number(result, "t", s->t > 0.0 ? s->t : 0.0);
+    pack_number(result, "log_weights", s->log_weights);
 }

@@ -62,6 +62,8 @@ struct posterior arg_posterior(const struct model *model, SEXP z, SEXP list);
  * double) */
 struct plan arg_plan(SEXP control, int N);
 
+/* sums as ffi_sums() gives them, or several of it added up */
+struct stats arg_sums(SEXP list, int M, int q);
 /* the objective of that name */
 const struct objective *arg_objective(SEXP name);
 
@@ -88,6 +90,8 @@ double *pack_vector(SEXP list, const char *name, int n);
 int *pack_integers(SEXP list, const char *name, int n);
 void pack_number(SEXP list, const char *name, double x);
 void pack_status(SEXP list, enum status status);
+/* G, Ay, yy, k_sum, t (not below 0) and log_weights */
+void pack_sums(SEXP list, const struct stats *s);
 
 /* points with L, C and s2, without beta */
 struct posterior old_posterior(const struct kernel *k, SEXP z, SEXP L, SEXP C, SEXP s2);

@@ -21,6 +21,20 @@ SEXP ffi_evaluate(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want, SEXP
 /* doubles of scratch that it wants */
 SEXP ffi_evaluate_size(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want,
                        SEXP control);
+/* The same a step at a time, for rows that are not all at hand.  Sums of some rows: list(status, G, Ay,
+ * AW, AKA, yy, k_sum, t, n, log_weights), which add up over rows, but for AKA (nu with p = 1, else
+ * NULL) that takes all pairs of rows */
+SEXP ffi_sums(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP control);
+/* list(status, value, adjoint, noise) of all rows' sums.  rss: sum of the squares of y - A'beta, as
+ * ffi_gradient() gives it; NULL: by the sums, with less digits near interpolation */
+SEXP ffi_objective(SEXP objective, SEXP model, SEXP z, SEXP sums, SEXP rss);
+/* list(status, gradient, theta, rss): the part of some rows, which adds up over rows; with all rows'
+ * k_sum (else NULL) that of the points as well, which is wanted once */
+SEXP ffi_gradient(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP adjoint, SEXP k_sum,
+                  SEXP control);
+/* list(status, L, C, beta) */
+SEXP ffi_posterior_of_sums(SEXP model, SEXP z, SEXP sums);
+
 /* C(X) = tr((k^ + (mu^ - y)(mu^ - y)') K) */
 SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP nu, SEXP control);
 /* list(status, value): s2^2 d_pF^2 itself, by pairs of rows and without cancellation */

@@ -25,17 +25,6 @@ static enum status sum_rows(struct sums *s, double most, double *L)
     return status == STATUS_OK ? finite : status;
 }
 
-static void pack_sums(SEXP result, const struct stats *s)
-{
-    const size_t M = (size_t)s->M;
-    copy(M * M, s->G, pack_matrix(result, "G", s->M, s->M));
-    copy(M, s->Ay, pack_vector(result, "Ay", s->M));
-    pack_number(result, "yy", s->yy);
-    pack_number(result, "k_sum", s->k_sum);
-    pack_number(result, "t", s->t > 0.0 ? s->t : 0.0);
-    pack_number(result, "log_weights", s->log_weights);
-}
-
 SEXP ffi_posterior(SEXP model_, SEXP z, SEXP rows, SEXP most_jitter, SEXP fitc,
                    SEXP control)
 {
@@ -65,6 +54,23 @@ SEXP ffi_posterior(SEXP model_, SEXP z, SEXP rows, SEXP most_jitter, SEXP fitc,
     pack_status(result, status);
     pack_number(result, "jitter", s.z.jitter);
     pack_number(result, "rss", rss);
+    UNPROTECT(1);
+    return result;
+}
+
+SEXP ffi_posterior_of_sums(SEXP model_, SEXP z, SEXP sums)
+{
+    const struct model model = arg_model(model_);
+    const struct inducing points = arg_points(&model, z);
+    const int M = points.M;
+    const struct stats stats = arg_sums(sums, M, 0);
+    SEXP result = PROTECT(pack("status", "L", "C", "beta", NULL));
+    double *beta = pack_vector(result, "beta", M);
+    enum status status = inducing_factor(model.kernel, M, points.Z, model.jitter,
+                                         room((size_t)M), pack_matrix(result, "L", M, M));
+    if (status == STATUS_OK)
+        status = posterior_factor(&stats, model.s2, pack_matrix(result, "C", M, M), beta);
+    pack_status(result, status);
     UNPROTECT(1);
     return result;
 }

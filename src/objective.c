@@ -247,9 +247,13 @@ void evaluation_gradient(struct evaluation *e)
         return;
     make_sinks(e, &s);
     pass_run(&e->pass, 1, &s.second, e->work);
-    if (!e->with_gradient)
-        return;
-    gradient_finish(&s.pulling, e->summary.stats.k_sum, e->small, e->gradient);
+}
+
+void evaluation_points(struct evaluation *e, double k_sum)
+{
+    struct sinks s;
+    make_sinks(e, &s);
+    gradient_finish(&s.pulling, k_sum, e->small, e->gradient);
     if (e->panel.nu != NULL)
         lowrank_pull(e->panel.nu, e->z.M, e->z.Z, e->K_zu, e->adjoint.Wm_bar, e->small,
                      e->gradient);

@@ -65,8 +65,11 @@ enum status evaluation_begin(struct evaluation *e);
 enum status evaluation_sums(struct evaluation *e);
 /* summary -> state, adjoint */
 enum status evaluation_factor(struct evaluation *e);
-/* adjoint, rows -> gradient (dZ, dtheta, rss: gradient_size()); without one rss alone */
+/* adjoint, rows -> gradient (dZ, dtheta, rss: gradient_size()), the part of the rows, which adds up
+ * over them; without a gradient rss alone */
 void evaluation_gradient(struct evaluation *e);
+/* the rest of it: that of the points, and of sum k(x, x) w over all rows */
+void evaluation_points(struct evaluation *e, double k_sum);
 /* slope: NULL, or in log s2 */
 double evaluation_value(struct evaluation *e, double rss, double *slope);
 /* rss of the second pass */

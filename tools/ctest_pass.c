@@ -75,6 +75,8 @@ static void evaluate(const struct problem *p, const char *name, struct plan plan
     CHECK(evaluation_sums(&e) == STATUS_OK);
     CHECK(evaluation_factor(&e) == STATUS_OK);
     evaluation_gradient(&e);
+    if (gradient)
+        evaluation_points(&e, e.summary.stats.k_sum);
     CHECK(interrupts >= 1);
     CHECK_NEAR(evaluation_value(&e, evaluation_rss(&e), &slope), want->value, 1e-11);
     if (e.objective->residuals != NULL) /* without a second pass */

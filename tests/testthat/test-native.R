@@ -92,6 +92,8 @@ test_that("every door refuses what it would read out of bounds", {
   norms <- posterior_norms(post, p$z, list(x = p$x, y = p$y), new_model(kernel, p$noise))
   model <- engine_model(kernel, p$noise, 1e-10)
   rows <- engine_rows(p$x, p$y)
+  sums <- native_sums("vfe", NULL, p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
+  adjoint <- native_objective("vfe", NULL, p$z, sums, kernel, p$noise, 1e-10)$adjoint
   own <- post[c("L", "C", "beta")]
   with_G <- post[c("L", "C", "beta", "G")]
   sites <- list(name = "log", y = abs(round(p$y)), size = NULL, weight = NULL, offset = numeric(20))
@@ -101,6 +103,10 @@ test_that("every door refuses what it would read out of bounds", {
     "evaluate white" = list(list(name = "white", nu = NULL, Wt = NULL, share = 0.5), model, p$z, rows, 1L, ec, NULL),
     "evaluate pf" = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec, NULL),
     evaluate_size = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec),
+    sums = list(engine_objective("vfe"), model, p$z, rows, ec),
+    objective = list(engine_objective("vfe"), model, p$z, sums, NULL),
+    gradient = list(engine_objective("vfe"), model, p$z, rows, adjoint, NULL, ec),
+    posterior_of_sums = list(model, p$z, sums),
     pf_constant = list(model, rows, nu, ec),
     pf_divergence = list(model, p$z, rows, nu, ec),
     lowrank_rows = list(model, nu, rows, ec),
@@ -235,4 +241,39 @@ test_that("vectors of every width give the same numbers to rounding", {
   }
   wanted <- evaluate(0L)
   for (lanes in c(1L, 2L, 4L, 8L)) expect_equal(evaluate(lanes), wanted, tolerance = 1e-8, info = lanes)
+})
+
+test_that("sums of parts of the rows add up: posterior, value and gradient are those of all rows at once", {
+  for (case in c("vfe", "white", "pf")) for (weighted in c(FALSE, TRUE)) {
+    p <- problem("matern52", n = 60, m = 6, weighted = weighted, seed = 3)
+    kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+    jitter <- 1e-9
+    nu <- if (case != "vfe") package_nu(p, if (case == "white") aux_white(0.7) else aux_sor(rows = p$rows))
+    whole <- native_evaluate(case, nu, p$z, p$x, p$y, p$weights, kernel, p$noise, jitter, TRUE, NULL, NULL)
+    nu$Wt <- NULL # made anew for each part
+    parts <- lapply(list(1:7, 8:40, 41:60), function(i) {
+      list(x = p$x[i, , drop = FALSE], y = p$y[i], weights = p$weights[i])
+    })
+    of <- function(f, part, ...) f(case, nu, p$z, part$x, part$y, part$weights, kernel, p$noise, jitter, ...)
+    sums <- Reduce(sums_merge, lapply(parts, function(part) of(native_sums, part)))
+    value <- function(rss = NULL) native_objective(case, nu, p$z, sums, kernel, p$noise, jitter, rss)
+    adjoint <- value()$adjoint
+    slopes <- lapply(seq_along(parts), function(i) of(native_gradient, parts[[i]], adjoint, if (i == 2) sums$k_sum))
+    add <- function(name) Reduce(`+`, lapply(slopes, `[[`, name))
+    unit <- max(abs(whole$value), sum(p$y^2)) # rounding, of sums of positive terms
+    expect_lt(abs(value(add("rss"))$value - whole$value), 1e-11 * unit, label = case)
+    expect_lt(abs(value()$value - whole$value), 1e-8 * unit, label = case) # this noise takes two digits or so
+    expect_lt(max(abs(add("gradient") - whole$gradient)), 1e-9 * max(abs(whole$gradient)), label = case)
+    expect_lt(max(abs(add("theta") - whole$theta)), 1e-9 * max(1, abs(whole$theta)), label = case)
+    expect_lt(abs(value(add("rss"))$noise - whole$noise), 1e-9 * unit, label = case)
+    post <- native_posterior(p$z, p$x, p$y, p$weights, kernel, p$noise, jitter)
+    got <- native_posterior_of_sums(p$z, sums, kernel, p$noise, jitter)
+    for (part in c("L", "C", "beta")) {
+      expect_lt(max(abs(got[[part]] - post[[part]])), 1e-8 * max(abs(post[[part]])), label = part)
+    }
+    expect_equal(sums$n, 60)
+    expect_equal(sums$log_weights, if (weighted) sum(log(p$weights)) else 0, tolerance = 1e-12)
+  }
+  pair <- list(G = diag(1), AKA = diag(1))
+  expect_error(sums_merge(pair, pair), "pairs of rows")
 })
