@@ -60,7 +60,8 @@ df.residual.gp_fit <- function(object, ...) {
 extractAIC.gp_fit <- function(fit, scale, k = 2, ...) c(fit$df, stats::AIC(fit, k = k))
 
 #' @rdname gp_fit-regression
-#' @exportS3Method stats::family
+#' @method family gp_fit
+#' @rawNamespace S3method(stats::family,gp_fit)
 family.gp_fit <- function(object, ...) {
   l <- object$likelihood
   if (is.null(l)) return(stats::gaussian())
