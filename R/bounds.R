@@ -123,7 +123,7 @@ harmonic <- function(c, V) if (c <= 0 || V <= 0) 0 else c / (1 + c / V)
 # predictions, and how far the fit's predictions are from them (by rounding alone, where the two are not the same).
 theorem_frame <- function(fit, own, eps, new) {
   model <- model_of(own)
-  k <- prior_most(model)
+  k <- prior_at(model, new$x)
   r <- native_certify(own$factors, own$inducing, model$kernel, model$noise, own$norms, new$x)
   error <- prediction_rounding(own, r, new$x)
   p <- predict_posterior(fit, new$x)
@@ -143,7 +143,7 @@ theorem_frame <- function(fit, own, eps, new) {
   out <- out[new$index, , drop = FALSE]
   means <- c("mean_bound", "mean_bound_sharp") # centre and offset round what they are added to
   room <- 4 * .Machine$double.eps * (abs(fit$center) + abs(fit$scale * p$mean[new$index]) + abs(new$offset))
-  out[means] <- out[means] + room + response_rounding(fit)
+  out[means] <- out[means] + room + response_rounding(fit, new$x)
   row.names(out) <- if (!is.null(new$names)) make.unique(as.character(new$names))
   out
 }
@@ -157,7 +157,7 @@ prediction_rounding <- function(own, r, x) {
   model <- model_of(own)
   noise <- model$noise
   norms <- own$norms
-  k <- prior_most(model)
+  k <- prior_at(model, x)
   norms$w_E <- 0
   mean <- native_certify(own$factors, own$inducing, model$kernel, noise, norms, x)$mean_error
   G_norm <- sqrt(sum(own$factors$G^2))
@@ -168,9 +168,9 @@ prediction_rounding <- function(own, r, x) {
   K_norm <- G_norm + norms$lam
   k_error <- 4 * .Machine$double.eps * (sqrt(k * K_norm) + K_norm * h)
   sor_error <- sor * (inner / (1 - inner) + 4 * .Machine$double.eps) + 2 * k_error * h
-  kappa <- sqrt(norms$slack * k) * (1 + sqrt(norms$weight) * h)
+  kappa <- sqrt(norms$slack) * (sqrt(k) + sqrt(pmax(k, most_of_rows(norms, model)) * norms$weight) * h)
   wide <- sqrt(pmax(r$var_upper - sor, 0))
-  wide[r$var_upper >= k] <- sqrt(k)
+  wide <- ifelse(r$var_upper >= k, sqrt(k), wide)
   var <- (2 * wide + kappa) * kappa + sor_error
   v <- sqrt(norms$vv) + residual_error(own$factors, norms, model)$v
   mean <- mean + wide * sqrt(norms$slack * k * norms$weight) * v
@@ -240,7 +240,7 @@ subset_draws <- function(data, rows, rest, w, model) {
   left <- 0.01 * noise / max(w)
   most <- min(nrow(data$x), getOption("pfdtc.memory", 2^27) %/% (8 * nrow(data$x)))
   if (most > 0) {
-    greedy <- native_select(data$x, most, model$kernel, left / (nrow(data$x) * prior_most(model)))
+    greedy <- native_select(data$x, most, model$kernel, left / (nrow(data$x) * prior_most(model, data$x)))
     if (greedy$t[length(greedy$t)] <= left) {
       z <- data$x[greedy$pivots, , drop = FALSE]
       nu <- native_posterior(z, data$x[rows, , drop = FALSE], data$y[rows], w[rows], model$kernel, noise, 0)

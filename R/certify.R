@@ -271,7 +271,7 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
     sqrt(unexplained) * reference$norms$w_E > mean / 2
   sd_pays <- large(sd, abs(at$sd - inside$sd_lower - sd)) &
     unexplained > (inside$sd_upper^2 - inside$sd_lower^2) / 4
-  rows <- which((mean_pays | sd_pays) & unexplained > 1e3 * reference$norms$slack * prior_most(reference))
+  rows <- which((mean_pays | sd_pays) & unexplained > 1e3 * reference$norms$slack * prior_at(reference, x))
   if (!length(rows)) return(rows)
   rows <- utils::head(rows[order(-unexplained[rows])], min(8 * most, length(rows)))
   points <- x[rows, , drop = FALSE]

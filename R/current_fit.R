@@ -67,14 +67,30 @@ are_numbers <- function(v, n) is_plain_double(v) && length(v) == n
 
 check_fit_kernel <- function(kernel, d, need) {
   need(inherits(kernel, "pfdtc_kernel") && is.list(kernel), "`kernel` is not a kernel")
+  if (is_composite(kernel)) return(check_composite(kernel, d, need))
   inputs <- kernel$inputs
-  need(is.numeric(inputs) && length(inputs) > 0L && all(inputs %in% seq_len(d)) && !anyDuplicated(inputs),
+  some <- length(inputs) > 0L || identical(kernel$profile, "constant")
+  need(is.numeric(inputs) && some && all(inputs %in% seq_len(d)) && !anyDuplicated(inputs),
        sprintf("`kernel$inputs` are not among the %d columns of the inputs", d))
   l <- kernel$lengthscale
-  need(is.numeric(l) && length(l) == length(inputs) && all(is.finite(l) & l > 0),
-       "`kernel$lengthscale` is not a positive number for each input")
-  need(is_number(kernel$variance) && kernel$variance > 0, "`kernel$variance` is not a positive number")
   need(is.character(kernel$profile) && length(kernel$profile) == 1L, "`kernel$profile` is not a name")
+  if ("lengthscale" %in% leaf_parameters(kernel)) {
+    size <- if (shares_lengthscale(kernel)) 1L else length(inputs)
+    need(is.numeric(l) && length(l) == size && all(is.finite(l) & l > 0),
+         "`kernel$lengthscale` is not a positive number for each input")
+  }
+  need(is_number(kernel$variance) && kernel$variance > 0, "`kernel$variance` is not a positive number")
+}
+
+check_composite <- function(kernel, d, need) {
+  known <- vapply(kernel$leaves, function(l) is_one_of(l$profile, names(factor_parameters)), NA)
+  need(length(known) > 0L && all(known), "`kernel$leaves` are not factors")
+  at <- unlist(lapply(kernel$leaves, `[[`, "inputs"))
+  need(all(at %in% seq_len(d)), sprintf("`kernel` reads columns that are not among the %d of the inputs", d))
+  terms <- unlist(lapply(kernel$terms, `[[`, "leaves"))
+  need(length(terms) > 0L && all(terms %in% seq_along(kernel$leaves)), "`kernel$terms` are not of its factors")
+  values <- kernel_values(kernel)
+  need(all(is.finite(values) & values > 0), "`kernel` has parameters that are not positive numbers")
 }
 
 check_fit_factors <- function(fit, d, need) {

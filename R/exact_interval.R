@@ -34,8 +34,8 @@ exact_interval <- function(fit, x) {
   n <- nrow(L)
   growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
   root <- sqrt(rowSums(L^2))                # of d_i = k + v_i
-  k <- prior_most(model)
-  ratio <- max(root^2 / pmax(root^2 - k, 0))
+  k <- prior_most(model, fit$rows, x)
+  ratio <- max(root^2 / pmax(root^2 - prior_at(model, fit$rows), 0))
   do_solve <- !(growth * n * ratio <= 1e-8) # far below what anyone would look at
   mean <- var <- h <- numeric(nrow(x))
   for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {

@@ -113,7 +113,7 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
   norms <- posterior_norms(replace_response(reference$factors, response), reference$inducing, data, model,
                            control = reference$control, same = reference$norms, sharp = sharp)
   norms$Psi <- NULL # the reference has it
-  rounding <- sqrt(prior_most(model)) * (error$residual / (2 * sqrt(model$noise)) + error$sum)
+  rounding <- sqrt(prior_most(model, data$x)) * (error$residual / (2 * sqrt(model$noise)) + error$sum)
   list(v = state$v, residual = r, response = response, norms = norms, rounding = rounding, error = error,
        passes = state$passes + sharp, went = state$went, made_from = order_of_rows(data))
 }
@@ -148,7 +148,8 @@ corrected_mean <- function(reference, correction, data, x) {
                          model$noise, norms, x)
   u <- if (is.null(data$weights)) correction$v else sqrt(data$weights) * correction$v
   mean <- native_kernel_sum(model$kernel, data$x, u, x, reference$control) + rest$mean
-  error <- (rest$mean_error + correction$rounding) * (1 + 1e-14) + 4 * .Machine$double.eps * abs(mean)
+  rounding <- correction$rounding * beyond_rows(model, data, x)
+  error <- (rest$mean_error + rounding) * (1 + 1e-14) + 4 * .Machine$double.eps * abs(mean)
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
 }
 
@@ -219,4 +220,10 @@ least_quadratic <- function(post, data) {
   size <- sum(u^2)
   error <- growth * (2 * sqrt(size * sum(y^2)) + (noise + K_norm) * size)
   max(least, 2 * sum(u * y) - sum(u * Ku) - noise * size - error)
+}
+
+# How much larger sqrt(k(x, x)) may be at x than at the rows.
+beyond_rows <- function(model, data, x) {
+  if (!varies(model$kernel)) return(1)
+  sqrt(max(1, prior_most(model, x) / max(prior_most(model, data$x), 1e-300)))
 }

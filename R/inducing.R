@@ -91,7 +91,8 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   V <- forwardsolve(post$L, native_kernel_matrix(kernel, u, pool))
   # V k^ V' = s2 G (s2 I + G)^{-1} G, V r = s2 beta
   P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)
-  rows <- native_select_guided(V, P, min(m, length(looked)), 4 * m * .Machine$double.eps * kernel$variance)
+  least <- 4 * m * .Machine$double.eps * max(kernel_diagonal(kernel, pool))
+  rows <- native_select_guided(V, P, min(m, length(looked)), least)
   list(z = pool[rows, , drop = FALSE], rows = looked[rows])
 }
 
@@ -109,8 +110,8 @@ distinct_rows <- function(x, order, m) {
 choose_kmeans <- function(x, m, kernel) {
   looked <- if (nrow(x) > max(50 * m, 10000)) sort(sample.int(nrow(x), max(50 * m, 10000))) else seq_len(nrow(x))
   u <- x[looked, , drop = FALSE]
-  scale <- rep(1, ncol(x))
-  scale[kernel$inputs] <- kernel$lengthscale
+  scale <- kernel_lengths(kernel, ncol(x))
+  scale[!is.finite(scale)] <- 1
   u <- sweep(u, 2L, scale, "/")
   start <- distinct_rows(u, sample.int(nrow(u)), m)
   if (length(start) == nrow(u) || length(start) < m) return(x[looked[start], , drop = FALSE])

@@ -1,47 +1,144 @@
 #' Covariance functions
 #'
-#' Stationary kernels with one lengthscale per input (automatic relevance determination),
-#' \deqn{k(x, z) = \sigma_f^2 \, g(r^2), \qquad r^2 = \sum_j (x_j - z_j)^2 / l_j^2,}{
-#' k(x, z) = variance g(r2), r2 = sum_j ((x_j - z_j) / l_j)^2,}
-#' with \eqn{g = \exp(-r^2/2)} for the squared exponential and, for Matern kernels,
-#' \eqn{\exp(-r)} (`nu = 1/2`), \eqn{(1 + a)\exp(-a)}, \eqn{a = \sqrt{3} r} (`nu = 3/2`) and
-#' \eqn{(1 + a + a^2/3)\exp(-a)}, \eqn{a = \sqrt{5} r} (`nu = 5/2`).
+#' Kernels of one factor each; `+`, `*` and a number times a kernel make any other of them, see [kernel_algebra]. With
+#' \eqn{r^2 = \sum_j (x_j - z_j)^2 / l_j^2}{r2 = sum_j ((x_j - z_j) / l_j)^2},
+#' \tabular{ll}{
+#' `kernel_se()` \tab variance exp(-r2 / 2) \cr
+#' `kernel_matern()` \tab variance exp(-r) (`nu = 1/2`), (1 + a) exp(-a), a = sqrt(3) r (`3/2`),
+#'   (1 + a + a^2 / 3) exp(-a), a = sqrt(5) r (`5/2`) \cr
+#' `kernel_rq()` \tab variance (1 + r2 / (2 alpha))^-alpha: squared exponentials of many lengthscales \cr
+#' `kernel_periodic()` \tab variance exp(-2 sum_j sin^2(pi (x_j - z_j) / period) / lengthscale^2) \cr
+#' `kernel_linear()` \tab variance sum_j x_j z_j: straight lines through 0, about 0 and not about the mean of x \cr
+#' `kernel_polynomial()` \tab variance (sum_j x_j z_j + offset)^degree \cr
+#' `kernel_constant()` \tab variance: an unknown level \cr
+#' `kernel_white()` \tab variance where x and z are equal in all `inputs`, else 0: a nugget that rows equal there
+#'   share \cr
+#' `kernel_categorical()` \tab variance times the correlation of two levels of a factor
+#' }
 #'
-#' @param lengthscale positive numbers, one for each input the kernel reads, in the units of the inputs; a single
-#'   number is used for all of them. `NULL`: to be learned.
-#' @param variance signal variance, in squared units of the response. `NULL`: to be learned.
-#' @param inputs names or positions of the columns that the kernel reads; others have no effect. `NULL`: all of them.
+#' What is `NULL` is learned; a value given is where learning starts, and is kept under `hyper = "fixed"` or by
+#' `control = pfdtc_control(fix = )`. A `period` that is given is kept as it is: 365.25 days are known.
+#'
+#' A categorical kernel has, for levels a and b, the correlation exp(-p) (`"exchangeable"`, the default: one
+#' parameter), exp(-|s_a - s_b|) with scores s that go up from level to level by positive gaps (`"ordered"`), or any
+#' positive definite matrix (`"full"`), by angles a = pi p / (1 + p) on the sphere of its Cholesky factor, p = 1 being
+#' no correlation.
+#'
+#' @param lengthscale positive numbers, one for each column the kernel reads, in the units of the inputs; a single
+#'   number is used for all of them. Of `kernel_periodic()` one number without unit.
+#' @param variance variance of the factor, in squared units of the response (of `kernel_linear()` beside the units of
+#'   the inputs).
+#' @param inputs what the kernel reads: a one-sided formula or names of variables of the data (a factor is one name),
+#'   names of columns, or positions; others have no effect. `NULL`: all of them.
+#' @param isotropic `TRUE`: one lengthscale for all inputs.
 #' @param nu smoothness of the Matern kernel: 1/2, 3/2 or 5/2.
-#' @return An object of class `pfdtc_kernel`: a list with elements `profile`, `label`, `lengthscale`, `variance` and
-#'   `inputs`.
-#' @section Errors: class `pfdtc_error_input` where a lengthscale or the variance is not positive, or `nu` is not one of
-#'   the three.
-#' @section Invariants: `kernel_matrix(k, x)` is symmetric and positive semidefinite, with the variance on its diagonal.
-#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 4.2.
-#' @seealso [kernel_matrix()], [pfdtc()]
+#' @param alpha positive number; large, the kernel is the squared exponential.
+#' @param period positive number in the units of the inputs.
+#' @param degree whole number of at least 1.
+#' @param offset positive number, in squared units of the inputs.
+#' @param correlation `"exchangeable"`, `"ordered"` or `"full"`; a number between 0 and 1: an exchangeable correlation
+#'   to start from; `NULL`: `"exchangeable"`.
+#' @return An object of class `pfdtc_kernel`: a list with elements `profile`, `label`, `lengthscale`, `variance`,
+#'   `inputs` and what else the kernel has.
+#' @section Errors: class `pfdtc_error_input` where a parameter is not positive, `nu` is not one of the three, or, when
+#'   the kernel meets data, where these do not have its inputs or the inputs of a categorical kernel are not one factor.
+#' @section Invariants: `kernel_matrix(k, x)` is symmetric and positive semidefinite; where k depends on differences
+#'   alone the variance is on its diagonal.
+#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, chapter 4; Pinheiro and Bates
+#'   (1996), Unconstrained parametrizations for variance-covariance matrices, *Statistics and
+#'   Computing* 6, for `"full"`.
+#' @seealso [kernel_algebra], [kernel_matrix()], [pfdtc()]
+#' @aliases kernels
 #' @examples
 #' kernel_se(lengthscale = c(1, 10), variance = 2)
-#' kernel_matern(nu = 3/2)
+#' kernel_matern(nu = 3/2, inputs = ~ lat + long, isotropic = TRUE)
 #' kernel_matrix(kernel_se(lengthscale = 1, variance = 1), c(0, 1, 2))
+#' k <- kernel_periodic(period = 12) * kernel_matern(3/2) + kernel_linear()
+#' k
 #' @export
-kernel_se <- function(lengthscale = NULL, variance = NULL, inputs = NULL) {
-  new_kernel("se", "squared exponential", lengthscale, variance, inputs)
+kernel_se <- function(lengthscale = NULL, variance = NULL, inputs = NULL, isotropic = FALSE) {
+  new_kernel("se", "squared exponential", lengthscale, variance, inputs, isotropic = isotropic)
 }
 
 #' @rdname kernel_se
 #' @export
-kernel_matern <- function(nu = 5 / 2, lengthscale = NULL, variance = NULL, inputs = NULL) {
+kernel_matern <- function(nu = 5 / 2, lengthscale = NULL, variance = NULL, inputs = NULL, isotropic = FALSE) {
   nu <- check_positive(nu, "nu", 1L)
   known <- c(1, 3, 5) / 2
   i <- which(abs(known - nu) < 1e-8)
   if (!length(i)) abort_input("nu", describe(nu), "1/2, 3/2 or 5/2")
   new_kernel(c("matern12", "matern32", "matern52")[i], sprintf("Matern %d/2", c(1L, 3L, 5L)[i]), lengthscale,
-             variance, inputs)
+             variance, inputs, isotropic = isotropic)
 }
 
-new_kernel <- function(profile, label, lengthscale, variance, inputs) {
+#' @rdname kernel_se
+#' @export
+kernel_rq <- function(alpha = NULL, lengthscale = NULL, variance = NULL, inputs = NULL, isotropic = FALSE) {
+  new_kernel("rq", "rational quadratic", lengthscale, variance, inputs, isotropic = isotropic,
+             alpha = positive_or_null(alpha, "alpha"))
+}
+
+#' @rdname kernel_se
+#' @export
+kernel_periodic <- function(lengthscale = NULL, variance = NULL, period = NULL, inputs = NULL) {
+  new_kernel("periodic", "periodic", positive_or_null(lengthscale, "lengthscale"), variance, inputs,
+             period = positive_or_null(period, "period"), held = if (!is.null(period)) "period")
+}
+
+#' @rdname kernel_se
+#' @export
+kernel_linear <- function(variance = NULL, inputs = NULL) new_kernel("linear", "linear", NULL, variance, inputs)
+
+#' @rdname kernel_se
+#' @export
+kernel_polynomial <- function(degree = 2, variance = NULL, offset = NULL, inputs = NULL) {
+  new_kernel("polynomial", sprintf("polynomial of degree %d", check_count(degree, "degree", max = 10)), NULL, variance,
+             inputs, degree = check_count(degree, "degree", max = 10), offset = positive_or_null(offset, "offset"))
+}
+
+#' @rdname kernel_se
+#' @export
+kernel_constant <- function(variance = NULL) new_kernel("constant", "constant", NULL, variance, NULL)
+
+#' @rdname kernel_se
+#' @export
+kernel_white <- function(variance = NULL, inputs = NULL) new_kernel("white", "white", NULL, variance, inputs)
+
+#' @rdname kernel_se
+#' @export
+kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NULL) {
+  parameters <- NULL
+  if (is.null(correlation)) correlation <- "exchangeable"
+  if (is.numeric(correlation)) {
+    correlation <- check_positive(correlation, "correlation", 1L)
+    if (correlation >= 1) abort_input("correlation", describe(correlation), "a number between 0 and 1")
+    parameters <- -log(correlation)
+    correlation <- "exchangeable"
+  }
+  correlation <- check_choice(correlation, c("exchangeable", "ordered", "full"), "correlation")
+  new_kernel("categorical", sprintf("categorical (%s)", correlation), NULL, variance, inputs, correlation = correlation,
+             parameters = parameters)
+}
+
+positive_or_null <- function(x, argument) if (!is.null(x)) check_positive(x, argument, 1L)
+
+# `...`: what else a profile has; what is NULL is left out.
+new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic = FALSE, ...) {
   if (!is.null(lengthscale)) lengthscale <- check_positive(lengthscale, "lengthscale")
+  if (check_flag(isotropic, "isotropic") && length(lengthscale) > 1L) {
+    abort_input("lengthscale", sprintf("%d numbers", length(lengthscale)), "one number where `isotropic` is TRUE")
+  }
   if (!is.null(variance)) variance <- check_positive(variance, "variance", 1L)
+  more <- list(isotropic = if (isotropic) TRUE, ...)
+  structure(c(list(profile = profile, label = label, lengthscale = lengthscale, variance = variance,
+                   inputs = check_inputs(inputs)), more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
+}
+
+check_inputs <- function(inputs) {
+  if (inherits(inputs, "formula")) {
+    if (length(inputs) != 2L) abort_input("inputs", describe(inputs), "a one-sided formula, such as ~ a + b")
+    inputs <- attr(stats::terms(inputs), "term.labels")
+  }
   if (!is.null(inputs) && !length(inputs)) {
     abort_input("inputs", describe(inputs), "names or positions of at least one column")
   }
@@ -52,93 +149,5 @@ new_kernel <- function(profile, label, lengthscale, variance, inputs) {
   }
   if (anyNA(inputs)) abort_input("inputs", "NA", "names or positions of columns")
   if (anyDuplicated(inputs)) abort_input("inputs", describe(inputs), "names or positions, each once")
-  structure(list(profile = profile, label = label, lengthscale = lengthscale, variance = variance, inputs = inputs),
-            class = "pfdtc_kernel")
-}
-
-#' @export
-print.pfdtc_kernel <- function(x, ...) {
-  show <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
-  cat(x$label, "kernel\n")
-  cat("  lengthscale:", show(x$lengthscale), "\n")
-  cat("  variance:   ", show(x$variance), "\n")
-  if (!is.null(x$inputs)) cat("  inputs:     ", paste(x$inputs, collapse = ", "), "\n")
-  invisible(x)
-}
-
-# The kernel over the columns of x: inputs as positions, a lengthscale each (NULL where there is none yet).
-place_kernel <- function(kernel, x, argument = "kernel") {
-  if (is.function(kernel)) kernel <- kernel()
-  if (!inherits(kernel, "pfdtc_kernel")) {
-    abort_input(argument, describe(kernel), "a kernel, such as kernel_se() or kernel_matern()")
-  }
-  if (!ncol(x)) abort_input("x", "without columns", "of at least one column")
-  names <- colnames(x)
-  inputs <- kernel$inputs
-  if (is.null(inputs)) inputs <- seq_len(ncol(x))
-  if (is.character(inputs)) {
-    at <- match(inputs, names)
-    if (anyNA(at)) {
-      abort_input(argument, sprintf("a kernel over `%s`", inputs[is.na(at)][1L]),
-                  sprintf("a kernel over columns of the inputs (%s)", list_quoted(names)))
-    }
-    inputs <- at
-  }
-  if (max(inputs) > ncol(x)) {
-    abort_input(argument, sprintf("a kernel over column %d", max(inputs)),
-                sprintf("a kernel over the %d columns of the inputs", ncol(x)))
-  }
-  l <- kernel$lengthscale
-  if (!is.null(l)) {
-    if (length(l) == 1L) l <- rep(l, length(inputs))
-    if (length(l) != length(inputs)) {
-      abort_input(argument, sprintf("a kernel with %d lengthscales", length(l)),
-                  sprintf("a kernel with one lengthscale%s", if (length(inputs) > 1L)
-                    sprintf(", or one for each of its %d inputs", length(inputs)) else ""))
-    }
-    names(l) <- names[inputs]
-  }
-  kernel$inputs <- inputs
-  kernel$lengthscale <- l
-  kernel
-}
-
-# The same, ready to be evaluated: nothing left to learn.
-complete_kernel <- function(kernel, x, argument = "kernel") {
-  kernel <- place_kernel(kernel, x, argument)
-  lacking <- c("lengthscale", "variance")[c(is.null(kernel$lengthscale), is.null(kernel$variance))]
-  if (length(lacking)) {
-    abort_input(argument, sprintf("a kernel without %s", paste(lacking, collapse = " and ")),
-                "a kernel with lengthscales and variance given")
-  }
-  kernel
-}
-
-#' Kernel matrix
-#'
-#' @param kernel a kernel with lengthscales and variance given, see [kernel_se()].
-#' @param x numeric matrix (or data frame, or vector: one column) of inputs, a row a point.
-#' @param z a second set of points with the same columns.
-#' @return The matrix with elements \eqn{k(x_i, z_j)}, `nrow(x)` rows and `nrow(z)` columns, in squared units of the
-#'   response. Squared distances are sums of squared differences: equal rows have distance exactly 0.
-#' @section Errors: class `pfdtc_error_input` for an incomplete kernel, different numbers of columns, missing or
-#'   infinite values, or a matrix above `getOption("pfdtc.max_memory", 2^32)` bytes.
-#' @examples
-#' kernel_matrix(kernel_matern(5/2, lengthscale = 2, variance = 1), cars$speed[1:3], 10)
-#' @export
-kernel_matrix <- function(kernel, x, z = x) {
-  x <- check_matrix(x, "x")
-  z <- check_same_columns(check_matrix(z, "z"), x, "z")
-  kernel <- complete_kernel(kernel, x)
-  check_memory(8 * nrow(x) * as.double(nrow(z)), "the kernel matrix")
-  K <- native_kernel_matrix(kernel, x, z)
-  if (!is.null(rownames(x)) || !is.null(rownames(z))) dimnames(K) <- list(rownames(x), rownames(z))
-  K
-}
-
-check_same_columns <- function(z, x, argument, other = "x") {
-  if (ncol(z) != ncol(x)) {
-    abort_input(argument, sprintf("%d", ncol(z)), sprintf("a matrix with the %d columns of `%s`", ncol(x), other))
-  }
-  z
+  inputs
 }

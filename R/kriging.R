@@ -10,7 +10,7 @@ kriging_rows <- function() getOption("pfdtc.kriging_rows", 400L)
 
 # Rows of x in groups of near ones, at most so many: list(order, start), group i being order[start[i] + 1] and on.
 near_groups <- function(kernel, x, most) {
-  u <- x[, kernel$inputs, drop = FALSE] / rep(kernel$lengthscale, each = nrow(x))
+  u <- sweep(x, 2L, kernel_lengths(kernel, ncol(x)), "/")
   cut <- function(rows) {
     if (length(rows) <= most) return(list(rows))
     widest <- which.max(apply(u[rows, , drop = FALSE], 2, function(v) diff(range(v))))
@@ -68,7 +68,7 @@ kriged_interval <- function(found, reference, correction, data, x, known) {
   error <- correction$error
   n_c <- nrow(found$W)
   half <- h * (sqrt(correction$norms$c) + error$residual / sqrt(model$noise)) +
-    sqrt(prior_most(model)) * error$sum + sqrt(found$ww) * error$residual +
+    sqrt(prior_at(model, x)[at]) * error$sum + sqrt(found$ww) * error$residual +
     (4 * sqrt(n_c) + n_c / 64) * eps * sqrt(found$ww * colSums(on_rows^2)) + 4 * eps * abs(mean)
   half <- half * (1 + 1e-14)
   out$mean_lower[at] <- in_units(model, mean - half)
@@ -119,7 +119,8 @@ points_in_time <- function(reference, data, n, left) {
 # milliseconds) once in a session.
 engine_speed <- function(kernel, x, control) {
   threads <- engine_control(65536L, control)$threads
-  key <- paste(kernel$profile, length(kernel$inputs), threads)
+  profiles <- vapply(kernel_leaves(kernel), `[[`, "", "profile")
+  key <- paste(paste(profiles, collapse = " "), length(kernel$inputs), threads)
   if (!is.null(engine$speed[[key]])) return(engine$speed[[key]])
   x <- x[rep_len(seq_len(nrow(x)), 256L), , drop = FALSE]
   seconds <- function(run) {

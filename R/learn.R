@@ -19,12 +19,6 @@ learning_sizes <- list(
   whole = c(rows = 8000L, near = 30L),   # the one that is kept
   score = c(rows = 8000L, near = 40L))   # kernels are judged on rows given their neighbours among all
 
-# The prior of a log lengthscale, in units of the input's spread: distances grow with the root of the inputs' number.
-# Chosen on a dozen sets of 20 to 50 rows, where it decides (bench/small-n.R). Of more rows its precision falls as 1 /
-# n^2: Matern 1/2 hardly tells its lengthscales from its variance, and held at 0.7 it takes 10 nats of the evidence of
-# 300; falling as 1 / n it took 2 of that of Boston's 506, and bought nothing.
-learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50)
-
 learn_evidence <- function(data, s, state) {
   pool <- learning_rows(data, s)
   on.exit(count_evaluations(state, "learn", list(evaluations = pool$count$evaluations)))
@@ -152,34 +146,31 @@ noise_floor <- function(data) {
 learning_problem <- function(pool, s, profile) {
   kernel <- s$kernel
   if (is.null(kernel$profile)) kernel <- place_kernel(kernel_of(profile), pool$x)
-  columns <- kernel$inputs
-  spread <- vapply(columns, function(j) column_spread(pool$x[, j]), 0)
-  unit <- c(log(spread), log(pool$signal), log(pool$variance * pool$weight))
-  given <- c(if (is.null(kernel$lengthscale)) rep(NA, length(columns)) else log(kernel$lengthscale),
-             if (is.null(kernel$variance)) NA else log(kernel$variance), if (is.null(s$noise)) NA else log(s$noise))
-  if (is.null(kernel$lengthscale)) kernel$lengthscale <- stats::setNames(spread, colnames(pool$x)[columns])
-  d <- length(columns)
+  table <- parameter_units(kernel, pool$x, pool$signal)
   names <- parameter_names(kernel, s$columns)
-  lower <- unit + c(rep(log(1e-3), d), log(1e-4), 0)
-  lower[d + 2L] <- log(pool$floor * pool$weight)
-  upper <- unit + c(rep(log(1e3), d), log(1e3), log(10))
-  upper[d + 2L] <- max(upper[d + 2L], lower[d + 2L])
+  last <- length(names)
+  unit <- log(c(table$unit, pool$variance * pool$weight))
+  given <- log(c(kernel_values(kernel, table), if (is.null(s$noise)) NA else s$noise))
+  kernel <- name_lengthscales(kernel_with(kernel, ifelse(is.na(given), unit, given)[-last], table), pool$x)
+  lower <- unit + log(c(table$low, 1))
+  lower[last] <- log(pool$floor * pool$weight)
+  upper <- unit + log(c(table$high, 10))
+  upper[last] <- max(upper[last], lower[last])
   # values given are where the search starts, and may lie outside
   absurd <- !is.na(given) & (given < lower | given > upper)
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
-  middle <- unit + c(rep(learning_priors$middle + learning_priors$dimension * log(d), d), 0, log(0.1))
+  middle <- unit + c(table$middle, log(0.1))
   fade <- min(1, learning_priors$rows / pool$n)^2
-  precision <- fade * if (s$control$priors) c(rep(1 / learning_priors$sd^2, d), 1 / 2.25, 1 / 4) else numeric(d + 2L)
+  precision <- fade * if (s$control$priors) 1 / c(table$sd, 2)^2 else numeric(last)
   held <- names %in% setdiff(names, s$free)
   natural <- function(theta) {
     value <- exp(unname(theta))
-    kernel$lengthscale[] <- value[seq_len(d)]
-    kernel$variance <- value[d + 1L]
-    list(kernel = kernel, noise = value[d + 2L])
+    list(kernel = kernel_with(kernel, value[-last], table), noise = value[last])
   }
   problem <- list(pool = pool, natural = natural, free = !held, given = given, absurd = absurd & !held, unit = unit,
-                  lower = lower, upper = upper, d = d, control = s$control)
+                  lower = lower, upper = upper, last = last, table = table,
+                  composite = is_composite(kernel), control = s$control)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     native_neighbours(natural(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$control)
@@ -208,7 +199,7 @@ kernel_of <- function(profile) {
 add_merged <- function(result, problem, noise, share, theta) {
   shift <- problem$pool$shift
   prior <- problem$prior(theta)
-  last <- problem$d + 2L
+  last <- problem$last
   out <- list(likelihood = result$value + share * merged_log_density(shift, noise))
   out$value <- out$likelihood + prior$value
   if (is.null(result$score)) return(out)
@@ -320,15 +311,26 @@ start_grid <- function(d, restarts) {
                          noise = exp(stats::runif(more, log(0.01), log(0.8)))))
 }
 
+# Beside the units. Two terms over the same inputs begin apart: alike they would stay so.
+start_values_of <- function(problem, lengthscale, noise) {
+  table <- problem$table
+  start <- ifelse(table$ard, table$start * lengthscale, table$start)
+  for (what in unique(table$what[table$leaf > 0L])) {
+    leaves <- unique(table$leaf[table$what == what & table$ard])
+    for (i in seq_along(leaves)) start[table$leaf == leaves[i] & table$ard] <-
+      start[table$leaf == leaves[i] & table$ard] * 5^(1 - i)
+  }
+  c(start, noise)
+}
+
 # Every start a few steps, the better half of them some more, the best three to the end.
 # `note(theta)` is told the best after each.
 run_starts <- function(problem, control, note = function(theta) NULL) {
-  d <- problem$d
   pool <- problem$pool
-  grid <- start_grid(d, control$restarts)
+  grid <- start_grid(sum(problem$table$ard), control$restarts)
   starts <- function(known) {
     lapply(seq_len(nrow(grid)), function(i) {
-      theta <- problem$unit + log(c(rep(grid$lengthscale[i] * sqrt(d), d), 1, grid$noise[i]))
+      theta <- problem$unit + log(start_values_of(problem, grid$lengthscale[i], grid$noise[i]))
       theta[known] <- problem$given[known]
       pmin(pmax(theta, problem$lower), problem$upper)
     })
@@ -345,7 +347,8 @@ run_starts <- function(problem, control, note = function(theta) NULL) {
   size <- learning_sizes$starts
   rows <- pool$take(min(size[["rows"]], pool$n))
   # in units of the spreads all lengthscales are equal in every start: so are the neighbours
-  shared <- if (!any(known[seq_len(d)])) problem$neighbours(thetas[[1L]], rows, size[["near"]])
+  equal <- !problem$composite && !any(known & c(problem$table$ard, FALSE))
+  shared <- if (equal) problem$neighbours(thetas[[1L]], rows, size[["near"]])
   most <- -Inf
   runs <- lapply(thetas, function(theta) {
     run <- climb(problem, theta, size, steps = 5L, neighbours = shared, enough = 0.5)
@@ -386,7 +389,7 @@ finish_starts <- function(problem, thetas) {
 # Whether two ends explain the data differently: what the one takes for noise the other takes for structure, twice the
 # noise variance, and a tenth of the response's more.
 explains_otherwise <- function(problem, theta, other) {
-  last <- problem$d + 2L
+  last <- problem$last
   noise <- exp(c(theta[[last]], other[[last]]))
   max(noise) > 2 * min(noise) && max(noise) - min(noise) > 0.1 * exp(problem$unit[[last]])
 }
@@ -407,7 +410,7 @@ describe_rival <- function(problem, theta, rival) {
   if (is.null(rival) || !isTRUE(rival[[1L]]$behind <= 2)) return(NULL)
   other <- rival[[1L]]$theta
   if (!explains_otherwise(problem, theta, other)) return(NULL)
-  list(noise = exp(c(theta[[problem$d + 2L]], other[[problem$d + 2L]])), behind = rival[[1L]]$behind)
+  list(noise = exp(c(theta[[problem$last]], other[[problem$last]])), behind = rival[[1L]]$behind)
 }
 
 # `unit`: of the noise variance

@@ -87,7 +87,7 @@ NULL
 #' @export
 coef.gp_fit <- function(object, ...) {
   object <- check_any_fit(object, "object")
-  theta <- stats::setNames(c(object$kernel$lengthscale, object$kernel$variance, object$noise),
+  theta <- stats::setNames(c(kernel_values(object$kernel), object$noise),
                            parameter_names(object$kernel, object$frame$columns))
   if (!is_laplace(object)) return(theta)
   c(theta[names(theta) != "noise"], mean = object$center, theta = object$theta)

@@ -56,13 +56,6 @@ engine_control <- function(n, control = NULL, used = 0) {
        parallel_blocks = as.integer(engine$parallel_blocks), memory = max(0, as.double(control$memory) - used))
 }
 
-# A complete kernel as the engine reads it: columns and factors from 0.
-engine_kernel <- function(kernel) {
-  list(factors = list(list(profile = kernel$profile, columns = as.integer(kernel$inputs) - 1L, isotropic = 0L,
-                           power = 0L, parameters = as.double(kernel$lengthscale), table = NULL)),
-       terms = list(list(variance = as.double(kernel$variance), factors = 0L)))
-}
-
 engine_model <- function(kernel, noise = 1, jitter = 0) {
   list(kernel = engine_kernel(kernel), noise = as.double(noise), jitter = as.double(jitter))
 }
@@ -258,7 +251,14 @@ native_norms <- function(posterior, z, x, y, weights, kernel, noise, order, t1_r
 # list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x. `crossing`: what
 # native_cross() gives there, for sharper bounds of the variance.
 native_certify <- function(posterior, z, kernel, noise, norms, x, crossing = NULL) {
-  .Call(ffi_certify, engine_model(kernel, noise), z, posterior, norms, x, crossing, engine_control(nrow(x)))
+  .Call(ffi_certify, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), x, crossing,
+        engine_control(nrow(x)))
+}
+
+# Those of fits of before do not say how large k(x, x) is at the rows: no larger than anywhere.
+norms_to_engine <- function(norms) {
+  if (is.null(norms$most)) norms$most <- 0
+  norms
 }
 
 # list(cross, gain, size): h_x'e_x, e_x'B^{-1}e_x and |e_x|^2 at the rows of x_new, e_x = E(x, x_new) over all rows of
@@ -275,8 +275,8 @@ native_cross <- function(posterior, z, x, weights, kernel, noise, x_new, control
 
 # Local kriging at the rows of x_new, in groups that share rows: list(W, J, q, ww, var_lower, var_upper), see ffi.h.
 native_kriging <- function(posterior, z, x, weights, kernel, noise, norms, x_new, start, near, rows, control = NULL) {
-  .Call(ffi_kriging, engine_model(kernel, noise), z, posterior, norms, engine_rows(x, NULL, weights), x_new,
-        as.integer(start), as.integer(near), rows, engine_control(nrow(x), control))
+  .Call(ffi_kriging, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), engine_rows(x, NULL, weights),
+        x_new, as.integer(start), as.integer(near), rows, engine_control(nrow(x), control))
 }
 
 # F v, row i of which is (v_i - u_i'v[rows[, i]]) / sqrt(d_i), or F'v, of what native_near(keep = TRUE) gives

@@ -7,14 +7,18 @@ rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Mach
 # of squared E-norms: certify_slack() in C
 rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
 
+# The most that k(x, x) is at the rows and the points; norms of fits of before do not have it: there it is constant.
+most_of_rows <- function(norms, model) if (is.null(norms$most)) prior_most(model) else norms$most
+
 # |error| of e = y - A'beta as computed, what errors of A in A'beta add, and of v: beta is not quite
 # (s2 I + G)^{-1} A y, and errors of A move it too, |B^{-1} A'| <= 1 / (2 sqrt(s2)).
 residual_error <- function(p, norms, model) {
   noise <- model$noise
   beta <- sqrt(sum(p$beta^2))
   e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * beta)
-  moved <- sqrt(norms$slack * prior_most(model) * norms$weight * norms$vv)
-  row <- norms$growth * sqrt(prior_most(model) * p$k_sum) * norms$alpha
+  k <- most_of_rows(norms, model)
+  moved <- sqrt(norms$slack * k * norms$weight * norms$vv)
+  row <- norms$growth * sqrt(k * p$k_sum) * norms$alpha
   list(e = e, row = row, v = (norms$beta_error / noise + moved) / (2 * sqrt(noise)) + (e + row) / noise)
 }
 
@@ -48,7 +52,7 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   beta <- sqrt(sum(p$beta^2))
   out <- list(
     weight = if (is.null(data$weights)) 1 else max(data$weights), spread = norms$spread,
-    slack = rounding_slack(m, n),
+    slack = rounding_slack(m, n), most = prior_most(model, data$x, z),
     growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = sqrt(sum(solve_t(p$L, p$beta)^2)),
     # beta solves (s2 I + G) beta = A y up to this: errors of the factor and of the sum A y
     beta_error = growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy)))
@@ -57,7 +61,7 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   out$lam <- min(out$t, up * (sqrt(norms$lam) + of_rows)^2)
 
   error <- residual_error(p, out, model)
-  kappa <- sqrt(out$slack * prior_most(model) * out$weight) # of a vector over the rows of length 1
+  kappa <- sqrt(out$slack * out$most * out$weight) # of a vector over the rows of length 1
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
   # y'v = min over beta of |y - A'beta|^2 / s2 + |beta|^2: an inexact beta gives more, errors of A move it by what they
@@ -76,7 +80,8 @@ norms_of_sums <- function(p, model, n) {
   m <- nrow(p$G)
   slack <- rounding_slack(m, n)
   growth <- rounding_growth(m, n)
-  weight <- p$k_sum / prior_most(model) # of all rows together
+  most <- total_variance(model$kernel)
+  weight <- p$k_sum / most # of all rows together, most * weight is no less than k(x,x) times the weight of any
   t <- (1 + growth) * (sqrt(p$t) + sqrt(slack * p$k_sum))^2
   G_norm <- sqrt(sum(p$G^2))
   beta <- sqrt(sum(p$beta^2))
@@ -84,10 +89,10 @@ norms_of_sums <- function(p, model, n) {
   alpha <- sqrt(sum(solve_t(p$L, p$beta)^2))
   beta_error <- growth * (G_norm * beta + A_norm * sqrt(p$yy))
   vv <- p$rss / model$noise^2
-  norms <- list(slack = slack, growth = growth, weight = weight, t = t, lam = t, alpha = alpha, beta_error = beta_error,
-                vv = vv)
+  norms <- list(slack = slack, most = most, growth = growth, weight = weight, t = t, lam = t, alpha = alpha,
+                beta_error = beta_error, vv = vv)
   error <- residual_error(p, norms, model)
-  norms$v_E <- (1 + growth) * (sqrt(t * vv) + sqrt(slack * prior_most(model) * weight * vv)) + sqrt(t) * error$v
+  norms$v_E <- (1 + growth) * (sqrt(t * vv) + sqrt(slack * most * weight * vv)) + sqrt(t) * error$v
   norms
 }
 
@@ -106,7 +111,7 @@ quadratic_bracket <- function(p, norms, model) {
   A_norm <- sqrt(sum(diag(p$G)))
   e <- sqrt(p$rss)
   v <- sqrt(norms$vv) + error$v
-  kappa <- sqrt(norms$slack * prior_most(model) * norms$weight) * v
+  kappa <- sqrt(norms$slack * most_of_rows(norms, model) * norms$weight) * v
   moved <- if (kappa > 0) (2 * norms$v_E + kappa) * kappa else 0
   upper <- (1 + growth) * ((e + error$e)^2 / noise + beta^2)
   by_row <- (1 + growth) * ((e + error$e + error$row)^2 / noise + beta^2)
@@ -121,7 +126,7 @@ quadratic_bracket <- function(p, norms, model) {
     R <- chol(p$G + diag(tau, nrow(p$G)))
     u <- backsolve(R, p$Ay, transpose = TRUE)
     b <- backsolve(R, u)
-    row <- growth * sqrt(prior_most(model) * p$k_sum * sum(solve_t(p$L, b)^2))
+    row <- growth * sqrt(most_of_rows(norms, model) * p$k_sum * sum(solve_t(p$L, b)^2))
     b <- sqrt(sum(b^2))
     b_error <- growth * ((G_norm + tau) * b + A_norm * sqrt(p$yy))
     sums <- growth * (p$yy + sum(u^2)) + 4 * b * b_error
@@ -142,8 +147,8 @@ same_chance <- function(expr) {
 
 # What rounding in the response, its offset, centring and merging does to any mean: |h_x| <= sqrt(k) / (2 sqrt(s2)), in
 # units of y. The rows themselves count, not what is left of them where equal rows with unlike responses were merged.
-response_rounding <- function(fit) {
-  4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit) / fit$noise) / 2
+response_rounding <- function(fit, x) {
+  4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit, x) / fit$noise) / 2
 }
 
 # The root of the weighted sum of squares of the responses as given, and of the offset.
@@ -160,7 +165,7 @@ certificate_frame <- function(fit, new, of_fit, inside) {
   i <- new$index
   eps <- 4 * .Machine$double.eps
   at <- function(v) fit$center + v[i] + new$offset
-  room <- function(v) eps * (abs(fit$center) + abs(v[i]) + abs(new$offset)) + response_rounding(fit)
+  room <- function(v) eps * (abs(fit$center) + abs(v[i]) + abs(new$offset)) + response_rounding(fit, new$x)
   lower <- at(inside$mean_lower) - room(inside$mean_lower)
   upper <- at(inside$mean_upper) + room(inside$mean_upper)
   mean <- at(of_fit$mean)

@@ -65,11 +65,14 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   result <- native_vfe(args$z, args$x, args$y, args$weights, kernel, args$model$noise, args$jitter)
   result <- stop_on_failure(result, args$jitter)
   shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # the density of y, not of sqrt(w) y
-  d <- length(kernel$lengthscale)
-  list(value = result$value - shift,
-       gradient = list(z = name_columns(result$gradient, args$x),
-                       log_lengthscale = stats::setNames(result$theta[seq_len(d)], names(kernel$lengthscale)),
-                       log_variance = result$theta[d + 1L], log_noise = result$noise))
+  gradient <- list(z = name_columns(result$gradient, args$x))
+  if (kernel$profile %in% kernels_of_before && !isTRUE(kernel$isotropic)) {
+    d <- length(kernel$lengthscale)
+    gradient <- c(gradient, list(log_lengthscale = stats::setNames(result$theta[seq_len(d)], names(kernel$lengthscale)),
+                                 log_variance = result$theta[d + 1L], log_noise = result$noise))
+  }
+  gradient$theta <- stats::setNames(c(result$theta, result$noise), parameter_names(kernel, column_names(args$x)))
+  list(value = result$value - shift, gradient = gradient)
 }
 
 # C(X) of the objective under nu.
@@ -130,8 +133,7 @@ check_made_from <- function(nu, data, model) {
 }
 
 same_kernel <- function(a, b) {
-  identical(a$profile, b$profile) && identical(a$inputs, b$inputs) && identical(a$variance, b$variance) &&
-    identical(unname(a$lengthscale), unname(b$lengthscale))
+  identical(kernel_structure(a), kernel_structure(b)) && identical(kernel_values(a), kernel_values(b))
 }
 
 stop_on_failure <- function(result, jitter) {
@@ -168,20 +170,32 @@ vfe_points_problem <- function(data, z, model, jitter, control) {
 }
 
 points_problem <- function(data, z, kernel, evaluate) {
-  columns <- kernel$inputs
+  columns <- smooth_inputs(kernel)
+  if (!length(columns)) return(unmoved_problem(z, evaluate))
   range <- vapply(columns, function(j) max(data$x[, j]) - min(data$x[, j]), 0)
-  size <- unname(ifelse(range > 0, pmin(kernel$lengthscale, range), kernel$lengthscale))
+  length <- kernel_lengths(kernel, ncol(z))[columns]
+  size <- unname(ifelse(range > 0, pmin(length, range), length))
+  size[!is.finite(size)] <- 1
   unit <- rep(size, each = nrow(z))
   to_z <- function(par) {
     z[, columns] <- par * unit
     z
   }
-  list(start = as.vector(z[, columns]) / unit, natural = to_z, unit = size,
+  list(start = as.vector(z[, columns]) / unit, natural = to_z, unit = size, columns = columns,
        evaluate = function(par) {
          result <- evaluate(to_z(par))
          if (is.null(result$reason)) result$gradient <- as.vector(result$gradient[, columns]) * unit
          result
        })
+}
+
+# Every column holds levels: one coordinate that nothing depends on.
+unmoved_problem <- function(z, evaluate) {
+  list(start = 0, natural = function(par) z, unit = numeric(), columns = integer(), evaluate = function(par) {
+    result <- evaluate(z)
+    if (is.null(result$reason)) result$gradient <- 0
+    result
+  })
 }
 
 # -ELBO of y as cleaned, in the free log hyperparameters, at fixed Z. `shift`: what merging equal rows adds, which moves

@@ -80,7 +80,7 @@ paths_near <- function(fit, x, nsim, normal) {
 # prior variance keeps equal points apart.
 residual_paths <- function(model, z, jitter, x, nsim, normal, control) {
   n <- nrow(x)
-  tiny <- 1e-6 * prior_most(model)
+  tiny <- 1e-6 * prior_most(model, x)
   rank <- sample.int(n)
   found <- native_near(z, x, numeric(n), NULL, model$kernel, tiny, min(path_neighbours, n - 1L), rank, jitter,
                        control = control, keep = TRUE)

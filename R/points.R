@@ -194,7 +194,7 @@ vfe_joint_problem <- function(data, z, model, jitter, s) {
     result <- native_vfe(now$z, data$x, data$y, data$weights, now$kernel, now$noise, jitter, control = s$control,
                          scratch = scratch)
     if (!is.null(result$reason)) return(result)
-    result$gradient <- as.vector(result$gradient[, model$kernel$inputs]) * unit
+    result$gradient <- as.vector(result$gradient[, points$columns]) * unit
     hyper_slope(result, parameters, data$shift, now$noise)
   })
 }

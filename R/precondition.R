@@ -10,7 +10,7 @@ near_size <- c(points = 200L, rows = 40L)
 # many steps; with smooth kernels B is better.
 precondition_by_near_rows <- function(reference) {
   model <- model_of(reference)
-  model$kernel$profile %in% c("matern12", "matern32", "matern52") && reference$nobs > 400 &&
+  is_rough(model$kernel) && reference$nobs > 400 &&
     reference$norms$t > 100 * model$noise
 }
 

@@ -42,6 +42,9 @@
 #'   weight 1, whose variance is larger by the noise. The mean is the same for both. `"loo"` and `"loo_latent"`: the
 #'   training rows, each given the others, and the sd of its response or of f: see [leave_one_out]. `"link"` is
 #'   `"latent"`; `"class"` and `"density"` are for classes and counts, see below.
+#'   `"terms"`: of each term of a kernel that is a sum ([kernel_algebra]) the mean of its own function at the rows, a
+#'   matrix with a column a term and the attribute `constant`, as [stats::predict.lm()] has it; with `se.fit`,
+#'   list(fit, se.fit) of two such matrices.
 #' @param certified Should the interval be one that contains the exact Gaussian process's own, by
 #'   [certify()]? It then reaches from `mean_lower - z * sd` to `mean_upper + z * sd` with the largest sd that the exact
 #'   process can have; the `fit` column stays, and lies outside the band where the fit's mean is further off than the
@@ -115,6 +118,7 @@
 #' * Without `certified`, `lwr` and `upr` are `fit` minus and plus `qnorm((1 + level) / 2)` standard deviations of f or
 #'   of a response.
 #' * `se.fit^2` of a response is that of f plus `sigma(object)^2`.
+#' * The terms and their constant (and the offset) sum to the mean.
 #' * `diag(cov)` is `se.fit^2`, and a submatrix of `cov` is the `cov` of those rows.
 #' * Predicting rows together, apart, or in another order changes nothing beyond rounding.
 #' @section Errors:
@@ -138,7 +142,7 @@
 #' @export
 predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
-                           type = c("latent", "response", "loo", "loo_latent", "link", "class", "density"),
+                           type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms"),
                            certified = FALSE, full_cov = FALSE, hyper_uncertainty = FALSE,
                            na.action = stats::na.pass, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
@@ -147,7 +151,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   full_cov <- check_flag(full_cov, "full_cov")
   certified <- check_flag(certified, "certified")
   hyper_uncertainty <- check_flag(hyper_uncertainty, "hyper_uncertainty")
-  type <- check_choice(type, c("latent", "response", "loo", "loo_latent", "link", "class", "density"), "type")
+  type <- check_choice(type, c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms"), "type")
   if (identical(interval, "confidence")) interval <- "credible"
   interval <- check_choice(interval, c("none", "credible", "prediction", "conformal"), "interval")
   level <- check_level(level)
@@ -180,6 +184,14 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   }
   rows <- if (training) training_rows(object)
     else new_rows(object, newdata, na.action)
+  if (type == "terms") {
+    if (interval != "none" || full_cov || certified || hyper_uncertainty) {
+      abort_input("type", "\"terms\" beside an interval, a covariance or `hyper_uncertainty`",
+                  "\"latent\" or \"response\" there",
+                  hint = "Of the terms there are means and, with `se.fit = TRUE`, standard deviations.")
+    }
+    return(predict_terms(object, rows, se.fit))
+  }
 
   need_var <- se.fit || full_cov || interval != "none"
   p <- if (hyper_uncertainty) mixture_at(object, rows, full_cov) else

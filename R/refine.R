@@ -81,7 +81,7 @@ refined_frame <- function(fit, new, found) {
   i <- new$index
   eps <- 4 * .Machine$double.eps
   part <- found$mean[i]
-  room <- eps * (abs(fit$center) + abs(part) + abs(new$offset)) + response_rounding(fit)
+  room <- eps * (abs(fit$center) + abs(part) + abs(new$offset)) + response_rounding(fit, new$x)
   out <- data.frame(mean = fit$center + part + new$offset, mean_error = (1 + eps) * found$mean_error[i] + room)
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
   out

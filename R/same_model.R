@@ -14,8 +14,7 @@ check_exact <- function(exact, fit) {
 # Two fits speak of the same exact GP when data, centre, kernel and noise agree.
 check_same_model <- function(a, b, argument, other) {
   close <- function(u, v) length(u) == length(v) && all(abs(u - v) <= 1e-12)
-  same_kernel <- identical(a$kernel$profile, b$kernel$profile) &&
-    identical(as.integer(a$kernel$inputs), as.integer(b$kernel$inputs))
+  same_kernel <- identical(kernel_structure(a$kernel), kernel_structure(b$kernel))
   differ <- c(data = !same_data(a, b), kernel = !same_kernel, hyperparameters = !close(model_theta(a), model_theta(b)))
   if (any(differ)) {
     what <- names(differ)[differ]

@@ -78,7 +78,7 @@ clean_settings <- function(data, s) {
       abort_input("inducing", sprintf("a fit with %d inputs", ncol(old$inducing)),
                   sprintf("a fit with the %d inputs of the data", ncol(data$x)))
     }
-    if (is.null(s$kernel) || is.null(s$kernel$lengthscale) && is.null(s$kernel$variance)) s$kernel <- old$kernel
+    if (is.null(s$kernel) || is_bare(s$kernel)) s$kernel <- old$kernel
     if (is.null(s$noise)) s$noise <- old$noise
     s$inducing <- old$inducing
   }
@@ -88,7 +88,12 @@ clean_settings <- function(data, s) {
     abort_input("kernel", "none", "a kernel with lengthscales and variance",
                 hint = "`hyper = \"fixed\"` learns nothing. Give it as in kernel_se(lengthscale = 1, variance = 1).")
   }
-  s$kernel <- place_kernel(if (is.null(s$kernel)) kernel_se() else s$kernel, data$x)
+  if (is.null(s$kernel)) s$kernel <- kernel_se()
+  s$kernel <- place_kernel(s$kernel, data$x, variables = data_variables_of(data))
+  if (!is.null(s$likelihood) && !(s$kernel$profile %in% kernels_of_before && !isTRUE(s$kernel$isotropic))) {
+    abort_input("kernel", sprintf("\"%s\"", s$kernel$label), "a squared exponential or Matern kernel with this family",
+                hint = "Sums, products and other factors are for Gaussian noise.")
+  }
   if (choose_kernel) s$kernel["profile"] <- list(NULL)
   if (!is.null(s$noise)) s$noise <- check_positive(s$noise, "noise", 1L)
   s$columns <- colnames(data$x)
@@ -102,9 +107,26 @@ clean_settings <- function(data, s) {
                 hint = "With `hyper = \"fixed\"`, and kernel and noise given, it would do.")
   }
   start <- new_model(s$kernel, s$noise, data$center, data$scale)
-  s$kernel$variance <- check_beside_response(start$kernel$variance, "kernel", "a variance")
+  if (!varies(start$kernel)) {
+    for (t in kernel_terms(start$kernel)) check_beside_response(t$variance, "kernel", "a variance")
+  }
+  s$kernel <- start$kernel
   s$noise <- check_beside_response(start$noise, "noise", "a variance")
   s
+}
+
+# Has it nothing to start from?
+is_bare <- function(kernel) {
+  !is_composite(kernel) && is.null(kernel$variance) && all(vapply(leaf_parameters(kernel), function(what) {
+    is.null(kernel[[what]])
+  }, NA))
+}
+
+# The data's variables by name, with their columns and, of a factor, its levels.
+data_variables_of <- function(data) {
+  lapply(seq_along(data$var_names), function(i) {
+    list(name = data$var_names[i], columns = which(data$assign == i), levels = data$xlevels[[data$var_names[i]]])
+  })
 }
 
 # Fourth powers of sds are computed with.
@@ -118,10 +140,13 @@ check_beside_response <- function(variance, argument, what) {
 
 # Names of the hyperparameters to learn. What is fixed must be given.
 learned_names <- function(s) {
-  given <- c(rep(!is.null(s$kernel$lengthscale), length(s$kernel$inputs)), !is.null(s$kernel$variance),
-             !is.null(s$noise))
+  table <- kernel_parameters(s$kernel)
+  given <- c(!is.na(kernel_values(s$kernel, table)), !is.null(s$noise))
   names <- parameter_names(s$kernel, s$columns)
-  held <- if (s$hyper == "fixed") names else s$fixed
+  known <- vapply(seq_len(nrow(table)), function(i) { # a period that was given
+    table$leaf[i] > 0L && table$what[i] %in% kernel_leaves(s$kernel)[[table$leaf[i]]]$held
+  }, NA)
+  held <- if (s$hyper == "fixed") names else union(s$fixed, names[c(known, FALSE)])
   if (!is.null(s$likelihood)) held <- union(held, "noise") # it has none
   lacking <- setdiff(held, names[given])
   if (length(lacking)) {
@@ -132,7 +157,8 @@ learned_names <- function(s) {
                 message = sprintf("`%s` must be complete: it has no value for %s, which %s needs.", argument,
                                   lacking[1L], by),
                 hint = if (what == "noise") "Give noise = <variance>." else
-                  sprintf("Give it as in kernel_se(%s = <value>).", what))
+                  if (is_composite(s$kernel)) "Give it to the factor that it belongs to." else
+                    sprintf("Give it as in kernel_se(%s = <value>).", what))
   }
   setdiff(names, held)
 }

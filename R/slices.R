@@ -49,8 +49,9 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
     return(all[i])
   }
   span <- apply(x, 2L, function(v) diff(range(v)))
-  used <- kernel$inputs
-  relevance <- replace(numeric(ncol(x)), used, span[used] / kernel$lengthscale)
+  relevance <- span / kernel_lengths(kernel, ncol(x))
+  other <- setdiff(kernel$inputs, which(relevance > 0)) # read, but not by a length
+  relevance[other] <- ifelse(span[other] > 0, max(relevance, 1), 0)
   relevance <- vapply(all, function(v) max(relevance[v$columns]), 0)
   shown <- utils::head(order(-relevance), min(most, max(1L, sum(relevance > 0))))
   all[sort(shown)]

@@ -20,7 +20,7 @@ summary.gp_fit <- function(object, ...) {
   if (is_laplace(object)) return(summary_laplace(object))
   resid <- if (!is.null(object$data)) stats::residuals(object)
   out <- c(fit_facts(object), list(
-    range = input_range(object), residuals = resid,
+    range = input_range(object), residuals = resid, term_shares = term_shares(object),
     rmse = if (is.null(resid)) NA_real_ else sqrt(mean(resid^2, na.rm = TRUE))))
   structure(out, class = "summary.gp_fit")
 }
@@ -41,7 +41,7 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
   print_fields(c(
     RMSE = if (is.na(x$rmse)) "not known: the fit has left its data out (keep_data = FALSE)"
       else paste(number(x$rmse), "at the training rows"),
-    describe_evidence(x, number),
+    describe_evidence(x, number), Terms = describe_shares(x$term_shares),
     Response = if (x$center == 0 && x$scale == 1) "neither centred nor scaled"
       else sprintf("centred at %s, scaled by %s inside the fit", number(x$center),
                    number(x$scale)),
@@ -50,6 +50,12 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
     Evaluations = list_named(x$evaluations),
     Seconds = list_named(signif(x$seconds, 3))))
   invisible(x)
+}
+
+# What each term of the kernel makes of the variance of all of them over the training rows.
+describe_shares <- function(shares) {
+  if (is.null(shares)) return(NULL)
+  paste(sprintf("%s %s %%", names(shares), format(round(100 * shares), trim = TRUE)), collapse = ", ")
 }
 
 describe_evidence <- function(about, number) {
@@ -98,14 +104,24 @@ model_fields <- function(about, digits) {
   c(Data = describe_data(about), Subsample = about$subsample, Inducing = about$inducing,
     Accuracy = about$accuracy, Auxiliary = about$auxiliary,
     Near = about$near,
-    Kernel = sprintf("%s; %s", describe_kernel(about), variance(theta["variance"])),
+    Kernel = if (is_composite(about$kernel)) describe_kernel(about) else
+      sprintf("%s; %s", describe_kernel(about), variance(theta["variance"])),
     Noise = variance(theta["noise"]), Hyper = about$learned,
     Check = about$few)
+}
+
+# Of a kernel without a lengthscale for each input: whatever it has.
+print_parameters <- function(theta, digits) {
+  if (!length(theta)) return(cat("\n"))
+  cat("Parameters:\n")
+  cat(sprintf("  %s %s\n", format(names(theta)), vapply(signif(theta, digits), format, "")), sep = "")
+  cat("\n")
 }
 
 # `range`: of each column, for summary(), which also names the inputs along which f hardly varies.
 print_lengthscales <- function(theta, digits, range = NULL) {
   l <- theta[startsWith(names(theta), "lengthscale.")]
+  if (!length(l)) return(print_parameters(theta[setdiff(names(theta), c("variance", "noise"))], digits))
   names(l) <- sub("lengthscale.", "", names(l), fixed = TRUE)
   show <- function(v) vapply(signif(v, digits), format, "")
   if (is.null(range)) {

@@ -88,7 +88,7 @@ what_it_needs <- function(found, s) {
   yard <- found$yard
   best <- found$best
   if (!found$within_reach) {
-    matern <- if (yard$reference$kernel$profile != "se") {
+    matern <- if (is_rough(yard$reference$kernel)) {
       " A Matern kernel takes many points; refine() certifies the mean at single rows to any accuracy."
     }
     certifies <- max(yard$floor) <= s$tol / 4

@@ -77,8 +77,9 @@ static struct certificate certify_point(const struct norms *s, double s2, double
         return certificate;
     }
     const double h = sqrt(positive(hGh) + s->growth * s->G_norm * CC) + moved;
-    const double kappa_x = sqrt(s->slack * prior),
-                 kappa_h = kappa_x * sqrt(s->weight) * h;
+    const double most = fmax(prior, s->most);
+    const double kappa_x = sqrt(s->slack * prior), kappa_rows = sqrt(s->slack * most),
+                 kappa_h = kappa_rows * sqrt(s->weight) * h;
     const double by_groups = sqrt(positive(hPsih) + s->growth * s->Psi_norm * CC) +
                              sqrt(s->spread) * kappa_h + sqrt(s->lam) * moved;
     const double eta = fmin(sqrt(s->lam) * h, by_groups), root = sqrt(unexplained);
@@ -90,8 +91,8 @@ static struct certificate certify_point(const struct norms *s, double s2, double
     certificate.mean_error = wide * s->w_E;
     certificate.mean_error += sqrt(CC) * s->beta_error; /* beta   */
     certificate.mean_error +=
-        s->slack * prior * s->alpha * (1.0 + sqrt(s->weight) * h); /* a */
-    certificate.mean_error += s->growth * sqrt(prior) * s->beta;   /* a'beta */
+        s->slack * most * s->alpha * (1.0 + sqrt(s->weight) * h); /* a */
+    certificate.mean_error += s->growth * sqrt(prior) * s->beta;  /* a'beta */
     certificate.mean_error += k_error * s->w_norm;
     certificate.mean_error *= 1.0 + 16.0 * DBL_EPSILON;
     certificate.mean_error = fmin(certificate.mean_error, everything);
@@ -104,7 +105,7 @@ static struct certificate certify_point(const struct norms *s, double s2, double
         const double cross_error = root * kappa_h + kappa_x * (eta + kappa_h) +
                                    (s->growth * h + moved) * norm + h * e_error;
         const double gain_error = (inner + s->growth) * crossing->size / s2;
-        const double kappa_d = sqrt(s->slack * prior * s->weight / s2);
+        const double kappa_d = sqrt(s->slack * most * s->weight / s2);
         const double norm_error =
             sqrt(ratio) * kappa_x + kappa_d * (root + kappa_x) + e_error / sqrt(s2);
         left = with_crossing(crossing, root, eta + kappa_h, kappa_x, cross_error,
@@ -176,10 +177,10 @@ struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,
                                      double sum_w, const struct kriged *x)
 {
     const double units = (4.0 + 2.0 * sqrt((double)n_c) + n_c / 64.0) * DBL_EPSILON;
-    const double size = x->prior * (1.0 + x->w1) * (1.0 + x->w1);
+    const double most = fmax(x->prior, s->most);
+    const double size = most * (1.0 + x->w1) * (1.0 + x->w1);
     const double J_error = units * size + 8.0 * DBL_EPSILON * s2 * x->ww;
-    const double inner = s->growth * s->G_norm / s2,
-                 tau = s->slack * x->prior * s->weight;
+    const double inner = s->growth * s->G_norm / s2, tau = s->slack * most * s->weight;
     const double down = 1.0 - 16.0 * DBL_EPSILON, up = 1.0 + 16.0 * DBL_EPSILON;
     struct kriging_bounds out;
 
@@ -190,8 +191,8 @@ struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,
     if (!(inner < 0.25) || !(tau < 0.5 * s2)) /* beyond what double precision can tell */
         return out;
 
-    const double h_error = units * x->prior * sqrt(sum_w) * (1.0 + x->w1) +
-                           4.0 * DBL_EPSILON * s2 * sqrt(x->ww);
+    const double h_error =
+        units * most * sqrt(sum_w) * (1.0 + x->w1) + 4.0 * DBL_EPSILON * s2 * sqrt(x->ww);
     const double h = sqrt(x->hh) + h_error;
     const double q_error = (inner + s->growth) * x->hh / s2;
     const double q_root =
@@ -215,9 +216,9 @@ struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,
     const double z_root =
         sqrt(positive(q - d2 - 2.0 * y + 2.0 * (xh_error + J_error) + 3.0 * d2_error)) +
         tau * sqrt(x->ww / s2);
-    const double p2_high = positive(p2) + p2_error + s->slack * x->prior + tau * x->ww;
+    const double p2_high = positive(p2) + p2_error + s->slack * most + tau * x->ww;
     const double over = positive(p2 - p2_error - y_high);
-    double low = x->sor - sor_error - s->slack * x->prior - tau * out.J / s2;
+    double low = x->sor - sor_error - s->slack * most - tau * out.J / s2;
     if (over > 0.0)
         low += over * (over / (p2_high + z_root * z_root));
     out.var_lower = down * positive(fmax(by_q, low));

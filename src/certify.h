@@ -34,6 +34,8 @@
 /* What is known of a posterior, for all points: every number rounded up */
 struct norms {
     double weight; /* largest row weight                                             */
+    double most; /* largest k(x, x) of the rows and the points; what rounding does to them
+                    * is at most what it does where k is the larger of this and k(x, x) */
     double spread; /* N over the rows of the smallest group that Psi is made of      */
     double slack;  /* of E-norms, relative to k: see above                           */
     double growth; /* rounding of the sums over rows, relative to their size         */

@@ -62,11 +62,17 @@ static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior 
     const struct {
         const char *name;
         double *number;
-    } numbers[] = {{"weight", &s.weight}, {"spread", &s.spread},
-                   {"slack", &s.slack},   {"growth", &s.growth},
-                   {"c", &s.c},           {"t", &s.t},
-                   {"lam", &s.lam},       {"w_E", &s.w_E},
-                   {"w_norm", &s.w_norm}, {"beta_error", &s.beta_error},
+    } numbers[] = {{"weight", &s.weight},
+                   {"most", &s.most},
+                   {"spread", &s.spread},
+                   {"slack", &s.slack},
+                   {"growth", &s.growth},
+                   {"c", &s.c},
+                   {"t", &s.t},
+                   {"lam", &s.lam},
+                   {"w_E", &s.w_E},
+                   {"w_norm", &s.w_norm},
+                   {"beta_error", &s.beta_error},
                    {"alpha", &s.alpha}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         *numbers[i].number = arg_number(list_get(list, numbers[i].name), numbers[i].name);

@@ -8,7 +8,7 @@ enum status inducing_factor(const struct kernel *k, int M, const double *Z, doub
     kernel_cross(k, M, Z, M, M, Z, M, L);
     kernel_diagonal(k, M, Z, M, diagonal);
     for (int m = 0; m < M; m++)
-        L[(size_t)m * M + m] += jitter * diagonal[m];
+        L[(size_t)m * M + m] += jitter * (diagonal[m] > 0.0 ? diagonal[m] : 1.0);
     return chol_lower(M, L) ? STATUS_KMM_NOT_PD : STATUS_OK;
 }
 

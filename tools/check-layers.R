@@ -79,7 +79,7 @@ complaint_local <- function(from, header) {
   to <- place(header)
   if (is.null(to)) return("which is not in the table of layers")
   if (to$stem == from$stem) return(NULL)
-  if (from$layer == 10 && to$stem %in% c("args", "ffi", "ffi_blocks", "ffi_near_pass")) return(NULL)
+  if (from$layer == 10 && to$stem %in% c("args", "ffi", "ffi_near_pass")) return(NULL)
   if (from$layer == 11 && to$file != "ffi") return("init.c needs ffi.h alone")
   if (from$layer < 11 && to$layer > from$sees) {
     return(sprintf("layer %d sees layers up to %d, and that is layer %d",
@@ -126,8 +126,8 @@ check_calls <- function(file) {
 r_layers <- strsplit(split = " +", x = c(
   "text:        conditions",
   "checks:      checks control",
-  "native:      native",
-  "kernels:     kernels model likelihood",
+  "native:      kernel_parts native",
+  "kernels:     kernels kernel_algebra kernel_place model likelihood",
   "rows:        merge frontend formula newdata rows signature",
   "sums:        parameters inducing near objective auxiliary_kinds auxiliary evidence small_n",
   "optimise:    progress optimise stages learn",
@@ -138,7 +138,7 @@ r_layers <- strsplit(split = " +", x = c(
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
   "doors:       doors baselines pfdtc pfdtc-package",
   "checking:    curvature mixture loo_near pathwise loo conformal cross_validate",
-  paste("methods:     predict_laplace predict methods_laplace methods regression criteria anova compare summary",
+  paste("methods:     terms predict_laplace predict methods_laplace methods regression criteria anova compare summary",
         "print_certificate"),
   "experiments: datasets experiment_files experiments",
   "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace ggplot_fit ggplot_experiments",

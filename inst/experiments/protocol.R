@@ -275,7 +275,7 @@ divergence_from_exact <- function(fit, exact, trace_P) {
   H <- crossprod(forwardsolve(exact$factors$L, t(A)))
   Aw <- drop(A %*% alpha)
   Li <- forwardsolve(post$L, diag(m))
-  J <- fit$jitter * prior_most(fit) * tcrossprod(Li)
+  J <- fit$jitter * Li %*% (prior_at(fit, fit$inducing) * t(Li))
   D <- diag(m) + G / s2
   D_2 <- crossprod(solve(D)) # D^{-2}
   S_mm <- G %*% D_2 %*% G

@@ -1,0 +1,112 @@
+# Kernels of every profile that there is, alone and in random sums of products, and what they are by definition.
+
+# Three numbers and a factor of three levels, some rows equal.
+kernel_rows <- function(n, seed = 1) {
+  with_seed(seed, {
+    level <- sample.int(3, n, TRUE)
+    x <- cbind(matrix(stats::runif(3 * n, -1.5, 1.5), n), outer(level, 1:3, "==") + 0)
+    if (n > 5) x[n, ] <- x[1, ]
+    colnames(x) <- c("a", "b", "c", "f1", "f2", "f3")
+    x
+  })
+}
+
+all_profiles <- function() names(factor_parameters)
+
+# A factor of that profile with parameters drawn by R's generator.
+random_factor <- function(profile) {
+  p <- function() stats::runif(1, 0.6, 1.5)
+  some <- sample(c("a", "b", "c"), sample.int(3, 1))
+  lengths <- stats::runif(length(some), 0.6, 1.5)
+  iso <- stats::runif(1) < 0.3
+  switch(profile,
+    se = kernel_se(if (iso) p() else lengths, p(), some, isotropic = iso),
+    matern12 = kernel_matern(1 / 2, if (iso) p() else lengths, p(), some, isotropic = iso),
+    matern32 = kernel_matern(3 / 2, if (iso) p() else lengths, p(), some, isotropic = iso),
+    matern52 = kernel_matern(5 / 2, if (iso) p() else lengths, p(), some, isotropic = iso),
+    rq = kernel_rq(p(), if (iso) p() else lengths, p(), some, isotropic = iso),
+    periodic = kernel_periodic(p(), p(), p() + 1, some),
+    linear = kernel_linear(p(), some),
+    polynomial = kernel_polynomial(sample.int(3, 1), p(), p(), some),
+    constant = kernel_constant(p()),
+    white = kernel_white(p(), some),
+    categorical = {
+      k <- kernel_categorical(sample(c("exchangeable", "ordered", "full"), 1), p(), c("f1", "f2", "f3"))
+      k$parameters <- stats::runif(c(exchangeable = 1, ordered = 2, full = 3)[[k$correlation]], 0.4, 1.6)
+      k
+    })
+}
+
+# A sum of one to three products of one to three factors, sometimes a sum times a factor.
+random_kernel <- function() {
+  product <- function() Reduce(`*`, lapply(sample(all_profiles(), sample.int(3, 1), TRUE), random_factor))
+  repeat {
+    k <- tryCatch({
+      k <- Reduce(`+`, lapply(seq_len(sample.int(3, 1)), function(i) product()))
+      if (stats::runif(1) < 0.3) k * random_factor(sample(all_profiles(), 1)) else k
+    }, pfdtc_error_input = function(e) NULL) # terms that data could not tell apart
+    if (!is.null(k)) return(k)
+  }
+}
+
+# by = "profile": each alone, then `count` random ones.
+some_kernels <- function(count, seed = 1) {
+  with_seed(seed, {
+    alone <- lapply(all_profiles(), random_factor)
+    c(stats::setNames(alone, all_profiles()),
+      stats::setNames(lapply(seq_len(count), function(i) random_kernel()), paste("random", seq_len(count))))
+  })
+}
+
+# g(x, z) of a placed factor: the formulas of the help page.
+ref_factor <- function(leaf, x, z) {
+  u <- x[leaf$inputs]
+  v <- z[leaf$inputs]
+  l <- leaf$lengthscale
+  r2 <- if (is.null(l)) 0 else sum(((u - v) / l)^2)
+  switch(leaf$profile,
+    se = , matern12 = , matern32 = , matern52 = ref_profile(leaf$profile, r2),
+    rq = (1 + r2 / (2 * leaf$alpha))^-leaf$alpha,
+    periodic = exp(-2 * sum(sin(pi * (u - v) / leaf$period)^2) / l^2),
+    linear = sum(u * v),
+    polynomial = (sum(u * v) + leaf$offset)^leaf$degree,
+    constant = 1,
+    white = as.double(all(u == v)),
+    categorical = ref_correlation(leaf)[which(u == 1), which(v == 1)])
+}
+
+ref_correlation <- function(leaf) {
+  n <- length(leaf$inputs)
+  p <- leaf$parameters
+  if (leaf$correlation == "exchangeable") return(diag(1 - exp(-p), n) + exp(-p))
+  if (leaf$correlation == "ordered") return(exp(-abs(outer(cumsum(c(0, p)), cumsum(c(0, p)), "-"))))
+  L <- matrix(0, n, n)
+  angle <- matrix(NA, n, n)
+  angle[lower.tri(angle)] <- pi * p / (1 + p)
+  for (i in seq_len(n)) {
+    for (j in seq_len(i)) {
+      before <- prod(sin(angle[i, seq_len(j - 1)]))
+      L[i, j] <- if (j < i) before * cos(angle[i, j]) else before
+    }
+  }
+  L %*% t(L)
+}
+
+ref_composite <- function(kernel, x, z = x) {
+  leaves <- kernel_leaves(kernel)
+  k <- matrix(0, nrow(x), nrow(z))
+  for (i in seq_len(nrow(x))) {
+    for (j in seq_len(nrow(z))) {
+      for (t in kernel_terms(kernel)) {
+        k[i, j] <- k[i, j] + t$variance * prod(vapply(leaves[t$leaves], ref_factor, 0, x[i, ], z[j, ]))
+      }
+    }
+  }
+  k
+}
+
+# Central differences at several steps: the best agreement, beside the size of the slope.
+expect_slope <- function(got, f, at, info, tolerance = 1e-6) {
+  off <- vapply(c(1e-2, 1e-3, 1e-4, 1e-5), function(h) abs((f(at + h) - f(at - h)) / (2 * h) - got), 0)
+  expect_lt(min(off), tolerance * max(1, abs(got)), label = paste(info, "slope off by", format(min(off))))
+}

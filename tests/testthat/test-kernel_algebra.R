@@ -1,0 +1,235 @@
+test_that("kernel_matrix() is the double loop for every factor and for random sums of products", {
+  x <- kernel_rows(9)
+  z <- kernel_rows(5, 2)
+  kernels <- some_kernels(40)
+  for (name in names(kernels)) {
+    k <- complete_kernel(kernels[[name]], x)
+    got <- kernel_matrix(k, x, z)
+    size <- sqrt(outer(diag(ref_composite(k, x)), diag(ref_composite(k, z))))
+    expect_lt(max(abs(got - ref_composite(k, x, z)) / pmax(size, 1)), 1e-13, label = name) # some dozen roundings
+    K <- kernel_matrix(k, x)
+    expect_identical(K, t(K), info = name)
+    expect_gt(min(eigen(K, TRUE, only.values = TRUE)$values), -1e-13 * sum(diag(K)), label = name)
+    expect_equal(diag(K), kernel_diagonal(k, x), tolerance = 1e-14, info = name)
+    expect_identical(K[nrow(x), -nrow(x)], K[1, -nrow(x)], info = name) # equal rows are equal
+  }
+})
+
+test_that("the ELBO's gradient is right in Z and in every parameter, for every factor and random kernels", {
+  x <- kernel_rows(14)
+  y <- with_seed(3, stats::rnorm(14))
+  w <- with_seed(4, stats::runif(14, 0.5, 2))
+  z <- kernel_rows(4, 5)
+  kernels <- some_kernels(8, 2)
+  for (name in names(kernels)) {
+    k <- complete_kernel(kernels[[name]], x)
+    value <- function(z, k, noise) vfe_objective(z, x, y, k, noise, w, jitter = 0.02)$value
+    got <- vfe_objective(z, x, y, k, 0.3, w, jitter = 0.02)$gradient
+    table <- kernel_parameters(k)
+    expect_named(got$theta, c(kernel_parameter_names(k, colnames(x)), "noise"))
+    theta <- log(kernel_values(k))
+    for (j in seq_along(theta)) {
+      expect_slope(got$theta[[j]], function(v) value(z, kernel_with(k, exp(replace(theta, j, v)), table), 0.3),
+                   theta[j], paste(name, names(got$theta)[j]))
+    }
+    expect_slope(got$theta[["noise"]], function(v) value(z, k, exp(v)), log(0.3), paste(name, "noise"))
+    for (j in smooth_inputs(k)) {
+      expect_slope(got$z[2, j], function(v) value(`[<-`(z, 2, j, v), k, 0.3), z[2, j], paste(name, "z", j))
+    }
+    expect_true(all(got$z[, setdiff(1:6, k$inputs)] == 0), info = name)
+  }
+})
+
+test_that("pF has the right gradient where k(z, z) depends on z, its jitter included", {
+  x <- kernel_rows(12)
+  y <- with_seed(3, stats::rnorm(12))
+  z <- kernel_rows(4, 5)
+  kernels <- with_seed(6, c(list(random_factor("polynomial")), lapply(1:8, function(i) {
+    random_factor("linear") * random_factor("se") + random_kernel()
+  })))
+  for (k in kernels) {
+    k <- complete_kernel(k, x)
+    for (aux in list(aux_subset(6), aux_sor(4), aux_white())) {
+      nu <- with_seed(1, auxiliary(x, y, k, 0.3, aux))
+      value <- function(z) pf_objective(z, x, y, k, 0.3, nu, jitter = 0.05)$value
+      got <- pf_objective(z, x, y, k, 0.3, nu, jitter = 0.05)$gradient
+      for (j in smooth_inputs(k)) {
+        expect_slope(got[3, j], function(v) value(`[<-`(z, 3, j, v)), z[3, j], k$label, 1e-5)
+      }
+    }
+  }
+})
+
+test_that("exact evidence and the likelihood of neighbours have the right slopes, and agree with all rows near", {
+  x <- kernel_rows(15)
+  x[15, "a"] <- 0.3
+  y <- with_seed(3, stats::rnorm(15))
+  near <- rbind(sapply(1:15, function(i) c(seq_len(i - 1), rep(0L, 15 - i)))) # 14 x 15: all earlier rows
+  storage.mode(near) <- "integer"
+  kernels <- some_kernels(12, 5)
+  for (name in names(kernels)) {
+    k <- complete_kernel(kernels[[name]], x)
+    table <- kernel_parameters(k)
+    theta <- log(kernel_values(k))
+    value <- function(theta) native_exact_evidence(x, y, NULL, kernel_with(k, exp(theta), table), 0.3)$value
+    exact <- native_exact_evidence(x, y, NULL, k, 0.3)
+    conditional <- native_vecchia(x, y, NULL, k, 0.3, 1:15, near)
+    expect_equal(conditional$value, -exact$value, tolerance = 1e-9, info = name)
+    expect_equal(conditional$score, -c(exact$theta, exact$noise), tolerance = 1e-6, info = name)
+    for (j in seq_along(theta)) {
+      expect_slope(exact$theta[j], function(v) value(replace(theta, j, v)), theta[j], name)
+    }
+    K <- ref_composite(k, x) + diag(0.3, 15)
+    expect_equal(-exact$value, ref_log_normal(y, K), tolerance = 1e-10, info = name)
+  }
+})
+
+test_that("certificates and brackets contain the exact posterior, whatever the kernel", {
+  for (seed in 1:25) {
+    p <- with_seed(seed, list(n = sample(15:60, 1), m = sample(2:12, 1), noise = 10^stats::runif(1, -3, 0)))
+    x <- kernel_rows(p$n, seed)
+    y <- with_seed(seed, stats::rnorm(p$n))
+    new <- rbind(kernel_rows(6, seed + 100), 3 * kernel_rows(2, seed + 200))
+    new[, 4:6] <- pmin(new[, 4:6], 1)
+    k <- with_seed(seed, random_kernel())
+    suppressMessages({
+      fit <- with_seed(seed, pfdtc(x, y, m = p$m, kernel = k, noise = p$noise, hyper = "fixed", center = FALSE,
+                                   scale = FALSE, control = pfdtc_control(maxit = 5)))
+      all <- lapply(c("fast", "reference", "tight"), function(effort) certify(fit, new, effort))
+      bracket <- evidence_bounds(fit)
+    })
+    k <- complete_kernel(k, x)
+    Ky <- ref_composite(k, x) + diag(p$noise, p$n)
+    Kx <- ref_composite(k, x, new)
+    mean <- drop(crossprod(Kx, solve(Ky, y)))
+    prior <- diag(ref_composite(k, new))
+    sd <- sqrt(pmax(prior - colSums(Kx * solve(Ky, Kx)), 0))
+    slip <- 1e-9 * (1 + max(diag(Ky)) / p$noise) # of the reference: solve() in double precision
+    info <- paste(seed, k$label)
+    for (c in all) {
+      expect_true(all(mean >= c$mean_lower - slip & mean <= c$mean_upper + slip), info = info)
+      expect_true(all(sd >= c$sd_lower - sqrt(slip) & sd <= c$sd_upper + sqrt(slip)), info = info)
+      expect_true(all(c$sd_upper <= sqrt(prior) * (1 + 1e-12)), info = info)
+    }
+    evidence <- ref_log_normal(y, Ky)
+    expect_true(bracket[["lower"]] <= evidence + 1e-6 * abs(evidence) &&
+                  evidence <= bracket[["upper"]] + 1e-6 * abs(evidence), info = info)
+  }
+})
+
+test_that("all rows as inducing points, or as near rows, give the exact posterior", {
+  x <- kernel_rows(20)
+  y <- with_seed(3, stats::rnorm(20))
+  new <- kernel_rows(7, 4)
+  for (seed in 1:6) {
+    k <- with_seed(seed, random_kernel())
+    fit <- function(by, ...) {
+      suppressMessages(by(x, y, kernel = k, noise = 0.2, hyper = "fixed", center = FALSE, scale = FALSE, ...))
+    }
+    exact <- predict(fit(gp_exact), new, se.fit = TRUE)
+    for (other in list(fit(gp_dtc, inducing = x), fit(pfdtc, m = 3, neighbours = 20), fit(gp_fitc, inducing = x))) {
+      p <- predict(other, new, se.fit = TRUE)
+      expect_equal(p$fit, exact$fit, tolerance = 1e-5, info = seed) # of the jitter
+      expect_equal(p$se.fit, exact$se.fit, tolerance = 1e-4, info = seed)
+    }
+  }
+})
+
+test_that("sums and products are those of the matrices, and a factor outside brackets is one", {
+  x <- kernel_rows(8)
+  a <- kernel_se(c(1, 2), 1.5, c("a", "b"))
+  b <- kernel_linear(0.7, "c")
+  c <- kernel_categorical(0.4, 2, c("f1", "f2", "f3"))
+  K <- function(k) kernel_matrix(k, x)
+  expect_equal(K(a + b), K(a) + K(b), tolerance = 1e-15)
+  expect_equal(K(a * b), K(a) * K(b), tolerance = 1e-15)
+  expect_equal(K((a + b) * c), (K(a) + K(b)) * K(c), tolerance = 1e-14)
+  expect_equal(K(3 * (a + b)), 3 * (K(a) + K(b)), tolerance = 1e-15)
+  expect_equal(K(a * kernel_constant(2)), 2 * K(a), tolerance = 1e-15)
+  expect_equal(K((a + b) * (a + c) + 0.5 * c), (K(a) + K(b)) * (K(a) + K(c)) + 0.5 * K(c), tolerance = 1e-14)
+  shared <- (a + b) * c
+  expect_length(kernel_leaves(shared), 3)
+  table <- kernel_parameters(place_kernel(shared, x))
+  expect_identical(sum(table$what == "parameters"), 1L)
+  expect_equal(K((a + b) * c), K(a * c + b * c), tolerance = 1e-15)
+  expect_null(kernel_terms(kernel_se() * kernel_linear())[[1]]$variance)
+  expect_identical(kernel_terms(kernel_se(variance = 2) * kernel_linear())[[1]]$variance, 2)
+  expect_identical((0.5 * kernel_se())$variance, 0.5)
+})
+
+test_that("what makes no kernel is refused, with the reason", {
+  expect_error(kernel_se() - kernel_se(), class = "pfdtc_error_input")
+  expect_error(-kernel_se(), class = "pfdtc_error_input")
+  expect_error(kernel_se() + 1, "kernel_constant", class = "pfdtc_error_input")
+  expect_error(-2 * kernel_se(), class = "pfdtc_error_input")
+  expect_error(kernel_constant() + kernel_constant(), "tell apart", class = "pfdtc_error_input")
+  expect_error(kernel_linear(inputs = "a") + kernel_linear(inputs = "a"), class = "pfdtc_error_input")
+  expect_error(kernel_categorical(1.2), class = "pfdtc_error_input")
+  expect_error(kernel_se(c(1, 2), isotropic = TRUE), class = "pfdtc_error_input")
+  expect_error(kernel_se(inputs = y ~ a), "one-sided", class = "pfdtc_error_input")
+  x <- kernel_rows(6)
+  expect_error(kernel_matrix(kernel_se(1, 1, "a") + kernel_se(1, 1, "e"), x), "`e`", class = "pfdtc_error_input")
+  expect_error(kernel_matrix(kernel_categorical(0.5, 1, c("a", "f1")), x), "one over a factor",
+               class = "pfdtc_error_input")
+  expect_error(kernel_matrix(kernel_categorical(0.5, 1), x), "inputs", class = "pfdtc_error_input")
+  expect_error(kernel_matrix(kernel_se(1, 1, "a") + kernel_linear(), x), "variance", class = "pfdtc_error_input")
+})
+
+test_that("inputs are variables of the data: a factor is one name; parameters say where they are", {
+  d <- data.frame(u = cars$speed, v = rep_len(c(1, 4, 2, 5), 50), g = factor(rep_len(c("x", "y", "z"), 50)),
+                  y = cars$dist)
+  k <- kernel_se(inputs = ~ u + v) * kernel_categorical("ordered", inputs = ~ g) + kernel_rq(inputs = "u") +
+    kernel_se(inputs = ~ g, isotropic = TRUE)
+  fit <- suppressWarnings(gp_exact(y ~ u + v + g, d, kernel = k))
+  expect_named(coef(fit), c(
+    "se(u,v).lengthscale.u", "se(u,v).lengthscale.v", "categorical(g).gap.x.y", "categorical(g).gap.y.z",
+    "se(u,v)*categorical(g).variance", "rq(u).lengthscale.u", "rq(u).alpha", "rq(u).variance", "se(g).lengthscale",
+    "se(g).variance", "noise"))
+  expect_output(print(fit), "categorical(g)", fixed = TRUE)
+  expect_output(print(fit$kernel), "gap|parameters")
+  moved <- update(fit$kernel, "rq(u).alpha" = 3, "se(g).variance" = 7)
+  again <- gp_exact(y ~ u + v + g, d, kernel = moved, noise = fit$noise, hyper = "fixed")
+  expect_identical(unname(coef(again)[c("rq(u).alpha", "se(g).variance")]), c(3, 7))
+  expect_error(update(fit$kernel, wrong = 1), "among", class = "pfdtc_error_input")
+  held <- suppressWarnings(gp_exact(y ~ u + v + g, d, kernel = moved, control = pfdtc_control(fix = "rq(u).alpha")))
+  expect_equal(coef(held)[["rq(u).alpha"]], 3)
+  expect_identical(attr(logLik(held), "df"), 10L)
+  expect_error(gp_exact(y ~ u, d, kernel = kernel_se(inputs = ~ w)), "`w`", class = "pfdtc_error_input")
+  expect_error(gp_exact(y ~ u, d, kernel = kernel_categorical(inputs = ~ u)), "factor", class = "pfdtc_error_input")
+})
+
+test_that("a period that is given is kept, one that is not is learned", {
+  d <- data.frame(t = 1:80 / 10)
+  d$y <- sin(2 * pi * d$t / 1.7) + with_seed(1, stats::rnorm(80)) / 10
+  given <- gp_exact(y ~ t, d, kernel = kernel_periodic(period = 1.7))
+  expect_identical(coef(given)[["period"]], 1.7)
+  expect_identical(attr(logLik(given), "df"), 3L)
+  learned <- gp_exact(y ~ t, d, kernel = kernel_periodic())
+  expect_lt(abs(coef(learned)[["period"]] / 1.7 - round(coef(learned)[["period"]] / 1.7)), 0.02)
+  expect_gt(as.numeric(logLik(learned)), as.numeric(logLik(given)) - 2)
+})
+
+test_that("inducing points keep to the levels that there are", {
+  d <- data.frame(u = rep(cars$speed, 3) + rep(c(0, 0.3, 0.7), each = 50), g = factor(rep(c("p", "q", "r"), each = 50)),
+                  y = rep(cars$dist, 3) + rep(c(0, 20, -10), each = 50))
+  k <- kernel_se(inputs = ~ u) + kernel_matern(inputs = ~ u) * kernel_categorical(inputs = ~ g)
+  fit <- pfdtc(y ~ u + g, d, m = 12, kernel = k, control = pfdtc_control(maxit = 30))
+  levels <- fit$inducing[, c("gp", "gq", "gr")]
+  expect_true(all(levels %in% 0:1) && all(rowSums(levels) == 1))
+  expect_false(all(fit$inducing[, "u"] %in% d$u)) # and the others move
+  alone <- pfdtc(y ~ g, d, m = 3, kernel = kernel_categorical(inputs = ~ g), control = pfdtc_control(maxit = 5))
+  expect_true(all(alone$inducing %in% 0:1))
+})
+
+test_that("fits of composites survive a file, and are told apart", {
+  k <- kernel_se() + kernel_linear()
+  fit <- pfdtc(dist ~ speed, cars, m = 5, kernel = k)
+  file <- tempfile(fileext = ".rds")
+  saveRDS(fit, file)
+  expect_identical(predict(readRDS(file), cars), predict(fit, cars))
+  damaged <- fit
+  damaged$kernel$terms[[1]]$variance <- -1
+  expect_error(predict(damaged, cars), "parameters", class = "pfdtc_error_input")
+  exact <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
+  expect_error(kl_divergence(fit, exact), "kernel", class = "pfdtc_error_input")
+})
