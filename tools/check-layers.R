@@ -79,7 +79,7 @@ complaint_local <- function(from, header) {
   to <- place(header)
   if (is.null(to)) return("which is not in the table of layers")
   if (to$stem == from$stem) return(NULL)
-  if (from$layer == 10 && to$stem %in% c("args", "ffi", "ffi_blocks", "ffi_near_pass")) return(NULL)
+  if (from$layer == 10 && to$stem %in% c("args", "ffi", "ffi_near_pass")) return(NULL)
   if (from$layer == 11 && to$file != "ffi") return("init.c needs ffi.h alone")
   if (from$layer < 11 && to$layer > from$sees) {
     return(sprintf("layer %d sees layers up to %d, and that is layer %d",
