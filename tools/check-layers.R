@@ -205,12 +205,14 @@ check_r_layers <- function(files) {
 
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
-# A file that can be read in one sitting.
-most_lines <- 500L
+# A file that can be read in one sitting; those that are still to be cut may not grow.
+most_lines <- 400L
+still_long <- c("R/learn.R" = 500L)
 
 check_size <- function(file) {
   n <- length(readLines(file, warn = FALSE))
-  if (n > most_lines) sprintf("%s: %d lines, more than %d", file, n, most_lines)
+  most <- if (file %in% names(still_long)) still_long[[file]] else most_lines
+  if (n > most) sprintf("%s: %d lines, more than %d", file, n, most)
 }
 
 sources <- list.files("src", "[.][ch]$", full.names = TRUE)
