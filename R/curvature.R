@@ -110,7 +110,7 @@ density_of_evidence <- function(fit, data, s) {
   all <- function(par) replace(theta, problem$free, par)
   common <- list(natural = function(par) problem$natural(all(par)), lower = problem$lower[problem$free],
                  upper = problem$upper[problem$free])
-  if (is_small_enough(pool, s)) {
+  if (is_small_enough(pool)) {
     evaluate <- function(par) evaluate_exactly(problem, all(par))
     information <- function() {
       differences(function(par) -evaluate(par)$gradient[problem$free], theta[problem$free])

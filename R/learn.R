@@ -60,7 +60,7 @@ learn_evidence <- function(data, s, state) {
     result <- climb(problem, theta, learning_sizes$whole, c(8L, 6L, 6L), enough = 0.1)
     theta <- result$theta
     state$so_far[c("kernel", "noise")] <- problem$natural(theta)
-    if (is_small_enough(pool, s)) {
+    if (is_small_enough(pool)) {
       ends <- lapply(c(list(result), rival), learn_exactly, problem = problem)
       ends <- ends[order(-vapply(ends, `[[`, 0, "value"))]
       theta <- ends[[1L]]$theta
@@ -143,6 +143,8 @@ noise_floor <- function(data) {
 # Priors are weak and fade like 1 / n^2: without them an input that says nothing has a lengthscale that goes to
 # infinity, and few rows have no noise. In units of the inputs' spread and of y:
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 1.5^2),  log noise ~ N(log 0.1, 2^2).
+# That of the variance stays where the neighbours' likelihood has the last word: in much noise this does not tell a
+# variance from a hundred times it with longer lengthscales, and the order of the rows decides, at a hundredth of NLPD.
 learning_problem <- function(pool, s, profile) {
   kernel <- s$kernel
   if (is.null(kernel$profile)) kernel <- place_kernel(kernel_of(profile), pool$x)
@@ -161,7 +163,8 @@ learning_problem <- function(pool, s, profile) {
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
   middle <- unit + c(table$middle, log(0.1))
-  fade <- min(1, learning_priors$rows / pool$n)^2
+  fade <- rep(min(1, learning_priors$rows / pool$n)^2, last)
+  if (!is_small_enough(pool)) fade[which(table$what == "variance")] <- 1
   precision <- fade * if (s$control$priors) 1 / c(table$sd, 2)^2 else numeric(last)
   held <- names %in% setdiff(names, s$free)
   natural <- function(theta) {
@@ -463,7 +466,7 @@ conditional_scores <- function(problem, theta) {
 # ---- the exact evidence as the last stage, where it is cheap --------------------------------------------------------
 
 # n^3 flops an evaluation, some ten of them: a second or two at 2,000 rows.
-is_small_enough <- function(pool, s) {
+is_small_enough <- function(pool) {
   pool$share == 1 && pool$n <= 2000L && 8 * 2 * pool$n^2 <= getOption("pfdtc.max_memory", 2^32)
 }
 

@@ -12,7 +12,7 @@
 #'   two. So [step()] and [drop1()] work on fits from a formula: a term is a group of inputs, and each step fits again
 #'   (hyperparameters are learned each time). Where `logLik()` is a bound or an estimate they compare these as if they
 #'   were the log evidence: [anova()][anova.gp_fit] says whether its brackets can tell two fits apart.
-#' * `family()`: [gaussian()].
+#' * `family()`: that of the response, [gaussian()] where none was given.
 #' * `case.names()`: names of the rows used, by default without those of weight 0; `labels()`: the terms of the formula,
 #'   or of a matrix its columns.
 #' * `update()`: as R's own, but where the data of the fit's call are not found where `update()` is called, as of a fit
@@ -62,7 +62,11 @@ extractAIC.gp_fit <- function(fit, scale, k = 2, ...) c(fit$df, stats::AIC(fit, 
 #' @rdname gp_fit-regression
 #' @method family gp_fit
 #' @rawNamespace S3method(stats::family,gp_fit)
-family.gp_fit <- function(object, ...) stats::gaussian()
+family.gp_fit <- function(object, ...) {
+  l <- object$likelihood
+  if (is.null(l)) return(stats::gaussian())
+  switch(l$name, binomial = stats::binomial(l$link), poisson = stats::poisson(l$link), nb = nb(l$theta))
+}
 
 #' @rdname gp_fit-regression
 #' @importFrom stats case.names

@@ -62,14 +62,6 @@ const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, i
     return X;
 }
 
-struct block arg_block(const struct kernel *k, SEXP x, const char *argument, int *columns)
-{
-    struct block block = {0};
-    block.X = arg_inputs(k, x, argument, &block.n, columns);
-    block.ldx = block.n;
-    return block;
-}
-
 const double *arg_vector(SEXP x, const char *argument, size_t length)
 {
     if (TYPEOF(x) != REALSXP || (size_t)XLENGTH(x) != length)
@@ -167,29 +159,6 @@ struct lowrank arg_lowrank(SEXP list, const struct kernel *kernel)
         Rf_error("internal: `W` must have a row for every row of `U`, and a column");
     nu.sign = arg_vector(list_get(list, "sign"), "sign", (size_t)nu.q);
     return nu;
-}
-
-SEXP new_list(int n, const char *const *names)
-{
-    SEXP list = PROTECT(Rf_allocVector(VECSXP, n)), labels = Rf_allocVector(STRSXP, n);
-    Rf_setAttrib(list, R_NamesSymbol, labels);
-    for (int i = 0; i < n; i++)
-        SET_STRING_ELT(labels, i, Rf_mkChar(names[i]));
-    UNPROTECT(1);
-    return list;
-}
-
-struct posterior old_posterior(const struct kernel *k, SEXP z, SEXP L, SEXP C, SEXP s2)
-{
-    struct posterior p;
-    p.z.kernel = k;
-    p.z.Z = arg_inputs(k, z, "z", &p.z.M, &p.z.columns);
-    p.z.jitter = 0.0;
-    p.z.L = arg_vector(L, "L", (size_t)p.z.M * p.z.M);
-    p.C = arg_vector(C, "C", (size_t)p.z.M * p.z.M);
-    p.s2 = arg_number(s2, "s2");
-    p.beta = NULL;
-    return p;
 }
 
 struct model arg_model(SEXP list)
@@ -343,6 +312,14 @@ double *pack_vector(SEXP list, const char *name, int n)
 int *pack_integers(SEXP list, const char *name, int n)
 {
     SEXP x = PROTECT(Rf_allocVector(INTSXP, n));
+    put(list, name, x);
+    UNPROTECT(1);
+    return INTEGER(x);
+}
+
+int *pack_integer_matrix(SEXP list, const char *name, int rows, int columns)
+{
+    SEXP x = PROTECT(Rf_allocMatrix(INTSXP, rows, columns));
     put(list, name, x);
     UNPROTECT(1);
     return INTEGER(x);

@@ -32,9 +32,6 @@ const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);
 /* the same of rows that the kernel is evaluated at: they have the columns that it reads */
 const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, int *rows,
                          int *columns);
-/* the same as one block, without responses */
-struct block arg_block(const struct kernel *k, SEXP x, const char *argument,
-                       int *columns);
 /* doubles of a vector of that length */
 const double *arg_vector(SEXP x, const char *argument, size_t length);
 /* the same, or NULL for R's NULL */
@@ -88,13 +85,10 @@ SEXP pack(const char *name, ...);
 double *pack_matrix(SEXP list, const char *name, int rows, int columns);
 double *pack_vector(SEXP list, const char *name, int n);
 int *pack_integers(SEXP list, const char *name, int n);
+int *pack_integer_matrix(SEXP list, const char *name, int rows, int columns);
 void pack_number(SEXP list, const char *name, double x);
 void pack_status(SEXP list, enum status status);
 /* G, Ay, yy, k_sum, t (not below 0) and log_weights */
 void pack_sums(SEXP list, const struct stats *s);
-
-/* points with L, C and s2, without beta */
-struct posterior old_posterior(const struct kernel *k, SEXP z, SEXP L, SEXP C, SEXP s2);
-SEXP new_list(int n, const char *const *names);
 
 #endif

@@ -28,14 +28,52 @@ static void arg_pass(const struct kernel *k, SEXP z, SEXP x, SEXP y, SEXP scale,
     p->keep_near = NULL;
 }
 
+/* u, d and the rows that each u is on, of every row */
+static void pack_kept(SEXP result, struct near_pass *p)
+{
+    p->kept_rows = pack_integer_matrix(result, "rows", p->s, p->rows.N);
+    p->kept_u = pack_matrix(result, "u", p->s, p->rows.N);
+    p->kept_d = pack_vector(result, "d", p->rows.N);
+}
+
+/* every row beside its earlier ones, in the order of the tree */
+static enum status near_sums(struct near_pass *p)
+{
+    if (p->s > 0) {
+        build_tree(p->z.kernel, &p->rows, p->rank, p->rows.N, &p->tree);
+        p->target = p->tree.row;
+    }
+    run_targets(p, p->rows.N);
+    return slots_status(p);
+}
+
+/* C C' = I + G, beta = (I + G)^{-1} Ay, and -log density of the scaled y, from the slots' sums */
+static enum status near_finish(const struct near_pass *p, double *C, double *beta,
+                               double *minus_log)
+{
+    const int M = p->z.M;
+    double log_d = 0.0;
+    struct stats stats;
+    for (int i = 0; i < p->plan.threads; i++) {
+        log_d += p->slot[i].log_d;
+        if (i > 0)
+            add_scaled(stats_size(M, 0), 1.0, p->slot[i].sums, p->slot[0].sums);
+    }
+    enum status status = stats_finish(M, 0, p->slot[0].sums, &stats);
+    if (status == STATUS_OK)
+        status = posterior_factor(&stats, 1.0, C, beta);
+    *minus_log =
+        0.5 * (log_d + chol_logdet(M, C) + stats.yy - dot((size_t)M, stats.Ay, beta) +
+               p->rows.N * log(2.0 * 3.14159265358979323846));
+    return status;
+}
+
 SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter_,
               SEXP most_jitter, SEXP s, SEXP rank, SEXP keep_rows, SEXP control)
 {
-    static const char *const names[] = {"status",    "jitter", "L", "C",   "beta",
-                                        "minus_log", "u",      "d", "rows"};
     const struct kernel k = arg_kernel(kernel);
     struct near_pass p;
-    double jitter = arg_number(jitter_, "jitter"), log_d = 0.0, minus_log = 0.0;
+    double jitter = arg_number(jitter_, "jitter"), minus_log = 0.0;
     int N = 0, columns;
     arg_matrix(x, "x", &N, &columns);
     arg_pass(&k, z, x, y, scale, s, s2, control, N, &p);
@@ -44,56 +82,29 @@ SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jit
     if (TYPEOF(rank) != INTSXP || XLENGTH(rank) != N)
         Rf_error("internal: `rank` must be an integer for every row");
     p.rank = INTEGER_RO(rank);
-
-    SEXP result = PROTECT(new_list(9, names));
-    if (arg_integer(keep_rows, "keep")) {
-        SET_VECTOR_ELT(result, 6, Rf_allocMatrix(REALSXP, p.s, N));
-        SET_VECTOR_ELT(result, 7, Rf_allocVector(REALSXP, N));
-        SET_VECTOR_ELT(result, 8, Rf_allocMatrix(INTSXP, p.s, N));
-        p.kept_u = REAL(VECTOR_ELT(result, 6));
-        p.kept_d = REAL(VECTOR_ELT(result, 7));
-        p.kept_rows = INTEGER(VECTOR_ELT(result, 8));
-    }
-    SET_VECTOR_ELT(result, 2, Rf_allocMatrix(REALSXP, M, M));
-    SET_VECTOR_ELT(result, 3, Rf_allocMatrix(REALSXP, M, M));
-    SET_VECTOR_ELT(result, 4, Rf_allocVector(REALSXP, M));
-    double *L = REAL(VECTOR_ELT(result, 2)), *C = REAL(VECTOR_ELT(result, 3)),
-           *beta = REAL(VECTOR_ELT(result, 4));
+    SEXP result = PROTECT(
+        pack("status", "jitter", "L", "C", "beta", "minus_log", "u", "d", "rows", NULL));
+    if (arg_integer(keep_rows, "keep"))
+        pack_kept(result, &p);
+    double *L = pack_matrix(result, "L", M, M), *C = pack_matrix(result, "C", M, M),
+           *beta = pack_vector(result, "beta", M);
     enum status status =
         inducing_ladder(&k, M, p.z.Z, arg_number(most_jitter, "most_jitter"),
-                        doubles((size_t)M), &jitter, L);
+                        room((size_t)M), &jitter, L);
     p.z.jitter = jitter;
     p.z.L = L;
-    if (status == STATUS_OK) {
-        if (p.s > 0) {
-            build_tree(&k, &p.rows, p.rank, N, &p.tree);
-            p.target = p.tree.row;
-        }
-        run_targets(&p, N);
-        status = slots_status(&p);
-    }
-    if (status == STATUS_OK) {
-        struct stats stats;
-        for (int i = 0; i < p.plan.threads; i++) {
-            log_d += p.slot[i].log_d;
-            if (i > 0)
-                add_scaled(stats_size(M, 0), 1.0, p.slot[i].sums, p.slot[0].sums);
-        }
-        status = stats_finish(M, 0, p.slot[0].sums, &stats);
-        if (status == STATUS_OK) /* C C' = I + G,  beta = (I + G)^{-1} Ay */
-            status = posterior_factor(&stats, 1.0, C, beta);
-        minus_log =
-            0.5 * (log_d + chol_logdet(M, C) + stats.yy - dot((size_t)M, stats.Ay, beta) +
-                   N * log(2.0 * 3.14159265358979323846));
-    }
-    SET_VECTOR_ELT(result, 0, Rf_ScalarInteger((int)status));
-    SET_VECTOR_ELT(result, 1, Rf_ScalarReal(jitter));
-    SET_VECTOR_ELT(result, 5, Rf_ScalarReal(minus_log));
+    if (status == STATUS_OK)
+        status = near_sums(&p);
+    if (status == STATUS_OK)
+        status = near_finish(&p, C, beta, &minus_log);
+    pack_status(result, status);
+    pack_number(result, "jitter", jitter);
+    pack_number(result, "minus_log", minus_log);
     UNPROTECT(1);
     return result;
 }
 
-/* mean and both parts of the variance at new rows, into `result` from its element 1 on */
+/* mean and both parts of the variance at new rows, into `result` */
 static enum status predict_new_rows(struct near_pass *p, const struct rows *new_rows,
                                     SEXP L, SEXP C, SEXP beta, SEXP result)
 {
@@ -105,11 +116,9 @@ static enum status predict_new_rows(struct near_pass *p, const struct rows *new_
     p->z.L = arg_vector(L, "L", (size_t)p->z.M * p->z.M);
     p->C = arg_vector(C, "C", (size_t)p->z.M * p->z.M);
     p->beta = arg_vector(beta, "beta", (size_t)p->z.M);
-    for (int i = 1; i < 4; i++)
-        SET_VECTOR_ELT(result, i, Rf_allocVector(REALSXP, new_rows->N));
-    p->mean = REAL(VECTOR_ELT(result, 1));
-    p->var_near = REAL(VECTOR_ELT(result, 2));
-    p->var_far = REAL(VECTOR_ELT(result, 3));
+    p->mean = pack_vector(result, "mean", new_rows->N);
+    p->var_near = pack_vector(result, "var_near", new_rows->N);
+    p->var_far = pack_vector(result, "var_far", new_rows->N);
     if (p->s > 0) {
         build_tree(p->z.kernel, &p->rows, NULL, new_rows->N, &p->tree);
         build_tree(p->z.kernel, new_rows, NULL, new_rows->N, &order);
@@ -122,15 +131,14 @@ static enum status predict_new_rows(struct near_pass *p, const struct rows *new_
 SEXP ffi_near_predict(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SEXP y,
                       SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control)
 {
-    static const char *const names[] = {"status", "mean", "var_near", "var_far"};
     const struct kernel k = arg_kernel(kernel);
     struct near_pass p;
     struct rows new_rows = {0};
     new_rows.X = arg_matrix(x_new, "x_new", &new_rows.N, &new_rows.columns);
     arg_pass(&k, z, x, y, scale, s, s2, control, new_rows.N, &p);
-    SEXP result = PROTECT(new_list(4, names));
+    SEXP result = PROTECT(pack("status", "mean", "var_near", "var_far", NULL));
     const enum status status = predict_new_rows(&p, &new_rows, L, C, beta, result);
-    SET_VECTOR_ELT(result, 0, Rf_ScalarInteger((int)status));
+    pack_status(result, status);
     UNPROTECT(1);
     return result;
 }
@@ -251,8 +259,6 @@ static void join(struct near_pass *p, const struct rows *new_rows, double *covar
 SEXP ffi_near_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SEXP y,
                          SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control)
 {
-    static const char *const names[] = {"status", "mean", "var_near", "var_far",
-                                        "covariance"};
     const struct kernel k = arg_kernel(kernel);
     struct near_pass p;
     struct rows new_rows = {0};
@@ -264,12 +270,13 @@ SEXP ffi_near_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x,
     p.keep_u = doubles(n * (size_t)p.s);
     p.keep_near = (int *)R_alloc(n * (size_t)p.s, sizeof(int));
     p.keep_R = doubles(n * (size_t)p.z.M);
-    SEXP result = PROTECT(new_list(5, names));
-    SET_VECTOR_ELT(result, 4, Rf_allocMatrix(REALSXP, new_rows.N, new_rows.N));
+    SEXP result =
+        PROTECT(pack("status", "mean", "var_near", "var_far", "covariance", NULL));
+    double *covariance = pack_matrix(result, "covariance", new_rows.N, new_rows.N);
     const enum status status = predict_new_rows(&p, &new_rows, L, C, beta, result);
     if (status == STATUS_OK)
-        join(&p, &new_rows, REAL(VECTOR_ELT(result, 4)));
-    SET_VECTOR_ELT(result, 0, Rf_ScalarInteger((int)status));
+        join(&p, &new_rows, covariance);
+    pack_status(result, status);
     UNPROTECT(1);
     return result;
 }

@@ -10,9 +10,14 @@
  * room for all rows A is made once; else it is emptied now and then, and since targets of a wave
  * lie together, so do their neighbours.
  */
-#include "ffi_blocks.h"
+#include "args.h"
 #include "near.h"
 #include "neighbours.h"
+
+struct rows {
+    int N, columns;
+    const double *X, *y, *scale; /* scale may be NULL, y too where nothing reads it */
+};
 
 struct store {
     int capacity, used;

@@ -79,7 +79,7 @@ complaint_local <- function(from, header) {
   to <- place(header)
   if (is.null(to)) return("which is not in the table of layers")
   if (to$stem == from$stem) return(NULL)
-  if (from$layer == 10 && to$stem %in% c("args", "ffi", "ffi_blocks", "ffi_near_pass")) return(NULL)
+  if (from$layer == 10 && to$stem %in% c("args", "ffi", "ffi_near_pass")) return(NULL)
   if (from$layer == 11 && to$file != "ffi") return("init.c needs ffi.h alone")
   if (from$layer < 11 && to$layer > from$sees) {
     return(sprintf("layer %d sees layers up to %d, and that is layer %d",
@@ -205,12 +205,14 @@ check_r_layers <- function(files) {
 
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
-# A file that can be read in one sitting.
-most_lines <- 500L
+# A file that can be read in one sitting; those that are still to be cut may not grow.
+most_lines <- 400L
+still_long <- c("R/learn.R" = 500L)
 
 check_size <- function(file) {
   n <- length(readLines(file, warn = FALSE))
-  if (n > most_lines) sprintf("%s: %d lines, more than %d", file, n, most_lines)
+  most <- if (file %in% names(still_long)) still_long[[file]] else most_lines
+  if (n > most) sprintf("%s: %d lines, more than %d", file, n, most)
 }
 
 sources <- list.files("src", "[.][ch]$", full.names = TRUE)

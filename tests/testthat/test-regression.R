@@ -36,6 +36,8 @@ test_that("family(), case.names() and labels() are those of linear models", {
   expect_identical(case.names(fit), case.names(line))
   expect_identical(case.names(fit, full = TRUE), case.names(line, full = TRUE))
   expect_identical(labels(fit), labels(line))
+  votes <- pfdtc(cars$speed, cars$dist > 40, family = binomial("probit"), kernel = kernel_se(6, 1), hyper = "fixed")
+  expect_identical(stats::family(votes)[c("family", "link")], stats::binomial("probit")[c("family", "link")])
   p <- smooth_data()
   expect_identical(labels(fit_fixed(p)), c("x1", "x2"))
   expect_identical(case.names(fit_fixed(p)), as.character(1:50))
