@@ -95,13 +95,27 @@ test_that("hyperparameters that made the data are found again within what chance
     # of so many rows priors may cost two nats
     expect_gt(as.numeric(logLik(by(TRUE))), as.numeric(logLik(fit)) - 2, label = profile)
   }
-  # the same of so many rows that neighbours alone tell, where the BLAS is R's own: terms of the likelihood are true
+  # the same by neighbours alone, where two matrices of all rows are too much memory: terms of the likelihood are true
   # conditional densities, and 30 neighbours lose next to nothing
   data <- prior_draw(kernel, 1100)
-  fit <- by(FALSE)
+  fit <- with_options(list(pfdtc.max_memory = 1.5 * 8 * 1100^2), by(FALSE))
+  expect_false(identical(coef(fit), coef(by(FALSE)))) # which the exact evidence had the last word on
   gain <- dense_evidence(data, profile, log(coef(fit)), fit) - dense_evidence(data, profile, truth, fit)
   expect_lt(gain, 23.5 / 2)
   expect_gt(gain, -2)
+})
+
+test_that("priors fade with the rows, but that of the variance only where the exact evidence has the last word", {
+  prior <- function(n) {
+    data <- data_from_matrix(matrix(seq_len(n)), sin(seq_len(n)))
+    s <- list(kernel = place_kernel(kernel_se(), data$x), noise = NULL, columns = colnames(data$x),
+              control = pfdtc_control(progress = FALSE), free = c("lengthscale.x1", "variance", "noise"))
+    with_seed(1, learning_problem(learning_rows(data, s), s, "se"))$prior(numeric(3))$information
+  }
+  whole <- 1 / c(0.7, 1.5, 2)^2
+  expect_equal(prior(40), whole)
+  expect_equal(prior(500), whole / 100)
+  expect_equal(prior(2500), whole * c(1 / 2500, 1, 1 / 2500))
 })
 
 test_that("the exact evidence is within two nats of the best of many exact searches", {
