@@ -15,10 +15,11 @@ new_gp <- function(method, model, parts, about) {
 new_fit <- function(data, done, s, state, parts) {
   trace <- if (is.null(done$trace)) empty_trace() else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
+  learned <- setdiff(parameter_names(done$model$kernel, s$columns), held_names(s))
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
     signature = data_signature(data), nobs = data$n, asked = if (s$keep_data) s$asked, hyper = s$hyper,
-    objective = done$value, df = length(s$free) + sum(done$more_df), sd_y = data$sd_y, trace = trace,
+    objective = done$value, df = length(learned) + sum(done$more_df), sd_y = data$sd_y, trace = trace,
     z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
     pilot = done$pilot, learned = done$learned, kernels = done$kernels,

@@ -13,12 +13,11 @@
 learn_evidence <- function(data, s, state) {
   pool <- learning_rows(data, s)
   on.exit(count_evaluations(state, "learn", list(evaluations = pool$count$evaluations)))
-  candidates <- if (is.null(s$kernel$profile)) kernel_candidates else s$kernel$profile
   tell <- stage_line("hyperparameters", s$control$progress, after = 1)
   on.exit(tell(NULL), add = TRUE)
 
   tell("starts")
-  problem <- learning_problem(pool, s, candidates[1L])
+  problem <- learning_problem(pool, s, kernel_candidates[1L])
   found <- run_starts(problem, s$control, function(theta) {
     state$so_far[c("kernel", "noise")] <- problem$natural(theta)
   })
@@ -32,18 +31,12 @@ learn_evidence <- function(data, s, state) {
   }
   state$so_far[c("kernel", "noise")] <- problem$natural(theta)
   kernels <- NULL
-  if (length(candidates) > 1L && in_time(pool)) {
-    judged <- lapply(candidates, function(profile) {
-      tell(profile_label(profile))
-      judge_kernel(learning_problem(pool, s, profile), theta)
-    })
-    scores <- vapply(judged, function(one) mean(one$scores), 0)
-    best <- best_kernel(lapply(judged, `[[`, "scores"))
-    problem <- judged[[best]]$problem
-    theta <- judged[[best]]$theta
-    kernels <- data.frame(kernel = vapply(candidates, profile_label, ""), score = scores,
-                          chosen = seq_along(scores) == best, row.names = NULL)
-    kernels <- kernels[order(kernels$score), ]
+  if (is.null(s$kernel$profile) && in_time(pool)) {
+    best <- choose_kernel(pool, s, theta, tell)
+    problem <- best$problem
+    theta <- best$theta
+    kernels <- best$kernels
+    if (problem$composite) rival <- NULL # it has both explanations
     state$so_far[c("kernel", "noise", "kernels")] <- c(problem$natural(theta), list(kernels))
   }
   tell("all rows that count")

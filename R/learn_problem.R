@@ -26,13 +26,13 @@ learning_problem <- function(pool, s, profile) {
   middle <- unit + c(table$middle, log(0.1))
   fade <- rep(min(1, learning_priors$rows / pool$n)^2, last)
   if (!is_small_enough(pool)) fade[which(table$what == "variance")] <- 1
+  free <- !names %in% held_names(s)
   precision <- fade * if (s$control$priors) 1 / c(table$sd, 2)^2 else numeric(last)
-  held <- names %in% setdiff(names, s$free)
   natural <- function(theta) {
     value <- exp(unname(theta))
     list(kernel = kernel_with(kernel, value[-last], table), noise = value[last])
   }
-  problem <- list(pool = pool, natural = natural, free = !held, given = given, absurd = absurd & !held, unit = unit,
+  problem <- list(pool = pool, natural = natural, free = free, given = given, absurd = absurd & free, unit = unit,
                   lower = lower, upper = upper, last = last, table = table,
                   composite = is_composite(kernel), control = s$control)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
@@ -54,7 +54,12 @@ learning_problem <- function(pool, s, profile) {
   problem
 }
 
+# Of a sum the terms go by their profiles alone.
 kernel_of <- function(profile) {
+  terms <- strsplit(profile, "+", fixed = TRUE)[[1L]]
+  if (length(terms) > 1L) {
+    return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
+  }
   switch(profile, se = kernel_se(), matern12 = kernel_matern(1 / 2), matern32 = kernel_matern(3 / 2),
          matern52 = kernel_matern(5 / 2))
 }
@@ -76,7 +81,9 @@ add_merged <- function(result, problem, noise, share, theta) {
   out
 }
 
-profile_label <- function(profile) kernel_of(profile)$label
+profile_label <- function(profile) {
+  paste(vapply(kernel_leaves(kernel_of(profile)), `[[`, "", "label"), collapse = " + ")
+}
 
 # n^3 flops an evaluation, some ten of them: a second or two at 2,000 rows.
 is_small_enough <- function(pool) {

@@ -232,9 +232,15 @@ describe_starts <- function(learned) {
 describe_kernel <- function(about) {
   kernels <- about$kernels
   if (is.null(kernels)) return(about$kernel$label)
+  sprintf("%s, chosen by held-out score (%s)", about$kernel$label, describe_others(kernels))
+}
+
+# How far the others are behind, with the standard error of that where it is known.
+describe_others <- function(kernels) {
   others <- kernels[!kernels$chosen, ]
-  sprintf("%s, chosen by held-out score (%s)", about$kernel$label,
-          paste(sprintf("%s %+.3f", others$kernel, others$score - kernels$score[kernels$chosen]), collapse = ", "))
+  behind <- sprintf("%s %+.3f", others$kernel, others$score - kernels$score[kernels$chosen])
+  if (!is.null(kernels$se)) behind <- paste0(behind, sprintf(" (se %.3f)", others$se))
+  paste(behind, collapse = ", ")
 }
 
 describe_joint <- function(fit) {
@@ -314,9 +320,7 @@ describe_left <- function(fit) {
 
 describe_choice <- function(kernels) {
   if (is.null(kernels)) return("")
-  others <- kernels[!kernels$chosen, ]
-  sprintf("; chosen by evidence, nats a row (%s)",
-          paste(sprintf("%s %+.3f", others$kernel, others$score - kernels$score[kernels$chosen]), collapse = ", "))
+  sprintf("; chosen by evidence, nats a row (%s)", describe_others(kernels))
 }
 
 # Scores at the training rows flatter the fit.
