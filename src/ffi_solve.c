@@ -8,15 +8,18 @@
  * pairs of row blocks, and with B^{-1} = (A'A + s2 I)^{-1}, the preconditioner.
  */
 
-SEXP ffi_kernel_matvec(SEXP model_, SEXP rows_, SEXP v, SEXP control)
+SEXP ffi_kernel_product(SEXP model_, SEXP rows_, SEXP v, SEXP control)
 {
     const struct model model = arg_model(model_);
     const struct source rows = arg_rows(&model, rows_);
     struct pass pass = {.plan = arg_plan(control, rows.N), .rows = &rows};
-    const struct kernel_matvec self = {model.kernel, &pass,
-                                       arg_vector(v, "v", (size_t)rows.N)};
-    SEXP result = PROTECT(Rf_allocVector(REALSXP, rows.N));
-    const struct sink sink = kernel_matvec_sink(&self, REAL(result));
+    int N, m;
+    const double *V = arg_matrix(v, "v", &N, &m);
+    if (N != rows.N || m < 1)
+        Rf_error("internal: `v` must be a number or more for each of the rows");
+    const struct kernel_product self = {model.kernel, &pass, m, V};
+    SEXP result = PROTECT(Rf_allocMatrix(REALSXP, N, m));
+    const struct sink sink = kernel_product_sink(&self, REAL(result));
     LAY_OUT(pass_open, &pass);
     run_pass(&pass, 1, &sink);
     UNPROTECT(1);

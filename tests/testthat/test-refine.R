@@ -22,6 +22,8 @@ test_that("products with K and with B^-1 are the dense ones, for any blocks and 
       for (block in c(1, 4, 50)) {
         with_options(list(pfdtc.block = block, pfdtc.threads = 2), {
           expect_close(native_kernel_product(kernel, p$x, p$weights, v), drop(K %*% v), 1e-12, label_of(p))
+          expect_close(native_kernel_product(kernel, p$x, p$weights, cbind(v, 1, -v)), K %*% cbind(v, 1, -v), 1e-12,
+                       label_of(p))
           expect_close(native_kernel_sum(kernel, p$x, v, p$new), drop(ref_k(p$kernel, p$new, p$x) %*% v), 1e-12,
                        label_of(p))
           for (whiten in c(TRUE, FALSE)) {
