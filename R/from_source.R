@@ -33,8 +33,8 @@ construct_from_source <- function(data, done, s, state) {
               otherwise = so_far$value),
     pfdtc_error_source = function(e) {
       e$fit <- finish(so_far$value)
-      e$message <- sprintf(paste("%s. What was learned is kept: the condition's `fit` is of the %s rows read until then,",
-                                 "and can be given as `inducing`."), sub("[.]$", "", conditionMessage(e)),
+      e$message <- sprintf(paste("%s. What was learned is kept: the condition's `fit` is of the %s rows read",
+                                 "until then, and can be given as `inducing`."), sub("[.]$", "", conditionMessage(e)),
                            show_count(e$fit$nobs))
       stop(e)
     })

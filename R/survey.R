@@ -97,7 +97,8 @@ survey_visit <- function(recipe, size) {
     })
     list(omitted = length(attr(mf, "na.action")), variables = variables, moments = weighted_moments(r, w),
          log_w = if (is.null(w)) 0 else sum(log(w)), weighted = any(rows$w != 1), largest = rows$largest,
-         name = rows$name, terms = attr(mf, "terms"), sample = reservoir(list(values = values, r = r, w = w), length(r), size))
+         name = rows$name, terms = attr(mf, "terms"),
+         sample = reservoir(list(values = values, r = r, w = w), length(r), size))
   }
 }
 
