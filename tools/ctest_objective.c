@@ -1,5 +1,5 @@
 /* Layer 6: the objectives, composed as src/ffi_objective.c composes them, against the
- * proposition's terms (DESIGN, 3 and 5) and, for the gradients, differences. */
+ * proposition's terms (theory vignette, 3 and 4) and, for the gradients, differences. */
 #include <math.h>
 #include "ctest.h"
 #include "gradient.h"
