@@ -1,8 +1,8 @@
 # The object: how a fit is put together, from each kind of posterior, and what the methods ask of it.
 
-# The one constructor of fits. `parts`: the posterior (`factors` on the rows of `x` or on `inducing` points, or `near` rows
-# by them), `evidence`, the log evidence of y or its bound, and what else is particular to it. `about`: what is known of
-# the data and of how the fit came about.
+# The one constructor of fits. `parts`: the posterior (`factors` on the rows of `x` or on `inducing` points, or `near`
+# rows by them), `evidence`, the log evidence of y or its bound, and what else is particular to it. `about`: what is
+# known of the data and of how the fit came about.
 new_gp <- function(method, model, parts, about) {
   units <- model_units(model)
   structure(class = c(method, "gp_fit"), home = methods_home, c(

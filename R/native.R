@@ -6,7 +6,6 @@ engine <- new.env(parent = emptyenv())
 start_engine <- function() {
   engine$pid <- Sys.getpid()
   engine$optimised_blas <- blas_is_optimised()
-  engine$parallel_blocks <- TRUE
   native_own_products(own_lanes)
 }
 
@@ -53,7 +52,7 @@ engine_control <- function(n, control = NULL, used = 0) {
   if (!identical(engine$pid, Sys.getpid())) threads <- 1
   block <- if (is.null(control$block)) min(512, ceiling(n / threads)) else control$block
   list(block = as.integer(max(1, min(block, n))), threads = as.integer(threads),
-       parallel_blocks = as.integer(engine$parallel_blocks), memory = max(0, as.double(control$memory) - used))
+       memory = max(0, as.double(control$memory) - used))
 }
 
 engine_model <- function(kernel, noise = 1, jitter = 0) {

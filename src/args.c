@@ -214,8 +214,6 @@ struct plan arg_plan(SEXP control, int N)
 {
     struct plan plan = {.interrupt = R_CheckUserInterrupt};
     plan.threads = arg_integer(list_get(control, "threads"), "threads");
-    plan.parallel_blocks =
-        arg_integer(list_get(control, "parallel_blocks"), "parallel_blocks");
     const int block = arg_integer(list_get(control, "block"), "block");
     const double memory = arg_number(list_get(control, "memory"), "memory");
     if (plan.threads < 1 || block < 1)

@@ -9,7 +9,6 @@ static void residual_rows(const struct divergence *d, const struct block *b, dou
                           double *R)
 {
     const int q = d->panel.nu->q;
-    panel_read(&d->panel, b, work);
     copy((size_t)q * b->n, panel_rows(&d->panel, b, work), R);
     for (int i = 0; i < b->n; i++)
         R[(size_t)i * q + q - 1] -= (b->scale == NULL ? 1.0 : b->scale[i]) * b->y[i];
@@ -50,7 +49,6 @@ static void sums_add(const void *self, const struct visit *v)
     double *left = v->work + 2 * (size_t)n, *room = left + (size_t)q * n,
            *kept = kept_rows(d, v->number);
     stats_add(d->z.model->kernel, M, 0, b, v->A, NULL, v->work, v->sums);
-    panel_read(&d->panel, b, room);
     copy((size_t)q * n, panel_rows(&d->panel, b, room), left);
     mult_AtB(q, M, n, -1.0, d->T, v->A, 1.0, left);
     mult_ABt(M, n, q, 1.0, v->A, left, 1.0, v->sums + stats_size(M, 0));

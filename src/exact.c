@@ -53,7 +53,7 @@ double exact_slope_noise(int n, double s2, const double *weights, const double *
     return sum;
 }
 
-static void pulling_read(const void *self, const struct visit *v)
+static void pulling_add(const void *self, const struct visit *v)
 {
     const struct exact_pulling *p = self;
     const struct block *all = &p->rows, *b = &v->block;
@@ -71,7 +71,7 @@ struct sink exact_pulling_sink(const struct exact_pulling *self, int block,
                          .sums = dtheta,
                          .n_work = (size_t)self->rows.n * block +
                                    kernel_size(self->kernel, self->rows.n),
-                         .read = pulling_read};
+                         .add = pulling_add};
 }
 
 void exact_rows(const struct kernel *k, int n, const double *alpha, const struct block *b,

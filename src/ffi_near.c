@@ -224,7 +224,6 @@ static void join(struct near_pass *p, const struct rows *new_rows, double *covar
 {
     const int n = new_rows->N, M = p->z.M;
     const size_t nn = (size_t)n * n;
-    const struct step steps[] = {{joining_points, 0}};
     struct joining j;
     joint_points(p, new_rows, &j.joint);
     j.plan = p->plan;
@@ -239,7 +238,7 @@ static void join(struct near_pass *p, const struct rows *new_rows, double *covar
         j.sum[i] = i == 0 ? covariance : doubles(nn);
         fill(nn, 0.0, j.sum[i]);
     }
-    run_blocks(&j.plan, 1, steps, &j);
+    run_blocks(&j.plan, joining_points, &j);
     for (int i = 1; i < j.plan.threads; i++)
         add_scaled(nn, 1.0, j.sum[i], covariance);
     mult_AtB(n, M, n, -1.0, p->keep_R, p->keep_R, 1.0, covariance);

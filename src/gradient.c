@@ -81,44 +81,34 @@ size_t gradient_size(const struct inducing *z)
     return theta_at(z) + (size_t)z->model->kernel->n_theta + 1;
 }
 
-/* scratch: Kmx_bar, what both turns need, W_x, A K */
-static size_t turn_size(const struct pulling *p, int block)
+/* scratch: Kmx_bar, what both parts need, W_x, A K */
+static size_t part_size(const struct pulling *p, int block)
 {
     const size_t pull = kernel_size(p->z->model->kernel, p->z->M);
     return pull > (size_t)block ? pull : (size_t)block;
 }
 
-static double *panel_room(const struct pulling *p, const struct visit *v)
+/* Kmx_bar, at the start of the scratch */
+static void pulling_bar(const struct pulling *p, const struct visit *v)
 {
-    return v->work + (size_t)p->z->M * v->block.n + turn_size(p, v->block.n);
-}
-
-static void pulling_read(const void *self, const struct visit *v)
-{
-    const struct pulling *p = self;
-    panel_read(&p->panel, &v->block, panel_room(p, v));
-}
-
-static void pulling_add(const void *self, const struct visit *v)
-{
-    const struct pulling *p = self;
     const struct block *b = &v->block;
-    double *Kmx_bar = v->work, *turn = Kmx_bar + (size_t)p->z->M * b->n,
-           *room = panel_room(p, v);
+    double *Kmx_bar = v->work, *part = Kmx_bar + (size_t)p->z->M * b->n,
+           *room = part + part_size(p, b->n);
     const double *Wt = panel_rows(&p->panel, b, room), *AK = NULL;
     if (p->pairing != NULL)
         AK = pairing_AK(p->pairing, b, 0, room + panel_size(&p->panel, b->n));
     v->sums[gradient_size(p->z) - 1] +=
-        gradient_block(p->adjoint, b, v->A, Wt, AK, turn, Kmx_bar);
+        gradient_block(p->adjoint, b, v->A, Wt, AK, part, Kmx_bar);
 }
 
-static void pulling_pull(const void *self, const struct visit *v)
+static void pulling_add(const void *self, const struct visit *v)
 {
     const struct pulling *p = self;
     const struct inducing *z = p->z;
     const struct block *b = &v->block;
     const double *Kmx_bar = v->work;
     double *work = v->work + (size_t)z->M * b->n, *dtheta = v->sums + theta_at(z);
+    pulling_bar(p, v);
     kernel_pull(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, Kmx_bar,
                 work, v->sums, p->with_theta ? dtheta : NULL);
     if (!p->with_theta || kernel_is_constant(z->model->kernel))
@@ -132,13 +122,10 @@ static void pulling_pull(const void *self, const struct visit *v)
 struct sink gradient_sink(const struct pulling *self, int block, double *sums)
 {
     struct sink sink = {.self = self, .sums = sums, .n_sums = gradient_size(self->z)};
-    sink.n_work = (size_t)self->z->M * block + turn_size(self, block) +
+    sink.n_work = (size_t)self->z->M * block + part_size(self, block) +
                   panel_size(&self->panel, block) +
                   (self->pairing != NULL ? pairing_size(self->pairing) : 0);
-    if (panel_size(&self->panel, block) > 0)
-        sink.read = pulling_read;
     sink.add = pulling_add;
-    sink.pull = pulling_pull;
     return sink;
 }
 

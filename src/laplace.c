@@ -168,9 +168,9 @@ struct pulling_mode {
     const double *zeta;
 };
 
-static void gradient_add(const void *self, const struct visit *v)
+/* bar and dE, at the start of the scratch */
+static void gradient_bars(const struct pulling_mode *c, const struct visit *v)
 {
-    const struct pulling_mode *c = self;
     const struct laplace *l = c->l;
     const int M = l->z.M, n = v->block.n, first = v->block.first;
     const double *g = l->g + first, *W = l->W + first, *left = l->left + first;
@@ -194,13 +194,14 @@ static void gradient_add(const void *self, const struct visit *v)
     solve_lower_t(M, n, l->z.L, bar);
 }
 
-static void gradient_pull(const void *self, const struct visit *v)
+static void gradient_add(const void *self, const struct visit *v)
 {
     const struct pulling_mode *c = self;
     const struct inducing *z = &c->l->z;
     const struct block *b = &v->block;
     double *bar = v->work, *dE = bar + (size_t)z->M * b->n + b->n, *work = dE + b->n,
            *dtheta = v->sums + (size_t)z->M * z->M + 1;
+    gradient_bars(c, v);
     kernel_pull(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, bar, work,
                 NULL, dtheta);
     kernel_pull_diagonal(z->model->kernel, b->n, b->X, b->ldx, 1.0, dE, 1, NULL, dtheta);
@@ -216,8 +217,7 @@ double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
                          .sums = l->sums,
                          .n_work = (M + 2) * (size_t)l->pass->plan.block +
                                    kernel_size(z->model->kernel, z->M),
-                         .add = gradient_add,
-                         .pull = gradient_pull});
+                         .add = gradient_add});
     double *Lbar = l->sums, *Kmm_bar = l->work;
     const double constant = l->sums[M * M];
     copy(n_theta, l->sums + M * M + 1, dtheta);

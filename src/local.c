@@ -35,14 +35,12 @@ static struct group group_of(const struct local *l, double *work)
     return s;
 }
 
-static void group_read(const void *self, const struct visit *v)
+/* K of the near rows of group i, k of its new ones */
+static void group_kernels(const struct local *l, int i, struct group s)
 {
-    const struct local *l = self;
-    const struct group s = group_of(l, v->work);
     const struct kernel *k = l->posterior->z.model->kernel;
     const struct block *near = &l->near_rows;
-    const int n_c = l->n_c, i = v->number, g = group_size(l, i),
-              *member = l->member + (size_t)n_c * i;
+    const int n_c = l->n_c, g = group_size(l, i), *member = l->member + (size_t)n_c * i;
     for (int r = 0; r < n_c; r++) {
         for (int j = 0; j < l->rows.columns; j++)
             s.X[(size_t)j * n_c + r] = near->X[j * (size_t)near->n + member[r]];
@@ -64,6 +62,7 @@ static void group_add(const void *self, const struct visit *v)
     const struct group s = group_of(l, v->work);
     const int n_c = l->n_c, i = v->number, g = group_size(l, i), at = l->start[i];
     double k_most = 0.0;
+    group_kernels(l, i, s);
     kernel_diagonal(l->posterior->z.model->kernel, g, l->rows_new.X + at, l->rows_new.ldx,
                     s.prior);
     for (int r = 0; r < n_c; r++)
@@ -78,19 +77,18 @@ static struct sink group_sink(const struct local *l)
     return (struct sink){.self = l,
                          .n_work = n_c * (l->rows.columns + 1 + n_c + g) + g +
                                    kriging_size(l->n_c, (int)g),
-                         .read = group_read,
                          .add = group_add};
 }
 
 /* ---- h, a block of rows at a time ----------------------------------------------------------- */
 
-static void rows_read(const void *self, const struct visit *v)
+/* k of a block at the near rows and at the new ones */
+static void rows_kernels(const struct local *l, const struct block *b, double *K_near,
+                         double *H)
 {
-    const struct local *l = self;
     const struct kernel *k = l->posterior->z.model->kernel;
-    const struct block *b = &v->block, *near = &l->near_rows, *x = &l->rows_new;
+    const struct block *near = &l->near_rows, *x = &l->rows_new;
     const int n = b->n;
-    double *K_near = v->work, *H = K_near + (size_t)n * near->n;
     kernel_cross(k, n, b->X, b->ldx, near->n, near->X, near->ldx, K_near);
     kernel_cross(k, n, b->X, b->ldx, x->n, x->X, x->ldx, H);
     if (b->scale == NULL)
@@ -113,6 +111,7 @@ static void rows_add(const void *self, const struct visit *v)
     const size_t Mn = (size_t)M * n_new;
     double *Ah = v->sums, *Aw = Ah + Mn, *hh = Aw + Mn, *K_near = v->work,
            *H = K_near + (size_t)n * l->near_rows.n, *K_S = H + (size_t)n * n_new;
+    rows_kernels(l, &v->block, K_near, H);
     for (int i = 0; i < l->n_groups; i++) {
         const int at = l->start[i], g = group_size(l, i),
                   *member = l->member + (size_t)n_c * i, *S = l->S + (size_t)n_c * i;
@@ -134,7 +133,6 @@ static struct sink rows_sink(const struct local *l)
                          .n_sums = (2 * (size_t)l->posterior->z.M + 1) * n_new,
                          .sums = l->sums,
                          .n_work = n * (l->near.N + n_new + l->n_c),
-                         .read = rows_read,
                          .add = rows_add};
 }
 
