@@ -89,8 +89,8 @@ static void predicting_add(const void *self, const struct visit *v)
 {
     const struct exact_predicting *to = self;
     const int i = v->block.first;
-    exact_rows(to->z->kernel, to->z->M, to->alpha, &v->block, v->K, v->A, to->mean + i,
-               to->variance + i);
+    exact_rows(to->z->model->kernel, to->z->M, to->alpha, &v->block, v->K, v->A,
+               to->mean + i, to->variance + i);
 }
 
 struct sink exact_predicting_sink(const struct exact_predicting *self)
@@ -101,7 +101,7 @@ struct sink exact_predicting_sink(const struct exact_predicting *self)
 void exact_covariance(const struct inducing *z, const struct block *b, double *work,
                       double *covariance)
 {
-    const struct kernel *k = z->kernel;
+    const struct kernel *k = z->model->kernel;
     const int M = z->M, n = b->n;
     double *B = work;
     kernel_cross(k, M, z->Z, M, n, b->X, b->ldx, B);

@@ -89,7 +89,7 @@ static void fill_block(void *context, int b, int slot)
     for (int i = 0; i < n; i++)
         for (int j = 0; j < columns; j++)
             kept[(size_t)i * columns + j] = X[(size_t)j * n + i];
-    kernel_cross(z->kernel, z->M, z->Z, z->M, n, X, n, A);
+    kernel_cross(z->model->kernel, z->M, z->Z, z->M, n, X, n, A);
     if (p->rows.scale != NULL)
         for (int i = 0; i < n; i++)
             scale[i] = p->rows.scale[p->store.row[place + i]];
@@ -128,7 +128,7 @@ static void target_read(const struct near_pass *p, int b, struct near_slot *s)
     }
     if (p->rank != NULL && p->s > 0)
         return;
-    kernel_cross(z->kernel, z->M, z->Z, z->M, n, s->X, n, s->a);
+    kernel_cross(z->model->kernel, z->M, z->Z, z->M, n, s->X, n, s->a);
     inducing_whiten(z, n, s->scale, s->a, s->a);
 }
 
@@ -304,7 +304,7 @@ static void lay_out(struct near_pass *p, int n_targets)
         (struct near_slot *)R_alloc((size_t)p->plan.threads, sizeof(struct near_slot));
     for (int i = 0; i < p->plan.threads; i++) {
         struct near_slot *slot = p->slot + i;
-        slot->near.kernel = p->z.kernel;
+        slot->near.kernel = p->z.model->kernel;
         slot->near.M = p->z.M;
         slot->near.columns = p->rows.columns;
         slot->near.s2 = p->s2;
@@ -313,7 +313,7 @@ static void lay_out(struct near_pass *p, int n_targets)
         slot->near.y = slot->near.scale + s + 1;
         slot->near.a = (const double **)R_alloc(s + 1, sizeof(double *));
         slot->work = doubles(near_size(p->s));
-        slot->u = doubles(s + (size_t)kernel_n_coordinates(p->z.kernel));
+        slot->u = doubles(s + (size_t)kernel_n_coordinates(p->z.model->kernel));
         slot->r2 = doubles(s);
         slot->X = doubles(n * columns);
         slot->a = p->rank == NULL || p->s == 0 ? doubles(M * n) : NULL;

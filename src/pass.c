@@ -122,7 +122,7 @@ static struct visit visit_of(const struct pass *p, int b, int slot)
 static void evaluate(const struct pass *p, const struct block *b, double *K)
 {
     const struct inducing *z = p->z;
-    kernel_cross(z->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, K);
+    kernel_cross(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, K);
 }
 
 /* The site's response and scale are its block's from now on. */
@@ -138,7 +138,7 @@ static void make_site(const struct pass *p, const struct block *b, double *made)
     const int M = p->z->M;
     double *A = A_of(p, made), *left = A + matrix_size(p), *y = left + b->n,
            *scale = y + b->n;
-    kernel_diagonal(p->z->kernel, b->n, b->X, b->ldx, left);
+    kernel_diagonal(p->z->model->kernel, b->n, b->X, b->ldx, left);
     for (int i = 0; i < b->n; i++) {
         left[i] -= sum_squares((size_t)M, A + (size_t)i * M);
         left[i] = left[i] > 0.0 ? left[i] : 0.0;

@@ -24,10 +24,10 @@ layers <- read.table(header = TRUE, text = "
   model      3       2
   sink       3       2
   noise      3       2
-  inducing   3       2
   select     3       2
   coordinates 3      2
   self_slopes 3      2
+  inducing   4       3
   lowrank    4       3
   neighbours 4       3
   stats      5       4
