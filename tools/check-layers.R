@@ -37,7 +37,8 @@ layers <- read.table(header = TRUE, text = "
   near       5       4
   pass       6       5
   posterior  7       6
-  exact      7       6
+  dtc        8       7
+  exact      8       7
   laplace    7       6
   pf         7       6
   gradient   7       6
