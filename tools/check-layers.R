@@ -141,7 +141,8 @@ r_layers <- strsplit(split = " +", x = c(
   paste("methods:     terms predict_laplace predict methods_laplace methods regression criteria anova compare summary",
         "print_certificate"),
   "experiments: datasets experiment_files experiments",
-  "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace ggplot_fit ggplot_experiments",
+  paste("figures:     draw slices plot_checks plot_map plot plot_fits plot_certificate plot_experiments plot_trace",
+        "ggplot_fit ggplot_experiments"),
   "others:      tidiers insight marginaleffects emmeans butcher parsnip report",
   "load:        zzz"
 ))
