@@ -72,9 +72,9 @@ open_panel <- function(v, curve, args, margins, blocks) {
   if (text$upright) graphics::mtext(title, 1, graphics::par("mar")[1L] - 1.3, cex = graphics::par("cex"))
 }
 
-# Levels side by side where they have room, else upright: smaller where they are many or long, and abbreviated where they
-# would take more than 0.6 of the panel. `margin`: in lines, with a title below. No device knows the width of text before a panel is
-# open: a letter is taken to be as wide as half a line is high.
+# Levels side by side where they have room, else upright: smaller where they are many or long, and abbreviated where
+# they would take more than 0.6 of the panel. `margin`: in lines, with a title below. No device knows the width of text
+# before a panel is open: a letter is taken to be as wide as half a line is high.
 level_text <- function(labels, margins) {
   line <- graphics::par("csi")
   inches <- graphics::par("fin")

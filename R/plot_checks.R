@@ -22,13 +22,14 @@ plot_checks <- function(fit, which, args) {
   tables <- lapply(tables, function(v) unname(v[used]))
   numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
   if (identical(which, "checks")) which <- if (length(numeric)) checks_drawn else setdiff(checks_drawn, "semivariogram")
-  tables <- stats::setNames(lapply(which, function(name) switch(
-    name,
-    residuals = data.frame(tables[c("mean", "rstandard")]),
-    qq = data.frame(normal = stats::qqnorm(tables$rstandard, plot.it = FALSE)$x, rstandard = tables$rstandard),
-    pit = data.frame(pit = stats::pnorm(tables$rstandard)),
-    observed = data.frame(tables[c("mean", "observed")]),
-    semivariogram = semivariogram(fit, numeric, used, tables$rstandard))), which)
+  tables <- lapply(stats::setNames(nm = which), function(name) {
+    switch(name,
+           residuals = data.frame(tables[c("mean", "rstandard")]),
+           qq = data.frame(normal = stats::qqnorm(tables$rstandard, plot.it = FALSE)$x, rstandard = tables$rstandard),
+           pit = data.frame(pit = stats::pnorm(tables$rstandard)),
+           observed = data.frame(tables[c("mean", "observed")]),
+           semivariogram = semivariogram(fit, numeric, used, tables$rstandard))
+  })
   if (length(which) > 1L) {
     old <- graphics::par(no.readonly = TRUE)
     on.exit(graphics::par(old))

@@ -1,7 +1,7 @@
 # Every figure of the help pages and of the vignettes as PNG files to look at, as wide as a page (7 inches):
 #   Rscript tools/figures.R [FOLDER [REGEX of names of help pages and vignettes]]
-# With the package installed. Also complains of code shown in them that is wider than the page: help pages of more than 90
-# columns, vignettes of more than 92.
+# With the package installed. Also complains of code shown in them that is wider than the page: help pages of more than
+# 90 columns, vignettes of more than 92.
 
 library(pfdtc)
 arguments <- commandArgs(trailingOnly = TRUE)
