@@ -29,12 +29,12 @@ draw_keys <- function(at, outer, keys, cex = 0.8) {
 positive <- function(v) replace(v, !(v > 0), NA)
 
 # Powers of ten, or, where there are fewer than two of them, R's own ticks.
-decades <- function(side) {
+decades <- function(side, las = 1) {
   usr <- graphics::par("usr")[if (side == 1) 1:2 else 3:4]
   powers <- seq(ceiling(usr[1L] - 1e-9), floor(usr[2L] + 1e-9))
-  if (length(powers) < 2L || usr[2L] - usr[1L] < 1.5) return(graphics::axis(side, las = 1))
+  if (length(powers) < 2L || usr[2L] - usr[1L] < 1.5) return(graphics::axis(side, las = las))
   powers <- powers[(powers - powers[1L]) %% ceiling(length(powers) / 5) == 0]
-  graphics::axis(side, 10^powers, parse(text = sprintf("10^%d", as.integer(powers))), las = 1)
+  graphics::axis(side, 10^powers, parse(text = sprintf("10^%d", as.integer(powers))), las = las)
 }
 
 # Above all panels, in rows as wide as the figure allows.

@@ -33,7 +33,7 @@ plot_checks <- function(fit, which, args) {
   if (length(which) > 1L) {
     old <- graphics::par(no.readonly = TRUE)
     on.exit(graphics::par(old))
-    graphics::par(mfrow = grDevices::n2mfrow(length(which)), mar = c(3.5, 3.5, 1.8, 1), mgp = c(2.2, 0.7, 0))
+    graphics::par(mfrow = rev(grDevices::n2mfrow(length(which))), mar = c(3.5, 3.5, 1.8, 1), mgp = c(2.2, 0.7, 0))
     graphics::par(cex = 0.85)
   }
   for (name in which) draw_check(name, tables[[name]], response_name(fit), args)
@@ -66,10 +66,10 @@ thinned <- function(d, most = 2000L) d[unique(round(seq(1, nrow(d), length.out =
 draw_check <- function(name, d, response, args) {
   switch(
     name,
-    residuals = scatter_check(d, args, "Residuals", paste("mean of", response), "standardised residual", function() {
+    residuals = scatter_check(d, args, "Residuals", paste("mean of", response), "residual, in its sd", function() {
       graphics::abline(h = c(-1, 0, 1) * stats::qnorm(0.975), lty = c(2, 1, 2), col = plot_colours["mean"])
-    }),
-    qq = scatter_check(d, args, "Normal quantiles", "normal quantile", "standardised residual", function() {
+    }, ends = TRUE),
+    qq = scatter_check(d, args, "Normal quantiles", "normal quantile", "residual, in its sd", function() {
       graphics::abline(0, 1, col = plot_colours["mean"])
     }),
     observed = scatter_check(d, args, "Observed against predicted", paste("mean of", response), response, function() {
@@ -79,9 +79,10 @@ draw_check <- function(name, d, response, args) {
     semivariogram = draw_semivariogram(d, args))
 }
 
-scatter_check <- function(d, args, title, xlab, ylab, lines) {
+scatter_check <- function(d, args, title, xlab, ylab, lines, ends = FALSE) {
   d <- thinned(d)
-  args <- utils::modifyList(list(main = title, cex.main = 1, font.main = 1, xlab = xlab, ylab = ylab), args)
+  args <- utils::modifyList(list(main = title, cex.main = 1, font.main = 1, xlab = xlab, ylab = ylab,
+                                 ylim = range(d[[2L]], if (ends) c(-2.1, 2.1))), args)
   do.call(graphics::plot.default, c(list(x = d[[1L]], y = d[[2L]], type = "n"), args))
   draw_data(stats::setNames(d, c("at", "y")))
   lines()
@@ -93,8 +94,8 @@ draw_pit <- function(pit, args) {
   classes <- max(4L, min(20L, n %/% 10L))
   height <- tabulate(pmin(classes, floor(pit * classes) + 1L), classes) / n * classes
   band <- stats::qbinom(c(0.025, 0.975), n, 1 / classes) / n * classes
-  args <- utils::modifyList(list(main = "Probability integral transform", cex.main = 1, font.main = 1,
-                                 xlab = "probability below the response", ylab = "density", xlim = c(0, 1),
+  args <- utils::modifyList(list(main = "PIT histogram", cex.main = 1, font.main = 1,
+                                 xlab = "probability below", ylab = "density", xlim = c(0, 1),
                                  ylim = c(0, max(height, band))), args)
   do.call(graphics::plot.default, c(list(x = 0, y = 0, type = "n"), args))
   at <- (seq_len(classes) - 1) / classes

@@ -47,7 +47,7 @@ map_points <- function(fit, shown, most = 2000L) {
 draw_map <- function(map, n, unknown, rows, response, args) {
   old <- graphics::par(no.readonly = TRUE)
   on.exit(graphics::par(old))
-  graphics::par(mfrow = c(1L, 2L), mar = c(3.5, 3.5, 1.8, 5), mgp = c(2.2, 0.7, 0), las = 1)
+  graphics::par(mfrow = c(1L, 2L), mar = c(3.5, 4.2, 1.8, 4.5), mgp = c(2.8, 0.7, 0), las = 1)
   graphics::par(cex = 0.85)
   panel <- function(value, title, palette) {
     levels <- pretty(value[is.finite(value)], 8L)
@@ -56,7 +56,7 @@ draw_map <- function(map, n, unknown, rows, response, args) {
                                     font.main = 1, useRaster = TRUE), args)
     do.call(graphics::image, c(list(x = unique(map[[1L]]), y = unique(map[[2L]]), z = matrix(value, n),
                                     breaks = levels, col = colours), known))
-    if (!is.null(rows)) graphics::points(rows, pch = 16, cex = 0.3, col = data_colour(nrow(rows)))
+    if (!is.null(rows)) graphics::points(rows, pch = 16, cex = if (nrow(rows) > 200) 0.3 else 0.6, col = data_colour(nrow(rows)))
     graphics::box()
     map_key(levels, colours)
   }

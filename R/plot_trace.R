@@ -87,7 +87,7 @@ draw_trace <- function(p, against, args) {
   }
   args <- utils::modifyList(list(xlab = against, ylab = label, yaxt = "n"), args)
   do.call(graphics::plot.default, c(list(x = p[[against]], y = y, type = "n"), args))
-  if (identical(args$yaxt, "n")) if (grepl("y", args$log, fixed = TRUE) %in% TRUE) decades(2) else graphics::axis(2)
+  if (identical(args$yaxt, "n")) if (isTRUE(grepl("y", args$log, fixed = TRUE))) decades(2, 0) else graphics::axis(2)
   graphics::mtext(method, 3, 0.4, adj = 1, cex = 0.9 * graphics::par("cex"))
   for (i in seq_along(names)) {
     for (rows in split(which(p$fit == names[i]), p$round[p$fit == names[i]])) {
