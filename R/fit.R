@@ -67,7 +67,7 @@ fit_dense <- function(data, settings) {
       exact_posterior(used, done$model, s$control)
     })
     new_fit(data, done, s, state, list(
-      rows = used$x, m = if (some) s$m, chosen = if (some) used$rows, factors = posterior,
+      x = used$x, m = if (some) s$m, chosen = if (some) used$rows, factors = posterior,
       evidence = exact_evidence(used, posterior, done$model$noise),
       small_n = if (!some && length(s$free)) small_n_check(data, posterior)))
   })

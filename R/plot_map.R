@@ -7,9 +7,9 @@ plot_map <- function(fit, inputs, at, n, points, args) {
   all <- fit_variables(fit)
   shown <- map_variables(all, inputs, x, fit$kernel)
   grid <- map_grid(shown, slice_centre(fit, all, at), x, n)
-  p <- posterior_at(fit, grid$rows)
+  p <- posterior_at(fit, grid$x)
   map <- stats::setNames(data.frame(grid$value, p$mean, sqrt(p$var)), c(names(grid$value), "fit", "se.fit"))
-  unknown <- map$se.fit > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid$rows))
+  unknown <- map$se.fit > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid$x))
   rows <- if (points && !is.null(fit$data)) map_points(fit, shown)
   draw_map(map, n, unknown, rows, response_name(fit), args)
   invisible(map)
@@ -27,14 +27,14 @@ map_variables <- function(all, inputs, x, kernel) {
   shown
 }
 
-# list(value = data frame of the two inputs, the first running fastest; rows).
+# list(value = data frame of the two inputs, the first running fastest; x).
 map_grid <- function(shown, centre, x, n) {
   ends <- lapply(shown, function(v) range(x[, v$columns]))
   value <- do.call(expand.grid, stats::setNames(lapply(ends, function(e) seq(e[1L], e[2L], length.out = n)),
                                                 vapply(shown, `[[`, "", "name")))
-  rows <- centre[rep(1L, nrow(value)), , drop = FALSE]
-  for (k in 1:2) rows[, shown[[k]]$columns] <- value[[k]]
-  list(value = value, rows = rows)
+  at <- centre[rep(1L, nrow(value)), , drop = FALSE]
+  for (k in 1:2) at[, shown[[k]]$columns] <- value[[k]]
+  list(value = value, x = at)
 }
 
 map_points <- function(fit, shown, most = 2000L) {
@@ -56,7 +56,9 @@ draw_map <- function(map, n, unknown, rows, response, args) {
                                     font.main = 1, useRaster = TRUE), args)
     do.call(graphics::image, c(list(x = unique(map[[1L]]), y = unique(map[[2L]]), z = matrix(value, n),
                                     breaks = levels, col = colours), known))
-    if (!is.null(rows)) graphics::points(rows, pch = 16, cex = if (nrow(rows) > 200) 0.3 else 0.6, col = data_colour(nrow(rows)))
+    if (!is.null(rows)) {
+      graphics::points(rows, pch = 16, cex = if (nrow(rows) > 200) 0.3 else 0.6, col = data_colour(nrow(rows)))
+    }
     graphics::box()
     map_key(levels, colours)
   }

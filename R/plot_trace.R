@@ -6,9 +6,9 @@
 #' point has no place on such an axis and is left out.
 #'
 #' How to read it: a line that still falls steadily at its right end was stopped too early, and a larger `maxit` is
-#' worth its time; one that has been level for long is done. Lines that end at different heights have found different optima:
-#' the lowest is the best start. The best line dives at its end, because it nears the value that it is measured from:
-#' that says nothing. Short rises are steps that the optimiser tried and took back.
+#' worth its time; one that has been level for long is done. Lines that end at different heights have found different
+#' optima: the lowest is the best start. The best line dives at its end, because it nears the value that it is measured
+#' from: that says nothing. Short rises are steps that the optimiser tried and took back.
 #'
 #' Values can be compared between fits with the same data, hyperparameters and auxiliary
 #' distribution. Objectives of different methods (pF divergence, minus the ELBO) have no common

@@ -104,7 +104,7 @@ check_xlim <- function(xlim, shown) {
   xlim
 }
 
-# list(value, label, rows, outside): where a slice is evaluated, and whether that is beyond the data.
+# list(value, label, x, outside): where a slice is evaluated, and whether that is beyond the data.
 slice_grid <- function(v, centre, x, n, xlim = NULL) {
   outside <- FALSE
   if (is.null(v$values)) {
@@ -119,15 +119,15 @@ slice_grid <- function(v, centre, x, n, xlim = NULL) {
     value <- seq_along(v$labels)
     at <- v$values
   }
-  rows <- centre[rep(1L, length(value)), , drop = FALSE]
-  rows[, v$columns] <- at
-  list(value = value, label = if (is.null(v$labels)) NA_character_ else v$labels, rows = rows, outside = outside)
+  x <- centre[rep(1L, length(value)), , drop = FALSE]
+  x[, v$columns] <- at
+  list(value = value, label = if (is.null(v$labels)) NA_character_ else v$labels, x = x, outside = outside)
 }
 
 slice_curve <- function(v, fit, grid, level, certified) {
-  p <- posterior_at(fit, grid$rows)
+  p <- posterior_at(fit, grid$x)
   ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
-  if (certified) ends <- certify_rows(fit, plain_rows(grid$rows), "reference", fit$reference)
+  if (certified) ends <- certify_rows(fit, plain_rows(grid$x), "reference", fit$reference)
   half <- stats::qnorm((1 + level) / 2) * cbind(ends$sd_upper, sqrt(ends$sd_upper^2 + fit$noise))
   data.frame(input = v$name, value = grid$value, label = grid$label, fit = p$mean, se.fit = sqrt(p$var),
              lwr = ends$mean_lower - half[, 1L], upr = ends$mean_upper + half[, 1L],

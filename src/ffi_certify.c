@@ -16,7 +16,6 @@ SEXP ffi_norms(SEXP model_, SEXP z, SEXP posterior, SEXP rows, SEXP order, SEXP 
     if (N < 1 || XLENGTH(order) != N)
         Rf_error("internal: `order` must be a permutation of the rows, at least one");
     g.rows.order = arg_indices(order, "order", 1, N);
-    g.s2 = model.s2;
     g.t1 = arg_integer(t1_rows, "t1_rows");
     g.t2 = arg_integer(t2_rows, "t2_rows");
     g.pass.plan = arg_plan(control, N);
