@@ -22,7 +22,8 @@ fit_sparse <- function(data, settings, finish = NULL) {
     if (settings$neighbours > 0L) data <- merge_the_few(data)
     z <- start$z[seq_len(min(nrow(start$z), settings$m)), , drop = FALSE]
     done <- optimise_stage(data, learned, z, settings, state)
-    fit <- construct_fit(data, done, settings, state)
+    fit <- if (is.null(data$whole)) construct_fit(data, done, settings, state) else
+      construct_from_source(data, done, settings, state)
     if (is.null(finish)) fit else finish(fit, data, done, state)
   })
 }

@@ -17,7 +17,8 @@ new_fit <- function(data, done, s, state, parts) {
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
-    signature = data_signature(data), nobs = data$n, asked = if (s$keep_data) s$asked, hyper = s$hyper,
+    signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
+    asked = if (s$keep_data) s$asked, hyper = s$hyper,
     objective = done$value, df = length(s$free) + sum(done$more_df), sd_y = data$sd_y, trace = trace,
     z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
