@@ -5,15 +5,15 @@
 # how much the exact evidence at what is learned stays behind, over the seeds. `ahead`: of the best random restart.
 suppressMessages(library(pfdtc))
 inside <- asNamespace("pfdtc")
-counts <- as.integer(c(commandArgs(TRUE), c(10, 4)[-seq_along(commandArgs(TRUE))]))
-if (length(commandArgs(TRUE)) == 0L) counts <- c(10L, 4L)
+counts <- as.integer(c(commandArgs(TRUE), 10, 4)[if (length(commandArgs(TRUE)) == 1L) c(1, 3) else 1:2])
 control <- pfdtc_control(progress = FALSE, threads = 1)
 of <- function(data, y, rows) {
   set.seed(1)
   data <- data[sample(nrow(data), rows), ]
   list(x = as.matrix(data[setdiff(names(data), y)]), y = data[[y]])
 }
-sets <- list(boston = function() of(MASS::Boston, "medv", 506), airfoil = function() of(load_dataset("airfoil"), "y", 1202),
+sets <- list(boston = function() of(MASS::Boston, "medv", 506),
+             airfoil = function() of(load_dataset("airfoil"), "y", 1202),
              abalone = function() of(load_dataset("abalone"), "y", 1000))
 kernels <- list(kernel_matern(3 / 2), kernel_matern(1 / 2), kernel_matern(5 / 2), kernel_se())
 evidence <- function(fit) as.numeric(logLik(fit))

@@ -2,6 +2,7 @@
 #include "kernel.h"
 #include "linalg.h"
 #include "simd.h"
+#include "strip.h"
 #include "vexp.h"
 
 /* pairs of rows that are worked on at a time: a tile stays in the nearest cache */
@@ -80,11 +81,35 @@ CLONES static void finish_stationary(size_t n, double variance, double *restrict
     }
 }
 
+static int has_strips(const struct kernel *k, const struct term *t)
+{
+    const struct factor *f = factor_of(k, t, 0);
+    return t->n_factors == 1 && f->profile->metric == METRIC_SCALED &&
+           f->profile->closed != NULL && f->d <= STRIP_MOST_INPUTS;
+}
+
+static void term_strips(const struct kernel *k, const struct term *t, int M,
+                        const double *Z, int ldz, int n, const double *X, int ldx,
+                        double *K)
+{
+    const struct factor *f = factor_of(k, t, 0);
+    double rate[STRIP_MOST_INPUTS];
+    for (int j = 0; j < f->d; j++)
+        rate[j] = factor_rate(f, j);
+    const struct strip_kernel strip = {f->profile->closed, t->variance, f->d, f->column,
+                                       rate};
+    strip_values(linalg_lanes(), &strip, M, Z, ldz, n, X, ldx, K);
+}
+
 /* a term without its factor `skip` (-1: the whole term) on a tile, in w->statistic */
 static void term_tile(const struct kernel *k, const struct term *t, int skip, int M,
                       const double *Z, int ldz, int n, const double *X, int ldx,
                       struct tile *w)
 {
+    if (skip < 0 && has_strips(k, t)) {
+        term_strips(k, t, M, Z, ldz, n, X, ldx, w->statistic);
+        return;
+    }
     const size_t size = (size_t)M * n;
     int stationary = 0;
     fill(size, 0.0, w->exponent);
@@ -124,7 +149,7 @@ static void term_values(const struct kernel *k, const struct term *t, int skip, 
         }
 }
 
-/* the same of the only factor, row by row in place */
+/* the same of any single factor, row by row in place */
 static void single_values(const struct kernel *k, int M, const double *Z, int ldz, int n,
                           const double *X, int ldx, double *K)
 {
@@ -151,7 +176,9 @@ void kernel_term(const struct kernel *k, const struct term *t, int skip, int M,
 void kernel_cross(const struct kernel *k, int M, const double *Z, int ldz, int n,
                   const double *X, int ldx, double *K)
 {
-    if (kernel_is_single(k))
+    if (kernel_is_single(k) && has_strips(k, k->term))
+        term_strips(k, k->term, M, Z, ldz, n, X, ldx, K);
+    else if (kernel_is_single(k))
         single_values(k, M, Z, ldz, n, X, ldx, K);
     else
         for (int t = 0; t < k->n_terms; t++)

@@ -6,10 +6,10 @@
 size_t self_slopes_size(const struct kernel *k, int n)
 {
     const size_t nn = (size_t)n * n;
-    return kernel_is_single(k) ? 2 * (size_t)n : 4 * nn;
+    return kernel_is_single(k) ? 2 * (size_t)n : 4 * nn + 2 * (size_t)n;
 }
 
-/* ---- one stationary factor with lengthscales: by halves ----------------------------------- */
+/* ---- a term of one stationary factor with lengthscales: by halves ------------------------- */
 
 /* out += t u_b and, by symmetry, what row b gets: t'u,  t_a = w_a ((x_a - x_b) / l)^2 */
 INSIDE double slope_column(int n, double rate, double xb, const double *restrict x,
@@ -32,11 +32,11 @@ static void symmetric_column(int n, const double *Kb, const double *u, double *o
     add_scaled((size_t)n, u[0], Kb, out + 1);
 }
 
-CLONES static void single_slopes(const struct kernel *k, int n, const double *X, int ldx,
-                                 const double *K, const double *u, double *work,
-                                 double *out)
+/* K: the term's own, lower triangle; work: 2 n */
+CLONES static void single_slopes(const struct term *term, const struct factor *f, int n,
+                                 const double *X, int ldx, const double *K,
+                                 const double *u, double *work, double *out)
 {
-    const struct factor *f = k->factor + k->term->factor[0];
     const struct profile *profile = f->profile;
     double *w = work, *r2 = work + n;
     for (int b = 0; b < n; b++) { /* the rows below b, and by symmetry those beside it */
@@ -60,7 +60,7 @@ CLONES static void single_slopes(const struct kernel *k, int n, const double *X,
             o[0] += slope_column(below, fmin(factor_rate(f, j), 1e290), at[column],
                                  under + column, w, u[b], u + b + 1, o + 1);
         }
-        symmetric_column(below, Kb, u + b, out + (size_t)k->term->at * n + b);
+        symmetric_column(below, Kb, u + b, out + (size_t)term->at * n + b);
     }
 }
 
@@ -136,11 +136,18 @@ void self_slopes(const struct kernel *k, int n, const double *X, int ldx, const 
     const struct matrices p = {work, work + nn, work + 2 * nn, work + 3 * nn};
     fill((size_t)n * k->n_theta, 0.0, out);
     if (kernel_is_single(k)) {
-        single_slopes(k, n, X, ldx, K, u, work, out);
+        single_slopes(k->term, k->factor + k->term->factor[0], n, X, ldx, K, u, work,
+                      out);
         return;
     }
     for (int t = 0; t < k->n_terms; t++) {
         const struct term *term = k->term + t;
+        const struct factor *first = k->factor + term->factor[0];
+        if (term->n_factors == 1 && first->profile->metric == METRIC_SCALED) {
+            kernel_term(k, term, -1, n, X, ldx, n, X, ldx, p.values);
+            single_slopes(term, first, n, X, ldx, p.values, u, work + 4 * nn, out);
+            continue;
+        }
         if (k->n_terms == 1) {
             copy(nn, K, p.values);
             mirror_lower(n, p.values);

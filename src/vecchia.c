@@ -40,12 +40,10 @@ enum status vecchia_add(const struct kernel *k, int s, const double *X, const do
     const int n = s + 1, p = sum->p;
     double *K = work, *L = K + (size_t)n * n, *u = L + (size_t)n * n, *w = u + n;
     double *Q = w + n, *rest = Q + (size_t)n * p; /* Q: n x p, columns T_j u          */
-    for (int j = 0; j < n; j++) {                 /* K = k(X, X), L = T               */
-        double *Kj = K + (size_t)j * n + j, *Lj = L + (size_t)j * n + j;
-        kernel_cross(k, n - j, X + j, n, 1, X + j, n, Kj);
-        copy((size_t)(n - j), Kj, Lj);
-        Lj[0] += noise[j];
-    }
+    kernel_cross(k, n, X, n, n, X, n, K);         /* K = k(X, X), L = T               */
+    copy((size_t)n * n, K, L);
+    for (int j = 0; j < n; j++)
+        L[(size_t)j * n + j] += noise[j];
     const double D = small_chol(n, s, L) ? 0.0 : L[(size_t)s * n + s];
     if (!(D > 0.0))
         return STATUS_EXACT_NOT_PD;
