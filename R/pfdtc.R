@@ -63,7 +63,9 @@
 #'   * `posterior`: `"exact"`, `"far"` (inducing points alone) or `"far + near"`;
 #'   * `kernel`, `noise`: learned or given, in the units of the data;
 #'   * `kernels`: where the kernel was chosen, a data frame of the candidates, best first: `kernel`, `score` (mean of
-#'     minus the log density of a scaled response given its 40 nearest rows: less is better), `chosen`;
+#'     minus the log density of a scaled response given its 40 nearest rows, plus parameters over rows: less is better),
+#'     `se` (standard error of its difference to the best: what is printed beside the difference), `chosen`. A sum
+#'     has `fit$kernel$terms`, and its parameters go by the term: `matern32_1.lengthscale.x`, see [kernel_algebra];
 #'   * `learned`: a data frame with a row for each start of the search: `start`, `lengthscale` (in units of
 #'     \eqn{\sqrt d}{sqrt(d)} sds of the inputs) and `noise` (of the response's mean square) that it began with,
 #'     `evidence`, the log evidence of the scaled response with the priors that it led to, as the rows looked at have
@@ -97,8 +99,11 @@
 #'
 #'   * Hyperparameters: by the near-neighbour likelihood and weak priors. Otherwise: `hyper`; `kernel` and `noise` as
 #'     starts; `control = pfdtc_control(fix = )` holds single ones.
-#'   * Kernel: Matern 3/2, unless another's score at rows held out is better by more than two standard errors of the
-#'     difference; then the best of those. Otherwise: `kernel`.
+#'   * Kernel: that with the least score at rows held out, plus the number of its parameters over that of the rows
+#'     learned from; of two that score alike predictions differ as little. Candidates are Matern 3/2, 1/2 and 5/2, the
+#'     squared exponential, of more than 2,000 rows only while scores fall on the way from Matern 3/2, and, where one
+#'     of the two rougher kernels is the best of these, a sum of two Matern 3/2 kernels, which begin at a long and a
+#'     short scale; that is given up early where it does not gain a nat for each parameter more. Otherwise: `kernel`.
 #'   * Posterior: the exact one up to 2,000 rows, where nothing is asked for that speaks of inducing points (`m`, `tol`,
 #'     `inducing`, `aux`, `hyper = "pilot"` or `"joint"`) and the data are kept; inducing points as well where the noise
 #'     is so small that the rows' matrix has no Cholesky factor.
@@ -112,7 +117,7 @@
 #'     number moves them in any case, 0 leaves them where they start.
 #'   * Starts: 8 (9 with two inputs, 10 with one), of short, medium and long lengthscales with little and much noise,
 #'     all on 4,000 rows given 10 others each, with the Matern 3/2 kernel; the best three go on with 5,000 and 15.
-#'     From where the best of them ends all four kernels are learned on 3,000 rows given 20 others and scored on 8,000
+#'     From where the best of them ends the kernels are learned on 3,000 rows given 20 others and scored on 8,000
 #'     rows given the 40 nearest of *all* rows, as predictions are; the one that is kept is learned on 8,000 rows
 #'     given 30. Of at most 2,000 different rows the exact evidence is then
 #'     maximised from there. Neighbours are looked for among at most a million rows.
