@@ -14,8 +14,8 @@
 #' @param block rows in a block.
 #' @param files file names, or one folder, whose files with the ending `.csv` (`.csv.gz`) or `.parquet` are taken in
 #'   the order of their names.
-#' @param colClasses,... of [utils::read.csv()], such as `sep`, `dec` and `na.strings`. `colClasses = NULL`: as the first
-#'   block suggests, whole numbers being numeric.
+#' @param colClasses,... of [utils::read.csv()], such as `sep`, `dec` and `na.strings`. `colClasses = NULL`: as the
+#'   first block suggests, whole numbers being numeric.
 #' @param open a function without arguments that opens the stream: what it returns goes through
 #'   `nanoarrow::as_nanoarrow_array_stream()`.
 #' @return A source, of class `pfdtc_source`, see [rows_blocks()].

@@ -135,7 +135,7 @@ r_layers <- strsplit(split = " +", x = c(
   "fit:         settings hyper points construct from_source fit laplace",
   "certify:     norms kriging precondition dtc exact_interval exact_mean reference certify_laplace certify refine",
   "bounds:      evidence_bounds divergence bounds",
-  "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
+  "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance growing",
   "doors:       doors baselines pfdtc pfdtc-package",
   "checking:    curvature mixture loo_near pathwise loo conformal cross_validate",
   paste("methods:     terms predict_source predict_laplace predict methods_laplace methods regression criteria anova compare summary",
