@@ -1,7 +1,7 @@
-# Who may see whom, by the tables of CONTRIBUTING.md. Complains (status 1) when an #include in src/ points up or sideways,
-# when a file has no place in its table, when BLAS or R are seen where they should not be, when compiled code is called
-# from R outside R/native.R, when a function in R/ calls one in a file of a layer above its own, or files of one layer
-# call each other in a circle, and of files with more than 400 lines.   Rscript tools/check-layers.R
+# Who may see whom, by the tables of CONTRIBUTING.md. Complains (status 1) when an #include in src/ points up or
+# sideways, when a file has no place in its table, when BLAS or R are seen where they should not be, when compiled code
+# is called from R outside R/native.R, when a function in R/ calls one in a file of a layer above its own, or files of
+# one layer call each other in a circle, and of files with more than 400 lines.   Rscript tools/check-layers.R
 
 # The layers of `src/` or `R/`, the lowest first: the files of each, by the table of CONTRIBUTING.md.
 layers_of <- function(folder) {
@@ -20,6 +20,7 @@ r_layers <- layers_of("R/")
 # Numerical C neither allocates, prints nor raises: of the standard library it needs only these.
 plain_headers <- c("float.h", "limits.h", "math.h", "stdbool.h", "stddef.h", "stdint.h",
                    "string.h")
+vector_header <- "immintrin.h"
 blas_headers <- c("R_ext/BLAS.h", "R_ext/Lapack.h", "Rconfig.h", "R_ext/RS.h")
 
 place <- function(file) {
@@ -49,6 +50,7 @@ complaint_local <- function(from, header) {
 
 complaint_system <- function(from, header, file) {
   if (basename(file) == "linalg.c" && header %in% blas_headers) return(NULL)
+  if (basename(file) == "strip.c" && header == vector_header) return(NULL)
   if (basename(file) == "blas_threads.c" && header == "dlfcn.h") return(NULL)
   if (grepl("BLAS|Lapack", header)) return("only linalg.c sees BLAS and LAPACK")
   if (from$layer < c_doors && !header %in% plain_headers) {
@@ -139,12 +141,14 @@ check_r_layers <- function(files) {
 
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
-# A file that can be read in one sitting.
+# A file that can be read in one sitting; those that are still to be cut may not grow.
 most_lines <- 400L
+still_long <- c("src/neighbours.c" = 429L)
 
 check_size <- function(file) {
   n <- length(readLines(file, warn = FALSE))
-  if (n > most_lines) sprintf("%s: %d lines, more than %d", file, n, most_lines)
+  most <- if (file %in% names(still_long)) still_long[[file]] else most_lines
+  if (n > most) sprintf("%s: %d lines, more than %d", file, n, most)
 }
 
 check_c_places <- function(files) {
