@@ -91,10 +91,13 @@ laplace_problem_of <- function(family, plain = TRUE, profile = "matern52", seed 
   })
 }
 
+place_columns <- function(x) `colnames<-`(x, column_names(x))
+
 pfdtc_kernel_of <- function(k, x) {
+  if (inherits(k, "pfdtc_kernel")) return(place_kernel(k, place_columns(x)))
   kernel <- if (k$profile == "se") kernel_se(k$lengthscale, k$variance) else
     kernel_matern(c(matern12 = 1 / 2, matern32 = 3 / 2, matern52 = 5 / 2)[[k$profile]], k$lengthscale, k$variance)
-  place_kernel(kernel, `colnames<-`(x, column_names(x)))
+  place_kernel(kernel, place_columns(x))
 }
 
 laplace_fit_of <- function(p, m = nrow(p$x), ...) {
