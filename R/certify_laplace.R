@@ -42,6 +42,7 @@ certify_laplace <- function(fit, new, effort, reference, m2 = NULL) {
 # The averaged probability or rate increases in the mean of f; in its variance a rate increases and a probability goes
 # towards one half: it lies between its values at the corners.
 with_response <- function(out, likelihood) {
+  if (likelihood$link == "identity") return(out) # it is f
   corner <- function(mean, sd) moments_of(likelihood, mean, sd^2)$mean
   corners <- cbind(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper),
                    corner(out$mean_upper, out$sd_lower), corner(out$mean_upper, out$sd_upper))
@@ -54,6 +55,10 @@ with_response <- function(out, likelihood) {
 }
 
 laplace_advice <- function(out, effort) {
+  if (any(is.infinite(out$sd_upper))) {
+    return(paste("Nothing is certified: with so many rows far out, or so few points, more than one mode of the exact",
+                 "process may be near."))
+  }
   wide <- mean(out$mean_upper - out$mean_lower > 2 * out$sd_upper, na.rm = TRUE)
   if (!is.finite(wide) || wide == 0) return(NULL)
   sprintf("The mode is not usefully certified at %.0f %% of the rows: the bound exceeds the sd. %s", 100 * wide,
@@ -94,11 +99,13 @@ laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
   model <- new_model(fit$kernel, 1)
   b <- list(fit = fit, data = data, z = z, at = at, sites = sites, model = model, tight = tight, jitter = at$jitter,
             growth = rounding_growth(m, n), slack = rounding_slack(m, n), most = prior_most(model))
-  b$t <- (1 + b$growth) * sum(at$W * (at$left + b$slack * b$most))
+  b$t <- (1 + b$growth) * sum(pmax(at$W, 0) * (at$left + b$slack * b$most))
   b$enough <- 1e-9
   b$g_E <- norm_of_slopes(b)
   b$r <- residual_norm(b)
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
+  b$stretch <- 1
+  if (!is_log_concave(fit$likelihood)) return(in_a_box(b))
   b$middle <- weighted_posterior(b, at$W, norms = TRUE)
   b$e <- (1 + b$growth) * sqrt(prior_at(model, data$x)) * b$gamma
   b <- with_range(b)
@@ -158,6 +165,53 @@ with_range <- function(b) {
   b
 }
 
+# Where W may be negative: a box |f - fh| <= e at the rows. With P = max(W, 0) and N = max(-W, 0) at the least W in it,
+# rho = sum N_n vup_P(x_n) < 1 and sqrt(vup_P(x_n)) gamma / (1 - rho) < e_n. Minus the log posterior has then everywhere
+# in the box at least (1 - rho) times the curvature that P gives it: one stationary point of the exact process lies in
+# it, a mode, no further from fh than that, at rows or elsewhere; its variance is no more than vup_P / (1 - rho).
+# `stretch` is 1 / (1 - rho), Inf where no box was found.
+in_a_box <- function(b) {
+  least <- list(lower = pmax(b$at$W, 0))
+  at_rows <- function(b) {
+    (1 + b$growth) * sqrt(pmin(variances_at(b, b$lo, b$data$x)$var_upper, prior_at(b$model, b$data$x))) * b$gamma
+  }
+  b$lo <- weighted_posterior(b, least$lower, norms = TRUE)
+  e <- 2 * at_rows(b) + b$slack
+  for (attempt in 1:8) {
+    W <- student_range(b$fit$likelihood, b$sites, b$at$f, e)
+    b$lo <- weighted_posterior(b, pmax(W$lower, 0), norms = TRUE)
+    reach <- at_rows(b)
+    vup <- if (b$gamma > 0) (reach / b$gamma)^2 else Inf
+    rho <- (1 + b$growth) * sum(pmax(-W$lower, 0) * vup)
+    if (!(rho < 1)) break
+    reach <- reach / (1 - rho)
+    if (all(reach < e)) {
+      b$stretch <- 1 / (1 - rho)
+      b$hi <- weighted_posterior(b, pmax(W$upper, 0), norms = TRUE)
+      b$e <- reach
+      return(b)
+    }
+    e <- 2 * reach
+  }
+  b$stretch <- b$e <- Inf
+  b
+}
+
+# Least at |r| = sqrt(3 nu) s, rising to 0 beyond it.
+student_range <- function(likelihood, sites, f, e) {
+  r <- abs(sites$y - f)
+  near <- pmax(r - e, 0)
+  far <- r + e
+  W <- lapply(list(near, far), function(r) native_likelihood(sites, sites$y - r)[3L, ])
+  turn <- sqrt(3 * likelihood$df) * likelihood$theta
+  lower <- pmin(W[[1L]], W[[2L]])
+  inside <- near < turn & far > turn
+  w <- if (is.null(sites$weight)) 1 else sites$weight
+  lower <- ifelse(inside, -w * (likelihood$df + 1) / (8 * likelihood$df * likelihood$theta^2), lower)
+  upper <- pmax(W[[1L]], W[[2L]])
+  list(lower = lower - 1e-12 * abs(lower), upper = upper + 1e-12 * abs(upper))
+}
+
 curvature_range <- function(likelihood, sites, f, e) {
   ends <- list(f - e, f + e)
   W <- lapply(ends, function(at) native_likelihood(sites, at)[3L, ])
@@ -188,9 +242,11 @@ variances_at <- function(b, post, x) native_certify(post$factors, b$z, b$model$k
 
 # |f*(x) - fh(x)| is no more than this.
 distance_at <- function(b, x) {
+  if (!is.finite(b$stretch)) return(rep(Inf, nrow(x)))
   prior <- prior_at(b$model, x)
   lo <- variances_at(b, b$lo, x)
   top <- sqrt(pmin(lo$var_upper, prior)) # vup
+  if (!is_log_concave(b$fit$likelihood)) return((1 + b$growth) * top * b$gamma * b$stretch)
   first <- second <- rep(Inf, nrow(x))
   bottom <- if (is.null(b$hi)) 0 else
     pmax(variances_at(b, b$hi, x)$sor_variance * (1 - 1e3 * b$growth) - b$slack * b$most, 0)
@@ -212,7 +268,7 @@ laplace_interval <- function(b, x) {
   mean <- native_predict(b$at, b$z, b$model$kernel, 1, x)$mean
   e <- distance_at(b, x) + b$slack * b$most * sqrt(sum(solve_t(b$at$L, b$at$beta)^2)) + b$growth * abs(mean)
   lower <- if (is.null(b$hi)) 0 * mean else pmax(variances_at(b, b$hi, x)$var_lower, 0)
-  upper <- pmin(variances_at(b, b$lo, x)$var_upper, prior_at(b$model, x))
+  upper <- pmin(variances_at(b, b$lo, x)$var_upper, prior_at(b$model, x)) * b$stretch
   list(mean_lower = mean - e, mean_upper = mean + e, sd_lower = sqrt(lower), sd_upper = sqrt(pmax(upper, lower)))
 }
 
@@ -240,6 +296,10 @@ laplace_bracket <- function(b) {
 logdet <- function(C) 2 * sum(log(diag(C)))
 
 laplace_evidence_bounds <- function(fit) {
+  if (!is_log_concave(fit$likelihood)) {
+    abort_input("fit", sprintf("a fit with family %s", fit$likelihood$name), "one with a log-concave likelihood",
+                hint = "Where the posterior may have several modes no bracket of its Laplace evidence is known.")
+  }
   same_chance({
     data <- needs_data(fit, "fit")
     own <- laplace_bounds(fit, data)

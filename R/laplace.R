@@ -12,16 +12,18 @@
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, most = 400L)
 
 # Priors, which do not fade: without them a class alone, or classes that a line parts, have no largest evidence, and a
-# class says so little of a lengthscale that some come out short by chance. Those of the kernel are as with Gaussian noise
-# (parameter_units()), but that the d lengthscales of a factor have a level in common: what is said of it is said once,
+# class says so little of a lengthscale that some come out short by chance. Those of the kernel are as with Gaussian
+# noise (parameter_units()), but that the d lengthscales of a factor have a level in common, of which is said once
 #   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log l - that ~ N(0, 0.7^2),  log variance ~ N(log 2, 1.5^2),
 #   mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
+# With Student's t all of f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
 laplace_priors <- list(variance = 2, center = 3, theta = 2)
 
 fit_laplace <- function(data, settings) {
   refuse_beside_likelihood(settings)
   settings$noise <- 1
   settings$likelihood$levels <- data$levels
+  if (settings$likelihood$name == "student") settings$likelihood$unit <- student_unit(data$sites)
   one_value(data, settings$likelihood)
   run_fit(data, settings, function(data, s, state) {
     s$aux <- NULL
@@ -43,6 +45,7 @@ refuse_beside_likelihood <- function(s) {
 }
 
 one_value <- function(data, likelihood) {
+  if (likelihood$name == "student") return(invisible())
   y <- data$sites$y
   size <- if (is.null(data$sites$size)) 1 else data$sites$size
   if (all(y == 0)) {
@@ -67,14 +70,17 @@ learn_laplace_stage <- function(data, s, state) {
 }
 
 laplace_start <- function(data, s, kernel) {
-  units <- parameter_units(kernel, data$x, laplace_priors$variance)
+  units <- parameter_units(kernel, data$x, laplace_priors$variance * s$likelihood$unit^2)
   value <- kernel_values(kernel, units)
   value[is.na(value)] <- (units$unit * units$start)[is.na(value)]
   theta <- s$likelihood$theta
-  list(kernel = name_lengthscales(kernel_with(kernel, value, units), data$x), center = if (s$center) center_start(s$likelihood, data$sites) else 0,
-       theta = if (s$likelihood$learned) 1 else theta, trace = NULL, convergence = 0L,
+  list(kernel = name_lengthscales(kernel_with(kernel, value, units), data$x),
+       center = if (s$center) center_start(s$likelihood, data$sites) else 0,
+       theta = if (s$likelihood$learned) theta_middle(s$likelihood) else theta, trace = NULL, convergence = 0L,
        message = "nothing to optimise", value = NA_real_)
 }
+
+theta_middle <- function(likelihood) if (likelihood$name == "nb") 1 else likelihood$unit / 2
 
 learn_laplace <- function(data, s, start, state) {
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
@@ -142,7 +148,9 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   names <- parameter_names(now$kernel, s$columns)
   parameters <- hyper_parameters(now$kernel, 1, s$columns, setdiff(names, s$free))
   free <- parameters$free
-  prior <- laplace_prior(now$kernel, rows$x, s$control$priors)
+  unit <- s$likelihood$unit
+  prior <- laplace_prior(now$kernel, rows$x, unit, s$control$priors)
+  center_sd <- laplace_priors$center * unit
   basis <- tie(startsWith(names[free], "lengthscale"), tied)
   n_kernel <- ncol(basis)
   with_center <- isTRUE(s$center)
@@ -168,7 +176,9 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     pull <- drop(prior$precision %*% beyond)
     likelihood <- s$likelihood
     likelihood$theta <- at$theta
-    if (with_theta && !(at$theta > 1e-6 && at$theta < 1e8)) return(list(value = Inf, reason = "theta is out of range"))
+    if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
+      return(list(value = Inf, reason = sprintf("%s is out of range", theta_name(likelihood))))
+    }
     e <- native_laplace(z, rows$x, engine_sites(likelihood, rows$sites, at$center), at$kernel, 1e-8, warm$u, want = 2L,
                         control = control)
     if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
@@ -176,12 +186,13 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) - sum(beyond * pull) / 2
     slope <- drop(crossprod(basis, (e$theta - pull)[free]))
     if (with_center) {
-      value <- value - ((at$center - origin$center) / laplace_priors$center)^2 / 2
-      slope <- c(slope, e$constant - (at$center - origin$center) / laplace_priors$center^2)
+      value <- value - ((at$center - origin$center) / center_sd)^2 / 2
+      slope <- c(slope, e$constant - (at$center - origin$center) / center_sd^2)
     }
     if (with_theta) {
-      value <- value - (log(at$theta) / laplace_priors$theta)^2 / 2
-      slope <- c(slope, theta_slope(likelihood, rows$sites, e) - log(at$theta) / laplace_priors$theta^2)
+      beyond <- log(at$theta / theta_middle(likelihood))
+      value <- value - (beyond / laplace_priors$theta)^2 / 2
+      slope <- c(slope, theta_slope(likelihood, rows$sites, e) - beyond / laplace_priors$theta^2)
     }
     list(value = -value, gradient = -slope)
   }
@@ -191,8 +202,8 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
 
 kernel_logs <- function(kernel) log(kernel_values(kernel, kernel_parameters(kernel)))
 
-laplace_prior <- function(kernel, x, wanted) {
-  units <- parameter_units(kernel, x, laplace_priors$variance)
+laplace_prior <- function(kernel, x, unit, wanted) {
+  units <- parameter_units(kernel, x, laplace_priors$variance * unit^2)
   precision <- diag(units$sd^-2, nrow(units))
   for (at in split(seq_len(nrow(units)), ifelse(units$what == "lengthscale", units$leaf, 0L))[-1L]) {
     d <- length(at)

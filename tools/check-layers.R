@@ -127,7 +127,7 @@ r_layers <- strsplit(split = " +", x = c(
   "text:        conditions",
   "checks:      checks control",
   "native:      kernel_parts native",
-  "kernels:     kernels kernel_algebra kernel_place model likelihood",
+  "kernels:     kernels kernel_algebra kernel_place model student likelihood",
   "rows:        merge frontend formula newdata rows signature",
   "sums:        parameters inducing near objective auxiliary_kinds auxiliary evidence small_n",
   "optimise:    progress optimise stages learn",

@@ -61,7 +61,7 @@ test_that("sums and products are learned: slopes in every parameter are differen
 test_that("the prior of lengthscales counts their common level once", {
   x <- with_seed(1, matrix(stats::rnorm(300), 50, 6))
   kernel <- place_kernel(kernel_se(rep(1, 6), 2), `colnames<-`(x, letters[1:6]))
-  prior <- laplace_prior(kernel, x, TRUE)
+  prior <- laplace_prior(kernel, x, 1, TRUE)
   price <- function(by) {
     at <- prior$middle + c(by, 0)
     sum((at - prior$middle) * (prior$precision %*% (at - prior$middle))) / 2
@@ -69,5 +69,5 @@ test_that("the prior of lengthscales counts their common level once", {
   expect_equal(price(rep(0.7, 6)), 0.5)                    # one sd of the level, whatever their number
   expect_equal(price(c(0.7, -0.7, 0, 0, 0, 0)), 1)         # and one each of what two have beyond it
   expect_equal(exp(prior$middle[1L]), 3 * sqrt(6) * column_spread(x[, 1L]))
-  expect_true(all(laplace_prior(kernel, x, FALSE)$precision == 0))
+  expect_true(all(laplace_prior(kernel, x, 1, FALSE)$precision == 0))
 })

@@ -96,7 +96,8 @@ test_that("every door refuses what it would read out of bounds", {
   adjoint <- native_objective("vfe", NULL, p$z, sums, kernel, p$noise, 1e-10)$adjoint
   own <- post[c("L", "C", "beta")]
   with_G <- post[c("L", "C", "beta", "G")]
-  sites <- list(name = "log", y = abs(round(p$y)), size = NULL, weight = NULL, offset = numeric(20))
+  sites <- list(name = "log", y = abs(round(p$y)), size = NULL, weight = NULL, offset = numeric(20),
+                shape = NULL)
   doors <- list(
     kernel_matrix = list(model, p$x, p$z, ec),
     evaluate = list(engine_objective("vfe"), model, p$z, rows, 1L, ec, NULL),
