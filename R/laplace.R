@@ -257,5 +257,6 @@ construct_laplace <- function(data, learned, z, s, state) {
     evidence = value, factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")],
     inducing = z, m = nrow(z), m_asked = if (is.null(s$m)) nrow(z) else s$m,
     inducing_method = how_points_start(s$inducing), neighbours = 0L, jitter = found$jitter,
-    likelihood = likelihood, theta = learned$theta, unexplained = mean(found$W * found$left)))
+    likelihood = likelihood, theta = learned$theta, sum_of_sites = sites_sum(data$sites),
+    unexplained = mean(pmax(found$W, 0) * found$left)))
 }
