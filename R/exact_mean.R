@@ -147,7 +147,7 @@ corrected_mean <- function(reference, correction, data, x) {
   rest <- native_certify(replace_response(reference$factors, correction$response), reference$inducing, model$kernel,
                          model$noise, norms, x)
   u <- if (is.null(data$weights)) correction$v else sqrt(data$weights) * correction$v
-  mean <- native_kernel_sum(model$kernel, data$x, u, x, reference$control) + rest$mean
+  mean <- native_kernel_cross_matvec(model$kernel, data$x, u, x, reference$control) + rest$mean
   rounding <- correction$rounding * beyond_rows(model, data, x)
   error <- (rest$mean_error + rounding) * (1 + 1e-14) + 4 * .Machine$double.eps * abs(mean)
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
@@ -188,7 +188,7 @@ few_kriged <- function(reference, data, x, mean) {
   root <- root_weights(data)
   kernel <- model_of(reference)$kernel
   function(s) {
-    centre <- native_kernel_sum(kernel, data$x, root * s$v, x, reference$control) +
+    centre <- native_kernel_cross_matvec(kernel, data$x, root * s$v, x, reference$control) +
       kriged_sums(found, s$r)
     half * sqrt(s$c) <= stats::median(abs(centre - mean)) / 10
   }

@@ -18,22 +18,22 @@ test_that("products with K and with B^-1 are the dense ones, for any blocks and 
     posterior <- native_posterior(p$z, p$x, p$y, p$weights, kernel, p$noise, 1e-10)
     A <- solve(t(chol(ref_kmm(p$z, p$kernel, 1e-10))), t(root * ref_k(p$kernel, p$x, p$z)))
     B <- crossprod(A) + diag(p$noise, nrow(p$x))
-    in_both_shapes(function(shape) {
-      for (block in c(1, 4, 50)) {
-        with_options(list(pfdtc.block = block, pfdtc.threads = 2), {
-          expect_close(native_kernel_product(kernel, p$x, p$weights, v), drop(K %*% v), 1e-12, label_of(p))
-          expect_close(native_kernel_sum(kernel, p$x, v, p$new), drop(ref_k(p$kernel, p$new, p$x) %*% v), 1e-12,
-                       label_of(p))
-          for (whiten in c(TRUE, FALSE)) {
-            made <- native_response(posterior, p$z, p$x, v, p$weights, kernel, p$noise, whiten)
-            expect_close(made$Ay, drop(A %*% (root * v)), 1e-7, label_of(p))
-            expect_close(made$v, solve(B, root * v), 1e-7, label_of(p))
-            expect_close(made$rss, sum((p$noise * solve(B, root * v))^2), 1e-7, label_of(p))
-            expect_close(made$yy, sum((root * v)^2), 1e-12, label_of(p))
-          }
-        })
-      }
-    })
+    for (block in c(1, 4, 50)) {
+      with_options(list(pfdtc.block = block, pfdtc.threads = 2), {
+        expect_close(native_kernel_product(kernel, p$x, p$weights, v), drop(K %*% v), 1e-12, label_of(p))
+        expect_close(native_kernel_product(kernel, p$x, p$weights, cbind(v, 1, -v)), K %*% cbind(v, 1, -v), 1e-12,
+                     label_of(p))
+        expect_close(native_kernel_cross_matvec(kernel, p$x, v, p$new), drop(ref_k(p$kernel, p$new, p$x) %*% v), 1e-12,
+                     label_of(p))
+        for (whiten in c(TRUE, FALSE)) {
+          made <- native_response(posterior, p$z, p$x, v, p$weights, kernel, p$noise, whiten)
+          expect_close(made$Ay, drop(A %*% (root * v)), 1e-7, label_of(p))
+          expect_close(made$v, solve(B, root * v), 1e-7, label_of(p))
+          expect_close(made$rss, sum((p$noise * solve(B, root * v))^2), 1e-7, label_of(p))
+          expect_close(made$yy, sum((root * v)^2), 1e-12, label_of(p))
+        }
+      })
+    }
   }
 })
 
