@@ -84,6 +84,21 @@ static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior 
     return s;
 }
 
+/* room for the certificates of n of whatever it is */
+static struct certified pack_certified(SEXP result, int n)
+{
+    return (struct certified){
+        pack_vector(result, "mean", n),        pack_vector(result, "sor_variance", n),
+        pack_vector(result, "unexplained", n), pack_vector(result, "mean_error", n),
+        pack_vector(result, "var_lower", n),   pack_vector(result, "var_upper", n)};
+}
+
+static SEXP pack_certificates(void)
+{
+    return pack("mean", "sor_variance", "unexplained", "mean_error", "var_lower",
+                "var_upper", NULL);
+}
+
 SEXP ffi_certify(SEXP model_, SEXP z, SEXP posterior, SEXP norms_, SEXP x, SEXP crossing,
                  SEXP control)
 {
@@ -101,15 +116,59 @@ SEXP ffi_certify(SEXP model_, SEXP z, SEXP posterior, SEXP norms_, SEXP x, SEXP 
         crossings.size = arg_vector(list_get(crossing, "size"), "size", (size_t)n);
         self.crossings = &crossings;
     }
-    SEXP result = PROTECT(pack("mean", "sor_variance", "unexplained", "mean_error",
-                               "var_lower", "var_upper", NULL));
-    self.to = (struct certified){
-        pack_vector(result, "mean", n),        pack_vector(result, "sor_variance", n),
-        pack_vector(result, "unexplained", n), pack_vector(result, "mean_error", n),
-        pack_vector(result, "var_lower", n),   pack_vector(result, "var_upper", n)};
+    SEXP result = PROTECT(pack_certificates());
+    self.to = pack_certified(result, n);
     const struct sink sink = certifying_sink(&self, pass.plan.block);
     LAY_OUT(pass_open, &pass);
     run_pass(&pass, 1, &sink);
+    UNPROTECT(1);
+    return result;
+}
+
+SEXP ffi_certify_features(SEXP model_, SEXP z, SEXP posterior, SEXP norms_, SEXP features,
+                          SEXP prior_, SEXP size_)
+{
+    const struct model model = arg_model(model_);
+    const struct posterior p = arg_posterior(&model, z, posterior);
+    const struct norms norms = arg_norms(norms_, posterior, &p);
+    int M, n;
+    const double *A = arg_matrix(features, "features", &M, &n);
+    const double *prior = arg_vector(prior_, "prior", (size_t)n);
+    const double *size = arg_vector(size_, "size", (size_t)n);
+    if (M != p.z.M)
+        Rf_error("internal: `features` must have a row for each inducing point");
+    SEXP result = PROTECT(pack_certificates());
+    const struct certified to = pack_certified(result, n);
+    certify_features(&p, &norms, n, 0, A, prior, size, NULL,
+                     room(3 * (size_t)M * (size_t)n), &to);
+    UNPROTECT(1);
+    return result;
+}
+
+SEXP ffi_certify_kriged(SEXP model_, SEXP z, SEXP posterior, SEXP norms_, SEXP n_terms,
+                        SEXP sum_w, SEXP sums)
+{
+    const struct model model = arg_model(model_);
+    const struct posterior p = arg_posterior(&model, z, posterior);
+    const struct norms norms = arg_norms(norms_, posterior, &p);
+    const struct kriged point = {.prior = arg_number(list_get(sums, "prior"), "prior"),
+                                 .size = arg_number(list_get(sums, "size"), "size"),
+                                 .sor = arg_number(list_get(sums, "sor"), "sor"),
+                                 .J = arg_number(list_get(sums, "J"), "J"),
+                                 .wh = arg_number(list_get(sums, "wh"), "wh"),
+                                 .ww = arg_number(list_get(sums, "ww"), "ww"),
+                                 .w1 = arg_number(list_get(sums, "w1"), "w1"),
+                                 .hh = arg_number(list_get(sums, "hh"), "hh"),
+                                 .ch = arg_number(list_get(sums, "ch"), "ch"),
+                                 .xh = arg_number(list_get(sums, "xh"), "xh"),
+                                 .JQ = arg_number(list_get(sums, "JQ"), "JQ")};
+    const struct kriging_bounds bounds = certify_kriged(
+        &norms, p.s2, arg_count(n_terms, "n_terms"), arg_number(sum_w, "sum_w"), &point);
+    SEXP result = PROTECT(pack("J", "q", "var_lower", "var_upper", NULL));
+    pack_number(result, "J", bounds.J);
+    pack_number(result, "q", bounds.q);
+    pack_number(result, "var_lower", bounds.var_lower);
+    pack_number(result, "var_upper", bounds.var_upper);
     UNPROTECT(1);
     return result;
 }
