@@ -89,7 +89,7 @@ krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
   K_S <- native_kernel_matrix(kernel, x_S, x_S) * outer(root_S, root_S)
   w <- kriging_weights(K_S, s2, k[S])
 
-  h <- k - root * native_kernel_sum(kernel, x_S, root_S * w, data$x, reference$control)
+  h <- k - root * native_kernel_cross_matvec(kernel, x_S, root_S * w, data$x, reference$control)
   h[S] <- h[S] - s2 * w
   wh <- sum(w * h[S])
   Ah <- native_response(p, reference$inducing, data$x, h / root, data$weights, kernel, s2,

@@ -91,13 +91,13 @@ features_of <- function(fun, z, L) forwardsolve(L, fun$cross(z, seq_len(fun$n)))
 # list(mean, var) of f's functionals, as computed with: without centre, not in the units of y.
 posterior_of <- function(fit, fun) {
   if (!fun$n) return(list(mean = numeric(), var = numeric()))
-  if (!is.null(fit$rows)) return(exact_of(fit, fun))
+  if (!is.null(fit$x)) return(exact_of(fit, fun))
   if (is.null(fit$near)) return(by_points(fit, fun))
   if (fun$near) near_of(fit, fun) else near_sums_of(fit, fun)
 }
 
 exact_of <- function(fit, fun) {
-  K <- fun$cross(fit$rows, seq_len(fun$n))
+  K <- fun$cross(fit$x, seq_len(fun$n))
   list(mean = drop(crossprod(K, fit$factors$alpha)), var = fun$prior - colSums(forwardsolve(fit$factors$L, K)^2))
 }
 

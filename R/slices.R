@@ -88,7 +88,7 @@ nearest_level <- function(x, v) {
   max.col(-matrix(distance, nrow(x)), ties.method = "first")
 }
 
-# list(value, label, rows): where a slice is evaluated.
+# list(value, label, x): where a slice is evaluated.
 slice_grid <- function(v, centre, x, n) {
   if (is.null(v$values)) {
     ends <- range(x[, v$columns])
@@ -98,14 +98,14 @@ slice_grid <- function(v, centre, x, n) {
     value <- seq_along(v$labels)
     at <- v$values
   }
-  rows <- centre[rep(1L, length(value)), , drop = FALSE]
-  rows[, v$columns] <- at
-  list(value = value, label = if (is.null(v$labels)) NA_character_ else v$labels, rows = rows)
+  x <- centre[rep(1L, length(value)), , drop = FALSE]
+  x[, v$columns] <- at
+  list(value = value, label = if (is.null(v$labels)) NA_character_ else v$labels, x = x)
 }
 
 slice_curve <- function(v, fit, centre, x, level, n) {
   grid <- slice_grid(v, centre, x, n)
-  p <- posterior_at(fit, grid$rows)
+  p <- posterior_at(fit, grid$x)
   half <- stats::qnorm((1 + level) / 2) * cbind(sqrt(p$var), sqrt(p$var + fit$noise))
   data.frame(input = v$name, value = grid$value, label = grid$label, fit = p$mean, se.fit = sqrt(p$var),
              lwr = p$mean - half[, 1L], upr = p$mean + half[, 1L],

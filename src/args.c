@@ -105,7 +105,6 @@ static struct factor arg_factor(SEXP list)
     return f;
 }
 
-/* list(factors, terms = list(list(variance, factors from 0), ...)) */
 const int *arg_indices(SEXP x, const char *argument, int least, int most)
 {
     if (TYPEOF(x) != INTSXP)
@@ -121,6 +120,7 @@ const int *arg_indices(SEXP x, const char *argument, int least, int most)
     return to;
 }
 
+/* list(factors, terms = list(list(variance, factors from 0), ...)) */
 struct kernel arg_kernel(SEXP list)
 {
     struct kernel k;
@@ -195,14 +195,14 @@ struct source arg_data(const struct model *model, SEXP list)
 
 struct inducing arg_points(const struct model *model, SEXP z)
 {
-    struct inducing points = {.kernel = model->kernel, .jitter = model->jitter};
+    struct inducing points = {.model = model};
     points.Z = arg_inputs(model->kernel, z, "z", &points.M, &points.columns);
     return points;
 }
 
 struct posterior arg_posterior(const struct model *model, SEXP z, SEXP list)
 {
-    struct posterior p = {arg_points(model, z), model->s2, NULL, NULL};
+    struct posterior p = {arg_points(model, z), NULL, NULL};
     const size_t M = (size_t)p.z.M;
     p.z.L = arg_vector(list_get(list, "L"), "L", M * M);
     p.C = arg_vector(list_get(list, "C"), "C", M * M);
@@ -214,8 +214,6 @@ struct plan arg_plan(SEXP control, int N)
 {
     struct plan plan = {.interrupt = R_CheckUserInterrupt};
     plan.threads = arg_integer(list_get(control, "threads"), "threads");
-    plan.parallel_blocks =
-        arg_integer(list_get(control, "parallel_blocks"), "parallel_blocks");
     const int block = arg_integer(list_get(control, "block"), "block");
     const double memory = arg_number(list_get(control, "memory"), "memory");
     if (plan.threads < 1 || block < 1)

@@ -55,8 +55,7 @@ struct source arg_new_rows(const struct model *model, SEXP x);
 struct inducing arg_points(const struct model *model, SEXP z);
 /* points and list(L, C, beta) */
 struct posterior arg_posterior(const struct model *model, SEXP z, SEXP list);
-/* how to walk over N rows. control: list(block, threads, parallel_blocks: integers; memory: a
- * double) */
+/* how to walk over N rows. control: list(block, threads: integers; memory: a double) */
 struct plan arg_plan(SEXP control, int N);
 
 /* sums as ffi_sums() gives them, or several of it added up */

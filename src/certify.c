@@ -141,7 +141,7 @@ void certify_features(const struct posterior *p, const struct norms *norms, int 
     copy(m * n, A, Cx);
     solve_lower(M, n, p->C, Cx);
     for (int i = 0; i < n; i++)
-        sor[i] = p->s2 * sum_squares(m, Cx + m * i);
+        sor[i] = p->z.model->s2 * sum_squares(m, Cx + m * i);
     solve_lower_t(M, n, p->C, Cx);
     mult_AB(M, M, n, 1.0, norms->G, Cx, 0.0, GC); /* |h|^2 = C_x'G C_x */
     mult_AB(M, M, n, 1.0, norms->Psi, Cx, 0.0, PsiC);
@@ -153,7 +153,7 @@ void certify_features(const struct posterior *p, const struct norms *norms, int 
             crossing = (struct crossing){crossings->cross[row], crossings->gain[row],
                                          crossings->size[row]};
         const struct certificate c = certify_point(
-            norms, p->s2, prior[i], size[i], mean[i], sor[i], unexplained[i],
+            norms, p->z.model->s2, prior[i], size[i], mean[i], sor[i], unexplained[i],
             dot(m, C_x, GC + m * i), dot(m, C_x, PsiC + m * i), sum_squares(m, C_x),
             crossings == NULL ? NULL : &crossing);
         to->mean_error[row] = c.mean_error;
@@ -167,7 +167,7 @@ void certify_rows(const struct posterior *p, const struct norms *norms,
                   const double *A, double *work, const struct certified *to)
 {
     double *prior = work + 3 * (size_t)p->z.M * b->n;
-    kernel_diagonal(p->z.kernel, b->n, b->X, b->ldx, prior);
+    kernel_diagonal(p->z.model->kernel, b->n, b->X, b->ldx, prior);
     certify_features(p, norms, b->n, b->first, A, prior, prior, crossings, work, to);
 }
 

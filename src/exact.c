@@ -53,7 +53,7 @@ double exact_slope_noise(int n, double s2, const double *weights, const double *
     return sum;
 }
 
-static void pulling_read(const void *self, const struct visit *v)
+static void pulling_add(const void *self, const struct visit *v)
 {
     const struct exact_pulling *p = self;
     const struct block *all = &p->rows, *b = &v->block;
@@ -71,7 +71,7 @@ struct sink exact_pulling_sink(const struct exact_pulling *self, int block,
                          .sums = dtheta,
                          .n_work = (size_t)self->rows.n * block +
                                    kernel_size(self->kernel, self->rows.n),
-                         .read = pulling_read};
+                         .add = pulling_add};
 }
 
 void exact_rows(const struct kernel *k, int n, const double *alpha, const struct block *b,
@@ -89,8 +89,8 @@ static void predicting_add(const void *self, const struct visit *v)
 {
     const struct exact_predicting *to = self;
     const int i = v->block.first;
-    exact_rows(to->z->kernel, to->z->M, to->alpha, &v->block, v->K, v->A, to->mean + i,
-               to->variance + i);
+    exact_rows(to->z->model->kernel, to->z->M, to->alpha, &v->block, v->K, v->A,
+               to->mean + i, to->variance + i);
 }
 
 struct sink exact_predicting_sink(const struct exact_predicting *self)
@@ -101,7 +101,7 @@ struct sink exact_predicting_sink(const struct exact_predicting *self)
 void exact_covariance(const struct inducing *z, const struct block *b, double *work,
                       double *covariance)
 {
-    const struct kernel *k = z->kernel;
+    const struct kernel *k = z->model->kernel;
     const int M = z->M, n = b->n;
     double *B = work;
     kernel_cross(k, M, z->Z, M, n, b->X, b->ldx, B);

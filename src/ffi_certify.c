@@ -16,7 +16,6 @@ SEXP ffi_norms(SEXP model_, SEXP z, SEXP posterior, SEXP rows, SEXP order, SEXP 
     if (N < 1 || XLENGTH(order) != N)
         Rf_error("internal: `order` must be a permutation of the rows, at least one");
     g.rows.order = arg_indices(order, "order", 1, N);
-    g.s2 = model.s2;
     g.t1 = arg_integer(t1_rows, "t1_rows");
     g.t2 = arg_integer(t2_rows, "t2_rows");
     g.pass.plan = arg_plan(control, N);
@@ -162,8 +161,9 @@ SEXP ffi_certify_kriged(SEXP model_, SEXP z, SEXP posterior, SEXP norms_, SEXP n
                                  .ch = arg_number(list_get(sums, "ch"), "ch"),
                                  .xh = arg_number(list_get(sums, "xh"), "xh"),
                                  .JQ = arg_number(list_get(sums, "JQ"), "JQ")};
-    const struct kriging_bounds bounds = certify_kriged(
-        &norms, p.s2, arg_count(n_terms, "n_terms"), arg_number(sum_w, "sum_w"), &point);
+    const struct kriging_bounds bounds =
+        certify_kriged(&norms, p.z.model->s2, arg_count(n_terms, "n_terms"),
+                       arg_number(sum_w, "sum_w"), &point);
     SEXP result = PROTECT(pack("J", "q", "var_lower", "var_upper", NULL));
     pack_number(result, "J", bounds.J);
     pack_number(result, "q", bounds.q);

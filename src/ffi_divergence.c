@@ -10,7 +10,7 @@ static struct divergence *open_divergence(SEXP model_, SEXP z, SEXP rows, SEXP n
     struct lowrank *nu = (struct lowrank *)R_alloc(1, sizeof *nu);
     *model = arg_model(model_);
     *nu = arg_lowrank(nu_, model->kernel);
-    *d = (struct divergence){.panel = {nu, NULL}, .s2 = model->s2};
+    *d = (struct divergence){.panel = {nu, NULL}};
     if (z != R_NilValue)
         d->z = arg_points(model, z);
     d->rows = arg_data(model, rows);

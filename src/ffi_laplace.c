@@ -55,15 +55,16 @@ static void evidence(struct laplace *l, int want, SEXP result)
     laplace_penalty(l, zeta);
     pack_number(result, "penalty", l->penalty);
     if (want > 1)
-        pack_number(result, "constant",
-                    laplace_gradient(l, zeta,
-                                     pack_vector(result, "theta", l->z.kernel->n_theta)));
+        pack_number(
+            result, "constant",
+            laplace_gradient(l, zeta,
+                             pack_vector(result, "theta", l->z.model->kernel->n_theta)));
 }
 
 SEXP ffi_laplace(SEXP model_, SEXP z, SEXP x, SEXP sites, SEXP start, SEXP stop,
                  SEXP want_, SEXP control)
 {
-    const struct model model = arg_model(model_);
+    struct model model = arg_model(model_);
     const struct source rows = arg_new_rows(&model, x);
     const int want = arg_integer(want_, "want");
     struct laplace l = {.z = arg_points(&model, z), .sites = arg_sites(sites, rows.N)};
@@ -75,10 +76,9 @@ SEXP ffi_laplace(SEXP model_, SEXP z, SEXP x, SEXP sites, SEXP start, SEXP stop,
     l.pass = &pass;
     SEXP result = PROTECT(pack_laplace(&l, rows.N, want));
     double *L = pack_matrix(result, "L", l.z.M, l.z.M);
-    enum status status =
-        inducing_ladder(model.kernel, l.z.M, l.z.Z,
-                        arg_number(list_get(stop, "most_jitter"), "most_jitter"),
-                        room((size_t)l.z.M), &l.z.jitter, L);
+    enum status status = inducing_ladder(
+        &model, &l.z, arg_number(list_get(stop, "most_jitter"), "most_jitter"),
+        room((size_t)l.z.M), L);
     l.z.L = L;
     if (status == STATUS_OK) {
         LAY_OUT(pass_open, &pass);
@@ -95,7 +95,7 @@ SEXP ffi_laplace(SEXP model_, SEXP z, SEXP x, SEXP sites, SEXP start, SEXP stop,
             l.f[i] += l.sites.offset[i];
     }
     pack_status(result, status);
-    pack_number(result, "jitter", l.z.jitter);
+    pack_number(result, "jitter", model.jitter);
     pack_number(result, "decrement", l.decrement);
     pack_number(result, "steps", l.steps);
     UNPROTECT(1);

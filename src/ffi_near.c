@@ -6,12 +6,12 @@
 #define JOINT_POINTS                                                                     \
     64 /* points of a joint law whose near rows are at hand at a time      */
 
-static void arg_pass(const struct kernel *k, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s,
-                     SEXP s2, SEXP control, int n, struct near_pass *p)
+static void arg_pass(const struct model *model, SEXP z, SEXP x, SEXP y, SEXP scale,
+                     SEXP s, SEXP control, int n, struct near_pass *p)
 {
-    p->z.kernel = k;
+    p->z.model = model;
     p->z.Z = arg_matrix(z, "z", &p->z.M, &p->z.columns);
-    p->rows.X = arg_inputs(k, x, "x", &p->rows.N, &p->rows.columns);
+    p->rows.X = arg_inputs(model->kernel, x, "x", &p->rows.N, &p->rows.columns);
     p->rows.y = arg_vector(y, "y", (size_t)p->rows.N);
     p->rows.scale = arg_vector_or_null(scale, "scale", (size_t)p->rows.N);
     p->s = arg_integer(s, "s");
@@ -19,7 +19,7 @@ static void arg_pass(const struct kernel *k, SEXP z, SEXP x, SEXP y, SEXP scale,
         Rf_error("internal: `s` must be at least 0, and `z` have the columns of `x`");
     if (p->s > p->rows.N)
         p->s = p->rows.N;
-    p->s2 = arg_number(s2, "s2");
+    p->s2 = model->s2;
     p->plan = arg_plan(control, n);
     p->rank = p->target = NULL;
     p->mean = p->kept_u = p->kept_d = NULL;
@@ -40,7 +40,7 @@ static void pack_kept(SEXP result, struct near_pass *p)
 static enum status near_sums(struct near_pass *p)
 {
     if (p->s > 0) {
-        build_tree(p->z.kernel, &p->rows, p->rank, p->rows.N, &p->tree);
+        build_tree(p->z.model->kernel, &p->rows, p->rank, p->rows.N, &p->tree);
         p->target = p->tree.row;
     }
     run_targets(p, p->rows.N);
@@ -68,15 +68,16 @@ static enum status near_finish(const struct near_pass *p, double *C, double *bet
     return status;
 }
 
-SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter_,
+SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
               SEXP most_jitter, SEXP s, SEXP rank, SEXP keep_rows, SEXP control)
 {
     const struct kernel k = arg_kernel(kernel);
+    struct model model = {&k, arg_number(s2, "s2"), arg_number(jitter, "jitter")};
     struct near_pass p;
-    double jitter = arg_number(jitter_, "jitter"), minus_log = 0.0;
+    double minus_log = 0.0;
     int N = 0, columns;
     arg_matrix(x, "x", &N, &columns);
-    arg_pass(&k, z, x, y, scale, s, s2, control, N, &p);
+    arg_pass(&model, z, x, y, scale, s, control, N, &p);
     const int M = p.z.M;
     p.targets = p.rows;
     if (TYPEOF(rank) != INTSXP || XLENGTH(rank) != N)
@@ -88,17 +89,15 @@ SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jit
         pack_kept(result, &p);
     double *L = pack_matrix(result, "L", M, M), *C = pack_matrix(result, "C", M, M),
            *beta = pack_vector(result, "beta", M);
-    enum status status =
-        inducing_ladder(&k, M, p.z.Z, arg_number(most_jitter, "most_jitter"),
-                        room((size_t)M), &jitter, L);
-    p.z.jitter = jitter;
+    enum status status = inducing_ladder(
+        &model, &p.z, arg_number(most_jitter, "most_jitter"), room((size_t)M), L);
     p.z.L = L;
     if (status == STATUS_OK)
         status = near_sums(&p);
     if (status == STATUS_OK)
         status = near_finish(&p, C, beta, &minus_log);
     pack_status(result, status);
-    pack_number(result, "jitter", jitter);
+    pack_number(result, "jitter", model.jitter);
     pack_number(result, "minus_log", minus_log);
     UNPROTECT(1);
     return result;
@@ -112,7 +111,6 @@ static enum status predict_new_rows(struct near_pass *p, const struct rows *new_
     if (new_rows->columns != p->rows.columns)
         Rf_error("internal: `x_new` must have the columns of `x`");
     p->targets = *new_rows;
-    p->z.jitter = 0.0;
     p->z.L = arg_vector(L, "L", (size_t)p->z.M * p->z.M);
     p->C = arg_vector(C, "C", (size_t)p->z.M * p->z.M);
     p->beta = arg_vector(beta, "beta", (size_t)p->z.M);
@@ -120,8 +118,8 @@ static enum status predict_new_rows(struct near_pass *p, const struct rows *new_
     p->var_near = pack_vector(result, "var_near", new_rows->N);
     p->var_far = pack_vector(result, "var_far", new_rows->N);
     if (p->s > 0) {
-        build_tree(p->z.kernel, &p->rows, NULL, new_rows->N, &p->tree);
-        build_tree(p->z.kernel, new_rows, NULL, new_rows->N, &order);
+        build_tree(p->z.model->kernel, &p->rows, NULL, new_rows->N, &p->tree);
+        build_tree(p->z.model->kernel, new_rows, NULL, new_rows->N, &order);
         p->target = order.row;
     }
     run_targets(p, new_rows->N);
@@ -132,10 +130,11 @@ SEXP ffi_near_predict(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SE
                       SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control)
 {
     const struct kernel k = arg_kernel(kernel);
+    const struct model model = {&k, arg_number(s2, "s2"), 0.0};
     struct near_pass p;
     struct rows new_rows = {0};
     new_rows.X = arg_matrix(x_new, "x_new", &new_rows.N, &new_rows.columns);
-    arg_pass(&k, z, x, y, scale, s, s2, control, new_rows.N, &p);
+    arg_pass(&model, z, x, y, scale, s, control, new_rows.N, &p);
     SEXP result = PROTECT(pack("status", "mean", "var_near", "var_far", NULL));
     const enum status status = predict_new_rows(&p, &new_rows, L, C, beta, result);
     pack_status(result, status);
@@ -210,7 +209,7 @@ static void joint_points(const struct near_pass *p, const struct rows *new_rows,
             column[at] = i;
             weight[at] = j < p->s ? -p->keep_u[e] : 1.0;
         }
-    joint->kernel = p->z.kernel;
+    joint->kernel = p->z.model->kernel;
     joint->n = n;
     joint->n_points = (int)points;
     joint->X = X;
@@ -225,7 +224,6 @@ static void join(struct near_pass *p, const struct rows *new_rows, double *covar
 {
     const int n = new_rows->N, M = p->z.M;
     const size_t nn = (size_t)n * n;
-    const struct step steps[] = {{joining_points, 0}};
     struct joining j;
     joint_points(p, new_rows, &j.joint);
     j.plan = p->plan;
@@ -240,7 +238,7 @@ static void join(struct near_pass *p, const struct rows *new_rows, double *covar
         j.sum[i] = i == 0 ? covariance : doubles(nn);
         fill(nn, 0.0, j.sum[i]);
     }
-    run_blocks(&j.plan, 1, steps, &j);
+    run_blocks(&j.plan, joining_points, &j);
     for (int i = 1; i < j.plan.threads; i++)
         add_scaled(nn, 1.0, j.sum[i], covariance);
     mult_AtB(n, M, n, -1.0, p->keep_R, p->keep_R, 1.0, covariance);
@@ -260,10 +258,11 @@ SEXP ffi_near_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x,
                          SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control)
 {
     const struct kernel k = arg_kernel(kernel);
+    const struct model model = {&k, arg_number(s2, "s2"), 0.0};
     struct near_pass p;
     struct rows new_rows = {0};
     new_rows.X = arg_matrix(x_new, "x_new", &new_rows.N, &new_rows.columns);
-    arg_pass(&k, z, x, y, scale, s, s2, control, new_rows.N, &p);
+    arg_pass(&model, z, x, y, scale, s, control, new_rows.N, &p);
     const size_t n = (size_t)new_rows.N;
     if ((double)n * (p.s + 1.0) > 2147483647.0)
         Rf_error("internal: too many rows for one covariance matrix");

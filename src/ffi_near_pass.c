@@ -5,8 +5,7 @@
 #define WAVE 4096 /* targets in a wave, at most                                      */
 #define FEW  64   /* targets whose neighbours the store has room for, at least       */
 #define NEAR_ROWS                                                                        \
-    256             /* rows in a block, at most                                        */
-#define PLAIN_M 400 /* points up to which the BLAS is not better                       */
+    256 /* rows in a block, at most                                        */
 
 static struct block wave_block(const struct near_pass *p, int b)
 {
@@ -77,46 +76,28 @@ static int want_wave(struct near_pass *p)
     return 1;
 }
 
-/* A = L^{-1} K diag(scale), in place */
-static void whiten(const struct near_pass *p, int n, const double *scale, double *A)
-{
-    if (!p->plain) {
-        inducing_whiten(&p->z, n, scale, A, A);
-        return;
-    }
-    plain_solve_lower(p->z.M, n, p->Lt, A);
-    scale_columns(p->z.M, n, scale, A);
-}
-
-static void fill_kernels(void *context, int b, int slot)
+/* A = L^{-1} K diag(scale) of what the store has been asked for */
+static void fill_block(void *context, int b, int slot)
 {
     struct near_pass *p = context;
     const struct inducing *z = &p->z;
     const int n = wave_block(p, b).n, columns = p->rows.columns;
     const size_t place = (size_t)p->first_new + (size_t)b * p->plan.block;
-    double *X = p->slot[slot].X, *kept = p->store.X + place * columns;
+    double *X = p->slot[slot].X, *kept = p->store.X + place * columns,
+           *A = p->store.A + place * z->M, *scale = p->slot[slot].scale;
     gather(&p->rows, n, p->store.row + place, X);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < columns; j++)
             kept[(size_t)i * columns + j] = X[(size_t)j * n + i];
-    kernel_cross(z->kernel, z->M, z->Z, z->M, n, X, n, p->store.A + place * z->M);
-}
-
-static void fill_whiten(void *context, int b, int slot)
-{
-    struct near_pass *p = context;
-    const int n = wave_block(p, b).n;
-    const size_t place = (size_t)p->first_new + (size_t)b * p->plan.block;
-    double *A = p->store.A + place * p->z.M, *scale = p->slot[slot].scale;
+    kernel_cross(z->model->kernel, z->M, z->Z, z->M, n, X, n, A);
     if (p->rows.scale != NULL)
         for (int i = 0; i < n; i++)
             scale[i] = p->rows.scale[p->store.row[place + i]];
-    whiten(p, n, p->rows.scale == NULL ? NULL : scale, A);
+    inducing_whiten(z, n, p->rows.scale == NULL ? NULL : scale, A, A);
 }
 
 static void fill_store(struct near_pass *p)
 {
-    const struct step steps[] = {{fill_kernels, 0}, {fill_whiten, !p->plain}};
     const struct plan wave = p->plan;
     p->first_new = p->store.used;
     if (!want_wave(p)) {
@@ -127,17 +108,15 @@ static void fill_store(struct near_pass *p)
     }
     p->plan.N = p->store.used - p->first_new;
     p->plan.n_blocks = (p->plan.N + p->plan.block - 1) / p->plan.block;
-    run_blocks(&p->plan, 2, steps, p);
+    run_blocks(&p->plan, fill_block, p);
     p->plan = wave;
 }
 
 /* ---- targets ------------------------------------------------------------------------------- */
 
 /* a = L^{-1} k(Z, x) where the store does not hold it */
-static void target_kernels(void *context, int b, int slot)
+static void target_read(const struct near_pass *p, int b, struct near_slot *s)
 {
-    struct near_pass *p = context;
-    struct near_slot *s = p->slot + slot;
     const struct inducing *z = &p->z;
     const int first = p->start + b * p->plan.block, n = wave_block(p, b).n;
     for (int i = 0; i < n; i++) {
@@ -147,16 +126,10 @@ static void target_kernels(void *context, int b, int slot)
         s->scale[i] = p->targets.scale == NULL ? 1.0 : p->targets.scale[row];
         s->y[i] = p->targets.y == NULL ? 0.0 : s->scale[i] * p->targets.y[row];
     }
-    if (p->rank == NULL || p->s == 0)
-        kernel_cross(z->kernel, z->M, z->Z, z->M, n, s->X, n, s->a);
-}
-
-static void target_whiten(void *context, int b, int slot)
-{
-    struct near_pass *p = context;
-    struct near_slot *s = p->slot + slot;
-    if (p->rank == NULL || p->s == 0)
-        whiten(p, wave_block(p, b).n, s->scale, s->a);
+    if (p->rank != NULL && p->s > 0)
+        return;
+    kernel_cross(z->model->kernel, z->M, z->Z, z->M, n, s->X, n, s->a);
+    inducing_whiten(z, n, s->scale, s->a, s->a);
 }
 
 /* the neighbours of target i of the wave, and itself, in near->X, scale, y and a */
@@ -209,10 +182,8 @@ static void keep_weights(const struct near_pass *p, const struct near_slot *s, i
 }
 
 /* R = r of every target; y <- y - mean, scale <- left (training) or mean and left given back */
-static void target_condition(void *context, int b, int slot)
+static void target_condition(struct near_pass *p, int b, struct near_slot *s)
 {
-    struct near_pass *p = context;
-    struct near_slot *s = p->slot + slot;
     const int first = b * p->plan.block, n = wave_block(p, b).n;
     for (int i = 0; i < n; i++) {
         double mean, left;
@@ -238,10 +209,8 @@ static void target_condition(void *context, int b, int slot)
 }
 
 /* a~ = r / sqrt(d),  y~ = (y - u'y_S) / sqrt(d),  d = left + s2:  G += a~ a~',  Ay += a~ y~ */
-static void target_sums(void *context, int b, int slot)
+static void target_sums(const struct near_pass *p, int b, struct near_slot *s)
 {
-    struct near_pass *p = context;
-    struct near_slot *s = p->slot + slot;
     const int M = p->z.M, n = wave_block(p, b).n;
     double *G = s->sums, *Ay = G + (size_t)M * M, *yy = Ay + M;
     for (int i = 0; i < n; i++) {
@@ -251,55 +220,47 @@ static void target_sums(void *context, int b, int slot)
         s->y[i] *= s->scale[i];
     }
     scale_columns(M, n, s->scale, s->R);
-    if (p->plain) {
-        transpose_to(M, n, s->R, s->Rt);
-        for (int m = 0; m < M; m++) {
-            s->rows[m] = s->Rt + (size_t)m * n;
-            Ay[m] += dot((size_t)n, s->rows[m], s->y);
-        }
-        plain_add_AtA(n, M, 1.0, s->rows, G);
-    } else {
-        add_A_At(M, n, s->R, G);
-        mult_Ax(M, n, 1.0, s->R, s->y, 1.0, Ay);
-    }
+    add_A_At(M, n, s->R, G);
+    mult_Ax(M, n, 1.0, s->R, s->y, 1.0, Ay);
     *yy += sum_squares((size_t)n, s->y);
 }
 
 /* mean = u'y_S + r'beta,  var_far = |C^{-1} r|^2 */
-static void target_predict(void *context, int b, int slot)
+static void target_predict(const struct near_pass *p, int b, struct near_slot *s)
 {
-    struct near_pass *p = context;
-    struct near_slot *s = p->slot + slot;
     const int first = p->start + b * p->plan.block, n = wave_block(p, b).n;
     const size_t M = (size_t)p->z.M;
     for (int i = 0; i < n; i++)
         p->mean[target_row(p, first + i)] += dot(M, s->R + M * i, p->beta);
-    if (p->plain)
-        plain_solve_lower(p->z.M, n, p->Ct, s->R);
-    else
-        solve_lower(p->z.M, n, p->C, s->R);
+    solve_lower(p->z.M, n, p->C, s->R);
     for (int i = 0; i < n; i++) {
         const int row = target_row(p, first + i);
         p->var_far[row] = sum_squares(M, s->R + M * i);
     }
 }
 
+static void target_block(void *context, int b, int slot)
+{
+    struct near_pass *p = context;
+    struct near_slot *s = p->slot + slot;
+    target_read(p, b, s);
+    target_condition(p, b, s);
+    if (p->mean == NULL)
+        target_sums(p, b, s);
+    else
+        target_predict(p, b, s);
+}
+
 static void run_wave(struct near_pass *p, int start, int n)
 {
-    static const struct step find[] = {{find_near, 0}};
-    const struct step steps[] = {
-        {target_kernels, 0},
-        {target_whiten, !p->plain},
-        {target_condition, 0},
-        {p->mean == NULL ? target_sums : target_predict, !p->plain}};
     p->start = start;
     p->plan.N = n;
     p->plan.n_blocks = (n + p->plan.block - 1) / p->plan.block;
     if (p->s > 0) {
-        run_blocks(&p->plan, 1, find, p);
+        run_blocks(&p->plan, find_near, p);
         fill_store(p);
     }
-    run_blocks(&p->plan, 4, steps, p);
+    run_blocks(&p->plan, target_block, p);
 }
 
 double *doubles(size_t n)
@@ -343,7 +304,7 @@ static void lay_out(struct near_pass *p, int n_targets)
         (struct near_slot *)R_alloc((size_t)p->plan.threads, sizeof(struct near_slot));
     for (int i = 0; i < p->plan.threads; i++) {
         struct near_slot *slot = p->slot + i;
-        slot->near.kernel = p->z.kernel;
+        slot->near.kernel = p->z.model->kernel;
         slot->near.M = p->z.M;
         slot->near.columns = p->rows.columns;
         slot->near.s2 = p->s2;
@@ -352,7 +313,7 @@ static void lay_out(struct near_pass *p, int n_targets)
         slot->near.y = slot->near.scale + s + 1;
         slot->near.a = (const double **)R_alloc(s + 1, sizeof(double *));
         slot->work = doubles(near_size(p->s));
-        slot->u = doubles(s + (size_t)kernel_n_coordinates(p->z.kernel));
+        slot->u = doubles(s + (size_t)kernel_n_coordinates(p->z.model->kernel));
         slot->r2 = doubles(s);
         slot->X = doubles(n * columns);
         slot->a = p->rank == NULL || p->s == 0 ? doubles(M * n) : NULL;
@@ -361,28 +322,13 @@ static void lay_out(struct near_pass *p, int n_targets)
         slot->y = doubles(n);
         slot->log_d = 0.0;
         slot->status = STATUS_OK;
-        slot->Rt = p->mean == NULL && p->plain ? doubles(M * n) : NULL;
-        slot->rows = (const double **)R_alloc(M, sizeof(double *));
         if (p->mean == NULL)
             fill(stats_size(p->z.M, 0), 0.0, slot->sums = doubles(stats_size(p->z.M, 0)));
     }
 }
 
-static const double *transposed(int M, const double *L)
-{
-    double *Lt = doubles((size_t)M * M);
-    transpose_to(M, M, L, Lt);
-    return Lt;
-}
-
 void run_targets(struct near_pass *p, int n)
 {
-    p->plain = p->z.M <= PLAIN_M;
-    if (p->plain) {
-        p->plan.parallel_blocks = 1; /* nothing here calls the BLAS */
-        p->Lt = transposed(p->z.M, p->z.L);
-        p->Ct = p->mean == NULL ? NULL : transposed(p->z.M, p->C);
-    }
     lay_out(p, n);
     const int wave = p->plan.N;
     for (int start = 0; start < n; start += wave)

@@ -29,9 +29,7 @@ struct store {
 struct near_slot {
     struct near near;
     double *work, *u, *r2, *X, *a, *R, *scale, *y;
-    double *sums;        /* of stats.h                         */
-    double *Rt;          /* block x M                          */
-    const double **rows; /* [M] its columns: R's rows          */
+    double *sums; /* of stats.h                         */
     double log_d;
     enum status status;
 };
@@ -42,8 +40,7 @@ struct near_pass {
     struct inducing z;
     struct tree tree;
     struct store store;
-    int s, first_new, plain;
-    const double *Lt, *Ct; /* transposed factors, where plain */
+    int s, first_new;
     double s2;
     const int *rank;   /* of the training rows; NULL: new rows */
     const int *target; /* NULL: targets as they come           */

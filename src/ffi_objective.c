@@ -20,7 +20,6 @@ static struct evaluation *arg_evaluation(SEXP objective, SEXP model_, SEXP z, SE
         if (e->rows.columns != e->z.columns)
             Rf_error("internal: `z` and `x` must have the same columns");
     }
-    e->summary.s2 = model->s2;
     if (e->objective->with_nu) {
         struct lowrank *made = (struct lowrank *)R_alloc(1, sizeof *made);
         *made = arg_lowrank(nu, model->kernel);
@@ -48,7 +47,7 @@ static void open_evaluation(struct evaluation *e, SEXP scratch)
 static void pack_gradient(SEXP result, const struct evaluation *e, enum status status)
 {
     const size_t size = (size_t)e->z.M * e->z.columns;
-    const int n_theta = e->z.kernel->n_theta,
+    const int n_theta = e->z.model->kernel->n_theta,
               there = status == STATUS_OK && e->with_gradient;
     double *dZ = pack_matrix(result, "gradient", e->z.M, e->z.columns),
            *dtheta = pack_vector(result, "theta", n_theta);

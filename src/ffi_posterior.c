@@ -3,6 +3,7 @@
 
 /* sums of one pass over the rows, the first of `pass`; L made, with jitter up to `most` */
 struct sums {
+    struct model model;
     struct pass pass;
     struct inducing z;
     struct source rows;
@@ -12,9 +13,8 @@ struct sums {
 
 static enum status sum_rows(struct sums *s, double most, double *L)
 {
-    const struct summing summing = {.kernel = s->z.kernel, .M = s->z.M};
-    enum status status = inducing_ladder(s->z.kernel, s->z.M, s->z.Z, most,
-                                         room((size_t)s->z.M), &s->z.jitter, L);
+    const struct summing summing = {.kernel = s->z.model->kernel, .M = s->z.M};
+    enum status status = inducing_ladder(&s->model, &s->z, most, room((size_t)s->z.M), L);
     double *sums = room(stats_size(s->z.M, 0));
     struct sink sink = stats_sink(&summing, s->pass.plan.block, sums);
     s->z.L = L;
@@ -28,9 +28,10 @@ static enum status sum_rows(struct sums *s, double most, double *L)
 SEXP ffi_posterior(SEXP model_, SEXP z, SEXP rows, SEXP most_jitter, SEXP fitc,
                    SEXP control)
 {
-    const struct model model = arg_model(model_);
-    struct sums s = {.z = arg_points(&model, z), .rows = arg_data(&model, rows)};
-    s.site = (struct site){site_fitc, model.s2};
+    struct sums s = {.model = arg_model(model_)};
+    s.z = arg_points(&s.model, z);
+    s.rows = arg_data(&s.model, rows);
+    s.site = (struct site){site_fitc, s.model.s2};
     s.pass =
         (struct pass){.plan = arg_plan(control, s.rows.N), .rows = &s.rows, .again = 1};
     s.pass.z = &s.z;
@@ -44,7 +45,7 @@ SEXP ffi_posterior(SEXP model_, SEXP z, SEXP rows, SEXP most_jitter, SEXP fitc,
                                   pack_matrix(result, "L", M, M));
     if (status == STATUS_OK)
         status =
-            posterior_factor(&s.stats, model.s2, pack_matrix(result, "C", M, M), beta);
+            posterior_factor(&s.stats, s.model.s2, pack_matrix(result, "C", M, M), beta);
     if (status == STATUS_OK) {
         const struct residuals residuals = {.M = M, .beta = beta};
         const struct sink sink = residuals_sink(&residuals, s.pass.plan.block, &rss);
@@ -52,7 +53,7 @@ SEXP ffi_posterior(SEXP model_, SEXP z, SEXP rows, SEXP most_jitter, SEXP fitc,
     }
     pack_sums(result, &s.stats);
     pack_status(result, status);
-    pack_number(result, "jitter", s.z.jitter);
+    pack_number(result, "jitter", s.model.jitter);
     pack_number(result, "rss", rss);
     UNPROTECT(1);
     return result;
@@ -66,8 +67,8 @@ SEXP ffi_posterior_of_sums(SEXP model_, SEXP z, SEXP sums)
     const struct stats stats = arg_sums(sums, M, 0);
     SEXP result = PROTECT(pack("status", "L", "C", "beta", NULL));
     double *beta = pack_vector(result, "beta", M);
-    enum status status = inducing_factor(model.kernel, M, points.Z, model.jitter,
-                                         room((size_t)M), pack_matrix(result, "L", M, M));
+    enum status status =
+        inducing_factor(&points, room((size_t)M), pack_matrix(result, "L", M, M));
     if (status == STATUS_OK)
         status = posterior_factor(&stats, model.s2, pack_matrix(result, "C", M, M), beta);
     pack_status(result, status);

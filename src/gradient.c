@@ -45,7 +45,8 @@ static const double *pairing_AK(const struct pairing *p, const struct block *her
     fill((size_t)M * here->n, 0.0, AK);
     for (int c = 0; c < pass->plan.n_blocks; c++) {
         const struct block there = pass_block(pass, c, room);
-        pairs_add(pass->z->kernel, here, &there, M, pass_A(pass, &there, A_c), pair, AK);
+        pairs_add(pass->z->model->kernel, here, &there, M, pass_A(pass, &there, A_c),
+                  pair, AK);
     }
     return AK;
 }
@@ -77,67 +78,54 @@ static size_t theta_at(const struct inducing *z)
 
 size_t gradient_size(const struct inducing *z)
 {
-    return theta_at(z) + (size_t)z->kernel->n_theta + 1;
+    return theta_at(z) + (size_t)z->model->kernel->n_theta + 1;
 }
 
-/* scratch: Kmx_bar, what both turns need, W_x, A K */
-static size_t turn_size(const struct pulling *p, int block)
+/* scratch: Kmx_bar, what both parts need, W_x, A K */
+static size_t part_size(const struct pulling *p, int block)
 {
-    const size_t pull = kernel_size(p->z->kernel, p->z->M);
+    const size_t pull = kernel_size(p->z->model->kernel, p->z->M);
     return pull > (size_t)block ? pull : (size_t)block;
 }
 
-static double *panel_room(const struct pulling *p, const struct visit *v)
+/* Kmx_bar, at the start of the scratch */
+static void pulling_bar(const struct pulling *p, const struct visit *v)
 {
-    return v->work + (size_t)p->z->M * v->block.n + turn_size(p, v->block.n);
-}
-
-static void pulling_read(const void *self, const struct visit *v)
-{
-    const struct pulling *p = self;
-    panel_read(&p->panel, &v->block, panel_room(p, v));
-}
-
-static void pulling_add(const void *self, const struct visit *v)
-{
-    const struct pulling *p = self;
     const struct block *b = &v->block;
-    double *Kmx_bar = v->work, *turn = Kmx_bar + (size_t)p->z->M * b->n,
-           *room = panel_room(p, v);
+    double *Kmx_bar = v->work, *part = Kmx_bar + (size_t)p->z->M * b->n,
+           *room = part + part_size(p, b->n);
     const double *Wt = panel_rows(&p->panel, b, room), *AK = NULL;
     if (p->pairing != NULL)
         AK = pairing_AK(p->pairing, b, 0, room + panel_size(&p->panel, b->n));
     v->sums[gradient_size(p->z) - 1] +=
-        gradient_block(p->adjoint, b, v->A, Wt, AK, turn, Kmx_bar);
+        gradient_block(p->adjoint, b, v->A, Wt, AK, part, Kmx_bar);
 }
 
-static void pulling_pull(const void *self, const struct visit *v)
+static void pulling_add(const void *self, const struct visit *v)
 {
     const struct pulling *p = self;
     const struct inducing *z = p->z;
     const struct block *b = &v->block;
     const double *Kmx_bar = v->work;
     double *work = v->work + (size_t)z->M * b->n, *dtheta = v->sums + theta_at(z);
-    kernel_pull(z->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, Kmx_bar, work,
-                v->sums, p->with_theta ? dtheta : NULL);
-    if (!p->with_theta || kernel_is_constant(z->kernel))
+    pulling_bar(p, v);
+    kernel_pull(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, Kmx_bar,
+                work, v->sums, p->with_theta ? dtheta : NULL);
+    if (!p->with_theta || kernel_is_constant(z->model->kernel))
         return;
     for (int i = 0; i < b->n; i++)
         work[i] = b->scale == NULL ? 1.0 : b->scale[i] * b->scale[i];
-    kernel_pull_diagonal(z->kernel, b->n, b->X, b->ldx, p->adjoint->k_bar, work, 1, NULL,
-                         dtheta);
+    kernel_pull_diagonal(z->model->kernel, b->n, b->X, b->ldx, p->adjoint->k_bar, work, 1,
+                         NULL, dtheta);
 }
 
 struct sink gradient_sink(const struct pulling *self, int block, double *sums)
 {
     struct sink sink = {.self = self, .sums = sums, .n_sums = gradient_size(self->z)};
-    sink.n_work = (size_t)self->z->M * block + turn_size(self, block) +
+    sink.n_work = (size_t)self->z->M * block + part_size(self, block) +
                   panel_size(&self->panel, block) +
                   (self->pairing != NULL ? pairing_size(self->pairing) : 0);
-    if (panel_size(&self->panel, block) > 0)
-        sink.read = pulling_read;
     sink.add = pulling_add;
-    sink.pull = pulling_pull;
     return sink;
 }
 
@@ -146,11 +134,11 @@ void gradient_finish(const struct pulling *self, double k_sum, double *work, dou
     const struct inducing *z = self->z;
     const struct adjoint *a = self->adjoint;
     double *dtheta = self->with_theta ? sums + theta_at(z) : NULL;
-    kernel_pull_self(z->kernel, z->M, z->columns, z->Z, z->M, z->jitter, a->Kmm_bar, work,
-                     sums, dtheta);
-    if (!kernel_is_constant(z->kernel))
-        kernel_pull_diagonal(z->kernel, z->M, z->Z, z->M, 1.0, a->kzz_bar, 1, sums,
+    kernel_pull_self(z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter,
+                     a->Kmm_bar, work, sums, dtheta);
+    if (!kernel_is_constant(z->model->kernel))
+        kernel_pull_diagonal(z->model->kernel, z->M, z->Z, z->M, 1.0, a->kzz_bar, 1, sums,
                              dtheta);
     else if (dtheta != NULL) /* otherwise row by row, above */
-        dtheta[z->kernel->term->at] += a->k_bar * k_sum;
+        dtheta[z->model->kernel->term->at] += a->k_bar * k_sum;
 }

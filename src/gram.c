@@ -2,7 +2,7 @@
 #include "linalg.h"
 #include "pairs.h"
 
-static void matrix_read(const void *self, const struct visit *v)
+static void matrix_add(const void *self, const struct visit *v)
 {
     const struct kernel_matrix *to = self;
     const struct block *p = &to->points, *b = &v->block;
@@ -12,7 +12,7 @@ static void matrix_read(const void *self, const struct visit *v)
 
 struct sink kernel_matrix_sink(const struct kernel_matrix *self)
 {
-    return (struct sink){.self = self, .read = matrix_read};
+    return (struct sink){.self = self, .add = matrix_add};
 }
 
 /* a block with itself and with those before it */

@@ -42,7 +42,7 @@ static enum status add_term(const struct likelihood *l, int t, const struct gath
                        l->slopes, to->work, sum);
 }
 
-static void terms_read(const void *self, const struct visit *v)
+static void terms_add(const void *self, const struct visit *v)
 {
     const struct likelihood *l = self;
     const struct kernel *k = l->model->kernel;
@@ -67,7 +67,7 @@ static struct sink terms_sink(const struct likelihood *l)
     return (struct sink){.self = l,
                          .n_work =
                              n * (kernel_columns(k) + 2) + vecchia_row_size(k, l->s),
-                         .read = terms_read};
+                         .add = terms_add};
 }
 
 void likelihood_open(struct likelihood *l, struct arena *arena)

@@ -271,24 +271,6 @@ void chol_adjoint(int n, const double *L, const double *Lbar, double *Kbar)
     solve_lower_right(n, n, L, Kbar); /* L^{-T} . L^{-1} */
 }
 
-void plain_add_AtA(int m, int n, double alpha, const double *const *a, double *C)
-{
-    gemm_add_AtA(GEMM_LANES, m, n, alpha, a, C);
-}
-
-void plain_solve_lower(int m, int n, const double *Lt, double *B)
-{
-    gemm_solve(GEMM_LANES, m, n, entries("T", Lt, m), B, 1, m);
-}
-
-void transpose_to(int m, int n, const double *A, double *At)
-{
-    for (int i = 0; i < m; i += 8)
-        for (int j = 0; j < n; j++)
-            for (int r = i; r < m && r < i + 8; r++)
-                At[(size_t)r * n + j] = A[(size_t)j * m + r];
-}
-
 double dot(size_t n, const double *x, const double *y)
 {
     double a = 0.0, b = 0.0, c = 0.0,

@@ -62,17 +62,6 @@ void solve_chol(int m, int n, const double *L, double *B);
  * Kbar must not overlap Lbar. */
 void chol_adjoint(int n, const double *L, const double *Lbar, double *Kbar);
 
-/*
- * The same without the BLAS, for matrices of some hundred rows: they may be called in any
- * thread, whatever the BLAS does with its own, and do not depend on how good it is.
- */
-/* C += alpha A'A, lower triangle only    a [n]: the columns of A, m long,  C: n x n */
-void plain_add_AtA(int m, int n, double alpha, const double *const *a, double *C);
-/* B <- L^{-1} B         Lt = L': m x m, read where L is not zero,  B: m x n */
-void plain_solve_lower(int m, int n, const double *Lt, double *B);
-/* At (n x m) = A'       A: m x n */
-void transpose_to(int m, int n, const double *A, double *At);
-
 double dot(size_t n, const double *x, const double *y);
 double sum_squares(size_t n, const double *x);
 double trace(int n, const double *A);

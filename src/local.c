@@ -35,14 +35,12 @@ static struct group group_of(const struct local *l, double *work)
     return s;
 }
 
-static void group_read(const void *self, const struct visit *v)
+/* K of the near rows of group i, k of its new ones */
+static void group_kernels(const struct local *l, int i, struct group s)
 {
-    const struct local *l = self;
-    const struct group s = group_of(l, v->work);
-    const struct kernel *k = l->posterior->z.kernel;
+    const struct kernel *k = l->posterior->z.model->kernel;
     const struct block *near = &l->near_rows;
-    const int n_c = l->n_c, i = v->number, g = group_size(l, i),
-              *member = l->member + (size_t)n_c * i;
+    const int n_c = l->n_c, g = group_size(l, i), *member = l->member + (size_t)n_c * i;
     for (int r = 0; r < n_c; r++) {
         for (int j = 0; j < l->rows.columns; j++)
             s.X[(size_t)j * n_c + r] = near->X[j * (size_t)near->n + member[r]];
@@ -64,12 +62,13 @@ static void group_add(const void *self, const struct visit *v)
     const struct group s = group_of(l, v->work);
     const int n_c = l->n_c, i = v->number, g = group_size(l, i), at = l->start[i];
     double k_most = 0.0;
-    kernel_diagonal(l->posterior->z.kernel, g, l->rows_new.X + at, l->rows_new.ldx,
+    group_kernels(l, i, s);
+    kernel_diagonal(l->posterior->z.model->kernel, g, l->rows_new.X + at, l->rows_new.ldx,
                     s.prior);
     for (int r = 0; r < n_c; r++)
         k_most = fmax(k_most, s.K[(size_t)r * n_c + r]);
-    kriging_weights(n_c, g, l->posterior->s2, k_most, s.K, s.k, s.scale, s.prior, s.rest,
-                    l->W + (size_t)n_c * at, l->point + at);
+    kriging_weights(n_c, g, l->posterior->z.model->s2, k_most, s.K, s.k, s.scale, s.prior,
+                    s.rest, l->W + (size_t)n_c * at, l->point + at);
 }
 
 static struct sink group_sink(const struct local *l)
@@ -78,19 +77,18 @@ static struct sink group_sink(const struct local *l)
     return (struct sink){.self = l,
                          .n_work = n_c * (l->rows.columns + 1 + n_c + g) + g +
                                    kriging_size(l->n_c, (int)g),
-                         .read = group_read,
                          .add = group_add};
 }
 
 /* ---- h, a block of rows at a time ----------------------------------------------------------- */
 
-static void rows_read(const void *self, const struct visit *v)
+/* k of a block at the near rows and at the new ones */
+static void rows_kernels(const struct local *l, const struct block *b, double *K_near,
+                         double *H)
 {
-    const struct local *l = self;
-    const struct kernel *k = l->posterior->z.kernel;
-    const struct block *b = &v->block, *near = &l->near_rows, *x = &l->rows_new;
+    const struct kernel *k = l->posterior->z.model->kernel;
+    const struct block *near = &l->near_rows, *x = &l->rows_new;
     const int n = b->n;
-    double *K_near = v->work, *H = K_near + (size_t)n * near->n;
     kernel_cross(k, n, b->X, b->ldx, near->n, near->X, near->ldx, K_near);
     kernel_cross(k, n, b->X, b->ldx, x->n, x->X, x->ldx, H);
     if (b->scale == NULL)
@@ -113,13 +111,14 @@ static void rows_add(const void *self, const struct visit *v)
     const size_t Mn = (size_t)M * n_new;
     double *Ah = v->sums, *Aw = Ah + Mn, *hh = Aw + Mn, *K_near = v->work,
            *H = K_near + (size_t)n * l->near_rows.n, *K_S = H + (size_t)n * n_new;
+    rows_kernels(l, &v->block, K_near, H);
     for (int i = 0; i < l->n_groups; i++) {
         const int at = l->start[i], g = group_size(l, i),
                   *member = l->member + (size_t)n_c * i, *S = l->S + (size_t)n_c * i;
         const double *W = l->W + (size_t)n_c * at;
         for (int r = 0; r < n_c; r++)
             copy((size_t)n, K_near + (size_t)n * member[r], K_S + (size_t)n * r);
-        kriging_rows(n, n_c, g, p->s2, K_S, first, S, W, H + (size_t)n * at);
+        kriging_rows(n, n_c, g, p->z.model->s2, K_S, first, S, W, H + (size_t)n * at);
         kriging_whiten(M, n, n_c, g, v->A, first, S, W, Aw + (size_t)M * at);
     }
     mult_AB(M, n, n_new, 1.0, v->A, H, 1.0, Ah);
@@ -134,7 +133,6 @@ static struct sink rows_sink(const struct local *l)
                          .n_sums = (2 * (size_t)l->posterior->z.M + 1) * n_new,
                          .sums = l->sums,
                          .n_work = n * (l->near.N + n_new + l->n_c),
-                         .read = rows_read,
                          .add = rows_add};
 }
 
@@ -156,8 +154,8 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
     const size_t m = (size_t)M;
     const double sum_w = sum_weights(&l->rows);
     double *a = l->a, *Cx = l->Cx, *Ah = l->sums, *Aw = Ah + m * n, *hh = Aw + m * n;
-    kernel_diagonal(p->z.kernel, n, x->X, x->ldx, l->prior);
-    kernel_cross(p->z.kernel, M, p->z.Z, M, n, x->X, x->ldx, a);
+    kernel_diagonal(p->z.model->kernel, n, x->X, x->ldx, l->prior);
+    kernel_cross(p->z.model->kernel, M, p->z.Z, M, n, x->X, x->ldx, a);
     inducing_whiten(&p->z, n, NULL, a, a);
     copy(m * n, a, Cx);
     solve_lower(M, n, p->C, Cx); /* C^{-1} a,  C^{-1} A h */
@@ -168,7 +166,7 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
         const double *cx = Cx + m * j, *ch = Ah + m * j;
         const struct kriged point = {.prior = l->prior[j],
                                      .size = l->prior[j],
-                                     .sor = p->s2 * sum_squares(m, cx),
+                                     .sor = p->z.model->s2 * sum_squares(m, cx),
                                      .J = w->J,
                                      .wh = w->wh,
                                      .ww = w->ww,
@@ -176,9 +174,10 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
                                      .hh = hh[j],
                                      .ch = sum_squares(m, ch),
                                      .xh = dot(m, cx, ch),
-                                     .JQ = sum_squares(m, Aw + m * j) + p->s2 * w->ww};
+                                     .JQ = sum_squares(m, Aw + m * j) +
+                                           p->z.model->s2 * w->ww};
         const struct kriging_bounds bounds =
-            certify_kriged(l->norms, p->s2, l->n_c, sum_w, &point);
+            certify_kriged(l->norms, p->z.model->s2, l->n_c, sum_w, &point);
         to->J[j] = bounds.J;
         to->q[j] = bounds.q;
         to->ww[j] = w->ww;

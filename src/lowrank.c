@@ -19,25 +19,15 @@ size_t panel_size(const struct panel *p, int n)
     return made ? ((size_t)p->nu->n_u + p->nu->q) * n : 0;
 }
 
-void panel_read(const struct panel *p, const struct block *b, double *work)
-{
-    const struct lowrank *nu = p->nu;
-    if (panel_size(p, 1) > 0)
-        kernel_cross(nu->kernel, nu->n_u, nu->U, nu->n_u, b->n, b->X, b->ldx, work);
-}
-
 const double *panel_rows(const struct panel *p, const struct block *b, double *work)
 {
+    const struct lowrank *nu = p->nu;
     if (panel_size(p, 1) == 0)
         return p->Wt == NULL ? NULL : p->Wt + (size_t)b->first * p->nu->q;
-    double *Wt = work + (size_t)p->nu->n_u * b->n;
-    lowrank_rows(p->nu, b->n, b->scale, work, Wt);
+    double *Wt = work + (size_t)nu->n_u * b->n;
+    kernel_cross(nu->kernel, nu->n_u, nu->U, nu->n_u, b->n, b->X, b->ldx, work);
+    lowrank_rows(nu, b->n, b->scale, work, Wt);
     return Wt;
-}
-
-static void values_read(const void *self, const struct visit *v)
-{
-    panel_read(&((const struct panel_values *)self)->panel, &v->block, v->work);
 }
 
 static void values_add(const void *self, const struct visit *v)
@@ -50,10 +40,8 @@ static void values_add(const void *self, const struct visit *v)
 
 struct sink panel_sink(const struct panel_values *self, int block)
 {
-    return (struct sink){.self = self,
-                         .n_work = panel_size(&self->panel, block),
-                         .read = values_read,
-                         .add = values_add};
+    return (struct sink){
+        .self = self, .n_work = panel_size(&self->panel, block), .add = values_add};
 }
 
 void lowrank_points(const struct lowrank *nu, int M, const double *Z, double *K_zu,

@@ -35,8 +35,7 @@ struct panel {
 int panel_columns(const struct panel *p);
 /* doubles of scratch for a block of n rows; 0 where there is nothing to make */
 size_t panel_size(const struct panel *p, int n);
-/* its kernels, and then (which calls the BLAS) Wt (q x n) of the block */
-void panel_read(const struct panel *p, const struct block *b, double *work);
+/* Wt (q x n) of the block */
 const double *panel_rows(const struct panel *p, const struct block *b, double *work);
 
 /* all of them, as a sink */

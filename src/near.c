@@ -1,5 +1,6 @@
 #include <math.h>
 #include "near.h"
+#include "gemm.h"
 #include "linalg.h"
 #include "simd.h"
 #include "small.h"
@@ -23,7 +24,7 @@ void near_unexplained(const struct near *p, double *E)
         for (int i = j; i < n; i++)
             column[i] *= p->scale[i] * p->scale[j];
     }
-    plain_add_AtA(p->M, n, -1.0, p->a, E);
+    gemm_add_AtA(GEMM_LANES, p->M, n, -1.0, p->a, E);
     for (int j = 0; j < n; j++)
         E[(size_t)j * n + j] = fmax(E[(size_t)j * n + j], 0.0);
 }

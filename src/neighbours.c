@@ -406,7 +406,7 @@ int tree_nearest(const struct tree *tree, const double *u, int s, int self, int 
     return q.found;
 }
 
-static void finding_read(const void *self, const struct visit *v)
+static void finding_add(const void *self, const struct visit *v)
 {
     const struct finding *f = self;
     const struct block *b = &v->block;
@@ -425,5 +425,5 @@ static void finding_read(const void *self, const struct visit *v)
 struct sink finding_sink(const struct finding *self)
 {
     return (struct sink){
-        .self = self, .n_work = (size_t)self->tree->d + self->s, .read = finding_read};
+        .self = self, .n_work = (size_t)self->tree->d + self->s, .add = finding_add};
 }

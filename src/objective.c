@@ -25,9 +25,9 @@ static enum status vfe_factor(const struct summary *s, double *state, double *wo
                               struct adjoint *adjoint)
 {
     double *C = state, *beta = C + (size_t)s->z->M * s->z->M;
-    const enum status status = posterior_factor(&s->stats, s->s2, C, beta);
+    const enum status status = posterior_factor(&s->stats, s->z->model->s2, C, beta);
     if (status == STATUS_OK && adjoint != NULL)
-        vfe_adjoint(s->z, &s->stats, s->s2, C, beta, work, adjoint);
+        vfe_adjoint(s->z, &s->stats, C, beta, work, adjoint);
     return status;
 }
 
@@ -36,8 +36,8 @@ static double vfe_value_of(const struct summary *s, const double *state, double 
 {
     const double *C = state, *beta = C + (size_t)s->z->M * s->z->M;
     if (slope != NULL)
-        *slope = vfe_slope_noise(&s->stats, s->s2, C, rss, work);
-    return vfe_value(&s->stats, s->s2, C, beta, rss);
+        *slope = vfe_slope_noise(&s->stats, s->z->model->s2, C, rss, work);
+    return vfe_value(&s->stats, s->z->model->s2, C, beta, rss);
 }
 
 /* y'y - A y'beta - s2 |beta|^2 */
@@ -46,7 +46,7 @@ static double residuals_of_sums(const struct summary *s, const double *state)
     const size_t M = (size_t)s->z->M;
     const double *beta = state + M * M;
     const double rss =
-        s->stats.yy - dot(M, s->stats.Ay, beta) - s->s2 * sum_squares(M, beta);
+        s->stats.yy - dot(M, s->stats.Ay, beta) - s->z->model->s2 * sum_squares(M, beta);
     return rss > 0.0 ? rss : 0.0;
 }
 
@@ -62,12 +62,12 @@ static enum status white_factor(const struct summary *s, double *state, double *
 {
     const int M = s->z->M;
     double *C = state, *beta = C + (size_t)M * M, *N = beta + M;
-    const enum status status = posterior_factor(&s->stats, s->s2, C, beta);
+    const enum status status = posterior_factor(&s->stats, s->z->model->s2, C, beta);
     if (status != STATUS_OK)
         return status;
     white_shares(&s->stats, C, N);
     if (adjoint != NULL)
-        white_adjoint(s->z, &s->stats, s->s2, s->share, N, beta, work, adjoint);
+        white_adjoint(s->z, &s->stats, s->share, N, beta, work, adjoint);
     return STATUS_OK;
 }
 
@@ -77,8 +77,8 @@ static double white_value_of(const struct summary *s, const double *state, doubl
     const int M = s->z->M;
     const double *beta = state + (size_t)M * M, *N = beta + M;
     (void)work, (void)slope;
-    return white_value(&s->stats, s->s2, s->share, white_transfer(M, s->s2, N), beta,
-                       rss);
+    return white_value(&s->stats, s->z->model->s2, s->share,
+                       white_transfer(M, s->z->model->s2, N), beta, rss);
 }
 
 /* ---- pF: state fit and transfer -------------------------------------------------------------- */
@@ -94,7 +94,7 @@ static enum status pf_factor(const struct summary *s, double *state, double *wor
 {
     struct pf_terms terms = {0.0, 0.0};
     const enum status status =
-        pf_evaluate(s->z, &s->stats, s->nu, s->s2, s->T, s->W0, work, &terms, adjoint);
+        pf_evaluate(s->z, &s->stats, s->nu, s->T, s->W0, work, &terms, adjoint);
     state[0] = terms.fit;
     state[1] = terms.transfer;
     return status;
@@ -150,7 +150,7 @@ struct sinks {
 static void make_sinks(struct evaluation *e, struct sinks *s)
 {
     const int block = e->pass.plan.block, M = e->z.M;
-    s->summing = (struct summing){e->z.kernel, M, e->panel};
+    s->summing = (struct summing){e->z.model->kernel, M, e->panel};
     s->pairing = (struct pairing){&e->pass, e->AK};
     s->pulling = (struct pulling){&e->z, &e->adjoint, e->panel,
                                   p_of(e) ? &s->pairing : NULL, e->objective->with_theta};
@@ -167,7 +167,7 @@ static size_t small_size(const struct evaluation *e)
     size_t small = largest((size_t)M, e->objective->work_size(M, q, p_of(e)));
     if (e->panel.nu != NULL)
         small = largest(small, lowrank_pull_size(e->panel.nu, M));
-    return largest(small, kernel_self_size(e->z.kernel, M, e->z.columns));
+    return largest(small, kernel_self_size(e->z.model->kernel, M, e->z.columns));
 }
 
 void evaluation_open(struct evaluation *e, struct arena *arena)
@@ -205,8 +205,7 @@ void evaluation_open(struct evaluation *e, struct arena *arena)
 enum status evaluation_begin(struct evaluation *e)
 {
     const int M = e->z.M;
-    const enum status status =
-        inducing_factor(e->z.kernel, M, e->z.Z, e->z.jitter, e->small, e->L);
+    const enum status status = inducing_factor(&e->z, e->small, e->L);
     e->z.L = e->L;
     e->summary.z = &e->z;
     e->summary.nu = e->panel.nu;

@@ -13,7 +13,6 @@
 /* what an objective reads */
 struct summary {
     const struct inducing *z;
-    double s2;
     struct stats stats;
     const struct lowrank *nu; /* NULL where the objective has none                 */
     const double *T;          /* M x q: L^{-1} [b(Z), mu(Z)]                        */
@@ -56,7 +55,7 @@ struct evaluation {
         *work;
 };
 
-/* z (without L), rows, panel, objective, with_gradient, pass.plan, summary.s2 and .share are there:
+/* z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share are there:
  * everything else is laid out */
 void evaluation_open(struct evaluation *e, struct arena *arena);
 /* L, and T of the auxiliary distribution: before all that follows */

@@ -20,16 +20,10 @@ static void interrupt(const struct plan *plan)
         plan->interrupt();
 }
 
-static void run_one(int n_steps, const struct step *steps, void *context, int b, int slot)
-{
-    for (int s = 0; s < n_steps; s++)
-        steps[s].run(context, b, slot);
-}
-
-/* Whole blocks in parallel, a few in a row to a slot: entering a parallel region costs more
- * than a small block on a busy machine. */
-static void run_in_parallel(const struct plan *plan, int n_steps,
-                            const struct step *steps, void *context)
+/* A few blocks in a row to a slot: entering a parallel region costs more than a small block on a
+ * busy machine. */
+static void run_in_parallel(const struct plan *plan,
+                            void (*run)(void *context, int b, int slot), void *context)
 {
     const int share = (plan->n_blocks + plan->threads - 1) / plan->threads;
     const int chunk = share < 4 ? share : 4;
@@ -41,45 +35,20 @@ static void run_in_parallel(const struct plan *plan, int n_steps,
         for (int i = 0; i < plan->threads; i++)
             for (int b = first + i * chunk; b < first + (i + 1) * chunk; b++)
                 if (b < plan->n_blocks)
-                    run_one(n_steps, steps, context, b, i);
+                    run(context, b, i);
     }
 }
 
-/* Steps that only evaluate kernels in parallel, the BLAS outside, with its own threads. */
-static void run_in_waves(const struct plan *plan, int n_steps, const struct step *steps,
-                         void *context)
-{
-    for (int first = 0; first < plan->n_blocks; first += plan->threads) {
-        const int left = plan->n_blocks - first;
-        const int wave = left < plan->threads ? left : plan->threads;
-        interrupt(plan);
-        for (int s = 0; s < n_steps; s++) {
-            if (steps[s].calls_blas) {
-                for (int i = 0; i < wave; i++)
-                    steps[s].run(context, first + i, i);
-            } else {
-#ifdef _OPENMP
-#pragma omp parallel for schedule(static, 1) num_threads(wave)
-#endif
-                for (int i = 0; i < wave; i++)
-                    steps[s].run(context, first + i, i);
-            }
-        }
-    }
-}
-
-void run_blocks(const struct plan *plan, int n_steps, const struct step *steps,
+void run_blocks(const struct plan *plan, void (*run)(void *context, int b, int slot),
                 void *context)
 {
-    if (plan->threads == 1) {
-        for (int b = 0; b < plan->n_blocks; b++) {
-            interrupt(plan);
-            run_one(n_steps, steps, context, b, 0);
-        }
-    } else if (plan->parallel_blocks) {
-        run_in_parallel(plan, n_steps, steps, context);
-    } else {
-        run_in_waves(plan, n_steps, steps, context);
+    if (plan->threads > 1) {
+        run_in_parallel(plan, run, context);
+        return;
+    }
+    for (int b = 0; b < plan->n_blocks; b++) {
+        interrupt(plan);
+        run(context, b, 0);
     }
 }
 
@@ -153,7 +122,7 @@ static struct visit visit_of(const struct pass *p, int b, int slot)
 static void evaluate(const struct pass *p, const struct block *b, double *K)
 {
     const struct inducing *z = p->z;
-    kernel_cross(z->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, K);
+    kernel_cross(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, K);
 }
 
 /* The site's response and scale are its block's from now on. */
@@ -169,7 +138,7 @@ static void make_site(const struct pass *p, const struct block *b, double *made)
     const int M = p->z->M;
     double *A = A_of(p, made), *left = A + matrix_size(p), *y = left + b->n,
            *scale = y + b->n;
-    kernel_diagonal(p->z->kernel, b->n, b->X, b->ldx, left);
+    kernel_diagonal(p->z->model->kernel, b->n, b->X, b->ldx, left);
     for (int i = 0; i < b->n; i++) {
         left[i] -= sum_squares((size_t)M, A + (size_t)i * M);
         left[i] = left[i] > 0.0 ? left[i] : 0.0;
@@ -197,8 +166,6 @@ const double *pass_A(const struct pass *p, const struct block *b, double *A)
 
 /* ---- a pass --------------------------------------------------------------------------------- */
 
-enum turn { READ, ADD, PULL };
-
 struct running {
     struct pass *pass;
     int n_sinks;
@@ -207,65 +174,25 @@ struct running {
     size_t stride; /* of a thread */
 };
 
-static sink_turn *turn_of(const struct sink *s, enum turn turn)
-{
-    return turn == READ ? s->read : turn == ADD ? s->add : s->pull;
-}
-
-static int missing(const struct pass *p, int b)
-{
-    return p->z != NULL && !(p->made && b < p->kept);
-}
-
-static void tell(const struct running *r, enum turn turn, struct visit *v, int slot)
-{
-    double *at = r->work + (size_t)slot * r->stride;
-    for (int i = 0; i < r->n_sinks; i++) {
-        const struct sink *s = r->sinks + i;
-        v->sums = slot == 0 ? s->sums : at;
-        v->work = at + s->n_sums;
-        at = v->work + s->n_work;
-        if (turn_of(s, turn) != NULL)
-            turn_of(s, turn)(s->self, v);
-    }
-}
-
-static void read_block(void *context, int b, int slot)
-{
-    const struct running *r = context;
-    struct visit v = visit_of(r->pass, b, slot);
-    if (missing(r->pass, b))
-        evaluate(r->pass, &v.block, made_of(r->pass, b, slot));
-    tell(r, READ, &v, slot);
-}
-
-static void add_block(void *context, int b, int slot)
+static void visit_block(void *context, int b, int slot)
 {
     const struct running *r = context;
     struct pass *p = r->pass;
     struct visit v = visit_of(p, b, slot);
-    if (missing(p, b))
-        whiten(p, &v.block, made_of(p, b, slot));
+    double *made = made_of(p, b, slot), *at = r->work + (size_t)slot * r->stride;
+    if (p->z != NULL && !(p->made && b < p->kept)) {
+        evaluate(p, &v.block, made);
+        whiten(p, &v.block, made);
+    }
     if (p->site != NULL)
-        use_site(p, &v.block, made_of(p, b, slot));
-    tell(r, ADD, &v, slot);
-}
-
-static void pull_block(void *context, int b, int slot)
-{
-    const struct running *r = context;
-    struct visit v = visit_of(r->pass, b, slot);
-    if (r->pass->site != NULL)
-        use_site(r->pass, &v.block, made_of(r->pass, b, slot));
-    tell(r, PULL, &v, slot);
-}
-
-static int any(const struct running *r, enum turn turn)
-{
-    for (int i = 0; i < r->n_sinks; i++)
-        if (turn_of(r->sinks + i, turn) != NULL)
-            return 1;
-    return 0;
+        use_site(p, &v.block, made);
+    for (int i = 0; i < r->n_sinks; i++) {
+        const struct sink *s = r->sinks + i;
+        v.sums = slot == 0 ? s->sums : at;
+        v.work = at + s->n_sums;
+        at = v.work + s->n_work;
+        s->add(s->self, &v);
+    }
 }
 
 static size_t stride_of(int n_sinks, const struct sink *sinks)
@@ -298,18 +225,9 @@ static void each_sums(const struct running *r, int slot, int clear)
 void pass_run(struct pass *p, int n_sinks, const struct sink *sinks, double *work)
 {
     struct running r = {p, n_sinks, sinks, work, stride_of(n_sinks, sinks)};
-    struct step steps[3];
-    int n_steps = 0;
-    const int makes = p->z != NULL && !(p->made && p->kept == p->plan.n_blocks);
-    if (makes || any(&r, READ))
-        steps[n_steps++] = (struct step){read_block, 0};
-    if (makes || any(&r, ADD))
-        steps[n_steps++] = (struct step){add_block, 1};
-    if (any(&r, PULL))
-        steps[n_steps++] = (struct step){pull_block, 0};
     for (int i = 0; i < p->plan.threads; i++)
         each_sums(&r, i, 1);
-    run_blocks(&p->plan, n_steps, steps, &r);
+    run_blocks(&p->plan, visit_block, &r);
     for (int i = 1; i < p->plan.threads; i++)
         each_sums(&r, i, 0);
     p->made = 1;

@@ -7,11 +7,8 @@
  * allows.  Threads, interrupts and the order in which sums are added live here and nowhere else.
  *
  * Blocks are handed to threads in a fixed pattern, so that which sums are added where depends on
- * nothing but the number of threads.  Two shapes:
- *   parallel_blocks = 1   products by the engine itself, or by a BLAS of one thread: whole blocks
- *                         in parallel;
- *   parallel_blocks = 0   any other BLAS: turns that only evaluate kernels in parallel, those
- *                         that call the BLAS one after the other, outside the parallel region.
+ * nothing but the number of threads.  Products are the engine's own (gemm.h), in the thread that
+ * asks for them: a BLAS with threads of its own is never called here.
  */
 #include "arena.h"
 #include "inducing.h"
@@ -19,20 +16,16 @@
 #include "sink.h"
 
 struct plan {
-    int N, block, n_blocks, threads, parallel_blocks;
+    int N, block, n_blocks, threads;
     size_t memory;           /* bytes of scratch that may grow with N          */
-    void (*interrupt)(void); /* called between waves of blocks; may not return */
+    void (*interrupt)(void); /* called between some blocks; may not return */
 };
 
 /* n items in blocks of at most that many: the plan of another loop with the same threads */
 struct plan plan_for(const struct plan *like, int n, int block);
 
-struct step {
-    void (*run)(void *context, int b, int slot);
-    int calls_blas;
-};
-/* every step on every block */
-void run_blocks(const struct plan *plan, int n_steps, const struct step *steps,
+/* run on every block, in the room of the thread `slot` */
+void run_blocks(const struct plan *plan, void (*run)(void *context, int b, int slot),
                 void *context);
 
 struct pass {

@@ -2,17 +2,9 @@
 #define PFDTC_SINK_H
 
 /*
- * What a pass over rows (pass.h) feeds: a sink is told of every block, in three turns of which it
- * takes those it wants,
- *
- *     read   kernel values beside K
- *     add    what calls the BLAS: A is there
- *     pull   kernels again, with what was added
- *
- * Only `add` may call the BLAS: the others are run in several threads whatever the BLAS does with
- * its own.  Sums are doubles, each thread has its own: cleared before the pass, added up in the
- * order of threads after it.  Everything else that a block leaves behind is its own, by its
- * number or its rows.
+ * What a pass over rows (pass.h) feeds: a sink is told of every block.  Sums are doubles, each
+ * thread has its own: cleared before the pass, added up in the order of threads after it.
+ * Everything else that a block leaves behind is its own, by its number or its rows.
  */
 #include "block.h"
 
@@ -23,13 +15,11 @@ struct visit {
     double *sums, *work; /* the sink's own, of this thread                              */
 };
 
-typedef void sink_turn(const void *self, const struct visit *v);
-
 struct sink {
     const void *self;
     size_t n_sums, n_work; /* doubles that a thread wants                 */
     double *sums;          /* [n_sums] the result, also the first thread's */
-    sink_turn *read, *add, *pull;
+    void (*add)(const void *self, const struct visit *v);
 };
 
 #endif

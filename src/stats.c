@@ -53,12 +53,6 @@ enum status stats_finish(int M, int q, double *sums, struct stats *stats)
 
 /* ---- as a sink ------------------------------------------------------------------------------ */
 
-static void summing_read(const void *self, const struct visit *v)
-{
-    const struct summing *s = self;
-    panel_read(&s->panel, &v->block, v->work + 2 * (size_t)v->block.n);
-}
-
 static void summing_add(const void *self, const struct visit *v)
 {
     const struct summing *s = self;
@@ -72,8 +66,6 @@ struct sink stats_sink(const struct summing *self, int block, double *sums)
     struct sink sink = {.self = self, .sums = sums, .add = summing_add};
     sink.n_sums = stats_size(self->M, panel_columns(&self->panel));
     sink.n_work = 2 * (size_t)block + panel_size(&self->panel, block);
-    if (panel_size(&self->panel, block) > 0)
-        sink.read = summing_read;
     return sink;
 }
 

@@ -17,7 +17,7 @@
     X(inducing) X(lowrank) X(select) X(stats) X(pairs) \
     X(posterior) X(exact) X(gradient) X(pf) X(vfe) X(white) X(guided) \
     X(pass) X(sites) X(divergence) \
-    X(certify) X(plain) X(neighbours) X(near) X(vecchia)
+    X(certify) X(columns) X(neighbours) X(near) X(vecchia)
 /* clang-format on */
 
 /* ---- checks ------------------------------------------------------------------------ */
@@ -117,6 +117,8 @@ struct problem {
 };
 struct problem problem_new(const char *kernel, struct shape shape, int p, int weighted);
 struct lowrank problem_nu(const struct problem *p);
+/* the points under the model as it is now, without L */
+struct inducing problem_points(const struct problem *p);
 
 /* rows first .. first + n - 1 in arrays of their own, a gap after each column of X */
 struct block block_rows(const struct problem *p, int first, int n);

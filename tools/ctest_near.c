@@ -1,14 +1,15 @@
-/* Layers 1, 3 and 4: algebra without the BLAS, nearest rows, and a row beside its near ones. */
+/* Layers 0, 4 and 5: products of columns that lie apart, nearest rows, and a row beside its near ones. */
 #include <math.h>
 #include "ctest.h"
-#include "linalg.h"
+#include "gemm.h"
 #include "near.h"
 #include "neighbours.h"
 
-static void plain_of(int m, int n)
+/* C += alpha A'A of columns that lie apart */
+static void columns_of(int lanes, int m, int n)
 {
-    const size_t k = (size_t)m, size = k * n;
-    const double *A = array_random(size, -1.0, 1.0);
+    const size_t k = (size_t)m;
+    const double *A = array_random(k * n, -1.0, 1.0);
     const double **columns = (const double **)(void *)array((size_t)n);
     for (int j = 0; j < n; j++) /* each at the end of its own memory */
         columns[j] = array_copy(k, A + k * (size_t)j);
@@ -19,42 +20,19 @@ static void plain_of(int m, int n)
             for (int l = 0; l < m; l++)
                 expected[(size_t)j * n + i] -=
                     0.5 * A[k * (size_t)i + l] * A[k * (size_t)j + l];
-    plain_add_AtA(m, n, -0.5, columns, C);
+    gemm_add_AtA(lanes, m, n, -0.5, columns, C);
     CHECK_ARRAY((size_t)n * n, C, expected, 1e-13);
-
-    double *L = array_random(k * k, -1.0, 1.0), *Lt = array(k * k);
-    for (int j = 0; j < m; j++) {
-        L[k * (size_t)j + j] += 3.0;
-        for (int i = 0; i < j; i++) /* nobody reads above the diagonal */
-            L[k * (size_t)j + i] = NAN;
-    }
-    transpose_to(m, m, L, Lt);
-    double *B = array_copy(size, A), *want = array_copy(size, A);
-    for (int j = 0; j < n; j++) {
-        double *x = want + k * (size_t)j;
-        for (int i = 0; i < m; i++) {
-            for (int l = 0; l < i; l++)
-                x[i] -= L[k * (size_t)l + i] * x[l];
-            x[i] /= L[k * (size_t)i + i];
-        }
-    }
-    plain_solve_lower(m, n, Lt, B);
-    CHECK_ARRAY(size, B, want, 1e-12);
-    double *At = array(size);
-    transpose_to(m, n, A, At);
-    for (int j = 0; j < n; j++)
-        for (int i = 0; i < m; i++)
-            CHECK(At[(size_t)i * n + j] == A[k * (size_t)j + i]);
 }
 
-void group_plain(void)
+void group_columns(void)
 {
     const size_t taken = arrays_taken();
-    for (int m = 0; m <= 11; m++)
-        for (int n = 0; n <= 19; n += m > 2 ? 3 : 1) {
-            plain_of(m, n);
-            arrays_release(taken);
-        }
+    for (int lanes = 1; lanes <= GEMM_LANES; lanes *= 2)
+        for (int m = 0; m <= 11; m++)
+            for (int n = 0; n <= 19; n += m > 2 ? 3 : 1) {
+                columns_of(lanes, m, n);
+                arrays_release(taken);
+            }
 }
 
 /* ---- neighbours ---------------------------------------------------------------------- */

@@ -21,17 +21,6 @@ with_options <- function(new, code) {
   force(code)
 }
 
-# f() in both shapes of threading, which is else a property of the machine's BLAS: whole blocks in parallel, and only
-# kernels in parallel.
-in_both_shapes <- function(f) {
-  old <- engine$parallel_blocks
-  on.exit(engine$parallel_blocks <- old)
-  for (shape in c(FALSE, TRUE)) {
-    engine$parallel_blocks <- shape
-    f(if (shape) "blocks in parallel" else "kernels in parallel")
-  }
-}
-
 # Evaluates `code` after set.seed(seed), leaving the session's stream of random numbers as it was.
 with_seed <- function(seed, code) {
   old <- get0(".Random.seed", globalenv(), inherits = FALSE)

@@ -81,19 +81,17 @@ test_that("blocks of any size and threads give the same norms", {
   norms <- function(block, threads, size) {
     with_options(list(pfdtc.block = block, pfdtc.threads = threads), native_dense(p, 1e-10, size[1], size[2])$norms)
   }
-  in_both_shapes(function(shape) {
-    for (size in sizes) {
-      whole <- norms(40, 1, size)
-      for (block in c(1, 3, 7, 13)) {
-        parts <- norms(block, 2, size)
-        expect_close(parts$Psi, whole$Psi, 1e-11)
-        expect_close(parts$lam, whole$lam, 1e-11)
-        expect_close(parts$vv, whole$vv, 1e-11)
-        if (size[1] == 40) expect_close(parts$T1, whole$T1, 1e-7)               # else groups are of whole blocks
-        if (size[1] == 0) expect_identical(parts$T1, Inf)
-      }
+  for (size in sizes) {
+    whole <- norms(40, 1, size)
+    for (block in c(1, 3, 7, 13)) {
+      parts <- norms(block, 2, size)
+      expect_close(parts$Psi, whole$Psi, 1e-11)
+      expect_close(parts$lam, whole$lam, 1e-11)
+      expect_close(parts$vv, whole$vv, 1e-11)
+      if (size[1] == 40) expect_close(parts$T1, whole$T1, 1e-7)               # else groups are of whole blocks
+      if (size[1] == 0) expect_identical(parts$T1, Inf)
     }
-  })
+  }
 })
 
 test_that("certificates are the formulas, up to the allowance for rounding", {
@@ -126,16 +124,14 @@ test_that("what all rows say of new ones is h'e, e'B^-1 e and e'e, for any block
     e <- root * ref_k(p$kernel, p$x, p$new) - crossprod(d$A, d$a)
     B <- crossprod(d$A) + diag(p$noise, length(p$y))
     crossing <- NULL
-    in_both_shapes(function(shape) {
-      for (block in c(1, 4, 50)) {
-        crossing <<- with_options(list(pfdtc.block = block, pfdtc.threads = 2), {
-          native_cross(made$posterior, p$z, p$x, p$weights, made$kernel, p$noise, p$new)
-        })
-        expect_close(crossing$cross, colSums(d$h * e), 1e-7, label_of(p))
-        expect_close(crossing$gain, colSums(e * solve(B, e)), 1e-7, label_of(p))
-        expect_close(crossing$size, colSums(e^2), 1e-7, label_of(p))
-      }
-    })
+    for (block in c(1, 4, 50)) {
+      crossing <- with_options(list(pfdtc.block = block, pfdtc.threads = 2), {
+        native_cross(made$posterior, p$z, p$x, p$weights, made$kernel, p$noise, p$new)
+      })
+      expect_close(crossing$cross, colSums(d$h * e), 1e-7, label_of(p))
+      expect_close(crossing$gain, colSums(e * solve(B, e)), 1e-7, label_of(p))
+      expect_close(crossing$size, colSums(e^2), 1e-7, label_of(p))
+    }
     norms <- with_seed(1, posterior_norms(made$posterior, p$z, list(x = p$x, y = p$y, weights = p$weights),
                                           new_model(made$kernel, p$noise)))
     certified <- function(...) native_certify(made$posterior, p$z, made$kernel, p$noise, norms, p$new, ...)

@@ -64,15 +64,10 @@ test_that("weights, J and the bounds of the variance are the dense ones, for any
         expect_true(all(found$var_upper >= made$var[at] - tolerance), info = info)
         expect_true(all(found$var_upper <= J[at] * (1 + 1e-9)), info = info)
         for (block in c(7, 1000)) {
-          for (parallel in c(TRUE, FALSE)) {
-            old <- engine$parallel_blocks
-            engine$parallel_blocks <- parallel
-            made$ref$control[c("block", "threads")] <- list(block, 2)
-            again <- krige(made$ref, made$fit$data, made$p$new, 9L, group)
-            engine$parallel_blocks <- old
-            for (what in c("W", "J", "q", "var_lower", "var_upper")) {
-              expect_close(again[[what]], found[[what]], 1e-9, paste(info, what))
-            }
+          made$ref$control[c("block", "threads")] <- list(block, 2)
+          again <- krige(made$ref, made$fit$data, made$p$new, 9L, group)
+          for (what in c("W", "J", "q", "var_lower", "var_upper")) {
+            expect_close(again[[what]], found[[what]], 1e-9, paste(info, what))
           }
         }
       }

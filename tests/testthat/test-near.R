@@ -88,33 +88,25 @@ test_that("what cannot be factorised is a condition", {
   expect_true(all(is.finite(unlist(got[c("mean", "var_near", "var_far", "evidence")]))))
 })
 
-test_that("blocks, threads in both shapes, and memory change nothing beyond rounding", {
+test_that("blocks, threads and memory change nothing beyond rounding", {
   # more rows than a wave takes, more neighbours than an empty memory holds at once
   for (p in quick(list(problem("matern12", n = 700, d = 2, m = 12, weighted = TRUE),
                        problem("se", n = 4200, d = 3, m = 6)))) {
     p$new <- with_seed(4, rbind(p$new, p$x[sample.int(nrow(p$x), 400), ] + 0.01))
     near <- function(s, ...) near_case(p, s, s, pfdtc_control(...))
-    old <- engine$parallel_blocks
-    on.exit(assign("parallel_blocks", old, envir = engine))
     for (s in c(0, 6)) {
       plain <- near(s, threads = 1)
       same <- function(got, info) {
         for (part in c("mean", "var_near", "var_far", "evidence")) expect_close(got[[part]], plain[[part]], 1e-11, info)
       }
-      for (shape in c(TRUE, FALSE)) {
-        assign("parallel_blocks", shape, envir = engine)
-        same(near(s, threads = 2), paste("threads", shape))
-        same(near(s, threads = 3, block = 17), paste("blocks of 17", shape))
-        same(near(s, threads = 2, block = 40, memory = 0), paste("no memory", shape))
-        same(near(s, threads = 1, memory = 3e4), paste("little memory", shape))
-      }
+      same(near(s, threads = 2), "threads")
+      same(near(s, threads = 3, block = 17), "blocks of 17")
+      same(near(s, threads = 2, block = 40, memory = 0), "no memory")
+      same(near(s, threads = 1, memory = 3e4), "little memory")
     }
     new <- p$new[1:90, ]
     cov <- covariance_of(p, plain, new, pfdtc_control(threads = 1))
-    for (shape in c(TRUE, FALSE)) {
-      assign("parallel_blocks", shape, envir = engine)
-      expect_close(covariance_of(p, plain, new, pfdtc_control(threads = 2, block = 7, memory = 0)), cov, 1e-11)
-    }
+    expect_close(covariance_of(p, plain, new, pfdtc_control(threads = 2, block = 7, memory = 0)), cov, 1e-11)
     # rows together, apart, in another order
     model <- new_model(plain$kernel, p$noise)
     predict <- function(new) as.data.frame(predict_near(plain$near, plain$data, p$z, model, new))
@@ -183,19 +175,12 @@ test_that("nasty cases: little noise, points among the rows, as many points as r
   }
 })
 
-test_that("beyond 400 inducing points the BLAS takes over, in both shapes of threads", {
+test_that("hundreds of inducing points: more than a product packs at a time", {
   p <- problem("matern12", n = 430, d = 3, m = 402, weighted = TRUE)
-  old <- engine$parallel_blocks
-  on.exit(assign("parallel_blocks", old, envir = engine))
-  expected <- NULL
-  for (shape in c(TRUE, FALSE)) {
-    assign("parallel_blocks", shape, envir = engine)
-    got <- near_case(p, 5, 5, pfdtc_control(threads = 2, block = 60))
-    if (is.null(expected)) expected <- ref_near_case(p, 5, 5, got)
-    expect_near(got, expected, p$kernel$variance, 1e-9, "m = 402")
-    got <- near_case(p, 0, 0, pfdtc_control(threads = 2, block = 60))
-    fit <- fit_by("gp_fitc", p)
-    expect_close(got$mean, unname(predict(fit, p$new)), 1e-9)
-    expect_close(got$evidence, as.numeric(logLik(fit)) - sum(log(p$weights)) / 2, 1e-9)
-  }
+  got <- near_case(p, 5, 5, pfdtc_control(threads = 2, block = 60))
+  expect_near(got, ref_near_case(p, 5, 5, got), p$kernel$variance, 1e-9, "m = 402")
+  got <- near_case(p, 0, 0, pfdtc_control(threads = 2, block = 60))
+  fit <- fit_by("gp_fitc", p)
+  expect_close(got$mean, unname(predict(fit, p$new)), 1e-9)
+  expect_close(got$evidence, as.numeric(logLik(fit)) - sum(log(p$weights)) / 2, 1e-9)
 })

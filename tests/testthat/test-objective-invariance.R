@@ -19,12 +19,10 @@ test_that("block size, threads and memory change nothing beyond rounding", {
         now <- list(pfdtc.block = block, pfdtc.memory = memory)
         expect_same(with_options(now, everything(p)), plain, deparse(now))
       }
-      in_both_shapes(function(shape) {
-        for (block in c(3, 13)) {
-          now <- list(pfdtc.block = block, pfdtc.memory = memory, pfdtc.threads = 2L)
-          expect_same(with_options(now, everything(p)), plain, c(deparse(now), shape))
-        }
-      })
+      for (block in c(3, 13)) {
+        now <- list(pfdtc.block = block, pfdtc.memory = memory, pfdtc.threads = 2L)
+        expect_same(with_options(now, everything(p)), plain, deparse(now))
+      }
     }
     # nu made under one setting and used under another
     kept <- package_nu(p, aux_sor(rows = p$rows))
@@ -38,13 +36,11 @@ test_that("block size, threads and memory change nothing beyond rounding", {
 test_that("many rows on several threads give the same numbers", {
   p <- problem("matern52", n = 701, m = 20, n_aux = 40, d = 3)
   plain <- with_options(list(pfdtc.threads = 1), everything(p))
-  in_both_shapes(function(shape) {
-    for (block in quick(c(64, 100, 512))) { # 11, 8 and 2 blocks: the last chunk and the last wave are not full
-      now <- list(pfdtc.block = block, pfdtc.threads = 2)
-      expect_same(with_options(now, everything(p)), plain, c(deparse(now), shape))
-    }
-    expect_same(with_options(list(pfdtc.block = 64, pfdtc.threads = 3), everything(p)), plain, c("three", shape))
-  })
+  for (block in quick(c(64, 100, 512))) { # 11, 8 and 2 blocks: the last chunk is not full
+    now <- list(pfdtc.block = block, pfdtc.threads = 2)
+    expect_same(with_options(now, everything(p)), plain, deparse(now))
+  }
+  expect_same(with_options(list(pfdtc.block = 64, pfdtc.threads = 3), everything(p)), plain, "three")
 })
 
 test_that("the order of the rows changes nothing beyond rounding", {

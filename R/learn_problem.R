@@ -1,0 +1,94 @@
+# What learning maximises: value, gradient and information of the log posterior in the free logs, by neighbours or
+# exactly.
+
+# Priors are weak and fade like 1 / n^2: without them an input that says nothing has a lengthscale that goes to
+# infinity, and few rows have no noise. In units of the inputs' spread and of y:
+#   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 1.5^2),  log noise ~ N(log 0.1, 2^2).
+# That of the variance stays where the neighbours' likelihood has the last word: in much noise this does not tell a
+# variance from a hundred times it with longer lengthscales, and the order of the rows decides, at a hundredth of NLPD.
+learning_problem <- function(pool, s, profile) {
+  kernel <- s$kernel
+  if (is.null(kernel$profile)) kernel <- place_kernel(kernel_of(profile), pool$x)
+  table <- parameter_units(kernel, pool$x, pool$signal)
+  names <- parameter_names(kernel, s$columns)
+  last <- length(names)
+  unit <- log(c(table$unit, pool$variance * pool$weight))
+  given <- log(c(kernel_values(kernel, table), if (is.null(s$noise)) NA else s$noise))
+  kernel <- name_lengthscales(kernel_with(kernel, ifelse(is.na(given), unit, given)[-last], table), pool$x)
+  lower <- unit + log(c(table$low, 1))
+  lower[last] <- log(pool$floor * pool$weight)
+  upper <- unit + log(c(table$high, 10))
+  upper[last] <- max(upper[last], lower[last])
+  # values given are where the search starts, and may lie outside
+  absurd <- !is.na(given) & (given < lower | given > upper)
+  lower <- pmin(lower, given, na.rm = TRUE)
+  upper <- pmax(upper, given, na.rm = TRUE)
+  middle <- unit + c(table$middle, log(0.1))
+  fade <- rep(min(1, learning_priors$rows / pool$n)^2, last)
+  if (!is_small_enough(pool)) fade[which(table$what == "variance")] <- 1
+  precision <- fade * if (s$control$priors) 1 / c(table$sd, 2)^2 else numeric(last)
+  held <- names %in% setdiff(names, s$free)
+  natural <- function(theta) {
+    value <- exp(unname(theta))
+    list(kernel = kernel_with(kernel, value[-last], table), noise = value[last])
+  }
+  problem <- list(pool = pool, natural = natural, free = !held, given = given, absurd = absurd & !held, unit = unit,
+                  lower = lower, upper = upper, last = last, table = table,
+                  composite = is_composite(kernel), control = s$control)
+  problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
+    native_neighbours(natural(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
+                      rank = if (earlier) pool$rank, control = s$control)
+  }
+  problem$prior <- function(theta) {
+    list(value = -sum(precision * (theta - middle)^2) / 2, gradient = -precision * (theta - middle),
+         information = precision)
+  }
+  problem$evaluate <- function(theta, rows, neighbours) {
+    pool$count$evaluations <- pool$count$evaluations + 1L
+    now <- natural(theta)
+    result <- native_vecchia(pool$x, pool$y, pool$weights, now$kernel, now$noise, rows, neighbours,
+                             control = s$control)
+    if (!is.finite(result$value)) return(list(value = -Inf))
+    add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
+  }
+  problem
+}
+
+kernel_of <- function(profile) {
+  switch(profile, se = kernel_se(), matern12 = kernel_matern(1 / 2), matern32 = kernel_matern(3 / 2),
+         matern52 = kernel_matern(5 / 2))
+}
+
+# The log likelihood with the prior, and with the share that merged rows have in it: -(rows/2) log(2 pi s2) - ss/(2 s2).
+add_merged <- function(result, problem, noise, share, theta) {
+  shift <- problem$pool$shift
+  prior <- problem$prior(theta)
+  last <- problem$last
+  out <- list(likelihood = result$value + share * merged_log_density(shift, noise))
+  out$value <- out$likelihood + prior$value
+  if (is.null(result$score)) return(out)
+  out$gradient <- result$score + prior$gradient
+  out$gradient[last] <- out$gradient[last] + share * (shift$ss / (2 * noise) - shift$rows / 2)
+  if (!is.null(result$information)) {
+    out$information <- result$information + diag(prior$information, last)
+    out$information[last, last] <- out$information[last, last] + share * shift$rows / 2
+  }
+  out
+}
+
+profile_label <- function(profile) kernel_of(profile)$label
+
+# n^3 flops an evaluation, some ten of them: a second or two at 2,000 rows.
+is_small_enough <- function(pool) {
+  pool$share == 1 && pool$n <= 2000L && 8 * 2 * pool$n^2 <= getOption("pfdtc.max_memory", 2^32)
+}
+
+# Log of the exact evidence times the prior, with its slope.
+evaluate_exactly <- function(problem, theta) {
+  pool <- problem$pool
+  pool$count$evaluations <- pool$count$evaluations + 1L
+  now <- problem$natural(theta)
+  result <- native_exact_evidence(pool$x, pool$y, pool$weights, now$kernel, now$noise, problem$control)
+  if (!is.null(result$reason)) return(list(value = -Inf))
+  add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, 1, theta)
+}
