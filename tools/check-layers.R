@@ -37,7 +37,8 @@ layers <- read.table(header = TRUE, text = "
   near       5       4
   pass       6       5
   posterior  7       6
-  exact      7       6
+  dtc        8       7
+  exact      8       7
   laplace    7       6
   pf         7       6
   gradient   7       6
@@ -142,7 +143,8 @@ r_layers <- strsplit(split = " +", x = c(
   paste("methods:     linear_functional partial_dependence terms derivative predict_laplace predict methods_laplace",
         "methods regression criteria anova compare summary print_certificate"),
   "experiments: datasets experiment_files experiments",
-  "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace ggplot_fit ggplot_experiments",
+  paste("figures:     draw slices plot_checks plot_map plot plot_fits plot_certificate plot_experiments plot_trace",
+        "ggplot_fit ggplot_experiments"),
   "others:      tidiers insight marginaleffects emmeans butcher parsnip report",
   "load:        zzz"
 ))

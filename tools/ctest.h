@@ -157,6 +157,17 @@ struct dense {
 };
 struct dense dense_of(const struct problem *p);
 
+/* open(self, arena): counted, then laid out in arrays */
+#define OPEN(open, self)                                                                 \
+    do {                                                                                 \
+        struct arena arena_ = {NULL, 0};                                                 \
+        open(self, &arena_);                                                             \
+        const size_t counted_ = arena_.used;                                             \
+        arena_ = (struct arena){array(counted_), 0};                                     \
+        open(self, &arena_);                                                             \
+        CHECK(arena_.used == counted_);                                                  \
+    } while (0)
+
 #define DECLARE(name) void group_##name(void);
 GROUPS(DECLARE)
 #undef DECLARE
