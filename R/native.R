@@ -294,9 +294,12 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
   .Call(ffi_decorrelate, near$u, near$d, near$rows, v, as.integer(transpose))
 }
 
-# K v over all pairs of rows of x, with the roots of the weights on both sides
-native_kernel_matvec <- function(kernel, x, weights, v, control = NULL) {
-  .Call(ffi_kernel_matvec, engine_model(kernel), engine_rows(x, NULL, weights), v, engine_control(nrow(x), control))
+# K v over all pairs of rows of x, with the roots of the weights on both sides; v: a vector or a column each
+native_kernel_product <- function(kernel, x, weights, v, control = NULL) {
+  root <- if (is.null(weights)) 1 else sqrt(weights)
+  Kv <- root * .Call(ffi_kernel_product, engine_model(kernel), engine_rows(x), as.matrix(root * v),
+                     engine_control(nrow(x), control))
+  if (is.matrix(v)) Kv else drop(Kv)
 }
 
 # k(x_new, x) u

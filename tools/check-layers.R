@@ -13,6 +13,10 @@ layers <- read.table(header = TRUE, text = "
   responses  0      -1
   gemm       0      0
   gemm_tile  0      -1
+  vectors    0      -1
+  exp_series 0      -1
+  strip      1       0
+  strip_tile 0      -1
   linalg     1       0
   vexp       1       0
   small      2       1
@@ -61,6 +65,7 @@ layers <- read.table(header = TRUE, text = "
 # Numerical C neither allocates, prints nor raises: of the standard library it needs only these.
 plain_headers <- c("float.h", "limits.h", "math.h", "stdbool.h", "stddef.h", "stdint.h",
                    "string.h")
+vector_header <- "immintrin.h"
 blas_headers <- c("R_ext/BLAS.h", "R_ext/Lapack.h", "Rconfig.h", "R_ext/RS.h")
 
 place <- function(file) {
@@ -90,6 +95,7 @@ complaint_local <- function(from, header) {
 
 complaint_system <- function(from, header, file) {
   if (basename(file) == "linalg.c" && header %in% blas_headers) return(NULL)
+  if (basename(file) == "strip.c" && header == vector_header) return(NULL)
   if (basename(file) == "blas_threads.c" && header == "dlfcn.h") return(NULL)
   if (grepl("BLAS|Lapack", header)) return("only linalg.c sees BLAS and LAPACK")
   if (from$layer <= 9 && !header %in% plain_headers) {
