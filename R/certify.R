@@ -222,7 +222,8 @@ by_exact_posterior <- function(fit, x, at, inside, tell, left) {
   tell("exact posterior")
   exact <- tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)
   if (is.null(exact)) return(inside)
-  both <- intersect_intervals(lapply(inside, `[`, rows), exact_interval(exact, x[rows, , drop = FALSE]))
+  x <- if (is_functionals(x)) some_functionals(x, rows) else x[rows, , drop = FALSE]
+  both <- intersect_intervals(lapply(inside, `[`, rows), exact_interval(exact, x))
   for (what in names(inside)) inside[[what]][rows] <- both[[what]]
   inside
 }
