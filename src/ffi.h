@@ -68,6 +68,13 @@ SEXP ffi_cross(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP x_new, SEXP c
  * posterior with G; crossing: what ffi_cross() gives there, or NULL */
 SEXP ffi_certify(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP x, SEXP crossing,
                  SEXP control);
+/* the same of linear functionals, see certify_features(): features M x n, prior and size [n] */
+SEXP ffi_certify_features(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP features,
+                          SEXP prior, SEXP size);
+/* list(J, q, var_lower, var_upper) of one by kriging: list(prior, size, ...) of struct kriged;
+ * n_terms: that its sums have */
+SEXP ffi_certify_kriged(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP n_terms,
+                        SEXP sum_w, SEXP sums);
 
 /* Laplace's approximation on z with a likelihood, see laplace.h.  sites: list(name, y, size, weight,
  * offset), size and weight NULL where they are all 1; start: u or NULL; stop: list(enough, maxit,

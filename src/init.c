@@ -32,6 +32,8 @@ static const R_CallMethodDef doors[] = {
     DOOR(norms, 8),
     DOOR(cross, 6),
     DOOR(certify, 7),
+    DOOR(certify_features, 7),
+    DOOR(certify_kriged, 7),
     DOOR(kriging, 10),
     DOOR(decorrelate, 5),
     DOOR(kernel_product, 4),
