@@ -100,9 +100,6 @@ exact_for_figure <- function(fits, exact, most = 500L) {
 # Points that a posterior rests on.
 size_of_fit <- function(fit) if (is.null(fit$m)) nrow(fit$x) else fit$m
 
-# Rows of inputs, as certify_rows() wants them.
-plain_rows <- function(x, index = seq_len(nrow(x))) list(x = x, index = index, offset = 0, names = NULL)
-
 # ---- one fit --------------------------------------------------------------------------------------------------------
 
 certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort, exact, reference) {
@@ -173,13 +170,16 @@ draw_certified_curves <- function(data, args) {
   graphics::par(mfrow = rev(grDevices::n2mfrow(k)), mar = c(3.5, 3.5, 0.5, 1), oma = c(0, 0, 2.8, 0),
                 mgp = c(2.2, 0.7, 0))
   graphics::par(cex = if (k > 1L) 0.85 else 1)     # mfrow makes text too small to read at the width of a page
-  for (v in s$variables) draw_certified_slice(v, rows_of(data, v), rows_of(s$points, v), rows_of(s$inducing, v), args)
+  margins <- graphics::par("mar")
+  for (v in s$variables) {
+    draw_certified_slice(v, rows_of(data, v), rows_of(s$points, v), rows_of(s$inducing, v), args, margins)
+  }
   draw_certified_legend(data, s)
 }
 
-draw_certified_slice <- function(v, curve, points, inducing, args) {
+draw_certified_slice <- function(v, curve, points, inducing, args, margins) {
   class(curve) <- "data.frame"
-  pieces <- open_slice(v, curve, args)
+  pieces <- open_slice(v, curve, args, margins)
   colours <- stats::setNames(certified_looks$col, certified_looks$part)
   far <- graphics::par("usr")[3:4] + c(-1, 1) * diff(graphics::par("usr")[3:4])
   for (p in pieces) {

@@ -53,6 +53,7 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
     s <- curves_compared(fits, exact, base, variables, newdata, input, at, n, points)
     data <- s$data
     range <- common_range(data, s$points, FALSE)
+    s$margins <- c(3.4, 3.6, 1.8, 1)
     draw <- function(label) draw_curves(s, data[data$panel == label, ], fits[[label]], base, list(...), range)
   }
   old <- graphics::par(no.readonly = TRUE)
@@ -137,11 +138,8 @@ exact_band_colour <- function() grDevices::adjustcolor(comparison_colours["exact
 draw_curves <- function(s, d, fit, base, args, range) {
   v <- s$variable
   levels <- !is.null(v$labels)
-  args <- utils::modifyList(list(xlab = v$name, ylab = response_name(base), ylim = range), args)
-  if (is.null(args$xlim)) args$xlim <- range(d$value) + if (levels) c(-0.5, 0.5) else 0
-  if (levels) args$xaxt <- "n"
-  do.call(graphics::plot.default, c(list(x = d$value, y = d$fit, type = "n"), args))
-  if (levels) graphics::axis(1, d$value, d$label)
+  args <- utils::modifyList(list(ylab = response_name(base), ylim = range), args)
+  open_panel(v, d, args, s$margins, levels)
   if (levels || nrow(d) == 1L) {
     draw_data(s$points, 0.7)
     draw_bars(d$value, d, 0, broad = 0.2)
