@@ -31,18 +31,17 @@ SEXP ffi_vecchia(SEXP model_, SEXP rows_, SEXP weights, SEXP targets, SEXP neigh
     return result;
 }
 
-/* the tree of the rows of x, for so many queries; rank as in tree_build() */
-struct tree *arg_tree(const struct model *model, const struct source *rows,
-                      const int *rank, int queries)
+struct search {
+    const struct model *model;
+    struct tree tree;
+    struct pass pass;
+    int n, with_rank; /* rows of the tree */
+};
+
+static void search_open(struct search *s, struct arena *arena)
 {
-    struct tree *tree = (struct tree *)R_alloc(1, sizeof *tree);
-    double *kept = room(tree_doubles(rows->N, kernel_n_coordinates(model->kernel)));
-    int *ints = (int *)R_alloc(tree_ints(rows->N), sizeof(int));
-    const void *top = vmaxget();
-    tree_build(model->kernel, rows->N, rows->X, rows->ldx, rank, queries, kept, ints,
-               room(tree_work(rows->N)), tree);
-    vmaxset(top);
-    return tree;
+    tree_open(&s->tree, s->model->kernel, s->n, s->with_rank, arena);
+    pass_open(&s->pass, arena);
 }
 
 SEXP ffi_neighbours(SEXP model_, SEXP x, SEXP s_, SEXP query, SEXP query_rows, SEXP rank,
@@ -63,13 +62,15 @@ SEXP ffi_neighbours(SEXP model_, SEXP x, SEXP s_, SEXP query, SEXP query_rows, S
         Rf_error("internal: `rank` must be an integer for every row of `x`");
     find.rank =
         by_row && rank != R_NilValue ? arg_indices(rank, "rank", 1, rows.N) : NULL;
-    find.tree = arg_tree(&model, &rows, find.rank, queries.N);
-    struct pass pass = {.plan = arg_plan(control, queries.N), .rows = &queries};
+    struct search search = {.model = &model, .n = rows.N, .with_rank = find.rank != NULL};
+    search.pass = (struct pass){.plan = arg_plan(control, queries.N), .rows = &queries};
     SEXP near = PROTECT(Rf_allocMatrix(INTSXP, s, queries.N));
     find.near = INTEGER(near);
+    find.tree = &search.tree;
+    LAY_OUT(search_open, &search);
+    tree_build(&search.tree, model.kernel, &rows, find.rank, queries.N);
     const struct sink sink = finding_sink(&find);
-    LAY_OUT(pass_open, &pass);
-    run_pass(&pass, 1, &sink);
+    run_pass(&search.pass, 1, &sink);
     UNPROTECT(1);
     return near;
 }

@@ -225,7 +225,7 @@ static void each_sums(const struct running *r, int slot, int clear)
 void pass_run(struct pass *p, int n_sinks, const struct sink *sinks, double *work)
 {
     struct running r = {p, n_sinks, sinks, work, stride_of(n_sinks, sinks)};
-    for (int i = 0; i < p->plan.threads; i++)
+    for (int i = p->goes_on ? 1 : 0; i < p->plan.threads; i++)
         each_sums(&r, i, 1);
     run_blocks(&p->plan, visit_block, &r);
     for (int i = 1; i < p->plan.threads; i++)

@@ -29,20 +29,24 @@ layers <- read.table(header = TRUE, text = "
   coordinates 3      2
   self_slopes 3      2
   lowrank    4       3
-  neighbours 4       3
+  tree       4       3
   stats      5       4
   pairs      5       4
   kriging    5       4
   vecchia    5       4
+  neighbours 5       4
   near       5       4
+  joint      5       4
   pass       6       5
   posterior  7       6
   exact      7       6
   laplace    7       6
   pf         7       6
+  near_field 7       6
   gradient   7       6
   gram       7       6
   likelihood 7       6
+  near_posterior 8   7
   vfe        8       7
   white      8       7
   certify    8       7
@@ -79,7 +83,7 @@ complaint_local <- function(from, header) {
   to <- place(header)
   if (is.null(to)) return("which is not in the table of layers")
   if (to$stem == from$stem) return(NULL)
-  if (from$layer == 10 && to$stem %in% c("args", "ffi", "ffi_near_pass")) return(NULL)
+  if (from$layer == 10 && to$stem %in% c("args", "ffi")) return(NULL)
   if (from$layer == 11 && to$file != "ffi") return("init.c needs ffi.h alone")
   if (from$layer < 11 && to$layer > from$sees) {
     return(sprintf("layer %d sees layers up to %d, and that is layer %d",
