@@ -49,7 +49,7 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   check_exact_given(exact, "compare_fits")
   if (missing(newdata)) abort_input("newdata", "missing", "rows to compare at")
   if (!is.null(exact)) for (fit in fits) exact <- check_exact(exact, fit)
-  if (is.null(pf)) pf <- !is.null(exact) && nrow(exact$rows) <= 2000
+  if (is.null(pf)) pf <- !is.null(exact) && nrow(exact$x) <= 2000
   pf <- check_flag(pf, "pf") && !is.null(exact)
   effort <- compare_effort(certify)
   y <- compare_response(fits, newdata, y)

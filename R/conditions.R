@@ -20,6 +20,19 @@ abort_numerical <- function(message, ...) {
                  list(message = message, call = user_call(), ...)))
 }
 
+# A row source that fails; `rows`: how many had been read.
+abort_source <- function(message, ...) {
+  stop(structure(class = c("pfdtc_error_source", "error", "condition"),
+                 list(message = message, call = user_call(), ...)))
+}
+
+# setTimeLimit() and setSessionTimeLimit() end a computation by an error of no class of its own.
+is_time_limit <- function(e) {
+  texts <- c("reached elapsed time limit", "reached CPU time limit", "reached session elapsed time limit",
+             "reached session CPU time limit")
+  conditionMessage(e) %in% c(texts, gettext(texts, domain = "R"))
+}
+
 warn_convergence <- function(message, ...) warn_classed("pfdtc_warning_convergence", message, ...)
 
 # Fits that what is known of the evidence does not tell apart.

@@ -48,9 +48,9 @@ jackknife_ends <- function(fit, x, var, loo, score, used, k) {
 # cleaned y.
 posterior_cross <- function(fit, data, x) {
   model <- model_of(fit)
-  if (!is.null(fit$rows)) {
+  if (!is.null(fit$x)) {
     L <- fit$factors$L
-    K <- forwardsolve(L, native_kernel_matrix(model$kernel, fit$rows, x))
+    K <- forwardsolve(L, native_kernel_matrix(model$kernel, fit$x, x))
     return(model$noise / merged_weights(data) * backsolve(L, K, upper.tri = FALSE, transpose = TRUE))
   }
   half <- function(x) {

@@ -8,7 +8,7 @@ construct_exact <- function(data, learned, s, state) {
     exact_posterior(data, done$model, s$control)
   })
   new_fit(data, done, s, state, list(
-    rows = data$x, inducing = data$x, m = nrow(data$x), m_asked = nrow(data$x), inducing_method = "rows",
+    x = data$x, inducing = data$x, m = nrow(data$x), m_asked = nrow(data$x), inducing_method = "rows",
     neighbours = 0L, factors = posterior, evidence = exact_evidence(data, posterior, done$model$noise),
     small_n = if (length(s$free)) small_n_check(data, posterior)))
 }

@@ -105,7 +105,7 @@ settings_again <- function(fit, hyper) {
     asked[c("kernel", "noise", "hyper")] <- list(fit$kernel, fit$noise, "fixed")
     asked[c("tol", "m", "inducing", "neighbours")] <- list(NULL)
     if (gp_family(fit)$some) asked$m <- fit$m
-    if (is.null(fit$rows)) {
+    if (is.null(fit$x)) {
       asked["inducing"] <- list(fit$inducing)
       if (gp_family(fit)$chooses) asked["neighbours"] <- list(fit$neighbours)
       control$maxit <- 0L

@@ -13,12 +13,20 @@ current_fit <- function(fit, argument) {
     fit["evidence"] <- list(fit[["elbo"]])
     fit["elbo"] <- NULL
   }
+  fit <- with_x(fit)
+  if (is.list(fit$reference)) fit$reference <- with_x(fit$reference)
   check_fit_parts(fit, argument)
   old <- fit$signature
   if (old_signature(fit) && !is.null(fit$data)) {
     fit$signature <- data_signature(fit$data)
     if (identical(fit$reference$signature, old)) fit$reference$signature <- fit$signature
   }
+  fit
+}
+
+# Until 0.1.0 the inputs of an exact posterior were called `rows`, as row numbers are.
+with_x <- function(fit) {
+  if (is.null(fit[["x"]]) && is.matrix(fit$rows)) names(fit)[names(fit) == "rows"] <- "x"
   fit
 }
 
@@ -94,10 +102,10 @@ check_composite <- function(kernel, d, need) {
 }
 
 check_fit_factors <- function(fit, d, need) {
-  dense <- !is.null(fit$rows) || is.null(gp_family(fit)$objective)
+  dense <- !is.null(fit$x) || is.null(gp_family(fit)$objective)
   f <- fit$factors
-  if (dense && is.null(fit$rows) && is.null(f)) return() # its posterior was taken out: the evidence is still there
-  name <- if (dense) "rows" else "inducing"
+  if (dense && is.null(fit$x) && is.null(f)) return() # its posterior was taken out: the evidence is still there
+  name <- if (dense) "x" else "inducing"
   points <- fit[[name]]
   m <- NROW(points)
   need(m > 0L && is_table(points, m, d), sprintf("`%s` is not a matrix with the %d columns of the inputs", name, d))

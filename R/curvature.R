@@ -133,7 +133,7 @@ density_of_evidence <- function(fit, data, s) {
 # The exact evidence or the ELBO, without priors.
 density_of_objective <- function(fit, data, s) {
   parameters <- free_parameters(model_of(fit), s)
-  problem <- if (!is.null(fit$rows)) {
+  problem <- if (!is.null(fit$x)) {
     exact_problem(data, parameters, s$control)
   } else {
     vfe_hyper_problem(data, fit$inducing, parameters, max(fit$jitter, 1e-8), s$control)

@@ -148,11 +148,11 @@ as_auxiliary <- function(fit, model, scale) {
   unit <- fit$scale / scale
   post$L <- post$L * unit
   if (is.null(post$C)) post$alpha <- post$alpha / unit else post$C <- post$C * unit
-  if (!is.null(fit$rows)) { # exact, of all rows or some: p = 1, b = L^{-1} k(U, x), sign -1
-    n <- nrow(fit$rows)
+  if (!is.null(fit$x)) { # exact, of all rows or some: p = 1, b = L^{-1} k(U, x), sign -1
+    n <- nrow(fit$x)
     check_memory(24 * as.double(n)^2, sprintf("the exact posterior of %d rows as an auxiliary distribution", n))
     W <- t(forwardsolve(post$L, diag(n)))
-    return(new_auxiliary(fit$rows, W, rep(-1, n), post$alpha, 1L, model, "exact posterior"))
+    return(new_auxiliary(fit$x, W, rep(-1, n), post$alpha, 1L, model, "exact posterior"))
   }
   M <- nrow(fit$inducing)
   mean <- solve_t(post$L, post$beta)

@@ -16,9 +16,34 @@ matrix_fit <- function(method, call, frame, dots) {
 formula_fit <- function(method, default, call, envir, dots) {
   call[[1L]] <- as.name(method)
   args <- formula_arguments(dots, default)
+  source <- eval(call$data, envir)
+  if (is_source(source)) return(source_fit(method, source, call, args, envir))
   data <- data_from_formula(call, envir, args$center, args$scale, merge = merges_rows(method),
                             likelihood = as_likelihood(args$family))
   start_fit(method, data, call, args)
+}
+
+# Rows that come from a source are not kept.
+source_fit <- function(method, source, call, args, envir) {
+  check_source_fit(method, args)
+  data <- data_from_source(source, call, envir, args$center, args$scale, sample_size)
+  args$keep_data <- FALSE
+  start_fit(method, data, call, args)
+}
+
+# Rows of a source that are kept, for all but the posterior.
+sample_size <- 1e5
+
+check_source_fit <- function(method, args) {
+  family <- gp_families[[method]]
+  if (is.null(family$objective) || family$fitc) {
+    abort_input("data", "a row source", sprintf("a data frame for %s()", method),
+                hint = "What takes rows from a source is pfdtc(), gp_vfe(), gp_dtc() and gp_sor().")
+  }
+  for (what in c("tol", "family")) {
+    asked <- if (what == "tol") !is.null(args$tol) else !is.null(as_likelihood(args$family))
+    if (asked) abort_input(what, "given", "left out where rows come from a source")
+  }
 }
 
 # Arguments that reached a formula method through `...`: known, by name, and complete with the defaults.

@@ -31,7 +31,7 @@ own_posterior <- function(fit) {
                                  control = fit$control)
     return(fit)
   }
-  z <- distinct_points(if (is.null(fit$rows)) fit$inducing else fit$rows, model$kernel)
+  z <- distinct_points(if (is.null(fit$x)) fit$inducing else fit$x, model$kernel)
   dtc_on_points(fit, fit$data, z, NULL, fast = TRUE)
 }
 

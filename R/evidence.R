@@ -11,7 +11,7 @@ elbo <- function(data, p, noise) sor_evidence(data, p, noise) - p$t / (2 * noise
 
 # SoR's own log evidence, log N(y; 0, Q + s2 I).
 sor_evidence <- function(data, p, noise) {
-  log_density_dtc(p, nrow(data$x), noise) + merged_log_density(data$shift, noise) + data$shift$constant
+  log_density_dtc(p, data$n - data$shift$rows, noise) + merged_log_density(data$shift, noise) + data$shift$constant
 }
 
 # FITC's own log evidence, log N(y; 0, Q + diag(s2 / w_n + E_nn)): no bound of anything.

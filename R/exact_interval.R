@@ -17,7 +17,7 @@ exact_of_fit <- function(fit) {
   model <- model_of(fit)
   posterior <- exact_posterior(data, model, fit$control)
   gp_beside(fit, "gp_exact", data = data, parts = list(
-    rows = data$x, m = NULL, factors = posterior, evidence = exact_evidence(data, posterior, model$noise)))
+    x = data$x, m = NULL, factors = posterior, evidence = exact_evidence(data, posterior, model$noise)))
 }
 
 # What rounding does to the exact posterior. With D the diagonal of K + s2 W^{-1}, its Cholesky factor is that of
@@ -34,12 +34,12 @@ exact_interval <- function(fit, x) {
   n <- nrow(L)
   growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
   root <- sqrt(rowSums(L^2))                # of d_i = k + v_i
-  k <- prior_most(model, fit$rows, x)
-  ratio <- max(root^2 / pmax(root^2 - prior_at(model, fit$rows), 0))
+  k <- prior_most(model, fit$x, x)
+  ratio <- max(root^2 / pmax(root^2 - prior_at(model, fit$x), 0))
   do_solve <- !(growth * n * ratio <= 1e-8) # far below what anyone would look at
   mean <- var <- h <- numeric(nrow(x))
   for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
-    K <- native_kernel_matrix(model$kernel, fit$rows, x[rows, , drop = FALSE])
+    K <- native_kernel_matrix(model$kernel, fit$x, x[rows, , drop = FALSE])
     mean[rows] <- drop(crossprod(K, fit$factors$alpha))
     u <- forwardsolve(L, K)
     var[rows] <- pmax(prior_at(model, x[rows, , drop = FALSE]) - colSums(u^2), 0)

@@ -23,7 +23,7 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
   passes <- 0L
   product <- function(v) {
     passes <<- passes + 1L
-    native_kernel_product(model$kernel, data$x, data$weights, v, control) + model$noise * v
+    native_kernel_matvec(model$kernel, data$x, data$weights, v, control) + model$noise * v
   }
   by_B <- function(r) {
     native_response(reference$factors, reference$inducing, data$x, r / root, data$weights, model$kernel, model$noise,
@@ -147,7 +147,7 @@ corrected_mean <- function(reference, correction, data, x) {
   rest <- native_certify(replace_response(reference$factors, correction$response), reference$inducing, model$kernel,
                          model$noise, norms, x)
   u <- if (is.null(data$weights)) correction$v else sqrt(data$weights) * correction$v
-  mean <- native_kernel_sum(model$kernel, data$x, u, x, reference$control) + rest$mean
+  mean <- native_kernel_cross_matvec(model$kernel, data$x, u, x, reference$control) + rest$mean
   rounding <- correction$rounding * beyond_rows(model, data, x)
   error <- (rest$mean_error + rounding) * (1 + 1e-14) + 4 * .Machine$double.eps * abs(mean)
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
@@ -188,7 +188,7 @@ few_kriged <- function(reference, data, x, mean) {
   root <- root_weights(data)
   kernel <- model_of(reference)$kernel
   function(s) {
-    centre <- native_kernel_sum(kernel, data$x, root * s$v, x, reference$control) +
+    centre <- native_kernel_cross_matvec(kernel, data$x, root * s$v, x, reference$control) +
       kriged_sums(found, s$r)
     half * sqrt(s$c) <= stats::median(abs(centre - mean)) / 10
   }
@@ -200,7 +200,7 @@ seconds_a_pass <- function(reference, data, left) {
   n <- nrow(data$x)
   some <- min(n, 2048L)
   x <- data$x[seq_len(some), , drop = FALSE]
-  took <- system.time(native_kernel_product(reference$kernel, x, NULL, numeric(some), reference$control),
+  took <- system.time(native_kernel_matvec(reference$kernel, x, NULL, numeric(some), reference$control),
                       gcFirst = FALSE)[["elapsed"]]
   took * (n / some)^2
 }
@@ -214,7 +214,7 @@ least_quadratic <- function(post, data) {
   if (!correction_serves(post, data)) return(least)
   u <- post$correction$v
   y <- data$y * root_weights(data)
-  Ku <- native_kernel_product(model$kernel, data$x, data$weights, u, post$control)
+  Ku <- native_kernel_matvec(model$kernel, data$x, data$weights, u, post$control)
   K_norm <- sqrt(sum(post$factors$G^2)) + post$norms$lam
   growth <- 4 * .Machine$double.eps + post$norms$growth
   size <- sum(u^2)

@@ -22,7 +22,8 @@ fit_sparse <- function(data, settings, finish = NULL) {
     if (settings$neighbours > 0L) data <- merge_the_few(data)
     z <- start$z[seq_len(min(nrow(start$z), settings$m)), , drop = FALSE]
     done <- optimise_stage(data, learned, z, settings, state)
-    fit <- construct_fit(data, done, settings, state)
+    fit <- if (is.null(data$whole)) construct_fit(data, done, settings, state) else
+      construct_from_source(data, done, settings, state)
     if (is.null(finish)) fit else finish(fit, data, done, state)
   })
 }
@@ -67,7 +68,7 @@ fit_dense <- function(data, settings) {
       exact_posterior(used, done$model, s$control)
     })
     new_fit(data, done, s, state, list(
-      rows = used$x, m = if (some) s$m, chosen = if (some) used$rows, factors = posterior,
+      x = used$x, m = if (some) s$m, chosen = if (some) used$rows, factors = posterior,
       evidence = exact_evidence(used, posterior, done$model$noise),
       small_n = if (!some && length(s$free)) small_n_check(data, posterior)))
   })

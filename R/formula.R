@@ -61,6 +61,11 @@ make_model_frame <- function(call, envir) {
   }
   given <- intersect(c("subset", "weights", "na.action", "offset"), names(call))
   parts[given] <- as.list(call)[given]
+  evaluate_frame(parts, envir)
+}
+
+# The call of model.frame() in `parts`, and its errors by the argument they are about.
+evaluate_frame <- function(parts, envir) {
   tryCatch(eval(as.call(parts), envir), error = function(e) {
     text <- sub("\\.$", "", conditionMessage(e))
     argument <- if (grepl("(weights)", text, fixed = TRUE)) "weights" else

@@ -123,11 +123,17 @@ response_unit <- function(r, w, size, center, scale, name) {
   q <- if (isTRUE(spread > 0)) ((r - mean_r) / spread)^2 else 0 * r   # no overflow
   sd_r <- spread * sqrt((if (is.null(w)) sum(q) else sum(w * q)) / total * n / (n - 1))
   if (n == 1L) sd_r <- NA_real_
+  constant <- n == 1L || diff(range(r)) <= 8 * .Machine$double.eps * size
+  check_unit(mean_r, sd_r, n, constant, size, scale, name)
+  list(center = if (center) mean_r else 0,
+       scale = if (scale) sd_r else plain_unit(if (center) spread else max(abs(r))), sd = sd_r)
+}
+
+check_unit <- function(mean_r, sd_r, n, constant, size, scale, name) {
   if (!is.finite(mean_r) || (n > 1L && !is.finite(sd_r))) {
     abort_input(name, "too large to average", "of moderate size",
                 hint = "Rescale the response or `weights`.")
   }
-  constant <- n == 1L || diff(range(r)) <= 8 * .Machine$double.eps * size
   if (scale && constant) {
     abort_input(name, if (n == 1L) "a single row" else "constant",
                 "of at least two different values to be scaled by its sd",
@@ -139,8 +145,6 @@ response_unit <- function(r, w, size, center, scale, name) {
     abort_input(name, sprintf("of size %.3g", if (scale) sd_r else size), "of moderate size",
                 hint = "The square of its unit is not a number that can be computed with: rescale it.")
   }
-  list(center = if (center) mean_r else 0,
-       scale = if (scale) sd_r else plain_unit(if (center) spread else max(abs(r))), sd = sd_r)
 }
 
 # A response that is not to be scaled is computed with as it is where the fourth power of its size is far from the ends

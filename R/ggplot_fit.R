@@ -4,23 +4,34 @@
 #' @exportS3Method ggplot2::autoplot
 autoplot.gp_fit <- function(object, inputs = NULL, at = NULL, level = 0.95,
                             interval = c("both", "credible", "prediction"), n = 200,
-                            points = TRUE, ...) {
+                            points = TRUE, scales = c("common", "own"), certified = FALSE, xlim = NULL, ...) {
   check_dots_empty(list(...), names(formals(autoplot.gp_fit)))
   interval <- check_choice(interval, c("both", "credible", "prediction"), "interval")
-  s <- slices(object, inputs, at, level, n, check_flag(points, "points"))
+  scales <- check_choice(scales, c("common", "own"), "scales")
+  s <- slices(object, inputs, at, level, n, check_flag(points, "points"), check_flag(certified, "certified"), xlim)
   names <- vapply(s$variables, `[[`, "", "name")
+  places <- level_places(s$curves)
+  s$curves$value <- places$apart(s$curves$input, s$curves$value)
+  if (!is.null(s$points)) s$points$at <- places$apart(s$points$input, s$points$at)
   for (part in c("curves", "points", "inducing")) {
     if (!is.null(s[[part]])) s[[part]]$input <- factor(s[[part]]$input, names)
   }
   lines <- s$curves[is.na(s$curves$label), ]
   levels <- s$curves[!is.na(s$curves$label), ]
-  ggplot_slices(s, lines, levels, interval) +
+  ggplot_slices(s, lines, levels, interval, if (scales == "own") "free" else "free_x") + places$scale +
     ggplot2::labs(x = if (length(names) == 1L) names, y = response_name(object)) +
     ggplot2::theme_bw()
 }
 
-ggplot_slices <- function(s, lines, levels, interval) {
-  value <- lwr <- upr <- lwr_y <- upr_y <- fit <- y <- label <- NULL     # columns, for R CMD check
+ggplot_slices <- function(s, lines, levels, interval, free) {
+  value <- lwr <- upr <- lwr_y <- upr_y <- fit <- side <- NULL     # columns, for R CMD check
+  # dotted beyond the data, up to where they begin
+  inside <- lines[!lines$outside, ]
+  beyond <- do.call(rbind, lapply(split(lines, lines$input, drop = TRUE), function(d) {
+    middle <- range(d$value[!d$outside])
+    side <- ifelse(d$value <= middle[1L], "below", ifelse(d$value >= middle[2L], "above", NA))
+    cbind(d, side = side)[!is.na(side) & rep(any(d$outside), nrow(d)), ]
+  }))
   aes <- ggplot2::aes
   blue <- plot_colours[["mean"]]
   g <- ggplot2::ggplot()
@@ -37,10 +48,39 @@ ggplot_slices <- function(s, lines, levels, interval) {
                              colour = blue, linetype = 2)
   }
   g <- g + ggplot_data(s$points)
-  g <- g + ggplot2::geom_line(aes(value, fit), lines, colour = blue) +
-    ggplot2::geom_point(aes(value, fit), levels, colour = blue, size = 2) +
-    ggplot2::geom_text(aes(value, -Inf, label = label), levels, vjust = -0.4, size = 3)
-  g + ggplot_marks(s$inducing) + if (length(s$variables) > 1L) ggplot2::facet_wrap("input", scales = "free_x")
+  g <- g + ggplot2::geom_line(aes(value, fit), inside, colour = blue) +
+    ggplot2::geom_point(aes(value, fit), levels, colour = blue, size = 2)
+  if (!is.null(beyond) && nrow(beyond)) {
+    g <- g + ggplot2::geom_line(aes(value, fit, group = side), beyond, colour = blue, linetype = 3)
+  }
+  g + ggplot_marks(s$inducing) + if (length(s$variables) > 1L) ggplot2::facet_wrap("input", scales = free)
+}
+
+# Panels of one figure share a scale. Levels are set apart from all numbers, a stretch of the axis a factor, and the
+# scale names them. `apart(input, value)`: values as they are placed; `scale`: NULL where there are no levels.
+level_places <- function(curves) {
+  levels <- curves[!is.na(curves$label), c("input", "value", "label")]
+  if (!nrow(levels)) return(list(apart = function(input, value) value, scale = NULL))
+  factors <- unique(levels$input)
+  numbers <- c(0, curves$value[is.na(curves$label)])
+  start <- 10 * (1 + max(abs(numbers))) + 1000 * seq_along(factors) * ceiling(1 + max(levels$value) / 1000)
+  apart <- function(input, value) {
+    shift <- start[match(as.character(input), factors)]
+    value + ifelse(is.na(shift), 0, shift)
+  }
+  at <- apart(levels$input, levels$value)
+  named <- function(breaks) {
+    i <- vapply(breaks, function(b) if (is.na(b)) NA_integer_ else which(abs(at - b) < 0.01)[1L], 1L)
+    plain <- format(breaks, trim = TRUE)
+    ifelse(is.na(i), ifelse(is.na(breaks), NA, plain), vapply(levels$label[i], function(l) clip(l, 24L), ""))
+  }
+  ticks <- function(limits) {
+    here <- at[at >= limits[1L] & at <= limits[2L]]
+    if (length(here)) here else pretty(limits, 4L)
+  }
+  wide <- max(tapply(nchar(levels$label) + 1, levels$input, sum)) > 30 / length(unique(curves$input))
+  list(apart = apart, scale = ggplot2::scale_x_continuous(
+    breaks = ticks, labels = named, guide = ggplot2::guide_axis(angle = if (wide) 45)))
 }
 
 # What the base figures draw by draw_data() and draw_marks(); adding NULL adds nothing.
@@ -86,10 +126,12 @@ autoplot.pfdtc_certificate <- function(object, ...) {
 }
 
 ggplot_certified_curves <- function(data, s) {
-  value <- lower <- upper <- part <- line <- piece <- y <- label <- NULL     # columns, for R CMD check
+  value <- lower <- upper <- part <- line <- piece <- NULL     # columns, for R CMD check
   aes <- ggplot2::aes
   inputs <- vapply(s$variables, `[[`, "", "name")
-  panel <- function(d) {
+  places <- level_places(data)
+  panel <- function(d, column = "value") {
+    d[[column]] <- places$apart(d$input, d[[column]])
     d$input <- factor(d$input, inputs)
     d
   }
@@ -120,14 +162,11 @@ ggplot_certified_curves <- function(data, s) {
   }
   g <- ggplot2::ggplot() + ggplot2::geom_ribbon(
     aes(value, ymin = lower, ymax = upper, fill = part, group = paste(part, piece)), bands, alpha = 0.3)
-  if (!is.null(s$points)) s$points <- panel(s$points)
+  if (!is.null(s$points)) s$points <- panel(s$points, "at")
   g <- g + ggplot_data(s$points) + curve(edges, 1.4) + curve(mean, 0.8) + curve(thin, 0.4) +
     scale(ggplot2::scale_colour_manual, "col") + scale(ggplot2::scale_linetype_manual, "lty") +
     scale(ggplot2::scale_fill_manual, "fill")
-  levels <- panel(data[!is.na(data$label), ])
-  if (nrow(levels)) {
-    g <- g + ggplot2::geom_text(aes(value, -Inf, label = label), levels, vjust = -0.4, size = 3)
-  }
+  g <- g + places$scale
   if (!is.null(s$inducing)) g <- g + ggplot_marks(panel(s$inducing))
   if (length(inputs) > 1L) g <- g + ggplot2::facet_wrap("input", scales = "free_x")
   g + ggplot2::coord_cartesian(ylim = range) +

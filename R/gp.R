@@ -1,8 +1,8 @@
 # The object: how a fit is put together, from each kind of posterior, and what the methods ask of it.
 
-# The one constructor of fits. `parts`: the posterior (`factors` on `rows` or on `inducing` points, or `near` rows by
-# them), `evidence`, the log evidence of y or its bound, and what else is particular to it. `about`: what is known of
-# the data and of how the fit came about.
+# The one constructor of fits. `parts`: the posterior (`factors` on the rows of `x` or on `inducing` points, or `near`
+# rows by them), `evidence`, the log evidence of y or its bound, and what else is particular to it. `about`: what is
+# known of the data and of how the fit came about.
 new_gp <- function(method, model, parts, about) {
   units <- model_units(model)
   structure(class = c(method, "gp_fit"), home = methods_home, c(
@@ -17,7 +17,8 @@ new_fit <- function(data, done, s, state, parts) {
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
-    signature = data_signature(data), nobs = data$n, asked = if (s$keep_data) s$asked, hyper = s$hyper,
+    signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
+    asked = if (s$keep_data) s$asked, hyper = s$hyper,
     objective = done$value, df = length(s$free) + sum(done$more_df), sd_y = data$sd_y, trace = trace,
     z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
@@ -41,7 +42,7 @@ methods_home <- topenv()
 
 # What a fit's posterior is made of: the exact one of its rows, the inducing points alone (far), or with rows near by.
 posterior_kind <- function(parts) {
-  if (!is.null(parts$rows)) "exact" else if (is.null(parts$near)) "far" else "far + near"
+  if (!is.null(parts$x)) "exact" else if (is.null(parts$near)) "far" else "far + near"
 }
 
 # The exact posterior of all rows, by whatever function it was fitted.
@@ -59,7 +60,7 @@ far_part <- function(fit) {
   fit$jitter <- fit$factors$jitter
   fit$inducing <- z
   fit$evidence <- elbo(data, fit$factors, model$noise)
-  fit["rows"] <- fit["near"] <- list(NULL)
+  fit["x"] <- fit["near"] <- list(NULL)
   if (is.null(fit$aux)) fit$aux <- default_aux()
   fit$posterior <- "far"
   fit
@@ -82,4 +83,4 @@ slice_rows <- function(fit) {
 }
 
 # What the posterior rests on: inducing points, or the rows of an exact posterior.
-fit_points <- function(fit) if (is.null(fit$inducing)) fit$rows else fit$inducing
+fit_points <- function(fit) if (is.null(fit$inducing)) fit$x else fit$inducing

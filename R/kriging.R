@@ -63,7 +63,7 @@ kriged_interval <- function(found, reference, correction, data, x, known) {
   root <- root_weights(data)
   h <- sqrt(kriged_h2(found, (known$sd_lower[at] / model$scale)^2 * (1 - 8 * eps)))
   on_rows <- matrix(correction$residual[found$rows], nrow(found$rows))[, found$group, drop = FALSE]
-  mean <- native_kernel_sum(model$kernel, data$x, root * correction$v, x, reference$control)[at] +
+  mean <- native_kernel_cross_matvec(model$kernel, data$x, root * correction$v, x, reference$control)[at] +
     kriged_sums(found, correction$residual)
   error <- correction$error
   n_c <- nrow(found$W)

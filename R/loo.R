@@ -181,7 +181,7 @@ loo_conjugate <- function(fit, data, rows) {
 # Of each row used: posterior mean, variance that rows can take away and what is left beside it, share of the weight of
 # its group, leverage, and 1 - leverage (NaN where it is rounding).
 influence_parts <- function(fit, data, rows) {
-  part <- if (is.null(fit$rows)) {
+  part <- if (is.null(fit$x)) {
     parts_of_points(fit, data, rows)
   } else if (is.null(fit$chosen)) {
     parts_exact(fit, data, rows)
@@ -225,7 +225,7 @@ exact_parts <- function(y, W, noise, alpha, precision, rows) {
 
 # (K + s2 W^{-1})^{-1} of the rows of an exact posterior
 rows_precision <- function(fit) {
-  n <- nrow(fit$rows)
+  n <- nrow(fit$x)
   check_memory(16 * as.double(n)^2, sprintf("the inverse matrix of %d rows", n))
   chol2inv(t(fit$factors$L))
 }
@@ -253,7 +253,7 @@ parts_subsample <- function(fit, data, rows) {
 column_squares <- function(fit, data, part) {
   W <- merged_weights(data)
   noise <- model_of(fit)$noise
-  if (!is.null(fit$rows)) {
+  if (!is.null(fit$x)) {
     used <- if (is.null(fit$chosen)) seq_along(W) else fit$chosen
     H <- diag(1, length(used)) - noise / W[used] * rows_precision(fit)
     return(replace(numeric(length(W)), used, colSums(W[used] * H^2)))

@@ -199,7 +199,7 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
     state_used <- state
   }
 
-  f <- if (nrow(rows$x) > dense_draws && !is_laplace(object) && (is.null(object$rows) || !is.null(object$data))) {
+  f <- if (nrow(rows$x) > dense_draws && !is_laplace(object) && (is.null(object$x) || !is.null(object$data))) {
     draw_paths(object, rows$x, nsim)
   } else {
     draw_normal(nsim, posterior_at(object, rows$x)$mean,

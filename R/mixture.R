@@ -23,7 +23,7 @@ at_hyper <- function(fit, hyper) {
   data <- training_data(fit)
   model <- model_with(model_of(fit), hyper)
   fit[c("kernel", "noise")] <- model_units(model)
-  if (!is.null(fit$rows)) {
+  if (!is.null(fit$x)) {
     fit$factors <- exact_posterior(if (is.null(fit$chosen)) data else take_rows(data, fit$chosen), model, fit$control)
   } else if (!is.null(fit$near)) {
     if (is.null(fit$near$rank)) fit$near$rank <- seq_len(nrow(data$x))

@@ -185,12 +185,12 @@ native_exact_evidence <- function(x, y, weights, kernel, noise, control = NULL) 
                            engine_control(nrow(x), control)))
 }
 
-native_exact_predict <- function(posterior, rows, kernel, x) {
-  .Call(ffi_exact_predict, engine_model(kernel), rows, posterior, x, engine_control(nrow(x)))
+native_exact_predict <- function(posterior, x, kernel, x_new) {
+  .Call(ffi_exact_predict, engine_model(kernel), x, posterior, x_new, engine_control(nrow(x_new)))
 }
 
-native_exact_covariance <- function(posterior, rows, kernel, x) {
-  .Call(ffi_exact_covariance, engine_model(kernel), rows, posterior, x)
+native_exact_covariance <- function(posterior, x, kernel, x_new) {
+  .Call(ffi_exact_covariance, engine_model(kernel), x, posterior, x_new)
 }
 
 # The s rows of x nearest in the kernel's distance, nearest first: an integer matrix, a column a query, 0 where there
@@ -284,12 +284,12 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
 }
 
 # K v over all pairs of rows of x, with the roots of the weights on both sides
-native_kernel_product <- function(kernel, x, weights, v, control = NULL) {
+native_kernel_matvec <- function(kernel, x, weights, v, control = NULL) {
   .Call(ffi_kernel_matvec, engine_model(kernel), engine_rows(x, NULL, weights), v, engine_control(nrow(x), control))
 }
 
 # k(x_new, x) u
-native_kernel_sum <- function(kernel, x, u, x_new, control = NULL) {
+native_kernel_cross_matvec <- function(kernel, x, u, x_new, control = NULL) {
   .Call(ffi_kernel_cross_matvec, engine_model(kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 

@@ -60,13 +60,6 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
     trace = data.frame(evaluation = seq_len(n), objective = run$value[seq_len(n)], seconds = run$seconds[seq_len(n)])))
 }
 
-# setTimeLimit() and setSessionTimeLimit() end a computation by an error of no class of its own.
-is_time_limit <- function(e) {
-  texts <- c("reached elapsed time limit", "reached CPU time limit", "reached session elapsed time limit",
-             "reached session CPU time limit")
-  conditionMessage(e) %in% c(texts, gettext(texts, domain = "R"))
-}
-
 lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_time, on_iteration) {
   point <- evaluate(start)
   if (!is.finite(point$value)) return(list(convergence = 3L, message = point$reason))

@@ -15,7 +15,7 @@ path_neighbours <- 30L
 
 # nsim columns: f without offset at the rows of x, in units of y. `normal(n, nsim)`: a matrix of standard normals.
 draw_paths <- function(fit, x, nsim, normal = function(n, nsim) matrix(stats::rnorm(n * nsim), n)) {
-  draw <- if (!is.null(fit$rows)) paths_exact else if (!is.null(fit$near)) paths_near else paths_far
+  draw <- if (!is.null(fit$x)) paths_exact else if (!is.null(fit$near)) paths_near else paths_far
   fit$center + in_units(fit, draw(fit, x, nsim, normal))
 }
 
@@ -35,15 +35,15 @@ paths_exact <- function(fit, x, nsim, normal) {
   data <- training_data(fit)
   used <- if (is.null(fit$chosen)) seq_along(data$y) else fit$chosen
   n <- length(used)
-  z <- choose_points(fit$rows, min(200L, n), model$kernel, "greedy")$z
-  all <- rbind(fit$rows, x)
+  z <- choose_points(fit$x, min(200L, n), model$kernel, "greedy")$z
+  all <- rbind(fit$x, x)
   rest <- residual_paths(model, z, 1e-12, all, nsim, normal, fit$control)
   f0 <- rest$draws + times_features(model$kernel, z, rest$L, all, normal(nrow(z), nsim))
   L <- fit$factors$L
   noise <- sqrt(model$noise / merged_weights(data)[used]) * normal(n, nsim)
   gap <- data$y[used] - f0[seq_len(n), , drop = FALSE] - noise
   weights <- backsolve(L, forwardsolve(L, gap), upper.tri = FALSE, transpose = TRUE)
-  said <- in_blocks(x, function(x) native_kernel_matrix(model$kernel, x, fit$rows) %*% weights)
+  said <- in_blocks(x, function(x) native_kernel_matrix(model$kernel, x, fit$x) %*% weights)
   f0[-seq_len(n), , drop = FALSE] + said
 }
 

@@ -56,7 +56,7 @@
 #'   fit with `tol` does).
 #' @param formula `response ~ inputs`: numeric, logical (0/1), matrix, factor or character variables (a 0/1 column for
 #'   every level), once each. An intercept makes no difference.
-#' @param data a data frame with the variables.
+#' @param data a data frame with the variables, or a row source ([rows_blocks()]), see the section on row sources.
 #' @param subset,na.action as in [lm()].
 #' @param ... further arguments of the other method, by name.
 #' @return A fit, a plain list of class `c("pfdtc", "gp_fit")`. Among its elements:
@@ -158,6 +158,15 @@
 #'   `coef()` has the mean (and theta) in place of the noise. [predict()][predict.gp_fit], [certify()] and
 #'   [evidence_bounds()] know these fits; what is for Gaussian noise alone says so. `noise`, `tol`, `aux`, `neighbours`,
 #'   `hyper = "pilot"` and `"joint"` are refused beside them, and `scale` is not used.
+#' @section Row sources: of a source no more than a block and a sample of 100,000 rows is held at a time. Two passes are
+#'   made. The first finds the number of rows, the centre and scale of the response and the levels of factors, and draws
+#'   the sample, by which kernel, noise and inducing points are found as from a data frame. The second adds up what the
+#'   posterior is made of, over *all* rows: the same as of the rows in memory, to rounding. Formulas, factors, weights,
+#'   offsets, `subset` and `na.action` are as ever, but that each row stands for itself: `poly(x, 2)`, which depends on
+#'   all rows, is refused. The fit has inducing points alone and is without its data, as with `keep_data = FALSE`.
+#'   [gp_vfe()], [gp_dtc()] and [gp_sor()] take sources as well. When reading fails in the second pass, the error (class
+#'   `pfdtc_error_source`) has as `fit` what was learned, with the posterior of the rows read until then; an interrupt
+#'   returns that with a warning.
 #' @section Costs: learning takes some hundred evaluations of a likelihood of at most 8,000 terms, each \eqn{O(30^3)}:
 #'   one to a few seconds whatever `n` is. Finding neighbours takes \eqn{O(n \log n)}{O(n log n)} in few inputs and up
 #'   to \eqn{O(n)} for each of the rows that count in many. An exact posterior takes \eqn{n^3/3} multiplications and

@@ -2,18 +2,36 @@
 
 #' Plot a Gaussian process fit
 #'
-#' With one input: the data, the posterior mean, bands and the inducing points, as in Figure 2 of
+#' What was learned, along each input or as a map over two; or, by `which`, how well it predicts.
+#'
+#' **`"slices"`**, with one input: the data, the posterior mean, bands and the inducing points, as in Figure 2 of
 #' Huggins et al. (2019). With more: a slice a variable, through the middle of the data; the other
 #' variables are held at their medians (factors and logicals at the most frequent value) and the
-#' points are partial residuals, the mean along the slice plus the residual of the row.
+#' points are partial residuals, the mean along the slice plus the residual of the row. Shaded is the credible band of
+#' f; dashed lines bound the prediction band of a new response. Where `xlim` goes beyond the data, the mean is dotted
+#' and the band paler. Ticks along the bottom are the inducing points (in slices: their coordinate on that input).
+#' Offsets are left out.
 #'
-#' Shaded is the credible band of f; dashed lines bound the prediction band of a new response. Ticks
-#' along the bottom are the inducing points (in slices: their coordinate on that input). Offsets are
-#' left out.
+#' **`"map"`**: mean and standard deviation of f over two numeric inputs (`inputs`, or the two over whose range f may
+#' vary most), the others held as in slices, with the rows as points. The mean is left blank where its standard
+#' deviation is above 0.7 of the greatest that there can be, that of the prior: there the data say next to nothing.
+#'
+#' **Checks**, of each row given the other rows ([leave_one_out], no refitting). One name a panel, or `"checks"` for all
+#' of them; a model that holds looks as said here:
+#' * `"residuals"`: [rstandard()] against the mean; 19 of 20 between the dashed lines, no trend, no funnel.
+#' * `"qq"`: quantiles of [rstandard()] against those of the normal distribution; along the line. Tails that bend away
+#'   mean that normal prediction intervals are wrong there: `predict(interval = "conformal")`.
+#' * `"pit"`: histogram of `residuals(type = "pit")`; level, within the band that 95 % of heights are in. High in the
+#'   middle: intervals are too wide; high at both ends: too narrow.
+#' * `"observed"`: response against mean, scattered about the line.
+#' * `"semivariogram"`: half the mean squared difference of [rstandard()] between rows, by their distance in
+#'   lengthscales (numeric inputs, at most 1,000 rows), in twelve classes of equally many pairs up to the median
+#'   distance; level about the dashed line. Rising from low values at the left: neighbours share what the model has
+#'   not explained.
 #'
 #' @param x A fit.
 #' @param inputs Names or numbers of the variables to show, a panel each. By default all, or, of
-#'   more than nine, the nine over whose range f may vary most (range divided by lengthscale).
+#'   more than nine, the nine over whose range f may vary most (range divided by lengthscale). Of a map, two.
 #' @param at One row of inputs, in any form that [predict()][predict.gp_fit] takes as `newdata`, for
 #'   the slices to go through in place of the medians.
 #' @param level Probability of the bands.
@@ -22,67 +40,103 @@
 #' @param points Should the data be drawn? At most 2,000 rows are, evenly spaced in their order. A
 #'   fit made with `keep_data = FALSE` has none: it knows only the least, median and greatest value
 #'   of each input.
-#' @param ... Passed on to [plot.default()], e.g. `main`, `xlab`, `ylab`, `xlim`, `ylim`, `las`.
-#' @return The plotted curves, invisibly: a data frame with columns `input`, `value` (for factors
+#' @param which `"slices"`, `"map"`, or some of the checks.
+#' @param scales `"own"`: each panel's vertical axis has the range of what is in it, in place of one for all.
+#' @param certified Are the bands those of `predict(certified = TRUE)`, which contain the exact process's?
+#' @param xlim Range of the horizontal axis, which the curve is drawn over; of several numeric inputs that of all, or a
+#'   list of ranges by their names.
+#' @param ... Passed on to [plot.default()], e.g. `main`, `xlab`, `ylab`, `ylim`, `las`; of a map to [image()].
+#' @return What is drawn, invisibly, in units of the data.
+#' * Slices: a data frame with columns `input`, `value` (for factors
 #'   the level's number), `label` (the level, or `NA`), `fit`, `se.fit` (sd of f), `lwr`, `upr`
-#'   (credible), `lwr_y`, `upr_y` (prediction), in units of the data.
+#'   (credible), `lwr_y`, `upr_y` (prediction) and `outside` (beyond the data on that input).
+#' * A map: a data frame of the two inputs, `fit` and `se.fit`.
+#' * A check: a data frame, of several a list of them by name: `mean` and `rstandard`; `normal` and `rstandard`;
+#'   `pit`; `mean` and `observed`; `distance`, `semivariance` and `pairs`.
 #' @section Invariants:
 #' * `fit`, `se.fit` and the bands are what [predict()][predict.gp_fit] gives at the same inputs
 #'   (and no offset).
 #' * `par()` is as it was before.
+#' @section Errors: class `pfdtc_error_input` for unknown variables or names of checks, and where checks are asked of a
+#'   fit without its data.
 #' @inherit predict.gp_fit source
-#' @seealso [plot_trace()]
+#' @seealso [plot_trace()], [plot_certificate()]; [cross_validate()] for numbers.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 10)
 #' plot(fit)
 #' slices <- pfdtc(mpg ~ wt + hp + factor(cyl), mtcars, m = 15)
 #' plot(slices)
 #' plot(slices, inputs = "wt", at = data.frame(wt = 3, hp = 200, cyl = 8))
+#' plot(slices, which = "checks")
+#' plot(slices, which = "map", inputs = c("wt", "hp"))
 #' @export
 plot.gp_fit <- function(x, inputs = NULL, at = NULL, level = 0.95,
-                        interval = c("both", "credible", "prediction"), n = 200, points = TRUE,
-                        ...) {
+                        interval = c("both", "credible", "prediction"), n = NULL, points = TRUE,
+                        which = "slices", scales = c("common", "own"), certified = FALSE, xlim = NULL, ...) {
   interval <- check_choice(interval, c("both", "credible", "prediction"), "interval")
-  s <- slices(x, inputs, at, level, n, check_flag(points, "points"))
+  scales <- check_choice(scales, c("common", "own"), "scales")
+  points <- check_flag(points, "points")
+  certified <- check_flag(certified, "certified")
+  which <- check_which(which)
+  if (identical(which, "map")) return(plot_map(x, inputs, at, n, points, list(...)))
+  if (!identical(which, "slices")) return(plot_checks(x, which, list(...)))
+  s <- slices(x, inputs, at, level, if (is.null(n)) 200L else n, points, certified, xlim)
   args <- list(...)
-  if (is.null(args$ylim)) args$ylim <- slice_range(s, interval)
+  range <- if (is.null(args$ylim)) slice_range(s, interval) else args$ylim
   if (is.null(args$ylab)) args$ylab <- response_name(x)
   k <- length(s$variables)
   if (k > 1L) {
     old <- graphics::par(no.readonly = TRUE)
     on.exit(graphics::par(old))
-    graphics::par(mfrow = grDevices::n2mfrow(k), mar = c(3.5, 3.5, 0.5, 1), oma = c(0, 0, 2.5, 0),
-                  mgp = c(2.2, 0.7, 0))
-    graphics::par(cex = 0.85)     # mfrow makes text too small to read at the width of a page
+    panels(grDevices::n2mfrow(k))
+  } else {
+    old <- graphics::par("mar")
+    on.exit(graphics::par(mar = old))
   }
+  margins <- graphics::par("mar")
   for (v in s$variables) {
-    draw_slice(v, rows_of(s$curves, v), rows_of(s$points, v), rows_of(s$inducing, v), interval,
-               args)
-    if (k == 1L) draw_legend(level, interval, s)
+    here <- lapply(s[c("curves", "points", "inducing")], rows_of, v)
+    args$ylim <- if (scales == "own" && is.null(list(...)$ylim)) slice_range(here, interval) else range
+    draw_slice(v, here$curves, here$points, here$inducing, interval, args, margins)
+    if (k == 1L) draw_legend(level, interval, s, certified)
   }
-  if (k > 1L) draw_legend(level, interval, s, outer = TRUE)
+  if (k > 1L) draw_legend(level, interval, s, certified, outer = TRUE)
   invisible(s$curves)
 }
 
+# Several panels under one legend.
+panels <- function(rows_columns) {
+  graphics::par(mfrow = rows_columns, mar = c(3.5, 3.5, 0.5, 1), oma = c(0, 0, 2.5, 0), mgp = c(2.2, 0.7, 0))
+  graphics::par(cex = 0.85)     # mfrow makes text too small to read at the width of a page
+}
+
 # An empty panel for a curve; its pieces: the curve, or a block for each level.
-open_slice <- function(v, curve, args) {
+open_slice <- function(v, curve, args, margins) {
   blocks <- nrow(curve) == 1L || !is.null(v$labels)
-  pieces <- if (blocks) lapply(seq_len(nrow(curve)), function(i) widen(curve[i, ])) else list(curve)
-  if (is.null(args$xlab)) args$xlab <- v$name
-  if (is.null(args$xlim)) args$xlim <- range(curve$value) + if (blocks) c(-0.5, 0.5) else 0
-  if (!is.null(v$labels)) args$xaxt <- "n"
-  do.call(graphics::plot.default, c(list(x = curve$value, y = curve$fit, type = "n"), args))
-  if (!is.null(v$labels)) graphics::axis(1, curve$value, curve$label)
-  pieces
+  open_panel(v, curve, args, margins, blocks)
+  if (blocks) lapply(seq_len(nrow(curve)), function(i) widen(curve[i, ])) else pieces_of(curve)
+}
+
+# Runs of a curve over the data and beyond, each up to where the next begins.
+pieces_of <- function(curve) {
+  if (is.null(curve$outside) || !any(curve$outside)) return(list(curve))
+  runs <- rle(curve$outside)$lengths
+  ends <- cumsum(runs)
+  Map(function(from, to, outside) {
+    piece <- curve[from:to, ]
+    piece$outside <- outside
+    piece
+  }, pmax(1, ends - runs + !curve$outside[ends]), pmin(nrow(curve), ends + curve$outside[ends]), curve$outside[ends])
 }
 
 # One panel: bands first, then data, mean and inducing points.
-draw_slice <- function(v, curve, points, inducing, interval, args) {
-  pieces <- open_slice(v, curve, args)
-
+draw_slice <- function(v, curve, points, inducing, interval, args, margins) {
+  pieces <- open_slice(v, curve, args, margins)
   for (p in pieces) draw_bands(p, interval)
   draw_data(points)
-  for (p in pieces) graphics::lines(p$value, p$fit, lwd = 2, col = plot_colours["mean"])
+  for (p in pieces) {
+    graphics::lines(p$value, p$fit, lwd = 2, lty = if (p$outside[1L]) 3 else 1, col = plot_colours["mean"])
+  }
   draw_marks(inducing$value)
 }
 
@@ -96,7 +150,7 @@ widen <- function(p) {
 draw_bands <- function(p, interval) {
   if (interval != "prediction") {
     graphics::polygon(c(p$value, rev(p$value)), c(p$lwr, rev(p$upr)), border = NA,
-                      col = band_colour())
+                      col = band_colour(if (p$outside[1L]) 0.15 else 0.3))
   }
   if (interval != "credible") {
     graphics::matlines(p$value, cbind(p$lwr_y, p$upr_y), lty = 2, col = plot_colours["mean"])
@@ -104,16 +158,16 @@ draw_bands <- function(p, interval) {
 }
 
 # Above the panel, or above all of them.
-draw_legend <- function(level, interval, s, outer = FALSE) {
-  percent <- paste(format(100 * level), "%")
+draw_legend <- function(level, interval, s, certified = FALSE, outer = FALSE) {
+  band <- paste0(format(100 * level), " % ", if (certified) "certified ")
   keys <- data.frame(
-    text = c("data", "mean", paste(percent, c("credible (f)", "prediction (y)")),
+    text = c("data", "mean", "beyond the data", paste0(band, c("credible (f)", "prediction (y)")),
              "inducing points"),
-    col = c(plot_colours["data"], plot_colours["mean"], band_colour(), plot_colours["mean"],
+    col = c(plot_colours["data"], plot_colours[c("mean", "mean")], band_colour(), plot_colours["mean"],
             plot_colours["inducing"]),
-    lty = c(NA, 1, NA, 2, NA), lwd = c(NA, 2, NA, 1, NA), pch = c(16, NA, 15, NA, 124),
-    size = c(0.6, 1, 2, 1, 0.8))
-  keys <- keys[c(!is.null(s$points), TRUE, interval != "prediction", interval != "credible",
+    lty = c(NA, 1, 3, NA, 2, NA), lwd = c(NA, 2, 2, NA, 1, NA), pch = c(16, NA, NA, 15, NA, 124),
+    size = c(0.6, 1, 1, 2, 1, 0.8))
+  keys <- keys[c(!is.null(s$points), TRUE, any(s$curves$outside), interval != "prediction", interval != "credible",
                  !is.null(s$inducing)), ]
   if (outer) {
     graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)

@@ -98,10 +98,7 @@ exact_for_figure <- function(fits, exact, most = 500L) {
 }
 
 # Points that a posterior rests on.
-size_of_fit <- function(fit) if (is.null(fit$m)) nrow(fit$rows) else fit$m
-
-# Rows of inputs, as certify_rows() wants them.
-plain_rows <- function(x, index = seq_len(nrow(x))) list(x = x, index = index, offset = 0, names = NULL)
+size_of_fit <- function(fit) if (is.null(fit$m)) nrow(fit$x) else fit$m
 
 # ---- one fit --------------------------------------------------------------------------------------------------------
 
@@ -121,17 +118,17 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
     }
     list(grid_of_rows(new_inputs(fit, newdata)$x))
   }
-  rows <- do.call(rbind, lapply(grids, `[[`, "rows"))
-  part <- function(what) unlist(lapply(grids, function(g) rep_len(g[[what]], nrow(g$rows))))
+  x <- do.call(rbind, lapply(grids, `[[`, "x"))
+  part <- function(what) unlist(lapply(grids, function(g) rep_len(g[[what]], nrow(g$x))))
   if (is.null(reference)) reference <- fit$reference
-  certificate <- certify_rows(fit, plain_rows(rows), effort, reference)
-  p <- posterior_at(fit, rows)
-  truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else posterior_at(exact, rows)
+  certificate <- certify_rows(fit, plain_rows(x), effort, reference)
+  p <- posterior_at(fit, x)
+  truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else posterior_at(exact, x)
   z <- stats::qnorm((1 + level) / 2)
   sd <- sqrt(p$var)
   names <- vapply(shown, `[[`, "", "name")
   data <- data.frame(
-    input = rep(names, vapply(grids, function(g) nrow(g$rows), 1L)), value = part("value"), label = part("label"),
+    input = rep(names, vapply(grids, function(g) nrow(g$x), 1L)), value = part("value"), label = part("label"),
     fit = p$mean, se.fit = sd, lwr = p$mean - z * sd, upr = p$mean + z * sd,
     certificate[c("mean_lower", "mean_upper", "sd_lower", "sd_upper")],
     lwr_certified = certificate$mean_lower - z * certificate$sd_upper,
@@ -145,7 +142,7 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
 grid_of_rows <- function(x) {
   if (!nrow(x)) abort_input("newdata", "without complete rows", "of at least one row")
   value <- sort(unique(x[, 1L]))
-  list(value = value, label = NA_character_, rows = x[match(value, x[, 1L]), , drop = FALSE])
+  list(value = value, label = NA_character_, x = x[match(value, x[, 1L]), , drop = FALSE])
 }
 
 # Bands that would dwarf the rest are cut off at its own height above and below it.
@@ -173,13 +170,16 @@ draw_certified_curves <- function(data, args) {
   graphics::par(mfrow = rev(grDevices::n2mfrow(k)), mar = c(3.5, 3.5, 0.5, 1), oma = c(0, 0, 2.8, 0),
                 mgp = c(2.2, 0.7, 0))
   graphics::par(cex = if (k > 1L) 0.85 else 1)     # mfrow makes text too small to read at the width of a page
-  for (v in s$variables) draw_certified_slice(v, rows_of(data, v), rows_of(s$points, v), rows_of(s$inducing, v), args)
+  margins <- graphics::par("mar")
+  for (v in s$variables) {
+    draw_certified_slice(v, rows_of(data, v), rows_of(s$points, v), rows_of(s$inducing, v), args, margins)
+  }
   draw_certified_legend(data, s)
 }
 
-draw_certified_slice <- function(v, curve, points, inducing, args) {
+draw_certified_slice <- function(v, curve, points, inducing, args, margins) {
   class(curve) <- "data.frame"
-  pieces <- open_slice(v, curve, args)
+  pieces <- open_slice(v, curve, args, margins)
   colours <- stats::setNames(certified_looks$col, certified_looks$part)
   far <- graphics::par("usr")[3:4] + c(-1, 1) * diff(graphics::par("usr")[3:4])
   for (p in pieces) {
@@ -254,7 +254,7 @@ check_efforts <- function(effort) {
 
 rows_to_summarise <- function(base, newdata) {
   if (is.null(newdata)) {
-    if (is.null(base$data) && is_exact(base)) return(plain_rows(base$rows))
+    if (is.null(base$data) && is_exact(base)) return(plain_rows(base$x))
     rows <- training_inputs(training_data(base))
     return(plain_rows(rows$x, rows$index))
   }

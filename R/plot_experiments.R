@@ -112,7 +112,7 @@ plot_kl <- function(results, against = c("m", "error"), kl = c("process", "margi
 plot_divergence_error <- function(results, divergence = c("own", "exact"), method = "pf", dataset = NULL, m = NULL,
                                   ...) {
   d <- summary_course(as_experiment(results), divergence, method, dataset, m)
-  old <- graphics::par(mfrow = c(1L, 2L), mar = c(4.2, 4.4, 2, 0.8), mgp = c(2.9, 0.7, 0))
+  old <- graphics::par(mfrow = c(1L, 2L), mar = c(4.4, 5, 2, 0.8), mgp = c(3.4, 0.7, 0))
   on.exit(graphics::par(old))
   for (what in unique(d$what)) draw_course(d[d$what == what, ], attr(d, "slope")[[what]], attr(d, "label"), list(...))
   invisible(d)
@@ -225,7 +225,7 @@ summary_course <- function(results, divergence = c("own", "exact"), method = "pf
     stats::coef(stats::lm(log(error) ~ log(divergence), o)) # exp(a) d^b
   })
   structure(out, slope = slope, label = if (divergence == "own") "pF divergence under nu" else
-    "pF divergence from the exact posterior")
+    "pF divergence from the exact one")
 }
 
 # ---- base graphics --------------------------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
     s <- curves_compared(fits, exact, base, variables, newdata, input, at, n, points)
     data <- s$data
     range <- common_range(data, s$points, FALSE)
+    s$margins <- c(3.4, 3.6, 1.8, 1)
     draw <- function(label) draw_curves(s, data[data$panel == label, ], fits[[label]], base, list(...), range)
   }
   old <- graphics::par(no.readonly = TRUE)
@@ -93,29 +94,29 @@ curves_compared <- function(fits, exact, base, variables, newdata, input, at, n,
   v <- v[[1L]]
   grid <- slice_grid(v, slice_centre(base, variables, at), x, n)
   if (!is.null(newdata) && is.null(v$values)) {
-    grid$rows <- new_inputs(base, newdata)$x
-    if (!nrow(grid$rows)) abort_input("newdata", "without complete rows", "of at least one row")
-    grid$value <- sort(unique(grid$rows[, v$columns]))
-    grid$rows <- grid$rows[match(grid$value, grid$rows[, v$columns]), , drop = FALSE]
+    grid$x <- new_inputs(base, newdata)$x
+    if (!nrow(grid$x)) abort_input("newdata", "without complete rows", "of at least one row")
+    grid$value <- sort(unique(grid$x[, v$columns]))
+    grid$x <- grid$x[match(grid$value, grid$x[, v$columns]), , drop = FALSE]
   }
-  data <- compared(fits, exact, grid$rows, v$name, grid$value, grid$label)
-  middle <- posterior_at(base, grid$rows)$mean
+  data <- compared(fits, exact, grid$x, v$name, grid$value, grid$label)
+  middle <- posterior_at(base, grid$x)$mean
   list(variable = v, data = data, points = if (points && !is.null(base$data)) {
     partial_points(base, variables, list(v), data.frame(input = v$name, value = grid$value, fit = middle))
   })
 }
 
 rows_compared <- function(fits, exact, newdata, most = 300L) {
-  rows <- new_inputs(exact, newdata)$x
-  if (!nrow(rows)) abort_input("newdata", "without complete rows", "of at least one row")
-  keep <- unique(round(seq(1, nrow(rows), length.out = min(nrow(rows), most))))
-  compared(fits, exact, rows[keep, , drop = FALSE], NA_character_, NA_real_, NA_character_)
+  x <- new_inputs(exact, newdata)$x
+  if (!nrow(x)) abort_input("newdata", "without complete rows", "of at least one row")
+  keep <- unique(round(seq(1, nrow(x), length.out = min(nrow(x), most))))
+  compared(fits, exact, x[keep, , drop = FALSE], NA_character_, NA_real_, NA_character_)
 }
 
-compared <- function(fits, exact, rows, input, value, label) {
-  truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else posterior_at(exact, rows)
+compared <- function(fits, exact, x, input, value, label) {
+  truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else posterior_at(exact, x)
   panels <- lapply(names(fits), function(panel) {
-    p <- posterior_at(fits[[panel]], rows)
+    p <- posterior_at(fits[[panel]], x)
     data.frame(panel = panel, input = input, value = value, label = label, fit = p$mean, se.fit = sqrt(p$var),
                exact = truth$mean, se.exact = sqrt(truth$var))
   })
@@ -137,11 +138,8 @@ exact_band_colour <- function() grDevices::adjustcolor(comparison_colours["exact
 draw_curves <- function(s, d, fit, base, args, range) {
   v <- s$variable
   levels <- !is.null(v$labels)
-  args <- utils::modifyList(list(xlab = v$name, ylab = response_name(base), ylim = range), args)
-  if (is.null(args$xlim)) args$xlim <- range(d$value) + if (levels) c(-0.5, 0.5) else 0
-  if (levels) args$xaxt <- "n"
-  do.call(graphics::plot.default, c(list(x = d$value, y = d$fit, type = "n"), args))
-  if (levels) graphics::axis(1, d$value, d$label)
+  args <- utils::modifyList(list(ylab = response_name(base), ylim = range), args)
+  open_panel(v, d, args, s$margins, levels)
   if (levels || nrow(d) == 1L) {
     draw_data(s$points, 0.7)
     draw_bars(d$value, d, 0, broad = 0.2)

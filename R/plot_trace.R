@@ -5,6 +5,11 @@
 #' panel, on a logarithmic axis: the pF objective itself is known up to a constant only. The lowest
 #' point has no place on such an axis and is left out.
 #'
+#' How to read it: a line that still falls steadily at its right end was stopped too early, and a larger `maxit` is
+#' worth its time; one that has been level for long is done. Lines that end at different heights have found different
+#' optima: the lowest is the best start. The best line dives at its end, because it nears the value that it is measured
+#' from: that says nothing. Short rises are steps that the optimiser tried and took back.
+#'
 #' Values can be compared between fits with the same data, hyperparameters and auxiliary
 #' distribution. Objectives of different methods (pF divergence, minus the ELBO) have no common
 #' scale: each method gets a panel. Where the objective was renewed during the fit ([aux_refresh()],
@@ -71,17 +76,19 @@ draw_trace <- function(p, against, args) {
   colours <- rep_len(colours, length(names))
   types <- rep(seq_len(6L), each = 8L, length.out = length(names))
   method <- fit_title(list(method = p$objective_of[1L]))
-  label <- sprintf("objective (%s)", method)
+  label <- "objective"
   y <- p$objective
   above <- y - min(y)
   if (all(p$round == 1L) && any(above > 0)) {
-    label <- paste(label, "above its lowest value")
+    label <- "objective above its lowest value"
     log <- if (is.null(args$log)) "y" else args$log
     y <- if (grepl("y", log, fixed = TRUE)) replace(above, above == 0, NA) else above
     args$log <- log
   }
-  args <- utils::modifyList(list(xlab = against, ylab = label), args)
+  args <- utils::modifyList(list(xlab = against, ylab = label, yaxt = "n"), args)
   do.call(graphics::plot.default, c(list(x = p[[against]], y = y, type = "n"), args))
+  if (identical(args$yaxt, "n")) if (isTRUE(grepl("y", args$log, fixed = TRUE))) decades(2, 0) else graphics::axis(2)
+  graphics::mtext(method, 3, 0.4, adj = 1, cex = 0.9 * graphics::par("cex"))
   for (i in seq_along(names)) {
     for (rows in split(which(p$fit == names[i]), p$round[p$fit == names[i]])) {
       graphics::lines(p[[against]][rows], y[rows], type = if (length(rows) > 1L) "l" else "p",

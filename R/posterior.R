@@ -4,8 +4,8 @@
 # exact posterior, of all rows or some, has nothing to tell apart: all its variance is in var_sor.
 predict_posterior <- function(fit, x) {
   model <- model_of(fit)
-  if (!is.null(fit$rows)) {
-    p <- native_exact_predict(fit$factors, fit$rows, model$kernel, x)
+  if (!is.null(fit$x)) {
+    p <- native_exact_predict(fit$factors, fit$x, model$kernel, x)
     return(list(mean = p$mean, var_sor = p$variance, resid = numeric(nrow(x))))
   }
   if (!is.null(fit$near)) {
@@ -18,7 +18,7 @@ predict_posterior <- function(fit, x) {
 
 predict_covariance <- function(fit, x) {
   model <- model_of(fit)
-  if (!is.null(fit$rows)) return(native_exact_covariance(fit$factors, fit$rows, model$kernel, x))
+  if (!is.null(fit$x)) return(native_exact_covariance(fit$factors, fit$x, model$kernel, x))
   if (!is.null(fit$near)) return(covariance_near(fit$near, fit$data, fit$inducing, model, x, fit$control))
   native_covariance(fit$factors, fit$inducing, model$kernel, model$noise, x, sor = gp_family(fit)$sor)
 }

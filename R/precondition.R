@@ -25,8 +25,8 @@ near_preconditioner <- function(reference, data, size = near_size) {
   twice <- function(v) native_decorrelate(near, native_decorrelate(near, v), transpose = TRUE)
   function(r) {
     q <- twice(r)
-    b <- forwardsolve(near$L, native_kernel_sum(model$kernel, data$x, root * q, z, control))
+    b <- forwardsolve(near$L, native_kernel_cross_matvec(model$kernel, data$x, root * q, z, control))
     b <- solve_t(near$L, solve_t(near$C, forwardsolve(near$C, b)))
-    q - twice(root * native_kernel_sum(model$kernel, z, b, data$x, control))
+    q - twice(root * native_kernel_cross_matvec(model$kernel, z, b, data$x, control))
   }
 }

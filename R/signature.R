@@ -3,7 +3,10 @@
 # Sums that tell one data set from another however its rows are merged or scaled, and the size of their terms, which
 # tells a difference from rounding. Those of x and y alone are the same of rows that have swapped inputs, or residuals
 # that have changed their signs; the sums w phi(x) and w y phi(x) of fixed pseudo-random functions phi are not.
-data_signature <- function(data) {
+data_signature <- function(data) signature_of(signature_sums(data), data$center)
+
+# What adds up over rows of it.
+signature_sums <- function(data) {
   w <- merged_weights(data)
   y <- data$center + in_units(data, data$y)
   phi <- native_row_features(data$x, 3L)
@@ -12,8 +15,12 @@ data_signature <- function(data) {
       yy = sum(w * y^2) + in_units(data, data$shift$ss, 2), phi = drop(crossprod(phi, w)),
       phi_y = drop(crossprod(phi, w * y)))
   }
-  size <- sums(abs(data$x), abs(y), abs(phi))
-  list(sums = c(sums(data$x, y, phi), center = data$center), size = c(size, center = size[["y"]] / size[["w"]]))
+  list(sums = sums(data$x, y, phi), size = sums(abs(data$x), abs(y), abs(phi)))
+}
+
+signature_of <- function(parts, center) {
+  list(sums = c(parts$sums, center = center),
+       size = c(parts$size, center = parts$size[["y"]] / parts$size[["w"]]))
 }
 
 # By their sums, and row by row where both fits have theirs.

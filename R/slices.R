@@ -1,7 +1,7 @@
 # Slices through a fit: the data frames that plot() and autoplot() draw.
 
 # list(variables = those shown, curves, points, inducing: data frames with a column `input`).
-slices <- function(fit, inputs, at, level, n, points = TRUE) {
+slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, xlim = NULL) {
   fit <- check_fit(fit, "x")
   level <- check_level(level)
   n <- check_count(n, "n", min = 2)
@@ -9,7 +9,10 @@ slices <- function(fit, inputs, at, level, n, points = TRUE) {
   all <- fit_variables(fit)
   shown <- choose_variables(all, inputs, x, fit$kernel)
   centre <- slice_centre(fit, all, at)
-  curves <- lapply(shown, slice_curve, fit = fit, centre = centre, x = x, level = level, n = n)
+  xlim <- check_xlim(xlim, shown)
+  curves <- lapply(shown, function(v) {
+    slice_curve(v, fit, slice_grid(v, centre, x, n, xlim[[v$name]]), level, certified)
+  })
   curves <- do.call(rbind, curves)
   list(variables = shown, curves = curves,
        points = if (points && !is.null(fit$data)) partial_points(fit, all, shown, curves),
@@ -88,29 +91,51 @@ nearest_level <- function(x, v) {
   max.col(-matrix(distance, nrow(x)), ties.method = "first")
 }
 
-# list(value, label, rows): where a slice is evaluated.
-slice_grid <- function(v, centre, x, n) {
+# A range for each numeric variable shown: one for all of them, or a list by name.
+check_xlim <- function(xlim, shown) {
+  if (is.null(xlim)) return(list())
+  names <- vapply(shown[vapply(shown, function(v) is.null(v$values), NA)], `[[`, "", "name")
+  if (!is.list(xlim)) xlim <- stats::setNames(rep(list(xlim), length(names)), names)
+  good <- function(v) is.numeric(v) && length(v) == 2L && all(is.finite(v)) && v[1L] < v[2L]
+  if (!all(names(xlim) %in% names) || is.null(names(xlim)) && length(xlim) || !all(vapply(xlim, good, NA))) {
+    abort_input("xlim", describe(if (length(xlim)) xlim[[1L]] else xlim),
+                "two increasing finite numbers, or a list of such by the names of numeric inputs shown")
+  }
+  xlim
+}
+
+# list(value, label, x, outside): where a slice is evaluated, and whether that is beyond the data.
+slice_grid <- function(v, centre, x, n, xlim = NULL) {
+  outside <- FALSE
   if (is.null(v$values)) {
-    ends <- range(x[, v$columns])
+    data <- range(x[, v$columns])
+    ends <- if (is.null(xlim)) data else xlim
     value <- unique(seq(ends[1L], ends[2L], length.out = n))
+    # the data's own ends, which are where lines change
+    value <- sort(unique(c(value, data[data > ends[1L] & data < ends[2L]])))
+    outside <- value < data[1L] | value > data[2L]
     at <- cbind(value)
   } else {
     value <- seq_along(v$labels)
     at <- v$values
   }
-  rows <- centre[rep(1L, length(value)), , drop = FALSE]
-  rows[, v$columns] <- at
-  list(value = value, label = if (is.null(v$labels)) NA_character_ else v$labels, rows = rows)
+  x <- centre[rep(1L, length(value)), , drop = FALSE]
+  x[, v$columns] <- at
+  list(value = value, label = if (is.null(v$labels)) NA_character_ else v$labels, x = x, outside = outside)
 }
 
-slice_curve <- function(v, fit, centre, x, level, n) {
-  grid <- slice_grid(v, centre, x, n)
-  p <- posterior_at(fit, grid$rows)
-  half <- stats::qnorm((1 + level) / 2) * cbind(sqrt(p$var), sqrt(p$var + fit$noise))
+slice_curve <- function(v, fit, grid, level, certified) {
+  p <- posterior_at(fit, grid$x)
+  ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
+  if (certified) ends <- certify_rows(fit, plain_rows(grid$x), "reference", fit$reference)
+  half <- stats::qnorm((1 + level) / 2) * cbind(ends$sd_upper, sqrt(ends$sd_upper^2 + fit$noise))
   data.frame(input = v$name, value = grid$value, label = grid$label, fit = p$mean, se.fit = sqrt(p$var),
-             lwr = p$mean - half[, 1L], upr = p$mean + half[, 1L],
-             lwr_y = p$mean - half[, 2L], upr_y = p$mean + half[, 2L])
+             lwr = ends$mean_lower - half[, 1L], upr = ends$mean_upper + half[, 1L],
+             lwr_y = ends$mean_lower - half[, 2L], upr_y = ends$mean_upper + half[, 2L], outside = grid$outside)
 }
+
+# Rows of inputs, as certify_rows() wants them.
+plain_rows <- function(x, index = seq_len(nrow(x))) list(x = x, index = index, offset = 0, names = NULL)
 
 # Mean along the slice plus the row's residual; with a single variable that is the response (less
 # its offset). `at`: where it is drawn.

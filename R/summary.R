@@ -78,7 +78,8 @@ fit_facts <- function(fit) {
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit),
     inputs = length(fit$frame$columns), variables = length(fit$frame$variables),
-    omitted = length(fit$na.action), inducing = describe_inducing(fit),
+    omitted = if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted,
+    from = describe_source(fit$source), inducing = describe_inducing(fit),
     subsample = if (is.null(fit$chosen)) NA_character_ else
       sprintf("%d random row%s", fit$m, plural_s(fit$m)),
     near = describe_near(fit), few = describe_small_n(fit$small_n), auxiliary = describe_aux(fit),
@@ -101,7 +102,7 @@ model_fields <- function(about, digits) {
     number <- function(v) format(signif(unname(v), digits))
     sprintf("variance %s (sd %s)", number(v), number(sqrt(v)))
   }
-  c(Data = describe_data(about), Subsample = about$subsample, Inducing = about$inducing,
+  c(Data = describe_data(about), Source = about$from, Subsample = about$subsample, Inducing = about$inducing,
     Accuracy = about$accuracy, Auxiliary = about$auxiliary,
     Near = about$near,
     Kernel = if (is_composite(about$kernel)) describe_kernel(about) else
@@ -176,6 +177,12 @@ describe_data <- function(about) {
   }
   sprintf("%d row%s%s, %d input%s%s", about$nobs, plural_s(about$nobs), omitted, about$inputs,
           plural_s(about$inputs), variables)
+}
+
+describe_source <- function(source) {
+  if (is.null(source)) return(NA_character_)
+  sprintf("%s, read in %d passes; kernel, noise and points by a random sample of %s rows", source$label, source$passes,
+          show_count(source$sample))
 }
 
 # Fewer points than asked for: greedy selection has explained k(X, X), the others ran out of rows.

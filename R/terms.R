@@ -16,7 +16,7 @@ terms_at <- function(fit, x) {
   parts <- kernels_of_terms(model$kernel)
   names <- if (is_composite(model$kernel)) term_names(model$kernel) else
     leaf_name(utils::modifyList(model$kernel, list(of = fit$frame$columns[model$kernel$inputs])))
-  at <- if (!is.null(fit$rows)) exact_terms else if (is.null(fit$near)) point_terms else near_terms_at
+  at <- if (!is.null(fit$x)) exact_terms else if (is.null(fit$near)) point_terms else near_terms_at
   found <- at(fit, parts, x)
   shape <- function(v) matrix(unlist(v), nrow(x), dimnames = list(NULL, names))
   list(mean = in_units(fit, shape(lapply(found, `[[`, "mean"))),
@@ -25,7 +25,7 @@ terms_at <- function(fit, x) {
 
 exact_terms <- function(fit, parts, x) {
   lapply(parts, function(k) {
-    K <- native_kernel_matrix(k, fit$rows, x)
+    K <- native_kernel_matrix(k, fit$x, x)
     list(mean = drop(crossprod(K, fit$factors$alpha)),
          var = kernel_diagonal(k, x) - colSums(forwardsolve(fit$factors$L, K)^2))
   })

@@ -133,13 +133,13 @@ void certify_rows(const struct posterior *p, const struct norms *norms,
            *unexplained = to->unexplained + b->first;
 
     mult_Atx(M, n, 1.0, A, p->beta, 0.0, mean);
-    kernel_diagonal(p->z.kernel, n, b->X, b->ldx, prior);
+    kernel_diagonal(p->z.model->kernel, n, b->X, b->ldx, prior);
     for (int i = 0; i < n; i++)
         unexplained[i] = positive(prior[i] - sum_squares(m, A + m * i));
     copy(m * n, A, Cx);
     solve_lower(M, n, p->C, Cx);
     for (int i = 0; i < n; i++)
-        sor[i] = p->s2 * sum_squares(m, Cx + m * i);
+        sor[i] = p->z.model->s2 * sum_squares(m, Cx + m * i);
     solve_lower_t(M, n, p->C, Cx);
     mult_AB(M, M, n, 1.0, norms->G, Cx, 0.0, GC); /* |h|^2 = C_x'G C_x */
     mult_AB(M, M, n, 1.0, norms->Psi, Cx, 0.0, PsiC);
@@ -150,10 +150,10 @@ void certify_rows(const struct posterior *p, const struct norms *norms,
         if (crossings != NULL)
             crossing = (struct crossing){crossings->cross[row], crossings->gain[row],
                                          crossings->size[row]};
-        const struct certificate c =
-            certify_point(norms, p->s2, prior[i], mean[i], sor[i], unexplained[i],
-                          dot(m, C_x, GC + m * i), dot(m, C_x, PsiC + m * i),
-                          sum_squares(m, C_x), crossings == NULL ? NULL : &crossing);
+        const struct certificate c = certify_point(
+            norms, p->z.model->s2, prior[i], mean[i], sor[i], unexplained[i],
+            dot(m, C_x, GC + m * i), dot(m, C_x, PsiC + m * i), sum_squares(m, C_x),
+            crossings == NULL ? NULL : &crossing);
         to->mean_error[row] = c.mean_error;
         to->var_lower[row] = c.var_lower;
         to->var_upper[row] = c.var_upper;

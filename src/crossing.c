@@ -12,8 +12,9 @@ static void crossing_add(const void *self, const struct visit *v)
 {
     const struct crossing_rows *c = self;
     const int M = c->posterior->z.M, n = c->rows_new.n, n_b = v->block.n;
+    const struct kernel *k = c->posterior->z.model->kernel;
     double *E = v->work, *ee = v->sums + (size_t)M * n;
-    pairs_unexplained(c->posterior->z.kernel, &c->rows_new, &v->block, M, c->a, v->A, E);
+    pairs_unexplained(k, &c->rows_new, &v->block, M, c->a, v->A, E);
     mult_AB(M, n_b, n, 1.0, v->A, E, 1.0, v->sums);
     for (int j = 0; j < n; j++)
         ee[j] += sum_squares((size_t)n_b, E + (size_t)j * n_b);
@@ -23,7 +24,7 @@ struct sink crossing_sink(const struct crossing_rows *self, int block, double *s
 {
     const struct inducing *z = &self->posterior->z;
     const struct block *x = &self->rows_new;
-    kernel_cross(z->kernel, z->M, z->Z, z->M, x->n, x->X, x->ldx, self->a);
+    kernel_cross(z->model->kernel, z->M, z->Z, z->M, x->n, x->X, x->ldx, self->a);
     inducing_whiten(z, x->n, NULL, self->a, self->a);
     return (struct sink){.self = self,
                          .n_sums = crossing_size(self),
@@ -43,7 +44,7 @@ void crossing_finish(const struct crossing_rows *self, double *sums, double *cro
     solve_lower(M, n, p->C, Cx);
     for (int j = 0; j < n; j++) {
         cross[j] = dot(m, Cx + m * j, Ae + m * j);
-        gain[j] = (ee[j] - sum_squares(m, Ae + m * j)) / p->s2;
+        gain[j] = (ee[j] - sum_squares(m, Ae + m * j)) / p->z.model->s2;
         size[j] = ee[j];
     }
 }

@@ -48,7 +48,7 @@ static void sums_add(const void *self, const struct visit *v)
     const int M = d->z.M, q = d->panel.nu->q, n = b->n;
     double *left = v->work + 2 * (size_t)n, *room = left + (size_t)q * n,
            *kept = kept_rows(d, v->number);
-    stats_add(d->z.kernel, M, 0, b, v->A, NULL, v->work, v->sums);
+    stats_add(d->z.model->kernel, M, 0, b, v->A, NULL, v->work, v->sums);
     copy((size_t)q * n, panel_rows(&d->panel, b, room), left);
     mult_AtB(q, M, n, -1.0, d->T, v->A, 1.0, left);
     mult_ABt(M, n, q, 1.0, v->A, left, 1.0, v->sums + stats_size(M, 0));
@@ -78,7 +78,7 @@ static void pairs_block(const void *self, const struct visit *v)
         const struct block there = pass_block(pass, c, room);
         const size_t size = (size_t)here->n * there.n;
         const double *A = pass_A(pass, &there, A_c), *R_c = find_rows(d, &there, rows);
-        pairs_unexplained(d->z.kernel, here, &there, M, v->A, A, E);
+        pairs_unexplained(d->z.model->kernel, here, &there, M, v->A, A, E);
         if (nu->p) { /* p K, K = E + A_c'A_b */
             copy(size, E, moment);
             mult_AtB(there.n, M, here->n, 1.0, A, v->A, 1.0, moment);
@@ -162,8 +162,7 @@ enum status divergence_value(struct divergence *d, double *value)
     const int M = d->z.M;
     struct sink sums, pairs;
     struct stats stats;
-    enum status status =
-        inducing_factor(d->z.kernel, M, d->z.Z, d->z.jitter, d->small, d->L);
+    enum status status = inducing_factor(&d->z, d->small, d->L);
     if (status != STATUS_OK)
         return status;
     d->z.L = d->L;
@@ -174,8 +173,8 @@ enum status divergence_value(struct divergence *d, double *value)
     pass_run(&d->pass, 1, &pairs, d->work);
     status = stats_finish(M, 0, d->sums, &stats);
     if (status == STATUS_OK)
-        status = pf_transfer(&d->z, &stats, nu, d->s2, d->sums + stats_size(M, 0),
-                             d->pairs + 1, d->small, value);
+        status = pf_transfer(&d->z, &stats, nu, d->sums + stats_size(M, 0), d->pairs + 1,
+                             d->small, value);
     *value += d->pairs[0];
     return status;
 }

@@ -16,12 +16,11 @@ struct divergence {
     struct inducing z; /* not read for the constant */
     struct source rows;
     struct pass pass;
-    struct panel panel; /* with nu, without Wt */
-    double s2;
+    struct panel panel;                              /* with nu, without Wt */
     double *L, *T, *R, *sums, *pairs, *small, *work; /* R: W_x' - y' of kept blocks */
 };
 
-/* z (without L), rows, panel, s2 and pass.plan are there: everything else is laid out.  Without
+/* z (without L), rows, panel and pass.plan are there: everything else is laid out.  Without
  * points (z.M = 0) for the constant alone. */
 void divergence_open(struct divergence *d, struct arena *arena);
 enum status divergence_value(struct divergence *d, double *value);

@@ -3,20 +3,18 @@
 #include "linalg.h"
 #include "neighbours.h"
 
-SEXP ffi_vecchia(SEXP model_, SEXP rows_, SEXP weights, SEXP targets, SEXP neighbours,
+SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP targets, SEXP neighbours,
                  SEXP times, SEXP slopes, SEXP control)
 {
-    const struct model model = arg_model(model_);
-    const struct source rows = arg_data(&model, rows_);
-    struct likelihood l = {
-        .model = &model, .rows = &rows, .count = (int)XLENGTH(targets)};
+    struct likelihood l = {.model = arg_model(model), .count = (int)XLENGTH(targets)};
     struct vecchia whole;
-    l.weights = arg_vector_or_null(weights, "weights", (size_t)rows.N);
-    l.row = arg_indices(targets, "rows", 1, rows.N);
+    l.rows = arg_data(l.model, rows);
+    l.weights = arg_vector_or_null(weights, "weights", (size_t)l.rows->N);
+    l.row = arg_indices(targets, "targets", 1, l.rows->N);
     if (!Rf_isMatrix(neighbours) || Rf_ncols(neighbours) != l.count)
-        Rf_error("internal: `neighbours` must have a column for each of `rows`");
+        Rf_error("internal: `neighbours` must have a column for each of `targets`");
     l.s = Rf_nrows(neighbours);
-    l.neighbours = arg_indices(neighbours, "neighbours", 0, rows.N);
+    l.neighbours = arg_indices(neighbours, "neighbours", 0, l.rows->N);
     l.times = arg_vector(times, "times", (size_t)l.count);
     l.slopes = arg_integer(slopes, "slopes");
     l.pass.plan = arg_plan(control, l.count);
@@ -31,46 +29,40 @@ SEXP ffi_vecchia(SEXP model_, SEXP rows_, SEXP weights, SEXP targets, SEXP neigh
     return result;
 }
 
-struct search {
-    const struct model *model;
-    struct tree tree;
-    struct pass pass;
-    int n, with_rank; /* rows of the tree */
-};
-
-static void search_open(struct search *s, struct arena *arena)
+/* rows of `x` by number, or those of `query` */
+static struct source arg_queries(const struct model *model, const struct source *rows,
+                                 SEXP query, SEXP query_rows)
 {
-    tree_open(&s->tree, s->model->kernel, s->n, s->with_rank, arena);
-    pass_open(&s->pass, arena);
+    struct source queries = *rows;
+    if (query_rows == R_NilValue)
+        return *arg_new_rows(model, query);
+    queries.order = arg_indices(query_rows, "rows", 1, rows->N);
+    queries.N = (int)XLENGTH(query_rows);
+    return queries;
 }
 
 SEXP ffi_neighbours(SEXP model_, SEXP x, SEXP s_, SEXP query, SEXP query_rows, SEXP rank,
                     SEXP control)
 {
-    const struct model model = arg_model(model_);
-    const struct source rows = arg_new_rows(&model, x);
-    const int s = arg_count(s_, "s"), by_row = query_rows != R_NilValue;
-    struct source queries = by_row ? rows : arg_new_rows(&model, query);
-    struct finding find = {.s = s};
-    if (queries.columns != rows.columns)
+    const struct model *model = arg_model(model_);
+    const struct source *rows = arg_new_rows(model, x),
+                        queries = arg_queries(model, rows, query, query_rows);
+    struct finding find = {.s = arg_count(s_, "s"), .row = queries.order};
+    if (queries.columns != rows->columns)
         Rf_error("internal: `query` must have the columns of `x`");
-    if (by_row) {
-        queries.order = find.row = arg_indices(query_rows, "rows", 1, rows.N);
-        queries.N = (int)XLENGTH(query_rows);
-    }
-    if (rank != R_NilValue && XLENGTH(rank) != rows.N)
+    if (rank != R_NilValue && XLENGTH(rank) != rows->N)
         Rf_error("internal: `rank` must be an integer for every row of `x`");
-    find.rank =
-        by_row && rank != R_NilValue ? arg_indices(rank, "rank", 1, rows.N) : NULL;
-    struct search search = {.model = &model, .n = rows.N, .with_rank = find.rank != NULL};
-    search.pass = (struct pass){.plan = arg_plan(control, queries.N), .rows = &queries};
-    SEXP near = PROTECT(Rf_allocMatrix(INTSXP, s, queries.N));
+    if (find.row != NULL && rank != R_NilValue)
+        find.rank = arg_indices(rank, "rank", 1, rows->N);
+    struct tree tree = {.kernel = model->kernel, .n = rows->N};
+    struct pass pass = pass_over(&queries, NULL, control);
+    tree.with_ranks = find.rank != NULL;
+    LAY_OUT(tree_open, &tree);
+    tree_build(&tree, rows, find.rank, queries.N);
+    find.tree = &tree;
+    SEXP near = PROTECT(Rf_allocMatrix(INTSXP, find.s, queries.N));
     find.near = INTEGER(near);
-    find.tree = &search.tree;
-    LAY_OUT(search_open, &search);
-    tree_build(&search.tree, model.kernel, &rows, find.rank, queries.N);
-    const struct sink sink = finding_sink(&find);
-    run_pass(&search.pass, 1, &sink);
+    run_pass(&pass, finding_sink(&find));
     UNPROTECT(1);
     return near;
 }

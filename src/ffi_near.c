@@ -5,8 +5,7 @@
 /* a field of a model, its points and its rows; what is kept of targets is not yet said */
 static struct near_field arg_field(const struct model *model, SEXP z, SEXP rows, SEXP s)
 {
-    struct near_field f = {.z = arg_points(model, z), .rows = arg_data(model, rows)};
-    f.s2 = model->s2;
+    struct near_field f = {.z = arg_points(model, z), .rows = *arg_data(model, rows)};
     f.s = arg_count(s, "s");
     if (f.s > f.rows.N)
         f.s = f.rows.N;
@@ -23,12 +22,12 @@ static void pack_kept(SEXP result, struct near_posterior *p)
     p->d = pack_vector(result, "d", f->rows.N);
 }
 
-SEXP ffi_near(SEXP model_, SEXP z, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter,
+SEXP ffi_near(SEXP model, SEXP z, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter,
               SEXP keep, SEXP control)
 {
-    const struct model model = arg_model(model_);
-    struct near_posterior p = {.field = arg_field(&model, z, rows, s)};
-    const int N = p.field.rows.N, M = p.field.z.M;
+    struct near_posterior p = {.model = arg_model(model)};
+    p.field = arg_field(p.model, z, rows, s);
+    const int N = p.field.rows.N;
     p.field.plan = arg_plan(control, N);
     p.field.rank = arg_indices(rank, "rank", 1, N);
     if (XLENGTH(rank) != N)
@@ -37,56 +36,52 @@ SEXP ffi_near(SEXP model_, SEXP z, SEXP rows, SEXP s, SEXP rank, SEXP most_jitte
         pack("status", "jitter", "L", "C", "beta", "minus_log", "u", "d", "rows", NULL));
     if (arg_integer(keep, "keep"))
         pack_kept(result, &p);
-    p.L = pack_matrix(result, "L", M, M);
-    p.C = pack_matrix(result, "C", M, M);
-    p.beta = pack_vector(result, "beta", M);
+    pack_factors(result, p.field.z.M, &p.L, &p.C, &p.beta);
     LAY_OUT(near_posterior_open, &p);
     pack_status(result, near_posterior_run(&p, arg_number(most_jitter, "most_jitter")));
-    pack_number(result, "jitter", p.field.z.jitter);
+    pack_number(result, "jitter", p.model->jitter);
     pack_number(result, "minus_log", p.minus_log);
     UNPROTECT(1);
     return result;
 }
 
 /* means and variances of new rows are put into `result` */
-static struct near_predicting arg_predicting(const struct model *model, SEXP z, SEXP near,
-                                             SEXP rows, SEXP s, SEXP x_new, SEXP control,
+static struct near_predicting arg_predicting(SEXP model, SEXP z, SEXP near, SEXP rows,
+                                             SEXP s, SEXP x_new, SEXP control,
                                              SEXP result)
 {
-    const struct posterior posterior = arg_posterior(model, z, near);
-    struct near_predicting p = {.field = arg_field(model, z, rows, s)};
-    p.field.z = posterior.z;
-    p.field.targets = arg_new_rows(model, x_new);
+    const struct posterior *posterior = arg_posterior(model, z, near);
+    struct near_predicting p = {.field = arg_field(posterior->z.model, z, rows, s)};
+    p.field.z = posterior->z;
+    p.field.targets = *arg_new_rows(posterior->z.model, x_new);
     p.field.plan = arg_plan(control, p.field.targets.N);
-    p.C = posterior.C;
-    p.beta = posterior.beta;
+    p.C = posterior->C;
+    p.beta = posterior->beta;
     p.mean = pack_vector(result, "mean", p.field.targets.N);
     p.var_near = pack_vector(result, "var_near", p.field.targets.N);
     p.var_far = pack_vector(result, "var_far", p.field.targets.N);
     return p;
 }
 
-SEXP ffi_near_predict(SEXP model_, SEXP z, SEXP near, SEXP rows, SEXP s, SEXP x_new,
+SEXP ffi_near_predict(SEXP model, SEXP z, SEXP near, SEXP rows, SEXP s, SEXP x_new,
                       SEXP control)
 {
-    const struct model model = arg_model(model_);
     SEXP result = PROTECT(pack("status", "mean", "var_near", "var_far", NULL));
     struct near_predicting p =
-        arg_predicting(&model, z, near, rows, s, x_new, control, result);
+        arg_predicting(model, z, near, rows, s, x_new, control, result);
     LAY_OUT(near_predicting_open, &p);
     pack_status(result, near_predicting_run(&p));
     UNPROTECT(1);
     return result;
 }
 
-SEXP ffi_near_covariance(SEXP model_, SEXP z, SEXP near, SEXP rows, SEXP s, SEXP x_new,
+SEXP ffi_near_covariance(SEXP model, SEXP z, SEXP near, SEXP rows, SEXP s, SEXP x_new,
                          SEXP control)
 {
-    const struct model model = arg_model(model_);
     SEXP result =
         PROTECT(pack("status", "mean", "var_near", "var_far", "covariance", NULL));
     struct near_joint j = {
-        .at = arg_predicting(&model, z, near, rows, s, x_new, control, result)};
+        .at = arg_predicting(model, z, near, rows, s, x_new, control, result)};
     const int n = j.at.field.targets.N;
     if ((double)n * (j.at.field.s + 1.0) > 2147483647.0)
         Rf_error("internal: too many rows for one covariance matrix");

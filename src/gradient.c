@@ -45,7 +45,8 @@ static const double *pairing_AK(const struct pairing *p, const struct block *her
     fill((size_t)M * here->n, 0.0, AK);
     for (int c = 0; c < pass->plan.n_blocks; c++) {
         const struct block there = pass_block(pass, c, room);
-        pairs_add(pass->z->kernel, here, &there, M, pass_A(pass, &there, A_c), pair, AK);
+        pairs_add(pass->z->model->kernel, here, &there, M, pass_A(pass, &there, A_c),
+                  pair, AK);
     }
     return AK;
 }
@@ -77,13 +78,13 @@ static size_t theta_at(const struct inducing *z)
 
 size_t gradient_size(const struct inducing *z)
 {
-    return theta_at(z) + (size_t)z->kernel->n_theta + 1;
+    return theta_at(z) + (size_t)z->model->kernel->n_theta + 1;
 }
 
 /* scratch: Kmx_bar, what both parts need, W_x, A K */
 static size_t part_size(const struct pulling *p, int block)
 {
-    const size_t pull = kernel_size(p->z->kernel, p->z->M);
+    const size_t pull = kernel_size(p->z->model->kernel, p->z->M);
     return pull > (size_t)block ? pull : (size_t)block;
 }
 
@@ -108,14 +109,14 @@ static void pulling_add(const void *self, const struct visit *v)
     const double *Kmx_bar = v->work;
     double *work = v->work + (size_t)z->M * b->n, *dtheta = v->sums + theta_at(z);
     pulling_bar(p, v);
-    kernel_pull(z->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, Kmx_bar, work,
-                v->sums, p->with_theta ? dtheta : NULL);
-    if (!p->with_theta || kernel_is_constant(z->kernel))
+    kernel_pull(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, Kmx_bar,
+                work, v->sums, p->with_theta ? dtheta : NULL);
+    if (!p->with_theta || kernel_is_constant(z->model->kernel))
         return;
     for (int i = 0; i < b->n; i++)
         work[i] = b->scale == NULL ? 1.0 : b->scale[i] * b->scale[i];
-    kernel_pull_diagonal(z->kernel, b->n, b->X, b->ldx, p->adjoint->k_bar, work, 1, NULL,
-                         dtheta);
+    kernel_pull_diagonal(z->model->kernel, b->n, b->X, b->ldx, p->adjoint->k_bar, work, 1,
+                         NULL, dtheta);
 }
 
 struct sink gradient_sink(const struct pulling *self, int block, double *sums)
@@ -133,11 +134,11 @@ void gradient_finish(const struct pulling *self, double k_sum, double *work, dou
     const struct inducing *z = self->z;
     const struct adjoint *a = self->adjoint;
     double *dtheta = self->with_theta ? sums + theta_at(z) : NULL;
-    kernel_pull_self(z->kernel, z->M, z->columns, z->Z, z->M, z->jitter, a->Kmm_bar, work,
-                     sums, dtheta);
-    if (!kernel_is_constant(z->kernel))
-        kernel_pull_diagonal(z->kernel, z->M, z->Z, z->M, 1.0, a->kzz_bar, 1, sums,
+    kernel_pull_self(z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter,
+                     a->Kmm_bar, work, sums, dtheta);
+    if (!kernel_is_constant(z->model->kernel))
+        kernel_pull_diagonal(z->model->kernel, z->M, z->Z, z->M, 1.0, a->kzz_bar, 1, sums,
                              dtheta);
     else if (dtheta != NULL) /* otherwise row by row, above */
-        dtheta[z->kernel->term->at] += a->k_bar * k_sum;
+        dtheta[z->model->kernel->term->at] += a->k_bar * k_sum;
 }

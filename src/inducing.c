@@ -1,27 +1,29 @@
 #include "inducing.h"
 #include "linalg.h"
 
-enum status inducing_factor(const struct kernel *k, int M, const double *Z, double jitter,
-                            double *work, double *L)
+enum status inducing_factor(const struct inducing *z, double *work, double *L)
 {
+    const struct kernel *k = z->model->kernel;
+    const int M = z->M;
+    const double jitter = z->model->jitter;
     double *diagonal = work;
-    kernel_cross(k, M, Z, M, M, Z, M, L);
-    kernel_diagonal(k, M, Z, M, diagonal);
+    kernel_cross(k, M, z->Z, M, M, z->Z, M, L);
+    kernel_diagonal(k, M, z->Z, M, diagonal);
     for (int m = 0; m < M; m++)
         L[(size_t)m * M + m] += jitter * (diagonal[m] > 0.0 ? diagonal[m] : 1.0);
     return chol_lower(M, L) ? STATUS_KMM_NOT_PD : STATUS_OK;
 }
 
-enum status inducing_ladder(const struct kernel *k, int M, const double *Z, double most,
-                            double *work, double *jitter, double *L)
+enum status inducing_ladder(struct model *model, const struct inducing *z, double most,
+                            double *work, double *L)
 {
-    enum status status = inducing_factor(k, M, Z, *jitter, work, L);
+    enum status status = inducing_factor(z, work, L);
     while (status != STATUS_OK) {
-        const double next = *jitter > 0.0 ? 10.0 * *jitter : 1e-15;
+        const double next = model->jitter > 0.0 ? 10.0 * model->jitter : 1e-15;
         if (next > most)
             return status;
-        *jitter = next;
-        status = inducing_factor(k, M, Z, next, work, L);
+        model->jitter = next;
+        status = inducing_factor(z, work, L);
     }
     return status;
 }

@@ -2,25 +2,23 @@
 #define PFDTC_INDUCING_H
 
 /* Inducing points: Z and the factor L L' = k(Z, Z) + jitter diag k(z, z). */
-#include "kernel.h"
+#include "model.h"
 #include "status.h"
 
 struct inducing {
-    const struct kernel *kernel;
+    const struct model *model;
     int M, columns;  /* Z is M x columns, leading dimension M          */
     const double *Z; /* in the units of the inputs                     */
-    double jitter;   /* relative to the signal variance                */
     const double *L; /* M x M lower, or NULL: see inducing_whiten      */
 };
 
 /* L of the points; scratch: M */
-enum status inducing_factor(const struct kernel *k, int M, const double *Z, double jitter,
-                            double *work, double *L);
+enum status inducing_factor(const struct inducing *z, double *work, double *L);
 
 /* The same with the smallest jitter of jitter, 10 jitter, 100 jitter, ... <= most that works
- * (a start of 0 is followed by 1e-15); *jitter says which. */
-enum status inducing_ladder(const struct kernel *k, int M, const double *Z, double most,
-                            double *work, double *jitter, double *L);
+ * (a start of 0 is followed by 1e-15): that of the points' model, which then has it. */
+enum status inducing_ladder(struct model *model, const struct inducing *z, double most,
+                            double *work, double *L);
 
 /* K (M x n) = k(Z, X), already evaluated.  A = L^{-1} K diag(scale), or K diag(scale)
  * where there is no L; A == K is allowed. */

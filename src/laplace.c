@@ -130,7 +130,7 @@ static void penalty_add(const void *self, const struct visit *v)
     double *B = v->work, *left = l->left + first, *q = l->q + first, *s = l->s + first;
     copy((size_t)M * n, v->A, B);
     solve_lower(M, n, l->C, B);
-    kernel_diagonal(l->z.kernel, n, v->block.X, v->block.ldx, left);
+    kernel_diagonal(l->z.model->kernel, n, v->block.X, v->block.ldx, left);
     for (int i = 0; i < n; i++) {
         const double W = l->W[first + i], l3 = l->l3[first + i];
         left[i] -= sum_squares((size_t)M, v->A + (size_t)i * M);
@@ -202,21 +202,21 @@ static void gradient_add(const void *self, const struct visit *v)
     double *bar = v->work, *dE = bar + (size_t)z->M * b->n + b->n, *work = dE + b->n,
            *dtheta = v->sums + (size_t)z->M * z->M + 1;
     gradient_bars(c, v);
-    kernel_pull(z->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, bar, work, NULL,
-                dtheta);
-    kernel_pull_diagonal(z->kernel, b->n, b->X, b->ldx, 1.0, dE, 1, NULL, dtheta);
+    kernel_pull(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, bar, work,
+                NULL, dtheta);
+    kernel_pull_diagonal(z->model->kernel, b->n, b->X, b->ldx, 1.0, dE, 1, NULL, dtheta);
 }
 
 double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
 {
     const struct inducing *z = &l->z;
     const struct pulling_mode c = {l, zeta};
-    const size_t M = (size_t)z->M, n_theta = (size_t)z->kernel->n_theta;
+    const size_t M = (size_t)z->M, n_theta = (size_t)z->model->kernel->n_theta;
     run(l, (struct sink){.self = &c,
                          .n_sums = M * M + 1 + n_theta,
                          .sums = l->sums,
                          .n_work = (M + 2) * (size_t)l->pass->plan.block +
-                                   kernel_size(z->kernel, z->M),
+                                   kernel_size(z->model->kernel, z->M),
                          .add = gradient_add});
     double *Lbar = l->sums, *Kmm_bar = l->work;
     const double constant = l->sums[M * M];
@@ -226,8 +226,8 @@ double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
         for (size_t i = 0; i < M; i++)
             Lbar[j * M + i] = i < j ? 0.0 : -Lbar[j * M + i];
     chol_adjoint(z->M, z->L, Lbar, Kmm_bar);
-    kernel_pull_self(z->kernel, z->M, z->columns, z->Z, z->M, z->jitter, Kmm_bar,
-                     Kmm_bar + M * M, NULL, dtheta);
+    kernel_pull_self(z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter,
+                     Kmm_bar, Kmm_bar + M * M, NULL, dtheta);
     return constant;
 }
 
@@ -242,15 +242,15 @@ void laplace_open(struct laplace *l, struct arena *arena)
 {
     const struct inducing *z = &l->z;
     const size_t M = (size_t)z->M, block = (size_t)l->pass->plan.block,
-                 sums = M * M + M + 1 + (size_t)z->kernel->n_theta;
+                 sums = M * M + M + 1 + (size_t)z->model->kernel->n_theta;
     const struct sink largest = {
-        .n_sums = sums, .n_work = (M + 2) * block + kernel_size(z->kernel, z->M)};
+        .n_sums = sums, .n_work = (M + 2) * block + kernel_size(z->model->kernel, z->M)};
     l->sums = arena_take(arena, sums);
     l->step = arena_take(arena, M);
     l->trial = arena_take(arena, M);
-    l->work =
-        arena_take(arena, most(pass_size(l->pass, 1, &largest),
-                               M * M + kernel_self_size(z->kernel, z->M, z->columns)));
+    l->work = arena_take(
+        arena, most(pass_size(l->pass, 1, &largest),
+                    M * M + kernel_self_size(z->model->kernel, z->M, z->columns)));
 }
 
 /* ---- quadratic forms at new rows ------------------------------------------------------------- */

@@ -38,7 +38,7 @@ static struct group group_of(const struct local *l, double *work)
 /* K of the near rows of group i, k of its new ones */
 static void group_kernels(const struct local *l, int i, struct group s)
 {
-    const struct kernel *k = l->posterior->z.kernel;
+    const struct kernel *k = l->posterior->z.model->kernel;
     const struct block *near = &l->near_rows;
     const int n_c = l->n_c, g = group_size(l, i), *member = l->member + (size_t)n_c * i;
     for (int r = 0; r < n_c; r++) {
@@ -63,12 +63,12 @@ static void group_add(const void *self, const struct visit *v)
     const int n_c = l->n_c, i = v->number, g = group_size(l, i), at = l->start[i];
     double k_most = 0.0;
     group_kernels(l, i, s);
-    kernel_diagonal(l->posterior->z.kernel, g, l->rows_new.X + at, l->rows_new.ldx,
+    kernel_diagonal(l->posterior->z.model->kernel, g, l->rows_new.X + at, l->rows_new.ldx,
                     s.prior);
     for (int r = 0; r < n_c; r++)
         k_most = fmax(k_most, s.K[(size_t)r * n_c + r]);
-    kriging_weights(n_c, g, l->posterior->s2, k_most, s.K, s.k, s.scale, s.prior, s.rest,
-                    l->W + (size_t)n_c * at, l->point + at);
+    kriging_weights(n_c, g, l->posterior->z.model->s2, k_most, s.K, s.k, s.scale, s.prior,
+                    s.rest, l->W + (size_t)n_c * at, l->point + at);
 }
 
 static struct sink group_sink(const struct local *l)
@@ -86,7 +86,7 @@ static struct sink group_sink(const struct local *l)
 static void rows_kernels(const struct local *l, const struct block *b, double *K_near,
                          double *H)
 {
-    const struct kernel *k = l->posterior->z.kernel;
+    const struct kernel *k = l->posterior->z.model->kernel;
     const struct block *near = &l->near_rows, *x = &l->rows_new;
     const int n = b->n;
     kernel_cross(k, n, b->X, b->ldx, near->n, near->X, near->ldx, K_near);
@@ -118,7 +118,7 @@ static void rows_add(const void *self, const struct visit *v)
         const double *W = l->W + (size_t)n_c * at;
         for (int r = 0; r < n_c; r++)
             copy((size_t)n, K_near + (size_t)n * member[r], K_S + (size_t)n * r);
-        kriging_rows(n, n_c, g, p->s2, K_S, first, S, W, H + (size_t)n * at);
+        kriging_rows(n, n_c, g, p->z.model->s2, K_S, first, S, W, H + (size_t)n * at);
         kriging_whiten(M, n, n_c, g, v->A, first, S, W, Aw + (size_t)M * at);
     }
     mult_AB(M, n, n_new, 1.0, v->A, H, 1.0, Ah);
@@ -154,8 +154,8 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
     const size_t m = (size_t)M;
     const double sum_w = sum_weights(&l->rows);
     double *a = l->a, *Cx = l->Cx, *Ah = l->sums, *Aw = Ah + m * n, *hh = Aw + m * n;
-    kernel_diagonal(p->z.kernel, n, x->X, x->ldx, l->prior);
-    kernel_cross(p->z.kernel, M, p->z.Z, M, n, x->X, x->ldx, a);
+    kernel_diagonal(p->z.model->kernel, n, x->X, x->ldx, l->prior);
+    kernel_cross(p->z.model->kernel, M, p->z.Z, M, n, x->X, x->ldx, a);
     inducing_whiten(&p->z, n, NULL, a, a);
     copy(m * n, a, Cx);
     solve_lower(M, n, p->C, Cx); /* C^{-1} a,  C^{-1} A h */
@@ -165,7 +165,7 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
         const struct kriging *w = l->point + j;
         const double *cx = Cx + m * j, *ch = Ah + m * j;
         const struct kriged point = {.prior = l->prior[j],
-                                     .sor = p->s2 * sum_squares(m, cx),
+                                     .sor = p->z.model->s2 * sum_squares(m, cx),
                                      .J = w->J,
                                      .wh = w->wh,
                                      .ww = w->ww,
@@ -173,9 +173,10 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
                                      .hh = hh[j],
                                      .ch = sum_squares(m, ch),
                                      .xh = dot(m, cx, ch),
-                                     .JQ = sum_squares(m, Aw + m * j) + p->s2 * w->ww};
+                                     .JQ = sum_squares(m, Aw + m * j) +
+                                           p->z.model->s2 * w->ww};
         const struct kriging_bounds bounds =
-            certify_kriged(l->norms, p->s2, l->n_c, sum_w, &point);
+            certify_kriged(l->norms, p->z.model->s2, l->n_c, sum_w, &point);
         to->J[j] = bounds.J;
         to->q[j] = bounds.q;
         to->ww[j] = w->ww;

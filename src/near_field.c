@@ -49,7 +49,7 @@ static void storing_add(const void *self, const struct visit *v)
 {
     const struct near_field *f = self;
     const struct block *b = &v->block;
-    const size_t columns = (size_t)kernel_columns(f->z.kernel), M = (size_t)f->z.M,
+    const size_t columns = (size_t)kernel_columns(f->z.model->kernel), M = (size_t)f->z.M,
                  place = (size_t)(f->store.first_new + b->first);
     double *X = f->store.X + place * columns;
     copy(M * b->n, v->A, f->store.A + place * M);
@@ -94,18 +94,18 @@ static size_t room_size(const struct near_field *f, int block)
 {
     const size_t s = (size_t)f->s;
     return ((size_t)f->z.M + 3) * block + near_size(f->s) +
-           near_rows_size(f->s, kernel_columns(f->z.kernel)) + 2 * s + 1;
+           near_rows_size(f->s, kernel_columns(f->z.model->kernel)) + 2 * s + 1;
 }
 
 struct field_room field_room(const struct near_field *f, int n, double *work)
 {
     const size_t M = (size_t)f->z.M, rows = (size_t)f->s + 1;
-    const int columns = kernel_columns(f->z.kernel);
+    const int columns = kernel_columns(f->z.model->kernel);
     struct field_room r = {.R = work};
-    r.near.kernel = f->z.kernel;
+    r.near.kernel = f->z.model->kernel;
     r.near.M = f->z.M;
     r.near.columns = columns;
-    r.near.s2 = f->s2;
+    r.near.s2 = f->z.model->s2;
     r.mean = r.R + M * n;
     r.left = r.mean + n;
     r.y = r.left + n;
@@ -186,7 +186,7 @@ static int least_of(double a, double b)
 /* the store, and how many targets a wave has */
 static int store_open(struct near_field *f, struct arena *arena)
 {
-    const size_t columns = (size_t)kernel_columns(f->z.kernel), M = (size_t)f->z.M;
+    const size_t columns = (size_t)kernel_columns(f->z.model->kernel), M = (size_t)f->z.M;
     const double each = 8.0 * (double)(M + columns), per_target = f->s + 1.0;
     struct store *store = &f->store;
     int wave = least_of(f->targets.N, WAVE);
@@ -235,9 +235,12 @@ void field_open(struct near_field *f, size_t n_sums, struct arena *arena)
     f->wave = f->targets;
     f->stored = f->rows;
     if (f->s > 0) {
-        const int own_order = f->rank == NULL;
-        tree_open(&f->tree, f->z.kernel, f->rows.N, !own_order, arena);
-        tree_open(&f->order, f->z.kernel, own_order ? n : 0, 0, arena);
+        const struct kernel *k = f->z.model->kernel;
+        f->tree =
+            (struct tree){.kernel = k, .n = f->rows.N, .with_ranks = f->rank != NULL};
+        f->order = (struct tree){.kernel = k, .n = f->rank != NULL ? 0 : n};
+        tree_open(&f->tree, arena);
+        tree_open(&f->order, arena);
         n = store_open(f, arena);
         f->near = arena_ints(arena, (size_t)n * f->s);
         f->wave.order = f->stored.order = &f->start; /* one: rows will be copied */
@@ -263,10 +266,10 @@ static const int *make_trees(struct near_field *f)
     const int n = f->targets.N;
     if (f->s == 0)
         return NULL;
-    tree_build(&f->tree, f->z.kernel, &f->rows, f->rank, n);
+    tree_build(&f->tree, &f->rows, f->rank, n);
     if (f->rank != NULL)
         return f->tree.row;
-    tree_build(&f->order, f->z.kernel, &f->targets, NULL, n);
+    tree_build(&f->order, &f->targets, NULL, n);
     return f->order.row;
 }
 

@@ -23,7 +23,6 @@ struct store {
 
 struct near_field {
     struct inducing z; /* with L when it is run                                       */
-    double s2;
     struct source rows, targets; /* of the data; the same, or new ones                */
     const int *rank;             /* of the rows, where they are the targets, or NULL  */
     int s;                       /* neighbours, at most rows.N                        */

@@ -20,7 +20,7 @@ static void summing_add(const void *self, const struct visit *v)
     more[FAILURES] += field_condition(f, v, &r);
     block_response(&v->block, r.y);
     for (int i = 0; i < n; i++) {
-        const double d = r.left[i] + f->s2;
+        const double d = r.left[i] + f->z.model->s2;
         if (p->d != NULL)
             p->d[field_row(f, v->block.first + i)] = d;
         more[LOG_D] += log(d);
@@ -63,8 +63,8 @@ enum status near_posterior_run(struct near_posterior *p, double most_jitter)
     const size_t size = stats_size(z->M, 0);
     const struct sink sink = {
         .self = p, .n_sums = size + MORE, .sums = p->sums, .add = summing_add};
-    const enum status status = inducing_ladder(z->kernel, z->M, z->Z, most_jitter,
-                                               p->diagonal, &z->jitter, p->L);
+    const enum status status =
+        inducing_ladder(p->model, z, most_jitter, p->diagonal, p->L);
     z->L = p->L;
     if (status != STATUS_OK)
         return status;
@@ -120,7 +120,7 @@ void near_joint_open(struct near_joint *j, struct arena *arena)
     f->near_rows = arena_ints(arena, n * s);
     f->R = arena_take(arena, n * f->z.M);
     near_predicting_open(&j->at, arena);
-    joint_open(&j->joint, f->z.kernel, f->targets.N, f->rows.N, f->s, arena);
+    joint_open(&j->joint, f->z.model->kernel, f->targets.N, f->rows.N, f->s, arena);
     const struct sink sink = joint_sink(&j->joint, JOINT_POINTS, j->covariance);
     j->work = arena_take(arena, pass_size(&none, 1, &sink));
 }
@@ -131,7 +131,8 @@ enum status near_joint_run(struct near_joint *j)
     const enum status status = near_predicting_run(&j->at);
     if (status != STATUS_OK)
         return status;
-    joint_points(&j->joint, &f->rows, &f->targets, f->s2, f->s, f->near_rows, f->u);
+    joint_points(&j->joint, &f->rows, &f->targets, f->z.model->s2, f->s, f->near_rows,
+                 f->u);
     const int n = j->joint.n_points, share = n / f->plan.threads + 1;
     struct pass pass = {
         .plan = plan_for(&f->plan, n, share < JOINT_POINTS ? share : JOINT_POINTS)};

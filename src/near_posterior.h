@@ -9,9 +9,10 @@
 /* C C' = I + sum a~a~', beta = (C C')^{-1} sum a~y~ over the rows */
 struct near_posterior {
     struct near_field field; /* targets are its rows, and ranks are there */
-    double *L, *C, *beta;    /* of the points: field.z.jitter grows       */
-    double *d;               /* of every row, or NULL                     */
-    double minus_log;        /* - log density of the scaled y             */
+    struct model *model;     /* that of the points: its jitter may grow   */
+    double *L, *C, *beta;
+    double *d;        /* of every row, or NULL                     */
+    double minus_log; /* - log density of the scaled y             */
     double *sums, *diagonal;
 };
 /* the field down to near_rows is there: the rest is laid out */

@@ -14,7 +14,7 @@ static void residual_add(const void *self, const struct visit *b)
     block_response(&b->block, v);
     posterior_residual(M, n, b->A, g->beta, v, v);
     for (int i = 0; i < n; i++)
-        v[i] /= g->s2;
+        v[i] /= g->z.model->s2;
     mult_Ax(M, n, 1.0, b->A, v, 0.0, g->Av + (size_t)b->number * M);
 }
 
@@ -64,7 +64,7 @@ static void T1_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;
     const struct grouping *g = all->g;
-    const struct kernel *k = g->z.kernel;
+    const struct kernel *k = g->z.model->kernel;
     const struct piece p = piece_of(all, to->number);
     const double *v = g->v + p.start;
     double *Kv = to->work, *pair = Kv + g->inner,
@@ -112,7 +112,7 @@ static struct block with_A(const struct grouping *g, int start, int n, double *r
 {
     const struct inducing *z = &g->z;
     const struct block b = source_block(&g->rows, start, n, room);
-    kernel_cross(z->kernel, z->M, z->Z, z->M, n, b.X, b.ldx, A);
+    kernel_cross(z->model->kernel, z->M, z->Z, z->M, n, b.X, b.ldx, A);
     inducing_whiten(z, n, b.scale, A, A);
     return b;
 }
@@ -135,7 +135,7 @@ static void T2_add(const void *self, const struct visit *to)
         const int m = at_most(p.n_b - j, g->inner), itself = j == p.i;
         const struct block there = itself ? own : with_A(g, p.start + j, m, other, A_c);
         const double *A_j = itself ? A : A_c;
-        pairs_unexplained(g->z.kernel, &own, &there, M, A, A_j, E);
+        pairs_unexplained(g->z.model->kernel, &own, &there, M, A, A_j, E);
         mult_AB(M, m, p.n, 1.0, A_j, E, 1.0, AE);
         for (int q = 0; q < p.n; q++)
             for (int r = 0; r < m; r++)

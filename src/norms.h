@@ -19,7 +19,6 @@ struct grouping {
     struct source rows; /* in their random order */
     struct pass pass;   /* over blocks of `inner` rows */
     const double *beta;
-    double s2;
     int t1, t2; /* rows of T1's and of T2's groups; 0: without that one */
     int inner;
     double *v;                  /* [N], in that order: (y - A'beta) / s2 */
@@ -31,7 +30,7 @@ struct grouping {
     double T1, kappa, lam, vv_sum, spread;
 };
 
-/* z, rows, pass.plan, beta, s2, t1 and t2 are there: everything else is laid out.  t2 becomes what
+/* z, rows, pass.plan, beta, t1 and t2 are there: everything else is laid out.  t2 becomes what
  * makes its groups as equal as can be. */
 void norms_open(struct grouping *g, struct arena *arena);
 void norms_run(struct grouping *g);

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <string.h>
 #include "objective.h"
 #include "linalg.h"
@@ -25,9 +26,9 @@ static enum status vfe_factor(const struct summary *s, double *state, double *wo
                               struct adjoint *adjoint)
 {
     double *C = state, *beta = C + (size_t)s->z->M * s->z->M;
-    const enum status status = posterior_factor(&s->stats, s->s2, C, beta);
+    const enum status status = posterior_factor(&s->stats, s->z->model->s2, C, beta);
     if (status == STATUS_OK && adjoint != NULL)
-        vfe_adjoint(s->z, &s->stats, s->s2, C, beta, work, adjoint);
+        vfe_adjoint(s->z, &s->stats, C, beta, work, adjoint);
     return status;
 }
 
@@ -36,8 +37,8 @@ static double vfe_value_of(const struct summary *s, const double *state, double 
 {
     const double *C = state, *beta = C + (size_t)s->z->M * s->z->M;
     if (slope != NULL)
-        *slope = vfe_slope_noise(&s->stats, s->s2, C, rss, work);
-    return vfe_value(&s->stats, s->s2, C, beta, rss);
+        *slope = vfe_slope_noise(&s->stats, s->z->model->s2, C, rss, work);
+    return vfe_value(&s->stats, s->z->model->s2, C, beta, rss);
 }
 
 /* y'y - A y'beta - s2 |beta|^2 */
@@ -46,7 +47,7 @@ static double residuals_of_sums(const struct summary *s, const double *state)
     const size_t M = (size_t)s->z->M;
     const double *beta = state + M * M;
     const double rss =
-        s->stats.yy - dot(M, s->stats.Ay, beta) - s->s2 * sum_squares(M, beta);
+        s->stats.yy - dot(M, s->stats.Ay, beta) - s->z->model->s2 * sum_squares(M, beta);
     return rss > 0.0 ? rss : 0.0;
 }
 
@@ -62,12 +63,12 @@ static enum status white_factor(const struct summary *s, double *state, double *
 {
     const int M = s->z->M;
     double *C = state, *beta = C + (size_t)M * M, *N = beta + M;
-    const enum status status = posterior_factor(&s->stats, s->s2, C, beta);
+    const enum status status = posterior_factor(&s->stats, s->z->model->s2, C, beta);
     if (status != STATUS_OK)
         return status;
     white_shares(&s->stats, C, N);
     if (adjoint != NULL)
-        white_adjoint(s->z, &s->stats, s->s2, s->share, N, beta, work, adjoint);
+        white_adjoint(s->z, &s->stats, s->share, N, beta, work, adjoint);
     return STATUS_OK;
 }
 
@@ -77,8 +78,8 @@ static double white_value_of(const struct summary *s, const double *state, doubl
     const int M = s->z->M;
     const double *beta = state + (size_t)M * M, *N = beta + M;
     (void)work, (void)slope;
-    return white_value(&s->stats, s->s2, s->share, white_transfer(M, s->s2, N), beta,
-                       rss);
+    return white_value(&s->stats, s->z->model->s2, s->share,
+                       white_transfer(M, s->z->model->s2, N), beta, rss);
 }
 
 /* ---- pF: state fit and transfer -------------------------------------------------------------- */
@@ -94,7 +95,7 @@ static enum status pf_factor(const struct summary *s, double *state, double *wor
 {
     struct pf_terms terms = {0.0, 0.0};
     const enum status status =
-        pf_evaluate(s->z, &s->stats, s->nu, s->s2, s->T, s->W0, work, &terms, adjoint);
+        pf_evaluate(s->z, &s->stats, s->nu, s->T, s->W0, work, &terms, adjoint);
     state[0] = terms.fit;
     state[1] = terms.transfer;
     return status;
@@ -150,7 +151,7 @@ struct sinks {
 static void make_sinks(struct evaluation *e, struct sinks *s)
 {
     const int block = e->pass.plan.block, M = e->z.M;
-    s->summing = (struct summing){e->z.kernel, M, e->panel};
+    s->summing = (struct summing){e->z.model->kernel, M, e->panel};
     s->pairing = (struct pairing){&e->pass, e->AK};
     s->pulling = (struct pulling){&e->z, &e->adjoint, e->panel,
                                   p_of(e) ? &s->pairing : NULL, e->objective->with_theta};
@@ -167,7 +168,7 @@ static size_t small_size(const struct evaluation *e)
     size_t small = largest((size_t)M, e->objective->work_size(M, q, p_of(e)));
     if (e->panel.nu != NULL)
         small = largest(small, lowrank_pull_size(e->panel.nu, M));
-    return largest(small, kernel_self_size(e->z.kernel, M, e->z.columns));
+    return largest(small, kernel_self_size(e->z.model->kernel, M, e->z.columns));
 }
 
 void evaluation_open(struct evaluation *e, struct arena *arena)
@@ -205,8 +206,7 @@ void evaluation_open(struct evaluation *e, struct arena *arena)
 enum status evaluation_begin(struct evaluation *e)
 {
     const int M = e->z.M;
-    const enum status status =
-        inducing_factor(e->z.kernel, M, e->z.Z, e->z.jitter, e->small, e->L);
+    const enum status status = inducing_factor(&e->z, e->small, e->L);
     e->z.L = e->L;
     e->summary.z = &e->z;
     e->summary.nu = e->panel.nu;
@@ -267,4 +267,61 @@ double evaluation_rss(const struct evaluation *e)
 double evaluation_value(struct evaluation *e, double rss, double *slope)
 {
     return e->objective->value(&e->summary, e->state, rss, e->small, slope);
+}
+
+double evaluation_rss_of_sums(const struct evaluation *e)
+{
+    return e->objective->residuals == NULL
+               ? 0.0
+               : e->objective->residuals(&e->summary, e->state);
+}
+
+enum status evaluation_run(struct evaluation *e, double *value, double *slope)
+{
+    enum status status = evaluation_begin(e);
+    if (status == STATUS_OK)
+        status = evaluation_sums(e);
+    if (status == STATUS_OK)
+        status = evaluation_factor(e);
+    if (status != STATUS_OK)
+        return status;
+    evaluation_gradient(e);
+    if (e->with_gradient)
+        evaluation_points(e, e->summary.stats.k_sum);
+    *value = evaluation_value(e, evaluation_rss(e), e->with_gradient ? slope : NULL);
+    return isfinite(*value) ? STATUS_OK : STATUS_NOT_FINITE;
+}
+
+/* ---- adjoints that go elsewhere --------------------------------------------------------------- */
+
+/* of what adjoint_init() lays out */
+static size_t laid_out(const struct evaluation *e)
+{
+    return adjoint_size(e->z.M, panel_columns(&e->panel), p_of(e));
+}
+
+size_t evaluation_adjoint_size(const struct evaluation *e)
+{
+    return laid_out(e) + (size_t)e->z.M + 1;
+}
+
+void evaluation_adjoint_to(const struct evaluation *e, double *vector)
+{
+    const size_t M = (size_t)e->z.M, size = laid_out(e);
+    copy(size, e->adjoint_memory, vector);
+    fill(M, 0.0, vector + size);
+    if (e->adjoint.beta != NULL)
+        copy(M, e->adjoint.beta, vector + size);
+    vector[size + M] = e->adjoint.k_bar;
+}
+
+void evaluation_adjoint_from(struct evaluation *e, const double *vector)
+{
+    const size_t size = laid_out(e);
+    adjoint_init(e->z.M, panel_columns(&e->panel), p_of(e), e->adjoint_memory,
+                 &e->adjoint);
+    copy(size, vector, e->adjoint_memory);
+    if (e->objective->with_residuals)
+        e->adjoint.beta = vector + size;
+    e->adjoint.k_bar = vector[size + (size_t)e->z.M];
 }

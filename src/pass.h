@@ -24,10 +24,6 @@ struct plan {
 /* n items in blocks of at most that many: the plan of another loop with the same threads */
 struct plan plan_for(const struct plan *like, int n, int block);
 
-/* run on every block, in the room of the thread `slot` */
-void run_blocks(const struct plan *plan, void (*run)(void *context, int b, int slot),
-                void *context);
-
 struct pass {
     struct plan plan;
     const struct source *rows; /* NULL: blocks of items that the sinks know             */

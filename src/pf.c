@@ -32,12 +32,12 @@ static void transpose(int n, const double *A, double *At)
 static double jitter_of_points(const struct inducing *z, double *root)
 {
     double most = 0.0;
-    kernel_diagonal(z->kernel, z->M, z->Z, z->M, root);
+    kernel_diagonal(z->model->kernel, z->M, z->Z, z->M, root);
     for (int m = 0; m < z->M; m++)
         most = root[m] > most ? root[m] : most;
     for (int m = 0; m < z->M; m++)
         root[m] = most > 0.0 ? sqrt(root[m] / most) : 1.0;
-    return z->jitter * most;
+    return z->model->jitter * most;
 }
 
 static void scale_rows(int M, int n, const double *by, double *X)
@@ -73,7 +73,7 @@ static void transfer_of_prior(const struct inducing *z, const struct stats *s,
  *   Hs   -= 2 (R + R') / s2,  R = D^{-1} Q1,  and  4 D^{-2} G + 2 (D^{-2} G J + J D^{-2} G)
  *   Lbar += tril(2 L^{-T} G D^{-2} G J)
  * Adds to Hs, to AbarAt the share of E (E W0), and writes E, Lbar's share and, where k(z, z)
- * depends on z, its adjoint: -z->jitter diag(L^{-T} G D^{-2} G L^{-1}).
+ * depends on z, its adjoint: -z->model->jitter diag(L^{-T} G D^{-2} G L^{-1}).
  */
 static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
                              double jitter, const double *root, const double *C,
@@ -110,12 +110,12 @@ static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
     mult_ABt(M, M, M, 2.0, s->G, GD2J, 0.0, Lbar_share); /* 2 G D^{-2} G J */
     solve_lower_t(M, M, z->L, Lbar_share);
 
-    if (!kernel_is_constant(z->kernel)) {
+    if (!kernel_is_constant(z->model->kernel)) {
         mult_AB(M, M, M, 1.0, s->G, GD2, 0.0, R);
         solve_lower_t(M, M, z->L, R);
         solve_lower_right(M, M, z->L, R);
         for (int m = 0; m < M; m++)
-            kzz_bar[m] = -z->jitter * R[(size_t)m * M + m];
+            kzz_bar[m] = -z->model->jitter * R[(size_t)m * M + m];
     }
 
     fill(MM, 0.0, E);
@@ -130,9 +130,8 @@ static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
 }
 
 enum status pf_evaluate(const struct inducing *z, const struct stats *s,
-                        const struct lowrank *nu, double s2, const double *T,
-                        const double *W0, double *work, struct pf_terms *terms,
-                        struct adjoint *adjoint)
+                        const struct lowrank *nu, const double *T, const double *W0,
+                        double *work, struct pf_terms *terms, struct adjoint *adjoint)
 {
     const int M = s->M, q = s->q, last = q - 1;
     const size_t MM = (size_t)M * M, Mq = (size_t)M * q;
@@ -140,6 +139,7 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
            *B = R + Mq, *prior = B + Mq;
     double *Q1 = prior, *share = prior + MM, *scratch = share + MM,
            *root = scratch + 3 * MM; /* where p = 1 */
+    const double s2 = z->model->s2;
     double jitter = 0.0;
 
     copy(MM, s->G, C);
@@ -214,11 +214,12 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
 }
 
 enum status pf_transfer(const struct inducing *z, const struct stats *s,
-                        const struct lowrank *nu, double s2, double *U, double *V,
-                        double *work, double *value)
+                        const struct lowrank *nu, double *U, double *V, double *work,
+                        double *value)
 {
     const int M = s->M;
     const size_t MM = (size_t)M * M;
+    const double s2 = z->model->s2;
     double *C = work, *B = C + MM, *Vt = B + MM, *root = Vt + MM;
     copy(MM, s->G, C);
     for (int m = 0; m < M; m++)

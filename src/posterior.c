@@ -22,11 +22,12 @@ void posterior_inverse(int M, const double *C, double *inverse)
     solve_chol(M, M, C, inverse);
 }
 
-void posterior_adjoint(const struct inducing *z, const struct stats *s, double s2,
+void posterior_adjoint(const struct inducing *z, const struct stats *s,
                        const double *beta, double factor, double *work,
                        struct adjoint *adjoint)
 {
     const int M = s->M;
+    const double s2 = z->model->s2;
     double *Lbar = work;
     mult_AB(M, M, M, -1.0, adjoint->H, s->G, 0.0, Lbar);
     add_xyt(M, M, -factor * s2, beta, beta, Lbar); /* A (y - A'beta) = s2 beta */
@@ -54,9 +55,10 @@ void posterior_rows(const struct posterior *p, const struct block *b, const doub
                     double *work, double *mean, double *sor_variance, double *unexplained)
 {
     const int M = p->z.M, n = b->n;
+    const double s2 = p->z.model->s2;
     double *CA = work;
     mult_Atx(M, n, 1.0, A, p->beta, 0.0, mean);
-    kernel_diagonal(p->z.kernel, n, b->X, b->ldx, unexplained);
+    kernel_diagonal(p->z.model->kernel, n, b->X, b->ldx, unexplained);
     for (int i = 0; i < n; i++) {
         const double left = unexplained[i] - sum_squares((size_t)M, A + (size_t)i * M);
         unexplained[i] = left > 0.0 ? left : 0.0;
@@ -64,7 +66,7 @@ void posterior_rows(const struct posterior *p, const struct block *b, const doub
     copy((size_t)M * n, A, CA);
     solve_lower(M, n, p->C, CA);
     for (int i = 0; i < n; i++)
-        sor_variance[i] = p->s2 * sum_squares((size_t)M, CA + (size_t)i * M);
+        sor_variance[i] = s2 * sum_squares((size_t)M, CA + (size_t)i * M);
 }
 
 static void predict_block(const void *self, const struct visit *v)
@@ -126,14 +128,14 @@ void posterior_covariance(const struct posterior *p, const struct block *b, int 
 {
     const int M = p->z.M, n = b->n;
     double *A = work;
-    kernel_cross(p->z.kernel, M, p->z.Z, M, n, b->X, b->ldx, A);
-    kernel_cross(p->z.kernel, n, b->X, b->ldx, n, b->X, b->ldx, covariance);
+    kernel_cross(p->z.model->kernel, M, p->z.Z, M, n, b->X, b->ldx, A);
+    kernel_cross(p->z.model->kernel, n, b->X, b->ldx, n, b->X, b->ldx, covariance);
     inducing_whiten(&p->z, n, NULL, A, A);
     if (sor)
         fill((size_t)n * n, 0.0, covariance);
     else
         mult_AtB(n, M, n, -1.0, A, A, 1.0, covariance);
     solve_lower(M, n, p->C, A);
-    mult_AtB(n, M, n, p->s2, A, A, 1.0, covariance);
+    mult_AtB(n, M, n, p->z.model->s2, A, A, 1.0, covariance);
     mirror_lower(n, covariance);
 }

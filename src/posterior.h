@@ -14,7 +14,6 @@
 
 struct posterior {
     struct inducing z;
-    double s2;
     const double *C;    /* M x M lower                                                 */
     const double *beta; /* [M]                                                         */
 };
@@ -29,7 +28,7 @@ void posterior_inverse(int M, const double *C, double *inverse);
  * adjoint->H; beta is kept by reference:
  *     Abar A' = H G + factor s2 beta beta',  Lbar = -tril(L^{-T} Abar A'),  Kmx_bar = L^{-T} Abar
  * scratch: M^2 */
-void posterior_adjoint(const struct inducing *z, const struct stats *s, double s2,
+void posterior_adjoint(const struct inducing *z, const struct stats *s,
                        const double *beta, double factor, double *work,
                        struct adjoint *adjoint);
 

@@ -27,13 +27,11 @@ static size_t nodes_to(int level)
     return ((size_t)2 << level) - 1;
 }
 
-void tree_open(struct tree *t, const struct kernel *k, int n, int with_rank,
-               struct arena *arena)
+void tree_open(struct tree *t, struct arena *arena)
 {
-    const size_t rows = (size_t)n, d = (size_t)kernel_n_coordinates(k);
-    t->n = n;
+    const size_t rows = (size_t)t->n, d = (size_t)kernel_n_coordinates(t->kernel);
     t->d = (int)d;
-    t->levels = levels_of(n);
+    t->levels = levels_of(t->n);
     const size_t leaves = (size_t)1 << t->levels, nodes = nodes_to(t->levels);
     t->at = (struct coordinate *)arena_take(arena, 3 * d); /* three doubles each */
     t->centre = arena_take(arena, d);
@@ -42,8 +40,8 @@ void tree_open(struct tree *t, const struct kernel *k, int n, int with_rank,
     t->low = arena_take(arena, leaves * d);
     t->high = arena_take(arena, leaves * d);
     t->row = arena_ints(arena, rows);
-    t->rank = with_rank ? arena_ints(arena, rows) : NULL;
-    t->least_rank = with_rank ? arena_ints(arena, nodes) : NULL;
+    t->rank = t->with_ranks ? arena_ints(arena, rows) : NULL;
+    t->least_rank = t->with_ranks ? arena_ints(arena, nodes) : NULL;
     t->work = arena_take(arena, rows);
 }
 
@@ -207,11 +205,10 @@ static void fill_least_ranks(struct tree *t)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-void tree_build(struct tree *t, const struct kernel *k, const struct source *rows,
-                const int *rank, int queries)
+void tree_build(struct tree *t, const struct source *rows, const int *rank, int queries)
 {
     const int n = t->n;
-    t->d = kernel_coordinates(k, t->at);
+    t->d = kernel_coordinates(t->kernel, t->at);
     if (n == 0)
         return;
     for (int j = 0; j < t->d; j++) {

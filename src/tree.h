@@ -19,7 +19,10 @@
 #define LEAF 64 /* rows in a leaf, at most */
 
 struct tree {
-    int n, d, levels;      /* 2^levels leaves                                       */
+    const struct kernel *kernel;
+    int n, with_ranks; /* rows; are their ranks of interest?                    */
+    /* laid out from here on */
+    int d, levels;         /* coordinates; 2^levels leaves                          */
     double *centre;        /* [d] the first row                                     */
     struct coordinate *at; /* [d] what each is                                      */
     double *U;             /* n x d coordinates, in the order of the tree           */
@@ -32,13 +35,12 @@ struct tree {
     double *work;          /* [n] */
 };
 
-/* room for the tree of n rows, which may have ranks */
-void tree_open(struct tree *tree, const struct kernel *k, int n, int with_rank,
-               struct arena *arena);
-/* The tree of the rows as they are, for so many queries: few leave the rows in their
- * order, and look at all of them.  rank: [n], read where there may be ranks. */
-void tree_build(struct tree *tree, const struct kernel *k, const struct source *rows,
-                const int *rank, int queries);
+/* kernel, n and with_ranks are there */
+void tree_open(struct tree *tree, struct arena *arena);
+/* The tree of the rows as they are, for so many queries: few leave the rows in their order, and
+ * look at all of them.  rank: [n], read with_ranks. */
+void tree_build(struct tree *tree, const struct source *rows, const int *rank,
+                int queries);
 
 /* u [d] = the coordinates of a row x with leading dimension ldx */
 void tree_coordinates(const struct tree *tree, const double *x, int ldx, double *u);

@@ -23,14 +23,14 @@ double vfe_slope_noise(const struct stats *s, double s2, const double *C, double
 }
 
 /* Abar = ((s2 I + G)^{-1} - I/s2) A - beta v',  v = (y - A'beta) / s2 */
-void vfe_adjoint(const struct inducing *z, const struct stats *s, double s2,
-                 const double *C, const double *beta, double *work,
-                 struct adjoint *adjoint)
+void vfe_adjoint(const struct inducing *z, const struct stats *s, const double *C,
+                 const double *beta, double *work, struct adjoint *adjoint)
 {
     const int M = s->M;
+    const double s2 = z->model->s2;
     posterior_inverse(M, C, adjoint->H);
     for (int m = 0; m < M; m++)
         adjoint->H[(size_t)m * M + m] -= 1.0 / s2;
-    posterior_adjoint(z, s, s2, beta, -1.0 / s2, work, adjoint);
+    posterior_adjoint(z, s, beta, -1.0 / s2, work, adjoint);
     adjoint->k_bar = 1.0 / (2.0 * s2);
 }

@@ -20,8 +20,7 @@ double vfe_slope_noise(const struct stats *s, double s2, const double *C, double
                        double *work);
 
 /* The adjoints of the sums; beta is kept by reference.  scratch: M^2 */
-void vfe_adjoint(const struct inducing *z, const struct stats *s, double s2,
-                 const double *C, const double *beta, double *work,
-                 struct adjoint *adjoint);
+void vfe_adjoint(const struct inducing *z, const struct stats *s, const double *C,
+                 const double *beta, double *work, struct adjoint *adjoint);
 
 #endif

@@ -27,12 +27,12 @@ double white_value(const struct stats *s, double s2, double share, double transf
 }
 
 /* Abar = -2 u N (4 I - 5 N + 2 N^2) A - 2 s2 beta (y - A'beta)' */
-void white_adjoint(const struct inducing *z, const struct stats *s, double s2,
-                   double share, const double *N, const double *beta, double *work,
+void white_adjoint(const struct inducing *z, const struct stats *s, double share,
+                   const double *N, const double *beta, double *work,
                    struct adjoint *adjoint)
 {
     const int M = s->M;
-    const double u = share * s2;
+    const double s2 = z->model->s2, u = share * s2;
     double *rest = work, *H = adjoint->H;
 
     mult_AB(M, M, M, 2.0, N, N, 0.0, rest);
@@ -41,5 +41,5 @@ void white_adjoint(const struct inducing *z, const struct stats *s, double s2,
         rest[(size_t)m * M + m] += 4.0;
     mult_AB(M, M, M, -u, N, rest, 0.0, H);
     add_transpose(M, H); /* N and its powers are symmetric but for rounding */
-    posterior_adjoint(z, s, s2, beta, -2.0 * s2, work, adjoint);
+    posterior_adjoint(z, s, beta, -2.0 * s2, work, adjoint);
 }

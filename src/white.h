@@ -24,8 +24,8 @@ double white_value(const struct stats *s, double s2, double share, double transf
                    const double *beta, double rss);
 
 /* The adjoints of the sums; beta is kept by reference.  scratch: M^2 */
-void white_adjoint(const struct inducing *z, const struct stats *s, double s2,
-                   double share, const double *N, const double *beta, double *work,
+void white_adjoint(const struct inducing *z, const struct stats *s, double share,
+                   const double *N, const double *beta, double *work,
                    struct adjoint *adjoint);
 
 #endif

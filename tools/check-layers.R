@@ -24,10 +24,10 @@ layers <- read.table(header = TRUE, text = "
   model      3       2
   sink       3       2
   noise      3       2
-  inducing   3       2
   select     3       2
   coordinates 3      2
   self_slopes 3      2
+  inducing   4       3
   lowrank    4       3
   tree       4       3
   stats      5       4
@@ -39,7 +39,8 @@ layers <- read.table(header = TRUE, text = "
   joint      5       4
   pass       6       5
   posterior  7       6
-  exact      7       6
+  dtc        8       7
+  exact      8       7
   laplace    7       6
   pf         7       6
   near_field 7       6
@@ -132,11 +133,11 @@ r_layers <- strsplit(split = " +", x = c(
   "checks:      checks control",
   "native:      kernel_parts native",
   "kernels:     kernels kernel_algebra kernel_place model likelihood",
-  "rows:        merge frontend formula newdata rows signature",
-  "sums:        parameters inducing near objective auxiliary_kinds auxiliary evidence small_n",
+  "rows:        merge frontend formula newdata rows signature source survey",
+  "sums:        sums parameters inducing near objective auxiliary_kinds auxiliary evidence small_n",
   "optimise:    progress optimise stages learn_rows learn_problem ascend learn_starts learn_kernel learn",
   "gp:          family gp current_fit same_model posterior",
-  "fit:         settings hyper points construct fit laplace",
+  "fit:         settings hyper points construct from_source fit laplace",
   "certify:     norms kriging precondition dtc exact_interval exact_mean reference certify_laplace certify refine",
   "bounds:      evidence_bounds divergence bounds",
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
@@ -145,7 +146,8 @@ r_layers <- strsplit(split = " +", x = c(
   paste("methods:     terms predict_laplace predict methods_laplace methods regression criteria anova compare summary",
         "print_certificate"),
   "experiments: datasets experiment_files experiments",
-  "figures:     draw slices plot plot_fits plot_certificate plot_experiments plot_trace ggplot_fit ggplot_experiments",
+  paste("figures:     draw slices plot_checks plot_map plot plot_fits plot_certificate plot_experiments plot_trace",
+        "ggplot_fit ggplot_experiments"),
   "others:      tidiers insight marginaleffects emmeans butcher parsnip report",
   "load:        zzz"
 ))

@@ -117,6 +117,8 @@ struct problem {
 };
 struct problem problem_new(const char *kernel, struct shape shape, int p, int weighted);
 struct lowrank problem_nu(const struct problem *p);
+/* the points under the model as it is now, without L */
+struct inducing problem_points(const struct problem *p);
 
 /* rows first .. first + n - 1 in arrays of their own, a gap after each column of X */
 struct block block_rows(const struct problem *p, int first, int n);
@@ -154,6 +156,17 @@ struct dense {
     double log_det_B;
 };
 struct dense dense_of(const struct problem *p);
+
+/* open(self, arena): counted, then laid out in arrays */
+#define OPEN(open, self)                                                                 \
+    do {                                                                                 \
+        struct arena arena_ = {NULL, 0};                                                 \
+        open(self, &arena_);                                                             \
+        const size_t counted_ = arena_.used;                                             \
+        arena_ = (struct arena){array(counted_), 0};                                     \
+        open(self, &arena_);                                                             \
+        CHECK(arena_.used == counted_);                                                  \
+    } while (0)
 
 #define DECLARE(name) void group_##name(void);
 GROUPS(DECLARE)

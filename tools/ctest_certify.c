@@ -246,7 +246,7 @@ static void certify_problem(const struct problem *p)
     double *C = array((size_t)M * M), *beta = array((size_t)M);
     pieces_make(p, NULL, N, &s.pass);
     CHECK(posterior_factor(&s.pass.stats, p->s2, C, beta) == STATUS_OK);
-    s.post = (struct posterior){s.pass.z, p->s2, C, beta};
+    s.post = (struct posterior){s.pass.z, C, beta};
     s.E = plus(f->K, -1.0, f->Q);
 
     const struct matrix A = matrix_of(M, N, s.pass.piece->A), G = times(A, transposed(A)),

@@ -1,4 +1,4 @@
-/* Naive dense algebra, and everything about a problem by its definition (DESIGN, 1). */
+/* Naive dense algebra, and everything about a problem by its definition (theory vignette, 1). */
 #include <math.h>
 #include <string.h>
 #include "ctest.h"

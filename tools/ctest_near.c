@@ -74,14 +74,14 @@ static void neighbours_of(int n, int d, int s, int with_rank, int on_grid, int q
     }
     for (int i = 0; i < n; i++)
         rank[i] = (i * 7) % n; /* different ones where n is no multiple of 7 */
-    struct tree tree;
+    struct tree tree = {.kernel = &c.kernel, .n = n, .with_ranks = with_rank};
     const int *ranks = with_rank ? rank : NULL;
     const struct source rows = {.N = n, .columns = d, .X = X, .ldx = ldx};
     struct arena arena = {NULL, 0};
-    tree_open(&tree, &c.kernel, n, with_rank, &arena);
+    tree_open(&tree, &arena);
     arena = (struct arena){array(arena.used), 0};
-    tree_open(&tree, &c.kernel, n, with_rank, &arena);
-    tree_build(&tree, &c.kernel, &rows, ranks, queries);
+    tree_open(&tree, &arena);
+    tree_build(&tree, &rows, ranks, queries);
     double *u = array((size_t)d), *v = array((size_t)d), *r2 = array((size_t)n),
            *got_r2 = array((size_t)s);
     int *got = array_int((size_t)s);

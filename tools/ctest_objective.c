@@ -1,5 +1,5 @@
 /* Layer 6: the objectives, composed as src/ffi_objective.c composes them, against the
- * proposition's terms (DESIGN, 3 and 5) and, for the gradients, differences. */
+ * proposition's terms (theory vignette, 3 and 4) and, for the gradients, differences. */
 #include <math.h>
 #include "ctest.h"
 #include "gradient.h"
@@ -23,11 +23,12 @@ static double second_pass(const struct pieces *pass, const struct adjoint *a, do
         double *Kmx_bar = array((size_t)z->M * b->n);
         rss += gradient_block(a, b, piece->A, piece->Wt, piece->AK, array((size_t)b->n),
                               Kmx_bar);
-        kernel_pull(z->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, piece->K, Kmx_bar,
-                    array(kernel_size(z->kernel, z->M)), dZ, dtheta);
+        kernel_pull(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, piece->K,
+                    Kmx_bar, array(kernel_size(z->model->kernel, z->M)), dZ, dtheta);
     }
-    kernel_pull_self(z->kernel, z->M, z->columns, z->Z, z->M, z->jitter, a->Kmm_bar,
-                     array(kernel_self_size(z->kernel, z->M, z->columns)), dZ, dtheta);
+    kernel_pull_self(
+        z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter, a->Kmm_bar,
+        array(kernel_self_size(z->model->kernel, z->M, z->columns)), dZ, dtheta);
     return rss;
 }
 
@@ -47,7 +48,7 @@ struct answer pf_answer(const struct problem *p, int block, int gradient)
     lowrank_points(&nu, M, p->Z, K_zu, T);
     solve_lower(M, q, pass.z.L, T);
     adjoint_init(M, q, nu.p, array(adjoint_size(M, q, nu.p)), &a);
-    e.status = pf_evaluate(&pass.z, &pass.stats, &nu, p->s2, T, pass.W0,
+    e.status = pf_evaluate(&pass.z, &pass.stats, &nu, T, pass.W0,
                            array(pf_size(M, q, nu.p)), &terms, gradient ? &a : NULL);
     e.value = terms.fit + terms.transfer;
     if (gradient) {
@@ -89,7 +90,7 @@ struct answer vfe_answer(const struct problem *p, int block, int gradient)
     e.status = posterior_factor(&pass.stats, p->s2, C, beta);
     adjoint_init(M, 0, 0, array(adjoint_size(M, 0, 0)), &a);
     if (gradient) {
-        vfe_adjoint(&pass.z, &pass.stats, p->s2, C, beta, array(MM), &a);
+        vfe_adjoint(&pass.z, &pass.stats, C, beta, array(MM), &a);
         rss = second_pass(&pass, &a, e.dZ, e.dtheta);
         e.dtheta[k->term->at] += a.k_bar * pass.stats.k_sum;
         e.noise = vfe_slope_noise(&pass.stats, p->s2, C, rss, array(MM));
@@ -118,8 +119,7 @@ struct answer white_answer(const struct problem *p, int block, int gradient)
     white_shares(&pass.stats, C, N);
     adjoint_init(M, 0, 0, array(adjoint_size(M, 0, 0)), &a);
     if (gradient) {
-        white_adjoint(&pass.z, &pass.stats, p->s2, white_share_of_noise, N, beta,
-                      array(MM), &a);
+        white_adjoint(&pass.z, &pass.stats, white_share_of_noise, N, beta, array(MM), &a);
         rss = second_pass(&pass, &a, e.dZ, NULL);
     } else {
         rss = residual_sum(&pass, beta);
@@ -265,7 +265,7 @@ static void transfer_alone(const struct problem *p, double want)
                         left = times(transposed(A), matrix_of(M, q, T)),
                         U = times(A, plus(f.Wx, -1.0, left)),
                         V = times(A, times(E, transposed(A)));
-    CHECK(pf_transfer(&pass.z, &pass.stats, &nu, p->s2, array_copy(Mq, U.x),
+    CHECK(pf_transfer(&pass.z, &pass.stats, &nu, array_copy(Mq, U.x),
                       nu.p ? array_copy(MM, V.x) : NULL, array(pf_size(M, q, nu.p)),
                       &value) == STATUS_OK);
     CHECK_NEAR(value, want, 1e-10);

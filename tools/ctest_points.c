@@ -17,13 +17,13 @@ static void factor_and_whiten(const struct problem *p)
 {
     const int M = p->shape.M, N = p->shape.N;
     const struct dense f = dense_of(p);
-    const struct kernel *k = &p->covariance.kernel;
     const struct matrix K = naive_kernel(&p->covariance, M, p->Z, M, N, p->X, N);
     struct matrix L = {M, M, array((size_t)M * M)}, A = {M, N, array((size_t)M * N)};
     double *in_place = array_copy((size_t)M * N, K.x);
-    CHECK(inducing_factor(k, M, p->Z, p->jitter, array(M), L.x) == STATUS_OK);
+    struct inducing z = problem_points(p);
+    CHECK(inducing_factor(&z, array(M), L.x) == STATUS_OK);
+    z.L = L.x;
     CHECK_ARRAY((size_t)M * M, times(L, transposed(L)).x, f.Kmm.x, 1e-14);
-    const struct inducing z = {k, M, p->shape.columns, p->Z, p->jitter, L.x};
     inducing_whiten(&z, N, p->scale, K.x, A.x);
     CHECK_ARRAY((size_t)M * N, times(L, A).x, transposed(f.Kxm).x, 1e-13);
     inducing_whiten(&z, N, p->scale, in_place, in_place);
@@ -35,25 +35,26 @@ static void factor_and_whiten(const struct problem *p)
 static void ladder(const char *name)
 {
     const struct covariance c = covariance_new(name, 1, 1);
-    const int M = 4;
-    double *Z = array_random(M, -1.0, 1.0), *L = array(16), *work = array(M),
-           jitter = 0.0;
+    double *Z = array_random(4, -1.0, 1.0), *L = array(16), *work = array(4);
+    struct model model = {&c.kernel, 1.0, 0.0}, below = model;
+    const struct inducing z = {&model, 4, 1, Z, NULL}, z_below = {&below, 4, 1, Z, NULL};
     Z[3] = Z[1];
-    CHECK(inducing_ladder(&c.kernel, M, Z, 0.0, work, &jitter, L) == STATUS_KMM_NOT_PD);
-    CHECK(jitter == 0.0);
-    CHECK(inducing_ladder(&c.kernel, M, Z, 1e-6, work, &jitter, L) == STATUS_OK);
-    CHECK(jitter >= 1e-15 && jitter <= 1e-10);
-    CHECK(jitter < 2e-15 ||
-          inducing_factor(&c.kernel, M, Z, jitter / 10.0, work, L) == STATUS_KMM_NOT_PD);
+    CHECK(inducing_ladder(&model, &z, 0.0, work, L) == STATUS_KMM_NOT_PD);
+    CHECK(model.jitter == 0.0);
+    CHECK(inducing_ladder(&model, &z, 1e-6, work, L) == STATUS_OK);
+    CHECK(model.jitter >= 1e-15 && model.jitter <= 1e-10);
+    below.jitter = model.jitter / 10.0;
+    CHECK(model.jitter < 2e-15 ||
+          inducing_factor(&z_below, work, L) == STATUS_KMM_NOT_PD);
     for (double start = 1e-24; start < 5e-23; start *= 10.0) { /* no rung is left out */
-        jitter = start;
-        CHECK(inducing_ladder(&c.kernel, M, Z, 1e-6, work, &jitter, L) == STATUS_OK);
-        CHECK(inducing_factor(&c.kernel, M, Z, jitter / 10.0, work, L) ==
-              STATUS_KMM_NOT_PD);
+        model.jitter = start;
+        CHECK(inducing_ladder(&model, &z, 1e-6, work, L) == STATUS_OK);
+        below.jitter = model.jitter / 10.0;
+        CHECK(inducing_factor(&z_below, work, L) == STATUS_KMM_NOT_PD);
     }
-    jitter = 1e-3; /* a start that works stays */
-    CHECK(inducing_ladder(&c.kernel, M, Z, 1.0, work, &jitter, L) == STATUS_OK);
-    CHECK(jitter == 1e-3);
+    model.jitter = 1e-3; /* a start that works stays */
+    CHECK(inducing_ladder(&model, &z, 1.0, work, L) == STATUS_OK);
+    CHECK(model.jitter == 1e-3);
 }
 
 void group_inducing(void)
@@ -130,7 +131,7 @@ void group_lowrank(void)
 /* Pivoted Cholesky on all of E = K, each pivot's outer product taken off. */
 static void check_pivots(const struct select_state *s, struct matrix E)
 {
-    const int n = s->n;
+    const int n = s->rows.n;
     for (int m = 0; m < s->m; m++) {
         int best = 0;
         for (int i = 1; i < n; i++)
@@ -159,22 +160,16 @@ static void selection(const char *name, int n, int columns, int most, int twins)
             X[(size_t)j * ldx + i] =
                 i < distinct ? uniform(-3.0, 3.0) : X[(size_t)j * ldx + i - distinct];
     struct select_state s = {.kernel = &c.kernel,
-                             .n = n,
-                             .ldx = ldx,
+                             .rows = {.n = n, .X = X, .ldx = ldx},
                              .most = most,
-                             .X = X,
                              .m = -1,
-                             .pivot = array_int(most),
-                             .A = array((size_t)n * most),
-                             .prior = array(n),
-                             .E = array(n),
-                             .t = array(most)};
-    double *work = array(select_size(n, most));
+                             .pivot = array_int(most)};
+    OPEN(select_open, &s);
     select_start(&s);
     CHECK(s.m == 0);
-    while (select_step(&s, 1e-8, work))
+    while (select_step(&s, 1e-8))
         CHECK(s.m <= most);
-    CHECK(select_step(&s, 1e-8, work) == 0); /* and stays so */
+    CHECK(select_step(&s, 1e-8) == 0); /* and stays so */
     CHECK(s.m <= distinct && (s.m == most || s.m == distinct));
     check_pivots(&s, naive_kernel(&c, n, X, ldx, n, X, ldx));
     for (int m = 0; m < s.m; m++) {
@@ -206,23 +201,14 @@ static void guided(int r, int n, int most, int twins)
     for (int i = distinct; i < n; i++)
         copy((size_t)r, V + (size_t)(i - distinct) * r, V + (size_t)i * r);
     mult_AtB(r, r, r, 1.0, root, root, 0.0, P);
-    struct guided_state g = {.r = r,
-                             .n = n,
-                             .most = most,
-                             .V = V,
-                             .P = P,
-                             .m = -1,
-                             .pivot = array_int(most),
-                             .left = array(n),
-                             .gain = array(n),
-                             .B = array((size_t)r * most),
-                             .S = array((size_t)n * most)};
-    double *work = array(guided_size(r, n, most));
-    guided_start(&g, work);
+    struct guided_state g = {
+        .r = r, .n = n, .most = most, .V = V, .P = P, .m = -1, .pivot = array_int(most)};
+    OPEN(guided_open, &g);
+    guided_start(&g);
     CHECK(g.m == 0);
-    while (guided_step(&g, 1e-10, work))
+    while (guided_step(&g, 1e-10))
         CHECK(g.m <= most);
-    CHECK(guided_step(&g, 1e-10, work) == 0);
+    CHECK(guided_step(&g, 1e-10) == 0);
     const int rank = r < distinct ? r : distinct;
     CHECK(g.m == (most < rank ? most : rank));
 

@@ -78,7 +78,7 @@ static void posterior(const struct problem *p)
     posterior_residual(M, N, all->A, beta, e_in_place, e_in_place);
     CHECK_ARRAY((size_t)N, e, want, 1e-11);
     CHECK_ARRAY((size_t)N, e_in_place, want, 1e-11);
-    const struct posterior post = {pass.z, p->s2, C, beta};
+    const struct posterior post = {pass.z, C, beta};
     for (int n = 0; n < 5; n++)
         predict(p, &post, &f, n);
     double *G = array_copy((size_t)M * M, pass.stats.G);

@@ -59,6 +59,13 @@ struct lowrank problem_nu(const struct problem *p)
                             .sign = p->sign};
 }
 
+struct inducing problem_points(const struct problem *p)
+{
+    struct model *model = (struct model *)array(sizeof *model / sizeof(double));
+    *model = (struct model){&p->covariance.kernel, p->s2, p->jitter};
+    return (struct inducing){model, p->shape.M, p->shape.columns, p->Z, NULL};
+}
+
 struct block block_rows(const struct problem *p, int first, int n)
 {
     const int columns = p->shape.columns, N = p->shape.N, ldx = n + 2;
@@ -84,7 +91,7 @@ static void piece_sums(const struct problem *p, const struct lowrank *nu,
     piece->K = array(M * n);
     piece->A = array(M * n);
     piece->Wt = piece->AK = NULL;
-    kernel_cross(z->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, piece->K);
+    kernel_cross(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, piece->K);
     inducing_whiten(z, b->n, b->scale, piece->K, piece->A);
     if (nu != NULL) {
         double *K_u = array((size_t)nu->n_u * n);
@@ -106,7 +113,7 @@ static void pairs_sums(struct pieces *pass)
         here->AK = array_zero((size_t)M * here->block.n);
         for (int j = 0; j < pass->n_pieces; j++) {
             const struct piece *there = pass->piece + j;
-            pairs_add(pass->z.kernel, &here->block, &there->block, M, there->A,
+            pairs_add(pass->z.model->kernel, &here->block, &there->block, M, there->A,
                       array(pairs_size(here->block.n, there->block.n)), here->AK);
         }
         mult_ABt(M, here->block.n, M, 1.0, here->AK, here->A, 1.0, pass->W0);
@@ -118,10 +125,9 @@ void pieces_make(const struct problem *p, const struct lowrank *nu, int block,
 {
     const int M = p->shape.M, N = p->shape.N, q = nu ? nu->q : 0;
     double *L = array((size_t)M * M), *sums = array_zero(stats_size(M, q));
-    pass->status =
-        inducing_factor(&p->covariance.kernel, M, p->Z, p->jitter, array((size_t)M), L);
-    pass->z =
-        (struct inducing){&p->covariance.kernel, M, p->shape.columns, p->Z, p->jitter, L};
+    pass->z = problem_points(p);
+    pass->status = inducing_factor(&pass->z, array((size_t)M), L);
+    pass->z.L = L;
     pass->n_pieces = 0;
     pass->W0 = NULL;
     if (pass->status != STATUS_OK)

@@ -118,7 +118,7 @@ test_that("a subsample is drawn from the rows as given, and weights of 0 are nev
   p <- problem(n = 12, seed = 4)
   weights <- rep(c(0, 1), 6)
   fit <- fit_by("gp_subsample", p, weights = weights, m = 6, center = TRUE, scale = TRUE)
-  expect_equal(sort(fit$rows[, 1]), sort(p$x[weights == 1, 1]))
+  expect_equal(sort(fit$x[, 1]), sort(p$x[weights == 1, 1]))
   expect_equal(fit$center, mean(p$y[weights == 1]))
   expect_identical(fit$m, 6L)
   expect_null(fit$inducing)

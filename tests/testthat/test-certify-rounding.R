@@ -252,9 +252,9 @@ test_that("errors of products with K and of sums over k in a corrected mean", {
   g <- reference$norms$growth <- 1e-3
   v <- 0.3
   error <- residual_rounding(reference, data$y, c(v = v, r = 0))
-  sums <- native_kernel_sum
+  sums <- native_kernel_cross_matvec
   corrected <- function(product = 0, sum = 0) {
-    with_replaced(list(native_kernel_sum = function(...) sums(...) + sum), {
+    with_replaced(list(native_kernel_cross_matvec = function(...) sums(...) + sum), {
       state <- list(v = v, residual = 1 - 2 * v - product, error = error, passes = 0L, went = numeric())
       corrected_mean(reference, correct_residual(reference, data, state), data, matrix(0))
     })

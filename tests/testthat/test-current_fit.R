@@ -85,11 +85,11 @@ test_that("every part of a fit that is read without a look is checked at the doo
     function(f) { f$signature <- NULL; f },
     function(f) { f$nobs <- NULL; f },
     function(f) {
-      points <- if (is.null(f$inducing)) "rows" else "inducing"
+      points <- if (is.null(f$inducing)) "x" else "inducing"
       f[[points]] <- f[[points]][, 1, drop = FALSE]
       f
     },
-    function(f) if (is.null(f$inducing)) { f$rows <- f$rows[-1, ]; f } else { f$inducing <- f$inducing[-1, ]; f },
+    function(f) if (is.null(f$inducing)) { f$x <- f$x[-1, ]; f } else { f$inducing <- f$inducing[-1, ]; f },
     function(f) if (is.null(f$inducing)) { f$factors$alpha <- 1; f } else { f$factors$beta <- 1; f },
     function(f) structure("text", class = class(f)))
   expect_silent(check_fit(sparse, "fit"))

@@ -109,3 +109,135 @@ test_that("plot_trace() draws what the optimiser saw, renewals apart", {
     expect_setequal(trace$round[trace$fit == "pfdtc"], renewed$trace$round)
   }
 })
+
+test_that("xlim extends the curve, and says where the data end", {
+  fit <- fit_cars()
+  curve <- draw(plot(fit, xlim = c(0, 40), n = 11))
+  expect_equal(range(curve$value), c(0, 40))
+  expect_identical(curve$outside, curve$value < min(cars$speed) | curve$value > max(cars$speed))
+  expect_equal(curve$fit, unname(predict(fit, data.frame(speed = curve$value))))
+  expect_true(all(range(cars$speed) %in% curve$value))    # where the lines change
+  expect_false(any(draw(plot(fit))$outside))
+  # pieces meet: each dotted one begins or ends with the first or last value inside
+  pieces <- pieces_of(curve)
+  expect_identical(vapply(pieces, function(p) p$outside[1L], NA), c(TRUE, FALSE, TRUE))
+  expect_identical(pieces[[1]]$value[nrow(pieces[[1]])], pieces[[2]]$value[1])
+  expect_identical(pieces[[3]]$value[1], pieces[[2]]$value[nrow(pieces[[2]])])
+  mixed <- fit_mixed(y ~ a + b + f)
+  one <- draw(plot(mixed, xlim = list(b = c(-9, 9)), n = 5))
+  expect_equal(range(one$value[one$input == "b"]), c(-9, 9))
+  expect_false(any(one$outside[one$input != "b"]))
+  draw({
+    expect_input_error(plot(fit, xlim = 1), "xlim")
+    expect_input_error(plot(fit, xlim = c(2, 1)), "xlim")
+    expect_input_error(plot(mixed, xlim = list(f = c(0, 1))), "xlim")
+  })
+})
+
+test_that("certified bands are those of predict(certified = TRUE)", {
+  fit <- gp_dtc(dist ~ speed, cars, m = 3, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed")
+  fit$reference <- reference(fit, m2 = 8)
+  curve <- draw(plot(fit, n = 5, certified = TRUE))
+  band <- predict(fit, data.frame(speed = curve$value), interval = "credible", certified = TRUE)
+  expect_equal(as.matrix(curve[c("fit", "lwr", "upr")]), band, ignore_attr = TRUE)
+  expect_true(any(abs(curve$upr - draw(plot(fit, n = 5))$upr) > 0.1))
+})
+
+test_that("panels have scales of their own on request", {
+  data <- small_data(30)
+  data$y[3] <- 1000
+  fit <- fit_mixed(y ~ a + f, data)
+  expect_identical(draw(plot(fit, n = 5, scales = "own")), draw(plot(fit, n = 5)))
+  heights <- function(...) {   # of the panels' axes, less the 4 % at each end
+    seen <- list()
+    draw({
+      setHook("before.plot.new", function(...) seen[[length(seen) + 1L]] <<- graphics::par("usr")[3:4], "replace")
+      on.exit(setHook("before.plot.new", NULL, "replace"))
+      plot(fit, n = 5, ...)
+    })
+    lapply(seen[-1L], function(usr) usr + c(1, -1) * 0.04 / 1.08 * diff(usr))
+  }
+  s <- slices(check_fit(fit, "x"), NULL, NULL, 0.95, 5)
+  expect_equal(heights(), list(slice_range(s, "both"), slice_range(s, "both")))
+  own <- lapply(s[c("curves", "points", "inducing")], rows_of, list(name = "f"))
+  expect_equal(heights(scales = "own")[[2]], slice_range(own, "both"))
+  expect_equal(heights(scales = "own", ylim = c(0, 1)), list(c(0, 1), c(0, 1)))
+  expect_input_error(draw(plot(fit, scales = "free")), "scales")
+})
+
+test_that("levels of a factor are all named, whatever their number and length", {
+  draw({
+    graphics::par(mfrow = c(1, 1))
+    few <- level_text(c("u", "v", "w"), graphics::par("mar"))
+    expect_identical(few[c("labels", "upright", "size")], list(labels = c("u", "v", "w"), upright = FALSE, size = 1))
+    long <- sprintf("level number %d of many", 1:40)
+    many <- level_text(long, graphics::par("mar"))
+    expect_true(many$upright)
+    expect_length(unique(many$labels), 40)
+    expect_lt(many$size, 1)
+    expect_lt(many$margin, graphics::par("fin")[2] / graphics::par("csi") - graphics::par("mar")[3])
+  })
+  data <- small_data(40)
+  data$long <- factor(sprintf("level number %d of many", rep(1:20, 2)))
+  expect_silent(draw(plot(fit_mixed(y ~ a + long, data))))
+  expect_silent(draw(plot(fit_mixed(y ~ long, data))))
+})
+
+test_that("checks draw leave-one-out residuals", {
+  fit <- fit_cars()
+  all <- draw(plot(fit, which = "checks"))
+  expect_named(all, c("residuals", "qq", "pit", "observed", "semivariogram"))
+  expect_equal(all$residuals$rstandard, unname(rstandard(fit)))
+  expect_equal(all$residuals$mean, unname(predict(fit, type = "loo")))
+  expect_equal(sort(all$qq$normal), qnorm(ppoints(50)))
+  expect_equal(all$pit$pit, unname(residuals(fit, type = "pit")))
+  expect_equal(all$observed$observed, cars$dist)
+  expect_identical(draw(plot(fit, which = c("pit", "qq"))), all[c("pit", "qq")])
+  expect_identical(draw(plot(fit, which = "qq", main = "cars")), all$qq)
+
+  # rows of weight 0 have no score; a fit of factors alone has no distances
+  data <- small_data(30)
+  weighted <- fit_mixed(y ~ f, data, weights = rep(c(0, 1, 1), 10))
+  shown <- draw(plot(weighted, which = "checks"))
+  expect_named(shown, c("residuals", "qq", "pit", "observed"))
+  expect_identical(nrow(shown$qq), 20L)
+  draw({
+    expect_input_error(plot(weighted, which = "semivariogram"), "which")
+    expect_input_error(plot(fit, which = "leverage"), "which")
+    expect_input_error(plot(fit, which = c("slices", "qq")), "which")
+    expect_input_error(plot(fit_mixed(y ~ a, keep_data = FALSE), which = "qq"), "keep_data")
+  })
+})
+
+test_that("the semivariogram is that of all pairs, in lengthscales", {
+  data <- small_data(30)
+  fit <- fit_mixed(y ~ a + b, data)
+  d <- draw(plot(fit, which = "semivariogram"))
+  x <- sweep(as.matrix(data[c("a", "b")]), 2, fit$kernel$lengthscale, "/")
+  pairs <- which(upper.tri(diag(30)), arr.ind = TRUE)
+  distance <- sqrt(rowSums((x[pairs[, 1], ] - x[pairs[, 2], ])^2))
+  r <- rstandard(fit)
+  half <- (r[pairs[, 1]] - r[pairs[, 2]])^2 / 2
+  near <- distance <= median(distance)
+  expect_identical(sum(d$pairs), sum(near))
+  expect_lte(diff(range(d$pairs)), 1)
+  expect_equal(sum(d$semivariance * d$pairs), sum(half[near]))
+  nearest <- order(distance)[seq_len(d$pairs[1])]
+  expect_equal(c(d$distance[1], d$semivariance[1]), c(mean(distance[nearest]), mean(half[nearest])))
+})
+
+test_that("a map has what predict() gives over two inputs", {
+  data <- small_data(30)
+  fit <- fit_mixed(y ~ a + b + f, data)
+  map <- draw(plot(fit, which = "map", n = 4, at = data[2, ]))
+  expect_identical(dim(map), c(16L, 4L))
+  p <- predict(fit, cbind(map[c("a", "b")], f = data$f[2]), se.fit = TRUE)
+  expect_equal(map[c("fit", "se.fit")], as.data.frame(lapply(p, unname)))
+  expect_equal(vapply(map[1:2], range, c(0, 0)), vapply(data[c("a", "b")], range, c(0, 0)))
+  expect_silent(draw(plot(fit, which = "map", inputs = c("b", "a"), n = 3, points = FALSE, main = "map")))
+  draw({
+    expect_input_error(plot(fit_cars(), which = "map"), "inputs")
+    expect_input_error(plot(fit, which = "map", inputs = c("a", "f")), "inputs")
+    expect_input_error(plot(fit, which = "map", inputs = "a"), "inputs")
+  })
+})

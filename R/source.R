@@ -1,0 +1,127 @@
+#' Rows that come in blocks
+#'
+#' A row source hands out the rows of a data set block by block, as often as it is asked to: what is larger than memory,
+#' or lies elsewhere. [pfdtc()] takes one as `data` of a formula and holds no more than a block and a sample of the rows
+#' at a time. `rows_blocks()` makes one of two functions of your own.
+#'
+#' @param rewind a function without arguments: the next block will be the first one.
+#' @param next_block a function without arguments that returns the next block: a data frame (or a matrix), of any number
+#'   of rows, none included; `NULL` after the last one.
+#' @param columns names of the columns, which every block has. `NULL`: those of the first block, which is read for that.
+#' @return A source, of class `pfdtc_source`.
+#' @section What is asked of a source: the same rows in every pass, in any order. A factor may have other levels in
+#'   every block: those of all blocks count.
+#' @section Errors: class `pfdtc_error_input` for arguments that are not functions; what goes wrong while rows are read
+#'   is of class `pfdtc_error_source` (with the condition that was raised as `parent`, and the number of rows that had
+#'   been read as `rows`).
+#' @seealso [pfdtc()], whose section on row sources has what is done with one.
+#' @examples
+#' # the rows of a data frame, 100 at a time
+#' at <- 0
+#' quakes_in_blocks <- rows_blocks(
+#'   rewind = function() at <<- 0,
+#'   next_block = function() {
+#'     rows <- at + seq_len(min(100, nrow(quakes) - at))
+#'     at <<- at + length(rows)
+#'     if (length(rows)) quakes[rows, ]
+#'   },
+#'   columns = names(quakes))
+#' quakes_in_blocks
+#' @export
+rows_blocks <- function(rewind, next_block, columns = NULL) {
+  if (!is.function(rewind)) abort_input("rewind", rewind, "a function without arguments")
+  if (!is.function(next_block)) abort_input("next_block", next_block, "a function that returns the next block")
+  if (!is.null(columns) && (!is.character(columns) || !length(columns) || anyNA(columns))) {
+    abort_input("columns", columns, "names of the columns")
+  }
+  source <- new_source(rewind, next_block, columns, "blocks")
+  if (is.null(columns)) source$columns <- first_columns(source)
+  source
+}
+
+# `pass(source, visit, merge, so_far)`: how source_pass() goes over it. `finish()`: what is done after a pass, however
+# it ended. `label`: in print().
+new_source <- function(rewind, next_block, columns, label, finish = function() NULL, pass = pass_in_turn) {
+  structure(class = "pfdtc_source", list(rewind = rewind, next_block = next_block, columns = columns, label = label,
+                                         finish = finish, pass = pass))
+}
+
+is_source <- function(data) inherits(data, "pfdtc_source")
+
+# visit(block) of every block that has rows, put together by merge(a, b); NULL of no rows. Whatever is made of the rows
+# of a source is made by this. Visits may be made elsewhere: `visit` is what a function with nothing but its arguments
+# around it has returned, and merging is the same in any order but for rounding. `so_far`: an environment that has, also
+# after an error or an interrupt, the `value` until then and the number of `rows` in it.
+source_pass <- function(source, visit, merge, so_far = new.env()) {
+  so_far$rows <- 0
+  source$pass(source, visit, merge, so_far)
+}
+
+# Block after block, here.
+pass_in_turn <- function(source, visit, merge, so_far) {
+  reading(source$rewind(), 0)
+  on.exit(source$finish())
+  repeat {
+    block <- read_block(source, so_far$rows)
+    if (is.null(block)) return(so_far$value)
+    if (!nrow(block)) next
+    value <- in_block(visit(block), so_far$rows, nrow(block))
+    so_far$value <- if (is.null(so_far$value)) value else merge(so_far$value, value)
+    so_far$rows <- so_far$rows + nrow(block)
+  }
+}
+
+# The next block as a data frame with the source's columns, or NULL.
+read_block <- function(source, before) {
+  block <- reading(source$next_block(), before)
+  if (is.null(block)) return(NULL)
+  if (is.matrix(block)) block <- as.data.frame(block)
+  if (!is.data.frame(block)) {
+    abort_input("data", describe(block), "a source of data frames", hint = after_rows(before))
+  }
+  lacking <- setdiff(source$columns, names(block))
+  if (length(lacking)) {
+    abort_input("data", sprintf("one whose block lacks %s", list_quoted(lacking)),
+                sprintf("a source of blocks with columns %s", list_quoted(source$columns)), hint = after_rows(before))
+  }
+  block
+}
+
+first_columns <- function(source) {
+  reading(source$rewind(), 0)
+  on.exit(source$finish())
+  block <- read_block(source, 0)
+  names <- names(block)
+  if (is.null(block) || !length(names)) {
+    abort_input("columns", "NULL, and there is no block to tell them", "names of the columns")
+  }
+  names
+}
+
+after_rows <- function(before) sprintf("This was after %s rows.", show_count(before))
+
+show_count <- function(n) format(n, big.mark = ",", scientific = FALSE, trim = TRUE)
+
+# What a source does, and with what it fails.
+reading <- function(expr, before) {
+  tryCatch(expr, error = function(e) {
+    if (is_time_limit(e)) stop(e)
+    abort_source(sprintf("The row source failed after %s rows: %s", show_count(before), conditionMessage(e)),
+                 parent = e, rows = before)
+  })
+}
+
+# Errors about a block say which: row names start anew in each.
+in_block <- function(expr, before, n) {
+  tryCatch(expr, pfdtc_error_input = function(e) {
+    e$message <- sprintf("%s (In the block of rows %s to %s of the source.)", e$message, show_count(before + 1),
+                         show_count(before + n))
+    stop(e)
+  })
+}
+
+#' @export
+print.pfdtc_source <- function(x, ...) {
+  cat(wrap(sprintf("Row source (%s): %s", x$label, list_quoted(x$columns, most = 20L)), exdent = 2), sep = "\n")
+  invisible(x)
+}

@@ -1,0 +1,22 @@
+# Sums over rows as plain values: of some rows and of others they add up, wherever and whenever the rows are read, and
+# the posterior is made of the sums of all.
+
+# What a posterior on z wants of rows: list(x, y, weights). `start`: some posterior on the same points, with their
+# jitter; rss is the sum of the squares of the residuals it leaves, for posterior_of_sums().
+rows_sums <- function(rows, z, model, start, control = NULL) {
+  sums <- native_sums("vfe", NULL, z, rows$x, rows$y, rows$weights, model$kernel, model$noise, start$jitter, control)
+  e <- rows$y - native_predict(start, z, model$kernel, model$noise, rows$x)$mean
+  sums$rss <- sum(merged_weights(rows) * e^2)
+  sums
+}
+
+# As native_posterior() gives it. Residuals of b + s from those of b:
+#   |y - A'(b + s)|^2 = |y - A'b|^2 - 2 s'(A y - G b) + s'G s,
+# which loses no digits: b is near the end, and the first term is what the result is.
+posterior_of_sums <- function(z, sums, model, start) {
+  p <- native_posterior_of_sums(z, sums, model$kernel, model$noise, start$jitter)
+  s <- p$beta - start$beta
+  rss <- sums$rss - 2 * sum(s * (sums$Ay - sums$G %*% start$beta)) + sum(s * (sums$G %*% s))
+  c(list(jitter = start$jitter, L = p$L), sums[c("G", "Ay", "yy", "k_sum", "t")],
+    list(C = p$C, beta = p$beta, rss = max(rss, 0), log_weights = sums$log_weights))
+}

@@ -1,0 +1,34 @@
+# The rows of a data frame as a source, in blocks of these sizes. `fails`: the block (of the pass) that cannot be read.
+in_blocks <- function(data, sizes = rep(ceiling(nrow(data) / 3), 3), fails = Inf, passes = new.env(),
+                      failing_pass = 1) {
+  ends <- pmin(cumsum(sizes), nrow(data))
+  stopifnot(ends[length(ends)] == nrow(data))
+  at <- 0
+  passes$n <- 0
+  rows_blocks(
+    rewind = function() {
+      passes$n <- passes$n + 1
+      at <<- 0
+    },
+    next_block = function() {
+      at <<- at + 1
+      if (at == fails && passes$n == failing_pass) stop("the disk is gone")
+      if (at <= length(sizes)) data[c(0, ends)[at] + seq_len(ends[at] - c(0, ends)[at]), , drop = FALSE]
+    },
+    columns = names(data))
+}
+
+# What Ctrl-C raises.
+interrupt_now <- function() stop(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+
+mixed_rows <- function(n = 400, seed = 1) {
+  set.seed(seed)
+  d <- data.frame(a = runif(n), b = rnorm(n), f = sample(letters[1:3], n, TRUE), g = factor(sample(3:1, n, TRUE), 4:1),
+                  l = runif(n) < 0.5, w = sample(0:2, n, TRUE), o = runif(n))
+  d$y <- 5 + sin(5 * d$a) + d$b^2 / 4 + (d$f == "b") + d$l + d$o + rnorm(n) / 5
+  d$f[n - 1] <- "z"       # a level of the last block
+  d$a[17] <- d$y[40] <- d$w[41] <- NA
+  d$f[20] <- NA
+  d[300:320, ] <- d[100, ] # equal rows
+  d
+}

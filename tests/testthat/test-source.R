@@ -1,0 +1,152 @@
+fixed_fit <- function(data, ..., method = pfdtc, control = list(maxit = 0), z_seed = 2) {
+  set.seed(z_seed)
+  method(y ~ a + log(1 + abs(b)) + f + g + l + offset(o), data, weights = w, subset = b < 2, m = 20,
+         kernel = kernel_matern(3 / 2, lengthscale = c(0.5, rep(1, 9)), variance = 1), noise = 0.04, hyper = "fixed",
+         inducing = cbind(runif(20), runif(20), matrix(rbinom(160, 1, 0.3), 20)), control = control, ...)
+}
+
+# the rows after the 200th weigh nothing
+first_200 <- function(d) {
+  d$w[201:400] <- 0
+  d
+}
+
+same_posterior <- function(a, b, new, but = NULL) {
+  # sums of the same terms in another order
+  expect_equal(a$factors[c("G", "Ay", "beta", "C", "yy", "t", "k_sum")],
+               b$factors[c("G", "Ay", "beta", "C", "yy", "t", "k_sum")], tolerance = 1e-10)
+  expect_equal(a$factors$rss, b$factors$rss, tolerance = 1e-9)
+  numbers <- setdiff(c("evidence", "center", "scale", "sd_y", "nobs"), but)
+  expect_equal(a[numbers], b[numbers], tolerance = 1e-10)
+  expect_equal(a$signature, b$signature, tolerance = 1e-10)
+  expect_equal(predict(a, new, se.fit = TRUE), predict(b, new, se.fit = TRUE), tolerance = 1e-8)
+}
+
+test_that("a fit of a source is that of its rows in memory, whatever the blocks", {
+  d <- mixed_rows()
+  new <- d[c(1:5, 17, 399), ]
+  whole <- fixed_fit(d)
+  for (sizes in list(400, c(0, 1, 99, 0, 150, 150), c(16, 1, 2, 1, 380), rep(1, 400))) {
+    passes <- new.env()
+    part <- fixed_fit(in_blocks(d, sizes, passes = passes))
+    same_posterior(part, whole, new)
+    expect_equal(passes$n, 2)
+    expect_equal(part$frame$columns, whole$frame$columns)
+    expect_null(part$data)
+  }
+  expect_output(print(part), "4 more left out by na.action")
+  expect_output(print(part), "read in 2 passes")
+  for (method in list(gp_dtc, gp_sor)) {
+    same_posterior(fixed_fit(in_blocks(d), method = method), fixed_fit(d, method = method), new)
+  }
+  same_posterior(fixed_fit(in_blocks(d), center = FALSE, scale = FALSE),
+                 fixed_fit(d, center = FALSE, scale = FALSE), new)
+})
+
+test_that("what is learned from a source is learned from a sample of its rows", {
+  d <- mixed_rows()
+  d$y <- sin(5 * d$a) + d$b^2 / 4 + rnorm(400) / 5
+  set.seed(1)
+  fit <- pfdtc(y ~ a + b, in_blocks(d[c("y", "a", "b")]), kernel = kernel_se(), m = 8)
+  expect_equal(fit$posterior, "far")
+  expect_lt(mean((predict(fit, d) - d$y)^2, na.rm = TRUE), 0.7 * var(d$y, na.rm = TRUE))
+  set.seed(1)
+  again <- pfdtc(y ~ a + b, in_blocks(d[c("y", "a", "b")]), kernel = kernel_se(), m = 8)
+  expect_identical(coef(fit), coef(again))
+  dot <- pfdtc(y ~ . - a, in_blocks(d[c("y", "a", "b")]), kernel = kernel_se(1, 1), noise = 1, hyper = "fixed", m = 5)
+  expect_equal(dot$frame$columns, "b")
+})
+
+test_that("a sample is as large as asked for, of rows drawn with equal probability, in their order", {
+  set.seed(3)
+  times <- 100
+  counts <- numeric(60)
+  for (i in seq_len(times)) {
+    merged <- Reduce(reservoir_merge, lapply(split(1:60, rep(1:6, c(1, 5, 20, 4, 29, 1))), function(rows) {
+      reservoir(list(values = list(v = cbind(rows)), r = rows + 0, w = NULL), length(rows), 12)
+    }))
+    rows <- reservoir_rows(reservoir_cut(merged))
+    expect_identical(drop(rows$values$v), as.integer(rows$r))
+    expect_length(rows$r, 12)
+    expect_false(is.unsorted(rows$r))
+    counts[rows$r] <- counts[rows$r] + 1
+  }
+  # chi squared with 59 degrees of freedom, less as draws are without replacement: beyond 110 once in ten thousand times
+  expect_lt(sum((counts - times / 5)^2 / (times / 5)), 110)
+})
+
+test_that("centre and scale of a response in blocks are those of all of it, far from 0 too", {
+  set.seed(4)
+  for (weighted in c(FALSE, TRUE)) for (shift in c(0, 1e6)) {
+    r <- shift + rnorm(500)
+    w <- if (weighted) rexp(500)
+    m <- Reduce(merge_moments, lapply(split(1:500, rep(1:4, c(1, 100, 300, 99))), function(i) {
+      weighted_moments(r[i], w[i])
+    }))
+    whole <- response_unit(r, w, max(abs(r)), TRUE, TRUE, "y")
+    expect_equal(unit_of_moments(m, max(abs(r)), TRUE, TRUE, "y"), whole, tolerance = 1e-12)
+  }
+})
+
+test_that("a source that fails says so, and what was learned is in the condition", {
+  d <- mixed_rows()
+  sizes <- rep(100, 4)
+  e <- expect_error(fixed_fit(in_blocks(d, sizes, fails = 3)), class = "pfdtc_error_source")
+  expect_match(conditionMessage(e), "failed after 200 rows: the disk is gone", fixed = TRUE)
+  expect_null(e$fit)
+  e <- expect_error(fixed_fit(in_blocks(d, sizes, fails = 3, failing_pass = 2), center = FALSE, scale = FALSE),
+                    class = "pfdtc_error_source")
+  same_posterior(e$fit, fixed_fit(first_200(d), center = FALSE, scale = FALSE), d[1:3, ], but = "sd_y")
+  expect_match(conditionMessage(e), "after 200 rows")
+  expect_false(anyNA(predict(e$fit, d[1:3, ], interval = "credible")))
+  e <- expect_error(fixed_fit(in_blocks(d, sizes, fails = 1, failing_pass = 2)), class = "pfdtc_error_source")
+  expect_equal(e$fit$nobs, fixed_fit(d)$nobs) # of the sample, which has all
+})
+
+test_that("an interrupt while sums are read ends in the fit of the rows until then, with a warning", {
+  d <- mixed_rows()
+  passes <- new.env()
+  source <- in_blocks(d, rep(100, 4), passes = passes)
+  read <- source$next_block
+  blocks <- 0
+  source$next_block <- function() {
+    blocks <<- blocks + 1
+    if (passes$n == 2 && blocks == 5 + 3) interrupt_now()
+    read()
+  }
+  expect_warning(fit <- fixed_fit(source), class = "pfdtc_warning_convergence")
+  expect_equal(fit$convergence, 52L)
+  expect_equal(fit$nobs, fixed_fit(first_200(d))$nobs)
+})
+
+test_that("what cannot be had of a source is refused by name", {
+  d <- mixed_rows()[1:60, c("y", "a", "b", "f", "l")]
+  refused <- function(expr, text, class = "pfdtc_error_input") {
+    e <- expect_error(expr, class = class)
+    expect_match(conditionMessage(e), text)
+  }
+  refused(pfdtc(y ~ poly(b, 2), in_blocks(d)), "depends on all rows")
+  refused(pfdtc(y ~ a + nowhere, in_blocks(d)), "nowhere")
+  elsewhere <- rnorm(60)
+  refused(pfdtc(y ~ a + elsewhere, in_blocks(d)), "elsewhere")
+  refused(pfdtc(y ~ a:b, in_blocks(d)), "a:b")
+  refused(gp_exact(y ~ a, in_blocks(d)), "gp_exact")
+  refused(gp_fitc(y ~ a, in_blocks(d)), "gp_fitc")
+  refused(pfdtc(y ~ a, in_blocks(d), tol = 0.1), "tol")
+  refused(pfdtc(l ~ a, in_blocks(d), family = binomial()), "family")
+  refused(pfdtc(y ~ a, in_blocks(d), neighbours = 5), "near field")
+  refused(pfdtc(l ~ a, in_blocks(d)), "rows 1 to 20 of the source")
+  refused(pfdtc(y ~ a, in_blocks(d, c(20, 40)), na.action = na.fail), "na.action")
+  refused(pfdtc(y ~ a, in_blocks(d), weights = -b), "weights")
+  refused(pfdtc(y ~ a, in_blocks(d[0, ], 0)), "no rows")
+  refused(pfdtc(y ~ a, rows_blocks(function() NULL, function() 1:3, c("y", "a"))), "data frames")
+  refused(pfdtc(y ~ a, rows_blocks(function() NULL, function() data.frame(y = 1), c("y", "a"))), "lacks `a`")
+  refused(rows_blocks(1, function() NULL), "rewind")
+  refused(rows_blocks(function() NULL, 1), "next_block")
+  refused(rows_blocks(function() NULL, function() NULL), "columns")
+  d$m <- c(rep("u", 30), 1:30)
+  two <- list(transform(d[1:30, ], m = 1), transform(d[31:60, ], m = "u"))
+  at <- 0
+  mixed <- rows_blocks(function() at <<- 0, function() if (at < 2) two[[at <<- at + 1]], names(d))
+  refused(pfdtc(y ~ m, mixed), "numeric in one block and factor in another")
+})
