@@ -254,6 +254,17 @@ native_certify <- function(posterior, z, kernel, noise, norms, x, crossing = NUL
         engine_control(nrow(x)))
 }
 
+# The same of linear functionals by their features, see functionals.R.
+native_certify_features <- function(posterior, z, kernel, noise, norms, A, prior, size) {
+  .Call(ffi_certify_features, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), A, prior, size)
+}
+
+# list(J, q, var_lower, var_upper) of one functional from the sums of certify.h, each of n_terms.
+native_certify_kriged <- function(posterior, z, kernel, noise, norms, n_terms, sum_w, sums) {
+  .Call(ffi_certify_kriged, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), as.integer(n_terms),
+        as.double(sum_w), lapply(sums, as.double))
+}
+
 # Those of fits of before do not say how large k(x, x) is at the rows: no larger than anywhere.
 norms_to_engine <- function(norms) {
   if (is.null(norms$most)) norms$most <- 0
@@ -283,9 +294,12 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
   .Call(ffi_decorrelate, near$u, near$d, near$rows, v, as.integer(transpose))
 }
 
-# K v over all pairs of rows of x, with the roots of the weights on both sides
-native_kernel_matvec <- function(kernel, x, weights, v, control = NULL) {
-  .Call(ffi_kernel_matvec, engine_model(kernel), engine_rows(x, NULL, weights), v, engine_control(nrow(x), control))
+# K v over all pairs of rows of x, with the roots of the weights on both sides; v: a vector or a column each
+native_kernel_product <- function(kernel, x, weights, v, control = NULL) {
+  root <- if (is.null(weights)) 1 else sqrt(weights)
+  Kv <- root * .Call(ffi_kernel_product, engine_model(kernel), engine_rows(x), as.matrix(root * v),
+                     engine_control(nrow(x), control))
+  if (is.matrix(v)) Kv else drop(Kv)
 }
 
 # k(x_new, x) u

@@ -68,6 +68,13 @@ SEXP ffi_cross(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP x_new, SEXP c
  * posterior with G; crossing: what ffi_cross() gives there, or NULL */
 SEXP ffi_certify(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP x, SEXP crossing,
                  SEXP control);
+/* the same of linear functionals, see certify_features(): features M x n, prior and size [n] */
+SEXP ffi_certify_features(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP features,
+                          SEXP prior, SEXP size);
+/* list(J, q, var_lower, var_upper) of one by kriging: list(prior, size, ...) of struct kriged;
+ * n_terms: that its sums have */
+SEXP ffi_certify_kriged(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP n_terms,
+                        SEXP sum_w, SEXP sums);
 
 /* Laplace's approximation on z with a likelihood, see laplace.h.  sites: list(name, y, size, weight,
  * offset), size and weight NULL where they are all 1; start: u or NULL; stop: list(enough, maxit,
@@ -91,8 +98,8 @@ SEXP ffi_kriging(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP rows, SEXP
 /* F v, row i of which is (v_i - u_i'v over rows_i) / sqrt(d_i), as ffi_near() keeps them; or F'v */
 SEXP ffi_decorrelate(SEXP u, SEXP d, SEXP rows, SEXP v, SEXP transpose);
 
-/* K v over all pairs of rows, with the scales on both sides */
-SEXP ffi_kernel_matvec(SEXP model, SEXP rows, SEXP v, SEXP control);
+/* K V over all pairs of rows, whatever their scales;  V: N x m */
+SEXP ffi_kernel_product(SEXP model, SEXP rows, SEXP v, SEXP control);
 /* k(x_new, x) u */
 SEXP ffi_kernel_cross_matvec(SEXP model, SEXP x, SEXP u, SEXP x_new, SEXP control);
 /* what a posterior makes of a response y: list(Ay, beta, yy, rss, v), v = B^{-1} y.

@@ -8,16 +8,19 @@
  * pairs of row blocks, and with B^{-1} = (A'A + s2 I)^{-1}, the preconditioner.
  */
 
-SEXP ffi_kernel_matvec(SEXP model_, SEXP rows, SEXP v, SEXP control)
+SEXP ffi_kernel_product(SEXP model_, SEXP rows, SEXP V_, SEXP control)
 {
     const struct model *model = arg_model(model_);
     struct pass pass = pass_over(arg_rows(model, rows), NULL, control);
-    const int N = pass.rows->N;
-    const struct kernel_matvec to = {model->kernel, &pass, arg_vector(v, "v", (size_t)N)};
-    SEXP Kv = PROTECT(Rf_allocVector(REALSXP, N));
-    run_pass(&pass, kernel_matvec_sink(&to, REAL(Kv)));
+    int N, m;
+    const double *V = arg_matrix(V_, "V", &N, &m);
+    if (N != pass.rows->N || m < 1)
+        Rf_error("internal: `V` must have a row for each of the rows, and columns");
+    const struct kernel_product to = {model->kernel, &pass, m, V};
+    SEXP KV = PROTECT(Rf_allocMatrix(REALSXP, N, m));
+    run_pass(&pass, kernel_product_sink(&to, REAL(KV)));
     UNPROTECT(1);
-    return Kv;
+    return KV;
 }
 
 SEXP ffi_kernel_cross_matvec(SEXP model_, SEXP x, SEXP u, SEXP x_new, SEXP control)

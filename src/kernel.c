@@ -2,6 +2,7 @@
 #include "kernel.h"
 #include "linalg.h"
 #include "simd.h"
+#include "strip.h"
 #include "vexp.h"
 
 /* pairs of rows that are worked on at a time: a tile stays in the nearest cache */
@@ -124,11 +125,34 @@ static void term_values(const struct kernel *k, const struct term *t, int skip, 
         }
 }
 
-/* the same of the only factor, row by row in place */
+static const struct factor *only_factor(const struct kernel *k)
+{
+    return factor_of(k, k->term, 0);
+}
+
+static int has_strips(const struct kernel *k)
+{
+    return kernel_is_single(k) && only_factor(k)->profile->closed != NULL &&
+           only_factor(k)->d <= STRIP_MOST_INPUTS;
+}
+
+static void single_strips(const struct kernel *k, int M, const double *Z, int ldz, int n,
+                          const double *X, int ldx, double *K)
+{
+    const struct factor *f = only_factor(k);
+    double rate[STRIP_MOST_INPUTS];
+    for (int j = 0; j < f->d; j++)
+        rate[j] = factor_rate(f, j);
+    const struct strip_kernel strip = {f->profile->closed, k->term->variance, f->d,
+                                       f->column, rate};
+    strip_values(linalg_lanes(), &strip, M, Z, ldz, n, X, ldx, K);
+}
+
+/* the same of any single factor, row by row in place */
 static void single_values(const struct kernel *k, int M, const double *Z, int ldz, int n,
                           const double *X, int ldx, double *K)
 {
-    const struct factor *f = factor_of(k, k->term, 0);
+    const struct factor *f = only_factor(k);
     double exponent[LONG], times[LONG];
     for (int i = 0; i < n; i++)
         for (int m = 0; m < M; m += LONG) {
@@ -151,7 +175,9 @@ void kernel_term(const struct kernel *k, const struct term *t, int skip, int M,
 void kernel_cross(const struct kernel *k, int M, const double *Z, int ldz, int n,
                   const double *X, int ldx, double *K)
 {
-    if (kernel_is_single(k))
+    if (has_strips(k))
+        single_strips(k, M, Z, ldz, n, X, ldx, K);
+    else if (kernel_is_single(k))
         single_values(k, M, Z, ldz, n, X, ldx, K);
     else
         for (int t = 0; t < k->n_terms; t++)

@@ -13,6 +13,10 @@ layers <- read.table(header = TRUE, text = "
   responses  0      -1
   gemm       0      0
   gemm_tile  0      -1
+  vectors    0      -1
+  exp_series 0      -1
+  strip      1       0
+  strip_tile 0      -1
   linalg     1       0
   vexp       1       0
   small      2       1
@@ -65,6 +69,7 @@ layers <- read.table(header = TRUE, text = "
 # Numerical C neither allocates, prints nor raises: of the standard library it needs only these.
 plain_headers <- c("float.h", "limits.h", "math.h", "stdbool.h", "stddef.h", "stdint.h",
                    "string.h")
+vector_header <- "immintrin.h"
 blas_headers <- c("R_ext/BLAS.h", "R_ext/Lapack.h", "Rconfig.h", "R_ext/RS.h")
 
 place <- function(file) {
@@ -94,6 +99,7 @@ complaint_local <- function(from, header) {
 
 complaint_system <- function(from, header, file) {
   if (basename(file) == "linalg.c" && header %in% blas_headers) return(NULL)
+  if (basename(file) == "strip.c" && header == vector_header) return(NULL)
   if (basename(file) == "blas_threads.c" && header == "dlfcn.h") return(NULL)
   if (grepl("BLAS|Lapack", header)) return("only linalg.c sees BLAS and LAPACK")
   if (from$layer <= 9 && !header %in% plain_headers) {
@@ -132,19 +138,20 @@ r_layers <- strsplit(split = " +", x = c(
   "text:        conditions",
   "checks:      checks control",
   "native:      kernel_parts native",
-  "kernels:     kernels kernel_algebra kernel_place model likelihood",
+  "kernels:     kernels kernel_algebra kernel_place model student likelihood slopes",
   "rows:        merge frontend formula newdata rows signature source survey",
   "sums:        sums parameters inducing near objective auxiliary_kinds auxiliary evidence small_n",
   "optimise:    progress optimise stages learn_rows learn_problem ascend learn_starts learn_kernel learn",
-  "gp:          family gp current_fit same_model posterior",
+  "gp:          family gp current_fit same_model posterior functionals",
   "fit:         settings hyper points construct from_source fit laplace",
-  "certify:     norms kriging precondition dtc exact_interval exact_mean reference certify_laplace certify refine",
+  paste("certify:     norms kriging precondition dtc exact_interval exact_mean laplace_bounds certify_laplace",
+        "reference certify certify_functionals refine"),
   "bounds:      evidence_bounds divergence bounds",
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
   "doors:       doors baselines pfdtc pfdtc-package",
   "checking:    curvature mixture loo_near pathwise loo conformal cross_validate",
-  paste("methods:     terms predict_laplace predict methods_laplace methods regression criteria anova compare summary",
-        "print_certificate"),
+  paste("methods:     linear_functional partial_dependence terms derivative predict_laplace predict methods_laplace",
+        "methods regression criteria anova compare summary print_certificate"),
   "experiments: datasets experiment_files experiments",
   paste("figures:     draw slices plot_checks plot_map plot plot_fits plot_certificate plot_experiments plot_trace",
         "ggplot_fit ggplot_experiments"),

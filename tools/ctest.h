@@ -13,7 +13,7 @@
 
 /* clang-format off */
 #define GROUPS(X) \
-    X(status) X(vexp) X(linalg) X(chol) X(kernel) X(factors) X(pull) \
+    X(status) X(vexp) X(strip) X(linalg) X(chol) X(kernel) X(factors) X(pull) \
     X(inducing) X(lowrank) X(select) X(stats) X(pairs) \
     X(posterior) X(exact) X(gradient) X(pf) X(vfe) X(white) X(guided) \
     X(pass) X(sites) X(divergence) \

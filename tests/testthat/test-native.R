@@ -96,7 +96,10 @@ test_that("every door refuses what it would read out of bounds", {
   adjoint <- native_objective("vfe", NULL, p$z, sums, kernel, p$noise, 1e-10)$adjoint
   own <- post[c("L", "C", "beta")]
   with_G <- post[c("L", "C", "beta", "G")]
-  sites <- list(name = "log", y = abs(round(p$y)), size = NULL, weight = NULL, offset = numeric(20))
+  sites <- list(name = "log", y = abs(round(p$y)), size = NULL, weight = NULL, offset = numeric(20),
+                shape = NULL)
+  sums_kriged <- as.list(c(prior = 1, size = 1, sor = 0.1, J = 0.5, wh = 0.1, ww = 0.2, w1 = 0.3, hh = 0.4, ch = 0.1,
+                           xh = 0.1, JQ = 0.4))
   doors <- list(
     kernel_matrix = list(model, p$x, p$z, ec),
     evaluate = list(engine_objective("vfe"), model, p$z, rows, 1L, ec, NULL),
@@ -120,9 +123,11 @@ test_that("every door refuses what it would read out of bounds", {
     norms = list(model, p$z, own, rows, 1:20, 5L, 5L, ec),
     cross = list(model, p$z, own, rows, p$new, ec),
     certify = list(model, p$z, with_G, norms, p$x, NULL, ec),
+    certify_features = list(model, p$z, with_G, norms, matrix(0.1, 3, 4), rep(1, 4), rep(1, 4)),
+    certify_kriged = list(model, p$z, with_G, norms, 3L, 20, sums_kriged),
     kriging = list(model, p$z, with_G, norms, rows, p$new, c(0L, 2L, 6L), 3:9, matrix(1:6, 3), ec),
     decorrelate = list(matrix(0.1, 2, 20), rep(1, 20), matrix(rep(c(1L, 0L), 20), 2), p$y, 0L),
-    kernel_matvec = list(model, rows, p$y, ec),
+    kernel_product = list(model, rows, cbind(p$y), ec),
     kernel_cross_matvec = list(model, p$x, p$y, p$new, ec),
     response = list(model, p$z, own, rows, 1L, ec),
     exact = list(model, rows, NULL, ec),
