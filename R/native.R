@@ -295,9 +295,9 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
 }
 
 # K v over all pairs of rows of x, with the roots of the weights on both sides; v: a vector or a column each
-native_kernel_product <- function(kernel, x, weights, v, control = NULL) {
+native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL) {
   root <- if (is.null(weights)) 1 else sqrt(weights)
-  Kv <- root * .Call(ffi_kernel_product, engine_model(kernel), engine_rows(x), as.matrix(root * v),
+  Kv <- root * .Call(ffi_kernel_matvecs, engine_model(kernel), engine_rows(x), as.matrix(root * v),
                      engine_control(nrow(x), control))
   if (is.matrix(v)) Kv else drop(Kv)
 }

@@ -99,7 +99,7 @@ SEXP ffi_kriging(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP rows, SEXP
 SEXP ffi_decorrelate(SEXP u, SEXP d, SEXP rows, SEXP v, SEXP transpose);
 
 /* K V over all pairs of rows, whatever their scales;  V: N x m */
-SEXP ffi_kernel_product(SEXP model, SEXP rows, SEXP v, SEXP control);
+SEXP ffi_kernel_matvecs(SEXP model, SEXP rows, SEXP v, SEXP control);
 /* k(x_new, x) u */
 SEXP ffi_kernel_cross_matvec(SEXP model, SEXP x, SEXP u, SEXP x_new, SEXP control);
 /* what a posterior makes of a response y: list(Ay, beta, yy, rss, v), v = B^{-1} y.
