@@ -1,4 +1,4 @@
-# Learning by the evidence: data, fits, and the evidence by dense algebra.
+# Learning against dense transcriptions, and data to learn from.
 
 # A draw of f from the prior at random rows of the unit cube, and responses.
 prior_draw <- function(kernel, n, noise = 0.25, seed = 1) {
