@@ -27,19 +27,16 @@ stages_of <- function(train) {
   }
   pool <- inside$learning_rows(data, s)
   problem <- inside$learning_problem(pool, s, "matern32")
-  keep("as it starts", problem, problem$unit + log(c(rep(sqrt(problem$d), problem$d), 1, 0.1)))
+  keep("as it starts", problem, problem$unit + log(inside$start_values_of(problem, 1, 0.1)))
   found <- inside$run_starts(problem, control)
   keep("starts", problem, found$thetas[[1L]])
   theta <- inside$finish_starts(problem, found$thetas)[[1L]]$theta
   keep("best of them, on more rows", problem, theta)
-  judged <- lapply(inside$kernel_candidates, function(profile) {
-    inside$judge_kernel(inside$learning_problem(pool, s, profile), theta)
-  })
-  best <- judged[[inside$best_kernel(lapply(judged, `[[`, "scores"))]]
+  best <- inside$choose_kernel(pool, s, theta)
   keep("kernel", best$problem, best$theta)
   result <- inside$climb(best$problem, best$theta, inside$learning_sizes$whole, c(8L, 6L, 6L), enough = 0.1)
   keep("all rows that count", best$problem, result$theta)
-  if (inside$is_small_enough(pool, s)) {
+  if (inside$is_small_enough(pool)) {
     keep("exact evidence", best$problem, inside$learn_exactly(best$problem, result)$theta)
   }
   out

@@ -1,0 +1,43 @@
+# Which rule for the kernel predicts best:
+#   PFDTC_DATA=<folder> Rscript bench/choice.R SET SEED [rows] >> bench/results/choice.csv
+# A fifth of the rows (at most 2,000) held out by SEED, not the race's. A row a kernel: the mean of its held-out scores
+# among the rows learned from, the log likelihood by neighbours where all rows that count have had their say, and NLPD
+# (in sds of the response) and RMSE / sd at the rows held out, if it is the kernel that is kept.
+suppressMessages(library(pfdtc))
+inside <- asNamespace("pfdtc")
+arguments <- commandArgs(TRUE)
+name <- arguments[1]
+seed <- as.integer(arguments[2])
+control <- pfdtc_control(threads = 1, progress = FALSE)
+
+data <- if (name == "boston") stats::setNames(MASS::Boston, c(names(MASS::Boston)[-14], "y")) else load_dataset(name)
+set.seed(seed)
+held <- sample(nrow(data), min(2000, round(nrow(data) / 5)))
+rows <- setdiff(seq_len(nrow(data)), held)
+if (length(arguments) > 2L) rows <- sample(rows, as.integer(arguments[3]))
+scaled <- function(v) (v - mean(v[rows])) / stats::sd(v[rows])
+data[] <- lapply(data, scaled)
+x <- as.matrix(data[names(data) != "y"])
+rownames(x) <- NULL
+
+set.seed(seed + 1)
+cleaned <- inside$data_from_matrix(x[rows, ], data$y[rows], center = FALSE, scale = FALSE)
+s <- inside$clean_settings(cleaned, list(method = "pfdtc", hyper = "evidence", control = control, objective = "pf",
+                                         keep_data = TRUE))
+pool <- inside$learning_rows(cleaned, s)
+first <- inside$learning_problem(pool, s, inside$kernel_candidates[1L])
+theta <- inside$finish_starts(first, inside$run_starts(first, control)$thetas)[[1L]]$theta
+for (profile in c(inside$kernel_candidates, inside$two_scales)) {
+  problem <- inside$learning_problem(pool, s, profile)
+  judged <- inside$judge_kernel(problem, if (problem$composite) inside$two_scales_start(rough) else theta)
+  if (profile == inside$kernel_candidates[1L]) rough <- judged$theta
+  result <- inside$climb(problem, judged$theta, inside$learning_sizes$whole, c(8L, 6L, 6L), enough = 0.1)
+  if (inside$is_small_enough(pool)) result <- c(inside$learn_exactly(problem, result)["theta"], result["value"])
+  kept <- problem$natural(result$theta)
+  fit <- pfdtc(x[rows, ], data$y[rows], kernel = kept$kernel, noise = kept$noise, hyper = "fixed", center = FALSE,
+               scale = FALSE, control = control)
+  p <- predict(fit, x[held, ], se.fit = TRUE, type = "response")
+  y <- data$y[held]
+  cat(sprintf("%s,%d,%d,%s,%.4f,%.1f,%.4f,%.4f\n", name, seed, length(rows), profile, mean(judged$scores), result$value,
+              -mean(stats::dnorm(y, p$fit, p$se.fit, log = TRUE)), sqrt(mean((y - p$fit)^2)) / stats::sd(y)))
+}
