@@ -134,6 +134,9 @@ test_that("every door refuses what it would read out of bounds", {
     exact_evidence = list(model, rows, NULL, ec),
     exact_predict = list(model, p$x, exact[c("L", "alpha")], p$new, ec),
     exact_covariance = list(model, p$x, exact["L"], p$new),
+    near = list(model, p$z, rows, 2L, 20:1, 1e-4, 1L, ec),
+    near_predict = list(model, p$z, own, rows, 2L, p$new, ec),
+    near_covariance = list(model, p$z, own, rows, 2L, p$new, ec),
     vecchia = list(model, rows, NULL, 1:4, matrix(5:8, 1), rep(1, 4), 1L, ec),
     neighbours = list(model, p$x, 2L, p$new, NULL, NULL, ec),
     "neighbours of rows" = list(model, p$x, 2L, NULL, 1:5, 20:1, ec))
@@ -190,6 +193,8 @@ test_that("every door refuses what it would read out of bounds", {
   refused("kriging", set("kriging", 8, c(3:8, 21L)), "near rows beyond the rows")
   refused("kriging", set("kriging", 9, matrix(c(1:5, 8L), 3)), "rows beyond the near ones")
   refused("kriging", set("kriging", 9, matrix(0:5, 3)), "rows from 0")
+  refused("near", set("near", 5, 19:0), "ranks from 0")
+  refused("near", set("near", 5, 1:19), "a rank too few")
   refused("decorrelate", set("decorrelate", 3, matrix(21L, 2, 20)), "rows beyond the rows")
   refused("norms", set("norms", 5, 2:21), "an order beyond the rows")
   refused("norms", set("norms", 5, c(0L, 1:19)), "an order from 0")
