@@ -144,7 +144,7 @@ r_layers <- strsplit(split = " +", x = c(
   paste("figures:     draw slices plot_checks plot_map plot plot_fits plot_certificate plot_experiments plot_trace",
         "ggplot_fit ggplot_experiments"),
   "others:      tidiers insight marginaleffects emmeans butcher parsnip report",
-  "load:        zzz"
+  "load:        zzz standards"
 ))
 r_layers <- lapply(r_layers, `[`, -1L)
 
