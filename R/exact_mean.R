@@ -23,7 +23,7 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
   passes <- 0L
   product <- function(v) {
     passes <<- passes + 1L
-    native_kernel_matvec(model$kernel, data$x, data$weights, v, control) + model$noise * v
+    native_kernel_matvecs(model$kernel, data$x, data$weights, v, control) + model$noise * v
   }
   by_B <- function(r) {
     native_response(reference$factors, reference$inducing, data$x, r / root, data$weights, model$kernel, model$noise,
@@ -139,16 +139,17 @@ replace_response <- function(p, response) {
   p
 }
 
-# list(mean, mean_error) at x, in units of y without the centre
-corrected_mean <- function(reference, correction, data, x) {
+# list(mean, mean_error) at rows x or of functionals, in units of y without the centre
+corrected_mean <- function(reference, correction, data, at) {
   model <- model_of(reference)
   norms <- correction$norms
   norms$Psi <- reference$norms$Psi
-  rest <- native_certify(replace_response(reference$factors, correction$response), reference$inducing, model$kernel,
-                         model$noise, norms, x)
+  rest <- certify_with(replace_response(reference$factors, correction$response), norms, reference$inducing, model, at)
   u <- if (is.null(data$weights)) correction$v else sqrt(data$weights) * correction$v
-  mean <- native_kernel_cross_matvec(model$kernel, data$x, u, x, reference$control) + rest$mean
-  rounding <- correction$rounding * beyond_rows(model, data, x)
+  known <- if (is_functionals(at)) sum_over_rows(at, data$x, u) else
+    native_kernel_cross_matvec(model$kernel, data$x, u, at, reference$control)
+  mean <- known + rest$mean
+  rounding <- correction$rounding * beyond_rows(model, data, at)
   error <- (rest$mean_error + rounding) * (1 + 1e-14) + 4 * .Machine$double.eps * abs(mean)
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
 }
@@ -200,7 +201,7 @@ seconds_a_pass <- function(reference, data, left) {
   n <- nrow(data$x)
   some <- min(n, 2048L)
   x <- data$x[seq_len(some), , drop = FALSE]
-  took <- system.time(native_kernel_matvec(reference$kernel, x, NULL, numeric(some), reference$control),
+  took <- system.time(native_kernel_matvecs(reference$kernel, x, NULL, numeric(some), reference$control),
                       gcFirst = FALSE)[["elapsed"]]
   took * (n / some)^2
 }
@@ -214,7 +215,7 @@ least_quadratic <- function(post, data) {
   if (!correction_serves(post, data)) return(least)
   u <- post$correction$v
   y <- data$y * root_weights(data)
-  Ku <- native_kernel_matvec(model$kernel, data$x, data$weights, u, post$control)
+  Ku <- native_kernel_matvecs(model$kernel, data$x, data$weights, u, post$control)
   K_norm <- sqrt(sum(post$factors$G^2)) + post$norms$lam
   growth <- 4 * .Machine$double.eps + post$norms$growth
   size <- sum(u^2)
@@ -222,8 +223,9 @@ least_quadratic <- function(post, data) {
   max(least, 2 * sum(u * y) - sum(u * Ku) - noise * size - error)
 }
 
-# How much larger sqrt(k(x, x)) may be at x than at the rows.
+# How much larger sqrt(k(x, x)) may be at x than at the rows, or the size of functionals.
 beyond_rows <- function(model, data, x) {
+  if (is_functionals(x)) return(sqrt(x$size / max(prior_most(model, data$x), 1e-300)))
   if (!varies(model$kernel)) return(1)
   sqrt(max(1, prior_most(model, x) / max(prior_most(model, data$x), 1e-300)))
 }

@@ -74,17 +74,25 @@ const double *arg_vector_or_null(SEXP x, const char *argument, size_t length)
     return x == R_NilValue ? NULL : arg_vector(x, argument, length);
 }
 
+double list_number(SEXP list, const char *name)
+{
+    return arg_number(list_get(list, name), name);
+}
+
+const double *list_vector(SEXP list, const char *name, size_t length)
+{
+    return arg_vector(list_get(list, name), name, length);
+}
+
 /* list(profile, columns from 0, isotropic, power, parameters, table) */
 static struct factor arg_factor(SEXP list)
 {
     struct factor f = {0};
-    SEXP profile = list_get(list, "profile"), columns = list_get(list, "columns"),
-         table = list_get(list, "table");
-    if (TYPEOF(profile) != STRSXP || XLENGTH(profile) != 1)
-        Rf_error("internal: `profile` must be one string");
-    f.profile = profile_of(CHAR(STRING_ELT(profile, 0)));
+    const char *profile = arg_string(list_get(list, "profile"), "profile");
+    SEXP columns = list_get(list, "columns"), table = list_get(list, "table");
+    f.profile = profile_of(profile);
     if (f.profile == NULL)
-        Rf_error("internal: no kernel profile '%s'", CHAR(STRING_ELT(profile, 0)));
+        Rf_error("internal: no kernel profile '%s'", profile);
     if (TYPEOF(columns) != INTSXP)
         Rf_error("internal: `columns` must be integer");
     f.d = (int)XLENGTH(columns);
@@ -111,7 +119,7 @@ const int *arg_indices(SEXP x, const char *argument, int least, int most)
         Rf_error("internal: `%s` must be integers", argument);
     const size_t n = (size_t)XLENGTH(x);
     const int *from = INTEGER_RO(x);
-    int *to = (int *)R_alloc(n > 0 ? n : 1, sizeof *to);
+    int *to = room_for_integers(n);
     for (size_t i = 0; i < n; i++) {
         if (from[i] < least || from[i] > most)
             Rf_error("internal: `%s` must be between %d and %d", argument, least, most);
@@ -134,7 +142,7 @@ struct kernel arg_kernel(SEXP list)
         SEXP one = VECTOR_ELT(terms, t), which = list_get(one, "factors");
         if (TYPEOF(which) != INTSXP)
             Rf_error("internal: the factors of a term must be integer");
-        term[t].variance = arg_number(list_get(one, "variance"), "variance");
+        term[t].variance = list_number(one, "variance");
         term[t].n_factors = (int)XLENGTH(which);
         term[t].factor = INTEGER_RO(which);
         for (int i = 0; i < term[t].n_factors; i++)
@@ -145,11 +153,16 @@ struct kernel arg_kernel(SEXP list)
     return k;
 }
 
-struct lowrank arg_lowrank(SEXP list, const struct kernel *kernel)
+/* x until the door returns */
+static void *keep(const void *x, size_t size)
 {
-    struct lowrank nu;
+    return memcpy(R_alloc(1, (int)size), x, size);
+}
+
+struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel)
+{
+    struct lowrank nu = {.kernel = kernel};
     int rows;
-    nu.kernel = kernel;
     nu.p = arg_integer(list_get(list, "p"), "p");
     if (nu.p != 0 && nu.p != 1)
         Rf_error("internal: `p` must be 0 or 1");
@@ -157,38 +170,39 @@ struct lowrank arg_lowrank(SEXP list, const struct kernel *kernel)
     nu.W = arg_matrix(list_get(list, "W"), "W", &rows, &nu.q);
     if (rows != nu.n_u || nu.q < 1)
         Rf_error("internal: `W` must have a row for every row of `U`, and a column");
-    nu.sign = arg_vector(list_get(list, "sign"), "sign", (size_t)nu.q);
-    return nu;
+    nu.sign = list_vector(list, "sign", (size_t)nu.q);
+    return keep(&nu, sizeof nu);
 }
 
-struct model arg_model(SEXP list)
+struct model *arg_model(SEXP list)
 {
-    struct kernel *kernel = (struct kernel *)R_alloc(1, sizeof *kernel);
-    *kernel = arg_kernel(list_get(list, "kernel"));
-    return (struct model){kernel, arg_number(list_get(list, "noise"), "noise"),
-                          arg_number(list_get(list, "jitter"), "jitter")};
+    const struct kernel kernel = arg_kernel(list_get(list, "kernel"));
+    const struct model model = {keep(&kernel, sizeof kernel), list_number(list, "noise"),
+                                list_number(list, "jitter")};
+    return keep(&model, sizeof model);
 }
 
-struct source arg_new_rows(const struct model *model, SEXP x)
+struct source *arg_new_rows(const struct model *model, SEXP x)
 {
     struct source rows = {0};
     rows.X = arg_inputs(model->kernel, x, "x", &rows.N, &rows.columns);
     rows.ldx = rows.N;
+    return keep(&rows, sizeof rows);
+}
+
+struct source *arg_rows(const struct model *model, SEXP list)
+{
+    struct source *rows = arg_new_rows(model, list_get(list, "x"));
+    const size_t N = (size_t)rows->N;
+    rows->y = arg_vector_or_null(list_get(list, "y"), "y", N);
+    rows->scale = arg_vector_or_null(list_get(list, "scale"), "scale", N);
     return rows;
 }
 
-struct source arg_rows(const struct model *model, SEXP list)
+struct source *arg_data(const struct model *model, SEXP list)
 {
-    struct source rows = arg_new_rows(model, list_get(list, "x"));
-    rows.y = arg_vector_or_null(list_get(list, "y"), "y", (size_t)rows.N);
-    rows.scale = arg_vector_or_null(list_get(list, "scale"), "scale", (size_t)rows.N);
-    return rows;
-}
-
-struct source arg_data(const struct model *model, SEXP list)
-{
-    const struct source rows = arg_rows(model, list);
-    if (rows.y == NULL)
+    struct source *rows = arg_rows(model, list);
+    if (rows->y == NULL)
         Rf_error("internal: `y` must be there");
     return rows;
 }
@@ -200,14 +214,14 @@ struct inducing arg_points(const struct model *model, SEXP z)
     return points;
 }
 
-struct posterior arg_posterior(const struct model *model, SEXP z, SEXP list)
+struct posterior *arg_posterior(SEXP model, SEXP z, SEXP list)
 {
-    struct posterior p = {arg_points(model, z), NULL, NULL};
+    struct posterior p = {.z = arg_points(arg_model(model), z)};
     const size_t M = (size_t)p.z.M;
-    p.z.L = arg_vector(list_get(list, "L"), "L", M * M);
-    p.C = arg_vector(list_get(list, "C"), "C", M * M);
-    p.beta = arg_vector(list_get(list, "beta"), "beta", M);
-    return p;
+    p.z.L = list_vector(list, "L", M * M);
+    p.C = list_vector(list, "C", M * M);
+    p.beta = list_vector(list, "beta", M);
+    return keep(&p, sizeof p);
 }
 
 struct plan arg_plan(SEXP control, int N)
@@ -215,7 +229,7 @@ struct plan arg_plan(SEXP control, int N)
     struct plan plan = {.interrupt = R_CheckUserInterrupt};
     plan.threads = arg_integer(list_get(control, "threads"), "threads");
     const int block = arg_integer(list_get(control, "block"), "block");
-    const double memory = arg_number(list_get(control, "memory"), "memory");
+    const double memory = list_number(control, "memory");
     if (plan.threads < 1 || block < 1)
         Rf_error("internal: `threads` and `block` must be at least 1");
     if (!(memory >= 0.0))
@@ -225,6 +239,11 @@ struct plan arg_plan(SEXP control, int N)
     plan.threads = 1;
 #endif
     return plan_for(&plan, N, block);
+}
+
+struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP control)
+{
+    return (struct pass){.plan = arg_plan(control, rows->N), .rows = rows, .z = z};
 }
 
 const struct objective *arg_objective(SEXP name)
@@ -238,13 +257,13 @@ const struct objective *arg_objective(SEXP name)
 struct stats arg_sums(SEXP list, int M, int q)
 {
     struct stats s = {.M = M, .q = q};
-    s.G = arg_vector(list_get(list, "G"), "G", (size_t)M * M);
-    s.Ay = arg_vector(list_get(list, "Ay"), "Ay", (size_t)M);
-    s.AW = q > 0 ? arg_vector(list_get(list, "AW"), "AW", (size_t)M * q) : NULL;
-    s.yy = arg_number(list_get(list, "yy"), "yy");
-    s.k_sum = arg_number(list_get(list, "k_sum"), "k_sum");
-    s.t = arg_number(list_get(list, "t"), "t");
-    s.n = arg_number(list_get(list, "n"), "n");
+    s.G = list_vector(list, "G", (size_t)M * M);
+    s.Ay = list_vector(list, "Ay", (size_t)M);
+    s.AW = q > 0 ? list_vector(list, "AW", (size_t)M * q) : NULL;
+    s.yy = list_number(list, "yy");
+    s.k_sum = list_number(list, "k_sum");
+    s.t = list_number(list, "t");
+    s.n = list_number(list, "n");
     return s;
 }
 
@@ -255,10 +274,17 @@ double *room(size_t n)
     return (double *)R_alloc(n > 0 ? n : 1, sizeof(double));
 }
 
-void run_pass(struct pass *p, int n_sinks, const struct sink *sinks)
+int *room_for_integers(size_t n)
 {
+    return (int *)R_alloc(n > 0 ? n : 1, sizeof(int));
+}
+
+void run_pass(struct pass *p, struct sink sink)
+{
+    if (p->thread == NULL)
+        LAY_OUT(pass_open, p);
     const void *top = vmaxget();
-    pass_run(p, n_sinks, sinks, room(pass_size(p, n_sinks, sinks)));
+    pass_run(p, 1, &sink, room(pass_size(p, 1, &sink)));
     vmaxset(top);
 }
 
@@ -333,6 +359,27 @@ void pack_status(SEXP list, enum status status)
     SEXP x = PROTECT(Rf_ScalarInteger((int)status));
     put(list, "status", x);
     UNPROTECT(1);
+}
+
+double *pack_zeros(SEXP list, const char *name, int n)
+{
+    double *x = pack_vector(list, name, n);
+    fill((size_t)n, 0.0, x);
+    return x;
+}
+
+enum status pack_value(SEXP list, enum status status, const char *name, const double *x)
+{
+    pack_status(list, status);
+    pack_number(list, name, status == STATUS_OK ? *x : R_PosInf);
+    return status;
+}
+
+void pack_factors(SEXP list, int M, double **L, double **C, double **beta)
+{
+    *L = pack_matrix(list, "L", M, M);
+    *C = pack_matrix(list, "C", M, M);
+    *beta = pack_vector(list, "beta", M);
 }
 
 void pack_sums(SEXP result, const struct stats *s)

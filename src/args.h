@@ -36,27 +36,33 @@ const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, i
 const double *arg_vector(SEXP x, const char *argument, size_t length);
 /* the same, or NULL for R's NULL */
 const double *arg_vector_or_null(SEXP x, const char *argument, size_t length);
+/* elements of a named list */
+double list_number(SEXP list, const char *name);
+const double *list_vector(SEXP list, const char *name, size_t length);
 
 /* copies from 0 of integers from `least` (0: none) to `most` */
 const int *arg_indices(SEXP x, const char *argument, int least, int most);
 
+/* What pointers show lives until the door returns. */
 struct kernel arg_kernel(SEXP list);
-struct lowrank arg_lowrank(SEXP list, const struct kernel *kernel);
+struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel);
 
 /* list(kernel, noise, jitter) */
-struct model arg_model(SEXP list);
+struct model *arg_model(SEXP list);
 /* rows that the model's kernel can be evaluated at: list(x, y, scale), y and scale perhaps NULL */
-struct source arg_rows(const struct model *model, SEXP list);
+struct source *arg_rows(const struct model *model, SEXP list);
 /* the same of which the response is read */
-struct source arg_data(const struct model *model, SEXP list);
+struct source *arg_data(const struct model *model, SEXP list);
 /* the same of a matrix alone */
-struct source arg_new_rows(const struct model *model, SEXP x);
+struct source *arg_new_rows(const struct model *model, SEXP x);
 /* points without L */
 struct inducing arg_points(const struct model *model, SEXP z);
-/* points and list(L, C, beta) */
-struct posterior arg_posterior(const struct model *model, SEXP z, SEXP list);
+/* a model's posterior: points and list(L, C, beta) */
+struct posterior *arg_posterior(SEXP model, SEXP z, SEXP list);
 /* how to walk over N rows. control: list(block, threads: integers; memory: a double) */
 struct plan arg_plan(SEXP control, int N);
+/* a pass over rows, beside points or NULL */
+struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP control);
 
 /* sums as ffi_sums() gives them, or several of it added up */
 struct stats arg_sums(SEXP list, int M, int q);
@@ -67,6 +73,7 @@ const struct objective *arg_objective(SEXP name);
 
 /* scratch that R frees when the door returns */
 double *room(size_t n);
+int *room_for_integers(size_t n);
 /* open(self, arena) there: counted, then laid out */
 #define LAY_OUT(open, self)                                                              \
     do {                                                                                 \
@@ -75,8 +82,9 @@ double *room(size_t n);
         arena_ = (struct arena){room(arena_.used), 0};                                   \
         open(self, &arena_);                                                             \
     } while (0)
-/* a pass, with all that it needs: the rows are read once, each of these is told of every block */
-void run_pass(struct pass *p, int n_sinks, const struct sink *sinks);
+/* A pass with all that it needs: the rows are read once, the sink is told of every block.  Laid out
+ * by the first one. */
+void run_pass(struct pass *p, struct sink sink);
 
 /* A list of these names, NULL behind the last, empty: protected by the caller.  Each result is then
  * put where its name says, and given back to be filled where it is an array. */
@@ -85,8 +93,13 @@ double *pack_matrix(SEXP list, const char *name, int rows, int columns);
 double *pack_vector(SEXP list, const char *name, int n);
 int *pack_integers(SEXP list, const char *name, int n);
 int *pack_integer_matrix(SEXP list, const char *name, int rows, int columns);
+double *pack_zeros(SEXP list, const char *name, int n);
 void pack_number(SEXP list, const char *name, double x);
 void pack_status(SEXP list, enum status status);
+/* status, and x where that is well, else Inf; gives the status back */
+enum status pack_value(SEXP list, enum status status, const char *name, const double *x);
+/* L and C (M x M) and beta of a posterior */
+void pack_factors(SEXP list, int M, double **L, double **C, double **beta);
 /* G, Ay, yy, k_sum, t (not below 0) and log_weights */
 void pack_sums(SEXP list, const struct stats *s);
 

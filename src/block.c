@@ -19,6 +19,11 @@ static struct block in_place(const struct source *s, int start, int n)
     return b;
 }
 
+struct block source_whole(const struct source *s)
+{
+    return in_place(s, 0, s->N);
+}
+
 struct block source_block(const struct source *s, int start, int n, double *room)
 {
     if (s->order == NULL)

@@ -1,5 +1,6 @@
 #include <float.h>
 #include "exact.h"
+#include "kernel_pull.h"
 #include "linalg.h"
 
 static const double log_2pi = 1.837877066409345483560659472811;
@@ -53,25 +54,66 @@ double exact_slope_noise(int n, double s2, const double *weights, const double *
     return sum;
 }
 
-static void pulling_add(const void *self, const struct visit *v)
+/* ---- rows at hand ---------------------------------------------------------------------------- */
+
+static struct kernel_matrix matrix_of(const struct exact *e)
 {
-    const struct exact_pulling *p = self;
-    const struct block *all = &p->rows, *b = &v->block;
-    double *K = v->work, *rest = K + (size_t)all->n * b->n;
-    kernel_cross(p->kernel, all->n, all->X, all->ldx, b->n, b->X, b->ldx, K);
-    kernel_pull(p->kernel, all->n, all->X, all->ldx, b->n, b->X, b->ldx, K,
-                p->K_bar + (size_t)b->first * all->n, rest, NULL, v->sums);
+    return (struct kernel_matrix){e->model->kernel, source_whole(e->pass.rows), e->L};
 }
 
-struct sink exact_pulling_sink(const struct exact_pulling *self, int block,
-                               double *dtheta)
+/* sums: dtheta of K_bar */
+static void pulling_add(const void *self, const struct visit *v)
 {
-    return (struct sink){.self = self,
-                         .n_sums = (size_t)self->kernel->n_theta,
+    const struct exact *e = self;
+    const struct kernel *k = e->model->kernel;
+    const struct block all = source_whole(e->pass.rows), *b = &v->block;
+    double *K = v->work, *rest = K + (size_t)all.n * b->n;
+    kernel_cross(k, all.n, all.X, all.ldx, b->n, b->X, b->ldx, K);
+    kernel_pull(k, all.n, all.X, all.ldx, b->n, b->X, b->ldx, K,
+                e->K_bar + (size_t)b->first * all.n, rest, NULL, v->sums);
+}
+
+static struct sink pulling_sink(const struct exact *e, double *dtheta)
+{
+    const int N = e->pass.rows->N;
+    const struct kernel *k = e->model->kernel;
+    return (struct sink){.self = e,
+                         .n_sums = (size_t)k->n_theta,
                          .sums = dtheta,
-                         .n_work = (size_t)self->rows.n * block +
-                                   kernel_size(self->kernel, self->rows.n),
+                         .n_work = (size_t)N * e->pass.plan.block + kernel_size(k, N),
                          .add = pulling_add};
+}
+
+void exact_open(struct exact *e, struct arena *arena)
+{
+    const size_t N = (size_t)e->pass.rows->N;
+    const struct sink pulling = pulling_sink(e, NULL);
+    pass_open(&e->pass, arena);
+    e->K_bar = arena_take(arena, e->with_gradient ? N * N : 0);
+    e->work = arena_take(arena, e->with_gradient ? pass_size(&e->pass, 1, &pulling) : 0);
+}
+
+enum status exact_run(struct exact *e, double *value)
+{
+    const int N = e->pass.rows->N;
+    const double *y = e->pass.rows->y;
+    const struct kernel_matrix K = matrix_of(e);
+    const struct sink sink = kernel_matrix_sink(&K);
+    pass_run(&e->pass, 1, &sink, e->work);
+    const enum status status = exact_factor(N, e->model->s2, e->weights, y,
+                                            e->pass.plan.interrupt, e->L, e->alpha);
+    if (status == STATUS_OK)
+        *value = exact_minus_evidence(N, e->L, e->alpha, y);
+    return status;
+}
+
+void exact_gradient(struct exact *e, double *dtheta, double *noise)
+{
+    const int N = e->pass.rows->N;
+    const struct sink pulling = pulling_sink(e, dtheta);
+    exact_adjoint(N, e->L, e->alpha, e->K_bar);
+    *noise = exact_slope_noise(N, e->model->s2, e->weights, e->K_bar);
+    pass_run(&e->pass, 1, &pulling, e->work);
 }
 
 void exact_rows(const struct kernel *k, int n, const double *alpha, const struct block *b,

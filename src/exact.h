@@ -8,8 +8,7 @@
  *
  * and, at a point x:  mean = k(x, X) alpha,  variance = k(x, x) - |L^{-1} k(X, x)|^2
  */
-#include "inducing.h"
-#include "sink.h"
+#include "gram.h"
 
 /* K (n x n, k(X, X), in) -> L (out, in place) and alpha.  weights may be NULL; interrupt: called
  * now and then, may not return, or NULL. */
@@ -25,14 +24,21 @@ void exact_adjoint(int n, const double *L, const double *alpha, double *K_bar);
 /* d / d log s2 = sum_i K_bar_ii s2 / w_i */
 double exact_slope_noise(int n, double s2, const double *weights, const double *K_bar);
 
-/* as a sink over the n rows themselves: dtheta [n_theta] of K_bar */
-struct exact_pulling {
-    const struct kernel *kernel;
-    struct block rows; /* all n  */
-    const double *K_bar;
+/* On rows at hand, in passes over them. */
+struct exact {
+    const struct model *model;
+    struct pass pass;
+    const double *weights; /* [N] or NULL                               */
+    int with_gradient;
+    double *L, *alpha;    /* the caller's: N x N, [N]                  */
+    double *K_bar, *work; /* laid out; K_bar with a gradient           */
 };
-struct sink exact_pulling_sink(const struct exact_pulling *self, int block,
-                               double *dtheta);
+/* all but what is laid out is there, pass.rows with a response */
+void exact_open(struct exact *e, struct arena *arena);
+/* L, alpha and value = -log evidence */
+enum status exact_run(struct exact *e, double *value);
+/* its slopes: dtheta [n_theta], and in log s2 */
+void exact_gradient(struct exact *e, double *dtheta, double *noise);
 
 /* New rows.  K (n x m) = k(X, X_new), A = L^{-1} K. */
 void exact_rows(const struct kernel *k, int n, const double *alpha, const struct block *b,

@@ -6,13 +6,12 @@
 #include "local.h"
 #include "norms.h"
 
-SEXP ffi_norms(SEXP model_, SEXP z, SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows,
+SEXP ffi_norms(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows,
                SEXP t2_rows, SEXP control)
 {
-    const struct model model = arg_model(model_);
-    const struct posterior p = arg_posterior(&model, z, posterior);
-    struct grouping g = {.z = p.z, .rows = arg_data(&model, rows), .beta = p.beta};
-    const int N = g.rows.N, M = p.z.M;
+    const struct posterior *p = arg_posterior(model, z, posterior);
+    struct grouping g = {.z = p->z, .rows = *arg_data(p->z.model, rows), .beta = p->beta};
+    const int N = g.rows.N;
     if (N < 1 || XLENGTH(order) != N)
         Rf_error("internal: `order` must be a permutation of the rows, at least one");
     g.rows.order = arg_indices(order, "order", 1, N);
@@ -20,7 +19,7 @@ SEXP ffi_norms(SEXP model_, SEXP z, SEXP posterior, SEXP rows, SEXP order, SEXP 
     g.t2 = arg_integer(t2_rows, "t2_rows");
     g.pass.plan = arg_plan(control, N);
     SEXP result = PROTECT(pack("T1", "kappa", "Psi", "lam", "vv", "spread", NULL));
-    g.Psi = pack_matrix(result, "Psi", M, M);
+    g.Psi = pack_matrix(result, "Psi", g.z.M, g.z.M);
     LAY_OUT(norms_open, &g);
     norms_run(&g);
     pack_number(result, "T1", g.T1);
@@ -32,21 +31,16 @@ SEXP ffi_norms(SEXP model_, SEXP z, SEXP posterior, SEXP rows, SEXP order, SEXP 
     return result;
 }
 
-SEXP ffi_cross(SEXP model_, SEXP z, SEXP posterior, SEXP rows_, SEXP x_new, SEXP control)
+SEXP ffi_cross(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
 {
-    const struct model model = arg_model(model_);
-    const struct posterior p = arg_posterior(&model, z, posterior);
-    const struct source rows = arg_rows(&model, rows_),
-                        new_rows = arg_new_rows(&model, x_new);
-    const int n = new_rows.N;
-    struct pass pass = {.plan = arg_plan(control, rows.N), .rows = &rows, .z = &p.z};
-    const struct crossing_rows self = {&p, source_block(&new_rows, 0, n, NULL),
-                                       room((size_t)p.z.M * n)};
+    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct block b = source_whole(arg_new_rows(p->z.model, x_new));
+    const int n = b.n;
+    struct pass pass = pass_over(arg_rows(p->z.model, rows), &p->z, control);
+    const struct crossing_rows self = {p, b, room((size_t)p->z.M * n)};
     double *sums = room(crossing_size(&self));
-    const struct sink sink = crossing_sink(&self, pass.plan.block, sums);
     SEXP result = PROTECT(pack("cross", "gain", "size", NULL));
-    LAY_OUT(pass_open, &pass);
-    run_pass(&pass, 1, &sink);
+    run_pass(&pass, crossing_sink(&self, pass.plan.block, sums));
     crossing_finish(&self, sums, pack_vector(result, "cross", n),
                     pack_vector(result, "gain", n), pack_vector(result, "size", n));
     UNPROTECT(1);
@@ -74,87 +68,152 @@ static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior 
                    {"beta_error", &s.beta_error},
                    {"alpha", &s.alpha}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        *numbers[i].number = arg_number(list_get(list, numbers[i].name), numbers[i].name);
-    s.Psi = arg_vector(list_get(list, "Psi"), "Psi", M * M);
-    s.G = arg_vector(list_get(posterior, "G"), "G", M * M);
+        *numbers[i].number = list_number(list, numbers[i].name);
+    s.Psi = list_vector(list, "Psi", M * M);
+    s.G = list_vector(posterior, "G", M * M);
     s.G_norm = sqrt(sum_squares(M * M, s.G));
     s.Psi_norm = sqrt(sum_squares(M * M, s.Psi));
     s.beta = sqrt(sum_squares(M, p->beta));
     return s;
 }
 
-SEXP ffi_certify(SEXP model_, SEXP z, SEXP posterior, SEXP norms_, SEXP x, SEXP crossing,
-                 SEXP control)
+/* room for the certificates of n of whatever it is */
+static struct certified pack_certified(SEXP result, int n)
 {
-    const struct model model = arg_model(model_);
-    const struct posterior p = arg_posterior(&model, z, posterior);
-    const struct norms norms = arg_norms(norms_, posterior, &p);
-    const struct source rows = arg_new_rows(&model, x);
-    const int n = rows.N;
-    struct pass pass = {.plan = arg_plan(control, n), .rows = &rows, .z = &p.z};
-    struct crossings crossings;
-    struct certifying self = {.posterior = &p, .norms = &norms};
-    if (crossing != R_NilValue) {
-        crossings.cross = arg_vector(list_get(crossing, "cross"), "cross", (size_t)n);
-        crossings.gain = arg_vector(list_get(crossing, "gain"), "gain", (size_t)n);
-        crossings.size = arg_vector(list_get(crossing, "size"), "size", (size_t)n);
-        self.crossings = &crossings;
-    }
-    SEXP result = PROTECT(pack("mean", "sor_variance", "unexplained", "mean_error",
-                               "var_lower", "var_upper", NULL));
-    self.to = (struct certified){
+    return (struct certified){
         pack_vector(result, "mean", n),        pack_vector(result, "sor_variance", n),
         pack_vector(result, "unexplained", n), pack_vector(result, "mean_error", n),
         pack_vector(result, "var_lower", n),   pack_vector(result, "var_upper", n)};
-    const struct sink sink = certifying_sink(&self, pass.plan.block);
-    LAY_OUT(pass_open, &pass);
-    run_pass(&pass, 1, &sink);
+}
+
+static SEXP pack_certificates(void)
+{
+    return pack("mean", "sor_variance", "unexplained", "mean_error", "var_lower",
+                "var_upper", NULL);
+}
+
+/* what ffi_cross() gives of n rows, or nothing */
+static struct crossings arg_crossings(SEXP list, int n)
+{
+    if (list == R_NilValue)
+        return (struct crossings){0};
+    return (struct crossings){list_vector(list, "cross", (size_t)n),
+                              list_vector(list, "gain", (size_t)n),
+                              list_vector(list, "size", (size_t)n)};
+}
+
+SEXP ffi_certify(SEXP model, SEXP z, SEXP posterior, SEXP norms_, SEXP x, SEXP crossing,
+                 SEXP control)
+{
+    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct norms norms = arg_norms(norms_, posterior, p);
+    struct pass pass = pass_over(arg_new_rows(p->z.model, x), &p->z, control);
+    const int n = pass.rows->N;
+    const struct crossings crossings = arg_crossings(crossing, n);
+    struct certifying self = {.posterior = p, .norms = &norms};
+    self.crossings = crossing == R_NilValue ? NULL : &crossings;
+    SEXP result = PROTECT(pack_certificates());
+    self.to = pack_certified(result, n);
+    run_pass(&pass, certifying_sink(&self, pass.plan.block));
+    UNPROTECT(1);
+    return result;
+}
+
+SEXP ffi_certify_features(SEXP model, SEXP z, SEXP posterior, SEXP norms_, SEXP features,
+                          SEXP prior_, SEXP size_)
+{
+    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct norms norms = arg_norms(norms_, posterior, p);
+    int M, n;
+    const double *A = arg_matrix(features, "features", &M, &n);
+    const double *prior = arg_vector(prior_, "prior", (size_t)n);
+    const double *size = arg_vector(size_, "size", (size_t)n);
+    if (M != p->z.M)
+        Rf_error("internal: `features` must have a row for each inducing point");
+    SEXP result = PROTECT(pack_certificates());
+    const struct certified to = pack_certified(result, n);
+    certify_features(p, &norms, n, 0, A, prior, size, NULL,
+                     room(3 * (size_t)M * (size_t)n), &to);
+    UNPROTECT(1);
+    return result;
+}
+
+/* list(prior, size, ...) */
+static struct kriged arg_kriged(SEXP list)
+{
+    return (struct kriged){.prior = list_number(list, "prior"),
+                           .size = list_number(list, "size"),
+                           .sor = list_number(list, "sor"),
+                           .J = list_number(list, "J"),
+                           .wh = list_number(list, "wh"),
+                           .ww = list_number(list, "ww"),
+                           .w1 = list_number(list, "w1"),
+                           .hh = list_number(list, "hh"),
+                           .ch = list_number(list, "ch"),
+                           .xh = list_number(list, "xh"),
+                           .JQ = list_number(list, "JQ")};
+}
+
+SEXP ffi_certify_kriged(SEXP model, SEXP z, SEXP posterior, SEXP norms_, SEXP n_terms,
+                        SEXP sum_w, SEXP sums)
+{
+    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct norms norms = arg_norms(norms_, posterior, p);
+    const struct kriged point = arg_kriged(sums);
+    const struct kriging_bounds bounds =
+        certify_kriged(&norms, p->z.model->s2, arg_count(n_terms, "n_terms"),
+                       arg_number(sum_w, "sum_w"), &point);
+    SEXP result = PROTECT(pack("J", "q", "var_lower", "var_upper", NULL));
+    pack_number(result, "J", bounds.J);
+    pack_number(result, "q", bounds.q);
+    pack_number(result, "var_lower", bounds.var_lower);
+    pack_number(result, "var_upper", bounds.var_upper);
     UNPROTECT(1);
     return result;
 }
 
 /* start: where each group's new rows begin, and the end */
-static void arg_groups(struct local *l, SEXP start, SEXP rows)
+static void arg_groups(struct local *l, SEXP start, SEXP members)
 {
-    if (!Rf_isMatrix(rows) || TYPEOF(start) != INTSXP ||
-        XLENGTH(start) != Rf_ncols(rows) + 1)
-        Rf_error("internal: `rows` and `start` do not belong together");
-    l->n_groups = Rf_ncols(rows);
-    l->n_c = Rf_nrows(rows);
+    if (!Rf_isMatrix(members) || TYPEOF(start) != INTSXP ||
+        XLENGTH(start) != Rf_ncols(members) + 1)
+        Rf_error("internal: `members` and `start` do not belong together");
+    l->n_groups = Rf_ncols(members);
+    l->n_c = Rf_nrows(members);
     l->start = INTEGER_RO(start);
     for (int i = 0; i < l->n_groups; i++)
         if (l->start[i + 1] <= l->start[i])
             Rf_error("internal: `start` must rise");
     if (l->n_groups < 1 || l->start[0] != 0 || l->start[l->n_groups] != l->rows_new.n)
         Rf_error("internal: `start` must cover the rows of `x_new`");
-    l->member = arg_indices(rows, "rows", 1, l->near.N);
+    l->member = arg_indices(members, "members", 1, l->near.N);
     l->S = (int *)R_alloc((size_t)l->n_c * l->n_groups, sizeof *l->S);
     l->point = (struct kriging *)R_alloc((size_t)l->rows_new.n, sizeof *l->point);
 }
 
-SEXP ffi_kriging(SEXP model_, SEXP z, SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new_,
+SEXP ffi_kriging(SEXP model, SEXP z, SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new,
                  SEXP start, SEXP near, SEXP members, SEXP control)
 {
-    const struct model model = arg_model(model_);
-    const struct posterior p = arg_posterior(&model, z, posterior);
-    const struct norms norms = arg_norms(norms_, posterior, &p);
-    const struct source x_new = arg_new_rows(&model, x_new_);
-    struct local l = {.posterior = &p, .norms = &norms, .rows = arg_rows(&model, rows)};
-    l.rows_new = source_block(&x_new, 0, x_new.N, NULL);
-    l.near = l.rows;
+    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct norms norms = arg_norms(norms_, posterior, p);
+    const struct source *new_rows = arg_new_rows(p->z.model, x_new);
+    const int n = new_rows->N;
+    struct local l = {.posterior = p, .norms = &norms};
+    l.rows = l.near = *arg_rows(p->z.model, rows);
     l.near.order = arg_indices(near, "near", 1, l.rows.N);
     l.near.N = (int)XLENGTH(near);
-    if (x_new.columns != l.rows.columns)
+    if (new_rows->columns != l.rows.columns)
         Rf_error("internal: `x_new` must have the columns of `x`");
+    l.rows_new = source_whole(new_rows);
     arg_groups(&l, start, members);
     l.pass.plan = arg_plan(control, l.rows.N);
     LAY_OUT(local_open, &l);
     SEXP result = PROTECT(pack("W", "J", "q", "ww", "var_lower", "var_upper", NULL));
-    l.W = pack_matrix(result, "W", l.n_c, x_new.N);
+    l.W = pack_matrix(result, "W", l.n_c, n);
     const struct local_bounds to = {
-        pack_vector(result, "J", x_new.N), pack_vector(result, "q", x_new.N),
-        pack_vector(result, "ww", x_new.N), pack_vector(result, "var_lower", x_new.N),
-        pack_vector(result, "var_upper", x_new.N)};
+        pack_vector(result, "J", n), pack_vector(result, "q", n),
+        pack_vector(result, "ww", n), pack_vector(result, "var_lower", n),
+        pack_vector(result, "var_upper", n)};
     local_run(&l, &to);
     UNPROTECT(1);
     return result;

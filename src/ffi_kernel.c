@@ -7,15 +7,12 @@
 
 SEXP ffi_kernel_matrix(SEXP model_, SEXP x, SEXP z, SEXP control)
 {
-    const struct model model = arg_model(model_);
-    const struct source points = arg_new_rows(&model, x), rows = arg_new_rows(&model, z);
-    struct pass pass = {.plan = arg_plan(control, rows.N), .rows = &rows};
-    SEXP K = PROTECT(Rf_allocMatrix(REALSXP, points.N, rows.N));
-    const struct kernel_matrix self = {model.kernel,
-                                       source_block(&points, 0, points.N, NULL), REAL(K)};
-    const struct sink sink = kernel_matrix_sink(&self);
-    LAY_OUT(pass_open, &pass);
-    run_pass(&pass, 1, &sink);
+    const struct model *model = arg_model(model_);
+    const struct block points = source_whole(arg_new_rows(model, x));
+    struct pass pass = pass_over(arg_new_rows(model, z), NULL, control);
+    SEXP K = PROTECT(Rf_allocMatrix(REALSXP, points.n, pass.rows->N));
+    const struct kernel_matrix to = {model->kernel, points, REAL(K)};
+    run_pass(&pass, kernel_matrix_sink(&to));
     UNPROTECT(1);
     return K;
 }
@@ -24,11 +21,6 @@ static void interrupt_now_and_then(int m)
 {
     if (m % 16 == 0)
         R_CheckUserInterrupt();
-}
-
-static int *room_for_rows(int n)
-{
-    return (int *)R_alloc((size_t)n, sizeof(int));
 }
 
 /* row numbers from 1 */
@@ -40,24 +32,15 @@ static void from_1(int n, const int *row, int *to)
 
 SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
 {
-    const struct model model = arg_model(model_);
-    const struct source rows = arg_new_rows(&model, x);
+    const struct model *model = arg_model(model_);
     const double tol = arg_number(tolerance, "tolerance");
-    const int most = arg_count(m, "m");
-    const size_t n = (size_t)rows.N;
-    struct select_state s = {.kernel = model.kernel,
-                             .X = rows.X,
-                             .n = rows.N,
-                             .ldx = rows.N,
-                             .most = most,
-                             .pivot = room_for_rows(most),
-                             .A = room(n * most),
-                             .prior = room(n),
-                             .E = room(n),
-                             .t = room((size_t)most)};
-    double *work = room(select_size(s.n, most));
+    struct select_state s = {.kernel = model->kernel,
+                             .rows = source_whole(arg_new_rows(model, x)),
+                             .most = arg_count(m, "m")};
+    LAY_OUT(select_open, &s);
+    s.pivot = room_for_integers((size_t)s.most);
     select_start(&s);
-    while (select_step(&s, tol, work))
+    while (select_step(&s, tol))
         interrupt_now_and_then(s.m);
     SEXP result = PROTECT(pack("pivots", "t", NULL));
     from_1(s.m, s.pivot, pack_integers(result, "pivots", s.m));
@@ -75,14 +58,10 @@ SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
     g.P = arg_matrix(P, "P", &r, &columns);
     if (r != g.r || columns != g.r)
         Rf_error("internal: `P` must have a row and a column for each row of `V`");
-    g.pivot = room_for_rows(g.most);
-    g.left = room((size_t)g.n);
-    g.gain = room((size_t)g.n);
-    g.B = room((size_t)g.r * g.most);
-    g.S = room((size_t)g.n * g.most);
-    double *work = room(guided_size(g.r, g.n, g.most));
-    guided_start(&g, work);
-    while (guided_step(&g, least, work))
+    LAY_OUT(guided_open, &g);
+    g.pivot = room_for_integers((size_t)g.most);
+    guided_start(&g);
+    while (guided_step(&g, least))
         interrupt_now_and_then(g.m);
     SEXP pivots = PROTECT(Rf_allocVector(INTSXP, g.m));
     from_1(g.m, g.pivot, INTEGER(pivots));

@@ -13,6 +13,9 @@ static struct sites arg_sites(SEXP list, int N)
     s.offset = arg_vector(list_get(list, "offset"), "offset", n);
     s.size = arg_vector_or_null(list_get(list, "size"), "size", n);
     s.weight = arg_vector_or_null(list_get(list, "weight"), "weight", n);
+    s.shape = arg_vector_or_null(list_get(list, "shape"), "shape", 2);
+    if ((s.response->majorant != NULL) != (s.shape != NULL))
+        Rf_error("internal: `shape` is for student, and for it alone");
     return s;
 }
 
@@ -48,10 +51,13 @@ static void start_at(struct laplace *l, SEXP start)
         copy(M, u, l->u);
 }
 
-/* the penalised evidence and its gradient, of a mode that is there */
+/* the evidence, penalised and with its gradient where wanted, of a mode that is there */
 static void evidence(struct laplace *l, int want, SEXP result)
 {
     double *zeta = room((size_t)l->z.M);
+    pack_number(result, "evidence", laplace_evidence(l));
+    if (want == 0)
+        return;
     laplace_penalty(l, zeta);
     pack_number(result, "penalty", l->penalty);
     if (want > 1)
@@ -61,66 +67,63 @@ static void evidence(struct laplace *l, int want, SEXP result)
                              pack_vector(result, "theta", l->z.model->kernel->n_theta)));
 }
 
+/* L with the jitter that it takes, and from `start` to the mode */
+static enum status mode(struct model *model, struct laplace *l, SEXP start, SEXP stop,
+                        double *L)
+{
+    const enum status status = inducing_ladder(
+        model, &l->z, list_number(stop, "most_jitter"), room((size_t)l->z.M), L);
+    l->z.L = L;
+    if (status != STATUS_OK)
+        return status;
+    LAY_OUT(pass_open, l->pass);
+    LAY_OUT(laplace_open, l);
+    start_at(l, start);
+    return laplace_mode(l, list_number(stop, "enough"),
+                        arg_integer(list_get(stop, "maxit"), "maxit"));
+}
+
 SEXP ffi_laplace(SEXP model_, SEXP z, SEXP x, SEXP sites, SEXP start, SEXP stop,
                  SEXP want_, SEXP control)
 {
-    struct model model = arg_model(model_);
-    const struct source rows = arg_new_rows(&model, x);
+    struct model *model = arg_model(model_);
     const int want = arg_integer(want_, "want");
-    struct laplace l = {.z = arg_points(&model, z), .sites = arg_sites(sites, rows.N)};
-    struct pass pass = {.plan = arg_plan(control, rows.N),
-                        .rows = &rows,
-                        .z = &l.z,
-                        .again = 1,
-                        .wants_K = want > 1};
+    struct laplace l = {.z = arg_points(model, z)};
+    struct pass pass = pass_over(arg_new_rows(model, x), &l.z, control);
+    const int N = pass.rows->N;
+    pass.again = 1;
+    pass.wants_K = want > 1;
     l.pass = &pass;
-    SEXP result = PROTECT(pack_laplace(&l, rows.N, want));
-    double *L = pack_matrix(result, "L", l.z.M, l.z.M);
-    enum status status = inducing_ladder(
-        &model, &l.z, arg_number(list_get(stop, "most_jitter"), "most_jitter"),
-        room((size_t)l.z.M), L);
-    l.z.L = L;
-    if (status == STATUS_OK) {
-        LAY_OUT(pass_open, &pass);
-        LAY_OUT(laplace_open, &l);
-        start_at(&l, start);
-        status = laplace_mode(&l, arg_number(list_get(stop, "enough"), "enough"),
-                              arg_integer(list_get(stop, "maxit"), "maxit"));
-    }
-    if (status == STATUS_OK) {
-        pack_number(result, "evidence", laplace_evidence(&l));
-        if (want > 0)
-            evidence(&l, want, result);
-        for (int i = 0; i < rows.N; i++)
-            l.f[i] += l.sites.offset[i];
-    }
+    l.sites = arg_sites(sites, N);
+    SEXP result = PROTECT(pack_laplace(&l, N, want));
+    const enum status status =
+        mode(model, &l, start, stop, pack_matrix(result, "L", l.z.M, l.z.M));
+    if (status == STATUS_OK)
+        evidence(&l, want, result);
+    for (int i = 0; i < N && status == STATUS_OK; i++)
+        l.f[i] += l.sites.offset[i];
     pack_status(result, status);
-    pack_number(result, "jitter", model.jitter);
+    pack_number(result, "jitter", model->jitter);
     pack_number(result, "decrement", l.decrement);
     pack_number(result, "steps", l.steps);
     UNPROTECT(1);
     return result;
 }
 
-SEXP ffi_forms(SEXP model_, SEXP z, SEXP posterior_, SEXP P, SEXP x, SEXP control)
+SEXP ffi_forms(SEXP model, SEXP z, SEXP posterior, SEXP P, SEXP x, SEXP control)
 {
-    const struct model model = arg_model(model_);
-    const struct posterior posterior = arg_posterior(&model, z, posterior_);
-    const struct source rows = arg_new_rows(&model, x);
-    struct pass pass = {
-        .plan = arg_plan(control, rows.N), .rows = &rows, .z = &posterior.z};
-    const int M = posterior.z.M, n_forms = (int)Rf_xlength(P);
+    const struct posterior *p = arg_posterior(model, z, posterior);
+    struct pass pass = pass_over(arg_new_rows(p->z.model, x), &p->z, control);
+    const int M = p->z.M, n_forms = (int)Rf_xlength(P);
+    const size_t MM = (size_t)M * M;
     if (TYPEOF(P) != VECSXP)
         Rf_error("internal: `P` must be a list");
-    double *all = room((size_t)M * M * n_forms);
+    double *all = room(MM * n_forms);
     for (int k = 0; k < n_forms; k++)
-        copy((size_t)M * M, arg_vector(VECTOR_ELT(P, k), "P", (size_t)M * M),
-             all + (size_t)k * M * M);
-    SEXP value = PROTECT(Rf_allocMatrix(REALSXP, n_forms, rows.N));
-    const struct forms forms = {M, n_forms, posterior.C, all, REAL(value)};
-    const struct sink sink = forms_sink(&forms, pass.plan.block);
-    LAY_OUT(pass_open, &pass);
-    run_pass(&pass, 1, &sink);
+        copy(MM, arg_vector(VECTOR_ELT(P, k), "P", MM), all + k * MM);
+    SEXP value = PROTECT(Rf_allocMatrix(REALSXP, n_forms, pass.rows->N));
+    const struct forms forms = {M, n_forms, p->C, all, REAL(value)};
+    run_pass(&pass, forms_sink(&forms, pass.plan.block));
     UNPROTECT(1);
     return value;
 }

@@ -3,20 +3,18 @@
 #include "linalg.h"
 #include "neighbours.h"
 
-SEXP ffi_vecchia(SEXP model_, SEXP rows_, SEXP weights, SEXP targets, SEXP neighbours,
+SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP targets, SEXP neighbours,
                  SEXP times, SEXP slopes, SEXP control)
 {
-    const struct model model = arg_model(model_);
-    const struct source rows = arg_data(&model, rows_);
-    struct likelihood l = {
-        .model = &model, .rows = &rows, .count = (int)XLENGTH(targets)};
+    struct likelihood l = {.model = arg_model(model), .count = (int)XLENGTH(targets)};
     struct vecchia whole;
-    l.weights = arg_vector_or_null(weights, "weights", (size_t)rows.N);
-    l.row = arg_indices(targets, "rows", 1, rows.N);
+    l.rows = arg_data(l.model, rows);
+    l.weights = arg_vector_or_null(weights, "weights", (size_t)l.rows->N);
+    l.row = arg_indices(targets, "targets", 1, l.rows->N);
     if (!Rf_isMatrix(neighbours) || Rf_ncols(neighbours) != l.count)
-        Rf_error("internal: `neighbours` must have a column for each of `rows`");
+        Rf_error("internal: `neighbours` must have a column for each of `targets`");
     l.s = Rf_nrows(neighbours);
-    l.neighbours = arg_indices(neighbours, "neighbours", 0, rows.N);
+    l.neighbours = arg_indices(neighbours, "neighbours", 0, l.rows->N);
     l.times = arg_vector(times, "times", (size_t)l.count);
     l.slopes = arg_integer(slopes, "slopes");
     l.pass.plan = arg_plan(control, l.count);
@@ -31,45 +29,40 @@ SEXP ffi_vecchia(SEXP model_, SEXP rows_, SEXP weights, SEXP targets, SEXP neigh
     return result;
 }
 
-/* the tree of the rows of x, for so many queries; rank as in tree_build() */
-struct tree *arg_tree(const struct model *model, const struct source *rows,
-                      const int *rank, int queries)
+/* rows of `x` by number, or those of `query` */
+static struct source arg_queries(const struct model *model, const struct source *rows,
+                                 SEXP query, SEXP query_rows)
 {
-    struct tree *tree = (struct tree *)R_alloc(1, sizeof *tree);
-    double *kept = room(tree_doubles(rows->N, kernel_n_coordinates(model->kernel)));
-    int *ints = (int *)R_alloc(tree_ints(rows->N), sizeof(int));
-    const void *top = vmaxget();
-    tree_build(model->kernel, rows->N, rows->X, rows->ldx, rank, queries, kept, ints,
-               room(tree_work(rows->N)), tree);
-    vmaxset(top);
-    return tree;
+    struct source queries = *rows;
+    if (query_rows == R_NilValue)
+        return *arg_new_rows(model, query);
+    queries.order = arg_indices(query_rows, "rows", 1, rows->N);
+    queries.N = (int)XLENGTH(query_rows);
+    return queries;
 }
 
 SEXP ffi_neighbours(SEXP model_, SEXP x, SEXP s_, SEXP query, SEXP query_rows, SEXP rank,
                     SEXP control)
 {
-    const struct model model = arg_model(model_);
-    const struct source rows = arg_new_rows(&model, x);
-    const int s = arg_count(s_, "s"), by_row = query_rows != R_NilValue;
-    struct source queries = by_row ? rows : arg_new_rows(&model, query);
-    struct finding find = {.s = s};
-    if (queries.columns != rows.columns)
+    const struct model *model = arg_model(model_);
+    const struct source *rows = arg_new_rows(model, x),
+                        queries = arg_queries(model, rows, query, query_rows);
+    struct finding find = {.s = arg_count(s_, "s"), .row = queries.order};
+    if (queries.columns != rows->columns)
         Rf_error("internal: `query` must have the columns of `x`");
-    if (by_row) {
-        queries.order = find.row = arg_indices(query_rows, "rows", 1, rows.N);
-        queries.N = (int)XLENGTH(query_rows);
-    }
-    if (rank != R_NilValue && XLENGTH(rank) != rows.N)
+    if (rank != R_NilValue && XLENGTH(rank) != rows->N)
         Rf_error("internal: `rank` must be an integer for every row of `x`");
-    find.rank =
-        by_row && rank != R_NilValue ? arg_indices(rank, "rank", 1, rows.N) : NULL;
-    find.tree = arg_tree(&model, &rows, find.rank, queries.N);
-    struct pass pass = {.plan = arg_plan(control, queries.N), .rows = &queries};
-    SEXP near = PROTECT(Rf_allocMatrix(INTSXP, s, queries.N));
+    if (find.row != NULL && rank != R_NilValue)
+        find.rank = arg_indices(rank, "rank", 1, rows->N);
+    struct tree tree = {.kernel = model->kernel, .n = rows->N};
+    struct pass pass = pass_over(&queries, NULL, control);
+    tree.with_ranks = find.rank != NULL;
+    LAY_OUT(tree_open, &tree);
+    tree_build(&tree, rows, find.rank, queries.N);
+    find.tree = &tree;
+    SEXP near = PROTECT(Rf_allocMatrix(INTSXP, find.s, queries.N));
     find.near = INTEGER(near);
-    const struct sink sink = finding_sink(&find);
-    LAY_OUT(pass_open, &pass);
-    run_pass(&pass, 1, &sink);
+    run_pass(&pass, finding_sink(&find));
     UNPROTECT(1);
     return near;
 }

@@ -8,40 +8,37 @@
  * pairs of row blocks, and with B^{-1} = (A'A + s2 I)^{-1}, the preconditioner.
  */
 
-SEXP ffi_kernel_matvec(SEXP model_, SEXP rows_, SEXP v, SEXP control)
+SEXP ffi_kernel_matvecs(SEXP model_, SEXP rows, SEXP V_, SEXP control)
 {
-    const struct model model = arg_model(model_);
-    const struct source rows = arg_rows(&model, rows_);
-    struct pass pass = {.plan = arg_plan(control, rows.N), .rows = &rows};
-    const struct kernel_matvec self = {model.kernel, &pass,
-                                       arg_vector(v, "v", (size_t)rows.N)};
-    SEXP result = PROTECT(Rf_allocVector(REALSXP, rows.N));
-    const struct sink sink = kernel_matvec_sink(&self, REAL(result));
-    LAY_OUT(pass_open, &pass);
-    run_pass(&pass, 1, &sink);
+    const struct model *model = arg_model(model_);
+    struct pass pass = pass_over(arg_rows(model, rows), NULL, control);
+    int N, m;
+    const double *V = arg_matrix(V_, "V", &N, &m);
+    if (N != pass.rows->N || m < 1)
+        Rf_error("internal: `V` must have a row for each of the rows, and columns");
+    const struct kernel_matvecs to = {model->kernel, &pass, m, V};
+    SEXP KV = PROTECT(Rf_allocMatrix(REALSXP, N, m));
+    run_pass(&pass, kernel_matvecs_sink(&to, REAL(KV)));
     UNPROTECT(1);
-    return result;
+    return KV;
 }
 
 SEXP ffi_kernel_cross_matvec(SEXP model_, SEXP x, SEXP u, SEXP x_new, SEXP control)
 {
-    const struct model model = arg_model(model_);
-    const struct source rows = arg_new_rows(&model, x),
-                        new_rows = arg_new_rows(&model, x_new);
-    struct pass pass = {.plan = arg_plan(control, new_rows.N), .rows = &new_rows};
-    SEXP result = PROTECT(Rf_allocVector(REALSXP, new_rows.N));
-    const struct kernel_cross_matvec self = {model.kernel, &rows,
-                                             arg_vector(u, "u", (size_t)rows.N),
-                                             pass.plan.block, REAL(result)};
-    const struct sink sink = kernel_cross_matvec_sink(&self);
-    LAY_OUT(pass_open, &pass);
-    run_pass(&pass, 1, &sink);
+    const struct model *model = arg_model(model_);
+    const struct source *rows = arg_new_rows(model, x);
+    struct pass pass = pass_over(arg_new_rows(model, x_new), NULL, control);
+    SEXP Ku = PROTECT(Rf_allocVector(REALSXP, pass.rows->N));
+    const struct kernel_cross_matvec to = {model->kernel, rows,
+                                           arg_vector(u, "u", (size_t)rows->N),
+                                           pass.plan.block, REAL(Ku)};
+    run_pass(&pass, kernel_cross_matvec_sink(&to));
     UNPROTECT(1);
-    return result;
+    return Ku;
 }
 
-/* Ay, beta = (s2 I + G)^{-1} Ay and, without whitening, beta <- L^{-T} beta: the weights of A'beta =
- * k(X, Z) L^{-T} beta */
+/* beta = (s2 I + G)^{-1} Ay, and the weights of A'beta: beta itself.  Without whitening Ay and these
+ * are those of k(X, Z): Ay <- L^{-1} Ay, A'beta = k(X, Z) L^{-T} beta */
 static const double *response_weights(const struct posterior *p, int whiten, double *Ay,
                                       double *beta)
 {
@@ -57,28 +54,22 @@ static const double *response_weights(const struct posterior *p, int whiten, dou
     return weights;
 }
 
-SEXP ffi_response(SEXP model_, SEXP z, SEXP posterior, SEXP rows_, SEXP whiten_,
+SEXP ffi_response(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP whiten_,
                   SEXP control)
 {
-    const struct model model = arg_model(model_);
-    const struct posterior p = arg_posterior(&model, z, posterior);
-    const struct source rows = arg_data(&model, rows_);
-    const int M = p.z.M, whiten = arg_integer(whiten_, "whiten");
-    struct inducing points = p.z;
-    struct pass pass = {
-        .plan = arg_plan(control, rows.N), .rows = &rows, .z = &points, .again = 1};
-    if (!whiten)
-        points.L = NULL;
+    const struct posterior *p = arg_posterior(model, z, posterior);
+    const int M = p->z.M, whiten = arg_integer(whiten_, "whiten");
+    struct inducing points = p->z;
+    points.L = whiten ? p->z.L : NULL;
+    struct pass pass = pass_over(arg_data(points.model, rows), &points, control);
     double *sums = room((size_t)M + 1), rss = 0.0;
-    const struct sink sum = response_sink(&M, pass.plan.block, sums);
     SEXP result = PROTECT(pack("Ay", "beta", "yy", "rss", "v", NULL));
-    LAY_OUT(pass_open, &pass);
-    run_pass(&pass, 1, &sum);
+    pass.again = 1;
+    run_pass(&pass, response_sink(&M, pass.plan.block, sums));
     const struct residuals residuals = {
-        M, response_weights(&p, whiten, sums, pack_vector(result, "beta", M)), model.s2,
-        pack_vector(result, "v", rows.N)};
-    const struct sink left = residuals_sink(&residuals, pass.plan.block, &rss);
-    run_pass(&pass, 1, &left);
+        M, response_weights(p, whiten, sums, pack_vector(result, "beta", M)),
+        points.model->s2, pack_vector(result, "v", pass.rows->N)};
+    run_pass(&pass, residuals_sink(&residuals, pass.plan.block, &rss));
     copy((size_t)M, sums, pack_vector(result, "Ay", M));
     pack_number(result, "yy", sums[M]);
     pack_number(result, "rss", rss);

@@ -1,4 +1,5 @@
 #include "gemm.h"
+#include "vectors.h"
 
 /* ---- tiles ------------------------------------------------------------------------------ */
 
@@ -6,11 +7,6 @@
 #define EACH_6(f)  EACH_4(f) f(4) f(5)
 #define EACH_12(f) EACH_6(f) f(6) f(7) f(8) f(9) f(10) f(11)
 
-/*
- * One lane is what every compiler can do, two are the vectors of the plainest processor of its
- * kind; wider ones, and sums of products rounded once, are asked for at run time.  gcc on Windows
- * does not align the stack for them, where they go when it runs out of registers.
- */
 #define NAME(verb) verb##_1
 #define TARGET
 #define VECTOR  double
@@ -18,8 +14,7 @@
 #define EACH    EACH_4
 #include "gemm_tile.h"
 
-#ifdef __GNUC__
-typedef double two __attribute__((vector_size(16), aligned(8), may_alias));
+#ifdef TWO_LANES
 #define NAME(verb) verb##_2
 #define TARGET
 #define VECTOR two
@@ -34,29 +29,22 @@ typedef double two __attribute__((vector_size(16), aligned(8), may_alias));
 #include "gemm_tile.h"
 #endif
 
-#if defined(__GNUC__) && defined(__x86_64__)
-#define WIDE_VECTORS
-#ifdef _WIN32
-typedef two four;
-#else
-typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
-#endif
+#ifdef FOUR_LANES
 #define NAME(verb) verb##_4
-#define TARGET     __attribute__((target("avx2,fma")))
+#define TARGET     FOR_FOUR_LANES
 #define VECTOR     four
 #define COLUMNS    6
 #define EACH       EACH_6
 #include "gemm_tile.h"
+#endif
 
-#ifndef _WIN32
-typedef double eight __attribute__((vector_size(64), aligned(8), may_alias));
+#ifdef EIGHT_LANES
 #define NAME(verb) verb##_8
-#define TARGET     __attribute__((target("avx512f")))
+#define TARGET     FOR_EIGHT_LANES
 #define VECTOR     eight
 #define COLUMNS    12
 #define EACH       EACH_12
 #include "gemm_tile.h"
-#endif
 #endif
 
 struct shape {
@@ -66,7 +54,7 @@ struct shape {
                   const double *C, double *X);
 };
 
-#define ROWS_OF(vector) ((int)(2 * sizeof(vector) / sizeof(double)))
+#define ROWS_OF(vector) (2 * LANES_OF(vector))
 #define SHAPE(lanes, vector, columns)                                                    \
     (struct shape)                                                                       \
     {                                                                                    \
@@ -75,15 +63,15 @@ struct shape {
 
 static struct shape shape_of_tiles(int lanes)
 {
-#if defined(WIDE_VECTORS) && !defined(_WIN32)
+#ifdef EIGHT_LANES
     if (lanes >= 8 && __builtin_cpu_supports("avx512f"))
         return SHAPE(8, eight, 12);
 #endif
-#ifdef WIDE_VECTORS
+#ifdef FOUR_LANES
     if (lanes >= 4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return SHAPE(4, four, 6);
 #endif
-#ifdef __GNUC__
+#ifdef TWO_LANES
     if (lanes >= 2)
         return SHAPE(2, two, COLUMNS_OF_2);
 #endif

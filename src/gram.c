@@ -16,27 +16,26 @@ struct sink kernel_matrix_sink(const struct kernel_matrix *self)
 }
 
 /* a block with itself and with those before it */
-static void matvec_add(const void *self, const struct visit *v)
+static void product_add(const void *self, const struct visit *v)
 {
-    const struct kernel_matvec *to = self;
+    const struct kernel_matvecs *to = self;
     const struct pass *pass = to->pass;
     const struct block *here = &v->block;
-    const size_t n = (size_t)pass->plan.block;
-    double *pair = v->work, *out = v->sums + here->first;
-    pairs_add(to->kernel, here, here, 1, to->v + here->first, pair, out);
-    for (int j = 0; j < v->number; j++) {
-        const struct block there = pass_block(pass, j, pair + n * n);
-        pairs_add_both(to->kernel, here, &there, to->v + here->first, to->v + there.first,
-                       pair, out, v->sums + there.first);
+    double *room = v->work + pairs_both_size(pass->plan.block, pass->plan.block);
+    for (int j = 0; j <= v->number; j++) {
+        const struct block there = pass_block(pass, j, room);
+        pairs_add_both(to->kernel, here, &there, to->m, pass->rows->N,
+                       to->V + here->first, to->V + there.first, v->work,
+                       v->sums + here->first, v->sums + there.first);
     }
 }
 
-struct sink kernel_matvec_sink(const struct kernel_matvec *self, double *Kv)
+struct sink kernel_matvecs_sink(const struct kernel_matvecs *self, double *KV)
 {
     const int n = self->pass->plan.block;
-    struct sink sink = {.self = self, .sums = Kv, .add = matvec_add};
-    sink.n_sums = (size_t)self->pass->rows->N;
-    sink.n_work = pairs_size(n, n) + source_size(self->pass->rows, n);
+    struct sink sink = {.self = self, .sums = KV, .add = product_add};
+    sink.n_sums = (size_t)self->pass->rows->N * self->m;
+    sink.n_work = pairs_both_size(n, n) + source_size(self->pass->rows, n);
     return sink;
 }
 

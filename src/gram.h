@@ -12,13 +12,14 @@ struct kernel_matrix {
 };
 struct sink kernel_matrix_sink(const struct kernel_matrix *self);
 
-/* K v over all pairs of the pass's rows, with their scales on both sides */
-struct kernel_matvec {
+/* K V over all pairs of the pass's rows, without their scales */
+struct kernel_matvecs {
     const struct kernel *kernel;
     const struct pass *pass;
-    const double *v; /* [N] */
+    int m;
+    const double *V; /* N x m */
 };
-struct sink kernel_matvec_sink(const struct kernel_matvec *self, double *Kv);
+struct sink kernel_matvecs_sink(const struct kernel_matvecs *self, double *KV);
 
 /* k(x, X) u of the rows of the pass with others, these `block` at a time */
 struct kernel_cross_matvec {

@@ -23,6 +23,11 @@ int linalg_own(int lanes)
     return before;
 }
 
+int linalg_lanes(void)
+{
+    return own ? own : GEMM_LANES;
+}
+
 /* A, or A' where t is not 'N', of leading dimension ld */
 static struct strided entries(const char *t, const double *A, int ld)
 {

@@ -12,6 +12,8 @@
 /* Products, solves and factors: by gemm.h in vectors of so many lanes, 0: by the BLAS and LAPACK at
  * hand.  Returns what was. */
 int linalg_own(int lanes);
+/* of other work of our own: those, or as many as there are */
+int linalg_lanes(void);
 
 /* C = alpha A B + beta C            A: m x k,  B: k x n,  C: m x n */
 void mult_AB(int m, int k, int n, double alpha, const double *A, const double *B,

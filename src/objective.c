@@ -1,5 +1,7 @@
+#include <math.h>
 #include <string.h>
 #include "objective.h"
+#include "kernel_pull.h"
 #include "linalg.h"
 #include "pairs.h"
 #include "pf.h"
@@ -266,4 +268,61 @@ double evaluation_rss(const struct evaluation *e)
 double evaluation_value(struct evaluation *e, double rss, double *slope)
 {
     return e->objective->value(&e->summary, e->state, rss, e->small, slope);
+}
+
+double evaluation_rss_of_sums(const struct evaluation *e)
+{
+    return e->objective->residuals == NULL
+               ? 0.0
+               : e->objective->residuals(&e->summary, e->state);
+}
+
+enum status evaluation_run(struct evaluation *e, double *value, double *slope)
+{
+    enum status status = evaluation_begin(e);
+    if (status == STATUS_OK)
+        status = evaluation_sums(e);
+    if (status == STATUS_OK)
+        status = evaluation_factor(e);
+    if (status != STATUS_OK)
+        return status;
+    evaluation_gradient(e);
+    if (e->with_gradient)
+        evaluation_points(e, e->summary.stats.k_sum);
+    *value = evaluation_value(e, evaluation_rss(e), e->with_gradient ? slope : NULL);
+    return isfinite(*value) ? STATUS_OK : STATUS_NOT_FINITE;
+}
+
+/* ---- adjoints that go elsewhere --------------------------------------------------------------- */
+
+/* of what adjoint_init() lays out */
+static size_t laid_out(const struct evaluation *e)
+{
+    return adjoint_size(e->z.M, panel_columns(&e->panel), p_of(e));
+}
+
+size_t evaluation_adjoint_size(const struct evaluation *e)
+{
+    return laid_out(e) + (size_t)e->z.M + 1;
+}
+
+void evaluation_adjoint_to(const struct evaluation *e, double *vector)
+{
+    const size_t M = (size_t)e->z.M, size = laid_out(e);
+    copy(size, e->adjoint_memory, vector);
+    fill(M, 0.0, vector + size);
+    if (e->adjoint.beta != NULL)
+        copy(M, e->adjoint.beta, vector + size);
+    vector[size + M] = e->adjoint.k_bar;
+}
+
+void evaluation_adjoint_from(struct evaluation *e, const double *vector)
+{
+    const size_t size = laid_out(e);
+    adjoint_init(e->z.M, panel_columns(&e->panel), p_of(e), e->adjoint_memory,
+                 &e->adjoint);
+    copy(size, vector, e->adjoint_memory);
+    if (e->objective->with_residuals)
+        e->adjoint.beta = vector + size;
+    e->adjoint.k_bar = vector[size + (size_t)e->z.M];
 }

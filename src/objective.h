@@ -58,6 +58,10 @@ struct evaluation {
 /* z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share are there:
  * everything else is laid out */
 void evaluation_open(struct evaluation *e, struct arena *arena);
+/* All that follows in its order, for rows that are all at hand: value, and slope in log s2 with a
+ * gradient.  The value is finite where that works. */
+enum status evaluation_run(struct evaluation *e, double *value, double *slope);
+
 /* L, and T of the auxiliary distribution: before all that follows */
 enum status evaluation_begin(struct evaluation *e);
 /* rows -> sums, as summary.stats reads them, and W0 */
@@ -73,5 +77,13 @@ void evaluation_points(struct evaluation *e, double k_sum);
 double evaluation_value(struct evaluation *e, double rss, double *slope);
 /* rss of the second pass */
 double evaluation_rss(const struct evaluation *e);
+/* the same by the sums, with less digits near interpolation; 0 where the value does not read it */
+double evaluation_rss_of_sums(const struct evaluation *e);
+
+/* The adjoint as one vector, for gradients elsewhere: what adjoint_init() lays out, beta (0 without
+ * one), k_bar. */
+size_t evaluation_adjoint_size(const struct evaluation *e);
+void evaluation_adjoint_to(const struct evaluation *e, double *vector);
+void evaluation_adjoint_from(struct evaluation *e, const double *vector);
 
 #endif

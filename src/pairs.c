@@ -1,5 +1,6 @@
 #include "pairs.h"
 #include "linalg.h"
+#include "strip.h"
 
 size_t pairs_size(int n_b, int n_c)
 {
@@ -26,13 +27,27 @@ void pairs_add(const struct kernel *k, const struct block *b, const struct block
     mult_AB(m, c->n, b->n, 1.0, P_c, K, 1.0, out_b);
 }
 
-void pairs_add_both(const struct kernel *k, const struct block *b, const struct block *c,
-                    const double *p_b, const double *p_c, double *work, double *out_b,
-                    double *out_c)
+/* rows of b at a time: their kernel values stay in the nearest cache */
+enum { ROWS = 2 * STRIP_ROWS };
+
+size_t pairs_both_size(int n_b, int n_c)
 {
-    const double *K = scaled_kernel(k, b, c, work);
-    mult_Atx(c->n, b->n, 1.0, K, p_c, 1.0, out_b);
-    mult_Ax(c->n, b->n, 1.0, K, p_b, 1.0, out_c);
+    return pairs_size(n_b < ROWS ? n_b : ROWS, n_c);
+}
+
+void pairs_add_both(const struct kernel *k, const struct block *b, const struct block *c,
+                    int m, int ldp, const double *p_b, const double *p_c, double *work,
+                    double *out_b, double *out_c)
+{
+    const int itself = b->first == c->first;
+    for (int i = 0; i < b->n; i += ROWS) {
+        const int n = b->n - i < ROWS ? b->n - i : ROWS;
+        kernel_cross(k, c->n, c->X, c->ldx, n, b->X + i, b->ldx, work);
+        for (int r = 0; r < n; r += STRIP_ROWS)
+            strip_products(linalg_lanes(), c->n, n - r < STRIP_ROWS ? n - r : STRIP_ROWS,
+                           work + (size_t)r * c->n, m, ldp, p_c,
+                           itself ? NULL : p_b + i + r, out_c, out_b + i + r);
+    }
 }
 
 void pairs_unexplained(const struct kernel *k, const struct block *b,

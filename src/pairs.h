@@ -13,10 +13,12 @@ size_t pairs_size(int n_b, int n_c);
 void pairs_add(const struct kernel *k, const struct block *b, const struct block *c,
                int m, const double *P_c, double *work, double *out_b);
 
-/* one pair for both its ends:  out_b += K_cb'p_c,  out_c += K_cb p_b  (vectors; b is not c) */
+/* One pair for both its ends, without scales, c being b or another:  out_b += K_cb'p_c and, of
+ * another, out_c += K_cb p_b;  m vectors each, ldp apart, those of b from p_b on. */
+size_t pairs_both_size(int n_b, int n_c);
 void pairs_add_both(const struct kernel *k, const struct block *b, const struct block *c,
-                    const double *p_b, const double *p_c, double *work, double *out_b,
-                    double *out_c);
+                    int m, int ldp, const double *p_b, const double *p_c, double *work,
+                    double *out_b, double *out_c);
 
 /* E_cb (n_c x n_b) = K_cb - A_c'A_b, with the same scales in K and in A (M x n_b, M x n_c) */
 void pairs_unexplained(const struct kernel *k, const struct block *b,

@@ -158,22 +158,28 @@ static void polynomial_offset_slope(int n, int power, const double *shape, doubl
 
 /* ---- the table ------------------------------------------------------------------------- */
 
+static const struct closed_form se = {1, 0.5, 0.0, 0.0}, matern12 = {0, 1.0, 0.0, 0.0},
+                                matern32 = {0, 3.0, 1.0, 0.0},
+                                matern52 = {0, 5.0, 1.0, 1.0 / 3.0};
+
 static const struct profile profiles[] = {
-    {"se", METRIC_SCALED, 0, se_split, 0, se_slope, NULL, NULL, NULL, NULL},
-    {"matern12", METRIC_SCALED, 0, matern12_split, 1, matern12_slope, NULL, NULL, NULL,
+    {"se", METRIC_SCALED, 0, &se, se_split, 0, se_slope, NULL, NULL, NULL, NULL},
+    {"matern12", METRIC_SCALED, 0, &matern12, matern12_split, 1, matern12_slope, NULL,
+     NULL, NULL, NULL},
+    {"matern32", METRIC_SCALED, 0, &matern32, matern32_split, 1, matern32_slope, NULL,
+     NULL, NULL, NULL},
+    {"matern52", METRIC_SCALED, 0, &matern52, matern52_split, 1, matern52_slope, NULL,
+     NULL, NULL, NULL},
+    {"rq", METRIC_SCALED, 1, NULL, rq_split, 1, rq_slope, rq_shape_slope, NULL, NULL,
      NULL},
-    {"matern32", METRIC_SCALED, 0, matern32_split, 1, matern32_slope, NULL, NULL, NULL,
+    {"periodic", METRIC_PERIODIC, 0, NULL, se_split, 0, se_slope, NULL, NULL, NULL, NULL},
+    {"linear", METRIC_PRODUCT, 0, NULL, NULL, 0, NULL, NULL, linear_value, linear_slope,
      NULL},
-    {"matern52", METRIC_SCALED, 0, matern52_split, 1, matern52_slope, NULL, NULL, NULL,
-     NULL},
-    {"rq", METRIC_SCALED, 1, rq_split, 1, rq_slope, rq_shape_slope, NULL, NULL, NULL},
-    {"periodic", METRIC_PERIODIC, 0, se_split, 0, se_slope, NULL, NULL, NULL, NULL},
-    {"linear", METRIC_PRODUCT, 0, NULL, 0, NULL, NULL, linear_value, linear_slope, NULL},
-    {"polynomial", METRIC_PRODUCT, 1, NULL, 0, NULL, NULL, polynomial_value,
+    {"polynomial", METRIC_PRODUCT, 1, NULL, NULL, 0, NULL, NULL, polynomial_value,
      polynomial_slope, polynomial_offset_slope},
-    {"categorical", METRIC_LEVELS, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL},
-    {"white", METRIC_EQUALITY, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL},
-    {"constant", METRIC_NOTHING, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL},
+    {"categorical", METRIC_LEVELS, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL},
+    {"white", METRIC_EQUALITY, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL},
+    {"constant", METRIC_NOTHING, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL},
 };
 
 enum { N_PROFILES = sizeof profiles / sizeof profiles[0] };

@@ -19,10 +19,17 @@ enum metric {
     METRIC_NOTHING /* 1                                                                      */
 };
 
+/* k = (1 + p1 a + p2 a^2) exp(-a),  a = sqrt(c r2), or c r2 where `squared` */
+struct closed_form {
+    int squared;
+    double c, p1, p2;
+};
+
 struct profile {
     const char *name;
     enum metric metric;
     int n_shape; /* parameters behind the metric's own, all positive                   */
+    const struct closed_form *closed; /* the same, where it has it, for strip.h         */
     /* stationary, n entries: exponent += ., times *= . */
     void (*split)(int n, const double *shape, const double *r2, double *exponent,
                   double *times);

@@ -2,22 +2,29 @@
 #include "select.h"
 #include "linalg.h"
 
-size_t select_size(int n, int most)
+void select_open(struct select_state *s, struct arena *arena)
 {
-    return (size_t)most + n;
+    const size_t n = (size_t)s->rows.n, most = (size_t)s->most;
+    s->A = arena_take(arena, n * most);
+    s->prior = arena_take(arena, n);
+    s->E = arena_take(arena, n);
+    s->t = arena_take(arena, most);
+    s->work = arena_take(arena, most + n);
 }
 
 void select_start(struct select_state *s)
 {
+    const struct block *rows = &s->rows;
     s->m = 0;
-    kernel_diagonal(s->kernel, s->n, s->X, s->ldx, s->prior);
-    copy((size_t)s->n, s->prior, s->E);
+    kernel_diagonal(s->kernel, rows->n, rows->X, rows->ldx, s->prior);
+    copy((size_t)rows->n, s->prior, s->E);
 }
 
-int select_step(struct select_state *s, double tolerance, double *work)
+int select_step(struct select_state *s, double tolerance)
 {
-    const int n = s->n, m = s->m;
-    double *row = work, *column = row + s->most;
+    const double *X = s->rows.X;
+    const int n = s->rows.n, ldx = s->rows.ldx, m = s->m;
+    double *row = s->work, *column = row + s->most;
     double *a = s->A + (size_t)m * n;
     int best = -1;
 
@@ -28,7 +35,7 @@ int select_step(struct select_state *s, double tolerance, double *work)
         return 0;
 
     /* a = (k(X, x) - A A[best, ]') / sqrt(E[best]) */
-    kernel_cross(s->kernel, n, s->X, s->ldx, 1, s->X + best, s->ldx, column);
+    kernel_cross(s->kernel, n, X, ldx, 1, X + best, ldx, column);
     for (int j = 0; j < m; j++)
         row[j] = s->A[(size_t)j * n + best];
     copy((size_t)n, column, a);
@@ -53,16 +60,21 @@ int select_step(struct select_state *s, double tolerance, double *work)
 
 enum { guided_block = 64 };
 
-size_t guided_size(int r, int n, int most)
+void guided_open(struct guided_state *g, struct arena *arena)
 {
-    const size_t start = (size_t)r * guided_block,
-                 step = 2 * (size_t)r + 2 * (size_t)n + (size_t)most;
-    return start > step ? start : step;
+    const size_t r = (size_t)g->r, n = (size_t)g->n, most = (size_t)g->most,
+                 start = r * guided_block, step = 2 * r + 2 * n + most;
+    g->left = arena_take(arena, n);
+    g->gain = arena_take(arena, n);
+    g->B = arena_take(arena, r * most);
+    g->S = arena_take(arena, n * most);
+    g->work = arena_take(arena, start > step ? start : step);
 }
 
-void guided_start(struct guided_state *g, double *work)
+void guided_start(struct guided_state *g)
 {
     const int r = g->r;
+    double *work = g->work;
     g->m = 0;
     g->first = 0.0;
     for (int from = 0; from < g->n; from += guided_block) {
@@ -101,10 +113,10 @@ static int best_column(const struct guided_state *g, double least)
     return best >= 0 ? best : fullest;
 }
 
-int guided_step(struct guided_state *g, double least, double *work)
+int guided_step(struct guided_state *g, double least)
 {
     const int r = g->r, n = g->n, m = g->m;
-    double *pair = work, *b = g->B + (size_t)m * r, *s = g->S + (size_t)m * n,
+    double *pair = g->work, *b = g->B + (size_t)m * r, *s = g->S + (size_t)m * n,
            *both = pair + 2 * (size_t)r, *row = both + 2 * (size_t)n;
     int at;
     double length;

@@ -5,30 +5,34 @@
  * Greedy inducing points: pivoted Cholesky of k(X, X).  Each step takes the row with the most
  * prior variance left, E_ii = k(x_i, x_i) - |A_i|^2, and updates A and E (left-looking).
  */
+#include "arena.h"
+#include "block.h"
 #include "kernel.h"
 
 struct select_state {
     const struct kernel *kernel;
-    int n, ldx,
-        most; /* rows, leading dimension of X, room for that many pivots         */
-    const double *X;
-    int m;      /* pivots taken so far                                                  */
-    int *pivot; /* [most] rows taken, from 0                                           */
-    double *A;  /* n x most: column m is what the m-th pivot explains of every row      */
-    double *prior; /* [n] k(x, x)                                                       */
-    double *E; /* [n] variance left                                                    */
-    double *t; /* [most] sum of E after each pivot                                     */
+    struct block rows;
+    int most,
+        m; /* room for that many pivots; taken so far                              */
+    int *
+        pivot; /* [most] rows taken, from 0: the caller's                               */
+    /* laid out */
+    double *A; /* n x most: column m is what the m-th pivot explains of every row     */
+    double
+        *prior; /* [n] k(x, x)                                                         */
+    double *E;  /* [n] variance left                                                   */
+    double *t;  /* [most] sum of E after each pivot                                    */
+    double *work;
 };
 
-/* doubles of scratch for a step; A, E and t are the caller's */
-size_t select_size(int n, int most);
+void select_open(struct select_state *s, struct arena *arena);
 
 /* E = prior = k(x, x), no pivots yet */
 void select_start(struct select_state *s);
 
 /* One pivot more.  Returns 0 where every E is at most tolerance * the prior variance there: what
  * is left of K is rounding.  Rows that the kernel cannot tell from a pivot get E = 0 exactly. */
-int select_step(struct select_state *s, double tolerance, double *work);
+int select_step(struct select_state *s, double tolerance);
 
 /*
  * Greedy rows by what each takes from tr(P E), E what is left of the columns of V (their
@@ -37,28 +41,28 @@ int select_step(struct select_state *s, double tolerance, double *work);
  */
 struct guided_state {
     int r, n,
-        most; /* V is r x n; room for that many pivots                               */
+        most; /* V is r x n; room for that many pivots                             */
     const double
-        *V; /* r x n                                                               */
+        *V; /* r x n                                                             */
     const double
-        *P;     /* r x r, symmetric, not negative                                      */
-    int m;      /* pivots taken so far                                                 */
-    int *pivot; /* [most] columns taken, from 0                                        */
+        *P;       /* r x r, symmetric, not negative                                    */
+    int m;        /* pivots taken so far                                               */
+    int *pivot;   /* [most] columns taken, from 0: the caller's                        */
+    double first; /* largest gain at the start                                         */
+    /* laid out */
     double
-        *left; /* [n] v'v of what is left                                             */
+        *left; /* [n] v'v of what is left                                              */
     double
-        *gain; /* [n] v'P v of what is left                                           */
-    double *B; /* r x most: orthonormal basis of the columns taken                    */
-    double *S; /* n x most: V'B                                                       */
-    double
-        first; /* largest gain at the start                                           */
+        *gain; /* [n] v'P v of what is left                                            */
+    double *B; /* r x most: orthonormal basis of the columns taken                     */
+    double *S; /* n x most: V'B                                                        */
+    double *work;
 };
 
-/* doubles of scratch for guided_start and guided_step; the arrays are the caller's */
-size_t guided_size(int r, int n, int most);
-void guided_start(struct guided_state *g, double *work);
+void guided_open(struct guided_state *g, struct arena *arena);
+void guided_start(struct guided_state *g);
 
 /* One pivot more, or 0 where all that is left of any column is at most `least`. */
-int guided_step(struct guided_state *g, double least, double *work);
+int guided_step(struct guided_state *g, double least);
 
 #endif

@@ -2,11 +2,8 @@
 #define PFDTC_VEXP_H
 
 /*
- * The exponential of many numbers, without branches or tables so that compilers vectorise it:
- *
- *     exp(x) = 2^k exp(r),  k = x / log 2 rounded,  exp(r) = 1 + r + r^2 q(r)  on |r| <= log(2) / 2
- *
- * within 1.5 units in the last place for every x, 1 at 0 and -0, denormal results rounded once,
+ * The exponential of many numbers, without branches or tables so that compilers vectorise it
+ * (exp_series.h): within 1.5 units in the last place for every x, 1 at 0 and -0, denormal results rounded once,
  * 0 at -Inf, Inf at Inf, NaN at NaN.
  */
 

@@ -13,7 +13,7 @@
 
 /* clang-format off */
 #define GROUPS(X) \
-    X(status) X(vexp) X(linalg) X(chol) X(kernel) X(factors) X(pull) \
+    X(status) X(vexp) X(strip) X(linalg) X(chol) X(kernel) X(factors) X(pull) \
     X(inducing) X(lowrank) X(select) X(stats) X(pairs) \
     X(posterior) X(exact) X(gradient) X(pf) X(vfe) X(white) X(guided) \
     X(pass) X(sites) X(divergence) \
@@ -156,6 +156,17 @@ struct dense {
     double log_det_B;
 };
 struct dense dense_of(const struct problem *p);
+
+/* open(self, arena): counted, then laid out in arrays */
+#define OPEN(open, self)                                                                 \
+    do {                                                                                 \
+        struct arena arena_ = {NULL, 0};                                                 \
+        open(self, &arena_);                                                             \
+        const size_t counted_ = arena_.used;                                             \
+        arena_ = (struct arena){array(counted_), 0};                                     \
+        open(self, &arena_);                                                             \
+        CHECK(arena_.used == counted_);                                                  \
+    } while (0)
 
 #define DECLARE(name) void group_##name(void);
 GROUPS(DECLARE)

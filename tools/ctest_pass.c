@@ -51,30 +51,19 @@ static void evaluate(const struct problem *p, const char *name, struct plan plan
     const size_t dZ = (size_t)p->shape.M * p->shape.columns;
     struct evaluation e = {
         .z = problem_points(p), .rows = rows_of(p), .with_gradient = gradient};
-    struct arena arena = {NULL, 0};
-    double slope = 0.0;
+    double value = 0.0, slope = 0.0;
     e.objective = objective_named(name);
     e.panel.nu = e.objective->with_nu ? &nu : NULL;
     e.pass.plan = plan;
     e.summary.share = white_share_of_noise;
-    evaluation_open(&e, &arena);
-    const size_t size = arena.used;
-    arena = (struct arena){array(size), 0};
-    evaluation_open(&e, &arena);
-    CHECK(arena.used == size);
+    OPEN(evaluation_open, &e);
     interrupts = 0;
-    CHECK(evaluation_begin(&e) == STATUS_OK);
-    CHECK(evaluation_sums(&e) == STATUS_OK);
-    CHECK(evaluation_factor(&e) == STATUS_OK);
-    evaluation_gradient(&e);
-    if (gradient)
-        evaluation_points(&e, e.summary.stats.k_sum);
+    CHECK(evaluation_run(&e, &value, &slope) == STATUS_OK);
     CHECK(interrupts >= 1);
-    CHECK_NEAR(evaluation_value(&e, evaluation_rss(&e), &slope), want->value, 1e-11);
-    if (e.objective->residuals != NULL) /* without a second pass */
-        CHECK_NEAR(
-            evaluation_value(&e, e.objective->residuals(&e.summary, e.state), NULL),
-            want->value, 1e-9);
+    CHECK_NEAR(value, want->value, 1e-11);
+    if (e.objective->with_residuals) /* without a second pass */
+        CHECK_NEAR(evaluation_value(&e, evaluation_rss_of_sums(&e), NULL), want->value,
+                   1e-9);
     if (!gradient)
         return;
     CHECK_ARRAY(dZ, e.gradient, want->dZ, 1e-10);
@@ -142,10 +131,7 @@ static void fitc(const struct problem *p, struct plan plan)
     const struct sink sinks[] = {stats_sink(&summing, plan.block, sums),
                                  residuals_sink(&residuals, plan.block, &rss)};
     struct pass pass = {.plan = plan, .rows = &rows, .z = &z, .site = &site, .again = 1};
-    struct arena arena = {NULL, 0};
-    pass_open(&pass, &arena);
-    arena = (struct arena){array(arena.used), 0};
-    pass_open(&pass, &arena);
+    OPEN(pass_open, &pass);
     double *work = array(pass_size(&pass, 2, sinks));
     for (int again = 0; again < 2; again++) { /* the second from what is kept */
         struct stats s;
@@ -187,14 +173,11 @@ static double run_divergence(const struct problem *p, struct plan plan, int cons
 {
     const struct lowrank nu = problem_nu(p);
     struct divergence d = {.rows = rows_of(p), .panel = {&nu, NULL}};
-    struct arena arena = {NULL, 0};
     double value = 0.0;
     if (!constant)
         d.z = problem_points(p);
     d.pass.plan = plan;
-    divergence_open(&d, &arena);
-    arena = (struct arena){array(arena.used), 0};
-    divergence_open(&d, &arena);
+    OPEN(divergence_open, &d);
     if (constant)
         return divergence_constant(&d);
     CHECK(divergence_value(&d, &value) == STATUS_OK);

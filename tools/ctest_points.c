@@ -131,7 +131,7 @@ void group_lowrank(void)
 /* Pivoted Cholesky on all of E = K, each pivot's outer product taken off. */
 static void check_pivots(const struct select_state *s, struct matrix E)
 {
-    const int n = s->n;
+    const int n = s->rows.n;
     for (int m = 0; m < s->m; m++) {
         int best = 0;
         for (int i = 1; i < n; i++)
@@ -160,22 +160,16 @@ static void selection(const char *name, int n, int columns, int most, int twins)
             X[(size_t)j * ldx + i] =
                 i < distinct ? uniform(-3.0, 3.0) : X[(size_t)j * ldx + i - distinct];
     struct select_state s = {.kernel = &c.kernel,
-                             .n = n,
-                             .ldx = ldx,
+                             .rows = {.n = n, .X = X, .ldx = ldx},
                              .most = most,
-                             .X = X,
                              .m = -1,
-                             .pivot = array_int(most),
-                             .A = array((size_t)n * most),
-                             .prior = array(n),
-                             .E = array(n),
-                             .t = array(most)};
-    double *work = array(select_size(n, most));
+                             .pivot = array_int(most)};
+    OPEN(select_open, &s);
     select_start(&s);
     CHECK(s.m == 0);
-    while (select_step(&s, 1e-8, work))
+    while (select_step(&s, 1e-8))
         CHECK(s.m <= most);
-    CHECK(select_step(&s, 1e-8, work) == 0); /* and stays so */
+    CHECK(select_step(&s, 1e-8) == 0); /* and stays so */
     CHECK(s.m <= distinct && (s.m == most || s.m == distinct));
     check_pivots(&s, naive_kernel(&c, n, X, ldx, n, X, ldx));
     for (int m = 0; m < s.m; m++) {
@@ -207,23 +201,14 @@ static void guided(int r, int n, int most, int twins)
     for (int i = distinct; i < n; i++)
         copy((size_t)r, V + (size_t)(i - distinct) * r, V + (size_t)i * r);
     mult_AtB(r, r, r, 1.0, root, root, 0.0, P);
-    struct guided_state g = {.r = r,
-                             .n = n,
-                             .most = most,
-                             .V = V,
-                             .P = P,
-                             .m = -1,
-                             .pivot = array_int(most),
-                             .left = array(n),
-                             .gain = array(n),
-                             .B = array((size_t)r * most),
-                             .S = array((size_t)n * most)};
-    double *work = array(guided_size(r, n, most));
-    guided_start(&g, work);
+    struct guided_state g = {
+        .r = r, .n = n, .most = most, .V = V, .P = P, .m = -1, .pivot = array_int(most)};
+    OPEN(guided_open, &g);
+    guided_start(&g);
     CHECK(g.m == 0);
-    while (guided_step(&g, 1e-10, work))
+    while (guided_step(&g, 1e-10))
         CHECK(g.m <= most);
-    CHECK(guided_step(&g, 1e-10, work) == 0);
+    CHECK(guided_step(&g, 1e-10) == 0);
     const int rank = r < distinct ? r : distinct;
     CHECK(g.m == (most < rank ? most : rank));
 

@@ -148,6 +148,27 @@ static void unexplained(const struct problem *p, int block)
     }
 }
 
+/* K V without scales, of two vectors, from the first n_b rows and the others, on top of what is there */
+static void pairs_of_two(const struct problem *p, int n_b)
+{
+    const int N = p->shape.N, n_c = N - n_b, m = 2;
+    const struct kernel *k = &p->covariance.kernel;
+    const struct block b = block_rows(p, 0, n_b), c = block_rows(p, n_b, n_c);
+    const double *V = array_random((size_t)N * m, -1, 1),
+                 *K = naive_kernel(&p->covariance, N, p->X, N, N, p->X, N).x;
+    double *out = array_copy((size_t)N * m, V), *want = array_copy((size_t)N * m, V);
+    pairs_add_both(k, &b, &c, m, N, V, V + n_b, array(pairs_both_size(n_b, n_c)), out,
+                   out + n_b);
+    pairs_add_both(k, &b, &b, m, N, V, V, array(pairs_both_size(n_b, n_b)), out, NULL);
+    pairs_add_both(k, &c, &c, m, N, V + n_b, V + n_b, array(pairs_both_size(n_c, n_c)),
+                   out + n_b, NULL);
+    for (int v = 0; v < m; v++)
+        for (int i = 0; i < N; i++)
+            for (int j = 0; j < N; j++)
+                want[v * N + i] += K[(size_t)j * N + i] * V[v * N + j];
+    CHECK_ARRAY((size_t)N * m, out, want, 1e-13);
+}
+
 /* P K and sum K^2 from pairs of blocks of that many rows, and an empty one */
 static void pairs(const struct problem *p, int block)
 {
@@ -173,21 +194,8 @@ static void pairs(const struct problem *p, int block)
         }
         CHECK_ARRAY((size_t)m * n, out, PK.x + (size_t)m * first, 1e-13);
     }
-    if (N > 1) { /* a pair of blocks for both its ends, on top of what is there */
-        const int n_b = N / 2, n_c = N - n_b;
-        const struct block b = block_rows(p, 0, n_b), c = block_rows(p, n_b, n_c);
-        const double *v = array_random((size_t)N, -1, 1);
-        double *out = array_copy((size_t)N, v), *want = array_copy((size_t)N, v);
-        pairs_add_both(k, &b, &c, array_copy((size_t)n_b, v),
-                       array_copy((size_t)n_c, v + n_b), array(pairs_size(n_b, n_c)), out,
-                       out + n_b);
-        for (int i = 0; i < n_b; i++)
-            for (int j = n_b; j < N; j++) {
-                want[i] += at(f.K, i, j) * v[j];
-                want[j] += at(f.K, j, i) * v[i];
-            }
-        CHECK_ARRAY((size_t)N, out, want, 1e-13);
-    }
+    if (N > 1) /* a pair of blocks for both its ends, and one with itself */
+        pairs_of_two(p, N / 2);
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++)
             sum += at(f.K, i, j) * at(f.K, i, j);

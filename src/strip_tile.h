@@ -1,0 +1,91 @@
+/*
+ * What is built for one kind of vector.  strip.c includes this page once a kind, with
+ *   NAME(verb)      its names
+ *   TARGET          what tells the compiler to build for it
+ *   VECTOR, BITS    some doubles, as many integers
+ *   ROOT(v)         square roots
+ *   SHIFT(v, n)     the bits of v, n places up, read as doubles again
+ *   UNLESS(v, a, b) 0 where a >= b, else v
+ */
+
+/* times the form of r2 */
+TARGET INSIDE VECTOR NAME(value)(const struct closed_form *form, double variance,
+                                 VECTOR r2)
+{
+    VECTOR a = form->c * r2, times = (VECTOR){0} + variance;
+    if (!form->squared) {
+        a = ROOT(a);
+        times *= 1.0 + a * (form->p1 + a * form->p2);
+    }
+    const VECTOR k = (TO_INTEGER - a * LOG2_E) - TO_INTEGER;
+    const VECTOR r = (-a - k * LOG_2_HIGH) - k * LOG_2_LOW;
+    const VECTOR value = (1.0 + (r + r * r * EXP_Q(r))) * times;
+    return UNLESS(value * SHIFT(k + (TO_INTEGER + 1023.0), 52), a, 708.0);
+}
+
+/* k0 ... k3 [M] = k(z, x_r)   z: M rows by columns, M a multiple of the lanes,
+ * x: four rows side by side */
+TARGET static void NAME(values)(const struct strip_kernel *k, int M,
+                                const double *const *z, const double *x, double *k0,
+                                double *k1, double *k2, double *k3)
+{
+    for (int m = 0; m < M; m += LANES_OF(VECTOR)) {
+        VECTOR r0 = {0}, r1 = {0}, r2 = {0}, r3 = {0};
+        for (int j = 0; j < k->d; j++) {
+            const VECTOR zj = *(const VECTOR *)(z[j] + m);
+            const double rate = k->rate[j], *xj = x + STRIP_ROWS * j;
+            const VECTOR u0 = (xj[0] - zj) * rate, u1 = (xj[1] - zj) * rate,
+                         u2 = (xj[2] - zj) * rate, u3 = (xj[3] - zj) * rate;
+            r0 += u0 * u0;
+            r1 += u1 * u1;
+            r2 += u2 * u2;
+            r3 += u3 * u3;
+        }
+        *(VECTOR *)(k0 + m) = NAME(value)(k->form, k->variance, r0);
+        *(VECTOR *)(k1 + m) = NAME(value)(k->form, k->variance, r1);
+        *(VECTOR *)(k2 + m) = NAME(value)(k->form, k->variance, r2);
+        *(VECTOR *)(k3 + m) = NAME(value)(k->form, k->variance, r3);
+    }
+}
+
+/* sums[r] = k_r'p   M a multiple of the lanes */
+TARGET static void NAME(sums)(int M, const double *const *k, const double *p,
+                              double *sums)
+{
+    const double *k0 = k[0], *k1 = k[1], *k2 = k[2], *k3 = k[3];
+    VECTOR s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+    for (int m = 0; m < M; m += LANES_OF(VECTOR)) {
+        const VECTOR pm = *(const VECTOR *)(p + m);
+        s0 += *(const VECTOR *)(k0 + m) * pm;
+        s1 += *(const VECTOR *)(k1 + m) * pm;
+        s2 += *(const VECTOR *)(k2 + m) * pm;
+        s3 += *(const VECTOR *)(k3 + m) * pm;
+    }
+    const VECTOR s[STRIP_ROWS] = {s0, s1, s2, s3};
+    const double *lane = (const double *)s;
+    for (int r = 0; r < STRIP_ROWS; r++, lane += LANES_OF(VECTOR)) {
+        sums[r] = 0.0;
+        for (int l = 0; l < LANES_OF(VECTOR); l++)
+            sums[r] += lane[l];
+    }
+}
+
+/* out += sum_r k_r x_r */
+TARGET static void NAME(spread)(int M, const double *const *k, const double *x,
+                                double *out)
+{
+    const double *k0 = k[0], *k1 = k[1], *k2 = k[2], *k3 = k[3];
+    const double x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
+    for (int m = 0; m < M; m += LANES_OF(VECTOR))
+        *(VECTOR *)(out + m) +=
+            (*(const VECTOR *)(k0 + m) * x0 + *(const VECTOR *)(k1 + m) * x1) +
+            (*(const VECTOR *)(k2 + m) * x2 + *(const VECTOR *)(k3 + m) * x3);
+}
+
+#undef NAME
+#undef TARGET
+#undef VECTOR
+#undef BITS
+#undef ROOT
+#undef SHIFT
+#undef UNLESS

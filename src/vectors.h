@@ -1,0 +1,36 @@
+#ifndef PFDTC_VECTORS_H
+#define PFDTC_VECTORS_H
+
+/*
+ * Some doubles side by side.  One is what every compiler can do, two are the vectors of the
+ * plainest processor of its kind; wider ones, and sums of products rounded once, are asked for at
+ * run time.  gcc on Windows does not align the stack for them, where they go when it runs out of
+ * registers.  `bits_of_*`: as many integers of the same size.
+ */
+#include <stdint.h>
+
+#ifdef __GNUC__
+#define TWO_LANES
+typedef double two __attribute__((vector_size(16), aligned(8), may_alias));
+typedef int64_t bits_of_two __attribute__((vector_size(16), aligned(8), may_alias));
+#endif
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#define FOUR_LANES
+#define FOR_FOUR_LANES __attribute__((target("avx2,fma")))
+#ifdef _WIN32
+typedef two four;
+typedef bits_of_two bits_of_four;
+#else
+typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
+typedef int64_t bits_of_four __attribute__((vector_size(32), aligned(8), may_alias));
+#define EIGHT_LANES
+#define FOR_EIGHT_LANES __attribute__((target("avx512f")))
+typedef double eight __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int64_t bits_of_eight __attribute__((vector_size(64), aligned(8), may_alias));
+#endif
+#endif
+
+#define LANES_OF(vector) ((int)(sizeof(vector) / sizeof(double)))
+
+#endif

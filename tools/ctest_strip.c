@@ -1,0 +1,101 @@
+/* Layer 1: strips of kernel values in vectors of every width, against the definition. */
+#include <math.h>
+#include "ctest.h"
+#include "strip.h"
+
+enum { INPUTS = 3, COLUMNS = 4 };
+static const int column[INPUTS] = {3, 0, 2};
+static const double rate[INPUTS] = {0.7, 1.3, 1e-3};
+static const char *const names[] = {"se", "matern12", "matern32", "matern52"};
+
+static struct strip_kernel strip_of(const char *name)
+{
+    return (struct strip_kernel){profile_of(name)->closed, 1.7, INPUTS, column, rate};
+}
+
+static double distance(int M, const double *Z, int m, int n, const double *X, int i)
+{
+    double r2 = 0.0;
+    for (int j = 0; j < INPUTS; j++)
+        r2 += pow((X[column[j] * n + i] - Z[column[j] * M + m]) * rate[j], 2);
+    return sqrt(r2);
+}
+
+/* the largest relative error that an exponent of at most 30 in rounded numbers brings: 40 eps */
+static void check_values(int lanes, const char *name, int M, int n)
+{
+    const struct strip_kernel k = strip_of(name);
+    double *Z = array_random((size_t)M * COLUMNS, -3.0, 3.0),
+           *X = array_random((size_t)n * COLUMNS, -3.0, 3.0), *K = array((size_t)M * n),
+           *transposed = array((size_t)M * n);
+    for (int j = 0; j < COLUMNS && n > 0; j++) /* one row is a point, to the bit */
+        X[j * n + n - 1] = Z[j * M];
+    strip_values(lanes, &k, M, Z, M, n, X, n, K);
+    strip_values(lanes, &k, n, X, n, M, Z, M, transposed);
+    for (int i = 0; i < n; i++)
+        for (int m = 0; m < M; m++) {
+            const double want = 1.7 * naive_profile(name, distance(M, Z, m, n, X, i));
+            CHECK(fabs(K[i * M + m] / want - 1.0) <= 40 * 0x1p-52);
+            CHECK(K[i * M + m] == transposed[m * n + i]);
+        }
+    CHECK(n == 0 || K[(n - 1) * M] == 1.7);
+    /* the same numbers from one row at a time */
+    double *alone = array((size_t)M);
+    for (int i = 0; i < n; i++) {
+        strip_values(lanes, &k, M, Z, M, 1, X + i, n, alone);
+        CHECK_ARRAY((size_t)M, alone, K + (size_t)i * M, 0.0);
+    }
+}
+
+static void check_far(int lanes, const char *name)
+{
+    const struct strip_kernel k = strip_of(name);
+    const double far[] = {1e3, 1e160, 1e308, NAN, 0.0};
+    double X[COLUMNS * 5] = {0.0}, Z[COLUMNS] = {0.0}, K[5];
+    for (int i = 0; i < 5; i++)
+        X[column[1] * 5 + i] = far[i];
+    strip_values(lanes, &k, 1, Z, 1, 5, X, 5, K);
+    CHECK(K[0] == 0.0 && K[1] == 0.0 && K[2] == 0.0 && isnan(K[3]) && K[4] == 1.7);
+    strip_values(lanes, &k, 5, X, 5, 1, Z, 1, K);
+    CHECK(K[0] == 0.0 && K[1] == 0.0 && K[2] == 0.0 && isnan(K[3]) && K[4] == 1.7);
+}
+
+/* m vectors, 2 more apart than they are long, on top of what is there */
+static void check_products(int lanes, int M, int n, int m)
+{
+    const int ldp = (M > n ? M : n) + 2;
+    const size_t size = (size_t)ldp * m;
+    double *K = array_random((size_t)M * n, -1.0, 1.0),
+           *p = array_random(size, -1.0, 1.0), *q = array_random(size, -1.0, 1.0),
+           *z = array_copy(size, p), *x = array_copy(size, q),
+           *want_z = array_copy(size, p), *want_x = array_copy(size, q);
+    for (int v = 0; v < m; v++)
+        for (int i = 0; i < n; i++)
+            for (int l = 0; l < M; l++) {
+                want_z[v * ldp + l] += K[i * M + l] * q[v * ldp + i];
+                want_x[v * ldp + i] += K[i * M + l] * p[v * ldp + l];
+            }
+    strip_products(lanes, M, n, K, m, ldp, p, q, z, x);
+    CHECK_ARRAY(size, z, want_z, 1e-14);
+    CHECK_ARRAY(size, x, want_x, 1e-14);
+    double *sums = array_copy(size, q);
+    strip_products(lanes, M, n, K, m, ldp, p, NULL, NULL, sums);
+    CHECK_ARRAY(size, sums, want_x, 1e-14);
+}
+
+void group_strip(void)
+{
+    static const int Ms[] = {1, 2, 7, 8, 29}, ns[] = {0, 1, 3, 4, 5, 9};
+    for (int lanes = 1; lanes <= 8; lanes *= 2)
+        for (int k = 0; k < 4; k++) {
+            check_far(lanes, names[k]);
+            for (int a = 0; a < 5; a++)
+                for (int b = 0; b < 6; b++) {
+                    const size_t taken = arrays_taken();
+                    check_values(lanes, names[k], Ms[a], ns[b]);
+                    if (ns[b] > 0 && ns[b] <= STRIP_ROWS)
+                        check_products(lanes, Ms[a], ns[b], 1 + k);
+                    arrays_release(taken);
+                }
+        }
+}
