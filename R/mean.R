@@ -55,13 +55,18 @@ mean_columns <- function(mean, data) {
   }))))
 }
 
+# Which of the kernel's parameters are the variance of a mean.
+is_mean_variance <- function(kernel, table = kernel_parameters(kernel)) {
+  of_mean <- vapply(kernel_terms(kernel), function(t) is_mean(kernel_leaves(kernel)[[t$leaves[1L]]]), NA)
+  table$leaf == 0L & of_mean[table$term]
+}
+
 # Names of the parameters that are given and not learned: a period that was given, the variance of a mean.
 held_names <- function(kernel, columns) {
   table <- kernel_parameters(kernel)
   leaves <- kernel_leaves(kernel)
-  held <- vapply(seq_len(nrow(table)), function(i) {
-    if (table$leaf[i] > 0L) return(table$what[i] %in% leaves[[table$leaf[i]]]$held)
-    is_mean(leaves[[kernel_terms(kernel)[[table$term[i]]]$leaves[1L]]])
+  given <- vapply(seq_len(nrow(table)), function(i) {
+    table$leaf[i] > 0L && table$what[i] %in% leaves[[table$leaf[i]]]$held
   }, NA)
-  kernel_parameter_names(kernel, columns, table)[held]
+  kernel_parameter_names(kernel, columns, table)[given | is_mean_variance(kernel, table)]
 }

@@ -90,11 +90,11 @@ coef.gp_fit <- function(object, ...) {
   theta <- stats::setNames(c(kernel_values(object$kernel), object$noise),
                            parameter_names(object$kernel, object$frame$columns))
   if (!is_laplace(object)) {
-    vague <- if (!is.null(mean_term(object$kernel))) paste0(term_names(object$kernel), ".variance")[
-      vapply(kernel_terms(object$kernel), function(t) is_mean(kernel_leaves(object$kernel)[[t$leaves[1L]]]), NA)]
-    return(c(mean_coefficients(object)$estimate, theta[!names(theta) %in% vague]))
+    vague <- is_mean_variance(object$kernel)
+    return(c(mean_coefficients(object)$estimate, theta[!c(vague, FALSE)]))
   }
-  c(theta[names(theta) != "noise"], mean = object$center, theta = object$theta)
+  shape <- if (!is.null(object$theta)) stats::setNames(object$theta, theta_name(object$likelihood))
+  c(theta[names(theta) != "noise"], mean = object$center, shape)
 }
 
 #' @rdname gp_fit-methods

@@ -286,8 +286,7 @@ list_named <- function(x) {
         collapse = ", ")
 }
 
-# ---- classes and counts
-# ------------------------------------------------------------------------------------------------
+# ---- classes and counts ---------------------------------------------------------------------------------------------
 
 print_laplace <- function(fit, digits) {
   number <- function(v) format(signif(unname(v), digits))
@@ -299,17 +298,20 @@ print_laplace <- function(fit, digits) {
                 variables = length(fit$frame$variables))
   print_fields(c(
     Data = describe_data(about),
-    Family = paste0(likelihood$label, if (!is.null(fit$theta)) sprintf(", theta %s", number(fit$theta))),
+    Family = paste0(likelihood$label, if (!is.null(fit$theta)) {
+      sprintf(", %s %s", theta_name(likelihood), number(fit$theta))
+    }),
     Success = if (is.null(likelihood$levels)) NA else sprintf("\"%s\" (and \"%s\" is failure)", likelihood$levels[2L],
                                                               likelihood$levels[1L]),
     Inducing = sprintf("%s, %s", describe_inducing(fit), describe_left(fit)),
-    Kernel = sprintf("%s; variance %s (sd %s)%s", fit$kernel$label, number(fit$kernel$variance),
-                     number(sqrt(fit$kernel$variance)), describe_choice(fit$kernels)),
-    Mean = sprintf("%s on the link's scale", number(fit$center)),
+    Kernel = if (is_composite(fit$kernel)) fit$kernel$label else
+      sprintf("%s; variance %s (sd %s)%s", fit$kernel$label, number(fit$kernel$variance),
+              number(sqrt(fit$kernel$variance)), describe_choice(fit$kernels)),
+    Mean = sprintf("%s%s", number(fit$center), if (likelihood$link == "identity") "" else " on the link's scale"),
     Hyper = if (fit$hyper == "fixed") "fixed as given, the mean apart" else "learned by the penalised Laplace evidence",
     Certified = "certify() bounds the distance from the exact process's Laplace posterior at these hyperparameters"))
   l <- stats::coef(fit)
-  print_lengthscales(l[startsWith(names(l), "lengthscale.")], digits)
+  print_lengthscales(l[setdiff(names(l), c("mean", "theta", "sigma"))], digits)
   invisible(fit)
 }
 
