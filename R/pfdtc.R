@@ -57,7 +57,8 @@
 #'   m d)} numbers, needs `newdata` for predictions, and can be certified only by a reference that it carries (as a
 #'   fit with `tol` does).
 #' @param formula `response ~ inputs`: numeric, logical (0/1), matrix, factor or character variables (a 0/1 column for
-#'   every level), once each. An intercept makes no difference.
+#'   every level, whose order is not used), once each. An intercept makes no difference. Attributes of columns (units,
+#'   labels) are dropped.
 #' @param data a data frame with the variables, or a row source ([rows_blocks()]), see the section on row sources.
 #' @param subset,na.action as in [lm()].
 #' @param ... further arguments of the other method, by name.
@@ -245,6 +246,7 @@
 #'   * End of an optimisation: 200 iterations, or three in a row that bring next to nothing, see [pfdtc_control()].
 #' @section Errors: class `pfdtc_error_input` for arguments, naming what was given and what would do (`neighbours`
 #'   with `keep_data = FALSE` or with `tol` among them); `pfdtc_error_numerical` where no jitter helps a factorisation.
+#'   Character arguments may be abbreviated and are case-sensitive.
 #'   An interrupt during a fit returns the best fit so far with a warning of class `pfdtc_warning_convergence`, as does
 #'   a `tol` out of reach. A warning of that class also says where the search of hyperparameters ended at two
 #'   explanations of the data that the log evidence (with the priors) does not tell apart, being within 2, and of which
