@@ -135,7 +135,7 @@ r_layers <- strsplit(split = " +", x = c(
   "checks:      checks control",
   "native:      kernel_parts native",
   "kernels:     kernels kernel_algebra kernel_place model likelihood",
-  "rows:        merge frontend formula newdata rows signature source survey",
+  "rows:        merge frontend formula newdata rows signature source workers survey",
   "sums:        sums parameters inducing near objective auxiliary_kinds auxiliary evidence small_n",
   "optimise:    progress optimise stages learn_rows learn_problem ascend learn_starts learn_kernel learn",
   "gp:          family gp current_fit same_model posterior",
