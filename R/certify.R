@@ -21,7 +21,7 @@
 #' Of a fit with classes or counts (`family`) what is certified is the exact process's *Laplace posterior* at the fit's
 #' hyperparameters: its mode, its sd, and the averaged probability or rate that these give (columns `response`,
 #' `response_lower`, `response_upper`). How far Laplace's approximation is from the true posterior is not certified, by
-#' this or anything known to us. Its reference is made by each call.
+#' this or anything known to us.
 #'
 #' @param fit a fit of any kind.
 #' @param newdata rows to certify at; when missing, the training rows.
@@ -66,9 +66,6 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
   if (is_laplace(fit)) {
-    if (!is.null(reference)) {
-      abort_input("reference", "given", sprintf("NULL with family %s: it is made here", fit$likelihood$name))
-    }
     return(structure(certify_laplace(fit, new, effort, reference, m2), class = c("pfdtc_certificate", "data.frame")))
   }
   out <- certify_rows(fit, new, effort, reference, m2, test_points, max_seconds)
@@ -216,7 +213,8 @@ by_exact_posterior <- function(fit, x, at, inside, tell, left) {
   tell("exact posterior")
   exact <- tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)
   if (is.null(exact)) return(inside)
-  both <- intersect_intervals(lapply(inside, `[`, rows), exact_interval(exact, x[rows, , drop = FALSE]))
+  x <- if (is_functionals(x)) some_functionals(x, rows) else x[rows, , drop = FALSE]
+  both <- intersect_intervals(lapply(inside, `[`, rows), exact_interval(exact, x))
   for (what in names(inside)) inside[[what]][rows] <- both[[what]]
   inside
 }

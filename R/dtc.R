@@ -35,10 +35,17 @@ own_posterior <- function(fit) {
   dtc_on_points(fit, fit$data, z, NULL, fast = TRUE)
 }
 
-# What a posterior with norms says of the exact GP at x, in units of y without the centre, and the intervals from it.
-certify_posterior <- function(post, x, crossing = NULL) {
+# What a posterior with norms says of the exact GP at rows x, or of functionals, as computed with.
+certify_with <- function(factors, norms, z, model, at, crossing = NULL) {
+  if (!is_functionals(at)) return(native_certify(factors, z, model$kernel, model$noise, norms, at, crossing))
+  native_certify_features(factors, z, model$kernel, model$noise, norms, features_of(at, z, factors$L), at$prior,
+                          at$size)
+}
+
+# The same in units of y without the centre, and the intervals from it.
+certify_posterior <- function(post, at, crossing = NULL) {
   model <- model_of(post)
-  r <- native_certify(post$factors, post$inducing, model$kernel, model$noise, post$norms, x, crossing)
+  r <- certify_with(post$factors, post$norms, post$inducing, model, at, crossing)
   power <- c(mean = 1, sor_variance = 2, unexplained = 2, mean_error = 1, var_lower = 2, var_upper = 2)
   for (what in names(power)) r[[what]] <- in_units(model, r[[what]], power[[what]])
   r
@@ -54,7 +61,7 @@ mean_interval <- function(r) {
   list(mean_lower = r$mean - r$mean_error, mean_upper = r$mean + r$mean_error, sd_lower = 0, sd_upper = Inf)
 }
 
-posterior_interval <- function(post, x) as_interval(certify_posterior(post, x))
+posterior_interval <- function(post, at) as_interval(certify_posterior(post, at))
 
 # max() and min() of the ends. Two valid intervals that do not meet differ by rounding: their ends are then exchanged.
 # Were they further apart, one of the two would be wrong: then all that lies between their outer ends, and a warning.

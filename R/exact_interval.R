@@ -28,21 +28,25 @@ exact_of_fit <- function(fit) {
 # |D^{1/2} h| is computed where it matters: with v_i the noise of row i, sum v_i h_i^2 is at most the exact variance
 # (the error of h'y as a prediction is that and more), hence |D^{1/2} h|^2 <= max(d_i / v_i) var, which will do for
 # noise that is not small.
-exact_interval <- function(fit, x) {
+#
+# `at`: rows, or functionals, whose size then has the place of k(x, x).
+exact_interval <- function(fit, at) {
   model <- model_of(fit)
+  rows_alone <- !is_functionals(at)
+  k <- if (rows_alone) prior_most(model, fit$x, at) else at$size
+  if (rows_alone) at <- values_at(model$kernel, at)
   L <- fit$factors$L
   n <- nrow(L)
   growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
   root <- sqrt(rowSums(L^2))                # of d_i = k + v_i
-  k <- prior_most(model, fit$x, x)
   ratio <- max(root^2 / pmax(root^2 - prior_at(model, fit$x), 0))
   do_solve <- !(growth * n * ratio <= 1e-8) # far below what anyone would look at
-  mean <- var <- h <- numeric(nrow(x))
+  mean <- var <- h <- numeric(at$n)
   for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
-    K <- native_kernel_matrix(model$kernel, fit$x, x[rows, , drop = FALSE])
+    K <- at$cross(fit$x, rows)
     mean[rows] <- drop(crossprod(K, fit$factors$alpha))
     u <- forwardsolve(L, K)
-    var[rows] <- pmax(prior_at(model, x[rows, , drop = FALSE]) - colSums(u^2), 0)
+    var[rows] <- pmax(at$prior[rows] - colSums(u^2), 0)
     h[rows] <- if (do_solve) sqrt(colSums((root * solve_t(L, u))^2)) else
       sqrt(2 * ratio * (var[rows] + 1e-8 * model$noise))
   }

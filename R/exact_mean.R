@@ -14,8 +14,8 @@ data_in_scale <- function(fit, other) {
 #   |z|_E^2 = z'(K + s2 I) z - z'r,   c = z'r,
 # which costs nothing beside the product that the next step takes anyway; or when in_time() is FALSE of another pass
 # over all pairs of rows. `ahead(s)`: how many times too large what is wanted still is, for progress. `keep`: an
-# interrupt or R's time limit end them as well, and `stopped` says so. The residual is carried along; `error` bounds what
-# it is off by, see residual_rounding(). `went`: sqrt(c) after each pass.
+# interrupt or R's time limit end them as well, and `stopped` says so. The residual is carried along; `error` bounds
+# what it is off by, see residual_rounding(). `went`: sqrt(c) after each pass.
 solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE, precondition = NULL,
                         in_time = function() TRUE, ahead = function(s) NA) {
   model <- model_of(reference)
@@ -24,7 +24,7 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
   passes <- 0L
   product <- function(v) {
     passes <<- passes + 1L
-    native_kernel_product(model$kernel, data$x, data$weights, v, control) + model$noise * v
+    native_kernel_matvecs(model$kernel, data$x, data$weights, v, control) + model$noise * v
   }
   by_B <- function(r) {
     native_response(reference$factors, reference$inducing, data$x, r / root, data$weights, model$kernel, model$noise,
@@ -150,10 +150,11 @@ residual_rounding <- function(reference, y, travelled) {
   eps <- .Machine$double.eps
   model <- model_of(reference)
   unit <- product_growth(length(y), engine_control(length(y), reference$control)$block)
+  unit_of_sum <- 4 * eps + reference$norms$growth
   K_norm <- sqrt(sum(reference$factors$G^2)) + reference$norms$lam
   size <- travelled[["v"]]
   list(residual = unit * K_norm * size + 4 * eps * (model$noise * size + sqrt(sum(y^2)) + travelled[["r"]]),
-       sum = unit * sqrt(K_norm) * size, travelled = travelled)
+       sum = unit_of_sum * sqrt(K_norm) * size, travelled = travelled)
 }
 
 correction_serves <- function(reference, data) {
@@ -165,23 +166,29 @@ replace_response <- function(p, response) {
   p
 }
 
-# list(mean, mean_error) at x, in units of y without the centre
-corrected_mean <- function(reference, correction, data, x) {
+# list(mean, mean_error) at rows x or of functionals, in units of y without the centre
+corrected_mean <- function(reference, correction, data, at) {
   model <- model_of(reference)
   norms <- correction$norms
   norms$Psi <- reference$norms$Psi
-  rest <- native_certify(replace_response(reference$factors, correction$response), reference$inducing, model$kernel,
-                         model$noise, norms, x)
+  rest <- certify_with(replace_response(reference$factors, correction$response), norms, reference$inducing, model, at)
   u <- if (is.null(data$weights)) correction$v else sqrt(data$weights) * correction$v
-  mean <- native_kernel_cross_matvec(model$kernel, data$x, u, x, reference$control) + rest$mean
-  rounding <- correction$rounding * beyond_rows(model, data, x)
-  carried <- correction$error
-  if (!is.null(carried)) {
-    by_variance <- sqrt(rest$var_upper / model$noise) * carried$residual + sqrt(prior_at(model, x)) * carried$sum
-    rounding <- pmin(rounding, by_variance)
-  }
+  known <- if (is_functionals(at)) sum_over_rows(at, data$x, u) else
+    native_kernel_cross_matvec(model$kernel, data$x, u, at, reference$control)
+  mean <- known + rest$mean
+  rounding <- carried_rounding(correction, model, data, at, rest$var_upper)
   error <- (rest$mean_error + rounding) * (1 + 1e-14) + 4 * .Machine$double.eps * abs(mean)
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
+}
+
+# What rounding in r and in k_x'u does to the mean, see correct_residual(). Corrections of fits of before do not have it
+# in parts.
+carried_rounding <- function(correction, model, data, at, var_upper) {
+  size <- beyond_rows(model, data, at)
+  error <- correction$error
+  if (is.null(error)) return(correction$rounding * size)
+  k <- prior_most(model, data$x) * size^2
+  pmin(correction$rounding * size, sqrt(var_upper / model$noise) * error$residual + sqrt(k) * error$sum)
 }
 
 # Corrects the mean of a reference until its certificate is `share` of how far the fit's mean is from it, as far as some
@@ -231,7 +238,7 @@ seconds_a_pass <- function(reference, data, left) {
   n <- nrow(data$x)
   some <- min(n, 2048L)
   x <- data$x[seq_len(some), , drop = FALSE]
-  took <- system.time(native_kernel_product(reference$kernel, x, NULL, numeric(some), reference$control),
+  took <- system.time(native_kernel_matvecs(reference$kernel, x, NULL, numeric(some), reference$control),
                       gcFirst = FALSE)[["elapsed"]]
   took * (n / some)^2
 }
@@ -245,7 +252,7 @@ least_quadratic <- function(post, data) {
   if (!correction_serves(post, data)) return(least)
   u <- post$correction$v
   y <- data$y * root_weights(data)
-  Ku <- native_kernel_product(model$kernel, data$x, data$weights, u, post$control)
+  Ku <- native_kernel_matvecs(model$kernel, data$x, data$weights, u, post$control)
   K_norm <- sqrt(sum(post$factors$G^2)) + post$norms$lam
   growth <- 4 * .Machine$double.eps + post$norms$growth
   size <- sum(u^2)
@@ -253,8 +260,9 @@ least_quadratic <- function(post, data) {
   max(least, 2 * sum(u * y) - sum(u * Ku) - noise * size - error)
 }
 
-# How much larger sqrt(k(x, x)) may be at x than at the rows.
+# How much larger sqrt(k(x, x)) may be at x than at the rows, or the size of functionals.
 beyond_rows <- function(model, data, x) {
+  if (is_functionals(x)) return(sqrt(x$size / max(prior_most(model, data$x), 1e-300)))
   if (!varies(model$kernel)) return(1)
   sqrt(max(1, prior_most(model, x) / max(prior_most(model, data$x), 1e-300)))
 }

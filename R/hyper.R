@@ -11,7 +11,8 @@ learn_stage <- function(data, s, state) {
     run_stage(state, "learn", learn_evidence(data, s, state), otherwise = state$so_far)
   } else {
     run_stage(state, "pilot", {
-      rows <- optimise_rows(data, s$control)
+      rows <- optimise_rows(data, s$control, 200L)
+      if (!is.null(rows$rows)) state$rows["learn"] <- rows$n
       pilot <- learn_hyper(rows, random_points(rows, min(200L, rows$n)), start, s)
       count_evaluations(state, "pilot", pilot)
       pilot

@@ -11,15 +11,19 @@
 # points are chosen anew; the most points of a posterior of many rows.
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, most = 400L)
 
-# Priors of the logs: without them a class alone, or classes that a line parts, have no largest evidence.
-#   log l ~ N(log(spread sqrt(d)), 1.5^2),  log variance ~ N(log 2, 1.5^2),  mean ~ N(start, 3^2),  log theta ~ N(0,
-#   2^2)
-laplace_priors <- list(sd = 1.5, variance = log(2), center = 3, theta = 2)
+# Priors, which do not fade: without them a class alone, or classes that a line parts, have no largest evidence, and a
+# class says so little of a lengthscale that some come out short by chance. Those of the kernel are as with Gaussian
+# noise (parameter_units()), but that the d lengthscales of a factor have a level in common, of which is said once
+#   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log l - that ~ N(0, 0.7^2),  log variance ~ N(log 2, 1.5^2),
+#   mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
+# With Student's t all of f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
+laplace_priors <- list(variance = 2, center = 3, theta = 2)
 
 fit_laplace <- function(data, settings) {
   refuse_beside_likelihood(settings)
   settings$noise <- 1
   settings$likelihood$levels <- data$levels
+  if (settings$likelihood$name == "student") settings$likelihood$unit <- student_unit(data$sites)
   one_value(data, settings$likelihood)
   run_fit(data, settings, function(data, s, state) {
     s$aux <- NULL
@@ -41,6 +45,7 @@ refuse_beside_likelihood <- function(s) {
 }
 
 one_value <- function(data, likelihood) {
+  if (likelihood$name == "student") return(invisible())
   y <- data$sites$y
   size <- if (is.null(data$sites$size)) 1 else data$sites$size
   if (all(y == 0)) {
@@ -65,28 +70,31 @@ learn_laplace_stage <- function(data, s, state) {
 }
 
 laplace_start <- function(data, s, kernel) {
-  given <- kernel
-  kernel <- start_values(given, 1, data)$kernel
-  if (is.null(given$variance)) kernel$variance <- exp(laplace_priors$variance)
+  units <- parameter_units(kernel, data$x, laplace_priors$variance * s$likelihood$unit^2)
+  value <- kernel_values(kernel, units)
+  value[is.na(value)] <- (units$unit * units$start)[is.na(value)]
   theta <- s$likelihood$theta
-  list(kernel = kernel, center = if (s$center) center_start(s$likelihood, data$sites) else 0,
-       theta = if (s$likelihood$learned) 1 else theta, trace = NULL, convergence = 0L,
+  list(kernel = name_lengthscales(kernel_with(kernel, value, units), data$x),
+       center = if (s$center) center_start(s$likelihood, data$sites) else 0,
+       theta = if (s$likelihood$learned) theta_middle(s$likelihood) else theta, trace = NULL, convergence = 0L,
        message = "nothing to optimise", value = NA_real_)
 }
+
+theta_middle <- function(likelihood) if (likelihood$name == "nb") 1 else likelihood$unit / 2
 
 learn_laplace <- function(data, s, start, state) {
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
   if (!length(s$free) && !s$center && !s$likelihood$learned) return(start)
   profiles <- if (is.null(s$kernel$profile)) c("matern52", "se", "matern32") else s$kernel$profile
-  given <- !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
+  given <- is_composite(s$kernel) || !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
   found <- lapply(profiles, function(profile) {
     one <- start
-    one$kernel[c("profile", "label")] <- kernel_of(profile)[c("profile", "label")]
+    if (is.null(s$kernel$profile)) one$kernel[c("profile", "label")] <- kernel_of(profile)[c("profile", "label")]
     best <- NULL
     for (scale in if (given || !length(s$free)) 1 else c(0.3, 1)) {
       try <- one
-      try$kernel$lengthscale <- scale * one$kernel$lengthscale
+      if (scale != 1) try$kernel$lengthscale <- scale * one$kernel$lengthscale
       try <- climb_laplace(few, s, try, start, state, tied = !given)
       if (is.null(best) || try$value < best$value) best <- try
       if (is.null(state$so_far) || isTRUE(best$value < state$so_far$value)) state$so_far <- best
@@ -137,14 +145,12 @@ climb_laplace <- function(rows, s, now, origin, state, tied) {
 
 # Parameters: the free logs of the kernel (lengthscales as one where they are tied), the mean, log theta.
 laplace_problem <- function(rows, z, s, now, origin, tied) {
-  parameters <- hyper_parameters(now$kernel, 1, s$columns, setdiff(parameter_names(now$kernel, s$columns), s$free))
-  middle <- hyper_parameters(origin$kernel, 1, s$columns, character())$start
   names <- parameter_names(now$kernel, s$columns)
-  variance <- grepl("variance", names)
-  middle[variance] <- laplace_priors$variance
+  parameters <- hyper_parameters(now$kernel, 1, s$columns, setdiff(names, s$free))
   free <- parameters$free
-  precision <- if (s$control$priors) rep(laplace_priors$sd^-2, length(free)) else numeric(length(free))
-  middle <- middle[free]
+  unit <- s$likelihood$unit
+  prior <- laplace_prior(now$kernel, rows$x, unit, s$control$priors)
+  center_sd <- laplace_priors$center * unit
   basis <- tie(startsWith(names[free], "lengthscale"), tied)
   n_kernel <- ncol(basis)
   with_center <- isTRUE(s$center)
@@ -166,28 +172,44 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
     too_far <- parameters$too_far(logs)
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
+    beyond <- kernel_logs(at$kernel) - prior$middle
+    pull <- drop(prior$precision %*% beyond)
     likelihood <- s$likelihood
     likelihood$theta <- at$theta
-    if (with_theta && !(at$theta > 1e-6 && at$theta < 1e8)) return(list(value = Inf, reason = "theta is out of range"))
+    if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
+      return(list(value = Inf, reason = sprintf("%s is out of range", theta_name(likelihood))))
+    }
     e <- native_laplace(z, rows$x, engine_sites(likelihood, rows$sites, at$center), at$kernel, 1e-8, warm$u, want = 2L,
                         control = control)
     if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
     warm$u <- e$beta
-    value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) -
-      sum(precision * (logs - middle)^2) / 2
-    slope <- drop(crossprod(basis, e$theta[free] - precision * (logs - middle)))
+    value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) - sum(beyond * pull) / 2
+    slope <- drop(crossprod(basis, (e$theta - pull)[free]))
     if (with_center) {
-      value <- value - ((at$center - origin$center) / laplace_priors$center)^2 / 2
-      slope <- c(slope, e$constant - (at$center - origin$center) / laplace_priors$center^2)
+      value <- value - ((at$center - origin$center) / center_sd)^2 / 2
+      slope <- c(slope, e$constant - (at$center - origin$center) / center_sd^2)
     }
     if (with_theta) {
-      value <- value - (log(at$theta) / laplace_priors$theta)^2 / 2
-      slope <- c(slope, theta_slope(likelihood, rows$sites, e) - log(at$theta) / laplace_priors$theta^2)
+      beyond <- log(at$theta / theta_middle(likelihood))
+      value <- value - (beyond / laplace_priors$theta)^2 / 2
+      slope <- c(slope, theta_slope(likelihood, rows$sites, e) - beyond / laplace_priors$theta^2)
     }
     list(value = -value, gradient = -slope)
   }
   list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)), natural = natural,
        evaluate = evaluate)
+}
+
+kernel_logs <- function(kernel) log(kernel_values(kernel, kernel_parameters(kernel)))
+
+laplace_prior <- function(kernel, x, unit, wanted) {
+  units <- parameter_units(kernel, x, laplace_priors$variance * unit^2)
+  precision <- diag(units$sd^-2, nrow(units))
+  for (at in split(seq_len(nrow(units)), ifelse(units$what == "lengthscale", units$leaf, 0L))[-1L]) {
+    d <- length(at)
+    precision[at, at] <- precision[at, at] + (1 / d^2 - 1 / d) * units$sd[at[1L]]^-2
+  }
+  list(middle = log(units$unit) + units$middle, precision = if (wanted) precision else 0 * precision)
 }
 
 # A column a parameter: those that are tied share one.
@@ -235,5 +257,6 @@ construct_laplace <- function(data, learned, z, s, state) {
     evidence = value, factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")],
     inducing = z, m = nrow(z), m_asked = if (is.null(s$m)) nrow(z) else s$m,
     inducing_method = how_points_start(s$inducing), neighbours = 0L, jitter = found$jitter,
-    likelihood = likelihood, theta = learned$theta, unexplained = mean(found$W * found$left)))
+    likelihood = likelihood, theta = learned$theta, sum_of_sites = sites_sum(data$sites),
+    unexplained = mean(pmax(found$W, 0) * found$left)))
 }

@@ -1,9 +1,10 @@
 # Likelihoods that are not Gaussian: what `family` may be, how responses are read, and what predictions of f are on the
 # response's scale.
 #
-# A likelihood is list(name, link, site = the engine's name, theta = NULL or that of the negative binomial, learned =
-# is theta to be learned, label, levels = of a factor response). Its rows, `sites`, are list(y, size, weight, offset)
-# in the order of data$x; engine_sites() makes of them what the engine reads.
+# A likelihood is list(name, link, site = the engine's name, theta = NULL, that of the negative binomial or the scale of
+# Student's t, learned = is theta to be learned, df, unit = of f (1 but for Student's t), label, levels =
+# of a factor response). Its rows, `sites`, are list(y, size, weight, offset) in the order of data$x; engine_sites()
+# makes of them what the engine reads.
 
 #' Negative binomial responses
 #'
@@ -24,33 +25,44 @@ nb <- function(theta = NULL) {
 
 #' @export
 print.pfdtc_family <- function(x, ...) {
-  cat(sprintf("Family: negative binomial, %s\n", if (is.null(x$theta)) "theta learned" else
-    sprintf("theta %s", format(x$theta, digits = 4))))
+  theta <- if (x$family == "nb") "theta" else "sigma"
+  cat(sprintf("Family: %s, %s\n", if (x$family == "nb") "negative binomial" else
+    sprintf("Student's t, %s degrees of freedom", format(x$df)), if (is.null(x$theta)) paste(theta, "learned") else
+    sprintf("%s %s", theta, format(x$theta, digits = 4))))
   invisible(x)
 }
 
 # NULL for the Gaussian, which needs none.
 as_likelihood <- function(family) {
   if (is.null(family)) return(NULL)
-  want <- "gaussian(), binomial(), binomial(\"probit\"), poisson() or nb()"
-  if (is.character(family) && length(family) == 1L && family %in% c("gaussian", "binomial", "poisson", "nb")) {
-    family <- switch(family, nb = nb(), get(family, envir = asNamespace("stats"))())
+  want <- "gaussian(), binomial(), binomial(\"probit\"), poisson(), nb() or student()"
+  known <- c("gaussian", "binomial", "poisson", "nb", "student")
+  if (is.character(family) && length(family) == 1L && family %in% known) {
+    family <- switch(family, nb = nb(), student = student(), get(family, envir = asNamespace("stats"))())
   }
   if (is.function(family)) family <- tryCatch(family(), error = function(e) family)
   if (!inherits(family, c("family", "pfdtc_family"))) abort_input("family", describe(family), want)
-  links <- list(gaussian = "identity", binomial = c("logit", "probit"), poisson = "log", nb = "log")
+  links <- list(gaussian = "identity", binomial = c("logit", "probit"), poisson = "log", nb = "log",
+                student = "identity")
   known <- links[[family$family]]
   if (!family$link %in% known) {
     abort_input("family", sprintf("%s with link %s", family$family, family$link), want,
-                hint = if (is.null(known)) "Student-t and quasi families are not fitted." )
+                hint = if (is.null(known)) "Quasi and other families are not fitted." )
   }
   if (family$family == "gaussian") return(NULL)
   label <- switch(family$family, binomial = sprintf("binomial, %s link", family$link), poisson = "Poisson, log link",
-                  nb = "negative binomial, log link")
-  list(name = family$family, link = family$link, label = label, theta = family$theta,
-       site = switch(family$family, nb = "logit", family$link),
-       learned = family$family == "nb" && is.null(family$theta), levels = NULL)
+                  nb = "negative binomial, log link",
+                  student = sprintf("Student's t, %s degrees of freedom", format(family$df)))
+  list(name = family$family, link = family$link, label = label, theta = family$theta, df = family$df, unit = 1,
+       site = switch(family$family, nb = "logit", student = "student", family$link),
+       learned = family$family %in% c("nb", "student") && is.null(family$theta), levels = NULL)
 }
+
+# What theta is called; NULL where there is none.
+theta_name <- function(likelihood) switch(likelihood$name, nb = "theta", student = "sigma")
+
+# Is log p concave in f, so that there is one mode and no W is negative?
+is_log_concave <- function(likelihood) likelihood$name != "student"
 
 is_laplace <- function(fit) !is.null(fit$likelihood)
 
@@ -69,7 +81,8 @@ refuse_likelihood <- function(fit, argument, what = "This") {
 # trials, weights that multiply log likelihoods; the last two NULL where all are 1.
 read_response <- function(likelihood, response, weights, argument, n) {
   out <- if (likelihood$name == "binomial") read_binomial(response, weights, argument, n) else
-    list(y = read_counts(response, argument, n), weight = weights)
+    list(y = if (likelihood$name == "student") check_vector(response, argument, n) else
+      read_counts(response, argument, n), weight = weights)
   out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
   if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
   out
@@ -149,11 +162,17 @@ with_sites <- function(data, read, offset) {
 
 take_sites <- function(sites, rows) lapply(sites, function(v) if (!is.null(v)) v[rows])
 
+# Tells rows from others: with data_signature(), which sees the inputs, shares and weights.
+sites_sum <- function(sites) {
+  vapply(sites[c("y", "size", "offset")], function(v) if (is.null(v)) 0 else sum(v * cos(seq_along(v))), 0)
+}
+
 # What the engine reads. A negative binomial response is a binomial one of y + theta trials, its log odds those of the
 # rate over theta.
 engine_sites <- function(likelihood, sites, center) {
   out <- list(name = likelihood$site, y = as.double(sites$y), size = sites$size, weight = sites$weight,
-              offset = sites$offset + center)
+              offset = sites$offset + center, shape = NULL)
+  if (likelihood$name == "student") out$shape <- c(likelihood$df, likelihood$theta)
   if (likelihood$name == "nb") {
     out$size <- out$y + likelihood$theta
     out$offset <- out$offset - log(likelihood$theta)
@@ -167,26 +186,28 @@ log_constant <- function(likelihood, sites) {
   w <- if (is.null(sites$weight)) 1 else sites$weight
   each <- switch(likelihood$name,
     binomial = if (is.null(sites$size)) 0 else lchoose(sites$size, y),
-    poisson = -lgamma(y + 1),
+    poisson = -lgamma(y + 1), student = student_constant(likelihood$df, likelihood$theta),
     nb = lgamma(y + likelihood$theta) - lgamma(likelihood$theta) - lgamma(y + 1))
   w * each + 0 * y
 }
 
-# Slope of the penalised evidence in log theta, from what the engine has at the rows: the site's derivatives in it, with
-# n = y + theta, p the probability at f - log theta.
+# Slope of the penalised evidence in log theta, from what the engine has at the rows: the site's derivatives in it.
 theta_slope <- function(likelihood, sites, at) {
-  theta <- likelihood$theta
-  y <- sites$y
-  n <- y + theta
   w <- if (is.null(sites$weight)) 1 else sites$weight
-  f <- at$f # with offset, log theta taken off
+  slope <- if (likelihood$name == "nb") nb_slopes(likelihood$theta, sites$y, at$f) else
+    student_slopes(likelihood$df, likelihood$theta, sites$y - at$f)
+  of_penalty <- ifelse(at$W > 0, at$left / (1 + at$left * pmax(at$W, 0)), 0)
+  sum(w * (slope$l + at$p * slope$g - slope$W * (at$q + of_penalty) / 2))
+}
+
+# Derivatives of l (its constant included), g and W along d log theta: n = y + theta grows by theta, f (with offset, log
+# theta taken off) falls by 1; p the probability there.
+nb_slopes <- function(theta, y, f) {
+  n <- y + theta
   p <- stats::plogis(f)
   q <- stats::plogis(-f)
-  # along d log theta: n grows by theta, f falls by 1
-  dl <- theta * (digamma(n) - digamma(theta) + stats::plogis(-f, log.p = TRUE)) - (y - n * p)
-  dg <- -theta * p + n * p * q
-  W_slope <- theta * p * q - n * p * q * (q - p)
-  sum(w * (dl + at$p * dg - W_slope * (at$q + at$left / (1 + at$left * at$W)) / 2))
+  list(l = theta * (digamma(n) - digamma(theta) + stats::plogis(-f, log.p = TRUE)) - (y - n * p),
+       g = -theta * p + n * p * q, W = theta * p * q - n * p * q * (q - p))
 }
 
 # The constant mean to start from.
@@ -197,18 +218,24 @@ center_start <- function(likelihood, sites) {
     return(linkfun(likelihood)((sum(w * sites$y) + 0.5) / (sum(w * size + 0 * sites$y) + 1)) -
              mean(sites$offset))
   }
+  if (likelihood$name == "student") return(stats::median(sites$y - sites$offset))
   top <- max(sites$offset)
   log(sum(w * sites$y) + 0.5) - log(sum(w * exp(sites$offset - top)) + 0.5) - top
 }
 
 # ---- the response's scale -------------------------------------------------------------------------------------------
 
-linkfun <- function(likelihood) switch(likelihood$link, logit = stats::qlogis, probit = stats::qnorm, log = log)
+linkfun <- function(likelihood) {
+  switch(likelihood$link, logit = stats::qlogis, probit = stats::qnorm, log = log, identity = identity)
+}
 
-linkinv <- function(likelihood) switch(likelihood$link, logit = stats::plogis, probit = stats::pnorm, log = exp)
+linkinv <- function(likelihood) {
+  switch(likelihood$link, logit = stats::plogis, probit = stats::pnorm, log = exp, identity = identity)
+}
 
 # list(mean, sd) of the probability or the rate where f ~ N(mu, v)
 response_moments <- function(likelihood, mu, v) {
+  if (likelihood$link == "identity") return(list(mean = mu, sd = sqrt(v)))
   if (likelihood$link == "log") {
     rate <- exp(mu + v / 2)
     return(list(mean = rate, sd = rate * sqrt(expm1(v))))
@@ -261,6 +288,7 @@ normal_average <- function(h, mu, s) {
 # log of the average of p(y | f) where f ~ N(mu, v), a number a row of `sites` (whose offset is in mu): the trapezoid
 # rule around the mode of the product.
 log_predictive <- function(likelihood, sites, mu, v) {
+  if (likelihood$name == "student") return(student_predictive(likelihood$df, likelihood$theta, sites$y, mu, v))
   sites$offset <- numeric(length(mu))
   plain <- engine_sites(likelihood, sites, 0)
   at <- function(f) native_likelihood(plain, f + plain$offset)

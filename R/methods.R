@@ -90,7 +90,8 @@ coef.gp_fit <- function(object, ...) {
   theta <- stats::setNames(c(kernel_values(object$kernel), object$noise),
                            parameter_names(object$kernel, object$frame$columns))
   if (!is_laplace(object)) return(theta)
-  c(theta[names(theta) != "noise"], mean = object$center, theta = object$theta)
+  shape <- if (!is.null(object$theta)) stats::setNames(object$theta, theta_name(object$likelihood))
+  c(theta[names(theta) != "noise"], mean = object$center, shape)
 }
 
 #' @rdname gp_fit-methods

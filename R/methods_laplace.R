@@ -9,7 +9,9 @@ residuals_laplace <- function(fit, type) {
   r <- stats::naresid(fit$na.action, data$response) - mean
   if (type == "response") return(r)
   w <- if (is.null(data$prior_weights)) 1 else stats::naresid(fit$na.action, data$prior_weights)
-  variance <- switch(fit$likelihood$name, poisson = mean, nb = mean + mean^2 / fit$theta, {
+  df <- fit$likelihood$df
+  variance <- switch(fit$likelihood$name, poisson = mean, nb = mean + mean^2 / fit$theta,
+                     student = if (df > 2) fit$theta^2 * df / (df - 2) else NA, {
     size <- data$sites$size
     if (!is.null(size) && length(size) == length(mean)) mean * (1 - mean) / size else mean * (1 - mean)
   })
@@ -26,6 +28,7 @@ draw_responses <- function(fit, f, training) {
   out <- mean
   out[known] <- switch(fit$likelihood$name, poisson = stats::rpois(sum(known), mean[known]),
                        nb = stats::rnbinom(sum(known), size = fit$theta, mu = mean[known]),
+                       student = mean[known] + fit$theta * stats::rt(sum(known), fit$likelihood$df),
                        stats::rbinom(sum(known), rep_len(size, n)[known], mean[known]))
   out
 }

@@ -209,22 +209,22 @@ near_control <- function(n, control) engine_control(16 * n, control)
 # `keep`: u and d of every row, and the rows (from 1; 0: none) that its u are on, a column a row, as well
 native_near <- function(z, x, y, weights, kernel, noise, s, rank, jitter, most = max(1e-4, jitter), control = NULL,
                         keep = FALSE) {
-  result <- .Call(ffi_near, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
-                  as.double(most), as.integer(s), as.integer(rank), as.integer(keep), near_control(nrow(x), control))
+  result <- .Call(ffi_near, engine_model(kernel, noise, jitter), z, engine_rows(x, y, weights), as.integer(s),
+                  as.integer(rank), as.double(most), as.integer(keep), near_control(nrow(x), control))
   stop_on_status(result, "The posterior on inducing points and near rows")
 }
 
 # list(mean, var_near, var_far) at the rows of x_new
 native_near_predict <- function(near, z, x, y, weights, kernel, noise, s, x_new, control = NULL) {
-  result <- .Call(ffi_near_predict, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y, row_scale(weights),
-                      as.double(noise), as.integer(s), x_new, near_control(nrow(x_new), control))
+  result <- .Call(ffi_near_predict, engine_model(kernel, noise), z, near, engine_rows(x, y, weights), as.integer(s),
+                  x_new, near_control(nrow(x_new), control))
   stop_on_status(result, "Prediction from near rows")
 }
 
 # the same and the covariance of f at the rows of x_new
 native_near_covariance <- function(near, z, x, y, weights, kernel, noise, s, x_new, control = NULL) {
-  result <- .Call(ffi_near_covariance, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y,
-                      row_scale(weights), as.double(noise), as.integer(s), x_new, near_control(nrow(x_new), control))
+  result <- .Call(ffi_near_covariance, engine_model(kernel, noise), z, near, engine_rows(x, y, weights), as.integer(s),
+                  x_new, near_control(nrow(x_new), control))
   stop_on_status(result, "Covariance from near rows")
 }
 
@@ -252,6 +252,17 @@ native_norms <- function(posterior, z, x, y, weights, kernel, noise, order, t1_r
 native_certify <- function(posterior, z, kernel, noise, norms, x, crossing = NULL) {
   .Call(ffi_certify, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), x, crossing,
         engine_control(nrow(x)))
+}
+
+# The same of linear functionals by their features, see functionals.R.
+native_certify_features <- function(posterior, z, kernel, noise, norms, A, prior, size) {
+  .Call(ffi_certify_features, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), A, prior, size)
+}
+
+# list(J, q, var_lower, var_upper) of one functional from the sums of certify.h, each of n_terms.
+native_certify_kriged <- function(posterior, z, kernel, noise, norms, n_terms, sum_w, sums) {
+  .Call(ffi_certify_kriged, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), as.integer(n_terms),
+        as.double(sum_w), lapply(sums, as.double))
 }
 
 # Those of fits of before do not say how large k(x, x) is at the rows: no larger than anywhere.
@@ -284,9 +295,9 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
 }
 
 # K v over all pairs of rows of x, with the roots of the weights on both sides; v: a vector or a column each
-native_kernel_product <- function(kernel, x, weights, v, control = NULL) {
+native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL) {
   root <- if (is.null(weights)) 1 else sqrt(weights)
-  Kv <- root * .Call(ffi_kernel_product, engine_model(kernel), engine_rows(x), as.matrix(root * v),
+  Kv <- root * .Call(ffi_kernel_matvecs, engine_model(kernel), engine_rows(x), as.matrix(root * v),
                      engine_control(nrow(x), control))
   if (is.matrix(v)) Kv else drop(Kv)
 }

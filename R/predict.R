@@ -45,6 +45,10 @@
 #'   `"terms"`: of each term of a kernel that is a sum ([kernel_algebra]) the mean of its own function at the rows, a
 #'   matrix with a column a term and the attribute `constant`, as [stats::predict.lm()] has it; with `se.fit`,
 #'   list(fit, se.fit) of two such matrices.
+#'   `"derivative"`: of the slope of f along the input `wrt`, in units of y for a unit of that input, with
+#'   `se.fit` its sd, with `interval = "credible"` its band, which `certified = TRUE` makes one that contains the exact
+#'   process's own. Offsets are taken to stay. Matern 1/2 has no derivative, Matern 3/2 one.
+#' @param wrt Name (or number) of the numeric input that `type = "derivative"` is along; not needed of one input.
 #' @param certified Should the interval be one that contains the exact Gaussian process's own, by
 #'   [certify()]? It then reaches from `mean_lower - z * sd` to `mean_upper + z * sd` with the largest sd that the exact
 #'   process can have; the `fit` column stays, and lies outside the band where the fit's mean is further off than the
@@ -55,6 +59,9 @@
 #'   below.
 #' @param na.action What to do with rows of `newdata` that have missing values: by default they
 #'   predict `NA`; `na.omit` drops them, `na.fail` is an error.
+#' @param file For a row source as `newdata` ([rows_blocks()], [rows_db()], ...), the CSV file to write the predictions
+#'   to, block by block, a line a row: columns `fit`, with an interval `lwr` and `upr`, with `se.fit` that. What it
+#'   returns is then the file's name. `NULL`: predictions are returned as ever.
 #' @param ... Nothing: an unknown argument is an error.
 #' @return As [predict.lm()]. Without `se.fit` and `full_cov`: a vector with an element a row, or,
 #'   with an `interval`, a matrix with columns `fit`, `lwr` and `upr`. With either: a list with
@@ -119,6 +126,7 @@
 #'   of a response.
 #' * `se.fit^2` of a response is that of f plus `sigma(object)^2`.
 #' * The terms and their constant (and the offset) sum to the mean.
+#' * The derivative is what differences of the mean come to; exact derivatives lie within certified bands.
 #' * `diag(cov)` is `se.fit^2`, and a submatrix of `cov` is the `cov` of those rows.
 #' * Predicting rows together, apart, or in another order changes nothing beyond rounding.
 #' @section Errors:
@@ -142,16 +150,25 @@
 #' @export
 predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
-                           type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms"),
+                           type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms",
+                                    "derivative"), wrt = NULL,
                            certified = FALSE, full_cov = FALSE, hyper_uncertainty = FALSE,
-                           na.action = stats::na.pass, ...) {
+                           na.action = stats::na.pass, file = NULL, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
   object <- check_any_fit(object, "object")
+  if (!missing(newdata) && is_source(newdata)) {
+    if (!isFALSE(full_cov)) abort_input("full_cov", full_cov, "FALSE for a row source")
+    return(predict_source(newdata, function(block) {
+      predict(object, block, se.fit = se.fit, interval = interval, level = level, type = type, certified = certified,
+              hyper_uncertainty = hyper_uncertainty, na.action = na.action)
+    }, file))
+  }
+  if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
   se.fit <- check_flag(se.fit, "se.fit")
   full_cov <- check_flag(full_cov, "full_cov")
   certified <- check_flag(certified, "certified")
   hyper_uncertainty <- check_flag(hyper_uncertainty, "hyper_uncertainty")
-  type <- check_choice(type, c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms"), "type")
+  type <- check_choice(type, eval(formals(predict.gp_fit)$type), "type")
   if (identical(interval, "confidence")) interval <- "credible"
   interval <- check_choice(interval, c("none", "credible", "prediction", "conformal"), "interval")
   level <- check_level(level)
@@ -166,7 +183,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   training <- missing(newdata) || is.null(newdata)
   if (is_laplace(object) && !startsWith(type, "loo")) {
     if (hyper_uncertainty) refuse_likelihood(object, "object", "`hyper_uncertainty`")
-    if (type == "terms") refuse_likelihood(object, "object", "`type = \"terms\"`")
+    if (type %in% c("terms", "derivative")) refuse_likelihood(object, "object", sprintf("`type = \"%s\"`", type))
     return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action))
   }
   refuse_likelihood(object, "object", "Leave-one-out")
@@ -185,6 +202,10 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   }
   rows <- if (training) training_rows(object)
     else new_rows(object, newdata, na.action)
+  if (type == "derivative") {
+    refuse_beside_derivative(interval, full_cov, hyper_uncertainty)
+    return(predict_derivative(object, rows, wrt, se.fit, interval, level, certified))
+  }
   if (type == "terms") {
     if (interval != "none" || full_cov || certified || hyper_uncertainty) {
       abort_input("type", "\"terms\" beside an interval, a covariance or `hyper_uncertainty`",

@@ -9,6 +9,9 @@
 #' certificate is small beside its distance from the fit's mean, at most ten, and as many as `max_seconds` allow: a step
 #' is a pass over all pairs of rows. This matters most for Matern kernels, which leave much unexplained.
 #'
+#' Of a fit with another `family` than the Gaussian it is Laplace's posterior on these points, with what [certify()] and
+#' [evidence_bounds()] need of the rows, and no correction.
+#'
 #' @param fit a fit with its data.
 #' @param m2 the most points. `NULL`: four times those of the fit.
 #' @param max_seconds time for the correction of the mean. No pass is begun that would end later, as a pass over some of
@@ -25,9 +28,10 @@
 #' certify(fit, data.frame(speed = c(5, 15)))
 #' @export
 reference <- function(fit, m2 = NULL, max_seconds = 10) {
-  fit <- check_fit(fit, "fit")
+  fit <- check_any_fit(fit, "fit")
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
   data <- needs_data(fit, "fit")
+  if (is_laplace(fit)) return(same_chance(laplace_reference(fit, data, m2)))
   m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = data$n)
   tell <- stage_line("reference", fit$control$progress)
   on.exit(tell(NULL))

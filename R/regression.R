@@ -65,7 +65,8 @@ extractAIC.gp_fit <- function(fit, scale, k = 2, ...) c(fit$df, stats::AIC(fit, 
 family.gp_fit <- function(object, ...) {
   l <- object$likelihood
   if (is.null(l)) return(stats::gaussian())
-  switch(l$name, binomial = stats::binomial(l$link), poisson = stats::poisson(l$link), nb = nb(l$theta))
+  switch(l$name, binomial = stats::binomial(l$link), poisson = stats::poisson(l$link), nb = nb(l$theta),
+         student = student(l$df, l$theta))
 }
 
 #' @rdname gp_fit-regression

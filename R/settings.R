@@ -90,10 +90,6 @@ clean_settings <- function(data, s) {
   }
   if (is.null(s$kernel)) s$kernel <- kernel_se()
   s$kernel <- place_kernel(s$kernel, data$x, variables = data_variables_of(data))
-  if (!is.null(s$likelihood) && !(s$kernel$profile %in% kernels_of_before && !isTRUE(s$kernel$isotropic))) {
-    abort_input("kernel", sprintf("\"%s\"", s$kernel$label), "a squared exponential or Matern kernel with this family",
-                hint = "Sums, products and other factors are for Gaussian noise.")
-  }
   if (choose_kernel) s$kernel["profile"] <- list(NULL)
   if (!is.null(s$noise)) s$noise <- check_positive(s$noise, "noise", 1L)
   s$columns <- colnames(data$x)

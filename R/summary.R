@@ -84,7 +84,7 @@ fit_facts <- function(fit) {
       sprintf("%d random row%s", fit$m, plural_s(fit$m)),
     near = describe_near(fit), few = describe_small_n(fit$small_n), auxiliary = describe_aux(fit),
     accuracy = describe_tolerance(fit),
-    learned = describe_hyper(fit), optimiser = describe_convergence(fit)))
+    learned = describe_hyper(fit), looked_at = describe_looked_at(fit), optimiser = describe_convergence(fit)))
 }
 
 print_heading <- function(about) {
@@ -107,7 +107,7 @@ model_fields <- function(about, digits) {
     Near = about$near,
     Kernel = if (is_composite(about$kernel)) describe_kernel(about) else
       sprintf("%s; %s", describe_kernel(about), variance(theta["variance"])),
-    Noise = variance(theta["noise"]), Hyper = about$learned,
+    Noise = variance(theta["noise"]), Hyper = about$learned, Rows = about$looked_at,
     Check = about$few)
 }
 
@@ -177,6 +177,18 @@ describe_data <- function(about) {
   }
   sprintf("%d row%s%s, %d input%s%s", about$nobs, plural_s(about$nobs), omitted, about$inputs,
           plural_s(about$inputs), variables)
+}
+
+# Where not all rows were looked at.
+describe_looked_at <- function(fit) {
+  rows <- fit$looked_at
+  if (!length(rows)) return(NA_character_)
+  show <- function(what, text) if (what %in% names(rows)) sprintf(text, show_count(rows[[what]]))
+  learned <- paste(c(show("learn", "kernel and noise learned on %s"), show("among", "with neighbours among %s")),
+                   collapse = " ")
+  moved <- show("points", "points moved on %s")
+  sprintf("%s of %s; the posterior is of all", paste(c(if (nzchar(learned)) learned, moved), collapse = ", "),
+          show_count(fit$nobs))
 }
 
 describe_source <- function(source) {
@@ -286,8 +298,7 @@ list_named <- function(x) {
         collapse = ", ")
 }
 
-# ---- classes and counts
-# ------------------------------------------------------------------------------------------------
+# ---- classes and counts ---------------------------------------------------------------------------------------------
 
 print_laplace <- function(fit, digits) {
   number <- function(v) format(signif(unname(v), digits))
@@ -299,17 +310,20 @@ print_laplace <- function(fit, digits) {
                 variables = length(fit$frame$variables))
   print_fields(c(
     Data = describe_data(about),
-    Family = paste0(likelihood$label, if (!is.null(fit$theta)) sprintf(", theta %s", number(fit$theta))),
+    Family = paste0(likelihood$label, if (!is.null(fit$theta)) {
+      sprintf(", %s %s", theta_name(likelihood), number(fit$theta))
+    }),
     Success = if (is.null(likelihood$levels)) NA else sprintf("\"%s\" (and \"%s\" is failure)", likelihood$levels[2L],
                                                               likelihood$levels[1L]),
     Inducing = sprintf("%s, %s", describe_inducing(fit), describe_left(fit)),
-    Kernel = sprintf("%s; variance %s (sd %s)%s", fit$kernel$label, number(fit$kernel$variance),
-                     number(sqrt(fit$kernel$variance)), describe_choice(fit$kernels)),
-    Mean = sprintf("%s on the link's scale", number(fit$center)),
+    Kernel = if (is_composite(fit$kernel)) fit$kernel$label else
+      sprintf("%s; variance %s (sd %s)%s", fit$kernel$label, number(fit$kernel$variance),
+              number(sqrt(fit$kernel$variance)), describe_choice(fit$kernels)),
+    Mean = sprintf("%s%s", number(fit$center), if (likelihood$link == "identity") "" else " on the link's scale"),
     Hyper = if (fit$hyper == "fixed") "fixed as given, the mean apart" else "learned by the penalised Laplace evidence",
     Certified = "certify() bounds the distance from the exact process's Laplace posterior at these hyperparameters"))
   l <- stats::coef(fit)
-  print_lengthscales(l[startsWith(names(l), "lengthscale.")], digits)
+  print_lengthscales(l[setdiff(names(l), c("mean", "theta", "sigma"))], digits)
   invisible(fit)
 }
 

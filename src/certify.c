@@ -58,16 +58,18 @@ static struct left with_crossing(const struct crossing *e, double root, double e
 }
 
 /* one point, given its sums: hGh = C_x'G C_x, hPsih = C_x'Psi C_x, CC = |C_x|^2; crossing may be
- * NULL */
-static struct certificate certify_point(const struct norms *s, double s2, double prior,
-                                        double mean, double sor, double unexplained,
-                                        double hGh, double hPsih, double CC,
+ * NULL.  size >= prior: what k(x, x) is to rounding */
+static struct certificate certify_point(const struct norms *s, double s2,
+                                        double exact_prior, double size, double mean,
+                                        double sor, double unexplained, double hGh,
+                                        double hPsih, double CC,
                                         const struct crossing *crossing)
 {
     struct certificate certificate;
     /* relative error of s2 I + G as the factor C has it.  It moves h_x = A'(s2 I + G)^{-1} a by
      * inner sqrt(s2) |C_x| / 2 at most, |A'(s2 I + G)^{-1}|_2 being 1 / (2 sqrt(s2)) */
     const double inner = s->growth * s->G_norm / s2, moved = inner * sqrt(s2 * CC) / 2.0;
+    const double prior = exact_prior + 16.0 * DBL_EPSILON * (size - exact_prior);
     const double everything = fabs(mean) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
 
     if (!(inner < 0.25)) { /* beyond what double precision can tell */
@@ -77,8 +79,8 @@ static struct certificate certify_point(const struct norms *s, double s2, double
         return certificate;
     }
     const double h = sqrt(positive(hGh) + s->growth * s->G_norm * CC) + moved;
-    const double most = fmax(prior, s->most);
-    const double kappa_x = sqrt(s->slack * prior), kappa_rows = sqrt(s->slack * most),
+    const double most = fmax(size, s->most);
+    const double kappa_x = sqrt(s->slack * size), kappa_rows = sqrt(s->slack * most),
                  kappa_h = kappa_rows * sqrt(s->weight) * h;
     const double by_groups = sqrt(positive(hPsih) + s->growth * s->Psi_norm * CC) +
                              sqrt(s->spread) * kappa_h + sqrt(s->lam) * moved;
@@ -86,13 +88,13 @@ static struct certificate certify_point(const struct norms *s, double s2, double
     const double kappa = kappa_x + kappa_h, wide = root + eta + kappa;
     /* A kernel that is wrong by 4 eps, all values to the same side: |K|_2 <= |G|_2 + |E|_2 */
     const double K_norm = s->G_norm + s->lam,
-                 k_error = 4.0 * DBL_EPSILON * (sqrt(prior * K_norm) + K_norm * h);
+                 k_error = 4.0 * DBL_EPSILON * (sqrt(size * K_norm) + K_norm * h);
 
     certificate.mean_error = wide * s->w_E;
     certificate.mean_error += sqrt(CC) * s->beta_error; /* beta   */
     certificate.mean_error +=
         s->slack * most * s->alpha * (1.0 + sqrt(s->weight) * h); /* a */
-    certificate.mean_error += s->growth * sqrt(prior) * s->beta;  /* a'beta */
+    certificate.mean_error += s->growth * sqrt(size) * s->beta;   /* a'beta */
     certificate.mean_error += k_error * s->w_norm;
     certificate.mean_error *= 1.0 + 16.0 * DBL_EPSILON;
     certificate.mean_error = fmin(certificate.mean_error, everything);
@@ -101,7 +103,7 @@ static struct certificate certify_point(const struct norms *s, double s2, double
     struct left left = without_crossing(root, eta, kappa, ratio);
     if (crossing != NULL) {
         const double norm = sqrt(positive(crossing->size)),
-                     e_error = 4.0 * DBL_EPSILON * sqrt(prior * K_norm);
+                     e_error = 4.0 * DBL_EPSILON * sqrt(size * K_norm);
         const double cross_error = root * kappa_h + kappa_x * (eta + kappa_h) +
                                    (s->growth * h + moved) * norm + h * e_error;
         const double gain_error = (inner + s->growth) * crossing->size / s2;
@@ -122,18 +124,18 @@ static struct certificate certify_point(const struct norms *s, double s2, double
     return certificate;
 }
 
-void certify_rows(const struct posterior *p, const struct norms *norms,
-                  const struct block *b, const struct crossings *crossings,
-                  const double *A, double *work, const struct certified *to)
+void certify_features(const struct posterior *p, const struct norms *norms, int n,
+                      int first, const double *A, const double *prior, const double *size,
+                      const struct crossings *crossings, double *work,
+                      const struct certified *to)
 {
-    const int M = p->z.M, n = b->n;
+    const int M = p->z.M;
     const size_t m = (size_t)M;
-    double *Cx = work, *GC = Cx + m * n, *PsiC = GC + m * n, *prior = PsiC + m * n;
-    double *mean = to->mean + b->first, *sor = to->sor_variance + b->first,
-           *unexplained = to->unexplained + b->first;
+    double *Cx = work, *GC = Cx + m * n, *PsiC = GC + m * n;
+    double *mean = to->mean + first, *sor = to->sor_variance + first,
+           *unexplained = to->unexplained + first;
 
     mult_Atx(M, n, 1.0, A, p->beta, 0.0, mean);
-    kernel_diagonal(p->z.model->kernel, n, b->X, b->ldx, prior);
     for (int i = 0; i < n; i++)
         unexplained[i] = positive(prior[i] - sum_squares(m, A + m * i));
     copy(m * n, A, Cx);
@@ -145,19 +147,28 @@ void certify_rows(const struct posterior *p, const struct norms *norms,
     mult_AB(M, M, n, 1.0, norms->Psi, Cx, 0.0, PsiC);
     for (int i = 0; i < n; i++) {
         const double *C_x = Cx + m * i;
-        const int row = b->first + i;
+        const int row = first + i;
         struct crossing crossing;
         if (crossings != NULL)
             crossing = (struct crossing){crossings->cross[row], crossings->gain[row],
                                          crossings->size[row]};
         const struct certificate c = certify_point(
-            norms, p->z.model->s2, prior[i], mean[i], sor[i], unexplained[i],
+            norms, p->z.model->s2, prior[i], size[i], mean[i], sor[i], unexplained[i],
             dot(m, C_x, GC + m * i), dot(m, C_x, PsiC + m * i), sum_squares(m, C_x),
             crossings == NULL ? NULL : &crossing);
         to->mean_error[row] = c.mean_error;
         to->var_lower[row] = c.var_lower;
         to->var_upper[row] = c.var_upper;
     }
+}
+
+void certify_rows(const struct posterior *p, const struct norms *norms,
+                  const struct block *b, const struct crossings *crossings,
+                  const double *A, double *work, const struct certified *to)
+{
+    double *prior = work + 3 * (size_t)p->z.M * b->n;
+    kernel_diagonal(p->z.model->kernel, b->n, b->X, b->ldx, prior);
+    certify_features(p, norms, b->n, b->first, A, prior, prior, crossings, work, to);
 }
 
 static void certify_block(const void *self, const struct visit *v)
@@ -177,7 +188,7 @@ struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,
                                      double sum_w, const struct kriged *x)
 {
     const double units = (4.0 + 2.0 * sqrt((double)n_c) + n_c / 64.0) * DBL_EPSILON;
-    const double most = fmax(x->prior, s->most);
+    const double most = fmax(x->size, s->most);
     const double size = most * (1.0 + x->w1) * (1.0 + x->w1);
     const double J_error = units * size + 8.0 * DBL_EPSILON * s2 * x->ww;
     const double inner = s->growth * s->G_norm / s2, tau = s->slack * most * s->weight;

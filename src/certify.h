@@ -91,6 +91,7 @@ struct certificate {
  */
 struct kriged {           /* sums of a point, as computed */
     double prior, sor;    /* k(x,x), var_SoR              */
+    double size;          /* of what prior is a sum of    */
     double J, wh, ww, w1; /* of kriging.h                 */
     double hh, ch, xh;    /* |h|^2, |C^{-1}A h|^2, h_x'h  */
     double JQ;            /* |a - A w|^2 + s2 |w|^2       */
@@ -112,6 +113,15 @@ double certify_slack(int M, int N);
 struct certified {
     double *mean, *sor_variance, *unexplained, *mean_error, *var_lower, *var_upper;
 };
+
+/* Linear functionals of f, n of them, which `to` has from `first` on: what f(x) is to k(Z, x) and
+ * k(x, x), l(f) is to l(k(Z, .)) and Var l(f), and all of the above holds.  A (M x n) = L^{-1}
+ * l(k(Z, .)); prior: the variances; size: (sum |c_i| sqrt(k(x_i, x_i)))^2 >= prior where l(f) =
+ * sum c_i f(x_i), which rounding is relative to.  work: 3 M n */
+void certify_features(const struct posterior *p, const struct norms *norms, int n,
+                      int first, const double *A, const double *prior, const double *size,
+                      const struct crossings *crossings, double *work,
+                      const struct certified *to);
 
 /* The rows of a block, A (M x n) = L^{-1} k(Z, X).  crossings: of all rows, or NULL.
  * scratch: certify_size(M, n) */

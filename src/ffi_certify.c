@@ -77,6 +77,21 @@ static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior 
     return s;
 }
 
+/* room for the certificates of n of whatever it is */
+static struct certified pack_certified(SEXP result, int n)
+{
+    return (struct certified){
+        pack_vector(result, "mean", n),        pack_vector(result, "sor_variance", n),
+        pack_vector(result, "unexplained", n), pack_vector(result, "mean_error", n),
+        pack_vector(result, "var_lower", n),   pack_vector(result, "var_upper", n)};
+}
+
+static SEXP pack_certificates(void)
+{
+    return pack("mean", "sor_variance", "unexplained", "mean_error", "var_lower",
+                "var_upper", NULL);
+}
+
 /* what ffi_cross() gives of n rows, or nothing */
 static struct crossings arg_crossings(SEXP list, int n)
 {
@@ -97,13 +112,62 @@ SEXP ffi_certify(SEXP model, SEXP z, SEXP posterior, SEXP norms_, SEXP x, SEXP c
     const struct crossings crossings = arg_crossings(crossing, n);
     struct certifying self = {.posterior = p, .norms = &norms};
     self.crossings = crossing == R_NilValue ? NULL : &crossings;
-    SEXP result = PROTECT(pack("mean", "sor_variance", "unexplained", "mean_error",
-                               "var_lower", "var_upper", NULL));
-    self.to = (struct certified){
-        pack_vector(result, "mean", n),        pack_vector(result, "sor_variance", n),
-        pack_vector(result, "unexplained", n), pack_vector(result, "mean_error", n),
-        pack_vector(result, "var_lower", n),   pack_vector(result, "var_upper", n)};
+    SEXP result = PROTECT(pack_certificates());
+    self.to = pack_certified(result, n);
     run_pass(&pass, certifying_sink(&self, pass.plan.block));
+    UNPROTECT(1);
+    return result;
+}
+
+SEXP ffi_certify_features(SEXP model, SEXP z, SEXP posterior, SEXP norms_, SEXP features,
+                          SEXP prior_, SEXP size_)
+{
+    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct norms norms = arg_norms(norms_, posterior, p);
+    int M, n;
+    const double *A = arg_matrix(features, "features", &M, &n);
+    const double *prior = arg_vector(prior_, "prior", (size_t)n);
+    const double *size = arg_vector(size_, "size", (size_t)n);
+    if (M != p->z.M)
+        Rf_error("internal: `features` must have a row for each inducing point");
+    SEXP result = PROTECT(pack_certificates());
+    const struct certified to = pack_certified(result, n);
+    certify_features(p, &norms, n, 0, A, prior, size, NULL,
+                     room(3 * (size_t)M * (size_t)n), &to);
+    UNPROTECT(1);
+    return result;
+}
+
+/* list(prior, size, ...) */
+static struct kriged arg_kriged(SEXP list)
+{
+    return (struct kriged){.prior = list_number(list, "prior"),
+                           .size = list_number(list, "size"),
+                           .sor = list_number(list, "sor"),
+                           .J = list_number(list, "J"),
+                           .wh = list_number(list, "wh"),
+                           .ww = list_number(list, "ww"),
+                           .w1 = list_number(list, "w1"),
+                           .hh = list_number(list, "hh"),
+                           .ch = list_number(list, "ch"),
+                           .xh = list_number(list, "xh"),
+                           .JQ = list_number(list, "JQ")};
+}
+
+SEXP ffi_certify_kriged(SEXP model, SEXP z, SEXP posterior, SEXP norms_, SEXP n_terms,
+                        SEXP sum_w, SEXP sums)
+{
+    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct norms norms = arg_norms(norms_, posterior, p);
+    const struct kriged point = arg_kriged(sums);
+    const struct kriging_bounds bounds =
+        certify_kriged(&norms, p->z.model->s2, arg_count(n_terms, "n_terms"),
+                       arg_number(sum_w, "sum_w"), &point);
+    SEXP result = PROTECT(pack("J", "q", "var_lower", "var_upper", NULL));
+    pack_number(result, "J", bounds.J);
+    pack_number(result, "q", bounds.q);
+    pack_number(result, "var_lower", bounds.var_lower);
+    pack_number(result, "var_upper", bounds.var_upper);
     UNPROTECT(1);
     return result;
 }

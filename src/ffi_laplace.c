@@ -13,6 +13,9 @@ static struct sites arg_sites(SEXP list, int N)
     s.offset = arg_vector(list_get(list, "offset"), "offset", n);
     s.size = arg_vector_or_null(list_get(list, "size"), "size", n);
     s.weight = arg_vector_or_null(list_get(list, "weight"), "weight", n);
+    s.shape = arg_vector_or_null(list_get(list, "shape"), "shape", 2);
+    if ((s.response->majorant != NULL) != (s.shape != NULL))
+        Rf_error("internal: `shape` is for student, and for it alone");
     return s;
 }
 

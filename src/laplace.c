@@ -1,13 +1,39 @@
 #include <math.h>
 #include "laplace.h"
+#include "kernel_pull.h"
 #include "linalg.h"
 
 /* ---- sums at u ------------------------------------------------------------------------------ */
 
-/* sums: A W A' (lower triangle), A g, sum l */
-static size_t mode_size(int M)
+static int concave(const struct laplace *l)
+{
+    return l->sites.response->majorant == NULL;
+}
+
+/* sums: A W A' (lower triangle), A g, sum l; where W may be negative A w A' too, w the majorant */
+static size_t majorant_at(int M)
 {
     return (size_t)M * M + M + 1;
+}
+
+static size_t mode_size(const struct laplace *l)
+{
+    return majorant_at(l->z.M) + (concave(l) ? 0 : (size_t)l->z.M * l->z.M);
+}
+
+/* A W A' of a block, W of either sign, and A w A' */
+static void add_signed(const struct laplace *l, const struct visit *v, double *AW,
+                       double *root)
+{
+    const int M = l->z.M, n = v->block.n, first = v->block.first;
+    copy((size_t)M * n, v->A, AW);
+    scale_columns(M, n, l->W + first, AW);
+    mult_ABt(M, n, M, 1.0, AW, v->A, 1.0, v->sums);
+    for (int i = 0; i < n; i++)
+        root[i] = sqrt(sites_majorant(&l->sites, first + i, l->f[first + i]));
+    copy((size_t)M * n, v->A, AW);
+    scale_columns(M, n, root, AW);
+    add_A_At(M, n, AW, v->sums + majorant_at(M));
 }
 
 static void mode_add(const void *self, const struct visit *v)
@@ -22,10 +48,14 @@ static void mode_add(const void *self, const struct visit *v)
         g[i] = at.g;
         W[i] = at.W;
         l->l3[first + i] = at.l3;
-        root[i] = sqrt(at.W);
+        root[i] = sqrt(at.W > 0.0 ? at.W : 0.0);
         Ag[M] += at.l;
     }
     mult_Ax(M, n, 1.0, v->A, g, 1.0, Ag);
+    if (!concave(l)) {
+        add_signed(l, v, AW, root);
+        return;
+    }
     copy((size_t)M * n, v->A, AW);
     scale_columns(M, n, root, AW);
     add_A_At(M, n, AW, v->sums);
@@ -38,11 +68,10 @@ static void run(struct laplace *l, struct sink sink)
 
 static struct sink mode_sink(const struct laplace *l)
 {
-    const int M = l->z.M;
     return (struct sink){.self = l,
-                         .n_sums = mode_size(M),
+                         .n_sums = mode_size(l),
                          .sums = l->sums,
-                         .n_work = ((size_t)M + 1) * l->pass->plan.block,
+                         .n_work = ((size_t)l->z.M + 1) * l->pass->plan.block,
                          .add = mode_add};
 }
 
@@ -51,12 +80,23 @@ static double psi_at(struct laplace *l)
 {
     const int M = l->z.M;
     run(l, mode_sink(l));
-    return 0.5 * sum_squares((size_t)M, l->trial) - l->sums[mode_size(M) - 1];
+    return 0.5 * sum_squares((size_t)M, l->trial) - l->sums[majorant_at(M) - 1];
 }
 
 /* ---- the mode ------------------------------------------------------------------------------- */
 
-/* r, C and the step H^{-1} r, at trial */
+/* C of I + G, G lower triangle read; 1 where that is not positive definite */
+static int factor(struct laplace *l, const double *G)
+{
+    const size_t M = (size_t)l->z.M;
+    copy(M * M, G, l->C);
+    for (size_t m = 0; m < M; m++)
+        l->C[m * M + m] += 1.0;
+    return chol_lower((int)M, l->C);
+}
+
+/* r, C and the step H^{-1} r, at trial; where W is so negative that H has no factor, that with the
+ * majorant's weights, by which Psi falls as well. At a minimum of Psi it has one. */
 static enum status prepare(struct laplace *l)
 {
     const size_t M = (size_t)l->z.M;
@@ -66,11 +106,12 @@ static enum status prepare(struct laplace *l)
         l->r[m] = l->u[m] - Ag[m];
     copy(M * M, l->sums, l->G);
     mirror_lower((int)M, l->G);
-    copy(M * M, l->G, l->C);
-    for (size_t m = 0; m < M; m++)
-        l->C[m * M + m] += 1.0;
-    if (chol_lower((int)M, l->C))
-        return STATUS_INNER_NOT_PD;
+    l->by_majorant = 0;
+    if (factor(l, l->G)) {
+        if (concave(l) || factor(l, l->sums + majorant_at((int)M)))
+            return STATUS_INNER_NOT_PD;
+        l->by_majorant = 1;
+    }
     copy(M, l->r, l->step);
     solve_chol((int)M, 1, l->C, l->step);
     const double squared = dot(M, l->r, l->step);
@@ -112,7 +153,7 @@ enum status laplace_mode(struct laplace *l, double enough, int maxit)
         if (t == 0.0 || (before < 1e-6 && l->decrement >= 0.5 * before))
             break;
     }
-    return status;
+    return status == STATUS_OK && l->by_majorant ? STATUS_INNER_NOT_PD : status;
 }
 
 double laplace_evidence(const struct laplace *l)
@@ -121,6 +162,12 @@ double laplace_evidence(const struct laplace *l)
 }
 
 /* ---- what the points leave, and slopes by way of W ------------------------------------------- */
+
+/* What the penalty has of W: it says how much more rows tell, which none does by a negative one. */
+static double kept(double W)
+{
+    return W > 0.0 ? W : 0.0;
+}
 
 /* sums: A s, the penalty */
 static void penalty_add(const void *self, const struct visit *v)
@@ -132,11 +179,11 @@ static void penalty_add(const void *self, const struct visit *v)
     solve_lower(M, n, l->C, B);
     kernel_diagonal(l->z.model->kernel, n, v->block.X, v->block.ldx, left);
     for (int i = 0; i < n; i++) {
-        const double W = l->W[first + i], l3 = l->l3[first + i];
+        const double W = kept(l->W[first + i]), l3 = l->l3[first + i];
         left[i] -= sum_squares((size_t)M, v->A + (size_t)i * M);
         left[i] = left[i] > 0.0 ? left[i] : 0.0;
         q[i] = sum_squares((size_t)M, B + (size_t)i * M);
-        s[i] = 0.5 * l3 * (q[i] + left[i] / (1.0 + left[i] * W));
+        s[i] = 0.5 * l3 * (q[i] + (W > 0.0 ? left[i] / (1.0 + left[i] * W) : 0.0));
         v->sums[M] += 0.5 * log1p(left[i] * W);
     }
     mult_Ax(M, n, 1.0, v->A, s, 1.0, v->sums);
@@ -180,7 +227,7 @@ static void gradient_bars(const struct pulling_mode *c, const struct visit *v)
     copy((size_t)M * n, v->A, bar);
     solve_chol(M, n, l->C, bar);
     for (int i = 0; i < n; i++) {
-        dE[i] = -0.5 * W[i] / (1.0 + left[i] * W[i]);
+        dE[i] = -0.5 * kept(W[i]) / (1.0 + left[i] * kept(W[i]));
         slope[i] = g[i] + l->s[first + i] - W[i] * p[i];
         v->sums[(size_t)M * M] += slope[i];
         double *column = bar + (size_t)i * M;
@@ -242,7 +289,7 @@ void laplace_open(struct laplace *l, struct arena *arena)
 {
     const struct inducing *z = &l->z;
     const size_t M = (size_t)z->M, block = (size_t)l->pass->plan.block,
-                 sums = M * M + M + 1 + (size_t)z->model->kernel->n_theta;
+                 sums = 2 * M * M + M + 1 + (size_t)z->model->kernel->n_theta;
     const struct sink largest = {
         .n_sums = sums, .n_work = (M + 2) * block + kernel_size(z->model->kernel, z->M)};
     l->sums = arena_take(arena, sums);

@@ -8,8 +8,9 @@
  *     Psi(u) = -sum l + |u|^2 / 2,   r = u - A g,   H = I + A W A',   u <- u - t H^{-1} r,
  *     log Z = -Psi - log det H / 2,   F = log Z - sum log(1 + W_n E_nn) / 2.
  *
- * Psi is 1-strongly convex: |u - mode| <= |r|, and steps that are cut until Psi falls by a share of
- * what they promise lead to the mode from anywhere.
+ * Where no W is negative Psi is 1-strongly convex: |u - mode| <= |r|, and steps that are cut until
+ * Psi falls by a share of what they promise lead to the mode from anywhere; elsewhere to one of the
+ * modes. A negative W counts as 0 in F's last sum.
  */
 #include "responses.h"
 #include "pass.h"
@@ -24,7 +25,7 @@ struct laplace {
     /* of the points: G = A W A' (M x M), C its H's factor, u and r [M] */
     double *G, *C, *u, *r;
     double psi, decrement, penalty;
-    int steps;
+    int steps, by_majorant; /* C is that of the majorant's weights */
     /* laid out by laplace_open() */
     double *sums, *step, *trial, *work;
 };

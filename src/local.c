@@ -165,6 +165,7 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
         const struct kriging *w = l->point + j;
         const double *cx = Cx + m * j, *ch = Ah + m * j;
         const struct kriged point = {.prior = l->prior[j],
+                                     .size = l->prior[j],
                                      .sor = p->z.model->s2 * sum_squares(m, cx),
                                      .J = w->J,
                                      .wh = w->wh,

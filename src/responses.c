@@ -10,8 +10,9 @@ static double log_sum(double f)
 }
 
 /* binomial, p = 1 / (1 + e^-f): y f - m log(1 + e^f) */
-static struct site_value logit(double f, double y, double m)
+static struct site_value logit(double f, double y, double m, const double *shape)
 {
+    (void)shape;
     const double e = exp(-fabs(f)), far = e / (1.0 + e), near = 1.0 / (1.0 + e);
     const double p = f > 0.0 ? near : far, q = f > 0.0 ? far : near;
     struct site_value v;
@@ -53,8 +54,9 @@ static struct site_value trial(double z)
 }
 
 /* binomial, p = Phi(f): y successes, m - y failures */
-static struct site_value probit(double f, double y, double m)
+static struct site_value probit(double f, double y, double m, const double *shape)
 {
+    (void)shape;
     struct site_value v = {0.0, 0.0, 0.0, 0.0};
     if (y > 0.0) {
         const struct site_value t = trial(f);
@@ -72,15 +74,38 @@ static struct site_value probit(double f, double y, double m)
 }
 
 /* Poisson of mean e^f */
-static struct site_value poisson(double f, double y, double size)
+static struct site_value poisson(double f, double y, double size, const double *shape)
 {
     const double mean = exp(f);
     (void)size;
+    (void)shape;
     return (struct site_value){y * f - mean, y - mean, mean, -mean};
 }
 
-static const struct response table[] = {
-    {"logit", logit}, {"probit", probit}, {"log", poisson}};
+/* Student's t of nu degrees of freedom and scale s around f, a = nu s^2, r = y - f:
+ * -(nu + 1) / 2 log(1 + r^2 / a).  As a function of r^2 it is convex: its tangent bounds it. */
+static struct site_value student(double f, double y, double size, const double *shape)
+{
+    const double nu = shape[0], a = nu * shape[1] * shape[1], r = y - f, b = a + r * r;
+    (void)size;
+    struct site_value v;
+    v.l = -0.5 * (nu + 1.0) * log1p(r * r / a);
+    v.g = (nu + 1.0) * r / b;
+    v.W = (nu + 1.0) * (a - r * r) / (b * b);
+    v.l3 = -2.0 * (nu + 1.0) * r * (3.0 * a - r * r) / (b * b * b);
+    return v;
+}
+
+static double student_majorant(double f, double y, const double *shape)
+{
+    const double nu = shape[0], r = y - f;
+    return (nu + 1.0) / (nu * shape[1] * shape[1] + r * r);
+}
+
+static const struct response table[] = {{"logit", logit, NULL},
+                                        {"probit", probit, NULL},
+                                        {"log", poisson, NULL},
+                                        {"student", student, student_majorant}};
 
 const struct response *response_named(const char *name)
 {
@@ -92,8 +117,8 @@ const struct response *response_named(const char *name)
 
 struct site_value sites_at(const struct sites *s, int i, double f)
 {
-    struct site_value v =
-        s->response->at(f + s->offset[i], s->y[i], s->size == NULL ? 1.0 : s->size[i]);
+    struct site_value v = s->response->at(f + s->offset[i], s->y[i],
+                                          s->size == NULL ? 1.0 : s->size[i], s->shape);
     if (s->weight != NULL) {
         v.l *= s->weight[i];
         v.g *= s->weight[i];
@@ -101,4 +126,10 @@ struct site_value sites_at(const struct sites *s, int i, double f)
         v.l3 *= s->weight[i];
     }
     return v;
+}
+
+double sites_majorant(const struct sites *s, int i, double f)
+{
+    const double w = s->response->majorant(f + s->offset[i], s->y[i], s->shape);
+    return s->weight == NULL ? w : w * s->weight[i];
 }

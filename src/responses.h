@@ -5,9 +5,14 @@
  * Likelihoods of a response y given the latent f: a row of a table each.  With log p up to terms
  * without f, and its derivatives
  *
- *     l(f),  g = dl/df,  W = -d2l/df2 (never negative: all are log-concave),  l3 = d3l/df3.
+ *     l(f),  g = dl/df,  W = -d2l/df2,  l3 = d3l/df3.
  *
- * `size`: trials of a binomial response, 1 of what has none.
+ * W is never negative but of Student's t, which has `majorant` besides: a weight w with
+ *
+ *     l(f + t) >= l(f) + g t - w t^2 / 2      for every t,
+ *
+ * so that steps by it never lower the sum of l's.  `size`: trials of a binomial response, 1 of what
+ * has none; `shape`: what else the likelihood has.
  */
 
 struct site_value {
@@ -16,10 +21,11 @@ struct site_value {
 
 struct response {
     const char *name;
-    struct site_value (*at)(double f, double y, double size);
+    struct site_value (*at)(double f, double y, double size, const double *shape);
+    double (*majorant)(double f, double y, const double *shape); /* NULL: log-concave */
 };
 
-/* The likelihood of that name ("logit", "probit", "log"), or NULL. */
+/* The likelihood of that name ("logit", "probit", "log", "student"), or NULL. */
 const struct response *response_named(const char *name);
 
 /* Rows of one likelihood: l and its derivatives are multiplied by weight, f has offset added. */
@@ -27,8 +33,10 @@ struct sites {
     const struct response *response;
     const double *y, *offset;    /* [N]         */
     const double *size, *weight; /* [N] or NULL */
+    const double *shape;         /* student: degrees of freedom, scale; others: NULL */
 };
 /* of row i, offset not yet added to f */
 struct site_value sites_at(const struct sites *s, int i, double f);
+double sites_majorant(const struct sites *s, int i, double f);
 
 #endif

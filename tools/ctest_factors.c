@@ -3,6 +3,7 @@
 #include <math.h>
 #include "coordinates.h"
 #include "ctest.h"
+#include "kernel_pull.h"
 #include "self_slopes.h"
 
 enum { D = 2, COLUMNS = 5, LEVELS = 3, M = 6, N = 5, MOST = 8 };

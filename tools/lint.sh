@@ -6,6 +6,10 @@ use_own_library
 failed=0
 Rscript --vanilla tools/lint.R || failed=1
 Rscript --vanilla tools/mutants.R check || failed=1
+if git grep -nE '^(<<<<<<<|>>>>>>>) ' 2>/dev/null; then
+    say "lint: a merge was not finished"
+    failed=1
+fi
 
 # Releases of clang-format differ in details: another one than the tree was formatted with may complain, not fail.
 made_by=14

@@ -22,9 +22,17 @@ ref_site <- function(family, sites, f, theta = NULL) {
     },
     log = list(l = y * f - exp(f), g = y - exp(f), W = exp(f)),
     nb = list(l = y * (f - log(theta)) - (y + theta) * log1p(exp(f) / theta),
-              g = y - (y + theta) * exp(f) / (theta + exp(f)), W = (y + theta) * theta * exp(f) / (theta + exp(f))^2))
+              g = y - (y + theta) * exp(f) / (theta + exp(f)), W = (y + theta) * theta * exp(f) / (theta + exp(f))^2),
+    student = {
+      a <- ref_student_df * theta^2
+      r <- y - f
+      list(l = -(ref_student_df + 1) / 2 * log(1 + r^2 / a), g = (ref_student_df + 1) * r / (a + r^2),
+           W = (ref_student_df + 1) * (a - r^2) / (a + r^2)^2)
+    })
   lapply(out, `*`, w)
 }
+
+ref_student_df <- 4
 
 # Rasmussen and Williams (2006), algorithm 3.1, damped: list(f, mean, var, evidence) without constants, f the
 # mode at the rows, mean and var those at the rows of `new`. `k`: another covariance, such as a low-rank one.
@@ -87,21 +95,25 @@ laplace_problem_of <- function(family, plain = TRUE, profile = "matern52", seed 
     list(x = x, z = spread_points(m, 2), new = rbind(spread_points(5, 2), 40), family = family, theta = theta,
          kernel = ref_kernel(profile, c(1.5, 2), 1.3), sites = sites,
          likelihood = as_likelihood(switch(family, logit = stats::binomial(), probit = stats::binomial("probit"),
-                                           log = stats::poisson(), nb = nb(theta))))
+                                           log = stats::poisson(), nb = nb(theta),
+                                           student = student(ref_student_df, theta))))
   })
 }
 
+place_columns <- function(x) `colnames<-`(x, column_names(x))
+
 pfdtc_kernel_of <- function(k, x) {
+  if (inherits(k, "pfdtc_kernel")) return(place_kernel(k, place_columns(x)))
   kernel <- if (k$profile == "se") kernel_se(k$lengthscale, k$variance) else
     kernel_matern(c(matern12 = 1 / 2, matern32 = 3 / 2, matern52 = 5 / 2)[[k$profile]], k$lengthscale, k$variance)
-  place_kernel(kernel, `colnames<-`(x, column_names(x)))
+  place_kernel(kernel, place_columns(x))
 }
 
 laplace_fit_of <- function(p, m = nrow(p$x), ...) {
   y <- if (is.null(p$sites$size)) p$sites$y else cbind(p$sites$y, p$sites$size - p$sites$y)
   kernel <- pfdtc_kernel_of(p$kernel, p$x)
   family <- switch(p$family, logit = stats::binomial(), probit = stats::binomial("probit"), log = stats::poisson(),
-                   nb = nb(p$theta))
+                   nb = nb(p$theta), student = student(ref_student_df, p$theta))
   pfdtc(p$x, y, m = m, kernel = kernel, hyper = "fixed", center = FALSE, family = family, weights = p$sites$weight,
         offset = if (any(p$sites$offset != 0)) p$sites$offset, ...)
 }

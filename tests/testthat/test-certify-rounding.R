@@ -233,7 +233,7 @@ test_that("errors of products with K and of sums over k in a corrected mean", {
   data <- list(x = matrix(0), y = 1, weights = NULL)
   norms <- with_seed(1, posterior_norms(factors, matrix(0), data, new_model(p$kernel, p$s2), tight = TRUE))
   reference <- list(factors = factors, inducing = matrix(0), kernel = p$kernel, noise = p$s2, scale = 1, norms = norms)
-  g <- 1e-3
+  g <- reference$norms$growth <- 1e-3
   v <- 0.3
   error <- with_replaced(list(product_growth = function(n, block) g),
                          residual_rounding(reference, data$y, c(v = v, r = 0)))

@@ -84,6 +84,29 @@ test_that("predict(certified = TRUE) contains the exact process's interval, on b
   }
 })
 
+test_that("a reference that is kept does the same without the rows, and is refused elsewhere", {
+  for (family in c("logit", "nb")) {
+    p <- laplace_problem_of(family, profile = "matern32")
+    fit <- laplace_fit_of(p, m = 5)
+    fit$reference <- reference(fit, m2 = 15)
+    made <- certify(fit, p$new, reference = NULL, m2 = 15)
+    kept <- certify(fit, p$new)
+    expect_equal(kept$mean_error, made$mean_error, tolerance = 1e-3) # own points may be narrower by a hair
+    expect_identical(attr(kept, "m2"), attr(made, "m2"))
+    expect_lte(diff(evidence_bounds(fit)), diff(fit$reference$bounds$bracket))
+    without <- fit
+    without$data <- NULL
+    expect_equal(certify(without, p$new)$mean_error, kept$mean_error)
+    expect_equal(evidence_bounds(without), fit$reference$bounds$bracket)
+    expect_output(print(fit$reference), "15")
+    other <- p
+    other$sites$y <- rev(other$sites$y)
+    expect_error(certify(laplace_fit_of(other, m = 5), p$new, reference = fit$reference), "reference",
+                 class = "pfdtc_error_input")
+    expect_error(certify(fit, p$new, reference = laplace_fit_of(p)), "without bounds", class = "pfdtc_error_input")
+  }
+})
+
 test_that("what is certified is said", {
   p <- laplace_problem_of("logit")
   said <- utils::capture.output(print(certify(laplace_fit_of(p, m = 4))))

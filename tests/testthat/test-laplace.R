@@ -29,7 +29,7 @@ test_that("likelihoods and their derivatives are those written down, and each ot
 
 test_that("the probit's tail keeps its digits", {
   # x + 1 / (x + 2 / (x + ...)) by hand at x = 30, and phi / Phi of R, whose logs have the digits
-  site <- list(name = "probit", y = rep(1, 4), size = NULL, weight = NULL, offset = numeric(4))
+  site <- list(name = "probit", y = rep(1, 4), size = NULL, weight = NULL, offset = numeric(4), shape = NULL)
   z <- c(-4.999, -5.001, -30, -1e6)
   r <- exp(stats::dnorm(z, log = TRUE) - stats::pnorm(z, log.p = TRUE))
   at <- native_likelihood(site, z)

@@ -52,7 +52,7 @@ test_that("what is no response is refused, by name", {
 test_that("what is for Gaussian noise alone says so", {
   d <- small_data()
   fit <- quietly(y ~ x + z, d, family = binomial())
-  for (f in list(reference, refine, error_bounds, pf_divergence, cross_validate, plot, stats::rstandard)) {
+  for (f in list(refine, error_bounds, pf_divergence, cross_validate, plot, stats::rstandard)) {
     expect_error(f(fit), "Gaussian noise", class = "pfdtc_error_input")
   }
   for (type in c("loo", "terms")) expect_error(predict(fit, type = type), "Gaussian noise", class = "pfdtc_error_input")

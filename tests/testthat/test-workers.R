@@ -88,6 +88,12 @@ test_that("a fit of rows on two real workers is that of one process, also when o
   source <- rows_parts(parts)
   expect_output(print(source), "3 parts, on workers of future")
   expect_same_fit(on_points(source), whole)
+  new <- rows_parts(cut_in(d, 2))
+  expect_equal(predict(whole, new, se.fit = TRUE), predict(whole, d, se.fit = TRUE), tolerance = 1e-12)
+  written <- tempfile()
+  predict(whole, new, file = written)
+  expect_equal(utils::read.csv(written)$fit, unname(predict(whole, d)), tolerance = 1e-12)
+  unlink(written)
   # a fit of nothing but the workers' own random numbers: the same whichever worker did what
   learned <- function() {
     set.seed(1)

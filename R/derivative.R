@@ -1,0 +1,49 @@
+# predict(type = "derivative"): the posterior of d f / d x_j, f's own slope (offsets do not move).
+
+predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certified) {
+  column <- derivative_column(fit, wrt)
+  check_differentiable(fit$kernel, column, fit$frame$columns[column])
+  fun <- slopes_at(model_of(fit)$kernel, rows$x, column)
+  at <- functionals_in_units(fit, fun)
+  shape <- function(v) stats::setNames(v[rows$index], rows$names)
+  value <- shape(at$mean)
+  if (interval != "none") {
+    z <- stats::qnorm((1 + level) / 2)
+    ends <- list(lower = at$mean - z * at$sd, upper = at$mean + z * at$sd)
+    if (certified) {
+      inside <- certify_functionals(fit, fun, at, "reference", fit$reference)
+      exact <- functional_frame(fit, fun, at, inside, 0, 0, identity)
+      ends <- list(lower = exact$mean_lower - z * exact$sd_upper, upper = exact$mean_upper + z * exact$sd_upper)
+    }
+    value <- cbind(fit = value, lwr = shape(ends$lower), upr = shape(ends$upper))
+  }
+  if (!se.fit) return(value)
+  list(fit = value, se.fit = shape(at$sd))
+}
+
+# The column of the inputs that the derivative is taken along: a numeric one.
+derivative_column <- function(fit, wrt) {
+  columns <- fit$frame$columns
+  variables <- fit_variables_numeric(fit)
+  if (is.null(wrt) && length(columns) == 1L) return(1L)
+  column <- if (is.character(wrt) && length(wrt) == 1L) match(wrt, columns) else
+    if (is.numeric(wrt) && length(wrt) == 1L) match(wrt, seq_along(columns)) else NA
+  if (is.na(column) || !column %in% variables) {
+    abort_input("wrt", describe(wrt), sprintf("the name of a numeric input: %s", list_quoted(columns[variables])))
+  }
+  column
+}
+
+# Columns that are numbers of their own, not levels of a factor or logical.
+fit_variables_numeric <- function(fit) {
+  if (fit$frame$method != "formula") return(seq_along(fit$frame$columns))
+  numbers <- lapply(fit$frame$variables, function(v) rep(!v$kind %in% c("factor", "logical"), v$width))
+  which(unlist(numbers))
+}
+
+refuse_beside_derivative <- function(interval, full_cov, hyper_uncertainty) {
+  if (interval %in% c("none", "credible") && !full_cov && !hyper_uncertainty) return(invisible())
+  abort_input("type", "\"derivative\" beside a covariance, `hyper_uncertainty` or an interval of responses",
+              "with `interval` \"none\" or \"credible\"",
+              hint = "Joint laws of sums and contrasts are linear_functional()'s.")
+}

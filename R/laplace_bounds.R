@@ -1,0 +1,216 @@
+# Where the exact Gaussian process's Laplace posterior lies: bounds of the distance of its mode and of its sd from those
+# on inducing points. With g, W of any u, r = u - A g and Wb between the W of both modes (theory vignette),
+#
+#   f* - fh = K (g* - g) + E g - A'r,   hence   f*(x) - fh(x) = <(1, -h), (0, g)>_E - (a - A h)'r,
+#
+# h the exact process's weights at x with the row weights Wb. In the order of effort
+#
+#   crude   |f* - fh| <= sqrt(k(x, x) (|g|_E^2 + |r|^2)),
+#   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup and vS the variances at the ends of W's range,
+#   second  (sqrt(E(x, x)) + |h^W|_E + sqrt(lam) |W^{-1/2} dW A'C_x|) (|g|_E + |r| / 2) + sqrt(vup) |r|.
+#
+# The first at the rows gives a range of f, hence of W, hence the others, again and again: what is proved stays proved.
+
+
+# list(z, at = the rows' g, W, ..., g_E, r, gap of the crude bound, lo, hi: what belongs to the ends of W's range, ...)
+laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
+  z <- fit$inducing
+  m <- nrow(z)
+  n <- nrow(data$x)
+  if (!(fit$jitter >= rounding_jitter(m))) { # points that somebody gave
+    z <- distinct_points(z, fit$kernel)
+    fit$inducing <- z
+    m <- nrow(z)
+    fit$factors <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, rounding_jitter(m), fit$control)
+    fit$jitter <- fit$factors$jitter
+  }
+  sites <- engine_sites(fit$likelihood, data$sites, fit$center)
+  at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, fit$jitter, fit$control, fit$factors$beta,
+                   want = 1L, maxit = 0L)
+  model <- new_model(fit$kernel, 1)
+  b <- list(fit = fit, data = data, z = z, at = at, sites = sites, model = model, tight = tight, jitter = at$jitter,
+            growth = rounding_growth(m, n), slack = rounding_slack(m, n), most = prior_most(model))
+  b$left <- pmax(at$W, 0) * at$left
+  b$W_top <- max(abs(at$W))
+  b$t <- (1 + b$growth) * sum(pmax(at$W, 0) * (at$left + b$slack * b$most))
+  b$enough <- 1e-9
+  b$g_E <- norm_of_slopes(b)
+  b$r <- residual_norm(b)
+  b$gamma <- sqrt(b$g_E^2 + b$r^2)
+  b$stretch <- 1
+  if (!is_log_concave(fit$likelihood)) return(in_a_box(b))
+  b$middle <- weighted_posterior(b, at$W, norms = TRUE)
+  b$e <- (1 + b$growth) * sqrt(prior_at(model, data$x)) * b$gamma
+  b <- with_range(b)
+  for (round in seq_len(rounds)) {
+    if (max(b$W_upper / b$W_lower) < 1 + 1e-6) break # nothing more to be had of it
+    before <- b$e
+    b$e <- pmin(b$e, distance_at(b, data$x))
+    b <- with_range(b)
+    if (!(sum(b$e) < 0.9 * sum(before))) break
+  }
+  b
+}
+
+# The same without what it has of each row, to be kept.
+bounds_alone <- function(b) {
+  b[c("data", "sites", "e", "W_lower", "W_upper", "left")] <- NULL
+  b$fit <- b$fit[c("control", "likelihood")]
+  b$at <- b$at[c("L", "C", "G", "beta", "jitter")]
+  for (post in c("middle", "lo", "hi")) b[[post]]$weights <- NULL
+  b
+}
+
+# |g|_E, by groups of rows, or by sum |g_n| sqrt(E_nn)
+norm_of_slopes <- function(b) {
+  m <- nrow(b$z)
+  n <- nrow(b$data$x)
+  g <- b$at$g
+  groups <- min(n, if (b$tight) n else max(m, m^2 %/% 16))
+  own <- list(L = b$at$L, C = b$at$C, beta = numeric(m)) # of beta = 0 and noise 1: v = g
+  norms <- native_norms(own, b$z, b$data$x, g, NULL, b$model$kernel, 1, sample.int(n), groups, 0, b$fit$control)
+  by_row <- sum(abs(g) * sqrt(b$at$left + b$slack * b$most))
+  (1 + b$growth) * min(norms$T1, by_row)
+}
+
+# |r|, with what rounding does to the sum A g and, by way of f, to g
+residual_norm <- function(b) {
+  at <- b$at
+  alpha <- sqrt(sum(solve_t(at$L, at$beta)^2))
+  off <- b$slack * b$most * alpha + 4 * .Machine$double.eps * (1 + abs(at$f)) # of f at a row
+  sqrt(sum(at$residual^2)) + b$growth * sqrt(b$most) * sum(abs(at$g) + at$W * (1 + abs(at$f))) +
+    sqrt(b$most) * sum(at$W * off)
+}
+
+# The posterior with other row weights, as the engine's certificates read it.
+weighted_posterior <- function(b, weights, norms) {
+  data <- list(x = b$data$x, y = numeric(nrow(b$data$x)), weights = weights)
+  p <- native_posterior(b$z, data$x, data$y, weights, b$model$kernel, 1, b$jitter, control = b$fit$control)
+  out <- list(factors = p, weights = weights)
+  if (norms) {
+    out$norms <- posterior_norms(p, b$z, data, b$model, tight = b$tight, control = b$fit$control, sharp = FALSE)
+  }
+  out
+}
+
+# W between its ends over f -+ e, and what belongs to them. `hi` is NULL where W has no bound in double precision.
+with_range <- function(b) {
+  W <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
+  b$W_lower <- pmin(W$lower, b$at$W)
+  b$W_upper <- pmax(W$upper, b$at$W)
+  b$lo <- weighted_posterior(b, b$W_lower, norms = TRUE)
+  b$hi <- b$second <- NULL
+  if (!all(b$W_upper < 1e12)) return(b)
+  b$hi <- weighted_posterior(b, b$W_upper, norms = TRUE)
+  d <- pmax(b$W_upper - b$at$W, b$at$W - b$W_lower)
+  ratio <- ifelse(d > 0, d^2 / b$W_lower, 0)
+  if (all(ratio < 1e50)) b$second <- weighted_posterior(b, ratio, norms = FALSE)$factors$G
+  b
+}
+
+# Where W may be negative: a box |f - fh| <= e at the rows. With P = max(W, 0) and N = max(-W, 0) at the least W in it,
+# rho = sum N_n vup_P(x_n) < 1 and sqrt(vup_P(x_n)) gamma / (1 - rho) < e_n. Minus the log posterior has then everywhere
+# in the box at least (1 - rho) times the curvature that P gives it: one stationary point of the exact process lies in
+# it, a mode, no further from fh than that, at rows or elsewhere; its variance is no more than vup_P / (1 - rho).
+# `stretch` is 1 / (1 - rho), Inf where no box was found.
+in_a_box <- function(b) {
+  least <- list(lower = pmax(b$at$W, 0))
+  at_rows <- function(b) {
+    (1 + b$growth) * sqrt(pmin(variances_at(b, b$lo, b$data$x)$var_upper, prior_at(b$model, b$data$x))) * b$gamma
+  }
+  b$lo <- weighted_posterior(b, least$lower, norms = TRUE)
+  e <- 2 * at_rows(b) + b$slack
+  for (attempt in 1:8) {
+    W <- student_range(b$fit$likelihood, b$sites, b$at$f, e)
+    b$lo <- weighted_posterior(b, pmax(W$lower, 0), norms = TRUE)
+    reach <- at_rows(b)
+    vup <- if (b$gamma > 0) (reach / b$gamma)^2 else Inf
+    rho <- (1 + b$growth) * sum(pmax(-W$lower, 0) * vup)
+    if (!(rho < 1)) break
+    reach <- reach / (1 - rho)
+    if (all(reach < e)) {
+      b$stretch <- 1 / (1 - rho)
+      b$hi <- weighted_posterior(b, pmax(W$upper, 0), norms = TRUE)
+      b$e <- reach
+      return(b)
+    }
+    e <- 2 * reach
+  }
+  b$stretch <- b$e <- Inf
+  b
+}
+
+# Least at |r| = sqrt(3 nu) s, rising to 0 beyond it.
+student_range <- function(likelihood, sites, f, e) {
+  r <- abs(sites$y - f)
+  near <- pmax(r - e, 0)
+  far <- r + e
+  W <- lapply(list(near, far), function(r) native_likelihood(sites, sites$y - r)[3L, ])
+  turn <- sqrt(3 * likelihood$df) * likelihood$theta
+  lower <- pmin(W[[1L]], W[[2L]])
+  inside <- near < turn & far > turn
+  w <- if (is.null(sites$weight)) 1 else sites$weight
+  lower <- ifelse(inside, -w * (likelihood$df + 1) / (8 * likelihood$df * likelihood$theta^2), lower)
+  upper <- pmax(W[[1L]], W[[2L]])
+  list(lower = lower - 1e-12 * abs(lower), upper = upper + 1e-12 * abs(upper))
+}
+
+curvature_range <- function(likelihood, sites, f, e) {
+  ends <- list(f - e, f + e)
+  W <- lapply(ends, function(at) native_likelihood(sites, at)[3L, ])
+  top <- do.call(pmax, W)
+  if (likelihood$link != "log" || likelihood$name == "nb") { # largest at 0, where the range holds it
+    middle <- native_likelihood(sites, numeric(length(f)))[3L, ]
+    if (likelihood$link != "probit") top <- ifelse(f - e < 0 & f + e > 0, middle, top)
+  }
+  if (likelihood$link == "probit") { # a term each for successes and failures, both monotone: end by end
+    of <- function(y, size, at) {
+      s <- sites
+      s$y <- y
+      s$size <- size
+      native_likelihood(s, at)[3L, ]
+    }
+    size <- if (is.null(sites$size)) rep(1, length(f)) else sites$size
+    none <- 0 * f
+    top <- of(sites$y, sites$y, f - e) + of(none, size - sites$y, f + e)
+    low <- of(sites$y, sites$y, f + e) + of(none, size - sites$y, f - e)
+    return(list(lower = low * (1 - 1e-12), upper = top * (1 + 1e-12)))
+  }
+  list(lower = do.call(pmin, W) * (1 - 1e-12), upper = top * (1 + 1e-12))
+}
+
+# ---- at points ------------------------------------------------------------------------------------------------------
+
+variances_at <- function(b, post, x) native_certify(post$factors, b$z, b$model$kernel, 1, post$norms, x)
+
+# |f*(x) - fh(x)| is no more than this.
+distance_at <- function(b, x) {
+  if (!is.finite(b$stretch)) return(rep(Inf, nrow(x)))
+  prior <- prior_at(b$model, x)
+  lo <- variances_at(b, b$lo, x)
+  top <- sqrt(pmin(lo$var_upper, prior)) # vup
+  if (!is_log_concave(b$fit$likelihood)) return((1 + b$growth) * top * b$gamma * b$stretch)
+  first <- second <- rep(Inf, nrow(x))
+  bottom <- if (is.null(b$hi)) 0 else
+    pmax(variances_at(b, b$hi, x)$sor_variance * (1 - 1e3 * b$growth) - b$slack * b$most, 0)
+  first <- sqrt(pmax(top^2 - bottom, 0)) * b$g_E + top * b$r
+  if (!is.null(b$second)) {
+    forms <- native_forms(b$middle$factors, b$z, b$model$kernel,
+                          list(b$middle$norms$Psi, b$second, b$middle$factors$G), x, b$fit$control)
+    root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
+    eta <- root(1L) + sqrt(b$slack * b$most * b$W_top) * root(3L)
+    E <- sqrt(lo$unexplained + b$slack * b$most)
+    second <- (E + eta + sqrt(b$hi$norms$lam) * root(2L)) * (b$g_E + b$r / 2) + top * b$r
+  }
+  (1 + b$growth) * pmin(sqrt(prior) * b$gamma, first, second)
+}
+
+# Of f without the constant mean: the exact mode lies between, and the sd of the exact Laplace posterior.
+laplace_interval <- function(b, x) {
+  if (!nrow(x)) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
+  mean <- native_predict(b$at, b$z, b$model$kernel, 1, x)$mean
+  e <- distance_at(b, x) + b$slack * b$most * sqrt(sum(solve_t(b$at$L, b$at$beta)^2)) + b$growth * abs(mean)
+  lower <- if (is.null(b$hi)) 0 * mean else pmax(variances_at(b, b$hi, x)$var_lower, 0)
+  upper <- pmin(variances_at(b, b$lo, x)$var_upper, prior_at(b$model, x)) * b$stretch
+  list(mean_lower = mean - e, mean_upper = mean + e, sd_lower = sqrt(lower), sd_upper = sqrt(pmax(upper, lower)))
+}

@@ -1,0 +1,111 @@
+#' Averages, contrasts and other linear functionals
+#'
+#' Mean and sd of \eqn{\sum_i w_i f(x_i)}{sum w_i f(x_i)} under the posterior of a fit, and where the exact Gaussian
+#' process has them: certificates hold for any linear functional of f.
+#'
+#' An average over rows has weights `1 / n`, a contrast of two rows `c(1, -1)`. Rows are dependent: the sd of a
+#' contrast of two near ones is far smaller than that of either.
+#'
+#' What certifies f at a point is its covariance with f at all rows, \eqn{k(x, \cdot)}, and its variance. For a
+#' functional \eqn{\ell} these are \eqn{\sum_i w_i k(x_i, \cdot)} and
+#' \eqn{\sum_{ij} w_i w_j k(x_i, x_j)}, and all bounds of [certify()] hold with them in their places. So they do for
+#' derivatives ([predict.gp_fit()] with `type = "derivative"`). Rounding is allowed for relative to
+#' \eqn{\sum_i |w_i| \sqrt{k(x_i, x_i)}}{sum |w_i| sqrt(k(x_i, x_i))}.
+#'
+#' @param fit a fit of any kind.
+#' @param weights a vector with a weight for each row of `newdata`, or a matrix with a functional a row and a column for
+#'   each row of `newdata`. Its row names are kept.
+#' @param newdata rows that f is taken at; when missing, the training rows.
+#' @param certified `FALSE`: mean and sd alone, which takes little time.
+#' @param effort,reference,m2,max_seconds as in [certify()]. With `"reference"` what is widest is narrowed by the rows
+#'   near to those that a functional is about, and by the exact posterior where that takes less than `max_seconds`.
+#' @param ... not used.
+#' @return A data frame with a row for each functional, in units of `y`: `mean` (centre and offsets included, each as
+#'   often as the weights say) and `sd`, and if `certified` the columns of [certify()]: the mean of the exact process
+#'   lies between `mean_lower` and `mean_upper`, its sd between `sd_lower` and `sd_upper`; class
+#'   `pfdtc_certificate`. A functional of a row with missing values is `NA`.
+#' @section Classes and counts: with a `family` the functional is of f on the link's scale; certificates are not there.
+#' @section Errors: class `pfdtc_error_input` for weights of another length than `newdata` has rows, or infinite ones,
+#'   and as [certify()].
+#' @section Invariants: `linear_functional(fit, diag(n), newdata)` is `certify(fit, newdata)` in mean and sd; they are
+#'   those that `predict(fit, newdata, full_cov = TRUE)` gives; `mean_lower <= exact mean <= mean_upper`,
+#'   `sd_lower <= exact sd <= sd_upper`.
+#' @source Theory vignette.
+#' @seealso [certify()], [partial_dependence()], [predict.gp_fit()]
+#' @examples
+#' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_matern(5/2))
+#' new <- data.frame(speed = c(5, 10, 20))
+#' linear_functional(fit, rbind(average = rep(1 / 3, 3), "20 - 10" = c(0, -1, 1)), new)
+#' @export
+linear_functional <- function(fit, weights, newdata, certified = TRUE, effort = c("reference", "fast", "tight"), ...,
+                              reference = fit$reference, m2 = NULL,
+                              max_seconds = if (effort == "tight") Inf else 10) {
+  check_dots_empty(list(...), names(formals(linear_functional)))
+  fit <- check_any_fit(fit, "fit")
+  certified <- check_flag(certified, "certified")
+  effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
+  if (certified) refuse_likelihood(fit, "certified", "A certificate of a functional")
+  new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
+  weights <- check_functional_weights(if (missing(weights)) NULL else weights, length(new$index))
+  functionals_of_rows(fit, lapply(seq_len(nrow(weights)), function(i) {
+    rows <- which(weights[i, ] != 0)
+    list(rows = rows, weights = weights[i, rows])
+  }), rownames(weights), new, certified, effort, reference, m2, max_seconds)
+}
+
+check_functional_weights <- function(weights, n) {
+  if (is.null(dim(weights))) weights <- if (is.numeric(weights)) t(unname(weights)) else weights
+  if (!is.numeric(weights) || !is.matrix(weights) || !all(is.finite(weights))) {
+    abort_input("weights", describe(weights), "a vector or a matrix of finite numbers")
+  }
+  if (ncol(weights) != n) {
+    abort_input("weights", sprintf("%d for each functional", ncol(weights)),
+                sprintf("one for each of the %d rows", n), hint = "A matrix has a functional a row.")
+  }
+  storage.mode(weights) <- "double"
+  weights
+}
+
+# `functionals`: a list of list(rows, weights), rows being those asked for.
+functionals_of_rows <- function(fit, functionals, names, new, certified, effort, reference, m2, max_seconds) {
+  started <- proc.time()[["elapsed"]]
+  offset <- rep_len(new$offset, length(new$index))
+  sums <- vapply(functionals, function(f) {
+    size <- sum(abs(f$weights)) * (1 + length(f$rows) / 64)
+    c(weight = sum(f$weights), size = size, offset = sum(f$weights * offset[f$rows]),
+      offset_size = size * max(0, abs(offset[f$rows])), known = !anyNA(new$index[f$rows]))
+  }, numeric(5))
+  known <- which(sums["known", ] == 1)
+  fun <- weighted_values(model_of(fit)$kernel, new$x, lapply(functionals[known], function(f) new$index[f$rows]),
+                         lapply(functionals[known], `[[`, "weights"))
+  at <- functionals_in_units(fit, fun)
+  shift <- fit$center * sums["weight", ] + sums["offset", ]
+  spread <- function(v) replace(rep(NA_real_, ncol(sums)), known, v)
+  out <- data.frame(mean = spread(at$mean) + shift, sd = spread(at$sd))
+  if (certified) {
+    inside <- certify_functionals(fit, fun, at, effort, reference, m2, max_seconds)
+    rounding <- 4 * .Machine$double.eps * (abs(fit$center) * sums["size", ] + sums["offset_size", ])
+    out <- functional_frame(fit, fun, at, inside, shift, rounding, spread)
+    attr(out, "effort") <- effort
+    attr(out, "m2") <- attr(inside, "m2")
+    attr(out, "seconds") <- proc.time()[["elapsed"]] - started
+  }
+  if (!is.null(names)) row.names(out) <- make.unique(names)
+  out
+}
+
+# certificate_frame() of functionals: what the response's rounding does to a mean goes with the root of its size.
+functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
+  eps <- 4 * .Machine$double.eps
+  of_response <- eps * response_size(fit) * sqrt(in_units(fit, fun$size, 2) / fit$noise) / 2
+  lower <- spread(inside$mean_lower - of_response)
+  upper <- spread(inside$mean_upper + of_response)
+  room <- function(v) eps * abs(v) + rounding
+  lower <- shift + lower - room(lower)
+  upper <- shift + upper + room(upper)
+  mean <- shift + spread(at$mean)
+  out <- data.frame(mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower,
+                    mean_upper = upper, sd = spread(at$sd), sd_lower = (1 - eps) * spread(inside$sd_lower),
+                    sd_upper = (1 + eps) * spread(inside$sd_upper))
+  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
+}

@@ -1,0 +1,75 @@
+#' Partial dependence, with certified bands
+#'
+#' The average of f over given rows as one variable takes other values in all of them: its mean and sd, and where the
+#' exact Gaussian process has them.
+#'
+#' Each value is a linear functional of f ([linear_functional()]), so that the sd is that of the average, and not an
+#' average of sds.
+#'
+#' @inheritParams linear_functional
+#' @param variable name of a variable of the data (of a matrix fit, or the number of a column).
+#' @param newdata rows to average over; when missing, up to 200 of the training rows (of a formula fit, of its
+#'   [model.frame()]).
+#' @param at values that the variable takes; `NULL`: 20 from its least to its largest among the rows, or all levels of
+#'   a factor.
+#' @param weights a weight for each row of `newdata`, made to sum to 1; `NULL`: all alike.
+#' @return A data frame with a row for each value: the value, in a column of the variable's name, and the columns of
+#'   [linear_functional()].
+#' @section Errors: class `pfdtc_error_input` for an unknown variable, and as [linear_functional()].
+#' @section Invariants: of a single row of `newdata` it is the posterior at that row, the variable moved.
+#' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.
+#' @seealso [linear_functional()], [plot.gp_fit()]
+#' @examples
+#' fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel_se())
+#' partial_dependence(fit, "wt", at = c(2, 3, 4))
+#' @export
+partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL, certified = TRUE,
+                               effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
+                               max_seconds = if (effort == "tight") Inf else 10) {
+  check_dots_empty(list(...), names(formals(partial_dependence)))
+  fit <- check_any_fit(fit, "fit")
+  certified <- check_flag(certified, "certified")
+  effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
+  if (certified) refuse_likelihood(fit, "certified", "A certificate of a functional")
+  rows <- if (missing(newdata)) rows_to_average(fit) else as.data.frame(newdata)
+  variable <- dependence_variable(fit, variable, rows)
+  if (is.null(at)) at <- dependence_values(rows[[variable]])
+  n <- nrow(rows)
+  weights <- if (is.null(weights)) rep(1, n) else check_positive(weights, "weights", n)
+  moved <- rows[rep(seq_len(n), length(at)), , drop = FALSE]
+  moved[[variable]] <- rep(at, each = n)
+  new <- new_rows(fit, moved, stats::na.pass)
+  functionals <- lapply(seq_along(at), function(i) {
+    list(rows = (i - 1L) * n + seq_len(n), weights = weights / sum(weights))
+  })
+  out <- functionals_of_rows(fit, functionals, NULL, new, certified, effort, reference, m2, max_seconds)
+  kept <- attributes(out)[c("effort", "m2", "sd_y")]
+  out <- cbind(stats::setNames(data.frame(at), variable), as.data.frame(unclass(out)))
+  attributes(out) <- c(attributes(out), kept[!vapply(kept, is.null, NA)])
+  out
+}
+
+rows_to_average <- function(fit, most = 200L) {
+  rows <- stats::model.frame(fit)
+  if (is.null(fit$terms)) {
+    rows <- rows[-1L]
+  } else if (!all(all.vars(stats::delete.response(stats::terms(fit))) %in% names(rows))) {
+    abort_input("newdata", "missing", "given where the formula transforms its variables")
+  }
+  rows[unique(round(seq(1, nrow(rows), length.out = min(nrow(rows), most)))), , drop = FALSE]
+}
+
+dependence_variable <- function(fit, variable, rows) {
+  if (is.numeric(variable) && length(variable) == 1L && is.null(fit$terms)) variable <- names(rows)[variable]
+  if (!is.character(variable) || length(variable) != 1L || !variable %in% names(rows)) {
+    abort_input("variable", describe(variable), sprintf("the name of a variable: %s", list_quoted(names(rows))))
+  }
+  variable
+}
+
+dependence_values <- function(v) {
+  if (is.factor(v)) return(factor(levels(v), levels(v), ordered = is.ordered(v)))
+  if (!is.numeric(v)) return(sort(unique(v)))
+  if (length(unique(v)) <= 20L) return(sort(unique(v)))
+  seq(min(v, na.rm = TRUE), max(v, na.rm = TRUE), length.out = 20L)
+}

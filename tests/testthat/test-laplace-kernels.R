@@ -1,0 +1,73 @@
+# Classes and counts with sums and products of kernels, and the priors of what is learned.
+
+composite_kernels <- function() {
+  list(kernel_se(c(1.5, 2), 1) + kernel_linear(0.5), kernel_periodic(1, 1, 2, "x1") * kernel_se(3, 1, "x2"),
+       kernel_matern(3 / 2, c(1.5, 2), 0.7) + kernel_constant(2), kernel_rq(1, 2, 1, isotropic = TRUE))
+}
+
+test_that("sums and products of kernels: mode, certificates and bracket against dense matrices", {
+  for (i in 1:4) {
+    p <- laplace_problem_of(c("logit", "log", "nb", "probit")[i], plain = i < 3)
+    colnames(p$x) <- colnames(p$new) <- c("x1", "x2")
+    kernel <- composite_kernels()[[i]]
+    k <- function(a, b) kernel_matrix(kernel, `colnames<-`(a, c("x1", "x2")), `colnames<-`(b, c("x1", "x2")))
+    new <- p$new[1:5, ]
+    exact <- ref_laplace(p$x, p$sites, p$family, NULL, new, p$theta, k = k)
+    p$kernel <- kernel
+    fit <- laplace_fit_of(p)
+    at <- predict(fit, data.frame(new), se.fit = TRUE)
+    if (is.null(p$sites$offset) || all(p$sites$offset == 0)) {
+      expect_equal(unname(at$fit), unname(exact$mean), tolerance = 1e-6, label = kernel$label)
+      expect_equal(unname(at$se.fit), unname(sqrt(exact$var)), tolerance = 1e-5, label = kernel$label)
+    }
+    few <- laplace_fit_of(p, m = 5)
+    rows <- list(x = place_columns(new), index = 1:5, offset = 0, names = NULL)
+    for (effort in c("fast", "reference")) {
+      c <- certify_laplace(few, rows, effort, NULL, m2 = if (effort == "reference") 12)
+      sd <- sqrt(exact$var)
+      expect_true(all(exact$mean >= c$mean_lower - 1e-7 & exact$mean <= c$mean_upper + 1e-7), label = kernel$label)
+      expect_true(all(sd >= c$sd_lower - 1e-7 & sd <= c$sd_upper + 1e-7), label = kernel$label)
+    }
+    if (p$family == "nb") next # constants beside theta
+    bracket <- evidence_bounds(few) - sum(log_constant(few$likelihood, p$sites))
+    expect_true(exact$evidence >= bracket[["lower"]] - 1e-6 && exact$evidence <= bracket[["upper"]] + 1e-6)
+  }
+})
+
+test_that("sums and products are learned: slopes in every parameter are differences'", {
+  for (kernel in composite_kernels()) {
+    p <- laplace_problem_of("logit")
+    x <- `colnames<-`(p$x, c("x1", "x2"))
+    kernel <- place_kernel(kernel, x)
+    names <- kernel_parameter_names(kernel, colnames(x))
+    s <- list(likelihood = p$likelihood, columns = colnames(x), center = TRUE, control = pfdtc_control(), free = names)
+    now <- list(kernel = kernel, center = 0.2)
+    problem <- laplace_problem(list(x = x, sites = p$sites), p$z, s, now, now, FALSE)
+    par <- problem$start + 0.05 * seq_along(problem$start)
+    slope <- problem$evaluate(par)$gradient
+    differences <- vapply(seq_along(par), function(j) {
+      e <- replace(numeric(length(par)), j, 1e-4)
+      (problem$evaluate(par + e)$value - problem$evaluate(par - e)$value) / 2e-4
+    }, 0)
+    expect_equal(slope, differences, tolerance = 1e-5, label = kernel$label) # of jitter and steps of 1e-4
+  }
+  d <- with_seed(4, data.frame(x = seq(0, 6, length.out = 60)))
+  d$n <- with_seed(4, stats::rpois(60, exp(0.4 * d$x - 1 + sin(2 * pi * d$x))))
+  fit <- pfdtc(n ~ x, d, family = poisson(), kernel = kernel_linear() + kernel_periodic(period = 1) * kernel_constant())
+  expect_gt(stats::cor(predict(fit), 0.4 * d$x + sin(2 * pi * d$x)), 0.9)
+  expect_output(print(fit), "periodic")
+})
+
+test_that("the prior of lengthscales counts their common level once", {
+  x <- with_seed(1, matrix(stats::rnorm(300), 50, 6))
+  kernel <- place_kernel(kernel_se(rep(1, 6), 2), `colnames<-`(x, letters[1:6]))
+  prior <- laplace_prior(kernel, x, 1, TRUE)
+  price <- function(by) {
+    at <- prior$middle + c(by, 0)
+    sum((at - prior$middle) * (prior$precision %*% (at - prior$middle))) / 2
+  }
+  expect_equal(price(rep(0.7, 6)), 0.5)                    # one sd of the level, whatever their number
+  expect_equal(price(c(0.7, -0.7, 0, 0, 0, 0)), 1)         # and one each of what two have beyond it
+  expect_equal(exp(prior$middle[1L]), 3 * sqrt(6) * column_spread(x[, 1L]))
+  expect_true(all(laplace_prior(kernel, x, 1, FALSE)$precision == 0))
+})

@@ -1,0 +1,93 @@
+some_fits <- function() {
+  x <- kernel_rows(30)
+  y <- with_seed(3, stats::rnorm(30)) + x[, 1]
+  k <- kernel_matern(5 / 2, 0.8, 1.2, c("a", "b")) + kernel_categorical(0.5, 0.7, c("f1", "f2", "f3"))
+  fit <- function(by, ...) {
+    suppressMessages(by(x, y, kernel = k, noise = 0.2, hyper = "fixed", offset = 0.1 * x[, 2], ...))
+  }
+  list(exact = fit(gp_exact), far = fit(pfdtc, m = 6, neighbours = 0, control = pfdtc_control(maxit = 3)),
+       near = fit(pfdtc, m = 4, neighbours = 7), sor = fit(gp_sor, m = 6), fitc = fit(gp_fitc, m = 6),
+       some = fit(gp_subsample, m = 20))
+}
+
+test_that("a functional has the mean and sd that the joint posterior gives it, whatever the fit", {
+  new <- kernel_rows(9, 5)
+  C <- rbind(average = rep(1 / 9, 9), contrast = c(1, -1, rep(0, 7)), any = with_seed(1, stats::rnorm(9)), none = 0)
+  new <- rbind(new, new[1, ])
+  C <- cbind(C, with_seed(2, stats::rnorm(4)) * c(1, 1, 1, 0))
+  fits <- some_fits()
+  binary <- pfdtc(kernel_rows(30), rep(0:1, 15), family = binomial(), m = 5, hyper = "fixed",
+                  kernel = kernel_se(1, 1))
+  for (name in names(fits)) {
+    p <- suppressWarnings(predict(fits[[name]], new, full_cov = TRUE))
+    got <- linear_functional(fits[[name]], C, new, certified = FALSE)
+    expect_equal(got$mean, drop(unname(C %*% p$fit)), tolerance = 1e-10, info = name)
+    expect_equal(got$sd^2, unname(diag(C %*% p$cov %*% t(C))), tolerance = 1e-7, info = name)
+    expect_identical(row.names(got), rownames(C))
+  }
+  p <- predict(binary, new, type = "link", full_cov = TRUE)
+  got <- linear_functional(binary, C, new, certified = FALSE)
+  expect_equal(got$sd^2, unname(diag(C %*% p$cov %*% t(C))), tolerance = 1e-7)
+  expect_error(linear_functional(binary, C, new), "certificate", class = "pfdtc_error_input")
+})
+
+test_that("one weight is a point's certificate; the training rows are there; a missing row makes its functionals NA", {
+  fit <- some_fits()$far
+  fit$reference <- reference(fit)
+  new <- kernel_rows(4, 5)
+  at <- certify(fit, new)
+  got <- linear_functional(fit, diag(4), new)
+  expect_equal(got$mean, at$mean, tolerance = 1e-12)
+  expect_equal(got$sd, at$sd, tolerance = 1e-10)
+  expect_true(all(got$mean_lower <= at$mean_upper & got$mean_upper >= at$mean_lower))
+  expect_true(all(got$sd_lower <= at$sd_upper & got$sd_upper >= at$sd_lower))
+  expect_equal(linear_functional(fit, rep(1 / 30, 30), certified = FALSE)$mean, mean(fitted(fit)), tolerance = 1e-12)
+  new[2, 1] <- NA
+  expect_identical(is.na(linear_functional(fit, rbind(1, c(1, 0, 2, 0)), new)$mean), c(TRUE, FALSE))
+  expect_output(print(got), "Certificates of 4 rows")
+})
+
+test_that("certificates of sums, contrasts and slopes contain the exact posterior's", {
+  for (kind in c("sums", "slopes")) {
+    found <- vapply(1:3, attack_functionals, numeric(4), kind = kind)
+    expect_gt(sum(found["rows", ]), 60)
+    expect_identical(sum(found["broken", ]), 0, info = kind)
+    expect_gt(max(found["kriging", ], na.rm = TRUE), 0.5) # they were tested where they are tight
+  }
+})
+
+test_that("weights are refused that do not belong to the rows", {
+  fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
+  new <- data.frame(speed = c(5, 10))
+  expect_error(linear_functional(fit, 1:3, new), "each of the 2 rows", class = "pfdtc_error_input")
+  expect_error(linear_functional(fit, c(1, NA), new), "finite", class = "pfdtc_error_input")
+  expect_error(linear_functional(fit, "a", new), "finite", class = "pfdtc_error_input")
+  expect_error(linear_functional(fit, newdata = new), "weights", class = "pfdtc_error_input")
+})
+
+test_that("partial dependence averages the posterior with one variable moved", {
+  d <- data.frame(mpg = mtcars$mpg, wt = mtcars$wt, gear = factor(mtcars$gear), hp = mtcars$hp)
+  k <- kernel_se(c(1, 50), 30, c("wt", "hp")) + kernel_categorical(0.5, 4, "gear")
+  fit <- pfdtc(mpg ~ wt + hp + gear, d, kernel = k, noise = 4, hyper = "fixed", m = 10)
+  fit$reference <- reference(fit, 20)
+  exact <- gp_exact(mpg ~ wt + hp + gear, d, kernel = k, noise = 4, hyper = "fixed")
+  for (variable in c("wt", "gear")) {
+    got <- partial_dependence(fit, variable, d[1:7, ], at = if (variable == "wt") c(2, 3), weights = 1:7)
+    truth <- partial_dependence(exact, variable, d[1:7, ], at = if (variable == "wt") c(2, 3), weights = 1:7)
+    for (i in seq_len(nrow(got))) {
+      moved <- d[1:7, ]
+      moved[[variable]] <- got[[variable]][i]
+      p <- predict(fit, moved, full_cov = TRUE)
+      w <- 1:7 / 28
+      expect_equal(got$mean[i], sum(w * p$fit))
+      expect_equal(got$sd[i]^2, drop(w %*% p$cov %*% w), tolerance = 1e-8)
+    }
+    expect_true(all(got$mean_lower <= truth$mean & truth$mean <= got$mean_upper))
+    expect_true(all(got$sd_lower <= truth$sd & truth$sd <= got$sd_upper))
+  }
+  expect_identical(partial_dependence(fit, "gear", certified = FALSE)$gear, factor(3:5))
+  expect_identical(nrow(partial_dependence(fit, "wt", certified = FALSE)), 20L)
+  of_matrix <- gp_exact(as.matrix(cars["speed"]), cars$dist, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
+  expect_equal(partial_dependence(of_matrix, 1, at = 10)$mean, unname(predict(of_matrix, cbind(speed = 10))))
+  expect_error(partial_dependence(fit, "nobody"), "wt", class = "pfdtc_error_input")
+})

@@ -1,0 +1,168 @@
+# Student-t noise: the mode, its certificate and what is learned, by dense matrices. W may be negative here.
+
+student_problem <- function(seed = 1, n = 40, outliers = 3, profile = "matern52") {
+  with_seed(seed, {
+    p <- laplace_problem_of("log", profile = profile, n = n)
+    p$family <- "student"
+    p$theta <- 0.4
+    y <- sin(p$x[, 1L]) + p$x[, 2L] / 3 + 0.3 * stats::rnorm(n)
+    y[seq_len(outliers)] <- y[seq_len(outliers)] + 4
+    p$sites <- list(y = y, size = NULL, weight = stats::runif(n, 0.5, 1.5), offset = stats::rnorm(n) / 5)
+    p$likelihood <- as_likelihood(student(ref_student_df, p$theta))
+    p
+  })
+}
+
+# The mode that reweighted least squares lead to from f = 0; W of either sign
+dense_student <- function(p, new, k = function(a, b) ref_k(p$kernel, a, b)) {
+  n <- nrow(p$x)
+  K <- k(p$x, p$x)
+  a <- ref_student_df * p$theta^2
+  f <- numeric(n)
+  for (i in 1:2000) {
+    r <- p$sites$y - p$sites$offset - f
+    w <- p$sites$weight * (ref_student_df + 1) / (a + r^2)
+    alpha <- solve(K + diag(1 / w), p$sites$y - p$sites$offset)
+    moved <- drop(K %*% alpha) - f
+    f <- f + moved
+    if (max(abs(moved)) < 1e-13) break
+  }
+  s <- ref_site("student", p$sites, f, p$theta)
+  K_new <- k(p$x, new)
+  inner <- diag(n) + K %*% diag(s$W)
+  list(f = f, W = s$W, mean = drop(crossprod(K_new, alpha)),
+       var = diag(k(new, new)) - colSums(K_new * (diag(s$W) %*% solve(inner, K_new))),
+       evidence = sum(s$l) - sum(f * alpha) / 2 - as.numeric(determinant(inner)$modulus) / 2)
+}
+
+test_that("the likelihood, its derivatives and the majorant are what they are said to be", {
+  site <- list(name = "student", y = rep(0.3, 7), size = NULL, weight = NULL, offset = numeric(7), shape = c(4, 0.5))
+  f <- seq(-4, 4, length.out = 7)
+  at <- function(f) native_likelihood(site, f)
+  plain <- ref_site("student", list(y = site$y, offset = 0), f, 0.5)
+  for (what in 1:3) expect_equal(at(f)[what, ], plain[[what]], tolerance = 1e-12)
+  slope <- (at(f + 1e-5) - at(f - 1e-5)) / 2e-5
+  expect_equal(slope[1L, ], at(f)[2L, ], tolerance = 1e-7)
+  expect_equal(-slope[2L, ], at(f)[3L, ], tolerance = 1e-7)
+  expect_equal(-slope[3L, ], at(f)[4L, ], tolerance = 1e-6)
+  expect_true(any(at(f)[3L, ] < 0))
+  likelihood <- as_likelihood(student(4, 0.5))
+  expect_equal(at(numeric(7))[1L, 1L] + log_constant(likelihood, list(y = 0.3)),
+               stats::dt(0.6, 4, log = TRUE) - log(0.5), tolerance = 1e-12)
+})
+
+test_that("mode, sd and evidence are those of dense matrices, on points and with all rows", {
+  for (seed in 1:3) {
+    p <- student_problem(seed)
+    L <- t(chol(ref_kmm(p$z, p$kernel, 1e-12)))
+    low <- function(a, b) crossprod(forwardsolve(L, ref_k(p$kernel, p$z, a)), forwardsolve(L, ref_k(p$kernel, p$z, b)))
+    plain <- dense_student(p, p$new, low)
+    expect_lt(min(plain$W), 0)
+    kernel <- pfdtc_kernel_of(p$kernel, p$x)
+    r <- native_laplace(p$z, p$x, engine_sites(p$likelihood, p$sites, 0), kernel, 1e-12, want = 1L)
+    at <- native_predict(r, p$z, kernel, 1, p$new)
+    expect_equal(at$mean, plain$mean, tolerance = 1e-7)
+    expect_equal(at$sor_variance, plain$var, tolerance = 1e-7)
+    expect_equal(r$evidence, plain$evidence, tolerance = 1e-8)
+    expect_lt(r$decrement, 1e-8)
+    whole <- predict(laplace_fit_of(p), se.fit = TRUE)
+    plain <- dense_student(p, p$x)
+    expect_equal(unname(whole$fit), plain$mean + p$sites$offset, tolerance = 1e-7)
+    expect_equal(unname(whole$se.fit), sqrt(plain$var), tolerance = 1e-6)
+  }
+})
+
+test_that("steps lead to a mode from where minus the log posterior is not convex", {
+  p <- student_problem(1)
+  kernel <- pfdtc_kernel_of(p$kernel, p$x)
+  for (start in list(rep(3, nrow(p$z)), rep(c(-5, 5), length.out = nrow(p$z)))) {
+    engine <- engine_sites(p$likelihood, p$sites, 0)
+    there <- native_laplace(p$z, p$x, engine, kernel, 1e-12, start, maxit = 0L)
+    expect_match(status_sentence(there$status), "positive definite") # there is no Laplace posterior there
+    r <- native_laplace(p$z, p$x, engine, kernel, 1e-12, start, maxit = 200L)
+    expect_identical(r$status, 0L)
+    expect_lt(r$decrement, 1e-8)
+    expect_gt(r$steps, 3)
+  }
+})
+
+test_that("a mode of the exact process lies where the certificate says, or nothing is said", {
+  said <- 0
+  for (seed in 1:12) {
+    p <- student_problem(seed, outliers = seed %% 4, profile = c("se", "matern52", "matern32")[1L + seed %% 3L])
+    fit <- laplace_fit_of(p, m = c(12, 30)[1L + seed %% 2L])
+    rows <- list(x = rbind(p$x, p$new), index = seq_len(nrow(p$x) + nrow(p$new)), offset = 0, names = NULL)
+    exact <- dense_student(p, rows$x)
+    for (effort in c("fast", "reference")) {
+      c <- certify_laplace(fit, rows, effort, NULL)
+      if (all(is.finite(c$mean_error))) said <- said + 1
+      expect_true(all(exact$mean >= c$mean_lower - 1e-7 & exact$mean <= c$mean_upper + 1e-7), label = paste(seed))
+      expect_true(all(sqrt(exact$var) >= c$sd_lower - 1e-7 & sqrt(exact$var) <= c$sd_upper + 1e-7))
+    }
+  }
+  expect_gt(said, 6)
+  expect_error(evidence_bounds(fit), "log-concave", class = "pfdtc_error_input")
+})
+
+test_that("curvatures over a range are those of a fine grid", {
+  sites <- list(name = "student", y = numeric(8), size = NULL, weight = 1:8 / 4, offset = numeric(8), shape = c(4, 0.5))
+  f <- c(0, 0.3, 0.9, 1.2, 1.7, 2, 4, -3)
+  e <- c(0.1, 0.5, 0.2, 1, 0.4, 3, 1, 0)
+  range <- student_range(as_likelihood(student(4, 0.5)), sites, f, e)
+  grid <- vapply(seq(-1, 1, length.out = 2001), function(t) native_likelihood(sites, f + t * e)[3L, ], f)
+  expect_true(all(apply(grid, 1L, min) >= range$lower - 1e-12) && all(apply(grid, 1L, max) <= range$upper + 1e-12))
+  expect_equal(apply(grid, 1L, min), range$lower, tolerance = 1e-5)
+})
+
+test_that("slopes of what is learned are differences', that of sigma too", {
+  p <- student_problem(2)
+  p$likelihood$learned <- TRUE
+  x <- place_columns(p$x)
+  s <- list(likelihood = p$likelihood, columns = c("x1", "x2"), center = TRUE, control = pfdtc_control(),
+            free = c("lengthscale.x1", "lengthscale.x2", "variance"))
+  now <- list(kernel = pfdtc_kernel_of(p$kernel, p$x), center = 0.2, theta = p$theta)
+  problem <- laplace_problem(list(x = x, sites = p$sites), p$z, s, now, now, FALSE)
+  par <- problem$start + 0.05 * seq_along(problem$start)
+  differences <- vapply(seq_along(par), function(j) {
+    e <- replace(numeric(length(par)), j, 1e-4)
+    (problem$evaluate(par + e)$value - problem$evaluate(par - e)$value) / 2e-4
+  }, 0)
+  expect_equal(problem$evaluate(par)$gradient, differences, tolerance = 1e-5)
+})
+
+test_that("outliers hardly count, scale and unit come out, and with many degrees of freedom it is Gaussian", {
+  d <- with_seed(3, data.frame(x = stats::runif(150, 0, 6)))
+  clean <- with_seed(4, 50 + 20 * sin(d$x) + 2 * stats::rnorm(150))
+  d$y <- clean
+  d$y[1:8] <- d$y[1:8] + 150
+  fit <- pfdtc(y ~ x, d, family = student(4), kernel = kernel_se())
+  truth <- 50 + 20 * sin(d$x)
+  expect_lt(sqrt(mean((predict(fit) - truth)^2)), 1)
+  expect_true(coef(fit)[["sigma"]] > 1 && coef(fit)[["sigma"]] < 3)
+  big <- d
+  big$y <- 1e4 * d$y
+  again <- pfdtc(y ~ x, big, family = student(4), kernel = kernel_se())
+  expect_equal(predict(again) / 1e4, predict(fit), tolerance = 1e-2) # the optimiser's end, not the model
+  expect_equal(unname(predict(fit, d[9:12, ], type = "density")), tolerance = 1e-8,
+               student_predictive(4, fit$theta, d$y[9:12], predict(fit, d[9:12, ]), predict(fit, d[9:12, ],
+                                                                                            se.fit = TRUE)$se.fit^2))
+  k <- kernel_se(1, 400)
+  gauss <- pfdtc(d$x, clean, kernel = k, noise = 4, hyper = "fixed", center = FALSE)
+  near <- pfdtc(d$x, clean, kernel = k, hyper = "fixed", family = student(1e6, 2), center = FALSE)
+  expect_equal(predict(near), predict(gauss), tolerance = 1e-4)
+  expect_output(print(fit), "Student's t, 4 degrees of freedom, sigma")
+  expect_output(print(student(3, 2)), "sigma 2")
+  expect_error(student(0.5), class = "pfdtc_error_input")
+  expect_error(predict(fit, type = "class"), class = "pfdtc_error_input")
+})
+
+test_that("averaged densities are the integrals", {
+  for (df in c(1, 4, 50)) {
+    found <- student_predictive(df, 0.5, c(0.2, 6), c(0, 0.5), c(0.3, 2))
+    plain <- mapply(function(y, mu, v) {
+      f <- function(z) stats::dt((y - mu - sqrt(v) * z) / 0.5, df) / 0.5 * stats::dnorm(z)
+      stats::integrate(f, -12, 12, rel.tol = 1e-10, subdivisions = 2000L)$value
+    }, c(0.2, 6), c(0, 0.5), c(0.3, 2))
+    expect_equal(found, log(plain), tolerance = 1e-7, label = format(df))
+  }
+})
