@@ -33,12 +33,12 @@ learn_evidence <- function(data, s, state) {
   }
   state$so_far[c("kernel", "noise")] <- problem$natural(theta)
   kernels <- NULL
-  if (is.null(s$kernel$profile) && in_time(pool)) {
+  if (is_open(s$kernel) && in_time(pool)) {
     best <- choose_kernel(pool, s, theta, tell)
     problem <- best$problem
     theta <- best$theta
     kernels <- best$kernels
-    if (problem$composite) rival <- NULL # it has both explanations
+    if (length(theta) > length(found$thetas[[1L]])) rival <- NULL # two scales have both explanations
     state$so_far[c("kernel", "noise", "kernels")] <- c(problem$natural(theta), list(kernels))
   }
   tell("all rows that count")

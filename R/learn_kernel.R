@@ -15,7 +15,7 @@ choose_kernel <- function(pool, s, theta, tell = function(what) NULL) {
   }
   for (profile in kernel_candidates) if (is_small_enough(pool) || may_be_best(profile, judged)) judge(profile, theta)
   one <- judged$matern32
-  if (best_kernel(judged) %in% c("matern32", "matern12")) {
+  if (!one$problem$composite && best_kernel(judged) %in% c("matern32", "matern12")) { # no mean beside it
     judge(two_scales, two_scales_start(one$theta), least = one$value + length(one$theta) - 1)
   }
   best <- best_kernel(judged)
