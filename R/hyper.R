@@ -24,7 +24,7 @@ learn_stage <- function(data, s, state) {
 
 # Those that are to be learned, as the optimiser sees them.
 free_parameters <- function(model, s) {
-  hyper_parameters(model$kernel, model$noise, s$columns, held_names(s))
+  hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 }
 
 # Hyperparameters at fixed points, by VFE: list(kernel, noise, evaluations, stopped, pilot = list(trace, ...)).

@@ -27,7 +27,7 @@ learning_problem <- function(pool, s, profile) {
   middle <- unit + c(table$middle, log(0.1))
   fade <- rep(min(1, learning_priors$rows / pool$n)^2, last)
   if (!is_small_enough(pool)) fade[which(table$what == "variance")] <- 1
-  free <- !names %in% held_names(s)
+  free <- !names %in% not_learned(s)
   precision <- fade * if (s$control$priors) 1 / c(table$sd, 2)^2 else numeric(last)
   natural <- function(theta) {
     value <- exp(unname(theta))

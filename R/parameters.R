@@ -4,7 +4,7 @@
 parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, columns), "noise")
 
 # Those that are not learned, of whatever kernel: where none was given only the noise can be among them.
-held_names <- function(s) setdiff(parameter_names(s$kernel, s$columns), s$free)
+not_learned <- function(s) setdiff(parameter_names(s$kernel, s$columns), s$free)
 
 # `fixed`: names to hold at their values. Variances are those of the cleaned (scaled) response.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
