@@ -2,7 +2,7 @@
 
 # list(model, pilot, learned, kernels), the last three NULL or what is known of how they were learned.
 learn_stage <- function(data, s, state) {
-  kernel <- if (is.null(s$kernel$profile)) place_kernel(kernel_of(kernel_candidates[1L]), data$x) else s$kernel
+  kernel <- if (is_open(s$kernel)) with_profile(s$kernel, kernel_candidates[1L], data$x) else s$kernel
   start <- start_values(kernel, s$noise, data)
   found <- if (!length(s$free)) {
     start

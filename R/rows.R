@@ -86,3 +86,10 @@ some_rows <- function(data, most = certified_rows) {
 # The weight of each row of data$x, and its root.
 merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
+
+# The data's variables by name, with their columns and, of a factor, its levels.
+data_variables_of <- function(data) {
+  lapply(seq_along(data$var_names), function(i) {
+    list(name = data$var_names[i], columns = which(data$assign == i), levels = data$xlevels[[data$var_names[i]]])
+  })
+}
