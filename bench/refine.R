@@ -27,7 +27,7 @@ fit <- pfdtc(x[-new, ], y, m = 200, kernel = kernel, noise = 0.25, hyper = "fixe
 cost <- rbind(
   reference = spent(fit$reference <- reference(fit)),
   refine = spent(refined <- refine(fit, x[new, ], tol = 1e-3)))
-cat(sprintf("%d rows: %d iterations, met: %s, largest certified error %.2g sd(y), refined mean off f by %.3f (RMSE)\n", n,
+cat(sprintf("%d rows: %d iterations, met: %s, largest certified error %.2g sd(y), RMSE of f %.3f\n", n,
             attr(refined, "iterations"), attr(refined, "met"), max(refined$mean_error) / sd(y),
             sqrt(mean((refined$mean - f[new])^2))))
 print(round(cost, 1))

@@ -1,5 +1,5 @@
-# A pass over rows on two worker processes: what a worker does a row, what comes back, and what that makes of 1e9 rows on
-# 100 workers.
+# A pass over rows on two worker processes: what a worker does a row, what comes back, and what that makes of 1e9 rows
+# on 100 workers.
 #   Rscript bench/workers.R [rows]
 # Seconds are those that workers have had of the processors: on a machine with other work the wall clock says little.
 suppressMessages(library(pfdtc))
@@ -25,8 +25,8 @@ set.seed(1)
 z <- matrix(rnorm(m * d), m)
 control <- pfdtc_control(threads = 1, maxit = 0)
 fit_of <- function(data) {
-  pfdtc(y ~ ., data, m = m, kernel = kernel_se(rep(3, d), 1), noise = 0.25, hyper = "fixed", inducing = z, neighbours = 0,
-        control = control)
+  pfdtc(y ~ ., data, m = m, kernel = kernel_se(rep(3, d), 1), noise = 0.25, hyper = "fixed", inducing = z,
+        neighbours = 0, control = control)
 }
 fit <- fit_of(source)
 one <- fit_of(rbind(part(1)(), part(2)()))
