@@ -140,7 +140,7 @@ r_layers <- strsplit(split = " +", x = c(
   "optimise:    progress optimise stages learn_rows learn_problem ascend learn_starts learn_kernel learn",
   "gp:          family gp current_fit same_model posterior functionals",
   "fit:         settings hyper points construct from_source fit laplace",
-  paste("certify:     norms kriging precondition dtc exact_interval exact_mean laplace_bounds certify_laplace",
+  paste("certify:     norms kriging precondition dtc exact_interval exact_mean laplace_bounds laplace_check certify_laplace",
         "reference certify certify_functionals refine"),
   "bounds:      evidence_bounds divergence bounds",
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
