@@ -2,9 +2,9 @@
 
 #' Laplace's approximation held against the true posterior
 #'
-#' [certify()] bounds what inducing points cost: the distance from the exact process's *Laplace* posterior. This is about
-#' the other half, Laplace's approximation itself, of which no computable bound is known to us. It is a **diagnostic and
-#' no bound**, but for one number: `elbo`.
+#' [certify()] bounds what inducing points cost: the distance from the exact process's *Laplace* posterior. This is
+#' about the other half, Laplace's approximation itself, of which no computable bound is known to us. It is a
+#' **diagnostic and no bound**, but for one number: `elbo`.
 #'
 #' Functions are drawn from the fit's posterior of the inducing variables and weighted by how likely the true posterior
 #' makes them (importance sampling). The weights say how far the two are apart: by the shape `khat` of the generalised
@@ -15,10 +15,10 @@
 #' the weights have them. All of that is for the prior on the inducing points, which [certify()] ties to the exact
 #' process's.
 #'
-#' `elbo` is a lower bound of the **true** log evidence of the exact Gaussian process, whatever the inducing points: with
-#' \eqn{q} the fit's posterior, \eqn{E_q \log p(y | f) - KL(q, p)}{E_q log p(y | f) - KL(q, p)} (Hensman et al. 2015), a
-#' sum of integrals in one dimension, which the trapezoid rule has to some ten digits. Laplace's own evidence is no bound
-#' on either side.
+#' `elbo` is a lower bound of the **true** log evidence of the exact Gaussian process, whatever the inducing points:
+#' with \eqn{q} the fit's posterior, \eqn{E_q \log p(y | f) - KL(q, p)}{E_q log p(y | f) - KL(q, p)} (Hensman et al.
+#' 2015), a sum of integrals in one dimension, which the trapezoid rule has to some ten digits. Laplace's own evidence
+#' is no bound on either side.
 #'
 #' @param fit a fit by [pfdtc()] with a `family` that is not Gaussian, and its data.
 #' @param draws functions to draw.
@@ -107,8 +107,8 @@ print.pfdtc_laplace_check <- function(x, ...) {
 
 laplace_check_sentence <- function(x) {
   number <- function(v) format(signif(v, 2))
-  said <- sprintf("Diagnostic, not a bound: by %d weighted draws Laplace's log evidence is off by %s (se %s), Pareto k %s",
-                  x$draws, number(x$laplace - x$log_evidence), number(x$se), number(x$khat))
+  said <- sprintf(paste("Diagnostic, not a bound: by %d weighted draws Laplace's log evidence is off by %s (se %s),",
+                        "Pareto k %s"), x$draws, number(x$laplace - x$log_evidence), number(x$se), number(x$khat))
   if (!(x$khat <= 0.7)) {
     return(paste0(said, ": above 0.7, the true posterior is too far from Laplace's for weights to say how far."))
   }
