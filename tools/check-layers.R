@@ -145,7 +145,7 @@ r_layers <- strsplit(split = " +", x = c(
   "bounds:      evidence_bounds divergence bounds",
   "tolerance:   yardstick tolerance_otherwise tolerance_points tolerance",
   "doors:       doors baselines pfdtc pfdtc-package",
-  "checking:    curvature mixture loo_near pathwise loo conformal cross_validate",
+  "checking:    curvature mixture loo_near pathwise loo loo_laplace conformal cross_validate",
   paste("methods:     linear_functional partial_dependence terms derivative predict_laplace predict methods_laplace",
         "methods regression criteria anova compare summary print_certificate"),
   "experiments: datasets experiment_files experiments",
