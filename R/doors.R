@@ -61,8 +61,8 @@ start_fit <- function(method, data, call, args) {
   args$keep_data <- check_flag(args$keep_data, "keep_data")
   settings <- c(
     list(method = method, call = if (args$keep_data) call else slim_call(call)),
-    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "center", "scale",
-                                  "control", "keep_data"))])
+    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "center",
+                                  "scale", "control", "keep_data"))])
   settings$likelihood <- as_likelihood(args$family)
   settings$aux_given <- !is.null(args$aux)
   if (settings$aux_given) settings$aux <- check_aux(args$aux)

@@ -23,7 +23,7 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
   passes <- 0L
   product <- function(v) {
     passes <<- passes + 1L
-    native_kernel_product(model$kernel, data$x, data$weights, v, control) + model$noise * v
+    native_kernel_matvecs(model$kernel, data$x, data$weights, v, control) + model$noise * v
   }
   by_B <- function(r) {
     native_response(reference$factors, reference$inducing, data$x, r / root, data$weights, model$kernel, model$noise,
@@ -201,7 +201,7 @@ seconds_a_pass <- function(reference, data, left) {
   n <- nrow(data$x)
   some <- min(n, 2048L)
   x <- data$x[seq_len(some), , drop = FALSE]
-  took <- system.time(native_kernel_product(reference$kernel, x, NULL, numeric(some), reference$control),
+  took <- system.time(native_kernel_matvecs(reference$kernel, x, NULL, numeric(some), reference$control),
                       gcFirst = FALSE)[["elapsed"]]
   took * (n / some)^2
 }
@@ -215,7 +215,7 @@ least_quadratic <- function(post, data) {
   if (!correction_serves(post, data)) return(least)
   u <- post$correction$v
   y <- data$y * root_weights(data)
-  Ku <- native_kernel_product(model$kernel, data$x, data$weights, u, post$control)
+  Ku <- native_kernel_matvecs(model$kernel, data$x, data$weights, u, post$control)
   K_norm <- sqrt(sum(post$factors$G^2)) + post$norms$lam
   growth <- 4 * .Machine$double.eps + post$norms$growth
   size <- sum(u^2)

@@ -14,20 +14,19 @@ start_engine <- function() {
 own_lanes <- 8L
 native_own_products <- function(lanes) .Call(ffi_linalg_own, as.integer(lanes))
 
-# .Call() of a door to n x n matrices. The BLAS at hand does them where it is better than the engine: one that is made
-# for its processor, with as many threads as the engine may use, which the control among the arguments says. Whatever
-# ends the call, an interrupt too, all is again as it was.
-call_dense_door <- function(door, ...) {
-  if (!engine$optimised_blas) return(.Call(door, ...))
+# The .Call() of a door to n x n matrices, which is made in here: arguments wait. The BLAS at hand does them where it is
+# better than the engine: one that is made for its processor, with as many threads as the engine may use, which `control`
+# says. Whatever ends the call, an interrupt too, all is again as it was.
+with_dense_products <- function(call, control) {
+  if (!engine$optimised_blas) return(call)
   before <- .Call(ffi_blas_threads, 0L)
   lanes <- native_own_products(0L)
   on.exit({
     native_own_products(lanes)
     .Call(ffi_blas_threads, before)
   })
-  control <- Find(function(a) is.list(a) && !is.null(a[["threads"]]), list(...))
-  if (!is.null(control) && control$threads < before) .Call(ffi_blas_threads, control$threads)
-  .Call(door, ...)
+  if (control$threads < before) .Call(ffi_blas_threads, control$threads)
+  call
 }
 
 # By its name; R's own and the reference one take six times as long as the processor would.
@@ -175,14 +174,16 @@ native_covariance <- function(posterior, z, kernel, noise, x, sor = FALSE) {
 
 # The exact GP on x: list(L, alpha, minus_evidence).
 native_exact <- function(x, y, weights, kernel, noise, control = NULL) {
-  result <- call_dense_door(ffi_exact, engine_model(kernel, noise), engine_rows(x, y), weights,
-                            engine_control(nrow(x), control))
+  control <- engine_control(nrow(x), control)
+  result <- with_dense_products(
+    .Call(ffi_exact, engine_model(kernel, noise), engine_rows(x, y), weights, control), control)
   stop_on_status(result, "The exact posterior")
 }
 
 native_exact_evidence <- function(x, y, weights, kernel, noise, control = NULL) {
-  as_value(call_dense_door(ffi_exact_evidence, engine_model(kernel, noise), engine_rows(x, y), weights,
-                           engine_control(nrow(x), control)))
+  control <- engine_control(nrow(x), control)
+  as_value(with_dense_products(
+    .Call(ffi_exact_evidence, engine_model(kernel, noise), engine_rows(x, y), weights, control), control))
 }
 
 native_exact_predict <- function(posterior, x, kernel, x_new) {
@@ -209,22 +210,22 @@ near_control <- function(n, control) engine_control(16 * n, control)
 # `keep`: u and d of every row, and the rows (from 1; 0: none) that its u are on, a column a row, as well
 native_near <- function(z, x, y, weights, kernel, noise, s, rank, jitter, most = max(1e-4, jitter), control = NULL,
                         keep = FALSE) {
-  result <- .Call(ffi_near, engine_kernel(kernel), z, x, y, row_scale(weights), as.double(noise), as.double(jitter),
-                  as.double(most), as.integer(s), as.integer(rank), as.integer(keep), near_control(nrow(x), control))
+  result <- .Call(ffi_near, engine_model(kernel, noise, jitter), z, engine_rows(x, y, weights), as.integer(s),
+                  as.integer(rank), as.double(most), as.integer(keep), near_control(nrow(x), control))
   stop_on_status(result, "The posterior on inducing points and near rows")
 }
 
 # list(mean, var_near, var_far) at the rows of x_new
 native_near_predict <- function(near, z, x, y, weights, kernel, noise, s, x_new, control = NULL) {
-  result <- .Call(ffi_near_predict, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y, row_scale(weights),
-                      as.double(noise), as.integer(s), x_new, near_control(nrow(x_new), control))
+  result <- .Call(ffi_near_predict, engine_model(kernel, noise), z, near, engine_rows(x, y, weights), as.integer(s),
+                  x_new, near_control(nrow(x_new), control))
   stop_on_status(result, "Prediction from near rows")
 }
 
 # the same and the covariance of f at the rows of x_new
 native_near_covariance <- function(near, z, x, y, weights, kernel, noise, s, x_new, control = NULL) {
-  result <- .Call(ffi_near_covariance, engine_kernel(kernel), z, near$L, near$C, near$beta, x, y,
-                      row_scale(weights), as.double(noise), as.integer(s), x_new, near_control(nrow(x_new), control))
+  result <- .Call(ffi_near_covariance, engine_model(kernel, noise), z, near, engine_rows(x, y, weights), as.integer(s),
+                  x_new, near_control(nrow(x_new), control))
   stop_on_status(result, "Covariance from near rows")
 }
 
@@ -295,9 +296,9 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
 }
 
 # K v over all pairs of rows of x, with the roots of the weights on both sides; v: a vector or a column each
-native_kernel_product <- function(kernel, x, weights, v, control = NULL) {
+native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL) {
   root <- if (is.null(weights)) 1 else sqrt(weights)
-  Kv <- root * .Call(ffi_kernel_product, engine_model(kernel), engine_rows(x), as.matrix(root * v),
+  Kv <- root * .Call(ffi_kernel_matvecs, engine_model(kernel), engine_rows(x), as.matrix(root * v),
                      engine_control(nrow(x), control))
   if (is.matrix(v)) Kv else drop(Kv)
 }

@@ -59,6 +59,9 @@
 #'   below.
 #' @param na.action What to do with rows of `newdata` that have missing values: by default they
 #'   predict `NA`; `na.omit` drops them, `na.fail` is an error.
+#' @param file For a row source as `newdata` ([rows_blocks()], [rows_db()], ...), the CSV file to write the predictions
+#'   to, block by block, a line a row: columns `fit`, with an interval `lwr` and `upr`, with `se.fit` that. What it
+#'   returns is then the file's name. `NULL`: predictions are returned as ever.
 #' @param ... Nothing: an unknown argument is an error.
 #' @return As [predict.lm()]. Without `se.fit` and `full_cov`: a vector with an element a row, or,
 #'   with an `interval`, a matrix with columns `fit`, `lwr` and `upr`. With either: a list with
@@ -152,9 +155,17 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms",
                                     "derivative"), wrt = NULL,
                            certified = FALSE, full_cov = FALSE, hyper_uncertainty = FALSE,
-                           na.action = stats::na.pass, ...) {
+                           na.action = stats::na.pass, file = NULL, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
   object <- check_any_fit(object, "object")
+  if (!missing(newdata) && is_source(newdata)) {
+    if (!isFALSE(full_cov)) abort_input("full_cov", full_cov, "FALSE for a row source")
+    return(predict_source(newdata, function(block) {
+      predict(object, block, se.fit = se.fit, interval = interval, level = level, type = type, certified = certified,
+              hyper_uncertainty = hyper_uncertainty, na.action = na.action)
+    }, file))
+  }
+  if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
   se.fit <- check_flag(se.fit, "se.fit")
   full_cov <- check_flag(full_cov, "full_cov")
   certified <- check_flag(certified, "certified")

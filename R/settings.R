@@ -45,7 +45,7 @@ unexplained_share <- function(data, learned, start) {
 }
 
 # What a fit is asked for beside its data and control.
-asked_of_fits <- c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "center", "scale", "aux",
+asked_of_fits <- c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "center", "scale", "aux",
                    "aux_given")
 
 # Checks that need the data; kernel and noise come in units of y and leave in those of the cleaned y.
@@ -91,6 +91,7 @@ clean_settings <- function(data, s) {
   if (is.null(s$kernel)) s$kernel <- kernel_se()
   s$kernel <- place_kernel(s$kernel, data$x, variables = data_variables_of(data))
   if (choose_kernel) s$kernel["profile"] <- list(NULL)
+  s$kernel <- with_mean(s$kernel, s$mean, data)
   if (!is.null(s$noise)) s$noise <- check_positive(s$noise, "noise", 1L)
   s$columns <- colnames(data$x)
   s$fixed <- check_fixed(s$control$fix, s$kernel, s$columns)
@@ -118,13 +119,6 @@ is_bare <- function(kernel) {
   }, NA))
 }
 
-# The data's variables by name, with their columns and, of a factor, its levels.
-data_variables_of <- function(data) {
-  lapply(seq_along(data$var_names), function(i) {
-    list(name = data$var_names[i], columns = which(data$assign == i), levels = data$xlevels[[data$var_names[i]]])
-  })
-}
-
 # Fourth powers of sds are computed with.
 check_beside_response <- function(variance, argument, what) {
   if (!is.null(variance) && !(variance >= 1e-60 && variance <= 1e60)) {
@@ -139,10 +133,7 @@ learned_names <- function(s) {
   table <- kernel_parameters(s$kernel)
   given <- c(!is.na(kernel_values(s$kernel, table)), !is.null(s$noise))
   names <- parameter_names(s$kernel, s$columns)
-  known <- vapply(seq_len(nrow(table)), function(i) { # a period that was given
-    table$leaf[i] > 0L && table$what[i] %in% kernel_leaves(s$kernel)[[table$leaf[i]]]$held
-  }, NA)
-  held <- if (s$hyper == "fixed") names else union(s$fixed, names[c(known, FALSE)])
+  held <- if (s$hyper == "fixed") names else union(s$fixed, held_names(s$kernel, s$columns))
   if (!is.null(s$likelihood)) held <- union(held, "noise") # it has none
   lacking <- setdiff(held, names[given])
   if (length(lacking)) {

@@ -84,7 +84,7 @@ fit_facts <- function(fit) {
       sprintf("%d random row%s", fit$m, plural_s(fit$m)),
     near = describe_near(fit), few = describe_small_n(fit$small_n), auxiliary = describe_aux(fit),
     accuracy = describe_tolerance(fit),
-    learned = describe_hyper(fit), optimiser = describe_convergence(fit)))
+    learned = describe_hyper(fit), looked_at = describe_looked_at(fit), optimiser = describe_convergence(fit)))
 }
 
 print_heading <- function(about) {
@@ -107,7 +107,7 @@ model_fields <- function(about, digits) {
     Near = about$near,
     Kernel = if (is_composite(about$kernel)) describe_kernel(about) else
       sprintf("%s; %s", describe_kernel(about), variance(theta["variance"])),
-    Noise = variance(theta["noise"]), Hyper = about$learned,
+    Noise = variance(theta["noise"]), Hyper = about$learned, Rows = about$looked_at,
     Check = about$few)
 }
 
@@ -177,6 +177,18 @@ describe_data <- function(about) {
   }
   sprintf("%d row%s%s, %d input%s%s", about$nobs, plural_s(about$nobs), omitted, about$inputs,
           plural_s(about$inputs), variables)
+}
+
+# Where not all rows were looked at.
+describe_looked_at <- function(fit) {
+  rows <- fit$looked_at
+  if (!length(rows)) return(NA_character_)
+  show <- function(what, text) if (what %in% names(rows)) sprintf(text, show_count(rows[[what]]))
+  learned <- paste(c(show("learn", "kernel and noise learned on %s"), show("among", "with neighbours among %s")),
+                   collapse = " ")
+  moved <- show("points", "points moved on %s")
+  sprintf("%s of %s; the posterior is of all", paste(c(if (nzchar(learned)) learned, moved), collapse = ", "),
+          show_count(fit$nobs))
 }
 
 describe_source <- function(source) {

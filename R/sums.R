@@ -10,6 +10,11 @@ rows_sums <- function(rows, z, model, start, control = NULL) {
   sums
 }
 
+# The sums that a posterior was made of, with its own residuals.
+sums_of <- function(p) {
+  c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = if (is.null(p$log_weights)) 0 else p$log_weights))
+}
+
 # As native_posterior() gives it. Residuals of b + s from those of b:
 #   |y - A'(b + s)|^2 = |y - A'b|^2 - 2 s'(A y - G b) + s'G s,
 # which loses no digits: b is near the end, and the first term is what the result is.

@@ -9,5 +9,6 @@ struct arena {
     size_t used;
 };
 double *arena_take(struct arena *arena, size_t n);
+int *arena_ints(struct arena *arena, size_t n);
 
 #endif

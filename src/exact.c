@@ -1,5 +1,6 @@
 #include <float.h>
 #include "exact.h"
+#include "kernel_pull.h"
 #include "linalg.h"
 
 static const double log_2pi = 1.837877066409345483560659472811;

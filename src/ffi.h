@@ -102,7 +102,7 @@ SEXP ffi_kriging(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP rows, SEXP
 SEXP ffi_decorrelate(SEXP u, SEXP d, SEXP rows, SEXP v, SEXP transpose);
 
 /* K V over all pairs of rows, whatever their scales;  V: N x m */
-SEXP ffi_kernel_product(SEXP model, SEXP rows, SEXP v, SEXP control);
+SEXP ffi_kernel_matvecs(SEXP model, SEXP rows, SEXP v, SEXP control);
 /* k(x_new, x) u */
 SEXP ffi_kernel_cross_matvec(SEXP model, SEXP x, SEXP u, SEXP x_new, SEXP control);
 /* what a posterior makes of a response y: list(Ay, beta, yy, rss, v), v = B^{-1} y.
@@ -131,15 +131,14 @@ SEXP ffi_neighbours(SEXP model, SEXP x, SEXP s, SEXP query, SEXP query_rows, SEX
 
 /* the posterior with rows decorrelated from their s nearest earlier ones: list(status, jitter,
  * L, C, beta, minus_log), C C' = I + sum a~a~', minus_log = -log density of the scaled y */
-SEXP ffi_near(SEXP kernel, SEXP z, SEXP x, SEXP y, SEXP scale, SEXP s2, SEXP jitter,
-              SEXP most_jitter, SEXP s, SEXP rank, SEXP keep, SEXP control);
+SEXP ffi_near(SEXP model, SEXP z, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter,
+              SEXP keep, SEXP control);
 /* list(status, mean, var_near, var_far) at the rows of x_new, each with its s nearest of x */
-SEXP ffi_near_predict(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SEXP y,
-                      SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control);
-
+SEXP ffi_near_predict(SEXP model, SEXP z, SEXP near, SEXP rows, SEXP s, SEXP x_new,
+                      SEXP control);
 /* the same and `covariance`: that of f at all of them together */
-SEXP ffi_near_covariance(SEXP kernel, SEXP z, SEXP L, SEXP C, SEXP beta, SEXP x, SEXP y,
-                         SEXP scale, SEXP s2, SEXP s, SEXP x_new, SEXP control);
+SEXP ffi_near_covariance(SEXP model, SEXP z, SEXP near, SEXP rows, SEXP s, SEXP x_new,
+                         SEXP control);
 
 /* list(pivots from 1, t after each) */
 SEXP ffi_select(SEXP model, SEXP x, SEXP m, SEXP tolerance);

@@ -29,20 +29,6 @@ SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP targets, SEXP neighbo
     return result;
 }
 
-/* the tree of the rows of x, for so many queries; rank as in tree_build() */
-struct tree *arg_tree(const struct model *model, const struct source *rows,
-                      const int *rank, int queries)
-{
-    struct tree *tree = (struct tree *)R_alloc(1, sizeof *tree);
-    double *kept = room(tree_doubles(rows->N, kernel_n_coordinates(model->kernel)));
-    int *ints = (int *)R_alloc(tree_ints(rows->N), sizeof(int));
-    const void *top = vmaxget();
-    tree_build(model->kernel, rows->N, rows->X, rows->ldx, rank, queries, kept, ints,
-               room(tree_work(rows->N)), tree);
-    vmaxset(top);
-    return tree;
-}
-
 /* rows of `x` by number, or those of `query` */
 static struct source arg_queries(const struct model *model, const struct source *rows,
                                  SEXP query, SEXP query_rows)
@@ -68,8 +54,12 @@ SEXP ffi_neighbours(SEXP model_, SEXP x, SEXP s_, SEXP query, SEXP query_rows, S
         Rf_error("internal: `rank` must be an integer for every row of `x`");
     if (find.row != NULL && rank != R_NilValue)
         find.rank = arg_indices(rank, "rank", 1, rows->N);
-    find.tree = arg_tree(model, rows, find.rank, queries.N);
+    struct tree tree = {.kernel = model->kernel, .n = rows->N};
     struct pass pass = pass_over(&queries, NULL, control);
+    tree.with_ranks = find.rank != NULL;
+    LAY_OUT(tree_open, &tree);
+    tree_build(&tree, rows, find.rank, queries.N);
+    find.tree = &tree;
     SEXP near = PROTECT(Rf_allocMatrix(INTSXP, find.s, queries.N));
     find.near = INTEGER(near);
     run_pass(&pass, finding_sink(&find));

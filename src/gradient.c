@@ -1,4 +1,5 @@
 #include "gradient.h"
+#include "kernel_pull.h"
 #include "linalg.h"
 #include "pairs.h"
 

@@ -18,7 +18,7 @@ struct sink kernel_matrix_sink(const struct kernel_matrix *self)
 /* a block with itself and with those before it */
 static void product_add(const void *self, const struct visit *v)
 {
-    const struct kernel_product *to = self;
+    const struct kernel_matvecs *to = self;
     const struct pass *pass = to->pass;
     const struct block *here = &v->block;
     double *room = v->work + pairs_both_size(pass->plan.block, pass->plan.block);
@@ -30,7 +30,7 @@ static void product_add(const void *self, const struct visit *v)
     }
 }
 
-struct sink kernel_product_sink(const struct kernel_product *self, double *KV)
+struct sink kernel_matvecs_sink(const struct kernel_matvecs *self, double *KV)
 {
     const int n = self->pass->plan.block;
     struct sink sink = {.self = self, .sums = KV, .add = product_add};

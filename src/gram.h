@@ -13,13 +13,13 @@ struct kernel_matrix {
 struct sink kernel_matrix_sink(const struct kernel_matrix *self);
 
 /* K V over all pairs of the pass's rows, without their scales */
-struct kernel_product {
+struct kernel_matvecs {
     const struct kernel *kernel;
     const struct pass *pass;
     int m;
     const double *V; /* N x m */
 };
-struct sink kernel_product_sink(const struct kernel_product *self, double *KV);
+struct sink kernel_matvecs_sink(const struct kernel_matvecs *self, double *KV);
 
 /* k(x, X) u of the rows of the pass with others, these `block` at a time */
 struct kernel_cross_matvec {

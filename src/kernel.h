@@ -13,6 +13,9 @@
 #include <stddef.h>
 #include "factor.h"
 
+/* rows of Z and of X that are worked on at a time: their pairs stay in the nearest cache */
+enum { KERNEL_TILE = 64, KERNEL_WIDE = 32 };
+
 struct term {
     double variance;
     int n_factors;
@@ -34,10 +37,6 @@ void kernel_places(int n_factors, struct factor *factor, int n_terms, struct ter
 /* one more than the last column that is read */
 int kernel_columns(const struct kernel *k);
 
-/* doubles of scratch wanted by pull and by pull_self for M points Z */
-size_t kernel_size(const struct kernel *k, int M);
-size_t kernel_self_size(const struct kernel *k, int M, int columns);
-
 /* K = k(Z, X)     Z: M rows with leading dimension ldz,  X: n rows with ldx,  K: M x n */
 void kernel_cross(const struct kernel *k, int M, const double *Z, int ldz, int n,
                   const double *X, int ldx, double *K);
@@ -50,27 +49,14 @@ void kernel_diagonal(const struct kernel *k, int n, const double *X, int ldx,
 void kernel_term(const struct kernel *k, const struct term *t, int skip, int M,
                  const double *Z, int ldz, int n, const double *X, int ldx, double *out);
 
+/* the same at the diagonal, of at most KERNEL_TILE rows */
+void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip, int n,
+                          const double *X, int ldx, double *out);
+
+const struct factor *kernel_factor(const struct kernel *k, const struct term *t, int i);
 /* a single factor, a stationary one with lengthscales */
 int kernel_is_single(const struct kernel *k);
 /* one term, with k(x, x) the same everywhere */
 int kernel_is_constant(const struct kernel *k);
-
-/* Adjoint of cross.  K as cross made it; dF = sum(K_bar * dK).  Adds to dZ (M x columns,
- * leading dimension M, NULL to skip) and to dtheta [n_theta] (NULL to skip). */
-void kernel_pull(const struct kernel *k, int M, const double *Z, int ldz, int n,
-                 const double *X, int ldx, const double *K, const double *K_bar,
-                 double *work, double *dZ, double *dtheta);
-
-/* Adjoint of k(Z, Z) + jitter diag k(z, z), K_bar symmetric: rows and columns both move,
- * the jitter's share included.  `columns` is the number of columns of Z. */
-void kernel_pull_self(const struct kernel *k, int M, int columns, const double *Z,
-                      int ldz, double jitter, const double *K_bar, double *work,
-                      double *dZ, double *dtheta);
-
-/* Adjoint of the diagonal: dF = times sum_i w_i d k(x_i, x_i), w_i `stride` apart.  Adds to dX
- * (n x columns, leading dimension n, NULL to skip) and to dtheta (NULL to skip). */
-void kernel_pull_diagonal(const struct kernel *k, int n, const double *X, int ldx,
-                          double times, const double *w, int stride, double *dX,
-                          double *dtheta);
 
 #endif

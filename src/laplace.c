@@ -1,5 +1,6 @@
 #include <math.h>
 #include "laplace.h"
+#include "kernel_pull.h"
 #include "linalg.h"
 
 /* ---- sums at u ------------------------------------------------------------------------------ */

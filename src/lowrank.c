@@ -1,4 +1,5 @@
 #include "lowrank.h"
+#include "kernel_pull.h"
 #include "linalg.h"
 
 void lowrank_rows(const struct lowrank *nu, int n, const double *scale, const double *K_u,

@@ -92,29 +92,3 @@ void near_decorrelate(int s, int N, const double *u, const double *d, const int 
         out[i] += own - sum / sqrt(d[i]);
     }
 }
-
-size_t near_joint_size(const struct joint *p, int b)
-{
-    return (size_t)b * ((size_t)p->n + 1);
-}
-
-void near_joint_add(const struct joint *p, int first, int b, double *work,
-                    double *covariance)
-{
-    const size_t n = (size_t)p->n, rows = (size_t)b;
-    double *T = work, *k = T + rows * n; /* T = (K + noise)_b. W:  b x n */
-    fill(rows * n, 0.0, T);
-    for (int l = 0; l < p->n_points; l++) {
-        kernel_cross(p->kernel, b, p->X + first, p->n_points, 1, p->X + l, p->n_points,
-                     k);
-        if (l >= first && l < first + b)
-            k[l - first] += p->noise[l];
-        for (int e = p->start[l]; e < p->start[l + 1]; e++)
-            add_scaled(rows, p->weight[e], k, T + rows * (size_t)p->column[e]);
-    }
-    for (size_t j = 0; j < n; j++)
-        for (int l = 0; l < b; l++)
-            for (int e = p->start[first + l]; e < p->start[first + l + 1]; e++)
-                covariance[n * j + (size_t)p->column[e]] +=
-                    p->weight[e] * T[rows * j + (size_t)l];
-}

@@ -41,26 +41,4 @@ enum status near_condition(const struct near *p, double *work, double *u, double
 void near_decorrelate(int s, int N, const double *u, const double *d, const int *rows,
                       const double *v, int transpose, double *out);
 
-/*
- * Several rows x together: given the inducing variables, f(x) - u'(y_S - A_S'.) is the part of
- * the prior that the near rows leave, whose covariance W'(K + noise)W - r'r~ needs no more than
- * the weights W of each x: 1 on itself, -u on its near rows (times the roots of their weights).
- */
-struct joint {
-    const struct kernel *kernel;
-    int n, n_points;     /* columns of W, and its rows: points with any weight         */
-    const double *X;     /* n_points rows                                              */
-    const double *noise; /* [n_points] s2 / weight of a row, 0 of an x                 */
-    const int *start;    /* [n_points + 1] the entries of each point, in:              */
-    const int *column;   /* from 0                                                     */
-    const double *weight;
-};
-
-/* doubles of scratch for blocks of b points */
-size_t near_joint_size(const struct joint *p, int b);
-
-/* covariance (n x n) += W_b'(K + noise)_b. W,  b the points first, ..., first + b - 1 */
-void near_joint_add(const struct joint *p, int first, int b, double *work,
-                    double *covariance);
-
 #endif

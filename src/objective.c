@@ -1,6 +1,7 @@
 #include <math.h>
 #include <string.h>
 #include "objective.h"
+#include "kernel_pull.h"
 #include "linalg.h"
 #include "pairs.h"
 #include "pf.h"

@@ -1,8 +1,6 @@
 #include "pass.h"
 #include "linalg.h"
 
-/* ---- blocks to threads ---------------------------------------------------------------------- */
-
 struct plan plan_for(const struct plan *like, int n, int block)
 {
     struct plan plan = *like;
@@ -12,44 +10,6 @@ struct plan plan_for(const struct plan *like, int n, int block)
     if (plan.threads > plan.n_blocks)
         plan.threads = plan.n_blocks > 0 ? plan.n_blocks : 1;
     return plan;
-}
-
-static void interrupt(const struct plan *plan)
-{
-    if (plan->interrupt != NULL)
-        plan->interrupt();
-}
-
-/* A few blocks in a row to a slot: entering a parallel region costs more than a small block on a
- * busy machine. */
-static void run_in_parallel(const struct plan *plan,
-                            void (*run)(void *context, int b, int slot), void *context)
-{
-    const int share = (plan->n_blocks + plan->threads - 1) / plan->threads;
-    const int chunk = share < 4 ? share : 4;
-    for (int first = 0; first < plan->n_blocks; first += plan->threads * chunk) {
-        interrupt(plan);
-#ifdef _OPENMP
-#pragma omp parallel for schedule(static, 1) num_threads(plan->threads)
-#endif
-        for (int i = 0; i < plan->threads; i++)
-            for (int b = first + i * chunk; b < first + (i + 1) * chunk; b++)
-                if (b < plan->n_blocks)
-                    run(context, b, i);
-    }
-}
-
-void run_blocks(const struct plan *plan, void (*run)(void *context, int b, int slot),
-                void *context)
-{
-    if (plan->threads > 1) {
-        run_in_parallel(plan, run, context);
-        return;
-    }
-    for (int b = 0; b < plan->n_blocks; b++) {
-        interrupt(plan);
-        run(context, b, 0);
-    }
 }
 
 /* ---- what a block has: kept, or of its thread ------------------------------------------------ */
@@ -174,9 +134,8 @@ struct running {
     size_t stride; /* of a thread */
 };
 
-static void visit_block(void *context, int b, int slot)
+static void visit_block(const struct running *r, int b, int slot)
 {
-    const struct running *r = context;
     struct pass *p = r->pass;
     struct visit v = visit_of(p, b, slot);
     double *made = made_of(p, b, slot), *at = r->work + (size_t)slot * r->stride;
@@ -192,6 +151,44 @@ static void visit_block(void *context, int b, int slot)
         v.work = at + s->n_sums;
         at = v.work + s->n_work;
         s->add(s->self, &v);
+    }
+}
+
+static void interrupt(const struct plan *plan)
+{
+    if (plan->interrupt != NULL)
+        plan->interrupt();
+}
+
+/* A few blocks in a row to a slot: entering a parallel region costs more than a small block on a
+ * busy machine. */
+static void visit_in_parallel(const struct running *r)
+{
+    const struct plan *plan = &r->pass->plan;
+    const int share = (plan->n_blocks + plan->threads - 1) / plan->threads;
+    const int chunk = share < 4 ? share : 4;
+    for (int first = 0; first < plan->n_blocks; first += plan->threads * chunk) {
+        interrupt(plan);
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static, 1) num_threads(plan->threads)
+#endif
+        for (int i = 0; i < plan->threads; i++)
+            for (int b = first + i * chunk; b < first + (i + 1) * chunk; b++)
+                if (b < plan->n_blocks)
+                    visit_block(r, b, i);
+    }
+}
+
+static void visit_all(const struct running *r)
+{
+    const struct plan *plan = &r->pass->plan;
+    if (plan->threads > 1) {
+        visit_in_parallel(r);
+        return;
+    }
+    for (int b = 0; b < plan->n_blocks; b++) {
+        interrupt(plan);
+        visit_block(r, b, 0);
     }
 }
 
@@ -225,9 +222,9 @@ static void each_sums(const struct running *r, int slot, int clear)
 void pass_run(struct pass *p, int n_sinks, const struct sink *sinks, double *work)
 {
     struct running r = {p, n_sinks, sinks, work, stride_of(n_sinks, sinks)};
-    for (int i = 0; i < p->plan.threads; i++)
+    for (int i = p->goes_on ? 1 : 0; i < p->plan.threads; i++)
         each_sums(&r, i, 1);
-    run_blocks(&p->plan, visit_block, &r);
+    visit_all(&r);
     for (int i = 1; i < p->plan.threads; i++)
         each_sums(&r, i, 0);
     p->made = 1;

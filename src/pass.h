@@ -24,17 +24,14 @@ struct plan {
 /* n items in blocks of at most that many: the plan of another loop with the same threads */
 struct plan plan_for(const struct plan *like, int n, int block);
 
-/* run on every block, in the room of the thread `slot` */
-void run_blocks(const struct plan *plan, void (*run)(void *context, int b, int slot),
-                void *context);
-
 struct pass {
     struct plan plan;
     const struct source *rows; /* NULL: blocks of items that the sinks know             */
     const struct inducing *z;  /* NULL: neither K nor A.  z->L may be NULL: see whiten  */
     const struct site *site;   /* NULL: every row has the weight that it came with      */
-    int wants_K, again,
-        beside;              /* K beside A? another pass?  doubles a row kept elsewhere */
+    int wants_K, again;      /* K beside A? another pass?                              */
+    int goes_on;             /* sums are added to what is there                       */
+    int beside;              /* doubles a row kept elsewhere                          */
     int kept, made;          /* blocks whose K and A are kept; are they there yet?     */
     double *memory, *thread; /* of the kept blocks; of each thread                     */
 };

@@ -156,6 +156,15 @@ static void polynomial_offset_slope(int n, int power, const double *shape, doubl
         s[i] = shape[0] * power * to_power(s[i] + shape[0], power - 1);
 }
 
+/* 1 + s: a level and slopes */
+static void mean_value(int n, int power, const double *shape, double *s)
+{
+    (void)power;
+    (void)shape;
+    for (int i = 0; i < n; i++)
+        s[i] += 1.0;
+}
+
 /* ---- the table ------------------------------------------------------------------------- */
 
 static const struct closed_form se = {1, 0.5, 0.0, 0.0}, matern12 = {0, 1.0, 0.0, 0.0},
@@ -174,6 +183,8 @@ static const struct profile profiles[] = {
      NULL},
     {"periodic", METRIC_PERIODIC, 0, NULL, se_split, 0, se_slope, NULL, NULL, NULL, NULL},
     {"linear", METRIC_PRODUCT, 0, NULL, NULL, 0, NULL, NULL, linear_value, linear_slope,
+     NULL},
+    {"mean", METRIC_PRODUCT, 0, NULL, NULL, 0, NULL, NULL, mean_value, linear_slope,
      NULL},
     {"polynomial", METRIC_PRODUCT, 1, NULL, NULL, 0, NULL, NULL, polynomial_value,
      polynomial_slope, polynomial_offset_slope},

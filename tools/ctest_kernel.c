@@ -1,6 +1,7 @@
 /* Layer 2: kernels against their definitions, and their adjoints against differences. */
 #include <math.h>
 #include "ctest.h"
+#include "kernel_pull.h"
 
 struct kernel_shape {
     int M, n, columns, d;

@@ -2,8 +2,10 @@
 #include <math.h>
 #include "ctest.h"
 #include "gemm.h"
+#include "joint.h"
 #include "near.h"
 #include "neighbours.h"
+#include "pass.h"
 
 /* C += alpha A'A of columns that lie apart */
 static void columns_of(int lanes, int m, int n)
@@ -72,10 +74,14 @@ static void neighbours_of(int n, int d, int s, int with_rank, int on_grid, int q
     }
     for (int i = 0; i < n; i++)
         rank[i] = (i * 7) % n; /* different ones where n is no multiple of 7 */
-    struct tree tree;
+    struct tree tree = {.kernel = &c.kernel, .n = n, .with_ranks = with_rank};
     const int *ranks = with_rank ? rank : NULL;
-    tree_build(&c.kernel, n, X, ldx, ranks, queries, array(tree_doubles(n, d)),
-               array_int(tree_ints(n)), array(tree_work(n)), &tree);
+    const struct source rows = {.N = n, .columns = d, .X = X, .ldx = ldx};
+    struct arena arena = {NULL, 0};
+    tree_open(&tree, &arena);
+    arena = (struct arena){array(arena.used), 0};
+    tree_open(&tree, &arena);
+    tree_build(&tree, &rows, ranks, queries);
     double *u = array((size_t)d), *v = array((size_t)d), *r2 = array((size_t)n),
            *got_r2 = array((size_t)s);
     int *got = array_int((size_t)s);
@@ -187,8 +193,8 @@ static void near_singular(void)
 static void joint_of(int n_points, int n, int b)
 {
     const struct covariance c = covariance_new("matern52", 2, 2);
-    const double *X = array_random(2 * (size_t)n_points, -2.0, 2.0),
-                 *noise = array_random((size_t)n_points, 0.0, 0.5);
+    double *X = array_random(2 * (size_t)n_points, -2.0, 2.0),
+           *noise = array_random((size_t)n_points, 0.0, 0.5);
     int *start = array_int((size_t)n_points + 1),
         *column = array_int((size_t)n_points * n);
     double *weight = array((size_t)n_points * n);
@@ -204,15 +210,15 @@ static void joint_of(int n_points, int n, int b)
             }
         start[l + 1] = used;
     }
-    const struct joint p = {&c.kernel, n, n_points, X, noise, start, column, weight};
+    const struct joint p = {&c.kernel, n,      n_points, X,   noise,
+                            start,     column, weight,   NULL};
     struct matrix K = naive_kernel(&c, n_points, X, n_points, n_points, X, n_points);
     for (int l = 0; l < n_points; l++)
         K.x[(size_t)l * n_points + l] += noise[l];
     double *got = array_zero((size_t)n * n);
-    for (int first = 0; first < n_points; first += b) {
-        const int left = n_points - first, rows = left < b ? left : b;
-        near_joint_add(&p, first, rows, array(near_joint_size(&p, rows)), got);
-    }
+    struct pass pass = {.plan = plan_for(&(struct plan){.threads = 2}, n_points, b)};
+    const struct sink sink = joint_sink(&p, b, got);
+    pass_run(&pass, 1, &sink, array(pass_size(&pass, 1, &sink)));
     CHECK_ARRAY((size_t)n * n, got, times(transposed(W), times(K, W)).x, 1e-12);
 }
 

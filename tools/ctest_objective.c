@@ -3,6 +3,7 @@
 #include <math.h>
 #include "ctest.h"
 #include "gradient.h"
+#include "kernel_pull.h"
 #include "linalg.h"
 #include "pf.h"
 #include "posterior.h"

@@ -102,7 +102,7 @@ kriging_alone <- function(fit, p) {
       noise <- reference$noise / reference$scale^2
       y <- root * data$y
       state$v <- v
-      state$residual <- y - inside("native_kernel_product")(kernel, data$x, data$weights, v, fit$control) - noise * v
+      state$residual <- y - inside("native_kernel_matvecs")(kernel, data$x, data$weights, v, fit$control) - noise * v
       state$error <- inside("residual_rounding")(reference, y, c(v = sqrt(sum(v^2)), r = 0))
     }
     correction <- inside("correct_residual")(reference, data, state, sharp = FALSE)

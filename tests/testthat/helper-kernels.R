@@ -27,6 +27,11 @@ random_factor <- function(profile) {
     rq = kernel_rq(p(), if (iso) p() else lengths, p(), some, isotropic = iso),
     periodic = kernel_periodic(p(), p(), p() + 1, some),
     linear = kernel_linear(p(), some),
+    mean = {
+      k <- kernel_linear(p(), some)
+      k[c("profile", "centre", "rate")] <- list("mean", stats::runif(length(some), -1, 1), lengths)
+      k
+    },
     polynomial = kernel_polynomial(sample.int(3, 1), p(), p(), some),
     constant = kernel_constant(p()),
     white = kernel_white(p(), some),
@@ -69,6 +74,7 @@ ref_factor <- function(leaf, x, z) {
     rq = (1 + r2 / (2 * leaf$alpha))^-leaf$alpha,
     periodic = exp(-2 * sum(sin(pi * (u - v) / leaf$period)^2) / l^2),
     linear = sum(u * v),
+    mean = 1 + sum((u - leaf$centre) * (v - leaf$centre) * leaf$rate^2),
     polynomial = (sum(u * v) + leaf$offset)^leaf$degree,
     constant = 1,
     white = as.double(all(u == v)),

@@ -128,13 +128,16 @@ test_that("every door refuses what it would read out of bounds", {
     certify_kriged = list(model, p$z, with_G, norms, 3L, 20, sums_kriged),
     kriging = list(model, p$z, with_G, norms, rows, p$new, c(0L, 2L, 6L), 3:9, matrix(1:6, 3), ec),
     decorrelate = list(matrix(0.1, 2, 20), rep(1, 20), matrix(rep(c(1L, 0L), 20), 2), p$y, 0L),
-    kernel_product = list(model, rows, cbind(p$y), ec),
+    kernel_matvecs = list(model, rows, cbind(p$y), ec),
     kernel_cross_matvec = list(model, p$x, p$y, p$new, ec),
     response = list(model, p$z, own, rows, 1L, ec),
     exact = list(model, rows, NULL, ec),
     exact_evidence = list(model, rows, NULL, ec),
     exact_predict = list(model, p$x, exact[c("L", "alpha")], p$new, ec),
     exact_covariance = list(model, p$x, exact["L"], p$new),
+    near = list(model, p$z, rows, 2L, 20:1, 1e-4, 1L, ec),
+    near_predict = list(model, p$z, own, rows, 2L, p$new, ec),
+    near_covariance = list(model, p$z, own, rows, 2L, p$new, ec),
     vecchia = list(model, rows, NULL, 1:4, matrix(5:8, 1), rep(1, 4), 1L, ec),
     neighbours = list(model, p$x, 2L, p$new, NULL, NULL, ec),
     "neighbours of rows" = list(model, p$x, 2L, NULL, 1:5, 20:1, ec))
@@ -191,6 +194,8 @@ test_that("every door refuses what it would read out of bounds", {
   refused("kriging", set("kriging", 8, c(3:8, 21L)), "near rows beyond the rows")
   refused("kriging", set("kriging", 9, matrix(c(1:5, 8L), 3)), "rows beyond the near ones")
   refused("kriging", set("kriging", 9, matrix(0:5, 3)), "rows from 0")
+  refused("near", set("near", 5, 19:0), "ranks from 0")
+  refused("near", set("near", 5, 1:19), "a rank too few")
   refused("decorrelate", set("decorrelate", 3, matrix(21L, 2, 20)), "rows beyond the rows")
   refused("norms", set("norms", 5, 2:21), "an order beyond the rows")
   refused("norms", set("norms", 5, c(0L, 1:19)), "an order from 0")

@@ -20,8 +20,8 @@ test_that("products with K and with B^-1 are the dense ones, for any blocks and 
     B <- crossprod(A) + diag(p$noise, nrow(p$x))
     for (block in c(1, 4, 50)) {
       with_options(list(pfdtc.block = block, pfdtc.threads = 2), {
-        expect_close(native_kernel_product(kernel, p$x, p$weights, v), drop(K %*% v), 1e-12, label_of(p))
-        expect_close(native_kernel_product(kernel, p$x, p$weights, cbind(v, 1, -v)), K %*% cbind(v, 1, -v), 1e-12,
+        expect_close(native_kernel_matvecs(kernel, p$x, p$weights, v), drop(K %*% v), 1e-12, label_of(p))
+        expect_close(native_kernel_matvecs(kernel, p$x, p$weights, cbind(v, 1, -v)), K %*% cbind(v, 1, -v), 1e-12,
                      label_of(p))
         expect_close(native_kernel_cross_matvec(kernel, p$x, v, p$new), drop(ref_k(p$kernel, p$new, p$x) %*% v), 1e-12,
                      label_of(p))
@@ -159,7 +159,7 @@ test_that("an interrupt, or R's time limit, returns what is certified by then", 
   interrupted_at <- function(when, by = interrupt, said = "interrupted") {
     calls <<- 0
     space <- asNamespace("pfdtc")
-    true_product <- space$native_kernel_product
+    true_product <- space$native_kernel_matvecs
     interrupting <- function(...) {
       calls <<- calls + 1
       if (calls %in% when) stop(by)
@@ -173,11 +173,11 @@ test_that("an interrupt, or R's time limit, returns what is certified by then", 
   }
   local_mocked <- function(f, frame = parent.frame()) {
     space <- asNamespace("pfdtc")
-    old <- space$native_kernel_product
+    old <- space$native_kernel_matvecs
     swap <- function(value) {
-      unlockBinding("native_kernel_product", space)
-      assign("native_kernel_product", value, space)
-      lockBinding("native_kernel_product", space)
+      unlockBinding("native_kernel_matvecs", space)
+      assign("native_kernel_matvecs", value, space)
+      lockBinding("native_kernel_matvecs", space)
     }
     swap(f)
     do.call(on.exit, list(substitute(swap(old), list(swap = swap, old = old)), add = TRUE), envir = frame)

@@ -150,3 +150,28 @@ test_that("what cannot be had of a source is refused by name", {
   mixed <- rows_blocks(function() at <<- 0, function() if (at < 2) two[[at <<- at + 1]], names(d))
   refused(pfdtc(y ~ m, mixed), "numeric in one block and factor in another")
 })
+
+test_that("predictions at the rows of a source are those of its rows, returned or written", {
+  d <- mixed_rows()
+  fit <- fixed_fit(d)
+  source <- in_blocks(d, c(100, 0, 1, 299))
+  file <- tempfile(fileext = ".csv")
+  on.exit(unlink(file))
+  plain <- function(p) if (is.list(p)) lapply(p, unname) else unname(p)
+  for (args in list(list(), list(interval = "prediction", level = 0.8), list(se.fit = TRUE, type = "response"),
+                    list(interval = "credible", se.fit = TRUE))) {
+    want <- do.call(predict, c(list(fit, d), args))
+    expect_equal(plain(do.call(predict, c(list(fit, source), args))), plain(want), tolerance = 1e-10)
+    expect_identical(do.call(predict, c(list(fit, source, file = file), args)), file)
+    got <- read.csv(file)
+    expect_equal(nrow(got), 400)
+    expect_equal(got$fit, unname(if (is.list(want)) as.matrix(want$fit)[, 1] else as.matrix(want)[, 1]),
+                 tolerance = 1e-12)
+    if (is.list(want)) expect_equal(got$se.fit, unname(want$se.fit), tolerance = 1e-12)
+  }
+  expect_error(predict(fit, in_blocks(d, fails = 2), file = file), class = "pfdtc_error_source", "after 134 rows")
+  expect_equal(nrow(read.csv(file)), 134) # what had been read until then
+  expect_error(predict(fit, d, file = file), class = "pfdtc_error_input", "file")
+  expect_error(predict(fit, source, full_cov = TRUE), class = "pfdtc_error_input", "full_cov")
+  expect_error(predict(fit, source, file = file.path(file, "x")), class = "pfdtc_error_input", "file")
+})

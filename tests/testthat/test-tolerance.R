@@ -1,62 +1,18 @@
-# Fits with `tol`: n = 120 and lengthscales that ask for 10 to 40 points, hyperparameters given unless said otherwise.
-smooth <- function(n = 120, seed = 1) {
-  with_seed(seed, {
-    x <- matrix(stats::runif(2 * n), n)
-    list(x = x, y = 3 + sin(6 * x[, 1]) + x[, 2]^2 + stats::rnorm(n) / 10)
-  })
-}
-same <- list(kernel = kernel_se(c(0.3, 0.6), 1), noise = 0.02, hyper = "fixed")
-
-fit_tol <- function(tol, d = smooth(), ..., control = list(), seed = 1) {
-  args <- list(x = d$x, y = d$y, tol = tol, control = do.call(pfdtc_control, c(list(progress = FALSE), control)))
-  args <- c(args, same)
-  new <- list(...)
-  args[names(new)] <- new
-  with_seed(seed, do.call(pfdtc, args))
-}
-
-# The two statistics against the exact GP of the fit's hyperparameters, at the rows used
-actual <- function(fit, d = smooth(), quantile = 1, ...) {
-  exact <- gp_exact(d$x, d$y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed", ...)
-  e <- predict(exact, d$x, se.fit = TRUE)
-  p <- predict(fit, d$x, se.fit = TRUE)
-  at <- function(v) sort(v)[max(1, ceiling(quantile * length(v)))]
-  c(mean = at(abs(p$fit - e$fit)) / fit$sd_y, sd = at(abs(e$se.fit / p$se.fit - 1)))
-}
-
-# What is claimed holds, and is no more than was asked for.
-expect_certified <- function(fit, d = smooth(), ..., info = NULL) {
-  claimed <- c(mean = fit$tol$mean, sd = fit$tol$sd)
-  expect_true(fit$tol$met, info = info)
-  expect_true(all(claimed <= fit$tol$asked), info = info)
-  expect_true(all(actual(fit, d, fit$tol$quantile, ...) <= claimed), info = info)
-}
-
-unreached <- function(code) {
-  said <- NULL
-  fit <- withCallingHandlers(code, pfdtc_warning_convergence = function(w) {
-    said <<- c(said, conditionMessage(w))
-    invokeRestart("muffleWarning")
-  })
-  expect_length(said, 1)
-  list(fit = fit, said = said)
-}
-
 test_that("mean and sd of a fit that met tol are as near to the exact GP's as it says", {
   for (tol in quick(c(0.2, 0.05, 0.01, 1e-4))) expect_certified(fit_tol(tol), info = format(tol))
   kernels <- list(kernel_matern(5 / 2, 0.5, 1), kernel_matern(3 / 2, 0.5, 1), kernel_matern(1 / 2, 2, 1))
-  d <- smooth(60)
+  d <- tol_data(60)
   for (kernel in quick(kernels)) expect_certified(fit_tol(0.1, d, kernel = kernel), d, info = kernel$label)
   expect_certified(fit_tol(0.02, center = FALSE, scale = FALSE), center = FALSE)
 })
 
 test_that("the error is not only certified but hardly less than that", {
   fit <- fit_tol(0.05)
-  expect_gt(max(actual(fit)), 0.9 * max(fit$tol$mean, fit$tol$sd))
+  expect_gt(max(actual_error(fit)), 0.9 * max(fit$tol$mean, fit$tol$sd))
 })
 
 test_that("weights, equal rows and rows of weight 0 are those of the exact GP", {
-  d <- smooth()
+  d <- tol_data()
   w <- with_seed(2, stats::runif(120, 0.2, 3))
   expect_certified(fit_tol(0.05, weights = w), weights = w)
   w[1:30] <- 0
@@ -70,9 +26,9 @@ test_that("weights, equal rows and rows of weight 0 are those of the exact GP", 
 })
 
 test_that("the formula method does the same", {
-  d <- smooth()
+  d <- tol_data()
   frame <- data.frame(y = d$y, a = d$x[, 1], b = d$x[, 2])
-  fit <- with_seed(1, pfdtc(y ~ a + b, frame, tol = 0.05, kernel = same$kernel, noise = 0.02, hyper = "fixed",
+  fit <- with_seed(1, pfdtc(y ~ a + b, frame, tol = 0.05, kernel = tol_given$kernel, noise = 0.02, hyper = "fixed",
                             control = list(progress = FALSE)))
   expect_identical(unname(fit$inducing), unname(fit_tol(0.05)$inducing))
   fixed <- pfdtc(y ~ a + offset(5 * b), frame, tol = 0.05, kernel = kernel_se(0.3, 1), noise = 0.02, hyper = "fixed")
@@ -87,7 +43,7 @@ test_that("starts, auxiliary distributions and learned hyperparameters: whatever
     expect_certified(fit_tol(0.05, aux = aux), info = format(aux))
   }
   for (hyper in c("pilot", "joint")) {
-    d <- smooth(60)
+    d <- tol_data(60)
     fit <- fit_tol(0.05, d, kernel = kernel_se(), noise = NULL, hyper = hyper, control = list(maxit = 20))
     expect_identical(fit$df, 4L)
     expect_certified(fit, d, info = hyper)
@@ -101,7 +57,7 @@ test_that("a quantile asks for less than the maximum, and is held", {
   expect_lt(most$m, whole$m)
   expect_identical(most$tol$quantile, 0.5)
   expect_certified(most)
-  expect_gt(max(actual(most)), 0.05)
+  expect_gt(max(actual_error(most)), 0.05)
   expect_identical(reached_by(c(3, 1, 2, NaN), 0.75), 3)
   expect_identical(reached_by(c(3, 1, 2, NaN), 1), Inf)
   expect_identical(reached_by(c(5, 1, 2), 1e-9), 1)
@@ -113,8 +69,8 @@ test_that("the number of points is at most 1.3 times the smallest of a scan, and
     fit <- fit_tol(tol)
     m <- c(m, fit$m)
     meets <- function(m) {
-      args <- c(list(smooth()$x, smooth()$y, m = m, control = pfdtc_control(progress = FALSE)), same)
-      max(actual(do.call(pfdtc, args))) <= tol
+      args <- c(list(tol_data()$x, tol_data()$y, m = m, control = pfdtc_control(progress = FALSE)), tol_given)
+      max(actual_error(do.call(pfdtc, args))) <= tol
     }
     smaller <- seq_len(ceiling(fit$m / 1.3) - 1)
     expect_false(any(vapply(utils::tail(smaller, 6), meets, NA)), info = format(tol))
@@ -132,7 +88,7 @@ test_that("m is the most that is tried, and too few are told how many would do",
   expect_identical(few$fit$m, 8L)
   expect_false(few$fit$tol$met)
   expect_gt(max(few$fit$tol$mean, few$fit$tol$sd), 0.02)
-  expect_true(all(actual(few$fit) <= c(few$fit$tol$mean, few$fit$tol$sd)))
+  expect_true(all(actual_error(few$fit) <= c(few$fit$tol$mean, few$fit$tol$sd)))
   expect_match(few$said, "`m` = 8 is too few: about [0-9]+ points would do")
   told <- as.integer(sub(".*about ([0-9]+) points.*", "\\1", few$said))
   expect_gt(told, 0.5 * free$m)
@@ -152,7 +108,7 @@ test_that("what rounding or memory put out of reach is said, with the best fit a
   expect_match(small$said, "pfdtc.max_memory")
   expect_match(small$said, "refine()", fixed = TRUE)
   expect_false(small$fit$tol$met)
-  expect_true(all(actual(small$fit) <= c(small$fit$tol$mean, small$fit$tol$sd)))
+  expect_true(all(actual_error(small$fit) <= c(small$fit$tol$mean, small$fit$tol$sd)))
   expect_match(unreached(fit_tol(0.01, m = 120, control = list(jitter = 0.01, maxit = 20)))$said, "jitter")
 })
 
@@ -204,12 +160,12 @@ test_that("set.seed() reproduces a fit", {
 })
 
 test_that("tol is a number between 0 and 1, of a response that varies, and chooses the points itself", {
-  d <- smooth()
+  d <- tol_data()
   for (bad in list(0, -0.1, NA_real_, NaN, Inf, 1, 2, c(0.1, 0.2), "0.1", TRUE, numeric(), list(0.1))) {
     expect_input_error(fit_tol(bad), "`tol`")
     expect_input_error(pfdtc(dist ~ speed, cars, tol = bad), "`tol`")
   }
-  for (bad in list(d$x[1:3, ], gp_dtc(d$x, d$y, m = 3, kernel = same$kernel, noise = 0.02, hyper = "fixed"))) {
+  for (bad in list(d$x[1:3, ], gp_dtc(d$x, d$y, m = 3, kernel = tol_given$kernel, noise = 0.02, hyper = "fixed"))) {
     expect_input_error(fit_tol(0.1, inducing = bad), "`inducing`")
   }
   constant <- list(x = d$x, y = rep(2, 120))
@@ -220,7 +176,7 @@ test_that("tol is a number between 0 and 1, of a response that varies, and choos
 })
 
 test_that("the fit carries its reference, by which certify() says the same; also out of a file and without its data", {
-  d <- smooth()
+  d <- tol_data()
   statistics <- function(c) {
     c(mean = max(c$mean_error) / stats::sd(d$y), sd = max(1 - c$sd_lower / c$sd, c$sd_upper / c$sd - 1))
   }
@@ -239,16 +195,17 @@ test_that("the fit carries its reference, by which certify() says the same; also
     expect_true(all(statistics(again) <= (1 + 1e-6) * c(fit$tol$mean, fit$tol$sd)))
   }
   # nothing as long as the data is in it
-  wide <- fit_tol(0.05, smooth(1000), keep_data = FALSE)
+  wide <- fit_tol(0.05, tol_data(1000), keep_data = FALSE)
   longest <- function(x) if (is.list(x)) max(0, vapply(unclass(x), longest, 1)) else length(x)
   expect_lt(longest(wide[c("inducing", "trace", "tol", "frame")]), 1000)
   expect_lt(longest(wide$reference[setdiff(names(wide$reference), c("factors", "norms"))]), 1000)
 })
 
 test_that("fits carry a reference where aux_reference() was asked for, on its points, and only there", {
-  d <- smooth()
+  d <- tol_data()
   fit <- function(aux, ...) {
-    args <- c(list(d$x, d$y, m = 10, aux = aux, control = pfdtc_control(maxit = 5, progress = FALSE)), same, list(...))
+    control <- pfdtc_control(maxit = 5, progress = FALSE)
+    args <- c(list(d$x, d$y, m = 10, aux = aux, control = control), tol_given, list(...))
     do.call(pfdtc, args)
   }
   with <- fit(aux_reference(m2 = 30))
@@ -256,7 +213,7 @@ test_that("fits carry a reference where aux_reference() was asked for, on its po
   expect_identical(with$reference$m, 30L)
   expect_true(is.finite(with$seconds[["reference"]]))
   expect_no_message(c <- certify(with, d$x))
-  exact <- do.call(gp_exact, c(list(d$x, d$y), same))
+  exact <- do.call(gp_exact, c(list(d$x, d$y), tol_given))
   expect_true(all(c$mean_lower <= predict(exact, d$x) & predict(exact, d$x) <= c$mean_upper))
   for (aux in list(NULL, aux_sor(), aux_refresh(2, aux_reference()))) expect_null(fit(aux)$reference)
   without <- fit(aux_reference(m2 = 30), keep_data = FALSE)
@@ -270,11 +227,12 @@ test_that("fits carry a reference where aux_reference() was asked for, on its po
 })
 
 test_that("nu on the reference's first points is the one made anew", {
-  d <- smooth()
+  d <- tol_data()
   y <- d$y - mean(d$y)
   rows <- list(x = d$x, y = y)
-  kernel <- complete_kernel(same$kernel, d$x)
-  model <- gp_dtc(d$x, y, m = 1, kernel = same$kernel, noise = 0.02, hyper = "fixed", center = FALSE, scale = FALSE)
+  kernel <- complete_kernel(tol_given$kernel, d$x)
+  model <- gp_dtc(d$x, y, m = 1, kernel = tol_given$kernel, noise = 0.02, hyper = "fixed", center = FALSE,
+                  scale = FALSE)
   ref <- reference(model, 30)
   for (aux in list(aux_reference(m2 = 12), aux_reference(m2 = 12, tail = 0.1))) {
     anew <- make_auxiliary(aux, rows, new_model(kernel, 0.02), 5)
@@ -338,149 +296,4 @@ test_that("an interrupt leaves the best so far, with what had been certified of 
     expect_certified(got$fit)
     expect_identical(got$fit$convergence, 52L)
   }
-})
-
-# ---- where points alone would be too many ----------------------------------------------------------------------------
-
-# Of `n` rows a draw whose Matern kernel leaves much unexplained
-rough <- function(n, seed = 5) {
-  with_seed(seed, {
-    x <- matrix(stats::runif(2 * n), n)
-    list(x = x, y = sin(9 * x[, 1]) * cos(7 * x[, 2]) + stats::rnorm(n) / 10)
-  })
-}
-short <- kernel_matern(1 / 2, 0.4, 1)
-
-test_that("of few rows the posterior is the exact one where points would be too many, and nothing else was asked for", {
-  d <- rough(200)
-  fit <- fit_tol(0.02, d, kernel = short)
-  expect_identical(fit$posterior, "exact")
-  expect_identical(fit$tol$effort, "exact")
-  expect_identical(fit$tol$rows, 200L)
-  expect_certified(fit, d)
-  expect_match(describe_tolerance(fit), "of the exact posterior as computed, with 2 % asked for")
-  expect_identical(fit_tol(0.05)$posterior, "far") # of a smooth kernel
-  for (points in list(list(m = 199), list(inducing = "greedy"), list(keep_data = FALSE))) {
-    args <- c(list(0.3, d, kernel = short, control = list(maxit = 0)), points)
-    fit <- suppressWarnings(do.call(fit_tol, args), classes = "pfdtc_warning_convergence")
-    expect_identical(fit$posterior, "far", info = names(points))
-  }
-  # rounding allows no accuracy that is less than its own
-  expect_match(unreached(fit_tol(1e-14, d, kernel = short))$said, "Rounding allows no more")
-})
-
-test_that("of more rows far and near together meet tol at as many random rows as they say", {
-  # as if 400 rows were many, and 300 all that are certified
-  space <- asNamespace("pfdtc")
-  set <- function(name, value) {
-    unlockBinding(name, space)
-    assign(name, value, space)
-    lockBinding(name, space)
-  }
-  old <- list(exact_rows = exact_rows, certified_rows = certified_rows)
-  on.exit(for (name in names(old)) set(name, old[[name]]))
-  set("exact_rows", 400L)
-  set("certified_rows", 300L)
-  d <- rough(600)
-  fit <- fit_tol(0.1, d, kernel = short)
-  expect_identical(fit$posterior, "far + near")
-  expect_identical(fit$tol$rows, 300L)
-  expect_true(fit$tol$met)
-  expect_identical(fit$neighbours, fit$tol$tried$neighbours[nrow(fit$tol$tried)])
-  # half of the rows were not looked at: the largest errors may be there
-  expect_true(all(actual(fit, d, 0.5) <= c(fit$tol$mean, fit$tol$sd)))
-  expect_true(all(actual(fit, d) <= 3 * c(fit$tol$mean, fit$tol$sd)))
-  expect_match(describe_tolerance(fit),
-               "at M = 200 and [0-9]+ near rows \\(reference\\).*at 300 random training inputs")
-  # certify() takes the reference that it carries
-  rows <- d$x[1:100, ]
-  c <- certify(fit, rows, test_points = 0)
-  exact <- gp_exact(d$x, d$y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
-  e <- predict(exact, rows, se.fit = TRUE)
-  expect_true(all(c$mean_lower <= e$fit & e$fit <= c$mean_upper))
-  expect_true(all(c$sd_lower <= e$se.fit & e$se.fit <= c$sd_upper))
-  expect_gt(fit$reference$correction$passes, 0)
-})
-
-test_that("near rows that are given are those, also of few rows and points; 0 is without", {
-  d <- rough(150)
-  fit <- fit_tol(0.3, d, kernel = short, m = 20, neighbours = 25)
-  expect_identical(fit$posterior, "far + near")
-  expect_identical(c(fit$m, fit$neighbours, fit$tol$rows), c(20L, 25L, 150L))
-  expect_certified(fit, d)
-  again <- fit_tol(0.3, d, kernel = short, m = 20, neighbours = 25)
-  expect_identical(again[c("near", "inducing")], fit[c("near", "inducing")])
-  expect_identical(again$tol[c("mean", "sd")], fit$tol[c("mean", "sd")])
-  less <- unreached(fit_tol(0.01, d, kernel = short, m = 20, neighbours = 5))
-  expect_match(less$said, "at M = 20 and 5 near rows.*`neighbours` above 5")
-  expect_true(all(actual(less$fit, d) <= c(less$fit$tol$mean, less$fit$tol$sd)))
-  expect_identical(other_way(list(x = matrix(0, 3000, 1)), list(keep_data = TRUE, neighbours = 0L, hyper = "fixed")),
-                   "none")
-})
-
-test_that("neighbours grow until tol is met, and the best is at hand for whoever ends it", {
-  d <- rough(300)
-  data <- gp_dtc(d$x, d$y, m = 20, kernel = short, noise = 0.02, hyper = "fixed")$data
-  settings <- list(tol = 1e-3, neighbours = NULL, inducing = "greedy", inducing_method = "greedy", keep_data = TRUE,
-                   method = "pfdtc", objective = "pf", hyper = "fixed", control = pfdtc_control(progress = FALSE))
-  settings$control$tol_quantile <- 1
-  state <- no_state()
-  learned <- list(model = new_model(complete_kernel(short, d$x), 0.02))
-  found <- with_seed(1, with_near_rows(data, learned, data$x[1:20, ], settings, state, function() Inf))
-  expect_identical(found$tried$neighbours, c(40L, 80L, 160L)[seq_len(nrow(found$tried))])
-  expect_gt(nrow(found$tried), 1)
-  expect_false(is.unsorted(rev(found$tried$sd)))
-  expect_identical(state$otherwise$error, found$error)
-})
-
-test_that("a search that lasts tells a line a candidate, unless it was told not to", {
-  s <- function(...) list(tol = 0.02, control = pfdtc_control(...))
-  one <- list(m = 30L, error = c(mean = 0.01, sd = 0.0312))
-  ago <- proc.time()[["elapsed"]] - 60
-  if (!interactive()) {
-    expect_message(tell_candidates(s(), ago)(one), class = "pfdtc_message_progress",
-                   "tol = 0.02: 30 points certify 0.01 for the mean and 0.031 for the sd, 6")
-    expect_silent(suppressMessages(tell_candidates(s(), ago)(one)))
-    expect_silent(tell_candidates(s(), ago + 60)(one))
-    p <- smooth_data(60)
-    space <- asNamespace("pfdtc")
-    old <- tell_candidates
-    set <- function(f) {
-      unlockBinding("tell_candidates", space)
-      assign("tell_candidates", f, space)
-      lockBinding("tell_candidates", space)
-    }
-    on.exit(set(old))
-    set(function(s, started) old(s, started, after = 0))
-    heard <- capture_messages(fit <- with_seed(1, {
-      pfdtc(p$x, p$y, tol = 0.1, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3, hyper = "fixed")
-    }))
-    expect_length(heard, nrow(fit$tol$tried))
-  }
-  expect_silent(tell_candidates(s(progress = FALSE), ago)(one))
-  expect_silent(tell_candidates(s(progress = TRUE), ago)(one))
-})
-
-test_that("a reference that certifies by near rows, but has too few points to be the fit, is not all that is tried", {
-  set.seed(3)
-  x <- matrix(runif(600), 300)
-  y <- sin(5 * x[, 1]) * cos(4 * x[, 2]) + rnorm(300, sd = 0.1)
-  fit <- pfdtc(x, y, tol = 0.1, m = 300, kernel = kernel_matern(3 / 2, c(0.4, 0.4), 0.5), noise = 0.01, hyper = "fixed",
-               control = pfdtc_control(maxit = 5))
-  expect_true(fit$tol$met)
-  expect_gt(fit$tol$m2, 128) # by 128 points alone nothing within tol of the exact sd can be made
-  near <- gp_dtc(x, y, m = 128, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
-  exact <- gp_exact(x, y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
-  sd <- function(fit) predict(fit, se.fit = TRUE)$se.fit
-  expect_gt(max(abs(sd(exact) / sd(near) - 1)), 0.1)
-  expect_lte(max(abs(sd(exact) / sd(fit) - 1)), 0.1)
-})
-
-test_that("the quantile is the smallest value that at least so large a share of the rows does not exceed", {
-  v <- c(3, 1, 4, 1.5, 9)
-  for (q in c(0.01, 0.2, 0.21, 0.5, 0.8, 0.81, 1)) {
-    shares <- vapply(sort(v), function(one) mean(v <= one), 0)
-    expect_identical(reached_by(v, q), sort(v)[which(shares >= q)[1L]], info = q)
-  }
-  expect_identical(reached_by(c(1, NA), 1), Inf)
 })

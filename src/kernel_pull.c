@@ -1,0 +1,232 @@
+#include "kernel_pull.h"
+#include "linalg.h"
+#include "simd.h"
+
+/* rows that pull works on at a time: few where nothing is evaluated again */
+static int rows_at_a_time(const struct kernel *k)
+{
+    return kernel_is_single(k) ? FACTOR_ROWS : KERNEL_WIDE;
+}
+
+/* where the sums over pairs of levels of factor f begin, behind each other */
+static size_t levels_before(const struct kernel *k, int n_factors)
+{
+    size_t size = 0;
+    for (int f = 0; f < n_factors; f++)
+        if (k->factor[f].profile->metric == METRIC_LEVELS)
+            size += (size_t)k->factor[f].d * k->factor[f].d;
+    return size;
+}
+
+size_t kernel_size(const struct kernel *k, int M)
+{
+    const size_t piece = (size_t)rows_at_a_time(k) * M;
+    return 3 * piece + levels_before(k, k->n_factors);
+}
+
+/* sums [d x d] += w by the levels of the rows */
+static void pull_levels(const struct factor *f, int M, const double *Z, int ldz, int n,
+                        const double *X, int ldx, const double *w, double *sums)
+{
+    int of_z[KERNEL_TILE], of_x[KERNEL_WIDE];
+    factor_levels(f, n, X, ldx, of_x);
+    for (int m = 0; m < M; m += KERNEL_TILE) {
+        const int some = M - m < KERNEL_TILE ? M - m : KERNEL_TILE;
+        factor_levels(f, some, Z + m, ldz, of_z);
+        for (int i = 0; i < n; i++)
+            for (int a = 0; a < some; a++)
+                if (of_x[i] >= 0 && of_z[a] >= 0)
+                    sums[(size_t)of_x[i] * f->d + of_z[a]] += w[(size_t)i * M + m + a];
+    }
+}
+
+struct pull {
+    int M, ldz, n, ldx;
+    const double *Z, *X, *K_bar;
+    double *w, *S, *values, *levels; /* scratch: KERNEL_WIDE x M each, sums over levels */
+    double *dZ, *dtheta;
+};
+
+static void multiply(size_t n, const double *restrict by, double *restrict x)
+{
+    SIMD
+    for (size_t i = 0; i < n; i++)
+        x[i] *= by[i];
+}
+
+/* a stationary factor of a term whose values are k */
+static void pull_stationary(const struct factor *f, const double *k, const struct pull *p)
+{
+    const struct profile *profile = f->profile;
+    const size_t size = (size_t)p->M * p->n;
+    const double *shape = factor_shape(f);
+    if (profile->slope_reads_r2)
+        factor_statistic(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->S);
+    if (p->dtheta != NULL && profile->n_shape > 0) {
+        profile->shape_slope((int)size, shape, k, p->S, p->w);
+        p->dtheta[f->at + factor_n_metric(f)] += dot(size, p->w, p->K_bar);
+    }
+    profile->slope((int)size, shape, k, p->S, p->w);
+    multiply(size, p->K_bar, p->w);
+    factor_pull(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w, p->dZ, p->dtheta);
+}
+
+/* any other, beside the rest of its term */
+static void pull_other(const struct kernel *k, const struct term *t, int i,
+                       const struct pull *p)
+{
+    const struct factor *f = kernel_factor(k, t, i);
+    const struct profile *profile = f->profile;
+    const size_t size = (size_t)p->M * p->n;
+    if (profile->metric != METRIC_PRODUCT && profile->metric != METRIC_LEVELS)
+        return;
+    kernel_term(k, t, i, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w);
+    multiply(size, p->K_bar, p->w);
+    if (profile->metric == METRIC_LEVELS) {
+        if (p->dtheta != NULL)
+            pull_levels(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w,
+                        p->levels + levels_before(k, t->factor[i]));
+        return;
+    }
+    factor_statistic(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->S);
+    if (p->dtheta != NULL && profile->n_shape > 0) {
+        double *slope = p->values; /* no longer wanted where it is the scratch */
+        copy(size, p->S, slope);
+        profile->value_shape_slope((int)size, f->power, factor_shape(f), slope);
+        p->dtheta[f->at] += dot(size, slope, p->w);
+    }
+    profile->value_slope((int)size, f->power, factor_shape(f), p->S);
+    multiply(size, p->S, p->w);
+    factor_pull(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w, p->dZ, p->dtheta);
+}
+
+static void pull_term(const struct kernel *k, const struct term *t, const double *values,
+                      const struct pull *p)
+{
+    if (p->dtheta != NULL)
+        for (int i = 0; i < p->n; i++)
+            p->dtheta[t->at] +=
+                dot((size_t)p->M, values + (size_t)i * p->M, p->K_bar + (size_t)i * p->M);
+    for (int i = 0; i < t->n_factors; i++) /* those that read the term's values first */
+        if (factor_is_stationary(kernel_factor(k, t, i)))
+            pull_stationary(kernel_factor(k, t, i), values, p);
+    for (int i = 0; i < t->n_factors; i++)
+        if (!factor_is_stationary(kernel_factor(k, t, i)))
+            pull_other(k, t, i, p);
+}
+
+/* dtheta of the tables from the sums over pairs of levels */
+static void finish_levels(const struct kernel *k, const double *sums, double *dtheta)
+{
+    for (int f = 0; f < k->n_factors; f++) {
+        const struct factor *factor = k->factor + f;
+        const size_t dd = (size_t)factor->d * factor->d;
+        if (factor->profile->metric != METRIC_LEVELS)
+            continue;
+        for (int p = 0; p < factor->n_parameters; p++)
+            dtheta[factor->at + p] += dot(dd, factor->table + (p + 1) * dd, sums);
+        sums += dd;
+    }
+}
+
+void kernel_pull(const struct kernel *k, int M, const double *Z, int ldz, int n,
+                 const double *X, int ldx, const double *K, const double *K_bar,
+                 double *work, double *dZ, double *dtheta)
+{
+    const int group = rows_at_a_time(k);
+    const size_t piece = (size_t)group * M;
+    struct pull p = {.M = M, .ldz = ldz, .ldx = ldx, .Z = Z, .dZ = dZ, .dtheta = dtheta};
+    p.w = work;
+    p.S = p.w + piece;
+    p.values = p.S + piece;
+    p.levels = p.values + piece;
+    fill(levels_before(k, k->n_factors), 0.0, p.levels);
+    for (int i = 0; i < n; i += group) {
+        p.n = n - i < group ? n - i : group;
+        p.X = X + i;
+        p.K_bar = K_bar + (size_t)i * M;
+        for (int t = 0; t < k->n_terms; t++) {
+            const double *values = K + (size_t)i * M;
+            if (k->n_terms > 1) {
+                kernel_term(k, k->term + t, -1, M, Z, ldz, p.n, p.X, ldx, p.values);
+                values = p.values;
+            }
+            pull_term(k, k->term + t, values, &p);
+        }
+    }
+    if (dtheta != NULL)
+        finish_levels(k, p.levels, dtheta);
+}
+
+size_t kernel_self_size(const struct kernel *k, int M, int columns)
+{
+    return kernel_size(k, M) + (size_t)M * M + (size_t)M * columns;
+}
+
+void kernel_pull_self(const struct kernel *k, int M, int columns, const double *Z,
+                      int ldz, double jitter, const double *K_bar, double *work,
+                      double *dZ, double *dtheta)
+{
+    const size_t size = (size_t)M * columns;
+    double *K = work, *half = K + (size_t)M * M, *rest = half + size;
+    kernel_cross(k, M, Z, ldz, M, Z, ldz, K);
+    fill(size, 0.0, half);
+    kernel_pull(k, M, Z, ldz, M, Z, ldz, K, K_bar, rest, half, dtheta);
+    if (dZ != NULL)
+        add_scaled(size, 2.0, half, dZ); /* z_m is a row and a column */
+    kernel_pull_diagonal(k, M, Z, ldz, jitter, K_bar, M + 1, dZ, dtheta);
+}
+
+/* the factors of a term's diagonal that vary, a tile at a time */
+static void pull_varying(const struct kernel *k, const struct term *t, int n, int first,
+                         int rows, const double *X, int ldx, const double *weight,
+                         double *dX, double *dtheta)
+{
+    double s[KERNEL_TILE], rest[KERNEL_TILE], slope[KERNEL_TILE];
+    for (int i = 0; i < t->n_factors; i++) {
+        const struct factor *f = kernel_factor(k, t, i);
+        if (factor_is_constant(f))
+            continue;
+        kernel_term_diagonal(k, t, i, rows, X + first, ldx, rest);
+        multiply((size_t)rows, weight, rest);
+        factor_self_statistic(f, rows, X + first, ldx, s);
+        if (dtheta != NULL && f->profile->n_shape > 0) {
+            copy((size_t)rows, s, slope);
+            f->profile->value_shape_slope(rows, f->power, factor_shape(f), slope);
+            dtheta[f->at] += dot((size_t)rows, slope, rest);
+        }
+        f->profile->value_slope(rows, f->power, factor_shape(f), s);
+        for (int j = 0; j < f->d && dX != NULL; j++) /* s = x'x: ds/dx = 2 x */
+            for (int a = 0; a < rows; a++)
+                dX[(size_t)f->column[j] * n + first + a] +=
+                    2.0 * s[a] * rest[a] *
+                    factor_product_slope(f, j, X[(size_t)f->column[j] * ldx + first + a]);
+    }
+}
+
+void kernel_pull_diagonal(const struct kernel *k, int n, const double *X, int ldx,
+                          double times, const double *w, int stride, double *dX,
+                          double *dtheta)
+{
+    double some[KERNEL_TILE], weight[KERNEL_TILE];
+    if (kernel_is_constant(k)) {
+        double sum = 0.0;
+        for (int i = 0; i < n; i++)
+            sum += w[(size_t)i * stride];
+        if (dtheta != NULL)
+            dtheta[k->term->at] += times * k->term->variance * sum;
+        return;
+    }
+    for (int i = 0; i < n; i += KERNEL_TILE) {
+        const int rows = n - i < KERNEL_TILE ? n - i : KERNEL_TILE;
+        for (int a = 0; a < rows; a++)
+            weight[a] = times * w[(size_t)(i + a) * stride];
+        for (int t = 0; t < k->n_terms; t++) {
+            if (dtheta != NULL) {
+                kernel_term_diagonal(k, k->term + t, -1, rows, X + i, ldx, some);
+                dtheta[k->term[t].at] += dot((size_t)rows, weight, some);
+            }
+            pull_varying(k, k->term + t, n, i, rows, X, ldx, weight, dX, dtheta);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+#include <math.h>
+#include "near_field.h"
+#include "linalg.h"
+
+#define WAVE      4096 /* targets in a wave, at most                        */
+#define FEW       64   /* targets whose neighbours the store has room for   */
+#define NEAR_ROWS 256  /* rows in a block, at most                          */
+
+/* ---- the store ------------------------------------------------------------------------------ */
+
+static void store_clear(struct store *store)
+{
+    for (int i = 0; i < store->used; i++)
+        store->place[store->row[i]] = -1;
+    store->used = 0;
+}
+
+static int store_want(struct store *store, int row)
+{
+    if (store->place[row] >= 0)
+        return 1;
+    if (store->used == store->capacity)
+        return 0;
+    store->place[row] = store->used;
+    store->row[store->used++] = row;
+    return 1;
+}
+
+int field_row(const struct near_field *f, int i)
+{
+    return f->wave.order == NULL ? f->start + i : f->wave.order[i];
+}
+
+/* places for all rows that the wave reads; 0 where there is no room for them */
+static int want_wave(struct near_field *f)
+{
+    for (int i = 0; i < f->n; i++) {
+        const int *near = f->near + (size_t)i * f->s;
+        if (f->rank != NULL && !store_want(&f->store, field_row(f, i)))
+            return 0;
+        for (int j = 0; j < f->s && near[j] > 0; j++)
+            if (!store_want(&f->store, near[j] - 1))
+                return 0;
+    }
+    return 1;
+}
+
+static void storing_add(const void *self, const struct visit *v)
+{
+    const struct near_field *f = self;
+    const struct block *b = &v->block;
+    const size_t columns = (size_t)kernel_columns(f->z.model->kernel), M = (size_t)f->z.M,
+                 place = (size_t)(f->store.first_new + b->first);
+    double *X = f->store.X + place * columns;
+    copy(M * b->n, v->A, f->store.A + place * M);
+    for (int i = 0; i < b->n; i++)
+        for (size_t c = 0; c < columns; c++)
+            X[(size_t)i * columns + c] = b->X[c * b->ldx + i];
+}
+
+/* a pass over the n rows of `order` from now on */
+static void aim(struct pass *p, struct source *rows, const int *order, int n)
+{
+    rows->order = order;
+    rows->N = n;
+    p->plan.N = n;
+    p->plan.n_blocks = (n + p->plan.block - 1) / p->plan.block;
+}
+
+static void fill_store(struct near_field *f)
+{
+    const struct sink sink = {.self = f, .add = storing_add};
+    struct store *store = &f->store;
+    store->first_new = store->used;
+    if (!want_wave(f)) {
+        store_clear(store);
+        store->first_new = 0;
+        want_wave(f);
+    }
+    aim(&f->fill, &f->stored, store->row + store->first_new,
+        store->used - store->first_new);
+    pass_run(&f->fill, 1, &sink, f->work);
+}
+
+/* ---- a target beside its near rows ---------------------------------------------------------- */
+
+/* A of the targets is in the store too, or of the pass */
+static int is_stored(const struct near_field *f)
+{
+    return f->rank != NULL && f->s > 0;
+}
+
+static size_t room_size(const struct near_field *f, int block)
+{
+    const size_t s = (size_t)f->s;
+    return ((size_t)f->z.M + 3) * block + near_size(f->s) +
+           near_rows_size(f->s, kernel_columns(f->z.model->kernel)) + 2 * s + 1;
+}
+
+struct field_room field_room(const struct near_field *f, int n, double *work)
+{
+    const size_t M = (size_t)f->z.M, rows = (size_t)f->s + 1;
+    const int columns = kernel_columns(f->z.model->kernel);
+    struct field_room r = {.R = work};
+    r.near.kernel = f->z.model->kernel;
+    r.near.M = f->z.M;
+    r.near.columns = columns;
+    r.near.s2 = f->z.model->s2;
+    r.mean = r.R + M * n;
+    r.left = r.mean + n;
+    r.y = r.left + n;
+    r.near.X = r.y + n;
+    r.near.scale = r.near.X + rows * columns;
+    r.near.y = r.near.scale + rows;
+    r.near.a = (const double **)(void *)(r.near.y + rows);
+    r.u = r.near.y + 2 * rows;
+    r.work = r.u + f->s;
+    return r;
+}
+
+/* the neighbours of target i of the block, and itself, in near->X, scale, y and a */
+static void collect(const struct near_field *f, const struct visit *v, int i,
+                    const int *found, struct near *near)
+{
+    const struct block *b = &v->block;
+    const int columns = near->columns;
+    int s = 0;
+    while (s < f->s && found[s] > 0)
+        s++;
+    near->s = s;
+    for (int j = 0; j < s; j++) {
+        const int row = found[j] - 1;
+        const size_t place = (size_t)f->store.place[row];
+        const double *x = f->store.X + place * columns;
+        for (int c = 0; c < columns; c++)
+            near->X[(size_t)c * (s + 1) + j] = x[c];
+        near->scale[j] = f->rows.scale == NULL ? 1.0 : f->rows.scale[row];
+        near->y[j] = near->scale[j] * f->rows.y[row];
+        near->a[j] = f->store.A + place * near->M;
+    }
+    for (int c = 0; c < columns; c++)
+        near->X[(size_t)c * (s + 1) + s] = b->X[(size_t)c * b->ldx + i];
+    near->scale[s] = b->scale == NULL ? 1.0 : b->scale[i];
+    near->a[s] =
+        is_stored(f)
+            ? f->store.A + (size_t)f->store.place[field_row(f, b->first + i)] * near->M
+            : v->A + (size_t)i * near->M;
+}
+
+static void keep(const struct near_field *f, size_t row, const struct field_room *r,
+                 const int *found, const double *R)
+{
+    const size_t s = (size_t)f->s;
+    if (f->u != NULL)
+        for (size_t j = 0; j < s; j++) {
+            const int there = (int)j < r->near.s;
+            f->u[row * s + j] = there ? r->u[j] : 0.0;
+            f->near_rows[row * s + j] = there ? found[j] : 0;
+        }
+    if (f->R != NULL)
+        copy((size_t)f->z.M, R, f->R + row * f->z.M);
+}
+
+int field_condition(const struct near_field *f, const struct visit *v,
+                    struct field_room *r)
+{
+    int failures = 0;
+    for (int i = 0; i < v->block.n; i++) {
+        const int at = v->block.first + i, *found = f->near + (size_t)at * f->s;
+        double *R = r->R + (size_t)i * f->z.M;
+        collect(f, v, i, found, &r->near);
+        failures += near_condition(&r->near, r->work, r->u, R, r->mean + i,
+                                   r->left + i) != STATUS_OK;
+        keep(f, (size_t)field_row(f, at), r, found, R);
+    }
+    return failures;
+}
+
+/* ---- waves ---------------------------------------------------------------------------------- */
+
+static int least_of(double a, double b)
+{
+    return (int)(a < b ? a : b);
+}
+
+/* the store, and how many targets a wave has */
+static int store_open(struct near_field *f, struct arena *arena)
+{
+    const size_t columns = (size_t)kernel_columns(f->z.model->kernel), M = (size_t)f->z.M;
+    const double each = 8.0 * (double)(M + columns), per_target = f->s + 1.0;
+    struct store *store = &f->store;
+    int wave = least_of(f->targets.N, WAVE);
+    const int room =
+        least_of(f->rows.N, fmax((double)f->plan.memory / each, per_target * FEW));
+    store->capacity = least_of(room, per_target * f->targets.N);
+    if (store->capacity < f->rows.N)
+        wave = least_of(wave, store->capacity / (int)per_target);
+    store->place = arena_ints(arena, (size_t)f->rows.N);
+    store->row = arena_ints(arena, (size_t)store->capacity);
+    store->A = arena_take(arena, M * (size_t)store->capacity);
+    store->X = arena_take(arena, columns * (size_t)store->capacity);
+    return wave;
+}
+
+/* how threads share a wave of n targets */
+static struct plan plan_of_wave(const struct plan *like, int n)
+{
+    const int share = n / like->threads + (n % like->threads > 0);
+    struct plan plan = *like;
+    plan.block = least_of(plan.block, fmin(NEAR_ROWS, share > 0 ? share : 1));
+    plan.N = n;
+    plan.n_blocks = n / plan.block + (n % plan.block > 0);
+    return plan;
+}
+
+/* returns the doubles of scratch that the pass and its sink want */
+static size_t open_pass(struct pass *p, const struct plan *plan,
+                        const struct source *rows, const struct inducing *z,
+                        struct sink sink, struct arena *arena)
+{
+    *p = (struct pass){.plan = *plan, .rows = rows, .z = z, .goes_on = 1};
+    pass_open(p, arena);
+    return pass_size(p, 1, &sink);
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+void field_open(struct near_field *f, size_t n_sums, struct arena *arena)
+{
+    int n = f->targets.N;
+    size_t work = 0;
+    f->wave = f->targets;
+    f->stored = f->rows;
+    if (f->s > 0) {
+        const struct kernel *k = f->z.model->kernel;
+        f->tree =
+            (struct tree){.kernel = k, .n = f->rows.N, .with_ranks = f->rank != NULL};
+        f->order = (struct tree){.kernel = k, .n = f->rank != NULL ? 0 : n};
+        tree_open(&f->tree, arena);
+        tree_open(&f->order, arena);
+        n = store_open(f, arena);
+        f->near = arena_ints(arena, (size_t)n * f->s);
+        f->wave.order = f->stored.order = &f->start; /* one: rows will be copied */
+    }
+    f->finding = (struct finding){&f->tree, f->s, NULL, f->rank, f->near};
+    const struct plan wave = plan_of_wave(&f->plan, n);
+    f->most = n;
+    if (f->s > 0) {
+        const struct sink storing = {.self = f, .add = storing_add};
+        work =
+            open_pass(&f->find, &wave, &f->wave, NULL, finding_sink(&f->finding), arena);
+        work =
+            larger(work, open_pass(&f->fill, &wave, &f->stored, &f->z, storing, arena));
+    }
+    const struct sink each = {.n_sums = n_sums, .n_work = room_size(f, wave.block)};
+    work = larger(work, open_pass(&f->each, &wave, &f->wave, is_stored(f) ? NULL : &f->z,
+                                  each, arena));
+    f->work = arena_take(arena, work);
+}
+
+static const int *make_trees(struct near_field *f)
+{
+    const int n = f->targets.N;
+    if (f->s == 0)
+        return NULL;
+    tree_build(&f->tree, &f->rows, f->rank, n);
+    if (f->rank != NULL)
+        return f->tree.row;
+    tree_build(&f->order, &f->targets, NULL, n);
+    return f->order.row;
+}
+
+void field_run(struct near_field *f, struct sink sink)
+{
+    const int *order = make_trees(f), n = f->targets.N;
+    const struct sink finding = finding_sink(&f->finding);
+    sink.n_work = room_size(f, f->each.plan.block);
+    fill(sink.n_sums, 0.0, sink.sums);
+    f->store.used = 0;
+    for (int i = 0; f->s > 0 && i < f->rows.N; i++)
+        f->store.place[i] = -1;
+    for (f->start = 0; f->start < n; f->start += f->n) {
+        const int *wave = order == NULL ? NULL : order + f->start;
+        f->n = n - f->start < f->most ? n - f->start : f->most;
+        if (f->s > 0) {
+            f->finding.row = f->rank == NULL ? NULL : wave;
+            aim(&f->find, &f->wave, wave, f->n);
+            pass_run(&f->find, 1, &finding, f->work);
+            fill_store(f);
+        }
+        aim(&f->each, &f->wave, wave, f->n);
+        pass_run(&f->each, 1, &sink, f->work);
+    }
+}

@@ -1,0 +1,235 @@
+#include <math.h>
+#include "tree.h"
+#include "linalg.h"
+
+#define FEW    16    /* queries that do not pay for ordering the rows   */
+#define SAMPLE 64    /* rows that say which input is widest in a node   */
+#define FAR    1e150 /* coordinates end here: squared distances stay finite */
+
+static int levels_of(int n)
+{
+    int levels = 0;
+    while (n > LEAF) {
+        n = n / 2 + n % 2;
+        levels++;
+    }
+    return levels;
+}
+
+int tree_twigs(const struct tree *tree)
+{
+    return tree->levels > TWIG ? tree->levels - TWIG : 0;
+}
+
+/* nodes down to a level */
+static size_t nodes_to(int level)
+{
+    return ((size_t)2 << level) - 1;
+}
+
+void tree_open(struct tree *t, struct arena *arena)
+{
+    const size_t rows = (size_t)t->n, d = (size_t)kernel_n_coordinates(t->kernel);
+    t->d = (int)d;
+    t->levels = levels_of(t->n);
+    const size_t leaves = (size_t)1 << t->levels, nodes = nodes_to(t->levels);
+    t->at = (struct coordinate *)arena_take(arena, 3 * d); /* three doubles each */
+    t->centre = arena_take(arena, d);
+    t->U = arena_take(arena, rows * d);
+    t->box = arena_take(arena, 2 * d * nodes_to(tree_twigs(t)));
+    t->low = arena_take(arena, leaves * d);
+    t->high = arena_take(arena, leaves * d);
+    t->row = arena_ints(arena, rows);
+    t->rank = t->with_ranks ? arena_ints(arena, rows) : NULL;
+    t->least_rank = t->with_ranks ? arena_ints(arena, nodes) : NULL;
+    t->work = arena_take(arena, rows);
+}
+
+static double coordinate(const struct coordinate *at, double x, double centre)
+{
+    const double u = coordinate_of(at, x, centre);
+    return u > FAR ? FAR : u < -FAR ? -FAR : u;
+}
+
+void tree_coordinates(const struct tree *tree, const double *x, int ldx, double *u)
+{
+    for (int j = 0; j < tree->d; j++)
+        u[j] = coordinate(tree->at + j, x[(size_t)tree->at[j].column * ldx],
+                          tree->centre[j]);
+}
+
+/* ---- the order of the rows ------------------------------------------------------------------ */
+
+/* key[0 .. n - 1] and row beside it so that what comes before position `middle` is not above
+ * what comes from there on (Hoare's selection: equal keys are shared out) */
+static void split_at(int n, int middle, double *key, int *row)
+{
+    int low = 0, high = n - 1;
+    while (low < high) {
+        const double a = key[low], b = key[low + (high - low) / 2], c = key[high];
+        const double pivot = fmax(fmin(a, b), fmin(fmax(a, b), c));
+        int i = low, j = high;
+        while (i <= j) {
+            while (key[i] < pivot)
+                i++;
+            while (key[j] > pivot)
+                j--;
+            if (i <= j) {
+                const double t = key[i];
+                const int r = row[i];
+                key[i] = key[j];
+                row[i++] = row[j];
+                key[j] = t;
+                row[j--] = r;
+            }
+        }
+        if (middle <= j)
+            high = j;
+        else if (middle >= i)
+            low = i;
+        else
+            return;
+    }
+}
+
+/* The input in which the rows (of n) differ most, by some of them.  U: N x d by rows of X. */
+static int widest_input(int n, const int *row, int N, int d, const double *U)
+{
+    const int step = n > SAMPLE ? n / SAMPLE : 1;
+    int widest = 0;
+    double most = -1.0;
+    for (int j = 0; j < d; j++) {
+        const double *u = U + (size_t)j * N;
+        double low = u[row[0]], high = low;
+        for (int i = 0; i < n; i += step) {
+            const double v = u[row[i]];
+            low = v < low ? v : low;
+            high = v > high ? v : high;
+        }
+        if (high - low > most) {
+            most = high - low;
+            widest = j;
+        }
+    }
+    return widest;
+}
+
+/* U is still in the order of the rows */
+static void order_rows(struct tree *t)
+{
+    double *key = t->work;
+    for (int level = 0; level < t->levels; level++)
+        for (size_t i = 0; i < (size_t)1 << level; i++) {
+            const int start = tree_start(t, level, i), end = tree_start(t, level, i + 1);
+            const int middle = tree_start(t, level + 1, 2 * i + 1);
+            const double *u =
+                t->U + (size_t)t->n *
+                           widest_input(end - start, t->row + start, t->n, t->d, t->U);
+            for (int p = start; p < end; p++)
+                key[p] = u[t->row[p]];
+            split_at(end - start, middle - start, key + start, t->row + start);
+        }
+}
+
+/* rows of a leaf by ascending rank: a search ends at the first that is too high */
+static void sort_by_rank(int n, const int *rank, int *row)
+{
+    for (int i = 1; i < n; i++) {
+        const int r = row[i];
+        int j = i;
+        for (; j > 0 && rank[row[j - 1]] > rank[r]; j--)
+            row[j] = row[j - 1];
+        row[j] = r;
+    }
+}
+
+static void take_ranks(struct tree *t, const int *rank)
+{
+    for (size_t i = 0; i < (size_t)1 << t->levels; i++) {
+        const int start = tree_start(t, t->levels, i);
+        sort_by_rank(tree_start(t, t->levels, i + 1) - start, rank, t->row + start);
+    }
+    for (int p = 0; p < t->n; p++)
+        t->rank[p] = rank[t->row[p]];
+}
+
+/* ---- boxes ---------------------------------------------------------------------------------- */
+
+static void least_and_most(size_t n, const double *x, double *least, double *most)
+{
+    double low = x[0], high = x[0];
+    for (size_t i = 1; i < n; i++) {
+        low = x[i] < low ? x[i] : low;
+        high = x[i] > high ? x[i] : high;
+    }
+    *least = low;
+    *most = high;
+}
+
+/* boxes of the leaves, of the twigs, and of the nodes above: node i's children are 2 i + 1 and
+ * 2 i + 2 */
+static void fill_boxes(struct tree *t)
+{
+    const size_t leaves = (size_t)1 << t->levels, d = (size_t)t->d;
+    const size_t twigs = (size_t)1 << tree_twigs(t), each = leaves / twigs;
+    for (size_t j = 0; j < d; j++) {
+        double *lows = t->low + leaves * j, *highs = t->high + leaves * j, unused;
+        for (size_t i = 0; i < leaves; i++) {
+            const int start = tree_start(t, t->levels, i);
+            least_and_most((size_t)(tree_start(t, t->levels, i + 1) - start),
+                           t->U + j * (size_t)t->n + start, lows + i, highs + i);
+        }
+        for (size_t i = 0; i < twigs; i++) {
+            double *twig = t->box + 2 * d * (twigs - 1 + i);
+            least_and_most(each, lows + each * i, twig + j, &unused);
+            least_and_most(each, highs + each * i, &unused, twig + d + j);
+        }
+        for (size_t i = twigs - 1; i-- > 0;) {
+            const double *a = t->box + 2 * d * (2 * i + 1), *b = a + 2 * d;
+            t->box[2 * d * i + j] = fmin(a[j], b[j]);
+            t->box[2 * d * i + d + j] = fmax(a[d + j], b[d + j]);
+        }
+    }
+}
+
+static void fill_least_ranks(struct tree *t)
+{
+    const size_t leaves = (size_t)1 << t->levels;
+    for (size_t i = 0; i < leaves; i++)
+        t->least_rank[leaves - 1 + i] = t->rank[tree_start(t, t->levels, i)];
+    for (size_t i = leaves - 1; i-- > 0;) {
+        const int a = t->least_rank[2 * i + 1], b = t->least_rank[2 * i + 2];
+        t->least_rank[i] = a < b ? a : b;
+    }
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+void tree_build(struct tree *t, const struct source *rows, const int *rank, int queries)
+{
+    const int n = t->n;
+    t->d = kernel_coordinates(t->kernel, t->at);
+    if (n == 0)
+        return;
+    for (int j = 0; j < t->d; j++) {
+        const double *x = rows->X + (size_t)t->at[j].column * rows->ldx;
+        t->centre[j] = x[0];
+        for (int i = 0; i < n; i++)
+            t->U[(size_t)j * n + i] = coordinate(t->at + j, x[i], t->centre[j]);
+    }
+    for (int i = 0; i < n; i++)
+        t->row[i] = i;
+    if (queries > FEW)
+        order_rows(t);
+    if (t->rank != NULL)
+        take_ranks(t, rank);
+    for (int j = 0; j < t->d; j++) { /* U in the order of the tree */
+        double *u = t->U + (size_t)j * n;
+        copy((size_t)n, u, t->work);
+        for (int p = 0; p < n; p++)
+            u[p] = t->work[t->row[p]];
+    }
+    fill_boxes(t);
+    if (t->rank != NULL)
+        fill_least_ranks(t);
+}

@@ -1,0 +1,57 @@
+#ifndef PFDTC_TREE_H
+#define PFDTC_TREE_H
+
+/*
+ * Rows in the coordinates of a kernel, (x - x_1) / l of one stationary factor: a balanced k-d tree
+ * with the bounding box of every node.
+ *
+ * Node i of level v holds the positions from floor(n i / 2^v) to floor(n (i + 1) / 2^v), so the
+ * tree is nothing but an order of the rows and its boxes.  A twig is a node with TWIG levels
+ * below, whose leaves' boxes lie side by side.
+ *
+ * Inputs are centred before they are divided, so that those around 1e8 keep their digits.
+ */
+#include "arena.h"
+#include "block.h"
+#include "coordinates.h"
+
+#define TWIG 3  /* levels below a twig     */
+#define LEAF 64 /* rows in a leaf, at most */
+
+struct tree {
+    const struct kernel *kernel;
+    int n, with_ranks; /* rows; are their ranks of interest?                    */
+    /* laid out from here on */
+    int d, levels;         /* coordinates; 2^levels leaves                          */
+    double *centre;        /* [d] the first row                                     */
+    struct coordinate *at; /* [d] what each is                                      */
+    double *U;             /* n x d coordinates, in the order of the tree           */
+    double *box;           /* [2 d] a node down to the twigs: lower, upper ends     */
+    double *low;           /* leaves x d: lower ends of the leaves' boxes           */
+    double *high;          /* leaves x d: upper ends                                */
+    int *row;              /* [n] the row at each position, from 0                  */
+    int *rank;             /* [n] its rank, ascending in a leaf; or NULL            */
+    int *least_rank;       /* [nodes]; or NULL                                      */
+    double *work;          /* [n] */
+};
+
+/* kernel, n and with_ranks are there */
+void tree_open(struct tree *tree, struct arena *arena);
+/* The tree of the rows as they are, for so many queries: few leave the rows in their order, and
+ * look at all of them.  rank: [n], read with_ranks. */
+void tree_build(struct tree *tree, const struct source *rows, const int *rank,
+                int queries);
+
+/* u [d] = the coordinates of a row x with leading dimension ldx */
+void tree_coordinates(const struct tree *tree, const double *x, int ldx, double *u);
+
+/* the level of the twigs */
+int tree_twigs(const struct tree *tree);
+
+/* first position of node i of a level; that of i + 1 is one beyond its last */
+static inline int tree_start(const struct tree *tree, int level, size_t i)
+{
+    return (int)(((unsigned long long)tree->n * i) >> level);
+}
+
+#endif

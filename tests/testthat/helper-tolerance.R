@@ -1,0 +1,43 @@
+# Fits with `tol`: n = 120 and lengthscales that ask for 10 to 40 points, hyperparameters given unless said otherwise.
+tol_data <- function(n = 120, seed = 1) {
+  with_seed(seed, {
+    x <- matrix(stats::runif(2 * n), n)
+    list(x = x, y = 3 + sin(6 * x[, 1]) + x[, 2]^2 + stats::rnorm(n) / 10)
+  })
+}
+tol_given <- list(kernel = kernel_se(c(0.3, 0.6), 1), noise = 0.02, hyper = "fixed")
+
+fit_tol <- function(tol, d = tol_data(), ..., control = list(), seed = 1) {
+  args <- list(x = d$x, y = d$y, tol = tol, control = do.call(pfdtc_control, c(list(progress = FALSE), control)))
+  args <- c(args, tol_given)
+  new <- list(...)
+  args[names(new)] <- new
+  with_seed(seed, do.call(pfdtc, args))
+}
+
+# The two statistics against the exact GP of the fit's hyperparameters, at the rows used
+actual_error <- function(fit, d = tol_data(), quantile = 1, ...) {
+  exact <- gp_exact(d$x, d$y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed", ...)
+  e <- predict(exact, d$x, se.fit = TRUE)
+  p <- predict(fit, d$x, se.fit = TRUE)
+  at <- function(v) sort(v)[max(1, ceiling(quantile * length(v)))]
+  c(mean = at(abs(p$fit - e$fit)) / fit$sd_y, sd = at(abs(e$se.fit / p$se.fit - 1)))
+}
+
+# What is claimed holds, and is no more than was asked for.
+expect_certified <- function(fit, d = tol_data(), ..., info = NULL) {
+  claimed <- c(mean = fit$tol$mean, sd = fit$tol$sd)
+  expect_true(fit$tol$met, info = info)
+  expect_true(all(claimed <= fit$tol$asked), info = info)
+  expect_true(all(actual_error(fit, d, fit$tol$quantile, ...) <= claimed), info = info)
+}
+
+unreached <- function(code) {
+  said <- NULL
+  fit <- withCallingHandlers(code, pfdtc_warning_convergence = function(w) {
+    said <<- c(said, conditionMessage(w))
+    invokeRestart("muffleWarning")
+  })
+  expect_length(said, 1)
+  list(fit = fit, said = said)
+}

@@ -1,0 +1,144 @@
+# Accuracies for which points alone would be too many.
+
+# Of `n` rows a draw whose Matern kernel leaves much unexplained
+rough <- function(n, seed = 5) {
+  with_seed(seed, {
+    x <- matrix(stats::runif(2 * n), n)
+    list(x = x, y = sin(9 * x[, 1]) * cos(7 * x[, 2]) + stats::rnorm(n) / 10)
+  })
+}
+short <- kernel_matern(1 / 2, 0.4, 1)
+
+test_that("of few rows the posterior is the exact one where points would be too many, and nothing else was asked for", {
+  d <- rough(200)
+  fit <- fit_tol(0.02, d, kernel = short)
+  expect_identical(fit$posterior, "exact")
+  expect_identical(fit$tol$effort, "exact")
+  expect_identical(fit$tol$rows, 200L)
+  expect_certified(fit, d)
+  expect_match(describe_tolerance(fit), "of the exact posterior as computed, with 2 % asked for")
+  expect_identical(fit_tol(0.05)$posterior, "far") # of a smooth kernel
+  for (points in list(list(m = 199), list(inducing = "greedy"), list(keep_data = FALSE))) {
+    args <- c(list(0.3, d, kernel = short, control = list(maxit = 0)), points)
+    fit <- suppressWarnings(do.call(fit_tol, args), classes = "pfdtc_warning_convergence")
+    expect_identical(fit$posterior, "far", info = names(points))
+  }
+  # rounding allows no accuracy that is less than its own
+  expect_match(unreached(fit_tol(1e-14, d, kernel = short))$said, "Rounding allows no more")
+})
+
+test_that("of more rows far and near together meet tol at as many random rows as they say", {
+  # as if 400 rows were many, and 300 all that are certified
+  space <- asNamespace("pfdtc")
+  set <- function(name, value) {
+    unlockBinding(name, space)
+    assign(name, value, space)
+    lockBinding(name, space)
+  }
+  old <- list(exact_rows = exact_rows, certified_rows = certified_rows)
+  on.exit(for (name in names(old)) set(name, old[[name]]))
+  set("exact_rows", 400L)
+  set("certified_rows", 300L)
+  d <- rough(600)
+  fit <- fit_tol(0.1, d, kernel = short)
+  expect_identical(fit$posterior, "far + near")
+  expect_identical(fit$tol$rows, 300L)
+  expect_true(fit$tol$met)
+  expect_identical(fit$neighbours, fit$tol$tried$neighbours[nrow(fit$tol$tried)])
+  # half of the rows were not looked at: the largest errors may be there
+  expect_true(all(actual_error(fit, d, 0.5) <= c(fit$tol$mean, fit$tol$sd)))
+  expect_true(all(actual_error(fit, d) <= 3 * c(fit$tol$mean, fit$tol$sd)))
+  expect_match(describe_tolerance(fit),
+               "at M = 200 and [0-9]+ near rows \\(reference\\).*at 300 random training inputs")
+  # certify() takes the reference that it carries
+  rows <- d$x[1:100, ]
+  c <- certify(fit, rows, test_points = 0)
+  exact <- gp_exact(d$x, d$y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+  e <- predict(exact, rows, se.fit = TRUE)
+  expect_true(all(c$mean_lower <= e$fit & e$fit <= c$mean_upper))
+  expect_true(all(c$sd_lower <= e$se.fit & e$se.fit <= c$sd_upper))
+  expect_gt(fit$reference$correction$passes, 0)
+})
+
+test_that("near rows that are given are those, also of few rows and points; 0 is without", {
+  d <- rough(150)
+  fit <- fit_tol(0.3, d, kernel = short, m = 20, neighbours = 25)
+  expect_identical(fit$posterior, "far + near")
+  expect_identical(c(fit$m, fit$neighbours, fit$tol$rows), c(20L, 25L, 150L))
+  expect_certified(fit, d)
+  again <- fit_tol(0.3, d, kernel = short, m = 20, neighbours = 25)
+  expect_identical(again[c("near", "inducing")], fit[c("near", "inducing")])
+  expect_identical(again$tol[c("mean", "sd")], fit$tol[c("mean", "sd")])
+  less <- unreached(fit_tol(0.01, d, kernel = short, m = 20, neighbours = 5))
+  expect_match(less$said, "at M = 20 and 5 near rows.*`neighbours` above 5")
+  expect_true(all(actual_error(less$fit, d) <= c(less$fit$tol$mean, less$fit$tol$sd)))
+  expect_identical(other_way(list(x = matrix(0, 3000, 1)), list(keep_data = TRUE, neighbours = 0L, hyper = "fixed")),
+                   "none")
+})
+
+test_that("neighbours grow until tol is met, and the best is at hand for whoever ends it", {
+  d <- rough(300)
+  data <- gp_dtc(d$x, d$y, m = 20, kernel = short, noise = 0.02, hyper = "fixed")$data
+  settings <- list(tol = 1e-3, neighbours = NULL, inducing = "greedy", inducing_method = "greedy", keep_data = TRUE,
+                   method = "pfdtc", objective = "pf", hyper = "fixed", control = pfdtc_control(progress = FALSE))
+  settings$control$tol_quantile <- 1
+  state <- no_state()
+  learned <- list(model = new_model(complete_kernel(short, d$x), 0.02))
+  found <- with_seed(1, with_near_rows(data, learned, data$x[1:20, ], settings, state, function() Inf))
+  expect_identical(found$tried$neighbours, c(40L, 80L, 160L)[seq_len(nrow(found$tried))])
+  expect_gt(nrow(found$tried), 1)
+  expect_false(is.unsorted(rev(found$tried$sd)))
+  expect_identical(state$otherwise$error, found$error)
+})
+
+test_that("a search that lasts tells a line a candidate, unless it was told not to", {
+  s <- function(...) list(tol = 0.02, control = pfdtc_control(...))
+  one <- list(m = 30L, error = c(mean = 0.01, sd = 0.0312))
+  ago <- proc.time()[["elapsed"]] - 60
+  if (!interactive()) {
+    expect_message(tell_candidates(s(), ago)(one), class = "pfdtc_message_progress",
+                   "tol = 0.02: 30 points certify 0.01 for the mean and 0.031 for the sd, 6")
+    expect_silent(suppressMessages(tell_candidates(s(), ago)(one)))
+    expect_silent(tell_candidates(s(), ago + 60)(one))
+    p <- smooth_data(60)
+    space <- asNamespace("pfdtc")
+    old <- tell_candidates
+    set <- function(f) {
+      unlockBinding("tell_candidates", space)
+      assign("tell_candidates", f, space)
+      lockBinding("tell_candidates", space)
+    }
+    on.exit(set(old))
+    set(function(s, started) old(s, started, after = 0))
+    heard <- capture_messages(fit <- with_seed(1, {
+      pfdtc(p$x, p$y, tol = 0.1, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3, hyper = "fixed")
+    }))
+    expect_length(heard, nrow(fit$tol$tried))
+  }
+  expect_silent(tell_candidates(s(progress = FALSE), ago)(one))
+  expect_silent(tell_candidates(s(progress = TRUE), ago)(one))
+})
+
+test_that("a reference that certifies by near rows, but has too few points to be the fit, is not all that is tried", {
+  set.seed(3)
+  x <- matrix(runif(600), 300)
+  y <- sin(5 * x[, 1]) * cos(4 * x[, 2]) + rnorm(300, sd = 0.1)
+  fit <- pfdtc(x, y, tol = 0.1, m = 300, kernel = kernel_matern(3 / 2, c(0.4, 0.4), 0.5), noise = 0.01, hyper = "fixed",
+               control = pfdtc_control(maxit = 5))
+  expect_true(fit$tol$met)
+  expect_gt(fit$tol$m2, 128) # by 128 points alone nothing within tol of the exact sd can be made
+  near <- gp_dtc(x, y, m = 128, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+  exact <- gp_exact(x, y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+  sd <- function(fit) predict(fit, se.fit = TRUE)$se.fit
+  expect_gt(max(abs(sd(exact) / sd(near) - 1)), 0.1)
+  expect_lte(max(abs(sd(exact) / sd(fit) - 1)), 0.1)
+})
+
+test_that("the quantile is the smallest value that at least so large a share of the rows does not exceed", {
+  v <- c(3, 1, 4, 1.5, 9)
+  for (q in c(0.01, 0.2, 0.21, 0.5, 0.8, 0.81, 1)) {
+    shares <- vapply(sort(v), function(one) mean(v <= one), 0)
+    expect_identical(reached_by(v, q), sort(v)[which(shares >= q)[1L]], info = q)
+  }
+  expect_identical(reached_by(c(1, NA), 1), Inf)
+})
