@@ -338,5 +338,10 @@ native_forms <- function(posterior, z, kernel, P, x, control = NULL) {
   .Call(ffi_forms, engine_model(kernel), z, posterior, P, x, engine_control(nrow(x), control))
 }
 
+# Sums of log p over the rows of x at f = a'u for each row u of U, without constants
+native_paths <- function(posterior, z, kernel, x, sites, U, control = NULL) {
+  .Call(ffi_paths, engine_model(kernel), z, posterior, x, sites, U, engine_control(nrow(x), control))
+}
+
 # log p, its slope, minus its curvature, and its third derivative at f (offset included): a row each
 native_likelihood <- function(sites, f) .Call(ffi_sites, sites, f)
