@@ -6,6 +6,7 @@ matrix_fit <- function(method, call, frame, dots) {
   check_dots_empty(dots, names(args))
   missing <- vapply(args[c("x", "y")], identical, NA, formals(function(x) NULL)$x)
   args[c("x", "y")[missing]] <- list(NULL)
+  if (wants_workers(args$workers)) abort_input("workers", "TRUE", "NULL beside `x` and `y`: take a formula and `data`")
   data <- data_from_matrix(args$x, args$y, args$weights, args$offset, args$center, args$scale,
                            merge = merges_rows(method), likelihood = as_likelihood(args$family))
   call[[1L]] <- as.name(method)
@@ -17,11 +18,14 @@ formula_fit <- function(method, default, call, envir, dots) {
   call[[1L]] <- as.name(method)
   args <- formula_arguments(dots, default)
   source <- eval(call$data, envir)
+  if (wants_workers(args$workers) && !is_source(source)) source <- frame_on_workers(source)
   if (is_source(source)) return(source_fit(method, source, call, args, envir))
   data <- data_from_formula(call, envir, args$center, args$scale, merge = merges_rows(method),
                             likelihood = as_likelihood(args$family))
   start_fit(method, data, call, args)
 }
+
+wants_workers <- function(workers) !is.null(workers) && check_flag(workers, "workers")
 
 # Rows that come from a source are not kept.
 source_fit <- function(method, source, call, args, envir) {

@@ -41,6 +41,9 @@
 #'   centre of the response alone. See the section on means.
 #' @param family [gaussian()], [binomial()] (link `"logit"` or `"probit"`), [poisson()], [nb()] or [student()]: how
 #'   responses are distributed given \eqn{f}, see the section on classes and counts.
+#' @param workers `TRUE`: the rows of `data` go to the workers of the plan in force (of \pkg{future}, or the daemons of
+#'   \pkg{mirai}), and the fit is made there, as of a row source: see [rows_parts()], which is for rows that are there
+#'   already.
 #' @param inducing where the inducing points start: `"greedy"`, `"random"`, `"kmeans"`, `"divergence"` (see
 #'   [inducing_points()]), a matrix of points in the units of the inputs, or a fit (its points and hyperparameters are
 #'   the start). `NULL`: `"greedy"`; where points are moved under [aux_white()], the better of `"greedy"` and
@@ -289,8 +292,8 @@ pfdtc <- function(x, ...) UseMethod("pfdtc")
 #' @export
 pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NULL,
                           hyper = c("evidence", "pilot", "joint", "fixed"), aux = NULL,
-                          neighbours = NULL, family = stats::gaussian(), mean = ~1, inducing = NULL, weights = NULL,
-                          offset = NULL, center = TRUE, scale = TRUE, control = pfdtc_control(),
+                          neighbours = NULL, family = stats::gaussian(), mean = ~1, workers = NULL, inducing = NULL,
+                          weights = NULL, offset = NULL, center = TRUE, scale = TRUE, control = pfdtc_control(),
                           keep_data = TRUE, ...) {
   matrix_fit("pfdtc", match.call(), environment(), list(...))
 }

@@ -13,12 +13,14 @@ predict_source <- function(source, predict_block, file) {
   })
   on.exit(close(con))
   first <- TRUE
-  rows <- source_pass(source, function(block) {
-    table <- as_table(predict_block(block))
+  write_rows <- function(p) {
+    table <- as_table(p)
     utils::write.table(table, con, sep = ",", row.names = FALSE, col.names = first, qmethod = "double")
     first <<- FALSE
     nrow(table)
-  }, `+`)
+  }
+  rows <- if (read_elsewhere(source)) write_rows(predict_source(source, predict_block, NULL)) else
+    source_pass(source, function(block) write_rows(predict_block(block)), `+`)
   if (is.null(rows)) abort_input("newdata", "a source without rows", "of at least one row")
   invisible(file)
 }
