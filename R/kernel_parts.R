@@ -23,7 +23,7 @@ kernel_terms <- function(kernel) {
 }
 
 # Factors that depend on distances alone: with lengthscales, or periodic.
-is_stationary <- function(leaf) leaf$profile %in% c("se", "matern12", "matern32", "matern52", "rq", "periodic")
+is_stationary <- function(leaf) "lengthscale" %in% factor_parameters[[leaf$profile]]
 
 # Not of squared exponentials alone.
 is_rough <- function(kernel) {

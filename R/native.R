@@ -160,7 +160,7 @@ native_lowrank_rows <- function(nu, x, weights, kernel) {
 native_posterior <- function(z, x, y, weights, kernel, noise, jitter, most = max(1e-4, jitter), control = NULL,
                              fitc = FALSE) {
   result <- .Call(ffi_posterior, engine_model(kernel, noise, jitter), z, engine_rows(x, y, weights),
-                      as.double(most), as.integer(fitc), engine_control(nrow(x), control))
+                      as.double(most), if (fitc) "fitc", engine_control(nrow(x), control))
   stop_on_status(result, "The posterior on the inducing points")
 }
 

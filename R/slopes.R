@@ -6,6 +6,8 @@ check_differentiable <- function(kernel, column, name) {
   rough <- c(matern12 = "is not differentiable: its paths have a kink everywhere",
              white = "is not even continuous", categorical = "reads levels, between which there is nothing")
   for (leaf in kernel_leaves(kernel)) {
+    known <- c(names(slope_rates), names(rough), "periodic")
+    if (is_stationary(leaf) && !leaf$profile %in% known) rough[[leaf$profile]] <- "has no slope that is known here"
     if (leaf$profile %in% names(rough) && column %in% leaf$inputs) {
       abort_input("wrt", sprintf("\"%s\"", name), "an input along which the function has a slope",
                   message = sprintf("There is no derivative with respect to `%s`: %s %s.", name, leaf_name(leaf),

@@ -48,9 +48,9 @@ SEXP ffi_lowrank_rows(SEXP model, SEXP nu, SEXP rows, SEXP control);
 SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP targets, SEXP neighbours,
                  SEXP times, SEXP slopes, SEXP control);
 
-/* list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights); fitc: row n has
- * the noise s2 / w_n + E_nn; log_weights: sum of the logs of the weights in force */
-SEXP ffi_posterior(SEXP model, SEXP z, SEXP rows, SEXP most_jitter, SEXP fitc,
+/* list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights); site: a name of noise.h,
+ * or NULL; log_weights: sum of the logs of the weights in force */
+SEXP ffi_posterior(SEXP model, SEXP z, SEXP rows, SEXP most_jitter, SEXP site,
                    SEXP control);
 /* list(mean, sor_variance, unexplained) at the rows of x; posterior: list(L, C, beta) */
 SEXP ffi_predict(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP control);

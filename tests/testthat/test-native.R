@@ -113,7 +113,7 @@ test_that("every door refuses what it would read out of bounds", {
     pf_constant = list(model, rows, nu, ec),
     pf_divergence = list(model, p$z, rows, nu, ec),
     lowrank_rows = list(model, nu, rows, ec),
-    posterior = list(model, p$z, rows, 1e-4, 0L, ec),
+    posterior = list(model, p$z, rows, 1e-4, NULL, ec),
     predict = list(model, p$z, own, p$x, ec),
     covariance = list(model, p$z, own, p$x, 0L),
     select = list(model, p$x, 3L, 1e-10),
