@@ -30,13 +30,12 @@ wants_workers <- function(workers) !is.null(workers) && check_flag(workers, "wor
 # Rows that come from a source are not kept.
 source_fit <- function(method, source, call, args, envir) {
   check_source_fit(method, args)
-  data <- data_from_source(source, call, envir, args$center, args$scale, sample_size)
+  size <- check_count(getOption("pfdtc.sample", 1e5), "pfdtc.sample")
+  data <- data_from_source(source, call, envir, args$center, args$scale, size)
+  args$keep_sample <- check_flag(args$keep_data, "keep_data")
   args$keep_data <- FALSE
   start_fit(method, data, call, args)
 }
-
-# Rows of a source that are kept, for all but the posterior.
-sample_size <- 1e5
 
 check_source_fit <- function(method, args) {
   family <- gp_families[[method]]
@@ -66,7 +65,7 @@ start_fit <- function(method, data, call, args) {
   settings <- c(
     list(method = method, call = if (args$keep_data) call else slim_call(call)),
     args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "center",
-                                  "scale", "control", "keep_data"))])
+                                  "scale", "control", "keep_data", "keep_sample"))])
   settings$likelihood <- as_likelihood(args$family)
   settings$aux_given <- !is.null(args$aux)
   if (settings$aux_given) settings$aux <- check_aux(args$aux)

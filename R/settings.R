@@ -27,7 +27,7 @@ choose_posterior <- function(data, s) {
 # and there is none.
 choose_neighbours <- function(data, learned, start, s) {
   rho <- unexplained_share(data, learned, start)
-  s$open <- isTRUE(s$open) && s$keep_data # a near field needs the rows
+  s$open <- isTRUE(s$open) && (s$keep_data || isTRUE(s$keep_sample)) # a near field needs rows
   if (is.null(s$neighbours)) s$neighbours <- if (isTRUE(s$open) && rho >= enough_unexplained) default_neighbours else 0L
   s$neighbours <- min(s$neighbours, nrow(data$x))
   # of lengthscales this short near rows tell nearly all there is
@@ -60,7 +60,7 @@ clean_settings <- function(data, s) {
     !isTRUE(s$aux_given) && !s$hyper[1L] %in% c("pilot", "joint")
   if (!is.null(s$neighbours)) {
     s$neighbours <- check_count(s$neighbours, "neighbours", min = 0)
-    if (s$neighbours > 0L && !isTRUE(s$keep_data)) {
+    if (s$neighbours > 0L && !isTRUE(s$keep_data) && !isTRUE(s$keep_sample)) {
       abort_input("keep_data", "FALSE", "TRUE where `neighbours` is asked for",
                   hint = "A near field reads the rows near each prediction: it needs them all.")
     }
@@ -96,6 +96,7 @@ clean_settings <- function(data, s) {
   s$columns <- colnames(data$x)
   s$fixed <- check_fixed(s$control$fix, s$kernel, s$columns)
   s$free <- learned_names(s)
+  check_learnable(s$kernel, data, s$free, s$columns)
   if (length(s$free) && data$n == 1L) {
     abort_input("hyper", "one row to learn from", "\"fixed\", with kernel and noise given")
   }

@@ -14,8 +14,9 @@
 #' @param block rows in a block.
 #' @param files file names, or one folder, whose files with the ending `.csv` (`.csv.gz`) or `.parquet` are taken in
 #'   the order of their names.
-#' @param colClasses,... of [utils::read.csv()], such as `sep`, `dec` and `na.strings`. `colClasses = NULL`: as the
-#'   first block suggests, whole numbers being numeric.
+#' @param col_classes `colClasses` of [utils::read.csv()]; `NULL`: as the first block suggests, whole numbers being
+#'   numeric.
+#' @param ... of [utils::read.csv()], such as `sep`, `dec` and `na.strings`.
 #' @param open a function without arguments that opens the stream: what it returns goes through
 #'   `nanoarrow::as_nanoarrow_array_stream()`.
 #' @return A source, of class `pfdtc_source`, see [rows_blocks()].
@@ -27,7 +28,8 @@
 #' dir.create(folder)
 #' write.csv(quakes[1:500, ], file.path(folder, "1.csv"), row.names = FALSE)
 #' write.csv(quakes[501:1000, ], file.path(folder, "2.csv"), row.names = FALSE)
-#' fit <- pfdtc(mag ~ stations + depth, rows_csv(folder), m = 20, kernel = kernel_se(), control = list(maxit = 5))
+#' fit <- pfdtc(mag ~ stations + depth, rows_csv(folder), kernel = kernel_se(c(60, 300), 0.1),
+#'              noise = 0.04, hyper = "fixed", m = 20)
 #' fit
 #' @name row_sources
 NULL
@@ -71,7 +73,7 @@ plain_columns <- function(rows) {
 
 #' @rdname row_sources
 #' @export
-rows_csv <- function(files, block = rows_of_a_block, colClasses = NULL, ...) {
+rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
   files <- check_files(files, "[.]csv([.]gz)?$")
   block <- check_count(block, "block")
   head_of <- function(file, n) {
@@ -82,9 +84,9 @@ rows_csv <- function(files, block = rows_of_a_block, colClasses = NULL, ...) {
   }
   first <- head_of(files[1L], block)
   columns <- names(first)
-  if (is.null(colClasses)) {
-    colClasses <- vapply(first, function(v) if (is.numeric(v)) "numeric" else class(v)[1L], "")
-    colClasses[vapply(first, function(v) all(is.na(v)), NA)] <- NA # each block for itself
+  if (is.null(col_classes)) {
+    col_classes <- vapply(first, function(v) if (is.numeric(v)) "numeric" else class(v)[1L], "")
+    col_classes[vapply(first, function(v) all(is.na(v)), NA)] <- NA # each block for itself
   }
   con <- NULL
   at <- 0L
@@ -112,7 +114,7 @@ rows_csv <- function(files, block = rows_of_a_block, colClasses = NULL, ...) {
     }
     pushBack(line, con)
     utils::read.csv(con, header = FALSE, nrows = block, col.names = columns, check.names = FALSE,
-                    colClasses = colClasses, ..., stringsAsFactors = FALSE)
+                    colClasses = col_classes, ..., stringsAsFactors = FALSE)
   }
   new_source(function() {
     finish()

@@ -218,7 +218,10 @@ describe_near <- function(fit) {
   left <- if (is.null(fit$unexplained) || !is.finite(fit$unexplained)) "" else
     sprintf("; what the points leave unexplained is %s of the noise variance", format(signif(fit$unexplained, 2)))
   if (fit$neighbours == 0L) return(paste0("none", left))
-  sprintf("the %d nearest rows of each prediction are treated exactly%s", fit$neighbours, left)
+  among <- if (!is.null(fit$near$rows)) sprintf(" of the %s kept (%s)", show_count(nrow(fit$near$rows$x)),
+                                                show_bytes(8 * length(fit$near$rows$x)))
+  sprintf("the %d nearest rows%s of each prediction are treated exactly%s", fit$neighbours,
+          if (is.null(among)) "" else among, left)
 }
 
 describe_aux <- function(fit) {

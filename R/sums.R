@@ -25,3 +25,9 @@ posterior_of_sums <- function(z, sums, model, start) {
   c(list(jitter = start$jitter, L = p$L), sums[c("G", "Ay", "yy", "k_sum", "t")],
     list(C = p$C, beta = p$beta, rss = max(rss, 0), log_weights = sums$log_weights))
 }
+
+# FITC's noise of rows as a weight: s2 / w_n + E_nn.
+fitc_weights <- function(rows, z, model, start) {
+  left <- native_predict(start, z, model$kernel, model$noise, rows$x)$unexplained
+  1 / (1 / merged_weights(rows) + pmax(left, 0) / model$noise)
+}
