@@ -40,7 +40,9 @@
 #' @param points Should the data be drawn? At most 2,000 rows are, evenly spaced in their order. A
 #'   fit made with `keep_data = FALSE` has none: it knows only the least, median and greatest value
 #'   of each input.
-#' @param which `"slices"`, `"map"`, or some of the checks.
+#' @param which `"slices"`, `"map"`, or some of the checks. For fits with classes or counts it is `"calibration"`: of
+#'   classes the share of successes against the probability that leave-one-out predicts, in ten classes of rows, with
+#'   the 95 % that chance allows; of counts and numbers a histogram of `residuals(fit, type = "pit")`.
 #' @param scales `"own"`: each panel's vertical axis has the range of what is in it, in place of one for all.
 #' @param certified Are the bands those of `predict(certified = TRUE)`, which contain the exact process's?
 #' @param xlim Range of the horizontal axis, which the curve is drawn over; of several numeric inputs that of all, or a
@@ -83,6 +85,7 @@ plot.gp_fit <- function(x, inputs = NULL, at = NULL, level = 0.95,
   scales <- check_choice(scales, c("common", "own"), "scales")
   points <- check_flag(points, "points")
   certified <- check_flag(certified, "certified")
+  if (identical(which, "calibration")) return(plot_calibration(x, list(...)))
   which <- check_which(which)
   if (identical(which, "map")) return(plot_map(x, inputs, at, n, points, list(...)))
   if (!identical(which, "slices")) return(plot_checks(x, which, list(...)))
