@@ -28,7 +28,6 @@ struct near {
 size_t near_size(int s);
 size_t near_rows_size(int s, int columns);
 
-
 /* u [s], r [M], mean and left; the noise is raised from s2 where N is not positive definite in
  * double precision.  scratch: near_size(s) */
 enum status near_condition(const struct near *p, double *work, double *u, double *r,

@@ -3,6 +3,8 @@
 #include "neighbours.h"
 #include "simd.h"
 
+#define MOST_INPUTS 64 /* of which floats are made */
+
 struct search {
     const struct tree *tree;
     const double *u;
@@ -83,52 +85,68 @@ INSIDE void look_at_all(struct search *q, int start, int all, int n)
 
 /* What |u - x|^2 <= r2 may be when it is computed from x and u less the lower end of x's leaf, as
  * floats: each is off by 2^-24 of itself, and their difference by as much, together at most
- * 2^-22 (|u - x| + width); squares and their sum are rounded d + 2 times. */
+ * 2^-22 (|u - x| + width); squares and their sum are rounded d + 2 times, or underflow. */
 INSIDE float as_float(double r2, double width, int d)
 {
     const double root = sqrt(r2), off = root + 0x1p-22 * (root + width),
                  most = off * off * (1.0 + (d + 4) * 0x1p-23);
-    return most < FLT_MAX ? (float)most * (1.0F + 0x1p-22F) : INFINITY;
+    return most < FLT_MAX ? (float)most * (1.0F + 0x1p-22F) + FLT_MIN : INFINITY;
 }
 
-/* r2 [TILE] of u and as many rows, in floats; is any of them at most `most`, or not a number? */
-INSIDE int any_near(const struct tree *t, size_t leaf, int all, const float *V,
-                    const double *u, float most, float *restrict r2)
+/* which [TILE] = those of as many rows that are at most `most` from u in floats, or not at any
+ * distance; how many there are */
+INSIDE int near_in_tile(int d, int all, const float *V, const float *u, float most,
+                        int *which)
 {
-    const size_t leaves = (size_t)1 << t->levels;
-    int any = 0;
+    float r2[TILE];
+    int near[TILE], any = 0, count = 0;
     for (int i = 0; i < TILE; i++)
         r2[i] = 0.0F;
-    for (int j = 0; j < t->d; j++, V += all) {
-        const float uj = (float)(u[j] - t->low[leaves * j + leaf]);
+    for (int j = 0; j < d; j++, V += all) {
+        const float uj = u[j];
         SIMD
         for (int i = 0; i < TILE; i++)
             r2[i] += (uj - V[i]) * (uj - V[i]);
     }
-    PRAGMA(omp simd reduction(| : any))
+    SIMD
     for (int i = 0; i < TILE; i++)
-        any |= !(r2[i] > most);
-    return any;
+        near[i] = !(r2[i] > most);
+    for (int i = 0; i < TILE; i++)
+        any |= near[i];
+    if (!any) /* as a rule */
+        return 0;
+    for (int i = 0; i < TILE; i++) {
+        which[count] = i;
+        count += near[i];
+    }
+    return count;
+}
+
+INSIDE double distance(int d, int all, const double *U, const double *u)
+{
+    double r2 = 0.0;
+    for (int j = 0; j < d; j++, U += all)
+        r2 += (u[j] - *U) * (u[j] - *U);
+    return r2;
 }
 
 /* those that floats do not rule out */
 INSIDE void look_at_near(struct search *q, size_t leaf, int start, int all, int n)
 {
     const struct tree *t = q->tree;
-    const size_t at = (size_t)start * t->d;
+    const size_t leaves = (size_t)1 << t->levels, at = (size_t)start * t->d;
     const float most = as_float(q->r2[q->s - 1], t->width[leaf], t->d);
-    float r2[TILE];
+    float u[MOST_INPUTS];
+    int which[TILE];
+    for (int j = 0; j < t->d; j++)
+        u[j] = (float)(q->u[j] - t->low[leaves * j + leaf]);
     for (int i = 0; i < n; i += TILE) {
-        const int end = n - i < TILE ? n : i + TILE;
-        if (!any_near(t, leaf, all, t->V + at + i, q->u, most, r2))
-            continue;
-        for (int p = i; p < end; p++)
-            if (!(r2[p - i] > most) && t->row[start + p] != q->self) {
-                double exact;
-                distances(t->d, all, 1, t->U + at + p, q->u, &exact);
-                if (exact <= q->r2[q->s - 1])
-                    offer(q, exact, t->row[start + p]);
-            }
+        const int count = near_in_tile(t->d, all, t->V + at + i, u, most, which);
+        for (int c = 0; c < count && i + which[c] < n; c++) {
+            const int p = i + which[c], row = t->row[start + p];
+            if (row != q->self)
+                offer(q, distance(t->d, all, t->U + at + p, q->u), row);
+        }
     }
 }
 
@@ -143,7 +161,7 @@ INSIDE void search_leaf(struct search *q, size_t leaf)
         while (n < all && t->rank[start + n] < q->below)
             n++;
     }
-    if (q->found < q->s)
+    if (q->found < q->s || t->d > MOST_INPUTS)
         look_at_all(q, start, all, n);
     else
         look_at_near(q, leaf, start, all, n);
