@@ -49,7 +49,7 @@ gp_vfe <- function(x, ...) UseMethod("gp_vfe")
 #' @export
 gp_vfe.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL,
                            hyper = c("evidence", "pilot", "joint", "fixed"),
-                           inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                           mean = ~1, inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                            control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit("gp_vfe", match.call(), environment(), list(...))
 }
@@ -67,7 +67,7 @@ gp_dtc <- function(x, ...) UseMethod("gp_dtc")
 #' @rdname baselines
 #' @export
 gp_dtc.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
-                           inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                           mean = ~1, inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                            control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit("gp_dtc", match.call(), environment(), list(...))
 }
@@ -85,7 +85,7 @@ gp_sor <- function(x, ...) UseMethod("gp_sor")
 #' @rdname baselines
 #' @export
 gp_sor.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
-                           inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                           mean = ~1, inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                            control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit("gp_sor", match.call(), environment(), list(...))
 }
@@ -103,7 +103,7 @@ gp_fitc <- function(x, ...) UseMethod("gp_fitc")
 #' @rdname baselines
 #' @export
 gp_fitc.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
-                            inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                            mean = ~1, inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                             control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit("gp_fitc", match.call(), environment(), list(...))
 }
@@ -121,7 +121,7 @@ gp_subsample <- function(x, ...) UseMethod("gp_subsample")
 #' @rdname baselines
 #' @export
 gp_subsample.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
-                                 weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                                 mean = ~1, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                                  control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit("gp_subsample", match.call(), environment(), list(...))
 }
@@ -139,7 +139,7 @@ gp_exact <- function(x, ...) UseMethod("gp_exact")
 #' @rdname baselines
 #' @export
 gp_exact.default <- function(x, y, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "joint", "fixed"),
-                             weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                             mean = ~1, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                              control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit("gp_exact", match.call(), environment(), list(...))
 }

@@ -41,6 +41,12 @@ warn_evidence <- function(message, ...) warn_classed("pfdtc_warning_evidence", m
 # Data that bear no such model.
 warn_small <- function(message, ...) warn_classed("pfdtc_warning_small", message, ...)
 
+# What is done unasked or will take much, to those who want to hear: `kind` names it for suppressMessages(classes = ).
+tell_classed <- function(kind, text) {
+  message(structure(class = c(paste0("pfdtc_message_", kind), "pfdtc_message", "message", "condition"),
+                    list(message = paste0(text, "\n"), call = NULL)))
+}
+
 warn_classed <- function(class, message, ...) {
   warning(structure(class = c(class, "warning", "condition"), list(message = message, call = user_call(), ...)))
 }

@@ -63,5 +63,6 @@ posterior_stage <- function(state, make) {
 
 announce_memory <- function(bytes, n) {
   check_memory(bytes, sprintf("the exact posterior of %d rows", as.integer(n)))
-  if (bytes >= 1e8) message(sprintf("The exact posterior of %d rows takes %s.", as.integer(n), show_bytes(bytes)))
+  if (bytes < 1e8) return(invisible())
+  tell_classed("memory", sprintf("The exact posterior of %d rows takes %s.", as.integer(n), show_bytes(bytes)))
 }

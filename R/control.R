@@ -13,8 +13,9 @@
 #' @param threads threads for the rows, and the most that a BLAS may use. At most 2 unless asked for more.
 #' @param memory bytes of scratch that may grow with the number of rows: kernel values and their like, kept between the
 #'   two passes over the rows. What does not fit is evaluated again, block by block, with the same numbers.
-#' @param optimise_rows learn hyperparameters and inducing points on this many random rows; the posterior is always that
-#'   of all rows. `NULL`: all rows, of which learning by the evidence looks at some thousands, see [pfdtc()].
+#' @param optimise_rows learn hyperparameters and move inducing points on this many random rows; the posterior is always
+#'   that of all rows. `NULL`: inducing points are moved, and a pilot is learned, on 20,000 rows (100 a point, if those
+#'   are more), learning by the evidence looks at some thousands among 50,000, see [pfdtc()]; `print()` says how many.
 #' @param restarts how many starts the search for hyperparameters by the evidence has. `NULL`: 8 (9 with two inputs, 10
 #'   with one), the same every time; of more, the rest are random, of less the first are taken.
 #' @param priors weak priors on the hyperparameters under `hyper = "evidence"`? In units of the inputs' and the

@@ -29,7 +29,10 @@ compare_criterion <- function(fits, labels, name, penalty) {
   }
   value <- vapply(lls, as.double, 0)
   nobs <- part("nobs")
-  if (length(unique(nobs[!is.na(nobs)])) > 1L) warning("models are not all fitted to the same number of observations")
+  if (length(unique(nobs[!is.na(nobs)])) > 1L) {
+    warn_evidence(sprintf("%s compares fits of the same responses: these have %s rows.", name,
+                          list_quoted(format(unique(nobs), trim = TRUE), quote = "")))
+  }
   weight <- penalty(nobs) * part("df")
   out <- -2 * value + weight
   known <- !is.na(part("upper"))

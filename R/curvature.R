@@ -88,8 +88,9 @@ dimnames_of <- function(v, names) {
 # lower, upper). Random orders in it are the same each time.
 learned_density <- function(fit) {
   data <- training_data(fit)
-  names <- names(stats::coef(fit))
-  free <- if (fit$hyper == "fixed") character() else setdiff(names, fit$control$fix)
+  names <- parameter_names(fit$kernel, fit$frame$columns)
+  held <- c(fit$control$fix, held_names(fit$kernel, fit$frame$columns))
+  free <- if (fit$hyper == "fixed") character() else setdiff(names, held)
   if (!length(free)) {
     abort_input("object", "a fit with fixed ones", "a fit that has learned hyperparameters",
                 message = "Nothing was learned by this fit: its hyperparameters were given.")

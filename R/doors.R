@@ -6,6 +6,7 @@ matrix_fit <- function(method, call, frame, dots) {
   check_dots_empty(dots, names(args))
   missing <- vapply(args[c("x", "y")], identical, NA, formals(function(x) NULL)$x)
   args[c("x", "y")[missing]] <- list(NULL)
+  if (wants_workers(args$workers)) abort_input("workers", "TRUE", "NULL beside `x` and `y`: take a formula and `data`")
   data <- data_from_matrix(args$x, args$y, args$weights, args$offset, args$center, args$scale,
                            merge = merges_rows(method), likelihood = as_likelihood(args$family))
   call[[1L]] <- as.name(method)
@@ -17,22 +18,24 @@ formula_fit <- function(method, default, call, envir, dots) {
   call[[1L]] <- as.name(method)
   args <- formula_arguments(dots, default)
   source <- eval(call$data, envir)
+  if (wants_workers(args$workers) && !is_source(source)) source <- frame_on_workers(source)
   if (is_source(source)) return(source_fit(method, source, call, args, envir))
   data <- data_from_formula(call, envir, args$center, args$scale, merge = merges_rows(method),
                             likelihood = as_likelihood(args$family))
   start_fit(method, data, call, args)
 }
 
+wants_workers <- function(workers) !is.null(workers) && check_flag(workers, "workers")
+
 # Rows that come from a source are not kept.
 source_fit <- function(method, source, call, args, envir) {
   check_source_fit(method, args)
-  data <- data_from_source(source, call, envir, args$center, args$scale, sample_size)
+  size <- check_count(getOption("pfdtc.sample", 1e5), "pfdtc.sample")
+  data <- data_from_source(source, call, envir, args$center, args$scale, size)
+  args$keep_sample <- check_flag(args$keep_data, "keep_data")
   args$keep_data <- FALSE
   start_fit(method, data, call, args)
 }
-
-# Rows of a source that are kept, for all but the posterior.
-sample_size <- 1e5
 
 check_source_fit <- function(method, args) {
   family <- gp_families[[method]]
@@ -61,8 +64,8 @@ start_fit <- function(method, data, call, args) {
   args$keep_data <- check_flag(args$keep_data, "keep_data")
   settings <- c(
     list(method = method, call = if (args$keep_data) call else slim_call(call)),
-    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "center", "scale",
-                                  "control", "keep_data"))])
+    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "center",
+                                  "scale", "control", "keep_data", "keep_sample"))])
   settings$likelihood <- as_likelihood(args$family)
   settings$aux_given <- !is.null(args$aux)
   if (settings$aux_given) settings$aux <- check_aux(args$aux)

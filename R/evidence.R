@@ -16,7 +16,7 @@ sor_evidence <- function(data, p, noise) {
 
 # FITC's own log evidence, log N(y; 0, Q + diag(s2 / w_n + E_nn)): no bound of anything.
 fitc_evidence <- function(data, p, noise) {
-  log_density_dtc(p, nrow(data$x), noise) + p$log_weights / 2 - data$n * log(data$scale)
+  log_density_dtc(p, data$n, noise) + p$log_weights / 2 - data$n * log(data$scale)
 }
 
 # log density of y as given, from near_posterior()

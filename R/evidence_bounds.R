@@ -45,7 +45,8 @@ evidence_bounds <- function(fit) {
 evidence_posterior <- function(fit) {
   if (!is.null(fit$norms)) return(fit)
   if (!is.null(fit$data)) return(same_chance(own_posterior(fit)))
-  if (!(gp_family(fit)$dtc || gp_family(fit)$sor) || fit$jitter < rounding_jitter(nrow(fit$inducing))) {
+  serves <- !is.null(fit$factors) && (gp_family(fit)$dtc || gp_family(fit)$sor)
+  if (!serves || fit$jitter < rounding_jitter(nrow(fit$inducing))) {
     needs_data(fit, "fit")
   }
   fit

@@ -13,10 +13,11 @@ data_in_scale <- function(fit, other) {
 # w_r = (K + s2 I)^{-1} r (else NA): with z = B^{-1} r,
 #   |z|_E^2 = z'(K + s2 I) z - z'r,   c = z'r,
 # which costs nothing beside the product that the next step takes anyway; or when in_time() is FALSE of another pass
-# over all pairs of rows. `keep`: an interrupt or R's time limit end them as well, and `stopped` says so. The residual
-# is carried along; `error` bounds what it is off by, see residual_rounding(). `went`: sqrt(c) after each pass.
+# over all pairs of rows. `ahead(s)`: how many times too large what is wanted still is, for progress. `keep`: an
+# interrupt or R's time limit end them as well, and `stopped` says so. The residual is carried along; `error` bounds
+# what it is off by, see residual_rounding(). `went`: sqrt(c) after each pass.
 solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE, precondition = NULL,
-                        in_time = function() TRUE) {
+                        in_time = function() TRUE, ahead = function(s) NA) {
   model <- model_of(reference)
   root <- root_weights(data)
   control <- reference$control
@@ -40,8 +41,9 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
     r <- from$residual
     travelled <- from$error$travelled
   }
-  progress <- if (isTRUE(control$progress)) progress_line("exact mean")
-  if (!is.null(progress)) on.exit(progress(done = TRUE))
+  tell <- stage_line("exact mean", control$progress, after = 2)
+  on.exit(tell(NULL))
+  began <- proc.time()[["elapsed"]]
   p <- Kp <- before <- stopped <- NULL
   went <- numeric()
   steps <- 0L
@@ -54,7 +56,7 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
       break
     }
     went <- c(went, sqrt(c))
-    if (!is.null(progress)) progress(steps, steps, sqrt(c))
+    tell(passes_ahead(went, ahead(list(v = v, r = r, c = c, w_E = NA)), proc.time()[["elapsed"]] - began))
     if (enough(list(v = v, r = r, c = c, w_E = NA)) || !in_time()) break
     if (!is.null(precondition)) {
       if (steps >= most) break
@@ -95,10 +97,28 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
        stopped = stopped)
 }
 
+# What progress says after passes that brought sqrt(c) to what `went` has, in so many seconds.
+passes_ahead <- function(went, ratio, seconds) {
+  steps <- length(went) - 1L
+  said <- sprintf("%d passes over all pairs of rows", steps)
+  if (!is.finite(ratio) || ratio <= 1) return(said)
+  left <- if (steps > 0L) passes_until(went, 1 / ratio)
+  sprintf("%s, certificate %s times too large%s", said, format(ratio, digits = 2),
+          if (is.null(left)) "" else sprintf(", about %.0f s left", left * seconds / steps))
+}
+
+# Passes until sqrt(c) is this share of what it is, from how the last ones went; NULL where they led nowhere.
+passes_until <- function(went, share) {
+  went <- utils::tail(went, 5L)
+  rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))
+  if (is.finite(rate) && rate < 0.999) as.integer(ceiling(log(share) / log(rate)))
+}
+
 # By linearity the exact mean at x is k_x'u + (the exact mean that the response r gives), r = y - (K + s2 W^{-1}) u, for
 # any u. The second term is the reference's own on r, certified as always with r for y. Kept are u, r, what the
 # reference makes of r, the norms of that, and what rounding in r and in the sum k_x'u may do, with |K| <= |G| + |E|:
-#   |error of r| <= residual_rounding(), which h_x, |h_x| <= sqrt(k) / (2 sqrt(s2)), carries to the mean;
+#   |error of r| <= residual_rounding(), which h_x carries to the mean: |h_x| <= sqrt(k) / (2 sqrt(s2)) and, since the
+#     exact variance is |(1, -h_x)|_K^2 + s2 |h_x|^2, s2 |h_x|^2 <= its upper bound;
 #   |error of k_x'u| <= unit sqrt(k |K|) |v|.
 # `sharp`: |B^{-1} r|_E by groups of rows, as many as a pass over all pairs takes; else from |r| alone.
 correct_residual <- function(reference, data, state, sharp = TRUE) {
@@ -118,16 +138,23 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
        passes = state$passes + sharp, went = state$went, made_from = order_of_rows(data))
 }
 
+# Of products with K of n rows in blocks: values, sums in a block, sums of blocks; as in rounding_growth().
+product_growth <- function(n, block) {
+  n_blocks <- n / block
+  (16 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps
+}
+
 # Bounds of |error of r| and of |error of k_x'v| / sqrt(k), r = y - (K + s2 W^{-1}) v carried along a way of products
 # with K. `travelled`: sizes of v and of all that was multiplied by K, sizes of all that was added to r.
 residual_rounding <- function(reference, y, travelled) {
   eps <- .Machine$double.eps
   model <- model_of(reference)
-  unit <- 4 * eps + reference$norms$growth
+  unit <- product_growth(length(y), engine_control(length(y), reference$control)$block)
+  unit_of_sum <- 4 * eps + reference$norms$growth
   K_norm <- sqrt(sum(reference$factors$G^2)) + reference$norms$lam
   size <- travelled[["v"]]
   list(residual = unit * K_norm * size + 4 * eps * (model$noise * size + sqrt(sum(y^2)) + travelled[["r"]]),
-       sum = unit * sqrt(K_norm) * size, travelled = travelled)
+       sum = unit_of_sum * sqrt(K_norm) * size, travelled = travelled)
 }
 
 correction_serves <- function(reference, data) {
@@ -149,9 +176,19 @@ corrected_mean <- function(reference, correction, data, at) {
   known <- if (is_functionals(at)) sum_over_rows(at, data$x, u) else
     native_kernel_cross_matvec(model$kernel, data$x, u, at, reference$control)
   mean <- known + rest$mean
-  rounding <- correction$rounding * beyond_rows(model, data, at)
+  rounding <- carried_rounding(correction, model, data, at, rest$var_upper)
   error <- (rest$mean_error + rounding) * (1 + 1e-14) + 4 * .Machine$double.eps * abs(mean)
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
+}
+
+# What rounding in r and in k_x'u does to the mean, see correct_residual(). Corrections of fits of before do not have it
+# in parts.
+carried_rounding <- function(correction, model, data, at, var_upper) {
+  size <- beyond_rows(model, data, at)
+  error <- correction$error
+  if (is.null(error)) return(correction$rounding * size)
+  k <- prior_most(model, data$x) * size^2
+  pmin(correction$rounding * size, sqrt(var_upper / model$noise) * error$residual + sqrt(k) * error$sum)
 }
 
 # Corrects the mean of a reference until its certificate is `share` of how far the fit's mean is from it, as far as some

@@ -13,15 +13,19 @@
 fit_sparse <- function(data, settings, finish = NULL) {
   run_fit(data, settings, function(data, settings, state) {
     settings <- choose_posterior(data, clean_points(data, settings))
+    sweep_up(data)
     learned <- learn_stage(data, settings, state)
+    sweep_up(data)
     exact <- if (settings$exact) exact_if_possible(data, learned, settings, state)
     if (!is.null(exact)) return(exact)
     start <- points_stage(data, learned, settings, state)
     settings <- choose_neighbours(data, learned, start, settings)
+    sweep_up(data)
     # equal rows beside one another would each be taken for news of what the points do not know
     if (settings$neighbours > 0L) data <- merge_the_few(data)
     z <- start$z[seq_len(min(nrow(start$z), settings$m)), , drop = FALSE]
     done <- optimise_stage(data, learned, z, settings, state)
+    sweep_up(data)
     fit <- if (is.null(data$whole)) construct_fit(data, done, settings, state) else
       construct_from_source(data, done, settings, state)
     if (is.null(finish)) fit else finish(fit, data, done, state)
@@ -33,7 +37,7 @@ fit_sparse <- function(data, settings, finish = NULL) {
 run_fit <- function(data, settings, stages, so_far = function(fit) "", unmet = function(fit) NULL) {
   suspendInterrupts({
     state <- new.env(parent = emptyenv())
-    state$seconds <- state$evaluations <- numeric()
+    state$seconds <- state$evaluations <- state$rows <- numeric()
     fit <- stages(data, clean_settings(data, settings), state)
   })
   if (!is.null(state$stopped)) {

@@ -9,7 +9,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   mf <- make_model_frame(call, envir)
   terms <- attr(mf, "terms")
   used <- input_variables(terms)
-  labels <- row.names(mf)
+  # "1", "2", ... of many rows take 64 bytes each
+  labels <- if (nrow(mf) <= many_rows || .row_names_info(mf) > 0L) row.names(mf)
   if (!nrow(mf)) abort_input("data", "no rows", "of at least one row without missing values")
 
   name <- names(mf)[attr(terms, "response")]
@@ -42,6 +43,9 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data
 }
 
+# Beyond so many rows memory is looked after.
+many_rows <- 1e5
+
 # model.frame() as lm() calls it: unused factor levels are dropped, so a level without a row has no
 # column.
 make_model_frame <- function(call, envir) {
@@ -61,6 +65,10 @@ make_model_frame <- function(call, envir) {
   }
   given <- intersect(c("subset", "weights", "na.action", "offset"), names(call))
   parts[given] <- as.list(call)[given]
+  if (NROW(data) > many_rows && is.null(call$na.action) && identical(getOption("na.action"), "na.omit")) {
+    whole <- evaluate_frame(c(parts, na.action = quote(stats::na.pass)), envir)
+    if (!anyNA(whole, recursive = TRUE)) return(whole) # na.omit() would copy it all the same
+  }
   evaluate_frame(parts, envir)
 }
 
@@ -162,7 +170,8 @@ check_complete <- function(x, variables, labels, argument, allow_na = FALSE) {
   at <- arrayInd(i, dim(x))
   owner <- rep(seq_along(variables), vapply(variables, `[[`, 1L, "width"))[at[2L]]
   name <- variables[[owner]]$name
-  abort_input(argument, sprintf("%s in row %s of `%s`", format(x[i]), labels[at[1L]], name),
+  row <- if (is.null(labels)) at[1L] else labels[at[1L]]
+  abort_input(argument, sprintf("%s in row %s of `%s`", format(x[i]), row, name),
               "finite in every variable of the formula",
               hint = if (is.na(x[i])) "`na.action = na.omit` leaves rows with missing values out.")
 }

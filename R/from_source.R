@@ -1,31 +1,42 @@
 # The last stage where the rows come from a source: a pass over them for the sums, the posterior of these.
 
-# Sums and signature of a block.
-sums_visit <- function(whole, z, model, start, control) {
+sums_visit <- function(whole, z, model, start, beside, control) {
   whole$source <- NULL # it stays where it is
   force(z)
   force(model)
   force(start)
+  force(beside)
   force(control)
   function(block) {
     rows <- clean_block(whole, block)
-    if (!rows$n) return(list(n = 0))
-    list(n = rows$n, sums = rows_sums(rows, z, model, start, control), signature = signature_sums(rows))
+    if (rows$n) sums_with_signature(rows, z, model, start, beside, control) else list(n = 0)
   }
+}
+
+# `beside`: for a posterior beside near rows, in which every row has the noise that FITC gives it.
+sums_with_signature <- function(rows, z, model, start, beside, control) {
+  in_force <- rows[c("x", "y", "weights")]
+  if (beside) in_force$weights <- fitc_weights(rows, z, model, start)
+  list(n = rows$n, sums = rows_sums(in_force, z, model, start, control), signature = signature_sums(rows),
+       log_w = if (is.null(rows$weights)) 0 else sum(log(rows$weights)))
 }
 
 merge_sums <- function(a, b) {
   if (!b$n) return(a)
   if (!a$n) return(b)
-  list(n = a$n + b$n, sums = sums_merge(a$sums, b$sums), signature = Map(`+`, a$signature, b$signature))
+  list(n = a$n + b$n, sums = sums_merge(a$sums, b$sums), signature = Map(`+`, a$signature, b$signature),
+       log_w = a$log_w + b$log_w)
 }
 
 # `data`: the sample, on which everything else has been done.
 construct_from_source <- function(data, done, s, state) {
   whole <- data$whole
   model <- done$model
-  start <- posterior_stage(state, function() dtc_posterior(done$z, data, model, done$jitter, control = s$control))
-  visit <- sums_visit(whole, done$z, model, start, s$control)
+  beside <- isTRUE(s$neighbours > 0L)
+  start <- posterior_stage(state, function() {
+    dtc_posterior(done$z, data, model, done$jitter, control = s$control, fitc = beside)
+  })
+  visit <- sums_visit(whole, done$z, model, start, beside, s$control)
   so_far <- new.env()
   finish <- function(value) fit_of_sums(value, data, done, start, s, state)
   value <- tryCatch(
@@ -49,16 +60,37 @@ construct_from_source <- function(data, done, s, state) {
 fit_of_sums <- function(value, data, done, start, s, state) {
   whole <- data$whole
   model <- done$model
+  beside <- isTRUE(s$neighbours > 0L)
   if (is.null(value) || !value$n) {
-    value <- list(n = data$n, sums = rows_sums(data, done$z, model, start, s$control),
-                  signature = signature_sums(data))
+    value <- sums_with_signature(data, done$z, model, start, beside, s$control)
   }
   posterior <- posterior_of_sums(done$z, value$sums, model, start)
+  sample <- data[c("x", "y", "weights", "n", "shift")]
   data$n <- value$n
-  data$shift <- log_density_shift(value$n, posterior$log_weights, whole$scale, 0, 0)
+  data$shift <- log_density_shift(value$n, value$log_w, whole$scale, 0, 0)
   data$signature <- signature_of(value$signature, whole$center)
-  new_fit(data, done, s, state, c(points_and_start(done, s), list(
-    neighbours = 0L, factors = posterior, evidence = gp_family(s)$evidence(data, posterior, model$noise),
-    jitter = posterior$jitter, source = list(
-      label = whole$source$label, rows = whole$seen, omitted = whole$omitted, sample = nrow(data$x), passes = 2L))))
+  about <- list(label = whole$source$label, rows = whole$seen, omitted = whole$omitted, sample = nrow(data$x),
+                passes = 2L)
+  parts <- if (beside) near_of_sums(sample, posterior, data, done, s) else
+    list(neighbours = 0L, factors = posterior, evidence = gp_family(s)$evidence(data, posterior, model$noise))
+  new_fit(data, done, s, state, c(points_and_start(done, s), parts, list(jitter = posterior$jitter, source = about)))
+}
+
+# Far, of all rows, by FITC's posterior; near, the rows of the sample. In terms of near_posterior(): C C' there is that
+# of FITC in units of the noise. Where the sample has all rows it is near_posterior() itself.
+near_of_sums <- function(sample, posterior, data, done, s) {
+  model <- done$model
+  if (sample$n == data$n) {
+    sample <- merge_the_few(c(sample, list(group = NULL)))
+    train <- min(s$neighbours, nrow(sample$x) - 1L)
+    near <- near_posterior(sample, done$z, model, s$neighbours, train, jitter = done$jitter, control = s$control)
+    sample$shift$constant <- data$shift$constant
+    evidence <- near_evidence(sample, near, model$noise)
+  } else {
+    near <- list(L = posterior$L, C = posterior$C / sqrt(model$noise), beta = posterior$beta, jitter = posterior$jitter,
+                 neighbours = as.integer(s$neighbours), train_neighbours = 0L)
+    evidence <- fitc_evidence(data, posterior, model$noise)
+  }
+  near$rows <- sample[c("x", "y", "weights")]
+  list(neighbours = s$neighbours, factors = NULL, evidence = evidence, near = near)
 }

@@ -114,7 +114,7 @@ by_points <- function(fit, fun) {
 # r = a - A_S u,  mean = u'y_S + r'beta,  var = prior - |a|^2 - e'u + |C^{-1} r|^2
 near_of <- function(fit, fun) {
   near <- fit$near
-  data <- fit$data
+  data <- near_rows(fit)
   model <- model_of(fit)
   w <- merged_weights(data)
   rows <- native_neighbours(model$kernel, data$x, near$neighbours, query = fun$x, control = fit$control)

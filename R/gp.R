@@ -22,6 +22,7 @@ new_fit <- function(data, done, s, state, parts) {
     objective = done$value, df = length(s$free) + sum(done$more_df), sd_y = data$sd_y, trace = trace,
     z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
+    looked_at = state$rows,
     pilot = done$pilot, learned = done$learned, kernels = done$kernels,
     control = utils::modifyList(s$control, list(maxit = s$maxit_given), keep.null = TRUE), maxit = s$control$maxit,
     version = utils::packageVersion("pfdtc"), terms = if (s$keep_data) data$terms else drop_environment(data$terms),

@@ -2,7 +2,7 @@
 
 # list(model, pilot, learned, kernels), the last three NULL or what is known of how they were learned.
 learn_stage <- function(data, s, state) {
-  kernel <- if (is.null(s$kernel$profile)) place_kernel(kernel_of(kernel_candidates[1L]), data$x) else s$kernel
+  kernel <- if (is_open(s$kernel)) with_profile(s$kernel, kernel_candidates[1L], data$x) else s$kernel
   start <- start_values(kernel, s$noise, data)
   found <- if (!length(s$free)) {
     start
@@ -11,7 +11,8 @@ learn_stage <- function(data, s, state) {
     run_stage(state, "learn", learn_evidence(data, s, state), otherwise = state$so_far)
   } else {
     run_stage(state, "pilot", {
-      rows <- optimise_rows(data, s$control)
+      rows <- optimise_rows(data, s$control, 200L)
+      if (!is.null(rows$rows)) state$rows["learn"] <- rows$n
       pilot <- learn_hyper(rows, random_points(rows, min(200L, rows$n)), start, s)
       count_evaluations(state, "pilot", pilot)
       pilot

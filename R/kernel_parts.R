@@ -10,7 +10,8 @@
 # The parameters of each profile beside the variance.
 factor_parameters <- list(
   se = "lengthscale", matern12 = "lengthscale", matern32 = "lengthscale", matern52 = "lengthscale",
-  rq = c("lengthscale", "alpha"), periodic = c("lengthscale", "period"), linear = character(), polynomial = "offset",
+  rq = c("lengthscale", "alpha"), periodic = c("lengthscale", "period"), linear = character(), mean = character(),
+  polynomial = "offset",
   categorical = "parameters", white = character(), constant = character())
 
 is_composite <- function(kernel) !is.null(kernel$leaves)
@@ -22,7 +23,7 @@ kernel_terms <- function(kernel) {
 }
 
 # Factors that depend on distances alone: with lengthscales, or periodic.
-is_stationary <- function(leaf) leaf$profile %in% c("se", "matern12", "matern32", "matern52", "rq", "periodic")
+is_stationary <- function(leaf) "lengthscale" %in% factor_parameters[[leaf$profile]]
 
 # Not of squared exponentials alone.
 is_rough <- function(kernel) {
@@ -31,7 +32,7 @@ is_rough <- function(kernel) {
 
 # Does k(x, x) differ from row to row?
 varies <- function(kernel) {
-  any(vapply(kernel_leaves(kernel), function(l) any(l$profile %in% c("linear", "polynomial")), NA))
+  any(vapply(kernel_leaves(kernel), function(l) any(l$profile %in% c("linear", "polynomial", "mean")), NA))
 }
 
 # Parameters of one kind of a placed factor: how many there are.
@@ -68,7 +69,8 @@ leaf_parameters <- function(leaf) if (is.null(leaf$profile)) "lengthscale" else 
 # All but the values: two kernels with the same are of one family.
 kernel_structure <- function(kernel) {
   list(lapply(kernel_leaves(kernel), function(l) {
-    list(l$profile, as.integer(l$inputs), isTRUE(l$isotropic), l$degree, l$correlation)
+    list(l$profile, as.integer(l$inputs), isTRUE(l$isotropic), l$degree, l$correlation, l$given, l$centre,
+         l$rate)
   }), lapply(kernel_terms(kernel), function(t) as.integer(t$leaves)))
 }
 
@@ -125,10 +127,18 @@ total_variance <- function(kernel) {
   sum(vapply(kernel$terms, `[[`, 0, "variance"))
 }
 
+# A linear mean (mean.R), and its inputs in their own units beside the level.
+is_mean <- function(leaf) identical(leaf$profile, "mean")
+
+mean_basis <- function(leaf, x) {
+  cbind(1, t((t(x[, leaf$inputs, drop = FALSE]) - leaf$centre) * leaf$rate))
+}
+
 # k(x, x) of each term, a column a term.
 term_diagonals <- function(kernel, x) {
   leaves <- kernel_leaves(kernel)
   at <- function(leaf) {
+    if (identical(leaf$profile, "mean")) return(rowSums(mean_basis(leaf, x)^2))
     if (!leaf$profile %in% c("linear", "polynomial")) return(1)
     s <- rowSums(x[, leaf$inputs, drop = FALSE]^2)
     if (leaf$profile == "linear") s else (s + leaf$offset)^leaf$degree
@@ -151,8 +161,9 @@ kernel_lengths <- function(kernel, d) {
   }
   rate <- numeric(d)
   leaves <- kernel_leaves(kernel)
-  total <- total_variance(kernel)
-  for (t in kernel_terms(kernel)) {
+  terms <- Filter(function(t) !is_mean(leaves[[t$leaves[1L]]]), kernel_terms(kernel))
+  total <- sum(vapply(terms, `[[`, 0, "variance"))
+  for (t in terms) {
     for (leaf in leaves[t$leaves]) {
       if (!is_stationary(leaf)) next
       l <- leaf$lengthscale
@@ -186,22 +197,23 @@ engine_factor <- function(leaf) {
   list(profile = leaf$profile, columns = as.integer(leaf$inputs) - 1L, isotropic = as.integer(isTRUE(leaf$isotropic)),
        power = if (is.null(leaf$degree)) 0L else as.integer(leaf$degree),
        parameters = as.double(unlist(leaf[factor_parameters[[leaf$profile]]], use.names = FALSE)),
-       table = if (leaf$profile == "categorical") categorical_table(leaf))
+       table = if (leaf$profile == "categorical") categorical_table(leaf) else if (is_mean(leaf))
+         c(leaf$centre, leaf$rate))
 }
 
 # ---- correlations of levels ------------------------------------------------------------------------------------------
 
 categorical_size <- function(leaf) {
   n <- length(leaf$inputs)
-  switch(leaf$correlation, exchangeable = 1L, ordered = n - 1L, full = n * (n - 1L) / 2L)
+  switch(leaf$correlation, given = 0L, exchangeable = 1L, ordered = n - 1L, full = n * (n - 1L) / 2L)
 }
 
 # The correlation matrix of the levels, then its slope in the log of each parameter.
 categorical_table <- function(leaf) {
   n <- length(leaf$inputs)
   p <- leaf$parameters
-  switch(leaf$correlation, exchangeable = exchangeable_table(n, p), ordered = ordered_table(n, p),
-         full = full_table(n, p))
+  switch(leaf$correlation, given = c(leaf$given), exchangeable = exchangeable_table(n, p),
+         ordered = ordered_table(n, p), full = full_table(n, p))
 }
 
 # exp(-p) between any two levels

@@ -35,12 +35,14 @@ fit_laplace <- function(data, settings) {
 
 refuse_beside_likelihood <- function(s) {
   given <- c(noise = !is.null(s$noise), tol = !is.null(s$tol), aux = isTRUE(s$aux_given),
-             neighbours = isTRUE(s$neighbours > 0), hyper = s$hyper[1L] %in% c("pilot", "joint"))
+             neighbours = isTRUE(s$neighbours > 0), mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1),
+             hyper = s$hyper[1L] %in% c("pilot", "joint"))
   if (!any(given)) return(invisible())
   argument <- names(given)[given][1L]
   hint <- switch(argument, noise = "The likelihood says how responses scatter.",
                  hyper = "\"evidence\" and \"fixed\" are there.", tol = "Give `m`, and see what certify() says.",
-                 aux = "Its inducing points are not moved.", neighbours = "Near rows are for Gaussian noise.")
+                 aux = "Its inducing points are not moved.", neighbours = "Near rows are for Gaussian noise.",
+                 mean = "Its mean is a constant, which is learned.")
   abort_input(argument, "given", sprintf("left out with family %s", s$likelihood$name), hint = hint)
 }
 

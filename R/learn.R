@@ -12,8 +12,10 @@
 
 learn_evidence <- function(data, s, state) {
   pool <- learning_rows(data, s)
+  counted <- learning_sizes$whole[["rows"]]
+  if (counted < pool$n) state$rows[c("learn", "among")] <- c(counted, pool$n)
   on.exit(count_evaluations(state, "learn", list(evaluations = pool$count$evaluations)))
-  candidates <- if (is.null(s$kernel$profile)) kernel_candidates else s$kernel$profile
+  candidates <- if (is_open(s$kernel)) kernel_candidates else s$kernel$profile
   tell <- stage_line("hyperparameters", s$control$progress, after = 1)
   on.exit(tell(NULL), add = TRUE)
 

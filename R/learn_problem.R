@@ -8,9 +8,9 @@
 # variance from a hundred times it with longer lengthscales, and the order of the rows decides, at a hundredth of NLPD.
 learning_problem <- function(pool, s, profile) {
   kernel <- s$kernel
-  if (is.null(kernel$profile)) kernel <- place_kernel(kernel_of(profile), pool$x)
+  if (is_open(kernel)) kernel <- with_profile(kernel, profile, pool$x)
   table <- parameter_units(kernel, pool$x, pool$signal)
-  names <- parameter_names(kernel, s$columns)
+  names <- parameter_names(s$kernel, s$columns) # by those of s$free
   last <- length(names)
   unit <- log(c(table$unit, pool$variance * pool$weight))
   given <- log(c(kernel_values(kernel, table), if (is.null(s$noise)) NA else s$noise))
@@ -74,6 +74,21 @@ add_merged <- function(result, problem, noise, share, theta) {
     out$information[last, last] <- out$information[last, last] + share * shift$rows / 2
   }
   out
+}
+
+# Is its profile still to be chosen, alone or beside a mean?
+is_open <- function(kernel) any(vapply(kernel_leaves(kernel), function(l) is.null(l$profile), NA))
+
+with_profile <- function(kernel, profile, x) {
+  chosen <- kernel_of(profile)
+  if (!is_composite(kernel)) return(place_kernel(chosen, x))
+  open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
+  kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
+    l[c("profile", "label")] <- chosen[c("profile", "label")]
+    l
+  })
+  kernel$label <- formula_of_kernel(kernel)
+  kernel
 }
 
 profile_label <- function(profile) kernel_of(profile)$label

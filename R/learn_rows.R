@@ -1,7 +1,7 @@
 # The rows that hyperparameters are learned from, in which order, and what they say of units and of the least noise.
 
 learning_sizes <- list(
-  population = 1e6,                      # rows among which neighbours are looked for
+  population = 50000,                    # rows among which neighbours are looked for: all of 1e6 predict no better
   first = 200L,                          # the first rows of the order are always among those that count
   starts = c(rows = 4000L, near = 10L),  # every start: where there is much noise, many rows tell more than many near
   finals = c(rows = 5000L, near = 15L),  # the best of them

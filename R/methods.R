@@ -89,7 +89,10 @@ coef.gp_fit <- function(object, ...) {
   object <- check_any_fit(object, "object")
   theta <- stats::setNames(c(kernel_values(object$kernel), object$noise),
                            parameter_names(object$kernel, object$frame$columns))
-  if (!is_laplace(object)) return(theta)
+  if (!is_laplace(object)) {
+    vague <- is_mean_variance(object$kernel)
+    return(c(mean_coefficients(object)$estimate, theta[!c(vague, FALSE)]))
+  }
   shape <- if (!is.null(object$theta)) stats::setNames(object$theta, theta_name(object$likelihood))
   c(theta[names(theta) != "noise"], mean = object$center, shape)
 }

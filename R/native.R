@@ -14,20 +14,19 @@ start_engine <- function() {
 own_lanes <- 8L
 native_own_products <- function(lanes) .Call(ffi_linalg_own, as.integer(lanes))
 
-# .Call() of a door to n x n matrices. The BLAS at hand does them where it is better than the engine: one that is made
-# for its processor, with as many threads as the engine may use, which the control among the arguments says. Whatever
-# ends the call, an interrupt too, all is again as it was.
-call_dense_door <- function(door, ...) {
-  if (!engine$optimised_blas) return(.Call(door, ...))
+# The .Call() of a door to n x n matrices, which is made in here: arguments wait. The BLAS at hand does them where it
+# is better than the engine: one that is made for its processor, with as many threads as the engine may use, which
+# `control` says. Whatever ends the call, an interrupt too, all is again as it was.
+with_dense_products <- function(call, control) {
+  if (!engine$optimised_blas) return(call)
   before <- .Call(ffi_blas_threads, 0L)
   lanes <- native_own_products(0L)
   on.exit({
     native_own_products(lanes)
     .Call(ffi_blas_threads, before)
   })
-  control <- Find(function(a) is.list(a) && !is.null(a[["threads"]]), list(...))
-  if (!is.null(control) && control$threads < before) .Call(ffi_blas_threads, control$threads)
-  .Call(door, ...)
+  if (control$threads < before) .Call(ffi_blas_threads, control$threads)
+  call
 }
 
 # By its name; R's own and the reference one take six times as long as the processor would.
@@ -161,7 +160,7 @@ native_lowrank_rows <- function(nu, x, weights, kernel) {
 native_posterior <- function(z, x, y, weights, kernel, noise, jitter, most = max(1e-4, jitter), control = NULL,
                              fitc = FALSE) {
   result <- .Call(ffi_posterior, engine_model(kernel, noise, jitter), z, engine_rows(x, y, weights),
-                      as.double(most), as.integer(fitc), engine_control(nrow(x), control))
+                      as.double(most), if (fitc) "fitc", engine_control(nrow(x), control))
   stop_on_status(result, "The posterior on the inducing points")
 }
 
@@ -175,14 +174,16 @@ native_covariance <- function(posterior, z, kernel, noise, x, sor = FALSE) {
 
 # The exact GP on x: list(L, alpha, minus_evidence).
 native_exact <- function(x, y, weights, kernel, noise, control = NULL) {
-  result <- call_dense_door(ffi_exact, engine_model(kernel, noise), engine_rows(x, y), weights,
-                            engine_control(nrow(x), control))
+  control <- engine_control(nrow(x), control)
+  result <- with_dense_products(
+    .Call(ffi_exact, engine_model(kernel, noise), engine_rows(x, y), weights, control), control)
   stop_on_status(result, "The exact posterior")
 }
 
 native_exact_evidence <- function(x, y, weights, kernel, noise, control = NULL) {
-  as_value(call_dense_door(ffi_exact_evidence, engine_model(kernel, noise), engine_rows(x, y), weights,
-                           engine_control(nrow(x), control)))
+  control <- engine_control(nrow(x), control)
+  as_value(with_dense_products(
+    .Call(ffi_exact_evidence, engine_model(kernel, noise), engine_rows(x, y), weights, control), control))
 }
 
 native_exact_predict <- function(posterior, x, kernel, x_new) {
@@ -335,6 +336,11 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = NULL, want = 0L,
 # C_x'P C_x, C_x = (C C')^{-1} a, at the rows of x for each matrix of the list P: a row each
 native_forms <- function(posterior, z, kernel, P, x, control = NULL) {
   .Call(ffi_forms, engine_model(kernel), z, posterior, P, x, engine_control(nrow(x), control))
+}
+
+# Sums of log p over the rows of x at f = a'u for each row u of U, without constants
+native_paths <- function(posterior, z, kernel, x, sites, U, control = NULL) {
+  .Call(ffi_paths, engine_model(kernel), z, posterior, x, sites, U, engine_control(nrow(x), control))
 }
 
 # log p, its slope, minus its curvature, and its third derivative at f (offset included): a row each

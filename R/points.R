@@ -11,7 +11,7 @@ points_stage <- function(data, learned, s, state) {
 
 # What choose_points() has of cleaned data: at most one a row.
 start_points <- function(data, model, m, method, control) {
-  choose_points(data$x, min(m, nrow(data$x)), model$kernel, method, control$memory,
+  choose_points(data$x, min(m, nrow(data$x)), model$kernel, method, control$memory / 2, # the data are there as well
                 c(data[c("y", "weights")], model["noise"]), control)
 }
 
@@ -27,7 +27,8 @@ optimise_stage <- function(data, learned, z, s, state) {
   if (!is.null(state$stopped)) return(now)
   if (s$objective == "none") return(now)
   if (!s$move) return(utils::modifyList(now, list(message = unmoved_message(s))))
-  rows <- optimise_rows(data, s$control)
+  rows <- optimise_rows(data, s$control, s$m)
+  if (!is.null(rows$rows)) state$rows["points"] <- rows$n
   if (s$objective == "vfe" && s$hyper == "joint" && length(s$free)) return(vfe_jointly(rows, now, s, state))
   if (s$try_starts) {
     started <- proc.time()[["elapsed"]]

@@ -9,17 +9,20 @@ predict_posterior <- function(fit, x) {
     return(list(mean = p$mean, var_sor = p$variance, resid = numeric(nrow(x))))
   }
   if (!is.null(fit$near)) {
-    p <- predict_near(fit$near, fit$data, fit$inducing, model, x, fit$control)
+    p <- predict_near(fit$near, near_rows(fit), fit$inducing, model, x, fit$control)
     return(list(mean = p$mean, var_sor = p$var_far, resid = p$var_near))
   }
   p <- native_predict(fit$factors, fit$inducing, model$kernel, model$noise, x)
   list(mean = p$mean, var_sor = p$sor_variance, resid = p$unexplained)
 }
 
+# The rows that are near: all, or those that were kept of a source.
+near_rows <- function(fit) if (is.null(fit$near$rows)) fit$data else fit$near$rows
+
 predict_covariance <- function(fit, x) {
   model <- model_of(fit)
   if (!is.null(fit$x)) return(native_exact_covariance(fit$factors, fit$x, model$kernel, x))
-  if (!is.null(fit$near)) return(covariance_near(fit$near, fit$data, fit$inducing, model, x, fit$control))
+  if (!is.null(fit$near)) return(covariance_near(fit$near, near_rows(fit), fit$inducing, model, x, fit$control))
   native_covariance(fit$factors, fit$inducing, model$kernel, model$noise, x, sor = gp_family(fit)$sor)
 }
 

@@ -77,7 +77,7 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
       abort_input("reference", "none for a fit without its data", "given",
                   hint = "Make it where the data are: fit$reference <- reference(fit); or fit with `keep_data = TRUE`.")
     }
-    message("A reference is made for this call; keep it with  fit$reference <- reference(fit)")
+    tell_classed("reference", "A reference is made for this call; keep it with  fit$reference <- reference(fit)")
     return(reference(fit, m2, max_seconds = max_seconds))
   }
   given <- check_fit(given, "reference")

@@ -119,12 +119,14 @@ refine_rows <- function(reference, data, x, goal, maxit) {
   found <- made$value$found
   precondition <- made$value$precondition
   wide <- if (reference$norms$w_E > 0) max(best$mean_error) / reference$norms$w_E else 0
+  renewed <- FALSE
   far <- if (is.null(found)) Inf else reference$scale * max(vapply(found, function(f) sqrt(max(kriged_h2(f))), 0))
   repeat {
     tried <- stop_by({
+      ahead <- function(s) min(far * sqrt(s$c), wide * min(s$w_E, sqrt(s$c) / 2, na.rm = TRUE)) / aim
       state <- solve_exact(reference, data, maxit - iterations, function(s) {
         min(far * sqrt(s$c), wide * s$w_E, na.rm = TRUE) <= aim
-      }, state, keep = TRUE, precondition = precondition)
+      }, state, keep = TRUE, precondition = precondition, ahead = ahead)
       correction <- correct_residual(reference, data, state)
       list(state = state, mean = by_correction(reference, correction, data, x, found))
     })
@@ -138,12 +140,25 @@ refine_rows <- function(reference, data, x, goal, maxit) {
     stalled <- state$stalled || (state$steps == 0L && max(now$mean_error) > 0.9 * max(best$mean_error))
     better <- now$mean_error < best$mean_error
     for (what in names(best)) best[[what]][better] <- now[[what]][better]
+    # what rounding may have done along the way is forgotten where r is made anew, once
+    if (stalled && !renewed && iterations < maxit && is.null(state$stopped) && max(best$mean_error) > goal &&
+        max(now$mean_error) * rounding_at_hand(reference, data, state) <= 4 * goal) {
+      state <- state[c("v", "passes")]
+      renewed <- TRUE
+      next
+    }
     if (stalled) why <- rounding_stops
     if (!is.null(state$stopped)) why <- state$stopped
     if (max(best$mean_error) <= goal || stalled || !is.null(state$stopped) || iterations >= maxit) break
     aim <- aim / 4
   }
   c(best, list(iterations = iterations, why = why))
+}
+
+# What rounding of one product does to the residual, as a share of what it may have done along the way.
+rounding_at_hand <- function(reference, data, state) {
+  once <- residual_rounding(reference, data$y * root_weights(data), c(v = sqrt(sum(state$v^2)), r = 0))
+  once$residual / state$error$residual
 }
 
 # The smaller of the certificates by kriging, where krige() was asked, and by the reference.

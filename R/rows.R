@@ -32,14 +32,19 @@ merged_log_density <- function(shift, noise) {
   -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
 }
 
-# A random part of the rows, where control asks for one: what merging adds to the density is left out.
-optimise_rows <- function(data, control) {
+# A random part of the rows, as many as control asks for or are enough for m points: what merging adds to the density is
+# left out.
+optimise_rows <- function(data, control, m) {
   n <- nrow(data$x)
-  if (is.null(control$optimise_rows) || control$optimise_rows >= n) return(data)
-  rows <- sort(sample.int(n, control$optimise_rows))
+  most <- if (is.null(control$optimise_rows)) max(enough_rows, 100 * m) else control$optimise_rows
+  if (most >= n) return(data)
+  rows <- sort(sample.int(n, most))
   list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = data$weights[rows], n = length(rows), rows = rows,
        group = NULL, shift = list(constant = 0, rows = 0, ss = 0))
 }
+
+# Points moved on so many rows predict as those moved on all to 0.001 in log density, see bench/large.R.
+enough_rows <- 20000L
 
 # Random rows as drawn before merging, each kept once.
 random_points <- function(data, m) {
@@ -81,3 +86,10 @@ some_rows <- function(data, most = certified_rows) {
 # The weight of each row of data$x, and its root.
 merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
+
+# The data's variables by name, with their columns and, of a factor, its levels.
+data_variables_of <- function(data) {
+  lapply(seq_along(data$var_names), function(i) {
+    list(name = data$var_names[i], columns = which(data$assign == i), levels = data$xlevels[[data$var_names[i]]])
+  })
+}

@@ -27,7 +27,7 @@ choose_posterior <- function(data, s) {
 # and there is none.
 choose_neighbours <- function(data, learned, start, s) {
   rho <- unexplained_share(data, learned, start)
-  s$open <- isTRUE(s$open) && s$keep_data # a near field needs the rows
+  s$open <- isTRUE(s$open) && (s$keep_data || isTRUE(s$keep_sample)) # a near field needs rows
   if (is.null(s$neighbours)) s$neighbours <- if (isTRUE(s$open) && rho >= enough_unexplained) default_neighbours else 0L
   s$neighbours <- min(s$neighbours, nrow(data$x))
   # of lengthscales this short near rows tell nearly all there is
@@ -45,7 +45,7 @@ unexplained_share <- function(data, learned, start) {
 }
 
 # What a fit is asked for beside its data and control.
-asked_of_fits <- c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "center", "scale", "aux",
+asked_of_fits <- c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "center", "scale", "aux",
                    "aux_given")
 
 # Checks that need the data; kernel and noise come in units of y and leave in those of the cleaned y.
@@ -60,7 +60,7 @@ clean_settings <- function(data, s) {
     !isTRUE(s$aux_given) && !s$hyper[1L] %in% c("pilot", "joint")
   if (!is.null(s$neighbours)) {
     s$neighbours <- check_count(s$neighbours, "neighbours", min = 0)
-    if (s$neighbours > 0L && !isTRUE(s$keep_data)) {
+    if (s$neighbours > 0L && !isTRUE(s$keep_data) && !isTRUE(s$keep_sample)) {
       abort_input("keep_data", "FALSE", "TRUE where `neighbours` is asked for",
                   hint = "A near field reads the rows near each prediction: it needs them all.")
     }
@@ -91,10 +91,12 @@ clean_settings <- function(data, s) {
   if (is.null(s$kernel)) s$kernel <- kernel_se()
   s$kernel <- place_kernel(s$kernel, data$x, variables = data_variables_of(data))
   if (choose_kernel) s$kernel["profile"] <- list(NULL)
+  s$kernel <- with_mean(s$kernel, s$mean, data)
   if (!is.null(s$noise)) s$noise <- check_positive(s$noise, "noise", 1L)
   s$columns <- colnames(data$x)
   s$fixed <- check_fixed(s$control$fix, s$kernel, s$columns)
   s$free <- learned_names(s)
+  check_learnable(s$kernel, data, s$free, s$columns)
   if (length(s$free) && data$n == 1L) {
     abort_input("hyper", "one row to learn from", "\"fixed\", with kernel and noise given")
   }
@@ -118,13 +120,6 @@ is_bare <- function(kernel) {
   }, NA))
 }
 
-# The data's variables by name, with their columns and, of a factor, its levels.
-data_variables_of <- function(data) {
-  lapply(seq_along(data$var_names), function(i) {
-    list(name = data$var_names[i], columns = which(data$assign == i), levels = data$xlevels[[data$var_names[i]]])
-  })
-}
-
 # Fourth powers of sds are computed with.
 check_beside_response <- function(variance, argument, what) {
   if (!is.null(variance) && !(variance >= 1e-60 && variance <= 1e60)) {
@@ -139,10 +134,7 @@ learned_names <- function(s) {
   table <- kernel_parameters(s$kernel)
   given <- c(!is.na(kernel_values(s$kernel, table)), !is.null(s$noise))
   names <- parameter_names(s$kernel, s$columns)
-  known <- vapply(seq_len(nrow(table)), function(i) { # a period that was given
-    table$leaf[i] > 0L && table$what[i] %in% kernel_leaves(s$kernel)[[table$leaf[i]]]$held
-  }, NA)
-  held <- if (s$hyper == "fixed") names else union(s$fixed, names[c(known, FALSE)])
+  held <- if (s$hyper == "fixed") names else union(s$fixed, held_names(s$kernel, s$columns))
   if (!is.null(s$likelihood)) held <- union(held, "noise") # it has none
   lacking <- setdiff(held, names[given])
   if (length(lacking)) {

@@ -3,7 +3,22 @@
 # Sums that tell one data set from another however its rows are merged or scaled, and the size of their terms, which
 # tells a difference from rounding. Those of x and y alone are the same of rows that have swapped inputs, or residuals
 # that have changed their signs; the sums w phi(x) and w y phi(x) of fixed pseudo-random functions phi are not.
-data_signature <- function(data) signature_of(signature_sums(data), data$center)
+data_signature <- function(data) {
+  n <- nrow(data$x)
+  if (n <= many_rows) return(signature_of(signature_sums(data), data$center))
+  parts <- lapply(split(seq_len(n), (seq_len(n) - 1L) %/% many_rows), function(i) {
+    part <- data[c("x", "y", "weights", "center", "scale", "shift")]
+    part$x <- part$x[i, , drop = FALSE]
+    part$y <- part$y[i]
+    part$weights <- part$weights[i]
+    part$n <- length(i)
+    if (i[1L] > 1L) part$shift$ss <- 0 # once
+    signature_sums(part)
+  })
+  sums <- Reduce(function(a, b) Map(`+`, a, b), parts)
+  sums$sums[["n"]] <- sums$size[["n"]] <- data$n # merged rows count as often as they occur
+  signature_of(sums, data$center)
+}
 
 # What adds up over rows of it.
 signature_sums <- function(data) {
@@ -16,6 +31,14 @@ signature_sums <- function(data) {
       phi_y = drop(crossprod(phi, w * y)))
   }
   list(sums = sums(data$x, y, phi), size = sums(abs(data$x), abs(y), abs(phi)))
+}
+
+# Of rows more, or (`sign` -1) less.
+signature_with <- function(signature, rows, sign = 1) {
+  parts <- signature_sums(rows)
+  names <- names(parts$sums)
+  signature_of(list(sums = signature$sums[names] + sign * parts$sums,
+                    size = signature$size[names] + max(sign, 0) * parts$size), signature$sums[["center"]])
 }
 
 signature_of <- function(parts, center) {

@@ -6,6 +6,8 @@ check_differentiable <- function(kernel, column, name) {
   rough <- c(matern12 = "is not differentiable: its paths have a kink everywhere",
              white = "is not even continuous", categorical = "reads levels, between which there is nothing")
   for (leaf in kernel_leaves(kernel)) {
+    known <- c(names(slope_rates), names(rough), "periodic")
+    if (is_stationary(leaf) && !leaf$profile %in% known) rough[[leaf$profile]] <- "has no slope that is known here"
     if (leaf$profile %in% names(rough) && column %in% leaf$inputs) {
       abort_input("wrt", sprintf("\"%s\"", name), "an input along which the function has a slope",
                   message = sprintf("There is no derivative with respect to `%s`: %s %s.", name, leaf_name(leaf),
@@ -50,6 +52,7 @@ factor_slopes <- function(leaf, u, x, column) {
     return(-2 * pi / (leaf$period * leaf$lengthscale^2) * sine * factor_values(leaf, u, x))
   }
   if (leaf$profile == "linear") return(matrix(u[, column], nrow(u), nrow(x)))
+  if (is_mean(leaf)) return(matrix(mean_slope(leaf, u, column), nrow(u), nrow(x)))
   if (leaf$profile == "polynomial") {
     s <- tcrossprod(u[, leaf$inputs, drop = FALSE], x[, leaf$inputs, drop = FALSE]) + leaf$offset
     return(leaf$degree * s^(leaf$degree - 1) * u[, column])
@@ -60,10 +63,20 @@ factor_slopes <- function(leaf, u, x, column) {
 
 leaf_length <- function(leaf, column) rep_len(leaf$lengthscale, length(leaf$inputs))[match(column, leaf$inputs)]
 
+# d / d x_j of sum u_j(x) u_j(z), at z
+mean_slope <- function(leaf, z, column) {
+  j <- match(column, leaf$inputs)
+  (z[, column] - leaf$centre[j]) * leaf$rate[j]^2
+}
+
 # list(value, slope, second) at x' = x, numbers or a number a row
 factor_slopes_at <- function(leaf, x, column) {
   if (leaf$profile == "linear") {
     return(list(value = rowSums(x[, leaf$inputs, drop = FALSE]^2), slope = x[, column], second = 1))
+  }
+  if (is_mean(leaf)) {
+    return(list(value = rowSums(mean_basis(leaf, x)^2), slope = mean_slope(leaf, x, column),
+                second = leaf$rate[match(column, leaf$inputs)]^2))
   }
   if (leaf$profile == "polynomial") {
     s <- rowSums(x[, leaf$inputs, drop = FALSE]^2) + leaf$offset

@@ -57,6 +57,9 @@ source_pass <- function(source, visit, merge, so_far = new.env()) {
   source$pass(source, visit, merge, so_far)
 }
 
+# Are blocks visited in other processes? A visit then writes to nothing that is here.
+read_elsewhere <- function(source) !identical(source$pass, pass_in_turn)
+
 # Block after block, here.
 pass_in_turn <- function(source, visit, merge, so_far) {
   reading(source$rewind(), 0)

@@ -2,6 +2,9 @@
 # then take their starting values, so that there is always a fit to return. R's own time limit is treated alike.
 # state$stopped says which it was: NULL, or list(convergence, message).
 
+# What a stage has left behind goes before the next one takes its memory, where that is much.
+sweep_up <- function(data) if (nrow(data$x) > many_rows) gc(FALSE)
+
 # One stage: its value, or `otherwise` (evaluated only then) after an interrupt, in it or before it.
 run_stage <- function(state, name, expr, otherwise) {
   started <- proc.time()[["elapsed"]]

@@ -84,7 +84,7 @@ fit_facts <- function(fit) {
       sprintf("%d random row%s", fit$m, plural_s(fit$m)),
     near = describe_near(fit), few = describe_small_n(fit$small_n), auxiliary = describe_aux(fit),
     accuracy = describe_tolerance(fit),
-    learned = describe_hyper(fit), optimiser = describe_convergence(fit)))
+    learned = describe_hyper(fit), looked_at = describe_looked_at(fit), optimiser = describe_convergence(fit)))
 }
 
 print_heading <- function(about) {
@@ -107,7 +107,7 @@ model_fields <- function(about, digits) {
     Near = about$near,
     Kernel = if (is_composite(about$kernel)) describe_kernel(about) else
       sprintf("%s; %s", describe_kernel(about), variance(theta["variance"])),
-    Noise = variance(theta["noise"]), Hyper = about$learned,
+    Noise = variance(theta["noise"]), Hyper = about$learned, Rows = about$looked_at,
     Check = about$few)
 }
 
@@ -179,6 +179,18 @@ describe_data <- function(about) {
           plural_s(about$inputs), variables)
 }
 
+# Where not all rows were looked at.
+describe_looked_at <- function(fit) {
+  rows <- fit$looked_at
+  if (!length(rows)) return(NA_character_)
+  show <- function(what, text) if (what %in% names(rows)) sprintf(text, show_count(rows[[what]]))
+  learned <- paste(c(show("learn", "kernel and noise learned on %s"), show("among", "with neighbours among %s")),
+                   collapse = " ")
+  moved <- show("points", "points moved on %s")
+  sprintf("%s of %s; the posterior is of all", paste(c(if (nzchar(learned)) learned, moved), collapse = ", "),
+          show_count(fit$nobs))
+}
+
 describe_source <- function(source) {
   if (is.null(source)) return(NA_character_)
   sprintf("%s, read in %d passes; kernel, noise and points by a random sample of %s rows", source$label, source$passes,
@@ -206,7 +218,10 @@ describe_near <- function(fit) {
   left <- if (is.null(fit$unexplained) || !is.finite(fit$unexplained)) "" else
     sprintf("; what the points leave unexplained is %s of the noise variance", format(signif(fit$unexplained, 2)))
   if (fit$neighbours == 0L) return(paste0("none", left))
-  sprintf("the %d nearest rows of each prediction are treated exactly%s", fit$neighbours, left)
+  among <- if (!is.null(fit$near$rows)) sprintf(" of the %s kept (%s)", show_count(nrow(fit$near$rows$x)),
+                                                show_bytes(8 * length(fit$near$rows$x)))
+  sprintf("the %d nearest rows%s of each prediction are treated exactly%s", fit$neighbours,
+          if (is.null(among)) "" else among, left)
 }
 
 describe_aux <- function(fit) {

@@ -10,6 +10,11 @@ rows_sums <- function(rows, z, model, start, control = NULL) {
   sums
 }
 
+# The sums that a posterior was made of, with its own residuals.
+sums_of <- function(p) {
+  c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = if (is.null(p$log_weights)) 0 else p$log_weights))
+}
+
 # As native_posterior() gives it. Residuals of b + s from those of b:
 #   |y - A'(b + s)|^2 = |y - A'b|^2 - 2 s'(A y - G b) + s'G s,
 # which loses no digits: b is near the end, and the first term is what the result is.
@@ -19,4 +24,10 @@ posterior_of_sums <- function(z, sums, model, start) {
   rss <- sums$rss - 2 * sum(s * (sums$Ay - sums$G %*% start$beta)) + sum(s * (sums$G %*% s))
   c(list(jitter = start$jitter, L = p$L), sums[c("G", "Ay", "yy", "k_sum", "t")],
     list(C = p$C, beta = p$beta, rss = max(rss, 0), log_weights = sums$log_weights))
+}
+
+# FITC's noise of rows as a weight: s2 / w_n + E_nn.
+fitc_weights <- function(rows, z, model, start) {
+  left <- native_predict(start, z, model$kernel, model$noise, rows$x)$unexplained
+  1 / (1 / merged_weights(rows) + pmax(left, 0) / model$noise)
 }

@@ -99,7 +99,7 @@ search_points <- function(data, learned, s, state) {
   if (is.null(guide)) return(list(yard = yard))
   if (s$worth < Inf && (!within_reach || guide$m > s$worth)) return(list(yard = yard))
   s$reference <- yard$reference
-  rows <- optimise_rows(data, s$control)
+  rows <- optimise_rows(data, s$control, 4L * guide$m)
   top <- as.integer(min(s$m, nrow(data$x), 4L * guide$m, s$worth))
   candidates <- list()
   tell <- tell_candidates(s, started)

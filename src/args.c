@@ -107,7 +107,10 @@ static struct factor arg_factor(SEXP list)
     f.parameter = arg_vector(parameters, "parameters", (size_t)f.n_parameters);
     if (f.profile->metric == METRIC_LEVELS)
         f.table = arg_vector(table, "table", ((size_t)f.n_parameters + 1) * f.d * f.d);
-    else if (f.n_parameters != factor_n_metric(&f) + f.profile->n_shape)
+    if (f.profile->metric == METRIC_PRODUCT)
+        f.table = arg_vector_or_null(table, "table", 2 * (size_t)f.d);
+    if (f.profile->metric != METRIC_LEVELS &&
+        f.n_parameters != factor_n_metric(&f) + f.profile->n_shape)
         Rf_error("internal: %d parameters of a kernel '%s'", f.n_parameters,
                  f.profile->name);
     return f;

@@ -1,12 +1,18 @@
 #include <math.h>
 #include "coordinates.h"
 
+/* a linear mean: its variance is vague, and rows are no nearer for it */
+static int is_mean(const struct kernel *k, const struct term *t)
+{
+    return t->n_factors == 1 && factor_is_mean(k->factor + t->factor[0]);
+}
+
 /* beside the total prior variance; what is not stationary is measured where x'z = 1 */
 static double share_of(const struct kernel *k, const struct term *t)
 {
     double sum = 0.0;
     for (int i = 0; i < k->n_terms; i++)
-        sum += k->term[i].variance;
+        sum += is_mean(k, k->term + i) ? 0.0 : k->term[i].variance;
     return k->n_terms == 1 ? 1.0 : t->variance / sum;
 }
 
@@ -36,6 +42,8 @@ static int add(struct coordinate *at, int n, int column, double rate, double per
 static int add_factor(const struct factor *f, double share, struct coordinate *at, int n)
 {
     const double *shape = factor_shape(f), root = sqrt(share);
+    if (factor_is_mean(f))
+        return n;
     for (int j = 0; j < f->d; j++)
         switch (f->profile->metric) {
         case METRIC_SCALED: /* never Inf * 0 */

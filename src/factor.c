@@ -15,6 +15,22 @@ int factor_is_constant(const struct factor *f)
     return f->profile->metric != METRIC_PRODUCT;
 }
 
+int factor_is_mean(const struct factor *f)
+{
+    return f->profile->metric == METRIC_PRODUCT && f->table != NULL;
+}
+
+/* input j of METRIC_PRODUCT in its own units */
+static double product_input(const struct factor *f, int j, double x)
+{
+    return f->table == NULL ? x : (x - f->table[j]) * f->table[f->d + j];
+}
+
+double factor_product_slope(const struct factor *f, int j, double x)
+{
+    return product_input(f, j, x) * (f->table == NULL ? 1.0 : f->table[f->d + j]);
+}
+
 int factor_n_metric(const struct factor *f)
 {
     switch (f->profile->metric) {
@@ -106,10 +122,12 @@ static void products(const struct factor *f, int M, const double *Z, int ldz,
         s[m] = 0.0;
     for (int j = 0; j < f->d; j++) {
         const double *restrict z = Z + (size_t)f->column[j] * ldz;
-        const double xj = x[(size_t)f->column[j] * ldx];
+        const double xj = product_input(f, j, x[(size_t)f->column[j] * ldx]);
+        const double centre = f->table == NULL ? 0.0 : f->table[j],
+                     rate = f->table == NULL ? 1.0 : f->table[f->d + j];
         SIMD
         for (int m = 0; m < M; m++)
-            s[m] += xj * z[m];
+            s[m] += xj * ((z[m] - centre) * rate);
     }
 }
 
@@ -189,8 +207,10 @@ void factor_self_statistic(const struct factor *f, int n, const double *X, int l
         s[i] = factor_is_stationary(f) || product ? 0.0 : 1.0;
     for (int j = 0; j < f->d && product; j++) {
         const double *x = X + (size_t)f->column[j] * ldx;
-        for (int i = 0; i < n; i++)
-            s[i] += x[i] * x[i];
+        for (int i = 0; i < n; i++) {
+            const double u = product_input(f, j, x[i]);
+            s[i] += u * u;
+        }
     }
 }
 
@@ -308,7 +328,8 @@ static void pull_product(const struct factor *f, int M, int n, const double *X, 
 {
     for (int j = 0; j < f->d && dZ != NULL; j++)
         for (int i = 0; i < n; i++) {
-            const double x = X[(size_t)f->column[j] * ldx + i];
+            const double x =
+                factor_product_slope(f, j, X[(size_t)f->column[j] * ldx + i]);
             const double *restrict wi = w + (size_t)i * M;
             double *restrict g = dZ + (size_t)f->column[j] * M;
             SIMD

@@ -20,7 +20,8 @@ struct factor {
     int power;     /* of a polynomial                                            */
     int n_parameters;
     const double *parameter; /* [n_parameters] all positive                          */
-    const double *table; /* METRIC_LEVELS: d x d, then its slope in each log parameter  */
+    const double *table; /* METRIC_LEVELS: d x d, then its slope in each log parameter;
+                          * METRIC_PRODUCT: a centre and a rate for each input, or NULL */
     int at;              /* place of its first parameter in theta                */
 };
 
@@ -30,6 +31,10 @@ enum { FACTOR_ROWS = 4 };
 int factor_is_stationary(const struct factor *f);
 /* whether k(x, x) = 1 */
 int factor_is_constant(const struct factor *f);
+/* whether it is of a linear mean, whose vague variance is no measure of nearness */
+int factor_is_mean(const struct factor *f);
+/* d s / d z_j of METRIC_PRODUCT at x */
+double factor_product_slope(const struct factor *f, int j, double x);
 /* its shape parameters, behind the metric's */
 const double *factor_shape(const struct factor *f);
 

@@ -1,14 +1,24 @@
 #include "dtc.h"
 #include "ffi.h"
 
-SEXP ffi_posterior(SEXP model, SEXP z, SEXP rows, SEXP most_jitter, SEXP fitc,
+/* the site of that name, or none for R's NULL */
+static struct site arg_site(SEXP name, const struct model *model)
+{
+    struct site site = {NULL, model->s2};
+    if (name != R_NilValue &&
+        (site.working = site_named(arg_string(name, "site"))) == NULL)
+        Rf_error("internal: no such site");
+    return site;
+}
+
+SEXP ffi_posterior(SEXP model, SEXP z, SEXP rows, SEXP most_jitter, SEXP site_,
                    SEXP control)
 {
     struct dtc d = {.model = arg_model(model)};
-    const struct site site = {site_fitc, d.model->s2};
+    const struct site site = arg_site(site_, d.model);
     d.z = arg_points(d.model, z);
     d.pass = pass_over(arg_data(d.model, rows), &d.z, control);
-    d.pass.site = arg_integer(fitc, "fitc") ? &site : NULL;
+    d.pass.site = site.working == NULL ? NULL : &site;
     SEXP result = PROTECT(pack("status", "jitter", "L", "G", "Ay", "yy", "k_sum", "t",
                                "C", "beta", "rss", "log_weights", NULL));
     pack_factors(result, d.z.M, &d.L, &d.C, &d.beta);

@@ -199,7 +199,8 @@ static void pull_varying(const struct kernel *k, const struct term *t, int n, in
         for (int j = 0; j < f->d && dX != NULL; j++) /* s = x'x: ds/dx = 2 x */
             for (int a = 0; a < rows; a++)
                 dX[(size_t)f->column[j] * n + first + a] +=
-                    2.0 * s[a] * rest[a] * X[(size_t)f->column[j] * ldx + first + a];
+                    2.0 * s[a] * rest[a] *
+                    factor_product_slope(f, j, X[(size_t)f->column[j] * ldx + first + a]);
     }
 }
 

@@ -9,14 +9,16 @@
  */
 #include "block.h"
 
+struct site;
+typedef void site_working(const struct site *site, const struct block *b,
+                          const double *left, double *y, double *scale);
 struct site {
-    void (*working)(const struct site *site, const struct block *b, const double *left,
-                    double *y, double *scale);
+    site_working *working;
     double s2;
 };
 
-/* FITC (Snelson and Ghahramani 2006): row n has the noise s2 / w_n + E_nn */
-void site_fitc(const struct site *site, const struct block *b, const double *left,
-               double *y, double *scale);
+/* The site of that name, or NULL:
+ *   fitc   (Snelson and Ghahramani 2006) row n has the noise s2 / w_n + E_nn */
+site_working *site_named(const char *name);
 
 #endif

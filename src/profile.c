@@ -3,113 +3,56 @@
 #include <string.h>
 #include "profile.h"
 
-/* ---- stationary: g = times exp(-exponent), and k g'/g -------------------------------- */
+/* ---- stationary: g = times exp(-exponent) in a = a(r2), and k' = dk / dr2 from k --------- */
 
-/* exp(-r2 / 2):  k' = -k / 2 */
-static void se_split(int n, const double *shape, const double *r2, double *exponent,
-                     double *times)
-{
-    (void)shape;
-    (void)times;
-    for (int i = 0; i < n; i++)
-        exponent[i] += 0.5 * r2[i];
-}
-
-static void se_slope(int n, const double *shape, const double *k, const double *r2,
-                     double *out)
-{
-    (void)shape;
-    (void)r2;
-    for (int i = 0; i < n; i++)
-        out[i] = -0.5 * k[i];
-}
-
-/* exp(-a), a = sqrt(r2):  k' = -k / (2 a), 0 at the kink a = 0 */
-static void matern12_split(int n, const double *shape, const double *r2, double *exponent,
-                           double *times)
-{
-    (void)shape;
-    (void)times;
-    for (int i = 0; i < n; i++)
-        exponent[i] += sqrt(r2[i]);
-}
-
-static void matern12_slope(int n, const double *shape, const double *k, const double *r2,
-                           double *out)
-{
-    (void)shape;
-    for (int i = 0; i < n; i++)
-        out[i] = r2[i] > 0.0 ? -0.5 * k[i] / sqrt(r2[i]) : 0.0;
-}
-
-/* (1 + a) exp(-a), a = sqrt(3 r2):  k' = -3/2 k / (1 + a) */
-static void matern32_split(int n, const double *shape, const double *r2, double *exponent,
-                           double *times)
-{
-    (void)shape;
-    for (int i = 0; i < n; i++) {
-        const double a = sqrt(3.0 * r2[i]);
-        exponent[i] += a;
-        times[i] *= 1.0 + a;
+/* A function by its formulas in r2, a, shape[0] and k. */
+#define STATIONARY(name, a_of_r2, exponent_of_a, times_of_a, slope_of_k)                 \
+    static void name##_split(int n, const double *shape, const double *r2s,              \
+                             double *exponent, double *times)                            \
+    {                                                                                    \
+        (void)shape;                                                                     \
+        for (int i = 0; i < n; i++) {                                                    \
+            const double r2 = r2s[i], a = a_of_r2;                                       \
+            exponent[i] += exponent_of_a;                                                \
+            times[i] *= times_of_a;                                                      \
+        }                                                                                \
+    }                                                                                    \
+    static void name##_slope(int n, const double *shape, const double *ks,               \
+                             const double *r2s, double *out)                             \
+    {                                                                                    \
+        (void)shape;                                                                     \
+        for (int i = 0; i < n; i++) {                                                    \
+            const double k = ks[i], r2 = r2s[i], a = a_of_r2;                            \
+            (void)a;                                                                     \
+            out[i] = slope_of_k;                                                         \
+        }                                                                                \
     }
-}
 
-static void matern32_slope(int n, const double *shape, const double *k, const double *r2,
-                           double *out)
-{
-    (void)shape;
-    for (int i = 0; i < n; i++)
-        out[i] = -1.5 * k[i] / (1.0 + sqrt(3.0 * r2[i]));
-}
-
-/* (1 + a + a^2/3) exp(-a), a = sqrt(5 r2):  k' = -5/6 (1 + a) k / (1 + a + a^2/3) */
-static void matern52_split(int n, const double *shape, const double *r2, double *exponent,
-                           double *times)
-{
-    (void)shape;
-    for (int i = 0; i < n; i++) {
-        const double a = sqrt(5.0 * r2[i]);
-        exponent[i] += a;
-        times[i] *= 1.0 + a + a * a / 3.0;
+/* dk / dlog shape of one that has a shape parameter */
+#define SHAPE_SLOPE(name, a_of_r2, slope_of_k)                                           \
+    static void name##_shape_slope(int n, const double *shape, const double *ks,         \
+                                   const double *r2s, double *out)                       \
+    {                                                                                    \
+        for (int i = 0; i < n; i++) {                                                    \
+            const double k = ks[i], r2 = r2s[i], a = a_of_r2;                            \
+            out[i] = slope_of_k;                                                         \
+        }                                                                                \
     }
-}
 
-static void matern52_slope(int n, const double *shape, const double *k, const double *r2,
-                           double *out)
-{
-    (void)shape;
-    for (int i = 0; i < n; i++) {
-        const double a = sqrt(5.0 * r2[i]);
-        out[i] =
-            k[i] != 0.0 ? -(5.0 / 6.0) * (1.0 + a) * k[i] / (1.0 + a + a * a / 3.0) : 0.0;
-    }
-}
+STATIONARY(se, r2, 0.5 * a, 1.0, -0.5 * k)
 
-/* (1 + b)^-alpha, b = r2 / (2 alpha):  k' = -k / (2 (1 + b)),
- * dk / dlog alpha = alpha k (b / (1 + b) - log(1 + b)) */
-static void rq_split(int n, const double *shape, const double *r2, double *exponent,
-                     double *times)
-{
-    (void)times;
-    for (int i = 0; i < n; i++)
-        exponent[i] += shape[0] * log1p(r2[i] / (2.0 * shape[0]));
-}
+/* the kink at 0 has the slope 0 */
+STATIONARY(matern12, sqrt(r2), a, 1.0, r2 > 0.0 ? -0.5 * k / a : 0.0)
 
-static void rq_slope(int n, const double *shape, const double *k, const double *r2,
-                     double *out)
-{
-    for (int i = 0; i < n; i++)
-        out[i] = -0.5 * k[i] / (1.0 + r2[i] / (2.0 * shape[0]));
-}
+STATIONARY(matern32, sqrt(3.0 * r2), a, 1.0 + a, -1.5 * k / (1.0 + a))
 
-static void rq_shape_slope(int n, const double *shape, const double *k, const double *r2,
-                           double *out)
-{
-    for (int i = 0; i < n; i++) {
-        const double b = r2[i] / (2.0 * shape[0]);
-        out[i] = isfinite(b) ? shape[0] * k[i] * (b / (1.0 + b) - log1p(b)) : 0.0;
-    }
-}
+STATIONARY(matern52, sqrt(5.0 * r2), a, 1.0 + a + a * a / 3.0,
+           k != 0.0 ? -(5.0 / 6.0) * (1.0 + a) * k / (1.0 + a + a * a / 3.0) : 0.0)
+
+/* (1 + a)^-alpha, a = r2 / (2 alpha) */
+STATIONARY(rq, r2 / (2.0 * shape[0]), shape[0] * log1p(a), 1.0, -0.5 * k / (1.0 + a))
+SHAPE_SLOPE(rq, r2 / (2.0 * shape[0]),
+            isfinite(a) ? shape[0] * k *(a / (1.0 + a) - log1p(a)) : 0.0)
 
 /* ---- of s = x'z ------------------------------------------------------------------------ */
 
@@ -156,6 +99,15 @@ static void polynomial_offset_slope(int n, int power, const double *shape, doubl
         s[i] = shape[0] * power * to_power(s[i] + shape[0], power - 1);
 }
 
+/* 1 + s: a level and slopes */
+static void mean_value(int n, int power, const double *shape, double *s)
+{
+    (void)power;
+    (void)shape;
+    for (int i = 0; i < n; i++)
+        s[i] += 1.0;
+}
+
 /* ---- the table ------------------------------------------------------------------------- */
 
 static const struct closed_form se = {1, 0.5, 0.0, 0.0}, matern12 = {0, 1.0, 0.0, 0.0},
@@ -174,6 +126,8 @@ static const struct profile profiles[] = {
      NULL},
     {"periodic", METRIC_PERIODIC, 0, NULL, se_split, 0, se_slope, NULL, NULL, NULL, NULL},
     {"linear", METRIC_PRODUCT, 0, NULL, NULL, 0, NULL, NULL, linear_value, linear_slope,
+     NULL},
+    {"mean", METRIC_PRODUCT, 0, NULL, NULL, 0, NULL, NULL, mean_value, linear_slope,
      NULL},
     {"polynomial", METRIC_PRODUCT, 1, NULL, NULL, 0, NULL, NULL, polynomial_value,
      polynomial_slope, polynomial_offset_slope},

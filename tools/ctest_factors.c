@@ -45,7 +45,10 @@ static void set_factor(struct composite *c, int f, const struct profile *profile
         c->parameter[f][j] = uniform(0.7, 1.4);
     to->column = c->column[f];
     to->parameter = c->parameter[f];
-    to->table = levels ? c->table[f] : NULL;
+    const int mean = strcmp(profile->name, "mean") == 0;
+    to->table = levels || mean ? c->table[f] : NULL;
+    for (int j = 0; j < 2 * D && mean; j++)
+        c->table[f][j] = uniform(0.5, 1.5);
 }
 
 /* g0,  g0 g1,  or  g0 g1 + g0 g2 (f < 0: there is none) */
@@ -85,6 +88,12 @@ static double naive_factor(const struct factor *f, const double *x, const double
         }
         return f->table[a * LEVELS + b];
     case METRIC_PRODUCT:
+        if (f->table != NULL) {
+            for (int j = 0; j < f->d; j++)
+                s += (x[f->column[j]] - f->table[j]) * (z[f->column[j]] - f->table[j]) *
+                     pow(f->table[f->d + j], 2.0);
+            return 1.0 + s;
+        }
         for (int j = 0; j < f->d; j++)
             s += x[f->column[j]] * z[f->column[j]];
         return f->profile->n_shape ? pow(s + f->parameter[0], 2.0) : s;
@@ -147,7 +156,7 @@ static double value(const void *context)
     const double *X = q->X == NULL ? q->Z : q->X;
     double *K = array((size_t)M * n), sum = 0.0;
     for (int f = 0; f < q->c->kernel.n_factors; f++)
-        if (q->c->factor[f].table != NULL)
+        if (q->c->factor[f].profile->metric == METRIC_LEVELS)
             table_of(q->c->parameter[f], q->c->table[f]);
     kernel_cross(&q->c->kernel, M, q->Z, M, n, X, n, K);
     for (int m = 0; m < M && q->X == NULL; m++)

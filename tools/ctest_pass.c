@@ -106,7 +106,7 @@ static void fitc(const struct problem *p, struct plan plan)
     const int M = p->shape.M, N = p->shape.N;
     const size_t size = stats_size(M, 0);
     const struct dense f = dense_of(p);
-    const struct site site = {site_fitc, p->s2};
+    const struct site site = {site_named("fitc"), p->s2};
     struct problem same = *p;
     struct pieces pieces;
     int *order = array_int((size_t)N);

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Lint of R (lintr, .lintr) and of C (clang-format, .clang-format); `make format` mends the latter. The planted faults
-# of tools/mutants.txt must still apply.
+# of tools/mutants.txt must still apply, and tools/srr-report.md must be what the code's tags say.
 . "$(dirname "$0")/env.sh"
 use_own_library
 failed=0
 Rscript --vanilla tools/lint.R || failed=1
 Rscript --vanilla tools/mutants.R check || failed=1
+Rscript --vanilla tools/srr.R --check || failed=1
 if git grep -nE '^(<<<<<<<|>>>>>>>) ' 2>/dev/null; then
     say "lint: a merge was not finished"
     failed=1

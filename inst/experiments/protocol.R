@@ -126,7 +126,7 @@ repetition_truth <- function(plan, repetition, rows) {
   at <- posterior_at(exact, rows$test)
   used <- proc.time() - started
   slim <- exact
-  slim["factors"] <- slim["rows"] <- list(NULL)
+  slim["factors"] <- slim["x"] <- list(NULL)
   truth <- list(kernel = pilot$kernel, noise = pilot$noise, mean = at$mean, var = at$var, fit = slim,
                 trace_P = trace_of_inverse(exact), seconds = used[["elapsed"]], cpu = cpu_of(used),
                 pilot = sum(pilot$evaluations), made_from = print)

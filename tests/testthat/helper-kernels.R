@@ -13,20 +13,24 @@ kernel_rows <- function(n, seed = 1) {
 
 all_profiles <- function() names(factor_parameters)
 
-# A factor of that profile with parameters drawn by R's generator.
+# A factor of that profile with parameters drawn by R's generator. One with lengthscales that has no line of its own is
+# made by kernel_<profile>(<its other parameters>, lengthscale, variance, inputs, isotropic).
 random_factor <- function(profile) {
   p <- function() stats::runif(1, 0.6, 1.5)
   some <- sample(c("a", "b", "c"), sample.int(3, 1))
   lengths <- stats::runif(length(some), 0.6, 1.5)
   iso <- stats::runif(1) < 0.3
   switch(profile,
-    se = kernel_se(if (iso) p() else lengths, p(), some, isotropic = iso),
     matern12 = kernel_matern(1 / 2, if (iso) p() else lengths, p(), some, isotropic = iso),
     matern32 = kernel_matern(3 / 2, if (iso) p() else lengths, p(), some, isotropic = iso),
     matern52 = kernel_matern(5 / 2, if (iso) p() else lengths, p(), some, isotropic = iso),
-    rq = kernel_rq(p(), if (iso) p() else lengths, p(), some, isotropic = iso),
     periodic = kernel_periodic(p(), p(), p() + 1, some),
     linear = kernel_linear(p(), some),
+    mean = {
+      k <- kernel_linear(p(), some)
+      k[c("profile", "centre", "rate")] <- list("mean", stats::runif(length(some), -1, 1), lengths)
+      k
+    },
     polynomial = kernel_polynomial(sample.int(3, 1), p(), p(), some),
     constant = kernel_constant(p()),
     white = kernel_white(p(), some),
@@ -34,7 +38,10 @@ random_factor <- function(profile) {
       k <- kernel_categorical(sample(c("exchangeable", "ordered", "full"), 1), p(), c("f1", "f2", "f3"))
       k$parameters <- stats::runif(c(exchangeable = 1, ordered = 2, full = 3)[[k$correlation]], 0.4, 1.6)
       k
-    })
+    },
+    do.call(paste0("kernel_", profile), c(
+      lapply(setdiff(factor_parameters[[profile]], "lengthscale"), function(what) p()),
+      list(lengthscale = if (iso) p() else lengths, variance = p(), inputs = some, isotropic = iso))))
 }
 
 # A sum of one to three products of one to three factors, sometimes a sum times a factor.
@@ -69,6 +76,7 @@ ref_factor <- function(leaf, x, z) {
     rq = (1 + r2 / (2 * leaf$alpha))^-leaf$alpha,
     periodic = exp(-2 * sum(sin(pi * (u - v) / leaf$period)^2) / l^2),
     linear = sum(u * v),
+    mean = 1 + sum((u - leaf$centre) * (v - leaf$centre) * leaf$rate^2),
     polynomial = (sum(u * v) + leaf$offset)^leaf$degree,
     constant = 1,
     white = as.double(all(u == v)),

@@ -29,3 +29,19 @@ with_seed <- function(seed, code) {
   set.seed(seed)
   force(code)
 }
+
+# Functions of the package replaced while `code` runs.
+with_replaced <- function(new, code) {
+  space <- asNamespace("pfdtc")
+  swap <- function(values) {
+    for (name in names(values)) {
+      unlockBinding(name, space)
+      assign(name, values[[name]], space)
+      lockBinding(name, space)
+    }
+  }
+  old <- mget(names(new), space)
+  on.exit(swap(old))
+  swap(new)
+  force(code)
+}

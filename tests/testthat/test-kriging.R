@@ -196,10 +196,10 @@ test_that("a mean that is not usefully certified is said to be so, with the pass
     expect_identical(attr(certify(fit, p$new, reference = none), "passes"), 0L)
     expect_match(attr(certify(fit, p$new, "fast"), "advice"), "effort = \"reference\"", all = FALSE)
   })
-  expect_identical(passes_needed(list(went = c(8, 4, 2)), 10), 7L)      # 2^-7 is below a hundredth
-  expect_identical(passes_needed(list(went = 5), 10), 7L)
-  expect_identical(passes_needed(list(went = c(9, 3)), 1), 3L)
-  expect_identical(passes_needed(list(went = c(100, 90, 16, 8, 4, 2, 1)), 10), 7L)    # the last five
-  expect_null(passes_needed(list(went = c(8, 8, 8)), 10))
+  expect_identical(passes_until(c(8, 4, 2), 0.1 / 10), 7L)      # 2^-7 is below a hundredth
+  expect_identical(passes_until(5, 0.1 / 10), 7L)
+  expect_identical(passes_until(c(9, 3), 0.1 / 1), 3L)
+  expect_identical(passes_until(c(100, 90, 16, 8, 4, 2, 1), 0.1 / 10), 7L)    # the last five
+  expect_null(passes_until(c(8, 8, 8), 0.1 / 10))
   expect_null(attr(certify(fit, p$new[1:3, ], reference = with_seed(1, reference(fit, 300))), "advice"))
 })

@@ -264,7 +264,7 @@ test_that("a subsample's log likelihood is of its rows: criteria count these, an
   expect_identical(attr(logLik(some), "nobs"), 12L)
   some$df <- 2
   expect_equal(BIC(some), -2 * as.numeric(logLik(some)) + log(12) * 2)
-  for (criterion in list(AIC, BIC)) expect_warning(criterion(some, all), "same number of observations")
+  for (criterion in list(AIC, BIC)) expect_warning(criterion(some, all), "12 and 30 rows")
   expect_no_warning(AIC(all, all))
   expect_output(print(some), "30 rows.*12 random rows")
 })

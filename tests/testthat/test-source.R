@@ -26,7 +26,7 @@ test_that("a fit of a source is that of its rows in memory, whatever the blocks"
   d <- mixed_rows()
   new <- d[c(1:5, 17, 399), ]
   whole <- fixed_fit(d)
-  for (sizes in list(400, c(0, 1, 99, 0, 150, 150), c(16, 1, 2, 1, 380), rep(1, 400))) {
+  for (sizes in list(400, c(0, 1, 99, 0, 150, 150), c(rep(1, 25), 375))) {
     passes <- new.env()
     part <- fixed_fit(in_blocks(d, sizes, passes = passes))
     same_posterior(part, whole, new)
@@ -48,7 +48,7 @@ test_that("what is learned from a source is learned from a sample of its rows", 
   d$y <- sin(5 * d$a) + d$b^2 / 4 + rnorm(400) / 5
   set.seed(1)
   fit <- pfdtc(y ~ a + b, in_blocks(d[c("y", "a", "b")]), kernel = kernel_se(), m = 8)
-  expect_equal(fit$posterior, "far")
+  expect_equal(fit$posterior, "far") # `m` was asked for
   expect_lt(mean((predict(fit, d) - d$y)^2, na.rm = TRUE), 0.7 * var(d$y, na.rm = TRUE))
   set.seed(1)
   again <- pfdtc(y ~ a + b, in_blocks(d[c("y", "a", "b")]), kernel = kernel_se(), m = 8)
@@ -59,7 +59,7 @@ test_that("what is learned from a source is learned from a sample of its rows", 
 
 test_that("a sample is as large as asked for, of rows drawn with equal probability, in their order", {
   set.seed(3)
-  times <- 100
+  times <- 60
   counts <- numeric(60)
   for (i in seq_len(times)) {
     merged <- Reduce(reservoir_merge, lapply(split(1:60, rep(1:6, c(1, 5, 20, 4, 29, 1))), function(rows) {
@@ -134,7 +134,7 @@ test_that("what cannot be had of a source is refused by name", {
   refused(gp_fitc(y ~ a, in_blocks(d)), "gp_fitc")
   refused(pfdtc(y ~ a, in_blocks(d), tol = 0.1), "tol")
   refused(pfdtc(l ~ a, in_blocks(d), family = binomial()), "family")
-  refused(pfdtc(y ~ a, in_blocks(d), neighbours = 5), "near field")
+  refused(pfdtc(y ~ a, in_blocks(d), neighbours = 5, keep_data = FALSE), "near field")
   refused(pfdtc(l ~ a, in_blocks(d)), "rows 1 to 20 of the source")
   refused(pfdtc(y ~ a, in_blocks(d, c(20, 40)), na.action = na.fail), "na.action")
   refused(pfdtc(y ~ a, in_blocks(d), weights = -b), "weights")
@@ -149,4 +149,75 @@ test_that("what cannot be had of a source is refused by name", {
   at <- 0
   mixed <- rows_blocks(function() at <<- 0, function() if (at < 2) two[[at <<- at + 1]], names(d))
   refused(pfdtc(y ~ m, mixed), "numeric in one block and factor in another")
+})
+
+test_that("predictions at the rows of a source are those of its rows, returned or written", {
+  d <- mixed_rows()
+  fit <- fixed_fit(d)
+  source <- in_blocks(d, c(100, 0, 1, 299))
+  file <- tempfile(fileext = ".csv")
+  on.exit(unlink(file))
+  plain <- function(p) if (is.list(p)) lapply(p, unname) else unname(p)
+  for (args in list(list(), list(interval = "prediction", level = 0.8), list(se.fit = TRUE, type = "response"),
+                    list(interval = "credible", se.fit = TRUE))) {
+    want <- do.call(predict, c(list(fit, d), args))
+    expect_equal(plain(do.call(predict, c(list(fit, source), args))), plain(want), tolerance = 1e-10)
+    expect_identical(do.call(predict, c(list(fit, source, file = file), args)), file)
+    got <- read.csv(file)
+    expect_equal(nrow(got), 400)
+    expect_equal(got$fit, unname(if (is.list(want)) as.matrix(want$fit)[, 1] else as.matrix(want)[, 1]),
+                 tolerance = 1e-12)
+    if (is.list(want)) expect_equal(got$se.fit, unname(want$se.fit), tolerance = 1e-12)
+  }
+  expect_error(predict(fit, in_blocks(d, fails = 2), file = file), class = "pfdtc_error_source", "after 134 rows")
+  expect_equal(nrow(read.csv(file)), 134) # what had been read until then
+  expect_error(predict(fit, d, file = file), class = "pfdtc_error_input", "file")
+  expect_error(predict(fit, source, full_cov = TRUE), class = "pfdtc_error_input", "full_cov")
+  expect_error(predict(fit, source, file = file.path(file, "x")), class = "pfdtc_error_input", "file")
+})
+
+test_that("beside near rows that were kept, points know of all rows: FITC's sums", {
+  d <- mixed_rows()
+  whole <- fixed_fit(d, neighbours = 6)
+  part <- fixed_fit(in_blocks(d), neighbours = 6) # the sample has all rows
+  expect_equal(part$nobs, whole$nobs)
+  expect_equal(part$signature, whole$signature, tolerance = 1e-10)
+  expect_output(print(part), "6 nearest rows of the 229 kept")
+  # the order of rows is drawn: with all rows near there is none
+  expect_equal(predict(fixed_fit(in_blocks(d), neighbours = 300), d[1:5, ], se.fit = TRUE),
+               predict(fixed_fit(d, neighbours = 300), d[1:5, ], se.fit = TRUE), tolerance = 1e-7)
+  # of less: the points as FITC has them, and u, r of the rows that were kept, densely
+  old <- options(pfdtc.sample = 50)
+  on.exit(options(old), add = TRUE)
+  some <- fixed_fit(in_blocks(d), neighbours = 7)
+  expect_lte(nrow(some$near$rows$x), 50) # equal ones are one
+  fitc <- fixed_fit(d, method = gp_fitc)
+  model <- model_of(fitc)
+  expect_equal(some$near$beta, fitc$factors$beta, tolerance = 1e-8)
+  expect_equal(some$evidence, fitc$evidence, tolerance = 1e-8)
+  expect_equal(some$signature, whole$signature, tolerance = 1e-10)
+  x <- new_inputs(some, d[3, ])$x
+  near <- some$near$rows
+  k <- function(a, b) native_kernel_matrix(model$kernel, a, b)
+  S <- native_neighbours(model$kernel, near$x, 7L, query = x)[, 1]
+  x_S <- near$x[S, ]
+  L <- t(chol(k(fitc$inducing, fitc$inducing) + diag(some$jitter * model$kernel$variance, 20)))
+  a <- forwardsolve(L, k(fitc$inducing, x))
+  A <- forwardsolve(L, k(fitc$inducing, x_S))
+  u <- solve(k(x_S, x_S) - crossprod(A) + diag(model$noise / near$weights[S]), k(x_S, x) - crossprod(A, a))
+  r <- a - A %*% u
+  mean <- sum(u * near$y[S]) + sum(r * fitc$factors$beta)
+  far <- model$noise * sum(forwardsolve(fitc$factors$C, r)^2)
+  left <- drop(k(x, x)) - sum(a^2) - sum(u * (k(x_S, x) - crossprod(A, a)))
+  p <- predict(some, d[3, ], se.fit = TRUE)
+  expect_equal(unname(p$fit), some$center + some$scale * mean + d$o[3], tolerance = 1e-7)
+  expect_equal(unname(p$se.fit), some$scale * sqrt(far + left), tolerance = 1e-6)
+  path <- tempfile(fileext = ".rds")
+  on.exit(unlink(path), add = TRUE)
+  saveRDS(some, path)
+  expect_equal(predict(readRDS(path), d[1:9, ]), predict(some, d[1:9, ]))
+  for (call in list(quote(certify(some, d[1:3, ])), quote(add_rows(some, d)), quote(evidence_bounds(some)),
+                    quote(residuals(some)), quote(predict(some)))) {
+    expect_error(eval(call), class = "pfdtc_error_input")
+  }
 })

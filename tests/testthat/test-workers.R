@@ -29,3 +29,156 @@ test_that("future sends fits as they are", {
   p <- future::value(future::future(predict(fit, data.frame(speed = 5))))
   expect_equal(p, predict(fit, data.frame(speed = 5)))
 })
+
+# ---- rows on workers ------------------------------------------------------------------------------------------------
+
+mixed_parts <- function(n = 240, seed = 5) {
+  set.seed(seed)
+  d <- data.frame(a = runif(n), f = factor(sample(letters[1:3], n, TRUE)), w = sample(0:2, n, TRUE))
+  d$y <- 3 + sin(5 * d$a) + (d$f == "b") + rnorm(n) / 5
+  d$a[c(3, n)] <- NA
+  d
+}
+
+on_points <- function(data, ...) {
+  pfdtc(y ~ a + f, data, weights = w, kernel = kernel_matern(3 / 2, c(0.3, 1, 1, 1), 1), noise = 0.04, hyper = "fixed",
+        inducing = cbind(seq(0, 1, 0.2), rep(0:1, 3), c(0, 0, 1), rep(0, 6)), m = 6, neighbours = 0,
+        control = pfdtc_control(maxit = 0), ...)
+}
+
+# sums of the same terms in another order
+expect_same_fit <- function(a, b) {
+  of <- c("G", "Ay", "beta", "C", "yy", "t", "k_sum", "rss")
+  expect_equal(a$factors[of], b$factors[of], tolerance = 1e-10)
+  of <- c("evidence", "center", "scale", "sd_y", "nobs", "signature", "xlevels")
+  expect_equal(a[of], b[of], tolerance = 1e-10)
+  new <- data.frame(a = c(0.1, 0.9), f = c("a", "c"))
+  expect_equal(predict(a, new, interval = "credible"), predict(b, new, interval = "credible"), tolerance = 1e-9)
+}
+
+cut_in <- function(d, n) {
+  unname(lapply(split(d, ceiling(seq_len(nrow(d)) * n / nrow(d))), function(part) function() part))
+}
+
+# A crew in this process. `fails(what, i)`: whether this ("start" or "value") is the end of a worker; `sent`: what was
+# sent, in this order.
+fake_crew <- function(size, fails = function(what, i) FALSE, sent = new.env()) {
+  sent$parts <- list()
+  list(name = "test", size = function() size, start = function(f, args) {
+    if (fails("start", args[[2]])) stop("no such worker")
+    sent$parts <- c(sent$parts, list(args[2:3]))
+    list(f = f, args = args)
+  }, landed = function(flight) TRUE, value = function(flight) {
+    if (fails("value", flight$args[[2]])) stop("gone")
+    do.call(flight$f, flight$args)
+  })
+}
+
+test_that("a fit of rows on two real workers is that of one process, also when one of them is killed", {
+  skip_on_cran()
+  skip_if_not_installed("future")
+  plan <- future::plan(future::multisession, workers = 2)
+  on.exit(future::plan(plan))
+  d <- mixed_parts()
+  whole <- on_points(d)
+  on_workers <- expect_silent(on_points(d, workers = TRUE))
+  expect_same_fit(on_workers, whole)
+  expect_output(print(on_workers), "2 parts, on workers of future, read in 2 passes")
+  parts <- cut_in(d, 3)
+  source <- rows_parts(parts)
+  expect_output(print(source), "3 parts, on workers of future")
+  expect_same_fit(on_points(source), whole)
+  new <- rows_parts(cut_in(d, 2))
+  expect_equal(predict(whole, new, se.fit = TRUE), predict(whole, d, se.fit = TRUE), tolerance = 1e-12)
+  written <- tempfile()
+  predict(whole, new, file = written)
+  expect_equal(utils::read.csv(written)$fit, unname(predict(whole, d)), tolerance = 1e-12)
+  unlink(written)
+  # a fit of nothing but the workers' own random numbers: the same whichever worker did what
+  learned <- function() {
+    set.seed(1)
+    coef(pfdtc(y ~ a, source, m = 4, kernel = kernel_se(), hyper = "pilot"))
+  }
+  expect_identical(learned(), learned())
+
+  killed <- tempfile()
+  parts[[2]] <- local({
+    rows <- d[81:160, ]
+    flag <- killed
+    function() {
+      if (!file.exists(flag)) {
+        file.create(flag)
+        tools::pskill(Sys.getpid(), 9)
+        Sys.sleep(60)
+      }
+      rows
+    }
+  })
+  expect_message(source <- rows_parts(parts), NA)
+  expect_message(again <- on_points(source), "Part 2 of 3 was lost with its worker and is done again")
+  expect_same_fit(again, whole)
+  unlink(killed)
+})
+
+test_that("parts are sent once to who keeps them, done again when lost, and named when lost for good", {
+  d <- mixed_parts()
+  whole <- on_points(d)
+  sent <- new.env()
+  through <- function(crew, data) with_replaced(list(find_crew = function() crew), on_points(data))
+  frames <- lapply(cut_in(d, 3), function(f) f())
+  source <- with_replaced(list(find_crew = function() fake_crew(2, sent = sent)), rows_parts(frames))
+  expect_same_fit(through(fake_crew(2, sent = sent), source), whole)
+  expect_identical(vapply(sent$parts, function(p) is.null(p[[2]]), NA), rep(c(FALSE, TRUE), each = 3)) # two passes
+  # a worker that has forgotten all is sent what it lacks
+  rm(list = ls(kept_parts), envir = kept_parts)
+  expect_same_fit(through(fake_crew(2, sent = sent), source), whole)
+  expect_identical(sum(!vapply(sent$parts, function(p) is.null(p[[2]]), NA)), 3L)
+
+  lost <- c(value = 0, start = 0)
+  fails <- function(of, part, times) {
+    function(what, i) {
+      if (what != of || i != part || lost[[of]] >= times) return(FALSE)
+      lost[of] <<- lost[of] + 1
+      TRUE
+    }
+  }
+  expect_message(fit <- through(fake_crew(2, fails("value", 2, 2)), source), "Part 2 of 3 was lost")
+  expect_same_fit(fit, whole)
+  expect_equal(lost[["value"]], 2)
+  expect_same_fit(suppressMessages(through(fake_crew(1, fails("start", 2, 2)), source)), whole)
+  # another worker takes it: nothing was lost
+  expect_message(fit <- through(fake_crew(3, fails("start", 3, 3)), source), NA)
+  expect_same_fit(fit, whole)
+  expect_error(suppressMessages(through(fake_crew(2, function(what, i) what == "value" && i == 3), source)),
+               "Part 3 of 3 was lost with its worker three times.*gone", class = "pfdtc_error_source")
+})
+
+test_that("what goes wrong in a part says where, and the rest of the rows is not lost", {
+  skip_if_not_installed("future")
+  d <- mixed_parts()
+  parts <- cut_in(d, 3)
+  parts[[3]] <- function() {
+    rows <- d[161:240, ]
+    passes <- 0
+    rows_blocks(function() passes <<- passes + 1, function() {
+      if (passes == 2) stop("no disk")
+      if (is.null(rows)) return(NULL)
+      out <- rows
+      rows <<- NULL
+      out
+    }, names(d))
+  }
+  with_replaced(list(find_crew = function() fake_crew(1)), {
+    e <- expect_error(on_points(rows_parts(parts)), "no disk.*part 3 of 3", class = "pfdtc_error_source")
+    expect_equal(e$fit$nobs, on_points(d[1:160, ])$nobs)
+    bad <- list(function() d[1:9, ], function() 1:3)
+    expect_error(on_points(rows_parts(bad)), "data frame.*part 2 of 2", class = "pfdtc_error_input")
+    bad[[2]] <- function() transform(d[1:9, ], y = letters[1:9])
+    expect_error(on_points(rows_parts(bad)), "`y` must be a numeric vector.*part 2 of 2", class = "pfdtc_error_input")
+  })
+  for (bad in list(NULL, d, list(), list(1), list(d, "x"))) {
+    expect_error(rows_parts(bad), "`parts` must be a list", class = "pfdtc_error_input")
+  }
+  expect_error(pfdtc(d$a, d$y, workers = TRUE), "`workers`.*take a formula", class = "pfdtc_error_input")
+  expect_error(pfdtc(y ~ a, d, workers = 2), "`workers`", class = "pfdtc_error_input")
+})

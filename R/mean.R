@@ -1,0 +1,72 @@
+# A linear mean: a term of the kernel,
+#
+#   v (1 + sum_j u_j(x) u_j(z)),   u_j(x) = (x_j - centre_j) rate_j,
+#
+# which is a level and slopes b ~ N(0, v I) for inputs in units of their spread, integrated out. v is 10^4 times the
+# mean square of the response: coefficients are shrunk by a ten thousandth of what the data say of them, and four of
+# sixteen digits are lost. It is held, and no part of what is learned; how near rows are it does not tell.
+
+vague_mean <- 1e4
+
+# The kernel with the mean asked for; one that has a mean keeps it.
+with_mean <- function(kernel, mean, data) {
+  columns <- mean_columns(mean, data)
+  if (!length(columns) || any(vapply(kernel_leaves(kernel), is_mean, NA))) return(kernel)
+  variables <- data_variables_of(data)
+  x <- data$x[, columns, drop = FALSE]
+  coded <- apply(x, 2L, function(v) all(v %in% c(0, 1))) # levels and logicals keep their unit
+  unit <- ifelse(coded, 1, apply(x, 2L, column_spread))
+  centre <- ifelse(coded, 0, colMeans(x))
+  power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)
+  leaf <- new_kernel("mean", "linear mean", NULL, vague_mean * if (power > 0) power else 1, columns,
+                     centre = unname(centre), rate = 1 / unname(unit))
+  if (!is_composite(kernel) && is.null(kernel$of)) {
+    kernel$of <- column_owners(kernel$inputs, colnames(data$x), variables)
+  }
+  kernel <- add_kernels(kernel, place_leaf(leaf, data$x, "mean", variables))
+  kernel$inputs <- sort(unique(unlist(lapply(kernel$leaves, `[[`, "inputs"))))
+  kernel$columns <- colnames(data$x)
+  kernel
+}
+
+# The columns of x that `mean` is linear in; none for ~ 1.
+mean_columns <- function(mean, data) {
+  if (!inherits(mean, "formula") || length(mean) != 2L) {
+    abort_input("mean", describe(mean), "a one-sided formula of inputs, such as ~ 1 or ~ x1 + x2")
+  }
+  variables <- data_variables_of(data)
+  names <- c(vapply(variables, `[[`, "", "name"), colnames(data$x))
+  if (identical(mean[[2L]], quote(.))) return(seq_len(ncol(data$x)))
+  terms <- stats::terms(mean)
+  labels <- attr(terms, "term.labels")
+  if (!attr(terms, "intercept")) {
+    abort_input("mean", deparse1(mean), "a formula with its intercept", hint = "`center = FALSE` leaves the level out.")
+  }
+  labels <- gsub("`", "", labels, fixed = TRUE)
+  unknown <- setdiff(labels, names)
+  if (length(unknown)) {
+    abort_input("mean", sprintf("a mean in `%s`", unknown[1L]),
+                sprintf("one in the inputs (%s)", list_quoted(unique(names))),
+                hint = "What the mean reads is among the inputs; transformations stand in the fit's formula.")
+  }
+  sort(unique(unlist(lapply(labels, function(name) {
+    i <- match(name, vapply(variables, `[[`, "", "name"))
+    if (is.na(i)) match(name, colnames(data$x)) else variables[[i]]$columns
+  }))))
+}
+
+# Which of the kernel's parameters are the variance of a mean.
+is_mean_variance <- function(kernel, table = kernel_parameters(kernel)) {
+  of_mean <- vapply(kernel_terms(kernel), function(t) is_mean(kernel_leaves(kernel)[[t$leaves[1L]]]), NA)
+  table$leaf == 0L & of_mean[table$term]
+}
+
+# Names of the parameters that are given and not learned: a period that was given, the variance of a mean.
+held_names <- function(kernel, columns) {
+  table <- kernel_parameters(kernel)
+  leaves <- kernel_leaves(kernel)
+  given <- vapply(seq_len(nrow(table)), function(i) {
+    table$leaf[i] > 0L && table$what[i] %in% leaves[[table$leaf[i]]]$held
+  }, NA)
+  kernel_parameter_names(kernel, columns, table)[given | is_mean_variance(kernel, table)]
+}

@@ -1,0 +1,107 @@
+# Many rows: what the default fit of 1e5, 1e6 and 1e7 rows takes, whether the rows that are looked at are enough, and
+# rows that come from a database.
+#
+#   Rscript bench/large.R [case ...]            writes bench/results/large.csv, a line a case, as each is done
+#
+# Each case runs in a process of its own. Seconds are the processors' (two threads), which a busy machine changes less
+# than the clock; `memory` is the peak in MB beyond what the process held with its data; `rmse` that of the mean beside
+# the true function, whose noise has sd 0.5, at 4,000 new rows. Sources are a SQLite table in a temporary folder.
+
+make_rows <- function(n, seed = 1) {
+  set.seed(seed)
+  x <- matrix(stats::runif(8 * n), n)
+  data.frame(y = truth(x) + stats::rnorm(n) / 2, x)
+}
+
+truth <- function(x) sin(6 * x[, 1]) + 3 * x[, 2]^2 + 2 * x[, 3] * x[, 4] + cos(4 * x[, 5]) + x[, 6] / 2
+
+held <- function(what) {
+  status <- grep(what, readLines("/proc/self/status"), value = TRUE)
+  as.numeric(gsub("[^0-9]", "", status)) / 1024
+}
+
+# What is learned without a limit on the rows.
+learn_on_all <- function() {
+  sizes <- get("learning_sizes", asNamespace("pfdtc"))
+  sizes$population <- 1e6
+  utils::assignInNamespace("learning_sizes", sizes, "pfdtc")
+}
+
+moved <- function(data, rows) {
+  pfdtc(y ~ ., data, m = 100, neighbours = 0, kernel = kernel_se(c(0.4, 1, 1.5, 1.5, 0.6, 2, 20, 20), 4), noise = 0.25,
+        hyper = "fixed", aux = aux_white(), control = pfdtc_control(maxit = 40, optimise_rows = rows))
+}
+
+# Points and hyperparameters given: what is left is the rows.
+given <- function(data) {
+  pfdtc(y ~ ., data, kernel = kernel_matern(5 / 2, c(0.8, 2, 3, 3, 1, 4, 40, 40), 4), noise = 0.25, hyper = "fixed",
+        inducing = as.matrix(make_rows(100, 5)[-1]), neighbours = 0, control = pfdtc_control(maxit = 0))
+}
+
+database_of <- function(n) {
+  file <- tempfile(fileext = ".sqlite")
+  con <- DBI::dbConnect(RSQLite::SQLite(), file, synchronous = NULL)
+  for (part in seq_len(ceiling(n / 1e5))) {
+    DBI::dbWriteTable(con, "rows", make_rows(min(1e5, n), part), append = TRUE)
+  }
+  con
+}
+
+cases <- list(
+  "default, 1e5" = function() list(data = make_rows(1e5), fit = function(d) pfdtc(y ~ ., d)),
+  "default, 1e6" = function() list(data = make_rows(1e6), fit = function(d) pfdtc(y ~ ., d)),
+  "learned among all, 1e6" = function() {
+    learn_on_all()
+    list(data = make_rows(1e6), fit = function(d) pfdtc(y ~ ., d))
+  },
+  "100 points moved on 20,000 of 1e5" = function() list(data = make_rows(1e5), fit = function(d) moved(d, NULL)),
+  "100 points moved on all of 1e5" = function() list(data = make_rows(1e5), fit = function(d) moved(d, 1e5)),
+  "in memory, 1e6" = function() {
+    list(data = do.call(rbind, lapply(1:10, function(part) make_rows(1e5, part))), fit = given)
+  },
+  "from a database, 1e6" = function() {
+    con <- database_of(1e6)
+    list(data = rows_db(con, "select * from rows"), fit = given)
+  },
+  "from a database, 1e7" = function() {
+    con <- database_of(1e7)
+    list(data = rows_db(con, "select * from rows"), fit = given)
+  },
+  "default, 1e7" = function() list(data = make_rows(1e7), fit = function(d) pfdtc(y ~ ., d)))
+
+child <- function(case) {
+  suppressMessages(library(pfdtc))
+  set.seed(7)
+  task <- cases[[case]]()
+  set.seed(7)
+  gc()
+  writeLines("5", "/proc/self/clear_refs") # the peak begins anew
+  before <- held("VmRSS")
+  started <- proc.time()
+  fit <- task$fit(task$data)
+  took <- proc.time() - started
+  peak <- held("VmHWM")
+  new <- make_rows(4000, 99)
+  p <- predict(fit, new, se.fit = TRUE)
+  cat(sprintf("%s;%d;%.1f;%.1f;%.0f;%.5f;%.12f;%.12f;%s\n", case, fit$nobs, took[["user.self"]] + took[["sys.self"]],
+              took[["elapsed"]], peak - before, sqrt(mean((p$fit - truth(as.matrix(new[-1])))^2)), mean(p$fit),
+              mean(p$se.fit), fit$posterior))
+}
+
+main <- function(wanted) {
+  self <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
+  file <- file.path(dirname(self), "results", "large.csv")
+  columns <- c("case", "rows", "processor", "elapsed", "memory", "rmse", "mean", "sd", "posterior")
+  done <- if (file.exists(file)) utils::read.csv(file, colClasses = c(mean = "character", sd = "character"))
+  for (case in if (length(wanted)) wanted else names(cases)) {
+    line <- system2(file.path(R.home("bin"), "Rscript"), c(shQuote(self), "child", shQuote(case)), stdout = TRUE)
+    one <- utils::read.table(text = line[length(line)], sep = ";", col.names = columns,
+                             colClasses = c(mean = "character", sd = "character"))
+    done <- rbind(done[done$case != case, ], one)
+    utils::write.csv(done, file, row.names = FALSE)
+    print(one)
+  }
+}
+
+args <- commandArgs(TRUE)
+if (length(args) && args[1L] == "child") child(args[2L]) else main(args)

@@ -1,0 +1,159 @@
+small_fit <- function(d, ..., keep_data = TRUE, method = pfdtc, m = 15) {
+  set.seed(5)
+  method(y ~ a + b + f + offset(o), d, weights = w, center = FALSE, scale = FALSE, noise = 0.04, hyper = "fixed",
+         kernel = kernel_matern(3 / 2, lengthscale = c(0.5, 1, 1, 1, 1), variance = 1),
+         inducing = cbind(runif(m), rnorm(m), matrix(rbinom(3 * m, 1, 0.3), m)), keep_data = keep_data, ...)
+}
+
+# Levels of f are all among the first rows.
+growing_rows <- function() {
+  d <- mixed_rows(160, seed = 6)
+  d <- d[1:160, ]
+  d$f[159] <- "a"
+  d
+}
+
+expect_same_fit <- function(a, b, new, tolerance = 1e-9) {
+  expect_equal(predict(a, new, se.fit = TRUE), predict(b, new, se.fit = TRUE), tolerance = tolerance)
+  expect_equal(a$evidence, b$evidence, tolerance = tolerance)
+  expect_equal(a$nobs, b$nobs)
+  expect_equal(a$signature$sums, b$signature$sums, tolerance = 1e-10)
+  if (!is.null(a$data)) {
+    expect_equal(unname(fitted(a)), unname(fitted(b)), tolerance = tolerance)
+    expect_equal(unname(residuals(a)), unname(residuals(b)), tolerance = tolerance)
+    expect_equal(unname(weights(a)), unname(weights(b)))
+  }
+}
+
+test_that("rows that are added give the fit to all of them, of every kind", {
+  d <- growing_rows()
+  new <- d[c(1:4, 17, 150:160), ]
+  for (method in list(pfdtc, gp_dtc, gp_sor, gp_fitc)) for (keep_data in c(TRUE, FALSE)) {
+    control <- list(maxit = 0)
+    first <- small_fit(d[1:100, ], keep_data = keep_data, method = method, control = control)
+    whole <- small_fit(d, keep_data = keep_data, method = method, control = control)
+    more <- add_rows(add_rows(first, d[101:101, ]), d[102:160, ])
+    expect_same_fit(more, whole, new)
+    expect_equal(more$added, whole$nobs - first$nobs)
+    expect_identical(add_rows(first, d[0, ]), first)
+    expect_same_fit(add_rows(first, in_blocks(d[101:160, ], c(0, 1, 59))), whole, new)
+  }
+  exact <- function(d) {
+    gp_exact(y ~ a + b, d, weights = w, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed", center = FALSE,
+             scale = FALSE)
+  }
+  expect_same_fit(add_rows(exact(d[1:100, ]), d[101:160, ]), exact(d), new)
+  x <- as.matrix(d[c("a", "b")])[-c(17, 40, 41), ]
+  y <- d$y[-c(17, 40, 41)]
+  of <- function(i) {
+    pfdtc(x[i, ], y[i], weights = i %% 3, offset = i / 100, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed",
+          center = FALSE, scale = FALSE, inducing = x[1:9, ], control = list(maxit = 0))
+  }
+  i <- 101:157
+  more <- add_rows(of(1:100), list(x = x[i, ], y = y[i], weights = i %% 3, offset = i / 100))
+  expect_same_fit(more, of(1:157), x[1:3, ])
+})
+
+test_that("rows that are added come last in the order of near rows", {
+  d <- growing_rows()
+  first <- small_fit(d[1:100, ], neighbours = 6)
+  more <- add_rows(first, d[101:160, ])
+  data <- more$data
+  expect_identical(sort(more$near$rank), seq_len(nrow(data$x)))
+  old <- seq_len(nrow(first$data$x))
+  expect_identical(data$x[old, ], first$data$x)
+  expect_identical(more$near$rank[old], first$near$rank) # and the others after them
+  set.seed(1)
+  whole <- small_fit(d, neighbours = 6)
+  by_rank <- near_posterior(whole$data, whole$inducing, model_of(whole), 6, 6, more$near$rank, whole$jitter)
+  expect_equal(more$near[c("L", "C", "beta")], by_rank[c("L", "C", "beta")], tolerance = 1e-10)
+  whole$near <- by_rank
+  whole$evidence <- near_evidence(whole$data, by_rank, model_of(whole)$noise)
+  expect_same_fit(more, whole, d[1:9, ])
+})
+
+test_that("a reference is extended with the rows, or left out with a message", {
+  d <- growing_rows()
+  fit <- small_fit(d[1:100, ], control = list(maxit = 0))
+  fit$reference <- reference(fit, m2 = 40)
+  more <- add_rows(fit, d[101:160, ])
+  expect_equal(more$reference$inducing, fit$reference$inducing)
+  certificate <- certify(more, d[1:20, ])
+  exact <- gp_exact(y ~ a + b + f + offset(o), d, weights = w, center = FALSE, scale = FALSE, noise = 0.04,
+                    hyper = "fixed", kernel = more$kernel)
+  p <- predict(exact, d[1:20, ], se.fit = TRUE)
+  ok <- !is.na(p$fit)
+  expect_true(all(certificate$mean_lower[ok] <= p$fit[ok] & p$fit[ok] <= certificate$mean_upper[ok]))
+  expect_true(all(certificate$sd_lower[ok] <= p$se.fit[ok] & p$se.fit[ok] <= certificate$sd_upper[ok]))
+  bare <- small_fit(d[1:100, ], control = list(maxit = 0), keep_data = FALSE)
+  bare$reference <- fit$reference
+  expect_message(more <- add_rows(bare, d[101:160, ]), "reference")
+  expect_null(more$reference)
+})
+
+test_that("rows that are dropped leave the fit to the others", {
+  d <- growing_rows()
+  new <- d[c(1:4, 150:160), ]
+  control <- list(maxit = 0)
+  complete <- which(complete.cases(d))
+  gone <- c(3, 50, 101:120)
+  left <- d[complete[-gone], ]
+  left$f[1:3] <- c("a", "b", "c") # levels stay
+  d[complete[-gone], ] <- left
+  for (method in list(pfdtc, gp_fitc)) {
+    whole <- small_fit(d, method = method, control = control)
+    less <- drop_rows(whole, c(gone, gone))
+    expect_same_fit(less, small_fit(left, method = method, control = control), new)
+    expect_equal(less$dropped, length(gone))
+  }
+  bare <- small_fit(d, control = control, keep_data = FALSE)
+  less <- drop_rows(bare, d[complete[gone], ])
+  expect_lt(less$allowance, 1e-8)
+  expect_same_fit(less, small_fit(left, control = control, keep_data = FALSE), new, tolerance = 1e-8)
+  back <- drop_rows(add_rows(bare, d[1:20, ]), d[1:20, ])
+  expect_same_fit(back, bare, new, tolerance = 1e-8)
+  near <- small_fit(d, neighbours = 6)
+  less <- drop_rows(near, gone)
+  rank <- near$near$rank[match_rows(less$data$x, near$data$x)]
+  expect_identical(order(less$near$rank), order(rank))
+})
+
+test_that("what cannot be added or taken away is refused by name", {
+  d <- growing_rows()
+  fit <- small_fit(d, control = list(maxit = 0), keep_data = FALSE)
+  refused <- function(expr, text) expect_error(expr, text, class = "pfdtc_error_input")
+  refused(add_rows(fit, d["a"]), "one without")
+  refused(add_rows(fit, transform(d, f = "new")), "new")
+  refused(add_rows(fit, transform(d, a = Inf)), "Inf")
+  refused(add_rows(fit, transform(d, w = -1)), "weights")
+  refused(add_rows(fit, 1:3), "data frame")
+  refused(drop_rows(fit, rbind(d, d)), "fewer than there are")
+  strange <- d[1:50, ]
+  strange$w <- 1e4
+  refused(drop_rows(fit, strange), "no sums")
+  kept <- small_fit(d, control = list(maxit = 0))
+  refused(drop_rows(kept, 0), "numbers of rows")
+  refused(drop_rows(kept, 1e6), "numbers of rows")
+  refused(drop_rows(kept, seq_along(kept$data$response)), "all rows")
+  refused(update_points(fit), "without its data")
+  some <- gp_subsample(y ~ a, d, m = 9, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
+  refused(add_rows(some, d), "gp_subsample")
+  strict <- small_fit(transform(d, w = 1e9), control = list(maxit = 0), keep_data = FALSE)
+  refused(drop_rows(strict, transform(d[1:50, ], w = 1e9)), "rounding")
+})
+
+test_that("points are chosen anew where that tells more, and stay otherwise", {
+  d <- growing_rows()
+  fit_of <- function(d, ...) {
+    pfdtc(y ~ a + b, d, kernel = kernel_se(c(0.2, 1), 1), noise = 0.04, hyper = "fixed", center = FALSE, scale = FALSE,
+          control = list(maxit = 0), ...)
+  }
+  fit <- fit_of(d[d$a < 0.3, ], m = 12)
+  more <- add_rows(fit, d[!is.na(d$a) & d$a >= 0.3, ])
+  expect_no_message(better <- update_points(more))
+  expect_lt(better$factors$t, 0.5 * more$factors$t)
+  expect_equal(better$nobs, more$nobs)
+  expect_message(expect_identical(update_points(better), better), "still do")
+  expect_equal(nrow(update_points(more, m = 20)$inducing), 20)
+  expect_equal(better$factors$G, fit_of(d, inducing = better$inducing)$factors$G, tolerance = 1e-8)
+})

@@ -1,0 +1,86 @@
+# A source's blocks, put together.
+all_rows_of <- function(source) source_pass(source, function(block) block, rbind)
+
+a_fit <- function(data) {
+  pfdtc(y ~ a + f, data, m = 6, kernel = kernel_se(c(0.5, rep(1, length(unique(na.omit(mixed_rows()$f))))), 1),
+        noise = 0.04, hyper = "fixed", inducing = cbind(seq(0, 1, 0.2), diag(6)[, 1:4]), control = list(maxit = 0))
+}
+
+expect_same_rows <- function(source, d) {
+  for (pass in 1:2) {
+    got <- all_rows_of(source)
+    expect_equal(names(got), names(d))
+    for (v in names(d)) expect_equal(as.vector(got[[v]]), as.vector(d[[v]]), info = v, tolerance = 1e-14)
+  }
+  expect_equal(a_fit(source)$factors[c("G", "beta", "rss")], a_fit(d)$factors[c("G", "beta", "rss")], tolerance = 1e-9)
+}
+
+test_that("CSV files are read in blocks, in every pass anew", {
+  d <- mixed_rows()[c("y", "a", "f", "w")]
+  folder <- tempfile()
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  d$f[3] <- "two\nlines, and a comma"
+  parts <- list(d[1:150, ], d[0, ], d[151:300, ], d[301:400, ])
+  for (i in seq_along(parts)) {
+    con <- if (i == 3) gzfile(file.path(folder, "3.csv.gz"), "w") else file(file.path(folder, paste0(i, ".csv")), "w")
+    write.csv(parts[[i]], con, row.names = FALSE)
+    close(con)
+  }
+  got <- all_rows_of(rows_csv(folder, block = 40))
+  expect_equal(got$f[3], d$f[3])
+  d$f[3] <- "a"
+  write.csv(d[1:150, ], file.path(folder, "1.csv"), row.names = FALSE)
+  expect_same_rows(rows_csv(folder, block = 40), d)
+  expect_same_rows(rows_csv(file.path(folder, c("1.csv", "2.csv", "3.csv.gz", "4.csv"))), d)
+  write.csv2(d, file.path(folder, "semi.txt"), row.names = FALSE)
+  expect_same_rows(rows_csv(file.path(folder, "semi.txt"), sep = ";", dec = ","), d)
+  write.csv(d[c("y", "a")], file.path(folder, "5.csv"), row.names = FALSE)
+  expect_error(all_rows_of(rows_csv(folder)), class = "pfdtc_error_source", "other columns")
+  d$a[390] <- NA
+  write.csv(transform(d, a = ifelse(seq_len(400) > 395, "high", a)), file.path(folder, "1.csv"), row.names = FALSE,
+            quote = FALSE)
+  expect_error(all_rows_of(rows_csv(file.path(folder, "1.csv"), block = 100)), class = "pfdtc_error_source", "300 rows")
+  expect_error(rows_csv(tempfile()), class = "pfdtc_error_input", "not there")
+  expect_error(rows_csv(tempdir(check = TRUE)[0]), class = "pfdtc_error_input", "files")
+})
+
+test_that("a query is read in blocks; what fails is said, and the connection can be used afterwards", {
+  skip_if_not_installed("RSQLite")
+  con <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
+  on.exit(DBI::dbDisconnect(con))
+  d <- mixed_rows()[c("y", "a", "f", "w")]
+  DBI::dbWriteTable(con, "rows", d)
+  expect_no_warning(expect_same_rows(rows_db(con, "select * from rows", block = 33), d))
+  expect_same_rows(rows_db(con, "select y, a, f, w from rows"), d)
+  fit <- a_fit(rows_db(con, "select y, a, f, w + 10000000000 as big from rows"))
+  expect_output(print(fit), "a database, read in 2 passes")
+  big <- pfdtc(y ~ big, rows_db(con, "select y, w + 10000000000 as big from rows"), kernel = kernel_se(1, 1), noise = 1,
+               hyper = "fixed", m = 2, control = list(maxit = 0))
+  expect_true(all(big$inducing %in% (1e10 + 0:2)))
+  expect_error(rows_db(con, "select * from nothing"), class = "pfdtc_error_input", "nothing")
+  source <- rows_db(con, "select * from rows")
+  DBI::dbExecute(con, "drop table rows")
+  expect_error(a_fit(source), class = "pfdtc_error_source", "after 0 rows")
+  expect_equal(nrow(DBI::dbGetQuery(con, "select 1")), 1)
+})
+
+test_that("Parquet files and Arrow streams are sources", {
+  d <- mixed_rows()[c("y", "a", "f", "w")]
+  if (requireNamespace("nanoparquet", quietly = TRUE)) {
+    files <- tempfile(fileext = c("1.parquet", "2.parquet"))
+    on.exit(unlink(files))
+    nanoparquet::write_parquet(d[1:150, ], files[1])
+    nanoparquet::write_parquet(d[151:400, ], files[2])
+    expect_same_rows(rows_parquet(files, block = 70), d)
+    expect_error(rows_parquet(tempfile()), class = "pfdtc_error_input")
+  }
+  skip_if_not_installed("nanoarrow")
+  open <- function() {
+    nanoarrow::basic_array_stream(lapply(list(1:100, integer(), 101:400), function(i) {
+      nanoarrow::as_nanoarrow_array(d[i, ])
+    }))
+  }
+  expect_same_rows(rows_arrow(open), d)
+  expect_error(rows_arrow(1), class = "pfdtc_error_input")
+})
