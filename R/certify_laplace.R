@@ -27,7 +27,7 @@ certify_laplace <- function(fit, new, effort, reference, m2 = NULL) {
     out <- with_response(out, fit$likelihood)
     structure(out, effort = effort, m2 = if (effort != "fast") nrow(used$z), t = used$t,
               seconds = proc.time()[["elapsed"]] - started, advice = laplace_advice(out, effort),
-              likelihood = fit$likelihood$label)
+              likelihood = fit$likelihood$label, check = quick_check(fit, effort))
   })
 }
 
@@ -44,6 +44,12 @@ with_response <- function(out, likelihood) {
   out$response_upper <- pmax(corners[, 3L], corners[, 4L]) + room
   if (likelihood$name == "binomial") out$response_upper <- pmin(out$response_upper, 1)
   out
+}
+
+# Laplace's approximation itself, beside the certificate where it takes less than a second.
+quick_check <- function(fit, effort) {
+  if (effort == "fast" || is.null(fit$data) || nrow(fit$data$x) * as.double(fit$m) > 1e7) return(NULL)
+  laplace_check(fit, draws = 500)
 }
 
 laplace_advice <- function(out, effort) {

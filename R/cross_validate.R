@@ -23,6 +23,11 @@
 #'   crps = s (z (2 pnorm(z) - 1) + 2 dnorm(z) - 1 / sqrt(pi)),}
 #' and averages are over rows, all alike, with those of weight 0 left out.
 #'
+#' Of a fit with another `family` than the Gaussian the result is a plain data frame with `fold`, `n`, `rmse` (of the
+#' averaged probability or rate; squared, of single trials, it is the Brier score), `nlpd`, `accuracy` (of classes) and
+#' `seconds`, and the attribute `predictions` has `row`, `fold`, `y`, `mean` and `density`, the log density of the
+#' response. With `hyper = "held"` theta of [nb()] or sigma of [student()] is held too, and the constant mean learned.
+#'
 #' @param fit A fit with its data (`keep_data = TRUE`).
 #' @param folds Number of random folds of nearly equal size (after [set.seed()] the same each time), or a vector that
 #'   says which fold each row is in: an element a row of the data.
@@ -49,11 +54,12 @@
 #' cross_validate(fit, folds = 4, by = ~ speed, hyper = "held")
 #' @export
 cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held")) {
-  fit <- check_fit(fit, "fit")
+  fit <- check_any_fit(fit, "fit")
   hyper <- check_choice(hyper, c("refit", "held"), "hyper")
   data <- training_data(fit)
   asked <- settings_again(fit, hyper)
   fold <- make_folds(fit, data, folds, by)
+  if (is_laplace(fit)) return(cross_validate_laplace(fit, data, asked, fold, hyper))
   used <- which(if (is.null(data$prior_weights)) !is.na(fold) else data$prior_weights > 0)
   ids <- unique(fold[used])
   ids <- ids[order(ids)]

@@ -4,11 +4,16 @@
 #' @exportS3Method ggplot2::autoplot
 autoplot.gp_fit <- function(object, inputs = NULL, at = NULL, level = 0.95,
                             interval = c("both", "credible", "prediction"), n = 200,
-                            points = TRUE, scales = c("common", "own"), certified = FALSE, xlim = NULL, ...) {
+                            points = TRUE, scales = c("common", "own"), certified = FALSE, xlim = NULL,
+                            terms = FALSE, ...) {
   check_dots_empty(list(...), names(formals(autoplot.gp_fit)))
   interval <- check_choice(interval, c("both", "credible", "prediction"), "interval")
   scales <- check_choice(scales, c("common", "own"), "scales")
-  s <- slices(object, inputs, at, level, n, check_flag(points, "points"), check_flag(certified, "certified"), xlim)
+  points <- check_flag(points, "points")
+  certified <- check_flag(certified, "certified")
+  if (check_flag(terms, "terms")) interval <- "credible"
+  s <- if (terms) term_slices(object, inputs, at, level, n, points) else
+    slices(object, inputs, at, level, n, points, certified, xlim)
   names <- vapply(s$variables, `[[`, "", "name")
   places <- level_places(s$curves)
   s$curves$value <- places$apart(s$curves$input, s$curves$value)

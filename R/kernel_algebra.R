@@ -102,7 +102,7 @@ multiply_kernels <- function(a, b) {
 check_told_apart <- function(kernel) {
   keys <- vapply(kernel$terms, function(t) {
     leaves <- kernel$leaves[t$leaves]
-    plain <- all(vapply(leaves, function(l) !length(leaf_parameters(l)), NA))
+    plain <- all(vapply(leaves, function(l) !length(leaf_parameters(l)) || identical(l$correlation, "given"), NA))
     if (plain) toString(sort(vapply(leaves, leaf_name, ""))) else NA_character_
   }, "")
   twice <- keys[duplicated(keys) & !is.na(keys)]

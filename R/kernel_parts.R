@@ -69,7 +69,8 @@ leaf_parameters <- function(leaf) if (is.null(leaf$profile)) "lengthscale" else 
 # All but the values: two kernels with the same are of one family.
 kernel_structure <- function(kernel) {
   list(lapply(kernel_leaves(kernel), function(l) {
-    list(l$profile, as.integer(l$inputs), isTRUE(l$isotropic), l$degree, l$correlation, l$centre, l$rate)
+    list(l$profile, as.integer(l$inputs), isTRUE(l$isotropic), l$degree, l$correlation, l$given, l$centre,
+         l$rate)
   }), lapply(kernel_terms(kernel), function(t) as.integer(t$leaves)))
 }
 
@@ -204,15 +205,15 @@ engine_factor <- function(leaf) {
 
 categorical_size <- function(leaf) {
   n <- length(leaf$inputs)
-  switch(leaf$correlation, exchangeable = 1L, ordered = n - 1L, full = n * (n - 1L) / 2L)
+  switch(leaf$correlation, given = 0L, exchangeable = 1L, ordered = n - 1L, full = n * (n - 1L) / 2L)
 }
 
 # The correlation matrix of the levels, then its slope in the log of each parameter.
 categorical_table <- function(leaf) {
   n <- length(leaf$inputs)
   p <- leaf$parameters
-  switch(leaf$correlation, exchangeable = exchangeable_table(n, p), ordered = ordered_table(n, p),
-         full = full_table(n, p))
+  switch(leaf$correlation, given = c(leaf$given), exchangeable = exchangeable_table(n, p),
+         ordered = ordered_table(n, p), full = full_table(n, p))
 }
 
 # exp(-p) between any two levels

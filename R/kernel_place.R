@@ -99,6 +99,7 @@ place_levels <- function(leaf, x, argument, variables) {
   owner <- Filter(function(v) setequal(v$columns, leaf$inputs), variables)
   leaf$levels <- if (length(owner)) owner[[1L]]$levels else
     if (is.null(colnames(x))) leaf$inputs else colnames(x)[leaf$inputs]
+  if (leaf$correlation == "given") leaf$given <- correlation_of_levels(leaf$given, leaf$levels, argument)
   n <- categorical_size(leaf)
   if (leaf$correlation == "full" && length(leaf$inputs) > 20L) {
     abort_input(argument, sprintf("a full correlation matrix of %d levels", length(leaf$inputs)),
@@ -110,6 +111,20 @@ place_levels <- function(leaf, x, argument, variables) {
                 sprintf("one with %d", n))
   }
   leaf
+}
+
+# A given correlation in the order of the levels.
+correlation_of_levels <- function(R, levels, argument) {
+  if (nrow(R) != length(levels)) {
+    abort_input(argument, sprintf("a correlation matrix of %d levels", nrow(R)),
+                sprintf("one of the %d levels of the factor", length(levels)))
+  }
+  if (is.null(rownames(R)) && is.null(colnames(R))) return(R)
+  if (!setequal(rownames(R), levels) || !setequal(colnames(R), levels)) {
+    abort_input(argument, sprintf("a correlation matrix of levels %s", list_quoted(rownames(R), "\"")),
+                sprintf("one of the factor's levels, %s", list_quoted(levels, "\"")))
+  }
+  R[match(levels, rownames(R)), match(levels, colnames(R))]
 }
 
 # The same, ready to be evaluated: nothing left to learn.

@@ -36,8 +36,9 @@
 #' @param period positive number in the units of the inputs.
 #' @param degree whole number of at least 1.
 #' @param offset positive number, in squared units of the inputs.
-#' @param correlation `"exchangeable"`, `"ordered"` or `"full"`; a number between 0 and 1: an exchangeable correlation
-#'   to start from; `NULL`: `"exchangeable"`.
+#' @param correlation `"exchangeable"`, `"ordered"` or `"full"`; a correlation matrix of the levels, which is kept (in
+#'   their order, or by their names where it has row and column names); a number between 0 and 1: an
+#'   exchangeable correlation to start from; `NULL`: `"exchangeable"`.
 #' @return An object of class `pfdtc_kernel`: a list with elements `profile`, `label`, `lengthscale`, `variance`,
 #'   `inputs` and what else the kernel has.
 #' @section Errors: class `pfdtc_error_input` where a parameter is not positive, `nu` is not one of the three, or, when
@@ -107,17 +108,32 @@ kernel_white <- function(variance = NULL, inputs = NULL) new_kernel("white", "wh
 #' @rdname kernel_se
 #' @export
 kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NULL) {
-  parameters <- NULL
+  parameters <- given <- NULL
   if (is.null(correlation)) correlation <- "exchangeable"
-  if (is.numeric(correlation)) {
+  if (is.matrix(correlation)) {
+    given <- check_correlation(correlation)
+    correlation <- "given"
+  } else if (is.numeric(correlation)) {
     correlation <- check_positive(correlation, "correlation", 1L)
     if (correlation >= 1) abort_input("correlation", describe(correlation), "a number between 0 and 1")
     parameters <- -log(correlation)
     correlation <- "exchangeable"
   }
-  correlation <- check_choice(correlation, c("exchangeable", "ordered", "full"), "correlation")
+  if (is.null(given)) correlation <- check_choice(correlation, c("exchangeable", "ordered", "full"), "correlation")
   new_kernel("categorical", sprintf("categorical (%s)", correlation), NULL, variance, inputs, correlation = correlation,
-             parameters = parameters)
+             parameters = parameters, given = given)
+}
+
+# Symmetric to rounding, of unit diagonal, no eigenvalue below 0 beyond rounding.
+check_correlation <- function(R) {
+  ok <- is.numeric(R) && nrow(R) == ncol(R) && nrow(R) > 1L && all(is.finite(R)) && max(abs(R - t(R))) < 1e-12 &&
+    max(abs(diag(R) - 1)) < 1e-12
+  if (!ok) abort_input("correlation", describe(R), "a symmetric matrix with a row a level and 1 on its diagonal")
+  least <- min(eigen(R, symmetric = TRUE, only.values = TRUE)$values)
+  if (least < -1e-10 * nrow(R)) {
+    abort_input("correlation", sprintf("a matrix with the eigenvalue %.3g", least), "a positive semidefinite matrix")
+  }
+  R
 }
 
 positive_or_null <- function(x, argument) if (!is.null(x)) check_positive(x, argument, 1L)

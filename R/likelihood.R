@@ -72,7 +72,7 @@ refuse_likelihood <- function(fit, argument, what = "This") {
   abort_input(argument, sprintf("a fit with family %s", fit$likelihood$name), "a fit with Gaussian noise",
               message = sprintf("%s is for Gaussian noise, and `%s` has a %s response.", what, argument,
                                 fit$likelihood$name),
-              hint = "predict(), certify(), evidence_bounds(), coef(), fitted(), residuals() and simulate() know it.")
+              hint = "predict(), certify(), evidence_bounds(), cross_validate(), residuals() and simulate() know it.")
 }
 
 # ---- responses ------------------------------------------------------------------------------------------------------

@@ -1,10 +1,9 @@
 # What fits with classes or counts answer to residuals() and simulate().
 
 residuals_laplace <- function(fit, type) {
-  if (!type %in% c("response", "pearson")) {
-    abort_input("type", sprintf("\"%s\"", type), "\"response\" or \"pearson\" where the noise is not Gaussian")
-  }
+  if (type == "pit") return(pit_laplace(fit))
   data <- training_data(fit)
+  if (type == "loo") return(stats::naresid(fit$na.action, data$response) - stats::predict(fit, type = "loo"))
   mean <- stats::fitted(fit)
   r <- stats::naresid(fit$na.action, data$response) - mean
   if (type == "response") return(r)

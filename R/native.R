@@ -14,9 +14,9 @@ start_engine <- function() {
 own_lanes <- 8L
 native_own_products <- function(lanes) .Call(ffi_linalg_own, as.integer(lanes))
 
-# The .Call() of a door to n x n matrices, which is made in here: arguments wait. The BLAS at hand does them where it is
-# better than the engine: one that is made for its processor, with as many threads as the engine may use, which `control`
-# says. Whatever ends the call, an interrupt too, all is again as it was.
+# The .Call() of a door to n x n matrices, which is made in here: arguments wait. The BLAS at hand does them where it
+# is better than the engine: one that is made for its processor, with as many threads as the engine may use, which
+# `control` says. Whatever ends the call, an interrupt too, all is again as it was.
 with_dense_products <- function(call, control) {
   if (!engine$optimised_blas) return(call)
   before <- .Call(ffi_blas_threads, 0L)
@@ -336,6 +336,11 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = NULL, want = 0L,
 # C_x'P C_x, C_x = (C C')^{-1} a, at the rows of x for each matrix of the list P: a row each
 native_forms <- function(posterior, z, kernel, P, x, control = NULL) {
   .Call(ffi_forms, engine_model(kernel), z, posterior, P, x, engine_control(nrow(x), control))
+}
+
+# Sums of log p over the rows of x at f = a'u for each row u of U, without constants
+native_paths <- function(posterior, z, kernel, x, sites, U, control = NULL) {
+  .Call(ffi_paths, engine_model(kernel), z, posterior, x, sites, U, engine_control(nrow(x), control))
 }
 
 # log p, its slope, minus its curvature, and its third derivative at f (offset included): a row each

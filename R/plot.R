@@ -40,11 +40,16 @@
 #' @param points Should the data be drawn? At most 2,000 rows are, evenly spaced in their order. A
 #'   fit made with `keep_data = FALSE` has none: it knows only the least, median and greatest value
 #'   of each input.
-#' @param which `"slices"`, `"map"`, or some of the checks.
+#' @param which `"slices"`, `"map"`, or some of the checks. For fits with classes or counts it is `"calibration"`: of
+#'   classes the share of successes against the probability that leave-one-out predicts, in ten classes of rows, with
+#'   the 95 % that chance allows; of counts and numbers a histogram of `residuals(fit, type = "pit")`.
 #' @param scales `"own"`: each panel's vertical axis has the range of what is in it, in place of one for all.
 #' @param certified Are the bands those of `predict(certified = TRUE)`, which contain the exact process's?
 #' @param xlim Range of the horizontal axis, which the curve is drawn over; of several numeric inputs that of all, or a
 #'   list of ranges by their names.
+#' @param terms `TRUE`: of a kernel that is a sum ([kernel_algebra]) a panel for each term and variable that it reads:
+#'   the term's own function along it ([predict()][predict.gp_fit] with `type = "terms"`), its credible band, and as
+#'   points partial residuals, the term at each row plus the row's residual.
 #' @param ... Passed on to [plot.default()], e.g. `main`, `xlab`, `ylab`, `ylim`, `las`; of a map to [image()].
 #' @return What is drawn, invisibly, in units of the data.
 #' * Slices: a data frame with columns `input`, `value` (for factors
@@ -68,19 +73,29 @@
 #' plot(slices)
 #' plot(slices, inputs = "wt", at = data.frame(wt = 3, hp = 200, cyl = 8))
 #' plot(slices, which = "checks")
+#' sum <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel_se(inputs = ~ wt) + kernel_se(inputs = ~ hp))
+#' plot(sum, terms = TRUE)
 #' plot(slices, which = "map", inputs = c("wt", "hp"))
 #' @export
 plot.gp_fit <- function(x, inputs = NULL, at = NULL, level = 0.95,
                         interval = c("both", "credible", "prediction"), n = NULL, points = TRUE,
-                        which = "slices", scales = c("common", "own"), certified = FALSE, xlim = NULL, ...) {
+                        which = "slices", scales = c("common", "own"), certified = FALSE, xlim = NULL, terms = FALSE,
+                        ...) {
   interval <- check_choice(interval, c("both", "credible", "prediction"), "interval")
   scales <- check_choice(scales, c("common", "own"), "scales")
   points <- check_flag(points, "points")
   certified <- check_flag(certified, "certified")
+  if (identical(which, "calibration")) return(plot_calibration(x, list(...)))
   which <- check_which(which)
   if (identical(which, "map")) return(plot_map(x, inputs, at, n, points, list(...)))
   if (!identical(which, "slices")) return(plot_checks(x, which, list(...)))
-  s <- slices(x, inputs, at, level, if (is.null(n)) 200L else n, points, certified, xlim)
+  if (is.null(n)) n <- 200L
+  if (check_flag(terms, "terms")) {
+    interval <- "credible" # terms have no noise of their own
+    s <- term_slices(x, inputs, at, level, n, points)
+  } else {
+    s <- slices(x, inputs, at, level, n, points, certified, xlim)
+  }
   args <- list(...)
   range <- if (is.null(args$ylim)) slice_range(s, interval) else args$ylim
   if (is.null(args$ylab)) args$ylab <- response_name(x)

@@ -112,3 +112,26 @@ draw_semivariogram <- function(d, args) {
   graphics::abline(h = 1, lty = 2, col = plot_colours["mean"])
   graphics::lines(d$distance, d$semivariance, type = "b", pch = 16, col = plot_colours["data"])
 }
+
+# Of classes shares of successes against probabilities, of counts the PIT's histogram.
+plot_calibration <- function(fit, args) {
+  fit <- check_any_fit(fit, "x")
+  if (!is_laplace(fit)) {
+    abort_input("which", "\"calibration\"", "\"pit\" or \"observed\" where the noise is Gaussian")
+  }
+  if (fit$likelihood$name != "binomial") {
+    pit <- unname(pit_laplace(fit))
+    draw_pit(pit[!is.na(pit)], args)
+    return(invisible(data.frame(pit = pit)))
+  }
+  d <- calibration_table(fit)
+  args <- utils::modifyList(list(main = "Calibration", cex.main = 1, font.main = 1, xlim = 0:1, ylim = 0:1,
+                                 xlab = "probability by the other rows", ylab = "share of successes"), args)
+  do.call(graphics::plot.default, c(list(x = d$predicted, y = d$observed, type = "n"), args))
+  graphics::abline(0, 1, col = plot_colours["mean"])
+  half <- stats::qnorm(0.975) * d$sd
+  graphics::segments(d$predicted, pmax(d$predicted - half, 0), d$predicted, pmin(d$predicted + half, 1), lwd = 6,
+                     lend = 1, col = band_colour())
+  graphics::points(d$predicted, d$observed, pch = 16)
+  invisible(d)
+}

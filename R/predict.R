@@ -72,8 +72,10 @@
 #'   with its sd; `"response"` the probability of a success or the rate, averaged over the posterior of f (not the
 #'   link's value at its mean), with the sd that its uncertainty gives it; `"class"` the class whose averaged
 #'   probability is above one half; `"density"` the log density of each row's response, averaged likewise, for which
-#'   `newdata` has responses too. `interval = "credible"` is of what `type` says, `certified = TRUE` makes it contain
-#'   the interval of the exact process's Laplace posterior. The covariance is there for the link.
+#'   `newdata` has responses too; `"loo"` and `"loo_latent"` the probability or rate, and f, of each training row given
+#'   the others, by the Gaussian posterior at the mode (the mode and the hyperparameters held). `interval = "credible"`
+#'   is of what `type` says, `certified = TRUE` makes it contain the interval of the exact process's Laplace posterior.
+#'   The covariance is there for the link.
 #' @section Uncertain hyperparameters: predictions take the hyperparameters as known. Of few rows they are not, and
 #'   intervals are then too narrow. `hyper_uncertainty = TRUE` predicts by a mixture: with \eqn{p} hyperparameters that
 #'   were learned, \eqn{\hat\theta} their logs and \eqn{V = R R'} those of [vcov.gp_fit()], of the posteriors at the
@@ -186,7 +188,6 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
     if (type %in% c("terms", "derivative")) refuse_likelihood(object, "object", sprintf("`type = \"%s\"`", type))
     return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action))
   }
-  refuse_likelihood(object, "object", "Leave-one-out")
   if (type == "link") type <- "latent"
   if (type %in% c("class", "density")) {
     abort_input("type", sprintf("\"%s\"", type), "\"latent\" or \"response\" with Gaussian noise")
@@ -194,6 +195,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   if (startsWith(type, "loo")) {
     refuse_beside_loo(c(newdata = !training, full_cov = full_cov, certified = certified,
                         hyper_uncertainty = hyper_uncertainty))
+    if (is_laplace(object)) return(predict_loo_laplace(object, se.fit, interval, level, type == "loo_latent"))
     return(predict_loo(object, se.fit, interval, level, latent = type == "loo_latent"))
   }
   if (hyper_uncertainty && (certified || interval == "conformal")) {

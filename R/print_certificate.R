@@ -25,6 +25,7 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
   if (!is.null(attr(x, "likelihood"))) {
     cat(wrap(paste("The exact mean and sd are those of the exact process's Laplace posterior of f at the fit's",
                    "hyperparameters; how far that is from the true posterior is not certified.")), sep = "\n")
+    if (!is.null(attr(x, "check"))) cat(wrap(laplace_check_sentence(attr(x, "check"))), sep = "\n")
   }
   if (!is.null(attr(x, "advice"))) cat(wrap(attr(x, "advice")), sep = "\n")
   rows <- utils::head(seq_len(nrow(x)), n)

@@ -96,6 +96,7 @@ clean_settings <- function(data, s) {
   s$columns <- colnames(data$x)
   s$fixed <- check_fixed(s$control$fix, s$kernel, s$columns)
   s$free <- learned_names(s)
+  check_learnable(s$kernel, data, s$free, s$columns)
   if (length(s$free) && data$n == 1L) {
     abort_input("hyper", "one row to learn from", "\"fixed\", with kernel and noise given")
   }

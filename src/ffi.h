@@ -77,7 +77,7 @@ SEXP ffi_certify_kriged(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP n_t
                         SEXP sum_w, SEXP sums);
 
 /* Laplace's approximation on z with a likelihood, see laplace.h.  sites: list(name, y, size, weight,
- * offset), size and weight NULL where they are all 1; start: u or NULL; stop: list(enough, maxit,
+ * offset, shape), size and weight NULL where they are all 1, shape but for student; start: u or NULL; stop: list(enough, maxit,
  * most_jitter); want: 0 the mode, 1 the penalised evidence too, 2 with its gradient.
  * list(status, jitter, L, C, G, beta, residual, evidence, penalty, decrement, steps, f, g, W, left, q,
  * p, theta, constant): beta = u, f with its offset, `evidence` without what is left out of l and
@@ -86,6 +86,9 @@ SEXP ffi_laplace(SEXP model, SEXP z, SEXP x, SEXP sites, SEXP start, SEXP stop, 
                  SEXP control);
 /* C_x'P C_x at the rows of x for each M x M matrix P of a list: length(P) x nrow(x) */
 SEXP ffi_forms(SEXP model, SEXP z, SEXP posterior, SEXP P, SEXP x, SEXP control);
+/* sums of l over the rows of x at each u = a row of U: [nrow(U)] */
+SEXP ffi_paths(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP sites, SEXP U,
+               SEXP control);
 /* l, g, W, l3 of sites at f: 4 x length(f) */
 SEXP ffi_sites(SEXP sites, SEXP f);
 

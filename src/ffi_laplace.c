@@ -128,6 +128,23 @@ SEXP ffi_forms(SEXP model, SEXP z, SEXP posterior, SEXP P, SEXP x, SEXP control)
     return value;
 }
 
+SEXP ffi_paths(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP sites_, SEXP U,
+               SEXP control)
+{
+    const struct posterior *p = arg_posterior(model, z, posterior);
+    struct pass pass = pass_over(arg_new_rows(p->z.model, x), &p->z, control);
+    const struct sites sites = arg_sites(sites_, pass.rows->N);
+    int M, S;
+    const double *u = arg_matrix(U, "U", &S, &M);
+    if (M != p->z.M)
+        Rf_error("internal: `U` must have a column for each point");
+    SEXP value = PROTECT(Rf_allocVector(REALSXP, S));
+    const struct paths paths = {M, S, u, &sites, REAL(value)};
+    run_pass(&pass, paths_sink(&paths, pass.plan.block));
+    UNPROTECT(1);
+    return value;
+}
+
 SEXP ffi_sites(SEXP sites_, SEXP f)
 {
     const int N = (int)Rf_xlength(f);

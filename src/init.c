@@ -22,6 +22,7 @@ static const R_CallMethodDef doors[] = {
     DOOR(covariance, 5),
     DOOR(laplace, 8),
     DOOR(forms, 6),
+    DOOR(paths, 7),
     DOOR(sites, 2),
     DOOR(neighbours, 7),
     DOOR(near, 8),

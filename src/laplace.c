@@ -300,6 +300,29 @@ void laplace_open(struct laplace *l, struct arena *arena)
                     M * M + kernel_self_size(z->model->kernel, z->M, z->columns)));
 }
 
+/* ---- likelihoods of drawn functions ------------------------------------------------------------ */
+
+static void paths_add(const void *self, const struct visit *v)
+{
+    const struct paths *p = self;
+    const int n = v->block.n;
+    mult_AB(p->S, p->M, n, 1.0, p->U, v->A, 0.0, v->work);
+    for (int i = 0; i < n; i++) {
+        const double *f = v->work + (size_t)i * p->S;
+        for (int s = 0; s < p->S; s++)
+            v->sums[s] += sites_at(p->sites, v->block.first + i, f[s]).l;
+    }
+}
+
+struct sink paths_sink(const struct paths *self, int block)
+{
+    return (struct sink){.self = self,
+                         .n_sums = (size_t)self->S,
+                         .n_work = (size_t)self->S * block,
+                         .sums = self->value,
+                         .add = paths_add};
+}
+
 /* ---- quadratic forms at new rows ------------------------------------------------------------- */
 
 static void forms_add(const void *self, const struct visit *v)

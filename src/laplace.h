@@ -47,6 +47,15 @@ double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta);
 /* What F's objective is */
 double laplace_evidence(const struct laplace *l);
 
+/* sums of l over the rows at S vectors u (S x M): value [S], as a sink */
+struct paths {
+    int M, S;
+    const double *U;
+    const struct sites *sites;
+    double *value;
+};
+struct sink paths_sink(const struct paths *self, int block);
+
 /* forms (n_forms x N, by row): C_x'P C_x for symmetric P (M x M, one after the other), C_x =
  * (C C')^{-1} a; as a sink */
 struct forms {

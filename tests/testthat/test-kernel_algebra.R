@@ -233,3 +233,65 @@ test_that("fits of composites survive a file, and are told apart", {
   exact <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
   expect_error(kl_divergence(fit, exact), "kernel", class = "pfdtc_error_input")
 })
+
+test_that("a correlation that is given is kept, by the names of the levels, and nothing of it is learned", {
+  R <- matrix(c(1, 0.5, -0.2, 0.5, 1, 0.1, -0.2, 0.1, 1), 3, dimnames = list(c("c", "a", "b"), c("c", "a", "b")))
+  d <- data.frame(y = with_seed(1, stats::rnorm(30)), x = 1:30, f = factor(rep(c("a", "b", "c"), 10)))
+  k <- kernel_se(5, 1, ~ x) + kernel_categorical(R, 2, ~ f)
+  fit <- gp_exact(y ~ x + f, d, kernel = k, noise = 0.5, hyper = "fixed")
+  K <- exp(-outer(d$x, d$x, "-")^2 / 50) + 2 * unname(R[as.character(d$f), as.character(d$f)])
+  expect_equal(unname(fitted(fit)), mean(d$y) + drop(K %*% solve(K + diag(0.5, 30), d$y - mean(d$y))))
+  k <- kernel_se(inputs = ~ x) + kernel_categorical(R, inputs = ~ f)
+  learned <- suppressWarnings(gp_exact(y ~ x + f, d, kernel = k))
+  expect_identical(names(coef(learned)), c("se(x).lengthscale.x", "se(x).variance", "categorical(f).variance", "noise"))
+  expect_error(kernel_categorical(R * 2), "diagonal", class = "pfdtc_error_input")
+  expect_error(kernel_categorical(matrix(c(1, 2, 2, 1), 2)), "eigenvalue", class = "pfdtc_error_input")
+  other <- function(R) gp_exact(y ~ x + f, d, kernel = kernel_categorical(R, 1, ~ f), noise = 1, hyper = "fixed")
+  expect_error(other(diag(2)), "3 levels", class = "pfdtc_error_input")
+  expect_error(other(`dimnames<-`(diag(3), list(1:3, 1:3))), "\"a\"", class = "pfdtc_error_input")
+})
+
+test_that("what no data could tell apart is refused where it is to be learned", {
+  d <- with_seed(1, data.frame(y = stats::rnorm(20), a = stats::runif(20), b = rep(1:5, 4)))
+  fit <- function(k, ...) {
+    suppressWarnings(gp_exact(y ~ a + b, d, kernel = k, control = pfdtc_control(restarts = 1), ...))
+  }
+  expect_error(fit(kernel_se(inputs = ~ a) * kernel_se(inputs = ~ a + b)), "`a`", class = "pfdtc_error_input")
+  expect_error(fit(kernel_se(inputs = ~ b) + kernel_white(inputs = ~ a)), "noise", class = "pfdtc_error_input")
+  expect_error(fit(kernel_se(inputs = ~ a) + kernel_white(inputs = ~ b)), NA) # rows share b
+  expect_error(fit(kernel_se(1, 1, "a") * kernel_se(1, 1, c("a", "b")), noise = 1, hyper = "fixed"), NA)
+})
+
+test_that("points move along numbers alone, and greedy ones are rows of the data, of all levels", {
+  d <- with_seed(1, data.frame(x = stats::runif(60), f = factor(sample(c("a", "b", "c"), 60, TRUE)), n = rep(1:3, 20)))
+  d$y <- sin(6 * d$x) + as.integer(d$f) + 0.1 * with_seed(2, stats::rnorm(60))
+  k <- kernel_se(0.3, 1, ~ x) * kernel_categorical(0.3, 1, ~ f) + kernel_white(0.1, ~ n)
+  for (by in list(gp_vfe, pfdtc)) {
+    fit <- by(y ~ x + f + n, d, kernel = k, noise = 0.01, hyper = "fixed", m = 9, control = pfdtc_control(maxit = 20))
+    z <- fit$inducing
+    expect_true(all(z[, c("fa", "fb", "fc")] %in% c(0, 1)) && all(rowSums(z[, c("fa", "fb", "fc")]) == 1))
+    expect_true(all(z[, "n"] %in% 1:3))
+    expect_false(all(z[, "x"] %in% d$x)) # they have moved
+    expect_true(all(colSums(z[, c("fa", "fb", "fc")]) > 0))
+  }
+})
+
+test_that("leave-one-out, cross-validation and conformal intervals are there for sums and products", {
+  x <- kernel_rows(40)
+  y <- with_seed(3, stats::rnorm(40)) + 2 * x[, 1]
+  k <- with_seed(2, random_factor("se") * random_factor("categorical") + random_factor("linear") + random_factor("rq"))
+  exact <- gp_exact(x, y, kernel = k, noise = 0.3, hyper = "fixed")
+  inverse <- solve(ref_composite(complete_kernel(k, x), exact$x) +
+                     diag(0.3 / if (is.null(exact$data$weights)) rep(1, nrow(exact$x)) else exact$data$weights))
+  merged <- exact$data$y * exact$scale
+  loo <- drop(inverse %*% merged) / diag(inverse)
+  alone <- which(tabulate(training_inputs(exact$data)$index)[training_inputs(exact$data)$index] == 1L)
+  at <- training_inputs(exact$data)$index[alone]
+  expect_equal(unname(residuals(exact, type = "loo"))[alone], loo[at], tolerance = 1e-8)
+  for (fit in list(exact, pfdtc(x, y, kernel = k, noise = 0.3, hyper = "fixed", m = 10, neighbours = 6))) {
+    band <- predict(fit, x[1:3, ], interval = "conformal", level = 0.8)
+    expect_true(all(band[, "lwr"] < band[, "fit"] & band[, "fit"] < band[, "upr"]))
+    cv <- cross_validate(fit, folds = 3)
+    expect_true(all(is.finite(unlist(cv[vapply(cv, is.numeric, NA)]))))
+  }
+})

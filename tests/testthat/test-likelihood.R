@@ -52,12 +52,11 @@ test_that("what is no response is refused, by name", {
 test_that("what is for Gaussian noise alone says so", {
   d <- small_data()
   fit <- quietly(y ~ x + z, d, family = binomial())
-  for (f in list(refine, error_bounds, pf_divergence, cross_validate, plot, stats::rstandard)) {
+  for (f in list(refine, error_bounds, pf_divergence, plot, stats::rstandard)) {
     expect_error(f(fit), "Gaussian noise", class = "pfdtc_error_input")
   }
-  for (type in c("loo", "terms")) expect_error(predict(fit, type = type), "Gaussian noise", class = "pfdtc_error_input")
+  expect_error(predict(fit, type = "terms"), "Gaussian noise", class = "pfdtc_error_input")
   expect_error(predict(fit, interval = "prediction"), "credible", class = "pfdtc_error_input")
-  expect_error(residuals(fit, "pit"), class = "pfdtc_error_input")
 })
 
 test_that("gaussian() is what it was", {

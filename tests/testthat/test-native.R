@@ -119,6 +119,7 @@ test_that("every door refuses what it would read out of bounds", {
     select = list(model, p$x, 3L, 1e-10),
     laplace = list(model, p$z, p$x, sites, NULL, list(enough = 1e-9, maxit = 5L, most_jitter = 1e-4), 2L, ec),
     forms = list(model, p$z, own, list(diag(3)), p$x, ec),
+    paths = list(model, p$z, own, p$x, sites, rbind(diag(3), 1), ec),
     sites = list(sites, p$y),
     norms = list(model, p$z, own, rows, 1:20, 5L, 5L, ec),
     cross = list(model, p$z, own, rows, p$new, ec),

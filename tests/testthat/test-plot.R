@@ -241,3 +241,26 @@ test_that("a map has what predict() gives over two inputs", {
     expect_input_error(plot(fit, which = "map", inputs = "a"), "inputs")
   })
 })
+
+test_that("terms are drawn as predict(type = \"terms\") has them, a panel for each variable that they read", {
+  k <- kernel_se(3, 20, ~ wt) + kernel_matern(3 / 2, c(60, 1), 5, ~ hp + wt) + kernel_categorical(0.5, 4, ~ gear)
+  d <- transform(mtcars[c("mpg", "wt", "hp")], gear = factor(mtcars$gear))
+  fit <- gp_exact(mpg ~ wt + hp + gear, d, kernel = k, noise = 4, hyper = "fixed")
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  curves <- plot(fit, terms = TRUE, n = 5)
+  expect_identical(unique(curves$input), c("se(wt)", "matern32(hp,wt): wt", "matern32(hp,wt): hp", "categorical(gear)"))
+  along <- curves[curves$input == "matern32(hp,wt): hp", ]
+  at <- data.frame(wt = stats::median(d$wt), hp = along$value, gear = "3")
+  p <- predict(fit, at, type = "terms", se.fit = TRUE)
+  expect_equal(along$fit, unname(p$fit[, 2]))
+  expect_equal(along$upr - along$fit, stats::qnorm(0.975) * unname(p$se.fit[, 2]))
+  expect_identical(curves$label[curves$input == "categorical(gear)"], c("3", "4", "5"))
+  points <- term_slices(fit, NULL, NULL, 0.95, 5)$points
+  wt <- points[points$input == "se(wt)", ]
+  expect_equal(wt$y, unname(predict(fit, type = "terms")[, 1] + residuals(fit)))
+  expect_error(plot(gp_exact(dist ~ speed, cars, kernel = kernel_se()), terms = TRUE), "sums",
+               class = "pfdtc_error_input")
+  skip_if_not_installed("ggplot2")
+  expect_s3_class(ggplot2::ggplot_build(ggplot2::autoplot(fit, terms = TRUE, n = 5)), "ggplot_built")
+})

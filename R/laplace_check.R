@@ -1,0 +1,117 @@
+# How far Laplace's posterior is from the true one: importance sampling, and the variational lower bound that it gives.
+
+#' Laplace's approximation held against the true posterior
+#'
+#' [certify()] bounds what inducing points cost: the distance from the exact process's *Laplace* posterior. This is
+#' about the other half, Laplace's approximation itself, of which no computable bound is known to us. It is a
+#' **diagnostic and no bound**, but for one number: `elbo`.
+#'
+#' Functions are drawn from the fit's posterior of the inducing variables and weighted by how likely the true posterior
+#' makes them (importance sampling). The weights say how far the two are apart: by the shape `khat` of the generalised
+#' Pareto distribution that fits the largest of them (Vehtari et al. 2024; below 0.7 what they estimate can be relied
+#' upon, above the two posteriors differ too much for it), by the effective number of draws, and by the estimate
+#' `log_evidence` that they give, beside Laplace's own. Its standard error is `se`. `shift` is the largest difference of
+#' the posterior mean of f at the rows, in sds of the posterior, `sd_ratio` the range of the ratio of the sds, both as
+#' the weights have them. All of that is for the prior on the inducing points, which [certify()] ties to the exact
+#' process's.
+#'
+#' `elbo` is a lower bound of the **true** log evidence of the exact Gaussian process, whatever the inducing points:
+#' with \eqn{q} the fit's posterior, \eqn{E_q \log p(y | f) - KL(q, p)}{E_q log p(y | f) - KL(q, p)} (Hensman et al.
+#' 2015), a sum of integrals in one dimension, which the trapezoid rule has to some ten digits. Laplace's own evidence
+#' is no bound on either side.
+#'
+#' @param fit a fit by [pfdtc()] with a `family` that is not Gaussian, and its data.
+#' @param draws functions to draw.
+#' @return A list of class `pfdtc_laplace_check`: `khat`, `ess` (effective draws, as a share of them), `laplace` (log
+#'   evidence by Laplace), `log_evidence`, `se`, `elbo`, `shift`, `sd_ratio`, `draws`. In nats, for the response as
+#'   given. Draws are from R's random numbers.
+#' @section Costs: \eqn{2 n m} multiplications a draw.
+#' @section Errors: class `pfdtc_error_input` for a fit with Gaussian noise, or without its data.
+#' @source Vehtari, Simpson, Gelman, Yao and Gabry (2024), Pareto Smoothed Importance Sampling, JMLR 25; Hensman,
+#'   Matthews and Ghahramani (2015), Scalable Variational Gaussian Process Classification, AISTATS; Zhang and Stephens
+#'   (2009), Technometrics 51, for the Pareto fit.
+#' @seealso [certify()]
+#' @examples
+#' d <- data.frame(x = 1:40 / 10)
+#' d$y <- rep(c(0, 1, 0, 1), c(8, 14, 10, 8))
+#' fit <- pfdtc(y ~ x, d, family = binomial(), kernel = kernel_se(1, 3), hyper = "fixed")
+#' laplace_check(fit, draws = 500)
+#' @export
+laplace_check <- function(fit, draws = 2000) {
+  fit <- check_any_fit(fit, "fit")
+  if (!is_laplace(fit)) abort_input("fit", "a fit with Gaussian noise", "one with another family")
+  draws <- check_count(draws, "draws", min = 100)
+  data <- needs_data(fit, "fit")
+  at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, fit$inducing, fit$jitter, fit$control,
+                   fit$factors$beta, want = 1L, maxit = 0L)
+  sites <- engine_sites(fit$likelihood, data$sites, fit$center)
+  constant <- sum(log_constant(fit$likelihood, data$sites))
+  m <- nrow(fit$inducing)
+  z <- matrix(stats::rnorm(m * draws), m)
+  U <- at$beta + backsolve(at$C, z, upper.tri = FALSE, transpose = TRUE)
+  l <- native_paths(at, fit$inducing, fit$kernel, data$x, sites, t(U), fit$control)
+  # log p(y, u) - log q(u), both without their 2 pi
+  logs <- constant + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
+  weights <- exp(logs - max(logs))
+  weights <- weights / sum(weights)
+  out <- list(khat = pareto_shape(logs), ess = 1 / sum(weights^2) / draws, laplace = at$evidence + constant,
+              log_evidence = max(logs) + log(mean(exp(logs - max(logs)))),
+              se = sqrt(max(sum(weights^2) - 1 / draws, 0)), elbo = laplace_elbo(at, sites) + constant, draws = draws)
+  structure(c(out, moments_by_weight(fit, data, at, U, weights)), class = "pfdtc_laplace_check")
+}
+
+# E_q sum l - KL(q, p), q = N(beta, H^{-1}) of u with the prior of f given u.
+laplace_elbo <- function(at, sites) {
+  v <- at$q + at$left
+  at_rows <- normal_average(function(f) native_likelihood(sites, f)[1L, ], at$f, sqrt(v))
+  inverse <- backsolve(at$C, diag(nrow(at$C)), upper.tri = FALSE)
+  sum(at_rows) - (sum(inverse^2) + sum(at$beta^2) - nrow(at$C)) / 2 - sum(log(diag(at$C)))
+}
+
+# At a thousand rows at most
+moments_by_weight <- function(fit, data, at, U, weights) {
+  rows <- unique(round(seq(1, nrow(data$x), length.out = min(nrow(data$x), 1000))))
+  A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, data$x[rows, , drop = FALSE]))
+  left <- at$left[rows]
+  mean <- drop(U %*% weights)
+  spread <- (U - mean) %*% (sqrt(weights) * diag(1, length(weights)))
+  sd <- sqrt(colSums(crossprod(spread, A)^2) + left)
+  plain <- sqrt(at$q[rows] + left)
+  list(shift = max(abs(crossprod(A, mean - at$beta)) / plain), sd_ratio = range(sd / plain))
+}
+
+# The shape of the generalised Pareto distribution of what the largest weights have beyond the next, by Zhang and
+# Stephens, drawn towards 1/2 as ten more of them would.
+pareto_shape <- function(logs) {
+  n <- length(logs)
+  some <- min(floor(n / 5), ceiling(3 * sqrt(n)))
+  top <- sort(logs, decreasing = TRUE)[seq_len(some + 1L)]
+  excess <- rev(exp(top[seq_len(some)] - top[1L]) - exp(top[some + 1L] - top[1L]))
+  if (!(excess[1L] > 0)) return(0)
+  j <- seq_len(30 + floor(sqrt(some)))
+  b <- 1 / excess[some] + (1 - sqrt(length(j) / (j - 0.5))) / (3 * excess[floor(some / 4 + 0.5)])
+  k <- vapply(b, function(b) -mean(log1p(-b * excess)), 0)
+  profile <- some * (log(b / k) + k - 1)
+  share <- vapply(profile, function(p) 1 / sum(exp(profile - p)), 0)
+  b <- sum(b * share)
+  (some * mean(log1p(-b * excess)) + 5) / (some + 10)
+}
+
+#' @export
+print.pfdtc_laplace_check <- function(x, ...) {
+  cat(wrap(laplace_check_sentence(x)), sep = "\n")
+  cat(wrap(sprintf("The true log evidence of the exact process is at least %s (Laplace's is %s).",
+                   format(x$elbo, digits = 7), format(x$laplace, digits = 7))), sep = "\n")
+  invisible(x)
+}
+
+laplace_check_sentence <- function(x) {
+  number <- function(v) format(signif(v, 2))
+  said <- sprintf(paste("Diagnostic, not a bound: by %d weighted draws Laplace's log evidence is off by %s (se %s),",
+                        "Pareto k %s"), x$draws, number(x$laplace - x$log_evidence), number(x$se), number(x$khat))
+  if (!(x$khat <= 0.7)) {
+    return(paste0(said, ": above 0.7, the true posterior is too far from Laplace's for weights to say how far."))
+  }
+  sprintf("%s; the true posterior mean of f is within %s sd of the mode at the rows, its sd %s to %s times Laplace's.",
+          said, number(x$shift), number(x$sd_ratio[1L]), number(x$sd_ratio[2L]))
+}

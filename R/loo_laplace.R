@@ -1,0 +1,128 @@
+# Leave-one-out and scores of fits with classes and counts.
+#
+# At its mode Laplace's posterior is that of Gaussian responses f + g / W of variance 1 / W: row n is taken out by
+# dividing by its factor. With q_n the variance of a'u and E_n what the points leave,
+#
+#   f_(-n) = f_n - g_n q_n / (1 - W_n q_n),   var_(-n) = q_n / (1 - W_n q_n) + E_n,
+#
+# in which W = 0 is nothing special. The mode is not sought anew: the row's pull on the others' curvature stays.
+
+# Of each row given, f with its offset and its variance given the others; NA at weight 0.
+loo_laplace <- function(fit) {
+  data <- training_data(fit)
+  at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, fit$inducing, fit$jitter, fit$control,
+                   fit$factors$beta, want = 1L, maxit = 0L)
+  shift <- if (fit$likelihood$name == "nb") log(fit$likelihood$theta) else 0 # the engine's f is log(rate / theta)
+  rest <- 1 - at$W * at$q
+  rest[rest < 1e-12] <- NaN
+  list(mean = all_rows(data, at$f + shift - at$g * at$q / rest, NA), var = all_rows(data, at$q / rest + at$left, NA))
+}
+
+predict_loo_laplace <- function(fit, se.fit, interval, level, latent) {
+  if (!interval %in% c("none", "credible")) {
+    abort_input("interval", sprintf("\"%s\"", interval), sprintf("\"credible\" with family %s", fit$likelihood$name))
+  }
+  loo <- loo_laplace(fit)
+  padded <- function(v) stats::napredict(fit$na.action, v)
+  moments <- if (latent) list(mean = loo$mean, sd = sqrt(loo$var)) else moments_of(fit$likelihood, loo$mean, loo$var)
+  value <- padded(moments$mean)
+  if (interval != "none") {
+    half <- stats::qnorm((1 + level) / 2) * sqrt(loo$var)
+    ends <- list(loo$mean - half, loo$mean + half)
+    if (!latent) ends <- lapply(ends, linkinv(fit$likelihood))
+    value <- cbind(fit = value, lwr = padded(ends[[1L]]), upr = padded(ends[[2L]]))
+  }
+  if (se.fit) list(fit = value, se.fit = padded(moments$sd)) else value
+}
+
+# What is left of P(response below), each row given the others: uniform where the model holds. Of classes and counts
+# between P(< y) and P(<= y), at random (Czado, Gneiting and Held 2009).
+pit_laplace <- function(fit) {
+  loo <- loo_laplace(fit)
+  data <- training_data(fit)
+  likelihood <- fit$likelihood
+  known <- which(!is.na(loo$mean))
+  sites <- data$sites
+  size <- if (is.null(sites$size)) 1 else sites$size
+  below <- function(y) {
+    normal_average(function(f) {
+      switch(likelihood$name, binomial = stats::pbinom(y, size, linkinv(likelihood)(f)),
+             poisson = stats::ppois(y, exp(f)), nb = stats::pnbinom(y, size = likelihood$theta, mu = exp(f)),
+             stats::pt((y - f) / likelihood$theta, likelihood$df))
+    }, loo$mean[known], sqrt(loo$var[known]))
+  }
+  upper <- below(sites$y)
+  lower <- if (likelihood$name == "student") upper else below(sites$y - 1)
+  pit <- lower + stats::runif(length(upper)) * (upper - lower)
+  out <- replace(loo$mean, known, pmin(pmax(pit, 0), 1))
+  stats::naresid(fit$na.action, out)
+}
+
+# Rows in ten classes of about equal size by what the others predict: mean prediction, mean response, and the sd that
+# this mean has if predictions hold.
+calibration_table <- function(fit, classes = 10L) {
+  data <- training_data(fit)
+  loo <- loo_laplace(fit)
+  mean <- moments_of(fit$likelihood, loo$mean, loo$var)$mean
+  use <- which(!is.na(mean))
+  size <- if (is.null(data$sites$size)) rep(1, length(use)) else data$sites$size
+  p <- mean[use]
+  y <- data$response[use]
+  class <- ceiling(rank(p, ties.method = "average") / length(p) * min(classes, max(1L, length(p) %/% 5L)))
+  each <- function(v) as.vector(tapply(v, class, sum))
+  trials <- each(size)
+  data.frame(predicted = each(size * p) / trials, observed = each(size * y) / trials,
+             sd = sqrt(each(size * p * (1 - p))) / trials, rows = as.vector(table(class)))
+}
+
+# `settings`: of fits like this one to other rows.
+cross_validate_laplace <- function(fit, data, settings, fold, hyper) {
+  used <- which(if (is.null(data$prior_weights)) !is.na(fold) else data$prior_weights > 0)
+  ids <- sort(unique(fold[used]))
+  parts <- lapply(ids, function(id) {
+    out <- used[fold[used] == id]
+    started <- proc.time()[["elapsed"]]
+    p <- data.frame(row = out, fold = id, predict_fold_laplace(fit, data, settings, hyper, match(out, used)))
+    list(predictions = p, seconds = proc.time()[["elapsed"]] - started)
+  })
+  predictions <- lapply(parts, `[[`, "predictions")
+  seconds <- vapply(parts, `[[`, 0, "seconds")
+  classes <- fit$likelihood$name == "binomial"
+  score <- function(p) {
+    data.frame(n = nrow(p), rmse = sqrt(mean((p$y - p$mean)^2)), nlpd = -mean(p$density),
+               accuracy = if (classes) mean((p$mean > 0.5) == (p$y > 0.5)) else NA_real_)
+  }
+  row <- function(id, p, s) data.frame(fold = id, score(p), seconds = s)
+  rows <- do.call(rbind, Map(row, ids, predictions, seconds))
+  all <- do.call(rbind, predictions)
+  overall <- data.frame(fold = "all", score(all), seconds = sum(seconds))
+  all <- all[order(all$row), ]
+  row.names(all) <- row.names(rows) <- NULL
+  structure(rows, overall = overall, predictions = all, hyper = hyper, class = "data.frame")
+}
+
+# `out`: of the rows in use. data.frame(y, mean, density) there, of a fit to the others.
+predict_fold_laplace <- function(fit, data, settings, hyper, out) {
+  part <- data
+  part$x <- data$x[-out, , drop = FALSE]
+  part$sites <- take_sites(data$sites, -out)
+  part[c("y", "response")] <- list(data$y[-out], data$y[-out])
+  part[c("x_zero", "prior_weights", "weights")] <- list(NULL)
+  part["offset"] <- list(if (!is.null(data$offset)) part$sites$offset)
+  part$n <- nrow(part$x)
+  settings$likelihood <- fit$likelihood
+  settings["noise"] <- settings$control["maxit"] <- list(NULL)
+  if (hyper == "held") {
+    settings$likelihood$learned <- FALSE
+  } else if (fit$likelihood$learned) {
+    settings$likelihood["theta"] <- list(NULL)
+  }
+  if (!is.null(settings$m)) settings$m <- min(settings$m, part$n)
+  one <- suppressMessages(fit_laplace(part, settings))
+  p <- posterior_at(one, data$x[out, , drop = FALSE])
+  sites <- take_sites(data$sites, out)
+  f <- p$mean + sites$offset
+  response <- if (is.null(sites$size)) sites$y else sites$y / pmax(sites$size, 1)
+  data.frame(y = response, mean = response_moments(one$likelihood, f, p$var)$mean,
+             density = log_predictive(one$likelihood, sites, f, p$var))
+}

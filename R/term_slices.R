@@ -1,0 +1,64 @@
+# Terms of a kernel that is a sum, as slices(): a panel for each term and each variable that it reads, the others held.
+
+term_slices <- function(fit, inputs, at, level, n, points = TRUE) {
+  fit <- check_fit(fit, "x")
+  level <- check_level(level)
+  n <- check_count(n, "n", min = 2)
+  if (!is_composite(fit$kernel)) {
+    abort_input("terms", "TRUE of a kernel of one factor", "FALSE there",
+                hint = "Terms are those of sums, such as kernel_se() + kernel_periodic().")
+  }
+  x <- slice_rows(fit)
+  all <- fit_variables(fit)
+  chosen <- if (is.null(inputs)) all else choose_variables(all, inputs, x, fit$kernel)
+  centre <- slice_centre(fit, all, at)
+  shown <- term_panels(fit$kernel, chosen)
+  if (!length(shown)) abort_input("inputs", describe(inputs), "variables that some term reads")
+  curves <- lapply(shown, term_curve, fit = fit, centre = centre, x = x, level = level, n = n)
+  curves <- do.call(rbind, curves)
+  list(variables = shown, curves = curves, points = if (points && !is.null(fit$data)) term_points(fit, shown),
+       inducing = NULL)
+}
+
+# The variables, once for each term that reads them, by the term's name and, where it reads several, theirs; at most so
+# many.
+term_panels <- function(kernel, variables, most = 16L) {
+  leaves <- kernel_leaves(kernel)
+  names <- term_names(kernel)
+  panels <- lapply(seq_along(kernel$terms), function(t) {
+    read <- unlist(lapply(leaves[kernel$terms[[t]]$leaves], `[[`, "inputs"))
+    of <- Filter(function(v) any(v$columns %in% read), variables)
+    lapply(of, function(v) {
+      v$term <- t
+      v$name <- if (length(of) > 1L) sprintf("%s: %s", names[t], v$name) else names[t]
+      v
+    })
+  })
+  utils::head(unlist(panels, recursive = FALSE), most)
+}
+
+term_curve <- function(v, fit, centre, x, level, n) {
+  grid <- slice_grid(v, centre, x, n)
+  p <- terms_at(fit, grid$x)
+  mean <- p$mean[, v$term]
+  sd <- sqrt(p$var[, v$term])
+  half <- stats::qnorm((1 + level) / 2) * sd
+  data.frame(input = v$name, value = grid$value, label = grid$label, fit = mean, se.fit = sd, lwr = mean - half,
+             upr = mean + half, lwr_y = mean - half, upr_y = mean + half, outside = FALSE)
+}
+
+# Partial residuals: the term's mean at each row plus the row's residual.
+term_points <- function(fit, shown, most = 2000L) {
+  data <- fit$data
+  rows <- training_inputs(data)
+  keep <- unique(round(seq(1, length(rows$index), length.out = min(length(rows$index), most))))
+  x <- rows$x[rows$index[keep], , drop = FALSE]
+  y <- data$response[keep] - if (is.null(data$offset)) 0 else data$offset[keep]
+  mean <- terms_at(fit, x)$mean
+  residual <- unname(y) - fit$center - rowSums(mean)
+  do.call(rbind, lapply(shown, function(v) {
+    value <- if (is.null(v$values)) x[, v$columns] else nearest_level(x[, v$columns, drop = FALSE], v)
+    data.frame(input = v$name, value = value, y = mean[, v$term] + residual,
+               at = if (is.null(v$values)) value else spread(value))
+  }))
+}

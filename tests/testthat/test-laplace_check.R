@@ -1,0 +1,50 @@
+# The diagnostic of Laplace's approximation, against integrals and long sums.
+
+test_that("evidence and its lower bound, where the integral over f can be done", {
+  # one input value: f is one number
+  for (family in c("logit", "log", "nb", "student")) {
+    p <- laplace_problem_of("logit", n = 6)
+    p$family <- family
+    p$theta <- switch(family, nb = 1.7, student = 0.5)
+    p$x <- p$x[rep(1, 6), ]
+    p$sites$y <- c(1, 0, 1, 1, 0, 1)
+    p$likelihood <- as_likelihood(switch(family, logit = binomial(), log = poisson(), nb = nb(1.7),
+                                         student = student(ref_student_df, 0.5)))
+    fit <- laplace_fit_of(p, m = 1)
+    density <- function(f) {
+      vapply(f, function(f) {
+        exp(sum(native_likelihood(engine_sites(p$likelihood, p$sites, 0), rep(f, 6) + engine_sites(
+          p$likelihood, p$sites, 0)$offset)[1L, ]))
+      }, 0) * stats::dnorm(f, 0, sqrt(p$kernel$variance))
+    }
+    truth <- log(stats::integrate(density, -8, 8, rel.tol = 1e-10)$value) + sum(log_constant(p$likelihood, p$sites))
+    found <- with_seed(1, laplace_check(fit, 4000))
+    expect_lt(abs(found$log_evidence - truth), 5 * found$se + 1e-6)
+    expect_lte(found$elbo, truth + 1e-8)
+    expect_gt(found$elbo, truth - 0.3)
+    expect_lt(found$khat, 0.7)
+    mean <- stats::integrate(function(f) f * density(f), -8, 8, rel.tol = 1e-10)$value /
+      stats::integrate(density, -8, 8, rel.tol = 1e-10)$value
+    at <- predict(fit, p$x[1, , drop = FALSE], se.fit = TRUE)
+    expect_equal(found$shift, abs(mean - at$fit) / at$se.fit, tolerance = 0.15, ignore_attr = TRUE)
+  }
+})
+
+test_that("the elbo is below the evidence by weights, and what inducing points leave lowers it", {
+  for (p in laplace_problems()[1:4]) {
+    whole <- with_seed(1, laplace_check(laplace_fit_of(p), 1000))
+    expect_lt(whole$elbo, whole$log_evidence + 5 * whole$se)
+    few <- with_seed(1, laplace_check(laplace_fit_of(p, m = 4), 1000))
+    expect_lt(few$elbo, whole$elbo)
+    expect_true(whole$ess > 0.2 && whole$ess <= 1)
+  }
+  expect_output(print(whole), "not a bound.*at least")
+  expect_error(laplace_check(pfdtc(dist ~ speed, cars)), class = "pfdtc_error_input")
+})
+
+test_that("the Pareto shape is that of what is drawn from one", {
+  for (k in c(0.2, 0.6, 1)) {
+    u <- (seq_len(20000) - 0.5) / 20000
+    expect_equal(pareto_shape(log((u^-k - 1) / k + 1)), k, tolerance = 0.1)
+  }
+})

@@ -1,0 +1,88 @@
+# Leave-one-out, PIT, calibration and cross-validation of fits with classes and counts.
+
+scored_data <- function(n = 120) {
+  with_seed(7, {
+    x <- stats::runif(n, -2, 2)
+    data.frame(x = x, y = stats::rbinom(n, 1, stats::plogis(2 * x)), n = stats::rpois(n, exp(1 + x / 2)),
+               z = sin(2 * x) + 0.3 * stats::rnorm(n))
+  })
+}
+
+test_that("rows are taken out as a Gaussian fit takes them, where it is one", {
+  d <- scored_data()
+  k <- kernel_se(0.7, 1)
+  for (m in list(NULL, 6)) {
+    gauss <- pfdtc(z ~ x, d, m = m, kernel = k, noise = 0.09, hyper = "fixed", center = FALSE, scale = FALSE,
+                   neighbours = 0, control = pfdtc_control(maxit = 0))
+    near <- pfdtc(z ~ x, d, inducing = if (!is.null(m)) gauss$inducing, kernel = k, hyper = "fixed", center = FALSE,
+                  family = student(1e7, 0.3))
+    one <- predict(gauss, type = "loo_latent", se.fit = TRUE)
+    two <- predict(near, type = "loo_latent", se.fit = TRUE)
+    expect_equal(two$fit, one$fit, tolerance = 1e-5)
+    expect_equal(two$se.fit, one$se.fit, tolerance = 1e-5)
+    expect_equal(residuals(near, "pit"), stats::pnorm(stats::rstandard(gauss)), tolerance = 1e-4)
+  }
+})
+
+test_that("of classes and counts they are near what a fit without the row says", {
+  d <- scored_data(40)
+  for (case in list(list(y ~ x, binomial()), list(n ~ x, poisson()), list(n ~ x, nb(2)))) {
+    k <- kernel_se(0.7, 1)
+    fit <- pfdtc(case[[1]], d, family = case[[2]], kernel = k, hyper = "fixed", center = FALSE)
+    loo <- predict(fit, type = "loo_latent", se.fit = TRUE)
+    without <- vapply(c(1, 9, 23), function(i) {
+      p <- predict(pfdtc(case[[1]], d[-i, ], family = case[[2]], kernel = k, hyper = "fixed", center = FALSE), d[i, ],
+                   se.fit = TRUE)
+      c(p$fit, p$se.fit)
+    }, c(0, 0))
+    expect_lt(max(abs(loo$fit[c(1, 9, 23)] - without[1, ]) / without[2, ]), 0.15)
+    expect_equal(unname(loo$se.fit[c(1, 9, 23)]), without[2, ], tolerance = 0.15)
+    expect_gt(mean(abs(residuals(fit, "loo"))), mean(abs(residuals(fit))))
+    band <- predict(fit, type = "loo", interval = "credible")
+    expect_true(all(band[, "lwr"] < band[, "fit"] & band[, "fit"] < band[, "upr"]))
+    expect_error(predict(fit, type = "loo", interval = "prediction"), class = "pfdtc_error_input")
+  }
+})
+
+test_that("PIT of counts is uniform where the model holds, and is not where it does not", {
+  d <- with_seed(3, data.frame(x = stats::runif(600)))
+  d$n <- with_seed(4, stats::rnbinom(600, size = 1, mu = 6))
+  k <- kernel_se(1, 0.1)
+  set <- function(family) pfdtc(n ~ x, d, family = family, kernel = k, hyper = "fixed")
+  p <- function(fit) suppressWarnings(stats::ks.test(with_seed(5, residuals(fit, "pit")), "punif"))$p.value
+  expect_gt(p(set(nb(1))), 0.01)
+  expect_lt(p(set(poisson())), 1e-6)
+})
+
+test_that("calibration: shares against probabilities, and the figure's table", {
+  d <- scored_data(400)
+  fit <- pfdtc(y ~ x, d, family = binomial(), kernel = kernel_se(1.5, 4), hyper = "fixed")
+  table <- calibration_table(fit)
+  expect_identical(sum(table$rows), 400L)
+  expect_equal(sum(table$rows * table$observed), sum(d$y))
+  expect_true(all(diff(table$predicted) > 0))
+  expect_lt(mean(((table$observed - table$predicted) / table$sd)^2), 2.5)
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  expect_equal(plot(fit, which = "calibration"), table)
+  counts <- pfdtc(n ~ x, d, family = poisson(), kernel = kernel_se(1.5, 1), hyper = "fixed")
+  expect_identical(nrow(plot(counts, which = "calibration")), 400L)
+  expect_error(plot(pfdtc(dist ~ speed, cars, m = 5), which = "calibration"), class = "pfdtc_error_input")
+})
+
+test_that("cross_validate() refits or holds, with sizes, offsets and weights", {
+  d <- scored_data(60)
+  fit <- pfdtc(y ~ x, d, family = binomial(), kernel = kernel_se(1, 2), hyper = "fixed")
+  cv <- with_seed(1, cross_validate(fit, 3, hyper = "held"))
+  p <- attr(cv, "predictions")
+  expect_identical(p$row, 1:60)
+  first <- which(p$fold == 1)
+  again <- pfdtc(y ~ x, d[-first, ], family = binomial(), kernel = kernel_se(1, 2), hyper = "fixed")
+  expect_equal(p$mean[first], unname(predict(again, d[first, ], type = "response")), tolerance = 1e-6)
+  expect_equal(p$density[first], unname(predict(again, d[first, ], type = "density")), tolerance = 1e-6)
+  expect_equal(attr(cv, "overall")$nlpd, -mean(p$density))
+  d$e <- exp(d$x / 3)
+  counts <- pfdtc(n ~ x + offset(log(e)), d, family = nb(), kernel = kernel_se())
+  cv <- with_seed(1, cross_validate(counts, 2))
+  expect_true(all(is.finite(cv$nlpd)) && all(is.na(cv$accuracy)))
+})
