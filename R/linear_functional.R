@@ -79,7 +79,7 @@ functionals_of_rows <- function(fit, functionals, names, new, certified, effort,
   fun <- weighted_values(model_of(fit)$kernel, new$x, lapply(functionals[known], function(f) new$index[f$rows]),
                          lapply(functionals[known], `[[`, "weights"))
   at <- functionals_in_units(fit, fun)
-  shift <- fit$center * sums["weight", ] + sums["offset", ]
+  shift <- unname(fit$center * sums["weight", ] + sums["offset", ])
   spread <- function(v) replace(rep(NA_real_, ncol(sums)), known, v)
   out <- data.frame(mean = spread(at$mean) + shift, sd = spread(at$sd))
   if (certified) {
