@@ -14,9 +14,9 @@ start_engine <- function() {
 own_lanes <- 8L
 native_own_products <- function(lanes) .Call(ffi_linalg_own, as.integer(lanes))
 
-# The .Call() of a door to n x n matrices, which is made in here: arguments wait. The BLAS at hand does them where it is
-# better than the engine: one that is made for its processor, with as many threads as the engine may use, which `control`
-# says. Whatever ends the call, an interrupt too, all is again as it was.
+# The .Call() of a door to n x n matrices, which is made in here: arguments wait. The BLAS at hand does them where it
+# is better than the engine: one that is made for its processor, with as many threads as the engine may use, which
+# `control` says. Whatever ends the call, an interrupt too, all is again as it was.
 with_dense_products <- function(call, control) {
   if (!engine$optimised_blas) return(call)
   before <- .Call(ffi_blas_threads, 0L)

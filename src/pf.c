@@ -47,24 +47,32 @@ static void scale_rows(int M, int n, const double *by, double *X)
             X[(size_t)j * M + i] *= by[i];
 }
 
-/* Q1 = D^{-1} V D^{-1},  V = W0 - G^2 - jitter B'B,  B = diag(root) L^{-T} G */
-static void transfer_of_prior(const struct inducing *z, const struct stats *s,
-                              double jitter, const double *root, const double *C,
-                              double s2, const double *W0, double *B, double *work,
-                              double *Q1)
+/* Q = D^{-1} (V - G J G) D^{-1},  G J G = jitter B'B,  B = diag(root) L^{-T} G; V is overwritten */
+static void without_jitter(const struct inducing *z, const struct stats *s, double jitter,
+                           const double *root, const double *C, double *V, double *B,
+                           double *Q)
 {
     const int M = s->M;
-    const size_t MM = (size_t)M * M;
-    double *V = work;
-    copy(MM, W0, V);
-    mult_AtB(M, M, M, -1.0, s->G, s->G, 1.0, V);
-    copy(MM, s->G, B);
+    const double s2 = z->model->s2;
+    copy((size_t)M * M, s->G, B);
     solve_lower_t(M, M, z->L, B);
     scale_rows(M, M, root, B);
     mult_AtB(M, M, M, -jitter, B, B, 1.0, V);
     solve_D(M, M, C, s2, V);
-    transpose(M, V, Q1);
-    solve_D(M, M, C, s2, Q1);
+    transpose(M, V, Q);
+    solve_D(M, M, C, s2, Q);
+}
+
+/* Q1 = D^{-1} V D^{-1},  V = W0 - G^2 - G J G; B as above */
+static void transfer_of_prior(const struct inducing *z, const struct stats *s,
+                              double jitter, const double *root, const double *C,
+                              const double *W0, double *B, double *work, double *Q1)
+{
+    const int M = s->M;
+    double *V = work;
+    copy((size_t)M * M, W0, V);
+    mult_AtB(M, M, M, -1.0, s->G, s->G, 1.0, V);
+    without_jitter(z, s, jitter, root, C, V, B, Q1);
 }
 
 /*
@@ -161,7 +169,7 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
     }
     if (nu->p) {
         jitter = jitter_of_points(z, root);
-        transfer_of_prior(z, s, jitter, root, C, s2, W0, S1, S2, Q1);
+        transfer_of_prior(z, s, jitter, root, C, W0, S1, S2, Q1);
         terms->fit -= trace(M, W0);
         terms->transfer += trace(M, Q1);
     }
@@ -231,14 +239,8 @@ enum status pf_transfer(const struct inducing *z, const struct stats *s,
     for (int j = 0; j < nu->q; j++)
         *value += nu->sign[j] * sum_squares((size_t)M, U + (size_t)j * M);
     if (nu->p) {
-        const double j = jitter_of_points(z, root);
-        copy(MM, s->G, B); /* G J G = jitter B'B,  B = diag(root) L^{-T} G */
-        solve_lower_t(M, M, z->L, B);
-        scale_rows(M, M, root, B);
-        mult_AtB(M, M, M, -j, B, B, 1.0, V);
-        solve_D(M, M, C, s2, V);
-        transpose(M, V, Vt);
-        solve_D(M, M, C, s2, Vt);
+        const double jitter = jitter_of_points(z, root);
+        without_jitter(z, s, jitter, root, C, V, B, Vt);
         *value += trace(M, Vt);
     }
     return STATUS_OK;
