@@ -283,3 +283,33 @@ test_that("near noise-free data certify() and refine() go to the exact posterior
   # without it they know next to nothing
   expect_gt(max(with_options(list(pfdtc.kriging_rows = 0L), certify(fit, p$new))$mean_error), 1e3 * max(own$mean_error))
 })
+
+test_that("products with K err by no more than is allowed for, which is far below an error for every row", {
+  p <- problem("se", n = 2000, m = 2, seed = 11)
+  kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+  K <- kernel_matrix(kernel, p$x)
+  for (block in c(16, 512)) {
+    Kv <- with_options(list(pfdtc.block = block), native_kernel_matvecs(kernel, p$x, NULL, rep(1, 2000)))
+    error <- sqrt(sum((Kv - rowSums(K))^2)) # of long doubles; |K|_2 is at most the largest of them
+    expect_lte(error, product_growth(2000, block) * max(rowSums(K)) * sqrt(2000))
+  }
+  expect_lt(product_growth(1e5, 512), rounding_growth(800, 1e5) / 10)
+})
+
+test_that("what rounding in a residual does to the mean is bounded by the exact sd, and renewing it is foreseen", {
+  made <- refine_problem("se", n = 60)
+  made$fit$noise <- made$fit$noise / 100 # |h_x| is far below sqrt(k) / (2 sqrt(s2)) then
+  reference <- with_seed(1, reference(made$fit, 40))
+  data <- data_in_scale(made$fit, reference)
+  state <- solve_exact(reference, data, 3L, function(s) FALSE)
+  correction <- correct_residual(reference, data, state)
+  at <- certify_posterior(reference, made$p$new)
+  model <- model_of(reference)
+  K <- kernel_matrix(model$kernel, data$x) + diag(model$noise, 60)
+  h <- solve(K, kernel_matrix(model$kernel, data$x, made$p$new))
+  carried <- carried_rounding(correction, model, data, made$p$new, at$var_upper / reference$scale^2)
+  expect_true(all(carried >= sqrt(colSums(h^2)) * correction$error$residual))
+  expect_true(all(carried <= correction$rounding * (1 + 1e-12)))
+  expect_lt(min(carried), correction$rounding / 2) # where the sd is far below sqrt(k)
+  expect_lt(rounding_at_hand(reference, data, state), 1)
+})

@@ -60,6 +60,20 @@ cut_in <- function(d, n) {
   unname(lapply(split(d, ceiling(seq_len(nrow(d)) * n / nrow(d))), function(part) function() part))
 }
 
+# A part whose first reader dies.
+killed_once <- function(rows, flag) {
+  force(rows)
+  force(flag)
+  function() {
+    if (!file.exists(flag)) {
+      file.create(flag)
+      tools::pskill(Sys.getpid(), 9)
+      Sys.sleep(60)
+    }
+    rows
+  }
+}
+
 # A crew in this process. `fails(what, i)`: whether this ("start" or "value") is the end of a worker; `sent`: what was
 # sent, in this order.
 fake_crew <- function(size, fails = function(what, i) FALSE, sent = new.env()) {
@@ -101,23 +115,29 @@ test_that("a fit of rows on two real workers is that of one process, also when o
   }
   expect_identical(learned(), learned())
 
-  killed <- tempfile()
-  parts[[2]] <- local({
-    rows <- d[81:160, ]
-    flag <- killed
-    function() {
-      if (!file.exists(flag)) {
-        file.create(flag)
-        tools::pskill(Sys.getpid(), 9)
-        Sys.sleep(60)
-      }
-      rows
-    }
-  })
+  parts[[2]] <- killed_once(d[81:160, ], flag <- tempfile())
   expect_message(source <- rows_parts(parts), NA)
   expect_message(again <- on_points(source), "Part 2 of 3 was lost with its worker and is done again")
   expect_same_fit(again, whole)
-  unlink(killed)
+  unlink(flag)
+})
+
+test_that("mirai's daemons are workers as well, and one may be killed", {
+  skip_on_cran()
+  skip_if_not_installed("mirai")
+  mirai::daemons(2)
+  on.exit(mirai::daemons(0))
+  connected <- function() mirai::status()$connections == 2
+  for (i in 1:100) if (!connected()) Sys.sleep(0.1)
+  skip_if_not(connected(), "mirai's daemons have started")
+  d <- mixed_parts()
+  parts <- cut_in(d, 2)
+  parts[[2]] <- killed_once(d[121:240, ], flag <- tempfile())
+  source <- NULL
+  expect_message(fit <- on_points(source <- rows_parts(parts)), "Part 2 of 2 was lost")
+  expect_output(print(source), "on workers of mirai")
+  expect_same_fit(fit, on_points(d))
+  unlink(flag)
 })
 
 test_that("parts are sent once to who keeps them, done again when lost, and named when lost for good", {
