@@ -6,6 +6,7 @@ help:
 	@echo "make test       install the package into .Rlib/ and run its tests (FILTER=name for some)"
 	@echo "make check      R CMD check of the built package"
 	@echo "make document   help pages and NAMESPACE from the comments in R/"
+	@echo "make site       help pages by task and vignettes as a site in site/ (needs pkgdown)"
 	@echo "make lint       lint of R and C;  make format lays out the C"
 	@echo "make layers     who includes whom"
 	@echo "make strict     the C code as strict C11, warnings being errors"
@@ -32,6 +33,9 @@ check:
 
 document:
 	@source tools/env.sh && use_own_library && Rscript --vanilla tools/document.R
+
+site:
+	@bash tools/site.sh
 
 lint:
 	@bash tools/lint.sh
@@ -61,6 +65,6 @@ ci:
 	@bash .ci/run
 
 clean:
-	rm -rf demo-output .Rlib *.tar.gz *.Rcheck src/*.o src/*.so
+	rm -rf demo-output site .Rlib *.tar.gz *.Rcheck src/*.o src/*.so
 
-.PHONY: help demo test setup check document lint format layers strict ctest sanitize mutants bench ci clean
+.PHONY: help demo test setup check document site lint format layers strict ctest sanitize mutants bench ci clean

@@ -10,7 +10,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   terms <- attr(mf, "terms")
   used <- input_variables(terms)
   # "1", "2", ... of many rows take 64 bytes each
-  labels <- if (nrow(mf) <= many_rows || .row_names_info(mf) > 0L) row.names(mf)
+  labels <- if (nrow(mf) <= many_rows || is.character(attr(mf, "row.names"))) row.names(mf)
   if (!nrow(mf)) abort_input("data", "no rows", "of at least one row without missing values")
 
   name <- names(mf)[attr(terms, "response")]

@@ -1,17 +1,38 @@
 #include "gemm.h"
+#include "simd.h"
 #include "vectors.h"
 
 /* ---- tiles ------------------------------------------------------------------------------ */
 
-#define EACH_4(f)  f(0) f(1) f(2) f(3)
+#define EACH_2(f)  f(0) f(1)
+#define EACH_4(f)  EACH_2(f) f(2) f(3)
 #define EACH_6(f)  EACH_4(f) f(4) f(5)
 #define EACH_12(f) EACH_6(f) f(6) f(7) f(8) f(9) f(10) f(11)
 
+INSIDE double sum_of(int lanes, const double *x)
+{
+    double sum = x[0];
+    for (int l = 1; l < lanes; l++)
+        sum += x[l];
+    return sum;
+}
+
+#define SUM_OF(v) sum_of(LANES_OF(VECTOR), (const double *)&(v))
+#define SUMS_OF(r, s, t, u, to)                                                          \
+    {                                                                                    \
+        (to)[0] = SUM_OF(r);                                                             \
+        (to)[1] = SUM_OF(s);                                                             \
+        (to)[2] = SUM_OF(t);                                                             \
+        (to)[3] = SUM_OF(u);                                                             \
+    }
+
 #define NAME(verb) verb##_1
 #define TARGET
-#define VECTOR  double
-#define COLUMNS 4
-#define EACH    EACH_4
+#define VECTOR   double
+#define COLUMNS  4
+#define EACH     EACH_4
+#define EACH_DOT EACH_2
+#define SUMS     SUMS_OF
 #include "gemm_tile.h"
 
 #ifdef TWO_LANES
@@ -25,7 +46,9 @@
 #define COLUMNS_OF_2 4
 #define EACH         EACH_4
 #endif
-#define COLUMNS COLUMNS_OF_2
+#define COLUMNS  COLUMNS_OF_2
+#define EACH_DOT EACH_2
+#define SUMS     SUMS_OF
 #include "gemm_tile.h"
 #endif
 
@@ -35,48 +58,67 @@
 #define VECTOR     four
 #define COLUMNS    6
 #define EACH       EACH_6
+#define EACH_DOT   EACH_2
+#define SUMS       SUMS_OF
 #include "gemm_tile.h"
 #endif
 
 #ifdef EIGHT_LANES
+#include <immintrin.h>
+/* r0+r1, s0+s1, r2+r3 ..., t0+t1, u0+u1 ..., then quarters and halves of each */
+FOR_EIGHT_LANES INSIDE void sums_of_eights(__m512d r, __m512d s, __m512d t, __m512d u,
+                                           double *to)
+{
+    const __m512d rs = _mm512_unpacklo_pd(r, s) + _mm512_unpackhi_pd(r, s),
+                  tu = _mm512_unpacklo_pd(t, u) + _mm512_unpackhi_pd(t, u);
+    const __m512d quarters =
+        _mm512_shuffle_f64x2(rs, tu, 0x88) + _mm512_shuffle_f64x2(rs, tu, 0xDD);
+    const __m512d sums = quarters + _mm512_shuffle_f64x2(quarters, quarters, 0xB1);
+    _mm256_storeu_pd(to, _mm512_castpd512_pd256(_mm512_shuffle_f64x2(sums, sums, 0x08)));
+}
+#define SUMS(r, s, t, u, to)                                                             \
+    sums_of_eights((__m512d)(r), (__m512d)(s), (__m512d)(t), (__m512d)(u), to)
 #define NAME(verb) verb##_8
 #define TARGET     FOR_EIGHT_LANES
 #define VECTOR     eight
 #define COLUMNS    12
 #define EACH       EACH_12
+#define EACH_DOT   EACH_6
 #include "gemm_tile.h"
 #endif
 
 struct shape {
-    int rows, columns; /* of a tile */
+    int lanes, rows, columns, dot_columns; /* of a tile; its dot products' rows are 4 */
     void (*multiply)(int k, const double *A, const double *B, double *C);
     void (*solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t column,
                   const double *C, double *X);
+    void (*dots)(int k, const double *const *a, const double *const *b, double *out);
 };
 
 #define ROWS_OF(vector) (2 * LANES_OF(vector))
-#define SHAPE(lanes, vector, columns)                                                    \
+#define SHAPE(lanes, vector, columns, dot_columns)                                       \
     (struct shape)                                                                       \
     {                                                                                    \
-        ROWS_OF(vector), columns, multiply_##lanes, solve_##lanes                        \
+        LANES_OF(vector), ROWS_OF(vector), columns, dot_columns, multiply_##lanes,       \
+            solve_##lanes, dots_##lanes                                                  \
     }
 
 static struct shape shape_of_tiles(int lanes)
 {
 #ifdef EIGHT_LANES
     if (lanes >= 8 && __builtin_cpu_supports("avx512f"))
-        return SHAPE(8, eight, 12);
+        return SHAPE(8, eight, 12, 6);
 #endif
 #ifdef FOUR_LANES
     if (lanes >= 4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return SHAPE(4, four, 6);
+        return SHAPE(4, four, 6, 2);
 #endif
 #ifdef TWO_LANES
     if (lanes >= 2)
-        return SHAPE(2, two, COLUMNS_OF_2);
+        return SHAPE(2, two, COLUMNS_OF_2, 2);
 #endif
     (void)lanes;
-    return SHAPE(1, double, 4);
+    return SHAPE(1, double, 4, 2);
 }
 
 /* ---- packing ---------------------------------------------------------------------------- */
@@ -86,6 +128,7 @@ static struct shape shape_of_tiles(int lanes)
 #define WIDE      144
 #define MOST_ROWS 16
 #define MOST_TILE (MOST_ROWS * 12)
+#define MOST_DOTS 6
 
 static int least(int a, int b)
 {
@@ -99,16 +142,15 @@ static int part(int n, int most, int of)
     return (each + of - 1) / of * of;
 }
 
-/* One side of a product: vector i, entry p of it, at x[i * vector + p * entry], or at at[i][p]. */
+/* One side of a product: vector i, entry p of it, at x[i * vector + p * entry]. */
 struct side {
     const double *x;
     ptrdiff_t vector, entry;
-    const double *const *at;
 };
 
 static const double *side_place(const struct side *s, int i, int p)
 {
-    return s->at != NULL ? s->at[i] + p : s->x + i * s->vector + p * s->entry;
+    return s->x + i * s->vector + p * s->entry;
 }
 
 /* to: entries p ... p + k - 1 of vectors i ... i + n - 1, in strips of `width` vectors, their first
@@ -121,7 +163,7 @@ static void pack(const struct side *s, int i, int n, int p, int k, int width,
         if (have < width)
             for (size_t e = 0; e < (size_t)width * k; e++)
                 to[e] = 0.0;
-        if (s->at == NULL && s->vector == 1) {
+        if (s->vector == 1) {
             const double *from = side_place(s, i, p);
             for (int e = 0; e < k; e++, from += s->entry)
                 for (int r = 0; r < have; r++)
@@ -210,12 +252,12 @@ static void add_tiles(const struct shape *s, const struct target *to, int i, int
         }
 }
 
-/* C += alpha A B, the vectors of A its rows (m of them, k long), those of B its columns */
-static void add_product(int lanes, int m, int n, int k, double alpha,
-                        const struct side *A, const struct side *B,
-                        const struct target *to)
+void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
+              struct strided B, double *C, ptrdiff_t row, ptrdiff_t column, int lower)
 {
     const struct shape s = shape_of_tiles(lanes);
+    const struct side rows = {A.x, A.row, A.column}, columns = {B.x, B.column, B.row};
+    const struct target to = {C, row, column, lower};
     double a[WIDE * DEEP], b[WIDE * DEEP];
     if (m == 0 || n == 0 || k == 0)
         return;
@@ -224,32 +266,47 @@ static void add_product(int lanes, int m, int n, int k, double alpha,
     for (int j = 0; j < n; j += wide)
         for (int p = 0; p < k; p += deep) {
             const int width = least(wide, n - j), depth = least(deep, k - p);
-            pack(B, j, width, p, depth, s.columns, alpha, b);
+            pack(&columns, j, width, p, depth, s.columns, alpha, b);
             for (int i = 0; i < m; i += high) {
                 const int height = least(high, m - i);
-                if (to->lower && i + height <= j)
+                if (lower && i + height <= j)
                     continue;
-                pack(A, i, height, p, depth, s.rows, 1.0, a);
-                add_tiles(&s, to, i, j, height, width, depth, a, b);
+                pack(&rows, i, height, p, depth, s.rows, 1.0, a);
+                add_tiles(&s, &to, i, j, height, width, depth, a, b);
             }
         }
 }
 
-void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
-              struct strided B, double *C, ptrdiff_t row, ptrdiff_t column, int lower)
+/* ---- C += alpha A'A of columns that lie apart --------------------------------------------- */
+
+/* the tile of C from (i, j) on; the last column stands in for those beyond n */
+static void add_dots(const struct shape *s, int m, int n, int i, int j, double alpha,
+                     const double *const *a, double *C)
 {
-    const struct side rows = {A.x, A.row, A.column, NULL},
-                      columns = {B.x, B.column, B.row, NULL};
-    const struct target to = {C, row, column, lower};
-    add_product(lanes, m, n, k, alpha, &rows, &columns, &to);
+    const int whole = m - m % s->lanes;
+    const double *x[4], *y[MOST_DOTS];
+    double tile[4 * MOST_DOTS];
+    for (int r = 0; r < 4; r++)
+        x[r] = a[least(i + r, n - 1)];
+    for (int c = 0; c < s->dot_columns; c++)
+        y[c] = a[least(j + c, n - 1)];
+    s->dots(whole, x, y, tile);
+    for (int c = 0; c < s->dot_columns && j + c < n; c++)
+        for (int r = i < j + c ? j + c - i : 0; r < 4 && i + r < n; r++) {
+            double sum = tile[4 * c + r];
+            for (int p = whole; p < m; p++)
+                sum += x[r][p] * y[c][p];
+            C[(ptrdiff_t)(j + c) * n + i + r] += alpha * sum;
+        }
 }
 
 void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
                   double *C)
 {
-    const struct side columns = {NULL, 0, 1, a};
-    const struct target to = {C, 1, n, 1};
-    add_product(lanes, n, n, m, alpha, &columns, &columns, &to);
+    const struct shape s = shape_of_tiles(lanes);
+    for (int j = 0; j < n; j += s.dot_columns)
+        for (int i = j; i < n; i += 4)
+            add_dots(&s, m, n, i, j, alpha, a, C);
 }
 
 /* ---- B <- L^{-1} B ---------------------------------------------------------------------- */
@@ -260,7 +317,7 @@ static void solve_block(const struct shape *s, int m, int n, struct strided L, d
                         ptrdiff_t row, ptrdiff_t column)
 {
     double l[WIDE * DEEP], x[(DEEP + 12) * MOST_ROWS], sum[MOST_TILE];
-    const struct side rows = {L.x, L.row, L.column, NULL}, right = {B, column, row, NULL};
+    const struct side rows = {L.x, L.row, L.column}, right = {B, column, row};
     for (int i = 0, used = 0; i < m;
          i += s->columns) { /* rows i ... of L, columns before i */
         pack(&rows, i, least(s->columns, m - i), 0, i, s->columns, 1.0, l + used);

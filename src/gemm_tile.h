@@ -5,6 +5,8 @@
  *   VECTOR       some doubles
  *   COLUMNS      of a tile; its rows are two vectors
  *   EACH(f)      f(0) f(1) ... f(COLUMNS - 1)
+ *   SUMS(r, s, t, u, to)  to [4] = the sums of these vectors
+ *   EACH_DOT(f)  the same of the columns of a tile of dot products; its rows are four
  */
 
 /* C = A B   A: packed, two vectors a column,  B: packed, COLUMNS a row,  C: as A, COLUMNS columns */
@@ -48,8 +50,39 @@ TARGET static void NAME(solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t 
     }
 }
 
+/* out [4 a column] = a_i'b_j over the first k entries, a multiple of the lanes */
+TARGET static void NAME(dots)(int k, const double *const *a, const double *const *b,
+                              double *out)
+{
+    const double *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3];
+#define BEGIN(j)                                                                         \
+    const double *b##j = b[j];                                                           \
+    VECTOR r##j = {0}, s##j = {0}, t##j = {0}, u##j = {0};
+#define ADD(j)                                                                           \
+    {                                                                                    \
+        const VECTOR y = *(const VECTOR *)(b##j + p);                                    \
+        r##j += x0 * y;                                                                  \
+        s##j += x1 * y;                                                                  \
+        t##j += x2 * y;                                                                  \
+        u##j += x3 * y;                                                                  \
+    }
+#define STORE(j) SUMS(r##j, s##j, t##j, u##j, out + 4 * j);
+    EACH_DOT(BEGIN)
+    for (int p = 0; p < k; p += LANES_OF(VECTOR)) {
+        const VECTOR x0 = *(const VECTOR *)(a0 + p), x1 = *(const VECTOR *)(a1 + p),
+                     x2 = *(const VECTOR *)(a2 + p), x3 = *(const VECTOR *)(a3 + p);
+        EACH_DOT(ADD)
+    }
+    EACH_DOT(STORE)
+#undef BEGIN
+#undef ADD
+#undef STORE
+}
+
 #undef NAME
 #undef TARGET
 #undef VECTOR
 #undef COLUMNS
 #undef EACH
+#undef EACH_DOT
+#undef SUMS

@@ -5,9 +5,12 @@
 #include "simd.h"
 #include "small.h"
 
+/* columns of E whose kernels are evaluated together */
+enum { STRIP = 4 };
+
 size_t near_size(int s)
 {
-    return ((size_t)s + 1) * ((size_t)s + 1) + (size_t)s + 1;
+    return ((size_t)s + 1) * ((size_t)s + 1 + STRIP);
 }
 
 size_t near_rows_size(int s, int columns)
@@ -15,14 +18,19 @@ size_t near_rows_size(int s, int columns)
     return ((size_t)s + 1) * ((size_t)columns + 2);
 }
 
-void near_unexplained(const struct near *p, double *E)
+/* E (n x n, n = s + 1, lower triangle) = E over S and x */
+static void unexplained(const struct near *p, double *strip, double *E)
 {
     const int n = p->s + 1;
-    for (int j = 0; j < n; j++) {
-        double *column = E + (size_t)j * n;
-        kernel_cross(p->kernel, n - j, p->X + j, n, 1, p->X + j, n, column + j);
-        for (int i = j; i < n; i++)
-            column[i] *= p->scale[i] * p->scale[j];
+    for (int j = 0; j < n; j += STRIP) {
+        const int rows = n - j, columns = rows < STRIP ? rows : STRIP;
+        kernel_cross(p->kernel, rows, p->X + j, n, columns, p->X + j, n, strip);
+        for (int c = 0; c < columns; c++) {
+            const double *from = strip + (size_t)c * rows, *scale = p->scale + j;
+            double *to = E + (size_t)(j + c) * n + j;
+            for (int i = c; i < rows; i++)
+                to[i] = from[i] * (scale[i] * scale[c]);
+        }
     }
     gemm_add_AtA(GEMM_LANES, p->M, n, -1.0, p->a, E);
     for (int j = 0; j < n; j++)
@@ -51,12 +59,13 @@ CLONES enum status near_condition(const struct near *p, double *work, double *u,
                                   double *r, double *mean, double *left)
 {
     const int s = p->s, n = s + 1;
-    double *E = work, *diagonal = E + (size_t)n * n, most = 0.0, noise = p->s2;
+    double *E = work, *strip = E + (size_t)n * n, *diagonal = strip, most = 0.0,
+           noise = p->s2;
     kernel_diagonal(p->kernel, n, p->X, n, diagonal);
     for (int j = 0; j < s; j++)
         most = fmax(most, diagonal[j] * p->scale[j] * p->scale[j]);
     for (;;) {
-        near_unexplained(p, E);
+        unexplained(p, strip, E);
         for (int j = 0; j < s; j++)
             E[(size_t)j * n + j] += noise;
         /* ( N   .    )      ( L   .                )

@@ -28,9 +28,6 @@ struct near {
 size_t near_size(int s);
 size_t near_rows_size(int s, int columns);
 
-/* E (n x n, n = s + 1, lower triangle) = E over S and x */
-void near_unexplained(const struct near *p, double *E);
-
 /* u [s], r [M], mean and left; the noise is raised from s2 where N is not positive definite in
  * double precision.  scratch: near_size(s) */
 enum status near_condition(const struct near *p, double *work, double *u, double *r,

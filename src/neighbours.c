@@ -1,6 +1,9 @@
+#include <float.h>
 #include <math.h>
 #include "neighbours.h"
 #include "simd.h"
+
+#define MOST_INPUTS 64 /* of which floats are made */
 
 struct search {
     const struct tree *tree;
@@ -56,37 +59,112 @@ INSIDE void offer(struct search *q, double r2, int row)
     q->row[i] = row;
 }
 
-/* r2 = squared distances of u from n rows */
-INSIDE void distances(const struct tree *t, int start, int n, const double *u,
+/* r2 = squared distances of u from the first n of `all` rows */
+INSIDE void distances(int d, int all, int n, const double *U, const double *u,
                       double *restrict r2)
 {
     for (int i = 0; i < n; i++)
         r2[i] = 0.0;
-    for (int j = 0; j < t->d; j++) {
-        const double *restrict row = t->U + (size_t)j * t->n + start, uj = u[j];
+    for (int j = 0; j < d; j++) {
+        const double *restrict row = U + (size_t)j * all, uj = u[j];
         SIMD
         for (int i = 0; i < n; i++)
             r2[i] += (uj - row[i]) * (uj - row[i]);
     }
 }
 
-INSIDE void search_leaf(struct search *q, int start, int end)
+INSIDE void look_at_all(struct search *q, int start, int all, int n)
 {
     const struct tree *t = q->tree;
     double r2[LEAF];
-    int n = end - start;
+    distances(t->d, all, n, t->U + (size_t)start * t->d, q->u, r2);
+    for (int i = 0; i < n; i++)
+        if (t->row[start + i] != q->self)
+            offer(q, r2[i], t->row[start + i]);
+}
+
+/* What |u - x|^2 <= r2 may be when it is computed from x and u less the lower end of x's leaf, as
+ * floats: each is off by 2^-24 of itself, and their difference by as much, together at most
+ * 2^-22 (|u - x| + width); squares and their sum are rounded d + 2 times, or underflow. */
+INSIDE float as_float(double r2, double width, int d)
+{
+    const double root = sqrt(r2), off = root + 0x1p-22 * (root + width),
+                 most = off * off * (1.0 + (d + 4) * 0x1p-23);
+    return most < FLT_MAX ? (float)most * (1.0F + 0x1p-22F) + FLT_MIN : INFINITY;
+}
+
+/* which [TILE] = those of as many rows that are at most `most` from u in floats, or not at any
+ * distance; how many there are */
+INSIDE int near_in_tile(int d, int all, const float *V, const float *u, float most,
+                        int *which)
+{
+    float r2[TILE];
+    int near[TILE], any = 0, count = 0;
+    for (int i = 0; i < TILE; i++)
+        r2[i] = 0.0F;
+    for (int j = 0; j < d; j++, V += all) {
+        const float uj = u[j];
+        SIMD
+        for (int i = 0; i < TILE; i++)
+            r2[i] += (uj - V[i]) * (uj - V[i]);
+    }
+    SIMD
+    for (int i = 0; i < TILE; i++)
+        near[i] = !(r2[i] > most);
+    for (int i = 0; i < TILE; i++)
+        any |= near[i];
+    if (!any) /* as a rule */
+        return 0;
+    for (int i = 0; i < TILE; i++) {
+        which[count] = i;
+        count += near[i];
+    }
+    return count;
+}
+
+INSIDE double distance(int d, int all, const double *U, const double *u)
+{
+    double r2 = 0.0;
+    for (int j = 0; j < d; j++, U += all)
+        r2 += (u[j] - *U) * (u[j] - *U);
+    return r2;
+}
+
+/* those that floats do not rule out */
+INSIDE void look_at_near(struct search *q, size_t leaf, int start, int all, int n)
+{
+    const struct tree *t = q->tree;
+    const size_t leaves = (size_t)1 << t->levels, at = (size_t)start * t->d;
+    const float most = as_float(q->r2[q->s - 1], t->width[leaf], t->d);
+    float u[MOST_INPUTS];
+    int which[TILE];
+    for (int j = 0; j < t->d; j++)
+        u[j] = (float)(q->u[j] - t->low[leaves * j + leaf]);
+    for (int i = 0; i < n; i += TILE) {
+        const int count = near_in_tile(t->d, all, t->V + at + i, u, most, which);
+        for (int c = 0; c < count && i + which[c] < n; c++) {
+            const int p = i + which[c], row = t->row[start + p];
+            if (row != q->self)
+                offer(q, distance(t->d, all, t->U + at + p, q->u), row);
+        }
+    }
+}
+
+INSIDE void search_leaf(struct search *q, size_t leaf)
+{
+    const struct tree *t = q->tree;
+    const int start = tree_start(t, t->levels, leaf),
+              all = tree_start(t, t->levels, leaf + 1) - start;
+    int n = all;
     if (t->rank != NULL) {
         n = 0;
-        while (start + n < end && t->rank[start + n] < q->below)
+        while (n < all && t->rank[start + n] < q->below)
             n++;
     }
-    distances(t, start, n, q->u, r2);
-    double most = q->found < q->s ? INFINITY : q->r2[q->s - 1];
-    for (int i = 0; i < n; i++)
-        if (r2[i] <= most && t->row[start + i] != q->self) {
-            offer(q, r2[i], t->row[start + i]);
-            most = q->found < q->s ? INFINITY : q->r2[q->s - 1];
-        }
+    if (q->found < q->s || t->d > MOST_INPUTS)
+        look_at_all(q, start, all, n);
+    else
+        look_at_near(q, leaf, start, all, n);
 }
 
 INSIDE int is_open(const struct search *q, size_t node)
@@ -123,9 +201,7 @@ CLONES static void search_twig(struct search *q, int level, size_t i)
         order[k] = l;
     }
     for (size_t k = 0; k < open && !too_far(q, far[order[k]]); k++) {
-        const size_t leaf = first + order[k];
-        search_leaf(q, tree_start(t, t->levels, leaf),
-                    tree_start(t, t->levels, leaf + 1));
+        search_leaf(q, first + order[k]);
     }
 }
 

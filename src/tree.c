@@ -36,9 +36,11 @@ void tree_open(struct tree *t, struct arena *arena)
     t->at = (struct coordinate *)arena_take(arena, 3 * d); /* three doubles each */
     t->centre = arena_take(arena, d);
     t->U = arena_take(arena, rows * d);
+    t->V = (float *)arena_ints(arena, rows * d + TILE);
     t->box = arena_take(arena, 2 * d * nodes_to(tree_twigs(t)));
     t->low = arena_take(arena, leaves * d);
     t->high = arena_take(arena, leaves * d);
+    t->width = arena_take(arena, leaves);
     t->row = arena_ints(arena, rows);
     t->rank = t->with_ranks ? arena_ints(arena, rows) : NULL;
     t->least_rank = t->with_ranks ? arena_ints(arena, nodes) : NULL;
@@ -155,6 +157,25 @@ static void take_ranks(struct tree *t, const int *rank)
 
 /* ---- boxes ---------------------------------------------------------------------------------- */
 
+/* the column that coordinate j is of */
+static const double *input(const struct tree *t, const struct source *rows, int j)
+{
+    return rows->X + (size_t)t->at[j].column * rows->ldx;
+}
+
+/* U anew, leaf by leaf */
+static void fill_leaves(struct tree *t, const struct source *rows)
+{
+    double *u = t->U;
+    for (size_t i = 0; i < (size_t)1 << t->levels; i++)
+        for (int j = 0; j < t->d; j++) {
+            const double *x = input(t, rows, j);
+            for (int p = tree_start(t, t->levels, i); p < tree_start(t, t->levels, i + 1);
+                 p++)
+                *u++ = coordinate(t->at + j, x[t->row[p]], t->centre[j]);
+        }
+}
+
 static void least_and_most(size_t n, const double *x, double *least, double *most)
 {
     double low = x[0], high = x[0];
@@ -176,8 +197,8 @@ static void fill_boxes(struct tree *t)
         double *lows = t->low + leaves * j, *highs = t->high + leaves * j, unused;
         for (size_t i = 0; i < leaves; i++) {
             const int start = tree_start(t, t->levels, i);
-            least_and_most((size_t)(tree_start(t, t->levels, i + 1) - start),
-                           t->U + j * (size_t)t->n + start, lows + i, highs + i);
+            const size_t rows = (size_t)(tree_start(t, t->levels, i + 1) - start);
+            least_and_most(rows, t->U + d * start + j * rows, lows + i, highs + i);
         }
         for (size_t i = 0; i < twigs; i++) {
             double *twig = t->box + 2 * d * (twigs - 1 + i);
@@ -190,6 +211,25 @@ static void fill_boxes(struct tree *t)
             t->box[2 * d * i + d + j] = fmax(a[d + j], b[d + j]);
         }
     }
+}
+
+static void fill_nearby(struct tree *t)
+{
+    const size_t leaves = (size_t)1 << t->levels, d = (size_t)t->d;
+    size_t at = 0;
+    for (size_t i = 0; i < leaves; i++) {
+        const int n = tree_start(t, t->levels, i + 1) - tree_start(t, t->levels, i);
+        double square = 0.0;
+        for (size_t j = 0; j < d; j++) {
+            const double low = t->low[leaves * j + i], w = t->high[leaves * j + i] - low;
+            square += w * w;
+            for (int p = 0; p < n; p++, at++)
+                t->V[at] = (float)(t->U[at] - low);
+        }
+        t->width[i] = sqrt(square);
+    }
+    for (int p = 0; p < TILE; p++)
+        t->V[at + p] = 0.0F;
 }
 
 static void fill_least_ranks(struct tree *t)
@@ -211,25 +251,21 @@ void tree_build(struct tree *t, const struct source *rows, const int *rank, int 
     t->d = kernel_coordinates(t->kernel, t->at);
     if (n == 0)
         return;
-    for (int j = 0; j < t->d; j++) {
-        const double *x = rows->X + (size_t)t->at[j].column * rows->ldx;
-        t->centre[j] = x[0];
+    for (int j = 0; j < t->d; j++)
+        t->centre[j] = input(t, rows, j)[0];
+    for (int j = 0; j < t->d; j++)
         for (int i = 0; i < n; i++)
-            t->U[(size_t)j * n + i] = coordinate(t->at + j, x[i], t->centre[j]);
-    }
+            t->U[(size_t)j * n + i] =
+                coordinate(t->at + j, input(t, rows, j)[i], t->centre[j]);
     for (int i = 0; i < n; i++)
         t->row[i] = i;
     if (queries > FEW)
         order_rows(t);
     if (t->rank != NULL)
         take_ranks(t, rank);
-    for (int j = 0; j < t->d; j++) { /* U in the order of the tree */
-        double *u = t->U + (size_t)j * n;
-        copy((size_t)n, u, t->work);
-        for (int p = 0; p < n; p++)
-            u[p] = t->work[t->row[p]];
-    }
+    fill_leaves(t, rows);
     fill_boxes(t);
+    fill_nearby(t);
     if (t->rank != NULL)
         fill_least_ranks(t);
 }

@@ -60,17 +60,35 @@ static int next_row(int n, const double *r2, int self, const int *rank, int belo
     return best;
 }
 
-static void neighbours_of(int n, int d, int s, int with_rank, int on_grid, int queries)
+/* where rows lie: anywhere; on a grid, with ties; in tight clusters far apart, and so near each other
+ * that squares of what lies between underflow: what floats make of both says little */
+enum lie { ANYWHERE, GRID, CLUSTERS, TINY, N_LIES };
+
+static double lie(enum lie how)
+{
+    const double x = uniform(-3.0, 3.0);
+    switch (how) {
+    case GRID:
+        return floor(uniform(0.0, 4.0));
+    case CLUSTERS:
+        return 1e9 * floor(uniform(0.0, 3.0)) + 1e-3 * x;
+    case TINY:
+        return 1e-22 * x;
+    default:
+        return x;
+    }
+}
+
+static void neighbours_of(int n, int d, int s, int with_rank, enum lie how, int queries)
 {
     struct covariance c = covariance_new("se", d, d);
     const int ldx = n + 1;
     double *X = array((size_t)(d - 1) * ldx + n);
     int *rank = array_int((size_t)n);
     for (int j = 0; j < d; j++) {
-        c.lengthscale[j] = on_grid ? 0.5 : c.lengthscale[j];
+        c.lengthscale[j] = how == GRID ? 0.5 : c.lengthscale[j];
         for (int i = 0; i < n; i++)
-            X[(size_t)j * ldx + i] =
-                on_grid ? floor(uniform(0.0, 4.0)) : uniform(-3.0, 3.0);
+            X[(size_t)j * ldx + i] = lie(how);
     }
     for (int i = 0; i < n; i++)
         rank[i] = (i * 7) % n; /* different ones where n is no multiple of 7 */
@@ -111,8 +129,9 @@ void group_neighbours(void)
     const size_t taken = arrays_taken();
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int d = 1; d <= 9; d += 4)
-            for (int ways = 0; ways < 8; ways++) {
-                neighbours_of(sizes[i], d, 9, ways % 2, ways / 2 % 2, ways / 4 * 1000);
+            for (int ways = 0; ways < 4 * N_LIES; ways++) {
+                neighbours_of(sizes[i], d, 9, ways % 2, (enum lie)(ways / 4),
+                              ways / 2 % 2 * 1000);
                 arrays_release(taken);
             }
 }

@@ -48,3 +48,15 @@ test_that("a workflow fits and predicts", {
   own <- pfdtc(y ~ a + f, data, kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed")
   expect_equal(predict(parsnip::fit(flow, data), data)$.pred, unname(predict(own, data)))
 })
+
+test_that("a recipe in a workflow prepares what the engine fits", {
+  skip_if_not_installed("workflows")
+  skip_if_not_installed("recipes")
+  data <- small_data(20)
+  spec <- parsnip::set_engine(gp_reg(kernel = kernel_se(1.3, 2), noise = 0.4), "pfdtc", hyper = "fixed")
+  steps <- recipes::step_normalize(recipes::recipe(y ~ a + b, data), recipes::all_numeric_predictors())
+  flow <- parsnip::fit(workflows::add_model(workflows::add_recipe(workflows::workflow(), steps), spec), data)
+  z <- transform(data, a = (a - mean(a)) / sd(a), b = (b - mean(b)) / sd(b))
+  own <- pfdtc(y ~ a + b, z, kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed")
+  expect_equal(predict(flow, data)$.pred, unname(predict(own, z)))
+})

@@ -221,3 +221,25 @@ test_that("beside near rows that were kept, points know of all rows: FITC's sums
     expect_error(eval(call), class = "pfdtc_error_input")
   }
 })
+
+test_that("of many rows some are looked at, and print() says how many", {
+  data <- list(x = matrix(0, 25000, 1), y = numeric(25000), weights = NULL, n = 25000)
+  expect_equal(optimise_rows(data, pfdtc_control(), 10)$n, 20000)
+  expect_identical(optimise_rows(data, pfdtc_control(), 250), data) # 100 a point
+  expect_equal(optimise_rows(data, pfdtc_control(optimise_rows = 9), 250)$n, 9)
+  expect_identical(describe_looked_at(list(nobs = 10)), NA_character_)
+  expect_identical(describe_looked_at(list(nobs = 1e6, looked_at = c(learn = 8000, among = 50000, points = 20000))),
+                   paste("kernel and noise learned on 8,000 with neighbours among 50,000, points moved on 20,000",
+                         "of 1,000,000; the posterior is of all"))
+})
+
+test_that("sums of very many rows are those of their parts, and automatic names of rows are not kept", {
+  n <- many_rows + 3
+  d <- data.frame(y = rep(c(1, 2, 4), length.out = n), a = seq_len(n) / n)
+  data <- data_from_formula(quote(f(formula = y ~ a, data = d)), environment())
+  expect_null(names(data$response))
+  whole <- signature_of(signature_sums(data), data$center)
+  expect_equal(data_signature(data), whole, tolerance = 1e-12)
+  d$a[n] <- NA # left out as ever
+  expect_equal(data_from_formula(quote(f(formula = y ~ a, data = d)), environment())$n, n - 1)
+})
