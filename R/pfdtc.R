@@ -69,9 +69,10 @@
 #'   * `posterior`: `"exact"`, `"far"` (inducing points alone) or `"far + near"`;
 #'   * `kernel`, `noise`: learned or given, in the units of the data;
 #'   * `kernels`: where the kernel was chosen, a data frame of the candidates, best first: `kernel`, `score` (mean of
-#'     minus the log density of a scaled response given its 40 nearest rows, plus parameters over rows: less is better),
-#'     `se` (standard error of its difference to the best: what is printed beside the difference), `chosen`. A sum
-#'     has `fit$kernel$terms`, and its parameters go by the term: `matern32_1.lengthscale.x`, see [kernel_algebra];
+#'     minus the log density of a scaled response given its 40 nearest rows, plus two for each parameter over the rows
+#'     learned from: less is better), `se` (standard error of its difference to the best: what is printed beside the
+#'     difference), `chosen`. A sum has `fit$kernel$terms`, and its parameters go by the term:
+#'     `matern32_1.lengthscale.x`, see [kernel_algebra];
 #'   * `learned`: a data frame with a row for each start of the search: `start`, `lengthscale` (in units of
 #'     \eqn{\sqrt d}{sqrt(d)} sds of the inputs) and `noise` (of the response's mean square) that it began with,
 #'     `evidence`, the log evidence of the scaled response with the priors that it led to, as the rows looked at have
@@ -105,7 +106,7 @@
 #'
 #'   * Hyperparameters: by the near-neighbour likelihood and weak priors. Otherwise: `hyper`; `kernel` and `noise` as
 #'     starts; `control = pfdtc_control(fix = )` holds single ones.
-#'   * Kernel: that with the least score at rows held out, plus the number of its parameters over that of the rows
+#'   * Kernel: that with the least score at rows held out, plus twice the number of its parameters over that of the rows
 #'     learned from; of two that score alike predictions differ as little. Candidates are Matern 3/2, 1/2 and 5/2, the
 #'     squared exponential, of more than 2,000 rows only while scores fall on the way from Matern 3/2, and, where one
 #'     of the two rougher kernels is the best of these, a sum of two Matern 3/2 kernels, which begin at a long and a

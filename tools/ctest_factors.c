@@ -6,6 +6,8 @@
 #include "kernel_pull.h"
 #include "self_slopes.h"
 
+#include <string.h>
+
 enum { D = 2, COLUMNS = 5, LEVELS = 3, M = 6, N = 5, MOST = 8 };
 
 /* correlation a of the first two levels, b of the others; theta = log of both */
