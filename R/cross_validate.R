@@ -107,6 +107,7 @@ settings_again <- function(fit, hyper) {
   control <- fit$control
   asked <- fit$asked
   if (is.null(asked)) asked <- list(center = fit$center != 0, scale = fit$scale != 1, aux_given = FALSE)
+  if (is.null(asked$mean)) asked$mean <- ~ 1 # of an earlier version
   if (hyper == "held") {
     asked[c("kernel", "noise", "hyper")] <- list(fit$kernel, fit$noise, "fixed")
     asked[c("tol", "m", "inducing", "neighbours")] <- list(NULL)

@@ -85,7 +85,7 @@ test_that("AIC() and BIC() are those of stats, and warn where brackets of the ev
   expect_silent(AIC(fit_by("gp_exact", p), fit_by("gp_fitc", p), fit_by("gp_sor", p)))
   expect_named(AIC(coarse, lm_fit), c("df", "AIC"))
   more <- fit_by("gp_exact", problem(n = 50))
-  expect_warning(AIC(fit_by("gp_exact", p), more), "same number of observations")
+  expect_warning(AIC(fit_by("gp_exact", p), more), "40 and 50 rows", class = "pfdtc_warning_evidence")
   expect_warning(spliced <- do.call(AIC, list(finer, finer)), class = "pfdtc_warning_evidence")
   expect_identical(row.names(spliced), c("fit", "fit.1"))
 })
