@@ -59,11 +59,11 @@ weighted_values <- function(kernel, x, rows, weights) {
   prior_at <- kernel_diagonal(kernel, x)
   points <- function(i) x[rows[[i]], , drop = FALSE]
   cross <- function(u, i) {
-    matrix(vapply(i, function(j) drop(native_kernel_matrix(kernel, u, points(j)) %*% weights[[j]]),
-                  numeric(nrow(u))), nrow(u))
+    matrix(vapply(i, function(j) native_kernel_cross_matvec(kernel, points(j), weights[[j]], u), numeric(nrow(u))),
+           nrow(u))
   }
   prior <- vapply(seq_along(rows), function(i) {
-    sum(weights[[i]] * (native_kernel_matrix(kernel, points(i), points(i)) %*% weights[[i]]))
+    sum(weights[[i]] * native_kernel_matvecs(kernel, points(i), NULL, weights[[i]]))
   }, 0)
   size <- vapply(seq_along(rows), function(i) sum(abs(weights[[i]]) * sqrt(prior_at[rows[[i]]]))^2, 0)
   fun <- new_functionals(cross, pmax(prior, 0), size, x, rows, lengths(rows), near = FALSE)

@@ -45,6 +45,7 @@ test_that("one weight is a point's certificate; the training rows are there; a m
   new[2, 1] <- NA
   expect_identical(is.na(linear_functional(fit, rbind(1, c(1, 0, 2, 0)), new)$mean), c(TRUE, FALSE))
   expect_output(print(got), "Certificates of 4 rows")
+  expect_identical(row.names(linear_functional(fit, rep(1 / 30, 30))), "1")
 })
 
 test_that("certificates of sums, contrasts and slopes contain the exact posterior's", {
