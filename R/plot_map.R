@@ -47,7 +47,7 @@ map_points <- function(fit, shown, most = 2000L) {
 draw_map <- function(map, n, unknown, rows, response, args) {
   old <- graphics::par(no.readonly = TRUE)
   on.exit(graphics::par(old))
-  graphics::par(mfrow = c(1L, 2L), mar = c(3.5, 4.2, 1.8, 4.5), mgp = c(2.8, 0.7, 0), las = 1)
+  graphics::par(mfrow = c(1L, 2L), mar = c(4.2, 4.2, 1.8, 4.5), mgp = c(2.8, 0.7, 0), las = 1)
   graphics::par(cex = 0.85)
   panel <- function(value, title, palette) {
     levels <- pretty(value[is.finite(value)], 8L)
