@@ -11,7 +11,8 @@
 #' @param se_fit Should `.se.fit`, the standard deviation of f, be added?
 #' @param interval,conf.level The band to add as `.lower` and `.upper`, and its probability: see
 #'   `interval` and `level` of [predict.gp_fit()].
-#' @param inputs,at,level,n,points,scales,certified,xlim,terms As for [plot.gp_fit()], and so `interval` of `autoplot()`.
+#' @param inputs,at,level,n,points,scales,certified,xlim,terms As for [plot.gp_fit()], and so `interval` of
+#'   `autoplot()`.
 #' @param ... Nothing: an unknown argument is an error.
 #' @return Data frames.
 #' * `tidy()`: a row a hyperparameter, columns `term` (as in `coef()`) and `estimate`.
