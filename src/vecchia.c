@@ -19,14 +19,6 @@ void vecchia_init(const struct kernel *k, double *memory, struct vecchia *sum)
     fill(vecchia_size(k), 0.0, memory);
 }
 
-void vecchia_merge(const struct vecchia *other, struct vecchia *sum)
-{
-    const size_t p = (size_t)sum->p;
-    sum->value += other->value;
-    add_scaled(p, 1.0, other->score, sum->score);
-    add_scaled(p * p, 1.0, other->information, sum->information);
-}
-
 size_t vecchia_row_size(const struct kernel *k, int s)
 {
     const size_t n = (size_t)s + 1, p = (size_t)k->n_theta + 1;

@@ -31,8 +31,6 @@ struct vecchia {
 /* doubles wanted for the arrays of a struct vecchia; init lays them out there and clears */
 size_t vecchia_size(const struct kernel *k);
 void vecchia_init(const struct kernel *k, double *memory, struct vecchia *sum);
-/* sum += other */
-void vecchia_merge(const struct vecchia *other, struct vecchia *sum);
 
 /* doubles of scratch for s neighbours */
 size_t vecchia_row_size(const struct kernel *k, int s);

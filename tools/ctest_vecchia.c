@@ -84,7 +84,7 @@ static void one_term(const char *name, int s, int d, int columns)
     for (size_t i = 0; i < n; i++)
         noise[i] = t.s2 / t.w[i];
 
-    struct vecchia sum, twice;
+    struct vecchia sum, other;
     vecchia_init(&t.c.kernel, memory, &sum);
     CHECK(sum.p == p && sum.value == 0.0);
     work = array(vecchia_row_size(&t.c.kernel, s));
@@ -98,20 +98,19 @@ static void one_term(const char *name, int s, int d, int columns)
                        fisher(&t, j, k, s + 1) - fisher(&t, j, k, s), 1e-8);
     }
 
-    /* without slopes nothing else is touched; 1.5 and then 0.5 of it, and merged */
-    vecchia_init(&t.c.kernel, array(size), &twice);
-    CHECK(vecchia_add(&t.c.kernel, s, t.X, t.y, noise, 1.5, 0, work, &twice) ==
+    /* without slopes nothing else is touched; 1.5 and then 0.5 of it */
+    vecchia_init(&t.c.kernel, array(size), &other);
+    CHECK(vecchia_add(&t.c.kernel, s, t.X, t.y, noise, 1.5, 0, work, &other) ==
           STATUS_OK);
-    CHECK_NEAR(twice.value, 1.5 * sum.value, 1e-14);
+    CHECK_NEAR(other.value, 1.5 * sum.value, 1e-14);
     for (int j = 0; j < p + p * p; j++)
-        CHECK(twice.score[j] == 0.0); /* the information lies behind */
-    vecchia_init(&t.c.kernel, twice.score, &twice);
-    CHECK(vecchia_add(&t.c.kernel, s, t.X, t.y, noise, 0.5, 1, work, &twice) ==
+        CHECK(other.score[j] == 0.0); /* the information lies behind */
+    vecchia_init(&t.c.kernel, other.score, &other);
+    CHECK(vecchia_add(&t.c.kernel, s, t.X, t.y, noise, 0.5, 1, work, &other) ==
           STATUS_OK);
-    vecchia_merge(&sum, &twice);
-    CHECK_NEAR(twice.value, 1.5 * sum.value, 1e-14);
+    CHECK_NEAR(other.value, 0.5 * sum.value, 1e-14);
     for (int j = 0; j < p + p * p; j++)
-        CHECK_NEAR(twice.score[j], 1.5 * sum.score[j], 1e-13);
+        CHECK_NEAR(other.score[j], 0.5 * sum.score[j], 1e-13);
 }
 
 /* what cannot be factorised, or is beyond double precision, is a status */
