@@ -25,8 +25,8 @@ reference_of_source <- function(fit, source, m2, call, tell) {
 }
 
 check_rows_are <- function(fit, signature) {
-  if (!is.null(signature) && same_sums(fit$signature, signature_of(signature, fit$center))) return(invisible())
-  abort_input("data", "rows that are not those of the fit", "the rows that the fit was made of, in any order")
+  same <- !is.null(signature) && same_sums(fit$signature, signature_of(signature, fit$center))
+  if (!same) refuse_other_rows()
 }
 
 # ---- visits: what is said of a block, NULL where it has no rows that count -----------------------------------------

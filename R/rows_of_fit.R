@@ -114,3 +114,27 @@ source_of_fit <- function(fit, data, argument = "data") {
   if (!is_source(data)) abort_input(argument, describe(data), "a row source or a data frame")
   data
 }
+
+# The fit with the rows of a source as its data, for what takes pairs of rows: all of them at hand. Where they come from
+# workers these make the products.
+with_rows_of <- function(fit, source) {
+  recipe <- fit_recipe(fit)
+  numbers <- 2 * length(fit$frame$columns) + 6
+  check_memory(8 * fit$nobs * numbers, sprintf("all %s rows, of whose pairs products are made,", show_count(fit$nobs)))
+  given <- source_pass(source, rows_visit(recipe), c)
+  of <- function(what) unlist(lapply(given, `[[`, what), use.names = FALSE)
+  rows <- list(x = do.call(rbind, lapply(given, `[[`, "x")), response = of("response"), offset = of("offset"), w = of("w"))
+  fit$data <- data_of_rows(list(center = fit$center, scale = fit$scale, sd_y = fit$sd_y), rows, fit)
+  if (!same_sums(fit$signature, data_signature(fit$data))) refuse_other_rows()
+  if (read_elsewhere(source)) fit$data$products <- products_on_workers(fit$data$x)
+  fit
+}
+
+rows_visit <- function(recipe) {
+  force(recipe)
+  function(block) list(fitted_rows(recipe, block))
+}
+
+refuse_other_rows <- function() {
+  abort_input("data", "rows that are not those of the fit", "the rows that the fit was made of, in any order")
+}

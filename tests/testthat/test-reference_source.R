@@ -111,3 +111,41 @@ test_that("what is not the fit's rows, or cannot be had, is refused by name", {
   refused(reference(fit, data = in_blocks(d, fails = 2)), "the disk is gone", "pfdtc_error_source")
   expect_output(print(summary(fit)), "a fit of a row source keeps no rows")
 })
+
+test_that("refine() takes the rows of a source, and shares of products add up to them", {
+  d <- rows_for_passes()
+  new <- d[c(1:20, 7), ]
+  fit <- passes_fit(in_blocks(d))
+  exact <- exactly(d, new)
+  ok <- !is.na(exact$fit)
+  reference <- reference(fit, m2 = 30, data = in_blocks(d))
+  found <- refine(fit, new, 1e-6, reference = reference, data = in_blocks(d))
+  in_memory <- refine(passes_fit(d), new, 1e-6, reference = reference)
+  expect_true(attr(found, "met"))
+  expect_true(all(abs(found$mean - exact$fit)[ok] <= found$mean_error[ok]))
+  expect_equal(found$mean, in_memory$mean, tolerance = 1e-6)
+  expect_message(alone <- refine(fit, new, 1e-6, data = d), "reference") # one is made
+  expect_equal(alone$mean, found$mean, tolerance = 1e-6)
+  expect_error(refine(fit, new, 0.1), "row source, which keeps no rows", class = "pfdtc_error_input")
+  expect_error(refine(fit, new, 0.1, data = in_blocks(d[-1, ], 299)), "not those of the fit",
+               class = "pfdtc_error_input")
+  with_options(list(pfdtc.max_memory = 2^12), expect_error(refine(fit, new, 0.1, data = d), "all ... rows, of whose pairs",
+                                                           class = "pfdtc_error_input"))
+  # products by shares of the pairs, each sent all rows once, also where one is lost
+  p <- problem("matern32", n = 90, m = 6, weighted = TRUE, seed = 3)
+  kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+  control <- pfdtc_control(block = 7, threads = 2)
+  whole <- drop(ref_k(p$kernel, p$x) %*% p$y)
+  for (shares in c(1L, 2L, 5L)) {
+    each <- lapply(seq_len(shares), function(i) native_kernel_matvecs(kernel, p$x, NULL, p$y, control, i, shares))
+    expect_equal(Reduce(`+`, each), whole, tolerance = 1e-12)
+    if (shares > 1L) for (share in each) expect_gt(max(abs(share - whole)), 0.1 * max(abs(whole)))
+  }
+  sent <- new.env()
+  products <- products_on_workers(p$x, fake_crew(3, sent = sent))
+  expect_equal(products(kernel, p$y, control), whole, tolerance = 1e-12)
+  expect_equal(products(kernel, 2 * p$y, control), 2 * whole, tolerance = 1e-12)
+  expect_identical(vapply(sent$parts, function(p) is.null(p[[2]]), NA), rep(c(FALSE, TRUE), each = 3))
+  rm(list = ls(kept_parts), envir = kept_parts)
+  expect_equal(products(kernel, p$y, control), whole, tolerance = 1e-12)
+})
