@@ -1,5 +1,5 @@
-# Products with the kernel matrix of all pairs of rows, made by workers. Each has all rows, which are sent once, and takes
-# a share of the pairs: to and fro go v and as many numbers for each worker and product.
+# Products with the kernel matrix of all pairs of rows, made by workers. Each has all rows, which are sent once, and
+# takes a share of the pairs: to and fro go v and as many numbers for each worker and product.
 
 # A function (kernel, v, control) -> k(x, x) v
 products_on_workers <- function(x, crew = find_crew()) {

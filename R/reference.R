@@ -12,16 +12,16 @@
 #' Of a fit with another `family` than the Gaussian it is Laplace's posterior on these points, with what [certify()] and
 #' [evidence_bounds()] need of the rows, and no correction.
 #'
-#' Of a fit whose rows are in a row source ([rows_blocks()], [rows_parts()]) it is made by three passes over that source,
-#' with a block at a time in memory, on workers where the rows are there: a sample of the rows, from which the points are
-#' chosen; sums; norms. Its mean is not corrected then: [refine()] takes a source as well.
+#' Of a fit whose rows are in a row source ([rows_blocks()], [rows_parts()]) it is made by three passes over that
+#' source, with a block at a time in memory, on workers where the rows are there: a sample of the rows, from which the
+#' points are chosen; sums; norms. Its mean is not corrected then: [refine()] takes a source as well.
 #'
 #' @param fit a fit with its data, or of a formula.
 #' @param m2 the most points. `NULL`: four times those of the fit.
 #' @param max_seconds time for the correction of the mean. No pass is begun that would end later, as a pass over some of
 #'   the rows tells. How many were made is `correction$passes` of the result; more than the limit allowed: [refine()].
-#' @param data where the fit has not kept them, the rows it was made of: a row source or a data frame. Weights, offset and
-#'   `subset` are taken as the fit's call had them.
+#' @param data where the fit has not kept them, the rows it was made of: a row source or a data frame. Weights, offset
+#'   and `subset` are taken as the fit's call had them.
 #' @return A fit of class `c("gp_dtc", "gp_fit")` that also carries the norms which certificates need. It costs
 #'   \eqn{O(n m_2^2)}. It holds \eqn{O(m_2^2)} numbers, and `2 n` more where its mean is corrected; [certify()] uses
 #'   those where the fit has its data. Keep it: `fit$reference <- reference(fit)`; [certify()] and its like then use it.

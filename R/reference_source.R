@@ -16,7 +16,8 @@ reference_of_source <- function(fit, source, m2, call, tell) {
   sums <- source_pass(source, reference_sums_visit(recipe, z, model, start, fit$control), either(sums_merge))
   posterior <- posterior_of_sums(z, sums, model, start)
   tell("norms")
-  norms <- source_pass(source, norms_visit(recipe, z, model, posterior[c("L", "C", "beta")], fit$control), either(norms_merge))
+  visit <- norms_visit(recipe, z, model, posterior[c("L", "C", "beta")], fit$control)
+  norms <- source_pass(source, visit, either(norms_merge))
   rows <- list(n = fit$nobs, scale = fit$scale, shift = log_density_shift(fit$nobs, found$log_w, fit$scale, 0, 0))
   gp_beside(fit, "gp_dtc", call = call, parts = list(
     inducing = z, m = nrow(z), m_asked = nrow(z), inducing_method = "greedy", jitter = posterior$jitter,

@@ -123,7 +123,8 @@ with_rows_of <- function(fit, source) {
   check_memory(8 * fit$nobs * numbers, sprintf("all %s rows, of whose pairs products are made,", show_count(fit$nobs)))
   given <- source_pass(source, rows_visit(recipe), c)
   of <- function(what) unlist(lapply(given, `[[`, what), use.names = FALSE)
-  rows <- list(x = do.call(rbind, lapply(given, `[[`, "x")), response = of("response"), offset = of("offset"), w = of("w"))
+  rows <- list(x = do.call(rbind, lapply(given, `[[`, "x")), response = of("response"), offset = of("offset"),
+               w = of("w"))
   fit$data <- data_of_rows(list(center = fit$center, scale = fit$scale, sd_y = fit$sd_y), rows, fit)
   if (!same_sums(fit$signature, data_signature(fit$data))) refuse_other_rows()
   if (read_elsewhere(source)) fit$data$products <- products_on_workers(fit$data$x)

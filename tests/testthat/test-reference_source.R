@@ -9,8 +9,8 @@ rows_for_passes <- function(n = 300) {
 }
 
 passes_fit <- function(data, method = pfdtc, ...) {
-  method(y ~ a + b + offset(o), data, weights = w, subset = b < 2, kernel = kernel_matern(5 / 2, c(1, 2), 1), noise = 0.04,
-         hyper = "fixed", ..., inducing = cbind(seq(0, 3, length.out = 8), rep(-1:2, 2)), control = list(maxit = 0))
+  method(y ~ a + b + offset(o), data, weights = w, subset = b < 2, kernel = kernel_matern(5 / 2, c(1, 2), 1),
+         noise = 0.04, hyper = "fixed", ..., inducing = cbind(seq(0, 3, length.out = 8), rep(-1:2, 2)), control = list(maxit = 0))
 }
 
 exactly <- function(d, new) {
@@ -129,8 +129,9 @@ test_that("refine() takes the rows of a source, and shares of products add up to
   expect_error(refine(fit, new, 0.1), "row source, which keeps no rows", class = "pfdtc_error_input")
   expect_error(refine(fit, new, 0.1, data = in_blocks(d[-1, ], 299)), "not those of the fit",
                class = "pfdtc_error_input")
-  with_options(list(pfdtc.max_memory = 2^12), expect_error(refine(fit, new, 0.1, data = d), "all ... rows, of whose pairs",
-                                                           class = "pfdtc_error_input"))
+  with_options(list(pfdtc.max_memory = 2^12), {
+    expect_error(refine(fit, new, 0.1, data = d), "all ... rows, of whose pairs", class = "pfdtc_error_input")
+  })
   # products by shares of the pairs, each sent all rows once, also where one is lost
   p <- problem("matern32", n = 90, m = 6, weighted = TRUE, seed = 3)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
