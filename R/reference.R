@@ -69,7 +69,7 @@ points_of_fit <- function(fit) {
   if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else max(fit$m, min(200L, nrow(fit$data$x)))
 }
 
-# The fit with a reference on the points that its nu was made of; after an interrupt as it is.
+# The fit with a reference on the points that its auxiliary distribution was made of; after an interrupt as it is.
 add_reference <- function(fit, data, done, state) {
   if (is.null(done$aux_points) || !is.null(state$stopped)) return(fit)
   fit$reference <- run_stage(state, "reference", {

@@ -103,7 +103,7 @@ test_that("every door refuses what it would read out of bounds", {
   doors <- list(
     kernel_matrix = list(model, p$x, p$z, ec),
     evaluate = list(engine_objective("vfe"), model, p$z, rows, 1L, ec, NULL),
-    "evaluate white" = list(list(name = "white", nu = NULL, Wt = NULL, share = 0.5), model, p$z, rows, 1L, ec, NULL),
+    "evaluate white" = list(list(name = "white", aux = NULL, Wt = NULL, share = 0.5), model, p$z, rows, 1L, ec, NULL),
     "evaluate pf" = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec, NULL),
     evaluate_size = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec),
     sums = list(engine_objective("vfe"), model, p$z, rows, ec),
