@@ -14,8 +14,8 @@
 #' @param memory bytes of scratch that may grow with the number of rows: kernel values and their like, kept between the
 #'   two passes over the rows. What does not fit is evaluated again, block by block, with the same numbers.
 #' @param optimise_rows learn hyperparameters and move inducing points on this many random rows; the posterior is always
-#'   that of all rows; `Inf`: on all of them. Of a row source these are rows of its sample and, where more are asked for,
-#'   all rows, by two passes over the source for each evaluation. `NULL`: inducing points are moved, and a pilot is
+#'   that of all rows; `Inf`: on all of them. Of a row source these are rows of its sample and, where more are asked
+#'   for, all rows, by two passes over the source for each evaluation. `NULL`: inducing points are moved, and a pilot is
 #'   learned, on 20,000 rows (100 a point, if those are more), learning by the evidence looks at some thousands among
 #'   1e6, see [pfdtc()]; `print()` says how many.
 #' @param restarts how many starts the search for hyperparameters by the evidence has. `NULL`: 8 (9 with two inputs, 10

@@ -103,7 +103,8 @@ SEXP ffi_decorrelate(SEXP u, SEXP d, SEXP rows, SEXP v, SEXP transpose);
 
 /* K V over all pairs of rows, whatever their scales, or one of the shares that add up to it
  * (`share` from 0 to `shares` - 1);  V: N x m */
-SEXP ffi_kernel_matvecs(SEXP model, SEXP rows, SEXP v, SEXP share, SEXP shares, SEXP control);
+SEXP ffi_kernel_matvecs(SEXP model, SEXP rows, SEXP v, SEXP share, SEXP shares,
+                        SEXP control);
 /* k(x_new, x) u */
 SEXP ffi_kernel_cross_matvec(SEXP model, SEXP x, SEXP u, SEXP x_new, SEXP control);
 /* what a posterior makes of a response y: list(Ay, beta, yy, rss, v), v = B^{-1} y.

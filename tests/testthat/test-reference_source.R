@@ -10,7 +10,8 @@ rows_for_passes <- function(n = 300) {
 
 passes_fit <- function(data, method = pfdtc, ...) {
   method(y ~ a + b + offset(o), data, weights = w, subset = b < 2, kernel = kernel_matern(5 / 2, c(1, 2), 1),
-         noise = 0.04, hyper = "fixed", ..., inducing = cbind(seq(0, 3, length.out = 8), rep(-1:2, 2)), control = list(maxit = 0))
+         noise = 0.04, hyper = "fixed", ..., inducing = cbind(seq(0, 3, length.out = 8), rep(-1:2, 2)),
+         control = list(maxit = 0))
 }
 
 exactly <- function(d, new) {
