@@ -43,7 +43,7 @@ learn_evidence <- function(data, s, state) {
   }
   tell("all rows that count")
   if (in_time(pool)) {
-    result <- climb(problem, theta, learning_sizes$whole, c(8L, 6L, 6L), enough = 0.1)
+    result <- climb(problem, theta, learning_sizes$whole, c(6L, 4L), enough = 0.1)
     theta <- result$theta
     state$so_far[c("kernel", "noise")] <- problem$natural(theta)
     if (is_small_enough(pool)) {

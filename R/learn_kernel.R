@@ -13,8 +13,11 @@ choose_kernel <- function(pool, s, theta, tell = function(what) NULL) {
     tell(profile_label(profile))
     judged[[profile]] <<- judge_kernel(learning_problem(pool, s, profile), theta, least)
   }
-  for (profile in kernel_candidates) if (is_small_enough(pool) || may_be_best(profile, judged)) judge(profile, theta)
-  one <- judged$matern32
+  judge(kernel_candidates[1L], theta)
+  one <- judged[[1L]]
+  for (profile in kernel_candidates[-1L]) {
+    if (is_small_enough(pool) || may_be_best(profile, judged)) judge(profile, one$theta)
+  }
   if (!one$problem$composite && best_kernel(judged) %in% c("matern32", "matern12")) { # no mean beside it
     judge(two_scales, two_scales_start(one$theta), least = one$value + length(one$theta) - 1)
   }
@@ -38,18 +41,21 @@ two_scales_start <- function(theta) {
   c(lengthscales + log(2), variance + log(0.7), lengthscales + log(0.4), variance + log(0.3), theta[last])
 }
 
+# A parameter is in the score with two nats over the rows, of many over this number: with less, the sum of two scales is
+# taken where there are few rows for many inputs, or where it gains nothing, and predicts worse (bench/race.md).
+parameter_rows <- 3000L
+
 # A kernel from where the first one's search led: list(problem, theta, value, scores, score), NULL where some steps do
-# not come to `least`. A parameter is in the score with two nats over the rows learned from: with one, the sum of two
-# scales is taken where there are few rows for many inputs and predicts worse (bench/race.md).
+# not come to `least`.
 judge_kernel <- function(problem, theta, least = -Inf) {
   size <- learning_sizes$kernels
   theta <- pmin(pmax(theta, problem$lower), problem$upper)
   run <- climb(problem, theta, size, 6L, enough = 0.1)
   if (run$value < least) return(NULL)
-  if (!run$converged || run$moved >= 0.05) run <- climb(problem, run$theta, size, 8L, enough = 0.1)
+  if (!run$converged || run$moved >= 0.05) run <- climb(problem, run$theta, size, 4L, enough = 0.1)
   scores <- conditional_scores(problem, run$theta)
   list(problem = problem, theta = run$theta, value = run$value, scores = scores,
-       score = mean(scores) + 2 * sum(problem$free) / min(size[["rows"]], problem$pool$n))
+       score = mean(scores) + 2 * sum(problem$free) / min(parameter_rows, problem$pool$n))
 }
 
 # `se`: the standard error of the difference to the one that is kept, which is chosen however small that is.

@@ -18,7 +18,7 @@ nlpd <- function(train, test, natural, ...) {
 stages_of <- function(train) {
   data <- inside$data_from_matrix(train$x, train$y, center = FALSE, scale = FALSE)
   s <- inside$clean_settings(data, list(method = "pfdtc", hyper = "evidence", control = control, objective = "pf",
-                                        keep_data = TRUE))
+                                        keep_data = TRUE, mean = ~1))
   started <- cpu()
   out <- list()
   keep <- function(stage, problem, theta) {
