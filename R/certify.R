@@ -73,6 +73,9 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
 
+# Rows of inputs, as certify_rows() wants them.
+plain_rows <- function(x, index = seq_len(nrow(x))) list(x = x, index = index, offset = 0, names = NULL)
+
 # `new`: rows as training_rows() and new_rows() give them. The same random numbers for every call: what one effort finds
 # the next begins with.
 certify_rows <- function(fit, new, effort, reference, m2 = NULL, test_points = NULL, max_seconds = 10) {
