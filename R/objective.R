@@ -156,8 +156,8 @@ name_columns <- function(z, x) {
 
 # pF in Z, in units of the lengthscales, or of the inputs' ranges where these are shorter: along an input that hardly
 # matters nothing else would hold the points near the data. Columns that the kernel does not read stay where they are.
-pf_problem <- function(data, z, model, aux, jitter, control) {
-  gradient <- control$maxit > 0 # without it nothing is kept between passes
+# Without `gradient` nothing is kept between passes.
+pf_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
   scratch <- objective_scratch(z, data$x, model$kernel, aux, gradient, control)
   points_problem(data, z, model$kernel, function(z) {
     native_pf(z, data$x, data$y, data$weights, model$kernel, model$noise, aux, jitter, gradient, control, scratch)

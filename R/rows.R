@@ -32,11 +32,11 @@ merged_log_density <- function(shift, noise) {
   -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
 }
 
-# A random part of the rows, as many as control asks for or are enough for m points: what merging adds to the density is
+# A random part of the rows, `most` or as many as are enough for m points: what merging adds to the density is
 # left out.
-optimise_rows <- function(data, control, m) {
+optimise_rows <- function(data, most, m) {
   n <- nrow(data$x)
-  most <- if (is.null(control$optimise_rows)) max(enough_rows, 100 * m) else control$optimise_rows
+  if (is.null(most)) most <- max(enough_rows, 100 * m)
   if (most >= n) return(data)
   rows <- sort(sample.int(n, most))
   list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = data$weights[rows], n = length(rows), rows = rows,
