@@ -295,11 +295,12 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
   .Call(ffi_decorrelate, near$u, near$d, near$rows, v, as.integer(transpose))
 }
 
-# K v over all pairs of rows of x, with the roots of the weights on both sides; v: a vector or a column each
-native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL) {
+# K v over all pairs of rows of x, with the roots of the weights on both sides; v: a vector or a column each. `share`
+# (from 1) of so many: what some of the pairs come to, all shares adding up.
+native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL, share = 1L, shares = 1L) {
   root <- if (is.null(weights)) 1 else sqrt(weights)
   Kv <- root * .Call(ffi_kernel_matvecs, engine_model(kernel), engine_rows(x), as.matrix(root * v),
-                     engine_control(nrow(x), control))
+                     as.integer(share) - 1L, as.integer(shares), engine_control(nrow(x), control))
   if (is.matrix(v)) Kv else drop(Kv)
 }
 

@@ -154,20 +154,30 @@ name_columns <- function(z, x) {
 # ---- what the optimiser sees: pure functions of one vector ----------------------------------------------------------
 # Each gives list(value, gradient, reason): value Inf and a reason where the evaluation failed.
 
+# VFE, or pF under `aux`, over all rows: those at hand, or by passes over a source.
+objective_of <- function(data, aux, z, model, jitter, control, scratch, gradient = TRUE) {
+  name <- if (is.null(aux)) "vfe" else aux$objective
+  if (!is.null(data$by_passes)) {
+    return(objective_by_passes(data$by_passes, name, aux, z, model, jitter, control, gradient))
+  }
+  native_evaluate(name, aux, z, data$x, data$y, data$weights, model$kernel, model$noise, jitter, gradient, control,
+                  scratch)
+}
+
 # pF in Z, in units of the lengthscales, or of the inputs' ranges where these are shorter: along an input that hardly
 # matters nothing else would hold the points near the data. Columns that the kernel does not read stay where they are.
 # Without `gradient` nothing is kept between passes.
 pf_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
   scratch <- objective_scratch(z, data$x, model$kernel, aux, gradient, control)
   points_problem(data, z, model$kernel, function(z) {
-    native_pf(z, data$x, data$y, data$weights, model$kernel, model$noise, aux, jitter, gradient, control, scratch)
+    objective_of(data, aux, z, model, jitter, control, scratch, gradient)
   })
 }
 
 vfe_points_problem <- function(data, z, model, jitter, control) {
   scratch <- objective_scratch(z, data$x, model$kernel, control = control)
   points_problem(data, z, model$kernel, function(z) {
-    native_vfe(z, data$x, data$y, data$weights, model$kernel, model$noise, jitter, control = control, scratch = scratch)
+    objective_of(data, NULL, z, model, jitter, control, scratch)
   })
 }
 
@@ -209,8 +219,7 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control) {
          now <- parameters$natural(par)
          too_far <- parameters$too_far(par)
          if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-         result <- native_vfe(z, data$x, data$y, data$weights, now$kernel, now$noise, jitter, control = control,
-                              scratch = scratch)
+         result <- objective_of(data, NULL, z, now, jitter, control, scratch)
          if (!is.null(result$reason)) return(result)
          hyper_slope(result[c("value", "theta", "noise")], parameters, data$shift, now$noise)
        })

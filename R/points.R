@@ -187,8 +187,7 @@ vfe_joint_problem <- function(data, z, model, jitter, s) {
     too_far <- parameters$too_far(par[-in_points])
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
     now <- natural(par)
-    result <- native_vfe(now$z, data$x, data$y, data$weights, now$kernel, now$noise, jitter, control = s$run,
-                         scratch = scratch)
+    result <- objective_of(data, NULL, now$z, now, jitter, s$run, scratch)
     if (!is.null(result$reason)) return(result)
     result$gradient <- as.vector(result$gradient[, points$columns]) * unit
     hyper_slope(result, parameters, data$shift, now$noise)

@@ -117,8 +117,8 @@ clean_settings <- function(data, s) {
 }
 
 # What each stage is told, and no more: `learning` (hyper.R, learn.R, laplace.R), `points` (points.R), `posterior`
-# (which it is to be), `goal` (the accuracy wanted: tolerance.R), `run` (how passes over rows are done). The rest is what
-# the fit says of itself, the control as it was given among it.
+# (which it is to be), `goal` (the accuracy wanted: tolerance.R), `run` (how passes over rows are done). The rest is
+# what the fit says of itself, the control as it was given among it.
 in_stages <- function(s) {
   control <- s$control
   # what more iterations bring hardly shows in predictions

@@ -101,8 +101,10 @@ SEXP ffi_kriging(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP rows, SEXP
 /* F v, row i of which is (v_i - u_i'v over rows_i) / sqrt(d_i), as ffi_near() keeps them; or F'v */
 SEXP ffi_decorrelate(SEXP u, SEXP d, SEXP rows, SEXP v, SEXP transpose);
 
-/* K V over all pairs of rows, whatever their scales;  V: N x m */
-SEXP ffi_kernel_matvecs(SEXP model, SEXP rows, SEXP v, SEXP control);
+/* K V over all pairs of rows, whatever their scales, or one of the shares that add up to it
+ * (`share` from 0 to `shares` - 1);  V: N x m */
+SEXP ffi_kernel_matvecs(SEXP model, SEXP rows, SEXP v, SEXP share, SEXP shares,
+                        SEXP control);
 /* k(x_new, x) u */
 SEXP ffi_kernel_cross_matvec(SEXP model, SEXP x, SEXP u, SEXP x_new, SEXP control);
 /* what a posterior makes of a response y: list(Ay, beta, yy, rss, v), v = B^{-1} y.
