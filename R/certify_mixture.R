@@ -32,7 +32,9 @@ weights_between <- function(points, evidence) {
   gain <- points$gain
   ends <- if (is.null(gain)) {
     cbind(lower = vapply(evidence, `[[`, 0, "lower"), upper = vapply(evidence, `[[`, 0, "upper")) + points$apart
-  } else cbind(lower = gain, upper = gain)
+  } else {
+    cbind(lower = gain, upper = gain)
+  }
   g <- pmax(exp(ends - max(ends)), 1e-300)   # an end that underflows is no zero
   share <- function(own, others) own / (own + sum(others) - others)
   data.frame(weight = points$weights, lower = share(g[, "lower"], g[, "upper"]),

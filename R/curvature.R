@@ -85,7 +85,8 @@ dimnames_of <- function(v, names) {
 
 # The log density that the fit's hyperparameters maximise, in the logs of those that were learned: list(names, at =
 # their logs in the units of the model, value(par), prior(par), its part, exact: is the rest the exact evidence?,
-# information(), natural(par) = list(kernel, noise) of the model, lower, upper). Random orders in it are the same each time.
+# information(), natural(par) = list(kernel, noise) of the model, lower, upper). Random orders in it are the same each
+# time.
 learned_density <- function(fit) {
   data <- training_data(fit)
   names <- parameter_names(fit$kernel, fit$frame$columns)

@@ -143,8 +143,8 @@
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), Scalable Gaussian Process Inference
 #'   with Finite-data Mean and Variance Guarantees, AISTATS; theory vignette for near rows.
 #' @references Barber, Candes, Ramdas and Tibshirani (2021), Predictive Inference with the Jackknife+, Annals of
-#'   Statistics 49; Burnaev and Vovk (2014), Efficiency of Conformalized Ridge Regression, COLT; Papadopoulos (2024), Guaranteed Coverage Prediction Intervals with Gaussian Process Regression, IEEE
-#'   TPAMI 46.
+#'   Statistics 49; Burnaev and Vovk (2014), Efficiency of Conformalized Ridge Regression, COLT; Papadopoulos
+#'   (2024), Guaranteed Coverage Prediction Intervals with Gaussian Process Regression, IEEE TPAMI 46.
 #' @seealso [fitted()], [simulate()] and [plot()] methods in [gp_fit-methods] and [plot.gp_fit()].
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)

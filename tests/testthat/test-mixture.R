@@ -57,9 +57,9 @@ test_that("near rows, points and subsamples have their own posteriors at these",
 test_that("certificates contain the mixture of dense posteriors, weighted by the exact evidence", {
   x <- problem("matern52", n = 30, d = 2, m = 6, seed = 3, noise = 0.2)$x
   points <- function(m, ...) learned_by_hand(gp_dtc, inducing = x[seq_len(m), ], ...)
-  made <- list(exact = learned_by_hand(), few = points(6), near = learned_by_hand(pfdtc, neighbours = 8, inducing = x[1:5, ]),
-               bracketed = points(27), wide = points(10))
-  for (name in c("bracketed", "wide")) made[[name]]$fit$hyper <- "pilot" # by the ELBO: what the evidence is, is bracketed
+  made <- list(exact = learned_by_hand(), few = points(6), bracketed = points(27), wide = points(10),
+               near = learned_by_hand(pfdtc, neighbours = 8, inducing = x[1:5, ]))
+  for (name in c("bracketed", "wide")) made[[name]]$fit$hyper <- "pilot" # by the ELBO: the evidence is bracketed
   for (name in names(made)) {
     fit <- made[[name]]$fit
     new <- made[[name]]$p$new
@@ -93,9 +93,10 @@ test_that("the mean's error is at most the weighted errors of the parts, and wha
   w <- c(0.5, 0.3, 0.2)
   means <- rbind(c(1, 2, 4), c(0, 0, 0))
   error <- rbind(c(0.1, 0.2, 0.3), c(1, 2, 3))
-  at <- function(low, high) weights_between(
-    list(weights = w, gain = NULL, apart = log(w)),
-    lapply(1:3, function(i) list(lower = low[i], upper = high[i])))
+  at <- function(low, high) {
+    weights_between(list(weights = w, gain = NULL, apart = log(w)),
+                    lapply(1:3, function(i) list(lower = low[i], upper = high[i])))
+  }
   known <- at(rep(7, 3), rep(7, 3))
   expect_equal(known$lower, w)
   expect_equal(known$upper, w)
