@@ -1,7 +1,7 @@
 # The last stage where the rows come from a source: a pass over them for the sums, the posterior of these.
 
 sums_visit <- function(whole, z, model, start, beside, control) {
-  whole$source <- NULL # it stays where it is
+  whole <- without_source(whole)
   force(z)
   force(model)
   force(start)
@@ -39,16 +39,15 @@ construct_from_source <- function(data, done, s, state) {
   visit <- sums_visit(whole, done$z, model, start, beside, s$control)
   so_far <- new.env()
   finish <- function(value) fit_of_sums(value, data, done, start, s, state)
-  value <- tryCatch(
-    run_stage(state, "posterior", source_pass(whole$source, visit, merge_sums, so_far),
-              otherwise = so_far$value),
-    pfdtc_error_source = function(e) {
-      e$fit <- finish(so_far$value)
-      e$message <- sprintf(paste("%s. What was learned is kept: the condition's `fit` is of the %s rows read",
-                                 "until then, and can be given as `inducing`."), sub("[.]$", "", conditionMessage(e)),
-                           show_count(e$fit$nobs))
-      stop(e)
-    })
+  value <- run_stage(state, "posterior", whole_pass(whole, visit, merge_sums, so_far), otherwise = so_far$value)
+  failed <- state$stopped$error
+  if (!is.null(failed)) {
+    failed$fit <- finish(value)
+    failed$message <- sprintf(paste("%s. What was learned is kept: the condition's `fit` is of %s rows, and can be",
+                                    "given as `inducing`."), sub("[.]$", "", conditionMessage(failed)),
+                              show_count(failed$fit$nobs))
+    stop(failed)
+  }
   if (is.null(state$stopped) && value$n != whole$n) {
     abort_input("data", sprintf("one of %s rows in the first pass and %s in the second", show_count(whole$n),
                                 show_count(value$n)), "a source that gives the same rows in every pass")
@@ -70,7 +69,7 @@ fit_of_sums <- function(value, data, done, start, s, state) {
   data$shift <- log_density_shift(value$n, value$log_w, whole$scale, 0, 0)
   data$signature <- signature_of(value$signature, whole$center)
   about <- list(label = whole$source$label, rows = whole$seen, omitted = whole$omitted, sample = nrow(data$x),
-                passes = 2L)
+                passes = whole$passes$n)
   parts <- if (beside) near_of_sums(sample, posterior, data, done, s) else
     list(neighbours = 0L, factors = posterior, evidence = gp_family(s)$evidence(data, posterior, model$noise))
   new_fit(data, done, s, state, c(points_and_start(done, s), parts, list(jitter = posterior$jitter, source = about)))

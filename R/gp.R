@@ -72,7 +72,9 @@ empty_trace <- function() data.frame(evaluation = integer(), objective = numeric
 
 needs_data <- function(fit, argument) {
   if (is.null(fit$data)) {
-    abort_input(argument, "a fit without its data", "a fit made with `keep_data = TRUE`")
+    if (is.null(fit$source)) abort_input(argument, "a fit without its data", "a fit made with `keep_data = TRUE`")
+    abort_input(argument, "a fit of a row source, which keeps no rows", "a fit of a data frame",
+                hint = "reference(), refine() and add_rows() take a source.")
   }
   fit$data
 }

@@ -50,8 +50,8 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
     }),
     interrupt = function(i) c(stopped_by_interrupt, list(stopped = stopped_by_interrupt)),
     error = function(e) {
-      if (!is_time_limit(e)) stop(e)
-      c(stopped_by_time, list(stopped = stopped_by_time))
+      stopped <- stopped_by_error(e)
+      c(stopped[c("convergence", "message")], list(stopped = stopped))
     })
   n <- min(length(run$value), length(run$seconds))
   if (!is.finite(run$best$value)) run$best$value <- NA_real_ # ended before there was one
@@ -178,6 +178,13 @@ between <- function(lo, hi) {
 stopped_by_interrupt <- list(convergence = 52L, message = "interrupted")
 
 stopped_by_time <- list(convergence = 2L, message = "R's time limit was reached")
+
+# R's time limit, and a row source that fails, end what is done with the best so far; other errors are raised.
+stopped_by_error <- function(e) {
+  if (inherits(e, "pfdtc_error_source")) return(list(convergence = 52L, message = "the row source failed", error = e))
+  if (!is_time_limit(e)) stop(e)
+  stopped_by_time
+}
 
 run_minimise <- function(problem, control, label, maxit = control$maxit, reltol = control$reltol, first_step = 0.1,
                          enough = NULL) {

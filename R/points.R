@@ -88,17 +88,17 @@ second_start <- function(data, rows, now, s, state) {
 optimise_points <- function(rows, now, s, state, watch = NULL) {
   schedule <- if (s$objective == "pf") aux_every(s$aux) else Inf
   left <- s$control$maxit
-  aux <- s$aux
+  how <- s$aux
   step <- 0.1
   repeat {
     result <- run_stage(state, "points", {
       make <- if (s$objective == "pf") {
-        nu <- make_auxiliary(aux, rows, now$model, nrow(now$z), s$control, s$reference)
-        function(jitter) pf_problem(rows, now$z, now$model, nu, jitter, s$control)
+        aux <- make_auxiliary(how, rows, now$model, nrow(now$z), s$control, s$reference)
+        function(jitter) pf_problem(rows, now$z, now$model, aux, jitter, s$control)
       } else {
         function(jitter) vfe_points_problem(rows, now$z, now$model, jitter, s$control)
       }
-      if (s$objective == "pf") now[c("aux_points", "aux_rows")] <- list(nu$U, nu_rows(nu, rows))
+      if (s$objective == "pf") now[c("aux_points", "aux_rows")] <- list(aux$U, rows_of_aux(aux, rows))
       problem <- first_that_works(make, now$jitter)
       now$jitter <- problem$jitter
       result <- run_minimise(problem, s$control, if (is.null(s$label)) "inducing points" else s$label,
@@ -112,15 +112,15 @@ optimise_points <- function(rows, now, s, state, watch = NULL) {
     now <- take_result(now, result)
     count_evaluations(state, "objective", result)
     left <- left - max(1L, result$iterations)
-    step <- result$last_step # a renewed nu moves the optimum a little: go on with steps of the same size
+    step <- result$last_step # a renewed distribution moves the optimum a little: go on with steps of the same size
     if (!is.null(state$stopped) || is.infinite(schedule) || left <= 0L || result$iterations < 2L) return(now)
     if (!is.null(watch) && watch$ended) return(now)
-    aux <- aux_on_points(now$z)
+    how <- aux_on_points(now$z)
   }
 }
 
 # The rows of all the data that the exact posterior of some is made of; NULL for a SoR posterior.
-nu_rows <- function(nu, data) if (is.null(data$rows)) nu$rows else data$rows[nu$rows]
+rows_of_aux <- function(aux, data) if (is.null(data$rows)) aux$rows else data$rows[aux$rows]
 
 # The jitter, raised by tens until the objective exists at the start.
 first_that_works <- function(make, jitter) {
@@ -192,8 +192,7 @@ vfe_joint_problem <- function(data, z, model, jitter, s) {
     too_far <- parameters$too_far(par[-in_points])
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
     now <- natural(par)
-    result <- native_vfe(now$z, data$x, data$y, data$weights, now$kernel, now$noise, jitter, control = s$control,
-                         scratch = scratch)
+    result <- objective_of(data, NULL, now$z, now, jitter, s$control, scratch)
     if (!is.null(result$reason)) return(result)
     result$gradient <- as.vector(result$gradient[, points$columns]) * unit
     hyper_slope(result, parameters, data$shift, now$noise)

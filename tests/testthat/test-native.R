@@ -103,7 +103,7 @@ test_that("every door refuses what it would read out of bounds", {
   doors <- list(
     kernel_matrix = list(model, p$x, p$z, ec),
     evaluate = list(engine_objective("vfe"), model, p$z, rows, 1L, ec, NULL),
-    "evaluate white" = list(list(name = "white", nu = NULL, Wt = NULL, share = 0.5), model, p$z, rows, 1L, ec, NULL),
+    "evaluate white" = list(list(name = "white", aux = NULL, Wt = NULL, share = 0.5), model, p$z, rows, 1L, ec, NULL),
     "evaluate pf" = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec, NULL),
     evaluate_size = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec),
     sums = list(engine_objective("vfe"), model, p$z, rows, ec),
@@ -128,7 +128,7 @@ test_that("every door refuses what it would read out of bounds", {
     certify_kriged = list(model, p$z, with_G, norms, 3L, 20, sums_kriged),
     kriging = list(model, p$z, with_G, norms, rows, p$new, c(0L, 2L, 6L), 3:9, matrix(1:6, 3), ec),
     decorrelate = list(matrix(0.1, 2, 20), rep(1, 20), matrix(rep(c(1L, 0L), 20), 2), p$y, 0L),
-    kernel_matvecs = list(model, rows, cbind(p$y), ec),
+    kernel_matvecs = list(model, rows, cbind(p$y), 0L, 1L, ec),
     kernel_cross_matvec = list(model, p$x, p$y, p$new, ec),
     response = list(model, p$z, own, rows, 1L, ec),
     exact = list(model, rows, NULL, ec),
