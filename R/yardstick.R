@@ -26,7 +26,7 @@ yardstick <- function(interval, rows, unit, q) {
     })
 }
 
-# What a candidate came to, where nothing else tells that a search is under way; the first line after some seconds.
+# What a candidate came to; the first line after some seconds.
 tell_candidates <- function(goal, started, after = 5) {
   if (!goal$tell) return(function(one) invisible())
   function(one) {
