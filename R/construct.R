@@ -33,7 +33,7 @@ construct_fit <- function(data, done, s, state) {
 points_and_start <- function(done, s) {
   list(inducing = done$z, m = nrow(done$z), m_asked = s$points$m,
        inducing_method = if (is.null(done$start)) s$points$inducing_method else done$start,
-       unexplained = s$posterior$rho, aux = s$points$aux, moved = s$points$move,
+       unexplained = s$posterior$rho, trial = s$posterior$trial, aux = s$points$aux, moved = s$points$move,
        aux_points = done$aux_points, aux_rows = done$aux_rows)
 }
 

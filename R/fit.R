@@ -24,8 +24,11 @@ fit_sparse <- function(data, settings, finish = NULL) {
     sweep_up(data)
     # equal rows beside one another would each be taken for news of what the points do not know
     if (settings$posterior$neighbours > 0L) data <- merge_the_few(data)
+    now <- try_points_alone(data, list(learned = learned, start = start, settings = settings), state)
+    settings <- now$settings
+    start <- now$start
     z <- start$z[seq_len(min(nrow(start$z), settings$points$m)), , drop = FALSE]
-    done <- optimise_stage(data, learned, z, settings$points, state)
+    done <- optimise_stage(data, now$learned, z, settings$points, state)
     sweep_up(data)
     fit <- if (is.null(data$whole)) construct_fit(data, done, settings, state) else
       construct_from_source(data, done, settings, state)

@@ -1,6 +1,7 @@
 # The stage that learns kernel and noise: `s` is what learning_settings() makes.
 
-# list(model, pilot, learned, kernels), the last three NULL or what is known of how they were learned.
+# list(model, pilot, learned, kernels, smoother), all but the first NULL or what is known of how they were learned;
+# `smoother`: a model whose kernel is smoother than the one kept and predicts as well beside near rows.
 learn_stage <- function(data, s, state) {
   kernel <- if (is_open(s$kernel)) with_profile(s$kernel, kernel_candidates[1L], data$x) else s$kernel
   start <- start_values(kernel, s$noise, data)
@@ -18,8 +19,9 @@ learn_stage <- function(data, s, state) {
       pilot
     }, otherwise = start)
   }
-  model <- model_with(new_model(NULL, NULL, data$center, data$scale), found)
-  list(model = model, pilot = found$pilot, learned = found$learned, kernels = found$kernels)
+  with_values <- function(found) model_with(new_model(NULL, NULL, data$center, data$scale), found)
+  list(model = with_values(found), pilot = found$pilot, learned = found$learned, kernels = found$kernels,
+       smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 
 # Those that are to be learned, as the optimiser sees them.

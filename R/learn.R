@@ -6,9 +6,9 @@
 # density, so its score has mean 0 at the truth whatever S(i) and I are: neighbours that go stale cost efficiency, never
 # consistency. In a random order the first rows have far neighbours and the last near ones, so all scales are seen.
 #
-# One interface: learn_evidence(data, s, state) -> list(kernel, noise, pilot = NULL, learned, kernels), the best of
-# which so far is in state$so_far for who interrupts it. Parameters are the logs that hyper_parameters() has; steps are
-# by Fisher scoring, for which the C code gives the information.
+# One interface: learn_evidence(data, s, state) -> list(kernel, noise, pilot = NULL, learned, kernels, smoother), the
+# best of which so far is in state$so_far for who interrupts it. Parameters are the logs that hyper_parameters() has;
+# steps are by Fisher scoring, for which the C code gives the information.
 
 learn_evidence <- function(data, s, state) {
   pool <- learning_rows(data, s)
@@ -32,18 +32,19 @@ learn_evidence <- function(data, s, state) {
     rival <- find_rival(problem, ends)
   }
   state$so_far[c("kernel", "noise")] <- problem$natural(theta)
-  kernels <- NULL
+  kernels <- smoother <- NULL
   if (is_open(s$kernel) && in_time(pool)) {
     best <- choose_kernel(pool, s, theta, tell)
     problem <- best$problem
     theta <- best$theta
     kernels <- best$kernels
+    smoother <- best$smoother
     if (length(theta) > length(found$thetas[[1L]])) rival <- NULL # two scales have both explanations
     state$so_far[c("kernel", "noise", "kernels")] <- c(problem$natural(theta), list(kernels))
   }
   tell("all rows that count")
   if (in_time(pool)) {
-    result <- climb(problem, theta, learning_sizes$whole, c(6L, 4L), enough = 0.1)
+    result <- climb(problem, theta, learning_sizes$whole, c(5L, 3L), enough = 0.1)
     theta <- result$theta
     state$so_far[c("kernel", "noise")] <- problem$natural(theta)
     if (is_small_enough(pool)) {
@@ -55,7 +56,7 @@ learn_evidence <- function(data, s, state) {
     attr(found$report, "rival") <- describe_rival(problem, theta, rival)
   }
   if (!in_time(pool)) attr(found$report, "ended") <- TRUE
-  c(problem$natural(theta), list(pilot = NULL, learned = found$report, kernels = kernels))
+  c(problem$natural(theta), list(pilot = NULL, learned = found$report, kernels = kernels, smoother = smoother))
 }
 
 # The exact evidence as the last stage, where it is cheap.

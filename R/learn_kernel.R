@@ -6,23 +6,26 @@ kernel_candidates <- c("matern32", "matern12", "matern52", "se")
 # Two terms over all inputs, which find a long and a short scale.
 two_scales <- "matern32+matern32"
 
-# list(problem, theta, kernels): the kernel with the least score, where its search ended, and what was tried.
+# list(problem, theta, kernels, smoother): the kernel with the least score, where its search ended, what was tried, and
+# kernel and noise of the smoothest that near rows do not tell from it, NULL where there is none.
 choose_kernel <- function(pool, s, theta, tell = function(what) NULL) {
   judged <- list()
-  judge <- function(profile, theta, least = -Inf) {
+  judge <- function(profile, theta, ...) {
     tell(profile_label(profile))
-    judged[[profile]] <<- judge_kernel(learning_problem(pool, s, profile), theta, least)
+    judged[[profile]] <<- judge_kernel(learning_problem(pool, s, profile), theta, ...)
   }
   judge(kernel_candidates[1L], theta)
   one <- judged[[1L]]
+  neighbours <- kernel_neighbours(one$problem, one$theta) # those of all that begin with the same lengthscales
   for (profile in kernel_candidates[-1L]) {
-    if (is_small_enough(pool) || may_be_best(profile, judged)) judge(profile, one$theta)
+    if (is_small_enough(pool) || may_be_best(profile, judged)) judge(profile, one$theta, neighbours = neighbours)
   }
   if (!one$problem$composite && best_kernel(judged) %in% c("matern32", "matern12")) { # no mean beside it
     judge(two_scales, two_scales_start(one$theta), least = one$value + length(one$theta) - 1)
   }
   best <- best_kernel(judged)
-  c(judged[[best]][c("problem", "theta")], list(kernels = table_of_kernels(judged, best)))
+  c(judged[[best]][c("problem", "theta")],
+    list(kernels = table_of_kernels(judged, best), smoother = smoother_kernel(judged, best)))
 }
 
 # Scores have one minimum in smoothness: of many rows a kernel is left out where one nearer to Matern 3/2 lost to it.
@@ -30,6 +33,22 @@ may_be_best <- function(profile, judged) {
   lost <- function(other) !isTRUE(judged[[other]]$score < judged$matern32$score)
   switch(profile, matern52 = lost("matern12"), se = !is.null(judged$matern52) && !lost("matern52"), TRUE)
 }
+
+kernel_neighbours <- function(problem, theta) {
+  size <- learning_sizes$kernels
+  problem$neighbours(theta, problem$pool$take(min(size[["rows"]], problem$pool$n)), size[["near"]])
+}
+
+# Of scores that differ by less than twice the standard error of that.
+smoother_kernel <- function(judged, best) {
+  for (profile in intersect(rev(by_roughness), names(judged))) {
+    if (profile == best || !best %in% by_roughness) return(NULL)
+    behind <- judged[[profile]]$scores - judged[[best]]$scores
+    if (mean(behind) <= 2 * se_of_mean(behind)) return(judged[[profile]]$problem$natural(judged[[profile]]$theta))
+  }
+}
+
+by_roughness <- c("matern12", "matern32", "matern52", "se")
 
 best_kernel <- function(judged) names(judged)[which.min(vapply(judged, `[[`, 0, "score"))]
 
@@ -47,10 +66,10 @@ parameter_rows <- 3000L
 
 # A kernel from where the first one's search led: list(problem, theta, value, scores, score), NULL where some steps do
 # not come to `least`.
-judge_kernel <- function(problem, theta, least = -Inf) {
+judge_kernel <- function(problem, theta, least = -Inf, neighbours = NULL) {
   size <- learning_sizes$kernels
   theta <- pmin(pmax(theta, problem$lower), problem$upper)
-  run <- climb(problem, theta, size, 6L, enough = 0.1)
+  run <- climb(problem, theta, size, 6L, neighbours, enough = 0.1)
   if (run$value < least) return(NULL)
   if (!run$converged || run$moved >= 0.05) run <- climb(problem, run$theta, size, 4L, enough = 0.1)
   scores <- conditional_scores(problem, run$theta)

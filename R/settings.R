@@ -31,10 +31,12 @@ choose_neighbours <- function(data, learned, start, s) {
   # a near field needs rows
   open <- s$posterior$open && gp_family(s)$chooses && (s$keep_data || isTRUE(s$keep_sample))
   near <- s$posterior$neighbours
+  # of lengthscales this short near rows tell nearly all there is
+  short <- open && rho > 5
+  s$posterior$undecided <- is.null(near) && open && rho >= enough_unexplained && rho <= 0.5
   if (is.null(near)) near <- if (open && rho >= enough_unexplained) default_neighbours else 0L
   near <- min(near, nrow(data$x))
-  # of lengthscales this short near rows tell nearly all there is
-  if (open && near > 0L && rho > 5) s$points$m <- min(s$points$m, few_points)
+  if (short && near > 0L) s$points$m <- min(s$points$m, few_points)
   s$points$move <- s$points$move || (rho >= enough_unexplained && near == 0L)
   s$points$unmoved <- paste("points kept where they start:", if (near > 0L) "the rows near by do the rest" else
     "moving them would not change predictions")
