@@ -48,6 +48,12 @@ unexplained_share <- function(data, learned, start) {
 asked_of_fits <- c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "center", "scale", "aux",
                    "aux_given")
 
+# Nothing asked for speaks of what the posterior is made of.
+leaves_posterior_open <- function(s) {
+  gp_family(s)$chooses && is.null(s[["m"]]) && is.null(s$tol) && is.null(s$inducing) && !isTRUE(s$aux_given) &&
+    !s$hyper[1L] %in% c("pilot", "joint")
+}
+
 # Checks that need the data; kernel and noise come in units of y and leave in those of the cleaned y.
 clean_settings <- function(data, s) {
   s$control <- check_control(s$control)
@@ -56,8 +62,7 @@ clean_settings <- function(data, s) {
   # the paper's protocol has its inducing points moved, and nothing else
   s$move <- !is.null(s$control$maxit) || s$hyper[1L] %in% c("pilot", "joint") || isTRUE(s$aux_given) ||
     !identical(s$objective, "pf") || !is.null(s$tol)
-  s$open <- gp_family(s)$chooses && is.null(s$m) && is.null(s$tol) && is.null(s$inducing) &&
-    !isTRUE(s$aux_given) && !s$hyper[1L] %in% c("pilot", "joint")
+  s$open <- leaves_posterior_open(s)
   if (!is.null(s$neighbours)) {
     s$neighbours <- check_count(s$neighbours, "neighbours", min = 0)
     if (s$neighbours > 0L && !isTRUE(s$keep_data) && !isTRUE(s$keep_sample)) {

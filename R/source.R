@@ -46,6 +46,19 @@ new_source <- function(rewind, next_block, columns, label, finish = function() N
                                          finish = finish, pass = pass))
 }
 
+# R's random numbers, as they stand.
+random_state <- function() {
+  if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) stats::runif(1)
+  get(".Random.seed", envir = globalenv())
+}
+
+with_random_seed <- function(seed, expr) {
+  state <- random_state()
+  on.exit(assign(".Random.seed", state, envir = globalenv()))
+  set.seed(seed)
+  expr
+}
+
 is_source <- function(data) inherits(data, "pfdtc_source")
 
 # visit(block) of every block that has rows, put together by merge(a, b); NULL of no rows. Whatever is made of the rows

@@ -301,3 +301,49 @@ test_that("a source that fails while points are moved leaves the best of them in
     expect_equal(max(abs(e$fit$inducing - cbind(seq(0, 1, 0.2), -2:3))) > 1e-3, failing_pass == 9)
   }
 })
+
+test_that("so few rows that a data frame of them would be fitted exactly are, and are kept", {
+  d <- mixed_rows()
+  open_fit <- function(data, ...) {
+    pfdtc(y ~ a + b + f + offset(o), data, weights = w, subset = b < 2, kernel = kernel_matern(3 / 2, rep(1, 6), 1),
+          noise = 0.04, hyper = "fixed", ...)
+  }
+  passes <- new.env()
+  few <- open_fit(in_blocks(d, passes = passes))
+  whole <- open_fit(d)
+  expect_equal(few$posterior, "exact")
+  expect_equal(passes$n, 2)
+  same <- c("evidence", "center", "scale", "sd_y", "nobs", "signature", "xlevels", "factors")
+  expect_equal(few[same], whole[same], tolerance = 1e-12)
+  same <- c("x", "y", "weights", "group", "response", "offset", "prior_weights", "x_zero")
+  expect_equal(few$data[same], whole$data[same], tolerance = 1e-12)
+  expect_equal(unname(fitted(few)), unname(fitted(whole)))
+  expect_equal(unname(residuals(few)), unname(residuals(whole)))
+  expect_output(print(few), "read in 2 passes; so few rows are kept")
+  expect_s3_class(certify(few, d[1:3, ]), "pfdtc_certificate")
+  expect_equal(nobs(add_rows(few, d[1:9, ])), nobs(add_rows(whole, d[1:9, ])))
+  expect_null(open_fit(in_blocks(d), keep_data = FALSE)$data)
+  d <- d[c("y", "a")]
+  set.seed(1)
+  learned <- pfdtc(y ~ a, in_blocks(d), kernel = kernel_se())
+  set.seed(1)
+  expect_equal(coef(learned), coef(pfdtc(y ~ a, d, kernel = kernel_se())), tolerance = 1e-12)
+})
+
+test_that("a linear mean is there for sources, in units of the sample; a family is refused", {
+  d <- mixed_rows()[1:99, c("y", "a", "b")]
+  d <- d[complete.cases(d), ]
+  d$y <- d$y + 10 * d$b
+  of <- function(data) {
+    pfdtc(y ~ a + b, data, mean = ~ b, kernel = kernel_se(c(0.3, 1), 1), noise = 0.1, hyper = "fixed", m = 30,
+          neighbours = 0, inducing = as.matrix(d[seq(1, 60, 2), c("a", "b")]), control = list(maxit = 0))
+  }
+  new <- data.frame(a = 0.5, b = c(-2, 3, 6))
+  expect_equal(predict(of(in_blocks(d)), new, se.fit = TRUE), predict(of(d), new, se.fit = TRUE), tolerance = 1e-8)
+  old <- options(pfdtc.sample = 40)
+  on.exit(options(old))
+  # centre and unit of the mean are those of 40 rows: its prior, which is vague, is another
+  expect_equal(predict(of(in_blocks(d)), new), predict(of(d), new), tolerance = 1e-2)
+  expect_gt(diff(predict(of(in_blocks(d)), new))[2], 20) # the slope is 10
+  expect_error(pfdtc(I(y > 5) ~ a, in_blocks(d), family = binomial()), "`family`", class = "pfdtc_error_input")
+})
