@@ -81,8 +81,8 @@ read_elsewhere <- function(source) !identical(source$pass, pass_in_turn)
 
 # Block after block, here.
 pass_in_turn <- function(source, visit, merge, so_far) {
-  reading(source$rewind(), 0)
   on.exit(source$finish())
+  reading(source$rewind(), 0)
   repeat {
     block <- read_block(source, so_far$rows)
     if (is.null(block)) return(so_far$value)
@@ -110,8 +110,8 @@ read_block <- function(source, before) {
 }
 
 first_columns <- function(source) {
-  reading(source$rewind(), 0)
   on.exit(source$finish())
+  reading(source$rewind(), 0)
   block <- read_block(source, 0)
   names <- names(block)
   if (is.null(block) || !length(names)) {
