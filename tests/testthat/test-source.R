@@ -216,7 +216,7 @@ test_that("beside near rows that were kept, points know of all rows: FITC's sums
   on.exit(unlink(path), add = TRUE)
   saveRDS(some, path)
   expect_equal(predict(readRDS(path), d[1:9, ]), predict(some, d[1:9, ]))
-  for (call in list(quote(certify(some, d[1:3, ])), quote(add_rows(some, d)), quote(evidence_bounds(some)),
+  for (call in list(quote(certify(some, d[1:3, ])), quote(drop_rows(some, d[1:9, ])), quote(evidence_bounds(some)),
                     quote(residuals(some)), quote(predict(some)))) {
     expect_error(eval(call), class = "pfdtc_error_input")
   }
