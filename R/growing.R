@@ -5,8 +5,8 @@
 #'
 #' With inducing points alone a fit need not have kept its data: the new rows are read, \eqn{O(n m^2)} for `n` of them,
 #' and nothing else. So it is for a fit of a row source beside a sample of near rows, in which rows take their places at
-#' random. Of a fit with its data the posterior is made anew at the same hyperparameters; beside near rows new
-#' ones come last in the order. A `reference` that the fit carries is then made anew as well, on the same points; where
+#' random. Of a fit with its data the posterior is made anew at the same hyperparameters; beside near rows new ones come
+#' last in the order. A `reference` that the fit carries is then made anew as well, on the same points; where
 #' the data are not at hand it is left out, with a message.
 #'
 #' Sums from which others are taken keep the rounding of what they were: `drop_rows()` of a fit without its data, of
@@ -72,7 +72,12 @@ drop_rows <- function(fit, rows) {
 }
 
 check_growing <- function(fit) {
-  fit <- check_fit(fit, "fit")
+  fit <- check_any_fit(fit, "fit")
+  if (is_laplace(fit)) {
+    abort_input("fit", sprintf("a fit with family %s", fit$likelihood$name), "a fit with Gaussian noise",
+                hint = paste("Its mode depends on all rows at once. Fit them from where this fit is:",
+                             "kernel = fit$kernel, inducing = fit$inducing, hyper = \"fixed\"."))
+  }
   if (gp_family(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "one of all rows")
   fit
 }
@@ -170,8 +175,9 @@ without_reference <- function(fit) {
 
 with_more_near <- function(fit, rows, sign) {
   if (sign < 0) {
-    abort_input("fit", "one of a row source that has kept a sample as near rows", "one with its data, or of points alone",
-                hint = "Fit the rows that are left, from where this fit is: pfdtc(<formula>, <source>, inducing = fit).")
+    abort_input("fit", "one of a row source that has kept a sample as near rows",
+                "one with its data, or of points alone",
+                hint = "Fit the rows that are left from where this fit is: pfdtc(<formula>, <source>, inducing = fit).")
   }
   if (is.null(fit$near$rows$shift)) needs_data(fit, "fit") # by a version that did not keep what this takes
   fit <- if (is.null(fit$near$sums)) with_all_near(fit, rows) else with_sampled_near(fit, rows)

@@ -136,6 +136,8 @@ test_that("what cannot be added or taken away is refused by name", {
   refused(drop_rows(kept, 1e6), "numbers of rows")
   refused(drop_rows(kept, seq_along(kept$data$response)), "all rows")
   refused(update_points(fit), "without its data")
+  classes <- pfdtc(l ~ a, d, family = binomial(), kernel = kernel_se(1, 1), hyper = "fixed", m = 5)
+  refused(add_rows(classes, d), "mode depends on all rows at once.*inducing = fit\\$inducing")
   some <- gp_subsample(y ~ a, d, m = 9, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
   refused(add_rows(some, d), "gp_subsample")
   strict <- small_fit(transform(d, w = 1e9), control = list(maxit = 0), keep_data = FALSE)

@@ -169,8 +169,37 @@ test_that("predictions at the rows of a source are those of its rows, returned o
                  tolerance = 1e-12)
     if (is.list(want)) expect_equal(got$se.fit, unname(want$se.fit), tolerance = 1e-12)
   }
-  expect_error(predict(fit, in_blocks(d, fails = 2), file = file), class = "pfdtc_error_source", "after 134 rows")
-  expect_equal(nrow(read.csv(file)), 134) # what had been read until then
+  # what failed leaves the complete file, and goes on where it was
+  whole <- readLines(file)
+  expect_message(expect_error(predict(fit, in_blocks(d, fails = 2), file = file), class = "pfdtc_error_source",
+                              "after 134 rows"), "predictions of 134 rows are kept")
+  expect_identical(readLines(file), whole)
+  part <- list.files(dirname(file), paste0(basename(file), ".*part"), full.names = TRUE)
+  expect_length(part, 1)
+  cat("0.123", file = part, append = TRUE) # a line broken off
+  expect_message(expect_error(predict(fit, in_blocks(d, fails = 3), file = file), class = "pfdtc_error_source"),
+                 "predictions of 268 rows are kept")
+  unlink(file)
+  predicted <- new.env()
+  predicted$rows <- 0
+  counting <- in_blocks(d, c(250, 150))
+  with_replaced(list(as_table = function(p) {
+    predicted$rows <- predicted$rows + length(p)
+    data.frame(fit = unname(p))
+  }), predict(fit, counting, file = file))
+  expect_equal(predicted$rows, 400 - 268)
+  expect_equal(read.csv(file)$fit, unname(predict(fit, d)), tolerance = 1e-12)
+  expect_length(list.files(dirname(file), paste0(basename(file), ".*part")), 0)
+  # an interrupt likewise; another request begins anew; without a line a row nothing is left
+  at <- 0
+  stops <- rows_blocks(function() at <<- 0, function() if ((at <<- at + 1) == 1) d[1:9, ] else interrupt_now(),
+                       names(d))
+  expect_message(tryCatch(predict(fit, stops, file = file), interrupt = function(i) NULL), "9 rows are kept")
+  predict(fit, in_blocks(d), se.fit = TRUE, file = file)
+  expect_equal(nrow(read.csv(file)), 400)
+  expect_no_message(expect_error(predict(fit, in_blocks(d, fails = 2), file = file, na.action = na.omit)))
+  expect_length(list.files(dirname(file), paste0(basename(file), ".*part")), 1)
+  unlink(list.files(dirname(file), paste0(basename(file), ".*part"), full.names = TRUE))
   expect_error(predict(fit, d, file = file), class = "pfdtc_error_input", "file")
   expect_error(predict(fit, source, full_cov = TRUE), class = "pfdtc_error_input", "full_cov")
   expect_error(predict(fit, source, file = file.path(file, "x")), class = "pfdtc_error_input", "file")
