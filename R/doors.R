@@ -35,7 +35,7 @@ source_fit <- function(method, source, call, args, envir) {
   data <- data_from_source(source, call, envir, args$center, args$scale, size)
   args$keep_sample <- check_flag(args$keep_data, "keep_data")
   few <- data$whole$seen <= min(exact_rows, size) && args$keep_data &&
-    leaves_posterior_open(c(list(method = method, aux_given = !is.null(args[["aux"]])), args))
+    gp_families[[method]]$chooses && leaves_points_open(c(list(aux_given = !is.null(args[["aux"]])), args))
   if (few) {
     assign(".Random.seed", chance, envir = globalenv()) # as of a data frame, for which no sample is drawn
     return(fit_of_few(method, source, call, args, envir, data$whole))

@@ -253,9 +253,9 @@ test_that("beside near rows that were kept, points know of all rows: FITC's sums
 
 test_that("of many rows some are looked at, and print() says how many", {
   data <- list(x = matrix(0, 25000, 1), y = numeric(25000), weights = NULL, n = 25000)
-  expect_equal(optimise_rows(data, pfdtc_control(), 10)$n, 20000)
-  expect_identical(optimise_rows(data, pfdtc_control(), 250), data) # 100 a point
-  expect_equal(optimise_rows(data, pfdtc_control(optimise_rows = 9), 250)$n, 9)
+  expect_equal(optimise_rows(data, NULL, 10)$n, 20000)
+  expect_identical(optimise_rows(data, NULL, 250), data) # 100 a point
+  expect_equal(optimise_rows(data, 9, 250)$n, 9)
   expect_identical(describe_looked_at(list(nobs = 10)), NA_character_)
   expect_identical(describe_looked_at(list(nobs = 1e6, looked_at = c(learn = 8000, among = 50000, points = 20000))),
                    paste("kernel and noise learned on 8,000 with neighbours among 50,000, points moved on 20,000",
