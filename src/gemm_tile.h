@@ -38,18 +38,15 @@ TARGET static void NAME(solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t 
 {
     const VECTOR *c = (const VECTOR *)C;
     VECTOR *x = (VECTOR *)X;
-    for (int i = 0; i < 2 * n; i++)
-        x[i] -= c[i];
-    for (int i = 0; i < n;
-         i++, L += row + column) { /* each row off those below, which do not wait */
-        const double rate = 1.0 / *L;
-        const VECTOR u = x[2 * i] * rate, v = x[2 * i + 1] * rate;
-        x[2 * i] = u;
-        x[2 * i + 1] = v;
-        for (int j = 1; j < n - i; j++) {
-            x[2 * (i + j)] -= u * L[j * row];
-            x[2 * (i + j) + 1] -= v * L[j * row];
+    for (int i = 0; i < n; i++, L += row) {
+        VECTOR u = x[2 * i] - c[2 * i], v = x[2 * i + 1] - c[2 * i + 1];
+        for (int j = 0; j < i; j++) {
+            u -= x[2 * j] * L[j * column];
+            v -= x[2 * j + 1] * L[j * column];
         }
+        const double rate = 1.0 / L[i * column];
+        x[2 * i] = u * rate;
+        x[2 * i + 1] = v * rate;
     }
 }
 
