@@ -17,13 +17,13 @@ in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 learning_rows <- function(data, s) {
   data <- merge_the_few(data)
   n <- nrow(data$x)
-  most <- min(n, s$control$optimise_rows, learning_sizes$population)
+  most <- min(n, s$rows, learning_sizes$population)
   pool <- if (most < n) take_rows(data, sort(sample.int(n, most))) else data # all rows: no copy of them
   pool <- list(x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y),
                rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
                floor = noise_floor(data), weight = mean_weight(data),
                signal = signal_power(data), variance = response_variance(data), count = new.env(parent = emptyenv()),
-               until = proc.time()[["elapsed"]] + s$control$max_seconds)
+               until = proc.time()[["elapsed"]] + s$steps$max_seconds)
   first <- min(pool$n, learning_sizes$first)
   early <- which(pool$rank <= first)
   early <- early[order(pool$rank[early])]

@@ -39,7 +39,8 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
     cat("\n")
   }
   print_fields(c(
-    RMSE = if (is.na(x$rmse)) "not known: the fit has left its data out (keep_data = FALSE)"
+    RMSE = if (is.na(x$rmse) && !is.na(x$from)) "not known: a fit of a row source keeps no rows"
+      else if (is.na(x$rmse)) "not known: the fit has left its data out (keep_data = FALSE)"
       else paste(number(x$rmse), "at the training rows"),
     describe_evidence(x, number), Terms = describe_shares(x$term_shares),
     Response = if (x$center == 0 && x$scale == 1) "neither centred nor scaled"

@@ -25,14 +25,14 @@ yardstick <- function(interval, rows, sd_y, q) {
 }
 
 # What a candidate came to, where nothing else tells that a search is under way; the first line after some seconds.
-tell_candidates <- function(s, started, after = 5) {
-  if (s$control$progress || !isFALSE(s$control$quiet)) return(function(one) invisible())
+tell_candidates <- function(goal, started, after = 5) {
+  if (!goal$tell) return(function(one) invisible())
   function(one) {
     seconds <- proc.time()[["elapsed"]] - started
     if (seconds < after) return(invisible())
     number <- function(v) format(signif(v, 2))
     message(structure(class = c("pfdtc_message_progress", "message", "condition"), list(
-      message = sprintf("tol = %s: %d points%s certify %s for the mean and %s for the sd, %.0f s\n", number(s$tol),
+      message = sprintf("tol = %s: %d points%s certify %s for the mean and %s for the sd, %.0f s\n", number(goal$tol),
                         one$m, if (is.null(one$neighbours)) "" else sprintf(" and %d near rows", one$neighbours),
                         number(one$error[["mean"]]), number(one$error[["sd"]]), seconds),
       call = NULL, m = one$m, error = one$error, seconds = seconds)))
