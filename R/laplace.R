@@ -19,27 +19,32 @@ laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 
 # With Student's t all of f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
 laplace_priors <- list(variance = 2, center = 3, theta = 2)
 
-fit_laplace <- function(data, settings) {
+# `stages`, `...`: as of run_fit().
+fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
   refuse_beside_likelihood(settings)
   settings$noise <- 1
   settings$likelihood$levels <- data$levels
   if (settings$likelihood$name == "student") settings$likelihood$unit <- student_unit(data$sites)
   one_value(data, settings$likelihood)
   run_fit(data, settings, function(data, s, state) {
-    learned <- learn_laplace_stage(data, s$learning, state)
-    z <- laplace_points(data, learned, s$points, state)
-    construct_laplace(data, learned, z, s, state)
-  })
+    stages(data, s, state)
+  }, ...)
+}
+
+laplace_stages <- function(data, s, state) {
+  learned <- learn_laplace_stage(data, s$learning, state)
+  z <- laplace_points(data, learned, s$points, state)
+  construct_laplace(data, learned, z, s, state)
 }
 
 refuse_beside_likelihood <- function(s) {
-  given <- c(noise = !is.null(s$noise), tol = !is.null(s$tol), aux = isTRUE(s$aux_given),
+  given <- c(noise = !is.null(s$noise), aux = isTRUE(s$aux_given),
              neighbours = isTRUE(s$neighbours > 0), mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1),
              hyper = s$hyper[1L] %in% c("pilot", "joint"))
   if (!any(given)) return(invisible())
   argument <- names(given)[given][1L]
   hint <- switch(argument, noise = "The likelihood says how responses scatter.",
-                 hyper = "\"evidence\" and \"fixed\" are there.", tol = "Give `m`, and see what certify() says.",
+                 hyper = "\"evidence\" and \"fixed\" are there.",
                  aux = "Its inducing points are not moved.", neighbours = "Near rows are for Gaussian noise.",
                  mean = "Its mean is a constant, which is learned.")
   abort_input(argument, "given", sprintf("left out with family %s", s$likelihood$name), hint = hint)
@@ -50,10 +55,10 @@ one_value <- function(data, likelihood) {
   y <- data$sites$y
   size <- if (is.null(data$sites$size)) 1 else data$sites$size
   if (all(y == 0)) {
-    message(if (likelihood$name == "binomial") "No row is a success" else "All counts are 0",
-            ": the constant mean is kept where its prior has it.")
+    tell_classed("one_value", paste(if (likelihood$name == "binomial") "No row is a success" else "All counts are 0",
+                                    "in the data: the constant mean is kept where its prior has it."))
   } else if (likelihood$name == "binomial" && all(y == size)) {
-    message("No row is a failure: the constant mean is kept where its prior has it.")
+    tell_classed("one_value", "No row is a failure in the data: the constant mean is kept where its prior has it.")
   }
 }
 

@@ -75,7 +75,7 @@
 #'   `newdata` has responses too; `"loo"` and `"loo_latent"` the probability or rate, and f, of each training row given
 #'   the others, by the Gaussian posterior at the mode (the mode and the hyperparameters held). `interval = "credible"`
 #'   is of what `type` says, `certified = TRUE` makes it contain the interval of the exact process's Laplace posterior.
-#'   The covariance is there for the link.
+#'   The covariance is there for the link, which `"terms"` and `"derivative"` are of as well (without certificates).
 #' @section Uncertain hyperparameters: predictions take the hyperparameters as known. Of few rows they are not, and
 #'   intervals are then too narrow. `hyper_uncertainty = TRUE` predicts by a mixture: with \eqn{p} hyperparameters that
 #'   were learned, \eqn{\hat\theta} their logs and \eqn{V = R R'} those of [vcov.gp_fit()], of the posteriors at the
@@ -187,9 +187,11 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                 hint = "It applies to interval = \"credible\" or \"prediction\".")
   }
   training <- missing(newdata) || is.null(newdata)
-  if (is_laplace(object) && !startsWith(type, "loo")) {
-    if (hyper_uncertainty) refuse_likelihood(object, "object", "`hyper_uncertainty`")
-    if (type %in% c("terms", "derivative")) refuse_likelihood(object, "object", sprintf("`type = \"%s\"`", type))
+  if (is_laplace(object) && hyper_uncertainty) refuse_likelihood(object, "object", "`hyper_uncertainty`")
+  if (is_laplace(object) && certified && type == "derivative") {
+    refuse_likelihood(object, "certified", "A certificate of a derivative")
+  }
+  if (is_laplace(object) && !startsWith(type, "loo") && !type %in% c("terms", "derivative")) {
     return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action))
   }
   if (type == "link") type <- "latent"

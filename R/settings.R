@@ -128,7 +128,7 @@ in_stages <- function(s) {
   c(s[intersect(names(s), c("method", "call", "keep_data", "keep_sample", "asked", "control"))],
     list(learning = learning, points = points_settings(s, control, learning),
          posterior = list(open = s$open, neighbours = s$neighbours), run = run_settings(control),
-         goal = list(tol = s$tol, quantile = control$tol_quantile, tell = !control$progress && isFALSE(control$quiet))))
+         goal = goal_settings(s$tol, control)))
 }
 
 # `most`: inducing points beside which Laplace's approximation is learned.
@@ -145,6 +145,11 @@ points_settings <- function(s, control, learning) {
   list(inducing = s$inducing, m = s[["m"]], objective = s$objective, aux = s[["aux"]], move = s$move,
        joint = if (s$hyper == "joint" && length(s$free)) learning, rows = control$optimise_rows,
        jitter = control$jitter, steps = steps_settings(control), run = run_settings(control))
+}
+
+# `tell`: what candidates come to, where nothing else tells that a search is under way.
+goal_settings <- function(tol, control) {
+  list(tol = tol, quantile = control$tol_quantile, tell = !control$progress && isFALSE(control$quiet))
 }
 
 steps_settings <- function(control) unclass(control)[c("maxit", "reltol", "max_seconds", "trace", "progress")]

@@ -11,8 +11,18 @@
 # mean in sd(y), and that of |exact sd / sd - 1|. Both are to be at most tol.
 
 fit_to_tolerance <- function(data, settings) {
-  run_fit(data, settings, tolerance_stages, so_far = function(fit) paste0(", ", describe_tolerance(fit)),
-          unmet = function(fit) if (!fit$tol$met) unreached_text(fit))
+  run_fit(data, settings, tolerance_stages, so_far = tolerance_so_far, unmet = tolerance_unmet)
+}
+
+# For run_fit(), of any fit.
+tolerance_so_far <- function(fit) if (is.null(fit$tol)) "" else paste0(", ", describe_tolerance(fit))
+
+tolerance_unmet <- function(fit) if (isFALSE(fit$tol$met)) unreached_text(fit)
+
+check_tol <- function(tol) {
+  tol <- check_positive(tol, "tol", 1L)
+  if (tol >= 1) abort_input("tol", tol, "a number between 0 and 1")
+  tol
 }
 
 tolerance_stages <- function(data, s, state) {
@@ -71,8 +81,7 @@ tolerance_stages <- function(data, s, state) {
 }
 
 tolerance_settings <- function(data, s) {
-  tol <- s$goal$tol <- check_positive(s$goal$tol, "tol", 1L)
-  if (tol >= 1) abort_input("tol", tol, "a number between 0 and 1")
+  tol <- s$goal$tol <- check_tol(s$goal$tol)
   if (!isTRUE(data$sd_y > 0)) {
     abort_input("tol", tol, "NULL for a response without spread", hint = "It is a fraction of the sd of y.")
   }
@@ -139,8 +148,9 @@ describe_statistics <- function(fit) {
   } else {
     "both at every training input"
   }
-  sprintf("exact mean within %s of sd(y), exact sd within %s of the fit's, %s, at these hyperparameters",
-          show_percent(tol$mean), show_percent(tol$sd), at)
+  sprintf("exact %s within %s of %s, exact sd within %s of the fit's, %s, at these hyperparameters",
+          if (is_laplace(fit)) "process's mode" else "mean", show_percent(tol$mean),
+          if (is_laplace(fit)) "the sd of f there" else "sd(y)", show_percent(tol$sd), at)
 }
 
 unreached_text <- function(fit) {

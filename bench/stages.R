@@ -17,7 +17,7 @@ nlpd <- function(train, test, natural, ...) {
 
 stages_of <- function(train) {
   data <- inside$data_from_matrix(train$x, train$y, center = FALSE, scale = FALSE)
-  s <- inside$clean_settings(data, list(method = "pfdtc", hyper = "evidence", control = control, objective = "pf",
+  s <- inside$clean_settings(data, list(method = "pfdtc", hyper = "evidence", mean = ~ 1, control = control,
                                         keep_data = TRUE))$learning
   started <- cpu()
   out <- list()

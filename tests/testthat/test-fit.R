@@ -228,7 +228,7 @@ test_that("the second start neither costs points nor the fit", {
   expect_identical(fit$m, 30L)
   # where no factor exists (here by a noise that no user can give) there is none
   impossible <- list(model = new_model(fit$kernel, -100), z = data$z)
-  settings <- list(m = 6L, control = pfdtc_control())
+  settings <- list(m = 6L, run = run_settings(pfdtc_control()))
   rows <- data[c("x", "y", "weights")]
   state <- new.env()
   state$seconds <- numeric()
