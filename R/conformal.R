@@ -15,7 +15,7 @@ conformal_band <- function(fit, rows, p, level) {
   } else if (few) {
     jackknife_ends(fit, rows$x, p$var, loo, score, used, k)
   } else {
-    sort(score[used], partial = k)[k] * sqrt(p$var + fit$noise) * matrix(1, length(p$var), 2L)
+    sort(score[used], partial = k)[k] * sqrt(p$var + noise_at(fit, rows$x)) * matrix(1, length(p$var), 2L)
   }
   mean <- p$mean[rows$index] + rows$offset
   band <- cbind(fit = mean, lwr = mean - half[rows$index, 1L], upr = mean + half[rows$index, 2L])
@@ -34,10 +34,11 @@ jackknife_ends <- function(fit, x, var, loo, score, used, k) {
   all <- if (is.null(data$prior_weights)) seq_along(W) else which(data$prior_weights > 0)
   kept <- match(used, all)
   blocks <- split(seq_along(var), (seq_along(var) - 1L) %/% 512L)
+  total <- var + noise_at(fit, x)
   ends <- lapply(blocks, function(i) {
     kappa <- in_units(fit, posterior_cross(fit, data, x[i, , drop = FALSE]), 2)[apart$group[kept], , drop = FALSE]
     shift <- -kappa * W[kept] * unname(loo$residual[used])
-    width <- score[used] * sqrt(rep(var[i] + fit$noise, each = length(kept)) + kappa^2 * (W / part$rest)[kept])
+    width <- score[used] * sqrt(rep(total[i], each = length(kept)) + kappa^2 * (W / part$rest)[kept])
     kth <- function(v) apply(v, 2L, function(one) sort(one, partial = k)[k])
     cbind(kth(width - shift), kth(width + shift))
   })

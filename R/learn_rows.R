@@ -20,7 +20,8 @@ learning_rows <- function(data, s) {
   most <- min(n, s$control$optimise_rows, learning_sizes$population)
   rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
   pool <- list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = data$weights[rows], n = length(rows),
-               rank = sample.int(length(rows)), shift = data$shift, share = length(rows) / n,
+               twins = lapply(data$twins, `[`, rows), rank = sample.int(length(rows)), shift = data$shift,
+               share = length(rows) / n,
                floor = noise_floor(data), weight = mean_weight(data),
                signal = signal_power(data), variance = response_variance(data), count = new.env(parent = emptyenv()),
                until = proc.time()[["elapsed"]] + s$control$max_seconds)

@@ -42,7 +42,7 @@ mixture_at <- function(fit, rows, full_cov = FALSE) {
   points <- hyper_points(fit)
   each <- lapply(points$hyper[points$weights > 1e-10], function(hyper) {
     one <- at_hyper(fit, hyper)
-    c(posterior_at(one, rows$x), list(noise = one$noise, cov = if (full_cov) covariance_at(one, rows)))
+    c(posterior_at(one, rows$x), list(noise = noise_at(one, rows$x), cov = if (full_cov) covariance_at(one, rows)))
   })
   w <- points$weights[points$weights > 1e-10]
   sum_of <- function(what) Reduce(`+`, Map(function(one, w) w * what(one), each, w))

@@ -92,6 +92,10 @@ clean_settings <- function(data, s) {
   s$kernel <- place_kernel(s$kernel, data$x, variables = data_variables_of(data))
   if (choose_kernel) s$kernel["profile"] <- list(NULL)
   s$kernel <- with_mean(s$kernel, s$mean, data)
+  if (inherits(s$noise, "formula")) {
+    s["trend"] <- list(asked_noise_trend(s$noise, data, s))
+    s["noise"] <- list(NULL)
+  }
   if (!is.null(s$noise)) s$noise <- check_positive(s$noise, "noise", 1L)
   s$columns <- colnames(data$x)
   s$fixed <- check_fixed(s$control$fix, s$kernel, s$columns)
