@@ -3,10 +3,10 @@
 
 # `data`: x, y, weights and, where equal rows were merged, group (rows are drawn before merging). `m`: inducing points.
 # `reference`: one of the same model, whose first points serve aux_reference().
-make_auxiliary <- function(aux, data, model, m, control = NULL, reference = NULL) {
-  nu <- aux_kinds[[aux$kind]]$make(aux, data, model, m, control, reference)
-  nu$made_from <- fingerprint(data)
-  keep_rows(nu, data, control)
+make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL) {
+  aux <- aux_kinds[[how$kind]]$make(how, data, model, m, control, reference)
+  aux$made_from <- fingerprint(data)
+  keep_rows(aux, data, control)
 }
 
 # The one that a fit was optimised under.
@@ -16,47 +16,47 @@ auxiliary_of_fit <- function(fit, data, model) {
   make_auxiliary(aux_on_points(fit$aux_points), data, model, fit$m)
 }
 
-# The kinds of descriptions: `objective`, the name under which the engine knows the pF objective under such a nu;
-# `text(aux)`; `make(aux, data, model, m, control, reference)` -> nu, see new_auxiliary().
+# The kinds of descriptions: `objective`, the name under which the engine knows the pF objective under such a one;
+# `text(how)`; `make(how, data, model, m, control, reference)` -> the distribution, see low_rank_auxiliary().
 aux_kinds <- list(
   # at the rows the exact posterior's mean, which the objective needs no value of, and independent noise
-  white = list(objective = "white", text = function(aux) white_text(aux$variance),
-               make = function(aux, data, model, ...) {
-                 new_nu("white", model, label = white_text(aux$variance), variance = as.double(aux$variance))
+  white = list(objective = "white", text = function(how) white_text(how$variance),
+               make = function(how, data, model, ...) {
+                 new_auxiliary("white", model, label = white_text(how$variance), variance = as.double(how$variance))
                }),
-  sor = list(objective = "pf", text = function(aux) paste("SoR on", aux_rows_text(aux)),
-             make = function(aux, data, model, m, control, ...) {
-               sor_on_points(data, data$x[auxiliary_rows(aux, data), , drop = FALSE], model, control)
+  sor = list(objective = "pf", text = function(how) paste("SoR on", aux_rows_text(how)),
+             make = function(how, data, model, m, control, ...) {
+               sor_on_points(data, data$x[auxiliary_rows(how, data), , drop = FALSE], model, control)
              }),
-  subset = list(objective = "pf", text = function(aux) paste("exact posterior on", aux_rows_text(aux)),
-                make = function(aux, data, model, ...) {
-                  rows <- auxiliary_rows(aux, data)
-                  nu <- exact_on_rows(data, rows, model)
-                  nu$rows <- rows
-                  nu
+  subset = list(objective = "pf", text = function(how) paste("exact posterior on", aux_rows_text(how)),
+                make = function(how, data, model, ...) {
+                  rows <- auxiliary_rows(how, data)
+                  aux <- exact_on_rows(data, rows, model)
+                  aux$rows <- rows
+                  aux
                 }),
-  refresh = list(objective = "pf", text = function(aux) {
-    sprintf("SoR on the inducing points, renewed every %d iterations (start: %s)", aux$every, format(aux$start))
-  }, make = function(aux, ...) aux_kinds[[aux$start$kind]]$make(aux$start, ...)),
-  points = list(objective = "pf", make = function(aux, data, model, m, control, ...) {
-    sor_on_points(data, aux$z, model, control)
+  refresh = list(objective = "pf", text = function(how) {
+    sprintf("SoR on the inducing points, renewed every %d iterations (start: %s)", how$every, format(how$start))
+  }, make = function(how, ...) aux_kinds[[how$start$kind]]$make(how$start, ...)),
+  points = list(objective = "pf", make = function(how, data, model, m, control, ...) {
+    sor_on_points(data, how$z, model, control)
   }),
-  reference = list(objective = "pf", text = function(aux) {
-    sprintf("SoR on %s greedy points%s", if (is.null(aux$m2)) "4 m" else aux$m2,
-            if (!is.null(aux$samples)) sprintf(", %d sample paths", aux$samples)
-            else if (aux$tail > 0) sprintf(", leading directions (tail %s)", format(aux$tail)) else "")
-  }, make = function(aux, data, model, m, control, reference) {
+  reference = list(objective = "pf", text = function(how) {
+    sprintf("SoR on %s greedy points%s", if (is.null(how$m2)) "4 m" else how$m2,
+            if (!is.null(how$samples)) sprintf(", %d sample paths", how$samples)
+            else if (how$tail > 0) sprintf(", leading directions (tail %s)", format(how$tail)) else "")
+  }, make = function(how, data, model, m, control, reference) {
     if (is.null(reference)) {
-      U <- data$x[reference_rows(data, model$kernel, reference_size(aux, m, nrow(data$x))), , drop = FALSE]
-      return(sor_on_points(data, U, model, control, aux, m))
+      U <- data$x[reference_rows(data, model$kernel, reference_size(how, m, nrow(data$x))), , drop = FALSE]
+      return(sor_on_points(data, U, model, control, how, m))
     }
-    points <- seq_len(reference_size(aux, m, reference$m))
+    points <- seq_len(reference_size(how, m, reference$m))
     post <- first_points(reference$factors, length(points), model$noise)
-    sor_auxiliary(post, reference$inducing[points, , drop = FALSE], model, aux, m)
+    sor_auxiliary(post, reference$inducing[points, , drop = FALSE], model, how, m)
   }),
-  custom = list(objective = "pf", text = function(aux) aux$label, make = function(aux, data, model, m, ...) {
-    given <- check_low_rank(aux$make(data$x, data$y, data$weights, model$kernel, model$noise, m), ncol(data$x))
-    new_auxiliary(given$U, given$W, given$sign, given$mean, given$p, model, aux$label)
+  custom = list(objective = "pf", text = function(how) how$label, make = function(how, data, model, m, ...) {
+    given <- check_low_rank(how$make(data$x, data$y, data$weights, model$kernel, model$noise, m), ncol(data$x))
+    low_rank_auxiliary(given$U, given$W, given$sign, given$mean, given$p, model, how$label)
   }))
 
 # What a function says of the distribution, complete.
@@ -77,11 +77,11 @@ check_low_rank <- function(given, d) {
 }
 
 # Rows of data$x (after merging) that the auxiliary distribution is made of.
-auxiliary_rows <- function(aux, data) {
+auxiliary_rows <- function(how, data) {
   n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
-  rows <- aux$rows
+  rows <- how$rows
   if (is.null(rows)) {
-    size <- subset_size(aux, n)
+    size <- subset_size(how, n)
     if (size > n) abort_input("size", describe(size), sprintf("a whole number from 1 to %d, the rows of the data", n))
     rows <- sample.int(n, size)
   } else if (max(rows) > n) {
@@ -92,24 +92,24 @@ auxiliary_rows <- function(aux, data) {
 
 # The SoR posterior on U: b(x) = chol(I + A_u A_u'/s2)^{-1} a_u(x) = sqrt(s2) C^{-1} L^{-1} k(U, x), C C' = s2 I + G_u.
 # Points that the others already explain down to rounding are dropped first: they change nothing but the conditioning.
-# `aux`: may ask for sample paths or leading directions in place of the whole covariance.
-sor_on_points <- function(data, U, model, control = NULL, aux = NULL, m = NULL) {
+# `how`: may ask for sample paths or leading directions in place of the whole covariance.
+sor_on_points <- function(data, U, model, control = NULL, how = NULL, m = NULL) {
   U <- choose_greedy(U, nrow(U), model$kernel, Inf)$z
   post <- dtc_posterior(U, data, model, jitter = 0, control = control)
-  sor_auxiliary(post, U, model, aux, m)
+  sor_auxiliary(post, U, model, how, m)
 }
 
-sor_auxiliary <- function(post, U, model, aux, m) {
+sor_auxiliary <- function(post, U, model, how, m) {
   noise <- model$noise
-  W <- if (is.null(aux$tail) || aux$tail == 0) {
+  W <- if (is.null(how$tail) || how$tail == 0) {
     sqrt(noise) * solve_t(post$L, t(forwardsolve(post$C, diag(nrow(U)))))
   } else {
-    solve_t(post$L, leading_directions(post$G, noise, aux$tail, m))
+    solve_t(post$L, leading_directions(post$G, noise, how$tail, m))
   }
-  if (!is.null(aux$samples)) { # sample paths: E[Omega Omega'] / samples = I
-    W <- W %*% matrix(stats::rnorm(ncol(W) * aux$samples), ncol(W)) / sqrt(aux$samples)
+  if (!is.null(how$samples)) { # sample paths: E[Omega Omega'] / samples = I
+    W <- W %*% matrix(stats::rnorm(ncol(W) * how$samples), ncol(W)) / sqrt(how$samples)
   }
-  new_auxiliary(U, W, rep(1, ncol(W)), solve_t(post$L, post$beta), 0L, model, "SoR posterior")
+  low_rank_auxiliary(U, W, rep(1, ncol(W)), solve_t(post$L, post$beta), 0L, model, "SoR posterior")
 }
 
 # The posterior on the first m of its points: L, G and A y have those of the first rows of A in their corners.
@@ -144,32 +144,32 @@ exact_on_rows <- function(data, rows, model) {
   })
   Wb <- t(forwardsolve(L, diag(length(rows))))
   alpha <- solve_t(L, forwardsolve(L, data$y[rows]))
-  new_auxiliary(U, Wb, rep(-1, length(rows)), alpha, 1L, model, "exact posterior")
+  low_rank_auxiliary(U, Wb, rep(-1, length(rows)), alpha, 1L, model, "exact posterior")
 }
 
 solve_t <- function(L, b) backsolve(L, b, upper.tri = FALSE, transpose = TRUE)
 
-# A nu with covariance p k(x, x') + sum_j sign_j b_j(x) b_j(x'), b(x) = W'k(U, x), and mean mean'k(U, x). The engine
+# One with covariance p k(x, x') + sum_j sign_j b_j(x) b_j(x'), b(x) = W'k(U, x), and mean mean'k(U, x). The engine
 # wants the mean as a last column of W.
-new_auxiliary <- function(U, W, sign, mean, p, model, label) {
+low_rank_auxiliary <- function(U, W, sign, mean, p, model, label) {
   W <- cbind(W, mean, deparse.level = 0)
   dimnames(W) <- NULL
-  new_nu("pf", model, label, p = as.integer(p), U = U, W = W, sign = c(sign, 1))
+  new_auxiliary("pf", model, label, p = as.integer(p), U = U, W = W, sign = c(sign, 1))
 }
 
-# `objective`: of which this is the nu, see aux_kinds.
-new_nu <- function(objective, model, label, ...) {
+# `objective`: of which this is the distribution, see aux_kinds.
+new_auxiliary <- function(objective, model, label, ...) {
   structure(list(objective = objective, label = label, model = model, ...), class = "pfdtc_auxiliary")
 }
 
 # W_x at the rows of the data, while it takes at most half of the memory for scratch.
-keep_rows <- function(nu, data, control = NULL) {
-  if (is.null(nu$W)) return(nu)
+keep_rows <- function(aux, data, control = NULL) {
+  if (is.null(aux$W)) return(aux)
   memory <- if (is.null(control)) getOption("pfdtc.memory", 2^27) else control$memory
-  if (8 * ncol(nu$W) * as.double(nrow(data$x)) <= memory / 2) {
-    nu$Wt <- native_lowrank_rows(nu, data$x, data$weights, nu$model$kernel)
+  if (8 * ncol(aux$W) * as.double(nrow(data$x)) <= memory / 2) {
+    aux$Wt <- native_lowrank_rows(aux, data$x, data$weights, aux$model$kernel)
   }
-  nu
+  aux
 }
 
 white_text <- function(variance) {
@@ -182,9 +182,9 @@ aux_rows_text <- function(x) {
   if (is.null(x$size)) "a tenth of the rows (at most 1000)" else sprintf("%d random rows", x$size)
 }
 
-subset_size <- function(aux, n) if (is.null(aux$size)) min(ceiling(n / 10), 1000) else aux$size
+subset_size <- function(how, n) if (is.null(how$size)) min(ceiling(n / 10), 1000) else how$size
 
-reference_size <- function(aux, m, n) min(if (is.null(aux$m2)) 4 * m else aux$m2, n)
+reference_size <- function(how, m, n) min(if (is.null(how$m2)) 4 * m else how$m2, n)
 
 # The SoR posterior on points that need not be rows.
 aux_on_points <- function(z) structure(list(kind = "points", z = z), class = "pfdtc_aux")

@@ -199,10 +199,10 @@ ratio_bound <- function(fit, data, reference) {
   ratio <- log_density_ratio(fit, data, lower)
   model <- model_of(fit)
   noise <- model$noise
-  nu <- divergence_nu(NULL, fit, data, model)
+  aux <- divergence_aux(NULL, fit, data, model)
   # s2^2 d_pF^2, what is left of C(X)
-  d2 <- (low_rank_divergence(nu, fit$inducing, fit$factors, fit$jitter, data, model) * noise)^2
-  rounding <- 4 * rounding_growth(fit$m, nrow(data$x)) * pf_constant(data, model, nu)
+  d2 <- (low_rank_divergence(aux, fit$inducing, fit$factors, fit$jitter, data, model) * noise)^2
+  rounding <- 4 * rounding_growth(fit$m, nrow(data$x)) * pf_constant(data, model, aux)
   log_eps <- ratio / 2 + log(d2 + rounding) / 2 - log(noise)
   prior <- log((fit$factors$yy + fit$factors$k_sum) / noise) / 2
   vacuous <- log_eps >= prior
@@ -243,18 +243,18 @@ subset_draws <- function(data, rows, rest, w, model) {
     greedy <- native_select(data$x, most, model$kernel, left / (nrow(data$x) * prior_most(model, data$x)))
     if (greedy$t[length(greedy$t)] <= left) {
       z <- data$x[greedy$pivots, , drop = FALSE]
-      nu <- native_posterior(z, data$x[rows, , drop = FALSE], data$y[rows], w[rows], model$kernel, noise, 0)
-      A <- forwardsolve(nu$L, native_kernel_matrix(model$kernel, z, x))
-      mean <- drop(crossprod(A, nu$beta))
-      R <- sqrt(noise) * forwardsolve(nu$C, A) # covariance s2 a'(s2 I + G)^{-1} a
+      post <- native_posterior(z, data$x[rows, , drop = FALSE], data$y[rows], w[rows], model$kernel, noise, 0)
+      A <- forwardsolve(post$L, native_kernel_matrix(model$kernel, z, x))
+      mean <- drop(crossprod(A, post$beta))
+      R <- sqrt(noise) * forwardsolve(post$C, A) # covariance s2 a'(s2 I + G)^{-1} a
       return(function(k) mean + crossprod(R, matrix(stats::rnorm(nrow(R) * k), nrow(R))))
     }
   }
   check_memory(32 * as.double(length(rest))^2,
                sprintf("draws from the auxiliary distribution at %d rows", length(rest)))
-  nu <- native_exact(data$x[rows, , drop = FALSE], data$y[rows], w[rows], model$kernel, noise)
-  mean <- native_exact_predict(nu, data$x[rows, , drop = FALSE], model$kernel, x)$mean
-  cov <- native_exact_covariance(nu, data$x[rows, , drop = FALSE], model$kernel, x)
+  post <- native_exact(data$x[rows, , drop = FALSE], data$y[rows], w[rows], model$kernel, noise)
+  mean <- native_exact_predict(post, data$x[rows, , drop = FALSE], model$kernel, x)$mean
+  cov <- native_exact_covariance(post, data$x[rows, , drop = FALSE], model$kernel, x)
   R <- suppressWarnings(chol(cov, pivot = TRUE))
   R[seq_along(rest) > attr(R, "rank"), ] <- 0
   pivot <- order(attr(R, "pivot"))

@@ -12,8 +12,10 @@ conformal_band <- function(fit, rows, p, level) {
   few <- length(used) <= jackknife_rows && is.null(fit$near) && is.null(fit$chosen)
   half <- if (k > length(used)) {
     matrix(Inf, length(p$mean), 2L)
+  } else if (is_exact(fit)) {
+    ends_by_row(fit, rows$x, p$var, loo, used, k, full_conformal)
   } else if (few) {
-    jackknife_ends(fit, rows$x, p$var, loo, score, used, k)
+    ends_by_row(fit, rows$x, p$var, loo, used, k, jackknife_plus)
   } else {
     sort(score[used], partial = k)[k] * sqrt(p$var + noise_at(fit, rows$x)) * matrix(1, length(p$var), 2L)
   }
@@ -23,26 +25,50 @@ conformal_band <- function(fit, rows, p, level) {
   band
 }
 
-# How far the ends of the jackknife+ are below and above the mean, a row a row of x. Without row i a prediction is, with
-# kappa the posterior covariance of f there and at the row, W the row's precision and h its leverage,
-#   mean - kappa W (y_i - mu_i) / (1 - h),  variance + kappa^2 W / (1 - h).
-jackknife_ends <- function(fit, x, var, loo, score, used, k) {
+# How far the ends are below and above the mean, a row a row of x: the k-th smallest of those that each row of the data
+# by itself gives, by its leave-one-out residual and variance (of f), precision W, 1 - leverage, and kappa, the
+# posterior covariance of f there (down) and at x (across).
+ends_by_row <- function(fit, x, var, loo, used, k, rule) {
   data <- training_data(fit)
   apart <- rows_apart(data)
   part <- influence_parts(fit, data, apart)
   W <- precision_beside(fit, part$left, apart$w) / in_units(fit, 1, 2)
   all <- if (is.null(data$prior_weights)) seq_along(W) else which(data$prior_weights > 0)
   kept <- match(used, all)
-  blocks <- split(seq_along(var), (seq_along(var) - 1L) %/% 512L)
+  row <- list(residual = unname(loo$residual[used]), sd = unname(sqrt(loo$var + loo$noise)[used]), W = W[kept],
+              rest = part$rest[kept])
+  size <- max(1, 2^21 %/% length(kept))
+  blocks <- split(seq_along(var), (seq_along(var) - 1L) %/% size)
   total <- var + noise_at(fit, x)
   ends <- lapply(blocks, function(i) {
     kappa <- in_units(fit, posterior_cross(fit, data, x[i, , drop = FALSE]), 2)[apart$group[kept], , drop = FALSE]
-    shift <- -kappa * W[kept] * unname(loo$residual[used])
-    width <- score[used] * sqrt(rep(total[i], each = length(kept)) + kappa^2 * (W / part$rest)[kept])
+    each <- rule(row, kappa, matrix(total[i], length(kept), length(i), byrow = TRUE))
     kth <- function(v) apply(v, 2L, function(one) sort(one, partial = k)[k])
-    cbind(kth(width - shift), kth(width + shift))
+    cbind(kth(each$below), kth(each$above))
   })
   do.call(rbind, ends)
+}
+
+# Jackknife+: without row i the prediction is, with h the row's leverage,
+#   mean - kappa W (y_i - mu_i) / (1 - h),  variance + kappa^2 W / (1 - h).
+jackknife_plus <- function(row, kappa, variance) {
+  shift <- kappa * row$W * row$residual
+  width <- abs(row$residual) / row$sd * sqrt(variance + kappa^2 * row$W / row$rest)
+  list(below = width + shift, above = width - shift)
+}
+
+# Full conformal: where the new response is t = mean + sd tau its own score is |tau|, and with B the precision of row i
+# given the others, u = W kappa and alpha = B (y_i - mu_(-i)), that of row i is
+#   |alpha - h tau| / g,   h = u / sd,   g = sqrt(B + h^2) > |h|:
+# it is the larger one between tau = alpha / (g + h) and tau = -alpha / (g - h).
+full_conformal <- function(row, kappa, variance) {
+  sd <- sqrt(variance)
+  B <- row$W * row$rest
+  h <- row$W * kappa / sd
+  g <- sqrt(B + h^2)
+  one <- B * row$residual / (g + h) * sd
+  other <- -B * row$residual / (g - h) * sd
+  list(below = pmax(-one, -other), above = pmax(one, other))
 }
 
 # Posterior covariance of f at the rows of the data (down) and at those of x, as far as rows can tell, in units of the

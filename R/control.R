@@ -14,8 +14,10 @@
 #' @param memory bytes of scratch that may grow with the number of rows: kernel values and their like, kept between the
 #'   two passes over the rows. What does not fit is evaluated again, block by block, with the same numbers.
 #' @param optimise_rows learn hyperparameters and move inducing points on this many random rows; the posterior is always
-#'   that of all rows. `NULL`: inducing points are moved, and a pilot is learned, on 20,000 rows (100 a point, if those
-#'   are more), learning by the evidence looks at some thousands among 1e6, see [pfdtc()]; `print()` says how many.
+#'   that of all rows; `Inf`: on all of them. Of a row source these are rows of its sample and, where more are asked
+#'   for, all rows, by two passes over the source for each evaluation. `NULL`: inducing points are moved, and a pilot is
+#'   learned, on 20,000 rows (100 a point, if those are more), learning by the evidence looks at some thousands among
+#'   1e6, see [pfdtc()]; `print()` says how many.
 #' @param restarts how many starts the search for hyperparameters by the evidence has. `NULL`: 8 (9 with two inputs, 10
 #'   with one), the same every time; of more, the rest are random, of less the first are taken.
 #' @param priors weak priors on the hyperparameters under `hyper = "evidence"`? In units of the inputs' and the
@@ -51,7 +53,11 @@ pfdtc_control <- function(maxit = NULL, reltol = 1e-8, jitter = NULL, block = NU
     jitter = if (!is.null(jitter)) finite_at_least_0(jitter, "jitter"),
     block = if (!is.null(block)) check_count(block, "block"), threads = check_count(threads, "threads"),
     memory = check_at_least_0(memory, "memory"),
-    optimise_rows = if (!is.null(optimise_rows)) check_count(optimise_rows, "optimise_rows"),
+    optimise_rows = if (!is.null(optimise_rows) && !identical(optimise_rows, Inf)) {
+      check_count(optimise_rows, "optimise_rows")
+    } else {
+      optimise_rows
+    },
     restarts = if (!is.null(restarts)) check_count(restarts, "restarts"), priors = check_flag(priors, "priors"),
     fix = fix,
     tol_quantile = check_share(tol_quantile, "tol_quantile"), trace = check_count(trace, "trace", min = 0),

@@ -101,8 +101,9 @@ curvature_inverse <- function(learned) {
 }
 
 # The log density that the fit's hyperparameters maximise, in the logs of those that were learned: list(names, at =
-# their logs in the units of the model, value(par), information(), natural(par) = list(kernel, noise) of the model,
-# lower, upper). Random orders in it are the same each time.
+# their logs in the units of the model, value(par), prior(par), its part, exact: is the rest the exact evidence?,
+# information(), natural(par) = list(kernel, noise) of the model, lower, upper). Random orders in it are the same each
+# time.
 learned_density <- function(fit) {
   data <- training_data(fit)
   names <- parameter_names(fit$kernel, fit$frame$columns)
@@ -112,12 +113,12 @@ learned_density <- function(fit) {
     abort_input("object", "a fit with fixed ones", "a fit that has learned hyperparameters",
                 message = "Nothing was learned by this fit: its hyperparameters were given.")
   }
-  s <- list(kernel = model_of(fit)$kernel, noise = model_of(fit)$noise, columns = fit$frame$columns, free = free,
-            control = fit$control, hyper = fit$hyper)
-  s$control$max_seconds <- Inf
+  model <- model_of(fit)
+  s <- learning_settings(model$kernel, model$noise, fit$frame$columns, free, fit$control)
+  s$steps$max_seconds <- Inf
   learned <- if (fit$hyper == "evidence") with_own_seed(density_of_evidence(fit, data, s)) else
     density_of_objective(fit, data, s)
-  c(list(names = free, at = model_theta(model_of(fit))[names %in% free]), learned)
+  c(list(names = free, at = model_theta(model)[names %in% free]), learned)
 }
 
 # As learn_evidence() has it.
@@ -127,8 +128,9 @@ density_of_evidence <- function(fit, data, s) {
   theta <- model_theta(model_of(fit))
   all <- function(par) replace(theta, problem$free, par)
   common <- list(natural = function(par) problem$natural(all(par)), lower = problem$lower[problem$free],
-                 upper = problem$upper[problem$free])
-  if (is_small_enough(pool)) {
+                 upper = problem$upper[problem$free], exact = is_small_enough(pool),
+                 prior = function(par) problem$prior(all(par))$value)
+  if (common$exact) {
     evaluate <- function(par) evaluate_exactly(problem, all(par))
     information <- function() {
       differences(function(par) -evaluate(par)$gradient[problem$free], theta[problem$free])
@@ -141,7 +143,7 @@ density_of_evidence <- function(fit, data, s) {
   c(common, list(value = function(par) {
     now <- problem$evaluate(all(par), rows, neighbours)
     if (!is.finite(now$value)) return(-Inf)
-    times * now$likelihood + problem$prior(all(par))$value
+    times * now$likelihood + common$prior(par)
   }, information = function() {
     prior <- diag(problem$prior(theta)$information, length(theta))
     (times * (problem$evaluate(theta, rows, neighbours)$information - prior) + prior)[problem$free, problem$free]
@@ -152,12 +154,12 @@ density_of_evidence <- function(fit, data, s) {
 density_of_objective <- function(fit, data, s) {
   parameters <- free_parameters(model_of(fit), s)
   problem <- if (!is.null(fit$x)) {
-    exact_problem(data, parameters, s$control)
+    exact_problem(data, parameters, s$run)
   } else {
-    vfe_hyper_problem(data, fit$inducing, parameters, max(fit$jitter, 1e-8), s$control)
+    vfe_hyper_problem(data, fit$inducing, parameters, max(fit$jitter, 1e-8), s$run)
   }
   list(natural = problem$natural, lower = parameters$start - 16, upper = parameters$start + 16,
-       value = function(par) -problem$evaluate(par)$value,
+       value = function(par) -problem$evaluate(par)$value, exact = !is.null(fit$x), prior = function(par) 0,
        information = function() differences(function(par) problem$evaluate(par)$gradient, parameters$start))
 }
 

@@ -117,28 +117,29 @@ pf_divergence <- function(fit, nu = NULL) {
   fit <- far_part(fit)
   data <- needs_data(fit, "fit")
   model <- model_of(fit)
-  nu <- divergence_nu(nu, fit, data, model)
-  pf_objectives[[nu$objective]]$divergence(nu, fit$inducing, fit$factors, fit$jitter, data, model)
+  aux <- divergence_aux(nu, fit, data, model)
+  pf_objectives[[aux$objective]]$divergence(aux, fit$inducing, fit$factors, fit$jitter, data, model)
 }
 
-divergence_nu <- function(nu, fit, data, model) {
-  if (is.null(nu)) {
+# What was given as `nu`, or what the fit was optimised under.
+divergence_aux <- function(given, fit, data, model) {
+  if (is.null(given)) {
     if (is.null(fit$aux)) {
       abort_input("nu", "NULL", "given for a fit by another method than pfdtc()",
                   hint = "Such as aux_reference(), or a gp_exact() fit.")
     }
     return(auxiliary_of_fit(fit, data, model))
   }
-  if (inherits(nu, "pfdtc_auxiliary")) {
-    check_made_from(nu, data, model)
-    return(nu)
+  if (inherits(given, "pfdtc_auxiliary")) {
+    check_made_from(given, data, model)
+    return(given)
   }
-  if (inherits(nu, "gp_fit")) {
-    nu <- check_fit(nu, "nu")
-    check_same_model(nu, fit, "nu", "fit")
-    return(as_auxiliary(if (is.null(nu$near)) nu else far_part(nu), model, fit$scale))
+  if (inherits(given, "gp_fit")) {
+    given <- check_fit(given, "nu")
+    check_same_model(given, fit, "nu", "fit")
+    return(as_auxiliary(if (is.null(given$near)) given else far_part(given), model, fit$scale))
   }
-  make_auxiliary(check_aux(nu, "nu"), data, model, fit$m)
+  make_auxiliary(check_aux(given, "nu"), data, model, fit$m)
 }
 
 # A posterior as p k + sum_j s_j b_j b_j and a mean, b linear in one k(U, .), of y divided by `scale` (the fit's own
@@ -152,12 +153,12 @@ as_auxiliary <- function(fit, model, scale) {
     n <- nrow(fit$x)
     check_memory(24 * as.double(n)^2, sprintf("the exact posterior of %d rows as an auxiliary distribution", n))
     W <- t(forwardsolve(post$L, diag(n)))
-    return(new_auxiliary(fit$x, W, rep(-1, n), post$alpha, 1L, model, "exact posterior"))
+    return(low_rank_auxiliary(fit$x, W, rep(-1, n), post$alpha, 1L, model, "exact posterior"))
   }
   M <- nrow(fit$inducing)
   mean <- solve_t(post$L, post$beta)
   sor <- sqrt(model$noise) * solve_t(post$L, t(forwardsolve(post$C, diag(M)))) # s2 a'(s2 I + G)^{-1} a
-  if (gp_family(fit)$sor) return(new_auxiliary(fit$inducing, sor, rep(1, M), mean, 0L, model, "SoR posterior"))
+  if (gp_family(fit)$sor) return(low_rank_auxiliary(fit$inducing, sor, rep(1, M), mean, 0L, model, "SoR posterior"))
   nystrom <- t(forwardsolve(post$L, diag(M))) # k - a'a + the same
-  new_auxiliary(fit$inducing, cbind(nystrom, sor), rep(c(-1, 1), each = M), mean, 1L, model, "DTC posterior")
+  low_rank_auxiliary(fit$inducing, cbind(nystrom, sor), rep(c(-1, 1), each = M), mean, 1L, model, "DTC posterior")
 }

@@ -73,8 +73,11 @@ start_fit <- function(method, data, call, args) {
 }
 
 fit_as_set <- function(data, settings) {
+  if (!is.null(settings$tol)) {
+    return(if (is.null(settings$likelihood)) fit_to_tolerance(data, settings) else
+      fit_laplace_to_tolerance(data, settings))
+  }
   if (!is.null(settings$likelihood)) return(fit_laplace(data, settings))
-  if (!is.null(settings$tol)) return(fit_to_tolerance(data, settings))
   if (is.null(gp_family(settings)$objective)) return(fit_dense(data, settings))
   fit_sparse(data, settings, if (settings$aux_given && aux_keeps_reference(settings$aux)) add_reference)
 }

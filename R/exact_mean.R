@@ -7,6 +7,13 @@ data_in_scale <- function(fit, other) {
   data
 }
 
+# K v, weights being in K: here, or where the rows' `products` are made.
+all_pairs <- function(data, kernel, v, control) {
+  if (is.null(data$products)) return(native_kernel_matvecs(kernel, data$x, data$weights, v, control))
+  root <- root_weights(data)
+  root * data$products(kernel, root * v, control)
+}
+
 # Conjugate gradients on (K + s2 I) v = y, weights being in K and y, all in the reference's scale, preconditioned by B
 # or as asked: list(v, residual, error, steps, passes, went, stalled, stopped). They begin at from$v and end when
 # enough(s) is TRUE of s = list(v, r, c, w_E), c = r'B^{-1}r and, with B, w_E a bound of |w_r|_E,
@@ -24,7 +31,7 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
   passes <- 0L
   product <- function(v) {
     passes <<- passes + 1L
-    native_kernel_matvecs(model$kernel, data$x, data$weights, v, control) + model$noise * v
+    all_pairs(data, model$kernel, v, control) + model$noise * v
   }
   by_B <- function(r) {
     native_response(reference$factors, reference$inducing, data$x, r / root, data$weights, model$kernel, model$noise,

@@ -1,7 +1,7 @@
 # The last stage where the rows come from a source: a pass over them for the sums, the posterior of these.
 
 sums_visit <- function(whole, z, model, start, beside, control) {
-  whole$source <- NULL # it stays where it is
+  whole <- without_source(whole)
   force(z)
   force(model)
   force(start)
@@ -32,23 +32,22 @@ merge_sums <- function(a, b) {
 construct_from_source <- function(data, done, s, state) {
   whole <- data$whole
   model <- done$model
-  beside <- isTRUE(s$neighbours > 0L)
+  beside <- isTRUE(s$posterior$neighbours > 0L)
   start <- posterior_stage(state, function() {
-    dtc_posterior(done$z, data, model, done$jitter, control = s$control, fitc = beside)
+    dtc_posterior(done$z, data, model, done$jitter, control = s$run, fitc = beside)
   })
-  visit <- sums_visit(whole, done$z, model, start, beside, s$control)
+  visit <- sums_visit(whole, done$z, model, start, beside, s$run)
   so_far <- new.env()
   finish <- function(value) fit_of_sums(value, data, done, start, s, state)
-  value <- tryCatch(
-    run_stage(state, "posterior", source_pass(whole$source, visit, merge_sums, so_far),
-              otherwise = so_far$value),
-    pfdtc_error_source = function(e) {
-      e$fit <- finish(so_far$value)
-      e$message <- sprintf(paste("%s. What was learned is kept: the condition's `fit` is of the %s rows read",
-                                 "until then, and can be given as `inducing`."), sub("[.]$", "", conditionMessage(e)),
-                           show_count(e$fit$nobs))
-      stop(e)
-    })
+  value <- run_stage(state, "posterior", whole_pass(whole, visit, merge_sums, so_far), otherwise = so_far$value)
+  failed <- state$stopped$error
+  if (!is.null(failed)) {
+    failed$fit <- finish(value)
+    failed$message <- sprintf(paste("%s. What was learned is kept: the condition's `fit` is of %s rows, and can be",
+                                    "given as `inducing`."), sub("[.]$", "", conditionMessage(failed)),
+                              show_count(failed$fit$nobs))
+    stop(failed)
+  }
   if (is.null(state$stopped) && value$n != whole$n) {
     abort_input("data", sprintf("one of %s rows in the first pass and %s in the second", show_count(whole$n),
                                 show_count(value$n)), "a source that gives the same rows in every pass")
@@ -60,9 +59,9 @@ construct_from_source <- function(data, done, s, state) {
 fit_of_sums <- function(value, data, done, start, s, state) {
   whole <- data$whole
   model <- done$model
-  beside <- isTRUE(s$neighbours > 0L)
+  beside <- isTRUE(s$posterior$neighbours > 0L)
   if (is.null(value) || !value$n) {
-    value <- sums_with_signature(data, done$z, model, start, beside, s$control)
+    value <- sums_with_signature(data, done$z, model, start, beside, s$run)
   }
   posterior <- posterior_of_sums(done$z, value$sums, model, start)
   sample <- data[c("x", "y", "weights", "n", "shift")]
@@ -70,7 +69,7 @@ fit_of_sums <- function(value, data, done, start, s, state) {
   data$shift <- log_density_shift(value$n, value$log_w, whole$scale, 0, 0)
   data$signature <- signature_of(value$signature, whole$center)
   about <- list(label = whole$source$label, rows = whole$seen, omitted = whole$omitted, sample = nrow(data$x),
-                passes = 2L)
+                passes = whole$passes$n)
   parts <- if (beside) near_of_sums(sample, posterior, data, done, s) else
     list(neighbours = 0L, factors = posterior, evidence = gp_family(s)$evidence(data, posterior, model$noise))
   new_fit(data, done, s, state, c(points_and_start(done, s), parts, list(jitter = posterior$jitter, source = about)))
@@ -82,15 +81,16 @@ near_of_sums <- function(sample, posterior, data, done, s) {
   model <- done$model
   if (sample$n == data$n) {
     sample <- merge_the_few(c(sample, list(group = NULL)))
-    train <- min(s$neighbours, nrow(sample$x) - 1L)
-    near <- near_posterior(sample, done$z, model, s$neighbours, train, jitter = done$jitter, control = s$control)
+    train <- min(s$posterior$neighbours, nrow(sample$x) - 1L)
+    near <- near_posterior(sample, done$z, model, s$posterior$neighbours, train, jitter = done$jitter,
+                           control = s$run)
     sample$shift$constant <- data$shift$constant
     evidence <- near_evidence(sample, near, model$noise)
   } else {
     near <- list(L = posterior$L, C = posterior$C / sqrt(model$noise), beta = posterior$beta, jitter = posterior$jitter,
-                 neighbours = as.integer(s$neighbours), train_neighbours = 0L)
+                 neighbours = as.integer(s$posterior$neighbours), train_neighbours = 0L)
     evidence <- fitc_evidence(data, posterior, model$noise)
   }
   near$rows <- sample[c("x", "y", "weights")]
-  list(neighbours = s$neighbours, factors = NULL, evidence = evidence, near = near)
+  list(neighbours = s$posterior$neighbours, factors = NULL, evidence = evidence, near = near)
 }

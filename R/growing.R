@@ -75,64 +75,6 @@ check_growing <- function(fit) {
   fit
 }
 
-# ---- rows as a fit was given them -----------------------------------------------------------------------------------
-
-# list(x, response, offset, w, keep, labels): in the fit's columns; `keep`: those of positive weight.
-training_rows_from <- function(fit, newdata) {
-  given <- if (fit$frame$method == "formula") rows_with_response(fit, newdata) else list_of_rows(fit, newdata)
-  if (!is.null(fit$noise_trend)) {
-    w <- if (is.null(given$w)) 1 else given$w
-    given$w <- w / noise_factor(fit$noise_trend, given$x)
-  }
-  given$keep <- if (is.null(given$w)) rep(TRUE, length(given$response)) else given$w > 0
-  given
-}
-
-rows_with_response <- function(fit, newdata) {
-  if (!is.data.frame(newdata)) {
-    abort_input("newdata", describe(newdata), "a data frame with the variables of the formula and the response")
-  }
-  lacking <- setdiff(c(fit$frame$required, all.vars(stats::formula(fit$terms)[[2L]])), names(newdata))
-  if (length(lacking)) {
-    abort_input("newdata", sprintf("one without %s", list_quoted(lacking)),
-                "a data frame with the variables of the formula and the response")
-  }
-  parts <- list(quote(stats::model.frame), formula = fit$terms, data = newdata, na.action = quote(stats::na.omit))
-  asked <- intersect(c("weights", "offset"), names(fit$call))
-  parts[asked] <- as.list(fit$call)[asked]
-  mf <- evaluate_frame(parts, environment(fit$terms))
-  labels <- row.names(mf)
-  n <- nrow(mf)
-  for (spec in fit$frame$variables) mf[[spec$name]] <- check_new_variable(mf[[spec$name]], spec)
-  x <- bind_columns(fit$frame$variables, mf)
-  check_complete(x, fit$frame$variables, labels, "newdata")
-  w <- mf[["(weights)"]]
-  offset <- stats::model.offset(mf)
-  list(x = x, response = check_response(stats::model.response(mf), names(mf)[attr(fit$terms, "response")], n, labels),
-       offset = if (!is.null(offset)) check_vector(offset, "offset", n), w = if (!is.null(w)) check_weights(w, n),
-       labels = labels)
-}
-
-list_of_rows <- function(fit, newdata) {
-  known <- is.list(newdata) && !is.data.frame(newdata) && all(c("x", "y") %in% names(newdata))
-  if (!known) {
-    abort_input("newdata", describe(newdata), "a list with `x` and `y`, of a fit of a matrix")
-  }
-  x <- check_finite(rows_by_matrix(fit$frame, newdata$x)$x, "newdata")
-  n <- nrow(x)
-  list(x = x, response = check_response(newdata$y, "y", n),
-       offset = if (!is.null(newdata$offset)) check_vector(newdata$offset, "offset", n),
-       w = if (!is.null(newdata$weights)) check_weights(newdata$weights, n), labels = NULL)
-}
-
-# As the engine takes them.
-cleaned <- function(fit, given) {
-  r <- given$response - if (is.null(given$offset)) 0 else given$offset
-  keep <- given$keep
-  list(x = given$x[keep, , drop = FALSE], y = (r[keep] - fit$center) / fit$scale, weights = given$w[keep],
-       n = sum(keep), center = fit$center, scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0))
-}
-
 # ---- a fit without its data: sums -----------------------------------------------------------------------------------
 
 with_sums <- function(fit, rows, sign) {
@@ -197,52 +139,6 @@ without_reference <- function(fit) {
 }
 
 # ---- a fit with its data --------------------------------------------------------------------------------------------
-
-# list(x, response, offset, w) of every row, as given.
-rows_of_data <- function(data) {
-  inputs <- training_inputs(data)
-  list(x = inputs$x[inputs$index, , drop = FALSE], response = data$response, offset = data$offset,
-       w = data$prior_weights)
-}
-
-extended_rows <- function(old, new) {
-  n <- length(old$response)
-  both <- function(what, otherwise) {
-    if (is.null(old[[what]]) && is.null(new[[what]])) return(NULL)
-    c(if (is.null(old[[what]])) rep(otherwise, n) else old[[what]],
-      if (is.null(new[[what]])) rep(otherwise, length(new$response)) else new[[what]])
-  }
-  names <- names(old$response)
-  if (!is.null(names)) {
-    names <- make.unique(c(names, if (is.null(new$labels)) n + seq_along(new$response) else new$labels))
-  }
-  list(x = rbind(old$x, new$x), response = stats::setNames(c(old$response, new$response), names),
-       offset = both("offset", 0), w = both("w", 1))
-}
-
-rows_without <- function(old, rows) {
-  list(x = old$x[-rows, , drop = FALSE], response = old$response[-rows], offset = old$offset[-rows], w = old$w[-rows])
-}
-
-# The data with these rows instead, equal ones merged as the fit had them: beside near rows all of them.
-data_of_rows <- function(data, rows, fit) {
-  w <- rows$w
-  keep <- if (is.null(w)) rep(TRUE, nrow(rows$x)) else w > 0
-  if (!any(keep)) abort_input("rows", "all rows", "fewer than there are")
-  r <- unname(rows$response - if (is.null(rows$offset)) 0 else rows$offset)[keep]
-  used <- if (!is.null(w) && any(w[keep] != 1)) w[keep]
-  most <- if (!is.null(fit$near)) 1 - 1 / sum(keep) else if (merges_rows(fit$method)) 0.9 else 0
-  merged <- merge_equal_rows(rows$x[keep, , drop = FALSE], (r - data$center) / data$scale, used, most)
-  for (what in c("x", "y", "weights", "group", "twins")) data[what] <- list(merged[[what]])
-  data["x_zero"] <- list(if (!all(keep)) rows$x[!keep, , drop = FALSE])
-  data$n <- sum(keep)
-  data$shift <- log_density_shift(data$n, if (is.null(used)) 0 else sum(log(used)), data$scale, merged$rows, merged$ss)
-  data$response <- rows$response
-  data["offset"] <- list(rows$offset)
-  data["prior_weights"] <- list(w)
-  if (!is.null(fit$noise_trend)) data["given_weights"] <- list(w * noise_factor(fit$noise_trend, rows$x))
-  data
-}
 
 # The fit's posterior, made of other data. Rows that were there keep their order among near rows.
 fit_of_data <- function(fit, data, n) {

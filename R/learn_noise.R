@@ -5,12 +5,12 @@
 learn_noise_trend <- function(trend, data, s, state) {
   pool <- learning_rows(data, s)
   on.exit(count_evaluations(state, "noise", list(evaluations = pool$count$evaluations)))
-  tell <- stage_line("noise", s$control$progress, after = 1)
+  tell <- stage_line("noise", s$steps$progress, after = 1)
   on.exit(tell(NULL), add = TRUE)
   tell("its sizes")
   problem <- learning_problem(pool, s, kernel_candidates[1L])
-  theta <- finish_starts(problem, run_starts(problem, s$control)$thetas)[[1L]]$theta
-  wide <- problem_with_trend(problem, trend)
+  theta <- finish_starts(problem, run_starts(problem, s$restarts)$thetas)[[1L]]$theta
+  wide <- problem_with_trend(problem, trend, s$priors)
   size <- learning_sizes$finals
   end <- climb(wide, c(theta, numeric(length(trend$columns))), size, c(10L, 10L, 10L), enough = 0.1)
   own <- wide$own
@@ -24,7 +24,7 @@ learn_noise_trend <- function(trend, data, s, state) {
 
 # With gamma behind the problem's own parameters. Its prior, N(0, 1) in units of the inputs' spreads, does not fade: of
 # many rows on a rough function that have hardly any noise nothing else would hold it.
-problem_with_trend <- function(problem, trend) {
+problem_with_trend <- function(problem, trend, priors) {
   pool <- problem$pool
   last <- problem$last
   own <- seq_len(last)
@@ -32,7 +32,7 @@ problem_with_trend <- function(problem, trend) {
   B <- noise_basis(trend, pool$x)
   w <- if (is.null(pool$weights)) rep(1, pool$n) else pool$weights
   twins <- pool$twins
-  precision <- if (problem$control$priors) 1 else 0
+  precision <- if (priors) 1 else 0
   wide <- problem
   wide$own <- own
   wide$free <- c(problem$free, rep(TRUE, q))
@@ -47,7 +47,7 @@ problem_with_trend <- function(problem, trend) {
     basis <- B * (abs(log_factor) < most_trend)
     factor <- exp(within_trend(log_factor))
     result <- native_vecchia(pool$x, pool$y, w / factor, now$kernel, now$noise, rows, neighbours,
-                             control = problem$control, basis = basis)
+                             control = problem$run, basis = basis)
     if (!is.finite(result$value)) return(list(value = -Inf))
     prior <- problem$prior(theta[own])
     at <- list(value = result$value + prior$value - precision * sum(gamma^2) / 2,

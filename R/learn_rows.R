@@ -17,14 +17,14 @@ in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 learning_rows <- function(data, s) {
   data <- merge_the_few(data)
   n <- nrow(data$x)
-  most <- min(n, s$control$optimise_rows, learning_sizes$population)
+  most <- min(n, s$rows, learning_sizes$population)
   rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
   pool <- list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = data$weights[rows], n = length(rows),
                twins = lapply(data$twins, `[`, rows), rank = sample.int(length(rows)), shift = data$shift,
                share = length(rows) / n,
                floor = noise_floor(data), weight = mean_weight(data),
                signal = signal_power(data), variance = response_variance(data), count = new.env(parent = emptyenv()),
-               until = proc.time()[["elapsed"]] + s$control$max_seconds)
+               until = proc.time()[["elapsed"]] + s$steps$max_seconds)
   early <- order(pool$rank)[seq_len(min(pool$n, learning_sizes$first))]
   others <- setdiff(sample.int(pool$n), early)
   pool$take <- function(count) { # of `count` rows a fifth at most are the first of the order

@@ -4,7 +4,8 @@
 # With V = R R' the covariance of the p logs that were learned, 2 p points: the fit's own values and sqrt(p) columns of
 # R to either side of them, which have this mean and covariance. Each counts by the density of the data there beside
 # that of the normal approximation, exp(-|R^{-1}(theta - theta^)|^2 / 2): list(hyper = list(kernel, noise) of the model
-# for each, weights).
+# for each, weights; and for where the evidence is better known: apart, all of the logs of the weights but the
+# evidence's; gain, these logs where they have the exact evidence).
 hyper_points <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)
@@ -12,10 +13,12 @@ hyper_points <- function(fit) {
   steps <- e$vectors %*% diag(sqrt(p * e$values), p)
   points <- pmin(pmax(learned$at + cbind(steps, -steps), learned$lower), learned$upper)
   far <- colSums((crossprod(e$vectors, points - learned$at) / sqrt(e$values))^2) / 2
-  gain <- apply(points, 2L, learned$value) + far
+  value <- apply(points, 2L, learned$value)
+  gain <- value + far
   if (!any(is.finite(gain))) abort_numerical("The evidence cannot be computed at other hyperparameters than the fit's.")
   weights <- exp(gain - max(gain))
-  list(hyper = apply(points, 2L, learned$natural, simplify = FALSE), weights = weights / sum(weights))
+  list(hyper = apply(points, 2L, learned$natural, simplify = FALSE), weights = weights / sum(weights),
+       apart = far + apply(points, 2L, learned$prior), gain = if (learned$exact) gain)
 }
 
 # The same posterior at other hyperparameters of the model.
@@ -24,30 +27,41 @@ at_hyper <- function(fit, hyper) {
   model <- model_with(model_of(fit), hyper)
   fit[c("kernel", "noise")] <- model_units(model)
   if (!is.null(fit$x)) {
-    fit$factors <- exact_posterior(if (is.null(fit$chosen)) data else take_rows(data, fit$chosen), model, fit$control)
+    rows <- if (is.null(fit$chosen)) data else take_rows(data, fit$chosen)
+    fit$factors <- exact_posterior(rows, model, fit$control)
+    fit$evidence <- exact_evidence(rows, fit$factors, model$noise)
   } else if (!is.null(fit$near)) {
     if (is.null(fit$near$rank)) fit$near$rank <- seq_len(nrow(data$x))
     fit$near <- near_posterior(data, fit$inducing, model, fit$near$neighbours, fit$near$train_neighbours, fit$near$rank,
                                fit$near$jitter, fit$control)
+    fit$evidence <- near_evidence(data, fit$near, model$noise)
   } else {
     fit$factors <- dtc_posterior(fit$inducing, data, model, fit$jitter, control = fit$control,
                                  fitc = gp_family(fit)$fitc)
+    fit$evidence <- gp_family(fit)$evidence(data, fit$factors, model$noise)
   }
+  fit$norms <- fit$reference <- NULL
   fit
 }
+
+# What `of` says of the posterior at each of these hyperparameters
+mixture_parts <- function(fit, hyper, of) lapply(hyper, function(one) of(at_hyper(fit, one)))
 
 # As posterior_at(), with the mixture's mean and (total) variance of f, its mean noise and, where asked for, the
 # covariance of the rows.
 mixture_at <- function(fit, rows, full_cov = FALSE) {
   points <- hyper_points(fit)
-  each <- lapply(points$hyper[points$weights > 1e-10], function(hyper) {
-    one <- at_hyper(fit, hyper)
+  used <- points$weights > 1e-10
+  mixture_of_parts(mixture_parts(fit, points$hyper[used], function(one) {
     c(posterior_at(one, rows$x), list(noise = noise_at(one, rows$x), cov = if (full_cov) covariance_at(one, rows)))
-  })
-  w <- points$weights[points$weights > 1e-10]
+  }), points$weights[used], if (full_cov) rows$index)
+}
+
+# Of parts as posterior_at() gives them, with noise and, where asked for, covariance of the rows `index`.
+mixture_of_parts <- function(each, w, index = NULL) {
   sum_of <- function(what) Reduce(`+`, Map(function(one, w) w * what(one), each, w))
   mean <- sum_of(function(one) one$mean)
-  off <- function(one) (one$mean - mean)[rows$index]
+  off <- function(one) (one$mean - mean)[index]
   list(mean = mean, var = sum_of(function(one) one$var + (one$mean - mean)^2), noise = sum_of(function(one) one$noise),
-       cov = if (full_cov) sum_of(function(one) one$cov + outer(off(one), off(one))))
+       cov = if (!is.null(index)) sum_of(function(one) one$cov + outer(off(one), off(one))))
 }

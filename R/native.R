@@ -76,40 +76,32 @@ native_kernel_matrix <- function(kernel, x, z) {
   .Call(ffi_kernel_matrix, engine_model(kernel), x, z, engine_control(nrow(z)))
 }
 
-# list(value, gradient, reason): value Inf and a reason where the evaluation failed. `theta`, `noise`: the gradient of
-# -ELBO in log lengthscales and log variance, and in log noise. `scratch`: doubles to work in, made once for many
-# evaluations by objective_scratch(); the engine writes to it.
-native_vfe <- function(z, x, y, weights, kernel, noise, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
-  native_evaluate("vfe", NULL, z, x, y, weights, kernel, noise, jitter, gradient, control, scratch)
-}
-
-native_pf <- function(z, x, y, weights, kernel, noise, nu, jitter, gradient = TRUE, control = NULL,
-                      scratch = NULL) {
-  native_evaluate(nu$objective, nu, z, x, y, weights, kernel, noise, jitter, gradient, control, scratch)
-}
-
-native_evaluate <- function(name, nu, z, x, y, weights, kernel, noise, jitter, gradient, control, scratch) {
-  as_value(.Call(ffi_evaluate, engine_objective(name, nu), engine_model(kernel, noise, jitter), z,
+# The objective of this name (objective.c): list(value, gradient, reason), value Inf and a reason where the evaluation
+# failed. `theta`, `noise`: the gradient of -ELBO in the kernel's logs and in log noise. `scratch`: doubles to work in,
+# made once for many evaluations by objective_scratch(); the engine writes to it.
+native_evaluate <- function(name, aux, z, x, y, weights, kernel, noise, jitter, gradient = TRUE, control = NULL,
+                            scratch = NULL) {
+  as_value(.Call(ffi_evaluate, engine_objective(name, aux), engine_model(kernel, noise, jitter), z,
                      engine_rows(x, y, weights), as.integer(gradient),
-                     engine_control(nrow(x), control, 8 * length(nu$Wt)), scratch))
+                     engine_control(nrow(x), control, 8 * length(aux$Wt)), scratch))
 }
 
-engine_objective <- function(name, nu = NULL) list(name = name, nu = nu, Wt = nu$Wt, share = nu$variance)
+engine_objective <- function(name, aux = NULL) list(name = name, aux = aux, Wt = aux$Wt, share = aux$variance)
 
 # The same a step at a time, for rows that are not all at hand: sums of some rows, which sums_merge() adds up; value
 # and adjoint from those of all rows; the part of some rows in the gradient, list(gradient, theta, rss), which adds up
 # as well and, where `k_sum` of all rows is given, the part of the points, which is wanted once.
-native_sums <- function(name, nu, z, x, y, weights, kernel, noise, jitter, control = NULL) {
-  stop_on_status(.Call(ffi_sums, engine_objective(name, nu), engine_model(kernel, noise, jitter), z,
+native_sums <- function(name, aux, z, x, y, weights, kernel, noise, jitter, control = NULL) {
+  stop_on_status(.Call(ffi_sums, engine_objective(name, aux), engine_model(kernel, noise, jitter), z,
                        engine_rows(x, y, weights), engine_control(nrow(x), control)), "The sums over the rows")
 }
 
-native_objective <- function(name, nu, z, sums, kernel, noise, jitter, rss = NULL) {
-  as_value(.Call(ffi_objective, engine_objective(name, nu), engine_model(kernel, noise, jitter), z, sums, rss))
+native_objective <- function(name, aux, z, sums, kernel, noise, jitter, rss = NULL) {
+  as_value(.Call(ffi_objective, engine_objective(name, aux), engine_model(kernel, noise, jitter), z, sums, rss))
 }
 
-native_gradient <- function(name, nu, z, x, y, weights, kernel, noise, jitter, adjoint, k_sum = NULL, control = NULL) {
-  as_value(.Call(ffi_gradient, engine_objective(name, nu), engine_model(kernel, noise, jitter), z,
+native_gradient <- function(name, aux, z, x, y, weights, kernel, noise, jitter, adjoint, k_sum = NULL, control = NULL) {
+  as_value(.Call(ffi_gradient, engine_objective(name, aux), engine_model(kernel, noise, jitter), z,
                  engine_rows(x, y, weights), adjoint, k_sum, engine_control(nrow(x), control)))
 }
 
@@ -133,25 +125,25 @@ as_value <- function(result) {
   result
 }
 
-objective_scratch <- function(z, x, kernel, nu = NULL, gradient = TRUE, control = NULL) {
-  name <- if (is.null(nu)) "vfe" else nu$objective
-  numeric(.Call(ffi_evaluate_size, engine_objective(name, nu), engine_model(kernel), z, engine_rows(x),
-                    as.integer(gradient), engine_control(nrow(x), control, 8 * length(nu$Wt))))
+objective_scratch <- function(z, x, kernel, aux = NULL, gradient = TRUE, control = NULL) {
+  name <- if (is.null(aux)) "vfe" else aux$objective
+  numeric(.Call(ffi_evaluate_size, engine_objective(name, aux), engine_model(kernel), z, engine_rows(x),
+                    as.integer(gradient), engine_control(nrow(x), control, 8 * length(aux$Wt))))
 }
 
 # s2^2 d_pF^2 itself, at the price of every pair of rows.
-native_pf_divergence <- function(z, x, y, weights, kernel, noise, nu, jitter) {
-  as_value(.Call(ffi_pf_divergence, engine_model(kernel, noise, jitter), z, engine_rows(x, y, weights), nu,
+native_pf_divergence <- function(z, x, y, weights, kernel, noise, aux, jitter) {
+  as_value(.Call(ffi_pf_divergence, engine_model(kernel, noise, jitter), z, engine_rows(x, y, weights), aux,
                      engine_control(nrow(x))))
 }
 
-native_pf_constant <- function(x, y, weights, kernel, nu) {
-  .Call(ffi_pf_constant, engine_model(kernel), engine_rows(x, y, weights), nu, engine_control(nrow(x)))
+native_pf_constant <- function(x, y, weights, kernel, aux) {
+  .Call(ffi_pf_constant, engine_model(kernel), engine_rows(x, y, weights), aux, engine_control(nrow(x)))
 }
 
-# W_x of nu, transposed: rank + 1 rows, a column a row of x
-native_lowrank_rows <- function(nu, x, weights, kernel) {
-  .Call(ffi_lowrank_rows, engine_model(kernel), nu, engine_rows(x, NULL, weights), engine_control(nrow(x)))
+# W_x of an auxiliary distribution, transposed: rank + 1 rows, a column a row of x
+native_lowrank_rows <- function(aux, x, weights, kernel) {
+  .Call(ffi_lowrank_rows, engine_model(kernel), aux, engine_rows(x, NULL, weights), engine_control(nrow(x)))
 }
 
 # The posterior on z: list(jitter, L, G, Ay, yy, k_sum, t, C, beta, rss); the jitter is raised by tens from `jitter` to
@@ -295,11 +287,12 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
   .Call(ffi_decorrelate, near$u, near$d, near$rows, v, as.integer(transpose))
 }
 
-# K v over all pairs of rows of x, with the roots of the weights on both sides; v: a vector or a column each
-native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL) {
+# K v over all pairs of rows of x, with the roots of the weights on both sides; v: a vector or a column each. `share`
+# (from 1) of so many: what some of the pairs come to, all shares adding up.
+native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL, share = 1L, shares = 1L) {
   root <- if (is.null(weights)) 1 else sqrt(weights)
   Kv <- root * .Call(ffi_kernel_matvecs, engine_model(kernel), engine_rows(x), as.matrix(root * v),
-                     engine_control(nrow(x), control))
+                     as.integer(share) - 1L, as.integer(shares), engine_control(nrow(x), control))
   if (is.matrix(v)) Kv else drop(Kv)
 }
 

@@ -35,24 +35,48 @@ bound_w <- function(c, v_E) {
 # has other rounding errors is well inside its kappa. `sharp`: FALSE leaves out T1 as well.
 posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
                             same = NULL, sharp = TRUE) {
-  noise <- model$noise
   n <- nrow(data$x)
   m <- nrow(z)
-  size <- c(max(m, m^2 %/% 16), 200)
+  size <- norm_groups(m)
   if (fast) size <- c(m, m)
   if (tight) size <- c(n, n)
   size <- pmin(n, size) * c(is.null(inner) && sharp, is.null(same))
-  norms <- native_norms(p, z, data$x, data$y, data$weights, model$kernel, noise, sample.int(n), size[1L], size[2L],
-                        control)
+  norms <- rows_norms(p, z, data, model, size, control)
   if (!is.null(same)) norms[c("Psi", "lam", "spread")] <- same[c("Psi", "lam", "spread")]
+  finish_norms(norms, p, model, inner)
+}
 
+# Rows of the groups that T1 and T2 of a reference on m points are made of.
+norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
+
+# What some rows add to norms, in groups of `size` rows for T1 and for T2.
+rows_norms <- function(p, z, data, model, size, control) {
+  n <- nrow(data$x)
+  found <- native_norms(p, z, data$x, data$y, data$weights, model$kernel, model$noise, sample.int(n), size[1L],
+                        size[2L], control)
+  c(found[c("T1", "Psi", "lam", "vv", "spread")],
+    list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
+}
+
+# Of some rows and of others: groups are groups of all, whose shares in Psi and in `spread` are smaller.
+norms_merge <- function(a, b) {
+  n <- a$n + b$n
+  list(T1 = a$T1 + b$T1, Psi = a$Psi * (n / a$n) + b$Psi * (n / b$n), lam = a$lam + b$lam, vv = a$vv + b$vv,
+       spread = max(a$spread * (n / a$n), b$spread * (n / b$n)), n = n, weight = max(a$weight, b$weight),
+       most = max(a$most, b$most))
+}
+
+# Those of all rows, with every rounding allowed for.
+finish_norms <- function(norms, p, model, inner = NULL) {
+  noise <- model$noise
+  m <- nrow(p$G)
+  n <- norms$n
   growth <- rounding_growth(m, n)
   up <- 1 + growth
   G_norm <- sqrt(sum(p$G^2))
   beta <- sqrt(sum(p$beta^2))
   out <- list(
-    weight = if (is.null(data$weights)) 1 else max(data$weights), spread = norms$spread,
-    slack = rounding_slack(m, n), most = prior_most(model, data$x, z),
+    weight = norms$weight, spread = norms$spread, slack = rounding_slack(m, n), most = norms$most,
     growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = sqrt(sum(solve_t(p$L, p$beta)^2)),
     # beta solves (s2 I + G) beta = A y up to this: errors of the factor and of the sum A y
     beta_error = growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy)))

@@ -34,8 +34,7 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
   constant <- check_flag(constant, "constant")
   check_made_from(nu, args, args$model)
   model <- args$model
-  result <- native_pf(args$z, args$x, args$y, args$weights, model$kernel, model$noise, nu, args$jitter)
-  result <- stop_on_failure(result, args$jitter)
+  result <- stop_on_failure(objective_of(args, nu, args$z, model, args$jitter), args$jitter)
   value <- result$value
   if (constant) value <- value + pf_constant(args, model, nu)
   list(value = value, gradient = name_columns(result$gradient, args$x))
@@ -62,8 +61,7 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
 vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
   kernel <- args$model$kernel
-  result <- native_vfe(args$z, args$x, args$y, args$weights, kernel, args$model$noise, args$jitter)
-  result <- stop_on_failure(result, args$jitter)
+  result <- stop_on_failure(objective_of(args, NULL, args$z, args$model, args$jitter), args$jitter)
   shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # the density of y, not of sqrt(w) y
   gradient <- list(z = name_columns(result$gradient, args$x))
   if (kernel$profile %in% kernels_of_before && !isTRUE(kernel$isotropic)) {
@@ -75,28 +73,28 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   list(value = result$value - shift, gradient = gradient)
 }
 
-# C(X) of the objective under nu.
-pf_constant <- function(data, model, nu) pf_objectives[[nu$objective]]$constant(nu, data, model)
+# C(X) of the objective under an auxiliary distribution.
+pf_constant <- function(data, model, aux) pf_objectives[[aux$objective]]$constant(aux, data, model)
 
 # What else there is of the objectives that the engine knows by these names: the constant, and d_pF of a posterior `p`
 # on z.
 pf_objectives <- list(
-  pf = list(constant = function(nu, data, model) native_pf_constant(data$x, data$y, data$weights, model$kernel, nu),
+  pf = list(constant = function(aux, data, model) native_pf_constant(data$x, data$y, data$weights, model$kernel, aux),
             divergence = function(...) low_rank_divergence(...)),
-  white = list(constant = function(nu, data, model) -sum(white_at_exact(data, model, nu$variance)),
-               divergence = function(nu, z, p, jitter, data, model) white_divergence(nu, p, data, model)))
+  white = list(constant = function(aux, data, model) -sum(white_at_exact(data, model, aux$variance)),
+               divergence = function(aux, z, p, jitter, data, model) white_divergence(aux, p, data, model)))
 
-low_rank_divergence <- function(nu, z, p, jitter, data, model) {
-  result <- native_pf_divergence(z, data$x, data$y, data$weights, model$kernel, model$noise, nu, jitter)
+low_rank_divergence <- function(aux, z, p, jitter, data, model) {
+  result <- native_pf_divergence(z, data$x, data$y, data$weights, model$kernel, model$noise, aux, jitter)
   sqrt(max(stop_on_failure(result, jitter)$value, 0)) / model$noise
 }
 
 # Under white noise both parts are differences from the exact posterior's, each not negative.
-white_divergence <- function(nu, p, data, model) {
+white_divergence <- function(aux, p, data, model) {
   noise <- model$noise
   X <- noise * chol2inv(t(p$C)) # D^{-1}; tr(G D^{-2}) = tr(X G X)
-  parts <- c(noise * p$rss + noise^2 * sum(p$beta^2), nu$variance * noise * (p$t + sum(X * (X %*% p$G))))
-  sqrt(sum(pmax(parts - white_at_exact(data, model, nu$variance), 0))) / noise
+  parts <- c(noise * p$rss + noise^2 * sum(p$beta^2), aux$variance * noise * (p$t + sum(X * (X %*% p$G))))
+  sqrt(sum(pmax(parts - white_at_exact(data, model, aux$variance), 0))) / noise
 }
 
 # The objective under white noise at Q = K, which it is never below: its two parts, for the mean s2^2 y'w, and
@@ -121,10 +119,12 @@ check_objective <- function(z, x, y, kernel, noise, weights, jitter) {
   c(rows, list(z = z, model = model, jitter = check_finite(check_at_least_0(jitter, "jitter"), "jitter")))
 }
 
-check_made_from <- function(nu, data, model) {
-  if (!inherits(nu, "pfdtc_auxiliary")) abort_input("nu", describe(nu), "an auxiliary distribution made by auxiliary()")
-  other <- c("data", "kernel", "noise")[c(!identical(fingerprint(data), nu$made_from),
-                                          !same_kernel(model$kernel, nu$model$kernel), model$noise != nu$model$noise)]
+check_made_from <- function(aux, data, model) {
+  if (!inherits(aux, "pfdtc_auxiliary")) {
+    abort_input("nu", describe(aux), "an auxiliary distribution made by auxiliary()")
+  }
+  other <- c("data", "kernel", "noise")[c(!identical(fingerprint(data), aux$made_from),
+                                          !same_kernel(model$kernel, aux$model$kernel), model$noise != aux$model$noise)]
   if (length(other)) {
     abort_input("nu", sprintf("one made from another set of %s", paste(other, collapse = ", ")),
                 "an auxiliary distribution of the same data, kernel and noise",
@@ -152,20 +152,30 @@ name_columns <- function(z, x) {
 # ---- what the optimiser sees: pure functions of one vector ----------------------------------------------------------
 # Each gives list(value, gradient, reason): value Inf and a reason where the evaluation failed.
 
+# VFE, or pF under `aux`, over all rows: those at hand, or by passes over a source.
+objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = NULL, gradient = TRUE) {
+  name <- if (is.null(aux)) "vfe" else aux$objective
+  if (!is.null(data$by_passes)) {
+    return(objective_by_passes(data$by_passes, name, aux, z, model, jitter, control, gradient))
+  }
+  native_evaluate(name, aux, z, data$x, data$y, data$weights, model$kernel, model$noise, jitter, gradient, control,
+                  scratch)
+}
+
 # pF in Z, in units of the lengthscales, or of the inputs' ranges where these are shorter: along an input that hardly
 # matters nothing else would hold the points near the data. Columns that the kernel does not read stay where they are.
-pf_problem <- function(data, z, model, nu, jitter, control) {
-  gradient <- control$maxit > 0 # without it nothing is kept between passes
-  scratch <- objective_scratch(z, data$x, model$kernel, nu, gradient, control)
+# Without `gradient` nothing is kept between passes.
+pf_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
+  scratch <- objective_scratch(z, data$x, model$kernel, aux, gradient, control)
   points_problem(data, z, model$kernel, function(z) {
-    native_pf(z, data$x, data$y, data$weights, model$kernel, model$noise, nu, jitter, gradient, control, scratch)
+    objective_of(data, aux, z, model, jitter, control, scratch, gradient)
   })
 }
 
 vfe_points_problem <- function(data, z, model, jitter, control) {
   scratch <- objective_scratch(z, data$x, model$kernel, control = control)
   points_problem(data, z, model$kernel, function(z) {
-    native_vfe(z, data$x, data$y, data$weights, model$kernel, model$noise, jitter, control = control, scratch = scratch)
+    objective_of(data, NULL, z, model, jitter, control, scratch)
   })
 }
 
@@ -207,8 +217,7 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control) {
          now <- parameters$natural(par)
          too_far <- parameters$too_far(par)
          if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-         result <- native_vfe(z, data$x, data$y, data$weights, now$kernel, now$noise, jitter, control = control,
-                              scratch = scratch)
+         result <- objective_of(data, NULL, z, now, jitter, control, scratch)
          if (!is.null(result$reason)) return(result)
          hyper_slope(result[c("value", "theta", "noise")], parameters, data$shift, now$noise)
        })

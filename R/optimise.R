@@ -50,8 +50,8 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
     }),
     interrupt = function(i) c(stopped_by_interrupt, list(stopped = stopped_by_interrupt)),
     error = function(e) {
-      if (!is_time_limit(e)) stop(e)
-      c(stopped_by_time, list(stopped = stopped_by_time))
+      stopped <- stopped_by_error(e)
+      c(stopped[c("convergence", "message")], list(stopped = stopped))
     })
   n <- min(length(run$value), length(run$seconds))
   if (!is.finite(run$best$value)) run$best$value <- NA_real_ # ended before there was one
@@ -179,12 +179,19 @@ stopped_by_interrupt <- list(convergence = 52L, message = "interrupted")
 
 stopped_by_time <- list(convergence = 2L, message = "R's time limit was reached")
 
-run_minimise <- function(problem, control, label, maxit = control$maxit, reltol = control$reltol, first_step = 0.1,
+# R's time limit, and a row source that fails, end what is done with the best so far; other errors are raised.
+stopped_by_error <- function(e) {
+  if (inherits(e, "pfdtc_error_source")) return(list(convergence = 52L, message = "the row source failed", error = e))
+  if (!is_time_limit(e)) stop(e)
+  stopped_by_time
+}
+
+run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = steps$reltol, first_step = 0.1,
                          enough = NULL) {
-  progress <- if (control$progress) progress_line(label)
+  progress <- if (steps$progress) progress_line(label)
   if (!is.null(progress)) on.exit(progress(done = TRUE))
-  result <- minimise(problem, maxit = maxit, reltol = reltol, max_seconds = control$max_seconds,
-                     keep = control$trace, first_step = first_step, progress = progress, enough = enough)
+  result <- minimise(problem, maxit = maxit, reltol = reltol, max_seconds = steps$max_seconds,
+                     keep = steps$trace, first_step = first_step, progress = progress, enough = enough)
   if (result$convergence == 3L) {
     abort_numerical(sprintf("The %s cannot be optimised: at the start, %s.", label, result$message))
   }

@@ -69,6 +69,11 @@ training_rows <- function(fit) {
 
 # The data a fit has kept, or the error that says how to get on without.
 training_data <- function(fit) {
+  if (is.null(fit$data) && !is.null(fit$source)) {
+    abort_input("newdata", "missing", "rows",
+                message = "This needs the training rows, and a fit of a row source keeps none.",
+                hint = "Give `newdata`: predict() takes a source.")
+  }
   if (is.null(fit$data)) {
     abort_input("keep_data", "FALSE", "TRUE in the fit",
                 message = paste("This needs the training rows, and the fit was made with",

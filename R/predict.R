@@ -53,7 +53,7 @@
 #'   [certify()]? It then reaches from `mean_lower - z * sd` to `mean_upper + z * sd` with the largest sd that the exact
 #'   process can have; the `fit` column stays, and lies outside the band where the fit's mean is further off than the
 #'   band is wide: raise `m` there, or see [refine()]. Keep a reference in the fit,
-#'   `fit$reference <- reference(fit)`, or each call makes one.
+#'   `fit$reference <- reference(fit)`, or each call makes one. With `hyper_uncertainty` the exact mixture's own.
 #' @param full_cov Should the covariance matrix of all rows be returned?
 #' @param hyper_uncertainty Should the uncertainty of the hyperparameters ([vcov.gp_fit()]) be taken into account? See
 #'   below.
@@ -75,7 +75,7 @@
 #'   `newdata` has responses too; `"loo"` and `"loo_latent"` the probability or rate, and f, of each training row given
 #'   the others, by the Gaussian posterior at the mode (the mode and the hyperparameters held). `interval = "credible"`
 #'   is of what `type` says, `certified = TRUE` makes it contain the interval of the exact process's Laplace posterior.
-#'   The covariance is there for the link.
+#'   The covariance is there for the link, which `"terms"` and `"derivative"` are of as well (without certificates).
 #' @section Uncertain hyperparameters: predictions take the hyperparameters as known. Of few rows they are not, and
 #'   intervals are then too narrow. `hyper_uncertainty = TRUE` predicts by a mixture: with \eqn{p} hyperparameters that
 #'   were learned, \eqn{\hat\theta} their logs and \eqn{V = R R'} those of [vcov.gp_fit()], of the posteriors at the
@@ -94,15 +94,19 @@
 #'   \eqn{k = \lceil level\,(n + 1) \rceil}{k = ceiling(level (n + 1))}, its ends are
 #'   \deqn{\mu(x) \pm q\, s(x), \quad q \; \textrm{the k-th smallest of} \; r_i.}{mu(x) -/+ q s(x), q the k-th smallest
 #'   of the r_i.}
-#'   Up to 1,000 rows, where there are no near rows (and but for [gp_subsample()]), they are those of the jackknife+:
+#'   Of an exact posterior (`fit$posterior` is `"exact"`) they are those of full conformal prediction, in closed form: a
+#'   response \eqn{t} at \eqn{x} is inside if, with it among the rows, its own score is not among the
+#'   \eqn{\lfloor (1 - level) (n + 1) \rfloor}{floor((1 - level) (n + 1))} largest of all \eqn{n + 1}. Of others of up
+#'   to 1,000 rows, where there are no near rows (and but for [gp_subsample()]), they are those of the jackknife+:
 #'   the \eqn{k}-th largest of \eqn{\mu_{-i}(x) - r_i s_{-i}(x)} and the \eqn{k}-th smallest of
 #'   \eqn{\mu_{-i}(x) + r_i s_{-i}(x)}. Where \eqn{k > n}, so few rows cannot give so high a level: the ends are
 #'   infinite.
 #'
 #'   What is guaranteed: if rows old and new are exchangeable (drawn alike: no drift, no groups), and if the
-#'   hyperparameters, inducing points, centre and scale had not been learned from these rows, jackknife+ intervals would
-#'   contain a new response with a probability of at least \eqn{1 - 2\alpha}, \eqn{\alpha = 1 - level}, whatever the
-#'   distribution (Barber et al. 2021), and as a rule of \eqn{1 - \alpha}. They were learned from these rows, so that
+#'   hyperparameters, inducing points, centre and scale had not been learned from these rows, full conformal intervals
+#'   would contain a new response with a probability of at least `level` (and at most \eqn{1 / (n + 1)} more, where no
+#'   two scores are equal), and jackknife+ intervals of at least \eqn{1 - 2\alpha}, \eqn{\alpha = 1 - level} (Barber et
+#'   al. 2021), as a rule of \eqn{1 - \alpha}, whatever the distribution. They were learned from these rows, so that
 #'   this holds as far as one row does not matter for them. The first form has no guarantee for finite \eqn{n}: its
 #'   coverage tends to `level` as \eqn{n} grows and single rows no longer move predictions. All of this is on average
 #'   over rows, and nothing is said about each \eqn{x} by itself. With `weights` the scores are in units of the rows'
@@ -121,8 +125,8 @@
 #'
 #'   (`bench/intervals.R` and `bench/results/intervals.txt` in the sources.)
 #'
-#'   Each call takes a leave-one-out, see [leave_one_out] for the time, and the jackknife+ \eqn{O(n^2)} for each new row
-#'   of an exact posterior.
+#'   Each call takes a leave-one-out, see [leave_one_out] for the time, and of an exact posterior
+#'   \eqn{O(n^2)} for each new row.
 #' @section Invariants:
 #' * Without `certified`, `lwr` and `upr` are `fit` minus and plus `qnorm((1 + level) / 2)` standard deviations of f or
 #'   of a response.
@@ -133,14 +137,14 @@
 #' * Predicting rows together, apart, or in another order changes nothing beyond rounding.
 #' @section Errors:
 #' Class `pfdtc_error_input`: wrong columns, unknown levels, infinite inputs, a `level` outside (0,
-#' 1), `hyper_uncertainty` where nothing was learned or together with `certified` or `"conformal"`, a covariance matrix
+#' 1), `hyper_uncertainty` where nothing was learned or together with `"conformal"`, a covariance matrix
 #' above `getOption("pfdtc.max_memory", 2^32)` bytes (said before it is taken), and `newdata` missing from a fit made
 #' with `keep_data = FALSE`.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), Scalable Gaussian Process Inference
 #'   with Finite-data Mean and Variance Guarantees, AISTATS; theory vignette for near rows.
 #' @references Barber, Candes, Ramdas and Tibshirani (2021), Predictive Inference with the Jackknife+, Annals of
-#'   Statistics 49; Papadopoulos (2024), Guaranteed Coverage Prediction Intervals with Gaussian Process Regression, IEEE
-#'   TPAMI 46.
+#'   Statistics 49; Burnaev and Vovk (2014), Efficiency of Conformalized Ridge Regression, COLT; Papadopoulos
+#'   (2024), Guaranteed Coverage Prediction Intervals with Gaussian Process Regression, IEEE TPAMI 46.
 #' @seealso [fitted()], [simulate()] and [plot()] methods in [gp_fit-methods] and [plot.gp_fit()].
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
@@ -183,9 +187,11 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                 hint = "It applies to interval = \"credible\" or \"prediction\".")
   }
   training <- missing(newdata) || is.null(newdata)
-  if (is_laplace(object) && !startsWith(type, "loo")) {
-    if (hyper_uncertainty) refuse_likelihood(object, "object", "`hyper_uncertainty`")
-    if (type %in% c("terms", "derivative")) refuse_likelihood(object, "object", sprintf("`type = \"%s\"`", type))
+  if (is_laplace(object) && hyper_uncertainty) refuse_likelihood(object, "object", "`hyper_uncertainty`")
+  if (is_laplace(object) && certified && type == "derivative") {
+    refuse_likelihood(object, "certified", "A certificate of a derivative")
+  }
+  if (is_laplace(object) && !startsWith(type, "loo") && !type %in% c("terms", "derivative")) {
     return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action))
   }
   if (type == "link") type <- "latent"
@@ -198,9 +204,9 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
     if (is_laplace(object)) return(predict_loo_laplace(object, se.fit, interval, level, type == "loo_latent"))
     return(predict_loo(object, se.fit, interval, level, latent = type == "loo_latent"))
   }
-  if (hyper_uncertainty && (certified || interval == "conformal")) {
-    abort_input("hyper_uncertainty", "TRUE", "FALSE beside `certified` or `interval = \"conformal\"`",
-                hint = "These are about the fit's own hyperparameters.")
+  if (hyper_uncertainty && interval == "conformal") {
+    abort_input("hyper_uncertainty", "TRUE", "FALSE beside `interval = \"conformal\"`",
+                hint = "That is about the fit's own hyperparameters.")
   }
   rows <- if (training) training_rows(object)
     else new_rows(object, newdata, na.action)
@@ -233,7 +239,11 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
     half <- z * sqrt(var + more)
     value <- cbind(fit = fit, lwr = fit - half, upr = fit + half)
     if (certified) { # the exact GP's own interval lies inside
-      exact <- certify_rows(object, rows, "reference", object$reference)
+      certify_by <- if (hyper_uncertainty) certify_mixture else certify_rows
+      exact <- certify_by(object, rows, "reference", object$reference)
+      if (hyper_uncertainty && interval == "prediction") {
+        more <- attr(exact, "noise") * rep_len(noise_factor(object$noise_trend, rows$x), nrow(rows$x))[rows$index]
+      }
       half <- z * sqrt(exact$sd_upper^2 + more)
       value[, "lwr"] <- exact$mean_lower - half
       value[, "upr"] <- exact$mean_upper + half

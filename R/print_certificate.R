@@ -27,6 +27,10 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
                    "hyperparameters; how far that is from the true posterior is not certified.")), sep = "\n")
     if (!is.null(attr(x, "check"))) cat(wrap(laplace_check_sentence(attr(x, "check"))), sep = "\n")
   }
+  if (!is.null(attr(x, "weights"))) {
+    cat(wrap(sprintf(paste("Of the mixture over uncertain hyperparameters: the exact one has the same %d parts, and",
+                           "weights by the exact evidence."), nrow(attr(x, "weights")))), sep = "\n")
+  }
   if (!is.null(attr(x, "advice"))) cat(wrap(attr(x, "advice")), sep = "\n")
   rows <- utils::head(seq_len(nrow(x)), n)
   if (length(rows)) print(as.data.frame(lapply(x, `[`, rows), row.names = row.names(x)[rows]), digits = digits, ...)

@@ -12,14 +12,21 @@
 #' Of a fit with another `family` than the Gaussian it is Laplace's posterior on these points, with what [certify()] and
 #' [evidence_bounds()] need of the rows, and no correction.
 #'
-#' @param fit a fit with its data.
+#' Of a fit whose rows are in a row source ([rows_blocks()], [rows_parts()]) it is made by three passes over that
+#' source, with a block at a time in memory, on workers where the rows are there: a sample of the rows, from which the
+#' points are chosen; sums; norms. Its mean is not corrected then: [refine()] takes a source as well.
+#'
+#' @param fit a fit with its data, or of a formula.
 #' @param m2 the most points. `NULL`: four times those of the fit.
 #' @param max_seconds time for the correction of the mean. No pass is begun that would end later, as a pass over some of
 #'   the rows tells. How many were made is `correction$passes` of the result; more than the limit allowed: [refine()].
+#' @param data where the fit has not kept them, the rows it was made of: a row source or a data frame. Weights, offset
+#'   and `subset` are taken as the fit's call had them.
 #' @return A fit of class `c("gp_dtc", "gp_fit")` that also carries the norms which certificates need. It costs
 #'   \eqn{O(n m_2^2)}. It holds \eqn{O(m_2^2)} numbers, and `2 n` more where its mean is corrected; [certify()] uses
 #'   those where the fit has its data. Keep it: `fit$reference <- reference(fit)`; [certify()] and its like then use it.
-#' @section Errors: class `pfdtc_error_input` for a fit made with `keep_data = FALSE`.
+#' @section Errors: class `pfdtc_error_input` for a fit that has not kept its data, without `data`, and for `data` that
+#'   are not the rows of the fit; `pfdtc_error_source` for what goes wrong while a source is read.
 #' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation.
 #' @seealso [certify()], [aux_reference()]
 #' @examples
@@ -27,9 +34,16 @@
 #' fit$reference <- reference(fit)
 #' certify(fit, data.frame(speed = c(5, 15)))
 #' @export
-reference <- function(fit, m2 = NULL, max_seconds = 10) {
+reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
   fit <- check_any_fit(fit, "fit")
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
+  if (!is.null(data)) {
+    refuse_likelihood(fit, "fit", "A reference by passes over `data`")
+    tell <- stage_line("reference", fit$control$progress)
+    on.exit(tell(NULL))
+    m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = fit$nobs)
+    return(reference_of_source(fit, source_of_fit(fit, data), m2, sys.call(), tell))
+  }
   data <- needs_data(fit, "fit")
   if (is_laplace(fit)) return(same_chance(laplace_reference(fit, data, m2)))
   m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = data$n)
@@ -55,7 +69,7 @@ points_of_fit <- function(fit) {
   if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else max(fit$m, min(200L, nrow(fit$data$x)))
 }
 
-# The fit with a reference on the points that its nu was made of; after an interrupt as it is.
+# The fit with a reference on the points that its auxiliary distribution was made of; after an interrupt as it is.
 add_reference <- function(fit, data, done, state) {
   if (is.null(done$aux_points) || !is.null(state$stopped)) return(fit)
   fit$reference <- run_stage(state, "reference", {
@@ -75,7 +89,9 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
   if (is.null(given)) {
     if (is.null(fit$data)) {
       abort_input("reference", "none for a fit without its data", "given",
-                  hint = "Make it where the data are: fit$reference <- reference(fit); or fit with `keep_data = TRUE`.")
+                  hint = if (is.null(fit$source)) paste("Make it where the data are: fit$reference <- reference(fit);",
+                                                        "or fit with `keep_data = TRUE`.")
+                  else "Make it by passes over the source: fit$reference <- reference(fit, data = <the source>).")
     }
     tell_classed("reference", "A reference is made for this call; keep it with  fit$reference <- reference(fit)")
     return(reference(fit, m2, max_seconds = max_seconds))

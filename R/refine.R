@@ -15,10 +15,15 @@
 #' @param tol accuracy as a fraction of the sd of the response.
 #' @param maxit the most iterations.
 #' @param reference a reference made by [reference()], see [certify()].
+#' @param data where the fit has not kept them, the rows it was made of: a row source or a data frame. All rows are then
+#'   held in memory for the call, `2 d + 6` numbers each: products of all pairs of them are what takes the time. Where
+#'   they come from workers ([rows_parts()]), these make the products: each is sent the inputs of all rows once, and in
+#'   every step a number a row.
 #' @return A data frame with a row for each row of `newdata`, in units of `y`: `mean`, the exact GP's mean (with the
 #'   fit's offset), and `mean_error`: the exact mean differs from `mean` by no more. Attributes `iterations` and `met`,
 #'   whether `tol` was met. A row with missing values has `NA`.
-#' @section Errors: class `pfdtc_error_input` for a fit without its data or a bad `tol`. Where `tol` is not met within
+#' @section Errors: class `pfdtc_error_input` for a fit without its data and no `data`, `data` that are not the fit's
+#'   rows or take more than `getOption("pfdtc.max_memory", 2^32)` bytes, or a bad `tol`. Where `tol` is not met within
 #'   `maxit` iterations or is below what rounding allows, a warning of class `pfdtc_warning_convergence` says what was
 #'   reached; an interrupt and R's time limit ([setTimeLimit()]) do likewise.
 #' @section Invariants: `|mean - exact mean| <= mean_error`; with `met`, `mean_error <= tol * sd(y)`.
@@ -31,9 +36,10 @@
 #' fit$reference <- reference(fit, m2 = 6)
 #' refine(fit, data.frame(speed = c(5, 15)), tol = 1e-6)
 #' @export
-refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference) {
+refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference, data = NULL) {
   check_dots_empty(list(...), names(formals(refine)))
   fit <- check_fit(fit, "fit")
+  if (!is.null(data)) fit <- with_rows_of(fit, source_of_fit(fit, data))
   data <- needs_data(fit, "fit")
   tol <- check_positive(if (missing(tol)) NULL else tol, "tol", 1L)
   maxit <- check_count(maxit, "maxit", min = 0)

@@ -57,6 +57,12 @@ source_pass <- function(source, visit, merge, so_far = new.env()) {
   source$pass(source, visit, merge, so_far)
 }
 
+# merge() of what is there: NULL is what no rows come to.
+either <- function(merge) {
+  force(merge)
+  function(a, b) if (is.null(a)) b else if (is.null(b)) a else merge(a, b)
+}
+
 # Are blocks visited in other processes? A visit then writes to nothing that is here.
 read_elsewhere <- function(source) !identical(source$pass, pass_in_turn)
 

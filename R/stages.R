@@ -15,8 +15,7 @@ run_stage <- function(state, name, expr, otherwise) {
       state$stopped <- stopped_by_interrupt
       otherwise
     }, error = function(e) {
-      if (!is_time_limit(e)) stop(e)
-      state$stopped <- stopped_by_time
+      state$stopped <- stopped_by_error(e)
       otherwise
     })
   }

@@ -41,7 +41,8 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
     cat("\n")
   }
   print_fields(c(
-    RMSE = if (is.na(x$rmse)) "not known: the fit has left its data out (keep_data = FALSE)"
+    RMSE = if (is.na(x$rmse) && !is.na(x$from)) "not known: a fit of a row source keeps no rows"
+      else if (is.na(x$rmse)) "not known: the fit has left its data out (keep_data = FALSE)"
       else paste(number(x$rmse), "at the training rows"),
     describe_evidence(x, number), Terms = describe_shares(x$term_shares),
     Response = if (x$center == 0 && x$scale == 1) "neither centred nor scaled"
@@ -340,6 +341,7 @@ print_laplace <- function(fit, digits) {
               number(sqrt(fit$kernel$variance)), describe_choice(fit$kernels)),
     Mean = sprintf("%s%s", number(fit$center), if (likelihood$link == "identity") "" else " on the link's scale"),
     Hyper = if (fit$hyper == "fixed") "fixed as given, the mean apart" else "learned by the penalised Laplace evidence",
+    Accuracy = describe_tolerance(fit),
     Certified = "certify() bounds the distance from the exact process's Laplace posterior at these hyperparameters"))
   l <- stats::coef(fit)
   print_lengthscales(l[setdiff(names(l), c("mean", "theta", "sigma"))], digits)
@@ -362,9 +364,19 @@ summary_laplace <- function(fit) {
   scores <- if (!is.null(fit$data)) {
     density <- stats::predict(fit, type = "density")
     r <- stats::residuals(fit)
-    c(NLPD = -mean(density, na.rm = TRUE), RMSE = sqrt(mean(r^2, na.rm = TRUE)))
+    c(NLPD = -mean(density, na.rm = TRUE), RMSE = sqrt(mean(r^2, na.rm = TRUE)), Brier = training_brier(fit))
   }
   structure(list(fit = fit, scores = scores), class = "summary.gp_laplace")
+}
+
+# NA but of classes
+training_brier <- function(fit) {
+  if (fit$likelihood$name != "binomial") return(NA_real_)
+  data <- training_data(fit)
+  size <- data$sites$size
+  p <- posterior_at(fit, data$x)
+  y <- if (is.null(size)) data$sites$y else data$sites$y / pmax(size, 1)
+  brier_score(y, if (is.null(size)) 1 else size, moments_of(fit$likelihood, p$mean + data$sites$offset, p$var)$mean)
 }
 
 #' @export
@@ -373,8 +385,9 @@ print.summary.gp_laplace <- function(x, digits = max(3L, getOption("digits") - 3
   number <- function(v) format(signif(v, digits))
   print_fields(c(
     Scores = if (is.null(x$scores)) NA else
-      sprintf("NLPD %s, root mean squared residual %s, at the training rows", number(x$scores[["NLPD"]]),
-              number(x$scores[["RMSE"]])),
+      sprintf("NLPD %s, root mean squared residual %s%s, at the training rows", number(x$scores[["NLPD"]]),
+              number(x$scores[["RMSE"]]), if (is.na(x$scores[["Brier"]])) "" else
+                sprintf(", Brier score %s", number(x$scores[["Brier"]]))),
     Evidence = sprintf("%s, penalised for what the points leave unexplained (%d parameters learned)",
                        number(x$fit$evidence), as.integer(x$fit$df)),
     Evaluations = list_named(x$fit$evaluations), Seconds = list_named(signif(x$fit$seconds, 3))))

@@ -232,7 +232,8 @@ data_from_source <- function(source, call, envir, center, scale, size) {
   data <- add_formula(data, survey$terms, variables, call, source$columns)
   n <- survey$moments$n
   data$whole <- list(
-    source = source, recipe = recipe, variables = variables, n = n, seen = so_far$rows, omitted = survey$omitted,
+    source = source, passes = list2env(list(n = 1L)), recipe = recipe, variables = variables, n = n,
+    seen = so_far$rows, omitted = survey$omitted,
     center = unit$center, scale = unit$scale, shift = log_density_shift(n, survey$log_w, unit$scale, 0, 0))
   data
 }
@@ -252,6 +253,18 @@ add_formula <- function(data, terms, variables, call, columns) {
 }
 
 # ---- later passes ---------------------------------------------------------------------------------------------------
+
+# A pass over the source of `whole`, counted.
+whole_pass <- function(whole, visit, merge, so_far = new.env()) {
+  whole$passes$n <- whole$passes$n + 1L
+  source_pass(whole$source, visit, merge, so_far)
+}
+
+# What reading a block takes: the source stays where it is.
+without_source <- function(whole) {
+  whole[c("source", "passes")] <- NULL
+  whole
+}
 
 # A block as cleaned rows: list(x, y, weights, n, center, scale, shift), those of weight 0 left out.
 clean_block <- function(whole, block) {

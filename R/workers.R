@@ -37,7 +37,7 @@ rows_parts <- function(parts) {
     all(vapply(parts, function(p) is.data.frame(p) || is.function(p), NA))
   if (!good) abort_input("parts", describe(parts), "a list of data frames, or of functions that return them")
   crew <- find_crew()
-  id <- sprintf("%d-%s-%d", Sys.getpid(), format(unclass(Sys.time()), digits = 16), next_source())
+  id <- next_source()
   passes <- 0L
   pass <- function(source, visit, merge, so_far) {
     passes <<- passes + 1L
@@ -57,9 +57,10 @@ frame_on_workers <- function(data) {
   rows_parts(unname(lapply(split(seq_len(nrow(data)), cut), function(i) data[i, , drop = FALSE])))
 }
 
+# A name that no other source has, in whatever session.
 next_source <- function() {
   engine$sources <- if (is.null(engine$sources)) 1L else engine$sources + 1L
-  engine$sources
+  sprintf("%d-%s-%d", Sys.getpid(), format(unclass(Sys.time()), digits = 16), engine$sources)
 }
 
 # One task a part; what they return is merged in the order of the parts. Random numbers of a part begin from a seed that
@@ -83,24 +84,28 @@ pass_on_workers <- function(id, parts, visit, merge, so_far, whole) {
 # The parts that this process has opened, of the last source that it was given some of.
 kept_parts <- new.env(parent = emptyenv())
 
+# What is kept of that source under this name; `value`, where it is not there and has one.
+kept_of <- function(id, name, value) {
+  if (!identical(kept_parts$id, id)) {
+    rm(list = ls(kept_parts), envir = kept_parts)
+    kept_parts$id <- id
+  }
+  if (is.null(kept_parts[[name]])) kept_parts[[name]] <- value
+  kept_parts[[name]]
+}
+
 # Rows at a time of what a part has in memory.
 part_block <- 65536L
 
 # The source of part i, NULL where it is neither here nor sent.
 open_part <- function(id, i, part) {
-  if (!identical(kept_parts$id, id)) {
-    rm(list = ls(kept_parts), envir = kept_parts)
-    kept_parts$id <- id
-  }
-  key <- paste0("part", i)
-  if (is.null(kept_parts[[key]]) && !is.null(part)) {
+  kept_of(id, paste0("part", i), if (!is.null(part)) {
     if (is.function(part)) part <- reading(part(), 0)
     if (!is_source(part) && !is.data.frame(part) && !is.matrix(part)) {
       abort_input("parts", describe(part), "functions that return a data frame, a matrix or a row source")
     }
-    kept_parts[[key]] <- if (is_source(part)) part else rows_in_memory(as.data.frame(part))
-  }
-  kept_parts[[key]]
+    if (is_source(part)) part else rows_in_memory(as.data.frame(part))
+  })
 }
 
 rows_in_memory <- function(rows) {

@@ -164,17 +164,17 @@ static void *keep(const void *x, size_t size)
 
 struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel)
 {
-    struct lowrank nu = {.kernel = kernel};
+    struct lowrank aux = {.kernel = kernel};
     int rows;
-    nu.p = arg_integer(list_get(list, "p"), "p");
-    if (nu.p != 0 && nu.p != 1)
+    aux.p = arg_integer(list_get(list, "p"), "p");
+    if (aux.p != 0 && aux.p != 1)
         Rf_error("internal: `p` must be 0 or 1");
-    nu.U = arg_inputs(kernel, list_get(list, "U"), "U", &nu.n_u, &nu.columns);
-    nu.W = arg_matrix(list_get(list, "W"), "W", &rows, &nu.q);
-    if (rows != nu.n_u || nu.q < 1)
+    aux.U = arg_inputs(kernel, list_get(list, "U"), "U", &aux.n_u, &aux.columns);
+    aux.W = arg_matrix(list_get(list, "W"), "W", &rows, &aux.q);
+    if (rows != aux.n_u || aux.q < 1)
         Rf_error("internal: `W` must have a row for every row of `U`, and a column");
-    nu.sign = list_vector(list, "sign", (size_t)nu.q);
-    return keep(&nu, sizeof nu);
+    aux.sign = list_vector(list, "sign", (size_t)aux.q);
+    return keep(&aux, sizeof aux);
 }
 
 struct model *arg_model(SEXP list)

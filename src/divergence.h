@@ -16,7 +16,7 @@ struct divergence {
     struct inducing z; /* not read for the constant */
     struct source rows;
     struct pass pass;
-    struct panel panel;                              /* with nu, without Wt */
+    struct panel panel;                              /* with aux, without Wt */
     double *L, *T, *R, *sums, *pairs, *small, *work; /* R: W_x' - y' of kept blocks */
 };
 

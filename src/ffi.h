@@ -11,10 +11,10 @@
 SEXP ffi_kernel_matrix(SEXP model, SEXP x, SEXP z, SEXP control);
 
 /* list(status, value, gradient, theta, noise): an objective and its gradient in z (M x d) and, where
- * it has one, in the kernel's log parameters and log s2.  objective: list(name, nu, Wt, share), of
+ * it has one, in the kernel's log parameters and log s2.  objective: list(name, aux, Wt, share), of
  *   vfe     -ELBO
- *   pf      s2^2 d_pF^2 - C(X) under nu; Wt: its values at the rows, or NULL
- *   white   the same with nu white noise of variance share * s2 at the rows, whose constant is
+ *   pf      s2^2 d_pF^2 - C(X) under aux; Wt: its values at the rows, or NULL
+ *   white   the same with aux = white noise of variance share * s2 at the rows, whose constant is
  *           C = -s2^2 y'(K + s2 I)^{-1} y */
 SEXP ffi_evaluate(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want, SEXP control,
                   SEXP scratch);
@@ -22,7 +22,7 @@ SEXP ffi_evaluate(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want, SEXP
 SEXP ffi_evaluate_size(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want,
                        SEXP control);
 /* The same a step at a time, for rows that are not all at hand.  Sums of some rows: list(status, G, Ay,
- * AW, AKA, yy, k_sum, t, n, log_weights), which add up over rows, but for AKA (nu with p = 1, else
+ * AW, AKA, yy, k_sum, t, n, log_weights), which add up over rows, but for AKA (aux with p = 1, else
  * NULL) that takes all pairs of rows */
 SEXP ffi_sums(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP control);
 /* list(status, value, adjoint, noise) of all rows' sums.  rss: sum of the squares of y - A'beta, as
@@ -36,11 +36,11 @@ SEXP ffi_gradient(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP adjoint, S
 SEXP ffi_posterior_of_sums(SEXP model, SEXP z, SEXP sums);
 
 /* C(X) = tr((k^ + (mu^ - y)(mu^ - y)') K) */
-SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP nu, SEXP control);
+SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP aux, SEXP control);
 /* list(status, value): s2^2 d_pF^2 itself, by pairs of rows and without cancellation */
-SEXP ffi_pf_divergence(SEXP model, SEXP z, SEXP rows, SEXP nu, SEXP control);
-/* W_x of nu, transposed: q x N, columns scaled */
-SEXP ffi_lowrank_rows(SEXP model, SEXP nu, SEXP rows, SEXP control);
+SEXP ffi_pf_divergence(SEXP model, SEXP z, SEXP rows, SEXP aux, SEXP control);
+/* W_x of aux, transposed: q x N, columns scaled */
+SEXP ffi_lowrank_rows(SEXP model, SEXP aux, SEXP rows, SEXP control);
 
 /* list(status, value, score, information): sum over `targets` of times * log p(y_i | its
  * neighbours), its slope in the kernel's log parameters and log s2, and the expected
@@ -101,8 +101,10 @@ SEXP ffi_kriging(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP rows, SEXP
 /* F v, row i of which is (v_i - u_i'v over rows_i) / sqrt(d_i), as ffi_near() keeps them; or F'v */
 SEXP ffi_decorrelate(SEXP u, SEXP d, SEXP rows, SEXP v, SEXP transpose);
 
-/* K V over all pairs of rows, whatever their scales;  V: N x m */
-SEXP ffi_kernel_matvecs(SEXP model, SEXP rows, SEXP v, SEXP control);
+/* K V over all pairs of rows, whatever their scales, or one of the shares that add up to it
+ * (`share` from 0 to `shares` - 1);  V: N x m */
+SEXP ffi_kernel_matvecs(SEXP model, SEXP rows, SEXP v, SEXP share, SEXP shares,
+                        SEXP control);
 /* k(x_new, x) u */
 SEXP ffi_kernel_cross_matvec(SEXP model, SEXP x, SEXP u, SEXP x_new, SEXP control);
 /* what a posterior makes of a response y: list(Ay, beta, yy, rss, v), v = B^{-1} y.

@@ -2,11 +2,11 @@
 #include "ffi.h"
 
 /* points of `z`, or none where that is R's NULL */
-static struct divergence divergence_of(SEXP model_, SEXP z, SEXP rows, SEXP nu,
+static struct divergence divergence_of(SEXP model_, SEXP z, SEXP rows, SEXP aux,
                                        SEXP control)
 {
     const struct model *model = arg_model(model_);
-    struct divergence d = {.panel = {arg_lowrank(nu, model->kernel), NULL}};
+    struct divergence d = {.panel = {arg_lowrank(aux, model->kernel), NULL}};
     if (z != R_NilValue)
         d.z = arg_points(model, z);
     d.rows = *arg_data(model, rows);
@@ -14,9 +14,9 @@ static struct divergence divergence_of(SEXP model_, SEXP z, SEXP rows, SEXP nu,
     return d;
 }
 
-SEXP ffi_pf_divergence(SEXP model, SEXP z, SEXP rows, SEXP nu, SEXP control)
+SEXP ffi_pf_divergence(SEXP model, SEXP z, SEXP rows, SEXP aux, SEXP control)
 {
-    struct divergence d = divergence_of(model, z, rows, nu, control);
+    struct divergence d = divergence_of(model, z, rows, aux, control);
     double value;
     LAY_OUT(divergence_open, &d);
     SEXP result = PROTECT(pack("status", "value", NULL));
@@ -25,20 +25,20 @@ SEXP ffi_pf_divergence(SEXP model, SEXP z, SEXP rows, SEXP nu, SEXP control)
     return result;
 }
 
-SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP nu, SEXP control)
+SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP aux, SEXP control)
 {
-    struct divergence d = divergence_of(model, R_NilValue, rows, nu, control);
+    struct divergence d = divergence_of(model, R_NilValue, rows, aux, control);
     LAY_OUT(divergence_open, &d);
     return Rf_ScalarReal(divergence_constant(&d));
 }
 
-SEXP ffi_lowrank_rows(SEXP model_, SEXP nu_, SEXP rows_, SEXP control)
+SEXP ffi_lowrank_rows(SEXP model_, SEXP aux_, SEXP rows_, SEXP control)
 {
     const struct model *model = arg_model(model_);
-    const struct lowrank *nu = arg_lowrank(nu_, model->kernel);
+    const struct lowrank *aux = arg_lowrank(aux_, model->kernel);
     struct pass pass = pass_over(arg_rows(model, rows_), NULL, control);
-    SEXP Wt = PROTECT(Rf_allocMatrix(REALSXP, nu->q, pass.rows->N));
-    const struct panel_values to = {{nu, NULL}, REAL(Wt)};
+    SEXP Wt = PROTECT(Rf_allocMatrix(REALSXP, aux->q, pass.rows->N));
+    const struct panel_values to = {{aux, NULL}, REAL(Wt)};
     run_pass(&pass, panel_sink(&to, pass.plan.block));
     UNPROTECT(1);
     return Wt;

@@ -2,7 +2,7 @@
 #include "linalg.h"
 #include "objective.h"
 
-/* objective: list(name, nu, Wt, share), NULL what it has not; rows: list(x, y, scale), or NULL where
+/* objective: list(name, aux, Wt, share), NULL what it has not; rows: list(x, y, scale), or NULL where
  * none are read */
 static struct evaluation arg_evaluation(SEXP objective, SEXP model_, SEXP z, SEXP rows,
                                         int want, SEXP control)
@@ -17,11 +17,11 @@ static struct evaluation arg_evaluation(SEXP objective, SEXP model_, SEXP z, SEX
         if (e.rows.columns != e.z.columns)
             Rf_error("internal: `z` and `x` must have the same columns");
     }
-    if (e.objective->with_nu) {
-        e.panel.nu = arg_lowrank(list_get(objective, "nu"), model->kernel);
+    if (e.objective->with_aux) {
+        e.panel.aux = arg_lowrank(list_get(objective, "aux"), model->kernel);
         if (rows != R_NilValue)
             e.panel.Wt = arg_vector_or_null(list_get(objective, "Wt"), "Wt",
-                                            (size_t)e.panel.nu->q * e.rows.N);
+                                            (size_t)e.panel.aux->q * e.rows.N);
     }
     if (list_get(objective, "share") != R_NilValue)
         e.summary.share = list_number(objective, "share");
@@ -97,7 +97,7 @@ SEXP ffi_sums(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP control)
         pack_number(result, "t", s->t); /* below 0 by rounding, as it is added up */
         copy(M * s->q, s->AW, pack_matrix(result, "AW", s->M, s->q));
         pack_number(result, "n", s->n);
-        if (s->q > 0 && e.panel.nu->p)
+        if (s->q > 0 && e.panel.aux->p)
             copy(M * M, e.W0, pack_matrix(result, "AKA", s->M, s->M));
     }
     pack_status(result, status);
@@ -114,7 +114,7 @@ SEXP ffi_objective(SEXP objective, SEXP model, SEXP z, SEXP sums, SEXP rss)
     SEXP result = PROTECT(pack("status", "value", "adjoint", "noise", NULL));
     double *adjoint = pack_vector(result, "adjoint", (int)evaluation_adjoint_size(&e));
     enum status status = evaluation_begin(&e);
-    if (e.panel.nu != NULL && e.panel.nu->p)
+    if (e.panel.aux != NULL && e.panel.aux->p)
         e.summary.W0 = list_vector(sums, "AKA", (size_t)e.z.M * e.z.M);
     if (status == STATUS_OK && (status = evaluation_factor(&e)) == STATUS_OK) {
         evaluation_adjoint_to(&e, adjoint);

@@ -8,7 +8,8 @@
  * pairs of row blocks, and with B^{-1} = (A'A + s2 I)^{-1}, the preconditioner.
  */
 
-SEXP ffi_kernel_matvecs(SEXP model_, SEXP rows, SEXP V_, SEXP control)
+SEXP ffi_kernel_matvecs(SEXP model_, SEXP rows, SEXP V_, SEXP share_, SEXP shares_,
+                        SEXP control)
 {
     const struct model *model = arg_model(model_);
     struct pass pass = pass_over(arg_rows(model, rows), NULL, control);
@@ -16,7 +17,10 @@ SEXP ffi_kernel_matvecs(SEXP model_, SEXP rows, SEXP V_, SEXP control)
     const double *V = arg_matrix(V_, "V", &N, &m);
     if (N != pass.rows->N || m < 1)
         Rf_error("internal: `V` must have a row for each of the rows, and columns");
-    const struct kernel_matvecs to = {model->kernel, &pass, m, V};
+    const int share = arg_count(share_, "share"), shares = arg_count(shares_, "shares");
+    if (share >= shares)
+        Rf_error("internal: `share` must be below `shares`");
+    const struct kernel_matvecs to = {model->kernel, &pass, m, V, share, shares};
     SEXP KV = PROTECT(Rf_allocMatrix(REALSXP, N, m));
     run_pass(&pass, kernel_matvecs_sink(&to, REAL(KV)));
     UNPROTECT(1);

@@ -24,7 +24,7 @@ struct pulling {
     const struct inducing *z;
     const struct adjoint *adjoint;
     struct panel panel;
-    const struct pairing *pairing; /* of nu with p = 1, else NULL */
+    const struct pairing *pairing; /* of aux with p = 1, else NULL */
     int with_theta;                /* else dtheta stays 0 */
 };
 size_t gradient_size(const struct inducing *z);

@@ -12,12 +12,14 @@ struct kernel_matrix {
 };
 struct sink kernel_matrix_sink(const struct kernel_matrix *self);
 
-/* K V over all pairs of the pass's rows, without their scales */
+/* K V over all pairs of the pass's rows, without their scales; or of the pairs of blocks b and c
+ * with (b + c) mod `shares` = `share` alone: what the shares come to adds up to it */
 struct kernel_matvecs {
     const struct kernel *kernel;
     const struct pass *pass;
     int m;
     const double *V; /* N x m */
+    int share, shares;
 };
 struct sink kernel_matvecs_sink(const struct kernel_matvecs *self, double *KV);
 

@@ -37,7 +37,7 @@ static const R_CallMethodDef doors[] = {
     DOOR(certify_kriged, 7),
     DOOR(kriging, 10),
     DOOR(decorrelate, 5),
-    DOOR(kernel_matvecs, 4),
+    DOOR(kernel_matvecs, 6),
     DOOR(kernel_cross_matvec, 5),
     DOOR(response, 6),
     DOOR(exact, 4),

@@ -24,13 +24,13 @@ struct lowrank {
 };
 
 /* Wt (q x n) = W' k(U, X) diag(scale); K_u (n_u x n) = k(U, X) already evaluated */
-void lowrank_rows(const struct lowrank *nu, int n, const double *scale, const double *K_u,
-                  double *Wt);
+void lowrank_rows(const struct lowrank *aux, int n, const double *scale,
+                  const double *K_u, double *Wt);
 
 /* Its values at all rows: given, or made anew by block. */
 struct panel {
-    const struct lowrank *nu; /* NULL: no columns */
-    const double *Wt;         /* q x N or NULL    */
+    const struct lowrank *aux; /* NULL: no columns */
+    const double *Wt;          /* q x N or NULL    */
 };
 int panel_columns(const struct panel *p);
 /* doubles of scratch for a block of n rows; 0 where there is nothing to make */
@@ -46,12 +46,12 @@ struct panel_values {
 struct sink panel_sink(const struct panel_values *self, int block);
 
 /* Wm (M x q) = k(Z, U) W, with K_zu (M x n_u) left for the pull */
-void lowrank_points(const struct lowrank *nu, int M, const double *Z, double *K_zu,
+void lowrank_points(const struct lowrank *aux, int M, const double *Z, double *K_zu,
                     double *Wm);
 
 /* Adjoint of lowrank_points: dF = sum(Wm_bar * dWm), adds to dZ (M x columns) */
-size_t lowrank_pull_size(const struct lowrank *nu, int M);
-void lowrank_pull(const struct lowrank *nu, int M, const double *Z, const double *K_zu,
+size_t lowrank_pull_size(const struct lowrank *aux, int M);
+void lowrank_pull(const struct lowrank *aux, int M, const double *Z, const double *K_zu,
                   const double *Wm_bar, double *work, double *dZ);
 
 #endif

@@ -96,7 +96,7 @@ static enum status pf_factor(const struct summary *s, double *state, double *wor
 {
     struct pf_terms terms = {0.0, 0.0};
     const enum status status =
-        pf_evaluate(s->z, &s->stats, s->nu, s->T, s->W0, work, &terms, adjoint);
+        pf_evaluate(s->z, &s->stats, s->aux, s->T, s->W0, work, &terms, adjoint);
     state[0] = terms.fit;
     state[1] = terms.transfer;
     return status;
@@ -112,7 +112,7 @@ static double pf_value_of(const struct summary *s, const double *state, double r
 /* ---- the table -------------------------------------------------------------------------------- */
 
 static const struct objective objectives[] = {
-    /* name, nu, residuals, theta */
+    /* name, aux, residuals, theta */
     {"vfe", 0, 1, 1, posterior_state, one_matrix, vfe_factor, vfe_value_of,
      residuals_of_sums},
     {"white", 0, 1, 0, white_state, one_matrix, white_factor, white_value_of,
@@ -137,7 +137,7 @@ static size_t largest(size_t a, size_t b)
 
 static int p_of(const struct evaluation *e)
 {
-    return e->panel.nu != NULL && e->panel.nu->p;
+    return e->panel.aux != NULL && e->panel.aux->p;
 }
 
 /* the sinks of an evaluation, and what they read */
@@ -167,15 +167,15 @@ static size_t small_size(const struct evaluation *e)
 {
     const int M = e->z.M, q = panel_columns(&e->panel);
     size_t small = largest((size_t)M, e->objective->work_size(M, q, p_of(e)));
-    if (e->panel.nu != NULL)
-        small = largest(small, lowrank_pull_size(e->panel.nu, M));
+    if (e->panel.aux != NULL)
+        small = largest(small, lowrank_pull_size(e->panel.aux, M));
     return largest(small, kernel_self_size(e->z.model->kernel, M, e->z.columns));
 }
 
 void evaluation_open(struct evaluation *e, struct arena *arena)
 {
     const int M = e->z.M, q = panel_columns(&e->panel), p = p_of(e),
-              n_u = e->panel.nu == NULL ? 0 : e->panel.nu->n_u;
+              n_u = e->panel.aux == NULL ? 0 : e->panel.aux->n_u;
     const size_t MM = (size_t)M * M, Mn = (size_t)M * e->pass.plan.block;
     e->pass.rows = &e->rows;
     e->pass.z = &e->z;
@@ -210,12 +210,12 @@ enum status evaluation_begin(struct evaluation *e)
     const enum status status = inducing_factor(&e->z, e->small, e->L);
     e->z.L = e->L;
     e->summary.z = &e->z;
-    e->summary.nu = e->panel.nu;
+    e->summary.aux = e->panel.aux;
     e->summary.T = e->T;
     e->summary.W0 = e->W0;
-    if (status == STATUS_OK && e->panel.nu != NULL) { /* T = L^{-1} W_m */
-        lowrank_points(e->panel.nu, M, e->z.Z, e->K_zu, e->T);
-        solve_lower(M, e->panel.nu->q, e->L, e->T);
+    if (status == STATUS_OK && e->panel.aux != NULL) { /* T = L^{-1} W_m */
+        lowrank_points(e->panel.aux, M, e->z.Z, e->K_zu, e->T);
+        solve_lower(M, e->panel.aux->q, e->L, e->T);
     }
     return status;
 }
@@ -255,8 +255,8 @@ void evaluation_points(struct evaluation *e, double k_sum)
     struct sinks s;
     make_sinks(e, &s);
     gradient_finish(&s.pulling, k_sum, e->small, e->gradient);
-    if (e->panel.nu != NULL)
-        lowrank_pull(e->panel.nu, e->z.M, e->z.Z, e->K_zu, e->adjoint.Wm_bar, e->small,
+    if (e->panel.aux != NULL)
+        lowrank_pull(e->panel.aux, e->z.M, e->z.Z, e->K_zu, e->adjoint.Wm_bar, e->small,
                      e->gradient);
 }
 

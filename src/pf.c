@@ -138,7 +138,7 @@ static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
 }
 
 enum status pf_evaluate(const struct inducing *z, const struct stats *s,
-                        const struct lowrank *nu, const double *T, const double *W0,
+                        const struct lowrank *aux, const double *T, const double *W0,
                         double *work, struct pf_terms *terms, struct adjoint *adjoint)
 {
     const int M = s->M, q = s->q, last = q - 1;
@@ -164,10 +164,10 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
 
     terms->fit = terms->transfer = 0.0;
     for (int j = 0; j < q; j++) {
-        terms->fit -= nu->sign[j] * sum_squares((size_t)M, R + (size_t)j * M);
-        terms->transfer += nu->sign[j] * sum_squares((size_t)M, X + (size_t)j * M);
+        terms->fit -= aux->sign[j] * sum_squares((size_t)M, R + (size_t)j * M);
+        terms->transfer += aux->sign[j] * sum_squares((size_t)M, X + (size_t)j * M);
     }
-    if (nu->p) {
+    if (aux->p) {
         jitter = jitter_of_points(z, root);
         transfer_of_prior(z, s, jitter, root, C, W0, S1, S2, Q1);
         terms->fit -= trace(M, W0);
@@ -178,8 +178,8 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
 
     copy(Mq, X, Y); /* Y = D^{-1} X, from here on with the signs */
     solve_D(M, q, C, s2, Y);
-    scale_columns(M, q, nu->sign, Y);
-    scale_columns(M, q, nu->sign, R);
+    scale_columns(M, q, aux->sign, Y);
+    scale_columns(M, q, aux->sign, R);
 
     double *Hs = adjoint->H, *AbarAt = S1;
     copy(Mq, T, B); /* H = -2 Y (T + X / s2)' */
@@ -194,7 +194,7 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
     mult_AB(M, M, q, -2.0, s->G, Y, 0.0, adjoint->Wm_bar); /* Tbar = -2 G Y */
 
     fill(MM, 0.0, AbarAt);
-    if (nu->p)
+    if (aux->p)
         adjoint_of_prior(z, s, jitter, root, C, s2, W0, Q1, scratch, Hs, AbarAt,
                          adjoint->E, share, adjoint->kzz_bar);
     mult_ABt(M, q, M, 1.0, adjoint->F, s->AW, 1.0, AbarAt);
@@ -206,7 +206,7 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
     copy(MM, AbarAt, Lbar);
     solve_lower_t(M, M, z->L, Lbar);
     scale_by(MM, -1.0, Lbar);
-    if (nu->p)
+    if (aux->p)
         add_scaled(MM, 1.0, share, Lbar);
     for (int j = 1; j < M; j++)
         fill((size_t)j, 0.0, Lbar + (size_t)j * M);
@@ -216,13 +216,13 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
     solve_lower_t(M, q, z->L, adjoint->F);
     solve_lower_t(M, 1, z->L, adjoint->f);
     solve_lower_t(M, q, z->L, adjoint->Wm_bar);
-    if (nu->p)
+    if (aux->p)
         solve_lower_t(M, M, z->L, adjoint->E);
     return STATUS_OK;
 }
 
 enum status pf_transfer(const struct inducing *z, const struct stats *s,
-                        const struct lowrank *nu, double *U, double *V, double *work,
+                        const struct lowrank *aux, double *U, double *V, double *work,
                         double *value)
 {
     const int M = s->M;
@@ -234,11 +234,11 @@ enum status pf_transfer(const struct inducing *z, const struct stats *s,
         C[(size_t)m * M + m] += s2;
     if (chol_lower(M, C))
         return STATUS_INNER_NOT_PD;
-    solve_D(M, nu->q, C, s2, U);
+    solve_D(M, aux->q, C, s2, U);
     *value = 0.0;
-    for (int j = 0; j < nu->q; j++)
-        *value += nu->sign[j] * sum_squares((size_t)M, U + (size_t)j * M);
-    if (nu->p) {
+    for (int j = 0; j < aux->q; j++)
+        *value += aux->sign[j] * sum_squares((size_t)M, U + (size_t)j * M);
+    if (aux->p) {
         const double jitter = jitter_of_points(z, root);
         without_jitter(z, s, jitter, root, C, V, B, Vt);
         *value += trace(M, Vt);

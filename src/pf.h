@@ -21,17 +21,17 @@ struct pf_terms {
 size_t pf_size(int M, int q, int p);
 
 /*
- * T (M x q) = L^{-1} [b(Z), mu(Z)];  W0 (M x M) is read only if nu->p.
+ * T (M x q) = L^{-1} [b(Z), mu(Z)];  W0 (M x M) is read only if aux->p.
  * adjoint == NULL: the value alone.
  */
 enum status pf_evaluate(const struct inducing *z, const struct stats *s,
-                        const struct lowrank *nu, const double *T, const double *W0,
+                        const struct lowrank *aux, const double *T, const double *W0,
                         double *work, struct pf_terms *terms, struct adjoint *adjoint);
 
-/* (II) + (III) from U (M x q) = A (W_x - A'T) and, where nu->p, V (M x M) = A E A', both
+/* (II) + (III) from U (M x q) = A (W_x - A'T) and, where aux->p, V (M x M) = A E A', both
  * overwritten: sum_j s_j |D^{-1} u_j|^2 + p tr(D^{-1} (V - G J G) D^{-1}) */
 enum status pf_transfer(const struct inducing *z, const struct stats *s,
-                        const struct lowrank *nu, double *U, double *V, double *work,
+                        const struct lowrank *aux, double *U, double *V, double *work,
                         double *value);
 
 #endif

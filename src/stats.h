@@ -39,7 +39,7 @@ enum status stats_finish(int M, int q, double *sums, struct stats *s);
 struct summing {
     const struct kernel *kernel;
     int M;
-    struct panel panel; /* nu == NULL: q = 0 */
+    struct panel panel; /* without aux: q = 0 */
 };
 struct sink stats_sink(const struct summing *self, int block, double *sums);
 

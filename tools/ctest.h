@@ -110,13 +110,13 @@ struct shape {
 struct problem {
     struct covariance covariance;
     struct shape shape;
-    int p;                    /* of nu                                          */
+    int p;                    /* of aux                                          */
     double *X, *y, *scale;    /* N x columns, [N], [N] or NULL                  */
     double *Z, *U, *W, *sign; /* M x columns, n_u x columns, n_u x q, [q]       */
     double s2, jitter;
 };
 struct problem problem_new(const char *kernel, struct shape shape, int p, int weighted);
-struct lowrank problem_nu(const struct problem *p);
+struct lowrank problem_aux(const struct problem *p);
 /* the points under the model as it is now, without L */
 struct inducing problem_points(const struct problem *p);
 
@@ -128,7 +128,7 @@ struct block block_rows(const struct problem *p, int first, int n);
 enum { MOST_PIECES = 40 };
 struct piece {
     struct block block;
-    double *K, *A, *Wt, *AK; /* Wt only with nu, AK only with p = 1               */
+    double *K, *A, *Wt, *AK; /* Wt only with aux, AK only with p = 1               */
 };
 struct pieces {
     struct inducing z;
@@ -138,7 +138,7 @@ struct pieces {
     double *W0;
     enum status status;
 };
-void pieces_make(const struct problem *p, const struct lowrank *nu, int block,
+void pieces_make(const struct problem *p, const struct lowrank *aux, int block,
                  struct pieces *pieces);
 
 /* What an evaluation of an objective by such pieces gives; gradients only where asked for. */

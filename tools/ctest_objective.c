@@ -36,25 +36,25 @@ static double second_pass(const struct pieces *pass, const struct adjoint *a, do
 struct answer pf_answer(const struct problem *p, int block, int gradient)
 {
     const int M = p->shape.M, q = p->shape.q;
-    const struct lowrank nu = problem_nu(p);
+    const struct lowrank aux = problem_aux(p);
     struct answer e = {.dZ = array_zero((size_t)M * p->shape.columns)};
     struct adjoint a;
     struct pf_terms terms;
     struct pieces pass;
-    double *K_zu = array((size_t)M * nu.n_u), *T = array((size_t)M * q);
-    pieces_make(p, &nu, block, &pass);
+    double *K_zu = array((size_t)M * aux.n_u), *T = array((size_t)M * q);
+    pieces_make(p, &aux, block, &pass);
     e.status = pass.status;
     if (e.status != STATUS_OK)
         return e;
-    lowrank_points(&nu, M, p->Z, K_zu, T);
+    lowrank_points(&aux, M, p->Z, K_zu, T);
     solve_lower(M, q, pass.z.L, T);
-    adjoint_init(M, q, nu.p, array(adjoint_size(M, q, nu.p)), &a);
-    e.status = pf_evaluate(&pass.z, &pass.stats, &nu, T, pass.W0,
-                           array(pf_size(M, q, nu.p)), &terms, gradient ? &a : NULL);
+    adjoint_init(M, q, aux.p, array(adjoint_size(M, q, aux.p)), &a);
+    e.status = pf_evaluate(&pass.z, &pass.stats, &aux, T, pass.W0,
+                           array(pf_size(M, q, aux.p)), &terms, gradient ? &a : NULL);
     e.value = terms.fit + terms.transfer;
     if (gradient) {
         second_pass(&pass, &a, e.dZ, NULL);
-        lowrank_pull(&nu, M, p->Z, K_zu, a.Wm_bar, array(lowrank_pull_size(&nu, M)),
+        lowrank_pull(&aux, M, p->Z, K_zu, a.Wm_bar, array(lowrank_pull_size(&aux, M)),
                      e.dZ);
     }
     return e;
@@ -255,19 +255,19 @@ static void transfer_alone(const struct problem *p, double want)
 {
     const int M = p->shape.M, N = p->shape.N, q = p->shape.q;
     const size_t MM = (size_t)M * M, Mq = (size_t)M * q;
-    const struct lowrank nu = problem_nu(p);
+    const struct lowrank aux = problem_aux(p);
     const struct dense f = dense_of(p);
     double *T = array(Mq), value;
     struct pieces pass;
-    pieces_make(p, &nu, N, &pass);
-    lowrank_points(&nu, M, p->Z, array((size_t)M * nu.n_u), T);
+    pieces_make(p, &aux, N, &pass);
+    lowrank_points(&aux, M, p->Z, array((size_t)M * aux.n_u), T);
     solve_lower(M, q, pass.z.L, T);
     const struct matrix A = matrix_of(M, N, pass.piece[0].A), E = plus(f.K, -1.0, f.Q),
                         left = times(transposed(A), matrix_of(M, q, T)),
                         U = times(A, plus(f.Wx, -1.0, left)),
                         V = times(A, times(E, transposed(A)));
-    CHECK(pf_transfer(&pass.z, &pass.stats, &nu, array_copy(Mq, U.x),
-                      nu.p ? array_copy(MM, V.x) : NULL, array(pf_size(M, q, nu.p)),
+    CHECK(pf_transfer(&pass.z, &pass.stats, &aux, array_copy(Mq, U.x),
+                      aux.p ? array_copy(MM, V.x) : NULL, array(pf_size(M, q, aux.p)),
                       &value) == STATUS_OK);
     CHECK_NEAR(value, want, 1e-10);
 }

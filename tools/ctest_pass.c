@@ -47,13 +47,13 @@ static struct source rows_of(const struct problem *p)
 static void evaluate(const struct problem *p, const char *name, struct plan plan,
                      int gradient, const struct answer *want)
 {
-    const struct lowrank nu = problem_nu(p);
+    const struct lowrank aux = problem_aux(p);
     const size_t dZ = (size_t)p->shape.M * p->shape.columns;
     struct evaluation e = {
         .z = problem_points(p), .rows = rows_of(p), .with_gradient = gradient};
     double value = 0.0, slope = 0.0;
     e.objective = objective_named(name);
-    e.panel.nu = e.objective->with_nu ? &nu : NULL;
+    e.panel.aux = e.objective->with_aux ? &aux : NULL;
     e.pass.plan = plan;
     e.summary.share = white_share_of_noise;
     OPEN(evaluation_open, &e);
@@ -171,8 +171,8 @@ void group_sites(void)
 
 static double run_divergence(const struct problem *p, struct plan plan, int constant)
 {
-    const struct lowrank nu = problem_nu(p);
-    struct divergence d = {.rows = rows_of(p), .panel = {&nu, NULL}};
+    const struct lowrank aux = problem_aux(p);
+    struct divergence d = {.rows = rows_of(p), .panel = {&aux, NULL}};
     double value = 0.0;
     if (!constant)
         d.z = problem_points(p);

@@ -74,7 +74,7 @@ void group_inducing(void)
 
 /* F = sum(Wm_bar * k(Z, U) W) */
 struct points_sum {
-    const struct lowrank *nu;
+    const struct lowrank *aux;
     int M;
     const double *Z, *Wm_bar;
 };
@@ -82,9 +82,9 @@ struct points_sum {
 static double points_sum(const void *context)
 {
     const struct points_sum *f = context;
-    const size_t taken = arrays_taken(), size = (size_t)f->M * f->nu->q;
+    const size_t taken = arrays_taken(), size = (size_t)f->M * f->aux->q;
     double *Wm = array(size);
-    lowrank_points(f->nu, f->M, f->Z, array((size_t)f->M * f->nu->n_u), Wm);
+    lowrank_points(f->aux, f->M, f->Z, array((size_t)f->M * f->aux->n_u), Wm);
     const double sum = dot(size, Wm, f->Wm_bar);
     arrays_release(taken);
     return sum;
@@ -93,23 +93,23 @@ static double points_sum(const void *context)
 static void lowrank(const struct problem *p)
 {
     const struct shape s = p->shape;
-    const struct lowrank nu = problem_nu(p);
+    const struct lowrank aux = problem_aux(p);
     const struct dense f = dense_of(p);
     const size_t Mu = (size_t)s.M * s.n_u, Mq = (size_t)s.M * s.q,
                  Md = (size_t)s.M * s.columns, qN = (size_t)s.q * s.N;
     double *K_u = array((size_t)s.n_u * s.N), *Wt = array(qN), *K_zu = array(Mu),
            *Wm = array(Mq);
-    kernel_cross(nu.kernel, s.n_u, p->U, s.n_u, s.N, p->X, s.N, K_u);
-    lowrank_rows(&nu, s.N, p->scale, K_u, Wt);
+    kernel_cross(aux.kernel, s.n_u, p->U, s.n_u, s.N, p->X, s.N, K_u);
+    lowrank_rows(&aux, s.N, p->scale, K_u, Wt);
     CHECK_ARRAY(qN, Wt, transposed(f.Wx).x, 1e-14);
-    lowrank_rows(&nu, 0, p->scale ? array(0) : NULL, array(0), array(0));
-    lowrank_points(&nu, s.M, p->Z, K_zu, Wm);
+    lowrank_rows(&aux, 0, p->scale ? array(0) : NULL, array(0), array(0));
+    lowrank_points(&aux, s.M, p->Z, K_zu, Wm);
     CHECK_ARRAY(Mq, Wm, f.Wm.x, 1e-14);
 
     const double *dZ0 = array_random(Md, -1.0, 1.0);
-    const struct points_sum sum = {&nu, s.M, p->Z, array_random(Mq, -1.0, 1.0)};
+    const struct points_sum sum = {&aux, s.M, p->Z, array_random(Mq, -1.0, 1.0)};
     double *dZ = array_copy(Md, dZ0);
-    lowrank_pull(&nu, s.M, p->Z, K_zu, sum.Wm_bar, array(lowrank_pull_size(&nu, s.M)),
+    lowrank_pull(&aux, s.M, p->Z, K_zu, sum.Wm_bar, array(lowrank_pull_size(&aux, s.M)),
                  dZ);
     for (size_t i = 0; i < Md; i++)
         CHECK_NEAR(dZ[i] - dZ0[i], slope(points_sum, &sum, p->Z + i), 1e-8);

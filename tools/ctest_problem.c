@@ -47,7 +47,7 @@ struct problem problem_new(const char *kernel, struct shape shape, int p, int we
     return a;
 }
 
-struct lowrank problem_nu(const struct problem *p)
+struct lowrank problem_aux(const struct problem *p)
 {
     return (struct lowrank){.kernel = &p->covariance.kernel,
                             .p = p->p,
@@ -83,7 +83,7 @@ struct block block_rows(const struct problem *p, int first, int n)
 }
 
 /* K, A and W_x of a block, and its sums */
-static void piece_sums(const struct problem *p, const struct lowrank *nu,
+static void piece_sums(const struct problem *p, const struct lowrank *aux,
                        const struct inducing *z, struct piece *piece, double *sums)
 {
     const struct block *b = &piece->block;
@@ -93,13 +93,13 @@ static void piece_sums(const struct problem *p, const struct lowrank *nu,
     piece->Wt = piece->AK = NULL;
     kernel_cross(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, piece->K);
     inducing_whiten(z, b->n, b->scale, piece->K, piece->A);
-    if (nu != NULL) {
-        double *K_u = array((size_t)nu->n_u * n);
-        piece->Wt = array((size_t)nu->q * n);
-        kernel_cross(nu->kernel, nu->n_u, nu->U, nu->n_u, b->n, b->X, b->ldx, K_u);
-        lowrank_rows(nu, b->n, b->scale, K_u, piece->Wt);
+    if (aux != NULL) {
+        double *K_u = array((size_t)aux->n_u * n);
+        piece->Wt = array((size_t)aux->q * n);
+        kernel_cross(aux->kernel, aux->n_u, aux->U, aux->n_u, b->n, b->X, b->ldx, K_u);
+        lowrank_rows(aux, b->n, b->scale, K_u, piece->Wt);
     }
-    stats_add(&p->covariance.kernel, z->M, nu ? nu->q : 0, b, piece->A, piece->Wt,
+    stats_add(&p->covariance.kernel, z->M, aux ? aux->q : 0, b, piece->A, piece->Wt,
               array(2 * n), sums);
 }
 
@@ -120,10 +120,10 @@ static void pairs_sums(struct pieces *pass)
     }
 }
 
-void pieces_make(const struct problem *p, const struct lowrank *nu, int block,
+void pieces_make(const struct problem *p, const struct lowrank *aux, int block,
                  struct pieces *pass)
 {
-    const int M = p->shape.M, N = p->shape.N, q = nu ? nu->q : 0;
+    const int M = p->shape.M, N = p->shape.N, q = aux ? aux->q : 0;
     double *L = array((size_t)M * M), *sums = array_zero(stats_size(M, q));
     pass->z = problem_points(p);
     pass->status = inducing_factor(&pass->z, array((size_t)M), L);
@@ -136,10 +136,10 @@ void pieces_make(const struct problem *p, const struct lowrank *nu, int block,
         const int left = N - first, n = left < block ? left : block;
         struct piece *piece = pass->piece + pass->n_pieces;
         piece->block = block_rows(p, first, n);
-        piece_sums(p, nu, &pass->z, piece, sums);
+        piece_sums(p, aux, &pass->z, piece, sums);
         pass->n_pieces++;
     }
-    if (nu != NULL && nu->p)
+    if (aux != NULL && aux->p)
         pairs_sums(pass);
     pass->status = stats_finish(M, q, sums, &pass->stats);
 }

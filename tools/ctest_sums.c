@@ -29,14 +29,14 @@ static void check_sums(const struct problem *p, const struct inducing *z, int q,
 
 static void stats_of(const struct problem *p)
 {
-    const struct lowrank nu = problem_nu(p);
+    const struct lowrank aux = problem_aux(p);
     const int cuts[] = {p->shape.N, 1, 2, 4};
     for (int i = 0; i < 4; i++)
-        for (int with_nu = 0; with_nu < 2; with_nu++) {
+        for (int with_aux = 0; with_aux < 2; with_aux++) {
             struct pieces pass;
-            pieces_make(p, with_nu ? &nu : NULL, cuts[i], &pass);
+            pieces_make(p, with_aux ? &aux : NULL, cuts[i], &pass);
             CHECK(pass.status == STATUS_OK);
-            check_sums(p, &pass.z, with_nu ? nu.q : 0, &pass.stats);
+            check_sums(p, &pass.z, with_aux ? aux.q : 0, &pass.stats);
         }
 }
 

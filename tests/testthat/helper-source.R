@@ -32,3 +32,17 @@ mixed_rows <- function(n = 400, seed = 1) {
   d[300:320, ] <- d[100, ] # equal rows
   d
 }
+
+# A crew in this process. `fails(what, i)`: whether this ("start" or "value") is the end of a worker; `sent`: what was
+# sent, in this order.
+fake_crew <- function(size, fails = function(what, i) FALSE, sent = new.env()) {
+  sent$parts <- list()
+  list(name = "test", size = function() size, start = function(f, args) {
+    if (fails("start", args[[2]])) stop("no such worker")
+    sent$parts <- c(sent$parts, list(args[2:3]))
+    list(f = f, args = args)
+  }, landed = function(flight) TRUE, value = function(flight) {
+    if (fails("value", flight$args[[2]])) stop("gone")
+    do.call(flight$f, flight$args)
+  })
+}

@@ -25,10 +25,61 @@ jackknife_by_force <- function(make, p, level) {
   cbind(lwr = apply(low, 1, function(v) sort(v, decreasing = TRUE)[k]), upr = apply(high, 1, function(v) sort(v)[k]))
 }
 
-test_that("of exact posteriors and inducing points it is the jackknife+", {
+# By n + 1 rows: is the score of response t at x among the k smallest?
+is_inside <- function(p, x, t, level) {
+  n <- length(p$y)
+  fit <- gp_exact(rbind(p$x, x), c(p$y, t), kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed",
+                  weights = c(p$weights, 1), center = FALSE, scale = FALSE)
+  score <- abs(rstandard(fit))
+  sum(score[1:n] < score[n + 1]) < ceiling(level * (n + 1))
+}
+
+test_that("of exact posteriors it is full conformal prediction: refits with any response in the row predicted agree", {
+  p <- conformal_problem(19)
+  p$x[19, ] <- p$x[18, ]
+  p$weights[5] <- 0
+  fit <- fit_plain(gp_exact, p, p$weights)
+  p <- within(p, {
+    x <- x[-5, ]
+    y <- y[-5]
+    weights <- weights[-5]
+  })
+  new <- rbind(p$new[1:4, ], p$x[2, ], p$x[17, ])
+  for (level in c(0.4, 0.9)) {
+    band <- predict(fit, new, interval = "conformal", level = level)
+    for (i in seq_len(nrow(new))) {
+      step <- 1e-6 * (band[i, "upr"] - band[i, "lwr"])
+      near <- band[i, c("lwr", "lwr", "upr", "upr")] + step * c(-1, 1, -1, 1)
+      # near the ends and at others, so that there are no others
+      for (t in c(near, seq(band[i, "lwr"] - 3, band[i, "upr"] + 3, length.out = 7))) {
+        expect_identical(is_inside(p, new[i, , drop = FALSE], t, level), t > band[i, "lwr"] && t < band[i, "upr"])
+      }
+    }
+  }
+})
+
+test_that("full conformal intervals cover what they say with wrong hyperparameters and heavy tails", {
+  draw <- function(n) {
+    x <- runif(n, 0, 10)
+    data.frame(x, y = sin(x) + 0.3 * rt(n, 2))
+  }
+  n <- 19
+  inside <- with_seed(1, replicate(150, {
+    fit <- gp_exact(y ~ x, draw(n), kernel = kernel_se(3, 0.1), noise = 0.01, hyper = "fixed", center = FALSE,
+                    scale = FALSE)
+    new <- draw(20)
+    band <- predict(fit, new, interval = "conformal", level = 0.8)
+    mean(band[, "lwr"] <= new$y & new$y <= band[, "upr"])
+  }))
+  # exactly k / (n + 1) = 0.8 on average, within three standard errors of 150 draws
+  expect_lt(abs(mean(inside) - 0.8), 3 * sd(inside) / sqrt(150))
+  expect_lt(sd(inside) / sqrt(150), 0.015)
+})
+
+test_that("of inducing points it is the jackknife+", {
   p <- conformal_problem()
   makers <- list(
-    exact = function(w) fit_plain(gp_exact, p, w), sor = function(w) fit_plain(gp_sor, p, w, inducing = p$z),
+    sor = function(w) fit_plain(gp_sor, p, w, inducing = p$z),
     fitc = function(w) fit_plain(gp_fitc, p, w, inducing = p$z),
     far = function(w) fit_plain(pfdtc, p, w, inducing = p$z, neighbours = 0, control = pfdtc_control(maxit = 0)))
   for (name in names(makers)) {

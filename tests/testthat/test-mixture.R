@@ -24,7 +24,7 @@ ref_mixture <- function(p, V) {
   mean <- drop(means %*% w)
   cov <- Reduce(`+`, Map(function(gp, w, i) w * (gp$cov(p$new, p$new) + tcrossprod(means[, i] - mean)), gps, w,
                          seq_along(gps)))
-  list(mean = mean, cov = cov, noise = sum(w * exp(points[4, ])))
+  list(mean = mean, cov = cov, noise = sum(w * exp(points[4, ])), weights = w)
 }
 
 test_that("it is the mixture of posteriors at sigma points, weighted by the evidence", {
@@ -52,6 +52,83 @@ test_that("near rows, points and subsamples have their own posteriors at these",
     expect_close(got$fit, expected$fit, 1e-5, name)
     expect_close(got$se.fit, expected$se.fit, 1e-5, name)
   }
+})
+
+test_that("certificates contain the mixture of dense posteriors, weighted by the exact evidence", {
+  x <- problem("matern52", n = 30, d = 2, m = 6, seed = 3, noise = 0.2)$x
+  points <- function(m, ...) learned_by_hand(gp_dtc, inducing = x[seq_len(m), ], ...)
+  made <- list(exact = learned_by_hand(), few = points(6), bracketed = points(27), wide = points(10),
+               near = learned_by_hand(pfdtc, neighbours = 8, inducing = x[1:5, ]))
+  for (name in c("bracketed", "wide")) made[[name]]$fit$hyper <- "pilot" # by the ELBO: the evidence is bracketed
+  for (name in names(made)) {
+    fit <- made[[name]]$fit
+    new <- made[[name]]$p$new
+    true <- ref_mixture(made[[name]]$p, unname(vcov(fit)))
+    for (effort in c("fast", if (name != "exact") "reference")) {
+      fit$reference <- if (effort == "reference") reference(fit, m2 = 28)
+      got <- certify(fit, new, effort = effort, hyper_uncertainty = TRUE)
+      label <- paste(name, effort)
+      # a point at the end of its range, which the package keeps to and the transcription does not, weighs 1e-9
+      between <- function(lower, v, upper) expect_true(all(lower <= v + 1e-8 & v <= upper + 1e-8), label)
+      between(got$mean_lower, true$mean, got$mean_upper)
+      between(got$sd_lower, sqrt(diag(true$cov)), got$sd_upper)
+      weights <- attr(got, "weights")
+      between(weights$lower, true$weights, weights$upper)
+      own <- predict(fit, new, se.fit = TRUE, hyper_uncertainty = TRUE)
+      expect_equal(got$mean, own$fit, ignore_attr = TRUE)
+      expect_equal(got$sd, own$se.fit, ignore_attr = TRUE)
+      expect_equal(got$mean_error, pmax(got$mean - got$mean_lower, got$mean_upper - got$mean))
+      expect_equal(sum(weights$weight), 1)
+      if (name == "exact") { # nothing but rounding is left
+        expect_lt(max(got$mean_error, got$sd_upper - got$sd_lower), 1e-8)
+      } else {
+        if (effort == "reference" && name %in% c("few", "near")) expect_lt(max(got$mean_upper - got$mean_lower), 0.1)
+        if (name == "wide") expect_gt(max(weights$upper - weights$lower), 0.2)
+      }
+    }
+  }
+})
+
+test_that("the mean's error is at most the weighted errors of the parts, and what the brackets leave", {
+  w <- c(0.5, 0.3, 0.2)
+  means <- rbind(c(1, 2, 4), c(0, 0, 0))
+  error <- rbind(c(0.1, 0.2, 0.3), c(1, 2, 3))
+  at <- function(low, high) {
+    weights_between(list(weights = w, gain = NULL, apart = log(w)),
+                    lapply(1:3, function(i) list(lower = low[i], upper = high[i])))
+  }
+  known <- at(rep(7, 3), rep(7, 3))
+  expect_equal(known$lower, w)
+  expect_equal(known$upper, w)
+  expect_equal(most_of_mean(means + error, known) - drop(means %*% w), drop(error %*% w))
+  expect_equal(drop(means %*% w) - least_of_mean(means - error, known), drop(error %*% w))
+  # all corners of the box of densities
+  low <- c(-0.3, 0, -0.1)
+  high <- c(0.2, 0.4, 0.5)
+  corners <- as.matrix(expand.grid(Map(function(w, a, b) w * exp(c(a, b)), w, low, high)))
+  corners <- corners / rowSums(corners)
+  expect_equal(most_of_mean(means, at(low, high)), apply(means %*% t(corners), 1, max))
+  expect_equal(least_of_mean(means, at(low, high)), apply(means %*% t(corners), 1, min))
+  expect_equal(at(low, high)$upper, unname(apply(corners, 2, max)))
+  expect_equal(at(low, high)$lower, unname(apply(corners, 2, min)))
+  # brackets of thousands of units: any part may be all of it
+  expect_equal(most_of_mean(means, at(c(-2000, -1000, -1500), c(0, 1000, 500))), c(4, 0))
+})
+
+test_that("certified intervals of the mixture reach from its certified mean and sd", {
+  made <- learned_by_hand(gp_dtc, inducing = problem("matern52", n = 30, d = 2, m = 6, seed = 3, noise = 0.2)$x[1:12, ])
+  fit <- made$fit
+  fit$reference <- reference(fit, m2 = 25)
+  new <- made$p$new[1:3, ]
+  of_f <- certify(fit, new, hyper_uncertainty = TRUE)
+  band <- predict(fit, new, interval = "credible", certified = TRUE, hyper_uncertainty = TRUE)
+  expect_equal(band[, "upr"], of_f$mean_upper + qnorm(0.975) * of_f$sd_upper, ignore_attr = TRUE)
+  expect_equal(band[, "lwr"], of_f$mean_lower - qnorm(0.975) * of_f$sd_upper, ignore_attr = TRUE)
+  true <- ref_mixture(made$p, unname(vcov(fit)))
+  half <- qnorm(0.975) * sqrt(diag(true$cov)[1:3] + true$noise)
+  of_y <- predict(fit, new, interval = "prediction", certified = TRUE, hyper_uncertainty = TRUE)
+  expect_true(all(of_y[, "lwr"] <= true$mean[1:3] - half & true$mean[1:3] + half <= of_y[, "upr"]))
+  expect_output(print(of_f), "mixture over uncertain hyperparameters")
 })
 
 test_that("shapes, names, offsets and missing rows are those of predictions", {
@@ -87,7 +164,7 @@ test_that("what it cannot be asked together with is said", {
   expect_input_error(predict(fit, hyper_uncertainty = 2), "hyper_uncertainty")
   expect_input_error(predict(fit, hyper_uncertainty = TRUE, interval = "conformal"), "hyper_uncertainty")
   expect_input_error(predict(fit, hyper_uncertainty = TRUE, type = "loo"), "hyper_uncertainty")
-  expect_input_error(predict(fit, hyper_uncertainty = TRUE, interval = "credible", certified = TRUE),
-                     "hyper_uncertainty")
+  expect_input_error(certify(fit, hyper_uncertainty = 2), "hyper_uncertainty")
+  expect_input_error(certify(fit_cars(), hyper_uncertainty = TRUE), "Nothing was learned")
   expect_input_error(predict(fit_cars(), hyper_uncertainty = TRUE), "Nothing was learned")
 })

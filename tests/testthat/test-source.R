@@ -224,9 +224,9 @@ test_that("beside near rows that were kept, points know of all rows: FITC's sums
 
 test_that("of many rows some are looked at, and print() says how many", {
   data <- list(x = matrix(0, 25000, 1), y = numeric(25000), weights = NULL, n = 25000)
-  expect_equal(optimise_rows(data, pfdtc_control(), 10)$n, 20000)
-  expect_identical(optimise_rows(data, pfdtc_control(), 250), data) # 100 a point
-  expect_equal(optimise_rows(data, pfdtc_control(optimise_rows = 9), 250)$n, 9)
+  expect_equal(optimise_rows(data, NULL, 10)$n, 20000)
+  expect_identical(optimise_rows(data, NULL, 250), data) # 100 a point
+  expect_equal(optimise_rows(data, 9, 250)$n, 9)
   expect_identical(describe_looked_at(list(nobs = 10)), NA_character_)
   expect_identical(describe_looked_at(list(nobs = 1e6, looked_at = c(learn = 8000, among = 50000, points = 20000))),
                    paste("kernel and noise learned on 8,000 with neighbours among 50,000, points moved on 20,000",
@@ -242,4 +242,62 @@ test_that("sums of very many rows are those of their parts, and automatic names 
   expect_equal(data_signature(data), whole, tolerance = 1e-12)
   d$a[n] <- NA # left out as ever
   expect_equal(data_from_formula(quote(f(formula = y ~ a, data = d)), environment())$n, n - 1)
+})
+
+test_that("points are moved on all rows of a source where more than its sample is asked for, as in memory", {
+  d <- mixed_rows(300, seed = 9)[c("y", "a", "b", "w")]
+  d <- d[complete.cases(d), ]
+  d <- d[!duplicated(d), ]
+  moved <- function(data, method = pfdtc, hyper = "fixed", aux = NULL, inducing = cbind(seq(0, 1, 0.2), -2:3), ...) {
+    set.seed(2)
+    args <- list(y ~ a + b, data, weights = quote(w), kernel = kernel_matern(5 / 2, c(0.3, 1), 1), noise = 0.1,
+                 hyper = hyper, inducing = inducing, control = list(maxit = 4, optimise_rows = Inf), ...)
+    if (!is.null(aux)) args$aux <- aux
+    suppressWarnings(do.call(method, args), classes = "pfdtc_warning_convergence")
+  }
+  old <- options(pfdtc.sample = 80)
+  on.exit(options(old))
+  for (case in list(list(), list(aux = aux_white(0.5)), list(method = gp_vfe))) {
+    whole <- do.call(moved, c(list(d), case))
+    passes <- new.env()
+    by_passes <- do.call(moved, c(list(in_blocks(d, c(50, 0, 1, nrow(d) - 51), passes = passes)), case))
+    # sums in another order, and what optimising makes of it in a few steps
+    expect_equal(by_passes$trace$objective, whole$trace$objective, tolerance = 1e-6)
+    expect_equal(by_passes$inducing, whole$inducing, tolerance = 1e-4)
+    expect_equal(coef(by_passes), coef(whole), tolerance = 1e-5)
+    expect_equal(by_passes$factors$G, whole$factors$G, tolerance = 1e-4)
+    expect_gt(passes$n, 2 + 2 * nrow(by_passes$trace))
+    expect_equal(by_passes$source$passes, passes$n)
+  }
+  # slopes in the hyperparameters too
+  call <- quote(f(formula = y ~ a + b, weights = w))
+  part <- data_from_source(in_blocks(d), call, environment(), TRUE, TRUE, 80)
+  data <- data_from_formula(quote(f(formula = y ~ a + b, data = d, weights = w)), environment())
+  model <- model_of(whole)
+  now <- objective_of(list(by_passes = part$whole), NULL, whole$inducing, model, 1e-9, pfdtc_control(), NULL)
+  there <- objective_of(data, NULL, whole$inducing, model, 1e-9, pfdtc_control(), NULL)
+  expect_equal(now[c("value", "gradient", "theta", "noise")], there[c("value", "gradient", "theta", "noise")],
+               tolerance = 1e-8)
+  expect_gt(abs(there$noise), 1e-3)
+  some <- pfdtc(y ~ a, in_blocks(d), kernel = kernel_se(1, 1), noise = 1, hyper = "fixed", m = 3,
+                control = list(maxit = 2))
+  expect_output(print(some), "points moved on 80 of")
+  expect_error(moved(in_blocks(d), aux = aux_subset(20)), "optimise_rows", class = "pfdtc_error_input")
+})
+
+test_that("a source that fails while points are moved leaves the best of them in the condition", {
+  d <- mixed_rows(300, seed = 9)[c("y", "a", "b")]
+  d <- d[complete.cases(d), ]
+  old <- options(pfdtc.sample = 80)
+  on.exit(options(old))
+  for (failing_pass in c(2, 9)) {
+    source <- in_blocks(d, rep(ceiling(nrow(d) / 3), 3), fails = 2, failing_pass = failing_pass)
+    e <- expect_error(pfdtc(y ~ a + b, source, kernel = kernel_matern(5 / 2, c(0.3, 1), 1), noise = 0.1,
+                            hyper = "fixed", inducing = cbind(seq(0, 1, 0.2), -2:3), aux = aux_white(0.5),
+                            control = list(maxit = 4, optimise_rows = 1e6)),
+                      "the disk is gone", class = "pfdtc_error_source")
+    expect_match(conditionMessage(e), "the condition's `fit` is of 80 rows", fixed = TRUE)
+    expect_false(anyNA(predict(e$fit, d[1:3, ])))
+    expect_equal(max(abs(e$fit$inducing - cbind(seq(0, 1, 0.2), -2:3))) > 1e-3, failing_pass == 9)
+  }
 })

@@ -74,20 +74,6 @@ killed_once <- function(rows, flag) {
   }
 }
 
-# A crew in this process. `fails(what, i)`: whether this ("start" or "value") is the end of a worker; `sent`: what was
-# sent, in this order.
-fake_crew <- function(size, fails = function(what, i) FALSE, sent = new.env()) {
-  sent$parts <- list()
-  list(name = "test", size = function() size, start = function(f, args) {
-    if (fails("start", args[[2]])) stop("no such worker")
-    sent$parts <- c(sent$parts, list(args[2:3]))
-    list(f = f, args = args)
-  }, landed = function(flight) TRUE, value = function(flight) {
-    if (fails("value", flight$args[[2]])) stop("gone")
-    do.call(flight$f, flight$args)
-  })
-}
-
 test_that("a fit of rows on two real workers is that of one process, also when one of them is killed", {
   skip_on_cran()
   skip_if_not_installed("future")
@@ -108,6 +94,18 @@ test_that("a fit of rows on two real workers is that of one process, also when o
   predict(whole, new, file = written)
   expect_equal(utils::read.csv(written)$fit, unname(predict(whole, d)), tolerance = 1e-12)
   unlink(written)
+  # certificates: groups of the norms are whole parts, or a hundred rows by chance
+  first <- reference(on_points(in_blocks(d, c(120, 120))), m2 = 40, data = in_blocks(d, c(120, 120)))
+  there <- reference(on_workers, m2 = 40, data = rows_parts(cut_in(d, 2)))
+  expect_same_fit(there, first)
+  expect_equal(there$norms[c("v_E", "vv", "c", "w_E")], first$norms[c("v_E", "vv", "c", "w_E")], tolerance = 1e-8)
+  on_workers$reference <- there
+  certificate <- certify(on_workers, d[1:20, ])
+  expect_equal(certificate$mean_error, certify(whole, d[1:20, ], reference = first, max_seconds = 0)$mean_error,
+               tolerance = 0.2)
+  asked <- d[4:20, ]
+  expect_equal(refine(on_workers, asked, 1e-6, data = rows_parts(cut_in(d, 2))),
+               refine(whole, asked, 1e-6, reference = there), tolerance = 1e-6)
   # a fit of nothing but the workers' own random numbers: the same whichever worker did what
   learned <- function() {
     set.seed(1)
