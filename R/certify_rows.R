@@ -1,5 +1,8 @@
 # The stages of a certificate, each of which narrows the intervals of those before.
 
+# Rows of inputs, as certify_rows() wants them.
+plain_rows <- function(x, index = seq_len(nrow(x))) list(x = x, index = index, offset = 0, names = NULL)
+
 # `new`: rows as training_rows() and new_rows() give them. The same random numbers for every call: what one effort finds
 # the next begins with.
 certify_rows <- function(fit, new, effort, reference, m2 = NULL, test_points = NULL, max_seconds = 10) {

@@ -1,16 +1,17 @@
-# The last stage: the posterior on all rows, and the object made of it.
+# The last stage: the posterior on all rows, and the object made of it, which says what every stage was asked for:
+# `s` is all that clean_settings() makes.
 
 # The exact posterior of all rows, by the verbs of a fit on inducing points: the rows are its points.
 construct_exact <- function(data, learned, s, state) {
   done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
   announce_memory(8 * as.double(nrow(data$x))^2, nrow(data$x))
   posterior <- posterior_stage(state, function() {
-    exact_posterior(data, done$model, s$control)
+    exact_posterior(data, done$model, s$run)
   })
   new_fit(data, done, s, state, list(
     x = data$x, inducing = data$x, m = nrow(data$x), m_asked = nrow(data$x), inducing_method = "rows",
     neighbours = 0L, factors = posterior, evidence = exact_evidence(data, posterior, done$model$noise),
-    small_n = if (length(s$free)) small_n_check(data, posterior)))
+    small_n = if (length(s$learning$free)) small_n_check(data, posterior)))
 }
 
 # NULL where there is so little noise that the rows' matrix has no factor: points and a jitter do then.
@@ -19,9 +20,9 @@ exact_if_possible <- function(data, learned, s, state) {
 }
 
 construct_fit <- function(data, done, s, state) {
-  if (isTRUE(s$neighbours > 0L)) return(construct_near(data, done, s, state))
+  if (isTRUE(s$posterior$neighbours > 0L)) return(construct_near(data, done, s, state))
   make <- function() {
-    dtc_posterior(done$z, data, done$model, done$jitter, control = s$control, fitc = gp_family(s)$fitc)
+    dtc_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = gp_family(s)$fitc)
   }
   posterior <- posterior_stage(state, make)
   new_fit(data, done, s, state, c(points_and_start(done, s), list(
@@ -30,20 +31,21 @@ construct_fit <- function(data, done, s, state) {
 }
 
 points_and_start <- function(done, s) {
-  list(inducing = done$z, m = nrow(done$z), m_asked = s$m,
-       inducing_method = if (is.null(done$start)) s$inducing_method else done$start, unexplained = s$rho,
-       aux = if (s$objective == "pf") s$aux, moved = s$move, aux_points = done$aux_points, aux_rows = done$aux_rows)
+  list(inducing = done$z, m = nrow(done$z), m_asked = s$points$m,
+       inducing_method = if (is.null(done$start)) s$points$inducing_method else done$start,
+       unexplained = s$posterior$rho, aux = s$points$aux, moved = s$points$move,
+       aux_points = done$aux_points, aux_rows = done$aux_rows)
 }
 
 # Far and near: what the points alone have (`factors`) is made where it is asked for, see far_part().
 construct_near <- function(data, done, s, state) {
   # training neighbours make each row as near as predictions are; the pass costs too much for very many rows
-  train <- if (nrow(data$x) <= near_training_rows) min(s$neighbours, nrow(data$x) - 1L) else 0L
+  train <- if (nrow(data$x) <= near_training_rows) min(s$posterior$neighbours, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
-    near_posterior(data, done$z, done$model, s$neighbours, train, jitter = done$jitter, control = s$control)
+    near_posterior(data, done$z, done$model, s$posterior$neighbours, train, jitter = done$jitter, control = s$run)
   })
   new_fit(data, done, s, state, c(points_and_start(done, s), list(
-    neighbours = s$neighbours, factors = NULL, evidence = near_evidence(data, near, done$model$noise),
+    neighbours = s$posterior$neighbours, factors = NULL, evidence = near_evidence(data, near, done$model$noise),
     jitter = near$jitter, near = near)))
 }
 

@@ -24,9 +24,10 @@
 #' and averages are over rows, all alike, with those of weight 0 left out.
 #'
 #' Of a fit with another `family` than the Gaussian the result is a plain data frame with `fold`, `n`, `rmse` (of the
-#' averaged probability or rate; squared, of single trials, it is the Brier score), `nlpd`, `accuracy` (of classes) and
-#' `seconds`, and the attribute `predictions` has `row`, `fold`, `y`, `mean` and `density`, the log density of the
-#' response. With `hyper = "held"` theta of [nb()] or sigma of [student()] is held too, and the constant mean learned.
+#' averaged probability or rate), `nlpd`, of classes `brier` (the mean squared distance of single trials from the
+#' averaged probability) and `accuracy`, and `seconds`; the attribute `predictions` has `row`, `fold`, `y`, `size`
+#' (trials), `mean` and `density`, the log density of the response. With `hyper = "held"` theta of [nb()] or sigma of
+#' [student()] is held too, and the constant mean learned.
 #'
 #' @param fit A fit with its data (`keep_data = TRUE`).
 #' @param folds Number of random folds of nearly equal size (after [set.seed()] the same each time), or a vector that

@@ -96,12 +96,12 @@ learned_density <- function(fit) {
     abort_input("object", "a fit with fixed ones", "a fit that has learned hyperparameters",
                 message = "Nothing was learned by this fit: its hyperparameters were given.")
   }
-  s <- list(kernel = model_of(fit)$kernel, noise = model_of(fit)$noise, columns = fit$frame$columns, free = free,
-            control = fit$control, hyper = fit$hyper)
-  s$control$max_seconds <- Inf
+  model <- model_of(fit)
+  s <- learning_settings(model$kernel, model$noise, fit$frame$columns, free, fit$control)
+  s$steps$max_seconds <- Inf
   learned <- if (fit$hyper == "evidence") with_own_seed(density_of_evidence(fit, data, s)) else
     density_of_objective(fit, data, s)
-  c(list(names = free, at = model_theta(model_of(fit))[names %in% free]), learned)
+  c(list(names = free, at = model_theta(model)[names %in% free]), learned)
 }
 
 # As learn_evidence() has it.
@@ -137,9 +137,9 @@ density_of_evidence <- function(fit, data, s) {
 density_of_objective <- function(fit, data, s) {
   parameters <- free_parameters(model_of(fit), s)
   problem <- if (!is.null(fit$x)) {
-    exact_problem(data, parameters, s$control)
+    exact_problem(data, parameters, s$run)
   } else {
-    vfe_hyper_problem(data, fit$inducing, parameters, max(fit$jitter, 1e-8), s$control)
+    vfe_hyper_problem(data, fit$inducing, parameters, max(fit$jitter, 1e-8), s$run)
   }
   list(natural = problem$natural, lower = parameters$start - 16, upper = parameters$start + 16,
        value = function(par) -problem$evaluate(par)$value, exact = !is.null(fit$x), prior = function(par) 0,

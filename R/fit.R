@@ -8,23 +8,24 @@
 #
 # Where nothing says what the posterior is to be, choose_posterior() does: of few rows the exact one.
 
-# `settings`: list(method, objective = "pf", "vfe" or "none", kernel, noise, m, hyper, aux, inducing, control,
-# keep_data). `finish(fit, data, done, state)`: what is done to the fit in the end.
+# `settings`: what was asked for, see start_fit(), which clean_settings() sorts by stage.
+# `finish(fit, data, done, state)`: what is done to the fit in the end.
 fit_sparse <- function(data, settings, finish = NULL) {
   run_fit(data, settings, function(data, settings, state) {
-    settings <- choose_posterior(data, clean_points(data, settings))
+    settings$points <- clean_points(data, settings$points)
+    settings <- choose_posterior(data, settings)
     sweep_up(data)
-    learned <- learn_stage(data, settings, state)
+    learned <- learn_stage(data, settings$learning, state)
     sweep_up(data)
-    exact <- if (settings$exact) exact_if_possible(data, learned, settings, state)
+    exact <- if (settings$posterior$exact) exact_if_possible(data, learned, settings, state)
     if (!is.null(exact)) return(exact)
-    start <- points_stage(data, learned, settings, state)
+    start <- points_stage(data, learned, settings$points, state)
     settings <- choose_neighbours(data, learned, start, settings)
     sweep_up(data)
     # equal rows beside one another would each be taken for news of what the points do not know
-    if (settings$neighbours > 0L) data <- merge_the_few(data)
-    z <- start$z[seq_len(min(nrow(start$z), settings$m)), , drop = FALSE]
-    done <- optimise_stage(data, learned, z, settings, state)
+    if (settings$posterior$neighbours > 0L) data <- merge_the_few(data)
+    z <- start$z[seq_len(min(nrow(start$z), settings$points$m)), , drop = FALSE]
+    done <- optimise_stage(data, learned, z, settings$points, state)
     sweep_up(data)
     fit <- if (is.null(data$whole)) construct_fit(data, done, settings, state) else
       construct_from_source(data, done, settings, state)
@@ -59,21 +60,21 @@ fit_dense <- function(data, settings) {
   run_fit(data, settings, function(data, s, state) {
     n <- data$n
     some <- gp_family(s)$some
-    if (some) s$m <- if (is.null(s$m)) min(200L, n) else check_count(s$m, "m", max = n)
-    size <- if (some) s$m else nrow(data$x)
-    joint <- s$hyper == "joint" && length(s$free) > 0L
+    if (some) m <- if (is.null(s$points$m)) min(200L, n) else check_count(s$points$m, "m", max = n)
+    size <- if (some) m else nrow(data$x)
+    joint <- !is.null(s$points$joint)
     announce_memory(8 * (1 + joint) * as.double(size)^2, size)
-    learned <- learn_stage(data, s, state)
+    learned <- learn_stage(data, s$learning, state)
     used <- if (!some) data else
-      run_stage(state, "start", take_rows(data, sample.int(n, s$m)), take_rows(data, seq_len(s$m)))
+      run_stage(state, "start", take_rows(data, sample.int(n, m)), take_rows(data, seq_len(m)))
     done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
-    if (joint) done <- exact_stage(data, done, s, state)
+    if (joint) done <- exact_stage(data, done, s$learning, state)
     posterior <- posterior_stage(state, function() {
-      exact_posterior(used, done$model, s$control)
+      exact_posterior(used, done$model, s$run)
     })
     new_fit(data, done, s, state, list(
-      x = used$x, m = if (some) s$m, chosen = if (some) used$rows, factors = posterior,
+      x = used$x, m = if (some) m, chosen = if (some) used$rows, factors = posterior,
       evidence = exact_evidence(used, posterior, done$model$noise),
-      small_n = if (!some && length(s$free)) small_n_check(data, posterior)))
+      small_n = if (!some && length(s$learning$free)) small_n_check(data, posterior)))
   })
 }

@@ -32,11 +32,11 @@ merge_sums <- function(a, b) {
 construct_from_source <- function(data, done, s, state) {
   whole <- data$whole
   model <- done$model
-  beside <- isTRUE(s$neighbours > 0L)
+  beside <- isTRUE(s$posterior$neighbours > 0L)
   start <- posterior_stage(state, function() {
-    dtc_posterior(done$z, data, model, done$jitter, control = s$control, fitc = beside)
+    dtc_posterior(done$z, data, model, done$jitter, control = s$run, fitc = beside)
   })
-  visit <- sums_visit(whole, done$z, model, start, beside, s$control)
+  visit <- sums_visit(whole, done$z, model, start, beside, s$run)
   so_far <- new.env()
   finish <- function(value) fit_of_sums(value, data, done, start, s, state)
   value <- run_stage(state, "posterior", whole_pass(whole, visit, merge_sums, so_far), otherwise = so_far$value)
@@ -59,9 +59,9 @@ construct_from_source <- function(data, done, s, state) {
 fit_of_sums <- function(value, data, done, start, s, state) {
   whole <- data$whole
   model <- done$model
-  beside <- isTRUE(s$neighbours > 0L)
+  beside <- isTRUE(s$posterior$neighbours > 0L)
   if (is.null(value) || !value$n) {
-    value <- sums_with_signature(data, done$z, model, start, beside, s$control)
+    value <- sums_with_signature(data, done$z, model, start, beside, s$run)
   }
   posterior <- posterior_of_sums(done$z, value$sums, model, start)
   sample <- data[c("x", "y", "weights", "n", "shift")]
@@ -81,15 +81,15 @@ near_of_sums <- function(sample, posterior, data, done, s) {
   model <- done$model
   if (sample$n == data$n) {
     sample <- merge_the_few(c(sample, list(group = NULL)))
-    train <- min(s$neighbours, nrow(sample$x) - 1L)
-    near <- near_posterior(sample, done$z, model, s$neighbours, train, jitter = done$jitter, control = s$control)
+    train <- min(s$posterior$neighbours, nrow(sample$x) - 1L)
+    near <- near_posterior(sample, done$z, model, s$posterior$neighbours, train, jitter = done$jitter,
+                           control = s$run)
     sample$shift$constant <- data$shift$constant
     evidence <- near_evidence(sample, near, model$noise)
   } else {
-    near <- list(L = posterior$L, C = posterior$C / sqrt(model$noise), beta = posterior$beta, jitter = posterior$jitter,
-                 neighbours = as.integer(s$neighbours), train_neighbours = 0L)
+    near <- near_of_posterior(posterior, model, s$posterior$neighbours)
     evidence <- fitc_evidence(data, posterior, model$noise)
   }
-  near$rows <- sample[c("x", "y", "weights")]
-  list(neighbours = s$neighbours, factors = NULL, evidence = evidence, near = near)
+  near$rows <- sample[c("x", "y", "weights", "n", "shift")]
+  list(neighbours = s$posterior$neighbours, factors = NULL, evidence = evidence, near = near)
 }

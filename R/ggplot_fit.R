@@ -5,15 +5,17 @@
 autoplot.gp_fit <- function(object, inputs = NULL, at = NULL, level = 0.95,
                             interval = c("both", "credible", "prediction"), n = 200,
                             points = TRUE, scales = c("common", "own"), certified = FALSE, xlim = NULL,
-                            terms = FALSE, ...) {
+                            terms = FALSE, type = c("response", "link"), ...) {
   check_dots_empty(list(...), names(formals(autoplot.gp_fit)))
+  type <- check_choice(type, c("response", "link"), "type")
   interval <- check_choice(interval, c("both", "credible", "prediction"), "interval")
   scales <- check_choice(scales, c("common", "own"), "scales")
   points <- check_flag(points, "points")
   certified <- check_flag(certified, "certified")
   if (check_flag(terms, "terms")) interval <- "credible"
   s <- if (terms) term_slices(object, inputs, at, level, n, points) else
-    slices(object, inputs, at, level, n, points, certified, xlim)
+    slices(object, inputs, at, level, n, points, certified, xlim, type)
+  if (is_laplace(object)) interval <- "credible"
   names <- vapply(s$variables, `[[`, "", "name")
   places <- level_places(s$curves)
   s$curves$value <- places$apart(s$curves$input, s$curves$value)
@@ -24,7 +26,7 @@ autoplot.gp_fit <- function(object, inputs = NULL, at = NULL, level = 0.95,
   lines <- s$curves[is.na(s$curves$label), ]
   levels <- s$curves[!is.na(s$curves$label), ]
   ggplot_slices(s, lines, levels, interval, if (scales == "own") "free" else "free_x") + places$scale +
-    ggplot2::labs(x = if (length(names) == 1L) names, y = response_name(object)) +
+    ggplot2::labs(x = if (length(names) == 1L) names, y = slice_label(object, if (terms) "link" else type)) +
     ggplot2::theme_bw()
 }
 

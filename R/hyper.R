@@ -1,4 +1,4 @@
-# The stage that learns kernel and noise.
+# The stage that learns kernel and noise: `s` is what learning_settings() makes.
 
 # list(model, pilot, learned, kernels), the last three NULL or what is known of how they were learned.
 learn_stage <- function(data, s, state) {
@@ -11,7 +11,7 @@ learn_stage <- function(data, s, state) {
     run_stage(state, "learn", learn_evidence(data, s, state), otherwise = state$so_far)
   } else {
     run_stage(state, "pilot", {
-      rows <- optimise_rows(data, s$control, 200L)
+      rows <- optimise_rows(data, s$rows, 200L)
       if (!is.null(rows$rows)) state$rows["learn"] <- rows$n
       pilot <- learn_hyper(rows, random_points(rows, min(200L, rows$n)), start, s)
       count_evaluations(state, "pilot", pilot)
@@ -28,13 +28,13 @@ free_parameters <- function(model, s) {
 }
 
 # Hyperparameters at fixed points, by VFE: list(kernel, noise, evaluations, stopped, pilot = list(trace, ...)).
-learn_hyper <- function(data, z, model, s, maxit = s$control$maxit, label = "hyperparameters") {
+learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit, label = "hyperparameters") {
   parameters <- free_parameters(model, s)
   # while lengthscales move, some may make k(Z, Z) singular: a jitter above rounding from the start
-  jitter <- max(s$control$jitter, 1e-8)
-  problem <- vfe_hyper_problem(data, z, parameters, jitter, s$control)
+  jitter <- max(s$jitter, 1e-8)
+  problem <- vfe_hyper_problem(data, z, parameters, jitter, s$run)
   # a millionth of what the log evidence has gained is far below what tells hyperparameters apart
-  result <- run_minimise(problem, s$control, label, maxit = maxit, reltol = max(s$control$reltol, 1e-6))
+  result <- run_minimise(problem, s$steps, label, maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(evaluations = result$evaluations, stopped = result$stopped),
     list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
 }
@@ -43,7 +43,7 @@ learn_hyper <- function(data, z, model, s, maxit = s$control$maxit, label = "hyp
 exact_stage <- function(data, done, s, state) {
   run_stage(state, "objective", {
     parameters <- free_parameters(done$model, s)
-    result <- run_minimise(exact_problem(data, parameters, s$control), s$control, "hyperparameters")
+    result <- run_minimise(exact_problem(data, parameters, s$run), s$steps, "hyperparameters")
     count_evaluations(state, "objective", result)
     done$model <- model_with(done$model, parameters$natural(result$par))
     done[c("value", "trace", "convergence", "message")] <- result[c("value", "trace", "convergence", "message")]

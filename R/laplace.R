@@ -19,28 +19,32 @@ laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 
 # With Student's t all of f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
 laplace_priors <- list(variance = 2, center = 3, theta = 2)
 
-fit_laplace <- function(data, settings) {
+# `stages`, `...`: as of run_fit().
+fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
   refuse_beside_likelihood(settings)
   settings$noise <- 1
   settings$likelihood$levels <- data$levels
   if (settings$likelihood$name == "student") settings$likelihood$unit <- student_unit(data$sites)
   one_value(data, settings$likelihood)
   run_fit(data, settings, function(data, s, state) {
-    s$aux <- NULL
-    learned <- learn_laplace_stage(data, s, state)
-    z <- laplace_points(data, learned, s, state)
-    construct_laplace(data, learned, z, s, state)
-  })
+    stages(data, s, state)
+  }, ...)
+}
+
+laplace_stages <- function(data, s, state) {
+  learned <- learn_laplace_stage(data, s$learning, state)
+  z <- laplace_points(data, learned, s$points, state)
+  construct_laplace(data, learned, z, s, state)
 }
 
 refuse_beside_likelihood <- function(s) {
-  given <- c(noise = !is.null(s$noise), tol = !is.null(s$tol), aux = isTRUE(s$aux_given),
+  given <- c(noise = !is.null(s$noise), aux = isTRUE(s$aux_given),
              neighbours = isTRUE(s$neighbours > 0), mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1),
              hyper = s$hyper[1L] %in% c("pilot", "joint"))
   if (!any(given)) return(invisible())
   argument <- names(given)[given][1L]
   hint <- switch(argument, noise = "The likelihood says how responses scatter.",
-                 hyper = "\"evidence\" and \"fixed\" are there.", tol = "Give `m`, and see what certify() says.",
+                 hyper = "\"evidence\" and \"fixed\" are there.",
                  aux = "Its inducing points are not moved.", neighbours = "Near rows are for Gaussian noise.",
                  mean = "Its mean is a constant, which is learned.")
   abort_input(argument, "given", sprintf("left out with family %s", s$likelihood$name), hint = hint)
@@ -51,10 +55,10 @@ one_value <- function(data, likelihood) {
   y <- data$sites$y
   size <- if (is.null(data$sites$size)) 1 else data$sites$size
   if (all(y == 0)) {
-    message(if (likelihood$name == "binomial") "No row is a success" else "All counts are 0",
-            ": the constant mean is kept where its prior has it.")
+    tell_classed("one_value", paste(if (likelihood$name == "binomial") "No row is a success" else "All counts are 0",
+                                    "in the data: the constant mean is kept where its prior has it."))
   } else if (likelihood$name == "binomial" && all(y == size)) {
-    message("No row is a failure: the constant mean is kept where its prior has it.")
+    tell_classed("one_value", "No row is a failure in the data: the constant mean is kept where its prior has it.")
   }
 }
 
@@ -121,7 +125,7 @@ learn_laplace <- function(data, s, start, state) {
 # At most so many of the rows, to be learned from with so many points.
 laplace_rows <- function(data, s, most, points) {
   n <- nrow(data$x)
-  most <- min(n, most, s$control$optimise_rows)
+  most <- min(n, most, s$rows)
   rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
   list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
 }
@@ -129,13 +133,13 @@ laplace_rows <- function(data, s, most, points) {
 # Minus the penalised evidence and the log prior, from `now`, at greedy points that are chosen anew in each round.
 # `origin`: where the priors are; `tied`: all lengthscales by one factor.
 climb_laplace <- function(rows, s, now, origin, state, tied) {
-  m <- min(rows$points, nrow(rows$x), if (is.null(s$m)) Inf else s$m)
+  m <- min(rows$points, nrow(rows$x), if (is.null(s$most)) Inf else s$most)
   trace <- NULL
   for (round in seq_len(laplace_sizes$rounds)) {
-    z <- choose_greedy(rows$x, m, now$kernel, s$control$memory)$z
+    z <- choose_greedy(rows$x, m, now$kernel, s$run$memory)$z
     problem <- laplace_problem(rows, z, s, now, origin, tied)
     before <- problem$evaluate(problem$start)$value
-    result <- run_minimise(problem, s$control, "hyperparameters", maxit = min(s$control$maxit, 60L), reltol = 1e-5)
+    result <- run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L), reltol = 1e-5)
     count_evaluations(state, "learn", result)
     moved <- max(abs(result$par - problem$start), 0)
     now[c("kernel", "center", "theta")] <- problem$natural(result$par)
@@ -151,7 +155,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   parameters <- hyper_parameters(now$kernel, 1, s$columns, setdiff(names, s$free))
   free <- parameters$free
   unit <- s$likelihood$unit
-  prior <- laplace_prior(now$kernel, rows$x, unit, s$control$priors)
+  prior <- laplace_prior(now$kernel, rows$x, unit, s$priors)
   center_sd <- laplace_priors$center * unit
   basis <- tie(startsWith(names[free], "lengthscale"), tied)
   n_kernel <- ncol(basis)
@@ -167,8 +171,8 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   }
   warm <- new.env(parent = emptyenv())
   # a pass over so little is over before a second thread has begun, and there are a dozen in an evaluation
-  control <- s$control
-  if (nrow(rows$x) * nrow(z) < 2e5) control$threads <- 1L
+  run <- s$run
+  if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
   evaluate <- function(par) {
     at <- natural(par)
     logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
@@ -182,7 +186,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
       return(list(value = Inf, reason = sprintf("%s is out of range", theta_name(likelihood))))
     }
     e <- native_laplace(z, rows$x, engine_sites(likelihood, rows$sites, at$center), at$kernel, 1e-8, warm$u, want = 2L,
-                        control = control)
+                        control = run)
     if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
     warm$u <- e$beta
     value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) - sum(beyond * pull) / 2
@@ -229,7 +233,7 @@ laplace_points <- function(data, learned, s, state) {
   method <- if (is.null(s$inducing)) "greedy" else check_choice(s$inducing, point_methods, "inducing")
   most <- if (n <= exact_rows) n else min(laplace_sizes$most, n)
   m <- if (is.null(s$m)) most else check_count(s$m, "m", max = n)
-  run_stage(state, "start", choose_points(data$x, m, learned$kernel, method, s$control$memory, control = s$control)$z,
+  run_stage(state, "start", choose_points(data$x, m, learned$kernel, method, s$run$memory, control = s$run)$z,
             otherwise = choose_points(data$x, m, NULL, "random")$z)
 }
 
@@ -245,10 +249,10 @@ laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, sta
 }
 
 construct_laplace <- function(data, learned, z, s, state) {
-  likelihood <- s$likelihood
+  likelihood <- s$learning$likelihood
   likelihood$theta <- learned$theta
   found <- posterior_stage(state, function() {
-    laplace_at(data, likelihood, learned$center, learned$kernel, z, rounding_jitter(nrow(z)), s$control, want = 1L)
+    laplace_at(data, likelihood, learned$center, learned$kernel, z, rounding_jitter(nrow(z)), s$run, want = 1L)
   })
   if (!(found$decrement < 1e-6 * (1 + sqrt(abs(found$evidence))))) {
     warn_convergence(sprintf("The posterior's mode was not reached: the Newton decrement is %.2g.", found$decrement))
@@ -257,8 +261,8 @@ construct_laplace <- function(data, learned, z, s, state) {
   learned$model$center <- learned$center
   new_fit(data, learned, s, state, list(
     evidence = value, factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")],
-    inducing = z, m = nrow(z), m_asked = if (is.null(s$m)) nrow(z) else s$m,
-    inducing_method = how_points_start(s$inducing), neighbours = 0L, jitter = found$jitter,
+    inducing = z, m = nrow(z), m_asked = if (is.null(s$points$m)) nrow(z) else s$points$m,
+    inducing_method = how_points_start(s$points$inducing), neighbours = 0L, jitter = found$jitter,
     likelihood = likelihood, theta = learned$theta, sum_of_sites = sites_sum(data$sites),
     unexplained = mean(pmax(found$W, 0) * found$left)))
 }

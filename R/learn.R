@@ -15,12 +15,12 @@ learn_evidence <- function(data, s, state) {
   counted <- learning_sizes$whole[["rows"]]
   if (counted < pool$n) state$rows[c("learn", "among")] <- c(counted, pool$n)
   on.exit(count_evaluations(state, "learn", list(evaluations = pool$count$evaluations)))
-  tell <- stage_line("hyperparameters", s$control$progress, after = 1)
+  tell <- stage_line("hyperparameters", s$steps$progress, after = 1)
   on.exit(tell(NULL), add = TRUE)
 
   tell("starts")
   problem <- learning_problem(pool, s, kernel_candidates[1L])
-  found <- run_starts(problem, s$control, function(theta) {
+  found <- run_starts(problem, s$restarts, function(theta) {
     state$so_far[c("kernel", "noise")] <- problem$natural(theta)
   })
   state$so_far <- c(problem$natural(found$thetas[[1L]]), list(pilot = NULL, learned = found$report))

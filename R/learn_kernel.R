@@ -74,7 +74,7 @@ conditional_scores <- function(problem, theta) {
   groups <- split(seq_along(rows), seq_along(rows) %% min(20L, length(rows)))
   scores <- vapply(groups, function(i) {
     value <- native_vecchia(pool$x, pool$y, pool$weights, now$kernel, now$noise, rows[i], neighbours[, i, drop = FALSE],
-                            slopes = FALSE, control = problem$control)$value
+                            slopes = FALSE, control = problem$run)$value
     if (is.finite(value)) -value / length(i) else Inf # where it cannot be computed
   }, 0)
   unname(scores)

@@ -28,17 +28,18 @@ learning_problem <- function(pool, s, profile) {
   fade <- rep(min(1, learning_priors$rows / pool$n)^2, last)
   if (!is_small_enough(pool)) fade[which(table$what == "variance")] <- 1
   free <- !names %in% not_learned(s)
-  precision <- fade * if (s$control$priors) 1 / c(table$sd, 2)^2 else numeric(last)
+  precision <- fade * if (s$priors) 1 / c(table$sd, 2)^2 else numeric(last)
   natural <- function(theta) {
     value <- exp(unname(theta))
     list(kernel = kernel_with(kernel, value[-last], table), noise = value[last])
   }
   problem <- list(pool = pool, natural = natural, free = free, given = given, absurd = absurd & free, unit = unit,
                   lower = lower, upper = upper, last = last, table = table,
-                  composite = is_composite(kernel), control = s$control)
+                  composite = is_composite(kernel), run = s$run)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
+    sweep_up(pool) # a tree of all rows is most of what learning takes: one at a time
     native_neighbours(natural(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
-                      rank = if (earlier) pool$rank, control = s$control)
+                      rank = if (earlier) pool$rank, control = s$run)
   }
   problem$prior <- function(theta) {
     list(value = -sum(precision * (theta - middle)^2) / 2, gradient = -precision * (theta - middle),
@@ -48,7 +49,7 @@ learning_problem <- function(pool, s, profile) {
     pool$count$evaluations <- pool$count$evaluations + 1L
     now <- natural(theta)
     result <- native_vecchia(pool$x, pool$y, pool$weights, now$kernel, now$noise, rows, neighbours,
-                             control = s$control)
+                             control = s$run)
     if (!is.finite(result$value)) return(list(value = -Inf))
     add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
   }
@@ -111,7 +112,7 @@ evaluate_exactly <- function(problem, theta) {
   pool <- problem$pool
   pool$count$evaluations <- pool$count$evaluations + 1L
   now <- problem$natural(theta)
-  result <- native_exact_evidence(pool$x, pool$y, pool$weights, now$kernel, now$noise, problem$control)
+  result <- native_exact_evidence(pool$x, pool$y, pool$weights, now$kernel, now$noise, problem$run)
   if (!is.null(result$reason)) return(list(value = -Inf))
   add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, 1, theta)
 }

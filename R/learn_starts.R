@@ -28,9 +28,9 @@ start_values_of <- function(problem, lengthscale, noise) {
 
 # Every start a few steps, the better half of them some more, the best three to the end.
 # `note(theta)` is told the best after each.
-run_starts <- function(problem, control, note = function(theta) NULL) {
+run_starts <- function(problem, restarts, note = function(theta) NULL) {
   pool <- problem$pool
-  grid <- start_grid(sum(problem$table$ard), control$restarts)
+  grid <- start_grid(sum(problem$table$ard), restarts)
   starts <- function(known) {
     lapply(seq_len(nrow(grid)), function(i) {
       theta <- problem$unit + log(start_values_of(problem, grid$lengthscale[i], grid$noise[i]))

@@ -37,8 +37,10 @@ predict_loo_laplace <- function(fit, se.fit, interval, level, latent) {
 
 # What is left of P(response below), each row given the others: uniform where the model holds. Of classes and counts
 # between P(< y) and P(<= y), at random (Czado, Gneiting and Held 2009).
-pit_laplace <- function(fit) {
-  loo <- loo_laplace(fit)
+pit_laplace <- function(fit) stats::naresid(fit$na.action, pit_of(fit, loo_laplace(fit)))
+
+# `loo`: of loo_laplace(). NA at weight 0.
+pit_of <- function(fit, loo) {
   data <- training_data(fit)
   likelihood <- fit$likelihood
   known <- which(!is.na(loo$mean))
@@ -54,8 +56,7 @@ pit_laplace <- function(fit) {
   upper <- below(sites$y)
   lower <- if (likelihood$name == "student") upper else below(sites$y - 1)
   pit <- lower + stats::runif(length(upper)) * (upper - lower)
-  out <- replace(loo$mean, known, pmin(pmax(pit, 0), 1))
-  stats::naresid(fit$na.action, out)
+  replace(loo$mean, known, pmin(pmax(pit, 0), 1))
 }
 
 # Rows in ten classes of about equal size by what the others predict: mean prediction, mean response, and the sd that
@@ -75,6 +76,9 @@ calibration_table <- function(fit, classes = 10L) {
              sd = sqrt(each(size * p * (1 - p))) / trials, rows = as.vector(table(class)))
 }
 
+# Mean squared distance of single trials, of which a row has `size` and a share `y` are successes, from the probability.
+brier_score <- function(y, size, p) sum(size * (y * (1 - p)^2 + (1 - y) * p^2)) / sum(size + 0 * y)
+
 # `settings`: of fits like this one to other rows.
 cross_validate_laplace <- function(fit, data, settings, fold, hyper) {
   used <- which(if (is.null(data$prior_weights)) !is.na(fold) else data$prior_weights > 0)
@@ -90,6 +94,7 @@ cross_validate_laplace <- function(fit, data, settings, fold, hyper) {
   classes <- fit$likelihood$name == "binomial"
   score <- function(p) {
     data.frame(n = nrow(p), rmse = sqrt(mean((p$y - p$mean)^2)), nlpd = -mean(p$density),
+               brier = if (classes) brier_score(p$y, p$size, p$mean) else NA_real_,
                accuracy = if (classes) mean((p$mean > 0.5) == (p$y > 0.5)) else NA_real_)
   }
   row <- function(id, p, s) data.frame(fold = id, score(p), seconds = s)
@@ -118,11 +123,11 @@ predict_fold_laplace <- function(fit, data, settings, hyper, out) {
     settings$likelihood["theta"] <- list(NULL)
   }
   if (!is.null(settings$m)) settings$m <- min(settings$m, part$n)
-  one <- suppressMessages(fit_laplace(part, settings))
+  one <- suppressMessages(fit_as_set(part, settings))
   p <- posterior_at(one, data$x[out, , drop = FALSE])
   sites <- take_sites(data$sites, out)
   f <- p$mean + sites$offset
-  response <- if (is.null(sites$size)) sites$y else sites$y / pmax(sites$size, 1)
-  data.frame(y = response, mean = response_moments(one$likelihood, f, p$var)$mean,
+  size <- if (is.null(sites$size)) 1 else sites$size
+  data.frame(y = sites$y / pmax(size, 1), size = size, mean = response_moments(one$likelihood, f, p$var)$mean,
              density = log_predictive(one$likelihood, sites, f, p$var))
 }

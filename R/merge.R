@@ -2,30 +2,29 @@
 # responses: same posterior, same exact GP, fewer rows.
 
 # The row of the first equal row, numbered by first appearance; NULL when more than `most` rows are
-# distinct. One column after another refines the groups, so data without repeats are done after one
-# sort, and what is held at a time is a column, never a copy of x. Equality is of floating-point
-# numbers (0 and -0 are equal).
+# distinct. One column after another tells rows apart, and those that no other row equals so far are done with: data
+# without repeats are done after a sort or two, and what is held at a time is a column, never a copy of x. Equality is
+# of floating-point numbers (0 and -0 are equal).
 equal_rows <- function(x, most = nrow(x)) {
   n <- nrow(x)
   if (n < 2L || !ncol(x)) return(NULL)
-  id <- NULL
+  row <- seq_len(n) # those in doubt, group by group, ascending in each
+  id <- NULL        # the group of each; NULL: one
   for (j in seq_len(ncol(x))) {
-    v <- x[, j]
+    v <- x[row, j]
     o <- if (is.null(id)) order(v, method = "radix") else order(id, v, method = "radix")
-    v <- v[o]
-    starts <- v[-1L] != v[-n]
-    if (!is.null(id)) {
-      sorted <- id[o]
-      starts <- starts | sorted[-1L] != sorted[-n]
-    }
-    if (1 + sum(starts) > most) return(NULL)
-    id <- integer(n)
-    id[o] <- cumsum(c(TRUE, starts))
+    same <- diff(v[o]) == 0
+    if (!is.null(id)) same <- same & diff(id[o]) == 0L
+    if (n - sum(same) > most) return(NULL)
+    again <- c(FALSE, same)
+    doubtful <- again | c(same, FALSE)
+    id <- cumsum(!again)[doubtful]
+    row <- row[o[doubtful]]
+    if (!length(row)) break
   }
-  first <- id[!duplicated(id)]
-  rank <- integer(length(first))
-  rank[first] <- seq_along(first)
-  rank[id]
+  first <- seq_len(n)
+  first[row] <- row[match(id, id)]
+  cumsum(first == seq_len(n))[first]
 }
 
 # With W_g = sum of w_n and m_g the weighted mean over a group of equal rows,

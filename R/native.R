@@ -76,19 +76,11 @@ native_kernel_matrix <- function(kernel, x, z) {
   .Call(ffi_kernel_matrix, engine_model(kernel), x, z, engine_control(nrow(z)))
 }
 
-# list(value, gradient, reason): value Inf and a reason where the evaluation failed. `theta`, `noise`: the gradient of
-# -ELBO in log lengthscales and log variance, and in log noise. `scratch`: doubles to work in, made once for many
-# evaluations by objective_scratch(); the engine writes to it.
-native_vfe <- function(z, x, y, weights, kernel, noise, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
-  native_evaluate("vfe", NULL, z, x, y, weights, kernel, noise, jitter, gradient, control, scratch)
-}
-
-native_pf <- function(z, x, y, weights, kernel, noise, aux, jitter, gradient = TRUE, control = NULL,
-                      scratch = NULL) {
-  native_evaluate(aux$objective, aux, z, x, y, weights, kernel, noise, jitter, gradient, control, scratch)
-}
-
-native_evaluate <- function(name, aux, z, x, y, weights, kernel, noise, jitter, gradient, control, scratch) {
+# The objective of this name (objective.c): list(value, gradient, reason), value Inf and a reason where the evaluation
+# failed. `theta`, `noise`: the gradient of -ELBO in the kernel's logs and in log noise. `scratch`: doubles to work in,
+# made once for many evaluations by objective_scratch(); the engine writes to it.
+native_evaluate <- function(name, aux, z, x, y, weights, kernel, noise, jitter, gradient = TRUE, control = NULL,
+                            scratch = NULL) {
   as_value(.Call(ffi_evaluate, engine_objective(name, aux), engine_model(kernel, noise, jitter), z,
                      engine_rows(x, y, weights), as.integer(gradient),
                      engine_control(nrow(x), control, 8 * length(aux$Wt)), scratch))

@@ -34,8 +34,7 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
   constant <- check_flag(constant, "constant")
   check_made_from(nu, args, args$model)
   model <- args$model
-  result <- native_pf(args$z, args$x, args$y, args$weights, model$kernel, model$noise, nu, args$jitter)
-  result <- stop_on_failure(result, args$jitter)
+  result <- stop_on_failure(objective_of(args, nu, args$z, model, args$jitter), args$jitter)
   value <- result$value
   if (constant) value <- value + pf_constant(args, model, nu)
   list(value = value, gradient = name_columns(result$gradient, args$x))
@@ -62,8 +61,7 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
 vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
   kernel <- args$model$kernel
-  result <- native_vfe(args$z, args$x, args$y, args$weights, kernel, args$model$noise, args$jitter)
-  result <- stop_on_failure(result, args$jitter)
+  result <- stop_on_failure(objective_of(args, NULL, args$z, args$model, args$jitter), args$jitter)
   shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # the density of y, not of sqrt(w) y
   gradient <- list(z = name_columns(result$gradient, args$x))
   if (kernel$profile %in% kernels_of_before && !isTRUE(kernel$isotropic)) {
@@ -155,7 +153,7 @@ name_columns <- function(z, x) {
 # Each gives list(value, gradient, reason): value Inf and a reason where the evaluation failed.
 
 # VFE, or pF under `aux`, over all rows: those at hand, or by passes over a source.
-objective_of <- function(data, aux, z, model, jitter, control, scratch, gradient = TRUE) {
+objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = NULL, gradient = TRUE) {
   name <- if (is.null(aux)) "vfe" else aux$objective
   if (!is.null(data$by_passes)) {
     return(objective_by_passes(data$by_passes, name, aux, z, model, jitter, control, gradient))
@@ -166,8 +164,8 @@ objective_of <- function(data, aux, z, model, jitter, control, scratch, gradient
 
 # pF in Z, in units of the lengthscales, or of the inputs' ranges where these are shorter: along an input that hardly
 # matters nothing else would hold the points near the data. Columns that the kernel does not read stay where they are.
-pf_problem <- function(data, z, model, aux, jitter, control) {
-  gradient <- control$maxit > 0 # without it nothing is kept between passes
+# Without `gradient` nothing is kept between passes.
+pf_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
   scratch <- objective_scratch(z, data$x, model$kernel, aux, gradient, control)
   points_problem(data, z, model$kernel, function(z) {
     objective_of(data, aux, z, model, jitter, control, scratch, gradient)

@@ -186,12 +186,12 @@ stopped_by_error <- function(e) {
   stopped_by_time
 }
 
-run_minimise <- function(problem, control, label, maxit = control$maxit, reltol = control$reltol, first_step = 0.1,
+run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = steps$reltol, first_step = 0.1,
                          enough = NULL) {
-  progress <- if (control$progress) progress_line(label)
+  progress <- if (steps$progress) progress_line(label)
   if (!is.null(progress)) on.exit(progress(done = TRUE))
-  result <- minimise(problem, maxit = maxit, reltol = reltol, max_seconds = control$max_seconds,
-                     keep = control$trace, first_step = first_step, progress = progress, enough = enough)
+  result <- minimise(problem, maxit = maxit, reltol = reltol, max_seconds = steps$max_seconds,
+                     keep = steps$trace, first_step = first_step, progress = progress, enough = enough)
   if (result$convergence == 3L) {
     abort_numerical(sprintf("The %s cannot be optimised: at the start, %s.", label, result$message))
   }

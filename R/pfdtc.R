@@ -172,9 +172,15 @@
 #'   exponential and Matern 3/2 and 5/2 by that evidence is taken; sums and products of kernels are learned like any.
 #'   Of [student()] all of this is in units of the response's spread.
 #'
-#'   `coef()` has the mean (and theta) in place of the noise. [predict()][predict.gp_fit], [certify()] and
-#'   [evidence_bounds()] know these fits; what is for Gaussian noise alone says so. `noise`, `tol`, `aux`, `neighbours`,
-#'   `hyper = "pilot"` and `"joint"` are refused beside them, and `scale` is not used.
+#'   `tol` speaks of the exact process's Laplace posterior at these hyperparameters: at the training inputs its mode is
+#'   within `tol` sds of f there, and its sd within `tol` of the fit's. A [reference()] is doubled until it leaves open
+#'   a quarter of that; the fit has the fewest of its points, which are greedy and stay, that are certified to meet
+#'   `tol`. What is not met is said in the same warning, and `fit$tol` is the same list, as in the section on accuracy.
+#'
+#'   `coef()` has the mean (and theta) in place of the noise. [predict()][predict.gp_fit], [certify()], [plot()] and
+#'   [evidence_bounds()] know these fits; what is for Gaussian noise alone says so. `noise`, `aux`, `neighbours`,
+#'   `hyper = "pilot"` and `"joint"` are refused beside them, and `scale` is not used. A response that is all failures,
+#'   all successes or all 0 is said in a message (class `pfdtc_message_one_value`).
 #' @section Row sources: of a source no more than a block and a sample of 100,000 rows (`options(pfdtc.sample = )`)
 #'   is held at a time. Two passes are made. The first finds the number of rows, the centre and scale of the response
 #'   and the levels of factors, and draws the sample, by which kernel, noise and inducing points are found as from a

@@ -10,14 +10,17 @@
 #' points are partial residuals, the mean along the slice plus the residual of the row. Shaded is the credible band of
 #' f; dashed lines bound the prediction band of a new response. Where `xlim` goes beyond the data, the mean is dotted
 #' and the band paler. Ticks along the bottom are the inducing points (in slices: their coordinate on that input).
-#' Offsets are left out.
+#' Offsets are left out. Of classes and counts (`family`) the curve is the averaged probability or rate with its
+#' credible band, and points are shares of successes as they are, or rates (count over exposure times what the slice has
+#' over what the fit has at the row); with `type = "link"` it is f on the link's scale, without points.
 #'
 #' **`"map"`**: mean and standard deviation of f over two numeric inputs (`inputs`, or the two over whose range f may
 #' vary most), the others held as in slices, with the rows as points. The mean is left blank where its standard
 #' deviation is above 0.7 of the greatest that there can be, that of the prior: there the data say next to nothing.
 #'
 #' **Checks**, of each row given the other rows ([leave_one_out], no refitting). One name a panel, or `"checks"` for all
-#' of them; a model that holds looks as said here:
+#' of them; a model that holds looks as said here. Of classes and counts normal quantiles of the randomised PIT (Dunn
+#' and Smyth 1996), drawn from R's random numbers, are in the place of [rstandard()].
 #' * `"residuals"`: [rstandard()] against the mean; 19 of 20 between the dashed lines, no trend, no funnel.
 #' * `"qq"`: quantiles of [rstandard()] against those of the normal distribution; along the line. Tails that bend away
 #'   mean that normal prediction intervals are wrong there: `predict(interval = "conformal")`.
@@ -40,7 +43,7 @@
 #' @param points Should the data be drawn? At most 2,000 rows are, evenly spaced in their order. A
 #'   fit made with `keep_data = FALSE` has none: it knows only the least, median and greatest value
 #'   of each input.
-#' @param which `"slices"`, `"map"`, or some of the checks. For fits with classes or counts it is `"calibration"`: of
+#' @param which `"slices"`, `"map"`, or some of the checks. For fits with classes or counts also `"calibration"`: of
 #'   classes the share of successes against the probability that leave-one-out predicts, in ten classes of rows, with
 #'   the 95 % that chance allows; of counts and numbers a histogram of `residuals(fit, type = "pit")`.
 #' @param scales `"own"`: each panel's vertical axis has the range of what is in it, in place of one for all.
@@ -49,7 +52,10 @@
 #'   list of ranges by their names.
 #' @param terms `TRUE`: of a kernel that is a sum ([kernel_algebra]) a panel for each term and variable that it reads:
 #'   the term's own function along it ([predict()][predict.gp_fit] with `type = "terms"`), its credible band, and as
-#'   points partial residuals, the term at each row plus the row's residual.
+#'   points partial residuals, the term at each row plus the row's residual. Of classes and counts on the link's scale,
+#'   without points.
+#' @param type of fits with classes or counts: slices and maps of `"response"`, the averaged probability or rate, or
+#'   `"link"`, of f. With Gaussian noise they are the same.
 #' @param ... Passed on to [plot.default()], e.g. `main`, `xlab`, `ylab`, `ylim`, `las`; of a map to [image()].
 #' @return What is drawn, invisibly, in units of the data.
 #' * Slices: a data frame with columns `input`, `value` (for factors
@@ -80,25 +86,27 @@
 plot.gp_fit <- function(x, inputs = NULL, at = NULL, level = 0.95,
                         interval = c("both", "credible", "prediction"), n = NULL, points = TRUE,
                         which = "slices", scales = c("common", "own"), certified = FALSE, xlim = NULL, terms = FALSE,
-                        ...) {
+                        type = c("response", "link"), ...) {
   interval <- check_choice(interval, c("both", "credible", "prediction"), "interval")
   scales <- check_choice(scales, c("common", "own"), "scales")
   points <- check_flag(points, "points")
   certified <- check_flag(certified, "certified")
+  type <- check_choice(type, c("response", "link"), "type")
   if (identical(which, "calibration")) return(plot_calibration(x, list(...)))
   which <- check_which(which)
-  if (identical(which, "map")) return(plot_map(x, inputs, at, n, points, list(...)))
+  if (identical(which, "map")) return(plot_map(x, inputs, at, n, points, type, list(...)))
   if (!identical(which, "slices")) return(plot_checks(x, which, list(...)))
   if (is.null(n)) n <- 200L
   if (check_flag(terms, "terms")) {
     interval <- "credible" # terms have no noise of their own
     s <- term_slices(x, inputs, at, level, n, points)
   } else {
-    s <- slices(x, inputs, at, level, n, points, certified, xlim)
+    s <- slices(x, inputs, at, level, n, points, certified, xlim, type)
   }
+  if (is_laplace(x)) interval <- "credible"
   args <- list(...)
   range <- if (is.null(args$ylim)) slice_range(s, interval) else args$ylim
-  if (is.null(args$ylab)) args$ylab <- response_name(x)
+  if (is.null(args$ylab)) args$ylab <- slice_label(x, if (terms) "link" else type)
   k <- length(s$variables)
   if (k > 1L) {
     old <- graphics::par(no.readonly = TRUE)

@@ -15,9 +15,8 @@ check_which <- function(which) {
 }
 
 plot_checks <- function(fit, which, args) {
-  fit <- check_fit(fit, "x")
-  loo <- loo_rows(fit)
-  tables <- list(mean = loo$mean, observed = loo$mean + loo$residual, rstandard = standardised(loo))
+  fit <- check_any_fit(fit, "x")
+  tables <- if (is_laplace(fit)) laplace_scores(fit) else gaussian_scores(fit)
   used <- is.finite(tables$rstandard)
   tables <- lapply(tables, function(v) unname(v[used]))
   numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
@@ -38,6 +37,19 @@ plot_checks <- function(fit, which, args) {
   }
   for (name in which) draw_check(name, tables[[name]], response_name(fit), args)
   invisible(if (length(which) == 1L) tables[[1L]] else tables)
+}
+
+gaussian_scores <- function(fit) {
+  loo <- loo_rows(fit)
+  list(mean = loo$mean, observed = loo$mean + loo$residual, rstandard = standardised(loo))
+}
+
+# Normal quantiles of the randomised PIT: standard normal where the model holds (Dunn and Smyth 1996).
+laplace_scores <- function(fit) {
+  data <- training_data(fit)
+  loo <- loo_laplace(fit)
+  list(mean = moments_of(fit$likelihood, loo$mean, loo$var)$mean, observed = unname(data$response),
+       rstandard = stats::qnorm(pmin(pmax(pit_of(fit, loo), 1e-15), 1 - 1e-15)))
 }
 
 # Classes of equally many pairs of rows, by how many lengthscales they are apart.

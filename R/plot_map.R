@@ -1,17 +1,19 @@
 # A fit over two of its inputs, as a map.
 
-plot_map <- function(fit, inputs, at, n, points, args) {
-  fit <- check_fit(fit, "x")
+plot_map <- function(fit, inputs, at, n, points, type, args) {
+  fit <- check_any_fit(fit, "x")
   n <- if (is.null(n)) 100L else check_count(n, "n", min = 2)
   x <- slice_rows(fit)
   all <- fit_variables(fit)
-  shown <- map_variables(all, inputs, x, fit$kernel)
-  grid <- map_grid(shown, slice_centre(fit, all, at), x, n)
+  axes <- map_variables(all, inputs, x, fit$kernel)
+  grid <- map_grid(axes, slice_centre(fit, all, at), x, n)
   p <- posterior_at(fit, grid$x)
-  map <- stats::setNames(data.frame(grid$value, p$mean, sqrt(p$var)), c(names(grid$value), "fit", "se.fit"))
-  unknown <- map$se.fit > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid$x))
-  rows <- if (points && !is.null(fit$data)) map_points(fit, shown)
-  draw_map(map, n, unknown, rows, response_name(fit), args)
+  shown <- if (is_laplace(fit)) on_scale(fit, p, type) else list(mean = p$mean, sd = sqrt(p$var))
+  map <- stats::setNames(data.frame(grid$value, shown$mean, shown$sd), c(names(grid$value), "fit", "se.fit"))
+  unknown <- sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid$x))
+  rows <- if (points && !is.null(fit$data)) map_points(fit, axes)
+  draw_map(map, n, unknown, rows, if (is_laplace(fit)) slice_label(fit, type) else paste("mean of", response_name(fit)),
+           args)
   invisible(map)
 }
 
@@ -44,7 +46,7 @@ map_points <- function(fit, shown, most = 2000L) {
 }
 
 # Two maps, each with its key at the right.
-draw_map <- function(map, n, unknown, rows, response, args) {
+draw_map <- function(map, n, unknown, rows, title, args) {
   old <- graphics::par(no.readonly = TRUE)
   on.exit(graphics::par(old))
   graphics::par(mfrow = c(1L, 2L), mar = c(4.2, 4.2, 1.8, 4.5), mgp = c(2.8, 0.7, 0), las = 1)
@@ -62,7 +64,7 @@ draw_map <- function(map, n, unknown, rows, response, args) {
     graphics::box()
     map_key(levels, colours)
   }
-  panel(replace(map$fit, unknown, NA), paste("mean of", response), "Blues 3")
+  panel(replace(map$fit, unknown, NA), title, "Blues 3")
   panel(map$se.fit, "standard deviation", "Oranges")
 }
 

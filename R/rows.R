@@ -32,14 +32,14 @@ merged_log_density <- function(shift, noise) {
   -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
 }
 
-# A random part of the rows, as many as control asks for or are enough for m points: what merging adds to the density is
-# left out. Of a source more than its sample is asked for: all rows, by passes.
-optimise_rows <- function(data, control, m) {
+# A random part of the rows, `asked` or as many as are enough for m points: what merging adds to the density is left
+# out. Of a source more than its sample is asked for: all rows, by passes.
+optimise_rows <- function(data, asked, m) {
   n <- nrow(data$x)
-  most <- if (is.null(control$optimise_rows)) max(enough_rows, 100 * m) else control$optimise_rows
+  most <- if (is.null(asked)) max(enough_rows, 100 * m) else asked
   if (most >= n) {
     some <- !is.null(data$whole) && data$whole$n > data$n
-    if (some && !is.null(control$optimise_rows) && most > n) data$by_passes <- data$whole
+    if (some && !is.null(asked) && most > n) data$by_passes <- data$whole
     else if (some) data$rows <- seq_len(n)
     return(data)
   }

@@ -15,10 +15,11 @@ few_points <- 50L
 # Rows near each prediction that a near field treats exactly, where the fit decides.
 default_neighbours <- 40L
 
-# `s$exact`: the posterior is that of all rows. Only where nothing was asked for that speaks of inducing points, and not
+# `exact`: the posterior is that of all rows. Only where nothing was asked for that speaks of inducing points, and not
 # under the paper's protocol.
 choose_posterior <- function(data, s) {
-  s$exact <- isTRUE(s$open) && s$keep_data && nrow(data$x) <= exact_rows && s$inducing_method == "greedy" &&
+  s$posterior$exact <- s$posterior$open && gp_family(s)$chooses && s$keep_data && nrow(data$x) <= exact_rows &&
+    s$points$inducing_method == "greedy" &&
     8 * as.double(nrow(data$x))^2 <= getOption("pfdtc.max_memory", 2^32)
   s
 }
@@ -27,13 +28,17 @@ choose_posterior <- function(data, s) {
 # and there is none.
 choose_neighbours <- function(data, learned, start, s) {
   rho <- unexplained_share(data, learned, start)
-  s$open <- isTRUE(s$open) && (s$keep_data || isTRUE(s$keep_sample)) # a near field needs rows
-  if (is.null(s$neighbours)) s$neighbours <- if (isTRUE(s$open) && rho >= enough_unexplained) default_neighbours else 0L
-  s$neighbours <- min(s$neighbours, nrow(data$x))
+  # a near field needs rows
+  open <- s$posterior$open && gp_family(s)$chooses && (s$keep_data || isTRUE(s$keep_sample))
+  near <- s$posterior$neighbours
+  if (is.null(near)) near <- if (open && rho >= enough_unexplained) default_neighbours else 0L
+  near <- min(near, nrow(data$x))
   # of lengthscales this short near rows tell nearly all there is
-  if (isTRUE(s$open) && s$neighbours > 0L && rho > 5) s$m <- min(s$m, few_points)
-  s$move <- isTRUE(s$move) || (rho >= enough_unexplained && s$neighbours == 0L)
-  s$rho <- rho
+  if (open && near > 0L && rho > 5) s$points$m <- min(s$points$m, few_points)
+  s$points$move <- s$points$move || (rho >= enough_unexplained && near == 0L)
+  s$points$unmoved <- paste("points kept where they start:", if (near > 0L) "the rows near by do the rest" else
+    "moving them would not change predictions")
+  s$posterior[c("neighbours", "rho")] <- list(near, rho)
   s
 }
 
@@ -48,7 +53,13 @@ unexplained_share <- function(data, learned, start) {
 asked_of_fits <- c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "center", "scale", "aux",
                    "aux_given")
 
-# Checks that need the data; kernel and noise come in units of y and leave in those of the cleaned y.
+# Was nothing asked for that speaks of inducing points?
+leaves_points_open <- function(s) {
+  is.null(s[["m"]]) && is.null(s$inducing) && !isTRUE(s$aux_given) && !s$hyper[1L] %in% c("pilot", "joint")
+}
+
+# Checks that need the data; kernel and noise come in units of y and leave in those of the cleaned y, and what came as
+# one list, see start_fit(), leaves by stage.
 clean_settings <- function(data, s) {
   s$control <- check_control(s$control)
   s$objective <- gp_family(s)$objective
@@ -56,8 +67,7 @@ clean_settings <- function(data, s) {
   # the paper's protocol has its inducing points moved, and nothing else
   s$move <- !is.null(s$control$maxit) || s$hyper[1L] %in% c("pilot", "joint") || isTRUE(s$aux_given) ||
     !identical(s$objective, "pf") || !is.null(s$tol)
-  s$open <- gp_family(s)$chooses && is.null(s$m) && is.null(s$tol) && is.null(s$inducing) &&
-    !isTRUE(s$aux_given) && !s$hyper[1L] %in% c("pilot", "joint")
+  s$open <- leaves_points_open(s)
   if (!is.null(s$neighbours)) {
     s$neighbours <- check_count(s$neighbours, "neighbours", min = 0)
     if (s$neighbours > 0L && !isTRUE(s$keep_data) && !isTRUE(s$keep_sample)) {
@@ -65,9 +75,6 @@ clean_settings <- function(data, s) {
                   hint = "A near field reads the rows near each prediction: it needs them all.")
     }
   }
-  # what more iterations bring hardly shows in predictions
-  s$maxit_given <- s$control$maxit # what the fit keeps: the same control again is to mean the same
-  if (is.null(s$control$maxit)) s$control$maxit <- if (s$move) 200L else 50L
   s$hyper <- check_choice(s$hyper, c("evidence", "pilot", if (gp_family(s)$joint) "joint", "fixed"), "hyper")
   if (inherits(s$inducing, "gp_fit")) {
     old <- check_fit(s$inducing, "inducing")
@@ -110,8 +117,48 @@ clean_settings <- function(data, s) {
   }
   s$kernel <- start$kernel
   s$noise <- check_beside_response(start$noise, "noise", "a variance")
-  s
+  in_stages(s)
 }
+
+# What each stage is told, and no more: `learning` (hyper.R, learn.R, laplace.R), `points` (points.R), `posterior`
+# (which it is to be), `goal` (the accuracy wanted: tolerance.R), `run` (how passes over rows are done). The rest is
+# what the fit says of itself, the control as it was given among it.
+in_stages <- function(s) {
+  control <- s$control
+  # what more iterations bring hardly shows in predictions
+  if (is.null(control$maxit)) control$maxit <- if (s$move) 200L else 50L
+  learning <- learning_settings(s$kernel, s$noise, s$columns, s$free, control, s$hyper, s[["m"]], s$likelihood,
+                                s[["center"]])
+  c(s[intersect(names(s), c("method", "call", "keep_data", "keep_sample", "asked", "control"))],
+    list(learning = learning, points = points_settings(s, control, learning),
+         posterior = list(open = s$open, neighbours = s$neighbours), run = run_settings(control),
+         goal = goal_settings(s$tol, control)))
+}
+
+# `most`: inducing points beside which Laplace's approximation is learned.
+learning_settings <- function(kernel, noise, columns, free, control, hyper = "evidence", most = NULL, likelihood = NULL,
+                              center = TRUE) {
+  list(kernel = kernel, noise = noise, columns = columns, free = free, hyper = hyper, most = most,
+       likelihood = likelihood, center = center, restarts = control$restarts, priors = control$priors,
+       rows = control$optimise_rows, jitter = control$jitter, steps = steps_settings(control),
+       run = run_settings(control))
+}
+
+# `joint`: what learning is told, where hyperparameters are moved with the points.
+points_settings <- function(s, control, learning) {
+  list(inducing = s$inducing, m = s[["m"]], objective = s$objective, aux = s[["aux"]], move = s$move,
+       joint = if (s$hyper == "joint" && length(s$free)) learning, rows = control$optimise_rows,
+       jitter = control$jitter, steps = steps_settings(control), run = run_settings(control))
+}
+
+# `tell`: what candidates come to, where nothing else tells that a search is under way.
+goal_settings <- function(tol, control) {
+  list(tol = tol, quantile = control$tol_quantile, tell = !control$progress && isFALSE(control$quiet))
+}
+
+steps_settings <- function(control) unclass(control)[c("maxit", "reltol", "max_seconds", "trace", "progress")]
+
+run_settings <- function(control) unclass(control)[c("block", "threads", "memory")]
 
 # Has it nothing to start from?
 is_bare <- function(kernel) {
@@ -151,9 +198,10 @@ learned_names <- function(s) {
   setdiff(names, held)
 }
 
+# `s`: what points_settings() makes, completed.
 clean_points <- function(data, s) {
   n <- data$n
-  s$try_starts <- is.null(s$inducing) && s$objective == "pf" && aux_objective(s$aux) == "white"
+  s$try_starts <- is.null(s$inducing) && identical(s$objective, "pf") && aux_objective(s$aux) == "white"
   if (is.null(s$inducing)) s$inducing <- "greedy"
   if (is.character(s$inducing)) {
     s$inducing <- check_choice(s$inducing, point_methods, "inducing")

@@ -1,8 +1,9 @@
 # Slices through a fit: the data frames that plot() and autoplot() draw.
 
 # list(variables = those shown, curves, points, inducing: data frames with a column `input`).
-slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, xlim = NULL) {
-  fit <- check_fit(fit, "x")
+# `type`: "response" or "link", which differ where the response is a class or a count.
+slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, xlim = NULL, type = "response") {
+  fit <- check_any_fit(fit, "x")
   level <- check_level(level)
   n <- check_count(n, "n", min = 2)
   x <- slice_rows(fit)
@@ -11,11 +12,14 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
   centre <- slice_centre(fit, all, at)
   xlim <- check_xlim(xlim, shown)
   curves <- lapply(shown, function(v) {
-    slice_curve(v, fit, slice_grid(v, centre, x, n, xlim[[v$name]]), level, certified)
+    grid <- slice_grid(v, centre, x, n, xlim[[v$name]])
+    if (is_laplace(fit)) slice_curve_laplace(v, fit, grid, level, certified, type) else
+      slice_curve(v, fit, grid, level, certified)
   })
   curves <- do.call(rbind, curves)
   list(variables = shown, curves = curves,
-       points = if (points && !is.null(fit$data)) partial_points(fit, all, shown, curves),
+       points = if (points && !is.null(fit$data) && has_partial_response(fit, type))
+         partial_points(fit, all, shown, curves),
        inducing = inducing_marks(fit, shown))
 }
 
@@ -134,9 +138,6 @@ slice_curve <- function(v, fit, grid, level, certified) {
              lwr_y = ends$mean_lower - half[, 2L], upr_y = ends$mean_upper + half[, 2L], outside = grid$outside)
 }
 
-# Rows of inputs, as certify_rows() wants them.
-plain_rows <- function(x, index = seq_len(nrow(x))) list(x = x, index = index, offset = 0, names = NULL)
-
 # Mean along the slice plus the row's residual; with a single variable that is the response (less
 # its offset). `at`: where it is drawn.
 partial_points <- function(fit, all, shown, curves, most = 2000L) {
@@ -144,21 +145,27 @@ partial_points <- function(fit, all, shown, curves, most = 2000L) {
   rows <- training_inputs(data)
   keep <- unique(round(seq(1, length(rows$index), length.out = min(length(rows$index), most))))
   x <- rows$x[rows$index[keep], , drop = FALSE]
-  y <- data$response[keep] - if (is.null(data$offset)) 0 else data$offset[keep]
-  residual <- if (length(all) > 1L) y - posterior_at(fit, x)$mean
+  alone <- length(all) == 1L
+  if (!is_laplace(fit)) {
+    y <- data$response[keep] - if (is.null(data$offset)) 0 else data$offset[keep]
+    residual <- if (alone) NULL else y - posterior_at(fit, x)$mean
+  }
   points <- lapply(shown, function(v) {
     curve <- rows_of(curves, v)
     value <- if (is.null(v$values)) x[, v$columns] else
       nearest_level(x[, v$columns, drop = FALSE], v)
     slice <- if (nrow(curve) > 1L) stats::approx(curve$value, curve$fit, value)$y else curve$fit
-    data.frame(input = v$name, value = value, y = if (is.null(residual)) y else slice + residual,
+    if (is_laplace(fit)) y <- partial_response(fit, slice, x, keep, alone)
+    data.frame(input = v$name, value = value, y = if (is_laplace(fit) || alone) y else slice + residual,
                at = if (is.null(v$values)) value else spread(value))
   })
   do.call(rbind, points)
 }
 
 # The rows of an exact posterior are no points to mark.
-drawn_points <- function(fit) if (!is_exact(fit)) fit$inducing
+drawn_points <- function(fit) {
+  if (!is_exact(fit) && !(is_laplace(fit) && isTRUE(fit$unexplained < 1e-8))) fit$inducing
+}
 
 inducing_marks <- function(fit, shown) {
   if (is.null(drawn_points(fit))) return(NULL)
@@ -176,6 +183,16 @@ slice_range <- function(s, interval) {
 }
 
 response_name <- function(fit) if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])
+
+# What the vertical axis has.
+slice_label <- function(fit, type) {
+  name <- response_name(fit)
+  if (!is_laplace(fit) || fit$likelihood$link == "identity") return(name)
+  if (type == "link") return(sprintf("%s of %s", fit$likelihood$link, name))
+  if (fit$likelihood$name != "binomial") return(paste("rate of", name))
+  success <- fit$likelihood$levels[2L]
+  if (!is.null(success)) sprintf("P(%s = %s)", name, success) else "P(success)"
+}
 
 # A list of fits, each by a name of its own; `name`: of a fit that comes without.
 label_fits <- function(fits, name) {

@@ -80,7 +80,7 @@ fit_facts <- function(fit) {
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit),
     inputs = length(fit$frame$columns), variables = length(fit$frame$variables),
     omitted = if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted,
-    from = describe_source(fit$source), inducing = describe_inducing(fit),
+    from = describe_source(fit$source, !is.null(fit$data)), inducing = describe_inducing(fit),
     subsample = if (is.null(fit$chosen)) NA_character_ else
       sprintf("%d random row%s", fit$m, plural_s(fit$m)),
     near = describe_near(fit), few = describe_small_n(fit$small_n), auxiliary = describe_aux(fit),
@@ -192,10 +192,11 @@ describe_looked_at <- function(fit) {
           show_count(fit$nobs))
 }
 
-describe_source <- function(source) {
+describe_source <- function(source, kept) {
   if (is.null(source)) return(NA_character_)
-  sprintf("%s, read in %d passes; kernel, noise and points by a random sample of %s rows", source$label, source$passes,
-          show_count(source$sample))
+  sprintf("%s, read in %d passes; %s", source$label, source$passes,
+          if (kept) "so few rows are kept, as of a data frame"
+          else sprintf("kernel, noise and points by a random sample of %s rows", show_count(source$sample)))
 }
 
 # Fewer points than asked for: greedy selection has explained k(X, X), the others ran out of rows.
@@ -331,6 +332,7 @@ print_laplace <- function(fit, digits) {
               number(sqrt(fit$kernel$variance)), describe_choice(fit$kernels)),
     Mean = sprintf("%s%s", number(fit$center), if (likelihood$link == "identity") "" else " on the link's scale"),
     Hyper = if (fit$hyper == "fixed") "fixed as given, the mean apart" else "learned by the penalised Laplace evidence",
+    Accuracy = describe_tolerance(fit),
     Certified = "certify() bounds the distance from the exact process's Laplace posterior at these hyperparameters"))
   l <- stats::coef(fit)
   print_lengthscales(l[setdiff(names(l), c("mean", "theta", "sigma"))], digits)
@@ -353,9 +355,19 @@ summary_laplace <- function(fit) {
   scores <- if (!is.null(fit$data)) {
     density <- stats::predict(fit, type = "density")
     r <- stats::residuals(fit)
-    c(NLPD = -mean(density, na.rm = TRUE), RMSE = sqrt(mean(r^2, na.rm = TRUE)))
+    c(NLPD = -mean(density, na.rm = TRUE), RMSE = sqrt(mean(r^2, na.rm = TRUE)), Brier = training_brier(fit))
   }
   structure(list(fit = fit, scores = scores), class = "summary.gp_laplace")
+}
+
+# NA but of classes
+training_brier <- function(fit) {
+  if (fit$likelihood$name != "binomial") return(NA_real_)
+  data <- training_data(fit)
+  size <- data$sites$size
+  p <- posterior_at(fit, data$x)
+  y <- if (is.null(size)) data$sites$y else data$sites$y / pmax(size, 1)
+  brier_score(y, if (is.null(size)) 1 else size, moments_of(fit$likelihood, p$mean + data$sites$offset, p$var)$mean)
 }
 
 #' @export
@@ -364,8 +376,9 @@ print.summary.gp_laplace <- function(x, digits = max(3L, getOption("digits") - 3
   number <- function(v) format(signif(v, digits))
   print_fields(c(
     Scores = if (is.null(x$scores)) NA else
-      sprintf("NLPD %s, root mean squared residual %s, at the training rows", number(x$scores[["NLPD"]]),
-              number(x$scores[["RMSE"]])),
+      sprintf("NLPD %s, root mean squared residual %s%s, at the training rows", number(x$scores[["NLPD"]]),
+              number(x$scores[["RMSE"]]), if (is.na(x$scores[["Brier"]])) "" else
+                sprintf(", Brier score %s", number(x$scores[["Brier"]]))),
     Evidence = sprintf("%s, penalised for what the points leave unexplained (%d parameters learned)",
                        number(x$fit$evidence), as.integer(x$fit$df)),
     Evaluations = list_named(x$fit$evaluations), Seconds = list_named(signif(x$fit$seconds, 3))))

@@ -1,7 +1,7 @@
 # Terms of a kernel that is a sum, as slices(): a panel for each term and each variable that it reads, the others held.
 
 term_slices <- function(fit, inputs, at, level, n, points = TRUE) {
-  fit <- check_fit(fit, "x")
+  fit <- check_any_fit(fit, "x")
   level <- check_level(level)
   n <- check_count(n, "n", min = 2)
   if (!is_composite(fit$kernel)) {
@@ -16,8 +16,8 @@ term_slices <- function(fit, inputs, at, level, n, points = TRUE) {
   if (!length(shown)) abort_input("inputs", describe(inputs), "variables that some term reads")
   curves <- lapply(shown, term_curve, fit = fit, centre = centre, x = x, level = level, n = n)
   curves <- do.call(rbind, curves)
-  list(variables = shown, curves = curves, points = if (points && !is.null(fit$data)) term_points(fit, shown),
-       inducing = NULL)
+  drawn <- points && !is.null(fit$data) && has_partial_response(fit, "link")
+  list(variables = shown, curves = curves, points = if (drawn) term_points(fit, shown), inducing = NULL)
 }
 
 # The variables, once for each term that reads them, by the term's name and, where it reads several, theirs; at most so

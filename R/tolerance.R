@@ -11,35 +11,48 @@
 # mean in sd(y), and that of |exact sd / sd - 1|. Both are to be at most tol.
 
 fit_to_tolerance <- function(data, settings) {
-  run_fit(data, settings, tolerance_stages, so_far = function(fit) paste0(", ", describe_tolerance(fit)),
-          unmet = function(fit) if (!fit$tol$met) unreached_text(fit))
+  run_fit(data, settings, tolerance_stages, so_far = tolerance_so_far, unmet = tolerance_unmet)
+}
+
+# For run_fit(), of any fit.
+tolerance_so_far <- function(fit) if (is.null(fit$tol)) "" else paste0(", ", describe_tolerance(fit))
+
+tolerance_unmet <- function(fit) if (isFALSE(fit$tol$met)) unreached_text(fit)
+
+check_tol <- function(tol) {
+  tol <- check_positive(tol, "tol", 1L)
+  if (tol >= 1) abort_input("tol", tol, "a number between 0 and 1")
+  tol
 }
 
 tolerance_stages <- function(data, s, state) {
   started <- proc.time()[["elapsed"]]
   way <- other_way(data, s)
-  asked <- s$neighbours
+  asked <- s$posterior$neighbours
   s <- tolerance_settings(data, s)
-  s$neighbours <- 0L
-  s$worth <- if (way == "none") Inf else points_worth_it(nrow(data$x))
+  s$posterior$neighbours <- 0L
+  s$goal$worth <- if (way == "none") Inf else points_worth_it(nrow(data$x))
   few <- s
-  few$m <- min(200L, s$m)
-  done <- learn_stage(data, s, state)
-  if (s$hyper == "joint") done <- optimise_stage(data, done, points_stage(data, done, few, state)$z, few, state)
-  look <- if (way != "none") first_look(data, done, few, state)
+  few$points$m <- min(200L, s$points$m)
+  done <- learn_stage(data, s$learning, state)
+  if (s$learning$hyper == "joint") {
+    done <- optimise_stage(data, done, points_stage(data, done, few$points, state)$z, few$points, state)
+  }
+  look <- if (way != "none") first_look(data, done, few$points, state)
   by_points <- way == "none" || !isTRUE(asked > 0L) && !points_fall_short(data, done, look, s, state)
-  deadline <- started + s$control$max_seconds
+  deadline <- started + s$points$steps$max_seconds
   found <- if (by_points && is.null(state$stopped)) search_points(data, done, s, state)
   other <- if (way != "none" && is.null(state$stopped) && !isTRUE(found$best$met)) {
-    s$rho <- look$rho[length(look$rho)]
-    search_otherwise(way, data, done, look$z, utils::modifyList(s, list(neighbours = asked)), state, deadline)
+    s$posterior$rho <- look$rho[length(look$rho)]
+    near <- utils::modifyList(s, list(posterior = list(neighbours = asked)))
+    search_otherwise(way, data, done, look$z, near, state, deadline)
   }
   if (is.null(other) && is.null(found$best) && way != "none" && is.null(state$stopped)) {
-    s$worth <- Inf # the exact posterior cannot be had
+    s$goal$worth <- Inf # the exact posterior cannot be had
     found <- search_points(data, done, s, state)
   }
   tried <- rbind(found$tried, other$tried)
-  tol <- list(asked = s$tol, quantile = s$control$tol_quantile, mean = NA_real_, sd = NA_real_, met = FALSE,
+  tol <- list(asked = s$goal$tol, quantile = s$goal$quantile, mean = NA_real_, sd = NA_real_, met = FALSE,
               effort = NA_character_, m2 = NA_integer_, rows = NA_integer_, needs = NULL, tried = tried)
   best <- found$best
   yard <- found$yard
@@ -51,16 +64,16 @@ tolerance_stages <- function(data, s, state) {
     if (!is.null(best)) {
       done <- best$done
     } else if (is.null(done$z)) {
-      z <- if (is.null(look)) points_stage(data, done, few, state)$z else look$z
-      done <- start_now(done, z, s)
+      z <- if (is.null(look)) points_stage(data, done, few$points, state)$z else look$z
+      done <- start_now(done, z, s$points$jitter)
     }
-    s$m <- nrow(done$z)
+    s$points$m <- nrow(done$z)
     fit <- construct_fit(data, done, s, state)
   }
   if (!is.null(best)) {
     tol[c("mean", "sd")] <- as.list(best$error)
-    tol[c("met", "effort", "m2", "rows")] <- list(max(best$error) <= s$tol, yard$effort, yard$m2, yard$rows)
-    if (!tol$met) tol$needs <- if (is.null(best$needs)) what_it_needs(found, s) else best$needs
+    tol[c("met", "effort", "m2", "rows")] <- list(max(best$error) <= s$goal$tol, yard$effort, yard$m2, yard$rows)
+    if (!tol$met) tol$needs <- if (is.null(best$needs)) what_it_needs(found, s$goal$tol, s$points$m) else best$needs
   }
   if (!is.null(yard$reference)) fit$reference <- kept_reference(yard$reference, fit)
   fit$tol <- c(tol, seconds = proc.time()[["elapsed"]] - started)
@@ -68,30 +81,31 @@ tolerance_stages <- function(data, s, state) {
 }
 
 tolerance_settings <- function(data, s) {
-  s$tol <- check_positive(s$tol, "tol", 1L)
-  if (s$tol >= 1) abort_input("tol", s$tol, "a number between 0 and 1")
+  tol <- s$goal$tol <- check_tol(s$goal$tol)
   if (!isTRUE(data$sd_y > 0)) {
-    abort_input("tol", s$tol, "NULL for a response without spread", hint = "It is a fraction of the sd of y.")
+    abort_input("tol", tol, "NULL for a response without spread", hint = "It is a fraction of the sd of y.")
   }
-  if (!is.null(s$inducing) && !is.character(s$inducing)) {
-    abort_input("inducing", describe(s$inducing), "NULL or the name of a method where `tol` is given",
+  given <- s$points$inducing
+  if (!is.null(given) && !is.character(given)) {
+    abort_input("inducing", describe(given), "NULL or the name of a method where `tol` is given",
                 hint = "Hyperparameters of a fit are passed on by kernel = fit$kernel, noise = fit$noise.")
   }
-  if (is.null(s$m)) s$m <- data$n
-  clean_points(data, s)
+  if (is.null(s$points$m)) s$points$m <- data$n
+  s$points <- clean_points(data, s$points)
+  s
 }
 
 # ---- what is said of it ----------------------------------------------------------------------------------------------
 
 # Why tol was not met, and what would do.
-what_it_needs <- function(found, s) {
+what_it_needs <- function(found, tol, m) {
   yard <- found$yard
   best <- found$best
   if (!found$within_reach) {
     matern <- if (is_rough(yard$reference$kernel)) {
       " A Matern kernel takes many points; refine() certifies the mean at single rows to any accuracy."
     }
-    certifies <- max(yard$floor) <= s$tol / 4
+    certifies <- max(yard$floor) <= tol / 4
     return(paste0(sprintf(if (certifies) "The reference itself, of %d points, is certified to be within %s: " else
                             "With %d points, the reference itself leaves %s open: ", yard$reference$m,
                           show_percent(if (certifies) yard$own() else max(yard$floor))), switch(
@@ -102,9 +116,9 @@ what_it_needs <- function(found, s) {
       "more would differ by rounding only: `noise` is too small beside the signal, or `tol` too small."), matern))
   }
   if (found$late) return("The search was ended by `max_seconds`.")
-  if (found$top >= s$m) {
-    more <- min(found$guide$m, ceiling(1.05 * best$m * (max(best$error) / s$tol)^(1 / found$guide$slope)))
-    if (more > s$m) return(sprintf("`m` = %d is too few: about %d points would do.", s$m, as.integer(more)))
+  if (found$top >= m) {
+    more <- min(found$guide$m, ceiling(1.05 * best$m * (max(best$error) / tol)^(1 / found$guide$slope)))
+    if (more > m) return(sprintf("`m` = %d is too few: about %d points would do.", m, as.integer(more)))
   }
   "More iterations (`maxit`), points started greedily, or a smaller `jitter` if one was given, may do."
 }
@@ -134,8 +148,9 @@ describe_statistics <- function(fit) {
   } else {
     "both at every training input"
   }
-  sprintf("exact mean within %s of sd(y), exact sd within %s of the fit's, %s, at these hyperparameters",
-          show_percent(tol$mean), show_percent(tol$sd), at)
+  sprintf("exact %s within %s of %s, exact sd within %s of the fit's, %s, at these hyperparameters",
+          if (is_laplace(fit)) "process's mode" else "mean", show_percent(tol$mean),
+          if (is_laplace(fit)) "the sd of f there" else "sd(y)", show_percent(tol$sd), at)
 }
 
 unreached_text <- function(fit) {

@@ -12,16 +12,15 @@ neighbours_tried <- c(40L, 80L, 160L)
 # an auxiliary distribution that was asked for, and the paper's protocol; `neighbours` that are given, of near rows.
 other_way <- function(data, s) {
   n <- nrow(data$x)
-  open <- s$keep_data && is.null(s$inducing) && is.null(s$m) && !isTRUE(s$aux_given) &&
-    !s$hyper[1L] %in% c("pilot", "joint")
+  open <- s$keep_data && s$posterior$open
   if (open && n <= exact_rows && 8 * as.double(n)^2 <= getOption("pfdtc.max_memory", 2^32)) return("exact")
-  if (n > 1L && (isTRUE(s$neighbours > 0L) || open && is.null(s$neighbours))) "near" else "none"
+  if (n > 1L && (isTRUE(s$posterior$neighbours > 0L) || open && is.null(s$posterior$neighbours))) "near" else "none"
 }
 
 # Points to begin with, and what they leave of the prior variance beside the noise (rho).
 first_look <- function(data, learned, few, state) {
   run_stage(state, "start", {
-    chosen <- start_points(data, learned$model, few$m, few$inducing, few$control)
+    chosen <- start_points(data, learned$model, few$m, few$inducing, few$run)
     left <- if (few$inducing == "greedy") chosen$t / chosen$looked
     list(z = chosen$z, t = left[length(left)], rho = vapply(left, function(t) {
       unexplained_share(data, learned, list(t = t))
@@ -42,21 +41,22 @@ beyond_points <- function(rho, most, tol) {
 # As many greedy points as are worth it, nothing optimised, beside far + near, whose sd is within a percent or so of the
 # exact one: at some rows, is their sd off by more than 1.6 tol? Optimising gains hardly more than that.
 points_fall_short <- function(data, learned, look, s, state) {
-  if (is.null(look) || s$inducing != "greedy") return(FALSE)
-  if (beyond_points(look$rho, s$worth, s$tol)) return(TRUE)
+  if (is.null(look) || s$points$inducing != "greedy") return(FALSE)
+  if (beyond_points(look$rho, s$goal$worth, s$goal$tol)) return(TRUE)
   n <- nrow(data$x)
   if (n <= 400L) return(FALSE) # a search is as quick
   run_stage(state, "start", {
     model <- learned$model
     x <- data$x[sort(sample.int(n, min(n, 500L))), , drop = FALSE]
-    near <- near_posterior(data, look$z, model, default_neighbours, default_neighbours, control = s$control)
-    p <- predict_near(near, data, look$z, model, x, s$control)
+    near <- near_posterior(data, look$z, model, default_neighbours, default_neighbours, control = s$run)
+    p <- predict_near(near, data, look$z, model, x, s$run)
     sd <- sqrt(p$var_near + p$var_far)
     off <- function(z) {
-      p <- native_predict(dtc_posterior(z, data, model, 1e-12, control = s$control), z, model$kernel, model$noise, x)
-      reached_by(abs(1 - sd / sqrt(p$sor_variance + p$unexplained)), s$control$tol_quantile)
+      p <- native_predict(dtc_posterior(z, data, model, 1e-12, control = s$run), z, model$kernel, model$noise, x)
+      reached_by(abs(1 - sd / sqrt(p$sor_variance + p$unexplained)), s$goal$quantile)
     }
-    off(look$z) > 1.6 * s$tol && off(choose_greedy(data$x, s$worth, model$kernel, s$control$memory)$z) > 1.6 * s$tol
+    most <- 1.6 * s$goal$tol
+    off(look$z) > most && off(choose_greedy(data$x, s$goal$worth, model$kernel, s$run$memory)$z) > most
   }, otherwise = TRUE)
 }
 
@@ -89,44 +89,44 @@ exactly <- function(data, learned, s) {
   fit <- exact_if_possible(data, learned, s, no_state())
   if (is.null(fit)) return(NULL)
   rows <- used_rows(data)
-  yard <- yardstick(certify_rows(fit, rows, "reference", NULL), rows, data$sd_y, s$control$tol_quantile)
+  yard <- yardstick(certify_rows(fit, rows, "reference", NULL), rows, data$sd_y, s$goal$quantile)
   yard[c("effort", "m2", "rows")] <- list("exact", NA_integer_, length(rows$index))
-  one <- otherwise_candidate(fit, yard, data$x, s, started)
+  one <- otherwise_candidate(fit, yard, data$x, s$goal$tol, started)
   c(one, list(yard = yard, tried = otherwise_frame(list(one)),
               needs = "Rounding allows no more: `noise` is too small beside the signal, or `tol` too small."))
 }
 
-otherwise_candidate <- function(fit, yard, x, s, started) {
+otherwise_candidate <- function(fit, yard, x, tol, started) {
   at <- posterior_at(fit, x)
   error <- yard$error(at$mean, sqrt(at$var))
   list(fit = fit, m = fit$m, neighbours = fit$neighbours, posterior = fit$posterior, error = error,
-       met = max(error) <= s$tol, iterations = 0L, seconds = proc.time()[["elapsed"]] - started)
+       met = max(error) <= tol, iterations = 0L, seconds = proc.time()[["elapsed"]] - started)
 }
 
 # The number of near rows grows until tol is met; the best is kept as it comes, so that an interrupt leaves it.
 with_near_rows <- function(data, learned, z, s, state, left) {
   data <- merge_the_few(data)
   rows <- some_rows(data)
-  s$move <- FALSE
-  s$m <- nrow(z)
-  counts <- if (is.null(s$neighbours)) neighbours_tried else s$neighbours
+  s$points$move <- FALSE
+  s$points$m <- nrow(z)
+  counts <- if (is.null(s$posterior$neighbours)) neighbours_tried else s$posterior$neighbours
   counts <- unique(pmin(counts, nrow(data$x)))
-  tell <- tell_candidates(s, proc.time()[["elapsed"]])
+  tell <- tell_candidates(s$goal, proc.time()[["elapsed"]])
   candidates <- list()
   yard <- NULL
   for (count in counts) {
     started <- proc.time()[["elapsed"]]
-    s$neighbours <- count
-    fit <- construct_near(data, start_now(learned, z, s), s, no_state())
-    if (is.null(yard)) yard <- near_yardstick(fit, data, rows, s, left)
-    one <- otherwise_candidate(fit, yard, rows$x, s, started)
+    s$posterior$neighbours <- count
+    fit <- construct_near(data, start_now(learned, z, s$points$jitter), s, no_state())
+    if (is.null(yard)) yard <- near_yardstick(fit, data, rows, s$goal, left)
+    one <- otherwise_candidate(fit, yard, rows$x, s$goal$tol, started)
     candidates <- c(candidates, list(one))
     tell(one)
     late <- left() <= 0
     errors <- vapply(candidates, function(one) max(one$error), 0)
     state$otherwise <- c(candidates[[which.min(errors)]], list(yard = yard, tried = otherwise_frame(candidates),
-                                                               needs = near_needs(yard, s, late)))
-    if (one$met || late || max(yard$floor) > s$tol) break
+                                                               needs = near_needs(yard, s$goal$tol, count, late)))
+    if (one$met || late || max(yard$floor) > s$goal$tol) break
   }
   state$otherwise
 }
@@ -134,17 +134,17 @@ with_near_rows <- function(data, learned, z, s, state, left) {
 # Where the exact GP lies at some rows: by a reference, kriging on near rows, and as many passes over all pairs of rows
 # as it takes for the mean to be known to a quarter of tol. What passes leave open is foreseen from a few rows; where
 # that was not enough, there is a second time.
-near_yardstick <- function(fit, data, rows, s, left) {
+near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
-  goal <- s$tol * data$sd_y / 8
+  least <- goal$tol * data$sd_y / 8
   for (again in c(FALSE, TRUE)) {
-    reference <- correct_to(reference, data, rows$x, goal, left)
+    reference <- correct_to(reference, data, rows$x, least, left)
     inside <- certify_rows(fit, rows, "reference", reference, test_points = 0, max_seconds = max(left(), 0))
-    yard <- yardstick(inside, rows, data$sd_y, s$control$tol_quantile)
+    yard <- yardstick(inside, rows, data$sd_y, goal$quantile)
     open <- yard$floor[["mean"]]
-    if (again || open <= s$tol / 4 || left() <= 0) break
-    goal <- goal * s$tol / 8 / open
+    if (again || open <= goal$tol / 4 || left() <= 0) break
+    least <- least * goal$tol / 8 / open
   }
   c(yard, list(reference = reference, effort = "reference", m2 = reference$m, rows = length(rows$index)))
 }
@@ -173,10 +173,10 @@ correct_to <- function(reference, data, x, goal, left, most = 50L) {
 }
 
 # What would do where far + near did not.
-near_needs <- function(yard, s, late) {
+near_needs <- function(yard, tol, neighbours, late) {
   open <- yard$floor
-  if (max(open) > s$tol) {
-    what <- if (open[["sd"]] > s$tol) "exact sd" else "exact mean"
+  if (max(open) > tol) {
+    what <- if (open[["sd"]] > tol) "exact sd" else "exact mean"
     return(sprintf("The %s itself is known there only to %s%s; %s", what, show_percent(max(open)),
                    if (what == "exact mean") sprintf(" (after %d passes over all pairs of rows)",
                                                      passes_of(yard$reference$correction)) else "",
@@ -184,7 +184,7 @@ near_needs <- function(yard, s, late) {
                    else "pfdtc_control(tol_quantile = 0.95) asks for it at 95 % of the rows."))
   }
   if (late) return("The search was ended by `max_seconds`.")
-  sprintf("More near rows (`neighbours` above %d), or pfdtc_control(tol_quantile = 0.95), may do.", s$neighbours)
+  sprintf("More near rows (`neighbours` above %d), or pfdtc_control(tol_quantile = 0.95), may do.", neighbours)
 }
 
 otherwise_frame <- function(candidates) {

@@ -13,31 +13,31 @@ make_yardstick <- function(model, data, reference, effort, q) {
 # Points are doubled until what the reference leaves open is a quarter of tol and the reference, were it the fit, would
 # do (kriging on near rows leaves little open long before), or there are no more: `limit` says why it ended. All pairs
 # of rows ("tight") where nothing else is left and they cost no more than a few references.
-grow_reference <- function(model, data, s, deadline) {
+grow_reference <- function(model, data, goal, m, deadline) {
   n <- nrow(data$x)
-  q <- s$control$tol_quantile
+  q <- goal$quantile
   most <- most_reference_points(n)
   limit <- if (most < n) "memory" else "rows"
-  if (16 * s$m < most) {
-    most <- 16L * s$m
+  if (16 * m < most) {
+    most <- 16L * m
     limit <- "m"
   }
-  if (max(256, 2 * s$worth) < most) {
-    most <- as.integer(max(256, 2 * s$worth))
+  if (max(256, 2 * goal$worth) < most) {
+    most <- as.integer(max(256, 2 * goal$worth))
     limit <- "worth"
   }
   m2 <- min(128L, most)
   repeat {
     made <- reference(model, m2)
     yard <- make_yardstick(model, data, made, "reference", q)
-    certifies <- max(yard$floor) <= s$tol / 4
-    if (certifies && yard$own() <= enough_of_tol * s$tol) return(c(yard, limit = "none"))
+    certifies <- max(yard$floor) <= goal$tol / 4
+    if (certifies && yard$own() <= enough_of_tol * goal$tol) return(c(yard, limit = "none"))
     if (made$m < m2) limit <- "rounding"
     if (made$m < m2 || m2 == most) break
     if (proc.time()[["elapsed"]] > deadline) return(c(yard, limit = "time"))
     m2 <- min(2L * m2, most)
   }
-  if (!certifies && limit != "rounding" && n <= 10 * m2 && s$worth == Inf) {
+  if (!certifies && limit != "rounding" && n <= 10 * m2 && goal$worth == Inf) {
     tight <- make_yardstick(model, data, made, "tight", q)
     if (max(tight$floor) < 0.95 * max(yard$floor)) yard <- tight
   }
@@ -84,40 +84,46 @@ greedy_guide <- function(yard, data, goal) {
 # list(yard, guide, best, tried, ...): best is the smallest candidate that met tol, else the one nearest to it.
 search_points <- function(data, learned, s, state) {
   started <- proc.time()[["elapsed"]]
-  deadline <- started + s$control$max_seconds
+  deadline <- started + s$points$steps$max_seconds
   # hyperparameters, data and units, for references and certificates
   one <- s
-  one[c("m", "keep_data")] <- list(1L, TRUE)
-  model <- construct_fit(data, start_now(learned, data$x[1L, , drop = FALSE], one), one, state)
-  yard <- run_stage(state, "reference", grow_reference(model, data, s, deadline), otherwise = NULL)
+  one$points$m <- 1L
+  one$keep_data <- TRUE
+  model <- construct_fit(data, start_now(learned, data$x[1L, , drop = FALSE], one$points$jitter), one, state)
+  yard <- run_stage(state, "reference", grow_reference(model, data, s$goal, s$points$m, deadline),
+                    otherwise = NULL)
   if (is.null(yard)) return(NULL)
+  goal <- s$goal
+  tol <- goal$tol
+  worth <- goal$worth
   # where tol cannot be certified at all: as many points as come within a quarter of the reference, optimised once
   least <- yard$own()
-  within_reach <- least <= enough_of_tol * s$tol
-  guide <- run_stage(state, "start", greedy_guide(yard, data, if (within_reach) s$tol else 1.25 * least),
+  within_reach <- least <= enough_of_tol * tol
+  guide <- run_stage(state, "start", greedy_guide(yard, data, if (within_reach) tol else 1.25 * least),
                      otherwise = NULL)
   if (is.null(guide)) return(list(yard = yard))
-  if (s$worth < Inf && (!within_reach || guide$m > s$worth)) return(list(yard = yard))
+  if (worth < Inf && (!within_reach || guide$m > worth)) return(list(yard = yard))
+  s <- s$points # the rest is theirs
   s$reference <- yard$reference
-  rows <- optimise_rows(data, s$control, 4L * guide$m)
-  top <- as.integer(min(s$m, nrow(data$x), 4L * guide$m, s$worth))
+  rows <- optimise_rows(data, s$rows, 4L * guide$m)
+  top <- as.integer(min(s$m, nrow(data$x), 4L * guide$m, worth))
   candidates <- list()
-  tell <- tell_candidates(s, started)
+  tell <- tell_candidates(goal, started)
   m <- min(guide$m, top)
   late <- function() proc.time()[["elapsed"]] > deadline
   while (!is.na(m) && length(candidates) < 10L) {
-    s$control$max_seconds <- max(0, deadline - proc.time()[["elapsed"]])
-    one <- try_points(m, model, data, rows, learned, s, state, yard,
-                      last = m == top && s$worth == Inf || !within_reach)
+    s$steps$max_seconds <- max(0, deadline - proc.time()[["elapsed"]])
+    one <- try_points(m, model, data, rows, learned, s, state, yard, tol,
+                      last = m == top && worth == Inf || !within_reach)
     if (is.null(one)) break
     candidates <- c(candidates, list(one))
     tell(one)
     if (one$m < m) top <- one$m # there are no more that differ
     if (!is.null(state$stopped) || late() || !within_reach) break
-    m <- next_m(candidates, guide$slope, top, s$control$maxit, s$tol)
+    m <- next_m(candidates, guide$slope, top, s$steps$maxit, tol)
   }
   list(yard = yard, guide = guide, within_reach = within_reach, top = top, late = late(),
-       best = best_candidate(candidates), tried = candidates_frame(candidates, s$tol))
+       best = best_candidate(candidates), tried = candidates_frame(candidates, tol))
 }
 
 best_candidate <- function(candidates) {
@@ -139,17 +145,17 @@ candidates_frame <- function(candidates, tol) {
 
 # Points started as the settings say and optimised until tol is met. `last`: there is no larger m to go to, so it is
 # not given up. NULL where an interrupt came before the first certificate.
-try_points <- function(m, model, data, rows, learned, s, state, yard, last) {
+try_points <- function(m, model, data, rows, learned, s, state, yard, tol, last) {
   started <- proc.time()[["elapsed"]]
   z <- if (s$inducing_method == "greedy" && m <= yard$reference$m) yard$reference$inducing[seq_len(m), , drop = FALSE]
   if (is.null(z)) {
-    z <- run_stage(state, "start", start_points(data, learned$model, m, s$inducing, s$control)$z, otherwise = NULL)
+    z <- run_stage(state, "start", start_points(data, learned$model, m, s$inducing, s$run)$z, otherwise = NULL)
     if (is.null(z)) return(NULL)
   }
   s$label <- sprintf("inducing points, m = %d", nrow(z))
-  now <- start_now(learned, z, s)
-  watch <- new_watch(function(z, jitter) certified_error(model, data, z, jitter, yard), s$tol,
-                     hopeful = if (last) Inf else s$control$maxit, every = ceiling(5 * nrow(data$x) / nrow(rows$x)))
+  now <- start_now(learned, z, s$jitter)
+  watch <- new_watch(function(z, jitter) certified_error(model, data, z, jitter, yard), tol,
+                     hopeful = if (last) Inf else s$steps$maxit, every = ceiling(5 * nrow(data$x) / nrow(rows$x)))
   look <- function() run_stage(state, "points", watch$look(now$z, now$jitter, now$value), otherwise = NULL)
   end <- look()
   if (is.null(end) && is.null(state$stopped)) {
@@ -161,8 +167,8 @@ try_points <- function(m, model, data, rows, learned, s, state, yard, last) {
   best <- watch$best
   if (is.null(best)) return(NULL)
   now[c("z", "value", "jitter")] <- best[c("z", "value", "jitter")]
-  list(m = nrow(z), done = now, error = best$error, met = max(best$error) <= s$tol, iterations = watch$iterations,
-       done_with = if (watch$ended) watch$iterations else s$control$maxit,
+  list(m = nrow(z), done = now, error = best$error, met = max(best$error) <= tol, iterations = watch$iterations,
+       done_with = if (watch$ended) watch$iterations else s$steps$maxit,
        seconds = proc.time()[["elapsed"]] - started)
 }
 

@@ -9,30 +9,32 @@ reached_by <- function(v, q) {
 
 # Where the exact GP lies at the training rows: a function error(mean, sd) of a posterior there, in units of y without
 # offset, that gives the two statistics; `floor`: those of a posterior in the middle, below which there are none.
-yardstick <- function(interval, rows, sd_y, q) {
+# `unit`: what errors of the mean are shares of; NULL: the posterior's sd at the row.
+yardstick <- function(interval, rows, unit, q) {
   lower <- interval$sd_lower
   upper <- interval$sd_upper
+  share <- function(error, sd) reached_by(if (is.null(unit)) error / sd else error / unit, q)
   list(
-    floor = c(mean = reached_by((interval$mean_upper - interval$mean_lower) / 2, q) / sd_y,
+    floor = c(mean = share((interval$mean_upper - interval$mean_lower) / 2, (upper + lower) / 2),
               sd = reached_by((upper - lower) / (upper + lower), q)),
     error = function(mean, sd) {
       i <- rows$index
       mean <- mean[i] + rows$offset
       rounding <- 1 + 8 * .Machine$double.eps
-      c(mean = rounding * reached_by(pmax(mean - interval$mean_lower, interval$mean_upper - mean), q) / sd_y,
+      c(mean = rounding * share(pmax(mean - interval$mean_lower, interval$mean_upper - mean), sd[i]),
         sd = reached_by(pmax(1 - lower / sd[i], upper / sd[i] - 1), q) + rounding - 1)
     })
 }
 
-# What a candidate came to, where nothing else tells that a search is under way; the first line after some seconds.
-tell_candidates <- function(s, started, after = 5) {
-  if (s$control$progress || !isFALSE(s$control$quiet)) return(function(one) invisible())
+# What a candidate came to; the first line after some seconds.
+tell_candidates <- function(goal, started, after = 5) {
+  if (!goal$tell) return(function(one) invisible())
   function(one) {
     seconds <- proc.time()[["elapsed"]] - started
     if (seconds < after) return(invisible())
     number <- function(v) format(signif(v, 2))
     message(structure(class = c("pfdtc_message_progress", "message", "condition"), list(
-      message = sprintf("tol = %s: %d points%s certify %s for the mean and %s for the sd, %.0f s\n", number(s$tol),
+      message = sprintf("tol = %s: %d points%s certify %s for the mean and %s for the sd, %.0f s\n", number(goal$tol),
                         one$m, if (is.null(one$neighbours)) "" else sprintf(" and %d near rows", one$neighbours),
                         number(one$error[["mean"]]), number(one$error[["sd"]]), seconds),
       call = NULL, m = one$m, error = one$error, seconds = seconds)))

@@ -22,11 +22,11 @@ rownames(x) <- NULL
 
 set.seed(seed + 1)
 cleaned <- inside$data_from_matrix(x[rows, ], data$y[rows], center = FALSE, scale = FALSE)
-s <- inside$clean_settings(cleaned, list(method = "pfdtc", hyper = "evidence", control = control, objective = "pf",
-                                         keep_data = TRUE))
+s <- inside$clean_settings(cleaned, list(method = "pfdtc", hyper = "evidence", mean = ~ 1, control = control,
+                                         keep_data = TRUE))$learning
 pool <- inside$learning_rows(cleaned, s)
 first <- inside$learning_problem(pool, s, inside$kernel_candidates[1L])
-theta <- inside$finish_starts(first, inside$run_starts(first, control)$thetas)[[1L]]$theta
+theta <- inside$finish_starts(first, inside$run_starts(first, NULL)$thetas)[[1L]]$theta
 for (profile in c(inside$kernel_candidates, inside$two_scales)) {
   problem <- inside$learning_problem(pool, s, profile)
   judged <- inside$judge_kernel(problem, if (problem$composite) inside$two_scales_start(rough) else theta)

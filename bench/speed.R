@@ -97,7 +97,7 @@ overhead <- function(case, data) {
     count <<- count + 1
     result
   }
-  for (f in c("native_pf", "native_vfe", "pf_problem", "vfe_points_problem")) {
+  for (f in c("native_evaluate", "objective_of", "pf_problem", "vfe_points_problem")) {
     assign(f, get(f, internal), watched)
     environment(watched[[f]]) <- watched
   }

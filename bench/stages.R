@@ -17,8 +17,8 @@ nlpd <- function(train, test, natural, ...) {
 
 stages_of <- function(train) {
   data <- inside$data_from_matrix(train$x, train$y, center = FALSE, scale = FALSE)
-  s <- inside$clean_settings(data, list(method = "pfdtc", hyper = "evidence", control = control, objective = "pf",
-                                        keep_data = TRUE))
+  s <- inside$clean_settings(data, list(method = "pfdtc", hyper = "evidence", mean = ~ 1, control = control,
+                                        keep_data = TRUE))$learning
   started <- cpu()
   out <- list()
   keep <- function(stage, problem, theta) {
@@ -28,7 +28,7 @@ stages_of <- function(train) {
   pool <- inside$learning_rows(data, s)
   problem <- inside$learning_problem(pool, s, "matern32")
   keep("as it starts", problem, problem$unit + log(inside$start_values_of(problem, 1, 0.1)))
-  found <- inside$run_starts(problem, control)
+  found <- inside$run_starts(problem, NULL)
   keep("starts", problem, found$thetas[[1L]])
   theta <- inside$finish_starts(problem, found$thetas)[[1L]]$theta
   keep("best of them, on more rows", problem, theta)

@@ -56,12 +56,12 @@ test_that("a fit leaves its arguments as they were", {
 test_that("the rows that are optimised on have their own responses and weights", {
   p <- problem(n = 50, weighted = TRUE)
   data <- list(x = p$x, y = p$y, weights = p$weights, n = 50L, group = NULL)
-  part <- with_seed(1, optimise_rows(data, pfdtc_control(optimise_rows = 20)))
+  part <- with_seed(1, optimise_rows(data, 20))
   expect_identical(part[c("x", "y", "weights")],
                    list(x = p$x[part$rows, ], y = p$y[part$rows], weights = p$weights[part$rows]))
   expect_identical(part$n, 20L)
   expect_identical(part$rows, sort(unique(part$rows)))
-  expect_identical(optimise_rows(data, pfdtc_control(optimise_rows = 50)), data)
+  expect_identical(optimise_rows(data, 50), data)
   # and so the noise learned on a part of the rows is theirs: ten times less than the signal
   x <- matrix(seq(0, 6, length.out = 400))
   y <- with_seed(2, sin(x[, 1]) + stats::rnorm(400, sd = 0.1))
@@ -229,7 +229,7 @@ test_that("the second start neither costs points nor the fit", {
   expect_identical(fit$m, 30L)
   # where no factor exists (here by a noise that no user can give) there is none
   impossible <- list(model = new_model(fit$kernel, -100), z = data$z)
-  settings <- list(m = 6L, control = pfdtc_control())
+  settings <- list(m = 6L, run = run_settings(pfdtc_control()))
   rows <- data[c("x", "y", "weights")]
   state <- new.env()
   state$seconds <- numeric()

@@ -30,12 +30,13 @@ start_child <- function(body) {
       Sys.sleep(60)
     }
     # From now on it interrupts itself at the start of the stage that `target` names, or at the n-th call ("name n") of
-    # one of these functions since `calls` was 0.
+    # one of these functions since `calls` was 0; of evaluations those of one objective ("native_evaluate vfe n").
     calls <- 0
     target <- ""
     interrupts_at <- function(functions) {
       lapply(functions, function(name) {
         wrap(name, function(f, ...) {
+          if (name == "native_evaluate") name <- paste(name, ..1)
           calls <<- calls + startsWith(target, name)
           if (target == paste(name, calls)) interrupt_self()
           f(...)
@@ -130,8 +131,8 @@ test_that("SIGINT at a random moment returns the best fit so far, with a warning
 
 test_that("an interrupt in any stage, and in the middle of it, ends the fit there", {
   # one evaluation tells whether the objective exists, the next is the optimiser's first
-  targets <- c("pilot", "start", "points", "joint", "posterior", "native_vfe 1", "native_vfe 7", "native_pf 1",
-               "native_pf 2", "native_pf 7")
+  targets <- c("pilot", "start", "points", "joint", "posterior", "native_evaluate vfe 1",
+               "native_evaluate vfe 7", paste("native_evaluate white", c(1, 2, 7)))
   child <- start_child(substitute({
     set.seed(1)
     x <- matrix(stats::runif(80), 40)
@@ -140,7 +141,7 @@ test_that("an interrupt in any stage, and in the middle of it, ends the fit ther
       set.seed(2)
       pfdtc(x, y, m = 5, hyper = "joint", control = pfdtc_control(maxit = 10, progress = FALSE))
     }
-    interrupts_at(c("native_vfe", "native_pf"))
+    interrupts_at("native_evaluate")
     out <- list(whole = run(fit()))
     for (target in targets) {
       calls <- 0
@@ -168,9 +169,9 @@ test_that("an interrupt in any stage, and in the middle of it, ends the fit ther
   expect_identical(done("start"), "pilot")
   expect_identical(done("points"), "pilot")
   expect_identical(done("joint"), c("pilot", "objective", "other start"))
-  expect_identical(done("native_vfe 7"), "pilot")
-  expect_equal(out[["native_vfe 7"]]$fit$evaluations[["pilot"]], 6)
-  expect_identical(done("native_pf 7"), c("pilot", "objective", "other start"))
+  expect_identical(done("native_evaluate vfe 7"), "pilot")
+  expect_equal(out[["native_evaluate vfe 7"]]$fit$evaluations[["pilot"]], 6)
+  expect_identical(done("native_evaluate white 7"), c("pilot", "objective", "other start"))
   expect_identical(out$start$fit$kernel, out$points$fit$kernel)
   expect_identical(out$twice$fit, "interrupt")
 })

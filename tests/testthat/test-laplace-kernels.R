@@ -40,7 +40,7 @@ test_that("sums and products are learned: slopes in every parameter are differen
     x <- `colnames<-`(p$x, c("x1", "x2"))
     kernel <- place_kernel(kernel, x)
     names <- kernel_parameter_names(kernel, colnames(x))
-    s <- list(likelihood = p$likelihood, columns = colnames(x), center = TRUE, control = pfdtc_control(), free = names)
+    s <- learning_settings(kernel, 1, colnames(x), names, pfdtc_control(), likelihood = p$likelihood)
     now <- list(kernel = kernel, center = 0.2)
     problem <- laplace_problem(list(x = x, sites = p$sites), p$z, s, now, now, FALSE)
     par <- problem$start + 0.05 * seq_along(problem$start)

@@ -89,9 +89,9 @@ test_that("the gradient of the penalised evidence is what differences say, impli
   for (p in laplace_problems()) {
     p$likelihood$learned <- p$family == "nb"
     x <- `colnames<-`(p$x, c("x1", "x2"))
-    s <- list(likelihood = p$likelihood, columns = c("x1", "x2"), center = TRUE, control = pfdtc_control(),
-              free = c("lengthscale.x1", "lengthscale.x2", "variance"))
     kernel <- pfdtc_kernel_of(p$kernel, p$x)
+    s <- learning_settings(kernel, 1, c("x1", "x2"), c("lengthscale.x1", "lengthscale.x2", "variance"),
+                           pfdtc_control(), likelihood = p$likelihood)
     now <- list(kernel = kernel, center = 0.2, theta = p$theta)
     for (tied in c(FALSE, TRUE)) {
       problem <- laplace_problem(list(x = x, sites = p$sites), p$z, s, now, now, tied)

@@ -106,8 +106,8 @@ test_that("what merged rows and the prior add to the likelihood has their slopes
   x <- with_seed(5, matrix(round(stats::runif(60), 1)))
   y <- with_seed(6, stats::rnorm(60))
   data <- data_from_matrix(x, y)
-  s <- list(kernel = place_kernel(kernel_se(), data$x), noise = NULL, columns = colnames(data$x),
-            control = pfdtc_control(progress = FALSE), free = c("lengthscale.x1", "variance", "noise"))
+  s <- learning_settings(place_kernel(kernel_se(), data$x), NULL, colnames(data$x),
+                         c("lengthscale.x1", "variance", "noise"), pfdtc_control(progress = FALSE))
   problem <- with_seed(7, learning_problem(learning_rows(data, s), s, "se"))
   theta <- log(c(0.3, 0.8, 0.5))
   rows <- seq_len(problem$pool$n)

@@ -44,8 +44,8 @@ test_that("hyperparameters that made the data are found again within what chance
 test_that("priors fade with the rows, but that of the variance only where the exact evidence has the last word", {
   prior <- function(n) {
     data <- data_from_matrix(matrix(seq_len(n)), sin(seq_len(n)))
-    s <- list(kernel = place_kernel(kernel_se(), data$x), noise = NULL, columns = colnames(data$x),
-              control = pfdtc_control(progress = FALSE), free = c("lengthscale.x1", "variance", "noise"))
+    s <- learning_settings(place_kernel(kernel_se(), data$x), NULL, colnames(data$x),
+                           c("lengthscale.x1", "variance", "noise"), pfdtc_control(progress = FALSE))
     with_seed(1, learning_problem(learning_rows(data, s), s, "se"))$prior(numeric(3))$information
   }
   whole <- 1 / c(0.7, 1.5, 2)^2

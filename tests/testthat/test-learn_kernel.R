@@ -17,8 +17,8 @@ test_that("the kernel is the one with the best held-out score, and the right one
     some <- list(x = data$x[1:40, ], y = data$y[1:40])
   }
   cleaned <- data_from_matrix(some$x, some$y)
-  s <- list(kernel = place_kernel(kernel_matern(5 / 2), cleaned$x), noise = NULL, columns = colnames(cleaned$x),
-            control = pfdtc_control(progress = FALSE), free = c("lengthscale.x1", "variance", "noise"))
+  s <- learning_settings(place_kernel(kernel_matern(5 / 2), cleaned$x), NULL, colnames(cleaned$x),
+                         c("lengthscale.x1", "variance", "noise"), pfdtc_control(progress = FALSE))
   problem <- with_seed(7, learning_problem(learning_rows(cleaned, s), s, "matern52"))
   theta <- log(c(0.4, 1.3, 0.1))
   Ti <- solve(dense_covariance(cleaned$x, "matern52", theta))
@@ -90,8 +90,8 @@ test_that("a kernel whose likelihood cannot be computed is none to choose", {
   data <- list(x = matrix(seq(0, 1, length.out = 60)))
   data$y <- sin(3 * data$x[, 1])
   cleaned <- data_from_matrix(data$x, data$y)
-  s <- list(kernel = place_kernel(kernel_se(), cleaned$x), noise = 1e-30, columns = colnames(cleaned$x),
-            control = pfdtc_control(progress = FALSE), free = c("lengthscale.x1", "variance"))
+  s <- learning_settings(place_kernel(kernel_se(), cleaned$x), 1e-30, colnames(cleaned$x),
+                         c("lengthscale.x1", "variance"), pfdtc_control(progress = FALSE))
   problem <- with_seed(1, learning_problem(learning_rows(cleaned, s), s, "se"))
   expect_identical(mean(conditional_scores(problem, log(c(5, 1, 1e-30)))), Inf)
   expect_identical(climb(problem, log(c(5, 1, 1e-30)), learning_sizes$whole, 3L)$value, -Inf)

@@ -44,7 +44,6 @@ test_that("what is no response is refused, by name", {
   refused(quietly(y ~ x + z, d, family = quasipoisson()), "quasi")
   refused(quietly(y ~ x + z, d, family = 3), "family")
   refused(quietly(y ~ x + z, d, family = binomial(), noise = 1), "noise")
-  refused(quietly(y ~ x + z, d, family = binomial(), tol = 0.1), "tol")
   refused(nb(-1), "theta")
   refused(gp_exact(y ~ x + z, d, family = binomial()), "family")
 })
@@ -52,10 +51,12 @@ test_that("what is no response is refused, by name", {
 test_that("what is for Gaussian noise alone says so", {
   d <- small_data()
   fit <- quietly(y ~ x + z, d, family = binomial())
-  for (f in list(refine, error_bounds, pf_divergence, plot, stats::rstandard)) {
+  for (f in list(refine, error_bounds, pf_divergence, stats::rstandard)) {
     expect_error(f(fit), "Gaussian noise", class = "pfdtc_error_input")
   }
-  expect_error(predict(fit, type = "terms"), "Gaussian noise", class = "pfdtc_error_input")
+  expect_error(predict(fit, type = "derivative", wrt = "x", interval = "credible", certified = TRUE), "Gaussian noise",
+               class = "pfdtc_error_input")
+  expect_error(predict(fit, hyper_uncertainty = TRUE), "Gaussian noise", class = "pfdtc_error_input")
   expect_error(predict(fit, interval = "prediction"), "credible", class = "pfdtc_error_input")
 })
 
@@ -76,9 +77,11 @@ test_that("classes that a line parts, one class alone, and counts all zero have 
   p <- predict(fit, type = "response")
   expect_true(all(is.finite(p)) && mean((p > 0.5) == d$parted) == 1)
   expect_lt(max(abs(log(coef(fit)[c("lengthscale.x", "variance")]))), 6)
-  expect_message(fit <- pfdtc(one ~ x + z, d, family = binomial(), kernel = kernel_se()), "No row is a failure")
+  expect_message(fit <- pfdtc(one ~ x + z, d, family = binomial(), kernel = kernel_se()), "No row is a failure",
+                 class = "pfdtc_message_one_value")
   expect_true(all(predict(fit, type = "response") > 0.9))
-  expect_message(fit <- pfdtc(none ~ x + z, d, family = poisson(), kernel = kernel_se()), "All counts are 0")
+  expect_message(fit <- pfdtc(none ~ x + z, d, family = poisson(), kernel = kernel_se()), "All counts are 0",
+                 class = "pfdtc_message_one_value")
   expect_true(all(predict(fit, type = "response") < 0.2))
   expect_true(all(is.finite(unlist(certify(fit)))))
 })

@@ -86,3 +86,22 @@ test_that("cross_validate() refits or holds, with sizes, offsets and weights", {
   cv <- with_seed(1, cross_validate(counts, 2))
   expect_true(all(is.finite(cv$nlpd)) && all(is.na(cv$accuracy)))
 })
+
+test_that("Brier's score is of single trials, in summary() and over folds", {
+  d <- with_seed(4, data.frame(x = stats::runif(40), trials = rep(1:4, 10)))
+  d$hits <- with_seed(5, stats::rbinom(40, d$trials, 0.2 + 0.6 * d$x))
+  each <- d[rep(1:40, d$trials), ]
+  each$y <- unlist(Map(function(k, n) rep(1:0, c(k, n - k)), d$hits, d$trials))
+  fit <- pfdtc(cbind(hits, trials - hits) ~ x, d, family = binomial(), kernel = kernel_se(0.5, 1), hyper = "fixed")
+  p <- predict(fit, each["x"], type = "response")
+  expect_equal(summary(fit)$scores[["Brier"]], mean((p - each$y)^2))
+  expect_output(print(summary(fit)), "Brier score")
+  cv <- with_seed(1, cross_validate(fit, folds = 2))
+  out <- attr(cv, "predictions")
+  expect_identical(out$size, as.double(d$trials))
+  p <- rep(out$mean, d$trials)
+  expect_equal(attr(cv, "overall")$brier, mean((p - each$y)^2))
+  counts <- pfdtc(hits ~ x, d, family = poisson(), kernel = kernel_se(0.5, 1), hyper = "fixed")
+  expect_true(is.na(summary(counts)$scores[["Brier"]]))
+  expect_false(grepl("Brier", paste(utils::capture.output(print(summary(counts))), collapse = "")))
+})

@@ -31,7 +31,7 @@ test_that("a factorisation that fails is a value for the optimiser and a conditi
   z <- matrix(c(1, 1, 1, 1), 2)
   x <- matrix(1:8 / 8, 4)
   kernel <- complete_kernel(kernel_se(1, 1), x)
-  result <- native_vfe(z, x, 1:4 / 4, NULL, kernel, 0.1, 0)
+  result <- native_evaluate("vfe", NULL, z, x, 1:4 / 4, NULL, kernel, 0.1, 0)
   expect_identical(result$value, Inf)
   expect_match(result$reason, "not positive definite")
   expect_error(vfe_objective(z, x, 1:4, kernel, 0.1), class = "pfdtc_error_numerical")
@@ -53,14 +53,15 @@ test_that("the kernel goes to the engine with columns from 0", {
 test_that("scratch that is handed in gives the same numbers", {
   p <- problem(n = 50, m = 6, seed = 4)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
-  plain <- native_vfe(p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
+  plain <- native_evaluate("vfe", NULL, p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
   scratch <- objective_scratch(p$z, p$x, kernel)
-  for (i in 1:2) expect_identical(native_vfe(p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10, scratch = scratch), plain)
+  again <- function() native_evaluate("vfe", NULL, p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10, scratch = scratch)
+  for (i in 1:2) expect_identical(again(), plain)
   nu <- package_nu(p, aux_sor(rows = p$rows))
-  plain <- native_pf(p$z, p$x, p$y, NULL, kernel, p$noise, nu, 1e-10)
+  plain <- native_evaluate("pf", nu, p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
   scratch <- objective_scratch(p$z, p$x, kernel, nu)
   scratch[] <- NaN
-  expect_identical(native_pf(p$z, p$x, p$y, NULL, kernel, p$noise, nu, 1e-10, scratch = scratch), plain)
+  expect_identical(native_evaluate("pf", nu, p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10, scratch = scratch), plain)
 })
 
 test_that("forked processes can use a fit of a threaded parent, and fit anew", {

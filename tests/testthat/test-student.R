@@ -118,9 +118,10 @@ test_that("slopes of what is learned are differences', that of sigma too", {
   p <- student_problem(2)
   p$likelihood$learned <- TRUE
   x <- place_columns(p$x)
-  s <- list(likelihood = p$likelihood, columns = c("x1", "x2"), center = TRUE, control = pfdtc_control(),
-            free = c("lengthscale.x1", "lengthscale.x2", "variance"))
-  now <- list(kernel = pfdtc_kernel_of(p$kernel, p$x), center = 0.2, theta = p$theta)
+  kernel <- pfdtc_kernel_of(p$kernel, p$x)
+  s <- learning_settings(kernel, 1, c("x1", "x2"), c("lengthscale.x1", "lengthscale.x2", "variance"), pfdtc_control(),
+                         likelihood = p$likelihood)
+  now <- list(kernel = kernel, center = 0.2, theta = p$theta)
   problem <- laplace_problem(list(x = x, sites = p$sites), p$z, s, now, now, FALSE)
   par <- problem$start + 0.05 * seq_along(problem$start)
   differences <- vapply(seq_along(par), function(j) {

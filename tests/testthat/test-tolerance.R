@@ -263,7 +263,7 @@ test_that("print() and summary() say what is certified, never less than it is", 
 
 test_that("an interrupt leaves the best so far, with what had been certified of it or nothing", {
   # the `which`-th call of a function of the package is interrupted
-  interrupted <- function(name, which) {
+  interrupted <- function(name, which, learn = FALSE) {
     space <- asNamespace("pfdtc")
     old <- get(name, space)
     replace <- function(f) {
@@ -278,11 +278,10 @@ test_that("an interrupt leaves the best so far, with what had been certified of 
       if (calls == which) stop(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
       old(...)
     })
-    learn <- name == "native_vfe"
     unreached(if (learn) fit_tol(0.02, kernel = kernel_se(), noise = NULL, hyper = "pilot") else fit_tol(0.02))
   }
-  for (where in list(list("native_vfe", 4), list("native_norms", 1), list("first_points", 2))) {
-    got <- interrupted(where[[1]], where[[2]])
+  for (where in list(list("native_evaluate", 4, TRUE), list("native_norms", 1), list("first_points", 2))) {
+    got <- do.call(interrupted, where)
     expect_identical(got$fit$convergence, 52L, info = where[[1]])
     expect_match(got$said, "interrupted.*not certified", info = where[[1]])
     expect_identical(got$fit$tol[c("mean", "sd", "met")], list(mean = NA_real_, sd = NA_real_, met = FALSE))
@@ -291,7 +290,7 @@ test_that("an interrupt leaves the best so far, with what had been certified of 
   }
   # the greedy start has been certified before anything is optimised
   for (which in quick(c(1, 9, 40))) {
-    got <- interrupted("native_pf", which)
+    got <- interrupted("native_evaluate", which)
     expect_match(got$said, "interrupted.*certified [0-9.e-]+ % at M = ")
     expect_certified(got$fit)
     expect_identical(got$fit$convergence, 52L)

@@ -72,16 +72,16 @@ test_that("near rows that are given are those, also of few rows and points; 0 is
   less <- unreached(fit_tol(0.01, d, kernel = short, m = 20, neighbours = 5))
   expect_match(less$said, "at M = 20 and 5 near rows.*`neighbours` above 5")
   expect_true(all(actual_error(less$fit, d) <= c(less$fit$tol$mean, less$fit$tol$sd)))
-  expect_identical(other_way(list(x = matrix(0, 3000, 1)), list(keep_data = TRUE, neighbours = 0L, hyper = "fixed")),
-                   "none")
+  expect_identical(other_way(list(x = matrix(0, 3000, 1)), list(keep_data = TRUE, posterior = list(
+    open = TRUE, neighbours = 0L))), "none")
 })
 
 test_that("neighbours grow until tol is met, and the best is at hand for whoever ends it", {
   d <- rough(300)
   data <- gp_dtc(d$x, d$y, m = 20, kernel = short, noise = 0.02, hyper = "fixed")$data
-  settings <- list(tol = 1e-3, neighbours = NULL, inducing = "greedy", inducing_method = "greedy", keep_data = TRUE,
-                   method = "pfdtc", objective = "pf", hyper = "fixed", control = pfdtc_control(progress = FALSE))
-  settings$control$tol_quantile <- 1
+  settings <- tolerance_settings(data, clean_settings(data, list(
+    method = "pfdtc", kernel = short, noise = 0.02, mean = ~ 1, hyper = "fixed", tol = 1e-3, keep_data = TRUE,
+    control = pfdtc_control(progress = FALSE))))
   state <- no_state()
   learned <- list(model = new_model(complete_kernel(short, d$x), 0.02))
   found <- with_seed(1, with_near_rows(data, learned, data$x[1:20, ], settings, state, function() Inf))
@@ -92,14 +92,14 @@ test_that("neighbours grow until tol is met, and the best is at hand for whoever
 })
 
 test_that("a search that lasts tells a line a candidate, unless it was told not to", {
-  s <- function(...) list(tol = 0.02, control = pfdtc_control(...))
+  goal <- function(...) goal_settings(0.02, pfdtc_control(...))
   one <- list(m = 30L, error = c(mean = 0.01, sd = 0.0312))
   ago <- proc.time()[["elapsed"]] - 60
   if (!interactive()) {
-    expect_message(tell_candidates(s(), ago)(one), class = "pfdtc_message_progress",
+    expect_message(tell_candidates(goal(), ago)(one), class = "pfdtc_message_progress",
                    "tol = 0.02: 30 points certify 0.01 for the mean and 0.031 for the sd, 6")
-    expect_silent(suppressMessages(tell_candidates(s(), ago)(one)))
-    expect_silent(tell_candidates(s(), ago + 60)(one))
+    expect_silent(suppressMessages(tell_candidates(goal(), ago)(one)))
+    expect_silent(tell_candidates(goal(), ago + 60)(one))
     p <- smooth_data(60)
     space <- asNamespace("pfdtc")
     old <- tell_candidates
@@ -109,14 +109,14 @@ test_that("a search that lasts tells a line a candidate, unless it was told not 
       lockBinding("tell_candidates", space)
     }
     on.exit(set(old))
-    set(function(s, started) old(s, started, after = 0))
+    set(function(goal, started) old(goal, started, after = 0))
     heard <- capture_messages(fit <- with_seed(1, {
       pfdtc(p$x, p$y, tol = 0.1, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3, hyper = "fixed")
     }))
     expect_length(heard, nrow(fit$tol$tried))
   }
-  expect_silent(tell_candidates(s(progress = FALSE), ago)(one))
-  expect_silent(tell_candidates(s(progress = TRUE), ago)(one))
+  expect_silent(tell_candidates(goal(progress = FALSE), ago)(one))
+  expect_silent(tell_candidates(goal(progress = TRUE), ago)(one))
 })
 
 test_that("a reference that certifies by near rows, but has too few points to be the fit, is not all that is tried", {

@@ -1,0 +1,120 @@
+# A named accuracy for classes and counts: as few greedy points as the certificate allows.
+#
+#   grow_laplace_reference()  a reference, doubled until what it leaves open at the training inputs is small beside tol
+#   fewest_points()           its first points nest: by bisection the fewest of them whose posterior meets tol
+#
+# The statistic: over the training inputs, the quantile `tol_quantile` (1: the maximum) of the certified distance of the
+# exact process's Laplace mode in sds of f there, and that of |exact sd / sd - 1|. Both are to be at most tol. A class
+# has no spread that an error could be a share of; and whatever f is used for, an error well below its sd is not seen.
+
+fit_laplace_to_tolerance <- function(data, settings) {
+  fit_laplace(data, settings, laplace_to_tolerance, so_far = tolerance_so_far, unmet = tolerance_unmet)
+}
+
+laplace_to_tolerance <- function(data, s, state) {
+  started <- proc.time()[["elapsed"]]
+  s <- laplace_tolerance_settings(data, s)
+  deadline <- started + s$points$steps$max_seconds
+  learned <- learn_laplace_stage(data, s$learning, state)
+  most <- s$points$m
+  s$points$m <- min(laplace_sizes$points, most)
+  fit <- construct_laplace(data, learned, laplace_points(data, learned, s$points, state), s, state)
+  yard <- run_stage(state, "reference", same_chance(grow_laplace_reference(fit, data, s$goal, most, deadline)), otherwise = NULL)
+  tol <- list(asked = s$goal$tol, quantile = s$goal$quantile, mean = NA_real_, sd = NA_real_, met = FALSE,
+              effort = NA_character_, m2 = NA_integer_, rows = data$n, needs = NULL, tried = NULL)
+  found <- if (!is.null(yard)) run_stage(state, "certificate", fewest_points(fit, data, yard, s$goal$tol), otherwise = NULL)
+  if (!is.null(found)) {
+    z <- yard$reference$inducing[seq_len(min(found$m, most)), , drop = FALSE]
+    s$points$m <- nrow(z)
+    fit <- construct_laplace(data, learned, z, s, state)
+    at <- posterior_at(fit, data$x)
+    error <- yard$error(at$mean - fit$center, sqrt(at$var))
+    tol[c("mean", "sd")] <- as.list(error)
+    tol[c("met", "effort", "m2")] <- list(max(error) <= s$goal$tol, "reference", yard$reference$m)
+    tol["tried"] <- list(found$tried)
+    if (!tol$met) tol$needs <- laplace_needs(yard, found, s$goal$tol, most)
+  }
+  if (!is.null(yard)) fit$reference <- yard$reference
+  fit$tol <- c(tol, seconds = proc.time()[["elapsed"]] - started)
+  fit
+}
+
+laplace_tolerance_settings <- function(data, s) {
+  s$goal$tol <- check_tol(s$goal$tol)
+  given <- s$points$inducing
+  if (!is.null(given) && !identical(given, "greedy")) {
+    abort_input("inducing", describe(given), sprintf("NULL or \"greedy\" where `tol` is given with family %s",
+                                                          s$learning$likelihood$name),
+                hint = "Of greedy points the first are those of a smaller fit.")
+  }
+  m <- s$points$m
+  s$points$m <- if (is.null(m)) nrow(data$x) else check_count(m, "m", max = nrow(data$x))
+  s
+}
+
+# Points are doubled until what the reference leaves open is a quarter of tol, or there are no more: `limit` says why.
+grow_laplace_reference <- function(fit, data, goal, m, deadline) {
+  n <- nrow(data$x)
+  most <- most_reference_points(n)
+  limit <- if (most < n) "memory" else "rows"
+  if (16 * m < most) {
+    most <- 16L * m
+    limit <- "m"
+  }
+  rows <- plain_rows(data$x)
+  m2 <- min(128L, most)
+  repeat {
+    made <- laplace_reference(fit, data, m2)
+    yard <- yardstick(laplace_interval(made$bounds, data$x), rows, NULL, goal$quantile)
+    yard$reference <- made
+    if (max(yard$floor) <= goal$tol / 4) return(c(yard, limit = "none"))
+    if (made$m < m2) limit <- "rounding"
+    if (made$m < m2 || m2 == most) break
+    if (proc.time()[["elapsed"]] > deadline) return(c(yard, limit = "time"))
+    m2 <- min(2L * m2, most)
+  }
+  c(yard, limit = limit)
+}
+
+# list(m, tried). Where tol is out of reach, as many points as come within a quarter of what the reference leaves open.
+fewest_points <- function(fit, data, yard, tol) {
+  ref <- yard$reference
+  least <- max(yard$floor)
+  goal <- if (least <= tol) tol else 1.25 * least
+  if (!is.finite(least)) return(list(m = min(laplace_sizes$most, ref$m)))
+  offset <- engine_sites(fit$likelihood, data$sites, fit$center)$offset
+  error_at <- function(m) {
+    at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, ref$inducing[seq_len(m), , drop = FALSE],
+                     rounding_jitter(m), fit$control, start = ref$factors$beta[seq_len(m)], want = 1L)
+    yard$error(at$f - offset, sqrt(at$q + at$left))
+  }
+  low <- 0L
+  high <- ref$m
+  tried <- NULL
+  while (high > max(low + 1, 1.05 * low)) {
+    m <- as.integer(max(low + 1, round(sqrt(max(low, 1) * high))))
+    started <- proc.time()[["elapsed"]]
+    error <- error_at(m)
+    met <- max(error) <= goal * (1 - 1e-6)
+    tried <- rbind(tried, data.frame(m = m, iterations = 0L, mean = error[["mean"]], sd = error[["sd"]],
+                                     met = max(error) <= tol, seconds = proc.time()[["elapsed"]] - started,
+                                     posterior = "far", neighbours = 0L))
+    if (met) high <- m else low <- m
+  }
+  list(m = high, tried = tried)
+}
+
+laplace_needs <- function(yard, found, tol, most) {
+  open <- max(yard$floor)
+  if (open <= tol) return(sprintf("`m` = %d is too few: about %d points would do.", most, found$m))
+  if (!is.finite(open)) return("The reference is not certified: more than one mode of the exact process may be near.")
+  several <- !is_log_concave(yard$reference$likelihood)
+  paste0(sprintf("With %d points, the reference itself leaves %s open: ", yard$reference$m, show_percent(open)), switch(
+    yard$limit,
+    memory = "options(pfdtc.max_memory) would have to allow more points.",
+    m = "`m` would have to be larger (it has 16 times as many).",
+    time = "`max_seconds` would have to be larger.",
+    if (several) "that there is one mode near is not proved any closer." else
+      "more would differ by rounding only: `tol` is too small."),
+    if (is_rough(yard$reference$kernel)) " A Matern kernel takes many points.")
+}

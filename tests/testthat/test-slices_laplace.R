@@ -1,0 +1,104 @@
+# Figures of fits with classes, counts and outliers: the tables that are drawn.
+
+drawn <- function(code) {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  force(code)
+}
+
+counted_data <- function() {
+  with_seed(3, {
+    d <- data.frame(x = stats::runif(50, 0, 6), g = factor(rep(c("a", "b"), 25)), e = stats::runif(50, 1, 4))
+    d$class <- factor(ifelse(stats::runif(50) < stats::plogis(2 * sin(d$x)), "yes", "no"))
+    d$trials <- rep(c(1, 3), 25)
+    d$hits <- stats::rbinom(50, d$trials, stats::plogis(sin(d$x)))
+    d$n <- stats::rpois(50, d$e * exp(sin(d$x)))
+    d
+  })
+}
+
+fixed_fit <- function(formula, family, d = counted_data(), ...) {
+  pfdtc(formula, d, family = family, kernel = kernel_se(1, 1), hyper = "fixed", center = FALSE, ...)
+}
+
+test_that("curves are what predict() gives at the same inputs, on both scales", {
+  fit <- fixed_fit(class ~ x, binomial(), m = 4)
+  exact <- fixed_fit(class ~ x, binomial())
+  for (type in c("response", "link")) {
+    curve <- drawn(plot(fit, n = 15, level = 0.8, type = type))
+    p <- predict(fit, data.frame(x = curve$value), type = type, se.fit = TRUE, interval = "credible", level = 0.8)
+    expect_equal(as.matrix(curve[c("fit", "lwr", "upr")]), p$fit, ignore_attr = TRUE)
+    expect_equal(curve$se.fit, unname(p$se.fit))
+    sure <- drawn(plot(fit, n = 15, level = 0.8, type = type, certified = TRUE))
+    p <- predict(fit, data.frame(x = curve$value), type = type, interval = "credible", level = 0.8, certified = TRUE)
+    expect_equal(as.matrix(sure[c("fit", "lwr", "upr")]), p, ignore_attr = TRUE)
+    truth <- predict(exact, data.frame(x = curve$value), type = type, interval = "credible", level = 0.8)
+    expect_true(all(sure$lwr <= truth[, "lwr"] + 1e-7 & sure$upr >= truth[, "upr"] - 1e-7))
+    expect_gt(max(curve$lwr - truth[, "lwr"]), 1e-3) # which the fit's own band does not
+  }
+  map <- pfdtc(n ~ x + e, counted_data(), family = poisson(), kernel = kernel_se(c(1, 2), 1), hyper = "fixed")
+  for (type in c("response", "link")) {
+    grid <- drawn(plot(map, which = "map", n = 5, type = type))
+    p <- predict(map, grid, type = type, se.fit = TRUE)
+    expect_equal(grid$fit, unname(p$fit))
+    expect_equal(grid$se.fit, unname(p$se.fit))
+  }
+})
+
+test_that("points are shares, rates over exposure, or numbers, and of the link there are none", {
+  d <- counted_data()
+  points <- function(fit, type = "response") slices(fit, NULL, NULL, 0.9, 60, type = type)$points
+  shares <- points(pfdtc(cbind(hits, trials - hits) ~ x + g, d, family = binomial(), kernel = kernel_se(c(1, 1, 1), 1),
+                         hyper = "fixed"))
+  expect_equal(shares$y, rep(d$hits / d$trials, 2))
+  rates <- fixed_fit(n ~ x + offset(log(e)), poisson())
+  expect_equal(points(rates)$y, d$n / d$e)
+  expect_null(points(rates, "link"))
+  two <- pfdtc(n ~ x + g + offset(log(e)), d, family = poisson(), kernel = kernel_se(c(1, 1, 1), 1), hyper = "fixed")
+  along <- points(two)
+  along <- along[along$input == "x", ]
+  held <- data.frame(x = d$x, g = names(which.max(table(d$g))), e = 1)
+  slice <- predict(two, held, type = "response")
+  # the slice is interpolated
+  expect_equal(along$y, unname(d$n * slice / predict(two, type = "response")), tolerance = 0.02)
+  d$number <- sin(d$x)
+  far <- fixed_fit(number ~ x, student(4, 0.2), d)
+  expect_equal(points(far)$y, d$number)
+  expect_equal(points(far, "link")$y, d$number)
+})
+
+test_that("checks are of normal quantiles of the randomised PIT", {
+  w <- rep(c(1, 0), c(45, 5))
+  fit <- pfdtc(n ~ x + offset(log(e)), counted_data(), family = poisson(), kernel = kernel_se(1, 1), hyper = "fixed",
+               weights = w)
+  tables <- with_seed(1, drawn(plot(fit, which = "checks")))
+  expect_identical(names(tables), checks_drawn)
+  pit <- with_seed(1, residuals(fit, type = "pit"))
+  expect_equal(tables$pit$pit, unname(pit[!is.na(pit)]), tolerance = 1e-12)
+  expect_equal(tables$residuals$mean, unname(predict(fit, type = "loo"))[1:45])
+  expect_equal(tables$observed$observed, counted_data()$n[1:45])
+})
+
+test_that("terms and slopes of f on the link's scale", {
+  d <- counted_data()
+  kernel <- kernel_se(1, 1, inputs = ~ x) + kernel_se(1.5, 0.5, inputs = ~ e)
+  fit <- pfdtc(n ~ x + e, d, family = poisson(), kernel = kernel, hyper = "fixed")
+  terms <- predict(fit, type = "terms")
+  expect_equal(rowSums(terms) + attr(terms, "constant"), predict(fit, type = "link"), tolerance = 1e-8)
+  curve <- drawn(plot(fit, terms = TRUE, n = 5))
+  expect_true(all(is.finite(curve$fit)))
+  at <- function(x) predict(fit, data.frame(x = x, e = 2), type = "link")
+  slope <- predict(fit, data.frame(x = 1:4, e = 2), type = "derivative", wrt = "x")
+  expect_equal(slope, (at(1:4 + 1e-4) - at(1:4 - 1e-4)) / 2e-4, tolerance = 1e-5)
+})
+
+test_that("the axis names what is drawn, and ggplot2 has the same table", {
+  fit <- fixed_fit(class ~ x, binomial())
+  expect_identical(slice_label(fit, "response"), "P(class = yes)")
+  expect_identical(slice_label(fit, "link"), "logit of class")
+  expect_identical(slice_label(fixed_fit(n ~ x, poisson()), "response"), "rate of n")
+  skip_if_not_installed("ggplot2")
+  g <- ggplot2::autoplot(fit, type = "link")
+  expect_identical(g$labels$y, "logit of class")
+  drawn(print(g))
+})
