@@ -2,8 +2,8 @@
 
 #' Gaussian process regression as a learner of mlr3
 #'
-#' `mlr3_learner()` is [pfdtc()] as a learner of package mlr3; with both packages loaded `mlr3::lrn("regr.pfdtc")` is the
-#' same. It predicts the mean and, with `predict_type = "se"`, the standard deviation of f. Weights of a task are
+#' `mlr3_learner()` is [pfdtc()] as a learner of package mlr3; with both packages loaded `mlr3::lrn("regr.pfdtc")` is
+#' the same. It predicts the mean and, with `predict_type = "se"`, the standard deviation of f. Weights of a task are
 #' precisions. The parameters are arguments of [pfdtc()] of the same names; `m`, `neighbours`, `noise`, `tol` and
 #' `hyper` have ranges and can be tuned.
 #'
