@@ -1,5 +1,5 @@
 # Arguments that each door takes, and what they are made of: for the test that every door refuses others
-# (test-native.R), and for tools/doors.R, which walks every door under valgrind and with a collection at every allocation.
+# (test-native.R), and for tools/doors.R, which walks them under valgrind and with a collection at every allocation.
 door_examples <- function() {
   p <- problem(n = 20, m = 3, seed = 5)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
