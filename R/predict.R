@@ -61,7 +61,9 @@
 #'   predict `NA`; `na.omit` drops them, `na.fail` is an error.
 #' @param file For a row source as `newdata` ([rows_blocks()], [rows_db()], ...), the CSV file to write the predictions
 #'   to, block by block, a line a row: columns `fit`, with an interval `lwr` and `upr`, with `se.fit` that. What it
-#'   returns is then the file's name. `NULL`: predictions are returned as ever.
+#'   returns is then the file's name. The file is there when it is complete: until then rows are written to another
+#'   beside it, from whose end the same call goes on after an interrupt or an error (with `na.action = na.pass`; the
+#'   source must give its rows in the same order). `NULL`: predictions are returned as ever.
 #' @param ... Nothing: an unknown argument is an error.
 #' @return As [predict.lm()]. Without `se.fit` and `full_cov`: a vector with an element a row, or,
 #'   with an `interval`, a matrix with columns `fit`, `lwr` and `upr`. With either: a list with
@@ -164,10 +166,13 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   object <- check_any_fit(object, "object")
   if (!missing(newdata) && is_source(newdata)) {
     if (!isFALSE(full_cov)) abort_input("full_cov", full_cov, "FALSE for a row source")
+    args <- list(se.fit = se.fit, interval = interval, level = level, type = type, wrt = wrt, certified = certified,
+                 hyper_uncertainty = hyper_uncertainty)
+    # with na.pass a line is a row
+    request <- if (identical(na.action, stats::na.pass)) list(prediction_signature(object), newdata$columns, args)
     return(predict_source(newdata, function(block) {
-      predict(object, block, se.fit = se.fit, interval = interval, level = level, type = type, certified = certified,
-              hyper_uncertainty = hyper_uncertainty, na.action = na.action)
-    }, file))
+      do.call(stats::predict, c(list(object, block, na.action = na.action), args))
+    }, file, request))
   }
   if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
   se.fit <- check_flag(se.fit, "se.fit")

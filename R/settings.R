@@ -53,6 +53,11 @@ unexplained_share <- function(data, learned, start) {
 asked_of_fits <- c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "center", "scale", "aux",
                    "aux_given")
 
+# Was nothing asked for that speaks of inducing points?
+leaves_points_open <- function(s) {
+  is.null(s[["m"]]) && is.null(s$inducing) && !isTRUE(s$aux_given) && !s$hyper[1L] %in% c("pilot", "joint")
+}
+
 # Checks that need the data; kernel and noise come in units of y and leave in those of the cleaned y, and what came as
 # one list, see start_fit(), leaves by stage.
 clean_settings <- function(data, s) {
@@ -62,8 +67,7 @@ clean_settings <- function(data, s) {
   # the paper's protocol has its inducing points moved, and nothing else
   s$move <- !is.null(s$control$maxit) || s$hyper[1L] %in% c("pilot", "joint") || isTRUE(s$aux_given) ||
     !identical(s$objective, "pf") || !is.null(s$tol)
-  # was nothing asked for that speaks of inducing points?
-  s$open <- is.null(s$m) && is.null(s$inducing) && !isTRUE(s$aux_given) && !s$hyper[1L] %in% c("pilot", "joint")
+  s$open <- leaves_points_open(s)
   if (!is.null(s$neighbours)) {
     s$neighbours <- check_count(s$neighbours, "neighbours", min = 0)
     if (s$neighbours > 0L && !isTRUE(s$keep_data) && !isTRUE(s$keep_sample)) {

@@ -80,7 +80,7 @@ fit_facts <- function(fit) {
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit),
     inputs = length(fit$frame$columns), variables = length(fit$frame$variables),
     omitted = if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted,
-    from = describe_source(fit$source), inducing = describe_inducing(fit),
+    from = describe_source(fit$source, !is.null(fit$data)), inducing = describe_inducing(fit),
     subsample = if (is.null(fit$chosen)) NA_character_ else
       sprintf("%d random row%s", fit$m, plural_s(fit$m)),
     near = describe_near(fit), few = describe_small_n(fit$small_n), auxiliary = describe_aux(fit),
@@ -192,10 +192,11 @@ describe_looked_at <- function(fit) {
           show_count(fit$nobs))
 }
 
-describe_source <- function(source) {
+describe_source <- function(source, kept) {
   if (is.null(source)) return(NA_character_)
-  sprintf("%s, read in %d passes; kernel, noise and points by a random sample of %s rows", source$label, source$passes,
-          show_count(source$sample))
+  sprintf("%s, read in %d passes; %s", source$label, source$passes,
+          if (kept) "so few rows are kept, as of a data frame"
+          else sprintf("kernel, noise and points by a random sample of %s rows", show_count(source$sample)))
 }
 
 # Fewer points than asked for: greedy selection has explained k(X, X), the others ran out of rows.
