@@ -3,7 +3,7 @@
 # list(x, response, offset, w, keep, labels): in the fit's columns; `keep`: those of positive weight. `asked`: what of
 # the fit's call is looked at.
 training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
-  given <- if (fit$frame$method == "formula") rows_with_response(fit, newdata, asked) else list_of_rows(fit, newdata)
+  given <- if (by_formula(fit)) rows_with_response(fit, newdata, asked) else list_of_rows(fit, newdata)
   if (!is.null(fit$noise_trend)) {
     w <- if (is.null(given$w)) 1 else given$w
     given$w <- w / noise_factor(fit$noise_trend, given$x)
@@ -114,7 +114,7 @@ fitted_rows <- function(recipe, block) training_rows_from(recipe, block, c("weig
 
 # `data` that a fit is said to be made of, as a source.
 source_of_fit <- function(fit, data, argument = "data") {
-  if (fit$frame$method != "formula") abort_input("fit", "a fit of a matrix", "a fit of a formula, to take rows again")
+  if (!by_formula(fit)) abort_input("fit", "a fit of a matrix", "a fit of a formula, to take rows again")
   if (is.data.frame(data)) return(rows_in_memory(data))
   if (!is_source(data)) abort_input(argument, describe(data), "a row source or a data frame")
   data

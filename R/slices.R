@@ -29,7 +29,7 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
 fit_variables <- function(fit) {
   columns <- fit$frame$columns
   numeric <- function(j) list(name = columns[j], columns = j, values = NULL, labels = NULL)
-  if (fit$frame$method != "formula") return(lapply(seq_along(columns), numeric))
+  if (!by_formula(fit)) return(lapply(seq_along(columns), numeric))
   out <- list()
   end <- 0L
   for (v in fit$frame$variables) {
