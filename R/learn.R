@@ -44,7 +44,8 @@ learn_evidence <- function(data, s, state) {
   }
   tell("all rows that count")
   if (in_time(pool)) {
-    result <- climb(problem, theta, learning_sizes$whole, c(5L, 3L), enough = 0.1)
+    steps <- if (is_small_enough(pool)) c(8L, 6L, 6L) else c(5L, 3L)
+    result <- climb(problem, theta, learning_sizes$whole, steps, enough = 0.1)
     theta <- result$theta
     state$so_far[c("kernel", "noise")] <- problem$natural(theta)
     if (is_small_enough(pool)) {

@@ -16,9 +16,13 @@ choose_kernel <- function(pool, s, theta, tell = function(what) NULL) {
   }
   judge(kernel_candidates[1L], theta)
   one <- judged[[1L]]
-  neighbours <- kernel_neighbours(one$problem, one$theta) # those of all that begin with the same lengthscales
+  if (!is_small_enough(pool)) {
+    theta <- one$theta
+    neighbours <- kernel_neighbours(one$problem, theta) # those of all that begin with the same lengthscales
+  }
   for (profile in kernel_candidates[-1L]) {
-    if (is_small_enough(pool) || may_be_best(profile, judged)) judge(profile, one$theta, neighbours = neighbours)
+    if (is_small_enough(pool)) judge(profile, theta)
+    else if (may_be_best(profile, judged)) judge(profile, theta, neighbours = neighbours)
   }
   if (!one$problem$composite && best_kernel(judged) %in% c("matern32", "matern12")) { # no mean beside it
     judge(two_scales, two_scales_start(one$theta), least = one$value + length(one$theta) - 1)
@@ -44,7 +48,8 @@ smoother_kernel <- function(judged, best) {
   for (profile in intersect(rev(by_roughness), names(judged))) {
     if (profile == best || !best %in% by_roughness) return(NULL)
     behind <- judged[[profile]]$scores - judged[[best]]$scores
-    if (mean(behind) <= 2 * se_of_mean(behind)) return(judged[[profile]]$problem$natural(judged[[profile]]$theta))
+    alike <- isTRUE(mean(behind) <= 2 * se_of_mean(behind))
+    if (alike) return(judged[[profile]]$problem$natural(judged[[profile]]$theta))
   }
 }
 
@@ -67,11 +72,14 @@ parameter_rows <- 3000L
 # A kernel from where the first one's search led: list(problem, theta, value, scores, score), NULL where some steps do
 # not come to `least`.
 judge_kernel <- function(problem, theta, least = -Inf, neighbours = NULL) {
-  size <- learning_sizes$kernels
+  few <- is_small_enough(problem$pool)
+  size <- if (few) learning_sizes$few else learning_sizes$kernels
   theta <- pmin(pmax(theta, problem$lower), problem$upper)
   run <- climb(problem, theta, size, 6L, neighbours, enough = 0.1)
   if (run$value < least) return(NULL)
-  if (!run$converged || run$moved >= 0.05) run <- climb(problem, run$theta, size, 4L, enough = 0.1)
+  if (!run$converged || run$moved >= 0.05) {
+    run <- climb(problem, run$theta, size, if (few) 8L else 4L, enough = 0.1)
+  }
   scores <- conditional_scores(problem, run$theta)
   list(problem = problem, theta = run$theta, value = run$value, scores = scores,
        score = mean(scores) + 2 * sum(problem$free) / min(parameter_rows, problem$pool$n))

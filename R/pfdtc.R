@@ -108,8 +108,8 @@
 #'
 #'   * Hyperparameters: by the near-neighbour likelihood and weak priors. Otherwise: `hyper`; `kernel` and `noise` as
 #'     starts; `control = pfdtc_control(fix = )` holds single ones.
-#'   * Kernel: that with the least score at rows held out, plus twice the number of its parameters over that of the rows
-#'     learned from; of two that score alike predictions differ as little. Candidates are Matern 3/2, 1/2 and 5/2, the
+#'   * Kernel: that with the least score at rows held out, plus twice the number of its parameters over that of the rows,
+#'     at most 3,000; of two that score alike predictions differ as little. Candidates are Matern 3/2, 1/2 and 5/2, the
 #'     squared exponential, of more than 2,000 rows only while scores fall on the way from Matern 3/2, and, where one
 #'     of the two rougher kernels is the best of these, a sum of two Matern 3/2 kernels, which begin at a long and a
 #'     short scale; that is given up early where it does not gain a nat for each parameter more. Otherwise: `kernel`.
@@ -120,15 +120,18 @@
 #'     variance unexplained, which predicts as well. Otherwise: `m`, `inducing`.
 #'   * Near rows: 40, where the points leave 0.005 of the noise variance or more unexplained (`fit$unexplained`;
 #'     below, held-out log densities differ by less than 0.001) and, again, nothing is asked for that speaks of
-#'     inducing points. Otherwise: `neighbours`.
+#'     inducing points. Where they leave less than half the noise variance, up to 2,000 rows held out decide: points
+#'     alone are kept where the log density of these is larger by more than its standard error, with the kernel chosen
+#'     or the smoothest single one that scores within two standard errors of it (`fit$trial`: `gain`, `se`, `rows`).
+#'     Otherwise: `neighbours`.
 #'   * Moving the points, at most 200 iterations: where they leave as much as that unexplained and there are no near
 #'     rows; under `"pilot"`, `"joint"`, a given `aux` or `tol` in any case. Otherwise: `maxit` of [pfdtc_control()], a
 #'     number moves them in any case, 0 leaves them where they start.
 #'   * Starts: 8 (9 with two inputs, 10 with one), of short, medium and long lengthscales with little and much noise,
 #'     all on 4,000 rows given 10 others each, with the Matern 3/2 kernel; the best three go on with 5,000 and 15.
-#'     From where the best of them ends the kernels are learned on 3,000 rows given 20 others and scored on 8,000
-#'     rows given the 40 nearest of *all* rows, as predictions are; the one that is kept is learned on 8,000 rows
-#'     given 30. Of at most 2,000 different rows the exact evidence is then
+#'     From where the best of them ends the kernels are learned on 8,000 rows given 15 others and scored on 8,000
+#'     rows given the 40 nearest of *all* rows, as predictions are; the one that is kept is learned on 16,000
+#'     rows given 30. Of at most 2,000 different rows the exact evidence is then
 #'     maximised from there. Neighbours are looked for among at most a million rows: what rows this dense tell of one
 #'     another, a sample does not show.
 #'   * Priors, with \eqn{d} inputs, in units of the inputs' and the response's sd: log lengthscales \eqn{N(\log
@@ -203,8 +206,8 @@
 #'   When reading fails after the first pass, the error (class `pfdtc_error_source`) has as `fit` what was learned, with
 #'   the posterior of the rows read until then (of the sample, where there are none); an interrupt returns that with a
 #'   warning.
-#' @section Costs: learning takes some hundred evaluations of a likelihood of at most 8,000 terms, each \eqn{O(30^3)}:
-#'   one to a few seconds whatever `n` is. Finding neighbours takes \eqn{O(n \log n)}{O(n log n)} in few inputs and up
+#' @section Costs: learning takes some hundred evaluations of a likelihood of at most 16,000 terms, each \eqn{O(30^3)}:
+#'   one to some fifteen seconds whatever `n` is. Finding neighbours takes \eqn{O(n \log n)}{O(n log n)} in few inputs and up
 #'   to \eqn{O(n)} for each of the rows that count in many. An exact posterior takes \eqn{n^3/3} multiplications and
 #'   \eqn{8 n^2} bytes (32 MB at 2,000 rows); inducing points \eqn{O(n m^2)}, and as much again for each step where
 #'   they are moved; near rows \eqn{O(n k^2 m)} once, with \eqn{k} of them (left out above 100,000 rows), and

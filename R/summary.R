@@ -237,12 +237,6 @@ describe_near <- function(fit) {
           if (is.null(among)) "" else among, left)
 }
 
-describe_trial <- function(trial) {
-  if (is.null(trial)) return("")
-  sprintf("; points alone have %+.4f (se %.4f) in log density at %d rows held out", trial[["gain"]], trial[["se"]],
-          as.integer(trial[["rows"]]))
-}
-
 describe_aux <- function(fit) {
   if (is.null(fit$aux) || isFALSE(fit$moved)) return(NA_character_)
   format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points)))

@@ -1,0 +1,62 @@
+# Near rows or points alone, by rows held out.
+
+test_that("of many rows of a smooth function points alone are kept, with the kernel that is as smooth", {
+  n <- 2100
+  smooth <- with_seed(1, {
+    x <- matrix(stats::runif(3 * n), n)
+    list(x = x, y = sin(3 * x[, 1]) + x[, 2]^2 + stats::rnorm(n))
+  })
+  fit <- learn(smooth)
+  expect_identical(fit$neighbours, 0L)
+  expect_identical(fit$posterior, "far")
+  expect_identical(nrow(fit$inducing), 200L)
+  expect_identical(fit$kernels$kernel[fit$kernels$chosen], fit$kernel$label)
+})
+
+test_that("gains are what the two posteriors of the other rows say of the rows held out", {
+  data <- prior_draw(ref_kernel("matern32", 0.3, 4), 200, noise = 0.04)
+  cleaned <- data_from_matrix(data$x, data$y, center = FALSE, scale = FALSE)
+  one <- list(learned = list(model = new_model(place_kernel(kernel_matern(3 / 2, 0.3, 4), cleaned$x), 0.04, 0, 1)),
+              start = list(z = data$x[seq(5, 200, length.out = 12), , drop = FALSE]))
+  s <- list(posterior = list(neighbours = 6L), run = pfdtc_control())
+  gains <- with_seed(4, held_gains(cleaned, list(one, one), s))
+  held <- with_seed(4, sample.int(200, 40))
+  expect_identical(dim(gains), c(40L, 2L))
+  expect_identical(gains[, 1], gains[, 2])
+  density <- function(...) {
+    fit <- with_seed(5, pfdtc(data$x[-held, , drop = FALSE], data$y[-held], kernel = kernel_matern(3 / 2, 0.3, 4),
+                              noise = 0.04, hyper = "fixed", inducing = one$start$z, center = FALSE, scale = FALSE,
+                              control = list(maxit = 0), ...))
+    p <- predict(fit, data$x[held, , drop = FALSE], se.fit = TRUE, type = "response")
+    stats::dnorm(data$y[held], p$fit, p$se.fit, log = TRUE)
+  }
+  # the order of the rows is another, which the posterior with near rows depends on a little
+  expect_lt(max(abs(gains[, 1] - (density(neighbours = 0) - density(neighbours = 6)))), 0.1 * max(abs(gains)))
+  # what is chosen by them, and said of it
+  now <- list(learned = "rough", start = list(t = 1), settings = list(points = list(unmoved = "beside near rows"),
+                                                                     posterior = list(neighbours = 40L, rho = 0.3)))
+  smooth <- list(learned = one$learned, start = list(t = 0.002))
+  taken <- take_better(cleaned, now, list(now, smooth), cbind(c(-1, -2, -1), c(1, 2, 3)))
+  expect_identical(taken$learned, smooth$learned)
+  expect_identical(taken$settings$posterior$neighbours, 0L)
+  expect_equal(taken$settings$posterior$rho, 0.05)
+  expect_equal(taken$settings$posterior$trial, c(gain = 2, se = 1 / sqrt(3), rows = 3))
+  # no more than its standard error
+  kept <- take_better(cleaned, now, list(now, smooth), cbind(c(-1, -2, -1), c(2, -1, 0.5)))
+  expect_identical(kept$learned, "rough")
+  expect_identical(kept$settings$posterior$neighbours, 40L)
+})
+
+test_that("the smoothest kernel that scores within two standard errors is tried too, of single ones", {
+  judged <- function(...) {
+    lapply(list(...), function(shift) {
+      list(scores = shift + c(-1, 1) / 100, theta = shift, problem = list(natural = function(theta) theta))
+    })
+  }
+  alike <- judged(matern32 = 0, matern52 = 0.001, matern12 = -0.5, se = 1)
+  alike$matern52$scores <- alike$matern52$scores + c(-1, 1) / 1000
+  expect_identical(smoother_kernel(alike, "matern32"), 0.001)
+  expect_null(smoother_kernel(alike, "se"))
+  expect_null(smoother_kernel(judged(matern32 = 0, matern52 = 1, se = 1), "matern32"))
+  expect_null(smoother_kernel(judged(matern32 = 0, "matern32+matern32" = 0), two_scales))
+})
