@@ -13,7 +13,7 @@ enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 /* ---- inducing ---------------------------------------------------------------------- */
 
-static void factor_and_whiten(const struct problem *p)
+static void factor_and_whiten(struct problem *p)
 {
     const int M = p->shape.M, N = p->shape.N;
     const struct dense f = dense_of(p);
@@ -59,15 +59,9 @@ static void ladder(const char *name)
 
 void group_inducing(void)
 {
-    for (int k = 0; k < n_kernels; k++) {
-        for (int i = 0; i < N_SHAPES; i++)
-            for (int weighted = 0; weighted < 2; weighted++) {
-                const struct problem p =
-                    problem_new(kernel_names[k], shapes[i], 0, weighted);
-                factor_and_whiten(&p);
-            }
+    for_problems(shapes, N_SHAPES, 0, factor_and_whiten);
+    for (int k = 0; k < n_kernels; k++)
         ladder(kernel_names[k]);
-    }
 }
 
 /* ---- lowrank ----------------------------------------------------------------------- */
@@ -90,7 +84,7 @@ static double points_sum(const void *context)
     return sum;
 }
 
-static void lowrank(const struct problem *p)
+static void lowrank(struct problem *p)
 {
     const struct shape s = p->shape;
     const struct lowrank aux = problem_aux(p);
@@ -117,13 +111,7 @@ static void lowrank(const struct problem *p)
 
 void group_lowrank(void)
 {
-    for (int k = 0; k < n_kernels; k++)
-        for (int i = 0; i < N_SHAPES; i++)
-            for (int weighted = 0; weighted < 2; weighted++) {
-                const struct problem p =
-                    problem_new(kernel_names[k], shapes[i], 0, weighted);
-                lowrank(&p);
-            }
+    for_problems(shapes, N_SHAPES, 0, lowrank);
 }
 
 /* ---- select ------------------------------------------------------------------------ */
