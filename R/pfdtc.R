@@ -29,7 +29,9 @@
 #' @param kernel a kernel, see [kernel_se()]. Parameters that it leaves `NULL` are learned; given ones are starts,
 #'   except under `hyper = "fixed"`. `NULL`: under `hyper = "evidence"` the best of the squared exponential and Matern
 #'   1/2, 3/2 and 5/2, otherwise the squared exponential.
-#' @param noise noise variance, in squared units of `y`; `NULL`: learned, as for the kernel.
+#' @param noise noise variance, in squared units of `y`; `NULL`: learned, as for the kernel. Or a one-sided formula of
+#'   inputs of the fit (`~ x1 + x2`; `~ .`: all of them): noise of more than one size, whose log variance is linear in
+#'   them, see the section on it.
 #' @param hyper how hyperparameters are found: `"evidence"` as above; `"pilot"`, by variational inference (VFE) at
 #'   `min(200, n)` fixed random rows, as in the paper; `"joint"`, which starts so and goes on to alternate points and
 #'   hyperparameters, up to five rounds; or `"fixed"`, for which kernel and noise must be complete.
@@ -280,6 +282,17 @@
 #'   `predict(type = "terms")`) is what it is for any kernel. `coef()` has the coefficients' posterior means. They are
 #'   generalised least squares' up to a ten thousandth. The log evidence contains the prior: it compares kernels, not
 #'   means. What the mean reads is to be among the inputs of the fit; the kernel may leave it out (`inputs`).
+#' @section Noise of more than one size: `noise = ~ x1 + x2` has noise of the variance
+#'   \eqn{\sigma^2 \exp(\sum_j \gamma_j u_j(x)) / w_n}{s2 exp(sum gamma_j u_j(x)) / w_n}, u the inputs about their
+#'   means in units of their spread (0/1 columns as they are); `fit$noise` is \eqn{\sigma^2}{s2}, what it is in the
+#'   middle. The slopes are learned first, by the near-neighbour likelihood of at most 5,000 rows given 15 others, with
+#'   the hyperparameters of the kernel that is given, or Matern 3/2, by Fisher scoring in all of them; of each the prior
+#'   (per spread) is \eqn{N(0, 1)}, and no noise variance is further than a factor of 1,100 from the middle's. That
+#'   takes about as long as learning does again. Everything else is then what it is for rows with the weights that they
+#'   have by it: certificates, leave-one-out, near rows, and what learns kernel and \eqn{\sigma^2}{s2}; they speak of
+#'   the process with this noise. New responses have the noise that their inputs say. It needs `hyper = "evidence"`, and
+#'   is refused for row sources and with a `family`. `coef()` has the slopes per unit of the inputs, `summary()` their
+#'   standard deviations. It pays where the noise does differ: `bench/README.md` in the sources has what it came to.
 #' @section Invariants: up to 2,000 rows the posterior is the exact GP's; with the rows themselves as inducing points,
 #'   or all rows near, it is as well; the ELBO is never above the exact log evidence; the order of rows changes
 #'   nothing beyond rounding, given the same order of neighbours; weights of 2 give the posterior of doubled rows;

@@ -230,22 +230,25 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
 
   need_var <- se.fit || full_cov || interval != "none"
   p <- if (hyper_uncertainty) mixture_at(object, rows, full_cov) else
-    c(posterior_at(object, rows$x), noise = object$noise)
+    c(posterior_at(object, rows$x), list(noise = noise_at(object, rows$x)))
   fit <- stats::setNames(p$mean[rows$index] + rows$offset, rows$names)
   var <- if (need_var) stats::setNames(p$var[rows$index], rows$names)
+  noise <- rep_len(p$noise, nrow(rows$x))[rows$index]
 
   value <- fit
   if (interval == "conformal") {
     value <- conformal_band(object, rows, p, level)
   } else if (interval != "none") {
     z <- stats::qnorm((1 + level) / 2)
-    more <- if (interval == "prediction") p$noise else 0
+    more <- if (interval == "prediction") noise else 0
     half <- z * sqrt(var + more)
     value <- cbind(fit = fit, lwr = fit - half, upr = fit + half)
     if (certified) { # the exact GP's own interval lies inside
       certify_by <- if (hyper_uncertainty) certify_mixture else certify_rows
       exact <- certify_by(object, rows, "reference", object$reference)
-      if (hyper_uncertainty && interval == "prediction") more <- attr(exact, "noise")
+      if (hyper_uncertainty && interval == "prediction") {
+        more <- attr(exact, "noise") * rep_len(noise_factor(object$noise_trend, rows$x), nrow(rows$x))[rows$index]
+      }
       half <- z * sqrt(exact$sd_upper^2 + more)
       value[, "lwr"] <- exact$mean_lower - half
       value[, "upr"] <- exact$mean_upper + half
@@ -253,7 +256,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   }
   if (!se.fit && !full_cov) return(value)
 
-  extra <- if (type == "response") p$noise else 0
+  extra <- if (type == "response") noise else 0
   out <- list(fit = value, se.fit = sqrt(var + extra))
   if (full_cov) {
     out$cov <- if (hyper_uncertainty) p$cov else covariance_at(object, rows)

@@ -99,6 +99,10 @@ clean_settings <- function(data, s) {
   s$kernel <- place_kernel(s$kernel, data$x, variables = data_variables_of(data))
   if (choose_kernel) s$kernel["profile"] <- list(NULL)
   s$kernel <- with_mean(s$kernel, s$mean, data)
+  if (inherits(s$noise, "formula")) {
+    s["trend"] <- list(asked_noise_trend(s$noise, data, s))
+    s["noise"] <- list(NULL)
+  }
   if (!is.null(s$noise)) s$noise <- check_positive(s$noise, "noise", 1L)
   s$columns <- colnames(data$x)
   s$fixed <- check_fixed(s$control$fix, s$kernel, s$columns)
@@ -129,7 +133,7 @@ in_stages <- function(s) {
   if (is.null(control$maxit)) control$maxit <- if (s$move) 200L else 50L
   learning <- learning_settings(s$kernel, s$noise, s$columns, s$free, control, s$hyper, s[["m"]], s$likelihood,
                                 s[["center"]])
-  c(s[intersect(names(s), c("method", "call", "keep_data", "keep_sample", "asked", "control"))],
+  c(s[intersect(names(s), c("method", "call", "keep_data", "keep_sample", "asked", "control", "trend"))],
     list(learning = learning, points = points_settings(s, control, learning),
          posterior = list(open = s$open, neighbours = s$neighbours), run = run_settings(control),
          goal = goal_settings(s$tol, control)))

@@ -57,7 +57,7 @@ door_examples <- function() {
     near = list(model, p$z, rows, 2L, 20:1, 1e-4, 1L, ec),
     near_predict = list(model, p$z, own, rows, 2L, p$new, ec),
     near_covariance = list(model, p$z, own, rows, 2L, p$new, ec),
-    vecchia = list(model, rows, NULL, 1:4, matrix(5:8, 1), rep(1, 4), 1L, ec),
+    vecchia = list(model, rows, NULL, cbind(p$y), 1:4, matrix(5:8, 1), rep(1, 4), 1L, ec),
     neighbours = list(model, p$x, 2L, p$new, NULL, NULL, ec),
     "neighbours of rows" = list(model, p$x, 2L, NULL, 1:5, 20:1, ec))
   as.list(environment())

@@ -7,6 +7,7 @@ test_that("tidy(), glance() and augment() have the columns of broom", {
   expect_identical(nrow(row), 1L)
   expect_identical(row$nobs, nobs(fit))
   expect_identical(row$AIC, AIC(fit))
+  expect_identical(row$evidence, fit$evidence)
 
   a <- generics::augment(fit, interval = "prediction", conf.level = 0.9)
   band <- predict(fit, interval = "prediction", level = 0.9)
