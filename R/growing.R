@@ -105,7 +105,8 @@ add_from_workers <- function(fit, source) {
 }
 
 added_sums <- function(recipe, z, model, start, fitc, control) {
-  lapply(list(recipe, z, model, start, fitc, control), force)
+  lapply(list(recipe, z, model, fitc, control), force)
+  start <- as_start(start)
   function(block) {
     rows <- cleaned(recipe, training_rows_from(recipe, block))
     if (rows$n) sums_with_signature(rows, z, model, start, fitc, control) else list(n = 0)
