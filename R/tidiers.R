@@ -11,7 +11,7 @@
 #' @param se_fit Should `.se.fit`, the standard deviation of f, be added?
 #' @param interval,conf.level The band to add as `.lower` and `.upper`, and its probability: see
 #'   `interval` and `level` of [predict.gp_fit()].
-#' @param inputs,at,level,n,points,which,scales,certified,xlim,terms As for [plot.gp_fit()], and so `interval` of
+#' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As for [plot.gp_fit()], and so `interval` of
 #'   `autoplot()`.
 #' @param ... Nothing: an unknown argument is an error.
 #' @return Data frames.
