@@ -39,7 +39,8 @@ run_fit <- function(data, settings, stages, so_far = function(fit) "", unmet = f
   suspendInterrupts({
     state <- new.env(parent = emptyenv())
     state$seconds <- state$evaluations <- state$rows <- numeric()
-    fit <- stages(data, clean_settings(data, settings), state)
+    s <- clean_settings(data, settings)
+    fit <- stages(noise_stage(data, s, state), s, state)
   })
   if (!is.null(state$stopped)) {
     fit[c("convergence", "message")] <- state$stopped
@@ -51,6 +52,13 @@ run_fit <- function(data, settings, stages, so_far = function(fit) "", unmet = f
   warn_rival(fit$learned, in_units(fit, 1, 2))
   warn_small_n(fit$small_n, fit$nobs)
   fit
+}
+
+# The data with the sizes that their noise is found to have; of one size where the stage was ended.
+noise_stage <- function(data, s, state) {
+  if (is.null(s$trend)) return(data)
+  trend <- run_stage(state, "noise", learn_noise_trend(s$trend, data, s$learning, state), otherwise = NULL)
+  if (is.null(trend)) data else with_noise_trend(data, trend)
 }
 
 # ---- inducing points ------------------------------------------------------------------------------------------------

@@ -18,14 +18,18 @@ learning_rows <- function(data, s) {
   data <- merge_the_few(data)
   n <- nrow(data$x)
   most <- min(n, s$rows, learning_sizes$population)
-  rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
-  pool <- list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = data$weights[rows], n = length(rows),
-               rank = sample.int(length(rows)), shift = data$shift, share = length(rows) / n,
+  pool <- if (most < n) take_rows(data, sort(sample.int(n, most))) else data # all rows: no copy of them
+  pool <- list(x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
+               rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
                floor = noise_floor(data), weight = mean_weight(data),
                signal = signal_power(data), variance = response_variance(data), count = new.env(parent = emptyenv()),
                until = proc.time()[["elapsed"]] + s$steps$max_seconds)
-  early <- order(pool$rank)[seq_len(min(pool$n, learning_sizes$first))]
-  others <- setdiff(sample.int(pool$n), early)
+  first <- min(pool$n, learning_sizes$first)
+  early <- which(pool$rank <= first)
+  early <- early[order(pool$rank[early])]
+  others <- sample.int(pool$n)
+  others <- others[pool$rank[others] > first]
+  sweep_up(pool)
   pool$take <- function(count) { # of `count` rows a fifth at most are the first of the order
     some <- min(length(early), max(1L, count %/% 5L))
     c(early[seq_len(some)], utils::head(others, count - some), if (count > some + length(others))

@@ -2,36 +2,35 @@
 # responses: same posterior, same exact GP, fewer rows.
 
 # The row of the first equal row, numbered by first appearance; NULL when more than `most` rows are
-# distinct. One column after another refines the groups, so data without repeats are done after one
-# sort, and what is held at a time is a column, never a copy of x. Equality is of floating-point
-# numbers (0 and -0 are equal).
+# distinct. One column after another tells rows apart, and those that no other row equals so far are done with: data
+# without repeats are done after a sort or two, and what is held at a time is a column, never a copy of x. Equality is
+# of floating-point numbers (0 and -0 are equal).
 equal_rows <- function(x, most = nrow(x)) {
   n <- nrow(x)
   if (n < 2L || !ncol(x)) return(NULL)
-  id <- NULL
+  row <- seq_len(n) # those in doubt, group by group, ascending in each
+  id <- NULL        # the group of each; NULL: one
   for (j in seq_len(ncol(x))) {
-    v <- x[, j]
+    v <- x[row, j]
     o <- if (is.null(id)) order(v, method = "radix") else order(id, v, method = "radix")
-    v <- v[o]
-    starts <- v[-1L] != v[-n]
-    if (!is.null(id)) {
-      sorted <- id[o]
-      starts <- starts | sorted[-1L] != sorted[-n]
-    }
-    if (1 + sum(starts) > most) return(NULL)
-    id <- integer(n)
-    id[o] <- cumsum(c(TRUE, starts))
+    same <- diff(v[o]) == 0
+    if (!is.null(id)) same <- same & diff(id[o]) == 0L
+    if (n - sum(same) > most) return(NULL)
+    again <- c(FALSE, same)
+    doubtful <- again | c(same, FALSE)
+    id <- cumsum(!again)[doubtful]
+    row <- row[o[doubtful]]
+    if (!length(row)) break
   }
-  first <- id[!duplicated(id)]
-  rank <- integer(length(first))
-  rank[first] <- seq_along(first)
-  rank[id]
+  first <- seq_len(n)
+  first[row] <- row[match(id, id)]
+  cumsum(first == seq_len(n))[first]
 }
 
 # With W_g = sum of w_n and m_g the weighted mean over a group of equal rows,
 #   log p(y) = log p(merged) + (sum_n log w_n - sum_g log W_g)/2
 #              - (N - N_g) log(2 pi s2)/2 - ss/(2 s2),   ss = sum_n w_n (y_n - m_g)^2.
-# Merges only when that leaves at most the share `most` of the rows.
+# `twins`: both by groups. Merges only when that leaves at most the share `most` of the rows.
 merge_equal_rows <- function(x, y, weights, most = 0.9) {
   group <- equal_rows(x, most = most * nrow(x))
   if (is.null(group)) return(list(x = x, y = y, weights = weights, group = NULL, rows = 0, ss = 0))
@@ -41,15 +40,17 @@ merge_equal_rows <- function(x, y, weights, most = 0.9) {
   origin <- y[first]
   sums <- unname(rowsum(cbind(w, w * (y - origin[group])), group, reorder = FALSE))
   mean_y <- origin + sums[, 2L] / sums[, 1L]
+  squares <- w * (y - mean_y[group])^2
+  twins <- unname(rowsum(cbind(rep(1, length(y)), squares), group, reorder = FALSE))
   list(x = x[first, , drop = FALSE], y = mean_y, weights = sums[, 1L], group = group,
-       rows = length(y) - length(first), ss = sum(w * (y - mean_y[group])^2))
+       rows = length(y) - length(first), ss = sum(squares), twins = list(rows = twins[, 1L] - 1, ss = twins[, 2L]))
 }
 
 merge_the_few <- function(data) {
   if (!is.null(data$group)) return(data)
   m <- merge_equal_rows(data$x, data$y, data$weights, most = 1 - 1 / nrow(data$x))
   if (is.null(m$group)) return(data)
-  data[c("x", "y", "weights", "group")] <- m[c("x", "y", "weights", "group")]
+  data[c("x", "y", "weights", "group", "twins")] <- m[c("x", "y", "weights", "group", "twins")]
   data$shift[c("rows", "ss")] <- m[c("rows", "ss")]
   data
 }

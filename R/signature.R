@@ -6,16 +6,19 @@
 data_signature <- function(data) {
   n <- nrow(data$x)
   if (n <= many_rows) return(signature_of(signature_sums(data), data$center))
-  parts <- lapply(split(seq_len(n), (seq_len(n) - 1L) %/% many_rows), function(i) {
+  sums <- NULL
+  for (start in seq(1L, n, by = as.integer(many_rows))) {
+    i <- seq.int(start, min(n, start + many_rows - 1))
     part <- data[c("x", "y", "weights", "center", "scale", "shift")]
     part$x <- part$x[i, , drop = FALSE]
     part$y <- part$y[i]
     part$weights <- part$weights[i]
     part$n <- length(i)
-    if (i[1L] > 1L) part$shift$ss <- 0 # once
-    signature_sums(part)
-  })
-  sums <- Reduce(function(a, b) Map(`+`, a, b), parts)
+    if (start > 1L) part$shift$ss <- 0 # once
+    of_part <- signature_sums(part)
+    sums <- if (is.null(sums)) of_part else Map(`+`, sums, of_part)
+    gc(FALSE, full = FALSE) # copies of a part as large as the data, in all
+  }
   sums$sums[["n"]] <- sums$size[["n"]] <- data$n # merged rows count as often as they occur
   signature_of(sums, data$center)
 }
@@ -34,8 +37,7 @@ signature_sums <- function(data) {
 }
 
 # Of rows more, or (`sign` -1) less.
-signature_with <- function(signature, rows, sign = 1) {
-  parts <- signature_sums(rows)
+signature_with <- function(signature, parts, sign = 1) {
   names <- names(parts$sums)
   signature_of(list(sums = signature$sums[names] + sign * parts$sums,
                     size = signature$size[names] + max(sign, 0) * parts$size), signature$sums[["center"]])

@@ -17,7 +17,7 @@
 #' @return Data frames.
 #' * `tidy()`: a row a hyperparameter, columns `term` (as in `coef()`) and `estimate`.
 #' * `glance()`: one row: `method`, `nobs`, `m` (`NA` for the exact posterior), `df`, `sigma`,
-#'   `elbo`, `AIC`, `BIC` (from what `logLik()` gives), `objective`, `convergence`, `evaluations`,
+#'   `evidence` (what `logLik()` gives), `AIC`, `BIC`, `objective`, `convergence`, `evaluations`,
 #'   `seconds`.
 #' * `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` as asked and, for the
 #'   training rows, `.resid`.
@@ -46,8 +46,8 @@ glance.gp_fit <- function(x, ...) {
   check_dots_empty(list(...), "x")
   data.frame(method = x$method, nobs = stats::nobs(x),
              m = if (is.null(x$m)) NA_integer_ else x$m, df = x$df, sigma = stats::sigma(x),
-             elbo = check_any_fit(x, "x")$evidence, AIC = stats::AIC(x), BIC = stats::BIC(x), objective = x$objective,
-             convergence = x$convergence, evaluations = sum(x$evaluations),
+             evidence = check_any_fit(x, "x")$evidence, AIC = stats::AIC(x), BIC = stats::BIC(x),
+             objective = x$objective, convergence = x$convergence, evaluations = sum(x$evaluations),
              seconds = sum(x$seconds))
 }
 

@@ -92,6 +92,7 @@ struct shape {
     void (*multiply)(int k, const double *A, const double *B, double *C);
     void (*solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t column,
                   const double *C, double *X);
+    void (*squares)(int n, const double *X, double *out);
     void (*dots)(int k, const double *const *a, const double *const *b, double *out);
 };
 
@@ -100,7 +101,7 @@ struct shape {
     (struct shape)                                                                       \
     {                                                                                    \
         LANES_OF(vector), ROWS_OF(vector), columns, dot_columns, multiply_##lanes,       \
-            solve_##lanes, dots_##lanes                                                  \
+            solve_##lanes, squares_##lanes, dots_##lanes                                 \
     }
 
 static struct shape shape_of_tiles(int lanes)
@@ -125,6 +126,7 @@ static struct shape shape_of_tiles(int lanes)
 
 /* what is packed at a time of A (DEEP columns) and of B (DEEP rows); the tile's sizes divide it */
 #define DEEP      128
+#define SOLVED    208 /* rows of a system solved at a time */
 #define WIDE      144
 #define MOST_ROWS 16
 #define MOST_TILE (MOST_ROWS * 12)
@@ -311,13 +313,17 @@ void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
 
 /* ---- B <- L^{-1} B ---------------------------------------------------------------------- */
 
-/* m at most DEEP: the columns of B, a tile's rows of them at a time, lie side by side in x, so that
- * they are the tile's rows, and those of L its columns */
-static void solve_block(const struct shape *s, int m, int n, struct strided L, double *B,
-                        ptrdiff_t row, ptrdiff_t column)
+/* the triangle of SOLVED rows, a tile's columns of them at a time up to the first */
+#define TRIANGLE (SOLVED * (SOLVED + 12) / 2)
+
+/* m at most SOLVED: the columns of B, a tile's rows of them at a time, lie side by side in x, so
+ * that they are the tile's rows, and those of L its columns.  Goes to `to`, or its columns' squares
+ * to `squares`. */
+static void solve_block(const struct shape *s, int m, int n, struct strided L,
+                        struct strided B, double *to, double *squares)
 {
-    double l[WIDE * DEEP], x[(DEEP + 12) * MOST_ROWS], sum[MOST_TILE];
-    const struct side rows = {L.x, L.row, L.column}, right = {B, column, row};
+    double l[TRIANGLE], x[SOLVED * MOST_ROWS], sum[MOST_TILE];
+    const struct side rows = {L.x, L.row, L.column}, right = {B.x, B.column, B.row};
     for (int i = 0, used = 0; i < m;
          i += s->columns) { /* rows i ... of L, columns before i */
         pack(&rows, i, least(s->columns, m - i), 0, i, s->columns, 1.0, l + used);
@@ -333,7 +339,13 @@ static void solve_block(const struct shape *s, int m, int n, struct strided L, d
                      L.column, sum, x + i * s->rows);
             li += i * s->columns;
         }
-        unpack(columns, m, s->rows, x, B + j * column, column, row);
+        if (squares == NULL) {
+            unpack(columns, m, s->rows, x, to + j * B.column, B.column, B.row);
+            continue;
+        }
+        s->squares(m, x, sum);
+        for (int c = 0; c < columns; c++)
+            squares[j + c] = sum[c];
     }
 }
 
@@ -343,13 +355,24 @@ void gemm_solve(int lanes, int m, int n, struct strided L, double *B, ptrdiff_t 
     const struct shape s = shape_of_tiles(lanes);
     if (m == 0 || n == 0)
         return;
-    const int deep = part(m, DEEP, 1);
+    const int deep = part(m, SOLVED, 1);
     for (int i = 0; i < m; i += deep) { /* B_i <- L_ii^{-1} (B_i - L_i. B) */
         const int rows = least(deep, m - i);
         const struct strided left = {L.x + i * L.row, L.row, L.column},
                              corner = {left.x + i * L.column, L.row, L.column},
                              solved = {B, row, column};
         gemm_add(lanes, rows, n, i, -1.0, left, solved, B + i * row, row, column, 0);
-        solve_block(&s, rows, n, corner, B + i * row, row, column);
+        solve_block(&s, rows, n, corner, (struct strided){B + i * row, row, column},
+                    B + i * row, NULL);
     }
+}
+
+int gemm_solve_squares(int lanes, int m, int n, struct strided L, struct strided B,
+                       double *squares)
+{
+    const struct shape s = shape_of_tiles(lanes);
+    if (m > SOLVED)
+        return 0;
+    solve_block(&s, m, n, L, B, NULL, squares);
+    return 1;
 }

@@ -33,4 +33,9 @@ void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
 void gemm_solve(int lanes, int m, int n, struct strided L, double *B, ptrdiff_t row,
                 ptrdiff_t column);
 
+/* squares [n] = |L^{-1} b_j|^2, in one go where m is small enough for the cache: else 0, and nothing
+ * is done */
+int gemm_solve_squares(int lanes, int m, int n, struct strided L, struct strided B,
+                       double *squares);
+
 #endif

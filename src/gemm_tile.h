@@ -50,6 +50,19 @@ TARGET static void NAME(solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t 
     }
 }
 
+/* out [two vectors] = sums of the squares of X: n times two vectors */
+TARGET static void NAME(squares)(int n, const double *X, double *out)
+{
+    const VECTOR *x = (const VECTOR *)X;
+    VECTOR u = {0}, v = {0};
+    for (int i = 0; i < n; i++, x += 2) {
+        u += x[0] * x[0];
+        v += x[1] * x[1];
+    }
+    ((VECTOR *)out)[0] = u;
+    ((VECTOR *)out)[1] = v;
+}
+
 /* out [4 a column] = a_i'b_j over the first k entries, a multiple of the lanes */
 TARGET static void NAME(dots)(int k, const double *const *a, const double *const *b,
                               double *out)

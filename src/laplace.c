@@ -174,15 +174,13 @@ static void penalty_add(const void *self, const struct visit *v)
 {
     const struct laplace *l = self;
     const int M = l->z.M, n = v->block.n, first = v->block.first;
-    double *B = v->work, *left = l->left + first, *q = l->q + first, *s = l->s + first;
-    copy((size_t)M * n, v->A, B);
-    solve_lower(M, n, l->C, B);
+    double *left = l->left + first, *q = l->q + first, *s = l->s + first;
+    solve_lower_squares(M, n, l->C, v->A, v->work, q);
     kernel_diagonal(l->z.model->kernel, n, v->block.X, v->block.ldx, left);
     for (int i = 0; i < n; i++) {
         const double W = kept(l->W[first + i]), l3 = l->l3[first + i];
         left[i] -= sum_squares((size_t)M, v->A + (size_t)i * M);
         left[i] = left[i] > 0.0 ? left[i] : 0.0;
-        q[i] = sum_squares((size_t)M, B + (size_t)i * M);
         s[i] = 0.5 * l3 * (q[i] + (W > 0.0 ? left[i] / (1.0 + left[i] * W) : 0.0));
         v->sums[M] += 0.5 * log1p(left[i] * W);
     }

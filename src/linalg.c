@@ -242,6 +242,19 @@ void solve_lower(int m, int n, const double *L, double *B)
         trsm("L", "N", m, n, L, m, B);
 }
 
+void solve_lower_squares(int m, int n, const double *L, const double *B, double *work,
+                         double *squares)
+{
+    if (own &&
+        gemm_solve_squares(own, m, n, entries("N", L, m), entries("N", B, m), squares))
+        return;
+    if (work != B)
+        copy((size_t)m * n, B, work);
+    solve_lower(m, n, L, work);
+    for (int j = 0; j < n; j++)
+        squares[j] = sum_squares((size_t)m, work + (size_t)j * m);
+}
+
 void solve_lower_t(int m, int n, const double *L, double *B)
 {
     if (own && m > 0)

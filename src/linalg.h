@@ -52,6 +52,9 @@ int chol_finish(int n, double *A);
 double chol_logdet(int n, const double *L);
 /* B <- L^{-1} B                     L: m x m lower,  B: m x n */
 void solve_lower(int m, int n, const double *L, double *B);
+/* squares [n] = |L^{-1} b_j|^2      L: m x m lower,  B: m x n,  work: as B, or B */
+void solve_lower_squares(int m, int n, const double *L, const double *B, double *work,
+                         double *squares);
 /* B <- L^{-T} B                     L: m x m lower,  B: m x n */
 void solve_lower_t(int m, int n, const double *L, double *B);
 /* B <- B L^{-1}                     L: n x n lower,  B: m x n */

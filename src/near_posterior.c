@@ -88,9 +88,9 @@ static void predicting_add(const void *self, const struct visit *v)
         p->mean[row] = r.mean[i] + dot(M, r.R + M * i, p->beta);
         p->var_near[row] = r.left[i];
     }
-    solve_lower(f->z.M, n, p->C, r.R);
+    solve_lower_squares(f->z.M, n, p->C, r.R, r.R, r.left);
     for (int i = 0; i < n; i++)
-        p->var_far[field_row(f, v->block.first + i)] = sum_squares(M, r.R + M * i);
+        p->var_far[field_row(f, v->block.first + i)] = r.left[i];
 }
 
 void near_predicting_open(struct near_predicting *p, struct arena *arena)

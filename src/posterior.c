@@ -56,17 +56,15 @@ void posterior_rows(const struct posterior *p, const struct block *b, const doub
 {
     const int M = p->z.M, n = b->n;
     const double s2 = p->z.model->s2;
-    double *CA = work;
     mult_Atx(M, n, 1.0, A, p->beta, 0.0, mean);
     kernel_diagonal(p->z.model->kernel, n, b->X, b->ldx, unexplained);
     for (int i = 0; i < n; i++) {
         const double left = unexplained[i] - sum_squares((size_t)M, A + (size_t)i * M);
         unexplained[i] = left > 0.0 ? left : 0.0;
     }
-    copy((size_t)M * n, A, CA);
-    solve_lower(M, n, p->C, CA);
+    solve_lower_squares(M, n, p->C, A, work, sor_variance);
     for (int i = 0; i < n; i++)
-        sor_variance[i] = s2 * sum_squares((size_t)M, CA + (size_t)i * M);
+        sor_variance[i] *= s2;
 }
 
 static void predict_block(const void *self, const struct visit *v)

@@ -181,6 +181,14 @@ static void factor_and_solve(int m, int n)
     struct matrix X = matrix_of(m, n, B.x);
     solve_lower(m, n, L.x, X.x);
     check_matrix(times(L, X), B, 1e-13);
+    double *squares = array((size_t)n), *alone = array((size_t)n);
+    struct matrix work = matrix_new(m, n), in_place = matrix_of(m, n, B.x);
+    solve_lower_squares(m, n, L.x, B.x, work.x, squares);
+    solve_lower_squares(m, n, L.x, in_place.x, in_place.x, alone);
+    for (int j = 0; j < n; j++) {
+        CHECK_NEAR(squares[j], sum_squares((size_t)m, X.x + (size_t)m * j), 1e-13);
+        CHECK(squares[j] == alone[j]);
+    }
     X = matrix_of(m, n, B.x);
     solve_lower_t(m, n, L.x, X.x);
     check_matrix(times(transposed(L), X), B, 1e-13);
@@ -229,7 +237,7 @@ static void adjoint_of_factor(int n)
 static void factors(void)
 {
     static const int extents[] = {0, 1, 2, 5, 9};
-    factor_and_solve(150, 19); /* past what is factored, and what is packed, at a time */
+    factor_and_solve(220, 19); /* past what is factored, and what is packed, at a time */
     for (int i = 0; i < 5; i++) {
         for (int n = 0; n < 4; n++)
             factor_and_solve(extents[i], n);

@@ -7,6 +7,7 @@ test_that("tidy(), glance() and augment() have the columns of broom", {
   expect_identical(nrow(row), 1L)
   expect_identical(row$nobs, nobs(fit))
   expect_identical(row$AIC, AIC(fit))
+  expect_identical(row$evidence, fit$evidence)
 
   a <- generics::augment(fit, interval = "prediction", conf.level = 0.9)
   band <- predict(fit, interval = "prediction", level = 0.9)
@@ -40,4 +41,16 @@ test_that("autoplot() draws the same curves", {
   built <- ggplot2::ggplot_build(g)
   expect_equal(built$data[[1]]$ymax, slices(fit, "a", NULL, 0.95, 5)$curves$upr)
   expect_error(ggplot2::autoplot(fit, colour = 1), class = "pfdtc_error_input")
+})
+
+test_that("broom's own verbs find them", {
+  skip_if_not_installed("broom")
+  fit <- fit_mixed()
+  expect_identical(broom::tidy(fit), generics::tidy(fit))
+  expect_identical(broom::glance(fit), generics::glance(fit))
+  expect_identical(broom::augment(fit, newdata = small_data(3)), generics::augment(fit, newdata = small_data(3)))
+  # a table of fits, as broom's own are used
+  fits <- list(se = fit_mixed(), matern = fit_mixed(kernel = kernel_matern(3 / 2, 1.3, 2)))
+  table <- do.call(rbind, lapply(fits, broom::glance))
+  expect_identical(table$AIC, unname(vapply(fits, AIC, 0)))
 })
