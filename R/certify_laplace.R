@@ -66,7 +66,8 @@ laplace_advice <- function(out, effort) {
 # The same posterior on more points, which nobody optimised, and its bounds: a fit without rows.
 laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   n <- nrow(data$x)
-  m <- if (is.null(fit$near)) fit$m else max(fit$m, min(200L, n)) # near rows tell what certificates want points for
+  # near rows tell what certificates want points for
+  m <- if (is.null(fit$near)) fit$m else max(fit$m, min(200L, n))
   m2 <- if (is.null(m2)) min(4L * m, n) else check_count(m2, "m2", max = n)
   kernel <- fit$kernel
   z <- data$x[reference_rows(data, kernel, m2), , drop = FALSE]

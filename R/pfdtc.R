@@ -160,9 +160,9 @@
 #'   \eqn{O(n m^2)} a step, whose steps are cut until the objective falls, so that it gets there from anywhere. Up to
 #'   2,000 rows are all inducing points unless `m` says otherwise, as far as they tell anything new; above, 400 greedy
 #'   ones. With a number of `neighbours` the rows near each prediction are treated exactly, as Gaussian ones at the mode
-#'   (responses \eqn{f + g / W}, g and W the slope and curvature of the log likelihood), which is found anew beside them:
-#'   where lengthscales are short that is worth many points (`bench/README.md` in the sources). With all rows near the
-#'   posterior is that of the exact process. What is learned is learned by points alone. Not for [student()].
+#'   (responses \eqn{f + g / W}, g and W the slope and curvature of the log likelihood), which is found anew beside
+#'   them: where lengthscales are short that is worth many points (`bench/README.md` in the sources). With all rows near
+#'   the posterior is that of the exact process. What is learned is learned by points alone. Not for [student()].
 #'
 #'   Kernel parameters, the mean and theta of [nb()] maximise the Laplace evidence at 120 greedy points and at most
 #'   3,000 rows (60 and 1,000 for starts and kernels), less a penalty for what the points leave unexplained,

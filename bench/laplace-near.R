@@ -1,5 +1,5 @@
-# What near rows are worth to classes: winds of the jason3 satellite (package GpGp) above their median or not, 8,000 rows
-# to learn from and 4,000 to score, a Matern 3/2 kernel as learned and with its lengthscales shortened.
+# What near rows are worth to classes: winds of the jason3 satellite (package GpGp) above their median or not, 8,000
+# rows to learn from and 4,000 to score, a Matern 3/2 kernel as learned and with its lengthscales shortened.
 #
 #   Rscript bench/laplace-near.R
 #
