@@ -48,7 +48,8 @@ with_response <- function(out, likelihood) {
 
 # Laplace's approximation itself, beside the certificate where it takes less than a second.
 quick_check <- function(fit, effort) {
-  if (effort == "fast" || is.null(fit$data) || !is.null(fit$near) || nrow(fit$data$x) * as.double(fit$m) > 1e7) return(NULL)
+  if (effort == "fast" || is.null(fit$data) || !is.null(fit$near)) return(NULL)
+  if (nrow(fit$data$x) * as.double(fit$m) > 1e7) return(NULL)
   laplace_check(fit, draws = 500)
 }
 

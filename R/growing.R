@@ -294,7 +294,7 @@ update_points <- function(fit, m = NULL) {
   if (is.null(fit$inducing) || is_exact(fit)) {
     abort_input("fit", "an exact posterior", "one on inducing points", hint = "Its points are its rows.")
   }
-  m <- if (is.null(m)) nrow(fit$inducing) else check_count(m, "m", max = nrow(data$x))
+  m <- if (is.null(m)) nrow(fit$inducing) else check_points(m, nrow(data$x))
   model <- model_of(fit)
   z <- start_points(data, model, m, "greedy", fit$control)$z
   left <- function(z) dtc_posterior(z, data, model, fit$jitter, control = fit$control)$t
