@@ -5,7 +5,8 @@
 #
 # Each case runs in a process of its own. Seconds are the processors' (two threads), which a busy machine changes less
 # than the clock; `memory` is the peak in MB beyond what the process held with its data; `rmse` that of the mean beside
-# the true function, whose noise has sd 0.5, at 4,000 new rows. Sources are tables of SQLite and DuckDB in a temporary folder.
+# the true function, whose noise has sd 0.5, at 4,000 new rows. Sources are tables of SQLite and DuckDB in a temporary
+# folder.
 
 make_rows <- function(n, seed = 1) {
   set.seed(seed)
