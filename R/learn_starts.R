@@ -85,8 +85,8 @@ apart <- function(thetas) {
 
 # The best starts on more rows: where they end, the best first.
 finish_starts <- function(problem, thetas) {
-  runs <- lapply(thetas, climb, problem = problem, size = learning_sizes$finals, steps = c(6L, if (is_small_enough(problem$pool)) 6L else 2L),
-                 enough = 0.1)
+  steps <- c(6L, if (is_small_enough(problem$pool)) 6L else 2L)
+  runs <- lapply(thetas, climb, problem = problem, size = learning_sizes$finals, steps = steps, enough = 0.1)
   runs[order(-vapply(runs, `[[`, 0, "value"))]
 }
 
