@@ -109,8 +109,8 @@
 #'   * Hyperparameters: by the near-neighbour likelihood and weak priors. Otherwise: `hyper`; `kernel` and `noise` as
 #'     starts; `control = pfdtc_control(fix = )` holds single ones.
 #'   * Kernel: that with the least score at rows held out, plus twice the number of its parameters over that of the
-#'     rows, at most 3,000; of two that score alike predictions differ as little. Candidates are Matern 3/2, 1/2 and 5/2, the
-#'     squared exponential, of more than 2,000 rows only while scores fall on the way from Matern 3/2, and, where one
+#'     rows, at most 3,000; of two that score alike predictions differ as little. Candidates are Matern 3/2, 1/2 and 5/2,
+#'     the squared exponential, of more than 2,000 rows only while scores fall on the way from Matern 3/2, and, where one
 #'     of the two rougher kernels is the best of these, a sum of two Matern 3/2 kernels, which begin at a long and a
 #'     short scale; that is given up early where it does not gain a nat for each parameter more. Otherwise: `kernel`.
 #'   * Posterior: the exact one up to 2,000 rows, where nothing is asked for that speaks of inducing points (`m`, `tol`,
