@@ -82,7 +82,7 @@ fit_dense <- function(data, settings) {
   run_fit(data, settings, function(data, s, state) {
     n <- data$n
     some <- gp_family(s)$some
-    if (some) m <- if (is.null(s$points$m)) min(200L, n) else check_count(s$points$m, "m", max = n)
+    if (some) m <- if (is.null(s$points$m)) min(200L, n) else check_points(s$points$m, n)
     size <- if (some) m else nrow(data$x)
     joint <- !is.null(s$points$joint)
     announce_memory(8 * (1 + joint) * as.double(size)^2, size)

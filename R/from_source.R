@@ -4,7 +4,7 @@ sums_visit <- function(whole, z, model, start, beside, control) {
   whole <- without_source(whole)
   force(z)
   force(model)
-  force(start)
+  start <- as_start(start)
   force(beside)
   force(control)
   function(block) {

@@ -174,8 +174,10 @@ input_units <- function(x, indicator, center, scale) {
 }
 
 check_response <- function(y, argument, n = NULL, labels = NULL) {
-  reason <- if (is.logical(y) || is.factor(y) || is.character(y)) {
-    "The model has Gaussian noise: classes are not a response for it."
+  reason <- if (is.character(y) && !anyNA(suppressWarnings(as.numeric(y)))) {
+    "as.numeric() makes numbers of such text."
+  } else if (is.logical(y) || is.factor(y) || is.character(y)) {
+    "The model has Gaussian noise: for two classes take family = binomial()."
   } else if (length(dim(y)) == 2L && ncol(y) > 1L) {
     "Several responses need a fit each."
   } else if (is_time(y)) {

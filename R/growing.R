@@ -109,7 +109,8 @@ add_from_workers <- function(fit, source) {
 }
 
 added_sums <- function(recipe, z, model, start, fitc, control) {
-  lapply(list(recipe, z, model, start, fitc, control), force)
+  lapply(list(recipe, z, model, fitc, control), force)
+  start <- as_start(start)
   function(block) {
     rows <- cleaned(recipe, training_rows_from(recipe, block))
     if (rows$n) sums_with_signature(rows, z, model, start, fitc, control) else list(n = 0)
@@ -297,7 +298,7 @@ update_points <- function(fit, m = NULL) {
   if (is.null(fit$inducing) || is_exact(fit)) {
     abort_input("fit", "an exact posterior", "one on inducing points", hint = "Its points are its rows.")
   }
-  m <- if (is.null(m)) nrow(fit$inducing) else check_count(m, "m", max = nrow(data$x))
+  m <- if (is.null(m)) nrow(fit$inducing) else check_points(m, nrow(data$x))
   model <- model_of(fit)
   z <- start_points(data, model, m, "greedy", fit$control)$z
   left <- function(z) dtc_posterior(z, data, model, fit$jitter, control = fit$control)$t

@@ -161,7 +161,10 @@
 #'   approximation: the normal distribution around the mode, found by Newton's method in whitened coordinates,
 #'   \eqn{O(n m^2)} a step, whose steps are cut until the objective falls, so that it gets there from anywhere. Up to
 #'   2,000 rows are all inducing points unless `m` says otherwise, as far as they tell anything new; above, 400 greedy
-#'   ones.
+#'   ones. With a number of `neighbours` the rows near each prediction are treated exactly, as Gaussian ones at the mode
+#'   (responses \eqn{f + g / W}, g and W the slope and curvature of the log likelihood), which is found anew beside
+#'   them: where lengthscales are short that is worth many points (`bench/README.md` in the sources). With all rows near
+#'   the posterior is that of the exact process. What is learned is learned by points alone. Not for [student()].
 #'
 #'   Kernel parameters, the mean and theta of [nb()] maximise the Laplace evidence at 120 greedy points and at most
 #'   3,000 rows (60 and 1,000 for starts and kernels), less a penalty for what the points leave unexplained,
@@ -182,22 +185,29 @@
 #'   `tol`. What is not met is said in the same warning, and `fit$tol` is the same list, as in the section on accuracy.
 #'
 #'   `coef()` has the mean (and theta) in place of the noise. [predict()][predict.gp_fit], [certify()], [plot()] and
-#'   [evidence_bounds()] know these fits; what is for Gaussian noise alone says so. `noise`, `aux`, `neighbours`,
-#'   `hyper = "pilot"` and `"joint"` are refused beside them, and `scale` is not used. A response that is all failures,
-#'   all successes or all 0 is said in a message (class `pfdtc_message_one_value`).
+#'   [evidence_bounds()] know these fits; what is for Gaussian noise alone says so. `noise`, `aux`, `hyper = "pilot"`
+#'   and `"joint"` are refused beside them, and `scale` is not used. A response that is all failures, all successes or
+#'   all 0 is said in a message (class `pfdtc_message_one_value`).
 #' @section Row sources: of a source no more than a block and a sample of 100,000 rows (`options(pfdtc.sample = )`)
 #'   is held at a time. Two passes are made. The first finds the number of rows, the centre and scale of the response
 #'   and the levels of factors, and draws the sample, by which kernel, noise and inducing points are found as from a
-#'   data frame. The second adds up what the posterior is made of, over *all* rows: the same as of the rows in memory,
-#'   to rounding. Formulas, factors, weights, offsets, `subset` and `na.action` are as ever, but that each row stands
-#'   for itself: `poly(x, 2)`, which depends on all rows, is refused. The fit is without its data, as with `keep_data =
-#'   FALSE`, but for the sample where the points leave too much unexplained: its rows are then the near ones, beside
-#'   points that know of all rows. (Of 42,000 rows of the protein data and a sample of 10,000, the RMSE is .608 sd of
-#'   the response so, .757 by points alone, .614 by the sample alone, .519 with all rows near; of 120,000 flight delays
-#'   and 40,000, .871, .887, .870 and .854.) `neighbours = 0` or `keep_data = FALSE` has points alone. [gp_vfe()],
-#'   [gp_dtc()] and [gp_sor()] take sources as well. When reading fails in the second pass, the error (class
-#'   `pfdtc_error_source`) has as `fit` what was learned, with the posterior of the rows read until then; an interrupt
-#'   returns that with a warning.
+#'   data frame (the units of a linear `mean` are the sample's). The second adds up what the posterior is made of, over
+#'   *all* rows: the same as of the rows in memory, to rounding. Formulas, factors, weights, offsets, `subset` and
+#'   `na.action` are as ever, but that each row stands for itself: `poly(x, 2)`, which depends on all rows, is refused,
+#'   and so are `tol` and `family`. `pfdtc_control(optimise_rows = Inf)` moves the points on all rows, by two passes
+#'   more for each evaluation.
+#'
+#'   The fit keeps no rows, but for a sample where the points leave too much unexplained: its rows are then the near
+#'   ones, beside points that know of all rows. (Of 42,000 rows of the protein data and a sample of 10,000, the RMSE is
+#'   .608 sd of the response so, .757 by points alone, .614 by the sample alone, .519 with all rows near; of 120,000
+#'   flight delays and 40,000, .871, .887, .870 and .854.) `neighbours = 0` or `keep_data = FALSE` has points alone. So
+#'   few rows that a data frame of them would be fitted exactly are, and are kept. [gp_vfe()], [gp_dtc()] and
+#'   [gp_sor()] take sources as well.
+#'
+#'   What needs the rows takes the source again: [reference()] for certificates, [refine()], [add_rows()], [predict()].
+#'   When reading fails after the first pass, the error (class `pfdtc_error_source`) has as `fit` what was learned, with
+#'   the posterior of the rows read until then (of the sample, where there are none); an interrupt returns that with a
+#'   warning.
 #' @section Costs: learning takes some hundred evaluations of a likelihood of at most 8,000 terms, each \eqn{O(30^3)}:
 #'   one to a few seconds whatever `n` is. Finding neighbours takes \eqn{O(n \log n)}{O(n log n)} in few inputs and up
 #'   to \eqn{O(n)} for each of the rows that count in many. An exact posterior takes \eqn{n^3/3} multiplications and

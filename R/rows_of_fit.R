@@ -113,10 +113,10 @@ fit_recipe <- function(fit) {
 fitted_rows <- function(recipe, block) training_rows_from(recipe, block, c("weights", "offset", "subset"))
 
 # `data` that a fit is said to be made of, as a source.
-source_of_fit <- function(fit, data, argument = "data") {
+source_of_fit <- function(fit, data) {
   if (!by_formula(fit)) abort_input("fit", "a fit of a matrix", "a fit of a formula, to take rows again")
   if (is.data.frame(data)) return(rows_in_memory(data))
-  if (!is_source(data)) abort_input(argument, describe(data), "a row source or a data frame")
+  if (!is_source(data)) abort_input("data", describe(data), "a row source or a data frame")
   data
 }
 

@@ -209,7 +209,7 @@ clean_points <- function(data, s) {
   if (is.null(s$inducing)) s$inducing <- "greedy"
   if (is.character(s$inducing)) {
     s$inducing <- check_choice(s$inducing, point_methods, "inducing")
-    s$m <- if (is.null(s$m)) min(200L, n) else check_count(s$m, "m", max = n)
+    s$m <- if (is.null(s$m)) min(200L, n) else check_points(s$m, n)
     s$inducing_method <- s$inducing
   } else {
     z <- check_same_columns(check_matrix(s$inducing, "inducing"), data$x, "inducing", "the data")

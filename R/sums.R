@@ -10,6 +10,9 @@ rows_sums <- function(rows, z, model, start, control = NULL) {
   sums
 }
 
+# What rows_sums() and fitc_weights() read of a start, for who is far away.
+as_start <- function(p) p[c("jitter", "L", "C", "beta")]
+
 # The sums that a posterior was made of, with its own residuals.
 sums_of <- function(p) {
   c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = if (is.null(p$log_weights)) 0 else p$log_weights))

@@ -11,7 +11,7 @@
 #' @param se_fit Should `.se.fit`, the standard deviation of f, be added?
 #' @param interval,conf.level The band to add as `.lower` and `.upper`, and its probability: see
 #'   `interval` and `level` of [predict.gp_fit()].
-#' @param inputs,at,level,n,points,scales,certified,xlim,terms As for [plot.gp_fit()], and so `interval` of
+#' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As for [plot.gp_fit()], and so `interval` of
 #'   `autoplot()`.
 #' @param ... Nothing: an unknown argument is an error.
 #' @return Data frames.
@@ -22,7 +22,8 @@
 #' * `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` as asked and, for the
 #'   training rows, `.resid`.
 #'
-#' `autoplot()` returns a ggplot of the slices that [plot.gp_fit()] draws.
+#' `autoplot()` returns a ggplot of what [plot.gp_fit()] draws: slices, a map (the mean in colours, its standard deviation
+#' as lines), the checks or, of classes and counts, the calibration.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 10)
 #' if (requireNamespace("generics", quietly = TRUE)) {

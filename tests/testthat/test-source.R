@@ -103,6 +103,21 @@ test_that("a source that fails says so, and what was learned is in the condition
   expect_equal(e$fit$nobs, fixed_fit(d)$nobs) # of the sample, which has all
 })
 
+test_that("a source that gives other rows in the second pass is refused, and one that cannot begin is closed", {
+  d <- mixed_rows()
+  passes <- new.env()
+  source <- in_blocks(d, rep(100, 4), passes = passes)
+  read <- source$next_block
+  source$next_block <- function() if (passes$n == 1) read() else read()[1:50, ]
+  expect_error(fixed_fit(source), "rows in the first pass and .* in the second", class = "pfdtc_error_input")
+  closed <- FALSE
+  source <- in_blocks(d)
+  source$rewind <- function() stop("no disk")
+  source$finish <- function() closed <<- TRUE
+  expect_error(fixed_fit(source), "after 0 rows: no disk", class = "pfdtc_error_source")
+  expect_true(closed)
+})
+
 test_that("an interrupt while sums are read ends in the fit of the rows until then, with a warning", {
   d <- mixed_rows()
   passes <- new.env()
