@@ -59,7 +59,6 @@ print_linear <- function(table, digits) {
   if (is.null(table)) return(invisible())
   cat("Coefficients, with their posterior standard deviations:\n")
   print(signif(table, digits))
-  cat("\n")
 }
 
 # What each term of the kernel makes of the variance of all of them over the training rows.
