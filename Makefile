@@ -12,6 +12,7 @@ help:
 	@echo "make strict     the C code as strict C11, warnings being errors"
 	@echo "make ctest      the numerical C without R, under sanitizers and valgrind"
 	@echo "make sanitize   the tests under sanitizers"
+	@echo "make doors      every door of the C code under gctorture and valgrind: some minutes"
 	@echo "make mutants    plants faults that the tests must notice (ONLY=name for some): half an hour"
 	@echo "make bench      speed and memory (bench/README.md): some minutes"
 	@echo "make ci         all that CI does"
@@ -55,6 +56,9 @@ ctest:
 sanitize:
 	@bash tools/sanitize.sh "$(FILTER)"
 
+doors:
+	@bash tools/doors.sh
+
 mutants:
 	@bash tools/mutants.sh run $(if $(ONLY),"$(ONLY)")
 
@@ -67,4 +71,4 @@ ci:
 clean:
 	rm -rf demo-output site .Rlib *.tar.gz *.Rcheck src/*.o src/*.so
 
-.PHONY: help demo test setup check document site lint format layers strict ctest sanitize mutants bench ci clean
+.PHONY: help demo test setup check document site lint format layers strict ctest sanitize doors mutants bench ci clean

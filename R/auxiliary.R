@@ -136,7 +136,7 @@ aux_every <- function(aux) if (is.null(aux$every)) Inf else aux$every
 aux_objective <- function(aux) aux_kinds[[aux$kind]]$objective
 
 # Is a reference kept beside a fit under it?
-aux_keeps_reference <- function(aux) aux$kind == "reference"
+aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
 
 is_aux <- function(aux) inherits(aux, "pfdtc_aux") && is.character(aux$kind) && length(aux$kind) == 1L
 
@@ -144,9 +144,8 @@ is_aux <- function(aux) inherits(aux, "pfdtc_aux") && is.character(aux$kind) && 
 # where these explain the kernel matrix to rounding.
 fill_aux <- function(aux, n, m, made = NULL) {
   if (!is.null(aux$start)) aux$start <- fill_aux(aux$start, n, m)
-  if (aux$kind == "reference") aux$m2 <- if (!is.null(made)) made else reference_size(aux, m, n)
-  if (aux$kind %in% c("sor", "subset") && is.null(aux$rows)) aux$size <- subset_size(aux, n)
-  aux
+  fill <- aux_kinds[[aux$kind]]$fill
+  if (is.null(fill)) aux else fill(aux, n, m, made)
 }
 
 # The package's default auxiliary distribution.

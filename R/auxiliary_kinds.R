@@ -16,19 +16,26 @@ auxiliary_of_fit <- function(fit, data, model) {
   make_auxiliary(aux_on_points(fit$aux_points), data, model, fit$m)
 }
 
+fill_size <- function(how, n, ...) {
+  if (is.null(how$rows)) how$size <- subset_size(how, n)
+  how
+}
+
 # The kinds of descriptions: `objective`, the name under which the engine knows the pF objective under such a one;
-# `text(how)`; `make(how, data, model, m, control, reference)` -> the distribution, see low_rank_auxiliary().
+# `text(how)`; `make(how, data, model, m, control, reference)` -> the distribution, see low_rank_auxiliary(). Where it
+# leaves a size to the data, `fill(how, n, m, made)` completes it, see fill_aux(); `keeps_reference`: beside the fit.
 aux_kinds <- list(
   # at the rows the exact posterior's mean, which the objective needs no value of, and independent noise
   white = list(objective = "white", text = function(how) white_text(how$variance),
                make = function(how, data, model, ...) {
                  new_auxiliary("white", model, label = white_text(how$variance), variance = as.double(how$variance))
                }),
-  sor = list(objective = "pf", text = function(how) paste("SoR on", aux_rows_text(how)),
+  sor = list(objective = "pf", fill = fill_size, text = function(how) paste("SoR on", aux_rows_text(how)),
              make = function(how, data, model, m, control, ...) {
                sor_on_points(data, data$x[auxiliary_rows(how, data), , drop = FALSE], model, control)
              }),
-  subset = list(objective = "pf", text = function(how) paste("exact posterior on", aux_rows_text(how)),
+  subset = list(objective = "pf", fill = fill_size,
+                text = function(how) paste("exact posterior on", aux_rows_text(how)),
                 make = function(how, data, model, ...) {
                   rows <- auxiliary_rows(how, data)
                   aux <- exact_on_rows(data, rows, model)
@@ -41,7 +48,10 @@ aux_kinds <- list(
   points = list(objective = "pf", make = function(how, data, model, m, control, ...) {
     sor_on_points(data, how$z, model, control)
   }),
-  reference = list(objective = "pf", text = function(how) {
+  reference = list(objective = "pf", keeps_reference = TRUE, fill = function(how, n, m, made) {
+    how$m2 <- if (is.null(made)) reference_size(how, m, n) else made
+    how
+  }, text = function(how) {
     sprintf("SoR on %s greedy points%s", if (is.null(how$m2)) "4 m" else how$m2,
             if (!is.null(how$samples)) sprintf(", %d sample paths", how$samples)
             else if (how$tail > 0) sprintf(", leading directions (tail %s)", format(how$tail)) else "")

@@ -110,7 +110,7 @@ vetiver_ptype.gp_fit <- function(model, ...) {
   given <- list(...)$prototype_data
   if (!is.null(given)) return(given[0L, , drop = FALSE])
   frame <- model$frame
-  if (frame$method == "matrix") {
+  if (!by_formula(model)) {
     return(as.data.frame(matrix(0, 0L, length(frame$columns), dimnames = list(NULL, frame$columns))))
   }
   of_kind <- function(v) {

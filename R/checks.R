@@ -74,11 +74,11 @@ check_weight_sizes <- function(weights) {
   weights
 }
 
-# A whole number from `min` to `max`: an integer where it fits one.
-check_count <- function(m, argument, max = NULL, min = 1) {
+# A whole number from `min` to `max`: an integer where it fits one. `max_is`: what the most is, in words.
+check_count <- function(m, argument, max = NULL, min = 1, max_is = NULL) {
   whole <- function(v) format(v, scientific = FALSE)
   want <- if (is.null(max)) sprintf("a whole number of at least %s", whole(min)) else
-    sprintf("a whole number from %s to %s", whole(min), whole(max))
+    paste(c(sprintf("a whole number from %s to %s", whole(min), whole(max)), max_is), collapse = ", ")
   fits <- is_plain_numeric(m) && !is.logical(m) && length(m) == 1L && is.finite(m) && m == round(m)
   if (!fits || m < min || (!is.null(max) && m > max)) {
     got <- if (is.numeric(m) && length(m) == 1L) whole(m) else describe(m)
@@ -86,6 +86,9 @@ check_count <- function(m, argument, max = NULL, min = 1) {
   }
   if (abs(m) <= .Machine$integer.max) as.integer(m) else as.double(m)
 }
+
+# How many inducing points of so many rows
+check_points <- function(m, rows) check_count(m, "m", max = rows, max_is = "the number of rows")
 
 check_flag <- function(x, argument) {
   if (!is.logical(x) || length(x) != 1L || is.na(x)) {

@@ -89,7 +89,7 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
   if (!is.null(y)) {
     offset <- if (length(new$offset) > 1L) new$offset[new$keep] else new$offset
     e <- y[new$keep] - offset - at$mean
-    var <- at$var + fit$noise
+    var <- at$var + noise_at(fit, new$x)
     seen <- !is.na(e)
     out$rmse_pred <- rms(e[seen])
     out$nlpd <- mean((log(2 * pi * var) + e^2 / var)[seen]) / 2

@@ -17,7 +17,7 @@ conformal_band <- function(fit, rows, p, level) {
   } else if (few) {
     ends_by_row(fit, rows$x, p$var, loo, used, k, jackknife_plus)
   } else {
-    sort(score[used], partial = k)[k] * sqrt(p$var + fit$noise) * matrix(1, length(p$var), 2L)
+    sort(score[used], partial = k)[k] * sqrt(p$var + noise_at(fit, rows$x)) * matrix(1, length(p$var), 2L)
   }
   mean <- p$mean[rows$index] + rows$offset
   band <- cbind(fit = mean, lwr = mean - half[rows$index, 1L], upr = mean + half[rows$index, 2L])
@@ -39,9 +39,10 @@ ends_by_row <- function(fit, x, var, loo, used, k, rule) {
               rest = part$rest[kept])
   size <- max(1, 2^21 %/% length(kept))
   blocks <- split(seq_along(var), (seq_along(var) - 1L) %/% size)
+  total <- var + noise_at(fit, x)
   ends <- lapply(blocks, function(i) {
     kappa <- in_units(fit, posterior_cross(fit, data, x[i, , drop = FALSE]), 2)[apart$group[kept], , drop = FALSE]
-    each <- rule(row, kappa, matrix(var[i] + fit$noise, length(kept), length(i), byrow = TRUE))
+    each <- rule(row, kappa, matrix(total[i], length(kept), length(i), byrow = TRUE))
     kth <- function(v) apply(v, 2L, function(one) sort(one, partial = k)[k])
     cbind(kth(each$below), kth(each$above))
   })

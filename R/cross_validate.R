@@ -128,18 +128,21 @@ settings_again <- function(fit, hyper) {
 # data.frame(y, mean, sd) at some rows of the data, from a fit to others.
 predict_fold <- function(fit, data, asked, train, test) {
   inputs <- training_inputs(data)
+  # sizes of noise that are learned again do not stay in the weights
+  w <- if (inherits(asked$noise, "formula")) data$given_weights else data$prior_weights
   part <- clean_data(
-    inputs$x[inputs$index[train], , drop = FALSE], unname(data$response[train]), "y", data$prior_weights[train],
+    inputs$x[inputs$index[train], , drop = FALSE], unname(data$response[train]), "y", w[train],
     data$offset[train], indicator = data$input_center == 0 & data$input_scale == 1, labels = NULL,
     center = asked$center, scale = asked$scale, merge = merges_rows(fit$method))
   kept <- c("frame", "terms", "xlevels", "assign", "var_names")
   part[kept] <- data[kept]
   if (!is.null(asked$m)) asked$m <- min(asked$m, length(train))
   one <- withCallingHandlers(fit_as_set(part, asked), pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
-  p <- posterior_at(one, inputs$x[inputs$index[test], , drop = FALSE])
-  w <- if (is.null(data$prior_weights)) 1 else data$prior_weights[test]
+  x <- inputs$x[inputs$index[test], , drop = FALSE]
+  p <- posterior_at(one, x)
+  w <- if (is.null(w)) 1 else w[test]
   offset <- if (is.null(data$offset)) 0 else data$offset[test]
-  data.frame(y = unname(data$response[test]), mean = p$mean + offset, sd = sqrt(p$var + one$noise / w))
+  data.frame(y = unname(data$response[test]), mean = p$mean + offset, sd = sqrt(p$var + noise_at(one, x) / w))
 }
 
 score_fold <- function(p) {

@@ -21,6 +21,11 @@
 #' effect has, whose lengthscale may be anything that is long, where `pfdtc_control(priors = FALSE)` leaves out the
 #' priors. Hyperparameters at the end of their range (noise at its floor) are no maximum, and their variances too small.
 #'
+#' Coefficients of a linear `mean` come first and those of `noise = ~` last (as in `coef()`), as they are and not as
+#' logs: of the mean, their posterior given the hyperparameters (that of generalised least squares, as [lm()] has it);
+#' of the noise, the inverse information of the likelihood that they were learned by. What one of the three says of the
+#' others is left out: the blocks between them are 0.
+#'
 #' Predictions take this into account by `predict(fit, newdata, hyper_uncertainty = TRUE)`.
 #'
 #' @param object A fit with its data (`keep_data = TRUE`) that has learned hyperparameters.
@@ -28,12 +33,15 @@
 #' @param level Probability of the intervals.
 #' @param ... Nothing: an unknown argument is an error.
 #' @return `vcov()`: a matrix with a row and a column for each hyperparameter that was learned, named as in `coef()`, of
-#'   logs and so without unit. `confint()`: a matrix with a row for each and two columns, named as by [confint.lm()]:
-#'   lower and upper ends for the log of the hyperparameter (in the units of `coef()`).
+#'   logs and so without unit, and for each coefficient of a `mean` and of `noise = ~`. `confint()`: a matrix with a row
+#'   for each and two columns, named as by [confint.lm()]: lower and upper ends for the log of the hyperparameter (in
+#'   the units of `coef()`), or for the coefficient.
 #' @section Errors: class `pfdtc_error_input` for a fit without its data, one with `hyper = "fixed"` (nothing was
-#'   learned), or unknown names.
+#'   learned) and without a linear mean, or unknown names.
 #' @section Invariants: the matrix is symmetric and positive definite; the same call gives the same numbers and leaves
-#'   R's random numbers as they were; `log(coef(fit))` is in the middle of `confint(fit)`.
+#'   R's random numbers as they were; `log(coef(fit))` (of
+#'   coefficients, `coef(fit)`) is in the middle of `confint(fit)`; with an exact posterior and a linear mean alone (a
+#'   kernel of next to no variance) the coefficients have the variances of [lm()].
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 5.2; Guinness (2021),
 #'   Gaussian process learning via Fisher scoring of Vecchia's approximation, Statistics and Computing 31.
 #' @seealso [predict.gp_fit()], [pfdtc()]
@@ -45,8 +53,20 @@
 #' @export
 vcov.gp_fit <- function(object, ...) {
   check_dots_empty(list(...), "object")
-  learned <- learned_density(check_fit(object, "object"))
-  dimnames_of(curvature_inverse(learned), learned$names)
+  object <- check_fit(object, "object")
+  linear <- list(mean_coefficients(object), noise_coefficients(object))
+  own <- !(object$hyper == "fixed" && any(lengths(linear)))
+  learned <- if (own) learned_density(object)
+  blocks <- list(linear[[1L]]$covariance, if (own) dimnames_of(curvature_inverse(learned), learned$names),
+                 linear[[2L]]$covariance)
+  block_diagonal(blocks[lengths(blocks) > 0L])
+}
+
+block_diagonal <- function(blocks) {
+  names <- unlist(lapply(blocks, rownames))
+  out <- matrix(0, length(names), length(names), dimnames = list(names, names))
+  for (b in blocks) out[rownames(b), rownames(b)] <- b
+  out
 }
 
 #' @rdname vcov.gp_fit
@@ -62,7 +82,9 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
     abort_input("parm", describe(parm), sprintf("among %s", list_quoted(names(sd), "\"", most = 12L)))
   }
   z <- stats::qnorm((1 + level) / 2)
-  middle <- log(stats::coef(object)[names(sd)])
+  middle <- stats::coef(object)[names(sd)]
+  log_of <- !names(sd) %in% rownames(linear_coefficients(object))
+  middle[log_of] <- log(middle[log_of])
   ends <- (1 + c(-1, 1) * level) / 2
   table <- cbind(middle - z * sd, middle + z * sd)
   dimnames(table) <- list(names(sd), paste(format(100 * ends, trim = TRUE, digits = 3), "%"))
@@ -76,11 +98,6 @@ most_sd <- 4
 curvature_inverse <- function(learned) {
   e <- eigen(learned$information(), symmetric = TRUE)
   e$vectors %*% (t(e$vectors) / pmax(e$values, 1 / most_sd^2))
-}
-
-dimnames_of <- function(v, names) {
-  dimnames(v) <- list(names, names)
-  v
 }
 
 # The log density that the fit's hyperparameters maximise, in the logs of those that were learned: list(names, at =

@@ -36,7 +36,7 @@ derivative_column <- function(fit, wrt) {
 
 # Columns that are numbers of their own, not levels of a factor or logical.
 fit_variables_numeric <- function(fit) {
-  if (fit$frame$method != "formula") return(seq_along(fit$frame$columns))
+  if (!by_formula(fit)) return(seq_along(fit$frame$columns))
   numbers <- lapply(fit$frame$variables, function(v) rep(!v$kind %in% c("factor", "logical"), v$width))
   which(unlist(numbers))
 }

@@ -27,14 +27,31 @@ formula_fit <- function(method, default, call, envir, dots) {
 
 wants_workers <- function(workers) !is.null(workers) && check_flag(workers, "workers")
 
-# Rows that come from a source are not kept.
+# Rows that come from a source are not kept, but for so few that a data frame of them would be fitted exactly.
 source_fit <- function(method, source, call, args, envir) {
   check_source_fit(method, args)
   size <- check_count(getOption("pfdtc.sample", 1e5), "pfdtc.sample")
+  chance <- random_state()
   data <- data_from_source(source, call, envir, args$center, args$scale, size)
   args$keep_sample <- check_flag(args$keep_data, "keep_data")
+  few <- data$whole$seen <= min(exact_rows, size) && args$keep_data &&
+    gp_families[[method]]$chooses && leaves_points_open(c(list(aux_given = !is.null(args[["aux"]])), args))
+  if (few) {
+    assign(".Random.seed", chance, envir = globalenv()) # as of a data frame, for which no sample is drawn
+    return(fit_of_few(method, source, call, args, envir, data$whole))
+  }
   args$keep_data <- FALSE
   start_fit(method, data, call, args)
+}
+
+fit_of_few <- function(method, source, call, args, envir, whole) {
+  blocks <- source_pass(source, function(block) list(as.data.frame(block)), c)
+  at_hand <- call
+  at_hand$data <- do.call(rbind, blocks)
+  data <- data_from_formula(at_hand, envir, args$center, args$scale, merge = merges_rows(method))
+  fit <- start_fit(method, data, call, args)
+  fit$source <- list(label = source$label, rows = whole$seen, omitted = whole$omitted, sample = data$n, passes = 2L)
+  fit
 }
 
 check_source_fit <- function(method, args) {

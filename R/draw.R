@@ -19,6 +19,7 @@ above_panel <- function() {
 
 # The legend in the size that the width of the figure allows.
 draw_keys <- function(at, outer, keys, cex = 0.8) {
+  keys$legend <- paste0(keys$legend, strrep(" ", 5L)) # R leaves no room before the next key
   inches <- function(x, unit) graphics::grconvertX(x, unit, "inches")
   room <- if (outer) inches(1, "ndc") else inches(1, "nfc") - inches(0, "npc")
   size <- do.call(graphics::legend, c(at, keys, list(cex = cex, plot = FALSE)))$rect

@@ -39,7 +39,8 @@ run_fit <- function(data, settings, stages, so_far = function(fit) "", unmet = f
   suspendInterrupts({
     state <- new.env(parent = emptyenv())
     state$seconds <- state$evaluations <- state$rows <- numeric()
-    fit <- stages(data, clean_settings(data, settings), state)
+    s <- clean_settings(data, settings)
+    fit <- stages(noise_stage(data, s, state), s, state)
   })
   if (!is.null(state$stopped)) {
     fit[c("convergence", "message")] <- state$stopped
@@ -53,6 +54,13 @@ run_fit <- function(data, settings, stages, so_far = function(fit) "", unmet = f
   fit
 }
 
+# The data with the sizes that their noise is found to have; of one size where the stage was ended.
+noise_stage <- function(data, s, state) {
+  if (is.null(s$trend)) return(data)
+  trend <- run_stage(state, "noise", learn_noise_trend(s$trend, data, s$learning, state), otherwise = NULL)
+  if (is.null(trend)) data else with_noise_trend(data, trend)
+}
+
 # ---- inducing points ------------------------------------------------------------------------------------------------
 
 # The exact posterior, of all rows or some.
@@ -60,7 +68,7 @@ fit_dense <- function(data, settings) {
   run_fit(data, settings, function(data, s, state) {
     n <- data$n
     some <- gp_family(s)$some
-    if (some) m <- if (is.null(s$points$m)) min(200L, n) else check_count(s$points$m, "m", max = n)
+    if (some) m <- if (is.null(s$points$m)) min(200L, n) else check_points(s$points$m, n)
     size <- if (some) m else nrow(data$x)
     joint <- !is.null(s$points$joint)
     announce_memory(8 * (1 + joint) * as.double(size)^2, size)

@@ -79,9 +79,18 @@ evaluate_frame <- function(parts, envir) {
     argument <- if (grepl("(weights)", text, fixed = TRUE)) "weights" else
       if (grepl("(offset)", text, fixed = TRUE)) "offset" else
         if (identical(text, "missing values in object")) "na.action" else "formula"
-    abort_input(argument, text, "usable with `data`",
+    abort_input(argument, text, "usable with `data`", hint = missing_variable(text, parts$data),
                 message = sprintf("`%s` cannot be used with the data: %s.", argument, text))
   })
+}
+
+# What may have been meant by a variable that R does not find; NULL for any other error.
+missing_variable <- function(text, data) {
+  name <- regmatches(text, regexec("^object '(.*)' not found$", text))[[1L]][2L]
+  if (is.na(name)) return(NULL)
+  if (is.null(data)) return("There is no `data` argument.")
+  known <- names(data)
+  if (length(known)) sprintf("Did you mean `%s`?", known[which.min(utils::adist(name, known, ignore.case = TRUE))])
 }
 
 # The variables of the right-hand side, as columns of the model frame, in the order of its terms.

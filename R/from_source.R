@@ -4,7 +4,7 @@ sums_visit <- function(whole, z, model, start, beside, control) {
   whole <- without_source(whole)
   force(z)
   force(model)
-  force(start)
+  start <- as_start(start)
   force(beside)
   force(control)
   function(block) {
@@ -87,10 +87,9 @@ near_of_sums <- function(sample, posterior, data, done, s) {
     sample$shift$constant <- data$shift$constant
     evidence <- near_evidence(sample, near, model$noise)
   } else {
-    near <- list(L = posterior$L, C = posterior$C / sqrt(model$noise), beta = posterior$beta, jitter = posterior$jitter,
-                 neighbours = as.integer(s$posterior$neighbours), train_neighbours = 0L)
+    near <- near_of_posterior(posterior, model, s$posterior$neighbours)
     evidence <- fitc_evidence(data, posterior, model$noise)
   }
-  near$rows <- sample[c("x", "y", "weights")]
+  near$rows <- sample[c("x", "y", "weights", "n", "shift")]
   list(neighbours = s$posterior$neighbours, factors = NULL, evidence = evidence, near = near)
 }

@@ -10,6 +10,7 @@
 #   input_center, input_scale   d numbers, for starts and the optimiser's units; x keeps its units
 #   n               rows used: with positive weight, before merging
 #   group           NULL, or n integers: the row of x each used row went to
+#   twins           NULL, or of each row of x how many more went to it, and their squares about the mean: list(rows, ss)
 #   x_zero          NULL, or the input rows of weight 0 (fitted values need them)
 #   shift           list(constant, rows, ss), see log_density_shift()
 #   sd_y            sd of response - offset, in units of the response
@@ -95,7 +96,7 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
     x = m$x, y = m$y, weights = m$weights,
     center = unit$center, scale = unit$scale,
     input_center = input$center, input_scale = input$scale,
-    n = n, group = m$group, x_zero = x_zero,
+    n = n, group = m$group, twins = m$twins, x_zero = x_zero,
     shift = log_density_shift(n, log_w, unit$scale, m$rows, m$ss),
     sd_y = unit$sd, response = response, offset = offset, prior_weights = weights,
     na_action = NULL, terms = NULL, xlevels = NULL, assign = NULL, var_names = NULL, frame = NULL))
@@ -173,8 +174,10 @@ input_units <- function(x, indicator, center, scale) {
 }
 
 check_response <- function(y, argument, n = NULL, labels = NULL) {
-  reason <- if (is.logical(y) || is.factor(y) || is.character(y)) {
-    "The model has Gaussian noise: classes are not a response for it."
+  reason <- if (is.character(y) && !anyNA(suppressWarnings(as.numeric(y)))) {
+    "as.numeric() makes numbers of such text."
+  } else if (is.logical(y) || is.factor(y) || is.character(y)) {
+    "The model has Gaussian noise: for two classes take family = binomial()."
   } else if (length(dim(y)) == 2L && ncol(y) > 1L) {
     "Several responses need a fit each."
   } else if (is_time(y)) {

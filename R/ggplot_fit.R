@@ -3,15 +3,18 @@
 #' @rdname gp_fit-tidiers
 #' @exportS3Method ggplot2::autoplot
 autoplot.gp_fit <- function(object, inputs = NULL, at = NULL, level = 0.95,
-                            interval = c("both", "credible", "prediction"), n = 200,
-                            points = TRUE, scales = c("common", "own"), certified = FALSE, xlim = NULL,
-                            terms = FALSE, type = c("response", "link"), ...) {
+                            interval = c("both", "credible", "prediction"), n = NULL,
+                            points = TRUE, which = "slices", scales = c("common", "own"), certified = FALSE,
+                            xlim = NULL, terms = FALSE, type = c("response", "link"), ...) {
   check_dots_empty(list(...), names(formals(autoplot.gp_fit)))
   type <- check_choice(type, c("response", "link"), "type")
   interval <- check_choice(interval, c("both", "credible", "prediction"), "interval")
   scales <- check_choice(scales, c("common", "own"), "scales")
   points <- check_flag(points, "points")
   certified <- check_flag(certified, "certified")
+  other <- autoplot_other(check_any_fit(object, "object"), which, inputs, at, n, points, type)
+  if (!is.null(other)) return(other + ggplot2::theme_bw())
+  if (is.null(n)) n <- 200L
   if (check_flag(terms, "terms")) interval <- "credible"
   s <- if (terms) term_slices(object, inputs, at, level, n, points) else
     slices(object, inputs, at, level, n, points, certified, xlim, type)
@@ -28,6 +31,14 @@ autoplot.gp_fit <- function(object, inputs = NULL, at = NULL, level = 0.95,
   ggplot_slices(s, lines, levels, interval, if (scales == "own") "free" else "free_x") + places$scale +
     ggplot2::labs(x = if (length(names) == 1L) names, y = slice_label(object, if (terms) "link" else type)) +
     ggplot2::theme_bw()
+}
+
+# What `which` asks for beside slices; NULL where it asks for these.
+autoplot_other <- function(fit, which, inputs, at, n, points, type) {
+  if (identical(which, "calibration")) return(ggplot_calibration(fit))
+  which <- check_which(which)
+  if (identical(which, "map")) return(ggplot_map(map_table(fit, inputs, at, n, points, type)))
+  if (!identical(which, "slices")) ggplot_checks(fit, which)
 }
 
 ggplot_slices <- function(s, lines, levels, interval, free) {

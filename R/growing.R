@@ -4,8 +4,9 @@
 #' what the posterior is made of is added to or taken from. `update_points()` is for when the points no longer do.
 #'
 #' With inducing points alone a fit need not have kept its data: the new rows are read, \eqn{O(n m^2)} for `n` of them,
-#' and nothing else. Of a fit with its data the posterior is made anew at the same hyperparameters; beside near rows new
-#' ones come last in the order. A `reference` that the fit carries is then made anew as well, on the same points; where
+#' and nothing else. So it is for a fit of a row source beside a sample of near rows, in which rows take their places at
+#' random. Of a fit with its data the posterior is made anew at the same hyperparameters; beside near rows new ones come
+#' last in the order. A `reference` that the fit carries is then made anew as well, on the same points; where
 #' the data are not at hand it is left out, with a message.
 #'
 #' Sums from which others are taken keep the rounding of what they were: `drop_rows()` of a fit without its data, of
@@ -37,6 +38,7 @@
 #' @export
 add_rows <- function(fit, newdata) {
   fit <- check_growing(fit)
+  if (is_source(newdata) && read_elsewhere(newdata)) return(add_from_workers(fit, newdata))
   if (is_source(newdata)) {
     source_pass(newdata, function(block) {
       fit <<- add_rows(fit, block)
@@ -70,7 +72,12 @@ drop_rows <- function(fit, rows) {
 }
 
 check_growing <- function(fit) {
-  fit <- check_fit(fit, "fit")
+  fit <- check_any_fit(fit, "fit")
+  if (is_laplace(fit)) {
+    abort_input("fit", sprintf("a fit with family %s", fit$likelihood$name), "a fit with Gaussian noise",
+                hint = paste("Its mode depends on all rows at once. Fit them from where this fit is:",
+                             "kernel = fit$kernel, inducing = fit$inducing, hyper = \"fixed\"."))
+  }
   if (gp_family(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "one of all rows")
   fit
 }
@@ -79,29 +86,56 @@ check_growing <- function(fit) {
 
 with_sums <- function(fit, rows, sign) {
   if (!rows$n) return(fit)
-  if (is.null(fit$inducing) || !is.null(fit$near)) needs_data(fit, "fit")
+  if (is.null(fit$inducing)) needs_data(fit, "fit")
+  if (!is.null(fit$near)) return(with_more_near(fit, rows, sign))
+  new <- sums_with_signature(rows, fit$inducing, model_of(fit), posterior_of_fit(fit), gp_family(fit)$fitc, fit$control)
+  with_new_sums(fit, new, sign)
+}
+
+# Rows elsewhere: their sums come here.
+add_from_workers <- function(fit, source) {
+  if (!is.null(fit$data) || !is.null(fit$near) || is.null(fit$inducing)) {
+    abort_input("newdata", "rows on workers", "rows that are read here, for a fit that keeps rows",
+                hint = "Sums alone are what a fit with `keep_data = FALSE` and `neighbours = 0` takes.")
+  }
+  visit <- added_sums(fit_recipe(fit), fit$inducing, model_of(fit), posterior_of_fit(fit), gp_family(fit)$fitc,
+                      fit$control)
+  new <- source_pass(source, visit, merge_sums)
+  if (is.null(new) || !new$n) fit else with_new_sums(fit, new, 1)
+}
+
+added_sums <- function(recipe, z, model, start, fitc, control) {
+  lapply(list(recipe, z, model, fitc, control), force)
+  start <- as_start(start)
+  function(block) {
+    rows <- cleaned(recipe, training_rows_from(recipe, block))
+    if (rows$n) sums_with_signature(rows, z, model, start, fitc, control) else list(n = 0)
+  }
+}
+
+posterior_of_fit <- function(fit) c(fit$factors[setdiff(names(fit$factors), "jitter")], fit["jitter"])
+
+# `new`: of sums_with_signature()
+with_new_sums <- function(fit, new, sign) {
   model <- model_of(fit)
-  p <- fit$factors
-  p$jitter <- fit$jitter
-  in_force <- if (gp_family(fit)$fitc) fitc_weights(rows, fit$inducing, model, p) else rows$weights
-  new <- rows_sums(list(x = rows$x, y = rows$y, weights = in_force), fit$inducing, model, p, fit$control)
-  sums <- sums_merge(sums_of(p), lapply(new[names(sums_of(p))], `*`, sign))
-  allowance <- if (sign < 0) check_taken(fit, p, sums, model, rows$n)
+  p <- posterior_of_fit(fit)
+  n <- new$n
+  sums <- sums_beside(p, new$sums, sign)
+  allowance <- if (sign < 0) check_taken(fit, p, sums, model, n)
   sums[c("yy", "k_sum", "t", "rss")] <- lapply(sums[c("yy", "k_sum", "t", "rss")], max, 0)
-  sums$n <- fit$nobs + sign * rows$n
+  sums$n <- fit$nobs + sign * n
   after <- posterior_of_sums(fit$inducing, sums, model, p)
-  log_w <- if (is.null(rows$weights)) 0 else sum(log(rows$weights))
   zero <- list(n = 0, scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0))
-  more <- list(n = sign * rows$n, scale = fit$scale,
-               shift = log_density_shift(sign * rows$n, sign * log_w, fit$scale, 0, 0))
+  more <- list(n = sign * n, scale = fit$scale,
+               shift = log_density_shift(sign * n, sign * new$log_w, fit$scale, 0, 0))
   evidence <- gp_family(fit)$evidence
   fit$evidence <- fit$evidence + evidence(more, after, model$noise) - evidence(zero, p, model$noise)
   fit$factors <- after
-  fit$signature <- signature_with(fit$signature, rows, sign)
-  fit$nobs <- fit$nobs + sign * rows$n
+  fit$signature <- signature_with(fit$signature, new$signature, sign)
+  fit$nobs <- fit$nobs + sign * n
   if (is.finite_number(fit$unexplained)) fit$unexplained <- after$t / fit$nobs / model$noise
   if (sign < 0) fit$allowance <- sum(fit$allowance, allowance)
-  without_reference(count_rows(fit, sign * rows$n))
+  without_reference(count_rows(fit, sign * n))
 }
 
 # What is left of sums has the rounding of what they were: s2 I + G may be off by this share of s2.
@@ -136,6 +170,71 @@ without_reference <- function(fit) {
     fit["reference"] <- list(NULL)
   }
   fit
+}
+
+# ---- a fit of a source that has kept rows as near rows --------------------------------------------------------------
+
+with_more_near <- function(fit, rows, sign) {
+  if (sign < 0) {
+    abort_input("fit", "one of a row source that has kept a sample as near rows",
+                "one with its data, or of points alone",
+                hint = "Fit the rows that are left from where this fit is: pfdtc(<formula>, <source>, inducing = fit).")
+  }
+  if (is.null(fit$near$rows$shift)) needs_data(fit, "fit") # by a version that did not keep what this takes
+  fit <- if (is.null(fit$near$sums)) with_all_near(fit, rows) else with_sampled_near(fit, rows)
+  fit$signature <- signature_with(fit$signature, signature_sums(rows))
+  fit$nobs <- fit$nobs + rows$n
+  without_reference(count_rows(fit, rows$n))
+}
+
+# All rows are near rows, and the new ones are, last in the order.
+with_all_near <- function(fit, rows) {
+  model <- model_of(fit)
+  old <- fit$near$rows
+  data <- merge_the_few(c(joined_rows(old, rows), list(n = old$n + rows$n, shift = list(rows = 0, ss = 0))))
+  log_w <- if (is.null(rows$weights)) 0 else sum(log(rows$weights))
+  more <- log_density_shift(rows$n, log_w, fit$scale, data$shift$rows, data$shift$ss)
+  data$shift <- Map(`+`, old$shift[names(more)], more)
+  rank <- order_after(fit$near$rank, nrow(old$x), data, old)
+  fit$near <- near_posterior(data, fit$inducing, model, fit$neighbours, fit$near$train_neighbours, rank, fit$jitter,
+                             fit$control)
+  fit$evidence <- near_evidence(data, fit$near, model$noise)
+  fit$near$rows <- data[c("x", "y", "weights", "n", "shift")]
+  fit
+}
+
+joined_rows <- function(a, b) {
+  weights <- if (!is.null(a$weights) || !is.null(b$weights)) c(merged_weights(a), merged_weights(b))
+  list(x = rbind(a$x, b$x), y = c(a$y, b$y), weights = weights, group = NULL)
+}
+
+# Points know of all rows by FITC's sums; what is near stays a random sample, in which the new rows take their places.
+with_sampled_near <- function(fit, rows) {
+  model <- model_of(fit)
+  p <- posterior_of_near(fit$near, model)
+  new <- sums_with_signature(rows, fit$inducing, model, p, TRUE, fit$control)
+  sums <- c(sums_beside(p, new$sums), n = as.double(fit$nobs + rows$n))
+  after <- posterior_of_sums(fit$inducing, sums, model, p)
+  fit$evidence <- fitc_evidence(list(n = fit$nobs + rows$n, scale = fit$scale), after, model$noise)
+  kept <- fit$near$rows
+  fit$near <- near_of_posterior(after, model, fit$neighbours)
+  fit$near$rows <- resampled(kept, rows, fit$nobs)
+  fit
+}
+
+# A sample of `before` rows goes on: the i-th row more is taken with the probability of its share, for any of them.
+resampled <- function(kept, rows, before) {
+  size <- nrow(kept$x)
+  taken <- which(stats::runif(rows$n) * (before + seq_len(rows$n)) < size)
+  if (!length(taken)) return(kept)
+  place <- sample.int(size, length(taken), replace = TRUE)
+  kept$x[place, ] <- rows$x[taken, , drop = FALSE]
+  kept$y[place] <- rows$y[taken]
+  if (!is.null(kept$weights) || !is.null(rows$weights)) {
+    kept$weights <- merged_weights(kept)
+    kept$weights[place] <- merged_weights(rows)[taken]
+  }
+  kept
 }
 
 # ---- a fit with its data --------------------------------------------------------------------------------------------
@@ -195,7 +294,7 @@ update_points <- function(fit, m = NULL) {
   if (is.null(fit$inducing) || is_exact(fit)) {
     abort_input("fit", "an exact posterior", "one on inducing points", hint = "Its points are its rows.")
   }
-  m <- if (is.null(m)) nrow(fit$inducing) else check_count(m, "m", max = nrow(data$x))
+  m <- if (is.null(m)) nrow(fit$inducing) else check_points(m, nrow(data$x))
   model <- model_of(fit)
   z <- start_points(data, model, m, "greedy", fit$control)$z
   left <- function(z) dtc_posterior(z, data, model, fit$jitter, control = fit$control)$t

@@ -32,7 +32,7 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
                             noise = NULL, weights = NULL) {
   x <- check_matrix(x, "x")
   if (!nrow(x)) abort_input("x", "without rows", "of at least one row")
-  m <- check_count(m, "m", max = nrow(x))
+  m <- check_points(m, nrow(x))
   method <- check_choice(method, point_methods, "method")
   if (missing(kernel) && method != "random") abort_input("kernel", "missing", "a kernel with lengthscales and variance")
   kernel <- if (missing(kernel)) NULL else complete_kernel(kernel, x)

@@ -232,7 +232,7 @@ laplace_points <- function(data, learned, s, state) {
   n <- nrow(data$x)
   method <- if (is.null(s$inducing)) "greedy" else check_choice(s$inducing, point_methods, "inducing")
   most <- if (n <= exact_rows) n else min(laplace_sizes$most, n)
-  m <- if (is.null(s$m)) most else check_count(s$m, "m", max = n)
+  m <- if (is.null(s$m)) most else check_points(s$m, n)
   run_stage(state, "start", choose_points(data$x, m, learned$kernel, method, s$run$memory, control = s$run)$z,
             otherwise = choose_points(data$x, m, NULL, "random")$z)
 }

@@ -19,7 +19,7 @@ learning_rows <- function(data, s) {
   n <- nrow(data$x)
   most <- min(n, s$rows, learning_sizes$population)
   pool <- if (most < n) take_rows(data, sort(sample.int(n, most))) else data # all rows: no copy of them
-  pool <- list(x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y),
+  pool <- list(x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
                rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
                floor = noise_floor(data), weight = mean_weight(data),
                signal = signal_power(data), variance = response_variance(data), count = new.env(parent = emptyenv()),

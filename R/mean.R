@@ -13,13 +13,10 @@ with_mean <- function(kernel, mean, data) {
   columns <- mean_columns(mean, data)
   if (!length(columns) || any(vapply(kernel_leaves(kernel), is_mean, NA))) return(kernel)
   variables <- data_variables_of(data)
-  x <- data$x[, columns, drop = FALSE]
-  coded <- apply(x, 2L, function(v) all(v %in% c(0, 1))) # levels and logicals keep their unit
-  unit <- ifelse(coded, 1, apply(x, 2L, column_spread))
-  centre <- ifelse(coded, 0, colMeans(x))
+  u <- basis_units(data$x[, columns, drop = FALSE])
   power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)
   leaf <- new_kernel("mean", "linear mean", NULL, vague_mean * if (power > 0) power else 1, columns,
-                     centre = unname(centre), rate = 1 / unname(unit))
+                     centre = u$centre, rate = u$rate)
   if (!is_composite(kernel) && is.null(kernel$of)) {
     kernel$of <- column_owners(kernel$inputs, colnames(data$x), variables)
   }
@@ -29,10 +26,17 @@ with_mean <- function(kernel, mean, data) {
   kernel
 }
 
-# The columns of x that `mean` is linear in; none for ~ 1.
-mean_columns <- function(mean, data) {
+# Inputs that something is linear in, about their means in units of their spread; levels and logicals as they are.
+basis_units <- function(x) {
+  coded <- apply(x, 2L, function(v) all(v %in% c(0, 1)))
+  unit <- ifelse(coded, 1, apply(x, 2L, column_spread))
+  list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = 1 / unname(unit))
+}
+
+# The columns of x that `mean` (or the log noise) is linear in; none for ~ 1.
+mean_columns <- function(mean, data, argument = "mean") {
   if (!inherits(mean, "formula") || length(mean) != 2L) {
-    abort_input("mean", describe(mean), "a one-sided formula of inputs, such as ~ 1 or ~ x1 + x2")
+    abort_input(argument, describe(mean), "a one-sided formula of inputs, such as ~ 1 or ~ x1 + x2")
   }
   variables <- data_variables_of(data)
   names <- c(vapply(variables, `[[`, "", "name"), colnames(data$x))
@@ -40,14 +44,15 @@ mean_columns <- function(mean, data) {
   terms <- stats::terms(mean)
   labels <- attr(terms, "term.labels")
   if (!attr(terms, "intercept")) {
-    abort_input("mean", deparse1(mean), "a formula with its intercept", hint = "`center = FALSE` leaves the level out.")
+    abort_input(argument, deparse1(mean), "a formula with its intercept",
+                hint = if (argument == "mean") "`center = FALSE` leaves the level out.")
   }
   labels <- gsub("`", "", labels, fixed = TRUE)
   unknown <- setdiff(labels, names)
   if (length(unknown)) {
-    abort_input("mean", sprintf("a mean in `%s`", unknown[1L]),
-                sprintf("one in the inputs (%s)", list_quoted(unique(names))),
-                hint = "What the mean reads is among the inputs; transformations stand in the fit's formula.")
+    abort_input(argument, sprintf("a formula with `%s`", unknown[1L]),
+                sprintf("one of the inputs (%s)", list_quoted(unique(names))),
+                hint = "What it reads is among the inputs; transformations stand in the fit's formula.")
   }
   sort(unique(unlist(lapply(labels, function(name) {
     i <- match(name, vapply(variables, `[[`, "", "name"))

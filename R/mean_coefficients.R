@@ -1,24 +1,41 @@
 # Coefficients of a linear mean (mean.R): linear functionals of the fit's posterior.
 
-# list(estimate, sd), named, of the level where all inputs are 0 and the slopes, in units of y; NULL without a mean.
+# list(estimate, sd, covariance), named, of the level where all inputs are 0 and the slopes, in units of y; NULL
+# without a mean.
 mean_coefficients <- function(fit) {
   model <- model_of(fit)
   term <- mean_term(model$kernel)
   if (is.null(term)) return(NULL)
   leaf <- kernel_leaves(model$kernel)[[term$leaves]]
   d <- length(leaf$inputs)
-  # rows: the level at 0 and the slopes, as sums of b
-  to <- rbind(c(1, -leaf$centre * leaf$rate), cbind(0, diag(leaf$rate, d)))
+  # of b, the level in the middle and the slopes in units of the spreads: each, and the sum of each pair
+  pairs <- which(upper.tri(diag(d + 1L)), arr.ind = TRUE)
+  of_b <- rbind(diag(d + 1L), diag(d + 1L)[pairs[, 1L], ] + diag(d + 1L)[pairs[, 2L], ])
+  n <- nrow(of_b)
   x <- fit_points(fit)[1L, , drop = FALSE] # coefficients are about no row: any will do
-  prior <- term$variance * rowSums(to^2)
-  fun <- new_functionals(function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), to[i, , drop = FALSE]),
-                         prior, prior, x, rep(1L, d + 1L), rep(1, d + 1L), near = TRUE)
+  prior <- term$variance * rowSums(of_b^2)
+  fun <- new_functionals(function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE]),
+                         prior, prior, x, rep(1L, n), rep(1, n), near = TRUE)
   p <- functionals_in_units(fit, fun)
+  V <- diag(p$sd[seq_len(d + 1L)]^2)
+  V[pairs] <- (p$sd[-seq_len(d + 1L)]^2 - diag(V)[pairs[, 1L]] - diag(V)[pairs[, 2L]]) / 2
+  V[lower.tri(V)] <- t(V)[lower.tri(V)]
   names <- c("(Intercept)", fit$frame$columns[leaf$inputs])
-  list(estimate = stats::setNames(p$mean + c(fit$center, numeric(d)), names), sd = stats::setNames(p$sd, names))
+  # the level where the inputs are 0, and slopes in their units
+  to <- rbind(c(1, -leaf$centre * leaf$rate), cbind(0, diag(leaf$rate, d)))
+  covariance <- dimnames_of(to %*% V %*% t(to), names)
+  list(estimate = stats::setNames(drop(to %*% p$mean[seq_len(d + 1L)]) + c(fit$center, numeric(d)), names),
+       sd = sqrt(diag(covariance)), covariance = covariance)
 }
 
 mean_term <- function(kernel) {
   leaves <- kernel_leaves(kernel)
   Find(function(t) is_mean(leaves[[t$leaves[1L]]]), kernel_terms(kernel))
+}
+
+# Coefficients of the mean and of the log noise with their standard deviations, a row each; NULL where there are none.
+linear_coefficients <- function(fit) {
+  parts <- list(mean_coefficients(fit), noise_coefficients(fit))
+  estimate <- unlist(lapply(parts, `[[`, "estimate"))
+  if (!is.null(estimate)) cbind(Estimate = estimate, "Std. Dev." = unlist(lapply(parts, `[[`, "sd")))
 }

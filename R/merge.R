@@ -30,7 +30,7 @@ equal_rows <- function(x, most = nrow(x)) {
 # With W_g = sum of w_n and m_g the weighted mean over a group of equal rows,
 #   log p(y) = log p(merged) + (sum_n log w_n - sum_g log W_g)/2
 #              - (N - N_g) log(2 pi s2)/2 - ss/(2 s2),   ss = sum_n w_n (y_n - m_g)^2.
-# Merges only when that leaves at most the share `most` of the rows.
+# `twins`: both by groups. Merges only when that leaves at most the share `most` of the rows.
 merge_equal_rows <- function(x, y, weights, most = 0.9) {
   group <- equal_rows(x, most = most * nrow(x))
   if (is.null(group)) return(list(x = x, y = y, weights = weights, group = NULL, rows = 0, ss = 0))
@@ -40,15 +40,17 @@ merge_equal_rows <- function(x, y, weights, most = 0.9) {
   origin <- y[first]
   sums <- unname(rowsum(cbind(w, w * (y - origin[group])), group, reorder = FALSE))
   mean_y <- origin + sums[, 2L] / sums[, 1L]
+  squares <- w * (y - mean_y[group])^2
+  twins <- unname(rowsum(cbind(rep(1, length(y)), squares), group, reorder = FALSE))
   list(x = x[first, , drop = FALSE], y = mean_y, weights = sums[, 1L], group = group,
-       rows = length(y) - length(first), ss = sum(w * (y - mean_y[group])^2))
+       rows = length(y) - length(first), ss = sum(squares), twins = list(rows = twins[, 1L] - 1, ss = twins[, 2L]))
 }
 
 merge_the_few <- function(data) {
   if (!is.null(data$group)) return(data)
   m <- merge_equal_rows(data$x, data$y, data$weights, most = 1 - 1 / nrow(data$x))
   if (is.null(m$group)) return(data)
-  data[c("x", "y", "weights", "group")] <- m[c("x", "y", "weights", "group")]
+  data[c("x", "y", "weights", "group", "twins")] <- m[c("x", "y", "weights", "group", "twins")]
   data$shift[c("rows", "ss")] <- m[c("rows", "ss")]
   data
 }

@@ -13,8 +13,11 @@
 #'   tenth of the evaluations brought tells whether more would be worth their time. `summary()` sets the lengthscales
 #'   beside the ranges of the inputs: an input whose lengthscale is above 100 times its range has hardly any effect.
 #' * `coef()`: the hyperparameters, named `lengthscale.<column>`, `variance` and `noise`:
-#'   lengthscales in units of the inputs, the two variances in squared units of the response.
-#' * `sigma()`: the noise's standard deviation, `sqrt(coef(fit)["noise"])`.
+#'   lengthscales in units of the inputs, the two variances in squared units of the response. Before them the
+#'   coefficients of a linear `mean`, after them, as `noise.<column>`, those of `noise = ~`, which `summary()` has with
+#'   their standard deviations.
+#' * `sigma()`: the noise's standard deviation, `sqrt(coef(fit)["noise"])`; of noise of more than one size that where
+#'   the inputs of its formula are at their means.
 #' * `logLik()`: of the response as given. Where the posterior is exact ([gp_exact()], or [pfdtc()]
 #'   of few rows) it is the exact Gaussian process's log evidence. Of inducing points by [pfdtc()],
 #'   [gp_vfe()] and [gp_dtc()] it is the evidence lower bound (ELBO): the log evidence is no smaller.
@@ -47,7 +50,8 @@
 #' * `model.frame()`: of a formula fit, evaluated again from its call as for [lm()]; of a matrix fit
 #'   the response `y` and the columns of `x`.
 #' * `variable.names()`: the columns of the inputs.
-#' * `weights()`: the prior weights, or `NULL`.
+#' * `weights()`: the prior weights, or `NULL`: the noise of a row has the variance `sigma(fit)^2 / weights(fit)`, also
+#'   where it is of more than one size.
 #'
 #' @param object,x,formula A fit. `print()` and `formula()` call it `x`, `model.frame()` calls it
 #'   `formula`.
@@ -91,7 +95,7 @@ coef.gp_fit <- function(object, ...) {
                            parameter_names(object$kernel, object$frame$columns))
   if (!is_laplace(object)) {
     vague <- is_mean_variance(object$kernel)
-    return(c(mean_coefficients(object)$estimate, theta[!c(vague, FALSE)]))
+    return(c(mean_coefficients(object)$estimate, theta[!c(vague, FALSE)], noise_coefficients(object)$estimate))
   }
   shape <- if (!is.null(object$theta)) stats::setNames(object$theta, theta_name(object$likelihood))
   c(theta[names(theta) != "noise"], mean = object$center, shape)
@@ -214,7 +218,7 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
     draws <- draw_responses(object, draws, training)
   } else if (type == "response") {
     w <- if (training) stats::weights(object)
-    sd <- sqrt(object$noise / if (is.null(w)) rep(1, n) else w)
+    sd <- sqrt(if (is.null(w)) rep_len(noise_at(object, rows$x), nrow(rows$x))[rows$index] else object$noise / w)
     sd[!is.finite(sd)] <- NA     # a response of weight 0 has no distribution
     draws <- draws + ifelse(is.na(sd), NA, 1) * sd * stats::rnorm(n * nsim)
   }

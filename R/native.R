@@ -309,11 +309,12 @@ native_response <- function(posterior, z, x, y, weights, kernel, noise, whiten =
 }
 
 # Sum over `rows` of times * log p(y_i | neighbours), its slope in the log parameters (those of the kernel, then the
-# noise) and the expected information. neighbours: row numbers, a column for each of `rows`, 0 where there are fewer.
-# The density is that of y, not of sqrt(w) y.
+# noise, then the coefficients of the columns of `basis` in the log noise of a row, which `weights` have in them) and
+# the expected information. neighbours: row numbers, a column for each of `rows`, 0 where there are fewer. The density
+# is that of y, not of sqrt(w) y.
 native_vecchia <- function(x, y, weights, kernel, noise, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE,
-                           control = NULL) {
-  as_value(.Call(ffi_vecchia, engine_model(kernel, noise), engine_rows(x, y), weights, rows, neighbours, times,
+                           control = NULL, basis = matrix(0, nrow(x), 0L)) {
+  as_value(.Call(ffi_vecchia, engine_model(kernel, noise), engine_rows(x, y), weights, basis, rows, neighbours, times,
                  as.integer(slopes), engine_control(length(rows), control)))
 }
 

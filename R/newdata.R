@@ -1,3 +1,5 @@
+by_formula <- function(fit) fit$frame$method == "formula"
+
 # New rows for a fit, in the fit's columns: list(
 #   x          the rows without missing values, a double matrix in the fit's columns
 #   offset     a number for each element of keep, or 0
@@ -7,7 +9,7 @@
 # it out. A matrix fit has no way to know the offset of a new row and takes it as 0.
 new_inputs <- function(fit, newdata, na.action = stats::na.pass) {
   if (is.null(newdata)) abort_input("newdata", "NULL", "rows to predict at")
-  new <- if (fit$frame$method == "formula") rows_by_formula(fit$frame, newdata) else
+  new <- if (by_formula(fit)) rows_by_formula(fit$frame, newdata) else
     rows_by_matrix(fit$frame, newdata)
   complete <- rep(TRUE, nrow(new$x))
   if (anyNA(new$x)) complete <- rowSums(is.na(new$x)) == 0

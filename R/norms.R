@@ -161,13 +161,7 @@ quadratic_bracket <- function(p, norms, model) {
 }
 
 # Random numbers that are the same each time, and R's own left as they were.
-same_chance <- function(expr) {
-  if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) stats::runif(1)
-  state <- get(".Random.seed", envir = globalenv())
-  on.exit(assign(".Random.seed", state, envir = globalenv()))
-  set.seed(1)
-  expr
-}
+same_chance <- function(expr) with_random_seed(1, expr)
 
 # What rounding in the response, its offset, centring and merging does to any mean: |h_x| <= sqrt(k) / (2 sqrt(s2)), in
 # units of y. The rows themselves count, not what is left of them where equal rows with unlike responses were merged.

@@ -138,3 +138,8 @@ column_spread <- function(v) {
   middle <- diff(stats::quantile(v, c(0.25, 0.75), names = FALSE)) / 1.349
   if (middle > 0 && 10 * middle < sd) middle else sd
 }
+
+dimnames_of <- function(v, names) {
+  dimnames(v) <- list(names, names)
+  v
+}

@@ -14,7 +14,7 @@
 #' @param kernel a kernel, see [kernel_se()]; `NULL`: chosen by the fit.
 #' @param inducing_points the most inducing points wanted, `m` of [pfdtc()]; of no effect on the exact engine, which
 #'   refuses it. As everywhere in parsnip, `tune()` marks what is to be tuned: there are ranges for this and for
-#'   `neighbors`, kernels are tuned by a grid that holds them as a list column.
+#'   `neighbors`; for `noise` and `kernel` the grid has to be given, of the latter as a list column of kernels.
 #' @param neighbors how many rows near each prediction are treated exactly, `neighbours` of [pfdtc()].
 #' @param noise the variance to start from, or with `hyper = "fixed"` to use; `NULL`: learned.
 #' @param object a specification.
@@ -52,6 +52,25 @@ update.gp_reg <- function(object, parameters = NULL, kernel = NULL, inducing_poi
   args <- list(kernel = rlang::enquo(kernel), inducing_points = rlang::enquo(inducing_points),
                neighbors = rlang::enquo(neighbors), noise = rlang::enquo(noise))
   parsnip::update_spec(object, parameters = parameters, args_enquo_list = args, fresh = fresh, cls = "gp_reg", ...)
+}
+
+# No parameter of package dials holds kernels, or noises in the units of the data: their values come from the grid.
+#' @exportS3Method generics::tunable
+tunable.gp_reg <- function(x, ...) {
+  known <- NextMethod()
+  known$call_info[known$name %in% c("kernel", "noise")] <- list(NULL)
+  known
+}
+
+# A cell of a grid's list column comes as a list of the kernel.
+#' @exportS3Method parsnip::translate
+translate.gp_reg <- function(x, engine = x$engine, ...) {
+  x <- NextMethod()
+  kernel <- rlang::eval_tidy(x$method$fit$args$kernel)
+  if (is.list(kernel) && length(kernel) == 1L && inherits(kernel[[1L]], "pfdtc_kernel")) {
+    x$method$fit$args$kernel <- kernel[[1L]]
+  }
+  x
 }
 
 # What parsnip's table of models is to know. `...`: of the hook that calls this.

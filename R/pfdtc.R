@@ -29,7 +29,9 @@
 #' @param kernel a kernel, see [kernel_se()]. Parameters that it leaves `NULL` are learned; given ones are starts,
 #'   except under `hyper = "fixed"`. `NULL`: under `hyper = "evidence"` the best of the squared exponential and Matern
 #'   1/2, 3/2 and 5/2, otherwise the squared exponential.
-#' @param noise noise variance, in squared units of `y`; `NULL`: learned, as for the kernel.
+#' @param noise noise variance, in squared units of `y`; `NULL`: learned, as for the kernel. Or a one-sided formula of
+#'   inputs of the fit (`~ x1 + x2`; `~ .`: all of them): noise of more than one size, whose log variance is linear in
+#'   them, see the section on it.
 #' @param hyper how hyperparameters are found: `"evidence"` as above; `"pilot"`, by variational inference (VFE) at
 #'   `min(200, n)` fixed random rows, as in the paper; `"joint"`, which starts so and goes on to alternate points and
 #'   hyperparameters, up to five rounds; or `"fixed"`, for which kernel and noise must be complete.
@@ -184,16 +186,23 @@
 #' @section Row sources: of a source no more than a block and a sample of 100,000 rows (`options(pfdtc.sample = )`)
 #'   is held at a time. Two passes are made. The first finds the number of rows, the centre and scale of the response
 #'   and the levels of factors, and draws the sample, by which kernel, noise and inducing points are found as from a
-#'   data frame. The second adds up what the posterior is made of, over *all* rows: the same as of the rows in memory,
-#'   to rounding. Formulas, factors, weights, offsets, `subset` and `na.action` are as ever, but that each row stands
-#'   for itself: `poly(x, 2)`, which depends on all rows, is refused. The fit is without its data, as with `keep_data =
-#'   FALSE`, but for the sample where the points leave too much unexplained: its rows are then the near ones, beside
-#'   points that know of all rows. (Of 42,000 rows of the protein data and a sample of 10,000, the RMSE is .608 sd of
-#'   the response so, .757 by points alone, .614 by the sample alone, .519 with all rows near; of 120,000 flight delays
-#'   and 40,000, .871, .887, .870 and .854.) `neighbours = 0` or `keep_data = FALSE` has points alone. [gp_vfe()],
-#'   [gp_dtc()] and [gp_sor()] take sources as well. When reading fails in the second pass, the error (class
-#'   `pfdtc_error_source`) has as `fit` what was learned, with the posterior of the rows read until then; an interrupt
-#'   returns that with a warning.
+#'   data frame (the units of a linear `mean` are the sample's). The second adds up what the posterior is made of, over
+#'   *all* rows: the same as of the rows in memory, to rounding. Formulas, factors, weights, offsets, `subset` and
+#'   `na.action` are as ever, but that each row stands for itself: `poly(x, 2)`, which depends on all rows, is refused,
+#'   and so are `tol` and `family`. `pfdtc_control(optimise_rows = Inf)` moves the points on all rows, by two passes
+#'   more for each evaluation.
+#'
+#'   The fit keeps no rows, but for a sample where the points leave too much unexplained: its rows are then the near
+#'   ones, beside points that know of all rows. (Of 42,000 rows of the protein data and a sample of 10,000, the RMSE is
+#'   .608 sd of the response so, .757 by points alone, .614 by the sample alone, .519 with all rows near; of 120,000
+#'   flight delays and 40,000, .871, .887, .870 and .854.) `neighbours = 0` or `keep_data = FALSE` has points alone. So
+#'   few rows that a data frame of them would be fitted exactly are, and are kept. [gp_vfe()], [gp_dtc()] and
+#'   [gp_sor()] take sources as well.
+#'
+#'   What needs the rows takes the source again: [reference()] for certificates, [refine()], [add_rows()], [predict()].
+#'   When reading fails after the first pass, the error (class `pfdtc_error_source`) has as `fit` what was learned, with
+#'   the posterior of the rows read until then (of the sample, where there are none); an interrupt returns that with a
+#'   warning.
 #' @section Costs: learning takes some hundred evaluations of a likelihood of at most 8,000 terms, each \eqn{O(30^3)}:
 #'   one to a few seconds whatever `n` is. Finding neighbours takes \eqn{O(n \log n)}{O(n log n)} in few inputs and up
 #'   to \eqn{O(n)} for each of the rows that count in many. An exact posterior takes \eqn{n^3/3} multiplications and
@@ -280,6 +289,17 @@
 #'   `predict(type = "terms")`) is what it is for any kernel. `coef()` has the coefficients' posterior means. They are
 #'   generalised least squares' up to a ten thousandth. The log evidence contains the prior: it compares kernels, not
 #'   means. What the mean reads is to be among the inputs of the fit; the kernel may leave it out (`inputs`).
+#' @section Noise of more than one size: `noise = ~ x1 + x2` has noise of the variance
+#'   \eqn{\sigma^2 \exp(\sum_j \gamma_j u_j(x)) / w_n}{s2 exp(sum gamma_j u_j(x)) / w_n}, u the inputs about their
+#'   means in units of their spread (0/1 columns as they are); `fit$noise` is \eqn{\sigma^2}{s2}, what it is in the
+#'   middle. The slopes are learned first, by the near-neighbour likelihood of at most 5,000 rows given 15 others, with
+#'   the hyperparameters of the kernel that is given, or Matern 3/2, by Fisher scoring in all of them; of each the prior
+#'   (per spread) is \eqn{N(0, 1)}, and no noise variance is further than a factor of 1,100 from the middle's. That
+#'   takes about as long as learning does again. Everything else is then what it is for rows with the weights that they
+#'   have by it: certificates, leave-one-out, near rows, and what learns kernel and \eqn{\sigma^2}{s2}; they speak of
+#'   the process with this noise. New responses have the noise that their inputs say. It needs `hyper = "evidence"`, and
+#'   is refused for row sources and with a `family`. `coef()` has the slopes per unit of the inputs, `summary()` their
+#'   standard deviations. It pays where the noise does differ: `bench/README.md` in the sources has what it came to.
 #' @section Invariants: up to 2,000 rows the posterior is the exact GP's; with the rows themselves as inducing points,
 #'   or all rows near, it is as well; the ELBO is never above the exact log evidence; the order of rows changes
 #'   nothing beyond rounding, given the same order of neighbours; weights of 2 give the posterior of doubled rows;

@@ -200,7 +200,7 @@ draw_legend <- function(level, interval, s, certified = FALSE, outer = FALSE) {
     at <- above_panel()
   }
   draw_keys(at, outer, list(
-    legend = paste0(keys$text, "  "), col = keys$col, lty = keys$lty, lwd = keys$lwd,
+    legend = keys$text, col = keys$col, lty = keys$lty, lwd = keys$lwd,
     pch = keys$pch, pt.cex = keys$size, horiz = TRUE, bty = "n", xpd = NA, seg.len = 1.5, text.width = NA,
     x.intersp = 0.7))
 }

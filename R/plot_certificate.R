@@ -208,7 +208,7 @@ draw_certified_legend <- function(data, s) {
   keys <- certified_looks[match(drawn, certified_looks$part), ]
   fill <- ifelse(is.na(keys$fill), NA, grDevices::adjustcolor(keys$fill, 0.3))
   legend_on_top(list(
-    legend = paste0(certified_texts(s$level)[drawn], "  "), col = keys$col, lty = keys$lty, lwd = keys$lwd,
+    legend = certified_texts(s$level)[drawn], col = keys$col, lty = keys$lty, lwd = keys$lwd,
     pch = keys$pch, pt.cex = keys$size, pt.bg = fill, pt.lwd = keys$lwd, ncol = ceiling(nrow(keys) / 2)))
 }
 
@@ -311,7 +311,7 @@ draw_certified_errors <- function(data, args) {
   graphics::mtext(if (is.null(args$ylab)) "error" else args$ylab, 2, 0.2, outer = TRUE, cex = 0.85)
   zero <- any(data$median == 0) && (is.null(args$log) || grepl("y", args$log, fixed = TRUE))
   legend_on_top(list(
-    legend = paste0(c(looks$label, "median", "maximum", if (zero) "zero"), "  "),
+    legend = c(looks$label, "median", "maximum", if (zero) "zero"),
     col = c(looks$col, "grey30", "grey30", if (zero) "grey30"), pch = c(looks$pch, NA, NA, if (zero) 6L),
     lty = c(rep(NA, nrow(looks)), 1L, 2L, if (zero) NA), lwd = 1.5, ncol = ceiling((nrow(looks) + 2L + zero) / 2)))
 }

@@ -14,14 +14,14 @@ check_which <- function(which) {
   unique(which)
 }
 
-plot_checks <- function(fit, which, args) {
-  fit <- check_any_fit(fit, "x")
+# What each of these checks draws, by name.
+check_tables <- function(fit, which) {
   tables <- if (is_laplace(fit)) laplace_scores(fit) else gaussian_scores(fit)
   used <- is.finite(tables$rstandard)
   tables <- lapply(tables, function(v) unname(v[used]))
   numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
   if (identical(which, "checks")) which <- if (length(numeric)) checks_drawn else setdiff(checks_drawn, "semivariogram")
-  tables <- lapply(stats::setNames(nm = which), function(name) {
+  lapply(stats::setNames(nm = which), function(name) {
     switch(name,
            residuals = data.frame(tables[c("mean", "rstandard")]),
            qq = data.frame(normal = stats::qqnorm(tables$rstandard, plot.it = FALSE)$x, rstandard = tables$rstandard),
@@ -29,14 +29,19 @@ plot_checks <- function(fit, which, args) {
            observed = data.frame(tables[c("mean", "observed")]),
            semivariogram = semivariogram(fit, numeric, used, tables$rstandard))
   })
-  if (length(which) > 1L) {
+}
+
+plot_checks <- function(fit, which, args) {
+  fit <- check_any_fit(fit, "x")
+  tables <- check_tables(fit, which)
+  if (length(tables) > 1L) {
     old <- graphics::par(no.readonly = TRUE)
     on.exit(graphics::par(old))
-    graphics::par(mfrow = rev(grDevices::n2mfrow(length(which))), mar = c(3.5, 3.5, 1.8, 1), mgp = c(2.2, 0.7, 0))
+    graphics::par(mfrow = rev(grDevices::n2mfrow(length(tables))), mar = c(3.5, 3.5, 1.8, 1), mgp = c(2.2, 0.7, 0))
     graphics::par(cex = 0.85)
   }
-  for (name in which) draw_check(name, tables[[name]], response_name(fit), args)
-  invisible(if (length(which) == 1L) tables[[1L]] else tables)
+  for (name in names(tables)) draw_check(name, tables[[name]], response_name(fit), args)
+  invisible(if (length(tables) == 1L) tables[[1L]] else tables)
 }
 
 gaussian_scores <- function(fit) {
@@ -101,18 +106,22 @@ scatter_check <- function(d, args, title, xlab, ylab, lines, ends = FALSE) {
 }
 
 # Classes of at least ten expected rows; the band has 95 % of binomial heights.
-draw_pit <- function(pit, args) {
+pit_histogram <- function(pit) {
   n <- length(pit)
   classes <- max(4L, min(20L, n %/% 10L))
-  height <- tabulate(pmin(classes, floor(pit * classes) + 1L), classes) / n * classes
-  band <- stats::qbinom(c(0.025, 0.975), n, 1 / classes) / n * classes
+  list(at = (seq_len(classes) - 1) / classes, width = 1 / classes,
+       height = tabulate(pmin(classes, floor(pit * classes) + 1L), classes) / n * classes,
+       band = stats::qbinom(c(0.025, 0.975), n, 1 / classes) / n * classes)
+}
+
+draw_pit <- function(pit, args) {
+  h <- pit_histogram(pit)
   args <- utils::modifyList(list(main = "PIT histogram", cex.main = 1, font.main = 1,
                                  xlab = "probability below", ylab = "density", xlim = c(0, 1),
-                                 ylim = c(0, max(height, band))), args)
+                                 ylim = c(0, max(h$height, h$band))), args)
   do.call(graphics::plot.default, c(list(x = 0, y = 0, type = "n"), args))
-  at <- (seq_len(classes) - 1) / classes
-  graphics::rect(0, band[1L], 1, band[2L], border = NA, col = band_colour())
-  graphics::rect(at, 0, at + 1 / classes, height, col = grDevices::adjustcolor(plot_colours["data"], 0.15))
+  graphics::rect(0, h$band[1L], 1, h$band[2L], border = NA, col = band_colour())
+  graphics::rect(h$at, 0, h$at + h$width, h$height, col = grDevices::adjustcolor(plot_colours["data"], 0.15))
   graphics::abline(h = 1, lty = 2, col = plot_colours["mean"])
 }
 
@@ -125,13 +134,18 @@ draw_semivariogram <- function(d, args) {
   graphics::lines(d$distance, d$semivariance, type = "b", pch = 16, col = plot_colours["data"])
 }
 
-# Of classes shares of successes against probabilities, of counts the PIT's histogram.
-plot_calibration <- function(fit, args) {
-  fit <- check_any_fit(fit, "x")
+# Are there shares of successes to be drawn? Gaussian noise has no calibration.
+has_calibration <- function(fit) {
   if (!is_laplace(fit)) {
     abort_input("which", "\"calibration\"", "\"pit\" or \"observed\" where the noise is Gaussian")
   }
-  if (fit$likelihood$name != "binomial") {
+  fit$likelihood$name == "binomial"
+}
+
+# Of classes shares of successes against probabilities, of counts the PIT's histogram.
+plot_calibration <- function(fit, args) {
+  fit <- check_any_fit(fit, "x")
+  if (!has_calibration(fit)) {
     pit <- unname(pit_laplace(fit))
     draw_pit(pit[!is.na(pit)], args)
     return(invisible(data.frame(pit = pit)))

@@ -190,6 +190,6 @@ draw_comparison_legend <- function(fits, exact, data, curves) {
   graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
   graphics::plot.new()
   draw_keys(list(x = "top"), TRUE, list(
-    legend = paste0(keys$text, "  "), col = keys$col, lty = keys$lty, lwd = keys$lwd, pch = keys$pch,
+    legend = keys$text, col = keys$col, lty = keys$lty, lwd = keys$lwd, pch = keys$pch,
     pt.cex = keys$size, horiz = TRUE, bty = "n", xpd = NA, seg.len = 1.5, text.width = NA, x.intersp = 0.7))
 }

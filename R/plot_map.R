@@ -1,7 +1,14 @@
 # A fit over two of its inputs, as a map.
 
 plot_map <- function(fit, inputs, at, n, points, type, args) {
-  fit <- check_any_fit(fit, "x")
+  s <- map_table(check_any_fit(fit, "x"), inputs, at, n, points, type)
+  draw_map(s$map, s$n, s$unknown, s$rows, s$title, args)
+  invisible(s$map)
+}
+
+# list(map = what plot(which = "map") returns, n = its rows along each input, unknown = where the mean is left blank,
+# rows = inputs of the data, title)
+map_table <- function(fit, inputs, at, n, points, type) {
   n <- if (is.null(n)) 100L else check_count(n, "n", min = 2)
   x <- slice_rows(fit)
   all <- fit_variables(fit)
@@ -11,10 +18,8 @@ plot_map <- function(fit, inputs, at, n, points, type, args) {
   shown <- if (is_laplace(fit)) on_scale(fit, p, type) else list(mean = p$mean, sd = sqrt(p$var))
   map <- stats::setNames(data.frame(grid$value, shown$mean, shown$sd), c(names(grid$value), "fit", "se.fit"))
   unknown <- sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid$x))
-  rows <- if (points && !is.null(fit$data)) map_points(fit, axes)
-  draw_map(map, n, unknown, rows, if (is_laplace(fit)) slice_label(fit, type) else paste("mean of", response_name(fit)),
-           args)
-  invisible(map)
+  list(map = map, n = n, unknown = unknown, rows = if (points && !is.null(fit$data)) map_points(fit, axes),
+       title = if (is_laplace(fit)) slice_label(fit, type) else paste("mean of", response_name(fit)))
 }
 
 # Two numeric variables: those given, or those over whose range f may vary most.

@@ -61,7 +61,9 @@
 #'   predict `NA`; `na.omit` drops them, `na.fail` is an error.
 #' @param file For a row source as `newdata` ([rows_blocks()], [rows_db()], ...), the CSV file to write the predictions
 #'   to, block by block, a line a row: columns `fit`, with an interval `lwr` and `upr`, with `se.fit` that. What it
-#'   returns is then the file's name. `NULL`: predictions are returned as ever.
+#'   returns is then the file's name. The file is there when it is complete: until then rows are written to another
+#'   beside it, from whose end the same call goes on after an interrupt or an error (with `na.action = na.pass`; the
+#'   source must give its rows in the same order). `NULL`: predictions are returned as ever.
 #' @param ... Nothing: an unknown argument is an error.
 #' @return As [predict.lm()]. Without `se.fit` and `full_cov`: a vector with an element a row, or,
 #'   with an `interval`, a matrix with columns `fit`, `lwr` and `upr`. With either: a list with
@@ -164,10 +166,13 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   object <- check_any_fit(object, "object")
   if (!missing(newdata) && is_source(newdata)) {
     if (!isFALSE(full_cov)) abort_input("full_cov", full_cov, "FALSE for a row source")
+    args <- list(se.fit = se.fit, interval = interval, level = level, type = type, wrt = wrt, certified = certified,
+                 hyper_uncertainty = hyper_uncertainty)
+    # with na.pass a line is a row
+    request <- if (identical(na.action, stats::na.pass)) list(prediction_signature(object), newdata$columns, args)
     return(predict_source(newdata, function(block) {
-      predict(object, block, se.fit = se.fit, interval = interval, level = level, type = type, certified = certified,
-              hyper_uncertainty = hyper_uncertainty, na.action = na.action)
-    }, file))
+      do.call(stats::predict, c(list(object, block, na.action = na.action), args))
+    }, file, request))
   }
   if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
   se.fit <- check_flag(se.fit, "se.fit")
@@ -225,22 +230,25 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
 
   need_var <- se.fit || full_cov || interval != "none"
   p <- if (hyper_uncertainty) mixture_at(object, rows, full_cov) else
-    c(posterior_at(object, rows$x), noise = object$noise)
+    c(posterior_at(object, rows$x), list(noise = noise_at(object, rows$x)))
   fit <- stats::setNames(p$mean[rows$index] + rows$offset, rows$names)
   var <- if (need_var) stats::setNames(p$var[rows$index], rows$names)
+  noise <- rep_len(p$noise, nrow(rows$x))[rows$index]
 
   value <- fit
   if (interval == "conformal") {
     value <- conformal_band(object, rows, p, level)
   } else if (interval != "none") {
     z <- stats::qnorm((1 + level) / 2)
-    more <- if (interval == "prediction") p$noise else 0
+    more <- if (interval == "prediction") noise else 0
     half <- z * sqrt(var + more)
     value <- cbind(fit = fit, lwr = fit - half, upr = fit + half)
     if (certified) { # the exact GP's own interval lies inside
       certify_by <- if (hyper_uncertainty) certify_mixture else certify_rows
       exact <- certify_by(object, rows, "reference", object$reference)
-      if (hyper_uncertainty && interval == "prediction") more <- attr(exact, "noise")
+      if (hyper_uncertainty && interval == "prediction") {
+        more <- attr(exact, "noise") * rep_len(noise_factor(object$noise_trend, rows$x), nrow(rows$x))[rows$index]
+      }
       half <- z * sqrt(exact$sd_upper^2 + more)
       value[, "lwr"] <- exact$mean_lower - half
       value[, "upr"] <- exact$mean_upper + half
@@ -248,7 +256,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   }
   if (!se.fit && !full_cov) return(value)
 
-  extra <- if (type == "response") p$noise else 0
+  extra <- if (type == "response") noise else 0
   out <- list(fit = value, se.fit = sqrt(var + extra))
   if (full_cov) {
     out$cov <- if (hyper_uncertainty) p$cov else covariance_at(object, rows)

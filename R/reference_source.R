@@ -50,7 +50,8 @@ sample_merge <- function(a, b) {
 }
 
 reference_sums_visit <- function(recipe, z, model, start, control) {
-  lapply(list(recipe, z, model, start, control), force)
+  lapply(list(recipe, z, model, control), force)
+  start <- as_start(start)
   function(block) {
     rows <- cleaned(recipe, fitted_rows(recipe, block))
     if (rows$n) rows_sums(rows, z, model, start, control)

@@ -64,7 +64,7 @@ take_rows <- function(data, rows) {
   w <- data$weights[rows]
   shift <- log_density_shift(length(rows), if (is.null(w)) 0 else sum(log(w)), data$scale, 0, 0)
   list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w, n = length(rows), rows = rows,
-       scale = data$scale, shift = shift)
+       scale = data$scale, shift = shift, twins = lapply(data$twins, `[`, rows))
 }
 
 # The training rows as the certificate sees them; equal rows count as often as they occur, rows of weight 0 do not.

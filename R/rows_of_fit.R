@@ -3,7 +3,11 @@
 # list(x, response, offset, w, keep, labels): in the fit's columns; `keep`: those of positive weight. `asked`: what of
 # the fit's call is looked at.
 training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
-  given <- if (fit$frame$method == "formula") rows_with_response(fit, newdata, asked) else list_of_rows(fit, newdata)
+  given <- if (by_formula(fit)) rows_with_response(fit, newdata, asked) else list_of_rows(fit, newdata)
+  if (!is.null(fit$noise_trend)) {
+    w <- if (is.null(given$w)) 1 else given$w
+    given$w <- w / noise_factor(fit$noise_trend, given$x)
+  }
   given$keep <- if (is.null(given$w)) rep(TRUE, length(given$response)) else given$w > 0
   given
 }
@@ -88,13 +92,14 @@ data_of_rows <- function(data, rows, fit) {
   used <- if (!is.null(w) && any(w[keep] != 1)) w[keep]
   most <- if (!is.null(fit$near)) 1 - 1 / sum(keep) else if (merges_rows(fit$method)) 0.9 else 0
   merged <- merge_equal_rows(rows$x[keep, , drop = FALSE], (r - data$center) / data$scale, used, most)
-  data[c("x", "y", "weights", "group")] <- merged[c("x", "y", "weights", "group")]
+  for (what in c("x", "y", "weights", "group", "twins")) data[what] <- list(merged[[what]])
   data["x_zero"] <- list(if (!all(keep)) rows$x[!keep, , drop = FALSE])
   data$n <- sum(keep)
   data$shift <- log_density_shift(data$n, if (is.null(used)) 0 else sum(log(used)), data$scale, merged$rows, merged$ss)
   data$response <- rows$response
   data["offset"] <- list(rows$offset)
   data["prior_weights"] <- list(w)
+  if (!is.null(fit$noise_trend)) data["given_weights"] <- list(w * noise_factor(fit$noise_trend, rows$x))
   data
 }
 
@@ -108,10 +113,10 @@ fit_recipe <- function(fit) {
 fitted_rows <- function(recipe, block) training_rows_from(recipe, block, c("weights", "offset", "subset"))
 
 # `data` that a fit is said to be made of, as a source.
-source_of_fit <- function(fit, data, argument = "data") {
-  if (fit$frame$method != "formula") abort_input("fit", "a fit of a matrix", "a fit of a formula, to take rows again")
+source_of_fit <- function(fit, data) {
+  if (!by_formula(fit)) abort_input("fit", "a fit of a matrix", "a fit of a formula, to take rows again")
   if (is.data.frame(data)) return(rows_in_memory(data))
-  if (!is_source(data)) abort_input(argument, describe(data), "a row source or a data frame")
+  if (!is_source(data)) abort_input("data", describe(data), "a row source or a data frame")
   data
 }
 

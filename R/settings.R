@@ -53,6 +53,11 @@ unexplained_share <- function(data, learned, start) {
 asked_of_fits <- c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "center", "scale", "aux",
                    "aux_given")
 
+# Was nothing asked for that speaks of inducing points?
+leaves_points_open <- function(s) {
+  is.null(s[["m"]]) && is.null(s$inducing) && !isTRUE(s$aux_given) && !s$hyper[1L] %in% c("pilot", "joint")
+}
+
 # Checks that need the data; kernel and noise come in units of y and leave in those of the cleaned y, and what came as
 # one list, see start_fit(), leaves by stage.
 clean_settings <- function(data, s) {
@@ -62,8 +67,7 @@ clean_settings <- function(data, s) {
   # the paper's protocol has its inducing points moved, and nothing else
   s$move <- !is.null(s$control$maxit) || s$hyper[1L] %in% c("pilot", "joint") || isTRUE(s$aux_given) ||
     !identical(s$objective, "pf") || !is.null(s$tol)
-  # was nothing asked for that speaks of inducing points?
-  s$open <- is.null(s$m) && is.null(s$inducing) && !isTRUE(s$aux_given) && !s$hyper[1L] %in% c("pilot", "joint")
+  s$open <- leaves_points_open(s)
   if (!is.null(s$neighbours)) {
     s$neighbours <- check_count(s$neighbours, "neighbours", min = 0)
     if (s$neighbours > 0L && !isTRUE(s$keep_data) && !isTRUE(s$keep_sample)) {
@@ -95,6 +99,10 @@ clean_settings <- function(data, s) {
   s$kernel <- place_kernel(s$kernel, data$x, variables = data_variables_of(data))
   if (choose_kernel) s$kernel["profile"] <- list(NULL)
   s$kernel <- with_mean(s$kernel, s$mean, data)
+  if (inherits(s$noise, "formula")) {
+    s["trend"] <- list(asked_noise_trend(s$noise, data, s))
+    s["noise"] <- list(NULL)
+  }
   if (!is.null(s$noise)) s$noise <- check_positive(s$noise, "noise", 1L)
   s$columns <- colnames(data$x)
   s$fixed <- check_fixed(s$control$fix, s$kernel, s$columns)
@@ -125,7 +133,7 @@ in_stages <- function(s) {
   if (is.null(control$maxit)) control$maxit <- if (s$move) 200L else 50L
   learning <- learning_settings(s$kernel, s$noise, s$columns, s$free, control, s$hyper, s[["m"]], s$likelihood,
                                 s[["center"]])
-  c(s[intersect(names(s), c("method", "call", "keep_data", "keep_sample", "asked", "control"))],
+  c(s[intersect(names(s), c("method", "call", "keep_data", "keep_sample", "asked", "control", "trend"))],
     list(learning = learning, points = points_settings(s, control, learning),
          posterior = list(open = s$open, neighbours = s$neighbours), run = run_settings(control),
          goal = goal_settings(s$tol, control)))
@@ -201,7 +209,7 @@ clean_points <- function(data, s) {
   if (is.null(s$inducing)) s$inducing <- "greedy"
   if (is.character(s$inducing)) {
     s$inducing <- check_choice(s$inducing, point_methods, "inducing")
-    s$m <- if (is.null(s$m)) min(200L, n) else check_count(s$m, "m", max = n)
+    s$m <- if (is.null(s$m)) min(200L, n) else check_points(s$m, n)
     s$inducing_method <- s$inducing
   } else {
     z <- check_same_columns(check_matrix(s$inducing, "inducing"), data$x, "inducing", "the data")

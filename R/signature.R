@@ -37,8 +37,7 @@ signature_sums <- function(data) {
 }
 
 # Of rows more, or (`sign` -1) less.
-signature_with <- function(signature, rows, sign = 1) {
-  parts <- signature_sums(rows)
+signature_with <- function(signature, parts, sign = 1) {
   names <- names(parts$sums)
   signature_of(list(sums = signature$sums[names] + sign * parts$sums,
                     size = signature$size[names] + max(sign, 0) * parts$size), signature$sums[["center"]])

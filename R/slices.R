@@ -29,7 +29,7 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
 fit_variables <- function(fit) {
   columns <- fit$frame$columns
   numeric <- function(j) list(name = columns[j], columns = j, values = NULL, labels = NULL)
-  if (fit$frame$method != "formula") return(lapply(seq_along(columns), numeric))
+  if (!by_formula(fit)) return(lapply(seq_along(columns), numeric))
   out <- list()
   end <- 0L
   for (v in fit$frame$variables) {
@@ -132,7 +132,7 @@ slice_curve <- function(v, fit, grid, level, certified) {
   p <- posterior_at(fit, grid$x)
   ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
   if (certified) ends <- certify_rows(fit, plain_rows(grid$x), "reference", fit$reference)
-  half <- stats::qnorm((1 + level) / 2) * cbind(ends$sd_upper, sqrt(ends$sd_upper^2 + fit$noise))
+  half <- stats::qnorm((1 + level) / 2) * cbind(ends$sd_upper, sqrt(ends$sd_upper^2 + noise_at(fit, grid$x)))
   data.frame(input = v$name, value = grid$value, label = grid$label, fit = p$mean, se.fit = sqrt(p$var),
              lwr = ends$mean_lower - half[, 1L], upr = ends$mean_upper + half[, 1L],
              lwr_y = ends$mean_lower - half[, 2L], upr_y = ends$mean_upper + half[, 2L], outside = grid$outside)

@@ -46,6 +46,19 @@ new_source <- function(rewind, next_block, columns, label, finish = function() N
                                          finish = finish, pass = pass))
 }
 
+# R's random numbers, as they stand.
+random_state <- function() {
+  if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) stats::runif(1)
+  get(".Random.seed", envir = globalenv())
+}
+
+with_random_seed <- function(seed, expr) {
+  state <- random_state()
+  on.exit(assign(".Random.seed", state, envir = globalenv()))
+  set.seed(seed)
+  expr
+}
+
 is_source <- function(data) inherits(data, "pfdtc_source")
 
 # visit(block) of every block that has rows, put together by merge(a, b); NULL of no rows. Whatever is made of the rows
@@ -68,8 +81,8 @@ read_elsewhere <- function(source) !identical(source$pass, pass_in_turn)
 
 # Block after block, here.
 pass_in_turn <- function(source, visit, merge, so_far) {
-  reading(source$rewind(), 0)
   on.exit(source$finish())
+  reading(source$rewind(), 0)
   repeat {
     block <- read_block(source, so_far$rows)
     if (is.null(block)) return(so_far$value)
@@ -97,8 +110,8 @@ read_block <- function(source, before) {
 }
 
 first_columns <- function(source) {
-  reading(source$rewind(), 0)
   on.exit(source$finish())
+  reading(source$rewind(), 0)
   block <- read_block(source, 0)
   names <- names(block)
   if (is.null(block) || !length(names)) {

@@ -2,7 +2,9 @@
 #'
 #' Row sources for [pfdtc()]: rows are read block by block, in every pass anew, and never held together.
 #'
-#' * `rows_db()`: the result of a query, through `DBI` (SQLite, PostgreSQL, DuckDB, ...).
+#' * `rows_db()`: the result of a query, through `DBI` (SQLite, PostgreSQL, DuckDB, ...). With package `RPostgreSQL`,
+#'   whose results are held as a whole, rows are fetched from a cursor, in a transaction; with package `duckdb` as Arrow
+#'   batches, where `nanoarrow` and `DBI` 1.2.0 are installed (else it holds the whole result).
 #' * `rows_csv()`: one or more CSV files of the same columns, by base R, compressed or not.
 #' * `rows_parquet()`: one or more Parquet files, by package `nanoparquet`, a file at a time: data larger than memory
 #'   lie in several files.
@@ -43,25 +45,66 @@ rows_db <- function(con, query, block = rows_of_a_block) {
   needs_package("DBI", "rows_db()")
   if (!is.character(query) || length(query) != 1L || is.na(query)) abort_input("query", query, "one string")
   block <- check_count(block, "block")
+  read <- db_reader(con, query)
+  next_block <- function() {
+    rows <- read$fetch(block)
+    if (nrow(rows)) plain_columns(rows)
+  }
+  columns <- tryCatch({
+    read$open()
+    names(read$fetch(1))
+  }, error = function(e) abort_input("query", clip(query), "one that `con` can run", hint = conditionMessage(e)),
+  finally = read$finish())
+  new_source(read$open, next_block, columns, "a database", read$finish)
+}
+
+# list(open(), fetch(n), finish()): how a result is read so that its rows are not all in this process. Most drivers'
+# results are; RPostgreSQL's and duckdb's are not, unless they are asked for otherwise.
+db_reader <- function(con, query) {
+  if (inherits(con, "PostgreSQLConnection")) return(read_by_cursor(con, query))
+  streams <- inherits(con, "duckdb_connection") && requireNamespace("nanoarrow", quietly = TRUE) &&
+    "dbSendQueryArrow" %in% getNamespaceExports("DBI")
+  if (streams) read_by_arrow(con, query) else read_by_result(con, query)
+}
+
+read_by_result <- function(con, query, send = DBI::dbSendQuery,
+                           fetch = function(result, n) DBI::dbFetch(result, n = n)) {
   result <- NULL
   finish <- function() {
     if (!is.null(result)) DBI::dbClearResult(result)
     result <<- NULL
   }
-  rewind <- function() {
+  list(open = function() {
     finish()
-    result <<- DBI::dbSendQuery(con, query)
+    result <<- send(con, query)
+  }, fetch = function(n) fetch(result, n), finish = finish)
+}
+
+# What is not released at once waits for a garbage collection that does not know how large it is.
+read_by_arrow <- function(con, query) {
+  of_dbi <- function(name) getExportedValue("DBI", name) # since DBI 1.2.0
+  read_by_result(con, query, of_dbi("dbSendQueryArrow"), function(result, n) {
+    chunk <- of_dbi("dbFetchArrowChunk")(result, chunk_size = n)
+    rows <- as.data.frame(chunk)
+    nanoarrow::nanoarrow_pointer_release(chunk)
+    rows
+  })
+}
+
+read_by_cursor <- function(con, query) {
+  begun <- FALSE
+  finish <- function() {
+    if (begun) DBI::dbExecute(con, "rollback")
+    begun <<- FALSE
   }
-  next_block <- function() {
-    rows <- DBI::dbFetch(result, n = block)
-    if (nrow(rows)) plain_columns(rows)
-  }
-  columns <- tryCatch({
-    rewind()
-    names(DBI::dbFetch(result, n = 1))
-  }, error = function(e) abort_input("query", clip(query), "one that `con` can run", hint = conditionMessage(e)))
-  finish()
-  new_source(rewind, next_block, columns, "a database", finish)
+  list(open = function() {
+    finish()
+    DBI::dbExecute(con, "begin")
+    begun <<- TRUE
+    DBI::dbExecute(con, paste("declare pfdtc_rows no scroll cursor for", query))
+  }, fetch = function(n) {
+    DBI::dbGetQuery(con, sprintf("fetch forward %d from pfdtc_rows", as.integer(n)))
+  }, finish = finish)
 }
 
 # Whole numbers of 64 bits are doubles to R's arithmetic.

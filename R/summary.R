@@ -21,6 +21,7 @@ summary.gp_fit <- function(object, ...) {
   resid <- if (!is.null(object$data)) stats::residuals(object)
   out <- c(fit_facts(object), list(
     range = input_range(object), residuals = resid, term_shares = term_shares(object),
+    linear = linear_coefficients(object),
     rmse = if (is.null(resid)) NA_real_ else sqrt(mean(resid^2, na.rm = TRUE))))
   structure(out, class = "summary.gp_fit")
 }
@@ -31,7 +32,8 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
   number <- function(v) format(signif(v, digits))
   print_heading(x)
   print_fields(model_fields(x, digits))
-  print_lengthscales(x$coefficients, digits, x$range)
+  print_linear(x$linear, digits)
+  print_lengthscales(x$coefficients[setdiff(names(x$coefficients), rownames(x$linear))], digits, x$range)
   if (!is.null(x$residuals)) {
     cat("Residuals:\n")
     q <- stats::quantile(x$residuals, na.rm = TRUE)
@@ -51,6 +53,13 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
     Evaluations = list_named(x$evaluations),
     Seconds = list_named(signif(x$seconds, 3))))
   invisible(x)
+}
+
+print_linear <- function(table, digits) {
+  if (is.null(table)) return(invisible())
+  cat("Coefficients, with their posterior standard deviations:\n")
+  print(signif(table, digits))
+  cat("\n")
 }
 
 # What each term of the kernel makes of the variance of all of them over the training rows.
@@ -75,12 +84,12 @@ describe_evidence <- function(about, number) {
 fit_facts <- function(fit) {
   parts <- c("call", "method", "kernel", "noise", "m", "m_asked", "aux", "inducing_method",
              "hyper", "center", "scale", "nobs", "df", "evidence", "objective", "jitter", "evaluations",
-             "seconds", "convergence", "message", "kernels", "posterior", "neighbours")
+             "seconds", "convergence", "message", "kernels", "posterior", "neighbours", "noise_trend")
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit),
     inputs = length(fit$frame$columns), variables = length(fit$frame$variables),
     omitted = if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted,
-    from = describe_source(fit$source), inducing = describe_inducing(fit),
+    from = describe_source(fit$source, !is.null(fit$data)), inducing = describe_inducing(fit),
     subsample = if (is.null(fit$chosen)) NA_character_ else
       sprintf("%d random row%s", fit$m, plural_s(fit$m)),
     near = describe_near(fit), few = describe_small_n(fit$small_n), auxiliary = describe_aux(fit),
@@ -108,7 +117,8 @@ model_fields <- function(about, digits) {
     Near = about$near,
     Kernel = if (is_composite(about$kernel)) describe_kernel(about) else
       sprintf("%s; %s", describe_kernel(about), variance(theta["variance"])),
-    Noise = variance(theta["noise"]), Hyper = about$learned, Rows = about$looked_at,
+    Noise = paste0(variance(theta["noise"]), describe_noise_trend(about$noise_trend)),
+    Hyper = about$learned, Rows = about$looked_at,
     Check = about$few)
 }
 
@@ -192,10 +202,11 @@ describe_looked_at <- function(fit) {
           show_count(fit$nobs))
 }
 
-describe_source <- function(source) {
+describe_source <- function(source, kept) {
   if (is.null(source)) return(NA_character_)
-  sprintf("%s, read in %d passes; kernel, noise and points by a random sample of %s rows", source$label, source$passes,
-          show_count(source$sample))
+  sprintf("%s, read in %d passes; %s", source$label, source$passes,
+          if (kept) "so few rows are kept, as of a data frame"
+          else sprintf("kernel, noise and points by a random sample of %s rows", show_count(source$sample)))
 }
 
 # Fewer points than asked for: greedy selection has explained k(X, X), the others ran out of rows.

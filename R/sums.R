@@ -10,6 +10,9 @@ rows_sums <- function(rows, z, model, start, control = NULL) {
   sums
 }
 
+# What rows_sums() and fitc_weights() read of a start, for who is far away.
+as_start <- function(p) p[c("jitter", "L", "C", "beta")]
+
 # The sums that a posterior was made of, with its own residuals.
 sums_of <- function(p) {
   c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = if (is.null(p$log_weights)) 0 else p$log_weights))
@@ -31,3 +34,16 @@ fitc_weights <- function(rows, z, model, start) {
   left <- native_predict(start, z, model$kernel, model$noise, rows$x)$unexplained
   1 / (1 / merged_weights(rows) + pmax(left, 0) / model$noise)
 }
+
+# What prediction beside near rows takes of FITC's posterior, with the sums it was made of, and back.
+near_of_posterior <- function(p, model, neighbours) {
+  list(L = p$L, C = p$C / sqrt(model$noise), beta = p$beta, jitter = p$jitter, neighbours = as.integer(neighbours),
+       train_neighbours = 0L, sums = sums_of(p))
+}
+
+posterior_of_near <- function(near, model) {
+  c(near$sums, list(L = near$L, C = near$C * sqrt(model$noise), beta = near$beta, jitter = near$jitter))
+}
+
+# Sums of p with those of rows more, or (`sign` -1) less.
+sums_beside <- function(p, new, sign = 1) sums_merge(sums_of(p), lapply(new[names(sums_of(p))], `*`, sign))

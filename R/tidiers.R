@@ -11,18 +11,19 @@
 #' @param se_fit Should `.se.fit`, the standard deviation of f, be added?
 #' @param interval,conf.level The band to add as `.lower` and `.upper`, and its probability: see
 #'   `interval` and `level` of [predict.gp_fit()].
-#' @param inputs,at,level,n,points,scales,certified,xlim,terms As for [plot.gp_fit()], and so `interval` of
+#' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As for [plot.gp_fit()], and so `interval` of
 #'   `autoplot()`.
 #' @param ... Nothing: an unknown argument is an error.
 #' @return Data frames.
 #' * `tidy()`: a row a hyperparameter, columns `term` (as in `coef()`) and `estimate`.
 #' * `glance()`: one row: `method`, `nobs`, `m` (`NA` for the exact posterior), `df`, `sigma`,
-#'   `elbo`, `AIC`, `BIC` (from what `logLik()` gives), `objective`, `convergence`, `evaluations`,
+#'   `evidence` (what `logLik()` gives), `AIC`, `BIC`, `objective`, `convergence`, `evaluations`,
 #'   `seconds`.
 #' * `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` as asked and, for the
 #'   training rows, `.resid`.
 #'
-#' `autoplot()` returns a ggplot of the slices that [plot.gp_fit()] draws.
+#' `autoplot()` returns a ggplot of what [plot.gp_fit()] draws: slices, a map (the mean in colours, its standard deviation
+#' as lines), the checks or, of classes and counts, the calibration.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 10)
 #' if (requireNamespace("generics", quietly = TRUE)) {
@@ -46,8 +47,8 @@ glance.gp_fit <- function(x, ...) {
   check_dots_empty(list(...), "x")
   data.frame(method = x$method, nobs = stats::nobs(x),
              m = if (is.null(x$m)) NA_integer_ else x$m, df = x$df, sigma = stats::sigma(x),
-             elbo = check_any_fit(x, "x")$evidence, AIC = stats::AIC(x), BIC = stats::BIC(x), objective = x$objective,
-             convergence = x$convergence, evaluations = sum(x$evaluations),
+             evidence = check_any_fit(x, "x")$evidence, AIC = stats::AIC(x), BIC = stats::BIC(x),
+             objective = x$objective, convergence = x$convergence, evaluations = sum(x$evaluations),
              seconds = sum(x$seconds))
 }
 

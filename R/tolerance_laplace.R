@@ -48,7 +48,7 @@ laplace_tolerance_settings <- function(data, s) {
                 hint = "Of greedy points the first are those of a smaller fit.")
   }
   m <- s$points$m
-  s$points$m <- if (is.null(m)) nrow(data$x) else check_count(m, "m", max = nrow(data$x))
+  s$points$m <- if (is.null(m)) nrow(data$x) else check_points(m, nrow(data$x))
   s
 }
 

@@ -138,14 +138,6 @@ part_columns <- function(id, i, part) as_result(list(value = open_part(id, i, pa
 
 as_result <- function(expr) tryCatch(expr, error = function(e) list(error = e))
 
-with_random_seed <- function(seed, expr) {
-  if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) stats::runif(1)
-  state <- get(".Random.seed", envir = globalenv())
-  on.exit(assign(".Random.seed", state, envir = globalenv()))
-  set.seed(seed)
-  expr
-}
-
 # ---- tasks and who does them ----------------------------------------------------------------------------------------
 
 # Results of task(i, whole) for i of n parts, each list(function, arguments); `whole`: with all that the part has, as is

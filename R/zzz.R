@@ -3,6 +3,7 @@
 .onLoad <- function(libname, pkgname) {
   start_engine()
   when_loaded("marginaleffects", tell_marginaleffects)
+  when_loaded("mlr3", tell_mlr3)
   when_loaded("parsnip", tell_parsnip)
 }
 

@@ -5,7 +5,8 @@
 #
 # Each case runs in a process of its own. Seconds are the processors' (two threads), which a busy machine changes less
 # than the clock; `memory` is the peak in MB beyond what the process held with its data; `rmse` that of the mean beside
-# the true function, whose noise has sd 0.5, at 4,000 new rows. Sources are a SQLite table in a temporary folder.
+# the true function, whose noise has sd 0.5, at 4,000 new rows. Sources are tables of SQLite and DuckDB in a temporary
+# folder.
 
 make_rows <- function(n, seed = 1) {
   set.seed(seed)
@@ -47,6 +48,17 @@ database_of <- function(n) {
   con
 }
 
+# Pages that DuckDB keeps of its file would count as memory.
+duckdb_of <- function(n) {
+  file <- tempfile(fileext = ".duckdb")
+  con <- DBI::dbConnect(duckdb::duckdb(), file)
+  for (part in seq_len(ceiling(n / 1e5))) {
+    DBI::dbWriteTable(con, "rows", make_rows(min(1e5, n), part), append = TRUE)
+  }
+  DBI::dbDisconnect(con, shutdown = TRUE)
+  DBI::dbConnect(duckdb::duckdb(), file, read_only = TRUE, config = list(memory_limit = "100MB", threads = "1"))
+}
+
 cases <- list(
   "default, 1e5" = function() list(data = make_rows(1e5), fit = function(d) pfdtc(y ~ ., d)),
   "default, 1e6" = function() list(data = make_rows(1e6), fit = function(d) pfdtc(y ~ ., d)),
@@ -67,6 +79,8 @@ cases <- list(
     con <- database_of(1e7)
     list(data = rows_db(con, "select * from rows"), fit = given)
   },
+  "from DuckDB, 1e6" = function() list(data = rows_db(duckdb_of(1e6), "select * from rows"), fit = given),
+  "from DuckDB, 1e7" = function() list(data = rows_db(duckdb_of(1e7), "select * from rows"), fit = given),
   "default, 1e7" = function() list(data = make_rows(1e7), fit = function(d) pfdtc(y ~ ., d)))
 
 child <- function(case) {

@@ -299,13 +299,14 @@ SEXP pack(const char *name, ...)
     for (const char *one = name; one != NULL; one = va_arg(names, const char *))
         n++;
     va_end(names);
-    SEXP list = PROTECT(Rf_allocVector(VECSXP, n)), labels = Rf_allocVector(STRSXP, n);
+    SEXP list = PROTECT(Rf_allocVector(VECSXP, n)),
+         labels = PROTECT(Rf_allocVector(STRSXP, n));
     Rf_setAttrib(list, R_NamesSymbol, labels);
     va_start(names, name);
     for (int i = 0; i < n; i++, name = va_arg(names, const char *))
         SET_STRING_ELT(labels, i, Rf_mkChar(name));
     va_end(names);
-    UNPROTECT(1);
+    UNPROTECT(2);
     return list;
 }
 

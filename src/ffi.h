@@ -45,8 +45,8 @@ SEXP ffi_lowrank_rows(SEXP model, SEXP aux, SEXP rows, SEXP control);
 /* list(status, value, score, information): sum over `targets` of times * log p(y_i | its
  * neighbours), its slope in the kernel's log parameters and log s2, and the expected
  * information; neighbours: s x |targets|, row numbers from 1, 0 where there are fewer */
-SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP targets, SEXP neighbours,
-                 SEXP times, SEXP slopes, SEXP control);
+SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP targets,
+                 SEXP neighbours, SEXP times, SEXP slopes, SEXP control);
 
 /* list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights); site: a name of noise.h,
  * or NULL; log_weights: sum of the logs of the weights in force */

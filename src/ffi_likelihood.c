@@ -3,13 +3,17 @@
 #include "linalg.h"
 #include "neighbours.h"
 
-SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP targets, SEXP neighbours,
-                 SEXP times, SEXP slopes, SEXP control)
+SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP targets,
+                 SEXP neighbours, SEXP times, SEXP slopes, SEXP control)
 {
     struct likelihood l = {.model = arg_model(model), .count = (int)XLENGTH(targets)};
     struct vecchia whole;
     l.rows = arg_data(l.model, rows);
     l.weights = arg_vector_or_null(weights, "weights", (size_t)l.rows->N);
+    int n;
+    l.b = arg_matrix(noise_basis, "noise_basis", &n, &l.q);
+    if (n != l.rows->N)
+        Rf_error("internal: `noise_basis` must have a row for each of the data");
     l.row = arg_indices(targets, "targets", 1, l.rows->N);
     if (!Rf_isMatrix(neighbours) || Rf_ncols(neighbours) != l.count)
         Rf_error("internal: `neighbours` must have a column for each of `targets`");

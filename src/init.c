@@ -16,7 +16,7 @@ static const R_CallMethodDef doors[] = {
     DOOR(pf_constant, 4),
     DOOR(pf_divergence, 5),
     DOOR(lowrank_rows, 4),
-    DOOR(vecchia, 8),
+    DOOR(vecchia, 9),
     DOOR(posterior, 6),
     DOOR(predict, 5),
     DOOR(covariance, 5),

@@ -9,11 +9,11 @@ enum { most_rows = 256 };
 /* the sums of a block: those of vecchia.h, value, status */
 static size_t sums_size(const struct likelihood *l)
 {
-    return vecchia_size(l->model->kernel) + 2;
+    return vecchia_size(l->model->kernel, l->q) + 2;
 }
 
 struct gathered {
-    double *X, *y, *noise, *work;
+    double *X, *y, *noise, *b, *work;
 };
 
 /* row i as the a-th of the n gathered */
@@ -26,6 +26,8 @@ static void gather(const struct likelihood *l, int i, int a, int n,
         to->X[j * n + a] = l->rows->X[j * l->rows->ldx + i];
     to->y[a] = l->rows->y[i];
     to->noise[a] = l->weights == NULL ? s2 : s2 / l->weights[i];
+    for (size_t j = 0; j < (size_t)l->q; j++)
+        to->b[j * n + a] = l->b[j * l->rows->N + i];
 }
 
 static enum status add_term(const struct likelihood *l, int t, const struct gathered *to,
@@ -38,7 +40,7 @@ static enum status add_term(const struct likelihood *l, int t, const struct gath
     for (int a = 0; a < s; a++)
         gather(l, near[a], a, s + 1, to);
     gather(l, l->row[t], s, s + 1, to);
-    return vecchia_add(l->model->kernel, s, to->X, to->y, to->noise, l->times[t],
+    return vecchia_add(l->model->kernel, s, to->X, to->y, to->noise, to->b, l->times[t],
                        l->slopes, to->work, sum);
 }
 
@@ -46,14 +48,13 @@ static void terms_add(const void *self, const struct visit *v)
 {
     const struct likelihood *l = self;
     const struct kernel *k = l->model->kernel;
-    const size_t n = (size_t)l->s + 1, size = vecchia_size(k);
-    const struct gathered to = {v->work, v->work + n * kernel_columns(k),
-                                v->work + n * (kernel_columns(k) + 1),
-                                v->work + n * (kernel_columns(k) + 2)};
+    const size_t n = (size_t)l->s + 1, size = vecchia_size(k, l->q);
+    double *rows = v->work, *y = rows + n * kernel_columns(k);
+    const struct gathered to = {rows, y, y + n, y + 2 * n, y + (2 + l->q) * n};
     double *sums = l->sums + (size_t)v->number * sums_size(l);
     struct vecchia sum;
     enum status status = STATUS_OK;
-    vecchia_init(k, sums, &sum);
+    vecchia_init(k, l->q, sums, &sum);
     for (int i = 0; i < v->block.n && status == STATUS_OK; i++)
         status = add_term(l, v->block.first + i, &to, &sum);
     sums[size] = sum.value;
@@ -65,8 +66,8 @@ static struct sink terms_sink(const struct likelihood *l)
     const struct kernel *k = l->model->kernel;
     const size_t n = (size_t)l->s + 1;
     return (struct sink){.self = l,
-                         .n_work =
-                             n * (kernel_columns(k) + 2) + vecchia_row_size(k, l->s),
+                         .n_work = n * (kernel_columns(k) + 2 + l->q) +
+                                   vecchia_row_size(k, l->q, l->s),
                          .add = terms_add};
 }
 
@@ -79,17 +80,17 @@ void likelihood_open(struct likelihood *l, struct arena *arena)
     const struct sink sink = terms_sink(l);
     pass_open(&l->pass, arena);
     l->sums = arena_take(arena, (size_t)l->pass.plan.n_blocks * sums_size(l));
-    l->memory = arena_take(arena, vecchia_size(l->model->kernel));
+    l->memory = arena_take(arena, vecchia_size(l->model->kernel, l->q));
     l->work = arena_take(arena, pass_size(&l->pass, 1, &sink));
 }
 
 enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
 {
     const struct sink sink = terms_sink(l);
-    const size_t size = vecchia_size(l->model->kernel);
+    const size_t size = vecchia_size(l->model->kernel, l->q);
     enum status status = STATUS_OK;
     pass_run(&l->pass, 1, &sink, l->work);
-    vecchia_init(l->model->kernel, l->memory, whole);
+    vecchia_init(l->model->kernel, l->q, l->memory, whole);
     for (int b = 0; b < l->pass.plan.n_blocks; b++) {
         const double *sums = l->sums + (size_t)b * sums_size(l);
         if (status == STATUS_OK)

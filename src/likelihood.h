@@ -9,6 +9,8 @@ struct likelihood {
     const struct model *model;
     const struct source *rows; /* of the data                                     */
     const double *weights;     /* of the rows, or NULL                            */
+    int q;                     /* numbers a row that its log noise is linear in   */
+    const double *b;           /* N x q                                          */
     int count, s, slopes;      /* terms; neighbours of each, at most; slopes too? */
     const int *row;            /* [count] from 0                                  */
     const int *neighbours;     /* s x count, -1 behind the last of each           */

@@ -4,30 +4,30 @@
 #include "small.h"
 #include "vecchia.h"
 
-size_t vecchia_size(const struct kernel *k)
+size_t vecchia_size(const struct kernel *k, int q)
 {
-    const size_t p = (size_t)k->n_theta + 1;
+    const size_t p = (size_t)k->n_theta + 1 + q;
     return p + p * p;
 }
 
-void vecchia_init(const struct kernel *k, double *memory, struct vecchia *sum)
+void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia *sum)
 {
-    sum->p = k->n_theta + 1;
+    sum->p = k->n_theta + 1 + q;
     sum->value = 0.0;
     sum->score = memory;
     sum->information = memory + sum->p;
-    fill(vecchia_size(k), 0.0, memory);
+    fill(vecchia_size(k, q), 0.0, memory);
 }
 
-size_t vecchia_row_size(const struct kernel *k, int s)
+size_t vecchia_row_size(const struct kernel *k, int q, int s)
 {
-    const size_t n = (size_t)s + 1, p = (size_t)k->n_theta + 1;
+    const size_t n = (size_t)s + 1, p = (size_t)k->n_theta + 1 + q;
     return 2 * n * n + n * (p + 2) + self_slopes_size(k, s + 1);
 }
 
 enum status vecchia_add(const struct kernel *k, int s, const double *X, const double *y,
-                        const double *noise, double times, int slopes, double *work,
-                        struct vecchia *sum)
+                        const double *noise, const double *b, double times, int slopes,
+                        double *work, struct vecchia *sum)
 {
     const int n = s + 1, p = sum->p;
     double *K = work, *L = K + (size_t)n * n, *u = L + (size_t)n * n, *w = u + n;
@@ -58,9 +58,13 @@ enum status vecchia_add(const struct kernel *k, int s, const double *X, const do
     small_solve_t(s, n, L,
                   w); /* w = T_SS^{-1} y_S                                       */
     self_slopes(k, n, X, n, K, u, rest, Q);
-    double *of_noise = Q + (size_t)(p - 1) * n;
+    const int q = p - k->n_theta - 1;
+    double *of_noise = Q + (size_t)k->n_theta * n;
     for (int j = 0; j < n; j++)
         of_noise[j] = noise[j] * u[j];
+    for (int l = 0; l < q; l++)
+        for (int j = 0; j < n; j++)
+            of_noise[(size_t)(l + 1) * n + j] = of_noise[j] * b[(size_t)l * n + j];
 
     for (int j = 0; j < p; j++) {
         double *q = Q + (size_t)j * n;

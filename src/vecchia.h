@@ -15,13 +15,14 @@
  *     dl_i / dtheta_j = (r^2 / D - 1) u'q_j / (2 D) + (r / D) w'q_j                    (score)
  *     E[dl_i dl_i']   = (u'q_j)(u'q_k) / (2 D^2) + (q_j)_S' T_SS^{-1} (q_k)_S / D      (information)
  *
- * and the expectation of the score is 0 at the truth whatever S is.
+ * and the expectation of the score is 0 at the truth whatever S is.  The log of the noise of row n
+ * may be linear in q numbers b_n of the row: T_j of their coefficients is diag(noise b_j).
  */
 #include "kernel.h"
 #include "status.h"
 
 struct vecchia {
-    int p;         /* parameters: those of the kernel, then log noise               */
+    int p;         /* parameters: those of the kernel, log noise, its q coefficients */
     double value;  /* sum of the l_i                                                */
     double *score; /* [p]                                                           */
     double
@@ -29,16 +30,16 @@ struct vecchia {
 };
 
 /* doubles wanted for the arrays of a struct vecchia; init lays them out there and clears */
-size_t vecchia_size(const struct kernel *k);
-void vecchia_init(const struct kernel *k, double *memory, struct vecchia *sum);
+size_t vecchia_size(const struct kernel *k, int q);
+void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia *sum);
 
 /* doubles of scratch for s neighbours */
-size_t vecchia_row_size(const struct kernel *k, int s);
+size_t vecchia_row_size(const struct kernel *k, int q, int s);
 
 /* sum += times l_i and, where `slopes`, its score and information.
- * X: s + 1 rows, the last is row i; y, noise: [s + 1] */
+ * X: s + 1 rows, the last is row i; y, noise: [s + 1]; b: (s + 1) x q */
 enum status vecchia_add(const struct kernel *k, int s, const double *X, const double *y,
-                        const double *noise, double times, int slopes, double *work,
-                        struct vecchia *sum);
+                        const double *noise, const double *b, double times, int slopes,
+                        double *work, struct vecchia *sum);
 
 #endif

@@ -1,7 +1,8 @@
 # Who may see whom, by the tables of CONTRIBUTING.md. Complains (status 1) when an #include in src/ points up or
 # sideways, when a file has no place in its table, when BLAS or R are seen where they should not be, when compiled code
 # is called from R outside R/native.R, when a function in R/ calls one in a file of a layer above its own, or files of
-# one layer call each other in a circle, and of files with more than 400 lines.   Rscript tools/check-layers.R
+# one layer call each other in a circle, of files with more than 400 lines, of doors that outgrow the numerics, and of
+# names that mean two things.   Rscript tools/check-layers.R
 
 # The layers of `src/` or `R/`, the lowest first: the files of each, by the table of CONTRIBUTING.md.
 layers_of <- function(folder) {
@@ -141,14 +142,50 @@ check_r_layers <- function(files) {
 
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
-# A file that can be read in one sitting; those that are still to be cut may not grow.
-most_lines <- 400L
-still_long <- c("src/neighbours.c" = 429L)
+count_lines <- function(files) sum(vapply(files, function(file) length(readLines(file, warn = FALSE)), 0L))
 
+# A file that can be read in one sitting.
 check_size <- function(file) {
-  n <- length(readLines(file, warn = FALSE))
-  most <- if (file %in% names(still_long)) still_long[[file]] else most_lines
-  if (n > most) sprintf("%s: %d lines, more than %d", file, n, most)
+  n <- count_lines(file)
+  if (n > 400L) sprintf("%s: %d lines, more than 400", file, n)
+}
+
+# Doors unpack, run and pack: lines between the braces of each.
+lines_of_doors <- function(files) {
+  unlist(lapply(files, function(file) {
+    lines <- readLines(file, warn = FALSE)
+    at <- grep("^SEXP ffi_", lines)
+    end <- which(lines == "}")
+    start <- which(lines == "{")
+    body <- vapply(at, function(i) min(end[end > i]) - min(start[start > i]) - 1L, 0L)
+    stats::setNames(body, sub("^SEXP (ffi_[a-z_0-9]+).*", "\\1", lines[at]))
+  }))
+}
+
+check_doors <- function(files) {
+  doors <- grepl("^(ffi|args|init)", basename(files))
+  body <- lines_of_doors(files[grepl("^ffi_.*c$", basename(files))])
+  lines <- c(count_lines(files[doors]), count_lines(files[!doors]))
+  c(sprintf("%s(): %d lines, more than 40", names(body), body)[body > 40L],
+    if (stats::median(body) > 12) sprintf("doors have %g lines in the median, more than 12", stats::median(body)),
+    if (2 * lines[1L] > lines[2L]) sprintf("doors: %d lines, more than half of the %d of the numerics", lines[1L], lines[2L]))
+}
+
+# ---- names ----------------------------------------------------------------------------------------------------------
+
+# The auxiliary distribution is `aux`; `nu` is a kernel's and a likelihood's parameter, and an argument that is public.
+nu_stays <- c("kernel_matern", "pf_objective", "pf_divergence")
+
+check_nu <- function(r_files, c_files) {
+  says_nu <- function(code) {
+    grepl("\\bnu\\b", gsub("(?s)\"[^\"]*\"|/[*].*?[*]/", "", paste(code, collapse = "\n"), perl = TRUE))
+  }
+  stays <- function(e) is.call(e) && as.character(e[[2L]])[1L] %in% nu_stays
+  in_r <- vapply(r_files, function(file) {
+    any(vapply(Filter(Negate(stays), parse(file, keep.source = FALSE)), function(e) says_nu(deparse(e)), NA))
+  }, NA)
+  in_c <- vapply(c_files, function(file) basename(file) != "responses.c" && says_nu(readLines(file, warn = FALSE)), NA)
+  sprintf("%s: `nu`, where the auxiliary distribution is `aux`", c(r_files[in_r], c_files[in_c]))
 }
 
 check_c_places <- function(files) {
@@ -160,7 +197,8 @@ sources <- list.files("src", "[.][ch]$", full.names = TRUE)
 tests <- list.files(c("tests/testthat", "tools"), "[.]([chR]|sh)$", full.names = TRUE)
 pages <- list.files("R", "[.][rR]$", full.names = TRUE)
 said <- c(check_c_places(sources), unlist(lapply(sources, check_file)), unlist(lapply(pages, check_calls)),
-          check_r_layers(pages), unlist(lapply(c(sources, pages, tests), check_size)))
+          check_r_layers(pages), unlist(lapply(c(sources, pages, tests), check_size)), check_doors(sources),
+          check_nu(pages, sources))
 writeLines(c(said, sprintf("layers: %d files in src, %d in R, %d complaints", length(sources),
                            length(pages), length(said))))
 quit(status = as.integer(length(said) > 0))

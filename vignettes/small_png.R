@@ -51,3 +51,8 @@ local({
   plain <- knitr::knit_hooks$get("plot")
   knitr::knit_hooks$set(plot = function(x, options) plain(small_png(x), options))
 })
+
+# Chunks with margins = TRUE: narrow ones.
+knitr::knit_hooks$set(margins = function(before, options, envir) {
+  if (before) graphics::par(mar = c(3.6, 3.6, 1.6, 0.5), mgp = c(2.3, 0.8, 0))
+})

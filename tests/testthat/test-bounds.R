@@ -51,6 +51,7 @@ test_that("the bracket closes where the inducing points are all rows", {
 })
 
 test_that("the theorem's bounds hold as printed and sharper, and eps is above d_pF of the exact posterior", {
+  skip_on_cran()
   for (seed in quick(1:14)) {
     p <- bounds_problem(seed)
     exact <- predict(bounds_fit(gp_exact, p), p$new, se.fit = TRUE)
@@ -199,6 +200,7 @@ test_that("the draws' memory is refused before it is taken", {
 })
 
 test_that("nasty problems: brackets and bounds are valid where it hurts, against quadruple precision", {
+  skip_on_cran()
   evidence <- utils::read.csv(test_path("bounds-nasty.csv"))
   truth <- utils::read.csv(test_path("certify-nasty.csv"))
   cases <- nasty_certify_problems()

@@ -59,6 +59,7 @@ test_that("of exact posteriors it is full conformal prediction: refits with any 
 })
 
 test_that("full conformal intervals cover what they say with wrong hyperparameters and heavy tails", {
+  skip_on_cran()
   draw <- function(n) {
     x <- runif(n, 0, 10)
     data.frame(x, y = sin(x) + 0.3 * rt(n, 2))

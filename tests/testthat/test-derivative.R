@@ -1,4 +1,5 @@
 test_that("derivatives are the slopes of the mean, with the exact sd, whatever the kernel and the fit", {
+  skip_on_cran()
   x <- kernel_rows(25)
   y <- with_seed(3, stats::rnorm(25)) + x[, 1]
   new <- kernel_rows(5, 9)

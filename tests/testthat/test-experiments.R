@@ -137,6 +137,7 @@ test_that("the divergence from the exact posterior is that of pf_divergence(), w
 })
 
 test_that("resumed, reordered and one at a time, the numbers are the same", {
+  skip_on_cran()
   whole <- small_experiment(trace = 8)
   file <- new_file()
   small_experiment(m = 8, methods = "vfe", file = file, trace = 8)
@@ -168,6 +169,7 @@ test_that("a file cut off in the middle of a line is completed", {
 })
 
 test_that("an interrupt loses no more than the cell under way, and no interrupted fit is kept", {
+  skip_on_cran()
   file <- new_file()
   fits <- 0
   interrupted <- tryCatch(
@@ -187,6 +189,7 @@ test_that("an interrupt loses no more than the cell under way, and no interrupte
 })
 
 test_that("an interrupted pilot is no pilot", {
+  skip_on_cran()
   file <- new_file()
   first <- TRUE
   interrupted <- tryCatch(

@@ -30,6 +30,7 @@ test_that("the objective of a fit is pf_objective() at its points, no worse than
 })
 
 test_that("set.seed() reproduces a fit to the bit, whatever is random in it", {
+  skip_on_cran()
   data <- smooth_data(30)
   cases <- c(lapply(every_aux(), function(aux) list(aux = aux)),
              lapply(c("greedy", "random", "kmeans"), function(i) list(inducing = i)),

@@ -136,6 +136,8 @@ test_that("what cannot be added or taken away is refused by name", {
   refused(drop_rows(kept, 1e6), "numbers of rows")
   refused(drop_rows(kept, seq_along(kept$data$response)), "all rows")
   refused(update_points(fit), "without its data")
+  classes <- pfdtc(l ~ a, d, family = binomial(), kernel = kernel_se(1, 1), hyper = "fixed", m = 5)
+  refused(add_rows(classes, d), "mode depends on all rows at once.*inducing = fit\\$inducing")
   some <- gp_subsample(y ~ a, d, m = 9, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
   refused(add_rows(some, d), "gp_subsample")
   strict <- small_fit(transform(d, w = 1e9), control = list(maxit = 0), keep_data = FALSE)
@@ -156,4 +158,53 @@ test_that("points are chosen anew where that tells more, and stay otherwise", {
   expect_message(expect_identical(update_points(better), better), "still do")
   expect_equal(nrow(update_points(more, m = 20)$inducing), 20)
   expect_equal(better$factors$G, fit_of(d, inducing = better$inducing)$factors$G, tolerance = 1e-8)
+})
+
+test_that("a fit of a source beside near rows grows: all of them, or a sample of which the new rows take their share", {
+  d <- growing_rows()
+  new <- d[c(1:4, 150:158), ]
+  # all rows are kept and near: as in memory, in the same order
+  for (more in list(d[101:160, ], d[90:110, ])) { # and equal ones
+    first <- small_fit(in_blocks(d[1:100, ]), neighbours = 6)
+    expect_null(first$data)
+    in_memory <- small_fit(d[1:100, ], neighbours = 6)
+    in_memory$near <- near_posterior(in_memory$data, in_memory$inducing, model_of(in_memory), 6, 6, first$near$rank,
+                                     in_memory$jitter)
+    whole <- add_rows(in_memory, more)
+    first <- add_rows(first, in_blocks(more))
+    expect_equal(first$near$rank, whole$near$rank)
+    expect_same_fit(first, whole, new, tolerance = 1e-8)
+    expect_equal(first$near$rows$n, whole$nobs)
+  }
+  old <- options(pfdtc.sample = 40)
+  on.exit(options(old))
+  first <- small_fit(in_blocks(d[1:100, ]), neighbours = 6)
+  whole <- small_fit(in_blocks(d), neighbours = 6)
+  set.seed(4)
+  more <- add_rows(add_rows(first, d[101:130, ]), d[131:160, ])
+  expect_equal(more$near[c("L", "C", "beta")], whole$near[c("L", "C", "beta")], tolerance = 1e-9)
+  expect_equal(more$evidence, whole$evidence, tolerance = 1e-9)
+  expect_equal(more$nobs, whole$nobs)
+  expect_equal(more$signature$sums, whole$signature$sums, tolerance = 1e-10)
+  of_new <- match_rows(more$near$rows$x, first$near$rows$x)
+  expect_true(anyNA(of_new) && !all(is.na(of_new)))
+  expect_false(anyNA(predict(more, new[1:3, ])))
+  expect_error(drop_rows(more, d[1:9, ]), "kept a sample as near rows.*inducing = fit", class = "pfdtc_error_input")
+  # each row has its share: a sample of 30 of 30 + 90
+  kept <- list(x = matrix(0, 30, 1), y = numeric(30), weights = NULL)
+  rows <- list(x = matrix(1:90 + 0, 90, 1), y = 1:90 + 0, weights = NULL, n = 90)
+  counts <- table(factor(replicate(400, resampled(kept, rows, 30)$y), 0:90))
+  expect_lt(abs(counts[["0"]] / 400 - 7.5), 0.4) # sd 0.12
+  expect_lt(sum((counts[-1] - 100)^2 / 100), 165) # chi squared with 89 degrees of freedom: once in 1e6
+})
+
+test_that("sums of rows on workers are added, and a fit that keeps rows refuses them", {
+  d <- growing_rows()
+  bare <- small_fit(d[1:100, ], control = list(maxit = 0), keep_data = FALSE)
+  there <- with_replaced(list(find_crew = function() fake_crew(2)), {
+    source <- rows_parts(list(d[101:130, ], d[131:160, ]))
+    expect_error(add_rows(small_fit(d[1:100, ]), source), "rows on workers", class = "pfdtc_error_input")
+    add_rows(bare, source)
+  })
+  expect_same_fit(there, add_rows(bare, d[101:160, ]), d[1:9, ])
 })

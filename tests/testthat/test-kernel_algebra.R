@@ -16,6 +16,7 @@ test_that("kernel_matrix() is the double loop for every factor and for random su
 })
 
 test_that("the ELBO's gradient is right in Z and in every parameter, for every factor and random kernels", {
+  skip_on_cran()
   x <- kernel_rows(14)
   y <- with_seed(3, stats::rnorm(14))
   w <- with_seed(4, stats::runif(14, 0.5, 2))
@@ -41,6 +42,7 @@ test_that("the ELBO's gradient is right in Z and in every parameter, for every f
 })
 
 test_that("pF has the right gradient where k(z, z) depends on z, its jitter included", {
+  skip_on_cran()
   x <- kernel_rows(12)
   y <- with_seed(3, stats::rnorm(12))
   z <- kernel_rows(4, 5)
@@ -85,6 +87,7 @@ test_that("exact evidence and the likelihood of neighbours have the right slopes
 })
 
 test_that("certificates and brackets contain the exact posterior, whatever the kernel", {
+  skip_on_cran()
   for (seed in 1:25) {
     p <- with_seed(seed, list(n = sample(15:60, 1), m = sample(2:12, 1), noise = 10^stats::runif(1, -3, 0)))
     x <- kernel_rows(p$n, seed)

@@ -169,6 +169,7 @@ test_that("certify() takes kriging where it pays, and no time is no harm", {
 })
 
 test_that("nasty problems: kriging alone is valid on any number of rows, against quadruple precision", {
+  skip_on_cran()
   truth <- utils::read.csv(test_path("certify-nasty.csv"))
   cases <- nasty_certify_problems()
   for (name in quick(names(cases))) {

@@ -8,6 +8,7 @@ test_that("the dense evidence that others are held against is that of the formul
 })
 
 test_that("hyperparameters that made the data are found again within what chance allows", {
+  skip_on_cran()
   for (profile in quick(profiles)) {
     kernel <- ref_kernel(profile, c(0.1, 0.2), 4)
     truth <- log(c(0.1, 0.2, 4, 0.25))
@@ -54,6 +55,7 @@ test_that("priors fade with the rows, but that of the variance only where the ex
 })
 
 test_that("the exact evidence is within two nats of the best of many exact searches", {
+  skip_on_cran()
   cases <- list(smooth_data(100), wavy(100, noise = 0.3),
                 list(x = matrix(as.numeric(stats::time(lynx))), y = log(as.numeric(lynx))),
                 # nothing to learn but the noise
@@ -233,6 +235,7 @@ test_that("restarts are as many as asked for, priors can be left out", {
 })
 
 test_that("set.seed() reproduces what is learned to the bit, and threads change nothing", {
+  skip_on_cran()
   large <- with_seed(2, {
     x <- matrix(stats::runif(5400), 2700)
     list(x = x, y = sin(6 * x[, 1]) + x[, 2] + 0.2 * stats::rnorm(2700))

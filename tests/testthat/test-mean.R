@@ -44,6 +44,22 @@ test_that("a linear mean is generalised least squares on the process, up to the 
   expect_identical(coef(fits$matrix), coef(fits$exact))
 })
 
+test_that("the coefficients have the covariance of generalised least squares, and of lm() where that is all", {
+  d <- mean_data()
+  fit <- gp_exact(y ~ year + z, d, kernel = mean_kernel(), mean = ~ year + z, noise = 0.04, hyper = "fixed")
+  K <- 0.7 * exp(-outer(d$z, d$z, "-")^2 / 0.8^2 / 2) + diag(0.04, 60)
+  U <- cbind(1, (d$year - 1960) / 10, d$z)
+  to <- rbind(c(1, -196, 0), c(0, 0.1, 0), c(0, 0, 1))
+  V <- to %*% solve(t(U) %*% solve(K, U)) %*% t(to)
+  expect_equal(unname(vcov(fit)), V, tolerance = 1e-3) # the prior's share
+  plain <- stats::lm(y ~ year + z, d)
+  alone <- gp_exact(y ~ year + z, d, kernel = kernel_se(1, 1e-8), mean = ~ year + z, hyper = "fixed",
+                    noise = summary(plain)$sigma^2)
+  expect_equal(vcov(alone), vcov(plain), tolerance = 1e-3)
+  expect_equal(coef(alone)[1:3], coef(plain), tolerance = 1e-3)
+  expect_equal(unname(confint(alone, "year")), unname(confint.default(plain, "year")), tolerance = 1e-3)
+})
+
 test_that("certificates, terms, files and new data are there for a fit with a mean", {
   d <- mean_data()
   fit <- pfdtc(y ~ ., d, kernel = kernel_matern(3 / 2, 1, 0.7, "z"), mean = ~ year + site, noise = 0.04,
@@ -77,7 +93,12 @@ test_that("kernel and noise are learned beside a mean, which extrapolates", {
   expect_lt(off(fit), 1)
   expect_gt(off(plain), 1)
   expect_false(is.null(fit$kernels)) # chosen
-  expect_identical(nrow(vcov(fit)), fit$df)
+  expect_identical(nrow(vcov(fit)), fit$df + 2L)
+  table <- summary(fit)$linear
+  expect_identical(table[, 1], coef(fit)[1:2])
+  expect_equal(table[, 2], sqrt(diag(vcov(fit)))[1:2])
+  expect_equal(rowMeans(confint(fit))[1:2], coef(fit)[1:2], tolerance = 1e-6)
+  expect_output(print(summary(fit)), "Std. Dev.", fixed = TRUE)
   expect_output(print(fit), "(Intercept)", fixed = TRUE)
   cv <- suppressMessages(cross_validate(fit, folds = 3))
   expect_s3_class(cv, "data.frame")

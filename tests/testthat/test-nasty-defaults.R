@@ -1,5 +1,7 @@
 # Data and arguments that break careless defaults: units, weights, far values, starts, ends.
 
+skip_on_cran()
+
 learn_all <- function(x, y, ..., seed = 1) with_seed(seed, pfdtc(x, y, ..., control = pfdtc_control(progress = FALSE)))
 
 # n rows of f(x) + noise of sd 0.1 in the unit square

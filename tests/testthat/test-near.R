@@ -89,6 +89,7 @@ test_that("what cannot be factorised is a condition", {
 })
 
 test_that("blocks, threads and memory change nothing beyond rounding", {
+  skip_on_cran()
   # more rows than a wave takes, more neighbours than an empty memory holds at once
   for (p in quick(list(problem("matern12", n = 700, d = 2, m = 12, weighted = TRUE),
                        problem("se", n = 4200, d = 3, m = 6)))) {
@@ -145,6 +146,7 @@ test_that("a new row equal to a training row with little noise is that row", {
 })
 
 test_that("nasty cases: little noise, points among the rows, as many points as rows, rows 1e-9 apart", {
+  skip_on_cran()
   for (profile in quick(profiles)) {
     for (noise in 10^-c(2, 6, 10)) {
       base <- problem(profile, n = 40, d = 2, m = 8, lengthscale = c(0.6, 0.8), noise = noise, weighted = TRUE,
@@ -176,6 +178,7 @@ test_that("nasty cases: little noise, points among the rows, as many points as r
 })
 
 test_that("hundreds of inducing points: more than a product packs at a time", {
+  skip_on_cran()
   p <- problem("matern12", n = 430, d = 3, m = 402, weighted = TRUE)
   got <- near_case(p, 5, 5, pfdtc_control(threads = 2, block = 60))
   expect_near(got, ref_near_case(p, 5, 5, got), p$kernel$variance, 1e-9, "m = 402")

@@ -12,6 +12,7 @@ expect_same <- function(object, expected, info) {
 }
 
 test_that("block size, threads and memory change nothing beyond rounding", {
+  skip_on_cran()
   for (p in quick(list(problem(), problem("matern12", n = 40, m = 7, d = 3, weighted = TRUE)))) {
     plain <- everything(p)
     for (memory in c(0, 500, 2^27)) {

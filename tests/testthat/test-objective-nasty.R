@@ -1,6 +1,7 @@
 # Problems that break careless code (helper-problems.R).
 
 test_that("nasty problems give the reference's numbers", {
+  skip_on_cran()
   for (name in names(nasty_problems())) {
     p <- nasty_problems()[[name]]
     for (pair in nu_pairs(p)) {

@@ -25,6 +25,7 @@ test_that("the pF objective and its gradient are the proposition's, for every nu
 })
 
 test_that("under white noise the objective is its closed form, for every kernel, weight and jitter", {
+  skip_on_cran()
   for (p in problems()) {
     for (share in c(1, 0.3)) {
       nu <- package_nu(p, aux_white(share))
@@ -69,6 +70,7 @@ test_that("nasty problems have a white-noise objective, or an error that says wh
 })
 
 test_that("every coordinate of the pF gradient is the limit of central differences", {
+  skip_on_cran()
   for (p in problems()) {
     pairs <- nu_pairs(p)
     for (kind in kinds) {

@@ -60,3 +60,40 @@ test_that("a recipe in a workflow prepares what the engine fits", {
   own <- pfdtc(y ~ a + b, z, kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed")
   expect_equal(predict(flow, data)$.pred, unname(predict(own, z)))
 })
+
+test_that("points, neighbours, kernel and noise are tuned: scores are those of fits to the folds' rows", {
+  skip_if_not_installed("tune")
+  skip_if_not_installed("rsample")
+  data <- small_data(30)
+  folds <- with_seed(1, rsample::vfold_cv(data, v = 2))
+  metrics <- yardstick::metric_set(yardstick::rmse)
+  scores <- function(spec, grid) {
+    flow <- workflows::workflow(y ~ a, parsnip::set_engine(spec, "pfdtc", hyper = "fixed"))
+    found <- tune::tune_grid(flow, folds, grid = grid, metrics = metrics)
+    expect_identical(nrow(tune::collect_notes(found)), 0L)
+    tune::collect_metrics(found)
+  }
+  rmse <- function(...) {
+    mean(vapply(folds$splits, function(split) {
+      fit <- pfdtc(y ~ a, rsample::analysis(split), hyper = "fixed", ...)
+      left <- rsample::assessment(split)
+      sqrt(mean((left$y - predict(fit, left))^2))
+    }, 0))
+  }
+  grid <- data.frame(inducing_points = c(2, 10), neighbors = c(0, 5))
+  kernel <- kernel_se(1.3, 2)
+  spec <- gp_reg(kernel = kernel, noise = 0.4, inducing_points = tune::tune(), neighbors = tune::tune())
+  got <- scores(spec, grid)
+  expect_setequal(got$inducing_points, grid$inducing_points)
+  for (i in 1:2) {
+    expect_equal(got$mean[got$inducing_points == grid$inducing_points[i]],
+                 rmse(kernel = kernel, noise = 0.4, m = grid$inducing_points[i], neighbours = grid$neighbors[i]))
+  }
+  # their ranges are there without a grid
+  expect_identical(nrow(dials::grid_regular(tune::extract_parameter_set_dials(spec), levels = 2)), 4L)
+
+  kernels <- tibble::tibble(kernel = list(kernel_se(1.3, 2), kernel_matern(1 / 2, 0.1, 2)), noise = c(0.4, 0.1))
+  got <- scores(gp_reg(kernel = tune::tune(), noise = tune::tune()), kernels)
+  expect_equal(sort(got$mean), sort(c(rmse(kernel = kernels$kernel[[1]], noise = 0.4),
+                                      rmse(kernel = kernels$kernel[[2]], noise = 0.1))))
+})

@@ -1,5 +1,7 @@
 # Data that break careless code: everything is learned, and all that a fit says is finite.
 
+skip_on_cran()
+
 # Learned, finite in all that it says, and no worse than the mean of y at the training rows.
 expect_sane <- function(fit, new = NULL, info = NULL) {
   expect_s3_class(fit, "pfdtc")

@@ -104,6 +104,7 @@ test_that("new rows with wrong columns, names or levels are refused", {
 
 test_that("m is a whole number from 1 to the number of rows", {
   for (m in list(0, -1, 7, 2.5, NA, Inf, NaN, c(1, 2), "3", TRUE, numeric())) expect_input_error(fit6(m = m), "`m`")
+  expect_input_error(fit6(m = 7), "from 1 to 6, the number of rows, not 7")
   for (m in c(1, 6)) expect_identical(fit6(m = m)$m_asked, as.integer(m))
   expect_input_error(fit6(m = 3, inducing = x6), "`m`")
   expect_identical(fit6(m = 6, inducing = x6)$m, 6L)

@@ -188,6 +188,7 @@ test_that("par() and the random numbers are as before", {
 })
 
 test_that("autoplot() draws the same", {
+  skip_on_cran()
   skip_if_not_installed("ggplot2")
   fit <- referenced(wave_fit())
   shown <- plot_certificate(fit, n = 9, plot = FALSE)

@@ -103,6 +103,21 @@ test_that("a source that fails says so, and what was learned is in the condition
   expect_equal(e$fit$nobs, fixed_fit(d)$nobs) # of the sample, which has all
 })
 
+test_that("a source that gives other rows in the second pass is refused, and one that cannot begin is closed", {
+  d <- mixed_rows()
+  passes <- new.env()
+  source <- in_blocks(d, rep(100, 4), passes = passes)
+  read <- source$next_block
+  source$next_block <- function() if (passes$n == 1) read() else read()[1:50, ]
+  expect_error(fixed_fit(source), "rows in the first pass and .* in the second", class = "pfdtc_error_input")
+  closed <- FALSE
+  source <- in_blocks(d)
+  source$rewind <- function() stop("no disk")
+  source$finish <- function() closed <<- TRUE
+  expect_error(fixed_fit(source), "after 0 rows: no disk", class = "pfdtc_error_source")
+  expect_true(closed)
+})
+
 test_that("an interrupt while sums are read ends in the fit of the rows until then, with a warning", {
   d <- mixed_rows()
   passes <- new.env()
@@ -169,8 +184,37 @@ test_that("predictions at the rows of a source are those of its rows, returned o
                  tolerance = 1e-12)
     if (is.list(want)) expect_equal(got$se.fit, unname(want$se.fit), tolerance = 1e-12)
   }
-  expect_error(predict(fit, in_blocks(d, fails = 2), file = file), class = "pfdtc_error_source", "after 134 rows")
-  expect_equal(nrow(read.csv(file)), 134) # what had been read until then
+  # what failed leaves the complete file, and goes on where it was
+  whole <- readLines(file)
+  expect_message(expect_error(predict(fit, in_blocks(d, fails = 2), file = file), class = "pfdtc_error_source",
+                              "after 134 rows"), "predictions of 134 rows are kept")
+  expect_identical(readLines(file), whole)
+  part <- list.files(dirname(file), paste0(basename(file), ".*part"), full.names = TRUE)
+  expect_length(part, 1)
+  cat("0.123", file = part, append = TRUE) # a line broken off
+  expect_message(expect_error(predict(fit, in_blocks(d, fails = 3), file = file), class = "pfdtc_error_source"),
+                 "predictions of 268 rows are kept")
+  unlink(file)
+  predicted <- new.env()
+  predicted$rows <- 0
+  counting <- in_blocks(d, c(250, 150))
+  with_replaced(list(as_table = function(p) {
+    predicted$rows <- predicted$rows + length(p)
+    data.frame(fit = unname(p))
+  }), predict(fit, counting, file = file))
+  expect_equal(predicted$rows, 400 - 268)
+  expect_equal(read.csv(file)$fit, unname(predict(fit, d)), tolerance = 1e-12)
+  expect_length(list.files(dirname(file), paste0(basename(file), ".*part")), 0)
+  # an interrupt likewise; another request begins anew; without a line a row nothing is left
+  at <- 0
+  stops <- rows_blocks(function() at <<- 0, function() if ((at <<- at + 1) == 1) d[1:9, ] else interrupt_now(),
+                       names(d))
+  expect_message(tryCatch(predict(fit, stops, file = file), interrupt = function(i) NULL), "9 rows are kept")
+  predict(fit, in_blocks(d), se.fit = TRUE, file = file)
+  expect_equal(nrow(read.csv(file)), 400)
+  expect_no_message(expect_error(predict(fit, in_blocks(d, fails = 2), file = file, na.action = na.omit)))
+  expect_length(list.files(dirname(file), paste0(basename(file), ".*part")), 1)
+  unlink(list.files(dirname(file), paste0(basename(file), ".*part"), full.names = TRUE))
   expect_error(predict(fit, d, file = file), class = "pfdtc_error_input", "file")
   expect_error(predict(fit, source, full_cov = TRUE), class = "pfdtc_error_input", "full_cov")
   expect_error(predict(fit, source, file = file.path(file, "x")), class = "pfdtc_error_input", "file")
@@ -216,7 +260,7 @@ test_that("beside near rows that were kept, points know of all rows: FITC's sums
   on.exit(unlink(path), add = TRUE)
   saveRDS(some, path)
   expect_equal(predict(readRDS(path), d[1:9, ]), predict(some, d[1:9, ]))
-  for (call in list(quote(certify(some, d[1:3, ])), quote(add_rows(some, d)), quote(evidence_bounds(some)),
+  for (call in list(quote(certify(some, d[1:3, ])), quote(drop_rows(some, d[1:9, ])), quote(evidence_bounds(some)),
                     quote(residuals(some)), quote(predict(some)))) {
     expect_error(eval(call), class = "pfdtc_error_input")
   }
@@ -300,4 +344,50 @@ test_that("a source that fails while points are moved leaves the best of them in
     expect_false(anyNA(predict(e$fit, d[1:3, ])))
     expect_equal(max(abs(e$fit$inducing - cbind(seq(0, 1, 0.2), -2:3))) > 1e-3, failing_pass == 9)
   }
+})
+
+test_that("so few rows that a data frame of them would be fitted exactly are, and are kept", {
+  d <- mixed_rows()
+  open_fit <- function(data, ...) {
+    pfdtc(y ~ a + b + f + offset(o), data, weights = w, subset = b < 2, kernel = kernel_matern(3 / 2, rep(1, 6), 1),
+          noise = 0.04, hyper = "fixed", ...)
+  }
+  passes <- new.env()
+  few <- open_fit(in_blocks(d, passes = passes))
+  whole <- open_fit(d)
+  expect_equal(few$posterior, "exact")
+  expect_equal(passes$n, 2)
+  same <- c("evidence", "center", "scale", "sd_y", "nobs", "signature", "xlevels", "factors")
+  expect_equal(few[same], whole[same], tolerance = 1e-12)
+  same <- c("x", "y", "weights", "group", "response", "offset", "prior_weights", "x_zero")
+  expect_equal(few$data[same], whole$data[same], tolerance = 1e-12)
+  expect_equal(unname(fitted(few)), unname(fitted(whole)))
+  expect_equal(unname(residuals(few)), unname(residuals(whole)))
+  expect_output(print(few), "read in 2 passes; so few rows are kept")
+  expect_s3_class(certify(few, d[1:3, ]), "pfdtc_certificate")
+  expect_equal(nobs(add_rows(few, d[1:9, ])), nobs(add_rows(whole, d[1:9, ])))
+  expect_null(open_fit(in_blocks(d), keep_data = FALSE)$data)
+  d <- d[c("y", "a")]
+  set.seed(1)
+  learned <- pfdtc(y ~ a, in_blocks(d), kernel = kernel_se())
+  set.seed(1)
+  expect_equal(coef(learned), coef(pfdtc(y ~ a, d, kernel = kernel_se())), tolerance = 1e-12)
+})
+
+test_that("a linear mean is there for sources, in units of the sample; a family is refused", {
+  d <- mixed_rows()[1:99, c("y", "a", "b")]
+  d <- d[complete.cases(d), ]
+  d$y <- d$y + 10 * d$b
+  of <- function(data) {
+    pfdtc(y ~ a + b, data, mean = ~ b, kernel = kernel_se(c(0.3, 1), 1), noise = 0.1, hyper = "fixed", m = 30,
+          neighbours = 0, inducing = as.matrix(d[seq(1, 60, 2), c("a", "b")]), control = list(maxit = 0))
+  }
+  new <- data.frame(a = 0.5, b = c(-2, 3, 6))
+  expect_equal(predict(of(in_blocks(d)), new, se.fit = TRUE), predict(of(d), new, se.fit = TRUE), tolerance = 1e-8)
+  old <- options(pfdtc.sample = 40)
+  on.exit(options(old))
+  # centre and unit of the mean are those of 40 rows: its prior, which is vague, is another
+  expect_equal(predict(of(in_blocks(d)), new), predict(of(d), new), tolerance = 1e-2)
+  expect_gt(diff(predict(of(in_blocks(d)), new))[2], 20) # the slope is 10
+  expect_error(pfdtc(I(y > 5) ~ a, in_blocks(d), family = binomial()), "`family`", class = "pfdtc_error_input")
 })

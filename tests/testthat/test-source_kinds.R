@@ -65,6 +65,85 @@ test_that("a query is read in blocks; what fails is said, and the connection can
   expect_equal(nrow(DBI::dbGetQuery(con, "select 1")), 1)
 })
 
+# A server of its own in a temporary folder, on a socket there: list(connect(), stop()); NULL where it cannot be had.
+postgres_server <- function() {
+  folder <- tempfile("pg", tmpdir = dirname(tempdir())) # which the server's user may enter
+  dir.create(folder)
+  Sys.chmod(folder, "700")
+  as_root <- identical(Sys.info()[["effective_user"]], "root") # as whom it refuses to run
+  if (as_root) system2("chown", c("postgres", folder), stdout = FALSE, stderr = FALSE)
+  run <- function(...) {
+    what <- c(if (as_root) c("runuser", "-u", "postgres", "--"), ...)
+    suppressWarnings(system2(what[1], what[-1], stdout = FALSE, stderr = FALSE)) == 0
+  }
+  data <- file.path(folder, "data")
+  stop <- function() {
+    run("pg_ctl", "-D", data, "-m", "immediate", "stop")
+    unlink(folder, recursive = TRUE)
+  }
+  started <- run("initdb", "-D", data, "-A", "trust", "-U", "tester", "--no-sync", "--no-locale", "-E", "UTF8") &&
+    run("pg_ctl", "-D", data, "-w", "-l", file.path(folder, "log"), "-o", shQuote(sprintf("-k %s -h '' -F", folder)),
+        "start")
+  if (!started) {
+    stop()
+    return(NULL)
+  }
+  list(stop = stop, connect = function() {
+    DBI::dbConnect(RPostgreSQL::PostgreSQL(), host = folder, dbname = "postgres", user = "tester")
+  })
+}
+
+test_that("PostgreSQL's rows come from a cursor, and a failed query leaves the connection usable", {
+  skip_on_cran()
+  skip_if_not_installed("RPostgreSQL")
+  skip_if(!all(nzchar(Sys.which(c("initdb", "pg_ctl")))), "PostgreSQL is not installed")
+  server <- postgres_server()
+  skip_if(is.null(server), "PostgreSQL has not started")
+  on.exit(server$stop())
+  con <- server$connect()
+  on.exit(DBI::dbDisconnect(con), add = TRUE, after = FALSE)
+  d <- mixed_rows()[c("y", "a", "f", "w")]
+  DBI::dbWriteTable(con, "rows", d, row.names = FALSE)
+  expect_same_rows(rows_db(con, "select * from rows", block = 33), d)
+  expect_equal(DBI::dbGetQuery(con, "select count(*) as n from rows")$n, 400) # after a pass all is as it was
+  source <- rows_db(con, "select y, a, f, w + 10000000000 as big from rows", block = 150)
+  expect_equal(all_rows_of(source)$big, d$w + 1e10)
+  # a block at a time is here
+  source$rewind()
+  expect_equal(nrow(source$next_block()), 150)
+  expect_equal(DBI::dbGetQuery(con, "select count(*) as n from pg_cursors where name = 'pfdtc_rows'")$n, 1)
+  source$finish()
+  expect_error(rows_db(con, "select * from nothing"), class = "pfdtc_error_input", "nothing")
+  DBI::dbExecute(con, "drop table rows")
+  expect_error(a_fit(source), class = "pfdtc_error_source", "after 0 rows")
+  expect_equal(nrow(DBI::dbGetQuery(con, "select 1")), 1)
+})
+
+test_that("DuckDB's rows are streamed, and equal to those in memory", {
+  skip_if_not_installed("duckdb")
+  skip_if_not_installed("nanoarrow")
+  skip_if_not_installed("DBI", "1.2.0")
+  file <- tempfile(fileext = ".duckdb")
+  con <- DBI::dbConnect(duckdb::duckdb(), file)
+  on.exit({
+    DBI::dbDisconnect(con, shutdown = TRUE)
+    unlink(file)
+  })
+  d <- mixed_rows()[c("y", "a", "f", "w")]
+  DBI::dbWriteTable(con, "rows", d)
+  expect_same_rows(rows_db(con, "select * from rows", block = 33), d)
+  source <- rows_db(con, "select y, a, f, w::bigint + 10000000000 as big from rows", block = 150)
+  expect_equal(all_rows_of(source)$big, d$w + 1e10)
+  expect_error(rows_db(con, "select * from nothing"), class = "pfdtc_error_input", "nothing")
+  parquet <- tempfile(fileext = ".parquet")
+  on.exit(unlink(parquet), add = TRUE)
+  DBI::dbExecute(con, sprintf("copy rows to '%s' (format parquet)", parquet))
+  expect_same_rows(rows_db(con, sprintf("select * from '%s'", parquet), block = 100), d) # its own reader
+  DBI::dbExecute(con, "drop table rows")
+  expect_error(a_fit(source), class = "pfdtc_error_source", "after 0 rows")
+  expect_equal(nrow(DBI::dbGetQuery(con, "select 1")), 1)
+})
+
 test_that("Parquet files and Arrow streams are sources", {
   d <- mixed_rows()[c("y", "a", "f", "w")]
   if (requireNamespace("nanoparquet", quietly = TRUE)) {

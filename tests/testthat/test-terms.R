@@ -1,4 +1,5 @@
 test_that("terms and their constant sum to the mean, and are the posteriors of independent functions", {
+  skip_on_cran()
   x <- kernel_rows(25)
   y <- with_seed(3, stats::rnorm(25)) + x[, 1]
   w <- with_seed(4, stats::runif(25, 0.5, 2))

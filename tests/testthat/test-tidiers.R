@@ -7,6 +7,7 @@ test_that("tidy(), glance() and augment() have the columns of broom", {
   expect_identical(nrow(row), 1L)
   expect_identical(row$nobs, nobs(fit))
   expect_identical(row$AIC, AIC(fit))
+  expect_identical(row$evidence, fit$evidence)
 
   a <- generics::augment(fit, interval = "prediction", conf.level = 0.9)
   band <- predict(fit, interval = "prediction", level = 0.9)
@@ -40,4 +41,59 @@ test_that("autoplot() draws the same curves", {
   built <- ggplot2::ggplot_build(g)
   expect_equal(built$data[[1]]$ymax, slices(fit, "a", NULL, 0.95, 5)$curves$upr)
   expect_error(ggplot2::autoplot(fit, colour = 1), class = "pfdtc_error_input")
+})
+
+test_that("broom's own verbs find them", {
+  skip_if_not_installed("broom")
+  fit <- fit_mixed()
+  expect_identical(broom::tidy(fit), generics::tidy(fit))
+  expect_identical(broom::glance(fit), generics::glance(fit))
+  expect_identical(broom::augment(fit, newdata = small_data(3)), generics::augment(fit, newdata = small_data(3)))
+  # a table of fits, as broom's own are used
+  fits <- list(se = fit_mixed(), matern = fit_mixed(kernel = kernel_matern(3 / 2, 1.3, 2)))
+  table <- do.call(rbind, lapply(fits, broom::glance))
+  expect_identical(table$AIC, unname(vapply(fits, AIC, 0)))
+})
+
+test_that("autoplot() draws the numbers of plot()'s checks and maps", {
+  skip_if_not_installed("ggplot2")
+  draw_nowhere <- function(code) {
+    grDevices::pdf(NULL)
+    on.exit(grDevices::dev.off())
+    force(code)
+  }
+  data <- small_data(40)
+  fit <- fit_mixed(y ~ a + b, data = data)
+  own <- draw_nowhere(plot(fit, which = "checks"))
+  g <- ggplot2::autoplot(fit, which = "checks")
+  built <- ggplot2::ggplot_build(g)
+  expect_identical(nrow(built$layout$layout), 5L)
+  points <- built$data[[2]]
+  titles <- as.character(built$layout$layout$panel)
+  for (name in c("residuals", "qq", "observed", "semivariogram")) {
+    here <- points[points$PANEL == which(titles == check_titles[[name]]), ]
+    expect_equal(here$x, own[[name]][[1]], info = name)
+    expect_equal(here$y, own[[name]][[2]], info = name)
+  }
+  bars <- built$data[[length(built$data)]]
+  expect_equal(sum((bars$xmax - bars$xmin) * (bars$ymax - bars$ymin)), 1) # a density
+  expect_silent(draw_nowhere(print(g)))
+  one <- ggplot2::ggplot_build(ggplot2::autoplot(fit, which = "qq"))
+  expect_equal(one$data[[2]]$y, own$qq$rstandard)
+
+  map <- draw_nowhere(plot(fit, which = "map", n = 7))
+  g <- ggplot2::autoplot(fit, which = "map", n = 7)
+  d <- ggplot2::ggplot_build(g)$plot$data
+  expect_equal(d$se.fit, map$se.fit)
+  expect_equal(d$fit[!is.na(d$fit)], map$fit[!is.na(d$fit)])
+  expect_silent(draw_nowhere(print(g)))
+  expect_input_error(ggplot2::autoplot(fit, which = "nosuch"), "which")
+  expect_input_error(ggplot2::autoplot(fit, which = "calibration"), "which")
+
+  d <- data.frame(x = seq(-2, 2, length.out = 60))
+  d$y <- with_seed(1, stats::rbinom(60, 1, stats::plogis(2 * d$x)))
+  classes <- pfdtc(y ~ x, d, family = binomial(), kernel = kernel_se(1, 2), hyper = "fixed")
+  g <- ggplot2::autoplot(classes, which = "calibration")
+  expect_equal(g$data, calibration_table(classes))
+  expect_silent(draw_nowhere(print(g)))
 })

@@ -1,0 +1,70 @@
+# A learner for package mlr3, whose dictionary of learners learns of it when that is loaded.
+
+#' Gaussian process regression as a learner of mlr3
+#'
+#' `mlr3_learner()` is [pfdtc()] as a learner of package mlr3; with both packages loaded `mlr3::lrn("regr.pfdtc")` is
+#' the same. It predicts the mean and, with `predict_type = "se"`, the standard deviation of f. Weights of a task are
+#' precisions. The parameters are arguments of [pfdtc()] of the same names; `m`, `neighbours`, `noise`, `tol` and
+#' `hyper` have ranges and can be tuned.
+#'
+#' @param ... values for parameters: `m`, `tol`, `kernel`, `noise`, `hyper`, `neighbours`, `inducing`, `aux`, `mean`,
+#'   `control`.
+#' @return An R6 object of class `LearnerRegr`, with the fit in `$model` once it is trained.
+#' @section Errors: class `pfdtc_error_input` where mlr3 is not installed; mlr3's own for unknown parameters.
+#' @section Invariants: what the learner predicts is `predict()` of the fit.
+#' @seealso [pfdtc()], [gp_reg()]
+#' @examples
+#' if (requireNamespace("mlr3", quietly = TRUE)) {
+#'   task <- mlr3::as_task_regr(cars, target = "dist")
+#'   learner <- mlr3_learner(kernel = kernel_se())
+#'   learner$train(task)
+#'   learner$predict(task)
+#' }
+#' @export
+mlr3_learner <- function(...) {
+  if (!requireNamespace("mlr3", quietly = TRUE)) {
+    abort_input("mlr3_learner()", "a call without it", "installed", message = "mlr3_learner() needs package mlr3.",
+                hint = "install.packages(\"mlr3\"), or call pfdtc() itself.")
+  }
+  learner <- mlr3_class()$new()
+  learner$param_set$set_values(...)
+  learner
+}
+
+mlr3_class <- function() {
+  self <- private <- super <- NULL # R6 binds these in methods
+  R6::R6Class("LearnerRegrPfdtc", inherit = mlr3::LearnerRegr, public = list(
+    initialize = function() {
+      super$initialize("regr.pfdtc", packages = c("mlr3", "pfdtc"), param_set = mlr3_parameters(),
+                       feature_types = c("logical", "integer", "numeric", "character", "factor", "ordered"),
+                       predict_types = c("response", "se"), properties = "weights", man = "pfdtc::mlr3_learner",
+                       label = "Gaussian process regression")
+    }
+  ), private = list(
+    .train = function(task) {
+      data <- as.data.frame(task$data())
+      data$.weights <- private$.get_weights(task)
+      weights <- if (!is.null(data$.weights)) list(weights = quote(.weights))
+      formula <- stats::reformulate(sprintf("`%s`", task$feature_names), as.name(task$target_names))
+      eval(as.call(c(list(quote(pfdtc), formula, data = quote(data)), weights,
+                     self$param_set$get_values(tags = "train"))))
+    },
+    .predict = function(task) {
+      new <- as.data.frame(task$data(cols = task$feature_names))
+      found <- stats::predict(self$model, new, se.fit = TRUE)
+      list(response = unname(found$fit), se = if (self$predict_type == "se") unname(found$se.fit))
+    }
+  ))
+}
+
+mlr3_parameters <- function() {
+  any <- function() paradox::p_uty(tags = "train")
+  paradox::ps(m = paradox::p_int(1, tags = "train"), tol = paradox::p_dbl(0, 1, tags = "train"), kernel = any(),
+              noise = paradox::p_dbl(0, tags = "train"),
+              hyper = paradox::p_fct(c("evidence", "pilot", "joint", "fixed"), tags = "train"),
+              neighbours = paradox::p_int(0, tags = "train"), inducing = any(), aux = any(), mean = any(),
+              control = any())
+}
+
+# `...`: of the hook that calls this.
+tell_mlr3 <- function(...) mlr3::mlr_learners$add("regr.pfdtc", function() mlr3_learner())

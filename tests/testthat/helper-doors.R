@@ -1,0 +1,68 @@
+# Arguments that each door takes, and what they are made of: for the test that every door refuses others
+# (test-native.R), and for tools/doors.R, which walks them under valgrind and with a collection at every allocation.
+door_examples <- function() {
+  p <- problem(n = 20, m = 3, seed = 5)
+  kernel <- complete_kernel(package_kernel(p$kernel), p$x)
+  good <- engine_kernel(kernel)
+  ec <- engine_control(20)
+  nu <- package_nu(p, aux_sor(rows = p$rows))
+  post <- native_posterior(p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
+  exact <- native_exact(p$x, p$y, NULL, kernel, p$noise)
+  norms <- posterior_norms(post, p$z, list(x = p$x, y = p$y), new_model(kernel, p$noise))
+  model <- engine_model(kernel, p$noise, 1e-10)
+  rows <- engine_rows(p$x, p$y)
+  sums <- native_sums("vfe", NULL, p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
+  adjoint <- native_objective("vfe", NULL, p$z, sums, kernel, p$noise, 1e-10)$adjoint
+  own <- post[c("L", "C", "beta")]
+  with_G <- post[c("L", "C", "beta", "G")]
+  sites <- list(name = "log", y = abs(round(p$y)), size = NULL, weight = NULL, offset = numeric(20),
+                shape = NULL)
+  sums_kriged <- as.list(c(prior = 1, size = 1, sor = 0.1, J = 0.5, wh = 0.1, ww = 0.2, w1 = 0.3, hh = 0.4, ch = 0.1,
+                           xh = 0.1, JQ = 0.4))
+  doors <- list(
+    kernel_matrix = list(model, p$x, p$z, ec),
+    evaluate = list(engine_objective("vfe"), model, p$z, rows, 1L, ec, NULL),
+    "evaluate white" = list(list(name = "white", aux = NULL, Wt = NULL, share = 0.5), model, p$z, rows, 1L, ec, NULL),
+    "evaluate pf" = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec, NULL),
+    evaluate_size = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec),
+    sums = list(engine_objective("vfe"), model, p$z, rows, ec),
+    objective = list(engine_objective("vfe"), model, p$z, sums, NULL),
+    gradient = list(engine_objective("vfe"), model, p$z, rows, adjoint, NULL, ec),
+    posterior_of_sums = list(model, p$z, sums),
+    pf_constant = list(model, rows, nu, ec),
+    pf_divergence = list(model, p$z, rows, nu, ec),
+    lowrank_rows = list(model, nu, rows, ec),
+    posterior = list(model, p$z, rows, 1e-4, NULL, ec),
+    predict = list(model, p$z, own, p$x, ec),
+    covariance = list(model, p$z, own, p$x, 0L),
+    select = list(model, p$x, 3L, 1e-10),
+    laplace = list(model, p$z, p$x, sites, NULL, list(enough = 1e-9, maxit = 5L, most_jitter = 1e-4), 2L, ec),
+    forms = list(model, p$z, own, list(diag(3)), p$x, ec),
+    paths = list(model, p$z, own, p$x, sites, rbind(diag(3), 1), ec),
+    sites = list(sites, p$y),
+    norms = list(model, p$z, own, rows, 1:20, 5L, 5L, ec),
+    cross = list(model, p$z, own, rows, p$new, ec),
+    certify = list(model, p$z, with_G, norms, p$x, NULL, ec),
+    certify_features = list(model, p$z, with_G, norms, matrix(0.1, 3, 4), rep(1, 4), rep(1, 4)),
+    certify_kriged = list(model, p$z, with_G, norms, 3L, 20, sums_kriged),
+    kriging = list(model, p$z, with_G, norms, rows, p$new, c(0L, 2L, 6L), 3:9, matrix(1:6, 3), ec),
+    decorrelate = list(matrix(0.1, 2, 20), rep(1, 20), matrix(rep(c(1L, 0L), 20), 2), p$y, 0L),
+    kernel_matvecs = list(model, rows, cbind(p$y), 0L, 1L, ec),
+    kernel_cross_matvec = list(model, p$x, p$y, p$new, ec),
+    response = list(model, p$z, own, rows, 1L, ec),
+    exact = list(model, rows, NULL, ec),
+    exact_evidence = list(model, rows, NULL, ec),
+    exact_predict = list(model, p$x, exact[c("L", "alpha")], p$new, ec),
+    exact_covariance = list(model, p$x, exact["L"], p$new),
+    near = list(model, p$z, rows, 2L, 20:1, 1e-4, 1L, ec),
+    near_predict = list(model, p$z, own, rows, 2L, p$new, ec),
+    near_covariance = list(model, p$z, own, rows, 2L, p$new, ec),
+    vecchia = list(model, rows, NULL, cbind(p$y), 1:4, matrix(5:8, 1), rep(1, 4), 1L, ec),
+    neighbours = list(model, p$x, 2L, p$new, NULL, NULL, ec),
+    "neighbours of rows" = list(model, p$x, 2L, NULL, 1:5, 20:1, ec))
+  as.list(environment())
+}
+
+call_door <- function(name, args) {
+  do.call(".Call", c(list(get(paste0("ffi_", sub(" .*", "", name)), asNamespace("pfdtc"))), args), quote = TRUE)
+}
