@@ -48,7 +48,8 @@ with_response <- function(out, likelihood) {
 
 # Laplace's approximation itself, beside the certificate where it takes less than a second.
 quick_check <- function(fit, effort) {
-  if (effort == "fast" || is.null(fit$data) || nrow(fit$data$x) * as.double(fit$m) > 1e7) return(NULL)
+  if (effort == "fast" || is.null(fit$data) || !is.null(fit$near)) return(NULL)
+  if (nrow(fit$data$x) * as.double(fit$m) > 1e7) return(NULL)
   laplace_check(fit, draws = 500)
 }
 
@@ -66,7 +67,9 @@ laplace_advice <- function(out, effort) {
 # The same posterior on more points, which nobody optimised, and its bounds: a fit without rows.
 laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   n <- nrow(data$x)
-  m2 <- if (is.null(m2)) min(4L * fit$m, n) else check_count(m2, "m2", max = n)
+  # near rows tell what certificates want points for
+  m <- if (is.null(fit$near)) fit$m else max(fit$m, min(200L, n))
+  m2 <- if (is.null(m2)) min(4L * m, n) else check_count(m2, "m2", max = n)
   kernel <- fit$kernel
   z <- data$x[reference_rows(data, kernel, m2), , drop = FALSE]
   found <- laplace_at(data, fit$likelihood, fit$center, kernel, z, rounding_jitter(nrow(z)), fit$control)
@@ -79,7 +82,8 @@ laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   if (is_log_concave(fit$likelihood)) bounds$bracket <- laplace_bracket(bounds)
   fit$evidence <- found$evidence + sum(log_constant(fit$likelihood, data$sites)) - sum(log1p(bounds$left)) / 2
   fit$bounds <- bounds_alone(bounds)
-  fit["data"] <- fit["reference"] <- list(NULL)
+  fit["data"] <- fit["reference"] <- fit["near"] <- list(NULL)
+  fit[c("posterior", "neighbours")] <- list("far", 0L)
   fit
 }
 

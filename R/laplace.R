@@ -33,19 +33,21 @@ fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
 
 laplace_stages <- function(data, s, state) {
   learned <- learn_laplace_stage(data, s$learning, state)
-  z <- laplace_points(data, learned, s$points, state)
+  z <- laplace_points(data, learned, s$points, state, isTRUE(s$posterior$neighbours > 0L))
   construct_laplace(data, learned, z, s, state)
 }
 
 refuse_beside_likelihood <- function(s) {
+  several <- !is_log_concave(s$likelihood) || !is.null(s$tol)
   given <- c(noise = !is.null(s$noise), aux = isTRUE(s$aux_given),
-             neighbours = isTRUE(s$neighbours > 0), mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1),
+             neighbours = several && isTRUE(s$neighbours > 0), mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1),
              hyper = s$hyper[1L] %in% c("pilot", "joint"))
   if (!any(given)) return(invisible())
   argument <- names(given)[given][1L]
   hint <- switch(argument, noise = "The likelihood says how responses scatter.",
                  hyper = "\"evidence\" and \"fixed\" are there.",
-                 aux = "Its inducing points are not moved.", neighbours = "Near rows are for Gaussian noise.",
+                 aux = "Its inducing points are not moved.",
+                 neighbours = "Near rows are for log-concave likelihoods, and without `tol`.",
                  mean = "Its mean is a constant, which is learned.")
   abort_input(argument, "given", sprintf("left out with family %s", s$likelihood$name), hint = hint)
 }
@@ -227,11 +229,11 @@ tie <- function(lengthscale, tied) {
 
 # ---- the posterior --------------------------------------------------------------------------------------------------
 
-laplace_points <- function(data, learned, s, state) {
+laplace_points <- function(data, learned, s, state, beside_near = FALSE) {
   if (is.matrix(s$inducing)) return(match_input_names(s$inducing, data$x, !isFALSE(data$frame$named)))
   n <- nrow(data$x)
   method <- if (is.null(s$inducing)) "greedy" else check_choice(s$inducing, point_methods, "inducing")
-  most <- if (n <= exact_rows) n else min(laplace_sizes$most, n)
+  most <- if (n <= exact_rows && !beside_near) n else min(laplace_sizes$most, n)
   m <- if (is.null(s$m)) most else check_points(s$m, n)
   run_stage(state, "start", choose_points(data$x, m, learned$kernel, method, s$run$memory, control = s$run)$z,
             otherwise = choose_points(data$x, m, NULL, "random")$z)
@@ -257,12 +259,18 @@ construct_laplace <- function(data, learned, z, s, state) {
   if (!(found$decrement < 1e-6 * (1 + sqrt(abs(found$evidence))))) {
     warn_convergence(sprintf("The posterior's mode was not reached: the Newton decrement is %.2g.", found$decrement))
   }
+  neighbours <- s$posterior$neighbours
+  near <- if (isTRUE(neighbours > 0L)) run_stage(state, "near", {
+    sites <- engine_sites(likelihood, data$sites, learned$center)
+    near_laplace(data, z, found$f - sites$offset, sites, learned$model, min(neighbours, nrow(data$x)), s$run)
+  }, otherwise = NULL)
   value <- found$evidence - found$penalty + sum(log_constant(likelihood, data$sites))
   learned$model$center <- learned$center
   new_fit(data, learned, s, state, list(
     evidence = value, factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")],
     inducing = z, m = nrow(z), m_asked = if (is.null(s$points$m)) nrow(z) else s$points$m,
-    inducing_method = how_points_start(s$points$inducing), neighbours = 0L, jitter = found$jitter,
+    inducing_method = how_points_start(s$points$inducing), near = near,
+    neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
     likelihood = likelihood, theta = learned$theta, sum_of_sites = sites_sum(data$sites),
     unexplained = mean(pmax(found$W, 0) * found$left)))
 }

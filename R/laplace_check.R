@@ -40,6 +40,7 @@
 laplace_check <- function(fit, draws = 2000) {
   fit <- check_any_fit(fit, "fit")
   if (!is_laplace(fit)) abort_input("fit", "a fit with Gaussian noise", "one with another family")
+  if (!is.null(fit$near)) abort_input("fit", "one with near rows", "one of inducing points alone (`neighbours = 0`)")
   draws <- check_count(draws, "draws", min = 100)
   data <- needs_data(fit, "fit")
   at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, fit$inducing, fit$jitter, fit$control,

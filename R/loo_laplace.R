@@ -10,12 +10,21 @@
 # Of each row given, f with its offset and its variance given the others; NA at weight 0.
 loo_laplace <- function(fit) {
   data <- training_data(fit)
+  if (!is.null(fit$near)) return(loo_near_laplace(fit, data))
   at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, fit$inducing, fit$jitter, fit$control,
                    fit$factors$beta, want = 1L, maxit = 0L)
   shift <- if (fit$likelihood$name == "nb") log(fit$likelihood$theta) else 0 # the engine's f is log(rate / theta)
   rest <- 1 - at$W * at$q
   rest[rest < 1e-12] <- NaN
   list(mean = all_rows(data, at$f + shift - at$g * at$q / rest, NA), var = all_rows(data, at$q / rest + at$left, NA))
+}
+
+# Beside near rows by theirs, which are Gaussian.
+loo_near_laplace <- function(fit, data) {
+  rows <- fit$near$rows
+  loo <- loo_near(fit, rows, list(group = seq_along(rows$y), y = rows$y, w = rows$weights))
+  mean <- rows$y - loo$residual + fit$center + data$sites$offset
+  list(mean = all_rows(data, mean, NA), var = all_rows(data, pmax(loo$var, 0), NA))
 }
 
 predict_loo_laplace <- function(fit, se.fit, interval, level, latent) {

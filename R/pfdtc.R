@@ -159,7 +159,10 @@
 #'   approximation: the normal distribution around the mode, found by Newton's method in whitened coordinates,
 #'   \eqn{O(n m^2)} a step, whose steps are cut until the objective falls, so that it gets there from anywhere. Up to
 #'   2,000 rows are all inducing points unless `m` says otherwise, as far as they tell anything new; above, 400 greedy
-#'   ones.
+#'   ones. With a number of `neighbours` the rows near each prediction are treated exactly, as Gaussian ones at the mode
+#'   (responses \eqn{f + g / W}, g and W the slope and curvature of the log likelihood), which is found anew beside
+#'   them: where lengthscales are short that is worth many points (`bench/README.md` in the sources). With all rows near
+#'   the posterior is that of the exact process. What is learned is learned by points alone. Not for [student()].
 #'
 #'   Kernel parameters, the mean and theta of [nb()] maximise the Laplace evidence at 120 greedy points and at most
 #'   3,000 rows (60 and 1,000 for starts and kernels), less a penalty for what the points leave unexplained,
@@ -180,9 +183,9 @@
 #'   `tol`. What is not met is said in the same warning, and `fit$tol` is the same list, as in the section on accuracy.
 #'
 #'   `coef()` has the mean (and theta) in place of the noise. [predict()][predict.gp_fit], [certify()], [plot()] and
-#'   [evidence_bounds()] know these fits; what is for Gaussian noise alone says so. `noise`, `aux`, `neighbours`,
-#'   `hyper = "pilot"` and `"joint"` are refused beside them, and `scale` is not used. A response that is all failures,
-#'   all successes or all 0 is said in a message (class `pfdtc_message_one_value`).
+#'   [evidence_bounds()] know these fits; what is for Gaussian noise alone says so. `noise`, `aux`, `hyper = "pilot"`
+#'   and `"joint"` are refused beside them, and `scale` is not used. A response that is all failures, all successes or
+#'   all 0 is said in a message (class `pfdtc_message_one_value`).
 #' @section Row sources: of a source no more than a block and a sample of 100,000 rows (`options(pfdtc.sample = )`)
 #'   is held at a time. Two passes are made. The first finds the number of rows, the centre and scale of the response
 #'   and the levels of factors, and draws the sample, by which kernel, noise and inducing points are found as from a

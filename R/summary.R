@@ -337,6 +337,9 @@ print_laplace <- function(fit, digits) {
     Success = if (is.null(likelihood$levels)) NA else sprintf("\"%s\" (and \"%s\" is failure)", likelihood$levels[2L],
                                                               likelihood$levels[1L]),
     Inducing = sprintf("%s, %s", describe_inducing(fit), describe_left(fit)),
+    Near = if (is.null(fit$near)) NA else
+      sprintf("the %d nearest rows of each prediction are treated exactly, as Gaussian ones at the mode (%d steps)",
+              fit$neighbours, fit$near$steps),
     Kernel = if (is_composite(fit$kernel)) fit$kernel$label else
       sprintf("%s; variance %s (sd %s)%s", fit$kernel$label, number(fit$kernel$variance),
               number(sqrt(fit$kernel$variance)), describe_choice(fit$kernels)),

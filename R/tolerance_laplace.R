@@ -19,10 +19,13 @@ laplace_to_tolerance <- function(data, s, state) {
   most <- s$points$m
   s$points$m <- min(laplace_sizes$points, most)
   fit <- construct_laplace(data, learned, laplace_points(data, learned, s$points, state), s, state)
-  yard <- run_stage(state, "reference", same_chance(grow_laplace_reference(fit, data, s$goal, most, deadline)), otherwise = NULL)
+  yard <- run_stage(state, "reference", same_chance(grow_laplace_reference(fit, data, s$goal, most, deadline)),
+                    otherwise = NULL)
   tol <- list(asked = s$goal$tol, quantile = s$goal$quantile, mean = NA_real_, sd = NA_real_, met = FALSE,
               effort = NA_character_, m2 = NA_integer_, rows = data$n, needs = NULL, tried = NULL)
-  found <- if (!is.null(yard)) run_stage(state, "certificate", fewest_points(fit, data, yard, s$goal$tol), otherwise = NULL)
+  found <- if (!is.null(yard)) {
+    run_stage(state, "certificate", fewest_points(fit, data, yard, s$goal$tol), otherwise = NULL)
+  }
   if (!is.null(found)) {
     z <- yard$reference$inducing[seq_len(min(found$m, most)), , drop = FALSE]
     s$points$m <- nrow(z)

@@ -79,13 +79,15 @@ counts <- function(formula, smooth, offset = NULL) {
       nb_score(predict(fit, test, type = "response"), fit$family$getTheta(TRUE))
     }
     if (has("gplite") && is.null(attr(terms(formula), "offset"))) { # which it has none of, nor a negative binomial
-      for (name in names(gplites)) methods[[name]] <- with_approximation(gplites[[name]], function(approximation) {
-        gp <- gplite_fit(formula, train, test, train[[all.vars(formula)[1L]]], gplite::lik_poisson(), approximation)
+      # its EP of counts fails (quine) or does not come to an end (quakes)
+      methods[["gplite, Laplace"]] <- function() {
+        gp <- gplite_fit(formula, train, test, train[[all.vars(formula)[1L]]], gplite::lik_poisson(),
+                         gplite::approx_laplace())
         f <- gplite::gp_pred(gp$fit, gp$new, var = TRUE)
         at <- seq(-8, 8, by = 0.1)
         rate <- exp(outer(sqrt(f$var), at) + f$mean)
         of_count(log(drop(matrix(stats::dpois(y, rate), length(y)) %*% (0.1 * stats::dnorm(at)))))
-      })
+      }
     }
     methods
   }

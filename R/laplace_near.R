@@ -1,0 +1,40 @@
+# Near rows for classes and counts. At its mode Laplace's posterior is that of Gaussian responses z = f + g / W of noise
+# variances 1 / W. A near field (near.R) of such rows says where f is at the rows; there g and W are taken anew, until f
+# stays where it is. What the rows say of f enters by W (z - f) = g alone, so where it stays f is, of the process in
+# which rows beyond their neighbours know of one another by the inducing points, the mode; with all rows near these are
+# Newton's steps on the exact process, and their end is its mode.
+#
+# A step that moves f by more than the one before is halved, and so are those after it. There is no function that each
+# of them lowers: where f does not come to rest a warning says so.
+
+near_laplace_steps <- list(most = 50L, moved = 1e-7)
+
+# The near field with its rows, list(x, y, weights), of responses z; `f`: to begin with, without offset and mean.
+near_laplace <- function(data, z, f, sites, model, neighbours, run) {
+  rank <- sample.int(nrow(data$x))
+  share <- 1
+  last <- Inf
+  for (step in seq_len(near_laplace_steps$most)) {
+    rows <- surrogate_rows(data$x, sites, f)
+    near <- near_posterior(rows, z, model, neighbours, neighbours, rank, control = run)
+    move <- predict_near(near, rows, z, model, data$x, run)$mean - f
+    moved <- max(abs(move))
+    if (moved > last) share <- share / 2
+    last <- moved
+    if (moved < near_laplace_steps$moved * (1 + max(abs(f)))) break
+    f <- f + share * move
+  }
+  if (!(moved < 1e-4 * (1 + max(abs(f))))) {
+    warn_convergence(sprintf("The mode beside near rows was not reached: the last step moved f by %.2g.", moved))
+  }
+  near$rows <- rows
+  near$steps <- step
+  near
+}
+
+# Rows that say next to nothing have a W of next to 0, which they are given a little of: f comes out as without.
+surrogate_rows <- function(x, sites, f) {
+  l <- native_likelihood(sites, f + sites$offset)
+  W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30)
+  list(x = x, y = f + l[2L, ] / W, weights = W)
+}
