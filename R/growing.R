@@ -189,16 +189,13 @@ with_more_near <- function(fit, rows, sign) {
 
 # All rows are near rows, and the new ones are, last in the order.
 with_all_near <- function(fit, rows) {
-  model <- model_of(fit)
   old <- fit$near$rows
   data <- merge_the_few(c(joined_rows(old, rows), list(n = old$n + rows$n, shift = list(rows = 0, ss = 0))))
   log_w <- if (is.null(rows$weights)) 0 else sum(log(rows$weights))
   more <- log_density_shift(rows$n, log_w, fit$scale, data$shift$rows, data$shift$ss)
   data$shift <- Map(`+`, old$shift[names(more)], more)
-  rank <- order_after(fit$near$rank, nrow(old$x), data, old)
-  fit$near <- near_posterior(data, fit$inducing, model, fit$neighbours, fit$near$train_neighbours, rank, fit$jitter,
-                             fit$control)
-  fit$evidence <- near_evidence(data, fit$near, model$noise)
+  fit$near$rank <- order_after(fit$near$rank, nrow(old$x), data, old)
+  fit <- posterior_again(fit, data, model_of(fit))
   fit$near$rows <- data[c("x", "y", "weights", "n", "shift")]
   fit
 }
@@ -244,23 +241,15 @@ fit_of_data <- function(fit, data, n) {
   model <- model_of(fit)
   old <- fit$data
   fit$data <- data
+  if (!is.null(fit$near)) fit$near$rank <- order_after(fit$near$rank, nrow(old$x), data, old)
+  fit <- posterior_again(fit, data, model)
   if (is_exact(fit)) {
-    fit$factors <- exact_posterior(data, model, fit$control)
-    fit$evidence <- exact_evidence(data, fit$factors, model$noise)
     if (!is.null(fit$inducing)) fit$inducing <- data$x
     fit$x <- data$x
     fit["small_n"] <- list(NULL)
     if (!is.null(fit[["m"]])) fit$m <- fit$m_asked <- nrow(data$x)
-  } else if (!is.null(fit$near)) {
-    rank <- order_after(fit$near$rank, nrow(old$x), data, old)
-    fit$near <- near_posterior(data, fit$inducing, model, fit$neighbours, fit$near$train_neighbours, rank, fit$jitter,
-                               fit$control)
-    fit$evidence <- near_evidence(data, fit$near, model$noise)
-  } else {
-    fit$factors <- dtc_posterior(fit$inducing, data, model, fit$jitter, control = fit$control,
-                                 fitc = gp_family(fit)$fitc)
-    fit$evidence <- gp_family(fit)$evidence(data, fit$factors, model$noise)
-    if (is.finite_number(fit$unexplained)) fit$unexplained <- fit$factors$t / data$n / model$noise
+  } else if (is.null(fit$near) && is.finite_number(fit$unexplained)) {
+    fit$unexplained <- fit$factors$t / data$n / model$noise
   }
   fit$nobs <- data$n
   fit$signature <- data_signature(data)

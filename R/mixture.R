@@ -26,20 +26,8 @@ at_hyper <- function(fit, hyper) {
   data <- training_data(fit)
   model <- model_with(model_of(fit), hyper)
   fit[c("kernel", "noise")] <- model_units(model)
-  if (!is.null(fit$x)) {
-    rows <- if (is.null(fit$chosen)) data else take_rows(data, fit$chosen)
-    fit$factors <- exact_posterior(rows, model, fit$control)
-    fit$evidence <- exact_evidence(rows, fit$factors, model$noise)
-  } else if (!is.null(fit$near)) {
-    if (is.null(fit$near$rank)) fit$near$rank <- seq_len(nrow(data$x))
-    fit$near <- near_posterior(data, fit$inducing, model, fit$near$neighbours, fit$near$train_neighbours, fit$near$rank,
-                               fit$near$jitter, fit$control)
-    fit$evidence <- near_evidence(data, fit$near, model$noise)
-  } else {
-    fit$factors <- dtc_posterior(fit$inducing, data, model, fit$jitter, control = fit$control,
-                                 fitc = gp_family(fit)$fitc)
-    fit$evidence <- gp_family(fit)$evidence(data, fit$factors, model$noise)
-  }
+  if (!is.null(fit$near) && is.null(fit$near$rank)) fit$near$rank <- seq_len(nrow(data$x))
+  fit <- posterior_again(fit, if (is.null(fit$chosen)) data else take_rows(data, fit$chosen), model)
   fit$norms <- fit$reference <- NULL
   fit
 }

@@ -168,7 +168,9 @@ check_doors <- function(files) {
   lines <- c(count_lines(files[doors]), count_lines(files[!doors]))
   c(sprintf("%s(): %d lines, more than 40", names(body), body)[body > 40L],
     if (stats::median(body) > 12) sprintf("doors have %g lines in the median, more than 12", stats::median(body)),
-    if (2 * lines[1L] > lines[2L]) sprintf("doors: %d lines, more than half of the %d of the numerics", lines[1L], lines[2L]))
+    if (2 * lines[1L] > lines[2L]) {
+      sprintf("doors: %d lines, more than half of the %d of the numerics", lines[1L], lines[2L])
+    })
 }
 
 # ---- names ----------------------------------------------------------------------------------------------------------

@@ -116,6 +116,9 @@ struct problem {
     double s2, jitter;
 };
 struct problem problem_new(const char *kernel, struct shape shape, int p, int weighted);
+/* every kernel and shape, with weights and without */
+typedef void problem_check(struct problem *p);
+void for_problems(const struct shape *shapes, int n_shapes, int p, problem_check *check);
 struct lowrank problem_aux(const struct problem *p);
 /* the points under the model as it is now, without L */
 struct inducing problem_points(const struct problem *p);

@@ -238,7 +238,7 @@ static void contains(const struct setting *s)
     }
 }
 
-static void certify_problem(const struct problem *p)
+static void certify_problem(struct problem *p)
 {
     const int M = p->shape.M, N = p->shape.N, columns = p->shape.columns;
     struct setting s = {.p = p, .f = dense_of(p)};
@@ -286,11 +286,5 @@ void group_certify(void)
 {
     CHECK_NEAR(certify_slack(7, 100) / DBL_EPSILON, 4.0 * (7 + 10 + 32), 1e-15);
     CHECK(certify_size(0, 0) == 0);
-    for (int k = 0; k < n_kernels; k++)
-        for (int i = 0; i < N_SHAPES; i++)
-            for (int weighted = 0; weighted < 2; weighted++) {
-                const struct problem p =
-                    problem_new(kernel_names[k], shapes[i], 0, weighted);
-                certify_problem(&p);
-            }
+    for_problems(shapes, N_SHAPES, 0, certify_problem);
 }

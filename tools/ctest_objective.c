@@ -236,20 +236,6 @@ static const struct shape shapes[] = {/* M, N, columns, d, n_u, q */
                                       {2, 9, 3, 2, 1, 2}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* every shape and kernel, with weights and without */
-typedef void problem_check(struct problem *p);
-static void for_problems(int p, problem_check *run)
-{
-    for (int i = 0; i < N_SHAPES; i++)
-        for (int k = 0; k < n_kernels; k++)
-            for (int weighted = 0; weighted < 2; weighted++) {
-                const size_t taken = arrays_taken();
-                struct problem a = problem_new(kernel_names[k], shapes[i], p, weighted);
-                run(&a);
-                arrays_release(taken);
-            }
-}
-
 /* (II) + (III) from the errors of A'T beside W_x, instead of from the statistics */
 static void transfer_alone(const struct problem *p, double want)
 {
@@ -281,8 +267,8 @@ static void check_pf(struct problem *p)
 
 void group_pf(void)
 {
-    for_problems(0, check_pf);
-    for_problems(1, check_pf);
+    for_problems(shapes, N_SHAPES, 0, check_pf);
+    for_problems(shapes, N_SHAPES, 1, check_pf);
     struct problem bad = problem_new("se", shapes[0], 1, 0);
     bad.s2 = -100.0;
     CHECK(pf_answer(&bad, 4, 0).status == STATUS_INNER_NOT_PD);
@@ -304,7 +290,7 @@ static void check_vfe(struct problem *p)
 
 void group_vfe(void)
 {
-    for_problems(0, check_vfe);
+    for_problems(shapes, N_SHAPES, 0, check_vfe);
     struct problem bad = problem_new("se", shapes[0], 0, 0);
     bad.X[0] = NAN;
     CHECK(vfe_answer(&bad, 4, 0).status == STATUS_NOT_FINITE);
@@ -366,5 +352,5 @@ static void check_white(struct problem *p)
 
 void group_white(void)
 {
-    for_problems(0, check_white);
+    for_problems(shapes, N_SHAPES, 0, check_white);
 }

@@ -59,7 +59,7 @@ static void predict(const struct problem *p, const struct posterior *post,
     CHECK_ARRAY(nn, covariance, sor.x, 1e-11);
 }
 
-static void posterior(const struct problem *p)
+static void posterior(struct problem *p)
 {
     const int M = p->shape.M, N = p->shape.N;
     const struct dense f = dense_of(p);
@@ -90,13 +90,7 @@ static void posterior(const struct problem *p)
 
 void group_posterior(void)
 {
-    for (int k = 0; k < n_kernels; k++)
-        for (int i = 0; i < N_SHAPES; i++)
-            for (int weighted = 0; weighted < 2; weighted++) {
-                const struct problem p =
-                    problem_new(kernel_names[k], shapes[i], 0, weighted);
-                posterior(&p);
-            }
+    for_problems(shapes, N_SHAPES, 0, posterior);
 }
 
 /* ---- the exact process ------------------------------------------------------------- */
@@ -119,7 +113,7 @@ static double minus_evidence(const void *context)
     return value;
 }
 
-static void exact(const struct problem *p)
+static void exact(struct problem *p)
 {
     const int N = p->shape.N;
     const size_t NN = (size_t)N * N;
@@ -165,11 +159,5 @@ static void exact(const struct problem *p)
 
 void group_exact(void)
 {
-    for (int k = 0; k < n_kernels; k++)
-        for (int i = 0; i < N_SHAPES; i++)
-            for (int weighted = 0; weighted < 2; weighted++) {
-                const struct problem p =
-                    problem_new(kernel_names[k], shapes[i], 0, weighted);
-                exact(&p);
-            }
+    for_problems(shapes, N_SHAPES, 0, exact);
 }

@@ -47,6 +47,18 @@ struct problem problem_new(const char *kernel, struct shape shape, int p, int we
     return a;
 }
 
+void for_problems(const struct shape *shapes, int n_shapes, int p, problem_check *check)
+{
+    for (int k = 0; k < n_kernels; k++)
+        for (int i = 0; i < n_shapes; i++)
+            for (int weighted = 0; weighted < 2; weighted++) {
+                const size_t taken = arrays_taken();
+                struct problem a = problem_new(kernel_names[k], shapes[i], p, weighted);
+                check(&a);
+                arrays_release(taken);
+            }
+}
+
 struct lowrank problem_aux(const struct problem *p)
 {
     return (struct lowrank){.kernel = &p->covariance.kernel,

@@ -27,7 +27,7 @@ static void check_sums(const struct problem *p, const struct inducing *z, int q,
     CHECK_NEAR(s->t, trace_of(plus(f.K, -1.0, f.Q)), 1e-12);
 }
 
-static void stats_of(const struct problem *p)
+static void stats_of(struct problem *p)
 {
     const struct lowrank aux = problem_aux(p);
     const int cuts[] = {p->shape.N, 1, 2, 4};
@@ -104,15 +104,7 @@ static void adjoints(int M, int q, int with_E)
 void group_stats(void)
 {
     stats_by_hand();
-    for (int k = 0; k < n_kernels; k++)
-        for (int i = 0; i < N_SHAPES; i++)
-            for (int weighted = 0; weighted < 2; weighted++) {
-                const size_t taken = arrays_taken();
-                const struct problem p =
-                    problem_new(kernel_names[k], shapes[i], 0, weighted);
-                stats_of(&p);
-                arrays_release(taken);
-            }
+    for_problems(shapes, N_SHAPES, 0, stats_of);
     for (int M = 1; M < 4; M++)
         for (int q = 0; q < 3; q++)
             for (int with_E = 0; with_E < 2; with_E++)
@@ -202,19 +194,16 @@ static void pairs(const struct problem *p, int block)
     CHECK_NEAR(squares, sum, 1e-13);
 }
 
+static void all_pairs(struct problem *p)
+{
+    pairs(p, p->shape.N);
+    pairs(p, 1);
+    pairs(p, 4);
+    unexplained(p, p->shape.N);
+    unexplained(p, 3);
+}
+
 void group_pairs(void)
 {
-    for (int k = 0; k < n_kernels; k++)
-        for (int i = 0; i < N_SHAPES; i++)
-            for (int weighted = 0; weighted < 2; weighted++) {
-                const size_t taken = arrays_taken();
-                const struct problem p =
-                    problem_new(kernel_names[k], shapes[i], 0, weighted);
-                pairs(&p, p.shape.N);
-                pairs(&p, 1);
-                pairs(&p, 4);
-                unexplained(&p, p.shape.N);
-                unexplained(&p, 3);
-                arrays_release(taken);
-            }
+    for_problems(shapes, N_SHAPES, 0, all_pairs);
 }

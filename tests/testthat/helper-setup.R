@@ -33,8 +33,7 @@ with_seed <- function(seed, code) {
 }
 
 # Functions of the package replaced while `code` runs.
-with_replaced <- function(new, code) {
-  space <- asNamespace("pfdtc")
+with_replaced <- function(new, code, space = asNamespace("pfdtc")) {
   swap <- function(values) {
     for (name in names(values)) {
       unlockBinding(name, space)
@@ -47,3 +46,16 @@ with_replaced <- function(new, code) {
   swap(new)
   force(code)
 }
+
+# The same of one, calls `which` of which end with the condition `by`; the others do what it does.
+with_interrupted <- function(name, which, code, by = interrupt_signal) {
+  old <- get(name, asNamespace("pfdtc"))
+  calls <- 0
+  with_replaced(stats::setNames(list(function(...) {
+    calls <<- calls + 1
+    if (calls %in% which) stop(by)
+    old(...)
+  }), name), code)
+}
+
+interrupt_signal <- structure(class = c("interrupt", "condition"), list(message = "", call = NULL))

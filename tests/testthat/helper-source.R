@@ -19,7 +19,7 @@ in_blocks <- function(data, sizes = rep(ceiling(nrow(data) / 3), 3), fails = Inf
 }
 
 # What Ctrl-C raises.
-interrupt_now <- function() stop(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+interrupt_now <- function() stop(interrupt_signal)
 
 mixed_rows <- function(n = 400, seed = 1) {
   set.seed(seed)

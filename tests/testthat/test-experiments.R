@@ -35,20 +35,6 @@ trace_numbers <- function(results) {
   out
 }
 
-# Replaces a function of the package, or of its experiments, while `code` runs.
-with_replaced <- function(name, replacement, code) {
-  space <- if (exists(name, experiment_code(), inherits = FALSE)) experiment_code() else asNamespace("pfdtc")
-  old <- get(name, space)
-  put <- function(value) {
-    unlockBinding(name, space)
-    assign(name, value, space)
-    lockBinding(name, space)
-  }
-  on.exit(put(old))
-  put(replacement)
-  force(code)
-}
-
 test_that("there is a row a fit, with the columns of compare_fits()", {
   results <- small_experiment()
   expect_s3_class(results, "pfdtc_experiment")
@@ -147,7 +133,8 @@ test_that("resumed, reordered and one at a time, the numbers are the same", {
   expect_equal(numbers(order(parts)), numbers(order(whole)))
   expect_equal(trace_numbers(parts), trace_numbers(whole))
   # what is there is not computed again
-  untouched <- with_replaced("run_cell", function(...) stop("computed again"), small_experiment(file = file))
+  untouched <- with_replaced(list(run_cell = function(...) stop("computed again")), small_experiment(file = file),
+                             experiment_code())
   expect_equal(numbers(untouched), numbers(parts))
   expect_equal(numbers(order(read_experiment(file))), numbers(order(whole)))
   expect_identical(setdiff(list.files(dirname(file)), c("results.csv", "results-trace.csv", "results-data.csv")),
@@ -171,16 +158,8 @@ test_that("a file cut off in the middle of a line is completed", {
 test_that("an interrupt loses no more than the cell under way, and no interrupted fit is kept", {
   skip_on_cran()
   file <- new_file()
-  fits <- 0
   interrupted <- tryCatch(
-    with_replaced("run_minimise", local({
-      old <- pfdtc:::run_minimise
-      function(...) {
-        fits <<- fits + 1
-        if (fits == 9) stop(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
-        old(...)
-      }
-    }), small_experiment(file = file)),
+    with_interrupted("run_minimise", 9, small_experiment(file = file)),
     interrupt = function(i) "interrupt")
   expect_identical(interrupted, "interrupt")
   kept <- read_experiment(file)
@@ -191,23 +170,18 @@ test_that("an interrupt loses no more than the cell under way, and no interrupte
 test_that("an interrupted pilot is no pilot", {
   skip_on_cran()
   file <- new_file()
-  first <- TRUE
+  old <- pfdtc:::minimise
+  # in the middle of the first optimisation, as by a signal
   interrupted <- tryCatch(
-    with_replaced("minimise", local({
-      old <- pfdtc:::minimise
-      function(problem, ...) {
-        if (first) { # in the middle of the optimisation, as by a signal
-          first <<- FALSE
-          evaluate <- problem$evaluate
-          calls <- 0
-          problem$evaluate <- function(par) {
-            calls <<- calls + 1
-            if (calls == 4) stop(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
-            evaluate(par)
-          }
-        }
-        old(problem, ...)
+    with_replaced(list(minimise = function(problem, ...) {
+      evaluate <- problem$evaluate
+      calls <- 0
+      problem$evaluate <- function(par) {
+        calls <<- calls + 1
+        if (calls == 4) stop(interrupt_signal)
+        evaluate(par)
       }
+      old(problem, ...)
     }), small_experiment(file = file)),
     interrupt = function(i) "interrupt")
   expect_identical(interrupted, "interrupt")
@@ -248,7 +222,9 @@ test_that("a fit that fails is left out with a warning, and made when run again"
   file <- new_file()
   fit_method <- experiment_code()$fit_method
   fails <- function(method, ...) if (method == "vfe") stop("no luck") else fit_method(method, ...)
-  expect_warning(results <- with_replaced("fit_method", fails, small_experiment(m = 5, reps = 1, file = file)),
+  expect_warning(results <- with_replaced(list(fit_method = fails), {
+    small_experiment(m = 5, reps = 1, file = file)
+  }, experiment_code()),
                  "1 fits failed.*vfe: no luck")
   expect_identical(setdiff(c("exact", "pf", "vfe", "sor", "subsample", "default"), results$method), "vfe")
   expect_equal(numbers(small_experiment(m = 5, reps = 1, file = file)), numbers(small_experiment(m = 5, reps = 1)))

@@ -1,3 +1,11 @@
+test_that("a product of rough kernels is 0 at distances whose square is infinite", {
+  x <- cbind(a = c(0, 1e200, 1), b = 0)
+  for (nu in c(3, 5) / 2) {
+    k <- kernel_matern(nu, 1e-200, 1, inputs = "a") * kernel_se(1, 2, inputs = "b")
+    expect_identical(unname(kernel_matrix(k, x)), diag(2, 3))
+  }
+})
+
 test_that("kernel_matrix() is the double loop for every factor and for random sums of products", {
   x <- kernel_rows(9)
   z <- kernel_rows(5, 2)

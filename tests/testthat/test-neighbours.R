@@ -59,6 +59,9 @@ test_that("the neighbours are those of brute force: 1 to 20 inputs, clusters, du
     expect_neighbours(cbind(rnorm(200), 5), 12, 1, "a constant column")
     expect_neighbours(matrix(round(rnorm(600), 2), 300) + 1e8, 12, 0.3, "around 1e8")
     expect_neighbours(matrix(1e9 * sample(0:2, 800, TRUE) + rnorm(800) / 1e3, 400), 9, 1, "tight clusters far apart")
+    # within a cluster distances are those between two floats, as rows of a leaf have them
+    tight <- matrix(runif(160), 80)[rep(1:80, 5), ] + rnorm(800) / 1e8
+    expect_neighbours(tight, 3, 1, "nearer to one another than floats tell")
     expect_neighbours(matrix(rnorm(80), 40), 60, 1, "more than there are")
     expect_neighbours(cbind(rexp(400)^9, rexp(400)^9), 9, 1, "heavy tails")
   })

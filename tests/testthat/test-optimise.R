@@ -214,7 +214,7 @@ test_that("an interrupt ends a search with the best so far; other errors pass", 
     })
   }
   interrupt <- function() {
-    signalCondition(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+    signalCondition(interrupt_signal)
   }
   found <- minimise(stopping(interrupt))
   expect_identical(found$convergence, 52L)
@@ -235,7 +235,7 @@ test_that("the best so far is not the last so far", {
   # the first step goes too far, and the search ends before the next
   too_long <- list(start = 1, evaluate = function(par) {
     calls <<- calls + 1
-    if (calls == 3) stop(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+    if (calls == 3) stop(interrupt_signal)
     list(value = 1e4 * (par - 0.99)^2, gradient = 2e4 * (par - 0.99))
   })
   result <- minimise(too_long)

@@ -153,34 +153,14 @@ test_that("an interrupt, or R's time limit, returns what is certified by then", 
   made <- refine_problem("matern12", n = 100)
   made$ref$correction <- NULL
   exact <- predict(made$exact, made$p$new)
-  calls <- 0
-  interrupt <- structure(class = c("interrupt", "condition"), list(message = "", call = NULL))
   time_limit <- simpleError("reached elapsed time limit")
-  interrupted_at <- function(when, by = interrupt, said = "interrupted") {
-    calls <<- 0
-    space <- asNamespace("pfdtc")
-    true_product <- space$native_kernel_matvecs
-    interrupting <- function(...) {
-      calls <<- calls + 1
-      if (calls %in% when) stop(by)
-      true_product(...)
-    }
-    local_mocked(interrupting)
-    expect_warning(out <- refine(made$fit, made$p$new, 1e-6, reference = made$ref), said,
-                   class = "pfdtc_warning_convergence")
+  interrupted_at <- function(when, by = interrupt_signal, said = "interrupted") {
+    with_interrupted("native_kernel_matvecs", when, by = by, {
+      expect_warning(out <- refine(made$fit, made$p$new, 1e-6, reference = made$ref), said,
+                     class = "pfdtc_warning_convergence")
+    })
     expect_true(all(abs(out$mean - exact) <= out$mean_error + 1e-11))
     max(out$mean_error)
-  }
-  local_mocked <- function(f, frame = parent.frame()) {
-    space <- asNamespace("pfdtc")
-    old <- space$native_kernel_matvecs
-    swap <- function(value) {
-      unlockBinding("native_kernel_matvecs", space)
-      assign("native_kernel_matvecs", value, space)
-      lockBinding("native_kernel_matvecs", space)
-    }
-    swap(f)
-    do.call(on.exit, list(substitute(swap(old), list(swap = swap, old = old)), add = TRUE), envir = frame)
   }
   plain <- max(certify_posterior(made$ref, made$p$new)$mean_error)
   expect_lt(interrupted_at(9), plain)      # r, seven steps, and then: what they brought

@@ -264,21 +264,9 @@ test_that("print() and summary() say what is certified, never less than it is", 
 test_that("an interrupt leaves the best so far, with what had been certified of it or nothing", {
   # the `which`-th call of a function of the package is interrupted
   interrupted <- function(name, which, learn = FALSE) {
-    space <- asNamespace("pfdtc")
-    old <- get(name, space)
-    replace <- function(f) {
-      unlockBinding(name, space)
-      assign(name, f, space)
-      lockBinding(name, space)
-    }
-    calls <- 0
-    on.exit(replace(old))
-    replace(function(...) {
-      calls <<- calls + 1
-      if (calls == which) stop(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
-      old(...)
-    })
-    unreached(if (learn) fit_tol(0.02, kernel = kernel_se(), noise = NULL, hyper = "pilot") else fit_tol(0.02))
+    with_interrupted(name, which, unreached({
+      if (learn) fit_tol(0.02, kernel = kernel_se(), noise = NULL, hyper = "pilot") else fit_tol(0.02)
+    }))
   }
   for (where in list(list("native_evaluate", 4, TRUE), list("native_norms", 1), list("first_points", 2))) {
     got <- do.call(interrupted, where)

@@ -29,18 +29,8 @@ test_that("of few rows the posterior is the exact one where points would be too 
 
 test_that("of more rows far and near together meet tol at as many random rows as they say", {
   # as if 400 rows were many, and 300 all that are certified
-  space <- asNamespace("pfdtc")
-  set <- function(name, value) {
-    unlockBinding(name, space)
-    assign(name, value, space)
-    lockBinding(name, space)
-  }
-  old <- list(exact_rows = exact_rows, certified_rows = certified_rows)
-  on.exit(for (name in names(old)) set(name, old[[name]]))
-  set("exact_rows", 400L)
-  set("certified_rows", 300L)
   d <- rough(600)
-  fit <- fit_tol(0.1, d, kernel = short)
+  fit <- with_replaced(list(exact_rows = 400L, certified_rows = 300L), fit_tol(0.1, d, kernel = short))
   expect_identical(fit$posterior, "far + near")
   expect_identical(fit$tol$rows, 300L)
   expect_true(fit$tol$met)
@@ -101,18 +91,11 @@ test_that("a search that lasts tells a line a candidate, unless it was told not 
     expect_silent(suppressMessages(tell_candidates(goal(), ago)(one)))
     expect_silent(tell_candidates(goal(), ago + 60)(one))
     p <- smooth_data(60)
-    space <- asNamespace("pfdtc")
     old <- tell_candidates
-    set <- function(f) {
-      unlockBinding("tell_candidates", space)
-      assign("tell_candidates", f, space)
-      lockBinding("tell_candidates", space)
-    }
-    on.exit(set(old))
-    set(function(goal, started) old(goal, started, after = 0))
-    heard <- capture_messages(fit <- with_seed(1, {
+    at_once <- list(tell_candidates = function(goal, started) old(goal, started, after = 0))
+    heard <- capture_messages(fit <- with_seed(1, with_replaced(at_once, {
       pfdtc(p$x, p$y, tol = 0.1, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3, hyper = "fixed")
-    }))
+    })))
     expect_length(heard, nrow(fit$tol$tried))
   }
   expect_silent(tell_candidates(goal(progress = FALSE), ago)(one))
