@@ -22,8 +22,8 @@
 #' * `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` as asked and, for the
 #'   training rows, `.resid`.
 #'
-#' `autoplot()` returns a ggplot of what [plot.gp_fit()] draws: slices, a map (the mean in colours, its standard deviation
-#' as lines), the checks or, of classes and counts, the calibration.
+#' `autoplot()` returns a ggplot of what [plot.gp_fit()] draws: slices, a map (the mean in colours, its standard
+#' deviation as lines), the checks or, of classes and counts, the calibration.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 10)
 #' if (requireNamespace("generics", quietly = TRUE)) {

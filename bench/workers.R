@@ -95,6 +95,7 @@ first <- products(model$kernel, v, control)
 wall <- system.time(again <- products(model$kernel, v, control))[["elapsed"]]
 whole_product <- system.time(alone <- inside$native_kernel_matvecs(model$kernel, some, NULL, v, control))
 cat(sprintf(paste("a product with all pairs of %d rows: %.2f s by the wall on two workers, %.2f s of the processor",
-                  "here, relative difference %.1g; %.1f MB to each worker once, then %.2f MB there and back a product\n"),
+                  "here, relative difference %.1g; %.1f MB to each worker once, then %.2f MB there and back a",
+                  "product\n"),
             nrow(some), wall, sum(whole_product[1:2]), max(abs(again - alone)) / max(abs(alone)),
             length(serialize(some, NULL)) / 1e6, 2 * length(serialize(v, NULL)) / 1e6))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles every file of src/ as strict C11, warnings being errors, with OpenMP and without.
+# Compiles every file of src/ as strict C11, warnings being errors, with OpenMP and without; by clang too where it is.
 . "$(dirname "$0")/env.sh"
 cc=$(r_config CC)
 headers=$(r_config --cppflags | sed 's/-I/-isystem /g')
@@ -11,6 +11,7 @@ for file in $files; do
     $cc $strict -fopenmp $headers -c "$file" -o "$scratch/one.o" || failed=$((failed + 1))
     $cc $strict -Wno-unknown-pragmas $headers -c "$file" -o "$scratch/one.o" 2>"$scratch/log" ||
         { say "$file, without OpenMP:"; cat "$scratch/log"; failed=$((failed + 1)); }
+    ! have clang || clang ${strict/-O2/-fsyntax-only} $headers "$file" || failed=$((failed + 1))
 done
 say "strict: $(echo "$files" | wc -l) files, $failed failed"
 [ $failed = 0 ]

@@ -106,6 +106,16 @@ test_that("a fit of rows on two real workers is that of one process, also when o
   asked <- d[4:20, ]
   expect_equal(refine(on_workers, asked, 1e-6, data = rows_parts(cut_in(d, 2))),
                refine(whole, asked, 1e-6, reference = there), tolerance = 1e-6)
+  # points moved on all rows, of which the sample has a third
+  moved <- function(data) {
+    old <- options(pfdtc.sample = 80)
+    on.exit(options(old))
+    suppressWarnings(update(whole, data = data, aux = aux_white(0.5), control = list(maxit = 2, optimise_rows = Inf)),
+                     classes = "pfdtc_warning_convergence")
+  }
+  there <- moved(rows_parts(cut_in(d, 2)))
+  expect_equal(there$inducing, moved(d)$inducing, tolerance = 1e-6)
+  expect_gt(max(abs(there$inducing - whole$inducing)), 1e-3)
   # a fit of nothing but the workers' own random numbers: the same whichever worker did what
   learned <- function() {
     set.seed(1)
