@@ -88,11 +88,14 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
   }
   if (!is.null(y)) {
     offset <- if (length(new$offset) > 1L) new$offset[new$keep] else new$offset
-    e <- y[new$keep] - offset - at$mean
     var <- at$var + noise_at(fit, new$x)
+    t <- fit$transform
+    y <- y[new$keep]
+    e <- (if (is.null(t)) y else transformed(t, y)) - offset - at$mean
     seen <- !is.na(e)
-    out$rmse_pred <- rms(e[seen])
-    out$nlpd <- mean((log(2 * pi * var) + e^2 / var)[seen]) / 2
+    out$rmse_pred <- rms(if (is.null(t)) e[seen] else (y - moments_back(t, at$mean + offset, var)$mean)[seen])
+    slope <- if (is.null(t)) 0 * e else log_slope(t, y)
+    out$nlpd <- mean((log(2 * pi * var) + e^2 / var - 2 * slope)[seen]) / 2
     out$coverage <- mean((abs(e) <= stats::qnorm(0.975) * sqrt(var))[seen])
   }
   out

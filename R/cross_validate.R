@@ -111,6 +111,7 @@ settings_again <- function(fit, hyper) {
   if (is.null(asked$mean)) asked$mean <- ~ 1 # of an earlier version
   if (hyper == "held") {
     asked[c("kernel", "noise", "hyper")] <- list(fit$kernel, fit$noise, "fixed")
+    asked["transform"] <- list(fit$transform)
     asked[c("tol", "m", "inducing", "neighbours")] <- list(NULL)
     if (gp_family(fit)$some) asked$m <- fit$m
     if (is.null(fit$x)) {
@@ -131,7 +132,7 @@ predict_fold <- function(fit, data, asked, train, test) {
   # sizes of noise that are learned again do not stay in the weights
   w <- if (inherits(asked$noise, "formula")) data$given_weights else data$prior_weights
   part <- clean_data(
-    inputs$x[inputs$index[train], , drop = FALSE], unname(data$response[train]), "y", w[train],
+    inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]), "y", w[train],
     data$offset[train], indicator = data$input_center == 0 & data$input_scale == 1, labels = NULL,
     center = asked$center, scale = asked$scale, merge = merges_rows(fit$method))
   kept <- c("frame", "terms", "xlevels", "assign", "var_names")
@@ -142,15 +143,24 @@ predict_fold <- function(fit, data, asked, train, test) {
   p <- posterior_at(one, x)
   w <- if (is.null(w)) 1 else w[test]
   offset <- if (is.null(data$offset)) 0 else data$offset[test]
-  data.frame(y = unname(data$response[test]), mean = p$mean + offset, sd = sqrt(p$var + noise_at(one, x) / w))
+  mean <- p$mean + offset
+  sd <- sqrt(p$var + noise_at(one, x) / w)
+  y <- unname(given_response(data)[test])
+  if (is.null(one$transform)) return(data.frame(y = y, mean = mean, sd = sd))
+  back <- moments_back(one$transform, mean, sd^2)
+  data.frame(y = y, mean = back$mean, sd = back$sd, z = (transformed(one$transform, y) - mean) / sd,
+             log_sd = log(sd) - log_slope(one$transform, y))
 }
 
 score_fold <- function(p) {
   e <- p$y - p$mean
-  z <- e / p$sd
+  normal <- is.null(p$z) # else its transform is
+  z <- if (normal) e / p$sd else p$z
+  log_sd <- if (normal) log(p$sd) else p$log_sd
+  crps <- p$sd * (z * (2 * stats::pnorm(z) - 1) + 2 * stats::dnorm(z) - 1 / sqrt(pi))
   inside <- function(level) mean(abs(z) <= stats::qnorm((1 + level) / 2))
-  data.frame(n = nrow(p), rmse = sqrt(mean(e^2)), nlpd = mean(z^2 + log(2 * pi * p$sd^2)) / 2,
-             crps = mean(p$sd * (z * (2 * stats::pnorm(z) - 1) + 2 * stats::dnorm(z) - 1 / sqrt(pi))),
+  data.frame(n = nrow(p), rmse = sqrt(mean(e^2)), nlpd = mean(z^2 + log(2 * pi)) / 2 + mean(log_sd),
+             crps = if (normal) mean(crps) else NA_real_,
              cover50 = inside(0.5), cover95 = inside(0.95))
 }
 

@@ -60,8 +60,8 @@ check_source_fit <- function(method, args) {
     abort_input("data", "a row source", sprintf("a data frame for %s()", method),
                 hint = "What takes rows from a source is pfdtc(), gp_vfe(), gp_dtc() and gp_sor().")
   }
-  for (what in c("tol", "family")) {
-    asked <- if (what == "tol") !is.null(args$tol) else !is.null(as_likelihood(args$family))
+  for (what in c("tol", "family", "transform")) {
+    asked <- if (what == "family") !is.null(as_likelihood(args$family)) else !is.null(args[[what]])
     if (asked) abort_input(what, "given", "left out where rows come from a source")
   }
 }
@@ -81,8 +81,8 @@ start_fit <- function(method, data, call, args) {
   args$keep_data <- check_flag(args$keep_data, "keep_data")
   settings <- c(
     list(method = method, call = if (args$keep_data) call else slim_call(call)),
-    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "center",
-                                  "scale", "control", "keep_data", "keep_sample"))])
+    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "transform",
+                                  "center", "scale", "control", "keep_data", "keep_sample"))])
   settings$likelihood <- as_likelihood(args$family)
   settings$aux_given <- !is.null(args$aux)
   if (settings$aux_given) settings$aux <- check_aux(args$aux)

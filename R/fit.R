@@ -42,6 +42,7 @@ run_fit <- function(data, settings, stages, so_far = function(fit) "", unmet = f
   suspendInterrupts({
     state <- new.env(parent = emptyenv())
     state$seconds <- state$evaluations <- state$rows <- numeric()
+    data <- transform_stage(data, settings, state)
     s <- clean_settings(data, settings)
     fit <- stages(noise_stage(data, s, state), s, state)
   })
@@ -55,6 +56,19 @@ run_fit <- function(data, settings, stages, so_far = function(fit) "", unmet = f
   warn_rival(fit$learned, in_units(fit, 1, 2))
   warn_small_n(fit$small_n, fit$nobs)
   fit
+}
+
+# The data with their response transformed; where learning how was ended, as it is likeliest beside a line.
+transform_stage <- function(data, settings, state) {
+  settings$control <- check_control(settings$control)
+  transform <- asked_transform(settings$transform, data, settings)
+  if (is.null(transform)) return(data)
+  if (is.na(transform$lambda)) {
+    transform <- run_stage(state, "transform", learn_transform(transform, data, settings, state), otherwise = {
+      replace(transform, "lambda", lambda_beside_line(transform, rows_for_transform(data)))
+    })
+  }
+  with_transform(data, transform, settings)
 }
 
 # The data with the sizes that their noise is found to have; of one size where the stage was ended.

@@ -23,7 +23,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   check_complete(x, inputs, labels, "data")
 
   data <- clean_rows(
-    x, stats::model.response(mf), name,
+    x, mf[[attr(terms, "response")]], name, # model.response() would name each row
     weights = if (!is.null(weights)) check_weights(weights, nrow(mf)),
     offset = if (!is.null(offset)) check_vector(offset, "offset", nrow(mf)),
     indicator = unlist(lapply(inputs, function(v) {

@@ -20,6 +20,7 @@ new_fit <- function(data, done, s, state, parts) {
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
     signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
     asked = if (s$keep_data) s$asked, hyper = s$learning$hyper, noise_trend = data$noise_trend,
+    transform = data$transform,
     objective = done$value, df = length(learned) + length(data$noise_trend$gamma) + sum(done$more_df),
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
@@ -32,7 +33,7 @@ new_fit <- function(data, done, s, state, parts) {
 
 # Another posterior of a fit's model, for which nothing is optimised.
 gp_beside <- function(fit, method, parts, call = NULL, data = NULL) {
-  same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "control", "version", "terms",
+  same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "transform", "control", "version", "terms",
             "na.action")
   new_gp(method, model_of(fit), parts, c(list(call = call, data = data), fit[intersect(same, names(fit))], list(
     hyper = "fixed", objective = NA_real_, trace = empty_trace(), convergence = 0L, message = "nothing to optimise",

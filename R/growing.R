@@ -79,6 +79,10 @@ check_growing <- function(fit) {
                              "kernel = fit$kernel, inducing = fit$inducing, hyper = \"fixed\"."))
   }
   if (gp_family(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "one of all rows")
+  if (!is.null(fit$transform)) {
+    abort_input("fit", "one with a transformed response", "a fit without `transform`",
+                hint = "Fit all rows with transform = fit$transform, kernel = fit$kernel, noise = fit$noise.")
+  }
   fit
 }
 

@@ -68,7 +68,7 @@ get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = N
 #' @exportS3Method performance::model_performance
 model_performance.gp_fit <- function(model, ...) {
   model <- check_fit(model, "model")
-  y <- unname(training_data(model)$response)
+  y <- unname(given_response(training_data(model)))
   r2 <- function(r) 1 - mean(r^2, na.rm = TRUE) / mean((y - mean(y))^2)
   rmse <- function(r) sqrt(mean(r^2, na.rm = TRUE))
   seen <- stats::residuals(model)

@@ -39,12 +39,12 @@ laplace_stages <- function(data, s, state) {
 
 refuse_beside_likelihood <- function(s) {
   several <- !is_log_concave(s$likelihood) || !is.null(s$tol)
-  given <- c(noise = !is.null(s$noise), aux = isTRUE(s$aux_given),
+  given <- c(noise = !is.null(s$noise), transform = !is.null(s$transform), aux = isTRUE(s$aux_given),
              neighbours = several && isTRUE(s$neighbours > 0), mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1),
              hyper = s$hyper[1L] %in% c("pilot", "joint"))
   if (!any(given)) return(invisible())
   argument <- names(given)[given][1L]
-  hint <- switch(argument, noise = "The likelihood says how responses scatter.",
+  hint <- switch(argument, noise = , transform = "The likelihood says how responses scatter.",
                  hyper = "\"evidence\" and \"fixed\" are there.",
                  aux = "Its inducing points are not moved.",
                  neighbours = "Near rows are for log-concave likelihoods, and without `tol`.",

@@ -125,7 +125,7 @@ logLik.gp_fit <- function(object, ...) {
 #' @rdname gp_fit-methods
 #' @export
 fitted.gp_fit <- function(object, ...) {
-  stats::predict(object, type = if (is_laplace(object)) "response" else "latent")
+  stats::predict(object, type = if (is_laplace(object) || !is.null(object$transform)) "response" else "latent")
 }
 
 #' @rdname gp_fit-methods
@@ -136,7 +136,8 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   if (type == "pit") return(stats::pnorm(stats::rstandard(object)))
   data <- training_data(object)
   if (type == "loo") return(stats::naresid(object$na.action, loo_rows(check_fit(object, "object"))$residual))
-  r <- stats::naresid(object$na.action, data$response) - stats::fitted(object)
+  r <- if (type == "pearson") stats::naresid(object$na.action, data$response) - stats::predict(object) else
+    stats::naresid(object$na.action, given_response(data)) - stats::fitted(object)
   if (type == "response" || is.null(data$prior_weights)) return(r)
   r * sqrt(stats::weights(object))
 }
@@ -168,7 +169,7 @@ model.frame.gp_fit <- function(formula, ...) {
   if (is.null(formula$terms)) {
     data <- training_data(formula)
     rows <- training_inputs(data)
-    return(data.frame(y = unname(data$response), rows$x[rows$index, , drop = FALSE],
+    return(data.frame(y = unname(given_response(data)), rows$x[rows$index, , drop = FALSE],
                       row.names = names(data$response), check.names = FALSE))
   }
   call <- formula$call
@@ -220,7 +221,7 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
     w <- if (training) stats::weights(object)
     sd <- sqrt(if (is.null(w)) rep_len(noise_at(object, rows$x), nrow(rows$x))[rows$index] else object$noise / w)
     sd[!is.finite(sd)] <- NA     # a response of weight 0 has no distribution
-    draws <- draws + ifelse(is.na(sd), NA, 1) * sd * stats::rnorm(n * nsim)
+    draws <- untransformed(object$transform, draws + ifelse(is.na(sd), NA, 1) * sd * stats::rnorm(n * nsim))
   }
   colnames(draws) <- paste0("sim_", seq_len(nsim))
   structure(data.frame(draws, row.names = if (!is.null(rows$names)) make.unique(rows$names)),

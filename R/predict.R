@@ -41,7 +41,11 @@
 #' @param type What `se.fit` and `cov` describe: the `"latent"` function f, or a new `"response"` of
 #'   weight 1, whose variance is larger by the noise. The mean is the same for both. `"loo"` and `"loo_latent"`: the
 #'   training rows, each given the others, and the sd of its response or of f: see [leave_one_out]. `"link"` is
-#'   `"latent"`; `"class"` and `"density"` are for classes and counts, see below.
+#'   `"latent"`; `"class"` is for classes, see below.
+#'   `"density"` is the log density of each row's response in the distribution predicted for it, for which `newdata` has
+#'   the response too. Where the response was transformed (`transform` of [pfdtc()]), `"latent"` is on the transformed
+#'   scale, `"response"` the mean of the response itself (and `se.fit` its sd), `"median"` its median, both with
+#'   intervals of it: `"prediction"` its quantiles, `"credible"` those of its mean or median given f.
 #'   `"terms"`: of each term of a kernel that is a sum ([kernel_algebra]) the mean of its own function at the rows, a
 #'   matrix with a column a term and the attribute `constant`, as [stats::predict.lm()] has it; with `se.fit`,
 #'   list(fit, se.fit) of two such matrices.
@@ -159,7 +163,7 @@
 predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
                            type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms",
-                                    "derivative"), wrt = NULL,
+                                    "derivative", "median"), wrt = NULL,
                            certified = FALSE, full_cov = FALSE, hyper_uncertainty = FALSE,
                            na.action = stats::na.pass, file = NULL, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
@@ -200,7 +204,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
     return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action))
   }
   if (type == "link") type <- "latent"
-  if (type %in% c("class", "density")) {
+  if (type == "class") {
     abort_input("type", sprintf("\"%s\"", type), "\"latent\" or \"response\" with Gaussian noise")
   }
   if (startsWith(type, "loo")) {
@@ -228,12 +232,15 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
     return(predict_terms(object, rows, se.fit))
   }
 
-  need_var <- se.fit || full_cov || interval != "none"
+  back <- !is.null(object$transform) && type %in% c("response", "median")
+  if (back) refuse_beside_back(full_cov)
+  need_var <- se.fit || full_cov || interval != "none" || back || type == "density"
   p <- if (hyper_uncertainty) mixture_at(object, rows, full_cov) else
     c(posterior_at(object, rows$x), list(noise = noise_at(object, rows$x)))
   fit <- stats::setNames(p$mean[rows$index] + rows$offset, rows$names)
   var <- if (need_var) stats::setNames(p$var[rows$index], rows$names)
   noise <- rep_len(p$noise, nrow(rows$x))[rows$index]
+  if (type == "density") return(log_density_of(object, if (training) NULL else newdata, fit, var, noise))
 
   value <- fit
   if (interval == "conformal") {
@@ -254,6 +261,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
       value[, "upr"] <- exact$mean_upper + half
     }
   }
+  if (back) return(predict_back(object$transform, fit, var, noise, value, interval, type, se.fit))
   if (!se.fit && !full_cov) return(value)
 
   extra <- if (type == "response") noise else 0

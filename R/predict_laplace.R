@@ -75,16 +75,7 @@ all_sites <- function(data) {
 
 # The responses of new rows, by the fit's formula.
 new_sites <- function(fit, newdata) {
-  if (is.null(fit$terms)) {
-    abort_input("type", "\"density\" of a fit from a matrix", "\"density\" of a fit from a formula",
-                hint = "Responses of new rows are known by a formula alone.")
-  }
-  expression <- attr(fit$terms, "variables")[[2L]]
-  lacking <- setdiff(all.vars(expression), names(newdata))
-  if (length(lacking)) {
-    abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "with the response, for type = \"density\"")
-  }
-  response <- eval(expression, newdata, environment(fit$terms))
+  response <- responses_in(fit, newdata)
   known <- stats::complete.cases(response)
   all <- length(known)
   response <- if (length(dim(response)) == 2L) response[known, , drop = FALSE] else response[known]

@@ -115,7 +115,7 @@ frame_of_update <- function(object, call, new, caller) {
   if (is.null(object$terms)) {
     data <- training_data(object)
     inputs <- training_inputs(data)
-    own <- list(x = inputs$x[inputs$index, , drop = FALSE], y = data$response, weights = data$prior_weights,
+    own <- list(x = inputs$x[inputs$index, , drop = FALSE], y = given_response(data), weights = data$prior_weights,
                 offset = data$offset)
     for (argument in lacking) {
       if (is.symbol(call[[argument]])) assign(as.character(call[[argument]]), own[[argument]], envir = frame)

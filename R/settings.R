@@ -52,8 +52,8 @@ unexplained_share <- function(data, learned, start) {
 }
 
 # What a fit is asked for beside its data and control.
-asked_of_fits <- c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "center", "scale", "aux",
-                   "aux_given")
+asked_of_fits <- c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "transform", "center",
+                   "scale", "aux", "aux_given")
 
 # Was nothing asked for that speaks of inducing points?
 leaves_points_open <- function(s) {

@@ -59,7 +59,6 @@ print_linear <- function(table, digits) {
   if (is.null(table)) return(invisible())
   cat("Coefficients, with their posterior standard deviations:\n")
   print(signif(table, digits))
-  cat("\n")
 }
 
 # What each term of the kernel makes of the variance of all of them over the training rows.
@@ -84,7 +83,8 @@ describe_evidence <- function(about, number) {
 fit_facts <- function(fit) {
   parts <- c("call", "method", "kernel", "noise", "m", "m_asked", "aux", "inducing_method",
              "hyper", "center", "scale", "nobs", "df", "evidence", "objective", "jitter", "evaluations",
-             "seconds", "convergence", "message", "kernels", "posterior", "neighbours", "noise_trend")
+             "seconds", "convergence", "message", "kernels", "posterior", "neighbours", "noise_trend",
+             "transform")
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit),
     inputs = length(fit$frame$columns), variables = length(fit$frame$variables),
@@ -112,7 +112,8 @@ model_fields <- function(about, digits) {
     number <- function(v) format(signif(unname(v), digits))
     sprintf("variance %s (sd %s)", number(v), number(sqrt(v)))
   }
-  c(Data = describe_data(about), Source = about$from, Subsample = about$subsample, Inducing = about$inducing,
+  c(Data = describe_data(about), Transform = describe_transform(about$transform), Source = about$from,
+    Subsample = about$subsample, Inducing = about$inducing,
     Accuracy = about$accuracy, Auxiliary = about$auxiliary,
     Near = about$near,
     Kernel = if (is_composite(about$kernel)) describe_kernel(about) else

@@ -81,24 +81,47 @@ CLONES static void finish_stationary(size_t n, double variance, double *restrict
     }
 }
 
-static int has_strips(const struct kernel *k, const struct term *t)
+/* terms as strip.h has them */
+struct strips {
+    struct strip_kernel kernel;
+    struct strip_term term[STRIP_MOST_FACTORS];
+    struct strip_factor factor[STRIP_MOST_FACTORS];
+    int n_factors, column[STRIP_MOST_INPUTS];
+    double rate[STRIP_MOST_INPUTS];
+};
+
+/* 0 where it has no strips, or there is no room */
+static int strips_factor(struct strips *s, const struct factor *f)
 {
-    const struct factor *f = kernel_factor(k, t, 0);
-    return t->n_factors == 1 && f->profile->metric == METRIC_SCALED &&
-           f->profile->closed != NULL && f->d <= STRIP_MOST_INPUTS;
+    if (f->profile->closed == NULL || s->n_factors == STRIP_MOST_FACTORS ||
+        s->kernel.d + f->d > STRIP_MOST_INPUTS)
+        return 0;
+    s->factor[s->n_factors++] = (struct strip_factor){f->profile->closed, f->d};
+    for (int j = 0; j < f->d; j++, s->kernel.d++) {
+        s->column[s->kernel.d] = f->column[j];
+        s->rate[s->kernel.d] = factor_rate(f, j);
+    }
+    return 1;
 }
 
-static void term_strips(const struct kernel *k, const struct term *t, int M,
-                        const double *Z, int ldz, int n, const double *X, int ldx,
-                        double *K)
+/* K (M x n) = n_terms terms from t on; 0, and nothing done, where they have no strips */
+static int strips_of_terms(const struct kernel *k, const struct term *t, int n_terms,
+                           int M, const double *Z, int ldz, int n, const double *X,
+                           int ldx, double *K)
 {
-    const struct factor *f = kernel_factor(k, t, 0);
-    double rate[STRIP_MOST_INPUTS];
-    for (int j = 0; j < f->d; j++)
-        rate[j] = factor_rate(f, j);
-    const struct strip_kernel strip = {f->profile->closed, t->variance, f->d, f->column,
-                                       rate};
-    strip_values(linalg_lanes(), &strip, M, Z, ldz, n, X, ldx, K);
+    struct strips s;
+    s.n_factors = 0;
+    s.kernel = (struct strip_kernel){n_terms, 0, s.term, s.factor, s.column, s.rate};
+    for (int i = 0; i < n_terms; i++, t++) {
+        if (i == STRIP_MOST_FACTORS || t->n_factors == 0)
+            return 0;
+        s.term[i] = (struct strip_term){t->variance, t->n_factors};
+        for (int j = 0; j < t->n_factors; j++)
+            if (!strips_factor(&s, kernel_factor(k, t, j)))
+                return 0;
+    }
+    strip_values(linalg_lanes(), &s.kernel, M, Z, ldz, n, X, ldx, K);
+    return 1;
 }
 
 /* a term without its factor `skip` (-1: the whole term) on a tile, in w->statistic */
@@ -106,10 +129,8 @@ static void term_tile(const struct kernel *k, const struct term *t, int skip, in
                       const double *Z, int ldz, int n, const double *X, int ldx,
                       struct tile *w)
 {
-    if (skip < 0 && has_strips(k, t)) {
-        term_strips(k, t, M, Z, ldz, n, X, ldx, w->statistic);
+    if (skip < 0 && strips_of_terms(k, t, 1, M, Z, ldz, n, X, ldx, w->statistic))
         return;
-    }
     const size_t size = (size_t)M * n;
     int stationary = 0;
     fill(size, 0.0, w->exponent);
@@ -176,9 +197,9 @@ void kernel_term(const struct kernel *k, const struct term *t, int skip, int M,
 void kernel_cross(const struct kernel *k, int M, const double *Z, int ldz, int n,
                   const double *X, int ldx, double *K)
 {
-    if (kernel_is_single(k) && has_strips(k, k->term))
-        term_strips(k, k->term, M, Z, ldz, n, X, ldx, K);
-    else if (kernel_is_single(k))
+    if (strips_of_terms(k, k->term, k->n_terms, M, Z, ldz, n, X, ldx, K))
+        return;
+    if (kernel_is_single(k))
         single_values(k, M, Z, ldz, n, X, ldx, K);
     else
         for (int t = 0; t < k->n_terms; t++)

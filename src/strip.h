@@ -2,21 +2,34 @@
 #define PFDTC_STRIP_H
 
 /*
- * A few rows against many: values of one stationary factor, and products with them, in the
+ * A few rows against many: values of sums of products of stationary factors, with one exponential
+ * a term, and products with them, in the
  * vectors of the processor (at most `lanes` doubles wide).  The same processor gives the same
  * bits, in whatever strips; k(x, z) = k(z, x), and the variance itself where x = z.
  */
 #include "profile.h"
 
-enum { STRIP_ROWS = 4, STRIP_MOST_INPUTS = 64 };
+enum { STRIP_ROWS = 4, STRIP_MOST_INPUTS = 64, STRIP_MOST_FACTORS = 16 };
 
-/* k = variance times the form of r2 = sum_j ((x_j - z_j) rate_j)^2;  0 where exp is denormal */
-struct strip_kernel {
+/* the form of r2 = sum_j ((x_j - z_j) rate_j)^2 over so many inputs */
+struct strip_factor {
     const struct closed_form *form;
+    int d;
+};
+
+struct strip_term {
     double variance;
-    int d; /* at most STRIP_MOST_INPUTS */
-    const int *column;
-    const double *rate;
+    int n_factors; /* at least one */
+};
+
+/* k = sum over terms of variance times factors; a term is 0 where its exp is denormal.  Factors
+ * and their inputs stand one behind the other, a term's after those of the one before. */
+struct strip_kernel {
+    int n_terms, d; /* inputs of all factors: at most STRIP_MOST_INPUTS */
+    const struct strip_term *term;
+    const struct strip_factor *factor;
+    const int *column;  /* [d] */
+    const double *rate; /* [d] */
 };
 
 /* K (M x n) = k(Z, X) */

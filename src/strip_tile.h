@@ -8,43 +8,65 @@
  *   UNLESS(v, a, b) 0 where a >= b, else v
  */
 
-/* times the form of r2 */
-TARGET INSIDE VECTOR NAME(value)(const struct closed_form *form, double variance,
-                                 VECTOR r2)
+/* a += the exponent of the form of r2,  times *= what is before it */
+TARGET INSIDE void NAME(take)(const struct closed_form *form, VECTOR r2, VECTOR *a,
+                              VECTOR *times)
 {
-    VECTOR a = form->c * r2, times = (VECTOR){0} + variance;
+    VECTOR b = form->c * r2;
     if (!form->squared) {
-        a = ROOT(a);
-        times *= 1.0 + a * (form->p1 + a * form->p2);
+        b = ROOT(b);
+        *times *= 1.0 + b * (form->p1 + b * form->p2);
     }
+    *a += b;
+}
+
+/* times exp(-a) */
+TARGET INSIDE VECTOR NAME(value)(VECTOR a, VECTOR times)
+{
     const VECTOR k = (TO_INTEGER - a * LOG2_E) - TO_INTEGER;
     const VECTOR r = (-a - k * LOG_2_HIGH) - k * LOG_2_LOW;
     const VECTOR value = (1.0 + (r + r * r * EXP_Q(r))) * times;
     return UNLESS(value * SHIFT(k + (TO_INTEGER + 1023.0), 52), a, 708.0);
 }
 
-/* k0 ... k3 [M] = k(z, x_r)   z: M rows by columns, M a multiple of the lanes,
+/* k0 ... k3 [M] = k(z, x_r)   z: M rows by the factors' inputs, M a multiple of the lanes,
  * x: four rows side by side */
 TARGET static void NAME(values)(const struct strip_kernel *k, int M,
                                 const double *const *z, const double *x, double *k0,
                                 double *k1, double *k2, double *k3)
 {
     for (int m = 0; m < M; m += LANES_OF(VECTOR)) {
-        VECTOR r0 = {0}, r1 = {0}, r2 = {0}, r3 = {0};
-        for (int j = 0; j < k->d; j++) {
-            const VECTOR zj = *(const VECTOR *)(z[j] + m);
-            const double rate = k->rate[j], *xj = x + STRIP_ROWS * j;
-            const VECTOR u0 = (xj[0] - zj) * rate, u1 = (xj[1] - zj) * rate,
-                         u2 = (xj[2] - zj) * rate, u3 = (xj[3] - zj) * rate;
-            r0 += u0 * u0;
-            r1 += u1 * u1;
-            r2 += u2 * u2;
-            r3 += u3 * u3;
+        const struct strip_factor *f = k->factor;
+        VECTOR s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+        for (int t = 0, j = 0; t < k->n_terms; t++) {
+            VECTOR a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0};
+            VECTOR t0 = a0 + k->term[t].variance, t1 = t0, t2 = t0, t3 = t0;
+            for (int i = 0; i < k->term[t].n_factors; i++, f++) {
+                VECTOR r0 = {0}, r1 = {0}, r2 = {0}, r3 = {0};
+                for (const int end = j + f->d; j < end; j++) {
+                    const VECTOR zj = *(const VECTOR *)(z[j] + m);
+                    const double rate = k->rate[j], *xj = x + STRIP_ROWS * j;
+                    const VECTOR u0 = (xj[0] - zj) * rate, u1 = (xj[1] - zj) * rate,
+                                 u2 = (xj[2] - zj) * rate, u3 = (xj[3] - zj) * rate;
+                    r0 += u0 * u0;
+                    r1 += u1 * u1;
+                    r2 += u2 * u2;
+                    r3 += u3 * u3;
+                }
+                NAME(take)(f->form, r0, &a0, &t0);
+                NAME(take)(f->form, r1, &a1, &t1);
+                NAME(take)(f->form, r2, &a2, &t2);
+                NAME(take)(f->form, r3, &a3, &t3);
+            }
+            s0 += NAME(value)(a0, t0);
+            s1 += NAME(value)(a1, t1);
+            s2 += NAME(value)(a2, t2);
+            s3 += NAME(value)(a3, t3);
         }
-        *(VECTOR *)(k0 + m) = NAME(value)(k->form, k->variance, r0);
-        *(VECTOR *)(k1 + m) = NAME(value)(k->form, k->variance, r1);
-        *(VECTOR *)(k2 + m) = NAME(value)(k->form, k->variance, r2);
-        *(VECTOR *)(k3 + m) = NAME(value)(k->form, k->variance, r3);
+        *(VECTOR *)(k0 + m) = s0;
+        *(VECTOR *)(k1 + m) = s1;
+        *(VECTOR *)(k2 + m) = s2;
+        *(VECTOR *)(k3 + m) = s3;
     }
 }
 

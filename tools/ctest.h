@@ -17,7 +17,7 @@
     X(inducing) X(lowrank) X(select) X(stats) X(pairs) \
     X(posterior) X(exact) X(gradient) X(pf) X(vfe) X(white) X(guided) \
     X(pass) X(sites) X(divergence) \
-    X(certify) X(columns) X(neighbours) X(near) X(vecchia)
+    X(certify) X(columns) X(neighbours) X(near) X(near_field) X(vecchia)
 /* clang-format on */
 
 /* ---- checks ------------------------------------------------------------------------ */

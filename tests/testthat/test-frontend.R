@@ -76,9 +76,11 @@ test_that("rows are equal when every number is, to the last bit; 0 equals -0", {
   x <- rbind(c(0, 1), c(-0, 1), c(0, 1 + 2^-52), c(2^-1074, 1), c(0, 1), c(1e300, -1e300))
   expect_identical(equal_rows(x), c(1L, 1L, 2L, 3L, 1L, 4L))
   expect_null(equal_rows(x, most = 3))
-  x <- matrix(sample(0:2, 300, TRUE) + 0, 100)
-  key <- apply(x, 1, paste, collapse = " ")
-  expect_identical(equal_rows(x), match(key, unique(key)))
+  for (columns in c(3, 6)) { # every combination there is, and few of them
+    x <- matrix(sample(0:2, 100 * columns, TRUE) + 0, 100)
+    key <- apply(x, 1, paste, collapse = " ")
+    expect_identical(equal_rows(x), match(key, unique(key)))
+  }
 })
 
 test_that("shift turns the log density of the cleaned y into that of y as given", {

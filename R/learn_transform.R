@@ -1,0 +1,96 @@
+# lambda of a transformed response, by the near-neighbour likelihood of the response itself, and the data with it.
+
+# Rows by which it is learned, of different inputs each.
+transform_rows <- 10000L
+
+# By turns: the hyperparameters of the kernel that is given, or Matern 3/2, at one lambda, and the lambda that makes the
+# responses most likely with these, of the transformed response in units of its sd.
+learn_transform <- function(transform, data, settings, state) {
+  rows <- rows_for_transform(data)
+  tell <- stage_line("transform", settings$control$progress, after = 1)
+  on.exit(tell(NULL), add = TRUE)
+  tell("its lambda")
+  transform$lambda <- lambda_beside_line(transform, rows)
+  theta <- NULL
+  for (round in 1:2) {
+    part <- data_with_lambda(transform, rows, data)
+    s <- clean_settings(part, settings)$learning
+    s["rows"] <- list(NULL)
+    pool <- learning_rows(part, s)
+    problem <- learning_problem(pool, s, kernel_candidates[1L])
+    if (is.null(theta)) theta <- run_starts(problem, s$restarts)$thetas[[1L]]
+    theta <- climb(problem, theta, learning_sizes$finals, c(6L, 6L), enough = 0.1)$theta
+    count_evaluations(state, "transform", list(evaluations = pool$count$evaluations))
+    transform$lambda <- likeliest_lambda(transform, rows, data, problem, theta)
+  }
+  transform
+}
+
+# The first of equal rows, at most so many at random: list(x, y, w, offset).
+rows_for_transform <- function(data) {
+  inputs <- training_inputs(data)
+  used <- if (is.null(data$prior_weights)) seq_along(data$response) else which(data$prior_weights > 0)
+  rows <- used[!duplicated(inputs$index[used])]
+  group <- equal_rows(inputs$x[inputs$index[rows], , drop = FALSE])
+  if (!is.null(group)) rows <- rows[!duplicated(group)]
+  if (length(rows) > transform_rows) rows <- sort(sample(rows, transform_rows))
+  list(x = inputs$x[inputs$index[rows], , drop = FALSE], y = unname(data$response[rows]), w = data$prior_weights[rows],
+       offset = data$offset[rows])
+}
+
+data_with_lambda <- function(transform, rows, data) {
+  part <- clean_data(rows$x, transformed(transform, rows$y), "transform", rows$w, rows$offset,
+                     indicator = data$input_center == 0 & data$input_scale == 1, labels = NULL, center = TRUE,
+                     scale = TRUE, merge = FALSE)
+  part[c("frame", "terms", "xlevels", "assign", "var_names")] <-
+    data[c("frame", "terms", "xlevels", "assign", "var_names")]
+  part
+}
+
+# Beside a line in the inputs: the profile likelihood of Box and Cox.
+lambda_beside_line <- function(transform, rows) {
+  H <- cbind(1, rows$x)
+  each <- function(lambda) {
+    transform$lambda <- lambda
+    z <- transformed(transform, rows$y) - if (is.null(rows$offset)) 0 else rows$offset
+    w <- if (is.null(rows$w)) 1 else rows$w
+    rss <- sum(stats::lm.fit(H * sqrt(w), z * sqrt(w))$residuals^2)
+    sum(log_slope(transform, rows$y)) - length(z) * log(max(rss, 1e-300)) / 2
+  }
+  stats::optimize(each, c(0, 2), maximum = TRUE, tol = 0.01)$maximum
+}
+
+# Hyperparameters are in units of the response's sd, and stay: of another lambda the log density of the response is that
+# of the scaled one, with the slopes of what it went through.
+likeliest_lambda <- function(transform, rows, data, problem, theta) {
+  pool <- problem$pool
+  counted <- pool$take(min(learning_sizes$finals[["rows"]], pool$n))
+  neighbours <- problem$neighbours(theta, counted, learning_sizes$finals[["near"]])
+  now <- problem$natural(theta)
+  each <- function(lambda) {
+    transform$lambda <- lambda
+    part <- data_with_lambda(transform, rows, data)
+    value <- native_vecchia(part$x, part$y, part$weights, now$kernel, now$noise, counted, neighbours, slopes = FALSE,
+                            control = problem$run)$value
+    if (!is.finite(value)) return(-1e300)
+    value + sum(log_slope(transform, rows$y[counted])) - length(counted) * log(part$scale)
+  }
+  stats::optimize(each, pmin(pmax(transform$lambda + c(-0.7, 0.7), 0), 2), maximum = TRUE, tol = 0.005)$maximum
+}
+
+# The data with a transformed response; `given_response`: as it was.
+with_transform <- function(data, transform, s) {
+  inputs <- training_inputs(data)
+  y <- data$response
+  out <- clean_data(
+    inputs$x[inputs$index, , drop = FALSE], unname(transformed(transform, y)), "transform", data$prior_weights,
+    data$offset, indicator = data$input_center == 0 & data$input_scale == 1, labels = names(y), center = s$center,
+    scale = s$scale, merge = merges_rows(s$method))
+  kept <- c("frame", "terms", "xlevels", "assign", "var_names", "na_action", "input_center", "input_scale")
+  out[kept] <- data[kept]
+  used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
+  out$shift$constant <- out$shift$constant + sum(log_slope(transform, unname(y))[used])
+  out$given_response <- y
+  out$transform <- transform
+  out
+}

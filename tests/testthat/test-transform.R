@@ -1,0 +1,128 @@
+# A response that is transformed before it is modelled.
+skewed_data <- function(n = 300, seed = 5) {
+  with_seed(seed, {
+    d <- data.frame(a = stats::runif(n, 0, 6), b = stats::rnorm(n))
+    d$y <- exp(1 + sin(d$a) + 0.5 * stats::rnorm(n))
+    d
+  })
+}
+flat <- function(lambda) {
+  structure(list(kind = "yeojohnson", lambda = lambda, centre = 2, unit = 3), class = "pfdtc_transform")
+}
+
+test_that("transforms, their slopes and inverses agree, over their whole range", {
+  y <- c(-1e6, -40, -3, 2, 2 + 1e-9, 5, 60, 1e6)
+  for (lambda in c(0, 1e-10, 0.3, 1, 1.7, 2)) {
+    t <- flat(lambda)
+    u <- (y - 2) / 3
+    psi <- ifelse(u >= 0, if (lambda < 1e-8) log(1 + abs(u)) else ((1 + abs(u))^lambda - 1) / lambda,
+                  if (lambda > 2 - 1e-8) -log(1 + abs(u)) else -((1 + abs(u))^(2 - lambda) - 1) / (2 - lambda))
+    expect_equal(transformed(t, y), psi, tolerance = 1e-7) # of small lambda the plain formula cancels
+    expect_equal(untransformed(t, transformed(t, y)), y, tolerance = 1e-9)
+    h <- 1e-4 * (1 + abs(y))
+    slope <- (transformed(t, y + h) - transformed(t, y - h)) / (2 * h)
+    kink <- abs(y - 2) < 1
+    expect_equal(log_slope(t, y)[!kink], log(slope)[!kink], tolerance = 1e-5)
+    expect_true(all(diff(transformed(t, y)) > 0))
+  }
+  expect_equal(transformed(flat(1), y), (y - 2) / 3)
+})
+
+test_that("moments of the response are those of the normal distribution sent back", {
+  for (lambda in c(0, 0.2, 1, 1.6, 2)) {
+    t <- flat(lambda)
+    for (mean in c(-2, 0, 0.7)) {
+      for (sd in c(0.05, 1)) {
+        at <- function(power, c) {
+          each <- function(z) (untransformed(t, mean + sd * z) - c)^power * stats::dnorm(z)
+          stats::integrate(each, -12, 12, rel.tol = 1e-10, subdivisions = 2000L)$value
+        }
+        got <- moments_back(t, mean, sd^2)
+        expect_equal(got$mean, at(1, 0), tolerance = 1e-6)
+        expect_equal(got$sd, sqrt(at(2, at(1, 0))), tolerance = 1e-5)
+      }
+    }
+  }
+  log <- structure(list(kind = "log", lambda = 0), class = "pfdtc_transform")
+  expect_equal(moments_back(log, 0.3, 0.5), list(mean = exp(0.55), sd = exp(0.55) * sqrt(exp(0.5) - 1)))
+  expect_equal(moments_back(flat(0.5), c(0, 1), c(0, 0)), list(mean = untransformed(flat(0.5), c(0, 1)), sd = c(0, 0)))
+})
+
+test_that("with the log a fit is that to log(y), brought back", {
+  d <- skewed_data(80)
+  k <- kernel_se(1, 1, inputs = ~ a)
+  fit <- pfdtc(y ~ a + b, d, kernel = k, noise = 0.25, hyper = "fixed", transform = "log")
+  same <- pfdtc(log(y) ~ a + b, d, kernel = k, noise = 0.25, hyper = "fixed")
+  new <- data.frame(a = c(1, 3, 9), b = 0)
+  expect_equal(predict(fit, new, interval = "prediction"), predict(same, new, interval = "prediction"))
+  p <- predict(same, new, se.fit = TRUE, type = "response")
+  v <- p$se.fit^2
+  back <- predict(fit, new, se.fit = TRUE, type = "response", interval = "prediction")
+  expect_equal(back$fit[, "fit"], exp(p$fit + v / 2))
+  expect_equal(back$se.fit, exp(p$fit + v / 2) * sqrt(exp(v) - 1))
+  expect_equal(back$fit[, c("lwr", "upr")], exp(predict(same, new, interval = "prediction")[, c("lwr", "upr")]))
+  expect_equal(predict(fit, new, type = "median"), exp(p$fit))
+  f <- predict(same, new, interval = "credible")[, c("lwr", "upr")]
+  expect_equal(predict(fit, new, type = "median", interval = "credible")[, c("lwr", "upr")], exp(f))
+  expect_equal(predict(fit, new, type = "response", interval = "credible")[, c("lwr", "upr")], exp(f + 0.125))
+  expect_equal(fit$evidence, same$evidence - sum(log(d$y)), tolerance = 1e-10)
+  new$y <- c(1, 5, 2)
+  expect_equal(unname(predict(fit, new, type = "density")), stats::dlnorm(new$y, p$fit, p$se.fit, log = TRUE))
+  expect_equal(unname(predict(same, new, type = "density")), stats::dnorm(log(new$y), p$fit, p$se.fit, log = TRUE))
+  expect_equal(fitted(fit), predict(fit, type = "response"))
+  expect_equal(unname(residuals(fit)), unname(d$y - fitted(fit)))
+  expect_equal(residuals(fit, type = "pit"), residuals(same, type = "pit"))
+  expect_equal(as.matrix(simulate(fit, 3, seed = 1)), exp(as.matrix(simulate(same, 3, seed = 1))), ignore_attr = TRUE)
+  cv <- with_seed(1, cross_validate(fit, folds = 3, hyper = "held"))
+  plain <- with_seed(1, cross_validate(same, folds = 3, hyper = "held"))
+  expect_equal(cv$nlpd - vapply(1:3, function(i) mean(log(d$y[attr(cv, "predictions")$fold == i])), 0), plain$nlpd)
+  expect_equal(cv$cover50, plain$cover50)
+  compared <- compare_fits(list(fit), newdata = new, y = new$y)
+  expect_equal(compared$nlpd, -mean(predict(fit, new, type = "density")))
+  certified <- predict(fit, new, type = "median", interval = "credible", certified = TRUE)
+  expect_true(all(certified[, "lwr"] <= exp(f[, "lwr"]) + 1e-9 & certified[, "upr"] >= exp(f[, "upr"]) - 1e-9))
+})
+
+test_that("lambda is learned, as the likelihood of the response has it", {
+  d <- with_seed(2, {
+    d <- data.frame(a = stats::runif(400, 0, 6))
+    d$y <- untransformed(flat(0.4), sin(d$a) + 0.4 * stats::rnorm(400))
+    d
+  })
+  set.seed(1)
+  fit <- pfdtc(y ~ a, d[1:300, , drop = FALSE], kernel = kernel_se(), transform = "yeojohnson")
+  set.seed(1)
+  plain <- pfdtc(y ~ a, d[1:300, , drop = FALSE], kernel = kernel_se())
+  again <- function(lambda) {
+    t <- fit$transform
+    t$lambda <- lambda
+    as.numeric(with_seed(1, pfdtc(y ~ a, d[1:300, ], kernel = kernel_se(), transform = t))$evidence)
+  }
+  most <- again(fit$transform$lambda)
+  expect_lt(abs(most - fit$evidence), 0.5) # the search of the rest begins elsewhere, and ends within 0.05 nats
+  expect_gt(most + 1, max(again(fit$transform$lambda - 0.15), again(fit$transform$lambda + 0.15)))
+  expect_gt(fit$evidence, plain$evidence + 5)
+  test <- d[301:400, ]
+  expect_gt(mean(predict(fit, test, type = "density")), mean(predict(plain, test, type = "density")))
+  expect_output(print(fit), "Yeo and Johnson")
+  file <- tempfile()
+  saveRDS(fit, file)
+  expect_identical(predict(readRDS(file), test, type = "response"), predict(fit, test, type = "response"))
+  both <- with_seed(1, pfdtc(y ~ a, d[1:300, ], kernel = kernel_se(), transform = fit$transform, noise = ~ a))
+  expect_identical(both$transform, fit$transform)
+  expect_length(both$noise_trend$gamma, 1L)
+})
+
+test_that("transforms are refused where they make no sense", {
+  d <- skewed_data(40)
+  d$z <- d$y - 5
+  expect_error(pfdtc(z ~ a, d, transform = "log"), "positive", class = "pfdtc_error_input")
+  expect_error(pfdtc(y ~ a, d, transform = "sqrt"), "transform", class = "pfdtc_error_input")
+  expect_error(pfdtc(y ~ a, d, transform = "yeojohnson", kernel = kernel_se(1, 1), noise = 1, hyper = "fixed"),
+               "hyper", class = "pfdtc_error_input")
+  expect_error(pfdtc(y > 3 ~ a, d, transform = "log", family = binomial()), "transform", class = "pfdtc_error_input")
+  fit <- pfdtc(y ~ a, d, kernel = kernel_se(1, 1), noise = 0.2, hyper = "fixed", transform = "log")
+  expect_error(predict(fit, d, type = "median", se.fit = TRUE), "se.fit", class = "pfdtc_error_input")
+  expect_error(predict(fit, d, type = "response", full_cov = TRUE), "full_cov", class = "pfdtc_error_input")
+  expect_error(add_rows(fit, d[1:3, ]), "transform", class = "pfdtc_error_input")
+})
