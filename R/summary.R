@@ -230,12 +230,11 @@ describe_near <- function(fit) {
   if (!gp_family(fit)$chooses || is_exact(fit) || is.null(fit$neighbours)) return(NA_character_)
   left <- if (is.null(fit$unexplained) || !is.finite(fit$unexplained)) "" else
     sprintf("; what the points leave unexplained is %s of the noise variance", format(signif(fit$unexplained, 2)))
-  left <- paste0(left, describe_trial(fit$trial))
-  if (fit$neighbours == 0L) return(paste0("none", left))
+  if (fit$neighbours == 0L) return(paste0("none", left, describe_trial(fit$trial)))
   among <- if (!is.null(fit$near$rows)) sprintf(" of the %s kept (%s)", show_count(nrow(fit$near$rows$x)),
                                                 show_bytes(8 * length(fit$near$rows$x)))
   sprintf("the %d nearest rows%s of each prediction are treated exactly%s", fit$neighbours,
-          if (is.null(among)) "" else among, left)
+          if (is.null(among)) "" else among, paste0(left, describe_trial(fit$trial)))
 }
 
 describe_aux <- function(fit) {
