@@ -13,6 +13,22 @@ test_that("of many rows of a smooth function points alone are kept, with the ker
   expect_identical(fit$kernels$kernel[fit$kernels$chosen], fit$kernel$label)
 })
 
+test_that("a fit does as its trial says, and tells it", {
+  noisy <- with_seed(1, {
+    x <- matrix(stats::runif(5000), 2500)
+    list(x = x, y = sin(14 * x[, 1]) * cos(14 * x[, 2]) + stats::rnorm(2500))
+  })
+  # the points leave a few hundredths of the noise: neither what is nothing nor half of it
+  for (seed in 1:2) {
+    fit <- learn(noisy, kernel = kernel_matern(3 / 2), seed = seed)
+    expect_identical(fit$trial[["rows"]], 500)
+    expect_identical(fit$posterior, if (fit$trial[["gain"]] > fit$trial[["se"]]) "far" else "far + near")
+    expect_output(print(fit), "log density at\\s+500\\s+rows\\s+held\\s+out")
+  }
+  # who asks for near rows has them
+  expect_null(learn(noisy, kernel = kernel_matern(3 / 2), neighbours = 10)$trial)
+})
+
 test_that("gains are what the two posteriors of the other rows say of the rows held out", {
   data <- prior_draw(ref_kernel("matern32", 0.3, 4), 200, noise = 0.04)
   cleaned <- data_from_matrix(data$x, data$y, center = FALSE, scale = FALSE)
