@@ -74,7 +74,8 @@ postgres_server <- function() {
   if (as_root) system2("chown", c("postgres", folder), stdout = FALSE, stderr = FALSE)
   run <- function(...) {
     what <- c(if (as_root) c("runuser", "-u", "postgres", "--"), ...)
-    suppressWarnings(system2(what[1], what[-1], stdout = FALSE, stderr = FALSE)) == 0
+    # what R has been made to load first, a sanitizer, is not for the server
+    suppressWarnings(system2(what[1], what[-1], stdout = FALSE, stderr = FALSE, env = "LD_PRELOAD=", timeout = 60)) == 0
   }
   data <- file.path(folder, "data")
   stop <- function() {
