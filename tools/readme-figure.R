@@ -2,6 +2,7 @@
 # Left: plot() of a fit, a slice along one input. Right: the predicted mean over both inputs.
 
 library(pfdtc)
+source("vignettes/small_png.R")
 
 folder <- file.path("man", "figures")
 dir.create(folder, showWarnings = FALSE, recursive = TRUE)
@@ -24,8 +25,10 @@ draw_map <- function(fit) {
          pt.cex = c(NA, 1.6, 1.6, 1.6, 0.4), bty = "n", cex = 0.85)
 }
 
-png(file.path(folder, "README-quakes.png"), 840, 355, res = 84)
+file <- file.path(folder, "README-quakes.png")
+bmp(file, 840, 355, res = 84)
 par(mfrow = c(1, 2), mar = c(3.5, 3.5, 2, 1), mgp = c(2.2, 0.7, 0), cex = 0.85)
 plot(fit, inputs = "long")
 draw_map(fit)
 invisible(dev.off())
+invisible(small_png(file))

@@ -1,5 +1,5 @@
-# Figures of these pages as PNG files of at most 256 colours, a third as large as R's own: drawn by bmp(), written here.
-# Colours that agree in the first four bits of red, green and blue become their mean; beyond 256 such, the nearest.
+# Figures of these pages as PNG files of at most 48 colours, a quarter as large as R's own: drawn by bmp(), written here.
+# Colours that agree in the first four bits of red, green and blue become their mean; beyond 48 such, the nearest.
 
 # Replaces a bitmap file of 24 or 8 bits a pixel by a PNG file; leaves any other as it is.
 small_png <- function(file) {
@@ -18,7 +18,7 @@ small_png <- function(file) {
   cells <- seq_len(4096)
   used <- tabulate(key, 4096)
   mean <- apply(rgb, 2, function(v) tapply(v, factor(key, cells), mean))
-  palette <- utils::head(order(-used), min(256, sum(used > 0)))
+  palette <- utils::head(order(-used), min(48, sum(used > 0)))
   index <- match(cells, palette)
   for (cell in which(is.na(index) & used > 0)) index[cell] <- which.min(colSums((t(mean[palette, ]) - mean[cell, ])^2))
   lines <- rbind(0, matrix(index[key] - 1, width))                    # 0: a line without a filter
