@@ -42,6 +42,7 @@ decades <- function(side, las = 1) {
 legend_on_top <- function(keys) {
   graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
   graphics::plot.new()
+  keys$legend <- paste0(keys$legend, "  ") # in columns the next key begins where a text ends
   draw_keys(list(x = "top"), TRUE, c(keys, list(bty = "n", xpd = NA, seg.len = 1.8, text.width = NA, x.intersp = 0.7)))
 }
 

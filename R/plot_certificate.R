@@ -215,8 +215,8 @@ draw_certified_legend <- function(data, s) {
 certified_texts <- function(level) {
   percent <- paste(format(100 * level), "%")
   c(mean = "fit's mean", credible = sprintf("fit's %s credible", percent), exact = "exact mean",
-    exact_credible = paste("exact", percent, "credible"), certified = "certified to contain the exact mean",
-    certified_credible = sprintf("certified to contain the exact %s credible", percent), data = "data",
+    exact_credible = paste("exact", percent, "credible"), certified = "certified: exact mean",
+    certified_credible = sprintf("certified: exact %s credible", percent), data = "data",
     inducing = "inducing points")
 }
 
