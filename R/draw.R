@@ -19,7 +19,7 @@ above_panel <- function() {
 
 # The legend in the size that the width of the figure allows.
 draw_keys <- function(at, outer, keys, cex = 0.8) {
-  keys$legend <- paste0(keys$legend, strrep(" ", 5L)) # R leaves no room before the next key
+  keys$legend <- paste0(keys$legend, strrep(" ", 7L)) # R leaves no room before the next key
   inches <- function(x, unit) graphics::grconvertX(x, unit, "inches")
   room <- if (outer) inches(1, "ndc") else inches(1, "nfc") - inches(0, "npc")
   size <- do.call(graphics::legend, c(at, keys, list(cex = cex, plot = FALSE)))$rect
@@ -42,7 +42,6 @@ decades <- function(side, las = 1) {
 legend_on_top <- function(keys) {
   graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
   graphics::plot.new()
-  keys$legend <- paste0(keys$legend, "  ") # in columns the next key begins where a text ends
   draw_keys(list(x = "top"), TRUE, c(keys, list(bty = "n", xpd = NA, seg.len = 1.8, text.width = NA, x.intersp = 0.7)))
 }
 

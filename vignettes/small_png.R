@@ -1,4 +1,4 @@
-# Figures of these pages as PNG files of at most 48 colours, a quarter as large as R's own: drawn by bmp(), written here.
+# Figures of these pages as PNG files of at most 48 colours, a third as large as R's own: drawn by bmp(), written here.
 # Colours that agree in the first four bits of red, green and blue become their mean; beyond 48 such, the nearest.
 
 # Replaces a bitmap file of 24 or 8 bits a pixel by a PNG file; leaves any other as it is.
