@@ -34,7 +34,8 @@ fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
 laplace_stages <- function(data, s, state) {
   learned <- learn_laplace_stage(data, s$learning, state)
   z <- laplace_points(data, learned, s$points, state, isTRUE(s$posterior$neighbours > 0L))
-  construct_laplace(data, learned, z, s, state)
+  now <- try_near_rows(data, list(learned = learned, z = z, settings = s), state)
+  construct_laplace(data, now$learned, now$z, now$settings, state, now$near)
 }
 
 refuse_beside_likelihood <- function(s) {
@@ -250,7 +251,7 @@ laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, sta
   stop_on_status(found, "The posterior's mode")
 }
 
-construct_laplace <- function(data, learned, z, s, state) {
+construct_laplace <- function(data, learned, z, s, state, near = NULL) {
   likelihood <- s$learning$likelihood
   likelihood$theta <- learned$theta
   found <- posterior_stage(state, function() {
@@ -260,7 +261,7 @@ construct_laplace <- function(data, learned, z, s, state) {
     warn_convergence(sprintf("The posterior's mode was not reached: the Newton decrement is %.2g.", found$decrement))
   }
   neighbours <- s$posterior$neighbours
-  near <- if (isTRUE(neighbours > 0L)) run_stage(state, "near", {
+  if (isTRUE(neighbours > 0L)) near <- run_stage(state, "near", {
     sites <- engine_sites(likelihood, data$sites, learned$center)
     near_laplace(data, z, found$f - sites$offset, sites, learned$model, min(neighbours, nrow(data$x)), s$run)
   }, otherwise = NULL)
@@ -270,7 +271,7 @@ construct_laplace <- function(data, learned, z, s, state) {
     evidence = value, factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")],
     inducing = z, m = nrow(z), m_asked = if (is.null(s$points$m)) nrow(z) else s$points$m,
     inducing_method = how_points_start(s$points$inducing), near = near,
-    neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
+    neighbours = if (is.null(near)) 0L else near$neighbours, trial = s$posterior$trial, jitter = found$jitter,
     likelihood = likelihood, theta = learned$theta, sum_of_sites = sites_sum(data$sites),
     unexplained = mean(pmax(found$W, 0) * found$left)))
 }
