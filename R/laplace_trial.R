@@ -4,11 +4,11 @@
 # Gaussian responses (laplace_near.R), and learn.R learns of those, row by row given the nearest, at any lengthscale.
 # They were made at a mode that is too smooth, and are drawn towards it: the variance comes out too small (as in
 # penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 1, 2, 4, ... for as long as the log
-# density of rows held out grows; and points alone, where near rows are not better by more than its standard error.
+# density of rows held out grows; and points alone where that of near rows is no larger.
 
-# Rows of which posteriors are made for that, inducing points beside near rows, how far f may be from rest, in the
-# end and in the trial, and the most doublings of the variance.
-near_trial <- list(rows = 20000L, points = 200L, rest = 0.02, doublings = 4L)
+# Rows of which posteriors are made for that, and rows held out; inducing points beside near rows; the part of its size
+# by which f may yet move in the trial, and in the end; the most doublings of the variance.
+near_trial <- list(rows = 8000L, held = 5000L, points = 200L, moved = c(trial = 0.05, end = 0.005), doublings = 4L)
 
 # `now`: list(learned, z, settings), and near, where that is chosen.
 try_near_rows <- function(data, now, state) {
@@ -23,54 +23,47 @@ try_near_rows <- function(data, now, state) {
 
 near_or_not <- function(data, now, state) {
   s <- now$settings
+  n <- nrow(data$x)
+  held <- sample.int(n, min(near_trial$held, n %/% 5L))
+  around <- sample(setdiff(seq_len(n), held))
+  some <- utils::head(around, near_trial$rows)
+  x <- function(rows) data$x[rows, , drop = FALSE]
   likelihood <- replace(s$learning$likelihood, "theta", list(now$learned$theta))
-  parts <- trial_parts(data)
-  sites_of <- function(rows) {
-    engine_sites(likelihood, if (is.null(rows)) data$sites else take_sites(data$sites, rows), now$learned$center)
+  sites_of <- function(rows) engine_sites(likelihood, take_sites(data$sites, rows), now$learned$center)
+  at <- take_sites(data$sites, held)
+  score <- function(mean, var) {
+    log_predictive(likelihood, at[c("y", "size")], mean + now$learned$center + at$offset, pmax(var, 0))
   }
   kernel <- now$learned$model$kernel
-  alone <- stop_on_status(native_laplace(now$z, data$x[parts$some, , drop = FALSE], sites_of(parts$some), kernel,
-                                         rounding_jitter(nrow(now$z)), control = s$run), "The posterior's mode")
-  at_rows <- native_predict(alone, now$z, kernel, 1, data$x)
-  score <- function(p, var) {
-    held <- parts$held
-    sites <- take_sites(data$sites[c("y", "size")], held)
-    log_predictive(likelihood, sites, p$mean + (data$sites$offset + numeric(nrow(data$x)))[held] + now$learned$center,
-                   pmax(var, 0))
-  }
-  of_held <- lapply(at_rows[c("mean", "sor_variance", "unexplained")], `[`, parts$held)
-  of_alone <- score(of_held, of_held$sor_variance + of_held$unexplained)
+  alone <- stop_on_status(native_laplace(now$z, x(some), sites_of(some), kernel, rounding_jitter(nrow(now$z)),
+                                         control = s$run), "The posterior's mode")
+  p <- native_predict(alone, now$z, kernel, 1, data$x)
+  of_alone <- score(p$mean[held], (p$sor_variance + p$unexplained)[held])
 
-  learned <- learn_near_laplace(data, at_rows$mean, sites_of(NULL), s$learning, now$learned, state)
-  z <- choose_points(data$x, min(near_trial$points, nrow(data$x)), learned$model$kernel, "greedy", s$run$memory,
+  learned <- learn_near_laplace(data, p$mean, sites_of(seq_len(n)), s$learning, now$learned, state)
+  z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", s$run$memory,
                      control = s$run)$z
-  some <- list(x = data$x[parts$some, , drop = FALSE])
   beside <- function(kernel, f) {
     model <- new_model(kernel, 1)
-    near <- near_laplace(some, z, f, sites_of(parts$some), model, default_neighbours, s$run, near_trial$rest)
-    p <- predict_near(near, near$rows, z, model, data$x[parts$held, , drop = FALSE], s$run)
-    list(score = score(p, p$var_near + p$var_far), model = model, near = near)
+    near <- near_laplace(list(x = x(some)), z, f[some], sites_of(some), model, default_neighbours, s$run,
+                         near_trial$moved[["trial"]])
+    f <- predict_near(near, near$rows, z, model, data$x, s$run)$mean
+    p <- predict_near(near, surrogate_rows(x(around), sites_of(around), f[around]), z, model, x(held), s$run)
+    list(score = score(p$mean, p$var_near + p$var_far), model = model, f = f)
   }
-  best <- beside(learned$model$kernel, at_rows$mean[parts$some])
-  for (double in seq_len(if (has_free_variance(s$learning)) near_trial$doublings else 0L)) {
-    next_one <- beside(with_variances(best$model$kernel, 2), best$near$f)
-    if (!isTRUE(mean(next_one$score) > mean(best$score))) break
-    best <- next_one
+  best <- beside(learned$model$kernel, p$mean)
+  for (i in seq_len(if (any(startsWith(s$learning$free, "variance"))) near_trial$doublings else 0L)) {
+    wider <- beside(with_variances(best$model$kernel, 2), best$f)
+    if (!isTRUE(mean(wider$score) > mean(best$score))) break
+    best <- wider
   }
   gain <- of_alone - best$score
   now$settings$posterior$trial <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
-  if (!isTRUE(-mean(gain) > se_of_mean(gain))) return(now)
+  if (!isTRUE(mean(gain) < 0)) return(now)
   learned$model <- best$model
-  f <- predict_near(best$near, best$near$rows, z, best$model, data$x, s$run)$mean
-  near <- near_laplace(data, z, f, sites_of(NULL), best$model, default_neighbours, s$run)
+  near <- near_laplace(data, z, best$f, sites_of(seq_len(n)), best$model, default_neighbours, s$run,
+                       near_trial$moved[["end"]])
   list(learned = learned, z = z, settings = now$settings, near = near)
-}
-
-# Rows held out, and some of the others.
-trial_parts <- function(data) {
-  n <- nrow(data$x)
-  held <- sample.int(n, min(trial_rows[["held"]], n %/% 5L))
-  list(held = held, some = sort(utils::head(sample(setdiff(seq_len(n), held)), near_trial$rows)))
 }
 
 # What was learned with another kernel, of the Gaussian responses at f.
@@ -84,8 +77,6 @@ learn_near_laplace <- function(data, f, sites, s, learned, state) {
   learned["kernels"] <- list(found$kernels)
   learned
 }
-
-has_free_variance <- function(s) any(startsWith(s$free, "variance"))
 
 with_variances <- function(kernel, times) {
   table <- kernel_parameters(kernel)
