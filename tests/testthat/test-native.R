@@ -211,7 +211,7 @@ test_that("sums of parts of the rows add up: posterior, value and gradient are t
     parts <- lapply(list(1:7, 8:40, 41:60), function(i) {
       list(x = p$x[i, , drop = FALSE], y = p$y[i], weights = p$weights[i])
     })
-    of <- function(f, part, ...) f(case, nu, p$z, part$x, part$y, part$weights, kernel, p$noise, jitter, ...)
+    of <- function(f, part, ...) f(case, nu, p$z, part, new_model(kernel, p$noise), jitter, ...)
     sums <- Reduce(sums_merge, lapply(parts, function(part) of(native_sums, part)))
     value <- function(rss = NULL) native_objective(case, nu, p$z, sums, new_model(kernel, p$noise), jitter, rss)
     adjoint <- value()$adjoint
