@@ -30,7 +30,6 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, enough = nea
     warn_convergence(sprintf("The mode beside near rows was not reached: the last step moved f by %.2g.", moved))
   }
   near$rows <- rows
-  near$f <- f
   near$steps <- step
   near
 }

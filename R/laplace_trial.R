@@ -37,7 +37,7 @@ near_or_not <- function(data, now, state) {
   kernel <- now$learned$model$kernel
   alone <- stop_on_status(native_laplace(now$z, x(some), sites_of(some), kernel, rounding_jitter(nrow(now$z)),
                                          control = s$run), "The posterior's mode")
-  p <- native_predict(alone, now$z, kernel, 1, data$x)
+  p <- native_predict(alone, now$z, now$learned$model, data$x)
   of_alone <- score(p$mean[held], (p$sor_variance + p$unexplained)[held])
 
   learned <- learn_near_laplace(data, p$mean, sites_of(seq_len(n)), s$learning, now$learned, state)

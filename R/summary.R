@@ -338,14 +338,16 @@ print_laplace <- function(fit, digits) {
     Success = if (is.null(likelihood$levels)) NA else sprintf("\"%s\" (and \"%s\" is failure)", likelihood$levels[2L],
                                                               likelihood$levels[1L]),
     Inducing = sprintf("%s, %s", describe_inducing(fit), describe_left(fit)),
-    Near = if (is.null(fit$near)) NA else
+    Near = if (is.null(fit$near) && is.null(fit$trial)) NA else paste0(if (is.null(fit$near)) "none" else
       sprintf("the %d nearest rows of each prediction are treated exactly, as Gaussian ones at the mode (%d steps)",
-              fit$neighbours, fit$near$steps),
+              fit$neighbours, fit$near$steps), describe_trial(fit$trial)),
     Kernel = if (is_composite(fit$kernel)) fit$kernel$label else
       sprintf("%s; variance %s (sd %s)%s", fit$kernel$label, number(fit$kernel$variance),
               number(sqrt(fit$kernel$variance)), describe_choice(fit$kernels)),
     Mean = sprintf("%s%s", number(fit$center), if (likelihood$link == "identity") "" else " on the link's scale"),
-    Hyper = if (fit$hyper == "fixed") "fixed as given, the mean apart" else "learned by the penalised Laplace evidence",
+    Hyper = if (fit$hyper == "fixed") "fixed as given, the mean apart" else
+      paste("learned by the penalised Laplace evidence", if (!is.null(fit$near) && !is.null(fit$trial))
+        ", the kernel then by that of the Gaussian rows at the mode, given their nearest", sep = ""),
     Accuracy = describe_tolerance(fit),
     Certified = "certify() bounds the distance from the exact process's Laplace posterior at these hyperparameters"))
   l <- stats::coef(fit)
