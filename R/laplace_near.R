@@ -4,27 +4,28 @@
 # which rows beyond their neighbours know of one another by the inducing points, the mode; with all rows near these are
 # Newton's steps on the exact process, and their end is its mode.
 #
-# No step moves f by more than a few units of the link at a row: beyond, W says nothing of what a whole step would do. A
-# step that moves f by more than the one before is halved, and so are those after it. There is no function that each of
-# them lowers: where f does not come to rest a warning says so.
+# No step moves f at a row by more than a few units of the link: beyond, W says nothing of what a whole step would do. It
+# is halved at rows where f goes back by as much as it has come. There is no function that each step lowers: where f does
+# not come to rest a warning says so.
 
-near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 2)
+near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
 # The near field with its rows, list(x, y, weights), of responses z; `f`: to begin with, without offset and mean.
 near_laplace <- function(data, z, f, sites, model, neighbours, run, enough = near_laplace_steps$moved) {
   rank <- sample.int(nrow(data$x))
-  share <- 1
   longest <- near_laplace_steps$longest
-  last <- Inf
+  share <- 1
+  taken <- 0
   for (step in seq_len(near_laplace_steps$most)) {
     rows <- surrogate_rows(data$x, sites, f)
     near <- near_posterior(rows, z, model, neighbours, neighbours, rank, control = run)
     move <- predict_near(near, rows, z, model, data$x, run)$mean - f
     moved <- max(abs(move))
-    if (moved > last) share <- share / 2
-    last <- moved
     if (moved < enough * (1 + max(abs(f)))) break
-    f <- f + share * pmin(pmax(move, -longest), longest)
+    back <- move * taken < 0 & abs(move) > 0.9 * abs(taken)
+    share <- ifelse(back, share / 2, pmin(2 * share, 1))
+    taken <- share * pmin(pmax(move, -longest), longest)
+    f <- f + taken
   }
   if (!(moved < max(1e-4, enough) * (1 + max(abs(f))))) {
     warn_convergence(sprintf("The mode beside near rows was not reached: the last step moved f by %.2g.", moved))

@@ -3,12 +3,15 @@
 # Few points carry no short lengthscales, so none are learned with them. But the mode on points is the posterior of
 # Gaussian responses (laplace_near.R), and learn.R learns of those, row by row given the nearest, at any lengthscale.
 # They were made at a mode that is too smooth, and are drawn towards it: the variance comes out too small (as in
-# penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 1, 2, 4, ... for as long as the log
-# density of rows held out grows; and points alone where that of near rows is no larger.
+# penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 1, 3, 9, ... until the log density of
+# rows held out is less than the best by more than the standard error of that; and points alone where that of near rows
+# is no larger than theirs.
 
 # Rows of which posteriors are made for that, and rows held out; inducing points beside near rows; the part of its size
-# by which f may yet move in the trial, and in the end; the most doublings of the variance.
-near_trial <- list(rows = 8000L, held = 5000L, points = 200L, moved = c(trial = 0.05, end = 0.005), doublings = 4L)
+# by which f may yet move in the trial, and in the end; the largest f at which responses are made to learn from: where
+# it is large they say nothing but that; how often the variance is raised, and by what.
+near_trial <- list(rows = 8000L, held = 5000L, points = 200L, moved = c(trial = 0.05, end = 0.005), largest = 2,
+                   raised = 5L, by = 3)
 
 # `now`: list(learned, z, settings), and near, where that is chosen.
 try_near_rows <- function(data, now, state) {
@@ -51,11 +54,12 @@ near_or_not <- function(data, now, state) {
     p <- predict_near(near, surrogate_rows(x(around), sites_of(around), f[around]), z, model, x(held), s$run)
     list(score = score(p$mean, p$var_near + p$var_far), model = model, f = f)
   }
-  best <- beside(learned$model$kernel, p$mean)
-  for (i in seq_len(if (any(startsWith(s$learning$free, "variance"))) near_trial$doublings else 0L)) {
-    wider <- beside(with_variances(best$model$kernel, 2), best$f)
-    if (!isTRUE(mean(wider$score) > mean(best$score))) break
-    best <- wider
+  best <- tried <- beside(learned$model$kernel, p$mean)
+  for (i in seq_len(if (any(startsWith(s$learning$free, "variance"))) near_trial$raised else 0L)) {
+    tried <- beside(with_variances(tried$model$kernel, near_trial$by), tried$f)
+    apart <- tried$score - best$score
+    if (!isTRUE(mean(apart) > -se_of_mean(apart))) break
+    if (mean(apart) > 0) best <- tried
   }
   gain <- of_alone - best$score
   now$settings$posterior$trial <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
@@ -68,7 +72,7 @@ near_or_not <- function(data, now, state) {
 
 # What was learned with another kernel, of the Gaussian responses at f.
 learn_near_laplace <- function(data, f, sites, s, learned, state) {
-  rows <- surrogate_rows(data$x, sites, f)
+  rows <- surrogate_rows(data$x, sites, pmin(pmax(f, -near_trial$largest), near_trial$largest))
   rows <- c(rows, list(response = rows$y, scale = 1, n = nrow(data$x), shift = list(rows = 0, ss = 0, constant = 0)))
   s["likelihood"] <- list(NULL)
   s$noise <- 1
