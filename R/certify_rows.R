@@ -24,9 +24,7 @@ certificate_of_rows <- function(fit, new, effort, reference, m2, test_points, ma
   by_reference <- effort != "fast" && !is_exact(fit)
   if (nrow(x)) {
     if (is_exact(fit)) inside <- exact_interval(fit, x)
-    else if (!is.null(fit$data) && (is.null(fit$near) || !by_reference)) {
-      inside <- posterior_interval(own_posterior(fit), x)
-    }
+    else if (!is.null(fit$data)) inside <- posterior_interval(own_posterior(fit), x)
   }
   if (by_reference) {
     reference <- find_reference(fit, reference, m2, max_seconds)
