@@ -33,7 +33,7 @@ draw_near_problem <- function(seed) {
            function() matern(variance))(),
     one_of(function() matern(variance), function() matern(variance) + matern(variance / 10),
            function() kernel_matern(1 / 2, lengths(), variance) * kernel_se(lengths()),
-           function() kernel_periodic(lengths()[1], 0.5, variance) + matern(variance / 100))(),
+           function() kernel_periodic(between(0.1, 3), variance, unit / 2) + matern(variance / 100))(),
     kernel_constant(variance) * random_kernel())
   x[, numeric] <- unit * x[, numeric]
   if (kind != 3 && with_probability(0.1)) x <- x + unit * one_of(1e4, 1e7)
