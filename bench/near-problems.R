@@ -56,9 +56,8 @@ draw_near_problem <- function(seed) {
 }
 
 near_fit <- function(p) {
-  with_seed(p$seed, pfdtc(p$x, p$y, kernel = if (inherits(p$kernel, "pfdtc_kernel")) p$kernel else package_kernel(p$kernel),
-                          noise = p$noise, hyper = "fixed", weights = p$weights, offset = p$offset, center = p$center,
-                          scale = p$scale, m = p$m, neighbours = p$neighbours,
+  with_seed(p$seed, pfdtc(p$x, p$y, kernel = p$kernel, noise = p$noise, hyper = "fixed", weights = p$weights,
+                          offset = p$offset, center = p$center, scale = p$scale, m = p$m, neighbours = p$neighbours,
                           control = pfdtc_control(maxit = 0, progress = FALSE, block = if (p$block > 0) p$block)))
 }
 

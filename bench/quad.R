@@ -26,8 +26,7 @@ quad_profiles <- c("se", "matern12", "matern32", "matern52", "rq", "periodic", "
 
 # A kernel as exact-quad.c has it; `kernel` of the package or one of helper-reference.R.
 quad_kernel <- function(kernel, x) {
-  if (!inherits(kernel, "pfdtc_kernel")) kernel <- package_kernel(kernel)
-  kernel <- complete_kernel(kernel, x)
+  kernel <- complete_kernel(package_kernel(kernel), x)
   factor <- function(leaf) {
     profile <- if (leaf$profile == "categorical") leaf$correlation else leaf$profile
     parameters <- switch(profile, rq = leaf$alpha, periodic = leaf$period, polynomial = c(leaf$offset, leaf$degree),
