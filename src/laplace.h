@@ -25,16 +25,12 @@ struct laplace {
     /* of the points: G = A W A' (M x M), C its H's factor, u and r [M] */
     double *G, *C, *u, *r;
     double psi, decrement, penalty;
-    int steps, by_majorant; /* C is that of the majorant's weights */
-    /* laid out by laplace_open() */
-    double *sums, *step, *trial, *work;
+    int steps, by_majorant;      /* C is that of the majorant's weights */
+    double *sums, *step, *trial; /* laid out by laplace_mode() */
 };
 
-/* z (with L), sites, pass (opened) and `u` are there; the arrays of rows and of points are the
- * caller's, the rest is laid out. */
-void laplace_open(struct laplace *l, struct arena *arena);
-
-/* u from where it is to the mode: until sqrt(r'H^{-1}r) < enough, or maxit steps, or no step lowers
+/* z (with L), sites, pass and `u` are there; the arrays of rows and of points are the caller's.
+ * u from where it is to the mode: until sqrt(r'H^{-1}r) < enough, or maxit steps, or no step lowers
  * Psi in double precision.  Everything is at the last u then. */
 enum status laplace_mode(struct laplace *l, double enough, int maxit);
 
@@ -54,7 +50,7 @@ struct paths {
     const struct sites *sites;
     double *value;
 };
-struct sink paths_sink(const struct paths *self, int block);
+struct sink paths_sink(const struct paths *self);
 
 /* forms (n_forms x N, by row): C_x'P C_x for symmetric P (M x M, one after the other), C_x =
  * (C C')^{-1} a; as a sink */
@@ -63,6 +59,6 @@ struct forms {
     const double *C, *P;
     double *value;
 };
-struct sink forms_sink(const struct forms *self, int block);
+struct sink forms_sink(const struct forms *self);
 
 #endif
