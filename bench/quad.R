@@ -21,8 +21,8 @@ load_quad <- function(self) {
   dyn.load(file.path(folder, paste0("exact-quad", .Platform$dynlib.ext)))
 }
 
-quad_profiles <- c("se", "matern12", "matern32", "matern52", "rq", "periodic", "linear", "mean", "polynomial", "constant",
-                   "white", "exchangeable", "ordered", "full")
+quad_profiles <- c("se", "matern12", "matern32", "matern52", "rq", "periodic", "linear", "mean", "polynomial",
+                   "constant", "white", "exchangeable", "ordered", "full")
 
 # A kernel as exact-quad.c has it; `kernel` of the package or one of helper-reference.R.
 quad_kernel <- function(kernel, x) {

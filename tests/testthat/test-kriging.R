@@ -210,11 +210,11 @@ test_that("more passes never widen what is certified, though bounds may rise on 
   fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
   ref <- with_seed(1, reference(fit, 12, max_seconds = 0))
   data <- data_in_scale(fit, ref)
-  by <- function(passes, kriged = 5L) {
+  by <- function(passes) {
     state <- solve_exact(ref, data, passes, function(s) FALSE)
     ref$correction <- correct_residual(ref, data, state)
     # the rows are few enough for the exact posterior, which is asked about the same of them however many passes
-    certificate <- with_options(list(pfdtc.kriging_rows = kriged), certify(fit, p$new, reference = ref, test_points = 0))
+    certificate <- with_options(list(pfdtc.kriging_rows = 5L), certify(fit, p$new, reference = ref, test_points = 0))
     list(state = state, width = certificate$mean_upper - certificate$mean_lower,
          bound = sqrt(ref$correction$norms$c) + state$error$residual / sqrt(model_of(ref)$noise))
   }
