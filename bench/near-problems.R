@@ -39,7 +39,8 @@ draw_near_problem <- function(seed) {
   if (kind != 3 && with_probability(0.1)) x <- x + unit * one_of(1e4, 1e7)
   noise <- variance * 10^stats::runif(1, one_of(-3, -3, -6, -14), 1)
   y <- y_unit * switch(sample.int(4, 1), sin(3 * x[, 1] / unit), stats::rnorm(n),
-                       replace(stats::rnorm(n), 1, one_of(1e3, -1e6)), rep(2, n)) + stats::rnorm(n, sd = sqrt(noise))
+                       replace(stats::rnorm(n), 1, one_of(1e3, -1e6)), rep(2, n))
+  y <- y + stats::rnorm(n, sd = sqrt(noise))
   near_one <- x[sample.int(n, 8, TRUE), , drop = FALSE]
   near_one[, numeric] <- near_one[, numeric] + unit * stats::rnorm(8 * length(numeric), sd = between(1e-10, 1))
   other <- if (kind == 3) kernel_rows(22, seed + 0.5) else unit * matrix(stats::runif(22 * d, -0.5, 1.5), 22)
