@@ -53,7 +53,8 @@ draw_near_problem <- function(seed) {
     weights = switch(sample.int(3, 1), NULL, stats::runif(n, 0.2, 3), 10^stats::runif(n, -2, 2)),
     offset = if (with_probability(0.2)) y_unit * stats::rnorm(n), center = with_probability(0.6),
     scale = !plain && with_probability(0.6), m = sample.int(max(1, n %/% 3), 1),
-    neighbours = min(n, one_of(1, 4, 15, 40)), m2 = sample.int(n, 1), block = one_of(-1, 3, 17), memory = one_of(2^32, rep(250 * max(n, 30)^2, 3)))
+    neighbours = min(n, one_of(1, 4, 15, 40)), m2 = sample.int(n, 1), block = one_of(-1, 3, 17),
+    memory = one_of(2^32, rep(250 * max(n, 30)^2, 3)))
 }
 
 near_fit <- function(p) {
