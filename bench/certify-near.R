@@ -72,7 +72,7 @@ certify_over_passes <- function(fit, split, name, kernel, lengths) {
   }
   seconds <- spent(ref <- reference(fit, 800, max_seconds = 0))
   data <- inside("data_in_scale")(fit, ref)
-  old <- options(pfdtc.max_memory = 255 * nrow(split$x)^2) # no room for the exact posterior
+  old <- options(pfdtc.max_memory = 100 * nrow(split$x)^2) # no room for the exact posterior
   for (passes in c(1:3, 5, 7)) {
     set.seed(2)
     corrected <- spent({
