@@ -11,6 +11,12 @@
  * Where no W is negative Psi is 1-strongly convex: |u - mode| <= |r|, and steps that are cut until
  * Psi falls by a share of what they promise lead to the mode from anywhere; elsewhere to one of the
  * modes. A negative W counts as 0 in F's last sum.
+ *
+ * `variational`: q(u) = N(u, H^{-1}) has the largest
+ *
+ *     sum_n E_q l_n - KL(q, p),   f_n ~ N(a'u, q_n + E_nn) under q,
+ *
+ * a lower bound of the exact process's log evidence: -psi.  l, g and W are then averages over f_n.
  */
 #include "responses.h"
 #include "pass.h"
@@ -26,8 +32,9 @@ struct laplace {
     double *G, *C, *u, *r;
     double psi, decrement, penalty;
     int steps, by_majorant; /* C is that of the majorant's weights */
-    /* laid out by laplace_open() */
-    double *sums, *step, *trial, *work;
+    int variational;
+    /* laid out by laplace_open(); toward: I + A W A' - H, M x M */
+    double *sums, *step, *trial, *work, *toward;
 };
 
 /* z (with L), sites, pass (opened) and `u` are there; the arrays of rows and of points are the
@@ -37,6 +44,13 @@ void laplace_open(struct laplace *l, struct arena *arena);
 /* u from where it is to the mode: until sqrt(r'H^{-1}r) < enough, or maxit steps, or no step lowers
  * Psi in double precision.  Everything is at the last u then. */
 enum status laplace_mode(struct laplace *l, double enough, int maxit);
+
+/* q from N(u, (I + G)^{-1}) to the best one; `enough` of the distance that a whole step would go */
+enum status laplace_variational(struct laplace *l, double enough, int maxit);
+
+/* For it: G, A g and the rows at `trial` (and C), returns sum l; C = factor of I + G (lower triangle read), 1 where it has none. */
+double laplace_pass(struct laplace *l);
+int laplace_factor(struct laplace *l, const double *G);
 
 /* left, q, s and `penalty` = sum log(1 + W E) / 2; zeta [M] */
 void laplace_penalty(struct laplace *l, double *zeta);
