@@ -77,13 +77,15 @@ native_kernel_matrix <- function(kernel, x, z) {
 }
 
 # The objective of this name (objective.c): list(value, gradient, reason), value Inf and a reason where the evaluation
-# failed. `theta`, `noise`: the gradient of -ELBO in the kernel's logs and in log noise. `scratch`: doubles to work in,
-# made once for many evaluations by objective_scratch(); the engine writes to it.
+# failed. `theta`, `noise`: the gradient of -ELBO in the kernel's logs and in log noise. `scratch`: an environment in which
+# one evaluation leaves its memory to the next; the engine writes to it.
 native_evaluate <- function(name, aux, z, x, y, weights, kernel, noise, jitter, gradient = TRUE, control = NULL,
                             scratch = NULL) {
-  as_value(.Call(ffi_evaluate, engine_objective(name, aux), engine_model(kernel, noise, jitter), z,
-                     engine_rows(x, y, weights), as.integer(gradient),
-                     engine_control(nrow(x), control, 8 * length(aux$Wt)), scratch))
+  result <- .Call(ffi_evaluate, engine_objective(name, aux), engine_model(kernel, noise, jitter), z,
+                  engine_rows(x, y, weights), as.integer(gradient),
+                  engine_control(nrow(x), control, 8 * length(aux$Wt)), scratch$room)
+  if (!is.null(scratch) && result$used > length(scratch$room)) scratch$room <- numeric(result$used)
+  as_value(result[names(result) != "used"])
 }
 
 engine_objective <- function(name, aux = NULL) list(name = name, aux = aux, Wt = aux$Wt, share = aux$variance)
@@ -123,12 +125,6 @@ as_value <- function(result) {
     return(list(value = Inf, reason = status_sentence(result$status), status = result$status))
   }
   result
-}
-
-objective_scratch <- function(z, x, kernel, aux = NULL, gradient = TRUE, control = NULL) {
-  name <- if (is.null(aux)) "vfe" else aux$objective
-  numeric(.Call(ffi_evaluate_size, engine_objective(name, aux), engine_model(kernel), z, engine_rows(x),
-                    as.integer(gradient), engine_control(nrow(x), control, 8 * length(aux$Wt))))
 }
 
 # s2^2 d_pF^2 itself, at the price of every pair of rows.

@@ -166,14 +166,14 @@ objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = 
 # matters nothing else would hold the points near the data. Columns that the kernel does not read stay where they are.
 # Without `gradient` nothing is kept between passes.
 pf_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
-  scratch <- objective_scratch(z, data$x, model$kernel, aux, gradient, control)
+  scratch <- new.env()
   points_problem(data, z, model$kernel, function(z) {
     objective_of(data, aux, z, model, jitter, control, scratch, gradient)
   })
 }
 
 vfe_points_problem <- function(data, z, model, jitter, control) {
-  scratch <- objective_scratch(z, data$x, model$kernel, control = control)
+  scratch <- new.env()
   points_problem(data, z, model$kernel, function(z) {
     objective_of(data, NULL, z, model, jitter, control, scratch)
   })
@@ -211,7 +211,7 @@ unmoved_problem <- function(z, evaluate) {
 # -ELBO of y as cleaned, in the free log hyperparameters, at fixed Z. `shift`: what merging equal rows adds, which moves
 # with the noise.
 vfe_hyper_problem <- function(data, z, parameters, jitter, control) {
-  scratch <- objective_scratch(z, data$x, parameters$kernel, control = control)
+  scratch <- new.env()
   list(start = parameters$start, natural = parameters$natural,
        evaluate = function(par) {
          now <- parameters$natural(par)

@@ -18,9 +18,6 @@ SEXP ffi_kernel_matrix(SEXP model, SEXP x, SEXP z, SEXP control);
  *           C = -s2^2 y'(K + s2 I)^{-1} y */
 SEXP ffi_evaluate(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want, SEXP control,
                   SEXP scratch);
-/* doubles of scratch that it wants */
-SEXP ffi_evaluate_size(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want,
-                       SEXP control);
 /* The same a step at a time, for rows that are not all at hand.  Sums of some rows: list(status, G, Ay,
  * AW, AKA, yy, k_sum, t, n, log_weights), which add up over rows, but for AKA (aux with p = 1, else
  * NULL) that takes all pairs of rows */

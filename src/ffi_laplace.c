@@ -106,8 +106,7 @@ static enum status posterior(struct model *model, struct laplace *l, SEXP start,
     l->z.L = L;
     if (status != STATUS_OK)
         return status;
-    LAY_OUT(pass_open, l->pass);
-    LAY_OUT(laplace_open, l);
+    laplace_open(l);
     return fit(l, start, list_number(stop, "enough"),
                arg_integer(list_get(stop, "maxit"), "maxit"));
 }
@@ -154,7 +153,7 @@ SEXP ffi_forms(SEXP model, SEXP z, SEXP posterior, SEXP P, SEXP x, SEXP control)
         copy(MM, arg_vector(VECTOR_ELT(P, k), "P", MM), all + k * MM);
     SEXP value = PROTECT(Rf_allocMatrix(REALSXP, n_forms, pass.rows->N));
     const struct forms forms = {M, n_forms, p->C, all, REAL(value)};
-    run_pass(&pass, forms_sink(&forms, pass.plan.block));
+    pass_run(&pass, forms_sink(&forms));
     UNPROTECT(1);
     return value;
 }
@@ -171,7 +170,7 @@ SEXP ffi_paths(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP sites_, SEXP U,
         Rf_error("internal: `U` must have a column for each point");
     SEXP value = PROTECT(Rf_allocVector(REALSXP, S));
     const struct paths paths = {M, S, u, &sites, REAL(value)};
-    run_pass(&pass, paths_sink(&paths, pass.plan.block));
+    pass_run(&pass, paths_sink(&paths));
     UNPROTECT(1);
     return value;
 }

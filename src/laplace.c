@@ -82,24 +82,11 @@ static void mode_add(const void *self, const struct visit *v)
     add_A_At(M, n, AW, v->sums);
 }
 
-static void run(struct laplace *l, struct sink sink)
-{
-    pass_run(l->pass, 1, &sink, l->work);
-}
-
-static struct sink mode_sink(const struct laplace *l)
-{
-    return (struct sink){.self = l,
-                         .n_sums = mode_size(l),
-                         .sums = l->sums,
-                         .n_work = ((size_t)l->z.M + 1) * l->pass->plan.block,
-                         .add = mode_add};
-}
-
 double laplace_pass(struct laplace *l)
 {
-    run(l, mode_sink(l));
-    return l->sums[majorant_at(l->z.M) - 1];
+    const int M = l->z.M;
+    pass_run(l->pass, sum_sink(l, mode_add, (size_t)M + 1, mode_size(l), l->sums));
+    return l->sums[majorant_at(M) - 1];
 }
 
 /* Psi at `trial`, with G, A g and the rows there */
@@ -164,6 +151,17 @@ static double search(struct laplace *l)
     return 0.0;
 }
 
+void laplace_open(struct laplace *l)
+{
+    const size_t M = (size_t)l->z.M, MM = M * M;
+    struct arena *arena = l->pass->plan.arena;
+    l->sums = arena_take(arena, 2 * MM + M + 1 + l->z.model->kernel->n_theta);
+    l->step = arena_take(arena, M);
+    l->trial = arena_take(arena, M);
+    l->toward = arena_take(arena, l->variational ? MM : 0);
+    l->work = arena_take(arena, l->variational ? MM : 0);
+}
+
 enum status laplace_mode(struct laplace *l, double enough, int maxit)
 {
     copy((size_t)l->z.M, l->u, l->trial);
@@ -219,11 +217,7 @@ void laplace_penalty(struct laplace *l, double *zeta)
         fill((size_t)l->pass->rows->N, 0.0, l->s);
         return;
     }
-    run(l, (struct sink){.self = l,
-                         .n_sums = (size_t)M + 1,
-                         .sums = l->sums,
-                         .n_work = (size_t)M * l->pass->plan.block,
-                         .add = penalty_add});
+    pass_run(l->pass, sum_sink(l, penalty_add, (size_t)M, (size_t)M + 1, l->sums));
     l->penalty = l->sums[M];
     copy((size_t)M, l->sums, zeta);
     solve_chol(M, 1, l->C, zeta);
@@ -289,13 +283,10 @@ double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
     const struct inducing *z = &l->z;
     const struct pulling_mode c = {l, zeta};
     const size_t M = (size_t)z->M, n_theta = (size_t)z->model->kernel->n_theta;
-    run(l, (struct sink){.self = &c,
-                         .n_sums = M * M + 1 + n_theta,
-                         .sums = l->sums,
-                         .n_work = (M + 2) * (size_t)l->pass->plan.block +
-                                   kernel_size(z->model->kernel, z->M),
-                         .add = gradient_add});
-    double *Lbar = l->sums, *Kmm_bar = l->work;
+    struct sink sink = sum_sink(&c, gradient_add, M + 2, M * M + 1 + n_theta, l->sums);
+    sink.more = kernel_size(z->model->kernel, z->M);
+    pass_run(l->pass, sink);
+    double *Lbar = l->sums, *Kmm_bar = arena_take(l->pass->plan.arena, M * M);
     const double constant = l->sums[M * M];
     copy(n_theta, l->sums + M * M + 1, dtheta);
     solve_lower_t(z->M, z->M, z->L, Lbar);
@@ -304,31 +295,11 @@ double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
             Lbar[j * M + i] = i < j ? 0.0 : -Lbar[j * M + i];
     chol_adjoint(z->M, z->L, Lbar, Kmm_bar);
     kernel_pull_self(z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter,
-                     Kmm_bar, Kmm_bar + M * M, NULL, dtheta);
+                     Kmm_bar,
+                     arena_take(l->pass->plan.arena,
+                                kernel_self_size(z->model->kernel, z->M, z->columns)),
+                     NULL, dtheta);
     return constant;
-}
-
-/* ---- memory --------------------------------------------------------------------------------- */
-
-static size_t most(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-void laplace_open(struct laplace *l, struct arena *arena)
-{
-    const struct inducing *z = &l->z;
-    const size_t M = (size_t)z->M, block = (size_t)l->pass->plan.block,
-                 sums = 2 * M * M + M + 1 + (size_t)z->model->kernel->n_theta;
-    const struct sink largest = {
-        .n_sums = sums, .n_work = (M + 2) * block + kernel_size(z->model->kernel, z->M)};
-    l->sums = arena_take(arena, sums);
-    l->step = arena_take(arena, M);
-    l->trial = arena_take(arena, M);
-    l->toward = arena_take(arena, l->variational ? M * M : 0);
-    l->work = arena_take(
-        arena, most(pass_size(l->pass, 1, &largest),
-                    M * M + kernel_self_size(z->model->kernel, z->M, z->columns)));
 }
 
 /* ---- likelihoods of drawn functions ------------------------------------------------------------ */
@@ -345,13 +316,9 @@ static void paths_add(const void *self, const struct visit *v)
     }
 }
 
-struct sink paths_sink(const struct paths *self, int block)
+struct sink paths_sink(const struct paths *self)
 {
-    return (struct sink){.self = self,
-                         .n_sums = (size_t)self->S,
-                         .n_work = (size_t)self->S * block,
-                         .sums = self->value,
-                         .add = paths_add};
+    return sum_sink(self, paths_add, (size_t)self->S, (size_t)self->S, self->value);
 }
 
 /* ---- quadratic forms at new rows ------------------------------------------------------------- */
@@ -371,8 +338,7 @@ static void forms_add(const void *self, const struct visit *v)
     }
 }
 
-struct sink forms_sink(const struct forms *self, int block)
+struct sink forms_sink(const struct forms *self)
 {
-    return (struct sink){
-        .self = self, .n_work = 2 * (size_t)self->M * block, .add = forms_add};
+    return row_sink(self, forms_add, 2 * (size_t)self->M);
 }

@@ -33,13 +33,12 @@ struct laplace {
     double psi, decrement, penalty;
     int steps, by_majorant; /* C is that of the majorant's weights */
     int variational;
-    /* laid out by laplace_open(); toward: I + A W A' - H, M x M */
-    double *sums, *step, *trial, *work, *toward;
+    /* laid out by laplace_open(), the last two, I + A W A' - H and scratch, for laplace_variational() */
+    double *sums, *step, *trial, *toward, *work;
 };
 
-/* z (with L), sites, pass (opened) and `u` are there; the arrays of rows and of points are the
- * caller's, the rest is laid out. */
-void laplace_open(struct laplace *l, struct arena *arena);
+/* z (with L), sites, pass and `variational` are there; the arrays of rows and of points are the caller's */
+void laplace_open(struct laplace *l);
 
 /* u from where it is to the mode: until sqrt(r'H^{-1}r) < enough, or maxit steps, or no step lowers
  * Psi in double precision.  Everything is at the last u then. */
@@ -48,7 +47,8 @@ enum status laplace_mode(struct laplace *l, double enough, int maxit);
 /* q from N(u, (I + G)^{-1}) to the best one; `enough` of the distance that a whole step would go */
 enum status laplace_variational(struct laplace *l, double enough, int maxit);
 
-/* For it: G, A g and the rows at `trial` (and C), returns sum l; C = factor of I + G (lower triangle read), 1 where it has none. */
+/* For it: G, A g and the rows at `trial` (and C), returns sum l; C = factor of I + G (lower triangle read), 1
+ * where it has none */
 double laplace_pass(struct laplace *l);
 int laplace_factor(struct laplace *l, const double *G);
 
@@ -68,7 +68,7 @@ struct paths {
     const struct sites *sites;
     double *value;
 };
-struct sink paths_sink(const struct paths *self, int block);
+struct sink paths_sink(const struct paths *self);
 
 /* forms (n_forms x N, by row): C_x'P C_x for symmetric P (M x M, one after the other), C_x =
  * (C C')^{-1} a; as a sink */
@@ -77,6 +77,6 @@ struct forms {
     const double *C, *P;
     double *value;
 };
-struct sink forms_sink(const struct forms *self, int block);
+struct sink forms_sink(const struct forms *self);
 
 #endif

@@ -61,41 +61,28 @@ static void terms_add(const void *self, const struct visit *v)
     sums[size + 1] = (double)status;
 }
 
-static struct sink terms_sink(const struct likelihood *l)
-{
-    const struct kernel *k = l->model->kernel;
-    const size_t n = (size_t)l->s + 1;
-    return (struct sink){.self = l,
-                         .n_work = n * (kernel_columns(k) + 2 + l->q) +
-                                   vecchia_row_size(k, l->q, l->s),
-                         .add = terms_add};
-}
-
-void likelihood_open(struct likelihood *l, struct arena *arena)
-{
-    if (l->pass.plan.block > most_rows) { /* blocks of their own length: threads stay */
-        l->pass.plan.block = most_rows;
-        l->pass.plan.n_blocks = (l->count + most_rows - 1) / most_rows;
-    }
-    const struct sink sink = terms_sink(l);
-    pass_open(&l->pass, arena);
-    l->sums = arena_take(arena, (size_t)l->pass.plan.n_blocks * sums_size(l));
-    l->memory = arena_take(arena, vecchia_size(l->model->kernel, l->q));
-    l->work = arena_take(arena, pass_size(&l->pass, 1, &sink));
-}
-
 enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
 {
-    const struct sink sink = terms_sink(l);
-    const size_t size = vecchia_size(l->model->kernel, l->q);
+    const struct kernel *k = l->model->kernel;
+    const size_t size = vecchia_size(k, l->q);
+    struct plan *plan = &l->pass.plan;
     enum status status = STATUS_OK;
-    pass_run(&l->pass, 1, &sink, l->work);
-    vecchia_init(l->model->kernel, l->q, l->memory, whole);
-    for (int b = 0; b < l->pass.plan.n_blocks; b++) {
+    if (plan->block > most_rows) { /* blocks of their own length: threads stay */
+        plan->block = most_rows;
+        plan->n_blocks = (l->count + most_rows - 1) / most_rows;
+    }
+    struct sink sink = row_sink(l, terms_add, 0);
+    sink.more = ((size_t)l->s + 1) * (kernel_columns(k) + 2 + l->q) +
+                vecchia_row_size(k, l->q, l->s);
+    l->sums = arena_take(plan->arena, (size_t)plan->n_blocks * sums_size(l));
+    pass_run(&l->pass, sink);
+    double *memory = arena_take(plan->arena, size);
+    vecchia_init(k, l->q, memory, whole);
+    for (int b = 0; b < plan->n_blocks; b++) {
         const double *sums = l->sums + (size_t)b * sums_size(l);
         if (status == STATUS_OK)
             status = (enum status)sums[size + 1];
-        add_scaled(size, 1.0, sums, l->memory);
+        add_scaled(size, 1.0, sums, memory);
         whole->value += sums[size];
     }
     mirror_lower(whole->p, whole->information);

@@ -25,7 +25,6 @@ door_examples <- function() {
     evaluate = list(engine_objective("vfe"), model, p$z, rows, 1L, ec, NULL),
     "evaluate white" = list(list(name = "white", aux = NULL, Wt = NULL, share = 0.5), model, p$z, rows, 1L, ec, NULL),
     "evaluate pf" = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec, NULL),
-    evaluate_size = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec),
     sums = list(engine_objective("vfe"), model, p$z, rows, ec),
     objective = list(engine_objective("vfe"), model, p$z, sums, NULL),
     gradient = list(engine_objective("vfe"), model, p$z, rows, adjoint, NULL, ec),

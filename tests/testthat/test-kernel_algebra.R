@@ -1,8 +1,9 @@
 test_that("a product of rough kernels is 0 at distances whose square is infinite", {
   x <- cbind(a = c(0, 1e200, 1), b = 0)
   for (nu in c(3, 5) / 2) {
-    k <- kernel_matern(nu, 1e-200, 1, inputs = "a") * kernel_se(1, 2, inputs = "b")
-    expect_identical(unname(kernel_matrix(k, x)), diag(2, 3))
+    rough <- kernel_matern(nu, 1e-200, 1, inputs = "a")
+    expect_identical(unname(kernel_matrix(rough * kernel_se(1, 2, inputs = "b"), x)), diag(2, 3))
+    expect_identical(unname(kernel_matrix(rough * kernel_periodic(1, 2, 3, inputs = "b"), x)), diag(2, 3))
   }
 })
 
