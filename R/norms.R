@@ -45,8 +45,7 @@ norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 # What some rows add to norms, in groups of `size` rows for T1 and for T2.
 rows_norms <- function(p, z, data, model, size, control) {
   n <- nrow(data$x)
-  found <- native_norms(p, z, data$x, data$y, data$weights, model$kernel, model$noise, sample.int(n), size[1L],
-                        size[2L], control)
+  found <- native_norms(p, z, data, model, sample.int(n), size[1L], size[2L], control)
   c(found[c("T1", "Psi", "lam", "vv", "spread")],
     list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
 }

@@ -12,7 +12,7 @@ predict_posterior <- function(fit, x) {
     p <- predict_near(fit$near, near_rows(fit), fit$inducing, model, x, fit$control)
     return(list(mean = p$mean, var_sor = p$var_far, resid = p$var_near))
   }
-  p <- native_predict(fit$factors, fit$inducing, model$kernel, model$noise, x)
+  p <- native_predict(fit$factors, fit$inducing, model, x)
   list(mean = p$mean, var_sor = p$sor_variance, resid = p$unexplained)
 }
 
@@ -23,7 +23,7 @@ predict_covariance <- function(fit, x) {
   model <- model_of(fit)
   if (!is.null(fit$x)) return(native_exact_covariance(fit$factors, fit$x, model$kernel, x))
   if (!is.null(fit$near)) return(covariance_near(fit$near, near_rows(fit), fit$inducing, model, x, fit$control))
-  native_covariance(fit$factors, fit$inducing, model$kernel, model$noise, x, sor = gp_family(fit)$sor)
+  native_covariance(fit$factors, fit$inducing, model, x, sor = gp_family(fit)$sor)
 }
 
 fit_variance <- function(fit, p) if (gp_family(fit)$sor) p$var_sor else p$var_sor + p$resid

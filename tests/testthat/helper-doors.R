@@ -6,13 +6,15 @@ door_examples <- function() {
   good <- engine_kernel(kernel)
   ec <- engine_control(20)
   nu <- package_nu(p, aux_sor(rows = p$rows))
-  post <- native_posterior(p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
-  exact <- native_exact(p$x, p$y, NULL, kernel, p$noise)
-  norms <- posterior_norms(post, p$z, list(x = p$x, y = p$y), new_model(kernel, p$noise))
-  model <- engine_model(kernel, p$noise, 1e-10)
-  rows <- engine_rows(p$x, p$y)
-  sums <- native_sums("vfe", NULL, p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
-  adjoint <- native_objective("vfe", NULL, p$z, sums, kernel, p$noise, 1e-10)$adjoint
+  data <- list(x = p$x, y = p$y)
+  of <- new_model(kernel, p$noise)
+  post <- native_posterior(p$z, data, of, 1e-10)
+  exact <- native_exact(data, of)
+  norms <- posterior_norms(post, p$z, data, of)
+  model <- engine_model(of, 1e-10)
+  rows <- engine_rows(data)
+  sums <- native_sums("vfe", NULL, p$z, data, of, 1e-10)
+  adjoint <- native_objective("vfe", NULL, p$z, sums, of, 1e-10)$adjoint
   own <- post[c("L", "C", "beta")]
   with_G <- post[c("L", "C", "beta", "G")]
   sites <- list(name = "log", y = abs(round(p$y)), size = NULL, weight = NULL, offset = numeric(20),

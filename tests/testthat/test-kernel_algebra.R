@@ -82,9 +82,10 @@ test_that("exact evidence and the likelihood of neighbours have the right slopes
     k <- complete_kernel(kernels[[name]], x)
     table <- kernel_parameters(k)
     theta <- log(kernel_values(k))
-    value <- function(theta) native_exact_evidence(x, y, NULL, kernel_with(k, exp(theta), table), 0.3)$value
-    exact <- native_exact_evidence(x, y, NULL, k, 0.3)
-    conditional <- native_vecchia(x, y, NULL, k, 0.3, 1:15, near)
+    data <- list(x = x, y = y)
+    value <- function(theta) native_exact_evidence(data, new_model(kernel_with(k, exp(theta), table), 0.3))$value
+    exact <- native_exact_evidence(data, new_model(k, 0.3))
+    conditional <- native_vecchia(data, new_model(k, 0.3), 1:15, near)
     expect_equal(conditional$value, -exact$value, tolerance = 1e-9, info = name)
     expect_equal(conditional$score, -c(exact$theta, exact$noise), tolerance = 1e-6, info = name)
     for (j in seq_along(theta)) {

@@ -60,7 +60,7 @@ test_that("mode, sd and evidence are those of dense matrices, on points and with
     expect_lt(min(plain$W), 0)
     kernel <- pfdtc_kernel_of(p$kernel, p$x)
     r <- native_laplace(p$z, p$x, engine_sites(p$likelihood, p$sites, 0), kernel, 1e-12, want = 1L)
-    at <- native_predict(r, p$z, kernel, 1, p$new)
+    at <- native_predict(r, p$z, new_model(kernel, 1), p$new)
     expect_equal(at$mean, plain$mean, tolerance = 1e-7)
     expect_equal(at$sor_variance, plain$var, tolerance = 1e-7)
     expect_equal(r$evidence, plain$evidence, tolerance = 1e-8)
