@@ -28,9 +28,9 @@ double exact_slope_noise(int n, double s2, const double *weights, const double *
 struct exact {
     const struct model *model;
     struct pass pass;
-    const double *weights; /* [N] or NULL                               */
-    double *L, *alpha;     /* room for them: N x N, [N]                 */
-    double *K_bar;         /* of the gradient                           */
+    const double *weights; /* [N] or NULL */
+    double *L, *alpha;     /* room for them: N x N, [N] */
+    double *K_bar;         /* of the gradient */
 };
 /* L, alpha and value = -log evidence; pass.rows have a response */
 enum status exact_run(struct exact *e, double *value);

@@ -7,9 +7,9 @@
 
 struct inducing {
     const struct model *model;
-    int M, columns;  /* Z is M x columns, leading dimension M          */
-    const double *Z; /* in the units of the inputs                     */
-    const double *L; /* M x M lower, or NULL: see inducing_whiten      */
+    int M, columns;  /* Z is M x columns, leading dimension M */
+    const double *Z; /* in the units of the inputs */
+    const double *L; /* M x M lower, or NULL: see inducing_whiten */
 };
 
 /* L of the points; scratch: M */

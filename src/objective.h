@@ -14,17 +14,17 @@
 struct summary {
     const struct inducing *z;
     struct stats stats;
-    const struct lowrank *aux; /* NULL where the objective has none                 */
-    const double *T;           /* M x q: L^{-1} [b(Z), mu(Z)]                        */
-    const double *W0;          /* M x M: A K A', where aux has p = 1                  */
-    double share;              /* of white noise: its variance over s2               */
+    const struct lowrank *aux; /* NULL where the objective has none */
+    const double *T;           /* M x q: L^{-1} [b(Z), mu(Z)] */
+    const double *W0;          /* M x M: A K A', where aux has p = 1 */
+    double share;              /* of white noise: its variance over s2 */
 };
 
 struct objective {
     const char *name;
     int with_aux;       /* sums of an auxiliary distribution's values? */
-    int with_residuals; /* value wants |y - A'beta|^2                  */
-    int with_theta;     /* a gradient in the hyperparameters too       */
+    int with_residuals; /* value wants |y - A'beta|^2 */
+    int with_theta;     /* a gradient in the hyperparameters too */
     /* doubles kept from `factor` to `value`, and scratch of each */
     size_t (*state_size)(int M, int q, int p);
     size_t (*work_size)(int M, int q, int p);

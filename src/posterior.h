@@ -14,15 +14,12 @@
 
 struct posterior {
     struct inducing z;
-    const double *C;    /* M x M lower                                                 */
-    const double *beta; /* [M]                                                         */
+    const double *C;    /* M x M lower */
+    const double *beta; /* [M] */
 };
 
 /* C and beta from finished statistics */
 enum status posterior_factor(const struct stats *s, double s2, double *C, double *beta);
-
-/* (s2 I + G)^{-1} = (C C')^{-1} */
-void posterior_inverse(int M, const double *C, double *inverse);
 
 /* The rest of the adjoints of an objective with Abar = H A + factor beta (y - A'beta)', H in
  * adjoint->H; beta is kept by reference:
