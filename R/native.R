@@ -312,11 +312,12 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
                  as.integer(slopes), engine_control(length(rows), control)))
 }
 
-# Laplace's approximation on z, see ffi.h. `sites`: list(name, y, size, weight, offset); want: 0 the mode, 1 the
-# penalised evidence too, 2 with its gradient.
-native_laplace <- function(z, x, sites, kernel, jitter, start = NULL, want = 0L, enough = 1e-9, maxit = 100L,
-                           most = max(1e-4, jitter), control = NULL) {
-  .Call(ffi_laplace, without_noise(kernel, jitter), z, x, sites, start,
+# Laplace's approximation on z, or the variational one, see ffi.h. `sites`: of engine_sites(); `start`: what an earlier
+# call returned; want: 0 the mode, 1 the penalised evidence too, 2 with its gradient.
+native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
+                           enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
+                           control = NULL) {
+  .Call(ffi_laplace, without_noise(kernel, jitter), z, x, sites, list(beta = start$beta, G = start$G),
         list(enough = enough, maxit = as.integer(maxit), most_jitter = as.double(most)), as.integer(want),
         engine_control(nrow(x), control))
 }

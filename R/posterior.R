@@ -91,5 +91,15 @@ latent_at <- function(fit, newdata) posterior_at(fit, new_inputs(fit, newdata)$x
 # moves nothing by more than rounding does anyway.
 rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
 
+# Of sums over rows and of factorisations, relative to their size, as in posterior_norms(). Errors of n equal terms have
+# a common sign: n / 110 eps was seen with a BLAS that adds them one by one.
+rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Machine$double.eps
+
+# of squared E-norms: certify_slack() in C
+rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
+
+# of C C'
+logdet <- function(C) 2 * sum(log(diag(C)))
+
 # On points of which many say the same, errors have a common sign and grow like m^2 / 80 eps.
 safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps

@@ -18,9 +18,10 @@ door_examples <- function() {
   own <- post[c("L", "C", "beta")]
   with_G <- post[c("L", "C", "beta", "G")]
   sites <- list(name = "log", y = abs(round(p$y)), size = NULL, weight = NULL, offset = numeric(20),
-                shape = NULL)
+                shape = NULL, variational = 0L)
   sums_kriged <- as.list(c(prior = 1, size = 1, sor = 0.1, J = 0.5, wh = 0.1, ww = 0.2, w1 = 0.3, hh = 0.4, ch = 0.1,
                            xh = 0.1, JQ = 0.4))
+  newton <- list(enough = 1e-9, maxit = 5L, most_jitter = 1e-4)
   doors <- list(
     kernel_matrix = list(model, p$x, p$z, ec),
     evaluate = list(engine_objective("vfe"), model, p$z, rows, 1L, ec, NULL),
@@ -37,7 +38,9 @@ door_examples <- function() {
     predict = list(model, p$z, own, p$x, ec),
     covariance = list(model, p$z, own, p$x, 0L),
     select = list(model, p$x, 3L, 1e-10),
-    laplace = list(model, p$z, p$x, sites, NULL, list(enough = 1e-9, maxit = 5L, most_jitter = 1e-4), 2L, ec),
+    laplace = list(model, p$z, p$x, sites, list(beta = NULL, G = NULL), newton, 2L, ec),
+    "laplace vi" = list(model, p$z, p$x, replace(sites, "variational", 1L), list(beta = 1:3 / 4, G = diag(3)), newton,
+                        2L, ec),
     forms = list(model, p$z, own, list(diag(3)), p$x, ec),
     paths = list(model, p$z, own, p$x, sites, rbind(diag(3), 1), ec),
     sites = list(sites, p$y),

@@ -78,6 +78,9 @@ test_that("exact evidence and the likelihood of neighbours have the right slopes
   near <- rbind(sapply(1:15, function(i) c(seq_len(i - 1), rep(0L, 15 - i)))) # 14 x 15: all earlier rows
   storage.mode(near) <- "integer"
   kernels <- some_kernels(12, 5)
+  kernels$closed <- kernel_matern(1 / 2, c(0.7, 1.2), 0.8, c("a", "b")) *
+    kernel_matern(5 / 2, 0.9, 1, c("b", "c"), TRUE) * kernel_se(1.1, 1, "c") +
+    kernel_matern(3 / 2, c(0.4, 2, 1), 0.5, c("a", "b", "c"))
   for (name in names(kernels)) {
     k <- complete_kernel(kernels[[name]], x)
     table <- kernel_parameters(k)
