@@ -112,16 +112,3 @@ struct sink exact_predicting_sink(const struct exact_predicting *self)
 {
     return row_sink(self, predicting_add, 0);
 }
-
-void exact_covariance(const struct inducing *z, const struct block *b, double *work,
-                      double *covariance)
-{
-    const struct kernel *k = z->model->kernel;
-    const int M = z->M, n = b->n;
-    double *B = work;
-    kernel_cross(k, M, z->Z, M, n, b->X, b->ldx, B);
-    inducing_whiten(z, n, NULL, B, B);
-    kernel_cross(k, n, b->X, b->ldx, n, b->X, b->ldx, covariance);
-    mult_AtB(n, M, n, -1.0, B, B, 1.0, covariance);
-    mirror_lower(n, covariance);
-}

@@ -49,8 +49,4 @@ struct exact_predicting {
 };
 struct sink exact_predicting_sink(const struct exact_predicting *self);
 
-/* of f at new rows, with the rows X as points.  scratch: M n */
-void exact_covariance(const struct inducing *z, const struct block *b, double *work,
-                      double *covariance);
-
 #endif

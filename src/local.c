@@ -131,8 +131,7 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
            *prior = arena_take(arena, (size_t)n), *Ah = l->sums, *Aw = Ah + m * n,
            *hh = Aw + m * n;
     kernel_diagonal(p->z.model->kernel, n, x->X, x->ldx, prior);
-    kernel_cross(p->z.model->kernel, M, p->z.Z, M, n, x->X, x->ldx, a);
-    inducing_whiten(&p->z, n, NULL, a, a);
+    inducing_features(&p->z, x, a);
     copy(m * n, a, Cx);
     solve_lower(M, n, p->C, Cx); /* C^{-1} a,  C^{-1} A h */
     solve_lower(M, n, p->C, Ah);

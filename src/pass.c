@@ -118,8 +118,7 @@ const double *pass_A(const struct pass *p, const struct block *b, double *A)
     const int number = b->first / p->plan.block;
     if (p->made && number < p->kept)
         return A_of(p, made_of(p, number, 0));
-    evaluate(p, b, A);
-    inducing_whiten(p->z, b->n, b->scale, A, A);
+    inducing_features(p->z, b, A);
     return A;
 }
 

@@ -99,14 +99,15 @@ void posterior_covariance(const struct posterior *p, const struct block *b, int 
 {
     const int M = p->z.M, n = b->n;
     double *A = work;
-    kernel_cross(p->z.model->kernel, M, p->z.Z, M, n, b->X, b->ldx, A);
+    inducing_features(&p->z, b, A);
     kernel_cross(p->z.model->kernel, n, b->X, b->ldx, n, b->X, b->ldx, covariance);
-    inducing_whiten(&p->z, n, NULL, A, A);
     if (sor)
         fill((size_t)n * n, 0.0, covariance);
     else
         mult_AtB(n, M, n, -1.0, A, A, 1.0, covariance);
-    solve_lower(M, n, p->C, A);
-    mult_AtB(n, M, n, p->z.model->s2, A, A, 1.0, covariance);
+    if (p->C != NULL) {
+        solve_lower(M, n, p->C, A);
+        mult_AtB(n, M, n, p->z.model->s2, A, A, 1.0, covariance);
+    }
     mirror_lower(n, covariance);
 }

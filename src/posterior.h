@@ -58,7 +58,7 @@ struct sink residuals_sink(const struct residuals *self, double *rss);
 struct sink response_sink(const int *M, double *sums);
 
 /* covariance (n x n) of f at the rows: k(X, X) - a'a + s2 a'(s2 I + G)^{-1} a, of which SoR
- * has the last term alone.  scratch: M n */
+ * has the last term alone, and the exact posterior, C NULL, the others.  scratch: M n */
 void posterior_covariance(const struct posterior *p, const struct block *b, int sor,
                           double *work, double *covariance);
 
