@@ -199,7 +199,7 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
                 hint = "Its mean is that of gp_exact().")
   }
   x <- check_same_columns(check_matrix(newdata, "newdata"), object$U, "newdata")
-  Wt <- native_lowrank_rows(object, x, NULL, object$model$kernel)
+  Wt <- native_lowrank_rows(object, list(x = x))
   q <- nrow(Wt)
   variance <- object$p * prior_at(object$model, x) + colSums(object$sign[-q] * Wt[-q, , drop = FALSE]^2)
   list(fit = Wt[q, ], se.fit = sqrt(pmax(variance, 0)))

@@ -105,7 +105,7 @@ auxiliary_rows <- function(how, data) {
 # `how`: may ask for sample paths or leading directions in place of the whole covariance.
 sor_on_points <- function(data, U, model, control = NULL, how = NULL, m = NULL) {
   U <- choose_greedy(U, nrow(U), model$kernel, Inf)$z
-  post <- dtc_posterior(U, data, model, jitter = 0, control = control)
+  post <- native_posterior(U, data, model, jitter = 0, control = control)
   sor_auxiliary(post, U, model, how, m)
 }
 
@@ -177,7 +177,7 @@ keep_rows <- function(aux, data, control = NULL) {
   if (is.null(aux$W)) return(aux)
   memory <- if (is.null(control)) getOption("pfdtc.memory", 2^27) else control$memory
   if (8 * ncol(aux$W) * as.double(nrow(data$x)) <= memory / 2) {
-    aux$Wt <- native_lowrank_rows(aux, data$x, data$weights, aux$model$kernel)
+    aux$Wt <- native_lowrank_rows(aux, data)
   }
   aux
 }

@@ -124,7 +124,7 @@ harmonic <- function(c, V) if (c <= 0 || V <= 0) 0 else c / (1 + c / V)
 theorem_frame <- function(fit, own, eps, new) {
   model <- model_of(own)
   k <- prior_at(model, new$x)
-  r <- native_certify(own$factors, own$inducing, model$kernel, model$noise, own$norms, new$x)
+  r <- native_certify(own$factors, own$inducing, model, own$norms, new$x)
   error <- prediction_rounding(own, r, new$x)
   p <- predict_posterior(fit, new$x)
   sd <- sqrt(pmax(fit_variance(fit, p), 0))
@@ -159,7 +159,7 @@ prediction_rounding <- function(own, r, x) {
   norms <- own$norms
   k <- prior_at(model, x)
   norms$w_E <- 0
-  mean <- native_certify(own$factors, own$inducing, model$kernel, noise, norms, x)$mean_error
+  mean <- native_certify(own$factors, own$inducing, new_model(model$kernel, noise), norms, x)$mean_error
   G_norm <- sqrt(sum(own$factors$G^2))
   inner <- norms$growth * G_norm / noise
   sor <- r$sor_variance
@@ -187,7 +187,8 @@ log_density_ratio <- function(fit, data, lower) {
   noise <- model$noise
   rows <- fit$aux_rows
   w <- merged_weights(data)
-  some <- native_exact(data$x[rows, , drop = FALSE], data$y[rows], w[rows], model$kernel, noise)
+  some <- native_exact(list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w[rows]),
+                       new_model(model$kernel, noise))
   here <- lower - merged_log_density(data$shift, noise) - data$shift$constant + sum(log(w)) / 2
   -some$minus_evidence - sum(log(2 * pi * noise / w[-rows])) / 2 - here
 }
@@ -243,7 +244,8 @@ subset_draws <- function(data, rows, rest, w, model) {
     greedy <- native_select(data$x, most, model$kernel, left / (nrow(data$x) * prior_most(model, data$x)))
     if (greedy$t[length(greedy$t)] <= left) {
       z <- data$x[greedy$pivots, , drop = FALSE]
-      post <- native_posterior(z, data$x[rows, , drop = FALSE], data$y[rows], w[rows], model$kernel, noise, 0)
+      post <- native_posterior(z, list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w[rows]),
+                               new_model(model$kernel, noise), 0)
       A <- forwardsolve(post$L, native_kernel_matrix(model$kernel, z, x))
       mean <- drop(crossprod(A, post$beta))
       R <- sqrt(noise) * forwardsolve(post$C, A) # covariance s2 a'(s2 I + G)^{-1} a
@@ -252,7 +254,8 @@ subset_draws <- function(data, rows, rest, w, model) {
   }
   check_memory(32 * as.double(length(rest))^2,
                sprintf("draws from the auxiliary distribution at %d rows", length(rest)))
-  post <- native_exact(data$x[rows, , drop = FALSE], data$y[rows], w[rows], model$kernel, noise)
+  post <- native_exact(list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w[rows]),
+                       new_model(model$kernel, noise))
   mean <- native_exact_predict(post, data$x[rows, , drop = FALSE], model$kernel, x)$mean
   cov <- native_exact_covariance(post, data$x[rows, , drop = FALSE], model$kernel, x)
   R <- suppressWarnings(chol(cov, pivot = TRUE))

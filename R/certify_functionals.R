@@ -92,8 +92,8 @@ krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
   h <- k - root * native_kernel_cross_matvec(kernel, x_S, root_S * w, data$x, reference$control)
   h[S] <- h[S] - s2 * w
   wh <- sum(w * h[S])
-  Ah <- native_response(p, reference$inducing, data$x, h / root, data$weights, kernel, s2,
-                        control = reference$control)$Ay
+  Ah <- native_response(p, reference$inducing, list(x = data$x, y = h / root, weights = data$weights),
+                        new_model(kernel, s2), control = reference$control)$Ay
   a <- drop(features_of(one, reference$inducing, p$L))
   Aw <- drop(forwardsolve(p$L, native_kernel_matrix(kernel, reference$inducing, x_S)) %*% (root_S * w)) - a
   ca <- forwardsolve(p$C, a)
@@ -101,7 +101,7 @@ krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
   ww <- sum(w^2)
   n_terms <- length(S) + one$terms
   found <- native_certify_kriged(
-    p, reference$inducing, kernel, s2, reference$norms, n_terms, sum(merged_weights(data)),
+    p, reference$inducing, new_model(kernel, s2), reference$norms, n_terms, sum(merged_weights(data)),
     list(prior = one$prior + 16 * .Machine$double.eps * one$size, size = one$size, sor = s2 * sum(ca^2),
          J = one$prior - sum(w * k[S]) - wh, wh = wh, ww = ww, w1 = sum(root_S * abs(w)), hh = sum(h^2),
          ch = sum(ch^2), xh = sum(ca * ch), JQ = sum(Aw^2) + s2 * ww))

@@ -167,8 +167,7 @@ sharpen_sd <- function(inside, sd, reference, data, x, most, left) {
   if (!length(rows)) return(inside)
   points <- x[rows, , drop = FALSE]
   model <- model_of(reference)
-  crossing <- native_cross(reference$factors, reference$inducing, data$x, data$weights, model$kernel, model$noise,
-                           points, reference$control)
+  crossing <- native_cross(reference$factors, reference$inducing, data, model, points, reference$control)
   sharper <- as_interval(certify_posterior(reference, points, crossing))
   at_rows <- lapply(inside, `[`, rows)
   both <- intersect_intervals(at_rows, sharper)

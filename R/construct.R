@@ -6,7 +6,7 @@ construct_exact <- function(data, learned, s, state) {
   done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
   announce_memory(8 * as.double(nrow(data$x))^2, nrow(data$x))
   posterior <- posterior_stage(state, function() {
-    exact_posterior(data, done$model, s$run)
+    native_exact(data, done$model, s$run)
   })
   new_fit(data, done, s, state, list(
     x = data$x, inducing = data$x, m = nrow(data$x), m_asked = nrow(data$x), inducing_method = "rows",
@@ -22,7 +22,7 @@ exact_if_possible <- function(data, learned, s, state) {
 construct_fit <- function(data, done, s, state) {
   if (isTRUE(s$posterior$neighbours > 0L)) return(construct_near(data, done, s, state))
   make <- function() {
-    dtc_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = gp_family(s)$fitc)
+    native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = gp_family(s)$fitc)
   }
   posterior <- posterior_stage(state, make)
   new_fit(data, done, s, state, c(points_and_start(done, s), list(

@@ -73,7 +73,7 @@ fitc_bound <- function(fit) {
   data <- needs_data(fit, "fit")
   model <- model_of(fit)
   noise <- model$noise
-  plain <- dtc_posterior(fit$inducing, data, model, fit$jitter)
+  plain <- native_posterior(fit$inducing, data, model, fit$jitter)
   m <- fit$factors$beta
   Ci <- forwardsolve(fit$factors$C, diag(nrow(fit$factors$C)))
   V <- noise * crossprod(Ci)

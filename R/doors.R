@@ -83,7 +83,7 @@ start_fit <- function(method, data, call, args) {
     list(method = method, call = if (args$keep_data) call else slim_call(call)),
     args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "transform",
                                   "center", "scale", "control", "keep_data", "keep_sample"))])
-  settings$likelihood <- as_likelihood(args$family)
+  settings$likelihood <- as_likelihood(args$family, args$approx)
   settings$aux_given <- !is.null(args$aux)
   if (settings$aux_given) settings$aux <- check_aux(args$aux)
   fit_as_set(data, settings)

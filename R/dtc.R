@@ -8,7 +8,7 @@ distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
   model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
-  posterior <- dtc_posterior(z, data, model, jitter, control = fit$control)
+  posterior <- native_posterior(z, data, model, jitter, control = fit$control)
   norms <- posterior_norms(posterior, z, data, model, fast, tight, fit$control,
                            if (posterior$jitter == jitter) inner$norms)
   gp_beside(fit, "gp_dtc", call = call, parts = list(
@@ -37,9 +37,8 @@ own_posterior <- function(fit) {
 
 # What a posterior with norms says of the exact GP at rows x, or of functionals, as computed with.
 certify_with <- function(factors, norms, z, model, at, crossing = NULL) {
-  if (!is_functionals(at)) return(native_certify(factors, z, model$kernel, model$noise, norms, at, crossing))
-  native_certify_features(factors, z, model$kernel, model$noise, norms, features_of(at, z, factors$L), at$prior,
-                          at$size)
+  if (!is_functionals(at)) return(native_certify(factors, z, model, norms, at, crossing))
+  native_certify_features(factors, z, model, norms, features_of(at, z, factors$L), at$prior, at$size)
 }
 
 # The same in units of y without the centre, and the intervals from it.

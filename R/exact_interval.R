@@ -15,7 +15,7 @@ exact_of_fit <- function(fit) {
   data <- fit$data
   check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
   model <- model_of(fit)
-  posterior <- exact_posterior(data, model, fit$control)
+  posterior <- native_exact(data, model, fit$control)
   gp_beside(fit, "gp_exact", data = data, parts = list(
     x = data$x, m = NULL, factors = posterior, evidence = exact_evidence(data, posterior, model$noise)))
 }

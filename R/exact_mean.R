@@ -34,8 +34,8 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
     all_pairs(data, model$kernel, v, control) + model$noise * v
   }
   by_B <- function(r) {
-    native_response(reference$factors, reference$inducing, data$x, r / root, data$weights, model$kernel, model$noise,
-                    whiten = FALSE, control = control)$v
+    native_response(reference$factors, reference$inducing, list(x = data$x, y = r / root, weights = data$weights),
+                    model, whiten = FALSE, control = control)$v
   }
   size <- function(v) sqrt(sum(v^2))
   y <- root * data$y
@@ -135,8 +135,8 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
   r <- state$residual
   error <- state$error
   data$y <- r / root
-  response <- native_response(reference$factors, reference$inducing, data$x, data$y, data$weights, model$kernel,
-                              model$noise, control = reference$control)[c("Ay", "beta", "yy", "rss")]
+  response <- native_response(reference$factors, reference$inducing, data, model,
+                              control = reference$control)[c("Ay", "beta", "yy", "rss")]
   norms <- posterior_norms(replace_response(reference$factors, response), reference$inducing, data, model,
                            control = reference$control, same = reference$norms, sharp = sharp)
   norms$Psi <- NULL # the reference has it

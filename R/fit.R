@@ -95,7 +95,7 @@ fit_dense <- function(data, settings) {
     done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
     if (joint) done <- exact_stage(data, done, s$learning, state)
     posterior <- posterior_stage(state, function() {
-      exact_posterior(used, done$model, s$run)
+      native_exact(used, done$model, s$run)
     })
     new_fit(data, done, s, state, list(
       x = used$x, m = if (some) m, chosen = if (some) used$rows, factors = posterior,

@@ -34,7 +34,7 @@ construct_from_source <- function(data, done, s, state) {
   model <- done$model
   beside <- isTRUE(s$posterior$neighbours > 0L)
   start <- posterior_stage(state, function() {
-    dtc_posterior(done$z, data, model, done$jitter, control = s$run, fitc = beside)
+    native_posterior(done$z, data, model, done$jitter, control = s$run, fitc = beside)
   })
   visit <- sums_visit(whole, done$z, model, start, beside, s$run)
   so_far <- new.env()

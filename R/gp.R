@@ -60,7 +60,7 @@ far_part <- function(fit) {
   data <- needs_data(fit, "fit")
   z <- if (is_exact(fit)) data$x else fit$inducing
   model <- model_of(fit)
-  fit$factors <- dtc_posterior(z, data, model, jitter = 1e-12, control = fit$control)
+  fit$factors <- native_posterior(z, data, model, jitter = 1e-12, control = fit$control)
   fit$jitter <- fit$factors$jitter
   fit$inducing <- z
   fit$evidence <- elbo(data, fit$factors, model$noise)
@@ -74,7 +74,7 @@ far_part <- function(fit) {
 posterior_again <- function(fit, data, model) {
   noise <- model$noise
   if (!is.null(fit$x)) {
-    fit$factors <- exact_posterior(data, model, fit$control)
+    fit$factors <- native_exact(data, model, fit$control)
     fit$evidence <- exact_evidence(data, fit$factors, noise)
   } else if (!is.null(fit$near)) {
     fit$near <- near_posterior(data, fit$inducing, model, fit$neighbours, fit$near$train_neighbours, fit$near$rank,
@@ -82,7 +82,7 @@ posterior_again <- function(fit, data, model) {
     fit$evidence <- near_evidence(data, fit$near, noise)
   } else {
     family <- gp_family(fit)
-    fit$factors <- dtc_posterior(fit$inducing, data, model, fit$jitter, control = fit$control, fitc = family$fitc)
+    fit$factors <- native_posterior(fit$inducing, data, model, fit$jitter, control = fit$control, fitc = family$fitc)
     fit$evidence <- family$evidence(data, fit$factors, noise)
   }
   fit

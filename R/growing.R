@@ -290,7 +290,7 @@ update_points <- function(fit, m = NULL) {
   m <- if (is.null(m)) nrow(fit$inducing) else check_points(m, nrow(data$x))
   model <- model_of(fit)
   z <- start_points(data, model, m, "greedy", fit$control)$z
-  left <- function(z) dtc_posterior(z, data, model, fit$jitter, control = fit$control)$t
+  left <- function(z) native_posterior(z, data, model, fit$jitter, control = fit$control)$t
   before <- left(fit$inducing)
   after <- left(z)
   if (after > 0.9 * before) {

@@ -59,7 +59,7 @@ exact_problem <- function(data, parameters, control) {
     too_far <- parameters$too_far(par)
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
     now <- parameters$natural(par)
-    result <- native_exact_evidence(data$x, data$y, data$weights, now$kernel, now$noise, control)
+    result <- native_exact_evidence(data, now, control)
     if (!is.null(result$reason)) return(result)
     hyper_slope(result, parameters, data$shift, now$noise)
   })

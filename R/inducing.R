@@ -86,8 +86,8 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   landmarks <- choose_greedy(pool, min(length(looked), m + 100), kernel, Inf)$rows
   u <- pool[landmarks, , drop = FALSE]
   noise <- toward$noise
-  post <- native_posterior(u, pool, toward$y[looked], toward$weights[looked], kernel, noise, jitter = 0,
-                           control = control)
+  post <- native_posterior(u, list(x = pool, y = toward$y[looked], weights = toward$weights[looked]),
+                           new_model(kernel, noise), jitter = 0, control = control)
   V <- forwardsolve(post$L, native_kernel_matrix(kernel, u, pool))
   # V k^ V' = s2 G (s2 I + G)^{-1} G, V r = s2 beta
   P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)

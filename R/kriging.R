@@ -42,9 +42,9 @@ krige <- function(reference, data, x, n_c = kriging_rows(), group = 16) {
   groups <- near_groups(model$kernel, x, group)
   rows <- shared_rows(model$kernel, data, x, groups, n_c, reference$control)
   near <- sort(unique(c(rows)))
-  found <- native_kriging(reference$factors, reference$inducing, data$x, data$weights, model$kernel,
-                          model$noise, reference$norms, x[groups$order, , drop = FALSE],
-                          groups$start, near, matrix(match(rows, near), n_c), reference$control)
+  found <- native_kriging(reference$factors, reference$inducing, data, model, reference$norms,
+                          x[groups$order, , drop = FALSE], groups$start, near, matrix(match(rows, near), n_c),
+                          reference$control)
   c(list(order = groups$order, group = rep(seq_len(ncol(rows)), diff(groups$start)), rows = rows), found)
 }
 

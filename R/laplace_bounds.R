@@ -25,7 +25,7 @@ laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
     fit$jitter <- fit$factors$jitter
   }
   sites <- engine_sites(fit$likelihood, data$sites, fit$center)
-  at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, fit$jitter, fit$control, fit$factors$beta,
+  at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, fit$jitter, fit$control, fit$factors,
                    want = 1L, maxit = 0L)
   model <- new_model(fit$kernel, 1)
   b <- list(fit = fit, data = data, z = z, at = at, sites = sites, model = model, tight = tight, jitter = at$jitter,
@@ -68,7 +68,8 @@ norm_of_slopes <- function(b) {
   g <- b$at$g
   groups <- min(n, if (b$tight) n else max(m, m^2 %/% 16))
   own <- list(L = b$at$L, C = b$at$C, beta = numeric(m)) # of beta = 0 and noise 1: v = g
-  norms <- native_norms(own, b$z, b$data$x, g, NULL, b$model$kernel, 1, sample.int(n), groups, 0, b$fit$control)
+  norms <- native_norms(own, b$z, list(x = b$data$x, y = g), new_model(b$model$kernel, 1), sample.int(n), groups, 0,
+                        b$fit$control)
   by_row <- sum(abs(g) * sqrt(b$at$left + b$slack * b$most))
   (1 + b$growth) * min(norms$T1, by_row)
 }
@@ -85,7 +86,8 @@ residual_norm <- function(b) {
 # The posterior with other row weights, as the engine's certificates read it.
 weighted_posterior <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(nrow(b$data$x)), weights = weights)
-  p <- native_posterior(b$z, data$x, data$y, weights, b$model$kernel, 1, b$jitter, control = b$fit$control)
+  p <- native_posterior(b$z, list(x = data$x, y = data$y, weights = weights), new_model(b$model$kernel, 1), b$jitter,
+                        control = b$fit$control)
   out <- list(factors = p, weights = weights)
   if (norms) {
     out$norms <- posterior_norms(p, b$z, data, b$model, tight = b$tight, control = b$fit$control, sharp = FALSE)
@@ -181,7 +183,7 @@ curvature_range <- function(likelihood, sites, f, e) {
 
 # ---- at points ------------------------------------------------------------------------------------------------------
 
-variances_at <- function(b, post, x) native_certify(post$factors, b$z, b$model$kernel, 1, post$norms, x)
+variances_at <- function(b, post, x) native_certify(post$factors, b$z, new_model(b$model$kernel, 1), post$norms, x)
 
 # |f*(x) - fh(x)| is no more than this.
 distance_at <- function(b, x) {
@@ -208,7 +210,7 @@ distance_at <- function(b, x) {
 # Of f without the constant mean: the exact mode lies between, and the sd of the exact Laplace posterior.
 laplace_interval <- function(b, x) {
   if (!nrow(x)) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
-  mean <- native_predict(b$at, b$z, b$model$kernel, 1, x)$mean
+  mean <- native_predict(b$at, b$z, new_model(b$model$kernel, 1), x)$mean
   e <- distance_at(b, x) + b$slack * b$most * sqrt(sum(solve_t(b$at$L, b$at$beta)^2)) + b$growth * abs(mean)
   lower <- if (is.null(b$hi)) 0 * mean else pmax(variances_at(b, b$hi, x)$var_lower, 0)
   upper <- pmin(variances_at(b, b$lo, x)$var_upper, prior_at(b$model, x)) * b$stretch

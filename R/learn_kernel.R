@@ -106,8 +106,8 @@ conditional_scores <- function(problem, theta) {
   now <- problem$natural(theta)
   groups <- split(seq_along(rows), seq_along(rows) %% min(20L, length(rows)))
   scores <- vapply(groups, function(i) {
-    value <- native_vecchia(pool$x, pool$y, pool$weights, now$kernel, now$noise, rows[i], neighbours[, i, drop = FALSE],
-                            slopes = FALSE, control = problem$run)$value
+    value <- native_vecchia(pool, now, rows[i], neighbours[, i, drop = FALSE], slopes = FALSE,
+                            control = problem$run)$value
     if (is.finite(value)) -value / length(i) else Inf # where it cannot be computed
   }, 0)
   unname(scores)

@@ -46,7 +46,7 @@ problem_with_trend <- function(problem, trend, priors) {
     log_factor <- drop(B %*% gamma)
     basis <- B * (abs(log_factor) < most_trend)
     factor <- exp(within_trend(log_factor))
-    result <- native_vecchia(pool$x, pool$y, w / factor, now$kernel, now$noise, rows, neighbours,
+    result <- native_vecchia(list(x = pool$x, y = pool$y, weights = w / factor), now, rows, neighbours,
                              control = problem$run, basis = basis)
     if (!is.finite(result$value)) return(list(value = -Inf))
     prior <- problem$prior(theta[own])

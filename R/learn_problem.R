@@ -49,8 +49,7 @@ learning_problem <- function(pool, s, profile) {
   problem$evaluate <- function(theta, rows, neighbours, slopes = TRUE) {
     pool$count$evaluations <- pool$count$evaluations + 1L
     now <- natural(theta)
-    result <- native_vecchia(pool$x, pool$y, pool$weights, now$kernel, now$noise, rows, neighbours, slopes = slopes,
-                             control = s$run)
+    result <- native_vecchia(pool, now, rows, neighbours, slopes = slopes, control = s$run)
     if (!is.finite(result$value)) return(list(value = -Inf))
     add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
   }
@@ -113,7 +112,7 @@ evaluate_exactly <- function(problem, theta) {
   pool <- problem$pool
   pool$count$evaluations <- pool$count$evaluations + 1L
   now <- problem$natural(theta)
-  result <- native_exact_evidence(pool$x, pool$y, pool$weights, now$kernel, now$noise, problem$run)
+  result <- native_exact_evidence(pool, now, problem$run)
   if (!is.null(result$reason)) return(list(value = -Inf))
   add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, 1, theta)
 }

@@ -70,8 +70,7 @@ likeliest_lambda <- function(transform, rows, data, problem, theta) {
   each <- function(lambda) {
     transform$lambda <- lambda
     part <- data_with_lambda(transform, rows, data)
-    value <- native_vecchia(part$x, part$y, part$weights, now$kernel, now$noise, counted, neighbours, slopes = FALSE,
-                            control = problem$run)$value
+    value <- native_vecchia(part, now, counted, neighbours, slopes = FALSE, control = problem$run)$value
     if (!is.finite(value)) return(-1e300)
     value + sum(log_slope(transform, rows$y[counted])) - length(counted) * log(part$scale)
   }

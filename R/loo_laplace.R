@@ -12,7 +12,7 @@ loo_laplace <- function(fit) {
   data <- training_data(fit)
   if (!is.null(fit$near)) return(loo_near_laplace(fit, data))
   at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, fit$inducing, fit$jitter, fit$control,
-                   fit$factors$beta, want = 1L, maxit = 0L)
+                   fit$factors, want = 1L, maxit = 0L)
   shift <- if (fit$likelihood$name == "nb") log(fit$likelihood$theta) else 0 # the engine's f is log(rate / theta)
   rest <- 1 - at$W * at$q
   rest[rest < 1e-12] <- NaN

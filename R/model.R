@@ -38,13 +38,3 @@ prior_most <- function(model, ...) {
   if (!varies(model$kernel)) return(total_variance(model$kernel))
   max(0, vapply(list(...), function(x) if (NROW(x)) max(prior_at(model, x)) else 0, 0))
 }
-
-# ---- posteriors of a model on rows: list(x, y, weights) -------------------------------------------------------------
-
-dtc_posterior <- function(z, data, model, jitter, ...) {
-  native_posterior(z, data$x, data$y, data$weights, model$kernel, model$noise, jitter, ...)
-}
-
-exact_posterior <- function(data, model, control = NULL) {
-  native_exact(data$x, data$y, data$weights, model$kernel, model$noise, control)
-}

@@ -54,11 +54,14 @@ engine_control <- function(n, control = NULL, used = 0) {
        memory = max(0, as.double(control$memory) - used))
 }
 
-engine_model <- function(kernel, noise = 1, jitter = 0) {
-  list(kernel = engine_kernel(kernel), noise = as.double(noise), jitter = as.double(jitter))
+# `model`: list(kernel, noise, ...); `data`: rows as list(x, y, weights, ...).
+engine_model <- function(model, jitter = 0) {
+  list(kernel = engine_kernel(model$kernel), noise = as.double(model$noise), jitter = as.double(jitter))
 }
 
-engine_rows <- function(x, y = NULL, weights = NULL) list(x = x, y = y, scale = row_scale(weights))
+engine_rows <- function(data) list(x = data$x, y = data$y, scale = row_scale(data$weights))
+
+without_noise <- function(kernel, jitter = 0) engine_model(list(kernel = kernel, noise = 1), jitter)
 
 row_scale <- function(weights) if (is.null(weights)) NULL else sqrt(weights)
 
@@ -73,17 +76,17 @@ stop_on_status <- function(result, doing) {
 }
 
 native_kernel_matrix <- function(kernel, x, z) {
-  .Call(ffi_kernel_matrix, engine_model(kernel), x, z, engine_control(nrow(z)))
+  .Call(ffi_kernel_matrix, without_noise(kernel), x, z, engine_control(nrow(z)))
 }
 
 # The objective of this name (objective.c): list(value, gradient, reason), value Inf and a reason where the evaluation
-# failed. `theta`, `noise`: the gradient of -ELBO in the kernel's logs and in log noise. `scratch`: doubles to work in,
-# made once for many evaluations by objective_scratch(); the engine writes to it.
-native_evaluate <- function(name, aux, z, x, y, weights, kernel, noise, jitter, gradient = TRUE, control = NULL,
-                            scratch = NULL) {
-  as_value(.Call(ffi_evaluate, engine_objective(name, aux), engine_model(kernel, noise, jitter), z,
-                     engine_rows(x, y, weights), as.integer(gradient),
-                     engine_control(nrow(x), control, 8 * length(aux$Wt)), scratch))
+# failed. `theta`, `noise`: the gradient of -ELBO in the kernel's logs and in log noise. `scratch`: an environment in
+# which one evaluation leaves its memory to the next; the engine writes to it.
+native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
+  result <- .Call(ffi_evaluate, engine_objective(name, aux), engine_model(model, jitter), z, engine_rows(data),
+                  as.integer(gradient), engine_control(nrow(data$x), control, 8 * length(aux$Wt)), scratch$room)
+  if (!is.null(scratch) && result$used > length(scratch$room)) scratch$room <- numeric(result$used)
+  as_value(result[names(result) != "used"])
 }
 
 engine_objective <- function(name, aux = NULL) list(name = name, aux = aux, Wt = aux$Wt, share = aux$variance)
@@ -91,22 +94,22 @@ engine_objective <- function(name, aux = NULL) list(name = name, aux = aux, Wt =
 # The same a step at a time, for rows that are not all at hand: sums of some rows, which sums_merge() adds up; value
 # and adjoint from those of all rows; the part of some rows in the gradient, list(gradient, theta, rss), which adds up
 # as well and, where `k_sum` of all rows is given, the part of the points, which is wanted once.
-native_sums <- function(name, aux, z, x, y, weights, kernel, noise, jitter, control = NULL) {
-  stop_on_status(.Call(ffi_sums, engine_objective(name, aux), engine_model(kernel, noise, jitter), z,
-                       engine_rows(x, y, weights), engine_control(nrow(x), control)), "The sums over the rows")
+native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
+  stop_on_status(.Call(ffi_sums, engine_objective(name, aux), engine_model(model, jitter), z, engine_rows(data),
+                       engine_control(nrow(data$x), control)), "The sums over the rows")
 }
 
-native_objective <- function(name, aux, z, sums, kernel, noise, jitter, rss = NULL) {
-  as_value(.Call(ffi_objective, engine_objective(name, aux), engine_model(kernel, noise, jitter), z, sums, rss))
+native_objective <- function(name, aux, z, sums, model, jitter, rss = NULL) {
+  as_value(.Call(ffi_objective, engine_objective(name, aux), engine_model(model, jitter), z, sums, rss))
 }
 
-native_gradient <- function(name, aux, z, x, y, weights, kernel, noise, jitter, adjoint, k_sum = NULL, control = NULL) {
-  as_value(.Call(ffi_gradient, engine_objective(name, aux), engine_model(kernel, noise, jitter), z,
-                 engine_rows(x, y, weights), adjoint, k_sum, engine_control(nrow(x), control)))
+native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = NULL, control = NULL) {
+  as_value(.Call(ffi_gradient, engine_objective(name, aux), engine_model(model, jitter), z, engine_rows(data), adjoint,
+                 k_sum, engine_control(nrow(data$x), control)))
 }
 
-native_posterior_of_sums <- function(z, sums, kernel, noise, jitter) {
-  stop_on_status(.Call(ffi_posterior_of_sums, engine_model(kernel, noise, jitter), z, sums),
+native_posterior_of_sums <- function(z, sums, model, jitter) {
+  stop_on_status(.Call(ffi_posterior_of_sums, engine_model(model, jitter), z, sums),
                  "The posterior on the inducing points")
 }
 
@@ -125,65 +128,58 @@ as_value <- function(result) {
   result
 }
 
-objective_scratch <- function(z, x, kernel, aux = NULL, gradient = TRUE, control = NULL) {
-  name <- if (is.null(aux)) "vfe" else aux$objective
-  numeric(.Call(ffi_evaluate_size, engine_objective(name, aux), engine_model(kernel), z, engine_rows(x),
-                    as.integer(gradient), engine_control(nrow(x), control, 8 * length(aux$Wt))))
-}
-
 # s2^2 d_pF^2 itself, at the price of every pair of rows.
-native_pf_divergence <- function(z, x, y, weights, kernel, noise, aux, jitter) {
-  as_value(.Call(ffi_pf_divergence, engine_model(kernel, noise, jitter), z, engine_rows(x, y, weights), aux,
-                     engine_control(nrow(x))))
+native_pf_divergence <- function(z, data, model, aux, jitter) {
+  as_value(.Call(ffi_pf_divergence, engine_model(model, jitter), z, engine_rows(data), aux,
+                 engine_control(nrow(data$x))))
 }
 
-native_pf_constant <- function(x, y, weights, kernel, aux) {
-  .Call(ffi_pf_constant, engine_model(kernel), engine_rows(x, y, weights), aux, engine_control(nrow(x)))
+native_pf_constant <- function(data, model, aux) {
+  .Call(ffi_pf_constant, engine_model(model), engine_rows(data), aux, engine_control(nrow(data$x)))
 }
 
 # W_x of an auxiliary distribution, transposed: rank + 1 rows, a column a row of x
-native_lowrank_rows <- function(aux, x, weights, kernel) {
-  .Call(ffi_lowrank_rows, engine_model(kernel), aux, engine_rows(x, NULL, weights), engine_control(nrow(x)))
+native_lowrank_rows <- function(aux, data) {
+  .Call(ffi_lowrank_rows, without_noise(aux$model$kernel), aux, engine_rows(data), engine_control(nrow(data$x)))
 }
 
 # The posterior on z: list(jitter, L, G, Ay, yy, k_sum, t, C, beta, rss); the jitter is raised by tens from `jitter` to
 # `most` until the factorisation works. `fitc`: with the noise of
 # FITC; log_weights is the sum of the logs of the weights in force.
-native_posterior <- function(z, x, y, weights, kernel, noise, jitter, most = max(1e-4, jitter), control = NULL,
-                             fitc = FALSE) {
-  result <- .Call(ffi_posterior, engine_model(kernel, noise, jitter), z, engine_rows(x, y, weights),
-                      as.double(most), if (fitc) "fitc", engine_control(nrow(x), control))
+native_posterior <- function(z, data, model, jitter, most = max(1e-4, jitter), control = NULL, fitc = FALSE) {
+  result <- .Call(ffi_posterior, engine_model(model, jitter), z, engine_rows(data), as.double(most), if (fitc) "fitc",
+                  engine_control(nrow(data$x), control))
   stop_on_status(result, "The posterior on the inducing points")
 }
 
-native_predict <- function(posterior, z, kernel, noise, x) {
-  .Call(ffi_predict, engine_model(kernel, noise), z, posterior, x, engine_control(nrow(x)))
+native_predict <- function(posterior, z, model, x) {
+  .Call(ffi_predict, engine_model(model), z, posterior, x, engine_control(nrow(x)))
 }
 
-native_covariance <- function(posterior, z, kernel, noise, x, sor = FALSE) {
-  .Call(ffi_covariance, engine_model(kernel, noise), z, posterior, x, as.integer(sor))
+native_covariance <- function(posterior, z, model, x, sor = FALSE) {
+  .Call(ffi_covariance, engine_model(model), z, posterior, x, as.integer(sor))
 }
 
 # The exact GP on x: list(L, alpha, minus_evidence).
-native_exact <- function(x, y, weights, kernel, noise, control = NULL) {
-  control <- engine_control(nrow(x), control)
+native_exact <- function(data, model, control = NULL) {
+  control <- engine_control(nrow(data$x), control)
   result <- with_dense_products(
-    .Call(ffi_exact, engine_model(kernel, noise), engine_rows(x, y), weights, control), control)
+    .Call(ffi_exact, engine_model(model), engine_rows(data), data$weights, control), control)
   stop_on_status(result, "The exact posterior")
 }
 
-native_exact_evidence <- function(x, y, weights, kernel, noise, control = NULL) {
-  control <- engine_control(nrow(x), control)
+native_exact_evidence <- function(data, model, control = NULL) {
+  control <- engine_control(nrow(data$x), control)
   as_value(with_dense_products(
-    .Call(ffi_exact_evidence, engine_model(kernel, noise), engine_rows(x, y), weights, control), control))
+    .Call(ffi_exact_evidence, engine_model(model), engine_rows(data), data$weights, control), control))
 }
 
 native_exact_predict <- function(posterior, x, kernel, x_new) {
-  .Call(ffi_exact_predict, engine_model(kernel), x, posterior, x_new, engine_control(nrow(x_new)))
+  .Call(ffi_exact_predict, without_noise(kernel), x, posterior, x_new, engine_control(nrow(x_new)))
 }
 
 native_exact_covariance <- function(posterior, x, kernel, x_new) {
-  .Call(ffi_exact_covariance, engine_model(kernel), x, posterior, x_new)
+  .Call(ffi_exact_covariance, without_noise(kernel), x, posterior, x_new)
 }
 
 # The s rows of x nearest in the kernel's distance, nearest first: an integer matrix, a column a query, 0 where there
@@ -191,8 +187,8 @@ native_exact_covariance <- function(posterior, x, kernel, x_new) {
 # permutation) is given, only rows of a lower rank. Equal distances are decided by the number of the row.
 native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL) {
   n <- if (is.null(rows)) nrow(query) else length(rows)
-  .Call(ffi_neighbours, engine_model(kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
-            if (!is.null(rank)) as.integer(rank), engine_control(n, control))
+  .Call(ffi_neighbours, without_noise(kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
+        if (!is.null(rank)) as.integer(rank), engine_control(n, control))
 }
 
 # A row with its neighbours is worth a thread sooner than a row alone.
@@ -200,29 +196,28 @@ near_control <- function(n, control) engine_control(16 * n, control)
 
 # list(jitter, L, C, beta, minus_log): rows decorrelated from their s nearest earlier ones, by `rank`.
 # `keep`: u and d of every row, and the rows (from 1; 0: none) that its u are on, a column a row, as well
-native_near <- function(z, x, y, weights, kernel, noise, s, rank, jitter, most = max(1e-4, jitter), control = NULL,
-                        keep = FALSE) {
-  result <- .Call(ffi_near, engine_model(kernel, noise, jitter), z, engine_rows(x, y, weights), as.integer(s),
-                  as.integer(rank), as.double(most), as.integer(keep), near_control(nrow(x), control))
+native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter), control = NULL, keep = FALSE) {
+  result <- .Call(ffi_near, engine_model(model, jitter), z, engine_rows(data), as.integer(s), as.integer(rank),
+                  as.double(most), as.integer(keep), near_control(nrow(data$x), control))
   stop_on_status(result, "The posterior on inducing points and near rows")
 }
 
 # list(mean, var_near, var_far) at the rows of x_new
-native_near_predict <- function(near, z, x, y, weights, kernel, noise, s, x_new, control = NULL) {
-  result <- .Call(ffi_near_predict, engine_model(kernel, noise), z, near, engine_rows(x, y, weights), as.integer(s),
-                  x_new, near_control(nrow(x_new), control))
+native_near_predict <- function(near, z, data, model, s, x_new, control = NULL) {
+  result <- .Call(ffi_near_predict, engine_model(model), z, near, engine_rows(data), as.integer(s), x_new,
+                  near_control(nrow(x_new), control))
   stop_on_status(result, "Prediction from near rows")
 }
 
 # the same and the covariance of f at the rows of x_new
-native_near_covariance <- function(near, z, x, y, weights, kernel, noise, s, x_new, control = NULL) {
-  result <- .Call(ffi_near_covariance, engine_model(kernel, noise), z, near, engine_rows(x, y, weights), as.integer(s),
-                  x_new, near_control(nrow(x_new), control))
+native_near_covariance <- function(near, z, data, model, s, x_new, control = NULL) {
+  result <- .Call(ffi_near_covariance, engine_model(model), z, near, engine_rows(data), as.integer(s), x_new,
+                  near_control(nrow(x_new), control))
   stop_on_status(result, "Covariance from near rows")
 }
 
 native_select <- function(x, m, kernel, tolerance) {
-  .Call(ffi_select, engine_model(kernel), x, as.integer(m), as.double(tolerance))
+  .Call(ffi_select, without_noise(kernel), x, as.integer(m), as.double(tolerance))
 }
 
 # Fixed pseudo-random functions of the rows of x, in [-1, 1): a column a function.
@@ -235,26 +230,25 @@ native_select_guided <- function(V, P, m, least) {
 
 # Bounds of |v|_E, |h_x|_E and |E|_2: list(T1, Psi, lam, vv). `order`: the rows in the order in which they are cut into
 # groups of t1_rows and t2_rows.
-native_norms <- function(posterior, z, x, y, weights, kernel, noise, order, t1_rows, t2_rows, control = NULL) {
-  .Call(ffi_norms, engine_model(kernel, noise), z, posterior, engine_rows(x, y, weights), as.integer(order),
-        as.integer(t1_rows), as.integer(t2_rows), engine_control(nrow(x), control))
+native_norms <- function(posterior, z, data, model, order, t1_rows, t2_rows, control = NULL) {
+  .Call(ffi_norms, engine_model(model), z, posterior, engine_rows(data), as.integer(order), as.integer(t1_rows),
+        as.integer(t2_rows), engine_control(nrow(data$x), control))
 }
 
 # list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x. `crossing`: what
 # native_cross() gives there, for sharper bounds of the variance.
-native_certify <- function(posterior, z, kernel, noise, norms, x, crossing = NULL) {
-  .Call(ffi_certify, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), x, crossing,
-        engine_control(nrow(x)))
+native_certify <- function(posterior, z, model, norms, x, crossing = NULL) {
+  .Call(ffi_certify, engine_model(model), z, posterior, norms_to_engine(norms), x, crossing, engine_control(nrow(x)))
 }
 
 # The same of linear functionals by their features, see functionals.R.
-native_certify_features <- function(posterior, z, kernel, noise, norms, A, prior, size) {
-  .Call(ffi_certify_features, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), A, prior, size)
+native_certify_features <- function(posterior, z, model, norms, A, prior, size) {
+  .Call(ffi_certify_features, engine_model(model), z, posterior, norms_to_engine(norms), A, prior, size)
 }
 
 # list(J, q, var_lower, var_upper) of one functional from the sums of certify.h, each of n_terms.
-native_certify_kriged <- function(posterior, z, kernel, noise, norms, n_terms, sum_w, sums) {
-  .Call(ffi_certify_kriged, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), as.integer(n_terms),
+native_certify_kriged <- function(posterior, z, model, norms, n_terms, sum_w, sums) {
+  .Call(ffi_certify_kriged, engine_model(model), z, posterior, norms_to_engine(norms), as.integer(n_terms),
         as.double(sum_w), lapply(sums, as.double))
 }
 
@@ -266,20 +260,20 @@ norms_to_engine <- function(norms) {
 
 # list(cross, gain, size): h_x'e_x, e_x'B^{-1}e_x and |e_x|^2 at the rows of x_new, e_x = E(x, x_new) over all rows of
 # x. Scratch for 2,048 rows of x_new at a time.
-native_cross <- function(posterior, z, x, weights, kernel, noise, x_new, control = NULL) {
-  model <- engine_model(kernel, noise)
+native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
+  model <- engine_model(model)
   parts <- lapply(split(seq_len(nrow(x_new)), (seq_len(nrow(x_new)) - 1L) %/% 2048L), function(i) {
-    .Call(ffi_cross, model, z, posterior, engine_rows(x, NULL, weights), x_new[i, , drop = FALSE],
-          engine_control(nrow(x), control))
+    .Call(ffi_cross, model, z, posterior, engine_rows(data), x_new[i, , drop = FALSE],
+          engine_control(nrow(data$x), control))
   })
   list(cross = unlist(lapply(parts, `[[`, "cross")), gain = unlist(lapply(parts, `[[`, "gain")),
        size = unlist(lapply(parts, `[[`, "size")))
 }
 
 # Local kriging at the rows of x_new, in groups that share rows: list(W, J, q, ww, var_lower, var_upper), see ffi.h.
-native_kriging <- function(posterior, z, x, weights, kernel, noise, norms, x_new, start, near, rows, control = NULL) {
-  .Call(ffi_kriging, engine_model(kernel, noise), z, posterior, norms_to_engine(norms), engine_rows(x, NULL, weights),
-        x_new, as.integer(start), as.integer(near), rows, engine_control(nrow(x), control))
+native_kriging <- function(posterior, z, data, model, norms, x_new, start, near, rows, control = NULL) {
+  .Call(ffi_kriging, engine_model(model), z, posterior, norms_to_engine(norms), engine_rows(data), x_new,
+        as.integer(start), as.integer(near), rows, engine_control(nrow(data$x), control))
 }
 
 # F v, row i of which is (v_i - u_i'v[rows[, i]]) / sqrt(d_i), or F'v, of what native_near(keep = TRUE) gives
@@ -291,50 +285,51 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
 # (from 1) of so many: what some of the pairs come to, all shares adding up.
 native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL, share = 1L, shares = 1L) {
   root <- if (is.null(weights)) 1 else sqrt(weights)
-  Kv <- root * .Call(ffi_kernel_matvecs, engine_model(kernel), engine_rows(x), as.matrix(root * v),
+  Kv <- root * .Call(ffi_kernel_matvecs, without_noise(kernel), engine_rows(list(x = x)), as.matrix(root * v),
                      as.integer(share) - 1L, as.integer(shares), engine_control(nrow(x), control))
   if (is.matrix(v)) Kv else drop(Kv)
 }
 
 # k(x_new, x) u
 native_kernel_cross_matvec <- function(kernel, x, u, x_new, control = NULL) {
-  .Call(ffi_kernel_cross_matvec, engine_model(kernel), x, u, x_new, engine_control(nrow(x_new), control))
+  .Call(ffi_kernel_cross_matvec, without_noise(kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
 # What the posterior on z makes of another response y: list(Ay, beta, yy, rss, v), v = B^{-1} W^{1/2} y. `whiten`: as
 # the posterior's own sums were made; else in O(n m), good enough for a preconditioner.
-native_response <- function(posterior, z, x, y, weights, kernel, noise, whiten = TRUE, control = NULL) {
-  .Call(ffi_response, engine_model(kernel, noise), z, posterior, engine_rows(x, y, weights), as.integer(whiten),
-        engine_control(nrow(x), control))
+native_response <- function(posterior, z, data, model, whiten = TRUE, control = NULL) {
+  .Call(ffi_response, engine_model(model), z, posterior, engine_rows(data), as.integer(whiten),
+        engine_control(nrow(data$x), control))
 }
 
 # Sum over `rows` of times * log p(y_i | neighbours), its slope in the log parameters (those of the kernel, then the
 # noise, then the coefficients of the columns of `basis` in the log noise of a row, which `weights` have in them) and
 # the expected information. neighbours: row numbers, a column for each of `rows`, 0 where there are fewer. The density
 # is that of y, not of sqrt(w) y.
-native_vecchia <- function(x, y, weights, kernel, noise, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE,
-                           control = NULL, basis = matrix(0, nrow(x), 0L)) {
-  as_value(.Call(ffi_vecchia, engine_model(kernel, noise), engine_rows(x, y), weights, basis, rows, neighbours, times,
+native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
+                           basis = matrix(0, nrow(data$x), 0L)) {
+  as_value(.Call(ffi_vecchia, engine_model(model), engine_rows(data), data$weights, basis, rows, neighbours, times,
                  as.integer(slopes), engine_control(length(rows), control)))
 }
 
-# Laplace's approximation on z, see ffi.h. `sites`: list(name, y, size, weight, offset); want: 0 the mode, 1 the
-# penalised evidence too, 2 with its gradient.
-native_laplace <- function(z, x, sites, kernel, jitter, start = NULL, want = 0L, enough = 1e-9, maxit = 100L,
-                           most = max(1e-4, jitter), control = NULL) {
-  .Call(ffi_laplace, engine_model(kernel, 1, jitter), z, x, sites, start,
-            list(enough = enough, maxit = as.integer(maxit), most_jitter = as.double(most)), as.integer(want),
-            engine_control(nrow(x), control))
+# Laplace's approximation on z, or the variational one, see ffi.h. `sites`: of engine_sites(); `start`: what an earlier
+# call returned; want: 0 the mode, 1 the penalised evidence too, 2 with its gradient.
+native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
+                           enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
+                           control = NULL) {
+  .Call(ffi_laplace, without_noise(kernel, jitter), z, x, sites, list(beta = start$beta, G = start$G),
+        list(enough = enough, maxit = as.integer(maxit), most_jitter = as.double(most)), as.integer(want),
+        engine_control(nrow(x), control))
 }
 
 # C_x'P C_x, C_x = (C C')^{-1} a, at the rows of x for each matrix of the list P: a row each
 native_forms <- function(posterior, z, kernel, P, x, control = NULL) {
-  .Call(ffi_forms, engine_model(kernel), z, posterior, P, x, engine_control(nrow(x), control))
+  .Call(ffi_forms, without_noise(kernel), z, posterior, P, x, engine_control(nrow(x), control))
 }
 
 # Sums of log p over the rows of x at f = a'u for each row u of U, without constants
 native_paths <- function(posterior, z, kernel, x, sites, U, control = NULL) {
-  .Call(ffi_paths, engine_model(kernel), z, posterior, x, sites, U, engine_control(nrow(x), control))
+  .Call(ffi_paths, without_noise(kernel), z, posterior, x, sites, U, engine_control(nrow(x), control))
 }
 
 # log p, its slope, minus its curvature, and its third derivative at f (offset included): a row each

@@ -15,16 +15,14 @@
 # density of the rows as cleaned, scaled by the roots of their weights: an estimate of the exact one, no bound.
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
-  near <- native_near(z, data$x, data$y, data$weights, model$kernel, model$noise, train_neighbours, rank, jitter,
-                      control = control)
+  near <- native_near(z, data, model, train_neighbours, rank, jitter, control = control)
   list(L = near$L, C = near$C, beta = near$beta, jitter = near$jitter, neighbours = as.integer(neighbours),
        train_neighbours = as.integer(train_neighbours), rank = rank, evidence = -near$minus_log)
 }
 
 # list(mean, var_near, var_far): what is left beside the near rows, and what the points do not know of it.
 predict_near <- function(near, data, z, model, x, control = NULL) {
-  native_near_predict(near, z, data$x, data$y, data$weights, model$kernel, model$noise, near$neighbours, x,
-                      control)[c("mean", "var_near", "var_far")]
+  native_near_predict(near, z, data, model, near$neighbours, x, control)[c("mean", "var_near", "var_far")]
 }
 
 # The joint law of f at the rows of x. Given the inducing variables, f(x) less its mean is what the near rows leave of
@@ -36,6 +34,5 @@ predict_near <- function(near, data, z, model, x, control = NULL) {
 # predict_near()'s variance, and no order of the rows is chosen; it is positive semidefinite, being a covariance of
 # random variables; and it is the exact posterior's where all rows are near.
 covariance_near <- function(near, data, z, model, x, control = NULL) {
-  native_near_covariance(near, z, data$x, data$y, data$weights, model$kernel, model$noise, near$neighbours, x,
-                         control)$covariance
+  native_near_covariance(near, z, data, model, near$neighbours, x, control)$covariance
 }

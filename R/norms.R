@@ -1,12 +1,5 @@
 # How far the exact Gaussian process can be from a posterior on inducing points: norms, with every rounding allowed for.
 
-# Of sums over rows and of factorisations, relative to their size, as in posterior_norms(). Errors of n equal terms have
-# a common sign: n / 110 eps was seen with a BLAS that adds them one by one.
-rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Machine$double.eps
-
-# of squared E-norms: certify_slack() in C
-rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
-
 # The most that k(x, x) is at the rows and the points; norms of fits of before do not have it: there it is constant.
 most_of_rows <- function(norms, model) if (is.null(norms$most)) prior_most(model) else norms$most
 
@@ -52,8 +45,7 @@ norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 # What some rows add to norms, in groups of `size` rows for T1 and for T2.
 rows_norms <- function(p, z, data, model, size, control) {
   n <- nrow(data$x)
-  found <- native_norms(p, z, data$x, data$y, data$weights, model$kernel, model$noise, sample.int(n), size[1L],
-                        size[2L], control)
+  found <- native_norms(p, z, data, model, sample.int(n), size[1L], size[2L], control)
   c(found[c("T1", "Psi", "lam", "vv", "spread")],
     list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
 }

@@ -79,13 +79,13 @@ pf_constant <- function(data, model, aux) pf_objectives[[aux$objective]]$constan
 # What else there is of the objectives that the engine knows by these names: the constant, and d_pF of a posterior `p`
 # on z.
 pf_objectives <- list(
-  pf = list(constant = function(aux, data, model) native_pf_constant(data$x, data$y, data$weights, model$kernel, aux),
+  pf = list(constant = function(aux, data, model) native_pf_constant(data, model, aux),
             divergence = function(...) low_rank_divergence(...)),
   white = list(constant = function(aux, data, model) -sum(white_at_exact(data, model, aux$variance)),
                divergence = function(aux, z, p, jitter, data, model) white_divergence(aux, p, data, model)))
 
 low_rank_divergence <- function(aux, z, p, jitter, data, model) {
-  result <- native_pf_divergence(z, data$x, data$y, data$weights, model$kernel, model$noise, aux, jitter)
+  result <- native_pf_divergence(z, data, model, aux, jitter)
   sqrt(max(stop_on_failure(result, jitter)$value, 0)) / model$noise
 }
 
@@ -104,7 +104,7 @@ white_at_exact <- function(data, model, variance) {
   n <- nrow(data$x)
   check_memory(24 * as.double(n)^2, sprintf(
     "the exact posterior of %d rows, around whose mean aux_white() is (aux_sor() needs none),", n))
-  exact <- exact_posterior(data, model)
+  exact <- native_exact(data, model)
   P <- chol2inv(t(exact$L)) # without weights: W^{1/2} (W^{1/2} K W^{1/2} + s2 I)^{-1} W^{1/2}
   w <- merged_weights(data)
   rows <- (diag(P) - noise * colSums(P^2 / w)) / w
@@ -158,22 +158,21 @@ objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = 
   if (!is.null(data$by_passes)) {
     return(objective_by_passes(data$by_passes, name, aux, z, model, jitter, control, gradient))
   }
-  native_evaluate(name, aux, z, data$x, data$y, data$weights, model$kernel, model$noise, jitter, gradient, control,
-                  scratch)
+  native_evaluate(name, aux, z, data, model, jitter, gradient, control, scratch)
 }
 
 # pF in Z, in units of the lengthscales, or of the inputs' ranges where these are shorter: along an input that hardly
 # matters nothing else would hold the points near the data. Columns that the kernel does not read stay where they are.
 # Without `gradient` nothing is kept between passes.
 pf_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
-  scratch <- objective_scratch(z, data$x, model$kernel, aux, gradient, control)
+  scratch <- new.env()
   points_problem(data, z, model$kernel, function(z) {
     objective_of(data, aux, z, model, jitter, control, scratch, gradient)
   })
 }
 
 vfe_points_problem <- function(data, z, model, jitter, control) {
-  scratch <- objective_scratch(z, data$x, model$kernel, control = control)
+  scratch <- new.env()
   points_problem(data, z, model$kernel, function(z) {
     objective_of(data, NULL, z, model, jitter, control, scratch)
   })
@@ -211,7 +210,7 @@ unmoved_problem <- function(z, evaluate) {
 # -ELBO of y as cleaned, in the free log hyperparameters, at fixed Z. `shift`: what merging equal rows adds, which moves
 # with the noise.
 vfe_hyper_problem <- function(data, z, parameters, jitter, control) {
-  scratch <- objective_scratch(z, data$x, parameters$kernel, control = control)
+  scratch <- new.env()
   list(start = parameters$start, natural = parameters$natural,
        evaluate = function(par) {
          now <- parameters$natural(par)

@@ -8,7 +8,7 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
   }
   aux$Wt <- NULL # of the rows that are at hand
   sums <- whole_pass(whole, sums_of_objective(whole, name, aux, z, model, jitter, control), either(sums_merge))
-  at_sums <- function(rss = NULL) native_objective(name, aux, z, sums, model$kernel, model$noise, jitter, rss)
+  at_sums <- function(rss = NULL) native_objective(name, aux, z, sums, model, jitter, rss)
   result <- at_sums()
   if (!is.null(result$reason) || !gradient) return(result)
   part <- gradient_of_objective(whole, name, aux, z, model, jitter, control, result$adjoint)
@@ -23,7 +23,7 @@ add_slopes <- function(a, b) Map(`+`, a, b)
 # What the prior of the points has in the gradient, which is no row's.
 slopes_of_points <- function(name, aux, z, model, jitter, result, k_sum, control) {
   none <- z[0L, , drop = FALSE]
-  native_gradient(name, aux, z, none, numeric(), NULL, model$kernel, model$noise, jitter, result$adjoint, k_sum,
+  native_gradient(name, aux, z, list(x = none, y = numeric()), model, jitter, result$adjoint, k_sum,
                   control)[slope_parts]
 }
 
@@ -34,7 +34,7 @@ sums_of_objective <- function(whole, name, aux, z, model, jitter, control) {
   lapply(list(name, aux, z, model, jitter, control), force)
   function(block) {
     rows <- clean_block(whole, block)
-    if (rows$n) native_sums(name, aux, z, rows$x, rows$y, rows$weights, model$kernel, model$noise, jitter, control)
+    if (rows$n) native_sums(name, aux, z, rows, model, jitter, control)
   }
 }
 
@@ -44,7 +44,6 @@ gradient_of_objective <- function(whole, name, aux, z, model, jitter, control, a
   function(block) {
     rows <- clean_block(whole, block)
     if (!rows$n) return(NULL)
-    native_gradient(name, aux, z, rows$x, rows$y, rows$weights, model$kernel, model$noise, jitter, adjoint,
-                    control = control)[slope_parts]
+    native_gradient(name, aux, z, rows, model, jitter, adjoint, control = control)[slope_parts]
   }
 }

@@ -82,8 +82,8 @@ residual_paths <- function(model, z, jitter, x, nsim, normal, control) {
   n <- nrow(x)
   tiny <- 1e-6 * prior_most(model, x)
   rank <- sample.int(n)
-  found <- native_near(z, x, numeric(n), NULL, model$kernel, tiny, min(path_neighbours, n - 1L), rank, jitter,
-                       control = control, keep = TRUE)
+  found <- native_near(z, list(x = x, y = numeric(n)), new_model(model$kernel, tiny), min(path_neighbours, n - 1L),
+                       rank, jitter, control = control, keep = TRUE)
   draws <- sqrt(found$d) * normal(n, nsim)
   for (i in order(rank)) {
     p <- found$rows[, i]

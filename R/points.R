@@ -179,7 +179,7 @@ vfe_jointly <- function(rows, now, s, state) {
 vfe_joint_problem <- function(data, z, model, jitter, s) {
   parameters <- free_parameters(model, s$joint)
   points <- vfe_points_problem(data, z, model, jitter, s$run)
-  scratch <- objective_scratch(z, data$x, model$kernel, control = s$run)
+  scratch <- new.env()
   in_points <- seq_along(points$start)
   natural <- function(par) c(parameters$natural(par[-in_points]), list(z = points$natural(par[in_points])))
   unit <- rep(points$unit, each = nrow(z))

@@ -12,7 +12,7 @@ predict_posterior <- function(fit, x) {
     p <- predict_near(fit$near, near_rows(fit), fit$inducing, model, x, fit$control)
     return(list(mean = p$mean, var_sor = p$var_far, resid = p$var_near))
   }
-  p <- native_predict(fit$factors, fit$inducing, model$kernel, model$noise, x)
+  p <- native_predict(fit$factors, fit$inducing, model, x)
   list(mean = p$mean, var_sor = p$sor_variance, resid = p$unexplained)
 }
 
@@ -23,7 +23,7 @@ predict_covariance <- function(fit, x) {
   model <- model_of(fit)
   if (!is.null(fit$x)) return(native_exact_covariance(fit$factors, fit$x, model$kernel, x))
   if (!is.null(fit$near)) return(covariance_near(fit$near, near_rows(fit), fit$inducing, model, x, fit$control))
-  native_covariance(fit$factors, fit$inducing, model$kernel, model$noise, x, sor = gp_family(fit)$sor)
+  native_covariance(fit$factors, fit$inducing, model, x, sor = gp_family(fit)$sor)
 }
 
 fit_variance <- function(fit, p) if (gp_family(fit)$sor) p$var_sor else p$var_sor + p$resid
@@ -90,6 +90,16 @@ latent_at <- function(fit, newdata) posterior_at(fit, new_inputs(fit, newdata)$x
 # differ). What is computed then belongs to points with that jitter exactly, see certify.h, and a jitter of this size
 # moves nothing by more than rounding does anyway.
 rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
+
+# Of sums over rows and of factorisations, relative to their size, as in posterior_norms(). Errors of n equal terms have
+# a common sign: n / 110 eps was seen with a BLAS that adds them one by one.
+rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Machine$double.eps
+
+# of squared E-norms: certify_slack() in C
+rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
+
+# of C C'
+logdet <- function(C) 2 * sum(log(diag(C)))
 
 # On points of which many say the same, errors have a common sign and grow like m^2 / 80 eps.
 safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps

@@ -19,8 +19,8 @@ near_preconditioner <- function(reference, data, size = near_size) {
   model <- model_of(reference)
   control <- reference$control
   z <- reference$inducing[seq_len(min(size[["points"]], reference$m)), , drop = FALSE]
-  near <- native_near(z, data$x, data$y, data$weights, model$kernel, model$noise, size[["rows"]],
-                      sample.int(nrow(data$x)), reference$jitter, control = control, keep = TRUE)
+  near <- native_near(z, data, model, size[["rows"]], sample.int(nrow(data$x)), reference$jitter, control = control,
+                      keep = TRUE)
   root <- root_weights(data)
   twice <- function(v) native_decorrelate(near, native_decorrelate(near, v), transpose = TRUE)
   function(r) {

@@ -11,7 +11,7 @@ reference_of_source <- function(fit, source, m2, call, tell) {
   sample <- reservoir_rows(reservoir_cut(found$sample))
   sample <- list(x = sample$values$x, y = sample$r, weights = sample$w, n = length(sample$r))
   z <- sample$x[reference_rows(sample, model$kernel, min(m2, sample$n)), , drop = FALSE]
-  start <- dtc_posterior(z, sample, model, rounding_jitter(nrow(z)), control = fit$control)
+  start <- native_posterior(z, sample, model, rounding_jitter(nrow(z)), control = fit$control)
   tell(sprintf("posterior on %d points", nrow(z)))
   sums <- source_pass(source, reference_sums_visit(recipe, z, model, start, fit$control), either(sums_merge))
   posterior <- posterior_of_sums(z, sums, model, start)

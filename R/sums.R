@@ -4,8 +4,8 @@
 # What a posterior on z wants of rows: list(x, y, weights). `start`: some posterior on the same points, with their
 # jitter; rss is the sum of the squares of the residuals it leaves, for posterior_of_sums().
 rows_sums <- function(rows, z, model, start, control = NULL) {
-  sums <- native_sums("vfe", NULL, z, rows$x, rows$y, rows$weights, model$kernel, model$noise, start$jitter, control)
-  e <- rows$y - native_predict(start, z, model$kernel, model$noise, rows$x)$mean
+  sums <- native_sums("vfe", NULL, z, rows, model, start$jitter, control)
+  e <- rows$y - native_predict(start, z, model, rows$x)$mean
   sums$rss <- sum(merged_weights(rows) * e^2)
   sums
 }
@@ -22,7 +22,7 @@ sums_of <- function(p) {
 #   |y - A'(b + s)|^2 = |y - A'b|^2 - 2 s'(A y - G b) + s'G s,
 # which loses no digits: b is near the end, and the first term is what the result is.
 posterior_of_sums <- function(z, sums, model, start) {
-  p <- native_posterior_of_sums(z, sums, model$kernel, model$noise, start$jitter)
+  p <- native_posterior_of_sums(z, sums, model, start$jitter)
   s <- p$beta - start$beta
   rss <- sums$rss - 2 * sum(s * (sums$Ay - sums$G %*% start$beta)) + sum(s * (sums$G %*% s))
   c(list(jitter = start$jitter, L = p$L), sums[c("G", "Ay", "yy", "k_sum", "t")],
@@ -31,7 +31,7 @@ posterior_of_sums <- function(z, sums, model, start) {
 
 # FITC's noise of rows as a weight: s2 / w_n + E_nn.
 fitc_weights <- function(rows, z, model, start) {
-  left <- native_predict(start, z, model$kernel, model$noise, rows$x)$unexplained
+  left <- native_predict(start, z, model, rows$x)$unexplained
   1 / (1 / merged_weights(rows) + pmax(left, 0) / model$noise)
 }
 

@@ -52,7 +52,7 @@ points_fall_short <- function(data, learned, look, s, state) {
     p <- predict_near(near, data, look$z, model, x, s$run)
     sd <- sqrt(p$var_near + p$var_far)
     off <- function(z) {
-      p <- native_predict(dtc_posterior(z, data, model, 1e-12, control = s$run), z, model$kernel, model$noise, x)
+      p <- native_predict(native_posterior(z, data, model, 1e-12, control = s$run), z, model, x)
       reached_by(abs(1 - sd / sqrt(p$sor_variance + p$unexplained)), s$goal$quantile)
     }
     most <- 1.6 * s$goal$tol

@@ -63,7 +63,7 @@ greedy_guide <- function(yard, data, goal) {
   model <- model_of(ref)
   error_at <- function(m) {
     z <- ref$inducing[seq_len(m), , drop = FALSE]
-    p <- native_predict(first_points(ref$factors, m, model$noise), z, model$kernel, model$noise, data$x)
+    p <- native_predict(first_points(ref$factors, m, model$noise), z, model, data$x)
     max(yard$error(ref$center + in_units(ref, p$mean), in_units(ref, sqrt(pmax(p$sor_variance + p$unexplained, 0)))))
   }
   low <- 0
@@ -202,7 +202,7 @@ new_watch <- function(error_of, tol, hopeful, every) {
 # The two statistics of the fit on points z, which is made as the final one will be.
 certified_error <- function(model, data, z, jitter, yard) {
   model$inducing <- z
-  model$factors <- dtc_posterior(z, data, model_of(model), jitter, control = model$control)
+  model$factors <- native_posterior(z, data, model_of(model), jitter, control = model$control)
   at <- posterior_at(model, data$x)
   yard$error(at$mean, sqrt(at$var))
 }

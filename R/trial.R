@@ -54,8 +54,8 @@ held_gains <- function(data, tried, s) {
   }
   alone <- function(one) {
     model <- one$learned$model
-    posterior <- dtc_posterior(one$start$z, some, model, 1e-12, control = s$run)
-    p <- native_predict(posterior, one$start$z, model$kernel, model$noise, at$x)
+    posterior <- native_posterior(one$start$z, some, model, 1e-12, control = s$run)
+    p <- native_predict(posterior, one$start$z, model, at$x)
     density(model, p$mean, p$sor_variance + p$unexplained)
   }
   beside <- function(one) {

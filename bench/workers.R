@@ -72,14 +72,14 @@ aux <- inside$make_auxiliary(aux_white(), list(x = z, y = numeric(m), weights = 
 found <- timed_pass(inside$sums_of_objective(whole, "white", aux, one$inducing, model, 1e-9, control),
                     inside$sums_merge)
 say("sums of the objective", found)
-adjoint <- inside$native_objective("white", aux, one$inducing, found$value, model$kernel, model$noise, 1e-9)$adjoint
+adjoint <- inside$native_objective("white", aux, one$inducing, found$value, model, 1e-9)$adjoint
 say("its gradient", timed_pass(inside$gradient_of_objective(whole, "white", aux, one$inducing, model, 1e-9, control,
                                                             adjoint), inside$add_slopes))
 
 # a reference on twice as many points: sums and norms
 recipe <- inside$fit_recipe(fit)
 points <- rbind(one$inducing, matrix(rnorm(m * d), m, dimnames = list(NULL, colnames(one$inducing))))
-start <- inside$dtc_posterior(points, list(x = points, y = numeric(2 * m), weights = NULL, n = 2 * m), model, 1e-12,
+start <- inside$native_posterior(points, list(x = points, y = numeric(2 * m), weights = NULL, n = 2 * m), model, 1e-12,
                               control = control)
 made <- timed_pass(inside$reference_sums_visit(recipe, points, model, start, control), inside$sums_merge)
 say(sprintf("sums of a reference on %d points", 2 * m), made)

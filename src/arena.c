@@ -2,9 +2,9 @@
 
 double *arena_take(struct arena *arena, size_t n)
 {
-    double *piece = arena->base == NULL ? NULL : arena->base + arena->used;
+    const size_t before = arena->used;
     arena->used += (n + 7) / 8 * 8; /* pieces of whole cache lines */
-    return piece;
+    return arena->used <= arena->size ? arena->base + before : arena->more(n);
 }
 
 int *arena_ints(struct arena *arena, size_t n)

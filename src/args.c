@@ -229,7 +229,8 @@ struct posterior *arg_posterior(SEXP model, SEXP z, SEXP list)
 
 struct plan arg_plan(SEXP control, int N)
 {
-    struct plan plan = {.interrupt = R_CheckUserInterrupt};
+    struct plan plan = {.interrupt = R_CheckUserInterrupt,
+                        .arena = door_arena(R_NilValue)};
     plan.threads = arg_integer(list_get(control, "threads"), "threads");
     const int block = arg_integer(list_get(control, "block"), "block");
     const double memory = list_number(control, "memory");
@@ -282,13 +283,14 @@ int *room_for_integers(size_t n)
     return (int *)R_alloc(n > 0 ? n : 1, sizeof(int));
 }
 
-void run_pass(struct pass *p, struct sink sink)
+struct arena *door_arena(SEXP scratch)
 {
-    if (p->thread == NULL)
-        LAY_OUT(pass_open, p);
-    const void *top = vmaxget();
-    pass_run(p, 1, &sink, room(pass_size(p, 1, &sink)));
-    vmaxset(top);
+    struct arena arena = {.more = room};
+    if (TYPEOF(scratch) == REALSXP) {
+        arena.base = REAL(scratch);
+        arena.size = (size_t)XLENGTH(scratch);
+    }
+    return keep(&arena, sizeof arena);
 }
 
 SEXP pack(const char *name, ...)

@@ -74,17 +74,8 @@ const struct objective *arg_objective(SEXP name);
 /* scratch that R frees when the door returns */
 double *room(size_t n);
 int *room_for_integers(size_t n);
-/* open(self, arena) there: counted, then laid out */
-#define LAY_OUT(open, self)                                                              \
-    do {                                                                                 \
-        struct arena arena_ = {NULL, 0};                                                 \
-        open(self, &arena_);                                                             \
-        arena_ = (struct arena){room(arena_.used), 0};                                   \
-        open(self, &arena_);                                                             \
-    } while (0)
-/* A pass with all that it needs: the rows are read once, the sink is told of every block.  Laid out
- * by the first one. */
-void run_pass(struct pass *p, struct sink sink);
+/* the same by pieces, with `scratch` to begin with where that is a vector of doubles */
+struct arena *door_arena(SEXP scratch);
 
 /* A list of these names, NULL behind the last, empty: protected by the caller.  Each result is then
  * put where its name says, and given back to be filled where it is an array. */

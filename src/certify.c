@@ -177,11 +177,9 @@ static void certify_block(const void *self, const struct visit *v)
     certify_rows(c->posterior, c->norms, &v->block, c->crossings, v->A, v->work, &c->to);
 }
 
-struct sink certifying_sink(const struct certifying *self, int block)
+struct sink certifying_sink(const struct certifying *self)
 {
-    return (struct sink){.self = self,
-                         .n_work = certify_size(self->posterior->z.M, block),
-                         .add = certify_block};
+    return row_sink(self, certify_block, certify_size(self->posterior->z.M, 1));
 }
 
 struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,

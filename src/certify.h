@@ -137,6 +137,6 @@ struct certifying {
     const struct crossings *crossings; /* or NULL */
     struct certified to;
 };
-struct sink certifying_sink(const struct certifying *self, int block);
+struct sink certifying_sink(const struct certifying *self);
 
 #endif

@@ -20,17 +20,13 @@ static void crossing_add(const void *self, const struct visit *v)
         ee[j] += sum_squares((size_t)n_b, E + (size_t)j * n_b);
 }
 
-struct sink crossing_sink(const struct crossing_rows *self, int block, double *sums)
+struct sink crossing_sink(const struct crossing_rows *self, double *sums)
 {
     const struct inducing *z = &self->posterior->z;
     const struct block *x = &self->rows_new;
     kernel_cross(z->model->kernel, z->M, z->Z, z->M, x->n, x->X, x->ldx, self->a);
     inducing_whiten(z, x->n, NULL, self->a, self->a);
-    return (struct sink){.self = self,
-                         .n_sums = crossing_size(self),
-                         .n_work = (size_t)block * x->n,
-                         .sums = sums,
-                         .add = crossing_add};
+    return sum_sink(self, crossing_add, (size_t)x->n, crossing_size(self), sums);
 }
 
 void crossing_finish(const struct crossing_rows *self, double *sums, double *cross,

@@ -18,7 +18,7 @@ struct crossing_rows {
 /* sums over the rows, in `sums` */
 size_t crossing_size(const struct crossing_rows *self);
 /* makes a, then sums */
-struct sink crossing_sink(const struct crossing_rows *self, int block, double *sums);
+struct sink crossing_sink(const struct crossing_rows *self, double *sums);
 /* of finished sums, overwritten: each [n_new] */
 void crossing_finish(const struct crossing_rows *self, double *sums, double *cross,
                      double *gain, double *size);

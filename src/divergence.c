@@ -118,72 +118,60 @@ static void constant_block(const void *self, const struct visit *v)
 
 /* ---- all of it -------------------------------------------------------------------------------- */
 
-static void make_sinks(const struct divergence *d, struct sink *sums, struct sink *pairs)
+static void open_rows(struct divergence *d)
 {
-    const int block = d->pass.plan.block;
-    const size_t M = (size_t)d->z.M, q = (size_t)d->panel.aux->q, n = (size_t)block,
-                 room = source_size(d->pass.rows, block) + rows_size(d);
-    *sums = (struct sink){.self = d, .sums = d->sums, .add = sums_add};
-    sums->n_sums = stats_size(d->z.M, 0) + M * q;
-    sums->n_work = (2 + q) * n + panel_size(&d->panel, block);
-    *pairs = (struct sink){.self = d, .sums = d->pairs, .add = pairs_block};
-    pairs->n_sums = 1 + (d->panel.aux->p ? M * M : 0);
-    pairs->n_work = (q + 2 * M + 2 * n) * n + room;
-    if (M == 0) {
-        pairs->add = constant_block;
-        pairs->n_sums = 1;
-    }
-}
-
-void divergence_open(struct divergence *d, struct arena *arena)
-{
-    const struct lowrank *aux = d->panel.aux;
-    const int M = d->z.M, q = aux->q;
-    const size_t m = (size_t)M, small = pf_size(M, q, aux->p) + m + m * aux->n_u;
+    const int q = d->panel.aux->q;
     d->pass.rows = &d->rows;
-    d->pass.z = M > 0 ? &d->z : NULL;
     d->pass.again = 1;
     d->pass.beside = q;
-    pass_open(&d->pass, arena);
-    d->L = arena_take(arena, m * m);
-    d->T = arena_take(arena, m * q);
-    d->R = arena_take(arena, (size_t)d->pass.kept * q * d->pass.plan.block);
-    d->sums = arena_take(arena, stats_size(M, 0) + m * q);
-    d->pairs = arena_take(arena, 1 + m * m);
-    d->small = arena_take(arena, small);
-    struct sink sums, pairs;
-    make_sinks(d, &sums, &pairs);
-    const size_t a = pass_size(&d->pass, 1, &sums), b = pass_size(&d->pass, 1, &pairs);
-    d->work = arena_take(arena, a > b ? a : b);
+    pass_open(&d->pass);
+    d->R = arena_take(d->pass.plan.arena, (size_t)d->pass.kept * q * d->pass.plan.block);
+}
+
+/* of pairs of rows */
+static struct sink pairs_sink(const struct divergence *d, sink_add *add, size_t n_sums,
+                              double *sums)
+{
+    const size_t n = (size_t)d->pass.plan.block, M = (size_t)d->z.M,
+                 q = (size_t)d->panel.aux->q;
+    struct sink sink = sum_sink(d, add, q + 2 * M + 2 * n, n_sums, sums);
+    sink.more = source_size(d->pass.rows, d->pass.plan.block) + rows_size(d);
+    return sink;
 }
 
 enum status divergence_value(struct divergence *d, double *value)
 {
     const struct lowrank *aux = d->panel.aux;
-    const int M = d->z.M;
-    struct sink sums, pairs;
+    const int M = d->z.M, q = aux->q;
+    const size_t m = (size_t)M, of_rows = stats_size(M, 0), of_pairs = aux->p ? m * m : 0;
+    struct arena *arena = d->pass.plan.arena;
+    double *L = arena_take(arena, m * m), *sums = arena_take(arena, of_rows + m * q),
+           *pairs = arena_take(arena, 1 + of_pairs);
     struct stats stats;
-    enum status status = inducing_factor(&d->z, d->small, d->L);
+    enum status status = inducing_factor(&d->z, arena_take(arena, m), L);
     if (status != STATUS_OK)
         return status;
-    d->z.L = d->L;
-    lowrank_points(aux, M, d->z.Z, d->small, d->T); /* T = L^{-1} W_m */
-    solve_lower(M, aux->q, d->L, d->T);
-    make_sinks(d, &sums, &pairs);
-    pass_run(&d->pass, 1, &sums, d->work);
-    pass_run(&d->pass, 1, &pairs, d->work);
-    status = stats_finish(M, 0, d->sums, &stats);
+    d->z.L = L;
+    d->pass.z = &d->z;
+    d->T = arena_take(arena, m * q);
+    lowrank_points(aux, M, d->z.Z, arena_take(arena, m * aux->n_u), d->T);
+    solve_lower(M, q, L, d->T); /* T = L^{-1} W_m */
+    open_rows(d);
+    pass_run(&d->pass, sum_sink(d, sums_add, 2 + q + panel_size(&d->panel, 1),
+                                of_rows + m * q, sums));
+    pass_run(&d->pass, pairs_sink(d, pairs_block, 1 + of_pairs, pairs));
+    status = stats_finish(M, 0, sums, &stats);
     if (status == STATUS_OK)
-        status = pf_transfer(&d->z, &stats, aux, d->sums + stats_size(M, 0), d->pairs + 1,
-                             d->small, value);
-    *value += d->pairs[0];
+        status = pf_transfer(&d->z, &stats, aux, sums + of_rows, pairs + 1,
+                             arena_take(arena, pf_size(M, q, aux->p)), value);
+    *value += pairs[0];
     return status;
 }
 
 double divergence_constant(struct divergence *d)
 {
-    struct sink sums, pairs;
-    make_sinks(d, &sums, &pairs);
-    pass_run(&d->pass, 1, &pairs, d->work);
-    return d->pairs[0];
+    double constant;
+    open_rows(d);
+    pass_run(&d->pass, pairs_sink(d, constant_block, 1, &constant));
+    return constant;
 }

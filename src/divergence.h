@@ -16,13 +16,11 @@ struct divergence {
     struct inducing z; /* not read for the constant */
     struct source rows;
     struct pass pass;
-    struct panel panel;                              /* with aux, without Wt */
-    double *L, *T, *R, *sums, *pairs, *small, *work; /* R: W_x' - y' of kept blocks */
+    struct panel panel; /* with aux, without Wt                          */
+    double *T, *R;      /* L^{-1} W_m; W_x' - y' of the blocks that are kept */
 };
 
-/* z (without L), rows, panel and pass.plan are there: everything else is laid out.  Without
- * points (z.M = 0) for the constant alone. */
-void divergence_open(struct divergence *d, struct arena *arena);
+/* z (without L), rows, panel and pass.plan are there; no points for the constant */
 enum status divergence_value(struct divergence *d, double *value);
 double divergence_constant(struct divergence *d);
 

@@ -13,12 +13,10 @@ struct dtc {
     double *L, *C, *beta; /* the caller's: M x M, M x M, [M]                      */
     struct stats stats;
     double rss;
-    double *sums, *work; /* laid out */
 };
 
-/* model, z (without L) and the pass over the rows are there: the rest is laid out */
-void dtc_open(struct dtc *d, struct arena *arena);
-/* most: of the jitter.  Sums are there (0) and C is not touched where there is no L. */
+/* model, z (without L) and the pass over the rows are there.  most: of the jitter.  Sums are there
+ * (0) and C is not touched where there is no L. */
 enum status dtc_run(struct dtc *d, double most);
 
 #endif

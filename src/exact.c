@@ -56,11 +56,6 @@ double exact_slope_noise(int n, double s2, const double *weights, const double *
 
 /* ---- rows at hand ---------------------------------------------------------------------------- */
 
-static struct kernel_matrix matrix_of(const struct exact *e)
-{
-    return (struct kernel_matrix){e->model->kernel, source_whole(e->pass.rows), e->L};
-}
-
 /* sums: dtheta of K_bar */
 static void pulling_add(const void *self, const struct visit *v)
 {
@@ -73,33 +68,12 @@ static void pulling_add(const void *self, const struct visit *v)
                 e->K_bar + (size_t)b->first * all.n, rest, NULL, v->sums);
 }
 
-static struct sink pulling_sink(const struct exact *e, double *dtheta)
-{
-    const int N = e->pass.rows->N;
-    const struct kernel *k = e->model->kernel;
-    return (struct sink){.self = e,
-                         .n_sums = (size_t)k->n_theta,
-                         .sums = dtheta,
-                         .n_work = (size_t)N * e->pass.plan.block + kernel_size(k, N),
-                         .add = pulling_add};
-}
-
-void exact_open(struct exact *e, struct arena *arena)
-{
-    const size_t N = (size_t)e->pass.rows->N;
-    const struct sink pulling = pulling_sink(e, NULL);
-    pass_open(&e->pass, arena);
-    e->K_bar = arena_take(arena, e->with_gradient ? N * N : 0);
-    e->work = arena_take(arena, e->with_gradient ? pass_size(&e->pass, 1, &pulling) : 0);
-}
-
 enum status exact_run(struct exact *e, double *value)
 {
     const int N = e->pass.rows->N;
     const double *y = e->pass.rows->y;
-    const struct kernel_matrix K = matrix_of(e);
-    const struct sink sink = kernel_matrix_sink(&K);
-    pass_run(&e->pass, 1, &sink, e->work);
+    const struct kernel_matrix K = {e->model->kernel, source_whole(e->pass.rows), e->L};
+    pass_run(&e->pass, kernel_matrix_sink(&K));
     const enum status status = exact_factor(N, e->model->s2, e->weights, y,
                                             e->pass.plan.interrupt, e->L, e->alpha);
     if (status == STATUS_OK)
@@ -110,10 +84,13 @@ enum status exact_run(struct exact *e, double *value)
 void exact_gradient(struct exact *e, double *dtheta, double *noise)
 {
     const int N = e->pass.rows->N;
-    const struct sink pulling = pulling_sink(e, dtheta);
+    const struct kernel *k = e->model->kernel;
+    struct sink pulling = sum_sink(e, pulling_add, (size_t)N, (size_t)k->n_theta, dtheta);
+    pulling.more = kernel_size(k, N);
+    e->K_bar = arena_take(e->pass.plan.arena, (size_t)N * N);
     exact_adjoint(N, e->L, e->alpha, e->K_bar);
     *noise = exact_slope_noise(N, e->model->s2, e->weights, e->K_bar);
-    pass_run(&e->pass, 1, &pulling, e->work);
+    pass_run(&e->pass, pulling);
 }
 
 void exact_rows(const struct kernel *k, int n, const double *alpha, const struct block *b,
@@ -137,7 +114,7 @@ static void predicting_add(const void *self, const struct visit *v)
 
 struct sink exact_predicting_sink(const struct exact_predicting *self)
 {
-    return (struct sink){.self = self, .add = predicting_add};
+    return row_sink(self, predicting_add, 0);
 }
 
 void exact_covariance(const struct inducing *z, const struct block *b, double *work,

@@ -29,13 +29,10 @@ struct exact {
     const struct model *model;
     struct pass pass;
     const double *weights; /* [N] or NULL                               */
-    int with_gradient;
-    double *L, *alpha;    /* the caller's: N x N, [N]                  */
-    double *K_bar, *work; /* laid out; K_bar with a gradient           */
+    double *L, *alpha;     /* room for them: N x N, [N]                 */
+    double *K_bar;         /* of the gradient                           */
 };
-/* all but what is laid out is there, pass.rows with a response */
-void exact_open(struct exact *e, struct arena *arena);
-/* L, alpha and value = -log evidence */
+/* L, alpha and value = -log evidence; pass.rows have a response */
 enum status exact_run(struct exact *e, double *value);
 /* its slopes: dtheta [n_theta], and in log s2 */
 void exact_gradient(struct exact *e, double *dtheta, double *noise);

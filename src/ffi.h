@@ -18,9 +18,6 @@ SEXP ffi_kernel_matrix(SEXP model, SEXP x, SEXP z, SEXP control);
  *           C = -s2^2 y'(K + s2 I)^{-1} y */
 SEXP ffi_evaluate(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want, SEXP control,
                   SEXP scratch);
-/* doubles of scratch that it wants */
-SEXP ffi_evaluate_size(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want,
-                       SEXP control);
 /* The same a step at a time, for rows that are not all at hand.  Sums of some rows: list(status, G, Ay,
  * AW, AKA, yy, k_sum, t, n, log_weights), which add up over rows, but for AKA (aux with p = 1, else
  * NULL) that takes all pairs of rows */
@@ -77,11 +74,12 @@ SEXP ffi_certify_kriged(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP n_t
                         SEXP sum_w, SEXP sums);
 
 /* Laplace's approximation on z with a likelihood, see laplace.h.  sites: list(name, y, size, weight,
- * offset, shape), size and weight NULL where they are all 1, shape but for student; start: u or NULL; stop: list(enough, maxit,
- * most_jitter); want: 0 the mode, 1 the penalised evidence too, 2 with its gradient.
+ * offset, shape, variational), size and weight NULL where they are all 1, shape but for student;
+ * start: list(beta = u, G), NULL each where there is none; stop: list(enough, maxit, most_jitter); want: 0 the mode, 1 the penalised evidence too, 2 with its gradient.
  * list(status, jitter, L, C, G, beta, residual, evidence, penalty, decrement, steps, f, g, W, left, q,
- * p, theta, constant): beta = u, f with its offset, `evidence` without what is left out of l and
- * without the penalty */
+ * p, theta, constant, quadrature): beta = u, f with its offset, `evidence` without what is left out of l
+ * and without the penalty; where variational the bound, penalty 0 and `quadrature` how far it may be
+ * off by its averages */
 SEXP ffi_laplace(SEXP model, SEXP z, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want,
                  SEXP control);
 /* C_x'P C_x at the rows of x for each M x M matrix P of a list: length(P) x nrow(x) */

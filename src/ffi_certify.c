@@ -20,7 +20,6 @@ SEXP ffi_norms(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP order, SEXP t
     g.pass.plan = arg_plan(control, N);
     SEXP result = PROTECT(pack("T1", "kappa", "Psi", "lam", "vv", "spread", NULL));
     g.Psi = pack_matrix(result, "Psi", g.z.M, g.z.M);
-    LAY_OUT(norms_open, &g);
     norms_run(&g);
     pack_number(result, "T1", g.T1);
     pack_number(result, "kappa", g.kappa);
@@ -40,7 +39,7 @@ SEXP ffi_cross(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP x_new, SEXP c
     const struct crossing_rows self = {p, b, room((size_t)p->z.M * n)};
     double *sums = room(crossing_size(&self));
     SEXP result = PROTECT(pack("cross", "gain", "size", NULL));
-    run_pass(&pass, crossing_sink(&self, pass.plan.block, sums));
+    pass_run(&pass, crossing_sink(&self, sums));
     crossing_finish(&self, sums, pack_vector(result, "cross", n),
                     pack_vector(result, "gain", n), pack_vector(result, "size", n));
     UNPROTECT(1);
@@ -114,7 +113,7 @@ SEXP ffi_certify(SEXP model, SEXP z, SEXP posterior, SEXP norms_, SEXP x, SEXP c
     self.crossings = crossing == R_NilValue ? NULL : &crossings;
     SEXP result = PROTECT(pack_certificates());
     self.to = pack_certified(result, n);
-    run_pass(&pass, certifying_sink(&self, pass.plan.block));
+    pass_run(&pass, certifying_sink(&self));
     UNPROTECT(1);
     return result;
 }
@@ -207,7 +206,6 @@ SEXP ffi_kriging(SEXP model, SEXP z, SEXP posterior, SEXP norms_, SEXP rows, SEX
     l.rows_new = source_whole(new_rows);
     arg_groups(&l, start, members);
     l.pass.plan = arg_plan(control, l.rows.N);
-    LAY_OUT(local_open, &l);
     SEXP result = PROTECT(pack("W", "J", "q", "ww", "var_lower", "var_upper", NULL));
     l.W = pack_matrix(result, "W", l.n_c, n);
     const struct local_bounds to = {

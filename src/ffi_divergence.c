@@ -18,7 +18,6 @@ SEXP ffi_pf_divergence(SEXP model, SEXP z, SEXP rows, SEXP aux, SEXP control)
 {
     struct divergence d = divergence_of(model, z, rows, aux, control);
     double value;
-    LAY_OUT(divergence_open, &d);
     SEXP result = PROTECT(pack("status", "value", NULL));
     pack_value(result, divergence_value(&d, &value), "value", &value);
     UNPROTECT(1);
@@ -28,7 +27,6 @@ SEXP ffi_pf_divergence(SEXP model, SEXP z, SEXP rows, SEXP aux, SEXP control)
 SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP aux, SEXP control)
 {
     struct divergence d = divergence_of(model, R_NilValue, rows, aux, control);
-    LAY_OUT(divergence_open, &d);
     return Rf_ScalarReal(divergence_constant(&d));
 }
 
@@ -39,7 +37,7 @@ SEXP ffi_lowrank_rows(SEXP model_, SEXP aux_, SEXP rows_, SEXP control)
     struct pass pass = pass_over(arg_rows(model, rows_), NULL, control);
     SEXP Wt = PROTECT(Rf_allocMatrix(REALSXP, aux->q, pass.rows->N));
     const struct panel_values to = {{aux, NULL}, REAL(Wt)};
-    run_pass(&pass, panel_sink(&to, pass.plan.block));
+    pass_run(&pass, panel_sink(&to));
     UNPROTECT(1);
     return Wt;
 }

@@ -18,7 +18,6 @@ SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP control)
     SEXP result = PROTECT(pack("status", "L", "alpha", "minus_evidence", NULL));
     e.L = pack_matrix(result, "L", n, n);
     e.alpha = pack_vector(result, "alpha", n);
-    LAY_OUT(exact_open, &e);
     pack_value(result, exact_run(&e, &value), "minus_evidence", &value);
     UNPROTECT(1);
     return result;
@@ -31,10 +30,8 @@ SEXP ffi_exact_evidence(SEXP model, SEXP rows, SEXP weights, SEXP control)
     double value, noise = 0.0;
     SEXP result = PROTECT(pack("status", "value", "theta", "noise", NULL));
     double *theta = pack_zeros(result, "theta", e.model->kernel->n_theta);
-    e.with_gradient = 1;
     e.L = room(n * n);
     e.alpha = room(n);
-    LAY_OUT(exact_open, &e);
     if (pack_value(result, exact_run(&e, &value), "value", &value) == STATUS_OK)
         exact_gradient(&e, theta, &noise);
     pack_number(result, "noise", noise);
@@ -60,7 +57,7 @@ SEXP ffi_exact_predict(SEXP model, SEXP x, SEXP posterior, SEXP x_new, SEXP cont
                                         pack_vector(result, "mean", rows->N),
                                         pack_vector(result, "variance", rows->N)};
     pass.wants_K = 1;
-    run_pass(&pass, exact_predicting_sink(&to));
+    pass_run(&pass, exact_predicting_sink(&to));
     UNPROTECT(1);
     return result;
 }

@@ -12,7 +12,7 @@ SEXP ffi_kernel_matrix(SEXP model_, SEXP x, SEXP z, SEXP control)
     struct pass pass = pass_over(arg_new_rows(model, z), NULL, control);
     SEXP K = PROTECT(Rf_allocMatrix(REALSXP, points.n, pass.rows->N));
     const struct kernel_matrix to = {model->kernel, points, REAL(K)};
-    run_pass(&pass, kernel_matrix_sink(&to));
+    pass_run(&pass, kernel_matrix_sink(&to));
     UNPROTECT(1);
     return K;
 }
@@ -37,7 +37,7 @@ SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
     struct select_state s = {.kernel = model->kernel,
                              .rows = source_whole(arg_new_rows(model, x)),
                              .most = arg_count(m, "m")};
-    LAY_OUT(select_open, &s);
+    select_open(&s, door_arena(R_NilValue));
     s.pivot = room_for_integers((size_t)s.most);
     select_start(&s);
     while (select_step(&s, tol))
@@ -58,7 +58,7 @@ SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
     g.P = arg_matrix(P, "P", &r, &columns);
     if (r != g.r || columns != g.r)
         Rf_error("internal: `P` must have a row and a column for each row of `V`");
-    LAY_OUT(guided_open, &g);
+    guided_open(&g, door_arena(R_NilValue));
     g.pivot = room_for_integers((size_t)g.most);
     guided_start(&g);
     while (guided_step(&g, least))

@@ -22,7 +22,6 @@ SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP tar
     l.times = arg_vector(times, "times", (size_t)l.count);
     l.slopes = arg_integer(slopes, "slopes");
     l.pass.plan = arg_plan(control, l.count);
-    LAY_OUT(likelihood_open, &l);
     SEXP result = PROTECT(pack("status", "value", "score", "information", NULL));
     pack_status(result, likelihood_run(&l, &whole));
     const size_t p = (size_t)whole.p;
@@ -61,12 +60,12 @@ SEXP ffi_neighbours(SEXP model_, SEXP x, SEXP s_, SEXP query, SEXP query_rows, S
     struct tree tree = {.kernel = model->kernel, .n = rows->N};
     struct pass pass = pass_over(&queries, NULL, control);
     tree.with_ranks = find.rank != NULL;
-    LAY_OUT(tree_open, &tree);
+    tree_open(&tree, pass.plan.arena);
     tree_build(&tree, rows, find.rank, queries.N);
     find.tree = &tree;
     SEXP near = PROTECT(Rf_allocMatrix(INTSXP, find.s, queries.N));
     find.near = INTEGER(near);
-    run_pass(&pass, finding_sink(&find));
+    pass_run(&pass, finding_sink(&find));
     UNPROTECT(1);
     return near;
 }

@@ -37,7 +37,6 @@ SEXP ffi_near(SEXP model, SEXP z, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter
     if (arg_integer(keep, "keep"))
         pack_kept(result, &p);
     pack_factors(result, p.field.z.M, &p.L, &p.C, &p.beta);
-    LAY_OUT(near_posterior_open, &p);
     pack_status(result, near_posterior_run(&p, arg_number(most_jitter, "most_jitter")));
     pack_number(result, "jitter", p.model->jitter);
     pack_number(result, "minus_log", p.minus_log);
@@ -69,7 +68,6 @@ SEXP ffi_near_predict(SEXP model, SEXP z, SEXP near, SEXP rows, SEXP s, SEXP x_n
     SEXP result = PROTECT(pack("status", "mean", "var_near", "var_far", NULL));
     struct near_predicting p =
         arg_predicting(model, z, near, rows, s, x_new, control, result);
-    LAY_OUT(near_predicting_open, &p);
     pack_status(result, near_predicting_run(&p));
     UNPROTECT(1);
     return result;
@@ -86,7 +84,6 @@ SEXP ffi_near_covariance(SEXP model, SEXP z, SEXP near, SEXP rows, SEXP s, SEXP 
     if ((double)n * (j.at.field.s + 1.0) > 2147483647.0)
         Rf_error("internal: too many rows for one covariance matrix");
     j.covariance = pack_matrix(result, "covariance", n, n);
-    LAY_OUT(near_joint_open, &j);
     pack_status(result, near_joint_run(&j));
     UNPROTECT(1);
     return result;

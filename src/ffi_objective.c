@@ -5,14 +5,14 @@
 /* objective: list(name, aux, Wt, share), NULL what it has not; rows: list(x, y, scale), or NULL where
  * none are read */
 static struct evaluation arg_evaluation(SEXP objective, SEXP model_, SEXP z, SEXP rows,
-                                        int want, SEXP control)
+                                        int want, SEXP control, SEXP scratch)
 {
     const struct model *model = arg_model(model_);
     struct evaluation e = {.z = arg_points(model, z), .with_gradient = want > 0};
     e.objective = arg_objective(list_get(objective, "name"));
     e.pass.plan = plan_for(&(struct plan){.threads = 1}, 0, 1);
     if (rows != R_NilValue) {
-        e.rows = *arg_rows(model, rows);
+        e.rows = *arg_data(model, rows);
         e.pass.plan = arg_plan(control, e.rows.N);
         if (e.rows.columns != e.z.columns)
             Rf_error("internal: `z` and `x` must have the same columns");
@@ -23,23 +23,10 @@ static struct evaluation arg_evaluation(SEXP objective, SEXP model_, SEXP z, SEX
             e.panel.Wt = arg_vector_or_null(list_get(objective, "Wt"), "Wt",
                                             (size_t)e.panel.aux->q * e.rows.N);
     }
+    e.pass.plan.arena = door_arena(scratch);
     if (list_get(objective, "share") != R_NilValue)
         e.summary.share = list_number(objective, "share");
     return e;
-}
-
-/* everything laid out in `scratch` where that is large enough */
-static void open_evaluation(struct evaluation *e, SEXP scratch)
-{
-    struct arena arena = {NULL, 0};
-    if (e->rows.N > 0 && e->rows.y == NULL)
-        Rf_error("internal: `y` must be there");
-    evaluation_open(e, &arena);
-    arena.base = TYPEOF(scratch) == REALSXP && (size_t)XLENGTH(scratch) >= arena.used
-                     ? REAL(scratch)
-                     : room(arena.used);
-    arena.used = 0;
-    evaluation_open(e, &arena);
 }
 
 static void pack_gradient(SEXP result, const struct evaluation *e, enum status status)
@@ -58,37 +45,28 @@ static void pack_gradient(SEXP result, const struct evaluation *e, enum status s
 SEXP ffi_evaluate(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want, SEXP control,
                   SEXP scratch)
 {
-    struct evaluation e =
-        arg_evaluation(objective, model, z, rows, arg_integer(want, "want"), control);
+    struct evaluation e = arg_evaluation(objective, model, z, rows,
+                                         arg_integer(want, "want"), control, scratch);
     double value, slope = 0.0;
-    open_evaluation(&e, scratch);
-    SEXP result = PROTECT(pack("status", "value", "gradient", "theta", "noise", NULL));
+    SEXP result =
+        PROTECT(pack("status", "value", "gradient", "theta", "noise", "used", NULL));
     pack_gradient(
         result, &e,
         pack_value(result, evaluation_run(&e, &value, &slope), "value", &value));
     pack_number(result, "noise", slope);
+    pack_number(result, "used", (double)e.pass.plan.arena->used);
     UNPROTECT(1);
     return result;
-}
-
-SEXP ffi_evaluate_size(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want,
-                       SEXP control)
-{
-    struct evaluation e =
-        arg_evaluation(objective, model, z, rows, arg_integer(want, "want"), control);
-    struct arena arena = {NULL, 0};
-    evaluation_open(&e, &arena);
-    return Rf_ScalarReal((double)arena.used);
 }
 
 /* ---- one step at a time, for rows that are elsewhere ------------------------------------------ */
 
 SEXP ffi_sums(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP control)
 {
-    struct evaluation e = arg_evaluation(objective, model, z, rows, 0, control);
+    struct evaluation e =
+        arg_evaluation(objective, model, z, rows, 0, control, R_NilValue);
     const struct stats *s = &e.summary.stats;
     const size_t M = (size_t)e.z.M;
-    open_evaluation(&e, R_NilValue);
     SEXP result = PROTECT(pack("status", "G", "Ay", "AW", "AKA", "yy", "k_sum", "t", "n",
                                "log_weights", NULL));
     enum status status = evaluation_begin(&e);
@@ -107,9 +85,9 @@ SEXP ffi_sums(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP control)
 
 SEXP ffi_objective(SEXP objective, SEXP model, SEXP z, SEXP sums, SEXP rss)
 {
-    struct evaluation e = arg_evaluation(objective, model, z, R_NilValue, 1, R_NilValue);
+    struct evaluation e =
+        arg_evaluation(objective, model, z, R_NilValue, 1, R_NilValue, R_NilValue);
     double value, slope = 0.0;
-    open_evaluation(&e, R_NilValue);
     e.summary.stats = arg_sums(sums, e.z.M, panel_columns(&e.panel));
     SEXP result = PROTECT(pack("status", "value", "adjoint", "noise", NULL));
     double *adjoint = pack_vector(result, "adjoint", (int)evaluation_adjoint_size(&e));
@@ -131,11 +109,11 @@ SEXP ffi_objective(SEXP objective, SEXP model, SEXP z, SEXP sums, SEXP rss)
 SEXP ffi_gradient(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP adjoint, SEXP k_sum,
                   SEXP control)
 {
-    struct evaluation e = arg_evaluation(objective, model, z, rows, 1, control);
-    open_evaluation(&e, R_NilValue);
-    evaluation_adjoint_from(&e,
-                            arg_vector(adjoint, "adjoint", evaluation_adjoint_size(&e)));
+    struct evaluation e =
+        arg_evaluation(objective, model, z, rows, 1, control, R_NilValue);
+    const double *vector = arg_vector(adjoint, "adjoint", evaluation_adjoint_size(&e));
     const enum status status = evaluation_begin(&e);
+    evaluation_adjoint_from(&e, vector);
     SEXP result = PROTECT(pack("status", "gradient", "theta", "rss", NULL));
     if (status == STATUS_OK) {
         evaluation_gradient(&e);

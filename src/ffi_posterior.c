@@ -22,7 +22,6 @@ SEXP ffi_posterior(SEXP model, SEXP z, SEXP rows, SEXP most_jitter, SEXP site_,
     SEXP result = PROTECT(pack("status", "jitter", "L", "G", "Ay", "yy", "k_sum", "t",
                                "C", "beta", "rss", "log_weights", NULL));
     pack_factors(result, d.z.M, &d.L, &d.C, &d.beta);
-    LAY_OUT(dtc_open, &d);
     pack_status(result, dtc_run(&d, arg_number(most_jitter, "most_jitter")));
     pack_sums(result, &d.stats);
     pack_number(result, "jitter", d.model->jitter);
@@ -56,7 +55,7 @@ SEXP ffi_predict(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP control)
     const struct predicting to = {p, pack_vector(result, "mean", rows->N),
                                   pack_vector(result, "sor_variance", rows->N),
                                   pack_vector(result, "unexplained", rows->N)};
-    run_pass(&pass, predicting_sink(&to, pass.plan.block));
+    pass_run(&pass, predicting_sink(&to));
     UNPROTECT(1);
     return result;
 }

@@ -22,7 +22,7 @@ SEXP ffi_kernel_matvecs(SEXP model_, SEXP rows, SEXP V_, SEXP share_, SEXP share
         Rf_error("internal: `share` must be below `shares`");
     const struct kernel_matvecs to = {model->kernel, &pass, m, V, share, shares};
     SEXP KV = PROTECT(Rf_allocMatrix(REALSXP, N, m));
-    run_pass(&pass, kernel_matvecs_sink(&to, REAL(KV)));
+    pass_run(&pass, kernel_matvecs_sink(&to, REAL(KV)));
     UNPROTECT(1);
     return KV;
 }
@@ -36,7 +36,7 @@ SEXP ffi_kernel_cross_matvec(SEXP model_, SEXP x, SEXP u, SEXP x_new, SEXP contr
     const struct kernel_cross_matvec to = {model->kernel, rows,
                                            arg_vector(u, "u", (size_t)rows->N),
                                            pass.plan.block, REAL(Ku)};
-    run_pass(&pass, kernel_cross_matvec_sink(&to));
+    pass_run(&pass, kernel_cross_matvec_sink(&to));
     UNPROTECT(1);
     return Ku;
 }
@@ -69,11 +69,11 @@ SEXP ffi_response(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP whiten_,
     double *sums = room((size_t)M + 1), rss = 0.0;
     SEXP result = PROTECT(pack("Ay", "beta", "yy", "rss", "v", NULL));
     pass.again = 1;
-    run_pass(&pass, response_sink(&M, pass.plan.block, sums));
+    pass_run(&pass, response_sink(&M, sums));
     const struct residuals residuals = {
         M, response_weights(p, whiten, sums, pack_vector(result, "beta", M)),
         points.model->s2, pack_vector(result, "v", pass.rows->N)};
-    run_pass(&pass, residuals_sink(&residuals, pass.plan.block, &rss));
+    pass_run(&pass, residuals_sink(&residuals, &rss));
     copy((size_t)M, sums, pack_vector(result, "Ay", M));
     pack_number(result, "yy", sums[M]);
     pack_number(result, "rss", rss);

@@ -63,11 +63,9 @@ static void pairing_add(const void *self, const struct visit *v)
 struct sink pairing_sink(const struct pairing *self, double *W0)
 {
     const size_t M = (size_t)self->pass->z->M;
-    return (struct sink){.self = self,
-                         .n_sums = M * M,
-                         .sums = W0,
-                         .n_work = pairing_size(self),
-                         .add = pairing_add};
+    struct sink sink = sum_sink(self, pairing_add, 0, M * M, W0);
+    sink.more = pairing_size(self);
+    return sink;
 }
 
 /* ---- dZ and dtheta -------------------------------------------------------------------------- */
@@ -82,19 +80,12 @@ size_t gradient_size(const struct inducing *z)
     return theta_at(z) + (size_t)z->model->kernel->n_theta + 1;
 }
 
-/* scratch: Kmx_bar, what both parts need, W_x, A K */
-static size_t part_size(const struct pulling *p, int block)
-{
-    const size_t pull = kernel_size(p->z->model->kernel, p->z->M);
-    return pull > (size_t)block ? pull : (size_t)block;
-}
-
 /* Kmx_bar, at the start of the scratch */
 static void pulling_bar(const struct pulling *p, const struct visit *v)
 {
     const struct block *b = &v->block;
     double *Kmx_bar = v->work, *part = Kmx_bar + (size_t)p->z->M * b->n,
-           *room = part + part_size(p, b->n);
+           *room = part + b->n + kernel_size(p->z->model->kernel, p->z->M);
     const double *Wt = panel_rows(&p->panel, b, room), *AK = NULL;
     if (p->pairing != NULL)
         AK = pairing_AK(p->pairing, b, 0, room + panel_size(&p->panel, b->n));
@@ -120,13 +111,13 @@ static void pulling_add(const void *self, const struct visit *v)
                          NULL, dtheta);
 }
 
-struct sink gradient_sink(const struct pulling *self, int block, double *sums)
+struct sink gradient_sink(const struct pulling *self, double *sums)
 {
-    struct sink sink = {.self = self, .sums = sums, .n_sums = gradient_size(self->z)};
-    sink.n_work = (size_t)self->z->M * block + part_size(self, block) +
-                  panel_size(&self->panel, block) +
-                  (self->pairing != NULL ? pairing_size(self->pairing) : 0);
-    sink.add = pulling_add;
+    const size_t M = (size_t)self->z->M;
+    struct sink sink = sum_sink(self, pulling_add, M + 1 + panel_size(&self->panel, 1),
+                                gradient_size(self->z), sums);
+    sink.more = kernel_size(self->z->model->kernel, self->z->M) +
+                (self->pairing != NULL ? pairing_size(self->pairing) : 0);
     return sink;
 }
 

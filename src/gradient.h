@@ -28,7 +28,7 @@ struct pulling {
     int with_theta;                /* else dtheta stays 0 */
 };
 size_t gradient_size(const struct inducing *z);
-struct sink gradient_sink(const struct pulling *self, int block, double *sums);
+struct sink gradient_sink(const struct pulling *self, double *sums);
 
 /* the rest of both: k(Z, Z), and k(x, x) where it is the same everywhere, its sum being k_sum.
  * scratch: kernel_self_size() */

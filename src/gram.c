@@ -12,7 +12,7 @@ static void matrix_add(const void *self, const struct visit *v)
 
 struct sink kernel_matrix_sink(const struct kernel_matrix *self)
 {
-    return (struct sink){.self = self, .add = matrix_add};
+    return row_sink(self, matrix_add, 0);
 }
 
 /* a block with itself and with those before it */
@@ -35,9 +35,9 @@ static void product_add(const void *self, const struct visit *v)
 struct sink kernel_matvecs_sink(const struct kernel_matvecs *self, double *KV)
 {
     const int n = self->pass->plan.block;
-    struct sink sink = {.self = self, .sums = KV, .add = product_add};
-    sink.n_sums = (size_t)self->pass->rows->N * self->m;
-    sink.n_work = pairs_both_size(n, n) + source_size(self->pass->rows, n);
+    struct sink sink =
+        sum_sink(self, product_add, 0, (size_t)self->pass->rows->N * self->m, KV);
+    sink.more = pairs_both_size(n, n) + source_size(self->pass->rows, n);
     return sink;
 }
 
@@ -58,7 +58,7 @@ static void cross_matvec_add(const void *self, const struct visit *v)
 struct sink kernel_cross_matvec_sink(const struct kernel_cross_matvec *self)
 {
     const int n = self->block;
-    return (struct sink){.self = self,
-                         .n_work = pairs_size(n, n) + source_size(self->others, n),
-                         .add = cross_matvec_add};
+    struct sink sink = row_sink(self, cross_matvec_add, 0);
+    sink.more = pairs_size(n, n) + source_size(self->others, n);
+    return sink;
 }

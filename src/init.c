@@ -8,7 +8,6 @@
 static const R_CallMethodDef doors[] = {
     DOOR(kernel_matrix, 4),
     DOOR(evaluate, 7),
-    DOOR(evaluate_size, 6),
     DOOR(sums, 5),
     DOOR(objective, 5),
     DOOR(gradient, 7),

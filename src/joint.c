@@ -104,14 +104,10 @@ static void joint_add(const void *self, const struct visit *v)
                     p->weight[e] * T[rows * j + (size_t)l];
 }
 
-struct sink joint_sink(const struct joint *self, int block, double *covariance)
+struct sink joint_sink(const struct joint *self, double *covariance)
 {
     const size_t n = (size_t)self->n;
-    return (struct sink){.self = self,
-                         .n_sums = n * n,
-                         .sums = covariance,
-                         .n_work = (size_t)block * (n + 1),
-                         .add = joint_add};
+    return sum_sink(self, joint_add, n + 1, n * n, covariance);
 }
 
 void joint_finish(const struct joint *j, int M, const double *C, double *R,

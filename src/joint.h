@@ -31,7 +31,7 @@ void joint_points(struct joint *j, const struct source *rows, const struct sourc
                   double s2, int s, const int *near, const double *u);
 
 /* W'(K + noise)W, a pass over the points by blocks */
-struct sink joint_sink(const struct joint *self, int block, double *covariance);
+struct sink joint_sink(const struct joint *self, double *covariance);
 /* Cov(f(x), f(x~)) = r'(C C')^{-1} r~ - r'r~ + that, and the variances given.  R (M x n) is lost */
 void joint_finish(const struct joint *j, int M, const double *C, double *R,
                   const double *var_near, const double *var_far, double *covariance);

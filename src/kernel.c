@@ -2,7 +2,6 @@
 #include "kernel.h"
 #include "linalg.h"
 #include "simd.h"
-#include "strip.h"
 #include "vexp.h"
 
 enum { LONG = 512 };
@@ -81,15 +80,6 @@ CLONES static void finish_stationary(size_t n, double variance, double *restrict
     }
 }
 
-/* terms as strip.h has them */
-struct strips {
-    struct strip_kernel kernel;
-    struct strip_term term[STRIP_MOST_FACTORS];
-    struct strip_factor factor[STRIP_MOST_FACTORS];
-    int n_factors, column[STRIP_MOST_INPUTS];
-    double rate[STRIP_MOST_INPUTS];
-};
-
 /* 0 where it has no strips, or there is no room */
 static int strips_factor(struct strips *s, const struct factor *f)
 {
@@ -104,22 +94,30 @@ static int strips_factor(struct strips *s, const struct factor *f)
     return 1;
 }
 
+int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
+                  struct strips *s)
+{
+    s->n_factors = 0;
+    s->kernel = (struct strip_kernel){n_terms, 0, s->term, s->factor, s->column, s->rate};
+    for (int i = 0; i < n_terms; i++, t++) {
+        if (i == STRIP_MOST_FACTORS || t->n_factors == 0)
+            return 0;
+        s->term[i] = (struct strip_term){t->variance, t->n_factors};
+        for (int j = 0; j < t->n_factors; j++)
+            if (!strips_factor(s, kernel_factor(k, t, j)))
+                return 0;
+    }
+    return 1;
+}
+
 /* K (M x n) = n_terms terms from t on; 0, and nothing done, where they have no strips */
 static int strips_of_terms(const struct kernel *k, const struct term *t, int n_terms,
                            int M, const double *Z, int ldz, int n, const double *X,
                            int ldx, double *K)
 {
     struct strips s;
-    s.n_factors = 0;
-    s.kernel = (struct strip_kernel){n_terms, 0, s.term, s.factor, s.column, s.rate};
-    for (int i = 0; i < n_terms; i++, t++) {
-        if (i == STRIP_MOST_FACTORS || t->n_factors == 0)
-            return 0;
-        s.term[i] = (struct strip_term){t->variance, t->n_factors};
-        for (int j = 0; j < t->n_factors; j++)
-            if (!strips_factor(&s, kernel_factor(k, t, j)))
-                return 0;
-    }
+    if (!kernel_strips(k, t, n_terms, &s))
+        return 0;
     strip_values(linalg_lanes(), &s.kernel, M, Z, ldz, n, X, ldx, K);
     return 1;
 }

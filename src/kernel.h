@@ -12,6 +12,7 @@
  */
 #include <stddef.h>
 #include "factor.h"
+#include "strip.h"
 
 /* rows of Z and of X that are worked on at a time: their pairs stay in the nearest cache */
 enum { KERNEL_TILE = 64, KERNEL_WIDE = 32 };
@@ -56,6 +57,18 @@ void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip
 const struct factor *kernel_factor(const struct kernel *k, const struct term *t, int i);
 /* a single factor, a stationary one with lengthscales */
 int kernel_is_single(const struct kernel *k);
+/* terms as strip.h has them */
+struct strips {
+    struct strip_kernel kernel;
+    struct strip_term term[STRIP_MOST_FACTORS];
+    struct strip_factor factor[STRIP_MOST_FACTORS];
+    int n_factors, column[STRIP_MOST_INPUTS];
+    double rate[STRIP_MOST_INPUTS];
+};
+
+/* n_terms terms from t on; 0 where they have no strips, or there is no room */
+int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
+                  struct strips *s);
 /* one term, with k(x, x) the same everywhere */
 int kernel_is_constant(const struct kernel *k);
 

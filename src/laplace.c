@@ -36,6 +36,25 @@ static void add_signed(const struct laplace *l, const struct visit *v, double *A
     add_A_At(M, n, AW, v->sums + majorant_at(M));
 }
 
+/* q and E_nn */
+static void spread(const struct laplace *l, const struct visit *v)
+{
+    const int M = l->z.M, n = v->block.n, first = v->block.first;
+    double *left = l->left + first;
+    solve_lower_squares(M, n, l->C, v->A, v->work, l->q + first);
+    kernel_diagonal(l->z.model->kernel, n, v->block.X, v->block.ldx, left);
+    for (int i = 0; i < n; i++) {
+        left[i] -= sum_squares((size_t)M, v->A + (size_t)i * M);
+        left[i] = left[i] > 0.0 ? left[i] : 0.0;
+    }
+}
+
+static struct site_value site(const struct laplace *l, int i)
+{
+    return l->variational ? sites_average(&l->sites, i, l->f[i], l->q[i] + l->left[i])
+                          : sites_at(&l->sites, i, l->f[i]);
+}
+
 static void mode_add(const void *self, const struct visit *v)
 {
     const struct laplace *l = self;
@@ -43,8 +62,10 @@ static void mode_add(const void *self, const struct visit *v)
     double *f = l->f + first, *g = l->g + first, *W = l->W + first,
            *Ag = v->sums + (size_t)M * M, *AW = v->work, *root = AW + (size_t)M * n;
     mult_Atx(M, n, 1.0, v->A, l->trial, 0.0, f);
+    if (l->variational)
+        spread(l, v);
     for (int i = 0; i < n; i++) {
-        const struct site_value at = sites_at(&l->sites, first + i, f[i]);
+        const struct site_value at = site(l, first + i);
         g[i] = at.g;
         W[i] = at.W;
         l->l3[first + i] = at.l3;
@@ -61,32 +82,23 @@ static void mode_add(const void *self, const struct visit *v)
     add_A_At(M, n, AW, v->sums);
 }
 
-static void run(struct laplace *l, struct sink sink)
+double laplace_pass(struct laplace *l)
 {
-    pass_run(l->pass, 1, &sink, l->work);
-}
-
-static struct sink mode_sink(const struct laplace *l)
-{
-    return (struct sink){.self = l,
-                         .n_sums = mode_size(l),
-                         .sums = l->sums,
-                         .n_work = ((size_t)l->z.M + 1) * l->pass->plan.block,
-                         .add = mode_add};
+    const int M = l->z.M;
+    pass_run(l->pass, sum_sink(l, mode_add, (size_t)M + 1, mode_size(l), l->sums));
+    return l->sums[majorant_at(M) - 1];
 }
 
 /* Psi at `trial`, with G, A g and the rows there */
 static double psi_at(struct laplace *l)
 {
-    const int M = l->z.M;
-    run(l, mode_sink(l));
-    return 0.5 * sum_squares((size_t)M, l->trial) - l->sums[majorant_at(M) - 1];
+    const double sum = laplace_pass(l);
+    return 0.5 * sum_squares((size_t)l->z.M, l->trial) - sum;
 }
 
 /* ---- the mode ------------------------------------------------------------------------------- */
 
-/* C of I + G, G lower triangle read; 1 where that is not positive definite */
-static int factor(struct laplace *l, const double *G)
+int laplace_factor(struct laplace *l, const double *G)
 {
     const size_t M = (size_t)l->z.M;
     copy(M * M, G, l->C);
@@ -107,8 +119,8 @@ static enum status prepare(struct laplace *l)
     copy(M * M, l->sums, l->G);
     mirror_lower((int)M, l->G);
     l->by_majorant = 0;
-    if (factor(l, l->G)) {
-        if (concave(l) || factor(l, l->sums + majorant_at((int)M)))
+    if (laplace_factor(l, l->G)) {
+        if (concave(l) || laplace_factor(l, l->sums + majorant_at((int)M)))
             return STATUS_INNER_NOT_PD;
         l->by_majorant = 1;
     }
@@ -139,6 +151,17 @@ static double search(struct laplace *l)
     return 0.0;
 }
 
+void laplace_open(struct laplace *l)
+{
+    const size_t M = (size_t)l->z.M, MM = M * M;
+    struct arena *arena = l->pass->plan.arena;
+    l->sums = arena_take(arena, 2 * MM + M + 1 + l->z.model->kernel->n_theta);
+    l->step = arena_take(arena, M);
+    l->trial = arena_take(arena, M);
+    l->toward = arena_take(arena, l->variational ? MM : 0);
+    l->work = arena_take(arena, l->variational ? MM : 0);
+}
+
 enum status laplace_mode(struct laplace *l, double enough, int maxit)
 {
     copy((size_t)l->z.M, l->u, l->trial);
@@ -158,7 +181,7 @@ enum status laplace_mode(struct laplace *l, double enough, int maxit)
 
 double laplace_evidence(const struct laplace *l)
 {
-    return -l->psi - 0.5 * chol_logdet(l->z.M, l->C);
+    return -l->psi - (l->variational ? 0.0 : 0.5 * chol_logdet(l->z.M, l->C));
 }
 
 /* ---- what the points leave, and slopes by way of W ------------------------------------------- */
@@ -174,13 +197,11 @@ static void penalty_add(const void *self, const struct visit *v)
 {
     const struct laplace *l = self;
     const int M = l->z.M, n = v->block.n, first = v->block.first;
-    double *left = l->left + first, *q = l->q + first, *s = l->s + first;
-    solve_lower_squares(M, n, l->C, v->A, v->work, q);
-    kernel_diagonal(l->z.model->kernel, n, v->block.X, v->block.ldx, left);
+    const double *left = l->left + first, *q = l->q + first;
+    double *s = l->s + first;
+    spread(l, v);
     for (int i = 0; i < n; i++) {
         const double W = kept(l->W[first + i]), l3 = l->l3[first + i];
-        left[i] -= sum_squares((size_t)M, v->A + (size_t)i * M);
-        left[i] = left[i] > 0.0 ? left[i] : 0.0;
         s[i] = 0.5 * l3 * (q[i] + (W > 0.0 ? left[i] / (1.0 + left[i] * W) : 0.0));
         v->sums[M] += 0.5 * log1p(left[i] * W);
     }
@@ -190,11 +211,13 @@ static void penalty_add(const void *self, const struct visit *v)
 void laplace_penalty(struct laplace *l, double *zeta)
 {
     const int M = l->z.M;
-    run(l, (struct sink){.self = l,
-                         .n_sums = (size_t)M + 1,
-                         .sums = l->sums,
-                         .n_work = (size_t)M * l->pass->plan.block,
-                         .add = penalty_add});
+    if (l->variational) { /* it is in the bound, whose slopes by way of q are 0 at its top */
+        l->penalty = 0.0;
+        fill((size_t)M, 0.0, zeta);
+        fill((size_t)l->pass->rows->N, 0.0, l->s);
+        return;
+    }
+    pass_run(l->pass, sum_sink(l, penalty_add, (size_t)M, (size_t)M + 1, l->sums));
     l->penalty = l->sums[M];
     copy((size_t)M, l->sums, zeta);
     solve_chol(M, 1, l->C, zeta);
@@ -205,6 +228,8 @@ void laplace_penalty(struct laplace *l, double *zeta)
 /*
  *     Abar = u (g + s - W p)' + zeta g' - H^{-1} A W - 2 A dE,   dE = -W / (2 (1 + E W)),
  *     Kmx_bar = L^{-T} Abar,  Lbar = -tril(L^{-T} Abar A')
+ *
+ * and of the variational bound the same with s = zeta = 0 and dE = -W / 2.
  *
  * sums: Abar A' (M x M), sum (g + s - W p), dtheta
  */
@@ -225,7 +250,8 @@ static void gradient_bars(const struct pulling_mode *c, const struct visit *v)
     copy((size_t)M * n, v->A, bar);
     solve_chol(M, n, l->C, bar);
     for (int i = 0; i < n; i++) {
-        dE[i] = -0.5 * kept(W[i]) / (1.0 + left[i] * kept(W[i]));
+        dE[i] = l->variational ? -0.5 * W[i]
+                               : -0.5 * kept(W[i]) / (1.0 + left[i] * kept(W[i]));
         slope[i] = g[i] + l->s[first + i] - W[i] * p[i];
         v->sums[(size_t)M * M] += slope[i];
         double *column = bar + (size_t)i * M;
@@ -257,13 +283,10 @@ double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
     const struct inducing *z = &l->z;
     const struct pulling_mode c = {l, zeta};
     const size_t M = (size_t)z->M, n_theta = (size_t)z->model->kernel->n_theta;
-    run(l, (struct sink){.self = &c,
-                         .n_sums = M * M + 1 + n_theta,
-                         .sums = l->sums,
-                         .n_work = (M + 2) * (size_t)l->pass->plan.block +
-                                   kernel_size(z->model->kernel, z->M),
-                         .add = gradient_add});
-    double *Lbar = l->sums, *Kmm_bar = l->work;
+    struct sink sink = sum_sink(&c, gradient_add, M + 2, M * M + 1 + n_theta, l->sums);
+    sink.more = kernel_size(z->model->kernel, z->M);
+    pass_run(l->pass, sink);
+    double *Lbar = l->sums, *Kmm_bar = arena_take(l->pass->plan.arena, M * M);
     const double constant = l->sums[M * M];
     copy(n_theta, l->sums + M * M + 1, dtheta);
     solve_lower_t(z->M, z->M, z->L, Lbar);
@@ -272,30 +295,11 @@ double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
             Lbar[j * M + i] = i < j ? 0.0 : -Lbar[j * M + i];
     chol_adjoint(z->M, z->L, Lbar, Kmm_bar);
     kernel_pull_self(z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter,
-                     Kmm_bar, Kmm_bar + M * M, NULL, dtheta);
+                     Kmm_bar,
+                     arena_take(l->pass->plan.arena,
+                                kernel_self_size(z->model->kernel, z->M, z->columns)),
+                     NULL, dtheta);
     return constant;
-}
-
-/* ---- memory --------------------------------------------------------------------------------- */
-
-static size_t most(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-void laplace_open(struct laplace *l, struct arena *arena)
-{
-    const struct inducing *z = &l->z;
-    const size_t M = (size_t)z->M, block = (size_t)l->pass->plan.block,
-                 sums = 2 * M * M + M + 1 + (size_t)z->model->kernel->n_theta;
-    const struct sink largest = {
-        .n_sums = sums, .n_work = (M + 2) * block + kernel_size(z->model->kernel, z->M)};
-    l->sums = arena_take(arena, sums);
-    l->step = arena_take(arena, M);
-    l->trial = arena_take(arena, M);
-    l->work = arena_take(
-        arena, most(pass_size(l->pass, 1, &largest),
-                    M * M + kernel_self_size(z->model->kernel, z->M, z->columns)));
 }
 
 /* ---- likelihoods of drawn functions ------------------------------------------------------------ */
@@ -312,13 +316,9 @@ static void paths_add(const void *self, const struct visit *v)
     }
 }
 
-struct sink paths_sink(const struct paths *self, int block)
+struct sink paths_sink(const struct paths *self)
 {
-    return (struct sink){.self = self,
-                         .n_sums = (size_t)self->S,
-                         .n_work = (size_t)self->S * block,
-                         .sums = self->value,
-                         .add = paths_add};
+    return sum_sink(self, paths_add, (size_t)self->S, (size_t)self->S, self->value);
 }
 
 /* ---- quadratic forms at new rows ------------------------------------------------------------- */
@@ -338,8 +338,7 @@ static void forms_add(const void *self, const struct visit *v)
     }
 }
 
-struct sink forms_sink(const struct forms *self, int block)
+struct sink forms_sink(const struct forms *self)
 {
-    return (struct sink){
-        .self = self, .n_work = 2 * (size_t)self->M * block, .add = forms_add};
+    return row_sink(self, forms_add, 2 * (size_t)self->M);
 }

@@ -11,6 +11,12 @@
  * Where no W is negative Psi is 1-strongly convex: |u - mode| <= |r|, and steps that are cut until
  * Psi falls by a share of what they promise lead to the mode from anywhere; elsewhere to one of the
  * modes. A negative W counts as 0 in F's last sum.
+ *
+ * `variational`: q(u) = N(u, H^{-1}) has the largest
+ *
+ *     sum_n E_q l_n - KL(q, p),   f_n ~ N(a'u, q_n + E_nn) under q,
+ *
+ * a lower bound of the exact process's log evidence: -psi.  l, g and W are then averages over f_n.
  */
 #include "responses.h"
 #include "pass.h"
@@ -26,17 +32,25 @@ struct laplace {
     double *G, *C, *u, *r;
     double psi, decrement, penalty;
     int steps, by_majorant; /* C is that of the majorant's weights */
-    /* laid out by laplace_open() */
-    double *sums, *step, *trial, *work;
+    int variational;
+    /* laid out by laplace_open(), the last two, I + A W A' - H and scratch, for laplace_variational() */
+    double *sums, *step, *trial, *toward, *work;
 };
 
-/* z (with L), sites, pass (opened) and `u` are there; the arrays of rows and of points are the
- * caller's, the rest is laid out. */
-void laplace_open(struct laplace *l, struct arena *arena);
+/* z (with L), sites, pass and `variational` are there; the arrays of rows and of points are the caller's */
+void laplace_open(struct laplace *l);
 
 /* u from where it is to the mode: until sqrt(r'H^{-1}r) < enough, or maxit steps, or no step lowers
  * Psi in double precision.  Everything is at the last u then. */
 enum status laplace_mode(struct laplace *l, double enough, int maxit);
+
+/* q from N(u, (I + G)^{-1}) to the best one; `enough` of the distance that a whole step would go */
+enum status laplace_variational(struct laplace *l, double enough, int maxit);
+
+/* For it: G, A g and the rows at `trial` (and C), returns sum l; C = factor of I + G (lower triangle read), 1
+ * where it has none */
+double laplace_pass(struct laplace *l);
+int laplace_factor(struct laplace *l, const double *G);
 
 /* left, q, s and `penalty` = sum log(1 + W E) / 2; zeta [M] */
 void laplace_penalty(struct laplace *l, double *zeta);
@@ -54,7 +68,7 @@ struct paths {
     const struct sites *sites;
     double *value;
 };
-struct sink paths_sink(const struct paths *self, int block);
+struct sink paths_sink(const struct paths *self);
 
 /* forms (n_forms x N, by row): C_x'P C_x for symmetric P (M x M, one after the other), C_x =
  * (C C')^{-1} a; as a sink */
@@ -63,6 +77,6 @@ struct forms {
     const double *C, *P;
     double *value;
 };
-struct sink forms_sink(const struct forms *self, int block);
+struct sink forms_sink(const struct forms *self);
 
 #endif

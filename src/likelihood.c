@@ -12,90 +12,99 @@ static size_t sums_size(const struct likelihood *l)
     return vecchia_size(l->model->kernel, l->q) + 2;
 }
 
+/* rows of the lanes, each beside its s neighbours, as vecchia.h wants them */
 struct gathered {
-    double *X, *y, *noise, *b, *work;
+    const struct lanes *v;
+    double *X, *y, *noise, *b, *times, *work;
 };
 
-/* row i as the a-th of the n gathered */
-static void gather(const struct likelihood *l, int i, int a, int n,
+/* row i as the a-th of the n gathered in a lane */
+static void gather(const struct likelihood *l, int i, size_t a, size_t n, int lane,
                    const struct gathered *to)
 {
-    const int columns = kernel_columns(l->model->kernel);
+    const size_t columns = (size_t)kernel_columns(l->model->kernel),
+                 lanes = (size_t)to->v->lanes, at = a * lanes + lane, next = n * lanes;
     const double s2 = l->model->s2;
-    for (size_t j = 0; j < (size_t)columns; j++)
-        to->X[j * n + a] = l->rows->X[j * l->rows->ldx + i];
-    to->y[a] = l->rows->y[i];
-    to->noise[a] = l->weights == NULL ? s2 : s2 / l->weights[i];
+    for (size_t j = 0; j < columns; j++)
+        to->X[j * next + at] = l->rows->X[j * l->rows->ldx + i];
+    to->y[at] = l->rows->y[i];
+    to->noise[at] = l->weights == NULL ? s2 : s2 / l->weights[i];
     for (size_t j = 0; j < (size_t)l->q; j++)
-        to->b[j * n + a] = l->b[j * l->rows->N + i];
+        to->b[j * next + at] = l->b[j * l->rows->N + i];
 }
 
-static enum status add_term(const struct likelihood *l, int t, const struct gathered *to,
-                            struct vecchia *sum)
+static int count_neighbours(const struct likelihood *l, int t)
 {
     const int *near = l->neighbours + (size_t)t * l->s;
     int s = 0;
     while (s < l->s && near[s] >= 0)
         s++;
-    for (int a = 0; a < s; a++)
-        gather(l, near[a], a, s + 1, to);
-    gather(l, l->row[t], s, s + 1, to);
-    return vecchia_add(l->model->kernel, s, to->X, to->y, to->noise, to->b, l->times[t],
-                       l->slopes, to->work, sum);
+    return s;
+}
+
+/* terms t, ..., t + n - 1, of s neighbours each; the last stands in for those beyond them */
+static enum status add_terms(const struct likelihood *l, int t, int n, int s,
+                             const struct gathered *to, struct vecchia *sum)
+{
+    for (int lane = 0; lane < to->v->lanes; lane++) {
+        const int own = t + (lane < n ? lane : n - 1);
+        const int *near = l->neighbours + (size_t)own * l->s;
+        for (int a = 0; a < s; a++)
+            gather(l, near[a], (size_t)a, (size_t)s + 1, lane, to);
+        gather(l, l->row[own], (size_t)s, (size_t)s + 1, lane, to);
+        to->times[lane] = lane < n ? l->times[own] : 0.0;
+    }
+    return vecchia_add(to->v, l->model->kernel, s, to->X, to->y, to->noise, to->b,
+                       to->times, l->slopes, to->work, sum);
 }
 
 static void terms_add(const void *self, const struct visit *v)
 {
     const struct likelihood *l = self;
     const struct kernel *k = l->model->kernel;
-    const size_t n = (size_t)l->s + 1, size = vecchia_size(k, l->q);
-    double *rows = v->work, *y = rows + n * kernel_columns(k);
-    const struct gathered to = {rows, y, y + n, y + 2 * n, y + (2 + l->q) * n};
+    const struct lanes *lanes = lanes_of(linalg_lanes());
+    const size_t n = ((size_t)l->s + 1) * lanes->lanes, size = vecchia_size(k, l->q);
+    double *X = v->work, *y = X + n * kernel_columns(k), *times = y + (2 + l->q) * n;
+    const struct gathered to = {
+        lanes, X, y, y + n, y + 2 * n, times, times + lanes->lanes};
     double *sums = l->sums + (size_t)v->number * sums_size(l);
     struct vecchia sum;
     enum status status = STATUS_OK;
     vecchia_init(k, l->q, sums, &sum);
-    for (int i = 0; i < v->block.n && status == STATUS_OK; i++)
-        status = add_term(l, v->block.first + i, &to, &sum);
+    for (int t = v->block.first, end = t + v->block.n; t < end && status == STATUS_OK;) {
+        const int s = count_neighbours(l, t), first = t;
+        do
+            t++;
+        while (t < end && t < first + lanes->lanes && count_neighbours(l, t) == s);
+        status = add_terms(l, first, t - first, s, &to, &sum);
+    }
     sums[size] = sum.value;
     sums[size + 1] = (double)status;
 }
 
-static struct sink terms_sink(const struct likelihood *l)
-{
-    const struct kernel *k = l->model->kernel;
-    const size_t n = (size_t)l->s + 1;
-    return (struct sink){.self = l,
-                         .n_work = n * (kernel_columns(k) + 2 + l->q) +
-                                   vecchia_row_size(k, l->q, l->s),
-                         .add = terms_add};
-}
-
-void likelihood_open(struct likelihood *l, struct arena *arena)
-{
-    if (l->pass.plan.block > most_rows) { /* blocks of their own length: threads stay */
-        l->pass.plan.block = most_rows;
-        l->pass.plan.n_blocks = (l->count + most_rows - 1) / most_rows;
-    }
-    const struct sink sink = terms_sink(l);
-    pass_open(&l->pass, arena);
-    l->sums = arena_take(arena, (size_t)l->pass.plan.n_blocks * sums_size(l));
-    l->memory = arena_take(arena, vecchia_size(l->model->kernel, l->q));
-    l->work = arena_take(arena, pass_size(&l->pass, 1, &sink));
-}
-
 enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
 {
-    const struct sink sink = terms_sink(l);
-    const size_t size = vecchia_size(l->model->kernel, l->q);
+    const struct kernel *k = l->model->kernel;
+    const size_t size = vecchia_size(k, l->q);
+    struct plan *plan = &l->pass.plan;
     enum status status = STATUS_OK;
-    pass_run(&l->pass, 1, &sink, l->work);
-    vecchia_init(l->model->kernel, l->q, l->memory, whole);
-    for (int b = 0; b < l->pass.plan.n_blocks; b++) {
+    if (plan->block > most_rows) { /* blocks of their own length: threads stay */
+        plan->block = most_rows;
+        plan->n_blocks = (l->count + most_rows - 1) / most_rows;
+    }
+    struct sink sink = row_sink(l, terms_add, 0);
+    const struct lanes *v = lanes_of(linalg_lanes());
+    sink.more = (((size_t)l->s + 1) * (kernel_columns(k) + 2 + l->q) + 1) * v->lanes +
+                vecchia_rows_size(v, k, l->q, l->s);
+    l->sums = arena_take(plan->arena, (size_t)plan->n_blocks * sums_size(l));
+    pass_run(&l->pass, sink);
+    double *memory = arena_take(plan->arena, size);
+    vecchia_init(k, l->q, memory, whole);
+    for (int b = 0; b < plan->n_blocks; b++) {
         const double *sums = l->sums + (size_t)b * sums_size(l);
         if (status == STATUS_OK)
             status = (enum status)sums[size + 1];
-        add_scaled(size, 1.0, sums, l->memory);
+        add_scaled(size, 1.0, sums, memory);
         whole->value += sums[size];
     }
     mirror_lower(whole->p, whole->information);

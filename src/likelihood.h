@@ -16,11 +16,9 @@ struct likelihood {
     const int *neighbours;     /* s x count, -1 behind the last of each           */
     const double *times;       /* [count]                                         */
     struct pass pass;
-    double *sums, *memory, *work;
+    double *sums; /* of each block */
 };
 
-/* everything down to `times` and pass.plan are there: the rest is laid out */
-void likelihood_open(struct likelihood *l, struct arena *arena);
 /* threads change nothing: a sum each block, added in their order */
 enum status likelihood_run(struct likelihood *l, struct vecchia *whole);
 

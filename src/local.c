@@ -71,15 +71,6 @@ static void group_add(const void *self, const struct visit *v)
                     s.rest, l->W + (size_t)n_c * at, l->point + at);
 }
 
-static struct sink group_sink(const struct local *l)
-{
-    const size_t n_c = (size_t)l->n_c, g = (size_t)largest_group(l);
-    return (struct sink){.self = l,
-                         .n_work = n_c * (l->rows.columns + 1 + n_c + g) + g +
-                                   kriging_size(l->n_c, (int)g),
-                         .add = group_add};
-}
-
 /* ---- h, a block of rows at a time ----------------------------------------------------------- */
 
 /* k of a block at the near rows and at the new ones */
@@ -126,16 +117,6 @@ static void rows_add(const void *self, const struct visit *v)
         hh[j] += sum_squares((size_t)n, H + (size_t)n * j);
 }
 
-static struct sink rows_sink(const struct local *l)
-{
-    const size_t n = (size_t)l->pass.plan.block, n_new = (size_t)l->rows_new.n;
-    return (struct sink){.self = l,
-                         .n_sums = (2 * (size_t)l->posterior->z.M + 1) * n_new,
-                         .sums = l->sums,
-                         .n_work = n * (l->near.N + n_new + l->n_c),
-                         .add = rows_add};
-}
-
 /* ---- bounds ----------------------------------------------------------------------------------- */
 
 static double sum_weights(const struct source *rows)
@@ -153,8 +134,11 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
     const int M = p->z.M, n = x->n;
     const size_t m = (size_t)M;
     const double sum_w = sum_weights(&l->rows);
-    double *a = l->a, *Cx = l->Cx, *Ah = l->sums, *Aw = Ah + m * n, *hh = Aw + m * n;
-    kernel_diagonal(p->z.model->kernel, n, x->X, x->ldx, l->prior);
+    struct arena *arena = l->pass.plan.arena;
+    double *a = arena_take(arena, m * n), *Cx = arena_take(arena, m * n),
+           *prior = arena_take(arena, (size_t)n), *Ah = l->sums, *Aw = Ah + m * n,
+           *hh = Aw + m * n;
+    kernel_diagonal(p->z.model->kernel, n, x->X, x->ldx, prior);
     kernel_cross(p->z.model->kernel, M, p->z.Z, M, n, x->X, x->ldx, a);
     inducing_whiten(&p->z, n, NULL, a, a);
     copy(m * n, a, Cx);
@@ -164,8 +148,8 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
     for (int j = 0; j < n; j++) {
         const struct kriging *w = l->point + j;
         const double *cx = Cx + m * j, *ch = Ah + m * j;
-        const struct kriged point = {.prior = l->prior[j],
-                                     .size = l->prior[j],
+        const struct kriged point = {.prior = prior[j],
+                                     .size = prior[j],
                                      .sor = p->z.model->s2 * sum_squares(m, cx),
                                      .J = w->J,
                                      .wh = w->wh,
@@ -188,35 +172,27 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
 
 /* ---- all of it -------------------------------------------------------------------------------- */
 
-void local_open(struct local *l, struct arena *arena)
+void local_run(struct local *l, const struct local_bounds *to)
 {
-    const size_t M = (size_t)l->posterior->z.M, n_new = (size_t)l->rows_new.n;
+    const size_t M = (size_t)l->posterior->z.M, n_new = (size_t)l->rows_new.n,
+                 n_c = (size_t)l->n_c, g = (size_t)largest_group(l);
     const int most = most_near / (l->near.N + l->rows_new.n);
+    struct arena *arena = l->pass.plan.arena;
+    struct pass groups = {.plan = plan_for(&l->pass.plan, l->n_groups, 1)};
+    struct sink group = row_sink(l, group_add, 0);
+    group.more = n_c * (l->rows.columns + 1 + n_c + g) + g + kriging_size(l->n_c, (int)g);
     if (l->pass.plan.block > most) /* fewer rows at a time */
         l->pass.plan.block = most > 32 ? most : 32;
-    l->groups.plan = plan_for(&l->pass.plan, l->n_groups, 1);
     l->pass.plan.n_blocks = (l->rows.N - 1) / l->pass.plan.block + 1;
     l->pass.rows = &l->rows;
     l->pass.z = &l->posterior->z;
-    pass_open(&l->groups, arena);
-    pass_open(&l->pass, arena);
-    l->near_room = arena_take(arena, source_size(&l->near, l->near.N));
     l->sums = arena_take(arena, (2 * M + 1) * n_new);
-    l->a = arena_take(arena, M * n_new);
-    l->Cx = arena_take(arena, M * n_new);
-    l->prior = arena_take(arena, n_new);
-    const struct sink groups = group_sink(l), rows = rows_sink(l);
-    const size_t a = pass_size(&l->groups, 1, &groups), b = pass_size(&l->pass, 1, &rows);
-    l->work = arena_take(arena, a > b ? a : b);
-}
-
-void local_run(struct local *l, const struct local_bounds *to)
-{
-    const struct sink groups = group_sink(l), rows = rows_sink(l);
-    l->near_rows = source_block(&l->near, 0, l->near.N, l->near_room);
-    for (size_t i = 0; i < (size_t)l->n_c * l->n_groups; i++)
+    l->near_rows = source_block(&l->near, 0, l->near.N,
+                                arena_take(arena, source_size(&l->near, l->near.N)));
+    for (size_t i = 0; i < n_c * l->n_groups; i++)
         l->S[i] = l->near.order[l->member[i]];
-    pass_run(&l->groups, 1, &groups, l->work);
-    pass_run(&l->pass, 1, &rows, l->work);
+    pass_run(&groups, group);
+    pass_run(&l->pass, sum_sink(l, rows_add, l->near.N + n_new + n_c, (2 * M + 1) * n_new,
+                                l->sums));
     certify_points(l, to);
 }

@@ -23,14 +23,13 @@ struct local {
     int *S;            /* n_c x n_groups: S as rows of the data, from 0: room for it  */
     struct kriging
         *point; /* [n_new] room                                                */
-    struct pass groups, pass;
+    struct pass pass;
     struct block near_rows;
-    double *W; /* n_c x n_new weights, the caller's                                   */
-    double *near_room, *sums, *a, *Cx, *prior, *work;
+    double *W;    /* n_c x n_new weights, the caller's                                */
+    double *sums; /* A h, A w (M x n_new each), |h|^2                                 */
 };
 
-/* everything down to `point` and pass.plan are there: the rest is laid out */
-void local_open(struct local *l, struct arena *arena);
+/* everything down to `point`, W and pass.plan are there */
 /* W, and bounds: J, q, ww, var_lower, var_upper, [n_new] each */
 struct local_bounds {
     double *J, *q, *ww, *var_lower, *var_upper;

@@ -39,10 +39,9 @@ static void values_add(const void *self, const struct visit *v)
          to->Wt + q * v->block.first);
 }
 
-struct sink panel_sink(const struct panel_values *self, int block)
+struct sink panel_sink(const struct panel_values *self)
 {
-    return (struct sink){
-        .self = self, .n_work = panel_size(&self->panel, block), .add = values_add};
+    return row_sink(self, values_add, panel_size(&self->panel, 1));
 }
 
 void lowrank_points(const struct lowrank *aux, int M, const double *Z, double *K_zu,

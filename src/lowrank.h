@@ -43,7 +43,7 @@ struct panel_values {
     struct panel panel;
     double *Wt; /* q x N */
 };
-struct sink panel_sink(const struct panel_values *self, int block);
+struct sink panel_sink(const struct panel_values *self);
 
 /* Wm (M x q) = k(Z, U) W, with K_zu (M x n_u) left for the pull */
 void lowrank_points(const struct lowrank *aux, int M, const double *Z, double *K_zu,

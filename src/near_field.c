@@ -69,7 +69,6 @@ static void aim(struct pass *p, struct source *rows, const int *order, int n)
 
 static void fill_store(struct near_field *f)
 {
-    const struct sink sink = {.self = f, .add = storing_add};
     struct store *store = &f->store;
     store->first_new = store->used;
     if (!want_wave(f)) {
@@ -79,7 +78,7 @@ static void fill_store(struct near_field *f)
     }
     aim(&f->fill, &f->stored, store->row + store->first_new,
         store->used - store->first_new);
-    pass_run(&f->fill, 1, &sink, f->work);
+    pass_run(&f->fill, row_sink(f, storing_add, 0));
 }
 
 /* ---- a target beside its near rows ---------------------------------------------------------- */
@@ -88,13 +87,6 @@ static void fill_store(struct near_field *f)
 static int is_stored(const struct near_field *f)
 {
     return f->rank != NULL && f->s > 0;
-}
-
-static size_t room_size(const struct near_field *f, int block)
-{
-    const size_t s = (size_t)f->s;
-    return ((size_t)f->z.M + 3) * block + near_size(f->s) +
-           near_rows_size(f->s, kernel_columns(f->z.model->kernel)) + 2 * s + 1;
 }
 
 struct field_room field_room(const struct near_field *f, int n, double *work)
@@ -184,8 +176,9 @@ static int least_of(double a, double b)
 }
 
 /* the store, and how many targets a wave has */
-static int store_open(struct near_field *f, struct arena *arena)
+static int store_open(struct near_field *f)
 {
+    struct arena *arena = f->plan.arena;
     const size_t columns = (size_t)kernel_columns(f->z.model->kernel), M = (size_t)f->z.M;
     const double each = 8.0 * (double)(M + columns), per_target = f->s + 1.0;
     struct store *store = &f->store;
@@ -213,25 +206,18 @@ static struct plan plan_of_wave(const struct plan *like, int n)
     return plan;
 }
 
-/* returns the doubles of scratch that the pass and its sink want */
-static size_t open_pass(struct pass *p, const struct plan *plan,
-                        const struct source *rows, const struct inducing *z,
-                        struct sink sink, struct arena *arena)
+static void open_pass(struct pass *p, const struct plan *plan, const struct source *rows,
+                      const struct inducing *z)
 {
     *p = (struct pass){.plan = *plan, .rows = rows, .z = z, .goes_on = 1};
-    pass_open(p, arena);
-    return pass_size(p, 1, &sink);
+    pass_open(p);
 }
 
-static size_t larger(size_t a, size_t b)
+/* everything behind near_rows */
+static void field_open(struct near_field *f)
 {
-    return a > b ? a : b;
-}
-
-void field_open(struct near_field *f, size_t n_sums, struct arena *arena)
-{
+    struct arena *arena = f->plan.arena;
     int n = f->targets.N;
-    size_t work = 0;
     f->wave = f->targets;
     f->stored = f->rows;
     if (f->s > 0) {
@@ -241,7 +227,7 @@ void field_open(struct near_field *f, size_t n_sums, struct arena *arena)
         f->order = (struct tree){.kernel = k, .n = f->rank != NULL ? 0 : n};
         tree_open(&f->tree, arena);
         tree_open(&f->order, arena);
-        n = store_open(f, arena);
+        n = store_open(f);
         f->near = arena_ints(arena, (size_t)n * f->s);
         f->wave.order = f->stored.order = &f->start; /* one: rows will be copied */
     }
@@ -249,16 +235,10 @@ void field_open(struct near_field *f, size_t n_sums, struct arena *arena)
     const struct plan wave = plan_of_wave(&f->plan, n);
     f->most = n;
     if (f->s > 0) {
-        const struct sink storing = {.self = f, .add = storing_add};
-        work =
-            open_pass(&f->find, &wave, &f->wave, NULL, finding_sink(&f->finding), arena);
-        work =
-            larger(work, open_pass(&f->fill, &wave, &f->stored, &f->z, storing, arena));
+        open_pass(&f->find, &wave, &f->wave, NULL);
+        open_pass(&f->fill, &wave, &f->stored, &f->z);
     }
-    const struct sink each = {.n_sums = n_sums, .n_work = room_size(f, wave.block)};
-    work = larger(work, open_pass(&f->each, &wave, &f->wave, is_stored(f) ? NULL : &f->z,
-                                  each, arena));
-    f->work = arena_take(arena, work);
+    open_pass(&f->each, &wave, &f->wave, is_stored(f) ? NULL : &f->z);
 }
 
 static const int *make_trees(struct near_field *f)
@@ -275,9 +255,11 @@ static const int *make_trees(struct near_field *f)
 
 void field_run(struct near_field *f, struct sink sink)
 {
+    field_open(f);
     const int *order = make_trees(f), n = f->targets.N;
-    const struct sink finding = finding_sink(&f->finding);
-    sink.n_work = room_size(f, f->each.plan.block);
+    sink.per_row = (size_t)f->z.M + 3;
+    sink.more = near_size(f->s) + 2 * (size_t)f->s + 1 +
+                near_rows_size(f->s, kernel_columns(f->z.model->kernel));
     fill(sink.n_sums, 0.0, sink.sums);
     f->store.used = 0;
     for (int i = 0; f->s > 0 && i < f->rows.N; i++)
@@ -288,10 +270,10 @@ void field_run(struct near_field *f, struct sink sink)
         if (f->s > 0) {
             f->finding.row = f->rank == NULL ? NULL : wave;
             aim(&f->find, &f->wave, wave, f->n);
-            pass_run(&f->find, 1, &finding, f->work);
+            pass_run(&f->find, finding_sink(&f->finding));
             fill_store(f);
         }
         aim(&f->each, &f->wave, wave, f->n);
-        pass_run(&f->each, 1, &sink, f->work);
+        pass_run(&f->each, sink);
     }
 }

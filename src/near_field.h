@@ -31,7 +31,7 @@ struct near_field {
      * (s x n, from 1, 0 behind the last), r (M x n) */
     double *u, *R;
     int *near_rows;
-    /* laid out from here on */
+    /* from here on the field's own */
     struct tree tree, order;
     struct finding finding;
     struct store store;
@@ -39,11 +39,8 @@ struct near_field {
     int *near;          /* their neighbours, from 1, 0 behind the last              */
     struct source wave, stored;
     struct pass find, fill, each;
-    double *work;
 };
 
-/* the field down to near_rows is there: the rest is laid out, for a sink of so many sums */
-void field_open(struct near_field *f, size_t n_sums, struct arena *arena);
 /* The sink is told of every block of targets; its scratch is field_room(). */
 void field_run(struct near_field *f, struct sink sink);
 

@@ -33,14 +33,6 @@ static void summing_add(const void *self, const struct visit *v)
     *yy += sum_squares((size_t)n, r.y);
 }
 
-void near_posterior_open(struct near_posterior *p, struct arena *arena)
-{
-    const size_t size = stats_size(p->field.z.M, 0) + MORE;
-    p->sums = arena_take(arena, size);
-    p->diagonal = arena_take(arena, (size_t)p->field.z.M);
-    field_open(&p->field, size, arena);
-}
-
 /* C C' = I + G, beta = (I + G)^{-1} Ay */
 static enum status finish(struct near_posterior *p)
 {
@@ -61,14 +53,14 @@ enum status near_posterior_run(struct near_posterior *p, double most_jitter)
 {
     struct inducing *z = &p->field.z;
     const size_t size = stats_size(z->M, 0);
-    const struct sink sink = {
-        .self = p, .n_sums = size + MORE, .sums = p->sums, .add = summing_add};
+    struct arena *arena = p->field.plan.arena;
     const enum status status =
-        inducing_ladder(p->model, z, most_jitter, p->diagonal, p->L);
+        inducing_ladder(p->model, z, most_jitter, arena_take(arena, (size_t)z->M), p->L);
     z->L = p->L;
     if (status != STATUS_OK)
         return status;
-    field_run(&p->field, sink);
+    p->sums = arena_take(arena, size + MORE);
+    field_run(&p->field, sum_sink(p, summing_add, 0, size + MORE, p->sums));
     return p->sums[size + FAILURES] > 0.0 ? STATUS_NOT_FINITE : finish(p);
 }
 
@@ -93,51 +85,35 @@ static void predicting_add(const void *self, const struct visit *v)
         p->var_far[field_row(f, v->block.first + i)] = r.left[i];
 }
 
-void near_predicting_open(struct near_predicting *p, struct arena *arena)
-{
-    field_open(&p->field, 1, arena);
-}
-
 enum status near_predicting_run(struct near_predicting *p)
 {
-    field_run(&p->field,
-              (struct sink){
-                  .self = p, .n_sums = 1, .sums = &p->failures, .add = predicting_add});
+    field_run(&p->field, sum_sink(p, predicting_add, 0, 1, &p->failures));
     return p->failures > 0.0 ? STATUS_NOT_FINITE : STATUS_OK;
 }
 
 /* ---- new rows together ---------------------------------------------------------------------- */
 
-#define JOINT_POINTS                                                                     \
-    64 /* of whom the kernel at all others is at hand at a time, at most */
-
-void near_joint_open(struct near_joint *j, struct arena *arena)
-{
-    struct near_field *f = &j->at.field;
-    const size_t n = (size_t)f->targets.N, s = (size_t)f->s;
-    const struct pass none = {.plan = f->plan};
-    f->u = arena_take(arena, n * s);
-    f->near_rows = arena_ints(arena, n * s);
-    f->R = arena_take(arena, n * f->z.M);
-    near_predicting_open(&j->at, arena);
-    joint_open(&j->joint, f->z.model->kernel, f->targets.N, f->rows.N, f->s, arena);
-    const struct sink sink = joint_sink(&j->joint, JOINT_POINTS, j->covariance);
-    j->work = arena_take(arena, pass_size(&none, 1, &sink));
-}
+/* of whom the kernel at all others is at hand at a time, at most */
+enum { JOINT_POINTS = 64 };
 
 enum status near_joint_run(struct near_joint *j)
 {
     struct near_field *f = &j->at.field;
+    const size_t n = (size_t)f->targets.N, s = (size_t)f->s;
+    struct arena *arena = f->plan.arena;
+    f->u = arena_take(arena, n * s);
+    f->near_rows = arena_ints(arena, n * s);
+    f->R = arena_take(arena, n * f->z.M);
     const enum status status = near_predicting_run(&j->at);
     if (status != STATUS_OK)
         return status;
+    joint_open(&j->joint, f->z.model->kernel, f->targets.N, f->rows.N, f->s, arena);
     joint_points(&j->joint, &f->rows, &f->targets, f->z.model->s2, f->s, f->near_rows,
                  f->u);
-    const int n = j->joint.n_points, share = n / f->plan.threads + 1;
+    const int points = j->joint.n_points, share = points / f->plan.threads + 1;
     struct pass pass = {
-        .plan = plan_for(&f->plan, n, share < JOINT_POINTS ? share : JOINT_POINTS)};
-    const struct sink sink = joint_sink(&j->joint, pass.plan.block, j->covariance);
-    pass_run(&pass, 1, &sink, j->work);
+        .plan = plan_for(&f->plan, points, share < JOINT_POINTS ? share : JOINT_POINTS)};
+    pass_run(&pass, joint_sink(&j->joint, j->covariance));
     joint_finish(&j->joint, f->z.M, j->at.C, f->R, j->at.var_near, j->at.var_far,
                  j->covariance);
     return STATUS_OK;

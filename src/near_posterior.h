@@ -13,10 +13,8 @@ struct near_posterior {
     double *L, *C, *beta;
     double *d;        /* of every row, or NULL                     */
     double minus_log; /* - log density of the scaled y             */
-    double *sums, *diagonal;
+    double *sums;
 };
-/* the field down to near_rows is there: the rest is laid out */
-void near_posterior_open(struct near_posterior *p, struct arena *arena);
 enum status near_posterior_run(struct near_posterior *p, double most_jitter);
 
 /* means of new rows, and both parts of their variances */
@@ -25,7 +23,6 @@ struct near_predicting {
     const double *C, *beta;
     double *mean, *var_near, *var_far, failures;
 };
-void near_predicting_open(struct near_predicting *p, struct arena *arena);
 enum status near_predicting_run(struct near_predicting *p);
 
 /* and the covariance of f at all of them (n x n) */
@@ -33,9 +30,7 @@ struct near_joint {
     struct near_predicting at;
     double *covariance;
     struct joint joint;
-    double *work;
 };
-void near_joint_open(struct near_joint *j, struct arena *arena);
 enum status near_joint_run(struct near_joint *j);
 
 #endif

@@ -251,6 +251,7 @@ static void finding_add(const void *self, const struct visit *v)
 
 struct sink finding_sink(const struct finding *self)
 {
-    return (struct sink){
-        .self = self, .n_work = (size_t)self->tree->d + self->s, .add = finding_add};
+    struct sink sink = row_sink(self, finding_add, 0);
+    sink.more = (size_t)self->tree->d + self->s;
+    return sink;
 }

@@ -168,71 +168,55 @@ static int even_groups(int N, int rows)
     return N / groups + (N % groups > 0);
 }
 
-static struct sink T1_sink(const struct grouping *g, const struct pieces *all)
-{
-    return (struct sink){.self = all,
-                         .n_work =
-                             g->inner + pairs_size(g->inner, g->inner) + 2 * rows_size(g),
-                         .add = T1_add};
-}
-
-static struct sink T2_sink(const struct grouping *g, const struct pieces *all)
-{
-    const size_t M = (size_t)g->z.M, n = (size_t)g->inner;
-    return (struct sink){.self = all,
-                         .n_sums = M * M,
-                         .n_work = (3 * M + n + 1) * n + 2 * rows_size(g),
-                         .sums = g->Psi,
-                         .add = T2_add};
-}
-
 static void run_pieces(struct grouping *g, const struct pieces *all, struct sink sink)
 {
     struct pass pass = {.plan = plan_for(&g->pass.plan, all->n, 1)};
-    pass_run(&pass, 1, &sink, g->work);
+    pass_run(&pass, sink);
 }
 
-void norms_open(struct grouping *g, struct arena *arena)
+static void norms_open(struct grouping *g)
 {
     const int N = g->rows.N;
-    const size_t M = (size_t)g->z.M, threads = (size_t)g->pass.plan.threads;
+    struct arena *arena = g->pass.plan.arena;
     g->t2 = g->t2 > 0 ? even_groups(N, g->t2) : 0;
     g->inner = g->t2 > 0 ? at_most(g->t2, g->pass.plan.block) : g->pass.plan.block;
     g->pass.plan = plan_for(&g->pass.plan, N, g->inner);
     g->pass.rows = &g->rows;
     g->pass.z = &g->z;
-    pass_open(&g->pass, arena);
     const size_t most = 3 * ((size_t)N / g->inner + 1); /* pieces, at most */
     g->v = arena_take(arena, (size_t)N);
-    g->Av = arena_take(arena, M * (N / g->inner + 1));
+    g->Av = arena_take(arena, (size_t)g->z.M * (N / g->inner + 1));
     g->vKv = arena_take(arena, most);
     g->vv = arena_take(arena, most);
     g->largest = arena_take(arena, most);
-    const size_t a = T1_sink(g, NULL).n_work, b = T2_sink(g, NULL).n_work + M * M;
-    g->work = arena_take(arena, threads * ((a > b ? a : b) + 8) + M);
 }
 
 void norms_run(struct grouping *g)
 {
+    norms_open(g);
     const int N = g->rows.N, M = g->z.M;
-    const struct sink residuals = {.self = g, .add = residual_add};
-    pass_run(&g->pass, 1, &residuals, g->work);
+    const size_t n = (size_t)g->inner, MM = (size_t)M * M;
+    pass_run(&g->pass, row_sink(g, residual_add, 0));
     g->vv_sum = sum_squares((size_t)N, g->v);
     g->T1 = g->lam = INFINITY;
     g->kappa = 0.0;
     g->spread = 1.0;
-    fill((size_t)M * M, 0.0, g->Psi);
+    fill(MM, 0.0, g->Psi);
     if (g->t1 > 0) {
         const int whole = g->t1 / g->inner * g->inner; /* T1 reads A v by block */
         const struct pieces all = pieces_of(g, g->t1 >= N  ? N
                                                : whole > 0 ? whole
                                                            : g->inner);
-        run_pieces(g, &all, T1_sink(g, &all));
-        sum_T1(g, &all, g->work);
+        struct sink T1 = row_sink(&all, T1_add, 0);
+        T1.more = n + pairs_size(g->inner, g->inner) + 2 * rows_size(g);
+        run_pieces(g, &all, T1);
+        sum_T1(g, &all, arena_take(g->pass.plan.arena, (size_t)M));
     }
     if (g->t2 > 0) {
         const struct pieces all = pieces_of(g, g->t2);
-        run_pieces(g, &all, T2_sink(g, &all));
+        struct sink T2 = sum_sink(&all, T2_add, 0, MM, g->Psi);
+        T2.more = (3 * (size_t)M + n + 1) * n + 2 * rows_size(g);
+        run_pieces(g, &all, T2);
         g->lam = sum_lam(g, &all);
         g->spread = (double)N / (N - (N - 1) / g->t2 * g->t2);
     }

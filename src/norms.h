@@ -24,15 +24,14 @@ struct grouping {
     double *v;                  /* [N], in that order: (y - A'beta) / s2 */
     double *Av;                 /* M a block of `inner` rows             */
     double *vKv, *vv, *largest; /* a number a piece                      */
-    double *Psi, *work;
+    double *Psi;
     /* results beside Psi (M x M): infinite where there are no groups.  spread: N over the rows of
      * the smallest group of T2 */
     double T1, kappa, lam, vv_sum, spread;
 };
 
-/* z, rows, pass.plan, beta, t1 and t2 are there: everything else is laid out.  t2 becomes what
- * makes its groups as equal as can be. */
-void norms_open(struct grouping *g, struct arena *arena);
+/* z, rows, pass.plan, beta, t1, t2 and room for Psi are there.  t2 becomes what makes its groups as
+ * equal as can be. */
 void norms_run(struct grouping *g);
 
 #endif

@@ -140,29 +140,6 @@ static int p_of(const struct evaluation *e)
     return e->panel.aux != NULL && e->panel.aux->p;
 }
 
-/* the sinks of an evaluation, and what they read */
-struct sinks {
-    struct summing summing;
-    struct pairing pairing;
-    struct pulling pulling;
-    struct residuals residuals;
-    struct sink sums, pairs, second;
-};
-
-static void make_sinks(struct evaluation *e, struct sinks *s)
-{
-    const int block = e->pass.plan.block, M = e->z.M;
-    s->summing = (struct summing){e->z.model->kernel, M, e->panel};
-    s->pairing = (struct pairing){&e->pass, e->AK};
-    s->pulling = (struct pulling){&e->z, &e->adjoint, e->panel,
-                                  p_of(e) ? &s->pairing : NULL, e->objective->with_theta};
-    s->residuals = (struct residuals){.M = M, .beta = e->adjoint.beta};
-    s->sums = stats_sink(&s->summing, block, e->sums);
-    s->pairs = pairing_sink(&s->pairing, e->W0);
-    s->second = e->with_gradient ? gradient_sink(&s->pulling, block, e->gradient)
-                                 : residuals_sink(&s->residuals, block, e->gradient);
-}
-
 static size_t small_size(const struct evaluation *e)
 {
     const int M = e->z.M, q = panel_columns(&e->panel);
@@ -172,17 +149,12 @@ static size_t small_size(const struct evaluation *e)
     return largest(small, kernel_self_size(e->z.model->kernel, M, e->z.columns));
 }
 
-void evaluation_open(struct evaluation *e, struct arena *arena)
+static void lay_out(struct evaluation *e)
 {
     const int M = e->z.M, q = panel_columns(&e->panel), p = p_of(e),
               n_u = e->panel.aux == NULL ? 0 : e->panel.aux->n_u;
     const size_t MM = (size_t)M * M, Mn = (size_t)M * e->pass.plan.block;
-    e->pass.rows = &e->rows;
-    e->pass.z = &e->z;
-    e->pass.wants_K = e->with_gradient;
-    e->pass.again = e->with_gradient || p || e->objective->with_residuals;
-    e->pass.beside = p ? M : 0;
-    pass_open(&e->pass, arena);
+    struct arena *arena = e->pass.plan.arena;
     e->AK = arena_take(arena, p ? (size_t)e->pass.kept * Mn : 0);
     e->sums = arena_take(arena, stats_size(M, q));
     e->W0 = arena_take(arena, p ? MM : 0);
@@ -193,20 +165,23 @@ void evaluation_open(struct evaluation *e, struct arena *arena)
     e->adjoint_memory = arena_take(arena, adjoint_size(M, q, p));
     e->gradient = arena_take(arena, gradient_size(&e->z));
     e->small = arena_take(arena, small_size(e));
-
-    e->adjoint = (struct adjoint){.M = M, .q = q};
-    struct sinks s;
-    make_sinks(e, &s);
-    size_t work =
-        largest(pass_size(&e->pass, 1, &s.sums), pass_size(&e->pass, 1, &s.second));
-    if (p)
-        work = largest(work, pass_size(&e->pass, 1, &s.pairs));
-    e->work = arena_take(arena, work);
 }
 
 enum status evaluation_begin(struct evaluation *e)
 {
-    const int M = e->z.M;
+    const int M = e->z.M, p = p_of(e);
+    e->pass.rows = &e->rows;
+    e->pass.z = &e->z;
+    e->pass.wants_K = e->with_gradient;
+    e->pass.again = e->with_gradient || p || e->objective->with_residuals;
+    e->pass.beside = p ? M : 0;
+    pass_open(&e->pass);
+    lay_out(e);
+    adjoint_init(M, panel_columns(&e->panel), p, e->adjoint_memory, &e->adjoint);
+    e->summing = (struct summing){e->z.model->kernel, M, e->panel};
+    e->pairing = (struct pairing){&e->pass, e->AK};
+    e->pulling = (struct pulling){&e->z, &e->adjoint, e->panel, p ? &e->pairing : NULL,
+                                  e->objective->with_theta};
     const enum status status = inducing_factor(&e->z, e->small, e->L);
     e->z.L = e->L;
     e->summary.z = &e->z;
@@ -222,39 +197,34 @@ enum status evaluation_begin(struct evaluation *e)
 
 enum status evaluation_sums(struct evaluation *e)
 {
-    struct sinks s;
-    make_sinks(e, &s);
-    pass_run(&e->pass, 1, &s.sums, e->work);
+    pass_run(&e->pass, stats_sink(&e->summing, e->sums));
     if (p_of(e))
-        pass_run(&e->pass, 1, &s.pairs, e->work);
+        pass_run(&e->pass, pairing_sink(&e->pairing, e->W0));
     return stats_finish(e->z.M, panel_columns(&e->panel), e->sums, &e->summary.stats);
 }
 
 enum status evaluation_factor(struct evaluation *e)
 {
-    const int M = e->z.M;
-    adjoint_init(M, panel_columns(&e->panel), p_of(e), e->adjoint_memory, &e->adjoint);
+    const size_t M = (size_t)e->z.M;
     const enum status status = e->objective->factor(
         &e->summary, e->state, e->small, e->with_gradient ? &e->adjoint : NULL);
     if (e->objective->with_residuals)
-        e->adjoint.beta = e->state + (size_t)M * M;
+        e->adjoint.beta = e->state + M * M;
     return status;
 }
 
 void evaluation_gradient(struct evaluation *e)
 {
-    struct sinks s;
-    if (!e->with_gradient && !e->objective->with_residuals)
-        return;
-    make_sinks(e, &s);
-    pass_run(&e->pass, 1, &s.second, e->work);
+    const struct residuals residuals = {.M = e->z.M, .beta = e->adjoint.beta};
+    if (e->with_gradient)
+        pass_run(&e->pass, gradient_sink(&e->pulling, e->gradient));
+    else if (e->objective->with_residuals)
+        pass_run(&e->pass, residuals_sink(&residuals, e->gradient));
 }
 
 void evaluation_points(struct evaluation *e, double k_sum)
 {
-    struct sinks s;
-    make_sinks(e, &s);
-    gradient_finish(&s.pulling, k_sum, e->small, e->gradient);
+    gradient_finish(&e->pulling, k_sum, e->small, e->gradient);
     if (e->panel.aux != NULL)
         lowrank_pull(e->panel.aux, e->z.M, e->z.Z, e->K_zu, e->adjoint.Wm_bar, e->small,
                      e->gradient);
@@ -319,8 +289,6 @@ void evaluation_adjoint_to(const struct evaluation *e, double *vector)
 void evaluation_adjoint_from(struct evaluation *e, const double *vector)
 {
     const size_t size = laid_out(e);
-    adjoint_init(e->z.M, panel_columns(&e->panel), p_of(e), e->adjoint_memory,
-                 &e->adjoint);
     copy(size, vector, e->adjoint_memory);
     if (e->objective->with_residuals)
         e->adjoint.beta = vector + size;

@@ -50,19 +50,20 @@ struct evaluation {
     struct summary summary;
     int with_gradient;
     struct adjoint adjoint;
-    /* laid out */
+    /* laid out by evaluation_begin() */
+    struct summing summing;
+    struct pairing pairing;
+    struct pulling pulling;
     double *L, *T, *K_zu, *sums, *W0, *AK, *state, *adjoint_memory, *gradient, *small,
         *work;
 };
 
-/* z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share are there:
- * everything else is laid out */
-void evaluation_open(struct evaluation *e, struct arena *arena);
-/* All that follows in its order, for rows that are all at hand: value, and slope in log s2 with a
+/* z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share are there.
+ * All that follows in its order, for rows that are all at hand: value, and slope in log s2 with a
  * gradient.  The value is finite where that works. */
 enum status evaluation_run(struct evaluation *e, double *value, double *slope);
 
-/* L, and T of the auxiliary distribution: before all that follows */
+/* memory, L, and T of the auxiliary distribution: before all that follows */
 enum status evaluation_begin(struct evaluation *e);
 /* rows -> sums, as summary.stats reads them, and W0 */
 enum status evaluation_sums(struct evaluation *e);
@@ -80,8 +81,8 @@ double evaluation_rss(const struct evaluation *e);
 /* the same by the sums, with less digits near interpolation; 0 where the value does not read it */
 double evaluation_rss_of_sums(const struct evaluation *e);
 
-/* The adjoint as one vector, for gradients elsewhere: what adjoint_init() lays out, beta (0 without
- * one), k_bar. */
+/* The adjoint as one vector, for gradients elsewhere, to what has begun: what adjoint_init() lays
+ * out, beta (0 without one), k_bar. */
 size_t evaluation_adjoint_size(const struct evaluation *e);
 void evaluation_adjoint_to(const struct evaluation *e, double *vector);
 void evaluation_adjoint_from(struct evaluation *e, const double *vector);

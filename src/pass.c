@@ -32,16 +32,18 @@ static size_t thread_size(const struct pass *p)
     return made + (p->rows ? source_size(p->rows, p->plan.block) : 0);
 }
 
-void pass_open(struct pass *p, struct arena *arena)
+void pass_open(struct pass *p)
 {
     const size_t each = made_size(p) + (size_t)p->beside * p->plan.block,
                  fit = p->plan.memory / sizeof(double);
-    p->kept = p->made = 0;
+    if (p->opened)
+        return;
+    p->opened = 1;
     if (p->again && p->z != NULL)
         while (p->kept < p->plan.n_blocks && (size_t)(p->kept + 1) * each <= fit)
             p->kept++;
-    p->memory = arena_take(arena, (size_t)p->kept * made_size(p));
-    p->thread = arena_take(arena, (size_t)p->plan.threads * thread_size(p));
+    p->memory = arena_take(p->plan.arena, (size_t)p->kept * made_size(p));
+    p->thread = arena_take(p->plan.arena, (size_t)p->plan.threads * thread_size(p));
 }
 
 struct block pass_block(const struct pass *p, int b, double *room)
@@ -126,32 +128,31 @@ const double *pass_A(const struct pass *p, const struct block *b, double *A)
 
 /* ---- a pass --------------------------------------------------------------------------------- */
 
-struct running {
-    struct pass *pass;
-    int n_sinks;
-    const struct sink *sinks;
-    double *work;
-    size_t stride; /* of a thread */
-};
-
-static void visit_block(const struct running *r, int b, int slot)
+/* doubles of a thread: sums, scratch */
+static size_t stride_of(const struct pass *p)
 {
-    struct pass *p = r->pass;
+    const struct sink *s = &p->sink;
+    return (s->n_sums + s->per_row * (size_t)p->plan.block + s->more + 7) / 8 * 8;
+}
+
+static double *sums_of(const struct pass *p, int slot)
+{
+    return slot == 0 ? p->sink.sums : p->work + (size_t)slot * stride_of(p);
+}
+
+static void visit_block(const struct pass *p, int b, int slot)
+{
     struct visit v = visit_of(p, b, slot);
-    double *made = made_of(p, b, slot), *at = r->work + (size_t)slot * r->stride;
+    double *made = made_of(p, b, slot);
     if (p->z != NULL && !(p->made && b < p->kept)) {
         evaluate(p, &v.block, made);
         whiten(p, &v.block, made);
     }
     if (p->site != NULL)
         use_site(p, &v.block, made);
-    for (int i = 0; i < r->n_sinks; i++) {
-        const struct sink *s = r->sinks + i;
-        v.sums = slot == 0 ? s->sums : at;
-        v.work = at + s->n_sums;
-        at = v.work + s->n_work;
-        s->add(s->self, &v);
-    }
+    v.sums = sums_of(p, slot);
+    v.work = p->work + (size_t)slot * stride_of(p) + p->sink.n_sums;
+    p->sink.add(p->sink.self, &v);
 }
 
 static void interrupt(const struct plan *plan)
@@ -162,9 +163,9 @@ static void interrupt(const struct plan *plan)
 
 /* A few blocks in a row to a slot: entering a parallel region costs more than a small block on a
  * busy machine. */
-static void visit_in_parallel(const struct running *r)
+static void visit_in_parallel(const struct pass *p)
 {
-    const struct plan *plan = &r->pass->plan;
+    const struct plan *plan = &p->plan;
     const int share = (plan->n_blocks + plan->threads - 1) / plan->threads;
     const int chunk = share < 4 ? share : 4;
     for (int first = 0; first < plan->n_blocks; first += plan->threads * chunk) {
@@ -175,57 +176,35 @@ static void visit_in_parallel(const struct running *r)
         for (int i = 0; i < plan->threads; i++)
             for (int b = first + i * chunk; b < first + (i + 1) * chunk; b++)
                 if (b < plan->n_blocks)
-                    visit_block(r, b, i);
+                    visit_block(p, b, i);
     }
 }
 
-static void visit_all(const struct running *r)
+static void visit_all(const struct pass *p)
 {
-    const struct plan *plan = &r->pass->plan;
-    if (plan->threads > 1) {
-        visit_in_parallel(r);
+    if (p->plan.threads > 1) {
+        visit_in_parallel(p);
         return;
     }
-    for (int b = 0; b < plan->n_blocks; b++) {
-        interrupt(plan);
-        visit_block(r, b, 0);
+    for (int b = 0; b < p->plan.n_blocks; b++) {
+        interrupt(&p->plan);
+        visit_block(p, b, 0);
     }
 }
 
-static size_t stride_of(int n_sinks, const struct sink *sinks)
+void pass_run(struct pass *p, struct sink sink)
 {
-    size_t stride = 0;
-    for (int i = 0; i < n_sinks; i++)
-        stride += sinks[i].n_sums + sinks[i].n_work;
-    return (stride + 7) / 8 * 8;
-}
-
-size_t pass_size(const struct pass *p, int n_sinks, const struct sink *sinks)
-{
-    return (size_t)p->plan.threads * stride_of(n_sinks, sinks);
-}
-
-/* sums of thread `slot`, one sink's after the other: cleared, or added to the first thread's */
-static void each_sums(const struct running *r, int slot, int clear)
-{
-    double *at = r->work + (size_t)slot * r->stride;
-    for (int i = 0; i < r->n_sinks; i++) {
-        const struct sink *s = r->sinks + i;
-        if (clear)
-            fill(s->n_sums, 0.0, slot == 0 ? s->sums : at);
-        else
-            add_scaled(s->n_sums, 1.0, at, s->sums);
-        at += s->n_sums + s->n_work;
+    p->sink = sink;
+    pass_open(p);
+    const size_t n_work = (size_t)p->plan.threads * stride_of(p);
+    if (n_work > p->n_work) {
+        p->work = arena_take(p->plan.arena, n_work);
+        p->n_work = n_work;
     }
-}
-
-void pass_run(struct pass *p, int n_sinks, const struct sink *sinks, double *work)
-{
-    struct running r = {p, n_sinks, sinks, work, stride_of(n_sinks, sinks)};
     for (int i = p->goes_on ? 1 : 0; i < p->plan.threads; i++)
-        each_sums(&r, i, 1);
-    visit_all(&r);
+        fill(sink.n_sums, 0.0, sums_of(p, i));
+    visit_all(p);
     for (int i = 1; i < p->plan.threads; i++)
-        each_sums(&r, i, 0);
+        add_scaled(sink.n_sums, 1.0, sums_of(p, i), sink.sums);
     p->made = 1;
 }

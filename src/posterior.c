@@ -75,11 +75,9 @@ static void predict_block(const void *self, const struct visit *v)
                    to->sor_variance + i, to->unexplained + i);
 }
 
-struct sink predicting_sink(const struct predicting *self, int block)
+struct sink predicting_sink(const struct predicting *self)
 {
-    return (struct sink){.self = self,
-                         .n_work = (size_t)self->posterior->z.M * block,
-                         .add = predict_block};
+    return row_sink(self, predict_block, (size_t)self->posterior->z.M);
 }
 
 static void residual_block(const void *self, const struct visit *v)
@@ -94,13 +92,9 @@ static void residual_block(const void *self, const struct visit *v)
         e[i] /= to->s2;
 }
 
-struct sink residuals_sink(const struct residuals *self, int block, double *rss)
+struct sink residuals_sink(const struct residuals *self, double *rss)
 {
-    return (struct sink){.self = self,
-                         .n_sums = 1,
-                         .sums = rss,
-                         .n_work = (size_t)block,
-                         .add = residual_block};
+    return sum_sink(self, residual_block, 1, 1, rss);
 }
 
 static void response_add(const void *self, const struct visit *v)
@@ -112,13 +106,9 @@ static void response_add(const void *self, const struct visit *v)
     v->sums[M] += sum_squares((size_t)v->block.n, ys);
 }
 
-struct sink response_sink(const int *M, int block, double *sums)
+struct sink response_sink(const int *M, double *sums)
 {
-    return (struct sink){.self = M,
-                         .n_sums = (size_t)*M + 1,
-                         .sums = sums,
-                         .n_work = (size_t)block,
-                         .add = response_add};
+    return sum_sink(M, response_add, 1, (size_t)*M + 1, sums);
 }
 
 void posterior_covariance(const struct posterior *p, const struct block *b, int sor,

@@ -47,7 +47,7 @@ struct predicting {
     const struct posterior *posterior;
     double *mean, *sor_variance, *unexplained;
 };
-struct sink predicting_sink(const struct predicting *self, int block);
+struct sink predicting_sink(const struct predicting *self);
 
 /* rss = |y - A'beta|^2, and v = (y - A'beta) / s2 by row unless NULL, as a sink */
 struct residuals {
@@ -55,10 +55,10 @@ struct residuals {
     const double *beta;
     double s2, *v;
 };
-struct sink residuals_sink(const struct residuals *self, int block, double *rss);
+struct sink residuals_sink(const struct residuals *self, double *rss);
 
 /* A y (M) and y'y, one behind the other, as a sink */
-struct sink response_sink(const int *M, int block, double *sums);
+struct sink response_sink(const int *M, double *sums);
 
 /* covariance (n x n) of f at the rows: k(X, X) - a'a + s2 a'(s2 I + G)^{-1} a, of which SoR
  * has the last term alone.  scratch: M n */

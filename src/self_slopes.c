@@ -1,70 +1,10 @@
-#include <math.h>
 #include "self_slopes.h"
 #include "linalg.h"
-#include "simd.h"
 
-size_t self_slopes_size(const struct kernel *k, int n)
+size_t term_slopes_size(int n)
 {
-    const size_t nn = (size_t)n * n;
-    return kernel_is_single(k) ? 2 * (size_t)n : 4 * nn + 2 * (size_t)n;
+    return 3 * (size_t)n * n;
 }
-
-/* ---- a term of one stationary factor with lengthscales: by halves ------------------------- */
-
-/* out += t u_b and, by symmetry, what row b gets: t'u,  t_a = w_a ((x_a - x_b) / l)^2 */
-INSIDE double slope_column(int n, double rate, double xb, const double *restrict x,
-                           const double *restrict w, double ub, const double *restrict u,
-                           double *restrict out)
-{
-    double sum = 0.0;
-    SIMD_SUM
-    for (int a = 0; a < n; a++) {
-        const double v = (x[a] - xb) * rate, t = w[a] * v * v;
-        out[a] += t * ub;
-        sum += t * u[a];
-    }
-    return sum;
-}
-
-static void symmetric_column(int n, const double *Kb, const double *u, double *out)
-{
-    out[0] += Kb[-1] * u[0] + dot((size_t)n, Kb, u + 1);
-    add_scaled((size_t)n, u[0], Kb, out + 1);
-}
-
-/* K: the term's own, lower triangle; work: 2 n */
-CLONES static void single_slopes(const struct term *term, const struct factor *f, int n,
-                                 const double *X, int ldx, const double *K,
-                                 const double *u, double *work, double *out)
-{
-    const struct profile *profile = f->profile;
-    double *w = work, *r2 = work + n;
-    for (int b = 0; b < n; b++) { /* the rows below b, and by symmetry those beside it */
-        const int below = n - b - 1;
-        const double *Kb = K + (size_t)b * n + b + 1;
-        const double *at = X + b, *under = at + 1;
-        if (profile->slope_reads_r2)
-            factor_statistic(f, below, under, ldx, 1, at, ldx, r2);
-        if (profile->n_shape > 0) {
-            double *o = out + (size_t)(f->at + factor_n_metric(f)) * n + b;
-            profile->shape_slope(below, factor_shape(f), Kb, r2, w);
-            o[0] += dot((size_t)below, w, u + b + 1);
-            add_scaled((size_t)below, u[b], w, o + 1);
-        }
-        profile->slope(below, factor_shape(f), Kb, r2, w);
-        for (int a = 0; a < below; a++)
-            w[a] *= -2.0; /* d r2 / d log l = -2 ((x_a - x_b) / l)^2 */
-        for (int j = 0; j < f->d; j++) {
-            const size_t column = (size_t)f->column[j] * ldx;
-            double *o = out + (size_t)(f->at + (f->isotropic ? 0 : j)) * n + b;
-            o[0] += slope_column(below, fmin(factor_rate(f, j), 1e290), at[column],
-                                 under + column, w, u[b], u + b + 1, o + 1);
-        }
-        symmetric_column(below, Kb, u + b, out + (size_t)term->at * n + b);
-    }
-}
-
-/* ---- any other: whole matrices -------------------------------------------------------------- */
 
 /* out += (D o by) u; by NULL: D u */
 static void add_product(int n, const double *D, const double *by, const double *u,
@@ -80,7 +20,8 @@ static void add_product(int n, const double *D, const double *by, const double *
 }
 
 struct matrices {
-    double *values, *S, *w, *D; /* n x n each */
+    const double *values;
+    double *S, *w, *D; /* n x n each */
 };
 
 static void stationary_slopes(const struct factor *f, int n, const double *X, int ldx,
@@ -114,7 +55,7 @@ static void other_slopes(const struct kernel *k, const struct term *t, int i, in
                          const double *X, int ldx, const double *u,
                          const struct matrices *p, double *out)
 {
-    const struct factor *f = k->factor + t->factor[i];
+    const struct factor *f = kernel_factor(k, t, i);
     if (f->n_parameters == 0)
         return;
     kernel_term(k, t, i, n, X, ldx, n, X, ldx, p->w);
@@ -129,38 +70,18 @@ static void other_slopes(const struct kernel *k, const struct term *t, int i, in
     }
 }
 
-void self_slopes(const struct kernel *k, int n, const double *X, int ldx, const double *K,
-                 const double *u, double *work, double *out)
+void term_slopes(const struct kernel *k, const struct term *t, int n, const double *X,
+                 int ldx, const double *values, const double *u, double *work,
+                 double *out)
 {
     const size_t nn = (size_t)n * n;
-    const struct matrices p = {work, work + nn, work + 2 * nn, work + 3 * nn};
-    fill((size_t)n * k->n_theta, 0.0, out);
-    if (kernel_is_single(k)) {
-        single_slopes(k->term, k->factor + k->term->factor[0], n, X, ldx, K, u, work,
-                      out);
-        return;
-    }
-    for (int t = 0; t < k->n_terms; t++) {
-        const struct term *term = k->term + t;
-        const struct factor *first = k->factor + term->factor[0];
-        if (term->n_factors == 1 && first->profile->metric == METRIC_SCALED) {
-            kernel_term(k, term, -1, n, X, ldx, n, X, ldx, p.values);
-            single_slopes(term, first, n, X, ldx, p.values, u, work + 4 * nn, out);
-            continue;
-        }
-        if (k->n_terms == 1) {
-            copy(nn, K, p.values);
-            mirror_lower(n, p.values);
-        } else {
-            kernel_term(k, term, -1, n, X, ldx, n, X, ldx, p.values);
-        }
-        add_product(n, p.values, NULL, u, out + (size_t)term->at * n);
-        for (int i = 0; i < term->n_factors; i++) {
-            const struct factor *f = k->factor + term->factor[i];
-            if (factor_is_stationary(f))
-                stationary_slopes(f, n, X, ldx, u, &p, out);
-            else
-                other_slopes(k, term, i, n, X, ldx, u, &p, out);
-        }
+    const struct matrices p = {values, work, work + nn, work + 2 * nn};
+    add_product(n, values, NULL, u, out + (size_t)t->at * n);
+    for (int i = 0; i < t->n_factors; i++) {
+        const struct factor *f = kernel_factor(k, t, i);
+        if (factor_is_stationary(f))
+            stationary_slopes(f, n, X, ldx, u, &p, out);
+        else
+            other_slopes(k, t, i, n, X, ldx, u, &p, out);
     }
 }

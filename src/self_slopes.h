@@ -1,15 +1,15 @@
 #ifndef PFDTC_SELF_SLOPES_H
 #define PFDTC_SELF_SLOPES_H
 
-/* What the log parameters of a kernel do to the matrix of a few rows, times a vector. */
+/* What the log parameters of a term do to the matrix of a few rows, times a vector. */
 #include "kernel.h"
 
 /* doubles of scratch for n rows */
-size_t self_slopes_size(const struct kernel *k, int n);
+size_t term_slopes_size(int n);
 
-/* out (n x n_theta): dK / dtheta_j u, K = k(X, X) as cross made it, of which the lower triangle
- * is read */
-void self_slopes(const struct kernel *k, int n, const double *X, int ldx, const double *K,
-                 const double *u, double *work, double *out);
+/* out (n x n_theta) += dK / dtheta_j u,  values (n x n): K, the term's own at X and X */
+void term_slopes(const struct kernel *k, const struct term *t, int n, const double *X,
+                 int ldx, const double *values, const double *u, double *work,
+                 double *out);
 
 #endif

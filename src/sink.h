@@ -14,12 +14,26 @@ struct visit {
     const double *K, *A; /* M x n: k(Z, X_b) where it is kept, L^{-1} K diag(scale)     */
     double *sums, *work; /* the sink's own, of this thread                              */
 };
+typedef void sink_add(const void *self, const struct visit *v);
 
 struct sink {
     const void *self;
-    size_t n_sums, n_work; /* doubles that a thread wants                 */
-    double *sums;          /* [n_sums] the result, also the first thread's */
-    void (*add)(const void *self, const struct visit *v);
+    sink_add *add;
+    size_t per_row, more; /* doubles of scratch: for each row of a block, and besides */
+    size_t n_sums;
+    double *sums; /* [n_sums] the result, also the first thread's */
 };
+
+/* results by row or block */
+static inline struct sink row_sink(const void *self, sink_add *add, size_t per_row)
+{
+    return (struct sink){.self = self, .add = add, .per_row = per_row};
+}
+
+static inline struct sink sum_sink(const void *self, sink_add *add, size_t per_row,
+                                   size_t n_sums, double *sums)
+{
+    return (struct sink){self, add, per_row, 0, n_sums, sums};
+}
 
 #endif

@@ -43,23 +43,6 @@ CLONES int small_chol(int n, int columns, double *A)
     return 0;
 }
 
-/* four entries at a time, then what they take off those after */
-CLONES void small_solve(int s, int n, const double *L, double *b)
-{
-    for (int j = 0; j < s; j += 4) {
-        const int end = s - j < 4 ? s : j + 4;
-        for (int k = j; k < end; k++) {
-            const double *column = L + (size_t)k * n;
-            b[k] *= column[k];
-            for (int i = k + 1; i < end; i++)
-                b[i] -= b[k] * column[i];
-        }
-        const double some[4] = {b[j], j + 1 < s ? b[j + 1] : 0.0,
-                                j + 2 < s ? b[j + 2] : 0.0, j + 3 < s ? b[j + 3] : 0.0};
-        subtract_columns(end, s, end - j, L + (size_t)j * n, n, some, 1, b);
-    }
-}
-
 CLONES void small_solve_t(int s, int n, const double *L, double *b)
 {
     for (int j = s - 1; j >= 0; j--) {

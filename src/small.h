@@ -14,8 +14,7 @@
  * positive definite in double precision. */
 int small_chol(int n, int columns, double *A);
 
-/* b <- L^{-1} b and L^{-T} b, the first s rows of a factor with leading dimension n */
-void small_solve(int s, int n, const double *L, double *b);
+/* b <- L^{-T} b, the first s rows of a factor with leading dimension n */
 void small_solve_t(int s, int n, const double *L, double *b);
 
 #endif

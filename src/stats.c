@@ -61,12 +61,10 @@ static void summing_add(const void *self, const struct visit *v)
               v->sums);
 }
 
-struct sink stats_sink(const struct summing *self, int block, double *sums)
+struct sink stats_sink(const struct summing *self, double *sums)
 {
-    struct sink sink = {.self = self, .sums = sums, .add = summing_add};
-    sink.n_sums = stats_size(self->M, panel_columns(&self->panel));
-    sink.n_work = 2 * (size_t)block + panel_size(&self->panel, block);
-    return sink;
+    return sum_sink(self, summing_add, 2 + panel_size(&self->panel, 1),
+                    stats_size(self->M, panel_columns(&self->panel)), sums);
 }
 
 size_t adjoint_size(int M, int q, int with_E)

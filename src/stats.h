@@ -41,7 +41,7 @@ struct summing {
     int M;
     struct panel panel; /* without aux: q = 0 */
 };
-struct sink stats_sink(const struct summing *self, int block, double *sums);
+struct sink stats_sink(const struct summing *self, double *sums);
 
 /*
  * The adjoints of those sums, as every objective hands them to the second pass.  L^{-T} is

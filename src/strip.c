@@ -1,75 +1,11 @@
-#include <math.h>
 #include <string.h>
 #include "exp_series.h"
 #include "simd.h"
 #include "strip.h"
 #include "vectors.h"
 
-/* ---- for each kind of vector ---------------------------------------------------------------- */
-
-INSIDE double shifted_up(double x, int places)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    bits <<= places;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-#define NAME(verb) verb##_1
-#define TARGET
-#define VECTOR          double
-#define ROOT(v)         sqrt(v)
-#define SHIFT(v, n)     shifted_up(v, n)
-#define UNLESS(v, a, b) ((a) >= (b) ? 0.0 : (v))
-#include "strip_tile.h"
-
-#define SHIFT_BITS(v, n)     ((VECTOR)((BITS)(v) << (n)))
-#define UNLESS_BITS(v, a, b) ((VECTOR)((BITS)(v) & ~(BITS)((a) >= (b))))
-
-#ifdef TWO_LANES
-INSIDE two root_of_two(two v)
-{
-    return (two){sqrt(v[0]), sqrt(v[1])};
-}
-#define NAME(verb) verb##_2
-#define TARGET
-#define VECTOR two
-#define BITS   bits_of_two
-#define ROOT   root_of_two
-#define SHIFT  SHIFT_BITS
-#define UNLESS UNLESS_BITS
-#include "strip_tile.h"
-#endif
-
-#ifdef FOUR_LANES
-#include <immintrin.h>
-#define NAME(verb) verb##_4
-#define TARGET     FOR_FOUR_LANES
-#define VECTOR     four
-#define BITS       bits_of_four
-#ifdef _WIN32
-#define ROOT root_of_two
-#else
-#define ROOT(v) ((four)_mm256_sqrt_pd((__m256d)(v)))
-#endif
-#define SHIFT  SHIFT_BITS
-#define UNLESS UNLESS_BITS
-#include "strip_tile.h"
-#endif
-
-#ifdef EIGHT_LANES
-#define NAME(verb) verb##_8
-#define TARGET     FOR_EIGHT_LANES
-#define VECTOR     eight
-#define BITS       bits_of_eight
-#define ROOT(v)    ((eight)_mm512_sqrt_pd((__m512d)(v)))
-#define SHIFT      SHIFT_BITS
-#define UNLESS     UNLESS_BITS
-#include "strip_tile.h"
-#endif
-
-enum { MOST_LANES = 8 };
+#define PAGE "strip_tile.h"
+#include "kinds.h"
 
 struct kind {
     int lanes;
@@ -79,23 +15,11 @@ struct kind {
     void (*spread)(int M, const double *const *k, const double *x, double *out);
 };
 
-static struct kind kind_of(int lanes)
-{
-#ifdef EIGHT_LANES
-    if (lanes >= 8 && __builtin_cpu_supports("avx512f"))
-        return (struct kind){LANES_OF(eight), values_8, sums_8, spread_8};
-#endif
-#ifdef FOUR_LANES
-    if (lanes >= 4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return (struct kind){LANES_OF(four), values_4, sums_4, spread_4};
-#endif
-#ifdef TWO_LANES
-    if (lanes >= 2)
-        return (struct kind){LANES_OF(two), values_2, sums_2, spread_2};
-#endif
-    (void)lanes;
-    return (struct kind){1, values_1, sums_1, spread_1};
-}
+#define KIND(lanes, vector)                                                              \
+    {                                                                                    \
+        LANES_OF(vector), values_##lanes, sums_##lanes, spread_##lanes                   \
+    }
+static const struct kind kinds[N_KINDS] = KINDS(KIND);
 
 /* ---- values --------------------------------------------------------------------------------- */
 
@@ -112,7 +36,7 @@ static void rows_side_by_side(const struct strip_kernel *k, int i, int n, const 
 void strip_values(int lanes, const struct strip_kernel *k, int M, const double *Z,
                   int ldz, int n, const double *X, int ldx, double *K)
 {
-    const struct kind kind = kind_of(lanes);
+    const struct kind kind = kinds[widest_kind(lanes)];
     const int whole = M - M % kind.lanes, rest = M - whole;
     double last[STRIP_MOST_INPUTS * MOST_LANES], x[STRIP_MOST_INPUTS * STRIP_ROWS],
         some[STRIP_ROWS * MOST_LANES], *to[STRIP_ROWS];
@@ -142,7 +66,7 @@ void strip_values(int lanes, const struct strip_kernel *k, int M, const double *
 void strip_products(int lanes, int M, int n, const double *K, int m, int ldp,
                     const double *p_z, const double *p_x, double *out_z, double *out_x)
 {
-    const struct kind kind = kind_of(lanes);
+    const struct kind kind = kinds[widest_kind(lanes)];
     const int whole = M - M % kind.lanes;
     const double *k[STRIP_ROWS];
     for (int r = 0; r < STRIP_ROWS; r++)

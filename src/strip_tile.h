@@ -1,12 +1,4 @@
-/*
- * What is built for one kind of vector.  strip.c includes this page once a kind, with
- *   NAME(verb)      its names
- *   TARGET          what tells the compiler to build for it
- *   VECTOR, BITS    some doubles, as many integers
- *   ROOT(v)         square roots
- *   SHIFT(v, n)     the bits of v, n places up, read as doubles again
- *   UNLESS(v, a, b) 0 where a >= b, else v
- */
+/* Read by strip.c once a kind of vector (kinds.h). */
 
 /* a += the exponent of the form of r2,  times *= what is before it */
 TARGET INSIDE void NAME(take)(const struct closed_form *form, VECTOR r2, VECTOR *a,
@@ -18,15 +10,6 @@ TARGET INSIDE void NAME(take)(const struct closed_form *form, VECTOR r2, VECTOR 
         *times *= 1.0 + b * (form->p1 + b * form->p2);
     }
     *a += b;
-}
-
-/* times exp(-a) */
-TARGET INSIDE VECTOR NAME(value)(VECTOR a, VECTOR times)
-{
-    const VECTOR k = (TO_INTEGER - a * LOG2_E) - TO_INTEGER;
-    const VECTOR r = (-a - k * LOG_2_HIGH) - k * LOG_2_LOW;
-    const VECTOR value = (1.0 + (r + r * r * EXP_Q(r))) * times;
-    return UNLESS(value * SHIFT(k + (TO_INTEGER + 1023.0), 52), a, 708.0);
 }
 
 /* k0 ... k3 [M] = k(z, x_r)   z: M rows by the factors' inputs, M a multiple of the lanes,
@@ -103,11 +86,3 @@ TARGET static void NAME(spread)(int M, const double *const *k, const double *x,
             (*(const VECTOR *)(k0 + m) * x0 + *(const VECTOR *)(k1 + m) * x1) +
             (*(const VECTOR *)(k2 + m) * x2 + *(const VECTOR *)(k3 + m) * x3);
 }
-
-#undef NAME
-#undef TARGET
-#undef VECTOR
-#undef BITS
-#undef ROOT
-#undef SHIFT
-#undef UNLESS

@@ -1,7 +1,6 @@
 #include <math.h>
 #include "linalg.h"
 #include "self_slopes.h"
-#include "small.h"
 #include "vecchia.h"
 
 size_t vecchia_size(const struct kernel *k, int q)
@@ -19,65 +18,193 @@ void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia 
     fill(vecchia_size(k, q), 0.0, memory);
 }
 
-size_t vecchia_row_size(const struct kernel *k, int q, int s)
+/* Rows of a lane, and what the lanes have of the terms, for the slopes. */
+struct rows {
+    const struct lanes *v;
+    const struct kernel *k;
+    int n;
+    const double *X;
+    double
+        *values;   /* the triangle of a term and of S of its factors, behind each other */
+    double *u, *Q; /* [n], n x n_theta                                                */
+    double *work;  /* of one lane */
+};
+
+/* triangles that a term has */
+static size_t triangles(const struct term *t)
 {
-    const size_t n = (size_t)s + 1, p = (size_t)k->n_theta + 1 + q;
-    return 2 * n * n + n * (p + 2) + self_slopes_size(k, s + 1);
+    return 1 + (size_t)t->n_factors;
 }
 
-enum status vecchia_add(const struct kernel *k, int s, const double *X, const double *y,
-                        const double *noise, const double *b, double times, int slopes,
-                        double *work, struct vecchia *sum)
+/* doubles of one lane: rows, values, u and q, and more */
+static size_t lane_size(const struct kernel *k, size_t n)
 {
-    const int n = s + 1, p = sum->p;
-    double *K = work, *L = K + (size_t)n * n, *u = L + (size_t)n * n, *w = u + n;
-    double *Q = w + n, *rest = Q + (size_t)n * p; /* Q: n x p, columns T_j u          */
-    kernel_cross(k, n, X, n, n, X, n, K);         /* K = k(X, X), L = T               */
-    copy((size_t)n * n, K, L);
-    for (int j = 0; j < n; j++)
-        L[(size_t)j * n + j] += noise[j];
-    const double D = small_chol(n, s, L) ? 0.0 : L[(size_t)s * n + s];
-    if (!(D > 0.0))
-        return STATUS_EXACT_NOT_PD;
-    for (int j = 0; j < s; j++) {
-        u[j] = L[(size_t)j * n + s]; /* L_S^{-1} T_Si */
-        w[j] = y[j];
+    return n * ((size_t)kernel_columns(k) + n + 1 + k->n_theta) +
+           term_slopes_size((int)n);
+}
+
+/* doubles of all terms' triangles, in each lane */
+static size_t values_size(const struct kernel *k, int n)
+{
+    size_t size = 0;
+    for (int t = 0; t < k->n_terms; t++)
+        size += triangle_size(n) * triangles(k->term + t);
+    return size;
+}
+
+size_t vecchia_rows_size(const struct lanes *v, const struct kernel *k, int q, int s)
+{
+    const size_t n = (size_t)s + 1, p = (size_t)k->n_theta + 1 + q;
+    return (triangle_size(s + 1) + n * (p + 2) + values_size(k, s + 1)) * v->lanes +
+           lane_size(k, n);
+}
+
+/* ---- terms that have no strips: lane by lane -------------------------------------------------- */
+
+static void take_lane(const struct rows *r, int lane, size_t n, const double *from,
+                      double *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i * r->v->lanes + lane];
+}
+
+static void other_values(const struct rows *r, const struct term *t, double *T,
+                         double *values)
+{
+    const int n = r->n, columns = kernel_columns(r->k);
+    double *X = r->work, *K = X + (size_t)n * columns;
+    for (int l = 0; l < r->v->lanes; l++) {
+        size_t i = (size_t)l;
+        take_lane(r, l, (size_t)n * columns, r->X, X);
+        kernel_term(r->k, t, -1, n, X, n, n, X, n, K);
+        for (int a = 0; a < n; a++)
+            for (int b = 0; b <= a; b++, i += r->v->lanes) {
+                values[i] = K[(size_t)b * n + a];
+                T[i] += values[i];
+            }
     }
-    small_solve_t(s, n, L,
-                  u); /* z = T_SS^{-1} T_Si                                      */
-    const double r = y[s] - dot((size_t)s, u, y);
-    sum->value -= times * 0.5 * (log(2.0 * 3.14159265358979323846 * D) + r * r / D);
+}
+
+static void other_slopes(const struct rows *r, const struct term *t, const double *values)
+{
+    const int n = r->n, columns = kernel_columns(r->k), lanes = r->v->lanes;
+    const size_t size = (size_t)n * r->k->n_theta;
+    double *X = r->work, *K = X + (size_t)n * columns, *u = K + (size_t)n * n, *Q = u + n;
+    for (int l = 0; l < lanes; l++) {
+        size_t i = (size_t)l;
+        take_lane(r, l, (size_t)n * columns, r->X, X);
+        take_lane(r, l, (size_t)n, r->u, u);
+        for (int a = 0; a < n; a++)
+            for (int b = 0; b <= a; b++, i += lanes)
+                K[(size_t)b * n + a] = K[(size_t)a * n + b] = values[i];
+        fill(size, 0.0, Q);
+        term_slopes(r->k, t, n, X, n, K, u, Q + size, Q);
+        for (size_t j = 0; j < size; j++)
+            r->Q[j * lanes + l] += Q[j];
+    }
+}
+
+/* ---- all terms ------------------------------------------------------------------------------ */
+
+static void add_terms(const struct rows *r, double *T)
+{
+    const size_t size = triangle_size(r->n) * r->v->lanes;
+    double *values = r->values;
+    struct strips strips;
+    for (const struct term *t = r->k->term; t < r->k->term + r->k->n_terms; t++) {
+        if (kernel_strips(r->k, t, 1, &strips))
+            r->v->values(&strips.kernel, r->n, r->X, T, values, values + size);
+        else
+            other_values(r, t, T, values);
+        values += triangles(t) * size;
+    }
+}
+
+static void add_slopes(const struct rows *r)
+{
+    const size_t lanes = (size_t)r->v->lanes, size = triangle_size(r->n) * lanes,
+                 n = (size_t)r->n * lanes;
+    const double *values = r->values;
+    struct strips strips;
+    for (const struct term *t = r->k->term; t < r->k->term + r->k->n_terms; t++) {
+        if (kernel_strips(r->k, t, 1, &strips)) {
+            r->v->multiply(r->n, values, r->u, r->Q + n * t->at);
+            for (int i = 0; i < t->n_factors; i++) {
+                const struct factor *f = kernel_factor(r->k, t, i);
+                for (int j = 0; j < f->d; j++)
+                    r->v->slope(r->n, fmin(factor_rate(f, j), 1e290),
+                                r->X + n * f->column[j], values + size * (i + 1), r->u,
+                                r->Q + n * (f->at + (f->isotropic ? 0 : j)));
+            }
+        } else {
+            other_slopes(r, t, values);
+        }
+        values += triangles(t) * size;
+    }
+}
+
+/* noise u, and noise b_l u */
+static void noise_slopes(const struct rows *r, int q, const double *noise,
+                         const double *b, double *of_noise)
+{
+    const size_t n = (size_t)r->n * r->v->lanes;
+    for (size_t j = 0; j < n; j++)
+        of_noise[j] = noise[j] * r->u[j];
+    for (size_t l = 0; l < (size_t)q; l++)
+        for (size_t j = 0; j < n; j++)
+            of_noise[(l + 1) * n + j] = of_noise[j] * b[l * n + j];
+}
+
+/* T <- its factor; 0 where a lane has none */
+static int factorise(const struct rows *r, const double *noise, double *T)
+{
+    const int lanes = r->v->lanes;
+    double all = 0.0;
+    for (int a = 0; a < r->n; a++)
+        for (int l = 0; l < lanes; l++) {
+            T[(triangle_size(a + 1) - 1) * lanes + l] += noise[a * lanes + l];
+            all += 0.0 * noise[a * lanes + l]; /* infinite noise would go unnoticed */
+        }
+    r->v->chol(r->n, T);
+    const double *D = T + (triangle_size(r->n) - 1) * lanes;
+    for (int l = 0; l < lanes; l++)
+        all += D[l] > 0.0 ? 0.0 : NAN;
+    return all == 0.0;
+}
+
+enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
+                        const double *X, const double *y, const double *noise,
+                        const double *b, const double *times, int slopes, double *work,
+                        struct vecchia *sum)
+{
+    const int n = s + 1, lanes = v->lanes, p = slopes ? sum->p : 0;
+    const size_t column = (size_t)n * lanes, last = column - lanes,
+                 triangle = triangle_size(n) * lanes;
+    double *T = work, *D = T + triangle - lanes, *w;
+    struct rows r = {v, k, n, X, NULL, T + triangle, T + triangle + column, NULL};
+    r.values = r.Q + column * (sum->p + 1);
+    r.work = r.values + values_size(k, n) * lanes;
+    fill(triangle, 0.0, T);
+    add_terms(&r, T);
+    if (!factorise(&r, noise, T))
+        return STATUS_EXACT_NOT_PD;
+    w = r.Q + column * p; /* behind the q_j: y, then (L_S^{-1} y_S; r) */
+    fill(column * p, 0.0, r.Q);
+    copy(column, y, w);
+    if (slopes) {
+        v->kriging(n, T, r.u);
+        add_slopes(&r);
+        noise_slopes(&r, p - k->n_theta - 1, noise, b, r.Q + column * k->n_theta);
+    }
+    v->solve(n, T, p + 1, r.Q);
+    for (int l = 0; l < lanes; l++) {
+        const double d = D[l], e = w[last + l];
+        sum->value -=
+            times[l] * 0.5 * (log(2.0 * 3.14159265358979323846 * d) + e * e / d);
+    }
     if (!isfinite(sum->value))
         return STATUS_NOT_FINITE;
-    if (!slopes)
-        return STATUS_OK;
-    for (int j = 0; j < s; j++)
-        u[j] = -u[j];
-    u[s] = 1.0;
-    small_solve(s, n, L, w);
-    small_solve_t(s, n, L,
-                  w); /* w = T_SS^{-1} y_S                                       */
-    self_slopes(k, n, X, n, K, u, rest, Q);
-    const int q = p - k->n_theta - 1;
-    double *of_noise = Q + (size_t)k->n_theta * n;
-    for (int j = 0; j < n; j++)
-        of_noise[j] = noise[j] * u[j];
-    for (int l = 0; l < q; l++)
-        for (int j = 0; j < n; j++)
-            of_noise[(size_t)(l + 1) * n + j] = of_noise[j] * b[(size_t)l * n + j];
-
-    for (int j = 0; j < p; j++) {
-        double *q = Q + (size_t)j * n;
-        const double u_q = dot((size_t)n, u, q);
-        sum->score[j] +=
-            times * ((r * r / D - 1.0) * u_q / (2.0 * D) + r / D * dot((size_t)s, w, q));
-        small_solve(s, n, L,
-                    q); /* (q)_S <- L_S^{-1} (q)_S                               */
-        q[s] = u_q / sqrt(2.0 * D);
-    }
-    for (int j = 0; j < p; j++)
-        for (int l = j; l < p; l++)
-            sum->information[(size_t)j * p + l] +=
-                times / D * dot((size_t)n, Q + (size_t)j * n, Q + (size_t)l * n);
+    if (slopes)
+        v->moments(n, p, times, D, r.Q, sum->score, sum->information);
     return STATUS_OK;
 }

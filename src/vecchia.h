@@ -17,8 +17,11 @@
  *
  * and the expectation of the score is 0 at the truth whatever S is.  The log of the noise of row n
  * may be linear in q numbers b_n of the row: T_j of their coefficients is diag(noise b_j).
+ *
+ * Several rows are worked on at a time, one in each lane (lanes.h), each with s neighbours.
  */
 #include "kernel.h"
+#include "lanes.h"
 #include "status.h"
 
 struct vecchia {
@@ -34,12 +37,13 @@ size_t vecchia_size(const struct kernel *k, int q);
 void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia *sum);
 
 /* doubles of scratch for s neighbours */
-size_t vecchia_row_size(const struct kernel *k, int q, int s);
+size_t vecchia_rows_size(const struct lanes *v, const struct kernel *k, int q, int s);
 
-/* sum += times l_i and, where `slopes`, its score and information.
- * X: s + 1 rows, the last is row i; y, noise: [s + 1]; b: (s + 1) x q */
-enum status vecchia_add(const struct kernel *k, int s, const double *X, const double *y,
-                        const double *noise, const double *b, double times, int slopes,
-                        double *work, struct vecchia *sum);
+/* sum += times l_i of each lane and, where `slopes`, its score and information.
+ * X: s + 1 rows, the last is row i; y, noise: [s + 1]; b: (s + 1) x q; times: [1] */
+enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
+                        const double *X, const double *y, const double *noise,
+                        const double *b, const double *times, int slopes, double *work,
+                        struct vecchia *sum);
 
 #endif

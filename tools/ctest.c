@@ -120,6 +120,8 @@ int *array_int(size_t n)
     return x;
 }
 
+struct arena arrays = {.more = array};
+
 size_t arrays_taken(void)
 {
     return pool.taken;

@@ -45,6 +45,7 @@ double *array_random(size_t n, double low, double high);
 double *array_copy(size_t n, const double *x);
 double *array_zero(size_t n);
 int *array_int(size_t n);
+extern struct arena arrays; /* gives such arrays */
 size_t arrays_taken(void);
 void arrays_release(size_t taken);
 
@@ -159,17 +160,6 @@ struct dense {
     double log_det_B;
 };
 struct dense dense_of(const struct problem *p);
-
-/* open(self, arena): counted, then laid out in arrays */
-#define OPEN(open, self)                                                                 \
-    do {                                                                                 \
-        struct arena arena_ = {NULL, 0};                                                 \
-        open(self, &arena_);                                                             \
-        const size_t counted_ = arena_.used;                                             \
-        arena_ = (struct arena){array(counted_), 0};                                     \
-        open(self, &arena_);                                                             \
-        CHECK(arena_.used == counted_);                                                  \
-    } while (0)
 
 #define DECLARE(name) void group_##name(void);
 GROUPS(DECLARE)

@@ -95,10 +95,7 @@ static void neighbours_of(int n, int d, int s, int with_rank, enum lie how, int 
     struct tree tree = {.kernel = &c.kernel, .n = n, .with_ranks = with_rank};
     const int *ranks = with_rank ? rank : NULL;
     const struct source rows = {.N = n, .columns = d, .X = X, .ldx = ldx};
-    struct arena arena = {NULL, 0};
-    tree_open(&tree, &arena);
-    arena = (struct arena){array(arena.used), 0};
-    tree_open(&tree, &arena);
+    tree_open(&tree, &arrays);
     tree_build(&tree, &rows, ranks, queries);
     double *u = array((size_t)d), *v = array((size_t)d), *r2 = array((size_t)n),
            *got_r2 = array((size_t)s);
@@ -235,9 +232,9 @@ static void joint_of(int n_points, int n, int b)
     for (int l = 0; l < n_points; l++)
         K.x[(size_t)l * n_points + l] += noise[l];
     double *got = array_zero((size_t)n * n);
-    struct pass pass = {.plan = plan_for(&(struct plan){.threads = 2}, n_points, b)};
-    const struct sink sink = joint_sink(&p, b, got);
-    pass_run(&pass, 1, &sink, array(pass_size(&pass, 1, &sink)));
+    struct pass pass = {
+        .plan = plan_for(&(struct plan){.threads = 2, .arena = &arrays}, n_points, b)};
+    pass_run(&pass, joint_sink(&p, got));
     CHECK_ARRAY((size_t)n * n, got, times(transposed(W), times(K, W)).x, 1e-12);
 }
 

@@ -187,7 +187,6 @@ static void new_rows_of(const struct field_oracle *o, const struct rows_answer *
     j.at.var_near = array(n);
     j.at.var_far = array(n);
     j.covariance = array(n * n);
-    OPEN(near_joint_open, &j);
     CHECK(near_joint_run(&j) == STATUS_OK);
     for (int i = 0; i < o->n; i++) {
         const struct beside b = beside_of(o, o->N + i, NULL);
@@ -226,15 +225,14 @@ static void field_of(const char *kernel, int N, int s, int weighted, int threads
     q.field = (struct near_field){.z = problem_points(&p), .rank = rank, .s = s};
     q.field.z.model = &model;
     q.field.rows = q.field.targets = source_of(N, COLUMNS, p.X, p.y, p.scale);
-    q.field.plan =
-        plan_for(&(struct plan){.threads = threads, .memory = memory}, N, block);
+    q.field.plan = plan_for(
+        &(struct plan){.threads = threads, .memory = memory, .arena = &arrays}, N, block);
     q.field.u = array((size_t)N * s);
     q.field.near_rows = array_int((size_t)N * s);
     q.L = array(M * M);
     q.C = array(M * M);
     q.beta = array(M);
     q.d = array((size_t)N);
-    OPEN(near_posterior_open, &q);
     CHECK(near_posterior_run(&q, p.jitter) == STATUS_OK);
     const struct matrix C = matrix_of(M, M, q.C);
     CHECK_ARRAY(M * M, times(C, transposed(C)).x, want.P.x, 1e-9);

@@ -28,7 +28,8 @@ static struct plan plan_number(int i, int N, int M)
     const size_t memory[] = {0, 8 * 3 * 2 * (size_t)M * 3, 1 << 20};
     const struct plan like = {.threads = 1 + 2 * (i / 3 % 2),
                               .memory = memory[i / 6],
-                              .interrupt = count_interrupt};
+                              .interrupt = count_interrupt,
+                              .arena = &arrays};
     return plan_for(&like, N, blocks[i % 3]);
 }
 
@@ -56,7 +57,6 @@ static void evaluate(const struct problem *p, const char *name, struct plan plan
     e.panel.aux = e.objective->with_aux ? &aux : NULL;
     e.pass.plan = plan;
     e.summary.share = white_share_of_noise;
-    OPEN(evaluation_open, &e);
     interrupts = 0;
     CHECK(evaluation_run(&e, &value, &slope) == STATUS_OK);
     CHECK(interrupts >= 1);
@@ -128,15 +128,12 @@ static void fitc(const struct problem *p, struct plan plan)
     const struct summing summing = {.kernel = z.model->kernel, .M = M};
     double *v = array((size_t)N);
     const struct residuals residuals = {M, beta, p->s2, v};
-    const struct sink sinks[] = {stats_sink(&summing, plan.block, sums),
-                                 residuals_sink(&residuals, plan.block, &rss)};
     struct pass pass = {.plan = plan, .rows = &rows, .z = &z, .site = &site, .again = 1};
-    OPEN(pass_open, &pass);
-    double *work = array(pass_size(&pass, 2, sinks));
     for (int again = 0; again < 2; again++) { /* the second from what is kept */
         struct stats s;
         double want = 0.0;
-        pass_run(&pass, 2, sinks, work);
+        pass_run(&pass, stats_sink(&summing, sums));
+        pass_run(&pass, residuals_sink(&residuals, &rss));
         CHECK(stats_finish(M, 0, sums, &s) == STATUS_OK);
         CHECK_ARRAY((size_t)M * M + M, s.G, pieces.stats.G, 1e-12);
         CHECK_NEAR(s.yy, pieces.stats.yy, 1e-12);
@@ -177,7 +174,6 @@ static double run_divergence(const struct problem *p, struct plan plan, int cons
     if (!constant)
         d.z = problem_points(p);
     d.pass.plan = plan;
-    OPEN(divergence_open, &d);
     if (constant)
         return divergence_constant(&d);
     CHECK(divergence_value(&d, &value) == STATUS_OK);

@@ -151,7 +151,7 @@ static void selection(const char *name, int n, int columns, int most, int twins)
                              .most = most,
                              .m = -1,
                              .pivot = array_int(most)};
-    OPEN(select_open, &s);
+    select_open(&s, &arrays);
     select_start(&s);
     CHECK(s.m == 0);
     while (select_step(&s, 1e-8))
@@ -190,7 +190,7 @@ static void guided(int r, int n, int most, int twins)
     mult_AtB(r, r, r, 1.0, root, root, 0.0, P);
     struct guided_state g = {
         .r = r, .n = n, .most = most, .V = V, .P = P, .m = -1, .pivot = array_int(most)};
-    OPEN(guided_open, &g);
+    guided_open(&g, &arrays);
     guided_start(&g);
     CHECK(g.m == 0);
     while (guided_step(&g, 1e-10))

@@ -1,4 +1,5 @@
-/* Layer 4: the density of a row given its neighbours, its slopes and their expectation. */
+/* Layer 4: densities of rows given their neighbours, one in each lane, their slopes and what
+ * these are expected to be. */
 #include <math.h>
 #include "ctest.h"
 #include "linalg.h"
@@ -75,83 +76,147 @@ static double fisher(struct conditioned *t, int j, int k, int n)
            trace_of(times(times(Ti, slope_of(t, j, n)), times(Ti, slope_of(t, k, n))));
 }
 
-static void one_term(const char *name, int s, int d, int columns)
+/* numbers of row `lane` among those of `lanes` */
+static void into_lane(int lanes, int lane, size_t n, const double *from, double *to)
 {
-    struct conditioned t = {
-        covariance_new(name, d, columns), s, NULL, NULL, NULL, NULL, 0.0, 0.3};
-    const int q = 2 * (s % 2), p = d + 2 + q;
-    const size_t n = (size_t)s + 1, size = vecchia_size(&t.c.kernel, q);
-    t.X = array_random(n * columns, -2.0, 2.0);
-    t.y = array_random(n, -1.0, 1.0);
-    t.w = array_random(n, 0.4, 2.5);
-    t.b = array_random(2 * n, -1.0, 1.0);
-    double *noise = array(n), *memory = array(size), *work;
     for (size_t i = 0; i < n; i++)
-        noise[i] = t.s2 / t.w[i];
+        to[i * lanes + lane] = from[i];
+}
 
-    struct vecchia sum, other;
-    vecchia_init(&t.c.kernel, q, memory, &sum);
-    CHECK(sum.p == p && sum.value == 0.0);
-    work = array(vecchia_row_size(&t.c.kernel, q, s));
-    CHECK(vecchia_add(&t.c.kernel, s, t.X, t.y, noise, t.b, 1.0, 1, work, &sum) ==
-          STATUS_OK);
-    CHECK_NEAR(sum.value, conditional(&t), 1e-11);
-    for (int j = 0; j < p; j++) {
-        double *theta = j < d ? t.c.lengthscale + j : j == d ? t.c.variance : &t.s2;
-        if (j < d + 2)
-            CHECK_NEAR(sum.score[j], *theta * slope(conditional, &t, theta), 1e-8);
-        if (j == d + 2)
-            CHECK_NEAR(sum.score[j], slope(conditional, &t, &t.gamma), 1e-8);
+/* a row in each lane */
+struct beside {
+    const struct lanes *v;
+    double *X, *y, *noise, *b, *times, *work;
+};
+
+static enum status add(const struct beside *r, const struct kernel *k, int s, int slopes,
+                       struct vecchia *sum)
+{
+    return vecchia_add(r->v, k, s, r->X, r->y, r->noise, r->b, r->times, slopes, r->work,
+                       sum);
+}
+
+/* what a row has, `times` as often, taken off the sum */
+static void take_off(struct conditioned *t, double times, struct vecchia *sum)
+{
+    const int d = t->c.d, p = sum->p, s = t->s;
+    sum->value -= times * conditional(t);
+    for (int j = 0; j < p && j < d + 3; j++) {
+        double *theta = j < d        ? t->c.lengthscale + j
+                        : j == d     ? t->c.variance
+                        : j == d + 1 ? &t->s2
+                                     : &t->gamma;
+        sum->score[j] -=
+            times * (j < d + 2 ? *theta : 1.0) * slope(conditional, t, theta);
+    }
+    for (int j = 0; j < p; j++)
         for (int k = j; k < p; k++)
-            CHECK_NEAR(sum.information[(size_t)j * p + k],
-                       fisher(&t, j, k, s + 1) - fisher(&t, j, k, s), 1e-8);
+            sum->information[(size_t)j * p + k] -=
+                times * (fisher(t, j, k, s + 1) - fisher(t, j, k, s));
+}
+
+static void rows_beside(int most_lanes, const char *name, int s, int d, int columns)
+{
+    const struct covariance c = covariance_new(name, d, columns);
+    const struct lanes *v = lanes_of(most_lanes);
+    const int lanes = v->lanes, q = 2 * (s % 2), p = d + 2 + q;
+    const size_t n = (size_t)s + 1, size = vecchia_size(&c.kernel, q);
+    const struct beside r = {v,
+                             array(n * columns * lanes),
+                             array(n * lanes),
+                             array(n * lanes),
+                             array(q * n * lanes),
+                             array_random((size_t)lanes, 0.5, 2.0),
+                             array(vecchia_rows_size(v, &c.kernel, q, s))};
+    struct conditioned rows[8];
+    CHECK(lanes <= most_lanes);
+    for (int l = 0; l < lanes; l++) {
+        struct conditioned *t = rows + l;
+        *t = (struct conditioned){c, s, NULL, NULL, NULL, NULL, 0.0, 0.3};
+        t->X = array_random(n * columns, -2.0, 2.0);
+        t->y = array_random(n, -1.0, 1.0);
+        t->w = array_random(n, 0.4, 2.5);
+        t->b = array_random(2 * n, -1.0, 1.0);
+        into_lane(lanes, l, n * columns, t->X, r.X);
+        into_lane(lanes, l, n, t->y, r.y);
+        into_lane(lanes, l, q * n, t->b, r.b);
+        for (size_t i = 0; i < n; i++)
+            r.noise[i * lanes + l] = t->s2 / t->w[i];
     }
 
-    /* without slopes nothing else is touched; 1.5 and then 0.5 of it */
-    vecchia_init(&t.c.kernel, q, array(size), &other);
-    CHECK(vecchia_add(&t.c.kernel, s, t.X, t.y, noise, t.b, 1.5, 0, work, &other) ==
-          STATUS_OK);
-    CHECK_NEAR(other.value, 1.5 * sum.value, 1e-14);
-    for (int j = 0; j < p + p * p; j++)
+    struct vecchia sum, other;
+    vecchia_init(&c.kernel, q, array(size), &sum);
+    CHECK(sum.p == p && sum.value == 0.0);
+    CHECK(add(&r, &c.kernel, s, 1, &sum) == STATUS_OK);
+    /* twice: in the sum as often as there; without slopes nothing else is touched */
+    vecchia_init(&c.kernel, q, array(size), &other);
+    CHECK(add(&r, &c.kernel, s, 0, &other) == STATUS_OK);
+    CHECK_NEAR(other.value, sum.value, 1e-14);
+    for (size_t j = 0; j < size; j++)
         CHECK(other.score[j] == 0.0); /* the information lies behind */
-    vecchia_init(&t.c.kernel, q, other.score, &other);
-    CHECK(vecchia_add(&t.c.kernel, s, t.X, t.y, noise, t.b, 0.5, 1, work, &other) ==
-          STATUS_OK);
-    CHECK_NEAR(other.value, 0.5 * sum.value, 1e-14);
-    for (int j = 0; j < p + p * p; j++)
-        CHECK_NEAR(other.score[j], 0.5 * sum.score[j], 1e-13);
+    CHECK(add(&r, &c.kernel, s, 1, &other) == STATUS_OK);
+    CHECK_NEAR(other.value, 2.0 * sum.value, 1e-14);
+    for (size_t j = 0; j < size; j++)
+        CHECK(other.score[j] == sum.score[j]);
+
+    for (int l = 0; l < lanes; l++)
+        take_off(rows + l, r.times[l], &sum);
+    CHECK_NEAR(sum.value, 0.0, 1e-10);
+    for (int j = 0; j < p && j < d + 3; j++)
+        CHECK_NEAR(sum.score[j], 0.0, 1e-7);
+    for (int j = 0; j < p; j++)
+        for (int k = j; k < p; k++)
+            CHECK_NEAR(sum.information[(size_t)j * p + k], 0.0, 1e-7);
 }
 
 /* what cannot be factorised, or is beyond double precision, is a status */
-static void failures(const char *name)
+static void failures(int most_lanes, const char *name)
 {
     const struct covariance c = covariance_new(name, 1, 1);
-    double X[3] = {1.0, 1.0, 2.0}, y[3] = {1.0, 2.0, 3.0}, noise[3] = {0.0, 0.0, 0.0};
-    double *work = array(vecchia_row_size(&c.kernel, 0, 2));
+    const struct lanes *v = lanes_of(most_lanes);
+    const int lanes = v->lanes, last = lanes - 1;
+    const struct beside r = {v,
+                             array(3 * (size_t)lanes),
+                             array(3 * (size_t)lanes),
+                             array(3 * (size_t)lanes),
+                             NULL,
+                             array((size_t)lanes),
+                             array(vecchia_rows_size(v, &c.kernel, 0, 2))};
     struct vecchia sum;
     vecchia_init(&c.kernel, 0, array(vecchia_size(&c.kernel, 0)), &sum);
-    CHECK(vecchia_add(&c.kernel, 2, X, y, noise, NULL, 1.0, 1, work, &sum) ==
-          STATUS_EXACT_NOT_PD);
+    for (int l = 0; l < lanes; l++) {
+        into_lane(lanes, l, 3, (const double[]){1.0, 1.5, 2.0}, r.X);
+        into_lane(lanes, l, 3, (const double[]){1.0, 2.0, 3.0}, r.y);
+        into_lane(lanes, l, 3, (const double[]){0.1, 0.1, 0.1}, r.noise);
+        r.times[l] = 1.0;
+    }
+    CHECK(add(&r, &c.kernel, 2, 1, &sum) == STATUS_OK);
+    vecchia_init(&c.kernel, 0, sum.score, &sum);
+    r.X[lanes + last] = 1.0; /* one of the rows has two neighbours at the same place */
+    r.noise[last] = r.noise[lanes + last] = 0.0;
+    CHECK(add(&r, &c.kernel, 2, 1, &sum) == STATUS_EXACT_NOT_PD);
+    r.noise[last] = NAN;
+    CHECK(add(&r, &c.kernel, 2, 1, &sum) == STATUS_EXACT_NOT_PD);
+    r.noise[last] = INFINITY;
+    CHECK(add(&r, &c.kernel, 2, 1, &sum) == STATUS_EXACT_NOT_PD);
     CHECK(sum.value == 0.0 && sum.score[0] == 0.0);
-    noise[0] = noise[1] = noise[2] = NAN;
-    CHECK(vecchia_add(&c.kernel, 2, X, y, noise, NULL, 1.0, 1, work, &sum) ==
-          STATUS_EXACT_NOT_PD);
-    noise[0] = noise[1] = noise[2] = 0.1;
-    y[2] = 1e200;
-    CHECK(vecchia_add(&c.kernel, 2, X, y, noise, NULL, 1.0, 1, work, &sum) ==
-          STATUS_NOT_FINITE);
+    r.noise[last] = r.noise[lanes + last] = 0.1;
+    r.y[2 * lanes + last] = 1e200;
+    CHECK(add(&r, &c.kernel, 2, 1, &sum) == STATUS_NOT_FINITE);
+    CHECK(sum.score[0] == 0.0);
 }
 
 void group_vecchia(void)
 {
     const size_t taken = arrays_taken();
-    for (int k = 0; k < n_kernels; k++) {
-        for (int s = 0; s <= 9; s += s < 2 ? 1 : 7)
-            for (int d = 1; d <= 3; d += 2) {
-                one_term(kernel_names[k], s, d, d + s % 2);
-                arrays_release(taken);
-            }
-        failures(kernel_names[k]);
-        arrays_release(taken);
-    }
+    for (int lanes = 1; lanes <= 8; lanes *= 2)
+        for (int k = 0; k < n_kernels; k++) {
+            for (int s = 0; s <= 9; s += s < 2 ? 1 : 7)
+                for (int d = 1; d <= 3; d += 2) {
+                    rows_beside(lanes, kernel_names[k], s, d, d + s % 2);
+                    arrays_release(taken);
+                }
+            failures(lanes, kernel_names[k]);
+            arrays_release(taken);
+        }
 }

@@ -6,25 +6,27 @@ door_examples <- function() {
   good <- engine_kernel(kernel)
   ec <- engine_control(20)
   nu <- package_nu(p, aux_sor(rows = p$rows))
-  post <- native_posterior(p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
-  exact <- native_exact(p$x, p$y, NULL, kernel, p$noise)
-  norms <- posterior_norms(post, p$z, list(x = p$x, y = p$y), new_model(kernel, p$noise))
-  model <- engine_model(kernel, p$noise, 1e-10)
-  rows <- engine_rows(p$x, p$y)
-  sums <- native_sums("vfe", NULL, p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
-  adjoint <- native_objective("vfe", NULL, p$z, sums, kernel, p$noise, 1e-10)$adjoint
+  data <- list(x = p$x, y = p$y)
+  of <- new_model(kernel, p$noise)
+  post <- native_posterior(p$z, data, of, 1e-10)
+  exact <- native_exact(data, of)
+  norms <- posterior_norms(post, p$z, data, of)
+  model <- engine_model(of, 1e-10)
+  rows <- engine_rows(data)
+  sums <- native_sums("vfe", NULL, p$z, data, of, 1e-10)
+  adjoint <- native_objective("vfe", NULL, p$z, sums, of, 1e-10)$adjoint
   own <- post[c("L", "C", "beta")]
   with_G <- post[c("L", "C", "beta", "G")]
   sites <- list(name = "log", y = abs(round(p$y)), size = NULL, weight = NULL, offset = numeric(20),
-                shape = NULL)
+                shape = NULL, variational = 0L)
   sums_kriged <- as.list(c(prior = 1, size = 1, sor = 0.1, J = 0.5, wh = 0.1, ww = 0.2, w1 = 0.3, hh = 0.4, ch = 0.1,
                            xh = 0.1, JQ = 0.4))
+  newton <- list(enough = 1e-9, maxit = 5L, most_jitter = 1e-4)
   doors <- list(
     kernel_matrix = list(model, p$x, p$z, ec),
     evaluate = list(engine_objective("vfe"), model, p$z, rows, 1L, ec, NULL),
     "evaluate white" = list(list(name = "white", aux = NULL, Wt = NULL, share = 0.5), model, p$z, rows, 1L, ec, NULL),
     "evaluate pf" = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec, NULL),
-    evaluate_size = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec),
     sums = list(engine_objective("vfe"), model, p$z, rows, ec),
     objective = list(engine_objective("vfe"), model, p$z, sums, NULL),
     gradient = list(engine_objective("vfe"), model, p$z, rows, adjoint, NULL, ec),
@@ -36,7 +38,9 @@ door_examples <- function() {
     predict = list(model, p$z, own, p$x, ec),
     covariance = list(model, p$z, own, p$x, 0L),
     select = list(model, p$x, 3L, 1e-10),
-    laplace = list(model, p$z, p$x, sites, NULL, list(enough = 1e-9, maxit = 5L, most_jitter = 1e-4), 2L, ec),
+    laplace = list(model, p$z, p$x, sites, list(beta = NULL, G = NULL), newton, 2L, ec),
+    "laplace vi" = list(model, p$z, p$x, replace(sites, "variational", 1L), list(beta = 1:3 / 4, G = diag(3)), newton,
+                        2L, ec),
     forms = list(model, p$z, own, list(diag(3)), p$x, ec),
     paths = list(model, p$z, own, p$x, sites, rbind(diag(3), 1), ec),
     sites = list(sites, p$y),

@@ -266,7 +266,7 @@ test_that("where nothing is left but rounding, brackets and bounds are of its si
 test_that("c and y'w are bracketed by the posterior's sums, with or without the norms", {
   for (p in problems()) {
     kernel <- complete_kernel(package_kernel(p$kernel), p$x)
-    post <- native_posterior(p$z, p$x, p$y, p$weights, kernel, p$noise, 1e-10)
+    post <- native_posterior(p$z, p, new_model(kernel, p$noise), 1e-10)
     data <- list(x = p$x, y = p$y, weights = p$weights)
     model <- new_model(kernel, p$noise)
     norms <- with_seed(1, posterior_norms(post, p$z, data, model, tight = TRUE))

@@ -29,7 +29,7 @@ tight_problem <- function(x, y, s2, new, w = rep(1, length(x)), jitter = 0) {
 }
 
 tight_certificate <- function(p, new = p$new, crossing = NULL) {
-  native_certify(p$posterior, matrix(0), p$kernel, p$s2, p$norms, matrix(new), crossing)
+  native_certify(p$posterior, matrix(0), new_model(p$kernel, p$s2), p$norms, matrix(new), crossing)
 }
 
 # `p` made with errors in it is certified; the same problem without them is certified tightly, so that nothing else has

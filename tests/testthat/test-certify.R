@@ -18,8 +18,8 @@ dense_certificate <- function(p, jitter) {
 
 native_dense <- function(p, jitter, t1, t2, order = seq_along(p$y)) {
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
-  posterior <- native_posterior(p$z, p$x, p$y, p$weights, kernel, p$noise, jitter)
-  norms <- native_norms(posterior, p$z, p$x, p$y, p$weights, kernel, p$noise, order, t1, t2)
+  posterior <- native_posterior(p$z, p, new_model(kernel, p$noise), jitter)
+  norms <- native_norms(posterior, p$z, p, new_model(kernel, p$noise), order, t1, t2)
   list(kernel = kernel, posterior = posterior, norms = norms)
 }
 
@@ -101,7 +101,7 @@ test_that("certificates are the formulas, up to the allowance for rounding", {
     made <- native_dense(p, 1e-8, n, n)
     data <- list(x = p$x, y = p$y, weights = p$weights)
     norms <- with_seed(1, posterior_norms(made$posterior, p$z, data, new_model(made$kernel, p$noise), tight = TRUE))
-    r <- native_certify(made$posterior, p$z, made$kernel, p$noise, norms, p$new)
+    r <- native_certify(made$posterior, p$z, new_model(made$kernel, p$noise), norms, p$new)
     root <- sqrt(pmax(d$left, 0))
     eta <- pmin(e_norm(d$E, d$h), sqrt(norms$lam * colSums(d$h^2)))
     w_E <- bound_w(d$c, e_norm(d$E, cbind(d$v)))
@@ -126,7 +126,7 @@ test_that("what all rows say of new ones is h'e, e'B^-1 e and e'e, for any block
     crossing <- NULL
     for (block in c(1, 4, 50)) {
       crossing <- with_options(list(pfdtc.block = block, pfdtc.threads = 2), {
-        native_cross(made$posterior, p$z, p$x, p$weights, made$kernel, p$noise, p$new)
+        native_cross(made$posterior, p$z, p, new_model(made$kernel, p$noise), p$new)
       })
       expect_close(crossing$cross, colSums(d$h * e), 1e-7, label_of(p))
       expect_close(crossing$gain, colSums(e * solve(B, e)), 1e-7, label_of(p))
@@ -134,7 +134,7 @@ test_that("what all rows say of new ones is h'e, e'B^-1 e and e'e, for any block
     }
     norms <- with_seed(1, posterior_norms(made$posterior, p$z, list(x = p$x, y = p$y, weights = p$weights),
                                           new_model(made$kernel, p$noise)))
-    certified <- function(...) native_certify(made$posterior, p$z, made$kernel, p$noise, norms, p$new, ...)
+    certified <- function(...) native_certify(made$posterior, p$z, new_model(made$kernel, p$noise), norms, p$new, ...)
     plain <- certified()
     sharp <- certified(crossing)
     exact <- ref_variance(ref_exact(p$x, p$y, p$kernel, p$noise, p$weights), p$new)
@@ -150,8 +150,8 @@ test_that("rows to certify at beyond what is looked at in one go are each their 
   p <- problem("matern32", n = 20, m = 4, weighted = TRUE)
   made <- native_dense(p, 1e-8, 20, 20)
   x <- with_seed(4, matrix(stats::runif(4200, -4, 4), 2100))
-  crossing <- native_cross(made$posterior, p$z, p$x, p$weights, made$kernel, p$noise, x)
-  last <- native_cross(made$posterior, p$z, p$x, p$weights, made$kernel, p$noise, x[2040:2100, ])
+  crossing <- native_cross(made$posterior, p$z, p, new_model(made$kernel, p$noise), x)
+  last <- native_cross(made$posterior, p$z, p, new_model(made$kernel, p$noise), x[2040:2100, ])
   for (what in names(last)) expect_equal(unname(crossing[[what]][2040:2100]), unname(last[[what]]), tolerance = 1e-12)
   exact <- fit_by("gp_exact", p)
   truth <- predict(exact, x, se.fit = TRUE)

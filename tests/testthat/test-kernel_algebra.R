@@ -1,8 +1,9 @@
 test_that("a product of rough kernels is 0 at distances whose square is infinite", {
   x <- cbind(a = c(0, 1e200, 1), b = 0)
   for (nu in c(3, 5) / 2) {
-    k <- kernel_matern(nu, 1e-200, 1, inputs = "a") * kernel_se(1, 2, inputs = "b")
-    expect_identical(unname(kernel_matrix(k, x)), diag(2, 3))
+    rough <- kernel_matern(nu, 1e-200, 1, inputs = "a")
+    expect_identical(unname(kernel_matrix(rough * kernel_se(1, 2, inputs = "b"), x)), diag(2, 3))
+    expect_identical(unname(kernel_matrix(rough * kernel_periodic(1, 2, 3, inputs = "b"), x)), diag(2, 3))
   }
 })
 
@@ -77,13 +78,17 @@ test_that("exact evidence and the likelihood of neighbours have the right slopes
   near <- rbind(sapply(1:15, function(i) c(seq_len(i - 1), rep(0L, 15 - i)))) # 14 x 15: all earlier rows
   storage.mode(near) <- "integer"
   kernels <- some_kernels(12, 5)
+  kernels$closed <- kernel_matern(1 / 2, c(0.7, 1.2), 0.8, c("a", "b")) *
+    kernel_matern(5 / 2, 0.9, 1, c("b", "c"), TRUE) * kernel_se(1.1, 1, "c") +
+    kernel_matern(3 / 2, c(0.4, 2, 1), 0.5, c("a", "b", "c"))
   for (name in names(kernels)) {
     k <- complete_kernel(kernels[[name]], x)
     table <- kernel_parameters(k)
     theta <- log(kernel_values(k))
-    value <- function(theta) native_exact_evidence(x, y, NULL, kernel_with(k, exp(theta), table), 0.3)$value
-    exact <- native_exact_evidence(x, y, NULL, k, 0.3)
-    conditional <- native_vecchia(x, y, NULL, k, 0.3, 1:15, near)
+    data <- list(x = x, y = y)
+    value <- function(theta) native_exact_evidence(data, new_model(kernel_with(k, exp(theta), table), 0.3))$value
+    exact <- native_exact_evidence(data, new_model(k, 0.3))
+    conditional <- native_vecchia(data, new_model(k, 0.3), 1:15, near)
     expect_equal(conditional$value, -exact$value, tolerance = 1e-9, info = name)
     expect_equal(conditional$score, -c(exact$theta, exact$noise), tolerance = 1e-6, info = name)
     for (j in seq_along(theta)) {

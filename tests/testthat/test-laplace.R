@@ -46,7 +46,7 @@ test_that("the mode on inducing points is that of the low-rank prior", {
     plain <- ref_laplace(p$x, p$sites, p$family, p$kernel, p$new, p$theta, k = dense_low_rank(p))
     expect_equal(r$f - engine_sites(p$likelihood, p$sites, 0)$offset, plain$f, tolerance = 1e-7, label = p$family)
     expect_lt(r$decrement, 1e-9)
-    at <- native_predict(r, p$z, pfdtc_kernel_of(p$kernel, p$x), 1, p$new)
+    at <- native_predict(r, p$z, new_model(pfdtc_kernel_of(p$kernel, p$x), 1), p$new)
     expect_equal(at$mean, plain$mean, tolerance = 1e-7, label = p$family)
     expect_equal(at$sor_variance, plain$var, tolerance = 1e-7, label = p$family)
     E <- diag(ref_k(p$kernel, p$x)) - diag(dense_low_rank(p)(p$x, p$x))
@@ -115,7 +115,7 @@ test_that("Newton's steps reach the mode from anywhere, and say so", {
   r <- engine_mode(p)
   expect_lt(r$decrement, 1e-5)
   expect_gt(r$steps, 5)
-  far <- engine_mode(p, start = rep(-30, nrow(p$z)))
+  far <- engine_mode(p, start = list(beta = rep(-30, nrow(p$z))))
   expect_equal(far$f, r$f, tolerance = 1e-8)
 })
 

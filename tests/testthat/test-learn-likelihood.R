@@ -56,7 +56,7 @@ likelihood_case <- function(p, s = 4) {
 test_that("value, score and information are those of the conditional densities, every kernel, with weights", {
   for (p in problems()) {
     m <- likelihood_case(p)
-    got <- native_vecchia(p$x, p$y, p$weights, m$kernel, p$noise, m$rows, m$neighbours, m$times)
+    got <- native_vecchia(p, new_model(m$kernel, p$noise), m$rows, m$neighbours, m$times)
     expect_close(got$value, ref_conditionals(p, m$rows, m$neighbours, m$times), 1e-10, label_of(p))
     at <- log(c(p$kernel$lengthscale, p$kernel$variance, p$noise))
     d <- length(p$kernel$lengthscale)
@@ -69,7 +69,7 @@ test_that("value, score and information are those of the conditional densities, 
     }, at)
     expect_close(got$score, slope, 1e-9, label_of(p))
     expect_close(got$information, ref_information(p, m$rows, m$neighbours, m$times), 1e-8, label_of(p))
-    alone <- native_vecchia(p$x, p$y, p$weights, m$kernel, p$noise, m$rows, m$neighbours, m$times, slopes = FALSE)
+    alone <- native_vecchia(p, new_model(m$kernel, p$noise), m$rows, m$neighbours, m$times, slopes = FALSE)
     expect_equal(alone$value, got$value, tolerance = 1e-14)
   }
 })
@@ -78,7 +78,7 @@ test_that("with all earlier rows it is the exact density; blocks and threads cha
   p <- problem("matern52", n = 90, m = 4, weighted = TRUE)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
   all_of <- function(s) native_neighbours(kernel, p$x, s, rows = 1:90, rank = 1:90)
-  value <- function(near, ...) native_vecchia(p$x, p$y, p$weights, kernel, p$noise, 1:90, near, ...)
+  value <- function(near, ...) native_vecchia(p, new_model(kernel, p$noise), 1:90, near, ...)
   exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
   expect_close(value(all_of(89))$value, exact$evidence, 1e-10)
   near <- all_of(10)
@@ -94,7 +94,7 @@ test_that("beyond the 256 rows that a block has at most, sums are those of the r
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
   near <- native_neighbours(kernel, p$x, 8, rows = 1:600, rank = 1:600)
   value <- function(rows, threads = 1) {
-    native_vecchia(p$x, p$y, NULL, kernel, p$noise, rows, near[, rows, drop = FALSE],
+    native_vecchia(list(x = p$x, y = p$y), new_model(kernel, p$noise), rows, near[, rows, drop = FALSE],
                    control = pfdtc_control(threads = threads))[c("value", "score", "information")]
   }
   parts <- lapply(list(1:150, 151:400, 401:600), value) # each in one block
@@ -129,8 +129,8 @@ test_that("with all earlier rows score and information are those of the exact ev
     kernel <- complete_kernel(package_kernel(p$kernel), p$x)
     rank <- with_seed(2, sample.int(25))
     near <- native_neighbours(kernel, p$x, 24, rows = 1:25, rank = rank)
-    got <- native_vecchia(p$x, p$y, p$weights, kernel, p$noise, 1:25, near)
-    exact <- native_exact_evidence(p$x, p$y, p$weights, kernel, p$noise)
+    got <- native_vecchia(p, new_model(kernel, p$noise), 1:25, near)
+    exact <- native_exact_evidence(p, new_model(kernel, p$noise))
     expect_close(got$value, -exact$value, 1e-10, profile)
     expect_close(got$score, -c(exact$theta, exact$noise), 1e-9, profile)
     # tr(T^-1 T_j T^-1 T_k) / 2
@@ -143,7 +143,7 @@ test_that("with all earlier rows score and information are those of the exact ev
 test_that("no neighbours, one row, no rows, many neighbours; rows may count several times", {
   p <- problem("matern32", n = 30, d = 1, weighted = TRUE)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
-  value <- function(rows, near, ...) native_vecchia(p$x, p$y, p$weights, kernel, p$noise, rows, near, ...)
+  value <- function(rows, near, ...) native_vecchia(p, new_model(kernel, p$noise), rows, near, ...)
   alone <- value(1:30, matrix(0L, 1, 30))
   expect_close(alone$value, sum(stats::dnorm(p$y, sd = sqrt(1.7 + p$noise / p$weights), log = TRUE)), 1e-12)
   expect_identical(alone$score[1], 0)            # a row alone knows no distances
@@ -164,15 +164,15 @@ test_that("no neighbours, one row, no rows, many neighbours; rows may count seve
 test_that("inputs far from 0, columns not used, equal rows: the same numbers or a status, never NaN", {
   p <- problem("matern12", n = 20, d = 2)
   m <- likelihood_case(p)
-  plain <- native_vecchia(p$x, p$y, NULL, m$kernel, p$noise, m$rows, m$neighbours, m$times)
+  plain <- native_vecchia(list(x = p$x, y = p$y), new_model(m$kernel, p$noise), m$rows, m$neighbours, m$times)
   for (at in c(1e6, -1e6)) { # digits of x lost there are 1e-10
-    far <- native_vecchia(p$x + at, p$y, NULL, m$kernel, p$noise, m$rows, m$neighbours, m$times)
+    far <- native_vecchia(list(x = p$x + at, y = p$y), new_model(m$kernel, p$noise), m$rows, m$neighbours, m$times)
     for (part in c("value", "score", "information")) expect_close(far[[part]], plain[[part]], 1e-8)
   }
   wide <- m$kernel
   wide$inputs <- c(2L, 4L)
   x <- cbind(1e300, p$x[, 1], -1, p$x[, 2])
-  more <- native_vecchia(x, p$y, NULL, wide, p$noise, m$rows, m$neighbours, m$times)
+  more <- native_vecchia(list(x = x, y = p$y), new_model(wide, p$noise), m$rows, m$neighbours, m$times)
   for (part in c("value", "score", "information")) expect_identical(more[[part]], plain[[part]])
 
   for (profile in profiles) {
@@ -182,7 +182,7 @@ test_that("inputs far from 0, columns not used, equal rows: the same numbers or 
       if (case == "equal") x[11:20, ] <- x[1:10, ]
       if (case == "near") x[11:20, ] <- x[1:10, ] + 1e-13
       near <- native_neighbours(kernel, x, 8, rows = 1:20, rank = 1:20)
-      got <- native_vecchia(x, p$y, NULL, kernel, noise, 1:20, near)
+      got <- native_vecchia(list(x = x, y = p$y), new_model(kernel, noise), 1:20, near)
       info <- paste(profile, noise, case)
       if (identical(got$value, Inf)) {
         expect_match(got$reason, "[a-z]", info = info)
@@ -193,7 +193,7 @@ test_that("inputs far from 0, columns not used, equal rows: the same numbers or 
     }
   }
   # an overflow is a status as well
-  huge <- native_vecchia(p$x, p$y * 1e200, NULL, m$kernel, p$noise, m$rows, m$neighbours, m$times)
+  huge <- native_vecchia(list(x = p$x, y = p$y * 1e200), new_model(m$kernel, p$noise), m$rows, m$neighbours, m$times)
   expect_identical(huge$value, Inf)
 })
 
@@ -201,9 +201,9 @@ test_that("the likelihood of one row beside its neighbours leaves arguments as t
   p <- problem("se", n = 15, weighted = TRUE)
   m <- likelihood_case(p)
   before <- rapply(list(p, m), function(v) v + 0L, "numeric", how = "replace")
-  first <- native_vecchia(p$x, p$y, p$weights, m$kernel, p$noise, m$rows, m$neighbours, m$times)
+  first <- native_vecchia(p, new_model(m$kernel, p$noise), m$rows, m$neighbours, m$times)
   expect_identical(list(p, m), before)
-  expect_identical(native_vecchia(p$x, p$y, p$weights, m$kernel, p$noise, m$rows, m$neighbours, m$times), first)
+  expect_identical(native_vecchia(p, new_model(m$kernel, p$noise), m$rows, m$neighbours, m$times), first)
 })
 
 test_that("in expectation the score is 0 at the truth and its variance the information, whatever the neighbours", {
@@ -211,7 +211,7 @@ test_that("in expectation the score is 0 at the truth and its variance the infor
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
   near <- matrix(c(order(p$x)[c(1, 4, 12)], 0L)) # not the nearest of the seventh
   row <- order(p$x)[7]
-  at <- function(y) native_vecchia(p$x, y, NULL, kernel, p$noise, row, near)
+  at <- function(y) native_vecchia(list(x = p$x, y = y), new_model(kernel, p$noise), row, near)
   R <- chol(ref_k(p$kernel, p$x) + diag(p$noise, 12))
   scores <- with_seed(9, replicate(3000, at(drop(crossprod(R, stats::rnorm(12))))$score))
   information <- at(p$y)$information

@@ -31,14 +31,14 @@ test_that("a factorisation that fails is a value for the optimiser and a conditi
   z <- matrix(c(1, 1, 1, 1), 2)
   x <- matrix(1:8 / 8, 4)
   kernel <- complete_kernel(kernel_se(1, 1), x)
-  result <- native_evaluate("vfe", NULL, z, x, 1:4 / 4, NULL, kernel, 0.1, 0)
+  result <- native_evaluate("vfe", NULL, z, list(x = x, y = 1:4 / 4), new_model(kernel, 0.1), 0)
   expect_identical(result$value, Inf)
   expect_match(result$reason, "not positive definite")
   expect_error(vfe_objective(z, x, 1:4, kernel, 0.1), class = "pfdtc_error_numerical")
   # the ladder of jitters ends where it is told to
-  expect_error(native_posterior(z, x, 1:4 / 4, NULL, kernel, 0.1, jitter = 0, most = 0), "posterior",
-               class = "pfdtc_error_numerical")
-  expect_gt(native_posterior(z, x, 1:4 / 4, NULL, kernel, 0.1, jitter = 0)$jitter, 0)
+  at <- function(...) native_posterior(z, list(x = x, y = 1:4 / 4), new_model(kernel, 0.1), jitter = 0, ...)
+  expect_error(at(most = 0), "posterior", class = "pfdtc_error_numerical")
+  expect_gt(at()$jitter, 0)
 })
 
 test_that("the kernel goes to the engine with columns from 0", {
@@ -52,16 +52,18 @@ test_that("the kernel goes to the engine with columns from 0", {
 
 test_that("scratch that is handed in gives the same numbers", {
   p <- problem(n = 50, m = 6, seed = 4)
-  kernel <- complete_kernel(package_kernel(p$kernel), p$x)
-  plain <- native_evaluate("vfe", NULL, p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
-  scratch <- objective_scratch(p$z, p$x, kernel)
-  again <- function() native_evaluate("vfe", NULL, p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10, scratch = scratch)
-  for (i in 1:2) expect_identical(again(), plain)
-  nu <- package_nu(p, aux_sor(rows = p$rows))
-  plain <- native_evaluate("pf", nu, p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10)
-  scratch <- objective_scratch(p$z, p$x, kernel, nu)
-  scratch[] <- NaN
-  expect_identical(native_evaluate("pf", nu, p$z, p$x, p$y, NULL, kernel, p$noise, 1e-10, scratch = scratch), plain)
+  model <- new_model(complete_kernel(package_kernel(p$kernel), p$x), p$noise)
+  data <- list(x = p$x, y = p$y)
+  aux <- package_nu(p, aux_sor(rows = p$rows))
+  for (name in c("vfe", "pf")) {
+    scratch <- new.env()
+    value <- function(...) native_evaluate(name, if (name == "pf") aux, p$z, data, model, 1e-10, ...)
+    plain <- value()
+    for (i in 1:3) expect_identical(value(scratch = scratch), plain)
+    scratch$room[] <- NaN
+    expect_identical(value(scratch = scratch), plain)
+    expect_false(all(is.nan(scratch$room)))
+  }
 })
 
 test_that("forked processes can use a fit of a threaded parent, and fit anew", {
@@ -142,7 +144,7 @@ test_that("every door refuses what it would read out of bounds", {
   refused("decorrelate", set("decorrelate", 3, matrix(21L, 2, 20)), "rows beyond the rows")
   refused("norms", set("norms", 5, 2:21), "an order beyond the rows")
   refused("norms", set("norms", 5, c(0L, 1:19)), "an order from 0")
-  empty <- replace(set("norms", 4, engine_rows(p$x[0, ], numeric())), 5, list(integer()))
+  empty <- replace(set("norms", 4, engine_rows(list(x = p$x[0, ], y = numeric()))), 5, list(integer()))
   refused("norms", empty, "no rows")
   refused("select", set("select", 3, -1L), "a count below 0")
   expect_length(call_door("select", set("select", 2, p$x[0, ]))$pivots, 0L)
@@ -165,7 +167,7 @@ test_that("the BLAS at hand is used for n x n matrices alone; whatever ended the
   })
   p <- problem(n = 600, m = 12, seed = 6)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
-  exact <- function(kernel) native_exact(p$x, p$y, NULL, kernel, p$noise, pfdtc_control(threads = 1))
+  exact <- function(kernel) native_exact(p[c("x", "y")], new_model(kernel, p$noise), pfdtc_control(threads = 1))
   engine$optimised_blas <- FALSE
   by_engine <- exact(kernel)
   engine$optimised_blas <- TRUE
@@ -180,7 +182,7 @@ test_that("the BLAS at hand is used for n x n matrices alone; whatever ended the
   big <- problem(n = 3000, m = 2, seed = 6)
   expect_error({
     setTimeLimit(elapsed = 0.05, transient = TRUE)
-    native_exact(big$x, big$y, NULL, kernel, big$noise)
+    native_exact(list(x = big$x, y = big$y), new_model(kernel, big$noise))
   }, "time limit")
   setTimeLimit()
   expect_identical(c(lanes(), .Call(ffi_blas_threads, 0L)), c(own_lanes, threads))
@@ -204,14 +206,14 @@ test_that("sums of parts of the rows add up: posterior, value and gradient are t
     kernel <- complete_kernel(package_kernel(p$kernel), p$x)
     jitter <- 1e-9
     nu <- if (case != "vfe") package_nu(p, if (case == "white") aux_white(0.7) else aux_sor(rows = p$rows))
-    whole <- native_evaluate(case, nu, p$z, p$x, p$y, p$weights, kernel, p$noise, jitter, TRUE, NULL, NULL)
+    whole <- native_evaluate(case, nu, p$z, p, new_model(kernel, p$noise), jitter, TRUE, NULL, NULL)
     nu$Wt <- NULL # made anew for each part
     parts <- lapply(list(1:7, 8:40, 41:60), function(i) {
       list(x = p$x[i, , drop = FALSE], y = p$y[i], weights = p$weights[i])
     })
-    of <- function(f, part, ...) f(case, nu, p$z, part$x, part$y, part$weights, kernel, p$noise, jitter, ...)
+    of <- function(f, part, ...) f(case, nu, p$z, part, new_model(kernel, p$noise), jitter, ...)
     sums <- Reduce(sums_merge, lapply(parts, function(part) of(native_sums, part)))
-    value <- function(rss = NULL) native_objective(case, nu, p$z, sums, kernel, p$noise, jitter, rss)
+    value <- function(rss = NULL) native_objective(case, nu, p$z, sums, new_model(kernel, p$noise), jitter, rss)
     adjoint <- value()$adjoint
     slopes <- lapply(seq_along(parts), function(i) of(native_gradient, parts[[i]], adjoint, if (i == 2) sums$k_sum))
     add <- function(name) Reduce(`+`, lapply(slopes, `[[`, name))
@@ -221,8 +223,8 @@ test_that("sums of parts of the rows add up: posterior, value and gradient are t
     expect_lt(max(abs(add("gradient") - whole$gradient)), 1e-9 * max(abs(whole$gradient)), label = case)
     expect_lt(max(abs(add("theta") - whole$theta)), 1e-9 * max(1, abs(whole$theta)), label = case)
     expect_lt(abs(value(add("rss"))$noise - whole$noise), 1e-9 * unit, label = case)
-    post <- native_posterior(p$z, p$x, p$y, p$weights, kernel, p$noise, jitter)
-    got <- native_posterior_of_sums(p$z, sums, kernel, p$noise, jitter)
+    post <- native_posterior(p$z, p, new_model(kernel, p$noise), jitter)
+    got <- native_posterior_of_sums(p$z, sums, new_model(kernel, p$noise), jitter)
     for (part in c("L", "C", "beta")) {
       expect_lt(max(abs(got[[part]] - post[[part]])), 1e-8 * max(abs(post[[part]])), label = part)
     }

@@ -49,8 +49,8 @@ test_that("residuals of every block are in the evidence", {
   y <- cos(3 * x[, 1]) + seq_along(x) / 500 # the last rows are those that the points explain least
   kernel <- complete_kernel(kernel_se(1, 2), x)
   z <- x[c(1, 300, 700), , drop = FALSE]
-  p <- native_posterior(z, x, y, NULL, kernel, 0.1, 1e-10, control = pfdtc_control(block = 100))
-  expect_close(p$rss, sum((y - native_predict(p, z, kernel, 0.1, x)$mean)^2), 1e-12)
+  p <- native_posterior(z, list(x = x, y = y), new_model(kernel, 0.1), 1e-10, control = pfdtc_control(block = 100))
+  expect_close(p$rss, sum((y - native_predict(p, z, new_model(kernel, 0.1), x)$mean)^2), 1e-12)
 })
 
 test_that("weights of 2 are doubled rows, whose evidence is lower by (N/2) log(4 pi s2)", {

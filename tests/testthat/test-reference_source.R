@@ -62,7 +62,7 @@ test_that("norms of parts are those of all rows in the same groups", {
   p <- problem("matern32", n = 60, m = 6, weighted = TRUE, seed = 3)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
   model <- new_model(kernel, p$noise)
-  post <- native_posterior(p$z, p$x, p$y, p$weights, kernel, p$noise, 1e-9)
+  post <- native_posterior(p$z, p, new_model(kernel, p$noise), 1e-9)
   part <- function(i, size) {
     rows_norms(post, p$z, list(x = p$x[i, ], y = p$y[i], weights = p$weights[i]), model, size, NULL)
   }

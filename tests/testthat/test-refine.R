@@ -15,7 +15,7 @@ test_that("products with K and with B^-1 are the dense ones, for any blocks and 
     root <- sqrt(ref_weights(p$weights, p$x))
     K <- root * t(root * ref_k(p$kernel, p$x))
     v <- with_seed(1, stats::rnorm(nrow(p$x)))
-    posterior <- native_posterior(p$z, p$x, p$y, p$weights, kernel, p$noise, 1e-10)
+    posterior <- native_posterior(p$z, p, new_model(kernel, p$noise), 1e-10)
     A <- solve(t(chol(ref_kmm(p$z, p$kernel, 1e-10))), t(root * ref_k(p$kernel, p$x, p$z)))
     B <- crossprod(A) + diag(p$noise, nrow(p$x))
     for (block in c(1, 4, 50)) {
@@ -26,7 +26,8 @@ test_that("products with K and with B^-1 are the dense ones, for any blocks and 
         expect_close(native_kernel_cross_matvec(kernel, p$x, v, p$new), drop(ref_k(p$kernel, p$new, p$x) %*% v), 1e-12,
                      label_of(p))
         for (whiten in c(TRUE, FALSE)) {
-          made <- native_response(posterior, p$z, p$x, v, p$weights, kernel, p$noise, whiten)
+          made <- native_response(posterior, p$z, list(x = p$x, y = v, weights = p$weights), new_model(kernel, p$noise),
+                                  whiten)
           expect_close(made$Ay, drop(A %*% (root * v)), 1e-7, label_of(p))
           expect_close(made$v, solve(B, root * v), 1e-7, label_of(p))
           expect_close(made$rss, sum((p$noise * solve(B, root * v))^2), 1e-7, label_of(p))
@@ -196,8 +197,8 @@ test_that("the preconditioner by near rows is its dense formula, and saves steps
   s2 <- ref$noise / ref$scale^2
   n <- nrow(p$x)
   root <- sqrt(p$weights)
-  near <- with_seed(4, native_near(ref$inducing, p$x, fit$data$y, p$weights, kernel, s2, 6L, sample.int(n), ref$jitter,
-                                   keep = TRUE))
+  near <- with_seed(4, native_near(ref$inducing, list(x = p$x, y = fit$data$y, weights = p$weights),
+                                   new_model(kernel, s2), 6L, sample.int(n), ref$jitter, keep = TRUE))
   F_dense <- diag(n)
   for (i in seq_len(n)) {
     S <- near$rows[near$rows[, i] > 0, i]

@@ -60,7 +60,7 @@ test_that("mode, sd and evidence are those of dense matrices, on points and with
     expect_lt(min(plain$W), 0)
     kernel <- pfdtc_kernel_of(p$kernel, p$x)
     r <- native_laplace(p$z, p$x, engine_sites(p$likelihood, p$sites, 0), kernel, 1e-12, want = 1L)
-    at <- native_predict(r, p$z, kernel, 1, p$new)
+    at <- native_predict(r, p$z, new_model(kernel, 1), p$new)
     expect_equal(at$mean, plain$mean, tolerance = 1e-7)
     expect_equal(at$sor_variance, plain$var, tolerance = 1e-7)
     expect_equal(r$evidence, plain$evidence, tolerance = 1e-8)
@@ -77,9 +77,9 @@ test_that("steps lead to a mode from where minus the log posterior is not convex
   kernel <- pfdtc_kernel_of(p$kernel, p$x)
   for (start in list(rep(3, nrow(p$z)), rep(c(-5, 5), length.out = nrow(p$z)))) {
     engine <- engine_sites(p$likelihood, p$sites, 0)
-    there <- native_laplace(p$z, p$x, engine, kernel, 1e-12, start, maxit = 0L)
+    there <- native_laplace(p$z, p$x, engine, kernel, 1e-12, list(beta = start), maxit = 0L)
     expect_match(status_sentence(there$status), "positive definite") # there is no Laplace posterior there
-    r <- native_laplace(p$z, p$x, engine, kernel, 1e-12, start, maxit = 200L)
+    r <- native_laplace(p$z, p$x, engine, kernel, 1e-12, list(beta = start), maxit = 200L)
     expect_identical(r$status, 0L)
     expect_lt(r$decrement, 1e-8)
     expect_gt(r$steps, 3)

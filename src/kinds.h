@@ -1,0 +1,128 @@
+/*
+ * Reads PAGE once for each kind of vector (vectors.h), after exp_series.h, simd.h and vectors.h:
+ * what it builds is in the table KINDS(entry) as entry(1, double), entry(2, two), ..., narrower
+ * kinds in the place of those that are not there.  To build one it reads itself, with
+ *   NAME(verb)      its names
+ *   TARGET          what tells the compiler to build for it
+ *   VECTOR, BITS    some doubles, as many integers
+ *   ROOT(v)         square roots
+ *   SHIFT(v, n)     the bits of v, n places up, read as doubles again
+ *   UNLESS(v, a, b) 0 where a >= b, else v
+ */
+#ifdef NAME
+
+/* times exp(-a), 0 where exp(-a) is denormal */
+TARGET INSIDE VECTOR NAME(value)(VECTOR a, VECTOR times)
+{
+    const VECTOR k = (TO_INTEGER - a * LOG2_E) - TO_INTEGER;
+    const VECTOR r = (-a - k * LOG_2_HIGH) - k * LOG_2_LOW;
+    const VECTOR value = (1.0 + (r + r * r * EXP_Q(r))) * times;
+    return UNLESS(value * SHIFT(k + (TO_INTEGER + 1023.0), 52), a, 708.0);
+}
+
+#include PAGE
+
+#undef NAME
+#undef TARGET
+#undef VECTOR
+#undef BITS
+#undef ROOT
+#undef SHIFT
+#undef UNLESS
+
+#else
+#include <math.h>
+#include <string.h>
+
+INSIDE double shifted_up(double x, int places)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits <<= places;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+#define NAME(verb) verb##_1
+#define TARGET
+#define VECTOR          double
+#define ROOT(v)         sqrt(v)
+#define SHIFT(v, n)     shifted_up(v, n)
+#define UNLESS(v, a, b) ((a) >= (b) ? 0.0 : (v))
+#include "kinds.h"
+
+#define SHIFT_BITS(v, n)     ((VECTOR)((BITS)(v) << (n)))
+#define UNLESS_BITS(v, a, b) ((VECTOR)((BITS)(v) & ~(BITS)((a) >= (b))))
+
+#ifdef TWO_LANES
+INSIDE two root_of_two(two v)
+{
+    return (two){sqrt(v[0]), sqrt(v[1])};
+}
+#define NAME(verb) verb##_2
+#define TARGET
+#define VECTOR two
+#define BITS   bits_of_two
+#define ROOT   root_of_two
+#define SHIFT  SHIFT_BITS
+#define UNLESS UNLESS_BITS
+#include "kinds.h"
+#define KIND_2(entry) entry(2, two)
+#else
+#define KIND_2(entry) entry(1, double)
+#endif
+
+#ifdef FOUR_LANES
+#include <immintrin.h>
+#define NAME(verb) verb##_4
+#define TARGET     FOR_FOUR_LANES
+#define VECTOR     four
+#define BITS       bits_of_four
+#ifdef _WIN32
+#define ROOT root_of_two
+#else
+#define ROOT(v) ((four)_mm256_sqrt_pd((__m256d)(v)))
+#endif
+#define SHIFT  SHIFT_BITS
+#define UNLESS UNLESS_BITS
+#include "kinds.h"
+#define KIND_4(entry) entry(4, four)
+#else
+#define KIND_4(entry) KIND_2(entry)
+#endif
+
+#ifdef EIGHT_LANES
+#define NAME(verb) verb##_8
+#define TARGET     FOR_EIGHT_LANES
+#define VECTOR     eight
+#define BITS       bits_of_eight
+#define ROOT(v)    ((eight)_mm512_sqrt_pd((__m512d)(v)))
+#define SHIFT      SHIFT_BITS
+#define UNLESS     UNLESS_BITS
+#include "kinds.h"
+#define KIND_8(entry) entry(8, eight)
+#else
+#define KIND_8(entry) KIND_4(entry)
+#endif
+
+enum { MOST_LANES = 8, N_KINDS = 4 };
+#define KINDS(entry)                                                                     \
+    {                                                                                    \
+        entry(1, double), KIND_2(entry), KIND_4(entry), KIND_8(entry)                    \
+    }
+
+/* the widest that this processor has of at most so many lanes */
+INSIDE int widest_kind(int lanes)
+{
+#ifdef EIGHT_LANES
+    if (lanes >= 8 && __builtin_cpu_supports("avx512f"))
+        return 3;
+#endif
+#ifdef FOUR_LANES
+    if (lanes >= 4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return 2;
+#endif
+    return lanes >= 2;
+}
+
+#endif
