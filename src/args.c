@@ -4,14 +4,19 @@
 #include "args.h"
 #include "linalg.h"
 
-SEXP list_get(SEXP list, const char *name)
+static R_xlen_t place_of(SEXP list, const char *name)
 {
     SEXP names = Rf_getAttrib(list, R_NamesSymbol);
     if (TYPEOF(list) == VECSXP && names != R_NilValue)
         for (R_xlen_t i = 0; i < XLENGTH(list); i++)
             if (strcmp(CHAR(STRING_ELT(names, i)), name) == 0)
-                return VECTOR_ELT(list, i);
+                return i;
     Rf_error("internal: a list without the element '%s'", name);
+}
+
+SEXP list_get(SEXP list, const char *name)
+{
+    return VECTOR_ELT(list, place_of(list, name));
 }
 
 double arg_number(SEXP x, const char *argument)
@@ -312,47 +317,32 @@ SEXP pack(const char *name, ...)
     return list;
 }
 
-static void put(SEXP list, const char *name, SEXP x)
+static SEXP put(SEXP list, const char *name, SEXP x)
 {
-    SEXP names = Rf_getAttrib(list, R_NamesSymbol);
-    for (R_xlen_t i = 0; i < XLENGTH(list); i++)
-        if (strcmp(CHAR(STRING_ELT(names, i)), name) == 0) {
-            SET_VECTOR_ELT(list, i, x);
-            return;
-        }
-    Rf_error("internal: no place for the result '%s'", name);
+    PROTECT(x);
+    SET_VECTOR_ELT(list, place_of(list, name), x);
+    UNPROTECT(1);
+    return x;
 }
 
 double *pack_matrix(SEXP list, const char *name, int rows, int columns)
 {
-    SEXP x = PROTECT(Rf_allocMatrix(REALSXP, rows, columns));
-    put(list, name, x);
-    UNPROTECT(1);
-    return REAL(x);
+    return REAL(put(list, name, Rf_allocMatrix(REALSXP, rows, columns)));
 }
 
 double *pack_vector(SEXP list, const char *name, int n)
 {
-    SEXP x = PROTECT(Rf_allocVector(REALSXP, n));
-    put(list, name, x);
-    UNPROTECT(1);
-    return REAL(x);
+    return REAL(put(list, name, Rf_allocVector(REALSXP, n)));
 }
 
 int *pack_integers(SEXP list, const char *name, int n)
 {
-    SEXP x = PROTECT(Rf_allocVector(INTSXP, n));
-    put(list, name, x);
-    UNPROTECT(1);
-    return INTEGER(x);
+    return INTEGER(put(list, name, Rf_allocVector(INTSXP, n)));
 }
 
 int *pack_integer_matrix(SEXP list, const char *name, int rows, int columns)
 {
-    SEXP x = PROTECT(Rf_allocMatrix(INTSXP, rows, columns));
-    put(list, name, x);
-    UNPROTECT(1);
-    return INTEGER(x);
+    return INTEGER(put(list, name, Rf_allocMatrix(INTSXP, rows, columns)));
 }
 
 void pack_number(SEXP list, const char *name, double x)
@@ -362,9 +352,7 @@ void pack_number(SEXP list, const char *name, double x)
 
 void pack_status(SEXP list, enum status status)
 {
-    SEXP x = PROTECT(Rf_ScalarInteger((int)status));
-    put(list, "status", x);
-    UNPROTECT(1);
+    put(list, "status", Rf_ScalarInteger((int)status));
 }
 
 double *pack_zeros(SEXP list, const char *name, int n)
