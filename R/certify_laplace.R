@@ -2,6 +2,7 @@
 # of a reference.
 
 certify_laplace <- function(fit, new, effort, reference, m2 = NULL) {
+  refuse_variational(fit)
   same_chance({
     x <- new$x
     started <- proc.time()[["elapsed"]]
@@ -66,6 +67,7 @@ laplace_advice <- function(out, effort) {
 
 # The same posterior on more points, which nobody optimised, and its bounds: a fit without rows.
 laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
+  refuse_variational(fit)
   n <- nrow(data$x)
   # near rows tell what certificates want points for
   m <- if (is.null(fit$near)) fit$m else max(fit$m, min(200L, n))
@@ -119,9 +121,8 @@ laplace_bracket <- function(b) {
   c(lower = -psi - high / 2 + constant - room, upper = -psi + gap - low / 2 + constant + room)
 }
 
-logdet <- function(C) 2 * sum(log(diag(C)))
-
 laplace_evidence_bounds <- function(fit) {
+  if (is_variational(fit$likelihood)) return(c(lower = fit$evidence, upper = Inf))
   if (!is_log_concave(fit$likelihood)) {
     abort_input("fit", sprintf("a fit with family %s", fit$likelihood$name), "one with a log-concave likelihood",
                 hint = "Where the posterior may have several modes no bracket of its Laplace evidence is known.")

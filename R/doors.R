@@ -13,10 +13,10 @@ matrix_fit <- function(method, call, frame, dots) {
   start_fit(method, data, call, args)
 }
 
-# `default`: the default method, which says what arguments there are.
-formula_fit <- function(method, default, call, envir, dots) {
+# The default method says what arguments there are.
+formula_fit <- function(method, call, envir, dots) {
   call[[1L]] <- as.name(method)
-  args <- formula_arguments(dots, default)
+  args <- formula_arguments(dots, get(paste0(method, ".default"), topenv()))
   source <- eval(call$data, envir)
   if (wants_workers(args$workers) && !is_source(source)) source <- frame_on_workers(source)
   if (is_source(source)) return(source_fit(method, source, call, args, envir))
@@ -83,7 +83,7 @@ start_fit <- function(method, data, call, args) {
     list(method = method, call = if (args$keep_data) call else slim_call(call)),
     args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "transform",
                                   "center", "scale", "control", "keep_data", "keep_sample"))])
-  settings$likelihood <- as_likelihood(args$family)
+  settings$likelihood <- as_likelihood(args$family, args$approx)
   settings$aux_given <- !is.null(args$aux)
   if (settings$aux_given) settings$aux <- check_aux(args$aux)
   fit_as_set(data, settings)

@@ -2,7 +2,7 @@
 #
 #   learn_laplace()   kernel, constant mean and theta by the penalised evidence
 #   laplace_points()  greedy points of all rows
-#   laplace_mode()    the posterior's mode on all rows, and the object
+#   construct_laplace()  the posterior's mode on all rows, or from there the best normal distribution, and the object
 #
 # What is found is a Gaussian DTC posterior of noise 1, row weights W and responses f + g / W: prediction reads it as
 # any other.
@@ -40,15 +40,18 @@ laplace_stages <- function(data, s, state) {
 
 refuse_beside_likelihood <- function(s) {
   several <- !is_log_concave(s$likelihood) || !is.null(s$tol)
+  vi <- is_variational(s$likelihood)
   given <- c(noise = !is.null(s$noise), transform = !is.null(s$transform), aux = isTRUE(s$aux_given),
-             neighbours = several && isTRUE(s$neighbours > 0), mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1),
-             hyper = s$hyper[1L] %in% c("pilot", "joint"))
+             tol = vi && !is.null(s$tol), neighbours = (several || vi) && isTRUE(s$neighbours > 0),
+             mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1), hyper = s$hyper[1L] %in% c("pilot", "joint"))
   if (!any(given)) return(invisible())
   argument <- names(given)[given][1L]
   hint <- switch(argument, noise = , transform = "The likelihood says how responses scatter.",
                  hyper = "\"evidence\" and \"fixed\" are there.",
                  aux = "Its inducing points are not moved.",
-                 neighbours = "Near rows are for log-concave likelihoods, and without `tol`.",
+                 tol = "What is certified is the distance from Laplace's posterior: approx = \"laplace\" has it.",
+                 neighbours = paste("Near rows are for log-concave likelihoods, for approx = \"laplace\" and without",
+                                    "`tol`."),
                  mean = "Its mean is a constant, which is learned.")
   abort_input(argument, "given", sprintf("left out with family %s", s$likelihood$name), hint = hint)
 }
@@ -92,6 +95,8 @@ laplace_start <- function(data, s, kernel) {
 theta_middle <- function(likelihood) if (likelihood$name == "nb") 1 else likelihood$unit / 2
 
 learn_laplace <- function(data, s, start, state) {
+  variational <- s
+  s$likelihood$approx <- "laplace"
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
   if (!length(s$free) && !s$center && !s$likelihood$learned) return(start)
@@ -117,6 +122,10 @@ learn_laplace <- function(data, s, start, state) {
     apart <- climb_laplace(rows, s, best, start, state, tied = FALSE)
     if (apart$value < best$value) best <- apart
   }
+  if (is_variational(variational$likelihood)) {
+    state$so_far <- best
+    best <- climb_laplace(rows, variational, best, start, state, tied = FALSE)
+  }
   if (length(profiles) > 1L) {
     kernels <- data.frame(kernel = vapply(found, function(f) f$kernel$label, ""), score = values / nrow(few$x),
                           chosen = seq_along(values) == which.min(values))
@@ -133,8 +142,8 @@ laplace_rows <- function(data, s, most, points) {
   list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
 }
 
-# Minus the penalised evidence and the log prior, from `now`, at greedy points that are chosen anew in each round.
-# `origin`: where the priors are; `tied`: all lengthscales by one factor.
+# Minus the penalised evidence (or the variational bound) and the log prior, from `now`, at greedy points that are
+# chosen anew in each round. `origin`: where the priors are; `tied`: all lengthscales by one factor.
 climb_laplace <- function(rows, s, now, origin, state, tied) {
   m <- min(rows$points, nrow(rows$x), if (is.null(s$most)) Inf else s$most)
   trace <- NULL
@@ -172,7 +181,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
          center = if (with_center) rest[1L] else now$center,
          theta = if (with_theta) exp(rest[length(rest)]) else now$theta)
   }
-  warm <- new.env(parent = emptyenv())
+  warm <- list2env(list(at = list()), parent = emptyenv())
   # a pass over so little is over before a second thread has begun, and there are a dozen in an evaluation
   run <- s$run
   if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
@@ -188,10 +197,10 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
       return(list(value = Inf, reason = sprintf("%s is out of range", theta_name(likelihood))))
     }
-    e <- native_laplace(z, rows$x, engine_sites(likelihood, rows$sites, at$center), at$kernel, 1e-8, warm$u, want = 2L,
+    e <- native_laplace(z, rows$x, engine_sites(likelihood, rows$sites, at$center), at$kernel, 1e-8, warm$at, want = 2L,
                         control = run)
     if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
-    warm$u <- e$beta
+    warm$at <- e
     value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) - sum(beyond * pull) / 2
     slope <- drop(crossprod(basis, (e$theta - pull)[free]))
     if (with_center) {
@@ -244,28 +253,65 @@ how_points_start <- function(inducing) {
   if (is.matrix(inducing)) "given" else if (is.null(inducing)) "greedy" else inducing
 }
 
-# The mode on points z: list as the engine has it, of all rows.
-laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, start = NULL, want = 0L, maxit = 200L) {
+# The posterior on points z: list as the engine has it, of all rows. `start`: what it had before.
+laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
   found <- native_laplace(z, data$x, engine_sites(likelihood, data$sites, center), kernel, jitter, start, want = want,
                           maxit = maxit, control = control)
   stop_on_status(found, "The posterior's mode")
 }
 
+# From the mode, `found`, by ten steps at a time: an interrupt ends them with what they have come to.
+variational_at <- function(data, likelihood, center, kernel, z, found, state, control) {
+  step <- function(maxit) {
+    found <<- laplace_at(data, likelihood, center, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)
+  }
+  step(0L)
+  begun <- FALSE
+  climb <- function() {
+    begun <<- TRUE
+    for (i in seq_len(variational_steps / 10L)) if (step(10L)$steps < 10L) break
+  }
+  run_stage(state, "variational", climb(), otherwise = if (!begun) allowInterrupts(climb()))
+  found
+}
+
+variational_steps <- 300L
+
+# The lower bound of log p(y), less what rounding, of f at the rows too, and the sums for averages may add to it.
+variational_bound <- function(found, sites, constant, model) {
+  m <- length(found$beta)
+  n <- length(found$f)
+  slack <- rounding_slack(m, n) * prior_most(model)
+  off <- slack * sqrt(sum(solve_t(found$L, found$beta)^2)) + 4 * .Machine$double.eps * (1 + abs(found$f))
+  size <- sum(abs(native_likelihood(sites, found$f)[1L, ]), abs(found$W) * (found$q + found$left), abs(constant),
+              found$beta^2) + n + m + logdet(found$C)
+  found$evidence + sum(constant) - rounding_growth(m, n) * size - sum(abs(found$g) * off, abs(found$W) * slack) -
+    found$quadrature
+}
+
 construct_laplace <- function(data, learned, z, s, state, near = NULL) {
   likelihood <- s$learning$likelihood
   likelihood$theta <- learned$theta
+  variational <- is_variational(likelihood)
   found <- posterior_stage(state, function() {
-    laplace_at(data, likelihood, learned$center, learned$kernel, z, rounding_jitter(nrow(z)), s$run, want = 1L)
+    laplace_at(data, replace(likelihood, "approx", "laplace"), learned$center, learned$kernel, z,
+               rounding_jitter(nrow(z)), s$run, want = 1L)
   })
-  if (!(found$decrement < 1e-6 * (1 + sqrt(abs(found$evidence))))) {
-    warn_convergence(sprintf("The posterior's mode was not reached: the Newton decrement is %.2g.", found$decrement))
+  if (variational) {
+    found <- variational_at(data, likelihood, learned$center, learned$kernel, z, found, state, s$run)
+  }
+  if (is.null(state$stopped) && !(found$decrement < 1e-6 * (1 + sqrt(abs(found$evidence))))) {
+    warn_convergence(sprintf("The %s was not reached: the %s decrement is %.2g.", if (variational)
+      "best normal distribution" else "posterior's mode", if (variational) "bound's" else "Newton", found$decrement))
   }
   neighbours <- s$posterior$neighbours
   if (isTRUE(neighbours > 0L)) near <- run_stage(state, "near", {
     sites <- engine_sites(likelihood, data$sites, learned$center)
     near_laplace(data, z, found$f - sites$offset, sites, learned$model, min(neighbours, nrow(data$x)), s$run)
   }, otherwise = NULL)
-  value <- found$evidence - found$penalty + sum(log_constant(likelihood, data$sites))
+  constant <- log_constant(likelihood, data$sites)
+  value <- if (!variational) found$evidence - found$penalty + sum(constant) else
+    variational_bound(found, engine_sites(likelihood, data$sites, learned$center), constant, learned$model)
   learned$model$center <- learned$center
   new_fit(data, learned, s, state, list(
     evidence = value, factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")],

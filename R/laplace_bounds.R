@@ -25,7 +25,7 @@ laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
     fit$jitter <- fit$factors$jitter
   }
   sites <- engine_sites(fit$likelihood, data$sites, fit$center)
-  at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, fit$jitter, fit$control, fit$factors$beta,
+  at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, fit$jitter, fit$control, fit$factors,
                    want = 1L, maxit = 0L)
   model <- new_model(fit$kernel, 1)
   b <- list(fit = fit, data = data, z = z, at = at, sites = sites, model = model, tight = tight, jitter = at$jitter,

@@ -43,30 +43,25 @@ laplace_check <- function(fit, draws = 2000) {
   if (!is.null(fit$near)) abort_input("fit", "one with near rows", "one of inducing points alone (`neighbours = 0`)")
   draws <- check_count(draws, "draws", min = 100)
   data <- needs_data(fit, "fit")
-  at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, fit$inducing, fit$jitter, fit$control,
-                   fit$factors$beta, want = 1L, maxit = 0L)
+  at <- laplace_at(data, replace(fit$likelihood, "approx", "vi"), fit$center, fit$kernel, fit$inducing, fit$jitter,
+                   fit$control, fit$factors, want = 1L, maxit = 0L)
   sites <- engine_sites(fit$likelihood, data$sites, fit$center)
-  constant <- sum(log_constant(fit$likelihood, data$sites))
+  constant <- log_constant(fit$likelihood, data$sites)
+  elbo <- variational_bound(at, sites, constant, new_model(fit$kernel, 1))
+  laplace <- if (is_variational(fit$likelihood)) NA_real_ else
+    sum(native_likelihood(sites, at$f)[1L, ], constant) - (sum(at$beta^2) + logdet(at$C)) / 2
   m <- nrow(fit$inducing)
   z <- matrix(stats::rnorm(m * draws), m)
   U <- at$beta + backsolve(at$C, z, upper.tri = FALSE, transpose = TRUE)
   l <- native_paths(at, fit$inducing, fit$kernel, data$x, sites, t(U), fit$control)
   # log p(y, u) - log q(u), both without their 2 pi
-  logs <- constant + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
+  logs <- sum(constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
   weights <- exp(logs - max(logs))
   weights <- weights / sum(weights)
-  out <- list(khat = pareto_shape(logs), ess = 1 / sum(weights^2) / draws, laplace = at$evidence + constant,
+  out <- list(khat = pareto_shape(logs), ess = 1 / sum(weights^2) / draws, laplace = laplace,
               log_evidence = max(logs) + log(mean(exp(logs - max(logs)))),
-              se = sqrt(max(sum(weights^2) - 1 / draws, 0)), elbo = laplace_elbo(at, sites) + constant, draws = draws)
+              se = sqrt(max(sum(weights^2) - 1 / draws, 0)), elbo = elbo, draws = draws)
   structure(c(out, moments_by_weight(fit, data, at, U, weights)), class = "pfdtc_laplace_check")
-}
-
-# E_q sum l - KL(q, p), q = N(beta, H^{-1}) of u with the prior of f given u.
-laplace_elbo <- function(at, sites) {
-  v <- at$q + at$left
-  at_rows <- normal_average(function(f) native_likelihood(sites, f)[1L, ], at$f, sqrt(v))
-  inverse <- backsolve(at$C, diag(nrow(at$C)), upper.tri = FALSE)
-  sum(at_rows) - (sum(inverse^2) + sum(at$beta^2) - nrow(at$C)) / 2 - sum(log(diag(at$C)))
 }
 
 # At a thousand rows at most
@@ -101,18 +96,23 @@ pareto_shape <- function(logs) {
 #' @export
 print.pfdtc_laplace_check <- function(x, ...) {
   cat(wrap(laplace_check_sentence(x)), sep = "\n")
-  cat(wrap(sprintf("The true log evidence of the exact process is at least %s (Laplace's is %s).",
-                   format(x$elbo, digits = 7), format(x$laplace, digits = 7))), sep = "\n")
+  cat(wrap(sprintf("The true log evidence of the exact process is at least %s%s.", format(x$elbo, digits = 7),
+                   if (is.na(x$laplace)) "" else sprintf(" (Laplace's is %s)", format(x$laplace, digits = 7)))),
+      sep = "\n")
   invisible(x)
 }
 
 laplace_check_sentence <- function(x) {
   number <- function(v) format(signif(v, 2))
-  said <- sprintf(paste("Diagnostic, not a bound: by %d weighted draws Laplace's log evidence is off by %s (se %s),",
-                        "Pareto k %s"), x$draws, number(x$laplace - x$log_evidence), number(x$se), number(x$khat))
+  variational <- is.na(x$laplace)
+  own <- if (variational) "the fit's" else "Laplace's"
+  said <- sprintf("Diagnostic, not a bound: by %d weighted draws %s is off by %s (se %s), Pareto k %s", x$draws,
+                  if (variational) "the variational bound" else "Laplace's log evidence",
+                  number((if (variational) x$elbo else x$laplace) - x$log_evidence), number(x$se), number(x$khat))
   if (!(x$khat <= 0.7)) {
-    return(paste0(said, ": above 0.7, the true posterior is too far from Laplace's for weights to say how far."))
+    return(sprintf("%s: above 0.7, the true posterior is too far from %s for weights to say how far.", said, own))
   }
-  sprintf("%s; the true posterior mean of f is within %s sd of the mode at the rows, its sd %s to %s times Laplace's.",
-          said, number(x$shift), number(x$sd_ratio[1L]), number(x$sd_ratio[2L]))
+  sprintf("%s; the true posterior mean of f is within %s sd of %s at the rows, its sd %s to %s times %s.", said,
+          number(x$shift), if (variational) "the fit's" else "the mode", number(x$sd_ratio[1L]),
+          number(x$sd_ratio[2L]), own)
 }

@@ -4,24 +4,29 @@
 # Gaussian responses (laplace_near.R), and learn.R learns of those, row by row given the nearest, at any lengthscale.
 # They were made at a mode that is too smooth, and are drawn towards it: the variance comes out too small (as in
 # penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 1, 3, 9, ... until the log density of
-# rows held out is less than the best by more than the standard error of that; and points alone where that of near rows
-# is no larger than theirs.
+# rows held out is less than the best by more than the standard error of that; and points alone where near rows do not
+# gain a thousandth.
 
 # Rows of which posteriors are made for that, and rows held out; inducing points beside near rows; the part of its size
 # by which f may yet move in the trial, and in the end; the largest f at which responses are made to learn from: where
-# it is large they say nothing but that; how often the variance is raised, and by what.
+# it is large they say nothing but that; how often the variance is raised, and by what; what near rows are to gain.
 near_trial <- list(rows = 8000L, held = 5000L, points = 200L, moved = c(trial = 0.05, end = 0.005), largest = 2,
-                   raised = 5L, by = 3)
+                   raised = 5L, by = 3, gain = 0.001)
 
 # `now`: list(learned, z, settings), and near, where that is chosen.
 try_near_rows <- function(data, now, state) {
   s <- now$settings
   n <- nrow(data$x)
+  likelihood <- s$learning$likelihood
   undecided <- is.null(s$posterior$neighbours) && s$posterior$open && isTRUE(s$keep_data) && n > exact_rows &&
-    n <= near_training_rows && is_log_concave(s$learning$likelihood)
+    n <= near_training_rows && is_log_concave(likelihood) && !is_variational(likelihood)
   if (!undecided) return(now)
-  run_stage(state, "trial", tryCatch(near_or_not(data, now, state), pfdtc_error_numerical = function(e) now,
-                                     pfdtc_warning_convergence = function(w) now), otherwise = now)
+  run_stage(state, "trial", unless_restless(near_or_not(data, now, state), now), otherwise = now)
+}
+
+# `otherwise` where a near field cannot be computed, or its mode does not come to rest.
+unless_restless <- function(expr, otherwise) {
+  tryCatch(expr, pfdtc_error_numerical = function(e) otherwise, pfdtc_warning_convergence = function(w) otherwise)
 }
 
 near_or_not <- function(data, now, state) {
@@ -46,14 +51,14 @@ near_or_not <- function(data, now, state) {
   learned <- learn_near_laplace(data, p$mean, sites_of(seq_len(n)), s$learning, now$learned, state)
   z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", s$run$memory,
                      control = s$run)$z
-  beside <- function(kernel, f) {
+  beside <- function(kernel, f) unless_restless({
     model <- new_model(kernel, 1)
     near <- near_laplace(list(x = x(some)), z, f[some], sites_of(some), model, default_neighbours, s$run,
                          near_trial$moved[["trial"]])
     f <- predict_near(near, near$rows, z, model, data$x, s$run)$mean
     p <- predict_near(near, surrogate_rows(x(around), sites_of(around), f[around]), z, model, x(held), s$run)
     list(score = score(p$mean, p$var_near + p$var_far), model = model, f = f)
-  }
+  }, list(score = rep(-Inf, length(held))))
   best <- tried <- beside(learned$model$kernel, p$mean)
   for (i in seq_len(if (any(startsWith(s$learning$free, "variance"))) near_trial$raised else 0L)) {
     tried <- beside(with_variances(tried$model$kernel, near_trial$by), tried$f)
@@ -62,8 +67,10 @@ near_or_not <- function(data, now, state) {
     if (mean(apart) > 0) best <- tried
   }
   gain <- of_alone - best$score
+  if (!all(is.finite(gain))) return(now)
   now$settings$posterior$trial <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
-  if (!isTRUE(mean(gain) < 0)) return(now)
+  if (!isTRUE(mean(gain) < -near_trial$gain)) return(now)
+  learned$kernel <- best$model$kernel
   learned$model <- best$model
   near <- near_laplace(data, z, best$f, sites_of(seq_len(n)), best$model, default_neighbours, s$run,
                        near_trial$moved[["end"]])

@@ -1,10 +1,10 @@
 # Likelihoods that are not Gaussian: what `family` may be, how responses are read, and what predictions of f are on the
 # response's scale.
 #
-# A likelihood is list(name, link, site = the engine's name, theta = NULL, that of the negative binomial or the scale of
-# Student's t, learned = is theta to be learned, df, unit = of f (1 but for Student's t), label, levels =
-# of a factor response). Its rows, `sites`, are list(y, size, weight, offset) in the order of data$x; engine_sites()
-# makes of them what the engine reads.
+# A likelihood is list(name, link, approx = "laplace" or "vi", site = the engine's name, theta = NULL, that of the
+# negative binomial or the scale of Student's t, learned = is theta to be learned, df, unit = of f (1 but for
+# Student's t), label, levels = of a factor response). Its rows, `sites`, are list(y, size, weight, offset) in the order
+# of data$x; engine_sites() makes of them what the engine reads.
 
 #' Negative binomial responses
 #'
@@ -32,9 +32,10 @@ print.pfdtc_family <- function(x, ...) {
   invisible(x)
 }
 
-# NULL for the Gaussian, which needs none.
-as_likelihood <- function(family) {
+# NULL for the Gaussian, which needs none. `approx`: how the posterior of f is approximated.
+as_likelihood <- function(family, approx = "laplace") {
   if (is.null(family)) return(NULL)
+  approx <- check_choice(approx, c("laplace", "vi"), "approx")
   want <- "gaussian(), binomial(), binomial(\"probit\"), poisson(), nb() or student()"
   known <- c("gaussian", "binomial", "poisson", "nb", "student")
   if (is.character(family) && length(family) == 1L && family %in% known) {
@@ -49,12 +50,16 @@ as_likelihood <- function(family) {
     abort_input("family", sprintf("%s with link %s", family$family, family$link), want,
                 hint = if (is.null(known)) "Quasi and other families are not fitted." )
   }
+  if (family$family == "gaussian" && approx == "vi") {
+    abort_input("approx", "\"vi\" with Gaussian responses", "left out, or beside another `family`",
+                hint = "Their posterior is a normal distribution: nothing is to be approximated.")
+  }
   if (family$family == "gaussian") return(NULL)
   label <- switch(family$family, binomial = sprintf("binomial, %s link", family$link), poisson = "Poisson, log link",
                   nb = "negative binomial, log link",
                   student = sprintf("Student's t, %s degrees of freedom", format(family$df)))
-  list(name = family$family, link = family$link, label = label, theta = family$theta, df = family$df, unit = 1,
-       site = switch(family$family, nb = "logit", student = "student", family$link),
+  list(name = family$family, link = family$link, approx = approx, label = label, theta = family$theta,
+       df = family$df, unit = 1, site = switch(family$family, nb = "logit", student = "student", family$link),
        learned = family$family %in% c("nb", "student") && is.null(family$theta), levels = NULL)
 }
 
@@ -66,6 +71,8 @@ is_log_concave <- function(likelihood) likelihood$name != "student"
 
 is_laplace <- function(fit) !is.null(fit$likelihood)
 
+is_variational <- function(likelihood) identical(likelihood$approx, "vi")
+
 # Every function that is made for Gaussian noise alone says so.
 refuse_likelihood <- function(fit, argument, what = "This") {
   if (!is_laplace(fit)) return(fit)
@@ -73,6 +80,28 @@ refuse_likelihood <- function(fit, argument, what = "This") {
               message = sprintf("%s is for Gaussian noise, and `%s` has a %s response.", what, argument,
                                 fit$likelihood$name),
               hint = "predict(), certify(), evidence_bounds(), cross_validate(), residuals() and simulate() know it.")
+}
+
+# How a fit is spoken of.
+words_for <- function(likelihood) {
+  if (is_variational(likelihood)) {
+    c(by = "variational inference", learned = "variational lower bound", evidence = "a lower bound",
+      limit = "which leave nothing unexplained: the exact process's best normal posterior",
+      certified = "logLik() is a lower bound of the exact process's log evidence")
+  } else {
+    c(by = "Laplace's approximation", learned = "penalised Laplace evidence",
+      evidence = "penalised for what the points leave unexplained",
+      limit = "which leave nothing unexplained: the exact process's Laplace posterior",
+      certified = "certify() bounds the distance from the exact process's Laplace posterior")
+  }
+}
+
+# What bounds the distance from Laplace's posterior has nothing to say of another.
+refuse_variational <- function(fit, argument = "fit") {
+  if (!is_variational(fit$likelihood)) return(invisible())
+  abort_input(argument, "a fit by variational inference", "one by Laplace's approximation",
+              hint = paste("What is certified is a distance from the exact process's Laplace posterior:",
+                           "update(fit, approx = \"laplace\") has it. evidence_bounds() knows this fit."))
 }
 
 # ---- responses ------------------------------------------------------------------------------------------------------
@@ -171,7 +200,8 @@ sites_sum <- function(sites) {
 # rate over theta.
 engine_sites <- function(likelihood, sites, center) {
   out <- list(name = likelihood$site, y = as.double(sites$y), size = sites$size, weight = sites$weight,
-              offset = sites$offset + center, shape = NULL)
+              offset = sites$offset + center, shape = NULL,
+              variational = as.integer(is_variational(likelihood)))
   if (likelihood$name == "student") out$shape <- c(likelihood$df, likelihood$theta)
   if (likelihood$name == "nb") {
     out$size <- out$y + likelihood$theta
@@ -191,11 +221,17 @@ log_constant <- function(likelihood, sites) {
   w * each + 0 * y
 }
 
-# Slope of the penalised evidence in log theta, from what the engine has at the rows: the site's derivatives in it.
+# Slope of the penalised evidence, or of the variational bound, in log theta, from what the engine has at the rows.
 theta_slope <- function(likelihood, sites, at) {
   w <- if (is.null(sites$weight)) 1 else sites$weight
-  slope <- if (likelihood$name == "nb") nb_slopes(likelihood$theta, sites$y, at$f) else
-    student_slopes(likelihood$df, likelihood$theta, sites$y - at$f)
+  slopes <- function(f) {
+    if (likelihood$name == "nb") nb_slopes(likelihood$theta, sites$y, f) else
+      student_slopes(likelihood$df, likelihood$theta, sites$y - f)
+  }
+  if (is_variational(likelihood)) {
+    return(sum(w * normal_average(function(f) slopes(f)$l, at$f, sqrt(at$q + at$left))))
+  }
+  slope <- slopes(at$f)
   of_penalty <- ifelse(at$W > 0, at$left / (1 + at$left * pmax(at$W, 0)), 0)
   sum(w * (slope$l + at$p * slope$g - slope$W * (at$q + of_penalty) / 2))
 }

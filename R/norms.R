@@ -1,12 +1,5 @@
 # How far the exact Gaussian process can be from a posterior on inducing points: norms, with every rounding allowed for.
 
-# Of sums over rows and of factorisations, relative to their size, as in posterior_norms(). Errors of n equal terms have
-# a common sign: n / 110 eps was seen with a BLAS that adds them one by one.
-rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Machine$double.eps
-
-# of squared E-norms: certify_slack() in C
-rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
-
 # The most that k(x, x) is at the rows and the points; norms of fits of before do not have it: there it is constant.
 most_of_rows <- function(norms, model) if (is.null(norms$most)) prior_most(model) else norms$most
 

@@ -36,6 +36,13 @@ posterior_at <- function(fit, x) {
   list(mean = fit$center + in_units(fit, p$mean), var = in_units(fit, pmax(fit_variance(fit, p), 0), 2))
 }
 
+# cbind(fit, lwr, upr): the band of this probability, between these means (of a certificate, else the same) and this
+# variance.
+normal_band <- function(fit, var, level, lower = fit, upper = fit) {
+  half <- stats::qnorm((1 + level) / 2) * sqrt(var)
+  cbind(fit = fit, lwr = lower - half, upr = upper + half)
+}
+
 # Covariance of f between the rows asked for, in squared units of y.
 covariance_at <- function(fit, rows) {
   n <- length(rows$index)
@@ -90,6 +97,16 @@ latent_at <- function(fit, newdata) posterior_at(fit, new_inputs(fit, newdata)$x
 # differ). What is computed then belongs to points with that jitter exactly, see certify.h, and a jitter of this size
 # moves nothing by more than rounding does anyway.
 rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
+
+# Of sums over rows and of factorisations, relative to their size, as in posterior_norms(). Errors of n equal terms have
+# a common sign: n / 110 eps was seen with a BLAS that adds them one by one.
+rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Machine$double.eps
+
+# of squared E-norms: certify_slack() in C
+rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
+
+# of C C'
+logdet <- function(C) 2 * sum(log(diag(C)))
 
 # On points of which many say the same, errors have a common sign and grow like m^2 / 80 eps.
 safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps

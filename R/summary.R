@@ -325,7 +325,8 @@ list_named <- function(x) {
 print_laplace <- function(fit, digits) {
   number <- function(v) format(signif(unname(v), digits))
   likelihood <- fit$likelihood
-  cat("Gaussian process with a", likelihood$name, "response, by Laplace's approximation\n")
+  words <- words_for(likelihood)
+  cat(sprintf("Gaussian process with a %s response, by %s\n", likelihood$name, words[["by"]]))
   cat(wrap(paste("Call:", clip(deparse_shown(fit$call), 400L)), exdent = 6), sep = "\n")
   cat("\n")
   about <- list(nobs = fit$nobs, omitted = length(fit$na.action), inputs = length(fit$frame$columns),
@@ -345,11 +346,10 @@ print_laplace <- function(fit, digits) {
       sprintf("%s; variance %s (sd %s)%s", fit$kernel$label, number(fit$kernel$variance),
               number(sqrt(fit$kernel$variance)), describe_choice(fit$kernels)),
     Mean = sprintf("%s%s", number(fit$center), if (likelihood$link == "identity") "" else " on the link's scale"),
-    Hyper = if (fit$hyper == "fixed") "fixed as given, the mean apart" else
-      paste("learned by the penalised Laplace evidence", if (!is.null(fit$near) && !is.null(fit$trial))
-        ", the kernel then by that of the Gaussian rows at the mode, given their nearest", sep = ""),
-    Accuracy = describe_tolerance(fit),
-    Certified = "certify() bounds the distance from the exact process's Laplace posterior at these hyperparameters"))
+    Hyper = if (fit$hyper == "fixed") "fixed as given, the mean apart" else paste0(
+      "learned by the ", words[["learned"]], if (!is.null(fit$near) && !is.null(fit$trial))
+        ", the kernel then by that of the Gaussian rows at the mode given their nearest"),
+    Accuracy = describe_tolerance(fit), Certified = paste(words[["certified"]], "at these hyperparameters")))
   l <- stats::coef(fit)
   print_lengthscales(l[setdiff(names(l), c("mean", "theta", "sigma"))], digits)
   invisible(fit)
@@ -357,7 +357,7 @@ print_laplace <- function(fit, digits) {
 
 # What the points leave of the prior variances, beside what the rows' likelihoods resolve.
 describe_left <- function(fit) {
-  if (fit$unexplained < 1e-8) return("which leave nothing unexplained: the exact process's Laplace posterior")
+  if (fit$unexplained < 1e-8) return(words_for(fit$likelihood)[["limit"]])
   sprintf("which leave %s of W E unexplained at a row on average", format(signif(fit$unexplained, 2)))
 }
 
@@ -395,8 +395,8 @@ print.summary.gp_laplace <- function(x, digits = max(3L, getOption("digits") - 3
       sprintf("NLPD %s, root mean squared residual %s%s, at the training rows", number(x$scores[["NLPD"]]),
               number(x$scores[["RMSE"]]), if (is.na(x$scores[["Brier"]])) "" else
                 sprintf(", Brier score %s", number(x$scores[["Brier"]]))),
-    Evidence = sprintf("%s, penalised for what the points leave unexplained (%d parameters learned)",
-                       number(x$fit$evidence), as.integer(x$fit$df)),
+    Evidence = sprintf("%s, %s (%d parameters learned)", number(x$fit$evidence),
+                       words_for(x$fit$likelihood)[["evidence"]], as.integer(x$fit$df)),
     Evaluations = list_named(x$fit$evaluations), Seconds = list_named(signif(x$fit$seconds, 3))))
   invisible(x)
 }

@@ -88,7 +88,7 @@ fewest_points <- function(fit, data, yard, tol) {
   offset <- engine_sites(fit$likelihood, data$sites, fit$center)$offset
   error_at <- function(m) {
     at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, ref$inducing[seq_len(m), , drop = FALSE],
-                     rounding_jitter(m), fit$control, start = ref$factors$beta[seq_len(m)], want = 1L)
+                     rounding_jitter(m), fit$control, start = list(beta = ref$factors$beta[seq_len(m)]), want = 1L)
     yard$error(at$f - offset, sqrt(at$q + at$left))
   }
   low <- 0L

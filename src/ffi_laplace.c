@@ -1,3 +1,4 @@
+#include <math.h>
 #include "ffi.h"
 #include "laplace.h"
 #include "linalg.h"
@@ -22,9 +23,10 @@ static struct sites arg_sites(SEXP list, int N)
 static SEXP pack_laplace(struct laplace *l, int N, int want)
 {
     const int M = l->z.M;
-    SEXP result = PROTECT(pack("status", "jitter", "L", "C", "G", "beta", "residual",
-                               "evidence", "penalty", "decrement", "steps", "f", "g", "W",
-                               "left", "q", "p", "theta", "constant", NULL));
+    SEXP result =
+        PROTECT(pack("status", "jitter", "L", "C", "G", "beta", "residual", "evidence",
+                     "penalty", "decrement", "steps", "f", "g", "W", "left", "q", "p",
+                     "theta", "constant", "quadrature", NULL));
     l->C = pack_matrix(result, "C", M, M);
     l->G = pack_matrix(result, "G", M, M);
     l->u = pack_vector(result, "beta", M);
@@ -34,21 +36,49 @@ static SEXP pack_laplace(struct laplace *l, int N, int want)
     l->W = pack_vector(result, "W", N);
     l->l3 = room((size_t)N);
     l->s = room((size_t)N);
-    l->left = want > 0 ? pack_vector(result, "left", N) : NULL;
-    l->q = want > 0 ? pack_vector(result, "q", N) : NULL;
+    l->left = want > 0 ? pack_vector(result, "left", N) : room((size_t)N);
+    l->q = want > 0 ? pack_vector(result, "q", N) : room((size_t)N);
     l->p = want > 1 ? pack_vector(result, "p", N) : NULL;
     UNPROTECT(1);
     return result;
 }
 
-static void start_at(struct laplace *l, SEXP start)
+/* is there a G too, which with the mode comes out of it? */
+static int start_at(struct laplace *l, SEXP start)
 {
     const size_t M = (size_t)l->z.M;
-    const double *u = arg_vector_or_null(start, "start", M);
-    if (u == NULL)
+    SEXP u = list_get(start, "beta"), G = list_get(start, "G");
+    if (u == R_NilValue)
         fill(M, 0.0, l->u);
     else
-        copy(M, u, l->u);
+        copy(M, arg_vector(u, "start", M), l->u);
+    if (!l->variational || G == R_NilValue)
+        return 0;
+    copy(M * M, arg_vector(G, "start", M * M), l->G);
+    return 1;
+}
+
+/* how far the sums in the rows' averages may be off */
+static double quadrature(const struct laplace *l, int N)
+{
+    double sum = 0.0;
+    for (int i = 0; i < N && l->variational; i++)
+        sum += fabs(l->l3[i]);
+    return sum;
+}
+
+/* the mode; the variational posterior from where it is, or from `start` */
+static enum status fit(struct laplace *l, SEXP start, double enough, int maxit)
+{
+    const int variational = l->variational, there = start_at(l, start);
+    enum status status = STATUS_OK;
+    if (!there) {
+        l->variational = 0;
+        status = laplace_mode(l, enough, maxit);
+        l->variational = variational;
+    }
+    return variational && status == STATUS_OK ? laplace_variational(l, enough, maxit)
+                                              : status;
 }
 
 /* the evidence, penalised and with its gradient where wanted, of a mode that is there */
@@ -67,35 +97,36 @@ static void evidence(struct laplace *l, int want, SEXP result)
                              pack_vector(result, "theta", l->z.model->kernel->n_theta)));
 }
 
-/* L with the jitter that it takes, and from `start` to the mode */
-static enum status mode(struct model *model, struct laplace *l, SEXP start, SEXP stop,
-                        double *L)
+/* L with the jitter that it takes, and from `start` to the posterior */
+static enum status posterior(struct model *model, struct laplace *l, SEXP start,
+                             SEXP stop, double *L)
 {
     const enum status status = inducing_ladder(
         model, &l->z, list_number(stop, "most_jitter"), room((size_t)l->z.M), L);
     l->z.L = L;
     if (status != STATUS_OK)
         return status;
-    start_at(l, start);
-    return laplace_mode(l, list_number(stop, "enough"),
-                        arg_integer(list_get(stop, "maxit"), "maxit"));
+    laplace_open(l);
+    return fit(l, start, list_number(stop, "enough"),
+               arg_integer(list_get(stop, "maxit"), "maxit"));
 }
 
-SEXP ffi_laplace(SEXP model_, SEXP z, SEXP x, SEXP sites, SEXP start, SEXP stop,
-                 SEXP want_, SEXP control)
+SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
+                 SEXP control)
 {
-    struct model *model = arg_model(model_);
+    struct model *model = arg_model(points);
     const int want = arg_integer(want_, "want");
-    struct laplace l = {.z = arg_points(model, z)};
+    struct laplace l = {.z = arg_points(model, points)};
     struct pass pass = pass_over(arg_new_rows(model, x), &l.z, control);
     const int N = pass.rows->N;
     pass.again = 1;
     pass.wants_K = want > 1;
     l.pass = &pass;
     l.sites = arg_sites(sites, N);
+    l.variational = arg_integer(list_get(sites, "variational"), "variational");
     SEXP result = PROTECT(pack_laplace(&l, N, want));
     const enum status status =
-        mode(model, &l, start, stop, pack_matrix(result, "L", l.z.M, l.z.M));
+        posterior(model, &l, start, stop, pack_matrix(result, "L", l.z.M, l.z.M));
     if (status == STATUS_OK)
         evidence(&l, want, result);
     for (int i = 0; i < N && status == STATUS_OK; i++)
@@ -104,13 +135,14 @@ SEXP ffi_laplace(SEXP model_, SEXP z, SEXP x, SEXP sites, SEXP start, SEXP stop,
     pack_number(result, "jitter", model->jitter);
     pack_number(result, "decrement", l.decrement);
     pack_number(result, "steps", l.steps);
+    pack_number(result, "quadrature", quadrature(&l, N));
     UNPROTECT(1);
     return result;
 }
 
-SEXP ffi_forms(SEXP model, SEXP z, SEXP posterior, SEXP P, SEXP x, SEXP control)
+SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control)
 {
-    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct posterior *p = arg_posterior(posterior);
     struct pass pass = pass_over(arg_new_rows(p->z.model, x), &p->z, control);
     const int M = p->z.M, n_forms = (int)Rf_xlength(P);
     const size_t MM = (size_t)M * M;
@@ -126,10 +158,9 @@ SEXP ffi_forms(SEXP model, SEXP z, SEXP posterior, SEXP P, SEXP x, SEXP control)
     return value;
 }
 
-SEXP ffi_paths(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP sites_, SEXP U,
-               SEXP control)
+SEXP ffi_paths(SEXP posterior, SEXP x, SEXP sites_, SEXP U, SEXP control)
 {
-    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct posterior *p = arg_posterior(posterior);
     struct pass pass = pass_over(arg_new_rows(p->z.model, x), &p->z, control);
     const struct sites sites = arg_sites(sites_, pass.rows->N);
     int M, S;

@@ -36,6 +36,25 @@ static void add_signed(const struct laplace *l, const struct visit *v, double *A
     add_A_At(M, n, AW, v->sums + majorant_at(M));
 }
 
+/* q and E_nn */
+static void spread(const struct laplace *l, const struct visit *v)
+{
+    const int M = l->z.M, n = v->block.n, first = v->block.first;
+    double *left = l->left + first;
+    solve_lower_squares(M, n, l->C, v->A, v->work, l->q + first);
+    kernel_diagonal(l->z.model->kernel, n, v->block.X, v->block.ldx, left);
+    for (int i = 0; i < n; i++) {
+        left[i] -= sum_squares((size_t)M, v->A + (size_t)i * M);
+        left[i] = left[i] > 0.0 ? left[i] : 0.0;
+    }
+}
+
+static struct site_value site(const struct laplace *l, int i)
+{
+    return l->variational ? sites_average(&l->sites, i, l->f[i], l->q[i] + l->left[i])
+                          : sites_at(&l->sites, i, l->f[i]);
+}
+
 static void mode_add(const void *self, const struct visit *v)
 {
     const struct laplace *l = self;
@@ -43,8 +62,10 @@ static void mode_add(const void *self, const struct visit *v)
     double *f = l->f + first, *g = l->g + first, *W = l->W + first,
            *Ag = v->sums + (size_t)M * M, *AW = v->work, *root = AW + (size_t)M * n;
     mult_Atx(M, n, 1.0, v->A, l->trial, 0.0, f);
+    if (l->variational)
+        spread(l, v);
     for (int i = 0; i < n; i++) {
-        const struct site_value at = sites_at(&l->sites, first + i, f[i]);
+        const struct site_value at = site(l, first + i);
         g[i] = at.g;
         W[i] = at.W;
         l->l3[first + i] = at.l3;
@@ -61,24 +82,25 @@ static void mode_add(const void *self, const struct visit *v)
     add_A_At(M, n, AW, v->sums);
 }
 
-/* Psi at `trial`, with G, A g and the rows there */
-static double psi_at(struct laplace *l)
+double laplace_pass(struct laplace *l)
 {
     const int M = l->z.M;
     pass_run(l->pass, sum_sink(l, mode_add, (size_t)M + 1, mode_size(l), l->sums));
-    return 0.5 * sum_squares((size_t)M, l->trial) - l->sums[majorant_at(M) - 1];
+    return l->sums[majorant_at(M) - 1];
+}
+
+/* Psi at `trial`, with G, A g and the rows there */
+static double psi_at(struct laplace *l)
+{
+    const double sum = laplace_pass(l);
+    return 0.5 * sum_squares((size_t)l->z.M, l->trial) - sum;
 }
 
 /* ---- the mode ------------------------------------------------------------------------------- */
 
-/* C of I + G, G lower triangle read; 1 where that is not positive definite */
-static int factor(struct laplace *l, const double *G)
+int laplace_factor(struct laplace *l, const double *G)
 {
-    const size_t M = (size_t)l->z.M;
-    copy(M * M, G, l->C);
-    for (size_t m = 0; m < M; m++)
-        l->C[m * M + m] += 1.0;
-    return chol_lower((int)M, l->C);
+    return chol_shifted(l->z.M, G, 1.0, l->C);
 }
 
 /* r, C and the step H^{-1} r, at trial; where W is so negative that H has no factor, that with the
@@ -93,8 +115,8 @@ static enum status prepare(struct laplace *l)
     copy(M * M, l->sums, l->G);
     mirror_lower((int)M, l->G);
     l->by_majorant = 0;
-    if (factor(l, l->G)) {
-        if (concave(l) || factor(l, l->sums + majorant_at((int)M)))
+    if (laplace_factor(l, l->G)) {
+        if (concave(l) || laplace_factor(l, l->sums + majorant_at((int)M)))
             return STATUS_INNER_NOT_PD;
         l->by_majorant = 1;
     }
@@ -125,14 +147,20 @@ static double search(struct laplace *l)
     return 0.0;
 }
 
-enum status laplace_mode(struct laplace *l, double enough, int maxit)
+void laplace_open(struct laplace *l)
 {
-    const size_t M = (size_t)l->z.M;
+    const size_t M = (size_t)l->z.M, MM = M * M;
     struct arena *arena = l->pass->plan.arena;
-    l->sums = arena_take(arena, 2 * M * M + M + 1 + l->z.model->kernel->n_theta);
+    l->sums = arena_take(arena, 2 * MM + M + 1 + l->z.model->kernel->n_theta);
     l->step = arena_take(arena, M);
     l->trial = arena_take(arena, M);
-    copy(M, l->u, l->trial);
+    l->toward = arena_take(arena, l->variational ? MM : 0);
+    l->work = arena_take(arena, l->variational ? MM : 0);
+}
+
+enum status laplace_mode(struct laplace *l, double enough, int maxit)
+{
+    copy((size_t)l->z.M, l->u, l->trial);
     l->psi = psi_at(l);
     l->steps = 0;
     enum status status = isfinite(l->psi) ? prepare(l) : STATUS_NOT_FINITE;
@@ -149,7 +177,7 @@ enum status laplace_mode(struct laplace *l, double enough, int maxit)
 
 double laplace_evidence(const struct laplace *l)
 {
-    return -l->psi - 0.5 * chol_logdet(l->z.M, l->C);
+    return -l->psi - (l->variational ? 0.0 : 0.5 * chol_logdet(l->z.M, l->C));
 }
 
 /* ---- what the points leave, and slopes by way of W ------------------------------------------- */
@@ -165,13 +193,11 @@ static void penalty_add(const void *self, const struct visit *v)
 {
     const struct laplace *l = self;
     const int M = l->z.M, n = v->block.n, first = v->block.first;
-    double *left = l->left + first, *q = l->q + first, *s = l->s + first;
-    solve_lower_squares(M, n, l->C, v->A, v->work, q);
-    kernel_diagonal(l->z.model->kernel, n, v->block.X, v->block.ldx, left);
+    const double *left = l->left + first, *q = l->q + first;
+    double *s = l->s + first;
+    spread(l, v);
     for (int i = 0; i < n; i++) {
         const double W = kept(l->W[first + i]), l3 = l->l3[first + i];
-        left[i] -= sum_squares((size_t)M, v->A + (size_t)i * M);
-        left[i] = left[i] > 0.0 ? left[i] : 0.0;
         s[i] = 0.5 * l3 * (q[i] + (W > 0.0 ? left[i] / (1.0 + left[i] * W) : 0.0));
         v->sums[M] += 0.5 * log1p(left[i] * W);
     }
@@ -181,6 +207,12 @@ static void penalty_add(const void *self, const struct visit *v)
 void laplace_penalty(struct laplace *l, double *zeta)
 {
     const int M = l->z.M;
+    if (l->variational) { /* it is in the bound, whose slopes by way of q are 0 at its top */
+        l->penalty = 0.0;
+        fill((size_t)M, 0.0, zeta);
+        fill((size_t)l->pass->rows->N, 0.0, l->s);
+        return;
+    }
     pass_run(l->pass, sum_sink(l, penalty_add, (size_t)M, (size_t)M + 1, l->sums));
     l->penalty = l->sums[M];
     copy((size_t)M, l->sums, zeta);
@@ -192,6 +224,8 @@ void laplace_penalty(struct laplace *l, double *zeta)
 /*
  *     Abar = u (g + s - W p)' + zeta g' - H^{-1} A W - 2 A dE,   dE = -W / (2 (1 + E W)),
  *     Kmx_bar = L^{-T} Abar,  Lbar = -tril(L^{-T} Abar A')
+ *
+ * and of the variational bound the same with s = zeta = 0 and dE = -W / 2.
  *
  * sums: Abar A' (M x M), sum (g + s - W p), dtheta
  */
@@ -212,7 +246,8 @@ static void gradient_bars(const struct pulling_mode *c, const struct visit *v)
     copy((size_t)M * n, v->A, bar);
     solve_chol(M, n, l->C, bar);
     for (int i = 0; i < n; i++) {
-        dE[i] = -0.5 * kept(W[i]) / (1.0 + left[i] * kept(W[i]));
+        dE[i] = l->variational ? -0.5 * W[i]
+                               : -0.5 * kept(W[i]) / (1.0 + left[i] * kept(W[i]));
         slope[i] = g[i] + l->s[first + i] - W[i] * p[i];
         v->sums[(size_t)M * M] += slope[i];
         double *column = bar + (size_t)i * M;
@@ -251,15 +286,10 @@ double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
     const double constant = l->sums[M * M];
     copy(n_theta, l->sums + M * M + 1, dtheta);
     solve_lower_t(z->M, z->M, z->L, Lbar);
-    for (size_t j = 0; j < M; j++)
-        for (size_t i = 0; i < M; i++)
-            Lbar[j * M + i] = i < j ? 0.0 : -Lbar[j * M + i];
+    scale_by(M * M, -1.0, Lbar);
     chol_adjoint(z->M, z->L, Lbar, Kmm_bar);
     kernel_pull_self(z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter,
-                     Kmm_bar,
-                     arena_take(l->pass->plan.arena,
-                                kernel_self_size(z->model->kernel, z->M, z->columns)),
-                     NULL, dtheta);
+                     Kmm_bar, l->pass->plan.arena, NULL, dtheta);
     return constant;
 }
 

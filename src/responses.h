@@ -12,7 +12,9 @@
  *     l(f + t) >= l(f) + g t - w t^2 / 2      for every t,
  *
  * so that steps by it never lower the sum of l's.  `size`: trials of a binomial response, 1 of what
- * has none; `shape`: what else the likelihood has.
+ * has none; `shape`: what else the likelihood has.  log p is analytic in a strip of half width `strip`
+ * about the real line, of Student's t times scale sqrt(nu); where that is infinite averages over a
+ * normal f have a closed form, `average`.
  */
 
 struct site_value {
@@ -23,6 +25,8 @@ struct response {
     const char *name;
     struct site_value (*at)(double f, double y, double size, const double *shape);
     double (*majorant)(double f, double y, const double *shape); /* NULL: log-concave */
+    double strip;
+    struct site_value (*average)(double f, double v, double y); /* NULL: by a sum */
 };
 
 /* The likelihood of that name ("logit", "probit", "log", "student"), or NULL. */
@@ -38,5 +42,7 @@ struct sites {
 /* of row i, offset not yet added to f */
 struct site_value sites_at(const struct sites *s, int i, double f);
 double sites_majorant(const struct sites *s, int i, double f);
+/* averages of l, g, W over N(f, v); l3: how far l's is from that by every other term of the sum */
+struct site_value sites_average(const struct sites *s, int i, double f, double v);
 
 #endif

@@ -12,23 +12,18 @@
 struct select_state {
     const struct kernel *kernel;
     struct block rows;
-    int most,
-        m; /* room for that many pivots; taken so far                              */
-    int *
-        pivot; /* [most] rows taken, from 0: the caller's                               */
+    int most, m; /* room for that many pivots; taken so far */
+    int *pivot;  /* [most] rows taken, from 0: the caller's */
     /* laid out */
-    double *A; /* n x most: column m is what the m-th pivot explains of every row     */
-    double
-        *prior; /* [n] k(x, x)                                                         */
-    double *E;  /* [n] variance left                                                   */
-    double *t;  /* [most] sum of E after each pivot                                    */
+    double *A;     /* n x most: column m is what the m-th pivot explains of every row */
+    double *prior; /* [n] k(x, x) */
+    double *E;     /* [n] variance left */
+    double *t;     /* [most] sum of E after each pivot */
     double *work;
 };
 
-void select_open(struct select_state *s, struct arena *arena);
-
 /* E = prior = k(x, x), no pivots yet */
-void select_start(struct select_state *s);
+void select_start(struct select_state *s, struct arena *arena);
 
 /* One pivot more.  Returns 0 where every E is at most tolerance * the prior variance there: what
  * is left of K is rounding.  Rows that the kernel cannot tell from a pivot get E = 0 exactly. */
@@ -40,27 +35,21 @@ int select_step(struct select_state *s, double tolerance);
  * row's column v.  Where rounding has the better of tr(P E), the most v'v.
  */
 struct guided_state {
-    int r, n,
-        most; /* V is r x n; room for that many pivots                             */
-    const double
-        *V; /* r x n                                                             */
-    const double
-        *P;       /* r x r, symmetric, not negative                                    */
-    int m;        /* pivots taken so far                                               */
-    int *pivot;   /* [most] columns taken, from 0: the caller's                        */
-    double first; /* largest gain at the start                                         */
+    int r, n, most;  /* V is r x n; room for that many pivots */
+    const double *V; /* r x n */
+    const double *P; /* r x r, symmetric, not negative */
+    int m;           /* pivots taken so far */
+    int *pivot;      /* [most] columns taken, from 0: the caller's */
+    double first;    /* largest gain at the start */
     /* laid out */
-    double
-        *left; /* [n] v'v of what is left                                              */
-    double
-        *gain; /* [n] v'P v of what is left                                            */
-    double *B; /* r x most: orthonormal basis of the columns taken                     */
-    double *S; /* n x most: V'B                                                        */
+    double *left; /* [n] v'v of what is left */
+    double *gain; /* [n] v'P v of what is left */
+    double *B;    /* r x most: orthonormal basis of the columns taken */
+    double *S;    /* n x most: V'B */
     double *work;
 };
 
-void guided_open(struct guided_state *g, struct arena *arena);
-void guided_start(struct guided_state *g);
+void guided_start(struct guided_state *g, struct arena *arena);
 
 /* One pivot more, or 0 where all that is left of any column is at most `least`. */
 int guided_step(struct guided_state *g, double least);

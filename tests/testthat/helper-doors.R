@@ -13,51 +13,56 @@ door_examples <- function() {
   norms <- posterior_norms(post, p$z, data, of)
   model <- engine_model(of, 1e-10)
   rows <- engine_rows(data)
+  points <- c(model, list(z = p$z))
+  post_of <- function(parts, z = p$z) c(model, list(z = z), parts)
   sums <- native_sums("vfe", NULL, p$z, data, of, 1e-10)
   adjoint <- native_objective("vfe", NULL, p$z, sums, of, 1e-10)$adjoint
   own <- post[c("L", "C", "beta")]
   with_G <- post[c("L", "C", "beta", "G")]
   sites <- list(name = "log", y = abs(round(p$y)), size = NULL, weight = NULL, offset = numeric(20),
-                shape = NULL)
+                shape = NULL, variational = 0L)
   sums_kriged <- as.list(c(prior = 1, size = 1, sor = 0.1, J = 0.5, wh = 0.1, ww = 0.2, w1 = 0.3, hh = 0.4, ch = 0.1,
                            xh = 0.1, JQ = 0.4))
+  newton <- list(enough = 1e-9, maxit = 5L, most_jitter = 1e-4)
   doors <- list(
     kernel_matrix = list(model, p$x, p$z, ec),
-    evaluate = list(engine_objective("vfe"), model, p$z, rows, 1L, ec, NULL),
-    "evaluate white" = list(list(name = "white", aux = NULL, Wt = NULL, share = 0.5), model, p$z, rows, 1L, ec, NULL),
-    "evaluate pf" = list(engine_objective("pf", nu), model, p$z, rows, 1L, ec, NULL),
-    sums = list(engine_objective("vfe"), model, p$z, rows, ec),
-    objective = list(engine_objective("vfe"), model, p$z, sums, NULL),
-    gradient = list(engine_objective("vfe"), model, p$z, rows, adjoint, NULL, ec),
-    posterior_of_sums = list(model, p$z, sums),
+    evaluate = list(engine_objective("vfe"), points, rows, 1L, ec, NULL),
+    "evaluate white" = list(list(name = "white", aux = NULL, Wt = NULL, share = 0.5), points, rows, 1L, ec, NULL),
+    "evaluate pf" = list(engine_objective("pf", nu), points, rows, 1L, ec, NULL),
+    sums = list(engine_objective("vfe"), points, rows, ec),
+    objective = list(engine_objective("vfe"), points, sums, NULL),
+    gradient = list(engine_objective("vfe"), points, rows, adjoint, NULL, ec),
+    posterior_of_sums = list(points, sums),
     pf_constant = list(model, rows, nu, ec),
-    pf_divergence = list(model, p$z, rows, nu, ec),
+    pf_divergence = list(points, rows, nu, ec),
     lowrank_rows = list(model, nu, rows, ec),
-    posterior = list(model, p$z, rows, 1e-4, NULL, ec),
-    predict = list(model, p$z, own, p$x, ec),
-    covariance = list(model, p$z, own, p$x, 0L),
+    posterior = list(points, rows, 1e-4, NULL, ec),
+    predict = list(post_of(own), p$x, ec),
+    covariance = list(post_of(own), p$x, 0L),
     select = list(model, p$x, 3L, 1e-10),
-    laplace = list(model, p$z, p$x, sites, NULL, list(enough = 1e-9, maxit = 5L, most_jitter = 1e-4), 2L, ec),
-    forms = list(model, p$z, own, list(diag(3)), p$x, ec),
-    paths = list(model, p$z, own, p$x, sites, rbind(diag(3), 1), ec),
+    laplace = list(points, p$x, sites, list(beta = NULL, G = NULL), newton, 2L, ec),
+    "laplace vi" = list(points, p$x, replace(sites, "variational", 1L), list(beta = 1:3 / 4, G = diag(3)), newton,
+                        2L, ec),
+    forms = list(post_of(own), list(diag(3)), p$x, ec),
+    paths = list(post_of(own), p$x, sites, rbind(diag(3), 1), ec),
     sites = list(sites, p$y),
-    norms = list(model, p$z, own, rows, 1:20, 5L, 5L, ec),
-    cross = list(model, p$z, own, rows, p$new, ec),
-    certify = list(model, p$z, with_G, norms, p$x, NULL, ec),
-    certify_features = list(model, p$z, with_G, norms, matrix(0.1, 3, 4), rep(1, 4), rep(1, 4)),
-    certify_kriged = list(model, p$z, with_G, norms, 3L, 20, sums_kriged),
-    kriging = list(model, p$z, with_G, norms, rows, p$new, c(0L, 2L, 6L), 3:9, matrix(1:6, 3), ec),
+    norms = list(post_of(own), rows, 1:20, 5L, 5L, ec),
+    cross = list(post_of(own), rows, p$new, ec),
+    certify = list(post_of(with_G), norms, p$x, NULL, ec),
+    certify_features = list(post_of(with_G), norms, matrix(0.1, 3, 4), rep(1, 4), rep(1, 4)),
+    certify_kriged = list(post_of(with_G), norms, 3L, 20, sums_kriged),
+    kriging = list(post_of(with_G), norms, rows, p$new, c(0L, 2L, 6L), 3:9, matrix(1:6, 3), ec),
     decorrelate = list(matrix(0.1, 2, 20), rep(1, 20), matrix(rep(c(1L, 0L), 20), 2), p$y, 0L),
     kernel_matvecs = list(model, rows, cbind(p$y), 0L, 1L, ec),
     kernel_cross_matvec = list(model, p$x, p$y, p$new, ec),
-    response = list(model, p$z, own, rows, 1L, ec),
+    response = list(post_of(own), rows, 1L, ec),
     exact = list(model, rows, NULL, ec),
     exact_evidence = list(model, rows, NULL, ec),
-    exact_predict = list(model, p$x, exact[c("L", "alpha")], p$new, ec),
-    exact_covariance = list(model, p$x, exact["L"], p$new),
-    near = list(model, p$z, rows, 2L, 20:1, 1e-4, 1L, ec),
-    near_predict = list(model, p$z, own, rows, 2L, p$new, ec),
-    near_covariance = list(model, p$z, own, rows, 2L, p$new, ec),
+    exact_predict = list(post_of(exact[c("L", "alpha")], p$x), p$new, ec),
+    exact_covariance = list(post_of(exact["L"], p$x), p$new),
+    near = list(points, rows, 2L, 20:1, 1e-4, 1L, ec),
+    near_predict = list(post_of(own), rows, 2L, p$new, ec),
+    near_covariance = list(post_of(own), rows, 2L, p$new, ec),
     vecchia = list(model, rows, NULL, cbind(p$y), 1:4, matrix(5:8, 1), rep(1, 4), 1L, ec),
     neighbours = list(model, p$x, 2L, p$new, NULL, NULL, ec),
     "neighbours of rows" = list(model, p$x, 2L, NULL, 1:5, 20:1, ec))

@@ -109,7 +109,7 @@ pfdtc_kernel_of <- function(k, x) {
   place_kernel(kernel, place_columns(x))
 }
 
-laplace_fit_of <- function(p, m = nrow(p$x), ...) {
+laplace_fit_of <- function(p, m = if (is.null(list(...)$inducing)) nrow(p$x), ...) {
   y <- if (is.null(p$sites$size)) p$sites$y else cbind(p$sites$y, p$sites$size - p$sites$y)
   kernel <- pfdtc_kernel_of(p$kernel, p$x)
   family <- switch(p$family, logit = stats::binomial(), probit = stats::binomial("probit"), log = stats::poisson(),

@@ -115,7 +115,7 @@ test_that("Newton's steps reach the mode from anywhere, and say so", {
   r <- engine_mode(p)
   expect_lt(r$decrement, 1e-5)
   expect_gt(r$steps, 5)
-  far <- engine_mode(p, start = rep(-30, nrow(p$z)))
+  far <- engine_mode(p, start = list(beta = rep(-30, nrow(p$z))))
   expect_equal(far$f, r$f, tolerance = 1e-8)
 })
 

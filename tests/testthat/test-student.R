@@ -77,9 +77,9 @@ test_that("steps lead to a mode from where minus the log posterior is not convex
   kernel <- pfdtc_kernel_of(p$kernel, p$x)
   for (start in list(rep(3, nrow(p$z)), rep(c(-5, 5), length.out = nrow(p$z)))) {
     engine <- engine_sites(p$likelihood, p$sites, 0)
-    there <- native_laplace(p$z, p$x, engine, kernel, 1e-12, start, maxit = 0L)
+    there <- native_laplace(p$z, p$x, engine, kernel, 1e-12, list(beta = start), maxit = 0L)
     expect_match(status_sentence(there$status), "positive definite") # there is no Laplace posterior there
-    r <- native_laplace(p$z, p$x, engine, kernel, 1e-12, start, maxit = 200L)
+    r <- native_laplace(p$z, p$x, engine, kernel, 1e-12, list(beta = start), maxit = 200L)
     expect_identical(r$status, 0L)
     expect_lt(r$decrement, 1e-8)
     expect_gt(r$steps, 3)

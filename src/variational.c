@@ -1,0 +1,106 @@
+#include <math.h>
+#include "laplace.h"
+#include "linalg.h"
+
+/*
+ * Steps along the natural gradient, with averages of g and W over q's f at the rows:
+ *
+ *     H <- (1 - t) H + t (I + A W A'),   u <- u - t H^{-1} r,   r = u - A g,   by the new H:
+ *
+ * at t = 1 Newton's with averages. In t the bound rises at 0 by
+ *
+ *     r'H^{-1}r + tr (H^{-1} D)^2 / 2,   D = I + A W A' - H,
+ *
+ * which is above 0 but where q is stationary: steps that are cut raise it. Where every l is concave so
+ * is the bound, in u and a factor of H^{-1}, and the only such q is the best one.
+ */
+
+/* minus the bound, of N(trial, (C C')^{-1}) */
+static double value(struct laplace *l)
+{
+    const size_t M = (size_t)l->z.M;
+    const double sum = laplace_pass(l);
+    double *inverse = l->work;
+    fill(M * M, 0.0, inverse);
+    for (size_t m = 0; m < M; m++)
+        inverse[m * M + m] = 1.0;
+    solve_lower((int)M, (int)M, l->C, inverse);
+    return 0.5 * (sum_squares(M * M, inverse) + sum_squares(M, l->trial) - (double)M +
+                  chol_logdet((int)M, l->C)) -
+           sum;
+}
+
+/* r, where H is drawn to, and the slope */
+static enum status prepare(struct laplace *l)
+{
+    const size_t M = (size_t)l->z.M;
+    double *B = l->work, square = 0.0; /* H^{-1} toward */
+    copy(M, l->trial, l->u);
+    for (size_t m = 0; m < M; m++)
+        l->r[m] = l->u[m] - l->sums[M * M + m];
+    mirror_lower((int)M, l->sums);
+    copy(M * M, l->sums, l->toward);
+    add_scaled(M * M, -1.0, l->G, l->toward);
+    copy(M * M, l->toward, B);
+    solve_chol((int)M, (int)M, l->C, B);
+    for (size_t j = 0; j < M; j++)
+        for (size_t i = 0; i < M; i++)
+            square += B[j * M + i] * B[i * M + j];
+    copy(M, l->r, l->step);
+    solve_lower((int)M, 1, l->C, l->step);
+    const double squared = sum_squares(M, l->step) + 0.5 * square;
+    l->decrement = sqrt(squared > 0.0 ? squared : 0.0);
+    return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
+}
+
+/* to G + t toward, and u: is the bound higher by a share of what its slope says? That of a parabola's top
+ * is 1/2: a quarter is not far beyond it. */
+static int try_step(struct laplace *l, double t)
+{
+    const size_t M = (size_t)l->z.M;
+    add_scaled(M * M, t, l->toward, l->G);
+    if (!laplace_factor(l, l->G)) {
+        copy(M, l->r, l->step);
+        solve_chol((int)M, 1, l->C, l->step);
+        copy(M, l->u, l->trial);
+        add_scaled(M, -t, l->step, l->trial);
+        const double psi = value(l), promised = t * l->decrement * l->decrement;
+        if (isfinite(psi) && psi <= l->psi - 0.25 * promised + 1e-14 * fabs(l->psi)) {
+            l->psi = psi;
+            return 1;
+        }
+    }
+    add_scaled(M * M, -t, l->toward, l->G);
+    return 0;
+}
+
+enum status laplace_variational(struct laplace *l, double enough, int maxit)
+{
+    double t = 1.0;
+    copy((size_t)l->z.M, l->u, l->trial);
+    if (laplace_factor(l, l->G))
+        return STATUS_INNER_NOT_PD;
+    l->psi = value(l);
+    l->steps = 0;
+    enum status status = isfinite(l->psi) ? prepare(l) : STATUS_NOT_FINITE;
+    while (status == STATUS_OK && l->decrement >= enough && l->steps < maxit) {
+        const double before = l->decrement;
+        /* longer again, where the bound has the digits to say whether that is too long */
+        if (before * before > 1e-10 * fabs(l->psi))
+            t = t < 0.5 ? 2.0 * t : 1.0;
+        while (t > 1e-12 && !try_step(l, t))
+            t *= 0.5;
+        l->steps++;
+        if (t <= 1e-12) { /* none: back to where it was */
+            copy((size_t)l->z.M, l->u, l->trial);
+            laplace_factor(l, l->G);
+            value(l);
+            break;
+        }
+        status = prepare(l);
+        if (before < 1e-6 &&
+            l->decrement >= before) /* that is what double precision has */
+            break;
+    }
+    return status;
+}
