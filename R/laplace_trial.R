@@ -7,10 +7,10 @@
 # rows held out is less than the best by more than the standard error of that; and points alone where near rows do not
 # gain a thousandth.
 
-# Rows of which posteriors are made for that, and rows held out; inducing points beside near rows; the part of its size
+# Rows of which near fields are made for that, and rows held out; inducing points beside near rows; the part of its size
 # by which f may yet move in the trial, and in the end; the largest f at which responses are made to learn from: where
 # it is large they say nothing but that; how often the variance is raised, and by what; what near rows are to gain.
-near_trial <- list(rows = 8000L, held = 5000L, points = 200L, moved = c(trial = 0.05, end = 0.005), largest = 2,
+near_trial <- list(rows = 8000L, held = 5000L, points = 200L, moved = c(trial = 0.05, end = 0.005), largest = 4,
                    raised = 5L, by = 3, gain = 0.001)
 
 # `now`: list(learned, z, settings), and near, where that is chosen.
@@ -43,7 +43,7 @@ near_or_not <- function(data, now, state) {
     log_predictive(likelihood, at[c("y", "size")], mean + now$learned$center + at$offset, pmax(var, 0))
   }
   kernel <- now$learned$model$kernel
-  alone <- stop_on_status(native_laplace(now$z, x(some), sites_of(some), kernel, rounding_jitter(nrow(now$z)),
+  alone <- stop_on_status(native_laplace(now$z, x(around), sites_of(around), kernel, rounding_jitter(nrow(now$z)),
                                          control = s$run), "The posterior's mode")
   p <- native_predict(alone, now$z, now$learned$model, data$x)
   of_alone <- score(p$mean[held], (p$sor_variance + p$unexplained)[held])
