@@ -215,16 +215,17 @@ struct source *arg_data(const struct model *model, SEXP list)
     return rows;
 }
 
-struct inducing arg_points(const struct model *model, SEXP z)
+struct inducing arg_points(const struct model *model, SEXP list)
 {
     struct inducing points = {.model = model};
-    points.Z = arg_inputs(model->kernel, z, "z", &points.M, &points.columns);
+    points.Z =
+        arg_inputs(model->kernel, list_get(list, "z"), "z", &points.M, &points.columns);
     return points;
 }
 
-struct posterior *arg_posterior(SEXP model, SEXP z, SEXP list)
+struct posterior *arg_posterior(SEXP list)
 {
-    struct posterior p = {.z = arg_points(arg_model(model), z)};
+    struct posterior p = {.z = arg_points(arg_model(list), list)};
     const size_t M = (size_t)p.z.M;
     p.z.L = list_vector(list, "L", M * M);
     p.C = list_vector(list, "C", M * M);
