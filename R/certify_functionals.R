@@ -15,7 +15,7 @@ certify_functionals <- function(fit, fun, at, effort, reference, m2 = NULL, max_
     } else {
       reference <- find_reference(fit, reference, m2, max_seconds)
       left <- seconds_left(max_seconds)
-      if (!is.null(fit$data) && is.null(fit$near)) inside <- posterior_interval(own_posterior(fit), fun)
+      if (!is.null(fit$data)) inside <- posterior_interval(own_posterior(fit), fun)
       inside <- functionals_by_reference(fit, fun, at, inside, reference, left)
       if (effort == "tight") inside <- functionals_by_all_pairs(fit, fun, at, inside, reference, left)
     }
@@ -27,12 +27,14 @@ functionals_by_reference <- function(fit, fun, at, inside, reference, left) {
   inside <- intersect_intervals(inside, posterior_interval(reference, fun))
   data <- fit$data
   if (is.null(data)) return(inside)
+  open <- left_open(inside, at, "mean") # whatever passes find, see by_a_reference()
   correction <- if (correction_serves(reference, data)) reference$correction
   if (!is.null(correction)) {
     inside <- intersect_intervals(inside, mean_interval(corrected_mean(reference, correction, data, fun)))
   }
   inside <- functionals_by_kriging(inside, at, fun, reference, data, correction, left)
-  by_exact_posterior(fit, fun, at, inside, function(stage) NULL, left)
+  open <- union(open, left_open(inside, at, c("mean", "sd")))
+  by_exact_posterior(fit, fun, inside, open, function(stage) NULL, left)
 }
 
 functionals_by_all_pairs <- function(fit, fun, at, inside, reference, left) {

@@ -24,9 +24,7 @@ certificate_of_rows <- function(fit, new, effort, reference, m2, test_points, ma
   by_reference <- effort != "fast" && !is_exact(fit)
   if (nrow(x)) {
     if (is_exact(fit)) inside <- exact_interval(fit, x)
-    else if (!is.null(fit$data) && (is.null(fit$near) || !by_reference)) {
-      inside <- posterior_interval(own_posterior(fit), x)
-    }
+    else if (!is.null(fit$data)) inside <- posterior_interval(own_posterior(fit), x)
   }
   if (by_reference) {
     reference <- find_reference(fit, reference, m2, max_seconds)
@@ -91,6 +89,9 @@ by_a_reference <- function(fit, reference, x, at, inside, most, tell, left) {
   correction <- if (correction_serves(reference, data)) reference$correction
   done <- function(inside) list(inside = inside, reference = reference, correction = correction)
   if (is.null(data)) return(done(inside))
+  # Passes do not decide what rows the exact posterior is asked about: more of them would leave wider intervals.
+  inside <- by_exact_posterior(fit, x, inside, left_open(inside, at, "mean"), tell, left)
+  without <- inside[c("mean_lower", "mean_upper")]
   if (!is.null(correction)) {
     tell("exact mean")
     inside <- intersect_intervals(inside, mean_interval(corrected_mean(reference, correction, data, x)))
@@ -98,7 +99,8 @@ by_a_reference <- function(fit, reference, x, at, inside, most, tell, left) {
   rows_at_most <- max(2000, 2 * reference$m)
   tell("kriging on near rows")
   inside <- sharpen_by_kriging(inside, at, reference, data, x, rows_at_most, left)
-  inside <- by_exact_posterior(fit, x, at, inside, tell, left)
+  open <- left_open(utils::modifyList(inside, without), at, c("mean", "sd"))
+  inside <- by_exact_posterior(fit, x, inside, open, tell, left)
   tell("sd by all rows")
   inside <- sharpen_sd(inside, at$sd, reference, data, x, rows_at_most, left)
   more <- if (most > 0) test_pivots(reference, r$unexplained, x, at, inside, most)
@@ -132,14 +134,17 @@ by_all_pairs <- function(fit, reference, x, at, inside, tell, left) {
   list(inside = sharpen_sd(inside, at$sd, tight, fit$data, x, Inf, left), correction = tight$correction)
 }
 
-# What the exact posterior itself says, where rows are left open (mean or sd by more than a tenth of the sd, and of the
-# distance from the fit) and it takes less time and memory than there is.
-by_exact_posterior <- function(fit, x, at, inside, tell, left) {
-  half_mean <- (inside$mean_upper - inside$mean_lower) / 2
-  half_sd <- (inside$sd_upper - inside$sd_lower) / 2
-  open <- half_mean > pmax(inside$sd_upper, abs(at$mean - inside$mean_lower - half_mean)) / 10 |
-    half_sd > pmax(inside$sd_upper, abs(at$sd - inside$sd_lower - half_sd)) / 10
-  rows <- which(open | is.na(open))
+# Rows of which some of `what` is known no better than within a tenth of the sd and of the distance from the fit
+left_open <- function(inside, at, what) {
+  which(!Reduce(`&`, lapply(what, function(one) {
+    half <- (inside[[paste0(one, "_upper")]] - inside[[paste0(one, "_lower")]]) / 2
+    known <- half <= pmax(inside$sd_upper, abs(at[[one]] - inside[[paste0(one, "_lower")]] - half)) / 10
+    known & !is.na(known)
+  })))
+}
+
+# What the exact posterior itself says of those rows, where it takes less time and memory than there is
+by_exact_posterior <- function(fit, x, inside, rows, tell, left) {
   if (!length(rows) || kriging_rows() < 1 || !exact_is_cheap(fit, length(rows), left())) return(inside)
   tell("exact posterior")
   exact <- tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)

@@ -22,7 +22,8 @@ all_pairs <- function(data, kernel, v, control) {
 # which costs nothing beside the product that the next step takes anyway; or when in_time() is FALSE of another pass
 # over all pairs of rows. `ahead(s)`: how many times too large what is wanted still is, for progress. `keep`: an
 # interrupt or R's time limit end them as well, and `stopped` says so. The residual is carried along; `error` bounds
-# what it is off by, see residual_rounding(). `went`: sqrt(c) after each pass.
+# what it is off by, see residual_rounding(). `went`: sqrt(c) after each pass. Steps shorten w_r in its own norm, not
+# sqrt(c), the bound of it that certificates have: where nothing is enough, v is that of the least bound on the way.
 solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE, precondition = NULL,
                         in_time = function() TRUE, ahead = function(s) NA) {
   model <- model_of(reference)
@@ -51,10 +52,10 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
   tell <- stage_line("exact mean", control$progress, after = 2)
   on.exit(tell(NULL))
   began <- proc.time()[["elapsed"]]
-  p <- Kp <- before <- stopped <- NULL
+  p <- Kp <- before <- stopped <- best <- NULL
   went <- numeric()
   steps <- 0L
-  stalled <- FALSE
+  stalled <- found <- FALSE
   repeat {
     z <- by_B(r)
     c <- sum(z * r)
@@ -63,8 +64,12 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
       break
     }
     went <- c(went, sqrt(c))
+    here <- list(v = v, r = r, error = residual_rounding(reference, y, travelled))
+    here$bound <- sqrt(c) + here$error$residual / sqrt(model$noise)
+    if (is.null(best) || here$bound < best$bound) best <- here
     tell(passes_ahead(went, ahead(list(v = v, r = r, c = c, w_E = NA)), proc.time()[["elapsed"]] - began))
-    if (enough(list(v = v, r = r, c = c, w_E = NA)) || !in_time()) break
+    found <- enough(list(v = v, r = r, c = c, w_E = NA))
+    if (found || !in_time()) break
     if (!is.null(precondition)) {
       if (steps >= most) break
       z <- precondition(r)
@@ -83,9 +88,10 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
     }
     if (is.null(precondition)) {
       w_E <- bound_w(zr, sqrt(max(sum(z * Kz) - zr, 0)))
-      if (enough(list(v = v, r = r, c = c, w_E = w_E)) || steps >= most) break
+      found <- enough(list(v = v, r = r, c = c, w_E = w_E))
+      if (found || steps >= most) break
     }
-    stalled <- size(r) < residual_rounding(reference, y, travelled)$residual / 8
+    stalled <- size(r) < here$error$residual / 8
     if (stalled) break
     along <- if (is.null(p)) 0 else sum(z * (r - before$r)) / before$zr # Polak-Ribiere: forgives an inexact B^{-1}
     p <- z + if (along > 0) along * p else 0
@@ -99,7 +105,8 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
     travelled <- travelled + c(abs(alpha) * carried + size(v), abs(alpha) * size(Kp) + size(r))
     steps <- steps + 1L
   }
-  list(v = v, residual = r, error = residual_rounding(reference, y, travelled), steps = steps,
+  if (found || is.null(best)) best <- list(v = v, r = r, error = residual_rounding(reference, y, travelled))
+  list(v = best$v, residual = best$r, error = best$error, steps = steps,
        passes = passes + if (is.null(from$passes)) 0L else from$passes, went = went, stalled = stalled,
        stopped = stopped)
 }

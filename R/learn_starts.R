@@ -85,9 +85,30 @@ apart <- function(thetas) {
 
 # The best starts on more rows: where they end, the best first.
 finish_starts <- function(problem, thetas) {
-  steps <- c(6L, if (is_small_enough(problem$pool)) 6L else 2L)
-  runs <- lapply(thetas, climb, problem = problem, size = learning_sizes$finals, steps = steps, enough = 0.1)
-  runs[order(-vapply(runs, `[[`, 0, "value"))]
+  few <- is_small_enough(problem$pool)
+  finish <- function(theta) climb(problem, theta, learning_sizes$finals, c(6L, if (few) 6L else 2L), enough = 0.1)
+  best_first <- function(runs) runs[order(-vapply(runs, `[[`, 0, "value"))]
+  runs <- best_first(lapply(thetas, finish))
+  longer <- if (!few) lengthened(problem, runs[[1L]]$theta)
+  if (is.null(longer)) runs else best_first(c(list(finish(longer)), runs))
+}
+
+# One lengthscale may have stayed short since the others were, a hundred nats behind: then the likelihood is larger at
+# once where that one is as long as its prior has it. theta with the one of which that is most so, NULL: of none, or of
+# more rows than to be looked through for neighbours that often.
+lengthened <- function(problem, theta) {
+  pool <- problem$pool
+  if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)
+  size <- learning_sizes$kernels
+  rows <- pool$take(min(size[["rows"]], pool$n))
+  tried <- lapply(which(problem$table$ard & problem$free[-problem$last]), function(j) {
+    replace(theta, j, problem$unit[[j]] + problem$table$middle[[j]])
+  })
+  value <- vapply(c(list(theta), tried), function(theta) {
+    problem$evaluate(theta, rows, problem$neighbours(theta, rows, size[["near"]]), slopes = FALSE)$value
+  }, 0)
+  best <- which.max(value)
+  if (best > 1L) tried[[best - 1L]]
 }
 
 # Whether two ends explain the data differently: what the one takes for noise the other takes for structure, twice the

@@ -1,5 +1,5 @@
 # The only file with .Call. A wrapper turns the R side's names into what a door wants and a status into a condition
-# (or, for the optimiser, into a value with a reason).
+# (or, for the optimiser, into a value with a reason). What doors give is said in src/ffi.h, and here what is added.
 
 engine <- new.env(parent = emptyenv())
 
@@ -59,9 +59,17 @@ engine_model <- function(model, jitter = 0) {
   list(kernel = engine_kernel(model$kernel), noise = as.double(model$noise), jitter = as.double(jitter))
 }
 
+engine_points <- function(z, model, jitter = 0) c(engine_model(model, jitter), list(z = z))
+
+# `posterior`: what native_posterior(), native_near(), native_laplace() or native_exact() gave at these points
+engine_posterior <- function(posterior, z, model) {
+  c(engine_points(z, model), posterior[names(posterior) %in% c("L", "C", "beta", "G", "alpha")])
+}
+
 engine_rows <- function(data) list(x = data$x, y = data$y, scale = row_scale(data$weights))
 
-without_noise <- function(kernel, jitter = 0) engine_model(list(kernel = kernel, noise = 1), jitter)
+# of what reads the kernel alone
+of_kernel <- function(kernel) list(kernel = kernel, noise = 1)
 
 row_scale <- function(weights) if (is.null(weights)) NULL else sqrt(weights)
 
@@ -76,14 +84,14 @@ stop_on_status <- function(result, doing) {
 }
 
 native_kernel_matrix <- function(kernel, x, z) {
-  .Call(ffi_kernel_matrix, without_noise(kernel), x, z, engine_control(nrow(z)))
+  .Call(ffi_kernel_matrix, engine_model(of_kernel(kernel)), x, z, engine_control(nrow(z)))
 }
 
 # The objective of this name (objective.c): list(value, gradient, reason), value Inf and a reason where the evaluation
 # failed. `theta`, `noise`: the gradient of -ELBO in the kernel's logs and in log noise. `scratch`: an environment in
 # which one evaluation leaves its memory to the next; the engine writes to it.
 native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
-  result <- .Call(ffi_evaluate, engine_objective(name, aux), engine_model(model, jitter), z, engine_rows(data),
+  result <- .Call(ffi_evaluate, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data),
                   as.integer(gradient), engine_control(nrow(data$x), control, 8 * length(aux$Wt)), scratch$room)
   if (!is.null(scratch) && result$used > length(scratch$room)) scratch$room <- numeric(result$used)
   as_value(result[names(result) != "used"])
@@ -91,25 +99,23 @@ native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, 
 
 engine_objective <- function(name, aux = NULL) list(name = name, aux = aux, Wt = aux$Wt, share = aux$variance)
 
-# The same a step at a time, for rows that are not all at hand: sums of some rows, which sums_merge() adds up; value
-# and adjoint from those of all rows; the part of some rows in the gradient, list(gradient, theta, rss), which adds up
-# as well and, where `k_sum` of all rows is given, the part of the points, which is wanted once.
+# The same a step at a time, for rows that are not all at hand; sums_merge() adds sums up.
 native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
-  stop_on_status(.Call(ffi_sums, engine_objective(name, aux), engine_model(model, jitter), z, engine_rows(data),
+  stop_on_status(.Call(ffi_sums, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data),
                        engine_control(nrow(data$x), control)), "The sums over the rows")
 }
 
 native_objective <- function(name, aux, z, sums, model, jitter, rss = NULL) {
-  as_value(.Call(ffi_objective, engine_objective(name, aux), engine_model(model, jitter), z, sums, rss))
+  as_value(.Call(ffi_objective, engine_objective(name, aux), engine_points(z, model, jitter), sums, rss))
 }
 
 native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = NULL, control = NULL) {
-  as_value(.Call(ffi_gradient, engine_objective(name, aux), engine_model(model, jitter), z, engine_rows(data), adjoint,
+  as_value(.Call(ffi_gradient, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data), adjoint,
                  k_sum, engine_control(nrow(data$x), control)))
 }
 
 native_posterior_of_sums <- function(z, sums, model, jitter) {
-  stop_on_status(.Call(ffi_posterior_of_sums, engine_model(model, jitter), z, sums),
+  stop_on_status(.Call(ffi_posterior_of_sums, engine_points(z, model, jitter), sums),
                  "The posterior on the inducing points")
 }
 
@@ -128,9 +134,8 @@ as_value <- function(result) {
   result
 }
 
-# s2^2 d_pF^2 itself, at the price of every pair of rows.
 native_pf_divergence <- function(z, data, model, aux, jitter) {
-  as_value(.Call(ffi_pf_divergence, engine_model(model, jitter), z, engine_rows(data), aux,
+  as_value(.Call(ffi_pf_divergence, engine_points(z, model, jitter), engine_rows(data), aux,
                  engine_control(nrow(data$x))))
 }
 
@@ -138,29 +143,26 @@ native_pf_constant <- function(data, model, aux) {
   .Call(ffi_pf_constant, engine_model(model), engine_rows(data), aux, engine_control(nrow(data$x)))
 }
 
-# W_x of an auxiliary distribution, transposed: rank + 1 rows, a column a row of x
 native_lowrank_rows <- function(aux, data) {
-  .Call(ffi_lowrank_rows, without_noise(aux$model$kernel), aux, engine_rows(data), engine_control(nrow(data$x)))
+  .Call(ffi_lowrank_rows, engine_model(of_kernel(aux$model$kernel)), aux, engine_rows(data),
+        engine_control(nrow(data$x)))
 }
 
-# The posterior on z: list(jitter, L, G, Ay, yy, k_sum, t, C, beta, rss); the jitter is raised by tens from `jitter` to
-# `most` until the factorisation works. `fitc`: with the noise of
-# FITC; log_weights is the sum of the logs of the weights in force.
+# The jitter is raised by tens from `jitter` to `most` until the factorisation works. `fitc`: with the noise of FITC.
 native_posterior <- function(z, data, model, jitter, most = max(1e-4, jitter), control = NULL, fitc = FALSE) {
-  result <- .Call(ffi_posterior, engine_model(model, jitter), z, engine_rows(data), as.double(most), if (fitc) "fitc",
+  result <- .Call(ffi_posterior, engine_points(z, model, jitter), engine_rows(data), as.double(most), if (fitc) "fitc",
                   engine_control(nrow(data$x), control))
   stop_on_status(result, "The posterior on the inducing points")
 }
 
 native_predict <- function(posterior, z, model, x) {
-  .Call(ffi_predict, engine_model(model), z, posterior, x, engine_control(nrow(x)))
+  .Call(ffi_predict, engine_posterior(posterior, z, model), x, engine_control(nrow(x)))
 }
 
 native_covariance <- function(posterior, z, model, x, sor = FALSE) {
-  .Call(ffi_covariance, engine_model(model), z, posterior, x, as.integer(sor))
+  .Call(ffi_covariance, engine_posterior(posterior, z, model), x, as.integer(sor))
 }
 
-# The exact GP on x: list(L, alpha, minus_evidence).
 native_exact <- function(data, model, control = NULL) {
   control <- engine_control(nrow(data$x), control)
   result <- with_dense_products(
@@ -175,80 +177,70 @@ native_exact_evidence <- function(data, model, control = NULL) {
 }
 
 native_exact_predict <- function(posterior, x, kernel, x_new) {
-  .Call(ffi_exact_predict, without_noise(kernel), x, posterior, x_new, engine_control(nrow(x_new)))
+  .Call(ffi_exact_predict, engine_posterior(posterior, x, of_kernel(kernel)), x_new, engine_control(nrow(x_new)))
 }
 
 native_exact_covariance <- function(posterior, x, kernel, x_new) {
-  .Call(ffi_exact_covariance, without_noise(kernel), x, posterior, x_new)
+  .Call(ffi_exact_covariance, engine_posterior(posterior, x, of_kernel(kernel)), x_new)
 }
 
-# The s rows of x nearest in the kernel's distance, nearest first: an integer matrix, a column a query, 0 where there
-# are fewer. Queries: the rows of `query`, or the `rows` of x, each then not counted itself and, where `rank` (a
-# permutation) is given, only rows of a lower rank. Equal distances are decided by the number of the row.
+# Nearest first, in the kernel's distance; equal distances are decided by the number of the row. Queries: the rows of
+# `query`, or the `rows` of x.
 native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL) {
   n <- if (is.null(rows)) nrow(query) else length(rows)
-  .Call(ffi_neighbours, without_noise(kernel), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
+  .Call(ffi_neighbours, engine_model(of_kernel(kernel)), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
         if (!is.null(rank)) as.integer(rank), engine_control(n, control))
 }
 
 # A row with its neighbours is worth a thread sooner than a row alone.
 near_control <- function(n, control) engine_control(16 * n, control)
 
-# list(jitter, L, C, beta, minus_log): rows decorrelated from their s nearest earlier ones, by `rank`.
 # `keep`: u and d of every row, and the rows (from 1; 0: none) that its u are on, a column a row, as well
 native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter), control = NULL, keep = FALSE) {
-  result <- .Call(ffi_near, engine_model(model, jitter), z, engine_rows(data), as.integer(s), as.integer(rank),
+  result <- .Call(ffi_near, engine_points(z, model, jitter), engine_rows(data), as.integer(s), as.integer(rank),
                   as.double(most), as.integer(keep), near_control(nrow(data$x), control))
   stop_on_status(result, "The posterior on inducing points and near rows")
 }
 
-# list(mean, var_near, var_far) at the rows of x_new
 native_near_predict <- function(near, z, data, model, s, x_new, control = NULL) {
-  result <- .Call(ffi_near_predict, engine_model(model), z, near, engine_rows(data), as.integer(s), x_new,
+  result <- .Call(ffi_near_predict, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new,
                   near_control(nrow(x_new), control))
   stop_on_status(result, "Prediction from near rows")
 }
 
-# the same and the covariance of f at the rows of x_new
 native_near_covariance <- function(near, z, data, model, s, x_new, control = NULL) {
-  result <- .Call(ffi_near_covariance, engine_model(model), z, near, engine_rows(data), as.integer(s), x_new,
+  result <- .Call(ffi_near_covariance, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new,
                   near_control(nrow(x_new), control))
   stop_on_status(result, "Covariance from near rows")
 }
 
 native_select <- function(x, m, kernel, tolerance) {
-  .Call(ffi_select, without_noise(kernel), x, as.integer(m), as.double(tolerance))
+  .Call(ffi_select, engine_model(of_kernel(kernel)), x, as.integer(m), as.double(tolerance))
 }
 
-# Fixed pseudo-random functions of the rows of x, in [-1, 1): a column a function.
 native_row_features <- function(x, n_features) .Call(ffi_row_features, x, as.integer(n_features))
 
-# Columns of V (coordinates, r x n) that take the most from tr(P E), E what is left of V beside them.
 native_select_guided <- function(V, P, m, least) {
   .Call(ffi_select_guided, V, P, as.integer(m), as.double(least))
 }
 
-# Bounds of |v|_E, |h_x|_E and |E|_2: list(T1, Psi, lam, vv). `order`: the rows in the order in which they are cut into
-# groups of t1_rows and t2_rows.
 native_norms <- function(posterior, z, data, model, order, t1_rows, t2_rows, control = NULL) {
-  .Call(ffi_norms, engine_model(model), z, posterior, engine_rows(data), as.integer(order), as.integer(t1_rows),
+  .Call(ffi_norms, engine_posterior(posterior, z, model), engine_rows(data), as.integer(order), as.integer(t1_rows),
         as.integer(t2_rows), engine_control(nrow(data$x), control))
 }
 
-# list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x. `crossing`: what
-# native_cross() gives there, for sharper bounds of the variance.
 native_certify <- function(posterior, z, model, norms, x, crossing = NULL) {
-  .Call(ffi_certify, engine_model(model), z, posterior, norms_to_engine(norms), x, crossing, engine_control(nrow(x)))
+  .Call(ffi_certify, engine_posterior(posterior, z, model), norms_to_engine(norms), x, crossing,
+        engine_control(nrow(x)))
 }
 
-# The same of linear functionals by their features, see functionals.R.
+# by the features of linear functionals, see functionals.R
 native_certify_features <- function(posterior, z, model, norms, A, prior, size) {
-  .Call(ffi_certify_features, engine_model(model), z, posterior, norms_to_engine(norms), A, prior, size)
+  .Call(ffi_certify_features, engine_posterior(posterior, z, model), norms_to_engine(norms), A, prior, size)
 }
 
-# list(J, q, var_lower, var_upper) of one functional from the sums of certify.h, each of n_terms.
 native_certify_kriged <- function(posterior, z, model, norms, n_terms, sum_w, sums) {
-  .Call(ffi_certify_kriged, engine_model(model), z, posterior, norms_to_engine(norms), as.integer(n_terms),
+  .Call(ffi_certify_kriged, engine_posterior(posterior, z, model), norms_to_engine(norms), as.integer(n_terms),
         as.double(sum_w), lapply(sums, as.double))
 }
 
@@ -258,25 +250,22 @@ norms_to_engine <- function(norms) {
   norms
 }
 
-# list(cross, gain, size): h_x'e_x, e_x'B^{-1}e_x and |e_x|^2 at the rows of x_new, e_x = E(x, x_new) over all rows of
-# x. Scratch for 2,048 rows of x_new at a time.
+# Scratch for 2,048 rows of x_new at a time.
 native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
-  model <- engine_model(model)
+  posterior <- engine_posterior(posterior, z, model)
   parts <- lapply(split(seq_len(nrow(x_new)), (seq_len(nrow(x_new)) - 1L) %/% 2048L), function(i) {
-    .Call(ffi_cross, model, z, posterior, engine_rows(data), x_new[i, , drop = FALSE],
-          engine_control(nrow(data$x), control))
+    .Call(ffi_cross, posterior, engine_rows(data), x_new[i, , drop = FALSE], engine_control(nrow(data$x), control))
   })
   list(cross = unlist(lapply(parts, `[[`, "cross")), gain = unlist(lapply(parts, `[[`, "gain")),
        size = unlist(lapply(parts, `[[`, "size")))
 }
 
-# Local kriging at the rows of x_new, in groups that share rows: list(W, J, q, ww, var_lower, var_upper), see ffi.h.
 native_kriging <- function(posterior, z, data, model, norms, x_new, start, near, rows, control = NULL) {
-  .Call(ffi_kriging, engine_model(model), z, posterior, norms_to_engine(norms), engine_rows(data), x_new,
+  .Call(ffi_kriging, engine_posterior(posterior, z, model), norms_to_engine(norms), engine_rows(data), x_new,
         as.integer(start), as.integer(near), rows, engine_control(nrow(data$x), control))
 }
 
-# F v, row i of which is (v_i - u_i'v[rows[, i]]) / sqrt(d_i), or F'v, of what native_near(keep = TRUE) gives
+# near: of native_near(keep = TRUE)
 native_decorrelate <- function(near, v, transpose = FALSE) {
   .Call(ffi_decorrelate, near$u, near$d, near$rows, v, as.integer(transpose))
 }
@@ -285,27 +274,23 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
 # (from 1) of so many: what some of the pairs come to, all shares adding up.
 native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL, share = 1L, shares = 1L) {
   root <- if (is.null(weights)) 1 else sqrt(weights)
-  Kv <- root * .Call(ffi_kernel_matvecs, without_noise(kernel), engine_rows(list(x = x)), as.matrix(root * v),
+  Kv <- root * .Call(ffi_kernel_matvecs, engine_model(of_kernel(kernel)), engine_rows(list(x = x)), as.matrix(root * v),
                      as.integer(share) - 1L, as.integer(shares), engine_control(nrow(x), control))
   if (is.matrix(v)) Kv else drop(Kv)
 }
 
-# k(x_new, x) u
 native_kernel_cross_matvec <- function(kernel, x, u, x_new, control = NULL) {
-  .Call(ffi_kernel_cross_matvec, without_noise(kernel), x, u, x_new, engine_control(nrow(x_new), control))
+  .Call(ffi_kernel_cross_matvec, engine_model(of_kernel(kernel)), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
-# What the posterior on z makes of another response y: list(Ay, beta, yy, rss, v), v = B^{-1} W^{1/2} y. `whiten`: as
-# the posterior's own sums were made; else in O(n m), good enough for a preconditioner.
+# `whiten`: as the posterior's own sums were made; else good enough for a preconditioner.
 native_response <- function(posterior, z, data, model, whiten = TRUE, control = NULL) {
-  .Call(ffi_response, engine_model(model), z, posterior, engine_rows(data), as.integer(whiten),
+  .Call(ffi_response, engine_posterior(posterior, z, model), engine_rows(data), as.integer(whiten),
         engine_control(nrow(data$x), control))
 }
 
-# Sum over `rows` of times * log p(y_i | neighbours), its slope in the log parameters (those of the kernel, then the
-# noise, then the coefficients of the columns of `basis` in the log noise of a row, which `weights` have in them) and
-# the expected information. neighbours: row numbers, a column for each of `rows`, 0 where there are fewer. The density
-# is that of y, not of sqrt(w) y.
+# Parameters: logs of those of the kernel, then of the noise, then the coefficients of the columns of `basis` in the log
+# noise of a row, which the weights have in them. The density is that of y, not of sqrt(w) y.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L)) {
   as_value(.Call(ffi_vecchia, engine_model(model), engine_rows(data), data$weights, basis, rows, neighbours, times,
@@ -317,19 +302,17 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {
-  .Call(ffi_laplace, without_noise(kernel, jitter), z, x, sites, list(beta = start$beta, G = start$G),
+  .Call(ffi_laplace, engine_points(z, of_kernel(kernel), jitter), x, sites, list(beta = start$beta, G = start$G),
         list(enough = enough, maxit = as.integer(maxit), most_jitter = as.double(most)), as.integer(want),
         engine_control(nrow(x), control))
 }
 
-# C_x'P C_x, C_x = (C C')^{-1} a, at the rows of x for each matrix of the list P: a row each
 native_forms <- function(posterior, z, kernel, P, x, control = NULL) {
-  .Call(ffi_forms, without_noise(kernel), z, posterior, P, x, engine_control(nrow(x), control))
+  .Call(ffi_forms, engine_posterior(posterior, z, of_kernel(kernel)), P, x, engine_control(nrow(x), control))
 }
 
-# Sums of log p over the rows of x at f = a'u for each row u of U, without constants
 native_paths <- function(posterior, z, kernel, x, sites, U, control = NULL) {
-  .Call(ffi_paths, without_noise(kernel), z, posterior, x, sites, U, engine_control(nrow(x), control))
+  .Call(ffi_paths, engine_posterior(posterior, z, of_kernel(kernel)), x, sites, U, engine_control(nrow(x), control))
 }
 
 # log p, its slope, minus its curvature, and its third derivative at f (offset included): a row each

@@ -10,33 +10,106 @@
 
 typedef __float128 quad;
 
-/* profiles: 0 se, 1 matern12, 2 matern32, 3 matern52 */
-static quad value(int profile, quad variance, quad r2)
+/* A kernel as numbers: how many terms; of each its variance and how many factors; of each its profile (below), how
+ * many inputs and how many parameters, the parameters, and of each input its column, lengthscale and centre. */
+enum { SE, MATERN12, MATERN32, MATERN52, RQ, PERIODIC, LINEAR, MEAN, POLYNOMIAL, CONSTANT, WHITE, EXCHANGEABLE,
+       ORDERED, FULL };
+
+/* correlation of the levels i >= j: rows of unit length by angles, L L' */
+static quad by_angles(const double *p, int n, int i, int j)
 {
-    quad a;
+    quad sum = 0;
+    for (int c = 0; c <= j; c++) {
+        quad both[2] = {1, 1};
+        for (int r = 0; r < 2; r++) {
+            const int row = r == 0 ? i : j;
+            for (int q = 0; q < c; q++) { /* the angles stand column by column below the diagonal */
+                const quad t = p[q * n - q * (q + 1) / 2 + row - q - 1];
+                both[r] *= sinq(M_PIq * t / (1 + t));
+            }
+            if (c < row) {
+                const quad t = p[c * n - c * (c + 1) / 2 + row - c - 1];
+                both[r] *= cosq(M_PIq * t / (1 + t));
+            }
+        }
+        sum += both[0] * both[1];
+    }
+    return sum;
+}
+
+static quad factor_value(const double **code, const double *x, int ldx, const double *z, int ldz)
+{
+    const double *c = *code;
+    const int profile = (int)c[0], n = (int)c[1], n_p = (int)c[2];
+    const double *p = c + 3, *input = p + n_p;
+    quad r2 = 0, s = 0, centred = 1, waves = 0, a, g;
+    int equal = 1, i = 0, j = 0;
+    for (int q = 0; q < n; q++, input += 3) {
+        const quad u = x[(size_t)input[0] * ldx], v = z[(size_t)input[0] * ldz];
+        r2 += (u - v) / input[1] * ((u - v) / input[1]);
+        s += u * v;
+        if (profile == MEAN)
+            centred += (u - input[2]) * (v - input[2]) * input[1] * input[1];
+        if (profile == PERIODIC) {
+            a = sinq(M_PIq * (u - v) / p[0]) / input[1];
+            waves += a * a;
+        }
+        equal = equal && u == v;
+        i = u == 1 ? q : i;
+        j = v == 1 ? q : j;
+    }
+    *code = input;
     switch (profile) {
-    case 0:
-        return variance * expq(-r2 / 2);
-    case 1:
-        return variance * expq(-sqrtq(r2));
-    case 2:
+    case SE:
+        return expq(-r2 / 2);
+    case MATERN12:
+        return expq(-sqrtq(r2));
+    case MATERN32:
         a = sqrtq(3 * r2);
-        return variance * (1 + a) * expq(-a);
-    default:
+        return (1 + a) * expq(-a);
+    case MATERN52:
         a = sqrtq(5 * r2);
-        return variance * (1 + a + a * a / 3) * expq(-a);
+        return (1 + a + a * a / 3) * expq(-a);
+    case RQ:
+        return powq(1 + r2 / (2 * (quad)p[0]), -(quad)p[0]);
+    case PERIODIC:
+        return expq(-2 * waves);
+    case LINEAR:
+        return s;
+    case MEAN:
+        return centred;
+    case POLYNOMIAL:
+        g = 1;
+        for (int q = 0; q < (int)p[1]; q++)
+            g *= s + p[0];
+        return g;
+    case CONSTANT:
+        return 1;
+    case WHITE:
+        return equal;
+    case EXCHANGEABLE:
+        return i == j ? 1 : expq(-(quad)p[0]);
+    case ORDERED:
+        g = 0;
+        for (int q = i < j ? i : j; q < (i < j ? j : i); q++)
+            g += p[q];
+        return expq(-g);
+    default:
+        return by_angles(p, n, i < j ? j : i, i < j ? i : j);
     }
 }
 
-static quad cross(int profile, quad variance, int d, const double *lengthscale,
-                  const double *x, int ldx, const double *z, int ldz)
+static quad cross(const double *code, const double *x, int ldx, const double *z, int ldz)
 {
-    quad r2 = 0;
-    for (int j = 0; j < d; j++) {
-        const quad u = ((quad)x[(size_t)j * ldx] - z[(size_t)j * ldz]) / lengthscale[j];
-        r2 += u * u;
+    quad k = 0;
+    int terms = (int)*code++;
+    while (terms-- > 0) {
+        quad product = *code++;
+        for (int factors = (int)*code++; factors > 0; factors--)
+            product *= factor_value(&code, x, ldx, z, ldz);
+        k += product;
     }
-    return value(profile, variance, r2);
+    return k;
 }
 
 /* B (n x m) := L^{-1} B, the rows of L one after another in memory */
@@ -55,15 +128,12 @@ static void solve(int n, int m, const quad *L, quad *B)
 }
 
 /* L L' = K + s2 W^{-1}, row after row, and b = y - offset - center: 0, or 1 where it is not positive definite */
-static int factor(int profile, double variance, int d, const double *lengthscale,
-                  double s2, int n, const double *x, const double *y,
-                  const double *offset, double center, const double *weights, quad *L,
-                  quad *b)
+static int factor(const double *kernel, double s2, int n, const double *x, const double *y, const double *offset,
+                  double center, const double *weights, quad *L, quad *b)
 {
     for (int i = 0; i < n; i++) {
         for (int j = 0; j <= i; j++)
-            L[(size_t)i * n + j] =
-                cross(profile, variance, d, lengthscale, x + i, n, x + j, n);
+            L[(size_t)i * n + j] = cross(kernel, x + i, n, x + j, n);
         L[(size_t)i * n + i] += (quad)s2 / weights[i];
         b[i] = (quad)y[i] - offset[i] - center;
     }
@@ -85,23 +155,20 @@ static int factor(int profile, double variance, int d, const double *lengthscale
     return 0;
 }
 
-void exact_quad(const int *profile, const double *variance, const double *lengthscale,
-                const double *s2, const int *n_, const int *d, const double *x,
-                const double *y, const double *offset, const double *center,
-                const double *weights, const int *m_, const double *x_new, double *mean,
+void exact_quad(const double *kernel, const double *s2, const int *n_, const double *x, const double *y,
+                const double *offset, const double *center, const double *weights, const int *m_, const double *x_new, double *mean,
                 double *mean_low, double *sd, int *status)
 {
     const int n = *n_, m = *m_;
     quad *L = malloc((size_t)n * n * sizeof(quad)), *b = malloc((size_t)n * sizeof(quad)),
          *k = malloc((size_t)n * sizeof(quad));
-    *status = factor(*profile, *variance, *d, lengthscale, *s2, n, x, y, offset, *center,
-                     weights, L, b);
+    *status = factor(kernel, *s2, n, x, y, offset, *center, weights, L, b);
     if (*status == 0) {
         solve(n, 1, L, b);
         for (int c = 0; c < m; c++) {
-            quad sum = *center, left = *variance;
+            quad sum = *center, left = cross(kernel, x_new + c, m, x_new + c, m);
             for (int i = 0; i < n; i++)
-                k[i] = cross(*profile, *variance, *d, lengthscale, x + i, n, x_new + c, m);
+                k[i] = cross(kernel, x + i, n, x_new + c, m);
             solve(n, 1, L, k);
             for (int i = 0; i < n; i++) {
                 sum += k[i] * b[i];
@@ -118,15 +185,12 @@ void exact_quad(const int *profile, const double *variance, const double *length
 }
 
 /* evidence: [2], the number and the digits that a double has no room for */
-void evidence_quad(const int *profile, const double *variance, const double *lengthscale,
-                   const double *s2, const int *n_, const int *d, const double *x,
-                   const double *y, const double *offset, const double *center,
-                   const double *weights, double *evidence, int *status)
+void evidence_quad(const double *kernel, const double *s2, const int *n_, const double *x, const double *y,
+                   const double *offset, const double *center, const double *weights, double *evidence, int *status)
 {
     const int n = *n_;
     quad *L = malloc((size_t)n * n * sizeof(quad)), *b = malloc((size_t)n * sizeof(quad));
-    *status = factor(*profile, *variance, *d, lengthscale, *s2, n, x, y, offset, *center,
-                     weights, L, b);
+    *status = factor(kernel, *s2, n, x, y, offset, *center, weights, L, b);
     if (*status == 0) {
         quad sum = n * logq(2 * M_PIq);
         solve(n, 1, L, b);

@@ -2,7 +2,10 @@
 # this. Needs gcc with __float128 and libquadmath. Random problems come from the tests' helpers.
 
 tests <- file.path(dirname(self), "..", "tests", "testthat")
-for (name in c("setup", "reference", "problems", "baselines", "certify")) {
+for (name in c("complete_kernel", "factor_parameters", "kernel_leaves", "kernel_terms")) {
+  assign(name, get(name, asNamespace("pfdtc")))
+}
+for (name in c("setup", "reference", "problems", "kernels", "baselines", "certify")) {
   source(file.path(tests, sprintf("helper-%s.R", name)))
 }
 
@@ -18,12 +21,34 @@ load_quad <- function(self) {
   dyn.load(file.path(folder, paste0("exact-quad", .Platform$dynlib.ext)))
 }
 
+quad_profiles <- c("se", "matern12", "matern32", "matern52", "rq", "periodic", "linear", "mean", "polynomial",
+                   "constant", "white", "exchangeable", "ordered", "full")
+
+# A kernel as exact-quad.c has it; `kernel` of the package or one of helper-reference.R.
+quad_kernel <- function(kernel, x) {
+  kernel <- complete_kernel(package_kernel(kernel), x)
+  factor <- function(leaf) {
+    profile <- if (leaf$profile == "categorical") leaf$correlation else leaf$profile
+    parameters <- switch(profile, rq = leaf$alpha, periodic = leaf$period, polynomial = c(leaf$offset, leaf$degree),
+                         leaf$parameters)
+    n <- length(leaf$inputs)
+    lengths <- if (profile == "mean") leaf$rate else if (is.null(leaf$lengthscale)) 1 else leaf$lengthscale
+    centre <- if (profile == "mean") leaf$centre else 0
+    c(match(profile, quad_profiles) - 1, n, length(parameters), parameters,
+      rbind(leaf$inputs - 1, rep_len(lengths, n), rep_len(centre, n)))
+  }
+  leaves <- kernel_leaves(kernel)
+  terms <- kernel_terms(kernel)
+  as.double(c(length(terms), unlist(lapply(terms, function(term) {
+    c(term$variance, length(term$leaves), unlist(lapply(leaves[term$leaves], factor)))
+  }))))
+}
+
 quad_arguments <- function(p, center) {
   n <- nrow(p$x)
   or <- function(a, b) as.double(if (is.null(a)) rep(b, n) else a)
-  list(match(p$kernel$profile, profiles) - 1L, as.double(p$kernel$variance),
-       as.double(rep_len(p$kernel$lengthscale, ncol(p$x))), as.double(p$noise), n, ncol(p$x), as.double(p$x),
-       as.double(p$y), or(p$offset, 0), as.double(center), or(p$weights, 1))
+  list(quad_kernel(p$kernel, p$x), as.double(p$noise), n, as.double(p$x), as.double(p$y), or(p$offset, 0),
+       as.double(center), or(p$weights, 1))
 }
 
 quad_result <- function(r, names) {

@@ -4,14 +4,19 @@
 #include "args.h"
 #include "linalg.h"
 
-SEXP list_get(SEXP list, const char *name)
+static R_xlen_t place_of(SEXP list, const char *name)
 {
     SEXP names = Rf_getAttrib(list, R_NamesSymbol);
     if (TYPEOF(list) == VECSXP && names != R_NilValue)
         for (R_xlen_t i = 0; i < XLENGTH(list); i++)
             if (strcmp(CHAR(STRING_ELT(names, i)), name) == 0)
-                return VECTOR_ELT(list, i);
+                return i;
     Rf_error("internal: a list without the element '%s'", name);
+}
+
+SEXP list_get(SEXP list, const char *name)
+{
+    return VECTOR_ELT(list, place_of(list, name));
 }
 
 double arg_number(SEXP x, const char *argument)
@@ -210,16 +215,17 @@ struct source *arg_data(const struct model *model, SEXP list)
     return rows;
 }
 
-struct inducing arg_points(const struct model *model, SEXP z)
+struct inducing arg_points(const struct model *model, SEXP list)
 {
     struct inducing points = {.model = model};
-    points.Z = arg_inputs(model->kernel, z, "z", &points.M, &points.columns);
+    points.Z =
+        arg_inputs(model->kernel, list_get(list, "z"), "z", &points.M, &points.columns);
     return points;
 }
 
-struct posterior *arg_posterior(SEXP model, SEXP z, SEXP list)
+struct posterior *arg_posterior(SEXP list)
 {
-    struct posterior p = {.z = arg_points(arg_model(model), z)};
+    struct posterior p = {.z = arg_points(arg_model(list), list)};
     const size_t M = (size_t)p.z.M;
     p.z.L = list_vector(list, "L", M * M);
     p.C = list_vector(list, "C", M * M);
@@ -312,47 +318,32 @@ SEXP pack(const char *name, ...)
     return list;
 }
 
-static void put(SEXP list, const char *name, SEXP x)
+static SEXP put(SEXP list, const char *name, SEXP x)
 {
-    SEXP names = Rf_getAttrib(list, R_NamesSymbol);
-    for (R_xlen_t i = 0; i < XLENGTH(list); i++)
-        if (strcmp(CHAR(STRING_ELT(names, i)), name) == 0) {
-            SET_VECTOR_ELT(list, i, x);
-            return;
-        }
-    Rf_error("internal: no place for the result '%s'", name);
+    PROTECT(x);
+    SET_VECTOR_ELT(list, place_of(list, name), x);
+    UNPROTECT(1);
+    return x;
 }
 
 double *pack_matrix(SEXP list, const char *name, int rows, int columns)
 {
-    SEXP x = PROTECT(Rf_allocMatrix(REALSXP, rows, columns));
-    put(list, name, x);
-    UNPROTECT(1);
-    return REAL(x);
+    return REAL(put(list, name, Rf_allocMatrix(REALSXP, rows, columns)));
 }
 
 double *pack_vector(SEXP list, const char *name, int n)
 {
-    SEXP x = PROTECT(Rf_allocVector(REALSXP, n));
-    put(list, name, x);
-    UNPROTECT(1);
-    return REAL(x);
+    return REAL(put(list, name, Rf_allocVector(REALSXP, n)));
 }
 
 int *pack_integers(SEXP list, const char *name, int n)
 {
-    SEXP x = PROTECT(Rf_allocVector(INTSXP, n));
-    put(list, name, x);
-    UNPROTECT(1);
-    return INTEGER(x);
+    return INTEGER(put(list, name, Rf_allocVector(INTSXP, n)));
 }
 
 int *pack_integer_matrix(SEXP list, const char *name, int rows, int columns)
 {
-    SEXP x = PROTECT(Rf_allocMatrix(INTSXP, rows, columns));
-    put(list, name, x);
-    UNPROTECT(1);
-    return INTEGER(x);
+    return INTEGER(put(list, name, Rf_allocMatrix(INTSXP, rows, columns)));
 }
 
 void pack_number(SEXP list, const char *name, double x)
@@ -362,9 +353,7 @@ void pack_number(SEXP list, const char *name, double x)
 
 void pack_status(SEXP list, enum status status)
 {
-    SEXP x = PROTECT(Rf_ScalarInteger((int)status));
-    put(list, "status", x);
-    UNPROTECT(1);
+    put(list, "status", Rf_ScalarInteger((int)status));
 }
 
 double *pack_zeros(SEXP list, const char *name, int n)

@@ -55,10 +55,10 @@ struct source *arg_rows(const struct model *model, SEXP list);
 struct source *arg_data(const struct model *model, SEXP list);
 /* the same of a matrix alone */
 struct source *arg_new_rows(const struct model *model, SEXP x);
-/* points without L */
-struct inducing arg_points(const struct model *model, SEXP z);
-/* a model's posterior: points and list(L, C, beta) */
-struct posterior *arg_posterior(SEXP model, SEXP z, SEXP list);
+/* points without L: a model with z */
+struct inducing arg_points(const struct model *model, SEXP list);
+/* points with L, C and beta */
+struct posterior *arg_posterior(SEXP list);
 /* how to walk over N rows. control: list(block, threads: integers; memory: a double) */
 struct plan arg_plan(SEXP control, int N);
 /* a pass over rows, beside points or NULL */

@@ -6,11 +6,11 @@
 /* Some rows, in place. */
 struct block {
     int n;
-    const double *X; /* n rows, leading dimension ldx            */
+    const double *X; /* n rows, leading dimension ldx */
     int ldx;
-    const double *y;     /* [n]                                      */
+    const double *y;     /* [n] */
     const double *scale; /* [n] or NULL: square roots of the weights */
-    int first;           /* which of its source the first row is     */
+    int first;           /* which of its source the first row is */
 };
 
 /* ys (n doubles) = scale * y */
@@ -19,9 +19,9 @@ void block_response(const struct block *b, double *ys);
 /* Where rows come from: a matrix, its rows as they are or in another order, not all of them
  * perhaps, which are then copied, block by block. */
 struct source {
-    int N, columns;              /* rows to walk over; columns of X             */
-    const double *X, *y, *scale; /* y and scale: as in a block, or NULL         */
-    int ldx;                     /* rows that there are                         */
+    int N, columns;              /* rows to walk over; columns of X */
+    const double *X, *y, *scale; /* y and scale: as in a block, or NULL */
+    int ldx;                     /* rows that there are */
     const int *order;            /* [N] their numbers, from 0; NULL: as they are */
 };
 

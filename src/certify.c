@@ -91,7 +91,7 @@ static struct certificate certify_point(const struct norms *s, double s2,
                  k_error = 4.0 * DBL_EPSILON * (sqrt(size * K_norm) + K_norm * h);
 
     certificate.mean_error = wide * s->w_E;
-    certificate.mean_error += sqrt(CC) * s->beta_error; /* beta   */
+    certificate.mean_error += sqrt(CC) * s->beta_error; /* beta */
     certificate.mean_error +=
         s->slack * most * s->alpha * (1.0 + sqrt(s->weight) * h); /* a */
     certificate.mean_error += s->growth * sqrt(size) * s->beta;   /* a'beta */
@@ -136,8 +136,8 @@ void certify_features(const struct posterior *p, const struct norms *norms, int 
            *unexplained = to->unexplained + first;
 
     mult_Atx(M, n, 1.0, A, p->beta, 0.0, mean);
-    for (int i = 0; i < n; i++)
-        unexplained[i] = positive(prior[i] - sum_squares(m, A + m * i));
+    copy((size_t)n, prior, unexplained);
+    subtract_squares(M, n, A, unexplained);
     copy(m * n, A, Cx);
     solve_lower(M, n, p->C, Cx);
     for (int i = 0; i < n; i++)

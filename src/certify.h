@@ -33,33 +33,31 @@
 
 /* What is known of a posterior, for all points: every number rounded up */
 struct norms {
-    double weight; /* largest row weight                                             */
+    double weight; /* largest row weight */
     double most; /* largest k(x, x) of the rows and the points; what rounding does to them
                     * is at most what it does where k is the larger of this and k(x, x) */
-    double spread; /* N over the rows of the smallest group that Psi is made of      */
-    double slack;  /* of E-norms, relative to k: see above                           */
-    double growth; /* rounding of the sums over rows, relative to their size         */
-    double c;      /* >= y'(Q + s2 I)^{-1} y                                         */
-    double t;      /* >= tr E                                                        */
-    double lam;    /* >= |E|_2                                                       */
-    double w_E;    /* >= |w|_E                                                       */
-    double w_norm; /* >= |w|                                                         */
-    double G_norm; /* >= |G|_2                                                       */
-    double
-        beta_error;  /* >= |(s2 I + G) beta - A y| as computed                         */
-    double beta;     /* |beta|                                                         */
-    double alpha;    /* |L^{-T} beta|                                                  */
-    double Psi_norm; /* >= |Psi|_2                                                     */
-    const double *G; /* M x M                                                          */
-    const double
-        *Psi; /* M x M with |h_x|_E^2 <= C_x'Psi C_x                            */
+    double spread;     /* N over the rows of the smallest group that Psi is made of */
+    double slack;      /* of E-norms, relative to k: see above */
+    double growth;     /* rounding of the sums over rows, relative to their size */
+    double c;          /* >= y'(Q + s2 I)^{-1} y */
+    double t;          /* >= tr E */
+    double lam;        /* >= |E|_2 */
+    double w_E;        /* >= |w|_E */
+    double w_norm;     /* >= |w| */
+    double G_norm;     /* >= |G|_2 */
+    double beta_error; /* >= |(s2 I + G) beta - A y| as computed */
+    double beta;       /* |beta| */
+    double alpha;      /* |L^{-T} beta| */
+    double Psi_norm;   /* >= |Psi|_2 */
+    const double *G;   /* M x M */
+    const double *Psi; /* M x M with |h_x|_E^2 <= C_x'Psi C_x */
 };
 
 /* What all rows say of a point beyond the posterior, as computed */
 struct crossing {
-    double cross; /* h_x'e_x        */
-    double gain;  /* e_x'B^{-1}e_x  */
-    double size;  /* |e_x|^2        */
+    double cross; /* h_x'e_x */
+    double gain;  /* e_x'B^{-1}e_x */
+    double size;  /* |e_x|^2 */
 };
 
 /* the same of many points, [n] each */
@@ -68,8 +66,8 @@ struct crossings {
 };
 
 struct certificate {
-    double mean_error;           /* >= |mean_DTC - mean_exact|                    */
-    double var_lower, var_upper; /* var_exact lies between                        */
+    double mean_error;           /* >= |mean_DTC - mean_exact| */
+    double var_lower, var_upper; /* var_exact lies between */
 };
 
 /*
@@ -90,16 +88,16 @@ struct certificate {
  * terms.
  */
 struct kriged {           /* sums of a point, as computed */
-    double prior, sor;    /* k(x,x), var_SoR              */
-    double size;          /* of what prior is a sum of    */
-    double J, wh, ww, w1; /* of kriging.h                 */
-    double hh, ch, xh;    /* |h|^2, |C^{-1}A h|^2, h_x'h  */
-    double JQ;            /* |a - A w|^2 + s2 |w|^2       */
+    double prior, sor;    /* k(x,x), var_SoR */
+    double size;          /* of what prior is a sum of */
+    double J, wh, ww, w1; /* of kriging.h */
+    double hh, ch, xh;    /* |h|^2, |C^{-1}A h|^2, h_x'h */
+    double JQ;            /* |a - A w|^2 + s2 |w|^2 */
 };
 
 struct kriging_bounds {
     double J, q;                 /* >= J, >= |h|^2 in the norm of (K + s2 I)^{-1} */
-    double var_lower, var_upper; /* var_exact lies between                        */
+    double var_lower, var_upper; /* var_exact lies between */
 };
 
 /* n_c: weights a point; sum_w: of the weights of all rows */

@@ -10,8 +10,8 @@
 
 struct coordinate {
     int column;
-    double rate;   /* of the difference, or the circle's radius       */
-    double period; /* 0: none; < 0: the sine, > 0: the cosine         */
+    double rate;   /* of the difference, or the circle's radius */
+    double period; /* 0: none; < 0: the sine, > 0: the cosine */
 };
 
 int kernel_n_coordinates(const struct kernel *k);

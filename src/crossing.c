@@ -24,8 +24,7 @@ struct sink crossing_sink(const struct crossing_rows *self, double *sums)
 {
     const struct inducing *z = &self->posterior->z;
     const struct block *x = &self->rows_new;
-    kernel_cross(z->model->kernel, z->M, z->Z, z->M, x->n, x->X, x->ldx, self->a);
-    inducing_whiten(z, x->n, NULL, self->a, self->a);
+    inducing_features(z, x, self->a);
     return sum_sink(self, crossing_add, (size_t)x->n, crossing_size(self), sums);
 }
 

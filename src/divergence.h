@@ -16,7 +16,7 @@ struct divergence {
     struct inducing z; /* not read for the constant */
     struct source rows;
     struct pass pass;
-    struct panel panel; /* with aux, without Wt                          */
+    struct panel panel; /* with aux, without Wt */
     double *T, *R;      /* L^{-1} W_m; W_x' - y' of the blocks that are kept */
 };
 

@@ -7,10 +7,10 @@
 #include "posterior.h"
 
 struct dtc {
-    struct model *model; /* its jitter is raised where L wants that               */
+    struct model *model; /* its jitter is raised where L wants that */
     struct inducing z;
     struct pass pass;
-    double *L, *C, *beta; /* the caller's: M x M, M x M, [M]                      */
+    double *L, *C, *beta; /* the caller's: M x M, M x M, [M] */
     struct stats stats;
     double rss;
 };

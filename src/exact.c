@@ -40,8 +40,7 @@ double exact_minus_evidence(int n, const double *L, const double *alpha, const d
 void exact_adjoint(int n, const double *L, const double *alpha, double *K_bar)
 {
     fill((size_t)n * n, 0.0, K_bar);
-    for (int i = 0; i < n; i++)
-        K_bar[(size_t)i * n + i] = 0.5;
+    add_diagonal(n, 0.5, K_bar);
     solve_chol(n, n, L, K_bar);
     add_xyt(n, n, -0.5, alpha, alpha, K_bar);
 }
@@ -98,10 +97,7 @@ void exact_rows(const struct kernel *k, int n, const double *alpha, const struct
 {
     mult_Atx(n, b->n, 1.0, K, alpha, 0.0, mean);
     kernel_diagonal(k, b->n, b->X, b->ldx, variance);
-    for (int i = 0; i < b->n; i++) {
-        const double left = variance[i] - sum_squares((size_t)n, A + (size_t)i * n);
-        variance[i] = left > 0.0 ? left : 0.0;
-    }
+    subtract_squares(n, b->n, A, variance);
 }
 
 static void predicting_add(const void *self, const struct visit *v)
@@ -115,17 +111,4 @@ static void predicting_add(const void *self, const struct visit *v)
 struct sink exact_predicting_sink(const struct exact_predicting *self)
 {
     return row_sink(self, predicting_add, 0);
-}
-
-void exact_covariance(const struct inducing *z, const struct block *b, double *work,
-                      double *covariance)
-{
-    const struct kernel *k = z->model->kernel;
-    const int M = z->M, n = b->n;
-    double *B = work;
-    kernel_cross(k, M, z->Z, M, n, b->X, b->ldx, B);
-    inducing_whiten(z, n, NULL, B, B);
-    kernel_cross(k, n, b->X, b->ldx, n, b->X, b->ldx, covariance);
-    mult_AtB(n, M, n, -1.0, B, B, 1.0, covariance);
-    mirror_lower(n, covariance);
 }

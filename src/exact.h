@@ -28,9 +28,9 @@ double exact_slope_noise(int n, double s2, const double *weights, const double *
 struct exact {
     const struct model *model;
     struct pass pass;
-    const double *weights; /* [N] or NULL                               */
-    double *L, *alpha;     /* room for them: N x N, [N]                 */
-    double *K_bar;         /* of the gradient                           */
+    const double *weights; /* [N] or NULL */
+    double *L, *alpha;     /* room for them: N x N, [N] */
+    double *K_bar;         /* of the gradient */
 };
 /* L, alpha and value = -log evidence; pass.rows have a response */
 enum status exact_run(struct exact *e, double *value);
@@ -48,9 +48,5 @@ struct exact_predicting {
     double *mean, *variance;
 };
 struct sink exact_predicting_sink(const struct exact_predicting *self);
-
-/* of f at new rows, with the rows X as points.  scratch: M n */
-void exact_covariance(const struct inducing *z, const struct block *b, double *work,
-                      double *covariance);
 
 #endif

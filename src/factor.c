@@ -82,7 +82,7 @@ CLONES static void squared_distances(const struct factor *f, int M, const double
 /* the place of x on a circle of that circumference */
 static void on_circle(double x, double period, double *c, double *s)
 {
-    const double turns = x / period, angle = 2.0 * pi * (turns - floor(turns));
+    const double angle = 2.0 * pi * (remainder(x, period) / period); /* exact */
     *c = cos(angle);
     *s = sin(angle);
 }

@@ -14,15 +14,15 @@
 
 struct factor {
     const struct profile *profile;
-    int d; /* inputs it reads; of METRIC_LEVELS, the levels                     */
-    const int *column; /* [d] their columns in X, from 0                             */
-    int isotropic; /* METRIC_SCALED: one lengthscale for all inputs                     */
-    int power;     /* of a polynomial                                            */
+    int d;             /* inputs it reads; of METRIC_LEVELS, the levels */
+    const int *column; /* [d] their columns in X, from 0 */
+    int isotropic;     /* METRIC_SCALED: one lengthscale for all inputs */
+    int power;         /* of a polynomial */
     int n_parameters;
-    const double *parameter; /* [n_parameters] all positive                          */
+    const double *parameter; /* [n_parameters] all positive */
     const double *table; /* METRIC_LEVELS: d x d, then its slope in each log parameter;
                           * METRIC_PRODUCT: a centre and a rate for each input, or NULL */
-    int at;              /* place of its first parameter in theta                */
+    int at;              /* place of its first parameter in theta */
 };
 
 /* rows that factor_pull takes at a time: dZ is loaded and stored once for them */

@@ -1,41 +1,43 @@
 #ifndef PFDTC_FFI_H
 #define PFDTC_FFI_H
 
-/* The doors that R calls.  model: list(kernel, noise, jitter); rows: list(x, y, scale), scale the
- * roots of the weights or NULL, y NULL where nothing reads it; control: see arg_plan().  Each returns a list whose element `status` is an enum status where
- * something numerical can fail; scratch given by the caller is written to, no other argument
- * is. */
+/* The doors that R calls.  model: list(kernel, noise, jitter); points: a model with z; posterior: points
+ * with L, C and beta, perhaps G; rows: list(x, y, scale), scale the roots of the weights or NULL, y
+ * NULL where nothing reads it; control: see arg_plan().  Each returns a list whose element `status` is
+ * an enum status where something numerical can fail; scratch given by the caller is written to, no
+ * other argument is. */
 #include "args.h"
 
 /* k(x, z), nrow(x) x nrow(z) */
 SEXP ffi_kernel_matrix(SEXP model, SEXP x, SEXP z, SEXP control);
 
-/* list(status, value, gradient, theta, noise): an objective and its gradient in z (M x d) and, where
- * it has one, in the kernel's log parameters and log s2.  objective: list(name, aux, Wt, share), of
+/* list(status, value, gradient, theta, noise, used): an objective and its gradient in z (M x d) and,
+ * where it has one, in the kernel's log parameters and log s2; doubles of scratch that it used.
+ * objective: list(name, aux, Wt, share), of
  *   vfe     -ELBO
  *   pf      s2^2 d_pF^2 - C(X) under aux; Wt: its values at the rows, or NULL
  *   white   the same with aux = white noise of variance share * s2 at the rows, whose constant is
  *           C = -s2^2 y'(K + s2 I)^{-1} y */
-SEXP ffi_evaluate(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want, SEXP control,
+SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP control,
                   SEXP scratch);
 /* The same a step at a time, for rows that are not all at hand.  Sums of some rows: list(status, G, Ay,
  * AW, AKA, yy, k_sum, t, n, log_weights), which add up over rows, but for AKA (aux with p = 1, else
  * NULL) that takes all pairs of rows */
-SEXP ffi_sums(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP control);
+SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control);
 /* list(status, value, adjoint, noise) of all rows' sums.  rss: sum of the squares of y - A'beta, as
  * ffi_gradient() gives it; NULL: by the sums, with less digits near interpolation */
-SEXP ffi_objective(SEXP objective, SEXP model, SEXP z, SEXP sums, SEXP rss);
+SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss);
 /* list(status, gradient, theta, rss): the part of some rows, which adds up over rows; with all rows'
  * k_sum (else NULL) that of the points as well, which is wanted once */
-SEXP ffi_gradient(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP adjoint, SEXP k_sum,
+SEXP ffi_gradient(SEXP objective, SEXP points, SEXP rows, SEXP adjoint, SEXP k_sum,
                   SEXP control);
 /* list(status, L, C, beta) */
-SEXP ffi_posterior_of_sums(SEXP model, SEXP z, SEXP sums);
+SEXP ffi_posterior_of_sums(SEXP points, SEXP sums);
 
 /* C(X) = tr((k^ + (mu^ - y)(mu^ - y)') K) */
 SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP aux, SEXP control);
 /* list(status, value): s2^2 d_pF^2 itself, by pairs of rows and without cancellation */
-SEXP ffi_pf_divergence(SEXP model, SEXP z, SEXP rows, SEXP aux, SEXP control);
+SEXP ffi_pf_divergence(SEXP points, SEXP rows, SEXP aux, SEXP control);
 /* W_x of aux, transposed: q x N, columns scaled */
 SEXP ffi_lowrank_rows(SEXP model, SEXP aux, SEXP rows, SEXP control);
 
@@ -47,31 +49,28 @@ SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP tar
 
 /* list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights); site: a name of noise.h,
  * or NULL; log_weights: sum of the logs of the weights in force */
-SEXP ffi_posterior(SEXP model, SEXP z, SEXP rows, SEXP most_jitter, SEXP site,
-                   SEXP control);
-/* list(mean, sor_variance, unexplained) at the rows of x; posterior: list(L, C, beta) */
-SEXP ffi_predict(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP control);
+SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP site, SEXP control);
+/* list(mean, sor_variance, unexplained) at the rows of x */
+SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control);
 /* the DTC covariance of f at the rows of x, or SoR's */
-SEXP ffi_covariance(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP sor);
+SEXP ffi_covariance(SEXP posterior, SEXP x, SEXP sor);
 
 /* list(T1, kappa, Psi, lam, vv, spread), bounds of |v|_E, |h_x|_E and |E|_2: with groups of
  * t1_rows and t2_rows rows (0: without that one, infinite), in the order of rows given, from 1 */
-SEXP ffi_norms(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows,
-               SEXP t2_rows, SEXP control);
+SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows,
+               SEXP control);
 /* list(cross = h_x'e_x, gain = e_x'B^{-1}e_x, size = |e_x|^2), e_x = E(x, x_new), at the rows of
  * x_new: all at once */
-SEXP ffi_cross(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP x_new, SEXP control);
+SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control);
 /* list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x;
  * posterior with G; crossing: what ffi_cross() gives there, or NULL */
-SEXP ffi_certify(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP x, SEXP crossing,
-                 SEXP control);
+SEXP ffi_certify(SEXP posterior, SEXP norms, SEXP x, SEXP crossing, SEXP control);
 /* the same of linear functionals, see certify_features(): features M x n, prior and size [n] */
-SEXP ffi_certify_features(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP features,
-                          SEXP prior, SEXP size);
+SEXP ffi_certify_features(SEXP posterior, SEXP norms, SEXP features, SEXP prior,
+                          SEXP size);
 /* list(J, q, var_lower, var_upper) of one by kriging: list(prior, size, ...) of struct kriged;
  * n_terms: that its sums have */
-SEXP ffi_certify_kriged(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP n_terms,
-                        SEXP sum_w, SEXP sums);
+SEXP ffi_certify_kriged(SEXP posterior, SEXP norms, SEXP n_terms, SEXP sum_w, SEXP sums);
 
 /* Laplace's approximation on z with a likelihood, see laplace.h.  sites: list(name, y, size, weight,
  * offset, shape, variational), size and weight NULL where they are all 1, shape but for student;
@@ -80,21 +79,20 @@ SEXP ffi_certify_kriged(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP n_t
  * p, theta, constant, quadrature): beta = u, f with its offset, `evidence` without what is left out of l
  * and without the penalty; where variational the bound, penalty 0 and `quadrature` how far it may be
  * off by its averages */
-SEXP ffi_laplace(SEXP model, SEXP z, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want,
+SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want,
                  SEXP control);
-/* C_x'P C_x at the rows of x for each M x M matrix P of a list: length(P) x nrow(x) */
-SEXP ffi_forms(SEXP model, SEXP z, SEXP posterior, SEXP P, SEXP x, SEXP control);
-/* sums of l over the rows of x at each u = a row of U: [nrow(U)] */
-SEXP ffi_paths(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP sites, SEXP U,
-               SEXP control);
+/* C_x'P C_x, C_x = (C C')^{-1} a, at the rows of x for each M x M matrix P of a list: length(P) x nrow(x) */
+SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control);
+/* sums of l over the rows of x at f = a'u, each row u of U: [nrow(U)] */
+SEXP ffi_paths(SEXP posterior, SEXP x, SEXP sites, SEXP U, SEXP control);
 /* l, g, W, l3 of sites at f: 4 x length(f) */
 SEXP ffi_sites(SEXP sites, SEXP f);
 
 /* Local kriging at the rows of x_new, in groups: those from start[i] on (from 0, with the end)
  * share the rows near[members[, i]] of the data (from 1).  list(W, J, q, ww, var_lower, var_upper)
  * of kriging.h and certify.h: W has a column a row of x_new, with the weights of its group's rows */
-SEXP ffi_kriging(SEXP model, SEXP z, SEXP posterior, SEXP norms, SEXP rows, SEXP x_new,
-                 SEXP start, SEXP near, SEXP members, SEXP control);
+SEXP ffi_kriging(SEXP posterior, SEXP norms, SEXP rows, SEXP x_new, SEXP start, SEXP near,
+                 SEXP members, SEXP control);
 
 /* F v, row i of which is (v_i - u_i'v over rows_i) / sqrt(d_i), as ffi_near() keeps them; or F'v */
 SEXP ffi_decorrelate(SEXP u, SEXP d, SEXP rows, SEXP v, SEXP transpose);
@@ -107,8 +105,7 @@ SEXP ffi_kernel_matvecs(SEXP model, SEXP rows, SEXP v, SEXP share, SEXP shares,
 SEXP ffi_kernel_cross_matvec(SEXP model, SEXP x, SEXP u, SEXP x_new, SEXP control);
 /* what a posterior makes of a response y: list(Ay, beta, yy, rss, v), v = B^{-1} y.
  * whiten = 0: by sums of kernel values, in O(N M), with errors that a preconditioner may have */
-SEXP ffi_response(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP whiten,
-                  SEXP control);
+SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten, SEXP control);
 
 /* the exact GP on the rows: list(status, L, alpha, minus_evidence); weights, not their roots, which
  * are not read */
@@ -116,10 +113,10 @@ SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP control);
 /* list(status, value, theta, noise): -log evidence and its gradient in the kernel's log
  * parameters and log s2 */
 SEXP ffi_exact_evidence(SEXP model, SEXP rows, SEXP weights, SEXP control);
-/* list(mean, variance) at the rows of x_new; posterior: list(L, alpha) on x */
-SEXP ffi_exact_predict(SEXP model, SEXP x, SEXP posterior, SEXP x_new, SEXP control);
+/* list(mean, variance) at the rows of x_new; posterior: points x with L and alpha */
+SEXP ffi_exact_predict(SEXP posterior, SEXP x_new, SEXP control);
 /* the covariance of f at the rows of x_new */
-SEXP ffi_exact_covariance(SEXP model, SEXP x, SEXP posterior, SEXP x_new);
+SEXP ffi_exact_covariance(SEXP posterior, SEXP x_new);
 
 /* pseudo-random functions of the rows of x, nrow(x) x n_features: see row_features.h */
 SEXP ffi_row_features(SEXP x, SEXP n_features);
@@ -131,14 +128,12 @@ SEXP ffi_neighbours(SEXP model, SEXP x, SEXP s, SEXP query, SEXP query_rows, SEX
 
 /* the posterior with rows decorrelated from their s nearest earlier ones: list(status, jitter,
  * L, C, beta, minus_log), C C' = I + sum a~a~', minus_log = -log density of the scaled y */
-SEXP ffi_near(SEXP model, SEXP z, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter,
-              SEXP keep, SEXP control);
+SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP keep,
+              SEXP control);
 /* list(status, mean, var_near, var_far) at the rows of x_new, each with its s nearest of x */
-SEXP ffi_near_predict(SEXP model, SEXP z, SEXP near, SEXP rows, SEXP s, SEXP x_new,
-                      SEXP control);
+SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP control);
 /* the same and `covariance`: that of f at all of them together */
-SEXP ffi_near_covariance(SEXP model, SEXP z, SEXP near, SEXP rows, SEXP s, SEXP x_new,
-                         SEXP control);
+SEXP ffi_near_covariance(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP control);
 
 /* list(pivots from 1, t after each) */
 SEXP ffi_select(SEXP model, SEXP x, SEXP m, SEXP tolerance);

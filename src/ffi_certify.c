@@ -6,10 +6,10 @@
 #include "local.h"
 #include "norms.h"
 
-SEXP ffi_norms(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows,
-               SEXP t2_rows, SEXP control)
+SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows,
+               SEXP control)
 {
-    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct posterior *p = arg_posterior(posterior);
     struct grouping g = {.z = p->z, .rows = *arg_data(p->z.model, rows), .beta = p->beta};
     const int N = g.rows.N;
     if (N < 1 || XLENGTH(order) != N)
@@ -30,9 +30,9 @@ SEXP ffi_norms(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP order, SEXP t
     return result;
 }
 
-SEXP ffi_cross(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
+SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
 {
-    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct posterior *p = arg_posterior(posterior);
     const struct block b = source_whole(arg_new_rows(p->z.model, x_new));
     const int n = b.n;
     struct pass pass = pass_over(arg_rows(p->z.model, rows), &p->z, control);
@@ -101,10 +101,9 @@ static struct crossings arg_crossings(SEXP list, int n)
                               list_vector(list, "size", (size_t)n)};
 }
 
-SEXP ffi_certify(SEXP model, SEXP z, SEXP posterior, SEXP norms_, SEXP x, SEXP crossing,
-                 SEXP control)
+SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP crossing, SEXP control)
 {
-    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct posterior *p = arg_posterior(posterior);
     const struct norms norms = arg_norms(norms_, posterior, p);
     struct pass pass = pass_over(arg_new_rows(p->z.model, x), &p->z, control);
     const int n = pass.rows->N;
@@ -118,10 +117,10 @@ SEXP ffi_certify(SEXP model, SEXP z, SEXP posterior, SEXP norms_, SEXP x, SEXP c
     return result;
 }
 
-SEXP ffi_certify_features(SEXP model, SEXP z, SEXP posterior, SEXP norms_, SEXP features,
-                          SEXP prior_, SEXP size_)
+SEXP ffi_certify_features(SEXP posterior, SEXP norms_, SEXP features, SEXP prior_,
+                          SEXP size_)
 {
-    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct posterior *p = arg_posterior(posterior);
     const struct norms norms = arg_norms(norms_, posterior, p);
     int M, n;
     const double *A = arg_matrix(features, "features", &M, &n);
@@ -153,10 +152,9 @@ static struct kriged arg_kriged(SEXP list)
                            .JQ = list_number(list, "JQ")};
 }
 
-SEXP ffi_certify_kriged(SEXP model, SEXP z, SEXP posterior, SEXP norms_, SEXP n_terms,
-                        SEXP sum_w, SEXP sums)
+SEXP ffi_certify_kriged(SEXP posterior, SEXP norms_, SEXP n_terms, SEXP sum_w, SEXP sums)
 {
-    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct posterior *p = arg_posterior(posterior);
     const struct norms norms = arg_norms(norms_, posterior, p);
     const struct kriged point = arg_kriged(sums);
     const struct kriging_bounds bounds =
@@ -190,10 +188,10 @@ static void arg_groups(struct local *l, SEXP start, SEXP members)
     l->point = (struct kriging *)R_alloc((size_t)l->rows_new.n, sizeof *l->point);
 }
 
-SEXP ffi_kriging(SEXP model, SEXP z, SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new,
-                 SEXP start, SEXP near, SEXP members, SEXP control)
+SEXP ffi_kriging(SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new, SEXP start,
+                 SEXP near, SEXP members, SEXP control)
 {
-    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct posterior *p = arg_posterior(posterior);
     const struct norms norms = arg_norms(norms_, posterior, p);
     const struct source *new_rows = arg_new_rows(p->z.model, x_new);
     const int n = new_rows->N;

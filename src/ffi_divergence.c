@@ -1,23 +1,21 @@
 #include "divergence.h"
 #include "ffi.h"
 
-/* points of `z`, or none where that is R's NULL */
-static struct divergence divergence_of(SEXP model_, SEXP z, SEXP rows, SEXP aux,
+static struct divergence divergence_of(const struct model *model, SEXP rows, SEXP aux,
                                        SEXP control)
 {
-    const struct model *model = arg_model(model_);
     struct divergence d = {.panel = {arg_lowrank(aux, model->kernel), NULL}};
-    if (z != R_NilValue)
-        d.z = arg_points(model, z);
     d.rows = *arg_data(model, rows);
     d.pass.plan = arg_plan(control, d.rows.N);
     return d;
 }
 
-SEXP ffi_pf_divergence(SEXP model, SEXP z, SEXP rows, SEXP aux, SEXP control)
+SEXP ffi_pf_divergence(SEXP points, SEXP rows, SEXP aux, SEXP control)
 {
-    struct divergence d = divergence_of(model, z, rows, aux, control);
+    const struct model *model = arg_model(points);
+    struct divergence d = divergence_of(model, rows, aux, control);
     double value;
+    d.z = arg_points(model, points);
     SEXP result = PROTECT(pack("status", "value", NULL));
     pack_value(result, divergence_value(&d, &value), "value", &value);
     UNPROTECT(1);
@@ -26,7 +24,7 @@ SEXP ffi_pf_divergence(SEXP model, SEXP z, SEXP rows, SEXP aux, SEXP control)
 
 SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP aux, SEXP control)
 {
-    struct divergence d = divergence_of(model, R_NilValue, rows, aux, control);
+    struct divergence d = divergence_of(arg_model(model), rows, aux, control);
     return Rf_ScalarReal(divergence_constant(&d));
 }
 

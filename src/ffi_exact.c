@@ -40,16 +40,16 @@ SEXP ffi_exact_evidence(SEXP model, SEXP rows, SEXP weights, SEXP control)
 }
 
 /* the training rows as points, L their factor */
-static struct inducing arg_training(SEXP model, SEXP x, SEXP posterior)
+static struct inducing arg_training(SEXP posterior)
 {
-    struct inducing z = arg_points(arg_model(model), x);
+    struct inducing z = arg_points(arg_model(posterior), posterior);
     z.L = list_vector(posterior, "L", (size_t)z.M * z.M);
     return z;
 }
 
-SEXP ffi_exact_predict(SEXP model, SEXP x, SEXP posterior, SEXP x_new, SEXP control)
+SEXP ffi_exact_predict(SEXP posterior, SEXP x_new, SEXP control)
 {
-    const struct inducing z = arg_training(model, x, posterior);
+    const struct inducing z = arg_training(posterior);
     const struct source *rows = arg_new_rows(z.model, x_new);
     struct pass pass = pass_over(rows, &z, control);
     SEXP result = PROTECT(pack("mean", "variance", NULL));
@@ -62,13 +62,12 @@ SEXP ffi_exact_predict(SEXP model, SEXP x, SEXP posterior, SEXP x_new, SEXP cont
     return result;
 }
 
-/* k(X_new, X_new) - B'B, B = L^{-1} k(X, X_new) */
-SEXP ffi_exact_covariance(SEXP model, SEXP x, SEXP posterior, SEXP x_new)
+SEXP ffi_exact_covariance(SEXP posterior, SEXP x_new)
 {
-    const struct inducing z = arg_training(model, x, posterior);
-    const struct block b = source_whole(arg_new_rows(z.model, x_new));
+    const struct posterior p = {.z = arg_training(posterior)};
+    const struct block b = source_whole(arg_new_rows(p.z.model, x_new));
     SEXP covariance = PROTECT(Rf_allocMatrix(REALSXP, b.n, b.n));
-    exact_covariance(&z, &b, room((size_t)z.M * b.n), REAL(covariance));
+    posterior_covariance(&p, &b, 0, room((size_t)p.z.M * b.n), REAL(covariance));
     UNPROTECT(1);
     return covariance;
 }

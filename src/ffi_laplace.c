@@ -111,12 +111,12 @@ static enum status posterior(struct model *model, struct laplace *l, SEXP start,
                arg_integer(list_get(stop, "maxit"), "maxit"));
 }
 
-SEXP ffi_laplace(SEXP model_, SEXP z, SEXP x, SEXP sites, SEXP start, SEXP stop,
-                 SEXP want_, SEXP control)
+SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
+                 SEXP control)
 {
-    struct model *model = arg_model(model_);
+    struct model *model = arg_model(points);
     const int want = arg_integer(want_, "want");
-    struct laplace l = {.z = arg_points(model, z)};
+    struct laplace l = {.z = arg_points(model, points)};
     struct pass pass = pass_over(arg_new_rows(model, x), &l.z, control);
     const int N = pass.rows->N;
     pass.again = 1;
@@ -140,9 +140,9 @@ SEXP ffi_laplace(SEXP model_, SEXP z, SEXP x, SEXP sites, SEXP start, SEXP stop,
     return result;
 }
 
-SEXP ffi_forms(SEXP model, SEXP z, SEXP posterior, SEXP P, SEXP x, SEXP control)
+SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control)
 {
-    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct posterior *p = arg_posterior(posterior);
     struct pass pass = pass_over(arg_new_rows(p->z.model, x), &p->z, control);
     const int M = p->z.M, n_forms = (int)Rf_xlength(P);
     const size_t MM = (size_t)M * M;
@@ -158,10 +158,9 @@ SEXP ffi_forms(SEXP model, SEXP z, SEXP posterior, SEXP P, SEXP x, SEXP control)
     return value;
 }
 
-SEXP ffi_paths(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP sites_, SEXP U,
-               SEXP control)
+SEXP ffi_paths(SEXP posterior, SEXP x, SEXP sites_, SEXP U, SEXP control)
 {
-    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct posterior *p = arg_posterior(posterior);
     struct pass pass = pass_over(arg_new_rows(p->z.model, x), &p->z, control);
     const struct sites sites = arg_sites(sites_, pass.rows->N);
     int M, S;

@@ -3,9 +3,11 @@
 #include "near_posterior.h"
 
 /* a field of a model, its points and its rows; what is kept of targets is not yet said */
-static struct near_field arg_field(const struct model *model, SEXP z, SEXP rows, SEXP s)
+static struct near_field arg_field(const struct model *model, SEXP points, SEXP rows,
+                                   SEXP s)
 {
-    struct near_field f = {.z = arg_points(model, z), .rows = *arg_data(model, rows)};
+    struct near_field f = {.z = arg_points(model, points),
+                           .rows = *arg_data(model, rows)};
     f.s = arg_count(s, "s");
     if (f.s > f.rows.N)
         f.s = f.rows.N;
@@ -22,11 +24,11 @@ static void pack_kept(SEXP result, struct near_posterior *p)
     p->d = pack_vector(result, "d", f->rows.N);
 }
 
-SEXP ffi_near(SEXP model, SEXP z, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter,
-              SEXP keep, SEXP control)
+SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP keep,
+              SEXP control)
 {
-    struct near_posterior p = {.model = arg_model(model)};
-    p.field = arg_field(p.model, z, rows, s);
+    struct near_posterior p = {.model = arg_model(points)};
+    p.field = arg_field(p.model, points, rows, s);
     const int N = p.field.rows.N;
     p.field.plan = arg_plan(control, N);
     p.field.rank = arg_indices(rank, "rank", 1, N);
@@ -45,12 +47,11 @@ SEXP ffi_near(SEXP model, SEXP z, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter
 }
 
 /* means and variances of new rows are put into `result` */
-static struct near_predicting arg_predicting(SEXP model, SEXP z, SEXP near, SEXP rows,
-                                             SEXP s, SEXP x_new, SEXP control,
-                                             SEXP result)
+static struct near_predicting arg_predicting(SEXP near, SEXP rows, SEXP s, SEXP x_new,
+                                             SEXP control, SEXP result)
 {
-    const struct posterior *posterior = arg_posterior(model, z, near);
-    struct near_predicting p = {.field = arg_field(posterior->z.model, z, rows, s)};
+    const struct posterior *posterior = arg_posterior(near);
+    struct near_predicting p = {.field = arg_field(posterior->z.model, near, rows, s)};
     p.field.z = posterior->z;
     p.field.targets = *arg_new_rows(posterior->z.model, x_new);
     p.field.plan = arg_plan(control, p.field.targets.N);
@@ -62,24 +63,20 @@ static struct near_predicting arg_predicting(SEXP model, SEXP z, SEXP near, SEXP
     return p;
 }
 
-SEXP ffi_near_predict(SEXP model, SEXP z, SEXP near, SEXP rows, SEXP s, SEXP x_new,
-                      SEXP control)
+SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP control)
 {
     SEXP result = PROTECT(pack("status", "mean", "var_near", "var_far", NULL));
-    struct near_predicting p =
-        arg_predicting(model, z, near, rows, s, x_new, control, result);
+    struct near_predicting p = arg_predicting(near, rows, s, x_new, control, result);
     pack_status(result, near_predicting_run(&p));
     UNPROTECT(1);
     return result;
 }
 
-SEXP ffi_near_covariance(SEXP model, SEXP z, SEXP near, SEXP rows, SEXP s, SEXP x_new,
-                         SEXP control)
+SEXP ffi_near_covariance(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP control)
 {
     SEXP result =
         PROTECT(pack("status", "mean", "var_near", "var_far", "covariance", NULL));
-    struct near_joint j = {
-        .at = arg_predicting(model, z, near, rows, s, x_new, control, result)};
+    struct near_joint j = {.at = arg_predicting(near, rows, s, x_new, control, result)};
     const int n = j.at.field.targets.N;
     if ((double)n * (j.at.field.s + 1.0) > 2147483647.0)
         Rf_error("internal: too many rows for one covariance matrix");

@@ -4,11 +4,11 @@
 
 /* objective: list(name, aux, Wt, share), NULL what it has not; rows: list(x, y, scale), or NULL where
  * none are read */
-static struct evaluation arg_evaluation(SEXP objective, SEXP model_, SEXP z, SEXP rows,
-                                        int want, SEXP control, SEXP scratch)
+static struct evaluation arg_evaluation(SEXP objective, SEXP points, SEXP rows, int want,
+                                        SEXP control, SEXP scratch)
 {
-    const struct model *model = arg_model(model_);
-    struct evaluation e = {.z = arg_points(model, z), .with_gradient = want > 0};
+    const struct model *model = arg_model(points);
+    struct evaluation e = {.z = arg_points(model, points), .with_gradient = want > 0};
     e.objective = arg_objective(list_get(objective, "name"));
     e.pass.plan = plan_for(&(struct plan){.threads = 1}, 0, 1);
     if (rows != R_NilValue) {
@@ -42,10 +42,10 @@ static void pack_gradient(SEXP result, const struct evaluation *e, enum status s
     }
 }
 
-SEXP ffi_evaluate(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want, SEXP control,
+SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP control,
                   SEXP scratch)
 {
-    struct evaluation e = arg_evaluation(objective, model, z, rows,
+    struct evaluation e = arg_evaluation(objective, points, rows,
                                          arg_integer(want, "want"), control, scratch);
     double value, slope = 0.0;
     SEXP result =
@@ -61,10 +61,9 @@ SEXP ffi_evaluate(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP want, SEXP
 
 /* ---- one step at a time, for rows that are elsewhere ------------------------------------------ */
 
-SEXP ffi_sums(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP control)
+SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
 {
-    struct evaluation e =
-        arg_evaluation(objective, model, z, rows, 0, control, R_NilValue);
+    struct evaluation e = arg_evaluation(objective, points, rows, 0, control, R_NilValue);
     const struct stats *s = &e.summary.stats;
     const size_t M = (size_t)e.z.M;
     SEXP result = PROTECT(pack("status", "G", "Ay", "AW", "AKA", "yy", "k_sum", "t", "n",
@@ -83,10 +82,10 @@ SEXP ffi_sums(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP control)
     return result;
 }
 
-SEXP ffi_objective(SEXP objective, SEXP model, SEXP z, SEXP sums, SEXP rss)
+SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
 {
     struct evaluation e =
-        arg_evaluation(objective, model, z, R_NilValue, 1, R_NilValue, R_NilValue);
+        arg_evaluation(objective, points, R_NilValue, 1, R_NilValue, R_NilValue);
     double value, slope = 0.0;
     e.summary.stats = arg_sums(sums, e.z.M, panel_columns(&e.panel));
     SEXP result = PROTECT(pack("status", "value", "adjoint", "noise", NULL));
@@ -106,11 +105,10 @@ SEXP ffi_objective(SEXP objective, SEXP model, SEXP z, SEXP sums, SEXP rss)
     return result;
 }
 
-SEXP ffi_gradient(SEXP objective, SEXP model, SEXP z, SEXP rows, SEXP adjoint, SEXP k_sum,
+SEXP ffi_gradient(SEXP objective, SEXP points, SEXP rows, SEXP adjoint, SEXP k_sum,
                   SEXP control)
 {
-    struct evaluation e =
-        arg_evaluation(objective, model, z, rows, 1, control, R_NilValue);
+    struct evaluation e = arg_evaluation(objective, points, rows, 1, control, R_NilValue);
     const double *vector = arg_vector(adjoint, "adjoint", evaluation_adjoint_size(&e));
     const enum status status = evaluation_begin(&e);
     evaluation_adjoint_from(&e, vector);

@@ -11,12 +11,11 @@ static struct site arg_site(SEXP name, const struct model *model)
     return site;
 }
 
-SEXP ffi_posterior(SEXP model, SEXP z, SEXP rows, SEXP most_jitter, SEXP site_,
-                   SEXP control)
+SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP site_, SEXP control)
 {
-    struct dtc d = {.model = arg_model(model)};
+    struct dtc d = {.model = arg_model(points)};
     const struct site site = arg_site(site_, d.model);
-    d.z = arg_points(d.model, z);
+    d.z = arg_points(d.model, points);
     d.pass = pass_over(arg_data(d.model, rows), &d.z, control);
     d.pass.site = site.working == NULL ? NULL : &site;
     SEXP result = PROTECT(pack("status", "jitter", "L", "G", "Ay", "yy", "k_sum", "t",
@@ -30,10 +29,10 @@ SEXP ffi_posterior(SEXP model, SEXP z, SEXP rows, SEXP most_jitter, SEXP site_,
     return result;
 }
 
-SEXP ffi_posterior_of_sums(SEXP model_, SEXP z, SEXP sums)
+SEXP ffi_posterior_of_sums(SEXP points_, SEXP sums)
 {
-    const struct model *model = arg_model(model_);
-    const struct inducing points = arg_points(model, z);
+    const struct model *model = arg_model(points_);
+    const struct inducing points = arg_points(model, points_);
     const struct stats stats = arg_sums(sums, points.M, 0);
     double *L, *C, *beta;
     SEXP result = PROTECT(pack("status", "L", "C", "beta", NULL));
@@ -46,9 +45,9 @@ SEXP ffi_posterior_of_sums(SEXP model_, SEXP z, SEXP sums)
     return result;
 }
 
-SEXP ffi_predict(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP control)
+SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control)
 {
-    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct posterior *p = arg_posterior(posterior);
     const struct source *rows = arg_new_rows(p->z.model, x);
     struct pass pass = pass_over(rows, &p->z, control);
     SEXP result = PROTECT(pack("mean", "sor_variance", "unexplained", NULL));
@@ -60,9 +59,9 @@ SEXP ffi_predict(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP control)
     return result;
 }
 
-SEXP ffi_covariance(SEXP model, SEXP z, SEXP posterior, SEXP x, SEXP sor)
+SEXP ffi_covariance(SEXP posterior, SEXP x, SEXP sor)
 {
-    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct posterior *p = arg_posterior(posterior);
     const struct block b = source_whole(arg_new_rows(p->z.model, x));
     SEXP covariance = PROTECT(Rf_allocMatrix(REALSXP, b.n, b.n));
     posterior_covariance(p, &b, arg_integer(sor, "sor"), room((size_t)p->z.M * b.n),

@@ -58,10 +58,9 @@ static const double *response_weights(const struct posterior *p, int whiten, dou
     return weights;
 }
 
-SEXP ffi_response(SEXP model, SEXP z, SEXP posterior, SEXP rows, SEXP whiten_,
-                  SEXP control)
+SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
 {
-    const struct posterior *p = arg_posterior(model, z, posterior);
+    const struct posterior *p = arg_posterior(posterior);
     const int M = p->z.M, whiten = arg_integer(whiten_, "whiten");
     struct inducing points = p->z;
     points.L = whiten ? p->z.L : NULL;

@@ -37,3 +37,9 @@ void inducing_whiten(const struct inducing *z, int n, const double *scale,
         solve_lower(z->M, n, z->L, A);
     scale_columns(z->M, n, scale, A);
 }
+
+void inducing_features(const struct inducing *z, const struct block *b, double *A)
+{
+    kernel_cross(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, A);
+    inducing_whiten(z, b->n, b->scale, A, A);
+}

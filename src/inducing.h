@@ -2,14 +2,15 @@
 #define PFDTC_INDUCING_H
 
 /* Inducing points: Z and the factor L L' = k(Z, Z) + jitter diag k(z, z). */
+#include "block.h"
 #include "model.h"
 #include "status.h"
 
 struct inducing {
     const struct model *model;
-    int M, columns;  /* Z is M x columns, leading dimension M          */
-    const double *Z; /* in the units of the inputs                     */
-    const double *L; /* M x M lower, or NULL: see inducing_whiten      */
+    int M, columns;  /* Z is M x columns, leading dimension M */
+    const double *Z; /* in the units of the inputs */
+    const double *L; /* M x M lower, or NULL: see inducing_whiten */
 };
 
 /* L of the points; scratch: M */
@@ -24,5 +25,8 @@ enum status inducing_ladder(struct model *model, const struct inducing *z, doubl
  * where there is no L; A == K is allowed. */
 void inducing_whiten(const struct inducing *z, int n, const double *scale,
                      const double *K, double *A);
+
+/* the same with K = k(Z, X_b) evaluated, A alone wanted */
+void inducing_features(const struct inducing *z, const struct block *b, double *A);
 
 #endif

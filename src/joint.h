@@ -13,13 +13,13 @@
 
 struct joint {
     const struct kernel *kernel;
-    int n, n_points; /* columns of W, and its rows: points with any weight             */
-    double *X;       /* n_points rows                                                  */
-    double *noise;   /* [n_points] s2 / weight of a row, 0 of an x                     */
-    int *start;      /* [n_points + 1] the entries of each point, in:                  */
-    int *column;     /* from 0                                                         */
+    int n, n_points; /* columns of W, and its rows: points with any weight */
+    double *X;       /* n_points rows */
+    double *noise;   /* [n_points] s2 / weight of a row, 0 of an x */
+    int *start;      /* [n_points + 1] the entries of each point, in: */
+    int *column;     /* from 0 */
     double *weight;
-    int *place; /* of the rows among the points                                   */
+    int *place; /* of the rows among the points */
 };
 
 /* room for n rows x, each with at most s near ones of N */

@@ -20,14 +20,14 @@ enum { KERNEL_TILE = 64, KERNEL_WIDE = 32 };
 struct term {
     double variance;
     int n_factors;
-    const int *factor; /* [n_factors] among the kernel's                             */
-    int at;            /* place of the variance in theta                             */
+    const int *factor; /* [n_factors] among the kernel's */
+    int at;            /* place of the variance in theta */
 };
 
 struct kernel {
     int n_factors, n_terms;
-    const struct factor *factor; /* [n_factors]                                      */
-    const struct term *term;     /* [n_terms]                                        */
+    const struct factor *factor; /* [n_factors] */
+    const struct term *term;     /* [n_terms] */
     int n_theta; /* log parameters: of a term's factors not met before, its variance */
 };
 

@@ -8,24 +8,15 @@ size_t kriging_size(int n_c, int g)
     return (size_t)n_c * n_c + (size_t)n_c * g;
 }
 
-/* K + shift I = C C' in C; 1 where that fails */
-static int factor(int n, const double *K, double shift, double *C)
-{
-    copy((size_t)n * n, K, C);
-    for (int i = 0; i < n; i++)
-        C[(size_t)i * n + i] += shift;
-    return chol_lower(n, C);
-}
-
 void kriging_weights(int n_c, int g, double s2, double k_most, const double *K,
                      const double *k_S, const double *scale, const double *prior,
                      double *work, double *W, struct kriging *point)
 {
     double *C = work, *KW = C + (size_t)n_c * n_c;
     double jitter = k_most * (n_c + 16.0) * DBL_EPSILON;
-    int failed = factor(n_c, K, s2, C);
+    int failed = chol_shifted(n_c, K, s2, C);
     for (int i = 0; i < 8 && failed; i++, jitter *= 10.0) /* any w will do */
-        failed = factor(n_c, K, s2 + jitter, C);
+        failed = chol_shifted(n_c, K, s2 + jitter, C);
     copy((size_t)n_c * g, k_S, W);
     if (failed)
         fill((size_t)n_c * g, 0.0, W);

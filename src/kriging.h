@@ -14,8 +14,8 @@
 #include "block.h"
 #include "kernel.h"
 
-struct kriging {       /* of a point, as computed             */
-    double J;          /* as above                            */
+struct kriging {       /* of a point, as computed */
+    double J;          /* as above */
     double wh, ww, w1; /* w'h, |w|^2, sum over S of scale |w| */
 };
 

@@ -34,11 +34,11 @@ static struct strided entries(const char *t, const double *A, int ld)
     return *t == 'N' ? (struct strided){A, 1, ld} : (struct strided){A, ld, 1};
 }
 
-static void scale_by(size_t n, double beta, double *y)
+void scale_by(size_t n, double by, double *x)
 {
-    if (beta != 1.0)
+    if (by != 1.0)
         for (size_t i = 0; i < n; i++)
-            y[i] = beta == 0.0 ? 0.0 : beta * y[i];
+            x[i] = by == 0.0 ? 0.0 : by * x[i];
 }
 
 static void gemm(const char *ta, const char *tb, int m, int n, int k, double alpha,
@@ -135,6 +135,12 @@ void add_transpose(int n, double *A)
         }
 }
 
+void add_diagonal(int n, double value, double *A)
+{
+    for (int j = 0; j < n; j++)
+        A[(size_t)j * n + j] += value;
+}
+
 /* the first `width` rows and columns of a lower triangle of leading dimension n */
 static int chol_corner(int n, int width, double *A)
 {
@@ -200,10 +206,23 @@ int chol_lower(int n, double *A)
     return n > 0 && (chol_columns(n, 0, n, A) || chol_finish(n, A));
 }
 
-int chol_finish(int n, double *A)
+int chol_shifted(int n, const double *A, double shift, double *C)
+{
+    if (C != A)
+        copy((size_t)n * n, A, C);
+    add_diagonal(n, shift, C);
+    return chol_lower(n, C);
+}
+
+static void clear_upper(int n, double *A)
 {
     for (int j = 1; j < n; j++)
-        memset(A + (size_t)j * n, 0, (size_t)j * sizeof(double));
+        fill((size_t)j, 0.0, A + (size_t)j * n);
+}
+
+int chol_finish(int n, double *A)
+{
+    clear_upper(n, A);
     for (int j = 0; j < n; j++) /* some LAPACKs let a NaN through */
         if (!(A[(size_t)j * n + j] > 0.0) || !isfinite(A[(size_t)j * n + j]))
             return 1;
@@ -277,15 +296,23 @@ void solve_chol(int m, int n, const double *L, double *B)
     solve_lower_t(m, n, L, B);
 }
 
-void chol_adjoint(int n, const double *L, const double *Lbar, double *Kbar)
+void chol_inverse(int n, const double *L, double *inverse)
 {
-    mult_AtB(n, n, n, 1.0, L, Lbar, 0.0, Kbar); /* L' Lbar                         */
+    fill((size_t)n * n, 0.0, inverse);
+    add_diagonal(n, 1.0, inverse);
+    solve_chol(n, n, L, inverse);
+}
+
+void chol_adjoint(int n, const double *L, double *Lbar, double *Kbar)
+{
+    clear_upper(n, Lbar);
+    mult_AtB(n, n, n, 1.0, L, Lbar, 0.0, Kbar); /* L' Lbar */
     for (int j = 0; j < n; j++)                 /* (Phi + Phi') / 2, Phi = tril(.) */
         for (int i = j; i < n; i++) {
             const double half = 0.5 * Kbar[(size_t)j * n + i];
             Kbar[(size_t)j * n + i] = Kbar[(size_t)i * n + j] = half;
         }
-    solve_lower_t(n, n, L, Kbar);     /* L^{-T} .        */
+    solve_lower_t(n, n, L, Kbar);     /* L^{-T} . */
     solve_lower_right(n, n, L, Kbar); /* L^{-T} . L^{-1} */
 }
 
@@ -325,6 +352,23 @@ void scale_columns(int m, int n, const double *s, double *A)
     for (int j = 0; j < n; j++)
         for (int i = 0; i < m; i++)
             A[(size_t)j * m + i] *= s[j];
+}
+
+void scale_rows(int m, int n, const double *s, double *A)
+{
+    if (s == NULL)
+        return;
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < m; i++)
+            A[(size_t)j * m + i] *= s[i];
+}
+
+void subtract_squares(int m, int n, const double *A, double *left)
+{
+    for (int i = 0; i < n; i++) {
+        const double rest = left[i] - sum_squares((size_t)m, A + (size_t)i * m);
+        left[i] = rest > 0.0 ? rest : 0.0;
+    }
 }
 
 void fill(size_t n, double value, double *x)

@@ -39,9 +39,14 @@ void mirror_lower(int n, double *A);
 /* A += A' */
 void add_transpose(int n, double *A);
 
+/* A += value I */
+void add_diagonal(int n, double value, double *A);
+
 /* A (lower triangle read) = L L'; L overwrites A, its strict upper triangle zero.
  * Returns 0, or 1 where A is not positive definite in double precision. */
 int chol_lower(int n, double *A);
+/* C C' = A + shift I in C, A as above, which may be C */
+int chol_shifted(int n, const double *A, double shift, double *C);
 /* The same in steps that may be stopped between: columns start ... start + width - 1 of L, and
  * their part taken off the columns after (lower triangle).  L is complete with the last columns
  * but for its strict upper triangle. */
@@ -62,16 +67,25 @@ void solve_lower_right(int m, int n, const double *L, double *B);
 /* B <- (L L')^{-1} B */
 void solve_chol(int m, int n, const double *L, double *B);
 
-/* L L' = K.  Lbar (lower triangle, in) -> Kbar (symmetric, out):
+/* (L L')^{-1} */
+void chol_inverse(int n, const double *L, double *inverse);
+
+/* L L' = K.  Lbar (lower triangle, in; its strict upper triangle becomes zero) -> Kbar (symmetric, out):
  * Kbar = L^{-T} (Phi + Phi') L^{-1} / 2,  Phi = tril(L' Lbar) with halved diagonal.
  * Kbar must not overlap Lbar. */
-void chol_adjoint(int n, const double *L, const double *Lbar, double *Kbar);
+void chol_adjoint(int n, const double *L, double *Lbar, double *Kbar);
 
 double dot(size_t n, const double *x, const double *y);
 double sum_squares(size_t n, const double *x);
 double trace(int n, const double *A);
 /* column j of A (m x n) multiplied by s[j]; s == NULL is all ones */
 void scale_columns(int m, int n, const double *s, double *A);
+/* the same of row i and s[i] */
+void scale_rows(int m, int n, const double *s, double *A);
+/* x *= by */
+void scale_by(size_t n, double by, double *x);
+/* left [n] -= squares of the columns of A (m x n), not below 0 */
+void subtract_squares(int m, int n, const double *A, double *left);
 void fill(size_t n, double value, double *x);
 void copy(size_t n, const double *x, double *y);
 /* y += alpha x */

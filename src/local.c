@@ -48,12 +48,9 @@ static void group_kernels(const struct local *l, int i, struct group s)
     }
     kernel_cross(k, n_c, s.X, n_c, n_c, s.X, n_c, s.K);
     kernel_cross(k, n_c, s.X, n_c, g, l->rows_new.X + l->start[i], l->rows_new.ldx, s.k);
-    for (int q = 0; q < n_c; q++)
-        for (int r = 0; r < n_c; r++)
-            s.K[(size_t)q * n_c + r] *= s.scale[q] * s.scale[r];
-    for (int q = 0; q < g; q++)
-        for (int r = 0; r < n_c; r++)
-            s.k[(size_t)q * n_c + r] *= s.scale[r];
+    scale_columns(n_c, n_c, s.scale, s.K);
+    scale_rows(n_c, n_c, s.scale, s.K);
+    scale_rows(n_c, g, s.scale, s.k);
 }
 
 static void group_add(const void *self, const struct visit *v)
@@ -82,14 +79,9 @@ static void rows_kernels(const struct local *l, const struct block *b, double *K
     const int n = b->n;
     kernel_cross(k, n, b->X, b->ldx, near->n, near->X, near->ldx, K_near);
     kernel_cross(k, n, b->X, b->ldx, x->n, x->X, x->ldx, H);
-    if (b->scale == NULL)
-        return;
-    for (int j = 0; j < near->n; j++)
-        for (int i = 0; i < n; i++)
-            K_near[(size_t)j * n + i] *= b->scale[i] * near->scale[j];
-    for (int j = 0; j < x->n; j++)
-        for (int i = 0; i < n; i++)
-            H[(size_t)j * n + i] *= b->scale[i];
+    scale_columns(n, near->n, near->scale, K_near);
+    scale_rows(n, near->n, b->scale, K_near);
+    scale_rows(n, x->n, b->scale, H);
 }
 
 /* sums: A h and A w (M x n_new each), |h|^2 [n_new] */
@@ -139,8 +131,7 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
            *prior = arena_take(arena, (size_t)n), *Ah = l->sums, *Aw = Ah + m * n,
            *hh = Aw + m * n;
     kernel_diagonal(p->z.model->kernel, n, x->X, x->ldx, prior);
-    kernel_cross(p->z.model->kernel, M, p->z.Z, M, n, x->X, x->ldx, a);
-    inducing_whiten(&p->z, n, NULL, a, a);
+    inducing_features(&p->z, x, a);
     copy(m * n, a, Cx);
     solve_lower(M, n, p->C, Cx); /* C^{-1} a,  C^{-1} A h */
     solve_lower(M, n, p->C, Ah);

@@ -13,20 +13,18 @@
 struct local {
     const struct posterior *posterior;
     const struct norms *norms;
-    struct source rows; /* of the data                                                */
-    struct source near; /* those of them that any group is near to, by their numbers   */
-    struct block
-        rows_new; /* in the order of their groups                                */
+    struct source rows;    /* of the data */
+    struct source near;    /* those of them that any group is near to, by their numbers */
+    struct block rows_new; /* in the order of their groups */
     int n_c, n_groups;
-    const int *start;  /* [n_groups + 1] the group's new rows                         */
-    const int *member; /* n_c x n_groups: S as places in near.order                   */
-    int *S;            /* n_c x n_groups: S as rows of the data, from 0: room for it  */
-    struct kriging
-        *point; /* [n_new] room                                                */
+    const int *start;  /* [n_groups + 1] the group's new rows */
+    const int *member; /* n_c x n_groups: S as places in near.order */
+    int *S;            /* n_c x n_groups: S as rows of the data, from 0: room for it */
+    struct kriging *point; /* [n_new] room */
     struct pass pass;
     struct block near_rows;
-    double *W;    /* n_c x n_new weights, the caller's                                */
-    double *sums; /* A h, A w (M x n_new each), |h|^2                                 */
+    double *W;    /* n_c x n_new weights, the caller's */
+    double *sums; /* A h, A w (M x n_new each), |h|^2 */
 };
 
 /* everything down to `point`, W and pass.plan are there */

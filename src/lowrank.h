@@ -16,11 +16,11 @@
 struct lowrank {
     const struct kernel *kernel;
     int p;
-    int n_u, columns; /* U is n_u x columns, leading dimension n_u            */
+    int n_u, columns; /* U is n_u x columns, leading dimension n_u */
     const double *U;
-    int q;              /* functions in all: rank + 1                           */
-    const double *W;    /* n_u x q                                              */
-    const double *sign; /* [q]                                                  */
+    int q;              /* functions in all: rank + 1 */
+    const double *W;    /* n_u x q */
+    const double *sign; /* [q] */
 };
 
 /* Wt (q x n) = W' k(U, X) diag(scale); K_u (n_u x n) = k(U, X) already evaluated */
@@ -30,7 +30,7 @@ void lowrank_rows(const struct lowrank *aux, int n, const double *scale,
 /* Its values at all rows: given, or made anew by block. */
 struct panel {
     const struct lowrank *aux; /* NULL: no columns */
-    const double *Wt;          /* q x N or NULL    */
+    const double *Wt;          /* q x N or NULL */
 };
 int panel_columns(const struct panel *p);
 /* doubles of scratch for a block of n rows; 0 where there is nothing to make */

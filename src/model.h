@@ -6,8 +6,8 @@
 /* A Gaussian process with noise, in the units that the engine is given. */
 struct model {
     const struct kernel *kernel;
-    double s2;     /* variance of the noise of a row of weight 1          */
-    double jitter; /* on k(Z, Z), relative to the variance of each point  */
+    double s2;     /* variance of the noise of a row of weight 1 */
+    double jitter; /* on k(Z, Z), relative to the variance of each point */
 };
 
 #endif

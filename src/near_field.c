@@ -2,9 +2,9 @@
 #include "near_field.h"
 #include "linalg.h"
 
-#define WAVE      4096 /* targets in a wave, at most                        */
-#define FEW       64   /* targets whose neighbours the store has room for   */
-#define NEAR_ROWS 256  /* rows in a block, at most                          */
+#define WAVE      4096 /* targets in a wave, at most */
+#define FEW       64   /* targets whose neighbours the store has room for */
+#define NEAR_ROWS 256  /* rows in a block, at most */
 
 /* ---- the store ------------------------------------------------------------------------------ */
 

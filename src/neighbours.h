@@ -20,7 +20,7 @@ struct finding {
     const struct tree *tree;
     int s;
     const int *row;  /* of each query, left out itself; NULL: queries are other rows */
-    const int *rank; /* of all rows: lower ranks alone; NULL: any                    */
+    const int *rank; /* of all rows: lower ranks alone; NULL: any */
     int *near;
 };
 struct sink finding_sink(const struct finding *self);

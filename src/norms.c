@@ -110,10 +110,8 @@ static void sum_T1(struct grouping *g, const struct pieces *all, double *Av)
 static struct block with_A(const struct grouping *g, int start, int n, double *room,
                            double *A)
 {
-    const struct inducing *z = &g->z;
     const struct block b = source_block(&g->rows, start, n, room);
-    kernel_cross(z->model->kernel, z->M, z->Z, z->M, n, b.X, b.ldx, A);
-    inducing_whiten(z, n, b.scale, A, A);
+    inducing_features(&g->z, &b, A);
     return b;
 }
 

@@ -22,8 +22,8 @@ struct grouping {
     int t1, t2; /* rows of T1's and of T2's groups; 0: without that one */
     int inner;
     double *v;                  /* [N], in that order: (y - A'beta) / s2 */
-    double *Av;                 /* M a block of `inner` rows             */
-    double *vKv, *vv, *largest; /* a number a piece                      */
+    double *Av;                 /* M a block of `inner` rows */
+    double *vKv, *vv, *largest; /* a number a piece */
     double *Psi;
     /* results beside Psi (M x M): infinite where there are no groups.  spread: N over the rows of
      * the smallest group of T2 */

@@ -4,120 +4,66 @@
 #include "kernel_pull.h"
 #include "linalg.h"
 #include "pairs.h"
-#include "pf.h"
 #include "posterior.h"
 #include "vfe.h"
 #include "white.h"
 
-/* ---- the variational bound: state C, beta ---------------------------------------------------- */
+/* ---- the table -------------------------------------------------------------------------------- */
 
-static size_t posterior_state(int M, int q, int p)
+static enum status vfe_factor(struct summary *s, double *work, struct adjoint *adjoint)
 {
-    (void)q, (void)p;
-    return (size_t)M * M + M;
-}
-
-static size_t one_matrix(int M, int q, int p)
-{
-    (void)q, (void)p;
-    return (size_t)M * M;
-}
-
-static enum status vfe_factor(const struct summary *s, double *state, double *work,
-                              struct adjoint *adjoint)
-{
-    double *C = state, *beta = C + (size_t)s->z->M * s->z->M;
-    const enum status status = posterior_factor(&s->stats, s->z->model->s2, C, beta);
+    const enum status status =
+        posterior_factor(&s->stats, s->z->model->s2, s->C, s->beta);
     if (status == STATUS_OK && adjoint != NULL)
-        vfe_adjoint(s->z, &s->stats, C, beta, work, adjoint);
+        vfe_adjoint(s->z, &s->stats, s->C, s->beta, work, adjoint);
     return status;
 }
 
-static double vfe_value_of(const struct summary *s, const double *state, double rss,
-                           double *work, double *slope)
+static double vfe_value_of(const struct summary *s, double rss, double *work,
+                           double *slope)
 {
-    const double *C = state, *beta = C + (size_t)s->z->M * s->z->M;
     if (slope != NULL)
-        *slope = vfe_slope_noise(&s->stats, s->z->model->s2, C, rss, work);
-    return vfe_value(&s->stats, s->z->model->s2, C, beta, rss);
+        *slope = vfe_slope_noise(&s->stats, s->z->model->s2, s->C, rss, work);
+    return vfe_value(&s->stats, s->z->model->s2, s->C, s->beta, rss);
 }
 
-/* y'y - A y'beta - s2 |beta|^2 */
-static double residuals_of_sums(const struct summary *s, const double *state)
+static enum status white_factor(struct summary *s, double *work, struct adjoint *adjoint)
 {
-    const size_t M = (size_t)s->z->M;
-    const double *beta = state + M * M;
-    const double rss =
-        s->stats.yy - dot(M, s->stats.Ay, beta) - s->z->model->s2 * sum_squares(M, beta);
-    return rss > 0.0 ? rss : 0.0;
-}
-
-/* ---- white noise: state C, beta, N ----------------------------------------------------------- */
-
-static size_t white_state(int M, int q, int p)
-{
-    return posterior_state(M, q, p) + one_matrix(M, q, p);
-}
-
-static enum status white_factor(const struct summary *s, double *state, double *work,
-                                struct adjoint *adjoint)
-{
-    const int M = s->z->M;
-    double *C = state, *beta = C + (size_t)M * M, *N = beta + M;
-    const enum status status = posterior_factor(&s->stats, s->z->model->s2, C, beta);
+    const enum status status =
+        posterior_factor(&s->stats, s->z->model->s2, s->C, s->beta);
     if (status != STATUS_OK)
         return status;
-    white_shares(&s->stats, C, N);
+    white_shares(&s->stats, s->C, s->N);
     if (adjoint != NULL)
-        white_adjoint(s->z, &s->stats, s->share, N, beta, work, adjoint);
+        white_adjoint(s->z, &s->stats, s->share, s->N, s->beta, work, adjoint);
     return STATUS_OK;
 }
 
-static double white_value_of(const struct summary *s, const double *state, double rss,
-                             double *work, double *slope)
+static double white_value_of(const struct summary *s, double rss, double *work,
+                             double *slope)
 {
-    const int M = s->z->M;
-    const double *beta = state + (size_t)M * M, *N = beta + M;
+    const double s2 = s->z->model->s2, transfer = white_transfer(s->z->M, s2, s->N);
     (void)work, (void)slope;
-    return white_value(&s->stats, s->z->model->s2, s->share,
-                       white_transfer(M, s->z->model->s2, N), beta, rss);
+    return white_value(&s->stats, s2, s->share, transfer, s->beta, rss);
 }
 
-/* ---- pF: state fit and transfer -------------------------------------------------------------- */
-
-static size_t pf_state(int M, int q, int p)
+static enum status pf_factor(struct summary *s, double *work, struct adjoint *adjoint)
 {
-    (void)M, (void)q, (void)p;
-    return 2;
+    return pf_evaluate(s->z, &s->stats, s->aux, s->T, s->W0, work, &s->pf, adjoint);
 }
 
-static enum status pf_factor(const struct summary *s, double *state, double *work,
-                             struct adjoint *adjoint)
+static double pf_value_of(const struct summary *s, double rss, double *work,
+                          double *slope)
 {
-    struct pf_terms terms = {0.0, 0.0};
-    const enum status status =
-        pf_evaluate(s->z, &s->stats, s->aux, s->T, s->W0, work, &terms, adjoint);
-    state[0] = terms.fit;
-    state[1] = terms.transfer;
-    return status;
+    (void)rss, (void)work, (void)slope;
+    return s->pf.fit + s->pf.transfer;
 }
-
-static double pf_value_of(const struct summary *s, const double *state, double rss,
-                          double *work, double *slope)
-{
-    (void)s, (void)rss, (void)work, (void)slope;
-    return state[0] + state[1];
-}
-
-/* ---- the table -------------------------------------------------------------------------------- */
 
 static const struct objective objectives[] = {
     /* name, aux, residuals, theta */
-    {"vfe", 0, 1, 1, posterior_state, one_matrix, vfe_factor, vfe_value_of,
-     residuals_of_sums},
-    {"white", 0, 1, 0, white_state, one_matrix, white_factor, white_value_of,
-     residuals_of_sums},
-    {"pf", 1, 0, 0, pf_state, pf_size, pf_factor, pf_value_of, NULL},
+    {"vfe", 0, 1, 1, vfe_factor, vfe_value_of},
+    {"white", 0, 1, 0, white_factor, white_value_of},
+    {"pf", 1, 0, 0, pf_factor, pf_value_of},
 };
 
 const struct objective *objective_named(const char *name)
@@ -143,9 +89,9 @@ static int p_of(const struct evaluation *e)
 static size_t small_size(const struct evaluation *e)
 {
     const int M = e->z.M, q = panel_columns(&e->panel);
-    size_t small = largest((size_t)M, e->objective->work_size(M, q, p_of(e)));
+    size_t small = (size_t)M * M;
     if (e->panel.aux != NULL)
-        small = largest(small, lowrank_pull_size(e->panel.aux, M));
+        small = largest(pf_size(M, q, p_of(e)), lowrank_pull_size(e->panel.aux, M));
     return largest(small, kernel_self_size(e->z.model->kernel, M, e->z.columns));
 }
 
@@ -161,7 +107,11 @@ static void lay_out(struct evaluation *e)
     e->L = arena_take(arena, MM);
     e->T = arena_take(arena, (size_t)M * q);
     e->K_zu = arena_take(arena, (size_t)M * n_u);
-    e->state = arena_take(arena, e->objective->state_size(M, q, p));
+    if (e->objective->with_residuals) {
+        e->summary.C = arena_take(arena, MM);
+        e->summary.beta = arena_take(arena, (size_t)M);
+        e->summary.N = arena_take(arena, MM);
+    }
     e->adjoint_memory = arena_take(arena, adjoint_size(M, q, p));
     e->gradient = arena_take(arena, gradient_size(&e->z));
     e->small = arena_take(arena, small_size(e));
@@ -205,11 +155,10 @@ enum status evaluation_sums(struct evaluation *e)
 
 enum status evaluation_factor(struct evaluation *e)
 {
-    const size_t M = (size_t)e->z.M;
     const enum status status = e->objective->factor(
-        &e->summary, e->state, e->small, e->with_gradient ? &e->adjoint : NULL);
+        &e->summary, e->small, e->with_gradient ? &e->adjoint : NULL);
     if (e->objective->with_residuals)
-        e->adjoint.beta = e->state + M * M;
+        e->adjoint.beta = e->summary.beta;
     return status;
 }
 
@@ -237,14 +186,18 @@ double evaluation_rss(const struct evaluation *e)
 
 double evaluation_value(struct evaluation *e, double rss, double *slope)
 {
-    return e->objective->value(&e->summary, e->state, rss, e->small, slope);
+    return e->objective->value(&e->summary, rss, e->small, slope);
 }
 
 double evaluation_rss_of_sums(const struct evaluation *e)
 {
-    return e->objective->residuals == NULL
-               ? 0.0
-               : e->objective->residuals(&e->summary, e->state);
+    const struct summary *s = &e->summary;
+    const size_t M = (size_t)e->z.M;
+    if (!e->objective->with_residuals)
+        return 0.0;
+    const double rss = s->stats.yy - dot(M, s->stats.Ay, s->beta) -
+                       s->z->model->s2 * sum_squares(M, s->beta);
+    return rss > 0.0 ? rss : 0.0;
 }
 
 enum status evaluation_run(struct evaluation *e, double *value, double *slope)

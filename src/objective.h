@@ -8,34 +8,32 @@
  */
 #include "gradient.h"
 #include "pass.h"
+#include "pf.h"
 #include "stats.h"
 
 /* what an objective reads */
 struct summary {
     const struct inducing *z;
     struct stats stats;
-    const struct lowrank *aux; /* NULL where the objective has none                 */
-    const double *T;           /* M x q: L^{-1} [b(Z), mu(Z)]                        */
-    const double *W0;          /* M x M: A K A', where aux has p = 1                  */
-    double share;              /* of white noise: its variance over s2               */
+    const struct lowrank *aux; /* NULL where the objective has none */
+    const double *T;           /* M x q: L^{-1} [b(Z), mu(Z)] */
+    const double *W0;          /* M x M: A K A', where aux has p = 1 */
+    double share;              /* of white noise: its variance over s2 */
+    /* what `factor` leaves to `value`: with residuals those of the posterior, and N of white noise */
+    double *C, *beta, *N;
+    struct pf_terms pf;
 };
 
 struct objective {
     const char *name;
     int with_aux;       /* sums of an auxiliary distribution's values? */
-    int with_residuals; /* value wants |y - A'beta|^2                  */
-    int with_theta;     /* a gradient in the hyperparameters too       */
-    /* doubles kept from `factor` to `value`, and scratch of each */
-    size_t (*state_size)(int M, int q, int p);
-    size_t (*work_size)(int M, int q, int p);
-    /* adjoints of the sums where `adjoint` is not NULL (all zero then), and what value reads */
-    enum status (*factor)(const struct summary *s, double *state, double *work,
-                          struct adjoint *adjoint);
+    int with_residuals; /* value wants |y - A'beta|^2 */
+    int with_theta;     /* a gradient in the hyperparameters too */
+    /* adjoints of the sums where `adjoint` is not NULL (all zero then), and what value reads;
+     * scratch: M^2, with aux pf_size() */
+    enum status (*factor)(struct summary *s, double *work, struct adjoint *adjoint);
     /* rss is read with_residuals; slope: in log s2, where not NULL */
-    double (*value)(const struct summary *s, const double *state, double rss,
-                    double *work, double *slope);
-    /* |y - A'beta|^2 by the sums alone, digits lost near interpolation; NULL: not wanted */
-    double (*residuals)(const struct summary *s, const double *state);
+    double (*value)(const struct summary *s, double rss, double *work, double *slope);
 };
 
 /* The objective of that name ("vfe", "white", "pf"), or NULL. */
@@ -54,8 +52,7 @@ struct evaluation {
     struct summing summing;
     struct pairing pairing;
     struct pulling pulling;
-    double *L, *T, *K_zu, *sums, *W0, *AK, *state, *adjoint_memory, *gradient, *small,
-        *work;
+    double *L, *T, *K_zu, *sums, *W0, *AK, *adjoint_memory, *gradient, *small, *work;
 };
 
 /* z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share are there.

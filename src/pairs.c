@@ -13,10 +13,7 @@ static const double *scaled_kernel(const struct kernel *k, const struct block *b
     double *K = work;
     kernel_cross(k, c->n, c->X, c->ldx, b->n, b->X, b->ldx, K);
     scale_columns(c->n, b->n, b->scale, K);
-    if (c->scale != NULL)
-        for (int j = 0; j < b->n; j++)
-            for (int i = 0; i < c->n; i++)
-                K[(size_t)j * c->n + i] *= c->scale[i];
+    scale_rows(c->n, b->n, c->scale, K);
     return K;
 }
 

@@ -101,10 +101,7 @@ static void make_site(const struct pass *p, const struct block *b, double *made)
     double *A = A_of(p, made), *left = A + matrix_size(p), *y = left + b->n,
            *scale = y + b->n;
     kernel_diagonal(p->z->model->kernel, b->n, b->X, b->ldx, left);
-    for (int i = 0; i < b->n; i++) {
-        left[i] -= sum_squares((size_t)M, A + (size_t)i * M);
-        left[i] = left[i] > 0.0 ? left[i] : 0.0;
-    }
+    subtract_squares(M, b->n, A, left);
     p->site->working(p->site, b, left, y, scale);
     scale_columns(M, b->n, scale, A);
 }
@@ -121,8 +118,7 @@ const double *pass_A(const struct pass *p, const struct block *b, double *A)
     const int number = b->first / p->plan.block;
     if (p->made && number < p->kept)
         return A_of(p, made_of(p, number, 0));
-    evaluate(p, b, A);
-    inducing_whiten(p->z, b->n, b->scale, A, A);
+    inducing_features(p->z, b, A);
     return A;
 }
 

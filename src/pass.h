@@ -17,9 +17,9 @@
 
 struct plan {
     int N, block, n_blocks, threads;
-    size_t memory;           /* bytes of scratch that may grow with N          */
+    size_t memory;           /* bytes of scratch that may grow with N */
     void (*interrupt)(void); /* called between some blocks; may not return */
-    struct arena *arena;     /* scratch comes from there                   */
+    struct arena *arena;     /* scratch comes from there */
 };
 
 /* n items in blocks of at most that many: the plan of another loop with the same threads */
@@ -27,13 +27,13 @@ struct plan plan_for(const struct plan *like, int n, int block);
 
 struct pass {
     struct plan plan;
-    const struct source *rows; /* NULL: blocks of items that the sinks know             */
-    const struct inducing *z;  /* NULL: neither K nor A.  z->L may be NULL: see whiten  */
-    const struct site *site;   /* NULL: every row has the weight that it came with      */
-    int wants_K, again; /* K beside A? another pass?                              */
-    int goes_on;        /* sums are added to what is there                       */
-    int beside;         /* doubles a row kept elsewhere                          */
-    /* the pass's own: is it laid out; blocks whose K and A are kept, are they there yet?  */
+    const struct source *rows; /* NULL: blocks of items that the sinks know */
+    const struct inducing *z;  /* NULL: neither K nor A.  z->L may be NULL: see whiten */
+    const struct site *site;   /* NULL: every row has the weight that it came with */
+    int wants_K, again;        /* K beside A? another pass? */
+    int goes_on;               /* sums are added to what is there */
+    int beside;                /* doubles a row kept elsewhere */
+    /* the pass's own: is it laid out; blocks whose K and A are kept, are they there yet? */
     int opened, kept, made;
     double *memory, *thread,
         *work; /* of the kept blocks; of each thread, also the sink's */

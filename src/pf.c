@@ -11,14 +11,7 @@ size_t pf_size(int M, int q, int p)
 static void solve_D(int M, int n, const double *C, double s2, double *X)
 {
     solve_chol(M, n, C, X);
-    for (size_t i = 0; i < (size_t)M * n; i++)
-        X[i] *= s2;
-}
-
-static void scale_by(size_t n, double factor, double *x)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] *= factor;
+    scale_by((size_t)M * n, s2, X);
 }
 
 static void transpose(int n, const double *A, double *At)
@@ -38,13 +31,6 @@ static double jitter_of_points(const struct inducing *z, double *root)
     for (int m = 0; m < z->M; m++)
         root[m] = most > 0.0 ? sqrt(root[m] / most) : 1.0;
     return z->model->jitter * most;
-}
-
-static void scale_rows(int M, int n, const double *by, double *X)
-{
-    for (int j = 0; j < n; j++)
-        for (int i = 0; i < M; i++)
-            X[(size_t)j * M + i] *= by[i];
 }
 
 /* Q = D^{-1} (V - G J G) D^{-1},  G J G = jitter B'B,  B = diag(root) L^{-T} G; V is overwritten */
@@ -127,12 +113,10 @@ static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
     }
 
     fill(MM, 0.0, E);
-    for (int m = 0; m < M; m++)
-        E[(size_t)m * M + m] = 1.0;
+    add_diagonal(M, 1.0, E);
     solve_D(M, M, C, s2, E);
     solve_D(M, M, C, s2, E);
-    for (int m = 0; m < M; m++)
-        E[(size_t)m * M + m] -= 1.0;
+    add_diagonal(M, -1.0, E);
     scale_by(MM, 2.0, E);
     mult_AB(M, M, M, 1.0, E, W0, 1.0, AbarAt);
 }
@@ -150,10 +134,7 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
     const double s2 = z->model->s2;
     double jitter = 0.0;
 
-    copy(MM, s->G, C);
-    for (int m = 0; m < M; m++)
-        C[(size_t)m * M + m] += s2;
-    if (chol_lower(M, C))
+    if (chol_shifted(M, s->G, s2, C))
         return STATUS_INNER_NOT_PD;
 
     copy(Mq, s->AW, R); /* P_r = A R_x: y subtracted from the mean's column */
@@ -208,8 +189,6 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
     scale_by(MM, -1.0, Lbar);
     if (aux->p)
         add_scaled(MM, 1.0, share, Lbar);
-    for (int j = 1; j < M; j++)
-        fill((size_t)j, 0.0, Lbar + (size_t)j * M);
     chol_adjoint(M, z->L, Lbar, adjoint->Kmm_bar);
 
     solve_lower_t(M, M, z->L, Hs);
@@ -229,10 +208,7 @@ enum status pf_transfer(const struct inducing *z, const struct stats *s,
     const size_t MM = (size_t)M * M;
     const double s2 = z->model->s2;
     double *C = work, *B = C + MM, *Vt = B + MM, *root = Vt + MM;
-    copy(MM, s->G, C);
-    for (int m = 0; m < M; m++)
-        C[(size_t)m * M + m] += s2;
-    if (chol_lower(M, C))
+    if (chol_shifted(M, s->G, s2, C))
         return STATUS_INNER_NOT_PD;
     solve_D(M, aux->q, C, s2, U);
     *value = 0.0;

@@ -13,8 +13,8 @@
 #include "stats.h"
 
 struct pf_terms {
-    double fit;      /* -sum_j s_j |A r_j|^2 - p tr W0                                 */
-    double transfer; /* sum_j s_j |D^{-1}(A w_j - G t_j)|^2 + p tr(D^{-1} V D^{-1})    */
+    double fit;      /* -sum_j s_j |A r_j|^2 - p tr W0 */
+    double transfer; /* sum_j s_j |D^{-1}(A w_j - G t_j)|^2 + p tr(D^{-1} V D^{-1}) */
 };
 
 /* doubles of scratch wanted by pf_evaluate and by pf_transfer */

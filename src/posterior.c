@@ -4,22 +4,11 @@
 enum status posterior_factor(const struct stats *s, double s2, double *C, double *beta)
 {
     const int M = s->M;
-    copy((size_t)M * M, s->G, C);
-    for (int m = 0; m < M; m++)
-        C[(size_t)m * M + m] += s2;
-    if (chol_lower(M, C))
+    if (chol_shifted(M, s->G, s2, C))
         return STATUS_INNER_NOT_PD;
     copy((size_t)M, s->Ay, beta);
     solve_chol(M, 1, C, beta);
     return STATUS_OK;
-}
-
-void posterior_inverse(int M, const double *C, double *inverse)
-{
-    fill((size_t)M * M, 0.0, inverse);
-    for (int m = 0; m < M; m++)
-        inverse[(size_t)m * M + m] = 1.0;
-    solve_chol(M, M, C, inverse);
 }
 
 void posterior_adjoint(const struct inducing *z, const struct stats *s,
@@ -32,8 +21,6 @@ void posterior_adjoint(const struct inducing *z, const struct stats *s,
     mult_AB(M, M, M, -1.0, adjoint->H, s->G, 0.0, Lbar);
     add_xyt(M, M, -factor * s2, beta, beta, Lbar); /* A (y - A'beta) = s2 beta */
     solve_lower_t(M, M, z->L, Lbar);
-    for (int j = 1; j < M; j++)
-        fill((size_t)j, 0.0, Lbar + (size_t)j * M);
     chol_adjoint(M, z->L, Lbar, adjoint->Kmm_bar);
 
     solve_lower_t(M, M, z->L, adjoint->H);
@@ -58,13 +45,9 @@ void posterior_rows(const struct posterior *p, const struct block *b, const doub
     const double s2 = p->z.model->s2;
     mult_Atx(M, n, 1.0, A, p->beta, 0.0, mean);
     kernel_diagonal(p->z.model->kernel, n, b->X, b->ldx, unexplained);
-    for (int i = 0; i < n; i++) {
-        const double left = unexplained[i] - sum_squares((size_t)M, A + (size_t)i * M);
-        unexplained[i] = left > 0.0 ? left : 0.0;
-    }
+    subtract_squares(M, n, A, unexplained);
     solve_lower_squares(M, n, p->C, A, work, sor_variance);
-    for (int i = 0; i < n; i++)
-        sor_variance[i] *= s2;
+    scale_by((size_t)n, s2, sor_variance);
 }
 
 static void predict_block(const void *self, const struct visit *v)
@@ -116,14 +99,15 @@ void posterior_covariance(const struct posterior *p, const struct block *b, int 
 {
     const int M = p->z.M, n = b->n;
     double *A = work;
-    kernel_cross(p->z.model->kernel, M, p->z.Z, M, n, b->X, b->ldx, A);
+    inducing_features(&p->z, b, A);
     kernel_cross(p->z.model->kernel, n, b->X, b->ldx, n, b->X, b->ldx, covariance);
-    inducing_whiten(&p->z, n, NULL, A, A);
     if (sor)
         fill((size_t)n * n, 0.0, covariance);
     else
         mult_AtB(n, M, n, -1.0, A, A, 1.0, covariance);
-    solve_lower(M, n, p->C, A);
-    mult_AtB(n, M, n, p->z.model->s2, A, A, 1.0, covariance);
+    if (p->C != NULL) {
+        solve_lower(M, n, p->C, A);
+        mult_AtB(n, M, n, p->z.model->s2, A, A, 1.0, covariance);
+    }
     mirror_lower(n, covariance);
 }

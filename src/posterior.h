@@ -14,15 +14,12 @@
 
 struct posterior {
     struct inducing z;
-    const double *C;    /* M x M lower                                                 */
-    const double *beta; /* [M]                                                         */
+    const double *C;    /* M x M lower */
+    const double *beta; /* [M] */
 };
 
 /* C and beta from finished statistics */
 enum status posterior_factor(const struct stats *s, double s2, double *C, double *beta);
-
-/* (s2 I + G)^{-1} = (C C')^{-1} */
-void posterior_inverse(int M, const double *C, double *inverse);
 
 /* The rest of the adjoints of an objective with Abar = H A + factor beta (y - A'beta)', H in
  * adjoint->H; beta is kept by reference:
@@ -61,7 +58,7 @@ struct sink residuals_sink(const struct residuals *self, double *rss);
 struct sink response_sink(const int *M, double *sums);
 
 /* covariance (n x n) of f at the rows: k(X, X) - a'a + s2 a'(s2 I + G)^{-1} a, of which SoR
- * has the last term alone.  scratch: M n */
+ * has the last term alone, and the exact posterior, C NULL, the others.  scratch: M n */
 void posterior_covariance(const struct posterior *p, const struct block *b, int sor,
                           double *work, double *covariance);
 

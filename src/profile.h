@@ -11,12 +11,12 @@
  * had from the whole product k, as k g'/g.  The others are given as they are.
  */
 enum metric {
-    METRIC_SCALED, /* r2 = sum_j ((x_j - z_j) / l_j)^2, lengthscales (or one for all)        */
-    METRIC_PERIODIC, /* r2 = sum_j (2 sin(pi (x_j - z_j) / period) / l)^2, l and the period    */
-    METRIC_PRODUCT, /* s = sum_j x_j z_j                                                      */
-    METRIC_LEVELS, /* a table of correlations between levels, coded as 0/1 columns           */
-    METRIC_EQUALITY, /* 1 where all inputs are equal, 0 elsewhere                              */
-    METRIC_NOTHING /* 1                                                                      */
+    METRIC_SCALED, /* r2 = sum_j ((x_j - z_j) / l_j)^2, lengthscales (or one for all) */
+    METRIC_PERIODIC, /* r2 = sum_j (2 sin(pi (x_j - z_j) / period) / l)^2, l and the period */
+    METRIC_PRODUCT,  /* s = sum_j x_j z_j */
+    METRIC_LEVELS,   /* a table of correlations between levels, coded as 0/1 columns */
+    METRIC_EQUALITY, /* 1 where all inputs are equal, 0 elsewhere */
+    METRIC_NOTHING   /* 1 */
 };
 
 /* k = (1 + p1 a + p2 a^2) exp(-a),  a = sqrt(c r2), or c r2 where `squared` */
@@ -28,16 +28,16 @@ struct closed_form {
 struct profile {
     const char *name;
     enum metric metric;
-    int n_shape; /* parameters behind the metric's own, all positive                   */
-    const struct closed_form *closed; /* the same, where it has it, for strip.h         */
+    int n_shape; /* parameters behind the metric's own, all positive */
+    const struct closed_form *closed; /* the same, where it has it, for strip.h */
     /* stationary, n entries: exponent += ., times *= . */
     void (*split)(int n, const double *shape, const double *r2, double *exponent,
                   double *times);
-    int slope_reads_r2; /* slope and, where there is one, shape_slope                  */
+    int slope_reads_r2; /* slope and, where there is one, shape_slope */
     void (*slope)(int n, const double *shape, const double *k, const double *r2,
-                  double *out); /* dk / dr2                                            */
+                  double *out); /* dk / dr2 */
     void (*shape_slope)(int n, const double *shape, const double *k, const double *r2,
-                        double *out); /* dk / dlog shape                               */
+                        double *out); /* dk / dlog shape */
     /* of s, in place: g(s), dg / ds, dg / dlog shape */
     void (*value)(int n, int power, const double *shape, double *s);
     void (*value_slope)(int n, int power, const double *shape, double *s);

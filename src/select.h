@@ -12,16 +12,13 @@
 struct select_state {
     const struct kernel *kernel;
     struct block rows;
-    int most,
-        m; /* room for that many pivots; taken so far                              */
-    int *
-        pivot; /* [most] rows taken, from 0: the caller's                               */
+    int most, m; /* room for that many pivots; taken so far */
+    int *pivot;  /* [most] rows taken, from 0: the caller's */
     /* laid out */
-    double *A; /* n x most: column m is what the m-th pivot explains of every row     */
-    double
-        *prior; /* [n] k(x, x)                                                         */
-    double *E;  /* [n] variance left                                                   */
-    double *t;  /* [most] sum of E after each pivot                                    */
+    double *A;     /* n x most: column m is what the m-th pivot explains of every row */
+    double *prior; /* [n] k(x, x) */
+    double *E;     /* [n] variance left */
+    double *t;     /* [most] sum of E after each pivot */
     double *work;
 };
 
@@ -40,22 +37,17 @@ int select_step(struct select_state *s, double tolerance);
  * row's column v.  Where rounding has the better of tr(P E), the most v'v.
  */
 struct guided_state {
-    int r, n,
-        most; /* V is r x n; room for that many pivots                             */
-    const double
-        *V; /* r x n                                                             */
-    const double
-        *P;       /* r x r, symmetric, not negative                                    */
-    int m;        /* pivots taken so far                                               */
-    int *pivot;   /* [most] columns taken, from 0: the caller's                        */
-    double first; /* largest gain at the start                                         */
+    int r, n, most;  /* V is r x n; room for that many pivots */
+    const double *V; /* r x n */
+    const double *P; /* r x r, symmetric, not negative */
+    int m;           /* pivots taken so far */
+    int *pivot;      /* [most] columns taken, from 0: the caller's */
+    double first;    /* largest gain at the start */
     /* laid out */
-    double
-        *left; /* [n] v'v of what is left                                              */
-    double
-        *gain; /* [n] v'P v of what is left                                            */
-    double *B; /* r x most: orthonormal basis of the columns taken                     */
-    double *S; /* n x most: V'B                                                        */
+    double *left; /* [n] v'v of what is left */
+    double *gain; /* [n] v'P v of what is left */
+    double *B;    /* r x most: orthonormal basis of the columns taken */
+    double *S;    /* n x most: V'B */
     double *work;
 };
 

@@ -11,8 +11,8 @@
 struct visit {
     int number; /* of the block */
     struct block block;
-    const double *K, *A; /* M x n: k(Z, X_b) where it is kept, L^{-1} K diag(scale)     */
-    double *sums, *work; /* the sink's own, of this thread                              */
+    const double *K, *A; /* M x n: k(Z, X_b) where it is kept, L^{-1} K diag(scale) */
+    double *sums, *work; /* the sink's own, of this thread */
 };
 typedef void sink_add(const void *self, const struct visit *v);
 

@@ -25,11 +25,11 @@ void stats_add(const struct kernel *k, int M, int q, const struct block *b,
 /* Finished sums, to read */
 struct stats {
     int M, q;
-    const double *G;  /* M x M                                                        */
-    const double *Ay; /* [M]                                                          */
-    const double *AW; /* M x q                                                        */
+    const double *G;  /* M x M */
+    const double *Ay; /* [M] */
+    const double *AW; /* M x q */
     double yy, k_sum, t;
-    double n, log_weights; /* rows; sum of the logs of their weights                    */
+    double n, log_weights; /* rows; sum of the logs of their weights */
 };
 
 /* G whole; says whether every sum is finite */
@@ -51,15 +51,15 @@ struct sink stats_sink(const struct summing *self, double *sums);
  */
 struct adjoint {
     int M, q;
-    double *H;          /* M x M                                                       */
-    double *F;          /* M x q                                                       */
-    double *f;          /* [M]                                                         */
-    double *E;          /* M x M, or NULL where nothing meets A K                      */
-    double *Kmm_bar;    /* M x M, symmetric                                            */
-    double *Wm_bar;     /* M x q                                                       */
-    double k_bar;       /* of k_sum                                                    */
-    double *kzz_bar;    /* [M] of k(z, z), beside what Kmm_bar says of it; 0 as a rule  */
-    const double *beta; /* [M] or NULL                                                 */
+    double *H;          /* M x M */
+    double *F;          /* M x q */
+    double *f;          /* [M] */
+    double *E;          /* M x M, or NULL where nothing meets A K */
+    double *Kmm_bar;    /* M x M, symmetric */
+    double *Wm_bar;     /* M x q */
+    double k_bar;       /* of k_sum */
+    double *kzz_bar;    /* [M] of k(z, z), beside what Kmm_bar says of it; 0 as a rule */
+    const double *beta; /* [M] or NULL */
 };
 
 size_t adjoint_size(int M, int q, int with_E);

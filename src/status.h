@@ -4,10 +4,10 @@
 /* How a numerical routine ended.  Failure is a value: nothing below the doors raises. */
 enum status {
     STATUS_OK = 0,
-    STATUS_KMM_NOT_PD,   /* k(Z, Z) + jitter I has no Cholesky factor            */
-    STATUS_INNER_NOT_PD, /* s2 I + A A' has none                                 */
-    STATUS_EXACT_NOT_PD, /* K + s2 I has none                                    */
-    STATUS_NOT_FINITE    /* a sum over the rows is NaN or infinite               */
+    STATUS_KMM_NOT_PD,   /* k(Z, Z) + jitter I has no Cholesky factor */
+    STATUS_INNER_NOT_PD, /* s2 I + A A' has none */
+    STATUS_EXACT_NOT_PD, /* K + s2 I has none */
+    STATUS_NOT_FINITE    /* a sum over the rows is NaN or infinite */
 };
 
 /* One sentence for each outcome, for people. */

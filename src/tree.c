@@ -2,8 +2,8 @@
 #include "tree.h"
 #include "linalg.h"
 
-#define FEW    16    /* queries that do not pay for ordering the rows   */
-#define SAMPLE 64    /* rows that say which input is widest in a node   */
+#define FEW    16    /* queries that do not pay for ordering the rows */
+#define SAMPLE 64    /* rows that say which input is widest in a node */
 #define FAR    1e150 /* coordinates end here: squared distances stay finite */
 
 static int levels_of(int n)

@@ -15,26 +15,26 @@
 #include "block.h"
 #include "coordinates.h"
 
-#define TWIG 3  /* levels below a twig     */
+#define TWIG 3  /* levels below a twig */
 #define LEAF 64 /* rows in a leaf, at most */
-#define TILE 16 /* rows of V read at once  */
+#define TILE 16 /* rows of V read at once */
 
 struct tree {
     const struct kernel *kernel;
-    int n, with_ranks; /* rows; are their ranks of interest?                    */
+    int n, with_ranks; /* rows; are their ranks of interest? */
     /* laid out from here on */
-    int d, levels;         /* coordinates; 2^levels leaves                          */
-    double *centre;        /* [d] the first row                                     */
-    struct coordinate *at; /* [d] what each is                                      */
-    double *U;             /* coordinates, in the order of the tree: n_l x d a leaf  */
+    int d, levels;         /* coordinates; 2^levels leaves */
+    double *centre;        /* [d] the first row */
+    struct coordinate *at; /* [d] what each is */
+    double *U;             /* coordinates, in the order of the tree: n_l x d a leaf */
     float *V;              /* the same less the leaf's lower ends; TILE more at the end */
-    double *box;           /* [2 d] a node down to the twigs: lower, upper ends     */
-    double *low;           /* leaves x d: lower ends of the leaves' boxes           */
-    double *high;          /* leaves x d: upper ends                                */
-    double *width;         /* [leaves] length of the box's diagonal                 */
-    int *row;              /* [n] the row at each position, from 0                  */
-    int *rank;             /* [n] its rank, ascending in a leaf; or NULL            */
-    int *least_rank;       /* [nodes]; or NULL                                      */
+    double *box;           /* [2 d] a node down to the twigs: lower, upper ends */
+    double *low;           /* leaves x d: lower ends of the leaves' boxes */
+    double *high;          /* leaves x d: upper ends */
+    double *width;         /* [leaves] length of the box's diagonal */
+    int *row;              /* [n] the row at each position, from 0 */
+    int *rank;             /* [n] its rank, ascending in a leaf; or NULL */
+    int *least_rank;       /* [nodes]; or NULL */
     double *work;          /* [n] */
 };
 

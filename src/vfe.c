@@ -18,7 +18,7 @@ double vfe_value(const struct stats *s, double s2, const double *C, const double
 double vfe_slope_noise(const struct stats *s, double s2, const double *C, double rss,
                        double *work)
 {
-    posterior_inverse(s->M, C, work);
+    chol_inverse(s->M, C, work);
     return 0.5 * (s->n - (s->M - s2 * trace(s->M, work)) - rss / s2 - s->t / s2);
 }
 
@@ -28,9 +28,8 @@ void vfe_adjoint(const struct inducing *z, const struct stats *s, const double *
 {
     const int M = s->M;
     const double s2 = z->model->s2;
-    posterior_inverse(M, C, adjoint->H);
-    for (int m = 0; m < M; m++)
-        adjoint->H[(size_t)m * M + m] -= 1.0 / s2;
+    chol_inverse(M, C, adjoint->H);
+    add_diagonal(M, -1.0 / s2, adjoint->H);
     posterior_adjoint(z, s, beta, -1.0 / s2, work, adjoint);
     adjoint->k_bar = 1.0 / (2.0 * s2);
 }

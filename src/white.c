@@ -37,8 +37,7 @@ void white_adjoint(const struct inducing *z, const struct stats *s, double share
 
     mult_AB(M, M, M, 2.0, N, N, 0.0, rest);
     add_scaled((size_t)M * M, -5.0, N, rest);
-    for (int m = 0; m < M; m++)
-        rest[(size_t)m * M + m] += 4.0;
+    add_diagonal(M, 4.0, rest);
     mult_AB(M, M, M, -u, N, rest, 0.0, H);
     add_transpose(M, H); /* N and its powers are symmetric but for rounding */
     posterior_adjoint(z, s, beta, -2.0 * s2, work, adjoint);

@@ -204,7 +204,7 @@ static void factor_and_solve(int m, int n)
 struct factor_sum {
     int n;
     double *S;
-    const double *Lbar;
+    double *Lbar;
 };
 
 static double factor_sum(const void *context)

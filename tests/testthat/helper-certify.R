@@ -74,7 +74,8 @@ certify_fit <- function(p) {
     if (is.null(p$z)) args[c("m", "inducing")] <- list(p$m, p$inducing) else args$inducing <- p$z
   }
   if (p$by == "gp_subsample") args$m <- p$m
-  if (p$by == "pfdtc") args$aux <- if (p$aux == "sor") aux_sor() else aux_reference()
+  if (!is.null(p$neighbours)) args$neighbours <- p$neighbours
+  else if (p$by == "pfdtc") args$aux <- if (p$aux == "sor") aux_sor() else aux_reference()
   with_seed(p$seed, do.call(p$by, args))
 }
 

@@ -93,6 +93,7 @@ nasty_problems <- function() {
 ## The package's functions on such a problem -------------------------------------------------------
 
 package_kernel <- function(k) {
+  if (inherits(k, "pfdtc_kernel")) return(k)
   if (k$profile == "se") {
     return(kernel_se(lengthscale = k$lengthscale, variance = k$variance, inputs = k$inputs))
   }

@@ -21,6 +21,7 @@ ref_profile <- function(profile, r2) {
 }
 
 ref_k <- function(kernel, x, z = x) {
+  if (inherits(kernel, "pfdtc_kernel")) return(ref_composite(kernel, x, z)) # see helper-kernels.R
   inputs <- if (is.null(kernel$inputs)) seq_len(ncol(x)) else kernel$inputs
   lengthscale <- rep_len(kernel$lengthscale, length(inputs))
   k <- matrix(0, nrow(x), nrow(z))
@@ -70,9 +71,10 @@ ref_variance <- function(gp, new) diag(gp$cov(new, new))
 
 ## DTC, SoR, ELBO ----------------------------------------------------------------------------------
 
-# jitter is relative to the variance; a vector gives every inducing point its own
+# jitter is relative to the variance of a point; a vector gives every inducing point its own
 ref_kmm <- function(z, kernel, jitter = 0) {
-  ref_k(kernel, z) + diag(kernel$variance * rep_len(jitter, nrow(z)), nrow(z))
+  k <- ref_k(kernel, z)
+  k + diag(diag(k) * rep_len(jitter, nrow(z)), nrow(z))
 }
 
 ref_q <- function(a, b, z, kernel, jitter = 0) {

@@ -189,6 +189,7 @@ test_that("random problems, fits of every kind: no certificate is violated, more
   for (seed in seeds) {
     p <- certify_problem(seed, n_most = 60, n_new = n_new, mild = TRUE)
     p$by <- all_methods[1 + seed %% length(all_methods)]
+    if (p$by == "pfdtc" && seed %% 2 == 0) p$neighbours <- as.integer(seed %% 9)
     fit <- suppressWarnings(certify_fit(p))
     exact <- dense_exact(p, fit$center)
     # what the dense solve itself is off by: sd^2 by cancellation, means by the condition number
@@ -218,6 +219,14 @@ test_that("random problems, fits of every kind: no certificate is violated, more
     expect_gte(held, 2000)
     for (effort in names(best)) expect_gte(best[[effort]], 0.9)               # else nothing tight was tested
   }
+})
+
+test_that("beside near rows, too, more effort is never wider: with a reference of fewer points than the fit", {
+  p <- problem("se", n = 60, m = 12)
+  fit <- with_seed(1, pfdtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", m = 12,
+                            neighbours = 5, control = pfdtc_control(maxit = 0)))
+  by <- function(effort) certify(fit, p$new, effort, reference = reference(fit, 2, max_seconds = 0), max_seconds = 0)
+  expect_false(any(is_wider(by("reference"), by("fast"))))
 })
 
 test_that("nasty problems: valid where it hurts, against quadruple precision", {

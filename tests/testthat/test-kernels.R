@@ -64,6 +64,14 @@ test_that("extreme inputs and lengthscales lose nothing", {
   }
 })
 
+test_that("a period costs no digits far from 0: seconds since 1970, of a day", {
+  seconds <- c(0, 1, 3600, 50000, 86399)
+  days <- c(0, 1, 20000, 2^36, 4)
+  at <- as.matrix(seconds + 86400 * days) # exact
+  k <- function(apart) 2 * exp(-2 * sin(pi * apart / 86400)^2 / 0.7^2)
+  expect_close(kernel_matrix(kernel_periodic(0.7, 2, 86400), at), k(outer(seconds, seconds, "-")), 1e-14)
+})
+
 test_that("a point far from all others costs those no digits, first or last", {
   x <- problem(n = 6)$x
   z <- problem(m = 3)$z

@@ -204,3 +204,26 @@ test_that("a mean that is not usefully certified is said to be so, with the pass
   expect_null(passes_until(c(8, 8, 8), 0.1 / 10))
   expect_null(attr(certify(fit, p$new[1:3, ], reference = with_seed(1, reference(fit, 300))), "advice"))
 })
+
+test_that("more passes never widen what is certified, though bounds may rise on the way", {
+  p <- problem("matern32", n = 60, m = 5, noise = 1e-3, lengthscale = c(2, 3), seed = 3)
+  fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
+  ref <- with_seed(1, reference(fit, 12, max_seconds = 0))
+  data <- data_in_scale(fit, ref)
+  by <- function(passes) {
+    state <- solve_exact(ref, data, passes, function(s) FALSE)
+    ref$correction <- correct_residual(ref, data, state)
+    # the rows are few enough for the exact posterior, which is asked about the same of them however many passes
+    certificate <- with_options(list(pfdtc.kriging_rows = 5L), certify(fit, p$new, reference = ref, test_points = 0))
+    list(state = state, width = certificate$mean_upper - certificate$mean_lower,
+         bound = sqrt(ref$correction$norms$c) + state$error$residual / sqrt(model_of(ref)$noise))
+  }
+  made <- lapply(0:9, by)
+  bound <- vapply(made, `[[`, 0, "bound")
+  rises <- which(diff(made[[10]]$state$went) > 0)
+  expect_gt(length(rises), 0)
+  expect_true(all(diff(bound) <= 0))
+  expect_identical(bound[rises + 1L], bound[rises])
+  expect_lt(bound[10], 0.05 * bound[1])
+  for (i in 2:10) expect_true(all(made[[i]]$width <= made[[i - 1]]$width * (1 + 1e-9)), info = i)
+})

@@ -11,6 +11,24 @@ test_that("posterior, parts of the variance and evidence are those of the dense 
   }
 })
 
+test_that("so they are for every factor, and for sums of products of them", {
+  kernels <- some_kernels(4, 5)
+  x <- kernel_rows(18, 3)
+  for (name in quick(names(kernels))) {
+    p <- list(x = x, y = with_seed(1, stats::rnorm(18)) + x[, 1], z = kernel_rows(4, 9), noise = 0.2,
+              kernel = complete_kernel(kernels[[name]], x), weights = seq(0.5, 2, length.out = 18),
+              new = rbind(kernel_rows(4, 7), x[1:2, ]))
+    variance <- max(diag(ref_k(p$kernel, p$new)))
+    for (s in list(c(5, 3), c(0, 4), c(18, 18))) {
+      got <- near_case(p, s[1], s[2], jitter = 1e-4) # some kernels have the rank 1
+      expect_near(got, ref_near_case(p, s[1], s[2], got), variance, 1e-9, paste(name, s[1], s[2]))
+    }
+    exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
+    expect_near(got, list(mean = exact$mean(p$new), var = ref_variance(exact, p$new), evidence = got$evidence),
+                variance, 1e-9, paste(name, "all rows"))
+  }
+})
+
 test_that("with all rows near, and all earlier ones in training, it is the exact Gaussian process", {
   for (p in problems()) {
     n <- nrow(p$x)
