@@ -119,10 +119,17 @@ test_that("where the likelihood is all but Gaussian so is the posterior, and the
 })
 
 test_that("each step raises the bound, from a bad start too, and none does at the end", {
-  for (p in variational_problems()) {
+  # of these classes a whole step goes beyond the top, again and again
+  far <- with_seed(1, {
+    p <- list(x = matrix(stats::runif(50, -3, 3), 25), family = "logit", kernel = ref_kernel("se", c(1.5, 2), 100),
+              likelihood = as_likelihood(stats::binomial()))
+    p$sites <- list(y = as.double(stats::rbinom(25, 1, stats::plogis(3 * sin(p$x[, 1L])))), offset = numeric(25))
+    c(p, list(z = p$x[1:12, ]))
+  })
+  for (p in c(variational_problems(), list(far))) {
     p$sites$y <- if (p$family %in% c("log", "nb")) 50 * p$sites$y else p$sites$y # steps that are cut
-    p$kernel$variance <- 25
-    bad <- list(beta = rep(2, nrow(p$z)), G = diag(30, nrow(p$z)))
+    p$kernel$variance <- 100
+    bad <- list(beta = rep(2, nrow(p$z)), G = diag(0, nrow(p$z)))
     bounds <- vapply(0:12, function(steps) variational_of(p, start = bad, maxit = steps)$evidence, 0)
     expect_true(all(diff(bounds) > -1e-11 * abs(bounds[-1L])), label = p$family)
     expect_gt(bounds[2L], bounds[1L])
