@@ -259,7 +259,7 @@ void tree_build(struct tree *t, const struct source *rows, const int *rank, int 
                 coordinate(t->at + j, input(t, rows, j)[i], t->centre[j]);
     for (int i = 0; i < n; i++)
         t->row[i] = i;
-    if (queries > FEW)
+    if (queries > FEW && t->d > 0)
         order_rows(t);
     if (t->rank != NULL)
         take_ranks(t, rank);

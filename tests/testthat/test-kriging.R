@@ -205,6 +205,33 @@ test_that("a mean that is not usefully certified is said to be so, with the pass
   expect_null(attr(certify(fit, p$new[1:3, ], reference = with_seed(1, reference(fit, 300))), "advice"))
 })
 
+test_that("so many passes as are said bring the mean within a tenth of the sd, but for one", {
+  p <- problem("matern52", n = 420, m = 10, noise = 1e-4, lengthscale = c(2, 3))
+  fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
+  ref <- with_seed(1, reference(fit, 30, max_seconds = 0))
+  data <- data_in_scale(fit, ref)
+  new <- with_seed(2, matrix(stats::runif(120, -3, 3), 60))
+  after <- function(passes) {
+    by <- with_seed(1, near_preconditioner(ref, data, c(points = 30L, rows = 15L)))
+    state <- solve_exact(ref, data, passes - 1, function(s) FALSE, precondition = by)
+    ref$correction <- correct_residual(ref, data, state, sharp = FALSE)
+    # few rows to krige on, no room for the exact posterior
+    with_options(list(pfdtc.kriging_rows = 8L, pfdtc.max_memory = 1e6), {
+      certify(fit, new, reference = ref, test_points = 0)
+    })
+  }
+  all <- lapply(1:9, after)
+  shares <- lapply(all, function(c) (c$mean_upper - c$mean_lower) / 2 / c$sd_upper)
+  for (passes in c(2, 3, 5)) {
+    said <- attr(all[[passes]], "advice")
+    more <- as.integer(sub(".* about ([0-9]+) more passes.*", "\\1", said[1]))
+    wide <- shares[[passes]] > 1
+    needed <- which(vapply(shares, function(share) stats::median(share[wide]), 0) <= 0.1)[1] - passes
+    expect_lte(abs(more - needed), 1)
+    expect_output(print(all[[passes]]), "not\\s+usefully\\s+certified.*refine\\(\\)\\s+would\\s+need\\s+about")
+  }
+})
+
 test_that("more passes never widen what is certified, though bounds may rise on the way", {
   p <- problem("matern32", n = 60, m = 5, noise = 1e-3, lengthscale = c(2, 3), seed = 3)
   fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)

@@ -29,6 +29,17 @@ test_that("so they are for every factor, and for sums of products of them", {
   }
 })
 
+test_that("a kernel that reads no input has near rows, too", {
+  x <- matrix(seq(0, 1, length.out = 70))
+  p <- list(x = x, y = sin(x[, 1]), z = x[1, , drop = FALSE], noise = 0.2, weights = NULL, new = x,
+            kernel = complete_kernel(kernel_constant(2), x))
+  exact <- ref_exact(p$x, p$y, p$kernel, p$noise)
+  for (s in c(4, 70)) {
+    got <- near_case(p, s, s)
+    expect_near(got, list(mean = exact$mean(x), var = ref_variance(exact, x), evidence = got$evidence), 2, 1e-9, s)
+  }
+})
+
 test_that("with all rows near, and all earlier ones in training, it is the exact Gaussian process", {
   for (p in problems()) {
     n <- nrow(p$x)
