@@ -51,13 +51,13 @@ gp_vfe.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL,
                            hyper = c("evidence", "pilot", "joint", "fixed"),
                            mean = ~1, inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                            control = pfdtc_control(), keep_data = TRUE, ...) {
-  matrix_fit("gp_vfe", match.call(), environment(), list(...))
+  matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
 #' @rdname baselines
 #' @export
 gp_vfe.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
-  formula_fit("gp_vfe", gp_vfe.default, match.call(), parent.frame(), list(...))
+  formula_fit(.Generic, match.call(), parent.frame(), list(...))
 }
 
 #' @rdname baselines
@@ -69,14 +69,12 @@ gp_dtc <- function(x, ...) UseMethod("gp_dtc")
 gp_dtc.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
                            mean = ~1, inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                            control = pfdtc_control(), keep_data = TRUE, ...) {
-  matrix_fit("gp_dtc", match.call(), environment(), list(...))
+  matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
 #' @rdname baselines
 #' @export
-gp_dtc.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
-  formula_fit("gp_dtc", gp_dtc.default, match.call(), parent.frame(), list(...))
-}
+gp_dtc.formula <- gp_vfe.formula
 
 #' @rdname baselines
 #' @export
@@ -84,17 +82,11 @@ gp_sor <- function(x, ...) UseMethod("gp_sor")
 
 #' @rdname baselines
 #' @export
-gp_sor.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
-                           mean = ~1, inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
-                           control = pfdtc_control(), keep_data = TRUE, ...) {
-  matrix_fit("gp_sor", match.call(), environment(), list(...))
-}
+gp_sor.default <- gp_dtc.default
 
 #' @rdname baselines
 #' @export
-gp_sor.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
-  formula_fit("gp_sor", gp_sor.default, match.call(), parent.frame(), list(...))
-}
+gp_sor.formula <- gp_vfe.formula
 
 #' @rdname baselines
 #' @export
@@ -102,17 +94,11 @@ gp_fitc <- function(x, ...) UseMethod("gp_fitc")
 
 #' @rdname baselines
 #' @export
-gp_fitc.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
-                            mean = ~1, inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
-                            control = pfdtc_control(), keep_data = TRUE, ...) {
-  matrix_fit("gp_fitc", match.call(), environment(), list(...))
-}
+gp_fitc.default <- gp_dtc.default
 
 #' @rdname baselines
 #' @export
-gp_fitc.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
-  formula_fit("gp_fitc", gp_fitc.default, match.call(), parent.frame(), list(...))
-}
+gp_fitc.formula <- gp_vfe.formula
 
 #' @rdname baselines
 #' @export
@@ -123,14 +109,12 @@ gp_subsample <- function(x, ...) UseMethod("gp_subsample")
 gp_subsample.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
                                  mean = ~1, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                                  control = pfdtc_control(), keep_data = TRUE, ...) {
-  matrix_fit("gp_subsample", match.call(), environment(), list(...))
+  matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
 #' @rdname baselines
 #' @export
-gp_subsample.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
-  formula_fit("gp_subsample", gp_subsample.default, match.call(), parent.frame(), list(...))
-}
+gp_subsample.formula <- gp_vfe.formula
 
 #' @rdname baselines
 #' @export
@@ -141,11 +125,9 @@ gp_exact <- function(x, ...) UseMethod("gp_exact")
 gp_exact.default <- function(x, y, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "joint", "fixed"),
                              mean = ~1, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                              control = pfdtc_control(), keep_data = TRUE, ...) {
-  matrix_fit("gp_exact", match.call(), environment(), list(...))
+  matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
 #' @rdname baselines
 #' @export
-gp_exact.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
-  formula_fit("gp_exact", gp_exact.default, match.call(), parent.frame(), list(...))
-}
+gp_exact.formula <- gp_vfe.formula

@@ -60,26 +60,25 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
   data <- training_data(fit)
   asked <- settings_again(fit, hyper)
   fold <- make_folds(fit, data, folds, by)
-  if (is_laplace(fit)) return(cross_validate_laplace(fit, data, asked, fold, hyper))
   used <- which(if (is.null(data$prior_weights)) !is.na(fold) else data$prior_weights > 0)
-  ids <- unique(fold[used])
-  ids <- ids[order(ids)]
-  parts <- lapply(ids, function(id) {
-    held_out <- used[fold[used] == id]
+  laplace <- is_laplace(fit)
+  parts <- lapply(sort(unique(fold[used])), function(id) {
+    out <- used[fold[used] == id]
     started <- proc.time()[["elapsed"]]
-    part <- data.frame(row = held_out, fold = id, predict_fold(fit, data, asked, setdiff(used, held_out), held_out))
-    list(predictions = part, seconds = proc.time()[["elapsed"]] - started)
+    p <- if (laplace) predict_fold_laplace(fit, data, asked, hyper, match(out, used)) else
+      predict_fold(fit, data, asked, setdiff(used, out), out)
+    list(fold = id, predictions = data.frame(row = out, fold = id, p), seconds = proc.time()[["elapsed"]] - started)
   })
-  seconds <- vapply(parts, `[[`, 0, "seconds")
-  predictions <- lapply(parts, `[[`, "predictions")
-  rows <- do.call(rbind, Map(function(id, p, s) data.frame(fold = id, score_fold(p), seconds = s), ids, predictions,
-                             seconds))
-  all <- do.call(rbind, predictions)
-  overall <- data.frame(fold = "all", score_fold(all), seconds = sum(seconds))
+  score <- function(p) if (laplace) score_fold_laplace(p, fit$likelihood$name == "binomial") else score_fold(p)
+  row <- function(part) data.frame(fold = part$fold, score(part$predictions), seconds = part$seconds)
+  rows <- do.call(rbind, lapply(parts, row))
+  all <- do.call(rbind, lapply(parts, `[[`, "predictions"))
+  overall <- row(list(fold = "all", predictions = all, seconds = sum(rows$seconds)))
   all <- all[order(all$row), ]
   row.names(all) <- row.names(rows) <- NULL
-  structure(rows, overall = overall, predictions = all, hyper = hyper, by = !is.null(by), method = fit$method,
-            class = c("pfdtc_cv", "data.frame"))
+  out <- structure(rows, overall = overall, predictions = all, hyper = hyper)
+  if (laplace) return(out)
+  structure(out, by = !is.null(by), method = fit$method, class = c("pfdtc_cv", "data.frame"))
 }
 
 #' @export
@@ -131,12 +130,8 @@ predict_fold <- function(fit, data, asked, train, test) {
   inputs <- training_inputs(data)
   # sizes of noise that are learned again do not stay in the weights
   w <- if (inherits(asked$noise, "formula")) data$given_weights else data$prior_weights
-  part <- clean_data(
-    inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]), "y", w[train],
-    data$offset[train], indicator = data$input_center == 0 & data$input_scale == 1, labels = NULL,
-    center = asked$center, scale = asked$scale, merge = merges_rows(fit$method))
-  kept <- c("frame", "terms", "xlevels", "assign", "var_names")
-  part[kept] <- data[kept]
+  part <- clean_again(data, inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]),
+                      w[train], data$offset[train], asked$center, asked$scale, merges_rows(fit$method), "y")
   if (!is.null(asked$m)) asked$m <- min(asked$m, length(train))
   one <- withCallingHandlers(fit_as_set(part, asked), pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
   x <- inputs$x[inputs$index[test], , drop = FALSE]

@@ -8,14 +8,12 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
   shape <- function(v) stats::setNames(v[rows$index], rows$names)
   value <- shape(at$mean)
   if (interval != "none") {
-    z <- stats::qnorm((1 + level) / 2)
-    ends <- list(lower = at$mean - z * at$sd, upper = at$mean + z * at$sd)
-    if (certified) {
-      inside <- certify_functionals(fit, fun, at, "reference", fit$reference)
-      exact <- functional_frame(fit, fun, at, inside, 0, 0, identity)
-      ends <- list(lower = exact$mean_lower - z * exact$sd_upper, upper = exact$mean_upper + z * exact$sd_upper)
+    ends <- if (certified) {
+      functional_frame(fit, fun, at, certify_functionals(fit, fun, at, "reference", fit$reference), 0, 0, identity)
+    } else {
+      list(mean_lower = at$mean, mean_upper = at$mean, sd_upper = at$sd)
     }
-    value <- cbind(fit = value, lwr = shape(ends$lower), upr = shape(ends$upper))
+    value <- normal_band(value, shape(ends$sd_upper^2), level, shape(ends$mean_lower), shape(ends$mean_upper))
   }
   if (!se.fit) return(value)
   list(fit = value, se.fit = shape(at$sd))
@@ -37,8 +35,7 @@ derivative_column <- function(fit, wrt) {
 # Columns that are numbers of their own, not levels of a factor or logical.
 fit_variables_numeric <- function(fit) {
   if (!by_formula(fit)) return(seq_along(fit$frame$columns))
-  numbers <- lapply(fit$frame$variables, function(v) rep(!v$kind %in% c("factor", "logical"), v$width))
-  which(unlist(numbers))
+  which(!columns_of_levels(fit$frame$variables))
 }
 
 refuse_beside_derivative <- function(interval, full_cov, hyper_uncertainty) {

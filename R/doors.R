@@ -13,10 +13,10 @@ matrix_fit <- function(method, call, frame, dots) {
   start_fit(method, data, call, args)
 }
 
-# `default`: the default method, which says what arguments there are.
-formula_fit <- function(method, default, call, envir, dots) {
+# The default method says what arguments there are.
+formula_fit <- function(method, call, envir, dots) {
   call[[1L]] <- as.name(method)
-  args <- formula_arguments(dots, default)
+  args <- formula_arguments(dots, get(paste0(method, ".default"), topenv()))
   source <- eval(call$data, envir)
   if (wants_workers(args$workers) && !is_source(source)) source <- frame_on_workers(source)
   if (is_source(source)) return(source_fit(method, source, call, args, envir))

@@ -13,33 +13,44 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   labels <- if (nrow(mf) <= many_rows || is.character(attr(mf, "row.names"))) row.names(mf)
   if (!nrow(mf)) abort_input("data", "no rows", "of at least one row without missing values")
 
-  name <- names(mf)[attr(terms, "response")]
-  weights <- mf[["(weights)"]]
-  offset <- tryCatch(stats::model.offset(mf), error = function(e) {
-    abort_input("offset", "of another type", "numeric")
-  })
   inputs <- lapply(names(mf)[used], function(name) code_variable(mf[[name]], name))
-  x <- bind_columns(inputs, mf)
-  check_complete(x, inputs, labels, "data")
-
-  data <- clean_rows(
-    x, mf[[attr(terms, "response")]], name, # model.response() would name each row
-    weights = if (!is.null(weights)) check_weights(weights, nrow(mf)),
-    offset = if (!is.null(offset)) check_vector(offset, "offset", nrow(mf)),
-    indicator = unlist(lapply(inputs, function(v) {
-      rep(v$kind %in% c("factor", "logical"), v$width)
-    })),
-    labels = labels, center = center, scale = scale, merge = merge, likelihood = likelihood, rows = labels)
+  rows <- rows_of_frame(mf, inputs, labels)
+  data <- clean_rows(rows$x, rows$response, rows$name, rows$w, rows$offset, indicator = columns_of_levels(inputs),
+                     labels = labels, center = center, scale = scale, merge = merge, likelihood = likelihood,
+                     rows = labels)
   data$na_action <- attr(mf, "na.action")
-  data$terms <- terms
-  data$var_names <- vapply(inputs, `[[`, "", "name")
-  data$assign <- rep(seq_along(inputs), vapply(inputs, `[[`, 1L, "width"))
-  levels <- lapply(inputs, `[[`, "levels")
-  data$xlevels <- stats::setNames(levels, data$var_names)[!vapply(levels, is.null, NA)]
-  data$frame <- list(
-    method = "formula", columns = colnames(x), terms = input_terms(terms, used),
-    variables = inputs, offset = recomputable_offset(call$offset))
+  data <- add_formula(data, terms, inputs, call)
   data$frame$required <- data_variables(data$frame, terms, call, envir)
+  data
+}
+
+# list(x, response, name, w, offset) of a model frame; `variables`: how its inputs are coded; `labels`: what messages
+# call the rows.
+rows_of_frame <- function(mf, variables, labels, argument = "data") {
+  response <- attr(attr(mf, "terms"), "response")
+  n <- nrow(mf)
+  w <- mf[["(weights)"]]
+  offset <- tryCatch(stats::model.offset(mf), error = function(e) abort_input("offset", "of another type", "numeric"))
+  x <- bind_columns(variables, mf)
+  check_complete(x, variables, labels, argument)
+  list(x = x, response = mf[[response]], name = names(mf)[response], # model.response() would name each row
+       w = if (!is.null(w)) check_weights(w, n), offset = if (!is.null(offset)) check_vector(offset, "offset", n))
+}
+
+# Is each column that of a level, or of a logical?
+columns_of_levels <- function(variables) {
+  unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical"), v$width)))
+}
+
+# What the data know of their formula, but for the variables that new rows must have.
+add_formula <- function(data, terms, variables, call) {
+  data$terms <- terms
+  data$var_names <- vapply(variables, `[[`, "", "name")
+  data$assign <- rep(seq_along(variables), vapply(variables, `[[`, 1L, "width"))
+  levels <- lapply(variables, `[[`, "levels")
+  data$xlevels <- stats::setNames(levels, data$var_names)[!vapply(levels, is.null, NA)]
+  data$frame <- list(method = "formula", columns = colnames(data$x), terms = input_terms(terms, input_variables(terms)),
+                     variables = variables, offset = recomputable_offset(call$offset))
   data
 }
 
@@ -212,8 +223,7 @@ recomputable_offset <- function(offset) {
 # those with a value for each row. Without this a variable that newdata lacks would be found where
 # the training rows are, silently.
 data_variables <- function(frame, terms, call, envir) {
-  names <- all.vars(attr(frame$terms, "variables"))
-  if (is.language(frame$offset)) names <- union(names, all.vars(frame$offset))
+  names <- needed_variables(frame)
   env <- environment(terms)
   data <- eval(call$data, envir)
   if (is.data.frame(data)) {
@@ -231,6 +241,10 @@ data_variables <- function(frame, terms, call, envir) {
     !is.function(value) && NROW(value) == rows
   }, NA)
   c(columns, rest[full])
+}
+
+needed_variables <- function(frame) {
+  union(all.vars(attr(frame$terms, "variables")), if (is.language(frame$offset)) all.vars(frame$offset))
 }
 
 # The part of `data` that a fit carries to read newdata. A fit without its data must not drag along

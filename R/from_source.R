@@ -1,18 +1,5 @@
 # The last stage where the rows come from a source: a pass over them for the sums, the posterior of these.
 
-sums_visit <- function(whole, z, model, start, beside, control) {
-  whole <- without_source(whole)
-  force(z)
-  force(model)
-  start <- as_start(start)
-  force(beside)
-  force(control)
-  function(block) {
-    rows <- clean_block(whole, block)
-    if (rows$n) sums_with_signature(rows, z, model, start, beside, control) else list(n = 0)
-  }
-}
-
 # `beside`: for a posterior beside near rows, in which every row has the noise that FITC gives it.
 sums_with_signature <- function(rows, z, model, start, beside, control) {
   in_force <- rows[c("x", "y", "weights")]
@@ -22,8 +9,6 @@ sums_with_signature <- function(rows, z, model, start, beside, control) {
 }
 
 merge_sums <- function(a, b) {
-  if (!b$n) return(a)
-  if (!a$n) return(b)
   list(n = a$n + b$n, sums = sums_merge(a$sums, b$sums), signature = Map(`+`, a$signature, b$signature),
        log_w = a$log_w + b$log_w)
 }
@@ -36,10 +21,11 @@ construct_from_source <- function(data, done, s, state) {
   start <- posterior_stage(state, function() {
     native_posterior(done$z, data, model, done$jitter, control = s$run, fitc = beside)
   })
-  visit <- sums_visit(whole, done$z, model, start, beside, s$run)
+  visit <- visit_rows(clean_block, without_source(whole), sums_with_signature,
+                      list(done$z, model, as_start(start), beside, s$run))
   so_far <- new.env()
   finish <- function(value) fit_of_sums(value, data, done, start, s, state)
-  value <- run_stage(state, "posterior", whole_pass(whole, visit, merge_sums, so_far), otherwise = so_far$value)
+  value <- run_stage(state, "posterior", whole_pass(whole, visit, either(merge_sums), so_far), otherwise = so_far$value)
   failed <- state$stopped$error
   if (!is.null(failed)) {
     failed$fit <- finish(value)
@@ -48,9 +34,9 @@ construct_from_source <- function(data, done, s, state) {
                               show_count(failed$fit$nobs))
     stop(failed)
   }
-  if (is.null(state$stopped) && value$n != whole$n) {
+  if (is.null(state$stopped) && sum(value$n) != whole$n) {
     abort_input("data", sprintf("one of %s rows in the first pass and %s in the second", show_count(whole$n),
-                                show_count(value$n)), "a source that gives the same rows in every pass")
+                                show_count(sum(value$n))), "a source that gives the same rows in every pass")
   }
   finish(value)
 }
@@ -60,9 +46,7 @@ fit_of_sums <- function(value, data, done, start, s, state) {
   whole <- data$whole
   model <- done$model
   beside <- isTRUE(s$posterior$neighbours > 0L)
-  if (is.null(value) || !value$n) {
-    value <- sums_with_signature(data, done$z, model, start, beside, s$run)
-  }
+  if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, beside, s$run)
   posterior <- posterior_of_sums(done$z, value$sums, model, start)
   sample <- data[c("x", "y", "weights", "n", "shift")]
   data$n <- value$n

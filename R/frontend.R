@@ -102,6 +102,15 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
     na_action = NULL, terms = NULL, xlevels = NULL, assign = NULL, var_names = NULL, frame = NULL))
 }
 
+# Rows of the data with a response of their own, cleaned as the data were.
+clean_again <- function(data, x, response, w, offset, center, scale, merge, name = "transform", labels = NULL) {
+  out <- clean_data(x, response, name, w, offset, data$input_center == 0 & data$input_scale == 1, labels, center, scale,
+                    merge)
+  kept <- c("frame", "terms", "xlevels", "assign", "var_names")
+  out[kept] <- data[kept]
+  out
+}
+
 # From the log density (or ELBO) of the cleaned y to that of y as given. "Here" is what the engine
 # computes: the density of sqrt(W_g) y_g as N(0, W^{1/2} K W^{1/2} + s2 I), s2 in scaled units. Then
 #   log p(y as given) = log p(here) + constant - (rows/2) log(2 pi s2) - ss/(2 s2),

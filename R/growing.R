@@ -102,20 +102,14 @@ add_from_workers <- function(fit, source) {
     abort_input("newdata", "rows on workers", "rows that are read here, for a fit that keeps rows",
                 hint = "Sums alone are what a fit with `keep_data = FALSE` and `neighbours = 0` takes.")
   }
-  visit <- added_sums(fit_recipe(fit), fit$inducing, model_of(fit), posterior_of_fit(fit), gp_family(fit)$fitc,
-                      fit$control)
-  new <- source_pass(source, visit, merge_sums)
-  if (is.null(new) || !new$n) fit else with_new_sums(fit, new, 1)
+  visit <- visit_rows(added_rows, fit_recipe(fit), sums_with_signature,
+                      list(fit$inducing, model_of(fit), as_start(posterior_of_fit(fit)), gp_family(fit)$fitc,
+                           fit$control))
+  new <- source_pass(source, visit, either(merge_sums))
+  if (is.null(new)) fit else with_new_sums(fit, new, 1)
 }
 
-added_sums <- function(recipe, z, model, start, fitc, control) {
-  lapply(list(recipe, z, model, fitc, control), force)
-  start <- as_start(start)
-  function(block) {
-    rows <- cleaned(recipe, training_rows_from(recipe, block))
-    if (rows$n) sums_with_signature(rows, z, model, start, fitc, control) else list(n = 0)
-  }
-}
+added_rows <- function(recipe, block) cleaned(recipe, training_rows_from(recipe, block))
 
 posterior_of_fit <- function(fit) c(fit$factors[setdiff(names(fit$factors), "jitter")], fit["jitter"])
 

@@ -39,12 +39,7 @@ rows_for_transform <- function(data) {
 }
 
 data_with_lambda <- function(transform, rows, data) {
-  part <- clean_data(rows$x, transformed(transform, rows$y), "transform", rows$w, rows$offset,
-                     indicator = data$input_center == 0 & data$input_scale == 1, labels = NULL, center = TRUE,
-                     scale = TRUE, merge = FALSE)
-  part[c("frame", "terms", "xlevels", "assign", "var_names")] <-
-    data[c("frame", "terms", "xlevels", "assign", "var_names")]
-  part
+  clean_again(data, rows$x, transformed(transform, rows$y), rows$w, rows$offset, TRUE, TRUE, FALSE)
 }
 
 # Beside a line in the inputs: the profile likelihood of Box and Cox.
@@ -81,11 +76,9 @@ likeliest_lambda <- function(transform, rows, data, problem, theta) {
 with_transform <- function(data, transform, s) {
   inputs <- training_inputs(data)
   y <- data$response
-  out <- clean_data(
-    inputs$x[inputs$index, , drop = FALSE], unname(transformed(transform, y)), "transform", data$prior_weights,
-    data$offset, indicator = data$input_center == 0 & data$input_scale == 1, labels = names(y), center = s$center,
-    scale = s$scale, merge = merges_rows(s$method))
-  kept <- c("frame", "terms", "xlevels", "assign", "var_names", "na_action", "input_center", "input_scale")
+  out <- clean_again(data, inputs$x[inputs$index, , drop = FALSE], unname(transformed(transform, y)),
+                     data$prior_weights, data$offset, s$center, s$scale, merges_rows(s$method), labels = names(y))
+  kept <- c("na_action", "input_center", "input_scale")
   out[kept] <- data[kept]
   used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
   out$shift$constant <- out$shift$constant + sum(log_slope(transform, unname(y))[used])

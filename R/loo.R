@@ -120,20 +120,6 @@ refuse_beside_loo <- function(given) {
               hint = "It is about the training rows, each by itself.")
 }
 
-predict_loo <- function(fit, se.fit, interval, level, latent) {
-  loo <- loo_rows(fit)
-  padded <- function(v) stats::napredict(fit$na.action, v)
-  mean <- padded(loo$mean)
-  sd <- function(noise) padded(sqrt(loo$var + noise))
-  value <- mean
-  if (interval != "none") {
-    half <- stats::qnorm((1 + level) / 2) * sd(if (interval == "prediction") loo$noise else 0)
-    value <- cbind(fit = mean, lwr = mean - half, upr = mean + half)
-  }
-  if (!se.fit) return(value)
-  list(fit = value, se.fit = sd(if (latent) 0 else loo$noise))
-}
-
 # Of each row of the data as given, in units of y: mean (with the offset) and variance of f given the other rows,
 # response minus that mean, variance of its noise (NA at weight 0), and leverage.
 loo_rows <- function(fit) {

@@ -27,21 +27,34 @@ loo_near_laplace <- function(fit, data) {
   list(mean = all_rows(data, mean, NA), var = all_rows(data, pmax(loo$var, 0), NA))
 }
 
-predict_loo_laplace <- function(fit, se.fit, interval, level, latent) {
-  if (!interval %in% c("none", "credible")) {
-    abort_input("interval", sprintf("\"%s\"", interval), sprintf("\"credible\" with family %s", fit$likelihood$name))
-  }
-  loo <- loo_laplace(fit)
+# predict(type = "loo") of any fit.
+predict_loo <- function(fit, se.fit, interval, level, latent) {
   padded <- function(v) stats::napredict(fit$na.action, v)
-  moments <- if (latent) list(mean = loo$mean, sd = sqrt(loo$var)) else moments_of(fit$likelihood, loo$mean, loo$var)
-  value <- padded(moments$mean)
-  if (interval != "none") {
-    half <- stats::qnorm((1 + level) / 2) * sqrt(loo$var)
-    ends <- list(loo$mean - half, loo$mean + half)
-    if (!latent) ends <- lapply(ends, linkinv(fit$likelihood))
-    value <- cbind(fit = value, lwr = padded(ends[[1L]]), upr = padded(ends[[2L]]))
+  if (is_laplace(fit)) {
+    refuse_interval(fit, interval)
+    loo <- loo_laplace(fit)
+    shown <- if (latent) list(mean = loo$mean, sd = sqrt(loo$var)) else moments_of(fit$likelihood, loo$mean, loo$var)
+    band <- function() latent_band(fit, shown$mean, loo$mean, loo$var, level, latent)
+  } else {
+    loo <- loo_rows(fit)
+    shown <- list(mean = loo$mean, sd = sqrt(loo$var + if (latent) 0 else loo$noise))
+    band <- function() normal_band(loo$mean, loo$var + if (interval == "prediction") loo$noise else 0, level)
   }
-  if (se.fit) list(fit = value, se.fit = padded(moments$sd)) else value
+  value <- padded(if (interval == "none") shown$mean else band())
+  if (se.fit) list(fit = value, se.fit = padded(shown$sd)) else value
+}
+
+refuse_interval <- function(fit, interval) {
+  if (interval %in% c("none", "credible")) return(invisible())
+  abort_input("interval", sprintf("\"%s\"", interval), sprintf("\"credible\" with family %s", fit$likelihood$name))
+}
+
+# `value` with the band of f, or of what the link makes of it: quantiles go through as they are.
+latent_band <- function(fit, value, mean, var, level, latent, lower = mean, upper = mean) {
+  out <- normal_band(mean, var, level, lower, upper)
+  if (!latent) out[] <- linkinv(fit$likelihood)(out)
+  out[, "fit"] <- value
+  out
 }
 
 # What is left of P(response below), each row given the others: uniform where the model holds. Of classes and counts
@@ -88,31 +101,11 @@ calibration_table <- function(fit, classes = 10L) {
 # Mean squared distance of single trials, of which a row has `size` and a share `y` are successes, from the probability.
 brier_score <- function(y, size, p) sum(size * (y * (1 - p)^2 + (1 - y) * p^2)) / sum(size + 0 * y)
 
-# `settings`: of fits like this one to other rows.
-cross_validate_laplace <- function(fit, data, settings, fold, hyper) {
-  used <- which(if (is.null(data$prior_weights)) !is.na(fold) else data$prior_weights > 0)
-  ids <- sort(unique(fold[used]))
-  parts <- lapply(ids, function(id) {
-    out <- used[fold[used] == id]
-    started <- proc.time()[["elapsed"]]
-    p <- data.frame(row = out, fold = id, predict_fold_laplace(fit, data, settings, hyper, match(out, used)))
-    list(predictions = p, seconds = proc.time()[["elapsed"]] - started)
-  })
-  predictions <- lapply(parts, `[[`, "predictions")
-  seconds <- vapply(parts, `[[`, 0, "seconds")
-  classes <- fit$likelihood$name == "binomial"
-  score <- function(p) {
-    data.frame(n = nrow(p), rmse = sqrt(mean((p$y - p$mean)^2)), nlpd = -mean(p$density),
-               brier = if (classes) brier_score(p$y, p$size, p$mean) else NA_real_,
-               accuracy = if (classes) mean((p$mean > 0.5) == (p$y > 0.5)) else NA_real_)
-  }
-  row <- function(id, p, s) data.frame(fold = id, score(p), seconds = s)
-  rows <- do.call(rbind, Map(row, ids, predictions, seconds))
-  all <- do.call(rbind, predictions)
-  overall <- data.frame(fold = "all", score(all), seconds = sum(seconds))
-  all <- all[order(all$row), ]
-  row.names(all) <- row.names(rows) <- NULL
-  structure(rows, overall = overall, predictions = all, hyper = hyper, class = "data.frame")
+# Of classes and counts; Brier scores and shares of right classes are of classes alone.
+score_fold_laplace <- function(p, classes) {
+  data.frame(n = nrow(p), rmse = sqrt(mean((p$y - p$mean)^2)), nlpd = -mean(p$density),
+             brier = if (classes) brier_score(p$y, p$size, p$mean) else NA_real_,
+             accuracy = if (classes) mean((p$mean > 0.5) == (p$y > 0.5)) else NA_real_)
 }
 
 # `out`: of the rows in use. data.frame(y, mean, density) there, of a fit to the others.

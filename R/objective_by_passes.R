@@ -7,43 +7,29 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
                 hint = "Its objective has sums over pairs of rows, which do not add up over blocks.")
   }
   aux$Wt <- NULL # of the rows that are at hand
-  sums <- whole_pass(whole, sums_of_objective(whole, name, aux, z, model, jitter, control), either(sums_merge))
+  pass <- function(f, merge, ...) {
+    visit <- visit_rows(clean_block, without_source(whole), f, list(name, aux, z, model, jitter, control, ...))
+    whole_pass(whole, visit, either(merge))
+  }
+  sums <- pass(sums_of_objective, sums_merge)
   at_sums <- function(rss = NULL) native_objective(name, aux, z, sums, model, jitter, rss)
   result <- at_sums()
   if (!is.null(result$reason) || !gradient) return(result)
-  part <- gradient_of_objective(whole, name, aux, z, model, jitter, control, result$adjoint)
-  slopes <- Map(`+`, whole_pass(whole, part, either(add_slopes)), slopes_of_points(name, aux, z, model, jitter, result,
-                                                                                     sums$k_sum, control))
+  no_rows <- list(x = z[0L, , drop = FALSE], y = numeric())
+  slopes <- add_slopes(pass(slopes_of_objective, add_slopes, result$adjoint),
+                       slopes_of_objective(no_rows, name, aux, z, model, jitter, control, result$adjoint,
+                                           sums$k_sum))
   result <- at_sums(slopes$rss) # residuals tell its last digits
   c(slopes[c("gradient", "theta")], result[c("value", "noise", "reason")])
 }
 
 add_slopes <- function(a, b) Map(`+`, a, b)
 
-# What the prior of the points has in the gradient, which is no row's.
-slopes_of_points <- function(name, aux, z, model, jitter, result, k_sum, control) {
-  none <- z[0L, , drop = FALSE]
-  native_gradient(name, aux, z, list(x = none, y = numeric()), model, jitter, result$adjoint, k_sum,
-                  control)[slope_parts]
+sums_of_objective <- function(rows, name, aux, z, model, jitter, control) {
+  native_sums(name, aux, z, rows, model, jitter, control)
 }
 
-slope_parts <- c("gradient", "theta", "rss")
-
-sums_of_objective <- function(whole, name, aux, z, model, jitter, control) {
-  whole <- without_source(whole)
-  lapply(list(name, aux, z, model, jitter, control), force)
-  function(block) {
-    rows <- clean_block(whole, block)
-    if (rows$n) native_sums(name, aux, z, rows, model, jitter, control)
-  }
-}
-
-gradient_of_objective <- function(whole, name, aux, z, model, jitter, control, adjoint) {
-  whole <- without_source(whole)
-  lapply(list(name, aux, z, model, jitter, control, adjoint), force)
-  function(block) {
-    rows <- clean_block(whole, block)
-    if (!rows$n) return(NULL)
-    native_gradient(name, aux, z, rows, model, jitter, adjoint, control = control)[slope_parts]
-  }
+# `k_sum` of all rows: with what the prior of the points has in the gradient, which is no row's.
+slopes_of_objective <- function(rows, name, aux, z, model, jitter, control, adjoint, k_sum = NULL) {
+  native_gradient(name, aux, z, rows, model, jitter, adjoint, k_sum, control)[c("gradient", "theta", "rss")]
 }

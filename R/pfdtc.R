@@ -369,11 +369,11 @@ pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NUL
                           neighbours = NULL, family = stats::gaussian(), approx = c("laplace", "vi"), mean = ~1,
                           transform = NULL, workers = NULL, inducing = NULL, weights = NULL, offset = NULL,
                           center = TRUE, scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...) {
-  matrix_fit("pfdtc", match.call(), environment(), list(...))
+  matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
 #' @rdname pfdtc
 #' @export
 pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
-  formula_fit("pfdtc", pfdtc.default, match.call(), parent.frame(), list(...))
+  formula_fit(.Generic, match.call(), parent.frame(), list(...))
 }

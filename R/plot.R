@@ -87,57 +87,68 @@ plot.gp_fit <- function(x, inputs = NULL, at = NULL, level = 0.95,
                         interval = c("both", "credible", "prediction"), n = NULL, points = TRUE,
                         which = "slices", scales = c("common", "own"), certified = FALSE, xlim = NULL, terms = FALSE,
                         type = c("response", "link"), ...) {
+  f <- figure_of_fit(x, inputs, at, level, interval, n, points, which, scales, certified, xlim, terms, type)
+  invisible(if (is.null(f$map)) draw_figure(f, list(...)) else draw_map(f, list(...)))
+}
+
+#' @rdname gp_fit-tidiers
+#' @exportS3Method ggplot2::autoplot
+autoplot.gp_fit <- function(object, inputs = NULL, at = NULL, level = 0.95,
+                            interval = c("both", "credible", "prediction"), n = NULL, points = TRUE, which = "slices",
+                            scales = c("common", "own"), certified = FALSE, xlim = NULL, terms = FALSE,
+                            type = c("response", "link"), ...) {
+  check_dots_empty(list(...), names(formals(autoplot.gp_fit)))
+  f <- figure_of_fit(object, inputs, at, level, interval, n, points, which, scales, certified, xlim, terms, type)
+  if (is.null(f$map)) ggplot_figure(f) else ggplot_map(f)
+}
+
+figure_of_fit <- function(x, inputs, at, level, interval, n, points, which, scales, certified, xlim, terms, type) {
   interval <- check_choice(interval, c("both", "credible", "prediction"), "interval")
   scales <- check_choice(scales, c("common", "own"), "scales")
   points <- check_flag(points, "points")
   certified <- check_flag(certified, "certified")
   type <- check_choice(type, c("response", "link"), "type")
-  if (identical(which, "calibration")) return(plot_calibration(x, list(...)))
+  if (identical(which, "calibration")) return(calibration_figure(x))
   which <- check_which(which)
-  if (identical(which, "map")) return(plot_map(x, inputs, at, n, points, type, list(...)))
-  if (!identical(which, "slices")) return(plot_checks(x, which, list(...)))
+  if (identical(which, "map")) return(map_table(check_any_fit(x, "x"), inputs, at, n, points, type))
+  if (!identical(which, "slices")) return(checks_figure(x, which))
   if (is.null(n)) n <- 200L
-  if (check_flag(terms, "terms")) {
-    interval <- "credible" # terms have no noise of their own
-    s <- term_slices(x, inputs, at, level, n, points)
-  } else {
-    s <- slices(x, inputs, at, level, n, points, certified, xlim, type)
-  }
-  if (is_laplace(x)) interval <- "credible"
-  args <- list(...)
-  range <- if (is.null(args$ylim)) slice_range(s, interval) else args$ylim
-  if (is.null(args$ylab)) args$ylab <- slice_label(x, if (terms) "link" else type)
-  k <- length(s$variables)
-  if (k > 1L) {
-    old <- graphics::par(no.readonly = TRUE)
-    on.exit(graphics::par(old))
-    panels(grDevices::n2mfrow(k))
-  } else {
-    old <- graphics::par("mar")
-    on.exit(graphics::par(mar = old))
-  }
-  margins <- graphics::par("mar")
-  for (v in s$variables) {
+  if (check_flag(terms, "terms")) type <- "link"
+  s <- if (terms) term_slices(x, inputs, at, level, n, points) else
+    slices(x, inputs, at, level, n, points, certified, xlim, type)
+  if (terms || is_laplace(x)) interval <- "credible" # terms have no noise of their own
+  slices_figure(s, level, interval, scales == "own", certified, slice_label(x, type))
+}
+
+slices_figure <- function(s, level, interval, own, certified, label) {
+  range <- slice_range(s, interval)
+  panels <- lapply(s$variables, function(v) {
     here <- lapply(s[c("curves", "points", "inducing")], rows_of, v)
-    args$ylim <- if (scales == "own" && is.null(list(...)$ylim)) slice_range(here, interval) else range
-    draw_slice(v, here$curves, here$points, here$inducing, interval, args, margins)
-    if (k == 1L) draw_legend(level, interval, s, certified)
-  }
-  if (k > 1L) draw_legend(level, interval, s, certified, outer = TRUE)
-  invisible(s$curves)
+    args <- list(ylim = if (own) slice_range(here, interval) else range, ylab = label)
+    slice_panel(v, here$curves, args, function(pieces) {
+      c(unlist(lapply(pieces, band_layers, interval), FALSE), data_layer(here$points),
+        unlist(lapply(pieces, mean_layer), FALSE), tick_layer(here$inducing$value))
+    })
+  })
+  band <- paste0(format(100 * level), " % ", if (certified) "certified ")
+  keys <- legend_keys(
+    c("data", "mean", "beyond the data", paste0(band, c("credible (f)", "prediction (y)")), "inducing points"),
+    c(plot_colours[c("data", "mean", "mean")], band_colour(), plot_colours[c("mean", "inducing")]),
+    c(NA, 1, 3, NA, 2, NA), c(NA, 2, 2, NA, 1, NA), c(16, NA, NA, 15, NA, 124), c(0.6, 1, 1, 2, 1, 0.8))
+  keys <- keys[c(!is.null(s$points), TRUE, any(s$curves$outside), interval != "prediction", interval != "credible",
+                 !is.null(s$inducing)), ]
+  k <- length(panels)
+  figure(panels, s$curves, keys, cex = if (k > 1L) 0.85, par = if (k > 1L) {
+    list(mfrow = grDevices::n2mfrow(k), mar = c(3.5, 3.5, 0.5, 1), oma = c(0, 0, 2.5, 0), mgp = c(2.2, 0.7, 0))
+  })
 }
 
-# Several panels under one legend.
-panels <- function(rows_columns) {
-  graphics::par(mfrow = rows_columns, mar = c(3.5, 3.5, 0.5, 1), oma = c(0, 0, 2.5, 0), mgp = c(2.2, 0.7, 0))
-  graphics::par(cex = 0.85)     # mfrow makes text too small to read at the width of a page
-}
-
-# An empty panel for a curve; its pieces: the curve, or a block for each level.
-open_slice <- function(v, curve, args, margins) {
+# The panel of a curve along a variable; `layers(pieces)`: of the curve's pieces, a block for each level or value alone.
+slice_panel <- function(v, curve, args, layers) {
   blocks <- nrow(curve) == 1L || !is.null(v$labels)
-  open_panel(v, curve, args, margins, blocks)
-  if (blocks) lapply(seq_len(nrow(curve)), function(i) widen(curve[i, ])) else pieces_of(curve)
+  pieces <- if (blocks) lapply(seq_len(nrow(curve)), function(i) widen(curve[i, ])) else pieces_of(curve)
+  list(args = c(list(xlab = v$name, xlim = range(curve$value) + if (blocks) c(-0.5, 0.5) else 0), args),
+       levels = if (!is.null(v$labels)) curve$label, blocks = blocks, layers = layers(pieces))
 }
 
 # Runs of a curve over the data and beyond, each up to where the next begins.
@@ -152,17 +163,6 @@ pieces_of <- function(curve) {
   }, pmax(1, ends - runs + !curve$outside[ends]), pmin(nrow(curve), ends + curve$outside[ends]), curve$outside[ends])
 }
 
-# One panel: bands first, then data, mean and inducing points.
-draw_slice <- function(v, curve, points, inducing, interval, args, margins) {
-  pieces <- open_slice(v, curve, args, margins)
-  for (p in pieces) draw_bands(p, interval)
-  draw_data(points)
-  for (p in pieces) {
-    graphics::lines(p$value, p$fit, lwd = 2, lty = if (p$outside[1L]) 3 else 1, col = plot_colours["mean"])
-  }
-  draw_marks(inducing$value)
-}
-
 # A single value as a line short enough to stay away from its neighbours.
 widen <- function(p) {
   p <- p[c(1L, 1L), ]
@@ -170,37 +170,13 @@ widen <- function(p) {
   p
 }
 
-draw_bands <- function(p, interval) {
-  if (interval != "prediction") {
-    graphics::polygon(c(p$value, rev(p$value)), c(p$lwr, rev(p$upr)), border = NA,
-                      col = band_colour(if (p$outside[1L]) 0.15 else 0.3))
-  }
-  if (interval != "credible") {
-    graphics::matlines(p$value, cbind(p$lwr_y, p$upr_y), lty = 2, col = plot_colours["mean"])
-  }
+band_layers <- function(p, interval) {
+  dashed <- function(y) layer("line", p$value, y, lty = 2, col = plot_colours["mean"])
+  c(if (interval != "prediction") {
+    layer("band", p$value, p$lwr, y1 = p$upr, col = band_colour(if (p$outside[1L]) 0.15 else 0.3))
+  }, if (interval != "credible") c(dashed(p$lwr_y), dashed(p$upr_y)))
 }
 
-# Above the panel, or above all of them.
-draw_legend <- function(level, interval, s, certified = FALSE, outer = FALSE) {
-  band <- paste0(format(100 * level), " % ", if (certified) "certified ")
-  keys <- data.frame(
-    text = c("data", "mean", "beyond the data", paste0(band, c("credible (f)", "prediction (y)")),
-             "inducing points"),
-    col = c(plot_colours["data"], plot_colours[c("mean", "mean")], band_colour(), plot_colours["mean"],
-            plot_colours["inducing"]),
-    lty = c(NA, 1, 3, NA, 2, NA), lwd = c(NA, 2, 2, NA, 1, NA), pch = c(16, NA, NA, 15, NA, 124),
-    size = c(0.6, 1, 1, 2, 1, 0.8))
-  keys <- keys[c(!is.null(s$points), TRUE, any(s$curves$outside), interval != "prediction", interval != "credible",
-                 !is.null(s$inducing)), ]
-  if (outer) {
-    graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
-    graphics::plot.new()
-    at <- list(x = "top")
-  } else {
-    at <- above_panel()
-  }
-  draw_keys(at, outer, list(
-    legend = keys$text, col = keys$col, lty = keys$lty, lwd = keys$lwd,
-    pch = keys$pch, pt.cex = keys$size, horiz = TRUE, bty = "n", xpd = NA, seg.len = 1.5, text.width = NA,
-    x.intersp = 0.7))
+mean_layer <- function(p) {
+  layer("line", p$value, p$fit, lwd = 2, lty = if (isTRUE(p$outside[1L])) 3 else 1, col = plot_colours["mean"])
 }

@@ -68,16 +68,48 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
     exact <- exact_for_figure(list(fits), exact)
     out <- certified_curves(fits, newdata, inputs, at, check_level(level), check_count(n, "n", min = 2),
                             check_flag(points, "points"), effort, exact, reference)
-    if (plot) draw_certified_curves(out, list(...))
   } else {
     fits <- label_fits(fits, function(fit) sprintf("%s, m = %d", fit$method, size_of_fit(fit)))
     for (i in seq_along(fits)[-1L]) {
       check_same_model(fits[[i]], fits[[1L]], sprintf("fits[[%d]]", i), "fits[[1]]")
     }
     out <- certified_errors_over_m(fits, newdata, effort, exact_for_figure(fits, exact), reference)
-    if (plot) draw_certified_errors(out, list(...))
   }
+  if (plot) draw_figure(certificate_figure(out, list(...)$log), list(...))
   invisible(out)
+}
+
+#' Plot certificates with ggplot2
+#'
+#' The figures of [plot_certificate()] as ggplots.
+#'
+#' @param object what [plot_certificate()] returned.
+#' @param ... nothing: an unknown argument is an error.
+#' @return A ggplot.
+#' @section Errors: class `pfdtc_error_input` for some columns of what [plot_certificate()] returned.
+#' @source [plot_certificate()].
+#' @seealso [plot_certificate()]
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, m = 3)
+#' fit$reference <- reference(fit, m2 = 8)
+#' if (requireNamespace("ggplot2", quietly = TRUE)) {
+#'   ggplot2::autoplot(plot_certificate(fit, plot = FALSE))
+#' }
+#' @exportS3Method ggplot2::autoplot
+autoplot.pfdtc_certificate <- function(object, ...) {
+  check_dots_empty(list(...), "object")
+  figure <- attr(object, "figure")
+  if (is.null(figure) || ncol(object) != if (identical(figure, "errors")) 7L else 17L) {
+    abort_input("object", "a part of it", "all of what plot_certificate() returned")
+  }
+  ggplot_figure(certificate_figure(object))
+}
+
+certificate_figure <- function(out, log = NULL) {
+  about <- attr(out, "figure")
+  class(out) <- "data.frame"
+  if (!identical(about, "errors")) return(certified_curves_figure(out, about))
+  certified_errors_figure(out, is.null(log) || grepl("y", log, fixed = TRUE))
 }
 
 # The exact fit to draw, or NULL.
@@ -153,71 +185,50 @@ certified_range <- function(data, points) {
   c(max(all[1L], most[1L]), min(all[2L], most[2L]))
 }
 
-# Okabe and Ito's colours, those of plot_colours for what plot() draws as well.
-certified_looks <- data.frame(
-  part = c("mean", "credible", "exact", "exact_credible", "certified", "certified_credible", "data", "inducing"),
-  col = c("#0072B2", NA, "#000000", "#000000", "#E69F00", "#E69F00", "#000000", "#D55E00"),
-  fill = c(NA, "#0072B2", NA, NA, "#E69F00", NA, NA, NA), lty = c(1, NA, 1, 3, NA, 2, NA, NA),
-  lwd = c(2, NA, 1, 1, 2, 2, NA, NA), pch = c(NA, 22, NA, NA, 22, NA, 16, 124), size = c(1, 2, 1, 1, 1.6, 1, 0.6, 0.8))
+certified_colour <- "#E69F00"
 
-draw_certified_curves <- function(data, args) {
-  s <- attr(data, "figure")
-  if (is.null(args$ylim)) args$ylim <- certified_range(data, s$points)
-  if (is.null(args$ylab)) args$ylab <- s$response
-  k <- length(s$variables)
-  old <- graphics::par(no.readonly = TRUE)
-  on.exit(graphics::par(old))
-  graphics::par(mfrow = rev(grDevices::n2mfrow(k)), mar = c(3.5, 3.5, 0.5, 1), oma = c(0, 0, 2.8, 0),
-                mgp = c(2.2, 0.7, 0))
-  graphics::par(cex = if (k > 1L) 0.85 else 1)     # mfrow makes text too small to read at the width of a page
-  margins <- graphics::par("mar")
-  for (v in s$variables) {
-    draw_certified_slice(v, rows_of(data, v), rows_of(s$points, v), rows_of(s$inducing, v), args, margins)
-  }
-  draw_certified_legend(data, s)
+certified_curves_figure <- function(data, s) {
+  range <- certified_range(data, s$points)
+  has_exact <- !all(is.na(data$exact))
+  panels <- lapply(s$variables, function(v) {
+    slice_panel(v, rows_of(data, v), list(ylab = s$response, ylim = range), function(pieces) {
+      c(unlist(lapply(pieces, certified_bands, range + c(-1, 1) * diff(range)), FALSE),
+        data_layer(rows_of(s$points, v)), unlist(lapply(pieces, certified_lines), FALSE),
+        tick_layer(rows_of(s$inducing, v)$value))
+    })
+  })
+  percent <- paste(format(100 * s$level), "%")
+  orange <- certified_colour
+  filled <- c(grDevices::adjustcolor(orange, 0.3), band_colour())
+  keys <- legend_keys(
+    c("fit's mean", sprintf("fit's %s credible", percent), "exact mean", paste("exact", percent, "credible"),
+      "certified: exact mean", sprintf("certified: exact %s credible", percent), "data", "inducing points"),
+    c(plot_colours["mean"], NA, "#000000", "#000000", orange, orange, plot_colours[c("data", "inducing")]),
+    c(1, NA, 1, 3, NA, 2, NA, NA), c(2, NA, 1, 1, 2, 2, NA, NA), c(NA, 22, NA, NA, 22, NA, 16, 124),
+    c(1, 2, 1, 1, 1.6, 1, 0.6, 0.8), c(NA, filled[2L], NA, NA, filled[1L], NA, NA, NA))
+  keys <- keys[c(TRUE, TRUE, has_exact, has_exact, TRUE, TRUE, !is.null(s$points), !is.null(s$inducing)), ]
+  k <- length(panels)
+  figure(panels, data, keys, list(seg.len = 1.8, ncol = ceiling(nrow(keys) / 2)), cex = if (k > 1L) 0.85 else 1,
+         par = list(mfrow = rev(grDevices::n2mfrow(k)), mar = c(3.5, 3.5, 0.5, 1), oma = c(0, 0, 2.8, 0),
+                    mgp = c(2.2, 0.7, 0)))
 }
 
-draw_certified_slice <- function(v, curve, points, inducing, args, margins) {
-  class(curve) <- "data.frame"
-  pieces <- open_slice(v, curve, args, margins)
-  colours <- stats::setNames(certified_looks$col, certified_looks$part)
-  far <- graphics::par("usr")[3:4] + c(-1, 1) * diff(graphics::par("usr")[3:4])
-  for (p in pieces) {
-    band <- function(lower, upper, col) {
-      graphics::polygon(c(p$value, rev(p$value)), pmin(pmax(c(p[[lower]], rev(p[[upper]])), far[1L]), far[2L]),
-                        border = NA, col = col)
-    }
-    band("mean_lower", "mean_upper", grDevices::adjustcolor(colours["certified"], 0.3))
-    band("lwr", "upr", band_colour())
+# No further than `far`, which no panel reaches: bands that have no end cannot be filled.
+certified_bands <- function(p, far) {
+  band <- function(lower, upper, col) {
+    inside <- function(v) pmin(pmax(v, far[1L]), far[2L])
+    layer("band", p$value, inside(p[[lower]]), y1 = inside(p[[upper]]), col = col)
   }
-  draw_data(points)
-  for (p in pieces) {
-    # wide enough to be seen under the exact ones where the certificate is as narrow as a line
-    graphics::matlines(p$value, p[c("mean_lower", "lwr_certified", "mean_upper", "upr_certified")], lty = c(1, 2),
-                       lwd = c(3.5, 2), col = colours["certified"])
-    graphics::lines(p$value, p$fit, lwd = 2, col = colours["mean"])
-    if (anyNA(p$exact)) next
-    graphics::matlines(p$value, p[c("lwr_exact", "exact", "upr_exact")], lty = c(3, 1, 3), col = colours["exact"])
-  }
-  draw_marks(inducing$value)
+  c(band("mean_lower", "mean_upper", grDevices::adjustcolor(certified_colour, 0.3)), band("lwr", "upr", band_colour()))
 }
 
-draw_certified_legend <- function(data, s) {
-  drawn <- c("mean", "credible", if (!all(is.na(data$exact))) c("exact", "exact_credible"), "certified",
-             "certified_credible", if (!is.null(s$points)) "data", if (!is.null(s$inducing)) "inducing")
-  keys <- certified_looks[match(drawn, certified_looks$part), ]
-  fill <- ifelse(is.na(keys$fill), NA, grDevices::adjustcolor(keys$fill, 0.3))
-  legend_on_top(list(
-    legend = certified_texts(s$level)[drawn], col = keys$col, lty = keys$lty, lwd = keys$lwd,
-    pch = keys$pch, pt.cex = keys$size, pt.bg = fill, pt.lwd = keys$lwd, ncol = ceiling(nrow(keys) / 2)))
-}
-
-certified_texts <- function(level) {
-  percent <- paste(format(100 * level), "%")
-  c(mean = "fit's mean", credible = sprintf("fit's %s credible", percent), exact = "exact mean",
-    exact_credible = paste("exact", percent, "credible"), certified = "certified: exact mean",
-    certified_credible = sprintf("certified: exact %s credible", percent), data = "data",
-    inducing = "inducing points")
+# Wide enough to be seen under the exact ones where the certificate is as narrow as a line.
+certified_lines <- function(p) {
+  line <- function(what, ...) layer("line", p$value, p[[what]], ...)
+  of_mean <- function(what) line(what, lwd = 3.5, col = certified_colour)
+  of_band <- function(what) line(what, lwd = 2, lty = 2, col = certified_colour)
+  c(of_mean("mean_lower"), of_band("lwr_certified"), of_mean("mean_upper"), of_band("upr_certified"), mean_layer(p),
+    if (!anyNA(p$exact)) c(line("lwr_exact", lty = 3), line("exact"), line("upr_exact", lty = 3)))
 }
 
 # ---- several fits ---------------------------------------------------------------------------------------------------
@@ -290,62 +301,47 @@ effort_looks <- data.frame(
   label = c("actual error", "certified, fast", "certified, reference", "certified, tight"), pch = c(16L, 2L, 0L, 5L),
   cex = c(0.7, 1.1, 1.4, 1.1), lwd = c(4.5, 2.25, 2.25, 1.125), dashes = c("21", "42", "42", "84"))
 
-draw_certified_errors <- function(data, args) {
-  class(data) <- "data.frame"
+# `log`: is the vertical axis logarithmic?
+certified_errors_figure <- function(data, log) {
   looks <- effort_looks[effort_looks$effort %in% data$effort, ]
   methods <- unique(data$method)
-  old <- graphics::par(no.readonly = TRUE)
-  on.exit(graphics::par(old))
-  graphics::par(mfrow = c(length(methods), 2L), mar = c(2, 3.4, 1.6, 0.6), oma = c(1.4, 1.4, 2.8, 0),
-                mgp = c(2.1, 0.6, 0))
-  graphics::par(cex = 0.85)
-  for (method in methods) {
-    for (what in c("mean", "sd")) {
+  panels <- unlist(lapply(methods, function(method) {
+    lapply(c("mean", "sd"), function(what) {
       title <- if (length(methods) > 1L) paste0(fit_title(list(method = method)), ": ", what) else
         paste("posterior", what)
-      draw_certified_panel(data[data$method == method, ], data[data$what == what, ], what, looks,
-                           utils::modifyList(list(main = title), args))
-    }
-  }
-  graphics::mtext(if (is.null(args$xlab)) "inducing points" else args$xlab, 1, 0.4, outer = TRUE, cex = 0.85)
-  graphics::mtext(if (is.null(args$ylab)) "error" else args$ylab, 2, 0.2, outer = TRUE, cex = 0.85)
-  zero <- any(data$median == 0) && (is.null(args$log) || grepl("y", args$log, fixed = TRUE))
-  legend_on_top(list(
-    legend = c(looks$label, "median", "maximum", if (zero) "zero"),
-    col = c(looks$col, "grey30", "grey30", if (zero) "grey30"), pch = c(looks$pch, NA, NA, if (zero) 6L),
-    lty = c(rep(NA, nrow(looks)), 1L, 2L, if (zero) NA), lwd = 1.5, ncol = ceiling((nrow(looks) + 2L + zero) / 2)))
+      certified_panel(data[data$method == method & data$what == what, ], data[data$what == what, ], looks, title, log)
+    })
+  }), FALSE)
+  zero <- log && any(data$median == 0)
+  keys <- legend_keys(c(looks$label, "median", "maximum", if (zero) "zero"),
+                      c(looks$col, "grey30", "grey30", if (zero) "grey30"),
+                      c(rep(NA, nrow(looks)), 1L, 2L, if (zero) NA), 1.5, c(looks$pch, NA, NA, if (zero) 6L))
+  figure(panels, data, keys, list(seg.len = 1.8, ncol = ceiling(nrow(keys) / 2)), cex = 0.85,
+         outer = list(xlab = "inducing points", ylab = "error"),
+         par = list(mfrow = c(length(methods), 2L), mar = c(2, 3.4, 1.6, 0.6), oma = c(1.4, 1.4, 2.8, 0),
+                    mgp = c(2.1, 0.6, 0)))
 }
 
-# `all`: what the axes have room for.
-draw_certified_panel <- function(d, all, what, looks, args) {
+# `all`: what the axes have room for; values of zero stand at the lower end of a logarithmic one.
+certified_panel <- function(d, all, looks, title, log) {
   values <- c(all$median, all$max)
   there <- values[is.finite(values) & values > 0]
-  args <- utils::modifyList(list(
-    log = "xy", xlim = range(all$m), ylim = if (length(there)) range(there) else c(1e-16, 1), cex.main = 1,
-    font.main = 1, xaxt = "n", yaxt = "n"), args)
-  args[c("xlab", "ylab")] <- "" # they stand outside, once for all panels
-  do.call(graphics::plot.default, c(list(x = NA, y = NA, type = "n"), args))
-  if (grepl("x", args$log, fixed = TRUE)) graphics::axis(1, unique(all$m)) else graphics::axis(1)
-  logarithmic <- grepl("y", args$log, fixed = TRUE)
-  if (logarithmic) decades(2) else graphics::axis(2, las = 1)
-  d <- d[d$what == what, ]
-  for (i in seq_len(nrow(looks))) {
-    look <- looks[i, ]
+  ylim <- if (length(there)) range(there) else c(1e-16, 1)
+  layers <- lapply(split(looks, seq_len(nrow(looks))), function(look) {
     here <- d[d$effort == look$effort, ]
     here <- here[order(here$m), ]
-    for (over in c("max", "median")) {
+    lapply(c("max", "median"), function(over) {
       y <- replace(here[[over]], !is.finite(here[[over]]), NA)
-      if (logarithmic) {
-        zero <- which(y == 0)
-        graphics::points(here$m[zero], rep(10^graphics::par("usr")[3L], length(zero)), pch = 6, col = look$col,
-                         xpd = NA)
-        y <- positive(y)
-      }
-      graphics::lines(here$m, y, col = line_colour(look), lty = if (over == "max") look$dashes else "solid",
-                      lwd = look$lwd, lend = "butt")
-      graphics::points(here$m, y, col = look$col, pch = look$pch, cex = look$cex)
-    }
-  }
+      zero <- which(log & y == 0)
+      y[zero] <- NA
+      c(layer("dots", here$m[zero], rep(axis_foot(ylim), length(zero)), pch = 6, col = look$col, xpd = NA),
+        layer("line", here$m, y, col = line_colour(look), lty = if (over == "max") look$dashes else "solid",
+              lwd = look$lwd, lend = "butt"),
+        layer("dots", here$m, y, col = look$col, pch = look$pch, cex = look$cex))
+    })
+  })
+  list(args = list(main = title, log = "xy", xlim = range(all$m), ylim = ylim), at = unique(all$m), powers = "y",
+       layers = unlist(unlist(layers, FALSE), FALSE))
 }
 
 # That of the actual error lies under the others.

@@ -31,17 +31,14 @@ check_tables <- function(fit, which) {
   })
 }
 
-plot_checks <- function(fit, which, args) {
+checks_figure <- function(fit, which) {
   fit <- check_any_fit(fit, "x")
   tables <- check_tables(fit, which)
-  if (length(tables) > 1L) {
-    old <- graphics::par(no.readonly = TRUE)
-    on.exit(graphics::par(old))
-    graphics::par(mfrow = rev(grDevices::n2mfrow(length(tables))), mar = c(3.5, 3.5, 1.8, 1), mgp = c(2.2, 0.7, 0))
-    graphics::par(cex = 0.85)
-  }
-  for (name in names(tables)) draw_check(name, tables[[name]], response_name(fit), args)
-  invisible(if (length(tables) == 1L) tables[[1L]] else tables)
+  k <- length(tables)
+  figure(Map(check_panel, names(tables), tables, response_name(fit)), if (k == 1L) tables[[1L]] else tables,
+         cex = if (k > 1L) 0.85, par = if (k > 1L) {
+           list(mfrow = rev(grDevices::n2mfrow(k)), mar = c(3.5, 3.5, 1.8, 1), mgp = c(2.2, 0.7, 0))
+         })
 }
 
 gaussian_scores <- function(fit) {
@@ -64,7 +61,7 @@ semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L
   rows <- training_inputs(training_data(fit))
   x <- rows$x[rows$index[used], j, drop = FALSE]
   lengths <- kernel_lengths(fit$kernel, ncol(rows$x))[j]
-  keep <- unique(round(seq(1, nrow(x), length.out = min(nrow(x), most))))
+  keep <- evenly(nrow(x), most)
   x <- x[keep, , drop = FALSE] / rep(lengths, each = length(keep)) # an input without effect is nowhere apart
   distance <- c(stats::dist(x))
   half <- c(stats::dist(score[keep]))^2 / 2
@@ -75,89 +72,66 @@ semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L
              pairs = by_class(half, length))
 }
 
-# ---- drawing --------------------------------------------------------------------------------------------------------
+# ---- panels ---------------------------------------------------------------------------------------------------------
 
-# At most 2,000 points, evenly spaced in the order of rows.
-thinned <- function(d, most = 2000L) d[unique(round(seq(1, nrow(d), length.out = min(nrow(d), most)))), , drop = FALSE]
-
-draw_check <- function(name, d, response, args) {
+check_panel <- function(name, d, response) {
+  mean <- paste("mean of", response)
+  residual <- "residual, in its sd"
+  level <- function(y, lty = 2) layer("rule", NULL, y, lty = lty, col = plot_colours["mean"])
   switch(
     name,
-    residuals = scatter_check(d, args, "Residuals", paste("mean of", response), "residual, in its sd", function() {
-      graphics::abline(h = c(-1, 0, 1) * stats::qnorm(0.975), lty = c(2, 1, 2), col = plot_colours["mean"])
-    }, ends = TRUE),
-    qq = scatter_check(d, args, "Normal quantiles", "normal quantile", "residual, in its sd", function() {
-      graphics::abline(0, 1, col = plot_colours["mean"])
-    }),
-    observed = scatter_check(d, args, "Observed against predicted", paste("mean of", response), response, function() {
-      graphics::abline(0, 1, col = plot_colours["mean"])
-    }),
-    pit = draw_pit(d$pit, args),
-    semivariogram = draw_semivariogram(d, args))
+    residuals = scatter_panel(d, "Residuals", mean, residual, unlist(Map(level, c(-1, 0, 1) * stats::qnorm(0.975),
+                                                                         c(2, 1, 2)), FALSE), c(-2.1, 2.1)),
+    qq = scatter_panel(d, "Normal quantiles", "normal quantile", residual, diagonal()),
+    observed = scatter_panel(d, "Observed against predicted", mean, response, diagonal()),
+    pit = pit_panel(d$pit),
+    semivariogram = list(
+      args = list(main = "Semivariogram of residuals", xlab = "distance in lengthscales", ylab = "semivariance",
+                  ylim = c(0, max(1, d$semivariance, na.rm = TRUE)), xlim = c(0, max(d$distance))),
+      layers = c(level(1), layer("line", d$distance, d$semivariance, type = "b", pch = 16))))
 }
 
-scatter_check <- function(d, args, title, xlab, ylab, lines, ends = FALSE) {
-  d <- thinned(d)
-  args <- utils::modifyList(list(main = title, cex.main = 1, font.main = 1, xlab = xlab, ylab = ylab,
-                                 ylim = range(d[[2L]], if (ends) c(-2.1, 2.1))), args)
-  do.call(graphics::plot.default, c(list(x = d[[1L]], y = d[[2L]], type = "n"), args))
-  draw_data(stats::setNames(d, c("at", "y")))
-  lines()
+diagonal <- function() layer("rule", NULL, 0, slope = 1, col = plot_colours["mean"])
+
+# At most 2,000 points.
+scatter_panel <- function(d, title, xlab, ylab, lines, ends = NULL) {
+  d <- d[evenly(nrow(d), 2000L), , drop = FALSE]
+  list(args = list(main = title, xlab = xlab, ylab = ylab, xlim = range(d[[1L]]), ylim = range(d[[2L]], ends)),
+       layers = c(data_layer(stats::setNames(d, c("at", "y"))), lines))
 }
 
 # Classes of at least ten expected rows; the band has 95 % of binomial heights.
-pit_histogram <- function(pit) {
+pit_panel <- function(pit) {
   n <- length(pit)
   classes <- max(4L, min(20L, n %/% 10L))
-  list(at = (seq_len(classes) - 1) / classes, width = 1 / classes,
-       height = tabulate(pmin(classes, floor(pit * classes) + 1L), classes) / n * classes,
-       band = stats::qbinom(c(0.025, 0.975), n, 1 / classes) / n * classes)
+  at <- (seq_len(classes) - 1) / classes
+  height <- tabulate(pmin(classes, floor(pit * classes) + 1L), classes) / n * classes
+  band <- stats::qbinom(c(0.025, 0.975), n, 1 / classes) / n * classes
+  list(args = list(main = "PIT histogram", xlab = "probability below", ylab = "density", xlim = c(0, 1),
+                   ylim = c(0, max(height, band))),
+       layers = c(layer("box", 0, band[1L], x1 = 1, y1 = band[2L], border = NA, col = band_colour()),
+                  layer("box", at, 0, x1 = at + 1 / classes, y1 = height, border = "black",
+                        col = grDevices::adjustcolor(plot_colours["data"], 0.15)),
+                  layer("rule", NULL, 1, lty = 2, col = plot_colours["mean"])))
 }
 
-draw_pit <- function(pit, args) {
-  h <- pit_histogram(pit)
-  args <- utils::modifyList(list(main = "PIT histogram", cex.main = 1, font.main = 1,
-                                 xlab = "probability below", ylab = "density", xlim = c(0, 1),
-                                 ylim = c(0, max(h$height, h$band))), args)
-  do.call(graphics::plot.default, c(list(x = 0, y = 0, type = "n"), args))
-  graphics::rect(0, h$band[1L], 1, h$band[2L], border = NA, col = band_colour())
-  graphics::rect(h$at, 0, h$at + h$width, h$height, col = grDevices::adjustcolor(plot_colours["data"], 0.15))
-  graphics::abline(h = 1, lty = 2, col = plot_colours["mean"])
-}
-
-draw_semivariogram <- function(d, args) {
-  args <- utils::modifyList(list(
-    main = "Semivariogram of residuals", cex.main = 1, font.main = 1, xlab = "distance in lengthscales",
-    ylab = "semivariance", ylim = c(0, max(1, d$semivariance, na.rm = TRUE)), xlim = c(0, max(d$distance))), args)
-  do.call(graphics::plot.default, c(list(x = d$distance, y = d$semivariance, type = "n"), args))
-  graphics::abline(h = 1, lty = 2, col = plot_colours["mean"])
-  graphics::lines(d$distance, d$semivariance, type = "b", pch = 16, col = plot_colours["data"])
-}
-
-# Are there shares of successes to be drawn? Gaussian noise has no calibration.
-has_calibration <- function(fit) {
+# Of classes shares of successes against probabilities, of counts the PIT's histogram. Gaussian noise has no
+# calibration.
+calibration_figure <- function(fit) {
+  fit <- check_any_fit(fit, "x")
   if (!is_laplace(fit)) {
     abort_input("which", "\"calibration\"", "\"pit\" or \"observed\" where the noise is Gaussian")
   }
-  fit$likelihood$name == "binomial"
-}
-
-# Of classes shares of successes against probabilities, of counts the PIT's histogram.
-plot_calibration <- function(fit, args) {
-  fit <- check_any_fit(fit, "x")
-  if (!has_calibration(fit)) {
+  if (fit$likelihood$name != "binomial") {
     pit <- unname(pit_laplace(fit))
-    draw_pit(pit[!is.na(pit)], args)
-    return(invisible(data.frame(pit = pit)))
+    return(figure(list(pit_panel(pit[!is.na(pit)])), data.frame(pit = pit)))
   }
   d <- calibration_table(fit)
-  args <- utils::modifyList(list(main = "Calibration", cex.main = 1, font.main = 1, xlim = 0:1, ylim = 0:1,
-                                 xlab = "probability by the other rows", ylab = "share of successes"), args)
-  do.call(graphics::plot.default, c(list(x = d$predicted, y = d$observed, type = "n"), args))
-  graphics::abline(0, 1, col = plot_colours["mean"])
   half <- stats::qnorm(0.975) * d$sd
-  graphics::segments(d$predicted, pmax(d$predicted - half, 0), d$predicted, pmin(d$predicted + half, 1), lwd = 6,
-                     lend = 1, col = band_colour())
-  graphics::points(d$predicted, d$observed, pch = 16)
-  invisible(d)
+  figure(list(list(
+    args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "probability by the other rows",
+                ylab = "share of successes"),
+    layers = c(diagonal(), layer("segment", d$predicted, pmax(d$predicted - half, 0), x1 = d$predicted,
+                                 y1 = pmin(d$predicted + half, 1), lwd = 6, lend = 1, col = band_colour()),
+               layer("dots", d$predicted, d$observed, pch = 16)))), d)
 }

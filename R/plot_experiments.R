@@ -47,10 +47,7 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
 #' plot_rmse(results)
 #' @export
 plot_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = NULL, methods = NULL, ...) {
-  results <- as_experiment(results)
-  s <- summary_rmse(results, what, datasets, methods)
-  draw_panels(s, list(...))
-  invisible(s$data)
+  draw_figure(panels_figure(summary_rmse(as_experiment(results), what, datasets, methods)), list(...))
 }
 
 #' Plot Kullback-Leibler divergences of an experiment
@@ -79,9 +76,7 @@ plot_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = 
 #' @export
 plot_kl <- function(results, against = c("m", "error"), kl = c("process", "marginal"), best = FALSE, datasets = NULL,
                     methods = NULL, ...) {
-  s <- summary_kl(as_experiment(results), against, kl, best, datasets, methods)
-  draw_panels(s, list(...))
-  invisible(s$data)
+  draw_figure(panels_figure(summary_kl(as_experiment(results), against, kl, best, datasets, methods)), list(...))
 }
 
 #' Plot errors against the divergence, along optimisations
@@ -111,11 +106,31 @@ plot_kl <- function(results, against = c("m", "error"), kl = c("process", "margi
 #' @export
 plot_divergence_error <- function(results, divergence = c("own", "exact"), method = "pf", dataset = NULL, m = NULL,
                                   ...) {
-  d <- summary_course(as_experiment(results), divergence, method, dataset, m)
-  old <- graphics::par(mfrow = c(1L, 2L), mar = c(4.4, 5, 2, 0.8), mgp = c(3.4, 0.7, 0))
-  on.exit(graphics::par(old))
-  for (what in unique(d$what)) draw_course(d[d$what == what, ], attr(d, "slope")[[what]], attr(d, "label"), list(...))
-  invisible(d)
+  draw_figure(course_figure(summary_course(as_experiment(results), divergence, method, dataset, m)), list(...))
+}
+
+#' Plot an experiment with ggplot2
+#'
+#' The figures of [plot_rmse()], [plot_kl()], [plot_divergence_error()] and [plot_trace()] as ggplots.
+#'
+#' @param object what [run_experiment()] or [read_experiment()] returned.
+#' @param figure which.
+#' @param ... arguments of that function, by name.
+#' @return A ggplot.
+#' @seealso [plot_rmse()]
+#' @examples
+#' data <- data.frame(x = cars$speed, y = cars$dist)
+#' results <- run_experiment(data, c("pf", "vfe", "subsample"), m = c(2, 4),
+#'                           reps = 2, control = pfdtc_control(maxit = 5))
+#' if (requireNamespace("ggplot2", quietly = TRUE)) ggplot2::autoplot(results, "rmse", what = "sd")
+#' @exportS3Method ggplot2::autoplot
+autoplot.pfdtc_experiment <- function(object, figure = c("rmse", "kl", "divergence", "trace"), ...) {
+  figure <- check_choice(figure, c("rmse", "kl", "divergence", "trace"), "figure")
+  object <- as_experiment(object)
+  make <- switch(figure, rmse = summary_rmse, kl = summary_kl, divergence = summary_course, trace = trace_curves)
+  check_dots_empty(setdiff(names(list(...)), names(formals(make))), names(formals(make))[-1L])
+  s <- make(object, ...)
+  ggplot_figure(switch(figure, divergence = course_figure(s), trace = traces_figure(s), panels_figure(s)))
 }
 
 # ---- what is plotted ------------------------------------------------------------------------------------------------
@@ -143,7 +158,7 @@ pick <- function(results, datasets, methods) {
        fits = results[results$dataset %in% datasets & results$method %in% methods, ])
 }
 
-# list(data, x, y, xlab, ylab, lines, level): what draw_panels() and ggplot_panels() draw.
+# list(data, x, y, xlab, ylab, lines, level): what panels_figure() draws.
 summary_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = NULL, methods = NULL) {
   what <- check_choice(what, c("mean", "sd", "prediction"), "what")
   picked <- pick(results, datasets, methods)
@@ -228,83 +243,68 @@ summary_course <- function(results, divergence = c("own", "exact"), method = "pf
     "pF divergence from the exact one")
 }
 
-# ---- base graphics --------------------------------------------------------------------------------------------------
+# ---- panels ---------------------------------------------------------------------------------------------------------
 
-draw_panels <- function(s, args) {
+panels_figure <- function(s) {
   d <- s$data
   sets <- unique(d$dataset)
-  looks <- method_looks[match(unique(d$method), method_looks$method), ]
-  looks <- looks[order(match(looks$method, method_looks$method)), ]
-  old <- graphics::par(no.readonly = TRUE)
-  on.exit(graphics::par(old))
+  looks <- method_looks[method_looks$method %in% d$method, ]
   shape <- grDevices::n2mfrow(length(sets))
   if (shape[1L] > shape[2L]) shape <- rev(shape) # wide, as a page is
-  graphics::par(mfrow = shape, mar = c(2, 3.4, 1.6, 0.6), oma = c(1.4, 1.4, 2, 0), mgp = c(2.1, 0.6, 0))
-  graphics::par(cex = 0.8)
-  xlab <- if (is.null(args$xlab)) s$xlab else args$xlab
-  ylab <- if (is.null(args$ylab)) s$ylab else args$ylab
-  for (set in sets) draw_panel(d[d$dataset == set, ], s, set, looks, args)
-  graphics::mtext(xlab, 1, 0.4, outer = TRUE, cex = 0.85)
-  graphics::mtext(ylab, 2, 0.4, outer = TRUE, cex = 0.85)
-  graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
-  graphics::plot.new()
-  exact <- !is.null(s$level)
-  draw_keys(list(x = "top"), TRUE, list(
-    legend = paste0(c(looks$label, if (exact) "exact"), " "), col = c(looks$col, if (exact) "grey40"),
-    pch = c(looks$pch, if (exact) NA), lty = if (s$lines) c(looks$lty, if (exact) 3L) else NA, horiz = TRUE,
-    bty = "n", xpd = NA, seg.len = 2.4, lwd = 1.5, text.width = NA, x.intersp = 0.6))
+  keys <- legend_keys(paste0(looks$label, " "), looks$col, if (s$lines) looks$lty else NA, 1.5, looks$pch)
+  if (!is.null(s$level)) keys <- rbind(keys, legend_keys("exact ", "grey40", if (s$lines) 3L else NA, 1.5))
+  figure(lapply(sets, function(set) set_panel(d[d$dataset == set, ], s, set, looks)), d, keys,
+         list(seg.len = 2.4, x.intersp = 0.6), cex = 0.8, outer = s[c("xlab", "ylab")],
+         par = list(mfrow = shape, mar = c(2, 3.4, 1.6, 0.6), oma = c(1.4, 1.4, 2, 0), mgp = c(2.1, 0.6, 0)))
 }
 
-draw_panel <- function(d, s, set, looks, args) {
-  x <- if (s$lines) d$m else d$error
-  y <- if (s$lines) c(d$middle, d$low, d$high, s$level[set]) else d$kl
+set_panel <- function(d, s, set, looks) {
   logarithmic <- function(v) range(v[is.finite(v) & v > 0])
   k <- nrow(looks)
   shift <- if (s$lines) 1.012^(seq_len(k) - (k + 1) / 2) else 1 # side by side, or bars would hide one another
-  args <- utils::modifyList(list(main = set, log = "xy", xlim = logarithmic(x) * range(shift), ylim = logarithmic(y),
-                                 cex.main = 1, font.main = 1, xaxt = "n", yaxt = "n"), args)
-  args[c("xlab", "ylab")] <- "" # they stand outside, once for all panels
-  do.call(graphics::plot.default, c(list(x = NA, y = NA, type = "n"), args))
-  if (s$lines) graphics::axis(1, unique(x)) else decades(1)
-  decades(2)
-  if (!is.null(s$level)) graphics::abline(h = s$level[set], lty = 3, col = "grey40", lwd = 1.5)
-  for (i in seq_len(k)) {
+  xlim <- logarithmic(if (s$lines) d$m else d$error) * range(shift)
+  ylim <- logarithmic(if (s$lines) c(d$middle, d$low, d$high, s$level[set]) else d$kl)
+  layers <- lapply(seq_len(k), function(i) {
     look <- looks[i, ]
     here <- d[d$method == look$method, ]
-    if (!nrow(here)) next
-    if (s$lines) {
-      at <- here$m * shift[i]
-      graphics::segments(at, pmax(here$low, 10^graphics::par("usr")[3L]), at, here$high, col = look$col)
-      graphics::lines(at, positive(here$middle), col = look$col, lty = look$lty, lwd = 1.5)
-      graphics::points(at, positive(here$middle), col = look$col, pch = look$pch)
-    } else {
-      graphics::points(positive(here$error), positive(here$kl), col = grDevices::adjustcolor(look$col, 0.8),
-                       pch = look$pch, cex = 0.8)
+    if (!nrow(here)) return(NULL)
+    if (!s$lines) {
+      return(layer("dots", positive(here$error), positive(here$kl), col = grDevices::adjustcolor(look$col, 0.8),
+                   pch = look$pch, cex = 0.8))
     }
-  }
+    at <- here$m * shift[i]
+    c(layer("segment", at, pmax(here$low, axis_foot(ylim)), x1 = at, y1 = here$high, col = look$col),
+      layer("line", at, positive(here$middle), col = look$col, lty = look$lty, lwd = 1.5),
+      layer("dots", at, positive(here$middle), col = look$col, pch = look$pch))
+  })
+  list(args = list(main = set, log = "xy", xlim = xlim, ylim = ylim), at = if (s$lines) unique(d$m), powers = "xy",
+       layers = c(if (!is.null(s$level)) layer("rule", NULL, s$level[[set]], lty = 3, col = "grey40", lwd = 1.5),
+                  unlist(layers, FALSE)))
 }
 
 repetition_colours <- function(n) grDevices::hcl.colors(max(n, 2L), "Viridis", rev = TRUE)[seq_len(n)]
 
-draw_course <- function(d, fit, label, args) {
-  what <- d$what[1L]
-  args <- utils::modifyList(list(xlab = label, ylab = paste("RMSE of the posterior", what), log = "xy",
-                                 xaxt = "n", yaxt = "n"), args)
-  do.call(graphics::plot.default, c(list(x = d$divergence, y = d$error, type = "n"), args))
-  decades(1)
-  decades(2)
+course_figure <- function(d) {
+  panels <- lapply(unique(d$what), function(what) {
+    course_panel(d[d$what == what, ], attr(d, "slope")[[what]], attr(d, "label"))
+  })
+  figure(panels, d, par = list(mfrow = c(1L, 2L), mar = c(4.4, 5, 2, 0.8), mgp = c(3.4, 0.7, 0)))
+}
+
+course_panel <- function(d, fit, label) {
   runs <- split(d, d$repetition)
-  colours <- repetition_colours(length(runs))
-  for (i in seq_along(runs)) {
-    run <- runs[[i]][order(runs[[i]]$evaluation), ]
-    graphics::lines(run$divergence, run$error, col = colours[i])
-    graphics::points(run$divergence, run$error, col = colours[i], pch = 16, cex = 0.4)
-    ends <- c(1L, nrow(run))
-    graphics::points(run$divergence[ends], run$error[ends], bg = c("white", colours[i]), col = "black", pch = 21)
-  }
+  layers <- Map(function(run, colour) {
+    run <- run[order(run$evaluation), ]
+    ends <- run[c(1L, nrow(run)), ]
+    c(layer("line", run$divergence, run$error, col = colour),
+      layer("dots", run$divergence, run$error, col = colour, pch = 16, cex = 0.4),
+      layer("dots", ends$divergence, ends$error, bg = c("white", colour), pch = 21))
+  }, runs, repetition_colours(length(runs)))
   x <- range(d$divergence)
-  graphics::lines(x, exp(fit[1L]) * x^fit[2L], lwd = 2.5, lty = 2)
-  graphics::mtext(sprintf("slope %.2f", fit[2L]), line = 0.4, adj = 1, cex = 0.9)
+  list(args = list(xlab = label, ylab = paste("RMSE of the posterior", d$what[1L]), log = "xy", xlim = x,
+                   ylim = range(d$error)), powers = "xy",
+       layers = c(unlist(unname(layers), FALSE), layer("line", x, exp(fit[1L]) * x^fit[2L], lwd = 2.5, lty = 2)),
+       note = list(sprintf("slope %.2f", fit[2L]), line = 0.4, adj = 1, cex = 0.9))
 }
 
 # ---- the trace of an experiment, for plot_trace() -------------------------------------------------------------------
@@ -323,21 +323,16 @@ trace_curves <- function(results, against = c("evaluation", "seconds"), method =
              repetition = t$repetition)
 }
 
-draw_trace_curves <- function(d, args) {
-  panels <- split(d, factor(d$objective_of, unique(d$objective_of)))
-  old <- graphics::par(mfrow = c(1L, length(panels)), mar = c(4.2, 4.4, 2, 0.8), mgp = c(2.9, 0.7, 0))
-  on.exit(graphics::par(old))
-  for (p in panels) {
-    look <- method_looks[method_looks$method == p$objective_of[1L], ]
-    these <- utils::modifyList(list(xlab = d$along[1L], ylab = p$axis[1L], main = look$label, log = "y", cex.main = 1,
-                                    font.main = 1, yaxt = "n"), args)
+traces_figure <- function(d) {
+  panels <- lapply(split(d, factor(d$objective_of, unique(d$objective_of))), function(p) {
+    x <- p[[d$along[1L]]]
     y <- positive(p$objective)
-    do.call(graphics::plot.default, c(list(x = p[[d$along[1L]]], y = y, type = "n"), these))
-    if (grepl("y", these$log)) decades(2) else graphics::axis(2)
     runs <- split(seq_len(nrow(p)), p$repetition)
-    colours <- repetition_colours(length(runs))
-    for (i in seq_along(runs)) {
-      graphics::lines(p[[d$along[1L]]][runs[[i]]], y[runs[[i]]], col = colours[i], lwd = 1.5)
-    }
-  }
+    lines <- Map(function(run, colour) layer("line", x[run], y[run], col = colour, lwd = 1.5), runs,
+                 repetition_colours(length(runs)))
+    list(args = list(xlab = d$along[1L], ylab = p$axis[1L], log = "y", xlim = range(x), ylim = range(y, na.rm = TRUE),
+                     main = method_looks$label[method_looks$method == p$objective_of[1L]]), powers = "y",
+         layers = unlist(unname(lines), FALSE))
+  })
+  figure(unname(panels), d, par = list(mfrow = c(1L, length(panels)), mar = c(4.2, 4.4, 2, 0.8), mgp = c(2.9, 0.7, 0)))
 }

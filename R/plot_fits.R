@@ -47,28 +47,11 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
   by_row <- length(variables) > 1L && !is.null(newdata)
   if (by_row) {
     if (is.null(exact)) abort_input("exact", "NULL", "a fit by gp_exact(), to draw errors at `newdata`")
-    data <- rows_compared(fits, exact, newdata)
-    draw <- function(label) draw_errors(data[data$panel == label, ], list(...), common_range(data, NULL, TRUE))
+    s <- list(data = rows_compared(fits, exact, newdata))
   } else {
     s <- curves_compared(fits, exact, base, variables, newdata, input, at, n, points)
-    data <- s$data
-    range <- common_range(data, s$points, FALSE)
-    s$margins <- c(3.4, 3.6, 1.8, 1)
-    draw <- function(label) draw_curves(s, data[data$panel == label, ], fits[[label]], base, list(...), range)
   }
-  old <- graphics::par(no.readonly = TRUE)
-  on.exit(graphics::par(old))
-  k <- length(fits)
-  graphics::par(mfrow = if (k <= 4L) c(k, 1L) else grDevices::n2mfrow(k), mar = c(3.4, 3.6, 1.8, 1),
-                oma = c(0, 0, 1.8, 0), mgp = c(2.1, 0.7, 0))
-  graphics::par(cex = 0.85)     # mfrow makes text too small to read at the width of a page
-  for (label in names(fits)) {
-    draw(label)
-    graphics::mtext(label, side = 3, line = 0.3, adj = 0, font = 2, cex = 0.9)
-  }
-  bars <- by_row || !is.na(data$label[1L])
-  draw_comparison_legend(fits, exact, !by_row && !is.null(s$points), !bars)
-  invisible(data)
+  draw_figure(comparison_figure(s, fits, base, by_row, !is.null(exact)), list(...))
 }
 
 # The fit that tells range and middle of the data: with data, exact if possible.
@@ -109,8 +92,7 @@ curves_compared <- function(fits, exact, base, variables, newdata, input, at, n,
 rows_compared <- function(fits, exact, newdata, most = 300L) {
   x <- new_inputs(exact, newdata)$x
   if (!nrow(x)) abort_input("newdata", "without complete rows", "of at least one row")
-  keep <- unique(round(seq(1, nrow(x), length.out = min(nrow(x), most))))
-  compared(fits, exact, x[keep, , drop = FALSE], NA_character_, NA_real_, NA_character_)
+  compared(fits, exact, x[evenly(nrow(x), most), , drop = FALSE], NA_character_, NA_real_, NA_character_)
 }
 
 compared <- function(fits, exact, x, input, value, label) {
@@ -123,73 +105,69 @@ compared <- function(fits, exact, x, input, value, label) {
   do.call(rbind, panels)
 }
 
-common_range <- function(d, points, errors) {
-  middle <- if (errors) d$exact else 0
-  range(d$fit - middle - 2 * d$se.fit, d$fit - middle + 2 * d$se.fit, d$exact - middle - 2 * d$se.exact,
-        d$exact - middle + 2 * d$se.exact, points$y, finite = TRUE)
-}
-
-# ---- drawing --------------------------------------------------------------------------------------------------------
+# ---- panels ---------------------------------------------------------------------------------------------------------
 
 comparison_colours <- c(exact = "#0072B2", fit = "#D7191C", data = "#000000")
 
-exact_band_colour <- function() grDevices::adjustcolor(comparison_colours["exact"], 0.25)
+comparison_figure <- function(s, fits, base, by_row, has_exact) {
+  d <- s$data
+  middle <- if (by_row) d$exact else 0
+  ends <- function(mean, sd) c(mean - middle - 2 * sd, mean - middle + 2 * sd)
+  range <- range(ends(d$fit, d$se.fit), ends(d$exact, d$se.exact), s$points$y, finite = TRUE)
+  make <- if (by_row) errors_panel else curves_panel
+  panels <- lapply(names(fits), function(label) {
+    c(make(d[d$panel == label, ], range, s, fits[[label]], base),
+      list(note = list(label, side = 3, line = 0.3, adj = 0, font = 2, cex = 0.9)))
+  })
+  k <- length(fits)
+  figure(panels, d, comparison_keys(fits, has_exact, !is.null(s$points), !by_row && is.na(d$label[1L])), cex = 0.85,
+         par = list(mfrow = if (k <= 4L) c(k, 1L) else grDevices::n2mfrow(k), mar = c(3.4, 3.6, 1.8, 1),
+                    oma = c(0, 0, 1.8, 0), mgp = c(2.1, 0.7, 0)))
+}
 
-draw_curves <- function(s, d, fit, base, args, range) {
+curves_panel <- function(d, range, s, fit, base) {
   v <- s$variable
   levels <- !is.null(v$labels)
-  args <- utils::modifyList(list(ylab = response_name(base), ylim = range), args)
-  open_panel(v, d, args, s$margins, levels)
-  if (levels || nrow(d) == 1L) {
-    draw_data(s$points, 0.7)
-    draw_bars(d$value, d, 0, broad = 0.2)
-  } else {
-    if (!anyNA(d$exact)) {
-      graphics::polygon(c(d$value, rev(d$value)), c(d$exact - 2 * d$se.exact, rev(d$exact + 2 * d$se.exact)),
-                        border = NA, col = exact_band_colour())
-    }
-    draw_data(s$points, 0.7)
-    graphics::lines(d$value, d$exact, lwd = 2.5, col = comparison_colours["exact"])
-    graphics::matlines(d$value, cbind(d$fit - 2 * d$se.fit, d$fit, d$fit + 2 * d$se.fit), lty = c(2, 1, 2),
-                       lwd = c(1.2, 1.5, 1.2), col = comparison_colours["fit"])
-  }
-  if (!levels) draw_marks(drawn_points(fit)[, v$columns], comparison_colours["fit"], 0.06, 2)
+  line <- function(y, colour, ...) layer("line", d$value, y, col = comparison_colours[colour], ...)
+  layers <- if (levels || nrow(d) == 1L) c(data_layer(s$points, 0.7), bar_layers(d$value, d, 0, 0.2)) else
+    c(if (!anyNA(d$exact)) {
+      layer("band", d$value, d$exact - 2 * d$se.exact, y1 = d$exact + 2 * d$se.exact, col = exact_band_colour())
+    }, data_layer(s$points, 0.7), line(d$exact, "exact", lwd = 2.5),
+    line(d$fit - 2 * d$se.fit, "fit", lty = 2, lwd = 1.2), line(d$fit, "fit", lwd = 1.5),
+    line(d$fit + 2 * d$se.fit, "fit", lty = 2, lwd = 1.2))
+  ticks <- if (!levels) tick_layer(drawn_points(fit)[, v$columns], comparison_colours["fit"], 0.06, 2)
+  list(args = list(xlab = v$name, xlim = range(d$value) + if (levels) c(-0.5, 0.5) else 0, ylab = response_name(base),
+                   ylim = range), blocks = levels, levels = if (levels) d$label, layers = c(layers, ticks))
 }
 
-draw_errors <- function(d, args, range) {
-  args <- utils::modifyList(list(xlab = "exact mean", ylab = "mean less exact mean", ylim = range), args)
-  do.call(graphics::plot.default, c(list(x = d$exact, y = d$fit - d$exact, type = "n"), args))
-  draw_bars(d$exact, d, d$exact, broad = diff(range(d$exact)) / 250)
+errors_panel <- function(d, range, ...) {
+  list(args = list(xlab = "exact mean", ylab = "mean less exact mean", xlim = range(d$exact), ylim = range),
+       layers = bar_layers(d$exact, d, d$exact, diff(range(d$exact)) / 250))
 }
+
+exact_band_colour <- function() grDevices::adjustcolor(comparison_colours["exact"], 0.25)
 
 # Means and bands as bars: the exact one's 2 * `broad` wide, the fit's thin upon it.
-draw_bars <- function(at, d, middle, broad) {
-  if (!anyNA(d$exact)) {
-    exact <- d$exact - middle
-    graphics::rect(at - broad, exact - 2 * d$se.exact, at + broad, exact + 2 * d$se.exact, border = NA,
-                   col = exact_band_colour())
-    graphics::segments(at - broad, exact, at + broad, exact, lwd = 2, col = comparison_colours["exact"])
-  }
+bar_layers <- function(at, d, middle, broad) {
+  exact <- d$exact - middle
   fit <- d$fit - middle
-  graphics::segments(at, fit - 2 * d$se.fit, at, fit + 2 * d$se.fit, lwd = 1.2, col = comparison_colours["fit"])
-  graphics::points(at, fit, pch = 16, cex = 0.6, col = comparison_colours["fit"])
+  c(if (!anyNA(exact)) {
+    c(layer("box", at - broad, exact - 2 * d$se.exact, x1 = at + broad, y1 = exact + 2 * d$se.exact, border = NA,
+            col = exact_band_colour()),
+      layer("segment", at - broad, exact, x1 = at + broad, y1 = exact, lwd = 2, col = comparison_colours["exact"]))
+  }, layer("segment", at, fit - 2 * d$se.fit, x1 = at, y1 = fit + 2 * d$se.fit, lwd = 1.2,
+           col = comparison_colours["fit"]),
+  layer("dots", at, fit, pch = 16, cex = 0.6, col = comparison_colours["fit"]))
 }
 
-draw_comparison_legend <- function(fits, exact, data, curves) {
+comparison_keys <- function(fits, has_exact, data, curves) {
   colours <- comparison_colours
   sd <- "\u00b1 2 sd"
-  keys <- data.frame(
-    text = c("data", "exact mean", sd, "fit's mean", sd, "inducing points"),
-    col = c(colours["data"], colours["exact"], exact_band_colour(), colours[c("fit", "fit", "fit")]),
-    lty = c(NA, 1, NA, if (curves) 1 else NA, if (curves) 2 else 1, NA),
-    lwd = c(NA, 2.5, NA, 1.5, 1.2, NA),
-    pch = c(16, NA, 15, if (curves) NA else 16, NA, 124),
-    size = c(0.6, 1, 2, 0.6, 1, 0.8))
+  keys <- legend_keys(
+    c("data", "exact mean", sd, "fit's mean", sd, "inducing points"),
+    c(colours["data"], colours["exact"], exact_band_colour(), colours[c("fit", "fit", "fit")]),
+    c(NA, 1, NA, if (curves) 1 else NA, if (curves) 2 else 1, NA), c(NA, 2.5, NA, 1.5, 1.2, NA),
+    c(16, NA, 15, if (curves) NA else 16, NA, 124), c(0.6, 1, 2, 0.6, 1, 0.8))
   inducing <- curves && !all(vapply(fits, function(fit) is.null(drawn_points(fit)), NA))
-  keys <- keys[c(data, rep(!is.null(exact), 2), TRUE, TRUE, inducing), ]
-  graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
-  graphics::plot.new()
-  draw_keys(list(x = "top"), TRUE, list(
-    legend = keys$text, col = keys$col, lty = keys$lty, lwd = keys$lwd, pch = keys$pch,
-    pt.cex = keys$size, horiz = TRUE, bty = "n", xpd = NA, seg.len = 1.5, text.width = NA, x.intersp = 0.7))
+  keys[c(data, rep(has_exact, 2), TRUE, TRUE, inducing), ]
 }

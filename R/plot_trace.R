@@ -39,18 +39,13 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
                        m = NULL) {
   against <- check_choice(against, c("evaluation", "seconds"), "against")
   if (is.character(fits) || (is.data.frame(fits) && all(result_columns %in% names(fits)))) {
-    curves <- trace_curves(as_experiment(fits), against, method, dataset, m)
-    draw_trace_curves(curves, list(...))
-    return(invisible(curves))
+    return(draw_figure(traces_figure(trace_curves(as_experiment(fits), against, method, dataset, m)), list(...)))
   }
   trace <- trace_frame(fits)
-  panels <- split(trace, factor(trace$objective_of, unique(trace$objective_of)))
-  if (length(panels) > 1L) {
-    old <- graphics::par(mfrow = grDevices::n2mfrow(length(panels)))
-    on.exit(graphics::par(old))
-  }
-  for (p in panels) draw_trace(p, against, list(...))
-  invisible(trace)
+  panels <- lapply(split(trace, factor(trace$objective_of, unique(trace$objective_of))), trace_panel, against,
+                   list(...)$log)
+  k <- length(panels)
+  draw_figure(figure(panels, trace, par = if (k > 1L) list(mfrow = grDevices::n2mfrow(k))), list(...))
 }
 
 trace_frame <- function(fits) {
@@ -70,34 +65,29 @@ trace_frame <- function(fits) {
   out
 }
 
-draw_trace <- function(p, against, args) {
+trace_panel <- function(p, against, log) {
   names <- unique(p$fit)
-  colours <- grDevices::palette.colors(8L, "Okabe-Ito")[c(6, 7, 4, 8, 2, 3, 1, 5)]
-  colours <- rep_len(colours, length(names))
+  colours <- rep_len(grDevices::palette.colors(8L, "Okabe-Ito")[c(6, 7, 4, 8, 2, 3, 1, 5)], length(names))
   types <- rep(seq_len(6L), each = 8L, length.out = length(names))
-  method <- fit_title(list(method = p$objective_of[1L]))
-  label <- "objective"
+  x <- p[[against]]
   y <- p$objective
   above <- y - min(y)
-  if (all(p$round == 1L) && any(above > 0)) {
-    label <- "objective above its lowest value"
-    log <- if (is.null(args$log)) "y" else args$log
+  comparable <- all(p$round == 1L) && any(above > 0)
+  if (comparable) {
+    if (is.null(log)) log <- "y"
     y <- if (grepl("y", log, fixed = TRUE)) replace(above, above == 0, NA) else above
-    args$log <- log
   }
-  args <- utils::modifyList(list(xlab = against, ylab = label, yaxt = "n"), args)
-  do.call(graphics::plot.default, c(list(x = p[[against]], y = y, type = "n"), args))
-  if (identical(args$yaxt, "n")) if (isTRUE(grepl("y", args$log, fixed = TRUE))) decades(2, 0) else graphics::axis(2)
-  graphics::mtext(method, 3, 0.4, adj = 1, cex = 0.9 * graphics::par("cex"))
-  for (i in seq_along(names)) {
-    for (rows in split(which(p$fit == names[i]), p$round[p$fit == names[i]])) {
-      graphics::lines(p[[against]][rows], y[rows], type = if (length(rows) > 1L) "l" else "p",
-                      col = colours[i], lty = types[i], lwd = 2)
-    }
-  }
-  if (length(names) > 1L) {
-    draw_keys(above_panel(), FALSE, list(
-      legend = names, xpd = NA, ncol = min(4L, length(names)), col = colours, lty = types, lwd = 2,
-      bty = "n", seg.len = 1.5))
-  }
+  lines <- lapply(seq_along(names), function(i) {
+    own <- which(p$fit == names[i])
+    lapply(split(own, p$round[own]), function(rows) {
+      layer(if (length(rows) > 1L) "line" else "dots", x[rows], y[rows], pch = if (length(rows) == 1L) 1,
+            col = colours[i], lty = types[i], lwd = 2)
+    })
+  })
+  list(args = list(xlab = against, ylab = if (comparable) "objective above its lowest value" else "objective",
+                   xlim = range(x), ylim = range(y, na.rm = TRUE), log = if (comparable) log else ""),
+       powers = "y", las = 0, layers = unlist(unlist(lines, FALSE), FALSE),
+       note = list(fit_title(list(method = p$objective_of[1L])), 3, 0.4, adj = 1, cex = 0.9),
+       keys = if (length(names) > 1L) legend_keys(names, colours, types, 2),
+       legend = list(ncol = min(4L, length(names)), x.intersp = 1, text.width = NULL, pch = NULL))
 }

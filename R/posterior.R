@@ -36,6 +36,13 @@ posterior_at <- function(fit, x) {
   list(mean = fit$center + in_units(fit, p$mean), var = in_units(fit, pmax(fit_variance(fit, p), 0), 2))
 }
 
+# cbind(fit, lwr, upr): the band of this probability, between these means (of a certificate, else the same) and this
+# variance.
+normal_band <- function(fit, var, level, lower = fit, upper = fit) {
+  half <- stats::qnorm((1 + level) / 2) * sqrt(var)
+  cbind(fit = fit, lwr = lower - half, upr = upper + half)
+}
+
 # Covariance of f between the rows asked for, in squared units of y.
 covariance_at <- function(fit, rows) {
   n <- length(rows$index)

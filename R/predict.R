@@ -210,7 +210,6 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   if (startsWith(type, "loo")) {
     refuse_beside_loo(c(newdata = !training, full_cov = full_cov, certified = certified,
                         hyper_uncertainty = hyper_uncertainty))
-    if (is_laplace(object)) return(predict_loo_laplace(object, se.fit, interval, level, type == "loo_latent"))
     return(predict_loo(object, se.fit, interval, level, latent = type == "loo_latent"))
   }
   if (hyper_uncertainty && interval == "conformal") {
@@ -246,19 +245,15 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   if (interval == "conformal") {
     value <- conformal_band(object, rows, p, level)
   } else if (interval != "none") {
-    z <- stats::qnorm((1 + level) / 2)
     more <- if (interval == "prediction") noise else 0
-    half <- z * sqrt(var + more)
-    value <- cbind(fit = fit, lwr = fit - half, upr = fit + half)
+    value <- normal_band(fit, var + more, level)
     if (certified) { # the exact GP's own interval lies inside
       certify_by <- if (hyper_uncertainty) certify_mixture else certify_rows
       exact <- certify_by(object, rows, "reference", object$reference)
       if (hyper_uncertainty && interval == "prediction") {
         more <- attr(exact, "noise") * rep_len(noise_factor(object$noise_trend, rows$x), nrow(rows$x))[rows$index]
       }
-      half <- z * sqrt(exact$sd_upper^2 + more)
-      value[, "lwr"] <- exact$mean_lower - half
-      value[, "upr"] <- exact$mean_upper + half
+      value <- normal_band(fit, exact$sd_upper^2 + more, level, exact$mean_lower, exact$mean_upper)
     }
   }
   if (back) return(predict_back(object$transform, fit, var, noise, value, interval, type, se.fit))

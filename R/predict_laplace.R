@@ -4,9 +4,7 @@
 predict_laplace <- function(fit, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action) {
   likelihood <- fit$likelihood
   if (type == "link") type <- "latent"
-  if (interval %in% c("prediction", "conformal")) {
-    abort_input("interval", sprintf("\"%s\"", interval), sprintf("\"credible\" with family %s", likelihood$name))
-  }
+  refuse_interval(fit, interval)
   if (full_cov && type != "latent") {
     abort_input("full_cov", "TRUE", sprintf("FALSE with type = \"%s\"", type), hint = "The link's is there.")
   }
@@ -23,23 +21,16 @@ predict_laplace <- function(fit, training, newdata, se.fit, interval, level, typ
   latent <- type == "latent"
   moments <- if (!latent) moments_of(likelihood, mean, var)
   value <- if (latent) mean else moments$mean
-  if (interval != "none") value <- latent_band(fit, rows, mean, var, value, level, certified, latent)
+  if (interval != "none") {
+    # the exact posterior's own interval lies inside
+    ends <- if (certified) certify_laplace(fit, rows, "reference", NULL) else
+      list(sd_upper = sqrt(var), mean_lower = mean, mean_upper = mean)
+    value <- latent_band(fit, value, mean, ends$sd_upper^2, level, latent, ends$mean_lower, ends$mean_upper)
+  }
   if (!se.fit && !full_cov) return(value)
   out <- list(fit = value, se.fit = if (latent) sqrt(var) else moments$sd)
   if (full_cov) out$cov <- covariance_at(fit, rows)
   out
-}
-
-# Quantiles go through the link as they are.
-latent_band <- function(fit, rows, mean, var, value, level, certified, latent) {
-  z <- stats::qnorm((1 + level) / 2)
-  ends <- list(lower = mean - z * sqrt(var), upper = mean + z * sqrt(var))
-  if (certified) { # the exact posterior's own interval lies inside
-    exact <- certify_laplace(fit, rows, "reference", NULL)
-    ends <- list(lower = exact$mean_lower - z * exact$sd_upper, upper = exact$mean_upper + z * exact$sd_upper)
-  }
-  if (!latent) ends <- lapply(ends, linkinv(fit$likelihood))
-  cbind(fit = value, lwr = ends$lower, upr = ends$upper)
 }
 
 # The class whose averaged probability is above one half: that of f's sign, links being symmetric.

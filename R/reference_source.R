@@ -5,19 +5,21 @@
 reference_of_source <- function(fit, source, m2, call, tell) {
   model <- model_of(fit)
   recipe <- fit_recipe(fit)
+  pass <- function(f, merge, ...) {
+    source_pass(source, visit_rows(cleaned_rows, recipe, f, list(...)), either(merge))
+  }
   tell("a sample of the rows")
-  found <- source_pass(source, sample_visit(recipe, 20 * m2), either(sample_merge))
+  found <- pass(sampled_rows, sample_merge, 20 * m2)
   check_rows_are(fit, found$signature)
   sample <- reservoir_rows(reservoir_cut(found$sample))
   sample <- list(x = sample$values$x, y = sample$r, weights = sample$w, n = length(sample$r))
   z <- sample$x[reference_rows(sample, model$kernel, min(m2, sample$n)), , drop = FALSE]
   start <- native_posterior(z, sample, model, rounding_jitter(nrow(z)), control = fit$control)
   tell(sprintf("posterior on %d points", nrow(z)))
-  sums <- source_pass(source, reference_sums_visit(recipe, z, model, start, fit$control), either(sums_merge))
+  sums <- pass(rows_sums, sums_merge, z, model, as_start(start), fit$control)
   posterior <- posterior_of_sums(z, sums, model, start)
   tell("norms")
-  visit <- norms_visit(recipe, z, model, posterior[c("L", "C", "beta")], fit$control)
-  norms <- source_pass(source, visit, either(norms_merge))
+  norms <- pass(norms_of_block, norms_merge, posterior[c("L", "C", "beta")], z, model, fit$control)
   rows <- list(n = fit$nobs, scale = fit$scale, shift = log_density_shift(fit$nobs, found$log_w, fit$scale, 0, 0))
   gp_beside(fit, "gp_dtc", call = call, parts = list(
     inducing = z, m = nrow(z), m_asked = nrow(z), inducing_method = "greedy", jitter = posterior$jitter,
@@ -30,38 +32,21 @@ check_rows_are <- function(fit, signature) {
   if (!same) refuse_other_rows()
 }
 
-# ---- visits: what is said of a block, NULL where it has no rows that count -----------------------------------------
+# ---- what is said of the rows of a block ----------------------------------------------------------------------------
 
-sample_visit <- function(recipe, size) {
-  force(recipe)
-  force(size)
-  function(block) {
-    rows <- cleaned(recipe, fitted_rows(recipe, block))
-    if (!rows$n) return(NULL)
-    weights <- merged_weights(rows)
-    list(signature = signature_sums(rows), log_w = sum(log(weights)),
-         sample = reservoir(list(values = list(x = rows$x), r = rows$y, w = weights), rows$n, size))
-  }
+cleaned_rows <- function(recipe, block) cleaned(recipe, fitted_rows(recipe, block))
+
+norms_of_block <- function(rows, p, z, model, control) {
+  rows_norms(p, z, rows, model, pmin(rows$n, norm_groups(nrow(z))), control)
+}
+
+sampled_rows <- function(rows, size) {
+  weights <- merged_weights(rows)
+  list(signature = signature_sums(rows), log_w = sum(log(weights)),
+       sample = reservoir(list(values = list(x = rows$x), r = rows$y, w = weights), rows$n, size))
 }
 
 sample_merge <- function(a, b) {
   list(signature = Map(`+`, a$signature, b$signature), log_w = a$log_w + b$log_w,
        sample = reservoir_merge(a$sample, b$sample))
-}
-
-reference_sums_visit <- function(recipe, z, model, start, control) {
-  lapply(list(recipe, z, model, control), force)
-  start <- as_start(start)
-  function(block) {
-    rows <- cleaned(recipe, fitted_rows(recipe, block))
-    if (rows$n) rows_sums(rows, z, model, start, control)
-  }
-}
-
-norms_visit <- function(recipe, z, model, posterior, control) {
-  lapply(list(recipe, z, model, posterior, control), force)
-  function(block) {
-    rows <- cleaned(recipe, fitted_rows(recipe, block))
-    if (rows$n) rows_norms(posterior, z, rows, model, pmin(rows$n, norm_groups(nrow(z))), control)
-  }
 }

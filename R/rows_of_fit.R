@@ -26,15 +26,10 @@ rows_with_response <- function(fit, newdata, asked) {
   parts[asked] <- as.list(fit$call)[asked]
   mf <- evaluate_frame(parts, environment(fit$terms))
   labels <- row.names(mf)
-  n <- nrow(mf)
   for (spec in fit$frame$variables) mf[[spec$name]] <- check_new_variable(mf[[spec$name]], spec)
-  x <- bind_columns(fit$frame$variables, mf)
-  check_complete(x, fit$frame$variables, labels, "newdata")
-  w <- mf[["(weights)"]]
-  offset <- stats::model.offset(mf)
-  list(x = x, response = check_response(stats::model.response(mf), names(mf)[attr(fit$terms, "response")], n, labels),
-       offset = if (!is.null(offset)) check_vector(offset, "offset", n), w = if (!is.null(w)) check_weights(w, n),
-       labels = labels)
+  rows <- rows_of_frame(mf, fit$frame$variables, labels, "newdata")
+  rows$response <- check_response(rows$response, rows$name, nrow(mf), labels)
+  c(rows, list(labels = labels))
 }
 
 list_of_rows <- function(fit, newdata) {

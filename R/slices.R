@@ -13,8 +13,7 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
   xlim <- check_xlim(xlim, shown)
   curves <- lapply(shown, function(v) {
     grid <- slice_grid(v, centre, x, n, xlim[[v$name]])
-    if (is_laplace(fit)) slice_curve_laplace(v, fit, grid, level, certified, type) else
-      slice_curve(v, fit, grid, level, certified)
+    slice_curve(v, fit, grid, level, certified, type)
   })
   curves <- do.call(rbind, curves)
   list(variables = shown, curves = curves,
@@ -128,38 +127,61 @@ slice_grid <- function(v, centre, x, n, xlim = NULL) {
   list(value = value, label = if (is.null(v$labels)) NA_character_ else v$labels, x = x, outside = outside)
 }
 
-slice_curve <- function(v, fit, grid, level, certified) {
+# On the response's scale or the link's; `certified`: with the ends between which the exact process's own interval is.
+slice_curve <- function(v, fit, grid, level, certified, type) {
+  laplace <- is_laplace(fit)
   p <- posterior_at(fit, grid$x)
   ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
-  if (certified) ends <- certify_rows(fit, plain_rows(grid$x), "reference", fit$reference)
-  half <- stats::qnorm((1 + level) / 2) * cbind(ends$sd_upper, sqrt(ends$sd_upper^2 + noise_at(fit, grid$x)))
-  data.frame(input = v$name, value = grid$value, label = grid$label, fit = p$mean, se.fit = sqrt(p$var),
-             lwr = ends$mean_lower - half[, 1L], upr = ends$mean_upper + half[, 1L],
-             lwr_y = ends$mean_lower - half[, 2L], upr_y = ends$mean_upper + half[, 2L], outside = grid$outside)
+  certify_by <- if (laplace) certify_laplace else certify_rows
+  if (certified) ends <- certify_by(fit, plain_rows(grid$x), "reference", fit$reference)
+  band <- function(noise) {
+    normal_band(p$mean, ends$sd_upper^2 + noise, level, ends$mean_lower, ends$mean_upper)[, 2:3, drop = FALSE]
+  }
+  f <- band(0)
+  if (laplace && type == "response") f[] <- linkinv(fit$likelihood)(f)
+  curve_frame(v, grid, on_scale(fit, p, type), f, if (!laplace) band(noise_at(fit, grid$x)))
+}
+
+# A row a point of a curve; `f`, `y`: both ends of the bands.
+curve_frame <- function(v, grid, shown, f, y = NULL) {
+  if (is.null(y)) y <- NA * f
+  data.frame(input = v$name, value = grid$value, label = grid$label, fit = shown$mean, se.fit = shown$sd, lwr = f[, 1L],
+             upr = f[, 2L], lwr_y = y[, 1L], upr_y = y[, 2L], outside = grid$outside)
+}
+
+# list(keep, x, y): some rows of the data, with responses less their offsets.
+rows_to_draw <- function(fit, most = 2000L) {
+  data <- fit$data
+  rows <- training_inputs(data)
+  keep <- evenly(length(rows$index), most)
+  list(keep = keep, x = rows$x[rows$index[keep], , drop = FALSE],
+       y = data$response[keep] - if (is.null(data$offset)) 0 else data$offset[keep])
+}
+
+# Where rows are along a variable: values, or numbers of levels.
+value_along <- function(v, x) {
+  if (is.null(v$values)) x[, v$columns] else nearest_level(x[, v$columns, drop = FALSE], v)
+}
+
+# `at`: where they are drawn.
+point_frame <- function(v, value, y) {
+  data.frame(input = v$name, value = value, y = y, at = if (is.null(v$values)) value else spread(value))
 }
 
 # Mean along the slice plus the row's residual; with a single variable that is the response (less
-# its offset). `at`: where it is drawn.
-partial_points <- function(fit, all, shown, curves, most = 2000L) {
-  data <- fit$data
-  rows <- training_inputs(data)
-  keep <- unique(round(seq(1, length(rows$index), length.out = min(length(rows$index), most))))
-  x <- rows$x[rows$index[keep], , drop = FALSE]
+# its offset).
+partial_points <- function(fit, all, shown, curves) {
+  rows <- rows_to_draw(fit)
   alone <- length(all) == 1L
-  if (!is_laplace(fit)) {
-    y <- data$response[keep] - if (is.null(data$offset)) 0 else data$offset[keep]
-    residual <- if (alone) NULL else y - posterior_at(fit, x)$mean
-  }
-  points <- lapply(shown, function(v) {
+  laplace <- is_laplace(fit)
+  residual <- if (!laplace && !alone) rows$y - posterior_at(fit, rows$x)$mean
+  do.call(rbind, lapply(shown, function(v) {
     curve <- rows_of(curves, v)
-    value <- if (is.null(v$values)) x[, v$columns] else
-      nearest_level(x[, v$columns, drop = FALSE], v)
+    value <- value_along(v, rows$x)
     slice <- if (nrow(curve) > 1L) stats::approx(curve$value, curve$fit, value)$y else curve$fit
-    if (is_laplace(fit)) y <- partial_response(fit, slice, x, keep, alone)
-    data.frame(input = v$name, value = value, y = if (is_laplace(fit) || alone) y else slice + residual,
-               at = if (is.null(v$values)) value else spread(value))
-  })
-  do.call(rbind, points)
+    point_frame(v, value, if (laplace) partial_response(fit, slice, rows$x, rows$keep, alone) else
+      if (alone) rows$y else slice + residual)
+  }))
 }
 
 # The rows of an exact posterior are no points to mark.

@@ -76,6 +76,16 @@ either <- function(merge) {
   function(a, b) if (is.null(a)) b else if (is.null(b)) a else merge(a, b)
 }
 
+# A visit that takes nothing with it but its arguments: f(rows, ...), `more` being the others, of the rows that
+# read(from, block) makes of a block; NULL where there are none.
+visit_rows <- function(read, from, f, more) {
+  lapply(list(read, from, f, more), force)
+  function(block) {
+    rows <- read(from, block)
+    if (rows$n) do.call(f, c(list(rows), more))
+  }
+}
+
 # Are blocks visited in other processes? A visit then writes to nothing that is here.
 read_elsewhere <- function(source) !identical(source$pass, pass_in_turn)
 

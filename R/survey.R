@@ -44,30 +44,23 @@ block_frame <- function(recipe, block) {
 # inputs are coded; NULL: as this block has them.
 block_rows <- function(recipe, block, variables = NULL) {
   mf <- block_frame(recipe, block)
-  terms <- attr(mf, "terms")
   labels <- row.names(mf)
-  n <- nrow(mf)
-  name <- names(mf)[attr(terms, "response")]
-  response <- check_response(stats::model.response(mf), name, n, labels)
-  w <- mf[["(weights)"]]
-  if (!is.null(w)) w <- check_weights(w, n)
-  offset <- tryCatch(stats::model.offset(mf), error = function(e) abort_input("offset", "of another type", "numeric"))
-  if (!is.null(offset)) offset <- check_vector(offset, "offset", n)
-  used <- names(mf)[input_variables(terms)]
+  used <- names(mf)[input_variables(attr(mf, "terms"))]
   inputs <- lapply(used, function(v) code_variable(mf[[v]], v))
-  x <- bind_columns(if (is.null(variables)) inputs else known_variables(variables, inputs), mf)
-  check_complete(x, if (is.null(variables)) inputs else variables, labels, "data")
-  list(mf = mf, inputs = inputs, x = x, r = if (is.null(offset)) response else response - offset, w = w, name = name,
-       largest = max(0, abs(response), if (!is.null(offset)) abs(offset)))
+  check_known(variables, inputs)
+  rows <- rows_of_frame(mf, if (is.null(variables)) inputs else variables, labels)
+  response <- check_response(rows$response, rows$name, nrow(mf), labels)
+  offset <- if (is.null(rows$offset)) 0 else rows$offset
+  list(mf = mf, inputs = inputs, x = rows$x, r = response - offset, w = rows$w, name = rows$name,
+       largest = max(0, abs(response), abs(offset)))
 }
 
-known_variables <- function(variables, inputs) {
+check_known <- function(variables, inputs) {
   for (i in seq_along(variables)) {
     if (same_kind(variables[[i]], inputs[[i]]) && all(inputs[[i]]$used %in% variables[[i]]$levels)) next
     abort_input("data", sprintf("one where `%s` is other than in the first pass", variables[[i]]$name),
                 "a source that gives the same rows in every pass")
   }
-  variables
 }
 
 same_kind <- function(a, b) a$kind == b$kind && (a$kind == "factor" || a$width == b$width)
@@ -222,33 +215,18 @@ data_from_source <- function(source, call, envir, center, scale, size) {
   sample <- reservoir_rows(reservoir_cut(survey$sample))
   x <- bind_columns(variables, list2DF(sample$values, length(sample$r)))
   data <- clean_data(x, sample$r, survey$name, if (survey$weighted) sample$w, NULL,
-                     rep(vapply(variables, function(v) v$kind %in% c("factor", "logical"), NA),
-                         vapply(variables, `[[`, 1L, "width")),
-                     NULL, center = FALSE, scale = FALSE, merge = FALSE)
+                     columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE)
   data$y <- (data$response - unit$center) / unit$scale
   data[c("center", "scale")] <- unit[c("center", "scale")]
   data$sd_y <- unit$sd
   data$shift <- log_density_shift(data$n, if (is.null(data$weights)) 0 else sum(log(data$weights)), unit$scale, 0, 0)
-  data <- add_formula(data, survey$terms, variables, call, source$columns)
+  data <- add_formula(data, survey$terms, variables, call)
+  data$frame$required <- intersect(needed_variables(data$frame), source$columns)
   n <- survey$moments$n
   data$whole <- list(
     source = source, passes = list2env(list(n = 1L)), recipe = recipe, variables = variables, n = n,
     seen = so_far$rows, omitted = survey$omitted,
     center = unit$center, scale = unit$scale, shift = log_density_shift(n, survey$log_w, unit$scale, 0, 0))
-  data
-}
-
-add_formula <- function(data, terms, variables, call, columns) {
-  data$terms <- terms
-  data$var_names <- vapply(variables, `[[`, "", "name")
-  data$assign <- rep(seq_along(variables), vapply(variables, `[[`, 1L, "width"))
-  levels <- lapply(variables, `[[`, "levels")
-  data$xlevels <- stats::setNames(levels, data$var_names)[!vapply(levels, is.null, NA)]
-  used <- input_variables(terms)
-  data$frame <- list(method = "formula", columns = colnames(data$x), terms = input_terms(terms, used),
-                     variables = variables, offset = recomputable_offset(call$offset))
-  needed <- c(all.vars(attr(data$frame$terms, "variables")), if (is.language(call$offset)) all.vars(call$offset))
-  data$frame$required <- intersect(needed, columns)
   data
 }
 

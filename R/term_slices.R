@@ -40,25 +40,15 @@ term_panels <- function(kernel, variables, most = 16L) {
 term_curve <- function(v, fit, centre, x, level, n) {
   grid <- slice_grid(v, centre, x, n)
   p <- terms_at(fit, grid$x)
-  mean <- p$mean[, v$term]
-  sd <- sqrt(p$var[, v$term])
-  half <- stats::qnorm((1 + level) / 2) * sd
-  data.frame(input = v$name, value = grid$value, label = grid$label, fit = mean, se.fit = sd, lwr = mean - half,
-             upr = mean + half, lwr_y = mean - half, upr_y = mean + half, outside = FALSE)
+  shown <- list(mean = p$mean[, v$term], sd = sqrt(p$var[, v$term]))
+  f <- normal_band(shown$mean, p$var[, v$term], level)[, 2:3, drop = FALSE]
+  curve_frame(v, grid, shown, f, f)
 }
 
 # Partial residuals: the term's mean at each row plus the row's residual.
-term_points <- function(fit, shown, most = 2000L) {
-  data <- fit$data
-  rows <- training_inputs(data)
-  keep <- unique(round(seq(1, length(rows$index), length.out = min(length(rows$index), most))))
-  x <- rows$x[rows$index[keep], , drop = FALSE]
-  y <- data$response[keep] - if (is.null(data$offset)) 0 else data$offset[keep]
-  mean <- terms_at(fit, x)$mean
-  residual <- unname(y) - fit$center - rowSums(mean)
-  do.call(rbind, lapply(shown, function(v) {
-    value <- if (is.null(v$values)) x[, v$columns] else nearest_level(x[, v$columns, drop = FALSE], v)
-    data.frame(input = v$name, value = value, y = mean[, v$term] + residual,
-               at = if (is.null(v$values)) value else spread(value))
-  }))
+term_points <- function(fit, shown) {
+  rows <- rows_to_draw(fit)
+  mean <- terms_at(fit, rows$x)$mean
+  residual <- unname(rows$y) - fit$center - rowSums(mean)
+  do.call(rbind, lapply(shown, function(v) point_frame(v, value_along(v, rows$x), mean[, v$term] + residual)))
 }

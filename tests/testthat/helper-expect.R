@@ -65,3 +65,11 @@ expect_finite_or_refused <- function(code) {
   result <- tryCatch(code, pfdtc_error_numerical = function(e) NULL)
   testthat::expect(is.null(result) || all(is.finite(unlist(result))), "result is not finite")
 }
+
+# What a ggplot draws by a geom, in all panels: x, y and PANEL as ggplot2 has built them.
+drawn_by <- function(g, geom) {
+  built <- ggplot2::ggplot_build(g)
+  own <- vapply(built$plot$layers, function(l) inherits(l$geom, geom), NA)
+  d <- do.call(rbind, lapply(built$data[own], function(d) d[c("x", "y", "PANEL")]))
+  d[!is.na(d$x), ]
+}

@@ -119,11 +119,14 @@ test_that("autoplot() shows the same numbers", {
   results <- made_up()
   g <- ggplot2::autoplot(results, "rmse", what = "sd")
   expect_s3_class(g, "ggplot")
-  expect_equal(g$data$middle, draw(plot_rmse(results, "sd"))$middle)
-  expect_equal(ggplot2::autoplot(results, "kl", against = "error")$data$kl,
-               draw(plot_kl(results, against = "error"))$kl)
-  expect_equal(ggplot2::autoplot(results, "divergence")$data$error, draw(plot_divergence_error(results))$error)
-  expect_identical(nrow(ggplot2::autoplot(results, "trace")$data), 18L)
+  values <- function(g, geom) sort(unique(10^drawn_by(g, geom)$y))
+  expect_equal(values(g, "GeomPath"), sort(unique(draw(plot_rmse(results, "sd"))$middle)))
+  expect_equal(values(ggplot2::autoplot(results, "kl", against = "error"), "GeomPoint"),
+               sort(unique(draw(plot_kl(results, against = "error"))$kl)))
+  expect_equal(values(ggplot2::autoplot(results, "divergence"), "GeomPoint"),
+               sort(unique(draw(plot_divergence_error(results))$error)))
+  drawn <- draw(plot_trace(results))$objective
+  expect_equal(values(ggplot2::autoplot(results, "trace"), "GeomPath"), sort(unique(drawn[drawn > 0])))
   for (figure in quick(c("rmse", "kl", "divergence", "trace"))) {
     expect_silent(draw(print(ggplot2::autoplot(results, figure))))
   }

@@ -39,7 +39,8 @@ test_that("autoplot() draws the same curves", {
   g <- ggplot2::autoplot(fit, n = 5)
   expect_s3_class(g, "ggplot")
   built <- ggplot2::ggplot_build(g)
-  expect_equal(built$data[[1]]$ymax, slices(fit, "a", NULL, 0.95, 5)$curves$upr)
+  band <- built$data[[1]]
+  expect_equal(band$ymax[band$PANEL == 1], slices(fit, "a", NULL, 0.95, 5)$curves$upr)
   expect_error(ggplot2::autoplot(fit, colour = 1), class = "pfdtc_error_input")
 })
 
@@ -68,18 +69,16 @@ test_that("autoplot() draws the numbers of plot()'s checks and maps", {
   g <- ggplot2::autoplot(fit, which = "checks")
   built <- ggplot2::ggplot_build(g)
   expect_identical(nrow(built$layout$layout), 5L)
-  points <- built$data[[2]]
-  titles <- as.character(built$layout$layout$panel)
-  for (name in c("residuals", "qq", "observed", "semivariogram")) {
-    here <- points[points$PANEL == which(titles == check_titles[[name]]), ]
-    expect_equal(here$x, own[[name]][[1]], info = name)
-    expect_equal(here$y, own[[name]][[2]], info = name)
+  points <- drawn_by(g, "GeomPoint")
+  for (i in match(c("residuals", "qq", "observed", "semivariogram"), names(own))) {
+    here <- points[points$PANEL == i, ]
+    expect_equal(here$x, own[[i]][[1]], info = names(own)[i])
+    expect_equal(here$y, own[[i]][[2]], info = names(own)[i])
   }
-  bars <- built$data[[length(built$data)]]
+  bars <- Filter(function(d) "xmax" %in% names(d), built$data)[[2]]
   expect_equal(sum((bars$xmax - bars$xmin) * (bars$ymax - bars$ymin)), 1) # a density
   expect_silent(draw_nowhere(print(g)))
-  one <- ggplot2::ggplot_build(ggplot2::autoplot(fit, which = "qq"))
-  expect_equal(one$data[[2]]$y, own$qq$rstandard)
+  expect_equal(drawn_by(ggplot2::autoplot(fit, which = "qq"), "GeomPoint")$y, own$qq$rstandard)
 
   map <- draw_nowhere(plot(fit, which = "map", n = 7))
   g <- ggplot2::autoplot(fit, which = "map", n = 7)
@@ -94,6 +93,6 @@ test_that("autoplot() draws the numbers of plot()'s checks and maps", {
   d$y <- with_seed(1, stats::rbinom(60, 1, stats::plogis(2 * d$x)))
   classes <- pfdtc(y ~ x, d, family = binomial(), kernel = kernel_se(1, 2), hyper = "fixed")
   g <- ggplot2::autoplot(classes, which = "calibration")
-  expect_equal(g$data, calibration_table(classes))
+  expect_equal(drawn_by(g, "GeomPoint")$y, calibration_table(classes)$observed)
   expect_silent(draw_nowhere(print(g)))
 })
