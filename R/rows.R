@@ -27,10 +27,20 @@ order_of_rows <- function(data) fingerprint(list(x = data$x, y = numeric(nrow(da
 # squares, so that multiplying all weights and the noise by a number changes nothing.
 mean_weight <- function(data) if (is.null(data$weights)) 1 else sum(data$weights) / data$n
 
+# Mean square of y about 0, the prior mean, or about its own, and what merged rows no longer show of it.
+response_power <- function(data, y = data$y) {
+  w <- if (is.null(data$weights)) 1 else data$weights
+  power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)
+  if (power > 0) power else 1
+}
+
 # What merging adds to the log density of y as cleaned; `constant` does not move and is added at the end.
 merged_log_density <- function(shift, noise) {
   -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
 }
+
+# Some of so many rows, evenly spaced in their order.
+evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 
 # A random part of the rows, `asked` or as many as are enough for m points: what merging adds to the density is left
 # out. Of a source more than its sample is asked for: all rows, by passes.
