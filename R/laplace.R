@@ -321,3 +321,9 @@ construct_laplace <- function(data, learned, z, s, state, near = NULL) {
     likelihood = likelihood, theta = learned$theta, sum_of_sites = sites_sum(data$sites),
     unexplained = mean(pmax(found$W, 0) * found$left)))
 }
+
+# What the points leave of the prior variances, beside what the rows' likelihoods resolve.
+describe_left <- function(fit) {
+  if (fit$unexplained < 1e-8) return(words_for(fit$likelihood)[["limit"]])
+  sprintf("which leave %s of W E unexplained at a row on average", format(signif(fit$unexplained, 2)))
+}

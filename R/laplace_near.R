@@ -4,9 +4,9 @@
 # which rows beyond their neighbours know of one another by the inducing points, the mode; with all rows near these are
 # Newton's steps on the exact process, and their end is its mode.
 #
-# No step moves f at a row by more than a few units of the link: beyond, W says nothing of what a whole step would do. It
-# is halved at rows where f goes back by as much as it has come. There is no function that each step lowers: where f does
-# not come to rest a warning says so.
+# No step moves f at a row by more than a few units of the link: beyond, W says nothing of what a whole step would do.
+# It is halved at rows where f goes back by as much as it has come. There is no function that each step lowers: where f
+# does not come to rest a warning says so.
 
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 

@@ -51,14 +51,16 @@ near_or_not <- function(data, now, state) {
   learned <- learn_near_laplace(data, p$mean, sites_of(seq_len(n)), s$learning, now$learned, state)
   z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", s$run$memory,
                      control = s$run)$z
-  beside <- function(kernel, f) unless_restless({
-    model <- new_model(kernel, 1)
-    near <- near_laplace(list(x = x(some)), z, f[some], sites_of(some), model, default_neighbours, s$run,
-                         near_trial$moved[["trial"]])
-    f <- predict_near(near, near$rows, z, model, data$x, s$run)$mean
-    p <- predict_near(near, surrogate_rows(x(around), sites_of(around), f[around]), z, model, x(held), s$run)
-    list(score = score(p$mean, p$var_near + p$var_far), model = model, f = f)
-  }, list(score = rep(-Inf, length(held))))
+  beside <- function(kernel, f) {
+    unless_restless({
+      model <- new_model(kernel, 1)
+      near <- near_laplace(list(x = x(some)), z, f[some], sites_of(some), model, default_neighbours, s$run,
+                           near_trial$moved[["trial"]])
+      f <- predict_near(near, near$rows, z, model, data$x, s$run)$mean
+      p <- predict_near(near, surrogate_rows(x(around), sites_of(around), f[around]), z, model, x(held), s$run)
+      list(score = score(p$mean, p$var_near + p$var_far), model = model, f = f)
+    }, list(score = rep(-Inf, length(held))))
+  }
   best <- tried <- beside(learned$model$kernel, p$mean)
   for (i in seq_len(if (any(startsWith(s$learning$free, "variance"))) near_trial$raised else 0L)) {
     tried <- beside(with_variances(tried$model$kernel, near_trial$by), tried$f)

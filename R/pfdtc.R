@@ -171,11 +171,11 @@
 #'   \eqn{f + g / W}, g and W the slope and curvature of the log likelihood), which is found anew beside them. With all
 #'   rows near the posterior is that of the exact process. Not for [student()].
 #'
-#'   Of 2,001 to 100,000 rows held-out ones decide, where nothing is asked for that speaks of inducing points: the kernel
-#'   is learned once more, of the Gaussian responses at the mode by the near-neighbour likelihood, which knows of shorter
-#'   lengthscales than 120 points carry; that with its variances times 1, 3, 9, ... is tried beside 40 near rows and 200
-#'   points, since these responses are drawn towards the mode; and near rows are taken where the log density of up to
-#'   5,000 rows held out is larger by 0.001 than that of points alone (`fit$trial`: `gain` of points alone, `se`,
+#'   Of 2,001 to 100,000 rows held-out ones decide, where nothing is asked for that speaks of inducing points: the
+#'   kernel is learned once more, of the Gaussian responses at the mode by the near-neighbour likelihood, which knows of
+#'   shorter lengthscales than 120 points carry; that with its variances times 1, 3, 9, ... is tried beside 40 near rows
+#'   and 200 points, since these responses are drawn towards the mode; and near rows are taken where the log density of
+#'   up to 5,000 rows held out is larger by 0.001 than that of points alone (`fit$trial`: `gain` of points alone, `se`,
 #'   `rows`). Otherwise: `neighbours`, a number or 0.
 #'
 #'   `approx = "vi"` goes on from there, by steps along the natural gradient that are cut until the bound rises, to the

@@ -355,12 +355,6 @@ print_laplace <- function(fit, digits) {
   invisible(fit)
 }
 
-# What the points leave of the prior variances, beside what the rows' likelihoods resolve.
-describe_left <- function(fit) {
-  if (fit$unexplained < 1e-8) return(words_for(fit$likelihood)[["limit"]])
-  sprintf("which leave %s of W E unexplained at a row on average", format(signif(fit$unexplained, 2)))
-}
-
 describe_choice <- function(kernels) {
   if (is.null(kernels)) return("")
   sprintf("; chosen by evidence, nats a row (%s)", describe_others(kernels))
