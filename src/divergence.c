@@ -162,8 +162,7 @@ enum status divergence_value(struct divergence *d, double *value)
     pass_run(&d->pass, pairs_sink(d, pairs_block, 1 + of_pairs, pairs));
     status = stats_finish(M, 0, sums, &stats);
     if (status == STATUS_OK)
-        status = pf_transfer(&d->z, &stats, aux, sums + of_rows, pairs + 1,
-                             arena_take(arena, pf_size(M, q, aux->p)), value);
+        status = pf_transfer(&d->z, &stats, aux, sums + of_rows, pairs + 1, arena, value);
     *value += pairs[0];
     return status;
 }

@@ -121,13 +121,13 @@ struct sink gradient_sink(const struct pulling *self, double *sums)
     return sink;
 }
 
-void gradient_finish(const struct pulling *self, double k_sum, double *work, double *sums)
+void gradient_finish(const struct pulling *self, double k_sum, double *sums)
 {
     const struct inducing *z = self->z;
     const struct adjoint *a = self->adjoint;
     double *dtheta = self->with_theta ? sums + theta_at(z) : NULL;
     kernel_pull_self(z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter,
-                     a->Kmm_bar, work, sums, dtheta);
+                     a->Kmm_bar, self->arena, sums, dtheta);
     if (!kernel_is_constant(z->model->kernel))
         kernel_pull_diagonal(z->model->kernel, z->M, z->Z, z->M, 1.0, a->kzz_bar, 1, sums,
                              dtheta);

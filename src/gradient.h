@@ -26,13 +26,12 @@ struct pulling {
     struct panel panel;
     const struct pairing *pairing; /* of aux with p = 1, else NULL */
     int with_theta;                /* else dtheta stays 0 */
+    struct arena *arena;
 };
 size_t gradient_size(const struct inducing *z);
 struct sink gradient_sink(const struct pulling *self, double *sums);
 
-/* the rest of both: k(Z, Z), and k(x, x) where it is the same everywhere, its sum being k_sum.
- * scratch: kernel_self_size() */
-void gradient_finish(const struct pulling *self, double k_sum, double *work,
-                     double *sums);
+/* the rest of both: k(Z, Z), and k(x, x) where it is the same everywhere, its sum being k_sum */
+void gradient_finish(const struct pulling *self, double k_sum, double *sums);
 
 #endif

@@ -158,17 +158,13 @@ void kernel_pull(const struct kernel *k, int M, const double *Z, int ldz, int n,
         finish_levels(k, p.levels, dtheta);
 }
 
-size_t kernel_self_size(const struct kernel *k, int M, int columns)
-{
-    return kernel_size(k, M) + (size_t)M * M + (size_t)M * columns;
-}
-
 void kernel_pull_self(const struct kernel *k, int M, int columns, const double *Z,
-                      int ldz, double jitter, const double *K_bar, double *work,
+                      int ldz, double jitter, const double *K_bar, struct arena *arena,
                       double *dZ, double *dtheta)
 {
     const size_t size = (size_t)M * columns;
-    double *K = work, *half = K + (size_t)M * M, *rest = half + size;
+    double *K = arena_take(arena, (size_t)M * M), *half = arena_take(arena, size),
+           *rest = arena_take(arena, kernel_size(k, M));
     kernel_cross(k, M, Z, ldz, M, Z, ldz, K);
     fill(size, 0.0, half);
     kernel_pull(k, M, Z, ldz, M, Z, ldz, K, K_bar, rest, half, dtheta);

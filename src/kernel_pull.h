@@ -3,11 +3,11 @@
 
 /* The adjoints of a kernel's matrices: what F says of k(Z, X), k(Z, Z) and the diagonal, in Z and in
  * the kernel's log parameters. */
+#include "arena.h"
 #include "kernel.h"
 
-/* doubles of scratch wanted by pull and by pull_self for M points Z */
+/* doubles of scratch wanted by pull for M points Z */
 size_t kernel_size(const struct kernel *k, int M);
-size_t kernel_self_size(const struct kernel *k, int M, int columns);
 
 /* Adjoint of cross.  K as cross made it; dF = sum(K_bar * dK).  Adds to dZ (M x columns,
  * leading dimension M, NULL to skip) and to dtheta [n_theta] (NULL to skip). */
@@ -18,7 +18,7 @@ void kernel_pull(const struct kernel *k, int M, const double *Z, int ldz, int n,
 /* Adjoint of k(Z, Z) + jitter diag k(z, z), K_bar symmetric: rows and columns both move,
  * the jitter's share included.  `columns` is the number of columns of Z. */
 void kernel_pull_self(const struct kernel *k, int M, int columns, const double *Z,
-                      int ldz, double jitter, const double *K_bar, double *work,
+                      int ldz, double jitter, const double *K_bar, struct arena *arena,
                       double *dZ, double *dtheta);
 
 /* Adjoint of the diagonal: dF = times sum_i w_i d k(x_i, x_i), w_i `stride` apart.  Adds to dX

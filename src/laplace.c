@@ -100,11 +100,7 @@ static double psi_at(struct laplace *l)
 
 int laplace_factor(struct laplace *l, const double *G)
 {
-    const size_t M = (size_t)l->z.M;
-    copy(M * M, G, l->C);
-    for (size_t m = 0; m < M; m++)
-        l->C[m * M + m] += 1.0;
-    return chol_lower((int)M, l->C);
+    return chol_shifted(l->z.M, G, 1.0, l->C);
 }
 
 /* r, C and the step H^{-1} r, at trial; where W is so negative that H has no factor, that with the
@@ -290,15 +286,10 @@ double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
     const double constant = l->sums[M * M];
     copy(n_theta, l->sums + M * M + 1, dtheta);
     solve_lower_t(z->M, z->M, z->L, Lbar);
-    for (size_t j = 0; j < M; j++)
-        for (size_t i = 0; i < M; i++)
-            Lbar[j * M + i] = i < j ? 0.0 : -Lbar[j * M + i];
+    scale_by(M * M, -1.0, Lbar);
     chol_adjoint(z->M, z->L, Lbar, Kmm_bar);
     kernel_pull_self(z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter,
-                     Kmm_bar,
-                     arena_take(l->pass->plan.arena,
-                                kernel_self_size(z->model->kernel, z->M, z->columns)),
-                     NULL, dtheta);
+                     Kmm_bar, l->pass->plan.arena, NULL, dtheta);
     return constant;
 }
 

@@ -2,13 +2,6 @@
 #include "kernel_pull.h"
 #include "linalg.h"
 
-void lowrank_rows(const struct lowrank *aux, int n, const double *scale,
-                  const double *K_u, double *Wt)
-{
-    mult_AtB(aux->q, aux->n_u, n, 1.0, aux->W, K_u, 0.0, Wt);
-    scale_columns(aux->q, n, scale, Wt);
-}
-
 int panel_columns(const struct panel *p)
 {
     return p->aux == NULL ? 0 : p->aux->q;
@@ -27,7 +20,8 @@ const double *panel_rows(const struct panel *p, const struct block *b, double *w
         return p->Wt == NULL ? NULL : p->Wt + (size_t)b->first * p->aux->q;
     double *Wt = work + (size_t)aux->n_u * b->n;
     kernel_cross(aux->kernel, aux->n_u, aux->U, aux->n_u, b->n, b->X, b->ldx, work);
-    lowrank_rows(aux, b->n, b->scale, work, Wt);
+    mult_AtB(aux->q, aux->n_u, b->n, 1.0, aux->W, work, 0.0, Wt);
+    scale_columns(aux->q, b->n, b->scale, Wt);
     return Wt;
 }
 
@@ -51,15 +45,11 @@ void lowrank_points(const struct lowrank *aux, int M, const double *Z, double *K
     mult_AB(M, aux->n_u, aux->q, 1.0, K_zu, aux->W, 0.0, Wm);
 }
 
-size_t lowrank_pull_size(const struct lowrank *aux, int M)
-{
-    return (size_t)M * aux->n_u + kernel_size(aux->kernel, M);
-}
-
 void lowrank_pull(const struct lowrank *aux, int M, const double *Z, const double *K_zu,
-                  const double *Wm_bar, double *work, double *dZ)
+                  const double *Wm_bar, struct arena *arena, double *dZ)
 {
-    double *K_bar = work, *rest = work + (size_t)M * aux->n_u;
+    double *K_bar = arena_take(arena, (size_t)M * aux->n_u),
+           *rest = arena_take(arena, kernel_size(aux->kernel, M));
     mult_ABt(M, aux->q, aux->n_u, 1.0, Wm_bar, aux->W, 0.0, K_bar); /* Wm_bar W' */
     kernel_pull(aux->kernel, M, Z, M, aux->n_u, aux->U, aux->n_u, K_zu, K_bar, rest, dZ,
                 NULL);

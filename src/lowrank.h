@@ -9,6 +9,7 @@
  *
  * p in {0, 1}, s_j = +-1.  The mean is the last column and has s = +1.
  */
+#include "arena.h"
 #include "block.h"
 #include "kernel.h"
 #include "sink.h"
@@ -23,10 +24,6 @@ struct lowrank {
     const double *sign; /* [q] */
 };
 
-/* Wt (q x n) = W' k(U, X) diag(scale); K_u (n_u x n) = k(U, X) already evaluated */
-void lowrank_rows(const struct lowrank *aux, int n, const double *scale,
-                  const double *K_u, double *Wt);
-
 /* Its values at all rows: given, or made anew by block. */
 struct panel {
     const struct lowrank *aux; /* NULL: no columns */
@@ -35,7 +32,7 @@ struct panel {
 int panel_columns(const struct panel *p);
 /* doubles of scratch for a block of n rows; 0 where there is nothing to make */
 size_t panel_size(const struct panel *p, int n);
-/* Wt (q x n) of the block */
+/* Wt (q x n) = W' k(U, X_b) diag(scale) */
 const double *panel_rows(const struct panel *p, const struct block *b, double *work);
 
 /* all of them, as a sink */
@@ -50,8 +47,7 @@ void lowrank_points(const struct lowrank *aux, int M, const double *Z, double *K
                     double *Wm);
 
 /* Adjoint of lowrank_points: dF = sum(Wm_bar * dWm), adds to dZ (M x columns) */
-size_t lowrank_pull_size(const struct lowrank *aux, int M);
 void lowrank_pull(const struct lowrank *aux, int M, const double *Z, const double *K_zu,
-                  const double *Wm_bar, double *work, double *dZ);
+                  const double *Wm_bar, struct arena *arena, double *dZ);
 
 #endif

@@ -12,7 +12,7 @@ static void residual_add(const void *self, const struct visit *b)
     const int M = g->z.M, n = b->block.n;
     double *v = g->v + b->block.first;
     block_response(&b->block, v);
-    posterior_residual(M, n, b->A, g->beta, v, v);
+    mult_Atx(M, n, -1.0, b->A, g->beta, 1.0, v);
     for (int i = 0; i < n; i++)
         v[i] /= g->z.model->s2;
     mult_Ax(M, n, 1.0, b->A, v, 0.0, g->Av + (size_t)b->number * M);

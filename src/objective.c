@@ -10,24 +10,31 @@
 
 /* ---- the table -------------------------------------------------------------------------------- */
 
-static enum status vfe_factor(struct summary *s, double *work, struct adjoint *adjoint)
+static double *matrix(const struct summary *s, struct arena *arena)
+{
+    return arena_take(arena, (size_t)s->z->M * s->z->M);
+}
+
+static enum status vfe_factor(struct summary *s, struct arena *arena,
+                              struct adjoint *adjoint)
 {
     const enum status status =
         posterior_factor(&s->stats, s->z->model->s2, s->C, s->beta);
     if (status == STATUS_OK && adjoint != NULL)
-        vfe_adjoint(s->z, &s->stats, s->C, s->beta, work, adjoint);
+        vfe_adjoint(s->z, &s->stats, s->C, s->beta, matrix(s, arena), adjoint);
     return status;
 }
 
-static double vfe_value_of(const struct summary *s, double rss, double *work,
+static double vfe_value_of(const struct summary *s, double rss, struct arena *arena,
                            double *slope)
 {
     if (slope != NULL)
-        *slope = vfe_slope_noise(&s->stats, s->z->model->s2, s->C, rss, work);
+        *slope = vfe_slope_noise(&s->stats, s->z->model->s2, s->C, rss, matrix(s, arena));
     return vfe_value(&s->stats, s->z->model->s2, s->C, s->beta, rss);
 }
 
-static enum status white_factor(struct summary *s, double *work, struct adjoint *adjoint)
+static enum status white_factor(struct summary *s, struct arena *arena,
+                                struct adjoint *adjoint)
 {
     const enum status status =
         posterior_factor(&s->stats, s->z->model->s2, s->C, s->beta);
@@ -35,27 +42,29 @@ static enum status white_factor(struct summary *s, double *work, struct adjoint 
         return status;
     white_shares(&s->stats, s->C, s->N);
     if (adjoint != NULL)
-        white_adjoint(s->z, &s->stats, s->share, s->N, s->beta, work, adjoint);
+        white_adjoint(s->z, &s->stats, s->share, s->N, s->beta, matrix(s, arena),
+                      adjoint);
     return STATUS_OK;
 }
 
-static double white_value_of(const struct summary *s, double rss, double *work,
+static double white_value_of(const struct summary *s, double rss, struct arena *arena,
                              double *slope)
 {
     const double s2 = s->z->model->s2, transfer = white_transfer(s->z->M, s2, s->N);
-    (void)work, (void)slope;
+    (void)arena, (void)slope;
     return white_value(&s->stats, s2, s->share, transfer, s->beta, rss);
 }
 
-static enum status pf_factor(struct summary *s, double *work, struct adjoint *adjoint)
+static enum status pf_factor(struct summary *s, struct arena *arena,
+                             struct adjoint *adjoint)
 {
-    return pf_evaluate(s->z, &s->stats, s->aux, s->T, s->W0, work, &s->pf, adjoint);
+    return pf_evaluate(s->z, &s->stats, s->aux, s->T, s->W0, arena, &s->pf, adjoint);
 }
 
-static double pf_value_of(const struct summary *s, double rss, double *work,
+static double pf_value_of(const struct summary *s, double rss, struct arena *arena,
                           double *slope)
 {
-    (void)rss, (void)work, (void)slope;
+    (void)rss, (void)arena, (void)slope;
     return s->pf.fit + s->pf.transfer;
 }
 
@@ -76,23 +85,9 @@ const struct objective *objective_named(const char *name)
 
 /* ---- an evaluation ---------------------------------------------------------------------------- */
 
-static size_t largest(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 static int p_of(const struct evaluation *e)
 {
     return e->panel.aux != NULL && e->panel.aux->p;
-}
-
-static size_t small_size(const struct evaluation *e)
-{
-    const int M = e->z.M, q = panel_columns(&e->panel);
-    size_t small = (size_t)M * M;
-    if (e->panel.aux != NULL)
-        small = largest(pf_size(M, q, p_of(e)), lowrank_pull_size(e->panel.aux, M));
-    return largest(small, kernel_self_size(e->z.model->kernel, M, e->z.columns));
 }
 
 static void lay_out(struct evaluation *e)
@@ -114,7 +109,6 @@ static void lay_out(struct evaluation *e)
     }
     e->adjoint_memory = arena_take(arena, adjoint_size(M, q, p));
     e->gradient = arena_take(arena, gradient_size(&e->z));
-    e->small = arena_take(arena, small_size(e));
 }
 
 enum status evaluation_begin(struct evaluation *e)
@@ -130,9 +124,14 @@ enum status evaluation_begin(struct evaluation *e)
     adjoint_init(M, panel_columns(&e->panel), p, e->adjoint_memory, &e->adjoint);
     e->summing = (struct summing){e->z.model->kernel, M, e->panel};
     e->pairing = (struct pairing){&e->pass, e->AK};
-    e->pulling = (struct pulling){&e->z, &e->adjoint, e->panel, p ? &e->pairing : NULL,
-                                  e->objective->with_theta};
-    const enum status status = inducing_factor(&e->z, e->small, e->L);
+    e->pulling = (struct pulling){&e->z,
+                                  &e->adjoint,
+                                  e->panel,
+                                  p ? &e->pairing : NULL,
+                                  e->objective->with_theta,
+                                  e->pass.plan.arena};
+    const enum status status =
+        inducing_factor(&e->z, arena_take(e->pass.plan.arena, (size_t)M), e->L);
     e->z.L = e->L;
     e->summary.z = &e->z;
     e->summary.aux = e->panel.aux;
@@ -156,7 +155,7 @@ enum status evaluation_sums(struct evaluation *e)
 enum status evaluation_factor(struct evaluation *e)
 {
     const enum status status = e->objective->factor(
-        &e->summary, e->small, e->with_gradient ? &e->adjoint : NULL);
+        &e->summary, e->pass.plan.arena, e->with_gradient ? &e->adjoint : NULL);
     if (e->objective->with_residuals)
         e->adjoint.beta = e->summary.beta;
     return status;
@@ -173,10 +172,10 @@ void evaluation_gradient(struct evaluation *e)
 
 void evaluation_points(struct evaluation *e, double k_sum)
 {
-    gradient_finish(&e->pulling, k_sum, e->small, e->gradient);
+    gradient_finish(&e->pulling, k_sum, e->gradient);
     if (e->panel.aux != NULL)
-        lowrank_pull(e->panel.aux, e->z.M, e->z.Z, e->K_zu, e->adjoint.Wm_bar, e->small,
-                     e->gradient);
+        lowrank_pull(e->panel.aux, e->z.M, e->z.Z, e->K_zu, e->adjoint.Wm_bar,
+                     e->pass.plan.arena, e->gradient);
 }
 
 double evaluation_rss(const struct evaluation *e)
@@ -186,7 +185,7 @@ double evaluation_rss(const struct evaluation *e)
 
 double evaluation_value(struct evaluation *e, double rss, double *slope)
 {
-    return e->objective->value(&e->summary, rss, e->small, slope);
+    return e->objective->value(&e->summary, rss, e->pass.plan.arena, slope);
 }
 
 double evaluation_rss_of_sums(const struct evaluation *e)

@@ -29,11 +29,12 @@ struct objective {
     int with_aux;       /* sums of an auxiliary distribution's values? */
     int with_residuals; /* value wants |y - A'beta|^2 */
     int with_theta;     /* a gradient in the hyperparameters too */
-    /* adjoints of the sums where `adjoint` is not NULL (all zero then), and what value reads;
-     * scratch: M^2, with aux pf_size() */
-    enum status (*factor)(struct summary *s, double *work, struct adjoint *adjoint);
+    /* adjoints of the sums where `adjoint` is not NULL (all zero then), and what value reads */
+    enum status (*factor)(struct summary *s, struct arena *arena,
+                          struct adjoint *adjoint);
     /* rss is read with_residuals; slope: in log s2, where not NULL */
-    double (*value)(const struct summary *s, double rss, double *work, double *slope);
+    double (*value)(const struct summary *s, double rss, struct arena *arena,
+                    double *slope);
 };
 
 /* The objective of that name ("vfe", "white", "pf"), or NULL. */
@@ -52,7 +53,7 @@ struct evaluation {
     struct summing summing;
     struct pairing pairing;
     struct pulling pulling;
-    double *L, *T, *K_zu, *sums, *W0, *AK, *adjoint_memory, *gradient, *small, *work;
+    double *L, *T, *K_zu, *sums, *W0, *AK, *adjoint_memory, *gradient;
 };
 
 /* z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share are there.

@@ -2,11 +2,6 @@
 #include "pf.h"
 #include "linalg.h"
 
-size_t pf_size(int M, int q, int p)
-{
-    return 3 * (size_t)M * M + 4 * (size_t)M * q + (p ? 5 * (size_t)M * M + M : 0);
-}
-
 /* X <- D^{-1} X = s2 (s2 I + G)^{-1} X */
 static void solve_D(int M, int n, const double *C, double s2, double *X)
 {
@@ -123,11 +118,13 @@ static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
 
 enum status pf_evaluate(const struct inducing *z, const struct stats *s,
                         const struct lowrank *aux, const double *T, const double *W0,
-                        double *work, struct pf_terms *terms, struct adjoint *adjoint)
+                        struct arena *arena, struct pf_terms *terms,
+                        struct adjoint *adjoint)
 {
     const int M = s->M, q = s->q, last = q - 1;
     const size_t MM = (size_t)M * M, Mq = (size_t)M * q;
-    double *C = work, *S1 = C + MM, *S2 = S1 + MM, *X = S2 + MM, *Y = X + Mq, *R = Y + Mq,
+    double *C = arena_take(arena, 3 * MM + 4 * Mq + (aux->p ? 5 * MM + M : 0)),
+           *S1 = C + MM, *S2 = S1 + MM, *X = S2 + MM, *Y = X + Mq, *R = Y + Mq,
            *B = R + Mq, *prior = B + Mq;
     double *Q1 = prior, *share = prior + MM, *scratch = share + MM,
            *root = scratch + 3 * MM; /* where p = 1 */
@@ -201,13 +198,13 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
 }
 
 enum status pf_transfer(const struct inducing *z, const struct stats *s,
-                        const struct lowrank *aux, double *U, double *V, double *work,
-                        double *value)
+                        const struct lowrank *aux, double *U, double *V,
+                        struct arena *arena, double *value)
 {
     const int M = s->M;
     const size_t MM = (size_t)M * M;
     const double s2 = z->model->s2;
-    double *C = work, *B = C + MM, *Vt = B + MM, *root = Vt + MM;
+    double *C = arena_take(arena, 3 * MM + M), *B = C + MM, *Vt = B + MM, *root = Vt + MM;
     if (chol_shifted(M, s->G, s2, C))
         return STATUS_INNER_NOT_PD;
     solve_D(M, aux->q, C, s2, U);

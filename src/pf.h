@@ -17,21 +17,19 @@ struct pf_terms {
     double transfer; /* sum_j s_j |D^{-1}(A w_j - G t_j)|^2 + p tr(D^{-1} V D^{-1}) */
 };
 
-/* doubles of scratch wanted by pf_evaluate and by pf_transfer */
-size_t pf_size(int M, int q, int p);
-
 /*
  * T (M x q) = L^{-1} [b(Z), mu(Z)];  W0 (M x M) is read only if aux->p.
  * adjoint == NULL: the value alone.
  */
 enum status pf_evaluate(const struct inducing *z, const struct stats *s,
                         const struct lowrank *aux, const double *T, const double *W0,
-                        double *work, struct pf_terms *terms, struct adjoint *adjoint);
+                        struct arena *arena, struct pf_terms *terms,
+                        struct adjoint *adjoint);
 
 /* (II) + (III) from U (M x q) = A (W_x - A'T) and, where aux->p, V (M x M) = A E A', both
  * overwritten: sum_j s_j |D^{-1} u_j|^2 + p tr(D^{-1} (V - G J G) D^{-1}) */
 enum status pf_transfer(const struct inducing *z, const struct stats *s,
-                        const struct lowrank *aux, double *U, double *V, double *work,
-                        double *value);
+                        const struct lowrank *aux, double *U, double *V,
+                        struct arena *arena, double *value);
 
 #endif

@@ -30,14 +30,6 @@ void posterior_adjoint(const struct inducing *z, const struct stats *s,
     adjoint->beta = beta;
 }
 
-void posterior_residual(int M, int n, const double *A, const double *beta,
-                        const double *ys, double *e)
-{
-    if (e != ys)
-        copy((size_t)n, ys, e);
-    mult_Atx(M, n, -1.0, A, beta, 1.0, e);
-}
-
 void posterior_rows(const struct posterior *p, const struct block *b, const double *A,
                     double *work, double *mean, double *sor_variance, double *unexplained)
 {
@@ -69,7 +61,7 @@ static void residual_block(const void *self, const struct visit *v)
     const int n = v->block.n;
     double *e = to->v == NULL ? v->work : to->v + v->block.first;
     block_response(&v->block, e);
-    posterior_residual(to->M, n, v->A, to->beta, e, e);
+    mult_Atx(to->M, n, -1.0, v->A, to->beta, 1.0, e); /* e = y - A'beta */
     *v->sums += sum_squares((size_t)n, e);
     for (int i = 0; i < n && to->v != NULL; i++)
         e[i] /= to->s2;

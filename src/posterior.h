@@ -29,10 +29,6 @@ void posterior_adjoint(const struct inducing *z, const struct stats *s,
                        const double *beta, double factor, double *work,
                        struct adjoint *adjoint);
 
-/* e = y - A'beta for a block (ys = scaled response, e may be ys): v = e / s2 */
-void posterior_residual(int M, int n, const double *A, const double *beta,
-                        const double *ys, double *e);
-
 /* New rows.  A (M x n) = L^{-1} k(Z, X).  mean, sor_variance, unexplained: [n];
  * unexplained = E(x, x), not below 0.  scratch: M n */
 void posterior_rows(const struct posterior *p, const struct block *b, const double *A,

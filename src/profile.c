@@ -56,14 +56,6 @@ SHAPE_SLOPE(rq, r2 / (2.0 * shape[0]),
 
 /* ---- of s = x'z ------------------------------------------------------------------------ */
 
-static void linear_value(int n, int power, const double *shape, double *s)
-{
-    (void)n;
-    (void)power;
-    (void)shape;
-    (void)s;
-}
-
 static void linear_slope(int n, int power, const double *shape, double *s)
 {
     (void)power;
@@ -115,25 +107,23 @@ static const struct closed_form se = {1, 0.5, 0.0, 0.0}, matern12 = {0, 1.0, 0.0
                                 matern52 = {0, 5.0, 1.0, 1.0 / 3.0};
 
 static const struct profile profiles[] = {
-    {"se", METRIC_SCALED, 0, &se, se_split, 0, se_slope, NULL, NULL, NULL, NULL},
-    {"matern12", METRIC_SCALED, 0, &matern12, matern12_split, 1, matern12_slope, NULL,
-     NULL, NULL, NULL},
-    {"matern32", METRIC_SCALED, 0, &matern32, matern32_split, 1, matern32_slope, NULL,
-     NULL, NULL, NULL},
-    {"matern52", METRIC_SCALED, 0, &matern52, matern52_split, 1, matern52_slope, NULL,
-     NULL, NULL, NULL},
-    {"rq", METRIC_SCALED, 1, NULL, rq_split, 1, rq_slope, rq_shape_slope, NULL, NULL,
-     NULL},
-    {"periodic", METRIC_PERIODIC, 0, NULL, se_split, 0, se_slope, NULL, NULL, NULL, NULL},
-    {"linear", METRIC_PRODUCT, 0, NULL, NULL, 0, NULL, NULL, linear_value, linear_slope,
-     NULL},
-    {"mean", METRIC_PRODUCT, 0, NULL, NULL, 0, NULL, NULL, mean_value, linear_slope,
-     NULL},
-    {"polynomial", METRIC_PRODUCT, 1, NULL, NULL, 0, NULL, NULL, polynomial_value,
-     polynomial_slope, polynomial_offset_slope},
-    {"categorical", METRIC_LEVELS, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL},
-    {"white", METRIC_EQUALITY, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL},
-    {"constant", METRIC_NOTHING, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL},
+    {"se", METRIC_SCALED, .closed = &se, .split = se_split, .slope = se_slope},
+    {"matern12", METRIC_SCALED, .closed = &matern12, .split = matern12_split,
+     .slope_reads_r2 = 1, .slope = matern12_slope},
+    {"matern32", METRIC_SCALED, .closed = &matern32, .split = matern32_split,
+     .slope_reads_r2 = 1, .slope = matern32_slope},
+    {"matern52", METRIC_SCALED, .closed = &matern52, .split = matern52_split,
+     .slope_reads_r2 = 1, .slope = matern52_slope},
+    {"rq", METRIC_SCALED, .n_shape = 1, .split = rq_split, .slope_reads_r2 = 1,
+     .slope = rq_slope, .shape_slope = rq_shape_slope},
+    {"periodic", METRIC_PERIODIC, .split = se_split, .slope = se_slope},
+    {"linear", METRIC_PRODUCT, .value_slope = linear_slope},
+    {"mean", METRIC_PRODUCT, .value = mean_value, .value_slope = linear_slope},
+    {"polynomial", METRIC_PRODUCT, .n_shape = 1, .value = polynomial_value,
+     .value_slope = polynomial_slope, .value_shape_slope = polynomial_offset_slope},
+    {.name = "categorical", .metric = METRIC_LEVELS},
+    {.name = "white", .metric = METRIC_EQUALITY},
+    {.name = "constant", .metric = METRIC_NOTHING},
 };
 
 enum { N_PROFILES = sizeof profiles / sizeof profiles[0] };

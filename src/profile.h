@@ -38,7 +38,7 @@ struct profile {
                   double *out); /* dk / dr2 */
     void (*shape_slope)(int n, const double *shape, const double *k, const double *r2,
                         double *out); /* dk / dlog shape */
-    /* of s, in place: g(s), dg / ds, dg / dlog shape */
+    /* of s, in place: g(s) (NULL: s itself), dg / ds, dg / dlog shape */
     void (*value)(int n, int power, const double *shape, double *s);
     void (*value_slope)(int n, int power, const double *shape, double *s);
     void (*value_shape_slope)(int n, int power, const double *shape, double *s);

@@ -2,19 +2,15 @@
 #include "select.h"
 #include "linalg.h"
 
-void select_open(struct select_state *s, struct arena *arena)
+void select_start(struct select_state *s, struct arena *arena)
 {
-    const size_t n = (size_t)s->rows.n, most = (size_t)s->most;
+    const struct block *rows = &s->rows;
+    const size_t n = (size_t)rows->n, most = (size_t)s->most;
     s->A = arena_take(arena, n * most);
     s->prior = arena_take(arena, n);
     s->E = arena_take(arena, n);
     s->t = arena_take(arena, most);
     s->work = arena_take(arena, most + n);
-}
-
-void select_start(struct select_state *s)
-{
-    const struct block *rows = &s->rows;
     s->m = 0;
     kernel_diagonal(s->kernel, rows->n, rows->X, rows->ldx, s->prior);
     copy((size_t)rows->n, s->prior, s->E);
@@ -60,21 +56,17 @@ int select_step(struct select_state *s, double tolerance)
 
 enum { guided_block = 64 };
 
-void guided_open(struct guided_state *g, struct arena *arena)
+void guided_start(struct guided_state *g, struct arena *arena)
 {
-    const size_t r = (size_t)g->r, n = (size_t)g->n, most = (size_t)g->most,
-                 start = r * guided_block, step = 2 * r + 2 * n + most;
+    const int r = g->r;
+    const size_t n = (size_t)g->n, most = (size_t)g->most,
+                 step = 2 * (size_t)r + 2 * n + most;
+    double *work = arena_take(arena, (size_t)r * guided_block);
     g->left = arena_take(arena, n);
     g->gain = arena_take(arena, n);
     g->B = arena_take(arena, r * most);
     g->S = arena_take(arena, n * most);
-    g->work = arena_take(arena, start > step ? start : step);
-}
-
-void guided_start(struct guided_state *g)
-{
-    const int r = g->r;
-    double *work = g->work;
+    g->work = arena_take(arena, step);
     g->m = 0;
     g->first = 0.0;
     for (int from = 0; from < g->n; from += guided_block) {

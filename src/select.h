@@ -22,10 +22,8 @@ struct select_state {
     double *work;
 };
 
-void select_open(struct select_state *s, struct arena *arena);
-
 /* E = prior = k(x, x), no pivots yet */
-void select_start(struct select_state *s);
+void select_start(struct select_state *s, struct arena *arena);
 
 /* One pivot more.  Returns 0 where every E is at most tolerance * the prior variance there: what
  * is left of K is rounding.  Rows that the kernel cannot tell from a pivot get E = 0 exactly. */
@@ -51,8 +49,7 @@ struct guided_state {
     double *work;
 };
 
-void guided_open(struct guided_state *g, struct arena *arena);
-void guided_start(struct guided_state *g);
+void guided_start(struct guided_state *g, struct arena *arena);
 
 /* One pivot more, or 0 where all that is left of any column is at most `least`. */
 int guided_step(struct guided_state *g, double least);

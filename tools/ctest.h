@@ -132,7 +132,8 @@ struct block block_rows(const struct problem *p, int first, int n);
 enum { MOST_PIECES = 40 };
 struct piece {
     struct block block;
-    double *K, *A, *Wt, *AK; /* Wt only with aux, AK only with p = 1               */
+    double *K, *A, *AK;
+    const double *Wt; /* Wt only with aux, AK only with p = 1               */
 };
 struct pieces {
     struct inducing z;

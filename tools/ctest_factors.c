@@ -250,8 +250,7 @@ static void composite(const int *profiles)
     q.K_bar = random_spd(M).x;
     dZ = array_zero(M * COLUMNS);
     dtheta = array_zero(n_theta);
-    kernel_pull_self(k, M, COLUMNS, q.Z, M, q.jitter, q.K_bar,
-                     array(kernel_self_size(k, M, COLUMNS)), dZ, dtheta);
+    kernel_pull_self(k, M, COLUMNS, q.Z, M, q.jitter, q.K_bar, &arrays, dZ, dtheta);
     check_slopes(&q, dZ, dtheta);
 
     /* u'(dK / dtheta) v by differences of u'K v */

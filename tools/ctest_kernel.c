@@ -158,7 +158,6 @@ static void pull_self(const char *name, struct kernel_shape s)
     struct covariance c = covariance_new(name, s.d, s.columns);
     const struct kernel *k = &c.kernel;
     const size_t Md = (size_t)s.M * s.columns, n_theta = (size_t)k->n_theta;
-    const size_t size = kernel_self_size(k, s.M, s.columns);
     struct kernel_sum f = {&c, s, s.M + 1, 0, NULL, NULL, random_spd(s.M).x, 0.3};
     f.Z = random_rows(s.M, s.columns, f.ldz);
     const double *dZ0 = array_random(Md, -1.0, 1.0),
@@ -166,13 +165,13 @@ static void pull_self(const char *name, struct kernel_shape s)
     double *dZ = array_copy(Md, dZ0), *alone = array_copy(Md, dZ0),
            *dtheta = array_copy(n_theta, theta0),
            *theta_alone = array_copy(n_theta, theta0);
-    kernel_pull_self(k, s.M, s.columns, f.Z, f.ldz, f.jitter, f.K_bar, array(size), dZ,
+    kernel_pull_self(k, s.M, s.columns, f.Z, f.ldz, f.jitter, f.K_bar, &arrays, dZ,
                      dtheta);
     check_slopes(&f, &c, dZ0, dZ, theta0, dtheta);
-    kernel_pull_self(k, s.M, s.columns, f.Z, f.ldz, f.jitter, f.K_bar, array(size), alone,
+    kernel_pull_self(k, s.M, s.columns, f.Z, f.ldz, f.jitter, f.K_bar, &arrays, alone,
                      NULL);
     CHECK_ARRAY(Md, alone, dZ, 0.0);
-    kernel_pull_self(k, s.M, s.columns, f.Z, f.ldz, f.jitter, f.K_bar, array(size), NULL,
+    kernel_pull_self(k, s.M, s.columns, f.Z, f.ldz, f.jitter, f.K_bar, &arrays, NULL,
                      theta_alone);
     CHECK_ARRAY(n_theta, theta_alone, dtheta, 0.0);
 }

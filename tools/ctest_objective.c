@@ -27,9 +27,8 @@ static double second_pass(const struct pieces *pass, const struct adjoint *a, do
         kernel_pull(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, piece->K,
                     Kmx_bar, array(kernel_size(z->model->kernel, z->M)), dZ, dtheta);
     }
-    kernel_pull_self(
-        z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter, a->Kmm_bar,
-        array(kernel_self_size(z->model->kernel, z->M, z->columns)), dZ, dtheta);
+    kernel_pull_self(z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter,
+                     a->Kmm_bar, &arrays, dZ, dtheta);
     return rss;
 }
 
@@ -49,13 +48,12 @@ struct answer pf_answer(const struct problem *p, int block, int gradient)
     lowrank_points(&aux, M, p->Z, K_zu, T);
     solve_lower(M, q, pass.z.L, T);
     adjoint_init(M, q, aux.p, array(adjoint_size(M, q, aux.p)), &a);
-    e.status = pf_evaluate(&pass.z, &pass.stats, &aux, T, pass.W0,
-                           array(pf_size(M, q, aux.p)), &terms, gradient ? &a : NULL);
+    e.status = pf_evaluate(&pass.z, &pass.stats, &aux, T, pass.W0, &arrays, &terms,
+                           gradient ? &a : NULL);
     e.value = terms.fit + terms.transfer;
     if (gradient) {
         second_pass(&pass, &a, e.dZ, NULL);
-        lowrank_pull(&aux, M, p->Z, K_zu, a.Wm_bar, array(lowrank_pull_size(&aux, M)),
-                     e.dZ);
+        lowrank_pull(&aux, M, p->Z, K_zu, a.Wm_bar, &arrays, e.dZ);
     }
     return e;
 }
@@ -68,7 +66,7 @@ static double residual_sum(const struct pieces *pass, const double *beta)
         const struct block *b = &pass->piece[i].block;
         double *residual = array((size_t)b->n);
         block_response(b, residual);
-        posterior_residual(pass->z.M, b->n, pass->piece[i].A, beta, residual, residual);
+        mult_Atx(pass->z.M, b->n, -1.0, pass->piece[i].A, beta, 1.0, residual);
         rss += sum_squares((size_t)b->n, residual);
     }
     return rss;
@@ -253,8 +251,7 @@ static void transfer_alone(const struct problem *p, double want)
                         U = times(A, plus(f.Wx, -1.0, left)),
                         V = times(A, times(E, transposed(A)));
     CHECK(pf_transfer(&pass.z, &pass.stats, &aux, array_copy(Mq, U.x),
-                      aux.p ? array_copy(MM, V.x) : NULL, array(pf_size(M, q, aux.p)),
-                      &value) == STATUS_OK);
+                      aux.p ? array_copy(MM, V.x) : NULL, &arrays, &value) == STATUS_OK);
     CHECK_NEAR(value, want, 1e-10);
 }
 

@@ -90,20 +90,19 @@ static void lowrank(struct problem *p)
     const struct dense f = dense_of(p);
     const size_t Mu = (size_t)s.M * s.n_u, Mq = (size_t)s.M * s.q,
                  Md = (size_t)s.M * s.columns, qN = (size_t)s.q * s.N;
-    double *K_u = array((size_t)s.n_u * s.N), *Wt = array(qN), *K_zu = array(Mu),
-           *Wm = array(Mq);
-    kernel_cross(aux.kernel, s.n_u, p->U, s.n_u, s.N, p->X, s.N, K_u);
-    lowrank_rows(&aux, s.N, p->scale, K_u, Wt);
+    double *K_zu = array(Mu), *Wm = array(Mq);
+    const struct panel panel = {&aux, NULL};
+    const struct block rows = block_rows(p, 0, s.N), none = {.ldx = 1};
+    const double *Wt = panel_rows(&panel, &rows, array(panel_size(&panel, s.N)));
     CHECK_ARRAY(qN, Wt, transposed(f.Wx).x, 1e-14);
-    lowrank_rows(&aux, 0, p->scale ? array(0) : NULL, array(0), array(0));
+    panel_rows(&panel, &none, array(0));
     lowrank_points(&aux, s.M, p->Z, K_zu, Wm);
     CHECK_ARRAY(Mq, Wm, f.Wm.x, 1e-14);
 
     const double *dZ0 = array_random(Md, -1.0, 1.0);
     const struct points_sum sum = {&aux, s.M, p->Z, array_random(Mq, -1.0, 1.0)};
     double *dZ = array_copy(Md, dZ0);
-    lowrank_pull(&aux, s.M, p->Z, K_zu, sum.Wm_bar, array(lowrank_pull_size(&aux, s.M)),
-                 dZ);
+    lowrank_pull(&aux, s.M, p->Z, K_zu, sum.Wm_bar, &arrays, dZ);
     for (size_t i = 0; i < Md; i++)
         CHECK_NEAR(dZ[i] - dZ0[i], slope(points_sum, &sum, p->Z + i), 1e-8);
 }
@@ -151,8 +150,7 @@ static void selection(const char *name, int n, int columns, int most, int twins)
                              .most = most,
                              .m = -1,
                              .pivot = array_int(most)};
-    select_open(&s, &arrays);
-    select_start(&s);
+    select_start(&s, &arrays);
     CHECK(s.m == 0);
     while (select_step(&s, 1e-8))
         CHECK(s.m <= most);
@@ -190,8 +188,7 @@ static void guided(int r, int n, int most, int twins)
     mult_AtB(r, r, r, 1.0, root, root, 0.0, P);
     struct guided_state g = {
         .r = r, .n = n, .most = most, .V = V, .P = P, .m = -1, .pivot = array_int(most)};
-    guided_open(&g, &arrays);
-    guided_start(&g);
+    guided_start(&g, &arrays);
     CHECK(g.m == 0);
     while (guided_step(&g, 1e-10))
         CHECK(g.m <= most);

@@ -106,10 +106,8 @@ static void piece_sums(const struct problem *p, const struct lowrank *aux,
     kernel_cross(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, piece->K);
     inducing_whiten(z, b->n, b->scale, piece->K, piece->A);
     if (aux != NULL) {
-        double *K_u = array((size_t)aux->n_u * n);
-        piece->Wt = array((size_t)aux->q * n);
-        kernel_cross(aux->kernel, aux->n_u, aux->U, aux->n_u, b->n, b->X, b->ldx, K_u);
-        lowrank_rows(aux, b->n, b->scale, K_u, piece->Wt);
+        const struct panel panel = {aux, NULL};
+        piece->Wt = panel_rows(&panel, b, array(panel_size(&panel, b->n)));
     }
     stats_add(&p->covariance.kernel, z->M, aux ? aux->q : 0, b, piece->A, piece->Wt,
               array(2 * n), sums);
