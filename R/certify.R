@@ -13,8 +13,8 @@
 #' * `"tight"` computes that posterior's norms exactly, and corrects its mean further, which takes all pairs of rows,
 #'   \eqn{O(n^2 m_2)}.
 #'
-#' Where these leave a row open and `n` is so small that the exact posterior takes less time than is left of
-#' `max_seconds` (as it may near noise-free data), it is computed after all.
+#' Where these leave a row open (its mean without passes over all pairs of rows) and `n` is so small that the exact
+#' posterior takes less time than is left of `max_seconds`, it is computed after all.
 #'
 #' Each effort's intervals are intersected with those of the cheaper ones.
 #'
@@ -22,7 +22,7 @@
 #' hyperparameters: its mode, its sd, and the averaged probability or rate that these give (columns `response`,
 #' `response_lower`, `response_upper`). How far Laplace's approximation is from the true posterior is not certified, by
 #' this or anything known to us; printed beside it is a diagnostic of that, [laplace_check()] with 500 draws, where it
-#' takes less than a second (attribute `check`).
+#' takes less than a second (attribute `check`). Fits with `approx = "vi"` are refused.
 #'
 #' With `hyper_uncertainty = TRUE` it is the mixture that `predict(fit, newdata, hyper_uncertainty = TRUE)` is: held
 #' against the one of the exact posteriors at the same hyperparameters, weighted by the exact evidence (and the same

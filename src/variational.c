@@ -124,8 +124,8 @@ enum status laplace_variational(struct laplace *l, double enough, int maxit)
             break;
         }
         status = prepare(l);
-        if (before < 1e-6 &&
-            l->decrement >= before) /* that is what double precision has */
+        /* that is what double precision has */
+        if (before < 1e-6 && l->decrement >= before)
             break;
     }
     return status;
