@@ -1,4 +1,5 @@
-# What the 95 % intervals of default fits cover, of the rows held out in the race and by seeds.R:   Rscript bench/coverage.R
+# What the 95 % intervals of default fits cover, of the rows held out in the race and by seeds.R:
+#   Rscript bench/coverage.R
 # (from the source tree). Status 1 where a set's coverage is outside 93 to 97 % by more than two standard errors of it.
 read <- function(file) utils::read.csv(file.path("bench", "results", file))
 race <- subset(read("race.csv"), method == "pfdtc")
