@@ -66,7 +66,7 @@ laplace_check <- function(fit, draws = 2000) {
 
 # At a thousand rows at most
 moments_by_weight <- function(fit, data, at, U, weights) {
-  rows <- unique(round(seq(1, nrow(data$x), length.out = min(nrow(data$x), 1000))))
+  rows <- evenly(nrow(data$x), 1000)
   A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, data$x[rows, , drop = FALSE]))
   left <- at$left[rows]
   mean <- drop(U %*% weights)
