@@ -48,7 +48,7 @@ anova.gp_fit <- function(object, ...) {
     }
   }
   ll <- lapply(fits, stats::logLik)
-  part <- function(what) vapply(ll, function(one) as.double(if (is.null(attr(one, what))) NA else attr(one, what)), 0)
+  part <- function(what) part_of_each(ll, what)
   value <- vapply(ll, as.double, 0)
   lower <- part("lower")
   upper <- part("upper")

@@ -13,8 +13,8 @@
 #' * `"tight"` computes that posterior's norms exactly, and corrects its mean further, which takes all pairs of rows,
 #'   \eqn{O(n^2 m_2)}.
 #'
-#' Where these leave a row open and `n` is so small that the exact posterior takes less time than is left of
-#' `max_seconds` (as it may near noise-free data), it is computed after all.
+#' Where these leave a row open (its mean without passes over all pairs of rows) and `n` is so small that the exact
+#' posterior takes less time than is left of `max_seconds`, it is computed after all.
 #'
 #' Each effort's intervals are intersected with those of the cheaper ones.
 #'

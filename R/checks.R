@@ -57,12 +57,13 @@ check_positive <- function(x, argument, length = NULL) {
   as.double(x)
 }
 
-check_at_least_0 <- function(x, argument) {
-  if (!is_plain_numeric(x) || length(x) != 1L || is.na(x) || x < 0) {
-    abort_input(argument, describe(x), "a number of at least 0")
-  }
+# A number of which `ok` is TRUE.
+check_number <- function(x, argument, want, ok) {
+  if (!is_plain_numeric(x) || length(x) != 1L || is.na(x) || !ok(x)) abort_input(argument, describe(x), want)
   as.double(x)
 }
+
+check_at_least_0 <- function(x, argument) check_number(x, argument, "a number of at least 0", function(x) x >= 0)
 
 # Weights multiply squares, and fourth powers are computed with; 0 drops a row, where that is allowed.
 check_weight_sizes <- function(weights) {
@@ -178,8 +179,5 @@ reason_not_numeric <- function(x) {
 is_time <- function(x) inherits(x, c("Date", "POSIXt", "difftime"))
 
 check_level <- function(level) {
-  if (!is.numeric(level) || length(level) != 1L || is.na(level) || level <= 0 || level >= 1) {
-    abort_input("level", describe(level), "a number between 0 and 1")
-  }
-  level
+  check_number(level, "level", "a number between 0 and 1", function(x) is.numeric(x) && x > 0 && x < 1)
 }

@@ -78,10 +78,7 @@ check_control <- function(control) {
 }
 
 check_share <- function(x, argument) {
-  if (!is_plain_numeric(x) || is.logical(x) || length(x) != 1L || is.na(x) || x <= 0 || x > 1) {
-    abort_input(argument, describe(x), "a number above 0 and at most 1")
-  }
-  as.double(x)
+  check_number(x, argument, "a number above 0 and at most 1", function(x) !is.logical(x) && x > 0 && x <= 1)
 }
 
 finite_at_least_0 <- function(x, argument) {

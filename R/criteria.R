@@ -22,11 +22,12 @@ fit_labels <- function(call) {
   make.unique(vapply(as.list(call)[-1L], label, ""))
 }
 
+# An attribute of each log likelihood, NA where it has none.
+part_of_each <- function(lls, what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
+
 compare_criterion <- function(fits, labels, name, penalty) {
   lls <- lapply(fits, stats::logLik)
-  part <- function(what) {
-    vapply(lls, function(ll) as.double(if (is.null(attr(ll, what))) NA else attr(ll, what)), 0)
-  }
+  part <- function(what) part_of_each(lls, what)
   value <- vapply(lls, as.double, 0)
   nobs <- part("nobs")
   if (length(unique(nobs[!is.na(nobs)])) > 1L) {

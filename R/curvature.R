@@ -116,7 +116,7 @@ learned_density <- function(fit) {
   model <- model_of(fit)
   s <- learning_settings(model$kernel, model$noise, fit$frame$columns, free, fit$control)
   s$steps$max_seconds <- Inf
-  learned <- if (fit$hyper == "evidence") with_own_seed(density_of_evidence(fit, data, s)) else
+  learned <- if (fit$hyper == "evidence") same_chance(density_of_evidence(fit, data, s)) else
     density_of_objective(fit, data, s)
   c(list(names = free, at = model_theta(model)[names %in% free]), learned)
 }
@@ -171,13 +171,4 @@ differences <- function(gradient, par, step = 0.002) {
   }, numeric(length(par)))
   columns <- matrix(columns, length(par))
   (columns + t(columns)) / 2
-}
-
-# Evaluates `code` with random numbers of its own, and leaves the session's as they were.
-with_own_seed <- function(code) {
-  old <- get0(".Random.seed", globalenv(), inherits = FALSE)
-  on.exit(if (is.null(old)) rm(".Random.seed", envir = globalenv()) else
-    assign(".Random.seed", old, envir = globalenv()))
-  set.seed(1L)
-  force(code)
 }

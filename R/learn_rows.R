@@ -40,13 +40,6 @@ learning_rows <- function(data, s) {
   pool
 }
 
-# Mean square of y about 0, the prior mean, or about its own, and what merged rows no longer show of it.
-response_power <- function(data, y = data$y) {
-  w <- if (is.null(data$weights)) 1 else data$weights
-  power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)
-  if (power > 0) power else 1
-}
-
 response_variance <- function(data) {
   w <- if (is.null(data$weights)) rep(1, length(data$y)) else data$weights
   response_power(data, data$y - sum(w * data$y) / sum(w))

@@ -198,8 +198,7 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
   check_memory(24 * as.double(max(n, nrow(rows$x))) * nsim, sprintf("%.0f draws at %d rows", as.double(nsim), n))
 
   # seed and the generator's state as stats::simulate() promises
-  if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) stats::runif(1)
-  state <- get(".Random.seed", envir = globalenv())
+  state <- random_state()
   if (!is.null(seed)) {
     on.exit(assign(".Random.seed", state, envir = globalenv()))
     set.seed(seed)

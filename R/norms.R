@@ -152,9 +152,6 @@ quadratic_bracket <- function(p, norms, model) {
   list(lower = max(lower, 0), upper = upper, least = max(least, 0))
 }
 
-# Random numbers that are the same each time, and R's own left as they were.
-same_chance <- function(expr) with_random_seed(1, expr)
-
 # What rounding in the response, its offset, centring and merging does to any mean: |h_x| <= sqrt(k) / (2 sqrt(s2)), in
 # units of y. The rows themselves count, not what is left of them where equal rows with unlike responses were merged.
 response_rounding <- function(fit, x) {

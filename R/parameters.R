@@ -119,9 +119,7 @@ learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50)
 # Kernel and noise to start from where they are not given: sd_j * sqrt(d) for the lengthscales (a typical distance
 # between two rows), the mean square of y for the variance, a tenth of it for the noise.
 start_values <- function(kernel, noise, data) {
-  w <- if (is.null(data$weights)) 1 else data$weights
-  power <- (sum(w * data$y^2) + data$shift$ss) / sum(w + 0 * data$y) # ss: what merged rows no longer show
-  if (!(power > 0)) power <- 1
+  power <- response_power(data)
   table <- parameter_units(kernel, data$x, power)
   value <- kernel_values(kernel, table)
   lacking <- is.na(value)

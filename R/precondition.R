@@ -3,8 +3,8 @@
 #   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',
 # positive definite by construction, at O(n (s + m)) a product beside the kernel values of n rows and m points.
 
-# Points, and earlier rows of each row.
-near_size <- c(points = 200L, rows = 40L)
+# Points, and earlier rows of each row. With 200 points passes are a half to twice as many (bench/README.md).
+near_size <- c(points = 800L, rows = 40L)
 
 # Where the reference leaves much unexplained beside the noise and the kernel is rough, its own B takes several times as
 # many steps; with smooth kernels B is better.

@@ -6,7 +6,7 @@
 #'
 #' The kernel matrix is streamed: a step takes all pairs of rows, \eqn{n^2 / 2}{n^2/2} kernel evaluations, and \eqn{O(n
 #' m_2)} beside them, in memory \eqn{O(n + m_2^2)}. The preconditioner is the reference or, where that leaves much
-#' unexplained (Matern kernels, short lengthscales), 200 of its points and 40 near rows of every row, with certificates
+#' unexplained (Matern kernels, short lengthscales), 800 of its points and 40 near rows of every row, with certificates
 #' by kriging on the rows near each row of `newdata` (400 numbers for each of these). Rounding along the iterations is
 #' part of the certificate.
 #'

@@ -90,10 +90,7 @@ print.pfdtc_report <- function(x, ...) {
   cat(wrap(x$text), sep = "\n")
   cat("\n")
   width <- max(nchar(x$table$what)) + 2L
-  for (i in seq_len(nrow(x$table))) {
-    cat(wrap(x$table$value[i], initial = formatC(x$table$what[i], width = -width), prefix = strrep(" ", width)),
-        sep = "\n")
-  }
+  print_fields(stats::setNames(x$table$value, x$table$what), width)
   invisible(x)
 }
 

@@ -27,6 +27,13 @@ order_of_rows <- function(data) fingerprint(list(x = data$x, y = numeric(nrow(da
 # squares, so that multiplying all weights and the noise by a number changes nothing.
 mean_weight <- function(data) if (is.null(data$weights)) 1 else sum(data$weights) / data$n
 
+# Mean square of y about 0, the prior mean, or about its own, and what merged rows no longer show of it.
+response_power <- function(data, y = data$y) {
+  w <- if (is.null(data$weights)) 1 else data$weights
+  power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)
+  if (power > 0) power else 1
+}
+
 # What merging adds to the log density of y as cleaned; `constant` does not move and is added at the end.
 merged_log_density <- function(shift, noise) {
   -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)

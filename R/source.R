@@ -59,6 +59,9 @@ with_random_seed <- function(seed, expr) {
   expr
 }
 
+# Random numbers that are the same each time, and R's own left as they were.
+same_chance <- function(expr) with_random_seed(1, expr)
+
 is_source <- function(data) inherits(data, "pfdtc_source")
 
 # visit(block) of every block that has rows, put together by merge(a, b); NULL of no rows. Whatever is made of the rows

@@ -131,38 +131,45 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
     col_classes <- vapply(first, function(v) if (is.numeric(v)) "numeric" else class(v)[1L], "")
     col_classes[vapply(first, function(v) all(is.na(v)), NA)] <- NA # each block for itself
   }
-  con <- NULL
-  at <- 0L
-  finish <- function() {
-    if (!is.null(con)) close(con)
-    con <<- NULL
-  }
-  open_next <- function() {
-    finish()
-    at <<- at + 1L
-    if (at > length(files)) return(FALSE)
-    if (!identical(names(head_of(files[at], 1L)), columns)) {
-      abort_input("files", sprintf("\"%s\" with other columns", basename(files[at])),
+  rows_of_files(files, "CSV", columns, function(path) {
+    if (!identical(names(head_of(path, 1L)), columns)) {
+      abort_input("files", sprintf("\"%s\" with other columns", basename(path)),
                   sprintf("files with columns %s", list_quoted(columns)))
     }
-    con <<- file(files[at], "r")
+    con <- file(path, "r")
     readLines(con, 1L)
-    TRUE
+    list(close = function() close(con), read = function() {
+      line <- readLines(con, 1L)
+      if (!length(line)) return(NULL)
+      pushBack(line, con)
+      utils::read.csv(con, header = FALSE, nrows = block, col.names = columns, check.names = FALSE,
+                      colClasses = col_classes, ..., stringsAsFactors = FALSE)
+    })
+  })
+}
+
+# One file after the other: open(file) -> list(read() -> the next block or NULL, close()).
+rows_of_files <- function(files, kind, columns, open) {
+  now <- NULL
+  at <- 0L
+  finish <- function() {
+    if (!is.null(now)) now$close()
+    now <<- NULL
   }
   next_block <- function() {
     repeat {
-      line <- if (!is.null(con)) readLines(con, 1L)
-      if (length(line)) break
-      if (!open_next()) return(NULL)
+      rows <- if (!is.null(now)) now$read()
+      if (!is.null(rows)) return(rows)
+      finish()
+      at <<- at + 1L
+      if (at > length(files)) return(NULL)
+      now <<- open(files[at])
     }
-    pushBack(line, con)
-    utils::read.csv(con, header = FALSE, nrows = block, col.names = columns, check.names = FALSE,
-                    colClasses = col_classes, ..., stringsAsFactors = FALSE)
   }
   new_source(function() {
     finish()
     at <<- 0L
-  }, next_block, columns, sprintf("%d CSV file%s", length(files), plural_s(length(files))), finish)
+  }, next_block, columns, sprintf("%d %s file%s", length(files), kind, plural_s(length(files))), finish)
 }
 
 #' @rdname row_sources
@@ -178,24 +185,15 @@ rows_parquet <- function(files, block = rows_of_a_block) {
   }, error = function(e) {
     abort_input("files", sprintf("\"%s\"", files[1L]), "Parquet files", hint = conditionMessage(e))
   })
-  rows <- NULL
-  at <- taken <- 0
-  next_block <- function() {
-    while (is.null(rows) || taken >= nrow(rows)) {
-      if (at >= length(files)) return(NULL)
-      at <<- at + 1
-      rows <<- read(files[at])
-      taken <<- 0
-    }
-    now <- taken + seq_len(min(block, nrow(rows) - taken))
-    taken <<- taken + length(now)
-    rows[now, , drop = FALSE]
-  }
-  finish <- function() rows <<- NULL
-  new_source(function() {
-    finish()
-    at <<- 0
-  }, next_block, columns, sprintf("%d Parquet file%s", length(files), plural_s(length(files))), finish)
+  rows_of_files(files, "Parquet", columns, function(file) {
+    rows <- read(file)
+    taken <- 0
+    list(close = function() NULL, read = function() {
+      now <- taken + seq_len(min(block, nrow(rows) - taken))
+      taken <<- taken + length(now)
+      if (length(now)) rows[now, , drop = FALSE]
+    })
+  })
 }
 
 #' @rdname row_sources

@@ -161,10 +161,10 @@ input_range <- function(fit) {
 }
 
 # "Name   text", the text wrapped and aligned; fields that are NA are left out.
-print_fields <- function(fields) {
+print_fields <- function(fields, width = 12L) {
   fields <- fields[!is.na(fields)]
   for (name in names(fields)) {
-    cat(wrap(fields[[name]], initial = formatC(name, width = -12), prefix = strrep(" ", 12)),
+    cat(wrap(fields[[name]], initial = formatC(name, width = -width), prefix = strrep(" ", width)),
         sep = "\n")
   }
 }

@@ -102,18 +102,13 @@ what_it_needs <- function(found, tol, m) {
   yard <- found$yard
   best <- found$best
   if (!found$within_reach) {
-    matern <- if (is_rough(yard$reference$kernel)) {
-      " A Matern kernel takes many points; refine() certifies the mean at single rows to any accuracy."
-    }
     certifies <- max(yard$floor) <= tol / 4
-    return(paste0(sprintf(if (certifies) "The reference itself, of %d points, is certified to be within %s: " else
-                            "With %d points, the reference itself leaves %s open: ", yard$reference$m,
-                          show_percent(if (certifies) yard$own() else max(yard$floor))), switch(
-      yard$limit,
-      memory = "options(pfdtc.max_memory) would have to allow more points.",
-      m = "`m` would have to be larger (it has 16 times as many).",
-      time = "`max_seconds` would have to be larger.",
-      "more would differ by rounding only: `noise` is too small beside the signal, or `tol` too small."), matern))
+    says <- if (certifies) "The reference itself, of %d points, is certified to be within %s: " else
+      "With %d points, the reference itself leaves %s open: "
+    return(paste0(sprintf(says, yard$reference$m, show_percent(if (certifies) yard$own() else max(yard$floor))),
+                  limit_text(yard, paste("more would differ by rounding only: `noise` is too small beside the signal,",
+                                         "or `tol` too small."),
+                             "; refine() certifies the mean at single rows to any accuracy")))
   }
   if (found$late) return("The search was ended by `max_seconds`.")
   if (found$top >= m) {

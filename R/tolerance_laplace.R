@@ -57,26 +57,11 @@ laplace_tolerance_settings <- function(data, s) {
 
 # Points are doubled until what the reference leaves open is a quarter of tol, or there are no more: `limit` says why.
 grow_laplace_reference <- function(fit, data, goal, m, deadline) {
-  n <- nrow(data$x)
-  most <- most_reference_points(n)
-  limit <- if (most < n) "memory" else "rows"
-  if (16 * m < most) {
-    most <- 16L * m
-    limit <- "m"
-  }
   rows <- plain_rows(data$x)
-  m2 <- min(128L, most)
-  repeat {
+  grow_until(nrow(data$x), m, Inf, deadline, function(m2) {
     made <- laplace_reference(fit, data, m2)
-    yard <- yardstick(laplace_interval(made$bounds, data$x), rows, NULL, goal$quantile)
-    yard$reference <- made
-    if (max(yard$floor) <= goal$tol / 4) return(c(yard, limit = "none"))
-    if (made$m < m2) limit <- "rounding"
-    if (made$m < m2 || m2 == most) break
-    if (proc.time()[["elapsed"]] > deadline) return(c(yard, limit = "time"))
-    m2 <- min(2L * m2, most)
-  }
-  c(yard, limit = limit)
+    c(yardstick(laplace_interval(made$bounds, data$x), rows, NULL, goal$quantile), list(reference = made))
+  }, function(yard) max(yard$floor) <= goal$tol / 4)
 }
 
 # list(m, tried). Where tol is out of reach, as many points as come within a quarter of what the reference leaves open.
@@ -112,12 +97,7 @@ laplace_needs <- function(yard, found, tol, most) {
   if (open <= tol) return(sprintf("`m` = %d is too few: about %d points would do.", most, found$m))
   if (!is.finite(open)) return("The reference is not certified: more than one mode of the exact process may be near.")
   several <- !is_log_concave(yard$reference$likelihood)
-  paste0(sprintf("With %d points, the reference itself leaves %s open: ", yard$reference$m, show_percent(open)), switch(
-    yard$limit,
-    memory = "options(pfdtc.max_memory) would have to allow more points.",
-    m = "`m` would have to be larger (it has 16 times as many).",
-    time = "`max_seconds` would have to be larger.",
-    if (several) "that there is one mode near is not proved any closer." else
-      "more would differ by rounding only: `tol` is too small."),
-    if (is_rough(yard$reference$kernel)) " A Matern kernel takes many points.")
+  paste0(sprintf("With %d points, the reference itself leaves %s open: ", yard$reference$m, show_percent(open)),
+         limit_text(yard, if (several) "that there is one mode near is not proved any closer." else
+           "more would differ by rounding only: `tol` is too small."))
 }

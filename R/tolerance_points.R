@@ -14,34 +14,49 @@ make_yardstick <- function(model, data, reference, effort, q) {
 # do (kriging on near rows leaves little open long before), or there are no more: `limit` says why it ended. All pairs
 # of rows ("tight") where nothing else is left and they cost no more than a few references.
 grow_reference <- function(model, data, goal, m, deadline) {
-  n <- nrow(data$x)
-  q <- goal$quantile
+  certifies <- function(yard) max(yard$floor) <= goal$tol / 4
+  yard <- grow_until(nrow(data$x), m, goal$worth, deadline, function(m2) {
+    made <- reference(model, m2) # by the session's random numbers: not as an argument, which waits
+    make_yardstick(model, data, made, "reference", goal$quantile)
+  }, function(yard) certifies(yard) && yard$own() <= enough_of_tol * goal$tol)
+  ended <- yard$limit %in% c("none", "time", "rounding")
+  if (!ended && !certifies(yard) && nrow(data$x) <= 10 * yard$reference$m && goal$worth == Inf) {
+    tight <- c(make_yardstick(model, data, yard$reference, "tight", goal$quantile), limit = yard$limit)
+    if (max(tight$floor) < 0.95 * max(yard$floor)) yard <- tight
+  }
+  yard
+}
+
+# make(m2), with a `reference` in it, of twice as many points until it is enough(), or there are no more to be had of n
+# rows: with the `limit` that ended it.
+grow_until <- function(n, m, worth, deadline, make, enough) {
   most <- most_reference_points(n)
   limit <- if (most < n) "memory" else "rows"
   if (16 * m < most) {
     most <- 16L * m
     limit <- "m"
   }
-  if (max(256, 2 * goal$worth) < most) {
-    most <- as.integer(max(256, 2 * goal$worth))
+  if (max(256, 2 * worth) < most) {
+    most <- as.integer(max(256, 2 * worth))
     limit <- "worth"
   }
   m2 <- min(128L, most)
   repeat {
-    made <- reference(model, m2)
-    yard <- make_yardstick(model, data, made, "reference", q)
-    certifies <- max(yard$floor) <= goal$tol / 4
-    if (certifies && yard$own() <= enough_of_tol * goal$tol) return(c(yard, limit = "none"))
-    if (made$m < m2) limit <- "rounding"
-    if (made$m < m2 || m2 == most) break
-    if (proc.time()[["elapsed"]] > deadline) return(c(yard, limit = "time"))
+    made <- make(m2)
+    if (enough(made)) return(c(made, limit = "none"))
+    if (made$reference$m < m2) return(c(made, limit = "rounding"))
+    if (m2 == most) return(c(made, limit = limit))
+    if (proc.time()[["elapsed"]] > deadline) return(c(made, limit = "time"))
     m2 <- min(2L * m2, most)
   }
-  if (!certifies && limit != "rounding" && n <= 10 * m2 && goal$worth == Inf) {
-    tight <- make_yardstick(model, data, made, "tight", q)
-    if (max(tight$floor) < 0.95 * max(yard$floor)) yard <- tight
-  }
-  c(yard, limit = limit)
+}
+
+# What would do where a reference leaves too much open; `besides`: what a Matern kernel leaves to be done.
+limit_text <- function(yard, otherwise, besides = "") {
+  paste0(switch(yard$limit, memory = "options(pfdtc.max_memory) would have to allow more points.",
+                m = "`m` would have to be larger (it has 16 times as many).",
+                time = "`max_seconds` would have to be larger.", otherwise),
+         if (is_rough(yard$reference$kernel)) sprintf(" A Matern kernel takes many points%s.", besides))
 }
 
 # A fit this near to tol has fewer points to be found.

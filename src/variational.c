@@ -53,8 +53,8 @@ static enum status prepare(struct laplace *l)
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* to G + t toward, and u: is the bound higher by a share of what its slope says? That of a parabola's top
- * is 1/2: a quarter is not far beyond it. */
+/* to G + t toward, and u: is the bound higher by a quarter of what its slope says (at the top of a parabola
+ * it is by a half), or of a nat? It has an upper bound: of the latter there are only so many. */
 static int try_step(struct laplace *l, double t)
 {
     const size_t M = (size_t)l->z.M;
@@ -64,7 +64,8 @@ static int try_step(struct laplace *l, double t)
         solve_chol((int)M, 1, l->C, l->step);
         copy(M, l->u, l->trial);
         add_scaled(M, -t, l->step, l->trial);
-        const double psi = value(l), promised = t * l->decrement * l->decrement;
+        const double psi = value(l), slope = l->decrement * l->decrement,
+                     promised = t * slope < 1.0 ? t * slope : 1.0;
         if (isfinite(psi) && psi <= l->psi - 0.25 * promised + 1e-14 * fabs(l->psi)) {
             l->psi = psi;
             return 1;

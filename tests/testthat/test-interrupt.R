@@ -220,3 +220,29 @@ test_that("an interrupt while hyperparameters are learned by the evidence keeps 
   expect_identical(last$kernels, out$whole$fit$kernels)
   expect_lt(max(abs(log(coef(last) / coef(out$whole$fit)))), 1)
 })
+
+test_that("an interrupt while variational steps are taken ends them, with the bound they have come to", {
+  child <- start_child(quote({
+    d <- data.frame(x = 1:40 / 8, y = rep(c(0, 1, 0, 1), c(8, 14, 10, 8)))
+    fit <- function() {
+      pfdtc(y ~ x, d, family = binomial(), kernel = kernel_se(1, 30), hyper = "fixed", center = FALSE, approx = "vi")
+    }
+    interrupts_at("native_laplace")
+    out <- list(whole = run(fit()))
+    # the mode and the bound there are the first two calls; each of the others takes ten steps
+    for (target in paste("native_laplace", 3:4)) {
+      calls <- 0
+      out[[target]] <- run(fit())
+    }
+    report(out, "done")
+  }))
+  out <- child$wait_for("done")
+  expect_identical(out$whole$warned, character())
+  bounds <- vapply(out[c(2, 3, 1)], function(got) got$fit$evidence, 0)
+  expect_true(all(diff(bounds) > 0))
+  for (got in out[2:3]) {
+    expect_true("pfdtc_warning_convergence" %in% got$warned)
+    expect_identical(got$fit$convergence, 52L)
+    expect_true(all(is.finite(predict(got$fit, type = "response"))))
+  }
+})

@@ -80,7 +80,7 @@ test_that("the likelihood's slope in the coefficients is that of its values, equ
   data <- data_from_formula(quote(pfdtc(formula = y ~ a + b + site, data = d)), environment())
   s <- clean_settings(data, list(method = "pfdtc", hyper = "evidence", control = pfdtc_control(), keep_data = TRUE,
                                  mean = ~ 1, noise = ~ a + site, kernel = trend_kernel()))
-  pool <- with_own_seed(learning_rows(data, s$learning))
+  pool <- same_chance(learning_rows(data, s$learning))
   expect_identical(sum(pool$twins$rows), 10)
   problem <- problem_with_trend(learning_problem(pool, s$learning, "matern32"), s$trend, TRUE)
   theta <- c(log(c(2, 0.7, 0.2)), 0.3, -0.2, 0.4)

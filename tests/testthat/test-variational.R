@@ -29,6 +29,21 @@ variational_problems <- function() {
   c(laplace_problems(), list(replace(laplace_problem_of("student", seed = 9), "theta", 0.7)))
 }
 
+variational_of <- function(p, ...) {
+  likelihood <- replace(p$likelihood, c("approx", "theta"), list("vi", p$theta))
+  native_laplace(p$z, p$x, engine_sites(likelihood, p$sites, 0), pfdtc_kernel_of(p$kernel, p$x), 1e-12, want = 1L, ...)
+}
+
+# Row i so many times
+repeated <- function(sites, i, n) lapply(take_sites(sites, i), function(v) if (!is.null(v)) rep(v, n))
+
+scored_classes <- function() {
+  with_seed(7, {
+    x <- stats::runif(80, -2, 2)
+    data.frame(x = x, y = stats::rbinom(80, 1, stats::plogis(2 * x)))
+  })
+}
+
 variational_fit <- function(p, z = p$x, ...) {
   laplace_fit_of(p, inducing = `colnames<-`(z, c("x1", "x2")), approx = "vi", ...)
 }
@@ -68,4 +83,180 @@ test_that("it is what a search by optim() ends at, all rows being inducing point
   expect_equal(unname(f$fit), drop(crossprod(A, found$par[seq_len(m)])), tolerance = 1e-3) # reltol's root, in sds
   S <- tcrossprod(replace(matrix(0, m, m), low, found$par[-seq_len(m)]))
   expect_equal(unname(f$se.fit), sqrt(colSums(A * (S %*% A))), tolerance = 1e-3)
+})
+
+test_that("the bound is below the log evidence, an integral over a few rows, on all points and on one", {
+  nodes <- seq(-6.4, 6.4, by = 0.4) # of whitened f: the trapezoid rule has 1e-7 here
+  grid <- as.matrix(expand.grid(nodes, nodes, nodes))
+  for (p in variational_problems()) {
+    p$x <- p$x[1:3, ]
+    p$sites <- take_sites(p$sites, 1:3)
+    p$kernel$variance <- 4
+    f <- grid %*% chol(ref_kmm(p$x, p$kernel, 0))
+    l <- Reduce(`+`, lapply(1:3, function(i) ref_site(p$family, repeated(p$sites, i, nrow(f)), f[, i], p$theta)$l))
+    evidence <- log(sum(exp(l - rowSums(grid^2) / 2)) * (0.4 / sqrt(2 * pi))^3)
+    for (m in c(3, 1)) {
+      fit <- variational_fit(p, p$x[seq_len(m), , drop = FALSE])
+      gap <- evidence + sum(log_constant(fit$likelihood, p$sites)) - fit$evidence
+      expect_gt(gap, 1e-6, label = paste(p$family, m))
+      if (m == 3) expect_lt(gap, 0.3, label = p$family) # it is of these data
+      expect_identical(evidence_bounds(fit), c(lower = fit$evidence, upper = Inf))
+      expect_identical(attr(logLik(fit), "lower"), fit$evidence)
+    }
+  }
+})
+
+test_that("where the likelihood is all but Gaussian so is the posterior, and the bound is the log evidence", {
+  d <- with_seed(2, data.frame(x = 1:40 / 8))
+  d$y <- sin(2 * d$x) + with_seed(3, stats::rnorm(40)) / 4
+  k <- kernel_se(0.7, 1)
+  gauss <- gp_exact(y ~ x, d, kernel = k, noise = 0.09, hyper = "fixed", center = FALSE, scale = FALSE)
+  fit <- pfdtc(y ~ x, d, kernel = k, hyper = "fixed", center = FALSE, family = student(1e7, 0.3), approx = "vi")
+  expect_equal(fit$evidence, gauss$evidence, tolerance = 1e-5)
+  at <- predict(fit, type = "latent", se.fit = TRUE)
+  expect_equal(at, predict(gauss, se.fit = TRUE)[c("fit", "se.fit")], tolerance = 1e-5)
+  expect_equal(predict(fit, type = "loo_latent"), predict(gauss, type = "loo_latent"), tolerance = 1e-5)
+})
+
+test_that("each step raises the bound, from a bad start too, and none does at the end", {
+  # of these classes a whole step goes beyond the top, again and again
+  far <- with_seed(1, {
+    p <- list(x = matrix(stats::runif(50, -3, 3), 25), family = "logit", kernel = ref_kernel("se", c(1.5, 2), 100),
+              likelihood = as_likelihood(stats::binomial()))
+    p$sites <- list(y = as.double(stats::rbinom(25, 1, stats::plogis(3 * sin(p$x[, 1L])))), offset = numeric(25))
+    c(p, list(z = p$x[1:12, ]))
+  })
+  for (p in c(variational_problems(), list(far))) {
+    p$sites$y <- if (p$family %in% c("log", "nb")) 50 * p$sites$y else p$sites$y # steps that are cut
+    p$kernel$variance <- 100
+    bad <- list(beta = rep(2, nrow(p$z)), G = diag(0, nrow(p$z)))
+    bounds <- vapply(0:12, function(steps) variational_of(p, start = bad, maxit = steps)$evidence, 0)
+    expect_true(all(diff(bounds) > -1e-11 * abs(bounds[-1L])), label = p$family)
+    expect_gt(bounds[2L], bounds[1L])
+    end <- variational_of(p, start = bad, maxit = 300L)
+    expect_lt(end$decrement, 1e-6, label = p$family)
+    expect_gte(end$evidence, max(bounds) - 1e-9)
+    if (p$family != "student") expect_equal(end$f, variational_of(p, maxit = 300L)$f, tolerance = 1e-5)
+  }
+})
+
+test_that("averages are those of another rule, in wide and narrow f", {
+  p <- laplace_problem_of("probit", FALSE)
+  p$x <- p$x[1:5, ]
+  p$sites <- take_sites(p$sites, 1:5)
+  for (family in list(binomial(), binomial("probit"), student(ref_student_df, 0.2))) {
+    likelihood <- replace(as_likelihood(family), "approx", "vi")
+    name <- if (likelihood$name == "student") "student" else likelihood$link
+    for (sd in c(0.01, 1, 30)) {
+      p$kernel$variance <- sd^2
+      # of no steps from N(0, I): the variance of f is the prior's
+      start <- list(beta = numeric(nrow(p$z)), G = diag(0, nrow(p$z)))
+      at <- native_laplace(p$z, p$x, engine_sites(likelihood, p$sites, 0), pfdtc_kernel_of(p$kernel, p$x), 1e-12, start,
+                           want = 1L, maxit = 0L)
+      fine <- seq(-9, 9, length.out = 8001) # in sds
+      share <- stats::dnorm(fine) * (fine[2L] - fine[1L])
+      of <- function(what) {
+        vapply(1:5, function(i) {
+          sum(share * ref_site(name, repeated(p$sites, i, 8001), sd * fine, 0.2)[[what]])
+        }, 0)
+      }
+      expect_equal(at$g, of("g"), tolerance = 1e-9)
+      expect_equal(at$W, of("W"), tolerance = 1e-9)
+      expect_equal(at$evidence, sum(of("l")), tolerance = 1e-11)
+      expect_lt(abs(at$evidence - sum(of("l"))), at$quadrature + 1e-10)
+    }
+  }
+})
+
+test_that("the bound's slopes in the hyperparameters are those of differences", {
+  for (p in variational_problems()) {
+    p$likelihood$approx <- "vi"
+    p$likelihood$learned <- p$family %in% c("nb", "student")
+    p$likelihood$theta <- p$theta
+    x <- place_columns(p$x)
+    kernel <- pfdtc_kernel_of(p$kernel, p$x)
+    s <- learning_settings(kernel, 1, c("x1", "x2"), c("lengthscale.x1", "lengthscale.x2", "variance"),
+                           pfdtc_control(), likelihood = p$likelihood)
+    now <- list(kernel = kernel, center = 0.2, theta = p$theta)
+    problem <- laplace_problem(list(x = x, sites = p$sites), p$z, s, now, now, FALSE)
+    slope <- problem$evaluate(problem$start)$gradient
+    plain <- vapply(seq_along(problem$start), function(j) {
+      e <- replace(numeric(length(problem$start)), j, 1e-4)
+      (problem$evaluate(problem$start + e)$value - problem$evaluate(problem$start - e)$value) / 2e-4
+    }, 0)
+    expect_lt(max(abs(plain - slope)), 1e-5 * max(1, abs(slope)), label = p$family)
+  }
+})
+
+test_that("weights of 2 are doubled rows, shares are pairs, and more points raise the bound", {
+  p <- laplace_problem_of("logit")
+  twice <- p
+  twice$x <- rbind(p$x, p$x)
+  twice$sites <- list(y = rep(p$sites$y, 2), size = NULL, weight = NULL, offset = numeric(50))
+  p$sites$weight <- rep(2, 25)
+  expect_equal(predict(variational_fit(p), p$new), predict(variational_fit(twice, p$x), p$new), tolerance = 1e-6)
+  bounds <- vapply(c(1, 5, 12, 25), function(m) variational_fit(p, p$x[seq_len(m), , drop = FALSE])$evidence, 0)
+  expect_true(all(diff(bounds) > 0))
+})
+
+test_that("classes that a line parts, one class, large counts and hardly any variance are fitted", {
+  d <- data.frame(x = 1:60 / 10)
+  k <- kernel_se(1, 100)
+  fit_to <- function(y, family, kernel = k) {
+    d$y <- y
+    suppressMessages(pfdtc(y ~ x, d, family = family, kernel = kernel, hyper = "fixed", approx = "vi"))
+  }
+  parted <- fit_to(d$x > 3, binomial())
+  p <- predict(parted, type = "response")
+  expect_true(all(is.finite(p) & (p > 0.5) == (d$x > 3)))
+  expect_lt(parted$evidence, 0)
+  for (family in list(binomial(), poisson())) {
+    one <- fit_to(rep(0, 60), family)
+    expect_true(all(predict(one, type = "response") < 0.2) && one$evidence < 0)
+  }
+  many <- fit_to(1e6 + 1000 * (1:60 %% 7), poisson())
+  expect_equal(unname(predict(many, type = "response")), 1e6 + 1000 * (1:60 %% 7), tolerance = 5e-3)
+  # with no prior variance to speak of it is the likelihood at the mean
+  flat <- fit_to(d$x > 3, binomial(), kernel_se(1, 1e-8))
+  expect_equal(flat$evidence, sum(stats::dbinom(d$x > 3, 1, stats::plogis(flat$center), log = TRUE)), tolerance = 1e-6)
+})
+
+test_that("a learned fit has a higher bound than Laplace's hyperparameters have, and says what it is", {
+  d <- scored_classes()
+  fit <- pfdtc(y ~ x, d, family = binomial(), kernel = kernel_se(), approx = "vi",
+               control = pfdtc_control(priors = FALSE))
+  by_laplace <- update(fit, approx = "laplace")
+  held <- pfdtc(y ~ x, d, family = binomial(), kernel = by_laplace$kernel, hyper = "fixed", approx = "vi")
+  expect_gt(fit$evidence, held$evidence)
+  expect_output(print(fit), "by variational inference.*best normal posterior.*variational lower bound.*logLik")
+  expect_output(print(summary(fit)), "a lower bound")
+  expect_output(print(by_laplace), "by Laplace's approximation.*certify")
+  check <- with_seed(1, laplace_check(fit, 1000))
+  expect_equal(check$elbo, fit$evidence, tolerance = 1e-9)
+  expect_identical(check$laplace, NA_real_)
+  expect_output(print(check), "the variational bound is off.*at least [-0-9.]+[.]$")
+  # the best normal distribution's bound is above that of Laplace's
+  expect_gt(held$evidence, with_seed(1, laplace_check(by_laplace, 100))$elbo)
+  new <- data.frame(x = c(-1, 0, 3))
+  f <- predict(fit, new, type = "link", se.fit = TRUE)
+  band <- predict(fit, new, type = "response", interval = "credible")
+  expect_equal(band[, "upr"], stats::plogis(f$fit + stats::qnorm(0.975) * f$se.fit))
+  expect_identical(dim(simulate(fit, 3, seed = 1, newdata = new)), c(3L, 3L))
+  expect_lt(max(abs(predict(fit, type = "loo") - predict(by_laplace, type = "loo"))), 0.1)
+  expect_s3_class(with_seed(1, cross_validate(fit, folds = 3)), "data.frame")
+})
+
+test_that("what is about Laplace's posterior, and Gaussian responses, are refused by name", {
+  d <- scored_classes()
+  k <- kernel_se(1, 2)
+  fit <- pfdtc(y ~ x, d, family = binomial(), kernel = k, hyper = "fixed", approx = "vi")
+  refused <- function(code, what) expect_error(code, what, class = "pfdtc_error_input")
+  refused(certify(fit), "`fit`.*update\\(fit, approx")
+  refused(reference(fit), "`fit`.*update\\(fit, approx")
+  refused(predict(fit, interval = "credible", certified = TRUE), "update\\(fit, approx")
+  again <- function(...) pfdtc(y ~ x, d, kernel = k, hyper = "fixed", approx = "vi", ...)
+  refused(again(family = binomial(), tol = 0.1), "`tol`.*laplace")
+  refused(again(family = binomial(), neighbours = 5), "`neighbours`.*laplace")
+  refused(again(), "`approx`.*Gaussian")
+  refused(pfdtc(y ~ x, d, family = binomial(), approx = "ep"), "`approx`.*vi")
 })
