@@ -67,7 +67,7 @@ functionals_by_kriging <- function(inside, at, fun, reference, data, correction,
 rows_near_functional <- function(fun, i, kernel, data, control) {
   n_c <- min(kriging_rows(), nrow(data$x))
   about <- fun$x[unlist(fun$rows[i]), , drop = FALSE]
-  about <- about[unique(round(seq(1, nrow(about), length.out = min(nrow(about), n_c)))), , drop = FALSE]
+  about <- about[evenly(nrow(about), n_c), , drop = FALSE]
   near <- native_neighbours(kernel, data$x, n_c, query = about, control = control)
   rows <- unique(c(t(near)))
   utils::head(rows[rows > 0L], n_c)

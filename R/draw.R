@@ -30,9 +30,6 @@ band_colour <- function(alpha = 0.3) grDevices::adjustcolor(plot_colours["mean"]
 # Black points, the lighter the more there are.
 data_colour <- function(n) grDevices::adjustcolor(plot_colours["data"], max(0.2, min(0.8, 100 / n)))
 
-# Some of so many rows, evenly spaced in their order.
-evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
-
 # Points of one level side by side, without drawing from R's generator: the golden ratio's
 # multiples.
 spread <- function(value) value + 0.4 * ((seq_along(value) * 0.618034) %% 1 - 0.5)
@@ -54,7 +51,7 @@ tick_layer <- function(value, col = plot_colours["inducing"], size = 0.04, lwd =
   if (!is.null(value)) layer("tick", value, size = size, lwd = lwd, col = col)
 }
 
-# What legends have where nothing else is said.
+# A row a key; NA: there is no such thing in it.
 legend_keys <- function(text, col, lty = NA, lwd = NA, pch = NA, size = NA, bg = NA) {
   data.frame(text = text, col = unname(col), lty = lty, lwd = lwd, pch = pch, size = size, bg = bg)
 }

@@ -22,10 +22,7 @@
 #' }
 #' @export
 mlr3_learner <- function(...) {
-  if (!requireNamespace("mlr3", quietly = TRUE)) {
-    abort_input("mlr3_learner()", "a call without it", "installed", message = "mlr3_learner() needs package mlr3.",
-                hint = "install.packages(\"mlr3\"), or call pfdtc() itself.")
-  }
+  needs_package("mlr3", "mlr3_learner()", "install.packages(\"mlr3\"), or call pfdtc() itself.")
   learner <- mlr3_class()$new()
   learner$param_set$set_values(...)
   learner

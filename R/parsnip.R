@@ -34,10 +34,7 @@
 #' @export
 gp_reg <- function(mode = "regression", engine = "pfdtc", kernel = NULL, inducing_points = NULL, neighbors = NULL,
                    noise = NULL) {
-  if (!requireNamespace("parsnip", quietly = TRUE)) {
-    abort_input("gp_reg()", "a call without it", "installed", message = "gp_reg() needs package parsnip.",
-                hint = "install.packages(\"parsnip\"), or call pfdtc() itself.")
-  }
+  needs_package("parsnip", "gp_reg()", "install.packages(\"parsnip\"), or call pfdtc() itself.")
   args <- list(kernel = rlang::enquo(kernel), inducing_points = rlang::enquo(inducing_points),
                neighbors = rlang::enquo(neighbors), noise = rlang::enquo(noise))
   parsnip::new_model_spec("gp_reg", args = args, eng_args = NULL, mode = mode, user_specified_mode = !missing(mode),

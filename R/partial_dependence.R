@@ -56,7 +56,7 @@ rows_to_average <- function(fit, most = 200L) {
   } else if (!all(all.vars(stats::delete.response(stats::terms(fit))) %in% names(rows))) {
     abort_input("newdata", "missing", "given where the formula transforms its variables")
   }
-  rows[unique(round(seq(1, nrow(rows), length.out = min(nrow(rows), most)))), , drop = FALSE]
+  rows[evenly(nrow(rows), most), , drop = FALSE]
 }
 
 dependence_variable <- function(fit, variable, rows) {

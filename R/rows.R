@@ -39,6 +39,9 @@ merged_log_density <- function(shift, noise) {
   -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
 }
 
+# Some of so many rows, evenly spaced in their order.
+evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
+
 # A random part of the rows, `asked` or as many as are enough for m points: what merging adds to the density is left
 # out. Of a source more than its sample is asked for: all rows, by passes.
 optimise_rows <- function(data, asked, m) {

@@ -220,9 +220,9 @@ rows_arrow <- function(open) {
   source
 }
 
-needs_package <- function(package, what) {
+needs_package <- function(package, what, hint = NULL) {
   if (!requireNamespace(package, quietly = TRUE)) {
-    abort_input("package", sprintf("without %s", package), "installed",
+    abort_input("package", sprintf("without %s", package), "installed", hint = hint,
                 message = sprintf("%s needs the package `%s`, which is not installed.", what, package))
   }
 }

@@ -38,7 +38,7 @@ predict_terms <- function(fit, rows, se.fit) {
 term_shares <- function(fit, most = 500L) {
   if (!is_composite(fit$kernel) || length(fit$kernel$terms) < 2L || is.null(fit$data)) return(NULL)
   x <- fit$data$x
-  x <- x[unique(round(seq(1, nrow(x), length.out = min(most, nrow(x))))), , drop = FALSE]
+  x <- x[evenly(nrow(x), most), , drop = FALSE]
   if (nrow(x) < 2L) return(NULL)
   spread <- apply(terms_at(fit, x)$mean, 2L, stats::var)
   spread / sum(spread)

@@ -155,7 +155,7 @@ correct_to <- function(reference, data, x, goal, left, most = 50L) {
   near <- precondition_by_near_rows(reference)
   pass <- seconds_a_pass(reference, data, left())
   if ((1 + !near) * pass > left()) return(reference)
-  few <- x[unique(round(seq(1, nrow(x), length.out = min(64L, nrow(x))))), , drop = FALSE]
+  few <- x[evenly(nrow(x), 64L), , drop = FALSE]
   far <- if (kriging_rows() < 1) Inf else
     reference$scale * max(sqrt(kriged_h2(krige(reference, data, few, min(64L, kriging_rows()), group = 1))))
   wide <- if (reference$norms$w_E > 0) {

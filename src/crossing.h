@@ -9,18 +9,8 @@
 #include "pass.h"
 #include "posterior.h"
 
-struct crossing_rows {
-    const struct posterior *posterior;
-    struct block rows_new;
-    double *a; /* M x n_new: room for L^{-1} k(Z, x) */
-};
-
-/* sums over the rows, in `sums` */
-size_t crossing_size(const struct crossing_rows *self);
-/* makes a, then sums */
-struct sink crossing_sink(const struct crossing_rows *self, double *sums);
-/* of finished sums, overwritten: each [n_new] */
-void crossing_finish(const struct crossing_rows *self, double *sums, double *cross,
-                     double *gain, double *size);
+/* at the rows x, those of the pass being the data: each [x->n] */
+void crossing_run(const struct posterior *p, const struct block *x, struct pass *pass,
+                  double *cross, double *gain, double *size);
 
 #endif

@@ -7,15 +7,23 @@ static const double log_2pi = 1.837877066409345483560659472811;
 
 enum { columns_at_a_time = 256 };
 
-enum status exact_factor(int n, double s2, const double *weights, const double *y,
-                         void (*interrupt)(void), double *K, double *alpha)
+/* variance of the noise of row i */
+static double noise_of(const struct exact *e, int i)
 {
+    return e->weights == NULL ? e->model->s2 : e->model->s2 / e->weights[i];
+}
+
+/* L of K, which is there, and alpha */
+static enum status factor(struct exact *e)
+{
+    const int n = e->pass.rows->N;
+    double *K = e->L, *alpha = e->alpha;
     for (int i = 0; i < n; i++) /* alpha: the diagonal, at first */
-        alpha[i] = K[(size_t)i * n + i] += weights == NULL ? s2 : s2 / weights[i];
+        alpha[i] = K[(size_t)i * n + i] += noise_of(e, i);
     for (int start = 0; start < n; start += columns_at_a_time) {
         const int left = n - start;
-        if (interrupt != NULL)
-            interrupt();
+        if (e->pass.plan.interrupt != NULL)
+            e->pass.plan.interrupt();
         if (chol_columns(n, start, left < columns_at_a_time ? left : columns_at_a_time,
                          K))
             return STATUS_EXACT_NOT_PD;
@@ -27,33 +35,10 @@ enum status exact_factor(int n, double s2, const double *weights, const double *
         if (pivot * pivot <= 8.0 * DBL_EPSILON * alpha[i])
             return STATUS_EXACT_NOT_PD;
     }
-    copy((size_t)n, y, alpha);
+    copy((size_t)n, e->pass.rows->y, alpha);
     solve_chol(n, 1, K, alpha);
     return STATUS_OK;
 }
-
-double exact_minus_evidence(int n, const double *L, const double *alpha, const double *y)
-{
-    return 0.5 * (n * log_2pi + chol_logdet(n, L) + dot((size_t)n, y, alpha));
-}
-
-void exact_adjoint(int n, const double *L, const double *alpha, double *K_bar)
-{
-    fill((size_t)n * n, 0.0, K_bar);
-    add_diagonal(n, 0.5, K_bar);
-    solve_chol(n, n, L, K_bar);
-    add_xyt(n, n, -0.5, alpha, alpha, K_bar);
-}
-
-double exact_slope_noise(int n, double s2, const double *weights, const double *K_bar)
-{
-    double sum = 0.0;
-    for (int i = 0; i < n; i++)
-        sum += K_bar[(size_t)i * n + i] * (weights == NULL ? s2 : s2 / weights[i]);
-    return sum;
-}
-
-/* ---- rows at hand ---------------------------------------------------------------------------- */
 
 /* sums: dtheta of K_bar */
 static void pulling_add(const void *self, const struct visit *v)
@@ -69,26 +54,32 @@ static void pulling_add(const void *self, const struct visit *v)
 
 enum status exact_run(struct exact *e, double *value)
 {
-    const int N = e->pass.rows->N;
-    const double *y = e->pass.rows->y;
+    const int n = e->pass.rows->N;
     const struct kernel_matrix K = {e->model->kernel, source_whole(e->pass.rows), e->L};
     pass_run(&e->pass, kernel_matrix_sink(&K));
-    const enum status status = exact_factor(N, e->model->s2, e->weights, y,
-                                            e->pass.plan.interrupt, e->L, e->alpha);
+    const enum status status = factor(e);
     if (status == STATUS_OK)
-        *value = exact_minus_evidence(N, e->L, e->alpha, y);
+        *value = 0.5 * (n * log_2pi + chol_logdet(n, e->L) +
+                        dot((size_t)n, e->pass.rows->y, e->alpha));
     return status;
 }
 
+/* K_bar = ((K + s2 W^{-1})^{-1} - alpha alpha') / 2,  noise = sum_i K_bar_ii s2 / w_i */
 void exact_gradient(struct exact *e, double *dtheta, double *noise)
 {
-    const int N = e->pass.rows->N;
+    const int n = e->pass.rows->N;
+    const size_t nn = (size_t)n * n;
     const struct kernel *k = e->model->kernel;
-    struct sink pulling = sum_sink(e, pulling_add, (size_t)N, (size_t)k->n_theta, dtheta);
-    pulling.more = kernel_size(k, N);
-    e->K_bar = arena_take(e->pass.plan.arena, (size_t)N * N);
-    exact_adjoint(N, e->L, e->alpha, e->K_bar);
-    *noise = exact_slope_noise(N, e->model->s2, e->weights, e->K_bar);
+    struct sink pulling = sum_sink(e, pulling_add, (size_t)n, (size_t)k->n_theta, dtheta);
+    pulling.more = kernel_size(k, n);
+    e->K_bar = arena_take(e->pass.plan.arena, nn);
+    fill(nn, 0.0, e->K_bar);
+    add_diagonal(n, 0.5, e->K_bar);
+    solve_chol(n, n, e->L, e->K_bar);
+    add_xyt(n, n, -0.5, e->alpha, e->alpha, e->K_bar);
+    *noise = 0.0;
+    for (int i = 0; i < n; i++)
+        *noise += e->K_bar[(size_t)i * n + i] * noise_of(e, i);
     pass_run(&e->pass, pulling);
 }
 

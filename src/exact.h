@@ -10,20 +10,6 @@
  */
 #include "gram.h"
 
-/* K (n x n, k(X, X), in) -> L (out, in place) and alpha.  weights may be NULL; interrupt: called
- * now and then, may not return, or NULL. */
-enum status exact_factor(int n, double s2, const double *weights, const double *y,
-                         void (*interrupt)(void), double *K, double *alpha);
-
-/* -log N(y; 0, K + s2 W^{-1}) */
-double exact_minus_evidence(int n, const double *L, const double *alpha, const double *y);
-
-/* Its adjoint of the matrix:  K_bar = ((K + s2 W^{-1})^{-1} - alpha alpha') / 2 */
-void exact_adjoint(int n, const double *L, const double *alpha, double *K_bar);
-
-/* d / d log s2 = sum_i K_bar_ii s2 / w_i */
-double exact_slope_noise(int n, double s2, const double *weights, const double *K_bar);
-
 /* On rows at hand, in passes over them. */
 struct exact {
     const struct model *model;
@@ -32,7 +18,7 @@ struct exact {
     double *L, *alpha;     /* room for them: N x N, [N] */
     double *K_bar;         /* of the gradient */
 };
-/* L, alpha and value = -log evidence; pass.rows have a response */
+/* L, alpha and value = -log N(y; 0, K + s2 W^{-1}); pass.rows have a response */
 enum status exact_run(struct exact *e, double *value);
 /* its slopes: dtheta [n_theta], and in log s2 */
 void exact_gradient(struct exact *e, double *dtheta, double *noise);

@@ -36,12 +36,9 @@ SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
     const struct block b = source_whole(arg_new_rows(p->z.model, x_new));
     const int n = b.n;
     struct pass pass = pass_over(arg_rows(p->z.model, rows), &p->z, control);
-    const struct crossing_rows self = {p, b, room((size_t)p->z.M * n)};
-    double *sums = room(crossing_size(&self));
     SEXP result = PROTECT(pack("cross", "gain", "size", NULL));
-    pass_run(&pass, crossing_sink(&self, sums));
-    crossing_finish(&self, sums, pack_vector(result, "cross", n),
-                    pack_vector(result, "gain", n), pack_vector(result, "size", n));
+    crossing_run(p, &b, &pass, pack_vector(result, "cross", n),
+                 pack_vector(result, "gain", n), pack_vector(result, "size", n));
     UNPROTECT(1);
     return result;
 }
@@ -50,24 +47,18 @@ SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
 static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior *p)
 {
     const size_t M = (size_t)p->z.M;
-    struct norms s;
-    const struct {
-        const char *name;
-        double *number;
-    } numbers[] = {{"weight", &s.weight},
-                   {"most", &s.most},
-                   {"spread", &s.spread},
-                   {"slack", &s.slack},
-                   {"growth", &s.growth},
-                   {"c", &s.c},
-                   {"t", &s.t},
-                   {"lam", &s.lam},
-                   {"w_E", &s.w_E},
-                   {"w_norm", &s.w_norm},
-                   {"beta_error", &s.beta_error},
-                   {"alpha", &s.alpha}};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        *numbers[i].number = list_number(list, numbers[i].name);
+    struct norms s = {.weight = list_number(list, "weight"),
+                      .most = list_number(list, "most"),
+                      .spread = list_number(list, "spread"),
+                      .slack = list_number(list, "slack"),
+                      .growth = list_number(list, "growth"),
+                      .c = list_number(list, "c"),
+                      .t = list_number(list, "t"),
+                      .lam = list_number(list, "lam"),
+                      .w_E = list_number(list, "w_E"),
+                      .w_norm = list_number(list, "w_norm"),
+                      .beta_error = list_number(list, "beta_error"),
+                      .alpha = list_number(list, "alpha")};
     s.Psi = list_vector(list, "Psi", M * M);
     s.G = list_vector(posterior, "G", M * M);
     s.G_norm = sqrt(sum_squares(M * M, s.G));

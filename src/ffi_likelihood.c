@@ -60,8 +60,7 @@ SEXP ffi_neighbours(SEXP model_, SEXP x, SEXP s_, SEXP query, SEXP query_rows, S
     struct tree tree = {.kernel = model->kernel, .n = rows->N};
     struct pass pass = pass_over(&queries, NULL, control);
     tree.with_ranks = find.rank != NULL;
-    tree_open(&tree, pass.plan.arena);
-    tree_build(&tree, rows, find.rank, queries.N);
+    tree_build(&tree, rows, find.rank, queries.N, pass.plan.arena);
     find.tree = &tree;
     SEXP near = PROTECT(Rf_allocMatrix(INTSXP, find.s, queries.N));
     find.near = INTEGER(near);

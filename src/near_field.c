@@ -225,8 +225,6 @@ static void field_open(struct near_field *f)
         f->tree =
             (struct tree){.kernel = k, .n = f->rows.N, .with_ranks = f->rank != NULL};
         f->order = (struct tree){.kernel = k, .n = f->rank != NULL ? 0 : n};
-        tree_open(&f->tree, arena);
-        tree_open(&f->order, arena);
         n = store_open(f);
         f->near = arena_ints(arena, (size_t)n * f->s);
         f->wave.order = f->stored.order = &f->start; /* one: rows will be copied */
@@ -246,10 +244,10 @@ static const int *make_trees(struct near_field *f)
     const int n = f->targets.N;
     if (f->s == 0)
         return NULL;
-    tree_build(&f->tree, &f->rows, f->rank, n);
+    tree_build(&f->tree, &f->rows, f->rank, n, f->plan.arena);
     if (f->rank != NULL)
         return f->tree.row;
-    tree_build(&f->order, &f->targets, NULL, n);
+    tree_build(&f->order, &f->targets, NULL, n, f->plan.arena);
     return f->order.row;
 }
 

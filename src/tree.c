@@ -27,7 +27,7 @@ static size_t nodes_to(int level)
     return ((size_t)2 << level) - 1;
 }
 
-void tree_open(struct tree *t, struct arena *arena)
+static void lay_out(struct tree *t, struct arena *arena)
 {
     const size_t rows = (size_t)t->n, d = (size_t)kernel_n_coordinates(t->kernel);
     t->d = (int)d;
@@ -245,9 +245,11 @@ static void fill_least_ranks(struct tree *t)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-void tree_build(struct tree *t, const struct source *rows, const int *rank, int queries)
+void tree_build(struct tree *t, const struct source *rows, const int *rank, int queries,
+                struct arena *arena)
 {
     const int n = t->n;
+    lay_out(t, arena);
     t->d = kernel_coordinates(t->kernel, t->at);
     if (n == 0)
         return;

@@ -38,12 +38,11 @@ struct tree {
     double *work;          /* [n] */
 };
 
-/* kernel, n and with_ranks are there */
-void tree_open(struct tree *tree, struct arena *arena);
 /* The tree of the rows as they are, for so many queries: few leave the rows in their order, and
- * look at all of them.  rank: [n], read with_ranks. */
+ * look at all of them.  rank: [n], read
+ * with_ranks.  kernel, n and with_ranks are there. */
 void tree_build(struct tree *tree, const struct source *rows, const int *rank,
-                int queries);
+                int queries, struct arena *arena);
 
 /* u [d] = the coordinates of a row x with leading dimension ldx */
 void tree_coordinates(const struct tree *tree, const double *x, int ldx, double *u);

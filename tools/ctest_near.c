@@ -95,8 +95,7 @@ static void neighbours_of(int n, int d, int s, int with_rank, enum lie how, int 
     struct tree tree = {.kernel = &c.kernel, .n = n, .with_ranks = with_rank};
     const int *ranks = with_rank ? rank : NULL;
     const struct source rows = {.N = n, .columns = d, .X = X, .ldx = ldx};
-    tree_open(&tree, &arrays);
-    tree_build(&tree, &rows, ranks, queries);
+    tree_build(&tree, &rows, ranks, queries, &arrays);
     double *u = array((size_t)d), *v = array((size_t)d), *r2 = array((size_t)n),
            *got_r2 = array((size_t)s);
     int *got = array_int((size_t)s);

@@ -93,51 +93,62 @@ void group_posterior(void)
 
 /* ---- the exact process ------------------------------------------------------------- */
 
-/* -log N(y; 0, K + s2 W^{-1}) as a function of K and s2 */
+/* of the problem's rows under the model, weights its scales */
+static struct exact exact_of(const struct problem *p, const struct source *rows,
+                             const struct model *model)
+{
+    const struct plan like = {.threads = 2, .arena = &arrays};
+    struct exact e = {.model = model, .weights = p->scale};
+    e.pass = (struct pass){.plan = plan_for(&like, rows->N, 4), .rows = rows};
+    e.L = array((size_t)rows->N * rows->N);
+    e.alpha = array((size_t)rows->N);
+    return e;
+}
+
 struct evidence {
-    int n;
-    double s2, *K;
-    const double *weights, *y;
+    const struct problem *p;
+    const struct source *rows;
+    struct model *model;
 };
 
 static double minus_evidence(const void *context)
 {
     const struct evidence *v = context;
-    const size_t n = (size_t)v->n, taken = arrays_taken();
-    double *L = array_copy(n * n, v->K), *alpha = array(n);
-    CHECK(exact_factor(v->n, v->s2, v->weights, v->y, NULL, L, alpha) == STATUS_OK);
-    const double value = exact_minus_evidence(v->n, L, alpha, v->y);
+    const size_t taken = arrays_taken();
+    struct exact e = exact_of(v->p, v->rows, v->model);
+    double value = 0.0;
+    CHECK(exact_run(&e, &value) == STATUS_OK);
     arrays_release(taken);
     return value;
 }
 
 static void exact(struct problem *p)
 {
-    const int N = p->shape.N;
-    const size_t NN = (size_t)N * N;
+    const int N = p->shape.N, d = p->shape.d;
     const struct covariance *c = &p->covariance;
+    const struct source rows = {
+        .N = N, .columns = p->shape.columns, .X = p->X, .y = p->y, .ldx = N};
+    struct model model = {&c->kernel, p->s2, 0.0};
+    const struct evidence v = {p, &rows, &model};
     const struct matrix K = naive_kernel(c, N, p->X, N, N, p->X, N),
                         y = matrix_of(N, 1, p->y);
-    struct evidence v = {N, p->s2, array_copy(NN, K.x), p->scale, p->y};
     struct matrix B = matrix_of(N, N, K.x);
-    double log_det, *L = array_copy(NN, K.x), *alpha = array((size_t)N),
-                    *K_bar = array(NN);
+    struct exact e = exact_of(p, &rows, &model);
+    double log_det, value, noise, *dtheta = array((size_t)d + 1);
     for (int i = 0; i < N; i++)
         B.x[(size_t)i * N + i] += p->s2 / (p->scale == NULL ? 1.0 : p->scale[i]);
     const struct matrix B_inverse = inverse(B, &log_det), v_y = times(B_inverse, y);
-    CHECK(exact_factor(N, p->s2, p->scale, p->y, NULL, L, alpha) == STATUS_OK);
-    CHECK_ARRAY((size_t)N, alpha, v_y.x, 1e-12);
-    CHECK_NEAR(exact_minus_evidence(N, L, alpha, p->y),
-               0.5 * (N * log_2pi + log_det + at(times(transposed(y), v_y), 0, 0)),
+    CHECK(exact_run(&e, &value) == STATUS_OK);
+    CHECK_ARRAY((size_t)N, e.alpha, v_y.x, 1e-12);
+    CHECK_NEAR(value, 0.5 * (N * log_2pi + log_det + at(times(transposed(y), v_y), 0, 0)),
                1e-12);
-
-    exact_adjoint(N, L, alpha, K_bar);
-    for (int j = 0; j < N; j++)
-        for (int i = j; i < N; i++) /* the lower triangle is the one that is read */
-            CHECK_NEAR((i == j ? 1.0 : 2.0) * K_bar[(size_t)j * N + i],
-                       slope(minus_evidence, &v, v.K + (size_t)j * N + i), 1e-8);
-    CHECK_NEAR(exact_slope_noise(N, p->s2, p->scale, K_bar),
-               p->s2 * slope(minus_evidence, &v, &v.s2), 1e-8);
+    exact_gradient(&e, dtheta, &noise);
+    for (int j = 0; j < d; j++)
+        CHECK_NEAR(dtheta[j],
+                   c->lengthscale[j] * slope(minus_evidence, &v, c->lengthscale + j),
+                   1e-8);
+    CHECK_NEAR(dtheta[d], *c->variance * slope(minus_evidence, &v, c->variance), 1e-8);
+    CHECK_NEAR(noise, p->s2 * slope(minus_evidence, &v, &model.s2), 1e-8);
 
     for (int m = 0; m < 4; m++) {
         const double *X = new_rows(p, m);
@@ -145,14 +156,14 @@ static void exact(struct problem *p)
                             gain = times(transposed(Kn), B_inverse);
         double *mean = array((size_t)m), *variance = array((size_t)m);
         const struct block b = {m, X, m + 1, NULL, NULL, 0};
-        const struct matrix A = times(inverse(matrix_of(N, N, L), NULL), Kn);
-        exact_rows(&c->kernel, N, alpha, &b, Kn.x, A.x, mean, variance);
+        const struct matrix A = times(inverse(matrix_of(N, N, e.L), NULL), Kn);
+        exact_rows(&c->kernel, N, e.alpha, &b, Kn.x, A.x, mean, variance);
         CHECK_ARRAY((size_t)m, mean, times(gain, y).x, 1e-12);
         for (int i = 0; i < m; i++)
             CHECK_NEAR(variance[i], *c->variance - at(times(gain, Kn), i, i), 1e-12);
     }
-    L[0] = -1.0;
-    CHECK(exact_factor(N, 0.5, NULL, p->y, NULL, L, alpha) == STATUS_EXACT_NOT_PD);
+    model.s2 = -2.0 * *c->variance;
+    CHECK(exact_run(&e, &value) == STATUS_EXACT_NOT_PD);
 }
 
 void group_exact(void)
