@@ -1,4 +1,4 @@
-# Up to which share of the noise that points leave unexplained rows held out are worth asking (R/trial.R; the limit is in
+# Up to which share of the noise that points leave unexplained rows held out are worth asking (R/trial.R, and the limit in
 # choose_neighbours()): what the trial says where there is no limit.
 #   PFDTC_DATA=<folder> Rscript bench/trial.R > bench/results/trial.csv
 # Smooth and rough functions, and splits that are not the race's. `gain` of points alone in log density at rows held out
