@@ -22,7 +22,7 @@
 #' hyperparameters: its mode, its sd, and the averaged probability or rate that these give (columns `response`,
 #' `response_lower`, `response_upper`). How far Laplace's approximation is from the true posterior is not certified, by
 #' this or anything known to us; printed beside it is a diagnostic of that, [laplace_check()] with 500 draws, where it
-#' takes less than a second (attribute `check`).
+#' takes less than a second (attribute `check`). Fits with `approx = "vi"` are refused.
 #'
 #' With `hyper_uncertainty = TRUE` it is the mixture that `predict(fit, newdata, hyper_uncertainty = TRUE)` is: held
 #' against the one of the exact posteriors at the same hyperparameters, weighted by the exact evidence (and the same

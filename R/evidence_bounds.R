@@ -5,7 +5,8 @@
 #' allowance for rounding.
 #'
 #' Of a fit with classes or counts (`family`): bounds of the exact process's Laplace evidence at the fit's
-#' hyperparameters, which is no bound of the true one.
+#' hyperparameters, which is no bound of the true one; with `approx = "vi"` the variational lower bound of the true one,
+#' and `Inf`.
 #'
 #' @param fit a fit of any kind. Those that are not DTC posteriors need their data; with the data at hand the others'
 #'   brackets are narrower as well, at about the cost of a few evaluations of the objective. A reference that the fit

@@ -265,7 +265,7 @@ variational_at <- function(data, likelihood, center, kernel, z, found, state, co
   step <- function(maxit) {
     found <<- laplace_at(data, likelihood, center, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)
   }
-  step(0L)
+  step(1L)
   begun <- FALSE
   climb <- function() {
     begun <<- TRUE
@@ -282,7 +282,8 @@ variational_bound <- function(found, sites, constant, model) {
   m <- length(found$beta)
   n <- length(found$f)
   slack <- rounding_slack(m, n) * prior_most(model)
-  off <- slack * sqrt(sum(solve_t(found$L, found$beta)^2)) + 4 * .Machine$double.eps * (1 + abs(found$f))
+  off <- slack * sqrt(sum(solve_t(found$L, found$beta)^2)) +
+    4 * .Machine$double.eps * (1 + abs(found$f) + abs(sites$offset))
   size <- sum(abs(native_likelihood(sites, found$f)[1L, ]), abs(found$W) * (found$q + found$left), abs(constant),
               found$beta^2) + n + m + logdet(found$C)
   found$evidence + sum(constant) - rounding_growth(m, n) * size - sum(abs(found$g) * off, abs(found$W) * slack) -

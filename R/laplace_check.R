@@ -17,14 +17,14 @@
 #'
 #' `elbo` is a lower bound of the **true** log evidence of the exact Gaussian process, whatever the inducing points:
 #' with \eqn{q} the fit's posterior, \eqn{E_q \log p(y | f) - KL(q, p)}{E_q log p(y | f) - KL(q, p)} (Hensman et al.
-#' 2015), a sum of integrals in one dimension, which the trapezoid rule has to some ten digits. Laplace's own evidence
-#' is no bound on either side.
+#' 2015), less what rounding and the sums for its integrals may add. Laplace's own evidence is no bound on either side;
+#' `approx = "vi"` of [pfdtc()] has the \eqn{q} with the largest `elbo`.
 #'
 #' @param fit a fit by [pfdtc()] with a `family` that is not Gaussian, and its data.
 #' @param draws functions to draw.
 #' @return A list of class `pfdtc_laplace_check`: `khat`, `ess` (effective draws, as a share of them), `laplace` (log
-#'   evidence by Laplace), `log_evidence`, `se`, `elbo`, `shift`, `sd_ratio`, `draws`. In nats, for the response as
-#'   given. Draws are from R's random numbers.
+#'   evidence by Laplace; `NA` with `approx = "vi"`, which is held against the true posterior as well), `log_evidence`,
+#'   `se`, `elbo`, `shift`, `sd_ratio`, `draws`. In nats, for the response as given. Draws are from R's random numbers.
 #' @section Costs: \eqn{2 n m} multiplications a draw.
 #' @section Errors: class `pfdtc_error_input` for a fit with Gaussian noise, or without its data.
 #' @source Vehtari, Simpson, Gelman, Yao and Gabry (2024), Pareto Smoothed Importance Sampling, JMLR 25; Hensman,

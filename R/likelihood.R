@@ -59,7 +59,7 @@ as_likelihood <- function(family, approx = "laplace") {
                   nb = "negative binomial, log link",
                   student = sprintf("Student's t, %s degrees of freedom", format(family$df)))
   list(name = family$family, link = family$link, approx = approx, label = label, theta = family$theta,
-       df = family$df, unit = 1, site = switch(family$family, nb = "logit", student = "student", family$link),
+       df = family$df, unit = 1, site = switch(family$family, nb = , student = family$family, family$link),
        learned = family$family %in% c("nb", "student") && is.null(family$theta), levels = NULL)
 }
 
@@ -196,15 +196,14 @@ sites_sum <- function(sites) {
   vapply(sites[c("y", "size", "offset")], function(v) if (is.null(v)) 0 else sum(v * cos(seq_along(v))), 0)
 }
 
-# What the engine reads. A negative binomial response is a binomial one of y + theta trials, its log odds those of the
-# rate over theta.
+# What the engine reads. f of a negative binomial response is there the log of the rate over theta.
 engine_sites <- function(likelihood, sites, center) {
   out <- list(name = likelihood$site, y = as.double(sites$y), size = sites$size, weight = sites$weight,
               offset = sites$offset + center, shape = NULL,
               variational = as.integer(is_variational(likelihood)))
   if (likelihood$name == "student") out$shape <- c(likelihood$df, likelihood$theta)
   if (likelihood$name == "nb") {
-    out$size <- out$y + likelihood$theta
+    out$size <- rep(likelihood$theta, length(out$y))
     out$offset <- out$offset - log(likelihood$theta)
   }
   out
@@ -217,7 +216,8 @@ log_constant <- function(likelihood, sites) {
   each <- switch(likelihood$name,
     binomial = if (is.null(sites$size)) 0 else lchoose(sites$size, y),
     poisson = -lgamma(y + 1), student = student_constant(likelihood$df, likelihood$theta),
-    nb = lgamma(y + likelihood$theta) - lgamma(likelihood$theta) - lgamma(y + 1))
+    # log Gamma(y + theta) / (Gamma(theta) y!), whose terms may be far larger
+    nb = ifelse(y > 0, -lbeta(pmax(y, 1), likelihood$theta) - log(pmax(y, 1)), 0))
   w * each + 0 * y
 }
 

@@ -184,8 +184,8 @@
 #'   more. That is a lower bound of the *true* log evidence of the exact process at these hyperparameters, whatever the
 #'   inducing points: `logLik()` and [evidence_bounds()] have it, less what rounding may add. The hyperparameters are
 #'   Laplace's first and then those of the largest bound. It predicts better where Laplace's approximation is poor: few
-#'   rows and a large variance of f (by up to 0.07 of NLPD in `bench/README.md`). What bounds distances from Laplace's
-#'   posterior is not for it: [certify()], [reference()], `tol`, and no near rows.
+#'   rows and a large variance of f (of 140 of Sonar's rows by 0.03 of NLPD; `bench/README.md`). What bounds distances
+#'   from Laplace's posterior is not for it: [certify()], [reference()], `tol`, and no near rows.
 #'
 #'   Kernel parameters, the mean and theta of [nb()] maximise the Laplace evidence at 120 greedy points and at most
 #'   3,000 rows (60 and 1,000 for starts and kernels), less a penalty for what the points leave unexplained,

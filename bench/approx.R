@@ -85,9 +85,9 @@ learned <- function() {
   e <- new.env()
   utils::data("Sonar", package = "mlbench", envir = e)
   pima <- rbind(MASS::Pima.tr, MASS::Pima.te)
-  sets <- list(pima = list(pima, 266, type ~ ., binomial()), sonar = list(e$Sonar, 140, Class ~ ., binomial()),
+  sets <- list("pima of 40 rows" = list(pima, 40, type ~ ., binomial()), pima = list(pima, 266, type ~ ., binomial()),
                quine = list(MASS::quine, 117, Days ~ Eth + Sex + Age + Lrn, nb()),
-               "pima of 40 rows" = list(pima, 40, type ~ ., binomial()))
+               sonar = list(e$Sonar, 140, Class ~ ., binomial()))
   do.call(rbind, lapply(names(sets), function(set) {
     s <- sets[[set]]
     do.call(rbind, lapply(1:5, function(split) {
@@ -103,6 +103,7 @@ learned <- function() {
       family <- if (is.null(laplace$theta)) s[[4L]] else nb(laplace$theta)
       held <- suppressMessages(pfdtc(s[[3L]], train, family = family, kernel = laplace$kernel, hyper = "fixed",
                                      approx = "vi"))
+      message(set, " ", split)
       data.frame(set, split, laplace = score(laplace), vi = score(vi), vi.laplaces = score(held),
                  seconds.laplace = time[["laplace"]], seconds.vi = time[["vi"]],
                  bound.vi = as.double(logLik(vi)), bound.laplaces = as.double(logLik(held)))

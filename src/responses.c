@@ -9,19 +9,32 @@ static double log_sum(double f)
     return (f > 0.0 ? f : 0.0) + log1p(exp(-fabs(f)));
 }
 
-/* binomial, p = 1 / (1 + e^-f): y f - m log(1 + e^f) */
-static struct site_value logit(double f, double y, double m, const double *shape)
+/* of log odds f: y f - (y + n) log(1 + e^f), y successes, n failures */
+static struct site_value odds(double f, double y, double n)
 {
-    (void)shape;
     const double e = exp(-fabs(f)), far = e / (1.0 + e), near = 1.0 / (1.0 + e);
     const double p = f > 0.0 ? near : far, q = f > 0.0 ? far : near;
     struct site_value v;
     /* success and failure apart: no cancellation where all or none are successes */
-    v.l = f > 0.0 ? -(m - y) * f - m * log1p(e) : y * f - m * log_sum(f);
-    v.g = y * q - (m - y) * p;
-    v.W = m * p * q;
+    v.l = f > 0.0 ? -n * f - (y + n) * log1p(e) : y * f - (y + n) * log_sum(f);
+    v.g = y * q - n * p;
+    v.W = (y + n) * p * q;
     v.l3 = -v.W * (q - p);
     return v;
+}
+
+/* binomial, p = 1 / (1 + e^-f) */
+static struct site_value logit(double f, double y, double m, const double *shape)
+{
+    (void)shape;
+    return odds(f, y, m - y);
+}
+
+/* negative binomial of mean theta e^f */
+static struct site_value nb(double f, double y, double theta, const double *shape)
+{
+    (void)shape;
+    return odds(f, y, theta);
 }
 
 static const double sqrt_half = 0.70710678118654752440,
@@ -35,7 +48,7 @@ static struct site_value trial(double z)
     const double log_density = -0.5 * z * z - log_root_2pi;
     if (z > -5.0) {
         const double p = 0.5 * erfc(-z * sqrt_half), r = exp(log_density) / p;
-        v.l = log(p);
+        v.l = z > 0.0 ? log1p(-0.5 * erfc(z * sqrt_half)) : log(p);
         v.g = r;
         v.W = r * (r + z);
         v.l3 = r * ((z + r) * (z + 2.0 * r) - 1.0);
@@ -114,6 +127,7 @@ static const struct response table[] = {
     {"logit", logit, NULL, 3.14, NULL},
     {"probit", probit, NULL, 2.8, NULL}, /* Phi is 0 at +-1.92 +- 2.82 i */
     {"log", poisson, NULL, INFINITY, poisson_average},
+    {"nb", nb, NULL, 3.14, NULL},
     {"student", student, student_majorant, 1.0, NULL}};
 
 const struct response *response_named(const char *name)

@@ -11,10 +11,10 @@
  *
  *     l(f + t) >= l(f) + g t - w t^2 / 2      for every t,
  *
- * so that steps by it never lower the sum of l's.  `size`: trials of a binomial response, 1 of what
- * has none; `shape`: what else the likelihood has.  log p is analytic in a strip of half width `strip`
- * about the real line, of Student's t times scale sqrt(nu); where that is infinite averages over a
- * normal f have a closed form, `average`.
+ * so that steps by it never lower the sum of l's.  `size`: trials of a binomial response, theta of a
+ * negative binomial one, 1 of what has none; `shape`: what else the likelihood has.  log p is analytic
+ * in a strip of half width `strip` about the real line, of Student's t times scale sqrt(nu); where that
+ * is infinite averages over a normal f have a closed form, `average`.
  */
 
 struct site_value {
@@ -29,7 +29,7 @@ struct response {
     struct site_value (*average)(double f, double v, double y); /* NULL: by a sum */
 };
 
-/* The likelihood of that name ("logit", "probit", "log", "student"), or NULL. */
+/* The likelihood of that name ("logit", "probit", "log", "nb", "student"), or NULL. */
 const struct response *response_named(const char *name);
 
 /* Rows of one likelihood: l and its derivatives are multiplied by weight, f has offset added. */

@@ -1,10 +1,69 @@
+#include <math.h>
 #include "self_slopes.h"
 #include "linalg.h"
+#include "simd.h"
 
 size_t term_slopes_size(int n)
 {
     return 3 * (size_t)n * n;
 }
+
+/* ---- a term of one stationary factor with lengthscales: by halves ------------------------- */
+
+/* out += t u_b and, by symmetry, what row b gets: t'u,  t_a = w_a ((x_a - x_b) / l)^2 */
+INSIDE double slope_column(int n, double rate, double xb, const double *restrict x,
+                           const double *restrict w, double ub, const double *restrict u,
+                           double *restrict out)
+{
+    double sum = 0.0;
+    SIMD_SUM
+    for (int a = 0; a < n; a++) {
+        const double v = (x[a] - xb) * rate, t = w[a] * v * v;
+        out[a] += t * ub;
+        sum += t * u[a];
+    }
+    return sum;
+}
+
+static void symmetric_column(int n, const double *Kb, const double *u, double *out)
+{
+    out[0] += Kb[-1] * u[0] + dot((size_t)n, Kb, u + 1);
+    add_scaled((size_t)n, u[0], Kb, out + 1);
+}
+
+/* K: the term's own, lower triangle; work: 2 n */
+CLONES static void single_slopes(const struct term *term, const struct factor *f, int n,
+                                 const double *X, int ldx, const double *K,
+                                 const double *u, double *work, double *out)
+{
+    const struct profile *profile = f->profile;
+    double *w = work, *r2 = work + n;
+    for (int b = 0; b < n; b++) { /* the rows below b, and by symmetry those beside it */
+        const int below = n - b - 1;
+        const double *Kb = K + (size_t)b * n + b + 1;
+        const double *at = X + b, *under = at + 1;
+        if (profile->slope_reads_r2)
+            factor_statistic(f, below, under, ldx, 1, at, ldx, r2);
+        if (profile->n_shape > 0) {
+            double *o = out + (size_t)(f->at + factor_n_metric(f)) * n + b;
+            profile->shape_slope(below, factor_shape(f), Kb, r2, w);
+            o[0] += dot((size_t)below, w, u + b + 1);
+            add_scaled((size_t)below, u[b], w, o + 1);
+        }
+        profile->slope(below, factor_shape(f), Kb, r2, w);
+        for (int a = 0; a < below; a++)
+            w[a] *= -2.0; /* d r2 / d log l = -2 ((x_a - x_b) / l)^2 */
+        for (int j = 0; j < f->d; j++) {
+            const size_t column = (size_t)f->column[j] * ldx;
+            double *o = out + (size_t)(f->at + (f->isotropic ? 0 : j)) * n + b;
+            o[0] += slope_column(below, fmin(factor_rate(f, j), 1e290), at[column],
+                                 under + column, w, u[b], u + b + 1, o + 1);
+        }
+        symmetric_column(below, Kb, u + b, out + (size_t)term->at * n + b);
+    }
+}
+
+/* ---- any other: whole matrices -------------------------------------------------------------- */
 
 /* out += (D o by) u; by NULL: D u */
 static void add_product(int n, const double *D, const double *by, const double *u,
@@ -76,6 +135,10 @@ void term_slopes(const struct kernel *k, const struct term *t, int n, const doub
 {
     const size_t nn = (size_t)n * n;
     const struct matrices p = {values, work, work + nn, work + 2 * nn};
+    if (t->n_factors == 1 && kernel_factor(k, t, 0)->profile->metric == METRIC_SCALED) {
+        single_slopes(t, kernel_factor(k, t, 0), n, X, ldx, values, u, work, out);
+        return;
+    }
     add_product(n, values, NULL, u, out + (size_t)t->at * n);
     for (int i = 0; i < t->n_factors; i++) {
         const struct factor *f = kernel_factor(k, t, i);

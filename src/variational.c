@@ -75,15 +75,40 @@ static int try_step(struct laplace *l, double t)
     return 0;
 }
 
+/* to c G at the same u */
+static enum status start_at(struct laplace *l, double c)
+{
+    const size_t M = (size_t)l->z.M;
+    add_scaled(M * M, c - 1.0, l->G, l->G);
+    if (laplace_factor(l, l->G))
+        return STATUS_INNER_NOT_PD;
+    l->psi = value(l);
+    return isfinite(l->psi) ? prepare(l) : STATUS_NOT_FINITE;
+}
+
+/* The mode's normal distribution may be so wide that averages of e^f are beyond all bounds: a narrower
+ * one, by halves, while that is better. */
+static enum status start(struct laplace *l, int most)
+{
+    enum status status = start_at(l, 1.0);
+    for (int k = 0; k < most && status != STATUS_INNER_NOT_PD; k++) {
+        const double before = status == STATUS_OK ? l->psi : INFINITY;
+        if (before < INFINITY &&
+            l->decrement * l->decrement <= 4.0 * (1.0 + fabs(before)))
+            break;
+        status = start_at(l, 2.0);
+        if (!(l->psi < before) && before < INFINITY)
+            return start_at(l, 0.5);
+    }
+    return status;
+}
+
 enum status laplace_variational(struct laplace *l, double enough, int maxit)
 {
     double t = 1.0;
     copy((size_t)l->z.M, l->u, l->trial);
-    if (laplace_factor(l, l->G))
-        return STATUS_INNER_NOT_PD;
-    l->psi = value(l);
     l->steps = 0;
-    enum status status = isfinite(l->psi) ? prepare(l) : STATUS_NOT_FINITE;
+    enum status status = start(l, maxit > 0 ? 60 : 0);
     while (status == STATUS_OK && l->decrement >= enough && l->steps < maxit) {
         const double before = l->decrement;
         /* longer again, where the bound has the digits to say whether that is too long */
@@ -99,8 +124,8 @@ enum status laplace_variational(struct laplace *l, double enough, int maxit)
             break;
         }
         status = prepare(l);
-        if (before < 1e-6 &&
-            l->decrement >= before) /* that is what double precision has */
+        /* that is what double precision has */
+        if (before < 1e-6 && l->decrement >= before)
             break;
     }
     return status;

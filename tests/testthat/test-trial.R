@@ -12,7 +12,8 @@ test_that("of many rows of a smooth function points alone are kept, with a kerne
   expect_identical(fit$posterior, "far")
   expect_identical(nrow(fit$inducing), 200L)
   # the score has a rougher one, whose points leave more than counts: else there were no trial
-  rank <- match(c(fit$kernels$kernel[fit$kernels$chosen], fit$kernels$kernel[1L]), vapply(by_roughness, profile_label, ""))
+  chosen <- with(fit$kernels, c(kernel[chosen], kernel[1L]))
+  rank <- match(chosen, vapply(by_roughness, profile_label, ""))
   expect_gt(rank[1L], rank[2L])
   expect_identical(fit$kernel$label, profile_label(by_roughness[rank[1L]]))
   expect_lt(fit$unexplained, enough_unexplained)

@@ -85,6 +85,53 @@ test_that("it is what a search by optim() ends at, all rows being inducing point
   expect_equal(unname(f$se.fit), sqrt(colSums(A * (S %*% A))), tolerance = 1e-3)
 })
 
+# One row, f ~ N(0, v): list(bound, exact = log of the integral of exp(log_p(f)), by the trapezoid rule as far from the
+# mode as it has fallen by e^-60)
+one_row <- function(v, y, family, log_p, ...) {
+  fit <- suppressWarnings(suppressMessages(
+    pfdtc(cbind(x = 1), y, kernel = kernel_se(1, v), hyper = "fixed", center = FALSE, family = family,
+          approx = "vi", ...)))
+  joint <- function(f) log_p(f) - f^2 / (2 * v)
+  mode <- stats::optimize(joint, c(-20, 20), maximum = TRUE, tol = 1e-10)$maximum
+  end <- function(side) {
+    by <- 1e-9
+    while (joint(mode) - joint(mode + side * by) < 60) by <- 1.2 * by
+    mode + side * by
+  }
+  f <- seq(end(-1), end(1), length.out = 1e4)
+  list(bound = fit$evidence,
+       exact = joint(mode) + log(sum(exp(joint(f) - joint(mode))) * (f[2] - f[1])) - log(2 * pi * v) / 2)
+}
+
+test_that("the bound is one to the last digit, with counts and weights in the millions", {
+  for (theta in c(1.7, 1e6)) for (v in c(1e-8, 0.01)) {
+    log_p <- function(f) 1e6 * stats::dnbinom(1e6, theta, mu = exp(12 + f), log = TRUE)
+    of <- one_row(v, 1e6, nb(theta), log_p, weights = 1e6, offset = 12)
+    digits <- 1e-14 * abs(of$exact) # of dnbinom()
+    expect_lt(of$bound, of$exact + digits)
+    expect_gt(of$bound, of$exact - 0.2)
+  }
+  sure <- list(name = "probit", y = 1e9, size = 1e9, weight = NULL, offset = 0, shape = NULL, variational = 0L)
+  for (f in c(0.5, 3, 7)) {
+    sure$y <- 1e9
+    expect_equal(native_likelihood(sure, f)[1L, ], 1e9 * stats::pnorm(f, log.p = TRUE), tolerance = 1e-13)
+    sure$y <- 0
+    expect_equal(native_likelihood(sure, -f)[1L, ], 1e9 * stats::pnorm(f, log.p = TRUE), tolerance = 1e-13)
+  }
+})
+
+test_that("where the mode's normal distribution is far too wide the bound is near the evidence all the same", {
+  for (v in c(1e3, 1e4)) { # averages of e^f begin at 1e35 and at more than there are numbers
+    of <- one_row(v, 0, stats::poisson(), function(f) -exp(f))
+    expect_lt(of$bound, of$exact)
+    expect_gt(of$bound, of$exact - 2)
+  }
+  of <- one_row(100, 1000, stats::poisson(), function(f) 1e-9 * stats::dpois(1000, exp(3 + f), log = TRUE),
+                weights = 1e-9, offset = 3)
+  expect_lt(of$bound, of$exact)
+  expect_gt(of$bound, of$exact - 1)
+})
+
 test_that("the bound is below the log evidence, an integral over a few rows, on all points and on one", {
   nodes <- seq(-6.4, 6.4, by = 0.4) # of whitened f: the trapezoid rule has 1e-7 here
   grid <- as.matrix(expand.grid(nodes, nodes, nodes))
