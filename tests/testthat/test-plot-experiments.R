@@ -1,11 +1,5 @@
 # Figures of a made-up experiment: numbers whose medians, ranges and slopes are known.
 
-draw <- function(code) {
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  force(code)
-}
-
 made_up <- function() {
   d <- expand.grid(repetition = 1:3, m = c(10, 100), method = c("pf", "vfe", "sor", "subsample"),
                    dataset = c("airfoil", "synthetic"), stringsAsFactors = FALSE)
@@ -32,7 +26,7 @@ made_up <- function() {
 
 test_that("lines are medians over the repetitions, bars the range", {
   results <- made_up()
-  shown <- draw(plot_rmse(results))
+  shown <- draw_nowhere(plot_rmse(results))
   expect_identical(unique(shown$dataset), c("synthetic", "airfoil")) # in the order of Table 1
   expect_identical(unique(shown$method), c("pf", "vfe", "sor", "subsample"))
   vfe <- shown[shown$method == "vfe" & shown$dataset == "airfoil", ]
@@ -41,46 +35,46 @@ test_that("lines are medians over the repetitions, bars the range", {
   expect_equal(vfe$low, 2 / c(10, 100))
   expect_equal(vfe$high, 2 * 3 / c(10, 100))
   expect_identical(vfe$n, c(3L, 3L))
-  expect_equal(draw(plot_rmse(results, "sd"))$middle, 2 * shown$middle)
-  one <- draw(plot_rmse(results, "prediction", datasets = "airfoil", methods = c("vfe", "pf")))
+  expect_equal(draw_nowhere(plot_rmse(results, "sd"))$middle, 2 * shown$middle)
+  one <- draw_nowhere(plot_rmse(results, "prediction", datasets = "airfoil", methods = c("vfe", "pf")))
   expect_identical(unique(one[c("dataset", "method")])$method, c("vfe", "pf"))
   expect_equal(one$middle[one$method == "vfe"], 1 + vfe$middle)
 })
 
 test_that("plot_kl() leaves out what is infinite, and shows fits or the best of them", {
   results <- made_up()
-  shown <- draw(plot_kl(results))
+  shown <- draw_nowhere(plot_kl(results))
   expect_false("sor" %in% shown$method)
-  expect_true("sor" %in% draw(plot_kl(results, kl = "marginal"))$method)
-  all <- draw(plot_kl(results, against = "error"))
+  expect_true("sor" %in% draw_nowhere(plot_kl(results, kl = "marginal"))$method)
+  all <- draw_nowhere(plot_kl(results, against = "error"))
   expect_identical(nrow(all), 2L * 2L * 3L * 3L)
   expect_equal(all$kl, all$error^2)
-  best <- draw(plot_kl(results, against = "error", best = TRUE))
+  best <- draw_nowhere(plot_kl(results, against = "error", best = TRUE))
   expect_identical(nrow(best), 2L * 2L * 3L)
   expect_true(all(best$repetition == 1))
 })
 
 test_that("plot_divergence_error() fits the power law that the points have", {
   results <- made_up()
-  shown <- draw(plot_divergence_error(results, "exact"))
+  shown <- draw_nowhere(plot_divergence_error(results, "exact"))
   expect_identical(unique(shown$what), c("mean", "sd"))
   slope <- attr(shown, "slope")
   expect_equal(unname(slope$mean), c(0, 0.5))
   expect_equal(unname(slope$sd), c(-log(3), 1))
-  expect_equal(unname(attr(draw(plot_divergence_error(results)), "slope")$mean), c(log(2) / 2, 0.5))
+  expect_equal(unname(attr(draw_nowhere(plot_divergence_error(results)), "slope")$mean), c(log(2) / 2, 0.5))
   expect_input_error(plot_divergence_error(results, method = "vfe"), "divergence")
-  expect_silent(draw(plot_divergence_error(results, "exact", method = "vfe")))
+  expect_silent(draw_nowhere(plot_divergence_error(results, "exact", method = "vfe")))
   expect_input_error(plot_divergence_error(results, m = 10), "results")
   expect_input_error(plot_divergence_error(results, dataset = "wine"), "results")
 })
 
 test_that("plot_trace() of an experiment: the divergence where known, else above the run's own lowest", {
-  shown <- draw(plot_trace(made_up()))
+  shown <- draw_nowhere(plot_trace(made_up()))
   pf <- shown[shown$objective_of == "pf", ]
   expect_equal(pf$objective, 4 * rep(1:3, each = 3) / c(1, 5, 9))
   vfe <- shown[shown$objective_of == "vfe", ]
   expect_equal(vfe$objective, rep(100 / c(1, 5, 9) - 100 / 9, 3))
-  expect_identical(draw(plot_trace(made_up(), "seconds", method = "vfe"))$fit, vfe$fit)
+  expect_identical(draw_nowhere(plot_trace(made_up(), "seconds", method = "vfe"))$fit, vfe$fit)
 })
 
 test_that("results may come from a file, and par() is as before", {
@@ -88,9 +82,9 @@ test_that("results may come from a file, and par() is as before", {
   file <- tempfile(fileext = ".csv")
   experiment_code()$write_results(as.data.frame(results), file)
   experiment_code()$write_results(attr(results, "trace"), sub("[.]csv$", "-trace.csv", file))
-  expect_equal(draw(plot_rmse(file)), draw(plot_rmse(results)))
-  expect_equal(draw(plot_divergence_error(file)), draw(plot_divergence_error(results)))
-  draw({
+  expect_equal(draw_nowhere(plot_rmse(file)), draw_nowhere(plot_rmse(results)))
+  expect_equal(draw_nowhere(plot_divergence_error(file)), draw_nowhere(plot_divergence_error(results)))
+  draw_nowhere({
     settings <- c("mfrow", "mar", "oma", "mgp", "cex")
     before <- graphics::par(settings)
     for (plot in list(plot_rmse, plot_kl, plot_divergence_error, plot_trace)) {
@@ -120,15 +114,15 @@ test_that("autoplot() shows the same numbers", {
   g <- ggplot2::autoplot(results, "rmse", what = "sd")
   expect_s3_class(g, "ggplot")
   values <- function(g, geom) sort(unique(10^drawn_by(g, geom)$y))
-  expect_equal(values(g, "GeomPath"), sort(unique(draw(plot_rmse(results, "sd"))$middle)))
+  expect_equal(values(g, "GeomPath"), sort(unique(draw_nowhere(plot_rmse(results, "sd"))$middle)))
   expect_equal(values(ggplot2::autoplot(results, "kl", against = "error"), "GeomPoint"),
-               sort(unique(draw(plot_kl(results, against = "error"))$kl)))
+               sort(unique(draw_nowhere(plot_kl(results, against = "error"))$kl)))
   expect_equal(values(ggplot2::autoplot(results, "divergence"), "GeomPoint"),
-               sort(unique(draw(plot_divergence_error(results))$error)))
-  drawn <- draw(plot_trace(results))$objective
+               sort(unique(draw_nowhere(plot_divergence_error(results))$error)))
+  drawn <- draw_nowhere(plot_trace(results))$objective
   expect_equal(values(ggplot2::autoplot(results, "trace"), "GeomPath"), sort(unique(drawn[drawn > 0])))
   for (figure in quick(c("rmse", "kl", "divergence", "trace"))) {
-    expect_silent(draw(print(ggplot2::autoplot(results, figure))))
+    expect_silent(draw_nowhere(print(ggplot2::autoplot(results, figure))))
   }
   expect_input_error(ggplot2::autoplot(results, "rmse", wat = 1), "wat")
 })

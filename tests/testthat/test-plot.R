@@ -1,13 +1,6 @@
-# Everything is drawn, to a device without a file.
-draw <- function(code) {
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  force(code)
-}
-
 test_that("curves are what predict() gives at the same inputs", {
   fit <- fit_cars()
-  curve <- draw(plot(fit, n = 21, level = 0.8))
+  curve <- draw_nowhere(plot(fit, n = 21, level = 0.8))
   new <- data.frame(speed = curve$value)
   expect_equal(range(curve$value), range(cars$speed))
   f <- predict(fit, new, se.fit = TRUE, interval = "credible", level = 0.8)
@@ -20,7 +13,7 @@ test_that("curves are what predict() gives at the same inputs", {
 test_that("slices go through the medians and the most frequent levels, or through `at`", {
   data <- small_data(30)
   fit <- fit_mixed(y ~ a + b + f + l, data)
-  slices <- draw(plot(fit, n = 11))
+  slices <- draw_nowhere(plot(fit, n = 11))
   expect_identical(unique(slices$input), c("a", "b", "f", "l"))
   middle <- data.frame(a = median(data$a), b = median(data$b),
                        f = names(which.max(table(data$f))), l = mean(data$l) > 0.5)
@@ -33,7 +26,7 @@ test_that("slices go through the medians and the most frequent levels, or throug
   expect_equal(l$fit, unname(predict(fit, cbind(l = c(FALSE, TRUE), middle[-4]))))
 
   at <- data[5, ]
-  through <- draw(plot(fit, inputs = "b", at = at, n = 5))
+  through <- draw_nowhere(plot(fit, inputs = "b", at = at, n = 5))
   expect_equal(through$fit, unname(predict(fit, data.frame(b = through$value, at[c("a", "f", "l")],
                                                            row.names = NULL))))
 })
@@ -44,7 +37,7 @@ test_that("medians and partial residuals count merged rows as often as they came
   two <- pfdtc(dist ~ speed + other, data[rep(1:10, c(41, rep(1, 9))), ], m = 5,
                kernel = kernel_se(6, 900), noise = 200, hyper = "fixed", control = fixed_control())
   expect_false(is.null(two$data$group))
-  shown <- draw(plot(two, inputs = "other", n = 2))
+  shown <- draw_nowhere(plot(two, inputs = "other", n = 2))
   at_first <- predict(two, data.frame(speed = cars$speed[1], other = c(1, 2)))
   expect_equal(shown$fit, unname(at_first))
   points <- slices(fit, NULL, NULL, 0.9, 5)$points
@@ -53,7 +46,7 @@ test_that("medians and partial residuals count merged rows as often as they came
 
 test_that("par() and the random numbers are as before", {
   fit <- fit_mixed(y ~ a + b + f)
-  draw({
+  draw_nowhere({
     settings <- c("mfrow", "mar", "oma", "mgp", "cex", "fig", "xpd", "new", "las", "lty", "lwd")
     graphics::plot.new()
     before <- graphics::par(settings)
@@ -67,24 +60,24 @@ test_that("par() and the random numbers are as before", {
 })
 
 test_that("any fit can be plotted", {
-  expect_silent(draw(plot(fit_mixed(y ~ a + f, keep_data = FALSE))))
-  expect_silent(draw(plot(fit_mixed(y ~ f))))
-  expect_silent(draw(plot(fit_mixed(y ~ l))))
-  expect_silent(draw(plot(fit_cars(), main = "cars", ylim = c(0, 200), las = 1)))
+  expect_silent(draw_nowhere(plot(fit_mixed(y ~ a + f, keep_data = FALSE))))
+  expect_silent(draw_nowhere(plot(fit_mixed(y ~ f))))
+  expect_silent(draw_nowhere(plot(fit_mixed(y ~ l))))
+  expect_silent(draw_nowhere(plot(fit_cars(), main = "cars", ylim = c(0, 200), las = 1)))
   data <- small_data(20)
   data$constant <- 3
   constant <- fit_mixed(y ~ a + constant, data)
-  expect_identical(unique(draw(plot(constant))$input), "a")
-  expect_silent(draw(plot(constant, inputs = "constant")))
+  expect_identical(unique(draw_nowhere(plot(constant))$input), "a")
+  expect_silent(draw_nowhere(plot(constant, inputs = "constant")))
   data$z <- matrix(rnorm(20 * 11), 20)
   wide <- fit_mixed(y ~ z, data)
-  expect_length(unique(draw(plot(wide, n = 5))$input), 9)
-  expect_identical(unique(draw(plot(wide, inputs = 10:11, n = 5))$input), c("z10", "z11"))
+  expect_length(unique(draw_nowhere(plot(wide, n = 5))$input), 9)
+  expect_identical(unique(draw_nowhere(plot(wide, inputs = 10:11, n = 5))$input), c("z10", "z11"))
 })
 
 test_that("what cannot be plotted is refused, by name", {
   fit <- fit_mixed(y ~ a + f)
-  draw({
+  draw_nowhere({
     expect_input_error(plot(fit, inputs = "q"), "inputs")
     expect_input_error(plot(fit, inputs = 3), "inputs")
     expect_input_error(plot(fit, at = small_data(2)), "at")
@@ -98,7 +91,7 @@ test_that("what cannot be plotted is refused, by name", {
 test_that("plot_trace() draws what the optimiser saw, renewals apart", {
   fit <- fit_mixed(y ~ a)
   renewed <- fit_mixed(y ~ a, aux = aux_refresh(every = 2, start = aux_sor(rows = 1:4)))
-  trace <- draw(plot_trace(list(one = fit, renewed), against = "seconds"))
+  trace <- draw_nowhere(plot_trace(list(one = fit, renewed), against = "seconds"))
   expect_identical(unique(trace$fit), c("one", "pfdtc"))
   one <- trace[trace$fit == "one", ]
   seen <- fit$trace[!is.na(fit$trace$objective), ]
@@ -112,22 +105,22 @@ test_that("plot_trace() draws what the optimiser saw, renewals apart", {
 
 test_that("xlim extends the curve, and says where the data end", {
   fit <- fit_cars()
-  curve <- draw(plot(fit, xlim = c(0, 40), n = 11))
+  curve <- draw_nowhere(plot(fit, xlim = c(0, 40), n = 11))
   expect_equal(range(curve$value), c(0, 40))
   expect_identical(curve$outside, curve$value < min(cars$speed) | curve$value > max(cars$speed))
   expect_equal(curve$fit, unname(predict(fit, data.frame(speed = curve$value))))
   expect_true(all(range(cars$speed) %in% curve$value))    # where the lines change
-  expect_false(any(draw(plot(fit))$outside))
+  expect_false(any(draw_nowhere(plot(fit))$outside))
   # pieces meet: each dotted one begins or ends with the first or last value inside
   pieces <- pieces_of(curve)
   expect_identical(vapply(pieces, function(p) p$outside[1L], NA), c(TRUE, FALSE, TRUE))
   expect_identical(pieces[[1]]$value[nrow(pieces[[1]])], pieces[[2]]$value[1])
   expect_identical(pieces[[3]]$value[1], pieces[[2]]$value[nrow(pieces[[2]])])
   mixed <- fit_mixed(y ~ a + b + f)
-  one <- draw(plot(mixed, xlim = list(b = c(-9, 9)), n = 5))
+  one <- draw_nowhere(plot(mixed, xlim = list(b = c(-9, 9)), n = 5))
   expect_equal(range(one$value[one$input == "b"]), c(-9, 9))
   expect_false(any(one$outside[one$input != "b"]))
-  draw({
+  draw_nowhere({
     expect_input_error(plot(fit, xlim = 1), "xlim")
     expect_input_error(plot(fit, xlim = c(2, 1)), "xlim")
     expect_input_error(plot(mixed, xlim = list(f = c(0, 1))), "xlim")
@@ -137,20 +130,20 @@ test_that("xlim extends the curve, and says where the data end", {
 test_that("certified bands are those of predict(certified = TRUE)", {
   fit <- gp_dtc(dist ~ speed, cars, m = 3, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed")
   fit$reference <- reference(fit, m2 = 8)
-  curve <- draw(plot(fit, n = 5, certified = TRUE))
+  curve <- draw_nowhere(plot(fit, n = 5, certified = TRUE))
   band <- predict(fit, data.frame(speed = curve$value), interval = "credible", certified = TRUE)
   expect_equal(as.matrix(curve[c("fit", "lwr", "upr")]), band, ignore_attr = TRUE)
-  expect_true(any(abs(curve$upr - draw(plot(fit, n = 5))$upr) > 0.1))
+  expect_true(any(abs(curve$upr - draw_nowhere(plot(fit, n = 5))$upr) > 0.1))
 })
 
 test_that("panels have scales of their own on request", {
   data <- small_data(30)
   data$y[3] <- 1000
   fit <- fit_mixed(y ~ a + f, data)
-  expect_identical(draw(plot(fit, n = 5, scales = "own")), draw(plot(fit, n = 5)))
+  expect_identical(draw_nowhere(plot(fit, n = 5, scales = "own")), draw_nowhere(plot(fit, n = 5)))
   heights <- function(...) {   # of the panels' axes, less the 4 % at each end
     seen <- list()
-    draw({
+    draw_nowhere({
       setHook("before.plot.new", function(...) seen[[length(seen) + 1L]] <<- graphics::par("usr")[3:4], "replace")
       on.exit(setHook("before.plot.new", NULL, "replace"))
       plot(fit, n = 5, ...)
@@ -162,11 +155,11 @@ test_that("panels have scales of their own on request", {
   own <- lapply(s[c("curves", "points", "inducing")], rows_of, list(name = "f"))
   expect_equal(heights(scales = "own")[[2]], slice_range(own, "both"))
   expect_equal(heights(scales = "own", ylim = c(0, 1)), list(c(0, 1), c(0, 1)))
-  expect_input_error(draw(plot(fit, scales = "free")), "scales")
+  expect_input_error(draw_nowhere(plot(fit, scales = "free")), "scales")
 })
 
 test_that("levels of a factor are all named, whatever their number and length", {
-  draw({
+  draw_nowhere({
     graphics::par(mfrow = c(1, 1))
     few <- level_text(c("u", "v", "w"), graphics::par("mar"))
     expect_identical(few[c("labels", "upright", "size")], list(labels = c("u", "v", "w"), upright = FALSE, size = 1))
@@ -179,29 +172,29 @@ test_that("levels of a factor are all named, whatever their number and length", 
   })
   data <- small_data(40)
   data$long <- factor(sprintf("level number %d of many", rep(1:20, 2)))
-  expect_silent(draw(plot(fit_mixed(y ~ a + long, data))))
-  expect_silent(draw(plot(fit_mixed(y ~ long, data))))
+  expect_silent(draw_nowhere(plot(fit_mixed(y ~ a + long, data))))
+  expect_silent(draw_nowhere(plot(fit_mixed(y ~ long, data))))
 })
 
 test_that("checks draw leave-one-out residuals", {
   fit <- fit_cars()
-  all <- draw(plot(fit, which = "checks"))
+  all <- draw_nowhere(plot(fit, which = "checks"))
   expect_named(all, c("residuals", "qq", "pit", "observed", "semivariogram"))
   expect_equal(all$residuals$rstandard, unname(rstandard(fit)))
   expect_equal(all$residuals$mean, unname(predict(fit, type = "loo")))
   expect_equal(sort(all$qq$normal), qnorm(ppoints(50)))
   expect_equal(all$pit$pit, unname(residuals(fit, type = "pit")))
   expect_equal(all$observed$observed, cars$dist)
-  expect_identical(draw(plot(fit, which = c("pit", "qq"))), all[c("pit", "qq")])
-  expect_identical(draw(plot(fit, which = "qq", main = "cars")), all$qq)
+  expect_identical(draw_nowhere(plot(fit, which = c("pit", "qq"))), all[c("pit", "qq")])
+  expect_identical(draw_nowhere(plot(fit, which = "qq", main = "cars")), all$qq)
 
   # rows of weight 0 have no score; a fit of factors alone has no distances
   data <- small_data(30)
   weighted <- fit_mixed(y ~ f, data, weights = rep(c(0, 1, 1), 10))
-  shown <- draw(plot(weighted, which = "checks"))
+  shown <- draw_nowhere(plot(weighted, which = "checks"))
   expect_named(shown, c("residuals", "qq", "pit", "observed"))
   expect_identical(nrow(shown$qq), 20L)
-  draw({
+  draw_nowhere({
     expect_input_error(plot(weighted, which = "semivariogram"), "which")
     expect_input_error(plot(fit, which = "leverage"), "which")
     expect_input_error(plot(fit, which = c("slices", "qq")), "which")
@@ -212,7 +205,7 @@ test_that("checks draw leave-one-out residuals", {
 test_that("the semivariogram is that of all pairs, in lengthscales", {
   data <- small_data(30)
   fit <- fit_mixed(y ~ a + b, data)
-  d <- draw(plot(fit, which = "semivariogram"))
+  d <- draw_nowhere(plot(fit, which = "semivariogram"))
   x <- sweep(as.matrix(data[c("a", "b")]), 2, fit$kernel$lengthscale, "/")
   pairs <- which(upper.tri(diag(30)), arr.ind = TRUE)
   distance <- sqrt(rowSums((x[pairs[, 1], ] - x[pairs[, 2], ])^2))
@@ -229,13 +222,13 @@ test_that("the semivariogram is that of all pairs, in lengthscales", {
 test_that("a map has what predict() gives over two inputs", {
   data <- small_data(30)
   fit <- fit_mixed(y ~ a + b + f, data)
-  map <- draw(plot(fit, which = "map", n = 4, at = data[2, ]))
+  map <- draw_nowhere(plot(fit, which = "map", n = 4, at = data[2, ]))
   expect_identical(dim(map), c(16L, 4L))
   p <- predict(fit, cbind(map[c("a", "b")], f = data$f[2]), se.fit = TRUE)
   expect_equal(map[c("fit", "se.fit")], as.data.frame(lapply(p, unname)))
   expect_equal(vapply(map[1:2], range, c(0, 0)), vapply(data[c("a", "b")], range, c(0, 0)))
-  expect_silent(draw(plot(fit, which = "map", inputs = c("b", "a"), n = 3, points = FALSE, main = "map")))
-  draw({
+  expect_silent(draw_nowhere(plot(fit, which = "map", inputs = c("b", "a"), n = 3, points = FALSE, main = "map")))
+  draw_nowhere({
     expect_input_error(plot(fit_cars(), which = "map"), "inputs")
     expect_input_error(plot(fit, which = "map", inputs = c("a", "f")), "inputs")
     expect_input_error(plot(fit, which = "map", inputs = "a"), "inputs")

@@ -1,11 +1,5 @@
 # Figures of fits with classes, counts and outliers: the tables that are drawn.
 
-drawn <- function(code) {
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  force(code)
-}
-
 counted_data <- function() {
   with_seed(3, {
     d <- data.frame(x = stats::runif(50, 0, 6), g = factor(rep(c("a", "b"), 25)), e = stats::runif(50, 1, 4))
@@ -25,11 +19,11 @@ test_that("curves are what predict() gives at the same inputs, on both scales", 
   fit <- fixed_fit(class ~ x, binomial(), m = 4)
   exact <- fixed_fit(class ~ x, binomial())
   for (type in c("response", "link")) {
-    curve <- drawn(plot(fit, n = 15, level = 0.8, type = type))
+    curve <- draw_nowhere(plot(fit, n = 15, level = 0.8, type = type))
     p <- predict(fit, data.frame(x = curve$value), type = type, se.fit = TRUE, interval = "credible", level = 0.8)
     expect_equal(as.matrix(curve[c("fit", "lwr", "upr")]), p$fit, ignore_attr = TRUE)
     expect_equal(curve$se.fit, unname(p$se.fit))
-    sure <- drawn(plot(fit, n = 15, level = 0.8, type = type, certified = TRUE))
+    sure <- draw_nowhere(plot(fit, n = 15, level = 0.8, type = type, certified = TRUE))
     p <- predict(fit, data.frame(x = curve$value), type = type, interval = "credible", level = 0.8, certified = TRUE)
     expect_equal(as.matrix(sure[c("fit", "lwr", "upr")]), p, ignore_attr = TRUE)
     truth <- predict(exact, data.frame(x = curve$value), type = type, interval = "credible", level = 0.8)
@@ -38,7 +32,7 @@ test_that("curves are what predict() gives at the same inputs, on both scales", 
   }
   map <- pfdtc(n ~ x + e, counted_data(), family = poisson(), kernel = kernel_se(c(1, 2), 1), hyper = "fixed")
   for (type in c("response", "link")) {
-    grid <- drawn(plot(map, which = "map", n = 5, type = type))
+    grid <- draw_nowhere(plot(map, which = "map", n = 5, type = type))
     p <- predict(map, grid, type = type, se.fit = TRUE)
     expect_equal(grid$fit, unname(p$fit))
     expect_equal(grid$se.fit, unname(p$se.fit))
@@ -71,7 +65,7 @@ test_that("checks are of normal quantiles of the randomised PIT", {
   w <- rep(c(1, 0), c(45, 5))
   fit <- pfdtc(n ~ x + offset(log(e)), counted_data(), family = poisson(), kernel = kernel_se(1, 1), hyper = "fixed",
                weights = w)
-  tables <- with_seed(1, drawn(plot(fit, which = "checks")))
+  tables <- with_seed(1, draw_nowhere(plot(fit, which = "checks")))
   expect_identical(names(tables), checks_drawn)
   pit <- with_seed(1, residuals(fit, type = "pit"))
   expect_equal(tables$pit$pit, unname(pit[!is.na(pit)]), tolerance = 1e-12)
@@ -85,7 +79,7 @@ test_that("terms and slopes of f on the link's scale", {
   fit <- pfdtc(n ~ x + e, d, family = poisson(), kernel = kernel, hyper = "fixed")
   terms <- predict(fit, type = "terms")
   expect_equal(rowSums(terms) + attr(terms, "constant"), predict(fit, type = "link"), tolerance = 1e-8)
-  curve <- drawn(plot(fit, terms = TRUE, n = 5))
+  curve <- draw_nowhere(plot(fit, terms = TRUE, n = 5))
   expect_true(all(is.finite(curve$fit)))
   at <- function(x) predict(fit, data.frame(x = x, e = 2), type = "link")
   slope <- predict(fit, data.frame(x = 1:4, e = 2), type = "derivative", wrt = "x")
@@ -100,5 +94,5 @@ test_that("the axis names what is drawn, and ggplot2 has the same table", {
   skip_if_not_installed("ggplot2")
   g <- ggplot2::autoplot(fit, type = "link")
   expect_identical(g$labels$y, "logit of class")
-  drawn(print(g))
+  draw_nowhere(print(g))
 })

@@ -58,11 +58,6 @@ test_that("broom's own verbs find them", {
 
 test_that("autoplot() draws the numbers of plot()'s checks and maps", {
   skip_if_not_installed("ggplot2")
-  draw_nowhere <- function(code) {
-    grDevices::pdf(NULL)
-    on.exit(grDevices::dev.off())
-    force(code)
-  }
   data <- small_data(40)
   fit <- fit_mixed(y ~ a + b, data = data)
   own <- draw_nowhere(plot(fit, which = "checks"))
