@@ -1,5 +1,6 @@
 # What near rows are worth to classes: winds of the jason3 satellite (package GpGp) above their median or not, 8,000
-# rows to learn from and 4,000 to score, a Matern 3/2 kernel as learned and with its lengthscales shortened.
+# rows to learn from and 4,000 to score, a Matern 3/2 kernel as points alone learn it and with its lengthscales
+# shortened; and what a fit is as it comes.
 #
 #   Rscript bench/laplace-near.R
 #
@@ -13,18 +14,22 @@ set.seed(1)
 rows <- sample(nrow(winds), 12000)
 train <- winds[rows[1:8000], ]
 test <- winds[rows[8001:12000], ]
-learned <- pfdtc(windy ~ ., train, family = binomial(), kernel = kernel_matern(3 / 2))$kernel
+learned <- pfdtc(windy ~ ., train, family = binomial(), kernel = kernel_matern(3 / 2), neighbours = 0)$kernel
+score <- function(of, ...) {
+  time <- system.time({
+    fit <- pfdtc(windy ~ ., train, family = binomial(), ...)
+    p <- predict(fit, test, type = "response")
+  })
+  cat(sprintf("%s: NLPD %.4f, accuracy %.4f, %.1f s\n", of, -mean(log(ifelse(test$windy, p, 1 - p))),
+              mean((p > 0.5) == test$windy), time[["user.self"]] + time[["sys.self"]]))
+}
 for (shorter in c(1, 2, 4)) {
   kernel <- learned
   kernel$lengthscale <- learned$lengthscale / shorter
   for (what in list(c(200, 0), c(400, 0), c(800, 0), c(1600, 0), c(200, 40))) {
-    time <- system.time({
-      fit <- pfdtc(windy ~ ., train, family = binomial(), kernel = kernel, hyper = "fixed", m = what[1L],
-                   neighbours = what[2L])
-      p <- predict(fit, test, type = "response")
-    })
-    cat(sprintf("lengthscales / %g, %4g points, %2g near rows: NLPD %.4f, accuracy %.4f, %.1f s\n", shorter, what[1L],
-                what[2L], -mean(log(ifelse(test$windy, p, 1 - p))), mean((p > 0.5) == test$windy),
-                time[["user.self"]] + time[["sys.self"]]))
+    score(sprintf("lengthscales / %g, %4g points, %2g near rows", shorter, what[1L], what[2L]), kernel = kernel,
+          hyper = "fixed", m = what[1L], neighbours = what[2L])
   }
 }
+score("points alone, as they come", neighbours = 0)
+score("as it comes")

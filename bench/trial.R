@@ -1,5 +1,5 @@
-# Up to which share of the noise that points leave unexplained rows held out are worth asking (R/trial.R, and the limit in
-# choose_neighbours()): what the trial says where there is no limit.
+# Up to which share of the noise that points leave unexplained rows held out are worth asking (R/trial.R, and the limit
+# in choose_neighbours()): what the trial says where there is no limit.
 #   PFDTC_DATA=<folder> Rscript bench/trial.R > bench/results/trial.csv
 # Smooth and rough functions, and splits that are not the race's. `gain` of points alone in log density at rows held out
 # of the fit, its standard error; NLPD (in sds of the response) and seconds of the fit as it is then.
