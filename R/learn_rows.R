@@ -5,7 +5,7 @@ learning_sizes <- list(
   first = 200L,                          # the first rows of the order are always among those that count
   starts = c(rows = 4000L, near = 10L),  # every start: where there is much noise, many rows tell more than many near
   finals = c(rows = 5000L, near = 15L),  # the best of them
-  kernels = c(rows = 8000L, near = 15L), # every kernel, from where the best start led: of fewer rows chance decides
+  kernels = c(rows = 8000L, near = 25L), # every kernel, from where the best start led: of fewer rows chance decides
   few = c(rows = 2000L, near = 20L),     # the same where the exact evidence has the last word
   whole = c(rows = 16000L, near = 30L),  # the one that is kept
   score = c(rows = 8000L, near = 40L))   # kernels are judged on rows given their neighbours among all

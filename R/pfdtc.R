@@ -134,7 +134,7 @@
 #'     number moves them in any case, 0 leaves them where they start.
 #'   * Starts: 8 (9 with two inputs, 10 with one), of short, medium and long lengthscales with little and much noise,
 #'     all on 4,000 rows given 10 others each, with the Matern 3/2 kernel; the best three go on with 5,000 and 15.
-#'     From where the best of them ends the kernels are learned on 8,000 rows given 15 others and scored on 8,000
+#'     From where the best of them ends the kernels are learned on 8,000 rows given 25 others and scored on 8,000
 #'     rows given the 40 nearest of *all* rows, as predictions are; the one that is kept is learned on 16,000
 #'     rows given 30. Of at most 2,000 different rows the exact evidence is then
 #'     maximised from there. Neighbours are looked for among at most a million rows: what rows this dense tell of one
