@@ -44,9 +44,8 @@ near_or_not <- function(data, now, state) {
   score <- function(mean, var) {
     log_predictive(likelihood, at[c("y", "size")], mean + now$learned$center + at$offset, pmax(var, 0))
   }
-  kernel <- now$learned$model$kernel
-  alone <- stop_on_status(native_laplace(now$z, x(around), sites_of(around), kernel, rounding_jitter(nrow(now$z)),
-                                         control = s$run), "The posterior's mode")
+  alone <- stop_on_status(native_laplace(now$z, x(around), sites_of(around), now$learned$model$kernel,
+                                         rounding_jitter(nrow(now$z)), control = s$run), "The posterior's mode")
   p <- native_predict(alone, now$z, now$learned$model, data$x)
   of_alone <- score(p$mean[held], (p$sor_variance + p$unexplained)[held])
 
@@ -64,6 +63,7 @@ near_or_not <- function(data, now, state) {
     }, list(score = rep(-Inf, length(held))))
   }
   best <- tried <- beside(learned$model$kernel, p$mean)
+  if (is.null(best$model)) return(now)
   for (i in seq_len(if (any(startsWith(s$learning$free, "variance"))) near_trial$raised else 0L)) {
     tried <- beside(with_variances(tried$model$kernel, near_trial$by), tried$f)
     apart <- tried$score - best$score

@@ -47,13 +47,19 @@ test_that("points alone stay where they predict as well, and where near rows com
   expect_gt(fit$trial[["gain"]], -1e-3)
   expect_output(print(fit), "none; points\\s+alone\\s+have")
   rough <- classes_of(0.03)
-  restless <- function(...) warn_convergence("f did not come to rest")
+  restless <- function(data, z, f, sites, model, ...) {
+    expect_length(model$kernel$variance, 1)
+    warn_convergence("f did not come to rest")
+  }
   expect_no_warning(fit <- with_replaced(list(near_laplace = restless), {
     fit_classes(rough, kernel = kernel_matern(1 / 2, 0.1, 8), hyper = "fixed")
   }))
   expect_null(fit$near)
   expect_equal(predict(fit), predict(fit_classes(rough, kernel = kernel_matern(1 / 2, 0.1, 8), hyper = "fixed",
                                                  neighbours = 0)))
+  # nor are variances raised of what came to no rest to begin with
+  expect_no_warning(fit <- with_replaced(list(near_laplace = restless), fit_classes(rough, kernel = kernel_se())))
+  expect_identical(fit$neighbours, 0L)
 })
 
 test_that("variances are multiplied, of every term", {
