@@ -39,7 +39,8 @@ exact_interval <- function(fit, at) {
   n <- nrow(L)
   growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
   root <- sqrt(rowSums(L^2))                # of d_i = k + v_i
-  ratio <- max(root^2 / pmax(root^2 - prior_at(model, fit$x), 0))
+  v <- pmax(root^2 - prior_at(model, fit$x), 0)
+  ratio <- max(root^2 / v)
   do_solve <- !(growth * n * ratio <= 1e-8) # far below what anyone would look at
   mean <- var <- h <- numeric(at$n)
   for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
@@ -48,7 +49,7 @@ exact_interval <- function(fit, at) {
     u <- forwardsolve(L, K)
     var[rows] <- pmax(at$prior[rows] - colSums(u^2), 0)
     h[rows] <- if (do_solve) sqrt(colSums((root * solve_t(L, u))^2)) else
-      sqrt(2 * ratio * (var[rows] + 1e-8 * model$noise))
+      sqrt(2 * ratio * (var[rows] + 1e-8 * min(v)))
   }
   weight <- sqrt(sum((root * fit$factors$alpha)^2)) # |D^{1/2} alpha|
   mean_error <- growth * weight * (n * h + sqrt(n * k))
