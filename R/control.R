@@ -23,7 +23,7 @@
 #' @param priors weak priors on the hyperparameters under `hyper = "evidence"`? In units of the inputs' and the
 #'   response's spread: log lengthscales around log(3 sqrt(d)) with sd 0.7, d the number of inputs, the log signal
 #'   variance around 0 with sd 1.5, the log noise variance around log 0.1 with sd 2. They keep lengthscales of inputs
-#'   that say nothing finite and noise of few rows above 0, and fade as rows come in.
+#'   that say nothing finite and noise of few rows above 0, and fade beyond 50 rows, or 15 an input.
 #' @param fix names of hyperparameters to hold at their given values, as in `coef()`: `"noise"`, `"variance"`,
 #'   `"lengthscale.<column>"`.
 #' @param tol_quantile the quantile over the training inputs that the `tol` of [pfdtc()] speaks of: 1 the maximum, 0.95

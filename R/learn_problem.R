@@ -1,7 +1,7 @@
 # What learning maximises: value, gradient and information of the log posterior in the free logs, by neighbours or
 # exactly.
 
-# Priors are weak and fade like 1 / n^2: without them an input that says nothing has a lengthscale that goes to
+# Priors are weak and fade (prior_share()): without them an input that says nothing has a lengthscale that goes to
 # infinity, and few rows have no noise. In units of the inputs' spread and of y:
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 1.5^2),  log noise ~ N(log 0.1, 2^2).
 # That of the variance stays where the neighbours' likelihood has the last word: in much noise this does not tell a
@@ -26,7 +26,7 @@ learning_problem <- function(pool, s, profile) {
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
   middle <- unit + c(table$middle, log(0.1))
-  fade <- rep(min(1, learning_priors$rows / pool$n)^2, last)
+  fade <- rep(prior_share(pool$n, ncol(pool$x)), last)
   if (!is_small_enough(pool)) fade[which(table$what == "variance")] <- if (is_composite(kernel)) 1 else 4
   free <- !names %in% not_learned(s)
   precision <- fade * if (s$priors) 1 / c(table$sd, 2)^2 else numeric(last)

@@ -113,8 +113,13 @@ name_lengthscales <- function(kernel, x) {
 # The prior of a log lengthscale, in units of the input's spread: distances grow with the root of the inputs' number.
 # Chosen on a dozen sets of 20 to 50 rows, where it decides (bench/small-n.R). Of more rows its precision falls as 1 /
 # n^2: Matern 1/2 hardly tells its lengthscales from its variance, and held at 0.7 it takes 10 nats of the evidence of
-# 300; falling as 1 / n it took 2 of that of Boston's 506, and bought nothing.
-learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50)
+# 300; falling as 1 / n it took 2 of that of Boston's 506, and bought nothing. Of less than 15 rows an input it decides
+# as well: the largest evidence of 50 lengthscales has rows of noise by heart. From there it falls as 1 / n^6, that it
+# be gone at 40 rows an input (Boston), whose evidence tells.
+learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, rows_an_input = 15)
+
+# What is left of the priors' precisions.
+prior_share <- function(n, d) min(1, max(learning_priors$rows / n, (learning_priors$rows_an_input * d / n)^3)^2)
 
 # Kernel and noise to start from where they are not given: sd_j * sqrt(d) for the lengthscales (a typical distance
 # between two rows), the mean square of y for the variance, a tenth of it for the noise.

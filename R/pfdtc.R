@@ -141,9 +141,8 @@
 #'     another, a sample does not show.
 #'   * Priors, with \eqn{d} inputs, in units of the inputs' and the response's sd: log lengthscales \eqn{N(\log
 #'     3\sqrt{d}, 0.7^2)}{N(log(3 sqrt(d)), 0.7^2)}, log variance \eqn{N(0, 1.5^2)}, log noise variance \eqn{N(\log 0.1,
-#'     2^2)}{N(log 0.1, 2^2)}. They decide where a few dozen rows do not, and at thousands nothing of them is left
-#'     but, where the exact evidence is not maximised, of that of the variance; `pfdtc_control(priors = FALSE)` is
-#'     without.
+#'     2^2)}{N(log 0.1, 2^2)}. They decide up to 50 rows or 15 an input, and at thousands nothing of them is left but,
+#'     where the exact evidence is not maximised, of that of the variance; `pfdtc_control(priors = FALSE)` is without.
 #'   * The noise variance is no less than \eqn{\delta^2/12}{delta^2/12}, with \eqn{\delta}{delta} the smallest
 #'     difference between responses (a response rounded to multiples of \eqn{\delta}{delta} has that noise), nor than a
 #'     millionth of the response's variance. A `noise` that is given may be less. Steps wider than the response's sd are

@@ -52,6 +52,21 @@ test_that("priors fade with the rows, but that of the variance only where the ex
   expect_equal(prior(40), whole)
   expect_equal(prior(500), whole / 100)
   expect_equal(prior(2500), whole * c(1 / 2500, 4, 1 / 2500))
+  # of many inputs later, and then faster
+  expect_identical(prior_share(150, 10), 1)
+  expect_equal(prior_share(200, 10), 0.75^6)
+  expect_equal(prior_share(506, 13), (50 / 506)^2)
+})
+
+test_that("of a few rows an input noise is not learned by heart", {
+  skip_on_cran()
+  for (seed in c(1, 5)) {
+    data <- with_seed(seed, list(x = matrix(stats::rnorm(150 * 30), 150), y = stats::rnorm(150)))
+    fit <- with_seed(seed, pfdtc(data$x, data$y, kernel = kernel_matern(), control = pfdtc_control(progress = FALSE)))
+    # the mean is right; a linear model has the root of 30 / 150, and so had the largest evidence
+    expect_lt(sqrt(mean((fitted(fit) - mean(data$y))^2)), 0.3)
+    expect_gt(fit$noise, 0.6)
+  }
 })
 
 test_that("the exact evidence is within two nats of the best of many exact searches", {
