@@ -156,8 +156,8 @@ first_not_finite <- function(x, allow_na = FALSE) {
 }
 
 # Numbers to compute with. Dates, times and factors are stored as numbers but mean something else:
-# is.numeric() says FALSE to them.
-is_plain_numeric <- function(x) is.numeric(x) || is.logical(x)
+# is.numeric() says FALSE to them. The bits of a wide integer are not those of the number.
+is_plain_numeric <- function(x) (is.numeric(x) && !inherits(x, "integer64")) || is.logical(x)
 
 describe_column <- function(x) {
   if (is.factor(x)) return("a factor")
@@ -173,6 +173,8 @@ reason_not_numeric <- function(x) {
           "convert with as.numeric() in the unit you mean.")
   } else if (is.factor(x) || is.character(x)) {
     "The formula method codes factors and character variables."
+  } else if (inherits(x, "integer64")) {
+    "as.numeric(), with the bit64 package loaded, makes numbers of them."
   }
 }
 

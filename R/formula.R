@@ -14,6 +14,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   if (!nrow(mf)) abort_input("data", "no rows", "of at least one row without missing values")
 
   inputs <- lapply(names(mf)[used], function(name) code_variable(mf[[name]], name))
+  check_levels_return(inputs, nrow(mf))
   rows <- rows_of_frame(mf, inputs, labels)
   data <- clean_rows(rows$x, rows$response, rows$name, rows$w, rows$offset, indicator = columns_of_levels(inputs),
                      labels = labels, center = center, scale = scale, merge = merge, likelihood = likelihood,
@@ -144,6 +145,19 @@ code_variable <- function(v, name) {
   check_memory(8 * NROW(v) * width, sprintf("the %d columns of `%s`", width, name))
   columns <- switch(kind, factor = paste0(name, levels), matrix = matrix_columns(v, name), name)
   list(name = name, kind = kind, levels = levels, width = width, columns = columns)
+}
+
+# A column for every row would take hours to learn, and new rows have none of its values.
+check_levels_return <- function(variables, n) {
+  for (v in variables) {
+    k <- length(v$levels)
+    if (k > max(50, 0.9 * n)) {
+      abort_input("formula", sprintf("`%s`, with %d different values in %.0f rows", v$name, k, n),
+                  "of variables whose values come again, where they are text or factors",
+                  hint = paste("as.numeric() makes numbers of numbers that were read as text;",
+                               "what identifies a row tells nothing of others."))
+    }
+  }
 }
 
 variable_kind <- function(v) {

@@ -212,6 +212,7 @@ data_from_source <- function(source, call, envir, center, scale, size) {
   }
   unit <- unit_of_moments(survey$moments, survey$largest, center, scale, survey$name)
   variables <- lapply(survey$variables, final_variable)
+  check_levels_return(variables, survey$moments$n)
   sample <- reservoir_rows(reservoir_cut(survey$sample))
   x <- bind_columns(variables, list2DF(sample$values, length(sample$r)))
   data <- clean_data(x, sample$r, survey$name, if (survey$weighted) sample$w, NULL,

@@ -135,6 +135,15 @@ test_that("an interrupt while sums are read ends in the fit of the rows until th
 })
 
 test_that("what cannot be had of a source is refused by name", {
+  # a value for every row, but not where a block alone has no value twice
+  rows <- data.frame(y = sin(1:120), id = as.character(1:120))
+  parts <- function(rows) {
+    at <- 0
+    rows_blocks(function() at <<- 0, function() if (at < 6) rows[20 * (at <<- at + 1) - 19:0, ], c("y", "id"))
+  }
+  expect_input_error(pfdtc(y ~ id, parts(rows), m = 5), "120 different values in 120 rows")
+  rows$id <- rows$id[1:60]
+  expect_s3_class(pfdtc(y ~ id, parts(rows), m = 5, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed"), "pfdtc")
   d <- mixed_rows()[1:60, c("y", "a", "b", "f", "l")]
   refused <- function(expr, text, class = "pfdtc_error_input") {
     e <- expect_error(expr, class = class)
