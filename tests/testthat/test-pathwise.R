@@ -71,7 +71,6 @@ test_that("simulate() takes paths beyond 2,000 rows", {
 })
 
 test_that("30,000 points of a far + near posterior take paths that a covariance matrix would not fit", {
-  skip_if_not(nzchar(Sys.getenv("PFDTC_DATA")), "slow: with PFDTC_DATA")
   p <- problem("matern12", n = 400, d = 2, m = 20, seed = 4)
   fit <- with_seed(1, pfdtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed",
                             inducing = p$z, neighbours = 20))
