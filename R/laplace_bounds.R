@@ -105,7 +105,7 @@ with_range <- function(b) {
   if (all(b$W_upper < 1e12)) b$hi <- or_none(b$W_upper, norms = TRUE)
   if (is.null(b$hi)) return(b)
   d <- pmax(b$W_upper - b$at$W, b$at$W - b$W_lower)
-  ratio <- ifelse(d > 0, d^2 / b$W_lower, 0)
+  ratio <- ifelse(d > 0, d * (d / b$W_lower), 0)
   G <- if (all(ratio < 1e50)) or_none(ratio, norms = FALSE)$factors$G
   if (!is.null(G)) b$second <- G + diag(b$growth * sum(diag(G)), nrow(G))
   b
