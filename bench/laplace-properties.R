@@ -93,8 +93,10 @@ site <- function(p, f) {
   y <- p$y
   m <- if (is.null(p$size)) rep(1, p$n) else p$size
   w <- if (is.null(p$weight)) 1 else p$weight
-  mills <- function(z) exp(dnorm(z, log = TRUE) - pnorm(z, log.p = TRUE))
-  W1 <- function(z) ifelse(z < -1e3, 1 - 1 / z^2, mills(z) * (mills(z) + z))
+  # phi / Phi - x at -x: 1 / (x + 2 / (x + 3 / ...)), beyond what differences of logs can tell
+  beyond <- function(x) Reduce(function(rest, k) k / (x + rest), 200:1, numeric(length(x)))
+  mills <- function(z) ifelse(z < -10, beyond(-z) - z, exp(dnorm(z, log = TRUE) - pnorm(z, log.p = TRUE)))
+  W1 <- function(z) mills(z) * ifelse(z < -10, beyond(-z), mills(z) + z)
   out <- switch(p$family,
     logit = list(y * plogis(f, log.p = TRUE) + (m - y) * plogis(-f, log.p = TRUE), y * plogis(-f) - (m - y) * plogis(f),
                  m * dlogis(f)),
