@@ -69,9 +69,7 @@ laplace_advice <- function(out, effort) {
 laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   refuse_variational(fit)
   n <- nrow(data$x)
-  # near rows tell what certificates want points for
-  m <- if (is.null(fit$near)) fit$m else max(fit$m, min(200L, n))
-  m2 <- if (is.null(m2)) min(4L * m, n) else check_count(m2, "m2", max = n)
+  m2 <- if (is.null(m2)) min(max(4L * fit$m, 600L), n) else check_count(m2, "m2", max = n)
   kernel <- fit$kernel
   z <- data$x[reference_rows(data, kernel, m2), , drop = FALSE]
   found <- laplace_at(data, fit$likelihood, fit$center, kernel, z, rounding_jitter(nrow(z)), fit$control)
