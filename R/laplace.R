@@ -277,8 +277,8 @@ variational_at <- function(data, likelihood, center, kernel, z, found, state, co
 
 variational_steps <- 300L
 
-# The lower bound of log p(y), less what rounding, of f at the rows too, and the sums for averages may add to it. `most`:
-# of k(x, x) at rows and points.
+# The lower bound of log p(y), less what rounding, of f at the rows too, and the sums for averages may add to it.
+# `most`: of k(x, x) at rows and points.
 variational_bound <- function(found, sites, constant, most) {
   m <- length(found$beta)
   n <- length(found$f)

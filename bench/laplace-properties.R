@@ -10,11 +10,11 @@
 # rows, prior variances up to 1e3; SE, Matern and rational quadratic kernels, two sums and a product. Fits: the mode,
 # u that are not the mode at all, near rows (one, five, all), points by `tol`; certified by their own points, by a
 # reference, and by one that is kept, without the rows. Of Student's t the mode held against is the one that descent
-# from the fit's leads to, and what is not certified (infinite) is no check; elsewhere it counts as violated, but for rates, and the
-# evidence of counts, whose ends may be beyond the largest number: they are counted.
-# Of each third problem one with up to three rows: its variational bound against the log evidence by the trapezoid rule,
-# and the scores of its folds are to be finite. Tolerance: 1e-8 max(1, prior sd), what the dense oracle itself is good
-# for. Status 1 on any violation, or when no certificate was within 1.5 of the actual error.
+# from the fit's leads to, and what is not certified (infinite) is no check; elsewhere it counts as violated, but for
+# rates and the evidence of counts, whose ends may be beyond the largest number: they are counted. Of each third problem
+# one or two rows: their variational bound against the log evidence by the trapezoid rule, and the scores of their folds
+# are to be finite. Tolerance: 1e-8 max(1, prior sd), what the dense oracle itself is good for. Status 1 on any
+# violation, or when no certificate was within 1.5 of the actual error.
 
 suppressMessages(library(pfdtc))
 args <- commandArgs(TRUE)
@@ -334,8 +334,8 @@ while (checks < wanted) {
   if (is.na(holds)) next
   bounds <- bounds + c(1, !holds)
 }
-cat(sprintf("seed %d: %d problems, %d checks, %d broken, %.0f ends of counts open; of Student's t %d of %d certificates were finite; ",
-            seed, problem, checks, broken, open, said[1L], said[2L]),
+cat(sprintf("seed %d: %d problems, %d checks, %d broken, %.0f ends of counts open; ", seed, problem, checks, broken, open),
+    sprintf("of Student's t %d of %d certificates were finite; ", said[1L], said[2L]),
     sprintf("%d variational bounds, %d broken\n", bounds[1L], bounds[2L]), sep = "")
 print(aggregate(ratio ~ kernel + how, ratios, function(v) signif(quantile(v, c(0.1, 0.5, 0.9)), 3)))
 quit(status = as.integer(broken + bounds[2L] > 0 || !any(ratios$ratio < 1.5)))

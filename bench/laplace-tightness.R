@@ -1,13 +1,12 @@
 # How much more than the actual distance of the mode certify() says with its default reference, against the exact
-# process's Laplace posterior (all rows as points): medians over 200 new rows, of the mode and of the sd (what is open of
-# it over the actual distance).
+# process's Laplace posterior (all rows as points): medians over 200 new rows, of the mode and of the sd (what is open
+# of it over the actual distance).
 #
 #   Rscript bench/laplace-tightness.R > bench/results/laplace-tightness.txt
 #
-# A line has the ratio, certified and actual of the mode, the same of the sd, and the sd of f.
-#
-# First 1,500 rows of every family, 100 of them inducing points, the kernel given; then fits as they come, of 2,500
-# rows: what is learned, 400 points or near rows by the trial.
+# A line has the ratio, certified and actual of the mode, the same of the sd, and the sd of f. First 1,500 rows of every
+# family, 100 of them inducing points, the kernel given; then fits as they come, of 2,500 rows: what is learned, points
+# or near rows by the trial.
 suppressMessages(library(pfdtc))
 responses <- list(
   "binomial" = list(binomial(), function(f) rbinom(length(f), 1, plogis(f))),
