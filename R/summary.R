@@ -342,9 +342,9 @@ print_laplace <- function(fit, digits) {
     Near = if (is.null(fit$near) && is.null(fit$trial)) NA else paste0(if (is.null(fit$near)) "none" else
       sprintf("the %d nearest rows of each prediction are treated exactly, as Gaussian ones at the mode (%d steps)",
               fit$neighbours, fit$near$steps), describe_trial(fit$trial)),
-    Kernel = if (is_composite(fit$kernel)) fit$kernel$label else
-      sprintf("%s; variance %s (sd %s)%s", fit$kernel$label, number(fit$kernel$variance),
-              number(sqrt(fit$kernel$variance)), describe_choice(fit$kernels)),
+    Kernel = paste0(fit$kernel$label, if (!is_composite(fit$kernel)) {
+      sprintf("; variance %s (sd %s)", number(fit$kernel$variance), number(sqrt(fit$kernel$variance)))
+    }, describe_choice(fit$kernels)),
     Mean = sprintf("%s%s", number(fit$center), if (likelihood$link == "identity") "" else " on the link's scale"),
     Hyper = if (fit$hyper == "fixed") "fixed as given, the mean apart" else paste0(
       "learned by the ", words[["learned"]], if (!is.null(fit$near) && !is.null(fit$trial))
