@@ -333,17 +333,25 @@ variational_at <- function(data, likelihood, center, kernel, z, found, state, co
 variational_steps <- 300L
 
 # The lower bound of log p(y), less what rounding, of f at the rows too, and the sums for averages may add to it.
-variational_bound <- function(found, sites, constant, model) {
+# `most`: of k(x, x) at rows and points.
+variational_bound <- function(found, sites, constant, most) {
   m <- length(found$beta)
   n <- length(found$f)
-  slack <- rounding_slack(m, n) * prior_most(model)
-  off <- slack * sqrt(sum(solve_t(found$L, found$beta)^2)) +
-    4 * .Machine$double.eps * (1 + abs(found$f) + abs(sites$offset))
+  slack <- rounding_slack(m, n) * most
+  off <- rounding_of_f(found, slack, sites$offset)
   size <- sum(abs(native_likelihood(sites, found$f)[1L, ]), abs(found$W) * (found$q + found$left), abs(constant),
               found$beta^2) + n + m + logdet(found$C)
   found$evidence + sum(constant) - rounding_growth(m, n) * size - sum(abs(found$g) * off, abs(found$W) * slack) -
     found$quadrature
 }
+
+# What rounding may do to f at the rows, with its offset.
+rounding_of_f <- function(at, slack, offset) {
+  slack * weights_norm(at) + 4 * .Machine$double.eps * (1 + abs(at$f) + abs(offset))
+}
+
+# |alpha|, f(x) = k(x, Z) alpha
+weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
 construct_laplace <- function(data, learned, z, s, state, near = NULL) {
   likelihood <- s$learning$likelihood
@@ -367,7 +375,8 @@ construct_laplace <- function(data, learned, z, s, state, near = NULL) {
   }, otherwise = NULL)
   constant <- log_constant(likelihood, data$sites)
   value <- if (!variational) found$evidence - found$penalty + sum(constant) else
-    variational_bound(found, engine_sites(likelihood, data$sites, learned$center), constant, learned$model)
+    variational_bound(found, engine_sites(likelihood, data$sites, learned$center), constant,
+                      prior_most(learned$model, data$x, z))
   learned$model$center <- learned$center
   new_fit(data, learned, s, state, list(
     evidence = value, factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")],
