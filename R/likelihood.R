@@ -78,8 +78,12 @@ refuse_likelihood <- function(fit, argument, what = "This") {
   if (!is_laplace(fit)) return(fit)
   abort_input(argument, sprintf("a fit with family %s", fit$likelihood$name), "a fit with Gaussian noise",
               message = sprintf("%s is for Gaussian noise, and `%s` has a %s response.", what, argument,
-                                fit$likelihood$name),
-              hint = "predict(), certify(), evidence_bounds(), cross_validate(), residuals() and simulate() know it.")
+                                response_kind(fit$likelihood)),
+              hint = "certify() bounds errors, evidence_bounds() the evidence, cross_validate() compares predictions.")
+}
+
+response_kind <- function(likelihood) {
+  switch(likelihood$name, nb = "negative binomial", student = "Student-t", poisson = "Poisson", likelihood$name)
 }
 
 # How a fit is spoken of.

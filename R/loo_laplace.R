@@ -115,6 +115,19 @@ calibration_table <- function(fit, classes = 10L) {
 # Mean squared distance of single trials, of which a row has `size` and a share `y` are successes, from the probability.
 brier_score <- function(y, size, p) sum(size * (y * (1 - p)^2 + (1 - y) * p^2)) / sum(size + 0 * y)
 
+# The same of the training rows, each given the others.
+loo_scores <- function(fit) {
+  data <- training_data(fit)
+  loo <- loo_laplace(fit)
+  known <- which(!is.na(loo$mean))
+  size <- if (is.null(data$sites$size)) 1 else data$sites$size
+  score_fold_laplace(data.frame(y = data$sites$y / pmax(size, 1), size = size,
+                                mean = moments_of(fit$likelihood, loo$mean, loo$var)$mean[known],
+                                density = log_predictive(fit$likelihood, data$sites, loo$mean[known],
+                                                         loo$var[known])),
+                     fit$likelihood$name == "binomial")
+}
+
 # Of classes and counts; Brier scores and shares of right classes are of classes alone.
 score_fold_laplace <- function(p, classes) {
   data.frame(n = nrow(p), rmse = sqrt(mean((p$y - p$mean)^2)), nlpd = -mean(p$density),
