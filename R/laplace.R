@@ -87,7 +87,7 @@ laplace_start <- function(data, s, kernel) {
   value[is.na(value)] <- (units$unit * units$start)[is.na(value)]
   theta <- s$likelihood$theta
   list(kernel = name_lengthscales(kernel_with(kernel, value, units), data$x),
-       center = if (s$center) center_start(s$likelihood, data$sites) else 0,
+       center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else as.double(s$center),
        theta = if (s$likelihood$learned) theta_middle(s$likelihood) else theta, trace = NULL, convergence = 0L,
        message = "nothing to optimise", value = NA_real_)
 }
@@ -99,7 +99,7 @@ learn_laplace <- function(data, s, start, state) {
   s$likelihood$approx <- "laplace"
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
-  if (!length(s$free) && !s$center && !s$likelihood$learned) return(start)
+  if (!length(s$free) && !isTRUE(s$center) && !s$likelihood$learned) return(start)
   profiles <- if (is.null(s$kernel$profile)) c("matern52", "se", "matern32") else s$kernel$profile
   given <- is_composite(s$kernel) || !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
   found <- lapply(profiles, function(profile) {

@@ -73,6 +73,11 @@ is_laplace <- function(fit) !is.null(fit$likelihood)
 
 is_variational <- function(likelihood) identical(likelihood$approx, "vi")
 
+# Is it the exact process's Laplace posterior, to rounding?
+is_laplace_limit <- function(fit) {
+  is_laplace(fit) && !is_variational(fit$likelihood) && isTRUE(fit$unexplained < 1e-8)
+}
+
 # Every function that is made for Gaussian noise alone says so.
 refuse_likelihood <- function(fit, argument, what = "This") {
   if (!is_laplace(fit)) return(fit)

@@ -36,7 +36,8 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   about <- if (is_laplace(fit)) laplace_facts(fit, number) else fit_facts(fit)
   evidence <- stats::logLik(fit)
   table <- c(
-    Response = response_name(fit), Family = about$family, Success = about$success, Data = describe_data(about), Method = about$title, Kernel = describe_kernel(about),
+    Response = response_name(fit), Family = about$family, Success = about$success, Data = describe_data(about),
+    Method = about$title, Kernel = describe_kernel(about),
     stats::setNames(number(stats::coef(fit)), names(stats::coef(fit))), Hyperparameters = about$learned,
     Points = about$inducing, "Near rows" = about$near, "Certified error" = report_certificate(fit, newdata, number),
     "Log evidence" = report_evidence(fit, evidence), "Leave-one-out" = report_loo(fit, number),

@@ -352,6 +352,7 @@ laplace_facts <- function(fit, number) {
     sprintf("the %d nearest rows of each prediction are treated exactly, as Gaussian ones at the mode (%d steps)",
             fit$neighbours, fit$near$steps)
   levels <- likelihood$levels
+  open <- c(if (fit$df > likelihood$learned) "mean", if (likelihood$learned) theta_name(likelihood))
   list(
     nobs = fit$nobs, omitted = length(fit$na.action), inputs = length(fit$frame$columns),
     variables = length(fit$frame$variables), kernel = fit$kernel, kernels = fit$kernels, title = words[["by"]],
@@ -361,7 +362,8 @@ laplace_facts <- function(fit, number) {
     success = if (is.null(levels)) NA_character_ else sprintf("\"%s\" (and \"%s\" is failure)", levels[2L], levels[1L]),
     inducing = sprintf("%s, %s", describe_inducing(fit), describe_left(fit)),
     near = if (is.null(fit$near) && is.null(fit$trial)) NA_character_ else paste0(near, describe_trial(fit$trial)),
-    learned = if (fit$hyper == "fixed") "fixed as given, the mean apart" else paste0(
+    learned = if (fit$hyper == "fixed") paste0(
+      "fixed as given", if (length(open)) sprintf(", the %s apart", paste(open, collapse = " and "))) else paste0(
       "learned by the ", words[["learned"]], if (!is.null(fit$near) && !is.null(fit$trial))
         ", the kernel then by that of the Gaussian rows at the mode given their nearest"),
     accuracy = describe_tolerance(fit))

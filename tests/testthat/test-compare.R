@@ -169,3 +169,23 @@ test_that("fits that are not in one list, and rows in the place of `exact`, are 
   expect_input_error(kl_divergence(), "fit")
   expect_input_error(pf_divergence(), "fit")
 })
+
+test_that("classes and counts are compared by densities, and with the exact process's Laplace posterior", {
+  d <- transform(mtcars, manual = c("no", "yes")[1 + am])
+  of <- function(formula, ...) pfdtc(formula, d, kernel = kernel_se(c(1, 80), 2), hyper = "fixed", center = 0.5, ...)
+  few <- of(manual ~ wt + hp, family = binomial(), m = 4)
+  all <- of(manual ~ wt + hp, family = binomial())
+  expect_identical(coef(few)[["mean"]], 0.5)
+  table <- compare_fits(list(few = few, all = all), all, d)
+  expect_equal(table$rmse_mean, c(sqrt(mean((predict(few) - predict(all))^2)), 0))
+  expect_true(all(table$rmse_mean <= table$certified_mean_error + 1e-9))
+  p <- fitted(few)
+  expect_equal(table$nlpd[1], -mean(log(ifelse(d$am == 1, p, 1 - p))))
+  expect_equal(table$rmse_pred[1], sqrt(mean((d$am - p)^2)))
+  expect_true(all(is.na(table[c("kl", "coverage", "pf_divergence")])))
+  one <- of(carb ~ wt + hp, family = poisson())
+  counts <- list(poisson = one, gaussian = pfdtc(carb ~ wt + hp, d, kernel = one$kernel, noise = 1, hyper = "fixed"))
+  expect_equal(compare_fits(counts, newdata = d, certify = FALSE)$nlpd[2],
+               -mean(predict(counts$gaussian, d, type = "density")))
+  expect_input_error(compare_fits(few, of(manual ~ wt + hp, family = binomial("probit")), d), "likelihood")
+})
