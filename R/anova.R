@@ -13,9 +13,9 @@
 #' without a bracket (`NA`), and so it is of [gp_sor()], [gp_fitc()] and [gp_subsample()], which are models of their
 #' own.
 #'
-#' Of classes and counts the log evidence is that of Laplace's approximation, and brackets are of that of the exact process;
-#' by `approx = "vi"` it is a lower bound of the true one, without an upper end. Families are compared like kernels, such
-#' as [poisson()] and [nb()], or the two links of [binomial()].
+#' Of classes and counts the log evidence is that of Laplace's approximation, and brackets are of that of the exact
+#' process; by `approx = "vi"` it is a lower bound of the true one, without an upper end. Families are compared like
+#' kernels, such as [poisson()] and [nb()], or the two links of [binomial()].
 #'
 #' There are no p-values. Twice a difference is not chi-squared here: hyperparameters were learned with priors, an input
 #' without effect has its lengthscale at the end of its range, and of fits by inducing points all of this is known

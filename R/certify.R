@@ -86,3 +86,8 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   out <- by(fit, new, effort, reference, m2, test_points, max_seconds)
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
+
+# Of any likelihood.
+certify_any <- function(fit, new, effort, reference) {
+  (if (is_laplace(fit)) certify_laplace else certify_rows)(fit, new, effort, reference)
+}

@@ -1,11 +1,6 @@
 # Certificates of fits with other likelihoods than the Gaussian: laplace_bounds.R at the fit's own points, and at those
 # of a reference.
 
-# Of any likelihood.
-certify_any <- function(fit, new, effort, reference) {
-  (if (is_laplace(fit)) certify_laplace else certify_rows)(fit, new, effort, reference)
-}
-
 certify_laplace <- function(fit, new, effort, reference, m2 = NULL) {
   refuse_variational(fit)
   same_chance({

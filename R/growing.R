@@ -153,8 +153,6 @@ check_taken <- function(fit, p, sums, model, n) {
   off
 }
 
-is.finite_number <- function(v) is.numeric(v) && length(v) == 1L && is.finite(v)
-
 count_rows <- function(fit, n) {
   if (n == 0) return(fit)
   what <- if (n > 0) "added" else "dropped"

@@ -44,11 +44,11 @@
 #'   the sum of the leverages: [lm()]'s. Not of far + near.
 #'
 #' Of classes and counts (`family`) \eqn{\mu_n} and \eqn{v_n} are those of f, which the posterior has from Gaussian
-#' responses \eqn{f_n + g_n / W_n} of variance \eqn{1 / W_n}, with g and W the slope and curvature of the log likelihood:
-#' they are taken out by the same formulas, the mode is not sought anew. `rstandard()` is then the response minus its
-#' mean given the others, in the sd that responses have about that; `hatvalues()` are \eqn{W_n v_n}, as of [glm()]
-#' (below 0 where a response of [student()] is far out); `cooks.distance()` is that of the Gaussian responses. `"pit"` is
-#' randomised, uniform where the model holds, and not `pnorm()` of `rstandard()`.
+#' responses \eqn{f_n + g_n / W_n} of variance \eqn{1 / W_n}, with g and W the slope and curvature of the log
+#' likelihood: they are taken out by the same formulas, the mode is not sought anew. `rstandard()` is then the response
+#' minus its mean given the others, in the sd that responses have about that; `hatvalues()` are \eqn{W_n v_n}, as of
+#' [glm()] (below 0 where a response of [student()] is far out); `cooks.distance()` is that of the Gaussian responses.
+#' `"pit"` is randomised, uniform where the model holds, and not `pnorm()` of `rstandard()`.
 #'
 #' Rows of weight 0 are predicted as they are, with leverage 0; their response has no distribution, and what needs one
 #' is `NA`. Where `na.action` was `na.exclude` results are padded with `NA`. Where the leverage is 1 to rounding what
@@ -78,45 +78,6 @@
 #' hist(residuals(fit, type = "pit"))
 #' @name leave_one_out
 NULL
-
-#' @rdname leave_one_out
-#' @importFrom stats rstandard
-#' @export
-rstandard.gp_fit <- function(model, ...) {
-  check_dots_empty(list(...), "model")
-  model <- check_any_fit(model, "model")
-  stats::naresid(model$na.action, if (is_laplace(model)) standardised_laplace(model) else standardised(loo_rows(model)))
-}
-
-#' @rdname leave_one_out
-#' @importFrom stats hatvalues
-#' @export
-hatvalues.gp_fit <- function(model, ...) {
-  check_dots_empty(list(...), "model")
-  model <- check_any_fit(model, "model")
-  stats::naresid(model$na.action, (if (is_laplace(model)) loo_laplace(model) else loo_rows(model))$hat)
-}
-
-#' @rdname leave_one_out
-#' @importFrom stats cooks.distance
-#' @export
-cooks.distance.gp_fit <- function(model, ...) {
-  check_dots_empty(list(...), "model")
-  model <- check_any_fit(model, "model")
-  data <- training_data(model)
-  if (!is.null(model$near)) {
-    abort_input("model", "one with near rows", "a fit without near rows for Cook's distance", hint =
-                  "Leave-one-out residuals and leverages are there: rstandard(), hatvalues().")
-  }
-  if (is_laplace(model)) return(stats::naresid(model$na.action, cooks_laplace(model, data)))
-  rows <- rows_apart(data)
-  part <- influence_parts(model, data, rows)
-  # d mean_k / d y_n = H_kg w_n / W_g: moved by y_n - mean_(-n), which is (y_n - mean) / (1 - h)
-  shift <- (rows$y - part$mean) / part$rest * part$share
-  noise <- model_of(model)$noise
-  distance <- shift^2 * column_squares(model, data, part)[rows$group] / (noise * sum(part$hat))
-  stats::naresid(model$na.action, all_rows(data, distance, 0))
-}
 
 # y minus the mean of the others, in sds of the row's response
 standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)

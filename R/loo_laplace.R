@@ -33,6 +33,26 @@ cooks_laplace <- function(fit, data) {
   all_rows(data, (at$g / at$rest)^2 * squares_of_points(fit, data$x) / sum(at$W * at$q), 0)
 }
 
+# Each row given the others, in the sd of its response; NA at weight 0.
+standardised_laplace <- function(fit) {
+  data <- training_data(fit)
+  loo <- loo_laplace(fit)
+  p <- moments_of(fit$likelihood, loo$mean, loo$var)
+  w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
+  (data$response - p$mean) / sqrt(scatter(fit, p$mean, p$sd, sizes_given(data)) / w + p$sd^2)
+}
+
+# Trials of every row given, 1 where there is no telling.
+sizes_given <- function(data) all_rows(data, if (is.null(data$sites$size)) 1 else data$sites$size, 1)
+
+# Variance of a response about its mean, on average where that is known with this sd: of a share of `size` trials, a
+# count or a number.
+scatter <- function(fit, mean, sd, size) {
+  df <- fit$likelihood$df
+  switch(fit$likelihood$name, poisson = mean, nb = mean + (mean^2 + sd^2) / fit$theta,
+         student = if (df > 2) fit$theta^2 * df / (df - 2) else NA, (mean * (1 - mean) - sd^2) / size)
+}
+
 # Beside near rows by theirs, which are Gaussian.
 loo_near_laplace <- function(fit, data) {
   rows <- fit$near$rows
@@ -115,16 +135,13 @@ calibration_table <- function(fit, classes = 10L) {
 # Mean squared distance of single trials, of which a row has `size` and a share `y` are successes, from the probability.
 brier_score <- function(y, size, p) sum(size * (y * (1 - p)^2 + (1 - y) * p^2)) / sum(size + 0 * y)
 
-# The same of the training rows, each given the others.
-loo_scores <- function(fit) {
-  data <- training_data(fit)
-  loo <- loo_laplace(fit)
-  known <- which(!is.na(loo$mean))
-  size <- if (is.null(data$sites$size)) 1 else data$sites$size
-  score_fold_laplace(data.frame(y = data$sites$y / pmax(size, 1), size = size,
-                                mean = moments_of(fit$likelihood, loo$mean, loo$var)$mean[known],
-                                density = log_predictive(fit$likelihood, data$sites, loo$mean[known],
-                                                         loo$var[known])),
+# The same of the rows in use, where f with its offset has these means and variances.
+score_rows <- function(fit, mean, var) {
+  sites <- training_data(fit)$sites
+  size <- if (is.null(sites$size)) 1 else sites$size
+  score_fold_laplace(data.frame(y = sites$y / pmax(size, 1), size = size,
+                                mean = moments_of(fit$likelihood, mean, var)$mean,
+                                density = log_predictive(fit$likelihood, sites, mean, var)),
                      fit$likelihood$name == "binomial")
 }
 

@@ -57,8 +57,8 @@
 #' @param object,x,formula A fit. `print()` and `formula()` call it `x`, `model.frame()` calls it
 #'   `formula`.
 #' @param digits Significant digits to print.
-#' @param type For `residuals()`, `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`; for `simulate()`, draws of a new
-#'   `"response"` or of the `"latent"` function.
+#' @param type For `residuals()`, `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`; for `simulate()`, draws
+#'   of a new `"response"` or of the `"latent"` function.
 #' @param nsim Number of draws.
 #' @param seed `NULL`, or a number for [set.seed()], after which R's generator is put back, as
 #'   [simulate()] describes.

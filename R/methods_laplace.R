@@ -1,4 +1,4 @@
-# What fits with classes or counts answer to residuals(), rstandard() and simulate().
+# What fits with classes or counts answer to residuals() and simulate().
 
 # Padded as na.action says.
 residuals_laplace <- function(fit, type) {
@@ -14,17 +14,6 @@ residuals_laplace <- function(fit, type) {
   sign(r) * sqrt(pmax(w * unit_deviance(fit, padded(data$response), mean, size), 0))
 }
 
-# Trials of every row given, 1 where there is no telling.
-sizes_given <- function(data) all_rows(data, if (is.null(data$sites$size)) 1 else data$sites$size, 1)
-
-# Variance of a response about its mean, on average where that is known with this sd: of a share of `size` trials, a
-# count or a number.
-scatter <- function(fit, mean, sd, size) {
-  df <- fit$likelihood$df
-  switch(fit$likelihood$name, poisson = mean, nb = mean + (mean^2 + sd^2) / fit$theta,
-         student = if (df > 2) fit$theta^2 * df / (df - 2) else NA, (mean * (1 - mean) - sd^2) / size)
-}
-
 # Twice what the log density of y falls short by of the largest that there is for it.
 unit_deviance <- function(fit, y, mean, size) {
   theta <- fit$theta
@@ -32,15 +21,6 @@ unit_deviance <- function(fit, y, mean, size) {
          poisson = stats::poisson()$dev.resids(y, mean, 1 + 0 * y),
          nb = 2 * (ifelse(y > 0, y * log(y / mean), 0) - (y + theta) * log((y + theta) / (mean + theta))),
          student = (fit$likelihood$df + 1) * log1p((y - mean)^2 / (fit$likelihood$df * theta^2)))
-}
-
-# Each row given the others, in the sd of its response; NA at weight 0.
-standardised_laplace <- function(fit) {
-  data <- training_data(fit)
-  loo <- loo_laplace(fit)
-  p <- moments_of(fit$likelihood, loo$mean, loo$var)
-  w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
-  (data$response - p$mean) / sqrt(scatter(fit, p$mean, p$sd, sizes_given(data)) / w + p$sd^2)
 }
 
 # Responses drawn given f, on the response's scale: of new rows one trial each.

@@ -6,7 +6,9 @@ check_exact <- function(exact, fit) {
                 hint = "Of the same data, with kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\".")
   }
   exact <- check_any_fit(exact, "exact")
-  if (!is_exact(exact) && !is_laplace_limit(exact)) abort_input("exact", sprintf("a fit by %s()", exact$method), "a fit by gp_exact()")
+  if (!is_exact(exact) && !is_laplace_limit(exact)) {
+    abort_input("exact", sprintf("a fit by %s()", exact$method), "a fit by gp_exact()")
+  }
   check_same_model(exact, fit, "exact", "fit")
   exact
 }
@@ -16,7 +18,8 @@ check_exact <- function(exact, fit) {
 check_same_model <- function(a, b, argument, other) {
   close <- function(u, v) length(u) == length(v) && all(abs(u - v) <= 1e-12)
   same_kernel <- identical(kernel_structure(a$kernel), kernel_structure(b$kernel))
-  differ <- c(data = !same_data(a, b), likelihood = !same_likelihood(a, b), kernel = !same_kernel, hyperparameters = !close(model_theta(a), model_theta(b)))
+  differ <- c(data = !same_data(a, b), likelihood = !same_likelihood(a, b), kernel = !same_kernel,
+              hyperparameters = !close(model_theta(a), model_theta(b)))
   if (any(differ)) {
     what <- names(differ)[differ]
     abort_input(argument, sprintf("one with other %s than `%s`", paste(what, collapse = " and "), other),

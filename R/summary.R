@@ -371,22 +371,10 @@ laplace_facts <- function(fit, number) {
 
 # Scores at the training rows flatter the fit.
 summary_laplace <- function(fit) {
-  scores <- if (!is.null(fit$data)) {
-    density <- stats::predict(fit, type = "density")
-    r <- stats::residuals(fit)
-    c(NLPD = -mean(density, na.rm = TRUE), RMSE = sqrt(mean(r^2, na.rm = TRUE)), Brier = training_brier(fit))
-  }
+  p <- if (!is.null(fit$data)) posterior_at(fit, fit$data$x)
+  s <- if (!is.null(p)) score_rows(fit, p$mean + fit$data$sites$offset, p$var)
+  scores <- if (!is.null(p)) c(NLPD = s$nlpd, RMSE = s$rmse, Brier = s$brier)
   structure(list(fit = fit, scores = scores), class = "summary.gp_laplace")
-}
-
-# NA but of classes
-training_brier <- function(fit) {
-  if (fit$likelihood$name != "binomial") return(NA_real_)
-  data <- training_data(fit)
-  size <- data$sites$size
-  p <- posterior_at(fit, data$x)
-  y <- if (is.null(size)) data$sites$y else data$sites$y / pmax(size, 1)
-  brier_score(y, if (is.null(size)) 1 else size, moments_of(fit$likelihood, p$mean + data$sites$offset, p$var)$mean)
 }
 
 #' @export

@@ -161,3 +161,16 @@ test_that("Brier's score is of single trials, in summary() and over folds", {
   expect_true(is.na(summary(counts)$scores[["Brier"]]))
   expect_false(grepl("Brier", paste(utils::capture.output(print(summary(counts))), collapse = "")))
 })
+
+test_that("rows of weight 0 are in no score", {
+  d <- scored_data(30)
+  fit <- pfdtc(n ~ x, d, family = poisson(), kernel = kernel_se(0.7, 1), hyper = "fixed",
+               weights = as.double(seq_len(30) > 4))
+  without <- update(fit, data = d[-(1:4), ], weights = NULL)
+  scores <- function(f) summary(f)$scores
+  expect_equal(scores(fit), scores(without))
+  expect_true(all(is.na(stats::rstandard(fit)[1:4])))
+  expect_identical(unname(stats::hatvalues(fit)[1:4]), numeric(4))
+  loo <- function(f) report(f)$table$value[report(f)$table$what == "Leave-one-out"]
+  expect_identical(loo(fit), loo(without))
+})
