@@ -31,8 +31,8 @@
 #'   for data of your own `min(100, train)`.
 #' @param reps number of repetitions.
 #' @param seed a whole number from which all random numbers are derived.
-#' @param file name of the results, ending in `.csv`, or `NULL` for none. Beside it: `<file>-trace.csv` (for
-#'   `results.csv`: `results-trace.csv`), `results-data.csv`, which tells data from other data of the same name, and a
+#' @param file name of the results, ending in `.csv` or `.csv.gz`, or `NULL` for none. Beside `results.csv` are then
+#'   `results-trace.csv`, `results-data.csv`, which tells data from other data of the same name, and a
 #'   folder `results-cache` with pilots and exact posteriors at the test rows, which more cells will need: delete it
 #'   when all are done.
 #' @param trace which of the `m` to keep the course of: errors and divergences every few iterations, of cells that are

@@ -150,7 +150,7 @@ run_kept <- function(cell) run_cell(cell, worker$plan)
 write_results <- function(d, path) {
   if (is.null(path)) return(invisible())
   part <- paste0(path, ".part")
-  utils::write.csv(d, part, row.names = FALSE, quote = FALSE)
+  utils::write.csv(d, if (endsWith(path, ".gz")) gzfile(part) else part, row.names = FALSE, quote = FALSE)
   if (!file.rename(part, path)) abort_input("file", path, "a file that can be written")
 }
 
