@@ -126,6 +126,17 @@ read_response <- function(likelihood, response, weights, argument, n) {
   out
 }
 
+# Responses of further rows: classes by the names that the fit has for them.
+known_classes <- function(fit, response) {
+  levels <- fit$likelihood$levels
+  if (!is.factor(response) && !is.character(response)) return(response)
+  unknown <- setdiff(unique(as.character(response)), c(levels, NA))
+  if (length(unknown)) {
+    abort_input("newdata", sprintf("the class %s", list_quoted(unknown, "\"")), "of the two classes of the fit")
+  }
+  as.double(as.character(response) == levels[2L])
+}
+
 read_counts <- function(response, argument, n) {
   if (is.factor(response) || is.character(response) || is.logical(response)) {
     abort_input(argument, describe(response), "counts: whole numbers of at least 0")

@@ -115,19 +115,6 @@ rows_apart <- function(data) {
   list(group = if (is.null(data$group)) seq_along(y) else data$group, y = y, w = w[w > 0])
 }
 
-# A number for each row as given, from those of the rows used and those of weight 0; named as the response.
-all_rows <- function(data, used, zero) {
-  value <- stats::setNames(numeric(length(data$response)), names(data$response))
-  w <- data$prior_weights
-  if (is.null(w)) {
-    value[] <- used
-  } else {
-    value[w > 0] <- used
-    value[w == 0] <- zero
-  }
-  value
-}
-
 loo_conjugate <- function(fit, data, rows) {
   part <- influence_parts(fit, data, rows)
   list(residual = (rows$y - part$mean) / part$rest, var = part$var / part$rest + part$left, hat = part$hat)

@@ -188,4 +188,6 @@ test_that("classes and counts are compared by densities, and with the exact proc
   expect_equal(compare_fits(counts, newdata = d, certify = FALSE)$nlpd[2],
                -mean(predict(counts$gaussian, d, type = "density")))
   expect_input_error(compare_fits(few, of(manual ~ wt + hp, family = binomial("probit")), d), "likelihood")
+  other <- pfdtc(manual ~ wt + hp, d, family = binomial(), kernel = few$kernel, hyper = "fixed", center = 0.6)
+  expect_input_error(compare_fits(few, other, d), "likelihood")
 })
