@@ -24,8 +24,8 @@
 #'   those of weight 0 counted); of a fit without its data, the rows themselves, as `newdata`.
 #' @param m points wanted; `NULL`: as many as there are.
 #' @return The fit of the other rows, without what `tol` had certified at the old ones. `added` and `dropped` count what
-#'   came and went since it was fitted; of sums that were taken apart, `allowance` is the most by which rounding may have
-#'   moved the precision of the inducing variables, as a share of what their prior has of it: 1e-4 at most.
+#'   came and went since it was fitted; of sums that were taken apart, `allowance` is the most by which rounding may
+#'   have moved the precision of the inducing variables, as a share of what their prior has of it: 1e-4 at most.
 #'
 #'   `update_points()` chooses points anew, greedily among all rows, and returns the fit on these where they leave less
 #'   of the prior variance unexplained by a tenth or more; otherwise the fit as it is, with a message.
