@@ -278,17 +278,25 @@ variational_at <- function(data, likelihood, center, kernel, z, found, state, co
 variational_steps <- 300L
 
 # The lower bound of log p(y), less what rounding, of f at the rows too, and the sums for averages may add to it.
-variational_bound <- function(found, sites, constant, model) {
+# `most`: of k(x, x) at rows and points.
+variational_bound <- function(found, sites, constant, most) {
   m <- length(found$beta)
   n <- length(found$f)
-  slack <- rounding_slack(m, n) * prior_most(model)
-  off <- slack * sqrt(sum(solve_t(found$L, found$beta)^2)) +
-    4 * .Machine$double.eps * (1 + abs(found$f) + abs(sites$offset))
+  slack <- rounding_slack(m, n) * most
+  off <- rounding_of_f(found, slack, sites$offset)
   size <- sum(abs(native_likelihood(sites, found$f)[1L, ]), abs(found$W) * (found$q + found$left), abs(constant),
               found$beta^2) + n + m + logdet(found$C)
   found$evidence + sum(constant) - rounding_growth(m, n) * size - sum(abs(found$g) * off, abs(found$W) * slack) -
     found$quadrature
 }
+
+# What rounding may do to f at the rows, with its offset.
+rounding_of_f <- function(at, slack, offset) {
+  slack * weights_norm(at) + 4 * .Machine$double.eps * (1 + abs(at$f) + abs(offset))
+}
+
+# |alpha|, f(x) = k(x, Z) alpha
+weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
 construct_laplace <- function(data, learned, z, s, state, near = NULL) {
   likelihood <- s$learning$likelihood
@@ -324,8 +332,9 @@ laplace_parts <- function(data, likelihood, learned, z, run, state, start = list
   sites <- engine_sites(likelihood, data$sites, learned$center)
   near <- near(found$f - sites$offset, sites)
   constant <- log_constant(likelihood, data$sites)
-  list(evidence = if (variational) variational_bound(found, sites, constant, learned$model) else
-         found$evidence - found$penalty + sum(constant),
+  value <- if (!variational) found$evidence - found$penalty + sum(constant) else
+    variational_bound(found, sites, constant, prior_most(learned$model, data$x, z))
+  list(evidence = value,
        factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")], inducing = z, m = nrow(z),
        near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
        sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(found$W, 0) * found$left))
