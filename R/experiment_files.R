@@ -8,16 +8,17 @@ result_columns <- c(
 trace_columns <- c("dataset", "m", "repetition", "method", "evaluation", "seconds", "objective", "divergence",
                    "divergence_exact", "rmse_mean", "rmse_sd")
 
+csv_end <- "[.]csv([.]gz)?$"
+
 experiment_paths <- function(file) {
   if (is.null(file)) return(list(cache = tempfile("experiment")))
-  if (!is.character(file) || length(file) != 1L || is.na(file) || !grepl("[.]csv$", file)) {
-    abort_input("file", describe(file), "the name of a file ending in .csv, or NULL")
+  if (!is.character(file) || length(file) != 1L || is.na(file) || !grepl(csv_end, file)) {
+    abort_input("file", describe(file), "the name of a file ending in .csv or .csv.gz, or NULL")
   }
   if (!dir.exists(dirname(file))) abort_input("file", describe(file), "in a folder that exists")
   if (dir.exists(file)) abort_input("file", describe(file), "the name of a file, not of a folder")
-  stem <- sub("[.]csv$", "", file)
-  list(results = file, trace = paste0(stem, "-trace.csv"), data = paste0(stem, "-data.csv"),
-       cache = paste0(stem, "-cache"))
+  beside <- function(end) sub(csv_end, end, file)
+  list(results = file, trace = beside("-trace.csv\\1"), data = beside("-data.csv"), cache = beside("-cache"))
 }
 
 empty_table <- function(columns) {
@@ -31,6 +32,7 @@ cell_key <- function(d) paste(d$dataset, d$m, d$repetition, d$method)
 read_results <- function(path, columns, argument = "file") {
   if (is.null(path) || !file.exists(path) || file.size(path) == 0) return(empty_table(columns))
   bytes <- readBin(path, "raw", file.size(path))
+  if (endsWith(path, ".gz")) bytes <- memDecompress(bytes, "gzip")
   end <- max(0L, which(bytes == as.raw(10L)))
   lines <- strsplit(rawToChar(bytes[seq_len(end)]), "\r?\n")[[1L]]
   header <- if (length(lines)) strsplit(gsub("\"", "", lines[1L]), ",", fixed = TRUE)[[1L]]
@@ -56,7 +58,7 @@ new_experiment <- function(results, trace) {
 #' @section Errors: class `pfdtc_error_input` where there is no such file, or it has other columns.
 #' @source [run_experiment()].
 #' @examples
-#' paper <- system.file("experiments", "results", "paper.csv", package = "pfdtc")
+#' paper <- system.file("experiments", "results", "paper.csv.gz", package = "pfdtc")
 #' if (nzchar(paper)) head(read_experiment(paper)[1:7])
 #' @export
 read_experiment <- function(file) {

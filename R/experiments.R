@@ -31,8 +31,8 @@
 #'   for data of your own `min(100, train)`.
 #' @param reps number of repetitions.
 #' @param seed a whole number from which all random numbers are derived.
-#' @param file name of the results, ending in `.csv`, or `NULL` for none. Beside it: `<file>-trace.csv` (for
-#'   `results.csv`: `results-trace.csv`), `results-data.csv`, which tells data from other data of the same name, and a
+#' @param file name of the results, ending in `.csv` or `.csv.gz`, or `NULL` for none. Beside `results.csv` are then
+#'   `results-trace.csv`, `results-data.csv`, which tells data from other data of the same name, and a
 #'   folder `results-cache` with pilots and exact posteriors at the test rows, which more cells will need: delete it
 #'   when all are done.
 #' @param trace which of the `m` to keep the course of: errors and divergences every few iterations, of cells that are
@@ -90,18 +90,4 @@ experiment_code <- function() {
     }
   }
   engine$experiments
-}
-
-# Fresh processes with a BLAS of one thread; a forked child of a process that has used threads may hang.
-start_workers <- function(workers) {
-  names <- c("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
-  old <- Sys.getenv(names, NA)
-  on.exit({
-    Sys.unsetenv(names[is.na(old)])
-    if (any(!is.na(old))) do.call(Sys.setenv, as.list(old[!is.na(old)]))
-  })
-  Sys.setenv(OPENBLAS_NUM_THREADS = 1, OMP_NUM_THREADS = 1)
-  cluster <- parallel::makePSOCKcluster(workers)
-  parallel::clusterCall(cluster, function(paths) .libPaths(paths), .libPaths())
-  cluster
 }

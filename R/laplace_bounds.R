@@ -29,7 +29,7 @@ laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
                    want = 1L, maxit = 0L)
   model <- new_model(fit$kernel, 1)
   b <- list(fit = fit, data = data, z = z, at = at, sites = sites, model = model, tight = tight, jitter = at$jitter,
-            growth = rounding_growth(m, n), slack = rounding_slack(m, n), most = prior_most(model))
+            growth = rounding_growth(m, n), slack = rounding_slack(m, n), most = prior_most(model, data$x, z))
   b$left <- pmax(at$W, 0) * at$left
   b$W_top <- max(abs(at$W))
   b$t <- (1 + b$growth) * sum(pmax(at$W, 0) * (at$left + b$slack * b$most))
@@ -43,7 +43,7 @@ laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
   b$e <- (1 + b$growth) * sqrt(prior_at(model, data$x)) * b$gamma
   b <- with_range(b)
   for (round in seq_len(rounds)) {
-    if (max(b$W_upper / b$W_lower) < 1 + 1e-6) break # nothing more to be had of it
+    if (all(b$W_upper <= (1 + 1e-6) * b$W_lower)) break # nothing more to be had of it
     before <- b$e
     b$e <- pmin(b$e, distance_at(b, data$x))
     b <- with_range(b)
@@ -77,10 +77,8 @@ norm_of_slopes <- function(b) {
 # |r|, with what rounding does to the sum A g and, by way of f, to g
 residual_norm <- function(b) {
   at <- b$at
-  alpha <- sqrt(sum(solve_t(at$L, at$beta)^2))
-  off <- b$slack * b$most * alpha + 4 * .Machine$double.eps * (1 + abs(at$f)) # of f at a row
   sqrt(sum(at$residual^2)) + b$growth * sqrt(b$most) * sum(abs(at$g) + at$W * (1 + abs(at$f))) +
-    sqrt(b$most) * sum(at$W * off)
+    sqrt(b$most) * sum(at$W * rounding_of_f(at, b$slack * b$most, b$sites$offset))
 }
 
 # The posterior with other row weights, as the engine's certificates read it.
@@ -95,18 +93,21 @@ weighted_posterior <- function(b, weights, norms) {
   out
 }
 
-# W between its ends over f -+ e, and what belongs to them. `hi` is NULL where W has no bound in double precision.
+# W between its ends over f -+ e, and what belongs to them. `hi` is NULL where W has no bound in double precision, or
+# none that H has a factor with; so is `second`, A diag(d^2 / W_lower) A' with what rounding may take from its forms.
 with_range <- function(b) {
   W <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   b$W_lower <- pmin(W$lower, b$at$W)
   b$W_upper <- pmax(W$upper, b$at$W)
   b$lo <- weighted_posterior(b, b$W_lower, norms = TRUE)
   b$hi <- b$second <- NULL
-  if (!all(b$W_upper < 1e12)) return(b)
-  b$hi <- weighted_posterior(b, b$W_upper, norms = TRUE)
+  or_none <- function(...) tryCatch(weighted_posterior(b, ...), pfdtc_error_numerical = function(e) NULL)
+  if (all(b$W_upper < 1e12)) b$hi <- or_none(b$W_upper, norms = TRUE)
+  if (is.null(b$hi)) return(b)
   d <- pmax(b$W_upper - b$at$W, b$at$W - b$W_lower)
-  ratio <- ifelse(d > 0, d^2 / b$W_lower, 0)
-  if (all(ratio < 1e50)) b$second <- weighted_posterior(b, ratio, norms = FALSE)$factors$G
+  ratio <- ifelse(d > 0, d * (d / b$W_lower), 0)
+  G <- if (all(ratio < 1e50)) or_none(ratio, norms = FALSE)$factors$G
+  if (!is.null(G)) b$second <- G + diag(b$growth * sum(diag(G)), nrow(G))
   b
 }
 
@@ -189,6 +190,7 @@ variances_at <- function(b, post, x) native_certify(post$factors, b$z, new_model
 distance_at <- function(b, x) {
   if (!is.finite(b$stretch)) return(rep(Inf, nrow(x)))
   prior <- prior_at(b$model, x)
+  b$most <- pmax(b$most, prior)
   lo <- variances_at(b, b$lo, x)
   top <- sqrt(pmin(lo$var_upper, prior)) # vup
   if (!is_log_concave(b$fit$likelihood)) return((1 + b$growth) * top * b$gamma * b$stretch)
@@ -211,8 +213,9 @@ distance_at <- function(b, x) {
 laplace_interval <- function(b, x) {
   if (!nrow(x)) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
   mean <- native_predict(b$at, b$z, new_model(b$model$kernel, 1), x)$mean
-  e <- distance_at(b, x) + b$slack * b$most * sqrt(sum(solve_t(b$at$L, b$at$beta)^2)) + b$growth * abs(mean)
+  prior <- prior_at(b$model, x)
+  e <- distance_at(b, x) + b$slack * pmax(b$most, prior) * weights_norm(b$at) + b$growth * abs(mean)
   lower <- if (is.null(b$hi)) 0 * mean else pmax(variances_at(b, b$hi, x)$var_lower, 0)
-  upper <- pmin(variances_at(b, b$lo, x)$var_upper, prior_at(b$model, x)) * b$stretch
+  upper <- pmin(variances_at(b, b$lo, x)$var_upper, prior) * b$stretch
   list(mean_lower = mean - e, mean_upper = mean + e, sd_lower = sqrt(lower), sd_upper = sqrt(pmax(upper, lower)))
 }

@@ -47,7 +47,7 @@ laplace_check <- function(fit, draws = 2000) {
                    fit$control, fit$factors, want = 1L, maxit = 0L)
   sites <- engine_sites(fit$likelihood, data$sites, fit$center)
   constant <- log_constant(fit$likelihood, data$sites)
-  elbo <- variational_bound(at, sites, constant, new_model(fit$kernel, 1))
+  elbo <- variational_bound(at, sites, constant, prior_most(new_model(fit$kernel, 1), data$x, fit$inducing))
   laplace <- if (is_variational(fit$likelihood)) NA_real_ else
     sum(native_likelihood(sites, at$f)[1L, ], constant) - (sum(at$beta^2) + logdet(at$C)) / 2
   m <- nrow(fit$inducing)

@@ -23,7 +23,7 @@ predict_laplace <- function(fit, training, newdata, se.fit, interval, level, typ
   value <- if (latent) mean else moments$mean
   if (interval != "none") {
     # the exact posterior's own interval lies inside
-    ends <- if (certified) certify_laplace(fit, rows, "reference", NULL) else
+    ends <- if (certified) certify_laplace(fit, rows, "reference", fit$reference) else
       list(sd_upper = sqrt(var), mean_lower = mean, mean_upper = mean)
     value <- latent_band(fit, value, mean, ends$sd_upper^2, level, latent, ends$mean_lower, ends$mean_upper)
   }
@@ -70,14 +70,6 @@ new_sites <- function(fit, newdata) {
   known <- stats::complete.cases(response)
   all <- length(known)
   response <- if (length(dim(response)) == 2L) response[known, , drop = FALSE] else response[known]
-  levels <- fit$likelihood$levels
-  if (is.factor(response) || is.character(response)) {
-    unknown <- setdiff(unique(as.character(response)), c(levels, NA))
-    if (length(unknown)) {
-      abort_input("newdata", sprintf("the class %s", list_quoted(unknown, "\"")), "of the two classes of the fit")
-    }
-    response <- as.double(as.character(response) == levels[2L])
-  }
-  read <- read_response(fit$likelihood, response, rep(1, sum(known)), "newdata", sum(known))
+  read <- read_response(fit$likelihood, known_classes(fit, response), rep(1, sum(known)), "newdata", sum(known))
   lapply(read[intersect(c("y", "size"), names(read))], function(v) replace(rep(NA_real_, all), known, v))
 }

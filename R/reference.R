@@ -17,7 +17,8 @@
 #' points are chosen; sums; norms. Its mean is not corrected then: [refine()] takes a source as well.
 #'
 #' @param fit a fit with its data, or of a formula.
-#' @param m2 the most points. `NULL`: four times those of the fit.
+#' @param m2 the most points. `NULL`: four times those of the fit; with a `family`, whose mode is not corrected, at
+#'   least 600.
 #' @param max_seconds time for the correction of the mean. No pass is begun that would end later, as a pass over some of
 #'   the rows tells. How many were made is `correction$passes` of the result; more than the limit allowed: [refine()].
 #' @param data where the fit has not kept them, the rows it was made of: a row source or a data frame. Weights, offset

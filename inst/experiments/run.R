@@ -3,7 +3,7 @@
 #   PFDTC_DATA=<folder of the CSVs> OPENBLAS_NUM_THREADS=1 bash tools/openblas.sh \
 #     Rscript inst/experiments/run.R --out inst/experiments/results
 #
-#   --out FOLDER    where paper.csv, paper-trace.csv and about.dcf go
+#   --out FOLDER    where paper.csv.gz, paper-trace.csv.gz and about.dcf go
 #   --workers N     processes (2)
 #   --stages 1,2    some stages of the design only; each covers every set, as far as it goes
 #   --forecast      print what it would take, and stop
@@ -44,11 +44,11 @@ main <- function(args) {
     for (set in unique(here$dataset)) {
       m <- here$m[here$dataset == set]
       say("stage %d, %s, M = %s", stage, set, paste(m, collapse = ", "))
-      run_experiment(set, methods, m, repetitions, seed, file.path(out, "paper.csv"),
+      run_experiment(set, methods, m, repetitions, seed, file.path(out, "paper.csv.gz"),
                      trace = if (set == "airfoil") intersect(traced, m), control = control, workers = workers, progress = TRUE)
     }
   }
-  results <- utils::read.csv(file.path(out, "paper.csv"))
+  results <- utils::read.csv(file.path(out, "paper.csv.gz"))
   all <- utils::read.csv(file.path(script_folder(), "design.csv"))
   lacking <- sum(!complete(all, results, repetitions))
   if (!lacking) unlink(file.path(out, "paper-cache"), recursive = TRUE)

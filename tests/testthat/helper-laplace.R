@@ -117,3 +117,15 @@ laplace_fit_of <- function(p, m = if (is.null(list(...)$inducing)) nrow(p$x), ..
   pfdtc(p$x, y, m = m, kernel = kernel, hyper = "fixed", center = FALSE, family = family, weights = p$sites$weight,
         offset = if (any(p$sites$offset != 0)) p$sites$offset, ...)
 }
+
+# `fit_of` of problems with every row of weight 2, and with every row twice, has one posterior and one evidence.
+expect_doubled_alike <- function(p, fit_of, tolerance) {
+  n <- length(p$sites$y)
+  rows <- rep(seq_len(n), 2)
+  twice <- replace(p, c("x", "sites"), list(p$x[rows, ], take_sites(p$sites, rows)))
+  p$sites$weight <- rep(2, n)
+  fits <- lapply(list(p, twice), fit_of, inducing = place_columns(p$x))
+  at <- lapply(fits, predict, p$new, se.fit = TRUE)
+  expect_equal(at[[1L]], at[[2L]], tolerance = tolerance, label = p$family)
+  expect_equal(fits[[1L]]$evidence, fits[[2L]]$evidence, tolerance = tolerance, label = p$family)
+}

@@ -59,6 +59,43 @@ test_that("far from the data the exact process is the prior", {
   expect_equal(c$sd_upper, sqrt(1.3), tolerance = 1e-9)
 })
 
+test_that("rows that are saturated have certificates and brackets that close, W and g^2 being 0", {
+  p <- laplace_problem_of("probit")
+  for (offset in c(30, 500)) {
+    p$sites$offset <- offset * (2 * p$sites$y - 1)
+    fit <- laplace_fit_of(p, m = 6)
+    expect_lt(max(abs(evidence_bounds(fit))), 1e-9)
+    c <- expect_inside(p, fit, "fast")
+    expect_lt(max(c$mean_error), 1e-9)
+  }
+})
+
+test_that("kernels without a largest variance have allowances for rounding, and brackets that are numbers", {
+  p <- laplace_problem_of("log")
+  p$kernel <- kernel_se(1, 30) + kernel_linear(0.5)
+  p$sites$y <- 10 * p$sites$y # of two points: W is beyond all numbers
+  fit <- laplace_fit_of(p, m = 2)
+  k <- diag(kernel_matrix(fit$kernel, place_columns(p$x)))
+  expect_equal(laplace_bounds(fit, fit$data)$most, max(k))
+  found <- laplace_bracket(laplace_bounds(fit, fit$data))
+  expect_identical(found[["lower"]], -Inf)
+  expect_true(is.finite(found[["upper"]]))
+  expect_gt(found[["upper"]], evidence_bounds(laplace_fit_of(p))[["lower"]])
+})
+
+test_that("weights over W's range of which H has no factor are done without", {
+  fails <- function(b, weights, norms) {
+    if (any(weights > b$at$W)) abort_numerical("no factor")
+    plain(b, weights, norms)
+  }
+  plain <- weighted_posterior
+  for (p in utils::head(laplace_problems(), 4)) {
+    fit <- laplace_fit_of(p, m = 6)
+    c <- with_replaced(list(weighted_posterior = fails), expect_inside(p, fit, "fast"))
+    expect_true(all(is.finite(c$mean_error)))
+  }
+})
+
 test_that("curvatures over a range are those of a fine grid", {
   for (p in laplace_problems()) {
     sites <- engine_sites(p$likelihood, p$sites, 0)
@@ -97,6 +134,8 @@ test_that("a reference that is kept does the same without the rows, and is refus
     without <- fit
     without$data <- NULL
     expect_equal(certify(without, p$new)$mean_error, kept$mean_error)
+    band <- predict(without, p$new, interval = "credible", certified = TRUE)
+    expect_equal(band[, "lwr"], kept$mean_lower - stats::qnorm(0.975) * kept$sd_upper, ignore_attr = TRUE)
     expect_equal(evidence_bounds(without), fit$reference$bounds$bracket)
     expect_output(print(fit$reference), "15")
     other <- p

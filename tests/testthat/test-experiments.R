@@ -12,7 +12,7 @@ small_experiment <- function(m = c(5, 8), methods = c("pf", "vfe", "sor", "subsa
   run_experiment(wavy, methods, m, reps, file = file, train = 60, test = 12, n_aux = 12, control = control, ...)
 }
 
-new_file <- function() file.path(tempfile_folder(), "results.csv")
+new_file <- function(end = ".csv") file.path(tempfile_folder(), paste0("results", end))
 
 tempfile_folder <- function() {
   dir <- tempfile("experiment")
@@ -125,7 +125,7 @@ test_that("the divergence from the exact posterior is that of pf_divergence(), w
 test_that("resumed, reordered and one at a time, the numbers are the same", {
   skip_on_cran()
   whole <- small_experiment(trace = 8)
-  file <- new_file()
+  file <- new_file(".csv.gz")
   small_experiment(m = 8, methods = "vfe", file = file, trace = 8)
   small_experiment(m = 8, reps = 1, file = file, trace = 8)
   parts <- small_experiment(file = file, trace = 8)
@@ -137,7 +137,7 @@ test_that("resumed, reordered and one at a time, the numbers are the same", {
                              experiment_code())
   expect_equal(numbers(untouched), numbers(parts))
   expect_equal(numbers(order(read_experiment(file))), numbers(order(whole)))
-  expect_identical(setdiff(list.files(dirname(file)), c("results.csv", "results-trace.csv", "results-data.csv")),
+  expect_identical(setdiff(list.files(dirname(file)), c("results.csv.gz", "results-trace.csv.gz", "results-data.csv")),
                    "results-cache")
 })
 

@@ -151,12 +151,11 @@ test_that("limits: a variance of nothing gives the intercept, a vague plane glm(
 })
 
 test_that("weights of 2 are doubled rows, and cbind() is shares with weights", {
-  p <- laplace_problem_of("logit")
-  twice <- p
-  twice$x <- rbind(p$x, p$x)
-  twice$sites <- list(y = rep(p$sites$y, 2), size = NULL, weight = NULL, offset = numeric(50))
-  p$sites$weight <- rep(2, 25)
-  expect_equal(predict(laplace_fit_of(p), p$new), predict(laplace_fit_of(twice), p$new), tolerance = 1e-7)
+  for (family in c("logit", "probit", "log", "nb", "student")) {
+    p <- laplace_problem_of(family)
+    if (family == "student") p$theta <- 0.7
+    expect_doubled_alike(p, laplace_fit_of, 1e-7)
+  }
   p <- laplace_problem_of("logit", FALSE)
   p$sites$weight <- NULL
   share <- pfdtc(p$x, p$sites$y / p$sites$size, kernel = pfdtc_kernel_of(p$kernel, p$x), hyper = "fixed",

@@ -84,7 +84,8 @@ test_that("centre and scale of a response in blocks are those of all of it, far 
       weighted_moments(r[i], w[i])
     }))
     whole <- response_unit(r, w, max(abs(r)), TRUE, TRUE, "y")
-    expect_equal(unit_of_moments(m, max(abs(r)), TRUE, TRUE, "y"), whole, tolerance = 1e-12)
+    sd_r <- sqrt(m$ss / m$total * m$n / (m$n - 1))
+    expect_equal(unit_of(m$n, m$mean, sd_r, m$range, max(abs(r)), TRUE, TRUE, "y"), whole, tolerance = 1e-12)
   }
 })
 
@@ -265,6 +266,8 @@ test_that("beside near rows that were kept, points know of all rows: FITC's sums
   p <- predict(some, d[3, ], se.fit = TRUE)
   expect_equal(unname(p$fit), some$center + some$scale * mean + d$o[3], tolerance = 1e-7)
   expect_equal(unname(p$se.fit), some$scale * sqrt(far + left), tolerance = 1e-6)
+  # a path whose normals are all zero is the mean
+  expect_equal(drop(draw_paths(some, x, 1L, function(n, nsim) matrix(0, n, nsim))) + d$o[3], unname(p$fit))
   path <- tempfile(fileext = ".rds")
   on.exit(unlink(path), add = TRUE)
   saveRDS(some, path)
