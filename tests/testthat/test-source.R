@@ -136,21 +136,15 @@ test_that("an interrupt while sums are read ends in the fit of the rows until th
 })
 
 test_that("what cannot be had of a source is refused by name", {
-  # a value for every row, but not where a block alone has no value twice
-  rows <- data.frame(y = sin(1:120), id = as.character(1:120))
-  parts <- function(rows) {
-    at <- 0
-    rows_blocks(function() at <<- 0, function() if (at < 6) rows[20 * (at <<- at + 1) - 19:0, ], c("y", "id"))
-  }
-  expect_input_error(pfdtc(y ~ id, parts(rows), m = 5), "120 different values in 120 rows")
-  rows$id <- rows$id[1:60]
-  expect_s3_class(pfdtc(y ~ id, parts(rows), m = 5, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed"), "pfdtc")
   d <- mixed_rows()[1:60, c("y", "a", "b", "f", "l")]
   refused <- function(expr, text, class = "pfdtc_error_input") {
     e <- expect_error(expr, class = class)
     expect_match(conditionMessage(e), text)
   }
   refused(pfdtc(y ~ poly(b, 2), in_blocks(d)), "depends on all rows")
+  refused(pfdtc(y ~ id, in_blocks(transform(d, id = as.character(1:60)))), "60 different values in 60 rows")
+  again <- in_blocks(data.frame(y = sin(1:120), id = as.character(1:60)), c(60, 60)) # in no block, but in the next
+  expect_s3_class(pfdtc(y ~ id, again, m = 5, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed"), "pfdtc")
   refused(pfdtc(y ~ a + nowhere, in_blocks(d)), "nowhere")
   elsewhere <- rnorm(60)
   refused(pfdtc(y ~ a + elsewhere, in_blocks(d)), "elsewhere")
