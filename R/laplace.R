@@ -126,7 +126,7 @@ learn_laplace <- function(data, s, start, state) {
     state$so_far <- best
     best <- climb_laplace(rows, variational, best, start, state, tied = FALSE)
   }
-  if (length(profiles) > 1L) {
+  if (all(is.finite(values)) && length(profiles) > 1L) {
     kernels <- data.frame(kernel = vapply(found, function(f) f$kernel$label, ""), score = values / nrow(few$x),
                           chosen = seq_along(values) == which.min(values))
     best$kernels <- kernels[order(kernels$score), ]
@@ -143,8 +143,10 @@ laplace_rows <- function(data, s, most, points) {
 }
 
 # Minus the penalised evidence (or the variational bound) and the log prior, from `now`, at greedy points that are
-# chosen anew in each round. `origin`: where the priors are; `tied`: all lengthscales by one factor.
+# chosen anew in each round. `origin`: where the priors are; `tied`: all lengthscales by one factor. A value of Inf:
+# ended before there was one.
 climb_laplace <- function(rows, s, now, origin, state, tied) {
+  if (!is.null(state$stopped)) return(replace(now, "value", if (is.na(now$value)) Inf else now$value))
   m <- min(rows$points, nrow(rows$x), if (is.null(s$most)) Inf else s$most)
   trace <- NULL
   for (round in seq_len(laplace_sizes$rounds)) {
@@ -156,6 +158,7 @@ climb_laplace <- function(rows, s, now, origin, state, tied) {
     moved <- max(abs(result$par - problem$start), 0)
     now[c("kernel", "center", "theta")] <- problem$natural(result$par)
     now[c("value", "convergence", "message", "trace")] <- result[c("value", "convergence", "message", "trace")]
+    if (is.na(now$value)) now$value <- before
     if (!is.null(state$stopped) || moved < 0.05) break
   }
   now
