@@ -249,7 +249,7 @@ test_that("an interrupt while classes are learned, or variational steps are take
   expect_gt(learned[[2L]]$evidence, learned[[1L]]$evidence)
   expect_lte(learned[[1L]]$evaluations[["learn"]], 1)
   expect_null(learned[[2L]]$kernels)
-  expect_output(print(learned[[2L]]), "interrupted")
+  expect_output(print(learned[[2L]]), "Laplace")
   for (got in out[-1]) {
     expect_true("pfdtc_warning_convergence" %in% got$warned)
     expect_identical(got$fit$convergence, 52L)
