@@ -1,7 +1,7 @@
 # Fits whose rows have another likelihood than the Gaussian: Laplace's approximation on inducing points, in stages.
 #
 #   learn_laplace()   kernel, constant mean and theta by the penalised evidence
-#   laplace_points()  greedy points of all rows
+#   laplace_points()  greedy points of all rows, and moved_points() those that minimise the pF divergence
 #   construct_laplace()  the posterior's mode on all rows, or from there the best normal distribution, and the object
 #
 # What is found is a Gaussian DTC posterior of noise 1, row weights W and responses f + g / W: prediction reads it as
@@ -33,7 +33,9 @@ fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
 
 laplace_stages <- function(data, s, state) {
   learned <- learn_laplace_stage(data, s$learning, state)
-  z <- laplace_points(data, learned, s$points, state, isTRUE(s$posterior$neighbours > 0L))
+  moved <- isTRUE(s$asked$aux_given)
+  z <- laplace_points(data, learned, s$points, state, moved || isTRUE(s$posterior$neighbours > 0L))
+  if (moved) z <- moved_points(data, learned, z, s, state)
   now <- try_near_rows(data, list(learned = learned, z = z, settings = s), state)
   construct_laplace(data, now$learned, now$z, now$settings, state, now$near)
 }
@@ -41,14 +43,16 @@ laplace_stages <- function(data, s, state) {
 refuse_beside_likelihood <- function(s) {
   several <- !is_log_concave(s$likelihood) || !is.null(s$tol)
   vi <- is_variational(s$likelihood)
-  given <- c(noise = !is.null(s$noise), transform = !is.null(s$transform), aux = isTRUE(s$aux_given),
+  held <- isTRUE(s$aux_given) && (several || vi || isTRUE(s$neighbours > 0) || aux_keeps_reference(s$aux))
+  given <- c(noise = !is.null(s$noise), transform = !is.null(s$transform), aux = held,
              tol = vi && !is.null(s$tol), neighbours = (several || vi) && isTRUE(s$neighbours > 0),
              mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1), hyper = s$hyper[1L] %in% c("pilot", "joint"))
   if (!any(given)) return(invisible())
   argument <- names(given)[given][1L]
   hint <- switch(argument, noise = , transform = "The likelihood says how responses scatter.",
                  hyper = "\"evidence\" and \"fixed\" are there.",
-                 aux = "Its inducing points are not moved.",
+                 aux = paste("Points are moved for log-concave likelihoods, for approx = \"laplace\" and without `tol`",
+                             "and `neighbours`, by what keeps no reference: aux_white(), aux_sor()."),
                  tol = "What is certified is the distance from Laplace's posterior: approx = \"laplace\" has it.",
                  neighbours = paste("Near rows are for log-concave likelihoods, for approx = \"laplace\" and without",
                                     "`tol`."),
@@ -242,14 +246,26 @@ tie <- function(lengthscale, tied) {
 
 # ---- the posterior --------------------------------------------------------------------------------------------------
 
-laplace_points <- function(data, learned, s, state, beside_near = FALSE) {
+laplace_points <- function(data, learned, s, state, few = FALSE) {
   if (is.matrix(s$inducing)) return(match_input_names(s$inducing, data$x, !isFALSE(data$frame$named)))
   n <- nrow(data$x)
-  method <- if (is.null(s$inducing)) "greedy" else check_choice(s$inducing, point_methods, "inducing")
-  most <- if (n <= exact_rows && !beside_near) n else min(laplace_sizes$most, n)
+  method <- if (is.null(s$inducing)) "greedy" else
+    check_choice(s$inducing, setdiff(point_methods, "divergence"), "inducing")
+  most <- if (n <= exact_rows && !few) n else min(laplace_sizes$most, n)
   m <- if (is.null(s$m)) most else check_points(s$m, n)
   run_stage(state, "start", choose_points(data$x, m, learned$kernel, method, s$run$memory, control = s$run)$z,
             otherwise = choose_points(data$x, m, NULL, "random")$z)
+}
+
+# From z by the pF divergence to the exact process, both with the Gaussian responses that the mode on z has.
+moved_points <- function(data, learned, z, s, state) {
+  likelihood <- replace(s$learning$likelihood, "theta", list(learned$theta))
+  run_stage(state, "points", {
+    f <- laplace_at(data, likelihood, learned$center, learned$kernel, z, rounding_jitter(nrow(z)), s$run)$f
+    sites <- engine_sites(likelihood, data$sites, learned$center)
+    rows <- c(surrogate_rows(data$x, sites, f - sites$offset), n = nrow(data$x))
+    optimise_stage(rows, learned["model"], z, c(s$points, try_starts = FALSE), state)$z
+  }, otherwise = z)
 }
 
 how_points_start <- function(inducing) {
@@ -329,7 +345,7 @@ construct_laplace <- function(data, learned, z, s, state, near = NULL) {
   new_fit(data, learned, s, state, list(
     evidence = value, factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")],
     inducing = z, m = nrow(z), m_asked = if (is.null(s$points$m)) nrow(z) else s$points$m,
-    inducing_method = how_points_start(s$points$inducing), near = near,
+    inducing_method = how_points_start(s$points$inducing), aux = if (isTRUE(s$asked$aux_given)) s$points$aux, near = near,
     neighbours = if (is.null(near)) 0L else near$neighbours, trial = s$posterior$trial, jitter = found$jitter,
     likelihood = likelihood, theta = learned$theta, sum_of_sites = sites_sum(data$sites),
     unexplained = mean(pmax(found$W, 0) * found$left)))
