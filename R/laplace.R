@@ -345,7 +345,8 @@ construct_laplace <- function(data, learned, z, s, state, near = NULL) {
   new_fit(data, learned, s, state, list(
     evidence = value, factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")],
     inducing = z, m = nrow(z), m_asked = if (is.null(s$points$m)) nrow(z) else s$points$m,
-    inducing_method = how_points_start(s$points$inducing), aux = if (isTRUE(s$asked$aux_given)) s$points$aux, near = near,
+    inducing_method = how_points_start(s$points$inducing), aux = if (isTRUE(s$asked$aux_given)) s$points$aux,
+    near = near,
     neighbours = if (is.null(near)) 0L else near$neighbours, trial = s$posterior$trial, jitter = found$jitter,
     likelihood = likelihood, theta = learned$theta, sum_of_sites = sites_sum(data$sites),
     unexplained = mean(pmax(found$W, 0) * found$left)))

@@ -168,10 +168,11 @@
 #'   approximation: the normal distribution around the mode, found by Newton's method in whitened coordinates,
 #'   \eqn{O(n m^2)} a step, whose steps are cut until the objective falls, so that it gets there from anywhere. Up to
 #'   2,000 rows are all inducing points unless `m` says otherwise, as far as they tell anything new; above, 400 greedy
-#'   ones, which stay unless `aux` is given: moved points have a third of the error of the mode or less, but twice as many
-#'   greedy ones take a tenth of the time and are about as good (`bench/README.md`). With `neighbours` the rows near each prediction are treated exactly, as Gaussian ones at the mode (responses
-#'   \eqn{f + g / W}, g and W the slope and curvature of the log likelihood), which is found anew beside them. With all
-#'   rows near the posterior is that of the exact process. Not for [student()].
+#'   ones, which stay unless `aux` is given: moved points have a third of the error of the mode or less, but twice as
+#'   many greedy ones take a tenth of the time and are about as good (`bench/README.md`). With `neighbours` rows near
+#'   each prediction are treated exactly, as Gaussian ones at the mode (responses \eqn{f + g / W}, g and W the slope and
+#'   curvature of the log likelihood), which is found anew beside them. With all rows near the posterior is that of the
+#'   exact process. Not for [student()].
 #'
 #'   Of 2,001 to 100,000 rows held-out ones decide, where nothing is asked for that speaks of inducing points: the
 #'   kernel is learned once more, of the Gaussian responses at the mode by the near-neighbour likelihood, which knows of

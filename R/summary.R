@@ -349,7 +349,8 @@ print_laplace <- function(fit, digits) {
     Hyper = if (fit$hyper == "fixed") "fixed as given, the mean apart" else paste0(
       "learned by the ", words[["learned"]], if (!is.null(fit$near) && !is.null(fit$trial))
         ", the kernel then by that of the Gaussian rows at the mode given their nearest"),
-    Accuracy = describe_tolerance(fit), Auxiliary = describe_aux(fit), Certified = paste(words[["certified"]], "at these hyperparameters")))
+    Accuracy = describe_tolerance(fit), Auxiliary = describe_aux(fit),
+    Certified = paste(words[["certified"]], "at these hyperparameters")))
   l <- stats::coef(fit)
   print_lengthscales(l[setdiff(names(l), c("mean", "theta", "sigma"))], digits)
   invisible(fit)

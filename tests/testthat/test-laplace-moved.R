@@ -41,7 +41,8 @@ test_that("points stay unless an auxiliary distribution is given; what keeps the
   expect_output(print(of$moved), "Auxiliary")
   expect_false(any(grepl("Auxiliary", utils::capture.output(print(of$start)))))
   expect_false(identical(of$start$inducing, of$moved$inducing))
-  for (args in list(list(tol = 0.1, m = NULL), list(neighbours = 5), list(approx = "vi"), list(aux = aux_reference()))) {
+  others <- list(list(tol = 0.1, m = NULL), list(neighbours = 5), list(approx = "vi"), list(aux = aux_reference()))
+  for (args in others) {
     args <- utils::modifyList(list(p = of$p, aux = aux_white()), args)
     expect_error(do.call(laplace_fit_of, args), "`aux`.*log-concave", class = "pfdtc_error_input")
   }

@@ -187,8 +187,8 @@ test_that("limit: a linear kernel with a vague prior gives the fit and the stand
   weighted <- suppressWarnings(stats::glm(y ~ x, binomial(), d, weights = w)) # not whole
   check(y ~ x, binomial(), weighted, weights = quote(w))
   # glm() has the expected information where the link is not the canonical one
-  check(cbind(hits, size - hits) ~ x, binomial("probit"), stats::glm(cbind(hits, size - hits) ~ x, binomial("probit"), d),
-        se = 0.05)
+  probit <- stats::glm(cbind(hits, size - hits) ~ x, binomial("probit"), d)
+  check(cbind(hits, size - hits) ~ x, binomial("probit"), probit, se = 0.05)
   skip_if_not_installed("MASS")
   plain <- MASS::glm.nb(many ~ x, d)
   check(many ~ x, nb(plain$theta), plain, se = 0.05)
