@@ -91,7 +91,7 @@ laplace_start <- function(data, s, kernel) {
   value[is.na(value)] <- (units$unit * units$start)[is.na(value)]
   theta <- s$likelihood$theta
   list(kernel = name_lengthscales(kernel_with(kernel, value, units), data$x),
-       center = if (s$center) center_start(s$likelihood, data$sites) else 0,
+       center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else as.double(s$center),
        theta = if (s$likelihood$learned) theta_middle(s$likelihood) else theta, trace = NULL, convergence = 0L,
        message = "nothing to optimise", value = NA_real_)
 }
@@ -103,7 +103,7 @@ learn_laplace <- function(data, s, start, state) {
   s$likelihood$approx <- "laplace"
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
-  if (!length(s$free) && !s$center && !s$likelihood$learned) return(start)
+  if (!length(s$free) && !isTRUE(s$center) && !s$likelihood$learned) return(start)
   profiles <- if (is.null(s$kernel$profile)) c("matern52", "se", "matern32") else s$kernel$profile
   given <- is_composite(s$kernel) || !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
   found <- lapply(profiles, function(profile) {
@@ -320,36 +320,63 @@ weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 construct_laplace <- function(data, learned, z, s, state, near = NULL) {
   likelihood <- s$learning$likelihood
   likelihood$theta <- learned$theta
+  parts <- laplace_parts(data, likelihood, learned, z, s$run, state, near = function(f, sites) {
+    neighbours <- s$posterior$neighbours
+    if (!isTRUE(neighbours > 0L)) return(near)
+    run_stage(state, "near", near_laplace(data, z, f, sites, learned$model, min(neighbours, nrow(data$x)), s$run),
+              otherwise = NULL)
+  })
+  learned$model$center <- learned$center
+  new_fit(data, learned, s, state, c(parts, list(
+    m_asked = if (is.null(s$points$m)) nrow(z) else s$points$m,
+    inducing_method = how_points_start(s$points$inducing), aux = if (isTRUE(s$asked$aux_given)) s$points$aux,
+    trial = s$posterior$trial, likelihood = likelihood, theta = learned$theta)))
+}
+
+# What of a fit all its rows have a part in. `start`: factors that it had before; `near`: the near field, of the mode on
+# points (offset and mean left out) and what the engine reads.
+laplace_parts <- function(data, likelihood, learned, z, run, state, start = list(), near = function(f, sites) NULL) {
   variational <- is_variational(likelihood)
   found <- posterior_stage(state, function() {
     laplace_at(data, replace(likelihood, "approx", "laplace"), learned$center, learned$kernel, z,
-               rounding_jitter(nrow(z)), s$run, want = 1L)
+               rounding_jitter(nrow(z)), run, start, want = 1L)
   })
   if (variational) {
-    found <- variational_at(data, likelihood, learned$center, learned$kernel, z, found, state, s$run)
+    found <- variational_at(data, likelihood, learned$center, learned$kernel, z, found, state, run)
   }
   if (is.null(state$stopped) && !(found$decrement < 1e-6 * (1 + sqrt(abs(found$evidence))))) {
     warn_convergence(sprintf("The %s was not reached: the %s decrement is %.2g.", if (variational)
       "best normal distribution" else "posterior's mode", if (variational) "bound's" else "Newton", found$decrement))
   }
-  neighbours <- s$posterior$neighbours
-  if (isTRUE(neighbours > 0L)) near <- run_stage(state, "near", {
-    sites <- engine_sites(likelihood, data$sites, learned$center)
-    near_laplace(data, z, found$f - sites$offset, sites, learned$model, min(neighbours, nrow(data$x)), s$run)
-  }, otherwise = NULL)
+  sites <- engine_sites(likelihood, data$sites, learned$center)
+  near <- near(found$f - sites$offset, sites)
   constant <- log_constant(likelihood, data$sites)
   value <- if (!variational) found$evidence - found$penalty + sum(constant) else
-    variational_bound(found, engine_sites(likelihood, data$sites, learned$center), constant,
-                      prior_most(learned$model, data$x, z))
-  learned$model$center <- learned$center
-  new_fit(data, learned, s, state, list(
-    evidence = value, factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")],
-    inducing = z, m = nrow(z), m_asked = if (is.null(s$points$m)) nrow(z) else s$points$m,
-    inducing_method = how_points_start(s$points$inducing), aux = if (isTRUE(s$asked$aux_given)) s$points$aux,
-    near = near,
-    neighbours = if (is.null(near)) 0L else near$neighbours, trial = s$posterior$trial, jitter = found$jitter,
-    likelihood = likelihood, theta = learned$theta, sum_of_sites = sites_sum(data$sites),
-    unexplained = mean(pmax(found$W, 0) * found$left)))
+    variational_bound(found, sites, constant, prior_most(learned$model, data$x, z))
+  list(evidence = value,
+       factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")], inducing = z, m = nrow(z),
+       near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
+       sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(found$W, 0) * found$left))
+}
+
+# The fit of other rows: on the points it has, from where it is; on as many as it takes, where they left nothing
+# unexplained.
+laplace_again <- function(fit, data, state) {
+  z <- fit$inducing
+  if (is_laplace_limit(fit) && nrow(data$x) <= exact_rows) {
+    z <- choose_points(data$x, nrow(data$x), fit$kernel, "greedy", fit$control$memory, control = fit$control)$z
+    fit$m_asked <- nrow(z)
+  }
+  learned <- list(kernel = fit$kernel, center = fit$center, model = model_of(fit))
+  near <- function(f, sites) {
+    if (is.null(fit$near)) return(NULL)
+    near_laplace(data, z, f, sites, learned$model, min(fit$neighbours, nrow(data$x)), fit$control,
+                 rank = fit$near$rank)
+  }
+  parts <- laplace_parts(data, fit$likelihood, learned, z, fit$control, state,
+                         if (length(fit$factors$beta) == nrow(z)) fit$factors else list(), near)
+  fit[names(parts)] <- parts
+  fit
 }
 
 # What the points leave of the prior variances, beside what the rows' likelihoods resolve.

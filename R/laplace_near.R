@@ -11,8 +11,9 @@
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
 # The near field with its rows, list(x, y, weights), of responses z; `f`: to begin with, without offset and mean.
-near_laplace <- function(data, z, f, sites, model, neighbours, run, enough = near_laplace_steps$moved) {
-  rank <- sample.int(nrow(data$x))
+near_laplace <- function(data, z, f, sites, model, neighbours, run, enough = near_laplace_steps$moved,
+                         rank = sample.int(nrow(data$x))) {
+  force(rank)
   longest <- near_laplace_steps$longest
   share <- 1
   taken <- 0

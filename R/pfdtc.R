@@ -164,7 +164,8 @@
 #'   `weights` multiply the rows' log likelihoods; `offset` is added to \eqn{f} and must be there in `newdata` too (the
 #'   log of an exposure, for rates). [student()] is for numbers with outliers.
 #'
-#'   \eqn{f} is a constant mean (`center = FALSE`: 0) plus the Gaussian process. Its posterior is Laplace's
+#'   \eqn{f} is a constant mean plus the Gaussian process. The mean is learned, under `hyper = "fixed"` too, unless
+#'   `center` is `FALSE`, for 0, or a number. The posterior is Laplace's
 #'   approximation: the normal distribution around the mode, found by Newton's method in whitened coordinates,
 #'   \eqn{O(n m^2)} a step, whose steps are cut until the objective falls, so that it gets there from anywhere. Up to
 #'   2,000 rows are all inducing points unless `m` says otherwise, as far as they tell anything new; above, 400 greedy
