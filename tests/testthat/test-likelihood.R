@@ -51,7 +51,7 @@ test_that("what is no response is refused, by name", {
 test_that("what is for Gaussian noise alone says so", {
   d <- small_data()
   fit <- quietly(y ~ x + z, d, family = binomial())
-  for (f in list(refine, error_bounds, pf_divergence, stats::rstandard)) {
+  for (f in list(refine, error_bounds, pf_divergence)) {
     expect_error(f(fit), "Gaussian noise", class = "pfdtc_error_input")
   }
   expect_error(predict(fit, type = "derivative", wrt = "x", interval = "credible", certified = TRUE), "Gaussian noise",
