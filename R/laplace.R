@@ -303,11 +303,19 @@ tie <- function(lengthscale, tied) {
 
 # ---- the posterior --------------------------------------------------------------------------------------------------
 
-# The posterior on points z: list as the engine has it, of all rows. `start`: what it had before.
-laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
-  found <- native_laplace(z, data$x, engine_sites(likelihood, data$sites, center), kernel, jitter, start, want = want,
-                          maxit = maxit, control = control)
-  stop_on_status(found, "The posterior's mode")
+laplace_points <- function(data, learned, s, state, few = FALSE) {
+  if (is.matrix(s$inducing)) return(match_input_names(s$inducing, data$x, !isFALSE(data$frame$named)))
+  n <- nrow(data$x)
+  method <- if (is.null(s$inducing)) "greedy" else
+    check_choice(s$inducing, setdiff(point_methods, "divergence"), "inducing")
+  most <- if (n <= exact_rows && !few) n else min(laplace_sizes$most, n)
+  m <- if (is.null(s$m)) most else check_points(s$m, n)
+  run_stage(state, "start", choose_points(data$x, m, learned$kernel, method, s$run$memory, control = s$run)$z,
+            otherwise = choose_points(data$x, m, NULL, "random")$z)
+}
+
+how_points_start <- function(inducing) {
+  if (is.matrix(inducing)) "given" else if (is.null(inducing)) "greedy" else inducing
 }
 
 construct_laplace <- function(data, learned, z, s, state, near = NULL) {

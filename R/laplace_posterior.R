@@ -1,4 +1,23 @@
-# approx = "vi": the normal distribution with the largest lower bound of log p(y), from Laplace's.
+# The posterior of classes and counts on given points: by Laplace's approximation, from there the normal distribution
+# with the largest lower bound of log p(y) (approx = "vi"), and points that are moved by it.
+
+# The posterior on points z: list as the engine has it, of all rows. `start`: what it had before.
+laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
+  found <- native_laplace(z, data$x, engine_sites(likelihood, data$sites, center), kernel, jitter, start, want = want,
+                          maxit = maxit, control = control)
+  stop_on_status(found, "The posterior's mode")
+}
+
+# From z by the pF divergence to the exact process, both with the Gaussian responses that the mode on z has.
+moved_points <- function(data, learned, z, s, state) {
+  likelihood <- replace(s$learning$likelihood, "theta", list(learned$theta))
+  run_stage(state, "points", {
+    f <- laplace_at(data, likelihood, learned$center, learned$kernel, z, rounding_jitter(nrow(z)), s$run)$f
+    sites <- engine_sites(likelihood, data$sites, learned$center)
+    rows <- c(surrogate_rows(data$x, sites, f - sites$offset), n = nrow(data$x))
+    optimise_stage(rows, learned["model"], z, c(s$points, try_starts = FALSE), state)$z
+  }, otherwise = z)
+}
 
 # From the mode, `found`, by ten steps at a time: an interrupt ends them with what they have come to.
 variational_at <- function(data, likelihood, center, kernel, z, found, state, control) {
