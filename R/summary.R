@@ -328,7 +328,7 @@ print_laplace <- function(fit, digits) {
   words <- words_for(fit$likelihood)
   about <- laplace_facts(fit, number)
   cat(sprintf("Gaussian process with a %s response, by %s\n", response_kind(fit$likelihood), words[["by"]]))
-  cat(wrap(paste("Call:", clip(deparse_shown(fit$call), 400L)), exdent = 6), sep = "\n")
+  if (!is.null(fit$call)) cat(wrap(paste("Call:", clip(deparse_shown(fit$call), 400L)), exdent = 6), sep = "\n")
   cat("\n")
   print_fields(c(
     Data = describe_data(about), Family = about$family, Success = about$success, Inducing = about$inducing,
