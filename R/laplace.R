@@ -8,8 +8,9 @@
 # any other.
 
 # Points and rows that hyperparameters are learned with, and that starts and kernels are judged by; rounds in which the
-# points are chosen anew; the most points of a posterior of many rows.
-laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, most = 400L)
+# points are chosen anew; nats that two steps are to gain; the most points of a posterior of many rows.
+laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
+                      most = 400L)
 
 # Priors, which do not fade: without them a class alone, or classes that a line parts, have no largest evidence, and a
 # class says so little of a lengthscale that some come out short by chance. Those of the kernel are as with Gaussian
@@ -95,13 +96,36 @@ laplace_start <- function(data, s, kernel) {
 theta_middle <- function(likelihood) if (likelihood$name == "nb") 1 else likelihood$unit / 2
 
 learn_laplace <- function(data, s, start, state) {
-  variational <- s
+  if (!length(s$free) && !isTRUE(s$center) && !s$likelihood$learned) return(start)
+  likelihood <- s$likelihood
   s$likelihood$approx <- "laplace"
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
-  few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
-  if (!length(s$free) && !isTRUE(s$center) && !s$likelihood$learned) return(start)
-  profiles <- if (is.null(s$kernel$profile)) c("matern52", "se", "matern32") else s$kernel$profile
   given <- is_composite(s$kernel) || !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
+  found <- smooth_kernels(rows, s, start, state, given)
+  tied <- climb_laplace(rows, s, found$best, start, state, tied = !given)
+  best <- tied
+  state$so_far <- best
+  if (!given && length(s$free) && length(best$kernel$lengthscale) > 1L) {
+    apart <- climb_laplace(rows, s, best, start, state, tied = FALSE)
+    if (apart$value < best$value) best <- apart
+  }
+  best$kernels <- found$kernels
+  if (is.null(s$kernel$profile) && nrow(data$x) <= exact_rows) {
+    state$so_far <- best
+    best <- line_or_not(best, line_beside(rows, s, tied, start, state), nrow(rows$x))
+  }
+  if (likelihood$approx != "laplace") {
+    state$so_far <- best
+    s$likelihood <- likelihood
+    best <- climb_laplace(rows, s, best, start, state, tied = FALSE)
+  }
+  best
+}
+
+# list(best, kernels): of smooth kernels, where there is a choice, from short and from typical lengthscales.
+smooth_kernels <- function(rows, s, start, state, given) {
+  few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
+  profiles <- if (is.null(s$kernel$profile)) c("matern52", "se", "matern32") else s$kernel$profile
   found <- lapply(profiles, function(profile) {
     one <- start
     if (is.null(s$kernel$profile)) one$kernel[c("profile", "label")] <- kernel_of(profile)[c("profile", "label")]
@@ -116,21 +140,40 @@ learn_laplace <- function(data, s, start, state) {
     best
   })
   values <- vapply(found, `[[`, 0, "value")
-  best <- climb_laplace(rows, s, found[[which.min(values)]], start, state, tied = !given)
-  state$so_far <- best
-  if (!given && length(s$free) && length(best$kernel$lengthscale) > 1L) {
-    apart <- climb_laplace(rows, s, best, start, state, tied = FALSE)
-    if (apart$value < best$value) best <- apart
+  best <- which.min(values)
+  kernels <- if (length(profiles) > 1L) {
+    data.frame(kernel = vapply(found, function(f) f$kernel$label, ""), score = values / nrow(few$x),
+               chosen = seq_along(values) == best)[order(values), ]
   }
-  if (is_variational(variational$likelihood)) {
-    state$so_far <- best
-    best <- climb_laplace(rows, variational, best, start, state, tied = FALSE)
-  }
-  if (length(profiles) > 1L) {
-    kernels <- data.frame(kernel = vapply(found, function(f) f$kernel$label, ""), score = values / nrow(few$x),
-                          chosen = seq_along(values) == which.min(values))
-    best$kernels <- kernels[order(kernels$score), ]
-  }
+  list(best = found[[best]], kernels = kernels)
+}
+
+# The kernel with a linear mean (mean.R) beside it, whose variance is learned: inputs that go together and tell classes
+# by small differences do so by a straight line, which smooth kernels have where lengthscales and variance are far from
+# their priors. The search begins with large slopes beside a little of the rest.
+line_beside <- function(rows, s, now, start, state) {
+  kernel <- now$kernel
+  kernel["of"] <- list(character())
+  leaf <- replace(mean_leaf(rows$x, seq_len(ncol(rows$x)), NULL), "of", list(character()))
+  kernel <- add_mean(kernel, leaf, rows$x)
+  units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
+  value <- kernel_values(kernel, units)
+  variances <- which(units$what == "variance")
+  value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
+  line <- replace(now, "kernel", list(kernel_with(kernel, value, units)))
+  line <- climb_laplace(rows, s, line, start, state, tied = TRUE)
+  if (isTRUE(line$value < now$value)) climb_laplace(rows, s, line, start, state, tied = FALSE) else line
+}
+
+# The better of two, and what was chosen among. Scores before were of fewer rows and points: differences are added.
+line_or_not <- function(best, line, n) {
+  better <- isTRUE(line$value < best$value)
+  kernels <- best$kernels
+  score <- kernels$score[kernels$chosen] + (line$value - best$value) / n
+  kernels$chosen <- kernels$chosen & !better
+  kernels <- rbind(kernels, data.frame(kernel = line$kernel$label, score = score, chosen = better))
+  if (better) best <- line
+  best$kernels <- kernels[order(kernels$score), ]
   best
 }
 
@@ -146,14 +189,15 @@ laplace_rows <- function(data, s, most, points) {
 # chosen anew in each round. `origin`: where the priors are; `tied`: all lengthscales by one factor.
 climb_laplace <- function(rows, s, now, origin, state, tied) {
   m <- min(rows$points, nrow(rows$x), if (is.null(s$most)) Inf else s$most)
-  trace <- NULL
-  for (round in seq_len(laplace_sizes$rounds)) {
+  step <- 0.1
+  for (round in seq_len(if (m < nrow(rows$x)) laplace_sizes$rounds else 1L)) {
     z <- choose_greedy(rows$x, m, now$kernel, s$run$memory)$z
     problem <- laplace_problem(rows, z, s, now, origin, tied)
-    before <- problem$evaluate(problem$start)$value
-    result <- run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L), reltol = 1e-5)
+    result <- run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L), reltol = 1e-5,
+                           first_step = step, enough = until_less_than(laplace_sizes$gain))
     count_evaluations(state, "learn", result)
     moved <- max(abs(result$par - problem$start), 0)
+    step <- min(max(result$last_step, 1e-3), 0.1)
     now[c("kernel", "center", "theta")] <- problem$natural(result$par)
     now[c("value", "convergence", "message", "trace")] <- result[c("value", "convergence", "message", "trace")]
     if (!is.null(state$stopped) || moved < 0.05) break
@@ -161,15 +205,26 @@ climb_laplace <- function(rows, s, now, origin, state, tied) {
   now
 }
 
+# Ends a search in which two steps together gained so little.
+until_less_than <- function(gain) {
+  values <- c(Inf, Inf)
+  function(par, value) {
+    little <- values[1L] - value < gain
+    values <<- c(values[2L], value)
+    if (little) list(convergence = 0L, message = "converged")
+  }
+}
+
 # Parameters: the free logs of the kernel (lengthscales as one where they are tied), the mean, log theta.
 laplace_problem <- function(rows, z, s, now, origin, tied) {
   names <- parameter_names(now$kernel, s$columns)
-  parameters <- hyper_parameters(now$kernel, 1, s$columns, setdiff(names, s$free))
+  known <- if (is.null(s$kernel$profile)) "noise" else setdiff(names, s$free)
+  parameters <- hyper_parameters(now$kernel, 1, s$columns, known)
   free <- parameters$free
   unit <- s$likelihood$unit
   prior <- laplace_prior(now$kernel, rows$x, unit, s$priors)
   center_sd <- laplace_priors$center * unit
-  basis <- tie(startsWith(names[free], "lengthscale"), tied)
+  basis <- tie(c(kernel_parameters(now$kernel)$what, "noise")[free] == "lengthscale", tied)
   n_kernel <- ncol(basis)
   with_center <- isTRUE(s$center)
   with_theta <- s$likelihood$learned
