@@ -369,6 +369,12 @@ laplace_facts <- function(fit, number) {
     accuracy = describe_tolerance(fit))
 }
 
+# What the points leave of the prior variances, beside what the rows' likelihoods resolve.
+describe_left <- function(fit) {
+  if (fit$unexplained < 1e-8) return(words_for(fit$likelihood)[["limit"]])
+  sprintf("which leave %s of W E unexplained at a row on average", format(signif(fit$unexplained, 2)))
+}
+
 # Scores at the training rows flatter the fit.
 summary_laplace <- function(fit) {
   p <- if (!is.null(fit$data)) posterior_at(fit, fit$data$x)

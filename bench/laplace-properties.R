@@ -334,7 +334,8 @@ while (checks < wanted) {
   if (is.na(holds)) next
   bounds <- bounds + c(1, !holds)
 }
-cat(sprintf("seed %d: %d problems, %d checks, %d broken, %.0f ends of counts open; ", seed, problem, checks, broken, open),
+cat(sprintf("seed %d: %d problems, %d checks, %d broken, %.0f ends of counts open; ", seed, problem, checks, broken,
+            open),
     sprintf("of Student's t %d of %d certificates were finite; ", said[1L], said[2L]),
     sprintf("%d variational bounds, %d broken\n", bounds[1L], bounds[2L]), sep = "")
 print(aggregate(ratio ~ kernel + how, ratios, function(v) signif(quantile(v, c(0.1, 0.5, 0.9)), 3)))
