@@ -27,6 +27,7 @@ gplite_fit <- function(formula, train, test, y, likelihood, approximation) {
 }
 gplites <- c("gplite, Laplace" = "approx_laplace", "gplite, EP" = "approx_ep")
 with_approximation <- function(name, f) {
+  force(name)
   function() f(getExportedValue("gplite", name)())
 }
 
@@ -159,8 +160,10 @@ sets <- list(
 
 file <- "bench/results/laplace-table.csv"
 asked <- commandArgs(TRUE)
-many <- c("pima", "sonar", "crabs", "biopsy", "birthwt", "kyphosis") # a split is seconds: 25 tell chance from worth
-if (!length(asked)) asked <- c(paste0(many, ":25"), paste0(c("quine", "mack", "quakes", "spam", "late"), ":5"))
+if (!length(asked)) { # 25 splits tell chance from worth, where they are seconds
+  asked <- c("pima:25", "sonar:25", paste0(c("crabs", "biopsy", "birthwt", "kyphosis"), ":10"),
+             paste0(c("quine", "mack", "quakes", "spam", "late"), ":5"))
+}
 for (one in strsplit(asked, ":")) {
   set <- tryCatch(sets[[one[1L]]](), error = function(e) NULL)
   if (is.null(set)) next
