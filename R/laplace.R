@@ -1,11 +1,24 @@
 # Fits whose rows have another likelihood than the Gaussian: Laplace's approximation on inducing points, in stages.
 #
-#   learn_laplace()   kernel, constant mean and theta by the penalised evidence (learn_laplace.R)
-#   laplace_points()  greedy points of all rows
+#   learn_laplace()   kernel, constant mean and theta by the penalised evidence
+#   laplace_points()  greedy points of all rows, and moved_points() those that minimise the pF divergence
 #   construct_laplace()  the posterior's mode on all rows, or from there the best normal distribution, and the object
 #
 # What is found is a Gaussian DTC posterior of noise 1, row weights W and responses f + g / W: prediction reads it as
 # any other.
+
+# Points and rows that hyperparameters are learned with, and that starts and kernels are judged by; rounds in which the
+# points are chosen anew; nats that two steps are to gain; the most points of a posterior of many rows.
+laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
+                      most = 400L)
+
+# Priors, which do not fade: without them a class alone, or classes that a line parts, have no largest evidence, and a
+# class says so little of a lengthscale that some come out short by chance. Those of the kernel are as with Gaussian
+# noise (parameter_units()), but that the d lengthscales of a factor have a level in common, of which is said once
+#   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log l - that ~ N(0, 0.7^2),  log variance ~ N(log 2, 1.5^2),
+#   mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
+# With Student's t all of f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
+laplace_priors <- list(variance = 2, center = 3, theta = 2)
 
 # `stages`, `...`: as of run_fit().
 fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
@@ -21,7 +34,9 @@ fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
 
 laplace_stages <- function(data, s, state) {
   learned <- learn_laplace_stage(data, s$learning, state)
-  z <- laplace_points(data, learned, s$points, state, isTRUE(s$posterior$neighbours > 0L))
+  moved <- isTRUE(s$asked$aux_given)
+  z <- laplace_points(data, learned, s$points, state, moved || isTRUE(s$posterior$neighbours > 0L))
+  if (moved) z <- moved_points(data, learned, z, s, state)
   now <- try_near_rows(data, list(learned = learned, z = z, settings = s), state)
   construct_laplace(data, now$learned, now$z, now$settings, state, now$near)
 }
@@ -29,14 +44,16 @@ laplace_stages <- function(data, s, state) {
 refuse_beside_likelihood <- function(s) {
   several <- !is_log_concave(s$likelihood) || !is.null(s$tol)
   vi <- is_variational(s$likelihood)
-  given <- c(noise = !is.null(s$noise), transform = !is.null(s$transform), aux = isTRUE(s$aux_given),
+  held <- isTRUE(s$aux_given) && (several || vi || isTRUE(s$neighbours > 0) || aux_keeps_reference(s$aux))
+  given <- c(noise = !is.null(s$noise), transform = !is.null(s$transform), aux = held,
              tol = vi && !is.null(s$tol), neighbours = (several || vi) && isTRUE(s$neighbours > 0),
              mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1), hyper = s$hyper[1L] %in% c("pilot", "joint"))
   if (!any(given)) return(invisible())
   argument <- names(given)[given][1L]
   hint <- switch(argument, noise = , transform = "The likelihood says how responses scatter.",
                  hyper = "\"evidence\" and \"fixed\" are there.",
-                 aux = "Its inducing points are not moved.",
+                 aux = paste("Points are moved for log-concave likelihoods, for approx = \"laplace\" and without `tol`",
+                             "and `neighbours`, by what keeps no reference: aux_white(), aux_sor()."),
                  tol = "What is certified is the distance from Laplace's posterior: approx = \"laplace\" has it.",
                  neighbours = paste("Near rows are for log-concave likelihoods, for approx = \"laplace\" and without",
                                     "`tol`."),
@@ -56,13 +73,242 @@ one_value <- function(data, likelihood) {
   }
 }
 
+# ---- learning -------------------------------------------------------------------------------------------------------
+
+# list(model, center, theta, learned, kernels, trace, ...)
+learn_laplace_stage <- function(data, s, state) {
+  kernel <- if (is.null(s$kernel$profile)) place_kernel(kernel_of("matern52"), data$x) else s$kernel
+  start <- laplace_start(data, s, kernel)
+  found <- run_stage(state, "learn", learn_laplace(data, s, start, state), otherwise = state$so_far)
+  if (is.null(found)) found <- start
+  found$model <- new_model(found$kernel, 1)
+  found$more_df <- c(isTRUE(s$center), s$likelihood$learned)
+  found
+}
+
+laplace_start <- function(data, s, kernel) {
+  units <- parameter_units(kernel, data$x, laplace_priors$variance * s$likelihood$unit^2)
+  value <- kernel_values(kernel, units)
+  value[is.na(value)] <- (units$unit * units$start)[is.na(value)]
+  theta <- s$likelihood$theta
+  list(kernel = name_lengthscales(kernel_with(kernel, value, units), data$x),
+       center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else as.double(s$center),
+       theta = if (s$likelihood$learned) theta_middle(s$likelihood) else theta, trace = NULL, convergence = 0L,
+       message = "nothing to optimise", value = NA_real_)
+}
+
+theta_middle <- function(likelihood) if (likelihood$name == "nb") 1 else likelihood$unit / 2
+
+learn_laplace <- function(data, s, start, state) {
+  if (!length(s$free) && !isTRUE(s$center) && !s$likelihood$learned) return(start)
+  likelihood <- s$likelihood
+  s$likelihood$approx <- "laplace"
+  rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
+  given <- is_composite(s$kernel) || !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
+  found <- smooth_kernels(rows, s, start, state, given)
+  tied <- climb_laplace(rows, s, found$best, start, state, tied = !given)
+  best <- tied
+  state$so_far <- best
+  if (!given && length(s$free) && length(best$kernel$lengthscale) > 1L) {
+    apart <- climb_laplace(rows, s, best, start, state, tied = FALSE)
+    if (apart$value < best$value) best <- apart
+  }
+  best$kernels <- found$kernels
+  if (is.null(s$kernel$profile) && nrow(data$x) <= exact_rows && is.null(state$stopped)) {
+    state$so_far <- best
+    best <- line_or_not(best, line_beside(rows, s, tied, start, state), nrow(rows$x))
+  }
+  if (likelihood$approx != "laplace") {
+    state$so_far <- best
+    s$likelihood <- likelihood
+    best <- climb_laplace(rows, s, best, start, state, tied = FALSE)
+  }
+  best
+}
+
+# list(best, kernels): of smooth kernels, where there is a choice, from short and from typical lengthscales.
+smooth_kernels <- function(rows, s, start, state, given) {
+  few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
+  profiles <- if (is.null(s$kernel$profile)) c("matern52", "se", "matern32") else s$kernel$profile
+  found <- lapply(profiles, function(profile) {
+    one <- start
+    if (is.null(s$kernel$profile)) one$kernel[c("profile", "label")] <- kernel_of(profile)[c("profile", "label")]
+    best <- NULL
+    for (scale in if (given || !length(s$free)) 1 else c(0.3, 1)) {
+      try <- one
+      if (scale != 1) try$kernel$lengthscale <- scale * one$kernel$lengthscale
+      try <- climb_laplace(few, s, try, start, state, tied = !given)
+      if (is.null(best) || try$value < best$value) best <- try
+      if (is.null(state$so_far) || isTRUE(best$value < state$so_far$value)) state$so_far <- best
+    }
+    best
+  })
+  values <- vapply(found, `[[`, 0, "value")
+  best <- which.min(values)
+  kernels <- if (all(is.finite(values)) && length(profiles) > 1L) {
+    data.frame(kernel = vapply(found, function(f) f$kernel$label, ""), score = values / nrow(few$x),
+               chosen = seq_along(values) == best)[order(values), ]
+  }
+  list(best = found[[best]], kernels = kernels)
+}
+
+# The kernel with a linear mean (mean.R) beside it, whose variance is learned: inputs that go together and tell classes
+# by small differences do so by a straight line, which smooth kernels have where lengthscales and variance are far from
+# their priors. The search begins with large slopes beside a little of the rest.
+line_beside <- function(rows, s, now, start, state) {
+  kernel <- now$kernel
+  kernel["of"] <- list(character())
+  leaf <- replace(mean_leaf(rows$x, seq_len(ncol(rows$x)), NULL), "of", list(character()))
+  kernel <- add_mean(kernel, leaf, rows$x)
+  units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
+  value <- kernel_values(kernel, units)
+  variances <- which(units$what == "variance")
+  value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
+  line <- replace(now, c("kernel", "value"), list(kernel_with(kernel, value, units), Inf))
+  line <- climb_laplace(rows, s, line, start, state, tied = TRUE)
+  if (isTRUE(line$value < now$value)) climb_laplace(rows, s, line, start, state, tied = FALSE) else line
+}
+
+# The better of two, and what was chosen among. Scores before were of fewer rows and points: differences are added.
+line_or_not <- function(best, line, n) {
+  if (!is.finite(line$value)) return(best)
+  better <- isTRUE(line$value < best$value)
+  kernels <- best$kernels
+  score <- kernels$score[kernels$chosen] + (line$value - best$value) / n
+  kernels$chosen <- kernels$chosen & !better
+  kernels <- rbind(kernels, data.frame(kernel = line$kernel$label, score = score, chosen = better))
+  if (better) best <- line
+  best$kernels <- kernels[order(kernels$score), ]
+  best
+}
+
+# At most so many of the rows, to be learned from with so many points.
+laplace_rows <- function(data, s, most, points) {
+  n <- nrow(data$x)
+  most <- min(n, most, s$rows)
+  rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
+  list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
+}
+
+# Minus the penalised evidence (or the variational bound) and the log prior, from `now`, at greedy points that are
+# chosen anew in each round. `origin`: where the priors are; `tied`: all lengthscales by one factor. A value of Inf:
+# ended before there was one.
+climb_laplace <- function(rows, s, now, origin, state, tied) {
+  if (is.na(now$value)) now$value <- Inf
+  if (!is.null(state$stopped)) return(now)
+  m <- min(rows$points, nrow(rows$x), if (is.null(s$most)) Inf else s$most)
+  step <- 0.1
+  for (round in seq_len(if (m < nrow(rows$x)) laplace_sizes$rounds else 1L)) {
+    z <- choose_greedy(rows$x, m, now$kernel, s$run$memory)$z
+    problem <- laplace_problem(rows, z, s, now, origin, tied)
+    result <- run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L), reltol = 1e-5,
+                           first_step = step, enough = until_less_than(laplace_sizes$gain))
+    count_evaluations(state, "learn", result)
+    if (is.na(result$value)) result$value <- now$value
+    moved <- max(abs(result$par - problem$start), 0)
+    step <- min(max(result$last_step, 1e-3), 0.1)
+    now[c("kernel", "center", "theta")] <- problem$natural(result$par)
+    now[c("value", "convergence", "message", "trace")] <- result[c("value", "convergence", "message", "trace")]
+    if (!is.null(state$stopped) || moved < 0.05) break
+  }
+  now
+}
+
+# Ends a search in which two steps together gained so little.
+until_less_than <- function(gain) {
+  values <- c(Inf, Inf)
+  function(par, value) {
+    little <- values[1L] - value < gain
+    values <<- c(values[2L], value)
+    if (little) list(convergence = 0L, message = "converged")
+  }
+}
+
+# Parameters: the free logs of the kernel (lengthscales as one where they are tied), the mean, log theta.
+laplace_problem <- function(rows, z, s, now, origin, tied) {
+  names <- parameter_names(now$kernel, s$columns)
+  known <- if (is.null(s$kernel$profile)) "noise" else setdiff(names, s$free)
+  parameters <- hyper_parameters(now$kernel, 1, s$columns, known)
+  free <- parameters$free
+  unit <- s$likelihood$unit
+  prior <- laplace_prior(now$kernel, rows$x, unit, s$priors)
+  center_sd <- laplace_priors$center * unit
+  basis <- tie(c(kernel_parameters(now$kernel)$what, "noise")[free] == "lengthscale", tied)
+  n_kernel <- ncol(basis)
+  with_center <- isTRUE(s$center)
+  with_theta <- s$likelihood$learned
+  natural <- function(par) {
+    par <- unname(par)
+    rest <- par[-seq_len(n_kernel)]
+    if (!n_kernel) rest <- par
+    list(kernel = parameters$natural(parameters$start + drop(basis %*% par[seq_len(n_kernel)]))$kernel,
+         center = if (with_center) rest[1L] else now$center,
+         theta = if (with_theta) exp(rest[length(rest)]) else now$theta)
+  }
+  warm <- list2env(list(at = list()), parent = emptyenv())
+  # a pass over so little is over before a second thread has begun, and there are a dozen in an evaluation
+  run <- s$run
+  if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
+  evaluate <- function(par) {
+    at <- natural(par)
+    logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
+    too_far <- parameters$too_far(logs)
+    if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
+    beyond <- kernel_logs(at$kernel) - prior$middle
+    pull <- drop(prior$precision %*% beyond)
+    likelihood <- s$likelihood
+    likelihood$theta <- at$theta
+    if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
+      return(list(value = Inf, reason = sprintf("%s is out of range", theta_name(likelihood))))
+    }
+    e <- native_laplace(z, rows$x, engine_sites(likelihood, rows$sites, at$center), at$kernel, 1e-8, warm$at, want = 2L,
+                        control = run)
+    if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
+    warm$at <- e
+    value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) - sum(beyond * pull) / 2
+    slope <- drop(crossprod(basis, (e$theta - pull)[free]))
+    if (with_center) {
+      value <- value - ((at$center - origin$center) / center_sd)^2 / 2
+      slope <- c(slope, e$constant - (at$center - origin$center) / center_sd^2)
+    }
+    if (with_theta) {
+      beyond <- log(at$theta / theta_middle(likelihood))
+      value <- value - (beyond / laplace_priors$theta)^2 / 2
+      slope <- c(slope, theta_slope(likelihood, rows$sites, e) - beyond / laplace_priors$theta^2)
+    }
+    list(value = -value, gradient = -slope)
+  }
+  list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)), natural = natural,
+       evaluate = evaluate)
+}
+
+kernel_logs <- function(kernel) log(kernel_values(kernel, kernel_parameters(kernel)))
+
+laplace_prior <- function(kernel, x, unit, wanted) {
+  units <- parameter_units(kernel, x, laplace_priors$variance * unit^2)
+  precision <- diag(units$sd^-2, nrow(units))
+  for (at in split(seq_len(nrow(units)), ifelse(units$what == "lengthscale", units$leaf, 0L))[-1L]) {
+    d <- length(at)
+    precision[at, at] <- precision[at, at] + (1 / d^2 - 1 / d) * units$sd[at[1L]]^-2
+  }
+  list(middle = log(units$unit) + units$middle, precision = if (wanted) precision else 0 * precision)
+}
+
+# A column a parameter: those that are tied share one.
+tie <- function(lengthscale, tied) {
+  basis <- diag(length(lengthscale))
+  if (!tied || sum(lengthscale) < 2L) return(basis)
+  cbind(as.double(lengthscale), basis[, !lengthscale, drop = FALSE])
+}
+
 # ---- the posterior --------------------------------------------------------------------------------------------------
 
-laplace_points <- function(data, learned, s, state, beside_near = FALSE) {
+laplace_points <- function(data, learned, s, state, few = FALSE) {
   if (is.matrix(s$inducing)) return(match_input_names(s$inducing, data$x, !isFALSE(data$frame$named)))
   n <- nrow(data$x)
-  method <- if (is.null(s$inducing)) "greedy" else check_choice(s$inducing, point_methods, "inducing")
-  most <- if (n <= exact_rows && !beside_near) n else min(laplace_sizes$most, n)
+  method <- if (is.null(s$inducing)) "greedy" else
+    check_choice(s$inducing, setdiff(point_methods, "divergence"), "inducing")
+  most <- if (n <= exact_rows && !few) n else min(laplace_sizes$most, n)
   m <- if (is.null(s$m)) most else check_points(s$m, n)
   run_stage(state, "start", choose_points(data$x, m, learned$kernel, method, s$run$memory, control = s$run)$z,
             otherwise = choose_points(data$x, m, NULL, "random")$z)
@@ -71,51 +317,6 @@ laplace_points <- function(data, learned, s, state, beside_near = FALSE) {
 how_points_start <- function(inducing) {
   if (is.matrix(inducing)) "given" else if (is.null(inducing)) "greedy" else inducing
 }
-
-# The posterior on points z: list as the engine has it, of all rows. `start`: what it had before.
-laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
-  found <- native_laplace(z, data$x, engine_sites(likelihood, data$sites, center), kernel, jitter, start, want = want,
-                          maxit = maxit, control = control)
-  stop_on_status(found, "The posterior's mode")
-}
-
-# From the mode, `found`, by ten steps at a time: an interrupt ends them with what they have come to.
-variational_at <- function(data, likelihood, center, kernel, z, found, state, control) {
-  step <- function(maxit) {
-    found <<- laplace_at(data, likelihood, center, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)
-  }
-  step(1L)
-  begun <- FALSE
-  climb <- function() {
-    begun <<- TRUE
-    for (i in seq_len(variational_steps / 10L)) if (step(10L)$steps < 10L) break
-  }
-  run_stage(state, "variational", climb(), otherwise = if (!begun) allowInterrupts(climb()))
-  found
-}
-
-variational_steps <- 300L
-
-# The lower bound of log p(y), less what rounding, of f at the rows too, and the sums for averages may add to it.
-# `most`: of k(x, x) at rows and points.
-variational_bound <- function(found, sites, constant, most) {
-  m <- length(found$beta)
-  n <- length(found$f)
-  slack <- rounding_slack(m, n) * most
-  off <- rounding_of_f(found, slack, sites$offset)
-  size <- sum(abs(native_likelihood(sites, found$f)[1L, ]), abs(found$W) * (found$q + found$left), abs(constant),
-              found$beta^2) + n + m + logdet(found$C)
-  found$evidence + sum(constant) - rounding_growth(m, n) * size - sum(abs(found$g) * off, abs(found$W) * slack) -
-    found$quadrature
-}
-
-# What rounding may do to f at the rows, with its offset.
-rounding_of_f <- function(at, slack, offset) {
-  slack * weights_norm(at) + 4 * .Machine$double.eps * (1 + abs(at$f) + abs(offset))
-}
-
-# |alpha|, f(x) = k(x, Z) alpha
-weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
 construct_laplace <- function(data, learned, z, s, state, near = NULL) {
   likelihood <- s$learning$likelihood
@@ -129,8 +330,8 @@ construct_laplace <- function(data, learned, z, s, state, near = NULL) {
   learned$model$center <- learned$center
   new_fit(data, learned, s, state, c(parts, list(
     m_asked = if (is.null(s$points$m)) nrow(z) else s$points$m,
-    inducing_method = how_points_start(s$points$inducing), trial = s$posterior$trial, likelihood = likelihood,
-    theta = learned$theta)))
+    inducing_method = how_points_start(s$points$inducing), aux = if (isTRUE(s$asked$aux_given)) s$points$aux,
+    trial = s$posterior$trial, likelihood = likelihood, theta = learned$theta)))
 }
 
 # What of a fit all its rows have a part in. `start`: factors that it had before; `near`: the near field, of the mode on
