@@ -13,6 +13,10 @@
 #' without a bracket (`NA`), and so it is of [gp_sor()], [gp_fitc()] and [gp_subsample()], which are models of their
 #' own.
 #'
+#' Of classes and counts the log evidence is that of Laplace's approximation, and brackets are of that of the exact
+#' process; by `approx = "vi"` it is a lower bound of the true one, without an upper end. Families are compared like
+#' kernels, such as [poisson()] and [nb()], or the two links of [binomial()].
+#'
 #' There are no p-values. Twice a difference is not chi-squared here: hyperparameters were learned with priors, an input
 #' without effect has its lengthscale at the end of its range, and of fits by inducing points all of this is known
 #' within brackets only. Differences are in nats: 1 is little, 5 is a lot, whatever the number of rows. A kernel with
@@ -40,11 +44,12 @@ anova.gp_fit <- function(object, ...) {
     abort_input("...", "empty", "one more fit or several of the same data",
                 hint = "Of a single fit drop1() compares it with those without each term.")
   }
-  for (i in seq_along(fits)) fits[[i]] <- check_fit(fits[[i]], labels[i])
+  for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])
   for (i in seq_along(fits)[-1L]) {
     if (!same_response(fits[[1L]], fits[[i]])) {
       abort_input(labels[i], "a fit of other data", sprintf("one of the data of %s", labels[1L]),
-                  hint = "Evidence is compared for the same response, with the same weights and offset.")
+                  hint = paste("Evidence is compared for the same response, with the same weights and offset, and not",
+                               "densities of numbers with probabilities of classes or counts."))
     }
   }
   ll <- lapply(fits, stats::logLik)
@@ -60,8 +65,12 @@ anova.gp_fit <- function(object, ...) {
                                anova_verdicts(table)), class = c("anova", "data.frame"))
 }
 
-# The same rows, responses, weights and offset; the inputs may differ.
+# The same rows, responses, weights, numbers of trials and offset; the inputs may differ. Densities of numbers are not
+# probabilities of classes or counts.
 same_response <- function(a, b) {
+  discrete <- function(fit) is_laplace(fit) && fit$likelihood$name != "student"
+  if (discrete(a) != discrete(b)) return(FALSE)
+  if (discrete(a) && !isTRUE(all.equal(a$sum_of_sites, b$sum_of_sites))) return(FALSE)
   of <- function(fit) fit$signature$sums[c("n", "w", "y", "yy")]
   size <- pmax(a$signature$size[c("n", "w", "y", "yy")], b$signature$size[c("n", "w", "y", "yy")])
   all(abs(of(a) - of(b)) <= 8 * (sqrt(of(a)[["n"]]) + 16) * .Machine$double.eps * size)
@@ -69,8 +78,9 @@ same_response <- function(a, b) {
 
 anova_models <- function(fits, labels) {
   what <- vapply(fits, function(fit) {
-    sprintf("%s%s kernel, %s posterior", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ": "),
-            kernel_name(fit$kernel), fit$posterior)
+    sprintf("%s%s kernel, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ": "),
+            kernel_name(fit$kernel), if (!is_laplace(fit)) paste(fit$posterior, "posterior") else
+              sprintf("%s, %s", fit$likelihood$label, words_for(fit$likelihood)[["by"]]))
   }, "")
   lines <- strwrap(sprintf("%s: %s", labels, what), width = 78L, exdent = 4L)
   paste0(paste(lines, collapse = "\n"), "\n")

@@ -79,9 +79,15 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   hyper_uncertainty <- check_flag(hyper_uncertainty, "hyper_uncertainty")
   if (is_laplace(fit)) {
     if (hyper_uncertainty) refuse_likelihood(fit, "fit", "`hyper_uncertainty`")
-    return(structure(certify_laplace(fit, new, effort, reference, m2), class = c("pfdtc_certificate", "data.frame")))
+    out <- certify_laplace(fit, new, effort, reference, m2)
+    return(structure(out, check = same_chance(quick_check(fit, effort)), class = c("pfdtc_certificate", "data.frame")))
   }
   by <- if (hyper_uncertainty) certify_mixture else certify_rows
   out <- by(fit, new, effort, reference, m2, test_points, max_seconds)
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
+}
+
+# Of any likelihood.
+certify_any <- function(fit, new, effort, reference) {
+  (if (is_laplace(fit)) certify_laplace else certify_rows)(fit, new, effort, reference)
 }

@@ -181,3 +181,5 @@ is_time <- function(x) inherits(x, c("Date", "POSIXt", "difftime"))
 check_level <- function(level) {
   check_number(level, "level", "a number between 0 and 1", function(x) is.numeric(x) && x > 0 && x < 1)
 }
+
+is.finite_number <- function(v) is.numeric(v) && length(v) == 1L && is.finite(v)

@@ -3,10 +3,11 @@
 #' One data frame, a row a fit: how far each is from the exact Gaussian process, and how well it predicts.
 #'
 #' @param fits a list of fits (names become the `method` column), or one fit.
-#' @param exact a [gp_exact()] fit of the same data and hyperparameters; without it the columns that need it are `NA`.
+#' @param exact a [gp_exact()] fit of the same data and hyperparameters (of classes and counts one whose points leave
+#'   nothing unexplained); without it the columns that need it are `NA`.
 #' @param newdata rows to compare at.
 #' @param y responses at `newdata`, for predictive measures. `NULL`: taken from `newdata` where the fits have a
-#'   formula and it holds the response, else those measures are `NA`.
+#'   formula and it holds the response, else those measures are `NA`. Of classes and counts they are taken so alone.
 #' @param pf compute `pf_divergence`, at a cost of \eqn{O(n^3)}? `NULL`: where `exact` has at most 2,000 rows.
 #' @param certify compute `certified_mean_error`, and with what effort (see [certify()])? `TRUE` is `"reference"`, in
 #'   time \eqn{O(n m_2^2)}{O(n m2^2)}: fits of the same model share one reference, the largest that one of them carries,
@@ -45,11 +46,11 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   check_dots_empty(list(...), names(formals(compare_fits)))
   if (inherits(fits, "gp_fit")) fits <- list(fits)
   if (!is.list(fits) || !length(fits)) abort_input("fits", describe(fits), "a list of fits")
-  for (i in seq_along(fits)) fits[[i]] <- check_fit(fits[[i]], sprintf("fits[[%d]]", i))
+  for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], sprintf("fits[[%d]]", i))
   check_exact_given(exact, "compare_fits")
   if (missing(newdata)) abort_input("newdata", "missing", "rows to compare at")
   if (!is.null(exact)) for (fit in fits) exact <- check_exact(exact, fit)
-  if (is.null(pf)) pf <- !is.null(exact) && nrow(exact$x) <= 2000
+  if (is.null(pf)) pf <- !is.null(exact$x) && nrow(exact$x) <= 2000
   pf <- check_flag(pf, "pf") && !is.null(exact)
   effort <- compare_effort(certify)
   y <- compare_response(fits, newdata, y)
@@ -79,14 +80,20 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
     family <- gp_family(fit)
     # a kl that needs the data of a fit without them stays NA
     # nor has far and near one: its rows are others at every point
-    has_kl <- !is.null(fit$data) || !(family$fitc || family$some)
-    if (is.null(fit$near) && has_kl) out$kl <- kl_divergence(fit, exact)
+    has_kl <- is.null(fit$near) && !is_laplace(fit) && (!is.null(fit$data) || !(family$fitc || family$some))
+    if (has_kl) out$kl <- kl_divergence(fit, exact)
     out$kl_marginal <- kl_marginal(at, truth)
-    if (pf && is.null(fit$near) && family$dtc && !is.null(fit$data)) {
+    if (pf && has_kl && family$dtc && !is.null(fit$data)) {
       out$pf_divergence <- pf_divergence(fit, exact)
     }
   }
-  if (!is.null(y)) {
+  if (is_laplace(fit) && has_response(fit, newdata)) {
+    out$nlpd <- -mean(stats::predict(fit, newdata, type = "density"), na.rm = TRUE)
+    y <- new_sites(fit, newdata)
+    share <- if (is.null(y$size)) y$y else y$y / pmax(y$size, 1)
+    e <- share - stats::predict(fit, newdata, type = "response")
+    out$rmse_pred <- rms(e[!is.na(e)])
+  } else if (!is.null(y) && !is_laplace(fit)) {
     offset <- if (length(new$offset) > 1L) new$offset[new$keep] else new$offset
     var <- at$var + noise_at(fit, new$x)
     t <- fit$transform
@@ -135,10 +142,14 @@ shared_reference <- function(fits) {
 
 compare_response <- function(fits, newdata, y) {
   if (!is.null(y)) return(check_vector(y, "y", NROW(newdata)))
-  by_formula <- which(!vapply(fits, function(fit) is.null(fit$terms), NA))
-  if (!length(by_formula) || !is.data.frame(newdata)) return(NULL)
-  fit <- fits[[by_formula[1L]]]
-  response <- attr(fit$terms, "variables")[[1L + attr(fit$terms, "response")]]
-  if (!all(all.vars(response) %in% names(newdata))) return(NULL)
-  as.double(eval(response, newdata, environment(fit$terms)))
+  known <- which(vapply(fits, function(fit) !is_laplace(fit) && has_response(fit, newdata), NA))
+  if (!length(known)) return(NULL)
+  terms <- fits[[known[1L]]]$terms
+  as.double(eval(response_of(terms), newdata, environment(terms)))
+}
+
+response_of <- function(terms) attr(terms, "variables")[[1L + attr(terms, "response")]]
+
+has_response <- function(fit, newdata) {
+  !is.null(fit$terms) && is.data.frame(newdata) && all(all.vars(response_of(fit$terms)) %in% names(newdata))
 }

@@ -63,6 +63,8 @@ compare_criterion <- function(fits, labels, name, penalty) {
 what_narrows <- function(fits, overlap) {
   at <- which(overlap, arr.ind = TRUE)[1L, ]
   if (same_model(fits[[at[1L]]], fits[[at[2L]]])) return(" They are approximations of the same exact GP.")
-  bare <- vapply(fits, function(fit) inherits(fit, "gp_fit") && is.null(fit$reference) && !is.null(fit$data), NA)
+  bare <- vapply(fits, function(fit) {
+    inherits(fit, "gp_fit") && is.null(fit$reference) && !is.null(fit$data) && !is_variational(fit$likelihood)
+  }, NA)
   if (any(bare)) " A reference narrows them: fit$reference <- reference(fit)." else ""
 }

@@ -9,19 +9,23 @@
 #' last in the order. A `reference` that the fit carries is then made anew as well, on the same points; where
 #' the data are not at hand it is left out, with a message.
 #'
+#' Of classes and counts (`family`) the mode is found anew, from where it was; theta and the mean stay, too. That takes
+#' all rows, and so a fit with its data: no sums stand for them. Where the inducing points left nothing unexplained
+#' there are as many more as it takes for that, up to 2,000 rows.
+#'
 #' Sums from which others are taken keep the rounding of what they were: `drop_rows()` of a fit without its data, of
 #' which the rows themselves are given, says how much that may be, and refuses where it would show.
 #'
-#' @param fit a fit with Gaussian noise, other than by [gp_subsample()].
+#' @param fit a fit, other than by [gp_subsample()].
 #' @param newdata a data frame with the variables of the formula, its response and weights included; for a fit of a
 #'   matrix a list with `x`, `y` and, if there were any, `weights` and `offset`. Rows with missing values are left out
 #'   (in a list, an error). A `subset` of the fit's call is not looked at. Or a row source ([rows_blocks()]).
 #' @param rows numbers of the rows to drop, as the fit was given them (those left out for missing values not counted,
 #'   those of weight 0 counted); of a fit without its data, the rows themselves, as `newdata`.
 #' @param m points wanted; `NULL`: as many as there are.
-#' @return The fit of the other rows. `added` and `dropped` count what came and went since it was fitted; of sums that
-#'   were taken apart, `allowance` is the most by which rounding may have moved the precision of the inducing variables,
-#'   as a share of what their prior has of it: 1e-4 at most.
+#' @return The fit of the other rows, without what `tol` had certified at the old ones. `added` and `dropped` count what
+#'   came and went since it was fitted; of sums that were taken apart, `allowance` is the most by which rounding may
+#'   have moved the precision of the inducing variables, as a share of what their prior has of it: 1e-4 at most.
 #'
 #'   `update_points()` chooses points anew, greedily among all rows, and returns the fit on these where they leave less
 #'   of the prior variance unexplained by a tenth or more; otherwise the fit as it is, with a message.
@@ -73,10 +77,10 @@ drop_rows <- function(fit, rows) {
 
 check_growing <- function(fit) {
   fit <- check_any_fit(fit, "fit")
-  if (is_laplace(fit)) {
-    abort_input("fit", sprintf("a fit with family %s", fit$likelihood$name), "a fit with Gaussian noise",
-                hint = paste("Its mode depends on all rows at once. Fit them from where this fit is:",
-                             "kernel = fit$kernel, inducing = fit$inducing, hyper = \"fixed\"."))
+  if (is_laplace(fit) && is.null(fit$data)) {
+    abort_input("fit", sprintf("a fit with family %s without its data", fit$likelihood$name),
+                "one made with `keep_data = TRUE`",
+                hint = "Its mode depends on all rows at once, and no sums stand for them.")
   }
   if (gp_family(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "one of all rows")
   if (!is.null(fit$transform)) {
@@ -153,12 +157,11 @@ check_taken <- function(fit, p, sums, model, n) {
   off
 }
 
-is.finite_number <- function(v) is.numeric(v) && length(v) == 1L && is.finite(v)
-
 count_rows <- function(fit, n) {
   if (n == 0) return(fit)
   what <- if (n > 0) "added" else "dropped"
   fit[[what]] <- sum(fit[[what]], abs(n))
+  fit["tol"] <- list(NULL) # it was of other rows
   fit
 }
 
@@ -240,18 +243,21 @@ fit_of_data <- function(fit, data, n) {
   old <- fit$data
   fit$data <- data
   if (!is.null(fit$near)) fit$near$rank <- order_after(fit$near$rank, nrow(old$x), data, old)
-  fit <- posterior_again(fit, data, model)
+  fit <- if (is_laplace(fit)) laplace_again(fit, data, no_state()) else posterior_again(fit, data, model)
   if (is_exact(fit)) {
     if (!is.null(fit$inducing)) fit$inducing <- data$x
     fit$x <- data$x
     fit["small_n"] <- list(NULL)
     if (!is.null(fit[["m"]])) fit$m <- fit$m_asked <- nrow(data$x)
-  } else if (is.null(fit$near) && is.finite_number(fit$unexplained)) {
+  } else if (!is_laplace(fit) && is.null(fit$near) && is.finite_number(fit$unexplained)) {
     fit$unexplained <- fit$factors$t / data$n / model$noise
   }
   fit$nobs <- data$n
   fit$signature <- data_signature(data)
-  if (!is.null(fit$reference)) fit$reference <- reference_on(fit, data, fit$reference$inducing, NULL)
+  if (!is.null(fit$reference)) {
+    fit$reference <- if (is_laplace(fit)) same_chance(laplace_reference(fit, data, min(fit$reference$m, data$n))) else
+      reference_on(fit, data, fit$reference$inducing, NULL)
+  }
   count_rows(fit, n)
 }
 

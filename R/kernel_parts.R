@@ -48,19 +48,19 @@ kernel_parameters <- function(kernel) {
   leaves <- kernel_leaves(kernel)
   terms <- kernel_terms(kernel)
   met <- integer()
-  rows <- list()
+  groups <- list() # term, leaf, what, how many
   for (t in seq_along(terms)) {
     for (l in setdiff(terms[[t]]$leaves, met)) {
       for (what in leaf_parameters(leaves[[l]])) {
-        n <- parameter_count(leaves[[l]], what)
-        rows[[length(rows) + 1L]] <- data.frame(term = rep(t, n), leaf = rep(l, n), what = rep(what, n),
-                                                at = seq_len(n))
+        groups[[length(groups) + 1L]] <- list(t, l, what, parameter_count(leaves[[l]], what))
       }
     }
     met <- c(met, terms[[t]]$leaves)
-    rows[[length(rows) + 1L]] <- data.frame(term = t, leaf = 0L, what = "variance", at = 1L)
+    groups[[length(groups) + 1L]] <- list(t, 0L, "variance", 1L)
   }
-  do.call(rbind, rows)
+  n <- vapply(groups, `[[`, 0, 4L)
+  each <- function(i) rep(unlist(lapply(groups, `[[`, i)), n)
+  list2DF(list(term = each(1L), leaf = each(2L), what = each(3L), at = sequence(n)))
 }
 
 # Of a kernel still to be chosen: those of any with lengthscales.

@@ -8,10 +8,11 @@
 # any other.
 
 # Points and rows that hyperparameters are learned with, and that starts and kernels are judged by; rounds in which the
-# points are chosen anew; the most points of a posterior of many rows; the memory that choosing them may take, which
-# says among how many rows (of 50,000 flights 400 points of 10,000 rows predict as well, and take 1.4 seconds less).
-laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, most = 400L,
-                      greedy = 2^25)
+# points are chosen anew; nats that two steps are to gain; the most points of a posterior of many rows; the memory that
+# choosing them may take, which says among how many rows (of 50,000 flights 400 points of 10,000 rows predict as well,
+# and take 1.4 seconds less).
+laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
+                      most = 400L, greedy = 2^25)
 
 # Priors, which do not fade: without them a class alone, or classes that a line parts, have no largest evidence, and a
 # class says so little of a lengthscale that some come out short by chance. Those of the kernel are as with Gaussian
@@ -89,7 +90,7 @@ laplace_start <- function(data, s, kernel) {
   value[is.na(value)] <- (units$unit * units$start)[is.na(value)]
   theta <- s$likelihood$theta
   list(kernel = name_lengthscales(kernel_with(kernel, value, units), data$x),
-       center = if (s$center) center_start(s$likelihood, data$sites) else 0,
+       center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else as.double(s$center),
        theta = if (s$likelihood$learned) theta_middle(s$likelihood) else theta, trace = NULL, convergence = 0L,
        message = "nothing to optimise", value = NA_real_)
 }
@@ -97,13 +98,36 @@ laplace_start <- function(data, s, kernel) {
 theta_middle <- function(likelihood) if (likelihood$name == "nb") 1 else likelihood$unit / 2
 
 learn_laplace <- function(data, s, start, state) {
-  variational <- s
+  if (!length(s$free) && !isTRUE(s$center) && !s$likelihood$learned) return(start)
+  likelihood <- s$likelihood
   s$likelihood$approx <- "laplace"
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
-  few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
-  if (!length(s$free) && !s$center && !s$likelihood$learned) return(start)
-  profiles <- if (is.null(s$kernel$profile)) c("matern52", "se", "matern32") else s$kernel$profile
   given <- is_composite(s$kernel) || !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
+  found <- smooth_kernels(rows, s, start, state, given)
+  tied <- climb_laplace(rows, s, found$best, start, state, tied = !given)
+  best <- tied
+  state$so_far <- best
+  if (!given && length(s$free) && length(best$kernel$lengthscale) > 1L) {
+    apart <- climb_laplace(rows, s, best, start, state, tied = FALSE)
+    if (apart$value < best$value) best <- apart
+  }
+  best$kernels <- found$kernels
+  if (is.null(s$kernel$profile) && nrow(data$x) <= exact_rows) {
+    state$so_far <- best
+    best <- line_or_not(best, line_beside(rows, s, tied, start, state), nrow(rows$x))
+  }
+  if (likelihood$approx != "laplace") {
+    state$so_far <- best
+    s$likelihood <- likelihood
+    best <- climb_laplace(rows, s, best, start, state, tied = FALSE)
+  }
+  best
+}
+
+# list(best, kernels): of smooth kernels, where there is a choice, from short and from typical lengthscales.
+smooth_kernels <- function(rows, s, start, state, given) {
+  few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
+  profiles <- if (is.null(s$kernel$profile)) c("matern52", "se", "matern32") else s$kernel$profile
   found <- lapply(profiles, function(profile) {
     one <- start
     if (is.null(s$kernel$profile)) one$kernel[c("profile", "label")] <- kernel_of(profile)[c("profile", "label")]
@@ -118,21 +142,40 @@ learn_laplace <- function(data, s, start, state) {
     best
   })
   values <- vapply(found, `[[`, 0, "value")
-  best <- climb_laplace(rows, s, found[[which.min(values)]], start, state, tied = !given)
-  state$so_far <- best
-  if (!given && length(s$free) && length(best$kernel$lengthscale) > 1L) {
-    apart <- climb_laplace(rows, s, best, start, state, tied = FALSE)
-    if (apart$value < best$value) best <- apart
+  best <- which.min(values)
+  kernels <- if (length(profiles) > 1L) {
+    data.frame(kernel = vapply(found, function(f) f$kernel$label, ""), score = values / nrow(few$x),
+               chosen = seq_along(values) == best)[order(values), ]
   }
-  if (is_variational(variational$likelihood)) {
-    state$so_far <- best
-    best <- climb_laplace(rows, variational, best, start, state, tied = FALSE)
-  }
-  if (length(profiles) > 1L) {
-    kernels <- data.frame(kernel = vapply(found, function(f) f$kernel$label, ""), score = values / nrow(few$x),
-                          chosen = seq_along(values) == which.min(values))
-    best$kernels <- kernels[order(kernels$score), ]
-  }
+  list(best = found[[best]], kernels = kernels)
+}
+
+# The kernel with a linear mean (mean.R) beside it, whose variance is learned: inputs that go together and tell classes
+# by small differences do so by a straight line, which smooth kernels have where lengthscales and variance are far from
+# their priors. The search begins with large slopes beside a little of the rest.
+line_beside <- function(rows, s, now, start, state) {
+  kernel <- now$kernel
+  kernel["of"] <- list(character())
+  leaf <- replace(mean_leaf(rows$x, seq_len(ncol(rows$x)), NULL), "of", list(character()))
+  kernel <- add_mean(kernel, leaf, rows$x)
+  units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
+  value <- kernel_values(kernel, units)
+  variances <- which(units$what == "variance")
+  value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
+  line <- replace(now, "kernel", list(kernel_with(kernel, value, units)))
+  line <- climb_laplace(rows, s, line, start, state, tied = TRUE)
+  if (isTRUE(line$value < now$value)) climb_laplace(rows, s, line, start, state, tied = FALSE) else line
+}
+
+# The better of two, and what was chosen among. Scores before were of fewer rows and points: differences are added.
+line_or_not <- function(best, line, n) {
+  better <- isTRUE(line$value < best$value)
+  kernels <- best$kernels
+  score <- kernels$score[kernels$chosen] + (line$value - best$value) / n
+  kernels$chosen <- kernels$chosen & !better
+  kernels <- rbind(kernels, data.frame(kernel = line$kernel$label, score = score, chosen = better))
+  if (better) best <- line
+  best$kernels <- kernels[order(kernels$score), ]
   best
 }
 
@@ -148,14 +191,15 @@ laplace_rows <- function(data, s, most, points) {
 # chosen anew in each round. `origin`: where the priors are; `tied`: all lengthscales by one factor.
 climb_laplace <- function(rows, s, now, origin, state, tied) {
   m <- min(rows$points, nrow(rows$x), if (is.null(s$most)) Inf else s$most)
-  trace <- NULL
-  for (round in seq_len(laplace_sizes$rounds)) {
+  step <- 0.1
+  for (round in seq_len(if (m < nrow(rows$x)) laplace_sizes$rounds else 1L)) {
     z <- choose_greedy(rows$x, m, now$kernel, s$run$memory)$z
     problem <- laplace_problem(rows, z, s, now, origin, tied)
-    before <- problem$evaluate(problem$start)$value
-    result <- run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L), reltol = 1e-5)
+    result <- run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L), reltol = 1e-5,
+                           first_step = step, enough = until_less_than(laplace_sizes$gain))
     count_evaluations(state, "learn", result)
     moved <- max(abs(result$par - problem$start), 0)
+    step <- min(max(result$last_step, 1e-3), 0.1)
     now[c("kernel", "center", "theta")] <- problem$natural(result$par)
     now[c("value", "convergence", "message", "trace")] <- result[c("value", "convergence", "message", "trace")]
     if (!is.null(state$stopped) || moved < 0.05) break
@@ -163,15 +207,26 @@ climb_laplace <- function(rows, s, now, origin, state, tied) {
   now
 }
 
+# Ends a search in which two steps together gained so little.
+until_less_than <- function(gain) {
+  values <- c(Inf, Inf)
+  function(par, value) {
+    little <- values[1L] - value < gain
+    values <<- c(values[2L], value)
+    if (little) list(convergence = 0L, message = "converged")
+  }
+}
+
 # Parameters: the free logs of the kernel (lengthscales as one where they are tied), the mean, log theta.
 laplace_problem <- function(rows, z, s, now, origin, tied) {
   names <- parameter_names(now$kernel, s$columns)
-  parameters <- hyper_parameters(now$kernel, 1, s$columns, setdiff(names, s$free))
+  known <- if (is.null(s$kernel$profile)) "noise" else setdiff(names, s$free)
+  parameters <- hyper_parameters(now$kernel, 1, s$columns, known)
   free <- parameters$free
   unit <- s$likelihood$unit
   prior <- laplace_prior(now$kernel, rows$x, unit, s$priors)
   center_sd <- laplace_priors$center * unit
-  basis <- tie(startsWith(names[free], "lengthscale"), tied)
+  basis <- tie(c(kernel_parameters(now$kernel)$what, "noise")[free] == "lengthscale", tied)
   n_kernel <- ncol(basis)
   with_center <- isTRUE(s$center)
   with_theta <- s$likelihood$learned
@@ -301,40 +356,67 @@ rounding_of_f <- function(at, slack, offset) {
 # |alpha|, f(x) = k(x, Z) alpha
 weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
-# `near`, `mode`: where the trial has made them.
-construct_laplace <- function(data, learned, z, s, state, near = NULL, mode = NULL) {
+# `near`, `start`: the near field and the mode on points, where the trial has made them.
+construct_laplace <- function(data, learned, z, s, state, near = NULL, start = NULL) {
   likelihood <- s$learning$likelihood
   likelihood$theta <- learned$theta
+  parts <- laplace_parts(data, likelihood, learned, z, s$run, state, start, function(f, sites) {
+    neighbours <- s$posterior$neighbours
+    if (!isTRUE(neighbours > 0L)) return(near)
+    run_stage(state, "near", near_laplace(data, z, f, sites, learned$model, min(neighbours, nrow(data$x)), s$run),
+              otherwise = NULL)
+  })
+  learned$model$center <- learned$center
+  new_fit(data, learned, s, state, c(parts, list(
+    m_asked = if (is.null(s$points$m)) nrow(z) else s$points$m,
+    inducing_method = how_points_start(s$points$inducing), trial = s$posterior$trial, likelihood = likelihood,
+    theta = learned$theta)))
+}
+
+# What of a fit all its rows have a part in. `start`: factors that it had before; `near`: the near field, of the mode on
+# points (offset and mean left out) and what the engine reads.
+laplace_parts <- function(data, likelihood, learned, z, run, state, start = list(), near = function(f, sites) NULL) {
   variational <- is_variational(likelihood)
   found <- posterior_stage(state, function() {
-    if (!is.null(mode)) return(mode)
     laplace_at(data, replace(likelihood, "approx", "laplace"), learned$center, learned$kernel, z,
-               rounding_jitter(nrow(z)), s$run, want = 1L)
+               rounding_jitter(nrow(z)), run, start, want = 1L)
   })
   if (variational) {
-    found <- variational_at(data, likelihood, learned$center, learned$kernel, z, found, state, s$run)
+    found <- variational_at(data, likelihood, learned$center, learned$kernel, z, found, state, run)
   }
   if (is.null(state$stopped) && !(found$decrement < 1e-6 * (1 + sqrt(abs(found$evidence))))) {
     warn_convergence(sprintf("The %s was not reached: the %s decrement is %.2g.", if (variational)
       "best normal distribution" else "posterior's mode", if (variational) "bound's" else "Newton", found$decrement))
   }
-  neighbours <- s$posterior$neighbours
-  if (isTRUE(neighbours > 0L)) near <- run_stage(state, "near", {
-    sites <- engine_sites(likelihood, data$sites, learned$center)
-    near_laplace(data, z, found$f - sites$offset, sites, learned$model, min(neighbours, nrow(data$x)), s$run)
-  }, otherwise = NULL)
+  sites <- engine_sites(likelihood, data$sites, learned$center)
+  near <- near(found$f - sites$offset, sites)
   constant <- log_constant(likelihood, data$sites)
   value <- if (!variational) found$evidence - found$penalty + sum(constant) else
-    variational_bound(found, engine_sites(likelihood, data$sites, learned$center), constant,
-                      prior_most(learned$model, data$x, z))
-  learned$model$center <- learned$center
-  new_fit(data, learned, s, state, list(
-    evidence = value, factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")],
-    inducing = z, m = nrow(z), m_asked = if (is.null(s$points$m)) nrow(z) else s$points$m,
-    inducing_method = how_points_start(s$points$inducing), near = near,
-    neighbours = if (is.null(near)) 0L else near$neighbours, trial = s$posterior$trial, jitter = found$jitter,
-    likelihood = likelihood, theta = learned$theta, sum_of_sites = sites_sum(data$sites),
-    unexplained = mean(pmax(found$W, 0) * found$left)))
+    variational_bound(found, sites, constant, prior_most(learned$model, data$x, z))
+  list(evidence = value,
+       factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")], inducing = z, m = nrow(z),
+       near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
+       sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(found$W, 0) * found$left))
+}
+
+# The fit of other rows: on the points it has, from where it is; on as many as it takes, where they left nothing
+# unexplained.
+laplace_again <- function(fit, data, state) {
+  z <- fit$inducing
+  if (is_laplace_limit(fit) && nrow(data$x) <= exact_rows) {
+    z <- choose_points(data$x, nrow(data$x), fit$kernel, "greedy", fit$control$memory, control = fit$control)$z
+    fit$m_asked <- nrow(z)
+  }
+  learned <- list(kernel = fit$kernel, center = fit$center, model = model_of(fit))
+  near <- function(f, sites) {
+    if (is.null(fit$near)) return(NULL)
+    near_laplace(data, z, f, sites, learned$model, min(fit$neighbours, nrow(data$x)), fit$control,
+                 rank = fit$near$rank)
+  }
+  parts <- laplace_parts(data, fit$likelihood, learned, z, fit$control, state,
+                         if (length(fit$factors$beta) == nrow(z)) fit$factors else list(), near)
+  fit[names(parts)] <- parts
+  fit
 }
 
 # What the points leave of the prior variances, beside what the rows' likelihoods resolve.

@@ -12,8 +12,9 @@ near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
 # The near field with its rows, list(x, y, weights), of responses z; `f`: to begin with, without offset and mean;
 # `taken`: the step that led there; `settled`: the root mean square of a step after which f is where it stays.
-near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0) {
-  rank <- sample.int(nrow(data$x))
+near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
+                         rank = sample.int(nrow(data$x))) {
+  force(rank)
   share <- 1
   for (step in seq_len(near_laplace_steps$most)) {
     rows <- surrogate_rows(data$x, sites, f)

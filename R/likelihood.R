@@ -73,13 +73,22 @@ is_laplace <- function(fit) !is.null(fit$likelihood)
 
 is_variational <- function(likelihood) identical(likelihood$approx, "vi")
 
+# Is it the exact process's Laplace posterior, to rounding?
+is_laplace_limit <- function(fit) {
+  is_laplace(fit) && !is_variational(fit$likelihood) && isTRUE(fit$unexplained < 1e-8)
+}
+
 # Every function that is made for Gaussian noise alone says so.
 refuse_likelihood <- function(fit, argument, what = "This") {
   if (!is_laplace(fit)) return(fit)
   abort_input(argument, sprintf("a fit with family %s", fit$likelihood$name), "a fit with Gaussian noise",
               message = sprintf("%s is for Gaussian noise, and `%s` has a %s response.", what, argument,
-                                fit$likelihood$name),
-              hint = "predict(), certify(), evidence_bounds(), cross_validate(), residuals() and simulate() know it.")
+                                response_kind(fit$likelihood)),
+              hint = "certify() bounds errors, evidence_bounds() the evidence, cross_validate() compares predictions.")
+}
+
+response_kind <- function(likelihood) {
+  switch(likelihood$name, nb = "negative binomial", student = "Student-t", poisson = "Poisson", likelihood$name)
 }
 
 # How a fit is spoken of.
@@ -115,6 +124,17 @@ read_response <- function(likelihood, response, weights, argument, n) {
   out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
   if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
   out
+}
+
+# Responses of further rows: classes by the names that the fit has for them.
+known_classes <- function(fit, response) {
+  levels <- fit$likelihood$levels
+  if (!is.factor(response) && !is.character(response)) return(response)
+  unknown <- setdiff(unique(as.character(response)), c(levels, NA))
+  if (length(unknown)) {
+    abort_input("newdata", sprintf("the class %s", list_quoted(unknown, "\"")), "of the two classes of the fit")
+  }
+  as.double(as.character(response) == levels[2L])
 }
 
 read_counts <- function(response, argument, n) {

@@ -43,6 +43,13 @@
 #' * `cooks.distance()`: \eqn{\sum_k w_k (\mu_k - \mu_{k,-n})^2 / (\sigma^2 p)} over all rows \eqn{k}, where \eqn{p} is
 #'   the sum of the leverages: [lm()]'s. Not of far + near.
 #'
+#' Of classes and counts (`family`) \eqn{\mu_n} and \eqn{v_n} are those of f, which the posterior has from Gaussian
+#' responses \eqn{f_n + g_n / W_n} of variance \eqn{1 / W_n}, with g and W the slope and curvature of the log
+#' likelihood: they are taken out by the same formulas, the mode is not sought anew. `rstandard()` is then the response
+#' minus its mean given the others, in the sd that responses have about that; `hatvalues()` are \eqn{W_n v_n}, as of
+#' [glm()] (below 0 where a response of [student()] is far out); `cooks.distance()` is that of the Gaussian responses.
+#' `"pit"` is randomised, uniform where the model holds, and not `pnorm()` of `rstandard()`.
+#'
 #' Rows of weight 0 are predicted as they are, with leverage 0; their response has no distribution, and what needs one
 #' is `NA`. Where `na.action` was `na.exclude` results are padded with `NA`. Where the leverage is 1 to rounding what
 #' divides by \eqn{1 - h_n} is `NaN`.
@@ -71,44 +78,6 @@
 #' hist(residuals(fit, type = "pit"))
 #' @name leave_one_out
 NULL
-
-#' @rdname leave_one_out
-#' @importFrom stats rstandard
-#' @export
-rstandard.gp_fit <- function(model, ...) {
-  check_dots_empty(list(...), "model")
-  model <- check_fit(model, "model")
-  stats::naresid(model$na.action, standardised(loo_rows(model)))
-}
-
-#' @rdname leave_one_out
-#' @importFrom stats hatvalues
-#' @export
-hatvalues.gp_fit <- function(model, ...) {
-  check_dots_empty(list(...), "model")
-  model <- check_fit(model, "model")
-  stats::naresid(model$na.action, loo_rows(model)$hat)
-}
-
-#' @rdname leave_one_out
-#' @importFrom stats cooks.distance
-#' @export
-cooks.distance.gp_fit <- function(model, ...) {
-  check_dots_empty(list(...), "model")
-  model <- check_fit(model, "model")
-  data <- training_data(model)
-  if (!is.null(model$near)) {
-    abort_input("model", "one with near rows", "a fit without near rows for Cook's distance", hint =
-                  "Leave-one-out residuals and leverages are there: rstandard(), hatvalues().")
-  }
-  rows <- rows_apart(data)
-  part <- influence_parts(model, data, rows)
-  # d mean_k / d y_n = H_kg w_n / W_g: moved by y_n - mean_(-n), which is (y_n - mean) / (1 - h)
-  shift <- (rows$y - part$mean) / part$rest * part$share
-  noise <- model_of(model)$noise
-  distance <- shift^2 * column_squares(model, data, part)[rows$group] / (noise * sum(part$hat))
-  stats::naresid(model$na.action, all_rows(data, distance, 0))
-}
 
 # y minus the mean of the others, in sds of the row's response
 standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)
@@ -144,19 +113,6 @@ rows_apart <- function(data) {
   if (is.null(w)) w <- rep(1, length(r))
   y <- (r[w > 0] - data$center) / data$scale
   list(group = if (is.null(data$group)) seq_along(y) else data$group, y = y, w = w[w > 0])
-}
-
-# A number for each row as given, from those of the rows used and those of weight 0; named as the response.
-all_rows <- function(data, used, zero) {
-  value <- stats::setNames(numeric(length(data$response)), names(data$response))
-  w <- data$prior_weights
-  if (is.null(w)) {
-    value[] <- used
-  } else {
-    value[w > 0] <- used
-    value[w == 0] <- zero
-  }
-  value
 }
 
 loo_conjugate <- function(fit, data, rows) {
@@ -244,12 +200,18 @@ column_squares <- function(fit, data, part) {
     H <- diag(1, length(used)) - noise / W[used] * rows_precision(fit)
     return(replace(numeric(length(W)), used, colSums(W[used] * H^2)))
   }
-  blocks <- split(seq_along(W), (seq_along(W) - 1L) %/% 4096L)
-  squares <- lapply(blocks, function(i) {
-    K <- native_kernel_matrix(model_of(fit)$kernel, fit$inducing, data$x[i, , drop = FALSE])
-    half <- forwardsolve(fit$factors$C, forwardsolve(fit$factors$L, K))
-    colSums(half^2) - noise * colSums(backsolve(fit$factors$C, half, upper.tri = FALSE, transpose = TRUE)^2)
-  })
   if (gp_family(fit)$fitc) W <- noise * precision_beside(fit, part$left, W)
-  pmax(unlist(squares, use.names = FALSE), 0) * W^2
+  squares_of_points(fit, data$x) * W^2
+}
+
+# a_g'P^{-1} (A W A') P^{-1} a_g of each row g of x
+squares_of_points <- function(fit, x) {
+  blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 4096L)
+  squares <- lapply(blocks, function(i) {
+    K <- native_kernel_matrix(model_of(fit)$kernel, fit$inducing, x[i, , drop = FALSE])
+    half <- forwardsolve(fit$factors$C, forwardsolve(fit$factors$L, K))
+    colSums(half^2) - model_of(fit)$noise * colSums(backsolve(fit$factors$C, half, upper.tri = FALSE,
+                                                              transpose = TRUE)^2)
+  })
+  pmax(unlist(squares, use.names = FALSE), 0)
 }

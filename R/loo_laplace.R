@@ -5,18 +5,52 @@
 #
 #   f_(-n) = f_n - g_n q_n / (1 - W_n q_n),   var_(-n) = q_n / (1 - W_n q_n) + E_n,
 #
-# in which W = 0 is nothing special. The mode is not sought anew: the row's pull on the others' curvature stays.
+# in which W = 0 is nothing special. The mode is not sought anew: the row's pull on the others' curvature stays. W_n q_n
+# is the row's leverage.
 
-# Of each row given, f with its offset and its variance given the others; NA at weight 0.
+# Of each row given, f with its offset and its variance given the others, NA at weight 0, and leverage.
 loo_laplace <- function(fit) {
   data <- training_data(fit)
   if (!is.null(fit$near)) return(loo_near_laplace(fit, data))
+  at <- laplace_of_rows(fit, data)
+  shift <- if (fit$likelihood$name == "nb") log(fit$likelihood$theta) else 0 # the engine's f is log(rate / theta)
+  list(mean = all_rows(data, at$f + shift - at$g * at$q / at$rest, NA),
+       var = all_rows(data, at$q / at$rest + at$left, NA), hat = all_rows(data, at$W * at$q, 0))
+}
+
+# The posterior as it is, of its rows; `rest`: 1 - leverage, NaN where that is rounding.
+laplace_of_rows <- function(fit, data) {
   at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, fit$inducing, fit$jitter, fit$control,
                    fit$factors, want = 1L, maxit = 0L)
-  shift <- if (fit$likelihood$name == "nb") log(fit$likelihood$theta) else 0 # the engine's f is log(rate / theta)
-  rest <- 1 - at$W * at$q
-  rest[rest < 1e-12] <- NaN
-  list(mean = all_rows(data, at$f + shift - at$g * at$q / rest, NA), var = all_rows(data, at$q / rest + at$left, NA))
+  at$rest <- 1 - at$W * at$q
+  at$rest[at$rest < 1e-12] <- NaN
+  at
+}
+
+# Of the same Gaussian responses: z_n less its mean given the others is g_n / W_n / (1 - W_n q_n).
+cooks_laplace <- function(fit, data) {
+  at <- laplace_of_rows(fit, data)
+  all_rows(data, (at$g / at$rest)^2 * squares_of_points(fit, data$x) / sum(at$W * at$q), 0)
+}
+
+# Each row given the others, in the sd of its response; NA at weight 0.
+standardised_laplace <- function(fit) {
+  data <- training_data(fit)
+  loo <- loo_laplace(fit)
+  p <- moments_of(fit$likelihood, loo$mean, loo$var)
+  w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
+  (data$response - p$mean) / sqrt(scatter(fit, p$mean, p$sd, sizes_given(data)) / w + p$sd^2)
+}
+
+# Trials of every row given, 1 where there is no telling.
+sizes_given <- function(data) all_rows(data, if (is.null(data$sites$size)) 1 else data$sites$size, 1)
+
+# Variance of a response about its mean, on average where that is known with this sd: of a share of `size` trials, a
+# count or a number.
+scatter <- function(fit, mean, sd, size) {
+  df <- fit$likelihood$df
+  switch(fit$likelihood$name, poisson = mean, nb = mean + (mean^2 + sd^2) / fit$theta,
+         student = if (df > 2) fit$theta^2 * df / (df - 2) else NA, (mean * (1 - mean) - sd^2) / size)
 }
 
 # Beside near rows by theirs, which are Gaussian.
@@ -24,7 +58,7 @@ loo_near_laplace <- function(fit, data) {
   rows <- fit$near$rows
   loo <- loo_near(fit, rows, list(group = seq_along(rows$y), y = rows$y, w = rows$weights))
   mean <- rows$y - loo$residual + fit$center + data$sites$offset
-  list(mean = all_rows(data, mean, NA), var = all_rows(data, pmax(loo$var, 0), NA))
+  list(mean = all_rows(data, mean, NA), var = all_rows(data, pmax(loo$var, 0), NA), hat = all_rows(data, loo$hat, 0))
 }
 
 # predict(type = "loo") of any fit.
@@ -100,6 +134,16 @@ calibration_table <- function(fit, classes = 10L) {
 
 # Mean squared distance of single trials, of which a row has `size` and a share `y` are successes, from the probability.
 brier_score <- function(y, size, p) sum(size * (y * (1 - p)^2 + (1 - y) * p^2)) / sum(size + 0 * y)
+
+# The same of the rows in use, where f with its offset has these means and variances.
+score_rows <- function(fit, mean, var) {
+  sites <- training_data(fit)$sites
+  size <- if (is.null(sites$size)) 1 else sites$size
+  score_fold_laplace(data.frame(y = sites$y / pmax(size, 1), size = size,
+                                mean = moments_of(fit$likelihood, mean, var)$mean,
+                                density = log_predictive(fit$likelihood, sites, mean, var)),
+                     fit$likelihood$name == "binomial")
+}
 
 # Of classes and counts; Brier scores and shares of right classes are of classes alone.
 score_fold_laplace <- function(p, classes) {

@@ -12,17 +12,24 @@ vague_mean <- 1e4
 with_mean <- function(kernel, mean, data) {
   columns <- mean_columns(mean, data)
   if (!length(columns) || any(vapply(kernel_leaves(kernel), is_mean, NA))) return(kernel)
-  variables <- data_variables_of(data)
-  u <- basis_units(data$x[, columns, drop = FALSE])
   power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)
-  leaf <- new_kernel("mean", "linear mean", NULL, vague_mean * if (power > 0) power else 1, columns,
-                     centre = u$centre, rate = u$rate)
+  variables <- data_variables_of(data)
   if (!is_composite(kernel) && is.null(kernel$of)) {
     kernel$of <- column_owners(kernel$inputs, colnames(data$x), variables)
   }
-  kernel <- add_kernels(kernel, place_leaf(leaf, data$x, "mean", variables))
+  leaf <- mean_leaf(data$x, columns, vague_mean * if (power > 0) power else 1)
+  add_mean(kernel, place_leaf(leaf, data$x, "mean", variables), data$x)
+}
+
+mean_leaf <- function(x, columns, variance) {
+  u <- basis_units(x[, columns, drop = FALSE])
+  new_kernel("mean", "linear mean", NULL, variance, columns, centre = u$centre, rate = u$rate)
+}
+
+add_mean <- function(kernel, leaf, x) {
+  kernel <- add_kernels(kernel, leaf)
   kernel$inputs <- sort(unique(unlist(lapply(kernel$leaves, `[[`, "inputs"))))
-  kernel$columns <- colnames(data$x)
+  kernel$columns <- colnames(x)
   kernel
 }
 

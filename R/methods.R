@@ -17,7 +17,7 @@
 #'   coefficients of a linear `mean`, after them, as `noise.<column>`, those of `noise = ~`, which `summary()` has with
 #'   their standard deviations.
 #' * `sigma()`: the noise's standard deviation, `sqrt(coef(fit)["noise"])`; of noise of more than one size that where
-#'   the inputs of its formula are at their means.
+#'   the inputs of its formula are at their means; of [student()] its scale; `NA` of classes and counts.
 #' * `logLik()`: of the response as given. Where the posterior is exact ([gp_exact()], or [pfdtc()]
 #'   of few rows) it is the exact Gaussian process's log evidence. Of inducing points by [pfdtc()],
 #'   [gp_vfe()] and [gp_dtc()] it is the evidence lower bound (ELBO): the log evidence is no smaller.
@@ -36,7 +36,8 @@
 #' * `nobs()`: the rows used: without missing values and with positive weight. Of [gp_subsample()] the
 #'   rows of its posterior, whose log likelihood `logLik()` is.
 #' * `fitted()`, `residuals()`: posterior mean at the training rows, and response minus that.
-#'   Pearson residuals are multiplied by the square root of the row's weight, as those of [lm()].
+#'   Pearson residuals are multiplied by the square root of the row's weight, as those of [lm()], and so are deviance
+#'   residuals, which are the same with Gaussian noise. Of classes and counts both are as of [glm()].
 #'   `"loo"` and `"pit"` are those of each row given the others, see [leave_one_out].
 #'   Both are padded with `NA` if the fit used `na.exclude`, and need the data (`keep_data = TRUE`).
 #' * `simulate()`: joint draws from the posterior at the training rows or at `newdata`: of a new
@@ -51,13 +52,13 @@
 #'   the response `y` and the columns of `x`.
 #' * `variable.names()`: the columns of the inputs.
 #' * `weights()`: the prior weights, or `NULL`: the noise of a row has the variance `sigma(fit)^2 / weights(fit)`, also
-#'   where it is of more than one size.
+#'   where it is of more than one size. Of shares of successes times the numbers of trials, as of [glm()].
 #'
 #' @param object,x,formula A fit. `print()` and `formula()` call it `x`, `model.frame()` calls it
 #'   `formula`.
 #' @param digits Significant digits to print.
-#' @param type For `residuals()`, `"response"`, `"pearson"`, `"loo"` or `"pit"`; for `simulate()`, draws of a new
-#'   `"response"` or of the `"latent"` function.
+#' @param type For `residuals()`, `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`; for `simulate()`, draws
+#'   of a new `"response"` or of the `"latent"` function.
 #' @param nsim Number of draws.
 #' @param seed `NULL`, or a number for [set.seed()], after which R's generator is put back, as
 #'   [simulate()] describes.
@@ -103,7 +104,10 @@ coef.gp_fit <- function(object, ...) {
 
 #' @rdname gp_fit-methods
 #' @export
-sigma.gp_fit <- function(object, ...) if (is_laplace(object)) NA_real_ else sqrt(object$noise)
+sigma.gp_fit <- function(object, ...) {
+  if (!is_laplace(object)) return(sqrt(object$noise))
+  if (object$likelihood$name == "student") object$theta else NA_real_
+}
 
 #' @rdname gp_fit-methods
 #' @export
@@ -130,13 +134,13 @@ fitted.gp_fit <- function(object, ...) {
 
 #' @rdname gp_fit-methods
 #' @export
-residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit"), ...) {
-  type <- check_choice(type, c("response", "pearson", "loo", "pit"), "type")
+residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit", "deviance"), ...) {
+  type <- check_choice(type, c("response", "pearson", "loo", "pit", "deviance"), "type")
   if (is_laplace(object)) return(residuals_laplace(check_any_fit(object, "object"), type))
   if (type == "pit") return(stats::pnorm(stats::rstandard(object)))
   data <- training_data(object)
   if (type == "loo") return(stats::naresid(object$na.action, loo_rows(check_fit(object, "object"))$residual))
-  r <- if (type == "pearson") stats::naresid(object$na.action, data$response) - stats::predict(object) else
+  r <- if (type != "response") stats::naresid(object$na.action, data$response) - stats::predict(object) else
     stats::naresid(object$na.action, given_response(data)) - stats::fitted(object)
   if (type == "response" || is.null(data$prior_weights)) return(r)
   r * sqrt(stats::weights(object))
@@ -145,7 +149,10 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
 #' @rdname gp_fit-methods
 #' @export
 weights.gp_fit <- function(object, ...) {
-  stats::naresid(object$na.action, training_data(object)$prior_weights)
+  data <- training_data(object)
+  w <- data$prior_weights
+  if (!is.null(data$sites$size)) w <- sizes_given(data) * if (is.null(w)) 1 else w
+  stats::naresid(object$na.action, w)
 }
 
 #' @rdname gp_fit-methods

@@ -1,20 +1,26 @@
 # What fits with classes or counts answer to residuals() and simulate().
 
+# Padded as na.action says.
 residuals_laplace <- function(fit, type) {
   if (type == "pit") return(pit_laplace(fit))
   data <- training_data(fit)
-  if (type == "loo") return(stats::naresid(fit$na.action, data$response) - stats::predict(fit, type = "loo"))
-  mean <- stats::fitted(fit)
-  r <- stats::naresid(fit$na.action, data$response) - mean
-  if (type == "response") return(r)
-  w <- if (is.null(data$prior_weights)) 1 else stats::naresid(fit$na.action, data$prior_weights)
-  df <- fit$likelihood$df
-  variance <- switch(fit$likelihood$name, poisson = mean, nb = mean + mean^2 / fit$theta,
-                     student = if (df > 2) fit$theta^2 * df / (df - 2) else NA, {
-    size <- data$sites$size
-    if (!is.null(size) && length(size) == length(mean)) mean * (1 - mean) / size else mean * (1 - mean)
-  })
-  r * sqrt(w / variance)
+  padded <- function(v) stats::naresid(fit$na.action, v)
+  mean <- stats::predict(fit, type = if (type == "loo") "loo" else "response")
+  r <- padded(data$response) - mean
+  if (type %in% c("response", "loo")) return(r)
+  w <- if (is.null(data$prior_weights)) 1 else padded(data$prior_weights)
+  size <- padded(sizes_given(data))
+  if (type == "pearson") return(r * sqrt(w / scatter(fit, mean, 0, size)))
+  sign(r) * sqrt(pmax(w * unit_deviance(fit, padded(data$response), mean, size), 0))
+}
+
+# Twice what the log density of y falls short by of the largest that there is for it.
+unit_deviance <- function(fit, y, mean, size) {
+  theta <- fit$theta
+  switch(fit$likelihood$name, binomial = stats::binomial()$dev.resids(y, mean, size),
+         poisson = stats::poisson()$dev.resids(y, mean, 1 + 0 * y),
+         nb = 2 * (ifelse(y > 0, y * log(y / mean), 0) - (y + theta) * log((y + theta) / (mean + theta))),
+         student = (fit$likelihood$df + 1) * log1p((y - mean)^2 / (fit$likelihood$df * theta^2)))
 }
 
 # Responses drawn given f, on the response's scale: of new rows one trial each.

@@ -202,9 +202,10 @@ native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter
   stop_on_status(result, "The posterior on inducing points and near rows")
 }
 
-native_near_predict <- function(near, z, data, model, s, x_new, control = NULL) {
+# `keep`: u of every new row, for rows times the roots of their weights, and those rows, as above
+native_near_predict <- function(near, z, data, model, s, x_new, control = NULL, keep = FALSE) {
   result <- .Call(ffi_near_predict, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new,
-                  near_control(nrow(x_new), control))
+                  as.integer(keep), near_control(nrow(x_new), control))
   stop_on_status(result, "Prediction from near rows")
 }
 

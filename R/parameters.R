@@ -70,9 +70,10 @@ parameter_units <- function(kernel, x, power) {
 unit_of_lengthscale <- function(leaf, at, x) {
   if (identical(leaf$profile, "periodic")) return(list(low = 0.03, high = 1e2))
   d <- length(leaf$inputs)
-  spread <- vapply(leaf$inputs, function(j) column_spread(x[, j]), 0)
-  list(unit = if (isTRUE(leaf$isotropic)) exp(mean(log(spread))) else spread[at], start = sqrt(d),
-       middle = learning_priors$middle + learning_priors$dimension * log(d), sd = learning_priors$sd, ard = TRUE)
+  spread <- function(j) column_spread(x[, j])
+  list(unit = if (isTRUE(leaf$isotropic)) exp(mean(log(vapply(leaf$inputs, spread, 0)))) else spread(leaf$inputs[at]),
+       start = sqrt(d), middle = learning_priors$middle + learning_priors$dimension * log(d),
+       sd = learning_priors$sd, ard = TRUE)
 }
 
 unit_of_variance <- function(leaves, x, power, n_terms) {

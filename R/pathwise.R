@@ -47,31 +47,24 @@ paths_exact <- function(fit, x, nsim, normal) {
   f0[-seq_len(n), , drop = FALSE] + said
 }
 
-# mean + r'delta + e(x) - u'(e + noise)_S with delta ~ N(0, (C C')^{-1}): the joint law of covariance_near().
+# mean + r'delta + e(x) - u'(e + noise)_S with delta ~ N(0, (C C')^{-1}), r = a - A_S u: the joint law of
+# covariance_near().
 paths_near <- function(fit, x, nsim, normal) {
   model <- model_of(fit)
-  data <- fit$data
+  data <- near_rows(fit)
   n <- nrow(data$x)
   near <- fit$near
   delta <- backsolve(near$C, normal(nrow(near$C), nsim), upper.tri = FALSE, transpose = TRUE)
-  rest <- residual_paths(model, fit$inducing, near$jitter, rbind(data$x, x), nsim, normal, fit$control)$draws
-  noisy <- rest[seq_len(n), , drop = FALSE] + sqrt(model$noise / merged_weights(data)) * normal(n, nsim)
-  around <- native_neighbours(model$kernel, data$x, near$neighbours, query = x, control = fit$control)
-  whitened <- function(x) forwardsolve(near$L, native_kernel_matrix(model$kernel, fit$inducing, x))
-  A <- whitened(data$x)
-  value <- predict_near(near, data, fit$inducing, model, x, fit$control)$mean + rest[-seq_len(n), , drop = FALSE]
-  for (block in split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 2048L)) {
-    a <- whitened(x[block, , drop = FALSE])
-    for (j in seq_along(block)) {
-      i <- block[j]
-      p <- around[around[, i] > 0L, i]
-      at <- rbind(data$x[p, , drop = FALSE], x[i, ])
-      E <- native_kernel_matrix(model$kernel, at, at) - crossprod(cbind(A[, p, drop = FALSE], a[, j]))
-      k <- length(p) + 1L
-      u <- drop(safe_inverse(E[-k, -k, drop = FALSE], model$noise / merged_weights(data)[p]) %*% E[-k, k])
-      r <- a[, j] - drop(A[, p, drop = FALSE] %*% u)
-      value[i, ] <- value[i, ] + drop(crossprod(delta, r)) - drop(crossprod(noisy[p, , drop = FALSE], u))
-    }
+  all <- rbind(data$x, x)
+  rest <- residual_paths(model, fit$inducing, near$jitter, all, nsim, normal, fit$control)$draws
+  drawn <- rest + times_features(model$kernel, fit$inducing, near$L, all, delta)
+  # rows times the roots of their weights, as the engine's u has them
+  noisy <- sqrt(merged_weights(data)) * drawn[seq_len(n), , drop = FALSE] + sqrt(model$noise) * normal(n, nsim)
+  said <- native_near_predict(near, fit$inducing, data, model, near$neighbours, x, fit$control, keep = TRUE)
+  value <- said$mean + drawn[-seq_len(n), , drop = FALSE]
+  for (j in seq_len(nrow(said$u))) {
+    there <- said$rows[j, ] > 0L
+    value[there, ] <- value[there, ] - said$u[j, there] * noisy[said$rows[j, there], ]
   }
   value
 }

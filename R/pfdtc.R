@@ -163,7 +163,8 @@
 #'   `weights` multiply the rows' log likelihoods; `offset` is added to \eqn{f} and must be there in `newdata` too (the
 #'   log of an exposure, for rates). [student()] is for numbers with outliers.
 #'
-#'   \eqn{f} is a constant mean (`center = FALSE`: 0) plus the Gaussian process. Its posterior is Laplace's
+#'   \eqn{f} is a constant mean plus the Gaussian process. The mean is learned, under `hyper = "fixed"` too, unless
+#'   `center` is `FALSE`, for 0, or a number. The posterior is Laplace's
 #'   approximation: the normal distribution around the mode, found by Newton's method in whitened coordinates,
 #'   \eqn{O(n m^2)} a step, whose steps are cut until the objective falls, so that it gets there from anywhere. Up to
 #'   2,000 rows are all inducing points unless `m` says otherwise, as far as they tell anything new; above, 400 greedy
@@ -197,7 +198,10 @@
 #'   \eqn{N(0, 2^2)}{N(0, 2^2)}. With one class alone, or classes that a line parts, there is no largest evidence
 #'   without; and where they are vaguer, chance makes some lengthscales of a few hundred classes short (of `Pima`, 266
 #'   rows, that costs 0.015 of NLPD, more than [glm()] is then ahead). Without `kernel` the best of the squared
-#'   exponential and Matern 3/2 and 5/2 by that evidence is taken; sums and products of kernels are learned like any.
+#'   exponential and Matern 3/2 and 5/2 by that evidence is taken, and of up to 2,000 rows the same with a linear term
+#'   beside it, where that has the larger (`mean` among the kernel's terms: a level and slopes, in units of the inputs'
+#'   spread, that are normal with a variance which is learned): inputs that go together may tell classes by small
+#'   differences, which a straight line sees. Sums and products of kernels are learned like any.
 #'   Of [student()] all of this is in units of the response's spread.
 #'
 #'   `tol` speaks of the exact process's Laplace posterior at these hyperparameters: at the training inputs its mode is

@@ -13,6 +13,10 @@
 #' exact process is at hand. Methods get a row of panels each. Values that are zero have no place on such an axis:
 #' triangles at its lower end stand for them.
 #'
+#' Of classes and counts one fit is drawn as [plot.gp_fit()] does it, by `type`: the averaged probability or rate, where
+#' the exact process's Laplace posterior is certified to have it, and the band of f as the link has it; or f. The errors
+#' of a list are those of f: of its mode, and its sd.
+#'
 #' The exact process is drawn in black. It is computed for the figure where there are no more than 500 different rows of
 #' inputs.
 #'
@@ -22,12 +26,14 @@
 #'   (`NULL`: the training inputs).
 #' @param effort of [certify()]. For one fit one of `"reference"` (`NULL`), `"fast"` and `"tight"`; for a list, which of
 #'   them to draw (`NULL`: all). `"tight"` takes all pairs of rows.
-#' @param exact a [gp_exact()] fit of the same data and hyperparameters; `FALSE` for none; `TRUE` to compute it whatever
+#' @param exact a [gp_exact()] fit of the same data and hyperparameters (of classes and counts one whose points leave
+#'   nothing unexplained); `FALSE` for none; `TRUE` to compute it whatever
 #'   the number of rows.
 #' @param level probability of the credible bands.
 #' @param inputs,at,n,points for one fit, as in [plot.gp_fit()].
 #' @param ... passed on to [plot.default()], e.g. `xlim`, `ylim`, `xlab`, `ylab`, `las`.
 #' @param reference made by [reference()], for all fits. `NULL`: that of each fit, which is made where it has none.
+#' @param type of one fit of classes or counts: `"response"` or `"link"`.
 #' @param plot `FALSE`: only return what would be drawn, for `autoplot()`.
 #' @return What is drawn, invisibly, in units of the response, offsets left out: a data frame of class
 #'   `pfdtc_certificate`, of which `autoplot()` of package ggplot2 makes the same figure.
@@ -56,18 +62,20 @@
 #' plot_certificate(fits)
 #' @export
 plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, level = 0.95, inputs = NULL, at = NULL,
-                             n = 200, points = TRUE, ..., reference = NULL, plot = TRUE) {
+                             n = 200, points = TRUE, ..., reference = NULL, plot = TRUE,
+                             type = c("response", "link")) {
   check_fits_given(missing(fits), list(...), "plot_certificate")
   if (inherits(newdata, "gp_fit")) {
     abort_input("fits", "fits outside of it", "a fit or a list of all fits",
                 hint = "Fits go in one list: plot_certificate(list(<fit>, <fit>), ...).")
   }
   plot <- check_flag(plot, "plot")
+  type <- check_choice(type, c("response", "link"), "type")
   if (inherits(fits, "gp_fit")) {
-    fits <- check_fit(fits, "fits")
+    fits <- check_any_fit(fits, "fits")
     exact <- exact_for_figure(list(fits), exact)
     out <- certified_curves(fits, newdata, inputs, at, check_level(level), check_count(n, "n", min = 2),
-                            check_flag(points, "points"), effort, exact, reference)
+                            check_flag(points, "points"), effort, exact, reference, type)
   } else {
     fits <- label_fits(fits, function(fit) sprintf("%s, m = %d", fit$method, size_of_fit(fit)))
     for (i in seq_along(fits)[-1L]) {
@@ -114,7 +122,7 @@ certificate_figure <- function(out, log = NULL) {
 
 # The exact fit to draw, or NULL.
 exact_for_figure <- function(fits, exact, most = 500L) {
-  given <- Filter(is_exact, fits)
+  given <- Filter(function(fit) is_exact(fit) || is_laplace_limit(fit), fits)
   with_data <- Filter(function(fit) !is.null(fit$data), fits)
   if (is.null(exact) || is.logical(exact)) {
     wanted <- if (!is.null(exact)) check_flag(exact, "exact")
@@ -122,7 +130,8 @@ exact_for_figure <- function(fits, exact, most = 500L) {
     if (length(given)) return(given[[1L]])
     if (isTRUE(wanted) && !length(with_data)) needs_data(fits[[1L]], "fits")
     if (!length(with_data) || (is.null(wanted) && nrow(with_data[[1L]]$data$x) > most)) return(NULL)
-    return(exact_of_fit(with_data[[1L]]))
+    one <- with_data[[1L]]
+    return(if (is_laplace(one)) same_chance(laplace_reference(one, one$data, nrow(one$data$x))) else exact_of_fit(one))
   }
   check_exact_given(exact, "plot_certificate")
   for (fit in fits) exact <- check_exact(exact, fit)
@@ -134,7 +143,7 @@ size_of_fit <- function(fit) if (is.null(fit$m)) nrow(fit$x) else fit$m
 
 # ---- one fit --------------------------------------------------------------------------------------------------------
 
-certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort, exact, reference) {
+certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort, exact, reference, type) {
   effort <- check_choice(if (is.null(effort)) "reference" else effort, c("reference", "fast", "tight"), "effort")
   base <- comparison_base(list(fit), exact)
   all <- fit_variables(base)
@@ -153,21 +162,28 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   x <- do.call(rbind, lapply(grids, `[[`, "x"))
   part <- function(what) unlist(lapply(grids, function(g) rep_len(g[[what]], nrow(g$x))))
   if (is.null(reference)) reference <- fit$reference
-  certificate <- certify_rows(fit, plain_rows(x), effort, reference)
+  certificate <- certify_any(fit, plain_rows(x), effort, reference)
+  response <- is_laplace(fit) && type == "response"
+  ends <- c("mean_lower", "mean_upper")
+  shown_ends <- certificate[if (response && !is.null(certificate$response)) c("response_lower", "response_upper") else
+    ends]
   p <- posterior_at(fit, x)
   truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else posterior_at(exact, x)
   z <- stats::qnorm((1 + level) / 2)
-  sd <- sqrt(p$var)
+  link <- if (response) linkinv(fit$likelihood) else identity
+  band <- function(mean, sd) link(mean + z * sd)
   names <- vapply(shown, `[[`, "", "name")
   data <- data.frame(
     input = rep(names, vapply(grids, function(g) nrow(g$x), 1L)), value = part("value"), label = part("label"),
-    fit = p$mean, se.fit = sd, lwr = p$mean - z * sd, upr = p$mean + z * sd,
-    certificate[c("mean_lower", "mean_upper", "sd_lower", "sd_upper")],
-    lwr_certified = certificate$mean_lower - z * certificate$sd_upper,
-    upr_certified = certificate$mean_upper + z * certificate$sd_upper, exact = truth$mean, se.exact = sqrt(truth$var),
-    lwr_exact = truth$mean - z * sqrt(truth$var), upr_exact = truth$mean + z * sqrt(truth$var))
-  figure <- list(variables = shown, points = if (points && !is.null(base$data)) partial_points(base, all, shown, data),
-                 inducing = inducing_marks(fit, shown), level = level, response = response_name(base))
+    fit = on_scale(fit, p, type)$mean, se.fit = sqrt(p$var), lwr = band(p$mean, -sqrt(p$var)),
+    upr = band(p$mean, sqrt(p$var)), stats::setNames(shown_ends, ends), certificate[c("sd_lower", "sd_upper")],
+    lwr_certified = band(certificate$mean_lower, -certificate$sd_upper),
+    upr_certified = band(certificate$mean_upper, certificate$sd_upper), exact = on_scale(fit, truth, type)$mean,
+    se.exact = sqrt(truth$var), lwr_exact = band(truth$mean, -sqrt(truth$var)),
+    upr_exact = band(truth$mean, sqrt(truth$var)))
+  with_points <- points && !is.null(base$data) && has_partial_response(fit, type)
+  figure <- list(variables = shown, points = if (with_points) partial_points(base, all, shown, data),
+                 inducing = inducing_marks(fit, shown), level = level, response = slice_label(base, type))
   structure(data, class = c("pfdtc_certificate", "data.frame"), figure = figure, effort = effort)
 }
 
@@ -282,7 +298,7 @@ certified_by_effort <- function(fit, new, efforts, reference) {
     reference <- same_chance(reference(fit))
   }
   lapply(stats::setNames(nm = efforts), function(effort) {
-    certificate <- certify_rows(fit, new, effort, reference)
+    certificate <- certify_any(fit, new, effort, reference)
     list(mean = certificate$mean_error,
          sd = pmax(certificate$sd - certificate$sd_lower, certificate$sd_upper - certificate$sd))
   })

@@ -9,7 +9,8 @@
 #' `newdata` is given, errors row by row: the fit's mean less the exact one against the exact mean, with the bands of
 #' both around them.
 #'
-#' @param fits a fit or a list of fits, whose names become the titles.
+#' @param fits a fit or a list of fits, whose names become the titles. Of classes and counts it is f that is drawn,
+#'   without points; all of them or none.
 #' @param exact a [gp_exact()] fit of the same data and hyperparameters, or `NULL` for none.
 #' @param newdata rows to evaluate at, in any form that [predict()][predict.gp_fit] takes. With one input, its
 #'   different values in place of `n` points over the range; with several, the rows whose errors are drawn (at most
@@ -84,7 +85,7 @@ curves_compared <- function(fits, exact, base, variables, newdata, input, at, n,
   }
   data <- compared(fits, exact, grid$x, v$name, grid$value, grid$label)
   middle <- posterior_at(base, grid$x)$mean
-  list(variable = v, data = data, points = if (points && !is.null(base$data)) {
+  list(variable = v, data = data, points = if (points && !is.null(base$data) && has_partial_response(base, "link")) {
     partial_points(base, variables, list(v), data.frame(input = v$name, value = grid$value, fit = middle))
   })
 }
@@ -136,7 +137,8 @@ curves_panel <- function(d, range, s, fit, base) {
     line(d$fit - 2 * d$se.fit, "fit", lty = 2, lwd = 1.2), line(d$fit, "fit", lwd = 1.5),
     line(d$fit + 2 * d$se.fit, "fit", lty = 2, lwd = 1.2))
   ticks <- if (!levels) tick_layer(drawn_points(fit)[, v$columns], comparison_colours["fit"], 0.06, 2)
-  list(args = list(xlab = v$name, xlim = range(d$value) + if (levels) c(-0.5, 0.5) else 0, ylab = response_name(base),
+  list(args = list(xlab = v$name, xlim = range(d$value) + if (levels) c(-0.5, 0.5) else 0,
+                   ylab = slice_label(base, "link"),
                    ylim = range), blocks = levels, levels = if (levels) d$label, layers = c(layers, ticks))
 }
 

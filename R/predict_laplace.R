@@ -70,14 +70,6 @@ new_sites <- function(fit, newdata) {
   known <- stats::complete.cases(response)
   all <- length(known)
   response <- if (length(dim(response)) == 2L) response[known, , drop = FALSE] else response[known]
-  levels <- fit$likelihood$levels
-  if (is.factor(response) || is.character(response)) {
-    unknown <- setdiff(unique(as.character(response)), c(levels, NA))
-    if (length(unknown)) {
-      abort_input("newdata", sprintf("the class %s", list_quoted(unknown, "\"")), "of the two classes of the fit")
-    }
-    response <- as.double(as.character(response) == levels[2L])
-  }
-  read <- read_response(fit$likelihood, response, rep(1, sum(known)), "newdata", sum(known))
+  read <- read_response(fit$likelihood, known_classes(fit, response), rep(1, sum(known)), "newdata", sum(known))
   lapply(read[intersect(c("y", "size"), names(read))], function(v) replace(rep(NA_real_, all), known, v))
 }

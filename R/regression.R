@@ -4,7 +4,8 @@
 #'
 #' What R's functions for regression models ask of one, in their terms.
 #'
-#' * `deviance()`: the weighted sum of squared residuals, as of [lm()], in squared units of y.
+#' * `deviance()`: the weighted sum of squared residuals, as of [lm()], in squared units of y; of classes and counts
+#'   that of [glm()], twice what the log likelihood of the fitted means falls short of the largest there is.
 #' * `df.residual()`: the rows used less the degrees of freedom that the fit takes, `sum(hatvalues(fit))`: no whole
 #'   number, and not less than 0. With `deviance()` it is how noise would be estimated from the residuals:
 #'   `sqrt(deviance(fit) / df.residual(fit))` beside `sigma(fit)`.
@@ -44,7 +45,7 @@ NULL
 #' @importFrom stats deviance
 #' @export
 deviance.gp_fit <- function(object, ...) {
-  sum(stats::residuals(check_fit(object, "object"), "pearson")^2, na.rm = TRUE)
+  sum(stats::residuals(check_any_fit(object, "object"), "deviance")^2, na.rm = TRUE)
 }
 
 #' @rdname gp_fit-regression

@@ -7,7 +7,8 @@
 #' that ends in `report(fit)` shows both as text and a table of the document (by `knitr::knit_print()`).
 #'
 #' The certified error is that of a fit with `tol`, or [certify()]'s at the rows of `newdata`. Leave-one-out is left
-#' out for fits without their data.
+#' out for fits without their data; of classes and counts it is the mean of minus the log density of a response (NLPD)
+#' with Brier's score and the share of rows on the likelier side, or the RMSE.
 #'
 #' @param x A fit; in the print method, a report.
 #' @param newdata Rows to certify the fit at, as for [certify()]; `NULL`: none.
@@ -29,13 +30,14 @@ report <- function(x, ...) UseMethod("report")
 #' @export
 report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   check_dots_empty(list(...), names(formals(report.gp_fit)))
-  fit <- check_fit(x, "x")
+  fit <- check_any_fit(x, "x")
   digits <- check_count(digits, "digits")
   number <- function(v) vapply(signif(unname(v), digits), format, "", big.mark = ",")
-  about <- fit_facts(fit)
+  about <- if (is_laplace(fit)) laplace_facts(fit, number) else fit_facts(fit)
   evidence <- stats::logLik(fit)
   table <- c(
-    Response = response_name(fit), Data = describe_data(about), Method = about$title, Kernel = describe_kernel(about),
+    Response = response_name(fit), Family = about$family, Success = about$success, Data = describe_data(about),
+    Method = about$title, Kernel = describe_kernel(about),
     stats::setNames(number(stats::coef(fit)), names(stats::coef(fit))), Hyperparameters = about$learned,
     Points = about$inducing, "Near rows" = about$near, "Certified error" = report_certificate(fit, newdata, number),
     "Log evidence" = report_evidence(fit, evidence), "Leave-one-out" = report_loo(fit, number),
@@ -48,9 +50,16 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
 report_certificate <- function(fit, newdata, number) {
   if (!is.null(newdata)) {
     certified <- certify(fit, newdata)
+    most <- function(v) number(max(v, na.rm = TRUE))
+    if (is_laplace(fit)) {
+      off <- pmax(certified$response_upper - certified$response, certified$response - certified$response_lower)
+      return(sprintf("modes of f within %s (%s sds of f) of the exact process's at %d rows%s",
+                     most(certified$mean_error), most(certified$mean_error / certified$sd), nrow(certified),
+                     if (length(off)) sprintf(", %s within %s", if (fit$likelihood$name == "binomial") "probabilities"
+                                              else "rates", most(off)) else ""))
+    }
     return(sprintf("means within %s (%s sds of the response) of the exact posterior's at %d rows",
-                   number(max(certified$mean_error, na.rm = TRUE)),
-                   number(max(certified$mean_error, na.rm = TRUE) / fit$sd_y), nrow(certified)))
+                   most(certified$mean_error), most(certified$mean_error / fit$sd_y), nrow(certified)))
   }
   if (!is.null(fit$tol)) return(describe_tolerance(fit))
   if (is_exact(fit)) "none: the posterior is the exact one" else NA_character_
@@ -58,13 +67,24 @@ report_certificate <- function(fit, newdata, number) {
 
 report_evidence <- function(fit, evidence) {
   lower <- attr(evidence, "lower")
+  by_laplace <- if (is_laplace(fit) && !is_variational(fit$likelihood)) " by Laplace's approximation" else ""
   nats <- function(v) sprintf("%.1f", v)
-  if (is_exact(fit) || is.null(lower)) return(nats(evidence))
-  sprintf("between %s and %s", nats(lower), nats(attr(evidence, "upper")))
+  upper <- attr(evidence, "upper")
+  paste0(if (is_exact(fit) || is.null(lower)) nats(evidence) else if (!is.finite(upper)) paste("at least", nats(lower))
+         else sprintf("between %s and %s", nats(lower), nats(upper)), by_laplace)
 }
 
 report_loo <- function(fit, number) {
   if (is.null(fit$data)) return(NA_character_)
+  if (is_laplace(fit)) {
+    loo <- loo_laplace(fit)
+    used <- !is.na(loo$mean) # not at weight 0
+    s <- score_rows(fit, loo$mean[used], loo$var[used])
+    of_classes <- if (!is.na(s$brier)) sprintf("; Brier score %s; %.0f %% on the likelier side", number(s$brier),
+                                               100 * s$accuracy)
+    return(sprintf("NLPD %s%s", number(s$nlpd), if (is.null(of_classes)) sprintf("; RMSE %s", number(s$rmse)) else
+      of_classes))
+  }
   z <- stats::rstandard(fit)
   sprintf("RMSE %s (sd of the response %s); %.0f %% of the responses inside their 95 %% intervals",
           number(sqrt(mean(stats::residuals(fit, type = "loo")^2, na.rm = TRUE))), number(fit$sd_y),
@@ -77,8 +97,9 @@ report_text <- function(fit, table) {
       !is.na(c(table["Points"], table["Near rows"]))], collapse = "; "))
   sentence <- function(name, format) if (!is.na(table[name])) sprintf(format, table[name])
   paste(c(
-    sprintf("A Gaussian process was fitted to %s (%s) by %s. Kernel: %s; hyperparameters: %s. %s.", table["Response"],
-            table["Data"], table["Software"], table["Kernel"], table["Hyperparameters"], rests),
+    sprintf("A Gaussian process was fitted to %s (%s) by %s.", table["Response"], table["Data"], table["Software"]),
+    sentence("Family", "Likelihood: %s."),
+    sprintf("Kernel: %s; hyperparameters: %s. %s.", table["Kernel"], table["Hyperparameters"], rests),
     if (!is_exact(fit)) sentence("Certified error", "Certified: %s."), sentence("Log evidence", "Log evidence: %s."),
     sentence("Leave-one-out", "Leaving out each row in turn: %s."), sentence("Time", "The fit took %s.")),
     collapse = " ")

@@ -108,3 +108,16 @@ data_variables_of <- function(data) {
     list(name = data$var_names[i], columns = which(data$assign == i), levels = data$xlevels[[data$var_names[i]]])
   })
 }
+
+# A number for each row as given, from those of the rows used and those of weight 0; named as the response.
+all_rows <- function(data, used, zero) {
+  value <- stats::setNames(numeric(length(data$response)), names(data$response))
+  w <- data$prior_weights
+  if (is.null(w)) {
+    value[] <- used
+  } else {
+    value[w > 0] <- used
+    value[w == 0] <- zero
+  }
+  value
+}

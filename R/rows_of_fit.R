@@ -1,7 +1,7 @@
 # Rows as a fit was given them, and as the engine takes them: those of its data, and others.
 
-# list(x, response, offset, w, keep, labels): in the fit's columns; `keep`: those of positive weight. `asked`: what of
-# the fit's call is looked at.
+# list(x, response, offset, w, keep, labels), of classes and counts y and size, too: in the fit's columns; `keep`: those
+# of positive weight. `asked`: what of the fit's call is looked at.
 training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
   given <- if (by_formula(fit)) rows_with_response(fit, newdata, asked) else list_of_rows(fit, newdata)
   if (!is.null(fit$noise_trend)) {
@@ -28,8 +28,13 @@ rows_with_response <- function(fit, newdata, asked) {
   labels <- row.names(mf)
   for (spec in fit$frame$variables) mf[[spec$name]] <- check_new_variable(mf[[spec$name]], spec)
   rows <- rows_of_frame(mf, fit$frame$variables, labels, "newdata")
-  rows$response <- check_response(rows$response, rows$name, nrow(mf), labels)
-  c(rows, list(labels = labels))
+  c(rows[c("x", "offset")], read_rows(fit, rows$response, rows$w, rows$name, nrow(mf), labels), list(labels = labels))
+}
+
+read_rows <- function(fit, response, w, name, n, labels = NULL) {
+  if (!is_laplace(fit)) return(list(response = check_response(response, name, n, labels), w = w))
+  read <- read_response(fit$likelihood, known_classes(fit, response), w, name, n)
+  list(response = read$response, w = read$weight, y = read$y, size = read$size)
 }
 
 list_of_rows <- function(fit, newdata) {
@@ -39,9 +44,9 @@ list_of_rows <- function(fit, newdata) {
   }
   x <- check_finite(rows_by_matrix(fit$frame, newdata$x)$x, "newdata")
   n <- nrow(x)
-  list(x = x, response = check_response(newdata$y, "y", n),
-       offset = if (!is.null(newdata$offset)) check_vector(newdata$offset, "offset", n),
-       w = if (!is.null(newdata$weights)) check_weights(newdata$weights, n), labels = NULL)
+  w <- if (!is.null(newdata$weights)) check_weights(newdata$weights, n)
+  c(list(x = x, offset = if (!is.null(newdata$offset)) check_vector(newdata$offset, "offset", n), labels = NULL),
+    read_rows(fit, newdata$y, w, "y", n))
 }
 
 # As the engine takes them.
@@ -52,11 +57,13 @@ cleaned <- function(fit, given) {
        n = sum(keep), center = fit$center, scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0))
 }
 
-# list(x, response, offset, w) of every row, as given.
+# list(x, response, offset, w, y, size) of every row, as given; the last two of classes and counts.
 rows_of_data <- function(data) {
   inputs <- training_inputs(data)
+  sites <- data$sites
   list(x = inputs$x[inputs$index, , drop = FALSE], response = data$response, offset = data$offset,
-       w = data$prior_weights)
+       w = data$prior_weights, y = if (!is.null(sites)) unname(all_rows(data, sites$y, 0)),
+       size = if (!is.null(sites$size)) unname(all_rows(data, sites$size, 1)))
 }
 
 extended_rows <- function(old, new) {
@@ -71,11 +78,11 @@ extended_rows <- function(old, new) {
     names <- make.unique(c(names, if (is.null(new$labels)) n + seq_along(new$response) else new$labels))
   }
   list(x = rbind(old$x, new$x), response = stats::setNames(c(old$response, new$response), names),
-       offset = both("offset", 0), w = both("w", 1))
+       offset = both("offset", 0), w = both("w", 1), y = c(old$y, new$y), size = both("size", 1))
 }
 
 rows_without <- function(old, rows) {
-  list(x = old$x[-rows, , drop = FALSE], response = old$response[-rows], offset = old$offset[-rows], w = old$w[-rows])
+  c(list(x = old$x[-rows, , drop = FALSE]), lapply(old[names(old) != "x"], `[`, -rows))
 }
 
 # The data with these rows instead, equal ones merged as the fit had them: beside near rows all of them.
@@ -83,6 +90,7 @@ data_of_rows <- function(data, rows, fit) {
   w <- rows$w
   keep <- if (is.null(w)) rep(TRUE, nrow(rows$x)) else w > 0
   if (!any(keep)) abort_input("rows", "all rows", "fewer than there are")
+  if (is_laplace(fit)) return(sites_of_rows(data, rows))
   r <- unname(rows$response - if (is.null(rows$offset)) 0 else rows$offset)[keep]
   used <- if (!is.null(w) && any(w[keep] != 1)) w[keep]
   most <- if (!is.null(fit$near)) 1 - 1 / sum(keep) else if (merges_rows(fit$method)) 0.9 else 0
@@ -96,6 +104,14 @@ data_of_rows <- function(data, rows, fit) {
   data["prior_weights"] <- list(w)
   if (!is.null(fit$noise_trend)) data["given_weights"] <- list(w * noise_factor(fit$noise_trend, rows$x))
   data
+}
+
+# The same of classes and counts, which are not merged.
+sites_of_rows <- function(data, rows) {
+  out <- clean_again(data, rows$x, unname(rows$response), rows$w, NULL, FALSE, FALSE, FALSE,
+                     labels = names(rows$response))
+  out["na_action"] <- data["na_action"]
+  with_sites(out, list(y = rows$y, size = rows$size, weight = rows$w, levels = data$levels), rows$offset)
 }
 
 # What reading the fit's rows takes of it: little enough to be sent to who reads them.

@@ -132,8 +132,7 @@ slice_curve <- function(v, fit, grid, level, certified, type) {
   laplace <- is_laplace(fit)
   p <- posterior_at(fit, grid$x)
   ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
-  certify_by <- if (laplace) certify_laplace else certify_rows
-  if (certified) ends <- certify_by(fit, plain_rows(grid$x), "reference", fit$reference)
+  if (certified) ends <- certify_any(fit, plain_rows(grid$x), "reference", fit$reference)
   band <- function(noise) {
     normal_band(p$mean, ends$sd_upper^2 + noise, level, ends$mean_lower, ends$mean_upper)[, 2:3, drop = FALSE]
   }
@@ -186,7 +185,7 @@ partial_points <- function(fit, all, shown, curves) {
 
 # The rows of an exact posterior are no points to mark.
 drawn_points <- function(fit) {
-  if (!is_exact(fit) && !(is_laplace(fit) && isTRUE(fit$unexplained < 1e-8))) fit$inducing
+  if (!is_exact(fit) && !is_laplace_limit(fit)) fit$inducing
 }
 
 inducing_marks <- function(fit, shown) {
@@ -226,6 +225,6 @@ label_fits <- function(fits, name) {
   if (is.null(label)) label <- character(length(fits))
   blank <- !nzchar(label)
   label[blank] <- vapply(fits[blank], name, "")
-  for (i in seq_along(fits)) fits[[i]] <- check_fit(fits[[i]], sprintf("fits[[%d]]", i))
+  for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], sprintf("fits[[%d]]", i))
   stats::setNames(fits, make.unique(label, " "))
 }

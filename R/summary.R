@@ -267,7 +267,8 @@ describe_starts <- function(learned) {
 describe_kernel <- function(about) {
   kernels <- about$kernels
   if (is.null(kernels)) return(about$kernel$label)
-  sprintf("%s, chosen by held-out score (%s)", about$kernel$label, describe_others(kernels))
+  sprintf("%s, chosen by %s (%s)", about$kernel$label,
+          if (is.null(kernels$se)) "evidence, nats a row" else "held-out score", describe_others(kernels))
 }
 
 # How far the others are behind, with the standard error of that where it is known.
@@ -324,60 +325,56 @@ list_named <- function(x) {
 
 print_laplace <- function(fit, digits) {
   number <- function(v) format(signif(unname(v), digits))
-  likelihood <- fit$likelihood
-  words <- words_for(likelihood)
-  cat(sprintf("Gaussian process with a %s response, by %s\n", likelihood$name, words[["by"]]))
+  words <- words_for(fit$likelihood)
+  about <- laplace_facts(fit, number)
+  cat(sprintf("Gaussian process with a %s response, by %s\n", response_kind(fit$likelihood), words[["by"]]))
   cat(wrap(paste("Call:", clip(deparse_shown(fit$call), 400L)), exdent = 6), sep = "\n")
   cat("\n")
-  about <- list(nobs = fit$nobs, omitted = length(fit$na.action), inputs = length(fit$frame$columns),
-                variables = length(fit$frame$variables))
   print_fields(c(
-    Data = describe_data(about),
-    Family = paste0(likelihood$label, if (!is.null(fit$theta)) {
-      sprintf(", %s %s", theta_name(likelihood), number(fit$theta))
-    }),
-    Success = if (is.null(likelihood$levels)) NA else sprintf("\"%s\" (and \"%s\" is failure)", likelihood$levels[2L],
-                                                              likelihood$levels[1L]),
-    Inducing = sprintf("%s, %s", describe_inducing(fit), describe_left(fit)),
-    Near = if (is.null(fit$near) && is.null(fit$trial)) NA else paste0(if (is.null(fit$near)) "none" else
-      sprintf("the %d nearest rows of each prediction are treated exactly, as Gaussian ones at the mode (%d steps)",
-              fit$neighbours, fit$near$steps), describe_trial(fit$trial)),
-    Kernel = if (is_composite(fit$kernel)) fit$kernel$label else
-      sprintf("%s; variance %s (sd %s)%s", fit$kernel$label, number(fit$kernel$variance),
-              number(sqrt(fit$kernel$variance)), describe_choice(fit$kernels)),
-    Mean = sprintf("%s%s", number(fit$center), if (likelihood$link == "identity") "" else " on the link's scale"),
-    Hyper = if (fit$hyper == "fixed") "fixed as given, the mean apart" else paste0(
-      "learned by the ", words[["learned"]], if (!is.null(fit$near) && !is.null(fit$trial))
-        ", the kernel then by that of the Gaussian rows at the mode given their nearest"),
-    Accuracy = describe_tolerance(fit), Certified = paste(words[["certified"]], "at these hyperparameters")))
+    Data = describe_data(about), Family = about$family, Success = about$success, Inducing = about$inducing,
+    Near = about$near,
+    Kernel = if (is_composite(fit$kernel)) describe_kernel(about) else
+      sprintf("%s; variance %s (sd %s)", describe_kernel(about), number(fit$kernel$variance),
+              number(sqrt(fit$kernel$variance))),
+    Mean = sprintf("%s%s", number(fit$center), if (fit$likelihood$link == "identity") "" else " on the link's scale"),
+    Hyper = about$learned, Accuracy = about$accuracy,
+    Certified = paste(words[["certified"]], "at these hyperparameters")))
   l <- stats::coef(fit)
   print_lengthscales(l[setdiff(names(l), c("mean", "theta", "sigma"))], digits)
   invisible(fit)
 }
 
-describe_choice <- function(kernels) {
-  if (is.null(kernels)) return("")
-  sprintf("; chosen by evidence, nats a row (%s)", describe_others(kernels))
+# As fit_facts() has them of Gaussian noise.
+laplace_facts <- function(fit, number) {
+  likelihood <- fit$likelihood
+  words <- words_for(likelihood)
+  near <- if (is.null(fit$near)) "none" else
+    sprintf("the %d nearest rows of each prediction are treated exactly, as Gaussian ones at the mode (%d steps)",
+            fit$neighbours, fit$near$steps)
+  levels <- likelihood$levels
+  open <- c(if (fit$df > likelihood$learned) "mean", if (likelihood$learned) theta_name(likelihood))
+  list(
+    nobs = fit$nobs, omitted = length(fit$na.action), inputs = length(fit$frame$columns),
+    variables = length(fit$frame$variables), kernel = fit$kernel, kernels = fit$kernels, title = words[["by"]],
+    family = paste0(likelihood$label, if (!is.null(fit$theta)) {
+      sprintf(", %s %s", theta_name(likelihood), number(fit$theta))
+    }),
+    success = if (is.null(levels)) NA_character_ else sprintf("\"%s\" (and \"%s\" is failure)", levels[2L], levels[1L]),
+    inducing = sprintf("%s, %s", describe_inducing(fit), describe_left(fit)),
+    near = if (is.null(fit$near) && is.null(fit$trial)) NA_character_ else paste0(near, describe_trial(fit$trial)),
+    learned = if (fit$hyper == "fixed") paste0(
+      "fixed as given", if (length(open)) sprintf(", the %s apart", paste(open, collapse = " and "))) else paste0(
+      "learned by the ", words[["learned"]], if (!is.null(fit$near) && !is.null(fit$trial))
+        ", the kernel then by that of the Gaussian rows at the mode given their nearest"),
+    accuracy = describe_tolerance(fit))
 }
 
 # Scores at the training rows flatter the fit.
 summary_laplace <- function(fit) {
-  scores <- if (!is.null(fit$data)) {
-    density <- stats::predict(fit, type = "density")
-    r <- stats::residuals(fit)
-    c(NLPD = -mean(density, na.rm = TRUE), RMSE = sqrt(mean(r^2, na.rm = TRUE)), Brier = training_brier(fit))
-  }
+  p <- if (!is.null(fit$data)) posterior_at(fit, fit$data$x)
+  s <- if (!is.null(p)) score_rows(fit, p$mean + fit$data$sites$offset, p$var)
+  scores <- if (!is.null(p)) c(NLPD = s$nlpd, RMSE = s$rmse, Brier = s$brier)
   structure(list(fit = fit, scores = scores), class = "summary.gp_laplace")
-}
-
-# NA but of classes
-training_brier <- function(fit) {
-  if (fit$likelihood$name != "binomial") return(NA_real_)
-  data <- training_data(fit)
-  size <- data$sites$size
-  p <- posterior_at(fit, data$x)
-  y <- if (is.null(size)) data$sites$y else data$sites$y / pmax(size, 1)
-  brier_score(y, if (is.null(size)) 1 else size, moments_of(fit$likelihood, p$mean + data$sites$offset, p$var)$mean)
 }
 
 #' @export

@@ -131,7 +131,7 @@ SEXP ffi_neighbours(SEXP model, SEXP x, SEXP s, SEXP query, SEXP query_rows, SEX
 SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP keep,
               SEXP control);
 /* list(status, mean, var_near, var_far) at the rows of x_new, each with its s nearest of x */
-SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP control);
+SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP keep, SEXP control);
 /* the same and `covariance`: that of f at all of them together */
 SEXP ffi_near_covariance(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP control);
 

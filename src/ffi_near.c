@@ -15,13 +15,11 @@ static struct near_field arg_field(const struct model *model, SEXP points, SEXP 
     return f;
 }
 
-/* u, d and the rows that each u is on, of every row */
-static void pack_kept(SEXP result, struct near_posterior *p)
+/* u and the rows that each u is on, of every target */
+static void pack_kept(SEXP result, struct near_field *f)
 {
-    struct near_field *f = &p->field;
-    f->near_rows = pack_integer_matrix(result, "rows", f->s, f->rows.N);
-    f->u = pack_matrix(result, "u", f->s, f->rows.N);
-    p->d = pack_vector(result, "d", f->rows.N);
+    f->near_rows = pack_integer_matrix(result, "rows", f->s, f->targets.N);
+    f->u = pack_matrix(result, "u", f->s, f->targets.N);
 }
 
 SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP keep,
@@ -36,8 +34,10 @@ SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP 
         Rf_error("internal: `rank` must be an integer for every row");
     SEXP result = PROTECT(
         pack("status", "jitter", "L", "C", "beta", "minus_log", "u", "d", "rows", NULL));
-    if (arg_integer(keep, "keep"))
-        pack_kept(result, &p);
+    if (arg_integer(keep, "keep")) {
+        pack_kept(result, &p.field);
+        p.d = pack_vector(result, "d", N);
+    }
     pack_factors(result, p.field.z.M, &p.L, &p.C, &p.beta);
     pack_status(result, near_posterior_run(&p, arg_number(most_jitter, "most_jitter")));
     pack_number(result, "jitter", p.model->jitter);
@@ -63,10 +63,13 @@ static struct near_predicting arg_predicting(SEXP near, SEXP rows, SEXP s, SEXP 
     return p;
 }
 
-SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP control)
+SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP keep, SEXP control)
 {
-    SEXP result = PROTECT(pack("status", "mean", "var_near", "var_far", NULL));
+    SEXP result =
+        PROTECT(pack("status", "mean", "var_near", "var_far", "u", "rows", NULL));
     struct near_predicting p = arg_predicting(near, rows, s, x_new, control, result);
+    if (arg_integer(keep, "keep"))
+        pack_kept(result, &p.field);
     pack_status(result, near_predicting_run(&p));
     UNPROTECT(1);
     return result;

@@ -61,7 +61,7 @@ door_examples <- function() {
     exact_predict = list(post_of(exact[c("L", "alpha")], p$x), p$new, ec),
     exact_covariance = list(post_of(exact["L"], p$x), p$new),
     near = list(points, rows, 2L, 20:1, 1e-4, 1L, ec),
-    near_predict = list(post_of(own), rows, 2L, p$new, ec),
+    near_predict = list(post_of(own), rows, 2L, p$new, 1L, ec),
     near_covariance = list(post_of(own), rows, 2L, p$new, ec),
     vecchia = list(model, rows, NULL, cbind(p$y), 1:4, matrix(5:8, 1), rep(1, 4), 1L, ec),
     neighbours = list(model, p$x, 2L, p$new, NULL, NULL, ec),

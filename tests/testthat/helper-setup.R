@@ -1,5 +1,5 @@
-# The whole suite runs a second time with PFDTC_TEST_MEMORY=0: nothing that grows with N is kept
-# between the passes, and every number must stay what it is.
+# The whole suite runs a second time with PFDTC_TEST_MEMORY=0 (and OpenBLAS): nothing that grows with N is kept between
+# the passes, and every number must stay what it is.
 if (nzchar(Sys.getenv("PFDTC_TEST_MEMORY"))) {
   options(pfdtc.memory = as.numeric(Sys.getenv("PFDTC_TEST_MEMORY")))
 }

@@ -54,3 +54,18 @@ test_that("inputs may differ, responses not", {
   expect_input_error(anova(one), "...")
   expect_input_error(anova(one, 3), "3")
 })
+
+test_that("families of the same counts are compared by their brackets, with densities they are not", {
+  with <- function(...) pfdtc(carb ~ wt, mtcars, kernel = kernel_se(1, 1), hyper = "fixed", ...)
+  one <- with(family = poisson(), m = 3)
+  two <- with(family = nb(4))
+  table <- anova(one, two)
+  a <- evidence_bounds(one)
+  b <- evidence_bounds(two)
+  expect_equal(table$at_least[2], b[["lower"]] - a[["upper"]])
+  expect_equal(table$at_most[2], b[["upper"]] - a[["lower"]])
+  expect_match(paste(attr(table, "heading"), collapse = ""), "negative binomial")
+  expect_input_error(anova(one, with(noise = 1)), "with(noise = 1)")
+  expect_input_error(anova(one, update(one, weights = wt)), "update")
+  expect_identical(nrow(anova(with(noise = 1), with(family = student(4, 1)))), 2L)
+})

@@ -136,8 +136,8 @@ test_that("what cannot be added or taken away is refused by name", {
   refused(drop_rows(kept, 1e6), "numbers of rows")
   refused(drop_rows(kept, seq_along(kept$data$response)), "all rows")
   refused(update_points(fit), "without its data")
-  classes <- pfdtc(l ~ a, d, family = binomial(), kernel = kernel_se(1, 1), hyper = "fixed", m = 5)
-  refused(add_rows(classes, d), "mode depends on all rows at once.*inducing = fit\\$inducing")
+  classes <- pfdtc(l ~ a, d, family = binomial(), kernel = kernel_se(1, 1), hyper = "fixed", m = 5, keep_data = FALSE)
+  refused(add_rows(classes, d), "keep_data = TRUE.*mode depends on all rows at once")
   some <- gp_subsample(y ~ a, d, m = 9, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
   refused(add_rows(some, d), "gp_subsample")
   strict <- small_fit(transform(d, w = 1e9), control = list(maxit = 0), keep_data = FALSE)
@@ -207,4 +207,61 @@ test_that("sums of rows on workers are added, and a fit that keeps rows refuses 
     add_rows(bare, source)
   })
   expect_same_fit(there, add_rows(bare, d[101:160, ]), d[1:9, ])
+})
+
+# ---- classes and counts ---------------------------------------------------------------------------------------------
+
+test_that("of classes and counts rows more and less give the fit to all of them, on the same points", {
+  d <- with_seed(2, data.frame(a = stats::runif(50), b = stats::runif(50), n = sample(2:8, 50, TRUE),
+                               w = stats::runif(50)))
+  d$s <- with_seed(3, stats::rbinom(50, d$n, stats::plogis(3 * sin(5 * d$a))))
+  d$class <- c("no", "yes")[1 + (d$s > 2)]
+  some <- d[1:36, ]
+  of <- function(...) { # weights are a column's name
+    asked <- list(kernel = kernel_matern(3 / 2, 0.3, 2), hyper = "fixed", center = 0.2)
+    eval(as.call(c(quote(pfdtc), as.list(substitute(list(...)))[-1L], asked)), parent.frame())
+  }
+  agree <- function(one, two) {
+    p <- predict(one, d, se.fit = TRUE)
+    q <- predict(two, d, se.fit = TRUE)
+    expect_equal(p$fit, q$fit, tolerance = 1e-7)
+    expect_equal(p$se.fit, q$se.fit, tolerance = 1e-6)
+    expect_equal(one$evidence, two$evidence, tolerance = 1e-8)
+    expect_equal(unname(residuals(one, "deviance")), unname(residuals(two, "deviance")), tolerance = 1e-6)
+    expect_identical(nobs(one), nobs(two))
+    expect_true(same_model(one, two))
+  }
+  few <- of(s / n ~ a + b, some, weights = n, family = binomial(), m = 6)
+  more <- of(s / n ~ a + b, d, weights = n, family = binomial(), inducing = few$inducing)
+  agree(add_rows(few, d[37:50, ]), more)
+  agree(drop_rows(more, 37:50), few)
+  few <- of(s ~ a + b + offset(log(n)), some, weights = w, family = nb(2), m = 6, approx = "vi")
+  agree(add_rows(few, d[37:50, ]), of(s ~ a + b + offset(log(n)), d, weights = w, family = nb(2), approx = "vi",
+                                      inducing = few$inducing))
+  few <- of(s ~ a, some, weights = as.double(a > 0.2), family = poisson(), m = 5)
+  few$reference <- reference(few, 12)
+  grown <- add_rows(few, d[37:50, ])
+  agree(grown, of(s ~ a, d, weights = as.double(a > 0.2), family = poisson(), inducing = few$inducing))
+  exact <- of(s ~ a, d, weights = as.double(a > 0.2), family = poisson())
+  c <- certify(grown, d)
+  expect_true(all(c$mean_lower - 1e-7 <= predict(exact, d) & predict(exact, d) <= c$mean_upper + 1e-7))
+  all <- of(class ~ a + b, some, family = binomial())
+  agree(add_rows(all, d[37:50, ]), of(class ~ a + b, d, family = binomial()))
+  expect_lt(update_points(of(class ~ a + b, d, family = binomial(), m = 5), 20)$unexplained, 0.5)
+  expect_input_error(add_rows(all, transform(d[1:2, ], class = "maybe")), "newdata")
+  expect_null(drop_rows(of(s ~ a, d, family = poisson(), tol = 0.2), 1:3)$tol)
+})
+
+test_that("beside near rows new ones come last, and all near is the exact process", {
+  d <- with_seed(2, data.frame(a = stats::runif(50), b = stats::runif(50)))
+  d$y <- with_seed(3, stats::rbinom(50, 1, stats::plogis(3 * sin(5 * d$a))))
+  k <- kernel_matern(3 / 2, 0.3, 2)
+  near <- pfdtc(y ~ a + b, d, family = binomial(), kernel = k, hyper = "fixed", center = 0, m = 5, neighbours = 50)
+  less <- drop_rows(near, 41:50)
+  exact <- pfdtc(y ~ a + b, d[1:40, ], family = binomial(), kernel = k, hyper = "fixed", center = 0)
+  expect_equal(unname(predict(less, d)), unname(predict(exact, d)), tolerance = 1e-4)
+  again <- add_rows(less, d[41:50, ])
+  expect_identical(sort(again$near$rank[41:50]), 41:50)
+  expect_identical(order(again$near$rank[1:40]), order(less$near$rank))
+  expect_equal(stats::rstandard(again)[1:40], stats::rstandard(near)[1:40], tolerance = 0.02)
 })

@@ -2,12 +2,14 @@
 
 composite_kernels <- function() {
   list(kernel_se(c(1.5, 2), 1) + kernel_linear(0.5), kernel_periodic(1, 1, 2, "x1") * kernel_se(3, 1, "x2"),
-       kernel_matern(3 / 2, c(1.5, 2), 0.7) + kernel_constant(2), kernel_rq(1, 2, 1, isotropic = TRUE))
+       kernel_matern(3 / 2, c(1.5, 2), 0.7) + kernel_constant(2), kernel_rq(1, 2, 1, isotropic = TRUE),
+       kernel_se(c(1.5, 2), 1) + new_kernel("mean", "linear mean", NULL, 0.4, 1:2, centre = c(0.2, -0.1),
+                                            rate = c(1, 0.7)))
 }
 
 test_that("sums and products of kernels: mode, certificates and bracket against dense matrices", {
-  for (i in 1:4) {
-    p <- laplace_problem_of(c("logit", "log", "nb", "probit")[i], plain = i < 3)
+  for (i in 1:5) {
+    p <- laplace_problem_of(c("logit", "log", "nb", "probit", "logit")[i], plain = i < 3)
     colnames(p$x) <- colnames(p$new) <- c("x1", "x2")
     kernel <- composite_kernels()[[i]]
     k <- function(a, b) kernel_matrix(kernel, `colnames<-`(a, c("x1", "x2")), `colnames<-`(b, c("x1", "x2")))
@@ -70,4 +72,49 @@ test_that("the prior of lengthscales counts their common level once", {
   expect_equal(price(c(0.7, -0.7, 0, 0, 0, 0)), 1)         # and one each of what two have beyond it
   expect_equal(exp(prior$middle[1L]), 3 * sqrt(6) * column_spread(x[, 1L]))
   expect_true(all(laplace_prior(kernel, x, 1, FALSE)$precision == 0))
+})
+
+# Two inputs that go together; the class is the sign of their small difference.
+classes_by_a_line <- function(n) {
+  x <- stats::rnorm(n)
+  apart <- 0.1 * stats::rnorm(n)
+  data.frame(a = x + apart, b = x - apart, y = apart > 0)
+}
+
+test_that("a straight line beside a smooth kernel is taken where the evidence asks for it, and not elsewhere", {
+  d <- with_seed(3, classes_by_a_line(40))
+  new <- with_seed(4, classes_by_a_line(500))
+  fit <- pfdtc(y ~ ., d, family = binomial())
+  right <- function(fit) mean((predict(fit, new) > 0) == new$y)
+  expect_equal(fit$kernels$chosen, c(TRUE, FALSE, FALSE, FALSE)) # the best first
+  expect_match(fit$kernels$kernel[1L], "[+] mean$")
+  without <- pfdtc(y ~ ., d, family = binomial(), kernel = kernel_se())
+  expect_gt(right(fit), 0.95)
+  expect_gt(right(fit), right(without) + 0.05)
+  expect_gt(fit$evidence, without$evidence + 3)
+  expect_output(print(fit), "[+] mean, chosen by evidence")
+  expect_true(all(c("mean.variance", "mean") %in% names(coef(fit))))
+  terms <- predict(fit, new, type = "terms")
+  expect_equal(rowSums(terms) + attr(terms, "constant"), predict(fit, new), ignore_attr = TRUE, tolerance = 1e-8)
+  expect_lt(max(abs(stats::residuals(stats::lm(terms[, "mean"] ~ a + b, new)))), 1e-6)
+
+  circle <- with_seed(5, data.frame(a = stats::rnorm(60), b = stats::rnorm(60)))
+  circle$y <- circle$a^2 + circle$b^2 < 1.4
+  fit <- pfdtc(y ~ ., circle, family = binomial())
+  expect_false(is_composite(fit$kernel))
+  expect_match(fit$kernels$kernel[!fit$kernels$chosen], "[+] mean$", all = FALSE)
+})
+
+test_that("a search for hyperparameters ends soon, where a hundredth of a nat at most is left", {
+  d <- with_seed(6, data.frame(a = sample(4, 40, TRUE), b = sample(4, 40, TRUE))) # rows that are equal: fewer points
+  d$y <- with_seed(7, stats::rbinom(40, 1, stats::plogis(d$a - d$b)))
+  fit <- pfdtc(y ~ ., d, family = binomial(), kernel = kernel_se())
+  expect_lt(fit$evaluations[["learn"]], 100)
+  found <- list(kernel = fit$kernel, center = fit$center)
+  start <- list(kernel = kernel_with(fit$kernel, c(1, 1, 1)), center = center_start(fit$likelihood, fit$data$sites))
+  s <- learning_settings(fit$kernel, 1, c("a", "b"), names(coef(fit))[1:3], pfdtc_control(),
+                         likelihood = fit$likelihood)
+  problem <- laplace_problem(fit$data, fit$inducing, s, found, start, FALSE)
+  far <- minimise(problem)
+  expect_lt(problem$evaluate(problem$start)$value - far$value, 0.01)
 })

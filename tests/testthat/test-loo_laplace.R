@@ -21,6 +21,9 @@ test_that("rows are taken out as a Gaussian fit takes them, where it is one", {
     expect_equal(two$fit, one$fit, tolerance = 1e-5)
     expect_equal(two$se.fit, one$se.fit, tolerance = 1e-5)
     expect_equal(residuals(near, "pit"), stats::pnorm(stats::rstandard(gauss)), tolerance = 1e-4)
+    for (what in c(stats::rstandard, stats::hatvalues, stats::cooks.distance, stats::df.residual, stats::sigma)) {
+      expect_equal(what(near), what(gauss), tolerance = 1e-4)
+    }
   }
 })
 
@@ -42,6 +45,59 @@ test_that("of classes and counts they are near what a fit without the row says",
     expect_true(all(band[, "lwr"] < band[, "fit"] & band[, "fit"] < band[, "upr"]))
     expect_error(predict(fit, type = "loo", interval = "prediction"), class = "pfdtc_error_input")
   }
+})
+
+test_that("rstandard() is the response less its mean, in the sd of what it may be given the others", {
+  d <- scored_data(40)
+  d$m <- as.double(rep_len(1:4, 40))
+  d$s <- with_seed(2, stats::rbinom(40, d$m, 0.4))
+  for (case in list(list(cbind(s, m - s) ~ x, binomial()), list(n ~ x, poisson()), list(n ~ x, nb(2)))) {
+    fit <- pfdtc(case[[1]], d, family = case[[2]], kernel = kernel_se(0.7, 1), hyper = "fixed")
+    loo <- loo_laplace(fit)
+    size <- if (fit$likelihood$name == "binomial") d$m
+    top <- if (is.null(size)) rep(400, 40) else size
+    for (i in c(1, 9, 23)) {
+      y <- 0:top[i]
+      p <- exp(log_predictive(fit$likelihood, list(y = y, size = if (!is.null(size)) rep(size[i], length(y))),
+                              rep(loo$mean[i], length(y)), rep(loo$var[i], length(y))))
+      mean <- sum(p * y)
+      now <- if (is.null(size)) d$n[i] else d$s[i]
+      expect_equal(stats::rstandard(fit)[[i]], (now - mean) / sqrt(sum(p * (y - mean)^2)), tolerance = 1e-5)
+    }
+  }
+})
+
+test_that("leverages and deviances are glm()'s in its limits, padded as na.exclude says", {
+  d <- scored_data(60)
+  d$m <- rep_len(1:4, 60)
+  d$s <- with_seed(2, stats::rbinom(60, d$m, stats::plogis(d$x)))
+  line <- glm(cbind(s, m - s) ~ x, binomial(), d)
+  vague <- pfdtc(cbind(s, m - s) ~ x, d, family = binomial(), kernel = kernel_linear(1e5) + kernel_constant(1e5),
+                 hyper = "fixed", center = FALSE)
+  expect_equal(stats::hatvalues(vague), stats::hatvalues(line), tolerance = 1e-3)
+  expect_equal(stats::df.residual(vague), 58, tolerance = 1e-4)
+  flat <- kernel_se(1, 1e-10)
+  for (case in list(list(cbind(s, m - s) ~ x, binomial(), binomial()), list(n ~ x, poisson(), poisson()))) {
+    none <- glm(stats::update(case[[1]], . ~ 1), case[[2]], d)
+    fit <- pfdtc(case[[1]], d, family = case[[2]], kernel = flat, hyper = "evidence",
+                 control = pfdtc_control(fix = c("variance", "lengthscale.x"), priors = FALSE))
+    expect_equal(stats::deviance(fit), stats::deviance(none), tolerance = 1e-4)
+    for (type in c("deviance", "pearson")) expect_equal(residuals(fit, type), residuals(none, type), tolerance = 1e-2)
+  }
+  counts <- pfdtc(n ~ x, d, family = nb(2), kernel = kernel_se(0.7, 1), hyper = "fixed")
+  log_density <- function(mu) stats::dnbinom(d$n, 2, mu = mu, log = TRUE)
+  expect_equal(unname(residuals(counts, "deviance")^2), 2 * (log_density(d$n) - log_density(stats::fitted(counts))))
+  given <- pfdtc(s / m ~ x, d, weights = m, family = binomial(), kernel = kernel_se(0.7, 1), hyper = "fixed")
+  expect_equal(unname(stats::weights(given)), as.double(d$m))
+  d$x[3] <- NA
+  holes <- pfdtc(cbind(s, m - s) ~ x, d, family = binomial(), kernel = kernel_se(0.7, 1), hyper = "fixed",
+                 na.action = stats::na.exclude)
+  whole <- update(holes, data = d[-3, ], na.action = stats::na.omit)
+  for (type in c("deviance", "pearson", "loo")) {
+    expect_equal(residuals(holes, type)[-3], residuals(whole, type))
+    expect_true(is.na(residuals(holes, type)[3]))
+  }
+  expect_equal(stats::rstandard(holes)[-3], stats::rstandard(whole))
 })
 
 test_that("PIT of counts is uniform where the model holds, and is not where it does not", {
@@ -104,4 +160,17 @@ test_that("Brier's score is of single trials, in summary() and over folds", {
   counts <- pfdtc(hits ~ x, d, family = poisson(), kernel = kernel_se(0.5, 1), hyper = "fixed")
   expect_true(is.na(summary(counts)$scores[["Brier"]]))
   expect_false(grepl("Brier", paste(utils::capture.output(print(summary(counts))), collapse = "")))
+})
+
+test_that("rows of weight 0 are in no score", {
+  d <- scored_data(30)
+  fit <- pfdtc(n ~ x, d, family = poisson(), kernel = kernel_se(0.7, 1), hyper = "fixed",
+               weights = as.double(seq_len(30) > 4))
+  without <- update(fit, data = d[-(1:4), ], weights = NULL)
+  scores <- function(f) summary(f)$scores
+  expect_equal(scores(fit), scores(without))
+  expect_true(all(is.na(stats::rstandard(fit)[1:4])))
+  expect_identical(unname(stats::hatvalues(fit)[1:4]), numeric(4))
+  loo <- function(f) report(f)$table$value[report(f)$table$what == "Leave-one-out"]
+  expect_identical(loo(fit), loo(without))
 })

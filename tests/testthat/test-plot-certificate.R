@@ -237,3 +237,34 @@ test_that("what cannot be drawn is refused by name", {
     expect_input_error(plot_certificate(fit_mixed(), small_data(3)), "newdata")
   })
 })
+
+# ---- classes and counts ---------------------------------------------------------------------------------------------
+
+test_that("of classes and counts the exact process lies where its Laplace posterior is certified, on both scales", {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  for (family in c("logit", "nb", "student")) {
+    p <- laplace_problem_of(family, profile = "matern32", seed = 4)
+    if (family == "student") p$theta <- 2
+    fit <- laplace_fit_of(p, 6)
+    for (type in c("response", "link")) {
+      d <- plot_certificate(fit, n = 12, type = type)
+      room <- 1e-8 * (1 + abs(d$exact))
+      expect_true(all(d$mean_lower <= d$exact + room & d$exact <= d$mean_upper + room))
+      expect_true(all(d$sd_lower <= d$se.exact * (1 + 1e-8) & d$se.exact <= d$sd_upper * (1 + 1e-8)))
+      expect_true(all(d$lwr_certified <= d$lwr_exact + room & d$upr_exact <= d$upr_certified + room))
+    }
+    new <- plot_certificate(fit, n = 12, inputs = 1L, at = p$x[1, , drop = FALSE])
+    at <- cbind(new$value, p$x[1, 2])
+    truth <- ref_laplace(p$x, p$sites, family, p$kernel, at, theta = p$theta)
+    expect_equal(new$se.exact, sqrt(truth$var), tolerance = 1e-5)
+    expect_equal(new$fit, unname(predict(fit, at, type = "response")))
+  }
+  several <- lapply(c(3, 6, 12), function(m) laplace_fit_of(p, m))
+  d <- plot_certificate(several)
+  worst <- function(what) d$max[d$effort == what & d$what == "mean"]
+  expect_true(all(worst("actual") <= worst("reference") + 1e-9))
+  expect_true(all(diff(worst("reference")) < 0))
+  p$theta <- 3
+  expect_input_error(plot_certificate(c(several, list(laplace_fit_of(p, 6)))), "likelihood")
+})

@@ -53,6 +53,15 @@ test_that("residuals of every block are in the evidence", {
   expect_close(p$rss, sum((y - native_predict(p, z, new_model(kernel, 0.1), x)$mean)^2), 1e-12)
 })
 
+test_that("points explain all of the prior variance at themselves, and rounding leaves none below zero", {
+  x <- matrix(30 * seq(0, 1, length.out = 40)^1.5)
+  model <- new_model(complete_kernel(kernel_se(1, 1), x), 1e-3)
+  p <- native_posterior(x, list(x = x, y = sin(x[, 1])), model, 0)
+  left <- native_predict(p, x, model, x)$unexplained
+  expect_true(all(left >= 0))
+  expect_lt(max(left), 40 * .Machine$double.eps) # 40 squares that sum to one
+})
+
 test_that("weights of 2 are doubled rows, whose evidence is lower by (N/2) log(4 pi s2)", {
   for (p in quick(lapply(profiles, problem))) {
     n <- nrow(p$x)

@@ -35,3 +35,22 @@ test_that("a fit without its data is reported, and knitr shows text and table", 
   expect_match(shown, "|what", fixed = TRUE)
   expect_match(shown, said$text, fixed = TRUE)
 })
+
+test_that("of classes and counts: family, certified error, and leave-one-out scores", {
+  fit <- pfdtc(am ~ wt + hp, transform(mtcars, am = c("no", "yes")[1 + am]), family = binomial(), m = 6,
+               kernel = kernel_se(c(1, 80), 4), hyper = "fixed")
+  said <- report(fit, mtcars[1:3, ])
+  value <- function(what) said$table$value[said$table$what == what]
+  expect_match(value("Family"), "logit")
+  expect_match(value("Success"), "\"yes\"", fixed = TRUE)
+  certified <- certify(fit, mtcars[1:3, ])
+  expect_match(value("Certified error"), format(signif(max(certified$mean_error), 3)), fixed = TRUE)
+  p <- predict(fit, type = "loo")
+  nlpd <- -mean(stats::dbinom(mtcars$am, 1, p, log = TRUE))
+  expect_match(value("Leave-one-out"), format(signif(nlpd, 3)), fixed = TRUE)
+  expect_match(value("Leave-one-out"), format(signif(mean((p - mtcars$am)^2), 3)), fixed = TRUE)
+  bounds <- evidence_bounds(fit)
+  expect_match(value("Log evidence"), sprintf("between %.1f and %.1f by", bounds[["lower"]], bounds[["upper"]]))
+  counts <- pfdtc(carb ~ wt, mtcars, family = nb(3), kernel = kernel_se(1, 1), hyper = "fixed", approx = "vi")
+  expect_match(report(counts)$text, "theta 3.*at least.*RMSE")
+})

@@ -256,6 +256,8 @@ test_that("beside near rows that were kept, points know of all rows: FITC's sums
   p <- predict(some, d[3, ], se.fit = TRUE)
   expect_equal(unname(p$fit), some$center + some$scale * mean + d$o[3], tolerance = 1e-7)
   expect_equal(unname(p$se.fit), some$scale * sqrt(far + left), tolerance = 1e-6)
+  # a path whose normals are all zero is the mean
+  expect_equal(drop(draw_paths(some, x, 1L, function(n, nsim) matrix(0, n, nsim))) + d$o[3], unname(p$fit))
   path <- tempfile(fileext = ".rds")
   on.exit(unlink(path), add = TRUE)
   saveRDS(some, path)
