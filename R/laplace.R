@@ -8,11 +8,9 @@
 # any other.
 
 # Points and rows that hyperparameters are learned with, and that starts and kernels are judged by; rounds in which the
-# points are chosen anew; nats that two steps are to gain; the most points of a posterior of many rows; the memory that
-# choosing them may take, which says among how many rows (of 50,000 flights 400 points of 10,000 rows predict as well,
-# and take 1.4 seconds less).
+# points are chosen anew; nats that two steps are to gain; the most points of a posterior of many rows.
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
-                      most = 400L, greedy = 2^25)
+                      most = 400L)
 
 # Priors, which do not fade: without them a class alone, or classes that a line parts, have no largest evidence, and a
 # class says so little of a lengthscale that some come out short by chance. Those of the kernel are as with Gaussian
@@ -302,7 +300,7 @@ laplace_points <- function(data, learned, s, state, beside_near = FALSE) {
   method <- if (is.null(s$inducing)) "greedy" else check_choice(s$inducing, point_methods, "inducing")
   most <- if (n <= exact_rows && !beside_near) n else min(laplace_sizes$most, n)
   m <- if (is.null(s$m)) most else check_points(s$m, n)
-  run_stage(state, "start", choose_points(data$x, m, learned$kernel, method, min(s$run$memory, laplace_sizes$greedy),
+  run_stage(state, "start", choose_points(data$x, m, learned$kernel, method, min(s$run$memory, greedy_memory),
                                            control = s$run)$z,
             otherwise = choose_points(data$x, m, NULL, "random")$z)
 }

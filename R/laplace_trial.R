@@ -8,12 +8,12 @@
 # a thousandth.
 
 # Rows whose sums stand for those of all while variances are tried, and rows held out; inducing points beside near rows;
-# the step (root mean square) after which f is where it stays: of 50,000 flights the next one, of a quarter of it, gained
-# nothing and took 3 of 13 seconds; the largest f at which responses are made to learn from: where it is large they say
-# nothing but that; how often the variance is raised, and by what; what near rows are to gain; steps
-# that a variance is given.
-near_trial <- list(rows = 8000L, held = 5000L, points = 200L, settled = 1, largest = 4, raised = 5L, by = 3,
-                   gain = 0.001, steps = 3L, theta = 10)
+# the step (root mean square) after which f is where it stays, and how many a variance is given (of 50,000 flights the
+# next, of a quarter of the first, is worth .0005 and takes 2 of 13 seconds); the largest f at which responses are made
+# to learn from: where it is large they say nothing but that; how often the variance is raised, and by what; what near
+# rows are to gain; the factor within which theta is learned anew.
+near_trial <- list(rows = 8000L, held = 5000L, points = 200L, settled = 1, steps = 3L, largest = 4, raised = 5L,
+                   by = 3, gain = 0.001, theta = 10)
 
 # `now`: list(learned, z, settings), and mode, that on points, and near, where that is chosen.
 try_near_rows <- function(data, now, state) {
@@ -25,8 +25,9 @@ try_near_rows <- function(data, now, state) {
   if (!undecided) return(now)
   likelihood$theta <- now$learned$theta
   run_stage(state, "trial", {
-    now$mode <- laplace_at(data, likelihood, now$learned$center, now$learned$kernel, now$z,
-                           rounding_jitter(nrow(now$z)), s$run, want = 1L)
+    sites <- engine_sites(likelihood, data$sites, now$learned$center)
+    now$mode <- stop_on_status(native_laplace(now$z, data$x, sites, now$learned$kernel, rounding_jitter(nrow(now$z)),
+                                              control = s$run), "The posterior's mode")
     unless_restless(near_or_not(data, now, likelihood, state), now)
   }, otherwise = now)
 }
@@ -57,7 +58,7 @@ near_or_not <- function(data, now, likelihood, state) {
   sites <- sites_of(seq_len(n))
   on_points <- now$mode$f - sites$offset
   learned <- learn_near_laplace(data, on_points, sites, s$learning, now$learned, state)
-  z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", laplace_sizes$greedy,
+  z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", greedy_memory,
                      control = s$run)$z
   few <- utils::head(z, few_points)
   rows_at <- function(rows, f) surrogate_rows(x(rows), sites_of(rows), f[rows])
@@ -92,9 +93,9 @@ near_or_not <- function(data, now, likelihood, state) {
   learned$kernel <- best$kernel
   learned$model <- new_model(best$kernel, 1)
   if (likelihood$learned) { # of a mode that is too smooth, theta is too small
-    learned$theta <- exp(stats::optimize(function(log) sum(score(best$mean, best$var, exp(log))),
-                                         log(likelihood$theta) + c(-1, 1) * log(near_trial$theta), maximum = TRUE)$maximum)
-    likelihood$theta <- learned$theta
+    logs <- log(likelihood$theta) + c(-1, 1) * log(near_trial$theta)
+    of_log <- function(log) sum(score(best$mean, best$var, exp(log)))
+    likelihood$theta <- learned$theta <- exp(stats::optimize(of_log, logs, maximum = TRUE)$maximum)
     sites <- sites_of(seq_len(n))
   }
   near <- near_laplace(data, z, best$f, sites, learned$model, default_neighbours, s$run, best$step, near_trial$settled)
