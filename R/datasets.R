@@ -100,23 +100,3 @@ check_dataset <- function(data, set) {
   if (nrow(data) < set$n_train + set$n_test) complain(sprintf("%d rows", nrow(data)))
   data
 }
-
-# What run_experiment() takes for data of the user's own.
-check_table <- function(d) {
-  odd <- which(!vapply(d, function(v) is_plain_numeric(v) && NCOL(v) == 1L, NA))
-  if (length(odd)) {
-    abort_input("dataset", sprintf("%s in column `%s`", describe_column(d[[odd[1L]]]), names(d)[odd[1L]]),
-                "a data frame of numbers with the response last",
-                hint = "model.matrix() makes numbers of factors and character variables.")
-  }
-  odd <- which(!vapply(d, function(v) all(is.finite(v)), NA))
-  if (length(odd)) {
-    abort_input("dataset", sprintf("missing or infinite values in column `%s`", names(d)[odd[1L]]),
-                "a data frame of finite numbers", hint = "na.omit() leaves out rows with missing values.")
-  }
-  y <- d[[ncol(d)]]
-  if (!(diff(range(y)) > 0)) {
-    abort_input("dataset", sprintf("one whose last column, the response `%s`, is constant", names(d)[ncol(d)]),
-                "a data frame with the response last, of more than one value")
-  }
-}

@@ -91,17 +91,3 @@ experiment_code <- function() {
   }
   engine$experiments
 }
-
-# Fresh processes with a BLAS of one thread; a forked child of a process that has used threads may hang.
-start_workers <- function(workers) {
-  names <- c("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
-  old <- Sys.getenv(names, NA)
-  on.exit({
-    Sys.unsetenv(names[is.na(old)])
-    if (any(!is.na(old))) do.call(Sys.setenv, as.list(old[!is.na(old)]))
-  })
-  Sys.setenv(OPENBLAS_NUM_THREADS = 1, OMP_NUM_THREADS = 1)
-  cluster <- parallel::makePSOCKcluster(workers)
-  parallel::clusterCall(cluster, function(paths) .libPaths(paths), .libPaths())
-  cluster
-}

@@ -132,19 +132,17 @@ response_unit <- function(r, w, size, center, scale, name) {
   spread <- max(abs(r - mean_r))
   q <- if (isTRUE(spread > 0)) ((r - mean_r) / spread)^2 else 0 * r   # no overflow
   sd_r <- spread * sqrt((if (is.null(w)) sum(q) else sum(w * q)) / total * n / (n - 1))
-  if (n == 1L) sd_r <- NA_real_
-  constant <- n == 1L || diff(range(r)) <= 8 * .Machine$double.eps * size
-  check_unit(mean_r, sd_r, n, constant, size, scale, name)
-  list(center = if (center) mean_r else 0,
-       scale = if (scale) sd_r else plain_unit(if (center) spread else max(abs(r))), sd = sd_r)
+  unit_of(n, mean_r, sd_r, range(r), size, center, scale, name)
 }
 
-check_unit <- function(mean_r, sd_r, n, constant, size, scale, name) {
+# The same from the moments of n numbers.
+unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
+  if (n == 1L) sd_r <- NA_real_
   if (!is.finite(mean_r) || (n > 1L && !is.finite(sd_r))) {
     abort_input(name, "too large to average", "of moderate size",
                 hint = "Rescale the response or `weights`.")
   }
-  if (scale && constant) {
+  if (scale && (n == 1L || diff(range) <= 8 * .Machine$double.eps * size)) {
     abort_input(name, if (n == 1L) "a single row" else "constant",
                 "of at least two different values to be scaled by its sd",
                 hint = "With `scale = FALSE` it would do.")
@@ -155,6 +153,8 @@ check_unit <- function(mean_r, sd_r, n, constant, size, scale, name) {
     abort_input(name, sprintf("of size %.3g", if (scale) sd_r else size), "of moderate size",
                 hint = "The square of its unit is not a number that can be computed with: rescale it.")
   }
+  middle <- if (center) mean_r else 0
+  list(center = middle, scale = if (scale) sd_r else plain_unit(max(abs(range - middle))), sd = sd_r)
 }
 
 # A response that is not to be scaled is computed with as it is where the fourth power of its size is far from the ends

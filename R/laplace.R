@@ -1,7 +1,7 @@
 # Fits whose rows have another likelihood than the Gaussian: Laplace's approximation on inducing points, in stages.
 #
 #   learn_laplace()   kernel, constant mean and theta by the penalised evidence
-#   laplace_points()  greedy points of all rows
+#   laplace_points()  greedy points of all rows, and moved_points() those that minimise the pF divergence
 #   construct_laplace()  the posterior's mode on all rows, or from there the best normal distribution, and the object
 #
 # What is found is a Gaussian DTC posterior of noise 1, row weights W and responses f + g / W: prediction reads it as
@@ -34,7 +34,9 @@ fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
 
 laplace_stages <- function(data, s, state) {
   learned <- learn_laplace_stage(data, s$learning, state)
-  z <- laplace_points(data, learned, s$points, state, isTRUE(s$posterior$neighbours > 0L))
+  moved <- isTRUE(s$asked$aux_given)
+  z <- laplace_points(data, learned, s$points, state, moved || isTRUE(s$posterior$neighbours > 0L))
+  if (moved) z <- moved_points(data, learned, z, s, state)
   now <- try_near_rows(data, list(learned = learned, z = z, settings = s), state)
   construct_laplace(data, now$learned, now$z, now$settings, state, now$near, now$mode)
 }
@@ -42,14 +44,16 @@ laplace_stages <- function(data, s, state) {
 refuse_beside_likelihood <- function(s) {
   several <- !is_log_concave(s$likelihood) || !is.null(s$tol)
   vi <- is_variational(s$likelihood)
-  given <- c(noise = !is.null(s$noise), transform = !is.null(s$transform), aux = isTRUE(s$aux_given),
+  held <- isTRUE(s$aux_given) && (several || vi || isTRUE(s$neighbours > 0) || aux_keeps_reference(s$aux))
+  given <- c(noise = !is.null(s$noise), transform = !is.null(s$transform), aux = held,
              tol = vi && !is.null(s$tol), neighbours = (several || vi) && isTRUE(s$neighbours > 0),
              mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1), hyper = s$hyper[1L] %in% c("pilot", "joint"))
   if (!any(given)) return(invisible())
   argument <- names(given)[given][1L]
   hint <- switch(argument, noise = , transform = "The likelihood says how responses scatter.",
                  hyper = "\"evidence\" and \"fixed\" are there.",
-                 aux = "Its inducing points are not moved.",
+                 aux = paste("Points are moved for log-concave likelihoods, for approx = \"laplace\" and without `tol`",
+                             "and `neighbours`, by what keeps no reference: aux_white(), aux_sor()."),
                  tol = "What is certified is the distance from Laplace's posterior: approx = \"laplace\" has it.",
                  neighbours = paste("Near rows are for log-concave likelihoods, for approx = \"laplace\" and without",
                                     "`tol`."),
@@ -110,7 +114,7 @@ learn_laplace <- function(data, s, start, state) {
     if (apart$value < best$value) best <- apart
   }
   best$kernels <- found$kernels
-  if (is.null(s$kernel$profile) && nrow(data$x) <= exact_rows) {
+  if (is.null(s$kernel$profile) && nrow(data$x) <= exact_rows && is.null(state$stopped)) {
     state$so_far <- best
     best <- line_or_not(best, line_beside(rows, s, tied, start, state), nrow(rows$x))
   }
@@ -141,7 +145,7 @@ smooth_kernels <- function(rows, s, start, state, given) {
   })
   values <- vapply(found, `[[`, 0, "value")
   best <- which.min(values)
-  kernels <- if (length(profiles) > 1L) {
+  kernels <- if (all(is.finite(values)) && length(profiles) > 1L) {
     data.frame(kernel = vapply(found, function(f) f$kernel$label, ""), score = values / nrow(few$x),
                chosen = seq_along(values) == best)[order(values), ]
   }
@@ -160,13 +164,14 @@ line_beside <- function(rows, s, now, start, state) {
   value <- kernel_values(kernel, units)
   variances <- which(units$what == "variance")
   value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
-  line <- replace(now, "kernel", list(kernel_with(kernel, value, units)))
+  line <- replace(now, c("kernel", "value"), list(kernel_with(kernel, value, units), Inf))
   line <- climb_laplace(rows, s, line, start, state, tied = TRUE)
   if (isTRUE(line$value < now$value)) climb_laplace(rows, s, line, start, state, tied = FALSE) else line
 }
 
 # The better of two, and what was chosen among. Scores before were of fewer rows and points: differences are added.
 line_or_not <- function(best, line, n) {
+  if (!is.finite(line$value)) return(best)
   better <- isTRUE(line$value < best$value)
   kernels <- best$kernels
   score <- kernels$score[kernels$chosen] + (line$value - best$value) / n
@@ -186,8 +191,11 @@ laplace_rows <- function(data, s, most, points) {
 }
 
 # Minus the penalised evidence (or the variational bound) and the log prior, from `now`, at greedy points that are
-# chosen anew in each round. `origin`: where the priors are; `tied`: all lengthscales by one factor.
+# chosen anew in each round. `origin`: where the priors are; `tied`: all lengthscales by one factor. A value of Inf:
+# ended before there was one.
 climb_laplace <- function(rows, s, now, origin, state, tied) {
+  if (is.na(now$value)) now$value <- Inf
+  if (!is.null(state$stopped)) return(now)
   m <- min(rows$points, nrow(rows$x), if (is.null(s$most)) Inf else s$most)
   step <- 0.1
   for (round in seq_len(if (m < nrow(rows$x)) laplace_sizes$rounds else 1L)) {
@@ -196,6 +204,7 @@ climb_laplace <- function(rows, s, now, origin, state, tied) {
     result <- run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L), reltol = 1e-5,
                            first_step = step, enough = until_less_than(laplace_sizes$gain))
     count_evaluations(state, "learn", result)
+    if (is.na(result$value)) result$value <- now$value
     moved <- max(abs(result$par - problem$start), 0)
     step <- min(max(result$last_step, 1e-3), 0.1)
     now[c("kernel", "center", "theta")] <- problem$natural(result$par)
@@ -294,11 +303,12 @@ tie <- function(lengthscale, tied) {
 
 # ---- the posterior --------------------------------------------------------------------------------------------------
 
-laplace_points <- function(data, learned, s, state, beside_near = FALSE) {
+laplace_points <- function(data, learned, s, state, few = FALSE) {
   if (is.matrix(s$inducing)) return(match_input_names(s$inducing, data$x, !isFALSE(data$frame$named)))
   n <- nrow(data$x)
-  method <- if (is.null(s$inducing)) "greedy" else check_choice(s$inducing, point_methods, "inducing")
-  most <- if (n <= exact_rows && !beside_near) n else min(laplace_sizes$most, n)
+  method <- if (is.null(s$inducing)) "greedy" else
+    check_choice(s$inducing, setdiff(point_methods, "divergence"), "inducing")
+  most <- if (n <= exact_rows && !few) n else min(laplace_sizes$most, n)
   m <- if (is.null(s$m)) most else check_points(s$m, n)
   run_stage(state, "start", choose_points(data$x, m, learned$kernel, method, min(s$run$memory, greedy_memory),
                                            control = s$run)$z,
@@ -308,51 +318,6 @@ laplace_points <- function(data, learned, s, state, beside_near = FALSE) {
 how_points_start <- function(inducing) {
   if (is.matrix(inducing)) "given" else if (is.null(inducing)) "greedy" else inducing
 }
-
-# The posterior on points z: list as the engine has it, of all rows. `start`: what it had before.
-laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
-  found <- native_laplace(z, data$x, engine_sites(likelihood, data$sites, center), kernel, jitter, start, want = want,
-                          maxit = maxit, control = control)
-  stop_on_status(found, "The posterior's mode")
-}
-
-# From the mode, `found`, by ten steps at a time: an interrupt ends them with what they have come to.
-variational_at <- function(data, likelihood, center, kernel, z, found, state, control) {
-  step <- function(maxit) {
-    found <<- laplace_at(data, likelihood, center, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)
-  }
-  step(1L)
-  begun <- FALSE
-  climb <- function() {
-    begun <<- TRUE
-    for (i in seq_len(variational_steps / 10L)) if (step(10L)$steps < 10L) break
-  }
-  run_stage(state, "variational", climb(), otherwise = if (!begun) allowInterrupts(climb()))
-  found
-}
-
-variational_steps <- 300L
-
-# The lower bound of log p(y), less what rounding, of f at the rows too, and the sums for averages may add to it.
-# `most`: of k(x, x) at rows and points.
-variational_bound <- function(found, sites, constant, most) {
-  m <- length(found$beta)
-  n <- length(found$f)
-  slack <- rounding_slack(m, n) * most
-  off <- rounding_of_f(found, slack, sites$offset)
-  size <- sum(abs(native_likelihood(sites, found$f)[1L, ]), abs(found$W) * (found$q + found$left), abs(constant),
-              found$beta^2) + n + m + logdet(found$C)
-  found$evidence + sum(constant) - rounding_growth(m, n) * size - sum(abs(found$g) * off, abs(found$W) * slack) -
-    found$quadrature
-}
-
-# What rounding may do to f at the rows, with its offset.
-rounding_of_f <- function(at, slack, offset) {
-  slack * weights_norm(at) + 4 * .Machine$double.eps * (1 + abs(at$f) + abs(offset))
-}
-
-# |alpha|, f(x) = k(x, Z) alpha
-weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
 # `near`, `start`: the near field and the mode on points, where the trial has made them.
 construct_laplace <- function(data, learned, z, s, state, near = NULL, start = NULL) {
@@ -367,8 +332,8 @@ construct_laplace <- function(data, learned, z, s, state, near = NULL, start = N
   learned$model$center <- learned$center
   new_fit(data, learned, s, state, c(parts, list(
     m_asked = if (is.null(s$points$m)) nrow(z) else s$points$m,
-    inducing_method = how_points_start(s$points$inducing), trial = s$posterior$trial, likelihood = likelihood,
-    theta = learned$theta)))
+    inducing_method = how_points_start(s$points$inducing), aux = if (isTRUE(s$asked$aux_given)) s$points$aux,
+    trial = s$posterior$trial, likelihood = likelihood, theta = learned$theta)))
 }
 
 # What of a fit all its rows have a part in. `start`: factors that it had before; `near`: the near field, of the mode on

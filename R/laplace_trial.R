@@ -25,9 +25,8 @@ try_near_rows <- function(data, now, state) {
   if (!undecided) return(now)
   likelihood$theta <- now$learned$theta
   run_stage(state, "trial", {
-    sites <- engine_sites(likelihood, data$sites, now$learned$center)
-    now$mode <- stop_on_status(native_laplace(now$z, data$x, sites, now$learned$kernel, rounding_jitter(nrow(now$z)),
-                                              control = s$run), "The posterior's mode")
+    now$mode <- laplace_at(data, likelihood, now$learned$center, now$learned$kernel, now$z,
+                           rounding_jitter(nrow(now$z)), s$run)
     unless_restless(near_or_not(data, now, likelihood, state), now)
   }, otherwise = now)
 }

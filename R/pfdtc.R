@@ -36,7 +36,8 @@
 #'   `min(200, n)` fixed random rows, as in the paper; `"joint"`, which starts so and goes on to alternate points and
 #'   hyperparameters, up to five rounds; or `"fixed"`, for which kernel and noise must be complete.
 #' @param aux the auxiliary distribution, which stands in for the exact posterior in the objective of the inducing
-#'   points, see [aux_sor()]. `NULL`: [aux_white()]. One that is given has points moved in any case.
+#'   points, see [aux_sor()]. `NULL`: [aux_white()]. One that is given has points moved in any case; with a `family`, of
+#'   the Gaussian responses at the mode on the points as they start.
 #' @param neighbours how many rows near each prediction to treat exactly; 0: none. `NULL`: the fit decides, 40 or none.
 #'   Where the posterior is the exact one, all rows are near and the number is not used.
 #' @param mean a linear mean, as a one-sided formula of inputs of the fit (`~ x1 + x2`; `~ .`: all of them); `~ 1`: the
@@ -168,16 +169,20 @@
 #'   approximation: the normal distribution around the mode, found by Newton's method in whitened coordinates,
 #'   \eqn{O(n m^2)} a step, whose steps are cut until the objective falls, so that it gets there from anywhere. Up to
 #'   2,000 rows are all inducing points unless `m` says otherwise, as far as they tell anything new; above, 400 greedy
-#'   ones. With `neighbours` the rows near each prediction are treated exactly, as Gaussian ones at the mode (responses
-#'   \eqn{f + g / W}, g and W the slope and curvature of the log likelihood), which is found anew beside them. With all
-#'   rows near the posterior is that of the exact process. Not for [student()].
+#'   ones, which stay unless `aux` is given: moved points have a third of the error of the mode or less, but twice as
+#'   many greedy ones take a tenth of the time and are about as good (`bench/README.md`). With `neighbours` rows near
+#'   each prediction are treated exactly, as Gaussian ones at the mode (responses \eqn{f + g / W}, g and W the slope and
+#'   curvature of the log likelihood), which is found anew beside them. With all rows near the posterior is that of the
+#'   exact process. Not for [student()].
 #'
 #'   Of 2,001 to 100,000 rows held-out ones decide, where nothing is asked for that speaks of inducing points: the
 #'   kernel is learned once more, of the Gaussian responses at the mode by the near-neighbour likelihood, which knows of
-#'   shorter lengthscales than 120 points carry; that with its variances times 1, 3, 9, ... is tried beside 40 near rows
-#'   and 200 points, since these responses are drawn towards the mode; and near rows are taken where the log density of
-#'   up to 5,000 rows held out is larger by 0.001 than that of points alone (`fit$trial`: `gain` of points alone, `se`,
-#'   `rows`). Otherwise: `neighbours`, a number or 0.
+#'   shorter lengthscales than 120 points carry; that with its variances times 3, 9, ... is tried beside 40 near rows,
+#'   since these responses are drawn towards the mode; and near rows, with 200 points, are taken where the log density
+#'   of up to 5,000 rows held out is larger by 0.001 than that of points alone (`fit$trial`: `gain` of points alone,
+#'   `se`, `rows`). theta of [nb()] is then learned once more, by these. The mode beside near rows is left after a step
+#'   of less than 1 on the link's scale (root mean square): what [certify()] says is of the fit as it is. Otherwise:
+#'   `neighbours`, a number or 0, whose mode is at rest.
 #'
 #'   `approx = "vi"` goes on from there, by steps along the natural gradient that are cut until the bound rises, to the
 #'   normal distribution q of the inducing variables with the largest

@@ -337,7 +337,7 @@ print_laplace <- function(fit, digits) {
       sprintf("%s; variance %s (sd %s)", describe_kernel(about), number(fit$kernel$variance),
               number(sqrt(fit$kernel$variance))),
     Mean = sprintf("%s%s", number(fit$center), if (fit$likelihood$link == "identity") "" else " on the link's scale"),
-    Hyper = about$learned, Accuracy = about$accuracy,
+    Hyper = about$learned, Accuracy = about$accuracy, Auxiliary = describe_aux(fit),
     Certified = paste(words[["certified"]], "at these hyperparameters")))
   l <- stats::coef(fit)
   print_lengthscales(l[setdiff(names(l), c("mean", "theta", "sigma"))], digits)

@@ -148,15 +148,6 @@ merge_moments <- function(a, b) {
        ss = a$ss + b$ss + apart^2 * (a$total * (b$total / total)), range = range(a$range, b$range))
 }
 
-# response_unit(), from moments
-unit_of_moments <- function(m, largest, center, scale, name) {
-  sd_r <- if (m$n == 1L) NA_real_ else sqrt(m$ss / m$total * m$n / (m$n - 1))
-  constant <- m$n == 1L || diff(m$range) <= 8 * .Machine$double.eps * largest
-  check_unit(m$mean, sd_r, m$n, constant, largest, scale, name)
-  size <- max(abs(m$range - if (center) m$mean else 0))
-  list(center = if (center) m$mean else 0, scale = if (scale) sd_r else plain_unit(size), sd = sd_r)
-}
-
 # ---- a random sample of rows that come one after the other ----------------------------------------------------------
 
 # Every row has a random key; the sample is the rows with the least keys, in the order in which they came. Rows beyond
@@ -210,7 +201,9 @@ data_from_source <- function(source, call, envir, center, scale, size) {
   if (is.null(survey$moments)) {
     abort_input("data", "a source of no rows that could be used", "of at least one row without missing values")
   }
-  unit <- unit_of_moments(survey$moments, survey$largest, center, scale, survey$name)
+  m <- survey$moments
+  unit <- unit_of(m$n, m$mean, sqrt(m$ss / m$total * m$n / (m$n - 1)), m$range, survey$largest, center, scale,
+                  survey$name)
   variables <- lapply(survey$variables, final_variable)
   sample <- reservoir_rows(reservoir_cut(survey$sample))
   x <- bind_columns(variables, list2DF(sample$values, length(sample$r)))

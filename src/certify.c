@@ -162,19 +162,15 @@ void certify_features(const struct posterior *p, const struct norms *norms, int 
     }
 }
 
-void certify_rows(const struct posterior *p, const struct norms *norms,
-                  const struct block *b, const struct crossings *crossings,
-                  const double *A, double *work, const struct certified *to)
-{
-    double *prior = work + 3 * (size_t)p->z.M * b->n;
-    kernel_diagonal(p->z.model->kernel, b->n, b->X, b->ldx, prior);
-    certify_features(p, norms, b->n, b->first, A, prior, prior, crossings, work, to);
-}
-
 static void certify_block(const void *self, const struct visit *v)
 {
     const struct certifying *c = self;
-    certify_rows(c->posterior, c->norms, &v->block, c->crossings, v->A, v->work, &c->to);
+    const struct posterior *p = c->posterior;
+    const struct block *b = &v->block;
+    double *prior = v->work + 3 * (size_t)p->z.M * b->n;
+    kernel_diagonal(p->z.model->kernel, b->n, b->X, b->ldx, prior);
+    certify_features(p, c->norms, b->n, b->first, v->A, prior, prior, c->crossings,
+                     v->work, &c->to);
 }
 
 struct sink certifying_sink(const struct certifying *self)

@@ -107,7 +107,7 @@ struct kriging_bounds certify_kriged(const struct norms *norms, double s2, int n
 /* allowance for E-norms: kappa^2 = slack k |u|^2, of a posterior on M points and N rows */
 double certify_slack(int M, int N);
 
-/* Results at new rows, by row: mean, sor_variance and unexplained as posterior_rows gives them. */
+/* Results at new rows, by row: mean, sor_variance and unexplained as predicting_sink() gives them. */
 struct certified {
     double *mean, *sor_variance, *unexplained, *mean_error, *var_lower, *var_upper;
 };
@@ -121,18 +121,12 @@ void certify_features(const struct posterior *p, const struct norms *norms, int 
                       const struct crossings *crossings, double *work,
                       const struct certified *to);
 
-/* The rows of a block, A (M x n) = L^{-1} k(Z, X).  crossings: of all rows, or NULL.
- * scratch: certify_size(M, n) */
+/* the same of new rows, as a sink; scratch: certify_size(M, n) */
 size_t certify_size(int M, int n);
-void certify_rows(const struct posterior *p, const struct norms *norms,
-                  const struct block *b, const struct crossings *crossings,
-                  const double *A, double *work, const struct certified *to);
-
-/* the same as a sink */
 struct certifying {
     const struct posterior *posterior;
     const struct norms *norms;
-    const struct crossings *crossings; /* or NULL */
+    const struct crossings *crossings; /* of all rows, or NULL */
     struct certified to;
 };
 struct sink certifying_sink(const struct certifying *self);

@@ -83,20 +83,15 @@ void exact_gradient(struct exact *e, double *dtheta, double *noise)
     pass_run(&e->pass, pulling);
 }
 
-void exact_rows(const struct kernel *k, int n, const double *alpha, const struct block *b,
-                const double *K, const double *A, double *mean, double *variance)
-{
-    mult_Atx(n, b->n, 1.0, K, alpha, 0.0, mean);
-    kernel_diagonal(k, b->n, b->X, b->ldx, variance);
-    subtract_squares(n, b->n, A, variance);
-}
-
 static void predicting_add(const void *self, const struct visit *v)
 {
     const struct exact_predicting *to = self;
-    const int i = v->block.first;
-    exact_rows(to->z->model->kernel, to->z->M, to->alpha, &v->block, v->K, v->A,
-               to->mean + i, to->variance + i);
+    const struct block *b = &v->block;
+    const int N = to->z->M;
+    double *variance = to->variance + b->first;
+    mult_Atx(N, b->n, 1.0, v->K, to->alpha, 0.0, to->mean + b->first);
+    kernel_diagonal(to->z->model->kernel, b->n, b->X, b->ldx, variance);
+    subtract_squares(N, b->n, v->A, variance);
 }
 
 struct sink exact_predicting_sink(const struct exact_predicting *self)

@@ -23,11 +23,7 @@ enum status exact_run(struct exact *e, double *value);
 /* its slopes: dtheta [n_theta], and in log s2 */
 void exact_gradient(struct exact *e, double *dtheta, double *noise);
 
-/* New rows.  K (n x m) = k(X, X_new), A = L^{-1} K. */
-void exact_rows(const struct kernel *k, int n, const double *alpha, const struct block *b,
-                const double *K, const double *A, double *mean, double *variance);
-
-/* The same as a sink of a pass with the rows X as its points, results by row. */
+/* New rows, results by row: the sink of a pass with the rows X as its points. */
 struct exact_predicting {
     const struct inducing *z;
     const double *alpha;

@@ -30,24 +30,19 @@ void posterior_adjoint(const struct inducing *z, const struct stats *s,
     adjoint->beta = beta;
 }
 
-void posterior_rows(const struct posterior *p, const struct block *b, const double *A,
-                    double *work, double *mean, double *sor_variance, double *unexplained)
-{
-    const int M = p->z.M, n = b->n;
-    const double s2 = p->z.model->s2;
-    mult_Atx(M, n, 1.0, A, p->beta, 0.0, mean);
-    kernel_diagonal(p->z.model->kernel, n, b->X, b->ldx, unexplained);
-    subtract_squares(M, n, A, unexplained);
-    solve_lower_squares(M, n, p->C, A, work, sor_variance);
-    scale_by((size_t)n, s2, sor_variance);
-}
-
 static void predict_block(const void *self, const struct visit *v)
 {
     const struct predicting *to = self;
-    const int i = v->block.first;
-    posterior_rows(to->posterior, &v->block, v->A, v->work, to->mean + i,
-                   to->sor_variance + i, to->unexplained + i);
+    const struct posterior *p = to->posterior;
+    const struct block *b = &v->block;
+    const int M = p->z.M, n = b->n;
+    double *sor_variance = to->sor_variance + b->first,
+           *unexplained = to->unexplained + b->first;
+    mult_Atx(M, n, 1.0, v->A, p->beta, 0.0, to->mean + b->first);
+    kernel_diagonal(p->z.model->kernel, n, b->X, b->ldx, unexplained);
+    subtract_squares(M, n, v->A, unexplained);
+    solve_lower_squares(M, n, p->C, v->A, v->work, sor_variance);
+    scale_by((size_t)n, p->z.model->s2, sor_variance);
 }
 
 struct sink predicting_sink(const struct predicting *self)

@@ -29,13 +29,7 @@ void posterior_adjoint(const struct inducing *z, const struct stats *s,
                        const double *beta, double factor, double *work,
                        struct adjoint *adjoint);
 
-/* New rows.  A (M x n) = L^{-1} k(Z, X).  mean, sor_variance, unexplained: [n];
- * unexplained = E(x, x), not below 0.  scratch: M n */
-void posterior_rows(const struct posterior *p, const struct block *b, const double *A,
-                    double *work, double *mean, double *sor_variance,
-                    double *unexplained);
-
-/* The same as a sink, results by row. */
+/* New rows, results by row; unexplained = E(x, x), not below 0. */
 struct predicting {
     const struct posterior *posterior;
     double *mean, *sor_variance, *unexplained;

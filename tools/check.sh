@@ -3,7 +3,7 @@
 . "$(dirname "$0")/env.sh"
 use_own_library
 scratch_folder
-built="" checked=""
+built="" checked="--no-build-vignettes" # they have just been built: their code alone is run again
 if ! have pandoc || ! Rscript --vanilla -e 'stopifnot(requireNamespace("rmarkdown"))' 2>/dev/null; then
     say "check: no pandoc or no rmarkdown: the vignettes are left out"
     built="--no-build-vignettes" checked="--ignore-vignettes"

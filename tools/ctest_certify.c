@@ -132,8 +132,6 @@ static struct certificate *certificates(const struct setting *s,
     struct certificate *got =
         (struct certificate *)array(n * (sizeof *got / sizeof(double)));
     double *cross = array(n), *gain = array(n), *size = array(n);
-    const struct certified to = {array(n), array(n), array(n),
-                                 array(n), array(n), array(n)};
     const struct crossings crossings = {cross, gain, size};
     const struct block block = {s->n, s->X, s->n + 1, NULL, NULL, 0};
     const struct matrix L = matrix_of(M, M, s->pass.z.L),
@@ -143,8 +141,15 @@ static struct certificate *certificates(const struct setting *s,
         gain[i] = s->point[i].crossing.gain;
         size[i] = s->point[i].crossing.size;
     }
-    certify_rows(&s->post, norms, &block, crossed ? &crossings : NULL, A.x,
-                 array(certify_size(M, s->n)), &to);
+    const struct certifying new_rows = {
+        &s->post,
+        norms,
+        crossed ? &crossings : NULL,
+        {array(n), array(n), array(n), array(n), array(n), array(n)}};
+    const struct certified to = new_rows.to;
+    const struct visit visit = {
+        .block = block, .A = A.x, .work = array(certify_size(M, s->n))};
+    certifying_sink(&new_rows).add(&new_rows, &visit);
     for (int i = 0; i < s->n; i++) {
         CHECK_NEAR(to.mean[i], s->point[i].mean, 1e-11);
         CHECK_NEAR(to.sor_variance[i], s->point[i].sor, 1e-11);

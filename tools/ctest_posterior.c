@@ -46,7 +46,9 @@ static void predict(const struct problem *p, const struct posterior *post,
                         A = times(inverse(L, NULL), transposed(Kxz));
     double *got = array(size), *variance = array(size), *left = array(size),
            *covariance = array(nn);
-    posterior_rows(post, &block, A.x, array(Mn), got, variance, left);
+    const struct predicting to = {post, got, variance, left};
+    const struct visit visit = {.block = block, .A = A.x, .work = array(Mn)};
+    predicting_sink(&to).add(&to, &visit);
     CHECK_ARRAY(size, got, mean.x, 1e-11);
     for (int i = 0; i < n; i++) {
         CHECK_NEAR(variance[i], at(sor, i, i), 1e-11);
@@ -157,7 +159,10 @@ static void exact(struct problem *p)
         double *mean = array((size_t)m), *variance = array((size_t)m);
         const struct block b = {m, X, m + 1, NULL, NULL, 0};
         const struct matrix A = times(inverse(matrix_of(N, N, e.L), NULL), Kn);
-        exact_rows(&c->kernel, N, e.alpha, &b, Kn.x, A.x, mean, variance);
+        const struct inducing at_rows = {.model = &model, .M = N};
+        const struct exact_predicting to = {&at_rows, e.alpha, mean, variance};
+        const struct visit visit = {.block = b, .K = Kn.x, .A = A.x};
+        exact_predicting_sink(&to).add(&to, &visit);
         CHECK_ARRAY((size_t)m, mean, times(gain, y).x, 1e-12);
         for (int i = 0; i < m; i++)
             CHECK_NEAR(variance[i], *c->variance - at(times(gain, Kn), i, i), 1e-12);

@@ -93,6 +93,20 @@ run_cells <- function(cells, plan, saved, paths, workers, progress) {
   saved
 }
 
+# Fresh processes with a BLAS of one thread; a forked child of a process that has used threads may hang.
+start_workers <- function(workers) {
+  names <- c("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+  old <- Sys.getenv(names, NA)
+  on.exit({
+    Sys.unsetenv(names[is.na(old)])
+    if (any(!is.na(old))) do.call(Sys.setenv, as.list(old[!is.na(old)]))
+  })
+  Sys.setenv(OPENBLAS_NUM_THREADS = 1, OMP_NUM_THREADS = 1)
+  cluster <- parallel::makePSOCKcluster(workers)
+  parallel::clusterCall(cluster, function(paths) .libPaths(paths), .libPaths())
+  cluster
+}
+
 # As they are written: a resumed experiment then has the same numbers as one run at once.
 round_numbers <- function(d) {
   for (j in names(d)) if (is.double(d[[j]])) d[[j]] <- signif(d[[j]], if (j == "objective") 10 else 6)

@@ -221,7 +221,7 @@ test_that("an interrupt while hyperparameters are learned by the evidence keeps 
   expect_lt(max(abs(log(coef(last) / coef(out$whole$fit)))), 1)
 })
 
-test_that("an interrupt while variational steps are taken ends them, with the bound they have come to", {
+test_that("an interrupt while classes are learned, or variational steps are taken, keeps what they have come to", {
   child <- start_child(quote({
     d <- data.frame(x = 1:40 / 8, y = rep(c(0, 1, 0, 1), c(8, 14, 10, 8)))
     fit <- function() {
@@ -234,13 +234,23 @@ test_that("an interrupt while variational steps are taken ends them, with the bo
       calls <- 0
       out[[target]] <- run(fit())
     }
+    for (target in paste("native_laplace", c(2, 40))) {
+      calls <- 0
+      out[[target]] <- run(pfdtc(y ~ x, d, family = binomial()))
+    }
     report(out, "done")
   }))
   out <- child$wait_for("done")
   expect_identical(out$whole$warned, character())
   bounds <- vapply(out[c(2, 3, 1)], function(got) got$fit$evidence, 0)
   expect_true(all(diff(bounds) > 0))
-  for (got in out[2:3]) {
+  # what was learned by then: nothing as yet, and more than that; no other start is begun
+  learned <- lapply(out[4:5], `[[`, "fit")
+  expect_gt(learned[[2L]]$evidence, learned[[1L]]$evidence)
+  expect_lte(learned[[1L]]$evaluations[["learn"]], 1)
+  expect_null(learned[[2L]]$kernels)
+  expect_output(print(learned[[2L]]), "Laplace")
+  for (got in out[-1]) {
     expect_true("pfdtc_warning_convergence" %in% got$warned)
     expect_identical(got$fit$convergence, 52L)
     expect_true(all(is.finite(predict(got$fit, type = "response"))))

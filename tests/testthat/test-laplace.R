@@ -109,14 +109,29 @@ test_that("the gradient of the penalised evidence is what differences say, impli
   }
 })
 
-test_that("Newton's steps reach the mode from anywhere, and say so", {
-  p <- laplace_problem_of("log")
-  p$sites$y <- p$sites$y * 1e5 + 1e6 # from f = 0 the first full step would be e^1e6
-  r <- engine_mode(p)
-  expect_lt(r$decrement, 1e-5)
-  expect_gt(r$steps, 5)
-  far <- engine_mode(p, start = list(beta = rep(-30, nrow(p$z))))
-  expect_equal(far$f, r$f, tolerance = 1e-8)
+test_that("each of Newton's steps lowers minus the log posterior, from wherever they start, and all end at the mode", {
+  large <- laplace_problem_of("log")
+  large$sites$y <- large$sites$y * 1e5 + 1e6 # from f = 0 the first full step would be e^1e6
+  student <- laplace_problem_of("student", seed = 9)
+  student$likelihood <- as_likelihood(student(ref_student_df, 0.7))
+  for (p in c(laplace_problems(), list(large, student))) {
+    p$kernel$variance <- 4
+    mode <- engine_mode(p)
+    expect_lt(mode$decrement, 1e-5)
+    sites <- engine_sites(p$likelihood, p$sites, 0)
+    for (start in list(-30, 10 * cos(seq_along(p$z[, 1L])))) {
+      start <- list(beta = rep_len(start, nrow(p$z)))
+      way <- vapply(0:15, function(steps) {
+        r <- engine_mode(p, start = start, maxit = steps)
+        sum(native_likelihood(sites, r$f)[1L, ]) - sum(r$beta^2) / 2
+      }, 0)
+      expect_true(all(diff(way) > -1e-12 * abs(way[-1L])), label = p$family)
+      expect_gt(way[2L], way[1L])
+      end <- engine_mode(p, start = start)
+      expect_lt(end$decrement, 1e-5, label = p$family)
+      if (p$family != "student") expect_equal(end$f, mode$f, tolerance = 1e-7, label = p$family)
+    }
+  }
 })
 
 test_that("blocks, threads and kept memory change nothing beyond rounding", {
@@ -130,24 +145,53 @@ test_that("blocks, threads and kept memory change nothing beyond rounding", {
   }
 })
 
-test_that("limits: a variance of nothing gives the intercept, a vague plane glm()'s fit", {
-  d <- with_seed(3, {
+limit_data <- function() {
+  with_seed(3, {
     x <- stats::rnorm(80)
-    data.frame(x = x, y = stats::rbinom(80, 1, stats::plogis(0.5 + x)), n = stats::rpois(80, exp(1 + x / 2)))
+    y <- stats::rbinom(80, 1, stats::plogis(0.5 + x))
+    d <- data.frame(x, y, n = stats::rpois(80, exp(1 + x / 2)), size = sample.int(5, 80, TRUE), w = stats::runif(80))
+    d$hits <- stats::rbinom(80, d$size, stats::pnorm(x / 2))
+    d$many <- stats::rnbinom(80, size = 2, mu = exp(1 + x))
+    d$r <- x + stats::rt(80, 3) / 2
+    d
   })
-  none <- kernel_se(1, 1e-10)
-  fit <- pfdtc(y ~ x, d, family = binomial(), kernel = none, hyper = "fixed")
-  expect_equal(fit$center, stats::qlogis(mean(d$y)), tolerance = 5e-3) # the mean has a prior of sd 3
-  fit <- pfdtc(n ~ x, d, family = poisson(), kernel = none, hyper = "fixed")
-  expect_equal(fit$center, log(mean(d$n)), tolerance = 5e-3)
-  # slope sd 20, curvature sd 0.01: the prior moves glm()'s fit by hundredths
-  plane <- kernel_se(2000, 40000^2)
-  for (family in list(binomial(), poisson())) {
-    formula <- if (family$family == "binomial") y ~ x else n ~ x
-    fit <- suppressWarnings(pfdtc(formula, d, family = family, kernel = plane, hyper = "fixed"))
-    plain <- stats::glm(formula, family, d)
-    expect_equal(unname(predict(fit)), unname(stats::predict(plain)), tolerance = 0.03)
+}
+
+test_that("limit: a variance of nothing gives the intercept, of every family", {
+  d <- limit_data()
+  center <- function(formula, family) {
+    pfdtc(formula, d, family = family, kernel = kernel_se(1, 1e-10), hyper = "fixed")$center
   }
+  # the mean has a prior of sd 3
+  expect_equal(center(y ~ x, binomial()), stats::qlogis(mean(d$y)), tolerance = 5e-3)
+  expect_equal(center(y ~ x, binomial("probit")), stats::qnorm(mean(d$y)), tolerance = 5e-3)
+  expect_equal(center(n ~ x, poisson()), log(mean(d$n)), tolerance = 5e-3)
+  expect_equal(center(many ~ x, nb(2)), log(mean(d$many)), tolerance = 5e-3)
+  t <- stats::optimize(function(m) sum(stats::dt((d$r - m) / 0.5, 4, log = TRUE)), c(-3, 3), maximum = TRUE)$maximum
+  expect_equal(center(r ~ x, student(4, 0.5)), t, tolerance = 5e-3)
+})
+
+test_that("limit: a linear kernel with a vague prior gives the fit and the standard errors of glm(), of every family", {
+  d <- limit_data()
+  vague <- kernel_linear(1e4) + kernel_constant(1e4)
+  check <- function(formula, family, plain, weights = NULL, se = 1e-3) {
+    fit <- suppressWarnings(do.call(pfdtc, list(formula, d, family = family, kernel = vague, hyper = "fixed",
+                                                center = FALSE, weights = weights)))
+    ours <- predict(fit, type = "link", se.fit = TRUE)
+    theirs <- stats::predict(plain, se.fit = TRUE)
+    expect_equal(ours$fit, theirs$fit, tolerance = 1e-3) # the prior's sd of 100 moves some 1e-4
+    expect_equal(unname(ours$se.fit), unname(theirs$se.fit), tolerance = se)
+  }
+  check(y ~ x, binomial(), stats::glm(y ~ x, binomial(), d))
+  check(n ~ x, poisson(), stats::glm(n ~ x, poisson(), d))
+  weighted <- suppressWarnings(stats::glm(y ~ x, binomial(), d, weights = w)) # not whole
+  check(y ~ x, binomial(), weighted, weights = quote(w))
+  # glm() has the expected information where the link is not the canonical one
+  probit <- stats::glm(cbind(hits, size - hits) ~ x, binomial("probit"), d)
+  check(cbind(hits, size - hits) ~ x, binomial("probit"), probit, se = 0.05)
+  skip_if_not_installed("MASS")
+  plain <- MASS::glm.nb(many ~ x, d)
+  check(many ~ x, nb(plain$theta), plain, se = 0.05)
 })
 
 test_that("weights of 2 are doubled rows, and cbind() is shares with weights", {

@@ -51,7 +51,7 @@ test_that("what is no response is refused, by name", {
 test_that("what is for Gaussian noise alone says so", {
   d <- small_data()
   fit <- quietly(y ~ x + z, d, family = binomial())
-  for (f in list(refine, error_bounds, pf_divergence, stats::rstandard)) {
+  for (f in list(refine, error_bounds, pf_divergence)) {
     expect_error(f(fit), "Gaussian noise", class = "pfdtc_error_input")
   }
   expect_error(predict(fit, type = "derivative", wrt = "x", interval = "credible", certified = TRUE), "Gaussian noise",
@@ -162,12 +162,34 @@ test_that("averages over f are the integrals", {
   }
 })
 
+test_that("a probability or rate is the average over f, its interval what the link makes of f's", {
+  d <- small_data()
+  for (case in list(list(y ~ x, binomial()), list(y ~ x, binomial("probit")), list(n ~ x, poisson()),
+                    list(n ~ x, nb(2)))) {
+    fit <- pfdtc(case[[1L]], d, family = case[[2L]], kernel = kernel_se(0.5, 4), hyper = "fixed")
+    new <- data.frame(x = c(-1.5, 0, 5))
+    h <- linkinv(fit$likelihood)
+    f <- predict(fit, new, type = "link", se.fit = TRUE)
+    p <- predict(fit, new, type = "response", interval = "credible", level = 0.9)
+    over_f <- mapply(function(mean, sd) {
+      stats::integrate(function(z) h(mean + sd * z) * stats::dnorm(z), -12, 12, rel.tol = 1e-10)$value
+    }, f$fit, f$se.fit)
+    expect_equal(unname(p[, "fit"]), unname(over_f), tolerance = 1e-6)
+    expect_gt(max(abs(p[, "fit"] - h(f$fit))), 0.03) # which is not h(f)
+    expect_equal(p[, "lwr"], h(f$fit + stats::qnorm(0.05) * f$se.fit))
+    expect_equal(p[, "upr"], h(f$fit - stats::qnorm(0.05) * f$se.fit))
+  }
+})
+
 test_that("log densities of responses are the integrals, and add up to 1", {
-  for (family in list(binomial(), poisson(), nb(1.5))) {
+  for (family in list(binomial(), binomial("probit"), poisson(), nb(1.5))) {
     likelihood <- as_likelihood(family)
-    y <- if (likelihood$name == "binomial") 0:1 else 0:400
-    p <- exp(log_predictive(likelihood, list(y = y), rep(0.7, length(y)), rep(0.4, length(y))))
-    expect_equal(sum(p), 1, tolerance = 1e-5) # of the negative binomial's tail 1e-6 is beyond 400
+    for (size in if (likelihood$name == "binomial") c(1, 9) else 400) {
+      y <- 0:size
+      sites <- list(y = y, size = if (likelihood$name == "binomial") rep(size, size + 1))
+      p <- exp(log_predictive(likelihood, sites, rep(0.7, size + 1), rep(0.4, size + 1)))
+      expect_equal(sum(p), 1, tolerance = 1e-5) # of the negative binomial's tail 1e-6 is beyond 400
+    }
   }
   p <- log_predictive(as_likelihood(poisson()), list(y = 1e6), log(1e6), 1e-4) # of nearly a Poisson and a normal one
   expect_equal(p, stats::dnorm(1e6, 1e6 * exp(5e-5), sqrt(1e6 + 1e12 * 1e-4), log = TRUE), tolerance = 1e-2)

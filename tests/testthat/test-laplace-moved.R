@@ -1,0 +1,52 @@
+# Inducing points of classes and counts moved by the pF divergence of the Gaussian responses at the mode.
+
+moved_fits <- function(family, ...) {
+  p <- laplace_problem_of(family, plain = FALSE, n = 60)
+  list(p = p, start = laplace_fit_of(p, m = 12), moved = laplace_fit_of(p, m = 12, aux = aux_white(), ...))
+}
+
+test_that("points that are moved have a smaller divergence, and posteriors nearer to the exact process's", {
+  for (family in quick(c("logit", "probit", "log", "nb"))) {
+    of <- moved_fits(family)
+    p <- of$p
+    exact <- ref_laplace(p$x, p$sites, family, p$kernel, p$x, p$theta)
+    fits <- of[c("start", "moved")]
+    errors <- vapply(fits, function(fit) {
+      at <- predict(fit, se.fit = TRUE)
+      c(mode = sqrt(mean((at$fit - p$sites$offset - exact$mean)^2)), variance = sqrt(mean((at$se.fit^2 - exact$var)^2)))
+    }, c(mode = 0, variance = 0))
+    expect_true(all(errors[, "moved"] < errors[, "start"]), label = family)
+    expect_lt(sum(errors[, "moved"]), 0.75 * sum(errors[, "start"]))
+    # of the same Gaussian responses: those at the mode where they start
+    f <- unname(predict(of$start, type = "link")) - p$sites$offset
+    rows <- surrogate_rows(place_columns(p$x), engine_sites(of$start$likelihood, p$sites, 0), f)
+    of_rows <- function(method, ...) {
+      method(rows$x, rows$y, weights = rows$weights, kernel = of$start$kernel, noise = 1, hyper = "fixed",
+             center = FALSE, scale = FALSE, ...)
+    }
+    divergence <- vapply(fits, function(fit) {
+      pf_divergence(of_rows(gp_dtc, inducing = fit$inducing), of_rows(gp_exact))
+    }, 0)
+    expect_lt(divergence[["moved"]], divergence[["start"]])
+    expect_gt(of$moved$evaluations[["objective"]], 5)
+    rows <- list(x = rbind(p$x, p$new), index = 1:66, offset = 0, names = NULL)
+    exact <- ref_laplace(p$x, p$sites, family, p$kernel, rows$x, p$theta)
+    c <- certify_laplace(of$moved, rows, "fast", NULL)
+    expect_true(all(exact$mean >= c$mean_lower - 1e-7 & exact$mean <= c$mean_upper + 1e-7), label = family)
+  }
+})
+
+test_that("points stay unless an auxiliary distribution is given; what keeps them is named", {
+  of <- moved_fits("logit", control = pfdtc_control(maxit = 3))
+  expect_output(print(of$moved), "Auxiliary")
+  expect_false(any(grepl("Auxiliary", utils::capture.output(print(of$start)))))
+  expect_false(identical(of$start$inducing, of$moved$inducing))
+  others <- list(list(tol = 0.1, m = NULL), list(neighbours = 5), list(approx = "vi"), list(aux = aux_reference()))
+  for (args in others) {
+    args <- utils::modifyList(list(p = of$p, aux = aux_white()), args)
+    expect_error(do.call(laplace_fit_of, args), "`aux`.*log-concave", class = "pfdtc_error_input")
+  }
+  expect_error(laplace_fit_of(of$p, m = 12, inducing = "divergence"), "inducing", class = "pfdtc_error_input")
+  d <- data.frame(x = 1:30 / 10, y = sin(1:30 / 10))
+  expect_error(pfdtc(y ~ x, d, family = student(), aux = aux_white()), "`aux`", class = "pfdtc_error_input")
+})
