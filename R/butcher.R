@@ -31,7 +31,7 @@ NULL
 #' @rdname butcher-methods
 #' @exportS3Method butcher::axe_data
 axe_data.gp_fit <- function(x, verbose = FALSE, ...) {
-  x <- check_fit(x, "x")
+  x <- check_any_fit(x, "x")
   if (is.null(x$data) || !is.null(x$near)) return(x)
   x$frame <- make_frame(list(frame = x$frame, x = x$data$x), keep_data = FALSE)
   x["data"] <- x["asked"] <- list(NULL)
@@ -42,7 +42,7 @@ axe_data.gp_fit <- function(x, verbose = FALSE, ...) {
 #' @rdname butcher-methods
 #' @exportS3Method butcher::axe_env
 axe_env.gp_fit <- function(x, verbose = FALSE, ...) {
-  x <- check_fit(x, "x")
+  x <- check_any_fit(x, "x")
   x["terms"] <- list(drop_environment(x$terms))
   x$frame["terms"] <- list(drop_environment(x$frame$terms))
   if (!is.null(x$data)) x$data[c("terms", "frame")] <- list(x$terms, x$frame)
@@ -90,7 +90,9 @@ NULL
 #' @rdname vetiver-methods
 #' @exportS3Method vetiver::vetiver_create_description
 vetiver_create_description.gp_fit <- function(model) {
-  sprintf("A Gaussian process regression (%s)", fit_title(check_fit(model, "model")))
+  model <- check_any_fit(model, "model")
+  if (!is_laplace(model)) return(sprintf("A Gaussian process regression (%s)", fit_title(model)))
+  sprintf("A Gaussian process with a %s response", response_kind(model$likelihood))
 }
 
 #' @rdname vetiver-methods
@@ -106,7 +108,7 @@ vetiver_prepare_model.gp_fit <- function(model) {
 #' @rdname vetiver-methods
 #' @exportS3Method vetiver::vetiver_ptype
 vetiver_ptype.gp_fit <- function(model, ...) {
-  model <- check_fit(model, "model")
+  model <- check_any_fit(model, "model")
   given <- list(...)$prototype_data
   if (!is.null(given)) return(given[0L, , drop = FALSE])
   frame <- model$frame

@@ -118,6 +118,8 @@ check_dots_empty <- function(dots_names, known) {
   }
   hint <- if (name %in% names(formals(pfdtc_control))) {
     sprintf("Give it as control = pfdtc_control(%s = <value>).", name)
+  } else if (name %in% c("family", "approx")) {
+    "pfdtc() has it: up to 2,000 rows, without `m`, its posterior is that of the exact process."
   } else if (length(known)) {
     sprintf("Did you mean `%s`?", known[which.min(utils::adist(name, known, ignore.case = TRUE))])
   }

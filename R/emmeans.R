@@ -8,6 +8,9 @@
 #' are the posterior standard deviations, and with `df = Inf` their intervals are credible ones; hyperparameters are
 #' held at their estimates. Trends are differences over the small step that `emtrends()` takes.
 #'
+#' Of classes and counts means and contrasts are of f, on the link's scale; `type = "response"` shows what the link
+#' makes of them, as of [glm()] (and not the averages over f that [predict()][predict.gp_fit] has).
+#'
 #' A model without interactions has the same contrast at all values of the other inputs. A Gaussian process does not:
 #' inputs that are not asked about are at their means, or what `at` says.
 #'
@@ -32,7 +35,7 @@ NULL
 #' @rdname emmeans-methods
 #' @exportS3Method emmeans::recover_data
 recover_data.gp_fit <- function(object, data = NULL, ...) {
-  object <- check_fit(object, "object")
+  object <- check_any_fit(object, "object")
   if (is.null(object$terms)) abort_input("object", "a fit from a matrix", "a fit from a formula")
   emmeans::recover_data(object$call, stats::delete.response(object$terms), object$na.action, data = data, ...)
 }
@@ -42,5 +45,12 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
 emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
   p <- stats::predict(object, grid, full_cov = TRUE)
   list(X = diag(nrow(grid)), bhat = unname(p$fit), nbasis = matrix(NA), V = unname(p$cov),
-       dffun = function(k, dfargs) Inf, dfargs = list(), misc = list())
+       dffun = function(k, dfargs) Inf, dfargs = list(), misc = link_labels(object))
+}
+
+# By which emmeans goes back from f with type = "response".
+link_labels <- function(fit) {
+  l <- fit$likelihood
+  if (is.null(l) || l$link == "identity") return(list())
+  list(tran = l$link, inv.lbl = if (l$name == "binomial") "prob" else "rate")
 }

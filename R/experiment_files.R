@@ -32,7 +32,9 @@ cell_key <- function(d) paste(d$dataset, d$m, d$repetition, d$method)
 read_results <- function(path, columns, argument = "file") {
   if (is.null(path) || !file.exists(path) || file.size(path) == 0) return(empty_table(columns))
   bytes <- readBin(path, "raw", file.size(path))
-  if (endsWith(path, ".gz")) bytes <- memDecompress(bytes, "gzip")
+  if (endsWith(path, ".gz")) {
+    bytes <- tryCatch(memDecompress(bytes, "gzip"), error = function(e) abort_input(argument, path, "a gzipped file"))
+  }
   end <- max(0L, which(bytes == as.raw(10L)))
   lines <- strsplit(rawToChar(bytes[seq_len(end)]), "\r?\n")[[1L]]
   header <- if (length(lines)) strsplit(gsub("\"", "", lines[1L]), ",", fixed = TRUE)[[1L]]

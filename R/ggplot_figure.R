@@ -87,7 +87,8 @@ ggplot_keys <- function(keys) {
   nowhere <- function(make) make(ggplot2::aes(x, x, colour = key, group = 1), d, na.rm = TRUE, show.legend = TRUE)
   guide <- ggplot2::guide_legend(nrow = ceiling(nrow(keys) / 4), override.aes = list(
     linetype = ifelse(is.na(keys$lty), 0, keys$lty), linewidth = 0.4 * ifelse(is.na(keys$lwd), 0, keys$lwd),
-    shape = keys$pch, size = 1.5 * ifelse(is.na(keys$size), 1, keys$size), fill = keys$bg))
+    shape = keys$pch, size = ifelse(keys$pch %in% 124, 4, 1.5 * ifelse(is.na(keys$size), 1, keys$size)),
+    fill = keys$bg)) # 124 is a letter, as high as its size
   list(nowhere(ggplot2::geom_path), nowhere(ggplot2::geom_point), ggplot2::scale_colour_manual(
     NULL, values = keys$col, labels = keys$text, guide = guide))
 }

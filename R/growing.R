@@ -261,6 +261,26 @@ fit_of_data <- function(fit, data, n) {
   count_rows(fit, n)
 }
 
+# Of classes and counts: on the points it has, from where it is; on as many as it takes, where they left nothing
+# unexplained.
+laplace_again <- function(fit, data, state) {
+  z <- fit$inducing
+  if (is_laplace_limit(fit) && nrow(data$x) <= exact_rows) {
+    z <- choose_points(data$x, nrow(data$x), fit$kernel, "greedy", fit$control$memory, control = fit$control)$z
+    fit$m_asked <- nrow(z)
+  }
+  learned <- list(kernel = fit$kernel, center = fit$center, model = model_of(fit))
+  near <- function(f, sites) {
+    if (is.null(fit$near)) return(NULL)
+    near_laplace(data, z, f, sites, learned$model, min(fit$neighbours, nrow(data$x)), fit$control,
+                 rank = fit$near$rank)
+  }
+  parts <- laplace_parts(data, fit$likelihood, learned, z, fit$control, state,
+                         if (length(fit$factors$beta) == nrow(z)) fit$factors else list(), near)
+  fit[names(parts)] <- parts
+  fit
+}
+
 # Ranks of rows that were there in the order they had, of others after them.
 order_after <- function(rank, n, data, old) {
   was <- match_rows(data$x, old$x)

@@ -8,7 +8,8 @@
 #'
 #' @param x,model A fit.
 #' @param data Rows to predict at; `NULL`: the training rows.
-#' @param predict `"expectation"` for f, or `"prediction"`, whose intervals are those of a new response.
+#' @param predict `"expectation"` for f, or `"prediction"`, whose intervals are those of a new response. Of classes and
+#'   counts `"expectation"` for the probability or rate, or `"link"` for f.
 #' @param ci Probability of the intervals, or `NULL` for none.
 #' @param verbose,... Not used.
 #' @return
@@ -16,10 +17,11 @@
 #' * `find_statistic()`: `NULL`, since no test statistic goes with a hyperparameter.
 #' * `get_predicted()`: a vector of class `get_predicted` with attributes `ci_data` (`SE`, `CI_low`, `CI_high`,
 #'   posterior ones) and `data`.
-#' * `model_info()`: as for a linear Gaussian regression with the identity link.
+#' * `model_info()`: as for a linear Gaussian regression with the identity link; of classes and counts as for [glm()].
 #' * `model_performance()`: a data frame of one row: `AIC`, `BIC` (of `logLik()`), `R2`, `RMSE` and `Sigma`, which are
 #'   at the rows that the fit has seen and flatter it, and `R2_loo` and `RMSE_loo`, of each row given the others
-#'   ([leave_one_out]).
+#'   ([leave_one_out]). Of classes and counts `AIC`, `BIC`, and `NLPD`, `RMSE` and `Brier`, seen and by leave-one-out:
+#'   the mean of minus the log density, and Brier's score.
 #' @section Errors: class `pfdtc_error_input` for fits without their data, where these are needed.
 #' @section Invariants: `get_predicted()` is `predict()`, with the same intervals.
 #' @inherit leave_one_out source
@@ -47,16 +49,28 @@ find_statistic.gp_fit <- function(x, ...) NULL
 
 #' @rdname insight-methods
 #' @exportS3Method insight::model_info
-model_info.gp_fit <- function(x, ...) insight::model_info(stats::lm(y ~ 1, data.frame(y = c(0, 1))))
+model_info.gp_fit <- function(x, ...) {
+  family <- stats::family(x)
+  rows <- data.frame(y = c(0, 1, 1))
+  if (family$family %in% c("gaussian", "student")) return(insight::model_info(stats::lm(y ~ 1, rows)))
+  if (family$family != "nb") return(insight::model_info(stats::glm(y ~ 1, family, rows)))
+  info <- insight::model_info(stats::glm(y ~ 1, stats::poisson(), rows))
+  info[c("is_poisson", "is_negbin", "family")] <- list(FALSE, TRUE, "negative binomial")
+  info
+}
 
 #' @rdname insight-methods
 #' @exportS3Method insight::get_predicted
 get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = NULL, verbose = TRUE, ...) {
-  predict <- check_choice(if (is.null(predict)) "expectation" else predict, c("expectation", "prediction"), "predict")
-  type <- if (predict == "expectation") "latent" else "response"
+  known <- c("expectation", if (is_laplace(x)) "link" else "prediction")
+  predict <- check_choice(if (is.null(predict)) "expectation" else predict, known, "predict")
+  type <- if (predict == "link" || predict == "expectation" && !is_laplace(x)) "latent" else "response"
   p <- stats::predict(x, data, se.fit = TRUE, type = type)
   ci_data <- data.frame(Row = seq_along(p$fit), SE = unname(p$se.fit))
-  if (!is.null(ci)) {
+  if (!is.null(ci) && is_laplace(x)) {
+    band <- stats::predict(x, data, interval = "credible", level = check_level(ci), type = type)
+    ci_data[c("CI_low", "CI_high")] <- list(unname(band[, "lwr"]), unname(band[, "upr"]))
+  } else if (!is.null(ci)) {
     half <- stats::qnorm((1 + check_level(ci)) / 2) * ci_data$SE
     ci_data[c("CI_low", "CI_high")] <- list(unname(p$fit) - half, unname(p$fit) + half)
   }
@@ -67,7 +81,8 @@ get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = N
 #' @rdname insight-methods
 #' @exportS3Method performance::model_performance
 model_performance.gp_fit <- function(model, ...) {
-  model <- check_fit(model, "model")
+  model <- check_any_fit(model, "model")
+  if (is_laplace(model)) return(laplace_performance(model))
   y <- unname(given_response(training_data(model)))
   r2 <- function(r) 1 - mean(r^2, na.rm = TRUE) / mean((y - mean(y))^2)
   rmse <- function(r) sqrt(mean(r^2, na.rm = TRUE))
@@ -75,5 +90,17 @@ model_performance.gp_fit <- function(model, ...) {
   unseen <- stats::residuals(model, type = "loo")
   structure(data.frame(AIC = stats::AIC(model), BIC = stats::BIC(model), R2 = r2(seen), RMSE = rmse(seen),
                        Sigma = stats::sigma(model), R2_loo = r2(unseen), RMSE_loo = rmse(unseen)),
+            class = c("performance_model", "data.frame"))
+}
+
+laplace_performance <- function(fit) {
+  data <- training_data(fit)
+  p <- posterior_at(fit, data$x)
+  loo <- loo_laplace(fit)
+  used <- !is.na(loo$mean)
+  seen <- score_rows(fit, p$mean + data$sites$offset, p$var)
+  unseen <- score_rows(fit, loo$mean[used], loo$var[used])
+  structure(data.frame(AIC = stats::AIC(fit), BIC = stats::BIC(fit), NLPD = seen$nlpd, RMSE = seen$rmse,
+                       Brier = seen$brier, NLPD_loo = unseen$nlpd, RMSE_loo = unseen$rmse, Brier_loo = unseen$brier),
             class = c("performance_model", "data.frame"))
 }

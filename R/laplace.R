@@ -361,29 +361,3 @@ laplace_parts <- function(data, likelihood, learned, z, run, state, start = list
        near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
        sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(found$W, 0) * found$left))
 }
-
-# The fit of other rows: on the points it has, from where it is; on as many as it takes, where they left nothing
-# unexplained.
-laplace_again <- function(fit, data, state) {
-  z <- fit$inducing
-  if (is_laplace_limit(fit) && nrow(data$x) <= exact_rows) {
-    z <- choose_points(data$x, nrow(data$x), fit$kernel, "greedy", fit$control$memory, control = fit$control)$z
-    fit$m_asked <- nrow(z)
-  }
-  learned <- list(kernel = fit$kernel, center = fit$center, model = model_of(fit))
-  near <- function(f, sites) {
-    if (is.null(fit$near)) return(NULL)
-    near_laplace(data, z, f, sites, learned$model, min(fit$neighbours, nrow(data$x)), fit$control,
-                 rank = fit$near$rank)
-  }
-  parts <- laplace_parts(data, fit$likelihood, learned, z, fit$control, state,
-                         if (length(fit$factors$beta) == nrow(z)) fit$factors else list(), near)
-  fit[names(parts)] <- parts
-  fit
-}
-
-# What the points leave of the prior variances, beside what the rows' likelihoods resolve.
-describe_left <- function(fit) {
-  if (fit$unexplained < 1e-8) return(words_for(fit$likelihood)[["limit"]])
-  sprintf("which leave %s of W E unexplained at a row on average", format(signif(fit$unexplained, 2)))
-}

@@ -48,7 +48,10 @@ as_likelihood <- function(family, approx = "laplace") {
   known <- links[[family$family]]
   if (!family$link %in% known) {
     abort_input("family", sprintf("%s with link %s", family$family, family$link), want,
-                hint = if (is.null(known)) "Quasi and other families are not fitted." )
+                hint = if (grepl("negative binomial", family$family, ignore.case = TRUE))
+                  "The negative binomial is nb(), or nb(2) where theta is 2."
+                else if (is.null(known)) paste("Quasi and other families are not fitted: counts that scatter more than",
+                                               "Poisson's are for nb(), positive numbers for transform = \"log\"."))
   }
   if (family$family == "gaussian" && approx == "vi") {
     abort_input("approx", "\"vi\" with Gaussian responses", "left out, or beside another `family`",

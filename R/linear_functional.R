@@ -16,7 +16,7 @@
 #' @param weights a vector with a weight for each row of `newdata`, or a matrix with a functional a row and a column for
 #'   each row of `newdata`. Its row names are kept.
 #' @param newdata rows that f is taken at; when missing, the training rows.
-#' @param certified `FALSE`: mean and sd alone, which takes little time.
+#' @param certified `FALSE`: mean and sd alone, which takes little time, and is all there is of classes and counts.
 #' @param effort,reference,m2,max_seconds as in [certify()]. With `"reference"` what is widest is narrowed by the rows
 #'   near to those that a functional is about, and by the exact posterior where that takes less than `max_seconds`.
 #' @param ... not used.
@@ -37,14 +37,14 @@
 #' new <- data.frame(speed = c(5, 10, 20))
 #' linear_functional(fit, rbind(average = rep(1 / 3, 3), "20 - 10" = c(0, -1, 1)), new)
 #' @export
-linear_functional <- function(fit, weights, newdata, certified = TRUE, effort = c("reference", "fast", "tight"), ...,
-                              reference = fit$reference, m2 = NULL,
+linear_functional <- function(fit, weights, newdata, certified = is.null(fit$likelihood),
+                              effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
                               max_seconds = if (effort == "tight") Inf else 10) {
   check_dots_empty(list(...), names(formals(linear_functional)))
   fit <- check_any_fit(fit, "fit")
   certified <- check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
-  if (certified) refuse_likelihood(fit, "certified", "A certificate of a functional")
+  if (certified) refuse_likelihood(fit, "fit", "A certificate of a functional")
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   weights <- check_functional_weights(if (missing(weights)) NULL else weights, length(new$index))
   functionals_of_rows(fit, lapply(seq_len(nrow(weights)), function(i) {

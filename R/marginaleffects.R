@@ -11,7 +11,8 @@
 #'   these), since draws come in pairs around the mean; of ratios and other transformations they are medians of draws.
 #' * Intervals are quantiles of the draws, as of any Bayesian model there; `get_draws()` has the draws, whose standard
 #'   deviations are posterior ones. Hyperparameters are held at their estimates.
-#' * They are about f, the mean of a response, whatever `type` says.
+#' * They are about f, the mean of a response, whatever `type` says; of classes and counts about the probability or the
+#'   rate, or with `type = "link"` about f.
 #' * The rows of a call are drawn jointly, which is exact and takes time as the cube and memory as the square of their
 #'   number: seconds for 2,000. A comparison looks at two rows for each row and input; `newdata` chooses fewer rows.
 #' * Slopes are differences over a small step. The functions of a Matern kernel with `nu = 1/2` have none: their
@@ -19,7 +20,8 @@
 #'
 #' @param model A fit from a formula.
 #' @param newdata Rows, a data frame.
-#' @param type,... Not used.
+#' @param type of fits of classes and counts, `"response"` or `"link"`.
+#' @param ... Not used.
 #' @param vcov Not used: nothing is asked of the covariance of coefficients.
 #' @return For `get_predict()` a data frame with columns `rowid` and `estimate`, a row a row of `newdata`, and attribute
 #'   `posterior_draws`, a matrix with a row a row of `newdata` and a column a draw, as many as
@@ -46,7 +48,7 @@ NULL
 # that it has been given so far are kept for the length of that call, in an environment that goes with the fit.
 #' @exportS3Method marginaleffects::sanitize_model_specific
 sanitize_model_specific.gp_fit <- function(model, ...) {
-  model <- check_fit(model, "model")
+  model <- check_any_fit(model, "model")
   if (is.null(model$terms)) abort_input("model", "a fit from a matrix", "a fit from a formula")
   attr(model, "draws") <- new_draws()
   model
@@ -56,12 +58,18 @@ sanitize_model_specific.gp_fit <- function(model, ...) {
 #' @exportS3Method marginaleffects::get_predict
 get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   draws <- attr(model, "draws")
-  fit <- check_fit(model, "model")
+  fit <- check_any_fit(model, "model")
   rows <- new_rows(fit, as.data.frame(newdata), stats::na.pass)
   f <- joint_draws(fit, rows$x, if (is.null(draws)) new_draws() else draws)[rows$index, , drop = FALSE]
-  estimate <- posterior_at(fit, rows$x)$mean[rows$index] + rows$offset
+  p <- posterior_at(fit, rows$x)
+  estimate <- mean <- p$mean[rows$index] + rows$offset
+  link <- identity
+  if (is_laplace(fit) && type != "link") {
+    link <- linkinv(fit$likelihood)
+    estimate <- moments_of(fit$likelihood, mean, p$var[rows$index])$mean
+  }
   rowid <- if (is.null(newdata$rowid)) seq_along(estimate) else newdata$rowid
-  structure(data.frame(rowid, estimate), posterior_draws = f + estimate)
+  structure(data.frame(rowid, estimate), posterior_draws = link(f + mean))
 }
 
 #' @rdname marginaleffects-methods

@@ -23,14 +23,14 @@
 #' fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel_se())
 #' partial_dependence(fit, "wt", at = c(2, 3, 4))
 #' @export
-partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL, certified = TRUE,
+partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL, certified = is.null(fit$likelihood),
                                effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
                                max_seconds = if (effort == "tight") Inf else 10) {
   check_dots_empty(list(...), names(formals(partial_dependence)))
   fit <- check_any_fit(fit, "fit")
   certified <- check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
-  if (certified) refuse_likelihood(fit, "certified", "A certificate of a functional")
+  if (certified) refuse_likelihood(fit, "fit", "A certificate of a functional")
   rows <- if (missing(newdata)) rows_to_average(fit) else as.data.frame(newdata)
   variable <- dependence_variable(fit, variable, rows)
   if (is.null(at)) at <- dependence_values(rows[[variable]])

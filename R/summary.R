@@ -328,7 +328,7 @@ print_laplace <- function(fit, digits) {
   words <- words_for(fit$likelihood)
   about <- laplace_facts(fit, number)
   cat(sprintf("Gaussian process with a %s response, by %s\n", response_kind(fit$likelihood), words[["by"]]))
-  cat(wrap(paste("Call:", clip(deparse_shown(fit$call), 400L)), exdent = 6), sep = "\n")
+  if (!is.null(fit$call)) cat(wrap(paste("Call:", clip(deparse_shown(fit$call), 400L)), exdent = 6), sep = "\n")
   cat("\n")
   print_fields(c(
     Data = describe_data(about), Family = about$family, Success = about$success, Inducing = about$inducing,
@@ -367,6 +367,12 @@ laplace_facts <- function(fit, number) {
       "learned by the ", words[["learned"]], if (!is.null(fit$near) && !is.null(fit$trial))
         ", the kernel then by that of the Gaussian rows at the mode given their nearest"),
     accuracy = describe_tolerance(fit))
+}
+
+# What the points leave of the prior variances, beside what the rows' likelihoods resolve.
+describe_left <- function(fit) {
+  if (fit$unexplained < 1e-8) return(words_for(fit$likelihood)[["limit"]])
+  sprintf("which leave %s of W E unexplained at a row on average", format(signif(fit$unexplained, 2)))
 }
 
 # Scores at the training rows flatter the fit.

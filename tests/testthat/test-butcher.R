@@ -62,3 +62,13 @@ test_that("vetiver serves what predict() says", {
   expect_identical(names(vetiver::vetiver_model(curved, "log", prototype_data = cars["speed"])$prototype), "speed")
   expect_identical(names(vetiver::vetiver_ptype(fit_fixed())), fit_fixed()$frame$columns)
 })
+
+test_that("of classes and counts, too, with the certificates that a reference gives", {
+  fit <- pfdtc(am ~ wt + hp, mtcars, family = binomial(), kernel = kernel_se(c(1, 80), 4), hyper = "fixed", m = 8)
+  fit$reference <- reference(fit, 20)
+  small <- axe_env.gp_fit(axe_data.gp_fit(axe_fitted.gp_fit(axe_call.gp_fit(fit))))
+  expect_null(small$data)
+  expect_identical(predict(small, mtcars, type = "response"), predict(fit, mtcars, type = "response"))
+  expect_equal(certify(small, mtcars[1:2, ])$mean_upper, certify(fit, mtcars[1:2, ])$mean_upper)
+  expect_output(print(small), "binomial")
+})

@@ -33,3 +33,15 @@ test_that("data that cannot be found by the call are given", {
   attr(fit$terms, ".Environment") <- globalenv()
   expect_equal(as.data.frame(emmeans::ref_grid(fit, data = cars))$speed, mean(cars$speed))
 })
+
+test_that("of classes means are of the log odds, and go back by the link", {
+  skip_if_not_installed("emmeans")
+  d <- transform(mtcars, gear = factor(gear))
+  fit <- pfdtc(am ~ wt + gear, d, family = binomial(), kernel = kernel_se(1, 4), hyper = "fixed", m = 8)
+  at <- emmeans::emmeans(fit, ~ gear, at = list(wt = 3))
+  f <- predict(fit, data.frame(wt = 3, gear = factor(3:5)), se.fit = TRUE)
+  shown <- as.data.frame(summary(at))
+  expect_equal(shown$emmean, unname(f$fit), tolerance = 1e-8)
+  expect_equal(shown$SE, unname(f$se.fit), tolerance = 1e-8)
+  expect_equal(as.data.frame(summary(at, type = "response"))$prob, stats::plogis(unname(f$fit)), tolerance = 1e-8)
+})

@@ -38,3 +38,18 @@ test_that("model_performance() has errors at rows seen and unseen", {
   expect_equal(p$AIC, AIC(fit))
   expect_output(print(p), "RMSE")
 })
+
+test_that("of classes and counts insight is told the family, and predictions are probabilities", {
+  skip_if_not_installed("insight")
+  classes <- pfdtc(am ~ wt + hp, mtcars, family = binomial(), kernel = kernel_se(c(1, 80), 4), hyper = "fixed", m = 8)
+  counts <- pfdtc(carb ~ wt, mtcars, family = nb(3), kernel = kernel_se(1, 1), hyper = "fixed", m = 5)
+  expect_true(insight::model_info(classes)$is_binomial)
+  expect_true(insight::model_info(counts)$is_negbin)
+  p <- insight::get_predicted(classes, mtcars[1:3, ], ci = 0.9)
+  band <- predict(classes, mtcars[1:3, ], interval = "credible", level = 0.9, type = "response")
+  expect_equal(as.numeric(p), unname(band[, "fit"]))
+  expect_equal(attr(p, "ci_data")$CI_low, unname(band[, "lwr"]))
+  scores <- model_performance.gp_fit(classes)
+  expect_equal(scores$NLPD, -mean(predict(classes, type = "density")))
+  expect_equal(scores$Brier_loo, mean((mtcars$am - predict(classes, type = "loo"))^2))
+})

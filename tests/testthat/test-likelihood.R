@@ -41,11 +41,11 @@ test_that("what is no response is refused, by name", {
   refused(quietly((y + 1) / 4 ~ x + z, d, family = binomial()), "weights")
   refused(quietly(y ~ x + z, d, family = binomial("cauchit")), "cauchit")
   refused(quietly(y ~ x + z, d, family = Gamma()), "Gamma")
-  refused(quietly(y ~ x + z, d, family = quasipoisson()), "quasi")
+  refused(quietly(y ~ x + z, d, family = quasipoisson()), "quasi.*nb\\(\\)")
   refused(quietly(y ~ x + z, d, family = 3), "family")
   refused(quietly(y ~ x + z, d, family = binomial(), noise = 1), "noise")
   refused(nb(-1), "theta")
-  refused(gp_exact(y ~ x + z, d, family = binomial()), "family")
+  refused(gp_exact(y ~ x + z, d, family = binomial()), "pfdtc\\(\\) has it")
 })
 
 test_that("what is for Gaussian noise alone says so", {

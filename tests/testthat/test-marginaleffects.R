@@ -98,3 +98,15 @@ test_that("a fit from a matrix is refused", {
   fit <- fit_fixed()
   expect_error(marginaleffects::predictions(fit), class = "pfdtc_error_input")
 })
+
+test_that("of classes predictions are probabilities, with their credible intervals, or f", {
+  fit <- pfdtc(am ~ wt, mtcars, family = binomial(), kernel = kernel_se(1, 4), hyper = "fixed", m = 6)
+  new <- mtcars[c(1, 9, 30), ]
+  p <- with_seed(1, with_options(list(pfdtc.draws = 20000), get_predict.gp_fit(fit, new)))
+  band <- predict(fit, new, type = "response", interval = "credible")
+  expect_equal(p$estimate, unname(band[, "fit"]))
+  draws <- attr(p, "posterior_draws")
+  expect_equal(rowMeans(draws), p$estimate, tolerance = 0.02)
+  expect_equal(apply(draws, 1, stats::quantile, 0.025), unname(band[, "lwr"]), tolerance = 0.05)
+  expect_equal(get_predict.gp_fit(fit, new, type = "link")$estimate, unname(predict(fit, new)))
+})
