@@ -38,7 +38,7 @@ laplace_stages <- function(data, s, state) {
   z <- laplace_points(data, learned, s$points, state, moved || isTRUE(s$posterior$neighbours > 0L))
   if (moved) z <- moved_points(data, learned, z, s, state)
   now <- try_near_rows(data, list(learned = learned, z = z, settings = s), state)
-  construct_laplace(data, now$learned, now$z, now$settings, state, now$near)
+  construct_laplace(data, now$learned, now$z, now$settings, state, now$near, now$mode)
 }
 
 refuse_beside_likelihood <- function(s) {
@@ -310,7 +310,8 @@ laplace_points <- function(data, learned, s, state, few = FALSE) {
     check_choice(s$inducing, setdiff(point_methods, "divergence"), "inducing")
   most <- if (n <= exact_rows && !few) n else min(laplace_sizes$most, n)
   m <- if (is.null(s$m)) most else check_points(s$m, n)
-  run_stage(state, "start", choose_points(data$x, m, learned$kernel, method, s$run$memory, control = s$run)$z,
+  run_stage(state, "start", choose_points(data$x, m, learned$kernel, method, min(s$run$memory, greedy_memory),
+                                           control = s$run)$z,
             otherwise = choose_points(data$x, m, NULL, "random")$z)
 }
 
@@ -318,10 +319,11 @@ how_points_start <- function(inducing) {
   if (is.matrix(inducing)) "given" else if (is.null(inducing)) "greedy" else inducing
 }
 
-construct_laplace <- function(data, learned, z, s, state, near = NULL) {
+# `near`, `start`: the near field and the mode on points, where the trial has made them.
+construct_laplace <- function(data, learned, z, s, state, near = NULL, start = NULL) {
   likelihood <- s$learning$likelihood
   likelihood$theta <- learned$theta
-  parts <- laplace_parts(data, likelihood, learned, z, s$run, state, near = function(f, sites) {
+  parts <- laplace_parts(data, likelihood, learned, z, s$run, state, start, function(f, sites) {
     neighbours <- s$posterior$neighbours
     if (!isTRUE(neighbours > 0L)) return(near)
     run_stage(state, "near", near_laplace(data, z, f, sites, learned$model, min(neighbours, nrow(data$x)), s$run),

@@ -10,31 +10,37 @@
 
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
-# The near field with its rows, list(x, y, weights), of responses z; `f`: to begin with, without offset and mean.
-near_laplace <- function(data, z, f, sites, model, neighbours, run, enough = near_laplace_steps$moved,
+# The near field with its rows, list(x, y, weights), of responses z; `f`: to begin with, without offset and mean;
+# `taken`: the step that led there; `settled`: the root mean square of a step after which f is where it stays.
+near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
                          rank = sample.int(nrow(data$x))) {
   force(rank)
-  longest <- near_laplace_steps$longest
   share <- 1
-  taken <- 0
   for (step in seq_len(near_laplace_steps$most)) {
     rows <- surrogate_rows(data$x, sites, f)
     near <- near_posterior(rows, z, model, neighbours, neighbours, rank, control = run)
+    rests <- is_settled(taken, settled)
+    if (rests) break
     move <- predict_near(near, rows, z, model, data$x, run)$mean - f
     moved <- max(abs(move))
-    if (moved < enough * (1 + max(abs(f)))) break
-    back <- move * taken < 0 & abs(move) > 0.9 * abs(taken)
+    rests <- moved < near_laplace_steps$moved * (1 + max(abs(f)))
+    if (rests) break
+    back <- is.finite(taken) & move * taken < 0 & abs(move) > 0.9 * abs(taken)
     share <- ifelse(back, share / 2, pmin(2 * share, 1))
-    taken <- share * pmin(pmax(move, -longest), longest)
+    taken <- share * short_enough(move)
     f <- f + taken
   }
-  if (!(moved < max(1e-4, enough) * (1 + max(abs(f))))) {
+  if (!rests && !(moved < 1e-4 * (1 + max(abs(f))))) {
     warn_convergence(sprintf("The mode beside near rows was not reached: the last step moved f by %.2g.", moved))
   }
   near$rows <- rows
   near$steps <- step
   near
 }
+
+is_settled <- function(step, settled) sqrt(mean(step^2)) < settled
+
+short_enough <- function(move) pmin(pmax(move, -near_laplace_steps$longest), near_laplace_steps$longest)
 
 # Rows that say next to nothing have a W of next to 0, which they are given a little of: f comes out as without.
 surrogate_rows <- function(x, sites, f) {

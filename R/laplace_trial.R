@@ -3,19 +3,19 @@
 # Few points carry no short lengthscales, so none are learned with them. But the mode on points is the posterior of
 # Gaussian responses (laplace_near.R), and learn.R learns of those, row by row given the nearest, at any lengthscale.
 # They were made at a mode that is too smooth, and are drawn towards it: the variance comes out too small (as in
-# penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 1, 3, 9, ... until the log density of
-# rows held out is less than the best by more than the standard error of that; and points alone where near rows do not
-# gain a thousandth.
+# penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 3, 9, ... until the log density of rows
+# held out is less than the best by more than the standard error of that; and points alone where near rows do not gain
+# a thousandth.
 
-# Rows of which near fields are made for that, and rows held out; inducing points beside near rows; the part of its size
-# by which f may yet move at a row (predictions are those of a step beyond: of 50,000 flights' f it is off by .001 on
-# average, while two steps more would take 5 of 30 seconds); the largest f at which responses are made to learn from:
-# where it is large they say nothing but that; how often the variance is raised, and by what; what near rows are to
-# gain.
-near_trial <- list(rows = 8000L, held = 5000L, points = 200L, moved = 0.05, largest = 4, raised = 5L, by = 3,
-                   gain = 0.001)
+# Rows whose sums stand for those of all while variances are tried, and rows held out; inducing points beside near rows;
+# the step (root mean square) after which f is where it stays, and how many a variance is given (of 50,000 flights the
+# next, of a quarter of the first, is worth .0005 and takes 2 of 13 seconds); the largest f at which responses are made
+# to learn from: where it is large they say nothing but that; how often the variance is raised, and by what; what near
+# rows are to gain; the factor within which theta is learned anew.
+near_trial <- list(rows = 8000L, held = 5000L, points = 200L, settled = 1, steps = 3L, largest = 4, raised = 5L,
+                   by = 3, gain = 0.001, theta = 10)
 
-# `now`: list(learned, z, settings), and near, where that is chosen.
+# `now`: list(learned, z, settings), and mode, that on points, and near, where that is chosen.
 try_near_rows <- function(data, now, state) {
   s <- now$settings
   n <- nrow(data$x)
@@ -23,7 +23,12 @@ try_near_rows <- function(data, now, state) {
   undecided <- is.null(s$posterior$neighbours) && s$posterior$open && isTRUE(s$keep_data) && n > exact_rows &&
     n <= near_training_rows && is_log_concave(likelihood) && !is_variational(likelihood)
   if (!undecided) return(now)
-  run_stage(state, "trial", unless_restless(near_or_not(data, now, state), now), otherwise = now)
+  likelihood$theta <- now$learned$theta
+  run_stage(state, "trial", {
+    now$mode <- laplace_at(data, likelihood, now$learned$center, now$learned$kernel, now$z,
+                           rounding_jitter(nrow(now$z)), s$run)
+    unless_restless(near_or_not(data, now, likelihood, state), now)
+  }, otherwise = now)
 }
 
 # `otherwise` where a near field cannot be computed, or its mode does not come to rest.
@@ -31,41 +36,51 @@ unless_restless <- function(expr, otherwise) {
   tryCatch(expr, pfdtc_error_numerical = function(e) otherwise, pfdtc_warning_convergence = function(w) otherwise)
 }
 
-near_or_not <- function(data, now, state) {
+near_or_not <- function(data, now, likelihood, state) {
   s <- now$settings
   n <- nrow(data$x)
   held <- sample.int(n, min(near_trial$held, n %/% 5L))
   around <- sample(setdiff(seq_len(n), held))
   some <- utils::head(around, near_trial$rows)
   x <- function(rows) data$x[rows, , drop = FALSE]
-  likelihood <- replace(s$learning$likelihood, "theta", list(now$learned$theta))
   sites_of <- function(rows) engine_sites(likelihood, take_sites(data$sites, rows), now$learned$center)
   at <- take_sites(data$sites, held)
-  score <- function(mean, var) {
+  score <- function(mean, var, theta = likelihood$theta) {
+    likelihood$theta <- theta
     log_predictive(likelihood, at[c("y", "size")], mean + now$learned$center + at$offset, pmax(var, 0))
   }
-  alone <- stop_on_status(native_laplace(now$z, x(around), sites_of(around), now$learned$model$kernel,
-                                         rounding_jitter(nrow(now$z)), control = s$run), "The posterior's mode")
-  p <- native_predict(alone, now$z, now$learned$model, data$x)
-  of_alone <- score(p$mean[held], (p$sor_variance + p$unexplained)[held])
+  alone <- native_laplace(now$z, x(around), sites_of(around), now$learned$kernel, now$mode$jitter, now$mode,
+                          maxit = 2L, control = s$run) # steps of Newton's, from where it all but is
+  p <- native_predict(stop_on_status(alone, "The posterior's mode"), now$z, now$learned$model, x(held))
+  of_alone <- score(p$mean, p$sor_variance + p$unexplained)
 
-  learned <- learn_near_laplace(data, p$mean, sites_of(seq_len(n)), s$learning, now$learned, state)
-  z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", s$run$memory,
+  sites <- sites_of(seq_len(n))
+  on_points <- now$mode$f - sites$offset
+  learned <- learn_near_laplace(data, on_points, sites, s$learning, now$learned, state)
+  z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", greedy_memory,
                      control = s$run)$z
-  beside <- function(kernel, f) {
-    unless_restless({
-      model <- new_model(kernel, 1)
-      near <- near_laplace(list(x = x(some)), z, f[some], sites_of(some), model, default_neighbours, s$run,
-                           near_trial$moved)
-      f <- predict_near(near, near$rows, z, model, data$x, s$run)$mean
-      p <- predict_near(near, surrogate_rows(x(around), sites_of(around), f[around]), z, model, x(held), s$run)
-      list(score = score(p$mean, p$var_near + p$var_far), model = model, f = f)
-    }, list(score = rep(-Inf, length(held))))
+  few <- utils::head(z, few_points)
+  rows_at <- function(rows, f) surrogate_rows(x(rows), sites_of(rows), f[rows])
+  beside <- function(kernel, f) { # some steps, mostly one, and what predicts from there
+    model <- new_model(kernel, 1)
+    predicted <- function(f, x) {
+      near <- near_posterior(rows_at(some, f), few, model, default_neighbours, default_neighbours, control = s$run)
+      predict_near(near, rows_at(around, f), few, model, x, s$run)
+    }
+    for (i in seq_len(near_trial$steps)) {
+      step <- short_enough(predicted(f, data$x)$mean - f)
+      f <- f + step
+      if (is_settled(step, near_trial$settled)) break
+    }
+    p <- predicted(f, x(held))
+    var <- p$var_near + p$var_far
+    list(score = score(p$mean, var), kernel = kernel, f = f, step = step, mean = p$mean, var = var)
   }
-  best <- tried <- beside(learned$model$kernel, p$mean)
-  if (is.null(best$model)) return(now)
-  for (i in seq_len(if (any(startsWith(s$learning$free, "variance"))) near_trial$raised else 0L)) {
-    tried <- beside(with_variances(tried$model$kernel, near_trial$by), tried$f)
+  free <- any(startsWith(s$learning$free, "variance"))
+  raise <- function(kernel) if (free) with_variances(kernel, near_trial$by) else kernel
+  best <- tried <- beside(raise(learned$model$kernel), on_points)
+  for (i in seq_len(if (free) near_trial$raised - 1L else 0L)) {
+    tried <- unless_restless(beside(raise(tried$kernel), tried$f), NULL)
     apart <- tried$score - best$score
     if (!isTRUE(mean(apart) > -se_of_mean(apart))) break
     if (mean(apart) > 0) best <- tried
@@ -74,10 +89,15 @@ near_or_not <- function(data, now, state) {
   if (!all(is.finite(gain))) return(now)
   now$settings$posterior$trial <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
   if (!isTRUE(mean(gain) < -near_trial$gain)) return(now)
-  learned$kernel <- best$model$kernel
-  learned$model <- best$model
-  near <- near_laplace(data, z, best$f, sites_of(seq_len(n)), best$model, default_neighbours, s$run,
-                       near_trial$moved)
+  learned$kernel <- best$kernel
+  learned$model <- new_model(best$kernel, 1)
+  if (likelihood$learned) { # of a mode that is too smooth, theta is too small
+    logs <- log(likelihood$theta) + c(-1, 1) * log(near_trial$theta)
+    of_log <- function(log) sum(score(best$mean, best$var, exp(log)))
+    likelihood$theta <- learned$theta <- exp(stats::optimize(of_log, logs, maximum = TRUE)$maximum)
+    sites <- sites_of(seq_len(n))
+  }
+  near <- near_laplace(data, z, best$f, sites, learned$model, default_neighbours, s$run, best$step, near_trial$settled)
   list(learned = learned, z = z, settings = now$settings, near = near)
 }
 

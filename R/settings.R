@@ -12,6 +12,10 @@ enough_unexplained <- 0.005
 # then predict as well as 200 or 400 do.
 few_points <- 50L
 
+# What choosing points of classes and counts may take, which says among how many rows: of 50,000 flights 400 points of
+# 10,000 rows predict as well as those of all, and take 1.4 seconds less.
+greedy_memory <- 2^25
+
 # Rows near each prediction that a near field treats exactly, where the fit decides.
 default_neighbours <- 40L
 

@@ -47,19 +47,49 @@ test_that("points alone stay where they predict as well, and where near rows com
   expect_gt(fit$trial[["gain"]], -1e-3)
   expect_output(print(fit), "none; points\\s+alone\\s+have")
   rough <- classes_of(0.03)
-  restless <- function(data, z, f, sites, model, ...) {
-    expect_length(model$kernel$variance, 1)
-    warn_convergence("f did not come to rest")
-  }
+  restless <- function(...) warn_convergence("f did not come to rest")
   expect_no_warning(fit <- with_replaced(list(near_laplace = restless), {
     fit_classes(rough, kernel = kernel_matern(1 / 2, 0.1, 8), hyper = "fixed")
   }))
   expect_null(fit$near)
   expect_equal(predict(fit), predict(fit_classes(rough, kernel = kernel_matern(1 / 2, 0.1, 8), hyper = "fixed",
                                                  neighbours = 0)))
-  # nor are variances raised of what came to no rest to begin with
-  expect_no_warning(fit <- with_replaced(list(near_laplace = restless), fit_classes(rough, kernel = kernel_se())))
+})
+
+test_that("variances are raised until a near field cannot be computed, or none where the first cannot", {
+  rough <- classes_of(0.03)
+  tried <- numeric()
+  most <- 0
+  own <- near_posterior
+  failing <- function(data, z, model, ...) {
+    tried <<- unique(c(tried, model$kernel$variance))
+    if (match(model$kernel$variance, tried) > most) stop_on_status(list(status = 1L), "The near field")
+    own(data, z, model, ...)
+  }
+  fit <- with_replaced(list(near_posterior = failing), fit_classes(rough, kernel = kernel_matern(1 / 2)))
   expect_identical(fit$neighbours, 0L)
+  expect_length(tried, 1)
+  tried <- numeric()
+  most <- 1
+  fit <- with_replaced(list(near_posterior = failing), fit_classes(rough, kernel = kernel_matern(1 / 2)))
+  expect_identical(fit$neighbours, 40L)
+  expect_length(tried, 2)
+  expect_identical(fit$kernel$variance, tried[1])
+})
+
+test_that("theta is learned anew beside near rows", {
+  data <- with_seed(3, {
+    x <- matrix(stats::runif(4200), 2100)
+    data.frame(x1 = x[, 1], x2 = x[, 2],
+               y = stats::rnbinom(2100, mu = exp(2 + 1.5 * sin(x[, 1] / 0.03) * cos(x[, 2] / 0.03)), size = 4))
+  })
+  fit <- with_seed(2, pfdtc(y ~ ., data, family = nb(), kernel = kernel_se(), control = list(progress = FALSE)))
+  points <- with_seed(2, pfdtc(y ~ ., data, family = nb(), kernel = kernel_se(), neighbours = 0,
+                               control = list(progress = FALSE)))
+  expect_identical(fit$neighbours, 40L)
+  # the waves that points do not carry are noise to them
+  expect_lt(points$theta, 2)
+  expect_lt(abs(log(fit$theta / 4)), log(1.5))
 })
 
 test_that("variances are multiplied, of every term", {
