@@ -184,4 +184,4 @@ check_level <- function(level) {
   check_number(level, "level", "a number between 0 and 1", function(x) is.numeric(x) && x > 0 && x < 1)
 }
 
-is.finite_number <- function(v) is.numeric(v) && length(v) == 1L && is.finite(v)
+is_finite_number <- function(v) is.numeric(v) && length(v) == 1L && is.finite(v)

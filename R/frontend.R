@@ -59,7 +59,7 @@ clean_rows <- function(x, response, name, weights, offset, indicator, labels, ce
   }
   check_flag(scale, "scale")
   read <- read_response(likelihood, response, weights, name, nrow(x))
-  if (!is.finite_number(center)) check_flag(center, "center")
+  if (!is_finite_number(center)) check_flag(center, "center")
   data <- clean_data(x, read$response, name, read$weight, NULL, indicator, labels, center = FALSE, scale = FALSE,
                      merge = FALSE)
   with_sites(data, read, offset)

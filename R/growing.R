@@ -135,7 +135,7 @@ with_new_sums <- function(fit, new, sign) {
   fit$factors <- after
   fit$signature <- signature_with(fit$signature, new$signature, sign)
   fit$nobs <- fit$nobs + sign * n
-  if (is.finite_number(fit$unexplained)) fit$unexplained <- after$t / fit$nobs / model$noise
+  if (is_finite_number(fit$unexplained)) fit$unexplained <- after$t / fit$nobs / model$noise
   if (sign < 0) fit$allowance <- sum(fit$allowance, allowance)
   without_reference(count_rows(fit, sign * n))
 }
@@ -249,7 +249,7 @@ fit_of_data <- function(fit, data, n) {
     fit$x <- data$x
     fit["small_n"] <- list(NULL)
     if (!is.null(fit[["m"]])) fit$m <- fit$m_asked <- nrow(data$x)
-  } else if (!is_laplace(fit) && is.null(fit$near) && is.finite_number(fit$unexplained)) {
+  } else if (!is_laplace(fit) && is.null(fit$near) && is_finite_number(fit$unexplained)) {
     fit$unexplained <- fit$factors$t / data$n / model$noise
   }
   fit$nobs <- data$n

@@ -77,6 +77,28 @@ test_that("variances are raised until a near field cannot be computed, or none w
   expect_identical(fit$kernel$variance, tried[1])
 })
 
+test_that("of the variances that are tried the best is kept, not the last", {
+  rough <- classes_of(0.03)
+  tried <- numeric()
+  own <- near_posterior
+  noting <- function(data, z, model, ...) {
+    tried <<- unique(c(tried, model$kernel$variance))
+    own(data, z, model, ...)
+  }
+  # to a million times what was learned, none of which ends the search
+  trial <- function(raised) {
+    replaced <- list(near_posterior = noting, se_of_mean = function(x) 1e3,
+                     near_trial = replace(near_trial, c("raised", "by"), list(raised, 100)))
+    with_replaced(replaced, fit_classes(rough, kernel = kernel_matern(1 / 2)))
+  }
+  first <- trial(1L)
+  expect_length(tried, 1)
+  several <- trial(3L)
+  expect_length(tried, 3)
+  expect_identical(several$kernel$variance, first$kernel$variance)
+  expect_identical(several$trial[["gain"]], first$trial[["gain"]])
+})
+
 test_that("theta is learned anew beside near rows", {
   data <- with_seed(3, {
     x <- matrix(stats::runif(4200), 2100)
