@@ -8,9 +8,11 @@
 # any other.
 
 # Points and rows that hyperparameters are learned with, and that starts and kernels are judged by; rounds in which the
-# points are chosen anew; nats that two steps are to gain; the most points of a posterior of many rows.
+# points are chosen anew; nats that two steps are to gain; the most points of a posterior of many rows; the least pivot
+# of H, which is above 1 but for Student's t: towards a saddle log det H falls without end, and Laplace's evidence rises
+# for nothing.
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
-                      most = 400L)
+                      most = 400L, pivot = 0.1)
 
 # Priors, which do not fade: without them a class alone, or classes that a line parts, have no largest evidence, and a
 # class says so little of a lengthscale that some come out short by chance. Those of the kernel are as with Gaussian
@@ -106,17 +108,18 @@ learn_laplace <- function(data, s, start, state) {
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   given <- is_composite(s$kernel) || !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
   found <- smooth_kernels(rows, s, start, state, given)
-  tied <- climb_laplace(rows, s, found$best, start, state, tied = !given)
+  tied <- or_as_it_was(climb_laplace(rows, s, found$best, start, state, tied = !given), found$best)
   best <- tied
   state$so_far <- best
   if (!given && length(s$free) && length(best$kernel$lengthscale) > 1L) {
-    apart <- climb_laplace(rows, s, best, start, state, tied = FALSE)
+    apart <- or_as_it_was(climb_laplace(rows, s, best, start, state, tied = FALSE), best)
     if (apart$value < best$value) best <- apart
   }
   best$kernels <- found$kernels
   if (is.null(s$kernel$profile) && nrow(data$x) <= exact_rows && is.null(state$stopped)) {
     state$so_far <- best
-    best <- line_or_not(best, line_beside(rows, s, tied, start, state), nrow(rows$x))
+    line <- or_as_it_was(line_beside(rows, s, tied, start, state), replace(tied, "value", Inf))
+    best <- line_or_not(best, line, nrow(rows$x))
   }
   if (likelihood$approx != "laplace") {
     state$so_far <- best
@@ -125,6 +128,9 @@ learn_laplace <- function(data, s, start, state) {
   }
   best
 }
+
+# Where the mode cannot be computed at the start of one more search.
+or_as_it_was <- function(found, now) tryCatch(found, pfdtc_error_numerical = function(e) now)
 
 # list(best, kernels): of smooth kernels, where there is a choice, from short and from typical lengthscales.
 smooth_kernels <- function(rows, s, start, state, given) {
@@ -246,6 +252,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
          theta = if (with_theta) exp(rest[length(rest)]) else now$theta)
   }
   warm <- list2env(list(at = list()), parent = emptyenv())
+  least <- NULL
   # a pass over so little is over before a second thread has begun, and there are a dozen in an evaluation
   run <- s$run
   if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
@@ -265,6 +272,9 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
                         control = run)
     if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
     warm$at <- e
+    pivot <- min(diag(e$C))^2
+    if (is.null(least)) least <<- min(laplace_sizes$pivot, 0.9 * pivot)
+    if (pivot < least) return(list(value = Inf, reason = "the mode is all but a saddle"))
     value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) - sum(beyond * pull) / 2
     slope <- drop(crossprod(basis, (e$theta - pull)[free]))
     if (with_center) {

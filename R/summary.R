@@ -349,8 +349,8 @@ laplace_facts <- function(fit, number) {
   likelihood <- fit$likelihood
   words <- words_for(likelihood)
   near <- if (is.null(fit$near)) "none" else
-    sprintf("the %d nearest rows of each prediction are treated exactly, as Gaussian ones at the mode (%d steps)",
-            fit$neighbours, fit$near$steps)
+    sprintf("the %d nearest rows of each prediction are treated exactly, as Gaussian ones %s", fit$neighbours,
+            if (is.null(fit$trial)) sprintf("at the mode (%d steps)", fit$near$steps) else "about the mode")
   levels <- likelihood$levels
   open <- c(if (fit$df > likelihood$learned) "mean", if (likelihood$learned) theta_name(likelihood))
   list(
