@@ -1,10 +1,18 @@
 # The posterior of classes and counts on given points: by Laplace's approximation, from there the normal distribution
 # with the largest lower bound of log p(y) (approx = "vi"), and points that are moved by it.
 
-# The posterior on points z: list as the engine has it, of all rows. `start`: what it had before.
+# The posterior on points z: list as the engine has it, of all rows. `start`: what it had before. Of Student's t there
+# are saddles, between responses that are far apart, where steps may end: others begin beside the prior's mean.
 laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
-  found <- native_laplace(z, data$x, engine_sites(likelihood, data$sites, center), kernel, jitter, start, want = want,
-                          maxit = maxit, control = control)
+  mode <- function(start) {
+    native_laplace(z, data$x, engine_sites(likelihood, data$sites, center), kernel, jitter, start, want = want,
+                   maxit = maxit, control = control)
+  }
+  found <- mode(start)
+  for (aside in if (maxit > 0L && !is_log_concave(likelihood)) c(0.01, 0.1, 1)) {
+    if (found$status == 0L) break
+    found <- mode(list(beta = aside * cos(seq_len(nrow(z)))))
+  }
   stop_on_status(found, "The posterior's mode")
 }
 

@@ -175,3 +175,13 @@ test_that("learning keeps away from modes that are all but saddles, where Laplac
   expect_true(all(is.finite(predict(fit, stackloss, type = "density"))))
   expect_gt(min(diag(fit$factors$C))^2, 0.05)
 })
+
+test_that("a saddle between responses is left for a mode", {
+  data <- data.frame(x = c(1, 1), y = c(-10, 10))
+  fit <- pfdtc(y ~ x, data, family = student(1, sigma = 1), kernel = kernel_se(1, 100), hyper = "fixed", center = FALSE,
+               control = list(progress = FALSE))
+  f <- unname(predict(fit, data)[1])
+  expect_gt(abs(f), 5) # 0, where steps from 0 end, is the saddle
+  # the prior of f has variance 100: at the mode the slope of the log likelihood is f / 100
+  expect_equal(sum(2 * (data$y - f) / (1 + (data$y - f)^2)), f / 100, tolerance = 1e-6)
+})
