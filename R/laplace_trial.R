@@ -55,7 +55,9 @@ near_or_not <- function(data, now, likelihood, state) {
   of_alone <- score(p$mean, p$sor_variance + p$unexplained)
 
   sites <- sites_of(seq_len(n))
-  on_points <- now$mode$f - sites$offset
+  on_points <- numeric(n) # of the other rows alone: a start that knows the responses held out would favour near rows
+  on_points[around] <- alone$f - sites$offset[around]
+  on_points[held] <- p$mean
   learned <- learn_near_laplace(data, on_points, sites, s$learning, now$learned, state)
   z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", greedy_memory,
                      control = s$run)$z
