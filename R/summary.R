@@ -22,8 +22,17 @@ summary.gp_fit <- function(object, ...) {
   out <- c(fit_facts(object), list(
     range = input_range(object), residuals = resid, term_shares = term_shares(object),
     linear = linear_coefficients(object),
-    rmse = if (is.null(resid)) NA_real_ else sqrt(mean(resid^2, na.rm = TRUE))))
+    rmse = root_mean_square(resid), rmse_loo = if (has_cheap_loo(object)) {
+      root_mean_square(stats::residuals(object, type = "loo"))
+    }))
   structure(out, class = "summary.gp_fit")
+}
+
+root_mean_square <- function(e) if (is.null(e)) NA_real_ else sqrt(mean(e^2, na.rm = TRUE))
+
+# A second at most, and in the units of the response.
+has_cheap_loo <- function(fit) {
+  is_exact(fit) && !is.null(fit$data) && fit$nobs <= exact_rows && is.null(fit$transform)
 }
 
 #' @rdname gp_fit-methods
@@ -43,7 +52,8 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
   print_fields(c(
     RMSE = if (is.na(x$rmse) && !is.na(x$from)) "not known: a fit of a row source keeps no rows"
       else if (is.na(x$rmse)) "not known: the fit has left its data out (keep_data = FALSE)"
-      else paste(number(x$rmse), "at the training rows"),
+      else paste0(number(x$rmse), " at the training rows",
+                  if (!is.null(x$rmse_loo)) sprintf(", %s leave-one-out", number(x$rmse_loo))),
     describe_evidence(x, number), Terms = describe_shares(x$term_shares),
     Response = if (x$center == 0 && x$scale == 1) "neither centred nor scaled"
       else sprintf("centred at %s, scaled by %s inside the fit", number(x$center),
@@ -267,7 +277,7 @@ describe_starts <- function(learned) {
 describe_kernel <- function(about) {
   kernels <- about$kernels
   if (is.null(kernels)) return(about$kernel$label)
-  sprintf("%s, chosen by %s (%s)", about$kernel$label,
+  sprintf("%s, chosen by %s (%s)", sum_label(about$kernel),
           if (is.null(kernels$se)) "evidence, nats a row" else "held-out score", describe_others(kernels))
 }
 
@@ -288,6 +298,7 @@ describe_joint <- function(fit) {
 used_maxit <- function(fit) if (is.null(fit$maxit)) fit$control$maxit else fit$maxit
 
 describe_convergence <- function(fit) {
+  if (identical(fit$message, "nothing to optimise")) return(NA_character_)
   how <- switch(as.character(fit$convergence),
                 "1" = sprintf("stopped after %d iterations (`maxit`)%s", used_maxit(fit),
                               describe_late_gain(fit$trace)),
