@@ -22,17 +22,8 @@ summary.gp_fit <- function(object, ...) {
   out <- c(fit_facts(object), list(
     range = input_range(object), residuals = resid, term_shares = term_shares(object),
     linear = linear_coefficients(object),
-    rmse = root_mean_square(resid), rmse_loo = if (has_cheap_loo(object)) {
-      root_mean_square(stats::residuals(object, type = "loo"))
-    }))
+    rmse = if (is.null(resid)) NA_real_ else root_mean_square(resid), rmse_loo = cheap_rmse_loo(object)))
   structure(out, class = "summary.gp_fit")
-}
-
-root_mean_square <- function(e) if (is.null(e)) NA_real_ else sqrt(mean(e^2, na.rm = TRUE))
-
-# A second at most, and in the units of the response.
-has_cheap_loo <- function(fit) {
-  is_exact(fit) && !is.null(fit$data) && fit$nobs <= exact_rows && is.null(fit$transform)
 }
 
 #' @rdname gp_fit-methods
@@ -192,11 +183,8 @@ posterior_title <- function(fit) {
 
 describe_data <- function(about) {
   omitted <- if (about$omitted) sprintf(" (%d more left out by na.action)", about$omitted) else ""
-  variables <- if (about$variables && about$variables != about$inputs) {
+  variables <- if (!about$variables || about$variables == about$inputs) "" else
     sprintf(" (%d variable%s)", about$variables, plural_s(about$variables))
-  } else {
-    ""
-  }
   sprintf("%d row%s%s, %d input%s%s", about$nobs, plural_s(about$nobs), omitted, about$inputs,
           plural_s(about$inputs), variables)
 }
