@@ -216,7 +216,9 @@
 #'   `coef()` has the mean (and theta) in place of the noise. [predict()][predict.gp_fit], [certify()], [plot()] and
 #'   [evidence_bounds()] know these fits; what is for Gaussian noise alone says so. `noise`, `aux`, `hyper = "pilot"`
 #'   and `"joint"` are refused beside them, and `scale` is not used. A response that is all failures, all successes or
-#'   all 0 is said in a message (class `pfdtc_message_one_value`).
+#'   all 0 is said in a message (class `pfdtc_message_one_value`), and so are searches for hyperparameters that are left
+#'   out since the mode cannot be computed where they begin (`pfdtc_message_search`; where none could begin, a warning
+#'   of class `pfdtc_warning_convergence`, and the hyperparameters are those that the priors have).
 #' @section Row sources: of a source no more than a block and a sample of 100,000 rows (`options(pfdtc.sample = )`)
 #'   is held at a time. Two passes are made. The first finds the number of rows, the centre and scale of the response
 #'   and the levels of factors, and draws the sample, by which kernel, noise and inducing points are found as from a

@@ -185,3 +185,16 @@ test_that("a saddle between responses is left for a mode", {
   # the prior of f has variance 100: at the mode the slope of the log likelihood is f / 100
   expect_equal(sum(2 * (data$y - f) / (1 + (data$y - f)^2)), f / 100, tolerance = 1e-6)
 })
+
+test_that("steps do not creep where the posterior is all but flat", {
+  # at 5.13 minus the log posterior just has no minimum any more: its slope is 1e-5 there, its curvature next to 0
+  sites <- list(y = c(0, 6), size = NULL, weight = c(2.5003, 1), offset = numeric(2))
+  one <- matrix(0, 2)
+  r <- native_laplace(one[1L, , drop = FALSE], one, engine_sites(as_likelihood(student(1, 1)), sites, 0),
+                      place_kernel(kernel_se(1, 100), one), 1e-12, list(beta = 0.6), maxit = 200L)
+  expect_identical(r$status, 0L)
+  expect_lt(r$steps, 60) # by the majorant's alone more than 200
+  f <- r$f[1L]
+  expect_equal(sum(2 * sites$weight * (sites$y - f) / (1 + (sites$y - f)^2)), f / 100, tolerance = 1e-6)
+  expect_lt(f, 1)
+})
