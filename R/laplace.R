@@ -12,7 +12,7 @@
 # of H, which is above 1 but for Student's t: towards a saddle log det H falls without end, and Laplace's evidence rises
 # for nothing.
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
-                      most = 400L, pivot = 0.1)
+                      most = 400L, pivot = 0.1, inputs = 10L)
 
 # Priors, which do not fade: without them a class alone, or classes that a line parts, have no largest evidence, and a
 # class says so little of a lengthscale that some come out short by chance. Those of the kernel are as with Gaussian
@@ -118,7 +118,7 @@ learn_laplace <- function(data, s, start, state) {
   best$kernels <- found$kernels
   if (is.null(s$kernel$profile) && nrow(data$x) <= exact_rows && is.null(state$stopped)) {
     state$so_far <- best
-    best <- line_or_not(best, line_beside(rows, s, tied, start, state), nrow(rows$x))
+    best <- choose_terms(rows, s, c(list(tied), if (!best$tied) list(best)), found$kernels, start, state)
   }
   if (likelihood$approx != "laplace") {
     state$so_far <- best
@@ -163,6 +163,39 @@ smooth_kernels <- function(rows, s, start, state, given) {
   list(best = found[[best]], kernels = kernels)
 }
 
+# Smooth kernels as they are, with a line beside, and with one lengthscale; tied and not. What is learned says more where
+# it has more parameters: the evidence is averaged over them.
+choose_terms <- function(rows, s, smooth, kernels, start, state) {
+  if (!is.finite(smooth[[1L]]$value)) return(replace(smooth[[1L]], "kernels", list(kernels)))
+  few <- nrow(rows$x) <= laplace_sizes$few_rows
+  found <- c(smooth, line_beside(rows, s, smooth[[1L]], start, state))
+  if (few && ncol(rows$x) >= laplace_sizes$inputs) {
+    one <- one_scale(rows, s, smooth[[1L]], start, state)
+    found <- c(found, list(one), line_beside(rows, s, one, start, state))
+  }
+  score <- vapply(found, `[[`, 0, "value")
+  best <- found[[which.min(score)]]
+  if (few && s$priors && is.null(state$stopped)) {
+    state$so_far <- best
+    score <- score + vapply(found, function(f) nats_told(rows, s, f, start), 0)
+    best <- found[[which.min(score)]]
+  }
+  best$kernels <- kernels_with(kernels, found, score / nrow(rows$x), best$kernel)
+  best
+}
+
+# Scores before were of fewer rows and points: differences from the best smooth kernel's are added.
+kernels_with <- function(kernels, found, score, chosen) {
+  if (is.null(kernels)) return(NULL)
+  labels <- vapply(found, function(f) sum_label(f$kernel), "")
+  score <- vapply(split(score, factor(labels, unique(labels))), min, 0)
+  score <- kernels$score[kernels$chosen] + score - score[1L]
+  kernels <- rbind(kernels, data.frame(kernel = names(score), score, chosen = FALSE, row.names = NULL)[-1L, ])
+  kernels$chosen <- kernels$kernel == sum_label(chosen)
+  kernels <- kernels[is.finite(kernels$score), ]
+  `rownames<-`(kernels[order(kernels$score), ], NULL)
+}
+
 # The kernel with a linear mean (mean.R) beside it, whose variance is learned: inputs that go together and tell classes
 # by small differences do so by a straight line, which smooth kernels have where lengthscales and variance are far from
 # their priors. The search begins with large slopes beside a little of the rest.
@@ -177,20 +210,41 @@ line_beside <- function(rows, s, now, start, state) {
   value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
   line <- replace(now, c("kernel", "value"), list(kernel_with(kernel, value, units), Inf))
   line <- climb_laplace(rows, s, line, start, state, tied = TRUE)
-  if (isTRUE(line$value < now$value)) climb_laplace(rows, s, line, start, state, tied = FALSE) else line
+  c(list(line), if (isTRUE(line$value < now$value)) list(climb_laplace(rows, s, line, start, state, tied = FALSE)))
 }
 
-# The better of two, and what was chosen among. Scores before were of fewer rows and points: differences are added.
-line_or_not <- function(best, line, n) {
-  if (!is.finite(line$value) || !is.finite(best$value)) return(best)
-  better <- isTRUE(line$value < best$value)
-  kernels <- best$kernels
-  score <- kernels$score[kernels$chosen] + (line$value - best$value) / n
-  kernels$chosen <- kernels$chosen & !better
-  kernels <- rbind(kernels, data.frame(kernel = sum_label(line$kernel), score = score, chosen = better))
-  if (better) best <- line
-  best$kernels <- kernels[order(kernels$score), ]
-  best
+# One lengthscale for all inputs in their own units: where these are one unit, as in spectra and images, an input that
+# hardly varies says little, which many lengthscales have to learn.
+one_scale <- function(rows, s, now, start, state) {
+  label <- sprintf("%s (isotropic)", now$kernel$label)
+  kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
+  units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
+  searches <- lapply(c(0.3, 1), function(scale) {
+    at <- units$unit * ifelse(units$what == "lengthscale", scale, 1) * units$start
+    one <- replace(start, c("kernel", "value"), list(kernel_with(kernel, at, units), Inf))
+    climb_laplace(rows, s, one, start, state, tied = FALSE)
+  })
+  searches[[which.min(vapply(searches, `[[`, 0, "value"))]]
+}
+
+# What minus the log evidence loses where it is averaged over the parameters, by Laplace's approximation: each direction
+# of which the data say more than the prior has log sqrt(curvature / the prior's).
+nats_told <- function(rows, s, found, start, step = 0.01) {
+  if (!is.finite(found$value)) return(Inf)
+  z <- choose_greedy(rows$x, points_of(rows, s), found$kernel, s$run$memory)$z
+  problem <- laplace_problem(rows, z, s, found, start, found$tied)
+  gradient <- function(par) {
+    at <- problem$evaluate(par)
+    if (is.null(at$gradient)) NaN * par else at$gradient
+  }
+  here <- gradient(problem$start)
+  H <- vapply(seq_along(here), function(i) {
+    (gradient(problem$start + step * (seq_along(here) == i)) - here) / step
+  }, here)
+  if (!all(is.finite(H))) return(Inf)
+  R <- chol(problem$precision)
+  told <- backsolve(R, t(backsolve(R, H + t(H), transpose = TRUE)), transpose = TRUE) / 2
+  sum(log(pmax(eigen(told, TRUE, TRUE)$values, 1))) / 2
 }
 
 # At most so many of the rows, to be learned from with so many points.
@@ -207,7 +261,8 @@ laplace_rows <- function(data, s, most, points) {
 climb_laplace <- function(rows, s, now, origin, state, tied) {
   if (is.na(now$value)) now$value <- Inf
   if (!is.null(state$stopped)) return(now)
-  m <- min(rows$points, nrow(rows$x), if (is.null(s$most)) Inf else s$most)
+  now$tied <- tied
+  m <- points_of(rows, s)
   step <- 0.1
   for (round in seq_len(if (m < nrow(rows$x)) laplace_sizes$rounds else 1L)) {
     z <- choose_greedy(rows$x, m, now$kernel, s$run$memory)$z
@@ -229,6 +284,8 @@ climb_laplace <- function(rows, s, now, origin, state, tied) {
   }
   now
 }
+
+points_of <- function(rows, s) min(rows$points, nrow(rows$x), s$most)
 
 # Ends a search in which two steps together gained so little.
 until_less_than <- function(gain) {
@@ -298,8 +355,11 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     }
     list(value = -value, gradient = -slope)
   }
+  precision <- c(numeric(n_kernel), if (with_center) center_sd^-2, if (with_theta) laplace_priors$theta^-2)
+  precision <- diag(precision, length(precision))
+  precision[seq_len(n_kernel), seq_len(n_kernel)] <- crossprod(basis, prior$precision[free, free] %*% basis)
   list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)), natural = natural,
-       evaluate = evaluate)
+       evaluate = evaluate, precision = precision)
 }
 
 kernel_logs <- function(kernel) log(kernel_values(kernel, kernel_parameters(kernel)))

@@ -105,6 +105,46 @@ test_that("a straight line beside a smooth kernel is taken where the evidence as
   expect_match(fit$kernels$kernel[!fit$kernels$chosen], "[+] linear mean$", all = FALSE)
 })
 
+# Spectra: 20 bands of one unit, some of which hardly vary; the class is whether all together are far from their mean.
+spectra <- function(n, unit = 1) {
+  x <- matrix(stats::rnorm(20 * n), n) %*% diag(0.8^(1:20))
+  data.frame(y = rowSums(x^2) > 1.5, x %*% diag(unit, 20))
+}
+
+test_that("one lengthscale for all inputs is taken where they have a unit in common, and not elsewhere", {
+  d <- with_seed(18, spectra(120))
+  new <- with_seed(19, spectra(500))
+  fit <- pfdtc(y ~ ., d, family = binomial())
+  expect_match(fit$kernels$kernel[fit$kernels$chosen], "(isotropic)", fixed = TRUE)
+  expect_length(grep("^lengthscale", names(coef(fit))), 1)
+  many <- pfdtc(y ~ ., d, family = binomial(), kernel = kernel_of(fit$kernel$profile))
+  nlpd <- function(fit) -mean(predict(fit, new, type = "density"))
+  expect_lt(nlpd(fit), nlpd(many) - 0.01)
+  other <- with_seed(18, spectra(120, unit = rep(c(1, 100, 0.01, 30), 5)))
+  expect_no_match(pfdtc(y ~ ., other, family = binomial())$kernels$kernel[1L], "isotropic")
+})
+
+test_that("what is averaged over the parameters is the integral over them", {
+  p <- laplace_problem_of("logit", n = 60)
+  x <- `colnames<-`(p$x, c("x1", "x2"))
+  kernel <- place_kernel(kernel_se(1, 1, isotropic = TRUE), x)
+  s <- learning_settings(kernel, 1, colnames(x), kernel_parameter_names(kernel, colnames(x)), pfdtc_control(),
+                         likelihood = p$likelihood)
+  s$center <- 0.2 # is no parameter
+  rows <- list(x = x, sites = p$sites, points = nrow(x))
+  found <- list(kernel = kernel, center = 0.2, tied = FALSE, value = 0)
+  found$kernel <- with(laplace_problem(rows, x, s, found, found, FALSE), {
+    natural(minimise(list(start = start, evaluate = evaluate))$par)$kernel
+  })
+  problem <- laplace_problem(rows, x, s, found, found, FALSE)
+  apart <- seq(-4, 4, by = 0.5)
+  value <- outer(apart, apart, Vectorize(function(a, b) problem$evaluate(problem$start + c(a, b))$value))
+  density <- exp(problem$evaluate(problem$start)$value - value) * sqrt(det(problem$precision)) / (2 * pi)
+  told <- nats_told(rows, s, found, found)
+  expect_gt(told, 0.3)
+  expect_lt(abs(told + log(sum(density) * 0.5^2)), 0.2) # the density is not quite normal
+})
+
 test_that("a search for hyperparameters ends soon, where a hundredth of a nat at most is left", {
   d <- with_seed(6, data.frame(a = sample(4, 40, TRUE), b = sample(4, 40, TRUE))) # rows that are equal: fewer points
   d$y <- with_seed(7, stats::rbinom(40, 1, stats::plogis(d$a - d$b)))
