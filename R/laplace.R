@@ -26,7 +26,7 @@ laplace_priors <- list(variance = 2, center = 3, theta = 2)
 fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
   refuse_beside_likelihood(settings)
   settings$noise <- 1
-  settings$likelihood$levels <- data$levels
+  settings$likelihood[c("levels", "trials")] <- list(data$levels, !is.null(data$sites$size))
   if (settings$likelihood$name == "student") settings$likelihood$unit <- student_unit(data$sites)
   one_value(data, settings$likelihood)
   run_fit(data, settings, function(data, s, state) {

@@ -81,6 +81,10 @@
 #'   `newdata` has responses too; `"loo"` and `"loo_latent"` the probability or rate, and f, of each training row given
 #'   the others, by the Gaussian posterior at the mode (the mode and the hyperparameters held). `interval = "credible"`
 #'   is of what `type` says, `certified = TRUE` makes it contain the interval of the exact process's Laplace posterior.
+#'   `"prediction"` is of a new response of weight 1, whatever the type: the quantiles of its distribution, averaged
+#'   over f. Of counts the ends are whole numbers, at least `level` likely to hold a response between them; of successes
+#'   they are shares of the trials, which `newdata` has to have: both columns of `cbind(successes, failures)` (their
+#'   sum counts) or the `weights` beside shares. Of single classes there are none: the probability says it all.
 #'   The covariance is there for the link, which `"terms"` and `"derivative"` are of as well (without certificates).
 #' @section Uncertain hyperparameters: predictions take the hyperparameters as known. Of few rows they are not, and
 #'   intervals are then too narrow. `hyper_uncertainty = TRUE` predicts by a mixture: with \eqn{p} hyperparameters that
