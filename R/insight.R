@@ -87,15 +87,9 @@ get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = N
 #' @exportS3Method parameters::model_parameters
 model_parameters.gp_fit <- function(model, ci = 0.95, ...) {
   model <- check_any_fit(model, "model")
-  estimate <- stats::coef(model)
-  out <- data.frame(Parameter = names(estimate), Coefficient = unname(estimate))
-  ends <- if (!is.null(ci)) tryCatch(stats::confint(model, level = ci), pfdtc_error_input = function(e) NULL)
-  if (!is.null(ends)) {
-    logs <- !rownames(ends) %in% rownames(linear_coefficients(model))
-    ends[logs, ] <- exp(ends[logs, ])
-    at <- match(out$Parameter, rownames(ends))
-    out[c("CI", "CI_low", "CI_high")] <- list(ci, ends[at, 1L], ends[at, 2L])
-  }
+  out <- if (!is.null(ci)) tryCatch(tidy.gp_fit(model, TRUE, check_level(ci)), pfdtc_error_input = function(e) NULL)
+  if (is.null(out)) out <- tidy.gp_fit(model) else out[["CI"]] <- ci
+  names(out) <- c("Parameter", "Coefficient", "CI_low", "CI_high", "CI")[seq_along(out)]
   structure(out, class = c("parameters_model", "see_parameters_model", "data.frame"), ci = ci, digits = 2L,
             ci_digits = 2L, footer_digits = 3L, coefficient_name = "Coefficient", pretty_names = NULL,
             exponentiate = FALSE, model_class = class(model))

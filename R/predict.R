@@ -95,7 +95,8 @@
 #'   covariances are those of the mixture (the mean of the variances and the variance of the means), and intervals are
 #'   normal with these. Of `npk` (24 rows, 14 hyperparameters), each row predicted by a fit to the others, intervals of
 #'   95 % contain 20 of the 24 responses without and 23 with it ([lm()]'s contain 22); of thousands of rows it changes
-#'   next to nothing. Each call makes \eqn{2 p} posteriors of all rows.
+#'   next to nothing. Each call makes \eqn{2 p} posteriors of all rows. Of classes and counts it is f that is mixed (its
+#'   constant mean with the rest), taken to be normal with the mixture's moments; responses scatter by the fit's theta.
 #' @section Conformal intervals: `interval = "prediction"` is right where the noise is normal and of one size. Of flight
 #'   delays, say, most are within minutes of the mean and some are hours away: three quarters of them are then inside
 #'   the 50 % interval. `interval = "conformal"` takes its width from the data. With \eqn{\mu_{-i}} and \eqn{s_{-i}} the
@@ -200,12 +201,15 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                 hint = "It applies to interval = \"credible\" or \"prediction\".")
   }
   training <- missing(newdata) || is.null(newdata)
-  if (is_laplace(object) && hyper_uncertainty) refuse_likelihood(object, "object", "`hyper_uncertainty`")
+  if (is_laplace(object) && hyper_uncertainty && (certified || type %in% c("terms", "derivative", "density"))) {
+    refuse_likelihood(object, "object", "`hyper_uncertainty` beside certificates, terms and densities")
+  }
   if (is_laplace(object) && certified && type == "derivative") {
     refuse_likelihood(object, "certified", "A certificate of a derivative")
   }
   if (is_laplace(object) && !startsWith(type, "loo") && !type %in% c("terms", "derivative")) {
-    return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action))
+    return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action,
+                           hyper_uncertainty))
   }
   if (type == "link") type <- "latent"
   if (type == "class") {

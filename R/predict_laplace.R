@@ -2,7 +2,8 @@
 
 # `interval` "credible": of f by type "latent", of the probability or the rate by "response"; "prediction": of
 # responses, whatever the type.
-predict_laplace <- function(fit, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action) {
+predict_laplace <- function(fit, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action,
+                            hyper_uncertainty) {
   likelihood <- fit$likelihood
   if (type == "link") type <- "latent"
   refuse_interval(fit, interval, certified)
@@ -16,7 +17,7 @@ predict_laplace <- function(fit, training, newdata, se.fit, interval, level, typ
   }
   rows <- if (training) training_rows(fit) else new_rows(fit, newdata, na.action)
   if (type == "density") return(log_density_at(fit, rows, if (training) NULL else newdata))
-  p <- posterior_at(fit, rows$x)
+  p <- if (hyper_uncertainty) mixture_at(fit, rows, full_cov) else posterior_at(fit, rows$x)
   mean <- stats::setNames(p$mean[rows$index] + rows$offset, rows$names)
   var <- stats::setNames(p$var[rows$index], rows$names)
   if (type == "class") return(class_of(likelihood, mean))
@@ -35,7 +36,7 @@ predict_laplace <- function(fit, training, newdata, se.fit, interval, level, typ
   }
   if (!se.fit && !full_cov) return(value)
   out <- list(fit = value, se.fit = if (latent) sqrt(var) else moments$sd)
-  if (full_cov) out$cov <- covariance_at(fit, rows)
+  if (full_cov) out$cov <- if (hyper_uncertainty) p$cov else covariance_at(fit, rows)
   out
 }
 
