@@ -371,7 +371,7 @@ laplace_facts <- function(fit, number) {
 # What the points leave of the prior variances, beside what the rows' likelihoods resolve.
 describe_left <- function(fit) {
   if (fit$unexplained < 1e-8) return(words_for(fit$likelihood)[["limit"]])
-  sprintf("which leave %s of W E unexplained at a row on average", format(signif(fit$unexplained, 2)))
+  sprintf("which leave %s of a row's noise variance (1 / W) unexplained on average", format(signif(fit$unexplained, 2)))
 }
 
 # Scores at the training rows flatter the fit.
