@@ -174,8 +174,8 @@ density_of_objective <- function(fit, data, s) {
 }
 
 # Of classes and counts as learn_laplace() has it: the penalised evidence, or the variational bound, of at most 3,000
-# rows, counted for all. Parameters are the free logs of the kernel beyond the fit's own, the mean in units of f, and log
-# theta.
+# rows, counted for all. Parameters are the free logs of the kernel beyond the fit's own, the mean in units of f, and
+# log theta.
 density_of_laplace <- function(fit, data) {
   if (!is.null(fit$near)) {
     abort_input("object", "a fit with near rows", sprintf("one of points alone with family %s", fit$likelihood$name),

@@ -137,6 +137,18 @@ score_rows <- function(fit, mean, var) {
   score_fold_laplace(fit, predicted_sites(fit, training_data(fit)$sites, mean, var))
 }
 
+scores_seen <- function(fit) {
+  data <- training_data(fit)
+  p <- posterior_at(fit, data$x)
+  score_rows(fit, p$mean + data$sites$offset, p$var)
+}
+
+scores_left_out <- function(fit) {
+  loo <- loo_laplace(fit)
+  used <- !is.na(loo$mean) # not at weight 0
+  score_rows(fit, loo$mean[used], loo$var[used])
+}
+
 predicted_sites <- function(fit, sites, mean, var) {
   size <- if (is.null(sites$size)) 1 else sites$size
   data.frame(y = sites$y / pmax(size, 1), size = size, mean = response_moments(fit$likelihood, mean, var)$mean,
