@@ -26,7 +26,7 @@ laplace_priors <- list(variance = 2, center = 3, theta = 2)
 fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
   refuse_beside_likelihood(settings)
   settings$noise <- 1
-  settings$likelihood$levels <- data$levels
+  settings$likelihood[c("levels", "trials")] <- list(data$levels, !is.null(data$sites$size))
   if (settings$likelihood$name == "student") settings$likelihood$unit <- student_unit(data$sites)
   one_value(data, settings$likelihood)
   run_fit(data, settings, function(data, s, state) {
@@ -229,21 +229,24 @@ one_scale <- function(rows, s, now, start, state) {
 
 # What minus the log evidence loses where it is averaged over the parameters, by Laplace's approximation: each direction
 # of which the data say more than the prior has log sqrt(curvature / the prior's).
-nats_told <- function(rows, s, found, start, step = 0.01) {
+nats_told <- function(rows, s, found, start) {
   if (!is.finite(found$value)) return(Inf)
   z <- choose_greedy(rows$x, points_of(rows, s), found$kernel, s$run$memory)$z
   problem <- laplace_problem(rows, z, s, found, start, found$tied)
-  gradient <- function(par) {
-    at <- problem$evaluate(par)
-    if (is.null(at$gradient)) NaN * par else at$gradient
+  curvature <- function(slope, step) {
+    here <- slope(problem$start)
+    columns <- vapply(seq_along(here), function(i) {
+      (slope(problem$start + step * (seq_along(here) == i)) - here) / step
+    }, here)
+    (columns + t(columns)) / 2
   }
-  here <- gradient(problem$start)
-  H <- vapply(seq_along(here), function(i) {
-    (gradient(problem$start + step * (seq_along(here) == i)) - here) / step
-  }, here)
+  H <- curvature(function(par) {
+    slope <- problem$evaluate(par)$gradient
+    if (is.null(slope)) NaN * par else slope
+  }, 0.01)
   if (!all(is.finite(H))) return(Inf)
-  R <- chol(problem$precision)
-  told <- backsolve(R, t(backsolve(R, H + t(H), transpose = TRUE)), transpose = TRUE) / 2
+  R <- chol(curvature(function(par) -problem$prior(par)$slope, 1)) # the prior's are constant
+  told <- backsolve(R, t(backsolve(R, H, transpose = TRUE)), transpose = TRUE)
   sum(log(pmax(eigen(told, TRUE, TRUE)$values, 1))) / 2
 }
 
@@ -323,13 +326,20 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   # a pass over so little is over before a second thread has begun, and there are a dozen in an evaluation
   run <- s$run
   if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
+  log_prior <- function(at) {
+    beyond <- kernel_logs(at$kernel) - prior$middle
+    pull <- drop(prior$precision %*% beyond)
+    more <- c(if (with_center) (at$center - origin$center) / center_sd,
+              if (with_theta) log(at$theta / theta_middle(s$likelihood)) / laplace_priors$theta)
+    list(value = -(sum(beyond * pull) + sum(more^2)) / 2,
+         slope = -c(crossprod(basis, pull[free]), more / c(if (with_center) center_sd,
+                                                           if (with_theta) laplace_priors$theta)))
+  }
   evaluate <- function(par) {
     at <- natural(par)
     logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
     too_far <- parameters$too_far(logs)
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    beyond <- kernel_logs(at$kernel) - prior$middle
-    pull <- drop(prior$precision %*% beyond)
     likelihood <- s$likelihood
     likelihood$theta <- at$theta
     if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
@@ -342,24 +352,14 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     pivot <- min(diag(e$C))^2
     if (is.null(least)) least <<- min(laplace_sizes$pivot, 0.9 * pivot)
     if (pivot < least) return(list(value = Inf, reason = "the mode is all but a saddle"))
-    value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) - sum(beyond * pull) / 2
-    slope <- drop(crossprod(basis, (e$theta - pull)[free]))
-    if (with_center) {
-      value <- value - ((at$center - origin$center) / center_sd)^2 / 2
-      slope <- c(slope, e$constant - (at$center - origin$center) / center_sd^2)
-    }
-    if (with_theta) {
-      beyond <- log(at$theta / theta_middle(likelihood))
-      value <- value - (beyond / laplace_priors$theta)^2 / 2
-      slope <- c(slope, theta_slope(likelihood, rows$sites, e) - beyond / laplace_priors$theta^2)
-    }
+    prior <- log_prior(at)
+    value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) + prior$value
+    slope <- prior$slope + c(crossprod(basis, e$theta[free]), if (with_center) e$constant,
+                             if (with_theta) theta_slope(likelihood, rows$sites, e))
     list(value = -value, gradient = -slope)
   }
-  precision <- c(numeric(n_kernel), if (with_center) center_sd^-2, if (with_theta) laplace_priors$theta^-2)
-  precision <- diag(precision, length(precision))
-  precision[seq_len(n_kernel), seq_len(n_kernel)] <- crossprod(basis, prior$precision[free, free] %*% basis)
   list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)), natural = natural,
-       evaluate = evaluate, precision = precision)
+       prior = function(par) log_prior(natural(par)), evaluate = evaluate)
 }
 
 kernel_logs <- function(kernel) log(kernel_values(kernel, kernel_parameters(kernel)))
