@@ -70,7 +70,8 @@ check_weight_sizes <- function(weights) {
   bad <- which(weights != 0 & (weights < 1e-60 | weights > 1e60))
   if (length(bad)) {
     abort_input("weights", sprintf("%s (element %d)", format(weights[bad[1L]]), bad[1L]),
-                "0, or between 1e-60 and 1e60", hint = "Multiplying `weights` and `noise` by a number changes nothing.")
+                "0, or between 1e-60 and 1e60",
+                hint = "With Gaussian noise, multiplying `weights` and `noise` by a number changes nothing.")
   }
   weights
 }

@@ -268,8 +268,8 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
       return(list(value = Inf, reason = sprintf("%s is out of range", theta_name(likelihood))))
     }
-    e <- native_laplace(z, rows$x, engine_sites(likelihood, rows$sites, at$center), at$kernel, 1e-8, warm$at, want = 2L,
-                        control = run)
+    sites <- engine_sites(likelihood, rows$sites, at$center)
+    e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm$at, want = 2L, control = run)
     if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
     warm$at <- e
     pivot <- min(diag(e$C))^2
@@ -284,7 +284,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     if (with_theta) {
       beyond <- log(at$theta / theta_middle(likelihood))
       value <- value - (beyond / laplace_priors$theta)^2 / 2
-      slope <- c(slope, theta_slope(likelihood, rows$sites, e) - beyond / laplace_priors$theta^2)
+      slope <- c(slope, theta_slope(likelihood, sites, e) - beyond / laplace_priors$theta^2)
     }
     list(value = -value, gradient = -slope)
   }
