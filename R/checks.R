@@ -172,6 +172,8 @@ reason_not_numeric <- function(x) {
   if (is_time(x)) {
     paste("Dates and times have no natural unit of length here:",
           "convert with as.numeric() in the unit you mean.")
+  } else if (is.character(x) && any(grepl("~", x, fixed = TRUE))) {
+    "as.formula() makes a formula of text."
   } else if (is.factor(x) || is.character(x)) {
     "The formula method codes factors and character variables."
   } else if (inherits(x, "integer64")) {

@@ -249,8 +249,8 @@ log_constant <- function(likelihood, sites) {
   w * each + 0 * y
 }
 
-# Slope of the penalised evidence, or of the variational bound, in log theta, from what the engine has at the rows of its
-# `sites`.
+# Slope of the penalised evidence, or of the variational bound, in log theta, from what the engine has at the rows of
+# its `sites`.
 theta_slope <- function(likelihood, sites, at) {
   w <- if (is.null(sites$weight)) 1 else sites$weight
   slopes <- function(f) {
