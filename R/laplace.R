@@ -121,7 +121,7 @@ learn_laplace <- function(data, s, start, state) {
     line <- or_as_it_was(line_beside(rows, s, tied, start, state), replace(tied, "value", Inf))
     best <- line_or_not(best, line, nrow(rows$x))
   }
-  if (likelihood$approx != "laplace") {
+  if (is_variational(likelihood)) {
     state$so_far <- best
     s$likelihood <- likelihood
     best <- climb_laplace(rows, s, best, start, state, tied = FALSE)
