@@ -103,7 +103,7 @@ learn_laplace <- function(data, s, start, state) {
     state$so_far <- best
     best <- choose_terms(rows, s, c(list(tied), if (!best$tied) list(best)), found$kernels, start, state)
   }
-  if (likelihood$approx != "laplace") {
+  if (is_variational(likelihood)) {
     state$so_far <- best
     s$likelihood <- likelihood
     best <- climb_laplace(rows, s, best, start, state, tied = FALSE)
