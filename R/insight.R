@@ -85,11 +85,10 @@ model_performance.gp_fit <- function(model, ...) {
   if (is_laplace(model)) return(laplace_performance(model))
   y <- unname(given_response(training_data(model)))
   r2 <- function(r) 1 - mean(r^2, na.rm = TRUE) / mean((y - mean(y))^2)
-  rmse <- function(r) sqrt(mean(r^2, na.rm = TRUE))
   seen <- stats::residuals(model)
   unseen <- stats::residuals(model, type = "loo")
-  structure(data.frame(AIC = stats::AIC(model), BIC = stats::BIC(model), R2 = r2(seen), RMSE = rmse(seen),
-                       Sigma = stats::sigma(model), R2_loo = r2(unseen), RMSE_loo = rmse(unseen)),
+  structure(data.frame(AIC = stats::AIC(model), BIC = stats::BIC(model), R2 = r2(seen), RMSE = root_mean_square(seen),
+                       Sigma = stats::sigma(model), R2_loo = r2(unseen), RMSE_loo = root_mean_square(unseen)),
             class = c("performance_model", "data.frame"))
 }
 

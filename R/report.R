@@ -87,7 +87,7 @@ report_loo <- function(fit, number) {
   }
   z <- stats::rstandard(fit)
   sprintf("RMSE %s (sd of the response %s); %.0f %% of the responses inside their 95 %% intervals",
-          number(sqrt(mean(stats::residuals(fit, type = "loo")^2, na.rm = TRUE))), number(fit$sd_y),
+          number(root_mean_square(stats::residuals(fit, type = "loo"))), number(fit$sd_y),
           100 * mean(abs(z) <= stats::qnorm(0.975), na.rm = TRUE))
 }
 

@@ -22,7 +22,7 @@ summary.gp_fit <- function(object, ...) {
   out <- c(fit_facts(object), list(
     range = input_range(object), residuals = resid, term_shares = term_shares(object),
     linear = linear_coefficients(object),
-    rmse = if (is.null(resid)) NA_real_ else sqrt(mean(resid^2, na.rm = TRUE))))
+    rmse = if (is.null(resid)) NA_real_ else root_mean_square(resid), rmse_loo = cheap_rmse_loo(object)))
   structure(out, class = "summary.gp_fit")
 }
 
@@ -43,7 +43,8 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
   print_fields(c(
     RMSE = if (is.na(x$rmse) && !is.na(x$from)) "not known: a fit of a row source keeps no rows"
       else if (is.na(x$rmse)) "not known: the fit has left its data out (keep_data = FALSE)"
-      else paste(number(x$rmse), "at the training rows"),
+      else paste0(number(x$rmse), " at the training rows",
+                  if (!is.null(x$rmse_loo)) sprintf(", %s leave-one-out", number(x$rmse_loo))),
     describe_evidence(x, number), Terms = describe_shares(x$term_shares),
     Response = if (x$center == 0 && x$scale == 1) "neither centred nor scaled"
       else sprintf("centred at %s, scaled by %s inside the fit", number(x$center),
@@ -182,11 +183,8 @@ posterior_title <- function(fit) {
 
 describe_data <- function(about) {
   omitted <- if (about$omitted) sprintf(" (%d more left out by na.action)", about$omitted) else ""
-  variables <- if (about$variables && about$variables != about$inputs) {
+  variables <- if (!about$variables || about$variables == about$inputs) "" else
     sprintf(" (%d variable%s)", about$variables, plural_s(about$variables))
-  } else {
-    ""
-  }
   sprintf("%d row%s%s, %d input%s%s", about$nobs, plural_s(about$nobs), omitted, about$inputs,
           plural_s(about$inputs), variables)
 }
@@ -267,7 +265,7 @@ describe_starts <- function(learned) {
 describe_kernel <- function(about) {
   kernels <- about$kernels
   if (is.null(kernels)) return(about$kernel$label)
-  sprintf("%s, chosen by %s (%s)", about$kernel$label,
+  sprintf("%s, chosen by %s (%s)", sum_label(about$kernel),
           if (is.null(kernels$se)) "evidence, nats a row" else "held-out score", describe_others(kernels))
 }
 
@@ -288,6 +286,7 @@ describe_joint <- function(fit) {
 used_maxit <- function(fit) if (is.null(fit$maxit)) fit$control$maxit else fit$maxit
 
 describe_convergence <- function(fit) {
+  if (identical(fit$message, "nothing to optimise")) return(NA_character_)
   how <- switch(as.character(fit$convergence),
                 "1" = sprintf("stopped after %d iterations (`maxit`)%s", used_maxit(fit),
                               describe_late_gain(fit$trace)),
