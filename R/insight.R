@@ -93,12 +93,8 @@ model_performance.gp_fit <- function(model, ...) {
 }
 
 laplace_performance <- function(fit) {
-  data <- training_data(fit)
-  p <- posterior_at(fit, data$x)
-  loo <- loo_laplace(fit)
-  used <- !is.na(loo$mean)
-  seen <- score_rows(fit, p$mean + data$sites$offset, p$var)
-  unseen <- score_rows(fit, loo$mean[used], loo$var[used])
+  seen <- scores_seen(fit)
+  unseen <- scores_left_out(fit)
   structure(data.frame(AIC = stats::AIC(fit), BIC = stats::BIC(fit), NLPD = seen$nlpd, RMSE = seen$rmse,
                        Brier = seen$brier, NLPD_loo = unseen$nlpd, RMSE_loo = unseen$rmse, Brier_loo = unseen$brier),
             class = c("performance_model", "data.frame"))

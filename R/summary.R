@@ -243,7 +243,8 @@ describe_aux <- function(fit) {
 describe_hyper <- function(fit) {
   text <- switch(fit$hyper, fixed = "fixed as given", evidence = describe_starts(fit$learned),
                  pilot = "learned by a pilot VFE run, then fixed",
-                 joint = describe_joint(fit), fit$hyper)
+                 joint = if (is.null(gp_family(fit)$objective)) "learned by the exact evidence" else
+                   "learned together with the inducing points", fit$hyper)
   code <- fit$pilot$convergence
   if (is.null(code) || code == 0L) return(text)
   stopped <- switch(as.character(code), "1" = "`maxit`", "2" = "its time limit",
@@ -275,11 +276,6 @@ describe_others <- function(kernels) {
   behind <- sprintf("%s %+.3f", others$kernel, others$score - kernels$score[kernels$chosen])
   if (!is.null(kernels$se)) behind <- paste0(behind, sprintf(" (se %.3f)", others$se))
   paste(behind, collapse = ", ")
-}
-
-describe_joint <- function(fit) {
-  if (is.null(gp_family(fit)$objective)) return("learned by the exact evidence")
-  "learned together with the inducing points"
 }
 
 # Fits of 0.1.0 have it in their control alone.
@@ -371,15 +367,21 @@ laplace_facts <- function(fit, number) {
 # What the points leave of the prior variances, beside what the rows' likelihoods resolve.
 describe_left <- function(fit) {
   if (fit$unexplained < 1e-8) return(words_for(fit$likelihood)[["limit"]])
-  sprintf("which leave %s of W E unexplained at a row on average", format(signif(fit$unexplained, 2)))
+  sprintf("which leave %s of a row's noise variance (1 / W) unexplained on average", format(signif(fit$unexplained, 2)))
 }
 
-# Scores at the training rows flatter the fit.
+# Scores at the training rows flatter the fit; those of rows left out take long beside many near ones.
 summary_laplace <- function(fit) {
-  p <- if (!is.null(fit$data)) posterior_at(fit, fit$data$x)
-  s <- if (!is.null(p)) score_rows(fit, p$mean + fit$data$sites$offset, p$var)
-  scores <- if (!is.null(p)) c(NLPD = s$nlpd, RMSE = s$rmse, Brier = s$brier)
-  structure(list(fit = fit, scores = scores), class = "summary.gp_laplace")
+  kept <- !is.null(fit$data)
+  scores <- function(s) c(NLPD = s$nlpd, RMSE = s$rmse, Brier = s$brier)
+  structure(list(fit = fit, scores = if (kept) scores(scores_seen(fit)),
+                 scores_loo = if (kept && fit$nobs <= exact_rows) scores(scores_left_out(fit))),
+            class = "summary.gp_laplace")
+}
+
+describe_scores <- function(scores, where, number) {
+  scores <- scores[!is.na(scores)]
+  if (length(scores)) paste(paste(names(scores), vapply(scores, number, ""), collapse = ", "), where)
 }
 
 #' @export
@@ -387,10 +389,8 @@ print.summary.gp_laplace <- function(x, digits = max(3L, getOption("digits") - 3
   print_laplace(x$fit, digits)
   number <- function(v) format(signif(v, digits))
   print_fields(c(
-    Scores = if (is.null(x$scores)) NA else
-      sprintf("NLPD %s, root mean squared residual %s%s, at the training rows", number(x$scores[["NLPD"]]),
-              number(x$scores[["RMSE"]]), if (is.na(x$scores[["Brier"]])) "" else
-                sprintf(", Brier score %s", number(x$scores[["Brier"]]))),
+    Scores = describe_scores(x$scores, "at the training rows", number),
+    "Left out" = describe_scores(x$scores_loo, "leave-one-out", number),
     Evidence = sprintf("%s, %s (%d parameters learned)", number(x$fit$evidence),
                        words_for(x$fit$likelihood)[["evidence"]], as.integer(x$fit$df)),
     Evaluations = list_named(x$fit$evaluations), Seconds = list_named(signif(x$fit$seconds, 3))))

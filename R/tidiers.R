@@ -64,9 +64,10 @@ glance.gp_fit <- function(x, ...) {
 #' @rdname gp_fit-tidiers
 #' @exportS3Method generics::augment
 augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_fit = TRUE,
-                           interval = c("none", "credible", "prediction"), conf.level = 0.95, ...) {
+                           interval = c("none", "credible", "prediction", "conformal", "confidence"),
+                           conf.level = 0.95, ...) {
   check_dots_empty(list(...), names(formals(augment.gp_fit)))
-  interval <- check_choice(interval, c("none", "credible", "prediction"), "interval")
+  interval <- check_choice(interval, eval(formals(augment.gp_fit)$interval), "interval")
   p <- stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level,
                       type = if (is_laplace(x) || !is.null(x$transform)) "response" else "latent")
   fit <- if (interval == "none") cbind(fit = p$fit) else p$fit

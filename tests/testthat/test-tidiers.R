@@ -16,6 +16,10 @@ test_that("tidy(), glance() and augment() have the columns of broom", {
   expect_equal(a$.resid, unname(residuals(fit)))
   expect_identical(a$y, small_data(20)$y)
 
+  expect_identical(generics::augment(fit, interval = "confidence"), generics::augment(fit, interval = "credible"))
+  sure <- generics::augment(fit, interval = "conformal", conf.level = 0.5)
+  expect_equal(as.matrix(sure[c(".lower", ".upper")]), predict(fit, interval = "conformal", level = 0.5)[, -1],
+               ignore_attr = TRUE)
   new <- generics::augment(fit, newdata = small_data(3, seed = 9), se_fit = FALSE)
   expect_identical(setdiff(names(new), names(small_data())), ".fitted")
   expect_input_error(generics::augment(fit, data = small_data(7)), "data")
