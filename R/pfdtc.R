@@ -175,13 +175,13 @@
 #'   exact process. Not for [student()].
 #'
 #'   Of 2,001 to 100,000 rows held-out ones decide, where nothing is asked for that speaks of inducing points: the
-#'   kernel is learned once more, of the Gaussian responses at the mode by the near-neighbour likelihood, which knows of
-#'   shorter lengthscales than 120 points carry; that with its variances times 3, 9, ... is tried beside 40 near rows,
-#'   since these responses are drawn towards the mode; and near rows, with 200 points, are taken where the log density
-#'   of up to 5,000 rows held out is larger by 0.001 than that of points alone (`fit$trial`: `gain` of points alone,
-#'   `se`, `rows`). theta of [nb()] is then learned once more, by these. The mode beside near rows is left after a step
-#'   of less than 1 on the link's scale (root mean square): what [certify()] says is of the fit as it is. Otherwise:
-#'   `neighbours`, a number or 0, whose mode is at rest.
+#'   kernel is learned once more, of the other rows' Gaussian responses at the mode by the near-neighbour likelihood,
+#'   which knows of shorter lengthscales than 120 points carry; that with its variances times 3, 9, ... is tried beside
+#'   40 near rows, since these responses are drawn towards the mode; and near rows, with 200 points, are taken where
+#'   the log density of up to 5,000 rows held out is larger by 0.001 than that of points alone (`fit$trial`: `gain` of
+#'   points alone, `se`, `rows`). theta of [nb()] is then learned once more, by these. The mode beside near rows is
+#'   left after a step of less than 1 on the link's scale (root mean square): what [certify()] says is of the fit as it
+#'   is. Otherwise: `neighbours`, a number or 0, whose mode is at rest.
 #'
 #'   `approx = "vi"` goes on from there, by steps along the natural gradient that are cut until the bound rises, to the
 #'   normal distribution q of the inducing variables with the largest
