@@ -41,8 +41,8 @@ smooth_kernels <- function(rows, s, start, state, given) {
   list(best = found[[best]], kernels = kernels)
 }
 
-# Smooth kernels as they are, with a line beside, and with one lengthscale; tied and not. What is learned says more where
-# it has more parameters: the evidence is averaged over them.
+# Smooth kernels as they are, with a line beside, and with one lengthscale; tied and not. What has more parameters has
+# more evidence at its best, by chance too: the evidence is averaged over them.
 choose_terms <- function(rows, s, smooth, kernels, start, state) {
   if (!is.finite(smooth[[1L]]$value)) return(replace(smooth[[1L]], "kernels", list(kernels)))
   few <- nrow(rows$x) <= laplace_sizes$few_rows
