@@ -54,6 +54,15 @@ learn_evidence <- function(data, s, state) {
       theta <- ends[[1L]]$theta
       rival <- find_rival(problem, ends)
     }
+    if (!is.null(kernels) && !is_composite(s$kernel)) { # no mean beside it
+      value <- if (is_small_enough(pool)) ends[[1L]]$value
+      best <- choose_line(list(problem = problem, theta = theta, value = value, kernels = kernels), s, result)
+      if (best$problem$profile != problem$profile) rival <- smoother <- NULL
+      problem <- best$problem
+      theta <- best$theta
+      kernels <- best$kernels
+      state$so_far[c("kernel", "noise", "kernels")] <- c(problem$natural(theta), list(kernels))
+    }
     attr(found$report, "rival") <- describe_rival(problem, theta, rival)
   }
   if (!in_time(pool)) attr(found$report, "ended") <- TRUE

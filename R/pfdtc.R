@@ -78,7 +78,8 @@
 #'   * `kernels`: where the kernel was chosen, a data frame of the candidates, best first: `kernel`, `score` (mean of
 #'     minus the log density of a scaled response given its 40 nearest rows, plus two for each parameter over the rows
 #'     learned from: less is better), `se` (standard error of its difference to the best: what is printed beside the
-#'     difference), `chosen`. A sum has `fit$kernel$terms`, and its parameters go by the term:
+#'     difference), `chosen`; of kernels with a line the score is the chosen one's but for the difference in evidence a
+#'     row, and `se` is `NA`. A sum has `fit$kernel$terms`, and its parameters go by the term:
 #'     `matern32_1.lengthscale.x`, see [kernel_algebra];
 #'   * `learned`: a data frame with a row for each start of the search: `start`, `lengthscale` (in units of
 #'     \eqn{\sqrt d}{sqrt(d)} sds of the inputs) and `noise` (of the response's mean square) that it began with,
@@ -119,6 +120,11 @@
 #'     where one
 #'     of the two rougher kernels is the best of these, a sum of two Matern 3/2 kernels, which begin at a long and a
 #'     short scale; that is given up early where it does not gain a nat for each parameter more. Otherwise: `kernel`.
+#'   * A line: a level and slopes in all inputs, normal with a variance that is learned (the kernel `mean`), in place of
+#'     that kernel, or of up to 2,000 rows beside it, where the log evidence with the priors is larger by more than two
+#'     for each parameter that it has more, less the share of that which the priors hold. Of more than 2,000 rows that
+#'     is judged by the exact evidence of 1,000; of 50 rows, or 15 an input, or less no line is looked at.
+#'     `coef()` has its level and slopes. Otherwise: `kernel`; `mean` for a line that is not drawn in.
 #'   * Posterior: the exact one up to 2,000 rows, where nothing is asked for that speaks of inducing points (`m`, `tol`,
 #'     `inducing`, `aux`, `hyper = "pilot"` or `"joint"`) and the data are kept; inducing points as well where the noise
 #'     is so small that the rows' matrix has no Cholesky factor.
