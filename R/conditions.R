@@ -135,6 +135,14 @@ list_quoted <- function(x, quote = "`", most = 5L) {
   paste(paste(shown[-length(shown)], collapse = ", "), "and", shown[length(shown)])
 }
 
+# The hint for a name that is not among `known`: the one like it, or where none is alike what there is.
+did_you_mean <- function(name, known) {
+  if (!length(known)) return(NULL)
+  apart <- utils::adist(name, known, ignore.case = TRUE)
+  if (min(apart) < nchar(name) / 2) return(sprintf("Did you mean `%s`?", known[which.min(apart)]))
+  sprintf("There %s %s.", if (length(known) == 1L) "is" else "are", list_quoted(known, most = 20L))
+}
+
 clip <- function(text, width = 60L) {
   if (nchar(text) <= width) text else paste0(substr(text, 1L, width - 3L), "...")
 }

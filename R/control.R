@@ -120,8 +120,8 @@ check_dots_empty <- function(dots_names, known) {
     sprintf("Give it as control = pfdtc_control(%s = <value>).", name)
   } else if (name %in% c("family", "approx")) {
     "pfdtc() has it: up to 2,000 rows, without `m`, its posterior is that of the exact process."
-  } else if (length(known)) {
-    sprintf("Did you mean `%s`?", known[which.min(utils::adist(name, known, ignore.case = TRUE))])
+  } else {
+    did_you_mean(name, known)
   }
   abort_input(name, "an unknown argument", "a known argument",
               message = sprintf("`%s` is not an argument of this function.", name), hint = hint)

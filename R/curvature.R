@@ -15,7 +15,8 @@
 #'   is computed in closed form and scaled to all rows;
 #' * `"pilot"` and `"joint"` of others: the ELBO on the fit's inducing points. It is the curvature of a bound.
 #'
-#' Logarithms are what the normal approximation is good for: `exp(confint(fit))` are intervals for `coef(fit)` itself. A
+#' Logarithms are what the normal approximation is good for: `exp(confint(fit))` are intervals for `coef(fit)` itself
+#' (`broom::tidy(fit, conf.int = TRUE)` has both beside one another). A
 #' direction in which the curvature is less than that of a standard deviation of 4, so that 95 % of it are more than a
 #' factor of two thousand either way, is taken to have that: nothing in the data tells it. That is what an input without
 #' effect has, whose lengthscale may be anything that is long, where `pfdtc_control(priors = FALSE)` leaves out the
@@ -83,13 +84,15 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   }
   z <- stats::qnorm((1 + level) / 2)
   middle <- stats::coef(object)[names(sd)]
-  log_of <- !names(sd) %in% rownames(linear_coefficients(object))
-  middle[log_of] <- log(middle[log_of])
+  logs <- are_logs(names(sd), object)
+  middle[logs] <- log(middle[logs])
   ends <- (1 + c(-1, 1) * level) / 2
   table <- cbind(middle - z * sd, middle + z * sd)
   dimnames(table) <- list(names(sd), paste(format(100 * ends, trim = TRUE, digits = 3), "%"))
   table[parm, , drop = FALSE]
 }
+
+are_logs <- function(names, fit) !names %in% rownames(linear_coefficients(fit))
 
 # No direction of log hyperparameters is known worse than this.
 most_sd <- 4

@@ -96,13 +96,15 @@ evaluate_frame <- function(parts, envir) {
   })
 }
 
-# What may have been meant by a variable that R does not find; NULL for any other error.
+# What may have been meant by what R does not find; NULL for any other error.
 missing_variable <- function(text, data) {
+  if (grepl("could not find function \"(s|te|ti|t2)\"", text)) {
+    return("The process is smooth in every input, and in all of them together: name each once, as in y ~ a + b.")
+  }
   name <- regmatches(text, regexec("^object '(.*)' not found$", text))[[1L]][2L]
   if (is.na(name)) return(NULL)
   if (is.null(data)) return("There is no `data` argument.")
-  known <- names(data)
-  if (length(known)) sprintf("Did you mean `%s`?", known[which.min(utils::adist(name, known, ignore.case = TRUE))])
+  did_you_mean(name, names(data))
 }
 
 # The variables of the right-hand side, as columns of the model frame, in the order of its terms.

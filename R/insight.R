@@ -85,21 +85,16 @@ model_performance.gp_fit <- function(model, ...) {
   if (is_laplace(model)) return(laplace_performance(model))
   y <- unname(given_response(training_data(model)))
   r2 <- function(r) 1 - mean(r^2, na.rm = TRUE) / mean((y - mean(y))^2)
-  rmse <- function(r) sqrt(mean(r^2, na.rm = TRUE))
   seen <- stats::residuals(model)
   unseen <- stats::residuals(model, type = "loo")
-  structure(data.frame(AIC = stats::AIC(model), BIC = stats::BIC(model), R2 = r2(seen), RMSE = rmse(seen),
-                       Sigma = stats::sigma(model), R2_loo = r2(unseen), RMSE_loo = rmse(unseen)),
+  structure(data.frame(AIC = stats::AIC(model), BIC = stats::BIC(model), R2 = r2(seen), RMSE = root_mean_square(seen),
+                       Sigma = stats::sigma(model), R2_loo = r2(unseen), RMSE_loo = root_mean_square(unseen)),
             class = c("performance_model", "data.frame"))
 }
 
 laplace_performance <- function(fit) {
-  data <- training_data(fit)
-  p <- posterior_at(fit, data$x)
-  loo <- loo_laplace(fit)
-  used <- !is.na(loo$mean)
-  seen <- score_rows(fit, p$mean + data$sites$offset, p$var)
-  unseen <- score_rows(fit, loo$mean[used], loo$var[used])
+  seen <- scores_seen(fit)
+  unseen <- scores_left_out(fit)
   structure(data.frame(AIC = stats::AIC(fit), BIC = stats::BIC(fit), NLPD = seen$nlpd, RMSE = seen$rmse,
                        Brier = seen$brier, NLPD_loo = unseen$nlpd, RMSE_loo = unseen$rmse, Brier_loo = unseen$brier),
             class = c("performance_model", "data.frame"))

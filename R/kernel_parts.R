@@ -18,6 +18,9 @@ is_composite <- function(kernel) !is.null(kernel$leaves)
 
 kernel_leaves <- function(kernel) if (is_composite(kernel)) kernel$leaves else list(kernel)
 
+# What a kernel that was chosen is called: "Matern 3/2 + Matern 3/2". Its parameters go by the short names in `label`.
+sum_label <- function(kernel) paste(vapply(kernel_leaves(kernel), `[[`, "", "label"), collapse = " + ")
+
 kernel_terms <- function(kernel) {
   if (is_composite(kernel)) kernel$terms else list(list(variance = kernel$variance, leaves = 1L))
 }

@@ -182,7 +182,7 @@ line_or_not <- function(best, line, n) {
   kernels <- best$kernels
   score <- kernels$score[kernels$chosen] + (line$value - best$value) / n
   kernels$chosen <- kernels$chosen & !better
-  kernels <- rbind(kernels, data.frame(kernel = line$kernel$label, score = score, chosen = better))
+  kernels <- rbind(kernels, data.frame(kernel = sum_label(line$kernel), score = score, chosen = better))
   if (better) best <- line
   best$kernels <- kernels[order(kernels$score), ]
   best

@@ -10,11 +10,11 @@ mistaken_nats <- 3
 # Rows whose exact evidence tells beyond those of which it is the last stage.
 line_rows <- 1000L
 
-# list(problem, theta, kernels) of what was found, `now` (with its `value`), or of that with a line in it that has more
-# of
+# list(problem, theta, kernels) of what was found, `now`, which has its `value` too, or of that with a line which has
+# more of
 #   log (evidence times prior) - 2 (1 - prior_share()) parameters.
-# `result`: where the neighbours' likelihood ended before. Of many rows only the line alone is looked at: beside a kernel
-# it would take as long as the kernel did. Of so few that priors decide, none.
+# `result`: where the neighbours' likelihood ended before. Of many rows only the line alone is looked at: beside a
+# kernel it would take as long as that did. Of so few that priors decide, none.
 choose_line <- function(now, s, result) {
   pool <- now$problem$pool
   share <- prior_share(pool$n, ncol(pool$x))
@@ -23,23 +23,24 @@ choose_line <- function(now, s, result) {
   merit <- function(end) end$value - nats * sum(end$problem$free)
   tried <- list(now, line_alone(learning_problem(pool, s, "mean")))
   if (is_small_enough(pool)) {
-    tried <- c(tried, line_beside(now, s, result, function(end) merit(end) > max(vapply(tried, merit, 0))))
+    tried <- c(tried, beside_kernel(now, s, result, function(end) merit(end) > max(vapply(tried, merit, 0))))
   } else {
     tried <- lapply(tried, function(end) replace(end, "value", value_of_some(end)))
   }
   merits <- vapply(tried, merit, 0)
-  best <- if (is.finite(merits[1L])) which.max(merits) else 1L # what cannot be computed there may yet be right
+  if (!is.finite(merits[1L])) return(now) # what cannot be computed may be right
+  best <- which.max(merits)
   kernels <- now$kernels
   kernels$chosen <- kernels$chosen & best == 1L
   score <- now$kernels$score[now$kernels$chosen] - (merits - merits[1L])[-1L] / pool$n # of held-out rows: that of now
-  lines <- data.frame(kernel = vapply(tried[-1L], function(end) end$problem$natural(end$theta)$kernel$label, ""),
+  lines <- data.frame(kernel = vapply(tried[-1L], function(end) profile_label(end$problem$profile), ""),
                       score = score, se = NA_real_, chosen = seq_along(score) + 1L == best)
   kernels <- rbind(kernels, lines)
   c(tried[[best]][c("problem", "theta")], list(kernels = kernels[order(kernels$score), ]))
 }
 
 # A list of where the search ends with the line beside the kernel, empty where it will not be `better()`.
-line_beside <- function(now, s, result, better) {
+beside_kernel <- function(now, s, result, better) {
   problem <- learning_problem(now$problem$pool, s, paste0(now$problem$profile, "+mean"))
   run <- climb(problem, start_beside(now, problem), learning_sizes$whole, 8L, enough = 0.1)
   hoped <- list(value = now$value + run$value - result$value + mistaken_nats, problem = problem)
@@ -52,10 +53,10 @@ value_of_some <- function(end) {
   pool <- problem$pool
   rows <- pool$take(line_rows)
   now <- problem$natural(end$theta)
-  result <- native_exact_evidence(list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows]),
-                                  now, problem$run)
+  some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
+  result <- native_exact_evidence(some, now, problem$run)
   if (!is.null(result$reason)) return(-Inf)
-  add_merged(list(value = -result$value * pool$n / line_rows), problem, now$noise, pool$share, end$theta)$value
+  add_merged(list(value = -result$value * pool$n / length(rows)), problem, now$noise, pool$share, end$theta)$value
 }
 
 # Some of the rest beside large slopes.
@@ -68,8 +69,8 @@ start_beside <- function(now, beside) {
 }
 
 # Where the exact evidence of the line alone, v U U' + noise / w, U = [1 u(x)] (mean.R), is largest, with the prior. In
-# the eigenbasis of W^{1/2} U U' W^{1/2} the responses are independent: q of variance v lambda + noise, n - q of variance
-# noise.
+# the eigenbasis of W^{1/2} U U' W^{1/2} the responses are independent: q of variance v lambda + noise, n - q of
+# variance noise.
 line_alone <- function(problem) {
   pool <- problem$pool
   rows <- pool$take(min(pool$n, learning_sizes$whole[["rows"]]))

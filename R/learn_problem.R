@@ -100,9 +100,7 @@ with_profile <- function(kernel, profile, x) {
   kernel
 }
 
-profile_label <- function(profile) {
-  paste(vapply(kernel_leaves(kernel_of(profile)), `[[`, "", "label"), collapse = " + ")
-}
+profile_label <- function(profile) sum_label(kernel_of(profile))
 
 # n^3 flops an evaluation, some ten of them: a second or two at 2,000 rows.
 is_small_enough <- function(pool) {

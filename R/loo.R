@@ -82,6 +82,15 @@ NULL
 # y minus the mean of the others, in sds of the row's response
 standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)
 
+root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
+
+# NULL where it would take more than a second, or is not in the units of the response.
+cheap_rmse_loo <- function(fit) {
+  if (is_exact(fit) && !is.null(fit$data) && fit$nobs <= exact_rows && is.null(fit$transform)) {
+    root_mean_square(stats::residuals(fit, type = "loo"))
+  }
+}
+
 refuse_beside_loo <- function(given) {
   if (!any(given)) return(invisible())
   name <- names(given)[given][1L]

@@ -145,6 +145,18 @@ score_rows <- function(fit, mean, var) {
                      fit$likelihood$name == "binomial")
 }
 
+scores_seen <- function(fit) {
+  data <- training_data(fit)
+  p <- posterior_at(fit, data$x)
+  score_rows(fit, p$mean + data$sites$offset, p$var)
+}
+
+scores_left_out <- function(fit) {
+  loo <- loo_laplace(fit)
+  used <- !is.na(loo$mean) # not at weight 0
+  score_rows(fit, loo$mean[used], loo$var[used])
+}
+
 # Of classes and counts; Brier scores and shares of right classes are of classes alone.
 score_fold_laplace <- function(p, classes) {
   data.frame(n = nrow(p), rmse = sqrt(mean((p$y - p$mean)^2)), nlpd = -mean(p$density),

@@ -12,6 +12,9 @@
 #'   nats a row. Where the optimiser of inducing points used up its iterations, the share of the descent that the last
 #'   tenth of the evaluations brought tells whether more would be worth their time. `summary()` sets the lengthscales
 #'   beside the ranges of the inputs: an input whose lengthscale is above 100 times its range has hardly any effect.
+#'   Beside the RMSE at the training rows, which flatters, it has `rmse_loo`, that of each row given the others
+#'   ([leave_one_out]), where the posterior is exact, of up to 2,000 rows and a response that was not transformed; of
+#'   classes and counts `scores` and, of up to 2,000 rows, `scores_loo`: NLPD, RMSE and Brier's score.
 #' * `coef()`: the hyperparameters, named `lengthscale.<column>`, `variance` and `noise`:
 #'   lengthscales in units of the inputs, the two variances in squared units of the response. Before them the
 #'   coefficients of a linear `mean`, after them, as `noise.<column>`, those of `noise = ~`, which `summary()` has with

@@ -27,8 +27,8 @@
 #' @param tol the accuracy asked for, between 0 and 1, which then chooses the number of inducing points or, where
 #'   these would be too many, the exact posterior or near rows, see the section below. `NULL`: not asked for.
 #' @param kernel a kernel, see [kernel_se()]. Parameters that it leaves `NULL` are learned; given ones are starts,
-#'   except under `hyper = "fixed"`. `NULL`: under `hyper = "evidence"` the best of the squared exponential and Matern
-#'   1/2, 3/2 and 5/2, otherwise the squared exponential.
+#'   except under `hyper = "fixed"`. `NULL`: under `hyper = "evidence"` the best of the squared exponential, Matern 1/2,
+#'   3/2 and 5/2 and a sum of two; otherwise the squared exponential.
 #' @param noise noise variance, in squared units of `y`; `NULL`: learned, as for the kernel. Or a one-sided formula of
 #'   inputs of the fit (`~ x1 + x2`; `~ .`: all of them): noise of more than one size, whose log variance is linear in
 #'   them, see the section on it.

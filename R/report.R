@@ -77,9 +77,7 @@ report_evidence <- function(fit, evidence) {
 report_loo <- function(fit, number) {
   if (is.null(fit$data)) return(NA_character_)
   if (is_laplace(fit)) {
-    loo <- loo_laplace(fit)
-    used <- !is.na(loo$mean) # not at weight 0
-    s <- score_rows(fit, loo$mean[used], loo$var[used])
+    s <- scores_left_out(fit)
     of_classes <- if (!is.na(s$brier)) sprintf("; Brier score %s; %.0f %% on the likelier side", number(s$brier),
                                                100 * s$accuracy)
     return(sprintf("NLPD %s%s", number(s$nlpd), if (is.null(of_classes)) sprintf("; RMSE %s", number(s$rmse)) else
@@ -87,7 +85,7 @@ report_loo <- function(fit, number) {
   }
   z <- stats::rstandard(fit)
   sprintf("RMSE %s (sd of the response %s); %.0f %% of the responses inside their 95 %% intervals",
-          number(sqrt(mean(stats::residuals(fit, type = "loo")^2, na.rm = TRUE))), number(fit$sd_y),
+          number(root_mean_square(stats::residuals(fit, type = "loo"))), number(fit$sd_y),
           100 * mean(abs(z) <= stats::qnorm(0.975), na.rm = TRUE))
 }
 

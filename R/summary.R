@@ -22,7 +22,7 @@ summary.gp_fit <- function(object, ...) {
   out <- c(fit_facts(object), list(
     range = input_range(object), residuals = resid, term_shares = term_shares(object),
     linear = linear_coefficients(object),
-    rmse = if (is.null(resid)) NA_real_ else sqrt(mean(resid^2, na.rm = TRUE))))
+    rmse = if (is.null(resid)) NA_real_ else root_mean_square(resid), rmse_loo = cheap_rmse_loo(object)))
   structure(out, class = "summary.gp_fit")
 }
 
@@ -43,7 +43,8 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
   print_fields(c(
     RMSE = if (is.na(x$rmse) && !is.na(x$from)) "not known: a fit of a row source keeps no rows"
       else if (is.na(x$rmse)) "not known: the fit has left its data out (keep_data = FALSE)"
-      else paste(number(x$rmse), "at the training rows"),
+      else paste0(number(x$rmse), " at the training rows",
+                  if (!is.null(x$rmse_loo)) sprintf(", %s leave-one-out", number(x$rmse_loo))),
     describe_evidence(x, number), Terms = describe_shares(x$term_shares),
     Response = if (x$center == 0 && x$scale == 1) "neither centred nor scaled"
       else sprintf("centred at %s, scaled by %s inside the fit", number(x$center),
@@ -182,11 +183,8 @@ posterior_title <- function(fit) {
 
 describe_data <- function(about) {
   omitted <- if (about$omitted) sprintf(" (%d more left out by na.action)", about$omitted) else ""
-  variables <- if (about$variables && about$variables != about$inputs) {
+  variables <- if (!about$variables || about$variables == about$inputs) "" else
     sprintf(" (%d variable%s)", about$variables, plural_s(about$variables))
-  } else {
-    ""
-  }
   sprintf("%d row%s%s, %d input%s%s", about$nobs, plural_s(about$nobs), omitted, about$inputs,
           plural_s(about$inputs), variables)
 }
@@ -245,7 +243,8 @@ describe_aux <- function(fit) {
 describe_hyper <- function(fit) {
   text <- switch(fit$hyper, fixed = "fixed as given", evidence = describe_starts(fit$learned),
                  pilot = "learned by a pilot VFE run, then fixed",
-                 joint = describe_joint(fit), fit$hyper)
+                 joint = if (is.null(gp_family(fit)$objective)) "learned by the exact evidence" else
+                   "learned together with the inducing points", fit$hyper)
   code <- fit$pilot$convergence
   if (is.null(code) || code == 0L) return(text)
   stopped <- switch(as.character(code), "1" = "`maxit`", "2" = "its time limit",
@@ -267,7 +266,7 @@ describe_starts <- function(learned) {
 describe_kernel <- function(about) {
   kernels <- about$kernels
   if (is.null(kernels)) return(about$kernel$label)
-  sprintf("%s, chosen by %s (%s)", about$kernel$label,
+  sprintf("%s, chosen by %s (%s)", sum_label(about$kernel),
           if (is.null(kernels$se)) "evidence, nats a row" else
             paste0("held-out score", if (anyNA(kernels$se)) ", lines by the evidence"), describe_others(kernels))
 }
@@ -280,15 +279,11 @@ describe_others <- function(kernels) {
   paste(behind, collapse = ", ")
 }
 
-describe_joint <- function(fit) {
-  if (is.null(gp_family(fit)$objective)) return("learned by the exact evidence")
-  "learned together with the inducing points"
-}
-
 # Fits of 0.1.0 have it in their control alone.
 used_maxit <- function(fit) if (is.null(fit$maxit)) fit$control$maxit else fit$maxit
 
 describe_convergence <- function(fit) {
+  if (identical(fit$message, "nothing to optimise")) return(NA_character_)
   how <- switch(as.character(fit$convergence),
                 "1" = sprintf("stopped after %d iterations (`maxit`)%s", used_maxit(fit),
                               describe_late_gain(fit$trace)),
@@ -373,15 +368,21 @@ laplace_facts <- function(fit, number) {
 # What the points leave of the prior variances, beside what the rows' likelihoods resolve.
 describe_left <- function(fit) {
   if (fit$unexplained < 1e-8) return(words_for(fit$likelihood)[["limit"]])
-  sprintf("which leave %s of W E unexplained at a row on average", format(signif(fit$unexplained, 2)))
+  sprintf("which leave %s of a row's noise variance (1 / W) unexplained on average", format(signif(fit$unexplained, 2)))
 }
 
-# Scores at the training rows flatter the fit.
+# Scores at the training rows flatter the fit; those of rows left out take long beside many near ones.
 summary_laplace <- function(fit) {
-  p <- if (!is.null(fit$data)) posterior_at(fit, fit$data$x)
-  s <- if (!is.null(p)) score_rows(fit, p$mean + fit$data$sites$offset, p$var)
-  scores <- if (!is.null(p)) c(NLPD = s$nlpd, RMSE = s$rmse, Brier = s$brier)
-  structure(list(fit = fit, scores = scores), class = "summary.gp_laplace")
+  kept <- !is.null(fit$data)
+  scores <- function(s) c(NLPD = s$nlpd, RMSE = s$rmse, Brier = s$brier)
+  structure(list(fit = fit, scores = if (kept) scores(scores_seen(fit)),
+                 scores_loo = if (kept && fit$nobs <= exact_rows) scores(scores_left_out(fit))),
+            class = "summary.gp_laplace")
+}
+
+describe_scores <- function(scores, where, number) {
+  scores <- scores[!is.na(scores)]
+  if (length(scores)) paste(paste(names(scores), vapply(scores, number, ""), collapse = ", "), where)
 }
 
 #' @export
@@ -389,10 +390,8 @@ print.summary.gp_laplace <- function(x, digits = max(3L, getOption("digits") - 3
   print_laplace(x$fit, digits)
   number <- function(v) format(signif(v, digits))
   print_fields(c(
-    Scores = if (is.null(x$scores)) NA else
-      sprintf("NLPD %s, root mean squared residual %s%s, at the training rows", number(x$scores[["NLPD"]]),
-              number(x$scores[["RMSE"]]), if (is.na(x$scores[["Brier"]])) "" else
-                sprintf(", Brier score %s", number(x$scores[["Brier"]]))),
+    Scores = describe_scores(x$scores, "at the training rows", number),
+    "Left out" = describe_scores(x$scores_loo, "leave-one-out", number),
     Evidence = sprintf("%s, %s (%d parameters learned)", number(x$fit$evidence),
                        words_for(x$fit$likelihood)[["evidence"]], as.integer(x$fit$df)),
     Evaluations = list_named(x$fit$evaluations), Seconds = list_named(signif(x$fit$seconds, 3))))

@@ -9,14 +9,16 @@
 #' @param data The training rows, to which columns are added; by default `model.frame(x)`.
 #' @param newdata Rows to predict at, as for [predict.gp_fit()], in place of the training rows.
 #' @param se_fit Should `.se.fit`, the standard deviation of f, be added?
-#' @param interval,conf.level The band to add as `.lower` and `.upper`, and its probability: see
-#'   `interval` and `level` of [predict.gp_fit()].
+#' @param interval The band to add as `.lower` and `.upper`: see [predict.gp_fit()].
+#' @param conf.int Should intervals be added, `conf.low` and `conf.high`? They are [confint()]'s, in the units of
+#'   `estimate`; `NA` for what was not learned.
+#' @param conf.level The probability of the band or the intervals.
 #' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As for [plot.gp_fit()], and so `interval` of
 #'   `autoplot()`.
 #' @param ... Nothing: an unknown argument is an error.
 #' @return Data frames.
-#' * `tidy()`: a row a hyperparameter, columns `term` (as in `coef()`) and `estimate`.
-#' * `glance()`: one row: `method`, `nobs`, `m` (`NA` for the exact posterior), `df`, `sigma`,
+#' * `tidy()`: a row a hyperparameter, columns `term` (as in `coef()`) and `estimate`, and as asked its interval.
+#' * `glance()`: one row: `method`, `nobs`, `m` (`NA` for [gp_exact()]), `df`, `sigma`,
 #'   `evidence` (what `logLik()` gives), `AIC`, `BIC`, `objective`, `convergence`, `evaluations`,
 #'   `seconds`.
 #' * `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` as asked and, for the
@@ -27,7 +29,7 @@
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 10)
 #' if (requireNamespace("generics", quietly = TRUE)) {
-#'   generics::tidy(fit)
+#'   generics::tidy(fit, conf.int = TRUE)
 #'   head(generics::augment(fit, interval = "prediction"))
 #' }
 #' @name gp_fit-tidiers
@@ -35,10 +37,17 @@ NULL
 
 #' @rdname gp_fit-tidiers
 #' @exportS3Method generics::tidy
-tidy.gp_fit <- function(x, ...) {
-  check_dots_empty(list(...), "x")
+tidy.gp_fit <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
+  check_dots_empty(list(...), names(formals(tidy.gp_fit)))
+  check_flag(conf.int, "conf.int")
   theta <- stats::coef(x)
-  data.frame(term = names(theta), estimate = unname(theta))
+  out <- data.frame(term = names(theta), estimate = unname(theta))
+  if (!conf.int) return(out)
+  ends <- stats::confint(x, level = conf.level)
+  logs <- are_logs(rownames(ends), x)
+  ends[logs, ] <- exp(ends[logs, ])
+  out[c("conf.low", "conf.high")] <- ends[match(out$term, rownames(ends)), ]
+  out
 }
 
 #' @rdname gp_fit-tidiers
@@ -55,9 +64,10 @@ glance.gp_fit <- function(x, ...) {
 #' @rdname gp_fit-tidiers
 #' @exportS3Method generics::augment
 augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_fit = TRUE,
-                           interval = c("none", "credible", "prediction"), conf.level = 0.95, ...) {
+                           interval = c("none", "credible", "prediction", "conformal", "confidence"),
+                           conf.level = 0.95, ...) {
   check_dots_empty(list(...), names(formals(augment.gp_fit)))
-  interval <- check_choice(interval, c("none", "credible", "prediction"), "interval")
+  interval <- check_choice(interval, eval(formals(augment.gp_fit)$interval), "interval")
   p <- stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level,
                       type = if (is_laplace(x) || !is.null(x$transform)) "response" else "latent")
   fit <- if (interval == "none") cbind(fit = p$fit) else p$fit

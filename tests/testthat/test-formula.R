@@ -79,6 +79,8 @@ test_that("what is no sum of variables is refused with the reason", {
   expect_input_error(by_formula(cbind(y, b) ~ a, d), "a fit each")
   expect_input_error(by_formula(y ~ nosuch, d), "object 'nosuch' not found")
   expect_input_error(by_formula(y ~ daay, d), "Did you mean `day`?")
+  expect_input_error(by_formula(y ~ elsewhere, d), "There are `y`")
+  expect_input_error(by_formula(y ~ s(a), d), "name each once")
   expect_input_error(pfdtc(y ~ nosuch), "There is no `data` argument")
   expect_input_error(by_formula(f ~ a, d), "family = binomial()")
   expect_input_error(by_formula(y ~ a, transform(d, y = as.character(y))), "as.numeric() makes numbers of such text")

@@ -87,12 +87,12 @@ test_that("a straight line beside a smooth kernel is taken where the evidence as
   fit <- pfdtc(y ~ ., d, family = binomial())
   right <- function(fit) mean((predict(fit, new) > 0) == new$y)
   expect_equal(fit$kernels$chosen, c(TRUE, FALSE, FALSE, FALSE)) # the best first
-  expect_match(fit$kernels$kernel[1L], "[+] mean$")
+  expect_match(fit$kernels$kernel[1L], "[+] linear mean$")
   without <- pfdtc(y ~ ., d, family = binomial(), kernel = kernel_se())
   expect_gt(right(fit), 0.95)
   expect_gt(right(fit), right(without) + 0.05)
   expect_gt(fit$evidence, without$evidence + 3)
-  expect_output(print(fit), "[+] mean, chosen by evidence")
+  expect_output(print(fit), "[+] linear mean, chosen by evidence")
   expect_true(all(c("mean.variance", "mean") %in% names(coef(fit))))
   terms <- predict(fit, new, type = "terms")
   expect_equal(rowSums(terms) + attr(terms, "constant"), predict(fit, new), ignore_attr = TRUE, tolerance = 1e-8)
@@ -102,7 +102,7 @@ test_that("a straight line beside a smooth kernel is taken where the evidence as
   circle$y <- circle$a^2 + circle$b^2 < 1.4
   fit <- pfdtc(y ~ ., circle, family = binomial())
   expect_false(is_composite(fit$kernel))
-  expect_match(fit$kernels$kernel[!fit$kernels$chosen], "[+] mean$", all = FALSE)
+  expect_match(fit$kernels$kernel[!fit$kernels$chosen], "[+] linear mean$", all = FALSE)
 })
 
 test_that("a search for hyperparameters ends soon, where a hundredth of a nat at most is left", {

@@ -66,6 +66,7 @@ test_that("a sum of a long and a short scale is found, and is not where there is
   fit <- learn(data)
   expect_identical(length(fit$kernel$terms), 2L)
   expect_identical(fit$kernels$kernel[1], "Matern 3/2 + Matern 3/2")
+  expect_output(print(fit), "Kernel +Matern 3/2 [+] Matern 3/2, chosen")
   expect_identical(fit$df, 7L)
   expect_named(coef(fit), c("matern32.lengthscale.x1", "matern32.lengthscale.x2", "matern32.variance",
                             "matern32_1.lengthscale.x1", "matern32_1.lengthscale.x2", "matern32_1.variance", "noise"))

@@ -62,7 +62,7 @@ test_that("of pure noise the default predicts as the mean does", {
 test_that("a line is taken beside a kernel, and the posterior is that of the sum", {
   data <- line_data(300, 2, function(x) 4 * x[, 1] - 2 * x[, 2] + 0.4 * sin(12 * x[, 1]), 0.1)
   fit <- learn_rows(data)
-  expect_match(fit$kernel$label, "[+] mean$")
+  expect_match(fit$kernels$kernel[fit$kernels$chosen], "[+] linear mean$")
   expect_identical(fit$df, 5L)
   y <- data$train$y
   new <- data$test[1:20, ]

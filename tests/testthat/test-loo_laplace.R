@@ -151,7 +151,7 @@ test_that("Brier's score is of single trials, in summary() and over folds", {
   fit <- pfdtc(cbind(hits, trials - hits) ~ x, d, family = binomial(), kernel = kernel_se(0.5, 1), hyper = "fixed")
   p <- predict(fit, each["x"], type = "response")
   expect_equal(summary(fit)$scores[["Brier"]], mean((p - each$y)^2))
-  expect_output(print(summary(fit)), "Brier score")
+  expect_output(print(summary(fit)), "Brier [0-9.]+ at the training rows.*Brier [0-9.]+ leave-one-out")
   cv <- with_seed(1, cross_validate(fit, folds = 2))
   out <- attr(cv, "predictions")
   expect_identical(out$size, as.double(d$trials))
@@ -167,8 +167,10 @@ test_that("rows of weight 0 are in no score", {
   fit <- pfdtc(n ~ x, d, family = poisson(), kernel = kernel_se(0.7, 1), hyper = "fixed",
                weights = as.double(seq_len(30) > 4))
   without <- update(fit, data = d[-(1:4), ], weights = NULL)
-  scores <- function(f) summary(f)$scores
+  scores <- function(f) summary(f)[c("scores", "scores_loo")]
   expect_equal(scores(fit), scores(without))
+  left_out <- predict(without, type = "loo")
+  expect_equal(summary(fit)$scores_loo[["RMSE"]], sqrt(mean((d$n[-(1:4)] - left_out)^2)))
   expect_true(all(is.na(stats::rstandard(fit)[1:4])))
   expect_identical(unname(stats::hatvalues(fit)[1:4]), numeric(4))
   loo <- function(f) report(f)$table$value[report(f)$table$what == "Leave-one-out"]

@@ -190,6 +190,7 @@ test_that("print() and summary() name the method, its choices and what was reach
   expect_identical(out$value, fit)
   s <- summary(fit)
   expect_equal(s$rmse, sqrt(mean(residuals(fit)^2)))
+  expect_null(s$rmse_loo) # of inducing points it may take long
   expect_equal(s$evidence, as.numeric(logLik(fit)))
   expect_output(print(s), "RMSE.*ELBO.*Jitter.*Evaluations.*Seconds")
 
@@ -197,6 +198,16 @@ test_that("print() and summary() name the method, its choices and what was reach
   expect_output(print(summary(slim)), "RMSE +not known")
   expect_input_error(fitted(slim), "keep_data")
   expect_input_error(residuals(slim), "keep_data")
+})
+
+test_that("summary() of an exact posterior has the error of rows left out, and nothing of an optimiser", {
+  fit <- with_seed(1, pfdtc(y ~ a + b, small_data(), kernel = kernel_se()))
+  s <- summary(fit)
+  expect_equal(s$rmse_loo, sqrt(mean(residuals(fit, type = "loo")^2)))
+  expect_output(print(s), "at the training rows, [0-9.]+ leave-one-out")
+  shown <- utils::capture.output(print(s), print(fit))
+  expect_false(any(grepl("Optimiser", shown, fixed = TRUE)))
+  expect_null(summary(update(fit, exp(y) ~ ., transform = "log"))$rmse_loo) # its residuals are those of the log
 })
 
 test_that("print() says why there are fewer points than asked for", {

@@ -3,6 +3,7 @@ test_that("tidy(), glance() and augment() have the columns of broom", {
   fit <- fit_mixed()
   expect_identical(generics::tidy(fit),
                    data.frame(term = names(coef(fit)), estimate = unname(coef(fit))))
+  expect_input_error(generics::tidy(fit, conf.int = 1), "conf.int")
   row <- generics::glance(fit)
   expect_identical(nrow(row), 1L)
   expect_identical(row$nobs, nobs(fit))
@@ -15,9 +16,29 @@ test_that("tidy(), glance() and augment() have the columns of broom", {
   expect_equal(a$.resid, unname(residuals(fit)))
   expect_identical(a$y, small_data(20)$y)
 
+  expect_identical(generics::augment(fit, interval = "confidence"), generics::augment(fit, interval = "credible"))
+  sure <- generics::augment(fit, interval = "conformal", conf.level = 0.5)
+  expect_equal(as.matrix(sure[c(".lower", ".upper")]), predict(fit, interval = "conformal", level = 0.5)[, -1],
+               ignore_attr = TRUE)
   new <- generics::augment(fit, newdata = small_data(3, seed = 9), se_fit = FALSE)
   expect_identical(setdiff(names(new), names(small_data())), ".fitted")
   expect_input_error(generics::augment(fit, data = small_data(7)), "data")
+})
+
+test_that("intervals of tidy() are confint()'s in the units of the estimates, coefficients' as they are", {
+  skip_if_not_installed("generics")
+  fit <- with_seed(1, pfdtc(dist ~ speed, cars, mean = ~ speed, kernel = kernel_se(), noise = 200,
+                            control = pfdtc_control(fix = "noise")))
+  table <- generics::tidy(fit, conf.int = TRUE, conf.level = 0.9)
+  ends <- confint(fit, level = 0.9)
+  learned <- grep("^se", rownames(ends), value = TRUE)
+  expect_identical(table$term, names(coef(fit)))
+  expect_equal(as.matrix(table[match(learned, table$term), 3:4]), exp(ends[learned, ]), ignore_attr = TRUE)
+  expect_length(learned, 2L)
+  expect_equal(unlist(table[table$term == "speed", 3:4]), ends["speed", ], ignore_attr = TRUE)
+  held <- table$term == "noise"
+  expect_true(all(is.na(table[held, 3:4])))
+  expect_true(all(table$conf.low[!held] < table$estimate[!held] & table$estimate[!held] < table$conf.high[!held]))
 })
 
 test_that("augment() lines rows up where na.action took some", {
