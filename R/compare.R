@@ -88,11 +88,11 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
     }
   }
   if (is_laplace(fit) && has_response(fit, newdata)) {
-    out$nlpd <- -mean(stats::predict(fit, newdata, type = "density"), na.rm = TRUE)
-    y <- new_sites(fit, newdata)
-    share <- if (is.null(y$size)) y$y else y$y / pmax(y$size, 1)
-    e <- share - stats::predict(fit, newdata, type = "response")
-    out$rmse_pred <- rms(e[!is.na(e)])
+    sites <- new_sites(fit, newdata)
+    p <- stats::predict(fit, newdata, se.fit = TRUE)
+    known <- which(!is.na(p$fit) & !is.na(sites$y))
+    score <- score_fold_laplace(fit, scored_sites(fit, take_sites(sites, known), p$fit[known], p$se.fit[known]^2))
+    out[c("rmse_pred", "nlpd", "coverage")] <- score[c("rmse", "nlpd", "cover95")]
   } else if (!is.null(y) && !is_laplace(fit)) {
     offset <- if (length(new$offset) > 1L) new$offset[new$keep] else new$offset
     var <- at$var + noise_at(fit, new$x)

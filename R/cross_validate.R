@@ -25,8 +25,9 @@
 #'
 #' Of a fit with another `family` than the Gaussian the result is a plain data frame with `fold`, `n`, `rmse` (of the
 #' averaged probability or rate), `nlpd`, of classes `brier` (the mean squared distance of single trials from the
-#' averaged probability) and `accuracy`, and `seconds`; the attribute `predictions` has `row`, `fold`, `y`, `size`
-#' (trials), `mean` and `density`, the log density of the response. With `hyper = "held"` theta of [nb()] or sigma of
+#' averaged probability) and `accuracy`, of others `cover50` and `cover95`, and `seconds`; the attribute `predictions`
+#' has `row`, `fold`, `y`, `size` (trials), `mean`, `density`, the log density of the response, and the probabilities
+#' `below` and `upto` of less than it and of no more. With `hyper = "held"` theta of [nb()] or sigma of
 #' [student()] is held too, and the constant mean learned.
 #'
 #' @param fit A fit with its data (`keep_data = TRUE`).
@@ -69,7 +70,7 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
       predict_fold(fit, data, asked, setdiff(used, out), out)
     list(fold = id, predictions = data.frame(row = out, fold = id, p), seconds = proc.time()[["elapsed"]] - started)
   })
-  score <- function(p) if (laplace) score_fold_laplace(p, fit$likelihood$name == "binomial") else score_fold(p)
+  score <- function(p) if (laplace) score_fold_laplace(fit, p) else score_fold(p)
   row <- function(part) data.frame(fold = part$fold, score(part$predictions), seconds = part$seconds)
   rows <- do.call(rbind, lapply(parts, row))
   all <- do.call(rbind, lapply(parts, `[[`, "predictions"))

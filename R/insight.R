@@ -2,22 +2,24 @@
 
 #' What insight and performance ask of a fit
 #'
-#' Methods for generics of package insight, by which the packages around it (parameters, performance, modelbased, ...)
-#' find their way in a model, and for `model_performance()` of package performance. The parameters are the
-#' hyperparameters, as in `coef()`.
+#' Methods for generics of package insight, by which the packages around it (performance, modelbased, ...) find their
+#' way in a model, for `model_performance()` of package performance and for `model_parameters()` of package
+#' parameters. The parameters are the hyperparameters, as in `coef()`.
 #'
 #' @param x,model A fit.
 #' @param data Rows to predict at; `NULL`: the training rows.
 #' @param predict `"expectation"` for f, or `"prediction"`, whose intervals are those of a new response. Of classes and
-#'   counts `"expectation"` for the probability or rate, or `"link"` for f.
-#' @param ci Probability of the intervals, or `NULL` for none.
+#'   counts `"expectation"` for the probability or rate, `"prediction"` likewise, or `"link"` for f.
+#' @param ci Probability of the intervals, or `NULL` for none; one number.
 #' @param verbose,... Not used.
 #' @return
 #' * `find_formula()`: a list with the formula as `conditional` (`NULL` for a fit from a matrix).
-#' * `find_statistic()`: `NULL`, since no test statistic goes with a hyperparameter.
+#' * `find_statistic()`, `get_statistic()`: `NULL`, since no test statistic goes with a hyperparameter.
 #' * `get_predicted()`: a vector of class `get_predicted` with attributes `ci_data` (`SE`, `CI_low`, `CI_high`,
 #'   posterior ones) and `data`.
 #' * `model_info()`: as for a linear Gaussian regression with the identity link; of classes and counts as for [glm()].
+#' * `model_parameters()`: a data frame with `Parameter`, `Coefficient` as of `coef()` and, where `confint()` is there,
+#'   `CI`, `CI_low`, `CI_high`: its ends in the units of `coef()`.
 #' * `model_performance()`: a data frame of one row: `AIC`, `BIC` (of `logLik()`), `R2`, `RMSE` and `Sigma`, which are
 #'   at the rows that the fit has seen and flatter it, and `R2_loo` and `RMSE_loo`, of each row given the others
 #'   ([leave_one_out]). Of classes and counts `AIC`, `BIC`, and `NLPD`, `RMSE` and `Brier`, seen and by leave-one-out:
@@ -33,6 +35,7 @@
 #'   insight::get_predicted(fit, data.frame(speed = c(10, 20)), ci = 0.95)
 #' }
 #' if (requireNamespace("performance", quietly = TRUE)) performance::model_performance(fit)
+#' if (requireNamespace("parameters", quietly = TRUE)) parameters::model_parameters(fit)
 #' @name insight-methods
 NULL
 
@@ -46,6 +49,10 @@ find_formula.gp_fit <- function(x, verbose = TRUE, ...) {
 #' @rdname insight-methods
 #' @exportS3Method insight::find_statistic
 find_statistic.gp_fit <- function(x, ...) NULL
+
+#' @rdname insight-methods
+#' @exportS3Method insight::get_statistic
+get_statistic.gp_fit <- function(x, ...) NULL
 
 #' @rdname insight-methods
 #' @exportS3Method insight::model_info
@@ -62,20 +69,30 @@ model_info.gp_fit <- function(x, ...) {
 #' @rdname insight-methods
 #' @exportS3Method insight::get_predicted
 get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = NULL, verbose = TRUE, ...) {
-  known <- c("expectation", if (is_laplace(x)) "link" else "prediction")
+  known <- c("expectation", "prediction", if (is_laplace(x)) "link")
   predict <- check_choice(if (is.null(predict)) "expectation" else predict, known, "predict")
   type <- if (predict == "link" || predict == "expectation" && !is_laplace(x)) "latent" else "response"
   p <- stats::predict(x, data, se.fit = TRUE, type = type)
   ci_data <- data.frame(Row = seq_along(p$fit), SE = unname(p$se.fit))
-  if (!is.null(ci) && is_laplace(x)) {
-    band <- stats::predict(x, data, interval = "credible", level = check_level(ci), type = type)
+  if (!is.null(ci)) {
+    interval <- if (predict == "prediction") "prediction" else "credible"
+    band <- stats::predict(x, data, interval = interval, level = check_level(ci), type = type)
     ci_data[c("CI_low", "CI_high")] <- list(unname(band[, "lwr"]), unname(band[, "upr"]))
-  } else if (!is.null(ci)) {
-    half <- stats::qnorm((1 + check_level(ci)) / 2) * ci_data$SE
-    ci_data[c("CI_low", "CI_high")] <- list(unname(p$fit) - half, unname(p$fit) + half)
   }
   structure(unname(p$fit), ci = ci, ci_data = ci_data, data = if (is.null(data)) stats::model.frame(x) else data,
             predict = predict, class = c("get_predicted", "numeric"))
+}
+
+#' @rdname insight-methods
+#' @exportS3Method parameters::model_parameters
+model_parameters.gp_fit <- function(model, ci = 0.95, ...) {
+  model <- check_any_fit(model, "model")
+  out <- if (!is.null(ci)) tryCatch(tidy.gp_fit(model, TRUE, check_level(ci)), pfdtc_error_input = function(e) NULL)
+  if (is.null(out)) out <- tidy.gp_fit(model) else out[["CI"]] <- ci
+  names(out) <- c("Parameter", "Coefficient", "CI_low", "CI_high", "CI")[seq_along(out)]
+  structure(out, class = c("parameters_model", "see_parameters_model", "data.frame"), ci = ci, digits = 2L,
+            ci_digits = 2L, footer_digits = 3L, coefficient_name = "Coefficient", pretty_names = NULL,
+            exponentiate = FALSE, model_class = class(model))
 }
 
 #' @rdname insight-methods

@@ -26,7 +26,7 @@ laplace_priors <- list(variance = 2, center = 3, theta = 2)
 fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
   refuse_beside_likelihood(settings)
   settings$noise <- 1
-  settings$likelihood$levels <- data$levels
+  settings$likelihood[c("levels", "trials")] <- list(data$levels, !is.null(data$sites$size))
   if (settings$likelihood$name == "student") settings$likelihood$unit <- student_unit(data$sites)
   one_value(data, settings$likelihood)
   run_fit(data, settings, function(data, s, state) {
@@ -256,13 +256,20 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   # a pass over so little is over before a second thread has begun, and there are a dozen in an evaluation
   run <- s$run
   if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
+  log_prior <- function(at) {
+    beyond <- kernel_logs(at$kernel) - prior$middle
+    pull <- drop(prior$precision %*% beyond)
+    more <- c(if (with_center) (at$center - origin$center) / center_sd,
+              if (with_theta) log(at$theta / theta_middle(s$likelihood)) / laplace_priors$theta)
+    list(value = -(sum(beyond * pull) + sum(more^2)) / 2,
+         slope = -c(crossprod(basis, pull[free]), more / c(if (with_center) center_sd,
+                                                           if (with_theta) laplace_priors$theta)))
+  }
   evaluate <- function(par) {
     at <- natural(par)
     logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
     too_far <- parameters$too_far(logs)
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    beyond <- kernel_logs(at$kernel) - prior$middle
-    pull <- drop(prior$precision %*% beyond)
     likelihood <- s$likelihood
     likelihood$theta <- at$theta
     if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
@@ -275,21 +282,14 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     pivot <- min(diag(e$C))^2
     if (is.null(least)) least <<- min(laplace_sizes$pivot, 0.9 * pivot)
     if (pivot < least) return(list(value = Inf, reason = "the mode is all but a saddle"))
-    value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) - sum(beyond * pull) / 2
-    slope <- drop(crossprod(basis, (e$theta - pull)[free]))
-    if (with_center) {
-      value <- value - ((at$center - origin$center) / center_sd)^2 / 2
-      slope <- c(slope, e$constant - (at$center - origin$center) / center_sd^2)
-    }
-    if (with_theta) {
-      beyond <- log(at$theta / theta_middle(likelihood))
-      value <- value - (beyond / laplace_priors$theta)^2 / 2
-      slope <- c(slope, theta_slope(likelihood, rows$sites, e) - beyond / laplace_priors$theta^2)
-    }
+    prior <- log_prior(at)
+    value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) + prior$value
+    slope <- prior$slope + c(crossprod(basis, e$theta[free]), if (with_center) e$constant,
+                             if (with_theta) theta_slope(likelihood, rows$sites, e))
     list(value = -value, gradient = -slope)
   }
   list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)), natural = natural,
-       evaluate = evaluate)
+       prior = function(par) log_prior(natural(par)), evaluate = evaluate)
 }
 
 kernel_logs <- function(kernel) log(kernel_values(kernel, kernel_parameters(kernel)))

@@ -3,8 +3,8 @@
 #
 # A likelihood is list(name, link, approx = "laplace" or "vi", site = the engine's name, theta = NULL, that of the
 # negative binomial or the scale of Student's t, learned = is theta to be learned, df, unit = of f (1 but for
-# Student's t), label, levels = of a factor response). Its rows, `sites`, are list(y, size, weight, offset) in the order
-# of data$x; engine_sites() makes of them what the engine reads.
+# Student's t), label, levels = of a factor response, trials = may a row have several?). Its rows, `sites`, are
+# list(y, size, weight, offset) in the order of data$x; engine_sites() makes of them what the engine reads.
 
 #' Negative binomial responses
 #'
@@ -80,6 +80,11 @@ is_variational <- function(likelihood) identical(likelihood$approx, "vi")
 is_laplace_limit <- function(fit) {
   is_laplace(fit) && !is_variational(fit$likelihood) && isTRUE(fit$unexplained < 1e-8)
 }
+
+has_trials <- function(fit) isTRUE(fit$likelihood$trials)
+
+# Is each response one of two?
+has_classes <- function(fit) fit$likelihood$name == "binomial" && !has_trials(fit)
 
 # Every function that is made for Gaussian noise alone says so.
 refuse_likelihood <- function(fit, argument, what = "This") {

@@ -68,7 +68,11 @@ predict_loo <- function(fit, se.fit, interval, level, latent) {
     refuse_interval(fit, interval)
     loo <- loo_laplace(fit)
     shown <- if (latent) list(mean = loo$mean, sd = sqrt(loo$var)) else moments_of(fit$likelihood, loo$mean, loo$var)
-    band <- function() latent_band(fit, shown$mean, loo$mean, loo$var, level, latent)
+    band <- function() {
+      if (interval == "credible") return(latent_band(fit, shown$mean, loo$mean, loo$var, level, latent))
+      mean <- moments_of(fit$likelihood, loo$mean, loo$var)$mean
+      predictive_band(fit, mean, loo$mean, loo$var, level, sizes_given(training_data(fit)))
+    }
   } else {
     loo <- loo_rows(fit)
     shown <- list(mean = loo$mean, sd = sqrt(loo$var + if (latent) 0 else loo$noise))
@@ -78,9 +82,14 @@ predict_loo <- function(fit, se.fit, interval, level, latent) {
   if (se.fit) list(fit = value, se.fit = padded(shown$sd)) else value
 }
 
-refuse_interval <- function(fit, interval) {
-  if (interval %in% c("none", "credible")) return(invisible())
-  abort_input("interval", sprintf("\"%s\"", interval), sprintf("\"credible\" with family %s", fit$likelihood$name))
+refuse_interval <- function(fit, interval, certified = FALSE) {
+  classes <- has_classes(fit)
+  refused <- interval == "conformal" || interval == "prediction" && (classes || certified)
+  if (!refused) return(invisible())
+  of <- if (certified) "of certified bounds" else if (classes) "of classes" else
+    sprintf("with family %s", fit$likelihood$name)
+  abort_input("interval", sprintf("\"%s\" %s", interval, of), sprintf("\"credible\" %s", of),
+              hint = if (classes) "type = \"response\" is the probability that a new response is a success.")
 }
 
 # `value` with the band of f, or of what the link makes of it: quantiles go through as they are.
@@ -97,21 +106,9 @@ pit_laplace <- function(fit) stats::naresid(fit$na.action, pit_of(fit, loo_lapla
 
 # `loo`: of loo_laplace(). NA at weight 0.
 pit_of <- function(fit, loo) {
-  data <- training_data(fit)
-  likelihood <- fit$likelihood
   known <- which(!is.na(loo$mean))
-  sites <- data$sites
-  size <- if (is.null(sites$size)) 1 else sites$size
-  below <- function(y) {
-    normal_average(function(f) {
-      switch(likelihood$name, binomial = stats::pbinom(y, size, linkinv(likelihood)(f)),
-             poisson = stats::ppois(y, exp(f)), nb = stats::pnbinom(y, size = likelihood$theta, mu = exp(f)),
-             stats::pt((y - f) / likelihood$theta, likelihood$df))
-    }, loo$mean[known], sqrt(loo$var[known]))
-  }
-  upper <- below(sites$y)
-  lower <- if (likelihood$name == "student") upper else below(sites$y - 1)
-  pit <- lower + stats::runif(length(upper)) * (upper - lower)
+  ends <- pit_ends(fit, training_data(fit)$sites, loo$mean[known], loo$var[known])
+  pit <- ends$below + stats::runif(nrow(ends)) * (ends$upto - ends$below)
   replace(loo$mean, known, pmin(pmax(pit, 0), 1))
 }
 
@@ -135,14 +132,9 @@ calibration_table <- function(fit, classes = 10L) {
 # Mean squared distance of single trials, of which a row has `size` and a share `y` are successes, from the probability.
 brier_score <- function(y, size, p) sum(size * (y * (1 - p)^2 + (1 - y) * p^2)) / sum(size + 0 * y)
 
-# The same of the rows in use, where f with its offset has these means and variances.
+# Scores of the rows in use, where f with its offset has these means and variances.
 score_rows <- function(fit, mean, var) {
-  sites <- training_data(fit)$sites
-  size <- if (is.null(sites$size)) 1 else sites$size
-  score_fold_laplace(data.frame(y = sites$y / pmax(size, 1), size = size,
-                                mean = moments_of(fit$likelihood, mean, var)$mean,
-                                density = log_predictive(fit$likelihood, sites, mean, var)),
-                     fit$likelihood$name == "binomial")
+  score_fold_laplace(fit, predicted_sites(fit, training_data(fit)$sites, mean, var))
 }
 
 scores_seen <- function(fit) {
@@ -157,11 +149,32 @@ scores_left_out <- function(fit) {
   score_rows(fit, loo$mean[used], loo$var[used])
 }
 
-# Of classes and counts; Brier scores and shares of right classes are of classes alone.
-score_fold_laplace <- function(p, classes) {
-  data.frame(n = nrow(p), rmse = sqrt(mean((p$y - p$mean)^2)), nlpd = -mean(p$density),
-             brier = if (classes) brier_score(p$y, p$size, p$mean) else NA_real_,
-             accuracy = if (classes) mean((p$mean > 0.5) == (p$y > 0.5)) else NA_real_)
+predicted_sites <- function(fit, sites, mean, var) {
+  size <- if (is.null(sites$size)) 1 else sites$size
+  data.frame(y = sites$y / pmax(size, 1), size = size, mean = response_moments(fit$likelihood, mean, var)$mean,
+             density = log_predictive(fit$likelihood, sites, mean, var))
+}
+
+# The probabilities of less than the response, and of no more.
+pit_ends <- function(fit, sites, mean, var) {
+  size <- if (is.null(sites$size)) rep(1, length(mean)) else sites$size
+  upto <- function(y) predictive_cdf(fit$likelihood, y, size, mean, sqrt(pmax(var, 0)))
+  upper <- upto(sites$y)
+  data.frame(below = if (fit$likelihood$name == "student") upper else upto(sites$y - 1), upto = upper)
+}
+
+scored_sites <- function(...) data.frame(predicted_sites(...), pit_ends(...))
+
+# Brier scores and shares of right classes are of classes and trials, coverage is of all but classes.
+score_fold_laplace <- function(fit, p) {
+  trials <- fit$likelihood$name == "binomial"
+  inside <- function(level) {
+    if (has_classes(fit)) NA_real_ else mean(p$upto >= (1 - level) / 2 & p$below < (1 + level) / 2)
+  }
+  out <- data.frame(n = nrow(p), rmse = sqrt(mean((p$y - p$mean)^2)), nlpd = -mean(p$density),
+                    brier = if (trials) brier_score(p$y, p$size, p$mean) else NA_real_,
+                    accuracy = if (trials) mean((p$mean > 0.5) == (p$y > 0.5)) else NA_real_)
+  if (is.null(p$upto)) out else data.frame(out, cover50 = inside(0.5), cover95 = inside(0.95))
 }
 
 # `out`: of the rows in use. data.frame(y, mean, density) there, of a fit to the others.
@@ -184,8 +197,5 @@ predict_fold_laplace <- function(fit, data, settings, hyper, out) {
   one <- suppressMessages(fit_as_set(part, settings))
   p <- posterior_at(one, data$x[out, , drop = FALSE])
   sites <- take_sites(data$sites, out)
-  f <- p$mean + sites$offset
-  size <- if (is.null(sites$size)) 1 else sites$size
-  data.frame(y = sites$y / pmax(size, 1), size = size, mean = response_moments(one$likelihood, f, p$var)$mean,
-             density = log_predictive(one$likelihood, sites, f, p$var))
+  scored_sites(one, sites, p$mean + sites$offset, p$var)
 }

@@ -23,17 +23,22 @@ unit_deviance <- function(fit, y, mean, size) {
          student = (fit$likelihood$df + 1) * log1p((y - mean)^2 / (fit$likelihood$df * theta^2)))
 }
 
-# Responses drawn given f, on the response's scale: of new rows one trial each.
+# Responses drawn given f, on the response's scale: of new rows one trial each; NA at weight 0, as a response there has
+# no distribution.
 draw_responses <- function(fit, f, training) {
   mean <- linkinv(fit$likelihood)(f)
-  n <- length(f)
-  rows <- nrow(f)
-  size <- if (training && length(fit$data$sites$size) == rows) fit$data$sites$size else 1
+  size <- 1
+  if (training) {
+    data <- training_data(fit)
+    padded <- function(v) stats::napredict(fit$na.action, v)
+    size <- padded(sizes_given(data))
+    mean[padded(all_rows(data, FALSE, TRUE)) == 1, ] <- NA
+  }
   known <- !is.na(mean)
   out <- mean
   out[known] <- switch(fit$likelihood$name, poisson = stats::rpois(sum(known), mean[known]),
                        nb = stats::rnbinom(sum(known), size = fit$theta, mu = mean[known]),
                        student = mean[known] + fit$theta * stats::rt(sum(known), fit$likelihood$df),
-                       stats::rbinom(sum(known), rep_len(size, n)[known], mean[known]))
+                       stats::rbinom(sum(known), rep_len(size, length(f))[known], mean[known]))
   out
 }

@@ -23,12 +23,23 @@ hyper_points <- function(fit) {
 
 # The same posterior at other hyperparameters of the model.
 at_hyper <- function(fit, hyper) {
+  if (is_laplace(fit)) return(laplace_at_hyper(fit, hyper))
   data <- training_data(fit)
   model <- model_with(model_of(fit), hyper)
   fit[c("kernel", "noise")] <- model_units(model)
   if (!is.null(fit$near) && is.null(fit$near$rank)) fit$near$rank <- seq_len(nrow(data$x))
   fit <- posterior_again(fit, if (is.null(fit$chosen)) data else take_rows(data, fit$chosen), model)
   fit$norms <- fit$reference <- NULL
+  fit
+}
+
+laplace_at_hyper <- function(fit, hyper) {
+  fit[c("kernel", "center")] <- hyper[c("kernel", "center")]
+  fit["theta"] <- fit$likelihood["theta"] <- list(hyper$theta)
+  learned <- list(kernel = fit$kernel, center = fit$center, model = new_model(fit$kernel, 1))
+  parts <- laplace_parts(training_data(fit), fit$likelihood, learned, fit$inducing, fit$control, no_state(),
+                         fit$factors)
+  fit[names(parts)] <- parts
   fit
 }
 

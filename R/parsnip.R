@@ -5,12 +5,14 @@
 #' `gp_reg()` is a model specification, as those of package parsnip are: for `fit()`, workflows, recipes and `tune`.
 #' Loading both packages is all it takes. Engines: `"pfdtc"`, which is [pfdtc()], and `"pfdtc_exact"`, [gp_exact()].
 #'
-#' Predictions: `type = "numeric"`, `"conf_int"` (credible intervals of f), `"pred_int"` (of a new response) and
-#' `"raw"`, as [predict.gp_fit()] returns them. Factors go to the engine as they are. Case weights are precisions. Other
-#' arguments of the engine, `control` or `tol` among them, are given by `parsnip::set_engine()`.
+#' Predictions: `type = "numeric"`, `"conf_int"` (credible intervals of the mean), `"pred_int"` (of a new response) and
+#' `"raw"`, as [predict.gp_fit()] returns them by default; of classes `"class"`, `"prob"`, `"conf_int"` (of the
+#' probabilities) and `"raw"`. Factors go to the engine as they are. Case weights are precisions. Other arguments of the
+#' engine, `control` or `tol` among them, are given by `parsnip::set_engine()`, so is `family = poisson()` for counts.
 #'
-#' @param mode `"regression"`, the only one.
-#' @param engine `"pfdtc"` or `"pfdtc_exact"`.
+#' @param mode `"regression"`, or `"classification"` for a factor of two levels by [stats::binomial()], whose `"prob"`
+#'   are averaged over f.
+#' @param engine `"pfdtc"` or, for regression, `"pfdtc_exact"`.
 #' @param kernel a kernel, see [kernel_se()]; `NULL`: chosen by the fit.
 #' @param inducing_points the most inducing points wanted, `m` of [pfdtc()]; of no effect on the exact engine, which
 #'   refuses it. As everywhere in parsnip, `tune()` marks what is to be tuned: there are ranges for this and for
@@ -74,36 +76,60 @@ translate.gp_reg <- function(x, engine = x$engine, ...) {
 tell_parsnip <- function(...) {
   if ("gp_reg" %in% parsnip::get_model_env()$models) return(invisible())
   parsnip::set_new_model("gp_reg")
-  parsnip::set_model_mode("gp_reg", "regression")
-  dial <- function(fun, ...) list(pkg = "dials", fun = fun, ...)
   ours <- list(kernel = c("kernel", NA), noise = c("noise", NA), inducing_points = c("m", "num_terms"),
                neighbors = c("neighbours", "neighbors"))
-  functions <- c(pfdtc = "pfdtc", pfdtc_exact = "gp_exact")
+  tell_engine("regression", "pfdtc", "pfdtc", list())
+  tell_engine("regression", "pfdtc_exact", "gp_exact", list())
+  tell_engine("classification", "pfdtc", "pfdtc", list(family = quote(stats::binomial())))
   known <- list(pfdtc = names(ours), pfdtc_exact = c("kernel", "noise"))
-  for (engine in names(functions)) {
-    parsnip::set_model_engine("gp_reg", "regression", engine)
-    parsnip::set_dependency("gp_reg", engine, "pfdtc", mode = "regression")
-    parsnip::set_encoding("gp_reg", "regression", engine, options = list(
-      predictor_indicators = "none", compute_intercept = FALSE, remove_intercept = FALSE, allow_sparse_x = FALSE))
-    parsnip::set_fit("gp_reg", "regression", engine, value = list(
-      interface = "formula", protect = c("formula", "data", "weights"),
-      func = c(pkg = "pfdtc", fun = functions[[engine]]), defaults = list()))
+  for (engine in names(known)) {
     for (arg in known[[engine]]) {
       range <- switch(arg, inducing_points = c(20L, 500L), neighbors = c(0L, 80L))
       parsnip::set_model_arg("gp_reg", engine, parsnip = arg, original = ours[[arg]][1L], has_submodel = FALSE,
                              func = if (is.null(range)) list(pkg = "pfdtc", fun = "gp_reg") else
-                               dial(ours[[arg]][2L], range = range))
+                               list(pkg = "dials", fun = ours[[arg]][2L], range = range))
     }
-    for (type in c("numeric", "raw", "conf_int", "pred_int")) {
-      band <- switch(type, conf_int = "credible", pred_int = "prediction")
-      args <- list(object = quote(object$fit), newdata = quote(new_data))
-      if (!is.null(band)) args <- c(args, list(interval = band, level = quote(level)))
-      parsnip::set_pred("gp_reg", "regression", engine, type = type, value = list(
-        pre = NULL, post = if (!is.null(band)) band_for_parsnip, func = c(fun = "predict"), args = args))
-    }
+  }
+}
+
+tell_engine <- function(mode, engine, fun, defaults) {
+  parsnip::set_model_mode("gp_reg", mode)
+  parsnip::set_model_engine("gp_reg", mode, engine)
+  parsnip::set_dependency("gp_reg", engine, "pfdtc", mode = mode)
+  parsnip::set_encoding("gp_reg", mode, engine, options = list(
+    predictor_indicators = "none", compute_intercept = FALSE, remove_intercept = FALSE, allow_sparse_x = FALSE))
+  parsnip::set_fit("gp_reg", mode, engine, value = list(
+    interface = "formula", protect = c("formula", "data", "weights"), func = c(pkg = "pfdtc", fun = fun),
+    defaults = defaults))
+  tell <- function(what, post = NULL, ...) {
+    parsnip::set_pred("gp_reg", mode, engine, type = what, value = list(
+      pre = NULL, post = post, func = c(fun = "predict"),
+      args = list(object = quote(object$fit), newdata = quote(new_data), ...)))
+  }
+  tell("raw")
+  tell("conf_int", if (mode == "regression") band_for_parsnip else class_bands_for_parsnip, type = "response",
+       interval = "credible", level = quote(level))
+  if (mode == "regression") {
+    tell("numeric", type = "response")
+    tell("pred_int", band_for_parsnip, type = "response", interval = "prediction", level = quote(level))
+  } else {
+    tell("class", type = "class")
+    tell("prob", probabilities_for_parsnip, type = "response")
   }
 }
 
 band_for_parsnip <- function(results, object) {
   data.frame(.pred_lower = unname(results[, "lwr"]), .pred_upper = unname(results[, "upr"]))
+}
+
+# A column a class; parsnip names those of probabilities.
+probabilities_for_parsnip <- function(results, object) {
+  stats::setNames(data.frame(1 - unname(results), unname(results)), object$lvl)
+}
+
+class_bands_for_parsnip <- function(results, object) {
+  lower <- unname(results[, "lwr"])
+  upper <- unname(results[, "upr"])
+  stats::setNames(data.frame(1 - upper, 1 - lower, lower, upper),
+                  paste0(c(".pred_lower_", ".pred_upper_"), rep(object$lvl, each = 2L)))
 }

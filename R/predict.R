@@ -81,6 +81,10 @@
 #'   `newdata` has responses too; `"loo"` and `"loo_latent"` the probability or rate, and f, of each training row given
 #'   the others, by the Gaussian posterior at the mode (the mode and the hyperparameters held). `interval = "credible"`
 #'   is of what `type` says, `certified = TRUE` makes it contain the interval of the exact process's Laplace posterior.
+#'   `"prediction"` is of a new response of weight 1, whatever the type: the quantiles of its distribution, averaged
+#'   over f. Of counts the ends are whole numbers, at least `level` likely to hold a response between them; of successes
+#'   they are shares of the trials, which `newdata` has to have: both columns of `cbind(successes, failures)` (their
+#'   sum counts) or the `weights` beside shares. Of single classes there are none: the probability says it all.
 #'   The covariance is there for the link, which `"terms"` and `"derivative"` are of as well (without certificates).
 #' @section Uncertain hyperparameters: predictions take the hyperparameters as known. Of few rows they are not, and
 #'   intervals are then too narrow. `hyper_uncertainty = TRUE` predicts by a mixture: with \eqn{p} hyperparameters that
@@ -91,7 +95,8 @@
 #'   covariances are those of the mixture (the mean of the variances and the variance of the means), and intervals are
 #'   normal with these. Of `npk` (24 rows, 14 hyperparameters), each row predicted by a fit to the others, intervals of
 #'   95 % contain 20 of the 24 responses without and 23 with it ([lm()]'s contain 22); of thousands of rows it changes
-#'   next to nothing. Each call makes \eqn{2 p} posteriors of all rows.
+#'   next to nothing. Each call makes \eqn{2 p} posteriors of all rows. Of classes and counts it is f that is mixed (its
+#'   constant mean with the rest), taken to be normal with the mixture's moments; responses scatter by the fit's theta.
 #' @section Conformal intervals: `interval = "prediction"` is right where the noise is normal and of one size. Of flight
 #'   delays, say, most are within minutes of the mean and some are hours away: three quarters of them are then inside
 #'   the 50 % interval. `interval = "conformal"` takes its width from the data. With \eqn{\mu_{-i}} and \eqn{s_{-i}} the
@@ -196,12 +201,15 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                 hint = "It applies to interval = \"credible\" or \"prediction\".")
   }
   training <- missing(newdata) || is.null(newdata)
-  if (is_laplace(object) && hyper_uncertainty) refuse_likelihood(object, "object", "`hyper_uncertainty`")
+  if (is_laplace(object) && hyper_uncertainty && (certified || type %in% c("terms", "derivative", "density"))) {
+    refuse_likelihood(object, "object", "`hyper_uncertainty` beside certificates, terms and densities")
+  }
   if (is_laplace(object) && certified && type == "derivative") {
     refuse_likelihood(object, "certified", "A certificate of a derivative")
   }
   if (is_laplace(object) && !startsWith(type, "loo") && !type %in% c("terms", "derivative")) {
-    return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action))
+    return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action,
+                           hyper_uncertainty))
   }
   if (type == "link") type <- "latent"
   if (type == "class") {

@@ -36,9 +36,7 @@ log_density_of <- function(fit, newdata, mean, var, noise) {
   } else {
     as.double(responses_in(fit, newdata))
   }
-  if (length(y) != length(mean)) {
-    abort_input("newdata", "rows with missing values", "complete for type = \"density\"")
-  }
+  check_responses(mean, y)
   t <- fit$transform
   z <- if (is.null(t)) y else transformed(t, y)
   out <- stats::dnorm(unname(z), mean, sqrt(var + noise), log = TRUE)
@@ -48,13 +46,19 @@ log_density_of <- function(fit, newdata, mean, var, noise) {
 
 responses_in <- function(fit, newdata) {
   if (is.null(fit$terms)) {
-    abort_input("type", "\"density\" of a fit from a matrix", "\"density\" of a fit from a formula",
-                hint = "Responses of new rows are known by a formula alone.")
+    abort_input("newdata", "rows for a fit from a matrix, without responses", "rows for a fit from a formula",
+                hint = "Responses of new rows, and numbers of trials, are known by a formula alone.")
   }
   expression <- attr(fit$terms, "variables")[[2L]]
   lacking <- setdiff(all.vars(expression), names(newdata))
   if (length(lacking)) {
-    abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "with the response, for type = \"density\"")
+    abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "with the response")
   }
   eval(expression, newdata, environment(fit$terms))
+}
+
+# Responses, or trials, are of all rows of newdata; na.omit leaves some out of those that are predicted.
+check_responses <- function(rows, given) {
+  if (length(given) == length(rows)) return(given)
+  abort_input("newdata", "rows with missing values", "complete where responses are looked at")
 }

@@ -1,10 +1,13 @@
 # Prediction where responses are classes or counts: f as for any fit, and what it is on the response's scale.
 
-# `interval` "credible": of f by type "latent", of the probability or the rate by "response".
-predict_laplace <- function(fit, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action) {
+# `interval` "credible": of f by type "latent", of the probability or the rate by "response"; "prediction": of
+# responses, whatever the type.
+predict_laplace <- function(fit, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action,
+                            hyper_uncertainty) {
   likelihood <- fit$likelihood
   if (type == "link") type <- "latent"
-  refuse_interval(fit, interval)
+  refuse_interval(fit, interval, certified)
+  if (interval == "prediction" && type == "latent") type <- "response"
   if (full_cov && type != "latent") {
     abort_input("full_cov", "TRUE", sprintf("FALSE with type = \"%s\"", type), hint = "The link's is there.")
   }
@@ -14,14 +17,18 @@ predict_laplace <- function(fit, training, newdata, se.fit, interval, level, typ
   }
   rows <- if (training) training_rows(fit) else new_rows(fit, newdata, na.action)
   if (type == "density") return(log_density_at(fit, rows, if (training) NULL else newdata))
-  p <- posterior_at(fit, rows$x)
+  p <- if (hyper_uncertainty) mixture_at(fit, rows, full_cov) else posterior_at(fit, rows$x)
   mean <- stats::setNames(p$mean[rows$index] + rows$offset, rows$names)
   var <- stats::setNames(p$var[rows$index], rows$names)
   if (type == "class") return(class_of(likelihood, mean))
   latent <- type == "latent"
   moments <- if (!latent) moments_of(likelihood, mean, var)
   value <- if (latent) mean else moments$mean
-  if (interval != "none") {
+  if (interval == "prediction") {
+    size <- if (!has_trials(fit)) rep(1, length(mean)) else check_responses(mean, if (!training)
+      new_trials(fit, newdata) else stats::napredict(fit$na.action, sizes_given(training_data(fit))))
+    value <- predictive_band(fit, value, mean, var, level, size)
+  } else if (interval != "none") {
     # the exact posterior's own interval lies inside
     ends <- if (certified) certify_laplace(fit, rows, "reference", fit$reference) else
       list(sd_upper = sqrt(var), mean_lower = mean, mean_upper = mean)
@@ -29,7 +36,7 @@ predict_laplace <- function(fit, training, newdata, se.fit, interval, level, typ
   }
   if (!se.fit && !full_cov) return(value)
   out <- list(fit = value, se.fit = if (latent) sqrt(var) else moments$sd)
-  if (full_cov) out$cov <- covariance_at(fit, rows)
+  if (full_cov) out$cov <- if (hyper_uncertainty) p$cov else covariance_at(fit, rows)
   out
 }
 
@@ -47,9 +54,7 @@ log_density_at <- function(fit, rows, newdata) {
   sites <- if (is.null(newdata)) all_sites(training_data(fit)) else new_sites(fit, newdata)
   p <- posterior_at(fit, rows$x)
   index <- rows$index
-  if (length(sites$y) != length(index)) {
-    abort_input("newdata", "rows with missing values", "complete for type = \"density\"")
-  }
+  check_responses(index, sites$y)
   out <- stats::setNames(rep(NA_real_, length(index)), rows$names)
   known <- which(!is.na(index) & !is.na(sites$y))
   mean <- p$mean[index[known]] + rows$offset[if (length(rows$offset) == 1L) 1L else known]
@@ -70,6 +75,22 @@ new_sites <- function(fit, newdata) {
   known <- stats::complete.cases(response)
   all <- length(known)
   response <- if (length(dim(response)) == 2L) response[known, , drop = FALSE] else response[known]
-  read <- read_response(fit$likelihood, known_classes(fit, response), rep(1, sum(known)), "newdata", sum(known))
+  read <- if (has_trials(fit) && length(dim(response)) != 2L) {
+    size <- new_trials(fit, newdata)[known]
+    list(y = response * size, size = size)
+  } else {
+    read_response(fit$likelihood, known_classes(fit, response), rep(1, sum(known)), "newdata", sum(known))
+  }
   lapply(read[intersect(c("y", "size"), names(read))], function(v) replace(rep(NA_real_, all), known, v))
+}
+
+# A number a row: both columns of a response that has two, or the `weights` of shares.
+new_trials <- function(fit, newdata) {
+  if (is.null(fit$terms) || attr(fit$terms, "dataClasses")[1L] == "nmatrix.2") {
+    return(rowSums(responses_in(fit, newdata)))
+  }
+  size <- tryCatch(eval(fit$call$weights, newdata, environment(fit$terms)), error = function(e) NULL)
+  if (is.numeric(size) && length(size) == nrow(newdata)) return(size)
+  abort_input("newdata", sprintf("one without `%s`", deparse1(fit$call$weights)),
+              "with the numbers of trials, which were the weights of the fit")
 }

@@ -27,3 +27,10 @@ count_evaluations <- function(state, name, result) {
   state$evaluations[name] <- sum(state$evaluations[name], result$evaluations, na.rm = TRUE)
   if (is.null(state$stopped)) state$stopped <- result$stopped
 }
+
+# For the constructors of fits: an interrupt goes on to the stage that they are called in.
+no_state <- function() {
+  state <- new.env(parent = emptyenv())
+  state$seconds <- state$evaluations <- numeric()
+  state
+}

@@ -53,17 +53,31 @@ student_slopes <- function(df, sigma, residual) {
        W = 2 * a * (df + 1) * (3 * residual^2 - a) / b^3)
 }
 
-# log of the average of the density of y where f ~ N(mu, v): t is a normal of variance s^2 / q, q of Gamma(df/2, df/2).
-# The trapezoid rule in log q, whose integrand falls on both sides faster than exponentially or like q^(df/2).
-student_predictive <- function(df, sigma, y, mu, v) {
+# Where f ~ N(mu, v): t is a normal of variance s^2 / q, q of Gamma(df/2, df/2). The trapezoid rule in log q, whose
+# integrand falls on both sides faster than exponentially or like q^(df/2).
+student_grid <- function(df) {
   step <- min(0.1, sqrt(2 / df) / 4)
   grid <- seq(-80 / df - 2, 6, by = step)
-  q <- exp(grid)
-  density <- stats::dgamma(q, df / 2, df / 2, log = TRUE) + grid
-  logs <- vapply(seq_along(q), function(i) {
-    density[i] + stats::dnorm(y, mu, sqrt(v + sigma^2 / q[i]), log = TRUE)
+  list(q = exp(grid), log_weight = stats::dgamma(exp(grid), df / 2, df / 2, log = TRUE) + grid + log(step))
+}
+
+# log of the average of the density of y
+student_predictive <- function(df, sigma, y, mu, v) {
+  grid <- student_grid(df)
+  logs <- vapply(seq_along(grid$q), function(i) {
+    grid$log_weight[i] + stats::dnorm(y, mu, sqrt(v + sigma^2 / grid$q[i]), log = TRUE)
   }, numeric(length(y)))
   logs <- matrix(logs, length(y))
   top <- logs[cbind(seq_along(y), max.col(logs, "first"))]
-  top + log(rowSums(exp(logs - top)) * step)
+  top + log(rowSums(exp(logs - top)))
+}
+
+# The average of `normal`, pnorm() or dnorm(), at distances from mu.
+student_mixture <- function(likelihood, distance, v, normal) {
+  grid <- student_grid(likelihood$df)
+  out <- 0 * distance
+  for (i in seq_along(grid$q)) {
+    out <- out + exp(grid$log_weight[i]) * normal(distance, 0, sqrt(v + likelihood$theta^2 / grid$q[i]))
+  }
+  out
 }

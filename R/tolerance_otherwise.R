@@ -76,13 +76,6 @@ finish_elsewhere <- function(fit, state) {
   fit
 }
 
-# For the constructors of fits: an interrupt goes on to the stage that they are called in.
-no_state <- function() {
-  state <- new.env(parent = emptyenv())
-  state$seconds <- state$evaluations <- numeric()
-  state
-}
-
 # NULL where there is so little noise that the rows' matrix has no factor.
 exactly <- function(data, learned, s) {
   started <- proc.time()[["elapsed"]]

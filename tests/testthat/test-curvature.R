@@ -128,3 +128,60 @@ test_that("where nothing was learned, or the data are gone, that is said", {
   fit <- as_learned(pfdtc, neighbours = 0, m = 4, keep_data = FALSE)$fit
   expect_input_error(vcov(fit), "keep_data")
 })
+
+# y(x) of counts, and its dense evidence in the logs of lengthscale and variance, and the mean
+counted_data <- function(n = 15) {
+  with_seed(4, {
+    x <- sort(stats::runif(n, 0, 3))
+    data.frame(x = x, y = stats::rpois(n, exp(1 + sin(3 * x))), z = 100 * sin(3 * x) + 20 * stats::rt(n, 4))
+  })
+}
+
+second_differences <- function(value, par, step) {
+  k <- length(par)
+  each <- outer(seq_len(k), seq_len(k), Vectorize(function(i, j) {
+    at <- function(a, b) value(par + a * step * (seq_len(k) == i) + b * step * (seq_len(k) == j))
+    (at(1, 1) - at(1, -1) - at(-1, 1) + at(-1, -1)) / 4
+  }))
+  each / outer(step, step)
+}
+
+test_that("of counts it is the curvature of the dense Laplace evidence and its priors", {
+  d <- counted_data()
+  fit <- pfdtc(y ~ x, d, family = poisson(), kernel = kernel_se())
+  evidence <- function(par) {
+    sites <- list(y = d$y, size = NULL, weight = NULL, offset = rep(par[3], nrow(d)))
+    kernel <- replace(fit$kernel, c("lengthscale", "variance"), as.list(exp(par[1:2])))
+    ref_laplace(cbind(d$x), sites, "log", kernel)$evidence
+  }
+  at <- unname(c(log(coef(fit)[1:2]), coef(fit)["mean"]))
+  information <- -second_differences(evidence, at, rep(0.01, 3)) + diag(c(0.7, 1.5, 3)^-2)
+  expect_equal(unname(vcov(fit)), solve(information), tolerance = 1e-3)
+  expect_identical(rownames(vcov(fit)), names(coef(fit)))
+  expect_equal(rowMeans(confint(fit)), stats::setNames(at, names(coef(fit))))
+  expect_equal(rownames(vcov(update(fit, family = nb(), center = 1))), c("lengthscale.x", "variance", "theta"))
+  held <- vcov(update(fit, kernel = kernel_se(1, 1), hyper = "fixed"))
+  expect_identical(rownames(held), "mean")
+  expect_input_error(vcov(update(fit, kernel = kernel_se(1, 1), hyper = "fixed", center = 1)), "Nothing was learned")
+  expect_input_error(vcov(update(fit, neighbours = 5)), "near rows")
+})
+
+test_that("of Student's t it is in the units of the response, and a mixture is of fits at its points", {
+  d <- counted_data()
+  fit <- pfdtc(z ~ x, d, family = student(), kernel = kernel_se())
+  large <- pfdtc(1000 * z ~ x, d, family = student(), kernel = kernel_se())
+  expect_equal(sqrt(diag(vcov(large))), sqrt(diag(vcov(fit))) * c(1, 1, 1000, 1), tolerance = 0.15)
+  new <- data.frame(x = c(0.5, 4))
+  points <- hyper_points(fit)
+  parts <- lapply(points$hyper, function(one) {
+    at <- pfdtc(z ~ x, d, family = student(4, one$theta), kernel = one$kernel, center = one$center, hyper = "fixed")
+    predict(at, new, se.fit = TRUE)
+  })
+  mean <- drop(vapply(parts, `[[`, numeric(2), "fit") %*% points$weights)
+  square <- drop(vapply(parts, function(p) p$fit^2 + p$se.fit^2, numeric(2)) %*% points$weights)
+  got <- predict(fit, new, se.fit = TRUE, hyper_uncertainty = TRUE)
+  expect_equal(got$fit, mean, tolerance = 1e-6)
+  expect_equal(got$se.fit, sqrt(square - mean^2), tolerance = 1e-6)
+  expect_gt(got$se.fit[2], predict(fit, new, se.fit = TRUE)$se.fit[2])
+  expect_input_error(predict(fit, new, interval = "credible", certified = TRUE, hyper_uncertainty = TRUE), "Gaussian")
+})

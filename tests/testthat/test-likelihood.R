@@ -56,7 +56,7 @@ test_that("what is for Gaussian noise alone says so", {
   }
   expect_error(predict(fit, type = "derivative", wrt = "x", interval = "credible", certified = TRUE), "Gaussian noise",
                class = "pfdtc_error_input")
-  expect_error(predict(fit, hyper_uncertainty = TRUE), "Gaussian noise", class = "pfdtc_error_input")
+  expect_error(certify(fit, hyper_uncertainty = TRUE), "Gaussian noise", class = "pfdtc_error_input")
   expect_error(predict(fit, interval = "prediction"), "credible", class = "pfdtc_error_input")
 })
 

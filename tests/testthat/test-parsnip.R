@@ -17,6 +17,38 @@ test_that("a fitted specification predicts what its engine does", {
   }
 })
 
+test_that("classes are of two levels: probabilities, intervals of these and classes are the engine's", {
+  skip_if_not_installed("parsnip")
+  data <- transform(small_data(40), z = factor(ifelse(a + b > 0, "yes", "no")))
+  new <- small_data(5, seed = 3)
+  kernel <- kernel_se(1.3, 2)
+  fitted <- fit_spec(gp_reg("classification", kernel = kernel), data, z ~ a + b)
+  own <- pfdtc(z ~ a + b, data, family = binomial(), kernel = kernel, hyper = "fixed")
+  p <- unname(predict(own, new, type = "response"))
+  expect_equal(as.data.frame(predict(fitted, new, type = "prob")), data.frame(.pred_no = 1 - p, .pred_yes = p))
+  expect_identical(predict(fitted, new)$.pred_class, unname(predict(own, new, type = "class")))
+  band <- predict(own, new, interval = "credible", type = "response", level = 0.8)
+  bands <- predict(fitted, new, type = "conf_int", level = 0.8)
+  expect_equal(bands$.pred_upper_yes, unname(band[, "upr"]))
+  expect_equal(bands$.pred_lower_no, 1 - bands$.pred_upper_yes)
+  probit <- parsnip::set_engine(gp_reg("classification", kernel = kernel), "pfdtc", hyper = "fixed",
+                                family = binomial("probit"))
+  expect_identical(parsnip::fit(probit, z ~ a + b, data)$fit$likelihood$link, "probit")
+  expect_error(fit_spec(gp_reg("classification"), data, f ~ a), class = "pfdtc_error_input")
+  expect_error(fit_spec(gp_reg("classification", "pfdtc_exact"), data, z ~ a))
+})
+
+test_that("counts are predicted as such", {
+  skip_if_not_installed("parsnip")
+  data <- transform(small_data(40), k = with_seed(1, stats::rpois(40, exp(1 + a))))
+  spec <- parsnip::set_engine(gp_reg(kernel = kernel_se(1.3, 2)), "pfdtc", hyper = "fixed", family = poisson())
+  fitted <- parsnip::fit(spec, k ~ a, data)
+  own <- pfdtc(k ~ a, data, family = poisson(), kernel = kernel_se(1.3, 2), hyper = "fixed")
+  expect_equal(predict(fitted, data)$.pred, unname(predict(own, data, type = "response")))
+  expect_equal(predict(fitted, data, type = "pred_int")$.pred_upper,
+               unname(predict(own, data, interval = "prediction")[, "upr"]))
+})
+
 test_that("arguments reach the engine by its own names", {
   skip_if_not_installed("parsnip")
   data <- small_data(30)

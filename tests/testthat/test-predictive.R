@@ -1,0 +1,181 @@
+# The distribution predicted for a response, its quantiles, and what reads them.
+
+predictive_cases <- function() {
+  list(poisson = as_likelihood("poisson"), nb = as_likelihood(nb(0.7)), logit = as_likelihood("binomial"),
+       probit = as_likelihood(stats::binomial("probit")))
+}
+
+given_f <- function(likelihood, y, size, f) {
+  mean <- linkinv(likelihood)(f)
+  switch(likelihood$name, poisson = stats::ppois(y, mean), nb = stats::pnbinom(y, size = likelihood$theta, mu = mean),
+         stats::pbinom(y, size, mean))
+}
+
+# by pieces that are narrow beside either factor
+integrated <- function(f, breaks) {
+  breaks <- sort(unique(pmin(pmax(breaks, -38), 38)))
+  piece <- function(a, b) stats::integrate(f, a, b, rel.tol = 1e-9, stop.on.error = FALSE)$value
+  sum(mapply(piece, breaks[-length(breaks)], breaks[-1L]))
+}
+
+test_that("probabilities are those of an integral, whichever factor is narrow", {
+  for (likelihood in predictive_cases()) {
+    for (y in c(0, 3, 1e6)) {
+      size <- round(1.3 * y + 2)
+      middle <- limit_of_f(likelihood, y, size, 0)
+      width <- (limit_of_f(likelihood, y, size, 1) - limit_of_f(likelihood, y, size, -1)) / 2
+      for (s in c(0.001, 0.3, 5)) {
+        mu <- middle + 0.5 * max(s, width)
+        breaks <- c(-38, (middle + width * seq(-8, 8, by = 0.5) - mu) / s, seq(-8, 8, by = 0.5), 38)
+        by_parts <- integrated(function(z) stats::dnorm(z) * given_f(likelihood, y, size, mu + s * z), breaks)
+        expect_equal(predictive_cdf(likelihood, y, size, mu, s), by_parts, tolerance = 1e-6)
+      }
+    }
+  }
+})
+
+test_that("quantiles are the least numbers up to which the summed density reaches", {
+  mu <- c(-3, 0.2, 2.5)
+  s <- c(1.5, 0.4, 0.02)
+  for (likelihood in predictive_cases()) {
+    size <- c(1, 7, 200)
+    for (i in 1:3) {
+      y <- if (likelihood$name == "binomial") 0:size[i] else 0:1500
+      all <- rep(1, length(y))
+      sums <- cumsum(exp(log_predictive(likelihood, list(y = y, size = size[i] * all), mu[i] * all, s[i]^2 * all)))
+      for (p in c(0.001, 0.05, 0.5, 0.9)) {
+        expect_identical(predictive_quantile(likelihood, p, size[i], mu[i], s[i]), as.double(y[which(sums >= p)[1L]]))
+      }
+    }
+  }
+  expect_gt(predictive_quantile(as_likelihood("poisson"), 0.5, 1, 800, 1), 1e300) # and ends
+})
+
+test_that("of Student's t they are those of the convolution", {
+  for (df in c(1, 4, 50)) {
+    likelihood <- as_likelihood(student(df, 0.5))
+    for (s in c(0.01, 0.5, 3)) {
+      q <- predictive_quantile(likelihood, c(0.975), 1, 2, s)
+      breaks <- c(-38, (q - 2 + 0.5 * seq(-20, 20)) / s, seq(-8, 8), 38)
+      below <- integrated(function(z) stats::dnorm(z) * stats::pt((q - 2 - s * z) / 0.5, df), breaks)
+      expect_equal(below, 0.975, tolerance = 1e-7)
+      expect_equal(predictive_quantile(likelihood, 0.025, 1, 2, s), 4 - q)
+    }
+  }
+})
+
+test_that("prediction intervals hold new responses as often as they say", {
+  k <- kernel_se(0.7, 1)
+  x <- seq(-2, 2, length.out = 25)
+  root <- chol(ref_k(k, cbind(x), cbind(x)) + diag(1e-8, 25))
+  new <- c(3, 10, 17, 24)
+  counted <- with_seed(3, lapply(list(poisson(), nb(3), student(4, 0.5), binomial()), function(family) {
+    likelihood <- as_likelihood(family)
+    found <- replicate(20, {
+      f <- 1 + drop(crossprod(root, stats::rnorm(25)))
+      y <- switch(family$family, poisson = stats::rpois(25, exp(f)), nb = stats::rnbinom(25, 3, mu = exp(f)),
+                  student = f + 0.5 * stats::rt(25, 4), stats::rbinom(25, 8, stats::plogis(f)))
+      d <- data.frame(x = x, y = y, left = 8 - y)
+      formula <- if (likelihood$name == "binomial") cbind(y, left) ~ x else y ~ x
+      fit <- pfdtc(formula, d[-new, ], family = family, kernel = k, center = 1, hyper = "fixed")
+      band <- predict(fit, d[new, ], interval = "prediction", level = 0.8)
+      p <- predict(fit, d[new, ], se.fit = TRUE)
+      size <- if (likelihood$name == "binomial") rep(8, 4) else rep(1, 4)
+      y <- if (likelihood$name == "student") y[new] else y[new] / size
+      upto <- function(y) predictive_cdf(fit$likelihood, y * size, size, p$fit, p$se.fit)
+      step <- if (likelihood$name == "student") 0 else 1 / size
+      c(sum(y >= band[, "lwr"] & y <= band[, "upr"]), sum(upto(band[, "upr"]) - upto(band[, "lwr"] - step)))
+    })
+    rowSums(found) / 80
+  }))
+  for (share in counted) {
+    expect_gte(share[2], 0.8 - 1e-6)
+    expect_lt(abs(share[1] - share[2]), 4 * sqrt(share[2] * (1 - share[2]) / 80) * 1.5) # responses go together
+  }
+})
+
+test_that("rows of a fit have intervals with their own trials", {
+  d <- with_seed(1, data.frame(x = seq(0, 3, length.out = 30), n = rep(c(4, 25), 15)))
+  d$s <- with_seed(2, stats::rbinom(30, d$n, stats::plogis(d$x - 1)))
+  k <- kernel_se(1, 1)
+  pairs <- pfdtc(cbind(s, n - s) ~ x, d, family = binomial(), kernel = k, hyper = "fixed")
+  shares <- pfdtc(s / n ~ x, d, weights = n, family = binomial(), kernel = k, hyper = "fixed")
+  band <- predict(pairs, interval = "prediction")
+  expect_equal(band[, "fit"], fitted(pairs))
+  expect_equal(band[, -1] * d$n, round(band[, -1] * d$n))
+  p <- predict(pairs, type = "link", se.fit = TRUE)
+  expect_equal(unname(band[, "upr"] * d$n),
+               predictive_quantile(pairs$likelihood, 0.975, d$n, unname(p$fit), unname(p$se.fit)))
+  expect_gt(mean((band[, "upr"] - band[, "lwr"])[d$n == 4]), mean((band[, "upr"] - band[, "lwr"])[d$n == 25]))
+  expect_equal(predict(shares, d, interval = "prediction"), band)
+  expect_equal(predict(shares, d[3:4, c("x", "n")], interval = "prediction"), band[3:4, ])
+  expect_equal(predict(pairs, transform(d, s = 0), interval = "prediction"), band)
+  expect_equal(predict(shares, d[2, ], type = "density"), predict(pairs, d[2, ], type = "density"))
+  for (fit in list(pairs, shares)) {
+    expect_error(predict(fit, data.frame(x = 1), interval = "prediction"), class = "pfdtc_error_input")
+    expect_error(predict(fit, d, interval = "prediction", certified = TRUE), class = "pfdtc_error_input")
+  }
+  classes <- pfdtc(s > 2 ~ x, d, family = binomial(), kernel = k, hyper = "fixed")
+  expect_error(predict(classes, d, interval = "prediction"), "probability", class = "pfdtc_error_input")
+})
+
+test_that("missing values, offsets and leave-one-out are as in other intervals", {
+  d <- with_seed(3, data.frame(x = seq(0, 3, length.out = 20), e = stats::runif(20, 1, 9)))
+  d$y <- with_seed(4, stats::rpois(20, d$e))
+  d$x[4] <- NA
+  fit <- pfdtc(y ~ x + offset(log(e)), d, family = poisson(), kernel = kernel_se(1, 1), hyper = "fixed",
+               na.action = stats::na.exclude)
+  band <- predict(fit, d, interval = "prediction")
+  expect_identical(which(is.na(band[, "lwr"])), c("4" = 4L))
+  expect_equal(predict(fit, interval = "prediction"), band)
+  expect_equal(predict(fit, d, interval = "prediction", na.action = stats::na.omit), band[-4, ])
+  loo <- predict(fit, type = "loo_latent", se.fit = TRUE)
+  held <- predict(fit, type = "loo", interval = "prediction")
+  expect_equal(unname(held[-4, "lwr"]), predictive_quantile(fit$likelihood, 0.025, rep(1, 19), unname(loo$fit[-4]),
+                                                            unname(loo$se.fit[-4])))
+  expect_true(is.na(held[4, "upr"]))
+})
+
+test_that("scores of counts tell how many responses are inside their intervals", {
+  d <- with_seed(5, data.frame(x = seq(0, 3, length.out = 40)))
+  d$y <- with_seed(6, stats::rnbinom(40, size = 1, mu = 5))
+  fits <- lapply(list(poisson(), nb(1)), function(family) {
+    pfdtc(y ~ x, d, family = family, kernel = kernel_se(1, 0.1), hyper = "fixed")
+  })
+  new <- with_seed(7, data.frame(x = stats::runif(60, 0, 3), y = stats::rnbinom(60, size = 1, mu = 5)))
+  new$x[3] <- NA
+  inside <- vapply(fits, function(fit) {
+    band <- predict(fit, new, interval = "prediction")
+    mean(new$y >= band[, "lwr"] & new$y <= band[, "upr"], na.rm = TRUE)
+  }, 0)
+  expect_equal(compare_fits(fits, newdata = new)$coverage, inside)
+  expect_lt(inside[1], inside[2])
+  cv <- with_seed(8, cross_validate(fits[[2]], folds = 4, hyper = "held"))
+  p <- attr(cv, "predictions")
+  expect_equal(attr(cv, "overall")$cover50, mean(p$upto >= 0.25 & p$below < 0.75))
+  expect_equal(p$upto - p$below, exp(p$density), tolerance = 1e-6)
+  expect_true(is.na(compare_fits(pfdtc(y > 3 ~ x, d, family = binomial(), kernel = kernel_se(1, 1), hyper = "fixed"),
+                                 newdata = new)$coverage))
+})
+
+test_that("PIT is uniform for counts of many digits", {
+  d <- with_seed(9, data.frame(x = seq(0, 9, length.out = 60)))
+  d$y <- with_seed(10, stats::rpois(60, exp(13 + 0.2 * stats::rnorm(60))))
+  fit <- pfdtc(y ~ x, d, family = poisson(), kernel = kernel_se(0.01, 0.04), center = 13, hyper = "fixed")
+  pit <- with_seed(11, residuals(fit, type = "pit"))
+  expect_equal(unname(pit), stats::pnorm(log(d$y), 13, 0.2), tolerance = 0.005) # the counts' own noise is 2e-3
+})
+
+test_that("simulate() draws with the rows' own trials, and nothing at weight 0", {
+  d <- data.frame(x = c(seq(0, 3, length.out = 19), NA), n = rep(c(4, 2500), 10))
+  d$s <- round(d$n / 3)
+  fit <- pfdtc(cbind(s, n - s) ~ x, d, family = binomial(), weights = rep(c(0, 1, 1, 1), 5), kernel = kernel_se(1, 1),
+               hyper = "fixed", na.action = stats::na.exclude)
+  draws <- simulate(fit, 3, seed = 1)
+  expect_identical(which(is.na(draws$sim_1)), c(1L, 5L, 9L, 13L, 17L, 20L))
+  expect_lt(max(draws[seq(3, 19, by = 4), ]), 5)
+  expect_gt(min(draws[seq(2, 18, by = 4), ]), 100)
+  counts <- pfdtc(s ~ x, d[-20, ], family = poisson(), weights = rep(1:0, c(18, 1)), kernel = kernel_se(1, 1),
+                  hyper = "fixed")
+  expect_identical(is.na(simulate(counts, 1, seed = 1)$sim_1), rep(c(FALSE, TRUE), c(18, 1)))
+})
