@@ -25,7 +25,7 @@ choose_line <- function(now, s, result) {
   if (is_small_enough(pool)) {
     tried <- c(tried, beside_kernel(now, s, result, function(end) merit(end) > max(vapply(tried, merit, 0))))
   } else {
-    tried <- lapply(tried, function(end) replace(end, "value", value_of_some(end)))
+    tried[[1L]]$value <- max(result$value, tried[[2L]]$value + value_of_some(now) - value_of_some(tried[[2L]]))
   }
   merits <- vapply(tried, merit, 0)
   if (!is.finite(merits[1L])) return(now) # what cannot be computed may be right
@@ -47,16 +47,19 @@ beside_kernel <- function(now, s, result, better) {
   if (isTRUE(better(hoped))) list(c(learn_exactly(problem, run)[c("theta", "value")], list(problem = problem)))
 }
 
-# Of all rows, as the exact evidence of some has it.
+# Of as many rows as are learned from, as the exact evidence of some has it. The neighbours' likelihood says too little
+# of long lengthscales, some rows too little of what many tell: of a kernel that which has more is believed.
 value_of_some <- function(end) {
   problem <- end$problem
   pool <- problem$pool
   rows <- pool$take(line_rows)
   now <- problem$natural(end$theta)
   some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
-  result <- native_exact_evidence(some, now, problem$run)
+  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # to the bit
   if (!is.null(result$reason)) return(-Inf)
-  add_merged(list(value = -result$value * pool$n / length(rows)), problem, now$noise, pool$share, end$theta)$value
+  counted <- min(pool$n, learning_sizes$whole[["rows"]])
+  add_merged(list(value = -result$value * counted / length(rows)), problem, now$noise, counted / pool$n * pool$share,
+             end$theta)$value
 }
 
 # Some of the rest beside large slopes.
