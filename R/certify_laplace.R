@@ -47,11 +47,11 @@ with_response <- function(out, likelihood) {
   out
 }
 
-# Laplace's approximation itself, beside the certificate where it takes less than a second.
+# Laplace's approximation itself, beside the certificate where it takes less than a second and its averages are numbers.
 quick_check <- function(fit, effort) {
   if (effort == "fast" || is.null(fit$data) || !is.null(fit$near)) return(NULL)
   if (nrow(fit$data$x) * as.double(fit$m) > 1e7) return(NULL)
-  laplace_check(fit, draws = 500)
+  tryCatch(laplace_check(fit, draws = 500), pfdtc_error_numerical = function(e) NULL)
 }
 
 laplace_advice <- function(out, effort) {

@@ -70,7 +70,8 @@ check_weight_sizes <- function(weights) {
   bad <- which(weights != 0 & (weights < 1e-60 | weights > 1e60))
   if (length(bad)) {
     abort_input("weights", sprintf("%s (element %d)", format(weights[bad[1L]]), bad[1L]),
-                "0, or between 1e-60 and 1e60", hint = "Multiplying `weights` and `noise` by a number changes nothing.")
+                "0, or between 1e-60 and 1e60",
+                hint = "With Gaussian noise, multiplying `weights` and `noise` by a number changes nothing.")
   }
   weights
 }
@@ -171,6 +172,8 @@ reason_not_numeric <- function(x) {
   if (is_time(x)) {
     paste("Dates and times have no natural unit of length here:",
           "convert with as.numeric() in the unit you mean.")
+  } else if (is.character(x) && any(grepl("~", x, fixed = TRUE))) {
+    "as.formula() makes a formula of text."
   } else if (is.factor(x) || is.character(x)) {
     "The formula method codes factors and character variables."
   } else if (inherits(x, "integer64")) {

@@ -66,8 +66,9 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
   parts <- lapply(sort(unique(fold[used])), function(id) {
     out <- used[fold[used] == id]
     started <- proc.time()[["elapsed"]]
-    p <- if (laplace) predict_fold_laplace(fit, data, asked, hyper, match(out, used)) else
-      predict_fold(fit, data, asked, setdiff(used, out), out)
+    p <- without_fold(id, ended_together(if (laplace)
+      predict_fold_laplace(fit, data, asked, hyper, match(out, used)) else
+        predict_fold(fit, data, asked, setdiff(used, out), out)))
     list(fold = id, predictions = data.frame(row = out, fold = id, p), seconds = proc.time()[["elapsed"]] - started)
   })
   score <- function(p) if (laplace) score_fold_laplace(fit, p) else score_fold(p)
@@ -97,6 +98,14 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   for (what in c("rmse", "nlpd", "crps")) table[[what]] <- format(table[[what]], digits = digits)
   print(table, row.names = FALSE, right = TRUE)
   invisible(x)
+}
+
+# What of the fold's other rows goes wrong is said of the fold.
+without_fold <- function(id, expr) {
+  tryCatch(expr, pfdtc_error_input = function(e) {
+    abort_input("folds", sprintf("one in which without fold %s: %s", id, conditionMessage(e)),
+                "a division after which the rows of the other folds can be fitted")
+  })
 }
 
 # The settings of a fit like this one to other rows.

@@ -66,6 +66,9 @@ make_model_frame <- function(call, envir) {
   if (!inherits(formula, "formula")) {
     abort_input("formula", describe(formula), "a formula such as y ~ x1 + x2")
   }
+  if (any(vapply(as.list(formula)[-1L], function(side) is.null(side) || is.character(side), NA))) {
+    abort_input("formula", deparse1(formula), "of variables, as y ~ x1 + x2 is, with neither text nor NULL for a side")
+  }
   parts <- list(quote(stats::model.frame), formula = formula, drop.unused.levels = TRUE)
   data <- eval(call$data, envir)
   if (!is.null(data)) {

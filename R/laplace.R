@@ -121,7 +121,7 @@ learn_laplace <- function(data, s, start, state) {
     line <- or_as_it_was(line_beside(rows, s, tied, start, state), replace(tied, "value", Inf))
     best <- line_or_not(best, line, nrow(rows$x))
   }
-  if (likelihood$approx != "laplace") {
+  if (is_variational(likelihood)) {
     state$so_far <- best
     s$likelihood <- likelihood
     best <- climb_laplace(rows, s, best, start, state, tied = FALSE)
@@ -275,8 +275,8 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
       return(list(value = Inf, reason = sprintf("%s is out of range", theta_name(likelihood))))
     }
-    e <- native_laplace(z, rows$x, engine_sites(likelihood, rows$sites, at$center), at$kernel, 1e-8, warm$at, want = 2L,
-                        control = run)
+    sites <- engine_sites(likelihood, rows$sites, at$center)
+    e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm$at, want = 2L, control = run)
     if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
     warm$at <- e
     pivot <- min(diag(e$C))^2
@@ -285,7 +285,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     prior <- log_prior(at)
     value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) + prior$value
     slope <- prior$slope + c(crossprod(basis, e$theta[free]), if (with_center) e$constant,
-                             if (with_theta) theta_slope(likelihood, rows$sites, e))
+                             if (with_theta) theta_slope(likelihood, sites, e))
     list(value = -value, gradient = -slope)
   }
   list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)), natural = natural,

@@ -224,12 +224,17 @@ sites_sum <- function(sites) {
   vapply(sites[c("y", "size", "offset")], function(v) if (is.null(v)) 0 else sum(v * cos(seq_along(v))), 0)
 }
 
-# What the engine reads. f of a negative binomial response is there the log of the rate over theta.
+# What the engine reads. f of a negative binomial response is there the log of the rate over theta; of Student's t it is
+# without offset and mean, which are taken off y: responses far from 0 lose no digits in each row's y - f.
 engine_sites <- function(likelihood, sites, center) {
   out <- list(name = likelihood$site, y = as.double(sites$y), size = sites$size, weight = sites$weight,
               offset = sites$offset + center, shape = NULL,
               variational = as.integer(is_variational(likelihood)))
-  if (likelihood$name == "student") out$shape <- c(likelihood$df, likelihood$theta)
+  if (likelihood$name == "student") {
+    out$shape <- c(likelihood$df, likelihood$theta)
+    out$y <- out$y - out$offset
+    out$offset <- 0 * out$offset
+  }
   if (likelihood$name == "nb") {
     out$size <- rep(likelihood$theta, length(out$y))
     out$offset <- out$offset - log(likelihood$theta)
@@ -249,7 +254,8 @@ log_constant <- function(likelihood, sites) {
   w * each + 0 * y
 }
 
-# Slope of the penalised evidence, or of the variational bound, in log theta, from what the engine has at the rows.
+# Slope of the penalised evidence, or of the variational bound, in log theta, from what the engine has at the rows of
+# its `sites`.
 theta_slope <- function(likelihood, sites, at) {
   w <- if (is.null(sites$weight)) 1 else sites$weight
   slopes <- function(f) {

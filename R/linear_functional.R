@@ -47,10 +47,14 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   if (certified) refuse_likelihood(fit, "fit", "A certificate of a functional")
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   weights <- check_functional_weights(if (missing(weights)) NULL else weights, length(new$index))
-  functionals_of_rows(fit, lapply(seq_len(nrow(weights)), function(i) {
+  # a power of two, by which results are multiplied exactly: squares of weights stay numbers
+  size <- 2^floor(log2(pmax(apply(abs(weights), 1L, max, 0), 2^-1022)))
+  out <- functionals_of_rows(fit, lapply(seq_len(nrow(weights)), function(i) {
     rows <- which(weights[i, ] != 0)
-    list(rows = rows, weights = weights[i, rows])
+    list(rows = rows, weights = weights[i, rows] / size[i])
   }), rownames(weights), new, certified, effort, reference, m2, max_seconds)
+  out[] <- lapply(out, `*`, size)
+  out
 }
 
 check_functional_weights <- function(weights, n) {

@@ -13,7 +13,7 @@ loo_laplace <- function(fit) {
   data <- training_data(fit)
   if (!is.null(fit$near)) return(loo_near_laplace(fit, data))
   at <- laplace_of_rows(fit, data)
-  shift <- if (fit$likelihood$name == "nb") log(fit$likelihood$theta) else 0 # the engine's f is log(rate / theta)
+  shift <- fit$center + data$sites$offset - engine_sites(fit$likelihood, data$sites, fit$center)$offset
   list(mean = all_rows(data, at$f + shift - at$g * at$q / at$rest, NA),
        var = all_rows(data, at$q / at$rest + at$left, NA), hat = all_rows(data, at$W * at$q, 0))
 }

@@ -13,6 +13,7 @@ new_inputs <- function(fit, newdata, na.action = stats::na.pass) {
     rows_by_matrix(fit$frame, newdata)
   complete <- rep(TRUE, nrow(new$x))
   if (anyNA(new$x)) complete <- rowSums(is.na(new$x)) == 0
+  if (isTRUE(varies(fit$kernel))) check_reach(fit$kernel, new$x[complete, , drop = FALSE])
   if (anyNA(new$offset)) complete <- complete & !is.na(new$offset)
   if (all(complete)) return(c(new, list(keep = complete))[c("x", "offset", "keep", "row_names")])
 
@@ -20,6 +21,13 @@ new_inputs <- function(fit, newdata, na.action = stats::na.pass) {
   list(x = new$x[stay & complete, , drop = FALSE],
        offset = if (length(new$offset) == length(stay)) new$offset[stay] else new$offset,
        keep = complete[stay], row_names = new$row_names[stay])
+}
+
+# Where the kernel grows with the inputs, so far that its squares are numbers.
+check_reach <- function(kernel, x) {
+  if (all(kernel_diagonal(kernel, x) < 1e300)) return(invisible())
+  abort_input("newdata", sprintf("of up to %s", format(max(abs(x)), digits = 3)),
+              "where variances are numbers: a linear mean or kernel has the inputs' squares")
 }
 
 # Which rows na.action leaves, found by showing it rows with and without a missing value.

@@ -115,7 +115,7 @@ clean_settings <- function(data, s) {
   s$free <- learned_names(s)
   check_learnable(s$kernel, data, s$free, s$columns)
   if (length(s$free) && data$n == 1L) {
-    abort_input("hyper", "one row to learn from", "\"fixed\", with kernel and noise given")
+    abort_input("hyper", "one row to learn from", "\"fixed\", with kernel and, of Gaussian responses, noise given")
   }
   if (length(s$free) && diff(range(data$y)) == 0 && is.null(data$group) && is.null(s$likelihood)) {
     abort_input("y", "constant", "of at least two different values to learn from",

@@ -23,6 +23,15 @@ run_stage <- function(state, name, expr, otherwise) {
   value
 }
 
+# Of several fits in a row: what ends one early ends them all, as it would have without the best so far.
+ended_together <- function(expr) {
+  withCallingHandlers(expr, pfdtc_warning_convergence = function(w) {
+    if (identical(w$fit$message, stopped_by_time$message)) stop("reached elapsed time limit", call. = FALSE)
+    if (!identical(w$fit$message, stopped_by_interrupt$message)) return()
+    stop(structure(class = c("interrupt", "condition"), list(message = "interrupted", call = NULL)))
+  })
+}
+
 count_evaluations <- function(state, name, result) {
   state$evaluations[name] <- sum(state$evaluations[name], result$evaluations, na.rm = TRUE)
   if (is.null(state$stopped)) state$stopped <- result$stopped

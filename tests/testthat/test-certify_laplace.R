@@ -153,3 +153,14 @@ test_that("what is certified is said", {
   fit <- laplace_fit_of(p, m = 4, keep_data = FALSE)
   expect_error(certify(fit, p$new), class = "pfdtc_error_input")
 })
+
+test_that("a certificate does without the diagnostic beside it where that has no numbers", {
+  x <- cbind(a = 1:6 / 3)
+  # between counts of 0 f is so uncertain that the variational average of exp(f) is beyond all numbers
+  fit <- suppressMessages(pfdtc(x, c(1e9, 0, 0, 0, 0, 0), family = poisson(), kernel = kernel_se(0.2, 1e5),
+                                hyper = "fixed"))
+  expect_error(laplace_check(fit), class = "pfdtc_error_numerical")
+  certified <- certify(fit, x)
+  expect_null(attr(certified, "check"))
+  expect_true(all(certified$mean_lower <= certified$mean & certified$mean <= certified$mean_upper))
+})

@@ -143,3 +143,10 @@ test_that("what cannot be cross-validated is said", {
   expect_input_error(cross_validate(fit), "fit")
   expect_s3_class(cross_validate(fit, 2, hyper = "held"), "pfdtc_cv")
 })
+
+test_that("a fold without which nothing can be fitted is named", {
+  data <- data.frame(x = 1:8, y = c(1, rep(0, 7)))
+  fit <- pfdtc(y ~ x, data, kernel = kernel_se(2, 1), noise = 0.1, hyper = "fixed")
+  expect_error(cross_validate(fit, by = rep(1:2, c(1, 7))), "folds.*without fold [12].*scale",
+               class = "pfdtc_error_input")
+})

@@ -195,3 +195,10 @@ test_that("a frame without data is small, has no environment and still reads new
   expect_identical(slim$weights, quote(g))
   expect_identical(environment(slim$formula), globalenv())
 })
+
+test_that("formulas of text or of nothing are refused with what a formula is", {
+  for (f in list(NULL ~ speed, dist ~ NULL, dist ~ "speed", "dist" ~ speed)) {
+    expect_error(pfdtc(f, cars), "formula.*neither text nor NULL", class = "pfdtc_error_input")
+  }
+  expect_error(pfdtc("dist ~ speed", cars), "as.formula", class = "pfdtc_error_input")
+})

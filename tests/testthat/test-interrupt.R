@@ -257,3 +257,34 @@ test_that("an interrupt while classes are learned, or variational steps are take
     expect_true(all(is.finite(predict(got$fit, type = "response"))))
   }
 })
+
+test_that("an interrupt, or R's time limit, in one fold ends a cross-validation", {
+  child <- start_child(quote({
+    d <- data.frame(x = 1:40 / 10)
+    d$y <- sin(2 * d$x) + cos(9 * 1:40) / 5
+    fits <- list(pfdtc(y ~ x, d, m = 5, neighbours = 0, kernel = kernel_se()),
+                 pfdtc(y > 0 ~ x, d, family = binomial()))
+    begun <- 0
+    wrap("fit_as_set", function(f, ...) {
+      begun <<- begun + 1
+      f(...)
+    })
+    interrupts_at(character())
+    target <- "learn"
+    ended <- list()
+    for (fit in fits) {
+      begun <- calls <- 0
+      ended <- c(ended, list(list(run(cross_validate(fit)), begun)))
+    }
+    target <- ""
+    wrap("run_stage", function(f, state, name, expr, otherwise) {
+      f(state, name, stop("reached elapsed time limit"), otherwise)
+    })
+    begun <- 0
+    report(c(ended, list(list(run(cross_validate(fits[[1]])), begun))), "done")
+  }))
+  out <- child$wait_for("done")
+  expect_identical(lapply(out, function(got) got[[1L]]$fit),
+                   list("interrupt", "interrupt", "reached elapsed time limit"), info = child$log())
+  expect_identical(lapply(out, `[[`, 2L), list(1, 1, 1))
+})

@@ -92,3 +92,13 @@ test_that("partial dependence averages the posterior with one variable moved", {
   expect_equal(partial_dependence(of_matrix, 1, at = 10)$mean, unname(predict(of_matrix, cbind(speed = 10))))
   expect_error(partial_dependence(fit, "nobody"), "wt", class = "pfdtc_error_input")
 })
+
+test_that("a functional of weights of any size is that of weights near 1, times the size", {
+  fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 600), noise = 200, hyper = "fixed")
+  new <- data.frame(speed = c(5, 10, 20))
+  w <- rbind(c(1, -2, 1), c(0.3, 0.3, 0.4), 0)
+  plain <- linear_functional(fit, w, new)
+  for (size in 2^c(-900, 900)) {
+    expect_equal(lapply(linear_functional(fit, size * w, new), `/`, size), lapply(plain, identity), tolerance = 1e-12)
+  }
+})

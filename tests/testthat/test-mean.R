@@ -114,3 +114,13 @@ test_that("means are refused that the fit knows nothing of", {
   expect_error(pfdtc(am ~ wt, mtcars, family = binomial(), mean = ~ wt), "constant", class = "pfdtc_error_input")
   expect_identical(coef(fit(~ 1)), coef(gp_exact(y ~ year + z, d, kernel = mean_kernel(), noise = 1, hyper = "fixed")))
 })
+
+test_that("rows so far out that variances are no numbers are refused by name", {
+  fit <- pfdtc(dist ~ speed, cars, mean = ~ ., kernel = kernel_se())
+  at <- function(speed) data.frame(speed = c(5, NA, speed))
+  p <- predict(fit, at(1e100), se.fit = TRUE)
+  expect_gt(p$se.fit[[3L]], 1e90)
+  for (speed in c(1e153, 1e308)) expect_error(predict(fit, at(speed)), "squares", class = "pfdtc_error_input")
+  expect_error(certify(fit, at(1e200)), "newdata.*1e\\+200", class = "pfdtc_error_input")
+  expect_true(is.finite(predict(pfdtc(dist ~ speed, cars, kernel = kernel_se()), at(1e308))[[3L]]))
+})

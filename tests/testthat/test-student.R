@@ -185,3 +185,22 @@ test_that("a saddle between responses is left for a mode", {
   # the prior of f has variance 100: at the mode the slope of the log likelihood is f / 100
   expect_equal(sum(2 * (data$y - f) / (1 + (data$y - f)^2)), f / 100, tolerance = 1e-6)
 })
+
+test_that("responses far from 0 cost neither digits nor steps", {
+  data <- data.frame(x = 1:30 / 5)
+  data$y <- sin(data$x) + with_seed(1, 0.2 * stats::rt(30, 4))
+  at <- function(far, ...) with_seed(1, pfdtc(y ~ x, transform(data, y = y + far), family = student(), ...))
+  fit <- at(0)
+  far <- at(1e8)
+  # y itself keeps 1e-8 of its last digits
+  expect_equal(coef(far), coef(fit) + 1e8 * (names(coef(fit)) == "mean"), tolerance = 1e-5)
+  expect_equal(far$evidence, fit$evidence, tolerance = 1e-6)
+  expect_lte(far$factors$steps, fit$factors$steps)
+  expect_lt(far$factors$decrement, 1e-8)
+  expect_equal(predict(far, type = "loo") - 1e8, predict(fit, type = "loo"), tolerance = 1e-5)
+  moved <- transform(data, o = rep(c(-1e8, 1e8), 15))
+  moved$y <- moved$y + moved$o
+  shifted <- with_seed(1, pfdtc(y ~ x + offset(o), moved, family = student()))
+  expect_equal(shifted$theta, fit$theta, tolerance = 1e-5)
+  expect_equal(predict(shifted, type = "loo") - moved$o, predict(fit, type = "loo"), tolerance = 1e-5)
+})
