@@ -12,6 +12,20 @@ learn_rows <- function(data, ...) with_seed(1, pfdtc(y ~ ., data$train, ..., con
 
 nlpd_of <- function(y, mean, sd) mean(-stats::dnorm(y, mean, sd, log = TRUE))
 
+# As where no kernel is given.
+open_settings <- function(data) {
+  names <- c(paste0("lengthscale.", colnames(data$x)), "variance", "noise")
+  s <- learning_settings(place_kernel(kernel_se(), data$x), NULL, colnames(data$x), names,
+                         pfdtc_control(progress = FALSE))
+  s$kernel["profile"] <- list(NULL)
+  s
+}
+
+line_problem <- function(data, profile = "mean") {
+  s <- open_settings(data)
+  with_seed(1, learning_problem(learning_rows(data, s), s, profile))
+}
+
 three_slopes <- function(x) 2 * x[, 1] - x[, 2] + 0.5 * x[, 3]
 
 test_that("the evidence of a line alone is that of its kernel, and the search ends at the largest", {
@@ -19,14 +33,16 @@ test_that("the evidence of a line alone is that of its kernel, and the search en
   y <- with_seed(2, drop(x %*% c(1, -0.5, 0)) + stats::rnorm(40))
   again <- c(seq_len(40), 1:5) # equal rows are merged
   data <- data_from_matrix(x[again, ], y[again] + rep(0:1, c(40, 5)), weights = with_seed(3, stats::runif(45, 0.2, 3)))
-  s <- learning_settings(place_kernel(kernel_se(), data$x), NULL, colnames(data$x),
-                         c(paste0("lengthscale.x", 1:3), "variance", "noise"), pfdtc_control(progress = FALSE))
-  s$kernel["profile"] <- list(NULL)
-  problem <- with_seed(1, learning_problem(learning_rows(data, s), s, "mean"))
+  problem <- line_problem(data)
   line <- line_alone(problem)
   exact <- evaluate_exactly(problem, line$theta)
   expect_close(line$value, exact$value, 1e-10)
   expect_lt(max(abs(exact$gradient)), 0.05) # a step promises less than a thousandth of a nat
+  # that of some rows, as of all
+  expect_close(value_of_some(line), exact$value, 1e-10)
+  many <- with_seed(4, data_from_matrix(matrix(stats::runif(1500)), stats::rnorm(1500)))
+  line <- line_alone(line_problem(many))
+  expect_equal(value_of_some(line), line$value, tolerance = 0.05)
 })
 
 test_that("of a linear truth the default is the line, as near to it as lm() and as sure", {
@@ -97,10 +113,7 @@ test_that("no line is taken where there is none, where few rows decide nothing, 
   expect_false("linear mean" %in% few$kernels$kernel)
   # the merit of what was found is not known
   cleaned <- data_from_matrix(as.matrix(circle$train[1:2]), circle$train$y)
-  s <- learning_settings(place_kernel(kernel_se(), cleaned$x), NULL, colnames(cleaned$x),
-                         c("lengthscale.x1", "lengthscale.x2", "variance", "noise"), pfdtc_control(progress = FALSE))
-  s$kernel["profile"] <- list(NULL)
-  problem <- with_seed(1, learning_problem(learning_rows(cleaned, s), s, "se"))
-  now <- list(problem = problem, theta = problem$unit, value = -Inf, kernels = fit$kernels)
-  expect_identical(choose_line(now, s, list(value = -Inf))$problem$profile, "se")
+  now <- list(problem = line_problem(cleaned, "se"), value = -Inf, kernels = fit$kernels)
+  now$theta <- now$problem$unit
+  expect_identical(choose_line(now, open_settings(cleaned), list(value = -Inf))$problem$profile, "se")
 })
