@@ -41,7 +41,7 @@
 #'   for each and two columns, named as by [confint.lm()]: lower and upper ends for the log of the hyperparameter (in
 #'   the units of `coef()`), or for the coefficient.
 #' @section Errors: class `pfdtc_error_input` for a fit without its data, one with `hyper = "fixed"` (nothing was
-#'   learned) and without a linear mean, or unknown names.
+#'   learned) and without a linear mean, classes or counts beside near rows, or unknown names.
 #' @section Invariants: the matrix is symmetric and positive definite; the same call gives the same numbers and leaves
 #'   R's random numbers as they were; `log(coef(fit))` (of
 #'   coefficients, `coef(fit)`) is in the middle of `confint(fit)`; with an exact posterior and a linear mean alone (a

@@ -38,7 +38,7 @@
 #' @param at One row of inputs, in any form that [predict()][predict.gp_fit] takes as `newdata`, for
 #'   the slices to go through in place of the medians.
 #' @param level Probability of the bands.
-#' @param interval Bands to draw.
+#' @param interval Bands to draw; of classes and counts, and beside `terms`, it is the credible one.
 #' @param n Points along each numeric input.
 #' @param points Should the data be drawn? At most 2,000 rows are, evenly spaced in their order. A
 #'   fit made with `keep_data = FALSE` has none: it knows only the least, median and greatest value

@@ -16,6 +16,9 @@
 #' `hyper = "joint"`), values before and after are not comparable: the lines are broken there, and
 #' the panel shows the values as they are.
 #'
+#' Of classes and counts it is the last search for hyperparameters: minus the penalised log evidence, minus the log
+#' prior.
+#'
 #' For an experiment there is a panel a method and a line a repetition: of the pF divergence where it
 #' is known, else of the objective above the lowest value of that repetition, since each has data of
 #' its own.
@@ -60,7 +63,8 @@ trace_frame <- function(fits) {
   }, fits, names(fits))
   out <- do.call(rbind, unname(out))
   if (is.null(out)) {
-    abort_input("fits", "without a trace", "fits whose inducing points were optimised")
+    abort_input("fits", "without a trace", "fits for which something was searched",
+                hint = "Hyperparameters were given or held, and inducing points not moved.")
   }
   out
 }
