@@ -123,7 +123,8 @@
 #'   * A line: a level and slopes in all inputs, normal with a variance that is learned (the kernel `mean`), in place of
 #'     that kernel, or of up to 2,000 rows beside it, where the log evidence with the priors is larger by more than two
 #'     for each parameter that it has more, less the share of that which the priors hold. Of more than 2,000 rows
-#'     neither the near-neighbour likelihood nor the exact evidence of 1,000 may speak against it; of 50 rows, or 15 an input, or less no line is looked at.
+#'     neither the near-neighbour likelihood nor the exact evidence of 1,000 may speak against it; of 50 rows, or 15 an
+#'     input, or less no line is looked at.
 #'     `coef()` has its level and slopes. Otherwise: `kernel`; `mean` for a line that is not drawn in.
 #'   * Posterior: the exact one up to 2,000 rows, where nothing is asked for that speaks of inducing points (`m`, `tol`,
 #'     `inducing`, `aux`, `hyper = "pilot"` or `"joint"`) and the data are kept; inducing points as well where the noise
