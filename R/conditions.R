@@ -14,9 +14,9 @@ abort_input <- function(argument, got, want, call = NULL, hint = NULL, message =
          argument = argument, got = got)))
 }
 
-# `...`: named fields for handlers.
-abort_numerical <- function(message, ...) {
-  stop(structure(class = c("pfdtc_error_numerical", "error", "condition"),
+# `...`: named fields for handlers; `class`: one more, of those that something is done about.
+abort_numerical <- function(message, ..., class = NULL) {
+  stop(structure(class = c(class, "pfdtc_error_numerical", "error", "condition"),
                  list(message = message, call = user_call(), ...)))
 }
 

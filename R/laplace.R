@@ -108,29 +108,34 @@ learn_laplace <- function(data, s, start, state) {
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   given <- is_composite(s$kernel) || !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
   found <- smooth_kernels(rows, s, start, state, given)
-  tied <- or_as_it_was(climb_laplace(rows, s, found$best, start, state, tied = !given), found$best)
-  best <- tied
+  # what the value was on fewer rows is left behind
+  best <- tied <- climb_laplace(rows, s, replace(found$best, "value", Inf), start, state, tied = !given)
   state$so_far <- best
   if (!given && length(s$free) && length(best$kernel$lengthscale) > 1L) {
-    apart <- or_as_it_was(climb_laplace(rows, s, best, start, state, tied = FALSE), best)
+    apart <- climb_laplace(rows, s, best, start, state, tied = FALSE)
     if (apart$value < best$value) best <- apart
   }
   best$kernels <- found$kernels
   if (is.null(s$kernel$profile) && nrow(data$x) <= exact_rows && is.null(state$stopped)) {
     state$so_far <- best
-    line <- or_as_it_was(line_beside(rows, s, tied, start, state), replace(tied, "value", Inf))
-    best <- line_or_not(best, line, nrow(rows$x))
+    best <- line_or_not(best, line_beside(rows, s, tied, start, state), nrow(rows$x))
   }
   if (is_variational(likelihood)) {
     state$so_far <- best
     s$likelihood <- likelihood
     best <- climb_laplace(rows, s, best, start, state, tied = FALSE)
   }
+  if (length(state$left_out)) tell_left_out(state$left_out, is.finite(min(best$value, found$best$value)))
   best
 }
 
-# Where the mode cannot be computed at the start of one more search.
-or_as_it_was <- function(found, now) tryCatch(found, pfdtc_error_numerical = function(e) now)
+# `reasons`: of searches that were left out, for the mode cannot be computed where they begin.
+tell_left_out <- function(reasons, learned) {
+  text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
+                  if (length(reasons) == 1L) "" else "es", paste(unique(reasons), collapse = "; "))
+  if (learned) return(tell_classed("search", paste(text, "What is best of the others is kept.")))
+  warn_convergence(paste(text, "Nothing was learned: hyperparameters are where their priors have them."))
+}
 
 # list(best, kernels): of smooth kernels, where there is a choice, from short and from typical lengthscales.
 smooth_kernels <- function(rows, s, start, state, given) {
@@ -177,7 +182,7 @@ line_beside <- function(rows, s, now, start, state) {
 
 # The better of two, and what was chosen among. Scores before were of fewer rows and points: differences are added.
 line_or_not <- function(best, line, n) {
-  if (!is.finite(line$value)) return(best)
+  if (!is.finite(line$value) || !is.finite(best$value)) return(best)
   better <- isTRUE(line$value < best$value)
   kernels <- best$kernels
   score <- kernels$score[kernels$chosen] + (line$value - best$value) / n
@@ -198,7 +203,7 @@ laplace_rows <- function(data, s, most, points) {
 
 # Minus the penalised evidence (or the variational bound) and the log prior, from `now`, at greedy points that are
 # chosen anew in each round. `origin`: where the priors are; `tied`: all lengthscales by one factor. A value of Inf:
-# ended before there was one.
+# ended before there was one. What cannot begin is as it was, and noted in state$left_out.
 climb_laplace <- function(rows, s, now, origin, state, tied) {
   if (is.na(now$value)) now$value <- Inf
   if (!is.null(state$stopped)) return(now)
@@ -207,8 +212,13 @@ climb_laplace <- function(rows, s, now, origin, state, tied) {
   for (round in seq_len(if (m < nrow(rows$x)) laplace_sizes$rounds else 1L)) {
     z <- choose_greedy(rows$x, m, now$kernel, s$run$memory)$z
     problem <- laplace_problem(rows, z, s, now, origin, tied)
-    result <- run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L), reltol = 1e-5,
-                           first_step = step, enough = until_less_than(laplace_sizes$gain))
+    result <- tryCatch(run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L),
+                                    reltol = 1e-5, first_step = step, enough = until_less_than(laplace_sizes$gain)),
+                       pfdtc_error_start = function(e) e)
+    if (inherits(result, "pfdtc_error_start")) {
+      state$left_out <- c(state$left_out, result$reason)
+      break
+    }
     count_evaluations(state, "learn", result)
     if (is.na(result$value)) result$value <- now$value
     moved <- max(abs(result$par - problem$start), 0)

@@ -49,16 +49,17 @@ near_or_not <- function(data, now, likelihood, state) {
     likelihood$theta <- theta
     log_predictive(likelihood, at[c("y", "size")], mean + now$learned$center + at$offset, pmax(var, 0))
   }
-  alone <- native_laplace(now$z, x(around), sites_of(around), now$learned$kernel, now$mode$jitter, now$mode,
-                          maxit = 2L, control = s$run) # steps of Newton's, from where it all but is
+  sites <- sites_of(around)
+  alone <- native_laplace(now$z, x(around), sites, now$learned$kernel, now$mode$jitter, now$mode, maxit = 2L,
+                          control = s$run) # steps of Newton's, from where it all but is
   p <- native_predict(stop_on_status(alone, "The posterior's mode"), now$z, now$learned$model, x(held))
   of_alone <- score(p$mean, p$sor_variance + p$unexplained)
 
-  sites <- sites_of(seq_len(n))
-  on_points <- numeric(n) # of the other rows alone: a start that knows the responses held out would favour near rows
-  on_points[around] <- alone$f - sites$offset[around]
+  # of the other rows alone: what knows the responses held out would favour near rows
+  on_points <- numeric(n)
+  on_points[around] <- alone$f - sites$offset
   on_points[held] <- p$mean
-  learned <- learn_near_laplace(data, on_points, sites, s$learning, now$learned, state)
+  learned <- learn_near_laplace(x(around), on_points[around], sites, s$learning, now$learned, state)
   z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", greedy_memory,
                      control = s$run)$z
   few <- utils::head(z, few_points)
@@ -97,16 +98,18 @@ near_or_not <- function(data, now, likelihood, state) {
     logs <- log(likelihood$theta) + c(-1, 1) * log(near_trial$theta)
     of_log <- function(log) sum(score(best$mean, best$var, exp(log)))
     likelihood$theta <- learned$theta <- exp(stats::optimize(of_log, logs, maximum = TRUE)$maximum)
-    sites <- sites_of(seq_len(n))
   }
-  near <- near_laplace(data, z, best$f, sites, learned$model, default_neighbours, s$run, best$step, near_trial$settled)
+  near <- near_laplace(data, z, best$f, sites_of(seq_len(n)), learned$model, default_neighbours, s$run, best$step,
+                       near_trial$settled)
   list(learned = learned, z = z, settings = now$settings, near = near)
 }
 
 # What was learned with another kernel, of the Gaussian responses at f.
-learn_near_laplace <- function(data, f, sites, s, learned, state) {
-  rows <- surrogate_rows(data$x, sites, pmin(pmax(f, -near_trial$largest), near_trial$largest))
-  rows <- c(rows, list(response = rows$y, scale = 1, n = nrow(data$x), shift = list(rows = 0, ss = 0, constant = 0)))
+learn_near_laplace <- function(x, f, sites, s, learned, state) {
+  rows <- surrogate_rows(x, sites, pmin(pmax(f, -near_trial$largest), near_trial$largest))
+  rows <- c(rows, list(response = rows$y, scale = 1, n = nrow(x), shift = list(rows = 0, ss = 0, constant = 0)))
+  # from where points lead, which is at times a better start than any of a grid, and takes less
+  s$kernel <- if (is_open(s$kernel)) replace(learned$kernel, "profile", list(NULL)) else learned$kernel
   s["likelihood"] <- list(NULL)
   s$noise <- 1
   found <- if (length(s$free)) learn_evidence(rows, s, state) else list(kernel = learned$model$kernel)

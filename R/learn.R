@@ -54,7 +54,7 @@ learn_evidence <- function(data, s, state) {
       theta <- ends[[1L]]$theta
       rival <- find_rival(problem, ends)
     }
-    if (!is.null(kernels) && !is_composite(s$kernel)) { # no mean beside it
+    if (!is.null(kernels) && is_bare(s$kernel)) { # no mean beside it, nor a family's start
       value <- if (is_small_enough(pool)) ends[[1L]]$value
       best <- choose_line(list(problem = problem, theta = theta, value = value, kernels = kernels), s, result)
       if (best$problem$profile != problem$profile) rival <- smoother <- NULL

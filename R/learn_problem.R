@@ -90,6 +90,8 @@ is_open <- function(kernel) any(vapply(kernel_leaves(kernel), function(l) is.nul
 
 with_profile <- function(kernel, profile, x) {
   chosen <- kernel_of(profile)
+  value <- c("lengthscale", "variance")
+  if (!is_composite(chosen)) chosen[value] <- kernel[value] # of one term: where the search starts
   if (!is_composite(kernel)) return(place_kernel(with_basis(chosen, x), x))
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {

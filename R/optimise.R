@@ -193,7 +193,8 @@ run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = st
   result <- minimise(problem, maxit = maxit, reltol = reltol, max_seconds = steps$max_seconds,
                      keep = steps$trace, first_step = first_step, progress = progress, enough = enough)
   if (result$convergence == 3L) {
-    abort_numerical(sprintf("The %s cannot be optimised: at the start, %s.", label, result$message))
+    abort_numerical(sprintf("The %s cannot be optimised: at the start, %s.", label, result$message),
+                    class = "pfdtc_error_start", reason = result$message)
   }
   result
 }

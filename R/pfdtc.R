@@ -117,15 +117,13 @@
 #'   * Kernel: that with the least score at rows held out, plus twice the number of its parameters over that of the
 #'     rows, at most 3,000; of two that score alike predictions differ as little. Candidates are Matern 3/2, 1/2 and
 #'     5/2, the squared exponential, of more than 2,000 rows only while scores fall on the way from Matern 3/2, and,
-#'     where one
-#'     of the two rougher kernels is the best of these, a sum of two Matern 3/2 kernels, which begin at a long and a
-#'     short scale; that is given up early where it does not gain a nat for each parameter more. Otherwise: `kernel`.
+#'     where one of the two rougher kernels is the best of these, a sum of two Matern 3/2 kernels, which begin at a long
+#'     and a short scale; given up early where it does not gain a nat for each parameter more. Otherwise: `kernel`.
 #'   * A line: a level and slopes in all inputs, normal with a variance that is learned (the kernel `mean`), in place of
-#'     that kernel, or of up to 2,000 rows beside it, where the log evidence with the priors is larger by more than two
-#'     for each parameter that it has more, less the share of that which the priors hold. Of more than 2,000 rows
-#'     neither the near-neighbour likelihood nor the exact evidence of 1,000 may speak against it; of 50 rows, or 15 an
-#'     input, or less no line is looked at.
-#'     `coef()` has its level and slopes. Otherwise: `kernel`; `mean` for a line that is not drawn in.
+#'     that kernel, or of up to 2,000 rows beside it, where the log evidence with the priors is larger by two for each
+#'     parameter more, less the share of it that priors hold; of more rows neither the near-neighbour likelihood nor
+#'     the exact evidence of 1,000 may speak against it; of 50, or 15 an input, none is tried. `coef()` has level and
+#'     slopes. Otherwise: `kernel`; `mean` for a line that is not drawn in.
 #'   * Posterior: the exact one up to 2,000 rows, where nothing is asked for that speaks of inducing points (`m`, `tol`,
 #'     `inducing`, `aux`, `hyper = "pilot"` or `"joint"`) and the data are kept; inducing points as well where the noise
 #'     is so small that the rows' matrix has no Cholesky factor.
@@ -182,13 +180,13 @@
 #'   exact process. Not for [student()].
 #'
 #'   Of 2,001 to 100,000 rows held-out ones decide, where nothing is asked for that speaks of inducing points: the
-#'   kernel is learned once more, of the Gaussian responses at the mode by the near-neighbour likelihood, which knows of
-#'   shorter lengthscales than 120 points carry; that with its variances times 3, 9, ... is tried beside 40 near rows,
-#'   since these responses are drawn towards the mode; and near rows, with 200 points, are taken where the log density
-#'   of up to 5,000 rows held out is larger by 0.001 than that of points alone (`fit$trial`: `gain` of points alone,
-#'   `se`, `rows`). theta of [nb()] is then learned once more, by these. The mode beside near rows is left after a step
-#'   of less than 1 on the link's scale (root mean square): what [certify()] says is of the fit as it is. Otherwise:
-#'   `neighbours`, a number or 0, whose mode is at rest.
+#'   kernel is learned once more, of the other rows' Gaussian responses at the mode by the near-neighbour likelihood,
+#'   which knows of shorter lengthscales than 120 points carry; that with its variances times 3, 9, ... is tried beside
+#'   40 near rows, since these responses are drawn towards the mode; and near rows, with 200 points, are taken where
+#'   the log density of up to 5,000 rows held out is larger by 0.001 than that of points alone (`fit$trial`: `gain` of
+#'   points alone, `se`, `rows`). theta of [nb()] is then learned once more, by these. The mode beside near rows is
+#'   left after a step of less than 1 on the link's scale (root mean square): what [certify()] says is of the fit as it
+#'   is. Otherwise: `neighbours`, a number or 0, whose mode is at rest.
 #'
 #'   `approx = "vi"` goes on from there, by steps along the natural gradient that are cut until the bound rises, to the
 #'   normal distribution q of the inducing variables with the largest
@@ -223,7 +221,9 @@
 #'   `coef()` has the mean (and theta) in place of the noise. [predict()][predict.gp_fit], [certify()], [plot()] and
 #'   [evidence_bounds()] know these fits; what is for Gaussian noise alone says so. `noise`, `aux`, `hyper = "pilot"`
 #'   and `"joint"` are refused beside them, and `scale` is not used. A response that is all failures, all successes or
-#'   all 0 is said in a message (class `pfdtc_message_one_value`).
+#'   all 0 is said in a message (class `pfdtc_message_one_value`), and so are searches for hyperparameters that are left
+#'   out since the mode cannot be computed where they begin (`pfdtc_message_search`; where none could begin, a warning
+#'   of class `pfdtc_warning_convergence`, and the hyperparameters are those that the priors have).
 #' @section Row sources: of a source no more than a block and a sample of 100,000 rows (`options(pfdtc.sample = )`)
 #'   is held at a time. Two passes are made. The first finds the number of rows, the centre and scale of the response
 #'   and the levels of factors, and draws the sample, by which kernel, noise and inducing points are found as from a

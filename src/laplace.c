@@ -103,8 +103,21 @@ int laplace_factor(struct laplace *l, const double *G)
     return chol_shifted(l->z.M, G, 1.0, l->C);
 }
 
+/* The step C^{-T} C^{-1} r and its decrement; 0 where that is not finite */
+static int take_step(struct laplace *l)
+{
+    const size_t M = (size_t)l->z.M;
+    copy(M, l->r, l->step);
+    solve_chol((int)M, 1, l->C, l->step);
+    const double squared = dot(M, l->r, l->step);
+    l->decrement = sqrt(squared > 0.0 ? squared : 0.0);
+    return isfinite(squared);
+}
+
 /* r, C and the step H^{-1} r, at trial; where W is so negative that H has no factor, that with the
- * majorant's weights, by which Psi falls as well. At a minimum of Psi it has one. */
+ * majorant's weights, by which Psi falls as well. At a minimum of Psi it has one. Where Psi is all
+ * but flat those steps creep: H with the least of 1, 2, 4, ... 1e-6 added that has a factor is
+ * closer to it, and leads away from saddles. */
 static enum status prepare(struct laplace *l)
 {
     const size_t M = (size_t)l->z.M;
@@ -120,11 +133,16 @@ static enum status prepare(struct laplace *l)
             return STATUS_INNER_NOT_PD;
         l->by_majorant = 1;
     }
-    copy(M, l->r, l->step);
-    solve_chol((int)M, 1, l->C, l->step);
-    const double squared = dot(M, l->r, l->step);
-    l->decrement = sqrt(squared > 0.0 ? squared : 0.0);
-    return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
+    if (!take_step(l))
+        return STATUS_NOT_FINITE;
+    if (l->by_majorant && l->decrement < 1e-2) {
+        double added = 1e-6;
+        while (added < 1e6 && chol_shifted((int)M, l->G, 1.0 + added, l->C))
+            added *= 2.0;
+        if (!take_step(l))
+            return STATUS_NOT_FINITE;
+    }
+    return STATUS_OK;
 }
 
 /* Armijo: the first of t = 1, 1/2, ... that lowers Psi by a share of what it promises, up to the

@@ -118,3 +118,31 @@ test_that("a search for hyperparameters ends soon, where a hundredth of a nat at
   far <- minimise(problem)
   expect_lt(problem$evaluate(problem$start)$value - far$value, 0.01)
 })
+
+test_that("a search that cannot begin is left out, which is told; other errors are not hidden", {
+  data <- with_seed(5, data.frame(a = stats::rnorm(80), b = stats::rnorm(80)))
+  data$y <- with_seed(6, data$a + stats::rnorm(80) > 0)
+  own <- laplace_problem
+  fit_without <- function(fails, how = function(par) list(value = Inf, reason = "there is no mode")) {
+    replaced <- list(laplace_problem = function(rows, z, s, now, ...) {
+      problem <- own(rows, z, s, now, ...)
+      if (fails(now$kernel, rows$points)) problem$evaluate <- how
+      problem
+    })
+    with_replaced(replaced, pfdtc(y ~ ., data, family = binomial(), control = list(progress = FALSE)))
+  }
+  composite <- function(kernel, points) is_composite(kernel)
+  expect_no_message(whole <- fit_without(function(...) FALSE))
+  expect_message(smooth <- fit_without(composite), "1 search .* \\(there is no mode\\)", class = "pfdtc_message_search")
+  expect_identical(smooth$kernels$kernel, setdiff(whole$kernels$kernel, whole$kernels$kernel[whole$kernels$chosen]))
+  # of the few points of the first searches alone, which are no rivals of a line on more
+  many <- function(kernel, points) points > laplace_sizes$few_points && !is_composite(kernel)
+  expect_message(few <- fit_without(many), class = "pfdtc_message_search")
+  expect_false(is_composite(few$kernel))
+  expect_gt(stats::cor(predict(few), data$a), 0.9)
+  expect_warning(none <- fit_without(function(...) TRUE), "Nothing was learned", class = "pfdtc_warning_convergence")
+  expect_equal(none$kernel$variance, laplace_priors$variance, tolerance = 0.5)
+  expect_true(all(is.finite(predict(none, type = "response"))))
+  expect_error(fit_without(composite, function(par) stop_on_status(list(status = 1L), "The mode")),
+               class = "pfdtc_error_numerical")
+})

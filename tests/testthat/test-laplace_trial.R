@@ -99,6 +99,35 @@ test_that("of the variances that are tried the best is kept, not the last", {
   expect_identical(several$trial[["gain"]], first$trial[["gain"]])
 })
 
+test_that("what predicts the rows held out does not know their responses", {
+  data <- classes_of(0.03)
+  own <- list(take_sites = take_sites, surrogate_rows = surrogate_rows)
+  held <- responses <- NULL
+  trial <- function(data) {
+    responses <<- NULL
+    replaced <- list(
+      near_trial = replace(near_trial, "raised", 1L),
+      learn_laplace = function(data, s, start, state) start, # on points all rows are learned from
+      take_sites = function(sites, rows) {
+        if (length(rows) == 420L) held <<- rows
+        own$take_sites(sites, rows)
+      },
+      surrogate_rows = function(x, sites, f) {
+        rows <- own$surrogate_rows(x, sites, f)
+        responses <<- c(responses, list(cbind(f, rows$y)))
+        rows
+      },
+      near_laplace = function(...) warn_convergence("the trial is over"))
+    with_replaced(replaced, fit_classes(data, kernel = kernel_matern(5 / 2), center = 0))
+  }
+  fit <- trial(data)
+  first <- responses
+  data$y[held] <- !data$y[held]
+  expect_gt(max(abs(predict(trial(data)) - predict(fit))), 0.1)
+  expect_gt(length(first), 2) # the kernel is learned, then near rows say where f is, step by step
+  expect_equal(responses, first, tolerance = 1e-5) # two of Newton's steps from two modes
+})
+
 test_that("theta is learned anew beside near rows", {
   data <- with_seed(3, {
     x <- matrix(stats::runif(4200), 2100)

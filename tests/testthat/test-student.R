@@ -169,11 +169,17 @@ test_that("averaged densities are the integrals", {
 })
 
 test_that("learning keeps away from modes that are all but saddles, where Laplace's evidence rises without end", {
-  # without, of the first 14 of these rows of stackloss the search ends where H has no factor
-  rows <- stackloss[c(19, 8, 12, 9, 17, 14, 1, 16, 5, 13, 6, 11, 21, 7), ]
-  fit <- with_seed(610, pfdtc(stack.loss ~ ., rows, family = student(4), control = list(progress = FALSE)))
-  expect_true(all(is.finite(predict(fit, stackloss, type = "density"))))
-  expect_gt(min(diag(fit$factors$C))^2, 0.05)
+  # at variance 1 minus the log posterior of f, for the two the same, has curvature 1 at its minimum, at 97 all but none
+  kernel <- place_kernel(kernel_se(1e4, 1), cbind(x = c(0, 1)))
+  sites <- list(y = c(-1, 1) * sqrt(1.0103), size = NULL, weight = NULL, offset = numeric(2))
+  rows <- list(x = cbind(x = c(0, 1)), sites = sites)
+  s <- learning_settings(kernel, 1, "x", kernel_parameter_names(kernel, "x"), pfdtc_control(),
+                         likelihood = replace(as_likelihood(student(1, 1)), "unit", 1))
+  now <- list(kernel = kernel, center = 0, theta = 1)
+  problem <- laplace_problem(rows, rows$x[1L, , drop = FALSE], s, now, now, FALSE)
+  expect_true(is.finite(problem$evaluate(problem$start)$value))
+  expect_match(problem$evaluate(problem$start + c(0, log(97), 0))$reason, "saddle")
+  expect_true(is.finite(problem$evaluate(problem$start + c(0, log(80), 0))$value))
 })
 
 test_that("a saddle between responses is left for a mode", {
@@ -184,6 +190,19 @@ test_that("a saddle between responses is left for a mode", {
   expect_gt(abs(f), 5) # 0, where steps from 0 end, is the saddle
   # the prior of f has variance 100: at the mode the slope of the log likelihood is f / 100
   expect_equal(sum(2 * (data$y - f) / (1 + (data$y - f)^2)), f / 100, tolerance = 1e-6)
+})
+
+test_that("steps do not creep where the posterior is all but flat", {
+  # at 5.13 minus the log posterior just has no minimum any more: its slope is 1e-5 there, its curvature next to 0
+  sites <- list(y = c(0, 6), size = NULL, weight = c(2.5003, 1), offset = numeric(2))
+  one <- matrix(0, 2)
+  r <- native_laplace(one[1L, , drop = FALSE], one, engine_sites(as_likelihood(student(1, 1)), sites, 0),
+                      place_kernel(kernel_se(1, 100), one), 1e-12, list(beta = 0.6), maxit = 200L)
+  expect_identical(r$status, 0L)
+  expect_lt(r$steps, 60) # by the majorant's alone more than 200
+  f <- r$f[1L]
+  expect_equal(sum(2 * sites$weight * (sites$y - f) / (1 + (sites$y - f)^2)), f / 100, tolerance = 1e-6)
+  expect_lt(f, 1)
 })
 
 test_that("responses far from 0 cost neither digits nor steps", {
