@@ -210,7 +210,11 @@ density_of_laplace <- function(fit, data) {
 differences <- function(gradient, par, step = 0.002) {
   columns <- vapply(seq_along(par), function(i) {
     move <- replace(numeric(length(par)), i, step)
-    (gradient(par + move) - gradient(par - move)) / (2 * step)
+    sides <- lapply(list(par + move, par - move), gradient)
+    if (any(lengths(sides) != length(par))) {
+      abort_numerical("The evidence's curvature cannot be computed: right beside the hyperparameters there is none.")
+    }
+    (sides[[1L]] - sides[[2L]]) / (2 * step)
   }, numeric(length(par)))
   columns <- matrix(columns, length(par))
   (columns + t(columns)) / 2

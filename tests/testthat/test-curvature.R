@@ -185,3 +185,9 @@ test_that("of Student's t it is in the units of the response, and a mixture is o
   expect_gt(got$se.fit[2], predict(fit, new, se.fit = TRUE)$se.fit[2])
   expect_input_error(predict(fit, new, interval = "credible", certified = TRUE, hyper_uncertainty = TRUE), "Gaussian")
 })
+
+test_that("where there is no evidence right beside the hyperparameters, that is said", {
+  data <- data.frame(x = 1:20 / 5, y = 0)
+  fit <- suppressMessages(pfdtc(y ~ x, data, family = student()))
+  expect_error(vcov(fit), "curvature", class = "pfdtc_error_numerical")
+})
