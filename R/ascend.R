@@ -80,3 +80,11 @@ climb <- function(problem, theta, size, steps, neighbours = NULL, enough = 0.02)
   }
   result
 }
+
+# The exact evidence as the last stage, where it is cheap.
+learn_exactly <- function(problem, result) {
+  if (is.null(result$information)) return(result) # the neighbours' likelihood cannot be computed there: nor can this
+  # the information of the neighbours' likelihood, per row as in all rows
+  ascend(function(theta) evaluate_exactly(problem, theta), result$theta, problem, maxit = 30L, enough = 0.05,
+         information = result$information * max(1, problem$pool$n / learning_sizes$whole[["rows"]]))
+}

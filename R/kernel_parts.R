@@ -69,6 +69,13 @@ kernel_parameters <- function(kernel) {
 # Of a kernel still to be chosen: those of any with lengthscales.
 leaf_parameters <- function(leaf) if (is.null(leaf$profile)) "lengthscale" else factor_parameters[[leaf$profile]]
 
+# Has it nothing to start from?
+is_bare <- function(kernel) {
+  !is_composite(kernel) && is.null(kernel$variance) && all(vapply(leaf_parameters(kernel), function(what) {
+    is.null(kernel[[what]])
+  }, NA))
+}
+
 # All but the values: two kernels with the same are of one family.
 kernel_structure <- function(kernel) {
   list(lapply(kernel_leaves(kernel), function(l) {

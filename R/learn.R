@@ -54,16 +54,17 @@ learn_evidence <- function(data, s, state) {
       theta <- ends[[1L]]$theta
       rival <- find_rival(problem, ends)
     }
+    if (!is.null(kernels) && is_bare(s$kernel)) { # no mean beside it, nor a family's start
+      value <- if (is_small_enough(pool)) ends[[1L]]$value
+      best <- choose_line(list(problem = problem, theta = theta, value = value, kernels = kernels), s, result)
+      if (best$problem$profile != problem$profile) rival <- smoother <- NULL
+      problem <- best$problem
+      theta <- best$theta
+      kernels <- best$kernels
+      state$so_far[c("kernel", "noise", "kernels")] <- c(problem$natural(theta), list(kernels))
+    }
     attr(found$report, "rival") <- describe_rival(problem, theta, rival)
   }
   if (!in_time(pool)) attr(found$report, "ended") <- TRUE
   c(problem$natural(theta), list(pilot = NULL, learned = found$report, kernels = kernels, smoother = smoother))
-}
-
-# The exact evidence as the last stage, where it is cheap.
-learn_exactly <- function(problem, result) {
-  if (is.null(result$information)) return(result) # the neighbours' likelihood cannot be computed there: nor can this
-  # the information of the neighbours' likelihood, per row as in all rows
-  ascend(function(theta) evaluate_exactly(problem, theta), result$theta, problem, maxit = 30L, enough = 0.05,
-         information = result$information * max(1, problem$pool$n / learning_sizes$whole[["rows"]]))
 }

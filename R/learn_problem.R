@@ -11,7 +11,7 @@ learning_problem <- function(pool, s, profile) {
   kernel <- s$kernel
   if (is_open(kernel)) kernel <- with_profile(kernel, profile, pool$x)
   table <- parameter_units(kernel, pool$x, pool$signal)
-  same <- length(kernel_leaves(kernel)) == length(kernel_leaves(s$kernel)) # then the names are those of s$free
+  same <- nrow(table) == nrow(kernel_parameters(s$kernel)) # then the names are those of s$free
   names <- parameter_names(if (same) s$kernel else kernel, s$columns)
   last <- length(names)
   unit <- log(c(table$unit, pool$variance * pool$weight))
@@ -27,7 +27,9 @@ learning_problem <- function(pool, s, profile) {
   upper <- pmax(upper, given, na.rm = TRUE)
   middle <- unit + c(table$middle, log(0.1))
   fade <- rep(prior_share(pool$n, ncol(pool$x)), last)
-  if (!is_small_enough(pool)) fade[which(table$what == "variance")] <- if (is_composite(kernel)) 1 else 4
+  if (!is_small_enough(pool) && !is_mean(kernel)) {
+    fade[which(table$what == "variance")] <- if (is_composite(kernel)) 1 else 4
+  }
   free <- !names %in% not_learned(s)
   precision <- fade * if (s$priors) 1 / c(table$sd, 2)^2 else numeric(last)
   natural <- function(theta) {
@@ -36,7 +38,7 @@ learning_problem <- function(pool, s, profile) {
   }
   problem <- list(pool = pool, natural = natural, free = free, given = given, absurd = absurd & free, unit = unit,
                   lower = lower, upper = upper, last = last, table = table,
-                  composite = is_composite(kernel), run = s$run)
+                  profile = profile, composite = is_composite(kernel), run = s$run)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     sweep_up(pool) # a tree of all rows is most of what learning takes: one at a time
     native_neighbours(natural(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
@@ -63,7 +65,7 @@ kernel_of <- function(profile) {
     return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
   }
   switch(profile, se = kernel_se(), matern12 = kernel_matern(1 / 2), matern32 = kernel_matern(3 / 2),
-         matern52 = kernel_matern(5 / 2))
+         matern52 = kernel_matern(5 / 2), mean = new_kernel("mean", "linear mean", NULL, NULL, NULL))
 }
 
 # The log likelihood with the prior, and with the share that merged rows have in it: -(rows/2) log(2 pi s2) - ss/(2 s2).
@@ -90,7 +92,7 @@ with_profile <- function(kernel, profile, x) {
   chosen <- kernel_of(profile)
   value <- c("lengthscale", "variance")
   if (!is_composite(chosen)) chosen[value] <- kernel[value] # of one term: where the search starts
-  if (!is_composite(kernel)) return(place_kernel(chosen, x))
+  if (!is_composite(kernel)) return(place_kernel(with_basis(chosen, x), x))
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
     l[c("profile", "label")] <- chosen[c("profile", "label")]

@@ -26,6 +26,17 @@ mean_leaf <- function(x, columns, variance) {
   new_kernel("mean", "linear mean", NULL, variance, columns, centre = u$centre, rate = u$rate)
 }
 
+# A kernel over all inputs whose linear means have their units.
+with_basis <- function(kernel, x) {
+  leaves <- lapply(kernel_leaves(kernel), function(leaf) {
+    if (is_mean(leaf)) leaf[c("centre", "rate")] <- basis_units(x)
+    leaf
+  })
+  if (!is_composite(kernel)) return(leaves[[1L]])
+  kernel$leaves <- leaves
+  kernel
+}
+
 add_mean <- function(kernel, leaf, x) {
   kernel <- add_kernels(kernel, leaf)
   kernel$inputs <- sort(unique(unlist(lapply(kernel$leaves, `[[`, "inputs"))))

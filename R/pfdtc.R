@@ -78,7 +78,8 @@
 #'   * `kernels`: where the kernel was chosen, a data frame of the candidates, best first: `kernel`, `score` (mean of
 #'     minus the log density of a scaled response given its 40 nearest rows, plus two for each parameter over the rows
 #'     learned from: less is better), `se` (standard error of its difference to the best: what is printed beside the
-#'     difference), `chosen`. A sum has `fit$kernel$terms`, and its parameters go by the term:
+#'     difference), `chosen`; of kernels with a line the score is the chosen one's but for the difference in evidence a
+#'     row, and `se` is `NA`. A sum has `fit$kernel$terms`, and its parameters go by the term:
 #'     `matern32_1.lengthscale.x`, see [kernel_algebra];
 #'   * `learned`: a data frame with a row for each start of the search: `start`, `lengthscale` (in units of
 #'     \eqn{\sqrt d}{sqrt(d)} sds of the inputs) and `noise` (of the response's mean square) that it began with,
@@ -116,9 +117,13 @@
 #'   * Kernel: that with the least score at rows held out, plus twice the number of its parameters over that of the
 #'     rows, at most 3,000; of two that score alike predictions differ as little. Candidates are Matern 3/2, 1/2 and
 #'     5/2, the squared exponential, of more than 2,000 rows only while scores fall on the way from Matern 3/2, and,
-#'     where one
-#'     of the two rougher kernels is the best of these, a sum of two Matern 3/2 kernels, which begin at a long and a
-#'     short scale; that is given up early where it does not gain a nat for each parameter more. Otherwise: `kernel`.
+#'     where one of the two rougher kernels is the best of these, a sum of two Matern 3/2 kernels, which begin at a long
+#'     and a short scale; given up early where it does not gain a nat for each parameter more. Otherwise: `kernel`.
+#'   * A line: a level and slopes in all inputs, normal with a variance that is learned (the kernel `mean`), in place of
+#'     that kernel, or of up to 2,000 rows beside it, where the log evidence with the priors is larger by two for each
+#'     parameter more, less the share of it that priors hold; of more rows neither the near-neighbour likelihood nor
+#'     the exact evidence of 1,000 may speak against it; of 50, or 15 an input, none is tried. `coef()` has level and
+#'     slopes. Otherwise: `kernel`; `mean` for a line that is not drawn in.
 #'   * Posterior: the exact one up to 2,000 rows, where nothing is asked for that speaks of inducing points (`m`, `tol`,
 #'     `inducing`, `aux`, `hyper = "pilot"` or `"joint"`) and the data are kept; inducing points as well where the noise
 #'     is so small that the rows' matrix has no Cholesky factor.

@@ -170,13 +170,6 @@ steps_settings <- function(control) unclass(control)[c("maxit", "reltol", "max_s
 
 run_settings <- function(control) unclass(control)[c("block", "threads", "memory")]
 
-# Has it nothing to start from?
-is_bare <- function(kernel) {
-  !is_composite(kernel) && is.null(kernel$variance) && all(vapply(leaf_parameters(kernel), function(what) {
-    is.null(kernel[[what]])
-  }, NA))
-}
-
 # Fourth powers of sds are computed with.
 check_beside_response <- function(variance, argument, what) {
   if (!is.null(variance) && !(variance >= 1e-60 && variance <= 1e60)) {

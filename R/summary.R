@@ -117,7 +117,7 @@ model_fields <- function(about, digits) {
     Subsample = about$subsample, Inducing = about$inducing,
     Accuracy = about$accuracy, Auxiliary = about$auxiliary,
     Near = about$near,
-    Kernel = if (is_composite(about$kernel)) describe_kernel(about) else
+    Kernel = if (is_composite(about$kernel) || is_mean(about$kernel)) describe_kernel(about) else
       sprintf("%s; %s", describe_kernel(about), variance(theta["variance"])),
     Noise = paste0(variance(theta["noise"]), describe_noise_trend(about$noise_trend)),
     Hyper = about$learned, Rows = about$looked_at,
@@ -267,14 +267,15 @@ describe_kernel <- function(about) {
   kernels <- about$kernels
   if (is.null(kernels)) return(about$kernel$label)
   sprintf("%s, chosen by %s (%s)", sum_label(about$kernel),
-          if (is.null(kernels$se)) "evidence, nats a row" else "held-out score", describe_others(kernels))
+          if (is.null(kernels$se)) "evidence, nats a row" else
+            paste0("held-out score", if (anyNA(kernels$se)) ", lines by the evidence"), describe_others(kernels))
 }
 
 # How far the others are behind, with the standard error of that where it is known.
 describe_others <- function(kernels) {
   others <- kernels[!kernels$chosen, ]
   behind <- sprintf("%s %+.3f", others$kernel, others$score - kernels$score[kernels$chosen])
-  if (!is.null(kernels$se)) behind <- paste0(behind, sprintf(" (se %.3f)", others$se))
+  if (!is.null(kernels$se)) behind <- paste0(behind, ifelse(is.na(others$se), "", sprintf(" (se %.3f)", others$se)))
   paste(behind, collapse = ", ")
 }
 

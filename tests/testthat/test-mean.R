@@ -88,10 +88,11 @@ test_that("kernel and noise are learned beside a mean, which extrapolates", {
   d <- mean_data(80)
   new <- data.frame(year = c(1940, 1990), z = 0)
   fit <- pfdtc(y ~ year + z, d, mean = ~ year)
-  plain <- pfdtc(y ~ year + z, d)
+  plain <- pfdtc(y ~ year + z, d, kernel = kernel_matern())
   off <- function(f) max(abs(predict(f, new) - (5.5 + 0.3 * (new$year - 1960))))
   expect_lt(off(fit), 1)
   expect_gt(off(plain), 1)
+  expect_lt(off(pfdtc(y ~ year + z, d)), 1) # by a line beside the kernel, whose slopes are drawn in
   expect_false(is.null(fit$kernels)) # chosen
   expect_identical(nrow(vcov(fit)), fit$df + 2L)
   table <- summary(fit)$linear
