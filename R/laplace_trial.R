@@ -108,7 +108,7 @@ near_or_not <- function(data, now, likelihood, state) {
 learn_near_laplace <- function(x, f, sites, s, learned, state) {
   rows <- surrogate_rows(x, sites, pmin(pmax(f, -near_trial$largest), near_trial$largest))
   rows <- c(rows, list(response = rows$y, scale = 1, n = nrow(x), shift = list(rows = 0, ss = 0, constant = 0)))
-  # from where points lead, which is at times a better start than any of a grid, and takes less
+  # from where points lead, which is at times a better start than any of a grid
   s$kernel <- if (is_open(s$kernel)) replace(learned$kernel, "profile", list(NULL)) else learned$kernel
   s["likelihood"] <- list(NULL)
   s$noise <- 1
