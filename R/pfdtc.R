@@ -207,15 +207,12 @@
 #'   \eqn{N(0, 2^2)}{N(0, 2^2)}. With one class alone, or classes that a line parts, there is no largest evidence
 #'   without; and where they are vaguer, chance makes some lengthscales of a few hundred classes short (of `Pima`, 266
 #'   rows, that costs 0.015 of NLPD, more than [glm()] is then ahead). Without `kernel` the best of the squared
-#'   exponential and Matern 3/2 and 5/2 by that evidence is taken. Of up to 2,000 rows the same is tried with a linear
-#'   term beside it (`mean` among the kernel's terms: a level and slopes, in units of the inputs' spread, that are
-#'   normal with a variance which is learned): inputs that go together may tell classes by small differences, which a
-#'   straight line sees. Of up to 1,000 rows lengthscales that keep to the inputs' spreads are rivals of those that
-#'   are learned one by one, and, of ten inputs or more, so is one lengthscale for all in their own units, which
-#'   spectra and images have in common (`isotropic` in the kernel's name; with and without the linear term); what is
-#'   taken has the largest evidence averaged over its parameters (by Laplace's approximation), so that many have to be
-#'   worth it: the largest evidence takes many lengthscales for chance (of the 60 of `Sonar`, 140 rows, that costs 2 %
-#'   of the classes). Sums and products of kernels are learned like any.
+#'   exponential and Matern 3/2 and 5/2 by that evidence is taken, and of up to 2,000 rows the same with a linear term
+#'   beside it, where that has more (`mean` among the kernel's terms: a level and slopes, in units of the inputs'
+#'   spread, normal with a variance that is learned). Of up to 1,000 rows both are tried with one factor for all
+#'   lengthscales too, and of ten inputs or more with one lengthscale in the inputs' own units, as spectra have them
+#'   (`isotropic`): by the evidence averaged over the parameters, so that many have to be worth it (of the 60 inputs
+#'   of `Sonar` the largest evidence costs 2 % of the classes). Sums and products of kernels are learned like any.
 #'   Of [student()] all of this is in units of the response's spread.
 #'
 #'   `tol` speaks of the exact process's Laplace posterior at these hyperparameters: at the training inputs its mode is
