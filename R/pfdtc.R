@@ -205,13 +205,12 @@
 #'   \eqn{N(0, 0.7^2)}{N(0, 0.7^2)}, log variance \eqn{N(\log 2, 1.5^2)}{N(log 2, 1.5^2)}, the mean
 #'   \eqn{N(b_0, 3^2)}{N(b0, 3^2)} around the link of the overall share or rate, log theta
 #'   \eqn{N(0, 2^2)}{N(0, 2^2)}. With one class alone, or classes that a line parts, there is no largest evidence
-#'   without; and where they are vaguer, some lengthscales come out short by chance (of `Pima` that costs 0.015 of
-#'   NLPD). Without `kernel` the best of the squared exponential and Matern 3/2 and 5/2 by that evidence is taken, of
-#'   up to 2,000 rows with or without a linear term (`mean`: a level and slopes, in units of the inputs' spread,
-#'   normal with a variance that is learned). Of up to 1,000 rows both are tried with one factor for all lengthscales
-#'   too, and of ten inputs or more with one lengthscale in the inputs' own units, as spectra have them (`isotropic`):
-#'   by the evidence averaged over the parameters, so that many have to be worth it. Sums and products of kernels are
-#'   learned like any.
+#'   without; and where they are vaguer, some lengthscales come out short by chance. Without `kernel` the best of the
+#'   squared exponential and Matern 3/2 and 5/2 by that evidence is taken, of up to 2,000 rows with or without a
+#'   linear term (`mean`: a level and slopes, in units of the inputs' spread, normal with a variance that is learned).
+#'   Of up to 1,000 rows both are tried with one factor for all lengthscales too, and of ten inputs or more with one
+#'   lengthscale in the inputs' own units, as spectra have them (`isotropic`): by the evidence averaged over the
+#'   parameters, so that many have to be worth it. Sums and products of kernels are learned like any.
 #'   Of [student()] all of this is in units of the response's spread.
 #'
 #'   `tol` speaks of the exact process's Laplace posterior at these hyperparameters: at the training inputs its mode is
