@@ -32,24 +32,42 @@ below_given <- function(likelihood, y, size, f) {
 # or log(theta B / (1 - B)), B ~ Beta(y + 1, theta).
 limit_of_f <- function(likelihood, y, size, u) {
   p <- stats::pnorm(u)
-  if (likelihood$name == "poisson") return(log(stats::qgamma(p, y + 1)))
+  if (likelihood$name == "poisson") {
+    return(ifelse(y > large_count, log(y) + u / sqrt(y), log(stats::qgamma(p, pmin(y, large_count) + 1))))
+  }
   counts <- likelihood$name == "nb"
+  beyond <- if (counts) log(y) + log(likelihood$theta) - log(stats::qgamma(p, likelihood$theta, lower.tail = FALSE))
+  far <- counts & y > large_count
+  y <- pmin(y, large_count)
   rest <- if (counts) likelihood$theta else size - y
   quantile <- function(...) suppressWarnings(stats::qbeta(p, ...)) # it warns where one of the two is 1 to rounding
   low <- quantile(y + 1, rest)
   high <- quantile(rest, y + 1, lower.tail = FALSE)
   if (likelihood$link == "probit") return(ifelse(low < 0.5, stats::qnorm(low), -stats::qnorm(high)))
-  log(low) - log(high) + if (counts) log(likelihood$theta) else 0
+  logit <- log(low) - log(high)
+  if (counts) ifelse(far, beyond, logit + log(likelihood$theta)) else logit
 }
+
+# Beyond, 1 / y is less than digits tell and R's quantiles take ages or have none: Gamma(y) is y + sqrt(y) u, a negative
+# binomial count its rate times Gamma(theta) / theta.
+large_count <- 1e9
 
 # The least response that is not above with a probability of at least p. Half of 1 - p beyond a quantile of f, and half
 # beyond a quantile given that f, are no more than 1 - p; likewise below.
 predictive_quantile <- function(likelihood, p, size, mu, s) {
   if (likelihood$name == "student") return(mu + student_quantile(likelihood, p, s))
   given <- function(p) {
-    mean <- pmin(linkinv(likelihood)(mu + s * stats::qnorm(p)), .Machine$double.xmax)
-    switch(likelihood$name, binomial = stats::qbinom(p, size, mean), poisson = stats::qpois(p, mean),
-           nb = stats::qnbinom(p, size = likelihood$theta, mu = mean))
+    mean <- linkinv(likelihood)(mu + s * stats::qnorm(p))
+    if (likelihood$name == "binomial") return(stats::qbinom(p, size, mean))
+    theta <- likelihood$theta
+    mean <- pmin(mean, .Machine$double.xmax)
+    few <- pmin(mean, large_count)
+    count <- if (likelihood$name == "poisson") {
+      ifelse(mean > few, mean + sqrt(mean) * stats::qnorm(p), stats::qpois(p, few))
+    } else {
+      ifelse(mean > few, mean * (stats::qgamma(p, theta) / theta), stats::qnbinom(p, size = theta, mu = few))
+    }
+    pmin(count, .Machine$double.xmax)
   }
   low <- given(p / 2) - 1
   high <- given((1 + p) / 2)

@@ -51,6 +51,16 @@ test_that("quantiles are the least numbers up to which the summed density reache
   expect_gt(predictive_quantile(as_likelihood("poisson"), 0.5, 1, 800, 1), 1e300) # and ends
 })
 
+test_that("of rates beyond whole numbers quantiles go up with the rate, and take no time", {
+  for (likelihood in list(as_likelihood("poisson"), as_likelihood(nb(1.7)))) {
+    for (p in c(0.025, 0.5, 0.975)) for (s in c(0, 0.3, 3)) {
+      mu <- c(21, 24, 100, 340) # rates beyond large_count; beyond them all counts; beyond what R's quantiles know
+      q <- predictive_quantile(likelihood, p, rep(1, 4), mu, rep(s, 4))
+      expect_lt(max(abs(diff(log(q) - mu))), 1e-4) # a Poisson count's own sd is 3e-5 of it at 21
+    }
+  }
+})
+
 test_that("of Student's t they are those of the convolution", {
   for (df in c(1, 4, 50)) {
     likelihood <- as_likelihood(student(df, 0.5))
