@@ -36,7 +36,8 @@ choose_line <- function(now, s, result) {
   lines <- data.frame(kernel = vapply(tried[-1L], function(end) profile_label(end$problem$profile), ""),
                       score = score, se = NA_real_, chosen = seq_along(score) + 1L == best)
   kernels <- rbind(kernels, lines)
-  c(tried[[best]][c("problem", "theta")], list(kernels = kernels[order(kernels$score), ]))
+  kernels <- `rownames<-`(kernels[order(kernels$score), ], NULL)
+  c(tried[[best]][c("problem", "theta")], list(kernels = kernels))
 }
 
 # A list of where the search ends with the line beside the kernel, empty where it will not be `better()`.

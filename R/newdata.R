@@ -13,7 +13,7 @@ new_inputs <- function(fit, newdata, na.action = stats::na.pass) {
     rows_by_matrix(fit$frame, newdata)
   complete <- rep(TRUE, nrow(new$x))
   if (anyNA(new$x)) complete <- rowSums(is.na(new$x)) == 0
-  if (isTRUE(varies(fit$kernel))) check_reach(fit$kernel, new$x[complete, , drop = FALSE])
+  if (isTRUE(varies(fit$kernel))) check_reach(fit, new$x[complete, , drop = FALSE])
   if (anyNA(new$offset)) complete <- complete & !is.na(new$offset)
   if (all(complete)) return(c(new, list(keep = complete))[c("x", "offset", "keep", "row_names")])
 
@@ -23,9 +23,9 @@ new_inputs <- function(fit, newdata, na.action = stats::na.pass) {
        keep = complete[stay], row_names = new$row_names[stay])
 }
 
-# Where the kernel grows with the inputs, so far that its squares are numbers.
-check_reach <- function(kernel, x) {
-  if (all(kernel_diagonal(kernel, x) < 1e300)) return(invisible())
+# Where the kernel grows with the inputs, so far that its squares are numbers, in units of the response's.
+check_reach <- function(fit, x) {
+  if (all(kernel_diagonal(fit$kernel, x) < 1e300 * max(1, fit$scale^2))) return(invisible())
   abort_input("newdata", sprintf("of up to %s", format(max(abs(x)), digits = 3)),
               "where variances are numbers: a linear mean or kernel has the inputs' squares")
 }
