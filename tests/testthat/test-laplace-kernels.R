@@ -127,23 +127,25 @@ test_that("one lengthscale for all inputs is taken where they have a unit in com
 test_that("what is averaged over the parameters is the integral over them", {
   p <- laplace_problem_of("logit", n = 60)
   x <- `colnames<-`(p$x, c("x1", "x2"))
-  kernel <- place_kernel(kernel_se(1, 1, isotropic = TRUE), x)
-  s <- learning_settings(kernel, 1, colnames(x), kernel_parameter_names(kernel, colnames(x)), pfdtc_control(),
-                         likelihood = p$likelihood)
-  s$center <- 0.2 # is no parameter
   rows <- list(x = x, sites = p$sites, points = nrow(x))
-  found <- list(kernel = kernel, center = 0.2, tied = FALSE, value = 0)
-  found$kernel <- with(laplace_problem(rows, x, s, found, found, FALSE), {
-    natural(minimise(list(start = start, evaluate = evaluate))$par)$kernel
-  })
-  problem <- laplace_problem(rows, x, s, found, found, FALSE)
-  apart <- seq(-4, 4, by = 0.5)
-  value <- outer(apart, apart, Vectorize(function(a, b) problem$evaluate(problem$start + c(a, b))$value))
-  precision <- laplace_prior(kernel, x, 1, TRUE)$precision
-  density <- exp(problem$evaluate(problem$start)$value - value) * sqrt(det(precision)) / (2 * pi)
-  told <- nats_told(rows, s, found, found)
-  expect_gt(told, 0.3)
-  expect_lt(abs(told + log(sum(density) * 0.5^2)), 0.2) # the density is not quite normal
+  for (tied in c(FALSE, TRUE)) { # two parameters: the lengthscale or the factor of all, and the variance
+    kernel <- place_kernel(kernel_se(1, 1, isotropic = !tied), x)
+    s <- learning_settings(kernel, 1, colnames(x), kernel_parameter_names(kernel, colnames(x)), pfdtc_control(),
+                           likelihood = p$likelihood)
+    s$center <- 0.2 # is no parameter
+    found <- list(kernel = kernel, center = 0.2, tied = tied, value = 0)
+    found$kernel <- with(laplace_problem(rows, x, s, found, found, tied), {
+      natural(minimise(list(start = start, evaluate = evaluate))$par)$kernel
+    })
+    problem <- laplace_problem(rows, x, s, found, found, tied)
+    apart <- seq(-4, 4, by = 0.5)
+    value <- outer(apart, apart, Vectorize(function(a, b) problem$evaluate(problem$start + c(a, b))$value))
+    # log factor ~ N(., 0.7^2), log variance ~ N(., 1.5^2)
+    density <- exp(problem$evaluate(problem$start)$value - value) / (0.7 * 1.5 * 2 * pi)
+    told <- nats_told(rows, s, found, found)
+    expect_gt(told, 0.3)
+    expect_lt(abs(told + log(sum(density) * 0.5^2)), 0.2) # the density is not quite normal
+  }
 })
 
 test_that("a search for hyperparameters ends soon, where a hundredth of a nat at most is left", {
