@@ -137,7 +137,7 @@ static enum status prepare(struct laplace *l)
         return STATUS_NOT_FINITE;
     if (l->by_majorant && l->decrement < 1e-2) {
         double added = 1e-6;
-        while (added < 1e6 && chol_shifted((int)M, l->G, 1.0 + added, l->C))
+        while (isfinite(added) && chol_shifted((int)M, l->G, 1.0 + added, l->C))
             added *= 2.0;
         if (!take_step(l))
             return STATUS_NOT_FINITE;
