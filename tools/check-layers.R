@@ -127,8 +127,7 @@ check_r_layers <- function(files) {
   stems <- sub("[.][rR]$", "", basename(files))
   layer <- rep(seq_along(r_layers), lengths(r_layers))
   names(layer) <- unlist(r_layers)
-  said <- c(sprintf("R/%s.R: not in the table of layers", setdiff(stems, names(layer))),
-            sprintf("%s: in the table of layers, and there is no such file in R/", setdiff(names(layer), stems)))
+  said <- sprintf("R/%s.R: not in the table of layers", setdiff(stems, names(layer)))
   edges <- uses_of_files(files)
   edges <- edges[edges$from %in% names(layer) & edges$to %in% names(layer), ]
   up <- edges[layer[edges$to] > layer[edges$from], ]
