@@ -98,9 +98,3 @@ sum_over_rows <- function(fun, u, v) {
 
 # Returns the features L^{-1} cross(z) for points z with Cholesky factor L.
 features_of <- function(fun, z, L) forwardsolve(L, fun$cross(z, seq_len(fun$n)))
-
-# Returns mean and variance of functionals in units of y, without the centre.
-functionals_in_units <- function(fit, fun) {
-  p <- posterior_at(posterior_of(fit), fun)
-  list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
-}

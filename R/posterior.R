@@ -68,6 +68,12 @@ in_response_units <- function(fit, p, shift = 0) {
     if (!is.null(p$cov)) list(cov = in_units(fit, p$cov, 2)))
 }
 
+# Returns the mean and sd of functionals in units of y, without the centre.
+functionals_in_units <- function(fit, fun) {
+  p <- posterior_at(posterior_of(fit), fun)
+  list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
+}
+
 # cbind(fit, lwr, upr): the band of this probability, between these means (of a certificate, else the same) and this
 # variance.
 normal_band <- function(fit, var, level, lower = fit, upper = fit) {
