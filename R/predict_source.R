@@ -59,8 +59,8 @@ open_part_of_file <- function(part, file) {
 leave_part_of_file <- function(part, file, request) {
   rows <- rows_written(part)
   if (is.null(request) || !rows) return(unlink(part))
-  message(sprintf("The predictions of %s rows are kept beside \"%s\": the same call again goes on from there.",
-                  show_count(rows), basename(file)))
+  tell_classed("kept", sprintf("The predictions of %s rows are kept beside \"%s\". The same call continues from there.",
+                               show_count(rows), basename(file)))
 }
 
 # Lines of a file below the first; one that was broken off is taken out.

@@ -199,7 +199,7 @@ lose_part <- function(work, i, e) {
     abort_source(sprintf("Part %d of %d was lost with its worker three times, the last time by: %s", i, work$n,
                          conditionMessage(e)), parent = e, rows = 0)
   }
-  message(sprintf("Part %d of %d was lost with its worker and is done again.", i, work$n))
+  tell_classed("worker", sprintf("Part %d of %d was lost with its worker and is done again.", i, work$n))
   work$waiting <- c(i, work$waiting)
 }
 
