@@ -107,7 +107,7 @@ conditional_scores <- function(problem, theta) {
   pool <- problem$pool
   rows <- pool$take(min(size[["rows"]], pool$n))
   neighbours <- problem$neighbours(theta, rows, size[["near"]], earlier = FALSE)
-  now <- problem$natural(theta)
+  now <- problem$at(theta)
   groups <- split(seq_along(rows), seq_along(rows) %% min(20L, length(rows)))
   scores <- vapply(groups, function(i) {
     value <- native_vecchia(pool, now, rows[i], neighbours[, i, drop = FALSE], slopes = FALSE,
@@ -175,7 +175,7 @@ value_of_some <- function(model) {
   problem <- model$problem
   pool <- problem$pool
   rows <- pool$take(line_rows)
-  now <- problem$natural(model$theta)
+  now <- problem$at(model$theta)
   some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
   result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # one thread: always the same bits
   if (!is.null(result$reason)) return(-Inf)
@@ -254,10 +254,10 @@ line_beside <- function(rows, s, now, start, state) {
   leaf <- replace(mean_leaf(rows$x, seq_len(ncol(rows$x)), NULL), "of", list(character()))
   kernel <- add_mean(kernel, leaf, rows$x)
   units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
-  value <- kernel_values(kernel, units)
+  value <- kernel_values(kernel)
   variances <- which(units$what == "variance")
   value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
-  line <- replace(now, c("kernel", "value"), list(kernel_with(kernel, value, units), Inf))
+  line <- replace(now, c("kernel", "value"), list(as_kernel(set_values(kernel, value)), Inf))
   line <- search_laplace(rows, s, line, start, state, tied = TRUE)
   c(list(line), if (isTRUE(line$value < now$value)) list(search_laplace(rows, s, line, start, state, tied = FALSE)))
 }
@@ -270,7 +270,7 @@ one_scale <- function(rows, s, now, start, state) {
   units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
   searches <- lapply(c(0.3, 1), function(scale) {
     at <- units$unit * ifelse(units$what == "lengthscale", scale, 1) * units$start
-    one <- replace(start, c("kernel", "value"), list(kernel_with(kernel, at, units), Inf))
+    one <- replace(start, c("kernel", "value"), list(as_kernel(set_values(kernel, at)), Inf))
     search_laplace(rows, s, one, start, state, tied = FALSE)
   })
   searches[[which.min(vapply(searches, `[[`, 0, "value"))]]

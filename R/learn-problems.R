@@ -2,7 +2,7 @@
 #
 #   list(start, lower, upper, natural(theta), evaluate(theta) -> list(value, gradient, information), prior(theta))
 #
-# theta has the logs of the hyperparameters; natural() returns kernel and noise. given_neighbours() and exact_problem()
+# theta has the logs of the hyperparameters; natural() returns kernel and noise, at() the same as the engine reads them. given_neighbours() and exact_problem()
 # make evaluate() of learning_problem(): the Vecchia likelihood, with its Fisher information, or the exact one, without.
 
 # Returns the parameters of a model with their bounds and priors. Priors are weak and fade with the rows
@@ -16,12 +16,13 @@ learning_problem <- function(pool, s, profile) {
   kernel <- s$kernel
   if (is_open(kernel)) kernel <- with_profile(kernel, profile, pool$x)
   table <- parameter_units(kernel, pool$x, pool$signal)
-  same <- nrow(table) == nrow(kernel_parameters(s$kernel)) # then the names are those of s$free
+  same <- nrow(table) == length(kernel_values(s$kernel)) # then the names are those of s$free
   names <- parameter_names(if (same) s$kernel else kernel, s$columns)
   last <- length(names)
   unit <- log(c(table$unit, pool$variance * pool$weight))
-  given <- log(c(kernel_values(kernel, table), if (is.null(s$noise)) NA else s$noise))
-  kernel <- name_lengthscales(kernel_with(kernel, ifelse(is.na(given), unit, given)[-last], table), pool$x)
+  given <- log(c(kernel_values(kernel), if (is.null(s$noise)) NA else s$noise))
+  kernel <- name_lengthscales(set_values(kernel, ifelse(is.na(given), unit, given)[-last]), pool$x)
+  compiled <- compile_kernel(kernel)
   lower <- unit + log(c(table$low, 1))
   lower[last] <- log(pool$floor * pool$weight)
   upper <- unit + log(c(table$high, 10))
@@ -33,20 +34,20 @@ learning_problem <- function(pool, s, profile) {
   middle <- unit + c(table$middle, log(0.1))
   fade <- rep(prior_share(pool$n, ncol(pool$x)), last)
   if (!is_small_enough(pool) && !is_mean(kernel)) {
-    fade[which(table$what == "variance")] <- if (is_composite(kernel)) 1 else 4
+    fade[which(table$what == "variance")] <- if (has_one_factor(kernel)) 4 else 1
   }
   free <- !names %in% not_learned(s)
   precision <- fade * if (s$priors) 1 / c(table$sd, 2)^2 else numeric(last)
-  natural <- function(theta) {
+  at <- function(theta) {
     value <- exp(unname(theta))
-    list(kernel = kernel_with(kernel, value[-last], table), noise = value[last])
+    list(kernel = set_values(compiled, value[-last]), noise = value[last])
   }
-  problem <- list(start = unit, lower = lower, upper = upper, natural = natural, pool = pool, free = free,
-                  given = given, absurd = absurd & free, unit = unit, last = last, table = table, profile = profile,
-                  composite = is_composite(kernel), run = s$run)
+  problem <- list(start = unit, lower = lower, upper = upper, at = at, pool = pool, free = free, given = given,
+                  natural = function(theta) as_users_see(at(theta)), absurd = absurd & free, unit = unit, last = last,
+                  table = table, profile = profile, composite = !has_one_factor(kernel), run = s$run)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     sweep_up(pool) # a tree of all rows takes most of the memory: one at a time
-    native_neighbours(natural(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
+    native_neighbours(at(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$run)
   }
   problem$prior <- function(theta) {
@@ -54,7 +55,7 @@ learning_problem <- function(pool, s, profile) {
          information = precision)
   }
   problem$vecchia <- function(theta, rows, neighbours, slopes) {
-    now <- natural(theta)
+    now <- at(theta)
     result <- native_vecchia(pool, now, rows, neighbours, slopes = slopes, control = s$run)
     if (!is.finite(result$value)) return(list(value = -Inf))
     add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
@@ -76,7 +77,7 @@ exact_density <- function(problem) {
   pool <- problem$pool
   problem$evaluate <- function(theta) {
     count_one(pool)
-    now <- problem$natural(theta)
+    now <- problem$at(theta)
     result <- native_exact_evidence(pool, now, problem$run)
     if (!is.null(result$reason)) return(list(value = -Inf))
     add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, 1, theta)
@@ -123,13 +124,13 @@ kernel_of <- function(profile) {
 profile_label <- function(profile) sum_label(kernel_of(profile))
 
 # Returns TRUE if a profile is still to be chosen, alone or beside a linear mean.
-is_open <- function(kernel) any(vapply(kernel_leaves(kernel), function(l) is.null(l$profile), NA))
+is_open <- function(kernel) any(vapply(as_sum(kernel)$leaves, function(l) is.null(l$profile), NA))
 
 with_profile <- function(kernel, profile, x) {
   chosen <- kernel_of(profile)
   value <- c("lengthscale", "variance")
-  if (!is_composite(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
-  if (!is_composite(kernel)) return(place_kernel(with_basis(chosen, x), x))
+  if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
+  if (has_one_factor(kernel)) return(place_kernel(with_basis(chosen, x), x))
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
     l[c("profile", "label")] <- chosen[c("profile", "label")]
@@ -190,7 +191,7 @@ problem_with_trend <- function(problem, trend, priors) {
   wide$upper <- c(problem$upper, rep(5, q))
   wide$neighbours <- function(theta, ...) problem$neighbours(theta[own], ...)
   wide$vecchia <- function(theta, rows, neighbours, slopes) {
-    now <- problem$natural(theta[own])
+    now <- problem$at(theta[own])
     gamma <- theta[-own]
     log_factor <- drop(B %*% gamma)
     basis <- B * (abs(log_factor) < most_trend)
@@ -254,11 +255,11 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   n_kernel <- ncol(basis)
   with_center <- isTRUE(s$center)
   with_theta <- s$likelihood$learned
-  natural <- function(par) {
+  at_par <- function(par) {
     par <- unname(par)
     rest <- par[-seq_len(n_kernel)]
     if (!n_kernel) rest <- par
-    list(kernel = parameters$natural(parameters$start + drop(basis %*% par[seq_len(n_kernel)]))$kernel,
+    list(kernel = parameters$at(parameters$start + drop(basis %*% par[seq_len(n_kernel)]))$kernel,
          center = if (with_center) rest[1L] else now$center,
          theta = if (with_theta) exp(rest[length(rest)]) else now$theta)
   }
@@ -277,7 +278,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
                                                            if (with_theta) laplace_priors$theta)))
   }
   evaluate <- function(par) {
-    at <- natural(par)
+    at <- at_par(par)
     logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
     too_far <- parameters$too_far(logs)
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
@@ -299,11 +300,12 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
                              if (with_theta) theta_slope(likelihood, sites, e))
     list(value = -value, gradient = -slope)
   }
-  list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)), natural = natural,
-       prior = function(par) log_prior(natural(par)), evaluate = evaluate)
+  list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)),
+       natural = function(par) as_users_see(at_par(par)), prior = function(par) log_prior(at_par(par)),
+       evaluate = evaluate)
 }
 
-kernel_logs <- function(kernel) log(kernel_values(kernel, kernel_parameters(kernel)))
+kernel_logs <- function(kernel) log(kernel_values(kernel))
 
 laplace_prior <- function(kernel, x, unit, wanted) {
   units <- parameter_units(kernel, x, laplace_priors$variance * unit^2)
