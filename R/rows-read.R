@@ -308,6 +308,7 @@ needed_variables <- function(frame) {
 make_frame <- function(data, keep_data = TRUE) {
   frame <- data$frame
   if (!keep_data) {
+    if (length(data$offset)) frame$offset_size <- offset_size(data) # certificates allow for its rounding
     if (!is.null(frame$terms)) frame$terms <- drop_environment(frame$terms)
     # plot() needs the minimum, median and maximum of each input. One column at a time saves memory.
     frame$outline <- vapply(seq_len(ncol(data$x)), function(j) {
