@@ -118,6 +118,7 @@ keep_given_levels <- function(mf, kernel) {
 }
 
 given_levels <- function(kernel) {
+  if (!inherits(kernel, "pfdtc_kernel")) return(list())
   factors <- if (is.null(kernel$leaves)) list(kernel) else kernel$leaves
   Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))
 }

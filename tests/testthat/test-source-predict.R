@@ -1,7 +1,7 @@
 test_that("predictions replace regular files only", {
   skip_on_os("windows")
   d <- mixed_rows()
-  fit <- fixed_fit(d)
+  fit <- pfdtc(y ~ a, d, m = 5, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
   folder <- tempfile()
   dir.create(folder)
   on.exit(unlink(folder, recursive = TRUE))
