@@ -40,7 +40,7 @@ learning_problem <- function(pool, s, profile) {
                   lower = lower, upper = upper, last = last, table = table,
                   profile = profile, composite = is_composite(kernel), run = s$run)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
-    sweep_up(pool) # a tree of all rows is most of what learning takes: one at a time
+    free_memory(pool) # a tree of all rows is most of what learning takes: one at a time
     native_neighbours(natural(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$run)
   }

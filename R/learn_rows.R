@@ -16,7 +16,7 @@ in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 # rows are merged however few they are: what all of them say of the noise counts then, and not what the few among the
 # rows that count happen to say.
 learning_rows <- function(data, s) {
-  data <- merge_the_few(data)
+  data <- merge_all_equal_rows(data)
   n <- nrow(data$x)
   most <- min(n, s$rows, learning_sizes$population)
   pool <- if (most < n) take_rows(data, sort(sample.int(n, most))) else data # all rows: no copy of them
@@ -30,7 +30,7 @@ learning_rows <- function(data, s) {
   early <- early[order(pool$rank[early])]
   others <- sample.int(pool$n)
   others <- others[pool$rank[others] > first]
-  sweep_up(pool)
+  free_memory(pool)
   pool$take <- function(count) { # of `count` rows a fifth at most are the first of the order
     some <- min(length(early), max(1L, count %/% 5L))
     c(early[seq_len(some)], utils::head(others, count - some), if (count > some + length(others))

@@ -76,5 +76,5 @@ test_that("rows that say next to nothing stay finite, and what has no near rows 
   expect_error(laplace_fit_of(p, m = NULL, tol = 0.1, neighbours = 5), "neighbours", class = "pfdtc_error_input")
   expect_error(pfdtc(dist ~ speed, cars, family = student(), neighbours = 5), "log-concave",
                class = "pfdtc_error_input")
-  expect_error(near_fit(p, 5, keep_data = FALSE), "near field", class = "pfdtc_error_input")
+  expect_error(near_fit(p, 5, keep_data = FALSE), "neighbours", class = "pfdtc_error_input")
 })

@@ -153,7 +153,7 @@ test_that("what cannot be had of a source is refused by name", {
   refused(gp_fitc(y ~ a, in_blocks(d)), "gp_fitc")
   refused(pfdtc(y ~ a, in_blocks(d), tol = 0.1), "tol")
   refused(pfdtc(l ~ a, in_blocks(d), family = binomial()), "family")
-  refused(pfdtc(y ~ a, in_blocks(d), neighbours = 5, keep_data = FALSE), "near field")
+  refused(pfdtc(y ~ a, in_blocks(d), neighbours = 5, keep_data = FALSE), "neighbours")
   refused(pfdtc(l ~ a, in_blocks(d)), "rows 1 to 20 of the source")
   refused(pfdtc(y ~ a, in_blocks(d, c(20, 40)), na.action = na.fail), "na.action")
   refused(pfdtc(y ~ a, in_blocks(d), weights = -b), "weights")

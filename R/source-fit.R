@@ -17,7 +17,7 @@ merge_sums <- function(a, b) {
 construct_from_source <- function(data, done, s, state) {
   whole <- data$whole
   model <- done$model
-  beside <- isTRUE(s$posterior$neighbours > 0L)
+  beside <- s$posterior$neighbours > 0L
   start <- posterior_stage(state, function() {
     native_posterior(done$z, data, model, done$jitter, control = s$run, fitc = beside)
   })
@@ -45,7 +45,7 @@ construct_from_source <- function(data, done, s, state) {
 fit_of_sums <- function(value, data, done, start, s, state) {
   whole <- data$whole
   model <- done$model
-  beside <- isTRUE(s$posterior$neighbours > 0L)
+  beside <- s$posterior$neighbours > 0L
   if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, beside, s$run)
   posterior <- posterior_of_sums(done$z, value$sums, model, start)
   sample <- data[c("x", "y", "weights", "n", "shift")]
@@ -64,7 +64,7 @@ fit_of_sums <- function(value, data, done, start, s, state) {
 near_of_sums <- function(sample, posterior, data, done, s) {
   model <- done$model
   if (sample$n == data$n) {
-    sample <- merge_the_few(c(sample, list(group = NULL)))
+    sample <- merge_all_equal_rows(c(sample, list(group = NULL)))
     train <- min(s$posterior$neighbours, nrow(sample$x) - 1L)
     near <- near_posterior(sample, done$z, model, s$posterior$neighbours, train, jitter = done$jitter,
                            control = s$run)
