@@ -1,5 +1,5 @@
 # The last stage: the posterior on all rows, and the object made of it, which says what every stage was asked for:
-# `s` is all that clean_settings() makes.
+# `s` is the plan.
 
 # The exact posterior of all rows, by the verbs of a fit on inducing points: the rows are its points.
 construct_exact <- function(data, learned, s, state) {

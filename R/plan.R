@@ -26,9 +26,8 @@ decide <- function(facts, asked, look = list()) {
     if (is.null(gp_family(asked)$objective)) decide_rows(facts, asked) else decide_posterior(facts, asked, look)
   c(asked[intersect(names(asked), c("method", "call", "keep_data", "again", "control"))],
     list(learn = learn, posterior = c(chosen$posterior, points_settings(asked, control, learn)),
-         goal = list(tol = asked$tol, quantile = control$tol_quantile,
-                     tell = !control$progress && isFALSE(control$quiet)),
-         run = run_settings(control), next_look = chosen$next_look, because = chosen$because))
+         goal = goal_settings(asked$tol, control), run = run_settings(control),
+         next_look = chosen$next_look, because = chosen$because))
 }
 
 # Returns the plan before any measurement.
@@ -169,6 +168,11 @@ points_settings <- function(asked, control, learn) {
        objective = objective, aux = aux, joint = if (asked$hyper == "joint" && length(asked$free)) learn,
        rows = control$optimise_rows, jitter = control$jitter, steps = steps_settings(control),
        run = run_settings(control))
+}
+
+# `tell`: are there messages about candidates, because nothing else shows that a search is under way?
+goal_settings <- function(tol, control) {
+  list(tol = tol, quantile = control$tol_quantile, tell = !control$progress && isFALSE(control$quiet))
 }
 
 steps_settings <- function(control) unclass(control)[c("maxit", "reltol", "max_seconds", "trace", "progress")]

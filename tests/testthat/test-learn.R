@@ -122,7 +122,7 @@ test_that("two explanations that are as likely are told of, and no data that hav
   }
   data <- wave(1) # for a smooth f it is noise, for a wavy one structure
   both <- told(data, kernel = kernel_se())
-  expect_match(conditionMessage(both$warned), "Two explanations")
+  expect_s3_class(both$warned, "pfdtc_warning_evidence")
   expect_equal(both$warned$noise[1L], both$fit$noise)
   expect_lte(both$warned$behind, 2)
   # at either noise the best of any lengthscale and variance, by dense algebra and with the priors, is as high
@@ -236,8 +236,8 @@ test_that("of many rows a lengthscale that stayed short is found, by the likelih
     list(x = x, y = sin(6 * x[, 1]) * cos(5 * x[, 2]) + 0.5 * stats::rnorm(2100))
   })
   cleaned <- data_from_matrix(data$x, data$y)
-  s <- clean_settings(cleaned, list(method = "pfdtc", hyper = "evidence", mean = ~ 1, kernel = kernel_matern(3 / 2),
-                                    control = pfdtc_control(progress = FALSE), keep_data = TRUE))$learning
+  s <- first_plan(cleaned, list(method = "pfdtc", hyper = "evidence", mean = ~ 1, kernel = kernel_matern(3 / 2),
+                                    control = pfdtc_control(progress = FALSE), keep_data = TRUE))$learn
   problem <- with_seed(1, learning_problem(learning_rows(cleaned, s), s, "matern32"))
   end <- finish_starts(problem, list(problem$unit + log(c(2, 4, 30, 1, 0.3))))[[1L]]
   expect_null(lengthened(problem, end$theta))
@@ -258,7 +258,7 @@ test_that("restarts are as many as asked for, priors can be left out", {
     expect_identical(nrow(fit$learned), as.integer(restarts))
     expect_identical(which(fit$learned$kept), which.max(fit$learned$evidence))
   }
-  expect_output(print(fit), "best of 20 starts")
+  expect_output(print(fit), "20 starts")
   expect_identical(nrow(learn(data, kernel = kernel_se())$learned), 9L)
   expect_identical(nrow(learn(wavy_line(), kernel = kernel_se())$learned), 10L)
   # an input that says nothing: its lengthscale is long in any case, and the likelihood no less without priors
