@@ -157,7 +157,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
 
 # Tries larger and larger variances, if they are `free`, and returns the best.
 raise_variances <- function(trial, kernel, z, f, free) {
-  raise <- function(kernel) if (free) with_variances(kernel, near_trial$by) else kernel
+  raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
   best <- tried <- trial$beside(raise(kernel), z, f)
   for (i in seq_len(if (free) near_trial$raised - 1L else 0L)) {
     tried <- fallback_if_not_converged(trial$beside(raise(tried$kernel), z, tried$f), NULL)
@@ -179,9 +179,4 @@ learn_near_laplace <- function(x, f, sites, s, learned, state) {
   learned$model <- new_model(found$kernel, 1)
   learned["kernels"] <- list(found$kernels)
   learned
-}
-
-with_variances <- function(kernel, times) {
-  table <- kernel_parameters(kernel)
-  kernel_with(kernel, kernel_values(kernel, table) * ifelse(table$what == "variance", times, 1), table)
 }

@@ -101,9 +101,9 @@ complete_settings <- function(data, asked) {
   check_rows_to_learn(data, asked)
   start <- new_model(asked$kernel, asked$noise, data$center, data$scale)
   if (!varies(start$kernel)) {
-    for (t in kernel_terms(start$kernel)) check_beside_response(t$variance, "kernel", "a variance")
+    for (t in as_sum(start$kernel)$terms) check_beside_response(t$variance, "kernel", "a variance")
   }
-  asked$kernel <- start$kernel
+  asked$kernel <- as_kernel(start$kernel)
   asked["noise"] <- list(check_beside_response(start$noise, "noise", "a variance"))
   asked
 }
@@ -184,8 +184,7 @@ check_beside_response <- function(variance, argument, what) {
 
 # Returns the names of the hyperparameters to learn. The others must be given.
 learned_names <- function(asked) {
-  table <- kernel_parameters(asked$kernel)
-  given <- c(!is.na(kernel_values(asked$kernel, table)), !is.null(asked$noise))
+  given <- c(!is.na(kernel_values(asked$kernel)), !is.null(asked$noise))
   names <- parameter_names(asked$kernel, asked$columns)
   held <- if (asked$hyper == "fixed") names else union(asked$fixed, held_names(asked$kernel, asked$columns))
   if (!is.null(asked$likelihood)) held <- union(held, "noise")
@@ -198,17 +197,17 @@ learned_names <- function(asked) {
                 message = sprintf("`%s` must be complete: it has no value for %s, which %s needs.", argument,
                                   lacking[1L], by),
                 hint = if (what == "noise") "Give noise = <variance>." else
-                  if (is_composite(asked$kernel)) "Give it to the factor that it belongs to." else
-                    sprintf("Give it as in kernel_se(%s = <value>).", what))
+                  if (has_one_factor(asked$kernel)) sprintf("Give it as in kernel_se(%s = <value>).", what) else
+                    "Give it to the factor that it belongs to.")
   }
   setdiff(names, held)
 }
 
 # Refuses free hyperparameters that no data could tell apart.
 check_learnable <- function(kernel, data, free, columns) {
-  if (!length(free) || !is_composite(kernel)) return(invisible())
+  if (!length(free) || has_one_factor(kernel)) return(invisible())
   table <- kernel_parameters(kernel)
-  table$free <- kernel_parameter_names(kernel, columns, table) %in% free
+  table$free <- kernel_parameter_names(kernel, columns) %in% free
   leaves <- kernel$leaves
   for (t in seq_along(kernel$terms)) {
     own <- kernel$terms[[t]]$leaves
