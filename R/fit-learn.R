@@ -3,7 +3,7 @@
 # Returns list(model, pilot, learned, kernels, smoother): all but the first may be NULL. `smoother` is a model with a
 # smoother kernel that predicts as well as the chosen one beside neighbours.
 learn_stage <- function(data, s, state) {
-  kernel <- if (is_open(s$kernel)) with_profile(s$kernel, kernel_candidates[1L], data$x) else s$kernel
+  kernel <- if (is_open(s$kernel)) with_profile(s$kernel, "matern32", data$x) else s$kernel
   start <- start_values(kernel, s$noise, data)
   found <- if (!length(s$free)) {
     start

@@ -117,5 +117,5 @@ make_exact <- function(data, learned, plan, state) {
   new_fit(data, done, plan, state, list(
     x = used$x, m = if (some) m, chosen = if (some) used$rows, factors = posterior,
     evidence = exact_evidence(used, posterior, done$model$noise),
-    small_n = if (!some && length(plan$learn$free)) small_n_check(data, posterior)))
+    small_n = if (!some && length(plan$learn$free)) small_n_check(exact_posterior(data, done$model, posterior))))
 }
