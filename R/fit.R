@@ -100,6 +100,6 @@ fit_dense <- function(data, settings) {
     new_fit(data, done, s, state, list(
       x = used$x, m = if (some) m, chosen = if (some) used$rows, factors = posterior,
       evidence = exact_evidence(used, posterior, done$model$noise),
-      small_n = if (!some && length(s$learning$free)) small_n_check(data, posterior)))
+      small_n = if (!some && length(s$learning$free)) small_n_check(exact_posterior(data, done$model, posterior))))
   })
 }
