@@ -122,7 +122,7 @@ check_fit_factors <- function(fit, d, need) {
     if (is.null(f)) return() # made on demand
   }
   need(is.list(f), "`factors` is not a list")
-  if (is_laplace(fit)) {
+  if (!response_of(fit)$conjugate) {
     good <- is_table(f$L, m, m) && is_table(f$C, m, m) && is_table(f$G, m, m) && are_numbers(f$beta, m)
     return(need(good && is.list(fit$likelihood), "`factors` are not of the size of `inducing`"))
   }

@@ -6,7 +6,8 @@
 rstandard.gp_fit <- function(model, ...) {
   check_dots_empty(list(...), "model")
   model <- check_any_fit(model, "model")
-  stats::naresid(model$na.action, if (is_laplace(model)) standardised_laplace(model) else standardised(loo_rows(model)))
+  r <- if (response_of(model)$conjugate) standardised(loo_rows(model)) else standardised_laplace(model)
+  stats::naresid(model$na.action, r)
 }
 
 #' @rdname leave_one_out
@@ -15,7 +16,7 @@ rstandard.gp_fit <- function(model, ...) {
 hatvalues.gp_fit <- function(model, ...) {
   check_dots_empty(list(...), "model")
   model <- check_any_fit(model, "model")
-  stats::naresid(model$na.action, (if (is_laplace(model)) loo_laplace(model) else loo_rows(model))$hat)
+  stats::naresid(model$na.action, (if (!response_of(model)$conjugate) loo_laplace(model) else loo_rows(model))$hat)
 }
 
 #' @rdname leave_one_out
@@ -29,7 +30,7 @@ cooks.distance.gp_fit <- function(model, ...) {
     abort_input("model", "one with near rows", "a fit without near rows for Cook's distance", hint =
                   "Leave-one-out residuals and leverages are there: rstandard(), hatvalues().")
   }
-  if (is_laplace(model)) return(stats::naresid(model$na.action, cooks_laplace(model, data)))
+  if (!response_of(model)$conjugate) return(stats::naresid(model$na.action, cooks_laplace(model, data)))
   rows <- rows_apart(data)
   part <- influence_parts(model, data, rows)
   # d mean_k / d y_n = H_kg w_n / W_g: moved by y_n - mean_(-n), which is (y_n - mean) / (1 - h)

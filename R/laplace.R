@@ -12,7 +12,7 @@ fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
   refuse_beside_likelihood(settings)
   settings$noise <- 1
   settings$likelihood[c("levels", "trials")] <- list(data$levels, !is.null(data$sites$size))
-  if (settings$likelihood$name == "student") settings$likelihood$unit <- student_unit(data$sites)
+  settings$likelihood$unit <- unit_of_f(settings$likelihood, data$sites)
   one_value(data, settings$likelihood)
   run_fit(data, settings, function(data, s, state) {
     stages(data, s, state)
@@ -29,7 +29,7 @@ laplace_stages <- function(data, s, state) {
 }
 
 refuse_beside_likelihood <- function(s) {
-  several <- !is_log_concave(s$likelihood) || !is.null(s$tol)
+  several <- !as_response(s$likelihood)$concave || !is.null(s$tol)
   vi <- is_variational(s$likelihood)
   held <- isTRUE(s$aux_given) && (several || vi || isTRUE(s$neighbours > 0) || aux_keeps_reference(s$aux))
   given <- c(noise = !is.null(s$noise), transform = !is.null(s$transform), aux = held,
@@ -45,17 +45,18 @@ refuse_beside_likelihood <- function(s) {
                  neighbours = paste("Near rows are for log-concave likelihoods, for approx = \"laplace\" and without",
                                     "`tol`."),
                  mean = "Its mean is a constant, which is learned.")
-  abort_input(argument, "given", sprintf("left out with family %s", s$likelihood$name), hint = hint)
+  abort_input(argument, "given", sprintf("left out with family %s", as_response(s$likelihood)$label), hint = hint)
 }
 
 one_value <- function(data, likelihood) {
-  if (likelihood$name == "student") return(invisible())
+  reads <- as_response(likelihood)$reads
+  if (!reads %in% c("classes", "counts")) return(invisible())
   y <- data$sites$y
   size <- if (is.null(data$sites$size)) 1 else data$sites$size
   if (all(y == 0)) {
-    tell_classed("one_value", paste(if (likelihood$name == "binomial") "No row is a success" else "All counts are 0",
+    tell_classed("one_value", paste(if (reads == "classes") "No row is a success" else "All counts are 0",
                                     "in the data: the constant mean is kept where its prior has it."))
-  } else if (likelihood$name == "binomial" && all(y == size)) {
+  } else if (reads == "classes" && all(y == size)) {
     tell_classed("one_value", "No row is a failure in the data: the constant mean is kept where its prior has it.")
   }
 }

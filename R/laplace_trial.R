@@ -21,7 +21,7 @@ try_near_rows <- function(data, now, state) {
   n <- nrow(data$x)
   likelihood <- s$learning$likelihood
   undecided <- is.null(s$posterior$neighbours) && s$posterior$open && isTRUE(s$keep_data) && n > exact_rows &&
-    n <= near_training_rows && is_log_concave(likelihood) && !is_variational(likelihood)
+    n <= near_training_rows && as_response(likelihood)$concave && !is_variational(likelihood)
   if (!undecided) return(now)
   likelihood$theta <- now$learned$theta
   run_stage(state, "trial", {

@@ -38,9 +38,9 @@ check_same_model <- function(a, b, argument, other) {
 }
 
 same_likelihood <- function(a, b) {
-  if (!is_laplace(a) && !is_laplace(b)) return(TRUE)
+  if (response_of(a)$conjugate && response_of(b)$conjugate) return(TRUE)
   what <- c("name", "link", "df", "theta")
-  is_laplace(a) && is_laplace(b) && identical(a$likelihood[what], b$likelihood[what]) &&
+  !response_of(a)$conjugate && !response_of(b)$conjugate && identical(a$likelihood[what], b$likelihood[what]) &&
     identical(a$sum_of_sites, b$sum_of_sites) && abs(a$center - b$center) <= 1e-12 * (1 + abs(b$center))
 }
 

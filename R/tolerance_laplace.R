@@ -47,7 +47,7 @@ laplace_tolerance_settings <- function(data, s) {
   given <- s$points$inducing
   if (!is.null(given) && !identical(given, "greedy")) {
     abort_input("inducing", describe(given), sprintf("NULL or \"greedy\" where `tol` is given with family %s",
-                                                          s$learning$likelihood$name),
+                                                          as_response(s$learning$likelihood)$label),
                 hint = "Of greedy points the first are those of a smaller fit.")
   }
   m <- s$points$m
@@ -96,7 +96,7 @@ laplace_needs <- function(yard, found, tol, most) {
   open <- max(yard$floor)
   if (open <= tol) return(sprintf("`m` = %d is too few: about %d points would do.", most, found$m))
   if (!is.finite(open)) return("The reference is not certified: more than one mode of the exact process may be near.")
-  several <- !is_log_concave(yard$reference$likelihood)
+  several <- !as_response(yard$reference$likelihood)$concave
   paste0(sprintf("With %d points, the reference itself leaves %s open: ", yard$reference$m, show_percent(open)),
          limit_text(yard, if (several) "that there is one mode near is not proved any closer." else
            "more would differ by rounding only: `tol` is too small."))
