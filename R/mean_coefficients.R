@@ -6,7 +6,7 @@ mean_coefficients <- function(fit) {
   model <- model_of(fit)
   term <- mean_term(model$kernel)
   if (is.null(term)) return(NULL)
-  leaf <- kernel_leaves(model$kernel)[[term$leaves]]
+  leaf <- as_sum(model$kernel)$leaves[[term$leaves]]
   d <- length(leaf$inputs)
   # of b, the level in the middle and the slopes in units of the spreads: each, and the sum of each pair
   pairs <- which(upper.tri(diag(d + 1L)), arr.ind = TRUE)
@@ -14,8 +14,8 @@ mean_coefficients <- function(fit) {
   n <- nrow(of_b)
   x <- fit_points(fit)[1L, , drop = FALSE] # coefficients are about no row: any will do
   prior <- term$variance * rowSums(of_b^2)
-  fun <- new_functionals(function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE]),
-                         prior, prior, x, rep(1L, n), rep(1, n), near = TRUE)
+  cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
+  fun <- new_functionals("coefficients", cross, prior, prior, x, rep(1L, n))
   p <- functionals_in_units(fit, fun)
   V <- diag(p$sd[seq_len(d + 1L)]^2)
   V[pairs] <- (p$sd[-seq_len(d + 1L)]^2 - diag(V)[pairs[, 1L]] - diag(V)[pairs[, 2L]]) / 2
@@ -29,8 +29,8 @@ mean_coefficients <- function(fit) {
 }
 
 mean_term <- function(kernel) {
-  leaves <- kernel_leaves(kernel)
-  Find(function(t) is_mean(leaves[[t$leaves[1L]]]), kernel_terms(kernel))
+  kernel <- as_sum(kernel)
+  Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)
 }
 
 # Coefficients of the mean and of the log noise with their standard deviations, a row each; NULL where there are none.

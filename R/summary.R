@@ -117,7 +117,7 @@ model_fields <- function(about, digits) {
     Subsample = about$subsample, Inducing = about$inducing,
     Accuracy = about$accuracy, Auxiliary = about$auxiliary,
     Near = about$near,
-    Kernel = if (is_composite(about$kernel) || is_mean(about$kernel)) describe_kernel(about) else
+    Kernel = if (!has_one_factor(about$kernel) || is_mean(about$kernel)) describe_kernel(about) else
       sprintf("%s; %s", describe_kernel(about), variance(theta["variance"])),
     Noise = paste0(variance(theta["noise"]), describe_noise_trend(about$noise_trend)),
     Hyper = about$learned, Rows = about$looked_at,
@@ -329,7 +329,7 @@ print_laplace <- function(fit, digits) {
   print_fields(c(
     Data = describe_data(about), Family = about$family, Success = about$success, Inducing = about$inducing,
     Near = about$near,
-    Kernel = if (is_composite(fit$kernel)) describe_kernel(about) else
+    Kernel = if (!has_one_factor(fit$kernel)) describe_kernel(about) else
       sprintf("%s; variance %s (sd %s)", describe_kernel(about), number(fit$kernel$variance),
               number(sqrt(fit$kernel$variance))),
     Mean = sprintf("%s%s", number(fit$center), if (fit$likelihood$link == "identity") "" else " on the link's scale"),

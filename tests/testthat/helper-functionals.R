@@ -3,11 +3,12 @@
 # d k(u, x) / d x_column by a complex step, exact to rounding, for kernels that are analytic between different rows.
 ref_slopes <- function(kernel, u, x, column) {
   h <- 1e-30
+  kernel <- as_sum(kernel)
   moved <- x + 0i
   moved[, column] <- moved[, column] + h * 1i
   entry <- function(i, j) {
-    sum(vapply(kernel_terms(kernel), function(t) {
-      t$variance * prod(vapply(kernel_leaves(kernel)[t$leaves], function(leaf) {
+    sum(vapply(kernel$terms, function(t) {
+      t$variance * prod(vapply(kernel$leaves[t$leaves], function(leaf) {
         numeric_only <- leaf$profile %in% c("white", "categorical")
         ref_factor(leaf, u[i, ] + if (numeric_only) 0 else 0i, if (numeric_only) x[j, ] else moved[j, ]) + 0i
       }, 0i))
@@ -40,7 +41,7 @@ ref_functionals <- function(Ky, Kx, prior, y) {
 random_smooth_kernel <- function(smooth = FALSE) {
   repeat {
     k <- random_kernel()
-    bad <- vapply(kernel_leaves(k), function(l) {
+    bad <- vapply(as_sum(k)$leaves, function(l) {
       l$profile %in% c("matern12", if (smooth) "matern32") || (l$profile == "white" && "a" %in% l$inputs)
     }, NA)
     if (!any(bad)) return(k)
@@ -97,7 +98,7 @@ attack_functionals <- function(seed, kind = "sums") {
     C <- rbind(rep(1 / 10, 10), c(1, -1, rep(0, 8)), stats::rnorm(10), c(1, rep(0, 9)), 1e3 * stats::rnorm(10), 0)
     kernel <- model_of(fit)$kernel
     fun <- if (kind == "slopes") slopes_at(kernel, new, 1L) else
-      weighted_values(kernel, new, rep(list(1:10), 6), lapply(1:6, function(i) C[i, ]))
+      sums_at(kernel, new, rep(list(1:10), 6), lapply(1:6, function(i) C[i, ]))
     at <- functionals_in_units(fit, fun)
     frame <- function(inside) functional_frame(fit, fun, at, inside, 0, 0, identity)
     efforts <- c("fast", "reference", "tight")
