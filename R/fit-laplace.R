@@ -1,12 +1,13 @@
-# Fits whose rows have another likelihood than the Gaussian: Laplace's approximation on inducing points, in stages.
+# Fits with another likelihood than the Gaussian: Laplace's approximation on inducing points.
 #
-#   learn_laplace()   kernel, constant mean and theta by the penalised evidence
-#   laplace_points()  greedy points of all rows, and moved_points() those that minimise the pF divergence
-#   construct_laplace()  the posterior's mode on all rows, or from there the best normal distribution, and the object
+#   learn_laplace()      kernel, constant mean and theta by the penalised log marginal likelihood
+#   look_at_working_points()   greedy points, which are moved if an auxiliary distribution is given
+#   construct_laplace()  the posterior's mode on all rows, or from there the best normal distribution, and the fit
 #
-# What is found is a Gaussian DTC posterior of noise 1, row weights W and responses f + g / W: prediction reads it as
+# The result is a Gaussian DTC posterior with noise 1, row weights W and responses f + g / W: prediction treats it as
 # any other.
 
+<<<<<<< HEAD:R/laplace.R
 # `stages`, `...`: as of run_fit().
 fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
   refuse_beside_likelihood(settings)
@@ -18,32 +19,40 @@ fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
     stages(data, s, state)
   }, ...)
 }
+=======
+working_steps <- list(
+  learn = function(...) learn_laplace_stage(...), points = function(...) look_at_working_points(...),
+  trial = function(...) look_at_held_out_working(...), make = function(...) make_working(...))
+>>>>>>> main:R/fit-laplace.R
 
-laplace_stages <- function(data, s, state) {
-  learned <- learn_laplace_stage(data, s$learning, state)
-  moved <- isTRUE(s$asked$aux_given)
-  z <- laplace_points(data, learned, s$points, state, moved || isTRUE(s$posterior$neighbours > 0L))
-  if (moved) z <- moved_points(data, learned, z, s, state)
-  now <- try_near_rows(data, list(learned = learned, z = z, settings = s), state)
-  construct_laplace(data, now$learned, now$z, now$settings, state, now$near, now$mode)
+# Completes the arguments: noise 1, and the likelihood with what it takes from the responses.
+complete_likelihood <- function(data, asked) {
+  refuse_beside_likelihood(asked)
+  asked$noise <- 1
+  asked$likelihood[c("levels", "trials")] <- list(data$levels, !is.null(data$sites$size))
+  asked$likelihood$unit <- unit_of_f(asked$likelihood, data$sites)
+  message_if_response_constant(data, asked$likelihood)
+  asked
 }
 
 refuse_beside_likelihood <- function(s) {
   several <- !as_response(s$likelihood)$concave || !is.null(s$tol)
   vi <- is_variational(s$likelihood)
-  held <- isTRUE(s$aux_given) && (several || vi || isTRUE(s$neighbours > 0) || aux_keeps_reference(s$aux))
+  held <- !is.null(s[["aux"]]) && (several || vi || isTRUE(s$neighbours > 0) || aux_keeps_reference(s[["aux"]]))
   given <- c(noise = !is.null(s$noise), transform = !is.null(s$transform), aux = held,
              tol = vi && !is.null(s$tol), neighbours = (several || vi) && isTRUE(s$neighbours > 0),
-             mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1), hyper = s$hyper[1L] %in% c("pilot", "joint"))
+             mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1), hyper = s$hyper %in% c("pilot", "joint"),
+             inducing = identical(s$inducing, "divergence"))
   if (!any(given)) return(invisible())
   argument <- names(given)[given][1L]
-  hint <- switch(argument, noise = , transform = "The likelihood says how responses scatter.",
-                 hyper = "\"evidence\" and \"fixed\" are there.",
-                 aux = paste("Points are moved for log-concave likelihoods, for approx = \"laplace\" and without `tol`",
-                             "and `neighbours`, by what keeps no reference: aux_white(), aux_sor()."),
-                 tol = "What is certified is the distance from Laplace's posterior: approx = \"laplace\" has it.",
-                 neighbours = paste("Near rows are for log-concave likelihoods, for approx = \"laplace\" and without",
+  hint <- switch(argument, noise = , transform = "The likelihood describes how responses scatter.",
+                 hyper = "Use \"evidence\" or \"fixed\".",
+                 aux = paste("Points are moved for log-concave likelihoods with approx = \"laplace\", without `tol` and",
+                             "`neighbours`, under aux_white(), aux_sor() and others that keep no reference."),
+                 tol = "Certificates are about Laplace's posterior. Use approx = \"laplace\".",
+                 neighbours = paste("Neighbours are for log-concave likelihoods with approx = \"laplace\", without",
                                     "`tol`."),
+<<<<<<< HEAD:R/laplace.R
                  mean = "Its mean is a constant, which is learned.")
   abort_input(argument, "given", sprintf("left out with family %s", as_response(s$likelihood)$label), hint = hint)
 }
@@ -58,12 +67,29 @@ one_value <- function(data, likelihood) {
                                     "in the data: the constant mean is kept where its prior has it."))
   } else if (reads == "classes" && all(y == size)) {
     tell_classed("one_value", "No row is a failure in the data: the constant mean is kept where its prior has it.")
+=======
+                 mean = "The mean is a constant, which is learned.",
+                 inducing = "Use another method of inducing_points().")
+  abort_input(argument, "given", sprintf("left out with family %s", response_of(s)$label), hint = hint)
+}
+
+message_if_response_constant <- function(data, likelihood) {
+  reads <- as_response(likelihood)$reads
+  if (!reads %in% c("classes", "counts")) return(invisible())
+  y <- data$sites$y
+  size <- if (is.null(data$sites$size)) 1 else data$sites$size
+  said <- if (all(y == 0)) {
+    if (reads == "classes") "All responses are failures" else "All counts are 0"
+  } else if (reads == "classes" && all(y == size)) {
+    "All responses are successes"
+>>>>>>> main:R/fit-laplace.R
   }
+  if (!is.null(said)) tell_classed("one_value", paste0(said, ". The constant mean stays at its prior mean."))
 }
 
 # ---- learning -------------------------------------------------------------------------------------------------------
 
-# list(model, center, theta, learned, kernels, trace, ...)
+# Returns list(model, center, theta, learned, kernels, trace, ...).
 learn_laplace_stage <- function(data, s, state) {
   kernel <- if (is.null(s$kernel$profile)) place_kernel(kernel_of("matern52"), data$x) else s$kernel
   start <- laplace_start(data, s, kernel)
@@ -87,12 +113,12 @@ laplace_start <- function(data, s, kernel) {
 
 learn_laplace <- function(data, s, start, state) {
   if (!length(s$free) && !isTRUE(s$center) && !s$likelihood$learned) return(start)
-  likelihood <- s$likelihood
-  s$likelihood$approx <- "laplace"
+  asked <- s
+  s <- with_approximation(s, "laplace")
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   given <- !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
   found <- choose_smooth(rows, s, start, state, given)
-  # what the value was on fewer rows is left behind
+  # the value is that of fewer rows
   best <- tied <- search_laplace(rows, s, replace(found$best, "value", Inf), start, state, tied = !given)
   state$so_far <- best
   if (!given && length(s$free) && length(best$kernel$lengthscale) > 1L) {
@@ -104,60 +130,67 @@ learn_laplace <- function(data, s, start, state) {
     state$so_far <- best
     best <- choose_terms(rows, s, c(list(tied), if (!best$tied) list(best)), found$table, start, state)
   }
-  if (is_variational(likelihood)) {
+  if (is_variational(asked$likelihood)) {
     state$so_far <- best
-    s$likelihood <- likelihood
-    best <- search_laplace(rows, s, best, start, state, tied = FALSE)
+    best <- search_laplace(rows, asked, best, start, state, tied = FALSE)
   }
-  if (length(state$left_out)) tell_left_out(state$left_out, is.finite(min(best$value, found$best$value)))
+  if (length(state$left_out)) message_skipped_searches(state$left_out, is.finite(min(best$value, found$best$value)))
   best
 }
 
-# `reasons`: of searches that were left out, for the mode cannot be computed where they begin.
-tell_left_out <- function(reasons, learned) {
+# Returns the part `learn` of a plan with another approximation of the posterior.
+with_approximation <- function(s, approx) {
+  replace(s, "likelihood", list(replace(s$likelihood, "approx", approx)))
+}
+
+# `reasons`: why searches were left out: the mode cannot be computed where they begin.
+message_skipped_searches <- function(reasons, learned) {
   text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
                   if (length(reasons) == 1L) "" else "es", paste(unique(reasons), collapse = "; "))
-  if (learned) return(tell_classed("search", paste(text, "What is best of the others is kept.")))
-  warn_convergence(paste(text, "Nothing was learned: hyperparameters are where their priors have them."))
+  if (learned) return(tell_classed("search", paste(text, "The best result of the others is kept.")))
+  warn_convergence(paste(text, "Nothing was learned: hyperparameters stay at their prior values."))
 }
 
 # ---- the posterior --------------------------------------------------------------------------------------------------
 
-laplace_points <- function(data, learned, s, state, few = FALSE) {
-  if (is.matrix(s$inducing)) return(match_input_names(s$inducing, data$x, !isFALSE(data$frame$named)))
-  n <- nrow(data$x)
-  method <- if (is.null(s$inducing)) "greedy" else
-    check_choice(s$inducing, setdiff(point_methods, "divergence"), "inducing")
-  most <- if (n <= exact_rows && !few) n else min(laplace_sizes$most, n)
-  m <- if (is.null(s$m)) most else check_points(s$m, n)
-  run_stage(state, "start", choose_points(data$x, m, learned$kernel, method, min(s$run$memory, greedy_memory),
-                                           control = s$run)$z,
+# Chooses inducing points, and moves them if the plan says so.
+look_at_working_points <- function(now, plan, state) {
+  z <- working_points(now$data, now$learned, plan$posterior, plan$posterior$m, state)
+  if (plan$posterior$move) z <- moved_points(now$data, now$learned, z, plan, state)
+  now$start <- list(z = z)
+  now$look$rho <- NA_real_
+  now
+}
+
+working_points <- function(data, learned, s, m, state) {
+  if (is.matrix(s$inducing)) return(s$inducing)
+  run_stage(state, "start", choose_points(data$x, m, learned$kernel, s$inducing, min(s$run$memory, greedy_memory),
+                                          control = s$run)$z,
             otherwise = choose_points(data$x, m, NULL, "random")$z)
 }
 
-how_points_start <- function(inducing) {
-  if (is.matrix(inducing)) "given" else if (is.null(inducing)) "greedy" else inducing
+make_working <- function(now, plan, state, finish = NULL) {
+  construct_laplace(now$data, now$learned, now$start$z, plan, state, now$near, now$mode)
 }
 
-# `near`, `start`: the near field and the mode on points, where the trial has made them.
-construct_laplace <- function(data, learned, z, s, state, near = NULL, start = NULL) {
-  likelihood <- s$learning$likelihood
+# `near`, `start`: the posterior with neighbours and the mode on points, if the comparison has made them.
+construct_laplace <- function(data, learned, z, plan, state, near = NULL, start = NULL) {
+  likelihood <- plan$learn$likelihood
   likelihood$theta <- learned$theta
-  parts <- laplace_parts(data, likelihood, learned, z, s$run, state, start, function(f, sites) {
-    neighbours <- s$posterior$neighbours
-    if (!isTRUE(neighbours > 0L)) return(near)
-    run_stage(state, "near", near_laplace(data, z, f, sites, learned$model, min(neighbours, nrow(data$x)), s$run),
-              otherwise = NULL)
+  parts <- laplace_parts(data, likelihood, learned, z, plan$run, state, start, function(f, sites) {
+    neighbours <- plan$posterior$neighbours
+    if (!is.null(near) || neighbours == 0L) return(near)
+    run_stage(state, "near", near_laplace(data, z, f, sites, learned$model, neighbours, plan$run), otherwise = NULL)
   })
   learned$model$center <- learned$center
-  new_fit(data, learned, s, state, c(parts, list(
-    m_asked = if (is.null(s$points$m)) nrow(z) else s$points$m,
-    inducing_method = how_points_start(s$points$inducing), aux = if (isTRUE(s$asked$aux_given)) s$points$aux,
-    trial = s$posterior$trial, likelihood = likelihood, theta = learned$theta)))
+  new_fit(data, learned, plan, state, c(parts, list(
+    m_asked = if (is.null(plan$again$m)) nrow(z) else plan$posterior$m,
+    inducing_method = plan$posterior$inducing_method, aux = if (plan$posterior$move) plan$posterior$aux,
+    trial = plan$posterior$trial, likelihood = likelihood, theta = learned$theta)))
 }
 
-# What of a fit all its rows have a part in. `start`: factors that it had before; `near`: the near field, of the mode on
-# points (offset and mean left out) and what the engine reads.
+# Returns the parts of a fit that depend on all rows. `start`: factors from an earlier fit. `near(f, sites)` returns the
+# posterior with neighbours from the mode on points (without offset and mean), or NULL.
 laplace_parts <- function(data, likelihood, learned, z, run, state, start = list(), near = function(f, sites) NULL) {
   variational <- is_variational(likelihood)
   found <- posterior_stage(state, function() {
