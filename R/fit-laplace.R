@@ -7,23 +7,9 @@
 # The result is a Gaussian DTC posterior with noise 1, row weights W and responses f + g / W: prediction treats it as
 # any other.
 
-<<<<<<< HEAD:R/laplace.R
-# `stages`, `...`: as of run_fit().
-fit_laplace <- function(data, settings, stages = laplace_stages, ...) {
-  refuse_beside_likelihood(settings)
-  settings$noise <- 1
-  settings$likelihood[c("levels", "trials")] <- list(data$levels, !is.null(data$sites$size))
-  settings$likelihood$unit <- unit_of_f(settings$likelihood, data$sites)
-  one_value(data, settings$likelihood)
-  run_fit(data, settings, function(data, s, state) {
-    stages(data, s, state)
-  }, ...)
-}
-=======
 working_steps <- list(
   learn = function(...) learn_laplace_stage(...), points = function(...) look_at_working_points(...),
   trial = function(...) look_at_held_out_working(...), make = function(...) make_working(...))
->>>>>>> main:R/fit-laplace.R
 
 # Completes the arguments: noise 1, and the likelihood with what it takes from the responses.
 complete_likelihood <- function(data, asked) {
@@ -52,22 +38,6 @@ refuse_beside_likelihood <- function(s) {
                  tol = "Certificates are about Laplace's posterior. Use approx = \"laplace\".",
                  neighbours = paste("Neighbours are for log-concave likelihoods with approx = \"laplace\", without",
                                     "`tol`."),
-<<<<<<< HEAD:R/laplace.R
-                 mean = "Its mean is a constant, which is learned.")
-  abort_input(argument, "given", sprintf("left out with family %s", as_response(s$likelihood)$label), hint = hint)
-}
-
-one_value <- function(data, likelihood) {
-  reads <- as_response(likelihood)$reads
-  if (!reads %in% c("classes", "counts")) return(invisible())
-  y <- data$sites$y
-  size <- if (is.null(data$sites$size)) 1 else data$sites$size
-  if (all(y == 0)) {
-    tell_classed("one_value", paste(if (reads == "classes") "No row is a success" else "All counts are 0",
-                                    "in the data: the constant mean is kept where its prior has it."))
-  } else if (reads == "classes" && all(y == size)) {
-    tell_classed("one_value", "No row is a failure in the data: the constant mean is kept where its prior has it.")
-=======
                  mean = "The mean is a constant, which is learned.",
                  inducing = "Use another method of inducing_points().")
   abort_input(argument, "given", sprintf("left out with family %s", response_of(s)$label), hint = hint)
@@ -82,7 +52,6 @@ message_if_response_constant <- function(data, likelihood) {
     if (reads == "classes") "All responses are failures" else "All counts are 0"
   } else if (reads == "classes" && all(y == size)) {
     "All responses are successes"
->>>>>>> main:R/fit-laplace.R
   }
   if (!is.null(said)) tell_classed("one_value", paste0(said, ". The constant mean stays at its prior mean."))
 }

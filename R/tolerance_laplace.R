@@ -15,7 +15,7 @@ laplace_to_tolerance <- function(data, asked, state) {
   started <- proc.time()[["elapsed"]]
   if (!is.null(asked$inducing) && !identical(asked$inducing, "greedy")) {
     abort_input("inducing", describe(asked$inducing), sprintf("NULL or \"greedy\" where `tol` is given with family %s",
-                                                              asked$likelihood$name),
+                                                              as_response(asked$likelihood)$label),
                 hint = "Of greedy points the first are those of a smaller fit.")
   }
   s <- decide(facts_of(data, asked), replace(asked, "neighbours", list(0L)), list(rho = NA_real_))
