@@ -56,7 +56,9 @@ engine_control <- function(n, control = NULL, used = 0) {
 
 # `model`: list(kernel, noise, ...); `data`: rows as list(x, y, weights, ...).
 engine_model <- function(model, jitter = 0) {
-  list(kernel = compile_kernel(model$kernel)$engine, noise = as.double(model$noise), jitter = as.double(jitter))
+  kernel <- model$kernel
+  if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
+  list(kernel = kernel$engine, noise = as.double(model$noise), jitter = as.double(jitter))
 }
 
 engine_points <- function(z, model, jitter = 0) c(engine_model(model, jitter), list(z = z))
@@ -66,12 +68,13 @@ engine_posterior <- function(posterior, z, model) {
   c(engine_points(z, model), posterior[names(posterior) %in% c("L", "C", "beta", "G", "alpha")])
 }
 
-engine_rows <- function(data) list(x = data$x, y = data$y, scale = row_scale(data$weights))
+# Rows times the roots of their weights are rows of weight 1.
+engine_rows <- function(data) {
+  list(x = data$x, y = data$y, scale = if (!is.null(data$weights)) sqrt(data$weights))
+}
 
 # of what reads the kernel alone
 of_kernel <- function(kernel) list(kernel = kernel, noise = 1)
-
-row_scale <- function(weights) if (is.null(weights)) NULL else sqrt(weights)
 
 status_sentence <- function(status) .Call(ffi_status, as.integer(status))
 
