@@ -154,29 +154,3 @@ construct_laplace <- function(data, learned, z, s, state, near = NULL, start = N
     inducing_method = how_points_start(s$points$inducing), aux = if (isTRUE(s$asked$aux_given)) s$points$aux,
     trial = s$posterior$trial, likelihood = likelihood, theta = learned$theta)))
 }
-
-# What of a fit all its rows have a part in. `start`: factors that it had before; `near`: the near field, of the mode on
-# points (offset and mean left out) and what the engine reads.
-laplace_parts <- function(data, likelihood, learned, z, run, state, start = list(), near = function(f, sites) NULL) {
-  variational <- is_variational(likelihood)
-  found <- posterior_stage(state, function() {
-    laplace_at(data, replace(likelihood, "approx", "laplace"), learned$center, learned$kernel, z,
-               rounding_jitter(nrow(z)), run, start, want = 1L)
-  })
-  if (variational) {
-    found <- variational_at(data, likelihood, learned$center, learned$kernel, z, found, state, run)
-  }
-  if (is.null(state$stopped) && !(found$decrement < 1e-6 * (1 + sqrt(abs(found$evidence))))) {
-    warn_convergence(sprintf("The %s was not reached: the %s decrement is %.2g.", if (variational)
-      "best normal distribution" else "posterior's mode", if (variational) "bound's" else "Newton", found$decrement))
-  }
-  sites <- engine_sites(likelihood, data$sites, learned$center)
-  near <- near(found$f - sites$offset, sites)
-  constant <- log_constant(likelihood, data$sites)
-  value <- if (!variational) found$evidence - found$penalty + sum(constant) else
-    variational_bound(found, sites, constant, prior_most(learned$model, data$x, z))
-  list(evidence = value,
-       factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")], inducing = z, m = nrow(z),
-       near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
-       sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(found$W, 0) * found$left))
-}

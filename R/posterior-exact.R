@@ -1,5 +1,8 @@
 # The exact posterior of all rows, or of a subsample of them.
 
+# Rows up to which the posterior is exact by default.
+exact_rows <- 2000L
+
 posterior_at.exact <- function(p, fun, joint = FALSE) {
   if (fun$kind == "values") {
     at <- native_exact_predict(p$factors, p$x, p$model$kernel, fun$x)
@@ -77,6 +80,24 @@ squared_moves.exact <- function(p) {
 covariance_with_rows.exact <- function(p, x) {
   K <- forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$x, x))
   rows_noise(p) * backsolve(p$factors$L, K, upper.tri = FALSE, transpose = TRUE)
+}
+
+posterior_evidence.exact <- function(p) {
+  value <- exact_evidence(rows_of_exact(p, p$rows), p$factors, p$model$noise)
+  list(value = value, lower = value, upper = value, is = "exact")
+}
+
+# Returns the rows that a posterior was made of: all, or the subsample.
+rows_of_exact <- function(p, rows) if (is.null(p$chosen)) rows else take_rows(rows, p$chosen)
+
+remade_fit.exact <- function(p, rows, model) {
+  fit <- p$fit
+  used <- rows_of_exact(p, rows)
+  fit$factors <- native_exact(used, model, p$control)
+  fit$evidence <- exact_evidence(used, fit$factors, model$noise)
+  fit$x <- used$x
+  if (!is.null(fit$inducing)) fit$inducing <- used$x
+  fit
 }
 
 # ---- few rows -------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 # posterior is to be, where nothing says so.
 
 # Rows up to which the default posterior is the exact one: the factor of their kernel matrix takes 32 MB.
-exact_rows <- 2000L
 
 # What is left of the prior variance at the rows, on average, beside the noise, from which on a near field (or moving
 # the points) changes predictions: below, held-out log densities differ by less than 0.001.
