@@ -1,5 +1,6 @@
 # Linear functionals of f: values, slopes, terms and weighted sums. A posterior is determined at a functional by the
-# functional's covariance with f and its prior variance, as it is at a row by k(., x) and k(x, x). A set of n functionals:
+# functional's covariance with f and its prior variance, as it is at a row by k(., x) and k(x, x). A set of n
+# functionals:
 #
 #   kind          "values", "terms", "slopes", "sums" or "coefficients"; of values a method may use a faster door
 #   cross(u, i)   nrow(u) x |i|: the covariances of functionals i with f at the rows of u

@@ -1,5 +1,6 @@
-# Joint draws of f at rows. Up to some thousand rows they are made from the covariance matrix. Beyond, by paths: a draw of the prior at the points and the rows is corrected by what the
-# data say of it, which is linear in it (Matheron's rule), so that no covariance matrix of the points is made:
+# Joint draws of f at rows. Up to some thousand rows they are made from the covariance matrix. Beyond, by paths: a draw
+# of the prior at the points and the rows is corrected by what the data say of it, which is linear in it (Matheron's
+# rule), so that no covariance matrix of the points is made:
 #
 #   f(x) = f0(x) + k(x, X) (K + s2 W^{-1})^{-1} (y - f0(X) - noise),   f0 and noise drawn from the prior.
 #

@@ -104,7 +104,9 @@ remade_fit.exact <- function(p, rows, model) {
 
 few_rows <- 50L
 
-exact_posterior <- function(data, model, factors) new_posterior("exact", model, NULL, data, x = data$x, factors = factors)
+exact_posterior <- function(data, model, factors) {
+  new_posterior("exact", model, NULL, data, x = data$x, factors = factors)
+}
 
 # With few rows a linear model may predict better. Returns list(fit, linear, mean): the mean log density of a response
 # given all others, under an exact posterior, a linear model in the same columns and a constant; NULL for more rows.

@@ -1,6 +1,7 @@
 # The posterior on inducing points: DTC, SoR and FITC.
 
-# With features a = L^{-1} cross(Z):  mean = a'beta,  var = prior - |a|^2 + s2 |C^{-1} a|^2; SoR has the last term alone.
+# With features a = L^{-1} cross(Z):  mean = a'beta,  var = prior - |a|^2 + s2 |C^{-1} a|^2; SoR has the last term
+# alone.
 posterior_at.points <- function(p, fun, joint = FALSE) {
   if (fun$kind == "values") {
     at <- native_predict(p$factors, p$z, p$model, fun$x)

@@ -2,9 +2,9 @@
 # distribution with the largest lower bound of log p(y) (approx = "vi"), and Laplace's approximation with neighbours.
 # Each is the posterior of working rows: responses f + g / W with noise variances 1 / W.
 
-# Returns Laplace's approximation on inducing points z, as the engine returns it, from `start`, an earlier one. Student's
-# t has saddle points between responses that are far apart, where the search may end; it then starts beside the prior
-# mean.
+# Returns Laplace's approximation on inducing points z, as the engine returns it, from `start`, an earlier one.
+# Student's t has saddle points between responses that are far apart, where the search may end; it then starts beside
+# the prior mean.
 laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
   mode <- function(start) {
     native_laplace(z, data$x, engine_sites(likelihood, data$sites, center), kernel, jitter, start, want = want,
@@ -45,8 +45,8 @@ variational_at <- function(data, likelihood, center, kernel, z, found, state, co
 
 variational_steps <- 300L
 
-# Returns the lower bound of log p(y), less the errors of rounding and of quadrature. `most`: the largest k(x, x) at rows
-# and points.
+# Returns the lower bound of log p(y), less the errors of rounding and of quadrature. `most`: the largest k(x, x) at
+# rows and points.
 variational_bound <- function(found, sites, constant, most) {
   m <- length(found$beta)
   n <- length(found$f)
@@ -73,8 +73,8 @@ weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 # their neighbours depend on each other through the inducing points. If all rows are neighbours these are Newton's steps
 # on the exact process.
 #
-# A step moves f at a row by at most a few units of the link, since W is local. It is halved at rows where f goes back by
-# as much as it came. No function decreases with each step, so a warning reports a mode that was not reached.
+# A step moves f at a row by at most a few units of the link, since W is local. It is halved at rows where f goes back
+# by as much as it came. No function decreases with each step, so a warning reports a mode that was not reached.
 
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
@@ -120,8 +120,8 @@ surrogate_rows <- function(x, sites, f) {
 
 # ---- the parts of a fit ---------------------------------------------------------------------------------------------
 
-# Returns the elements of a fit that depend on all rows. `start`: factors of an earlier mode; near(f, sites): returns the
-# posterior with neighbours, from the mode on inducing points (without offset and mean) and the engine's sites.
+# Returns the elements of a fit that depend on all rows. `start`: factors of an earlier mode; near(f, sites): returns
+# the posterior with neighbours, from the mode on inducing points (without offset and mean) and the engine's sites.
 laplace_parts <- function(data, likelihood, learned, z, run, state, start = list(), near = function(f, sites) NULL) {
   variational <- is_variational(likelihood)
   found <- posterior_stage(state, function() {
@@ -146,8 +146,8 @@ laplace_parts <- function(data, likelihood, learned, z, run, state, start = list
        sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(found$W, 0) * found$left))
 }
 
-# Computes the posterior. After one interrupt of an earlier stage it is still computed, and a second one ends the call. If
-# nothing was learned before, the first one ends it.
+# Computes the posterior. After one interrupt of an earlier stage it is still computed, and a second one ends the call.
+# If nothing was learned before, the first one ends it.
 posterior_stage <- function(state, make) {
   if (!is.null(state$stopped) || sum(state$evaluations) > 0) {
     return(run_stage(state, "posterior", make(), otherwise = allowInterrupts(make())))
@@ -158,8 +158,8 @@ posterior_stage <- function(state, make) {
   value
 }
 
-# Updates a non-Gaussian fit from its current mode. If the old inducing points left no residual variance, then points are
-# chosen anew from all rows.
+# Updates a non-Gaussian fit from its current mode. If the old inducing points left no residual variance, then points
+# are chosen anew from all rows.
 remade_working_fit <- function(p, rows, model) {
   fit <- p$fit
   z <- fit$inducing
