@@ -66,9 +66,10 @@ kernels_of_terms <- function(kernel) {
 
 # d f / d x_j at the rows of x, for j = `column`.
 slopes_at <- function(kernel, x, column) {
-  variance <- slope_variance(kernel, x, column)
-  new_functionals("slopes", function(u, i) kernel_slopes(kernel, u, x[i, , drop = FALSE], column), variance$prior,
-                  variance$size, x, seq_len(nrow(x)), function(kernel) slopes_at(kernel, x, column))
+  variance <- native_slope_variance(kernel, x, column)
+  cross <- function(u, i) native_kernel_slopes(kernel, u, x[i, , drop = FALSE], column)
+  new_functionals("slopes", cross, variance$prior, variance$size, x, seq_len(nrow(x)),
+                  function(kernel) slopes_at(kernel, x, column))
 }
 
 # Sums of f over rows of x. `rows` and `weights` are lists with an element for each sum.
