@@ -1,8 +1,5 @@
 # The exact posterior of all rows, or of a subsample of them.
 
-# Rows up to which the posterior is exact by default.
-exact_rows <- 2000L
-
 posterior_at.exact <- function(p, fun, joint = FALSE) {
   if (fun$kind == "values") {
     at <- native_exact_predict(p$factors, p$x, p$model$kernel, fun$x)
