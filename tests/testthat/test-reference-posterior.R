@@ -73,7 +73,7 @@ test_that("test points leave nothing of themselves unexplained, and the interval
   ref$correction <- NULL                                                     # which leaves no mean to be tightened
   pivots <- function(ref, x) {
     p <- predict(made$fit, x, se.fit = TRUE)
-    r <- certify_posterior(ref, x)
+    r <- certify_posterior(ref, values_at(ref$kernel, x))
     test_pivots(ref, r$unexplained, x, list(mean = p$fit - made$fit$center, sd = p$se.fit), as_interval(r), 10)
   }
   rows <- pivots(ref, new)
