@@ -267,7 +267,7 @@ describe_kernel <- function(about) {
   kernels <- about$kernels
   if (is.null(kernels)) return(about$kernel$label)
   sprintf("%s, chosen by %s (%s)", sum_label(about$kernel),
-          if (is.null(kernels$se)) "evidence, nats a row" else
+          if (all(is.na(kernels$se))) "evidence, nats a row" else
             paste0("held-out score", if (anyNA(kernels$se)) ", lines by the evidence"), describe_others(kernels))
 }
 
