@@ -106,8 +106,8 @@ test_that("a functional of weights of any size is that of weights near 1, times 
 test_that("a reference of another scale certifies functionals", {
   d <- with_seed(1, data.frame(x = stats::runif(80)))
   d$y <- with_seed(2, 30 * sin(8 * d$x) + 3 * stats::rnorm(80))
-  by <- function(method, ...) {
-    do.call(method, list(y ~ x, d, kernel = kernel_se(0.2, 400), noise = 9, hyper = "fixed", ...))
+  by <- function(f, ...) {
+    do.call(f, list(y ~ x, d, kernel = kernel_se(0.2, 400), noise = 9, hyper = "fixed", ...))
   }
   fit <- by("gp_dtc", m = 8)
   exact <- linear_functional(by("gp_exact"), t(rep(0.1, 10)), d[1:10, ], certified = FALSE)
