@@ -23,7 +23,7 @@ posterior_certificate.exact <- function(p, fun, ...) {
 posterior_certificate.posterior <- function(p, fun, effort = "reference", reference = p$fit$reference, m2 = NULL,
                                             test_points = NULL, max_seconds = 10, ...) {
   fit <- p$fit
-  if (is_laplace(fit)) return(same_chance(mode_certificate(fit, fun, effort, reference, m2)))
+  if (!response_of(fit)$conjugate) return(same_chance(mode_certificate(fit, fun, effort, reference, m2)))
   if (effort == "fast") needs_data(fit, "fit")
   job <- list2env(list(fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
                        test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds),

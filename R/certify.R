@@ -82,7 +82,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   by <- if (hyper_uncertainty) certificate_of_mixture else certificate_of
   out <- by(fit, new, effort, reference, m2, test_points, max_seconds)
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y,
-            check = if (is_laplace(fit)) same_chance(quick_check(fit, effort)))
+            check = if (!response_of(fit)$conjugate) same_chance(quick_check(fit, effort)))
 }
 
 # Returns the inputs `x` in the form of new_rows().
@@ -95,8 +95,8 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
   fun <- values_at(model_of(fit)$kernel, new$x)
   inside <- posterior_certificate(posterior_of(fit), fun, effort, reference, m2, test_points, max_seconds)
   out <- certificate_frame(fit, new, functionals_in_units(fit, fun), inside)
-  if (is_laplace(fit)) out <- with_response(out, fit$likelihood)
-  advice <- if (is_laplace(fit)) mode_advice(out, effort) else certificate_advice(out, effort, fit, inside)
+  if (!response_of(fit)$conjugate) out <- with_response(out, fit$likelihood)
+  advice <- if (!response_of(fit)$conjugate) mode_advice(out, effort) else certificate_advice(out, effort, fit, inside)
   structure(out, effort = effort, m2 = attr(inside, "m2"), t = attr(inside, "t"), passes = attr(inside, "passes"),
             seconds = proc.time()[["elapsed"]] - started, advice = advice, likelihood = fit$likelihood$label)
 }
