@@ -33,13 +33,13 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   fit <- check_any_fit(x, "x")
   digits <- check_count(digits, "digits")
   number <- function(v) vapply(signif(unname(v), digits), format, "", big.mark = ",")
-  about <- if (is_laplace(fit)) laplace_facts(fit, number) else fit_facts(fit)
+  about <- fit_facts(fit)
   evidence <- stats::logLik(fit)
   table <- c(
-    Response = response_name(fit), Family = about$family, Success = about$success, Data = describe_data(about),
-    Method = about$title, Kernel = describe_kernel(about),
-    stats::setNames(number(stats::coef(fit)), names(stats::coef(fit))), Hyperparameters = about$learned,
-    Points = about$inducing, "Near rows" = about$near, "Certified error" = report_certificate(fit, newdata, number),
+    Response = response_name(fit), Family = fit$likelihood$label, Data = about$data, Method = about$title,
+    Kernel = kernel_label(about),
+    stats::setNames(number(stats::coef(fit)), names(stats::coef(fit))), Hyperparameters = about$estimation,
+    Posterior = about$points, Neighbours = about$neighbours, "Certified error" = report_certificate(fit, newdata, number),
     "Log evidence" = report_evidence(fit, evidence), "Leave-one-out" = report_loo(fit, number),
     Time = sprintf("%s s", number(sum(fit$seconds))), Software = sprintf("pfdtc %s", format(fit$version)))
   table <- table[!is.na(table)]
@@ -91,8 +91,7 @@ report_loo <- function(fit, number) {
 
 report_text <- function(fit, table) {
   rests <- if (is_exact(fit)) "The posterior is the exact one of these rows" else
-    paste0("The posterior rests on ", paste(c(table["Points"], table["Near rows"])[
-      !is.na(c(table["Points"], table["Near rows"]))], collapse = "; "))
+    paste0("The posterior rests on ", paste(stats::na.omit(table[c("Posterior", "Neighbours")]), collapse = "; "))
   sentence <- function(name, format) if (!is.na(table[name])) sprintf(format, table[name])
   paste(c(
     sprintf("A Gaussian process was fitted to %s (%s) by %s.", table["Response"], table["Data"], table["Software"]),

@@ -66,10 +66,3 @@ held_gains <- function(data, tried, s) {
   }
   tryCatch(vapply(tried, alone, at$y) - beside(tried[[1L]]), pfdtc_error_numerical = function(e) NULL)
 }
-
-# Of what is printed.
-describe_trial <- function(trial) {
-  if (is.null(trial)) return("")
-  sprintf("; points alone have %+.4f (se %.4f) in log density at %d rows held out", trial[["gain"]], trial[["se"]],
-          as.integer(trial[["rows"]]))
-}

@@ -30,7 +30,7 @@ test_that("few rows have the exact posterior, more inducing points, and near row
   own <- gp_exact(few$x, few$y, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
   expect_identical(predict(exact, se.fit = TRUE), predict(own, se.fit = TRUE))
   expect_identical(as.numeric(logLik(exact)), as.numeric(logLik(own)))
-  expect_output(print(exact), "the exact posterior")
+  expect_output(print(exact), "exact posterior")
 
   near <- rough(many)
   expect_identical(near$posterior, "far + near")
@@ -128,8 +128,8 @@ test_that("some rows near: the methods agree with one another, certificates hold
   expect_true(all(abs(stats::cov(t(draws)) - all$cov) < 5 * sqrt((outer(v, v) + all$cov^2) / 4000)))
   expect_identical(dim(simulate(fit, 2, seed = 1)), c(60L, 2L))
 
-  expect_output(print(fit), "inducing points and near rows.*the 8 nearest rows of each prediction")
-  expect_output(print(summary(fit)), "an estimate of the log evidence by near rows, no bound")
+  expect_output(print(fit), "Neighbours +the 8 nearest rows")
+  expect_output(print(summary(fit)), "Log marginal likelihood.*not a bound")
   expect_s3_class(logLik(fit), "logLik")
   expect_null(attr(logLik(fit), "upper"))
   expect_equal(AIC(fit), -2 * as.numeric(logLik(fit)))

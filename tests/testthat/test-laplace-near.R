@@ -60,7 +60,7 @@ test_that("leave-one-out, covariances and draws are of the near field", {
   cov <- function(fit) predict(fit, p$new, type = "link", full_cov = TRUE)$cov
   expect_equal(cov(all), cov(whole), tolerance = 1e-5)
   expect_true(all(unlist(simulate(all, 2, seed = 1)) >= 0))
-  expect_output(print(all), "25 nearest rows .* Gaussian ones at the mode")
+  expect_output(print(all), "Neighbours +the 25 nearest rows")
   again <- unserialize(serialize(all, NULL))
   expect_identical(predict(again), predict(all))
 })

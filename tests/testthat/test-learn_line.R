@@ -51,7 +51,7 @@ test_that("of a linear truth the default is the line, as near to it as lm() and 
     fit <- learn_rows(data)
     expect_identical(fit$kernel$profile, "mean")
     expect_identical(fit$kernels$kernel[fit$kernels$chosen], "linear mean")
-    expect_output(print(fit), "linear mean, chosen by held-out score, lines by the evidence")
+    expect_output(print(summary(fit)), "no standard error: compared by log marginal likelihood", fixed = TRUE)
     ols <- stats::lm(y ~ ., data$train)
     error <- function(model) sqrt(mean((predict(model, data$test) - data$f)^2))
     expect_lt(error(fit), 1.05 * error(ols)) # slopes are drawn in by a hundredth
@@ -108,7 +108,7 @@ test_that("no line is taken where there is none, where few rows decide nothing, 
   fit <- learn_rows(circle)
   expect_false(is_mean(fit$kernel) || is_composite(fit$kernel) && any(vapply(fit$kernel$leaves, is_mean, NA)))
   expect_true("linear mean" %in% fit$kernels$kernel)
-  expect_output(print(fit), "linear mean [+]")
+  expect_output(print(summary(fit)), "linear mean +[+]")
   few <- learn_rows(line_data(40, 3, three_slopes, 0.3))
   expect_false("linear mean" %in% few$kernels$kernel)
   # the merit of what was found is not known

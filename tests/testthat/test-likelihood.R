@@ -26,7 +26,7 @@ test_that("classes are read as glm() reads them, however they are given", {
   expect_identical(levels(predict(other, type = "class")), c("no", "yes"))
   expect_equal(unname(predict(other, type = "class") == "yes"), unname(predict(fit, type = "response") > 0.5))
   expect_type(predict(quietly(l ~ x + z, d, family = binomial), type = "class"), "logical")
-  expect_output(print(other), "Success +\"yes\"")
+  expect_output(print(other), "success is \"yes\"")
 })
 
 test_that("what is no response is refused, by name", {

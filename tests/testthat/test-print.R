@@ -1,0 +1,62 @@
+test_that("certificates sum up what they say, print some rows, and stay data frames", {
+  fit <- fit_cars(m = 4)
+  fit$reference <- with_seed(1, reference(fit, m2 = 8))
+  x <- with_seed(2, certify(fit))
+  expect_s3_class(x, c("pfdtc_certificate", "data.frame"), exact = TRUE)
+  said <- utils::capture.output(out <- withVisible(print(x, n = 3)))
+  expect_identical(out, list(value = x, visible = FALSE))
+  text <- paste(said, collapse = " ")
+  number <- function(v) format(signif(v, 3))
+  shown <- function(x) paste(utils::capture.output(print(x, n = 0)), collapse = " ")
+  expect_match(text, "Certificates of 50 rows (effort \"reference\", reference of 8 points", fixed = TRUE)
+  expect_match(shown(structure(x, passes = 3L, seconds = 12.34)), "8 points, 3 passes .* 12.3 s[)]")
+  largest <- max(x$mean_error)
+  expect_match(text, sprintf("within %s (%s sd(y))", number(largest), number(largest / sd(cars$dist))), fixed = TRUE)
+  ratio <- list(min(x$sd_lower / x$sd), max(x$sd_upper / x$sd))
+  expect_match(text, sprintf("between %s and %s times `sd`", number(ratio[[1]]), number(ratio[[2]])), fixed = TRUE)
+  expect_match(text, "... and 47 more rows", fixed = TRUE)
+  expect_length(grep("^[123] ", said), 3L)
+  expect_output(print(structure(x, advice = "More of this would help.")), "would help")
+  # rows of it are one, columns of it are not summed up
+  expect_output(print(x[2:3, ]), "Certificates of 2 rows")
+  expect_identical(x[2:3, "mean"], x$mean[2:3])
+  expect_output(print(x[c("mean", "sd")]), "^ +mean +sd")
+  expect_output(print(x[0, ]), "Certificates of 0 rows")
+  expect_output(print(certify(fit, data.frame(speed = c(NA, 5)))), "Certificates of 2 rows.*NA")
+  expect_output(print(certify(fit, data.frame(speed = NA_real_))), "Certificates of 1 row ")
+  expect_s3_class(rbind(x, x), "data.frame")
+  expect_identical(nrow(merge(x, x[1:3, ], by = "mean_error")) >= 3L, TRUE)
+  expect_input_error(print(x, n = -1), "n")
+  expect_output(print(certify(gp_exact(dist ~ speed, cars, kernel = fit$kernel, noise = fit$noise, hyper = "fixed"))),
+                "Certificates of 50 rows (effort \"reference\"", fixed = TRUE)
+})
+
+printed <- function(x) paste(utils::capture.output(print(x)), collapse = "\n")
+
+test_that("what the fit did not do is not printed, and standard errors only where they are defined", {
+  fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel_se(c(2, 60), 30), noise = 6, hyper = "fixed")
+  text <- printed(summary(fit))
+  for (word in c("Certified", "Neighbours", "Optimiser", "Kernels tried", "Posterior")) expect_no_match(text, word)
+  fit$kernels <- data.frame(kernel = c("Matern 3/2", "Matern 5/2", "linear mean"), score = c(0, 0.01, 1),
+                            se = c(0, 0.02, NA), chosen = c(TRUE, FALSE, FALSE))
+  lines <- strsplit(printed(summary(fit)), "\n")[[1L]]
+  expect_match(grep("^Matern 3/2", lines, value = TRUE), "selected$")
+  expect_match(grep("^Matern 5/2", lines, value = TRUE), "0.010 +0.020$")
+  expect_match(grep("^linear mean", lines, value = TRUE), "[+]1.000$")
+})
+
+test_that("composite kernels have a row an input with its range, and terms of all inputs are not spelled out", {
+  kernel <- kernel_se(c(2, 60), 30) + kernel_matern(3 / 2, 3, 2, inputs = ~ wt)
+  fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel, noise = 6, hyper = "fixed")
+  text <- printed(fit)
+  expect_match(text, "Input +Lengthscale, se[(]all inputs[)] +Lengthscale, matern32[(]wt[)] +Range")
+  expect_match(text, "\nhp +60 +283\n?")
+  expect_match(text, sprintf("\nwt +2 +3 +%s", format(signif(diff(range(mtcars$wt)), 4))))
+  expect_no_match(text, "wt,hp", fixed = TRUE)
+})
+
+test_that("one start of many that is best alone comes with the distance of the next", {
+  learned <- structure(data.frame(evidence = c(-10, -14.5, -30)), same = 2)
+  expect_match(describe_starts(learned), "best reached by 1; next best 4.5 nats below", fixed = TRUE)
+  expect_match(describe_starts(structure(learned, same = 5)), "best reached by 2)", fixed = TRUE)
+})
