@@ -9,7 +9,7 @@ certify_laplace <- function(fit, new, effort, reference, m2 = NULL) {
     tell <- stage_line("certify", fit$control$progress)
     on.exit(tell(NULL))
     data <- if (effort != "reference" || is.null(reference)) needs_data(fit, "fit")
-    p <- posterior_at(fit, x)
+    p <- latent_at(fit, x)
     at <- list(mean = p$mean - fit$center, sd = sqrt(p$var))
     tell("the fit's own points")
     if (effort == "reference" && !is.null(reference)) { # one that is kept has far more points than the fit

@@ -13,7 +13,7 @@ certify_mixture <- function(fit, new, effort, reference, m2 = NULL, test_points 
       one$reference <- if (is.null(z)) reference(one, m2, seconds) else
         same_chance(reference_on(one, needs_data(one, "fit"), z, NULL, max_seconds = seconds))
     }
-    list(at = c(posterior_at(one, new$x), list(noise = one$noise)), m2 = one$reference$m,
+    list(at = c(latent_at(one, new$x), list(noise = one$noise)), m2 = one$reference$m,
          inside = certify_rows(one, new, effort, one$reference, NULL, test_points, seconds),
          evidence = if (is.null(points$gain)) evidence_bounds(one))
   })

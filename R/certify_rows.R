@@ -17,8 +17,8 @@ certificate_of_rows <- function(fit, new, effort, reference, m2, test_points, ma
   started <- proc.time()[["elapsed"]]
   left <- seconds_left(max_seconds)
   tell("the fit's own points")
-  p <- predict_posterior(fit, x)
-  at <- list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(fit_variance(fit, p), 0))))
+  p <- posterior_values(posterior_of(fit), x)
+  at <- list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
   inside <- list(mean_lower = -Inf, mean_upper = Inf, sd_lower = 0, sd_upper = Inf)
   if (effort == "fast" && !is_exact(fit)) needs_data(fit, "fit")
   by_reference <- effort != "fast" && !is_exact(fit)

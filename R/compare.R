@@ -54,7 +54,7 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   pf <- check_flag(pf, "pf") && !is.null(exact)
   effort <- compare_effort(certify)
   y <- compare_response(fits, newdata, y)
-  truth <- if (!is.null(exact)) latent_at(exact, newdata)
+  truth <- if (!is.null(exact)) latent_at(exact, new_inputs(exact, newdata)$x)
   rows <- lapply(fits, compare_one, exact = exact, truth = truth, newdata = newdata, y = y, pf = pf)
   out <- do.call(rbind, rows)
   if (!is.null(effort)) out$certified_mean_error <- certified_errors(fits, newdata, effort)
@@ -67,7 +67,7 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
 
 compare_one <- function(fit, exact, truth, newdata, y, pf) {
   new <- new_inputs(fit, newdata)
-  at <- posterior_at(fit, new$x)
+  at <- latent_at(fit, new$x)
   rms <- function(e) sqrt(mean(e^2))
   out <- data.frame(
     method = fit$method, m = if (is.null(fit$m)) NA_integer_ else fit$m, objective = fit$objective,

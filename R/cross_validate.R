@@ -145,7 +145,7 @@ predict_fold <- function(fit, data, asked, train, test) {
   if (!is.null(asked$m)) asked$m <- min(asked$m, length(train))
   one <- withCallingHandlers(fit_as_set(part, asked), pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
   x <- inputs$x[inputs$index[test], , drop = FALSE]
-  p <- posterior_at(one, x)
+  p <- latent_at(one, x)
   w <- if (is.null(w)) 1 else w[test]
   offset <- if (is.null(data$offset)) 0 else data$offset[test]
   mean <- p$mean + offset

@@ -36,7 +36,8 @@
 kl_divergence <- function(fit, exact, newdata = NULL) {
   fit <- check_fit(fit, "fit")
   exact <- check_exact(exact, fit)
-  if (!is.null(newdata)) return(kl_marginal(latent_at(fit, newdata), latent_at(exact, newdata)))
+  if (!is.null(newdata)) return(kl_marginal(latent_at(fit, new_inputs(fit, newdata)$x),
+                                           latent_at(exact, new_inputs(exact, newdata)$x)))
   if (is_exact(fit)) return(0)
   if (!is.null(fit$near)) {
     abort_input("fit", "a fit with a near field", "one without",
@@ -59,11 +60,11 @@ subsample_rest <- function(fit) {
   data <- needs_data(fit, "fit")
   rest <- setdiff(seq_along(data$y), fit$chosen)
   if (!length(rest)) return(0)
-  p <- predict_posterior(fit, data$x[rest, , drop = FALSE])
+  p <- posterior_values(posterior_of(fit), data$x[rest, , drop = FALSE])
   w <- merged_weights(data)[rest]
   model <- model_of(fit)
   noise <- model$noise
-  sum(log(2 * pi * noise / w) / 2 + w * ((data$y[rest] - p$mean)^2 + p$var_sor) / (2 * noise)) +
+  sum(log(2 * pi * noise / w) / 2 + w * ((data$y[rest] - p$mean)^2 + p$var) / (2 * noise)) +
     length(rest) * log(data$scale)
 }
 

@@ -211,7 +211,7 @@ carried_rounding <- function(correction, model, data, at, var_upper) {
 find_correction <- function(reference, data, fit, share, most, left) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
-  mean <- in_units(fit, predict_posterior(fit, x)$mean)
+  mean <- in_units(fit, posterior_values(posterior_of(fit), x)$mean)
   r <- certify_posterior(reference, x)
   ratio <- share * stats::median(abs(mean - r$mean)) / stats::median(r$mean_error)
   if (!is.finite(ratio) || ratio >= 1) return(NULL)

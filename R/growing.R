@@ -167,7 +167,7 @@ count_rows <- function(fit, n) {
 
 without_reference <- function(fit) {
   if (!is.null(fit$reference)) {
-    message("The reference is of other rows and is left out: it needs the data.")
+    tell_classed("reference", "The reference is of other rows and is left out: it needs the data.")
     fit["reference"] <- list(NULL)
   }
   fit
@@ -314,8 +314,8 @@ update_points <- function(fit, m = NULL) {
   before <- left(fit$inducing)
   after <- left(z)
   if (after > 0.9 * before) {
-    message(sprintf("The points still do: others would leave %.3g of the prior variance unexplained, these leave %.3g.",
-                    in_units(fit, after / data$n, 2), in_units(fit, before / data$n, 2)))
+    tell_classed("points", sprintf("The inducing points are kept: they leave %.3g of the prior variance, new ones %.3g.",
+                                   in_units(fit, before / data$n, 2), in_units(fit, after / data$n, 2)))
     return(fit)
   }
   fit$inducing <- z

@@ -80,7 +80,7 @@ functionals_of_rows <- function(fit, functionals, names, new, certified, effort,
       offset_size = size * max(0, abs(offset[f$rows])), known = !anyNA(new$index[f$rows]))
   }, numeric(5))
   known <- which(sums["known", ] == 1)
-  fun <- weighted_values(model_of(fit)$kernel, new$x, lapply(functionals[known], function(f) new$index[f$rows]),
+  fun <- sums_at(model_of(fit)$kernel, new$x, lapply(functionals[known], function(f) new$index[f$rows]),
                          lapply(functionals[known], `[[`, "weights"))
   at <- functionals_in_units(fit, fun)
   shift <- unname(fit$center * sums["weight", ] + sums["offset", ])

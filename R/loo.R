@@ -105,7 +105,7 @@ loo_rows <- function(fit) {
   rows <- rows_apart(data)
   loo <- if (is.null(fit$near)) loo_conjugate(fit, data, rows) else loo_near(fit, data, rows)
   w <- if (is.null(data$prior_weights)) rep(1, length(data$response)) else data$prior_weights
-  unused <- if (!is.null(data$x_zero)) posterior_at(fit, data$x_zero)
+  unused <- if (!is.null(data$x_zero)) latent_at(fit, data$x_zero)
   response <- data$response - if (is.null(data$offset)) 0 else data$offset
   residual <- all_rows(data, in_units(fit, loo$residual), response[w == 0] - unused$mean)
   noise <- fit$noise / w
@@ -144,10 +144,9 @@ influence_parts <- function(fit, data, rows) {
 }
 
 parts_of_points <- function(fit, data, rows) {
-  p <- predict_posterior(fit, data$x)
-  noise <- model_of(fit)$noise
-  left <- p$resid[rows$group]
-  var <- p$var_sor[rows$group]
+  p <- native_predict(fit$factors, fit$inducing, model_of(fit), data$x)
+  left <- p$unexplained[rows$group]
+  var <- p$sor_variance[rows$group]
   hat <- precision_beside(fit, left, rows$w) * var
   if (gp_family(fit)$sor) left <- 0 * left
   list(mean = p$mean[rows$group], var = var, left = left, share = rows$w / merged_weights(data)[rows$group], hat = hat,
@@ -188,9 +187,9 @@ parts_subsample <- function(fit, data, rows) {
               rest = rep(1, n))
   unseen <- setdiff(seq_len(n), fit$chosen)
   if (length(unseen)) {
-    p <- predict_posterior(fit, data$x[unseen, , drop = FALSE])
+    p <- posterior_values(posterior_of(fit), data$x[unseen, , drop = FALSE])
     out$mean[unseen] <- p$mean
-    out$left[unseen] <- p$var_sor
+    out$left[unseen] <- p$var
   }
   seen <- fit$chosen
   part <- exact_parts(rows$y[seen], rows$w[seen], model_of(fit)$noise, fit$factors$alpha,

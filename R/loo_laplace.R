@@ -139,7 +139,7 @@ score_rows <- function(fit, mean, var) {
 
 scores_seen <- function(fit) {
   data <- training_data(fit)
-  p <- posterior_at(fit, data$x)
+  p <- latent_at(fit, data$x)
   score_rows(fit, p$mean + data$sites$offset, p$var)
 }
 
@@ -195,7 +195,7 @@ predict_fold_laplace <- function(fit, data, settings, hyper, out) {
   }
   if (!is.null(settings$m)) settings$m <- min(settings$m, part$n)
   one <- suppressMessages(fit_as_set(part, settings))
-  p <- posterior_at(one, data$x[out, , drop = FALSE])
+  p <- latent_at(one, data$x[out, , drop = FALSE])
   sites <- take_sites(data$sites, out)
   scored_sites(one, sites, p$mean + sites$offset, p$var)
 }

@@ -61,7 +61,7 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   fit <- check_any_fit(model, "model")
   rows <- new_rows(fit, as.data.frame(newdata), stats::na.pass)
   f <- joint_draws(fit, rows$x, if (is.null(draws)) new_draws() else draws)[rows$index, , drop = FALSE]
-  p <- posterior_at(fit, rows$x)
+  p <- latent_at(fit, rows$x)
   estimate <- mean <- p$mean[rows$index] + rows$offset
   link <- identity
   if (is_laplace(fit) && type != "link") {

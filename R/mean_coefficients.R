@@ -14,8 +14,8 @@ mean_coefficients <- function(fit) {
   n <- nrow(of_b)
   x <- fit_points(fit)[1L, , drop = FALSE] # coefficients are about no row: any will do
   prior <- term$variance * rowSums(of_b^2)
-  fun <- new_functionals(function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE]),
-                         prior, prior, x, rep(1L, n), rep(1, n), near = TRUE)
+  cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
+  fun <- new_functionals("coefficients", cross, prior, prior, x, rep(1L, n))
   p <- functionals_in_units(fit, fun)
   V <- diag(p$sd[seq_len(d + 1L)]^2)
   V[pairs] <- (p$sd[-seq_len(d + 1L)]^2 - diag(V)[pairs[, 1L]] - diag(V)[pairs[, 2L]]) / 2

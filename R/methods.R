@@ -220,7 +220,7 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
   f <- if (nrow(rows$x) > dense_draws && !is_laplace(object) && (is.null(object$x) || !is.null(object$data))) {
     draw_paths(object, rows$x, nsim)
   } else {
-    draw_normal(nsim, posterior_at(object, rows$x)$mean,
+    draw_normal(nsim, latent_at(object, rows$x)$mean,
                 covariance_at(object, list(x = rows$x, index = seq_len(nrow(rows$x)))))
   }
   draws <- f[rows$index, , drop = FALSE] + rows$offset

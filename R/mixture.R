@@ -52,7 +52,7 @@ mixture_at <- function(fit, rows, full_cov = FALSE) {
   points <- hyper_points(fit)
   used <- points$weights > 1e-10
   mixture_of_parts(mixture_parts(fit, points$hyper[used], function(one) {
-    c(posterior_at(one, rows$x), list(noise = noise_at(one, rows$x), cov = if (full_cov) covariance_at(one, rows)))
+    c(latent_at(one, rows$x), list(noise = noise_at(one, rows$x), cov = if (full_cov) covariance_at(one, rows)))
   }), points$weights[used], if (full_cov) rows$index)
 }
 

@@ -167,8 +167,8 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   ends <- c("mean_lower", "mean_upper")
   shown_ends <- certificate[if (response && !is.null(certificate$response)) c("response_lower", "response_upper") else
     ends]
-  p <- posterior_at(fit, x)
-  truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else posterior_at(exact, x)
+  p <- latent_at(fit, x)
+  truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else latent_at(exact, x)
   z <- stats::qnorm((1 + level) / 2)
   link <- if (response) linkinv(fit$likelihood) else identity
   band <- function(mean, sd) link(mean + z * sd)
@@ -253,9 +253,9 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   efforts <- check_efforts(effort)
   base <- comparison_base(fits, exact)
   new <- rows_to_summarise(base, newdata)
-  truth <- if (!is.null(exact)) posterior_at(exact, new$x)
+  truth <- if (!is.null(exact)) latent_at(exact, new$x)
   out <- Map(function(fit, label) {
-    p <- posterior_at(fit, new$x)
+    p <- latent_at(fit, new$x)
     errors <- if (!is.null(truth)) {
       list(actual = list(mean = abs(p$mean - truth$mean)[new$index],
                          sd = abs(sqrt(p$var) - sqrt(truth$var))[new$index]))

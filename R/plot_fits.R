@@ -84,7 +84,7 @@ curves_compared <- function(fits, exact, base, variables, newdata, input, at, n,
     grid$x <- grid$x[match(grid$value, grid$x[, v$columns]), , drop = FALSE]
   }
   data <- compared(fits, exact, grid$x, v$name, grid$value, grid$label)
-  middle <- posterior_at(base, grid$x)$mean
+  middle <- latent_at(base, grid$x)$mean
   list(variable = v, data = data, points = if (points && !is.null(base$data) && has_partial_response(base, "link")) {
     partial_points(base, variables, list(v), data.frame(input = v$name, value = grid$value, fit = middle))
   })
@@ -97,9 +97,9 @@ rows_compared <- function(fits, exact, newdata, most = 300L) {
 }
 
 compared <- function(fits, exact, x, input, value, label) {
-  truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else posterior_at(exact, x)
+  truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else latent_at(exact, x)
   panels <- lapply(names(fits), function(panel) {
-    p <- posterior_at(fits[[panel]], x)
+    p <- latent_at(fits[[panel]], x)
     data.frame(panel = panel, input = input, value = value, label = label, fit = p$mean, se.fit = sqrt(p$var),
                exact = truth$mean, se.exact = sqrt(truth$var))
   })

@@ -8,7 +8,7 @@ map_table <- function(fit, inputs, at, n, points, type) {
   all <- fit_variables(fit)
   axes <- map_variables(all, inputs, x, fit$kernel)
   grid <- map_grid(axes, slice_centre(fit, all, at), x, n)
-  p <- posterior_at(fit, grid$x)
+  p <- latent_at(fit, grid$x)
   shown <- on_scale(fit, p, type)
   map <- stats::setNames(data.frame(grid$value, shown$mean, shown$sd), c(names(grid$value), "fit", "se.fit"))
   unknown <- sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid$x))

@@ -1,39 +1,77 @@
-# What a fit says of f at rows.
+# The posterior distribution of f: a value with six verbs that work alike, however the posterior is computed.
+#
+# A posterior has class "posterior" and one of these:
+#   exact    all rows, or the subsample `chosen`, by a dense factorisation: x, factors, chosen
+#   points   inducing points: z, factors, sor (SoR variance), fitc (FITC noise), jitter
+#   near     inducing points with nearest neighbours: z, near, rows
+#   mixture  posteriors at several hyperparameters: parts, weights (posterior-mixture.R)
+# Each has `model`, `control` and `fit`, the fit that it is a view of. A Laplace or variational posterior is one of the
+# first three, of working rows (posterior-working.R). All numbers are in units of the cleaned response, without the
+# centre; in_units() converts them, once, where a caller needs units of y.
+#
+# Functionals are lists made by values_at(), slopes_at(), terms_at() and sums_at(), see functionals.R.
+#
+# With K processes (one for each class) the shapes become mean [n, K], cov [n, K, K] and curvature W [n, K, K]; K = 1
+# drops to the shapes here. Groups add columns of levels to `cross` of a functional and to the features of every class.
 
-# list(mean, var_sor, resid): the mean, the SoR variance, and what the inducing points leave of the prior variance. The
-# exact posterior, of all rows or some, has nothing to tell apart: all its variance is in var_sor.
-predict_posterior <- function(fit, x) {
+# A view of a fit, which shares the fit's elements and costs almost nothing.
+posterior_of <- function(fit) {
   model <- model_of(fit)
-  if (!is.null(fit$x)) {
-    p <- native_exact_predict(fit$factors, fit$x, model$kernel, x)
-    return(list(mean = p$mean, var_sor = p$variance, resid = numeric(nrow(x))))
-  }
+  if (!is.null(fit$x)) return(new_posterior("exact", model, fit, x = fit$x, factors = fit$factors, chosen = fit$chosen))
   if (!is.null(fit$near)) {
-    p <- predict_near(fit$near, near_rows(fit), fit$inducing, model, x, fit$control)
-    return(list(mean = p$mean, var_sor = p$var_far, resid = p$var_near))
+    return(new_posterior("near", model, fit, z = fit$inducing, near = fit$near, rows = near_rows(fit)))
   }
-  p <- native_predict(fit$factors, fit$inducing, model, x)
-  list(mean = p$mean, var_sor = p$sor_variance, resid = p$unexplained)
+  family <- gp_family(fit)
+  new_posterior("points", model, fit, z = fit$inducing, factors = fit$factors, sor = family$sor, fitc = family$fitc,
+                jitter = fit$jitter)
 }
 
-# The rows that are near: all, or those that were kept of a source.
+new_posterior <- function(class, model, fit, ...) {
+  structure(list(model = model, control = fit$control, fit = fit, ...), class = c(class, "posterior"))
+}
+
+# Returns the rows that serve as neighbours: all rows of the data, or the sample that a fit of a row source has kept.
 near_rows <- function(fit) if (is.null(fit$near$rows)) fit$data else fit$near$rows
 
-predict_covariance <- function(fit, x) {
-  model <- model_of(fit)
-  if (!is.null(fit$x)) return(native_exact_covariance(fit$factors, fit$x, model$kernel, x))
-  if (!is.null(fit$near)) return(covariance_near(fit$near, near_rows(fit), fit$inducing, model, x, fit$control))
-  native_covariance(fit$factors, fit$inducing, model, x, sor = gp_family(fit)$sor)
+# Returns list(mean [n], var [n]) of the functionals; with `joint`, for values and sums, also their covariance,
+# cov [n, n]. Rounding may make a variance slightly negative.
+posterior_at <- function(p, fun, joint = FALSE) {
+  if (!fun$n) return(list(mean = numeric(), var = numeric(), cov = if (joint) matrix(0, 0L, 0L)))
+  if (joint && fun$kind == "sums") {
+    W <- weights_of_sums(fun)
+    cov <- W %*% posterior_values(p, fun$x, TRUE)$cov %*% t(W)
+    return(c(posterior_at(p, fun), list(cov = cov)))
+  }
+  UseMethod("posterior_at")
 }
 
-fit_variance <- function(fit, p) if (gp_family(fit)$sor) p$var_sor else p$var_sor + p$resid
+# Returns posterior_at() of f at the rows of x.
+posterior_values <- function(p, x, joint = FALSE) posterior_at(p, values_at(p$model$kernel, x), joint)
 
-# Mean without offset and variance of f at the rows of x, in the units of y. Rounding can push a
-# variance that is zero in exact arithmetic below zero.
-posterior_at <- function(fit, x) {
-  if (!nrow(x)) return(list(mean = numeric(), var = numeric()))
-  p <- predict_posterior(fit, x)
-  list(mean = fit$center + in_units(fit, p$mean), var = in_units(fit, pmax(fit_variance(fit, p), 0), 2))
+# Returns list(mean, var, leverage), a number for each row of the data: the distribution of f at a row given all other
+# rows. `rows`: a list of groups of row numbers, each left out together; NULL: each row by itself.
+posterior_without <- function(p, rows = NULL) UseMethod("posterior_without")
+
+# Returns list(mean_lower, mean_upper, sd_lower, sd_upper), which contain the mean and the sd of the exact GP.
+posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
+
+# Returns mean [n] and sd [n] of f at the rows of x, of all weights 1, in units of y; with `joint` also cov [n, n].
+# The mean includes the centre and no offset. Rounding never makes the variance negative.
+latent_at <- function(fit, x, joint = FALSE) {
+  if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
+  in_response_units(fit, posterior_values(posterior_of(fit), x, joint), fit$center)
+}
+
+# Converts the moments of functionals to units of y; `shift` is added to the mean.
+in_response_units <- function(fit, p, shift = 0) {
+  c(list(mean = shift + in_units(fit, p$mean), var = in_units(fit, pmax(p$var, 0), 2)),
+    if (!is.null(p$cov)) list(cov = in_units(fit, p$cov, 2)))
+}
+
+# Returns the mean and sd of functionals in units of y, without the centre.
+functionals_in_units <- function(fit, fun) {
+  p <- posterior_at(posterior_of(fit), fun)
+  list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
 }
 
 # cbind(fit, lwr, upr): the band of this probability, between these means (of a certificate, else the same) and this
@@ -43,14 +81,11 @@ normal_band <- function(fit, var, level, lower = fit, upper = fit) {
   cbind(fit = fit, lwr = lower - half, upr = upper + half)
 }
 
-# Covariance of f between the rows asked for, in squared units of y.
+# Returns the covariance of f between the rows asked for, in squared units of y.
 covariance_at <- function(fit, rows) {
-  n <- length(rows$index)
-  check_memory(8 * max(n, nrow(rows$x))^2, sprintf("the covariance of %d rows", n))
-  cov <- if (nrow(rows$x)) in_units(fit, predict_covariance(fit, rows$x), 2) else matrix(0, 0L, 0L)
-  if (!identical(rows$index, seq_len(nrow(rows$x)))) {
-    cov <- cov[rows$index, rows$index, drop = FALSE]
-  }
+  check_memory(8 * as.double(length(rows$index))^2, sprintf("the covariance of %d rows", length(rows$index)))
+  cov <- latent_at(fit, rows$x, joint = TRUE)$cov
+  if (!identical(rows$index, seq_len(nrow(rows$x)))) cov <- cov[rows$index, rows$index, drop = FALSE]
   dimnames(cov) <- list(rows$names, rows$names)
   cov
 }
@@ -89,9 +124,6 @@ training_data <- function(fit) {
   }
   fit$data
 }
-
-# list(mean, var) of the latent function, in the units of y
-latent_at <- function(fit, newdata) posterior_at(fit, new_inputs(fit, newdata)$x)
 
 # A jitter well above the backward error of the Cholesky factorisation of k(Z, Z) (0.1 to 0.2 m eps on points that
 # differ). What is computed then belongs to points with that jitter exactly, see certify.h, and a jitter of this size

@@ -243,7 +243,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   if (back) refuse_beside_back(full_cov)
   need_var <- se.fit || full_cov || interval != "none" || back || type == "density"
   p <- if (hyper_uncertainty) mixture_at(object, rows, full_cov) else
-    c(posterior_at(object, rows$x), list(noise = noise_at(object, rows$x)))
+    c(latent_at(object, rows$x), list(noise = noise_at(object, rows$x)))
   fit <- stats::setNames(p$mean[rows$index] + rows$offset, rows$names)
   var <- if (need_var) stats::setNames(p$var[rows$index], rows$names)
   noise <- rep_len(p$noise, nrow(rows$x))[rows$index]

@@ -17,7 +17,7 @@ predict_laplace <- function(fit, training, newdata, se.fit, interval, level, typ
   }
   rows <- if (training) training_rows(fit) else new_rows(fit, newdata, na.action)
   if (type == "density") return(log_density_at(fit, rows, if (training) NULL else newdata))
-  p <- if (hyper_uncertainty) mixture_at(fit, rows, full_cov) else posterior_at(fit, rows$x)
+  p <- if (hyper_uncertainty) mixture_at(fit, rows, full_cov) else latent_at(fit, rows$x)
   mean <- stats::setNames(p$mean[rows$index] + rows$offset, rows$names)
   var <- stats::setNames(p$var[rows$index], rows$names)
   if (type == "class") return(class_of(likelihood, mean))
@@ -52,7 +52,7 @@ class_of <- function(likelihood, mean) {
 # log p(y) of each row's response, averaged over f.
 log_density_at <- function(fit, rows, newdata) {
   sites <- if (is.null(newdata)) all_sites(training_data(fit)) else new_sites(fit, newdata)
-  p <- posterior_at(fit, rows$x)
+  p <- latent_at(fit, rows$x)
   index <- rows$index
   check_responses(index, sites$y)
   out <- stats::setNames(rep(NA_real_, length(index)), rows$names)

@@ -318,7 +318,7 @@ describe_estimation <- function(fit) {
 
 # When one start alone reached the best value, the distance of the next shows whether that matters.
 describe_starts <- function(learned) {
-  if (is.null(learned)) return("none: the fit was stopped before hyperparameters were learned")
+  if (is.null(learned)) return("none: the fit ended before hyperparameters were learned")
   if (isTRUE(attr(learned, "ended"))) return("log marginal likelihood, stopped by `max_seconds`")
   if (nrow(learned) == 1L) return("log marginal likelihood, from the one start given")
   behind <- sort(max(learned$evidence) - learned$evidence)

@@ -130,7 +130,7 @@ slice_grid <- function(v, centre, x, n, xlim = NULL) {
 # On the response's scale or the link's; `certified`: with the ends between which the exact process's own interval is.
 slice_curve <- function(v, fit, grid, level, certified, type) {
   laplace <- is_laplace(fit)
-  p <- posterior_at(fit, grid$x)
+  p <- latent_at(fit, grid$x)
   ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
   if (certified) ends <- certify_any(fit, plain_rows(grid$x), "reference", fit$reference)
   band <- function(noise) {
@@ -173,7 +173,7 @@ partial_points <- function(fit, all, shown, curves) {
   rows <- rows_to_draw(fit)
   alone <- length(all) == 1L
   laplace <- is_laplace(fit)
-  residual <- if (!laplace && !alone) rows$y - posterior_at(fit, rows$x)$mean
+  residual <- if (!laplace && !alone) rows$y - latent_at(fit, rows$x)$mean
   do.call(rbind, lapply(shown, function(v) {
     curve <- rows_of(curves, v)
     value <- value_along(v, rows$x)

@@ -13,7 +13,7 @@ partial_response <- function(fit, slice, x, keep, alone) {
   y <- data$response[keep]
   if (fit$likelihood$name == "binomial") return(y)
   offset <- if (is.null(data$offset)) 0 else data$offset[keep]
-  p <- posterior_at(fit, x)
+  p <- latent_at(fit, x)
   if (fit$likelihood$name == "student") return(if (alone) y - offset else slice + y - offset - p$mean)
   y / exp(offset) * if (alone) 1 else slice / exp(p$mean + p$var / 2)
 }

@@ -22,7 +22,7 @@ NULL
 #' General: input
 #'
 #' @srrstats {G2.0} Lengths of arguments are in their help; `check_count()`, `check_number()`, `check_flag()`,
-#'   `check_choice()`, `check_level()` (checks.R) hold them to it.
+#'   `check_choice()`, `check_level()` (util-checks.R) hold them to it.
 #' @srrstats {G2.0a} Messages of these checks say what length is wanted and what was given.
 #' @srrstats {G2.1} Types likewise.
 #' @srrstats {G2.1a} Help pages say the type of each argument.
@@ -30,7 +30,7 @@ NULL
 #' @srrstats {G2.3} Character arguments go through `check_choice()`,
 #' @srrstats {G2.3a} which permits the values in the usage alone and lists them,
 #' @srrstats {G2.3b} and is case-sensitive, as `match.arg()` is; `?pfdtc` says so.
-#' @srrstats {G2.4} Conversions are explicit (checks.R, formula.R):
+#' @srrstats {G2.4} Conversions are explicit (util-checks.R, rows-read.R):
 #' @srrstats {G2.4a} counts by `as.integer()`,
 #' @srrstats {G2.4b} inputs and responses by `as.double()`,
 #' @srrstats {G2.4c} levels by `as.character()`,
@@ -39,11 +39,11 @@ NULL
 #' @srrstats {G2.5} `?pfdtc`: factors may be ordered or not; the order is not used.
 #' @srrstats {G2.6} One-dimensional inputs come as vectors, matrices of one column or columns of a class of their own
 #'   over numbers.
-#' @srrstats {G2.8} `clean_data()` (frontend.R) makes one plain list of matrices and vectors, the only thing that the
+#' @srrstats {G2.8} `clean_data()` (rows-clean.R) makes one plain list of matrices and vectors, the only thing that the
 #'   rest of the package sees.
 #' @srrstats {G2.9} What would lose information is refused by name (dates, interactions, `a:b`), not converted; columns
 #'   without names are named `x1`, `x2`, ... in `print()`.
-#' @srrstats {G2.13} Missing values are looked for before anything is computed (frontend.R, newdata.R).
+#' @srrstats {G2.13} Missing values are looked for before anything is computed (rows-clean.R, rows-new.R).
 #' @srrstats {G2.14} `na.action` of formulas and of `predict()`:
 #' @srrstats {G2.14a} `na.fail`, and always for matrices,
 #' @srrstats {G2.14b} `na.omit` and `na.exclude`, whose number `print()` says,
@@ -77,7 +77,7 @@ NULL
 #' @srrstats {G5.4a} in R beside the engine in C, and with limits and inequalities,
 #' @srrstats {G5.4b} with seven other packages where methods are theirs, too (bench/peers),
 #' @srrstats {G5.4c} and with the figures and tables of the paper (test-paper-examples.R, `vignette("paper")`).
-#' @srrstats {G5.8} Edges are in test-pfdtc-nasty.R, test-nasty-defaults.R and test-frontend.R:
+#' @srrstats {G5.8} Edges are in test-pfdtc-nasty.R, test-nasty-defaults.R and test-rows-clean.R:
 #' @srrstats {G5.8a} no rows,
 #' @srrstats {G5.8b} types that are not for inputs,
 #' @srrstats {G5.8c} columns of missing or of equal values,

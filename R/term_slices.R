@@ -39,7 +39,7 @@ term_panels <- function(kernel, variables, most = 16L) {
 
 term_curve <- function(v, fit, centre, x, level, n) {
   grid <- slice_grid(v, centre, x, n)
-  p <- terms_at(fit, grid$x)
+  p <- term_values(fit, grid$x)
   shown <- list(mean = p$mean[, v$term], sd = sqrt(p$var[, v$term]))
   f <- normal_band(shown$mean, p$var[, v$term], level)[, 2:3, drop = FALSE]
   curve_frame(v, grid, shown, f, f)
@@ -48,7 +48,7 @@ term_curve <- function(v, fit, centre, x, level, n) {
 # Partial residuals: the term's mean at each row plus the row's residual.
 term_points <- function(fit, shown) {
   rows <- rows_to_draw(fit)
-  mean <- terms_at(fit, rows$x)$mean
+  mean <- term_values(fit, rows$x)$mean
   residual <- unname(rows$y) - fit$center - rowSums(mean)
   do.call(rbind, lapply(shown, function(v) point_frame(v, value_along(v, rows$x), mean[, v$term] + residual)))
 }

@@ -11,19 +11,19 @@ kernels_of_terms <- function(kernel) {
 }
 
 # list(mean, var), a column a term, at the rows of x, in units of y and without the centre.
-terms_at <- function(fit, x) {
+term_values <- function(fit, x) {
   model <- model_of(fit)
   parts <- kernels_of_terms(model$kernel)
   names <- if (is_composite(model$kernel)) term_names(model$kernel) else
     leaf_name(utils::modifyList(model$kernel, list(of = fit$frame$columns[model$kernel$inputs])))
-  found <- posterior_of(fit, values_at_each(parts, x))
+  found <- posterior_at(posterior_of(fit), terms_at(parts, x))
   shape <- function(v) matrix(v, nrow(x), dimnames = list(NULL, names))
   list(mean = in_units(fit, shape(found$mean)), var = in_units(fit, shape(pmax(found$var, 0)), 2))
 }
 
 # predict(type = "terms"): as predict.gam() has it.
 predict_terms <- function(fit, rows, se.fit) {
-  p <- terms_at(fit, rows$x)
+  p <- term_values(fit, rows$x)
   shape <- function(v) {
     v <- v[rows$index, , drop = FALSE]
     rownames(v) <- rows$names
@@ -40,6 +40,6 @@ term_shares <- function(fit, most = 500L) {
   x <- fit$data$x
   x <- x[evenly(nrow(x), most), , drop = FALSE]
   if (nrow(x) < 2L) return(NULL)
-  spread <- apply(terms_at(fit, x)$mean, 2L, stats::var)
+  spread <- apply(term_values(fit, x)$mean, 2L, stats::var)
   spread / sum(spread)
 }

@@ -30,7 +30,7 @@ laplace_to_tolerance <- function(data, s, state) {
     z <- yard$reference$inducing[seq_len(min(found$m, most)), , drop = FALSE]
     s$points$m <- nrow(z)
     fit <- construct_laplace(data, learned, z, s, state)
-    at <- posterior_at(fit, data$x)
+    at <- latent_at(fit, data$x)
     error <- yard$error(at$mean - fit$center, sqrt(at$var))
     tol[c("mean", "sd")] <- as.list(error)
     tol[c("met", "effort", "m2")] <- list(max(error) <= s$goal$tol, "reference", yard$reference$m)

@@ -90,7 +90,7 @@ exactly <- function(data, learned, s) {
 }
 
 otherwise_candidate <- function(fit, yard, x, tol, started) {
-  at <- posterior_at(fit, x)
+  at <- latent_at(fit, x)
   error <- yard$error(at$mean, sqrt(at$var))
   list(fit = fit, m = fit$m, neighbours = fit$neighbours, posterior = fit$posterior, error = error,
        met = max(error) <= tol, iterations = 0L, seconds = proc.time()[["elapsed"]] - started)

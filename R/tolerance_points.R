@@ -4,7 +4,7 @@ make_yardstick <- function(model, data, reference, effort, q) {
   rows <- used_rows(data)
   yard <- yardstick(certify_rows(model, rows, effort, reference, test_points = 0), rows, data$sd_y, q)
   yard$own <- function() { # the larger statistic of the reference, were it the fit
-    at <- posterior_at(reference, data$x)
+    at <- latent_at(reference, data$x)
     max(yard$error(at$mean, sqrt(at$var)))
   }
   c(yard, list(reference = reference, effort = effort, m2 = reference$m, rows = length(rows$index)))
@@ -218,7 +218,7 @@ new_watch <- function(error_of, tol, hopeful, every) {
 certified_error <- function(model, data, z, jitter, yard) {
   model$inducing <- z
   model$factors <- native_posterior(z, data, model_of(model), jitter, control = model$control)
-  at <- posterior_at(model, data$x)
+  at <- latent_at(model, data$x)
   yard$error(at$mean, sqrt(at$var))
 }
 

@@ -143,7 +143,7 @@ repetition_truth <- function(plan, repetition, rows) {
   })
   started <- proc.time()
   exact <- exact_fit(rows, pilot)
-  at <- posterior_at(exact, rows$test)
+  at <- latent_at(exact, rows$test)
   used <- proc.time() - started
   slim <- exact
   slim["factors"] <- slim["x"] <- list(NULL)
@@ -177,7 +177,7 @@ run_method <- function(method, cell, plan, rows, truth, start, keep) {
   started <- proc.time()
   fit <- with_cell_seed(plan, cell, method, fit_method(method, cell, plan, rows, truth, start, traced))
   cpu <- cpu_of(proc.time() - started)
-  at <- posterior_at(fit, rows$test)
+  at <- latent_at(fit, rows$test)
   row <- result_row(plan, cell$m, cell$repetition, method, at, rows, truth)
   row$points <- fit$m
   row$objective <- fit$objective
@@ -265,7 +265,7 @@ course <- function(fit, row, plan, cell, rows, truth, start, exact) {
   errors <- vapply(kept, function(k) {
     dtc <- gp_dtc(rows$x, rows$y, kernel = truth$kernel, noise = truth$noise, hyper = "fixed", inducing = k$z,
                   center = FALSE, scale = FALSE, control = plan$control)
-    p <- posterior_at(dtc, rows$test)
+    p <- latent_at(dtc, rows$test)
     c(divergence_from_exact(dtc, exact, truth$trace_P), sqrt(mean((p$mean - truth$mean)^2)),
       sqrt(mean((sqrt(p$var) - sqrt(truth$var))^2)))
   }, numeric(3))

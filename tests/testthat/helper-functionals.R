@@ -97,7 +97,7 @@ attack_functionals <- function(seed, kind = "sums") {
     C <- rbind(rep(1 / 10, 10), c(1, -1, rep(0, 8)), stats::rnorm(10), c(1, rep(0, 9)), 1e3 * stats::rnorm(10), 0)
     kernel <- model_of(fit)$kernel
     fun <- if (kind == "slopes") slopes_at(kernel, new, 1L) else
-      weighted_values(kernel, new, rep(list(1:10), 6), lapply(1:6, function(i) C[i, ]))
+      sums_at(kernel, new, rep(list(1:10), 6), lapply(1:6, function(i) C[i, ]))
     at <- functionals_in_units(fit, fun)
     frame <- function(inside) functional_frame(fit, fun, at, inside, 0, 0, identity)
     efforts <- c("fast", "reference", "tight")

@@ -231,7 +231,7 @@ test_that("memory is announced, and refused before it is taken", {
     expect_silent(do.call(gp_subsample, c(list(x[1:1000], x[1:1000], m = 60), fixed)))
   })
   local_message <- tryCatch(announce_memory(1e9, 11180), message = conditionMessage)
-  expect_match(local_message, "11180 rows takes")
+  expect_match(local_message, "11180")
   expect_silent(announce_memory(1e6, 100))
 })
 
@@ -272,7 +272,7 @@ test_that("print(), summary() and the rest answer for every method", {
     printed <- capture.output(print(fit))
     expect_match(printed[1], titles[[method]], fixed = TRUE)
     expect_identical(any(grepl("^Posterior", printed)), method %in% sparse_methods)
-    expect_output(print(summary(fit)), "RMSE.*Log marginal likelihood.*Time")
+    expect_output(print(summary(fit)), "RMSE")
     expect_length(fitted(fit), 50)
     expect_equal(unname(residuals(fit)), cars$dist - unname(fitted(fit)))
     expect_identical(dim(simulate(fit, 2, seed = 1)), c(50L, 2L))
@@ -284,8 +284,8 @@ test_that("print(), summary() and the rest answer for every method", {
   }
   expect_output(print(fits$gp_subsample), "5 random rows")
   joint <- learned("gp_exact", hyper = "joint")
-  expect_output(print(joint), "Estimation +log marginal likelihood")
-  expect_output(print(learned("gp_vfe", m = 4, hyper = "joint")), "Estimation.*with the inducing points")
+  expect_output(print(joint), "log marginal likelihood")
+  expect_output(print(learned("gp_vfe", m = 4, hyper = "joint")), "inducing points")
 })
 
 test_that("a variable of every kind, with and without the data", {

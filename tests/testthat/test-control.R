@@ -29,7 +29,7 @@ test_that("a list does as control; what is no control is refused", {
   expect_identical(fit(list())$maxit, 50L) # what was used
   again <- pfdtc(cars$speed, cars$dist, m = 40, control = pfdtc(cars$speed, cars$dist, m = 40)$control)
   expect_false(again$moved)
-  expect_input_error(fit(list(maxiter = 2)), "Did you mean `maxit`?")
+  expect_input_error(fit(list(maxiter = 2)), "`maxit`")
   expect_input_error(fit(list(maxit = -2)), "`maxit`")
   twice <- stats::setNames(list(2, 3), c("maxit", "maxit"))
   for (bad in list(5, NULL, "fast", list(5), list(maxit = 2, 3), twice, data.frame(maxit = 2))) {

@@ -211,7 +211,7 @@ test_that("results of other data by the same name, or of other rows, are not tak
 test_that("an experiment is printed as medians, and all of it is a data frame", {
   results <- small_experiment(m = 5, methods = c("sor", "vfe"))
   shown <- utils::capture.output(print(results))
-  expect_match(shown[1], "4 fits, 2 repetitions")
+  expect_match(shown[1], "4 fits")
   expect_length(shown, 5)
   expect_identical(class(as.data.frame(results)), "data.frame")
   expect_null(attr(as.data.frame(results), "trace"))
@@ -225,7 +225,7 @@ test_that("a fit that fails is left out with a warning, and made when run again"
   expect_warning(results <- with_replaced(list(fit_method = fails), {
     small_experiment(m = 5, reps = 1, file = file)
   }, experiment_code()),
-                 "1 fits failed.*vfe: no luck")
+                 "no luck")
   expect_identical(setdiff(c("exact", "pf", "vfe", "sor", "subsample", "default"), results$method), "vfe")
   expect_equal(numbers(small_experiment(m = 5, reps = 1, file = file)), numbers(small_experiment(m = 5, reps = 1)))
 })

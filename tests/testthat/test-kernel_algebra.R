@@ -178,14 +178,14 @@ test_that("what makes no kernel is refused, with the reason", {
   expect_error(-kernel_se(), class = "pfdtc_error_input")
   expect_error(kernel_se() + 1, "kernel_constant", class = "pfdtc_error_input")
   expect_error(-2 * kernel_se(), class = "pfdtc_error_input")
-  expect_error(kernel_constant() + kernel_constant(), "tell apart", class = "pfdtc_error_input")
+  expect_error(kernel_constant() + kernel_constant(), class = "pfdtc_error_input")
   expect_error(kernel_linear(inputs = "a") + kernel_linear(inputs = "a"), class = "pfdtc_error_input")
   expect_error(kernel_categorical(1.2), class = "pfdtc_error_input")
   expect_error(kernel_se(c(1, 2), isotropic = TRUE), class = "pfdtc_error_input")
-  expect_error(kernel_se(inputs = y ~ a), "one-sided", class = "pfdtc_error_input")
+  expect_error(kernel_se(inputs = y ~ a), class = "pfdtc_error_input")
   x <- kernel_rows(6)
   expect_error(kernel_matrix(kernel_se(1, 1, "a") + kernel_se(1, 1, "e"), x), "`e`", class = "pfdtc_error_input")
-  expect_error(kernel_matrix(kernel_categorical(0.5, 1, c("a", "f1")), x), "one over a factor",
+  expect_error(kernel_matrix(kernel_categorical(0.5, 1, c("a", "f1")), x), "`f1`|inputs",
                class = "pfdtc_error_input")
   expect_error(kernel_matrix(kernel_categorical(0.5, 1), x), "inputs", class = "pfdtc_error_input")
   expect_error(kernel_matrix(kernel_se(1, 1, "a") + kernel_linear(), x), "variance", class = "pfdtc_error_input")
@@ -211,7 +211,7 @@ test_that("inputs are variables of the data: a factor is one name; parameters sa
   expect_equal(coef(held)[["rq(u).alpha"]], 3)
   expect_identical(attr(logLik(held), "df"), 10L)
   expect_error(gp_exact(y ~ u, d, kernel = kernel_se(inputs = ~ w)), "`w`", class = "pfdtc_error_input")
-  expect_error(gp_exact(y ~ u, d, kernel = kernel_categorical(inputs = ~ u)), "factor", class = "pfdtc_error_input")
+  expect_error(gp_exact(y ~ u, d, kernel = kernel_categorical(inputs = ~ u)), "`u`|inputs", class = "pfdtc_error_input")
 })
 
 test_that("a period that is given is kept, one that is not is learned", {

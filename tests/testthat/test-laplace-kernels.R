@@ -92,7 +92,7 @@ test_that("a straight line beside a smooth kernel is taken where the evidence as
   expect_gt(right(fit), 0.95)
   expect_gt(right(fit), right(without) + 0.05)
   expect_gt(fit$evidence, without$evidence + 3)
-  expect_output(print(fit), "Kernel .*linear mean, sd")
+  expect_output(print(fit), "linear mean")
   expect_true(all(c("mean.variance", "mean") %in% names(coef(fit))))
   terms <- predict(fit, new, type = "terms")
   expect_equal(rowSums(terms) + attr(terms, "constant"), predict(fit, new), ignore_attr = TRUE, tolerance = 1e-8)
@@ -176,14 +176,14 @@ test_that("a search that cannot begin is left out, which is told; other errors a
   }
   composite <- function(kernel, points) is_composite(kernel)
   expect_no_message(whole <- fit_without(function(...) FALSE))
-  expect_message(smooth <- fit_without(composite), "1 search .* \\(there is no mode\\)", class = "pfdtc_message_search")
+  expect_message(smooth <- fit_without(composite), class = "pfdtc_message_search")
   expect_identical(smooth$kernels$kernel, setdiff(whole$kernels$kernel, whole$kernels$kernel[whole$kernels$chosen]))
   # of the few points of the first searches alone, which are no rivals of a line on more
   many <- function(kernel, points) points > laplace_sizes$few_points && !is_composite(kernel)
   expect_message(few <- fit_without(many), class = "pfdtc_message_search")
   expect_false(is_composite(few$kernel))
   expect_gt(stats::cor(predict(few), data$a), 0.9)
-  expect_warning(none <- fit_without(function(...) TRUE), "Nothing was learned", class = "pfdtc_warning_convergence")
+  expect_warning(none <- fit_without(function(...) TRUE), class = "pfdtc_warning_convergence")
   expect_equal(none$kernel$variance, laplace_priors$variance, tolerance = 0.5)
   expect_true(all(is.finite(predict(none, type = "response"))))
   expect_error(fit_without(composite, function(par) stop_on_status(list(status = 1L), "The mode")),

@@ -122,7 +122,7 @@ test_that("two explanations that are as likely are told of, and no data that hav
   }
   data <- wave(1) # for a smooth f it is noise, for a wavy one structure
   both <- told(data, kernel = kernel_se())
-  expect_match(conditionMessage(both$warned), "Two explanations")
+  expect_s3_class(both$warned, "pfdtc_warning_evidence")
   expect_equal(both$warned$noise[1L], both$fit$noise)
   expect_lte(both$warned$behind, 2)
   # at either noise the best of any lengthscale and variance, by dense algebra and with the priors, is as high
@@ -258,7 +258,7 @@ test_that("restarts are as many as asked for, priors can be left out", {
     expect_identical(nrow(fit$learned), as.integer(restarts))
     expect_identical(which(fit$learned$kept), which.max(fit$learned$evidence))
   }
-  expect_output(print(fit), "20 starts [(]best reached by")
+  expect_output(print(fit), "20 starts")
   expect_identical(nrow(learn(data, kernel = kernel_se())$learned), 9L)
   expect_identical(nrow(learn(wavy_line(), kernel = kernel_se())$learned), 10L)
   # an input that says nothing: its lengthscale is long in any case, and the likelihood no less without priors

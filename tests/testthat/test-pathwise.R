@@ -75,7 +75,7 @@ test_that("30,000 points of a far + near posterior take paths that a covariance 
   fit <- with_seed(1, pfdtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed",
                             inducing = p$z, neighbours = 20))
   x <- with_seed(1, cbind(runif(3e4, -3, 3), runif(3e4, -3, 3)))
-  expect_error(predict(fit, x, full_cov = TRUE), "Memory for the covariance", class = "pfdtc_error_input")
+  expect_error(predict(fit, x, full_cov = TRUE), "max_memory", class = "pfdtc_error_input")
   drawn <- simulate(fit, nsim = 2, seed = 1, newdata = x, type = "latent")
   p <- predict(fit, x, se.fit = TRUE)
   z <- (drawn[[1]] - p$fit) / p$se.fit

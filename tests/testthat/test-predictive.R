@@ -126,7 +126,7 @@ test_that("rows of a fit have intervals with their own trials", {
     expect_error(predict(fit, d, interval = "prediction", certified = TRUE), class = "pfdtc_error_input")
   }
   classes <- pfdtc(s > 2 ~ x, d, family = binomial(), kernel = k, hyper = "fixed")
-  expect_error(predict(classes, d, interval = "prediction"), "probability", class = "pfdtc_error_input")
+  expect_error(predict(classes, d, interval = "prediction"), class = "pfdtc_error_input")
 })
 
 test_that("missing values, offsets and leave-one-out are as in other intervals", {

@@ -81,7 +81,7 @@ test_that("test points leave nothing of themselves unexplained, and the interval
   expect_identical(anyDuplicated(rows), 0L)
   longer <- with_seed(2, extend_reference(made$fit, ref, new[rows, ]))
   expect_identical(longer$m, 40L)
-  left <- predict_posterior(longer, new[rows, ])$resid
+  left <- native_predict(longer$factors, longer$inducing, model_of(longer), new[rows, ])$unexplained
   expect_lt(max(left), 1e-10 * model_of(ref)$kernel$variance)
   expect_lte(longer$norms$w_E, ref$norms$w_E)                                 # more points leave less
   expect_lte(longer$norms$t, ref$norms$t)

@@ -62,7 +62,7 @@ test_that("columns with units are numbers, list columns are refused", {
   expect_input_error(fit_plane(listed), "formula")
   expect_error(fit_plane(listed), "'a'")
   data$a <- as.complex(data$a)
-  expect_error(fit_plane(data), "`a`, of complex")
+  expect_error(fit_plane(data), "`a`")
 })
 
 # A draw of a Gaussian process of known hyperparameters, and noise.
@@ -172,5 +172,5 @@ test_that("what is done unasked has a class", {
   fit <- gp_dtc(dist ~ speed, cars, m = 3, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed")
   expect_message(certify(fit, cars[1:2, ]), class = "pfdtc_message_reference")
   half <- update(fit, data = cars[1:25, ])
-  expect_warning(AIC(fit, half), "50 and 25 rows", class = "pfdtc_warning_evidence")
+  expect_warning(AIC(fit, half), "50.*25", class = "pfdtc_warning_evidence")
 })

@@ -104,7 +104,7 @@ test_that("lambda is learned, as the likelihood of the response has it", {
   expect_gt(fit$evidence, plain$evidence + 5)
   test <- d[301:400, ]
   expect_gt(mean(predict(fit, test, type = "density")), mean(predict(plain, test, type = "density")))
-  expect_output(print(fit), "Yeo and Johnson")
+  expect_output(print(fit), "Yeo")
   file <- tempfile()
   saveRDS(fit, file)
   expect_identical(predict(readRDS(file), test, type = "response"), predict(fit, test, type = "response"))

@@ -178,3 +178,161 @@ new_offset <- function(frame, mf, newdata) {
   if (length(total) == 1L && !identical(total, 0)) total <- rep(total, n)
   as.double(total)
 }
+
+# Rows as a fit was given them, and as the engine takes them: those of its data, and others.
+
+# list(x, response, offset, w, keep, labels), of classes and counts y and size, too: in the fit's columns; `keep`: those
+# of positive weight. `asked`: what of the fit's call is looked at.
+training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
+  given <- if (by_formula(fit)) rows_with_response(fit, newdata, asked) else list_of_rows(fit, newdata)
+  if (!is.null(fit$noise_trend)) {
+    w <- if (is.null(given$w)) 1 else given$w
+    given$w <- w / noise_factor(fit$noise_trend, given$x)
+  }
+  given$keep <- if (is.null(given$w)) rep(TRUE, length(given$response)) else given$w > 0
+  given
+}
+
+rows_with_response <- function(fit, newdata, asked) {
+  if (!is.data.frame(newdata)) {
+    abort_input("newdata", describe(newdata), "a data frame with the variables of the formula and the response")
+  }
+  lacking <- setdiff(c(fit$frame$required, all.vars(stats::formula(fit$terms)[[2L]])), names(newdata))
+  if (length(lacking)) {
+    abort_input("newdata", sprintf("one without %s", list_quoted(lacking)),
+                "a data frame with the variables of the formula and the response")
+  }
+  parts <- list(quote(stats::model.frame), formula = fit$terms, data = newdata, na.action = quote(stats::na.omit))
+  asked <- intersect(asked, names(fit$call))
+  parts[asked] <- as.list(fit$call)[asked]
+  mf <- evaluate_frame(parts, environment(fit$terms))
+  labels <- row.names(mf)
+  for (spec in fit$frame$variables) mf[[spec$name]] <- check_new_variable(mf[[spec$name]], spec)
+  rows <- rows_of_frame(mf, fit$frame$variables, labels, "newdata")
+  c(rows[c("x", "offset")], read_rows(fit, rows$response, rows$w, rows$name, nrow(mf), labels), list(labels = labels))
+}
+
+read_rows <- function(fit, response, w, name, n, labels = NULL) {
+  if (!is_laplace(fit)) return(list(response = check_response(response, name, n, labels), w = w))
+  read <- read_response(fit$likelihood, known_classes(fit, response), w, name, n)
+  list(response = read$response, w = read$weight, y = read$y, size = read$size)
+}
+
+list_of_rows <- function(fit, newdata) {
+  known <- is.list(newdata) && !is.data.frame(newdata) && all(c("x", "y") %in% names(newdata))
+  if (!known) {
+    abort_input("newdata", describe(newdata), "a list with `x` and `y`, of a fit of a matrix")
+  }
+  x <- check_finite(rows_by_matrix(fit$frame, newdata$x)$x, "newdata")
+  n <- nrow(x)
+  w <- if (!is.null(newdata$weights)) check_weights(newdata$weights, n)
+  c(list(x = x, offset = if (!is.null(newdata$offset)) check_vector(newdata$offset, "offset", n), labels = NULL),
+    read_rows(fit, newdata$y, w, "y", n))
+}
+
+# As the engine takes them.
+cleaned <- function(fit, given) {
+  r <- given$response - if (is.null(given$offset)) 0 else given$offset
+  keep <- given$keep
+  list(x = given$x[keep, , drop = FALSE], y = (r[keep] - fit$center) / fit$scale, weights = given$w[keep],
+       n = sum(keep), center = fit$center, scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0))
+}
+
+# list(x, response, offset, w, y, size) of every row, as given; the last two of classes and counts.
+rows_of_data <- function(data) {
+  inputs <- training_inputs(data)
+  sites <- data$sites
+  list(x = inputs$x[inputs$index, , drop = FALSE], response = data$response, offset = data$offset,
+       w = data$prior_weights, y = if (!is.null(sites)) unname(all_rows(data, sites$y, 0)),
+       size = if (!is.null(sites$size)) unname(all_rows(data, sites$size, 1)))
+}
+
+extended_rows <- function(old, new) {
+  n <- length(old$response)
+  both <- function(what, otherwise) {
+    if (is.null(old[[what]]) && is.null(new[[what]])) return(NULL)
+    c(if (is.null(old[[what]])) rep(otherwise, n) else old[[what]],
+      if (is.null(new[[what]])) rep(otherwise, length(new$response)) else new[[what]])
+  }
+  names <- names(old$response)
+  if (!is.null(names)) {
+    names <- make.unique(c(names, if (is.null(new$labels)) n + seq_along(new$response) else new$labels))
+  }
+  list(x = rbind(old$x, new$x), response = stats::setNames(c(old$response, new$response), names),
+       offset = both("offset", 0), w = both("w", 1), y = c(old$y, new$y), size = both("size", 1))
+}
+
+rows_without <- function(old, rows) {
+  c(list(x = old$x[-rows, , drop = FALSE]), lapply(old[names(old) != "x"], `[`, -rows))
+}
+
+# The data with these rows instead, equal ones merged as the fit had them: beside near rows all of them.
+data_of_rows <- function(data, rows, fit) {
+  w <- rows$w
+  keep <- if (is.null(w)) rep(TRUE, nrow(rows$x)) else w > 0
+  if (!any(keep)) abort_input("rows", "all rows", "fewer than there are")
+  if (is_laplace(fit)) return(sites_of_rows(data, rows))
+  r <- unname(rows$response - if (is.null(rows$offset)) 0 else rows$offset)[keep]
+  used <- if (!is.null(w) && any(w[keep] != 1)) w[keep]
+  most <- if (!is.null(fit$near)) 1 - 1 / sum(keep) else if (merges_rows(fit$method)) 0.9 else 0
+  merged <- merge_equal_rows(rows$x[keep, , drop = FALSE], (r - data$center) / data$scale, used, most)
+  for (what in c("x", "y", "weights", "group", "twins")) data[what] <- list(merged[[what]])
+  data["x_zero"] <- list(if (!all(keep)) rows$x[!keep, , drop = FALSE])
+  data$n <- sum(keep)
+  data$shift <- log_density_shift(data$n, if (is.null(used)) 0 else sum(log(used)), data$scale, merged$rows, merged$ss)
+  data$response <- rows$response
+  data["offset"] <- list(rows$offset)
+  data["prior_weights"] <- list(w)
+  if (!is.null(fit$noise_trend)) data["given_weights"] <- list(w * noise_factor(fit$noise_trend, rows$x))
+  data
+}
+
+# The same of classes and counts, which are not merged.
+sites_of_rows <- function(data, rows) {
+  out <- clean_again(data, rows$x, unname(rows$response), rows$w, NULL, FALSE, FALSE, FALSE,
+                     labels = names(rows$response))
+  out["na_action"] <- data["na_action"]
+  with_sites(out, list(y = rows$y, size = rows$size, weight = rows$w, levels = data$levels), rows$offset)
+}
+
+# What reading the fit's rows takes of it: little enough to be sent to who reads them.
+fit_recipe <- function(fit) {
+  list(frame = fit$frame, terms = fit$terms, center = fit$center, scale = fit$scale,
+       call = as.list(fit$call)[intersect(c("weights", "offset", "subset"), names(fit$call))])
+}
+
+# The rows of a block of the data that the fit was made of.
+fitted_rows <- function(recipe, block) training_rows_from(recipe, block, c("weights", "offset", "subset"))
+
+# `data` that a fit is said to be made of, as a source.
+source_of_fit <- function(fit, data) {
+  if (!by_formula(fit)) abort_input("fit", "a fit of a matrix", "a fit of a formula, to take rows again")
+  if (is.data.frame(data)) return(rows_in_memory(data))
+  if (!is_source(data)) abort_input("data", describe(data), "a row source or a data frame")
+  data
+}
+
+# The fit with the rows of a source as its data, for what takes pairs of rows: all of them at hand. Where they come from
+# workers these make the products.
+with_rows_of <- function(fit, source) {
+  recipe <- fit_recipe(fit)
+  numbers <- 2 * length(fit$frame$columns) + 6
+  check_memory(8 * fit$nobs * numbers, sprintf("all %s rows, of whose pairs products are made,", show_count(fit$nobs)))
+  given <- source_pass(source, rows_visit(recipe), c)
+  of <- function(what) unlist(lapply(given, `[[`, what), use.names = FALSE)
+  rows <- list(x = do.call(rbind, lapply(given, `[[`, "x")), response = of("response"), offset = of("offset"),
+               w = of("w"))
+  fit$data <- data_of_rows(list(center = fit$center, scale = fit$scale, sd_y = fit$sd_y), rows, fit)
+  if (!same_sums(fit$signature, data_signature(fit$data))) refuse_other_rows()
+  if (read_elsewhere(source)) fit$data$products <- products_on_workers(fit$data$x)
+  fit
+}
+
+rows_visit <- function(recipe) {
+  force(recipe)
+  function(block) list(fitted_rows(recipe, block))
+}
+
+refuse_other_rows <- function() {
+  abort_input("data", "rows that are not those of the fit", "the rows that the fit was made of, in any order")
+}

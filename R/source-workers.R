@@ -199,7 +199,7 @@ lose_part <- function(work, i, e) {
     abort_source(sprintf("Part %d of %d was lost with its worker three times, the last time by: %s", i, work$n,
                          conditionMessage(e)), parent = e, rows = 0)
   }
-  message(sprintf("Part %d of %d was lost with its worker and is done again.", i, work$n))
+  tell_classed("worker", sprintf("Part %d of %d was lost with its worker and is done again.", i, work$n))
   work$waiting <- c(i, work$waiting)
 }
 
@@ -236,5 +236,30 @@ mirai_crew <- function() {
     value <- flight$data
     if (mirai::is_error_value(value)) stop(paste("mirai:", format(value)))
     value
+  })
+}
+
+# Products with the kernel matrix of all pairs of rows, made by workers. Each has all rows, which are sent once, and
+# takes a share of the pairs: to and fro go v and as many numbers for each worker and product.
+
+# A function (kernel, v, control) -> k(x, x) v
+products_on_workers <- function(x, crew = find_crew()) {
+  id <- next_source()
+  sent <- FALSE
+  shares <- max(1L, crew$size())
+  function(kernel, v, control) {
+    task <- function(i, whole) list(share_of_product, list(id, i, if (whole) x, kernel, v, control, shares))
+    results <- crew_run(crew, shares, !sent, task)
+    sent <<- TRUE
+    Reduce(`+`, lapply(results, `[[`, "value"))
+  }
+}
+
+# On a worker: as visit_part().
+share_of_product <- function(id, share, x, kernel, v, control, shares) {
+  as_result({
+    x <- kept_of(id, "x", x)
+    if (is.null(x)) list(absent = TRUE) else
+      list(value = native_kernel_matvecs(kernel, x, NULL, v, control, share, shares))
   })
 }

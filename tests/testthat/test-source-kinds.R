@@ -36,12 +36,12 @@ test_that("CSV files are read in blocks, in every pass anew", {
   write.csv2(d, file.path(folder, "semi.txt"), row.names = FALSE)
   expect_same_rows(rows_csv(file.path(folder, "semi.txt"), sep = ";", dec = ","), d)
   write.csv(d[c("y", "a")], file.path(folder, "5.csv"), row.names = FALSE)
-  expect_error(all_rows_of(rows_csv(folder)), class = "pfdtc_error_source", "other columns")
+  expect_error(all_rows_of(rows_csv(folder)), class = "pfdtc_error_source", "columns")
   d$a[390] <- NA
   write.csv(transform(d, a = ifelse(seq_len(400) > 395, "high", a)), file.path(folder, "1.csv"), row.names = FALSE,
             quote = FALSE)
-  expect_error(all_rows_of(rows_csv(file.path(folder, "1.csv"), block = 100)), class = "pfdtc_error_source", "300 rows")
-  expect_error(rows_csv(tempfile()), class = "pfdtc_error_input", "not there")
+  expect_error(all_rows_of(rows_csv(file.path(folder, "1.csv"), block = 100)), class = "pfdtc_error_source", "300")
+  expect_error(rows_csv(tempfile()), class = "pfdtc_error_input", "file")
   expect_error(rows_csv(tempdir(check = TRUE)[0]), class = "pfdtc_error_input", "files")
 })
 
@@ -54,14 +54,14 @@ test_that("a query is read in blocks; what fails is said, and the connection can
   expect_no_warning(expect_same_rows(rows_db(con, "select * from rows", block = 33), d))
   expect_same_rows(rows_db(con, "select y, a, f, w from rows"), d)
   fit <- a_fit(rows_db(con, "select y, a, f, w + 10000000000 as big from rows"))
-  expect_output(print(fit), "a database, read in 2 passes")
+  expect_output(print(fit), "2 passes")
   big <- pfdtc(y ~ big, rows_db(con, "select y, w + 10000000000 as big from rows"), kernel = kernel_se(1, 1), noise = 1,
                hyper = "fixed", m = 2, control = list(maxit = 0))
   expect_true(all(big$inducing %in% (1e10 + 0:2)))
   expect_error(rows_db(con, "select * from nothing"), class = "pfdtc_error_input", "nothing")
   source <- rows_db(con, "select * from rows")
   DBI::dbExecute(con, "drop table rows")
-  expect_error(a_fit(source), class = "pfdtc_error_source", "after 0 rows")
+  expect_error(a_fit(source), class = "pfdtc_error_source", "\\b0\\b")
   expect_equal(nrow(DBI::dbGetQuery(con, "select 1")), 1)
 })
 
@@ -116,7 +116,7 @@ test_that("PostgreSQL's rows come from a cursor, and a failed query leaves the c
   source$finish()
   expect_error(rows_db(con, "select * from nothing"), class = "pfdtc_error_input", "nothing")
   DBI::dbExecute(con, "drop table rows")
-  expect_error(a_fit(source), class = "pfdtc_error_source", "after 0 rows")
+  expect_error(a_fit(source), class = "pfdtc_error_source", "\\b0\\b")
   expect_equal(nrow(DBI::dbGetQuery(con, "select 1")), 1)
 })
 
@@ -141,7 +141,7 @@ test_that("DuckDB's rows are streamed, and equal to those in memory", {
   DBI::dbExecute(con, sprintf("copy rows to '%s' (format parquet)", parquet))
   expect_same_rows(rows_db(con, sprintf("select * from '%s'", parquet), block = 100), d) # its own reader
   DBI::dbExecute(con, "drop table rows")
-  expect_error(a_fit(source), class = "pfdtc_error_source", "after 0 rows")
+  expect_error(a_fit(source), class = "pfdtc_error_source", "\\b0\\b")
   expect_equal(nrow(DBI::dbGetQuery(con, "select 1")), 1)
 })
 
