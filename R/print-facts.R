@@ -236,3 +236,9 @@ input_range <- function(fit) {
   x <- slice_rows(fit)
   stats::setNames(apply(x, 2L, max) - apply(x, 2L, min), fit$frame$columns)
 }
+
+# Replaces a list of all inputs in the names of terms and factors by "all inputs".
+all_inputs <- function(names, columns) {
+  if (length(columns) < 2L) return(names)
+  gsub(paste0("(", paste(columns, collapse = ","), ")"), "(all inputs)", names, fixed = TRUE)
+}

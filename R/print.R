@@ -132,12 +132,6 @@ split_lengthscales <- function(names, columns) {
   data.frame(input = ifelse(is.na(end), 0L, end), factor = sub("[.]?lengthscale[.].*$", "", names))
 }
 
-# Replaces a list of all inputs in the names of terms and factors by "all inputs".
-all_inputs <- function(names, columns) {
-  if (length(columns) < 2L) return(names)
-  gsub(paste0("(", paste(columns, collapse = ","), ")"), "(all inputs)", names, fixed = TRUE)
-}
-
 # `se` is 0 for the kernel that others are held against, and NA for one compared by the log marginal likelihood.
 print_kernels_tried <- function(kernels) {
   if (is.null(kernels)) return(cat("\n"))
