@@ -143,9 +143,9 @@ describe_estimation <- function(fit) {
   if (!is.null(fit$likelihood)) {
     open <- c(if (fit$df > fit$likelihood$learned) "mean", if (fit$likelihood$learned) theta_name(fit$likelihood))
     if (fit$hyper != "fixed") return(words_for(fit$likelihood)[["learned"]])
-    return(paste0("hyperparameters fixed as given", if (length(open)) paste(" except", paste(open, collapse = " and "))))
+    return(paste0("fixed as given", if (length(open)) paste(" except", paste(open, collapse = " and "))))
   }
-  text <- switch(fit$hyper, fixed = "hyperparameters fixed as given", evidence = describe_starts(fit$learned),
+  text <- switch(fit$hyper, fixed = "fixed as given", evidence = describe_starts(fit$learned),
                  pilot = "pilot VFE fit, then fixed",
                  joint = if (is.null(gp_family(fit)$objective)) "log marginal likelihood" else
                    "jointly with the inducing points", fit$hyper)

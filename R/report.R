@@ -34,9 +34,11 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   digits <- check_count(digits, "digits")
   number <- function(v) vapply(signif(unname(v), digits), format, "", big.mark = ",")
   about <- fit_facts(fit)
+  levels <- fit$likelihood$levels
   evidence <- stats::logLik(fit)
   table <- c(
-    Response = response_name(fit), Family = fit$likelihood$label, Data = about$data, Method = about$title,
+    Response = response_name(fit), Family = if (is.null(fit$theta)) fit$likelihood$label else about$response,
+    Success = if (length(levels) == 2L) sprintf("\"%s\"", levels[2L]), Data = about$data, Method = about$title,
     Kernel = kernel_label(about),
     stats::setNames(number(stats::coef(fit)), names(stats::coef(fit))), Hyperparameters = about$estimation,
     Posterior = about$points, Neighbours = about$neighbours, "Certified error" = report_certificate(fit, newdata, number),
