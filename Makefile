@@ -15,7 +15,8 @@ help:
 	@echo "make doors      every door of the C code under gctorture and valgrind: some minutes"
 	@echo "make mutants    plants faults that the tests must notice (ONLY=name for some): half an hour"
 	@echo "make bench      speed and memory (bench/README.md): some minutes"
-	@echo "make ci         all that CI does"
+	@echo "make ci         what every commit has to pass: under ten minutes"
+	@echo "make nightly    the rest: OpenBLAS, sanitizers, doors, experiments, threads, planted faults (about two hours)"
 	@echo "make clean      remove what the above leave behind"
 
 demo:
@@ -68,7 +69,10 @@ bench:
 ci:
 	@bash .ci/run
 
+nightly:
+	@bash tools/nightly.sh
+
 clean:
 	rm -rf demo-output site .Rlib *.tar.gz *.Rcheck src/*.o src/*.so
 
-.PHONY: help demo test setup check document site lint format layers strict ctest sanitize doors mutants bench ci clean
+.PHONY: help demo test setup check document site lint format layers strict ctest sanitize doors mutants bench ci nightly clean

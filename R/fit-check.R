@@ -75,7 +75,7 @@ are_numbers <- function(v, n) is_plain_double(v) && length(v) == n
 
 check_fit_kernel <- function(kernel, d, need) {
   need(inherits(kernel, "pfdtc_kernel") && is.list(kernel), "`kernel` is not a kernel")
-  if (is_composite(kernel)) return(check_composite(kernel, d, need))
+  if (!is.null(kernel$leaves)) return(check_composite(kernel, d, need))
   inputs <- kernel$inputs
   some <- length(inputs) > 0L || identical(kernel$profile, "constant")
   need(is.numeric(inputs) && some && all(inputs %in% seq_len(d)) && !anyDuplicated(inputs),

@@ -58,7 +58,7 @@ exact_problem <- function(data, parameters, control) {
   list(start = parameters$start, natural = parameters$natural, evaluate = function(par) {
     too_far <- parameters$too_far(par)
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    now <- parameters$natural(par)
+    now <- parameters$at(par)
     result <- native_exact_evidence(data, now, control)
     if (!is.null(result$reason)) return(result)
     hyper_slope(result, parameters, data$shift, now$noise)

@@ -119,7 +119,7 @@ points_in_time <- function(reference, data, n, left) {
 # milliseconds) once in a session.
 engine_speed <- function(kernel, x, control) {
   threads <- engine_control(65536L, control)$threads
-  profiles <- vapply(kernel_leaves(kernel), `[[`, "", "profile")
+  profiles <- vapply(as_sum(kernel)$leaves, `[[`, "", "profile")
   key <- paste(paste(profiles, collapse = " "), length(kernel$inputs), threads)
   if (!is.null(engine$speed[[key]])) return(engine$speed[[key]])
   x <- x[rep_len(seq_len(nrow(x)), 256L), , drop = FALSE]

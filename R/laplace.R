@@ -75,10 +75,10 @@ learn_laplace_stage <- function(data, s, state) {
 
 laplace_start <- function(data, s, kernel) {
   units <- parameter_units(kernel, data$x, laplace_priors$variance * s$likelihood$unit^2)
-  value <- kernel_values(kernel, units)
+  value <- kernel_values(kernel)
   value[is.na(value)] <- (units$unit * units$start)[is.na(value)]
   theta <- s$likelihood$theta
-  list(kernel = name_lengthscales(kernel_with(kernel, value, units), data$x),
+  list(kernel = name_lengthscales(set_values(kernel, value), data$x),
        center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else as.double(s$center),
        theta = if (s$likelihood$learned) theta_middle(s$likelihood) else theta, trace = NULL, convergence = 0L,
        message = "nothing to optimise", value = NA_real_)
@@ -89,7 +89,7 @@ learn_laplace <- function(data, s, start, state) {
   likelihood <- s$likelihood
   s$likelihood$approx <- "laplace"
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
-  given <- is_composite(s$kernel) || !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
+  given <- !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
   found <- smooth_kernels(rows, s, start, state, given)
   # what the value was on fewer rows is left behind
   best <- tied <- climb_laplace(rows, s, replace(found$best, "value", Inf), start, state, tied = !given)

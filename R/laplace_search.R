@@ -83,10 +83,10 @@ line_beside <- function(rows, s, now, start, state) {
   leaf <- replace(mean_leaf(rows$x, seq_len(ncol(rows$x)), NULL), "of", list(character()))
   kernel <- add_mean(kernel, leaf, rows$x)
   units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
-  value <- kernel_values(kernel, units)
+  value <- kernel_values(kernel)
   variances <- which(units$what == "variance")
   value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
-  line <- replace(now, c("kernel", "value"), list(kernel_with(kernel, value, units), Inf))
+  line <- replace(now, c("kernel", "value"), list(as_kernel(set_values(kernel, value)), Inf))
   line <- climb_laplace(rows, s, line, start, state, tied = TRUE)
   c(list(line), if (isTRUE(line$value < now$value)) list(climb_laplace(rows, s, line, start, state, tied = FALSE)))
 }
@@ -99,7 +99,7 @@ one_scale <- function(rows, s, now, start, state) {
   units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
   searches <- lapply(c(0.3, 1), function(scale) {
     at <- units$unit * ifelse(units$what == "lengthscale", scale, 1) * units$start
-    one <- replace(start, c("kernel", "value"), list(kernel_with(kernel, at, units), Inf))
+    one <- replace(start, c("kernel", "value"), list(as_kernel(set_values(kernel, at)), Inf))
     climb_laplace(rows, s, one, start, state, tied = FALSE)
   })
   searches[[which.min(vapply(searches, `[[`, 0, "value"))]]
@@ -191,11 +191,11 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   n_kernel <- ncol(basis)
   with_center <- isTRUE(s$center)
   with_theta <- s$likelihood$learned
-  natural <- function(par) {
+  at_par <- function(par) {
     par <- unname(par)
     rest <- par[-seq_len(n_kernel)]
     if (!n_kernel) rest <- par
-    list(kernel = parameters$natural(parameters$start + drop(basis %*% par[seq_len(n_kernel)]))$kernel,
+    list(kernel = parameters$at(parameters$start + drop(basis %*% par[seq_len(n_kernel)]))$kernel,
          center = if (with_center) rest[1L] else now$center,
          theta = if (with_theta) exp(rest[length(rest)]) else now$theta)
   }
@@ -214,7 +214,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
                                                            if (with_theta) laplace_priors$theta)))
   }
   evaluate <- function(par) {
-    at <- natural(par)
+    at <- at_par(par)
     logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
     too_far <- parameters$too_far(logs)
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
@@ -236,11 +236,11 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
                              if (with_theta) theta_slope(likelihood, sites, e))
     list(value = -value, gradient = -slope)
   }
-  list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)), natural = natural,
-       prior = function(par) log_prior(natural(par)), evaluate = evaluate)
+  list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)), natural = function(par) as_users_see(at_par(par)),
+       prior = function(par) log_prior(at_par(par)), evaluate = evaluate)
 }
 
-kernel_logs <- function(kernel) log(kernel_values(kernel, kernel_parameters(kernel)))
+kernel_logs <- function(kernel) log(kernel_values(kernel))
 
 laplace_prior <- function(kernel, x, unit, wanted) {
   units <- parameter_units(kernel, x, laplace_priors$variance * unit^2)

@@ -119,6 +119,5 @@ learn_near_laplace <- function(x, f, sites, s, learned, state) {
 }
 
 with_variances <- function(kernel, times) {
-  table <- kernel_parameters(kernel)
-  kernel_with(kernel, kernel_values(kernel, table) * ifelse(table$what == "variance", times, 1), table)
+  scale_kernel(kernel, times)
 }

@@ -103,7 +103,7 @@ conditional_scores <- function(problem, theta) {
   pool <- problem$pool
   rows <- pool$take(min(size[["rows"]], pool$n))
   neighbours <- problem$neighbours(theta, rows, size[["near"]], earlier = FALSE)
-  now <- problem$natural(theta)
+  now <- problem$at(theta)
   groups <- split(seq_along(rows), seq_along(rows) %% min(20L, length(rows)))
   scores <- vapply(groups, function(i) {
     value <- native_vecchia(pool, now, rows[i], neighbours[, i, drop = FALSE], slopes = FALSE,

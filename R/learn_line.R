@@ -54,7 +54,7 @@ value_of_some <- function(end) {
   problem <- end$problem
   pool <- problem$pool
   rows <- pool$take(line_rows)
-  now <- problem$natural(end$theta)
+  now <- problem$at(end$theta)
   some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
   result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # to the bit
   if (!is.null(result$reason)) return(-Inf)

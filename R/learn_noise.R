@@ -41,7 +41,7 @@ problem_with_trend <- function(problem, trend, priors) {
   wide$neighbours <- function(theta, ...) problem$neighbours(theta[own], ...)
   wide$evaluate <- function(theta, rows, neighbours) {
     pool$count$evaluations <- pool$count$evaluations + 1L
-    now <- problem$natural(theta[own])
+    now <- problem$at(theta[own])
     gamma <- theta[-own]
     log_factor <- drop(B %*% gamma)
     basis <- B * (abs(log_factor) < most_trend)

@@ -11,12 +11,13 @@ learning_problem <- function(pool, s, profile) {
   kernel <- s$kernel
   if (is_open(kernel)) kernel <- with_profile(kernel, profile, pool$x)
   table <- parameter_units(kernel, pool$x, pool$signal)
-  same <- nrow(table) == nrow(kernel_parameters(s$kernel)) # then the names are those of s$free
+  same <- nrow(table) == length(kernel_values(s$kernel)) # then the names are those of s$free
   names <- parameter_names(if (same) s$kernel else kernel, s$columns)
   last <- length(names)
   unit <- log(c(table$unit, pool$variance * pool$weight))
-  given <- log(c(kernel_values(kernel, table), if (is.null(s$noise)) NA else s$noise))
-  kernel <- name_lengthscales(kernel_with(kernel, ifelse(is.na(given), unit, given)[-last], table), pool$x)
+  given <- log(c(kernel_values(kernel), if (is.null(s$noise)) NA else s$noise))
+  kernel <- name_lengthscales(set_values(kernel, ifelse(is.na(given), unit, given)[-last]), pool$x)
+  compiled <- compile_kernel(kernel)
   lower <- unit + log(c(table$low, 1))
   lower[last] <- log(pool$floor * pool$weight)
   upper <- unit + log(c(table$high, 10))
@@ -28,20 +29,20 @@ learning_problem <- function(pool, s, profile) {
   middle <- unit + c(table$middle, log(0.1))
   fade <- rep(prior_share(pool$n, ncol(pool$x)), last)
   if (!is_small_enough(pool) && !is_mean(kernel)) {
-    fade[which(table$what == "variance")] <- if (is_composite(kernel)) 1 else 4
+    fade[which(table$what == "variance")] <- if (has_one_factor(kernel)) 4 else 1
   }
   free <- !names %in% not_learned(s)
   precision <- fade * if (s$priors) 1 / c(table$sd, 2)^2 else numeric(last)
-  natural <- function(theta) {
+  at <- function(theta) {
     value <- exp(unname(theta))
-    list(kernel = kernel_with(kernel, value[-last], table), noise = value[last])
+    list(kernel = set_values(compiled, value[-last]), noise = value[last])
   }
-  problem <- list(pool = pool, natural = natural, free = free, given = given, absurd = absurd & free, unit = unit,
+  problem <- list(pool = pool, at = at, natural = function(theta) as_users_see(at(theta)), free = free, given = given, absurd = absurd & free, unit = unit,
                   lower = lower, upper = upper, last = last, table = table,
-                  profile = profile, composite = is_composite(kernel), run = s$run)
+                  profile = profile, composite = !has_one_factor(kernel), run = s$run)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     sweep_up(pool) # a tree of all rows is most of what learning takes: one at a time
-    native_neighbours(natural(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
+    native_neighbours(at(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$run)
   }
   problem$prior <- function(theta) {
@@ -50,7 +51,7 @@ learning_problem <- function(pool, s, profile) {
   }
   problem$evaluate <- function(theta, rows, neighbours, slopes = TRUE) {
     pool$count$evaluations <- pool$count$evaluations + 1L
-    now <- natural(theta)
+    now <- at(theta)
     result <- native_vecchia(pool, now, rows, neighbours, slopes = slopes, control = s$run)
     if (!is.finite(result$value)) return(list(value = -Inf))
     add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
@@ -86,13 +87,13 @@ add_merged <- function(result, problem, noise, share, theta) {
 }
 
 # Is its profile still to be chosen, alone or beside a mean?
-is_open <- function(kernel) any(vapply(kernel_leaves(kernel), function(l) is.null(l$profile), NA))
+is_open <- function(kernel) any(vapply(as_sum(kernel)$leaves, function(l) is.null(l$profile), NA))
 
 with_profile <- function(kernel, profile, x) {
   chosen <- kernel_of(profile)
   value <- c("lengthscale", "variance")
-  if (!is_composite(chosen)) chosen[value] <- kernel[value] # of one term: where the search starts
-  if (!is_composite(kernel)) return(place_kernel(with_basis(chosen, x), x))
+  if (has_one_factor(chosen)) chosen[value] <- kernel[value] # of one term: where the search starts
+  if (has_one_factor(kernel)) return(place_kernel(with_basis(chosen, x), x))
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
     l[c("profile", "label")] <- chosen[c("profile", "label")]
@@ -113,7 +114,7 @@ is_small_enough <- function(pool) {
 evaluate_exactly <- function(problem, theta) {
   pool <- problem$pool
   pool$count$evaluations <- pool$count$evaluations + 1L
-  now <- problem$natural(theta)
+  now <- problem$at(theta)
   result <- native_exact_evidence(pool, now, problem$run)
   if (!is.null(result$reason)) return(list(value = -Inf))
   add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, 1, theta)

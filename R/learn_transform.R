@@ -61,7 +61,7 @@ likeliest_lambda <- function(transform, rows, data, problem, theta) {
   pool <- problem$pool
   counted <- pool$take(min(learning_sizes$finals[["rows"]], pool$n))
   neighbours <- problem$neighbours(theta, counted, learning_sizes$finals[["near"]])
-  now <- problem$natural(theta)
+  now <- problem$at(theta)
   each <- function(lambda) {
     transform$lambda <- lambda
     part <- data_with_lambda(transform, rows, data)

@@ -1,9 +1,9 @@
 # Hyperparameters that no data could tell apart are refused where they are to be learned.
 
 check_learnable <- function(kernel, data, free, columns) {
-  if (!length(free) || !is_composite(kernel)) return(invisible())
+  if (!length(free) || has_one_factor(kernel)) return(invisible())
   table <- kernel_parameters(kernel)
-  names <- kernel_parameter_names(kernel, columns, table)
+  names <- kernel_parameter_names(kernel, columns)
   table$free <- names %in% free
   leaves <- kernel$leaves
   for (t in seq_along(kernel$terms)) {

@@ -11,10 +11,10 @@ vague_mean <- 1e4
 # The kernel with the mean asked for; one that has a mean keeps it.
 with_mean <- function(kernel, mean, data) {
   columns <- mean_columns(mean, data)
-  if (!length(columns) || any(vapply(kernel_leaves(kernel), is_mean, NA))) return(kernel)
+  if (!length(columns) || has_profile(kernel, "mean")) return(kernel)
   power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)
   variables <- data_variables_of(data)
-  if (!is_composite(kernel) && is.null(kernel$of)) {
+  if (has_one_factor(kernel) && is.null(kernel$of)) {
     kernel$of <- column_owners(kernel$inputs, colnames(data$x), variables)
   }
   leaf <- mean_leaf(data$x, columns, vague_mean * if (power > 0) power else 1)
@@ -26,23 +26,17 @@ mean_leaf <- function(x, columns, variance) {
   new_kernel("mean", "linear mean", NULL, variance, columns, centre = u$centre, rate = u$rate)
 }
 
-# A kernel over all inputs whose linear means have their units.
+# Gives the linear means of a kernel over all inputs the units of x.
 with_basis <- function(kernel, x) {
-  leaves <- lapply(kernel_leaves(kernel), function(leaf) {
+  kernel <- as_sum(kernel)
+  kernel$leaves <- lapply(kernel$leaves, function(leaf) {
     if (is_mean(leaf)) leaf[c("centre", "rate")] <- basis_units(x)
     leaf
   })
-  if (!is_composite(kernel)) return(leaves[[1L]])
-  kernel$leaves <- leaves
-  kernel
+  as_kernel(kernel)
 }
 
-add_mean <- function(kernel, leaf, x) {
-  kernel <- add_kernels(kernel, leaf)
-  kernel$inputs <- sort(unique(unlist(lapply(kernel$leaves, `[[`, "inputs"))))
-  kernel$columns <- colnames(x)
-  kernel
-}
+add_mean <- function(kernel, leaf, x) with_columns(add_kernels(kernel, leaf), x)
 
 # Inputs that something is linear in, about their means in units of their spread; levels and logicals as they are.
 basis_units <- function(x) {
@@ -78,18 +72,20 @@ mean_columns <- function(mean, data, argument = "mean") {
   }))))
 }
 
-# Which of the kernel's parameters are the variance of a mean.
-is_mean_variance <- function(kernel, table = kernel_parameters(kernel)) {
-  of_mean <- vapply(kernel_terms(kernel), function(t) is_mean(kernel_leaves(kernel)[[t$leaves[1L]]]), NA)
+# Returns TRUE for the parameters of the kernel that are the variance of a mean.
+is_mean_variance <- function(kernel) {
+  table <- kernel_parameters(kernel)
+  kernel <- as_sum(kernel)
+  of_mean <- vapply(kernel$terms, function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), NA)
   table$leaf == 0L & of_mean[table$term]
 }
 
-# Names of the parameters that are given and not learned: a period that was given, the variance of a mean.
+# Returns the names of the parameters that are given and not learned: a period that was given, the variance of a mean.
 held_names <- function(kernel, columns) {
   table <- kernel_parameters(kernel)
-  leaves <- kernel_leaves(kernel)
+  leaves <- as_sum(kernel)$leaves
   given <- vapply(seq_len(nrow(table)), function(i) {
     table$leaf[i] > 0L && table$what[i] %in% leaves[[table$leaf[i]]]$held
   }, NA)
-  kernel_parameter_names(kernel, columns, table)[given | is_mean_variance(kernel, table)]
+  kernel_parameter_names(kernel, columns)[given | is_mean_variance(kernel)]
 }

@@ -6,7 +6,7 @@ mean_coefficients <- function(fit) {
   model <- model_of(fit)
   term <- mean_term(model$kernel)
   if (is.null(term)) return(NULL)
-  leaf <- kernel_leaves(model$kernel)[[term$leaves]]
+  leaf <- as_sum(model$kernel)$leaves[[term$leaves]]
   d <- length(leaf$inputs)
   # of b, the level in the middle and the slopes in units of the spreads: each, and the sum of each pair
   pairs <- which(upper.tri(diag(d + 1L)), arr.ind = TRUE)
@@ -29,8 +29,8 @@ mean_coefficients <- function(fit) {
 }
 
 mean_term <- function(kernel) {
-  leaves <- kernel_leaves(kernel)
-  Find(function(t) is_mean(leaves[[t$leaves[1L]]]), kernel_terms(kernel))
+  kernel <- as_sum(kernel)
+  Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)
 }
 
 # Coefficients of the mean and of the log noise with their standard deviations, a row each; NULL where there are none.

@@ -4,7 +4,7 @@
 # `kernel` and `noise` in units of y; what is to be learned is NULL. In the model they are those of the cleaned y.
 new_model <- function(kernel, noise, center = 0, scale = 1) {
   model <- list(kernel = kernel, noise = noise, center = center, scale = scale)
-  if (!is.null(kernel)) model$kernel <- scale_kernel(kernel, over = scale^2)
+  if (!is.null(kernel)) model$kernel <- scale_kernel(compile_kernel(kernel), over = scale^2)
   if (!is.null(noise)) model$noise <- noise / scale^2
   model
 }
@@ -20,7 +20,7 @@ model_with <- function(model, hyper) {
 
 # list(kernel, noise) in units of y.
 model_units <- function(model) {
-  list(kernel = scale_kernel(model$kernel, in_units(model, 1, 2)), noise = in_units(model, model$noise, 2))
+  list(kernel = as_kernel(scale_kernel(model$kernel, in_units(model, 1, 2))), noise = in_units(model, model$noise, 2))
 }
 
 # What was computed with the cleaned y in units of y, without the centre. `power` 2: a variance. `model`: or a fit, or
@@ -30,7 +30,9 @@ in_units <- function(model, v, power = 1) model$scale^power * v
 # Logs of the hyperparameters, in the order of coef().
 model_theta <- function(model) log(c(kernel_values(model$kernel), model$noise))
 
-# k(x, x) at rows.
+# Returns k(x, x) at the rows of x.
+kernel_diagonal <- function(kernel, x) native_kernel_diagonal(kernel, x)
+
 prior_at <- function(model, x) kernel_diagonal(model$kernel, x)
 
 # The most that k(x, x) is at the rows of these matrices; where it is the same everywhere, that.

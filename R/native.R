@@ -56,7 +56,7 @@ engine_control <- function(n, control = NULL, used = 0) {
 
 # `model`: list(kernel, noise, ...); `data`: rows as list(x, y, weights, ...).
 engine_model <- function(model, jitter = 0) {
-  list(kernel = engine_kernel(model$kernel), noise = as.double(model$noise), jitter = as.double(jitter))
+  list(kernel = compile_kernel(model$kernel)$engine, noise = as.double(model$noise), jitter = as.double(jitter))
 }
 
 engine_points <- function(z, model, jitter = 0) c(engine_model(model, jitter), list(z = z))
@@ -86,6 +86,9 @@ stop_on_status <- function(result, doing) {
 native_kernel_matrix <- function(kernel, x, z) {
   .Call(ffi_kernel_matrix, engine_model(of_kernel(kernel)), x, z, engine_control(nrow(z)))
 }
+
+# k(x, x) at the rows of x
+native_kernel_diagonal <- function(kernel, x) .Call(ffi_kernel_diagonal, engine_model(of_kernel(kernel)), x)
 
 # The objective of this name (objective.c): list(value, gradient, reason), value Inf and a reason where the evaluation
 # failed. `theta`, `noise`: the gradient of -ELBO in the kernel's logs and in log noise. `scratch`: an environment in

@@ -60,7 +60,7 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
 #' @export
 vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
-  kernel <- args$model$kernel
+  kernel <- as_kernel(args$model$kernel)
   result <- stop_on_failure(objective_of(args, NULL, args$z, args$model, args$jitter), args$jitter)
   shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # the density of y, not of sqrt(w) y
   gradient <- list(z = name_columns(result$gradient, args$x))
@@ -213,7 +213,7 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control) {
   scratch <- new.env()
   list(start = parameters$start, natural = parameters$natural,
        evaluate = function(par) {
-         now <- parameters$natural(par)
+         now <- parameters$at(par)
          too_far <- parameters$too_far(par)
          if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
          result <- objective_of(data, NULL, z, now, jitter, control, scratch)

@@ -6,30 +6,39 @@ parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, co
 # Those that are not learned, of whatever kernel: where none was given only the noise can be among them.
 not_learned <- function(s) setdiff(parameter_names(s$kernel, s$columns), s$free)
 
-# `fixed`: names to hold at their values. Variances are those of the cleaned (scaled) response.
+# Returns the problem of learning kernel and noise but for the parameters `fixed`: list(start, natural, at, too_far,
+# free, kernel). at(par) returns list(kernel, noise) for the engine, natural(par) the same as users see it. Variances are
+# in units of the cleaned (scaled) response.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   names <- parameter_names(kernel, columns)
-  table <- kernel_parameters(kernel)
-  start <- stats::setNames(log(c(kernel_values(kernel, table), noise)), names)
+  compiled <- compile_kernel(kernel)
+  start <- stats::setNames(log(c(compiled$engine$values, noise)), names)
   free <- !names %in% fixed
   last <- length(start)
-  variances <- which(table$what == "variance")
-  natural <- function(par) {
+  variances <- which(compiled$table$what == "variance")
+  at <- function(par) {
     all <- start
     all[free] <- par
     value <- exp(unname(all))
-    list(kernel = kernel_with(kernel, value[-last], table), noise = value[last])
+    list(kernel = set_values(compiled, value[-last]), noise = value[last])
   }
-  # nothing in the data can tell values as far as this apart
+  # beyond these limits the data cannot tell values apart
   too_far <- function(par) {
     all <- start
     all[free] <- par
     moved <- abs(all - start)
-    moved[last] <- all[last] - start[last] # how far down is decided beside the signal: data may have no noise
+    moved[last] <- all[last] - start[last] # the lower limit of the noise is relative to the signal: data may have none
     if (any(moved > 16)) sprintf("%s has left the range of the data", names[which.max(moved)])
     else if (all[last] < max(all[variances]) - log(1e12)) "the noise is below 1e-12 of the signal"
   }
-  list(start = unname(start[free]), natural = natural, too_far = too_far, free = which(free), kernel = kernel)
+  list(start = unname(start[free]), at = at, natural = function(par) as_users_see(at(par)), too_far = too_far,
+       free = which(free), kernel = kernel)
+}
+
+# Returns list(kernel, noise) with the user's form of the kernel.
+as_users_see <- function(model) {
+  model$kernel <- as_kernel(model$kernel)
+  model
 }
 
 check_fixed <- function(fix, kernel, columns) {
@@ -46,8 +55,9 @@ check_fixed <- function(fix, kernel, columns) {
 # units of y, shared among the terms, beside k(x, x) of what is not stationary; a period in units of the range.
 parameter_units <- function(kernel, x, power) {
   table <- kernel_parameters(kernel)
-  leaves <- kernel_leaves(kernel)
-  terms <- kernel_terms(kernel)
+  kernel <- as_sum(kernel)
+  leaves <- kernel$leaves
+  terms <- kernel$terms
   n <- nrow(table)
   table$unit <- table$start <- rep(1, n)
   table$middle <- numeric(n)
@@ -102,13 +112,12 @@ unit_of_period <- function(leaf, x) {
 }
 
 name_lengthscales <- function(kernel, x) {
-  name <- function(leaf) {
+  kernel <- as_sum(kernel)
+  kernel$leaves <- lapply(kernel$leaves, function(leaf) {
     if (!is.null(leaf$lengthscale) && !shares_lengthscale(leaf)) names(leaf$lengthscale) <- colnames(x)[leaf$inputs]
     leaf
-  }
-  if (!is_composite(kernel)) return(name(kernel))
-  kernel$leaves <- lapply(kernel$leaves, name)
-  kernel
+  })
+  as_kernel(kernel)
 }
 
 # The prior of a log lengthscale, in units of the input's spread: distances grow with the root of the inputs' number.
@@ -127,10 +136,10 @@ prior_share <- function(n, d) min(1, max(learning_priors$rows / n, (learning_pri
 start_values <- function(kernel, noise, data) {
   power <- response_power(data)
   table <- parameter_units(kernel, data$x, power)
-  value <- kernel_values(kernel, table)
+  value <- kernel_values(kernel)
   lacking <- is.na(value)
   value[lacking] <- (table$unit * table$start)[lacking]
-  list(kernel = name_lengthscales(kernel_with(kernel, value, table), data$x),
+  list(kernel = name_lengthscales(set_values(kernel, value), data$x),
        noise = if (is.null(noise)) mean_weight(data) * power / 10 else noise)
 }
 

@@ -186,7 +186,7 @@ vfe_joint_problem <- function(data, z, model, jitter, s) {
   list(start = c(points$start, parameters$start), natural = natural, jitter = jitter, evaluate = function(par) {
     too_far <- parameters$too_far(par[-in_points])
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    now <- natural(par)
+    now <- c(parameters$at(par[-in_points]), list(z = points$natural(par[in_points])))
     result <- objective_of(data, NULL, now$z, now, jitter, s$run, scratch)
     if (!is.null(result$reason)) return(result)
     result$gradient <- as.vector(result$gradient[, points$columns]) * unit

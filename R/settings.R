@@ -123,9 +123,9 @@ clean_settings <- function(data, s) {
   }
   start <- new_model(s$kernel, s$noise, data$center, data$scale)
   if (!varies(start$kernel)) {
-    for (t in kernel_terms(start$kernel)) check_beside_response(t$variance, "kernel", "a variance")
+    for (t in as_sum(start$kernel)$terms) check_beside_response(t$variance, "kernel", "a variance")
   }
-  s$kernel <- start$kernel
+  s$kernel <- as_kernel(start$kernel)
   s$noise <- check_beside_response(start$noise, "noise", "a variance")
   in_stages(s)
 }
@@ -181,8 +181,7 @@ check_beside_response <- function(variance, argument, what) {
 
 # Names of the hyperparameters to learn. What is fixed must be given.
 learned_names <- function(s) {
-  table <- kernel_parameters(s$kernel)
-  given <- c(!is.na(kernel_values(s$kernel, table)), !is.null(s$noise))
+  given <- c(!is.na(kernel_values(s$kernel)), !is.null(s$noise))
   names <- parameter_names(s$kernel, s$columns)
   held <- if (s$hyper == "fixed") names else union(s$fixed, held_names(s$kernel, s$columns))
   if (!is.null(s$likelihood)) held <- union(held, "noise") # it has none
@@ -195,8 +194,8 @@ learned_names <- function(s) {
                 message = sprintf("`%s` must be complete: it has no value for %s, which %s needs.", argument,
                                   lacking[1L], by),
                 hint = if (what == "noise") "Give noise = <variance>." else
-                  if (is_composite(s$kernel)) "Give it to the factor that it belongs to." else
-                    sprintf("Give it as in kernel_se(%s = <value>).", what))
+                  if (has_one_factor(s$kernel)) sprintf("Give it as in kernel_se(%s = <value>).", what) else
+                    "Give it to the factor that it belongs to.")
   }
   setdiff(names, held)
 }

@@ -5,7 +5,7 @@
 check_differentiable <- function(kernel, column, name) {
   rough <- c(matern12 = "is not differentiable: its paths have a kink everywhere",
              white = "is not even continuous", categorical = "reads levels, between which there is nothing")
-  for (leaf in kernel_leaves(kernel)) {
+  for (leaf in as_sum(kernel)$leaves) {
     known <- c(names(slope_rates), names(rough), "periodic")
     if (is_stationary(leaf) && !leaf$profile %in% known) rough[[leaf$profile]] <- "has no slope that is known here"
     if (leaf$profile %in% names(rough) && column %in% leaf$inputs) {
@@ -91,9 +91,9 @@ factor_slopes_at <- function(leaf, x, column) {
 
 # d k(u, x) / d x_j, nrow(u) x nrow(x)
 kernel_slopes <- function(kernel, u, x, column) {
-  leaves <- kernel_leaves(kernel)
+  leaves <- as_sum(kernel)$leaves
   total <- matrix(0, nrow(u), nrow(x))
-  for (t in kernel_terms(kernel)) {
+  for (t in as_sum(kernel)$terms) {
     for (l in t$leaves) {
       if (!column %in% leaves[[l]]$inputs) next
       one <- factor_slopes(leaves[[l]], u, x, column)
@@ -107,9 +107,9 @@ kernel_slopes <- function(kernel, u, x, column) {
 # list(prior, size): the variance of the slope at the rows of x, and (sum over factors of the sd that each brings)^2,
 # which rounding in kernel_slopes() is relative to.
 slope_variance <- function(kernel, x, column) {
-  leaves <- kernel_leaves(kernel)
+  leaves <- as_sum(kernel)$leaves
   prior <- roots <- numeric(nrow(x))
-  for (t in kernel_terms(kernel)) {
+  for (t in as_sum(kernel)$terms) {
     at <- lapply(leaves[t$leaves], function(leaf) {
       if (column %in% leaf$inputs) return(factor_slopes_at(leaf, x, column))
       leaf$variance <- 1

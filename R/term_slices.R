@@ -4,7 +4,7 @@ term_slices <- function(fit, inputs, at, level, n, points = TRUE) {
   fit <- check_any_fit(fit, "x")
   level <- check_level(level)
   n <- check_count(n, "n", min = 2)
-  if (!is_composite(fit$kernel)) {
+  if (has_one_factor(fit$kernel)) {
     abort_input("terms", "TRUE of a kernel of one factor", "FALSE there",
                 hint = "Terms are those of sums, such as kernel_se() + kernel_periodic().")
   }
@@ -23,7 +23,7 @@ term_slices <- function(fit, inputs, at, level, n, points = TRUE) {
 # The variables, once for each term that reads them, by the term's name and, where it reads several, theirs; at most so
 # many.
 term_panels <- function(kernel, variables, most = 16L) {
-  leaves <- kernel_leaves(kernel)
+  leaves <- kernel$leaves
   names <- term_names(kernel)
   panels <- lapply(seq_along(kernel$terms), function(t) {
     read <- unlist(lapply(leaves[kernel$terms[[t]]$leaves], `[[`, "inputs"))

@@ -3,7 +3,7 @@
 
 # The terms as kernels of their own.
 kernels_of_terms <- function(kernel) {
-  if (!is_composite(kernel)) return(list(kernel))
+  kernel <- as_sum(kernel)
   lapply(kernel$terms, function(t) {
     kernel$terms <- list(t)
     kernel
@@ -14,8 +14,11 @@ kernels_of_terms <- function(kernel) {
 term_values <- function(fit, x) {
   model <- model_of(fit)
   parts <- kernels_of_terms(model$kernel)
-  names <- if (is_composite(model$kernel)) term_names(model$kernel) else
-    leaf_name(utils::modifyList(model$kernel, list(of = fit$frame$columns[model$kernel$inputs])))
+  names <- if (has_one_factor(fit$kernel)) {
+    leaf_name(utils::modifyList(fit$kernel, list(of = fit$frame$columns[fit$kernel$inputs])))
+  } else {
+    term_names(fit$kernel)
+  }
   found <- posterior_at(posterior_of(fit), terms_at(parts, x))
   shape <- function(v) matrix(v, nrow(x), dimnames = list(NULL, names))
   list(mean = in_units(fit, shape(found$mean)), var = in_units(fit, shape(pmax(found$var, 0)), 2))
@@ -36,7 +39,7 @@ predict_terms <- function(fit, rows, se.fit) {
 
 # Share of each term in the variance that all of them have over the training rows, or some of them; NULL of one term.
 term_shares <- function(fit, most = 500L) {
-  if (!is_composite(fit$kernel) || length(fit$kernel$terms) < 2L || is.null(fit$data)) return(NULL)
+  if (length(as_sum(fit$kernel)$terms) < 2L || is.null(fit$data)) return(NULL)
   x <- fit$data$x
   x <- x[evenly(nrow(x), most), , drop = FALSE]
   if (nrow(x) < 2L) return(NULL)

@@ -26,7 +26,7 @@ maximise <- function(set, kernel, start) {
   last <- NULL
   at <- function(u) {
     if (identical(u, last$u)) return(last)
-    k <- inside$kernel_with(kernel, exp(u[-length(u)]), inside$kernel_parameters(kernel))
+    k <- inside$set_values(kernel, exp(u[-length(u)]))
     result <- inside$native_exact_evidence(list(x = set$x, y = y), new_model(k, exp(u[length(u)])), control)
     last <<- if (is.null(result$reason)) list(u = u, value = result$value, slope = c(result$theta, result$noise)) else
       list(u = u, value = 1e10, slope = 0 * u)

@@ -9,7 +9,7 @@ with_seed <- function(seed, expr) {
   set.seed(seed)
   expr
 }
-for (name in c("factor_parameters", "kernel_leaves", "kernel_terms", "complete_kernel")) {
+for (name in c("factor_parameters", "as_sum", "complete_kernel")) {
   assign(name, get(name, inside))
 }
 source("tests/testthat/helper-reference.R")

@@ -65,7 +65,7 @@ near_fit <- function(p) {
 
 name_of <- function(kernel) {
   if (!inherits(kernel, "pfdtc_kernel")) return(kernel$profile)
-  paste(vapply(kernel_leaves(kernel), `[[`, "", "profile"), collapse = " ")
+  paste(vapply(as_sum(kernel)$leaves, `[[`, "", "profile"), collapse = " ")
 }
 
 # A certificate by every way that there is; those that say less than certify() does are filled up by what is exact.

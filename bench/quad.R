@@ -2,7 +2,7 @@
 # this. Needs gcc with __float128 and libquadmath. Random problems come from the tests' helpers.
 
 tests <- file.path(dirname(self), "..", "tests", "testthat")
-for (name in c("complete_kernel", "factor_parameters", "kernel_leaves", "kernel_terms")) {
+for (name in c("complete_kernel", "factor_parameters", "as_sum")) {
   assign(name, get(name, asNamespace("pfdtc")))
 }
 for (name in c("setup", "reference", "problems", "kernels", "baselines", "certify")) {
@@ -37,8 +37,9 @@ quad_kernel <- function(kernel, x) {
     c(match(profile, quad_profiles) - 1, n, length(parameters), parameters,
       rbind(leaf$inputs - 1, rep_len(lengths, n), rep_len(centre, n)))
   }
-  leaves <- kernel_leaves(kernel)
-  terms <- kernel_terms(kernel)
+  kernel <- as_sum(kernel)
+  leaves <- kernel$leaves
+  terms <- kernel$terms
   as.double(c(length(terms), unlist(lapply(terms, function(term) {
     c(term$variance, length(term$leaves), unlist(lapply(leaves[term$leaves], factor)))
   }))))

@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
@@ -89,38 +90,6 @@ const double *list_vector(SEXP list, const char *name, size_t length)
     return arg_vector(list_get(list, name), name, length);
 }
 
-/* list(profile, columns from 0, isotropic, power, parameters, table) */
-static struct factor arg_factor(SEXP list)
-{
-    struct factor f = {0};
-    const char *profile = arg_string(list_get(list, "profile"), "profile");
-    SEXP columns = list_get(list, "columns"), table = list_get(list, "table");
-    f.profile = profile_of(profile);
-    if (f.profile == NULL)
-        Rf_error("internal: no kernel profile '%s'", profile);
-    if (TYPEOF(columns) != INTSXP)
-        Rf_error("internal: `columns` must be integer");
-    f.d = (int)XLENGTH(columns);
-    f.column = INTEGER_RO(columns);
-    for (int j = 0; j < f.d; j++)
-        if (f.column[j] < 0)
-            Rf_error("internal: the kernel reads a column below the first");
-    f.isotropic = arg_integer(list_get(list, "isotropic"), "isotropic");
-    f.power = arg_count(list_get(list, "power"), "power");
-    SEXP parameters = list_get(list, "parameters");
-    f.n_parameters = (int)XLENGTH(parameters);
-    f.parameter = arg_vector(parameters, "parameters", (size_t)f.n_parameters);
-    if (f.profile->metric == METRIC_LEVELS)
-        f.table = arg_vector(table, "table", ((size_t)f.n_parameters + 1) * f.d * f.d);
-    if (f.profile->metric == METRIC_PRODUCT)
-        f.table = arg_vector_or_null(table, "table", 2 * (size_t)f.d);
-    if (f.profile->metric != METRIC_LEVELS &&
-        f.n_parameters != factor_n_metric(&f) + f.profile->n_shape)
-        Rf_error("internal: %d parameters of a kernel '%s'", f.n_parameters,
-                 f.profile->name);
-    return f;
-}
-
 const int *arg_indices(SEXP x, const char *argument, int least, int most)
 {
     if (TYPEOF(x) != INTSXP)
@@ -136,7 +105,45 @@ const int *arg_indices(SEXP x, const char *argument, int least, int most)
     return to;
 }
 
-/* list(factors, terms = list(list(variance, factors from 0), ...)) */
+/* list(profile, columns from 1, isotropic, power, correlation, table), without its parameters */
+static struct factor arg_factor(SEXP list)
+{
+    struct factor f = {0};
+    const char *profile = arg_string(list_get(list, "profile"), "profile");
+    SEXP columns = list_get(list, "columns"), table = list_get(list, "table");
+    f.profile = profile_of(profile);
+    if (f.profile == NULL)
+        Rf_error("internal: no kernel profile '%s'", profile);
+    f.d = (int)XLENGTH(columns);
+    f.column = arg_indices(columns, "columns", 1, INT_MAX);
+    f.isotropic = arg_integer(list_get(list, "isotropic"), "isotropic");
+    f.power = arg_count(list_get(list, "power"), "power");
+    f.n_parameters = factor_n_metric(&f) + f.profile->n_shape;
+    if (f.profile->metric == METRIC_LEVELS) {
+        f.levels = levels_named(arg_string(list_get(list, "correlation"), "correlation"));
+        f.n_parameters = levels_parameters(f.levels, f.d);
+        if (f.levels == LEVELS_GIVEN)
+            f.table = arg_vector(table, "table", (size_t)f.d * f.d);
+    }
+    if (f.profile->metric == METRIC_PRODUCT)
+        f.table = arg_vector_or_null(table, "table", 2 * (size_t)f.d);
+    return f;
+}
+
+/* the parameters of a factor from those of its kernel, and what is made of them */
+static void give_parameters(struct factor *f, const double *values)
+{
+    if (f->at < 0)
+        return;
+    f->parameter = values + f->at;
+    if (f->levels != LEVELS_GIVEN) {
+        double *table = room(((size_t)f->n_parameters + 1) * f->d * f->d);
+        levels_table(f->levels, f->d, f->parameter, room((size_t)f->d * f->d), table);
+        f->table = table;
+    }
+}
+
+/* list(factors, terms = list(factors from 1, ...), values), values in the order of kernel_places() */
 struct kernel arg_kernel(SEXP list)
 {
     struct kernel k;
@@ -147,17 +154,16 @@ struct kernel arg_kernel(SEXP list)
     for (int f = 0; f < n_factors; f++)
         factor[f] = arg_factor(VECTOR_ELT(factors, f));
     for (int t = 0; t < n_terms; t++) {
-        SEXP one = VECTOR_ELT(terms, t), which = list_get(one, "factors");
-        if (TYPEOF(which) != INTSXP)
-            Rf_error("internal: the factors of a term must be integer");
-        term[t].variance = list_number(one, "variance");
+        SEXP which = VECTOR_ELT(terms, t);
         term[t].n_factors = (int)XLENGTH(which);
-        term[t].factor = INTEGER_RO(which);
-        for (int i = 0; i < term[t].n_factors; i++)
-            if (term[t].factor[i] < 0 || term[t].factor[i] >= n_factors)
-                Rf_error("internal: a term of factors that there are not");
+        term[t].factor = arg_indices(which, "factors", 1, n_factors);
     }
     kernel_places(n_factors, factor, n_terms, term, &k);
+    const double *values = list_vector(list, "values", (size_t)k.n_theta);
+    for (int f = 0; f < n_factors; f++)
+        give_parameters(factor + f, values);
+    for (int t = 0; t < n_terms; t++)
+        term[t].variance = values[term[t].at];
     return k;
 }
 

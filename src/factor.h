@@ -10,14 +10,16 @@
  * digits.  Those of a period are chords of a circle, without a sine for every pair.
  */
 #include <stddef.h>
+#include "levels.h"
 #include "profile.h"
 
 struct factor {
     const struct profile *profile;
-    int d;             /* inputs it reads; of METRIC_LEVELS, the levels */
-    const int *column; /* [d] their columns in X, from 0 */
-    int isotropic;     /* METRIC_SCALED: one lengthscale for all inputs */
-    int power;         /* of a polynomial */
+    int d;              /* inputs it reads; of METRIC_LEVELS, the levels */
+    const int *column;  /* [d] their columns in X, from 0 */
+    int isotropic;      /* METRIC_SCALED: one lengthscale for all inputs */
+    int power;          /* of a polynomial */
+    enum levels levels; /* METRIC_LEVELS: which correlations */
     int n_parameters;
     const double *parameter; /* [n_parameters] all positive */
     const double *table; /* METRIC_LEVELS: d x d, then its slope in each log parameter;

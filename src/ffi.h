@@ -10,6 +10,8 @@
 
 /* k(x, z), nrow(x) x nrow(z) */
 SEXP ffi_kernel_matrix(SEXP model, SEXP x, SEXP z, SEXP control);
+/* k(x, x) at the rows of x */
+SEXP ffi_kernel_diagonal(SEXP model, SEXP x);
 
 /* list(status, value, gradient, theta, noise, used): an objective and its gradient in z (M x d) and,
  * where it has one, in the kernel's log parameters and log s2; doubles of scratch that it used.

@@ -17,6 +17,16 @@ SEXP ffi_kernel_matrix(SEXP model_, SEXP x, SEXP z, SEXP control)
     return K;
 }
 
+SEXP ffi_kernel_diagonal(SEXP model_, SEXP x)
+{
+    const struct model *model = arg_model(model_);
+    const struct source *rows = arg_new_rows(model, x);
+    SEXP diagonal = PROTECT(Rf_allocVector(REALSXP, rows->N));
+    kernel_diagonal(model->kernel, rows->N, rows->X, rows->ldx, REAL(diagonal));
+    UNPROTECT(1);
+    return diagonal;
+}
+
 static void interrupt_now_and_then(int m)
 {
     if (m % 16 == 0)

@@ -7,6 +7,7 @@
 
 static const R_CallMethodDef doors[] = {
     DOOR(kernel_matrix, 4),
+    DOOR(kernel_diagonal, 2),
     DOOR(evaluate, 6),
     DOOR(sums, 4),
     DOOR(objective, 4),

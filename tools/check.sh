@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # R CMD check --no-manual of the built tarball: fails on an error or a warning, prints the notes.
+#   bash tools/check.sh [OPTION OF R CMD check, such as --no-tests]
 . "$(dirname "$0")/env.sh"
 use_own_library
 scratch_folder
@@ -13,7 +14,7 @@ export PFDTC_TEST_QUICK=${PFDTC_TEST_QUICK-1} OMP_THREAD_LIMIT=2
 cd "$scratch"
 R CMD build $built "$top" >build.log 2>&1 || { cat build.log; exit 1; }
 ls -l pfdtc_*.tar.gz | awk '{ print "check: " $NF ", " $5 " bytes" }'
-R CMD check --no-manual $checked pfdtc_*.tar.gz >check.log 2>&1 || true
+R CMD check --no-manual $checked "$@" pfdtc_*.tar.gz >check.log 2>&1 || true
 
 status=$(grep '^Status:' check.log || echo "Status: did not finish")
 record=$(grep -hoE '\[ FAIL [0-9]+ \| WARN [0-9]+ \| SKIP [0-9]+ \| PASS [0-9]+ \]' \

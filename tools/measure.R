@@ -1,6 +1,6 @@
 # Prints how large the R code is and how far it is from its goals, one measure a line: value, goal, "ok" or "ABOVE".
 #   Rscript tools/measure.R            reads the sources alone
-#   Rscript tools/measure.R --check    the same; status 1 where a value is above its goal
+#   Rscript tools/measure.R --check    the same; status 1 where a value is above its goal and above `ceiling`
 #   Rscript tools/measure.R --calls    also counts calls of R functions in a default fit (needs the installed package)
 # A goal of NA is none: the number is there to be watched.
 
@@ -86,6 +86,14 @@ measures <- list(
   "C lines" = c(sum(lengths(lapply(list.files("src", "[.][ch]$", full.names = TRUE), readLines, warn = FALSE))), 12000)
 )
 
+# Where a goal is not reached, the value may not rise above the ceiling, which is lowered with every step.
+ceiling <- c("R lines" = 20500, "R lines of code" = 14200, "R lines of help" = 3000, "R files" = 150,
+             "named functions" = 1450, "functions above 60 lines" = 5, "lines of code of predict.gp_fit" = 106,
+             "is_laplace(" = 67, "is_composite(" = 31, "comparisons of a likelihood's name outside its table" = 51,
+             "lines that write into settings" = 82, "lines of help shown, all pages" = 6200,
+             "lines of help shown, pfdtc()" = 740, "comments without subject and verb" = 166,
+             "calls in a default fit of 1,000 rows" = 6100, "files in it" = 39, "changes of file in it" = 2200)
+
 # ---- calls of a default fit -----------------------------------------------------------------------------------------
 
 # Wraps every function of the namespace so that it counts its own calls, and runs one default fit of 1,000 rows.
@@ -127,4 +135,8 @@ cat(sprintf("%-54s %7s %7s  %s\n", names(measures), format(value, big.mark = ","
             ifelse(is.na(goal), "", ifelse(above, "ABOVE", "ok"))), sep = "")
 long <- named[named$lines > 60, ]
 if (nrow(long)) cat("above 60 lines: ", toString(sprintf("%s (%d)", long$name, long$lines)), "\n", sep = "")
-if ("--check" %in% arguments) quit(status = as.integer(any(above)))
+if ("--check" %in% arguments) {
+  risen <- names(value)[above & value > ifelse(is.na(ceiling[names(value)]), goal, ceiling[names(value)])]
+  if (length(risen)) cat("above the ceiling: ", toString(risen), "\n", sep = "")
+  quit(status = as.integer(length(risen) > 0))
+}

@@ -3,7 +3,7 @@
 door_examples <- function() {
   p <- problem(n = 20, m = 3, seed = 5)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
-  good <- engine_kernel(kernel)
+  good <- compile_kernel(kernel)$engine
   ec <- engine_control(20)
   nu <- package_nu(p, aux_sor(rows = p$rows))
   data <- list(x = p$x, y = p$y)
@@ -26,6 +26,7 @@ door_examples <- function() {
   newton <- list(enough = 1e-9, maxit = 5L, most_jitter = 1e-4)
   doors <- list(
     kernel_matrix = list(model, p$x, p$z, ec),
+    kernel_diagonal = list(model, p$x),
     evaluate = list(engine_objective("vfe"), points, rows, 1L, ec, NULL),
     "evaluate white" = list(list(name = "white", aux = NULL, Wt = NULL, share = 0.5), points, rows, 1L, ec, NULL),
     "evaluate pf" = list(engine_objective("pf", nu), points, rows, 1L, ec, NULL),

@@ -3,11 +3,12 @@
 # d k(u, x) / d x_column by a complex step, exact to rounding, for kernels that are analytic between different rows.
 ref_slopes <- function(kernel, u, x, column) {
   h <- 1e-30
+  kernel <- as_sum(kernel)
   moved <- x + 0i
   moved[, column] <- moved[, column] + h * 1i
   entry <- function(i, j) {
-    sum(vapply(kernel_terms(kernel), function(t) {
-      t$variance * prod(vapply(kernel_leaves(kernel)[t$leaves], function(leaf) {
+    sum(vapply(kernel$terms, function(t) {
+      t$variance * prod(vapply(kernel$leaves[t$leaves], function(leaf) {
         numeric_only <- leaf$profile %in% c("white", "categorical")
         ref_factor(leaf, u[i, ] + if (numeric_only) 0 else 0i, if (numeric_only) x[j, ] else moved[j, ]) + 0i
       }, 0i))
@@ -40,7 +41,7 @@ ref_functionals <- function(Ky, Kx, prior, y) {
 random_smooth_kernel <- function(smooth = FALSE) {
   repeat {
     k <- random_kernel()
-    bad <- vapply(kernel_leaves(k), function(l) {
+    bad <- vapply(as_sum(k)$leaves, function(l) {
       l$profile %in% c("matern12", if (smooth) "matern32") || (l$profile == "white" && "a" %in% l$inputs)
     }, NA)
     if (!any(bad)) return(k)

@@ -101,12 +101,12 @@ ref_correlation <- function(leaf) {
 }
 
 ref_composite <- function(kernel, x, z = x) {
-  leaves <- kernel_leaves(kernel)
+  kernel <- as_sum(kernel)
   k <- matrix(0, nrow(x), nrow(z))
   for (i in seq_len(nrow(x))) {
     for (j in seq_len(nrow(z))) {
-      for (t in kernel_terms(kernel)) {
-        k[i, j] <- k[i, j] + t$variance * prod(vapply(leaves[t$leaves], ref_factor, 0, x[i, ], z[j, ]))
+      for (t in kernel$terms) {
+        k[i, j] <- k[i, j] + t$variance * prod(vapply(kernel$leaves[t$leaves], ref_factor, 0, x[i, ], z[j, ]))
       }
     }
   }

@@ -101,7 +101,7 @@ test_that("a straight line beside a smooth kernel is taken where the evidence as
   circle <- with_seed(5, data.frame(a = stats::rnorm(60), b = stats::rnorm(60)))
   circle$y <- circle$a^2 + circle$b^2 < 1.4
   fit <- pfdtc(y ~ ., circle, family = binomial())
-  expect_false(is_composite(fit$kernel))
+  expect_true(has_one_factor(fit$kernel))
   expect_match(fit$kernels$kernel[!fit$kernels$chosen], "[+] linear mean$", all = FALSE)
 })
 
@@ -154,7 +154,7 @@ test_that("a search for hyperparameters ends soon, where a hundredth of a nat at
   fit <- pfdtc(y ~ ., d, family = binomial(), kernel = kernel_se())
   expect_lt(fit$evaluations[["learn"]], 100)
   found <- list(kernel = fit$kernel, center = fit$center)
-  start <- list(kernel = kernel_with(fit$kernel, c(1, 1, 1)), center = center_start(fit$likelihood, fit$data$sites))
+  start <- list(kernel = as_kernel(set_values(fit$kernel, c(1, 1, 1))), center = center_start(fit$likelihood, fit$data$sites))
   s <- learning_settings(fit$kernel, 1, c("a", "b"), names(coef(fit))[1:3], pfdtc_control(),
                          likelihood = fit$likelihood)
   problem <- laplace_problem(fit$data, fit$inducing, s, found, start, FALSE)
@@ -174,14 +174,14 @@ test_that("a search that cannot begin is left out, which is told; other errors a
     })
     with_replaced(replaced, pfdtc(y ~ ., data, family = binomial(), control = list(progress = FALSE)))
   }
-  composite <- function(kernel, points) is_composite(kernel)
+  composite <- function(kernel, points) !has_one_factor(kernel)
   expect_no_message(whole <- fit_without(function(...) FALSE))
   expect_message(smooth <- fit_without(composite), class = "pfdtc_message_search")
   expect_identical(smooth$kernels$kernel, setdiff(whole$kernels$kernel, whole$kernels$kernel[whole$kernels$chosen]))
   # of the few points of the first searches alone, which are no rivals of a line on more
-  many <- function(kernel, points) points > laplace_sizes$few_points && !is_composite(kernel)
+  many <- function(kernel, points) points > laplace_sizes$few_points && has_one_factor(kernel)
   expect_message(few <- fit_without(many), class = "pfdtc_message_search")
-  expect_false(is_composite(few$kernel))
+  expect_true(has_one_factor(few$kernel))
   expect_gt(stats::cor(predict(few), data$a), 0.9)
   expect_warning(none <- fit_without(function(...) TRUE), class = "pfdtc_warning_convergence")
   expect_equal(none$kernel$variance, laplace_priors$variance, tolerance = 0.5)

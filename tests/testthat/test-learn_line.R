@@ -106,7 +106,7 @@ test_that("a line is taken beside a kernel, and the posterior is that of the sum
 test_that("no line is taken where there is none, where few rows decide nothing, or beside what cannot be computed", {
   circle <- line_data(300, 2, function(x) 2 * ((x[, 1] - 0.5)^2 + (x[, 2] - 0.5)^2 < 0.16), 0.3)
   fit <- learn_rows(circle)
-  expect_false(is_mean(fit$kernel) || is_composite(fit$kernel) && any(vapply(fit$kernel$leaves, is_mean, NA)))
+  expect_false(has_profile(fit$kernel, "mean"))
   expect_true("linear mean" %in% fit$kernels$kernel)
   expect_output(print(summary(fit)), "linear mean +[+]")
   few <- learn_rows(line_data(40, 3, three_slopes, 0.3))

@@ -41,13 +41,14 @@ test_that("a factorisation that fails is a value for the optimiser and a conditi
   expect_gt(at()$jitter, 0)
 })
 
-test_that("the kernel goes to the engine with columns from 0", {
+test_that("the kernel goes to the engine with its parameters in one vector", {
   x <- matrix(0, 1, 3, dimnames = list(NULL, c("a", "b", "c")))
   kernel <- complete_kernel(kernel_matern(1 / 2, c(2, 3), 1, inputs = c("c", "a")), x)
-  engine <- engine_kernel(kernel)
-  expect_identical(engine$factors[[1]][c("profile", "columns", "parameters")],
-                   list(profile = "matern12", columns = c(2L, 0L), parameters = c(2, 3)))
-  expect_identical(engine$terms, list(list(variance = 1, factors = 0L)))
+  engine <- compile_kernel(kernel)$engine
+  expect_identical(engine$factors[[1]][c("profile", "columns")],
+                   list(profile = "matern12", columns = c(3L, 1L)))
+  expect_identical(engine$terms, list(1L))
+  expect_identical(engine$values, c(2, 3, 1))
 })
 
 test_that("scratch that is handed in gives the same numbers", {
@@ -119,10 +120,10 @@ test_that("every door refuses what it would read out of bounds", {
         refused(name, set_leaf(args, at, leaf[-1]), what)
       }
       if (!is.null(leaf)) refused(name, set_leaf(args, at, "text"), what)
-      for (bad in if (identical(leaf, good)) list(c(0L, 2L), c(-1L, 0L), c(0L, NA))) {
+      for (bad in if (identical(leaf, good)) list(c(1L, 3L), c(0L, 1L), c(1L, NA))) {
         refused(name, set_leaf(args, at, of_factor("columns", bad)), "kernel columns")
       }
-      if (identical(leaf, good)) refused(name, set_leaf(args, at, of_factor("parameters", 1)), "lengthscales")
+      if (identical(leaf, good)) refused(name, set_leaf(args, at, replace(good, "values", list(1))), "lengthscales")
       bad_controls <- list(list(threads = 0L), list(block = -1L), list(memory = NaN), list(memory = -1))
       for (bad in if (identical(leaf, ec)) bad_controls) {
         refused(name, set_leaf(args, at, utils::modifyList(ec, bad)), names(bad))

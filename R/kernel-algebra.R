@@ -48,52 +48,45 @@ Ops.pfdtc_kernel <- function(e1, e2) {
   scale_kernel(with_variance(kernel), check_positive(number, "number", 1L))
 }
 
-# Where there is none yet a number times it is where to start.
+# Gives each term without a variance the variance 1, so that it can be multiplied.
 with_variance <- function(kernel) {
-  if (!is_composite(kernel)) {
-    if (is.null(kernel$variance)) kernel$variance <- 1
-    return(kernel)
-  }
-  kernel$terms <- lapply(kernel$terms, function(t) if (is.null(t$variance)) c(t, variance = 1) else t)
-  kernel
+  change_terms(kernel, function(t) if (is.null(t$variance)) replace(t, "variance", 1) else t)
 }
 
-new_composite <- function(leaves, terms) {
+# Returns the kernel of these factors and terms, without the factors that no term has.
+new_sum <- function(leaves, terms) {
   used <- sort(unique(unlist(lapply(terms, `[[`, "leaves"))))
   terms <- lapply(terms, function(t) list(variance = t$variance, leaves = match(t$leaves, used)))
-  leaves <- lapply(leaves[used], function(l) {
-    l["variance"] <- list(NULL)
-    l
-  })
-  if (length(terms) == 1L && length(leaves) == 1L) {
-    leaves[[1L]]["variance"] <- list(terms[[1L]]$variance)
-    return(leaves[[1L]])
-  }
+  leaves <- lapply(leaves[used], replace, "variance", list(NULL))
   kernel <- structure(list(profile = "composite", leaves = leaves, terms = terms), class = "pfdtc_kernel")
+  if (has_one_factor(kernel) && length(terms) == 1L) return(as_kernel(kernel))
   kernel$label <- formula_of_kernel(kernel)
   check_told_apart(kernel)
   kernel
 }
 
 add_kernels <- function(a, b) {
-  leaves <- c(kernel_leaves(a), kernel_leaves(b))
-  moved <- lapply(kernel_terms(b), function(t) {
-    t$leaves <- t$leaves + length(kernel_leaves(a))
+  a <- as_sum(a)
+  b <- as_sum(b)
+  moved <- lapply(b$terms, function(t) {
+    t$leaves <- t$leaves + length(a$leaves)
     t
   })
-  new_composite(leaves, c(kernel_terms(a), moved))
+  new_sum(c(a$leaves, b$leaves), c(a$terms, moved))
 }
 
 multiply_kernels <- function(a, b) {
-  leaves <- c(kernel_leaves(a), kernel_leaves(b))
+  a <- as_sum(a)
+  b <- as_sum(b)
+  leaves <- c(a$leaves, b$leaves)
   constant <- vapply(leaves, function(l) l$profile == "constant", NA)
-  pairs <- expand.grid(a = seq_along(kernel_terms(a)), b = seq_along(kernel_terms(b)))
-  new_composite(leaves, lapply(seq_len(nrow(pairs)), function(i) {
-    ta <- kernel_terms(a)[[pairs$a[i]]]
-    tb <- kernel_terms(b)[[pairs$b[i]]]
+  pairs <- expand.grid(a = seq_along(a$terms), b = seq_along(b$terms))
+  new_sum(leaves, lapply(seq_len(nrow(pairs)), function(i) {
+    ta <- a$terms[[pairs$a[i]]]
+    tb <- b$terms[[pairs$b[i]]]
     given <- c(ta$variance, tb$variance)
-    factors <- c(ta$leaves, tb$leaves + length(kernel_leaves(a)))
-    if (!all(constant[factors])) factors <- factors[!constant[factors]] # a number: part of the variance
+    factors <- c(ta$leaves, tb$leaves + length(a$leaves))
+    if (!all(constant[factors])) factors <- factors[!constant[factors]] # a constant is part of the variance
     list(variance = if (length(given)) prod(given), leaves = unique(factors))
   }))
 }
@@ -112,56 +105,51 @@ check_told_apart <- function(kernel) {
   }
 }
 
-# "se(lat,long)": of what a factor reads, once it is known.
+# Returns the name of a factor, such as "se(lat,long)".
 leaf_name <- function(leaf) {
   of <- if (!is.null(leaf$of)) leaf$of else leaf$inputs
-  word <- if (is.null(leaf$profile)) "kernel" else leaf$profile # one that is still to be chosen
+  word <- if (is.null(leaf$profile)) "kernel" else leaf$profile # NULL: still to be chosen
   if (identical(word, "polynomial") && leaf$degree != 2L) word <- paste0(word, leaf$degree)
   if (length(of)) sprintf("%s(%s)", word, paste(of, collapse = ",")) else word
 }
 
-# Names of the factors, those that would be the same numbered.
-leaf_names <- function(kernel) make.unique(vapply(kernel_leaves(kernel), leaf_name, ""), sep = "_")
+# Returns the names of the factors. Equal names get numbers.
+leaf_names <- function(kernel) make.unique(vapply(as_sum(kernel)$leaves, leaf_name, ""), sep = "_")
 
 term_names <- function(kernel) {
   leaves <- leaf_names(kernel)
-  make.unique(vapply(kernel_terms(kernel), function(t) paste(leaves[t$leaves], collapse = "*"), ""), sep = "_")
+  make.unique(vapply(as_sum(kernel)$terms, function(t) paste(leaves[t$leaves], collapse = "*"), ""), sep = "_")
 }
 
 formula_of_kernel <- function(kernel) paste(gsub("*", " * ", term_names(kernel), fixed = TRUE), collapse = " + ")
 
-# Of factor parameters, as users know them.
-parameter_words <- c(lengthscale = "lengthscale", alpha = "alpha", period = "period", offset = "offset",
-                     parameters = "parameters")
+# Returns the label of a chosen kernel, such as "Matern 3/2 + Matern 3/2".
+sum_label <- function(kernel) paste(vapply(as_sum(kernel)$leaves, `[[`, "", "label"), collapse = " + ")
+
+show_parameter <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
 
 #' @export
 print.pfdtc_kernel <- function(x, ...) {
-  if (is_composite(x)) return(print_composite(x))
-  show <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
+  if (!has_one_factor(x)) return(print_sum(x))
   cat(x$label, "kernel\n")
-  for (what in factor_parameters[[x$profile]]) {
-    cat(sprintf("  %-12s %s\n", paste0(parameter_words[[what]], ":"), show(x[[what]])))
-  }
-  cat("  variance:   ", show(x$variance), "\n")
+  for (what in factor_parameters[[x$profile]]) cat(sprintf("  %-12s %s\n", paste0(what, ":"), show_parameter(x[[what]])))
+  cat("  variance:   ", show_parameter(x$variance), "\n")
   if (!is.null(x$inputs)) cat("  inputs:     ", paste(x$inputs, collapse = ", "), "\n")
   invisible(x)
 }
 
-# As it was written, then each term with its parameters.
-print_composite <- function(x) {
-  show <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
+# Prints the formula of the kernel, then each term with its parameters.
+print_sum <- function(x) {
   cat("kernel:", formula_of_kernel(x), "\n")
   leaves <- leaf_names(x)
   last <- length(x$terms)
   met <- integer()
   for (t in seq_along(x$terms)) {
     term <- x$terms[[t]]
-    cat(sprintf("%s variance %s\n", if (t < last) "|-" else "`-", show(term$variance)))
+    cat(sprintf("%s variance %s\n", if (t < last) "|-" else "`-", show_parameter(term$variance)))
     for (l in term$leaves) {
       leaf <- x$leaves[[l]]
-      parts <- vapply(factor_parameters[[leaf$profile]], function(what) {
-        sprintf("%s %s", parameter_words[[what]], show(leaf[[what]]))
-      }, "")
+      parts <- vapply(factor_parameters[[leaf$profile]], function(what) paste(what, show_parameter(leaf[[what]])), "")
       if (l %in% met) parts <- "as above"
       cat(sprintf("%s    %s%s\n", if (t < last) "|" else " ", leaves[l],
                   if (length(parts)) paste(":", paste(parts, collapse = "; ")) else ""))
@@ -171,52 +159,23 @@ print_composite <- function(x) {
   invisible(x)
 }
 
-#' @rdname kernel_algebra
-#' @export
-update.pfdtc_kernel <- function(object, ...) {
-  new <- list(...)
-  if (!length(new)) return(object)
-  placed <- is.integer(object$inputs) && !is.null(object$columns)
-  if (placed) {
-    names <- kernel_parameter_names(object)
-    unknown <- setdiff(names(new), names)
-    if (!length(unknown)) {
-      values <- kernel_values(object)
-      values[match(names(new), names)] <- vapply(names(new), function(n) check_positive(new[[n]], n, 1L), 0)
-      return(kernel_with(object, values))
-    }
-    if (is_composite(object)) abort_input(unknown[1L], "an unknown parameter", sprintf("among %s", list_quoted(names)))
+# Returns the names of the kernel's parameters in coef(). A kernel of one factor leaves out the name of the factor.
+kernel_parameter_names <- function(kernel, columns = kernel$columns) {
+  table <- kernel_parameters(kernel)
+  sum <- as_sum(kernel)
+  leaves <- sum$leaves
+  factors <- terms <- NULL
+  if (!has_one_factor(sum)) {
+    factors <- paste0(leaf_names(sum), ".")
+    terms <- paste0(term_names(sum), ".")
   }
-  if (is_composite(object)) {
-    abort_input("object", "a kernel that has not met data", "a kernel of one factor, or that of a fit",
-                hint = "Parameters of several factors have names once the inputs are known: update(fit$kernel, ...).")
-  }
-  settings <- setdiff(names(object), c("profile", "label", "held", "of", "levels", "columns"))
-  unknown <- setdiff(names(new), c("lengthscale", "variance", "inputs", factor_parameters[[object$profile]]))
-  if (length(unknown)) abort_input(unknown[1L], "an unknown parameter", sprintf("among %s", list_quoted(settings)))
-  for (what in setdiff(names(new), "inputs")) object[what] <- list(positive_or_more(new[[what]], what))
-  if ("inputs" %in% names(new)) object["inputs"] <- list(check_inputs(new$inputs))
-  object
-}
-
-positive_or_more <- function(x, what) {
-  if (!is.null(x)) check_positive(x, what, if (!what %in% c("lengthscale", "parameters")) 1L)
-}
-
-# The names of coef(), without the noise: those of one factor without its name.
-kernel_parameter_names <- function(kernel, columns = kernel$columns, table = kernel_parameters(kernel)) {
-  leaves <- kernel_leaves(kernel)
-  single <- !is_composite(kernel)
-  factors <- leaf_names(kernel)
-  terms <- term_names(kernel)
-  one <- function(i) {
-    if (table$what[i] == "variance") return(if (single) "variance" else paste0(terms[table$term[i]], ".variance"))
+  names <- paste0(terms[table$term], table$what)
+  for (i in which(table$leaf > 0L)) {
     leaf <- leaves[[table$leaf[i]]]
     own <- paste0(table$what[i], parameter_suffix(leaf, table$what[i], table$at[i], columns))
-    own <- sub("^parameters[.]", "", own)
-    if (single) own else paste0(factors[table$leaf[i]], ".", own)
+    names[i] <- paste0(factors[table$leaf[i]], sub("^parameters[.]", "", own))
   }
-  vapply(seq_len(nrow(table)), one, "")
+  names
 }
 
 parameter_suffix <- function(leaf, what, at, columns) {

@@ -35,11 +35,10 @@ test_that("the ELBO's gradient is right in Z and in every parameter, for every f
     k <- complete_kernel(kernels[[name]], x)
     value <- function(z, k, noise) vfe_objective(z, x, y, k, noise, w, jitter = 0.02)$value
     got <- vfe_objective(z, x, y, k, 0.3, w, jitter = 0.02)$gradient
-    table <- kernel_parameters(k)
     expect_named(got$theta, c(kernel_parameter_names(k, colnames(x)), "noise"))
     theta <- log(kernel_values(k))
     for (j in seq_along(theta)) {
-      expect_slope(got$theta[[j]], function(v) value(z, kernel_with(k, exp(replace(theta, j, v)), table), 0.3),
+      expect_slope(got$theta[[j]], function(v) value(z, as_kernel(set_values(k, exp(replace(theta, j, v)))), 0.3),
                    theta[j], paste(name, names(got$theta)[j]))
     }
     expect_slope(got$theta[["noise"]], function(v) value(z, k, exp(v)), log(0.3), paste(name, "noise"))
@@ -83,10 +82,9 @@ test_that("exact evidence and the likelihood of neighbours have the right slopes
     kernel_matern(3 / 2, c(0.4, 2, 1), 0.5, c("a", "b", "c"))
   for (name in names(kernels)) {
     k <- complete_kernel(kernels[[name]], x)
-    table <- kernel_parameters(k)
     theta <- log(kernel_values(k))
     data <- list(x = x, y = y)
-    value <- function(theta) native_exact_evidence(data, new_model(kernel_with(k, exp(theta), table), 0.3))$value
+    value <- function(theta) native_exact_evidence(data, new_model(set_values(k, exp(theta)), 0.3))$value
     exact <- native_exact_evidence(data, new_model(k, 0.3))
     conditional <- native_vecchia(data, new_model(k, 0.3), 1:15, near)
     expect_equal(conditional$value, -exact$value, tolerance = 1e-9, info = name)
@@ -164,12 +162,12 @@ test_that("sums and products are those of the matrices, and a factor outside bra
   expect_equal(K(a * kernel_constant(2)), 2 * K(a), tolerance = 1e-15)
   expect_equal(K((a + b) * (a + c) + 0.5 * c), (K(a) + K(b)) * (K(a) + K(c)) + 0.5 * K(c), tolerance = 1e-14)
   shared <- (a + b) * c
-  expect_length(kernel_leaves(shared), 3)
+  expect_length(as_sum(shared)$leaves, 3)
   table <- kernel_parameters(place_kernel(shared, x))
   expect_identical(sum(table$what == "parameters"), 1L)
   expect_equal(K((a + b) * c), K(a * c + b * c), tolerance = 1e-15)
-  expect_null(kernel_terms(kernel_se() * kernel_linear())[[1]]$variance)
-  expect_identical(kernel_terms(kernel_se(variance = 2) * kernel_linear())[[1]]$variance, 2)
+  expect_null(as_sum(kernel_se() * kernel_linear())$terms[[1]]$variance)
+  expect_identical(as_sum(kernel_se(variance = 2) * kernel_linear())$terms[[1]]$variance, 2)
   expect_identical((0.5 * kernel_se())$variance, 0.5)
 })
 

@@ -1,0 +1,218 @@
+# A kernel has three forms. Users see a flat list (profile, label, lengthscale, variance, inputs, ...) if it has one
+# factor. as_sum() returns the general form, a sum of products of factors,
+#
+#   list(leaves = <factors; their own variances have no meaning>, terms = list(list(variance, leaves), ...)),
+#
+# where the terms name their factors by position; two terms may share a factor and its parameters. compile_kernel()
+# returns the form that the engine reads, in which set_values() changes the numbers only. Parameters have one order
+# everywhere: for each term the parameters of the factors that no earlier term has, in the order of factor_parameters,
+# then the variance of the term (kernel_places() in src/kernel.c has the same order).
+
+# The parameters of each profile beside the variance.
+factor_parameters <- list(
+  se = "lengthscale", matern12 = "lengthscale", matern32 = "lengthscale", matern52 = "lengthscale",
+  rq = c("lengthscale", "alpha"), periodic = c("lengthscale", "period"), linear = character(), mean = character(),
+  polynomial = "offset",
+  categorical = "parameters", white = character(), constant = character())
+
+# Returns the parameters of a factor. A factor whose profile is not chosen yet has lengthscales.
+leaf_parameters <- function(leaf) if (is.null(leaf$profile)) "lengthscale" else factor_parameters[[leaf$profile]]
+
+# Returns the number of parameters of one kind that a factor has once its columns are known.
+parameter_count <- function(leaf, what) {
+  switch(what, lengthscale = if (shares_lengthscale(leaf)) 1L else length(leaf$inputs),
+         parameters = categorical_size(leaf), 1L)
+}
+
+shares_lengthscale <- function(leaf) isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")
+
+categorical_size <- function(leaf) {
+  n <- length(leaf$inputs)
+  switch(leaf$correlation, given = 0L, exchangeable = 1L, ordered = n - 1L, full = n * (n - 1L) / 2L)
+}
+
+# ---- forms -----------------------------------------------------------------------------------------------------------
+
+is_compiled <- function(kernel) inherits(kernel, "compiled_kernel")
+
+# Returns the kernel as a sum of products.
+as_sum <- function(kernel) {
+  if (is_compiled(kernel)) kernel <- as_kernel(kernel)
+  if (!is.null(kernel$leaves)) return(kernel)
+  list(leaves = list(kernel), terms = list(list(variance = kernel$variance, leaves = 1L)), label = kernel$label)
+}
+
+# Returns the kernel as users see it: the flat list of its factor if it has only one.
+as_kernel <- function(kernel) {
+  if (is_compiled(kernel)) return(kernel_of_values(kernel$kernel, kernel$table, kernel$engine$values))
+  if (length(kernel$leaves) != 1L || length(kernel$terms) != 1L) return(kernel)
+  leaf <- kernel$leaves[[1L]]
+  leaf["variance"] <- list(kernel$terms[[1L]]$variance)
+  leaf
+}
+
+has_one_factor <- function(kernel) length(as_sum(kernel)$leaves) == 1L
+
+# Returns the kernel with each term changed by f().
+change_terms <- function(kernel, f) {
+  kernel <- as_sum(kernel)
+  kernel$terms <- lapply(kernel$terms, f)
+  as_kernel(kernel)
+}
+
+# Returns the engine's form of a kernel whose columns are known: list(kernel, engine, table, label, inputs), where
+# `table` has a row for each parameter: term, leaf (0: the variance of the term), what, at (its place within its kind).
+# `engine$values` has the numbers in the same order, NA where there is none yet.
+compile_kernel <- function(kernel) {
+  if (is_compiled(kernel)) return(kernel)
+  parts <- as_sum(kernel)
+  leaves <- parts$leaves
+  met <- integer()
+  groups <- list() # term, leaf, what, how many, values
+  for (t in seq_along(parts$terms)) {
+    term <- parts$terms[[t]]
+    for (l in setdiff(term$leaves, met)) {
+      for (what in leaf_parameters(leaves[[l]])) {
+        groups[[length(groups) + 1L]] <- list(t, l, what, parameter_count(leaves[[l]], what), leaves[[l]][[what]])
+      }
+    }
+    met <- c(met, term$leaves)
+    groups[[length(groups) + 1L]] <- list(t, 0L, "variance", 1L, term$variance)
+  }
+  n <- vapply(groups, `[[`, 0, 4L)
+  each <- function(i) rep(unlist(lapply(groups, `[[`, i)), n)
+  values <- Map(function(group, n) as.double(rep_len(if (is.null(group[[5L]])) NA else group[[5L]], n)), groups, n)
+  structure(list(
+    kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs,
+    table = list2DF(list(term = each(1L), leaf = each(2L), what = each(3L), at = sequence(n))),
+    engine = list(factors = lapply(leaves, engine_factor),
+                  terms = lapply(parts$terms, function(t) as.integer(t$leaves)), values = unlist(values))),
+    class = "compiled_kernel")
+}
+
+# Returns a factor as the engine reads it, without its parameters.
+engine_factor <- function(leaf) {
+  list(profile = leaf$profile, columns = as.integer(leaf$inputs), isotropic = as.integer(isTRUE(leaf$isotropic)),
+       power = if (is.null(leaf$degree)) 0L else as.integer(leaf$degree), correlation = leaf$correlation,
+       table = if (is_mean(leaf)) c(leaf$centre, leaf$rate) else if (!is.null(leaf$given)) c(leaf$given))
+}
+
+# Returns the compiled kernel with these parameters, in the order of its table.
+set_values <- function(kernel, values) {
+  kernel <- compile_kernel(kernel)
+  kernel$engine$values <- as.double(values)
+  kernel
+}
+
+kernel_values <- function(kernel) compile_kernel(kernel)$engine$values
+
+kernel_parameters <- function(kernel) compile_kernel(kernel)$table
+
+# Writes values into the user's form. Lengthscales keep their names.
+kernel_of_values <- function(kernel, table, values) {
+  flat <- is.null(kernel$leaves)
+  first <- which(table$at == 1L)
+  last <- c(first[-1L] - 1L, length(values))
+  for (i in which(!is.na(values[first]))) {
+    what <- table$what[first[i]]
+    leaf <- table$leaf[first[i]]
+    new <- values[first[i]:last[i]]
+    old <- if (flat) kernel[[what]] else if (leaf) kernel$leaves[[leaf]][[what]]
+    if (length(old) == length(new)) names(new) <- names(old)
+    if (flat) kernel[[what]] <- new
+    else if (leaf) kernel$leaves[[leaf]][[what]] <- new
+    else kernel$terms[[table$term[first[i]]]]$variance <- new
+  }
+  kernel
+}
+
+# Multiplies all variances by `by` / `over`.
+scale_kernel <- function(kernel, by = 1, over = 1) {
+  if (is_compiled(kernel)) {
+    variances <- kernel$table$leaf == 0L
+    kernel$engine$values[variances] <- kernel$engine$values[variances] * by / over
+    return(kernel)
+  }
+  change_terms(kernel, function(t) {
+    if (!is.null(t$variance)) t$variance <- t$variance * by / over
+    t
+  })
+}
+
+# ---- properties ------------------------------------------------------------------------------------------------------
+
+# Returns TRUE if some factor has one of these profiles.
+has_profile <- function(kernel, profiles) {
+  any(vapply(as_sum(kernel)$leaves, function(leaf) any(leaf$profile %in% profiles), NA))
+}
+
+# Returns TRUE if the kernel has a Matern factor.
+is_rough <- function(kernel) has_profile(kernel, c("matern12", "matern32", "matern52"))
+
+# Returns TRUE if k(x, x) may differ between rows.
+varies <- function(kernel) has_profile(kernel, c("linear", "polynomial", "mean"))
+
+# Returns TRUE if the factor depends on distances only.
+is_stationary <- function(leaf) "lengthscale" %in% factor_parameters[[leaf$profile]]
+
+# Returns TRUE for the factor of a linear mean (mean.R).
+is_mean <- function(leaf) identical(leaf$profile, "mean")
+
+# Returns the inputs of a linear mean in its units, beside a column of ones.
+mean_basis <- function(leaf, x) {
+  cbind(1, t((t(x[, leaf$inputs, drop = FALSE]) - leaf$centre) * leaf$rate))
+}
+
+# Returns TRUE if the kernel has one factor and no value to start from.
+is_bare <- function(kernel) {
+  kernel <- as_sum(kernel)
+  leaf <- kernel$leaves[[1L]]
+  length(kernel$leaves) == 1L && is.null(kernel$terms[[1L]]$variance) &&
+    all(vapply(leaf[leaf_parameters(leaf)], is.null, NA))
+}
+
+# Returns everything but the values: kernels with the same structure are of one family.
+kernel_structure <- function(kernel) {
+  kernel <- as_sum(kernel)
+  list(lapply(kernel$leaves, function(l) {
+    list(l$profile, as.integer(l$inputs), isTRUE(l$isotropic), l$degree, l$correlation, l$given, l$centre,
+         l$rate)
+  }), lapply(kernel$terms, function(t) as.integer(t$leaves)))
+}
+
+# Returns the sum of the variances, which is k(x, x) if it is the same at all rows.
+total_variance <- function(kernel) {
+  kernel <- compile_kernel(kernel)
+  sum(kernel$engine$values[kernel$table$leaf == 0L])
+}
+
+# Returns a lengthscale for each of d columns, in the column's units. A sum of terms has that of its curvature at
+# distance 0. Columns that the kernel does not measure by a length have Inf.
+kernel_lengths <- function(kernel, d) {
+  kernel <- as_sum(kernel)
+  leaves <- kernel$leaves
+  one <- leaves[[1L]]
+  if (length(leaves) == 1L && !is.null(one$lengthscale) && !identical(one$profile, "periodic")) {
+    return(replace(rep(Inf, d), one$inputs, one$lengthscale))
+  }
+  rate <- numeric(d)
+  terms <- Filter(function(t) !is_mean(leaves[[t$leaves[1L]]]), kernel$terms)
+  total <- sum(vapply(terms, `[[`, 0, "variance"))
+  for (t in terms) {
+    for (leaf in leaves[t$leaves]) {
+      if (!is_stationary(leaf)) next
+      l <- leaf$lengthscale
+      if (leaf$profile == "periodic") l <- l * leaf$period / (2 * pi)
+      rate[leaf$inputs] <- rate[leaf$inputs] + t$variance / total / l^2
+    }
+  }
+  1 / sqrt(rate)
+}
+
+# Returns the columns along which inducing points may move. Columns of levels hold 0 and 1 only.
+smooth_inputs <- function(kernel) {
+  leaves <- as_sum(kernel)$leaves
+  columns <- function(of) unlist(lapply(leaves[of], `[[`, "inputs"))
+  stays <- vapply(leaves, function(l) l$profile %in% c("categorical", "white"), NA)
+  sort(setdiff(columns(!stays), columns(stays)))
+}

@@ -1,0 +1,142 @@
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+#include "levels.h"
+
+static const double pi = 3.14159265358979323846;
+
+enum levels levels_named(const char *name)
+{
+    if (strcmp(name, "exchangeable") == 0)
+        return LEVELS_EXCHANGEABLE;
+    if (strcmp(name, "ordered") == 0)
+        return LEVELS_ORDERED;
+    return strcmp(name, "full") == 0 ? LEVELS_FULL : LEVELS_GIVEN;
+}
+
+int levels_parameters(enum levels kind, int n)
+{
+    switch (kind) {
+    case LEVELS_EXCHANGEABLE:
+        return 1;
+    case LEVELS_ORDERED:
+        return n - 1;
+    case LEVELS_FULL:
+        return n * (n - 1) / 2;
+    default:
+        return 0;
+    }
+}
+
+/* R_ab = exp(-p), dR / dlog p = -p R */
+static void exchangeable(int n, double p, double *R)
+{
+    double *slope = R + (size_t)n * n;
+    for (int i = 0; i < n * n; i++) {
+        const int same = i % (n + 1) == 0;
+        R[i] = same ? 1.0 : exp(-p);
+        slope[i] = same ? 0.0 : -p * R[i];
+    }
+}
+
+/* dR_ab / dlog p_j = -p_j R_ab where gap j is between the levels a and b */
+static void ordered(int n, const double *p, double *score, double *R)
+{
+    long double sum = 0.0L;
+    score[0] = 0.0;
+    for (int j = 1; j < n; j++)
+        score[j] = (double)(sum += p[j - 1]);
+    for (int b = 0; b < n; b++)
+        for (int a = 0; a < n; a++) {
+            const size_t ab = (size_t)b * n + a, nn = (size_t)n * n;
+            R[ab] = exp(-fabs(score[a] - score[b]));
+            for (int j = 0; j < n - 1; j++)
+                R[(size_t)(j + 1) * nn + ab] = (a <= j) != (b <= j) ? -p[j] * R[ab] : 0.0;
+        }
+}
+
+/*
+ * R = L L', rows of L on the sphere: L_ij = cos(a_ij) prod_{k<j} sin(a_ik), L_ii = prod_{k<i} sin(a_ik), with
+ * angles a = pi p / (1 + p), so that p = 1 is no correlation.
+ */
+static double angle_of(double p)
+{
+    return pi * p / (1.0 + p);
+}
+
+/* the parameter of row i > column j: those of a column stand together */
+static int place(int n, int i, int j)
+{
+    return j * n - j * (j + 1) / 2 + i - j - 1;
+}
+
+static void sphere(int n, const double *p, double *L)
+{
+    for (int i = 0; i < n; i++) {
+        long double before = 1.0L;
+        for (int j = 0; j < n; j++) {
+            double *l = L + (size_t)j * n + i;
+            if (j > i) {
+                *l = 0.0;
+            } else if (j == i) {
+                *l = (double)before;
+            } else {
+                const double angle = angle_of(p[place(n, i, j)]);
+                *l = cos(angle) * (double)before;
+                before *= sin(angle);
+            }
+        }
+    }
+}
+
+/* the slope of L_ic in the angle of row i and column j <= c */
+static double sphere_slope(int n, const double *p, const double *L, int i, int j, int c)
+{
+    const double angle = angle_of(p[place(n, i, j)]), l = L[(size_t)c * n + i];
+    double before = 1.0;
+    if (c > j)
+        return l * cos(angle) / sin(angle);
+    if (fabs(cos(angle)) >= 1e-8)
+        return -l * tan(angle);
+    for (int k = 0; k < j; k++)
+        before *= sin(angle_of(p[place(n, i, k)]));
+    return -before * sin(angle);
+}
+
+static void full(int n, const double *p, double *L, double *R)
+{
+    const size_t nn = (size_t)n * n;
+    sphere(n, p, L);
+    for (int b = 0; b < n; b++)
+        for (int a = 0; a < n; a++) {
+            double sum = 0.0;
+            for (int k = 0; k < n; k++)
+                sum += L[(size_t)k * n + a] * L[(size_t)k * n + b];
+            R[(size_t)b * n + a] = a == b ? 1.0 : sum;
+        }
+    for (int j = 0; j < n; j++)
+        for (int i = j + 1; i < n; i++) {
+            const int at = place(n, i, j);
+            const double turn = pi * p[at] / ((1.0 + p[at]) * (1.0 + p[at]));
+            double *slope = R + (size_t)(at + 1) * nn;
+            for (size_t ab = 0; ab < nn; ab++)
+                slope[ab] = 0.0;
+            for (int a = 0; a < n; a++) {
+                double sum = 0.0;
+                for (int c = j; c <= i; c++)
+                    sum += L[(size_t)c * n + a] * sphere_slope(n, p, L, i, j, c);
+                slope[(size_t)a * n + i] = slope[(size_t)i * n + a] =
+                    a == i ? 0.0 : sum * turn;
+            }
+        }
+}
+
+void levels_table(enum levels kind, int n, const double *p, double *work, double *table)
+{
+    if (kind == LEVELS_EXCHANGEABLE)
+        exchangeable(n, *p, table);
+    if (kind == LEVELS_ORDERED)
+        ordered(n, p, work, table);
+    if (kind == LEVELS_FULL)
+        full(n, p, work, table);
+}

@@ -1,0 +1,19 @@
+#ifndef PFDTC_LEVELS_H
+#define PFDTC_LEVELS_H
+
+/* Correlations between the n levels of a categorical kernel, with their slopes. */
+enum levels {
+    LEVELS_GIVEN,        /* a matrix, no parameters */
+    LEVELS_EXCHANGEABLE, /* exp(-p) between any two levels */
+    LEVELS_ORDERED, /* exp(-|s_a - s_b|), scores s whose gaps are the n - 1 parameters */
+    LEVELS_FULL     /* any, by the n (n - 1) / 2 angles of its Cholesky factor */
+};
+
+/* by its name; LEVELS_GIVEN where it is none of the others */
+enum levels levels_named(const char *name);
+int levels_parameters(enum levels kind, int n);
+
+/* table (n x n each): the correlations, then their slopes in the log of each parameter; work: n x n */
+void levels_table(enum levels kind, int n, const double *p, double *work, double *table);
+
+#endif

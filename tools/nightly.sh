@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Runs what .ci/run leaves out: other BLAS and memory settings, sanitizers, valgrind, experiments, planted faults.
+# It takes about two hours. The table of its stages goes to bench/results/nightly.csv, which is committed.
+#   bash tools/nightly.sh            all stages
+#   bash tools/nightly.sh quick      without the planted faults
+deadline=20000
+. "$(dirname "$0")/stages.sh" || exit 1
+stage setup bash tools/setup.sh ci
+. tools/env.sh && set +eu && use_own_library
+
+stage "tests, OpenBLAS" bash tools/openblas.sh bash tools/test.sh
+stage "tests, nothing kept between passes" env PFDTC_TEST_MEMORY=0 bash tools/test.sh
+stage "tests, sanitizers" bash tools/sanitize.sh
+stage doors bash tools/doors.sh
+stage "threads, ratio" bash tools/openblas.sh Rscript --vanilla bench/threads.R quick
+stage experiments Rscript --vanilla inst/experiments/run.R --reduced
+stage "check with tests" bash tools/check.sh
+[ "${1:-}" = quick ] || stage "planted faults" bash tools/mutants.sh run
+
+finish_stages
+status=$?
+{ echo "# commit $(git rev-parse --short HEAD), R $(Rscript --vanilla -e 'cat(as.character(getRversion()))')"; cat "$table"; } \
+    >bench/results/nightly.csv
+exit $status
