@@ -116,8 +116,8 @@ theorem_eps <- function(own, least) {
   list(eps = sqrt(mean2 + cov2), eps_mean = sqrt(mean2), eps_cov = sqrt(cov2))
 }
 
-# c V / (c + V)
-harmonic <- function(c, V) if (c <= 0 || V <= 0) 0 else c / (1 + c / V)
+# Returns c V / (c + V), whose limit for infinite c is V.
+harmonic <- function(c, V) if (c <= 0 || V <= 0) 0 else if (is.infinite(c)) V else c / (1 + c / V)
 
 # The bounds at the rows, in units of y: those of the theorem for `own`, the errors that rounding has made in its
 # predictions, and how far the fit's predictions are from them (by rounding alone, where the two are not the same).

@@ -30,18 +30,17 @@ conformal_band <- function(fit, rows, p, level) {
 # posterior covariance of f there (down) and at x (across).
 ends_by_row <- function(fit, x, var, loo, used, k, rule) {
   data <- training_data(fit)
-  apart <- rows_apart(data)
-  part <- influence_parts(fit, data, apart)
-  W <- precision_beside(fit, part$left, apart$w) / in_units(fit, 1, 2)
-  all <- if (is.null(data$prior_weights)) seq_along(W) else which(data$prior_weights > 0)
+  p <- posterior_of(fit)
+  part <- without_rounded(row_parts(p))
+  all <- if (is.null(data$prior_weights)) seq_along(part$W) else which(data$prior_weights > 0)
   kept <- match(used, all)
-  row <- list(residual = unname(loo$residual[used]), sd = unname(sqrt(loo$var + loo$noise)[used]), W = W[kept],
-              rest = part$rest[kept])
+  row <- list(residual = unname(loo$residual[used]), sd = unname(sqrt(loo$var + loo$noise)[used]),
+              W = part$W[kept] / in_units(fit, 1, 2), rest = part$rest[kept])
   size <- max(1, 2^21 %/% length(kept))
   blocks <- split(seq_along(var), (seq_along(var) - 1L) %/% size)
   total <- var + noise_at(fit, x)
   ends <- lapply(blocks, function(i) {
-    kappa <- in_units(fit, posterior_cross(fit, data, x[i, , drop = FALSE]), 2)[apart$group[kept], , drop = FALSE]
+    kappa <- in_units(fit, covariance_with_rows(p, x[i, , drop = FALSE]), 2)[part$group[kept], , drop = FALSE]
     each <- rule(row, kappa, matrix(total[i], length(kept), length(i), byrow = TRUE))
     kth <- function(v) apply(v, 2L, function(one) sort(one, partial = k)[k])
     cbind(kth(each$below), kth(each$above))
@@ -69,19 +68,4 @@ full_conformal <- function(row, kappa, variance) {
   one <- B * row$residual / (g + h) * sd
   other <- -B * row$residual / (g - h) * sd
   list(below = pmax(-one, -other), above = pmax(one, other))
-}
-
-# Posterior covariance of f at the rows of the data (down) and at those of x, as far as rows can tell, in units of the
-# cleaned y.
-posterior_cross <- function(fit, data, x) {
-  model <- model_of(fit)
-  if (!is.null(fit$x)) {
-    L <- fit$factors$L
-    K <- forwardsolve(L, native_kernel_matrix(model$kernel, fit$x, x))
-    return(model$noise / merged_weights(data) * backsolve(L, K, upper.tri = FALSE, transpose = TRUE))
-  }
-  half <- function(x) {
-    forwardsolve(fit$factors$C, forwardsolve(fit$factors$L, native_kernel_matrix(model$kernel, fit$inducing, x)))
-  }
-  model$noise * crossprod(half(data$x), half(x))
 }

@@ -11,7 +11,7 @@ construct_exact <- function(data, learned, s, state) {
   new_fit(data, done, s, state, list(
     x = data$x, inducing = data$x, m = nrow(data$x), m_asked = nrow(data$x), inducing_method = "rows",
     neighbours = 0L, factors = posterior, evidence = exact_evidence(data, posterior, done$model$noise),
-    small_n = if (length(s$learning$free)) small_n_check(data, posterior)))
+    small_n = if (length(s$learning$free)) small_n_check(exact_posterior(data, done$model, posterior))))
 }
 
 # NULL where there is so little noise that the rows' matrix has no factor: points and a jitter do then.

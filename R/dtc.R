@@ -62,14 +62,22 @@ mean_interval <- function(r) {
 
 posterior_interval <- function(post, at) as_interval(certify_posterior(post, at))
 
+# Replaces the ends that overflow made NaN: such an interval holds everything.
+unknown_if_nan <- function(inside) {
+  all <- c(mean_lower = -Inf, mean_upper = Inf, sd_lower = 0, sd_upper = Inf)
+  for (end in names(all)) inside[[end]][is.nan(inside[[end]])] <- all[[end]]
+  inside
+}
+
 # max() and min() of the ends. Two valid intervals that do not meet differ by rounding: their ends are then exchanged.
 # Were they further apart, one of the two would be wrong: then all that lies between their outer ends, and a warning.
 intersect_intervals <- function(a, b) {
   apart <- FALSE
+  b <- unknown_if_nan(b)
   meet <- function(ends) {
     lower <- pmax(a[[ends[1L]]], b[[ends[1L]]])
     upper <- pmin(a[[ends[2L]]], b[[ends[2L]]])
-    far <- lower - upper > 1e-9 * pmax(abs(lower), abs(upper))
+    far <- lower > upper & lower - upper > 1e-9 * pmax(abs(lower), abs(upper))
     if (any(far)) {
       apart <<- TRUE
       lower[far] <- pmin(a[[ends[1L]]], b[[ends[1L]]])[far]

@@ -1,26 +1,28 @@
-#' Bracket of the exact log evidence
+#' Bounds of the log marginal likelihood
 #'
-#' A lower and an upper bound of the log evidence (log marginal likelihood) of the exact Gaussian process, without
-#' computing it: the ELBO, and the upper bound of Titsias (2014) sharpened in both of its terms. Both ends carry an
-#' allowance for rounding.
+#' A lower and an upper bound of the exact Gaussian process's log marginal likelihood (evidence), without computing it.
+#' Use them to compare models whose posteriors are approximations.
 #'
-#' Of a fit with classes or counts (`family`): bounds of the exact process's Laplace evidence at the fit's
-#' hyperparameters, which is no bound of the true one; with `approx = "vi"` the variational lower bound of the true one,
+#' The bounds are the ELBO, and the upper bound of Titsias (2014) sharpened in both of its terms. An exact posterior has
+#' its log marginal likelihood as computed, less and plus an allowance for rounding. Numbers that overflow give `-Inf`
 #' and `Inf`.
 #'
-#' @param fit a fit of any kind. Those that are not DTC posteriors need their data; with the data at hand the others'
-#'   brackets are narrower as well, at about the cost of a few evaluations of the objective. A reference that the fit
-#'   carries (`fit$reference`) is used as well and narrows the bracket most. Of a fit with near rows the bracket is that
-#'   of its inducing points, as a rule a wide one, and `logLik()`, an estimate, need not lie in it.
-#' @return `c(lower, upper)`: bounds of \eqn{\log p(y)} of the response as given. [logLik()] carries them as attributes.
-#'   For an exact posterior both are its log evidence as computed.
-#' @section Errors: class `pfdtc_error_input` for a FITC or subsample fit without its data, and for any without data
-#'   whose jitter is below rounding.
-#' @section Invariants: `lower <= exact log evidence <= upper`; a reference never makes the bracket wider. The rows are
-#'   cut into random groups, always the same: R's random numbers are left as they were.
+#' With another `family` the bounds are for Laplace's approximation of the log marginal likelihood, at the fit's
+#' hyperparameters. With `approx = "vi"` they are the variational lower bound of the true one, and `Inf`.
+#'
+#' A reference that the fit has (`fit$reference`, see [reference()]) narrows the interval most. A fit with nearest
+#' neighbours has the wide interval of its inducing points; its `logLik()`, an estimate, can lie outside.
+#'
+#' @param fit a fit of any kind. With its data the interval is narrower, at the cost of a few evaluations of the
+#'   objective.
+#' @return `c(lower, upper)` for the response as given. [logLik()] has them as attributes.
+#' @section Errors: class `pfdtc_error_input` for a FITC or subsample fit without its data, and for any fit without its
+#'   data whose jitter is below rounding.
+#' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
+#'   The function leaves R's random numbers as they were.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop); theory
 #'   vignette.
-#' @seealso [logLik()], [AIC()][AIC.gp_fit]
+#' @seealso [logLik()], [AIC()][AIC.gp_fit], [reference()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 5)
 #' evidence_bounds(fit)
@@ -28,7 +30,7 @@
 evidence_bounds <- function(fit) {
   fit <- check_any_fit(fit, "fit")
   if (is_laplace(fit)) return(laplace_evidence_bounds(fit))
-  if (is_exact(fit)) return(c(lower = fit$evidence, upper = fit$evidence))
+  if (is_exact(fit)) return(exact_bracket(fit))
   own <- evidence_posterior(fit)
   found <- evidence_bracket(own, fit$data)
   reference <- fit$reference
@@ -37,9 +39,88 @@ evidence_bounds <- function(fit) {
     better <- evidence_bracket(reference, if (!is.null(fit$data)) data_in_scale(fit, reference))
     found <- c(lower = max(found["lower"], better["lower"]), upper = min(found["upper"], better["upper"]))
   }
-  # rounding in the response moves y'w by 2 |w| times it at most, |w| <= |y| / s2
-  room <- 4 * .Machine$double.eps * response_size(fit) * sqrt(own$factors$yy) * own$scale / fit$noise
+  room <- response_room(fit, response_norm(fit) / sqrt(fit$noise))
   stats::setNames(found + c(-room, room), c("lower", "upper"))
+}
+
+# Bounds the change of the log evidence by rounding in the responses. With A = (K + s2 W^{-1})^{-1} <= W / s2 and an
+# error e of y, y'A y changes by at most 2 |y|_A |e|_A + |e|_A^2. `y_A`: an upper bound of |y|_A.
+response_room <- function(fit, y_A) {
+  e <- 4 * .Machine$double.eps * response_size(fit) / sqrt(fit$noise)
+  (y_A + e / 2) * e
+}
+
+# Returns the root of the weighted sum of squares of y - offset - centre, in units of y, merged rows counted apart.
+response_norm <- function(fit) {
+  data <- fit$data
+  if (!is.null(data)) return(in_units(fit, sqrt(sum(merged_weights(data) * data$y^2) + data$shift$ss)))
+  sums <- fit$signature$sums
+  response_size(fit) + abs(fit$center) * sqrt(max(sums[["n"]], sums["w"], na.rm = TRUE))
+}
+
+# Returns the log evidence of an exact posterior as computed, less and plus what rounding may do. With D the diagonal of
+# K + s2 W^{-1}, M = D^{-1/2} (K + s2 W^{-1}) D^{-1/2} and N = n g, the Cholesky factor is that of M + Delta,
+# |Delta_ij| <= g (kernel values included), hence |Delta|_F <= N. With x_i the eigenvalues of M^{-1/2} Delta M^{-1/2},
+#
+#   log det(M + Delta) - log det M = sum log(1 + x_i),  |sum x_i| <= N |M^{-1}|_F,  sum x_i^2 <= (N |M^{-1}|_2)^2.
+#
+# The solution alpha is exact for another such Delta: y'alpha errs by at most N |D^{1/2} alpha| |D^{1/2} A y|, and
+# |D^{1/2} A y| <= (1 + N |M^{-1}|_2) |D^{1/2} alpha|. Always s2 W^{-1} <= K + s2 W^{-1}, and its determinant is at most
+# that of D.
+exact_bracket <- function(fit) {
+  f <- fit$factors
+  n <- nrow(f$L)
+  model <- model_of(fit)
+  eps <- .Machine$double.eps
+  d <- rowSums(f$L^2)
+  v <- noise_of_rows(fit, d)
+  sums <- eps * min(n / 2, 4 * sqrt(n) + 10 + n / 64)
+  error <- c(factor = n * (sums + 6 * eps), solution = n * (3 * sums + 8 * eps))
+  logs <- log(diag(f$L))
+  logdet <- 2 * sum(logs)
+  det <- logdet + c(-1, 1) * logdet_error(f$L, d, v, error[["factor"]], n)
+  det <- c(max(det[1L], sum(log(v))), min(det[2L], sum(log(d * (1 + n * eps)))))
+  y <- drop(f$L %*% crossprod(f$L, f$alpha))
+  quadratic <- sum(y * f$alpha)
+  moved <- error[["solution"]] * (1 + error[["solution"]] * max(d / v)) * sum(d * f$alpha^2) +
+    sums * sqrt(sum(y^2) * sum(f$alpha^2))
+  # the shift by merging, weights and the scale is a sum of such terms, one for each row
+  more <- fit$nobs * (2 + abs(log(2 * pi * model$noise)) + 2 * abs(log(model$scale))) + abs(sum(log(v / model$noise)))
+  total <- (quadratic + moved + merged_squares(fit) / model$noise) * (1 + 1e-6)
+  size <- abs(fit$evidence) + 2 * sum(abs(logs)) + abs(logdet) + total + more
+  room <- (moved + 2 * rounding_growth(1, fit$nobs) * size) / 2 + response_room(fit, sqrt(total))
+  out <- fit$evidence + c(logdet - det[2L], logdet - det[1L]) / 2 + c(-room, room)
+  if (anyNA(out)) out <- c(-Inf, Inf) # numbers overflowed
+  stats::setNames(out, c("lower", "upper"))
+}
+
+# Returns the noise variance of each row of an exact posterior. Without the data its weights are known only from the
+# diagonal d of K + s2 W^{-1}.
+noise_of_rows <- function(fit, d) {
+  model <- model_of(fit)
+  if (!is.null(fit$data)) return(model$noise / merged_weights(fit$data))
+  pmax(d - prior_at(model, fit$x) - 16 * (1 + length(d) / 16) * .Machine$double.eps * d, 0)
+}
+
+# Returns the sum of squares about the means of merged rows, or without the data a number above it.
+merged_squares <- function(fit) {
+  if (!is.null(fit$data)) return(fit$data$shift$ss)
+  if (nrow(fit$x) == fit$nobs) 0 else (response_norm(fit) / fit$scale)^2
+}
+
+# Bounds the error of log det of the factor L, see exact_bracket(): M^{-1} <= diag(d / v). Where this leaves more than
+# 0.01, |M^{-1}|_F is computed, whose own columns err by a factor 1 + N |M^{-1}|_2.
+logdet_error <- function(L, d, v, N, n) {
+  bound <- function(frobenius, spectral) {
+    x <- N * spectral
+    if (isTRUE(x < 0.5)) N * frobenius + x^2 / (2 * (1 - x)) else Inf
+  }
+  rough <- bound(sqrt(sum((d / v)^2)), max(d / v))
+  if (rough <= 0.01) return(rough)
+  inverse <- sqrt(sum((chol2inv(t(L)) * outer(sqrt(d), sqrt(d)))^2))
+  if (!isTRUE(N * inverse < 1 / 3)) return(rough)
+  inverse <- inverse / (1 - N * inverse)
+  min(rough, bound(inverse, inverse))
 }
 
 # The DTC posterior that the bracket is made from, with norms where there are data.
@@ -70,6 +151,7 @@ evidence_bracket <- function(post, data) {
   if (is.null(norms)) norms <- norms_of_sums(p, model, post$nobs)
   growth <- norms$growth
   q <- quadratic_bracket(p, norms, model)
+  if (is.infinite(q$upper)) return(c(lower = -Inf, upper = Inf)) # numbers overflowed
   least <- q$least
   if (!is.null(post$norms)) least <- max(least, least_quadratic(post, data))
 

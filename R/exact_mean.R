@@ -125,7 +125,8 @@ passes_ahead <- function(went, ratio, seconds) {
 passes_until <- function(went, share) {
   went <- utils::tail(went, 5L)
   rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))
-  if (is.finite(rate) && rate < 0.999) as.integer(ceiling(log(share) / log(rate)))
+  passes <- ceiling(log(share) / log(rate))
+  if (is.finite(rate) && rate < 0.999 && passes < .Machine$integer.max) as.integer(passes)
 }
 
 # By linearity the exact mean at x is k_x'u + (the exact mean that the response r gives), r = y - (K + s2 W^{-1}) u, for
@@ -214,7 +215,7 @@ find_correction <- function(reference, data, fit, share, most, left) {
   mean <- in_units(fit, posterior_values(posterior_of(fit), x)$mean)
   r <- certify_posterior(reference, x)
   ratio <- share * stats::median(abs(mean - r$mean)) / stats::median(r$mean_error)
-  if (!is.finite(ratio) || ratio >= 1) return(NULL)
+  if (!is.finite(ratio) || ratio >= 1 || !is.finite(stats::median(r$mean_error))) return(NULL)
   pass <- seconds_a_pass(reference, data, left())
   near <- precondition_by_near_rows(reference)
   # a pass, and with B that for its norms

@@ -23,7 +23,7 @@ fit_sparse <- function(data, settings, finish = NULL) {
     settings <- choose_neighbours(data, learned, start, settings)
     sweep_up(data)
     # equal rows beside one another would each be taken for news of what the points do not know
-    if (settings$posterior$neighbours > 0L) data <- merge_the_few(data)
+    if (settings$posterior$neighbours > 0L) data <- merge_all_equal_rows(data)
     now <- try_points_alone(data, list(learned = learned, start = start, settings = settings), state)
     settings <- now$settings
     start <- now$start
@@ -100,6 +100,6 @@ fit_dense <- function(data, settings) {
     new_fit(data, done, s, state, list(
       x = used$x, m = if (some) m, chosen = if (some) used$rows, factors = posterior,
       evidence = exact_evidence(used, posterior, done$model$noise),
-      small_n = if (!some && length(s$learning$free)) small_n_check(data, posterior)))
+      small_n = if (!some && length(s$learning$free)) small_n_check(exact_posterior(data, done$model, posterior))))
   })
 }

@@ -64,7 +64,7 @@ fit_of_sums <- function(value, data, done, start, s, state) {
 near_of_sums <- function(sample, posterior, data, done, s) {
   model <- done$model
   if (sample$n == data$n) {
-    sample <- merge_the_few(c(sample, list(group = NULL)))
+    sample <- merge_all_equal_rows(c(sample, list(group = NULL)))
     train <- min(s$posterior$neighbours, nrow(sample$x) - 1L)
     near <- near_posterior(sample, done$z, model, s$posterior$neighbours, train, jitter = done$jitter,
                            control = s$run)

@@ -191,7 +191,7 @@ with_more_near <- function(fit, rows, sign) {
 # All rows are near rows, and the new ones are, last in the order.
 with_all_near <- function(fit, rows) {
   old <- fit$near$rows
-  data <- merge_the_few(c(joined_rows(old, rows), list(n = old$n + rows$n, shift = list(rows = 0, ss = 0))))
+  data <- merge_all_equal_rows(c(joined_rows(old, rows), list(n = old$n + rows$n, shift = list(rows = 0, ss = 0))))
   log_w <- if (is.null(rows$weights)) 0 else sum(log(rows$weights))
   more <- log_density_shift(rows$n, log_w, fit$scale, data$shift$rows, data$shift$ss)
   data$shift <- Map(`+`, old$shift[names(more)], more)

@@ -3,7 +3,7 @@
 # list(model, pilot, learned, kernels, smoother), all but the first NULL or what is known of how they were learned;
 # `smoother`: a model whose kernel is smoother than the one kept and predicts as well beside near rows.
 learn_stage <- function(data, s, state) {
-  kernel <- if (is_open(s$kernel)) with_profile(s$kernel, kernel_candidates[1L], data$x) else s$kernel
+  kernel <- if (is_open(s$kernel)) with_profile(s$kernel, "matern32", data$x) else s$kernel
   start <- start_values(kernel, s$noise, data)
   found <- if (!length(s$free)) {
     start

@@ -1,4 +1,4 @@
-# rstandard(), hatvalues() and cooks.distance(): what leave-one-out (loo.R) says, of any likelihood.
+# Methods that rest on leave-one-out: rstandard(), hatvalues() and cooks.distance().
 
 #' @rdname leave_one_out
 #' @importFrom stats rstandard
@@ -15,7 +15,7 @@ rstandard.gp_fit <- function(model, ...) {
 hatvalues.gp_fit <- function(model, ...) {
   check_dots_empty(list(...), "model")
   model <- check_any_fit(model, "model")
-  stats::naresid(model$na.action, (if (is_laplace(model)) loo_laplace(model) else loo_rows(model))$hat)
+  stats::naresid(model$na.action, loo_rows(model)$hat)
 }
 
 #' @rdname leave_one_out
@@ -29,12 +29,8 @@ cooks.distance.gp_fit <- function(model, ...) {
     abort_input("model", "one with near rows", "a fit without near rows for Cook's distance", hint =
                   "Leave-one-out residuals and leverages are there: rstandard(), hatvalues().")
   }
-  if (is_laplace(model)) return(stats::naresid(model$na.action, cooks_laplace(model, data)))
-  rows <- rows_apart(data)
-  part <- influence_parts(model, data, rows)
-  # d mean_k / d y_n = H_kg w_n / W_g: moved by y_n - mean_(-n), which is (y_n - mean) / (1 - h)
-  shift <- (rows$y - part$mean) / part$rest * part$share
-  noise <- model_of(model)$noise
-  distance <- shift^2 * column_squares(model, data, part)[rows$group] / (noise * sum(part$hat))
+  p <- posterior_of(model)
+  part <- without_rounded(row_parts(p))
+  distance <- (part$g / part$rest)^2 * squared_moves(p)[part$group] / sum(part$W * part$q)
   stats::naresid(model$na.action, all_rows(data, distance, 0))
 }

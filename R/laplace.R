@@ -90,23 +90,23 @@ learn_laplace <- function(data, s, start, state) {
   s$likelihood$approx <- "laplace"
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   given <- !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
-  found <- smooth_kernels(rows, s, start, state, given)
+  found <- choose_smooth(rows, s, start, state, given)
   # what the value was on fewer rows is left behind
-  best <- tied <- climb_laplace(rows, s, replace(found$best, "value", Inf), start, state, tied = !given)
+  best <- tied <- search_laplace(rows, s, replace(found$best, "value", Inf), start, state, tied = !given)
   state$so_far <- best
   if (!given && length(s$free) && length(best$kernel$lengthscale) > 1L) {
-    apart <- climb_laplace(rows, s, best, start, state, tied = FALSE)
+    apart <- search_laplace(rows, s, best, start, state, tied = FALSE)
     if (apart$value < best$value) best <- apart
   }
-  best$kernels <- found$kernels
+  best$kernels <- found$table
   if (is.null(s$kernel$profile) && nrow(data$x) <= exact_rows && is.null(state$stopped)) {
     state$so_far <- best
-    best <- choose_terms(rows, s, c(list(tied), if (!best$tied) list(best)), found$kernels, start, state)
+    best <- choose_terms(rows, s, c(list(tied), if (!best$tied) list(best)), found$table, start, state)
   }
   if (is_variational(likelihood)) {
     state$so_far <- best
     s$likelihood <- likelihood
-    best <- climb_laplace(rows, s, best, start, state, tied = FALSE)
+    best <- search_laplace(rows, s, best, start, state, tied = FALSE)
   }
   if (length(state$left_out)) tell_left_out(state$left_out, is.finite(min(best$value, found$best$value)))
   best

@@ -1,15 +1,12 @@
-# Hyperparameters by the evidence, at a cost that does not grow with the rows but for the search of neighbours:
+# Hyperparameters by the log marginal likelihood. The cost grows with the rows only through the search of neighbours:
 #
 #   log p(y) = sum_i log p(y_i | earlier rows)  ~  sum over rows I of log p(y_i | y_S(i)),
 #
-# S(i) the nearest of the rows that a random order puts before i (Vecchia 1988). Every term is a true conditional
-# density, so its score has mean 0 at the truth whatever S(i) and I are: neighbours that go stale cost efficiency, never
-# consistency. In a random order the first rows have far neighbours and the last near ones, so all scales are seen.
-#
-# One interface: learn_evidence(data, s, state) -> list(kernel, noise, pilot = NULL, learned, kernels, smoother), the
-# best of which so far is in state$so_far for who interrupts it. Parameters are the logs that hyper_parameters() has;
-# steps are by Fisher scoring, for which the C code gives the information.
+# S(i) the nearest rows that a random order puts before i (Vecchia 1988). Every term is a true conditional density, so
+# its score has mean 0 at the truth for any S(i) and I: neighbours that are out of date cost efficiency, not consistency.
+# In a random order the first rows have distant neighbours and the last rows near ones, so all scales have information.
 
+# Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother). state$so_far has the best so far, for interrupts.
 learn_evidence <- function(data, s, state) {
   pool <- learning_rows(data, s)
   counted <- learning_sizes$whole[["rows"]]
@@ -17,54 +14,82 @@ learn_evidence <- function(data, s, state) {
   on.exit(count_evaluations(state, "learn", list(evaluations = pool$count$evaluations)))
   tell <- stage_line("hyperparameters", s$steps$progress, after = 1)
   on.exit(tell(NULL), add = TRUE)
+  keep <- function(model) state$so_far[c("kernel", "noise")] <- model$problem$natural(model$theta)
 
   tell("starts")
-  problem <- learning_problem(pool, s, kernel_candidates[1L])
-  found <- run_starts(problem, s$restarts, function(theta) {
-    state$so_far[c("kernel", "noise")] <- problem$natural(theta)
-  })
-  state$so_far <- c(problem$natural(found$thetas[[1L]]), list(pilot = NULL, learned = found$report))
-  theta <- found$thetas[[1L]]
+  problem <- learning_problem(pool, s, "matern32")
+  found <- run_starts(problem, s$restarts, function(theta) keep(list(problem = problem, theta = theta)))
+  now <- list(label = "", problem = problem, theta = found$thetas[[1L]], kernels = NULL)
+  state$so_far <- c(problem$natural(now$theta), list(pilot = NULL, learned = found$report))
   rival <- NULL
   if (in_time(pool)) {
     ends <- finish_starts(problem, found$thetas)
-    theta <- ends[[1L]]$theta
+    now$theta <- ends[[1L]]$theta
     rival <- find_rival(problem, ends)
   }
-  state$so_far[c("kernel", "noise")] <- problem$natural(theta)
-  kernels <- smoother <- NULL
+  keep(now)
+  smoother <- NULL
   if (is_open(s$kernel) && in_time(pool)) {
-    best <- choose_kernel(pool, s, theta, tell)
-    problem <- best$problem
-    theta <- best$theta
-    kernels <- best$kernels
-    smoother <- best$smoother
-    if (length(theta) > length(found$thetas[[1L]])) rival <- NULL # two scales have both explanations
-    state$so_far[c("kernel", "noise", "kernels")] <- c(problem$natural(theta), list(kernels))
+    choice <- choose(candidates(pool, s, now$theta, tell), judge_by_rows)
+    now <- c(choice$best[c("label", "problem", "theta")], list(kernels = choice$table))
+    smoother <- smoother_kernel(choice$tried, best_of(choice$tried))
+    if (length(now$theta) > length(found$thetas[[1L]])) rival <- NULL # two scales contain both explanations
+    keep(now)
+    state$so_far["kernels"] <- list(now$kernels)
   }
   tell("all rows that count")
   if (in_time(pool)) {
-    steps <- if (is_small_enough(pool)) c(8L, 6L, 6L) else c(5L, 3L)
-    result <- climb(problem, theta, learning_sizes$whole, steps, enough = 0.1)
-    theta <- result$theta
-    state$so_far[c("kernel", "noise")] <- problem$natural(theta)
-    if (is_small_enough(pool)) {
-      ends <- lapply(c(list(result), rival), learn_exactly, problem = problem)
-      ends <- ends[order(-vapply(ends, `[[`, 0, "value"))]
-      theta <- ends[[1L]]$theta
-      rival <- find_rival(problem, ends)
-    }
-    if (!is.null(kernels) && is_bare(s$kernel)) { # no mean beside it, nor a family's start
-      value <- if (is_small_enough(pool)) ends[[1L]]$value
-      best <- choose_line(list(problem = problem, theta = theta, value = value, kernels = kernels), s, result)
-      if (best$problem$profile != problem$profile) rival <- smoother <- NULL
-      problem <- best$problem
-      theta <- best$theta
-      kernels <- best$kernels
-      state$so_far[c("kernel", "noise", "kernels")] <- c(problem$natural(theta), list(kernels))
-    }
-    attr(found$report, "rival") <- describe_rival(problem, theta, rival)
+    end <- learn_finally(now, s, rival, state, keep)
+    if (end$model$problem$profile != now$problem$profile) smoother <- NULL
+    now <- end$model
+    attr(found$report, "rival") <- describe_rival(now$problem, now$theta, end$rival)
   }
   if (!in_time(pool)) attr(found$report, "ended") <- TRUE
-  c(problem$natural(theta), list(pilot = NULL, learned = found$report, kernels = kernels, smoother = smoother))
+  c(now$problem$natural(now$theta),
+    list(pilot = NULL, learned = found$report, kernels = now$kernels, smoother = smoother))
+}
+
+# Continues the chosen model on all rows that count, by the exact likelihood if rows are few, and compares a linear mean
+# if the kernel was open. Returns list(model, rival).
+learn_finally <- function(now, s, rival, state, keep) {
+  problem <- now$problem
+  exact <- is_small_enough(problem$pool)
+  run <- climb(problem, now$theta, budget("whole", if (exact) c(8L, 6L, 6L) else c(5L, 3L)))
+  now[c("theta", "value")] <- run[c("theta", "value")]
+  keep(now)
+  if (exact) {
+    ends <- lapply(c(list(run), rival), learn_exactly, problem = problem)
+    ends <- ends[order(-vapply(ends, `[[`, 0, "value"))]
+    now[c("theta", "value")] <- ends[[1L]][c("theta", "value")]
+    rival <- find_rival(problem, ends)
+  }
+  if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, nor at the start of a likelihood's fit
+    now$parameters <- sum(problem$free)
+    now <- choose_line(now, s, run)
+    if (now$problem$profile != problem$profile) rival <- NULL
+    keep(now)
+    state$so_far["kernels"] <- list(now$kernels)
+  }
+  list(model = now, rival = rival)
+}
+
+# Learns how the noise differs between rows (noise_trend.R): gamma and its covariance, by the Vecchia likelihood, with the
+# given kernel or Matern 3/2, whose parameters move with it.
+learn_noise_trend <- function(trend, data, s, state) {
+  pool <- learning_rows(data, s)
+  on.exit(count_evaluations(state, "noise", list(evaluations = pool$count$evaluations)))
+  tell <- stage_line("noise", s$steps$progress, after = 1)
+  on.exit(tell(NULL), add = TRUE)
+  tell("its sizes")
+  problem <- learning_problem(pool, s, "matern32")
+  theta <- finish_starts(problem, run_starts(problem, s$restarts)$thetas)[[1L]]$theta
+  wide <- problem_with_trend(problem, trend, s$priors)
+  end <- climb(wide, c(theta, numeric(length(trend$columns))), budget("finals", c(10L, 10L, 10L)))
+  own <- wide$own
+  trend$gamma <- unname(end$theta[-own])
+  counted <- min(learning_sizes$finals[["rows"]], pool$n)
+  information <- end$information * pool$n / counted / pool$share # of all rows
+  all <- solve(information + diag(1e-8 * max(diag(information)), nrow(information)))
+  trend$covariance <- all[-own, -own, drop = FALSE]
+  trend
 }

@@ -1,42 +1,9 @@
-# Leave-one-out and scores of fits with classes and counts.
-#
-# At its mode Laplace's posterior is that of Gaussian responses f + g / W of variance 1 / W: row n is taken out by
-# dividing by its factor. With q_n the variance of a'u and E_n what the points leave,
-#
-#   f_(-n) = f_n - g_n q_n / (1 - W_n q_n),   var_(-n) = q_n / (1 - W_n q_n) + E_n,
-#
-# in which W = 0 is nothing special. The mode is not sought anew: the row's pull on the others' curvature stays. W_n q_n
-# is the row's leverage.
-
-# Of each row given, f with its offset and its variance given the others, NA at weight 0, and leverage.
-loo_laplace <- function(fit) {
-  data <- training_data(fit)
-  if (!is.null(fit$near)) return(loo_near_laplace(fit, data))
-  at <- laplace_of_rows(fit, data)
-  shift <- fit$center + data$sites$offset - engine_sites(fit$likelihood, data$sites, fit$center)$offset
-  list(mean = all_rows(data, at$f + shift - at$g * at$q / at$rest, NA),
-       var = all_rows(data, at$q / at$rest + at$left, NA), hat = all_rows(data, at$W * at$q, 0))
-}
-
-# The posterior as it is, of its rows; `rest`: 1 - leverage, NaN where that is rounding.
-laplace_of_rows <- function(fit, data) {
-  at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, fit$inducing, fit$jitter, fit$control,
-                   fit$factors, want = 1L, maxit = 0L)
-  at$rest <- 1 - at$W * at$q
-  at$rest[at$rest < 1e-12] <- NaN
-  at
-}
-
-# Of the same Gaussian responses: z_n less its mean given the others is g_n / W_n / (1 - W_n q_n).
-cooks_laplace <- function(fit, data) {
-  at <- laplace_of_rows(fit, data)
-  all_rows(data, (at$g / at$rest)^2 * squares_of_points(fit, data$x) / sum(at$W * at$q), 0)
-}
+# Scores of fits with classes and counts.
 
 # Each row given the others, in the sd of its response; NA at weight 0.
 standardised_laplace <- function(fit) {
   data <- training_data(fit)
-  loo <- loo_laplace(fit)
+  loo <- loo_rows(fit)
   p <- moments_of(fit$likelihood, loo$mean, loo$var)
   w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
   (data$response - p$mean) / sqrt(scatter(fit, p$mean, p$sd, sizes_given(data)) / w + p$sd^2)
@@ -53,20 +20,12 @@ scatter <- function(fit, mean, sd, size) {
          student = if (df > 2) fit$theta^2 * df / (df - 2) else NA, (mean * (1 - mean) - sd^2) / size)
 }
 
-# Beside near rows by theirs, which are Gaussian.
-loo_near_laplace <- function(fit, data) {
-  rows <- fit$near$rows
-  loo <- loo_near(fit, rows, list(group = seq_along(rows$y), y = rows$y, w = rows$weights))
-  mean <- rows$y - loo$residual + fit$center + data$sites$offset
-  list(mean = all_rows(data, mean, NA), var = all_rows(data, pmax(loo$var, 0), NA), hat = all_rows(data, loo$hat, 0))
-}
-
 # predict(type = "loo") of any fit.
 predict_loo <- function(fit, se.fit, interval, level, latent) {
   padded <- function(v) stats::napredict(fit$na.action, v)
   if (is_laplace(fit)) {
     refuse_interval(fit, interval)
-    loo <- loo_laplace(fit)
+    loo <- loo_rows(fit)
     shown <- if (latent) list(mean = loo$mean, sd = sqrt(loo$var)) else moments_of(fit$likelihood, loo$mean, loo$var)
     band <- function() {
       if (interval == "credible") return(latent_band(fit, shown$mean, loo$mean, loo$var, level, latent))
@@ -102,9 +61,9 @@ latent_band <- function(fit, value, mean, var, level, latent, lower = mean, uppe
 
 # What is left of P(response below), each row given the others: uniform where the model holds. Of classes and counts
 # between P(< y) and P(<= y), at random (Czado, Gneiting and Held 2009).
-pit_laplace <- function(fit) stats::naresid(fit$na.action, pit_of(fit, loo_laplace(fit)))
+pit_laplace <- function(fit) stats::naresid(fit$na.action, pit_of(fit, loo_rows(fit)))
 
-# `loo`: of loo_laplace(). NA at weight 0.
+# `loo`: of loo_rows(). NA at weight 0.
 pit_of <- function(fit, loo) {
   known <- which(!is.na(loo$mean))
   ends <- pit_ends(fit, training_data(fit)$sites, loo$mean[known], loo$var[known])
@@ -116,7 +75,7 @@ pit_of <- function(fit, loo) {
 # this mean has if predictions hold.
 calibration_table <- function(fit, classes = 10L) {
   data <- training_data(fit)
-  loo <- loo_laplace(fit)
+  loo <- loo_rows(fit)
   mean <- moments_of(fit$likelihood, loo$mean, loo$var)$mean
   use <- which(!is.na(mean))
   size <- if (is.null(data$sites$size)) rep(1, length(use)) else data$sites$size
@@ -144,7 +103,7 @@ scores_seen <- function(fit) {
 }
 
 scores_left_out <- function(fit) {
-  loo <- loo_laplace(fit)
+  loo <- loo_rows(fit)
   used <- !is.na(loo$mean) # not at weight 0
   score_rows(fit, loo$mean[used], loo$var[used])
 }

@@ -85,10 +85,18 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   value <- function(e) up * (e^2 / noise + beta^2)
   e <- sqrt(p$rss) + error$e
   out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)
-  if (growth * G_norm / noise >= 0.25) out$v_E <- Inf # s2 is lost beside the rounding of G
+  if (!isTRUE(growth * G_norm / noise < 0.25)) out$v_E <- Inf # s2 is lost beside the rounding of G
   out$w_norm <- sqrt(out$c / noise)
   out$w_E <- min(bound_w(out$c, out$v_E) + kappa * out$w_norm, inner$w_E)
-  out
+  infinite_if_overflow(out)
+}
+
+# Replaces NaN, which overflow leaves, by Inf: each norm is an upper bound.
+infinite_if_overflow <- function(norms) {
+  lapply(norms, function(v) {
+    v[is.nan(v)] <- Inf
+    v
+  })
 }
 
 # What posterior_norms() says, from the sums alone: |v|_E <= sqrt(t) |v|.
@@ -109,7 +117,7 @@ norms_of_sums <- function(p, model, n) {
                 beta_error = beta_error, vv = vv)
   error <- residual_error(p, norms, model)
   norms$v_E <- (1 + growth) * (sqrt(t * vv) + sqrt(slack * most * weight * vv)) + sqrt(t) * error$v
-  norms
+  infinite_if_overflow(norms)
 }
 
 # From one posterior's sums, with c = y'(Q + s2 I)^{-1} y = |y - A'beta|^2 / s2 + |beta|^2 and any tau >= s2 + t:
@@ -123,6 +131,8 @@ quadratic_bracket <- function(p, norms, model) {
   noise <- model$noise
   growth <- norms$growth
   error <- residual_error(p, norms, model)
+  G_norm <- sqrt(sum(p$G^2))
+  if (!all(is.finite(c(unlist(error), G_norm, norms$t, norms$lam)))) return(list(lower = 0, upper = Inf, least = 0))
   beta <- sqrt(sum(p$beta^2))
   A_norm <- sqrt(sum(diag(p$G)))
   e <- sqrt(p$rss)
@@ -137,7 +147,6 @@ quadratic_bracket <- function(p, norms, model) {
   least <- if (lower > 0) lower / (1 + norms$v_E^2 / lower) else 0
 
   tau <- noise + norms$t
-  G_norm <- sqrt(sum(p$G^2))
   if (growth * (G_norm + tau) < tau / 8) {
     R <- chol(p$G + diag(tau, nrow(p$G)))
     u <- backsolve(R, p$Ay, transpose = TRUE)
@@ -158,13 +167,10 @@ response_rounding <- function(fit, x) {
   4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit, x) / fit$noise) / 2
 }
 
-# The root of the weighted sum of squares of the responses as given, and of the offset.
+# Returns a bound of the root of the weighted sum of squares of the responses as given, and of the offset.
 response_size <- function(fit) {
-  size <- sqrt(fit$signature$sums[["yy"]])
-  offset <- fit$data$offset
-  if (!length(offset)) return(size)
-  w <- if (is.null(fit$data$prior_weights)) 1 else fit$data$prior_weights
-  size + sqrt(sum(w * offset^2))
+  offset <- if (is.null(fit$data)) fit$frame$offset_size else if (length(fit$data$offset)) offset_size(fit$data)
+  sqrt(fit$signature$sums[["yy"]]) + if (is.null(offset)) 0 else offset
 }
 
 # What centre and offset add to the rounding is added to the ends.

@@ -49,7 +49,7 @@ gaussian_scores <- function(fit) {
 # Normal quantiles of the randomised PIT: standard normal where the model holds (Dunn and Smyth 1996).
 laplace_scores <- function(fit) {
   data <- training_data(fit)
-  loo <- loo_laplace(fit)
+  loo <- loo_rows(fit)
   list(mean = moments_of(fit$likelihood, loo$mean, loo$var)$mean, observed = unname(data$response),
        rstandard = stats::qnorm(pmin(pmax(pit_of(fit, loo), 1e-15), 1 - 1e-15)))
 }

@@ -9,3 +9,122 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
   K <- fun$cross(p$x, seq_len(fun$n))
   list(mean = drop(crossprod(K, p$factors$alpha)), var = fun$prior - colSums(forwardsolve(p$factors$L, K)^2))
 }
+
+# With B = (K + s2 W^{-1})^{-1}:  mean = y - s2 / W alpha,  q = s2 / W (1 - s2 / W B_gg), which does not cancel. A row
+# with share p of the weight of its group of equal rows has 1 - leverage = (1 - p) + p s2 / W B_gg. Rows outside a
+# subsample are predicted as they are.
+row_parts.exact <- function(p) {
+  apart <- responses_used(p)
+  if (is.null(p$chosen)) return(exact_parts(p, apart, p$rows$y, merged_weights(p$rows)))
+  seen <- p$chosen
+  part <- exact_parts(p, list(group = seq_along(seen), y = apart$y[seen], w = apart$w[seen]), apart$y[seen],
+                      apart$w[seen])
+  others <- posterior_values(p, p$rows$x)
+  n <- length(apart$y)
+  out <- list(mean = others$mean, q = numeric(n), left = others$var, g = numeric(n), W = apart$w / p$model$noise,
+              rest = rep(1, n))
+  for (what in names(out)) out[[what]][seen] <- part[[what]]
+  c(out, list(group = apart$group))
+}
+
+# `y`, `W`: responses and weights of the merged rows.
+exact_parts <- function(p, apart, y, W) {
+  noise <- p$model$noise
+  group <- apart$group
+  own <- noise / W * diag(rows_precision(p))
+  off <- noise / W * p$factors$alpha
+  share <- apart$w / W[group]
+  list(mean = (y - off)[group], q = (noise / W * (1 - own))[group], left = numeric(length(group)),
+       g = apart$w / noise * (apart$y - y[group] + off[group]), W = apart$w / noise,
+       rest = (1 - share) + share * own[group], group = group)
+}
+
+# Returns B = (K + s2 W^{-1})^{-1} for the rows of an exact posterior.
+rows_precision <- function(p) {
+  n <- nrow(p$x)
+  check_memory(16 * as.double(n)^2, sprintf("the inverse matrix of %d rows", n))
+  chol2inv(t(p$factors$L))
+}
+
+# Returns s2 / W for the rows of an exact posterior.
+rows_noise <- function(p) {
+  W <- merged_weights(p$rows)
+  p$model$noise / if (is.null(p$chosen)) W else W[p$chosen]
+}
+
+# With D = diag(s2 / W):  Q = D - D B D,  and 1 - W Q = 1 - P S + P B D, where S is 1 for rows that were merged and P
+# has their shares of the weight. The second form does not cancel.
+group_parts.exact <- function(p, part, rows) {
+  at <- if (is.null(p$chosen)) part$group[rows] else match(rows, p$chosen)
+  seen <- !is.na(at)
+  D <- rows_noise(p)[at[seen]]
+  BD <- rows_precision(p)[at[seen], at[seen], drop = FALSE] * rep(D, each = length(D))
+  same <- outer(at[seen], at[seen], `==`)
+  Q <- matrix(0, length(rows), length(rows))
+  rest <- diag(1, length(rows))
+  Q[seen, seen] <- D * (same - BD)
+  rest[seen, seen] <- diag(1, sum(seen)) + part$W[rows[seen]] * D * (BD - same)
+  list(Q = Q, rest = rest)
+}
+
+squared_moves.exact <- function(p) {
+  D <- rows_noise(p)
+  H <- diag(1, length(D)) - D * rows_precision(p)
+  moves <- colSums(H^2 / D) * D^2
+  if (is.null(p$chosen)) moves else replace(numeric(nrow(p$rows$x)), p$chosen, moves)
+}
+
+covariance_with_rows.exact <- function(p, x) {
+  K <- forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$x, x))
+  rows_noise(p) * backsolve(p$factors$L, K, upper.tri = FALSE, transpose = TRUE)
+}
+
+# ---- few rows -------------------------------------------------------------------------------------------------------
+
+few_rows <- 50L
+
+exact_posterior <- function(data, model, factors) new_posterior("exact", model, NULL, data, x = data$x, factors = factors)
+
+# With few rows a linear model may predict better. Returns list(fit, linear, mean): the mean log density of a response
+# given all others, under an exact posterior, a linear model in the same columns and a constant; NULL for more rows.
+small_n_check <- function(p) {
+  data <- p$rows
+  n <- nrow(data$x)
+  if (data$n >= few_rows || n < 4L || !is.null(data$group)) return(NULL)
+  w <- merged_weights(data)
+  loo <- posterior_without(p)
+  linear <- cbind(1, data$x)
+  list(fit = mean(stats::dnorm(data$y, loo$mean, sqrt(loo$var + p$model$noise / w), log = TRUE)),
+       linear = mean(loo_linear(linear, data$y, w)), mean = mean(loo_linear(linear[, 1L, drop = FALSE], data$y, w)))
+}
+
+# Weighted least squares, with the residual variance estimated without the row: for leverage h_i the error without row i
+# is e_i / (1 - h_i), and its variance s_i^2 / (w_i (1 - h_i)).
+loo_linear <- function(X, y, w) {
+  fit <- stats::lm.wfit(X, y, w)
+  free <- fit$df.residual - 1L
+  if (free < 1L) return(-Inf)
+  Q <- qr.qy(fit$qr, diag(1, length(y), fit$rank))
+  h <- rowSums(Q^2)
+  e <- sqrt(w) * fit$residuals
+  if (any(h > 1 - 1e-8)) return(-Inf)
+  s2 <- pmax((sum(e^2) - e^2 / (1 - h)) / free, 1e-300)
+  stats::dnorm(e / (1 - h), sd = sqrt(s2 / (1 - h)), log = TRUE) + log(w) / 2
+}
+
+# Warns if a linear model or a constant is better by more than chance would explain.
+warn_small_n <- function(check, n) {
+  if (is.null(check)) return(invisible())
+  other <- if (check$linear >= check$mean) "linear" else "mean"
+  ahead <- check[[other]] - check$fit
+  if (!is.finite(ahead) || ahead <= max(0.05, 2 / n)) return(invisible())
+  warn_small(sprintf(paste("%s predicts these %d rows better (leave-one-out): its log density is higher by %.2f a row.",
+                           "With so few rows, prefer it."),
+                     if (other == "linear") "A linear model" else "Their mean alone", n, ahead), check)
+}
+
+describe_small_n <- function(check) {
+  if (is.null(check)) return(NA_character_)
+  sprintf("leave-one-out log density per row %.2f; linear model %.2f, mean alone %.2f", check$fit, check$linear,
+          check$mean)
+}

@@ -12,3 +12,45 @@ posterior_at.points <- function(p, fun, joint = FALSE) {
   sor <- p$model$noise * colSums(forwardsolve(p$factors$C, a)^2)
   list(mean = drop(crossprod(a, p$factors$beta)), var = sor + if (p$sor) 0 else pmax(fun$prior - colSums(a^2), 0))
 }
+
+# Gaussian noise has W = w / s2 and g = W (y - mean). FITC gives row n the noise s2 / w_n + left_n. A Laplace or
+# variational posterior has W and g at its mode, the same formulas hold, and the mode is not searched again.
+row_parts.points <- function(p) {
+  apart <- responses_used(p)
+  part <- if (is.null(p$fit$likelihood)) {
+    at <- native_predict(p$factors, p$z, p$model, p$rows$x)
+    left <- at$unexplained[apart$group]
+    mean <- at$mean[apart$group]
+    W <- 1 / (p$model$noise / apart$w + if (p$fitc) left else 0)
+    list(mean = mean, q = at$sor_variance[apart$group], left = if (p$sor) 0 * left else left, g = W * (apart$y - mean),
+         W = W)
+  } else {
+    sites_at_mode(p)
+  }
+  c(part, list(rest = 1 - part$W * part$q, group = apart$group))
+}
+
+group_parts.points <- function(p, part, rows) {
+  Q <- crossprod(whitened_features(p, p$rows$x[part$group[rows], , drop = FALSE])) * p$model$noise
+  list(Q = Q, rest = diag(1, length(rows)) - part$W[rows] * Q)
+}
+
+# C^{-1} L^{-1} k(Z, x), of which the covariance of f at rows, as far as rows can tell, is s2 times the crossproduct.
+whitened_features <- function(p, x) {
+  forwardsolve(p$factors$C, forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
+}
+
+# With P = s2 I + A W A':  s2 a_g'P^{-1} (A W A') P^{-1} a_g.
+squared_moves.points <- function(p) {
+  x <- p$rows$x
+  blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 4096L)
+  moves <- lapply(blocks, function(i) {
+    half <- whitened_features(p, x[i, , drop = FALSE])
+    colSums(half^2) - p$model$noise * colSums(backsolve(p$factors$C, half, upper.tri = FALSE, transpose = TRUE)^2)
+  })
+  p$model$noise * pmax(unlist(moves, use.names = FALSE), 0)
+}
+
+covariance_with_rows.points <- function(p, x) {
+  p$model$noise * crossprod(whitened_features(p, p$rows$x), whitened_features(p, x))
+}

@@ -5,7 +5,8 @@
 #   points   inducing points: z, factors, sor (SoR variance), fitc (FITC noise), jitter
 #   near     inducing points with nearest neighbours: z, near, rows
 #   mixture  posteriors at several hyperparameters: parts, weights (posterior-mixture.R)
-# Each has `model`, `control` and `fit`, the fit that it is a view of. A Laplace or variational posterior is one of the
+# Each has `model`, `control`, `rows`, the rows that it was made of (NULL if the fit has not kept them), and `fit`, the
+# fit that it is a view of. A Laplace or variational posterior is one of the
 # first three, of working rows (posterior-working.R). All numbers are in units of the cleaned response, without the
 # centre; in_units() converts them, once, where a caller needs units of y.
 #
@@ -17,17 +18,16 @@
 # A view of a fit, which shares the fit's elements and costs almost nothing.
 posterior_of <- function(fit) {
   model <- model_of(fit)
-  if (!is.null(fit$x)) return(new_posterior("exact", model, fit, x = fit$x, factors = fit$factors, chosen = fit$chosen))
-  if (!is.null(fit$near)) {
-    return(new_posterior("near", model, fit, z = fit$inducing, near = fit$near, rows = near_rows(fit)))
-  }
+  if (!is.null(fit$x)) return(new_posterior("exact", model, fit, fit$data, x = fit$x, factors = fit$factors,
+                                            chosen = fit$chosen))
+  if (!is.null(fit$near)) return(new_posterior("near", model, fit, near_rows(fit), z = fit$inducing, near = fit$near))
   family <- gp_family(fit)
-  new_posterior("points", model, fit, z = fit$inducing, factors = fit$factors, sor = family$sor, fitc = family$fitc,
-                jitter = fit$jitter)
+  new_posterior("points", model, fit, fit$data, z = fit$inducing, factors = fit$factors, sor = family$sor,
+                fitc = family$fitc, jitter = fit$jitter)
 }
 
-new_posterior <- function(class, model, fit, ...) {
-  structure(list(model = model, control = fit$control, fit = fit, ...), class = c(class, "posterior"))
+new_posterior <- function(class, model, fit, rows, ...) {
+  structure(list(model = model, control = fit$control, fit = fit, rows = rows, ...), class = c(class, "posterior"))
 }
 
 # Returns the rows that serve as neighbours: all rows of the data, or the sample that a fit of a row source has kept.
@@ -48,9 +48,60 @@ posterior_at <- function(p, fun, joint = FALSE) {
 # Returns posterior_at() of f at the rows of x.
 posterior_values <- function(p, x, joint = FALSE) posterior_at(p, values_at(p$model$kernel, x), joint)
 
-# Returns list(mean, var, leverage), a number for each row of the data: the distribution of f at a row given all other
-# rows. `rows`: a list of groups of row numbers, each left out together; NULL: each row by itself.
-posterior_without <- function(p, rows = NULL) UseMethod("posterior_without")
+# Returns list(mean, var, leverage), a number for each row used (of positive weight, equal rows apart): the distribution
+# of f at a row given all other rows, with inducing points and hyperparameters as they are. `groups`: a list of numbers
+# of rows that are left out together; the results are then in the order of unlist(groups).
+#
+# With slope g and curvature W of a row's log likelihood and q, the part of the variance of f that rows can reduce,
+#
+#   mean_(-n) = mean - g q / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q,
+#
+# where `left` is the rest of the variance. For groups g is a vector, W a diagonal matrix and Q a covariance matrix:
+# mean - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1}. The posterior near has rules of its own (posterior-near.R).
+posterior_without <- function(p, groups = NULL) UseMethod("posterior_without")
+
+posterior_without.exact <- posterior_without.points <- function(p, groups = NULL) {
+  part <- without_rounded(row_parts(p))
+  if (is.null(groups)) {
+    return(list(mean = part$mean - part$g * part$q / part$rest, var = part$q / part$rest + part$left,
+                leverage = part$W * part$q))
+  }
+  found <- lapply(groups, function(rows) {
+    joint <- group_parts(p, part, rows)
+    cov <- tryCatch(joint$Q %*% solve(joint$rest, tol = 1e-14), error = function(e) NaN * joint$Q)
+    cbind(part$mean[rows] - drop(cov %*% part$g[rows]), diag(cov) + part$left[rows], (part$W * part$q)[rows])
+  })
+  found <- do.call(rbind, found)
+  list(mean = found[, 1L], var = found[, 2L], leverage = found[, 3L])
+}
+
+# Returns list(mean, q, left, g, W, rest = 1 - W q, group), a number for each row used; `group` is its row of p$rows$x.
+row_parts <- function(p) UseMethod("row_parts")
+
+# 1 - leverage is rounding where the leverage is almost 1.
+without_rounded <- function(part) replace(part, "rest", list(replace(part$rest, part$rest < 1e-12, NaN)))
+
+# Returns list(Q, rest = 1 - W Q) for some of the rows used.
+group_parts <- function(p, part, rows) UseMethod("group_parts")
+
+# Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, from which Cook's distances follow.
+squared_moves <- function(p) UseMethod("squared_moves")
+
+# Returns the posterior covariance of f at the rows of p$rows$x (down) and of x (across), as far as rows can reduce it.
+covariance_with_rows <- function(p, x) UseMethod("covariance_with_rows")
+
+# Returns list(group, y, w) of the rows used: the row of p$rows$x of each, its response and its weight.
+responses_used <- function(p) {
+  data <- p$rows
+  if (!is.null(p$fit$likelihood)) {
+    return(list(group = seq_len(nrow(data$x)), y = data$y, w = merged_weights(data)))
+  }
+  r <- unname(data$response)
+  if (!is.null(data$offset)) r <- r - data$offset
+  w <- if (is.null(data$prior_weights)) rep(1, length(r)) else data$prior_weights
+  y <- (r[w > 0] - data$center) / data$scale
+  list(group = if (is.null(data$group)) seq_along(y) else data$group, y = y, w = w[w > 0])
+}
 
 # Returns list(mean_lower, mean_upper, sd_lower, sd_upper), which contain the mean and the sd of the exact GP.
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")

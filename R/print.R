@@ -135,8 +135,8 @@ split_lengthscales <- function(names, columns) {
 # `se` is 0 for the kernel that others are held against, and NA for one compared by the log marginal likelihood.
 print_kernels_tried <- function(kernels) {
   if (is.null(kernels)) return(cat("\n"))
-  held_out <- !is.null(kernels$se)
-  known <- held_out & !kernels$chosen & !is.na(kernels$se) & kernels$se > 0
+  held_out <- !all(is.na(kernels$se))
+  known <- if (held_out) !kernels$chosen & !is.na(kernels$se) & kernels$se > 0 else FALSE
   loss <- sprintf("%+.3f", kernels$score - kernels$score[kernels$chosen][1L])
   table <- data.frame("Kernels tried" = kernels$kernel, loss = replace(loss, kernels$chosen, "selected"),
                       check.names = FALSE)

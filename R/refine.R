@@ -144,11 +144,11 @@ refine_rows <- function(reference, data, x, goal, maxit) {
     now <- tried$value$mean
     iterations <- iterations + state$steps
     stalled <- state$stalled || (state$steps == 0L && max(now$mean_error) > 0.9 * max(best$mean_error))
-    better <- now$mean_error < best$mean_error
+    better <- which(now$mean_error < best$mean_error)
     for (what in names(best)) best[[what]][better] <- now[[what]][better]
     # what rounding may have done along the way is forgotten where r is made anew, once
     if (stalled && !renewed && iterations < maxit && is.null(state$stopped) && max(best$mean_error) > goal &&
-        max(now$mean_error) * rounding_at_hand(reference, data, state) <= 4 * goal) {
+        isTRUE(max(now$mean_error) * rounding_at_hand(reference, data, state) <= 4 * goal)) {
       state <- state[c("v", "passes")]
       renewed <- TRUE
       next

@@ -337,6 +337,12 @@ some_rows <- function(data, most = certified_rows) {
        offset = if (length(rows$offset) > 1L) rows$offset[taken] else rows$offset, names = NULL)
 }
 
+# Returns the root of the weighted sum of squares of the offset.
+offset_size <- function(data) {
+  w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
+  sqrt(sum(w * data$offset^2))
+}
+
 # The weight of each row of data$x, and its root.
 merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)

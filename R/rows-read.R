@@ -273,6 +273,7 @@ needed_variables <- function(frame) {
 make_frame <- function(data, keep_data = TRUE) {
   frame <- data$frame
   if (!keep_data) {
+    if (length(data$offset)) frame$offset_size <- offset_size(data) # certificates allow for its rounding
     if (!is.null(frame$terms)) frame$terms <- drop_environment(frame$terms)
     # least, median and greatest of each input: what plot() needs to know of the rows
     frame$outline <- vapply(seq_len(ncol(data$x)), function(j) { # a column at a time: x may be large

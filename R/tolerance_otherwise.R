@@ -98,7 +98,7 @@ otherwise_candidate <- function(fit, yard, x, tol, started) {
 
 # The number of near rows grows until tol is met; the best is kept as it comes, so that an interrupt leaves it.
 with_near_rows <- function(data, learned, z, s, state, left) {
-  data <- merge_the_few(data)
+  data <- merge_all_equal_rows(data)
   rows <- some_rows(data)
   s$points$move <- FALSE
   s$points$m <- nrow(z)

@@ -25,13 +25,14 @@ cleaned <- inside$data_from_matrix(x[rows, ], data$y[rows], center = FALSE, scal
 s <- inside$clean_settings(cleaned, list(method = "pfdtc", hyper = "evidence", mean = ~ 1, control = control,
                                          keep_data = TRUE))$learning
 pool <- inside$learning_rows(cleaned, s)
-first <- inside$learning_problem(pool, s, inside$kernel_candidates[1L])
+first <- inside$learning_problem(pool, s, "matern32")
 theta <- inside$finish_starts(first, inside$run_starts(first, NULL)$thetas)[[1L]]$theta
-for (profile in c(inside$kernel_candidates, inside$two_scales)) {
+for (profile in c("matern32", "matern12", "matern52", "se", inside$two_scales)) {
   problem <- inside$learning_problem(pool, s, profile)
-  judged <- inside$judge_kernel(problem, if (problem$composite) inside$two_scales_start(rough) else theta)
-  if (profile == inside$kernel_candidates[1L]) rough <- judged$theta
-  result <- inside$climb(problem, judged$theta, inside$learning_sizes$whole, c(8L, 6L, 6L), enough = 0.1)
+  judged <- inside$learned_model(problem, if (problem$composite) inside$two_scales_start(rough) else theta)
+  judged$scores <- inside$conditional_scores(problem, judged$theta)
+  if (profile == "matern32") rough <- judged$theta
+  result <- inside$climb(problem, judged$theta, inside$budget("whole", c(8L, 6L, 6L)))
   if (inside$is_small_enough(pool)) result <- c(inside$learn_exactly(problem, result)["theta"], result["value"])
   kept <- problem$natural(result$theta)
   fit <- pfdtc(x[rows, ], data$y[rows], kernel = kept$kernel, noise = kept$noise, hyper = "fixed", center = FALSE,

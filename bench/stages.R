@@ -32,9 +32,9 @@ stages_of <- function(train) {
   keep("starts", problem, found$thetas[[1L]])
   theta <- inside$finish_starts(problem, found$thetas)[[1L]]$theta
   keep("best of them, on more rows", problem, theta)
-  best <- inside$choose_kernel(pool, s, theta)
+  best <- inside$choose(inside$candidates(pool, s, theta), inside$judge_by_rows)$best
   keep("kernel", best$problem, best$theta)
-  result <- inside$climb(best$problem, best$theta, inside$learning_sizes$whole, c(8L, 6L, 6L), enough = 0.1)
+  result <- inside$climb(best$problem, best$theta, inside$budget("whole", c(8L, 6L, 6L)))
   keep("all rows that count", best$problem, result$theta)
   if (inside$is_small_enough(pool)) {
     keep("exact evidence", best$problem, inside$learn_exactly(best$problem, result)$theta)

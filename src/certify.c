@@ -13,9 +13,16 @@ size_t certify_size(int M, int n)
     return 3 * (size_t)M * n + (size_t)n;
 }
 
+/* max(x, 0); NaN, which overflow leaves, stays: fmin() and fmax() then take another bound */
 static double positive(double x)
 {
-    return x > 0.0 ? x : 0.0;
+    return x <= 0.0 ? 0.0 : x;
+}
+
+/* a bound that overflow made NaN holds nothing */
+static double or_else(double x, double otherwise)
+{
+    return isnan(x) ? otherwise : x;
 }
 
 /* Bounds of var_exact - var_SoR, with what is known of E-norms: eta >= |h_x|_E, the allowances
@@ -73,7 +80,8 @@ static struct certificate certify_point(const struct norms *s, double s2,
     const double everything = fabs(mean) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
 
     if (!(inner < 0.25)) { /* beyond what double precision can tell */
-        certificate.mean_error = everything * (1.0 + 8.0 * DBL_EPSILON);
+        certificate.mean_error =
+            or_else(everything * (1.0 + 8.0 * DBL_EPSILON), INFINITY);
         certificate.var_lower = 0.0;
         certificate.var_upper = prior * (1.0 + 8.0 * DBL_EPSILON);
         return certificate;
@@ -97,7 +105,7 @@ static struct certificate certify_point(const struct norms *s, double s2,
     certificate.mean_error += s->growth * sqrt(size) * s->beta;   /* a'beta */
     certificate.mean_error += k_error * s->w_norm;
     certificate.mean_error *= 1.0 + 16.0 * DBL_EPSILON;
-    certificate.mean_error = fmin(certificate.mean_error, everything);
+    certificate.mean_error = or_else(fmin(certificate.mean_error, everything), INFINITY);
 
     const double ratio = s->lam / s2;
     struct left left = without_crossing(root, eta, kappa, ratio);
@@ -120,7 +128,8 @@ static struct certificate certify_point(const struct norms *s, double s2,
         fmin(certificate.var_upper, prior * (1.0 + 8.0 * DBL_EPSILON));
     certificate.var_lower = sor - sor_error - (2.0 * wide - kappa) * kappa;
     certificate.var_lower += left.low;
-    certificate.var_lower = positive(certificate.var_lower * (1.0 - 8.0 * DBL_EPSILON));
+    certificate.var_lower =
+        positive(or_else(certificate.var_lower, 0.0) * (1.0 - 8.0 * DBL_EPSILON));
     return certificate;
 }
 
@@ -189,7 +198,7 @@ struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,
     const double down = 1.0 - 16.0 * DBL_EPSILON, up = 1.0 + 16.0 * DBL_EPSILON;
     struct kriging_bounds out;
 
-    out.J = up * (positive(x->J) + J_error);
+    out.J = or_else(up * (positive(x->J) + J_error), INFINITY);
     out.var_upper = fmin(out.J, up * x->prior);
     out.var_lower = 0.0;
     out.q = out.J;
@@ -203,7 +212,7 @@ struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,
     const double q_root =
         sqrt(positive(x->hh - x->ch) / s2 + q_error) + h_error / sqrt(s2);
     const double q = q_root * q_root;
-    out.q = fmin(out.J, up * q / (1.0 - tau / s2));
+    out.q = fmin(out.J, or_else(up * q / (1.0 - tau / s2), INFINITY));
     const double by_q = x->J - J_error - up * q / (1.0 - tau / s2);
     const double q_least =
         positive(sqrt(positive((x->hh - x->ch) / s2 - q_error)) - h_error / sqrt(s2));
@@ -226,6 +235,6 @@ struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,
     double low = x->sor - sor_error - s->slack * most - tau * out.J / s2;
     if (over > 0.0)
         low += over * (over / (p2_high + z_root * z_root));
-    out.var_lower = down * positive(fmax(by_q, low));
+    out.var_lower = down * positive(or_else(fmax(by_q, low), 0.0));
     return out;
 }

@@ -40,7 +40,7 @@ test_that("lower <= exact log evidence <= upper, for fits of every kind, and a r
     }
   }
   expect_lt(median(gaps), 1e-3) # brackets that are never narrow would say nothing
-  expect_identical(evidence_bounds(exact)[["lower"]], evidence_bounds(exact)[["upper"]])
+  expect_lt(diff(evidence_bounds(exact)), 1e-6)
 })
 
 test_that("the bracket closes where the inducing points are all rows", {

@@ -164,3 +164,18 @@ test_that("a certificate does without the diagnostic beside it where that has no
   expect_null(attr(certified, "check"))
   expect_true(all(certified$mean_lower <= certified$mean & certified$mean <= certified$mean_upper))
 })
+
+test_that("the norm of the slopes is no less than the dense one where a single row is left unexplained", {
+  # inducing points at all rows but the last, far from the others: g'E g = g_n^2 E_nn, with W at most 1 / 4
+  d <- data.frame(x = c(1:6, 20), y = c(0, 1, 0, 1, 1, 0, 1))
+  fit <- pfdtc(y ~ x, d, family = binomial(), kernel = kernel_se(1, 3), hyper = "fixed", inducing = matrix(1:6 + 0),
+               control = list(maxit = 0))
+  b <- laplace_bounds(fit, fit$data)
+  z <- b$z
+  K <- native_kernel_matrix(fit$kernel, fit$data$x, fit$data$x)
+  K_z <- native_kernel_matrix(fit$kernel, z, fit$data$x)
+  E <- K - crossprod(K_z, solve(native_kernel_matrix(fit$kernel, z, z), K_z))
+  dense <- sqrt(drop(crossprod(b$at$g, E %*% b$at$g)))
+  expect_gt(dense, 0.1)
+  expect_gte(norm_of_slopes(b), dense * (1 - 1e-10))
+})

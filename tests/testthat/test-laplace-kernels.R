@@ -142,7 +142,7 @@ test_that("what is averaged over the parameters is the integral over them", {
     value <- outer(apart, apart, Vectorize(function(a, b) problem$evaluate(problem$start + c(a, b))$value))
     # log factor ~ N(., 0.7^2), log variance ~ N(., 1.5^2)
     density <- exp(problem$evaluate(problem$start)$value - value) / (0.7 * 1.5 * 2 * pi)
-    told <- nats_told(rows, s, found, found)
+    told <- occam_penalty(rows, s, found, found)
     expect_gt(told, 0.3)
     expect_lt(abs(told + log(sum(density) * 0.5^2)), 0.2) # the density is not quite normal
   }

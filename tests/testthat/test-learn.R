@@ -122,7 +122,7 @@ test_that("two explanations that are as likely are told of, and no data that hav
   }
   data <- wave(1) # for a smooth f it is noise, for a wavy one structure
   both <- told(data, kernel = kernel_se())
-  expect_s3_class(both$warned, "pfdtc_warning_evidence")
+  expect_match(conditionMessage(both$warned), "`noise`")
   expect_equal(both$warned$noise[1L], both$fit$noise)
   expect_lte(both$warned$behind, 2)
   # at either noise the best of any lengthscale and variance, by dense algebra and with the priors, is as high

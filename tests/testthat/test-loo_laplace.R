@@ -54,7 +54,7 @@ test_that("rstandard() is the response less its mean, in the sd of what it may b
   d$s <- with_seed(2, stats::rbinom(40, d$m, 0.4))
   for (case in list(list(cbind(s, m - s) ~ x, binomial()), list(n ~ x, poisson()), list(n ~ x, nb(2)))) {
     fit <- pfdtc(case[[1]], d, family = case[[2]], kernel = kernel_se(0.7, 1), hyper = "fixed")
-    loo <- loo_laplace(fit)
+    loo <- loo_rows(fit)
     size <- if (fit$likelihood$name == "binomial") d$m
     top <- if (is.null(size)) rep(400, 40) else size
     for (i in c(1, 9, 23)) {

@@ -112,14 +112,14 @@ test_that("what merged rows and the prior add to the likelihood has their slopes
   theta <- log(c(0.3, 0.8, 0.5))
   rows <- seq_len(problem$pool$n)
   near <- problem$neighbours(theta, rows, 5)
-  at <- problem$evaluate(theta, rows, near)
-  value <- function(theta) problem$evaluate(theta, rows, near)$value
+  at <- given_neighbours(problem, rows, near)$evaluate(theta)
+  value <- function(theta) given_neighbours(problem, rows, near)$evaluate(theta)$value
   expect_gradient(value, theta, at$gradient)
   # all rows, merged, with all earlier rows: the log density of the rows as given, up to half the logs of the weights
   all_near <- problem$neighbours(theta, rows, length(rows) - 1)
   exact <- ref_exact(data$x[data$group, , drop = FALSE], (y - mean(y)) / stats::sd(y),
                      ref_kernel("se", 0.3, 0.8), 0.5)
-  expect_close(problem$evaluate(theta, rows, all_near)$likelihood,
+  expect_close(given_neighbours(problem, rows, all_near)$evaluate(theta)$likelihood,
                exact$evidence + sum(log(data$weights)) / 2, 1e-9)
 })
 

@@ -98,9 +98,6 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
 
 are_logs <- function(names, fit) !names %in% if (is_laplace(fit)) "mean" else rownames(linear_coefficients(fit))
 
-# No direction of log hyperparameters is known worse than this.
-most_sd <- 4
-
 # Inverse of minus the second derivative, its eigenvalues no less than those of what nothing tells.
 curvature_inverse <- function(learned) {
   e <- eigen(learned$information(), symmetric = TRUE)
@@ -141,22 +138,23 @@ density_of_evidence <- function(fit, data, s) {
                  upper = problem$upper[problem$free], exact = is_small_enough(pool),
                  prior = function(par) problem$prior(all(par))$value)
   if (common$exact) {
-    evaluate <- function(par) evaluate_exactly(problem, all(par))
+    exact <- exact_density(problem)
+    evaluate <- function(par) exact$evaluate(all(par))
     information <- function() {
       differences(function(par) -evaluate(par)$gradient[problem$free], theta[problem$free])
     }
     return(c(common, list(value = function(par) evaluate(par)$value, information = information)))
   }
   rows <- pool$take(min(learning_sizes$whole[["rows"]], pool$n))
-  neighbours <- problem$neighbours(theta, rows, learning_sizes$whole[["near"]])
+  held <- given_neighbours(problem, rows, problem$neighbours(theta, rows, learning_sizes$whole[["near"]]))
   times <- pool$n / length(rows) / pool$share
   c(common, list(value = function(par) {
-    now <- problem$evaluate(all(par), rows, neighbours)
+    now <- held$evaluate(all(par))
     if (!is.finite(now$value)) return(-Inf)
     times * now$likelihood + common$prior(par)
   }, information = function() {
     prior <- diag(problem$prior(theta)$information, length(theta))
-    (times * (problem$evaluate(theta, rows, neighbours)$information - prior) + prior)[problem$free, problem$free]
+    (times * (held$evaluate(theta)$information - prior) + prior)[problem$free, problem$free]
   }))
 }
 
@@ -190,7 +188,7 @@ density_of_laplace <- function(fit, data) {
   if (!length(all)) refuse_fixed()
   s <- learning_settings(fit$kernel, 1, fit$frame$columns, free, fit$control, "evidence", NULL, likelihood, with_center)
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
-  z <- choose_greedy(rows$x, min(rows$points, nrow(rows$x)), fit$kernel, s$run$memory)$z
+  z <- greedy_points(rows, s, fit$kernel)
   now <- fit[c("kernel", "center", "theta")]
   problem <- laplace_problem(rows, z, s, now, laplace_start(data, s, fit$kernel), tied = FALSE)
   unit <- ifelse(all == "mean", likelihood$unit, 1)

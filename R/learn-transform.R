@@ -1,10 +1,7 @@
-# lambda of a transformed response, by the near-neighbour likelihood of the response itself, and the data with it.
+# The lambda of a transformed response, by the Vecchia likelihood of the response itself, and the data with it.
 
-# Rows by which it is learned, of different inputs each.
-transform_rows <- 10000L
-
-# By turns: the hyperparameters of the kernel that is given, or Matern 3/2, at one lambda, and the lambda that makes the
-# responses most likely with these, of the transformed response in units of its sd.
+# Alternates between the hyperparameters, of the given kernel or Matern 3/2, at one lambda, and the lambda that makes the
+# responses most likely with these. Hyperparameters are those of the transformed response in units of its sd.
 learn_transform <- function(transform, data, settings, state) {
   rows <- rows_for_transform(data)
   tell <- stage_line("transform", settings$control$progress, after = 1)
@@ -17,16 +14,16 @@ learn_transform <- function(transform, data, settings, state) {
     s <- clean_settings(part, settings)$learning
     s["rows"] <- list(NULL)
     pool <- learning_rows(part, s)
-    problem <- learning_problem(pool, s, kernel_candidates[1L])
+    problem <- learning_problem(pool, s, "matern32")
     if (is.null(theta)) theta <- run_starts(problem, s$restarts)$thetas[[1L]]
-    theta <- climb(problem, theta, learning_sizes$finals, c(6L, 6L), enough = 0.1)$theta
+    theta <- climb(problem, theta, budget("finals", c(6L, 6L)))$theta
     count_evaluations(state, "transform", list(evaluations = pool$count$evaluations))
     transform$lambda <- likeliest_lambda(transform, rows, data, problem, theta)
   }
   transform
 }
 
-# The first of equal rows, at most so many at random: list(x, y, w, offset).
+# Returns the first of equal rows, at most transform_rows at random: list(x, y, w, offset).
 rows_for_transform <- function(data) {
   inputs <- training_inputs(data)
   used <- if (is.null(data$prior_weights)) seq_along(data$response) else which(data$prior_weights > 0)
@@ -42,7 +39,7 @@ data_with_lambda <- function(transform, rows, data) {
   clean_again(data, rows$x, transformed(transform, rows$y), rows$w, rows$offset, TRUE, TRUE, FALSE)
 }
 
-# Beside a line in the inputs: the profile likelihood of Box and Cox.
+# Returns the lambda of the largest profile likelihood of a linear model (Box and Cox).
 lambda_beside_line <- function(transform, rows) {
   H <- cbind(1, rows$x)
   each <- function(lambda) {
@@ -55,8 +52,8 @@ lambda_beside_line <- function(transform, rows) {
   stats::optimize(each, c(0, 2), maximum = TRUE, tol = 0.01)$maximum
 }
 
-# Hyperparameters are in units of the response's sd, and stay: of another lambda the log density of the response is that
-# of the scaled one, with the slopes of what it went through.
+# Hyperparameters are in units of the transformed response's sd and stay. The log density of the response at another
+# lambda is that of the scaled transformed one plus the log slope of the transform.
 likeliest_lambda <- function(transform, rows, data, problem, theta) {
   pool <- problem$pool
   counted <- pool$take(min(learning_sizes$finals[["rows"]], pool$n))
@@ -72,7 +69,7 @@ likeliest_lambda <- function(transform, rows, data, problem, theta) {
   stats::optimize(each, pmin(pmax(transform$lambda + c(-0.7, 0.7), 0), 2), maximum = TRUE, tol = 0.005)$maximum
 }
 
-# The data with a transformed response; `given_response`: as it was.
+# Returns the data with a transformed response; `given_response` is the original.
 with_transform <- function(data, transform, s) {
   inputs <- training_inputs(data)
   y <- data$response

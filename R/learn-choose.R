@@ -1,0 +1,299 @@
+# The choice of a model. A candidate is a function(tried) that returns a learned model, or NULL if trying it is pointless
+# after those in `tried`. A judge is a function(model) that returns list(score), smaller is better, and `scores` of
+# groups of rows if there are any.
+
+# Returns list(table, tried, best): a data frame of the candidates, best first, with columns kernel (the label), score,
+# se (standard error of the difference to the best, NA without `scores`), parameters and chosen; the models tried with
+# their scores; and the best of them.
+choose <- function(candidates, judge) {
+  tried <- list()
+  for (name in names(candidates)) {
+    model <- candidates[[name]](tried)
+    if (!is.null(model)) tried[[name]] <- c(model, judge(model))
+  }
+  best <- tried[[best_of(tried)]]
+  list(table = table_of_choice(tried, best), tried = tried, best = best)
+}
+
+best_of <- function(tried) names(tried)[which.min(vapply(tried, `[[`, 0, "score"))]
+
+# Models with the same label (other starts) share a row. The best is chosen however small the difference is.
+table_of_choice <- function(tried, best) {
+  se <- function(one) if (is.null(one$scores)) NA_real_ else se_of_mean(one$scores - best$scores)
+  label <- vapply(tried, `[[`, "", "label")
+  table <- data.frame(kernel = label, score = vapply(tried, `[[`, 0, "score"), se = vapply(tried, se, 0),
+                      parameters = vapply(tried, `[[`, 0L, "parameters"), chosen = label == best$label)
+  table <- table[order(table$score), ]
+  `rownames<-`(table[!duplicated(table$kernel), ], NULL)
+}
+
+# Adds a later choice among `n` rows, in nats, whose first candidate is the one chosen in `table`.
+join_choices <- function(table, later, n) {
+  if (is.null(table)) return(NULL)
+  first <- later$table$kernel == later$tried[[1L]]$label
+  later$table$score <- table$score[table$chosen] + (later$table$score - later$table$score[first]) / n
+  table <- rbind(table, later$table[!first & is.finite(later$table$score), ])
+  table$chosen <- table$kernel == later$table$kernel[later$table$chosen]
+  `rownames<-`(table[order(table$score), ], NULL)
+}
+
+se_of_mean <- function(v) stats::sd(v) / sqrt(length(v))
+
+# ---- Gaussian responses: kernels, judged by rows given their neighbours ---------------------------------------------
+
+by_roughness <- c("matern12", "matern32", "matern52", "se")
+
+# Two terms over all inputs find a long and a short scale.
+two_scales <- "matern32+matern32"
+
+# Returns the candidates of the default kernel; `theta` is the end of the search with Matern 3/2. The score is assumed to
+# have one minimum in smoothness: with many rows a kernel is not tried if one nearer to Matern 3/2 lost to it.
+candidates <- function(pool, s, theta, tell = function(what) NULL) {
+  few <- is_small_enough(pool)
+  shared <- NULL # neighbours: these kernels start with the same lengthscales
+  learn <- function(profile, ...) {
+    tell(profile_label(profile))
+    learned_model(learning_problem(pool, s, profile), ...)
+  }
+  after <- function(first, profile) {
+    if (few) return(learn(profile, theta))
+    size <- learning_sizes$kernels
+    if (is.null(shared)) {
+      shared <<- first$problem$neighbours(first$theta, pool$take(min(size[["rows"]], pool$n)), size[["near"]])
+    }
+    learn(profile, first$theta, shared)
+  }
+  lost <- function(tried, profile) !isTRUE(tried[[profile]]$score < tried$matern32$score)
+  list(
+    matern32 = function(tried) learn("matern32", theta),
+    matern12 = function(tried) after(tried$matern32, "matern12"),
+    matern52 = function(tried) if (few || lost(tried, "matern12")) after(tried$matern32, "matern52"),
+    se = function(tried) if (few || !is.null(tried$matern52) && !lost(tried, "matern52")) after(tried$matern32, "se"),
+    two_scales = function(tried) {
+      one <- tried$matern32
+      if (one$problem$composite || !best_of(tried) %in% c("matern32", "matern12")) return(NULL) # composite: has a mean
+      learn(two_scales, two_scales_start(one$theta), least = one$value + length(one$theta) - 1)
+    })
+}
+
+# Equal terms would stay equal: the two terms start with different lengthscales.
+two_scales_start <- function(theta) {
+  last <- length(theta)
+  lengthscales <- theta[seq_len(last - 2L)]
+  variance <- theta[last - 1L]
+  c(lengthscales + log(2), variance + log(0.7), lengthscales + log(0.4), variance + log(0.3), theta[last])
+}
+
+# Searches from theta; returns NULL if the first steps do not reach `least`.
+learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
+  few <- is_small_enough(problem$pool)
+  size <- if (few) "few" else "kernels"
+  theta <- pmin(pmax(theta, problem$lower), problem$upper)
+  run <- climb(problem, theta, budget(size, 6L), neighbours)
+  if (run$value < least) return(NULL)
+  if (!run$converged || run$moved >= 0.05) run <- climb(problem, run$theta, budget(size, if (few) 8L else 4L))
+  model_of_run(problem, run)
+}
+
+# Judges by rows given their neighbours, with two nats for each parameter over the rows.
+judge_by_rows <- function(model) {
+  scores <- conditional_scores(model$problem, model$theta)
+  list(scores = scores, score = mean(scores) + 2 * model$parameters / min(parameter_rows, model$problem$pool$n))
+}
+
+# Returns means over random groups of rows, of about equal size, of -log p(y_i | its nearest among all other rows).
+conditional_scores <- function(problem, theta) {
+  size <- learning_sizes$score
+  pool <- problem$pool
+  rows <- pool$take(min(size[["rows"]], pool$n))
+  neighbours <- problem$neighbours(theta, rows, size[["near"]], earlier = FALSE)
+  now <- problem$at(theta)
+  groups <- split(seq_along(rows), seq_along(rows) %% min(20L, length(rows)))
+  scores <- vapply(groups, function(i) {
+    value <- native_vecchia(pool, now, rows[i], neighbours[, i, drop = FALSE], slopes = FALSE,
+                            control = problem$run)$value
+    if (is.finite(value)) -value / length(i) else Inf # not computable
+  }, 0)
+  unname(scores)
+}
+
+# Returns kernel and noise of the smoothest kernel that scores within two standard errors of the best; NULL if none does.
+smoother_kernel <- function(tried, best) {
+  for (profile in intersect(rev(by_roughness), names(tried))) {
+    if (profile == best || !best %in% by_roughness) return(NULL)
+    behind <- tried[[profile]]$scores - tried[[best]]$scores
+    alike <- isTRUE(mean(behind) <= 2 * se_of_mean(behind))
+    if (alike) return(tried[[profile]]$problem$natural(tried[[profile]]$theta))
+  }
+}
+
+# ---- Gaussian responses: a linear mean, judged by the log marginal likelihood ---------------------------------------
+
+# Returns `now` (label, problem, theta, value, kernels), or the linear mean alone or beside the kernel if it has a larger
+#   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters.
+# Smooth kernels imitate a linear mean by large lengthscales and variance, with freedom that fits noise. `run`: where the
+# Vecchia likelihood ended. With many rows the mean is tried alone only, because beside a kernel it takes as long as the
+# kernel did. With so few rows that priors decide, it is not tried.
+choose_line <- function(now, s, run) {
+  pool <- now$problem$pool
+  share <- prior_share(pool$n, ncol(pool$x))
+  if (share == 1) return(now)
+  few <- is_small_enough(pool)
+  alone <- linear_model(learning_problem(pool, s, "mean"))
+  if (!few) now$value <- max(run$value, alone$value + value_of_some(now) - value_of_some(alone))
+  if (!is.finite(now$value)) return(now) # a model whose density cannot be computed may still be right
+  price <- parameter_nats * (1 - share)
+  judge <- function(model) list(score = price * model$parameters - model$value)
+  choice <- choose(list(now = function(tried) now, alone = function(tried) alone, beside = function(tried) {
+    if (few) beside_kernel(now, s, run, function(hoped) judge(hoped)$score < tried[[best_of(tried)]]$score)
+  }), judge)
+  c(choice$best[c("label", "problem", "theta")], list(kernels = join_choices(now$kernels, choice, pool$n)))
+}
+
+linear_model <- function(problem) {
+  problem <- linear_problem(problem)
+  model_of_run(problem, ascend(problem, problem$start, maxit = 50L, enough = 1e-3))
+}
+
+model_of_run <- function(problem, run) {
+  list(label = profile_label(problem$profile), problem = problem, theta = run$theta, value = run$value,
+       parameters = sum(problem$free))
+}
+
+# Returns the kernel with a linear mean beside it; NULL if its Vecchia likelihood shows that it will not be `better()`.
+beside_kernel <- function(now, s, run, better) {
+  problem <- learning_problem(now$problem$pool, s, paste0(now$problem$profile, "+mean"))
+  own <- climb(problem, start_beside(now, problem), budget("whole", 8L))
+  hoped <- list(value = now$value + own$value - run$value + mistaken_nats, parameters = sum(problem$free))
+  if (isTRUE(better(hoped))) model_of_run(problem, learn_exactly(problem, own))
+}
+
+# Returns the log posterior density that the exact likelihood of some rows suggests for as many rows as are learned from.
+# The Vecchia likelihood is too low for long lengthscales, and some rows have too little information about short ones:
+# choose_line() takes the larger of the two for a kernel.
+value_of_some <- function(model) {
+  problem <- model$problem
+  pool <- problem$pool
+  rows <- pool$take(line_rows)
+  now <- problem$at(model$theta)
+  some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
+  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # one thread: always the same bits
+  if (!is.null(result$reason)) return(-Inf)
+  counted <- min(pool$n, learning_sizes$whole[["rows"]])
+  add_merged(list(value = -result$value * counted / length(rows)), problem, now$noise, counted / pool$n * pool$share,
+             model$theta)$value
+}
+
+# The search beside a kernel starts with a large mean variance and a tenth of the kernel's variance.
+start_beside <- function(now, beside) {
+  last <- now$problem$last
+  variances <- now$problem$table$what == "variance"
+  theta <- now$theta - log(10) * c(variances, FALSE)
+  theta <- c(theta[-last], beside$unit[[last]], theta[last])
+  pmin(pmax(theta, beside$lower), beside$upper)
+}
+
+# ---- non-Gaussian likelihoods, judged by the log marginal likelihood ------------------------------------------------
+
+# Returns the choice among these models, which have been learned, with minus the log marginal likelihood and a price.
+choose_learned <- function(found, price) {
+  candidates <- lapply(found, function(one) function(tried) {
+    c(one, list(label = sum_label(one$kernel), parameters = nrow(kernel_parameters(one$kernel))))
+  })
+  names(candidates) <- seq_along(found)
+  choice <- choose(candidates, function(model) list(score = model$value + price(model)))
+  choice$best <- choice$best[setdiff(names(choice$best), c("label", "parameters", "score"))]
+  choice
+}
+
+# Returns the choice among smooth kernels, or the given kernel, each searched from short and from typical lengthscales.
+choose_smooth <- function(rows, s, start, state, given) {
+  few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
+  open <- is.null(s$kernel$profile)
+  found <- lapply(if (open) c("matern52", "se", "matern32") else s$kernel$profile, function(profile) {
+    one <- start
+    if (open) one$kernel[c("profile", "label")] <- kernel_of(profile)[c("profile", "label")]
+    best <- NULL
+    for (scale in if (given || !length(s$free)) 1 else c(0.3, 1)) {
+      try <- one
+      if (scale != 1) try$kernel$lengthscale <- scale * one$kernel$lengthscale
+      try <- search_laplace(few, s, try, start, state, tied = !given)
+      if (is.null(best) || try$value < best$value) best <- try
+      if (is.null(state$so_far) || isTRUE(best$value < state$so_far$value)) state$so_far <- best
+    }
+    best
+  })
+  choice <- choose_learned(found, function(model) 0)
+  choice$table$score <- choice$table$score / nrow(few$x)
+  if (length(found) < 2L || !all(is.finite(choice$table$score))) choice["table"] <- list(NULL)
+  choice
+}
+
+# Returns the best of the smooth kernels found, tied and not, with a linear mean beside them, and with one lengthscale. A
+# kernel with more parameters has a larger maximum, also by chance: the likelihood is averaged over the parameters.
+choose_terms <- function(rows, s, smooth, kernels, start, state) {
+  if (!is.finite(smooth[[1L]]$value)) return(replace(smooth[[1L]], "kernels", list(kernels)))
+  few <- nrow(rows$x) <= laplace_sizes$few_rows
+  found <- c(smooth, line_beside(rows, s, smooth[[1L]], start, state))
+  if (few && ncol(rows$x) >= laplace_sizes$inputs) {
+    one <- one_scale(rows, s, smooth[[1L]], start, state)
+    found <- c(found, list(one), line_beside(rows, s, one, start, state))
+  }
+  state$so_far <- found[[which.min(vapply(found, `[[`, 0, "value"))]]
+  averaged <- few && s$priors && is.null(state$stopped)
+  choice <- choose_learned(found, function(model) if (averaged) occam_penalty(rows, s, model, start) else 0)
+  replace(choice$best, "kernels", list(join_choices(kernels, choice, nrow(rows$x))))
+}
+
+# Returns searches with a linear mean (mean.R), whose variance is learned, beside the kernel. Classes that differ in
+# small differences of correlated inputs need a linear mean; a smooth kernel imitates it only with lengthscales and
+# variance far from their priors. The search starts with large slopes and a tenth of the kernel's variance.
+line_beside <- function(rows, s, now, start, state) {
+  kernel <- now$kernel
+  kernel["of"] <- list(character())
+  leaf <- replace(mean_leaf(rows$x, seq_len(ncol(rows$x)), NULL), "of", list(character()))
+  kernel <- add_mean(kernel, leaf, rows$x)
+  units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
+  value <- kernel_values(kernel)
+  variances <- which(units$what == "variance")
+  value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
+  line <- replace(now, c("kernel", "value"), list(as_kernel(set_values(kernel, value)), Inf))
+  line <- search_laplace(rows, s, line, start, state, tied = TRUE)
+  c(list(line), if (isTRUE(line$value < now$value)) list(search_laplace(rows, s, line, start, state, tied = FALSE)))
+}
+
+# Returns the search with one lengthscale for all inputs. If the inputs share a unit, as in spectra and images, an input
+# that hardly varies has little information; many lengthscales have to learn that.
+one_scale <- function(rows, s, now, start, state) {
+  label <- sprintf("%s (isotropic)", now$kernel$label)
+  kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
+  units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
+  searches <- lapply(c(0.3, 1), function(scale) {
+    at <- units$unit * ifelse(units$what == "lengthscale", scale, 1) * units$start
+    one <- replace(start, c("kernel", "value"), list(as_kernel(set_values(kernel, at)), Inf))
+    search_laplace(rows, s, one, start, state, tied = FALSE)
+  })
+  searches[[which.min(vapply(searches, `[[`, 0, "value"))]]
+}
+
+# Returns what minus the log marginal likelihood gains when it is averaged over the parameters, by Laplace's
+# approximation: log sqrt(curvature / the prior's curvature) for each direction in which the data exceed the prior.
+occam_penalty <- function(rows, s, found, start) {
+  if (!is.finite(found$value)) return(Inf)
+  problem <- laplace_problem(rows, greedy_points(rows, s, found$kernel), s, found, start, found$tied)
+  curvature <- function(slope, step) {
+    here <- slope(problem$start)
+    columns <- vapply(seq_along(here), function(i) {
+      (slope(problem$start + step * (seq_along(here) == i)) - here) / step
+    }, here)
+    (columns + t(columns)) / 2
+  }
+  H <- curvature(function(par) {
+    slope <- problem$evaluate(par)$gradient
+    if (is.null(slope)) NaN * par else slope
+  }, 0.01)
+  if (!all(is.finite(H))) return(Inf)
+  R <- chol(curvature(function(par) -problem$prior(par)$slope, 1)) # the priors' curvature is constant
+  told <- backsolve(R, t(backsolve(R, H, transpose = TRUE)), transpose = TRUE)
+  sum(log(pmax(eigen(told, TRUE, TRUE)$values, 1))) / 2
+}

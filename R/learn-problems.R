@@ -1,0 +1,327 @@
+# The problems of learning: log posterior densities of hyperparameters, to be maximised.
+#
+#   list(start, lower, upper, natural(theta), evaluate(theta) -> list(value, gradient, information), prior(theta))
+#
+# theta has the logs of the hyperparameters; natural() returns kernel and noise, at() the same as the engine reads them. given_neighbours() and exact_problem()
+# make evaluate() of learning_problem(): the Vecchia likelihood, with its Fisher information, or the exact one, without.
+
+# Returns the parameters of a model with their bounds and priors. Priors are weak and fade with the rows
+# (prior_share()). Without them an irrelevant input has an infinite lengthscale, and few rows have no noise. In units of
+# the inputs' spread and of y:
+#   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 1.5^2),  log noise ~ N(log 0.1, 2^2).
+# The variance's prior does not fade if the Vecchia likelihood is the last stage. With much noise that likelihood does
+# not separate a variance from a hundred times it with longer lengthscales; the random order would decide, which costs a
+# hundredth of NLPD. For a kernel of one term the prior is then half as wide.
+learning_problem <- function(pool, s, profile) {
+  kernel <- s$kernel
+  if (is_open(kernel)) kernel <- with_profile(kernel, profile, pool$x)
+  table <- parameter_units(kernel, pool$x, pool$signal)
+  same <- nrow(table) == length(kernel_values(s$kernel)) # then the names are those of s$free
+  names <- parameter_names(if (same) s$kernel else kernel, s$columns)
+  last <- length(names)
+  unit <- log(c(table$unit, pool$variance * pool$weight))
+  given <- log(c(kernel_values(kernel), if (is.null(s$noise)) NA else s$noise))
+  kernel <- name_lengthscales(set_values(kernel, ifelse(is.na(given), unit, given)[-last]), pool$x)
+  compiled <- compile_kernel(kernel)
+  lower <- unit + log(c(table$low, 1))
+  lower[last] <- log(pool$floor * pool$weight)
+  upper <- unit + log(c(table$high, 10))
+  upper[last] <- max(upper[last], lower[last])
+  # the search starts at given values, which may lie outside the bounds
+  absurd <- !is.na(given) & (given < lower | given > upper)
+  lower <- pmin(lower, given, na.rm = TRUE)
+  upper <- pmax(upper, given, na.rm = TRUE)
+  middle <- unit + c(table$middle, log(0.1))
+  fade <- rep(prior_share(pool$n, ncol(pool$x)), last)
+  if (!is_small_enough(pool) && !is_mean(kernel)) {
+    fade[which(table$what == "variance")] <- if (has_one_factor(kernel)) 4 else 1
+  }
+  free <- !names %in% not_learned(s)
+  precision <- fade * if (s$priors) 1 / c(table$sd, 2)^2 else numeric(last)
+  at <- function(theta) {
+    value <- exp(unname(theta))
+    list(kernel = set_values(compiled, value[-last]), noise = value[last])
+  }
+  problem <- list(start = unit, lower = lower, upper = upper, at = at, pool = pool, free = free, given = given,
+                  natural = function(theta) as_users_see(at(theta)), absurd = absurd & free, unit = unit, last = last,
+                  table = table, profile = profile, composite = !has_one_factor(kernel), run = s$run)
+  problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
+    sweep_up(pool) # a tree of all rows takes most of the memory: one at a time
+    native_neighbours(at(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
+                      rank = if (earlier) pool$rank, control = s$run)
+  }
+  problem$prior <- function(theta) {
+    list(value = -sum(precision * (theta - middle)^2) / 2, gradient = -precision * (theta - middle),
+         information = precision)
+  }
+  problem$vecchia <- function(theta, rows, neighbours, slopes) {
+    now <- at(theta)
+    result <- native_vecchia(pool, now, rows, neighbours, slopes = slopes, control = s$run)
+    if (!is.finite(result$value)) return(list(value = -Inf))
+    add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
+  }
+  problem
+}
+
+# Returns the problem whose value is the Vecchia log density of `rows` given `neighbours`, which stay fixed, with priors.
+given_neighbours <- function(problem, rows, neighbours) {
+  problem$evaluate <- function(theta, slopes = TRUE) {
+    count_one(problem$pool)
+    problem$vecchia(theta, rows, neighbours, slopes)
+  }
+  problem
+}
+
+# Returns the problem whose value is the exact log marginal likelihood with priors.
+exact_density <- function(problem) {
+  pool <- problem$pool
+  problem$evaluate <- function(theta) {
+    count_one(pool)
+    now <- problem$at(theta)
+    result <- native_exact_evidence(pool, now, problem$run)
+    if (!is.null(result$reason)) return(list(value = -Inf))
+    add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, 1, theta)
+  }
+  problem
+}
+
+count_one <- function(pool) pool$count$evaluations <- pool$count$evaluations + 1L
+
+# Adds the prior and the share of merged rows in the log likelihood: -(rows/2) log(2 pi s2) - ss/(2 s2).
+add_merged <- function(result, problem, noise, share, theta) {
+  shift <- problem$pool$shift
+  prior <- problem$prior(theta)
+  last <- problem$last
+  out <- list(likelihood = result$value + share * merged_log_density(shift, noise))
+  out$value <- out$likelihood + prior$value
+  if (is.null(result$score)) return(out)
+  out$gradient <- result$score + prior$gradient
+  out$gradient[last] <- out$gradient[last] + share * (shift$ss / (2 * noise) - shift$rows / 2)
+  if (!is.null(result$information)) {
+    out$information <- result$information + diag(prior$information, last)
+    out$information[last, last] <- out$information[last, last] + share * shift$rows / 2
+  }
+  out
+}
+
+# The exact log marginal likelihood takes n^3 flops an evaluation, about ten evaluations.
+is_small_enough <- function(pool) {
+  pool$share == 1 && pool$n <= exact_learning_rows && 8 * 2 * pool$n^2 <= getOption("pfdtc.max_memory", 2^32)
+}
+
+# ---- kernels by the names of their profiles -------------------------------------------------------------------------
+
+# Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs.
+kernel_of <- function(profile) {
+  terms <- strsplit(profile, "+", fixed = TRUE)[[1L]]
+  if (length(terms) > 1L) {
+    return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
+  }
+  switch(profile, se = kernel_se(), matern12 = kernel_matern(1 / 2), matern32 = kernel_matern(3 / 2),
+         matern52 = kernel_matern(5 / 2), mean = new_kernel("mean", "linear mean", NULL, NULL, NULL))
+}
+
+profile_label <- function(profile) sum_label(kernel_of(profile))
+
+# Returns TRUE if a profile is still to be chosen, alone or beside a linear mean.
+is_open <- function(kernel) any(vapply(as_sum(kernel)$leaves, function(l) is.null(l$profile), NA))
+
+with_profile <- function(kernel, profile, x) {
+  chosen <- kernel_of(profile)
+  value <- c("lengthscale", "variance")
+  if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
+  if (has_one_factor(kernel)) return(place_kernel(with_basis(chosen, x), x))
+  open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
+  kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
+    l[c("profile", "label")] <- chosen[c("profile", "label")]
+    l
+  })
+  kernel$label <- formula_of_kernel(kernel)
+  kernel
+}
+
+# ---- a linear mean alone --------------------------------------------------------------------------------------------
+
+# Returns the problem of a kernel that is a linear mean, v U U' + noise / w with U = [1 u(x)] (mean.R), exactly. In the
+# eigenbasis of W^{1/2} U U' W^{1/2} the responses are independent: q have variance v lambda + noise, n - q the noise.
+linear_problem <- function(problem) {
+  pool <- problem$pool
+  rows <- pool$take(min(pool$n, learning_sizes$whole[["rows"]]))
+  n <- length(rows)
+  w <- if (is.null(pool$weights)) rep(1, n) else pool$weights[rows]
+  U <- sqrt(w) * mean_basis(problem$natural(problem$unit)$kernel, pool$x[rows, , drop = FALSE])
+  y <- sqrt(w) * pool$y[rows]
+  eigen <- eigen(crossprod(U), symmetric = TRUE)
+  lambda <- eigen$values[eigen$values > 1e-12 * eigen$values[1L]]
+  q <- length(lambda)
+  squares <- drop(crossprod(eigen$vectors[, seq_len(q), drop = FALSE], crossprod(U, y)))^2 / lambda
+  rest <- max(sum(y^2) - sum(squares), 0)
+  problem$evaluate <- function(theta) {
+    noise <- exp(theta[[2L]])
+    variance <- exp(theta[[1L]]) * lambda + noise
+    share <- cbind(1 - noise / variance, noise / variance) # slopes of the log variance
+    excess <- squares / variance - 1
+    result <- list(value = (sum(log(w)) - n * log(2 * pi) - sum(log(variance) + squares / variance) -
+                              (n - q) * log(noise) - rest / noise) / 2,
+                   score = (colSums(share * excess) + c(0, rest / noise - (n - q))) / 2,
+                   information = (crossprod(share) + diag(c(0, n - q))) / 2)
+    add_merged(result, problem, noise, n / pool$n * pool$share, theta)
+  }
+  problem$start <- pmin(pmax(problem$unit - c(0, log(2)), problem$lower), problem$upper)
+  problem
+}
+
+# ---- noise whose log is linear in inputs ----------------------------------------------------------------------------
+
+# Returns the problem with gamma (noise_trend.R) behind its own parameters. The prior of gamma, N(0, 1) in units of the
+# inputs' spreads, does not fade: nothing else would hold gamma if a rough function has hardly any noise.
+problem_with_trend <- function(problem, trend, priors) {
+  pool <- problem$pool
+  last <- problem$last
+  own <- seq_len(last)
+  q <- length(trend$columns)
+  B <- noise_basis(trend, pool$x)
+  w <- if (is.null(pool$weights)) rep(1, pool$n) else pool$weights
+  twins <- pool$twins
+  precision <- if (priors) 1 else 0
+  wide <- problem
+  wide$own <- own
+  wide$free <- c(problem$free, rep(TRUE, q))
+  wide$lower <- c(problem$lower, rep(-5, q))
+  wide$upper <- c(problem$upper, rep(5, q))
+  wide$neighbours <- function(theta, ...) problem$neighbours(theta[own], ...)
+  wide$vecchia <- function(theta, rows, neighbours, slopes) {
+    now <- problem$at(theta[own])
+    gamma <- theta[-own]
+    log_factor <- drop(B %*% gamma)
+    basis <- B * (abs(log_factor) < most_trend)
+    factor <- exp(within_trend(log_factor))
+    result <- native_vecchia(list(x = pool$x, y = pool$y, weights = w / factor), now, rows, neighbours,
+                             control = problem$run, basis = basis)
+    if (!is.finite(result$value)) return(list(value = -Inf))
+    prior <- problem$prior(theta[own])
+    at <- list(value = result$value + prior$value - precision * sum(gamma^2) / 2,
+               gradient = result$score + c(prior$gradient, -precision * gamma),
+               information = result$information + diag(c(prior$information, rep(precision, q))))
+    if (!length(twins)) return(at)
+    add_twins(at, twins, cbind(1, basis), now$noise * factor, last, length(rows) / pool$n * pool$share)
+  }
+  wide
+}
+
+# Adds the share of merged rows, each distinct row with its own noise: -(rows / 2) log(2 pi noise) - ss / (2 noise).
+add_twins <- function(at, twins, basis, noise, last, share) {
+  of_noise <- last - 1L + seq_len(ncol(basis))
+  at$value <- at$value - share * sum(twins$rows * log(2 * pi * noise) + twins$ss / noise) / 2
+  at$gradient[of_noise] <- at$gradient[of_noise] + share * colSums(basis * (twins$ss / noise - twins$rows)) / 2
+  at$information[of_noise, of_noise] <- at$information[of_noise, of_noise] +
+    share * crossprod(basis, basis * twins$rows) / 2
+  at
+}
+
+# ---- non-Gaussian likelihoods ---------------------------------------------------------------------------------------
+
+# Returns at most `most` of the rows, for learning with `points` inducing points.
+laplace_rows <- function(data, s, most, points) {
+  n <- nrow(data$x)
+  most <- min(n, most, s$rows)
+  rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
+  list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
+}
+
+greedy_points <- function(rows, s, kernel) {
+  choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel, s$run$memory)$z
+}
+
+# Returns the objective of minimise(): minus the penalised Laplace log marginal likelihood (or minus the variational
+# bound) and the log prior, at inducing points z, around `now`. Parameters are the free logs of the kernel relative to
+# `now` (`tied`: one factor for all lengthscales), the constant mean and log theta. `origin` has the priors' centre.
+#
+# Priors do not fade: with a single class, or with classes that a line separates, the density has no maximum without
+# them, and classes have so little information about lengthscales that some become short by chance. The kernel has the
+# priors of learning_problem(), but the d lengthscales of a factor share a level, which counts once:
+#   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log l - that ~ N(0, 0.7^2),  log variance ~ N(log 2, 1.5^2),
+#   mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
+# With Student's t, f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
+laplace_problem <- function(rows, z, s, now, origin, tied) {
+  names <- parameter_names(now$kernel, s$columns)
+  known <- if (is.null(s$kernel$profile)) "noise" else setdiff(names, s$free)
+  parameters <- hyper_parameters(now$kernel, 1, s$columns, known)
+  free <- parameters$free
+  unit <- s$likelihood$unit
+  prior <- laplace_prior(now$kernel, rows$x, unit, s$priors)
+  center_sd <- laplace_priors$center * unit
+  basis <- tie(c(kernel_parameters(now$kernel)$what, "noise")[free] == "lengthscale", tied)
+  n_kernel <- ncol(basis)
+  with_center <- isTRUE(s$center)
+  with_theta <- s$likelihood$learned
+  at_par <- function(par) {
+    par <- unname(par)
+    rest <- par[-seq_len(n_kernel)]
+    if (!n_kernel) rest <- par
+    list(kernel = parameters$at(parameters$start + drop(basis %*% par[seq_len(n_kernel)]))$kernel,
+         center = if (with_center) rest[1L] else now$center,
+         theta = if (with_theta) exp(rest[length(rest)]) else now$theta)
+  }
+  warm <- list2env(list(at = list()), parent = emptyenv())
+  least <- NULL
+  # a second thread takes longer to start than a pass over so few rows, of which an evaluation has a dozen
+  run <- s$run
+  if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
+  log_prior <- function(at) {
+    beyond <- kernel_logs(at$kernel) - prior$middle
+    pull <- drop(prior$precision %*% beyond)
+    more <- c(if (with_center) (at$center - origin$center) / center_sd,
+              if (with_theta) log(at$theta / theta_middle(s$likelihood)) / laplace_priors$theta)
+    list(value = -(sum(beyond * pull) + sum(more^2)) / 2,
+         slope = -c(crossprod(basis, pull[free]), more / c(if (with_center) center_sd,
+                                                           if (with_theta) laplace_priors$theta)))
+  }
+  evaluate <- function(par) {
+    at <- at_par(par)
+    logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
+    too_far <- parameters$too_far(logs)
+    if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
+    likelihood <- s$likelihood
+    likelihood$theta <- at$theta
+    if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
+      return(list(value = Inf, reason = sprintf("%s is out of range", theta_name(likelihood))))
+    }
+    sites <- engine_sites(likelihood, rows$sites, at$center)
+    e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm$at, want = 2L, control = run)
+    if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
+    warm$at <- e
+    pivot <- min(diag(e$C))^2
+    if (is.null(least)) least <<- min(laplace_sizes$pivot, 0.9 * pivot)
+    if (pivot < least) return(list(value = Inf, reason = "the mode is all but a saddle"))
+    prior <- log_prior(at)
+    value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) + prior$value
+    slope <- prior$slope + c(crossprod(basis, e$theta[free]), if (with_center) e$constant,
+                             if (with_theta) theta_slope(likelihood, sites, e))
+    list(value = -value, gradient = -slope)
+  }
+  list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)),
+       natural = function(par) as_users_see(at_par(par)), prior = function(par) log_prior(at_par(par)),
+       evaluate = evaluate)
+}
+
+kernel_logs <- function(kernel) log(kernel_values(kernel))
+
+laplace_prior <- function(kernel, x, unit, wanted) {
+  units <- parameter_units(kernel, x, laplace_priors$variance * unit^2)
+  precision <- diag(units$sd^-2, nrow(units))
+  for (at in split(seq_len(nrow(units)), ifelse(units$what == "lengthscale", units$leaf, 0L))[-1L]) {
+    d <- length(at)
+    precision[at, at] <- precision[at, at] + (1 / d^2 - 1 / d) * units$sd[at[1L]]^-2
+  }
+  list(middle = log(units$unit) + units$middle, precision = if (wanted) precision else 0 * precision)
+}
+
+# Returns a matrix with a column for each parameter that moves; tied lengthscales share the first.
+tie <- function(lengthscale, tied) {
+  basis <- diag(length(lengthscale))
+  if (!tied || sum(lengthscale) < 2L) return(basis)
+  cbind(as.double(lengthscale), basis[, !lengthscale, drop = FALSE])
+}
+
+theta_middle <- function(likelihood) if (likelihood$name == "nb") 1 else likelihood$unit / 2

@@ -1,0 +1,57 @@
+# The rows that hyperparameters are learned from, their random order, and units derived from them.
+
+in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
+
+# Returns the pool: rows in which neighbours are searched, in a random order, and the order in which rows count. Equal
+# rows are merged even if they are few. Otherwise their information about the noise would depend on which rows count.
+learning_rows <- function(data, s) {
+  data <- merge_all_equal_rows(data)
+  n <- nrow(data$x)
+  most <- min(n, s$rows, learning_sizes$population)
+  pool <- if (most < n) take_rows(data, sort(sample.int(n, most))) else data # all rows: not a copy
+  pool <- list(x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
+               rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
+               floor = noise_floor(data), weight = mean_weight(data),
+               signal = signal_power(data), variance = response_variance(data), count = new.env(parent = emptyenv()),
+               until = proc.time()[["elapsed"]] + s$steps$max_seconds)
+  first <- min(pool$n, learning_sizes$first)
+  early <- which(pool$rank <= first)
+  early <- early[order(pool$rank[early])]
+  others <- sample.int(pool$n)
+  others <- others[pool$rank[others] > first]
+  sweep_up(pool)
+  pool$take <- function(count) { # at most a fifth of `count` rows are the first of the order
+    some <- min(length(early), max(1L, count %/% 5L))
+    c(early[seq_len(some)], utils::head(others, count - some), if (count > some + length(others))
+      early[-seq_len(some)])
+  }
+  pool$count$evaluations <- 0L
+  pool
+}
+
+response_variance <- function(data) {
+  w <- if (is.null(data$weights)) rep(1, length(data$y)) else data$weights
+  response_power(data, data$y - sum(w * data$y) / sum(w))
+}
+
+# Returns the unit of the kernel's variance: the mean square of y. If a few rows with huge weights have a far smaller
+# mean square than the others, their weights are ignored, because f varies as the other rows do.
+signal_power <- function(data) {
+  power <- response_power(data)
+  if (is.null(data$weights)) return(power)
+  w <- pmin(data$weights, stats::median(data$weights))
+  plain <- sum(w * data$y^2) / sum(w)
+  if (plain > 10 * power) plain else power
+}
+
+# Returns the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
+# (Sheppard); a smaller noise would fit the rounding. A step wider than the response's root mean square is no rounding.
+# The noise is also at least a millionth of the response's variance, which only interpolation needs, and, if no centre
+# was taken out, large enough for the digits of the kernel matrix.
+noise_floor <- function(data) {
+  r <- data$response - if (is.null(data$offset)) 0 else data$offset
+  r <- sort(unique(r)) / data$scale
+  gap <- if (length(r) > 1L) min(diff(r)) else 0
+  power <- response_variance(data)
+  max(1e-6 * power, 1e-11 * response_power(data), min(gap^2, power) / 12)
+}

@@ -1,0 +1,294 @@
+# Searches for the largest density: Fisher scoring, several starts, and L-BFGS with inducing points chosen anew.
+
+# Searches a problem from each start and returns the runs, largest value first. `budget`: list(size = rows and
+# neighbours, steps = scoring steps of each round, enough = promised gain at which a round ends). The neighbours stay
+# fixed during a round. The last round is the one in which no log moves by more than 0.05.
+search <- function(problem, starts, budget, neighbours = NULL) {
+  runs <- lapply(starts, function(theta) climb(problem, theta, budget, neighbours))
+  runs[order(-vapply(runs, `[[`, 0, "value"))]
+}
+
+climb <- function(problem, theta, budget, neighbours = NULL) {
+  rows <- problem$pool$take(min(budget$size[["rows"]], problem$pool$n))
+  for (maxit in budget$steps) {
+    if (is.null(neighbours)) neighbours <- problem$neighbours(theta, rows, budget$size[["near"]])
+    run <- ascend(given_neighbours(problem, rows, neighbours), theta, maxit, budget$enough)
+    theta <- run$theta
+    neighbours <- NULL
+    if (!is.finite(run$value) || run$converged && run$moved < 0.05 || !in_time(problem$pool)) break
+  }
+  run
+}
+
+budget <- function(size, steps, enough = 0.1) list(size = learning_sizes[[size]], steps = steps, enough = enough)
+
+# Maximises by scoring: step = (information + lambda diag)^{-1} gradient. lambda grows if a step gains too little, and
+# falls if it gains what it promised. No log moves by more than 2. The search ends when a step promises less than
+# `enough`. If evaluate() returns no information, BFGS updates the given one.
+ascend <- function(problem, theta, maxit, enough, information = NULL) {
+  start <- theta
+  point <- problem$evaluate(theta)
+  if (!is.finite(point$value)) return(list(theta = theta, value = -Inf, converged = FALSE))
+  scoring <- !is.null(point$information)
+  if (scoring) information <- point$information
+  lambda <- 1e-3
+  converged <- FALSE
+  iteration <- 0L
+  while (iteration < maxit && in_time(problem$pool)) {
+    at_bound <- (theta <= problem$lower & point$gradient < 0) | (theta >= problem$upper & point$gradient > 0)
+    step <- numeric(length(theta))
+    free <- which(problem$free & !at_bound)
+    step[free] <- scoring_step(information[free, free, drop = FALSE], point$gradient[free], lambda)
+    size <- max(abs(step))
+    if (size > 2) step <- step * (2 / size)
+    new_theta <- pmin(pmax(theta + step, problem$lower), problem$upper)
+    step <- new_theta - theta
+    promised <- sum(point$gradient * step) - sum(step * (information %*% step)) / 2
+    converged <- !length(free) || !(promised > enough)
+    if (converged) break
+    iteration <- iteration + 1L
+    new <- problem$evaluate(new_theta)
+    gained <- new$value - point$value
+    better <- is.finite(gained) && gained > 0.05 * promised
+    if (!scoring && is.finite(gained)) information <- bfgs_update(information, step, point$gradient - new$gradient)
+    if (better) {
+      if (scoring) information <- new$information
+      if (gained > 0.5 * promised) lambda <- max(lambda / 10, 1e-6)
+      theta <- new_theta
+      point <- new
+    } else {
+      lambda <- if (lambda < 1e-2) 0.1 else lambda * 5
+      if (lambda > 1e6) break
+    }
+  }
+  list(theta = theta, value = point$value, converged = converged, information = information,
+       moved = max(abs(theta - start)))
+}
+
+scoring_step <- function(information, gradient, lambda) {
+  if (!length(gradient)) return(gradient)
+  scale <- pmax(diag(information), 1e-8 * max(diag(information), 1e-300))
+  repeat {
+    step <- tryCatch(solve(information + diag(lambda * scale, length(scale)), gradient), error = function(e) {
+      if (is_time_limit(e)) stop(e)
+    })
+    if (!is.null(step) && all(is.finite(step)) && sum(step * gradient) > 0) return(step)
+    lambda <- max(10 * lambda, 1e-3)
+    if (lambda > 1e8) return(gradient / scale)
+  }
+}
+
+# B <- B - B s s'B / s'B s + y y' / s'y; without positive curvature B stays.
+bfgs_update <- function(B, step, change) {
+  sy <- sum(step * change)
+  Bs <- drop(B %*% step)
+  curvature <- sum(step * Bs)
+  if (!(sy > 1e-8 * curvature) || !(curvature > 0)) return(B)
+  B - tcrossprod(Bs) / curvature + tcrossprod(change) / sy
+}
+
+# Continues with the exact log marginal likelihood where `run` of the Vecchia likelihood ended.
+learn_exactly <- function(problem, run) {
+  if (is.null(run$information)) return(run) # not computable there, with neighbours or without
+  ascend(exact_density(problem), run$theta, maxit = 30L, enough = 0.05,
+         information = run$information * max(1, problem$pool$n / learning_sizes$whole[["rows"]]))
+}
+
+# ---- starts ---------------------------------------------------------------------------------------------------------
+
+# Returns the lengthscales, in units of sqrt(d) spreads, and the noise, in units of the response, of the starts. Many
+# optima explain everything by noise; short lengthscales and little noise escape from them. A series (d = 1) may have
+# dozens of waves.
+start_grid <- function(d, restarts) {
+  short <- if (d == 1L) c(0.01, 0.03) else if (d == 2L) 0.03
+  grid <- rbind(expand.grid(lengthscale = c(0.3, 1, 3, 0.1, short), noise = 0.05),
+                expand.grid(lengthscale = c(1, 0.3, 3), noise = 0.5), data.frame(lengthscale = 10, noise = 0.8))
+  if (is.null(restarts)) return(grid)
+  if (restarts <= nrow(grid)) return(grid[seq_len(restarts), ])
+  more <- restarts - nrow(grid)
+  rbind(grid, data.frame(lengthscale = exp(stats::runif(more, log(0.03), log(5))),
+                         noise = exp(stats::runif(more, log(0.01), log(0.8)))))
+}
+
+# Returns starting values in units of the parameters. Two terms over the same inputs start at different lengthscales,
+# because equal terms have equal slopes and would stay equal.
+start_values_of <- function(problem, lengthscale, noise) {
+  table <- problem$table
+  start <- ifelse(table$ard, table$start * lengthscale, table$start)
+  for (what in unique(table$what[table$leaf > 0L])) {
+    leaves <- unique(table$leaf[table$what == what & table$ard])
+    for (i in seq_along(leaves)) start[table$leaf == leaves[i] & table$ard] <-
+      start[table$leaf == leaves[i] & table$ard] * 5^(1 - i)
+  }
+  c(start, noise)
+}
+
+# Returns the starts of the grid as a list of theta, without repeats; attribute "grid" has their rows of the grid.
+starts_of <- function(problem, restarts) {
+  grid <- start_grid(sum(problem$table$ard), restarts)
+  from <- function(known) {
+    lapply(seq_len(nrow(grid)), function(i) {
+      theta <- problem$unit + log(start_values_of(problem, grid$lengthscale[i], grid$noise[i]))
+      theta[known] <- problem$given[known]
+      pmin(pmax(theta, problem$lower), problem$upper)
+    })
+  }
+  known <- !is.na(problem$given)
+  thetas <- from(known)
+  # given values far from any that such data have may lead nowhere: also start without them
+  if (any(problem$absurd)) {
+    thetas <- c(thetas, from(known & !problem$absurd))
+    grid <- rbind(grid, grid)
+  }
+  kept <- !duplicated(thetas)
+  structure(thetas[kept], grid = grid[kept, ])
+}
+
+# Searches from every start a few steps, from the better half some more. Returns at most three distinct ends, best
+# first, and a report of all. `note(theta)` gets the best end after each start.
+run_starts <- function(problem, restarts, note = function(theta) NULL) {
+  pool <- problem$pool
+  thetas <- starts_of(problem, restarts)
+  grid <- attr(thetas, "grid")
+  size <- learning_sizes$starts
+  rows <- pool$take(min(size[["rows"]], pool$n))
+  # in units of the spreads all lengthscales are equal in every start: so are the neighbours
+  equal <- !problem$composite && !any(!is.na(problem$given) & c(problem$table$ard, FALSE))
+  shared <- if (equal) problem$neighbours(thetas[[1L]], rows, size[["near"]])
+  most <- -Inf
+  runs <- lapply(thetas, function(theta) {
+    run <- climb(problem, theta, budget("starts", 5L, 0.5), shared)
+    if (run$value > most) {
+      most <<- run$value
+      note(run$theta)
+    }
+    run
+  })
+  value <- vapply(runs, `[[`, 0, "value")
+  better <- utils::head(order(-value), max(3L, length(runs) %/% 2L))
+  runs[better] <- lapply(runs[better], function(run) climb(problem, run$theta, budget("starts", c(6L, 6L), 0.2)))
+  value <- vapply(runs, `[[`, 0, "value")
+  report <- data.frame(start = seq_along(runs), lengthscale = grid$lengthscale, noise = grid$noise,
+                       evidence = value * pool$n / length(rows) / pool$share, kept = FALSE)
+  best <- order(-value)
+  report$kept[best[1L]] <- TRUE
+  attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats over the rows that counted
+  list(thetas = distinct_ends(lapply(runs[best[value[best] >= max(value) - 30]], `[[`, "theta")), report = report)
+}
+
+# Returns at most three distinct optima, best first.
+distinct_ends <- function(thetas) {
+  out <- thetas[1L]
+  for (theta in thetas[-1L]) {
+    if (length(out) == 3L) break
+    if (all(vapply(out, function(other) max(abs(theta - other)) > 0.3, NA))) out <- c(out, list(theta))
+  }
+  out
+}
+
+# Continues the best starts on more rows; returns the runs, best first.
+finish_starts <- function(problem, thetas) {
+  few <- is_small_enough(problem$pool)
+  effort <- budget("finals", c(6L, if (few) 6L else 2L))
+  runs <- search(problem, thetas, effort)
+  longer <- if (!few) lengthened(problem, runs[[1L]]$theta)
+  if (is.null(longer)) return(runs)
+  runs <- c(search(problem, list(longer), effort), runs)
+  runs[order(-vapply(runs, `[[`, 0, "value"))]
+}
+
+# One lengthscale may have stayed short because the others were, a hundred nats below the optimum. Then the likelihood
+# rises at once if that lengthscale is set to its prior's centre. Returns theta with the one that gains most; NULL if
+# none gains, or if rows are too many to search neighbours for each lengthscale.
+lengthened <- function(problem, theta) {
+  pool <- problem$pool
+  if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)
+  size <- learning_sizes$kernels
+  rows <- pool$take(min(size[["rows"]], pool$n))
+  tried <- lapply(which(problem$table$ard & problem$free[-problem$last]), function(j) {
+    replace(theta, j, problem$unit[[j]] + problem$table$middle[[j]])
+  })
+  value <- vapply(c(list(theta), tried), function(theta) {
+    given_neighbours(problem, rows, problem$neighbours(theta, rows, size[["near"]]))$evaluate(theta, FALSE)$value
+  }, 0)
+  best <- which.max(value)
+  if (best > 1L) tried[[best - 1L]]
+}
+
+# ---- two explanations of the data -----------------------------------------------------------------------------------
+
+# Returns TRUE if one end has noise where the other has structure: twice the noise variance, and more by a tenth of the
+# response's variance.
+explains_otherwise <- function(problem, theta, other) {
+  last <- problem$last
+  noise <- exp(c(theta[[last]], other[[last]]))
+  max(noise) > 2 * min(noise) && max(noise) - min(noise) > 0.1 * exp(problem$unit[[last]])
+}
+
+# Returns the best other end that explains the data differently, as a list of one; NULL if there is none. `behind`: nats
+# below the best, over all rows.
+find_rival <- function(problem, ends) {
+  other <- Filter(function(end) explains_otherwise(problem, ends[[1L]]$theta, end$theta), ends)
+  if (!length(other)) return(NULL)
+  pool <- problem$pool
+  other[[1L]]$behind <- (ends[[1L]]$value - other[[1L]]$value) * pool$n / pool$share /
+    min(pool$n, learning_sizes$finals[["rows"]])
+  other[1L]
+}
+
+# Returns the noise variances of the optimum and of a rival within two nats.
+describe_rival <- function(problem, theta, rival) {
+  if (is.null(rival) || !isTRUE(rival[[1L]]$behind <= 2)) return(NULL)
+  other <- rival[[1L]]$theta
+  if (!explains_otherwise(problem, theta, other)) return(NULL)
+  list(noise = exp(c(theta[[problem$last]], other[[problem$last]])), behind = rival[[1L]]$behind)
+}
+
+# `unit`: that of the noise variance
+warn_rival <- function(learned, unit) {
+  rival <- attr(learned, "rival")
+  if (is.null(rival)) return(invisible())
+  warn_convergence(sprintf(paste(
+    "Two explanations of the data are about equally likely: noise variance %.3g and %.3g (log marginal likelihood lower",
+    "by %.1f). The fit has the first. More rows, or a known `noise` or lengthscale, would decide."),
+    unit * rival$noise[1L], unit * rival$noise[2L], rival$behind), noise = unit * rival$noise, behind = rival$behind)
+}
+
+# ---- L-BFGS for non-Gaussian likelihoods ----------------------------------------------------------------------------
+
+# Minimises laplace_problem() from `now`; the inducing points are chosen anew before each round. A value of Inf means
+# that the search ended before its first value. A search that cannot start returns `now`; state$left_out has the reason.
+search_laplace <- function(rows, s, now, origin, state, tied) {
+  if (is.na(now$value)) now$value <- Inf
+  if (!is.null(state$stopped)) return(now)
+  now$tied <- tied
+  step <- 0.1
+  for (round in seq_len(if (min(rows$points, s$most) < nrow(rows$x)) laplace_sizes$rounds else 1L)) {
+    problem <- laplace_problem(rows, greedy_points(rows, s, now$kernel), s, now, origin, tied)
+    result <- tryCatch(run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L),
+                                    reltol = 1e-5, first_step = step, enough = until_less_than(laplace_sizes$gain)),
+                       pfdtc_error_start = function(e) e)
+    if (inherits(result, "pfdtc_error_start")) {
+      state$left_out <- c(state$left_out, result$reason)
+      break
+    }
+    count_evaluations(state, "learn", result)
+    if (is.na(result$value)) result$value <- now$value
+    moved <- max(abs(result$par - problem$start), 0)
+    step <- min(max(result$last_step, 1e-3), 0.1)
+    now[c("kernel", "center", "theta")] <- problem$natural(result$par)
+    now[c("value", "convergence", "message", "trace")] <- result[c("value", "convergence", "message", "trace")]
+    if (!is.null(state$stopped) || moved < 0.05) break
+  }
+  now
+}
+
+# Ends a search when two steps together gain less than `gain`.
+until_less_than <- function(gain) {
+  values <- c(Inf, Inf)
+  function(par, value) {
+    little <- values[1L] - value < gain
+    values <<- c(values[2L], value)
+    if (little) list(convergence = 0L, message = "converged")
+  }
+}

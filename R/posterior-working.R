@@ -1,0 +1,119 @@
+# The Gaussian posterior of a non-Gaussian response: Laplace's approximation on inducing points, from it the normal
+# distribution with the largest lower bound of log p(y) (approx = "vi"), and Laplace's approximation with neighbours.
+# Each is the posterior of working rows: responses f + g / W with noise variances 1 / W.
+
+# Returns Laplace's approximation on inducing points z, as the engine returns it, from `start`, an earlier one. Student's
+# t has saddle points between responses that are far apart, where the search may end; it then starts beside the prior
+# mean.
+laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
+  mode <- function(start) {
+    native_laplace(z, data$x, engine_sites(likelihood, data$sites, center), kernel, jitter, start, want = want,
+                   maxit = maxit, control = control)
+  }
+  found <- mode(start)
+  for (aside in if (maxit > 0L && !is_log_concave(likelihood)) c(0.01, 0.1, 1)) {
+    if (found$status == 0L) break
+    found <- mode(list(beta = aside * cos(seq_len(nrow(z)))))
+  }
+  stop_on_status(found, "The posterior's mode")
+}
+
+# Returns the parts of row_parts() at the mode, without searching it again.
+sites_at_mode <- function(p) {
+  fit <- p$fit
+  sites <- p$rows$sites
+  at <- laplace_at(p$rows, fit$likelihood, fit$center, fit$kernel, p$z, fit$jitter, p$control, p$factors, want = 1L,
+                   maxit = 0L)
+  offset <- engine_sites(fit$likelihood, sites, fit$center)$offset
+  list(mean = at$f - offset, q = at$q, left = at$left, g = at$g, W = at$W)
+}
+
+# Climbs from the mode `found` in blocks of ten steps, so that an interrupt keeps the best so far.
+variational_at <- function(data, likelihood, center, kernel, z, found, state, control) {
+  step <- function(maxit) {
+    found <<- laplace_at(data, likelihood, center, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)
+  }
+  step(1L)
+  begun <- FALSE
+  climb <- function() {
+    begun <<- TRUE
+    for (i in seq_len(variational_steps / 10L)) if (step(10L)$steps < 10L) break
+  }
+  run_stage(state, "variational", climb(), otherwise = if (!begun) allowInterrupts(climb()))
+  found
+}
+
+variational_steps <- 300L
+
+# Returns the lower bound of log p(y), less the errors of rounding and of quadrature. `most`: the largest k(x, x) at rows
+# and points.
+variational_bound <- function(found, sites, constant, most) {
+  m <- length(found$beta)
+  n <- length(found$f)
+  slack <- rounding_slack(m, n) * most
+  off <- rounding_of_f(found, slack, sites$offset)
+  size <- sum(abs(native_likelihood(sites, found$f)[1L, ]), abs(found$W) * (found$q + found$left), abs(constant),
+              found$beta^2) + n + m + logdet(found$C)
+  found$evidence + sum(constant) - rounding_growth(m, n) * size - sum(abs(found$g) * off, abs(found$W) * slack) -
+    found$quadrature
+}
+
+# Returns a bound of the rounding errors of f, offset included, at the rows.
+rounding_of_f <- function(at, slack, offset) {
+  slack * weights_norm(at) + 4 * .Machine$double.eps * (1 + abs(at$f) + abs(offset))
+}
+
+# |alpha|, f(x) = k(x, Z) alpha
+weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
+
+# ---- with neighbours ------------------------------------------------------------------------------------------------
+#
+# The posterior with neighbours of the working rows gives f at the rows, from which g and W are computed anew, until f
+# stays. Rows enter by W (z - f) = g alone, so that where f stays it is the mode of the process in which rows beyond
+# their neighbours depend on each other through the inducing points. If all rows are neighbours these are Newton's steps
+# on the exact process.
+#
+# A step moves f at a row by at most a few units of the link, since W is local. It is halved at rows where f goes back by
+# as much as it came. No function decreases with each step, so a warning reports a mode that was not reached.
+
+near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
+
+# Returns the posterior with neighbours of the working rows at the mode, with these rows, list(x, y, weights). `f`: to
+# start from, without offset and mean; `taken`: the step that led there; `settled`: the root mean square of a step that
+# counts as converged.
+near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
+                         rank = sample.int(nrow(data$x))) {
+  force(rank)
+  share <- 1
+  for (step in seq_len(near_laplace_steps$most)) {
+    rows <- surrogate_rows(data$x, sites, f)
+    near <- near_posterior(rows, z, model, neighbours, neighbours, rank, control = run)
+    rests <- is_settled(taken, settled)
+    if (rests) break
+    move <- predict_near(near, rows, z, model, data$x, run)$mean - f
+    moved <- max(abs(move))
+    rests <- moved < near_laplace_steps$moved * (1 + max(abs(f)))
+    if (rests) break
+    back <- is.finite(taken) & move * taken < 0 & abs(move) > 0.9 * abs(taken)
+    share <- ifelse(back, share / 2, pmin(2 * share, 1))
+    taken <- share * short_enough(move)
+    f <- f + taken
+  }
+  if (!rests && !(moved < 1e-4 * (1 + max(abs(f))))) {
+    warn_convergence(sprintf("The mode beside near rows was not reached: the last step moved f by %.2g.", moved))
+  }
+  near$rows <- rows
+  near$steps <- step
+  near
+}
+
+is_settled <- function(step, settled) sqrt(mean(step^2)) < settled
+
+short_enough <- function(move) pmin(pmax(move, -near_laplace_steps$longest), near_laplace_steps$longest)
+
+# W is almost 0 for rows with little information. A small positive W avoids division by 0 and does not change f.
+surrogate_rows <- function(x, sites, f) {
+  l <- native_likelihood(sites, f + sites$offset)
+  W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30)
+  list(x = x, y = f + l[2L, ] / W, weights = W)
+}

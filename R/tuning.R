@@ -1,0 +1,51 @@
+# Constants that were tuned. Each has its unit, and the script that set it: bench/NAME.R with results in bench/results/.
+
+# ---- learning hyperparameters ---------------------------------------------------------------------------------------
+
+# Numbers of rows whose densities count, and of the neighbours that each is given (bench/stages.R, bench/race.md).
+learning_sizes <- list(
+  population = 1e6,                      # rows in which neighbours are searched, because their density matters
+  first = 200L,                          # the first rows of the random order always count
+  starts = c(rows = 4000L, near = 10L),  # every start: with much noise, more rows help more than more neighbours
+  finals = c(rows = 5000L, near = 15L),  # the best starts
+  kernels = c(rows = 8000L, near = 25L), # every kernel: with fewer rows chance decides
+  few = c(rows = 2000L, near = 20L),     # every kernel, if the exact likelihood is computed in the end
+  whole = c(rows = 16000L, near = 30L),  # the kernel that is kept
+  score = c(rows = 8000L, near = 40L))   # rows that judge a kernel, given their neighbours among all rows
+
+# Rows up to which the exact log marginal likelihood is the last stage: a second or two (bench/stages.R).
+exact_learning_rows <- 2000L
+
+# A parameter costs two nats over at most so many rows. With a lower price the sum of two scales is chosen where rows
+# are few for the inputs, and predicts worse (bench/choice.R, bench/race.md).
+parameter_rows <- 3000L
+
+# Nats of log marginal likelihood that a parameter of a linear mean costs, unless priors decide (bench/choice.R).
+parameter_nats <- 2
+
+# Nats by which the Vecchia likelihood may differ from the exact log marginal likelihood (bench/choice.R).
+mistaken_nats <- 3
+
+# Rows whose exact log marginal likelihood compares a kernel with a linear mean if rows are many (bench/choice.R).
+line_rows <- 1000L
+
+# Distinct rows from which the lambda of a transformed response is learned (bench/stages.R).
+transform_rows <- 10000L
+
+# ---- learning with a non-Gaussian likelihood ------------------------------------------------------------------------
+
+# Inducing points and rows in the last search, and in the searches that compare starts and kernels; searches with new
+# points; nats that two steps must gain; most inducing points of a posterior of many rows; the smallest pivot of H,
+# which only Student's t has below 1: near a saddle log det H falls without end, and with it Laplace's approximation is
+# meaningless; inputs from which one common lengthscale is tried (bench/laplace-table.R, bench/laplace-near.R).
+laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
+                      most = 400L, pivot = 0.1, inputs = 10L)
+
+# The centre of the prior of the kernel's variance; sds of the priors of the constant mean and of log theta
+# (bench/laplace-table.R).
+laplace_priors <- list(variance = 2, center = 3, theta = 2)
+
+# ---- uncertainty of hyperparameters ---------------------------------------------------------------------------------
+
+# Largest sd of a direction of log hyperparameters: 95 % within a factor of 2,500 either way.
+most_sd <- 4

@@ -1,0 +1,87 @@
+# evidence_bounds() of exact posteriors, of responses with rounding, and of numbers that overflow. Brackets of
+# approximations are in test-bounds.R.
+
+# whole numbers: every kernel value (1 + x x')^2 is exact in double precision
+integer_problem <- function(seed, noise, n = 8) {
+  with_seed(seed, list(x = matrix(sample(-9:9, n), n), y = sample(-50:50, n), noise = noise))
+}
+
+oracle_of <- function(p, center = 0) {
+  K <- (1 + tcrossprod(p$x))^2
+  tf_log_evidence(tf_add(tf(K), tf(diag(p$noise, nrow(K)))), tf_add(tf(as.double(p$y)), tf(rep(-center, length(p$y)))))
+}
+
+test_that("lower <= exact log evidence <= upper for exact posteriors, whatever the noise", {
+  missed <- 0
+  for (seed in 1:5) for (noise in 2^-c(0, 10, 20, 27, 34)) {
+    p <- integer_problem(seed, noise)
+    fit <- tryCatch(gp_exact(p$x, p$y, kernel = kernel_polynomial(2, 1, 1), noise = noise, hyper = "fixed",
+                             center = FALSE, scale = FALSE), pfdtc_error_numerical = function(e) NULL)
+    if (is.null(fit)) next
+    exact <- oracle_of(p)
+    missed <- missed + (fit$evidence != exact)
+    for (it in list(fit, replace(fit, "data", list(NULL)))) {
+      bracket <- evidence_bounds(it)
+      expect_lte(bracket[["lower"]], exact)
+      expect_gte(bracket[["upper"]], exact)
+      expect_true(fit$evidence >= bracket[["lower"]] && fit$evidence <= bracket[["upper"]])
+    }
+    # noise that is not tiny: the allowance is far below what anyone would look at
+    if (noise == 1) expect_lt(diff(bracket), 1e-6)
+  }
+  expect_gt(missed, 5) # a bracket without width would fail
+})
+
+test_that("equal inputs and weights are in the allowance", {
+  x <- matrix(c(1, 1, 2, 3, 3, 3))
+  y <- c(1, 4, -2, 7, 5, 6)
+  w <- c(1, 2, 4, 1, 1, 0.5)
+  fit <- gp_exact(x, y, weights = w, kernel = kernel_polynomial(2, 1, 1), noise = 2^-20, hyper = "fixed",
+                  center = FALSE, scale = FALSE)
+  K <- (1 + tcrossprod(x))^2
+  exact <- tf_log_evidence(tf_add(tf(K), tf(diag(2^-20 / w))), tf(y))
+  bracket <- evidence_bounds(fit)
+  expect_true(bracket[["lower"]] <= exact && exact <= bracket[["upper"]])
+})
+
+test_that("the rounding of y - offset is in the allowance, merged rows included, with the data and without", {
+  # y - offset is off by 1e-6 beside a noise sd of 0.06; the rows are equal, so that the difference of their
+  # responses counts in full
+  for (seed in 1:8) {
+    p <- with_seed(seed, list(y = -1e10 * (1 + stats::rnorm(2) * 1e-8), offset = stats::rnorm(2)))
+    for (by in list(gp_exact, function(...) gp_dtc(..., m = 1))) {
+      fit <- by(matrix(c(1, 1)), p$y, offset = p$offset, kernel = kernel_se(1, 1), noise = 0.0037, hyper = "fixed")
+      r <- tf_add(two_sum(p$y, -p$offset), tf(rep(-fit$center, 2)))
+      exact <- tf_log_evidence(tf_add(tf(matrix(1, 2, 2)), tf(diag(0.0037, 2))), r)
+      without <- gp_exact(matrix(c(1, 1)), p$y, offset = p$offset, kernel = kernel_se(1, 1), noise = 0.0037,
+                          hyper = "fixed", keep_data = FALSE)
+      for (it in list(fit, without)) {
+        bracket <- evidence_bounds(it)
+        expect_true(bracket[["lower"]] <= exact && exact <= bracket[["upper"]], info = seed)
+      }
+    }
+  }
+})
+
+test_that("numbers that overflow give intervals that hold everything, and no NaN", {
+  fit <- pfdtc(matrix(1:3), c(1, 2, 4), m = 2, kernel = kernel_polynomial(2, 1, 1e95), noise = 1, hyper = "fixed",
+               scale = FALSE, control = pfdtc_control(maxit = 0))
+  everything <- c(lower = -Inf, upper = Inf)
+  expect_identical(evidence_bounds(fit), everything)
+  expect_false(anyNA(certify(fit, effort = "fast")))
+  for (effort in c("reference", "tight")) {
+    certificate <- suppressMessages(certify(fit, effort = effort))
+    expect_false(anyNA(certificate))
+    expect_true(all(certificate$mean_lower == -Inf & certificate$mean_upper == Inf))
+    expect_gt(min(certificate$sd_upper), 1) # the exact sd at a row is next to the noise's, which is 1
+    expect_lt(max(certificate$sd_lower), 1)
+  }
+  fit$reference <- reference(fit)
+  expect_false(anyNA(unlist(fit$reference$norms)))
+  expect_silent(predict(fit$reference, matrix(2)))
+  expect_false(anyNA(certify(fit)))
+  expect_identical(evidence_bounds(fit), everything)
+  expect_true(all(error_bounds(fit)$mean_bound == Inf))
+  expect_warning(found <- refine(fit, tol = 0.1), class = "pfdtc_warning_convergence")
+  expect_true(all(found$mean_error == Inf))
+})

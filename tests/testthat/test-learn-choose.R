@@ -1,0 +1,238 @@
+# Choices: kernels where none is given, judged by rows; a linear mean, judged by the log marginal likelihood.
+
+test_that("the kernel is the one with the best held-out score, and the right one where data tell", {
+  for (profile in c("matern12", "se")) {
+    data <- prior_draw(ref_kernel(profile, 0.3, 4), 400, noise = 1e-3)
+    fit <- learn(data)
+    expect_identical(fit$kernel$profile, profile)
+    table <- fit$kernels
+    table <- table[!is.na(table$se), ] # lines: test-learn_line.R
+    expect_false(is.unsorted(table$score))
+    expect_identical(which(table$chosen), 1L)
+    expect_setequal(setdiff(table$kernel, profile_label(two_scales)), vapply(profiles, profile_label, ""))
+    expect_identical(table$kernel[1], profile_label(profile))
+    expect_identical(table$se[1], 0)
+    name <- if (profile == "se") "squared" else "Matern 1/2"
+    expect_output(print(fit), name)
+    # a score is the mean of -log p(y_i | all others), where all are near
+    some <- list(x = data$x[1:40, ], y = data$y[1:40])
+  }
+  cleaned <- data_from_matrix(some$x, some$y)
+  s <- learning_settings(place_kernel(kernel_matern(5 / 2), cleaned$x), NULL, colnames(cleaned$x),
+                         c("lengthscale.x1", "variance", "noise"), pfdtc_control(progress = FALSE))
+  problem <- with_seed(7, learning_problem(learning_rows(cleaned, s), s, "matern52"))
+  theta <- log(c(0.4, 1.3, 0.1))
+  Ti <- solve(dense_covariance(cleaned$x, "matern52", theta))
+  left <- drop(Ti %*% cleaned$y) / diag(Ti)      # leave one out: y_i - mean, of variance 1 / Ti_ii
+  scores <- conditional_scores(problem, theta)
+  expect_length(scores, 20)
+  expect_close(mean(scores), mean(log(2 * pi / diag(Ti)) + left^2 * diag(Ti)) / 2, 1e-9)
+  # with its parameters for each of the rows learned from, however small the difference
+  model <- learned_model(problem, theta)
+  judged <- judge_by_rows(model)
+  expect_close(judged$score, mean(judged$scores) + 2 * 3 / 40, 1e-12)
+  expect_close(mean(conditional_scores(problem, model$theta)), mean(judged$scores), 1e-12)
+  expect_null(learned_model(problem, theta, least = model$value + 1))
+})
+
+# A choice among models that have these scores; NULL is not tried.
+choice_of <- function(models) {
+  choose(lapply(models, function(one) function(tried) {
+    if (!is.null(one)) c(one, label = one$name, parameters = 3L)
+  }), function(model) list())
+}
+
+test_that("choose() keeps the candidate with the smallest score, and its table has each difference's standard error", {
+  by_score <- function(...) best_of(lapply(list(...), function(v) list(score = v)))
+  expect_identical(by_score(a = 0.1, b = 0.099, c = 0.2), "b")
+  # what cannot be computed is never chosen where anything else can
+  expect_identical(by_score(a = Inf, b = 5), "b")
+  # and the table says how sure the differences are
+  shift <- rep(c(-1, 1), 10)
+  choice <- choice_of(list(se = list(name = "squared exponential", scores = 0.5 + shift, score = 0.5), none = NULL,
+                           matern12 = list(name = "Matern 1/2", scores = 0 * shift, score = 0)))
+  table <- choice$table
+  expect_named(table, c("kernel", "score", "se", "parameters", "chosen"))
+  expect_identical(choice$best$name, "Matern 1/2")
+  expect_identical(table$kernel, c("Matern 1/2", "squared exponential"))
+  expect_equal(table$se, c(0, stats::sd(shift) / sqrt(20)))
+  expect_identical(table$chosen, c(TRUE, FALSE))
+})
+
+test_that("of many rows kernels are left out where one nearer to Matern 3/2 lost to it", {
+  pool <- list(share = 1, n = 5000, take = function(count) seq_len(count))
+  first <- list(composite = TRUE, neighbours = function(...) NULL)
+  tried <- function(...) {
+    scores <- list(matern32 = 0, ...)
+    replaced <- list(learning_problem = function(pool, s, profile) profile, learned_model = function(problem, ...) {
+      list(label = problem, problem = first, parameters = 3L, score = scores[[problem]])
+    })
+    with_replaced(replaced, names(choose(candidates(pool, NULL, 0), function(model) list())$tried))
+  }
+  expect_identical(tried(matern12 = -1), c("matern32", "matern12"))
+  expect_identical(tried(matern12 = 1, matern52 = 1), c("matern32", "matern12", "matern52"))
+  expect_identical(tried(matern12 = 1, matern52 = -1, se = -2), c("matern32", "matern12", "matern52", "se"))
+})
+
+test_that("a sum of a long and a short scale is found, and is not where there is one scale", {
+  data <- prior_draw(ref_kernel("matern32", c(1, 1), 4), 400, noise = 0.0025, seed = 3)
+  short <- dense_kernel(data$x, "matern32", c(0.05, 0.05), 0.5) + diag(1e-8, 400)
+  data$y <- data$y + with_seed(2, drop(crossprod(chol(short), stats::rnorm(400))))
+  fit <- learn(data)
+  expect_identical(length(fit$kernel$terms), 2L)
+  expect_identical(fit$kernels$kernel[1], "Matern 3/2 + Matern 3/2")
+  expect_output(print(fit), "Matern 3/2, sd.*; Matern 3/2, sd")
+  expect_identical(fit$df, 7L)
+  expect_named(coef(fit), c("matern32.lengthscale.x1", "matern32.lengthscale.x2", "matern32.variance",
+                            "matern32_1.lengthscale.x1", "matern32_1.lengthscale.x2", "matern32_1.variance", "noise"))
+  scales <- matrix(coef(fit)[c(1, 2, 4, 5)], 2)
+  expect_true(all(scales[, 1] > 4 * scales[, 2]))
+  # the exact evidence is that of the sum, and above that of one scale by more than its parameters
+  sum_of <- dense_kernel(data$x, "matern32", scales[, 1], coef(fit)[[3]]) +
+    dense_kernel(data$x, "matern32", scales[, 2], coef(fit)[[6]])
+  R <- chol(sum_of + diag(fit$noise, 400))
+  expect_equal(as.numeric(logLik(fit)), -200 * log(2 * pi) - sum(log(diag(R))) -
+                 sum(backsolve(R, data$y - fit$center, transpose = TRUE)^2) / 2, tolerance = 1e-6)
+  expect_gt(as.numeric(logLik(fit)), as.numeric(logLik(learn(data, kernel = kernel_matern(3 / 2)))) + 3)
+  one <- learn(prior_draw(ref_kernel("matern32", c(0.3, 0.3), 4), 400, noise = 0.01))
+  expect_null(one$kernel$terms)
+  # a noise that is held stays with it
+  held <- learn(data, noise = 0.01, control = list(fix = "noise"))
+  expect_equal(held$noise, 0.01, tolerance = 1e-14)
+  expect_identical(held$df, length(coef(held)) - 1L)
+})
+
+test_that("a kernel whose likelihood cannot be computed is none to choose", {
+  # so little noise that the squared exponential of long lengthscales has no factor
+  data <- list(x = matrix(seq(0, 1, length.out = 60)))
+  data$y <- sin(3 * data$x[, 1])
+  cleaned <- data_from_matrix(data$x, data$y)
+  s <- learning_settings(place_kernel(kernel_se(), cleaned$x), 1e-30, colnames(cleaned$x),
+                         c("lengthscale.x1", "variance"), pfdtc_control(progress = FALSE))
+  problem <- with_seed(1, learning_problem(learning_rows(cleaned, s), s, "se"))
+  expect_identical(mean(conditional_scores(problem, log(c(5, 1, 1e-30)))), Inf)
+  expect_identical(climb(problem, log(c(5, 1, 1e-30)), budget("whole", 3L))$value, -Inf)
+  fit <- tryCatch(learn(data, noise = 1e-30, control = list(fix = "noise")), pfdtc_error_numerical = function(e) NULL)
+  if (!is.null(fit)) {
+    expect_lt(fit$kernels$score[fit$kernels$chosen], Inf)
+    expect_true(all(is.finite(predict(fit, matrix(c(0.1, 2))))))
+  }
+})
+
+line_data <- function(n, d, f, sd, seed = 1) {
+  with_seed(seed, {
+    x <- matrix(stats::runif((n + 1000) * d), n + 1000, dimnames = list(NULL, paste0("x", seq_len(d))))
+    data <- data.frame(x, y = f(x) + sd * stats::rnorm(n + 1000))
+    list(train = data[seq_len(n), ], test = data[-seq_len(n), ], f = f(x)[-seq_len(n)])
+  })
+}
+
+learn_rows <- function(data, ...) with_seed(1, pfdtc(y ~ ., data$train, ..., control = list(progress = FALSE)))
+
+nlpd_of <- function(y, mean, sd) mean(-stats::dnorm(y, mean, sd, log = TRUE))
+
+# As where no kernel is given.
+open_settings <- function(data) {
+  names <- c(paste0("lengthscale.", colnames(data$x)), "variance", "noise")
+  s <- learning_settings(place_kernel(kernel_se(), data$x), NULL, colnames(data$x), names,
+                         pfdtc_control(progress = FALSE))
+  s$kernel["profile"] <- list(NULL)
+  s
+}
+
+line_problem <- function(data, profile = "mean") {
+  s <- open_settings(data)
+  with_seed(1, learning_problem(learning_rows(data, s), s, profile))
+}
+
+three_slopes <- function(x) 2 * x[, 1] - x[, 2] + 0.5 * x[, 3]
+
+test_that("the evidence of a line alone is that of its kernel, and the search ends at the largest", {
+  x <- with_seed(1, matrix(stats::rnorm(120), 40))
+  y <- with_seed(2, drop(x %*% c(1, -0.5, 0)) + stats::rnorm(40))
+  again <- c(seq_len(40), 1:5) # equal rows are merged
+  data <- data_from_matrix(x[again, ], y[again] + rep(0:1, c(40, 5)), weights = with_seed(3, stats::runif(45, 0.2, 3)))
+  problem <- line_problem(data)
+  line <- linear_model(problem)
+  exact <- exact_density(problem)$evaluate(line$theta)
+  expect_close(line$value, exact$value, 1e-10)
+  expect_lt(max(abs(exact$gradient)), 0.05) # a step promises less than a thousandth of a nat
+  # that of some rows, as of all
+  expect_close(value_of_some(line), exact$value, 1e-10)
+  many <- with_seed(4, data_from_matrix(matrix(stats::runif(1500)), stats::rnorm(1500)))
+  line <- linear_model(line_problem(many))
+  expect_equal(value_of_some(line), line$value, tolerance = 0.05)
+})
+
+test_that("of a linear truth the default is the line, as near to it as lm() and as sure", {
+  for (n in c(150, 2200)) {
+    data <- line_data(n, 3, three_slopes, 0.3)
+    fit <- learn_rows(data)
+    expect_identical(fit$kernel$profile, "mean")
+    expect_identical(fit$kernels$kernel[fit$kernels$chosen], "linear mean")
+    expect_output(print(fit), "linear mean")
+    ols <- stats::lm(y ~ ., data$train)
+    error <- function(model) sqrt(mean((predict(model, data$test) - data$f)^2))
+    expect_lt(error(fit), 1.05 * error(ols)) # slopes are drawn in by a hundredth
+    expect_equal(coef(fit)[1:4], coef(ols), tolerance = 0.05)
+    expect_equal(sqrt(diag(vcov(fit)))[1:4], sqrt(diag(stats::vcov(ols))), tolerance = 0.02)
+  }
+  # of many rows d + 1 points are all there is, and the certificate says so
+  expect_identical(c(fit$posterior, fit$m), c("far", "4"))
+  certificate <- certify(fit, data$test[1:5, ])
+  expect_lt(max(certificate$mean_error), 1e-6)
+  expect_lt(max(abs(predict(fit, data$test, hyper_uncertainty = TRUE) - predict(fit, data$test))), 1e-3)
+})
+
+test_that("of pure noise the default predicts as the mean does", {
+  for (n in c(500, 2200)) {
+    data <- line_data(n, if (n == 500) 10 else 3, function(x) 0 * x[, 1], 1, seed = 2)
+    fit <- learn_rows(data)
+    p <- predict(fit, data$test, se.fit = TRUE, type = "response")
+    own <- nlpd_of(data$test$y, p$fit, p$se.fit)
+    expect_lt(own, nlpd_of(data$test$y, mean(data$train$y), stats::sd(data$train$y)) + 0.003)
+  }
+})
+
+test_that("a line is taken beside a kernel, and the posterior is that of the sum", {
+  data <- line_data(300, 2, function(x) 4 * x[, 1] - 2 * x[, 2] + 0.4 * sin(12 * x[, 1]), 0.1)
+  fit <- learn_rows(data)
+  expect_match(fit$kernels$kernel[fit$kernels$chosen], "[+] linear mean$")
+  expect_identical(fit$df, 5L)
+  y <- data$train$y
+  new <- data$test[1:20, ]
+  inputs <- as.matrix(data$train[1:2])
+  cross <- kernel_matrix(fit$kernel, as.matrix(new[1:2]), inputs)
+  solved <- solve(kernel_matrix(fit$kernel, inputs) + diag(fit$noise, 300), cbind(y - mean(y), t(cross)))
+  variance <- diag(kernel_matrix(fit$kernel, as.matrix(new[1:2]))) - rowSums(cross * t(solved[, -1]))
+  p <- predict(fit, new, se.fit = TRUE)
+  expect_equal(unname(p$fit), unname(drop(mean(y) + cross %*% solved[, 1])), tolerance = 1e-7)
+  expect_equal(unname(p$se.fit), unname(sqrt(variance)), tolerance = 1e-5)
+  terms <- predict(fit, new, type = "terms")
+  expect_equal(unname(rowSums(terms) + attr(terms, "constant")), unname(p$fit), tolerance = 1e-8)
+  # inducing points at these hyperparameters, certified against the same posterior
+  sparse <- with_seed(1, pfdtc(y ~ ., data$train, kernel = fit$kernel, noise = fit$noise, hyper = "fixed", m = 15))
+  certificate <- suppressMessages(certify(sparse, new))
+  expect_true(all(abs(predict(sparse, new) - p$fit) <= certificate$mean_error + 1e-6))
+  more <- add_rows(fit, data$test[21:40, ])
+  expect_identical(more$kernel, fit$kernel)
+  expect_identical(nobs(more), 320L)
+  file <- tempfile()
+  saveRDS(fit, file)
+  expect_identical(predict(readRDS(file), new), predict(fit, new))
+})
+
+test_that("no line is taken where there is none, where few rows decide nothing, or beside what cannot be computed", {
+  circle <- line_data(300, 2, function(x) 2 * ((x[, 1] - 0.5)^2 + (x[, 2] - 0.5)^2 < 0.16), 0.3)
+  fit <- learn_rows(circle)
+  expect_false(has_profile(fit$kernel, "mean"))
+  expect_true("linear mean" %in% fit$kernels$kernel)
+  expect_output(print(summary(fit)), "linear mean +[+]")
+  few <- learn_rows(line_data(40, 3, three_slopes, 0.3))
+  expect_false("linear mean" %in% few$kernels$kernel)
+  # the merit of what was found is not known
+  cleaned <- data_from_matrix(as.matrix(circle$train[1:2]), circle$train$y)
+  now <- list(label = "se", problem = line_problem(cleaned, "se"), value = -Inf, parameters = 3L)
+  now$theta <- now$problem$unit
+  expect_identical(choose_line(now, open_settings(cleaned), list(value = -Inf))$problem$profile, "se")
+})
