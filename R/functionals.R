@@ -54,8 +54,8 @@ terms_at <- function(kernels, x) {
 
 # d f / d x_j at the rows of x, for j = `column`.
 slopes_at <- function(kernel, x, column) {
-  variance <- slope_variance(kernel, x, column)
-  new_functionals("slopes", function(u, i) kernel_slopes(kernel, u, x[i, , drop = FALSE], column), variance$prior,
+  variance <- native_slope_variance(kernel, x, column)
+  new_functionals("slopes", function(u, i) native_kernel_slopes(kernel, u, x[i, , drop = FALSE], column), variance$prior,
                   variance$size, x, seq_len(nrow(x)))
 }
 

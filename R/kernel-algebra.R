@@ -189,3 +189,17 @@ parameter_suffix <- function(leaf, what, at, columns) {
            sprintf(".angle.%s.%s", levels[pair[[1L]]], levels[pair[[2L]]])
          })
 }
+
+# Stops if a factor that reads the column has no slope in it.
+check_differentiable <- function(kernel, column, name) {
+  rough <- c(matern12 = "is not differentiable: its paths have a kink everywhere", white = "is not continuous",
+             categorical = "reads levels, which have no values in between")
+  for (leaf in as_sum(kernel)$leaves) {
+    if (leaf$profile %in% names(rough) && column %in% leaf$inputs) {
+      abort_input("wrt", sprintf("\"%s\"", name), "an input along which the function has a slope",
+                  message = sprintf("There is no derivative with respect to `%s`: %s %s.", name, leaf_name(leaf),
+                                    rough[[leaf$profile]]),
+                  hint = "kernel_matern(3/2), kernel_matern(5/2) and kernel_se() have one.")
+    }
+  }
+}

@@ -90,6 +90,16 @@ native_kernel_matrix <- function(kernel, x, z) {
 # k(x, x) at the rows of x
 native_kernel_diagonal <- function(kernel, x) .Call(ffi_kernel_diagonal, engine_model(of_kernel(kernel)), x)
 
+# Returns d k(x, z) / d z_column, nrow(x) x nrow(z).
+native_kernel_slopes <- function(kernel, x, z, column) {
+  .Call(ffi_kernel_slopes, engine_model(of_kernel(kernel)), x, z, as.integer(column))
+}
+
+# Returns list(prior, size): the variance of the slope of f in that column, and the size that its rounding is relative to.
+native_slope_variance <- function(kernel, x, column) {
+  .Call(ffi_slope_variance, engine_model(of_kernel(kernel)), x, as.integer(column))
+}
+
 # The objective of this name (objective.c): list(value, gradient, reason), value Inf and a reason where the evaluation
 # failed. `theta`, `noise`: the gradient of -ELBO in the kernel's logs and in log noise. `scratch`: an environment in
 # which one evaluation leaves its memory to the next; the engine writes to it.

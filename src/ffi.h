@@ -12,6 +12,10 @@
 SEXP ffi_kernel_matrix(SEXP model, SEXP x, SEXP z, SEXP control);
 /* k(x, x) at the rows of x */
 SEXP ffi_kernel_diagonal(SEXP model, SEXP x);
+/* d k(x, z) / d z_column, nrow(x) x nrow(z), column from 1 */
+SEXP ffi_kernel_slopes(SEXP model, SEXP x, SEXP z, SEXP column);
+/* list(prior, size): the variance of the slope at the rows of x, and what its rounding is relative to */
+SEXP ffi_slope_variance(SEXP model, SEXP x, SEXP column);
 
 /* list(status, value, gradient, theta, noise, used): an objective and its gradient in z (M x d) and,
  * where it has one, in the kernel's log parameters and log s2; doubles of scratch that it used.

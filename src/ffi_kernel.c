@@ -1,6 +1,7 @@
 #include "blas_threads.h"
 #include "ffi.h"
 #include "gram.h"
+#include "kernel_slopes.h"
 #include "linalg.h"
 #include "row_features.h"
 #include "select.h"
@@ -25,6 +26,39 @@ SEXP ffi_kernel_diagonal(SEXP model_, SEXP x)
     kernel_diagonal(model->kernel, rows->N, rows->X, rows->ldx, REAL(diagonal));
     UNPROTECT(1);
     return diagonal;
+}
+
+static int arg_column(SEXP column, const struct source *rows)
+{
+    const int j = arg_integer(column, "column");
+    if (j < 1 || j > rows->columns)
+        Rf_error("internal: `column` must be among the columns");
+    return j - 1;
+}
+
+SEXP ffi_kernel_slopes(SEXP model_, SEXP x, SEXP z, SEXP column)
+{
+    const struct model *model = arg_model(model_);
+    const struct source *points = arg_new_rows(model, x), *rows = arg_new_rows(model, z);
+    const int j = arg_column(column, rows);
+    SEXP K = PROTECT(Rf_allocMatrix(REALSXP, points->N, rows->N));
+    kernel_slopes(model->kernel, j, points->N, points->X, points->ldx, rows->N, rows->X,
+                  rows->ldx, REAL(K));
+    UNPROTECT(1);
+    return K;
+}
+
+SEXP ffi_slope_variance(SEXP model_, SEXP x, SEXP column)
+{
+    const struct model *model = arg_model(model_);
+    const struct source *rows = arg_new_rows(model, x);
+    const int j = arg_column(column, rows);
+    SEXP result = PROTECT(pack("prior", "size", NULL));
+    double *prior = pack_vector(result, "prior", rows->N);
+    kernel_slope_variance(model->kernel, j, rows->N, rows->X, rows->ldx, prior,
+                          pack_vector(result, "size", rows->N));
+    UNPROTECT(1);
+    return result;
 }
 
 static void interrupt_now_and_then(int m)

@@ -8,6 +8,8 @@
 static const R_CallMethodDef doors[] = {
     DOOR(kernel_matrix, 4),
     DOOR(kernel_diagonal, 2),
+    DOOR(kernel_slopes, 4),
+    DOOR(slope_variance, 3),
     DOOR(evaluate, 6),
     DOOR(sums, 4),
     DOOR(objective, 4),

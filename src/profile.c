@@ -85,6 +85,12 @@ static void polynomial_slope(int n, int power, const double *shape, double *s)
         s[i] = power * to_power(s[i] + shape[0], power - 1);
 }
 
+static void polynomial_curvature(int n, int power, const double *shape, double *s)
+{
+    for (int i = 0; i < n; i++)
+        s[i] = power * (power - 1) * to_power(s[i] + shape[0], power - 2);
+}
+
 static void polynomial_offset_slope(int n, int power, const double *shape, double *s)
 {
     for (int i = 0; i < n; i++)
@@ -120,7 +126,8 @@ static const struct profile profiles[] = {
     {"linear", METRIC_PRODUCT, .value_slope = linear_slope},
     {"mean", METRIC_PRODUCT, .value = mean_value, .value_slope = linear_slope},
     {"polynomial", METRIC_PRODUCT, .n_shape = 1, .value = polynomial_value,
-     .value_slope = polynomial_slope, .value_shape_slope = polynomial_offset_slope},
+     .value_slope = polynomial_slope, .value_curvature = polynomial_curvature,
+     .value_shape_slope = polynomial_offset_slope},
     {.name = "categorical", .metric = METRIC_LEVELS},
     {.name = "white", .metric = METRIC_EQUALITY},
     {.name = "constant", .metric = METRIC_NOTHING},

@@ -41,6 +41,8 @@ struct profile {
     /* of s, in place: g(s) (NULL: s itself), dg / ds, dg / dlog shape */
     void (*value)(int n, int power, const double *shape, double *s);
     void (*value_slope)(int n, int power, const double *shape, double *s);
+    void (*value_curvature)(int n, int power, const double *shape,
+                            double *s); /* d^2g / ds^2 (NULL: 0) */
     void (*value_shape_slope)(int n, int power, const double *shape, double *s);
 };
 

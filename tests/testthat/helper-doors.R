@@ -27,6 +27,8 @@ door_examples <- function() {
   doors <- list(
     kernel_matrix = list(model, p$x, p$z, ec),
     kernel_diagonal = list(model, p$x),
+    kernel_slopes = list(model, p$x, p$z, 1L),
+    slope_variance = list(model, p$x, 1L),
     evaluate = list(engine_objective("vfe"), points, rows, 1L, ec, NULL),
     "evaluate white" = list(list(name = "white", aux = NULL, Wt = NULL, share = 0.5), points, rows, 1L, ec, NULL),
     "evaluate pf" = list(engine_objective("pf", nu), points, rows, 1L, ec, NULL),

@@ -1,0 +1,168 @@
+#include <math.h>
+#include "kernel_slopes.h"
+#include "linalg.h"
+
+/* the place of a column among the inputs of a factor, -1 where it does not read it */
+static int input_of(const struct factor *f, int column)
+{
+    const enum metric metric = f->profile->metric;
+    for (int j = 0; j < f->d; j++)
+        if (f->column[j] == column &&
+            (factor_is_stationary(f) || metric == METRIC_PRODUCT))
+            return j;
+    return -1;
+}
+
+/* 2 pi / period */
+static double turn_of(const struct factor *f)
+{
+    return 2.0 * acos(-1.0) / f->parameter[1];
+}
+
+/*
+ * out (M x n) += w times the slope of the statistic in input j of x:
+ *     2 (x - z) / l^2,   (2 turn / l^2) sin(turn (x - z)),   the slope of x'z
+ */
+static void add_slope(const struct factor *f, int j, int M, const double *Z, int ldz,
+                      int n, const double *X, int ldx, const double *w, double *out)
+{
+    const enum metric metric = f->profile->metric;
+    const double *z = Z + (size_t)f->column[j] * ldz;
+    const double *x = X + (size_t)f->column[j] * ldx;
+    for (int i = 0; i < n; i++)
+        for (int m = 0; m < M; m++, w++, out++)
+            if (metric ==
+                METRIC_SCALED) { /* in this order nothing overflows beside w = 0 */
+                const double rate = fmin(factor_rate(f, j), 1e290);
+                *out += 2.0 * (*w * ((x[i] - z[m]) * rate)) * rate;
+            } else if (metric == METRIC_PERIODIC) {
+                const double rate = fmin(factor_rate(f, 0), 1e145), turn = turn_of(f),
+                             apart = remainder(x[i] - z[m], f->parameter[1]);
+                *out += 2.0 * turn * (*w * sin(turn * apart) * rate * rate);
+            } else {
+                *out += *w * factor_product_slope(f, j, z[m]);
+            }
+}
+
+/* the second slope of the statistic, in input j of x and of x', at x' = x */
+static double second_slope(const struct factor *f, int j)
+{
+    double rate;
+    switch (f->profile->metric) {
+    case METRIC_SCALED:
+        rate = factor_rate(f, j);
+        return -2.0 * rate * rate;
+    case METRIC_PERIODIC:
+        rate = turn_of(f) * factor_rate(f, 0);
+        return -2.0 * rate * rate;
+    default:
+        rate = f->table == NULL ? 1.0 : f->table[f->d + j];
+        return rate * rate;
+    }
+}
+
+struct slopes {
+    double values[KERNEL_TILE * KERNEL_WIDE], S[KERNEL_TILE * KERNEL_WIDE],
+        w[KERNEL_TILE * KERNEL_WIDE], out[KERNEL_TILE * KERNEL_WIDE];
+};
+
+/* s->out += the share of factor i in the slope of a term:  dg / dS times dS / dx times the others */
+static void add_factor(const struct kernel *k, const struct term *t, int i, int j, int M,
+                       const double *Z, int ldz, int n, const double *X, int ldx,
+                       struct slopes *s)
+{
+    const struct factor *f = kernel_factor(k, t, i);
+    const int size = M * n;
+    factor_statistic(f, M, Z, ldz, n, X, ldx, s->S);
+    if (factor_is_stationary(f)) {
+        kernel_term(k, t, -1, M, Z, ldz, n, X, ldx, s->values);
+        f->profile->slope(size, factor_shape(f), s->values, s->S, s->w);
+    } else {
+        kernel_term(k, t, i, M, Z, ldz, n, X, ldx, s->w);
+        f->profile->value_slope(size, f->power, factor_shape(f), s->S);
+        for (int a = 0; a < size; a++)
+            s->w[a] *= s->S[a];
+    }
+    add_slope(f, j, M, Z, ldz, n, X, ldx, s->w, s->out);
+}
+
+void kernel_slopes(const struct kernel *k, int column, int M, const double *Z, int ldz,
+                   int n, const double *X, int ldx, double *out)
+{
+    struct slopes s;
+    for (int m = 0; m < M; m += KERNEL_TILE)
+        for (int a = 0; a < n; a += KERNEL_WIDE) {
+            const int some = M - m < KERNEL_TILE ? M - m : KERNEL_TILE,
+                      rows = n - a < KERNEL_WIDE ? n - a : KERNEL_WIDE;
+            fill((size_t)some * rows, 0.0, s.out);
+            for (const struct term *t = k->term; t < k->term + k->n_terms; t++)
+                for (int i = 0; i < t->n_factors; i++) {
+                    const int j = input_of(kernel_factor(k, t, i), column);
+                    if (j >= 0)
+                        add_factor(k, t, i, j, some, Z + m, ldz, rows, X + a, ldx, &s);
+                }
+            for (int b = 0; b < rows; b++)
+                copy((size_t)some, s.out + (size_t)b * some,
+                     out + (size_t)(a + b) * M + m);
+        }
+}
+
+/* g, dg / dx and d^2 g / (dx dx') at x' = x */
+struct jet {
+    double value, slope, second;
+};
+
+static struct jet factor_jet(const struct factor *f, int column, const double *x, int ldx)
+{
+    const struct profile *profile = f->profile;
+    const int j = input_of(f, column);
+    const double *shape = factor_shape(f);
+    struct jet g = {1.0, 0.0, 0.0};
+    double s, slope, curvature;
+    if (!factor_is_constant(f)) {
+        factor_self_statistic(f, 1, x, ldx, &s);
+        slope = curvature = g.value = s;
+        if (profile->value != NULL)
+            profile->value(1, f->power, shape, &g.value);
+        if (j >= 0) {
+            const double u = factor_product_slope(f, j, x[(size_t)column * ldx]);
+            profile->value_slope(1, f->power, shape, &slope);
+            if (profile->value_curvature == NULL)
+                curvature = 0.0;
+            else
+                profile->value_curvature(1, f->power, shape, &curvature);
+            g.slope = slope * u;
+            g.second = slope * second_slope(f, j) + curvature * u * u;
+        }
+    } else if (j >= 0) {
+        const double one = 1.0, zero = 0.0;
+        profile->slope(1, shape, &one, &zero, &slope);
+        g.second = slope * second_slope(f, j);
+    }
+    return g;
+}
+
+void kernel_slope_variance(const struct kernel *k, int column, int n, const double *X,
+                           int ldx, double *prior, double *size)
+{
+    for (int i = 0; i < n; i++) {
+        double sum = 0.0, roots = 0.0;
+        for (const struct term *t = k->term; t < k->term + k->n_terms; t++) {
+            struct jet all = {t->variance, 0.0, 0.0};
+            double sds = 0.0; /* sum over factors of sqrt(g'' times the others) */
+            for (int f = 0; f < t->n_factors; f++) {
+                const struct jet g =
+                    factor_jet(kernel_factor(k, t, f), column, X + i, ldx);
+                all.second = all.second * g.value + 2.0 * all.slope * g.slope +
+                             all.value * g.second;
+                all.slope = all.slope * g.value + all.value * g.slope;
+                sds = sds * sqrt(g.value) + sqrt(all.value * g.second);
+                all.value *= g.value;
+            }
+            sum += all.second;
+            roots += sds;
+        }
+        prior[i] = sum;
+        size[i] = fmax(roots * roots, sum);
+    }
+}

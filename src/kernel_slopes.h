@@ -1,0 +1,17 @@
+#ifndef PFDTC_KERNEL_SLOPES_H
+#define PFDTC_KERNEL_SLOPES_H
+
+/* Slopes of a kernel in one input of x, for derivatives of the function. */
+#include "kernel.h"
+
+/* out (M x n) = d k(Z, X) / d x_column */
+void kernel_slopes(const struct kernel *k, int column, int M, const double *Z, int ldz,
+                   int n, const double *X, int ldx, double *out);
+
+/* prior[i] = d^2 k(x, x') / (dx_column dx'_column) at x' = x = x_i, the variance of the slope there;
+ * size[i] >= prior[i]: (sum over factors of the sd that each gives the slope)^2, which rounding of
+ * the slopes is relative to */
+void kernel_slope_variance(const struct kernel *k, int column, int n, const double *X,
+                           int ldx, double *prior, double *size);
+
+#endif
