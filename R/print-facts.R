@@ -88,9 +88,9 @@ describe_points <- function(fit) {
   tried <- if (!is.na(fit$evaluations["other start"])) " (the better of two)"
   points <- sprintf("%d inducing point%s", fit$m, plural_s(fit$m))
   if (isTRUE(fit$m < fit$m_asked)) {
-    points <- sprintf("%s of %d asked for (%s)", points, fit$m_asked,
-                      if (fit$inducing_method %in% c("greedy", "divergence")) "they explain the kernel matrix to rounding"
-                      else "the data have no more different rows")
+    why <- if (fit$inducing_method %in% c("greedy", "divergence")) "they explain the kernel matrix to rounding" else
+      "the data have no more different rows"
+    points <- sprintf("%s of %d asked for (%s)", points, fit$m_asked, why)
   }
   if (is_laplace_limit(fit)) return(sprintf("%s of the exact GP (%s)", words_for(fit$likelihood)[["by"]], points))
   left <- if (isTRUE(is.finite(fit$unexplained)) && !isTRUE(fit$unexplained < 1e-8)) {
@@ -220,7 +220,7 @@ describe_evidence <- function(about, number) {
 # Shares of the terms in the variance of all terms over the training rows.
 listed_shares <- function(shares, columns) {
   if (is.null(shares)) return(NULL)
-  paste(sprintf("%s %s %%", all_inputs(names(shares), columns), format(round(100 * shares), trim = TRUE)), collapse = ", ")
+  toString(sprintf("%s %s %%", all_inputs(names(shares), columns), format(round(100 * shares), trim = TRUE)))
 }
 
 describe_time <- function(about) {

@@ -34,14 +34,14 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
   number <- function(v) format(signif(v, digits))
   print_model(x, digits)
   print_kernels_tried(x$kernels)
-  q <- if (!is.null(x$residuals)) stats::quantile(x$residuals, c(0, 0.5, 1), na.rm = TRUE)
+  q <- if (!is.null(x$residuals)) vapply(stats::quantile(x$residuals, c(0, 0.5, 1), na.rm = TRUE), number, "")
   listed <- function(s) {
     s <- s[!is.na(s)]
     if (length(s)) paste(names(s), vapply(s, number, ""), collapse = ", ")
   }
   print_fields(c(
     "Variance by term" = listed_shares(x$term_shares, x$columns),
-    Residuals = if (!is.null(q)) sprintf("min %s, median %s, max %s", number(q[[1L]]), number(q[[2L]]), number(q[[3L]])),
+    Residuals = if (!is.null(q)) sprintf("min %s, median %s, max %s", q[[1L]], q[[2L]], q[[3L]]),
     RMSE = if (!is.null(x$rmse)) describe_rmse(x, number),
     "Leave-one-out" = listed(x$scores_loo), "Training rows" = listed(x$scores),
     "Log marginal likelihood" = describe_evidence(x, number),
