@@ -221,7 +221,8 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
   panels <- lapply(split(trace, factor(trace$objective_of, unique(trace$objective_of))), trace_panel, against,
                    list(...)$log)
   k <- length(panels)
-  draw_figure(figure(panels, trace, par = if (k > 1L) panels_par(grDevices::n2mfrow(k), c(5.1, 4.1, 4.1, 2.1), mgp = c(3, 1, 0))), list(...))
+  par <- if (k > 1L) panels_par(grDevices::n2mfrow(k), c(5.1, 4.1, 4.1, 2.1), mgp = c(3, 1, 0))
+  draw_figure(figure(panels, trace, par = par), list(...))
 }
 
 trace_frame <- function(fits) {
