@@ -46,7 +46,7 @@ learning_problem <- function(pool, s, profile) {
                   natural = function(theta) as_users_see(at(theta)), absurd = absurd & free, unit = unit, last = last,
                   table = table, profile = profile, composite = !has_one_factor(kernel), run = s$run)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
-    sweep_up(pool) # a tree of all rows takes most of the memory: one at a time
+    free_memory(pool) # a tree of all rows takes most of the memory: one at a time
     native_neighbours(at(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$run)
   }
@@ -285,7 +285,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     likelihood <- s$likelihood
     likelihood$theta <- at$theta
     if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
-      return(list(value = Inf, reason = sprintf("%s is out of range", theta_name(likelihood))))
+      return(list(value = Inf, reason = sprintf("%s is out of range", as_response(likelihood)$shape)))
     }
     sites <- engine_sites(likelihood, rows$sites, at$center)
     e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm$at, want = 2L, control = run)
@@ -324,4 +324,4 @@ tie <- function(lengthscale, tied) {
   cbind(as.double(lengthscale), basis[, !lengthscale, drop = FALSE])
 }
 
-theta_middle <- function(likelihood) if (likelihood$name == "nb") 1 else likelihood$unit / 2
+theta_middle <- function(likelihood) as_response(likelihood)$middle * likelihood$unit

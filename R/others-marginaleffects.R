@@ -52,7 +52,7 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   f <- joint_draws(fit, rows$x, if (is.null(draws)) new_draws() else draws)[rows$index, , drop = FALSE]
   p <- latent_at(fit, rows$x)
   mean <- p$mean[rows$index] + rows$offset
-  link <- if (type == "link") identity else from_link(fit)
+  link <- if (type == "link") identity else response_of(fit)$link$inv
   estimate <- on_scale(fit, list(mean = mean, var = p$var[rows$index]), type)$mean
   rowid <- if (is.null(newdata$rowid)) seq_along(estimate) else newdata$rowid
   structure(data.frame(rowid, estimate), posterior_draws = link(f + mean))

@@ -60,7 +60,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
 
 dependence_label <- function(fit, type) {
   name <- if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])
-  if (is.null(fit$likelihood)) name else if (type == "link") paste("f, for", name) else paste("mean response,", name)
+  if (response_of(fit)$conjugate) name else if (type == "link") paste("f, for", name) else paste("mean response,", name)
 }
 
 # Returns the mean response at each row, and its slope in the mean of f by central differences.
@@ -68,8 +68,8 @@ response_slopes <- function(fit, new) {
   p <- latent_at(fit, new$x)
   mean <- p$mean[new$index]
   var <- p$var[new$index]
-  if (is.null(fit$likelihood)) return(list(mean = mean, slope = rep(1, length(mean))))
-  at <- function(h) moments_of(fit$likelihood, mean + h, var)$mean
+  if (response_of(fit)$conjugate) return(list(mean = mean, slope = rep(1, length(mean))))
+  at <- function(h) response_moments(response_of(fit), mean + h, var)$mean
   list(mean = at(0), slope = (at(1e-4) - at(-1e-4)) / 2e-4)
 }
 

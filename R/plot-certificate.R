@@ -145,7 +145,7 @@ exact_for_figure <- function(fits, exact, most = 500L) {
     if (isTRUE(wanted) && !length(with_data)) needs_data(fits[[1L]], "fits")
     if (!length(with_data) || (is.null(wanted) && nrow(with_data[[1L]]$data$x) > most)) return(NULL)
     one <- with_data[[1L]]
-    return(if (is.null(one$likelihood)) exact_of_fit(one) else
+    return(if (response_of(one)$conjugate) exact_of_fit(one) else
       same_chance(laplace_reference(one, one$data, nrow(one$data$x))))
   }
   check_exact_given(exact, "plot_certificate")
@@ -185,7 +185,7 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   p <- latent_at(fit, x)
   truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else latent_at(exact, x)
   z <- stats::qnorm((1 + level) / 2)
-  link <- if (response) from_link(fit) else identity
+  link <- if (response) response_of(fit)$link$inv else identity
   band <- function(mean, sd) link(mean + z * sd)
   names <- vapply(shown, `[[`, "", "name")
   data <- data.frame(
@@ -199,7 +199,7 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   with_points <- points && !is.null(base$data) && has_partial_response(fit, type)
   figure <- list(variables = shown, points = if (with_points) partial_points(base, all, shown, data),
                  inducing = inducing_marks(fit, shown), level = level, response = slice_label(base, type),
-                 residuals = length(all) > 1L && !has_probabilities(base),
+                 residuals = length(all) > 1L && response_of(base)$reads != "classes",
                  foot = if (is.null(newdata)) slices_foot(all, centre, names, if (is.null(inputs)) length(all) else 0L))
   structure(data, class = c("pfdtc_certificate", "data.frame"), figure = figure, effort = effort)
 }

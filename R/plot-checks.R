@@ -16,7 +16,7 @@ check_which <- function(which) {
 
 # Returns the data of each check, by name.
 check_tables <- function(fit, which) {
-  tables <- if (is.null(fit$likelihood)) gaussian_scores(fit) else pit_scores(fit)
+  tables <- if (response_of(fit)$conjugate) gaussian_scores(fit) else pit_scores(fit)
   used <- is.finite(tables$rstandard)
   tables <- lapply(tables, function(v) unname(v[used]))
   numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
@@ -48,7 +48,7 @@ gaussian_scores <- function(fit) {
 pit_scores <- function(fit) {
   data <- training_data(fit)
   loo <- loo_rows(fit)
-  list(mean = moments_of(fit$likelihood, loo$mean, loo$var)$mean, observed = unname(data$response),
+  list(mean = response_moments(response_of(fit), loo$mean, loo$var)$mean, observed = unname(data$response),
        rstandard = stats::qnorm(pmin(pmax(pit_of(fit, loo), 1e-15), 1 - 1e-15)))
 }
 
@@ -115,10 +115,10 @@ pit_panel <- function(pit) {
 # Draws shares of successes against probabilities, or the PIT histogram if the response has no probabilities.
 calibration_figure <- function(fit) {
   fit <- check_any_fit(fit, "x")
-  if (is.null(fit$likelihood)) {
+  if (response_of(fit)$conjugate) {
     abort_input("which", "\"calibration\"", "\"pit\" or \"observed\" for Gaussian noise")
   }
-  if (!has_probabilities(fit)) {
+  if (response_of(fit)$reads != "classes") {
     pit <- unname(pit_laplace(fit))
     return(figure(list(pit_panel(pit[!is.na(pit)])), data.frame(pit = pit)))
   }

@@ -17,7 +17,7 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
   }))
   points <- points && has_partial_response(fit, type)
   list(variables = shown, curves = curves, points = if (points) partial_points(fit, all, shown, curves),
-       inducing = inducing_marks(fit, shown), residuals = length(all) > 1L && !has_probabilities(fit),
+       inducing = inducing_marks(fit, shown), residuals = length(all) > 1L && response_of(fit)$reads != "classes",
        foot = slices_foot(all, centre, panel_names(shown), if (is.null(inputs)) length(all) else 0L))
 }
 
@@ -80,8 +80,8 @@ slice_curve <- function(v, fit, grid, level, certified, type) {
     normal_band(p$mean, ends$sd_upper^2 + noise, level, ends$mean_lower, ends$mean_upper)[, 2:3, drop = FALSE]
   }
   f <- band(0)
-  if (type == "response") f[] <- from_link(fit)(f)
-  curve_frame(v, grid, on_scale(fit, p, type), f, if (is.null(fit$likelihood)) band(noise_at(fit, grid$x)))
+  if (type == "response") f[] <- response_of(fit)$link$inv(f)
+  curve_frame(v, grid, on_scale(fit, p, type), f, if (response_of(fit)$conjugate) band(noise_at(fit, grid$x)))
 }
 
 # `f` and `y` have the lower and upper ends of the bands.
@@ -134,22 +134,18 @@ rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
 
 # ---- the response's scale -------------------------------------------------------------------------------------------
 
-fit_link <- function(fit) if (is.null(fit$likelihood)) "identity" else fit$likelihood$link
-
-has_probabilities <- function(fit) !fit_link(fit) %in% c("identity", "log")
-
-from_link <- function(fit) if (fit_link(fit) == "identity") identity else linkinv(fit$likelihood)
+fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
 
 # Returns list(mean, sd) of f, or of the mean response averaged over f.
 on_scale <- function(fit, p, type) {
-  if (fit_link(fit) == "identity" || type == "link") return(list(mean = p$mean, sd = sqrt(p$var)))
-  moments_of(fit$likelihood, p$mean, p$var)
+  if (type == "link") return(list(mean = p$mean, sd = sqrt(p$var)))
+  response_moments(response_of(fit), p$mean, p$var)
 }
 
 # Shares of successes are drawn as they are, rates in proportion to the slice, numbers at the slice plus their residual.
 # `p` is the posterior at the rows, NULL for a single variable.
 partial_response <- function(fit, slice, rows, p) {
-  if (has_probabilities(fit)) return(fit$data$response[rows$keep])
+  if (response_of(fit)$reads == "classes") return(fit$data$response[rows$keep])
   if (fit_link(fit) == "identity") return(if (is.null(p)) rows$y else slice + rows$y - p$mean)
   offset <- if (is.null(fit$data$offset)) 0 else fit$data$offset[rows$keep]
   fit$data$response[rows$keep] / exp(offset) * if (is.null(p)) 1 else slice / exp(p$mean + p$var / 2)
@@ -169,7 +165,7 @@ slice_label <- function(fit, type) {
   if (link == "identity") return(name)
   if (type == "link") return(sprintf("%s of %s", link, name))
   if (link == "log") return(paste("rate of", name))
-  success <- fit$likelihood$levels[2L]
+  success <- response_of(fit)$levels[2L]
   if (!is.null(success)) sprintf("P(%s = %s)", name, success) else "P(success)"
 }
 

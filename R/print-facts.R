@@ -18,11 +18,11 @@ fit_facts <- function(fit) {
 
 # Returns the first line of print(); a list with a `method` is enough for the short title of that method.
 fit_title <- function(fit) {
-  if (!is.null(fit$likelihood)) {
-    likelihood <- fit$likelihood
-    link <- if (likelihood$link == "identity") "" else sprintf(" (%s link)", likelihood$link)
-    return(sprintf("Gaussian process, %s response%s, %s", response_kind(likelihood), link,
-                   words_for(likelihood)[["by"]]))
+  if (!response_of(fit)$conjugate) {
+    response <- response_of(fit)
+    link <- if (response$link_name == "identity") "" else sprintf(" (%s link)", response$link_name)
+    return(sprintf("Gaussian process, %s response%s, %s", response_of(fit)$label, link,
+                   words_for(fit$likelihood)[["by"]]))
   }
   paste("Gaussian process regression,", posterior_title(fit))
 }
@@ -39,7 +39,7 @@ describe_data <- function(fit) {
   inputs <- length(fit$frame$columns)
   variables <- length(fit$frame$variables)
   count <- function(n, what) sprintf("%d %s%s", n, what, plural_s(n))
-  levels <- fit$likelihood$levels
+  levels <- response_of(fit)$levels
   paste0(count(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
          count(inputs, "input"), if (variables && variables != inputs) sprintf(" (%s)", count(variables, "variable")),
          if (!is.null(levels)) sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L]),
@@ -49,12 +49,12 @@ describe_data <- function(fit) {
 # Returns what is not in the title: a shape parameter or a transform.
 describe_response <- function(fit) {
   if (is.null(fit$theta)) return(describe_transform(fit$transform))
-  sprintf("%s, %s %s", fit$likelihood$label, theta_name(fit$likelihood), format(signif(fit$theta, 4)))
+  sprintf("%s, %s %s", response_of(fit)$full_label, response_of(fit)$shape, format(signif(fit$theta, 4)))
 }
 
 # Returns a function of `number`, which formats with the digits of the call. Coefficients of a linear mean have a table.
 describe_mean <- function(fit, linear) {
-  link <- fit$likelihood$link
+  link <- response_of(fit)$link_name
   scale <- if (is.null(link) || link == "identity") "" else sprintf(" on the %s scale", link)
   function(number) {
     if ("(Intercept)" %in% rownames(linear)) return("linear")
@@ -95,7 +95,7 @@ describe_points <- function(fit) {
   if (is_laplace_limit(fit)) return(sprintf("%s of the exact GP (%s)", words_for(fit$likelihood)[["by"]], points))
   left <- if (isTRUE(is.finite(fit$unexplained)) && !isTRUE(fit$unexplained < 1e-8)) {
     sprintf("; residual prior variance %s of the noise variance%s", format(signif(fit$unexplained, 2)),
-            if (is.null(fit$likelihood)) "" else " (1 / W, on average)")
+            if (response_of(fit)$conjugate) "" else " (1 / W, on average)")
   }
   paste0(points, ", ", how, tried, left)
 }
@@ -105,7 +105,7 @@ describe_neighbours <- function(fit) {
   rows <- if (!is.null(fit$near$rows)) sprintf(" of the %s kept (%s)", show_count(nrow(fit$near$rows$x)),
                                                show_bytes(8 * length(fit$near$rows$x)))
   paste0(sprintf("the %d nearest rows", fit$neighbours), rows, " of each prediction are used exactly",
-         if (!is.null(fit$likelihood)) ", as working responses at the mode")
+         if (!response_of(fit)$conjugate) ", as working responses at the mode")
 }
 
 # `gain` is the mean difference of log densities, without neighbours less with them.
@@ -140,8 +140,9 @@ describe_rows_used <- function(fit) {
 
 # Returns how the hyperparameters were found.
 describe_estimation <- function(fit) {
-  if (!is.null(fit$likelihood)) {
-    open <- c(if (fit$df > fit$likelihood$learned) "mean", if (fit$likelihood$learned) theta_name(fit$likelihood))
+  if (!response_of(fit)$conjugate) {
+    response <- response_of(fit)
+    open <- c(if (fit$df > response$learned) "mean", if (response$learned) response$shape)
     if (fit$hyper != "fixed") return(words_for(fit$likelihood)[["learned"]])
     return(paste0("fixed as given", if (length(open)) paste(" except", paste(open, collapse = " and "))))
   }
@@ -171,7 +172,7 @@ describe_starts <- function(learned) {
 used_maxit <- function(fit) if (is.null(fit$maxit)) fit$control$maxit else fit$maxit
 
 describe_convergence <- function(fit) {
-  if (!is.null(fit$likelihood) || identical(fit$message, "nothing to optimise")) return(NULL)
+  if (!response_of(fit)$conjugate || identical(fit$message, "nothing to optimise")) return(NULL)
   how <- switch(as.character(fit$convergence),
                 "1" = sprintf("stopped at `maxit` = %d%s", used_maxit(fit), describe_late_gain(fit$trace)),
                 "52" = "interrupted; the fit is the best so far", fit$message)
@@ -209,7 +210,7 @@ describe_rmse <- function(about, number) {
 describe_evidence <- function(about, number) {
   family <- gp_family(about)
   value <- number(about$evidence)
-  laplace <- if (!is.null(about$likelihood)) words_for(about$likelihood)[["evidence"]]
+  laplace <- if (!response_of(about)$conjugate) words_for(about$likelihood)[["evidence"]]
   kind <- if (!is.null(laplace)) laplace else if (family$some) sprintf("of the %d rows of the subsample", about$m) else
     if (family$sor || family$fitc) "of its own model" else
       switch(about$posterior, exact = NULL, far = "lower bound, ELBO", "estimate by neighbours, not a bound")

@@ -14,7 +14,7 @@ summary.gp_fit <- function(object, ...) {
   fit <- check_any_fit(object, "object")
   kept <- !is.null(fit$data)
   out <- c(fit_facts(fit), list(term_shares = term_shares(fit)))
-  if (!is.null(fit$likelihood)) {
+  if (!response_of(fit)$conjugate) {
     out$scores <- if (kept) summary_scores(scores_seen(fit))
     out$scores_loo <- if (kept && fit$nobs <= exact_rows) summary_scores(scores_left_out(fit))
   } else {
@@ -61,7 +61,7 @@ print_model <- function(about, digits) {
   print_fields(c(
     Data = about$data, Response = about$response, Source = about$source_read, Mean = about$mean(number),
     Kernel = describe_kernel(about, number),
-    Noise = if (is.null(about$likelihood)) paste0("sd ", number(sqrt(about$noise)), about$noise_trend),
+    Noise = if (response_of(about)$conjugate) paste0("sd ", number(sqrt(about$noise)), about$noise_trend),
     Posterior = about$points, Neighbours = about$neighbours, Trial = about$trial, Auxiliary = about$auxiliary,
     Estimation = about$estimation, Optimiser = about$optimiser, "Rows used" = about$rows_used,
     Accuracy = about$accuracy, Check = about$small_n, Choices = about$choices))

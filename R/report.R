@@ -53,11 +53,11 @@ report_certificate <- function(fit, newdata, number) {
   if (!is.null(newdata)) {
     certified <- certify(fit, newdata)
     most <- function(v) number(max(v, na.rm = TRUE))
-    if (is_laplace(fit)) {
+    if (!response_of(fit)$conjugate) {
       off <- pmax(certified$response_upper - certified$response, certified$response - certified$response_lower)
       return(sprintf("modes of f within %s (%s sds of f) of the exact process's at %d rows%s",
                      most(certified$mean_error), most(certified$mean_error / certified$sd), nrow(certified),
-                     if (length(off)) sprintf(", %s within %s", if (fit$likelihood$name == "binomial") "probabilities"
+                     if (length(off)) sprintf(", %s within %s", if (response_of(fit)$reads == "classes") "probabilities"
                                               else "rates", most(off)) else ""))
     }
     return(sprintf("means within %s (%s sds of the response) of the exact posterior's at %d rows",
@@ -69,7 +69,7 @@ report_certificate <- function(fit, newdata, number) {
 
 report_evidence <- function(fit, evidence) {
   lower <- attr(evidence, "lower")
-  by_laplace <- if (is_laplace(fit) && !is_variational(fit$likelihood)) " by Laplace's approximation" else ""
+  by_laplace <- if (!response_of(fit)$conjugate && !is_variational(fit$likelihood)) " by Laplace's approximation" else ""
   nats <- function(v) sprintf("%.1f", v)
   upper <- attr(evidence, "upper")
   paste0(if (is_exact(fit) || is.null(lower)) nats(evidence) else if (!is.finite(upper)) paste("at least", nats(lower))
@@ -78,7 +78,7 @@ report_evidence <- function(fit, evidence) {
 
 report_loo <- function(fit, number) {
   if (is.null(fit$data)) return(NA_character_)
-  if (is_laplace(fit)) {
+  if (!response_of(fit)$conjugate) {
     s <- scores_left_out(fit)
     of_classes <- if (!is.na(s$brier)) sprintf("; Brier score %s; %.0f %% on the likelier side", number(s$brier),
                                                100 * s$accuracy)
