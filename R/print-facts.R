@@ -11,7 +11,8 @@ fit_facts <- function(fit) {
     range = input_range(fit), linear = linear, data = describe_data(fit), mean = describe_mean(fit, linear),
     response = describe_response(fit), source_read = describe_source(fit$source, !is.null(fit$data)),
     points = describe_points(fit), neighbours = describe_neighbours(fit), estimation = describe_estimation(fit),
-    choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "), auxiliary = describe_aux(fit), accuracy = describe_tolerance(fit),
+    choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "),
+    auxiliary = describe_aux(fit), accuracy = describe_tolerance(fit),
     rows_used = describe_rows_used(fit), small_n = describe_small_n(fit$small_n), trial = describe_trial(fit$trial),
     noise_trend = describe_noise_trend(fit$noise_trend), optimiser = describe_convergence(fit)))
 }
