@@ -1,29 +1,26 @@
-#' Partial dependence, with certified bands
+#' Partial dependence, with certified intervals
 #'
-#' Averages the function over given rows while one variable takes other values in all of them. Returns mean and sd of
-#' each average, and intervals that contain those of the exact GP.
-#'
-#' Each average is a linear functional of f ([linear_functional()]), so that the sd is that of the average. With
-#' `type = "response"` a non-Gaussian likelihood has averages of the mean response; their sd is a first-order
-#' approximation, and there is no certificate.
+#' The average of f over rows, as a function of one variable that takes the same value in all of them. The sd is that of
+#' the average, not an average of sds. With `type = "response"` the averages are those of the mean response, their sd is a
+#' first-order approximation, and there is no certificate.
 #'
 #' @inheritParams linear_functional
-#' @param variable Name of a variable of the data (for a matrix fit, or the number of a column).
-#' @param newdata Rows to average over. Default: up to 200 of the training rows.
-#' @param at Values of the variable. Default: `n` from its least to its greatest, or all levels of a factor.
-#' @param weights A weight for each row of `newdata`, scaled to sum to 1. Default: equal.
-#' @param n Number of values.
+#' @param variable name of a variable of the data, or for a fit from a matrix the name or number of a column.
+#' @param newdata rows to average over; default: up to 200 training rows.
+#' @param at values of the variable; default: `n` values from the smallest to the largest one, or all levels of a factor.
+#' @param weights a weight for each row of `newdata`, scaled to sum to 1; default: equal weights.
+#' @param n number of values.
 #' @param type `"link"` for f, or `"response"`.
-#' @return A data frame of class `pfdtc_dependence` with a row for each value: the value, in a column of the name of the
-#'   variable, and the columns of [linear_functional()]. `plot()` and `autoplot()` draw it.
-#' @section Errors: class `pfdtc_error_input` for an unknown variable, and as [linear_functional()].
-#' @section Invariants: for a single row of `newdata` it is the posterior at that row, with the variable moved.
-#' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.
-#' @seealso [linear_functional()], [plot.gp_fit()]
+#' @return A data frame of class `pfdtc_dependence`, which `plot()` and `autoplot()` draw, with a row for each value:
+#'   the value, in a column with the name of the variable, and the columns of [linear_functional()].
 #' @examples
 #' fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel_se())
 #' partial_dependence(fit, "wt", at = c(2, 3, 4))
 #' plot(partial_dependence(fit, "wt"))
+#' @seealso [linear_functional()], [plot.gp_fit()]
+#' @section Errors and invariants: class `pfdtc_error_input` for an unknown variable. With one row of `newdata` it is
+#'   the posterior at that row, with the variable changed.
+#' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.
 #' @export
 partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL, certified = is.null(fit$likelihood),
                                effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
@@ -36,9 +33,18 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   type <- check_choice(type, c("link", "response"), "type")
   values <- check_count(n, "n", min = 2)
   if (certified) refuse_likelihood(fit, "fit", "A certificate of a functional")
-  rows <- if (missing(newdata)) rows_to_average(fit) else as.data.frame(newdata)
+  if (missing(newdata)) {
+    rows <- rows_to_average(fit)
+  } else {
+    good <- is.data.frame(newdata) || is.matrix(newdata) || (is.list(newdata) && !is.object(newdata))
+    if (!good) abort_input("newdata", describe(newdata), "a data frame")
+    rows <- as.data.frame(newdata)
+  }
   variable <- dependence_variable(fit, variable, rows)
   if (is.null(at)) at <- dependence_values(rows[[variable]], values)
+  if (!is.atomic(at) || !length(at) || (is.object(at) && !is.factor(at) && !is_time(at))) {
+    abort_input("at", describe(at), "values of the variable")
+  }
   n <- nrow(rows)
   weights <- if (is.null(weights)) rep(1, n) else check_positive(weights, "weights", n)
   moved <- rows[rep(seq_len(n), length(at)), , drop = FALSE]
