@@ -122,7 +122,7 @@ check_fit_factors <- function(fit, d, need) {
     if (is.null(f)) return() # made on demand
   }
   need(is.list(f), "`factors` is not a list")
-  if (is_laplace(fit)) {
+  if (!response_of(fit)$conjugate) {
     good <- is_table(f$L, m, m) && is_table(f$C, m, m) && is_table(f$G, m, m) && are_numbers(f$beta, m)
     return(need(good && is.list(fit$likelihood), "`factors` are not of the size of `inducing`"))
   }
@@ -249,9 +249,9 @@ check_same_model <- function(a, b, argument, other) {
 }
 
 same_likelihood <- function(a, b) {
-  if (!is_laplace(a) && !is_laplace(b)) return(TRUE)
+  if (response_of(a)$conjugate && response_of(b)$conjugate) return(TRUE)
   what <- c("name", "link", "df", "theta")
-  is_laplace(a) && is_laplace(b) && identical(a$likelihood[what], b$likelihood[what]) &&
+  !response_of(a)$conjugate && !response_of(b)$conjugate && identical(a$likelihood[what], b$likelihood[what]) &&
     identical(a$sum_of_sites, b$sum_of_sites) && abs(a$center - b$center) <= 1e-12 * (1 + abs(b$center))
 }
 

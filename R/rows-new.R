@@ -213,7 +213,7 @@ rows_with_response <- function(fit, newdata, asked) {
 }
 
 read_rows <- function(fit, response, w, name, n, labels = NULL) {
-  if (!is_laplace(fit)) return(list(response = check_response(response, name, n, labels), w = w))
+  if (response_of(fit)$conjugate) return(list(response = check_response(response, name, n, labels), w = w))
   read <- read_response(fit$likelihood, known_classes(fit, response), w, name, n)
   list(response = read$response, w = read$weight, y = read$y, size = read$size)
 }
@@ -271,7 +271,7 @@ data_of_rows <- function(data, rows, fit) {
   w <- rows$w
   keep <- if (is.null(w)) rep(TRUE, nrow(rows$x)) else w > 0
   if (!any(keep)) abort_input("rows", "all rows", "fewer than there are")
-  if (is_laplace(fit)) return(sites_of_rows(data, rows))
+  if (!response_of(fit)$conjugate) return(sites_of_rows(data, rows))
   r <- unname(rows$response - if (is.null(rows$offset)) 0 else rows$offset)[keep]
   used <- if (!is.null(w) && any(w[keep] != 1)) w[keep]
   most <- if (!is.null(fit$near)) 1 - 1 / sum(keep) else if (merges_rows(fit$method)) 0.9 else 0
