@@ -19,17 +19,17 @@
 #' @param tail share of the covariance beyond its first `m` directions that may be left out; 0 keeps all.
 #' @param variance variance of the white noise at a row over the noise variance.
 #' @param samples number of sample paths in place of the reference's covariance. Default: the covariance itself.
-#' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`, see
-#'   details.
+#' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`,
+#'   see details.
 #' @param label its name in `print()`.
 #' @return A description of class `pfdtc_aux`; [auxiliary()] makes the distribution.
 #' @details
 #' `make` describes a Gaussian process with covariance
 #' \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j s_j b_j(x) b_j(x')},
 #' \eqn{b_j(x) = \sum_i k(x, u_i) W_{ij}}{b_j(x) = sum_i k(x, u_i) W[i, j]}, and mean
-#' \eqn{\sum_i k(x, u_i) w_i}{sum_i k(x, u_i) w[i]}. `U` has the rows \eqn{u_i} and the columns of `x`, `W` a row for each
-#' of them, `mean` the \eqn{w_i}; `sign` is 1 or -1 for each column of `W` (default 1) and `p` 0 (default) or 1. `y`,
-#' `kernel` and `noise` are centred and scaled as in the fit.
+#' \eqn{\sum_i k(x, u_i) w_i}{sum_i k(x, u_i) w[i]}. `U` has the rows \eqn{u_i} and the columns of `x`, `W` a row for
+#' each of them, `mean` the \eqn{w_i}; `sign` is 1 or -1 for each column of `W` (default 1) and `p` 0 (default) or 1.
+#' `y`, `kernel` and `noise` are centred and scaled as in the fit.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 5.
 #' @seealso [auxiliary()], [pf_objective()]
 #' @examples
@@ -137,8 +137,8 @@ default_aux <- function() aux_white()
 #' @param noise noise variance, in squared units of `y`.
 #' @param aux a description, see [aux_sor()].
 #' @param weights positive precisions of the rows (noise variance `noise / weights`), or `NULL`.
-#' @return An object of class `pfdtc_auxiliary`. `predict(nu, newdata)` returns `list(fit, se.fit)`, mean and sd at new rows
-#'   in units of `y`; `aux_white()` has no values there. For `aux_refresh()` it is the first distribution.
+#' @return An object of class `pfdtc_auxiliary`. `predict(nu, newdata)` returns `list(fit, se.fit)`, mean and sd at
+#'   new rows in units of `y`; `aux_white()` has no values there. For `aux_refresh()` it is the first distribution.
 #'   `aux_reference()` without `m2` has `min(800, nrow(x))` points.
 #' @section Errors: class `pfdtc_error_input`.
 #' @section Invariants: given all rows, `aux_sor()` has the mean of the exact posterior and `aux_subset()` also its sd.

@@ -29,11 +29,11 @@
 #' @param m maximum number of inducing points; for `gp_subsample()` the number of rows. Default: `min(200, n)`.
 #' @param hyper as in [pfdtc()]. `"joint"` is for `gp_vfe()` and `gp_exact()`: it maximises the ELBO or the exact log
 #'   marginal likelihood from the pilot on.
-#' @return A fit, see [pfdtc_fit], of class `c("gp_vfe", "gp_fit")` and so on. `gp_exact()` and `gp_subsample()` have the
-#'   rows `x` of their posterior in place of inducing points. `evidence` is the log marginal likelihood of `gp_exact()`,
-#'   of the own models of `gp_fitc()` and `gp_sor()`, and of the rows of `gp_subsample()`.
-#' @details The usage is that of all: `gp_dtc()`, `gp_sor()` and `gp_fitc()` have no `hyper = "joint"`, `gp_subsample()` has
-#'   no `inducing` either, and `gp_exact()` has neither `inducing` nor `m`.
+#' @return A fit, see [pfdtc_fit], of class `c("gp_vfe", "gp_fit")` and so on. `gp_exact()` and `gp_subsample()` have
+#'   the rows `x` of their posterior in place of inducing points. `evidence` is the log marginal likelihood of
+#'   `gp_exact()`, of the own models of `gp_fitc()` and `gp_sor()`, and of the rows of `gp_subsample()`.
+#' @details The usage is that of all: `gp_dtc()`, `gp_sor()` and `gp_fitc()` have no `hyper = "joint"`,
+#'   `gp_subsample()` has no `inducing` either, and `gp_exact()` has neither `inducing` nor `m`.
 #' @section Errors: as [pfdtc()].
 #' @section Invariants: with all rows as inducing points (or drawn) every method gives the exact posterior, SoR at the
 #'   rows only. The SoR variance is never above the DTC variance.
@@ -42,7 +42,8 @@
 #' @name baselines
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
-#' vfe <- gp_vfe(dist ~ speed, cars, m = 5, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
+#' vfe <- gp_vfe(dist ~ speed, cars, m = 5, kernel = exact$kernel, noise = exact$noise,
+#'               hyper = "fixed")
 #' kl_divergence(vfe, exact)
 NULL
 

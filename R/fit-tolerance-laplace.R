@@ -9,12 +9,14 @@ search_working <- function(data, asked, state, deadline) {
                 hint = "The first of greedy points are those of a smaller fit.")
   }
   most <- if (is.null(asked[["m"]])) nrow(data$x) else asked[["m"]]
-  plan_with <- function(m) decide(facts_of(data, asked), replace(asked, c("m", "neighbours"), list(m, 0L)),
-                                  list(rho = NA_real_))
+  plan_with <- function(m) {
+    decide(facts_of(data, asked), replace(asked, c("m", "neighbours"), list(m, 0L)), list(rho = NA_real_))
+  }
   few <- plan_with(min(laplace_sizes$points, most))
   learn <- decide(facts_of(data, asked), asked)$learn
   learned <- learn_laplace_stage(data, learn, state)
-  fit <- construct_laplace(data, learned, working_points(data, learned, few$posterior, few$posterior$m, state), few, state)
+  z <- working_points(data, learned, few$posterior, few$posterior$m, state)
+  fit <- construct_laplace(data, learned, z, few, state)
   yard <- run_stage(state, "reference", same_chance(grow_laplace_reference(fit, data, few$goal, most, deadline)),
                     otherwise = NULL)
   found <- if (!is.null(yard)) {
@@ -33,12 +35,13 @@ grow_laplace_reference <- function(fit, data, goal, m, deadline) {
   rows <- plain_rows(data$x)
   grow_until(nrow(data$x), m, Inf, deadline, function(m2) {
     made <- laplace_reference(fit, data, m2)
-    c(yardstick(laplace_interval(made$bounds, data$x), rows, NULL, goal$quantile), list(reference = made, effort = "reference", m2 = made$m, rows = data$n))
+    c(yardstick(laplace_interval(made$bounds, data$x), rows, NULL, goal$quantile),
+      list(reference = made, effort = "reference", m2 = made$m, rows = data$n))
   }, function(yard) max(yard$floor) <= goal$tol / 4)
 }
 
-# Bisects the number of points. Returns list(m, tried). If tol is out of reach, the goal is 1.25 times what the reference
-# leaves open.
+# Bisects the number of points. Returns list(m, tried). If tol is out of reach, the goal is 1.25 times what the
+# reference leaves open.
 fewest_points <- function(fit, data, yard, tol) {
   ref <- yard$reference
   least <- max(yard$floor)

@@ -207,8 +207,8 @@ points_needed <- function(best, yard, guide, within_reach, top, late, tol) {
   "More iterations (`maxit`), points started greedily, or a smaller `jitter` if one was given, may do."
 }
 
-# Moves the points until tol is met. `last`: there is no larger m to try, so this one is not given up. Returns NULL if an
-# interrupt came before the first certificate.
+# Moves the points until tol is met. `last`: there is no larger m to try, so this one is not given up. Returns NULL if
+# an interrupt came before the first certificate.
 try_points <- function(m, model, data, rows, learned, s, state, yard, tol, deadline, last) {
   started <- proc.time()[["elapsed"]]
   z <- if (s$inducing_method == "greedy" && m <= yard$reference$m) yard$reference$inducing[seq_len(m), , drop = FALSE]
@@ -232,7 +232,8 @@ try_points <- function(m, model, data, rows, learned, s, state, yard, tol, deadl
   best <- watch$best
   if (is.null(best)) return(NULL)
   now[c("z", "value", "jitter")] <- best[c("z", "value", "jitter")]
-  list(m = nrow(z), neighbours = 0L, posterior = "far", done = now, error = best$error, met = max(best$error) <= tol, iterations = watch$iterations,
+  list(m = nrow(z), neighbours = 0L, posterior = "far", done = now, error = best$error, met = max(best$error) <= tol,
+       iterations = watch$iterations,
        done_with = if (watch$ended) watch$iterations else s$steps$maxit,
        seconds = proc.time()[["elapsed"]] - started)
 }
@@ -273,8 +274,8 @@ certified_error <- function(model, data, z, jitter, yard) {
 }
 
 # Returns the next number of points to try, or NA. A candidate with error e after i iterations would reach about
-# e sqrt(i / maxit), and log error falls by `slope` a unit of log m: this predicts the m that suffices. The next m is 8 %
-# larger, because another fit would cost more.
+# e sqrt(i / maxit), and log error falls by `slope` a unit of log m: this predicts the m that suffices. The next m is
+# 8 % larger, because another fit would cost more.
 next_m <- function(candidates, slope, top, maxit, tol) {
   m <- vapply(candidates, function(one) one$m, 1)
   met <- vapply(candidates, function(one) one$met, NA)

@@ -8,8 +8,8 @@ reached_by <- function(v, q) {
 }
 
 # Returns error(mean, sd), which gives the two statistics of a posterior at the training rows, in units of y without
-# offset, from bounds of the exact GP there. `floor`: the statistics of a posterior in the middle of the bounds, which no
-# posterior can fall below. `unit`: errors of the mean are divided by it, or by the posterior's sd if it is NULL.
+# offset, from bounds of the exact GP there. `floor`: the statistics of a posterior in the middle of the bounds, which
+# no posterior can fall below. `unit`: errors of the mean are divided by it, or by the posterior's sd if it is NULL.
 yardstick <- function(interval, rows, unit, q) {
   lower <- interval$sd_lower
   upper <- interval$sd_upper

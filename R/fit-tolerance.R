@@ -1,12 +1,13 @@
 # Fits with a certified accuracy `tol`: a search over plans, by inducing points, then neighbours or the exact posterior.
 #
 # The statistics, over the training inputs: the quantile `tol_quantile` (1: the maximum) of the certified error of the
-# mean over sd(y), and that of |exact sd / sd - 1|. Both must be at most tol. With another likelihood the mean is the mode
-# and its error is divided by the sd of f at the row.
+# mean over sd(y), and that of |exact sd / sd - 1|. Both must be at most tol. With another likelihood the mean is the
+# mode and its error is divided by the sd of f at the row.
 #
 # A search returns list(best, yard, tried), or NULL if it was ended early:
 #
-#   best   the candidate that met tol, else the one nearest to it: list(m, neighbours, posterior, iterations, error, met,
+#   best   the candidate that met tol, else the one nearest to it: list(m, neighbours, posterior, iterations, error,
+#   met,
 #          seconds, needs, fit or done)
 #   yard   the certificate of the exact GP at the rows, see yardstick(), with its reference, effort, m2 and rows
 #   tried  a data frame of the candidates
@@ -19,7 +20,9 @@ fit_to_tolerance <- function(data, asked, state) {
   tol <- list(asked = goal$tol, quantile = goal$quantile, mean = NA_real_, sd = NA_real_, met = FALSE,
               effort = NA_character_, m2 = NA_integer_, rows = found$yard$rows, needs = NULL, tried = found$tried)
   best <- found$best
-  if (is.null(best)) tol["rows"] <- list(if (is.null(asked$likelihood)) NA_integer_ else data$n) else {
+  if (is.null(best)) {
+    tol["rows"] <- list(if (is.null(asked$likelihood)) NA_integer_ else data$n)
+  } else {
     tol[c("mean", "sd")] <- as.list(best$error)
     tol[c("met", "effort", "m2", "rows")] <- list(best$met, found$yard$effort, found$yard$m2, found$yard$rows)
     if (!best$met) tol$needs <- best$needs
@@ -162,9 +165,9 @@ search_near <- function(data, learned, z, plan, neighbours, state, left) {
   }, otherwise = state$otherwise)
 }
 
-# Bounds the exact GP at some rows by a reference, by kriging on neighbours, and by as many passes over all pairs of rows
-# as the mean needs to be known to a quarter of tol. A few rows predict how many; if they were not enough there is a
-# second time.
+# Bounds the exact GP at some rows by a reference, by kriging on neighbours, and by as many passes over all pairs of
+# rows as the mean needs to be known to a quarter of tol. A few rows predict how many; if they were not enough there
+# is a second time.
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)

@@ -49,21 +49,23 @@
 #' @details
 #' The model is \eqn{y_n = f(x_n) + e_n}, \eqn{e_n \sim N(0, \sigma^2 / w_n)}{e_n ~ N(0, s2 / w_n)}, with a Gaussian
 #' process prior on f. A fit *learns* kernel and noise by the Vecchia likelihood (each response given its nearest
-#' neighbours) from several starts; up to 2,000 rows the exact log marginal likelihood has the last word. It *chooses* the
-#' posterior, and *computes* it from all rows. Inducing points are moved only if that changes predictions. An argument
-#' overrides the choice that it names. `m`, `inducing`, `aux`, `hyper = "pilot"` and `"joint"` ask for inducing points.
+#' neighbours) from several starts; up to 2,000 rows the exact log marginal likelihood has the last word. It *chooses*
+#' the posterior, and *computes* it from all rows. Inducing points are moved only if that changes predictions. An
+#' argument overrides the choice that it names. `m`, `inducing`, `aux`, `hyper = "pilot"` and `"joint"` ask for
+#' inducing points.
 #'
 #' Learning takes one to fifteen seconds. The exact posterior costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2}
 #' bytes, inducing points \eqn{O(n m^2)}{O(n m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt
 #' returns the best fit so far, with a warning.
-#' @section Errors: class `pfdtc_error_input` or `pfdtc_error_numerical`; warnings `pfdtc_warning_convergence` (ended early,
-#'   `tol` not reached, two explanations of the data) and `pfdtc_warning_small` (a linear model predicts better).
+#' @section Errors: class `pfdtc_error_input` or `pfdtc_error_numerical`; warnings `pfdtc_warning_convergence` (ended
+#'   early, `tol` not reached, two explanations of the data) and `pfdtc_warning_small` (a linear model predicts better).
 #' @section Invariants: with all rows as inducing points or neighbours the posterior is exact; the order of rows changes
 #'   nothing beyond rounding; weights of 2 are doubled rows; if `fit$tol$met`, the accuracy holds.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS,
-#'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50; Gyger, Furrer and Sigrist (2025).
-#' @seealso [predict.gp_fit()], [certify()], [pfdtc_fit]; `vignette("pfdtc")` to start, `vignette("defaults")` for what is
-#'   chosen, `vignette("modelling")`, `vignette("likelihoods")`, `vignette("large")`.
+#'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50; Gyger, Furrer and Sigrist
+#'   (2025).
+#' @seealso [predict.gp_fit()], [certify()], [pfdtc_fit]; `vignette("pfdtc")` to start, `vignette("defaults")` for
+#'   what is chosen, `vignette("modelling")`, `vignette("likelihoods")`, `vignette("large")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' fit
@@ -109,8 +111,8 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'   * `kernels`: a data frame of the kernels compared, best first: `kernel`; `score`, the mean of minus the log density
 #'     of held-out scaled responses, plus a price for each parameter; `se` of the difference to the best; `chosen`. If
 #'     log marginal likelihoods were compared, `se` is `NA`.
-#'   * `learned`: a data frame with a row for each start: the starting `lengthscale` and `noise`, and the `evidence` (log
-#'     marginal likelihood with priors) that was reached. Starts within `attr(learned, "same")` of the best agree.
+#'   * `learned`: a data frame with a row for each start: the starting `lengthscale` and `noise`, and the `evidence`
+#'     (log marginal likelihood with priors) that was reached. Starts within `attr(learned, "same")` of the best agree.
 #'   * `evidence`: the value of [logLik()][gp_fit-methods]. `small_n`: for exact posteriors of fewer than 50 rows, mean
 #'     leave-one-out log densities of the `fit`, a `linear` model and the `mean`.
 #'   * `inducing`: a matrix of inducing points in units of the inputs (all rows, if the posterior is exact); `m` and
