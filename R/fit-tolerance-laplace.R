@@ -35,7 +35,7 @@ grow_laplace_reference <- function(fit, data, goal, m, deadline) {
   rows <- plain_rows(data$x)
   grow_until(nrow(data$x), m, Inf, deadline, function(m2) {
     made <- laplace_reference(fit, data, m2)
-    c(yardstick(laplace_interval(made$bounds, data$x), rows, NULL, goal$quantile),
+    c(yardstick(mode_interval(made$bounds, data$x), rows, NULL, goal$quantile),
       list(reference = made, effort = "reference", m2 = made$m, rows = data$n))
   }, function(yard) max(yard$floor) <= goal$tol / 4)
 }
