@@ -5,11 +5,12 @@ in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 # Returns the pool: rows in which neighbours are searched, in a random order, and the order in which rows count. Equal
 # rows are merged even if they are few. Otherwise their information about the noise would depend on which rows count.
 learning_rows <- function(data, s) {
-  data <- merge_all_equal_rows(data)
+  data <- merge_all_equal_rows(without_copies(data)) # of copies one counts: they have no information about the noise
   n <- nrow(data$x)
   most <- min(n, s$rows, learning_sizes$population)
   pool <- if (most < n) take_rows(data, sort(sample.int(n, most))) else data # all rows: not a copy
   pool <- list(x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
+               copies = data$copies,
                rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
                floor = noise_floor(data), weight = mean_weight(data),
                signal = signal_power(data), variance = response_variance(data), count = new.env(parent = emptyenv()),

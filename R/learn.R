@@ -9,6 +9,7 @@
 # Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother). state$so_far has the best so far, for interrupts.
 learn_evidence <- function(data, s, state) {
   pool <- learning_rows(data, s)
+  message_copies(pool$copies, data$n)
   counted <- learning_sizes$whole[["rows"]]
   if (counted < pool$n) state$rows[c("learn", "among")] <- c(counted, pool$n)
   on.exit(count_evaluations(state, "learn", list(evaluations = pool$count$evaluations)))
@@ -47,6 +48,13 @@ learn_evidence <- function(data, s, state) {
   if (!in_time(pool)) attr(found$report, "ended") <- TRUE
   c(now$problem$natural(now$theta),
     list(pilot = NULL, learned = found$report, kernels = now$kernels, smoother = smoother))
+}
+
+message_copies <- function(copies, n) {
+  if (is.null(copies)) return(invisible())
+  tell_classed("copies", sprintf(paste(
+    "%d of %d rows are copies of other rows (same inputs, same response). Hyperparameters were learned from the %d",
+    "distinct rows; predictions use all rows."), copies, n, n - copies))
 }
 
 # Continues the chosen model on all rows that count, by the exact likelihood if rows are few, and compares a linear mean

@@ -1,5 +1,11 @@
 # Constants that were tuned. Each has its unit, and the script that set it: bench/NAME.R with results in bench/results/.
 
+# ---- copies of rows -------------------------------------------------------------------------------------------------
+
+# Repeated rows are copies if their responses agree beyond chance by this kappa, and if at least so many different
+# responses are repeated (bench/copies.R).
+copy_rule <- c(kappa = 0.5, responses = 6)
+
 # ---- learning hyperparameters ---------------------------------------------------------------------------------------
 
 # Numbers of rows whose densities count, and of the neighbours that each is given (bench/stages.R, bench/race.md).
