@@ -1,5 +1,5 @@
 # The last stage: the posterior on all rows, and the object made of it, which says what every stage was asked for:
-# `s` is all that clean_settings() makes.
+# `s` is the plan.
 
 # The exact posterior of all rows, by the verbs of a fit on inducing points: the rows are its points.
 construct_exact <- function(data, learned, s, state) {
@@ -11,7 +11,7 @@ construct_exact <- function(data, learned, s, state) {
   new_fit(data, done, s, state, list(
     x = data$x, inducing = data$x, m = nrow(data$x), m_asked = nrow(data$x), inducing_method = "rows",
     neighbours = 0L, factors = posterior, evidence = exact_evidence(data, posterior, done$model$noise),
-    small_n = if (length(s$learning$free)) small_n_check(exact_posterior(data, done$model, posterior))))
+    small_n = if (length(s$learn$free)) small_n_check(exact_posterior(data, done$model, posterior))))
 }
 
 # NULL where there is so little noise that the rows' matrix has no factor: points and a jitter do then.
@@ -20,7 +20,7 @@ exact_if_possible <- function(data, learned, s, state) {
 }
 
 construct_fit <- function(data, done, s, state) {
-  if (isTRUE(s$posterior$neighbours > 0L)) return(construct_near(data, done, s, state))
+  if (s$posterior$neighbours > 0L) return(construct_near(data, done, s, state))
   make <- function() {
     native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = gp_family(s)$fitc)
   }
@@ -31,9 +31,9 @@ construct_fit <- function(data, done, s, state) {
 }
 
 points_and_start <- function(done, s) {
-  list(inducing = done$z, m = nrow(done$z), m_asked = s$points$m,
-       inducing_method = if (is.null(done$start)) s$points$inducing_method else done$start,
-       unexplained = s$posterior$rho, trial = s$posterior$trial, aux = s$points$aux, moved = s$points$move,
+  list(inducing = done$z, m = nrow(done$z), m_asked = s$posterior$m,
+       inducing_method = if (is.null(done$start)) s$posterior$inducing_method else done$start,
+       unexplained = s$posterior$rho, trial = s$posterior$trial, aux = s$posterior$aux, moved = s$posterior$move,
        aux_points = done$aux_points, aux_rows = done$aux_rows)
 }
 

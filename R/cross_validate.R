@@ -116,7 +116,8 @@ settings_again <- function(fit, hyper) {
   }
   control <- fit$control
   asked <- fit$asked
-  if (is.null(asked)) asked <- list(center = fit$center != 0, scale = fit$scale != 1, aux_given = FALSE)
+  if (is.null(asked)) asked <- list(center = fit$center != 0, scale = fit$scale != 1)
+  if (isFALSE(asked$aux_given)) asked["aux"] <- list(NULL) # of version 0.1.0
   if (is.null(asked$mean)) asked$mean <- ~ 1 # of an earlier version
   if (hyper == "held") {
     asked[c("kernel", "noise", "hyper")] <- list(fit$kernel, fit$noise, "fixed")
@@ -128,7 +129,7 @@ settings_again <- function(fit, hyper) {
       if (gp_family(fit)$chooses) asked["neighbours"] <- list(fit$neighbours)
       control$maxit <- 0L
     } else {
-      asked$aux_given <- FALSE # of all rows, as the fit is
+      asked["aux"] <- list(NULL) # the fit has all rows, not inducing points
     }
   }
   control$progress <- FALSE
@@ -143,7 +144,7 @@ predict_fold <- function(fit, data, asked, train, test) {
   part <- clean_again(data, inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]),
                       w[train], data$offset[train], asked$center, asked$scale, merges_rows(fit$method), "y")
   if (!is.null(asked$m)) asked$m <- min(asked$m, length(train))
-  one <- withCallingHandlers(fit_as_set(part, asked), pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
+  one <- withCallingHandlers(fit_as_asked(part, asked), pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
   x <- inputs$x[inputs$index[test], , drop = FALSE]
   p <- latent_at(one, x)
   w <- if (is.null(w)) 1 else w[test]

@@ -35,7 +35,7 @@ source_fit <- function(method, source, call, args, envir) {
   data <- data_from_source(source, call, envir, args$center, args$scale, size)
   args$keep_sample <- check_flag(args$keep_data, "keep_data")
   few <- data$whole$seen <= min(exact_rows, size) && args$keep_data &&
-    gp_families[[method]]$chooses && leaves_points_open(c(list(aux_given = !is.null(args[["aux"]])), args))
+    gp_families[[method]]$chooses && leaves_points_open(args)
   if (few) {
     assign(".Random.seed", chance, envir = globalenv()) # as of a data frame, for which no sample is drawn
     return(fit_of_few(method, source, call, args, envir, data$whole))
@@ -77,24 +77,12 @@ formula_arguments <- function(dots, method) {
   args
 }
 
-start_fit <- function(method, data, call, args) {
-  args$keep_data <- check_flag(args$keep_data, "keep_data")
-  settings <- c(
-    list(method = method, call = if (args$keep_data) call else slim_call(call)),
-    args[intersect(names(args), c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "transform",
-                                  "center", "scale", "control", "keep_data", "keep_sample"))])
-  settings$likelihood <- as_likelihood(args$family, args$approx)
-  settings$aux_given <- !is.null(args$aux)
-  if (settings$aux_given) settings$aux <- check_aux(args$aux)
-  fit_as_set(data, settings)
-}
+start_fit <- function(method, data, call, args) fit_as_asked(data, check_settings(method, call, args))
 
-fit_as_set <- function(data, settings) {
-  if (!is.null(settings$tol)) {
-    return(if (is.null(settings$likelihood)) fit_to_tolerance(data, settings) else
-      fit_laplace_to_tolerance(data, settings))
-  }
-  if (!is.null(settings$likelihood)) return(fit_laplace(data, settings))
-  if (is.null(gp_family(settings)$objective)) return(fit_dense(data, settings))
-  fit_sparse(data, settings, if (settings$aux_given && aux_keeps_reference(settings$aux)) add_reference)
+# Fits the data as `asked`, which check_settings() returns.
+fit_as_asked <- function(data, asked) {
+  if (!is.null(asked$likelihood)) asked <- complete_likelihood(data, asked)
+  if (!is.null(asked$tol)) return(run_fit(data, asked, fit_to_tolerance, tolerance_so_far, tolerance_unmet))
+  finish <- if (!is.null(asked[["aux"]]) && aux_keeps_reference(asked[["aux"]])) add_reference
+  run_fit(data, asked, function(data, asked, state) fit_by_plan(data, asked, state, finish))
 }

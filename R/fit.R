@@ -1,50 +1,13 @@
-# A sparse fit in stages, each usable alone:
-#
-#   learn_evidence()  kernel and noise by the evidence (learn.R), or
-#   learn_hyper()     by VFE at fixed points (the paper's pilot)
-#   points_stage()    where the inducing points start
-#   optimise_points() pF-DTC (any auxiliary distribution) or VFE in Z
-#   construct_fit()   posterior on all rows, and the object
-#
-# Where nothing says what the posterior is to be, choose_posterior() does: of few rows the exact one.
+# A fit: learn the hyperparameters, follow the plan, make the posterior.
 
-# `settings`: what was asked for, see start_fit(), which clean_settings() sorts by stage.
-# `finish(fit, data, done, state)`: what is done to the fit in the end.
-fit_sparse <- function(data, settings, finish = NULL) {
-  run_fit(data, settings, function(data, settings, state) {
-    settings$points <- clean_points(data, settings$points)
-    settings <- choose_posterior(data, settings)
-    sweep_up(data)
-    learned <- learn_stage(data, settings$learning, state)
-    sweep_up(data)
-    exact <- if (settings$posterior$exact) exact_if_possible(data, learned, settings, state)
-    if (!is.null(exact)) return(exact)
-    start <- points_stage(data, learned, settings$points, state)
-    settings <- choose_neighbours(data, learned, start, settings)
-    sweep_up(data)
-    # equal rows beside one another would each be taken for news of what the points do not know
-    if (settings$posterior$neighbours > 0L) data <- merge_all_equal_rows(data)
-    now <- try_points_alone(data, list(learned = learned, start = start, settings = settings), state)
-    settings <- now$settings
-    start <- now$start
-    z <- start$z[seq_len(min(nrow(start$z), settings$points$m)), , drop = FALSE]
-    done <- optimise_stage(data, now$learned, z, settings$points, state)
-    sweep_up(data)
-    fit <- if (is.null(data$whole)) construct_fit(data, done, settings, state) else
-      construct_from_source(data, done, settings, state)
-    if (is.null(finish)) fit else finish(fit, data, done, state)
-  })
-}
-
-# `stages(data, settings, state)` makes the fit. Of it, `so_far` says how good one is that was ended early, and `unmet`
-# what was asked for and not reached (NULL: nothing).
-run_fit <- function(data, settings, stages, so_far = function(fit) "", unmet = function(fit) NULL) {
+# Makes a fit. `make(data, asked, state)` returns it; `asked` is then complete. For a fit that an interrupt ended,
+# `so_far(fit)` describes what was reached; `unmet(fit)` describes a goal that was not reached, or returns NULL.
+run_fit <- function(data, asked, make, so_far = function(fit) "", unmet = function(fit) NULL) {
   suspendInterrupts({
-    state <- new.env(parent = emptyenv())
-    state$seconds <- state$evaluations <- state$rows <- numeric()
-    data <- transform_stage(data, settings, state)
-    s <- clean_settings(data, settings)
-    fit <- stages(noise_stage(data, s, state), s, state)
+    state <- no_state()
+    data <- transform_stage(data, asked, state)
+    asked <- complete_settings(data, asked)
+    fit <- make(noise_stage(data, asked, state), asked, state)
   })
   if (!is.null(state$stopped)) {
     fit[c("convergence", "message")] <- state$stopped
@@ -58,48 +21,101 @@ run_fit <- function(data, settings, stages, so_far = function(fit) "", unmet = f
   fit
 }
 
-# The data with their response transformed; where learning how was ended, as it is likeliest beside a line.
-transform_stage <- function(data, settings, state) {
-  settings$control <- check_control(settings$control)
-  transform <- asked_transform(settings$transform, data, settings)
+# Follows the plan: learns, measures until the plan is final, makes the posterior. `now` has what was made so far: data,
+# learned, start (inducing points) and look (the measurements). `finish(fit, data, done, state)` has the last word.
+fit_by_plan <- function(data, asked, state, finish = NULL) {
+  facts <- facts_of(data, asked)
+  plan <- decide(facts, asked)
+  steps <- if (is.null(asked$likelihood)) gaussian_steps else working_steps
+  announce_exact(plan)
+  free_memory(data)
+  now <- list(data = data, learned = steps$learn(data, plan$learn, state), look = list())
+  free_memory(data)
+  while (!is.null(plan$next_look)) {
+    now <- steps[[plan$next_look]](now, plan, state)
+    plan <- decide(facts, asked, now$look)
+  }
+  steps$make(now, plan, state, finish)
+}
+
+# The stages of a fit: `learn`, the measurements by the names that decide() gives them, and `make`.
+gaussian_steps <- list(
+  learn = function(...) learn_stage(...), exact = function(...) look_at_exact(...),
+  points = function(...) look_at_points(...), trial = function(...) look_at_held_out(...),
+  make = function(...) make_gaussian(...))
+
+# Returns the data with the response transformed. If learning the transform is ended, it is the likeliest one beside a
+# linear model.
+transform_stage <- function(data, asked, state) {
+  transform <- asked_transform(asked$transform, data, asked)
   if (is.null(transform)) return(data)
   if (is.na(transform$lambda)) {
-    transform <- run_stage(state, "transform", learn_transform(transform, data, settings, state), otherwise = {
+    transform <- run_stage(state, "transform", learn_transform(transform, data, asked, state), otherwise = {
       replace(transform, "lambda", lambda_beside_line(transform, rows_for_transform(data)))
     })
   }
-  with_transform(data, transform, settings)
+  with_transform(data, transform, asked)
 }
 
-# The data with the sizes that their noise is found to have; of one size where the stage was ended.
-noise_stage <- function(data, s, state) {
-  if (is.null(s$trend)) return(data)
-  trend <- run_stage(state, "noise", learn_noise_trend(s$trend, data, s$learning, state), otherwise = NULL)
+# Returns the data with weights from the noise trend, which is learned here; without a trend if the stage is ended.
+noise_stage <- function(data, asked, state) {
+  if (is.null(asked$trend)) return(data)
+  learn <- decide(facts_of(data, asked), asked)$learn
+  trend <- run_stage(state, "noise", learn_noise_trend(asked$trend, data, learn, state), otherwise = NULL)
   if (is.null(trend)) data else with_noise_trend(data, trend)
 }
 
-# ---- inducing points ------------------------------------------------------------------------------------------------
+# ---- measurements ---------------------------------------------------------------------------------------------------
 
-# The exact posterior, of all rows or some.
-fit_dense <- function(data, settings) {
-  run_fit(data, settings, function(data, s, state) {
-    n <- data$n
-    some <- gp_family(s)$some
-    if (some) m <- if (is.null(s$points$m)) min(200L, n) else check_points(s$points$m, n)
-    size <- if (some) m else nrow(data$x)
-    joint <- !is.null(s$points$joint)
-    announce_memory(8 * (1 + joint) * as.double(size)^2, size)
-    learned <- learn_stage(data, s$learning, state)
-    used <- if (!some) data else
-      run_stage(state, "start", take_rows(data, sample.int(n, m)), take_rows(data, seq_len(m)))
-    done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
-    if (joint) done <- exact_stage(data, done, s$learning, state)
-    posterior <- posterior_stage(state, function() {
-      native_exact(used, done$model, s$run)
-    })
-    new_fit(data, done, s, state, list(
-      x = used$x, m = if (some) m, chosen = if (some) used$rows, factors = posterior,
-      evidence = exact_evidence(used, posterior, done$model$noise),
-      small_n = if (!some && length(s$learning$free)) small_n_check(exact_posterior(data, done$model, posterior))))
-  })
+# Makes the exact posterior. It has no Cholesky factor if there is too little noise.
+look_at_exact <- function(now, plan, state) {
+  now$fit <- exact_if_possible(now$data, now$learned, plan, state)
+  now$look$exact <- !is.null(now$fit)
+  now
+}
+
+# Chooses inducing points and measures the residual prior variance.
+look_at_points <- function(now, plan, state) {
+  now$start <- points_stage(now$data, now$learned, plan$posterior, state)
+  now$look$rho <- unexplained_share(now$data, now$learned, now$start)
+  free_memory(now$data)
+  now
+}
+
+# ---- the posterior --------------------------------------------------------------------------------------------------
+
+make_gaussian <- function(now, plan, state, finish = NULL) {
+  if (!is.null(now$fit)) return(now$fit)
+  if (plan$posterior$kind == "exact") return(make_exact(now$data, now$learned, plan, state))
+  near <- plan$posterior$neighbours > 0L
+  # equal rows beside one another would each count as new information
+  data <- if (near) merge_all_equal_rows(now$data) else now$data
+  if (!near && !is.null(now$alone)) now[c("learned", "start")] <- now$alone
+  z <- utils::head(now$start$z, plan$posterior$m)
+  done <- optimise_stage(data, now$learned, z, plan$posterior, state)
+  free_memory(data)
+  fit <- if (is.null(data$whole)) construct_fit(data, done, plan, state) else
+    construct_from_source(data, done, plan, state)
+  if (is.null(finish)) fit else finish(fit, data, done, state)
+}
+
+announce_exact <- function(plan) {
+  if (plan$posterior$kind != "exact") return(invisible())
+  n <- plan$posterior$m
+  announce_memory(8 * (1 + !is.null(plan$posterior$joint)) * as.double(n)^2, n)
+}
+
+# The exact posterior of all rows or of some, by gp_exact() or gp_subsample().
+make_exact <- function(data, learned, plan, state) {
+  some <- plan$posterior$some
+  m <- plan$posterior$m
+  used <- if (!some) data else
+    run_stage(state, "start", take_rows(data, sample.int(data$n, m)), take_rows(data, seq_len(m)))
+  done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
+  if (!is.null(plan$posterior$joint)) done <- exact_stage(data, done, plan$learn, state)
+  posterior <- posterior_stage(state, function() native_exact(used, done$model, plan$run))
+  new_fit(data, done, plan, state, list(
+    x = used$x, m = if (some) m, chosen = if (some) used$rows, factors = posterior,
+    evidence = exact_evidence(used, posterior, done$model$noise),
+    small_n = if (!some && length(plan$learn$free)) small_n_check(exact_posterior(data, done$model, posterior))))
 }

@@ -15,18 +15,18 @@ new_gp <- function(method, model, parts, about) {
 new_fit <- function(data, done, s, state, parts) {
   trace <- if (is.null(done$trace)) empty_trace() else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
-  learned <- setdiff(parameter_names(done$model$kernel, s$learning$columns), not_learned(s$learning))
+  learned <- setdiff(parameter_names(done$model$kernel, s$learn$columns), not_learned(s$learn))
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
     signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
-    asked = if (s$keep_data) s$asked, hyper = s$learning$hyper, noise_trend = data$noise_trend,
+    asked = if (s$keep_data) s$again, because = s$because, hyper = s$learn$hyper, noise_trend = data$noise_trend,
     transform = data$transform,
     objective = done$value, df = length(learned) + length(data$noise_trend$gamma) + sum(done$more_df),
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
     looked_at = state$rows,
     pilot = done$pilot, learned = done$learned, kernels = done$kernels,
-    control = s$control, maxit = s$points$steps$maxit,
+    control = s$control, maxit = s$posterior$steps$maxit,
     version = utils::packageVersion("pfdtc"), terms = if (s$keep_data) data$terms else drop_environment(data$terms),
     na.action = data$na_action))
 }

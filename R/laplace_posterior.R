@@ -3,12 +3,12 @@
 
 # From z by the pF divergence to the exact process, both with the Gaussian responses that the mode on z has.
 moved_points <- function(data, learned, z, s, state) {
-  likelihood <- replace(s$learning$likelihood, "theta", list(learned$theta))
+  likelihood <- replace(s$learn$likelihood, "theta", list(learned$theta))
   run_stage(state, "points", {
     f <- laplace_at(data, likelihood, learned$center, learned$kernel, z, rounding_jitter(nrow(z)), s$run)$f
     sites <- engine_sites(likelihood, data$sites, learned$center)
     rows <- c(surrogate_rows(data$x, sites, f - sites$offset), n = nrow(data$x))
-    optimise_stage(rows, learned["model"], z, c(s$points, try_starts = FALSE), state)$z
+    optimise_stage(rows, learned["model"], z, replace(s$posterior, "try_starts", FALSE), state)$z
   }, otherwise = z)
 }
 

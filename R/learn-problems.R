@@ -46,7 +46,7 @@ learning_problem <- function(pool, s, profile) {
                   natural = function(theta) as_users_see(at(theta)), absurd = absurd & free, unit = unit, last = last,
                   table = table, profile = profile, composite = !has_one_factor(kernel), run = s$run)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
-    sweep_up(pool) # a tree of all rows takes most of the memory: one at a time
+    free_memory(pool) # a tree of all rows takes most of the memory: one at a time
     native_neighbours(at(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$run)
   }

@@ -20,7 +20,7 @@ learning_rows <- function(data, s) {
   early <- early[order(pool$rank[early])]
   others <- sample.int(pool$n)
   others <- others[pool$rank[others] > first]
-  sweep_up(pool)
+  free_memory(pool)
   pool$take <- function(count) { # at most a fifth of `count` rows are the first of the order
     some <- min(length(early), max(1L, count %/% 5L))
     c(early[seq_len(some)], utils::head(others, count - some), if (count > some + length(others))

@@ -11,8 +11,7 @@ learn_transform <- function(transform, data, settings, state) {
   theta <- NULL
   for (round in 1:2) {
     part <- data_with_lambda(transform, rows, data)
-    s <- clean_settings(part, settings)$learning
-    s["rows"] <- list(NULL)
+    s <- replace(first_plan(part, settings)$learn, "rows", list(NULL))
     pool <- learning_rows(part, s)
     problem <- learning_problem(pool, s, "matern32")
     if (is.null(theta)) theta <- run_starts(problem, s$restarts)$thetas[[1L]]

@@ -153,7 +153,7 @@ predict_fold_laplace <- function(fit, data, settings, hyper, out) {
     settings$likelihood["theta"] <- list(NULL)
   }
   if (!is.null(settings$m)) settings$m <- min(settings$m, part$n)
-  one <- suppressMessages(fit_as_set(part, settings))
+  one <- suppressMessages(fit_as_asked(part, settings))
   p <- latent_at(one, data$x[out, , drop = FALSE])
   sites <- take_sites(data$sites, out)
   scored_sites(one, sites, p$mean + sites$offset, p$var)

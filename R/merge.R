@@ -47,6 +47,7 @@ merge_equal_rows <- function(x, y, weights, most = 0.9) {
        rows = length(y) - length(first), ss = sum(squares), twins = list(rows = twins[, 1L] - 1, ss = twins[, 2L]))
 }
 
+# Merges equal rows however few they are.
 merge_all_equal_rows <- function(data) {
   if (!is.null(data$group)) return(data)
   m <- merge_equal_rows(data$x, data$y, data$weights, most = 1 - 1 / nrow(data$x))

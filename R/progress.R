@@ -1,6 +1,6 @@
-# What is shown of long work, and how much time is left for it.
+# Messages about progress, and the time left.
 
-# A line on stderr, at most twice a second and not before two seconds have passed.
+# Returns a function that shows an optimisation as a line on stderr, at most twice a second, from two seconds on.
 progress_line <- function(label) {
   started <- shown <- proc.time()[["elapsed"]]
   function(evaluation, iteration, best, done = FALSE) {
@@ -16,8 +16,8 @@ progress_line <- function(label) {
   }
 }
 
-# A line on stderr that names the stage under way, gone when it is told NULL; of what takes less than `after` seconds
-# nothing is seen.
+# Returns a function that shows the name of a stage as a line on stderr, from `after` seconds on, and clears the line
+# when it is called with NULL.
 stage_line <- function(label, on, after = 0) {
   started <- proc.time()[["elapsed"]]
   shown <- FALSE
@@ -35,7 +35,7 @@ stage_line <- function(label, on, after = 0) {
   }
 }
 
-# A clock: seconds left of so many.
+# Returns a function that gives the seconds left.
 seconds_left <- function(max_seconds) {
   started <- proc.time()[["elapsed"]]
   function() max_seconds - (proc.time()[["elapsed"]] - started)

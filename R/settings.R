@@ -1,229 +1,163 @@
-# What a fit is to do, from what was asked for and what the data are: settings checked and completed, and which
-# posterior is to be, where nothing says so.
+# The settings of the functions that fit: one table of their arguments, and the checks.
 
-# Rows up to which the default posterior is the exact one: the factor of their kernel matrix takes 32 MB.
-exact_rows <- 2000L
-
-# What is left of the prior variance at the rows, on average, beside the noise, from which on a near field (or moving
-# the points) changes predictions: below, held-out log densities differ by less than 0.001.
-enough_unexplained <- 0.005
-
-# Inducing points beside a near field where 200 leave more than five times the noise unexplained: on four data sets 50
-# then predict as well as 200 or 400 do.
-few_points <- 50L
-
-# What choosing points of classes and counts may take, which says among how many rows: of 50,000 flights 400 points of
-# 10,000 rows predict as well as those of all, and take 1.4 seconds less.
-greedy_memory <- 2^25
-
-# Rows near each prediction that a near field treats exactly, where the fit decides.
-default_neighbours <- 40L
-
-# `exact`: the posterior is that of all rows. Only where nothing was asked for that speaks of inducing points, and not
-# under the paper's protocol.
-choose_posterior <- function(data, s) {
-  s$posterior$exact <- s$posterior$open && gp_family(s)$chooses && s$keep_data && nrow(data$x) <= exact_rows &&
-    s$points$inducing_method == "greedy" &&
-    8 * as.double(nrow(data$x))^2 <= getOption("pfdtc.max_memory", 2^32)
-  s
-}
-
-# A near field where the points leave too much unexplained, unless the fit was told; points are moved where that is so
-# and there is none.
-choose_neighbours <- function(data, learned, start, s) {
-  rho <- unexplained_share(data, learned, start)
-  # a near field needs rows
-  open <- s$posterior$open && gp_family(s)$chooses && (s$keep_data || isTRUE(s$keep_sample))
-  near <- s$posterior$neighbours
-  # of lengthscales this short near rows tell nearly all there is
-  short <- open && rho > 5
-  s$posterior$undecided <- is.null(near) && open && rho >= enough_unexplained && rho <= 0.5
-  if (is.null(near)) near <- if (open && rho >= enough_unexplained) default_neighbours else 0L
-  near <- min(near, nrow(data$x))
-  if (short && near > 0L) s$points$m <- min(s$points$m, few_points)
-  s$points$move <- s$points$move || (rho >= enough_unexplained && near == 0L)
-  s$points$unmoved <- paste("points kept where they start:", if (near > 0L) "the rows near by do the rest" else
-    "moving them would not change predictions")
-  s$posterior[c("neighbours", "rho")] <- list(near, rho)
-  s
-}
-
-# mean of w E_nn / noise; without a greedy start not known, and taken to be large.
-unexplained_share <- function(data, learned, start) {
-  if (is.null(start$t)) return(Inf)
-  w <- if (is.null(data$weights)) 1 else mean(data$weights)
-  w * start$t / learned$model$noise
-}
-
-# What a fit is asked for beside its data and control.
-asked_of_fits <- c("kernel", "noise", "m", "tol", "hyper", "inducing", "neighbours", "mean", "transform", "center",
-                   "scale", "aux", "aux_given")
-
-# Was nothing asked for that speaks of inducing points?
-leaves_points_open <- function(s) {
-  is.null(s[["m"]]) && is.null(s$inducing) && !isTRUE(s$aux_given) && !s$hyper[1L] %in% c("pilot", "joint")
-}
-
-# Checks that need the data; kernel and noise come in units of y and leave in those of the cleaned y, and what came as
-# one list, see start_fit(), leaves by stage.
-clean_settings <- function(data, s) {
-  s$control <- check_control(s$control)
-  s$objective <- gp_family(s)$objective
-  if (identical(s$objective, "pf") && is.null(s[["aux"]])) s$aux <- default_aux() # not `aux_given`
-  # the paper's protocol has its inducing points moved, and nothing else
-  s$move <- !is.null(s$control$maxit) || s$hyper[1L] %in% c("pilot", "joint") || isTRUE(s$aux_given) ||
-    !identical(s$objective, "pf") || !is.null(s$tol)
-  s$open <- leaves_points_open(s)
-  if (!is.null(s$neighbours)) {
-    s$neighbours <- check_count(s$neighbours, "neighbours", min = 0)
-    if (s$neighbours > 0L && !isTRUE(s$keep_data) && !isTRUE(s$keep_sample)) {
-      abort_input("keep_data", "FALSE", "TRUE where `neighbours` is asked for",
-                  hint = "A near field reads the rows near each prediction: it needs them all.")
-    }
+# A row for each argument of a function that fits. A new setting is an argument, a row here and a line of help.
+#
+#   part    the part of the plan that uses it, see decide(); "rows" and "response" are used before there is a plan
+#   takers  the functions that have the argument
+#   kept    is it kept as `fit$asked`, for fits of other rows?
+#   null    may the value be NULL?
+#   check   function(value, method) that returns the checked value; NULL is not checked if it is allowed
+settings <- local({
+  every <- c("pfdtc", "gp_vfe", "gp_dtc", "gp_sor", "gp_fitc", "gp_subsample", "gp_exact")
+  setting <- function(part, takers = every, kept = TRUE, null = TRUE, check = function(value, method) value) {
+    list(part = part, takers = takers, kept = kept, null = null, check = check)
   }
-  s$hyper <- check_choice(s$hyper, c("evidence", "pilot", if (gp_family(s)$joint) "joint", "fixed"), "hyper")
-  if (inherits(s$inducing, "gp_fit")) {
-    old <- check_fit(s$inducing, "inducing")
-    if (is.null(old$inducing)) {
-      abort_input("inducing", sprintf("a fit by %s()", old$method), "a fit that has inducing points")
+  list(
+    m = setting("posterior", setdiff(every, "gp_exact"), check = function(value, method) check_count(value, "m")),
+    tol = setting("goal", "pfdtc", check = function(value, method) check_tol(value)),
+    kernel = setting("learn"),
+    noise = setting("learn"),
+    hyper = setting("learn", null = FALSE, check = function(value, method) check_hyper(value, method)),
+    aux = setting("posterior", "pfdtc", check = function(value, method) check_aux(value)),
+    neighbours = setting("posterior", "pfdtc",
+                         check = function(value, method) check_count(value, "neighbours", min = 0)),
+    family = setting("response", "pfdtc", kept = FALSE),
+    approx = setting("response", "pfdtc", kept = FALSE),
+    mean = setting("learn"),
+    transform = setting("response", "pfdtc"),
+    workers = setting("rows", "pfdtc", kept = FALSE),
+    inducing = setting("posterior", setdiff(every, c("gp_subsample", "gp_exact")),
+                       check = function(value, method) check_inducing(value)),
+    weights = setting("rows", kept = FALSE),
+    offset = setting("rows", kept = FALSE),
+    center = setting("learn"),
+    scale = setting("rows"),
+    control = setting("run", kept = FALSE, null = FALSE, check = function(value, method) check_control(value)),
+    keep_data = setting("run", kept = FALSE, null = FALSE,
+                        check = function(value, method) check_flag(value, "keep_data")))
+})
+
+# Returns the arguments, checked as far as that does not need the data, with the method, the call and the likelihood.
+check_settings <- function(method, call, args) {
+  args <- args[intersect(names(args), c(names(settings), "keep_sample"))]
+  likelihood <- as_likelihood(args$family, args$approx)
+  for (name in intersect(names(settings), names(args))) {
+    setting <- settings[[name]]
+    if (!is.null(args[[name]]) || !setting$null) args[[name]] <- setting$check(args[[name]], method)
+  }
+  args[c("family", "approx", "workers", "weights", "offset")] <- NULL
+  if (isTRUE(args$neighbours > 0L) && !args$keep_data && !isTRUE(args$keep_sample)) {
+    abort_input("keep_data", "FALSE", "TRUE where `neighbours` is asked for",
+                hint = "Predictions by nearest neighbours read the rows.")
+  }
+  c(list(method = method, call = if (args$keep_data) call else slim_call(call)), args,
+    list(likelihood = likelihood))
+}
+
+check_tol <- function(tol) {
+  tol <- check_positive(tol, "tol", 1L)
+  if (tol >= 1) abort_input("tol", tol, "a number between 0 and 1")
+  tol
+}
+
+check_hyper <- function(hyper, method) {
+  check_choice(hyper, c("evidence", "pilot", if (gp_families[[method]]$joint) "joint", "fixed"), "hyper")
+}
+
+check_inducing <- function(inducing) {
+  if (inherits(inducing, "gp_fit")) {
+    fit <- check_fit(inducing, "inducing")
+    if (is.null(fit$inducing)) {
+      abort_input("inducing", sprintf("a fit by %s()", fit$method), "a fit that has inducing points")
     }
+    return(fit)
+  }
+  if (is.character(inducing)) check_choice(inducing, point_methods, "inducing") else check_matrix(inducing, "inducing")
+}
+
+# Returns TRUE if no argument asks for inducing points.
+leaves_points_open <- function(asked) {
+  is.null(asked[["m"]]) && is.null(asked$inducing) && is.null(asked[["aux"]]) && !asked$hyper[1L] %in% c("pilot", "joint")
+}
+
+# ---- arguments and data ---------------------------------------------------------------------------------------------
+
+# Returns `asked` completed by the data: the kernel with its inputs, kernel and noise in units of the cleaned response,
+# the names of the hyperparameters to learn (`free`), the inducing points in the order of the inputs. `asked$again` has
+# the arguments as given, for fits of other rows.
+complete_settings <- function(data, asked) {
+  asked <- complete_points(data, asked)
+  asked$again <- asked[intersect(names(Filter(function(setting) setting$kept, settings)), names(asked))]
+  asked$columns <- colnames(data$x)
+  asked <- complete_kernel_asked(data, asked)
+  if (inherits(asked$noise, "formula")) {
+    asked["trend"] <- list(asked_noise_trend(asked$noise, data, asked))
+    asked["noise"] <- list(NULL)
+  }
+  if (!is.null(asked$noise)) asked$noise <- check_positive(asked$noise, "noise", 1L)
+  asked$fixed <- check_fixed(asked$control$fix, asked$kernel, asked$columns)
+  asked$free <- learned_names(asked)
+  check_learnable(asked$kernel, data, asked$free, asked$columns)
+  check_rows_to_learn(data, asked)
+  start <- new_model(asked$kernel, asked$noise, data$center, data$scale)
+  if (!varies(start$kernel)) {
+    for (t in as_sum(start$kernel)$terms) check_beside_response(t$variance, "kernel", "a variance")
+  }
+  asked$kernel <- as_kernel(start$kernel)
+  asked["noise"] <- list(check_beside_response(start$noise, "noise", "a variance"))
+  asked
+}
+
+complete_kernel_asked <- function(data, asked) {
+  choose_kernel <- is.null(asked$kernel) && asked$hyper == "evidence"
+  if (is.null(asked$kernel) && asked$hyper == "fixed") {
+    abort_input("kernel", "none", "a kernel with lengthscales and variance",
+                hint = "`hyper = \"fixed\"` learns nothing. Give it as in kernel_se(lengthscale = 1, variance = 1).")
+  }
+  kernel <- if (is.null(asked$kernel)) kernel_se() else asked$kernel
+  kernel <- place_kernel(kernel, data$x, variables = data_variables_of(data))
+  if (choose_kernel) kernel["profile"] <- list(NULL)
+  asked$kernel <- with_mean(kernel, asked$mean, data)
+  asked
+}
+
+check_rows_to_learn <- function(data, asked) {
+  if (length(asked$free) && data$n == 1L) {
+    abort_input("hyper", "one row to learn from", "\"fixed\", with kernel and, for Gaussian responses, noise given")
+  }
+  constant <- diff(range(data$y)) == 0 && is.null(data$group) && is.null(asked$likelihood)
+  if (length(asked$free) && constant) {
+    abort_input("y", "constant", "of at least two different values to learn from",
+                hint = "Or use `hyper = \"fixed\"` with `kernel` and `noise`.")
+  }
+}
+
+# Checks `m` and `inducing` against the data. A fit as `inducing` gives its points, and its hyperparameters as starts.
+complete_points <- function(data, asked) {
+  if (inherits(asked$inducing, "gp_fit")) {
+    old <- asked$inducing
     if (ncol(old$inducing) != ncol(data$x)) {
       abort_input("inducing", sprintf("a fit with %d inputs", ncol(old$inducing)),
                   sprintf("a fit with the %d inputs of the data", ncol(data$x)))
     }
-    if (is.null(s$kernel) || is_bare(s$kernel)) s$kernel <- old$kernel
-    if (is.null(s$noise)) s$noise <- old$noise
-    s$inducing <- old$inducing
+    if (is.null(asked$kernel) || is_bare(asked$kernel)) asked$kernel <- old$kernel
+    if (is.null(asked$noise)) asked$noise <- old$noise
+    asked$inducing <- old$inducing
   }
-  s$asked <- s[intersect(names(s), asked_of_fits)] # for a fit of other rows, see cross_validate()
-  choose_kernel <- is.null(s$kernel) && s$hyper == "evidence"
-  if (is.null(s$kernel) && s$hyper == "fixed") {
-    abort_input("kernel", "none", "a kernel with lengthscales and variance",
-                hint = "`hyper = \"fixed\"` learns nothing. Give it as in kernel_se(lengthscale = 1, variance = 1).")
+  if (!is.matrix(asked$inducing)) {
+    if (!is.null(asked$m)) asked$m <- check_points(asked$m, data$n)
+    return(asked)
   }
-  if (is.null(s$kernel)) s$kernel <- kernel_se()
-  s$kernel <- place_kernel(s$kernel, data$x, variables = data_variables_of(data))
-  if (choose_kernel) s$kernel["profile"] <- list(NULL)
-  s$kernel <- with_mean(s$kernel, s$mean, data)
-  if (inherits(s$noise, "formula")) {
-    s["trend"] <- list(asked_noise_trend(s$noise, data, s))
-    s["noise"] <- list(NULL)
+  z <- check_same_columns(asked$inducing, data$x, "inducing", "the data")
+  if (!nrow(z)) abort_input("inducing", "without rows", "a matrix of at least one inducing point")
+  if (!is.null(asked$m) && asked$m != nrow(z)) {
+    abort_input("m", asked$m, sprintf("the %d rows of `inducing`, or left out", nrow(z)))
   }
-  if (!is.null(s$noise)) s$noise <- check_positive(s$noise, "noise", 1L)
-  s$columns <- colnames(data$x)
-  s$fixed <- check_fixed(s$control$fix, s$kernel, s$columns)
-  s$free <- learned_names(s)
-  check_learnable(s$kernel, data, s$free, s$columns)
-  if (length(s$free) && data$n == 1L) {
-    abort_input("hyper", "one row to learn from", "\"fixed\", with kernel and, of Gaussian responses, noise given")
-  }
-  if (length(s$free) && diff(range(data$y)) == 0 && is.null(data$group) && is.null(s$likelihood)) {
-    abort_input("y", "constant", "of at least two different values to learn from",
-                hint = "With `hyper = \"fixed\"`, and kernel and noise given, it would do.")
-  }
-  start <- new_model(s$kernel, s$noise, data$center, data$scale)
-  if (!varies(start$kernel)) {
-    for (t in as_sum(start$kernel)$terms) check_beside_response(t$variance, "kernel", "a variance")
-  }
-  s$kernel <- as_kernel(start$kernel)
-  s$noise <- check_beside_response(start$noise, "noise", "a variance")
-  in_stages(s)
+  asked$inducing <- match_input_names(z, data$x, !isFALSE(data$frame$named))
+  asked
 }
 
-# What each stage is told, and no more: `learning` (hyper.R, learn.R, laplace.R), `points` (points.R), `posterior`
-# (which it is to be), `goal` (the accuracy wanted: tolerance.R), `run` (how passes over rows are done). The rest is
-# what the fit says of itself, the control as it was given among it.
-in_stages <- function(s) {
-  control <- s$control
-  # what more iterations bring hardly shows in predictions
-  if (is.null(control$maxit)) control$maxit <- if (s$move) 200L else 50L
-  learning <- learning_settings(s$kernel, s$noise, s$columns, s$free, control, s$hyper, s[["m"]], s$likelihood,
-                                s[["center"]])
-  c(s[intersect(names(s), c("method", "call", "keep_data", "keep_sample", "asked", "control", "trend"))],
-    list(learning = learning, points = points_settings(s, control, learning),
-         posterior = list(open = s$open, neighbours = s$neighbours), run = run_settings(control),
-         goal = goal_settings(s$tol, control)))
-}
-
-# `most`: inducing points beside which Laplace's approximation is learned.
-learning_settings <- function(kernel, noise, columns, free, control, hyper = "evidence", most = NULL, likelihood = NULL,
-                              center = TRUE) {
-  list(kernel = kernel, noise = noise, columns = columns, free = free, hyper = hyper, most = most,
-       likelihood = likelihood, center = center, restarts = control$restarts, priors = control$priors,
-       rows = control$optimise_rows, jitter = control$jitter, steps = steps_settings(control),
-       run = run_settings(control))
-}
-
-# `joint`: what learning is told, where hyperparameters are moved with the points.
-points_settings <- function(s, control, learning) {
-  list(inducing = s$inducing, m = s[["m"]], objective = s$objective, aux = s[["aux"]], move = s$move,
-       joint = if (s$hyper == "joint" && length(s$free)) learning, rows = control$optimise_rows,
-       jitter = control$jitter, steps = steps_settings(control), run = run_settings(control))
-}
-
-# `tell`: what candidates come to, where nothing else tells that a search is under way.
-goal_settings <- function(tol, control) {
-  list(tol = tol, quantile = control$tol_quantile, tell = !control$progress && isFALSE(control$quiet))
-}
-
-steps_settings <- function(control) unclass(control)[c("maxit", "reltol", "max_seconds", "trace", "progress")]
-
-run_settings <- function(control) unclass(control)[c("block", "threads", "memory")]
-
-# Fourth powers of sds are computed with.
-check_beside_response <- function(variance, argument, what) {
-  if (!is.null(variance) && !(variance >= 1e-60 && variance <= 1e60)) {
-    abort_input(argument, sprintf("%.3g times that", variance),
-                sprintf("%s within a factor of 1e60 of the square of the response's size", what))
-  }
-  variance
-}
-
-# Names of the hyperparameters to learn. What is fixed must be given.
-learned_names <- function(s) {
-  given <- c(!is.na(kernel_values(s$kernel)), !is.null(s$noise))
-  names <- parameter_names(s$kernel, s$columns)
-  held <- if (s$hyper == "fixed") names else union(s$fixed, held_names(s$kernel, s$columns))
-  if (!is.null(s$likelihood)) held <- union(held, "noise") # it has none
-  lacking <- setdiff(held, names[given])
-  if (length(lacking)) {
-    what <- sub("[.].*", "", lacking[1L])
-    argument <- if (what == "noise") "noise" else "kernel"
-    by <- if (s$hyper == "fixed") "`hyper = \"fixed\"`" else "`fix`"
-    abort_input(argument, sprintf("without a value for %s", lacking[1L]), "complete",
-                message = sprintf("`%s` must be complete: it has no value for %s, which %s needs.", argument,
-                                  lacking[1L], by),
-                hint = if (what == "noise") "Give noise = <variance>." else
-                  if (has_one_factor(s$kernel)) sprintf("Give it as in kernel_se(%s = <value>).", what) else
-                    "Give it to the factor that it belongs to.")
-  }
-  setdiff(names, held)
-}
-
-# `s`: what points_settings() makes, completed.
-clean_points <- function(data, s) {
-  n <- data$n
-  s$try_starts <- is.null(s$inducing) && identical(s$objective, "pf") && aux_objective(s$aux) == "white"
-  if (is.null(s$inducing)) s$inducing <- "greedy"
-  if (is.character(s$inducing)) {
-    s$inducing <- check_choice(s$inducing, point_methods, "inducing")
-    s$m <- if (is.null(s$m)) min(200L, n) else check_points(s$m, n)
-    s$inducing_method <- s$inducing
-  } else {
-    z <- check_same_columns(check_matrix(s$inducing, "inducing"), data$x, "inducing", "the data")
-    if (!nrow(z)) abort_input("inducing", "without rows", "a matrix of at least one inducing point")
-    if (!is.null(s$m) && check_count(s$m, "m") != nrow(z)) {
-      abort_input("m", s$m, sprintf("the %d rows of `inducing`, or left out", nrow(z)))
-    }
-    z <- match_input_names(z, data$x, !isFALSE(data$frame$named))
-    s$inducing <- z
-    s$m <- nrow(z)
-    s$inducing_method <- "given"
-  }
-  s
-}
-
-# A matrix whose columns carry the inputs' names in another order is put in order.
+# Puts columns that carry the names of the inputs into the order of the inputs.
 match_input_names <- function(z, x, named) {
   names <- colnames(z)
   if (!is.null(names) && named) {
@@ -237,4 +171,59 @@ match_input_names <- function(z, x, named) {
   }
   dimnames(z) <- list(NULL, colnames(x))
   z
+}
+
+# Fourth powers of standard deviations must be finite numbers.
+check_beside_response <- function(variance, argument, what) {
+  if (!is.null(variance) && !(variance >= 1e-60 && variance <= 1e60)) {
+    abort_input(argument, sprintf("%.3g times that", variance),
+                sprintf("%s within a factor of 1e60 of the square of the response's size", what))
+  }
+  variance
+}
+
+# Returns the names of the hyperparameters to learn. The others must be given.
+learned_names <- function(asked) {
+  given <- c(!is.na(kernel_values(asked$kernel)), !is.null(asked$noise))
+  names <- parameter_names(asked$kernel, asked$columns)
+  held <- if (asked$hyper == "fixed") names else union(asked$fixed, held_names(asked$kernel, asked$columns))
+  if (!is.null(asked$likelihood)) held <- union(held, "noise")
+  lacking <- setdiff(held, names[given])
+  if (length(lacking)) {
+    what <- sub("[.].*", "", lacking[1L])
+    argument <- if (what == "noise") "noise" else "kernel"
+    by <- if (asked$hyper == "fixed") "`hyper = \"fixed\"`" else "`fix`"
+    abort_input(argument, sprintf("without a value for %s", lacking[1L]), "complete",
+                message = sprintf("`%s` must be complete: it has no value for %s, which %s needs.", argument,
+                                  lacking[1L], by),
+                hint = if (what == "noise") "Give noise = <variance>." else
+                  if (has_one_factor(asked$kernel)) sprintf("Give it as in kernel_se(%s = <value>).", what) else
+                    "Give it to the factor that it belongs to.")
+  }
+  setdiff(names, held)
+}
+
+# Refuses free hyperparameters that no data could tell apart.
+check_learnable <- function(kernel, data, free, columns) {
+  if (!length(free) || has_one_factor(kernel)) return(invisible())
+  table <- kernel_parameters(kernel)
+  table$free <- kernel_parameter_names(kernel, columns) %in% free
+  leaves <- kernel$leaves
+  for (t in seq_along(kernel$terms)) {
+    own <- kernel$terms[[t]]$leaves
+    smooth <- own[vapply(leaves[own], function(l) identical(l$profile, "se"), NA)]
+    read <- unlist(lapply(smooth, function(l) if (any(table$free[table$leaf == l])) leaves[[l]]$inputs))
+    if (anyDuplicated(read)) {
+      twice <- columns[read[duplicated(read)][1L]]
+      abort_input("kernel", sprintf("a product with two squared exponentials of `%s`", twice), "a product of one",
+                  hint = "Their product is one squared exponential with 1 / l^2 = 1 / l1^2 + 1 / l2^2.")
+    }
+    white <- length(own) == 1L && identical(leaves[[own]]$profile, "white")
+    if (white && table$free[table$term == t & table$leaf == 0L] && "noise" %in% free && is.null(data$group) &&
+        !anyDuplicated(data$x[, leaves[[own]]$inputs, drop = FALSE])) {
+      abort_input("kernel", sprintf("%s, and no two rows are equal there", leaf_name(leaves[[own]])),
+                  "a white part of inputs that some rows share",
+                  hint = "It equals the noise: only the sum of the two variances can be learned.")
+    }
+  }
 }

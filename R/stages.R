@@ -1,11 +1,13 @@
-# Interrupts are let in only inside the stages. One ends the stage it meets with the best so far; the stages after it
-# then take their starting values, so that there is always a fit to return. R's own time limit is treated alike.
-# state$stopped says which it was: NULL, or list(convergence, message).
+# The stages of a fit, and interrupts.
+#
+# Interrupts are let in only inside the stages. An interrupt ends its stage with the best result so far; the stages after
+# it return their starting values, so that there is always a fit to return. R's own time limit is treated alike.
+# state$stopped is NULL, or list(convergence, message) after an interrupt.
 
-# What a stage has left behind goes before the next one takes its memory, where that is much.
-sweep_up <- function(data) if (nrow(data$x) > many_rows) gc(FALSE)
+# Frees the memory of the last stage before the next one needs its own, if there are many rows.
+free_memory <- function(data) if (nrow(data$x) > many_rows) gc(FALSE)
 
-# One stage: its value, or `otherwise` (evaluated only then) after an interrupt, in it or before it.
+# Returns the value of a stage, or `otherwise` (evaluated only then) after an interrupt in it or before it.
 run_stage <- function(state, name, expr, otherwise) {
   started <- proc.time()[["elapsed"]]
   value <- if (!is.null(state$stopped)) {
@@ -23,7 +25,7 @@ run_stage <- function(state, name, expr, otherwise) {
   value
 }
 
-# Of several fits in a row: what ends one early ends them all, as it would have without the best so far.
+# Ends a series of fits when one of them was ended early.
 ended_together <- function(expr) {
   withCallingHandlers(expr, pfdtc_warning_convergence = function(w) {
     if (identical(w$fit$message, stopped_by_time$message)) stop("reached elapsed time limit", call. = FALSE)
@@ -37,9 +39,9 @@ count_evaluations <- function(state, name, result) {
   if (is.null(state$stopped)) state$stopped <- result$stopped
 }
 
-# For the constructors of fits: an interrupt goes on to the stage that they are called in.
+# Returns the state of a fit before its first stage.
 no_state <- function() {
   state <- new.env(parent = emptyenv())
-  state$seconds <- state$evaluations <- numeric()
+  state$seconds <- state$evaluations <- state$rows <- numeric()
   state
 }

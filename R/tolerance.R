@@ -10,41 +10,31 @@
 # The statistic: over the training inputs, the quantile `tol_quantile` (1: the maximum) of the certified error of the
 # mean in sd(y), and that of |exact sd / sd - 1|. Both are to be at most tol.
 
-fit_to_tolerance <- function(data, settings) {
-  run_fit(data, settings, tolerance_stages, so_far = tolerance_so_far, unmet = tolerance_unmet)
-}
-
 # For run_fit(), of any fit.
 tolerance_so_far <- function(fit) if (is.null(fit$tol)) "" else paste0(", ", describe_tolerance(fit))
 
 tolerance_unmet <- function(fit) if (isFALSE(fit$tol$met)) unreached_text(fit)
 
-check_tol <- function(tol) {
-  tol <- check_positive(tol, "tol", 1L)
-  if (tol >= 1) abort_input("tol", tol, "a number between 0 and 1")
-  tol
-}
-
-tolerance_stages <- function(data, s, state) {
+fit_to_tolerance <- function(data, asked, state) {
+  if (!is.null(asked$likelihood)) return(laplace_to_tolerance(data, asked, state))
   started <- proc.time()[["elapsed"]]
-  way <- other_way(data, s)
-  asked <- s$posterior$neighbours
-  s <- tolerance_settings(data, s)
-  s$posterior$neighbours <- 0L
+  s <- tolerance_plan(data, asked)
+  way <- other_way(facts_of(data, asked), asked)
+  given <- asked$neighbours
   s$goal$worth <- if (way == "none") Inf else points_worth_it(nrow(data$x))
   few <- s
-  few$points$m <- min(200L, s$points$m)
-  done <- learn_stage(data, s$learning, state)
-  if (s$learning$hyper == "joint") {
-    done <- optimise_stage(data, done, points_stage(data, done, few$points, state)$z, few$points, state)
+  few$posterior$m <- min(200L, s$posterior$m)
+  done <- learn_stage(data, s$learn, state)
+  if (s$learn$hyper == "joint") {
+    done <- optimise_stage(data, done, points_stage(data, done, few$posterior, state)$z, few$posterior, state)
   }
-  look <- if (way != "none") first_look(data, done, few$points, state)
-  by_points <- way == "none" || !isTRUE(asked > 0L) && !points_fall_short(data, done, look, s, state)
-  deadline <- started + s$points$steps$max_seconds
+  look <- if (way != "none") first_look(data, done, few$posterior, state)
+  by_points <- way == "none" || !isTRUE(given > 0L) && !points_fall_short(data, done, look, s, state)
+  deadline <- started + s$posterior$steps$max_seconds
   found <- if (by_points && is.null(state$stopped)) search_points(data, done, s, state)
   other <- if (way != "none" && is.null(state$stopped) && !isTRUE(found$best$met)) {
     s$posterior$rho <- look$rho[length(look$rho)]
-    near <- utils::modifyList(s, list(posterior = list(neighbours = asked)))
+    near <- utils::modifyList(s, list(posterior = list(neighbours = given)))
     search_otherwise(way, data, done, look$z, near, state, deadline)
   }
   if (is.null(other) && is.null(found$best) && way != "none" && is.null(state$stopped)) {
@@ -64,35 +54,34 @@ tolerance_stages <- function(data, s, state) {
     if (!is.null(best)) {
       done <- best$done
     } else if (is.null(done$z)) {
-      z <- if (is.null(look)) points_stage(data, done, few$points, state)$z else look$z
-      done <- start_now(done, z, s$points$jitter)
+      z <- if (is.null(look)) points_stage(data, done, few$posterior, state)$z else look$z
+      done <- start_now(done, z, s$posterior$jitter)
     }
-    s$points$m <- nrow(done$z)
+    s$posterior$m <- nrow(done$z)
     fit <- construct_fit(data, done, s, state)
   }
   if (!is.null(best)) {
     tol[c("mean", "sd")] <- as.list(best$error)
     tol[c("met", "effort", "m2", "rows")] <- list(max(best$error) <= s$goal$tol, yard$effort, yard$m2, yard$rows)
-    if (!tol$met) tol$needs <- if (is.null(best$needs)) what_it_needs(found, s$goal$tol, s$points$m) else best$needs
+    if (!tol$met) tol$needs <- if (is.null(best$needs)) what_it_needs(found, s$goal$tol, s$posterior$m) else best$needs
   }
   if (!is.null(yard$reference)) fit$reference <- kept_reference(yard$reference, fit)
   fit$tol <- c(tol, seconds = proc.time()[["elapsed"]] - started)
   fit
 }
 
-tolerance_settings <- function(data, s) {
-  tol <- s$goal$tol <- check_tol(s$goal$tol)
+# Returns the plan of the search: inducing points alone, as many as there are rows or `m`, which are moved.
+tolerance_plan <- function(data, asked) {
   if (!isTRUE(data$sd_y > 0)) {
-    abort_input("tol", tol, "NULL for a response without spread", hint = "It is a fraction of the sd of y.")
+    abort_input("tol", asked$tol, "NULL for a response without spread", hint = "It is a fraction of the sd of y.")
   }
-  given <- s$points$inducing
-  if (!is.null(given) && !is.character(given)) {
-    abort_input("inducing", describe(given), "NULL or the name of a method where `tol` is given",
+  if (!is.null(asked$inducing) && !is.character(asked$inducing)) {
+    abort_input("inducing", describe(asked$inducing), "NULL or the name of a method where `tol` is given",
                 hint = "Hyperparameters of a fit are passed on by kernel = fit$kernel, noise = fit$noise.")
   }
-  if (is.null(s$points$m)) s$points$m <- data$n
-  s$points <- clean_points(data, s$points)
-  s
+  facts <- facts_of(data, asked)
+  m <- if (is.null(asked[["m"]])) facts$rows else asked[["m"]]
+  decide(facts, replace(asked, c("m", "neighbours"), list(m, 0L)), list(exact = FALSE, rho = Inf))
 }
 
 # ---- what is said of it ----------------------------------------------------------------------------------------------

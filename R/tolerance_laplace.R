@@ -7,18 +7,23 @@
 # exact process's Laplace mode in sds of f there, and that of |exact sd / sd - 1|. Both are to be at most tol. A class
 # has no spread that an error could be a share of; and whatever f is used for, an error well below its sd is not seen.
 
-fit_laplace_to_tolerance <- function(data, settings) {
+laplace_to_tolerance <- function(data, settings) {
   fit_laplace(data, settings, laplace_to_tolerance, so_far = tolerance_so_far, unmet = tolerance_unmet)
 }
 
-laplace_to_tolerance <- function(data, s, state) {
+laplace_to_tolerance <- function(data, asked, state) {
   started <- proc.time()[["elapsed"]]
-  s <- laplace_tolerance_settings(data, s)
-  deadline <- started + s$points$steps$max_seconds
-  learned <- learn_laplace_stage(data, s$learning, state)
-  most <- s$points$m
-  s$points$m <- min(laplace_sizes$points, most)
-  fit <- construct_laplace(data, learned, laplace_points(data, learned, s$points, state), s, state)
+  if (!is.null(asked$inducing) && !identical(asked$inducing, "greedy")) {
+    abort_input("inducing", describe(asked$inducing), sprintf("NULL or \"greedy\" where `tol` is given with family %s",
+                                                              asked$likelihood$name),
+                hint = "Of greedy points the first are those of a smaller fit.")
+  }
+  s <- decide(facts_of(data, asked), replace(asked, "neighbours", list(0L)), list(rho = NA_real_))
+  deadline <- started + s$posterior$steps$max_seconds
+  learned <- learn_laplace_stage(data, s$learn, state)
+  most <- if (is.null(asked[["m"]])) nrow(data$x) else asked[["m"]]
+  s$again$m <- s$posterior$m <- min(laplace_sizes$points, most)
+  fit <- construct_laplace(data, learned, working_points(data, learned, s$posterior, s$posterior$m, state), s, state)
   yard <- run_stage(state, "reference", same_chance(grow_laplace_reference(fit, data, s$goal, most, deadline)),
                     otherwise = NULL)
   tol <- list(asked = s$goal$tol, quantile = s$goal$quantile, mean = NA_real_, sd = NA_real_, met = FALSE,
@@ -28,7 +33,7 @@ laplace_to_tolerance <- function(data, s, state) {
   }
   if (!is.null(found)) {
     z <- yard$reference$inducing[seq_len(min(found$m, most)), , drop = FALSE]
-    s$points$m <- nrow(z)
+    s$again$m <- s$posterior$m <- nrow(z)
     fit <- construct_laplace(data, learned, z, s, state)
     at <- latent_at(fit, data$x)
     error <- yard$error(at$mean - fit$center, sqrt(at$var))
@@ -40,19 +45,6 @@ laplace_to_tolerance <- function(data, s, state) {
   if (!is.null(yard)) fit$reference <- yard$reference
   fit$tol <- c(tol, seconds = proc.time()[["elapsed"]] - started)
   fit
-}
-
-laplace_tolerance_settings <- function(data, s) {
-  s$goal$tol <- check_tol(s$goal$tol)
-  given <- s$points$inducing
-  if (!is.null(given) && !identical(given, "greedy")) {
-    abort_input("inducing", describe(given), sprintf("NULL or \"greedy\" where `tol` is given with family %s",
-                                                          s$learning$likelihood$name),
-                hint = "Of greedy points the first are those of a smaller fit.")
-  }
-  m <- s$points$m
-  s$points$m <- if (is.null(m)) nrow(data$x) else check_points(m, nrow(data$x))
-  s
 }
 
 # Points are doubled until what the reference leaves open is a quarter of tol, or there are no more: `limit` says why.

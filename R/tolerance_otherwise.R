@@ -10,11 +10,10 @@ neighbours_tried <- c(40L, 80L, 160L)
 
 # What else may meet tol: "exact", "near" or "none". An `m` that is given speaks of inducing points, as do a start or
 # an auxiliary distribution that was asked for, and the paper's protocol; `neighbours` that are given, of near rows.
-other_way <- function(data, s) {
-  n <- nrow(data$x)
-  open <- s$keep_data && s$posterior$open
-  if (open && n <= exact_rows && 8 * as.double(n)^2 <= getOption("pfdtc.max_memory", 2^32)) return("exact")
-  if (n > 1L && (isTRUE(s$posterior$neighbours > 0L) || open && is.null(s$posterior$neighbours))) "near" else "none"
+other_way <- function(facts, asked) {
+  open <- facts$keep && leaves_points_open(asked)
+  if (open && exact_is_affordable(facts)) return("exact")
+  if (facts$n > 1L && (isTRUE(asked$neighbours > 0L) || open && is.null(asked$neighbours))) "near" else "none"
 }
 
 # Points to begin with, and what they leave of the prior variance beside the noise (rho).
@@ -41,7 +40,7 @@ beyond_points <- function(rho, most, tol) {
 # As many greedy points as are worth it, nothing optimised, beside far + near, whose sd is within a percent or so of the
 # exact one: at some rows, is their sd off by more than 1.6 tol? Optimising gains hardly more than that.
 points_fall_short <- function(data, learned, look, s, state) {
-  if (is.null(look) || s$points$inducing != "greedy") return(FALSE)
+  if (is.null(look) || s$posterior$inducing != "greedy") return(FALSE)
   if (beyond_points(look$rho, s$goal$worth, s$goal$tol)) return(TRUE)
   n <- nrow(data$x)
   if (n <= 400L) return(FALSE) # a search is as quick
@@ -100,8 +99,8 @@ otherwise_candidate <- function(fit, yard, x, tol, started) {
 with_near_rows <- function(data, learned, z, s, state, left) {
   data <- merge_all_equal_rows(data)
   rows <- some_rows(data)
-  s$points$move <- FALSE
-  s$points$m <- nrow(z)
+  s$posterior$move <- FALSE
+  s$posterior$m <- nrow(z)
   counts <- if (is.null(s$posterior$neighbours)) neighbours_tried else s$posterior$neighbours
   counts <- unique(pmin(counts, nrow(data$x)))
   tell <- tell_candidates(s$goal, proc.time()[["elapsed"]])
@@ -110,7 +109,7 @@ with_near_rows <- function(data, learned, z, s, state, left) {
   for (count in counts) {
     started <- proc.time()[["elapsed"]]
     s$posterior$neighbours <- count
-    fit <- construct_near(data, start_now(learned, z, s$points$jitter), s, no_state())
+    fit <- construct_near(data, start_now(learned, z, s$posterior$jitter), s, no_state())
     if (is.null(yard)) yard <- near_yardstick(fit, data, rows, s$goal, left)
     one <- otherwise_candidate(fit, yard, rows$x, s$goal$tol, started)
     candidates <- c(candidates, list(one))

@@ -99,13 +99,14 @@ greedy_guide <- function(yard, data, goal) {
 # list(yard, guide, best, tried, ...): best is the smallest candidate that met tol, else the one nearest to it.
 search_points <- function(data, learned, s, state) {
   started <- proc.time()[["elapsed"]]
-  deadline <- started + s$points$steps$max_seconds
+  deadline <- started + s$posterior$steps$max_seconds
   # hyperparameters, data and units, for references and certificates
   one <- s
-  one$points$m <- 1L
+  one$posterior$m <- 1L
   one$keep_data <- TRUE
-  model <- construct_fit(data, start_now(learned, data$x[1L, , drop = FALSE], one$points$jitter), one, state)
-  yard <- run_stage(state, "reference", grow_reference(model, data, s$goal, s$points$m, deadline),
+  one$posterior$neighbours <- 0L
+  model <- construct_fit(data, start_now(learned, data$x[1L, , drop = FALSE], one$posterior$jitter), one, state)
+  yard <- run_stage(state, "reference", grow_reference(model, data, s$goal, s$posterior$m, deadline),
                     otherwise = NULL)
   if (is.null(yard)) return(NULL)
   goal <- s$goal
@@ -118,8 +119,7 @@ search_points <- function(data, learned, s, state) {
                      otherwise = NULL)
   if (is.null(guide)) return(list(yard = yard))
   if (worth < Inf && (!within_reach || guide$m > worth)) return(list(yard = yard))
-  s <- s$points # the rest is theirs
-  s$reference <- yard$reference
+  s <- s$posterior # the rest is theirs
   rows <- optimise_rows(data, s$rows, 4L * guide$m)
   top <- as.integer(min(s$m, nrow(data$x), 4L * guide$m, worth))
   candidates <- list()
@@ -127,9 +127,8 @@ search_points <- function(data, learned, s, state) {
   m <- min(guide$m, top)
   late <- function() proc.time()[["elapsed"]] > deadline
   while (!is.na(m) && length(candidates) < 10L) {
-    s$steps$max_seconds <- max(0, deadline - proc.time()[["elapsed"]])
     one <- try_points(m, model, data, rows, learned, s, state, yard, tol,
-                      last = m == top && worth == Inf || !within_reach)
+                      deadline, last = m == top && worth == Inf || !within_reach)
     if (is.null(one)) break
     candidates <- c(candidates, list(one))
     tell(one)
@@ -160,21 +159,22 @@ candidates_frame <- function(candidates, tol) {
 
 # Points started as the settings say and optimised until tol is met. `last`: there is no larger m to go to, so it is
 # not given up. NULL where an interrupt came before the first certificate.
-try_points <- function(m, model, data, rows, learned, s, state, yard, tol, last) {
+try_points <- function(m, model, data, rows, learned, s, state, yard, tol, deadline, last) {
   started <- proc.time()[["elapsed"]]
   z <- if (s$inducing_method == "greedy" && m <= yard$reference$m) yard$reference$inducing[seq_len(m), , drop = FALSE]
   if (is.null(z)) {
     z <- run_stage(state, "start", start_points(data, learned$model, m, s$inducing, s$run)$z, otherwise = NULL)
     if (is.null(z)) return(NULL)
   }
-  s$label <- sprintf("inducing points, m = %d", nrow(z))
   now <- start_now(learned, z, s$jitter)
   watch <- new_watch(function(z, jitter) certified_error(model, data, z, jitter, yard), tol,
                      hopeful = if (last) Inf else s$steps$maxit, every = ceiling(5 * nrow(data$x) / nrow(rows$x)))
   look <- function() run_stage(state, "points", watch$look(now$z, now$jitter, now$value), otherwise = NULL)
   end <- look()
   if (is.null(end) && is.null(state$stopped)) {
-    now <- optimise_points(rows, now, s, state, watch)
+    steps <- steps_left(s$steps, s$steps$maxit, max(0, deadline - proc.time()[["elapsed"]]))
+    now <- optimise_points(rows, now, s, state, steps, sprintf("inducing points, m = %d", nrow(z)), watch,
+                           yard$reference)
     if (!watch$ended && is.null(state$stopped)) look()
   } else {
     now[names(end)] <- end

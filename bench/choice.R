@@ -22,8 +22,8 @@ rownames(x) <- NULL
 
 set.seed(seed + 1)
 cleaned <- inside$data_from_matrix(x[rows, ], data$y[rows], center = FALSE, scale = FALSE)
-s <- inside$clean_settings(cleaned, list(method = "pfdtc", hyper = "evidence", mean = ~ 1, control = control,
-                                         keep_data = TRUE))$learning
+s <- inside$first_plan(cleaned, list(method = "pfdtc", hyper = "evidence", mean = ~ 1, control = control,
+                                         keep_data = TRUE))$learn
 pool <- inside$learning_rows(cleaned, s)
 first <- inside$learning_problem(pool, s, "matern32")
 theta <- inside$finish_starts(first, inside$run_starts(first, NULL)$thetas)[[1L]]$theta

@@ -17,8 +17,8 @@ nlpd <- function(train, test, natural, ...) {
 
 stages_of <- function(train) {
   data <- inside$data_from_matrix(train$x, train$y, center = FALSE, scale = FALSE)
-  s <- inside$clean_settings(data, list(method = "pfdtc", hyper = "evidence", mean = ~ 1, control = control,
-                                        keep_data = TRUE))$learning
+  s <- inside$first_plan(data, list(method = "pfdtc", hyper = "evidence", mean = ~ 1, control = control,
+                                        keep_data = TRUE))$learn
   started <- cpu()
   out <- list()
   keep <- function(stage, problem, theta) {

@@ -229,11 +229,11 @@ test_that("the second start neither costs points nor the fit", {
   expect_identical(fit$m, 30L)
   # where no factor exists (here by a noise that no user can give) there is none
   impossible <- list(model = new_model(fit$kernel, -100), z = data$z)
-  settings <- list(m = 6L, run = run_settings(pfdtc_control()))
+  plan <- list(m = 6L, run = run_settings(pfdtc_control()))
   rows <- data[c("x", "y", "weights")]
   state <- new.env()
   state$seconds <- numeric()
-  expect_null(second_start(rows, rows, impossible, settings, state))
+  expect_null(second_start(rows, impossible, plan, state, begin = identity))
   expect_error(choose_points(data$x, 6, fit$kernel, "divergence", toward = c(rows, list(noise = -100))),
                class = "pfdtc_error_numerical")
 })

@@ -265,7 +265,7 @@ test_that("an interrupt, or R's time limit, in one fold ends a cross-validation"
     fits <- list(pfdtc(y ~ x, d, m = 5, neighbours = 0, kernel = kernel_se()),
                  pfdtc(y > 0 ~ x, d, family = binomial()))
     begun <- 0
-    wrap("fit_as_set", function(f, ...) {
+    wrap("fit_as_asked", function(f, ...) {
       begun <<- begun + 1
       f(...)
     })

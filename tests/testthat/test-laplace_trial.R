@@ -145,6 +145,6 @@ test_that("theta is learned anew beside near rows", {
 
 test_that("variances are multiplied, of every term", {
   kernel <- place_kernel(kernel_se(2, 3, inputs = 1) + kernel_matern(1 / 2, 1, 5, inputs = 2), matrix(0, 2, 2))
-  wider <- with_variances(kernel, 3)
+  wider <- scale_kernel(kernel, 3)
   expect_equal(kernel_values(wider) / kernel_values(kernel), c(1, 3, 1, 3))
 })

@@ -236,8 +236,8 @@ test_that("of many rows a lengthscale that stayed short is found, by the likelih
     list(x = x, y = sin(6 * x[, 1]) * cos(5 * x[, 2]) + 0.5 * stats::rnorm(2100))
   })
   cleaned <- data_from_matrix(data$x, data$y)
-  s <- clean_settings(cleaned, list(method = "pfdtc", hyper = "evidence", mean = ~ 1, kernel = kernel_matern(3 / 2),
-                                    control = pfdtc_control(progress = FALSE), keep_data = TRUE))$learning
+  s <- first_plan(cleaned, list(method = "pfdtc", hyper = "evidence", mean = ~ 1, kernel = kernel_matern(3 / 2),
+                                    control = pfdtc_control(progress = FALSE), keep_data = TRUE))$learn
   problem <- with_seed(1, learning_problem(learning_rows(cleaned, s), s, "matern32"))
   end <- finish_starts(problem, list(problem$unit + log(c(2, 4, 30, 1, 0.3))))[[1L]]
   expect_null(lengthened(problem, end$theta))

@@ -62,16 +62,17 @@ test_that("near rows that are given are those, also of few rows and points; 0 is
   less <- unreached(fit_tol(0.01, d, kernel = short, m = 20, neighbours = 5))
   expect_match(less$said, "`neighbours`")
   expect_true(all(actual_error(less$fit, d) <= c(less$fit$tol$mean, less$fit$tol$sd)))
-  expect_identical(other_way(list(x = matrix(0, 3000, 1)), list(keep_data = TRUE, posterior = list(
-    open = TRUE, neighbours = 0L))), "none")
+  many <- list(n = 3000L, keep = TRUE, memory = 2^32)
+  expect_identical(other_way(many, list(hyper = "fixed", neighbours = 0L)), "none")
 })
 
 test_that("neighbours grow until tol is met, and the best is at hand for whoever ends it", {
   d <- rough(300)
   data <- gp_dtc(d$x, d$y, m = 20, kernel = short, noise = 0.02, hyper = "fixed")$data
-  settings <- tolerance_settings(data, clean_settings(data, list(
+  settings <- tolerance_plan(data, complete_settings(data, list(
     method = "pfdtc", kernel = short, noise = 0.02, mean = ~ 1, hyper = "fixed", tol = 1e-3, keep_data = TRUE,
     control = pfdtc_control(progress = FALSE))))
+  settings$posterior["neighbours"] <- list(NULL)
   state <- no_state()
   learned <- list(model = new_model(complete_kernel(short, d$x), 0.02))
   found <- with_seed(1, with_near_rows(data, learned, data$x[1:20, ], settings, state, function() Inf))

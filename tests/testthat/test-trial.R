@@ -58,18 +58,12 @@ test_that("gains are what the two posteriors of the other rows say of the rows h
   # the order of the rows is another, which the posterior with near rows depends on a little
   expect_lt(max(abs(gains[, 1] - (density(neighbours = 0) - density(neighbours = 6)))), 0.1 * max(abs(gains)))
   # what is chosen by them, and said of it
-  now <- list(learned = "rough", start = list(t = 1), settings = list(points = list(unmoved = "beside near rows"),
-                                                                     posterior = list(neighbours = 40L, rho = 0.3)))
+  now <- list(data = cleaned, learned = one$learned, start = list(t = 1), look = list(rho = 0.3))
   smooth <- list(learned = one$learned, start = list(t = 0.002))
-  taken <- take_better(cleaned, now, list(now, smooth), cbind(c(-1, -2, -1), c(1, 2, 3)))
-  expect_identical(taken$learned, smooth$learned)
-  expect_identical(taken$settings$posterior$neighbours, 0L)
-  expect_equal(taken$settings$posterior$rho, 0.05)
-  expect_equal(taken$settings$posterior$trial, c(gain = 2, se = 1 / sqrt(3), rows = 3))
-  # no more than its standard error
-  kept <- take_better(cleaned, now, list(now, smooth), cbind(c(-1, -2, -1), c(2, -1, 0.5)))
-  expect_identical(kept$learned, "rough")
-  expect_identical(kept$settings$posterior$neighbours, 40L)
+  taken <- take_gains(now, list(now, smooth), cbind(c(-1, -2, -1), c(1, 2, 3)))
+  expect_identical(taken$alone, smooth)
+  expect_equal(taken$look$alone, 0.05)
+  expect_equal(taken$look$trial, c(gain = 2, se = 1 / sqrt(3), rows = 3))
 })
 
 test_that("the smoothest kernel that scores within two standard errors is tried too, of single ones", {

@@ -1,7 +1,7 @@
-# The stage that learns kernel and noise: `s` is what learning_settings() makes.
+# The stages that learn hyperparameters. `s` is the part `learn` of the plan.
 
-# list(model, pilot, learned, kernels, smoother), all but the first NULL or what is known of how they were learned;
-# `smoother`: a model whose kernel is smoother than the one kept and predicts as well beside near rows.
+# Returns list(model, pilot, learned, kernels, smoother): all but the first may be NULL. `smoother` is a model with a
+# smoother kernel that predicts as well as the chosen one beside neighbours.
 learn_stage <- function(data, s, state) {
   kernel <- if (is_open(s$kernel)) with_profile(s$kernel, "matern32", data$x) else s$kernel
   start <- start_values(kernel, s$noise, data)
@@ -24,24 +24,25 @@ learn_stage <- function(data, s, state) {
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 
-# Those that are to be learned, as the optimiser sees them.
+# Returns the hyperparameters that are learned, as the optimiser sees them.
 free_parameters <- function(model, s) {
   hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 }
 
-# Hyperparameters at fixed points, by VFE: list(kernel, noise, evaluations, stopped, pilot = list(trace, ...)).
+# Learns hyperparameters by VFE at fixed inducing points.
+# Returns list(kernel, noise, evaluations, stopped, pilot = list(trace, ...)).
 learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit, label = "hyperparameters") {
   parameters <- free_parameters(model, s)
   # while lengthscales move, some may make k(Z, Z) singular: a jitter above rounding from the start
   jitter <- max(s$jitter, 1e-8)
   problem <- vfe_hyper_problem(data, z, parameters, jitter, s$run)
-  # a millionth of what the log evidence has gained is far below what tells hyperparameters apart
+  # a millionth of the gain in log marginal likelihood is far below any difference that matters
   result <- run_minimise(problem, s$steps, label, maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(evaluations = result$evaluations, stopped = result$stopped),
     list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
 }
 
-# Hyperparameters by the exact evidence.
+# Learns hyperparameters by the exact log marginal likelihood.
 exact_stage <- function(data, done, s, state) {
   run_stage(state, "objective", {
     parameters <- free_parameters(done$model, s)
@@ -53,7 +54,7 @@ exact_stage <- function(data, done, s, state) {
   }, otherwise = done)
 }
 
-# Minus the log evidence of the exact posterior, with its slope in the free logs.
+# Minus the exact log marginal likelihood, with its gradient in the free logs.
 exact_problem <- function(data, parameters, control) {
   list(start = parameters$start, natural = parameters$natural, evaluate = function(par) {
     too_far <- parameters$too_far(par)

@@ -17,7 +17,7 @@ merge_sums <- function(a, b) {
 construct_from_source <- function(data, done, s, state) {
   whole <- data$whole
   model <- done$model
-  beside <- isTRUE(s$posterior$neighbours > 0L)
+  beside <- s$posterior$neighbours > 0L
   start <- posterior_stage(state, function() {
     native_posterior(done$z, data, model, done$jitter, control = s$run, fitc = beside)
   })
@@ -45,7 +45,7 @@ construct_from_source <- function(data, done, s, state) {
 fit_of_sums <- function(value, data, done, start, s, state) {
   whole <- data$whole
   model <- done$model
-  beside <- isTRUE(s$posterior$neighbours > 0L)
+  beside <- s$posterior$neighbours > 0L
   if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, beside, s$run)
   posterior <- posterior_of_sums(done$z, value$sums, model, start)
   sample <- data[c("x", "y", "weights", "n", "shift")]

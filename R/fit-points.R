@@ -1,21 +1,28 @@
-# The stages that place inducing points and move them: `s` is what points_settings() makes.
+# The stages that choose inducing points and move them. `s` is the part `posterior` of the plan.
 
-# list(z, t): the points and, of greedy ones, what they leave unexplained of the prior variance of a row on average.
-points_stage <- function(data, learned, s, state) {
+# Returns list(z, t): the points and, if they were chosen greedily, the mean residual prior variance of a row.
+points_stage <- function(data, learned, s, state, m = s$m) {
   if (is.matrix(s$inducing)) return(list(z = s$inducing))
   run_stage(state, "start", {
-    chosen <- start_points(data, learned$model, s$m, s$inducing, s$run)
+    chosen <- start_points(data, learned$model, m, s$inducing, s$run)
     list(z = chosen$z, t = if (s$inducing == "greedy") chosen$t[length(chosen$t)] / chosen$looked)
-  }, otherwise = list(z = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z))
+  }, otherwise = list(z = choose_points(data$x, min(m, nrow(data$x)), NULL, "random")$z))
 }
 
-# What choose_points() has of cleaned data: at most one a row.
+# Returns mean(w E_nn) / noise, E the residual prior variance; Inf if the points were not chosen greedily.
+unexplained_share <- function(data, learned, start) {
+  if (is.null(start$t)) return(Inf)
+  w <- if (is.null(data$weights)) 1 else mean(data$weights)
+  w * start$t / learned$model$noise
+}
+
+# Calls choose_points() with cleaned data, for at most one point a row.
 start_points <- function(data, model, m, method, run) {
-  choose_points(data$x, min(m, nrow(data$x)), model$kernel, method, run$memory / 2, # the data are there as well
+  choose_points(data$x, min(m, nrow(data$x)), model$kernel, method, run$memory / 2, # the data need memory as well
                 c(data[c("y", "weights")], model["noise"]), run)
 }
 
-# list(model, z, value, trace, z_trace, convergence, message, jitter, pilot, learned, kernels)
+# Returns list(model, z, value, trace, z_trace, convergence, message, jitter, pilot, learned, kernels).
 start_now <- function(learned, z, jitter) {
   list(model = learned$model, z = z, pilot = learned$pilot, learned = learned$learned, kernels = learned$kernels,
        value = NA_real_, trace = NULL, z_trace = NULL, convergence = 0L, message = "nothing to optimise",
@@ -24,80 +31,83 @@ start_now <- function(learned, z, jitter) {
 
 optimise_stage <- function(data, learned, z, s, state) {
   now <- start_now(learned, z, s$jitter)
-  if (!is.null(state$stopped)) return(now)
-  if (s$objective == "none") return(now)
-  if (!s$move) return(utils::modifyList(now, list(message = s$unmoved)))
+  if (!is.null(state$stopped) || s$objective == "none") return(now)
+  if (!s$move) return(replace(now, "message", s$unmoved))
   rows <- optimise_rows(data, s$rows, s$m)
   if (!is.null(rows$rows)) state$rows["points"] <- rows$n
   if (s$objective == "vfe" && !is.null(s$joint)) return(vfe_jointly(rows, now, s, state))
+  steps <- s$steps
   if (s$try_starts) {
-    started <- proc.time()[["elapsed"]]
-    trial <- better_start(data, rows, now, s, state)
-    now <- trial$now
-    s$steps$maxit <- s$steps$maxit - trial$iterations
-    s$steps$max_seconds <- max(0, s$steps$max_seconds - (proc.time()[["elapsed"]] - started))
+    begun <- better_start(data, rows, now, s, state)
+    now <- begun$now
+    steps <- begun$steps
   }
   rounds <- if (is.null(s$joint)) 1L else 5L
   for (round in seq_len(rounds)) {
     before <- now
-    now <- optimise_points(rows, now, s, state)
+    now <- optimise_points(rows, now, s, state, steps)
     if (!is.null(state$stopped) || round == rounds) break
     now <- joint_step(rows, now, s, state)
-    if (!is.null(state$stopped) || settled(before, now)) break
+    if (!is.null(state$stopped) || has_converged(before, now)) break
   }
-  if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L) # the trial is no round
+  # the iterations from the start that was chosen belong to the first round
+  if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L)
   now
 }
 
-# No start is best for few and for many points: a few iterations from each of two, greedy in the prior variance and
-# greedy in the divergence, tell which to go on from. Where d^2 of both differs by less than 5 the points explain nearly
-# everything, and the first ends at smaller errors. list(now, iterations): they count among `maxit`.
+# No start is best for few and for many points. A few iterations from each of two, greedy in the prior variance and
+# greedy in the divergence, show which to continue from. If d^2 of both differs by less than 5, the points explain nearly
+# everything, and the first ends at smaller errors. Returns list(now, steps): the result and the steps that are left.
 better_start <- function(data, rows, now, s, state) {
-  s$steps$maxit <- min(5L, s$steps$maxit %/% 20L)
-  s$label <- "starting points"
-  started <- proc.time()[["elapsed"]]
-  one <- optimise_points(rows, now, s, state)
-  s$steps$max_seconds <- s$steps$max_seconds - (proc.time()[["elapsed"]] - started)
-  two <- if (is.null(state$stopped) && s$steps$max_seconds > 0) second_start(data, rows, now, s, state)
-  if (is.null(two)) return(list(now = one, iterations = s$steps$maxit))
-  second <- isTRUE(two$value < one$value - 5 * now$model$noise^2)
-  # `trace` is that of the better one
-  lost <- max(0L, nrow(if (second) one$trace else two$trace))
+  left <- seconds_left(s$steps$max_seconds)
+  few <- min(5L, s$steps$maxit %/% 20L)
+  begin <- function(now) {
+    optimise_points(rows, now, s, state, steps_left(s$steps, few, left()), label = "starting points")
+  }
+  first <- begin(now)
+  second <- if (is.null(state$stopped) && left() > 0) second_start(data, now, s, state, begin)
+  if (is.null(second)) return(list(now = first, steps = steps_left(s$steps, s$steps$maxit - few, max(0, left()))))
+  take_second <- isTRUE(second$value < first$value - 5 * now$model$noise^2)
+  # `trace` is that of the better start
+  lost <- max(0L, nrow(if (take_second) first$trace else second$trace))
   state$evaluations["objective"] <- state$evaluations[["objective"]] - lost
   state$evaluations["other start"] <- lost
-  list(now = if (second) two else one, iterations = 2L * s$steps$maxit)
+  list(now = if (take_second) second else first,
+       steps = steps_left(s$steps, s$steps$maxit - 2L * few, max(0, left())))
 }
 
-# NULL where it cannot be had: there is another.
-second_start <- function(data, rows, now, s, state) {
+steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
+
+# Returns NULL if the second start cannot be computed.
+second_start <- function(data, now, s, state, begin) {
   tryCatch({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
     if (is.null(z) || nrow(z) < nrow(now$z)) return(NULL)
-    now$z <- z
-    now$start <- "divergence"
-    optimise_points(rows, now, s, state)
+    now[c("z", "start")] <- list(z, "divergence")
+    begin(now)
   }, pfdtc_error_numerical = function(e) NULL)
 }
 
-# Z at fixed hyperparameters. `watch` ends it when the certificate is good enough, see new_watch().
-optimise_points <- function(rows, now, s, state, watch = NULL) {
+# Moves the points at fixed hyperparameters. `watch` ends this when the certificate is good enough, see new_watch().
+# `reference`: one of the same model, for aux_reference().
+optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
+                            reference = NULL) {
   schedule <- if (s$objective == "pf") aux_every(s$aux) else Inf
-  left <- s$steps$maxit
+  left <- steps$maxit
   how <- s$aux
   step <- 0.1
   repeat {
     result <- run_stage(state, "points", {
       make <- if (s$objective == "pf") {
-        aux <- make_auxiliary(how, rows, now$model, nrow(now$z), s$run, s$reference)
-        function(jitter) pf_problem(rows, now$z, now$model, aux, jitter, s$run, s$steps$maxit > 0)
+        aux <- make_auxiliary(how, rows, now$model, nrow(now$z), s$run, reference)
+        function(jitter) pf_problem(rows, now$z, now$model, aux, jitter, s$run, steps$maxit > 0)
       } else {
         function(jitter) vfe_points_problem(rows, now$z, now$model, jitter, s$run)
       }
       if (s$objective == "pf") now[c("aux_points", "aux_rows")] <- list(aux$U, rows_of_aux(aux, rows))
       problem <- first_that_works(make, now$jitter)
       now$jitter <- problem$jitter
-      result <- run_minimise(problem, s$steps, if (is.null(s$label)) "inducing points" else s$label,
-                             maxit = min(left, schedule), first_step = step,
+      result <- run_minimise(problem, steps, label, maxit = min(left, schedule), first_step = step,
                              enough = if (!is.null(watch)) function(par, value) {
                                watch$after(problem$natural(par), problem$jitter, value)
                              })
@@ -107,17 +117,17 @@ optimise_points <- function(rows, now, s, state, watch = NULL) {
     now <- take_result(now, result)
     count_evaluations(state, "objective", result)
     left <- left - max(1L, result$iterations)
-    step <- result$last_step # a renewed distribution moves the optimum a little: go on with steps of the same size
+    step <- result$last_step # a renewed distribution moves the optimum a little: continue with steps of the same size
     if (!is.null(state$stopped) || is.infinite(schedule) || left <= 0L || result$iterations < 2L) return(now)
     if (!is.null(watch) && watch$ended) return(now)
     how <- aux_on_points(now$z)
   }
 }
 
-# The rows of all the data that the exact posterior of some is made of; NULL for a SoR posterior.
+# Returns the rows of all the data in the exact posterior of a subset; NULL for a SoR posterior.
 rows_of_aux <- function(aux, data) if (is.null(data$rows)) aux$rows else data$rows[aux$rows]
 
-# The jitter, raised by tens until the objective exists at the start.
+# Raises the jitter by tens until the objective exists at the start.
 first_that_works <- function(make, jitter) {
   repeat {
     problem <- make(jitter)
@@ -129,22 +139,17 @@ first_that_works <- function(make, jitter) {
 }
 
 take_result <- function(now, result) {
-  if (is.na(result$value)) result$value <- if (is.null(now$value)) NA_real_ else now$value # ended before there was one
-  now$z <- result$z
-  now$value <- result$value
-  now$convergence <- result$convergence
-  now$message <- result$message
+  if (is.na(result$value)) result$value <- if (is.null(now$value)) NA_real_ else now$value # ended before the first value
   trace <- result$trace
   kept <- lapply(result$kept, function(k) list(evaluation = k$evaluation, z = result$natural(k$par)))
-  if (!is.null(now$trace) && nrow(now$trace)) {
-    last <- now$trace[nrow(now$trace), ]
+  last <- if (!is.null(now$trace) && nrow(now$trace)) now$trace[nrow(now$trace), ]
+  if (!is.null(last)) {
     trace$evaluation <- trace$evaluation + last$evaluation
     trace$seconds <- trace$seconds + last$seconds
     kept <- lapply(kept, function(k) within.list(k, evaluation <- evaluation + last$evaluation))
-    trace$round <- rep(last$round + 1L, nrow(trace))
-  } else {
-    trace$round <- rep(1L, nrow(trace))
   }
+  trace$round <- rep(if (is.null(last)) 1L else last$round + 1L, nrow(trace))
+  now[c("z", "value", "convergence", "message")] <- result[c("z", "value", "convergence", "message")]
   now$trace <- rbind(now$trace, trace)
   now$z_trace <- c(now$z_trace, kept)
   now
@@ -159,7 +164,7 @@ joint_step <- function(rows, now, s, state) {
   }, otherwise = now)
 }
 
-settled <- function(before, now) {
+has_converged <- function(before, now) {
   max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3
 }
 

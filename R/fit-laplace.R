@@ -1,0 +1,184 @@
+# Fits with another likelihood than the Gaussian: Laplace's approximation on inducing points.
+#
+#   learn_laplace()      kernel, constant mean and theta by the penalised log marginal likelihood
+#   look_at_working_points()   greedy points, which are moved if an auxiliary distribution is given
+#   construct_laplace()  the posterior's mode on all rows, or from there the best normal distribution, and the fit
+#
+# The result is a Gaussian DTC posterior with noise 1, row weights W and responses f + g / W: prediction treats it as
+# any other.
+
+working_steps <- list(
+  learn = function(...) learn_laplace_stage(...), points = function(...) look_at_working_points(...),
+  trial = function(...) look_at_held_out_working(...), make = function(...) make_working(...))
+
+# Completes the arguments: noise 1, and the likelihood with what it takes from the responses.
+complete_likelihood <- function(data, asked) {
+  refuse_beside_likelihood(asked)
+  asked$noise <- 1
+  asked$likelihood[c("levels", "trials")] <- list(data$levels, !is.null(data$sites$size))
+  if (asked$likelihood$name == "student") asked$likelihood$unit <- student_unit(data$sites)
+  message_if_response_constant(data, asked$likelihood)
+  asked
+}
+
+refuse_beside_likelihood <- function(s) {
+  several <- !is_log_concave(s$likelihood) || !is.null(s$tol)
+  vi <- is_variational(s$likelihood)
+  held <- !is.null(s[["aux"]]) && (several || vi || isTRUE(s$neighbours > 0) || aux_keeps_reference(s[["aux"]]))
+  given <- c(noise = !is.null(s$noise), transform = !is.null(s$transform), aux = held,
+             tol = vi && !is.null(s$tol), neighbours = (several || vi) && isTRUE(s$neighbours > 0),
+             mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1), hyper = s$hyper %in% c("pilot", "joint"),
+             inducing = identical(s$inducing, "divergence"))
+  if (!any(given)) return(invisible())
+  argument <- names(given)[given][1L]
+  hint <- switch(argument, noise = , transform = "The likelihood describes how responses scatter.",
+                 hyper = "Use \"evidence\" or \"fixed\".",
+                 aux = paste("Points are moved for log-concave likelihoods with approx = \"laplace\", without `tol` and",
+                             "`neighbours`, under aux_white(), aux_sor() and others that keep no reference."),
+                 tol = "Certificates are about Laplace's posterior. Use approx = \"laplace\".",
+                 neighbours = paste("Neighbours are for log-concave likelihoods with approx = \"laplace\", without",
+                                    "`tol`."),
+                 mean = "The mean is a constant, which is learned.",
+                 inducing = "Use another method of inducing_points().")
+  abort_input(argument, "given", sprintf("left out with family %s", s$likelihood$name), hint = hint)
+}
+
+message_if_response_constant <- function(data, likelihood) {
+  if (likelihood$name == "student") return(invisible())
+  y <- data$sites$y
+  size <- if (is.null(data$sites$size)) 1 else data$sites$size
+  said <- if (all(y == 0)) {
+    if (likelihood$name == "binomial") "All responses are failures" else "All counts are 0"
+  } else if (likelihood$name == "binomial" && all(y == size)) {
+    "All responses are successes"
+  }
+  if (!is.null(said)) tell_classed("one_value", paste0(said, ". The constant mean stays at its prior mean."))
+}
+
+# ---- learning -------------------------------------------------------------------------------------------------------
+
+# Returns list(model, center, theta, learned, kernels, trace, ...).
+learn_laplace_stage <- function(data, s, state) {
+  kernel <- if (is.null(s$kernel$profile)) place_kernel(kernel_of("matern52"), data$x) else s$kernel
+  start <- laplace_start(data, s, kernel)
+  found <- run_stage(state, "learn", learn_laplace(data, s, start, state), otherwise = state$so_far)
+  if (is.null(found)) found <- start
+  found$model <- new_model(found$kernel, 1)
+  found$more_df <- c(isTRUE(s$center), s$likelihood$learned)
+  found
+}
+
+laplace_start <- function(data, s, kernel) {
+  units <- parameter_units(kernel, data$x, laplace_priors$variance * s$likelihood$unit^2)
+  value <- kernel_values(kernel)
+  value[is.na(value)] <- (units$unit * units$start)[is.na(value)]
+  theta <- s$likelihood$theta
+  list(kernel = name_lengthscales(set_values(kernel, value), data$x),
+       center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else as.double(s$center),
+       theta = if (s$likelihood$learned) theta_middle(s$likelihood) else theta, trace = NULL, convergence = 0L,
+       message = "nothing to optimise", value = NA_real_)
+}
+
+learn_laplace <- function(data, s, start, state) {
+  if (!length(s$free) && !isTRUE(s$center) && !s$likelihood$learned) return(start)
+  asked <- s
+  s <- with_approximation(s, "laplace")
+  rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
+  given <- !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) || !is.null(s$kernel$variance)
+  found <- choose_smooth(rows, s, start, state, given)
+  # the value is that of fewer rows
+  best <- tied <- search_laplace(rows, s, replace(found$best, "value", Inf), start, state, tied = !given)
+  state$so_far <- best
+  if (!given && length(s$free) && length(best$kernel$lengthscale) > 1L) {
+    apart <- search_laplace(rows, s, best, start, state, tied = FALSE)
+    if (apart$value < best$value) best <- apart
+  }
+  best$kernels <- found$table
+  if (is.null(s$kernel$profile) && nrow(data$x) <= exact_rows && is.null(state$stopped)) {
+    state$so_far <- best
+    best <- choose_terms(rows, s, c(list(tied), if (!best$tied) list(best)), found$table, start, state)
+  }
+  if (is_variational(asked$likelihood)) {
+    state$so_far <- best
+    best <- search_laplace(rows, asked, best, start, state, tied = FALSE)
+  }
+  if (length(state$left_out)) message_skipped_searches(state$left_out, is.finite(min(best$value, found$best$value)))
+  best
+}
+
+# Returns the part `learn` of a plan with another approximation of the posterior.
+with_approximation <- function(s, approx) {
+  replace(s, "likelihood", list(replace(s$likelihood, "approx", approx)))
+}
+
+# `reasons`: why searches were left out: the mode cannot be computed where they begin.
+message_skipped_searches <- function(reasons, learned) {
+  text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
+                  if (length(reasons) == 1L) "" else "es", paste(unique(reasons), collapse = "; "))
+  if (learned) return(tell_classed("search", paste(text, "The best result of the others is kept.")))
+  warn_convergence(paste(text, "Nothing was learned: hyperparameters stay at their prior values."))
+}
+
+# ---- the posterior --------------------------------------------------------------------------------------------------
+
+# Chooses inducing points, and moves them if the plan says so.
+look_at_working_points <- function(now, plan, state) {
+  z <- working_points(now$data, now$learned, plan$posterior, plan$posterior$m, state)
+  if (plan$posterior$move) z <- moved_points(now$data, now$learned, z, plan, state)
+  now$start <- list(z = z)
+  now$look$rho <- NA_real_
+  now
+}
+
+working_points <- function(data, learned, s, m, state) {
+  if (is.matrix(s$inducing)) return(s$inducing)
+  run_stage(state, "start", choose_points(data$x, m, learned$kernel, s$inducing, min(s$run$memory, greedy_memory),
+                                          control = s$run)$z,
+            otherwise = choose_points(data$x, m, NULL, "random")$z)
+}
+
+make_working <- function(now, plan, state, finish = NULL) {
+  construct_laplace(now$data, now$learned, now$start$z, plan, state, now$near, now$mode)
+}
+
+# `near`, `start`: the posterior with neighbours and the mode on points, if the comparison has made them.
+construct_laplace <- function(data, learned, z, plan, state, near = NULL, start = NULL) {
+  likelihood <- plan$learn$likelihood
+  likelihood$theta <- learned$theta
+  parts <- laplace_parts(data, likelihood, learned, z, plan$run, state, start, function(f, sites) {
+    neighbours <- plan$posterior$neighbours
+    if (!is.null(near) || neighbours == 0L) return(near)
+    run_stage(state, "near", near_laplace(data, z, f, sites, learned$model, neighbours, plan$run), otherwise = NULL)
+  })
+  learned$model$center <- learned$center
+  new_fit(data, learned, plan, state, c(parts, list(
+    m_asked = if (is.null(plan$again$m)) nrow(z) else plan$posterior$m,
+    inducing_method = plan$posterior$inducing_method, aux = if (plan$posterior$move) plan$posterior$aux,
+    trial = plan$posterior$trial, likelihood = likelihood, theta = learned$theta)))
+}
+
+# Returns the parts of a fit that depend on all rows. `start`: factors from an earlier fit. `near(f, sites)` returns the
+# posterior with neighbours from the mode on points (without offset and mean), or NULL.
+laplace_parts <- function(data, likelihood, learned, z, run, state, start = list(), near = function(f, sites) NULL) {
+  variational <- is_variational(likelihood)
+  found <- posterior_stage(state, function() {
+    laplace_at(data, replace(likelihood, "approx", "laplace"), learned$center, learned$kernel, z,
+               rounding_jitter(nrow(z)), run, start, want = 1L)
+  })
+  if (variational) {
+    found <- variational_at(data, likelihood, learned$center, learned$kernel, z, found, state, run)
+  }
+  if (is.null(state$stopped) && !(found$decrement < 1e-6 * (1 + sqrt(abs(found$evidence))))) {
+    warn_convergence(sprintf("The %s was not reached: the %s decrement is %.2g.", if (variational)
+      "best normal distribution" else "posterior's mode", if (variational) "bound's" else "Newton", found$decrement))
+  }
+  sites <- engine_sites(likelihood, data$sites, learned$center)
+  near <- near(found$f - sites$offset, sites)
+  constant <- log_constant(likelihood, data$sites)
+  value <- if (!variational) found$evidence - found$penalty + sum(constant) else
+    variational_bound(found, sites, constant, prior_most(learned$model, data$x, z))
+  list(evidence = value,
+       factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")], inducing = z, m = nrow(z),
+       near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
+       sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(found$W, 0) * found$left))
+}

@@ -1,0 +1,182 @@
+# Comparisons by held-out rows: inducing points alone or with nearest neighbours?
+
+# Neighbours use a few noisy responses, inducing points those of all rows. For many rows of a smooth function inducing
+# points know more. They are kept alone if their log density at held-out rows is larger by more than its standard error,
+# with the chosen kernel or with a smoother one that scores as well beside neighbours.
+look_at_held_out <- function(now, plan, state) {
+  now$data <- merge_all_equal_rows(now$data)
+  now$look["trial"] <- list(NULL)
+  run_stage(state, "trial", {
+    tried <- list(now[c("learned", "start")])
+    if (!is.null(now$learned$smoother)) tried[[2L]] <- with_smoother(now$data, now$learned, plan$posterior, state)
+    gains <- held_gains(now$data, tried, plan)
+    if (is.null(gains)) now else take_gains(now, tried, gains)
+  }, otherwise = now)
+}
+
+take_gains <- function(now, tried, gains) {
+  best <- which.max(colMeans(gains))
+  gain <- gains[, best]
+  now$alone <- tried[[best]]
+  now$look$trial <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
+  now$look$alone <- unexplained_share(now$data, now$alone$learned, now$alone$start)
+  now
+}
+
+# Replaces the chosen kernel by the smoother one and chooses inducing points for it.
+with_smoother <- function(data, learned, s, state) {
+  learned$model <- learned$smoother
+  learned$kernels$chosen <- learned$kernels$kernel == learned$model$kernel$label
+  list(learned = learned, start = points_stage(data, learned, s, state))
+}
+
+# Returns the gain in log density at each held-out row of inducing points alone over the first candidate's points with
+# neighbours: a column for each candidate. NULL if it cannot be computed.
+held_gains <- function(data, tried, plan) {
+  n <- nrow(data$x)
+  held <- sample.int(n, min(trial_rows[["held"]], n %/% 5L))
+  others <- sample(setdiff(seq_len(n), held), min(trial_rows[["among"]], n - length(held)))
+  around <- take_rows(data, others)
+  some <- take_rows(data, utils::head(others, trial_rows[["posterior"]]))
+  at <- take_rows(data, held)
+  density <- function(model, mean, var) {
+    noise <- model$noise / if (is.null(at$weights)) 1 else at$weights
+    stats::dnorm(at$y, mean, sqrt(pmax(var, 0) + noise), log = TRUE)
+  }
+  alone <- function(one) {
+    model <- one$learned$model
+    posterior <- native_posterior(one$start$z, some, model, 1e-12, control = plan$run)
+    p <- native_predict(posterior, one$start$z, model, at$x)
+    density(model, p$mean, p$sor_variance + p$unexplained)
+  }
+  beside <- function(one) {
+    model <- one$learned$model
+    count <- plan$posterior$neighbours
+    near <- near_posterior(some, one$start$z, model, count, count, control = plan$run)
+    p <- predict_near(near, around, one$start$z, model, at$x, plan$run)
+    density(model, p$mean, p$var_near + p$var_far)
+  }
+  tryCatch(vapply(tried, alone, at$y) - beside(tried[[1L]]), pfdtc_error_numerical = function(e) NULL)
+}
+
+# Describes the comparison in print().
+describe_trial <- function(trial) {
+  if (is.null(trial)) return("")
+  sprintf("; points alone have %+.4f (se %.4f) in log density at %d rows held out", trial[["gain"]], trial[["se"]],
+          as.integer(trial[["rows"]]))
+}
+
+# ---- other likelihoods ----------------------------------------------------------------------------------------------
+#
+# Few points carry no short lengthscales. But the mode on points gives working responses f + g / W with noise 1 / W, and
+# the Vecchia likelihood of these learns any lengthscale. They come from a mode that is too smooth, so the variance comes
+# out too small (as in penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 3, 9, ... are tried
+# until the log density of held-out rows is less than the best by more than its standard error.
+
+look_at_held_out_working <- function(now, plan, state) {
+  now$look["trial"] <- list(NULL)
+  likelihood <- replace(plan$learn$likelihood, "theta", list(now$learned$theta))
+  run_stage(state, "trial", {
+    now$mode <- laplace_at(now$data, likelihood, now$learned$center, now$learned$kernel, now$start$z,
+                           rounding_jitter(nrow(now$start$z)), plan$run)
+    fallback_if_not_converged(compare_with_neighbours(now$data, now, likelihood, plan, state), now)
+  }, otherwise = now)
+}
+
+# Returns `otherwise` if neighbours cannot be used, or their mode does not converge.
+fallback_if_not_converged <- function(expr, otherwise) {
+  tryCatch(expr, pfdtc_error_numerical = function(e) otherwise, pfdtc_warning_convergence = function(w) otherwise)
+}
+
+compare_with_neighbours <- function(data, now, likelihood, plan, state) {
+  n <- nrow(data$x)
+  held <- sample.int(n, min(near_trial$held, n %/% 5L))
+  around <- sample(setdiff(seq_len(n), held))
+  trial <- held_out_trial(data, likelihood, now$learned$center, held, around, plan$run)
+  sites <- trial$sites_of(around)
+  # Newton steps from a mode that is almost reached
+  alone <- native_laplace(now$start$z, trial$x(around), sites, now$learned$kernel, now$mode$jitter, now$mode,
+                          maxit = 2L, control = plan$run)
+  p <- native_predict(stop_on_status(alone, "The posterior's mode"), now$start$z, now$learned$model, trial$x(held))
+  score_alone <- trial$score(p$mean, p$sor_variance + p$unexplained)
+
+  # use the other rows only: a mode that has seen the held-out responses favours neighbours
+  on_points <- numeric(n)
+  on_points[around] <- alone$f - sites$offset
+  on_points[held] <- p$mean
+  learned <- learn_near_laplace(trial$x(around), on_points[around], sites, plan$learn, now$learned, state)
+  z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", greedy_memory,
+                     control = plan$run)$z
+  best <- raise_variances(trial, learned$model$kernel, utils::head(z, few_points), on_points,
+                          any(startsWith(plan$learn$free, "variance")))
+  gain <- score_alone - best$score
+  if (!all(is.finite(gain))) return(now)
+  now$look$trial <- c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
+  if (!isTRUE(mean(gain) < -near_trial$gain)) return(now)
+  learned$kernel <- best$kernel
+  learned$model <- new_model(best$kernel, 1)
+  if (likelihood$learned) { # for a mode that is too smooth, theta is too small
+    logs <- log(likelihood$theta) + c(-1, 1) * log(near_trial$theta)
+    of_log <- function(log) sum(trial$score(best$mean, best$var, exp(log)))
+    likelihood$theta <- learned$theta <- exp(stats::optimize(of_log, logs, maximum = TRUE)$maximum)
+  }
+  near <- near_laplace(data, z, best$f, trial$sites_of(seq_len(n)), learned$model, default_neighbours, plan$run,
+                       best$step, near_trial$settled)
+  replace(now, c("learned", "start", "near", "mode"), list(learned, list(z = z), near, NULL))
+}
+
+# Returns functions of the rows: inputs `x`, `sites_of`, the log density `score` at the held-out rows, and `beside`,
+# the posterior with neighbours for a kernel, from latent values f.
+held_out_trial <- function(data, likelihood, center, held, around, run) {
+  x <- function(rows) data$x[rows, , drop = FALSE]
+  sites_of <- function(rows) engine_sites(likelihood, take_sites(data$sites, rows), center)
+  some <- utils::head(around, near_trial$rows)
+  at <- take_sites(data$sites, held)
+  score <- function(mean, var, theta = likelihood$theta) {
+    log_predictive(replace(likelihood, "theta", list(theta)), at[c("y", "size")], mean + center + at$offset,
+                   pmax(var, 0))
+  }
+  rows_at <- function(rows, f) surrogate_rows(x(rows), sites_of(rows), f[rows])
+  beside <- function(kernel, z, f) {
+    model <- new_model(kernel, 1)
+    predicted <- function(f, x) {
+      near <- near_posterior(rows_at(some, f), z, model, default_neighbours, default_neighbours, control = run)
+      predict_near(near, rows_at(around, f), z, model, x, run)
+    }
+    for (i in seq_len(near_trial$steps)) { # mostly one
+      step <- short_enough(predicted(f, data$x)$mean - f)
+      f <- f + step
+      if (is_settled(step, near_trial$settled)) break
+    }
+    p <- predicted(f, x(held))
+    var <- p$var_near + p$var_far
+    list(score = score(p$mean, var), kernel = kernel, f = f, step = step, mean = p$mean, var = var)
+  }
+  list(x = x, sites_of = sites_of, score = score, beside = beside)
+}
+
+# Tries larger and larger variances, if they are `free`, and returns the best.
+raise_variances <- function(trial, kernel, z, f, free) {
+  raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
+  best <- tried <- trial$beside(raise(kernel), z, f)
+  for (i in seq_len(if (free) near_trial$raised - 1L else 0L)) {
+    tried <- fallback_if_not_converged(trial$beside(raise(tried$kernel), z, tried$f), NULL)
+    apart <- tried$score - best$score
+    if (!isTRUE(mean(apart) > -se_of_mean(apart))) break
+    if (mean(apart) > 0) best <- tried
+  }
+  best
+}
+
+# Learns another kernel from the working responses at f.
+learn_near_laplace <- function(x, f, sites, s, learned, state) {
+  rows <- surrogate_rows(x, sites, pmin(pmax(f, -near_trial$largest), near_trial$largest))
+  rows <- c(rows, list(response = rows$y, scale = 1, n = nrow(x), shift = list(rows = 0, ss = 0, constant = 0)))
+  # the kernel learned with points is at times a better start than any of a grid
+  kernel <- if (is_open(s$kernel)) replace(learned$kernel, "profile", list(NULL)) else learned$kernel
+  s <- replace(s, c("kernel", "likelihood", "noise"), list(kernel, NULL, 1))
+  found <- if (length(s$free)) learn_evidence(rows, s, state) else list(kernel = learned$model$kernel)
+  learned$model <- new_model(found$kernel, 1)
+  learned["kernels"] <- list(found$kernels)
+  learned
+}

@@ -1,0 +1,180 @@
+# The plan of a fit: decide() returns what the fit will do, with the reasons. Stages read their part of the plan and
+# never change it.
+
+# Returns what decide() has to know of the data. `n`: rows after equal ones were merged, `rows`: before.
+facts_of <- function(data, asked) {
+  list(n = nrow(data$x), rows = data$n, keep = isTRUE(asked$keep_data), sample = isTRUE(asked$keep_sample),
+       source = !is.null(data$whole), memory = getOption("pfdtc.max_memory", 2^32))
+}
+
+# Returns a plan. `asked`: what complete_settings() returns. `look`: measurements so far:
+#
+#   exact   could the exact posterior be computed?
+#   rho     residual prior variance at the rows, on average, divided by the noise variance
+#   trial   gain of inducing points alone over neighbours in log density at held-out rows: c(gain, se, rows),
+#           or NULL if the comparison failed
+#   alone   rho for the kernel and the inducing points with the best gain
+#
+# The plan has the parts `learn` (hyperparameters), `posterior`, `goal` (accuracy), `run` (passes over rows), `because`
+# (a sentence for each choice) and `next_look`, the measurement to make before the plan is final, or NULL.
+decide <- function(facts, asked, look = list()) {
+  control <- asked$control
+  control$maxit <- most_iterations(asked)
+  learn <- learning_settings(asked$kernel, asked$noise, asked$columns, asked$free, control, asked$hyper, asked[["m"]],
+                             asked$likelihood, asked[["center"]])
+  chosen <- if (!is.null(asked$likelihood)) decide_working(facts, asked, look) else
+    if (is.null(gp_family(asked)$objective)) decide_rows(facts, asked) else decide_posterior(facts, asked, look)
+  c(asked[intersect(names(asked), c("method", "call", "keep_data", "again", "control"))],
+    list(learn = learn, posterior = c(chosen$posterior, points_settings(asked, control, learn)),
+         goal = goal_settings(asked$tol, control), run = run_settings(control),
+         next_look = chosen$next_look, because = chosen$because))
+}
+
+# Returns the plan before any measurement.
+first_plan <- function(data, asked) {
+  asked <- complete_settings(data, asked)
+  decide(facts_of(data, asked), asked)
+}
+
+moves_points <- function(asked) {
+  !is.null(asked$control$maxit) || asked$hyper %in% c("pilot", "joint") || !is.null(asked[["aux"]]) ||
+    !identical(gp_family(asked)$objective, "pf") || !is.null(asked$tol)
+}
+
+most_iterations <- function(asked) {
+  if (!is.null(asked$control$maxit)) asked$control$maxit else
+    if (moves_points(asked)) most_moves[["asked"]] else most_moves[["default"]]
+}
+
+exact_is_affordable <- function(facts) {
+  facts$keep && facts$n <= exact_rows && 8 * as.double(facts$n)^2 <= facts$memory
+}
+
+# ---- which posterior ------------------------------------------------------------------------------------------------
+# Each returns list(posterior = list(kind, m, neighbours, move, ...), next_look, because).
+
+# The exact posterior of all rows, or of `m` random rows.
+decide_rows <- function(facts, asked) {
+  some <- gp_family(asked)$some
+  m <- if (!some) facts$n else if (is.null(asked[["m"]])) min(default_points, facts$rows) else asked$m
+  list(posterior = list(kind = "exact", m = m, some = some, neighbours = 0L),
+       because = c(posterior = sprintf("The function computes the exact posterior%s.",
+                                       if (some) sprintf(" of %d random rows", m) else "")))
+}
+
+# Gaussian responses.
+decide_posterior <- function(facts, asked, look) {
+  open <- gp_family(asked)$chooses && leaves_points_open(asked)
+  if (open && exact_is_affordable(facts) && !isFALSE(look$exact)) {
+    return(list(posterior = list(kind = "exact", m = facts$n, some = FALSE, neighbours = 0L),
+                next_look = if (is.null(look$exact)) "exact",
+                because = c(posterior = sprintf("The posterior is exact: there are at most %s rows.",
+                                                show_count(exact_rows)))))
+  }
+  m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
+    min(default_points, facts$rows)
+  if (is.null(look$rho)) return(list(posterior = list(kind = "points", m = m, neighbours = 0L), next_look = "points"))
+  open <- open && (facts$keep || facts$sample)
+  too_few <- look$rho >= enough_unexplained
+  undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained
+  near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default_neighbours else 0L
+  near <- min(near, facts$n)
+  if (open && look$rho > short_unexplained && near > 0L) m <- min(m, few_points)
+  if (undecided && !facts$source && !"trial" %in% names(look)) {
+    return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = "trial"))
+  }
+  move <- moves_points(asked) || (too_few && near == 0L)
+  alone <- undecided && isTRUE(look$trial[["gain"]] > look$trial[["se"]])
+  if (alone) near <- 0L
+  list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
+                        rho = if (alone) look$alone else look$rho, trial = look$trial,
+                        unmoved = because_unmoved(near, alone)),
+       because = c(because_points(facts, asked, look), because_near(asked, look, near, alone),
+                   move = if (move) "Inducing points are moved." else because_unmoved(near, alone)))
+}
+
+# Other likelihoods.
+decide_working <- function(facts, asked, look) {
+  n <- facts$n
+  near <- if (is.null(asked$neighbours)) 0L else min(asked$neighbours, n)
+  move <- !is.null(asked[["aux"]])
+  few <- move || near > 0L || !is.null(asked$tol)
+  m <- if (!is.null(asked[["m"]])) asked$m else if (n <= exact_rows && !few) n else min(laplace_sizes$most, n)
+  undecided <- is.null(asked$neighbours) && leaves_points_open(asked) && facts$keep && n > exact_rows &&
+    n <= near_training_rows && is_log_concave(asked$likelihood) && !is_variational(asked$likelihood)
+  next_look <- if (!"rho" %in% names(look)) "points" else if (undecided && !"trial" %in% names(look)) "trial"
+  won <- undecided && isTRUE(look$trial[["gain"]] < -near_trial$gain)
+  if (won) near <- default_neighbours
+  list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
+                        trial = look$trial), next_look = next_look,
+       because = c(because_points(facts, asked, list()), because_near(asked, look, near, undecided && !won)))
+}
+
+# ---- reasons --------------------------------------------------------------------------------------------------------
+
+because_points <- function(facts, asked, look) {
+  c(posterior = if (isFALSE(look$exact)) {
+    "Inducing points are used: the noise is too small for a Cholesky factorisation of the exact posterior."
+  } else if (!leaves_points_open(asked)) {
+    "Inducing points are used: an argument asks for them."
+  } else if (facts$n > exact_rows) {
+    sprintf("Inducing points are used: there are more than %s rows.", show_count(exact_rows))
+  } else {
+    "Inducing points are used."
+  })
+}
+
+because_near <- function(asked, look, near, alone) {
+  rho <- if (is_finite_number(look$rho)) sprintf("Residual prior variance is %.2g of the noise variance", look$rho)
+  text <- if (!is.null(asked$neighbours)) {
+    sprintf("%d nearest neighbours: `neighbours` asks for them.", near)
+  } else if (!is.null(look$trial)) {
+    sprintf("%s: inducing points alone gain %.3g (standard error %.2g) in log density at %d held-out rows.",
+            if (near > 0L) sprintf("%d nearest neighbours", near) else "No nearest neighbours",
+            look$trial[["gain"]], look$trial[["se"]], as.integer(look$trial[["rows"]]))
+  } else if (!is.null(rho)) {
+    sprintf("%s: %s.", rho, if (near > 0L) sprintf("predictions use %d nearest neighbours", near) else
+      if (look$rho < enough_unexplained) "nearest neighbours would not change predictions" else
+        "nearest neighbours are not used")
+  }
+  c(neighbours = text)
+}
+
+because_unmoved <- function(near, alone) {
+  if (alone) return("points kept where they start")
+  paste("points kept where they start:", if (near > 0L) "the rows near by do the rest" else
+    "moving them would not change predictions")
+}
+
+# ---- parts of the plan ----------------------------------------------------------------------------------------------
+
+# `most`: the number of inducing points that learning by Laplace's approximation may use.
+learning_settings <- function(kernel, noise, columns, free, control, hyper = "evidence", most = NULL, likelihood = NULL,
+                              center = TRUE) {
+  list(kernel = kernel, noise = noise, columns = columns, free = free, hyper = hyper, most = most,
+       likelihood = likelihood, center = center, restarts = control$restarts, priors = control$priors,
+       rows = control$optimise_rows, jitter = control$jitter, steps = steps_settings(control),
+       run = run_settings(control))
+}
+
+# `joint`: the part `learn`, if hyperparameters are moved with the points.
+points_settings <- function(asked, control, learn) {
+  given <- is.matrix(asked$inducing)
+  objective <- gp_family(asked)$objective
+  aux <- if (identical(objective, "pf") && is.null(asked[["aux"]])) default_aux() else asked[["aux"]]
+  list(inducing = if (is.null(asked$inducing)) "greedy" else asked$inducing,
+       inducing_method = if (given) "given" else if (is.null(asked$inducing)) "greedy" else asked$inducing,
+       try_starts = is.null(asked$inducing) && identical(objective, "pf") && aux_objective(aux) == "white",
+       objective = objective, aux = aux, joint = if (asked$hyper == "joint" && length(asked$free)) learn,
+       rows = control$optimise_rows, jitter = control$jitter, steps = steps_settings(control),
+       run = run_settings(control))
+}
+
+# `tell`: are there messages about candidates, because nothing else shows that a search is under way?
+goal_settings <- function(tol, control) {
+  list(tol = tol, quantile = control$tol_quantile, tell = !control$progress && isFALSE(control$quiet))
+}
+
+steps_settings <- function(control) unclass(control)[c("maxit", "reltol", "max_seconds", "trace", "progress")]
+
+run_settings <- function(control) unclass(control)[c("block", "threads", "memory")]

@@ -1,0 +1,130 @@
+# What a fit will do, and why: decide() is pure, so that its tests are tables.
+
+facts <- function(n, ...) utils::modifyList(list(n = n, rows = n, keep = TRUE, sample = FALSE, source = FALSE, memory = 2^32),
+                                     list(...))
+arguments <- function(...) {
+  given <- list(...)
+  asked <- list(method = "pfdtc", hyper = "fixed", control = pfdtc_control(progress = FALSE), keep_data = TRUE,
+                kernel = kernel_se(1, 1), noise = 0.1, columns = "x", free = character())
+  asked[names(given)] <- given
+  asked
+}
+chosen <- function(plan) {
+  p <- plan$posterior
+  list(kind = p$kind, m = as.integer(p$m), neighbours = as.integer(p$neighbours), move = isTRUE(p$move),
+       look = if (is.null(plan$next_look)) "" else plan$next_look)
+}
+
+test_that("the plan is that of the table", {
+  won <- c(gain = 0.02, se = 0.01, rows = 500)
+  lost <- c(gain = 0.01, se = 0.02, rows = 500)
+  table <- list(
+    # rows, arguments, measurements: kind, m, neighbours, are points moved, next measurement
+    list(300, list(), list(), "exact", 300, 0, FALSE, "exact"),
+    list(300, list(), list(exact = TRUE), "exact", 300, 0, FALSE, ""),
+    list(300, list(), list(exact = FALSE), "points", 200, 0, FALSE, "points"),
+    list(300, list(m = 30L), list(), "points", 30, 0, FALSE, "points"),
+    list(300, list(inducing = "greedy"), list(rho = 1), "points", 200, 0, TRUE, ""),
+    list(300, list(neighbours = 20L), list(), "exact", 300, 0, FALSE, "exact"),
+    list(2500, list(), list(), "points", 200, 0, FALSE, "points"),
+    list(2500, list(), list(rho = 0.001), "points", 200, 0, FALSE, ""),
+    list(2500, list(), list(rho = 0.1), "near", 200, 40, FALSE, "trial"),
+    list(2500, list(), list(rho = 0.1, trial = lost), "near", 200, 40, FALSE, ""),
+    list(2500, list(), list(rho = 0.1, trial = won, alone = 0.02), "points", 200, 0, FALSE, ""),
+    list(2500, list(), list(rho = 1), "near", 200, 40, FALSE, ""),
+    list(2500, list(), list(rho = 6), "near", 50, 40, FALSE, ""),
+    list(2500, list(neighbours = 0L), list(rho = 1), "points", 200, 0, TRUE, ""),
+    list(2500, list(neighbours = 20L), list(rho = 0.001), "near", 200, 20, FALSE, ""),
+    list(2500, list(neighbours = 20L), list(rho = 6), "near", 50, 20, FALSE, ""),
+    list(2500, list(m = 40L, neighbours = 10L), list(rho = 6), "near", 40, 10, FALSE, ""),
+    list(2500, list(m = 40L), list(rho = 0.001), "points", 40, 0, FALSE, ""),
+    list(2500, list(m = 40L), list(rho = 6), "points", 40, 0, TRUE, ""),
+    list(2500, list(inducing = matrix(0, 7, 1)), list(rho = Inf), "points", 7, 0, TRUE, ""),
+    list(2500, list(aux = aux_sor()), list(rho = 0.001), "points", 200, 0, TRUE, ""),
+    list(2500, list(control = pfdtc_control(maxit = 5, progress = FALSE)), list(rho = 1), "near", 200, 40, TRUE, ""),
+    list(2500, list(method = "gp_dtc"), list(rho = 1), "points", 200, 0, TRUE, ""),
+    list(300, list(method = "gp_exact"), list(), "exact", 300, 0, FALSE, ""),
+    list(300, list(method = "gp_subsample", m = 30L), list(), "exact", 30, 0, FALSE, ""))
+  for (row in table) {
+    plan <- decide(facts(row[[1L]]), do.call(arguments, row[[2L]]), row[[3L]])
+    expect_identical(chosen(plan), list(kind = row[[4L]], m = as.integer(row[[5L]]), neighbours = as.integer(row[[6L]]),
+                                        move = row[[7L]], look = row[[8L]]), info = deparse(row))
+    if (row[[8L]] == "") expect_true(all(nzchar(plan$because)), info = deparse(row))
+  }
+  # without rows there are neither neighbours nor the exact posterior; a sample has neighbours, but no comparison
+  expect_identical(chosen(decide(facts(300, keep = FALSE), arguments(), list(rho = 1)))$neighbours, 0L)
+  expect_identical(chosen(decide(facts(300, keep = FALSE, sample = TRUE, source = TRUE), arguments(),
+                                 list(rho = 0.1)))[c("neighbours", "look")], list(neighbours = 40L, look = ""))
+  expect_identical(chosen(decide(facts(300, memory = 1e5), arguments()))$kind, "points")
+})
+
+test_that("the plan of other likelihoods is that of the table", {
+  binary <- as_likelihood(binomial())
+  won <- c(gain = -0.02, se = 0.01, rows = 500)
+  lost <- c(gain = 0, se = 0.01, rows = 500)
+  done <- list(rho = NA_real_)
+  table <- list(
+    list(300, list(), list(), "points", 300, 0, FALSE, "points"),
+    list(300, list(), done, "points", 300, 0, FALSE, ""),
+    list(300, list(m = 20L), done, "points", 20, 0, FALSE, ""),
+    list(500, list(neighbours = 10L), done, "near", 400, 10, FALSE, ""),
+    list(500, list(aux = aux_white()), done, "points", 400, 0, TRUE, ""),
+    list(2500, list(), done, "points", 400, 0, FALSE, "trial"),
+    list(2500, list(m = 20L), done, "points", 20, 0, FALSE, ""),
+    list(2500, list(neighbours = 0L), done, "points", 400, 0, FALSE, ""),
+    list(2500, list(), c(done, list(trial = won)), "near", 400, 40, FALSE, ""),
+    list(2500, list(), c(done, list(trial = lost)), "points", 400, 0, FALSE, ""),
+    list(2e5, list(), done, "points", 400, 0, FALSE, ""),
+    list(2500, list(likelihood = as_likelihood(student())), done, "points", 400, 0, FALSE, ""),
+    list(2500, list(likelihood = as_likelihood(binomial(), "vi")), done, "points", 400, 0, FALSE, ""))
+  for (row in table) {
+    asked <- do.call(arguments, utils::modifyList(list(likelihood = binary), row[[2L]]))
+    expect_identical(chosen(decide(facts(row[[1L]]), asked, row[[3L]])),
+                     list(kind = row[[4L]], m = as.integer(row[[5L]]), neighbours = as.integer(row[[6L]]),
+                          move = row[[7L]], look = row[[8L]]), info = deparse(row[-2L]))
+  }
+})
+
+test_that("fits do what their plans say, and keep the reasons", {
+  skip_on_cran()
+  n <- 2300
+  data <- with_seed(1, data.frame(a = stats::runif(n), b = stats::runif(n)))
+  data$y <- with_seed(2, sin(9 * data$a) * cos(8 * data$b) + stats::rnorm(n) / 2)
+  kernel <- kernel_matern(3 / 2, c(0.2, 0.25), 1)
+  for (given in list(list(), list(m = 30), list(neighbours = 0), list(neighbours = 20), list(m = 40, neighbours = 10),
+                     list(m = 30, aux = aux_sor()), list(keep_data = FALSE, m = 20))) {
+    for (rows in list(1:200, 1:n)) {
+      args <- c(list(y ~ a + b, data[rows, ], kernel = kernel, noise = 0.25, hyper = "fixed",
+                     control = pfdtc_control(max_seconds = 0.2, progress = FALSE)), given)
+      fit <- suppressWarnings(with_seed(3, do.call(pfdtc, args)))
+      asked <- do.call(arguments, c(list(kernel = kernel, noise = 0.25, control = args$control), given))
+      if (!is.null(given$m)) asked$m <- as.integer(given$m)
+      exact <- if (fit$posterior == "exact") TRUE
+      plan <- decide(facts(length(rows), keep = asked$keep_data), asked,
+                     list(exact = exact, rho = fit$unexplained, trial = fit$trial, alone = fit$unexplained))
+      info <- paste(deparse(given), length(rows))
+      expect_null(plan$next_look, info = info)
+      expect_identical(c(exact = "exact", points = "far", near = "far + near")[[plan$posterior$kind]], fit$posterior,
+                       info = info)
+      expect_equal(c(plan$posterior$m, plan$posterior$neighbours), c(fit$m_asked, fit$neighbours), info = info)
+      if (fit$posterior != "exact") expect_identical(isTRUE(plan$posterior$move), fit$moved, info = info)
+      expect_identical(names(plan$because), names(fit$because), info = info)
+    }
+  }
+})
+
+test_that("the table of settings has the arguments of all functions that fit, and no others", {
+  for (method in names(gp_families)) {
+    takes <- setdiff(names(formals(get(paste0(method, ".default")))), c("x", "y", "..."))
+    listed <- names(Filter(function(setting) method %in% setting$takers, settings))
+    expect_setequal(listed, takes)
+  }
+  expect_true(all(vapply(settings, function(s) s$part, "") %in% c("learn", "posterior", "goal", "run", "rows", "response")))
+})
+
+test_that("a setting is checked once, at the door, under its name", {
+  for (name in c("m", "tol", "hyper", "aux", "neighbours", "inducing", "control", "keep_data")) {
+    wrong <- stats::setNames(list(quote(list("wrong"))), name)
+    expect_error(do.call(pfdtc, c(list(dist ~ speed, cars), wrong)), class = "pfdtc_error_input")
+  }
+})
