@@ -47,6 +47,8 @@
 #' @param ... Nothing: an unknown argument is an error.
 #' @return A named vector with an element for each row of the data, in the order given: `rstandard()` and `hatvalues()`
 #'   without unit, `cooks.distance()` as well.
+#' @section Copies: a row that has copies (same inputs and response, as in bootstrap samples) is predicted by them; a
+#'   message says so. [cross_validate()] leaves out copies together.
 #' @section Costs: \eqn{O(n m^2)} with m inducing points, \eqn{O(n^3)} of an exact posterior, and beside k near rows
 #'   \eqn{O(n (k^3 + k^2 m + k m^2))}, 1 ms (m = 50) to 3 ms
 #'   (m = 200) a row.
@@ -73,6 +75,7 @@ NULL
 # variance (NA); with Gaussian noise they are predicted as they are, else their mean and variance are NA.
 loo_rows <- function(fit) {
   data <- training_data(fit)
+  message_twins(data)
   loo <- posterior_without(posterior_of(fit))
   w <- if (is.null(data$prior_weights)) rep(1, length(data$response)) else data$prior_weights
   offset <- if (is.null(data$offset)) numeric(length(w)) else data$offset
@@ -83,6 +86,15 @@ loo_rows <- function(fit) {
   list(mean = mean, var = all_rows(data, in_units(fit, pmax(loo$var, 0), 2), at_zero$var),
        residual = data$response - mean, noise = fit$noise / replace(w, w == 0, NA),
        hat = all_rows(data, loo$leverage, 0))
+}
+
+# A row whose copies stay is predicted by them.
+message_twins <- function(data) {
+  copy <- copies_in(data)
+  if (is.null(copy)) return(invisible())
+  tell_classed("copies", sprintf(paste(
+    "%d of %d rows are copies of other rows (same inputs, same response): leave-one-out predicts them by their copies,",
+    "which is too good. cross_validate() leaves out copies together."), length(copy) - max(copy), length(copy)))
 }
 
 # Returns the response minus its mean given all other rows, divided by the sd of the response.

@@ -36,6 +36,12 @@ test_that("copies of rows leave what is learned as it is without them, with a me
   expect_gt(mean(held$medv >= p[, "lwr"] & held$medv <= p[, "upr"]), 0.85)
   expect_lt(-mean(predict(fit, held, type = "density")), 3.1) # 5.47 with each copy as news; lm() 3.15
   expect_identical(fit$nobs, 150L)
+  # a copy would be predicted by its twin: copies share a fold, and leave-one-out has a message
+  fold <- attr(suppressMessages(cross_validate(fit, folds = 5, hyper = "held")), "predictions")$fold
+  copy <- copies_in(fit$data)
+  expect_true(all(tapply(fold, copy, function(v) length(unique(v))) == 1L))
+  expect_identical(max(copy), nrow(unique(s)))
+  expect_message(residuals(fit, type = "loo"), class = "pfdtc_message_copies")
 })
 
 test_that("each (x, y) counts once in learning, with the mean weight of its copies", {
