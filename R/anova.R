@@ -68,7 +68,7 @@ anova.gp_fit <- function(object, ...) {
 # The same rows, responses, weights, numbers of trials and offset; the inputs may differ. Densities of numbers are not
 # probabilities of classes or counts.
 same_response <- function(a, b) {
-  discrete <- function(fit) is_laplace(fit) && fit$likelihood$name != "student"
+  discrete <- function(fit) response_of(fit)$discrete
   if (discrete(a) != discrete(b)) return(FALSE)
   if (discrete(a) && !isTRUE(all.equal(a$sum_of_sites, b$sum_of_sites))) return(FALSE)
   of <- function(fit) fit$signature$sums[c("n", "w", "y", "yy")]
@@ -79,7 +79,7 @@ same_response <- function(a, b) {
 anova_models <- function(fits, labels) {
   what <- vapply(fits, function(fit) {
     sprintf("%s%s kernel, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ": "),
-            kernel_name(fit$kernel), if (!is_laplace(fit)) paste(fit$posterior, "posterior") else
+            kernel_name(fit$kernel), if (response_of(fit)$conjugate) paste(fit$posterior, "posterior") else
               sprintf("%s, %s", fit$likelihood$label, words_for(fit$likelihood)[["by"]]))
   }, "")
   lines <- strwrap(sprintf("%s: %s", labels, what), width = 78L, exdent = 4L)

@@ -91,8 +91,8 @@ NULL
 #' @exportS3Method vetiver::vetiver_create_description
 vetiver_create_description.gp_fit <- function(model) {
   model <- check_any_fit(model, "model")
-  if (!is_laplace(model)) return(sprintf("A Gaussian process regression (%s)", fit_title(model)))
-  sprintf("A Gaussian process with a %s response", response_kind(model$likelihood))
+  if (response_of(model)$conjugate) return(sprintf("A Gaussian process regression (%s)", fit_title(model)))
+  sprintf("A Gaussian process with a %s response", as_response(model$likelihood)$label)
 }
 
 #' @rdname vetiver-methods

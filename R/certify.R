@@ -77,7 +77,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
   hyper_uncertainty <- check_flag(hyper_uncertainty, "hyper_uncertainty")
-  if (is_laplace(fit)) {
+  if (!response_of(fit)$conjugate) {
     if (hyper_uncertainty) refuse_likelihood(fit, "fit", "`hyper_uncertainty`")
     out <- certify_laplace(fit, new, effort, reference, m2)
     return(structure(out, check = same_chance(quick_check(fit, effort)), class = c("pfdtc_certificate", "data.frame")))
@@ -89,5 +89,5 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
 
 # Of any likelihood.
 certify_any <- function(fit, new, effort, reference) {
-  (if (is_laplace(fit)) certify_laplace else certify_rows)(fit, new, effort, reference)
+  (if (!response_of(fit)$conjugate) certify_laplace else certify_rows)(fit, new, effort, reference)
 }

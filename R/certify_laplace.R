@@ -36,14 +36,16 @@ certify_laplace <- function(fit, new, effort, reference, m2 = NULL) {
 # towards one half: it lies between its values at the corners.
 with_response <- function(out, likelihood) {
   if (likelihood$link == "identity") return(out) # it is f
-  corner <- function(mean, sd) moments_of(likelihood, mean, sd^2)$mean
+  response <- as_response(likelihood)
+  corner <- function(mean, sd) response_moments(response, mean, sd^2)$mean
   corners <- cbind(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper),
                    corner(out$mean_upper, out$sd_lower), corner(out$mean_upper, out$sd_upper))
-  room <- if (likelihood$name == "binomial") 1e-9 else 1e-12 * pmax(corners[, 4L], 0)
+  top <- response$link$range[2L]
+  room <- response$link$error * if (is.finite(top)) 1 else pmax(corners[, 4L], 0)
   out$response <- corner(out$mean, out$sd)
   out$response_lower <- pmax(pmin(corners[, 1L], corners[, 2L]) - room, 0)
   out$response_upper <- pmax(corners[, 3L], corners[, 4L]) + room
-  if (likelihood$name == "binomial") out$response_upper <- pmin(out$response_upper, 1)
+  out$response_upper <- pmin(out$response_upper, top)
   out
 }
 
@@ -79,7 +81,7 @@ laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   fit$factors <- found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")]
   bounds <- laplace_bounds(fit, data, tight)
   fit$unexplained <- mean(bounds$left)
-  if (is_log_concave(fit$likelihood)) bounds$bracket <- laplace_bracket(bounds)
+  if (as_response(fit$likelihood)$concave) bounds$bracket <- laplace_bracket(bounds)
   fit$evidence <- found$evidence + sum(log_constant(fit$likelihood, data$sites)) - sum(log1p(bounds$left)) / 2
   fit$bounds <- bounds_alone(bounds)
   fit["data"] <- fit["reference"] <- fit["near"] <- list(NULL)
@@ -120,8 +122,8 @@ laplace_bracket <- function(b) {
 
 laplace_evidence_bounds <- function(fit) {
   if (is_variational(fit$likelihood)) return(c(lower = fit$evidence, upper = Inf))
-  if (!is_log_concave(fit$likelihood)) {
-    abort_input("fit", sprintf("a fit with family %s", fit$likelihood$name), "one with a log-concave likelihood",
+  if (!as_response(fit$likelihood)$concave) {
+    abort_input("fit", sprintf("a fit with family %s", response_of(fit)$label), "one with a log-concave likelihood",
                 hint = "Where the posterior may have several modes no bracket of its Laplace evidence is known.")
   }
   same_chance({

@@ -80,20 +80,20 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
     family <- gp_family(fit)
     # a kl that needs the data of a fit without them stays NA
     # nor has far and near one: its rows are others at every point
-    has_kl <- is.null(fit$near) && !is_laplace(fit) && (!is.null(fit$data) || !(family$fitc || family$some))
+    has_kl <- is.null(fit$near) && response_of(fit)$conjugate && (!is.null(fit$data) || !(family$fitc || family$some))
     if (has_kl) out$kl <- kl_divergence(fit, exact)
     out$kl_marginal <- kl_marginal(at, truth)
     if (pf && has_kl && family$dtc && !is.null(fit$data)) {
       out$pf_divergence <- pf_divergence(fit, exact)
     }
   }
-  if (is_laplace(fit) && has_response(fit, newdata)) {
+  if (!response_of(fit)$conjugate && has_response(fit, newdata)) {
     sites <- new_sites(fit, newdata)
     p <- stats::predict(fit, newdata, se.fit = TRUE)
     known <- which(!is.na(p$fit) & !is.na(sites$y))
     score <- score_fold_laplace(fit, scored_sites(fit, take_sites(sites, known), p$fit[known], p$se.fit[known]^2))
     out[c("rmse_pred", "nlpd", "coverage")] <- score[c("rmse", "nlpd", "cover95")]
-  } else if (!is.null(y) && !is_laplace(fit)) {
+  } else if (!is.null(y) && response_of(fit)$conjugate) {
     offset <- if (length(new$offset) > 1L) new$offset[new$keep] else new$offset
     var <- at$var + noise_at(fit, new$x)
     t <- fit$transform
@@ -142,14 +142,14 @@ shared_reference <- function(fits) {
 
 compare_response <- function(fits, newdata, y) {
   if (!is.null(y)) return(check_vector(y, "y", NROW(newdata)))
-  known <- which(vapply(fits, function(fit) !is_laplace(fit) && has_response(fit, newdata), NA))
+  known <- which(vapply(fits, function(fit) response_of(fit)$conjugate && has_response(fit, newdata), NA))
   if (!length(known)) return(NULL)
   terms <- fits[[known[1L]]]$terms
-  as.double(eval(response_of(terms), newdata, environment(terms)))
+  as.double(eval(response_variable(terms), newdata, environment(terms)))
 }
 
-response_of <- function(terms) attr(terms, "variables")[[1L + attr(terms, "response")]]
+response_variable <- function(terms) attr(terms, "variables")[[1L + attr(terms, "response")]]
 
 has_response <- function(fit, newdata) {
-  !is.null(fit$terms) && is.data.frame(newdata) && all(all.vars(response_of(fit$terms)) %in% names(newdata))
+  !is.null(fit$terms) && is.data.frame(newdata) && all(all.vars(response_variable(fit$terms)) %in% names(newdata))
 }

@@ -63,7 +63,7 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
   asked <- settings_again(fit, hyper)
   fold <- make_folds(fit, data, folds, by)
   used <- which(if (is.null(data$prior_weights)) !is.na(fold) else data$prior_weights > 0)
-  laplace <- is_laplace(fit)
+  laplace <- !response_of(fit)$conjugate
   parts <- lapply(sort(unique(fold[used])), function(id) {
     out <- used[fold[used] == id]
     started <- proc.time()[["elapsed"]]

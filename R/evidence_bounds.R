@@ -29,7 +29,7 @@
 #' @export
 evidence_bounds <- function(fit) {
   fit <- check_any_fit(fit, "fit")
-  if (is_laplace(fit)) return(laplace_evidence_bounds(fit))
+  if (!response_of(fit)$conjugate) return(laplace_evidence_bounds(fit))
   if (is_exact(fit)) return(exact_bracket(fit))
   own <- evidence_posterior(fit)
   found <- evidence_bracket(own, fit$data)

@@ -16,13 +16,13 @@ complete_likelihood <- function(data, asked) {
   refuse_beside_likelihood(asked)
   asked$noise <- 1
   asked$likelihood[c("levels", "trials")] <- list(data$levels, !is.null(data$sites$size))
-  if (asked$likelihood$name == "student") asked$likelihood$unit <- student_unit(data$sites)
+  asked$likelihood$unit <- unit_of_f(asked$likelihood, data$sites)
   message_if_response_constant(data, asked$likelihood)
   asked
 }
 
 refuse_beside_likelihood <- function(s) {
-  several <- !is_log_concave(s$likelihood) || !is.null(s$tol)
+  several <- !as_response(s$likelihood)$concave || !is.null(s$tol)
   vi <- is_variational(s$likelihood)
   held <- !is.null(s[["aux"]]) && (several || vi || isTRUE(s$neighbours > 0) || aux_keeps_reference(s[["aux"]]))
   given <- c(noise = !is.null(s$noise), transform = !is.null(s$transform), aux = held,
@@ -40,16 +40,17 @@ refuse_beside_likelihood <- function(s) {
                                     "`tol`."),
                  mean = "The mean is a constant, which is learned.",
                  inducing = "Use another method of inducing_points().")
-  abort_input(argument, "given", sprintf("left out with family %s", s$likelihood$name), hint = hint)
+  abort_input(argument, "given", sprintf("left out with family %s", response_of(s)$label), hint = hint)
 }
 
 message_if_response_constant <- function(data, likelihood) {
-  if (likelihood$name == "student") return(invisible())
+  reads <- as_response(likelihood)$reads
+  if (!reads %in% c("classes", "counts")) return(invisible())
   y <- data$sites$y
   size <- if (is.null(data$sites$size)) 1 else data$sites$size
   said <- if (all(y == 0)) {
-    if (likelihood$name == "binomial") "All responses are failures" else "All counts are 0"
-  } else if (likelihood$name == "binomial" && all(y == size)) {
+    if (reads == "classes") "All responses are failures" else "All counts are 0"
+  } else if (reads == "classes" && all(y == size)) {
     "All responses are successes"
   }
   if (!is.null(said)) tell_classed("one_value", paste0(said, ". The constant mean stays at its prior mean."))

@@ -77,8 +77,8 @@ drop_rows <- function(fit, rows) {
 
 check_growing <- function(fit) {
   fit <- check_any_fit(fit, "fit")
-  if (is_laplace(fit) && is.null(fit$data)) {
-    abort_input("fit", sprintf("a fit with family %s without its data", fit$likelihood$name),
+  if (!response_of(fit)$conjugate && is.null(fit$data)) {
+    abort_input("fit", sprintf("a fit with family %s without its data", response_of(fit)$label),
                 "one made with `keep_data = TRUE`",
                 hint = "Its mode depends on all rows at once, and no sums stand for them.")
   }
@@ -243,19 +243,20 @@ fit_of_data <- function(fit, data, n) {
   old <- fit$data
   fit$data <- data
   if (!is.null(fit$near)) fit$near$rank <- order_after(fit$near$rank, nrow(old$x), data, old)
-  fit <- if (is_laplace(fit)) laplace_again(fit, data, no_state()) else posterior_again(fit, data, model)
+  fit <- if (!response_of(fit)$conjugate) laplace_again(fit, data, no_state()) else posterior_again(fit, data, model)
   if (is_exact(fit)) {
     if (!is.null(fit$inducing)) fit$inducing <- data$x
     fit$x <- data$x
     fit["small_n"] <- list(NULL)
     if (!is.null(fit[["m"]])) fit$m <- fit$m_asked <- nrow(data$x)
-  } else if (!is_laplace(fit) && is.null(fit$near) && is_finite_number(fit$unexplained)) {
+  } else if (response_of(fit)$conjugate && is.null(fit$near) && is_finite_number(fit$unexplained)) {
     fit$unexplained <- fit$factors$t / data$n / model$noise
   }
   fit$nobs <- data$n
   fit$signature <- data_signature(data)
   if (!is.null(fit$reference)) {
-    fit$reference <- if (is_laplace(fit)) same_chance(laplace_reference(fit, data, min(fit$reference$m, data$n))) else
+    fit$reference <- if (!response_of(fit)$conjugate)
+      same_chance(laplace_reference(fit, data, min(fit$reference$m, data$n))) else
       reference_on(fit, data, fit$reference$inducing, NULL)
   }
   count_rows(fit, n)

@@ -6,7 +6,8 @@
 rstandard.gp_fit <- function(model, ...) {
   check_dots_empty(list(...), "model")
   model <- check_any_fit(model, "model")
-  stats::naresid(model$na.action, if (is_laplace(model)) standardised_laplace(model) else standardised(loo_rows(model)))
+  r <- if (response_of(model)$conjugate) standardised(loo_rows(model)) else standardised_laplace(model)
+  stats::naresid(model$na.action, r)
 }
 
 #' @rdname leave_one_out

@@ -69,9 +69,9 @@ model_info.gp_fit <- function(x, ...) {
 #' @rdname insight-methods
 #' @exportS3Method insight::get_predicted
 get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = NULL, verbose = TRUE, ...) {
-  known <- c("expectation", "prediction", if (is_laplace(x)) "link")
+  known <- c("expectation", "prediction", if (!response_of(x)$conjugate) "link")
   predict <- check_choice(if (is.null(predict)) "expectation" else predict, known, "predict")
-  type <- if (predict == "link" || predict == "expectation" && !is_laplace(x)) "latent" else "response"
+  type <- if (predict == "link" || predict == "expectation" && response_of(x)$conjugate) "latent" else "response"
   p <- stats::predict(x, data, se.fit = TRUE, type = type)
   ci_data <- data.frame(Row = seq_along(p$fit), SE = unname(p$se.fit))
   if (!is.null(ci)) {
@@ -99,7 +99,7 @@ model_parameters.gp_fit <- function(model, ci = 0.95, ...) {
 #' @exportS3Method performance::model_performance
 model_performance.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")
-  if (is_laplace(model)) return(laplace_performance(model))
+  if (!response_of(model)$conjugate) return(laplace_performance(model))
   y <- unname(given_response(training_data(model)))
   r2 <- function(r) 1 - mean(r^2, na.rm = TRUE) / mean((y - mean(y))^2)
   seen <- stats::residuals(model)

@@ -38,7 +38,7 @@ laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
   b$r <- residual_norm(b)
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
   b$stretch <- 1
-  if (!is_log_concave(fit$likelihood)) return(in_a_box(b))
+  if (!as_response(fit$likelihood)$concave) return(in_a_box(b))
   b$middle <- weighted_posterior(b, at$W, norms = TRUE)
   b$e <- (1 + b$growth) * sqrt(prior_at(model, data$x)) * b$gamma
   b <- with_range(b)
@@ -124,7 +124,7 @@ in_a_box <- function(b) {
   b$lo <- weighted_posterior(b, least$lower, norms = TRUE)
   e <- 2 * at_rows(b) + b$slack
   for (attempt in 1:8) {
-    W <- student_range(b$fit$likelihood, b$sites, b$at$f, e)
+    W <- curvature_range(b$fit$likelihood, b$sites, b$at$f, e)
     b$lo <- weighted_posterior(b, pmax(W$lower, 0), norms = TRUE)
     reach <- at_rows(b)
     vup <- if (b$gamma > 0) (reach / b$gamma)^2 else Inf
@@ -143,45 +143,6 @@ in_a_box <- function(b) {
   b
 }
 
-# Least at |r| = sqrt(3 nu) s, rising to 0 beyond it.
-student_range <- function(likelihood, sites, f, e) {
-  r <- abs(sites$y - f)
-  near <- pmax(r - e, 0)
-  far <- r + e
-  W <- lapply(list(near, far), function(r) native_likelihood(sites, sites$y - r)[3L, ])
-  turn <- sqrt(3 * likelihood$df) * likelihood$theta
-  lower <- pmin(W[[1L]], W[[2L]])
-  inside <- near < turn & far > turn
-  w <- if (is.null(sites$weight)) 1 else sites$weight
-  lower <- ifelse(inside, -w * (likelihood$df + 1) / (8 * likelihood$df * likelihood$theta^2), lower)
-  upper <- pmax(W[[1L]], W[[2L]])
-  list(lower = lower - 1e-12 * abs(lower), upper = upper + 1e-12 * abs(upper))
-}
-
-curvature_range <- function(likelihood, sites, f, e) {
-  ends <- list(f - e, f + e)
-  W <- lapply(ends, function(at) native_likelihood(sites, at)[3L, ])
-  top <- do.call(pmax, W)
-  if (likelihood$link != "log" || likelihood$name == "nb") { # largest at 0, where the range holds it
-    middle <- native_likelihood(sites, numeric(length(f)))[3L, ]
-    if (likelihood$link != "probit") top <- ifelse(f - e < 0 & f + e > 0, middle, top)
-  }
-  if (likelihood$link == "probit") { # a term each for successes and failures, both monotone: end by end
-    of <- function(y, size, at) {
-      s <- sites
-      s$y <- y
-      s$size <- size
-      native_likelihood(s, at)[3L, ]
-    }
-    size <- if (is.null(sites$size)) rep(1, length(f)) else sites$size
-    none <- 0 * f
-    top <- of(sites$y, sites$y, f - e) + of(none, size - sites$y, f + e)
-    low <- of(sites$y, sites$y, f + e) + of(none, size - sites$y, f - e)
-    return(list(lower = low * (1 - 1e-12), upper = top * (1 + 1e-12)))
-  }
-  list(lower = do.call(pmin, W) * (1 - 1e-12), upper = top * (1 + 1e-12))
-}
-
 # ---- at points ------------------------------------------------------------------------------------------------------
 
 variances_at <- function(b, post, x) native_certify(post$factors, b$z, new_model(b$model$kernel, 1), post$norms, x)
@@ -193,7 +154,7 @@ distance_at <- function(b, x) {
   b$most <- pmax(b$most, prior)
   lo <- variances_at(b, b$lo, x)
   top <- sqrt(pmin(lo$var_upper, prior)) # vup
-  if (!is_log_concave(b$fit$likelihood)) return((1 + b$growth) * top * b$gamma * b$stretch)
+  if (!as_response(b$fit$likelihood)$concave) return((1 + b$growth) * top * b$gamma * b$stretch)
   first <- second <- rep(Inf, nrow(x))
   bottom <- if (is.null(b$hi)) 0 else
     pmax(variances_at(b, b$hi, x)$sor_variance * (1 - 1e3 * b$growth) - b$slack * b$most, 0)

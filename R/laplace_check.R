@@ -39,7 +39,7 @@
 #' @export
 laplace_check <- function(fit, draws = 2000) {
   fit <- check_any_fit(fit, "fit")
-  if (!is_laplace(fit)) abort_input("fit", "a fit with Gaussian noise", "one with another family")
+  if (response_of(fit)$conjugate) abort_input("fit", "a fit with Gaussian noise", "one with another family")
   if (!is.null(fit$near)) abort_input("fit", "one with near rows", "one of inducing points alone (`neighbours = 0`)")
   draws <- check_count(draws, "draws", min = 100)
   data <- needs_data(fit, "fit")

@@ -58,7 +58,7 @@
 vcov.gp_fit <- function(object, ...) {
   check_dots_empty(list(...), "object")
   object <- check_any_fit(object, "object")
-  linear <- if (!is_laplace(object)) list(mean_coefficients(object), noise_coefficients(object))
+  linear <- if (response_of(object)$conjugate) list(mean_coefficients(object), noise_coefficients(object))
   own <- !(object$hyper == "fixed" && any(lengths(linear)))
   learned <- if (own) learned_density(object)
   blocks <- list(linear[[1L]]$covariance,
@@ -96,7 +96,9 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   table[parm, , drop = FALSE]
 }
 
-are_logs <- function(names, fit) !names %in% if (is_laplace(fit)) "mean" else rownames(linear_coefficients(fit))
+are_logs <- function(names, fit) {
+  !names %in% if (response_of(fit)$conjugate) rownames(linear_coefficients(fit)) else "mean"
+}
 
 # Inverse of minus the second derivative, its eigenvalues no less than those of what nothing tells.
 curvature_inverse <- function(learned) {
@@ -110,7 +112,7 @@ curvature_inverse <- function(learned) {
 # the same each time.
 learned_density <- function(fit) {
   data <- training_data(fit)
-  if (is_laplace(fit)) return(same_chance(density_of_laplace(fit, data)))
+  if (!response_of(fit)$conjugate) return(same_chance(density_of_laplace(fit, data)))
   names <- parameter_names(fit$kernel, fit$frame$columns)
   held <- c(fit$control$fix, held_names(fit$kernel, fit$frame$columns))
   free <- if (fit$hyper == "fixed") character() else setdiff(names, held)
@@ -176,7 +178,7 @@ density_of_objective <- function(fit, data, s) {
 # log theta.
 density_of_laplace <- function(fit, data) {
   if (!is.null(fit$near)) {
-    abort_input("object", "a fit with near rows", sprintf("one of points alone with family %s", fit$likelihood$name),
+    abort_input("object", "a fit with near rows", sprintf("one of points alone with family %s", fit$likelihood$label),
                 hint = "Beside near rows the kernel is learned of Gaussian responses at the mode: neighbours = 0.")
   }
   likelihood <- fit$likelihood
@@ -184,7 +186,7 @@ density_of_laplace <- function(fit, data) {
   given <- if (!is.null(fit$asked$kernel)) held_names(fit$kernel, fit$frame$columns)
   free <- if (fit$hyper == "fixed") character() else setdiff(names, c(fit$control$fix, given))
   with_center <- isTRUE(fit$asked$center)
-  all <- c(free, if (with_center) "mean", if (likelihood$learned) theta_name(likelihood))
+  all <- c(free, if (with_center) "mean", if (likelihood$learned) as_response(likelihood)$shape)
   if (!length(all)) refuse_fixed()
   s <- learning_settings(fit$kernel, 1, fit$frame$columns, free, fit$control, "evidence", NULL, likelihood, with_center)
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)

@@ -285,7 +285,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     likelihood <- s$likelihood
     likelihood$theta <- at$theta
     if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
-      return(list(value = Inf, reason = sprintf("%s is out of range", theta_name(likelihood))))
+      return(list(value = Inf, reason = sprintf("%s is out of range", as_response(likelihood)$shape)))
     }
     sites <- engine_sites(likelihood, rows$sites, at$center)
     e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm$at, want = 2L, control = run)
@@ -324,4 +324,4 @@ tie <- function(lengthscale, tied) {
   cbind(as.double(lengthscale), basis[, !lengthscale, drop = FALSE])
 }
 
-theta_middle <- function(likelihood) if (likelihood$name == "nb") 1 else likelihood$unit / 2
+theta_middle <- function(likelihood) as_response(likelihood)$middle * likelihood$unit

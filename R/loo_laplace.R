@@ -4,32 +4,26 @@
 standardised_laplace <- function(fit) {
   data <- training_data(fit)
   loo <- loo_rows(fit)
-  p <- moments_of(fit$likelihood, loo$mean, loo$var)
+  response <- response_of(fit)
+  p <- response_moments(response, loo$mean, loo$var)
   w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
-  (data$response - p$mean) / sqrt(scatter(fit, p$mean, p$sd, sizes_given(data)) / w + p$sd^2)
+  (data$response - p$mean) / sqrt(response$variance(p$mean, p$sd, sizes_given(data), response$theta) / w + p$sd^2)
 }
 
 # Trials of every row given, 1 where there is no telling.
 sizes_given <- function(data) all_rows(data, if (is.null(data$sites$size)) 1 else data$sites$size, 1)
 
-# Variance of a response about its mean, on average where that is known with this sd: of a share of `size` trials, a
-# count or a number.
-scatter <- function(fit, mean, sd, size) {
-  df <- fit$likelihood$df
-  switch(fit$likelihood$name, poisson = mean, nb = mean + (mean^2 + sd^2) / fit$theta,
-         student = if (df > 2) fit$theta^2 * df / (df - 2) else NA, (mean * (1 - mean) - sd^2) / size)
-}
-
 # predict(type = "loo") of any fit.
 predict_loo <- function(fit, se.fit, interval, level, latent) {
   padded <- function(v) stats::napredict(fit$na.action, v)
-  if (is_laplace(fit)) {
+  if (!response_of(fit)$conjugate) {
     refuse_interval(fit, interval)
     loo <- loo_rows(fit)
-    shown <- if (latent) list(mean = loo$mean, sd = sqrt(loo$var)) else moments_of(fit$likelihood, loo$mean, loo$var)
+    shown <- if (latent) list(mean = loo$mean, sd = sqrt(loo$var)) else
+      response_moments(response_of(fit), loo$mean, loo$var)
     band <- function() {
       if (interval == "credible") return(latent_band(fit, shown$mean, loo$mean, loo$var, level, latent))
-      mean <- moments_of(fit$likelihood, loo$mean, loo$var)$mean
+      mean <- response_moments(response_of(fit), loo$mean, loo$var)$mean
       predictive_band(fit, mean, loo$mean, loo$var, level, sizes_given(training_data(fit)))
     }
   } else {
@@ -42,11 +36,11 @@ predict_loo <- function(fit, se.fit, interval, level, latent) {
 }
 
 refuse_interval <- function(fit, interval, certified = FALSE) {
-  classes <- has_classes(fit)
+  classes <- has_classes(response_of(fit))
   refused <- interval == "conformal" || interval == "prediction" && (classes || certified)
   if (!refused) return(invisible())
   of <- if (certified) "of certified bounds" else if (classes) "of classes" else
-    sprintf("with family %s", fit$likelihood$name)
+    sprintf("with family %s", response_of(fit)$label)
   abort_input("interval", sprintf("\"%s\" %s", interval, of), sprintf("\"credible\" %s", of),
               hint = if (classes) "type = \"response\" is the probability that a new response is a success.")
 }
@@ -54,7 +48,7 @@ refuse_interval <- function(fit, interval, certified = FALSE) {
 # `value` with the band of f, or of what the link makes of it: quantiles go through as they are.
 latent_band <- function(fit, value, mean, var, level, latent, lower = mean, upper = mean) {
   out <- normal_band(mean, var, level, lower, upper)
-  if (!latent) out[] <- linkinv(fit$likelihood)(out)
+  if (!latent) out[] <- response_of(fit)$link$inv(out)
   out[, "fit"] <- value
   out
 }
@@ -76,7 +70,7 @@ pit_of <- function(fit, loo) {
 calibration_table <- function(fit, classes = 10L) {
   data <- training_data(fit)
   loo <- loo_rows(fit)
-  mean <- moments_of(fit$likelihood, loo$mean, loo$var)$mean
+  mean <- response_moments(response_of(fit), loo$mean, loo$var)$mean
   use <- which(!is.na(mean))
   size <- if (is.null(data$sites$size)) rep(1, length(use)) else data$sites$size
   p <- mean[use]
@@ -110,25 +104,26 @@ scores_left_out <- function(fit) {
 
 predicted_sites <- function(fit, sites, mean, var) {
   size <- if (is.null(sites$size)) 1 else sites$size
-  data.frame(y = sites$y / pmax(size, 1), size = size, mean = response_moments(fit$likelihood, mean, var)$mean,
+  data.frame(y = sites$y / pmax(size, 1), size = size, mean = response_moments(response_of(fit), mean, var)$mean,
              density = log_predictive(fit$likelihood, sites, mean, var))
 }
 
 # The probabilities of less than the response, and of no more.
 pit_ends <- function(fit, sites, mean, var) {
+  response <- response_of(fit)
   size <- if (is.null(sites$size)) rep(1, length(mean)) else sites$size
-  upto <- function(y) predictive_cdf(fit$likelihood, y, size, mean, sqrt(pmax(var, 0)))
+  upto <- function(y) predictive_cdf(response, y, size, mean, sqrt(pmax(var, 0)))
   upper <- upto(sites$y)
-  data.frame(below = if (fit$likelihood$name == "student") upper else upto(sites$y - 1), upto = upper)
+  data.frame(below = if (response$discrete) upto(sites$y - 1) else upper, upto = upper)
 }
 
 scored_sites <- function(...) data.frame(predicted_sites(...), pit_ends(...))
 
 # Brier scores and shares of right classes are of classes and trials, coverage is of all but classes.
 score_fold_laplace <- function(fit, p) {
-  trials <- fit$likelihood$name == "binomial"
+  trials <- response_of(fit)$reads == "classes"
   inside <- function(level) {
-    if (has_classes(fit)) NA_real_ else mean(p$upto >= (1 - level) / 2 & p$below < (1 + level) / 2)
+    if (has_classes(response_of(fit))) NA_real_ else mean(p$upto >= (1 - level) / 2 & p$below < (1 + level) / 2)
   }
   out <- data.frame(n = nrow(p), rmse = sqrt(mean((p$y - p$mean)^2)), nlpd = -mean(p$density),
                     brier = if (trials) brier_score(p$y, p$size, p$mean) else NA_real_,
@@ -157,4 +152,17 @@ predict_fold_laplace <- function(fit, data, settings, hyper, out) {
   p <- latent_at(one, data$x[out, , drop = FALSE])
   sites <- take_sites(data$sites, out)
   scored_sites(one, sites, p$mean + sites$offset, p$var)
+}
+
+# cbind(fit, lwr, upr) of new responses, on their scale: of successes the shares.
+predictive_band <- function(fit, value, mean, var, level, size) {
+  known <- which(!is.na(mean) & size > 0)
+  ends <- lapply((1 + c(-1, 1) * level) / 2, function(p) {
+    q <- predictive_quantile(response_of(fit), p, size[known], mean[known], sqrt(pmax(var[known], 0)))
+    if (response_of(fit)$reads == "classes") q <- q / size[known]
+    replace(rep(NA_real_, length(mean)), known, q)
+  })
+  out <- cbind(fit = value, lwr = ends[[1L]], upr = ends[[2L]])
+  rownames(out) <- names(mean)
+  out
 }

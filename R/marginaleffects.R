@@ -64,9 +64,9 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   p <- latent_at(fit, rows$x)
   estimate <- mean <- p$mean[rows$index] + rows$offset
   link <- identity
-  if (is_laplace(fit) && type != "link") {
-    link <- linkinv(fit$likelihood)
-    estimate <- moments_of(fit$likelihood, mean, p$var[rows$index])$mean
+  if (!response_of(fit)$conjugate && type != "link") {
+    link <- response_of(fit)$link$inv
+    estimate <- response_moments(response_of(fit), mean, p$var[rows$index])$mean
   }
   rowid <- if (is.null(newdata$rowid)) seq_along(estimate) else newdata$rowid
   structure(data.frame(rowid, estimate), posterior_draws = link(f + mean))

@@ -97,19 +97,19 @@ coef.gp_fit <- function(object, ...) {
   object <- check_any_fit(object, "object")
   theta <- stats::setNames(c(kernel_values(object$kernel), object$noise),
                            parameter_names(object$kernel, object$frame$columns))
-  if (!is_laplace(object)) {
+  if (response_of(object)$conjugate) {
     vague <- is_mean_variance(object$kernel)
     return(c(mean_coefficients(object)$estimate, theta[!c(vague, FALSE)], noise_coefficients(object)$estimate))
   }
-  shape <- if (!is.null(object$theta)) stats::setNames(object$theta, theta_name(object$likelihood))
+  shape <- if (!is.null(object$theta)) stats::setNames(object$theta, as_response(object$likelihood)$shape)
   c(theta[names(theta) != "noise"], mean = object$center, shape)
 }
 
 #' @rdname gp_fit-methods
 #' @export
 sigma.gp_fit <- function(object, ...) {
-  if (!is_laplace(object)) return(sqrt(object$noise))
-  if (object$likelihood$name == "student") object$theta else NA_real_
+  if (response_of(object)$conjugate) return(sqrt(object$noise))
+  if (response_of(object)$link_name == "identity") object$theta else NA_real_
 }
 
 #' @rdname gp_fit-methods
@@ -132,14 +132,15 @@ logLik.gp_fit <- function(object, ...) {
 #' @rdname gp_fit-methods
 #' @export
 fitted.gp_fit <- function(object, ...) {
-  stats::predict(object, type = if (is_laplace(object) || !is.null(object$transform)) "response" else "latent")
+  latent <- response_of(object)$conjugate && is.null(object$transform)
+  stats::predict(object, type = if (latent) "latent" else "response")
 }
 
 #' @rdname gp_fit-methods
 #' @export
 residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit", "deviance"), ...) {
   type <- check_choice(type, c("response", "pearson", "loo", "pit", "deviance"), "type")
-  if (is_laplace(object)) return(residuals_laplace(check_any_fit(object, "object"), type))
+  if (!response_of(object)$conjugate) return(residuals_laplace(check_any_fit(object, "object"), type))
   if (type == "pit") return(stats::pnorm(stats::rstandard(object)))
   data <- training_data(object)
   if (type == "loo") return(stats::naresid(object$na.action, loo_rows(check_fit(object, "object"))$residual))
@@ -217,14 +218,15 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
     state_used <- state
   }
 
-  f <- if (nrow(rows$x) > dense_draws && !is_laplace(object) && (is.null(object$x) || !is.null(object$data))) {
+  paths <- response_of(object)$conjugate && (is.null(object$x) || !is.null(object$data))
+  f <- if (nrow(rows$x) > dense_draws && paths) {
     draw_paths(object, rows$x, nsim)
   } else {
     draw_normal(nsim, latent_at(object, rows$x)$mean,
                 covariance_at(object, list(x = rows$x, index = seq_len(nrow(rows$x)))))
   }
   draws <- f[rows$index, , drop = FALSE] + rows$offset
-  if (type == "response" && is_laplace(object)) {
+  if (type == "response" && !response_of(object)$conjugate) {
     draws <- draw_responses(object, draws, training)
   } else if (type == "response") {
     w <- if (training) stats::weights(object)

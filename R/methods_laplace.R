@@ -3,6 +3,7 @@
 # Padded as na.action says.
 residuals_laplace <- function(fit, type) {
   if (type == "pit") return(pit_laplace(fit))
+  response <- response_of(fit)
   data <- training_data(fit)
   padded <- function(v) stats::naresid(fit$na.action, v)
   mean <- stats::predict(fit, type = if (type == "loo") "loo" else "response")
@@ -10,23 +11,15 @@ residuals_laplace <- function(fit, type) {
   if (type %in% c("response", "loo")) return(r)
   w <- if (is.null(data$prior_weights)) 1 else padded(data$prior_weights)
   size <- padded(sizes_given(data))
-  if (type == "pearson") return(r * sqrt(w / scatter(fit, mean, 0, size)))
-  sign(r) * sqrt(pmax(w * unit_deviance(fit, padded(data$response), mean, size), 0))
-}
-
-# Twice what the log density of y falls short by of the largest that there is for it.
-unit_deviance <- function(fit, y, mean, size) {
-  theta <- fit$theta
-  switch(fit$likelihood$name, binomial = stats::binomial()$dev.resids(y, mean, size),
-         poisson = stats::poisson()$dev.resids(y, mean, 1 + 0 * y),
-         nb = 2 * (ifelse(y > 0, y * log(y / mean), 0) - (y + theta) * log((y + theta) / (mean + theta))),
-         student = (fit$likelihood$df + 1) * log1p((y - mean)^2 / (fit$likelihood$df * theta^2)))
+  if (type == "pearson") return(r * sqrt(w / response$variance(mean, 0, size, response$theta)))
+  sign(r) * sqrt(pmax(w * response$deviance(padded(data$response), mean, size, response$theta), 0))
 }
 
 # Responses drawn given f, on the response's scale: of new rows one trial each; NA at weight 0, as a response there has
 # no distribution.
 draw_responses <- function(fit, f, training) {
-  mean <- linkinv(fit$likelihood)(f)
+  response <- response_of(fit)
+  mean <- response$link$inv(f)
   size <- 1
   if (training) {
     data <- training_data(fit)
@@ -36,9 +29,6 @@ draw_responses <- function(fit, f, training) {
   }
   known <- !is.na(mean)
   out <- mean
-  out[known] <- switch(fit$likelihood$name, poisson = stats::rpois(sum(known), mean[known]),
-                       nb = stats::rnbinom(sum(known), size = fit$theta, mu = mean[known]),
-                       student = mean[known] + fit$theta * stats::rt(sum(known), fit$likelihood$df),
-                       stats::rbinom(sum(known), rep_len(size, length(f))[known], mean[known]))
+  out[known] <- response$draw(mean[known], rep_len(size, length(f))[known], response$theta)
   out
 }

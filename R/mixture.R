@@ -23,7 +23,7 @@ hyper_points <- function(fit) {
 
 # The same posterior at other hyperparameters of the model.
 at_hyper <- function(fit, hyper) {
-  if (is_laplace(fit)) return(laplace_at_hyper(fit, hyper))
+  if (!response_of(fit)$conjugate) return(laplace_at_hyper(fit, hyper))
   data <- training_data(fit)
   model <- model_with(model_of(fit), hyper)
   fit[c("kernel", "noise")] <- model_units(model)

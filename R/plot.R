@@ -116,7 +116,7 @@ figure_of_fit <- function(x, inputs, at, level, interval, n, points, which, scal
   if (check_flag(terms, "terms")) type <- "link"
   s <- if (terms) term_slices(x, inputs, at, level, n, points) else
     slices(x, inputs, at, level, n, points, certified, xlim, type)
-  if (terms || is_laplace(x)) interval <- "credible" # terms have no noise of their own
+  if (terms || !response_of(x)$conjugate) interval <- "credible" # terms have no noise of their own
   slices_figure(s, level, interval, scales == "own", certified, slice_label(x, type))
 }
 

@@ -131,7 +131,8 @@ exact_for_figure <- function(fits, exact, most = 500L) {
     if (isTRUE(wanted) && !length(with_data)) needs_data(fits[[1L]], "fits")
     if (!length(with_data) || (is.null(wanted) && nrow(with_data[[1L]]$data$x) > most)) return(NULL)
     one <- with_data[[1L]]
-    return(if (is_laplace(one)) same_chance(laplace_reference(one, one$data, nrow(one$data$x))) else exact_of_fit(one))
+    return(if (response_of(one)$conjugate) exact_of_fit(one) else
+      same_chance(laplace_reference(one, one$data, nrow(one$data$x))))
   }
   check_exact_given(exact, "plot_certificate")
   for (fit in fits) exact <- check_exact(exact, fit)
@@ -163,14 +164,14 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   part <- function(what) unlist(lapply(grids, function(g) rep_len(g[[what]], nrow(g$x))))
   if (is.null(reference)) reference <- fit$reference
   certificate <- certify_any(fit, plain_rows(x), effort, reference)
-  response <- is_laplace(fit) && type == "response"
+  response <- !response_of(fit)$conjugate && type == "response"
   ends <- c("mean_lower", "mean_upper")
   shown_ends <- certificate[if (response && !is.null(certificate$response)) c("response_lower", "response_upper") else
     ends]
   p <- latent_at(fit, x)
   truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else latent_at(exact, x)
   z <- stats::qnorm((1 + level) / 2)
-  link <- if (response) linkinv(fit$likelihood) else identity
+  link <- if (response) response_of(fit)$link$inv else identity
   band <- function(mean, sd) link(mean + z * sd)
   names <- vapply(shown, `[[`, "", "name")
   data <- data.frame(

@@ -16,7 +16,7 @@ check_which <- function(which) {
 
 # What each of these checks draws, by name.
 check_tables <- function(fit, which) {
-  tables <- if (is_laplace(fit)) laplace_scores(fit) else gaussian_scores(fit)
+  tables <- if (!response_of(fit)$conjugate) laplace_scores(fit) else gaussian_scores(fit)
   used <- is.finite(tables$rstandard)
   tables <- lapply(tables, function(v) unname(v[used]))
   numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
@@ -50,7 +50,7 @@ gaussian_scores <- function(fit) {
 laplace_scores <- function(fit) {
   data <- training_data(fit)
   loo <- loo_rows(fit)
-  list(mean = moments_of(fit$likelihood, loo$mean, loo$var)$mean, observed = unname(data$response),
+  list(mean = response_moments(response_of(fit), loo$mean, loo$var)$mean, observed = unname(data$response),
        rstandard = stats::qnorm(pmin(pmax(pit_of(fit, loo), 1e-15), 1 - 1e-15)))
 }
 
@@ -119,10 +119,10 @@ pit_panel <- function(pit) {
 # calibration.
 calibration_figure <- function(fit) {
   fit <- check_any_fit(fit, "x")
-  if (!is_laplace(fit)) {
+  if (response_of(fit)$conjugate) {
     abort_input("which", "\"calibration\"", "\"pit\" or \"observed\" where the noise is Gaussian")
   }
-  if (fit$likelihood$name != "binomial") {
+  if (response_of(fit)$reads != "classes") {
     pit <- unname(pit_laplace(fit))
     return(figure(list(pit_panel(pit[!is.na(pit)])), data.frame(pit = pit)))
   }

@@ -13,7 +13,7 @@ map_table <- function(fit, inputs, at, n, points, type) {
   map <- stats::setNames(data.frame(grid$value, shown$mean, shown$sd), c(names(grid$value), "fit", "se.fit"))
   unknown <- sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid$x))
   list(map = map, n = n, unknown = unknown, rows = if (points && !is.null(fit$data)) map_points(fit, axes),
-       title = if (is_laplace(fit)) slice_label(fit, type) else paste("mean of", response_name(fit)))
+       title = if (!response_of(fit)$conjugate) slice_label(fit, type) else paste("mean of", response_name(fit)))
 }
 
 # Two numeric variables: those given, or those over whose range f may vary most.

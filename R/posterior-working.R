@@ -11,7 +11,7 @@ laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, sta
                    maxit = maxit, control = control)
   }
   found <- mode(start)
-  for (aside in if (maxit > 0L && !is_log_concave(likelihood)) c(0.01, 0.1, 1)) {
+  for (aside in if (maxit > 0L && !as_response(likelihood)$concave) c(0.01, 0.1, 1)) {
     if (found$status == 0L) break
     found <- mode(list(beta = aside * cos(seq_len(nrow(z)))))
   }

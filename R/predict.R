@@ -201,13 +201,14 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                 hint = "It applies to interval = \"credible\" or \"prediction\".")
   }
   training <- missing(newdata) || is.null(newdata)
-  if (is_laplace(object) && hyper_uncertainty && (certified || type %in% c("terms", "derivative", "density"))) {
+  if (!response_of(object)$conjugate && hyper_uncertainty &&
+        (certified || type %in% c("terms", "derivative", "density"))) {
     refuse_likelihood(object, "object", "`hyper_uncertainty` beside certificates, terms and densities")
   }
-  if (is_laplace(object) && certified && type == "derivative") {
+  if (!response_of(object)$conjugate && certified && type == "derivative") {
     refuse_likelihood(object, "certified", "A certificate of a derivative")
   }
-  if (is_laplace(object) && !startsWith(type, "loo") && !type %in% c("terms", "derivative")) {
+  if (!response_of(object)$conjugate && !startsWith(type, "loo") && !type %in% c("terms", "derivative")) {
     return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action,
                            hyper_uncertainty))
   }

@@ -12,7 +12,7 @@ predict_laplace <- function(fit, training, newdata, se.fit, interval, level, typ
     abort_input("full_cov", "TRUE", sprintf("FALSE with type = \"%s\"", type), hint = "The link's is there.")
   }
   if (type == "class") {
-    if (likelihood$name != "binomial") abort_input("type", "\"class\"", "\"latent\" or \"response\" for counts")
+    if (response_of(fit)$reads != "classes") abort_input("type", "\"class\"", "\"latent\" or \"response\" for counts")
     if (se.fit || interval != "none") abort_input("type", "\"class\" with an interval or sd", "\"class\" alone")
   }
   rows <- if (training) training_rows(fit) else new_rows(fit, newdata, na.action)
@@ -22,10 +22,10 @@ predict_laplace <- function(fit, training, newdata, se.fit, interval, level, typ
   var <- stats::setNames(p$var[rows$index], rows$names)
   if (type == "class") return(class_of(likelihood, mean))
   latent <- type == "latent"
-  moments <- if (!latent) moments_of(likelihood, mean, var)
+  moments <- if (!latent) response_moments(response_of(fit), mean, var)
   value <- if (latent) mean else moments$mean
   if (interval == "prediction") {
-    size <- if (!has_trials(fit)) rep(1, length(mean)) else check_responses(mean, if (!training)
+    size <- if (!response_of(fit)$trials) rep(1, length(mean)) else check_responses(mean, if (!training)
       new_trials(fit, newdata) else stats::napredict(fit$na.action, sizes_given(training_data(fit))))
     value <- predictive_band(fit, value, mean, var, level, size)
   } else if (interval != "none") {
@@ -75,7 +75,7 @@ new_sites <- function(fit, newdata) {
   known <- stats::complete.cases(response)
   all <- length(known)
   response <- if (length(dim(response)) == 2L) response[known, , drop = FALSE] else response[known]
-  read <- if (has_trials(fit) && length(dim(response)) != 2L) {
+  read <- if (response_of(fit)$trials && length(dim(response)) != 2L) {
     size <- new_trials(fit, newdata)[known]
     list(y = response * size, size = size)
   } else {

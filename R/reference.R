@@ -46,7 +46,7 @@ reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
     return(reference_of_source(fit, source_of_fit(fit, data), m2, sys.call(), tell))
   }
   data <- needs_data(fit, "fit")
-  if (is_laplace(fit)) return(same_chance(laplace_reference(fit, data, m2)))
+  if (!response_of(fit)$conjugate) return(same_chance(laplace_reference(fit, data, m2)))
   m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = data$n)
   tell <- stage_line("reference", fit$control$progress)
   on.exit(tell(NULL))

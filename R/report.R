@@ -33,7 +33,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   fit <- check_any_fit(x, "x")
   digits <- check_count(digits, "digits")
   number <- function(v) vapply(signif(unname(v), digits), format, "", big.mark = ",")
-  about <- if (is_laplace(fit)) laplace_facts(fit, number) else fit_facts(fit)
+  about <- if (!response_of(fit)$conjugate) laplace_facts(fit, number) else fit_facts(fit)
   evidence <- stats::logLik(fit)
   table <- c(
     Response = response_name(fit), Family = about$family, Success = about$success, Data = describe_data(about),
@@ -51,11 +51,11 @@ report_certificate <- function(fit, newdata, number) {
   if (!is.null(newdata)) {
     certified <- certify(fit, newdata)
     most <- function(v) number(max(v, na.rm = TRUE))
-    if (is_laplace(fit)) {
+    if (!response_of(fit)$conjugate) {
       off <- pmax(certified$response_upper - certified$response, certified$response - certified$response_lower)
       return(sprintf("modes of f within %s (%s sds of f) of the exact process's at %d rows%s",
                      most(certified$mean_error), most(certified$mean_error / certified$sd), nrow(certified),
-                     if (length(off)) sprintf(", %s within %s", if (fit$likelihood$name == "binomial") "probabilities"
+                     if (length(off)) sprintf(", %s within %s", if (response_of(fit)$reads == "classes") "probabilities"
                                               else "rates", most(off)) else ""))
     }
     return(sprintf("means within %s (%s sds of the response) of the exact posterior's at %d rows",
@@ -67,7 +67,8 @@ report_certificate <- function(fit, newdata, number) {
 
 report_evidence <- function(fit, evidence) {
   lower <- attr(evidence, "lower")
-  by_laplace <- if (is_laplace(fit) && !is_variational(fit$likelihood)) " by Laplace's approximation" else ""
+  laplace <- !response_of(fit)$conjugate && !is_variational(fit$likelihood)
+  by_laplace <- if (laplace) " by Laplace's approximation" else ""
   nats <- function(v) sprintf("%.1f", v)
   upper <- attr(evidence, "upper")
   paste0(if (is_exact(fit) || is.null(lower)) nats(evidence) else if (!is.finite(upper)) paste("at least", nats(lower))
@@ -76,7 +77,7 @@ report_evidence <- function(fit, evidence) {
 
 report_loo <- function(fit, number) {
   if (is.null(fit$data)) return(NA_character_)
-  if (is_laplace(fit)) {
+  if (!response_of(fit)$conjugate) {
     s <- scores_left_out(fit)
     of_classes <- if (!is.na(s$brier)) sprintf("; Brier score %s; %.0f %% on the likelier side", number(s$brier),
                                                100 * s$accuracy)

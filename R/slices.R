@@ -129,7 +129,7 @@ slice_grid <- function(v, centre, x, n, xlim = NULL) {
 
 # On the response's scale or the link's; `certified`: with the ends between which the exact process's own interval is.
 slice_curve <- function(v, fit, grid, level, certified, type) {
-  laplace <- is_laplace(fit)
+  laplace <- !response_of(fit)$conjugate
   p <- latent_at(fit, grid$x)
   ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
   if (certified) ends <- certify_any(fit, plain_rows(grid$x), "reference", fit$reference)
@@ -137,7 +137,7 @@ slice_curve <- function(v, fit, grid, level, certified, type) {
     normal_band(p$mean, ends$sd_upper^2 + noise, level, ends$mean_lower, ends$mean_upper)[, 2:3, drop = FALSE]
   }
   f <- band(0)
-  if (laplace && type == "response") f[] <- linkinv(fit$likelihood)(f)
+  if (laplace && type == "response") f[] <- response_of(fit)$link$inv(f)
   curve_frame(v, grid, on_scale(fit, p, type), f, if (!laplace) band(noise_at(fit, grid$x)))
 }
 
@@ -172,7 +172,7 @@ point_frame <- function(v, value, y) {
 partial_points <- function(fit, all, shown, curves) {
   rows <- rows_to_draw(fit)
   alone <- length(all) == 1L
-  laplace <- is_laplace(fit)
+  laplace <- !response_of(fit)$conjugate
   residual <- if (!laplace && !alone) rows$y - latent_at(fit, rows$x)$mean
   do.call(rbind, lapply(shown, function(v) {
     curve <- rows_of(curves, v)
@@ -208,9 +208,9 @@ response_name <- function(fit) if (is.null(fit$terms)) "y" else deparse1(fit$ter
 # What the vertical axis has.
 slice_label <- function(fit, type) {
   name <- response_name(fit)
-  if (!is_laplace(fit) || fit$likelihood$link == "identity") return(name)
+  if (response_of(fit)$conjugate || fit$likelihood$link == "identity") return(name)
   if (type == "link") return(sprintf("%s of %s", fit$likelihood$link, name))
-  if (fit$likelihood$name != "binomial") return(paste("rate of", name))
+  if (response_of(fit)$reads != "classes") return(paste("rate of", name))
   success <- fit$likelihood$levels[2L]
   if (!is.null(success)) sprintf("P(%s = %s)", name, success) else "P(success)"
 }

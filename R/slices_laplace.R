@@ -2,8 +2,8 @@
 
 # list(mean, sd) of f, or of the averaged probability or rate.
 on_scale <- function(fit, p, type) {
-  if (!is_laplace(fit) || type == "link") return(list(mean = p$mean, sd = sqrt(p$var)))
-  moments_of(fit$likelihood, p$mean, p$var)
+  if (response_of(fit)$conjugate || type == "link") return(list(mean = p$mean, sd = sqrt(p$var)))
+  response_moments(response_of(fit), p$mean, p$var)
 }
 
 # What the rows are drawn as: shares of successes as they are; rates times what the slice has over what the fit has at
@@ -11,13 +11,13 @@ on_scale <- function(fit, p, type) {
 partial_response <- function(fit, slice, x, keep, alone) {
   data <- fit$data
   y <- data$response[keep]
-  if (fit$likelihood$name == "binomial") return(y)
+  if (response_of(fit)$reads == "classes") return(y)
   offset <- if (is.null(data$offset)) 0 else data$offset[keep]
   p <- latent_at(fit, x)
-  if (fit$likelihood$name == "student") return(if (alone) y - offset else slice + y - offset - p$mean)
+  if (response_of(fit)$link_name == "identity") return(if (alone) y - offset else slice + y - offset - p$mean)
   y / exp(offset) * if (alone) 1 else slice / exp(p$mean + p$var / 2)
 }
 
 has_partial_response <- function(fit, type) {
-  !is_laplace(fit) || type == "response" || fit$likelihood$link == "identity"
+  response_of(fit)$conjugate || type == "response" || fit$likelihood$link == "identity"
 }

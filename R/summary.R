@@ -4,7 +4,7 @@
 #' @export
 print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   x <- check_any_fit(x, "x")
-  if (is_laplace(x)) return(print_laplace(x, digits))
+  if (!response_of(x)$conjugate) return(print_laplace(x, digits))
   about <- fit_facts(x)
   print_heading(about)
   print_fields(model_fields(about, digits))
@@ -17,7 +17,7 @@ print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 #' @export
 summary.gp_fit <- function(object, ...) {
   object <- check_any_fit(object, "object")
-  if (is_laplace(object)) return(summary_laplace(object))
+  if (!response_of(object)$conjugate) return(summary_laplace(object))
   resid <- if (!is.null(object$data)) stats::residuals(object)
   out <- c(fit_facts(object), list(
     range = input_range(object), residuals = resid, term_shares = term_shares(object),
@@ -323,7 +323,7 @@ print_laplace <- function(fit, digits) {
   number <- function(v) format(signif(unname(v), digits))
   words <- words_for(fit$likelihood)
   about <- laplace_facts(fit, number)
-  cat(sprintf("Gaussian process with a %s response, by %s\n", response_kind(fit$likelihood), words[["by"]]))
+  cat(sprintf("Gaussian process with a %s response, by %s\n", as_response(fit$likelihood)$label, words[["by"]]))
   if (!is.null(fit$call)) cat(wrap(paste("Call:", clip(deparse_shown(fit$call), 400L)), exdent = 6), sep = "\n")
   cat("\n")
   print_fields(c(
@@ -348,12 +348,12 @@ laplace_facts <- function(fit, number) {
     sprintf("the %d nearest rows of each prediction are treated exactly, as Gaussian ones %s", fit$neighbours,
             if (is.null(fit$trial)) sprintf("at the mode (%d steps)", fit$near$steps) else "about the mode")
   levels <- likelihood$levels
-  open <- c(if (fit$df > likelihood$learned) "mean", if (likelihood$learned) theta_name(likelihood))
+  open <- c(if (fit$df > likelihood$learned) "mean", if (likelihood$learned) as_response(likelihood)$shape)
   list(
     nobs = fit$nobs, omitted = length(fit$na.action), inputs = length(fit$frame$columns),
     variables = length(fit$frame$variables), kernel = fit$kernel, kernels = fit$kernels, title = words[["by"]],
     family = paste0(likelihood$label, if (!is.null(fit$theta)) {
-      sprintf(", %s %s", theta_name(likelihood), number(fit$theta))
+      sprintf(", %s %s", as_response(likelihood)$shape, number(fit$theta))
     }),
     success = if (is.null(levels)) NA_character_ else sprintf("\"%s\" (and \"%s\" is failure)", levels[2L], levels[1L]),
     inducing = sprintf("%s, %s", describe_inducing(fit), describe_left(fit)),

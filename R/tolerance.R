@@ -133,8 +133,8 @@ describe_statistics <- function(fit) {
     "both at every training input"
   }
   sprintf("exact %s within %s of %s, exact sd within %s of the fit's, %s, at these hyperparameters",
-          if (is_laplace(fit)) "process's mode" else "mean", show_percent(tol$mean),
-          if (is_laplace(fit)) "the sd of f there" else "sd(y)", show_percent(tol$sd), at)
+          if (!response_of(fit)$conjugate) "process's mode" else "mean", show_percent(tol$mean),
+          if (!response_of(fit)$conjugate) "the sd of f there" else "sd(y)", show_percent(tol$sd), at)
 }
 
 unreached_text <- function(fit) {

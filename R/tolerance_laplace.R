@@ -15,7 +15,7 @@ laplace_to_tolerance <- function(data, asked, state) {
   started <- proc.time()[["elapsed"]]
   if (!is.null(asked$inducing) && !identical(asked$inducing, "greedy")) {
     abort_input("inducing", describe(asked$inducing), sprintf("NULL or \"greedy\" where `tol` is given with family %s",
-                                                              asked$likelihood$name),
+                                                              as_response(asked$likelihood)$label),
                 hint = "Of greedy points the first are those of a smaller fit.")
   }
   s <- decide(facts_of(data, asked), replace(asked, "neighbours", list(0L)), list(rho = NA_real_))
@@ -88,7 +88,7 @@ laplace_needs <- function(yard, found, tol, most) {
   open <- max(yard$floor)
   if (open <= tol) return(sprintf("`m` = %d is too few: about %d points would do.", most, found$m))
   if (!is.finite(open)) return("The reference is not certified: more than one mode of the exact process may be near.")
-  several <- !is_log_concave(yard$reference$likelihood)
+  several <- !as_response(yard$reference$likelihood)$concave
   paste0(sprintf("With %d points, the reference itself leaves %s open: ", yard$reference$m, show_percent(open)),
          limit_text(yard, if (several) "that there is one mode near is not proved any closer." else
            "more would differ by rounding only: `tol` is too small."))

@@ -11,7 +11,7 @@ expect_inside <- function(p, fit, effort, ...) {
   expect_true(all(exact$mean >= c$mean_lower - 1e-7 & exact$mean <= c$mean_upper + 1e-7), label = label)
   expect_true(all(sd >= c$sd_lower - 1e-7 & sd <= c$sd_upper + 1e-7), label = label)
   expect_true(all(abs(exact$mean - c$mean) <= c$mean_error + 1e-7), label = label)
-  rate <- response_moments(fit$likelihood, exact$mean, pmax(exact$var, 0))$mean
+  rate <- response_moments(response_of(fit), exact$mean, pmax(exact$var, 0))$mean
   expect_true(all(rate >= c$response_lower * (1 - 1e-7) - 1e-9 & rate <= c$response_upper * (1 + 1e-7) + 1e-9),
               label = label)
   bracket <- evidence_bounds(fit)

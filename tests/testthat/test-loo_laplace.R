@@ -55,7 +55,7 @@ test_that("rstandard() is the response less its mean, in the sd of what it may b
   for (case in list(list(cbind(s, m - s) ~ x, binomial()), list(n ~ x, poisson()), list(n ~ x, nb(2)))) {
     fit <- pfdtc(case[[1]], d, family = case[[2]], kernel = kernel_se(0.7, 1), hyper = "fixed")
     loo <- loo_rows(fit)
-    size <- if (fit$likelihood$name == "binomial") d$m
+    size <- if (response_of(fit)$reads == "classes") d$m
     top <- if (is.null(size)) rep(400, 40) else size
     for (i in c(1, 9, 23)) {
       y <- 0:top[i]

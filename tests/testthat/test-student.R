@@ -108,7 +108,7 @@ test_that("curvatures over a range are those of a fine grid", {
   sites <- list(name = "student", y = numeric(8), size = NULL, weight = 1:8 / 4, offset = numeric(8), shape = c(4, 0.5))
   f <- c(0, 0.3, 0.9, 1.2, 1.7, 2, 4, -3)
   e <- c(0.1, 0.5, 0.2, 1, 0.4, 3, 1, 0)
-  range <- student_range(as_likelihood(student(4, 0.5)), sites, f, e)
+  range <- curvature_range(as_likelihood(student(4, 0.5)), sites, f, e)
   grid <- vapply(seq(-1, 1, length.out = 2001), function(t) native_likelihood(sites, f + t * e)[3L, ], f)
   expect_true(all(apply(grid, 1L, min) >= range$lower - 1e-12) && all(apply(grid, 1L, max) <= range$upper + 1e-12))
   expect_equal(apply(grid, 1L, min), range$lower, tolerance = 1e-5)
@@ -145,13 +145,13 @@ test_that("outliers hardly count, scale and unit come out, and with many degrees
   again <- pfdtc(y ~ x, big, family = student(4), kernel = kernel_se())
   expect_equal(predict(again) / 1e4, predict(fit), tolerance = 1e-2) # the optimiser's end, not the model
   expect_equal(unname(predict(fit, d[9:12, ], type = "density")), tolerance = 1e-8,
-               student_predictive(4, fit$theta, d$y[9:12], predict(fit, d[9:12, ]), predict(fit, d[9:12, ],
+               student_predictive(c(fit$theta, 4), d$y[9:12], predict(fit, d[9:12, ]), predict(fit, d[9:12, ],
                                                                                             se.fit = TRUE)$se.fit^2))
   k <- kernel_se(1, 400)
   gauss <- pfdtc(d$x, clean, kernel = k, noise = 4, hyper = "fixed", center = FALSE)
   near <- pfdtc(d$x, clean, kernel = k, hyper = "fixed", family = student(1e6, 2), center = FALSE)
   expect_equal(predict(near), predict(gauss), tolerance = 1e-4)
-  expect_output(print(fit), "Student's t, 4 degrees of freedom")
+  expect_output(print(fit), "Student-t, 4 degrees of freedom")
   expect_output(print(student(3, 2)), "sigma 2")
   expect_error(student(0.5), class = "pfdtc_error_input")
   expect_error(predict(fit, type = "class"), class = "pfdtc_error_input")
@@ -159,7 +159,7 @@ test_that("outliers hardly count, scale and unit come out, and with many degrees
 
 test_that("averaged densities are the integrals", {
   for (df in c(1, 4, 50)) {
-    found <- student_predictive(df, 0.5, c(0.2, 6), c(0, 0.5), c(0.3, 2))
+    found <- student_predictive(c(0.5, df), c(0.2, 6), c(0, 0.5), c(0.3, 2))
     plain <- mapply(function(y, mu, v) {
       f <- function(z) stats::dt((y - mu - sqrt(v) * z) / 0.5, df) / 0.5 * stats::dnorm(z)
       stats::integrate(f, -12, 12, rel.tol = 1e-10, subdivisions = 2000L)$value

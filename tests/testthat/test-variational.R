@@ -193,7 +193,7 @@ test_that("averages are those of another rule, in wide and narrow f", {
   p$sites <- take_sites(p$sites, 1:5)
   for (family in list(binomial(), binomial("probit"), student(ref_student_df, 0.2))) {
     likelihood <- replace(as_likelihood(family), "approx", "vi")
-    name <- if (likelihood$name == "student") "student" else likelihood$link
+    name <- if (as_response(likelihood)$link_name == "identity") "student" else likelihood$link
     for (sd in c(0.01, 1, 30)) {
       p$kernel$variance <- sd^2
       # of no steps from N(0, I): the variance of f is the prior's

@@ -144,10 +144,10 @@ test_that("averages over f are the integrals", {
   cases <- expand.grid(mu = c(-6, -0.3, 2), v = c(0, 1e-4, 1, 14, 20, 900))
   for (family in list(binomial(), binomial("probit"), poisson())) {
     likelihood <- as_likelihood(family)
-    h <- linkinv(likelihood)
+    h <- as_response(likelihood)$link$inv
     use <- if (family$family == "poisson") cases$v <= 1 else TRUE
     at <- cases[use, ]
-    found <- response_moments(likelihood, at$mu, at$v)
+    found <- response_moments(as_response(likelihood), at$mu, at$v)
     # split where the integrand turns
     moment <- function(power, mu, v) {
       if (v == 0) return(h(mu)^power)
@@ -168,7 +168,7 @@ test_that("a probability or rate is the average over f, its interval what the li
                     list(n ~ x, nb(2)))) {
     fit <- pfdtc(case[[1L]], d, family = case[[2L]], kernel = kernel_se(0.5, 4), hyper = "fixed")
     new <- data.frame(x = c(-1.5, 0, 5))
-    h <- linkinv(fit$likelihood)
+    h <- response_of(fit)$link$inv
     f <- predict(fit, new, type = "link", se.fit = TRUE)
     p <- predict(fit, new, type = "response", interval = "credible", level = 0.9)
     over_f <- mapply(function(mean, sd) {
@@ -184,9 +184,9 @@ test_that("a probability or rate is the average over f, its interval what the li
 test_that("log densities of responses are the integrals, and add up to 1", {
   for (family in list(binomial(), binomial("probit"), poisson(), nb(1.5))) {
     likelihood <- as_likelihood(family)
-    for (size in if (likelihood$name == "binomial") c(1, 9) else 400) {
+    for (size in if (as_response(likelihood)$reads == "classes") c(1, 9) else 400) {
       y <- 0:size
-      sites <- list(y = y, size = if (likelihood$name == "binomial") rep(size, size + 1))
+      sites <- list(y = y, size = if (as_response(likelihood)$reads == "classes") rep(size, size + 1))
       p <- exp(log_predictive(likelihood, sites, rep(0.7, size + 1), rep(0.4, size + 1)))
       expect_equal(sum(p), 1, tolerance = 1e-5) # of the negative binomial's tail 1e-6 is beyond 400
     }

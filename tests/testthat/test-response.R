@@ -6,7 +6,7 @@ predictive_cases <- function() {
 }
 
 given_f <- function(likelihood, y, size, f) {
-  mean <- linkinv(likelihood)(f)
+  mean <- as_response(likelihood)$link$inv(f)
   switch(likelihood$name, poisson = stats::ppois(y, mean), nb = stats::pnbinom(y, size = likelihood$theta, mu = mean),
          stats::pbinom(y, size, mean))
 }
@@ -22,13 +22,13 @@ test_that("probabilities are those of an integral, whichever factor is narrow", 
   for (likelihood in predictive_cases()) {
     for (y in c(0, 3, 1e6)) {
       size <- round(1.3 * y + 2)
-      middle <- limit_of_f(likelihood, y, size, 0)
-      width <- (limit_of_f(likelihood, y, size, 1) - limit_of_f(likelihood, y, size, -1)) / 2
+      middle <- limit_of_f(as_response(likelihood), y, size, 0)
+      width <- (limit_of_f(as_response(likelihood), y, size, 1) - limit_of_f(as_response(likelihood), y, size, -1)) / 2
       for (s in c(0.001, 0.3, 5)) {
         mu <- middle + 0.5 * max(s, width)
         breaks <- c(-38, (middle + width * seq(-8, 8, by = 0.5) - mu) / s, seq(-8, 8, by = 0.5), 38)
         by_parts <- integrated(function(z) stats::dnorm(z) * given_f(likelihood, y, size, mu + s * z), breaks)
-        expect_equal(predictive_cdf(likelihood, y, size, mu, s), by_parts, tolerance = 1e-6)
+        expect_equal(predictive_cdf(as_response(likelihood), y, size, mu, s), by_parts, tolerance = 1e-6)
       }
     }
   }
@@ -40,22 +40,23 @@ test_that("quantiles are the least numbers up to which the summed density reache
   for (likelihood in predictive_cases()) {
     size <- c(1, 7, 200)
     for (i in 1:3) {
-      y <- if (likelihood$name == "binomial") 0:size[i] else 0:1500
+      y <- if (as_response(likelihood)$reads == "classes") 0:size[i] else 0:1500
       all <- rep(1, length(y))
       sums <- cumsum(exp(log_predictive(likelihood, list(y = y, size = size[i] * all), mu[i] * all, s[i]^2 * all)))
       for (p in c(0.001, 0.05, 0.5, 0.9)) {
-        expect_identical(predictive_quantile(likelihood, p, size[i], mu[i], s[i]), as.double(y[which(sums >= p)[1L]]))
+        expect_identical(predictive_quantile(as_response(likelihood), p, size[i], mu[i], s[i]),
+                         as.double(y[which(sums >= p)[1L]]))
       }
     }
   }
-  expect_gt(predictive_quantile(as_likelihood("poisson"), 0.5, 1, 800, 1), 1e300) # and ends
+  expect_gt(predictive_quantile(as_response(as_likelihood("poisson")), 0.5, 1, 800, 1), 1e300) # and ends
 })
 
 test_that("of rates beyond whole numbers quantiles go up with the rate, and take no time", {
   for (likelihood in list(as_likelihood("poisson"), as_likelihood(nb(1.7)))) {
     for (p in c(0.025, 0.5, 0.975)) for (s in c(0, 0.3, 3)) {
       mu <- c(21, 24, 100, 340) # rates beyond large_count; beyond them all counts; beyond what R's quantiles know
-      q <- predictive_quantile(likelihood, p, rep(1, 4), mu, rep(s, 4))
+      q <- predictive_quantile(as_response(likelihood), p, rep(1, 4), mu, rep(s, 4))
       expect_lt(max(abs(diff(log(q) - mu))), 1e-4) # a Poisson count's own sd is 3e-5 of it at 21
     }
   }
@@ -65,11 +66,11 @@ test_that("of Student's t they are those of the convolution", {
   for (df in c(1, 4, 50)) {
     likelihood <- as_likelihood(student(df, 0.5))
     for (s in c(0.01, 0.5, 3)) {
-      q <- predictive_quantile(likelihood, c(0.975), 1, 2, s)
+      q <- predictive_quantile(as_response(likelihood), c(0.975), 1, 2, s)
       breaks <- c(-38, (q - 2 + 0.5 * seq(-20, 20)) / s, seq(-8, 8), 38)
       below <- integrated(function(z) stats::dnorm(z) * stats::pt((q - 2 - s * z) / 0.5, df), breaks)
       expect_equal(below, 0.975, tolerance = 1e-7)
-      expect_equal(predictive_quantile(likelihood, 0.025, 1, 2, s), 4 - q)
+      expect_equal(predictive_quantile(as_response(likelihood), 0.025, 1, 2, s), 4 - q)
     }
   }
 })
@@ -86,14 +87,14 @@ test_that("prediction intervals hold new responses as often as they say", {
       y <- switch(family$family, poisson = stats::rpois(25, exp(f)), nb = stats::rnbinom(25, 3, mu = exp(f)),
                   student = f + 0.5 * stats::rt(25, 4), stats::rbinom(25, 8, stats::plogis(f)))
       d <- data.frame(x = x, y = y, left = 8 - y)
-      formula <- if (likelihood$name == "binomial") cbind(y, left) ~ x else y ~ x
+      formula <- if (as_response(likelihood)$reads == "classes") cbind(y, left) ~ x else y ~ x
       fit <- pfdtc(formula, d[-new, ], family = family, kernel = k, center = 1, hyper = "fixed")
       band <- predict(fit, d[new, ], interval = "prediction", level = 0.8)
       p <- predict(fit, d[new, ], se.fit = TRUE)
-      size <- if (likelihood$name == "binomial") rep(8, 4) else rep(1, 4)
-      y <- if (likelihood$name == "student") y[new] else y[new] / size
-      upto <- function(y) predictive_cdf(fit$likelihood, y * size, size, p$fit, p$se.fit)
-      step <- if (likelihood$name == "student") 0 else 1 / size
+      size <- if (as_response(likelihood)$reads == "classes") rep(8, 4) else rep(1, 4)
+      y <- if (!as_response(likelihood)$discrete) y[new] else y[new] / size
+      upto <- function(y) predictive_cdf(response_of(fit), y * size, size, p$fit, p$se.fit)
+      step <- if (!as_response(likelihood)$discrete) 0 else 1 / size
       c(sum(y >= band[, "lwr"] & y <= band[, "upr"]), sum(upto(band[, "upr"]) - upto(band[, "lwr"] - step)))
     })
     rowSums(found) / 80
@@ -115,7 +116,7 @@ test_that("rows of a fit have intervals with their own trials", {
   expect_equal(band[, -1] * d$n, round(band[, -1] * d$n))
   p <- predict(pairs, type = "link", se.fit = TRUE)
   expect_equal(unname(band[, "upr"] * d$n),
-               predictive_quantile(pairs$likelihood, 0.975, d$n, unname(p$fit), unname(p$se.fit)))
+               predictive_quantile(response_of(pairs), 0.975, d$n, unname(p$fit), unname(p$se.fit)))
   expect_gt(mean((band[, "upr"] - band[, "lwr"])[d$n == 4]), mean((band[, "upr"] - band[, "lwr"])[d$n == 25]))
   expect_equal(predict(shares, d, interval = "prediction"), band)
   expect_equal(predict(shares, d[3:4, c("x", "n")], interval = "prediction"), band[3:4, ])
@@ -141,7 +142,7 @@ test_that("missing values, offsets and leave-one-out are as in other intervals",
   expect_equal(predict(fit, d, interval = "prediction", na.action = stats::na.omit), band[-4, ])
   loo <- predict(fit, type = "loo_latent", se.fit = TRUE)
   held <- predict(fit, type = "loo", interval = "prediction")
-  expect_equal(unname(held[-4, "lwr"]), predictive_quantile(fit$likelihood, 0.025, rep(1, 19), unname(loo$fit[-4]),
+  expect_equal(unname(held[-4, "lwr"]), predictive_quantile(response_of(fit), 0.025, rep(1, 19), unname(loo$fit[-4]),
                                                             unname(loo$se.fit[-4])))
   expect_true(is.na(held[4, "upr"]))
 })

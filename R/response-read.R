@@ -1,0 +1,213 @@
+# Families as users give them, and how responses are read and checked.
+
+#' Negative binomial responses
+#'
+#' For `family` of [pfdtc()]: counts whose variance is \eqn{\mu + \mu^2 / \theta}, with the log link.
+#'
+#' @param theta a positive number; `NULL`: learned with the other hyperparameters.
+#' @return An object of class `pfdtc_family`.
+#' @section Errors: class `pfdtc_error_input` for a `theta` that is no positive number.
+#' @seealso [pfdtc()]
+#' @examples
+#' nb()
+#' nb(theta = 2)
+#' @export
+nb <- function(theta = NULL) {
+  if (!is.null(theta)) theta <- check_positive(theta, "theta", 1L)
+  structure(list(family = "nb", link = "log", theta = theta), class = "pfdtc_family")
+}
+
+#' Student-t responses
+#'
+#' For `family` of [pfdtc()]: \eqn{y = f + s\,t}{y = f + s t}, \eqn{t} of Student's distribution with `df` degrees of
+#' freedom. Rows far from \eqn{f} then hardly count, where with Gaussian noise they draw \eqn{f} to them.
+#'
+#' A row far out has a log density that is convex in \eqn{f}, and the posterior may have several modes. What Laplace's
+#' approximation is around is the one that steps from \eqn{f = 0} lead to, each of which raises the posterior density.
+#' [certify()] says how far the exact process's own mode is from it, for as much as can be proved: one mode of the exact
+#' process lies within the bound of the fit's, and no other within the box that was looked at. Where that cannot be
+#' proved (too many rows far out, too few inducing points) the intervals are infinite. There is no bracket of the
+#' evidence.
+#'
+#' @param df degrees of freedom, at least 1; it is not learned. 4 is a common choice; 1 is Cauchy's distribution.
+#' @param sigma the scale \eqn{s}, in units of the response; `NULL`: learned with the other hyperparameters.
+#' @return An object of class `pfdtc_family`.
+#' @section Errors: class `pfdtc_error_input` for a `df` below 1, or a `sigma` that is no positive number.
+#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.7; theory vignette.
+#' @seealso [pfdtc()]
+#' @examples
+#' student()
+#' d <- cars
+#' d$dist[10] <- 400
+#' fit <- pfdtc(dist ~ speed, d, family = student(4), kernel = kernel_se())
+#' coef(fit)["sigma"]
+#' @export
+student <- function(df = 4, sigma = NULL) {
+  df <- check_positive(df, "df", 1L)
+  if (df < 1) abort_input("df", format(df), "at least 1")
+  if (!is.null(sigma)) sigma <- check_positive(sigma, "sigma", 1L)
+  structure(list(family = "student", link = "identity", df = df, theta = sigma), class = "pfdtc_family")
+}
+
+#' @export
+print.pfdtc_family <- function(x, ...) {
+  row <- response_rows[[x$family]]
+  cat(sprintf("Family: %s, %s %s\n", full_label(row, x$link, x$df), row$shape,
+              if (is.null(x$theta)) "learned" else format(x$theta, digits = 4)))
+  invisible(x)
+}
+
+# Returns NULL for Gaussian responses. `approx`: how the posterior of f is approximated.
+as_likelihood <- function(family, approx = "laplace") {
+  if (is.null(family)) return(NULL)
+  approx <- check_choice(approx, c("laplace", "vi"), "approx")
+  want <- paste(vapply(response_rows, `[[`, "", "call"), collapse = ", ")
+  want <- sub("(.*), ", "\\1 or ", want)
+  if (is.character(family) && length(family) == 1L && family %in% names(response_rows)) {
+    family <- get0(family, asNamespace("pfdtc"), inherits = FALSE, ifnotfound = get(family, asNamespace("stats")))
+  }
+  if (is.function(family)) family <- tryCatch(family(), error = function(e) family)
+  family <- known_family(family)
+  if (!inherits(family, c("family", "pfdtc_family"))) abort_input("family", describe(family), want)
+  row <- response_rows[[family$family]]
+  if (!family$link %in% row$links) {
+    abort_input("family", sprintf("%s with link %s", family$family, family$link), want, hint = if (is.null(row))
+      paste("Quasi and other families are not fitted: counts that scatter more than Poisson's are for nb(), positive",
+            "numbers for transform = \"log\"."))
+  }
+  if (row$conjugate && approx == "vi") {
+    abort_input("approx", "\"vi\" with Gaussian responses", "left out, or beside another `family`",
+                hint = "Their posterior is a normal distribution: nothing is to be approximated.")
+  }
+  if (row$conjugate) return(NULL)
+  list(name = row$name, link = family$link, approx = approx, label = full_label(row, family$link, family$df),
+       theta = family$theta, df = family$df, unit = 1, site = if (is.null(row$site)) family$link else row$site,
+       learned = !is.null(row$shape) && is.null(family$theta), levels = NULL)
+}
+
+full_label <- function(row, link, df) {
+  if (is.null(df)) sprintf("%s, %s link", row$label, link) else
+    sprintf("%s, %s degrees of freedom", row$label, format(df))
+}
+
+# Returns the negative binomial families of mgcv and MASS as nb(). Both have the log link only if asked to.
+known_family <- function(family) {
+  if (!inherits(family, "family") || !grepl("^negative binomial", family$family, ignore.case = TRUE)) return(family)
+  learned <- isTRUE(family$n.theta > 0) # mgcv::nb() without theta
+  out <- nb(if (!learned) if (is.null(family$n.theta)) get0(".Theta", environment(family$variance)) else
+    family$getTheta(TRUE))
+  out$link <- family$link
+  out
+}
+
+# ---- responses ------------------------------------------------------------------------------------------------------
+
+# Returns list(response, y, size, weight, levels): the response that residuals are taken from (a share of successes),
+# successes or counts, trials, and weights that multiply log likelihoods; the last two are NULL if all are 1.
+read_response <- function(likelihood, response, weights, argument, n) {
+  out <- switch(as_response(likelihood)$reads,
+                classes = read_binomial(response, weights, argument, n),
+                counts = list(y = read_counts(response, argument, n), weight = weights),
+                positive = list(y = read_positive(response, argument, n), weight = weights),
+                numbers = list(y = check_vector(response, argument, n), weight = weights))
+  out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
+  if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
+  out
+}
+
+# Returns the response of further rows; classes are known by the names that the fit has for them.
+known_classes <- function(fit, response) {
+  levels <- response_of(fit)$levels
+  if (!is.factor(response) && !is.character(response)) return(response)
+  unknown <- setdiff(unique(as.character(response)), c(levels, NA))
+  if (length(unknown)) {
+    abort_input("newdata", sprintf("the class %s", list_quoted(unknown, "\"")), "of the two classes of the fit")
+  }
+  as.double(as.character(response) == levels[2L])
+}
+
+read_counts <- function(response, argument, n) {
+  if (is.factor(response) || is.character(response) || is.logical(response)) {
+    abort_input(argument, describe(response), "counts: whole numbers of at least 0")
+  }
+  y <- check_vector(response, argument, n)
+  bad <- which(y < 0 | y != round(y) | y > 1e9)
+  if (length(bad)) {
+    abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]),
+                "counts: whole numbers from 0 to 1e9")
+  }
+  y
+}
+
+read_binomial <- function(response, weights, argument, n) {
+  if (length(dim(response)) == 2L && ncol(response) == 2L) return(read_pairs(response, weights, argument, n))
+  levels <- NULL
+  if (is.character(response)) response <- factor(response)
+  if (is.factor(response)) {
+    levels <- base::levels(response)
+    if (length(levels) != 2L) {
+      abort_input(argument, sprintf("a factor with %d level%s (%s)", length(levels), plural_s(length(levels)),
+                                    list_quoted(levels, "\"")), "a factor with two levels",
+                  hint = if (length(levels) > 2L) "More than two classes are not fitted.")
+    }
+    response <- as.double(response == levels[2L])
+  } else if (is.logical(response)) {
+    levels <- c("FALSE", "TRUE")
+    response <- as.double(response)
+  }
+  y <- check_vector(response, argument, n)
+  bad <- which(y < 0 | y > 1)
+  if (length(bad)) {
+    abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]),
+                "two classes, shares of successes between 0 and 1, or cbind(successes, failures)")
+  }
+  if (all(y == 0 | y == 1)) return(list(y = y, weight = weights, levels = levels))
+  if (is.null(weights)) {
+    abort_input("weights", "none beside shares of successes", "the number of trials of each row")
+  }
+  successes <- y * weights
+  if (any(abs(successes - round(successes)) > 1e-3)) {
+    warn_small("non-integer numbers of successes: `weights` times the response are not whole")
+  }
+  list(y = successes, size = weights)
+}
+
+read_pairs <- function(response, weights, argument, n) {
+  pairs <- check_matrix(response, argument)
+  bad <- which(pairs < 0 | pairs != round(pairs), arr.ind = TRUE)
+  if (nrow(pairs) != n) abort_input(argument, sprintf("%d rows", nrow(pairs)), sprintf("of %d rows", n))
+  if (nrow(bad)) {
+    abort_input(argument, sprintf("%s in row %d", format(pairs[bad[1L, , drop = FALSE]]), bad[1L, 1L]),
+                "numbers of successes and failures: whole, and at least 0")
+  }
+  size <- unname(rowSums(pairs))
+  # a row without trials has no information: its weight is 0
+  if (any(size == 0)) weights <- (if (is.null(weights)) 1 else weights) * (size > 0)
+  list(y = unname(pairs[, 1L]), size = size, weight = weights)
+}
+
+# Adds data$sites, the responses of the rows in use. `read`: the result of read_response() for all rows given.
+with_sites <- function(data, read, offset) {
+  used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
+  of <- function(v) if (!is.null(v)) unname(v[used])
+  data$offset <- offset
+  data$sites <- list(y = of(read$y), size = of(read$size), weight = of(read$weight),
+                     offset = if (is.null(offset)) numeric(nrow(data$x)) else of(offset))
+  if (!is.null(data$sites$weight) && all(data$sites$weight == 1)) data$sites["weight"] <- list(NULL)
+  data$levels <- read$levels
+  data
+}
+
+take_sites <- function(sites, rows) lapply(sites, function(v) if (!is.null(v)) v[rows])
+
+# Returns sums that tell rows from others, together with data_signature(), which sees the inputs, shares and weights.
+sites_sum <- function(sites) {
+  vapply(sites[c("y", "size", "offset")], function(v) if (is.null(v)) 0 else sum(v * cos(seq_along(v))), 0)
+}
+
+read_positive <- function(response, argument, n) {
+  y <- check_vector(response, argument, n)
+  bad <- which(!(y > 0))
+  if (length(bad)) abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), "positive numbers")
+  y
+}

@@ -1,0 +1,279 @@
+# The table of responses. A row has all that is particular to one likelihood; nothing outside this file compares names.
+# The other half of a row is in src/responses.c: log p and its derivatives in f.
+#
+#   name, label, call    the family's name, the words for it, and how users write it
+#   links                the inverse links that the engine has, the default first
+#   reads                "numbers", "positive", "counts" or "classes": how responses are read (response-read.R)
+#   conjugate            TRUE: Gaussian noise, so that the posterior of f is normal
+#   concave              TRUE: log p is concave in f, so that there is one mode
+#   discrete             TRUE: responses are whole numbers
+#   site                 the row of src/responses.c; the default is the link's name
+#   shape                the name of the shape parameter that is learned; NULL: there is none
+#   middle               the middle of the prior of the shape parameter, in units of f
+#   constant(y, size, theta)              the terms of log p without f
+#   theta_slopes(theta, y, f)             list(l, g, W): slopes in the log of the shape parameter
+#   engine(sites, theta)                  the sites as the engine reads them
+#   cdf, quantile(y or p, mean, size, theta), draw(mean, size, theta)    the distribution of y given its mean
+#   variance(mean, sd, size, theta)       of y about its mean, averaged where the mean has this sd
+#   deviance(y, mean, size, theta)        twice the difference from the largest log likelihood
+#   limit(u, y, size, theta, link)        the f at which y has cdf pnorm(-u); the default searches for it
+#   averaged                              list(cdf, quantile, log_density) where averages over f have their own form
+#   turns(sites), parts(sites)            where W has its extremes in f; sites whose W add up and have only these turns
+#
+# `theta` is c(shape parameter, degrees of freedom). `mean` is of one trial, `y` counts the successes of `size` trials.
+# A response with K processes (classes) would have mean [n, K] and W a K x K block a row; K = 1 drops to numbers here.
+
+# ---- links ----------------------------------------------------------------------------------------------------------
+
+# `moments`: list(mean, sd) of inv(f) where f ~ N(mean, var); `error`: their relative error, or the absolute one of a
+# bounded mean. `start`: a constant f to begin with. `pair`: the link of p, given p and 1 - p.
+links <- list(
+  identity = list(
+    fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
+    moments = function(mean, var) list(mean = mean, sd = sqrt(var)),
+    start = function(sites, w) stats::median(sites$y - sites$offset),
+    unit = function(sites) spread_of(sites$y - sites$offset)),
+  log = list(
+    fun = log, inv = exp, range = c(0, Inf), error = 1e-12,
+    moments = function(mean, var) {
+      rate <- exp(mean + var / 2)
+      list(mean = rate, sd = rate * sqrt(expm1(var)))
+    },
+    start = function(sites, w) {
+      top <- max(sites$offset)
+      log(sum(w * sites$y) + 0.5) - log(sum(w * exp(sites$offset - top)) + 0.5) - top
+    }),
+  logit = list(
+    fun = stats::qlogis, inv = stats::plogis, range = c(0, 1), error = 1e-9,
+    moments = function(mean, var) logit_moments(mean, sqrt(var)),
+    start = function(sites, w) stats::qlogis(share_of(sites, w)) - mean(sites$offset),
+    pair = function(p, rest) log(p) - log(rest)),
+  probit = list(
+    fun = stats::qnorm, inv = stats::pnorm, range = c(0, 1), error = 1e-9,
+    moments = function(mean, var) probit_moments(mean, sqrt(var)),
+    start = function(sites, w) stats::qnorm(share_of(sites, w)) - mean(sites$offset),
+    pair = function(p, rest) ifelse(p < 0.5, stats::qnorm(p), -stats::qnorm(rest))))
+
+share_of <- function(sites, w) {
+  size <- if (is.null(sites$size)) 1 else sites$size
+  (sum(w * sites$y) + 0.5) / (sum(w * size + 0 * sites$y) + 1)
+}
+
+# Returns the spread of a response, in which priors are: outliers hardly count. If most are equal, it is the sd.
+spread_of <- function(y) {
+  spread <- stats::mad(y)
+  if (!(spread > 0)) spread <- stats::sd(y)
+  if (isTRUE(spread > 0)) spread else 1
+}
+
+# Returns E h(f), f ~ N(mean, sd^2), by the trapezoid rule, which has no error to speak of for analytic h.
+normal_average <- function(h, mean, sd) {
+  out <- 0 * mean
+  for (z in seq(-9, 9, by = 0.1)) out <- out + 0.1 * stats::dnorm(z) * h(mean + sd * z)
+  out
+}
+
+# The average over f is smooth if f varies little; otherwise the average over the link's own distribution is.
+logit_moments <- function(mu, s) {
+  mean <- slope <- 0 * mu
+  wide <- which(s > 4)
+  narrow <- setdiff(seq_along(mu), wide)
+  mean[narrow] <- normal_average(stats::plogis, mu[narrow], s[narrow])
+  slope[narrow] <- normal_average(stats::dlogis, mu[narrow], s[narrow])
+  for (t in seq(-40, 40, by = 0.25)) {
+    mass <- 0.25 * stats::dlogis(t)
+    mean[wide] <- mean[wide] + mass * stats::pnorm((mu[wide] - t) / s[wide])
+    slope[wide] <- slope[wide] + mass * stats::dnorm((mu[wide] - t) / s[wide]) / s[wide]
+  }
+  list(mean = mean, sd = sqrt(pmax(mean - slope - mean^2, 0))) # p^2 = p - p (1 - p)
+}
+
+probit_moments <- function(mu, s) {
+  mean <- stats::pnorm(mu / sqrt(1 + s^2))
+  wide <- which(s > 4)
+  narrow <- setdiff(seq_along(mu), wide)
+  square <- 0 * mu
+  square[narrow] <- normal_average(function(f) stats::pnorm(f)^2, mu[narrow], s[narrow])
+  for (t in seq(-9, 9, by = 0.1)) { # by parts: the slope of Phi^2 times P(f > t)
+    mass <- 0.1 * 2 * stats::dnorm(t) * stats::pnorm(t)
+    square[wide] <- square[wide] + mass * stats::pnorm((mu[wide] - t) / s[wide])
+  }
+  list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
+}
+
+# ---- rows -----------------------------------------------------------------------------------------------------------
+
+# Quantiles of R take ages above this number, or do not exist; 1 / y is then below rounding. A Poisson count is
+# y + sqrt(y) u, a negative binomial count is its rate times Gamma(theta) / theta.
+large_count <- 1e9
+
+gaussian_row <- list(
+  name = "gaussian", label = "Gaussian", call = "gaussian()", links = "identity", reads = "numbers", conjugate = TRUE)
+
+binomial_row <- list(
+  name = "binomial", label = "binomial", call = "binomial(), binomial(\"probit\")", links = c("logit", "probit"),
+  reads = "classes", discrete = TRUE,
+  constant = function(y, size, theta) if (is.null(size)) 0 else lchoose(size, y),
+  cdf = function(y, mean, size, theta) stats::pbinom(y, size, mean),
+  quantile = function(p, mean, size, theta) stats::qbinom(p, size, mean),
+  draw = function(mean, size, theta) stats::rbinom(length(mean), size, mean),
+  variance = function(mean, sd, size, theta) (mean * (1 - mean) - sd^2) / size,
+  deviance = function(y, mean, size, theta) stats::binomial()$dev.resids(y, mean, size),
+  limit = function(u, y, size, theta, link) { # the link of B ~ Beta(y + 1, size - y)
+    q <- beta_quantiles(stats::pnorm(u), pmin(y, large_count) + 1, size - pmin(y, large_count))
+    link$pair(q$p, q$rest)
+  },
+  turns = function(sites) list(0),
+  # W of the probit is monotone for successes and for failures by themselves
+  parts = function(sites) {
+    if (sites$name != "probit") return(list(sites))
+    size <- if (is.null(sites$size)) rep(1, length(sites$y)) else sites$size
+    list(utils::modifyList(sites, list(size = sites$y)),
+         utils::modifyList(sites, list(y = 0 * size, size = size - sites$y)))
+  })
+
+poisson_row <- list(
+  name = "poisson", label = "Poisson", call = "poisson()", links = "log", reads = "counts", discrete = TRUE,
+  constant = function(y, size, theta) -lgamma(y + 1),
+  cdf = function(y, mean, size, theta) stats::ppois(y, mean),
+  quantile = function(p, mean, size, theta) {
+    few <- pmin(mean, large_count)
+    ifelse(mean > few, mean + sqrt(mean) * stats::qnorm(p), stats::qpois(p, few))
+  },
+  draw = function(mean, size, theta) stats::rpois(length(mean), mean),
+  variance = function(mean, sd, size, theta) mean,
+  deviance = function(y, mean, size, theta) stats::poisson()$dev.resids(y, mean, 1 + 0 * y),
+  limit = function(u, y, size, theta, link) { # log G, G ~ Gamma(y + 1)
+    ifelse(y > large_count, log(y) + u / sqrt(y), log(stats::qgamma(stats::pnorm(u), pmin(y, large_count) + 1)))
+  })
+
+# The mean is theta e^f in the engine, so that f has log theta taken off there.
+nb_row <- list(
+  name = "nb", label = "negative binomial", call = "nb()", links = "log", reads = "counts", discrete = TRUE,
+  site = "nb", shape = "theta", middle = 1,
+  # log Gamma(y + theta) / (Gamma(theta) y!), whose terms may be far larger
+  constant = function(y, size, theta) ifelse(y > 0, -lbeta(pmax(y, 1), theta) - log(pmax(y, 1)), 0),
+  # n = y + theta grows by theta, f falls by 1; p is the probability at f
+  theta_slopes = function(theta, y, f) {
+    n <- y + theta
+    p <- stats::plogis(f)
+    q <- stats::plogis(-f)
+    list(l = theta * (digamma(n) - digamma(theta) + stats::plogis(-f, log.p = TRUE)) - (y - n * p),
+         g = -theta * p + n * p * q, W = theta * p * q - n * p * q * (q - p))
+  },
+  engine = function(sites, theta) {
+    utils::modifyList(sites, list(size = rep(theta, length(sites$y)), offset = sites$offset - log(theta)))
+  },
+  cdf = function(y, mean, size, theta) stats::pnbinom(y, size = theta, mu = mean),
+  quantile = function(p, mean, size, theta) {
+    few <- pmin(mean, large_count)
+    ifelse(mean > few, mean * (stats::qgamma(p, theta) / theta), stats::qnbinom(p, size = theta, mu = few))
+  },
+  draw = function(mean, size, theta) stats::rnbinom(length(mean), size = theta, mu = mean),
+  variance = function(mean, sd, size, theta) mean + (mean^2 + sd^2) / theta,
+  deviance = function(y, mean, size, theta) {
+    2 * (ifelse(y > 0, y * log(y / mean), 0) - (y + theta) * log((y + theta) / (mean + theta)))
+  },
+  limit = function(u, y, size, theta, link) { # log(theta B / (1 - B)), B ~ Beta(y + 1, theta)
+    p <- stats::pnorm(u)
+    q <- beta_quantiles(p, pmin(y, large_count) + 1, theta)
+    beyond <- log(y) + log(theta) - log(stats::qgamma(p, theta, lower.tail = FALSE))
+    ifelse(y > large_count, beyond, log(q$p) - log(q$rest) + log(theta))
+  },
+  turns = function(sites) list(0))
+
+# y = f + s t: theta is c(s, degrees of freedom). f is without offset and mean in the engine, which are taken off y:
+# responses far from 0 lose no digits in y - f.
+student_row <- list(
+  name = "student", label = "Student-t", call = "student()", links = "identity", reads = "numbers", concave = FALSE,
+  site = "student", shape = "sigma", middle = 0.5,
+  constant = function(y, size, theta) {
+    df <- theta[2L]
+    lgamma((df + 1) / 2) - lgamma(df / 2) - log(df * pi) / 2 - log(theta[1L])
+  },
+  theta_slopes = function(theta, y, f) {
+    df <- theta[2L]
+    residual <- y - f
+    a <- df * theta[1L]^2
+    b <- a + residual^2
+    list(l = (df + 1) * residual^2 / b - 1, g = -2 * a * (df + 1) * residual / b^2,
+         W = 2 * a * (df + 1) * (3 * residual^2 - a) / b^3)
+  },
+  engine = function(sites, theta) {
+    utils::modifyList(sites, list(shape = rev(theta), y = sites$y - sites$offset, offset = 0 * sites$offset))
+  },
+  cdf = function(y, mean, size, theta) stats::pt((y - mean) / theta[1L], theta[2L]),
+  quantile = function(p, mean, size, theta) mean + theta[1L] * stats::qt(p, theta[2L]),
+  draw = function(mean, size, theta) mean + theta[1L] * stats::rt(length(mean), theta[2L]),
+  variance = function(mean, sd, size, theta) if (theta[2L] > 2) theta[1L]^2 * theta[2L] / (theta[2L] - 2) else NA,
+  deviance = function(y, mean, size, theta) (theta[2L] + 1) * log1p((y - mean)^2 / (theta[2L] * theta[1L]^2)),
+  averaged = list(
+    cdf = function(theta, y, size, mu, s) student_mixture(theta, y - mu, s^2, stats::pnorm),
+    quantile = function(theta, p, size, mu, s) mu + student_quantile(theta, p, s),
+    log_density = function(theta, sites, mu, v) student_predictive(theta, sites$y, mu, v)),
+  # W is largest at the response and least at sqrt(3 df) s from it
+  turns = function(sites) {
+    away <- sqrt(3 * sites$shape[1L]) * sites$shape[2L]
+    list(sites$y, sites$y - away, sites$y + away)
+  })
+
+response_rows <- lapply(
+  list(gaussian = gaussian_row, binomial = binomial_row, poisson = poisson_row, nb = nb_row, student = student_row),
+  function(row) {
+    defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1)
+    c(row, defaults[setdiff(names(defaults), names(row))])
+  })
+
+# R warns where one of the two is 1 to rounding.
+beta_quantiles <- function(p, a, b) {
+  suppressWarnings(list(p = stats::qbeta(p, a, b), rest = stats::qbeta(p, b, a, lower.tail = FALSE)))
+}
+
+# ---- Student's t as a mixture of normals ----------------------------------------------------------------------------
+
+# t is normal of variance s^2 / q, q of Gamma(df / 2, df / 2). The trapezoid rule is in log q: its integrand falls on
+# both sides faster than exponentially or like q^(df / 2).
+student_grid <- function(df) {
+  step <- min(0.1, sqrt(2 / df) / 4)
+  grid <- seq(-80 / df - 2, 6, by = step)
+  list(q = exp(grid), log_weight = stats::dgamma(exp(grid), df / 2, df / 2, log = TRUE) + grid + log(step))
+}
+
+# Returns the log of the average density of y.
+student_predictive <- function(theta, y, mu, v) {
+  grid <- student_grid(theta[2L])
+  logs <- vapply(seq_along(grid$q), function(i) {
+    grid$log_weight[i] + stats::dnorm(y, mu, sqrt(v + theta[1L]^2 / grid$q[i]), log = TRUE)
+  }, numeric(length(y)))
+  log_row_sums(matrix(logs, length(y)))
+}
+
+# Returns the average of `normal`, pnorm() or dnorm(), at distances from mu.
+student_mixture <- function(theta, distance, v, normal) {
+  grid <- student_grid(theta[2L])
+  out <- 0 * distance
+  for (i in seq_along(grid$q)) {
+    out <- out + exp(grid$log_weight[i]) * normal(distance, 0, sqrt(v + theta[1L]^2 / grid$q[i]))
+  }
+  out
+}
+
+# Returns a quantile of the distance from mu. Beyond the middle the cdf is concave: Newton steps from a point that the
+# quantile cannot be below, that of either part alone, never go too far.
+student_quantile <- function(theta, p, s) {
+  side <- sign(p - 0.5)
+  p <- max(p, 1 - p)
+  x <- pmax(s * stats::qnorm(p), theta[1L] * stats::qt(p, theta[2L]))
+  for (i in 1:100) {
+    step <- (p - student_mixture(theta, x, s^2, stats::pnorm)) / student_mixture(theta, x, s^2, stats::dnorm)
+    x <- x + step
+    if (!any(step > 1e-9 * x)) break
+  }
+  side * x
+}
+
+# Returns log(sum(exp(.))) of each row.
+log_row_sums <- function(logs) {
+  top <- logs[cbind(seq_len(nrow(logs)), max.col(logs, "first"))]
+  top + log(rowSums(exp(logs - top)))
+}

@@ -1,0 +1,221 @@
+# The response of a fit: its row of the table (response-table.R) with the values of this fit, and what predictions of f
+# are on the scale of the response.
+#
+# A likelihood, as fits keep it, is list(name, link, approx = "laplace" or "vi", site = the engine's name, theta = the
+# shape parameter, learned = is it learned, df, unit = of f, label, levels = of a factor response, trials = may a row
+# have several?). Gaussian fits have NULL. Sites, the responses of rows, are list(y, size, weight, offset) in the order
+# of data$x; engine_sites() makes what the engine reads.
+
+# Returns the response of a fit, or of settings: a row of the table with `link` (its functions) and `theta`.
+response_of <- function(fit) as_response(fit$likelihood)
+
+as_response <- function(likelihood) {
+  if (is.null(likelihood)) return(c(response_rows$gaussian, list(link = links$identity, unit = 1)))
+  row <- response_rows[[likelihood$name]]
+  row[c("site", "full_label", "learned", "levels", "approx", "unit")] <-
+    likelihood[c("site", "label", "learned", "levels", "approx", "unit")]
+  row$trials <- isTRUE(likelihood$trials)
+  row$link_name <- likelihood$link
+  row$link <- links[[likelihood$link]]
+  row$theta <- c(likelihood$theta, likelihood$df)
+  row
+}
+
+# Does each row have one of two classes, rather than a number of successes?
+has_classes <- function(response) response$reads == "classes" && !response$trials
+
+# ---- the engine -----------------------------------------------------------------------------------------------------
+
+# Returns what the engine reads.
+engine_sites <- function(likelihood, sites, center) {
+  response <- as_response(likelihood)
+  out <- list(name = response$site, y = as.double(sites$y), size = sites$size, weight = sites$weight,
+              offset = sites$offset + center, shape = NULL,
+              variational = as.integer(is_variational(likelihood)))
+  if (is.null(response$shape)) return(out)
+  if (is.null(response$engine)) replace(out, "shape", list(response$theta)) else response$engine(out, response$theta)
+}
+
+# Returns the terms of log p without f, which the engine leaves out.
+log_constant <- function(likelihood, sites) {
+  response <- as_response(likelihood)
+  w <- if (is.null(sites$weight)) 1 else sites$weight
+  constant <- if (is.null(response$constant)) 0 else response$constant(sites$y, sites$size, response$theta)
+  w * constant + 0 * sites$y
+}
+
+# Returns the slope of the penalised log marginal likelihood, or of the variational bound, in the log of the shape
+# parameter, from the engine's values at the rows of its `sites`.
+theta_slope <- function(likelihood, sites, at) {
+  response <- as_response(likelihood)
+  w <- if (is.null(sites$weight)) 1 else sites$weight
+  slopes <- function(f) response$theta_slopes(response$theta, sites$y, f)
+  if (identical(likelihood$approx, "vi")) {
+    return(sum(w * normal_average(function(f) slopes(f)$l, at$f, sqrt(at$q + at$left))))
+  }
+  slope <- slopes(at$f)
+  of_penalty <- ifelse(at$W > 0, at$left / (1 + at$left * pmax(at$W, 0)), 0)
+  sum(w * (slope$l + at$p * slope$g - slope$W * (at$q + of_penalty) / 2))
+}
+
+# Returns the constant mean to start from.
+center_start <- function(likelihood, sites) {
+  as_response(likelihood)$link$start(sites, if (is.null(sites$weight)) 1 else sites$weight)
+}
+
+# Returns the unit of f, in which priors are.
+unit_of_f <- function(likelihood, sites) {
+  unit <- as_response(likelihood)$link$unit
+  if (is.null(unit)) 1 else unit(sites)
+}
+
+# Returns list(lower, upper): the range of W at each row over f - e to f + e.
+curvature_range <- function(likelihood, sites, f, e) {
+  response <- as_response(likelihood)
+  parts <- if (is.null(response$parts)) list(sites) else response$parts(sites)
+  turns <- if (!is.null(response$turns)) response$turns(sites)
+  inside <- lapply(turns, function(turn) pmin(pmax(turn, f - e), f + e))
+  each <- lapply(parts, function(part) {
+    W <- lapply(c(list(f - e, f + e), inside), function(at) native_likelihood(part, at)[3L, ])
+    list(lower = do.call(pmin, W), upper = do.call(pmax, W))
+  })
+  sum_of <- function(end) Reduce(`+`, lapply(each, `[[`, end))
+  lower <- sum_of("lower")
+  upper <- sum_of("upper")
+  list(lower = lower * (1 - 1e-12 * sign(lower)), upper = upper * (1 + 1e-12 * sign(upper)))
+}
+
+# ---- the response's scale -------------------------------------------------------------------------------------------
+
+# Returns the averaged probability or rate and its sd where f ~ N(mean, var), NA where these are not known.
+response_moments <- function(response, mean, var) {
+  known <- !is.na(mean)
+  out <- list(mean = mean, sd = mean)
+  found <- response$link$moments(mean[known], var[known])
+  out$mean[known] <- found$mean
+  out$sd[known] <- found$sd
+  out
+}
+
+# Returns the log of the average of p(y | f) where f ~ N(mu, v), a number a row of `sites` (whose offset is in mu), by
+# the trapezoid rule around the mode of the product.
+log_predictive <- function(likelihood, sites, mu, v) {
+  response <- as_response(likelihood)
+  if (!is.null(response$averaged)) return(response$averaged$log_density(response$theta, sites, mu, v))
+  sites$offset <- numeric(length(mu))
+  plain <- engine_sites(likelihood, sites, 0)
+  at <- function(f) native_likelihood(plain, f + plain$offset)
+  v <- pmax(v, 1e-12)
+  f <- mu
+  for (i in 1:100) {
+    d <- at(f)
+    step <- (d[2L, ] - (f - mu) / v) / (d[3L, ] + 1 / v)
+    step <- pmax(pmin(step, 2), -2) # exp() in the slope: longer steps overshoot
+    f <- f + step
+    if (all(abs(step) < 1e-8)) break
+  }
+  s <- 1 / sqrt(at(f)[3L, ] + 1 / v)
+  grid <- seq(-12, 12, by = 0.1)
+  logs <- vapply(grid, function(z) at(f + s * z)[1L, ] + stats::dnorm(f + s * z, mu, sqrt(v), log = TRUE), 0 * mu)
+  logs <- matrix(logs, length(mu))
+  top <- logs[cbind(seq_along(mu), max.col(logs, "first"))]
+  top + log(rowSums(exp(logs - top)) * 0.1 * s) + log_constant(likelihood, sites)
+}
+
+# Returns P(Y <= y), averaged over f ~ N(mu, s^2), offset included. With u standard normal and U(u) the f at which y has
+# cdf pnorm(-u),
+#
+#   P(Y <= y) = E P(Y <= y | mu + s u) = E Phi((U(u) - mu) / s),
+#
+# and the trapezoid rule sums over the wider of f and U, inside of which the other is smooth.
+predictive_cdf <- function(response, y, size, mu, s) {
+  if (!is.null(response$averaged)) return(response$averaged$cdf(response$theta, y, size, mu, s))
+  if (response$discrete) y <- floor(y + 1e-7)
+  limit <- function(u, rows) limit_of_f(response, y[rows], size[rows], u)
+  out <- as.double(y >= 0)
+  inner <- which(if (response$reads == "classes") y >= 0 & y < size else if (response$discrete) y >= 0 else y > 0)
+  wide <- inner[(limit(1, inner) - limit(-1, inner)) / 2 < s[inner]]
+  narrow <- setdiff(inner, wide)
+  grid <- seq(-6.5, 6.5, by = 0.25)
+  average <- function(h) Reduce(`+`, lapply(grid, function(u) stats::dnorm(u) * h(u))) / sum(stats::dnorm(grid))
+  out[narrow] <- average(function(u) {
+    response$cdf(y[narrow], response$link$inv(mu[narrow] + s[narrow] * u), size[narrow], response$theta)
+  })
+  out[wide] <- average(function(u) stats::pnorm((limit(u, wide) - mu[wide]) / s[wide]))
+  out
+}
+
+# Returns the f at which y has cdf pnorm(-u): by the row's formula, else by bisection, as the cdf falls in f.
+limit_of_f <- function(response, y, size, u) {
+  if (!is.null(response$limit)) return(response$limit(u, y, size, response$theta, response$link))
+  low <- 0 * y - 700
+  high <- 0 * y + 700
+  for (i in 1:60) {
+    middle <- (low + high) / 2
+    above <- response$cdf(y, response$link$inv(middle), size, response$theta) > stats::pnorm(-u)
+    low[above] <- middle[above]
+    high[!above] <- middle[!above]
+  }
+  (low + high) / 2
+}
+
+# Returns the smallest response whose cdf is at least p. Half of 1 - p beyond a quantile of f, and half beyond a
+# quantile given that f, are no more than 1 - p; likewise below.
+predictive_quantile <- function(response, p, size, mu, s) {
+  if (!is.null(response$averaged)) return(response$averaged$quantile(response$theta, p, size, mu, s))
+  given <- function(p) {
+    mean <- pmin(response$link$inv(mu + s * stats::qnorm(p)), .Machine$double.xmax)
+    pmin(response$quantile(p, mean, size, response$theta), .Machine$double.xmax)
+  }
+  whole <- response$discrete
+  low <- given(p / 2) - if (whole) 1 else 0
+  high <- given((1 + p) / 2)
+  while (length(open <- which(high - low > if (whole) pmax(1, 1e-12 * high) else 1e-12 * high))) {
+    middle <- low[open] + (high[open] - low[open]) / 2
+    if (whole) middle <- floor(middle)
+    above <- predictive_cdf(response, middle, size[open], mu[open], s[open]) >= p
+    high[open[above]] <- middle[above]
+    low[open[!above]] <- middle[!above]
+  }
+  high
+}
+
+# ---- what exists for which responses --------------------------------------------------------------------------------
+
+is_variational <- function(likelihood) identical(likelihood$approx, "vi")
+
+# Is the posterior, to rounding, the Laplace posterior of the exact process?
+is_laplace_limit <- function(fit) {
+  !response_of(fit)$conjugate && !is_variational(fit$likelihood) && isTRUE(fit$unexplained < 1e-8)
+}
+
+# Raises an error for a response that is not Gaussian.
+refuse_likelihood <- function(fit, argument, what = "This") {
+  response <- response_of(fit)
+  if (response$conjugate) return(fit)
+  abort_input(argument, sprintf("a fit with family %s", response$name), "a fit with Gaussian noise",
+              message = sprintf("%s is for Gaussian noise, and `%s` has a %s response.", what, argument,
+                                response$label),
+              hint = "certify() bounds errors, evidence_bounds() the evidence, cross_validate() compares predictions.")
+}
+
+refuse_variational <- function(fit, argument = "fit") {
+  if (!is_variational(fit$likelihood)) return(invisible())
+  abort_input(argument, "a fit by variational inference", "one by Laplace's approximation",
+              hint = paste("Certificates bound the distance from the Laplace posterior of the exact process:",
+                           "update(fit, approx = \"laplace\") has one. evidence_bounds() works for this fit."))
+}
+
+# Returns the words for the approximation of the posterior.
+words_for <- function(likelihood) {
+  if (is_variational(likelihood)) {
+    c(by = "variational inference", learned = "variational lower bound", evidence = "a lower bound",
+      limit = "which leave nothing unexplained: the exact process's best normal posterior",
+      certified = "logLik() is a lower bound of the exact process's log evidence")
+  } else {
+    c(by = "Laplace's approximation", learned = "penalised Laplace evidence",
+      evidence = "penalised for what the points leave unexplained",
+      limit = "which leave nothing unexplained: the exact process's Laplace posterior",
+      certified = "certify() bounds the distance from the exact process's Laplace posterior")
+  }
+}
