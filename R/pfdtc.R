@@ -114,9 +114,6 @@
 #'
 #'   * Hyperparameters: by the near-neighbour likelihood and weak priors. Otherwise: `hyper`; `kernel` and `noise` as
 #'     starts; `control = pfdtc_control(fix = )` holds single ones.
-#'   * Copies of rows (same inputs and response), as in bootstrap samples: hyperparameters are learned from the distinct
-#'     rows, with a message, because copies have no information about the noise. Predictions use all rows. Repeated
-#'     inputs with different responses are not copies.
 #'   * Kernel: that with the least score at rows held out, plus twice the number of its parameters over that of the
 #'     rows, at most 3,000; of two that score alike predictions differ as little. Candidates are Matern 3/2, 1/2 and
 #'     5/2, the squared exponential, of more than 2,000 rows only while scores fall on the way from Matern 3/2, and,
