@@ -196,7 +196,7 @@ with_all_near <- function(fit, rows) {
   more <- log_density_shift(rows$n, log_w, fit$scale, data$shift$rows, data$shift$ss)
   data$shift <- Map(`+`, old$shift[names(more)], more)
   fit$near$rank <- order_after(fit$near$rank, nrow(old$x), data, old)
-  fit <- posterior_again(fit, data, model_of(fit))
+  fit <- posterior_again(posterior_of(fit), rows = data)$fit
   fit$near$rows <- data[c("x", "y", "weights", "n", "shift")]
   fit
 }
@@ -241,12 +241,9 @@ resampled <- function(kept, rows, before) {
 fit_of_data <- function(fit, data, n) {
   model <- model_of(fit)
   old <- fit$data
-  fit$data <- data
   if (!is.null(fit$near)) fit$near$rank <- order_after(fit$near$rank, nrow(old$x), data, old)
-  fit <- if (!response_of(fit)$conjugate) laplace_again(fit, data, no_state()) else posterior_again(fit, data, model)
+  fit <- posterior_again(posterior_of(fit), rows = data)$fit
   if (is_exact(fit)) {
-    if (!is.null(fit$inducing)) fit$inducing <- data$x
-    fit$x <- data$x
     fit["small_n"] <- list(NULL)
     if (!is.null(fit[["m"]])) fit$m <- fit$m_asked <- nrow(data$x)
   } else if (response_of(fit)$conjugate && is.null(fit$near) && is_finite_number(fit$unexplained)) {
@@ -260,26 +257,6 @@ fit_of_data <- function(fit, data, n) {
       reference_on(fit, data, fit$reference$inducing, NULL)
   }
   count_rows(fit, n)
-}
-
-# Of classes and counts: on the points it has, from where it is; on as many as it takes, where they left nothing
-# unexplained.
-laplace_again <- function(fit, data, state) {
-  z <- fit$inducing
-  if (is_laplace_limit(fit) && nrow(data$x) <= exact_rows) {
-    z <- choose_points(data$x, nrow(data$x), fit$kernel, "greedy", fit$control$memory, control = fit$control)$z
-    fit$m_asked <- nrow(z)
-  }
-  learned <- list(kernel = fit$kernel, center = fit$center, model = model_of(fit))
-  near <- function(f, sites) {
-    if (is.null(fit$near)) return(NULL)
-    near_laplace(data, z, f, sites, learned$model, min(fit$neighbours, nrow(data$x)), fit$control,
-                 rank = fit$near$rank)
-  }
-  parts <- laplace_parts(data, fit$likelihood, learned, z, fit$control, state,
-                         if (length(fit$factors$beta) == nrow(z)) fit$factors else list(), near)
-  fit[names(parts)] <- parts
-  fit
 }
 
 # Ranks of rows that were there in the order they had, of others after them.
