@@ -114,7 +114,7 @@ learned_density <- function(fit) {
   data <- training_data(fit)
   if (!response_of(fit)$conjugate) return(same_chance(density_of_laplace(fit, data)))
   names <- parameter_names(fit$kernel, fit$frame$columns)
-  held <- c(fit$control$fix, held_names(fit$kernel, fit$frame$columns))
+  held <- c(fit$control$fix, held_names(fit$kernel, fit$frame$columns), if (asks_no_noise(fit$asked$noise)) "noise")
   free <- if (fit$hyper == "fixed") character() else setdiff(names, held)
   if (!length(free)) refuse_fixed()
   model <- model_of(fit)

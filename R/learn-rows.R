@@ -56,3 +56,19 @@ noise_floor <- function(data) {
   power <- response_variance(data)
   max(1e-6 * power, 1e-11 * response_power(data), min(gap^2, power) / 12)
 }
+
+asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)
+
+# Returns the noise variance, in units of the response, of a fit that interpolates (`noise = 0`): the smallest for which
+# the kernel matrix of smooth kernels still has a Cholesky factor.
+interpolation_noise <- function(kernel, data) {
+  merged <- merge_all_equal_rows(data)$shift
+  power <- response_variance(data)
+  if (merged$ss > 1e-12 * power * data$n) {
+    abort_input("noise", "0", "positive", message = paste(
+      "`noise` = 0 cannot interpolate: rows with equal inputs have different responses. Leave out `noise`,",
+      "then it is learned."))
+  }
+  variances <- kernel_values(kernel)[kernel_parameters(kernel)$what == "variance"]
+  max(least_noise[["response"]] * in_units(data, power, 2), least_noise[["kernel"]] * sum(variances, na.rm = TRUE))
+}

@@ -29,9 +29,9 @@
 #' @param kernel a kernel, see [kernel_se()]. Parameters that it leaves `NULL` are learned; given ones are starts,
 #'   except under `hyper = "fixed"`. `NULL`: under `hyper = "evidence"` the best of the squared exponential, Matern 1/2,
 #'   3/2 and 5/2 and a sum of two; otherwise the squared exponential.
-#' @param noise noise variance, in squared units of `y`; `NULL`: learned, as for the kernel. Or a one-sided formula of
-#'   inputs of the fit (`~ x1 + x2`; `~ .`: all of them): noise of more than one size, whose log variance is linear in
-#'   them, see the section on it.
+#' @param noise noise variance, in squared units of `y`; `NULL`: learned. 0 interpolates: the noise is held at 1e-10 of the
+#'   variance of `y` (or 1e-13 of the kernel's). A one-sided formula of inputs (`~ x1 + x2`; `~ .`: all of them): noise
+#'   whose log variance is linear in them, see the section on it.
 #' @param hyper how hyperparameters are found: `"evidence"` as above; `"pilot"`, by variational inference (VFE) at
 #'   `min(200, n)` fixed random rows, as in the paper; `"joint"`, which starts so and goes on to alternate points and
 #'   hyperparameters, up to five rounds; or `"fixed"`, for which kernel and noise must be complete.

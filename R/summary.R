@@ -87,7 +87,7 @@ fit_facts <- function(fit) {
              "seconds", "convergence", "message", "kernels", "posterior", "neighbours", "noise_trend",
              "transform")
   c(unclass(fit)[intersect(parts, names(fit))], list(
-    title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit),
+    interpolates = asks_no_noise(fit$asked$noise), title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit),
     inputs = length(fit$frame$columns), variables = length(fit$frame$variables),
     omitted = if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted,
     from = describe_source(fit$source, !is.null(fit$data)), inducing = describe_inducing(fit),
@@ -119,7 +119,8 @@ model_fields <- function(about, digits) {
     Near = about$near,
     Kernel = if (!has_one_factor(about$kernel) || is_mean(about$kernel)) describe_kernel(about) else
       sprintf("%s; %s", describe_kernel(about), variance(theta["variance"])),
-    Noise = paste0(variance(theta["noise"]), describe_noise_trend(about$noise_trend)),
+    Noise = paste0(variance(theta["noise"]), describe_noise_trend(about$noise_trend),
+                   if (about$interpolates) ", held: the fit interpolates (noise = 0)"),
     Hyper = about$learned, Rows = about$looked_at,
     Check = about$few)
 }
