@@ -1,7 +1,7 @@
 # The lambda of a transformed response, by the Vecchia likelihood of the response itself, and the data with it.
 
-# Alternates between the hyperparameters, of the given kernel or Matern 3/2, at one lambda, and the lambda that makes the
-# responses most likely with these. Hyperparameters are those of the transformed response in units of its sd.
+# Alternates between the hyperparameters, of the given kernel or Matern 3/2, at one lambda, and the lambda that makes
+# the responses most likely with these. Hyperparameters are those of the transformed response in units of its sd.
 learn_transform <- function(transform, data, settings, state) {
   rows <- rows_for_transform(data)
   tell <- stage_line("transform", settings$control$progress, after = 1)

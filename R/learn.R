@@ -3,10 +3,12 @@
 #   log p(y) = sum_i log p(y_i | earlier rows)  ~  sum over rows I of log p(y_i | y_S(i)),
 #
 # S(i) the nearest rows that a random order puts before i (Vecchia 1988). Every term is a true conditional density, so
-# its score has mean 0 at the truth for any S(i) and I: neighbours that are out of date cost efficiency, not consistency.
-# In a random order the first rows have distant neighbours and the last rows near ones, so all scales have information.
+# its score has mean 0 at the truth for any S(i) and I: neighbours that are out of date cost efficiency, not
+# consistency. In a random order the first rows have distant neighbours and the last rows near ones, so all scales have
+# information.
 
-# Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother). state$so_far has the best so far, for interrupts.
+# Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother). state$so_far has the best so far, for
+# interrupts.
 learn_evidence <- function(data, s, state) {
   pool <- learning_rows(data, s)
   message_copies(pool$copies, data$n)
@@ -81,8 +83,8 @@ learn_finally <- function(now, s, rival, state, keep) {
   list(model = now, rival = rival)
 }
 
-# Learns how the noise differs between rows (noise_trend.R): gamma and its covariance, by the Vecchia likelihood, with the
-# given kernel or Matern 3/2, whose parameters move with it.
+# Learns how the noise differs between rows (noise_trend.R): gamma and its covariance, by the Vecchia likelihood, with
+# the given kernel or Matern 3/2, whose parameters move with it.
 learn_noise_trend <- function(trend, data, s, state) {
   pool <- learning_rows(data, s)
   on.exit(count_evaluations(state, "noise", list(evaluations = pool$count$evaluations)))

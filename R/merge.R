@@ -27,8 +27,8 @@ equal_rows <- function(x, most = nrow(x)) {
   cumsum(first == seq_len(n))[first]
 }
 
-# Merges equal rows if at most the share `most` of the rows is left. With W_g = sum of w_n and m_g the weighted mean over
-# a group of equal rows,
+# Merges equal rows if at most the share `most` of the rows is left. With W_g = sum of w_n and m_g the weighted mean
+# over a group of equal rows,
 #   log p(y) = log p(merged) + (sum_n log w_n - sum_g log W_g)/2
 #              - (N - N_g) log(2 pi s2)/2 - ss/(2 s2),   ss = sum_n w_n (y_n - m_g)^2.
 # `twins` has the further rows and the squares of each group.

@@ -87,7 +87,8 @@ fit_facts <- function(fit) {
              "seconds", "convergence", "message", "kernels", "posterior", "neighbours", "noise_trend",
              "transform")
   c(unclass(fit)[intersect(parts, names(fit))], list(
-    interpolates = asks_no_noise(fit$asked$noise), title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit),
+    interpolates = asks_no_noise(fit$asked$noise), title = fit_title(fit), coefficients = stats::coef(fit),
+    sigma = stats::sigma(fit),
     inputs = length(fit$frame$columns), variables = length(fit$frame$variables),
     omitted = if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted,
     from = describe_source(fit$source, !is.null(fit$data)), inducing = describe_inducing(fit),

@@ -29,7 +29,8 @@ test_that("noise = 0 interpolates: the fit goes through the data, and certificat
   K <- kernel_matrix(fit$kernel, inputs) + diag(fit$noise, 30)
   expect_equal(unname(p), drop(mean(data$y) + cross %*% solve(K, data$y - mean(data$y))), tolerance = 1e-4)
   # a kernel of large variance asks for more noise
-  large <- pfdtc(y ~ ., data, noise = 0, hyper = "fixed", kernel = kernel_matern(5 / 2, c(0.5, 0.5), 1e8 * stats::var(data$y)))
+  kernel <- kernel_matern(5 / 2, c(0.5, 0.5), 1e8 * stats::var(data$y))
+  large <- pfdtc(y ~ ., data, noise = 0, hyper = "fixed", kernel = kernel)
   expect_equal(large$noise, 1e-5 * stats::var(data$y), tolerance = 1e-6)
   again <- with_seed(1, cross_validate(fit, folds = 3, hyper = "held"))
   expect_true(all(is.finite(again$rmse)))
