@@ -87,7 +87,7 @@ functionals_of_rows <- function(fit, functionals, names, new, certified, effort,
   spread <- function(v) replace(rep(NA_real_, ncol(sums)), known, v)
   out <- data.frame(mean = spread(at$mean) + shift, sd = spread(at$sd))
   if (certified) {
-    inside <- certify_functionals(fit, fun, at, effort, reference, m2, max_seconds)
+    inside <- posterior_certificate(posterior_of(fit), fun, effort, reference, m2, max_seconds = max_seconds)
     rounding <- 4 * .Machine$double.eps * unname(abs(fit$center) * sums["size", ] + sums["offset_size", ])
     out <- functional_frame(fit, fun, at, inside, shift, rounding, spread)
     attr(out, "effort") <- effort

@@ -257,7 +257,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
     more <- if (interval == "prediction") noise else 0
     value <- normal_band(fit, var + more, level)
     if (certified) { # the exact GP's own interval lies inside
-      certify_by <- if (hyper_uncertainty) certify_mixture else certify_rows
+      certify_by <- if (hyper_uncertainty) certificate_of_mixture else certificate_of
       exact <- certify_by(object, rows, "reference", object$reference)
       if (hyper_uncertainty && interval == "prediction") {
         more <- attr(exact, "noise") * rep_len(noise_factor(object$noise_trend, rows$x), nrow(rows$x))[rows$index]

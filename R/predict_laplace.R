@@ -30,7 +30,7 @@ predict_laplace <- function(fit, training, newdata, se.fit, interval, level, typ
     value <- predictive_band(fit, value, mean, var, level, size)
   } else if (interval != "none") {
     # the exact posterior's own interval lies inside
-    ends <- if (certified) certify_laplace(fit, rows, "reference", fit$reference) else
+    ends <- if (certified) certificate_of(fit, rows) else
       list(sd_upper = sqrt(var), mean_lower = mean, mean_upper = mean)
     value <- latent_band(fit, value, mean, ends$sd_upper^2, level, latent, ends$mean_lower, ends$mean_upper)
   }
