@@ -87,15 +87,14 @@ fit_facts <- function(fit) {
              "seconds", "convergence", "message", "kernels", "posterior", "neighbours", "noise_trend",
              "transform")
   c(unclass(fit)[intersect(parts, names(fit))], list(
-    interpolates = asks_no_noise(fit$asked$noise), title = fit_title(fit), coefficients = stats::coef(fit),
-    sigma = stats::sigma(fit),
+    title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit),
     inputs = length(fit$frame$columns), variables = length(fit$frame$variables),
     omitted = if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted,
     from = describe_source(fit$source, !is.null(fit$data)), inducing = describe_inducing(fit),
     subsample = if (is.null(fit$chosen)) NA_character_ else
       sprintf("%d random row%s", fit$m, plural_s(fit$m)),
     near = describe_near(fit), few = describe_small_n(fit$small_n), auxiliary = describe_aux(fit),
-    accuracy = describe_tolerance(fit),
+    accuracy = describe_tolerance(fit), interpolates = asks_no_noise(fit$asked$noise),
     learned = describe_hyper(fit), looked_at = describe_looked_at(fit), optimiser = describe_convergence(fit)))
 }
 
