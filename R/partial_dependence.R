@@ -26,9 +26,18 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   certified <- check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   if (certified) refuse_likelihood(fit, "fit", "A certificate of a functional")
-  rows <- if (missing(newdata)) rows_to_average(fit) else as.data.frame(newdata)
+  if (missing(newdata)) {
+    rows <- rows_to_average(fit)
+  } else {
+    good <- is.data.frame(newdata) || is.matrix(newdata) || (is.list(newdata) && !is.object(newdata))
+    if (!good) abort_input("newdata", describe(newdata), "a data frame")
+    rows <- as.data.frame(newdata)
+  }
   variable <- dependence_variable(fit, variable, rows)
   if (is.null(at)) at <- dependence_values(rows[[variable]])
+  if (!is.atomic(at) || !length(at) || (is.object(at) && !is.factor(at) && !is_time(at))) {
+    abort_input("at", describe(at), "values of the variable")
+  }
   n <- nrow(rows)
   weights <- if (is.null(weights)) rep(1, n) else check_positive(weights, "weights", n)
   moved <- rows[rep(seq_len(n), length(at)), , drop = FALSE]
