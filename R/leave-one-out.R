@@ -16,7 +16,7 @@
 #' * `cooks.distance()`: weighted change of all fitted values if the row is left out, as for [lm()].
 #'
 #' **Copies.** A copy of a row is predicted by its twin, since both are rows. Leave-one-out and conformal intervals are
-#' then too optimistic; `cross_validate(fit, by = )` keeps copies in one fold.
+#' then too optimistic, and a message says so; [cross_validate()] keeps copies in one fold.
 #'
 #' **Other cases.** Non-Gaussian likelihoods use the approximate posterior; its mode is not searched again. With nearest
 #' neighbours the order of the rows and the lists of neighbours stay. For [gp_subsample()], rows outside the subsample
