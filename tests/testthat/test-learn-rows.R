@@ -18,7 +18,7 @@ test_that("noise = 0 interpolates: the fit goes through the data, and certificat
   expect_lt(max(abs(predict(fit) - data$y)), 1e-3 * stats::sd(data$y))
   expect_identical(fit$df, length(coef(fit)) - 1L) # the noise is held
   expect_false("noise" %in% rownames(vcov(fit)))
-  expect_output(print(fit), "interpolates")
+  expect_output(print(fit), "interpolation")
   new <- simulator(20, seed = 2)
   interval <- certify(fit, new)
   p <- predict(fit, new)
