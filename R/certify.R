@@ -53,6 +53,9 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   check_dots_empty(list(...), names(formals(certify)))
   fit <- check_any_fit(fit, "fit")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
+  if (!is.null(reference) && !inherits(reference, "gp_fit")) {
+    abort_input("reference", describe(reference), "a fit, such as reference() returns")
+  }
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   if (!is.null(reference)) reference <- check_any_fit(reference, "reference")
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)

@@ -168,7 +168,7 @@ check_inputs <- function(inputs) {
     abort_input("inputs", describe(inputs), "names or positions of at least one column")
   }
   if (!is.null(inputs) && !is.character(inputs)) {
-    if (is.list(inputs)) abort_input("inputs", describe(inputs), "names or positions")
+    if (!is.numeric(inputs)) abort_input("inputs", describe(inputs), "names or positions")
     for (i in inputs) check_count(i, "inputs")
     inputs <- as.integer(inputs)
   }

@@ -2,12 +2,9 @@
 #'
 #' Row sources for [pfdtc()]: the rows are read block by block, anew in every pass, and are never in memory together.
 #'
-#' | function | reads | package |
-#' | --- | --- | --- |
-#' | `rows_db()` | a table or the result of a query | `DBI` and a driver |
-#' | `rows_csv()` | CSV files, compressed or not | none |
-#' | `rows_parquet()` | Parquet files, one file at a time | `nanoparquet` |
-#' | `rows_arrow()` | a stream of Arrow arrays, ADBC results | `nanoarrow` |
+#' `rows_db()` reads a table or the result of a query (package `DBI`), `rows_csv()` CSV files, compressed or not,
+#' `rows_parquet()` Parquet files, one file at a time (package `nanoparquet`), and `rows_arrow()` streams of Arrow
+#' arrays, such as results of ADBC drivers (package `nanoarrow`).
 #'
 #' @param con connection made by `DBI::dbConnect()`. It stays open, and must not be used while rows are read.
 #' @param query name of a table, or a query that returns the same rows every time.
