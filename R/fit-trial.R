@@ -59,19 +59,12 @@ held_gains <- function(data, tried, plan) {
   tryCatch(vapply(tried, alone, at$y) - beside(tried[[1L]]), pfdtc_error_numerical = function(e) NULL)
 }
 
-# Describes the comparison in print().
-describe_trial <- function(trial) {
-  if (is.null(trial)) return("")
-  sprintf("; points alone have %+.4f (se %.4f) in log density at %d rows held out", trial[["gain"]], trial[["se"]],
-          as.integer(trial[["rows"]]))
-}
-
 # ---- other likelihoods ----------------------------------------------------------------------------------------------
 #
 # Few points carry no short lengthscales. But the mode on points gives working responses f + g / W with noise 1 / W, and
-# the Vecchia likelihood of these learns any lengthscale. They come from a mode that is too smooth, so the variance comes
-# out too small (as in penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 3, 9, ... are tried
-# until the log density of held-out rows is less than the best by more than its standard error.
+# the Vecchia likelihood of these learns any lengthscale. They come from a mode that is too smooth, so the variance
+# comes out too small (as in penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 3, 9, ...
+# are tried until the log density of held-out rows is less than the best by more than its standard error.
 
 look_at_held_out_working <- function(now, plan, state) {
   now$look["trial"] <- list(NULL)
