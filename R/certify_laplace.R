@@ -1,35 +1,26 @@
 # Certificates of fits with other likelihoods than the Gaussian: laplace_bounds.R at the fit's own points, and at those
 # of a reference.
 
-certify_laplace <- function(fit, new, effort, reference, m2 = NULL) {
+# Bounds the mode and the sd of the exact process's Laplace posterior at functionals of the kind "values".
+mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   refuse_variational(fit)
-  same_chance({
-    x <- new$x
-    started <- proc.time()[["elapsed"]]
-    tell <- stage_line("certify", fit$control$progress)
-    on.exit(tell(NULL))
-    data <- if (effort != "reference" || is.null(reference)) needs_data(fit, "fit")
-    p <- latent_at(fit, x)
-    at <- list(mean = p$mean - fit$center, sd = sqrt(p$var))
-    tell("the fit's own points")
-    if (effort == "reference" && !is.null(reference)) { # one that is kept has far more points than the fit
-      used <- find_laplace_reference(fit, reference)$bounds
-      inside <- laplace_interval(used, x)
-    } else {
-      used <- laplace_bounds(fit, data, effort == "tight")
-      inside <- laplace_interval(used, x)
-      if (effort != "fast" && used$t > used$enough) {
-        tell("reference")
-        used <- laplace_reference(fit, data, m2, effort == "tight")$bounds
-        inside <- intersect_intervals(inside, laplace_interval(used, x))
-      }
+  tell <- stage_line("certify", fit$control$progress)
+  on.exit(tell(NULL))
+  data <- if (effort != "reference" || is.null(reference)) needs_data(fit, "fit")
+  tell("the fit's own points")
+  if (effort == "reference" && !is.null(reference)) { # one that is kept has far more points than the fit
+    used <- find_laplace_reference(fit, reference)$bounds
+    inside <- mode_interval(used, fun$x)
+  } else {
+    used <- laplace_bounds(fit, data, effort == "tight")
+    inside <- mode_interval(used, fun$x)
+    if (effort != "fast" && used$t > used$enough) {
+      tell("reference")
+      used <- laplace_reference(fit, data, m2, effort == "tight")$bounds
+      inside <- intersect_intervals(inside, mode_interval(used, fun$x))
     }
-    out <- certificate_frame(fit, new, at, inside)
-    out <- with_response(out, fit$likelihood)
-    structure(out, effort = effort, m2 = if (effort != "fast") nrow(used$z), t = used$t,
-              seconds = proc.time()[["elapsed"]] - started, advice = laplace_advice(out, effort),
-              likelihood = fit$likelihood$label)
-  })
+  }
+  structure(inside, m2 = if (effort != "fast") nrow(used$z), t = used$t)
 }
 
 # The averaged probability or rate increases in the mean of f; in its variance a rate increases and a probability goes
@@ -56,7 +47,7 @@ quick_check <- function(fit, effort) {
   tryCatch(laplace_check(fit, draws = 500), pfdtc_error_numerical = function(e) NULL)
 }
 
-laplace_advice <- function(out, effort) {
+mode_advice <- function(out, effort) {
   if (any(is.infinite(out$sd_upper))) {
     return(paste("Nothing is certified: with so many rows far out, or so few points, more than one mode of the exact",
                  "process may be near."))

@@ -1,9 +1,9 @@
-# Conformal intervals: how far responses have been from what the other rows predict, in sds, says how wide to be.
+# Conformal intervals, whose width follows from leave-one-out residuals in units of their sd.
 
-# Beyond so many rows one of them moves no prediction that could be told from its neighbours.
+# Beyond so many rows leaving one out changes no prediction visibly.
 jackknife_rows <- 1000L
 
-# cbind(fit, lwr, upr) of new responses of weight 1, in units of y, from what posterior_at() says of rows$x.
+# Returns cbind(fit, lwr, upr) for new responses of weight 1, in units of y. `p`: list(mean, var) of f at rows$x.
 conformal_band <- function(fit, rows, p, level) {
   loo <- loo_rows(fit)
   score <- abs(standardised(loo))

@@ -51,18 +51,6 @@ construct_near <- function(data, done, s, state) {
 
 near_training_rows <- 1e5
 
-# After one interrupt the fit is still made; a second one ends it. Where nothing was to be learned there is nothing that
-# the first could have spared: it ends the call.
-posterior_stage <- function(state, make) {
-  if (!is.null(state$stopped) || sum(state$evaluations) > 0) {
-    return(run_stage(state, "posterior", make(), otherwise = allowInterrupts(make())))
-  }
-  started <- proc.time()[["elapsed"]]
-  value <- allowInterrupts(make())
-  state$seconds["posterior"] <- proc.time()[["elapsed"]] - started
-  value
-}
-
 announce_memory <- function(bytes, n) {
   check_memory(bytes, sprintf("the exact posterior of %d rows", as.integer(n)))
   if (bytes < 1e8) return(invisible())

@@ -9,7 +9,7 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
   value <- shape(at$mean)
   if (interval != "none") {
     ends <- if (certified) {
-      functional_frame(fit, fun, at, certify_functionals(fit, fun, at, "reference", fit$reference), 0, 0, identity)
+      functional_frame(fit, fun, at, posterior_certificate(posterior_of(fit), fun), 0, 0, identity)
     } else {
       list(mean_lower = at$mean, mean_upper = at$mean, sd_upper = at$sd)
     }

@@ -21,7 +21,7 @@ formula_fit <- function(method, call, envir, dots) {
   if (wants_workers(args$workers) && !is_source(source)) source <- frame_on_workers(source)
   if (is_source(source)) return(source_fit(method, source, call, args, envir))
   data <- data_from_formula(call, envir, args$center, args$scale, merge = merges_rows(method),
-                            likelihood = as_likelihood(args$family))
+                            likelihood = as_likelihood(args$family), kernel = args$kernel)
   start_fit(method, data, call, args)
 }
 
@@ -32,7 +32,7 @@ source_fit <- function(method, source, call, args, envir) {
   check_source_fit(method, args)
   size <- check_count(getOption("pfdtc.sample", 1e5), "pfdtc.sample")
   chance <- random_state()
-  data <- data_from_source(source, call, envir, args$center, args$scale, size)
+  data <- data_from_source(source, call, envir, args$center, args$scale, size, args$kernel)
   args$keep_sample <- check_flag(args$keep_data, "keep_data")
   few <- data$whole$seen <= min(exact_rows, size) && args$keep_data &&
     gp_families[[method]]$chooses && leaves_points_open(args)
@@ -48,7 +48,8 @@ fit_of_few <- function(method, source, call, args, envir, whole) {
   blocks <- source_pass(source, function(block) list(as.data.frame(block)), c)
   at_hand <- call
   at_hand$data <- do.call(rbind, blocks)
-  data <- data_from_formula(at_hand, envir, args$center, args$scale, merge = merges_rows(method))
+  data <- data_from_formula(at_hand, envir, args$center, args$scale, merge = merges_rows(method),
+                            kernel = args$kernel)
   fit <- start_fit(method, data, call, args)
   fit$source <- list(label = source$label, rows = whole$seen, omitted = whole$omitted, sample = data$n, passes = 2L)
   fit

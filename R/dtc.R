@@ -35,16 +35,16 @@ own_posterior <- function(fit) {
   dtc_on_points(fit, fit$data, z, NULL, fast = TRUE)
 }
 
-# What a posterior with norms says of the exact GP at rows x, or of functionals, as computed with.
-certify_with <- function(factors, norms, z, model, at, crossing = NULL) {
-  if (!is_functionals(at)) return(native_certify(factors, z, model, norms, at, crossing))
-  native_certify_features(factors, z, model, norms, features_of(at, z, factors$L), at$prior, at$size)
+# Returns the certificate of functionals by a posterior with norms, as computed with.
+certify_with <- function(factors, norms, z, model, fun, crossing = NULL) {
+  if (fun$kind == "values") return(native_certify(factors, z, model, norms, fun$x, crossing))
+  native_certify_features(factors, z, model, norms, features_of(fun, z, factors$L), fun$prior, fun$size)
 }
 
-# The same in units of y without the centre, and the intervals from it.
-certify_posterior <- function(post, at, crossing = NULL) {
+# Returns the same in units of y without the centre.
+certify_posterior <- function(post, fun, crossing = NULL) {
   model <- model_of(post)
-  r <- certify_with(post$factors, post$norms, post$inducing, model, at, crossing)
+  r <- certify_with(post$factors, post$norms, post$inducing, model, fun, crossing)
   power <- c(mean = 1, sor_variance = 2, unexplained = 2, mean_error = 1, var_lower = 2, var_upper = 2)
   for (what in names(power)) r[[what]] <- in_units(model, r[[what]], power[[what]])
   r
@@ -55,12 +55,12 @@ as_interval <- function(r) {
        sd_upper = sqrt(r$var_upper))
 }
 
-# of a corrected mean, which says nothing of the sd
+# The interval of a corrected mean, which does not bound the sd.
 mean_interval <- function(r) {
   list(mean_lower = r$mean - r$mean_error, mean_upper = r$mean + r$mean_error, sd_lower = 0, sd_upper = Inf)
 }
 
-posterior_interval <- function(post, at) as_interval(certify_posterior(post, at))
+posterior_interval <- function(post, fun) as_interval(certify_posterior(post, fun))
 
 # Replaces the ends that overflow made NaN: such an interval holds everything.
 unknown_if_nan <- function(inside) {

@@ -1,15 +1,25 @@
-# Fits come from files and other sessions: they may have been saved by an earlier version, or changed since. Every
-# function that is given a fit takes it through here once, at its door.
+# Checks fits at the door of every function that takes one. A fit may come from a file or an earlier version, or may
+# have been changed.
 
-# The fit in today's layout. Until 0.1.0 `posterior` was the list of factors, and the signature had sums of x and y
-# alone: these are made again where the fit has its data.
+# Returns a fit of any likelihood in the current layout.
+check_any_fit <- function(fit, argument) {
+  if (missing(fit)) abort_input(argument, "missing", "a fit, such as pfdtc() returns")
+  if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit, such as pfdtc() returns")
+  current_fit(fit, argument)
+}
+
+# Returns the same, but refuses non-Gaussian likelihoods.
+check_fit <- function(fit, argument) refuse_likelihood(check_any_fit(fit, argument), argument)
+
+# Brings a fit of version 0.1.0 to the current layout. There `posterior` was the list of factors, `evidence` had the
+# name of its bound, and the signature lacked sums that can be computed again if the fit has its data.
 current_fit <- function(fit, argument) {
   if (!is.list(fit)) damaged_fit(fit, argument, "it is not a list")
   if (is.list(fit$posterior) && is.null(fit$factors)) {
     fit$factors <- fit$posterior
     fit$posterior <- posterior_kind(fit)
   }
-  if (is.null(fit$evidence)) { # until 0.1.0 it was called by the name of one of its bounds
+  if (is.null(fit$evidence)) {
     fit["evidence"] <- list(fit[["elbo"]])
     fit["elbo"] <- NULL
   }
@@ -24,7 +34,7 @@ current_fit <- function(fit, argument) {
   fit
 }
 
-# Until 0.1.0 the inputs of an exact posterior were called `rows`, as row numbers are.
+# Renames the inputs of an exact posterior, which version 0.1.0 called `rows`.
 with_x <- function(fit) {
   if (is.null(fit[["x"]]) && is.matrix(fit$rows)) names(fit)[names(fit) == "rows"] <- "x"
   fit
@@ -32,12 +42,14 @@ with_x <- function(fit) {
 
 old_signature <- function(fit) !"phi1" %in% names(fit$signature$sums)
 
-# What is read without a further look: sizes that fit together, and numbers that can be computed with. Costs nothing
-# that grows with the rows, but for the group of each where equal ones were merged.
+# ---- parts of a fit -------------------------------------------------------------------------------------------------
+
+# Checks the parts that other functions read without a check: sizes that match and numbers that are finite. The cost
+# does not depend on the number of rows, except for the group of each merged row.
 check_fit_parts <- function(fit, argument) {
   need <- function(ok, what) if (!isTRUE(ok)) damaged_fit(fit, argument, what)
-  need(is_one_of(fit$method, names(gp_families)), "`method` is none that is known")
-  need(is.list(fit$frame) && is_one_of(fit$frame$method, c("matrix", "formula")), "`frame` is not one")
+  need(is_one_of(fit$method, names(gp_families)), "`method` is unknown")
+  need(is.list(fit$frame) && is_one_of(fit$frame$method, c("matrix", "formula")), "`frame` is damaged")
   d <- length(fit$frame$columns)
   need(d > 0L && is.character(fit$frame$columns), "`frame` does not name its columns")
   check_fit_kernel(fit$kernel, d, need)
@@ -45,7 +57,7 @@ check_fit_parts <- function(fit, argument) {
     need(is_number(fit[[what]]) && fit[[what]] > 0, sprintf("`%s` is not a positive number", what))
   }
   need(is_number(fit$center), "`center` is not a number")
-  for (what in c("evidence", "sd_y")) { # the one may be infinite, the other NA
+  for (what in c("evidence", "sd_y")) { # `evidence` may be infinite, `sd_y` NA
     need(is.null(fit[[what]]) || (is.numeric(fit[[what]]) && length(fit[[what]]) == 1L),
          sprintf("`%s` is not a number", what))
   }
@@ -61,7 +73,7 @@ check_fit_parts <- function(fit, argument) {
   signature <- fit$signature
   need(is.list(signature) && is_plain_double(signature$sums) && all(c("n", "yy") %in% names(signature$sums)) &&
          are_numbers(signature$size, length(signature$sums)) && !anyNA(unlist(signature[c("sums", "size")])),
-       "`signature` is not one")
+       "`signature` is damaged")
   check_fit_factors(fit, d, need)
   if (!is.null(fit$norms)) check_fit_norms(fit, need)
   if (!is.null(fit$data)) check_fit_data(fit$data, d, need)
@@ -104,7 +116,7 @@ check_composite <- function(kernel, d, need) {
 check_fit_factors <- function(fit, d, need) {
   dense <- !is.null(fit$x) || is.null(gp_family(fit)$objective)
   f <- fit$factors
-  if (dense && is.null(fit$x) && is.null(f)) return() # its posterior was taken out: the evidence is still there
+  if (dense && is.null(fit$x) && is.null(f)) return() # a fit without its posterior still has an evidence
   name <- if (dense) "x" else "inducing"
   points <- fit[[name]]
   m <- NROW(points)
@@ -112,14 +124,14 @@ check_fit_factors <- function(fit, d, need) {
   near <- fit$near
   if (!is.null(near)) {
     kept <- near$rows
-    need(is.list(kept) || !is.null(fit$data), "`data` are gone, which its near field reads")
+    need(is.list(kept) || !is.null(fit$data), "`data` are missing, which its neighbours need")
     n <- NROW(kept$x)
     need(is.null(kept) || (n > 0L && is_table(kept$x, n, d) && are_numbers(kept$y, n) &&
                              (is.null(kept$weights) || are_numbers(kept$weights, n))),
          "`near$rows` are not rows with the columns of the inputs")
     need(is.list(near) && is_table(near$L, m, m) && is_table(near$C, m, m) && are_numbers(near$beta, m),
          "`near` is not of the size of `inducing`")
-    if (is.null(f)) return() # made on demand
+    if (is.null(f)) return() # it is computed when needed
   }
   need(is.list(f), "`factors` is not a list")
   if (!response_of(fit)$conjugate) {
@@ -136,7 +148,7 @@ check_fit_factors <- function(fit, d, need) {
   need(is_number(fit$jitter) && fit$jitter >= 0, "`jitter` is not a number")
 }
 
-# What posterior_norms() says, of a reference, and what goes with it
+# Checks the norms of a reference posterior and the correction of its mean.
 check_fit_norms <- function(fit, need) {
   m <- NROW(fit$inducing)
   each <- function(norms) {
@@ -152,69 +164,61 @@ check_fit_norms <- function(fit, need) {
   correction <- fit$correction
   if (is.null(correction)) return()
   need(is.list(correction) && is.list(correction$norms) && is.list(correction$response) &&
-         is_plain_double(correction$v), "`correction` is not one")
+         is_plain_double(correction$v), "`correction` is damaged")
   each(correction$norms)
   response <- correction$response
   need(length(correction$v) > 0L && is_number(correction$rounding) && are_numbers(response$Ay, m) &&
          are_numbers(response$beta, m) && is_number(response$yy) && is_number(response$rss),
        "`correction` is not of the size of `inducing`")
-  need(!is.list(correction$made_from) && length(correction$made_from) > 0L, "`correction` does not know its rows")
+  need(!is.list(correction$made_from) && length(correction$made_from) > 0L, "`correction` does not name its rows")
 }
 
 check_fit_data <- function(data, d, need) {
   n <- NROW(data$x)
   need(n > 0L && is_table(data$x, n, d), sprintf("`data$x` is not a matrix with the %d columns of the inputs", d))
-  need(are_numbers(data$y, n) && is.finite(sum(data$y)), "`data$y` has not a number for each row of `data$x`")
+  need(are_numbers(data$y, n) && is.finite(sum(data$y)), "`data$y` does not have a number for each row of `data$x`")
   w <- data$weights
   need(is.null(w) || (are_numbers(w, n) && is.finite(sum(w)) && min(w) > 0),
-       "`data$weights` has not a positive number for each row of `data$x`")
+       "`data$weights` does not have a positive number for each row of `data$x`")
   group <- data$group
   used <- if (is.null(group)) n else length(group)
   need(is.null(group) || (is.integer(group) && !anyNA(group) && min(group) >= 1L && max(group) <= n),
-       "`data$group` does not say which row of `data$x` each row went to")
+       "`data$group` does not have a row of `data$x` for each row")
   need(is_number(data$n) && data$n == used, "`data$n` is not the number of rows")
   for (what in c("center", "scale", "sd_y")) {
     need(is.numeric(data[[what]]) && length(data[[what]]) == 1L, sprintf("`data$%s` is not a number", what))
   }
   need(is.list(data$shift) && all(vapply(data$shift[c("constant", "rows", "ss")], is_number, NA)),
-       "`data$shift` is not one")
+       "`data$shift` is damaged")
   zero <- data$x_zero
-  need(is.null(zero) || is_table(zero, NROW(zero), d), "`data$x_zero` has not the columns of `data$x`")
+  need(is.null(zero) || is_table(zero, NROW(zero), d), "`data$x_zero` does not have the columns of `data$x`")
   given <- used + NROW(zero)
-  need(are_numbers(data$response, given), "`data$response` has not a number for each row")
+  need(are_numbers(data$response, given), "`data$response` does not have a number for each row")
   for (what in c("offset", "prior_weights")) {
     need(is.null(data[[what]]) || are_numbers(data[[what]], given),
-         sprintf("`data$%s` has not a number for each row", what))
+         sprintf("`data$%s` does not have a number for each row", what))
   }
   need(is.null(zero) || sum(data$prior_weights == 0) == NROW(zero),
        "`data$prior_weights` are not those of `data$x_zero`")
 }
 
+# Refuses a fit. The hint depends on whether another version made the fit.
 damaged_fit <- function(fit, argument, what) {
   made_by <- tryCatch(as.character(fit$version), error = function(e) character())
   here <- as.character(utils::packageVersion("pfdtc"))
   other <- length(made_by) == 1L && made_by != here
   abort_input(argument, sprintf("a damaged fit: %s", what), "a fit as it was made",
               message = sprintf("`%s` cannot be used: %s.", argument, what),
-              hint = if (other) sprintf("It was made by pfdtc %s, this is %s: fit anew.", made_by, here) else
-                "It was changed after it was made: fit anew.")
+              hint = if (other) sprintf("It was made by pfdtc %s, and this is %s. Fit again.", made_by, here) else
+                "It was changed after it was made. Fit again.")
 }
 
-# Of any likelihood: what most functions are given is to be check_fit(), which refuses those that are not Gaussian.
-check_any_fit <- function(fit, argument) {
-  if (missing(fit)) abort_input(argument, "missing", "a fit, such as pfdtc() returns")
-  if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit, such as pfdtc() returns")
-  current_fit(fit, argument)
-}
-
-check_fit <- function(fit, argument) refuse_likelihood(check_any_fit(fit, argument), argument)
-
-# Do fits speak of the same exact Gaussian process?
+# ---- fits of the same exact Gaussian process -----------------------------------------------------------------------
 
 check_exact <- function(exact, fit) {
   if (missing(exact)) {
     abort_input("exact", "missing", "a fit by gp_exact()",
-                hint = "Of the same data, with kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\".")
+                hint = "Use the same data, kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\".")
   }
   exact <- check_any_fit(exact, "exact")
   if (!is_exact(exact) && !is_laplace_limit(exact)) {
@@ -224,8 +228,8 @@ check_exact <- function(exact, fit) {
   exact
 }
 
-# Two fits speak of the same exact GP when data, centre, kernel and noise agree, and what stands for the noise: family,
-# numbers of trials, offset and mean.
+# Checks that two fits approximate the same exact GP: data, centre, kernel and noise agree. For non-Gaussian likelihoods
+# family, numbers of trials, offset and mean take the place of the noise.
 check_same_model <- function(a, b, argument, other) {
   close <- function(u, v) length(u) == length(v) && all(abs(u - v) <= 1e-12)
   same_kernel <- identical(kernel_structure(a$kernel), kernel_structure(b$kernel))
@@ -241,7 +245,7 @@ check_same_model <- function(a, b, argument, other) {
                 } else if (!"data" %in% what) {
                   "Pass kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\"."
                 } else if (old_signature(a) != old_signature(b)) {
-                  "pfdtc 0.1.0 kept too little of data that it left out: make that fit anew."
+                  "pfdtc 0.1.0 kept too little information on dropped data. Fit again."
                 } else {
                   "Data, weights, offset and `center` must agree."
                 })
@@ -263,7 +267,7 @@ same_model <- function(a, b) {
   }, pfdtc_error_input = function(e) FALSE)
 }
 
-# Fits that are not in one list, as in f(a = fit1, b = fit2): `lacking`: is `fits` missing?
+# Refuses fits that are not in one list, as in f(a = fit1, b = fit2). `lacking`: `fits` is missing.
 check_fits_given <- function(lacking, dots, caller) {
   strays <- vapply(dots, inherits, NA, "gp_fit")
   if (!lacking && !any(strays)) return()
@@ -274,7 +278,7 @@ check_fits_given <- function(lacking, dots, caller) {
   abort_input("fits", if (lacking) "missing" else "fits outside of it", "a fit or a list of all fits", hint = hint)
 }
 
-# What else the second argument may have been meant to be.
+# Checks the second argument, `exact`. A hint covers other values that users put there.
 check_exact_given <- function(exact, caller) {
   if (is.null(exact)) return()
   if (inherits(exact, "gp_fit") && (is_exact(check_any_fit(exact, "exact")) || is_laplace_limit(exact))) return()

@@ -157,29 +157,3 @@ construct_laplace <- function(data, learned, z, plan, state, near = NULL, start 
     inducing_method = plan$posterior$inducing_method, aux = if (plan$posterior$move) plan$posterior$aux,
     trial = plan$posterior$trial, likelihood = likelihood, theta = learned$theta)))
 }
-
-# Returns the parts of a fit that depend on all rows. `start`: factors from an earlier fit. `near(f, sites)` returns the
-# posterior with neighbours from the mode on points (without offset and mean), or NULL.
-laplace_parts <- function(data, likelihood, learned, z, run, state, start = list(), near = function(f, sites) NULL) {
-  variational <- is_variational(likelihood)
-  found <- posterior_stage(state, function() {
-    laplace_at(data, replace(likelihood, "approx", "laplace"), learned$center, learned$kernel, z,
-               rounding_jitter(nrow(z)), run, start, want = 1L)
-  })
-  if (variational) {
-    found <- variational_at(data, likelihood, learned$center, learned$kernel, z, found, state, run)
-  }
-  if (is.null(state$stopped) && !(found$decrement < 1e-6 * (1 + sqrt(abs(found$evidence))))) {
-    warn_convergence(sprintf("The %s was not reached: the %s decrement is %.2g.", if (variational)
-      "best normal distribution" else "posterior's mode", if (variational) "bound's" else "Newton", found$decrement))
-  }
-  sites <- engine_sites(likelihood, data$sites, learned$center)
-  near <- near(found$f - sites$offset, sites)
-  constant <- log_constant(likelihood, data$sites)
-  value <- if (!variational) found$evidence - found$penalty + sum(constant) else
-    variational_bound(found, sites, constant, prior_most(learned$model, data$x, z))
-  list(evidence = value,
-       factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")], inducing = z, m = nrow(z),
-       near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
-       sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(found$W, 0) * found$left))
-}

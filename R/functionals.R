@@ -1,5 +1,6 @@
 # Linear functionals of f: values, slopes, terms and weighted sums. A posterior is determined at a functional by the
-# functional's covariance with f and its prior variance, as it is at a row by k(., x) and k(x, x). A set of n functionals:
+# functional's covariance with f and its prior variance, as it is at a row by k(., x) and k(x, x). A set of n
+# functionals:
 #
 #   kind          "values", "terms", "slopes", "sums" or "coefficients"; of values a method may use a faster door
 #   cross(u, i)   nrow(u) x |i|: the covariances of functionals i with f at the rows of u
@@ -9,10 +10,11 @@
 #   terms         [n] numbers of summands in an entry of `cross`
 #   x, rows       list of n: the rows of `x` that each functional depends on; one row unless the kind is "sums"
 #   weights       for "sums" alone: the weights of these rows
+#   under(kernel) the same functionals of f with another kernel
 
-new_functionals <- function(kind, cross, prior, size, x, rows, terms = rep(1, length(prior)), weights = NULL) {
+new_functionals <- function(kind, cross, prior, size, x, rows, under, terms = rep(1, length(prior)), weights = NULL) {
   list(kind = kind, n = length(prior), cross = cross, prior = prior, size = size * (1 + terms / 4096), terms = terms,
-       x = x, rows = rows, weights = weights)
+       x = x, rows = rows, weights = weights, under = under)
 }
 
 is_functionals <- function(at) is.list(at) && is.function(at$cross)
@@ -32,7 +34,7 @@ some_functionals <- function(fun, i) {
 values_at <- function(kernel, x) {
   prior <- kernel_diagonal(kernel, x)
   new_functionals("values", function(u, i) native_kernel_matrix(kernel, u, x[i, , drop = FALSE]), prior, prior, x,
-                  seq_len(nrow(x)))
+                  seq_len(nrow(x)), function(kernel) values_at(kernel, x))
 }
 
 # The terms of f at the rows of x: the values of independent processes with these kernels, whose sum is f. All rows of
@@ -49,14 +51,25 @@ terms_at <- function(kernels, x) {
     }
     K
   }
-  new_functionals("terms", cross, prior, prior, x, rep(seq_len(n), length(kernels)))
+  new_functionals("terms", cross, prior, prior, x, rep(seq_len(n), length(kernels)),
+                  function(kernel) terms_at(kernels_of_terms(kernel), x))
+}
+
+# Returns the terms of a kernel as kernels of their own.
+kernels_of_terms <- function(kernel) {
+  kernel <- as_sum(kernel)
+  lapply(kernel$terms, function(t) {
+    kernel$terms <- list(t)
+    kernel
+  })
 }
 
 # d f / d x_j at the rows of x, for j = `column`.
 slopes_at <- function(kernel, x, column) {
   variance <- native_slope_variance(kernel, x, column)
-  new_functionals("slopes", function(u, i) native_kernel_slopes(kernel, u, x[i, , drop = FALSE], column), variance$prior,
-                  variance$size, x, seq_len(nrow(x)))
+  cross <- function(u, i) native_kernel_slopes(kernel, u, x[i, , drop = FALSE], column)
+  new_functionals("slopes", cross, variance$prior, variance$size, x, seq_len(nrow(x)),
+                  function(kernel) slopes_at(kernel, x, column))
 }
 
 # Sums of f over rows of x. `rows` and `weights` are lists with an element for each sum.
@@ -71,7 +84,8 @@ sums_at <- function(kernel, x, rows, weights) {
     sum(weights[[i]] * native_kernel_matvecs(kernel, points(i), NULL, weights[[i]]))
   }, 0)
   size <- vapply(seq_along(rows), function(i) sum(abs(weights[[i]]) * sqrt(prior_at[rows[[i]]]))^2, 0)
-  new_functionals("sums", cross, pmax(prior, 0), size, x, rows, lengths(rows), weights)
+  new_functionals("sums", cross, pmax(prior, 0), size, x, rows,
+                  function(kernel) sums_at(kernel, x, rows, weights), lengths(rows), weights)
 }
 
 # Returns the matrix with which sums are products of it and f at the rows of x.

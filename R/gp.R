@@ -70,24 +70,6 @@ far_part <- function(fit) {
   fit
 }
 
-# The same kind of posterior, made again: of other data, or under another model.
-posterior_again <- function(fit, data, model) {
-  noise <- model$noise
-  if (!is.null(fit$x)) {
-    fit$factors <- native_exact(data, model, fit$control)
-    fit$evidence <- exact_evidence(data, fit$factors, noise)
-  } else if (!is.null(fit$near)) {
-    fit$near <- near_posterior(data, fit$inducing, model, fit$neighbours, fit$near$train_neighbours, fit$near$rank,
-                               fit$jitter, fit$control)
-    fit$evidence <- near_evidence(data, fit$near, noise)
-  } else {
-    family <- gp_family(fit)
-    fit$factors <- native_posterior(fit$inducing, data, model, fit$jitter, control = fit$control, fitc = family$fitc)
-    fit$evidence <- family$evidence(data, fit$factors, noise)
-  }
-  fit
-}
-
 empty_trace <- function() data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
 
 needs_data <- function(fit, argument) {

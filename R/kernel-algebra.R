@@ -1,28 +1,24 @@
 #' Sums and products of kernels
 #'
-#' `k1 + k2` says that the function is a sum of two independent ones, `k1 * k2` that rows are alike where both kernels
-#' call them so, and `0.5 * k` multiplies the variance.
+#' `k1 + k2` is the kernel of a sum of two independent functions, and `k1 * k2` the product of two kernels. `0.5 * k`
+#' multiplies the variance.
 #'
-#' Whatever is written is kept as a sum of products: `(a + b) * c` is `a * c + b * c` with one factor `c`, whose
-#' parameters both terms share. The variances of a product multiply, so that no data could tell them apart: a term has
-#' one, learned where none of its factors had one given. A constant in a product is part of that variance.
+#' A kernel is kept as a sum of products: `(a + b) * c` becomes `a * c + b * c` with one factor `c`, whose parameters
+#' both terms share. A term has one variance, because data cannot tell the variances of its factors apart. A constant in
+#' a product is part of that variance.
 #'
-#' Parameters go by the factor and what it reads, in [coef()] and in `control = pfdtc_control(fix = )`:
-#' `se(lat,long).lengthscale.lat`, `periodic(day)*matern32(year).variance`.
+#' In [coef()] and in `control = pfdtc_control(fix = )`, parameters are named by the factor and its inputs, such as
+#' `se(lat,long).lengthscale.lat` and `periodic(day)*matern32(year).variance`.
 #'
 #' @param e1,e2 kernels, or one of them a positive number.
 #' @param object a kernel.
-#' @param ... for `update()`: parameters by their names in `coef()`, without `noise`, of a kernel that has met data (as
-#'   `fit$kernel` has); else, for a kernel of one factor, arguments of its constructor, as in
-#'   `update(kernel_se(), lengthscale = 2)`.
-#' @return A kernel, of class `pfdtc_kernel`. One of several factors is a list of `leaves`, its factors, and `terms`,
-#'   each with a `variance` and the positions of its factors.
-#' @section Errors: class `pfdtc_error_input` where the other side is neither a kernel nor a positive number, where two
-#'   terms could not be told apart (two constants, say), or a parameter to update is unknown.
-#' @section Invariants: `kernel_matrix(a + b, x)` is the sum of both matrices and `kernel_matrix(a * b, x)` their
-#'   product entry by entry.
-#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 4.2.4; Duvenaud (2014),
-#'   *Automatic model construction with Gaussian processes*, PhD thesis.
+#' @param ... for `update()`: parameters by their names in `coef()` if the kernel is that of a fit (`fit$kernel`);
+#'   otherwise arguments of the constructor, for a kernel of one factor.
+#' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has `leaves`, the factors, and `terms`, each
+#'   with a `variance` and the positions of its factors.
+#' @section Errors: class `pfdtc_error_input`, also if data could not tell two terms apart (two constants).
+#' @section Invariants: `kernel_matrix()` of a sum is the sum of the matrices, that of a product the elementwise product.
+#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 4.2.4.
 #' @seealso [kernel_se()] for the factors.
 #' @name kernel_algebra
 #' @examples
@@ -91,7 +87,7 @@ multiply_kernels <- function(a, b) {
   }))
 }
 
-# Terms of factors without parameters of their own, twice the same.
+# Stops if two terms have the same factors and these have no parameters: only the sum of their variances would show.
 check_told_apart <- function(kernel) {
   keys <- vapply(kernel$terms, function(t) {
     leaves <- kernel$leaves[t$leaves]
@@ -132,7 +128,9 @@ show_parameter <- function(v) if (is.null(v)) "to be learned" else paste(format(
 print.pfdtc_kernel <- function(x, ...) {
   if (!has_one_factor(x)) return(print_sum(x))
   cat(x$label, "kernel\n")
-  for (what in factor_parameters[[x$profile]]) cat(sprintf("  %-12s %s\n", paste0(what, ":"), show_parameter(x[[what]])))
+  for (what in factor_parameters[[x$profile]]) {
+    cat(sprintf("  %-12s %s\n", paste0(what, ":"), show_parameter(x[[what]])))
+  }
   cat("  variance:   ", show_parameter(x$variance), "\n")
   if (!is.null(x$inputs)) cat("  inputs:     ", paste(x$inputs, collapse = ", "), "\n")
   invisible(x)

@@ -33,18 +33,16 @@ categorical_size <- function(leaf) {
 
 # ---- forms -----------------------------------------------------------------------------------------------------------
 
-is_compiled <- function(kernel) inherits(kernel, "compiled_kernel")
-
 # Returns the kernel as a sum of products.
 as_sum <- function(kernel) {
-  if (is_compiled(kernel)) kernel <- as_kernel(kernel)
+  if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
   if (!is.null(kernel$leaves)) return(kernel)
   list(leaves = list(kernel), terms = list(list(variance = kernel$variance, leaves = 1L)), label = kernel$label)
 }
 
 # Returns the kernel as users see it: the flat list of its factor if it has only one.
 as_kernel <- function(kernel) {
-  if (is_compiled(kernel)) return(kernel_of_values(kernel$kernel, kernel$table, kernel$engine$values))
+  if (!is.null(kernel$engine)) return(kernel_of_values(kernel$kernel, kernel$table, kernel$engine$values))
   if (length(kernel$leaves) != 1L || length(kernel$terms) != 1L) return(kernel)
   leaf <- kernel$leaves[[1L]]
   leaf["variance"] <- list(kernel$terms[[1L]]$variance)
@@ -64,7 +62,7 @@ change_terms <- function(kernel, f) {
 # `table` has a row for each parameter: term, leaf (0: the variance of the term), what, at (its place within its kind).
 # `engine$values` has the numbers in the same order, NA where there is none yet.
 compile_kernel <- function(kernel) {
-  if (is_compiled(kernel)) return(kernel)
+  if (!is.null(kernel$engine)) return(kernel)
   parts <- as_sum(kernel)
   leaves <- parts$leaves
   met <- integer()
@@ -82,12 +80,11 @@ compile_kernel <- function(kernel) {
   n <- vapply(groups, `[[`, 0, 4L)
   each <- function(i) rep(unlist(lapply(groups, `[[`, i)), n)
   values <- Map(function(group, n) as.double(rep_len(if (is.null(group[[5L]])) NA else group[[5L]], n)), groups, n)
-  structure(list(
+  list(
     kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs,
     table = list2DF(list(term = each(1L), leaf = each(2L), what = each(3L), at = sequence(n))),
     engine = list(factors = lapply(leaves, engine_factor),
-                  terms = lapply(parts$terms, function(t) as.integer(t$leaves)), values = unlist(values))),
-    class = "compiled_kernel")
+                  terms = lapply(parts$terms, function(t) as.integer(t$leaves)), values = unlist(values)))
 }
 
 # Returns a factor as the engine reads it, without its parameters.
@@ -99,7 +96,7 @@ engine_factor <- function(leaf) {
 
 # Returns the compiled kernel with these parameters, in the order of its table.
 set_values <- function(kernel, values) {
-  kernel <- compile_kernel(kernel)
+  if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
   kernel$engine$values <- as.double(values)
   kernel
 }
@@ -128,7 +125,7 @@ kernel_of_values <- function(kernel, table, values) {
 
 # Multiplies all variances by `by` / `over`.
 scale_kernel <- function(kernel, by = 1, over = 1) {
-  if (is_compiled(kernel)) {
+  if (!is.null(kernel$engine)) {
     variances <- kernel$table$leaf == 0L
     kernel$engine$values[variances] <- kernel$engine$values[variances] * by / over
     return(kernel)

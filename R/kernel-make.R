@@ -1,67 +1,69 @@
 #' Covariance functions
 #'
-#' Kernels of one factor each; `+`, `*` and a number times a kernel make any other of them, see [kernel_algebra]. With
-#' \eqn{r^2 = \sum_j (x_j - z_j)^2 / l_j^2}{r2 = sum_j ((x_j - z_j) / l_j)^2},
+#' Kernels of one factor, for the argument `kernel` of [pfdtc()]. Use `+`, `*` and a number times a kernel to combine
+#' them, see [kernel_algebra]. With \eqn{r^2 = \sum_j (x_j - z_j)^2 / l_j^2}{r2 = sum_j ((x_j - z_j) / l_j)^2},
 #' \tabular{ll}{
 #' `kernel_se()` \tab variance exp(-r2 / 2) \cr
 #' `kernel_matern()` \tab variance exp(-r) (`nu = 1/2`), (1 + a) exp(-a), a = sqrt(3) r (`3/2`),
 #'   (1 + a + a^2 / 3) exp(-a), a = sqrt(5) r (`5/2`) \cr
-#' `kernel_rq()` \tab variance (1 + r2 / (2 alpha))^-alpha: squared exponentials of many lengthscales \cr
+#' `kernel_rq()` \tab variance (1 + r2 / (2 alpha))^-alpha \cr
 #' `kernel_periodic()` \tab variance exp(-2 sum_j sin^2(pi (x_j - z_j) / period) / lengthscale^2) \cr
-#' `kernel_linear()` \tab variance sum_j x_j z_j: straight lines through 0, about 0 and not about the mean of x \cr
+#' `kernel_linear()` \tab variance sum_j x_j z_j: a line through 0 \cr
 #' `kernel_polynomial()` \tab variance (sum_j x_j z_j + offset)^degree \cr
 #' `kernel_constant()` \tab variance: an unknown level \cr
-#' `kernel_white()` \tab variance where x and z are equal in all `inputs`, else 0: a nugget that rows equal there
-#'   share \cr
+#' `kernel_white()` \tab variance if x and z are equal in all `inputs`, else 0 \cr
 #' `kernel_categorical()` \tab variance times the correlation of two levels of a factor
 #' }
 #'
-#' What is `NULL` is learned; a value given is where learning starts, and is kept under `hyper = "fixed"` or by
-#' `control = pfdtc_control(fix = )`. A `period` that is given is kept as it is: 365.25 days are known.
+#' @usage
+#' kernel_se(lengthscale = NULL, variance = NULL, inputs = NULL, isotropic = FALSE)
+#' kernel_matern(nu = 5/2, lengthscale = NULL, variance = NULL, inputs = NULL,
+#'   isotropic = FALSE)
+#' kernel_rq(alpha = NULL, lengthscale = NULL, variance = NULL, inputs = NULL,
+#'   isotropic = FALSE)
+#' kernel_periodic(lengthscale = NULL, variance = NULL, period = NULL, inputs = NULL)
+#' kernel_linear(variance = NULL, inputs = NULL)
+#' kernel_polynomial(degree = 2, variance = NULL, offset = NULL, inputs = NULL)
+#' kernel_constant(variance = NULL)
+#' kernel_white(variance = NULL, inputs = NULL)
+#' kernel_categorical(correlation = NULL, variance = NULL, inputs = NULL)
 #'
-#' A categorical kernel has, for levels a and b, the correlation exp(-p) (`"exchangeable"`, the default: one
-#' parameter), exp(-|s_a - s_b|) with scores s that go up from level to level by positive gaps (`"ordered"`), or any
-#' positive definite matrix (`"full"`), by angles a = pi p / (1 + p) on the sphere of its Cholesky factor, p = 1 being
-#' no correlation.
-#'
-#' @param lengthscale positive numbers, one for each column the kernel reads, in the units of the inputs; a single
-#'   number is used for all of them. Of `kernel_periodic()` one number without unit.
-#' @param variance variance of the factor, in squared units of the response (of `kernel_linear()` beside the units of
-#'   the inputs).
-#' @param inputs what the kernel reads: a one-sided formula or names of variables of the data (a factor is one name),
-#'   names of columns, or positions; others have no effect. `NULL`: all of them.
+#' @param lengthscale positive numbers in the units of the inputs, one for each input, or one for all. For
+#'   `kernel_periodic()` one number without unit.
+#' @param variance variance of the factor, in squared units of the response.
+#' @param inputs the inputs that the kernel reads: a one-sided formula, names of variables or columns, or positions.
+#'   Default: all inputs.
 #' @param isotropic `TRUE`: one lengthscale for all inputs.
 #' @param nu smoothness of the Matern kernel: 1/2, 3/2 or 5/2.
-#' @param alpha positive number; large, the kernel is the squared exponential.
-#' @param period positive number in the units of the inputs.
-#' @param degree whole number of at least 1.
-#' @param offset positive number, in squared units of the inputs.
-#' @param correlation `"exchangeable"`, `"ordered"` or `"full"`; a correlation matrix of the levels, which is kept (in
-#'   their order, or by their names where it has row and column names); a number between 0 and 1: an
-#'   exchangeable correlation to start from; `NULL`: `"exchangeable"`.
-#' @return An object of class `pfdtc_kernel`: a list with elements `profile`, `label`, `lengthscale`, `variance`,
-#'   `inputs` and what else the kernel has.
-#' @section Errors: class `pfdtc_error_input` where a parameter is not positive, `nu` is not one of the three, or, when
-#'   the kernel meets data, where these do not have its inputs or the inputs of a categorical kernel are not one factor.
-#' @section Invariants: `kernel_matrix(k, x)` is symmetric and positive semidefinite; where k depends on differences
-#'   alone the variance is on its diagonal.
+#' @param alpha,period,offset positive numbers; `period` has the units of the inputs and `offset` their square. A large
+#'   `alpha` gives almost the squared exponential.
+#' @param degree whole number from 1 to 10.
+#' @param correlation `"exchangeable"` (default), `"ordered"` or `"full"`; a number between 0 and 1, where an
+#'   exchangeable correlation starts; or a correlation matrix of the levels, which is not changed.
+#' @return An object of class `pfdtc_kernel`: a list with elements `profile`, `label`, `inputs` and the parameters.
+#' @details Parameters that are `NULL` are learned. A given value is where learning starts; to keep it, use
+#'   `hyper = "fixed"` or `control = pfdtc_control(fix = )`. A given `period` is always kept.
+#'
+#'   The correlation of levels a and b is exp(-p) if it is `"exchangeable"`, with one parameter p. It is
+#'   exp(-|s_a - s_b|) if it is `"ordered"`, with scores s that increase from level to level. `"full"` is any positive
+#'   definite matrix; its parameters are angles of the Cholesky factor, of at most 20 levels.
+#' @section Errors: class `pfdtc_error_input`, also if the data lack an input.
+#' @section Invariants: `kernel_matrix(k, x)` is symmetric and positive semidefinite.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, chapter 4; Pinheiro and Bates
-#'   (1996), Unconstrained parametrizations for variance-covariance matrices, *Statistics and
-#'   Computing* 6, for `"full"`.
+#'   (1996), *Statistics and Computing* 6, for `"full"`.
 #' @seealso [kernel_algebra], [kernel_matrix()], [pfdtc()]
 #' @aliases kernels
 #' @examples
 #' kernel_se(lengthscale = c(1, 10), variance = 2)
 #' kernel_matern(nu = 3/2, inputs = ~ lat + long, isotropic = TRUE)
-#' kernel_matrix(kernel_se(lengthscale = 1, variance = 1), c(0, 1, 2))
-#' k <- kernel_periodic(period = 12) * kernel_matern(3/2) + kernel_linear()
-#' k
+#' kernel_periodic(period = 12) * kernel_matern(3/2) + kernel_linear()
 #' @export
 kernel_se <- function(lengthscale = NULL, variance = NULL, inputs = NULL, isotropic = FALSE) {
   new_kernel("se", "squared exponential", lengthscale, variance, inputs, isotropic = isotropic)
 }
 
 #' @rdname kernel_se
+#' @usage NULL
 #' @export
 kernel_matern <- function(nu = 5 / 2, lengthscale = NULL, variance = NULL, inputs = NULL, isotropic = FALSE) {
   nu <- check_positive(nu, "nu", 1L)
@@ -73,6 +75,7 @@ kernel_matern <- function(nu = 5 / 2, lengthscale = NULL, variance = NULL, input
 }
 
 #' @rdname kernel_se
+#' @usage NULL
 #' @export
 kernel_rq <- function(alpha = NULL, lengthscale = NULL, variance = NULL, inputs = NULL, isotropic = FALSE) {
   new_kernel("rq", "rational quadratic", lengthscale, variance, inputs, isotropic = isotropic,
@@ -80,6 +83,7 @@ kernel_rq <- function(alpha = NULL, lengthscale = NULL, variance = NULL, inputs 
 }
 
 #' @rdname kernel_se
+#' @usage NULL
 #' @export
 kernel_periodic <- function(lengthscale = NULL, variance = NULL, period = NULL, inputs = NULL) {
   new_kernel("periodic", "periodic", positive_or_null(lengthscale, "lengthscale"), variance, inputs,
@@ -87,10 +91,12 @@ kernel_periodic <- function(lengthscale = NULL, variance = NULL, period = NULL, 
 }
 
 #' @rdname kernel_se
+#' @usage NULL
 #' @export
 kernel_linear <- function(variance = NULL, inputs = NULL) new_kernel("linear", "linear", NULL, variance, inputs)
 
 #' @rdname kernel_se
+#' @usage NULL
 #' @export
 kernel_polynomial <- function(degree = 2, variance = NULL, offset = NULL, inputs = NULL) {
   new_kernel("polynomial", sprintf("polynomial of degree %d", check_count(degree, "degree", max = 10)), NULL, variance,
@@ -98,14 +104,17 @@ kernel_polynomial <- function(degree = 2, variance = NULL, offset = NULL, inputs
 }
 
 #' @rdname kernel_se
+#' @usage NULL
 #' @export
 kernel_constant <- function(variance = NULL) new_kernel("constant", "constant", NULL, variance, NULL)
 
 #' @rdname kernel_se
+#' @usage NULL
 #' @export
 kernel_white <- function(variance = NULL, inputs = NULL) new_kernel("white", "white", NULL, variance, inputs)
 
 #' @rdname kernel_se
+#' @usage NULL
 #' @export
 kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NULL) {
   parameters <- given <- NULL
@@ -124,7 +133,7 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
              parameters = parameters, given = given)
 }
 
-# Symmetric to rounding, of unit diagonal, no eigenvalue below 0 beyond rounding.
+# Checks that R is symmetric, has a unit diagonal and no negative eigenvalue, up to rounding.
 check_correlation <- function(R) {
   ok <- is.numeric(R) && nrow(R) == ncol(R) && nrow(R) > 1L && all(is.finite(R)) && max(abs(R - t(R))) < 1e-12 &&
     max(abs(diag(R) - 1)) < 1e-12
@@ -138,7 +147,7 @@ check_correlation <- function(R) {
 
 positive_or_null <- function(x, argument) if (!is.null(x)) check_positive(x, argument, 1L)
 
-# `...`: what else a profile has; what is NULL is left out.
+# Makes a kernel of one factor. `...`: further elements; those that are NULL are left out.
 new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic = FALSE, ...) {
   if (!is.null(lengthscale)) lengthscale <- check_positive(lengthscale, "lengthscale")
   if (check_flag(isotropic, "isotropic") && length(lengthscale) > 1L) {
@@ -159,7 +168,7 @@ check_inputs <- function(inputs) {
     abort_input("inputs", describe(inputs), "names or positions of at least one column")
   }
   if (!is.null(inputs) && !is.character(inputs)) {
-    if (is.list(inputs)) abort_input("inputs", describe(inputs), "names or positions")
+    if (!is.numeric(inputs)) abort_input("inputs", describe(inputs), "names or positions")
     for (i in inputs) check_count(i, "inputs")
     inputs <- as.integer(inputs)
   }
@@ -283,7 +292,7 @@ leaf_columns <- function(leaf, x, argument, variables) {
   inputs
 }
 
-# Names of what columns belong to, as far as they are whole variables.
+# Returns the names of the variables that the columns belong to. A variable counts if all its columns are read.
 column_owners <- function(inputs, names, variables) {
   for (v in variables) {
     if (length(v$columns) > 1L && all(v$columns %in% inputs)) {
@@ -293,7 +302,7 @@ column_owners <- function(inputs, names, variables) {
   if (is.null(names)) inputs else unique(names[inputs])
 }
 
-# The columns of a categorical kernel are the 0/1 columns of one factor.
+# Gives a categorical factor its levels. Checks that its columns are the 0/1 columns of one factor.
 place_levels <- function(leaf, x, argument, variables) {
   u <- x[, leaf$inputs, drop = FALSE]
   coded <- all(u == 0 | u == 1) && all(rowSums(u) == 1)
@@ -319,7 +328,7 @@ place_levels <- function(leaf, x, argument, variables) {
   leaf
 }
 
-# A given correlation in the order of the levels.
+# Returns a given correlation matrix in the order of the levels.
 correlation_of_levels <- function(R, levels, argument) {
   if (nrow(R) != length(levels)) {
     abort_input(argument, sprintf("a correlation matrix of %d levels", nrow(R)),
@@ -350,13 +359,16 @@ parameter_word <- function(what) ifelse(what == "parameters", "correlation", wha
 
 #' Kernel matrix
 #'
-#' @param kernel a kernel with lengthscales and variance given, see [kernel_se()].
-#' @param x numeric matrix (or data frame, or vector: one column) of inputs, a row a point.
-#' @param z a second set of points with the same columns.
+#' Returns the matrix of covariances between two sets of points.
+#'
+#' @param kernel a kernel with all parameters given, see [kernel_se()].
+#' @param x numeric matrix, data frame or vector (one column) of inputs, a row for each point.
+#' @param z a second set of points with the same columns. Default: `x`.
 #' @return The matrix with elements \eqn{k(x_i, z_j)}, `nrow(x)` rows and `nrow(z)` columns, in squared units of the
-#'   response. Squared distances are sums of squared differences: equal rows have distance exactly 0.
-#' @section Errors: class `pfdtc_error_input` for an incomplete kernel, different numbers of columns, missing or
-#'   infinite values, or a matrix above `getOption("pfdtc.max_memory", 2^32)` bytes.
+#'   response. Equal rows have distance exactly 0.
+#' @section Errors: class `pfdtc_error_input` if the kernel is incomplete, the columns differ, values are missing or
+#'   infinite, or the matrix takes more than `getOption("pfdtc.max_memory", 2^32)` bytes.
+#' @seealso [kernel_se()]
 #' @examples
 #' kernel_matrix(kernel_matern(5/2, lengthscale = 2, variance = 1), cars$speed[1:3], 10)
 #' @export

@@ -171,7 +171,7 @@ distance_at <- function(b, x) {
 }
 
 # Of f without the constant mean: the exact mode lies between, and the sd of the exact Laplace posterior.
-laplace_interval <- function(b, x) {
+mode_interval <- function(b, x) {
   if (!nrow(x)) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
   mean <- native_predict(b$at, b$z, new_model(b$model$kernel, 1), x)$mean
   prior <- prior_at(b$model, x)

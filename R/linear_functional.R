@@ -1,41 +1,27 @@
-#' Averages, contrasts and other linear functionals
+#' Averages, contrasts and other weighted sums of f
 #'
-#' Mean and sd of \eqn{\sum_i w_i f(x_i)}{sum w_i f(x_i)} under the posterior of a fit, and where the exact Gaussian
-#' process has them: certificates hold for any linear functional of f.
+#' Mean and sd of \eqn{\sum_i w_i f(x_i)}{sum w_i f(x_i)}, with an interval that contains the value of the
+#' exact GP. Use it for averages over rows (weights `1 / n`) and for contrasts of two rows (weights `c(1, -1)`).
 #'
-#' An average over rows has weights `1 / n`, a contrast of two rows `c(1, -1)`. Rows are dependent: the sd of a
-#' contrast of two near ones is far smaller than that of either.
-#'
-#' What certifies f at a point is its covariance with f at all rows, \eqn{k(x, \cdot)}, and its variance. For a
-#' functional \eqn{\ell} these are \eqn{\sum_i w_i k(x_i, \cdot)} and
-#' \eqn{\sum_{ij} w_i w_j k(x_i, x_j)}, and all bounds of [certify()] hold with them in their places. So they do for
-#' derivatives ([predict.gp_fit()] with `type = "derivative"`). Rounding is allowed for relative to
-#' \eqn{\sum_i |w_i| \sqrt{k(x_i, x_i)}}{sum |w_i| sqrt(k(x_i, x_i))}.
+#' Rows depend on each other: the sd of a contrast of two close rows is far smaller than the sd of either row.
 #'
 #' @param fit a fit of any kind.
-#' @param weights a vector with a weight for each row of `newdata`, or a matrix with a functional a row and a column for
-#'   each row of `newdata`. Its row names are kept.
-#' @param newdata rows that f is taken at; when missing, the training rows.
-#' @param certified `FALSE`: mean and sd alone, which takes little time, and is all there is of classes and counts.
-#' @param effort,reference,m2,max_seconds as in [certify()]. With `"reference"` what is widest is narrowed by the rows
-#'   near to those that a functional is about, and by the exact posterior where that takes less than `max_seconds`.
+#' @param weights a vector with a weight for each row of `newdata`, or a matrix with a row for each sum and a column for
+#'   each row of `newdata`. Row names of the matrix are kept.
+#' @param newdata rows at which f is taken; default: the training rows.
+#' @param certified `FALSE`: mean and sd alone, which is fast. Certificates need a Gaussian likelihood.
+#' @param effort,reference,m2,max_seconds as in [certify()].
 #' @param ... not used.
-#' @return A data frame with a row for each functional, in units of `y`: `mean` (centre and offsets included, each as
-#'   often as the weights say) and `sd`, and if `certified` the columns of [certify()]: the mean of the exact process
-#'   lies between `mean_lower` and `mean_upper`, its sd between `sd_lower` and `sd_upper`; class
-#'   `pfdtc_certificate`. A functional of a row with missing values is `NA`.
-#' @section Classes and counts: with a `family` the functional is of f on the link's scale; certificates are not there.
-#' @section Errors: class `pfdtc_error_input` for weights of another length than `newdata` has rows, or infinite ones,
-#'   and as [certify()].
-#' @section Invariants: `linear_functional(fit, diag(n), newdata)` is `certify(fit, newdata)` in mean and sd; they are
-#'   those that `predict(fit, newdata, full_cov = TRUE)` gives; `mean_lower <= exact mean <= mean_upper`,
-#'   `sd_lower <= exact sd <= sd_upper`.
-#' @source Theory vignette.
-#' @seealso [certify()], [partial_dependence()], [predict.gp_fit()]
+#' @return A data frame with a row for each sum, in units of `y`: `mean` (centre and offsets included) and `sd`, and if
+#'   `certified` the columns of [certify()]. A sum with a missing row is `NA`. With a non-Gaussian `family` f is on the
+#'   scale of the link.
 #' @examples
 #' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_matern(5/2))
 #' new <- data.frame(speed = c(5, 10, 20))
 #' linear_functional(fit, rbind(average = rep(1 / 3, 3), "20 - 10" = c(0, -1, 1)), new)
+#' @seealso [certify()], [partial_dependence()], [predict.gp_fit()]
+#' @section Errors and invariants: class `pfdtc_error_input` for infinite weights and a wrong number of weights. Mean
+#'   and sd are those of `predict(fit, newdata, full_cov = TRUE)`.
 #' @export
 linear_functional <- function(fit, weights, newdata, certified = is.null(fit$likelihood),
                               effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
@@ -87,7 +73,7 @@ functionals_of_rows <- function(fit, functionals, names, new, certified, effort,
   spread <- function(v) replace(rep(NA_real_, ncol(sums)), known, v)
   out <- data.frame(mean = spread(at$mean) + shift, sd = spread(at$sd))
   if (certified) {
-    inside <- certify_functionals(fit, fun, at, effort, reference, m2, max_seconds)
+    inside <- posterior_certificate(posterior_of(fit), fun, effort, reference, m2, max_seconds = max_seconds)
     rounding <- 4 * .Machine$double.eps * unname(abs(fit$center) * sums["size", ] + sums["offset_size", ])
     out <- functional_frame(fit, fun, at, inside, shift, rounding, spread)
     attr(out, "effort") <- effort

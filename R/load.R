@@ -1,4 +1,4 @@
-# What is done when the package is loaded.
+# Runs when the package is loaded.
 
 .onLoad <- function(libname, pkgname) {
   start_engine()
@@ -7,7 +7,7 @@
   when_loaded("parsnip", tell_parsnip)
 }
 
-# Now, or as soon as `package` is loaded.
-when_loaded <- function(package, tell) {
-  if (isNamespaceLoaded(package)) tell() else setHook(packageEvent(package, "onLoad"), tell)
+# Calls `register` now, or as soon as `package` is loaded.
+when_loaded <- function(package, register) {
+  if (isNamespaceLoaded(package)) register() else setHook(packageEvent(package, "onLoad"), register)
 }

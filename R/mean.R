@@ -2,13 +2,13 @@
 #
 #   v (1 + sum_j u_j(x) u_j(z)),   u_j(x) = (x_j - centre_j) rate_j,
 #
-# which is a level and slopes b ~ N(0, v I) for inputs in units of their spread, integrated out. v is 10^4 times the
-# mean square of the response: coefficients are shrunk by a ten thousandth of what the data say of them, and four of
-# sixteen digits are lost. It is held, and no part of what is learned; how near rows are it does not tell.
+# which integrates out a level and slopes b ~ N(0, v I) for inputs in units of their spread. v is 10^4 times the mean
+# square of the response: this shrinks coefficients by about 1e-4 and costs four of sixteen digits. v is not learned,
+# and the distances that find nearest neighbours leave this term out.
 
 vague_mean <- 1e4
 
-# The kernel with the mean asked for; one that has a mean keeps it.
+# Returns the kernel with a term for the mean. A kernel that has such a term keeps it.
 with_mean <- function(kernel, mean, data) {
   columns <- mean_columns(mean, data)
   if (!length(columns) || has_profile(kernel, "mean")) return(kernel)
@@ -38,14 +38,14 @@ with_basis <- function(kernel, x) {
 
 add_mean <- function(kernel, leaf, x) with_columns(add_kernels(kernel, leaf), x)
 
-# Inputs that something is linear in, about their means in units of their spread; levels and logicals as they are.
+# Returns the centre and rate of each input of a linear function: mean and 1 / spread, or 0 and 1 for 0/1 columns.
 basis_units <- function(x) {
   coded <- apply(x, 2L, function(v) all(v %in% c(0, 1)))
   unit <- ifelse(coded, 1, apply(x, 2L, column_spread))
   list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = 1 / unname(unit))
 }
 
-# The columns of x that `mean` (or the log noise) is linear in; none for ~ 1.
+# Returns the columns of x that the mean (or the log noise) is linear in. The formula ~ 1 has none.
 mean_columns <- function(mean, data, argument = "mean") {
   if (!inherits(mean, "formula") || length(mean) != 2L) {
     abort_input(argument, describe(mean), "a one-sided formula of inputs, such as ~ 1 or ~ x1 + x2")
@@ -64,7 +64,7 @@ mean_columns <- function(mean, data, argument = "mean") {
   if (length(unknown)) {
     abort_input(argument, sprintf("a formula with `%s`", unknown[1L]),
                 sprintf("one of the inputs (%s)", list_quoted(unique(names))),
-                hint = "What it reads is among the inputs; transformations stand in the fit's formula.")
+                hint = "Use inputs of the fit. Transform them in the formula of the fit.")
   }
   sort(unique(unlist(lapply(labels, function(name) {
     i <- match(name, vapply(variables, `[[`, "", "name"))

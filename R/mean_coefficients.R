@@ -15,7 +15,7 @@ mean_coefficients <- function(fit) {
   x <- fit_points(fit)[1L, , drop = FALSE] # coefficients are about no row: any will do
   prior <- term$variance * rowSums(of_b^2)
   cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
-  fun <- new_functionals("coefficients", cross, prior, prior, x, rep(1L, n))
+  fun <- new_functionals("coefficients", cross, prior, prior, x, rep(1L, n), under = NULL)
   p <- functionals_in_units(fit, fun)
   V <- diag(p$sd[seq_len(d + 1L)]^2)
   V[pairs] <- (p$sd[-seq_len(d + 1L)]^2 - diag(V)[pairs[, 1L]] - diag(V)[pairs[, 2L]]) / 2

@@ -218,13 +218,7 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
     state_used <- state
   }
 
-  paths <- response_of(object)$conjugate && (is.null(object$x) || !is.null(object$data))
-  f <- if (nrow(rows$x) > dense_draws && paths) {
-    draw_paths(object, rows$x, nsim)
-  } else {
-    draw_normal(nsim, latent_at(object, rows$x)$mean,
-                covariance_at(object, list(x = rows$x, index = seq_len(nrow(rows$x)))))
-  }
+  f <- object$center + in_units(object, posterior_draws(posterior_of(object), rows$x, nsim))
   draws <- f[rows$index, , drop = FALSE] + rows$offset
   if (type == "response" && !response_of(object)$conjugate) {
     draws <- draw_responses(object, draws, training)
@@ -239,15 +233,3 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
             seed = state_used)
 }
 
-# nsim columns from N(mean, cov). Pivoting copes with a covariance singular to rounding: cov[p, p] =
-# R'R, rows of R beyond the rank are rounding.
-draw_normal <- function(nsim, mean, cov) {
-  n <- length(mean)
-  if (!n) return(matrix(0, 0L, nsim))
-  R <- suppressWarnings(chol(cov, pivot = TRUE))
-  R[seq_len(n) > attr(R, "rank"), ] <- 0
-  z <- matrix(stats::rnorm(n * nsim), n)
-  f <- matrix(0, n, nsim)
-  f[attr(R, "pivot"), ] <- crossprod(R, z)
-  mean + f
-}

@@ -1,7 +1,8 @@
-# A model: kernel and noise of one exact Gaussian process, and the units of the response. Users have both in units of y;
-# everything is computed with those of the cleaned y = (response - center) / scale. Here one is turned into the other.
+# A model is the kernel and the noise of an exact Gaussian process, with the units of the response. Users see kernel and
+# noise in units of y. Everything is computed with the cleaned y = (response - center) / scale.
 
-# `kernel` and `noise` in units of y; what is to be learned is NULL. In the model they are those of the cleaned y.
+# Makes a model from `kernel` and `noise` in units of y; NULL: to be learned. The model has a compiled kernel in units
+# of the cleaned y.
 new_model <- function(kernel, noise, center = 0, scale = 1) {
   model <- list(kernel = kernel, noise = noise, center = center, scale = scale)
   if (!is.null(kernel)) model$kernel <- scale_kernel(compile_kernel(kernel), over = scale^2)
@@ -9,25 +10,25 @@ new_model <- function(kernel, noise, center = 0, scale = 1) {
   model
 }
 
-# That of a fit, or of anything else that has kernel and noise in units of y beside `center` and `scale`.
+# Returns the model of a fit, or of any list(kernel, noise, center, scale) in units of y.
 model_of <- function(fit) new_model(fit$kernel, fit$noise, fit$center, fit$scale)
 
-# The model with other hyperparameters: list(kernel, noise), as computed with.
+# Returns the model with other hyperparameters: list(kernel, noise) in units of the cleaned y.
 model_with <- function(model, hyper) {
   model[c("kernel", "noise")] <- hyper[c("kernel", "noise")]
   model
 }
 
-# list(kernel, noise) in units of y.
+# Returns list(kernel, noise) in units of y, with the kernel as users see it.
 model_units <- function(model) {
   list(kernel = as_kernel(scale_kernel(model$kernel, in_units(model, 1, 2))), noise = in_units(model, model$noise, 2))
 }
 
-# What was computed with the cleaned y in units of y, without the centre. `power` 2: a variance. `model`: or a fit, or
-# data.
+# Converts a result for the cleaned y to units of y, without the centre. `power` = 2 is for variances. `model` may also
+# be a fit or data.
 in_units <- function(model, v, power = 1) model$scale^power * v
 
-# Logs of the hyperparameters, in the order of coef().
+# Returns the logs of the hyperparameters, in the order of coef().
 model_theta <- function(model) log(c(kernel_values(model$kernel), model$noise))
 
 # Returns k(x, x) at the rows of x.
@@ -35,7 +36,7 @@ kernel_diagonal <- function(kernel, x) native_kernel_diagonal(kernel, x)
 
 prior_at <- function(model, x) kernel_diagonal(model$kernel, x)
 
-# The most that k(x, x) is at the rows of these matrices; where it is the same everywhere, that.
+# Returns the largest k(x, x) at the rows of these matrices.
 prior_most <- function(model, ...) {
   if (!varies(model$kernel)) return(total_variance(model$kernel))
   max(0, vapply(list(...), function(x) if (NROW(x)) max(prior_at(model, x)) else 0, 0))

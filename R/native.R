@@ -1,5 +1,5 @@
-# The only file with .Call. A wrapper turns the R side's names into what a door wants and a status into a condition
-# (or, for the optimiser, into a value with a reason). What doors give is said in src/ffi.h, and here what is added.
+# The only file with .Call. A wrapper converts R values to the arguments of a door, and a status to a condition (or, for
+# the optimiser, to a value with a reason). src/ffi.h documents what the doors return.
 
 engine <- new.env(parent = emptyenv())
 
@@ -9,14 +9,13 @@ start_engine <- function() {
   native_own_products(own_lanes)
 }
 
-# Products, solves and factors by the engine itself, in vectors of at most so many numbers: the widest that the
-# processor has. 0: by the BLAS and LAPACK at hand. What was.
+# Lets the engine compute products, solves and factors itself, in vectors of at most `lanes` numbers. 0: by BLAS and
+# LAPACK. Returns the previous value.
 own_lanes <- 8L
 native_own_products <- function(lanes) .Call(ffi_linalg_own, as.integer(lanes))
 
-# The .Call() of a door to n x n matrices, which is made in here: arguments wait. The BLAS at hand does them where it
-# is better than the engine: one that is made for its processor, with as many threads as the engine may use, which
-# `control` says. Whatever ends the call, an interrupt too, all is again as it was.
+# Evaluates the .Call() of a door that works on n x n matrices. An optimised BLAS does the products, with at most
+# `control$threads` threads. The settings are restored however the call ends.
 with_dense_products <- function(call, control) {
   if (!engine$optimised_blas) return(call)
   before <- .Call(ffi_blas_threads, 0L)
@@ -29,14 +28,15 @@ with_dense_products <- function(call, control) {
   call
 }
 
-# By its name; R's own and the reference one take six times as long as the processor would.
+# Returns TRUE if the name of the BLAS is one of the optimised ones. R's own and the reference BLAS are six times slower
+# than the engine.
 blas_is_optimised <- function() {
   grepl("openblas|mkl|blis|accelerate|veclib|armpl|flexiblas|atlas|essl", unname(extSoftVersion()["BLAS"]),
         ignore.case = TRUE)
 }
 
-# How the engine walks over n rows. Options stand in where no pfdtc_control() is at hand.
-# `used`: bytes of the memory for scratch that are taken already.
+# Returns block size, threads and memory for a pass over n rows. Without a pfdtc_control() the options decide. `used`:
+# bytes of the memory that are already taken.
 engine_control <- function(n, control = NULL, used = 0) {
   if (is.null(control)) {
     block <- getOption("pfdtc.block")
@@ -54,28 +54,31 @@ engine_control <- function(n, control = NULL, used = 0) {
        memory = max(0, as.double(control$memory) - used))
 }
 
-# `model`: list(kernel, noise, ...); `data`: rows as list(x, y, weights, ...).
+# `model` is list(kernel, noise, ...), and `data` is list(x, y, weights, ...).
 engine_model <- function(model, jitter = 0) {
-  list(kernel = compile_kernel(model$kernel)$engine, noise = as.double(model$noise), jitter = as.double(jitter))
+  kernel <- model$kernel
+  if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
+  list(kernel = kernel$engine, noise = as.double(model$noise), jitter = as.double(jitter))
 }
 
 engine_points <- function(z, model, jitter = 0) c(engine_model(model, jitter), list(z = z))
 
-# `posterior`: what native_posterior(), native_near(), native_laplace() or native_exact() gave at these points
+# `posterior` is the result of native_posterior(), native_near(), native_laplace() or native_exact() at these points.
 engine_posterior <- function(posterior, z, model) {
   c(engine_points(z, model), posterior[names(posterior) %in% c("L", "C", "beta", "G", "alpha")])
 }
 
-engine_rows <- function(data) list(x = data$x, y = data$y, scale = row_scale(data$weights))
+# Rows times the roots of their weights are rows of weight 1.
+engine_rows <- function(data) {
+  list(x = data$x, y = data$y, scale = if (!is.null(data$weights)) sqrt(data$weights))
+}
 
-# of what reads the kernel alone
+# Returns a model for doors that read the kernel only.
 of_kernel <- function(kernel) list(kernel = kernel, noise = 1)
-
-row_scale <- function(weights) if (is.null(weights)) NULL else sqrt(weights)
 
 status_sentence <- function(status) .Call(ffi_status, as.integer(status))
 
-# A failed factorisation as a condition, with what would help.
+# Raises a condition if the status is a failure.
 stop_on_status <- function(result, doing) {
   if (result$status != 0L) {
     abort_numerical(sprintf("%s failed: %s.", doing, status_sentence(result$status)), status = result$status)
@@ -87,7 +90,7 @@ native_kernel_matrix <- function(kernel, x, z) {
   .Call(ffi_kernel_matrix, engine_model(of_kernel(kernel)), x, z, engine_control(nrow(z)))
 }
 
-# k(x, x) at the rows of x
+# Returns k(x, x) at the rows of x.
 native_kernel_diagonal <- function(kernel, x) .Call(ffi_kernel_diagonal, engine_model(of_kernel(kernel)), x)
 
 # Returns d k(x, z) / d z_column, nrow(x) x nrow(z).
@@ -95,14 +98,15 @@ native_kernel_slopes <- function(kernel, x, z, column) {
   .Call(ffi_kernel_slopes, engine_model(of_kernel(kernel)), x, z, as.integer(column))
 }
 
-# Returns list(prior, size): the variance of the slope of f in that column, and the size that its rounding is relative to.
+# Returns list(prior, size): the variance of the slope of f in that column, and the size that its rounding is relative
+# to.
 native_slope_variance <- function(kernel, x, column) {
   .Call(ffi_slope_variance, engine_model(of_kernel(kernel)), x, as.integer(column))
 }
 
-# The objective of this name (objective.c): list(value, gradient, reason), value Inf and a reason where the evaluation
-# failed. `theta`, `noise`: the gradient of -ELBO in the kernel's logs and in log noise. `scratch`: an environment in
-# which one evaluation leaves its memory to the next; the engine writes to it.
+# Evaluates the objective of this name (objective.c): list(value, gradient, reason). A failed evaluation has the value
+# Inf and a reason. `theta` and `noise` are the gradient of -ELBO in the logs of the kernel's parameters and of the
+# noise. `scratch` is an environment whose memory the next evaluation uses again; the engine writes to it.
 native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
   result <- .Call(ffi_evaluate, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data),
                   as.integer(gradient), engine_control(nrow(data$x), control, 8 * length(aux$Wt)), scratch$room)
@@ -112,7 +116,7 @@ native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, 
 
 engine_objective <- function(name, aux = NULL) list(name = name, aux = aux, Wt = aux$Wt, share = aux$variance)
 
-# The same a step at a time, for rows that are not all at hand; sums_merge() adds sums up.
+# The same in steps, for rows that come in parts; sums_merge() adds their sums.
 native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
   stop_on_status(.Call(ffi_sums, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data),
                        engine_control(nrow(data$x), control)), "The sums over the rows")
@@ -132,7 +136,7 @@ native_posterior_of_sums <- function(z, sums, model, jitter) {
                  "The posterior on the inducing points")
 }
 
-# Sums of some rows and of others: those of all of them. All were made with the same model, points and objective.
+# Adds the sums of two sets of rows. Both were made with the same model, points and objective.
 sums_merge <- function(a, b) {
   if (!is.null(a$AKA) || !is.null(b$AKA)) stop("internal: sums over pairs of rows do not add up over rows")
   parts <- setdiff(names(a), "status")
@@ -161,7 +165,8 @@ native_lowrank_rows <- function(aux, data) {
         engine_control(nrow(data$x)))
 }
 
-# The jitter is raised by tens from `jitter` to `most` until the factorisation works. `fitc`: with the noise of FITC.
+# Raises the jitter by factors of ten from `jitter` to `most` until the factorisation works. `fitc`: with the noise of
+# FITC.
 native_posterior <- function(z, data, model, jitter, most = max(1e-4, jitter), control = NULL, fitc = FALSE) {
   result <- .Call(ffi_posterior, engine_points(z, model, jitter), engine_rows(data), as.double(most), if (fitc) "fitc",
                   engine_control(nrow(data$x), control))
@@ -197,25 +202,27 @@ native_exact_covariance <- function(posterior, x, kernel, x_new) {
   .Call(ffi_exact_covariance, engine_posterior(posterior, x, of_kernel(kernel)), x_new)
 }
 
-# Nearest first, in the kernel's distance; equal distances are decided by the number of the row. Queries: the rows of
-# `query`, or the `rows` of x.
+# Returns the s nearest rows of x, nearest first, by the kernel's distance; the row number breaks ties. The queries are
+# the rows of `query`, or `rows` of x.
 native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL) {
   n <- if (is.null(rows)) nrow(query) else length(rows)
   .Call(ffi_neighbours, engine_model(of_kernel(kernel)), x, as.integer(s), query, if (!is.null(rows)) as.integer(rows),
         if (!is.null(rank)) as.integer(rank), engine_control(n, control))
 }
 
-# A row with its neighbours is worth a thread sooner than a row alone.
+# A row with its neighbours takes more work than a row alone, so that fewer rows are worth a thread.
 near_control <- function(n, control) engine_control(16 * n, control)
 
-# `keep`: u and d of every row, and the rows (from 1; 0: none) that its u are on, a column a row, as well
+# `keep` = TRUE also returns u and d of every row, and the numbers of the rows that u refers to (0: none), a column
+# each.
 native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter), control = NULL, keep = FALSE) {
   result <- .Call(ffi_near, engine_points(z, model, jitter), engine_rows(data), as.integer(s), as.integer(rank),
                   as.double(most), as.integer(keep), near_control(nrow(data$x), control))
   stop_on_status(result, "The posterior on inducing points and near rows")
 }
 
-# `keep`: u of every new row, for rows times the roots of their weights, and those rows, as above
+# `keep` = TRUE also returns u of every new row, for rows times the roots of their weights, and the numbers of these
+# rows.
 native_near_predict <- function(near, z, data, model, s, x_new, control = NULL, keep = FALSE) {
   result <- .Call(ffi_near_predict, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new,
                   as.integer(keep), near_control(nrow(x_new), control))
@@ -248,7 +255,7 @@ native_certify <- function(posterior, z, model, norms, x, crossing = NULL) {
         engine_control(nrow(x)))
 }
 
-# by the features of linear functionals, see functionals.R
+# Certifies linear functionals by their features (functionals.R).
 native_certify_features <- function(posterior, z, model, norms, A, prior, size) {
   .Call(ffi_certify_features, engine_posterior(posterior, z, model), norms_to_engine(norms), A, prior, size)
 }
@@ -258,13 +265,13 @@ native_certify_kriged <- function(posterior, z, model, norms, n_terms, sum_w, su
         as.double(sum_w), lapply(sums, as.double))
 }
 
-# Those of fits of before do not say how large k(x, x) is at the rows: no larger than anywhere.
+# Norms of older fits lack the largest k(x, x) at the rows. 0 means: no larger than anywhere.
 norms_to_engine <- function(norms) {
   if (is.null(norms$most)) norms$most <- 0
   norms
 }
 
-# Scratch for 2,048 rows of x_new at a time.
+# Takes 2,048 rows of x_new at a time to limit the memory.
 native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
   posterior <- engine_posterior(posterior, z, model)
   parts <- lapply(split(seq_len(nrow(x_new)), (seq_len(nrow(x_new)) - 1L) %/% 2048L), function(i) {
@@ -279,13 +286,13 @@ native_kriging <- function(posterior, z, data, model, norms, x_new, start, near,
         as.integer(start), as.integer(near), rows, engine_control(nrow(data$x), control))
 }
 
-# near: of native_near(keep = TRUE)
+# `near` is the result of native_near(keep = TRUE).
 native_decorrelate <- function(near, v, transpose = FALSE) {
   .Call(ffi_decorrelate, near$u, near$d, near$rows, v, as.integer(transpose))
 }
 
-# K v over all pairs of rows of x, with the roots of the weights on both sides; v: a vector or a column each. `share`
-# (from 1) of so many: what some of the pairs come to, all shares adding up.
+# Returns K v over all pairs of rows of x, with the roots of the weights on both sides. v is a vector or a matrix. The
+# results for `share` = 1, ..., `shares` add up to the whole.
 native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL, share = 1L, shares = 1L) {
   root <- if (is.null(weights)) 1 else sqrt(weights)
   Kv <- root * .Call(ffi_kernel_matvecs, engine_model(of_kernel(kernel)), engine_rows(list(x = x)), as.matrix(root * v),
@@ -297,22 +304,22 @@ native_kernel_cross_matvec <- function(kernel, x, u, x_new, control = NULL) {
   .Call(ffi_kernel_cross_matvec, engine_model(of_kernel(kernel)), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
-# `whiten`: as the posterior's own sums were made; else good enough for a preconditioner.
+# `whiten` = TRUE computes as the posterior's own sums; FALSE is accurate enough for a preconditioner.
 native_response <- function(posterior, z, data, model, whiten = TRUE, control = NULL) {
   .Call(ffi_response, engine_posterior(posterior, z, model), engine_rows(data), as.integer(whiten),
         engine_control(nrow(data$x), control))
 }
 
-# Parameters: logs of those of the kernel, then of the noise, then the coefficients of the columns of `basis` in the log
-# noise of a row, which the weights have in them. The density is that of y, not of sqrt(w) y.
+# The parameters are the logs of the kernel's, the log noise, then the coefficients of the columns of `basis` in the log
+# noise of a row, which the weights include. The density is that of y, not of sqrt(w) y.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L)) {
   as_value(.Call(ffi_vecchia, engine_model(model), engine_rows(data), data$weights, basis, rows, neighbours, times,
                  as.integer(slopes), engine_control(length(rows), control)))
 }
 
-# Laplace's approximation on z, or the variational one, see ffi.h. `sites`: of engine_sites(); `start`: what an earlier
-# call returned; want: 0 the mode, 1 the penalised evidence too, 2 with its gradient.
+# Laplace's or the variational approximation on z (ffi.h). `sites` is the result of engine_sites(), `start` that of an
+# earlier call. `want`: 0 for the mode, 1 for the penalised evidence, 2 for its gradient too.
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {
@@ -329,5 +336,5 @@ native_paths <- function(posterior, z, kernel, x, sites, U, control = NULL) {
   .Call(ffi_paths, engine_posterior(posterior, z, of_kernel(kernel)), x, sites, U, engine_control(nrow(x), control))
 }
 
-# log p, its slope, minus its curvature, and its third derivative at f (offset included): a row each
+# Returns log p, its slope, minus its curvature and its third derivative at f (offset included), a row each.
 native_likelihood <- function(sites, f) .Call(ffi_sites, sites, f)

@@ -1,14 +1,14 @@
-# Hyperparameters: natural values <-> the vector of free logs that the optimiser moves. The order is that of coef():
-# those of the kernel, then the noise.
+# Hyperparameters as the optimiser sees them: the logs of the free ones. The order is that of coef(): the parameters of
+# the kernel, then the noise.
 
 parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, columns), "noise")
 
-# Those that are not learned, of whatever kernel: where none was given only the noise can be among them.
+# Returns the names of the parameters that are not learned. If no kernel was given, only the noise can be one of them.
 not_learned <- function(s) setdiff(parameter_names(s$kernel, s$columns), s$free)
 
 # Returns the problem of learning kernel and noise but for the parameters `fixed`: list(start, natural, at, too_far,
-# free, kernel). at(par) returns list(kernel, noise) for the engine, natural(par) the same as users see it. Variances are
-# in units of the cleaned (scaled) response.
+# free, kernel). at(par) returns list(kernel, noise) for the engine, natural(par) the same as users see it. Variances
+# are in units of the cleaned (scaled) response.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   names <- parameter_names(kernel, columns)
   compiled <- compile_kernel(kernel)
@@ -50,9 +50,9 @@ check_fixed <- function(fix, kernel, columns) {
   fix
 }
 
-# kernel_parameters() with the unit of each, what a search starts from beside it, and the prior of the log of that:
-# lengthscales in units of their input's spread, distances growing with the root of the inputs' number; variances in
-# units of y, shared among the terms, beside k(x, x) of what is not stationary; a period in units of the range.
+# Returns kernel_parameters() with columns unit, start (in that unit), middle and sd of the prior of the log (in that
+# unit), low and high (limits of the search) and ard. The unit of a lengthscale is the spread of its input. The unit of
+# a variance is `power` over the mean of k(x, x). The unit of a period is the range of its input.
 parameter_units <- function(kernel, x, power) {
   table <- kernel_parameters(kernel)
   kernel <- as_sum(kernel)
@@ -91,7 +91,7 @@ unit_of_variance <- function(leaves, x, power, n_terms) {
   list(unit = power / max(of_rows, 1e-300), start = 1 / n_terms, sd = 1.5, low = if (n_terms > 1L) 1e-6 else 1e-4)
 }
 
-# Factors with variance 1 and, where it matters to k(x, x), an offset.
+# Returns the sum with one term of these factors and variance 1. Polynomials without an offset get their unit.
 one_term <- function(leaves, x) {
   leaves <- lapply(leaves, function(l) {
     if (identical(l$profile, "polynomial") && is.null(l$offset)) l$offset <- mean_square(l, x)
@@ -120,19 +120,18 @@ name_lengthscales <- function(kernel, x) {
   as_kernel(kernel)
 }
 
-# The prior of a log lengthscale, in units of the input's spread: distances grow with the root of the inputs' number.
-# Chosen on a dozen sets of 20 to 50 rows, where it decides (bench/small-n.R). Of more rows its precision falls as 1 /
-# n^2: Matern 1/2 hardly tells its lengthscales from its variance, and held at 0.7 it takes 10 nats of the evidence of
-# 300; falling as 1 / n it took 2 of that of Boston's 506, and bought nothing. Of less than 15 rows an input it decides
-# as well: the largest evidence of 50 lengthscales has rows of noise by heart. From there it falls as 1 / n^6, that it
-# be gone at 40 rows an input (Boston), whose evidence tells.
+# The prior of a log lengthscale in units of the input's spread: N(log(3 d^0.5), 0.7^2). It was chosen on a dozen data
+# sets of 20 to 50 rows, where it decides (bench/small-n.R). For more rows its precision falls as 1 / n^2, because a
+# constant precision costs a Matern 1/2 kernel 10 nats of evidence at 300 rows. The prior also decides below 15 rows per
+# input, where the evidence of 50 lengthscales overfits. From there its precision falls as 1 / n^6, so that it is gone
+# at 40 rows per input (Boston).
 learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, rows_an_input = 15)
 
-# What is left of the priors' precisions.
+# Returns the share of the priors' precisions that n rows of d inputs leave.
 prior_share <- function(n, d) min(1, max(learning_priors$rows / n, (learning_priors$rows_an_input * d / n)^3)^2)
 
-# Kernel and noise to start from where they are not given: sd_j * sqrt(d) for the lengthscales (a typical distance
-# between two rows), the mean square of y for the variance, a tenth of it for the noise.
+# Returns kernel and noise with start values for those that are not given: sd_j * sqrt(d) for the lengthscales (a
+# typical distance between two rows), the mean square of y for the variance, a tenth of that for the noise.
 start_values <- function(kernel, noise, data) {
   power <- response_power(data)
   table <- parameter_units(kernel, data$x, power)
@@ -143,7 +142,7 @@ start_values <- function(kernel, noise, data) {
        noise = if (is.null(noise)) mean_weight(data) * power / 10 else noise)
 }
 
-# The sd; where that is of a few values far out (ten times what the middle half would have it), of the middle half.
+# Returns the sd of v. If a few outliers make it ten times the sd that the middle half implies, returns the latter.
 column_spread <- function(v) {
   range <- max(v) - min(v)
   if (!(range > 0) || !is.finite(range)) return(1)

@@ -1,27 +1,22 @@
-#' Partial dependence, with certified bands
+#' Partial dependence, with certified intervals
 #'
-#' The average of f over given rows as one variable takes other values in all of them: its mean and sd, and where the
-#' exact Gaussian process has them.
-#'
-#' Each value is a linear functional of f ([linear_functional()]), so that the sd is that of the average, and not an
-#' average of sds.
+#' The average of f over rows, as a function of one variable that takes the same value in all of them. The sd is that of
+#' the average, not an average of sds.
 #'
 #' @inheritParams linear_functional
-#' @param variable name of a variable of the data (of a matrix fit, or the number of a column).
-#' @param newdata rows to average over; when missing, up to 200 of the training rows (of a formula fit, of its
-#'   [model.frame()]).
-#' @param at values that the variable takes; `NULL`: 20 from its least to its largest among the rows, or all levels of
-#'   a factor.
-#' @param weights a weight for each row of `newdata`, made to sum to 1; `NULL`: all alike.
-#' @return A data frame with a row for each value: the value, in a column of the variable's name, and the columns of
-#'   [linear_functional()].
-#' @section Errors: class `pfdtc_error_input` for an unknown variable, and as [linear_functional()].
-#' @section Invariants: of a single row of `newdata` it is the posterior at that row, the variable moved.
-#' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.
-#' @seealso [linear_functional()], [plot.gp_fit()]
+#' @param variable name of a variable of the data, or for a fit from a matrix the name or number of a column.
+#' @param newdata rows to average over; default: up to 200 training rows.
+#' @param at values of the variable; default: 20 values from the smallest to the largest one, or all levels of a factor.
+#' @param weights a weight for each row of `newdata`, scaled to sum to 1; default: equal weights.
+#' @return A data frame with a row for each value: the value, in a column with the name of the variable, and the columns
+#'   of [linear_functional()].
 #' @examples
 #' fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel_se())
 #' partial_dependence(fit, "wt", at = c(2, 3, 4))
+#' @seealso [linear_functional()], [plot.gp_fit()]
+#' @section Errors and invariants: class `pfdtc_error_input` for an unknown variable. With one row of `newdata` it is
+#'   the posterior at that row, with the variable changed.
+#' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.
 #' @export
 partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL, certified = is.null(fit$likelihood),
                                effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
@@ -31,9 +26,18 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   certified <- check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   if (certified) refuse_likelihood(fit, "fit", "A certificate of a functional")
-  rows <- if (missing(newdata)) rows_to_average(fit) else as.data.frame(newdata)
+  if (missing(newdata)) {
+    rows <- rows_to_average(fit)
+  } else {
+    good <- is.data.frame(newdata) || is.matrix(newdata) || (is.list(newdata) && !is.object(newdata))
+    if (!good) abort_input("newdata", describe(newdata), "a data frame")
+    rows <- as.data.frame(newdata)
+  }
   variable <- dependence_variable(fit, variable, rows)
   if (is.null(at)) at <- dependence_values(rows[[variable]])
+  if (!is.atomic(at) || !length(at) || (is.object(at) && !is.factor(at) && !is_time(at))) {
+    abort_input("at", describe(at), "values of the variable")
+  }
   n <- nrow(rows)
   weights <- if (is.null(weights)) rep(1, n) else check_positive(weights, "weights", n)
   moved <- rows[rep(seq_len(n), length(at)), , drop = FALSE]

@@ -163,7 +163,7 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   x <- do.call(rbind, lapply(grids, `[[`, "x"))
   part <- function(what) unlist(lapply(grids, function(g) rep_len(g[[what]], nrow(g$x))))
   if (is.null(reference)) reference <- fit$reference
-  certificate <- certify_any(fit, plain_rows(x), effort, reference)
+  certificate <- certificate_of(fit, plain_rows(x), effort, reference)
   response <- !response_of(fit)$conjugate && type == "response"
   ends <- c("mean_lower", "mean_upper")
   shown_ends <- certificate[if (response && !is.null(certificate$response)) c("response_lower", "response_upper") else
@@ -299,7 +299,7 @@ certified_by_effort <- function(fit, new, efforts, reference) {
     reference <- same_chance(reference(fit))
   }
   lapply(stats::setNames(nm = efforts), function(effort) {
-    certificate <- certify_any(fit, new, effort, reference)
+    certificate <- certificate_of(fit, new, effort, reference)
     list(mean = certificate$mean_error,
          sd = pmax(certificate$sd - certificate$sd_lower, certificate$sd_upper - certificate$sd))
   })

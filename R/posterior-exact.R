@@ -79,11 +79,31 @@ covariance_with_rows.exact <- function(p, x) {
   rows_noise(p) * backsolve(p$factors$L, K, upper.tri = FALSE, transpose = TRUE)
 }
 
+posterior_evidence.exact <- function(p) {
+  value <- exact_evidence(rows_of_exact(p, p$rows), p$factors, p$model$noise)
+  list(value = value, lower = value, upper = value, is = "exact")
+}
+
+# Returns the rows that a posterior was made of: all, or the subsample.
+rows_of_exact <- function(p, rows) if (is.null(p$chosen)) rows else take_rows(rows, p$chosen)
+
+remade_fit.exact <- function(p, rows, model) {
+  fit <- p$fit
+  used <- rows_of_exact(p, rows)
+  fit$factors <- native_exact(used, model, p$control)
+  fit$evidence <- exact_evidence(used, fit$factors, model$noise)
+  fit$x <- used$x
+  if (!is.null(fit$inducing)) fit$inducing <- used$x
+  fit
+}
+
 # ---- few rows -------------------------------------------------------------------------------------------------------
 
 few_rows <- 50L
 
-exact_posterior <- function(data, model, factors) new_posterior("exact", model, NULL, data, x = data$x, factors = factors)
+exact_posterior <- function(data, model, factors) {
+  new_posterior("exact", model, NULL, data, x = data$x, factors = factors)
+}
 
 # With few rows a linear model may predict better. Returns list(fit, linear, mean): the mean log density of a response
 # given all others, under an exact posterior, a linear model in the same columns and a constant; NULL for more rows.

@@ -45,6 +45,20 @@ sums_beside_near <- function(p, fun) {
        }, fun$rows, fun$weights))
 }
 
+posterior_evidence.near <- function(p) {
+  value <- if (is.null(p$fit$likelihood)) near_evidence(p$rows, p$near, p$model$noise) else p$fit$evidence
+  list(value = value, lower = -Inf, upper = Inf, is = "estimate")
+}
+
+remade_fit.near <- function(p, rows, model) {
+  fit <- p$fit
+  near <- p$near
+  rank <- if (is.null(near$rank)) seq_len(nrow(rows$x)) else near$rank
+  fit$near <- near_posterior(rows, p$z, model, fit$neighbours, near$train_neighbours, rank, fit$jitter, p$control)
+  fit$evidence <- near_evidence(rows, fit$near, model$noise)
+  fit
+}
+
 # ---- leave-one-out --------------------------------------------------------------------------------------------------
 #
 # The order of the rows and their lists of neighbours stay. Row j has the terms r_j, y~_j and d_j of its list p,

@@ -1,6 +1,7 @@
 # The posterior on inducing points: DTC, SoR and FITC.
 
-# With features a = L^{-1} cross(Z):  mean = a'beta,  var = prior - |a|^2 + s2 |C^{-1} a|^2; SoR has the last term alone.
+# With features a = L^{-1} cross(Z):  mean = a'beta,  var = prior - |a|^2 + s2 |C^{-1} a|^2; SoR has the last term
+# alone.
 posterior_at.points <- function(p, fun, joint = FALSE) {
   if (fun$kind == "values") {
     at <- native_predict(p$factors, p$z, p$model, fun$x)
@@ -53,4 +54,28 @@ squared_moves.points <- function(p) {
 
 covariance_with_rows.points <- function(p, x) {
   p$model$noise * crossprod(whitened_features(p, p$rows$x), whitened_features(p, x))
+}
+
+posterior_evidence.points <- function(p) {
+  if (!is.null(p$fit$likelihood)) {
+    value <- p$fit$evidence
+    bound <- identical(p$fit$likelihood$approx, "vi")
+    return(list(value = value, lower = if (bound) value else -Inf, upper = Inf, is = if (bound) "lower bound" else
+      "estimate"))
+  }
+  value <- points_evidence(p, p$rows)
+  own <- p$sor || p$fitc
+  list(value = value, lower = if (own) -Inf else value, upper = Inf, is = if (own) "own model" else "lower bound")
+}
+
+points_evidence <- function(p, rows) {
+  (if (p$fitc) fitc_evidence else if (p$sor) sor_evidence else elbo)(rows, p$factors, p$model$noise)
+}
+
+remade_fit.points <- function(p, rows, model) {
+  fit <- p$fit
+  p$factors <- fit$factors <- native_posterior(p$z, rows, model, p$jitter, control = p$control, fitc = p$fitc)
+  p$model <- model
+  fit$evidence <- points_evidence(p, rows)
+  fit
 }

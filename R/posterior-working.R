@@ -2,9 +2,9 @@
 # distribution with the largest lower bound of log p(y) (approx = "vi"), and Laplace's approximation with neighbours.
 # Each is the posterior of working rows: responses f + g / W with noise variances 1 / W.
 
-# Returns Laplace's approximation on inducing points z, as the engine returns it, from `start`, an earlier one. Student's
-# t has saddle points between responses that are far apart, where the search may end; it then starts beside the prior
-# mean.
+# Returns Laplace's approximation on inducing points z, as the engine returns it, from `start`, an earlier one.
+# Student's t has saddle points between responses that are far apart, where the search may end; it then starts beside
+# the prior mean.
 laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
   mode <- function(start) {
     native_laplace(z, data$x, engine_sites(likelihood, data$sites, center), kernel, jitter, start, want = want,
@@ -45,8 +45,8 @@ variational_at <- function(data, likelihood, center, kernel, z, found, state, co
 
 variational_steps <- 300L
 
-# Returns the lower bound of log p(y), less the errors of rounding and of quadrature. `most`: the largest k(x, x) at rows
-# and points.
+# Returns the lower bound of log p(y), less the errors of rounding and of quadrature. `most`: the largest k(x, x) at
+# rows and points.
 variational_bound <- function(found, sites, constant, most) {
   m <- length(found$beta)
   n <- length(found$f)
@@ -73,8 +73,8 @@ weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 # their neighbours depend on each other through the inducing points. If all rows are neighbours these are Newton's steps
 # on the exact process.
 #
-# A step moves f at a row by at most a few units of the link, since W is local. It is halved at rows where f goes back by
-# as much as it came. No function decreases with each step, so a warning reports a mode that was not reached.
+# A step moves f at a row by at most a few units of the link, since W is local. It is halved at rows where f goes back
+# by as much as it came. No function decreases with each step, so a warning reports a mode that was not reached.
 
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
@@ -116,4 +116,77 @@ surrogate_rows <- function(x, sites, f) {
   l <- native_likelihood(sites, f + sites$offset)
   W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30)
   list(x = x, y = f + l[2L, ] / W, weights = W)
+}
+
+# ---- the parts of a fit ---------------------------------------------------------------------------------------------
+
+# Returns the elements of a fit that depend on all rows. `start`: factors of an earlier mode; near(f, sites): returns
+# the posterior with neighbours, from the mode on inducing points (without offset and mean) and the engine's sites.
+laplace_parts <- function(data, likelihood, learned, z, run, state, start = list(), near = function(f, sites) NULL) {
+  variational <- is_variational(likelihood)
+  found <- posterior_stage(state, function() {
+    laplace_at(data, replace(likelihood, "approx", "laplace"), learned$center, learned$kernel, z,
+               rounding_jitter(nrow(z)), run, start, want = 1L)
+  })
+  if (variational) {
+    found <- variational_at(data, likelihood, learned$center, learned$kernel, z, found, state, run)
+  }
+  if (is.null(state$stopped) && !(found$decrement < 1e-6 * (1 + sqrt(abs(found$evidence))))) {
+    warn_convergence(sprintf("The %s was not reached: the %s decrement is %.2g.", if (variational)
+      "best normal distribution" else "posterior's mode", if (variational) "bound's" else "Newton", found$decrement))
+  }
+  sites <- engine_sites(likelihood, data$sites, learned$center)
+  near <- near(found$f - sites$offset, sites)
+  constant <- log_constant(likelihood, data$sites)
+  value <- if (!variational) found$evidence - found$penalty + sum(constant) else
+    variational_bound(found, sites, constant, prior_most(learned$model, data$x, z))
+  list(evidence = value,
+       factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")], inducing = z, m = nrow(z),
+       near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
+       sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(found$W, 0) * found$left))
+}
+
+# Computes the posterior. After one interrupt of an earlier stage it is still computed, and a second one ends the call.
+# If nothing was learned before, the first one ends it.
+posterior_stage <- function(state, make) {
+  if (!is.null(state$stopped) || sum(state$evaluations) > 0) {
+    return(run_stage(state, "posterior", make(), otherwise = allowInterrupts(make())))
+  }
+  started <- proc.time()[["elapsed"]]
+  value <- allowInterrupts(make())
+  state$seconds["posterior"] <- proc.time()[["elapsed"]] - started
+  value
+}
+
+# Updates a non-Gaussian fit from its current mode. If the old inducing points left no residual variance, then points
+# are chosen anew from all rows.
+remade_working_fit <- function(p, rows, model) {
+  fit <- p$fit
+  z <- fit$inducing
+  if (is_laplace_limit(fit) && nrow(rows$x) <= exact_rows && !identical(rows, p$fit$data)) {
+    z <- choose_points(rows$x, nrow(rows$x), fit$kernel, "greedy", fit$control$memory, control = fit$control)$z
+    fit$m_asked <- nrow(z)
+  }
+  fit$center <- model$center
+  if ("theta" %in% names(model)) fit["theta"] <- fit$likelihood["theta"] <- list(model$theta)
+  learned <- list(kernel = model_units(model)$kernel, center = fit$center, model = model)
+  near <- function(f, sites) {
+    if (is.null(fit$near)) return(NULL)
+    near_laplace(rows, z, f, sites, model, min(fit$neighbours, nrow(rows$x)), fit$control, rank = fit$near$rank)
+  }
+  parts <- laplace_parts(rows, fit$likelihood, learned, z, fit$control, no_state(),
+                         if (length(fit$factors$beta) == nrow(z)) fit$factors else list(), near)
+  fit[names(parts)] <- parts
+  fit
+}
+
+# Returns a posterior of the same class, of other rows or under another model. Its `fit` is p$fit with the new parts.
+posterior_again <- function(p, rows = p$rows, model = p$model) {
+  fit <- if (is.null(p$fit$likelihood)) remade_fit(p, rows, model) else remade_working_fit(p, rows, model)
+  if (!identical(model, p$model)) {
+    fit[c("kernel", "noise")] <- model_units(model)
+    fit$norms <- fit$reference <- NULL
+  }
+  if (!is.null(fit$data)) fit$data <- rows
+  posterior_of(fit)
 }

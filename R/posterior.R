@@ -103,6 +103,13 @@ responses_used <- function(p) {
   list(group = if (is.null(data$group)) seq_along(y) else data$group, y = y, w = w[w > 0])
 }
 
+# Returns list(value, lower, upper, is): the log marginal likelihood of y as given, or what stands for it, and bounds of
+# the exact one. `is`: "exact", "lower bound", "estimate", or "own model" for SoR and FITC.
+posterior_evidence <- function(p) UseMethod("posterior_evidence")
+
+# Returns p$fit with the posterior of these rows under this model.
+remade_fit <- function(p, rows, model) UseMethod("remade_fit")
+
 # Returns list(mean_lower, mean_upper, sd_lower, sd_upper), which contain the mean and the sd of the exact GP.
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
 

@@ -60,7 +60,8 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
   tell(sprintf("posterior on %d points, and its norms", nrow(z)))
   out <- dtc_on_points(fit, data, z, call, fast = FALSE)
   tell("exact mean")
-  out$correction <- find_correction(out, data, fit, share = 1 / 50, most = 10L, left = seconds_left(max_seconds))
+  budget <- list(passes = 10L, left = seconds_left(max_seconds))
+  out$correction <- exact_mean(out, data, share_of_distance(out, data, fit, 1 / 50), budget)
   out
 }
 

@@ -46,16 +46,19 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   if (is.na(fit$sd_y)) abort_input("tol", tol, "for a response of two rows or more: it is a fraction of its sd")
   goal <- tol * fit$sd_y
+  fun <- values_at(model_of(fit)$kernel, new$x)
   if (is_exact(fit)) {
-    inside <- exact_interval(fit, new$x)
-    found <- list(mean = (inside$mean_lower + inside$mean_upper) / 2,
-                  mean_error = (inside$mean_upper - inside$mean_lower) / 2, iterations = 0L, why = "nothing to iterate")
+    found <- list(inside = exact_interval(fit, fun), iterations = 0L, why = "nothing to iterate")
   } else {
     reference <- find_reference(fit, reference, NULL)
-    found <- refine_rows(reference, data_in_scale(fit, reference), new$x, goal, maxit)
-    if (found$why == rounding_stops && max(found$mean_error) > goal) found <- refined_by_exact(fit, new$x, found)
+    found <- iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit)
+    if (found$why == rounding_stops && largest_error(found$inside) > goal && exact_is_cheap(fit, fun$n, 30)) {
+      # near noise-free data a factorisation of all of K + s2 I, no longer than half a minute, has less rounding
+      exact <- tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)
+      if (!is.null(exact)) found$inside <- narrow(found$inside, exact_interval(exact, fun))
+    }
   }
-  out <- refined_frame(fit, new, found)
+  out <- refined_frame(fit, new, found$inside)
   worst <- max(out$mean_error, 0, na.rm = TRUE)
   attr(out, "iterations") <- found$iterations
   attr(out, "met") <- worst <= goal
@@ -70,116 +73,103 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
 
 rounding_stops <- "rounding allows no more"
 
-# Near noise-free data a factorisation of all of K + s2 I, where it takes no longer than half a minute, knows more.
-refined_by_exact <- function(fit, x, found) {
-  if (!exact_is_cheap(fit, nrow(x), 30)) return(found)
-  exact <- tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)
-  if (is.null(exact)) return(found)
-  inside <- exact_interval(exact, x)
-  half <- (inside$mean_upper - inside$mean_lower) / 2
-  better <- which(half < found$mean_error)
-  found$mean[better] <- ((inside$mean_lower + inside$mean_upper) / 2)[better]
-  found$mean_error[better] <- half[better]
-  found
-}
+# Returns half the width of the widest interval of the mean.
+largest_error <- function(inside) max(inside$mean_upper - inside$mean_lower, 0) / 2
 
-refined_frame <- function(fit, new, found) {
+# Returns mean and mean_error, in units of y: the middle of each interval, and the distance of its ends.
+refined_frame <- function(fit, new, inside) {
   i <- new$index
   eps <- 4 * .Machine$double.eps
-  part <- found$mean[i]
-  room <- eps * (abs(fit$center) + abs(part) + abs(new$offset)) + response_rounding(fit, new$x)
-  out <- data.frame(mean = fit$center + part + new$offset, mean_error = (1 + eps) * found$mean_error[i] + room)
+  unknown <- is.infinite(inside$mean_lower) | is.infinite(inside$mean_upper)
+  middle <- ifelse(unknown, 0, (inside$mean_lower + inside$mean_upper) / 2)
+  half <- pmax(inside$mean_upper - middle, middle - inside$mean_lower)
+  room <- eps * (abs(fit$center) + abs(middle[i]) + abs(new$offset)) + response_rounding(fit, new$x)
+  out <- data.frame(mean = fit$center + middle[i] + new$offset, mean_error = (1 + eps) * half[i] + room)
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
   out
 }
 
-# Iterates until the certificate of every row of x is at most `goal`: list(mean, mean_error, iterations, why), in units
-# of y. Where much is left unexplained certificates are those of kriging, sqrt(c_r) times what krige() says of the row;
-# else the reference's own, which scale by |w_r|_E. From these what iterations will certify is foreseen.
-refine_rows <- function(reference, data, x, goal, maxit) {
-  if (!nrow(x)) return(list(mean = numeric(), mean_error = numeric(), iterations = 0L, why = "no rows"))
-  best <- certify_posterior(reference, x)[c("mean", "mean_error")]
-  state <- if (correction_serves(reference, data)) reference$correction[c("v", "residual", "error", "passes")]
-  stop_by <- function(expr) {
-    # an interrupt or R's time limit ends the iterations and what they have brought is certified; a second one forgoes
-    # that
-    stopped <- NULL
-    value <- tryCatch(expr, interrupt = function(i) {
-      stopped <<- "interrupted"
-      NULL
-    }, error = function(e) {
-      if (!is_time_limit(e)) stop(e)
-      stopped <<- "R's time limit"
-      NULL
-    })
-    list(value = value, stopped = stopped)
-  }
-  iterations <- 0L
-  aim <- 0.9 * goal
-  why <- "`maxit`"
-  if (max(best$mean_error) <= goal) return(c(best, list(iterations = 0L, why = why)))
+# Iterates until the interval of the mean of every functional is within `goal` of its middle, in units of y: returns
+# list(inside, iterations, why). Where points leave much unexplained, kriging on near rows certifies; otherwise the
+# reference does. An interrupt or R's time limit ends the iterations, and what they have brought is certified; a second
+# one forgoes that.
+iterate_to <- function(reference, data, fun, goal, maxit) {
+  inside <- list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric())
+  if (!fun$n) return(list(inside = inside, iterations = 0L, why = "no rows"))
+  inside <- unknown_if_nan(posterior_interval(reference, fun))
+  ended <- function(iterations, why) list(inside = inside, iterations = iterations, why = why)
+  if (largest_error(inside) <= goal) return(ended(0L, "`maxit`"))
   near <- precondition_by_near_rows(reference)
-  made <- stop_by(list(found = if (near && kriging_rows() > 0) krige_all(reference, data, x),
+  made <- stop_by(list(kriged = if (near && kriging_rows() > 0) krige_all(reference, data, fun$x),
                        precondition = if (near) near_preconditioner(reference, data)))
-  if (!is.null(made$stopped)) return(c(best, list(iterations = 0L, why = made$stopped)))
-  found <- made$value$found
-  precondition <- made$value$precondition
-  wide <- if (reference$norms$w_E > 0) max(best$mean_error) / reference$norms$w_E else 0
+  if (!is.null(made$stopped)) return(ended(0L, made$stopped))
+  kriged <- made$value$kriged
+  far <- if (is.null(kriged)) Inf else reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k))), 0))
+  own <- largest_error(inside)
+  so_far <- if (correction_serves(reference, data)) solution_so_far(reference$correction)
+  aim <- 0.9 * goal
+  iterations <- 0L
   renewed <- FALSE
-  far <- if (is.null(found)) Inf else reference$scale * max(vapply(found, function(f) sqrt(max(kriged_h2(f))), 0))
   repeat {
+    accuracy <- accuracy_of(reference, aim, far, own)
     tried <- stop_by({
-      ahead <- function(s) min(far * sqrt(s$c), wide * min(s$w_E, sqrt(s$c) / 2, na.rm = TRUE)) / aim
-      state <- solve_exact(reference, data, maxit - iterations, function(s) {
-        min(far * sqrt(s$c), wide * s$w_E, na.rm = TRUE) <= aim
-      }, state, keep = TRUE, precondition = precondition, ahead = ahead)
-      correction <- correct_residual(reference, data, state)
-      list(state = state, mean = by_correction(reference, correction, data, x, found))
+      correction <- exact_mean(reference, data, accuracy$goal, list(passes = maxit - iterations, left = function() Inf),
+                               so_far, made$value$precondition, sharp = TRUE, keep = TRUE, ahead = accuracy$ahead)
+      list(correction = correction, inside = corrected_intervals(reference, correction, data, fun, kriged))
     })
-    if (is.null(tried$value)) {
-      why <- tried$stopped
-      break
-    }
-    state <- tried$value$state
-    now <- tried$value$mean
-    iterations <- iterations + state$steps
-    stalled <- state$stalled || (state$steps == 0L && max(now$mean_error) > 0.9 * max(best$mean_error))
-    better <- which(now$mean_error < best$mean_error)
-    for (what in names(best)) best[[what]][better] <- now[[what]][better]
-    # what rounding may have done along the way is forgotten where r is made anew, once
-    if (stalled && !renewed && iterations < maxit && is.null(state$stopped) && max(best$mean_error) > goal &&
-        isTRUE(max(now$mean_error) * rounding_at_hand(reference, data, state) <= 4 * goal)) {
-      state <- state[c("v", "passes")]
+    if (is.null(tried$value)) return(ended(iterations, tried$stopped))
+    correction <- tried$value$correction
+    before <- largest_error(inside)
+    now <- largest_error(tried$value$inside)
+    iterations <- iterations + correction$steps
+    stalled <- correction$stalled || (correction$steps == 0L && now > 0.9 * before)
+    inside <- narrow(inside, tried$value$inside)
+    open <- largest_error(inside) > goal
+    # the rounding of the iterations so far is forgotten where r is made anew, once
+    if (stalled && !renewed && iterations < maxit && is.null(correction$stopped) && open &&
+        isTRUE(now * rounding_at_hand(reference, data, correction) <= 4 * goal)) {
+      so_far <- correction[c("v", "passes")]
       renewed <- TRUE
       next
     }
-    if (stalled) why <- rounding_stops
-    if (!is.null(state$stopped)) why <- state$stopped
-    if (max(best$mean_error) <= goal || stalled || !is.null(state$stopped) || iterations >= maxit) break
+    why <- if (!is.null(correction$stopped)) correction$stopped else if (stalled) rounding_stops else "`maxit`"
+    if (!open || stalled || !is.null(correction$stopped) || iterations >= maxit) return(ended(iterations, why))
+    so_far <- solution_so_far(correction)
     aim <- aim / 4
   }
-  c(best, list(iterations = iterations, why = why))
 }
 
-# What rounding of one product does to the residual, as a share of what it may have done along the way.
-rounding_at_hand <- function(reference, data, state) {
-  once <- residual_rounding(reference, data$y * root_weights(data), c(v = sqrt(sum(state$v^2)), r = 0))
-  once$residual / state$error$residual
+# Returns list(value, stopped): `stopped` says why there is no value.
+stop_by <- function(expr) {
+  stopped <- NULL
+  value <- tryCatch(expr, interrupt = function(i) {
+    stopped <<- "interrupted"
+    NULL
+  }, error = function(e) {
+    if (!is_time_limit(e)) stop(e)
+    stopped <<- "R's time limit"
+    NULL
+  })
+  list(value = value, stopped = stopped)
 }
 
-# The smaller of the certificates by kriging, where krige() was asked, and by the reference.
-by_correction <- function(reference, correction, data, x, found) {
-  out <- corrected_mean(reference, correction, data, x)
+# Returns what rounding of one product does to the residual, as a share of what it may have done along the way.
+rounding_at_hand <- function(reference, data, correction) {
+  once <- residual_rounding(reference, data$y * root_weights(data), c(v = sqrt(sum(correction$v^2)), r = 0))
+  once$residual / correction$error$residual
+}
+
+# Returns the intervals by a corrected mean, narrowed by kriging where krige_all() was asked.
+corrected_intervals <- function(reference, correction, data, fun, kriged) {
+  inside <- unknown_if_nan(mean_interval(corrected_mean(reference, correction, data, fun)))
+  inside <- lapply(inside, rep_len, fun$n)
   at <- 0L
-  for (part in found) {
+  for (part in kriged) {
     rows <- at + seq_along(part$order)
     at <- at + length(part$order)
     unknown <- list(sd_lower = numeric(length(rows)))
-    r <- kriged_interval(part, reference, correction, data, x[rows, , drop = FALSE], unknown)
-    half <- (r$mean_upper - r$mean_lower) / 2 * (1 + 1e-14) + 4 * .Machine$double.eps * abs(r$mean_upper)
-    better <- half < out$mean_error[rows]
-    out$mean[rows][better] <- ((r$mean_upper + r$mean_lower) / 2)[better]
-    out$mean_error[rows][better] <- half[better]
+    x <- fun$x[rows, , drop = FALSE]
+    inside <- narrow(inside, kriged_interval(part, reference, correction, data, x, unknown), rows)
   }
-  out
+  inside
 }

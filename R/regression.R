@@ -1,43 +1,37 @@
-# What functions that were written for lm() and glm() ask of a model.
+# Methods that functions for lm() and glm() use.
 
 #' Methods that linear models have
 #'
-#' What R's functions for regression models ask of one, in their terms.
+#' What R's functions for regression models ask of a model, with the meaning that it has for [lm()] and [glm()].
 #'
-#' * `deviance()`: the weighted sum of squared residuals, as of [lm()], in squared units of y; of classes and counts
-#'   that of [glm()], twice what the log likelihood of the fitted means falls short of the largest there is.
-#' * `df.residual()`: the rows used less the degrees of freedom that the fit takes, `sum(hatvalues(fit))`: no whole
-#'   number, and not less than 0. With `deviance()` it is how noise would be estimated from the residuals:
-#'   `sqrt(deviance(fit) / df.residual(fit))` beside `sigma(fit)`.
-#' * `extractAIC()`: `df` of [logLik()][logLik.gp_fit], the number of hyperparameters learned, and the AIC made of the
-#'   two. So [step()] and [drop1()] work on fits from a formula: a term is a group of inputs, and each step fits again
-#'   (hyperparameters are learned each time). Where `logLik()` is a bound or an estimate they compare these as if they
-#'   were the log evidence: [anova()][anova.gp_fit] says whether its brackets can tell two fits apart.
-#' * `family()`: that of the response, [gaussian()] where none was given.
-#' * `case.names()`: names of the rows used, by default without those of weight 0; `labels()`: the terms of the formula,
-#'   or of a matrix its columns.
-#' * `update()`: as R's own, but where the data of the fit's call are not found where `update()` is called, as of a fit
-#'   made inside a function, they are looked for where its formula was written; `x` and `y` of a fit from a matrix are
-#'   then taken from the fit.
+#' * `deviance()`: the weighted sum of squared residuals, or for a non-Gaussian likelihood the deviance of [glm()].
+#' * `df.residual()`: the number of rows minus `sum(hatvalues(fit))`, not a whole number, at least 0.
+#' * `extractAIC()`: the number of learned hyperparameters, and the AIC. So [step()] and [drop1()] work on fits from a
+#'   formula. If `logLik()` is a bound or an estimate, see [anova()][anova.gp_fit] for whether two fits can be compared.
+#' * `family()`: the family of the response.
+#' * `case.names()`: names of the rows, by default without those of weight 0. `labels()`: the terms of the formula, or
+#'   the columns of a matrix.
+#' * `update()`: as in R. Data that the caller cannot see are looked up where the formula was written. A fit from a
+#'   matrix provides its own `x` and `y`.
 #'
 #' @param object,fit A fit. `extractAIC()` calls it `fit`.
 #' @param scale Not used: the noise is learned.
 #' @param k Penalty for a parameter.
-#' @param full Are rows of weight 0 named as well?
+#' @param full `TRUE`: name rows of weight 0, too.
 #' @param formula. Changes to the formula, see [update.formula()].
-#' @param evaluate Should the new call be evaluated, or returned?
-#' @param ... For `update()`, arguments to change or to add. Else nothing.
-#' @return `deviance()`, `df.residual()` a number; `extractAIC()` two; `family()` an object of class `family`;
-#'   `case.names()`, `labels()` character vectors; `update()` a fit, or its call.
-#' @section Errors: class `pfdtc_error_input` where the data are needed and the fit has none: `deviance()`,
-#'   `df.residual()`, `case.names()`.
-#' @seealso [gp_fit-methods], [leave_one_out], [anova.gp_fit()]
+#' @param evaluate `FALSE`: return the new call instead of the fit.
+#' @param ... For `update()`, arguments to change or to add.
+#' @return `deviance()`, `df.residual()`: a number; `extractAIC()`: two numbers; `family()`: a `family`; `case.names()`,
+#'   `labels()`: character vectors; `update()`: a fit, or its call.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' c(sqrt(deviance(fit) / df.residual(fit)), sigma(fit))
 #' extractAIC(fit)
 #' labels(fit)
 #' update(fit, log(dist) ~ .)
+#' @seealso [gp_fit-methods], [leave_one_out], [anova.gp_fit()]
+#' @section Errors: class `pfdtc_error_input` if the fit has no data and `deviance()`, `df.residual()` or `case.names()`
+#'   need them.
 #' @name gp_fit-regression
 NULL
 

@@ -1,43 +1,44 @@
+# Reads rows for a fit: new rows to predict at, and rows with a response that a fit was made of or is given later.
+
 by_formula <- function(fit) fit$frame$method == "formula"
 
-# New rows for a fit, in the fit's columns: list(
-#   x          the rows without missing values, a double matrix in the fit's columns
-#   offset     a number for each element of keep, or 0
-#   keep       for each row that na.action left: is it complete, and so in x?
-#   row_names  of those rows, or NULL)
-# Under na.pass an incomplete row stays with keep FALSE and predicts NA; na.omit and na.exclude take
-# it out. A matrix fit has no way to know the offset of a new row and takes it as 0.
+# ---- new rows -------------------------------------------------------------------------------------------------------
+
+# Returns new rows in the columns of the fit: list(
+#   x          the rows without missing values, a double matrix
+#   offset     0, or a number for each element of keep
+#   keep       TRUE for each row left by na.action that is complete, and so in x
+#   row_names  of these rows, or NULL)
+# With na.pass an incomplete row has keep FALSE and predicts NA; na.omit and na.exclude drop it. A fit of a matrix has
+# offset 0 in new rows.
 new_inputs <- function(fit, newdata, na.action = stats::na.pass) {
   if (is.null(newdata)) abort_input("newdata", "NULL", "rows to predict at")
-  new <- if (by_formula(fit)) rows_by_formula(fit$frame, newdata) else
-    rows_by_matrix(fit$frame, newdata)
+  new <- if (by_formula(fit)) rows_by_formula(fit$frame, newdata) else rows_by_matrix(fit$frame, newdata)
   complete <- rep(TRUE, nrow(new$x))
   if (anyNA(new$x)) complete <- rowSums(is.na(new$x)) == 0
   if (isTRUE(varies(fit$kernel))) check_reach(fit, new$x[complete, , drop = FALSE])
   if (anyNA(new$offset)) complete <- complete & !is.na(new$offset)
   if (all(complete)) return(c(new, list(keep = complete))[c("x", "offset", "keep", "row_names")])
-
   stay <- rows_left(complete, na.action)
   list(x = new$x[stay & complete, , drop = FALSE],
        offset = if (length(new$offset) == length(stay)) new$offset[stay] else new$offset,
        keep = complete[stay], row_names = new$row_names[stay])
 }
 
-# Where the kernel grows with the inputs, so far that its squares are numbers, in units of the response's.
+# Checks that the prior variance at new rows is representable, for kernels that grow with the inputs.
 check_reach <- function(fit, x) {
   if (all(kernel_diagonal(fit$kernel, x) < 1e300 * max(1, fit$scale^2))) return(invisible())
   abort_input("newdata", sprintf("of up to %s", format(max(abs(x)), digits = 3)),
               "where variances are numbers: a linear mean or kernel has the inputs' squares")
 }
 
-# Which rows na.action leaves, found by showing it rows with and without a missing value.
+# Returns which rows na.action leaves, by calling it with complete and incomplete rows.
 rows_left <- function(complete, na.action) {
   stay <- rep(TRUE, length(complete))
   if (is.null(na.action)) return(stay)
-  rows <- data.frame(value = ifelse(complete, 0, NA))
-  left <- tryCatch(match.fun(na.action)(rows), error = function(e) {
+  left <- tryCatch(match.fun(na.action)(data.frame(value = ifelse(complete, 0, NA))), error = function(e) {
     abort_input("newdata", sprintf("missing in row %d", which(!complete)[1L]), "complete",
-                hint = sprintf("`na.action` says: %s.", conditionMessage(e)))
+                hint = sprintf("The error of `na.action`: %s.", sub("[.]$", "", conditionMessage(e))))
   })
   stay[as.integer(attr(left, "na.action"))] <- FALSE
   stay
@@ -49,56 +50,46 @@ rows_by_matrix <- function(frame, newdata) {
     newdata <- match_columns(frame, newdata)
   } else if (is_plain_numeric(newdata) && is.null(dim(newdata)) && d > 1L) {
     if (length(newdata) != d) {
-      abort_input("newdata", describe(newdata),
-                  sprintf("a matrix or data frame with %d columns", d))
+      abort_input("newdata", describe(newdata), sprintf("a matrix or data frame with %d columns", d))
     }
     newdata <- matrix(newdata, 1L, dimnames = list(NULL, names(newdata)))
   }
   labels <- row_labels(newdata, NULL)
   x <- check_matrix(newdata, "newdata", allow_na = TRUE)
   if (!identical(colnames(x), frame$columns)) x <- match_columns(frame, x)
-  if (!is.null(rownames(x)) || !identical(colnames(x), frame$columns)) {
-    dimnames(x) <- list(NULL, frame$columns)
-  }
+  if (!is.null(rownames(x)) || !identical(colnames(x), frame$columns)) dimnames(x) <- list(NULL, frame$columns)
   list(x = x, offset = 0, row_names = labels)
 }
 
-# Columns by name where both sides have names (others may be there as well), else by position.
+# Returns the columns of the fit: by name if both sides have names (further columns are ignored), else by position.
 match_columns <- function(frame, newdata) {
   d <- length(frame$columns)
   names <- colnames(newdata)
-  both <- frame$named && !is.null(names) && all(nzchar(names))
-  if (both) {
-    if (!is.data.frame(newdata) || !any(vapply(newdata, is.matrix, NA))) {
-      at <- match(frame$columns, make.unique(names))
-      if (anyNA(at)) {
-        lacking <- frame$columns[is.na(at)]
-        abort_input("newdata", sprintf("one without %s", list_quoted(lacking)),
-                    sprintf("a matrix or data frame with column%s %s", plural_s(d),
-                            list_quoted(frame$columns)))
-      }
-      if (identical(at, seq_len(ncol(newdata)))) return(newdata)
-      return(newdata[, at, drop = FALSE])
-    }
-  } else if (ncol(newdata) != d) {
+  if (!frame$named || is.null(names) || !all(nzchar(names))) {
+    if (ncol(newdata) == d) return(newdata)
     abort_input("newdata", sprintf("one with %d", ncol(newdata)),
                 sprintf("a matrix or data frame with %d column%s", d, plural_s(d)))
   }
-  newdata
+  if (is.data.frame(newdata) && any(vapply(newdata, is.matrix, NA))) return(newdata)
+  at <- match(frame$columns, make.unique(names))
+  if (anyNA(at)) lacks_columns(frame$columns[is.na(at)])
+  if (identical(at, seq_len(ncol(newdata)))) newdata else newdata[, at, drop = FALSE]
+}
+
+lacks_columns <- function(lacking) {
+  abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "complete",
+              message = sprintf("`newdata` lacks %s, which the fit needs.", list_quoted(lacking)))
 }
 
 rows_by_formula <- function(frame, newdata) {
   if (!is.list(newdata)) {
     abort_input("newdata", describe(newdata), "a data frame with the variables of the formula",
-                hint = "as.data.frame() makes one of a matrix.")
+                hint = c(reason_not_numeric(newdata), "as.data.frame() makes one of a matrix.")[1L])
   }
   rows <- newdata
   if (!is.data.frame(rows)) rows <- evaluate_new(as.data.frame(newdata, optional = TRUE))
   lacking <- setdiff(frame$required, names(rows))
-  if (length(lacking)) {
-    abort_input("newdata", sprintf("one without %s", list_quoted(lacking)),
-                "a data frame with the variables of the formula")
-  }
+  if (length(lacking)) lacks_columns(lacking)
   n <- nrow(rows)
   mf <- evaluate_new(stats::model.frame(frame$terms, rows, na.action = stats::na.pass))
   if (nrow(mf) != n) {
@@ -116,78 +107,70 @@ rows_by_formula <- function(frame, newdata) {
 evaluate_new <- function(expr) {
   tryCatch(expr, error = function(e) {
     text <- sub("\\.$", "", conditionMessage(e))
-    abort_input("newdata", text, "usable with the formula", message =
-                  sprintf("`newdata` cannot be used with the formula of the fit: %s.", text))
+    abort_input("newdata", text, "usable with the formula",
+                message = sprintf("`newdata` cannot be used with the formula of the fit: %s.", text))
   })
 }
 
-# The same kind of variable as in the fit; a column of nothing but NA fits any.
+# Checks that a variable is of the same kind as in the fit. A column of NA fits any kind.
 check_new_variable <- function(v, spec) {
   kind <- variable_kind(v)
   if (identical(kind, "logical") && all(is.na(v))) {
-    if (spec$kind == "matrix" && spec$width > 1L) return(matrix(NA, length(v), spec$width))
-    return(v)
+    return(if (spec$kind == "matrix" && spec$width > 1L) matrix(NA, length(v), spec$width) else v)
   }
   same <- identical(kind, spec$kind) || (identical(kind, "logical") && spec$kind == "numeric") ||
     (spec$kind == "matrix" && spec$width == 1L && identical(kind, "numeric"))
   if (!same) {
-    want <- switch(spec$kind, factor = "a factor or character", paste0(spec$kind, ","))
+    want <- if (spec$kind == "factor") "a factor or character" else paste0(spec$kind, ",")
     got <- if (is.na(kind)) describe_column(v) else if (kind == "factor") class(v)[1L] else kind
     abort_input("newdata", sprintf("`%s` of another kind", spec$name), "of the same kind",
-                message = sprintf("Variable `%s` of `newdata` must be %s as in the fit, not %s.",
-                                  spec$name, want, got))
+                message = sprintf("Variable `%s` of `newdata` must be %s as in the fit, not %s.", spec$name, want, got))
   }
   if (kind == "matrix" && ncol(v) != spec$width) {
     abort_input("newdata", sprintf("%d", ncol(v)),
                 sprintf("a source of %d columns for variable `%s`", spec$width, spec$name))
   }
   if (kind == "factor") {
-    unknown <- setdiff(unique(as.character(v)), spec$levels)
-    unknown <- unknown[!is.na(unknown)]
+    unknown <- setdiff(as.character(unique(v)), c(spec$levels, NA))
     if (length(unknown)) {
       got <- sprintf("level%s %s", plural_s(length(unknown)), list_quoted(unknown, "\""))
       abort_input("newdata", got, sprintf("of known levels in `%s`", spec$name),
-                  hint = sprintf("The fit knows %s.", list_quoted(spec$levels, "\"", most = 10L)))
+                  hint = sprintf("The fit has %s.", list_quoted(spec$levels, "\"", most = 10L)))
     }
   }
   v
 }
 
-# As predict.lm() does: offset() terms and the offset argument, both evaluated in newdata.
+# Returns the sum of offset() terms and the offset argument, evaluated in newdata as predict.lm() does.
 new_offset <- function(frame, mf, newdata) {
   n <- nrow(mf)
   offset <- evaluate_new(stats::model.offset(mf))
   total <- if (is.null(offset)) 0 else offset
   if (!is.null(frame$offset)) {
+    hint <- "Fit with offset(<variable>) in the formula to predict at new rows."
     if (identical(frame$offset, NA)) {
-      abort_input("offset", "a vector for the training rows",
-                  "an expression in the variables of newdata",
-                  hint = "Fit with offset(<variable>) in the formula to predict at new rows.")
+      abort_input("offset", "a vector for the training rows", "an expression in the variables of newdata", hint = hint)
     }
     value <- evaluate_new(eval(frame$offset, newdata, environment(frame$terms)))
     if (!is_plain_numeric(value) || !length(value) %in% c(1L, n)) {
-      abort_input("offset", describe(value),
-                  sprintf("a number for each of the %d rows of newdata", n),
-                  hint = "Fit with offset(<variable>) in the formula to predict at new rows.")
+      abort_input("offset", describe(value), sprintf("a number for each of the %d rows of newdata", n), hint = hint)
     }
     total <- total + as.double(value)
   }
-  if (any(is.infinite(total))) {
-    abort_input("newdata", "Inf in the offset", "finite in every variable")
-  }
+  if (any(is.infinite(total))) abort_input("newdata", "Inf in the offset", "finite in every variable")
   if (length(total) == 1L && !identical(total, 0)) total <- rep(total, n)
   as.double(total)
 }
 
-# Rows as a fit was given them, and as the engine takes them: those of its data, and others.
+# ---- rows with a response -------------------------------------------------------------------------------------------
 
-# list(x, response, offset, w, keep, labels), of classes and counts y and size, too: in the fit's columns; `keep`: those
-# of positive weight. `asked`: what of the fit's call is looked at.
+# Returns rows with a response in the columns of the fit: list(x, response, offset, w, keep, labels), and for
+# non-Gaussian likelihoods y and size. `keep` marks rows of positive weight. `asked` are the arguments of the fit's call
+# that are evaluated again.
 training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
   given <- if (by_formula(fit)) rows_with_response(fit, newdata, asked) else list_of_rows(fit, newdata)
   if (!is.null(fit$noise_trend)) {
-    w <- if (is.null(given$w)) 1 else given$w
-    given$w <- w / noise_factor(fit$noise_trend, given$x)
+    given$w <- (if (is.null(given$w)) 1 else given$w) / noise_factor(fit$noise_trend, given$x)
   }
   given$keep <- if (is.null(given$w)) rep(TRUE, length(given$response)) else given$w > 0
   given
@@ -198,10 +181,7 @@ rows_with_response <- function(fit, newdata, asked) {
     abort_input("newdata", describe(newdata), "a data frame with the variables of the formula and the response")
   }
   lacking <- setdiff(c(fit$frame$required, all.vars(stats::formula(fit$terms)[[2L]])), names(newdata))
-  if (length(lacking)) {
-    abort_input("newdata", sprintf("one without %s", list_quoted(lacking)),
-                "a data frame with the variables of the formula and the response")
-  }
+  if (length(lacking)) lacks_columns(lacking)
   parts <- list(quote(stats::model.frame), formula = fit$terms, data = newdata, na.action = quote(stats::na.omit))
   asked <- intersect(asked, names(fit$call))
   parts[asked] <- as.list(fit$call)[asked]
@@ -219,9 +199,8 @@ read_rows <- function(fit, response, w, name, n, labels = NULL) {
 }
 
 list_of_rows <- function(fit, newdata) {
-  known <- is.list(newdata) && !is.data.frame(newdata) && all(c("x", "y") %in% names(newdata))
-  if (!known) {
-    abort_input("newdata", describe(newdata), "a list with `x` and `y`, of a fit of a matrix")
+  if (!is.list(newdata) || is.data.frame(newdata) || !all(c("x", "y") %in% names(newdata))) {
+    abort_input("newdata", describe(newdata), "a list with `x` and `y`, because the fit is of a matrix")
   }
   x <- check_finite(rows_by_matrix(fit$frame, newdata$x)$x, "newdata")
   n <- nrow(x)
@@ -230,7 +209,7 @@ list_of_rows <- function(fit, newdata) {
     read_rows(fit, newdata$y, w, "y", n))
 }
 
-# As the engine takes them.
+# Returns rows with a response in the units of the engine, without rows of weight 0.
 cleaned <- function(fit, given) {
   r <- given$response - if (is.null(given$offset)) 0 else given$offset
   keep <- given$keep
@@ -238,7 +217,9 @@ cleaned <- function(fit, given) {
        n = sum(keep), center = fit$center, scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0))
 }
 
-# list(x, response, offset, w, y, size) of every row, as given; the last two of classes and counts.
+# ---- other rows for the data of a fit -------------------------------------------------------------------------------
+
+# Returns all rows as given: list(x, response, offset, w, y, size), with y and size for non-Gaussian likelihoods.
 rows_of_data <- function(data) {
   inputs <- training_inputs(data)
   sites <- data$sites
@@ -248,15 +229,16 @@ rows_of_data <- function(data) {
 }
 
 extended_rows <- function(old, new) {
-  n <- length(old$response)
-  both <- function(what, otherwise) {
+  both <- function(what, default) {
     if (is.null(old[[what]]) && is.null(new[[what]])) return(NULL)
-    c(if (is.null(old[[what]])) rep(otherwise, n) else old[[what]],
-      if (is.null(new[[what]])) rep(otherwise, length(new$response)) else new[[what]])
+    unlist(lapply(list(old, new), function(rows) {
+      if (is.null(rows[[what]])) rep(default, length(rows$response)) else rows[[what]]
+    }))
   }
   names <- names(old$response)
   if (!is.null(names)) {
-    names <- make.unique(c(names, if (is.null(new$labels)) n + seq_along(new$response) else new$labels))
+    added <- if (is.null(new$labels)) length(names) + seq_along(new$response) else new$labels
+    names <- make.unique(c(names, added))
   }
   list(x = rbind(old$x, new$x), response = stats::setNames(c(old$response, new$response), names),
        offset = both("offset", 0), w = both("w", 1), y = c(old$y, new$y), size = both("size", 1))
@@ -266,7 +248,7 @@ rows_without <- function(old, rows) {
   c(list(x = old$x[-rows, , drop = FALSE]), lapply(old[names(old) != "x"], `[`, -rows))
 }
 
-# The data with these rows instead, equal ones merged as the fit had them: beside near rows all of them.
+# Returns the data with other rows. Equal rows are merged as in the fit; all equal rows if it has neighbours.
 data_of_rows <- function(data, rows, fit) {
   w <- rows$w
   keep <- if (is.null(w)) rep(TRUE, nrow(rows$x)) else w > 0
@@ -279,7 +261,7 @@ data_of_rows <- function(data, rows, fit) {
   for (what in c("x", "y", "weights", "group", "twins")) data[what] <- list(merged[[what]])
   data["x_zero"] <- list(if (!all(keep)) rows$x[!keep, , drop = FALSE])
   data$n <- sum(keep)
-  data$shift <- log_density_shift(data$n, if (is.null(used)) 0 else sum(log(used)), data$scale, merged$rows, merged$ss)
+  data$shift <- log_density_shift(data$n, sum_of_logs(used), data$scale, merged$rows, merged$ss)
   data$response <- rows$response
   data["offset"] <- list(rows$offset)
   data["prior_weights"] <- list(w)
@@ -287,7 +269,7 @@ data_of_rows <- function(data, rows, fit) {
   data
 }
 
-# The same of classes and counts, which are not merged.
+# Returns the same for non-Gaussian likelihoods, whose rows are not merged.
 sites_of_rows <- function(data, rows) {
   out <- clean_again(data, rows$x, unname(rows$response), rows$w, NULL, FALSE, FALSE, FALSE,
                      labels = names(rows$response))
@@ -295,16 +277,18 @@ sites_of_rows <- function(data, rows) {
   with_sites(out, list(y = rows$y, size = rows$size, weight = rows$w, levels = data$levels), rows$offset)
 }
 
-# What reading the fit's rows takes of it: little enough to be sent to who reads them.
+# ---- the rows of a fit, read again from where they are --------------------------------------------------------------
+
+# Returns the part of a fit that fitted_rows() needs; workers receive it.
 fit_recipe <- function(fit) {
   list(frame = fit$frame, terms = fit$terms, center = fit$center, scale = fit$scale,
        call = as.list(fit$call)[intersect(c("weights", "offset", "subset"), names(fit$call))])
 }
 
-# The rows of a block of the data that the fit was made of.
+# Returns the rows of a block of the data of the fit.
 fitted_rows <- function(recipe, block) training_rows_from(recipe, block, c("weights", "offset", "subset"))
 
-# `data` that a fit is said to be made of, as a source.
+# Returns `data`, which should be the data of the fit, as a source.
 source_of_fit <- function(fit, data) {
   if (!by_formula(fit)) abort_input("fit", "a fit of a matrix", "a fit of a formula, to take rows again")
   if (is.data.frame(data)) return(rows_in_memory(data))
@@ -312,16 +296,16 @@ source_of_fit <- function(fit, data) {
   data
 }
 
-# The fit with the rows of a source as its data, for what takes pairs of rows: all of them at hand. Where they come from
-# workers these make the products.
+# Returns the fit with all rows of a source as its data, for products over pairs of rows. Workers make the products of
+# rows that are on workers.
 with_rows_of <- function(fit, source) {
   recipe <- fit_recipe(fit)
   numbers <- 2 * length(fit$frame$columns) + 6
-  check_memory(8 * fit$nobs * numbers, sprintf("all %s rows, of whose pairs products are made,", show_count(fit$nobs)))
+  check_memory(8 * fit$nobs * numbers, sprintf("all %s rows, for products over their pairs,", show_count(fit$nobs)))
   given <- source_pass(source, rows_visit(recipe), c)
-  of <- function(what) unlist(lapply(given, `[[`, what), use.names = FALSE)
-  rows <- list(x = do.call(rbind, lapply(given, `[[`, "x")), response = of("response"), offset = of("offset"),
-               w = of("w"))
+  joined <- function(what) unlist(lapply(given, `[[`, what), use.names = FALSE)
+  rows <- list(x = do.call(rbind, lapply(given, `[[`, "x")), response = joined("response"), offset = joined("offset"),
+               w = joined("w"))
   fit$data <- data_of_rows(list(center = fit$center, scale = fit$scale, sd_y = fit$sd_y), rows, fit)
   if (!same_sums(fit$signature, data_signature(fit$data))) refuse_other_rows()
   if (read_elsewhere(source)) fit$data$products <- products_on_workers(fit$data$x)

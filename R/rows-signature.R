@@ -1,29 +1,27 @@
-# Whether two fits are of the same data, also where one or both have left theirs out.
+# Tells whether two fits have the same data, even if one or both dropped their data.
 
-# Sums that tell one data set from another however its rows are merged or scaled, and the size of their terms, which
-# tells a difference from rounding. Those of x and y alone are the same of rows that have swapped inputs, or residuals
-# that have changed their signs; the sums w phi(x) and w y phi(x) of fixed pseudo-random functions phi are not.
+# Returns sums over rows that identify data, however rows are merged or scaled, and the sizes of their terms, which
+# separate a difference from rounding. Sums of x and y alone would not notice swapped inputs or reversed residuals; the
+# sums of w phi(x) and w y phi(x), with fixed pseudo-random functions phi, do.
 data_signature <- function(data) {
   n <- nrow(data$x)
   if (n <= many_rows) return(signature_of(signature_sums(data), data$center))
   sums <- NULL
   for (start in seq(1L, n, by = as.integer(many_rows))) {
     i <- seq.int(start, min(n, start + many_rows - 1))
-    part <- data[c("x", "y", "weights", "center", "scale", "shift")]
-    part$x <- part$x[i, , drop = FALSE]
-    part$y <- part$y[i]
-    part$weights <- part$weights[i]
-    part$n <- length(i)
-    if (start > 1L) part$shift$ss <- 0 # once
-    of_part <- signature_sums(part)
-    sums <- if (is.null(sums)) of_part else Map(`+`, sums, of_part)
-    gc(FALSE, full = FALSE) # copies of a part as large as the data, in all
+    part <- data[c("center", "scale", "shift")]
+    part[c("x", "y", "weights", "n")] <- list(data$x[i, , drop = FALSE], data$y[i], data$weights[i], length(i))
+    if (start > 1L) part$shift$ss <- 0 # counts once
+    sums <- add_sums(sums, signature_sums(part))
+    gc(FALSE, full = FALSE) # all copies together are as large as the data
   }
-  sums$sums[["n"]] <- sums$size[["n"]] <- data$n # merged rows count as often as they occur
+  sums$sums[["n"]] <- sums$size[["n"]] <- data$n # rows before merging
   signature_of(sums, data$center)
 }
 
-# What adds up over rows of it.
+add_sums <- function(a, b) if (is.null(a)) b else Map(`+`, a, b)
+
+# Returns the sums over some rows.
 signature_sums <- function(data) {
   w <- merged_weights(data)
   y <- data$center + in_units(data, data$y)
@@ -36,7 +34,7 @@ signature_sums <- function(data) {
   list(sums = sums(data$x, y, phi), size = sums(abs(data$x), abs(y), abs(phi)))
 }
 
-# Of rows more, or (`sign` -1) less.
+# Updates the signature for rows added (`sign` = 1) or removed (`sign` = -1).
 signature_with <- function(signature, parts, sign = 1) {
   names <- names(parts$sums)
   signature_of(list(sums = signature$sums[names] + sign * parts$sums,
@@ -48,33 +46,38 @@ signature_of <- function(parts, center) {
        size = c(parts$size, center = parts$size[["y"]] / parts$size[["w"]]))
 }
 
-# By their sums, and row by row where both fits have theirs.
+# Compares two fits by their sums, and row by row if both have their rows.
 same_data <- function(a, b) {
   if (!same_sums(a$signature, b$signature)) return(FALSE)
   is.null(a$data) || is.null(b$data) || same_rows(a$data, b$data)
 }
 
-# Equal inputs, once each, have the same weights and (weighted mean) responses, to rounding; in any order. Inputs that
-# were computed twice and differ by rounding are left to the sums.
+# Tests whether sums agree to rounding, relative to the sizes of their terms.
+same_sums <- function(a, b) {
+  if (length(a$sums) != length(b$sums) || a$sums[["n"]] != b$sums[["n"]]) return(FALSE)
+  all(abs(a$sums - b$sums) <= 8 * (sqrt(a$sums[["n"]]) + 16) * .Machine$double.eps * pmax(a$size, b$size))
+}
+
+# Tests whether equal inputs, merged, have the same weights and mean responses to rounding, in any order. If the inputs
+# differ, perhaps by rounding only, the sums have decided.
 same_rows <- function(a, b) {
   if (!identical(a$x, b$x)) {
     a <- ordered_rows(a)
     b <- ordered_rows(b)
     if (!identical(a$x, b$x)) return(TRUE)
   }
-  weight <- function(data) merged_weights(data)
   response <- function(data) data$center + in_units(data, data$y)
   size <- pmax(abs(response(a)), abs(response(b))) + abs(a$center)
   units <- 32
-  if (!is.null(a$group) || !is.null(b$group)) { # a mean may be small beside what went into it
+  if (!is.null(a$group) || !is.null(b$group)) { # a mean may be smaller than its terms
     size <- pmax(size, max(size))
     units <- 8 * (sqrt(a$n) + 16)
   }
   agree <- function(u, v, size) all(abs(u - v) <= units * .Machine$double.eps * size)
-  agree(weight(a), weight(b), weight(a)) && agree(response(a), response(b), size)
+  agree(merged_weights(a), merged_weights(b), merged_weights(a)) && agree(response(a), response(b), size)
 }
 
-# Each input once, by size.
+# Returns the rows with equal inputs merged, in the order of their inputs.
 ordered_rows <- function(data) {
   if (is.null(data$group)) {
     merged <- merge_equal_rows(data$x, data$y, data$weights, most = 1)
@@ -86,10 +89,4 @@ ordered_rows <- function(data) {
   data$y <- data$y[by]
   data$weights <- data$weights[by]
   data
-}
-
-# Sums agree to rounding beside the size of their terms.
-same_sums <- function(a, b) {
-  if (length(a$sums) != length(b$sums) || a$sums[["n"]] != b$sums[["n"]]) return(FALSE)
-  all(abs(a$sums - b$sums) <= 8 * (sqrt(a$sums[["n"]]) + 16) * .Machine$double.eps * pmax(a$size, b$size))
 }

@@ -132,7 +132,7 @@ slice_curve <- function(v, fit, grid, level, certified, type) {
   laplace <- !response_of(fit)$conjugate
   p <- latent_at(fit, grid$x)
   ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
-  if (certified) ends <- certify_any(fit, plain_rows(grid$x), "reference", fit$reference)
+  if (certified) ends <- certificate_of(fit, plain_rows(grid$x))
   band <- function(noise) {
     normal_band(p$mean, ends$sd_upper^2 + noise, level, ends$mean_lower, ends$mean_upper)[, 2:3, drop = FALSE]
   }

@@ -1,42 +1,37 @@
 #' Rows from databases and files
 #'
-#' Row sources for [pfdtc()]: rows are read block by block, in every pass anew, and never held together.
+#' Row sources for [pfdtc()]: the rows are read block by block, anew in every pass, and are never in memory together.
 #'
-#' * `rows_db()`: the result of a query, through `DBI` (SQLite, PostgreSQL, DuckDB, ...). With package `RPostgreSQL`,
-#'   whose results are held as a whole, rows are fetched from a cursor, in a transaction; with package `duckdb` as Arrow
-#'   batches, where `nanoarrow` and `DBI` 1.2.0 are installed (else it holds the whole result).
-#' * `rows_csv()`: one or more CSV files of the same columns, by base R, compressed or not.
-#' * `rows_parquet()`: one or more Parquet files, by package `nanoparquet`, a file at a time: data larger than memory
-#'   lie in several files.
-#' * `rows_arrow()`: whatever package `nanoarrow` takes for a stream of arrays: record batches of package `arrow`,
-#'   results of ADBC drivers.
+#' `rows_db()` reads a table or the result of a query (package `DBI`), `rows_csv()` CSV files, compressed or not,
+#' `rows_parquet()` Parquet files, one file at a time (package `nanoparquet`), and `rows_arrow()` streams of Arrow
+#' arrays, such as results of ADBC drivers (package `nanoarrow`).
 #'
-#' @param con a connection made by `DBI::dbConnect()`. It stays open, and can do nothing else while it is read.
-#' @param query a query that gives the same rows every time.
-#' @param block rows in a block.
-#' @param files file names, or one folder, whose files with the ending `.csv` (`.csv.gz`) or `.parquet` are taken in
-#'   the order of their names.
-#' @param col_classes `colClasses` of [utils::read.csv()]; `NULL`: as the first block suggests, whole numbers being
+#' @param con connection made by `DBI::dbConnect()`. It stays open, and must not be used while rows are read.
+#' @param query name of a table, or a query that returns the same rows every time.
+#' @param block number of rows in a block.
+#' @param files file names, or one folder. In a folder, all `.csv`, `.csv.gz` or `.parquet` files are read in the order
+#'   of their names.
+#' @param col_classes `colClasses` of [utils::read.csv()]. `NULL`: guessed from the first block, with whole numbers as
 #'   numeric.
-#' @param ... of [utils::read.csv()], such as `sep`, `dec` and `na.strings`.
-#' @param open a function without arguments that opens the stream: what it returns goes through
-#'   `nanoarrow::as_nanoarrow_array_stream()`.
+#' @param ... arguments of [utils::read.csv()], such as `sep`, `dec` and `na.strings`.
+#' @param open function without arguments whose value `nanoarrow::as_nanoarrow_array_stream()` accepts.
 #' @return A source, of class `pfdtc_source`, see [rows_blocks()].
-#' @section Errors: class `pfdtc_error_input` for a query that cannot be run, files that are not there or have other
-#'   columns than the first, or a package that is not installed; class `pfdtc_error_source` for what goes wrong while
-#'   rows are read.
+#' @details With package `RPostgreSQL` rows come from a cursor in a transaction. Package `duckdb` holds the whole result
+#'   in memory unless `nanoarrow` and `DBI` 1.2.0 are installed. Parquet data larger than memory need several files.
 #' @examples
 #' folder <- tempfile()
 #' dir.create(folder)
 #' write.csv(quakes[1:500, ], file.path(folder, "1.csv"), row.names = FALSE)
 #' write.csv(quakes[501:1000, ], file.path(folder, "2.csv"), row.names = FALSE)
-#' fit <- pfdtc(mag ~ stations + depth, rows_csv(folder), kernel = kernel_se(c(60, 300), 0.1),
-#'              noise = 0.04, hyper = "fixed", m = 20)
-#' fit
+#' pfdtc(mag ~ stations + depth, rows_csv(folder), kernel = kernel_se(c(60, 300), 0.1),
+#'       noise = 0.04, hyper = "fixed", m = 20)
+#' @seealso [rows_blocks()] for other sources, [rows_parts()] for rows on workers, [pfdtc()]
+#' @section Errors: class `pfdtc_error_input` for a query that fails, missing or different files, or a missing package;
+#'   class `pfdtc_error_source` for what fails while rows are read.
 #' @name row_sources
 NULL
 
-# Enough that a block's sums outweigh what reading it costs, and a few MB of ten columns.
+# Large enough that computing costs more than reading; ten columns take 1.6 MB.
 rows_of_a_block <- 20000
 
 #' @rdname row_sources
@@ -44,6 +39,7 @@ rows_of_a_block <- 20000
 rows_db <- function(con, query, block = rows_of_a_block) {
   needs_package("DBI", "rows_db()")
   if (!is.character(query) || length(query) != 1L || is.na(query)) abort_input("query", query, "one string")
+  query <- query_of_table(con, query)
   block <- check_count(block, "block")
   read <- db_reader(con, query)
   next_block <- function() {
@@ -58,8 +54,15 @@ rows_db <- function(con, query, block = rows_of_a_block) {
   new_source(read$open, next_block, columns, "a database", read$finish)
 }
 
-# list(open(), fetch(n), finish()): how a result is read so that its rows are not all in this process. Most drivers'
-# results are; RPostgreSQL's and duckdb's are not, unless they are asked for otherwise.
+# Returns a query for all rows if `query` is the name of a table, which has no spaces unless the table exists.
+query_of_table <- function(con, query) {
+  exists <- tryCatch(DBI::dbExistsTable(con, query), error = function(e) FALSE)
+  if (!exists && grepl("[[:space:]]", query)) return(query)
+  paste("select * from", if (exists) DBI::dbQuoteIdentifier(con, query) else query)
+}
+
+# Returns list(open(), fetch(n), finish()), which reads a result without holding all rows in this process. The drivers
+# RPostgreSQL and duckdb need a cursor or Arrow for this.
 db_reader <- function(con, query) {
   if (inherits(con, "PostgreSQLConnection")) return(read_by_cursor(con, query))
   streams <- inherits(con, "duckdb_connection") && requireNamespace("nanoarrow", quietly = TRUE) &&
@@ -80,9 +83,9 @@ read_by_result <- function(con, query, send = DBI::dbSendQuery,
   }, fetch = function(n) fetch(result, n), finish = finish)
 }
 
-# What is not released at once waits for a garbage collection that does not know how large it is.
+# Releases each chunk at once, because the garbage collector does not know its size.
 read_by_arrow <- function(con, query) {
-  of_dbi <- function(name) getExportedValue("DBI", name) # since DBI 1.2.0
+  of_dbi <- function(name) getExportedValue("DBI", name) # needs DBI 1.2.0
   read_by_result(con, query, of_dbi("dbSendQueryArrow"), function(result, n) {
     chunk <- of_dbi("dbFetchArrowChunk")(result, chunk_size = n)
     rows <- as.data.frame(chunk)
@@ -107,7 +110,7 @@ read_by_cursor <- function(con, query) {
   }, finish = finish)
 }
 
-# Whole numbers of 64 bits are doubles to R's arithmetic.
+# Converts columns of integer64 to doubles.
 plain_columns <- function(rows) {
   long <- vapply(rows, inherits, NA, "integer64")
   rows[long] <- lapply(rows[long], as.double)
@@ -129,7 +132,7 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
   columns <- names(first)
   if (is.null(col_classes)) {
     col_classes <- vapply(first, function(v) if (is.numeric(v)) "numeric" else class(v)[1L], "")
-    col_classes[vapply(first, function(v) all(is.na(v)), NA)] <- NA # each block for itself
+    col_classes[vapply(first, function(v) all(is.na(v)), NA)] <- NA # guessed in each block
   }
   rows_of_files(files, "CSV", columns, function(path) {
     if (!identical(names(head_of(path, 1L)), columns)) {
@@ -148,7 +151,7 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
   })
 }
 
-# One file after the other: open(file) -> list(read() -> the next block or NULL, close()).
+# Makes a source of files. open(file) returns list(read, close); read() returns the next block of the file or NULL.
 rows_of_files <- function(files, kind, columns, open) {
   now <- NULL
   at <- 0L
@@ -235,6 +238,8 @@ check_files <- function(files, ending) {
     return(found)
   }
   gone <- !file.exists(files)
-  if (any(gone)) abort_input("files", sprintf("\"%s\", which is not there", files[gone][1L]), "files that can be read")
+  if (any(gone)) {
+    abort_input("files", sprintf("\"%s\", which does not exist", files[gone][1L]), "files that can be read")
+  }
   files
 }

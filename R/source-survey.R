@@ -1,13 +1,46 @@
-# The first pass over a source: what is to be known of all rows before any of them can be cleaned (centre and scale of
-# the response, levels of factors), and a random sample of them, drawn on the way.
+# The first pass over a source finds what cleaning needs of all rows (centre and scale of the response, levels of
+# factors) and draws a random sample. Later passes clean the rows block by block.
 
-# How rows are taken out of a block: what the call of a formula method says, without its data.
+# Returns the cleaned sample, as data_from_formula() does, with centre and scale of all rows. `whole` has what later
+# passes need.
+data_from_source <- function(source, call, envir, center, scale, size, kernel = NULL) {
+  center <- check_flag(center, "center")
+  scale <- check_flag(scale, "scale")
+  recipe <- source_recipe(call, envir, source)
+  so_far <- new.env()
+  survey <- source_pass(source, survey_visit(recipe, size), survey_merge, so_far)
+  m <- survey$moments
+  if (is.null(m)) {
+    abort_input("data", "a source of no rows that could be used", "of at least one row without missing values")
+  }
+  unit <- unit_of(m$n, m$mean, sqrt(m$ss / m$total * m$n / (m$n - 1)), m$range, survey$largest, center, scale,
+                  survey$name)
+  variables <- lapply(survey$variables, final_variable, given_levels(kernel))
+  check_levels_return(variables, m$n)
+  sample <- reservoir_rows(reservoir_cut(survey$sample))
+  x <- bind_columns(variables, list2DF(sample$values, length(sample$r)))
+  data <- clean_data(x, sample$r, survey$name, if (survey$weighted) sample$w, NULL,
+                     columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE)
+  data$y <- (data$response - unit$center) / unit$scale
+  data[c("center", "scale")] <- unit[c("center", "scale")]
+  data$sd_y <- unit$sd
+  data$shift <- log_density_shift(data$n, sum_of_logs(data$weights), unit$scale)
+  data <- add_formula(data, survey$terms, variables, call)
+  data$frame$required <- intersect(needed_variables(data$frame), source$columns)
+  data$whole <- list(
+    source = source, passes = list2env(list(n = 1L)), recipe = recipe, variables = variables, n = m$n,
+    seen = so_far$rows, omitted = survey$omitted,
+    center = unit$center, scale = unit$scale, shift = log_density_shift(m$n, survey$log_w, unit$scale))
+  data
+}
+
+# ---- how blocks are read --------------------------------------------------------------------------------------------
+
+# Returns how rows are taken from a block: the call of a formula method without its data.
 source_recipe <- function(call, envir, source) {
-  if (is.null(call$formula)) abort_input("formula", "missing", "a formula such as y ~ x1 + x2")
-  formula <- eval(call$formula, envir)
-  if (!inherits(formula, "formula")) abort_input("formula", describe(formula), "a formula such as y ~ x1 + x2")
+  formula <- check_formula(call, envir)
   columns <- stats::setNames(as.list(seq_along(source$columns)), source$columns)
-  formula <- stats::formula(stats::terms(formula, data = columns)) # what a dot stands for
+  formula <- stats::formula(stats::terms(formula, data = columns)) # replaces a dot
   input_variables(stats::terms(formula))
   given <- as.list(call)[intersect(c("subset", "weights", "offset"), names(call))]
   if ("na.action" %in% names(call)) given["na.action"] <- list(eval(call$na.action, envir))
@@ -15,19 +48,19 @@ source_recipe <- function(call, envir, source) {
   list(formula = formula, given = given)
 }
 
-# A variable from elsewhere with a value for every row would have to come in blocks as well.
+# Refuses variables from elsewhere with more than one value, because they would have to come in blocks as well.
 check_variables_in <- function(columns, formula, given) {
   used <- unlist(lapply(c(formula, given[names(given) != "na.action"]), all.vars))
   for (name in setdiff(used, columns)) {
     value <- get0(name, environment(formula))
     if (is.null(value) || (!is.function(value) && length(value) != 1L)) {
-      abort_input("formula", sprintf("`%s`, which the source has no column of", name),
+      abort_input("formula", sprintf("`%s`, which is not a column of the source", name),
                   sprintf("of columns of the source: %s", list_quoted(columns, most = 20L)))
     }
   }
 }
 
-# The model frame of a block, for which no other row is needed.
+# Returns the model frame of a block. Refuses variables that depend on other rows.
 block_frame <- function(recipe, block) {
   parts <- c(list(quote(stats::model.frame), formula = recipe$formula, data = block), recipe$given)
   mf <- evaluate_frame(parts, environment(recipe$formula))
@@ -40,8 +73,8 @@ block_frame <- function(recipe, block) {
   mf
 }
 
-# list(mf, inputs, x, r, w, largest): the rows that na.action and subset leave, those of weight 0 too. `variables`: how
-# inputs are coded; NULL: as this block has them.
+# Returns list(mf, inputs, x, r, w, name, largest) with the rows that na.action and subset leave, also those of weight
+# 0. `variables` code the inputs; NULL: as this block has them.
 block_rows <- function(recipe, block, variables = NULL) {
   mf <- block_frame(recipe, block)
   labels <- row.names(mf)
@@ -58,14 +91,32 @@ block_rows <- function(recipe, block, variables = NULL) {
 check_known <- function(variables, inputs) {
   for (i in seq_along(variables)) {
     if (same_kind(variables[[i]], inputs[[i]]) && all(inputs[[i]]$used %in% variables[[i]]$levels)) next
-    abort_input("data", sprintf("one where `%s` is other than in the first pass", variables[[i]]$name),
+    abort_input("data", sprintf("one where `%s` differs from the first pass", variables[[i]]$name),
                 "a source that gives the same rows in every pass")
   }
 }
 
 same_kind <- function(a, b) a$kind == b$kind && (a$kind == "factor" || a$width == b$width)
 
-# ---- visits ---------------------------------------------------------------------------------------------------------
+# Returns a block as cleaned rows of positive weight: list(x, y, weights, n, center, scale, shift).
+clean_block <- function(whole, block) {
+  rows <- block_rows(whole$recipe, block, whole$variables)
+  keep <- if (is.null(rows$w)) TRUE else rows$w > 0
+  y <- (rows$r[keep] - whole$center) / whole$scale
+  list(x = rows$x[keep, , drop = FALSE], y = y, weights = rows$w[keep], n = length(y), center = whole$center,
+       scale = whole$scale, shift = list(constant = 0, rows = 0, ss = 0))
+}
+
+# Goes over the source of `whole` and counts the pass.
+whole_pass <- function(whole, visit, merge, so_far = new.env()) {
+  whole$passes$n <- whole$passes$n + 1L
+  source_pass(whole$source, visit, merge, so_far)
+}
+
+# Returns what clean_block() needs; visits on workers do not take the source with them.
+without_source <- function(whole) whole[setdiff(names(whole), c("source", "passes"))]
+
+# ---- the first pass -------------------------------------------------------------------------------------------------
 
 survey_visit <- function(recipe, size) {
   force(recipe)
@@ -89,7 +140,7 @@ survey_visit <- function(recipe, size) {
       if (is.matrix(value)) unclass(value)[keep, , drop = FALSE] else value[keep]
     })
     list(omitted = length(attr(mf, "na.action")), variables = variables, moments = weighted_moments(r, w),
-         log_w = if (is.null(w)) 0 else sum(log(w)), weighted = any(rows$w != 1), largest = rows$largest,
+         log_w = sum_of_logs(w), weighted = any(rows$w != 1), largest = rows$largest,
          name = rows$name, terms = attr(mf, "terms"),
          sample = reservoir(list(values = values, r = r, w = w), length(r), size))
   }
@@ -106,23 +157,25 @@ survey_merge <- function(a, b) {
 }
 
 merge_variables <- function(a, b) {
-  if (a$kind == "logical" && b$kind == "numeric") a$kind <- "numeric" # a block of nothing but missing values
-  if (b$kind == "logical" && a$kind == "numeric") b$kind <- "numeric"
+  kinds <- c(a$kind, b$kind)
+  if (setequal(kinds, c("logical", "numeric"))) a$kind <- b$kind <- "numeric" # a block of NA is logical
   if (!same_kind(a, b)) {
     abort_input("data", sprintf("one where `%s` is %s in one block and %s in another", a$name, a$kind, b$kind),
-                "a source whose columns are of one kind")
+                "a source whose columns have one kind")
   }
-  if (a$kind != "factor") return(a)
-  a$levels <- union(a$levels, b$levels)
-  a$used <- union(a$used, b$used)
-  a$declared <- a$declared && b$declared
+  if (a$kind == "factor") {
+    for (what in c("levels", "used")) a[[what]] <- union(a[[what]], b[[what]])
+    a$declared <- a$declared && b$declared
+  }
   a
 }
 
-# Levels that some row has; those of a factor in its order, of characters by the alphabet.
-final_variable <- function(v) {
+# Returns a variable with the levels of all rows: those of factors in their order, those of text in alphabetical order.
+# Levels without rows stay if they are the row names of a given correlation matrix.
+final_variable <- function(v, given = list()) {
   if (v$kind != "factor") return(v)
-  levels <- if (v$declared) v$levels[v$levels %in% v$used] else levels(factor(v$used))
+  keep <- any(vapply(given, setequal, NA, v$levels))
+  levels <- if (!v$declared) levels(factor(v$used)) else if (keep) v$levels else v$levels[v$levels %in% v$used]
   v[c("used", "declared")] <- NULL
   v$levels <- levels
   v$width <- length(levels)
@@ -130,13 +183,13 @@ final_variable <- function(v) {
   v
 }
 
-# Number, weight, mean, weighted squares around it, and ends of a response.
+# Returns number, total weight, mean, weighted squares about the mean and range of a response.
 weighted_moments <- function(r, w) {
   if (!length(r)) return(NULL)
   total <- if (is.null(w)) length(r) else sum(w)
   mean <- r[1L] + (if (is.null(w)) sum(r - r[1L]) else sum(w * (r - r[1L]))) / total
-  squares <- (if (is.null(w)) 1 else w) * (r - mean)^2
-  list(n = length(r), total = total, mean = mean, ss = sum(squares), range = range(r))
+  list(n = length(r), total = total, mean = mean, ss = sum((if (is.null(w)) 1 else w) * (r - mean)^2),
+       range = range(r))
 }
 
 merge_moments <- function(a, b) {
@@ -150,8 +203,8 @@ merge_moments <- function(a, b) {
 
 # ---- a random sample of rows that come one after the other ----------------------------------------------------------
 
-# Every row has a random key; the sample is the rows with the least keys, in the order in which they came. Rows beyond
-# `most`, the largest key that can still be among them, are left out at once, the others when there are too many.
+# Draws a random key for each row. The sample is the rows with the smallest keys, in their order. `most` is the largest
+# key that can still be in the sample: rows beyond it are dropped at once, other rows when there are too many.
 reservoir <- function(rows, n, size) {
   reservoir_cut(list(size = size, most = 1, chunks = list(c(list(key = stats::runif(n)), rows))))
 }
@@ -175,75 +228,16 @@ reservoir_cut <- function(sample) {
 sampled_in <- function(sample) vapply(sample$chunks, function(rows) length(rows$key), 0L)
 
 reservoir_rows <- function(sample) {
-  chunks <- sample$chunks
   bind <- function(parts) if (is.matrix(parts[[1L]])) do.call(rbind, parts) else unlist(parts, use.names = FALSE)
-  of <- function(what) bind(lapply(chunks, `[[`, what))
-  values <- lapply(stats::setNames(nm = names(chunks[[1L]]$values)), function(name) {
-    bind(lapply(chunks, function(rows) rows$values[[name]]))
+  all_of <- function(take) bind(lapply(sample$chunks, take))
+  values <- lapply(stats::setNames(nm = names(sample$chunks[[1L]]$values)), function(name) {
+    all_of(function(rows) rows$values[[name]])
   })
-  list(key = of("key"), values = values, r = of("r"), w = of("w"))
+  list(key = all_of(function(rows) rows$key), values = values, r = all_of(function(rows) rows$r),
+       w = all_of(function(rows) rows$w))
 }
 
 take_sampled <- function(rows, i) {
   some <- function(v) if (is.matrix(v)) v[i, , drop = FALSE] else v[i]
   list(key = rows$key[i], values = lapply(rows$values, some), r = rows$r[i], w = rows$w[i])
-}
-
-# ---- the front end --------------------------------------------------------------------------------------------------
-
-# data_from_formula() of a source: the sample as cleaned data, with center and scale of all rows; `whole` has the rest.
-data_from_source <- function(source, call, envir, center, scale, size) {
-  center <- check_flag(center, "center")
-  scale <- check_flag(scale, "scale")
-  recipe <- source_recipe(call, envir, source)
-  so_far <- new.env()
-  survey <- source_pass(source, survey_visit(recipe, size), survey_merge, so_far)
-  if (is.null(survey$moments)) {
-    abort_input("data", "a source of no rows that could be used", "of at least one row without missing values")
-  }
-  m <- survey$moments
-  unit <- unit_of(m$n, m$mean, sqrt(m$ss / m$total * m$n / (m$n - 1)), m$range, survey$largest, center, scale,
-                  survey$name)
-  variables <- lapply(survey$variables, final_variable)
-  check_levels_return(variables, survey$moments$n)
-  sample <- reservoir_rows(reservoir_cut(survey$sample))
-  x <- bind_columns(variables, list2DF(sample$values, length(sample$r)))
-  data <- clean_data(x, sample$r, survey$name, if (survey$weighted) sample$w, NULL,
-                     columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE)
-  data$y <- (data$response - unit$center) / unit$scale
-  data[c("center", "scale")] <- unit[c("center", "scale")]
-  data$sd_y <- unit$sd
-  data$shift <- log_density_shift(data$n, if (is.null(data$weights)) 0 else sum(log(data$weights)), unit$scale, 0, 0)
-  data <- add_formula(data, survey$terms, variables, call)
-  data$frame$required <- intersect(needed_variables(data$frame), source$columns)
-  n <- survey$moments$n
-  data$whole <- list(
-    source = source, passes = list2env(list(n = 1L)), recipe = recipe, variables = variables, n = n,
-    seen = so_far$rows, omitted = survey$omitted,
-    center = unit$center, scale = unit$scale, shift = log_density_shift(n, survey$log_w, unit$scale, 0, 0))
-  data
-}
-
-# ---- later passes ---------------------------------------------------------------------------------------------------
-
-# A pass over the source of `whole`, counted.
-whole_pass <- function(whole, visit, merge, so_far = new.env()) {
-  whole$passes$n <- whole$passes$n + 1L
-  source_pass(whole$source, visit, merge, so_far)
-}
-
-# What reading a block takes: the source stays where it is.
-without_source <- function(whole) {
-  whole[c("source", "passes")] <- NULL
-  whole
-}
-
-# A block as cleaned rows: list(x, y, weights, n, center, scale, shift), those of weight 0 left out.
-clean_block <- function(whole, block) {
-  rows <- block_rows(whole$recipe, block, whole$variables)
-  keep <- if (is.null(rows$w)) TRUE else rows$w > 0
-  w <- rows$w[keep]
-  y <- (rows$r[keep] - whole$center) / whole$scale
-  list(x = rows$x[keep, , drop = FALSE], y = y, weights = w, n = length(y), center = whole$center,
-       scale = whole$scale, shift = list(constant = 0, rows = 0, ss = 0))
 }

@@ -1,36 +1,27 @@
 #' Rows on workers
 #'
-#' A row source whose rows are in parts, each read by a worker process, on this machine or others: the workers that the
-#' plan in force of the package \pkg{future} has (`future::plan()`: `multisession`, `cluster`, batch systems), or the
-#' daemons of the package \pkg{mirai}. A pass over the rows is a task for each part, and what comes back is sums: of a
-#' fit with `m` points \eqn{m^2 + m} numbers and a few, whatever the number of rows. The rows stay where they are.
+#' A row source whose rows are in parts, each read by a worker process, here or on other machines: the workers of the
+#' current plan of package \pkg{future}, or the daemons of package \pkg{mirai}. The rows stay where they are. A pass
+#' over the rows is one task for each part, and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame
+#' to the workers.
 #'
-#' `pfdtc(formula, data, workers = TRUE)` cuts a data frame into a part for each worker, sends it there, and fits to
-#' these as to any source: see the section on row sources of [pfdtc()].
-#'
-#' Each part is opened once on every worker that is given it, and kept there until the next source comes: a data frame
-#' is not sent a second time, and a function is called once. Which worker does which part is the plan's affair. Results
-#' are put together in the order of the parts, and random numbers (of which rows are sampled) are drawn from this
-#' session's: a fit does not depend on which worker did what.
-#'
-#' A worker that dies takes nothing with it: its part is done again by another, with a message; when that fails twice,
-#' an error says which part it was.
-#'
-#' @param parts a list: each a data frame, or a function without arguments that returns, where it is called, a data
-#'   frame, a matrix or a row source (such as [rows_blocks()]): what reads the rows that a worker has. Such a function
-#'   is sent with what its environment has; what it finds in the global environment must be there on the worker.
+#' @param parts a list: each element is a data frame, or a function without arguments that returns a data frame, a
+#'   matrix or a row source, such as [rows_blocks()], on the worker. The environment of the function is sent with it,
+#'   but not the global environment.
 #' @return A source, of class `pfdtc_source`.
-#' @section Errors: class `pfdtc_error_input` for parts that are something else, without the packages or a plan;
-#'   `pfdtc_error_source` for what goes wrong on a worker.
-#' @section Invariants: the fit is that of the parts' rows, one after the other, in one process, to rounding.
-#' @seealso [rows_blocks()], [pfdtc()]
+#' @details Each part is sent to or opened on a worker once, and kept there until another source is used. A fit does
+#'   not depend on which worker did what: it is that of all rows, in the order of the parts, to rounding. If a worker
+#'   dies, another does its part again, with a message. After three losses of a part an error names it.
 #' @examplesIf requireNamespace("future", quietly = TRUE)
 #' halves <- split(quakes, seq_len(nrow(quakes)) > 500)
 #' parts <- unname(lapply(halves, function(half) function() half))
-#' # without future::plan("multisession", workers = 2) both are done in this session
+#' # without future::plan("multisession", workers = 2) this session does both parts
 #' fit <- pfdtc(mag ~ depth + stations, rows_parts(parts), m = 20, kernel = kernel_se(),
 #'              hyper = "pilot", control = pfdtc_control(maxit = 0))
 #' nobs(fit)
+#' @seealso [rows_blocks()], [pfdtc()]
+#' @section Errors: class `pfdtc_error_input` for other parts, or without one of the packages; `pfdtc_error_source` for
+#'   what fails on a worker.
 #' @export
 rows_parts <- function(parts) {
   good <- is.list(parts) && !is.data.frame(parts) && length(parts) &&
@@ -49,7 +40,7 @@ rows_parts <- function(parts) {
              pass = pass)
 }
 
-# A data frame as parts, one for each worker.
+# Returns a data frame as parts, one for each worker.
 frame_on_workers <- function(data) {
   if (!is.data.frame(data)) abort_input("data", describe(data), "a data frame, where `workers` is TRUE")
   n <- max(1L, min(find_crew()$size(), nrow(data)))
@@ -57,14 +48,14 @@ frame_on_workers <- function(data) {
   rows_parts(unname(lapply(split(seq_len(nrow(data)), cut), function(i) data[i, , drop = FALSE])))
 }
 
-# A name that no other source has, in whatever session.
+# Returns a name that no other source has, in any session.
 next_source <- function() {
   engine$sources <- if (is.null(engine$sources)) 1L else engine$sources + 1L
   sprintf("%d-%s-%d", Sys.getpid(), format(unclass(Sys.time()), digits = 16), engine$sources)
 }
 
-# One task a part; what they return is merged in the order of the parts. Random numbers of a part begin from a seed that
-# this session draws. `whole`: data frames are sent at once, not only to workers that turn out not to have them.
+# Runs one task for each part and merges their values in the order of the parts. Each part has its own seed, drawn in
+# this session. `whole`: send data frames at once, not only to workers that turn out to lack them.
 pass_on_workers <- function(id, parts, visit, merge, so_far, whole) {
   seeds <- sample.int(.Machine$integer.max, length(parts))
   add_up <- function(results) {
@@ -79,12 +70,26 @@ pass_on_workers <- function(id, parts, visit, merge, so_far, whole) {
   so_far$value
 }
 
+# Returns a function (kernel, v, control) for k(x, x) v, with the pairs of rows shared among the workers. Each worker
+# receives all rows once; a product sends v and returns as many numbers from each worker.
+products_on_workers <- function(x, crew = find_crew()) {
+  id <- next_source()
+  sent <- FALSE
+  shares <- max(1L, crew$size())
+  function(kernel, v, control) {
+    task <- function(i, whole) list(share_of_product, list(id, i, if (whole) x, kernel, v, control, shares))
+    results <- crew_run(crew, shares, !sent, task)
+    sent <<- TRUE
+    Reduce(`+`, lapply(results, `[[`, "value"))
+  }
+}
+
 # ---- on a worker ----------------------------------------------------------------------------------------------------
 
-# The parts that this process has opened, of the last source that it was given some of.
+# The open parts of the last source that this process worked for.
 kept_parts <- new.env(parent = emptyenv())
 
-# What is kept of that source under this name; `value`, where it is not there and has one.
+# Returns what is kept of a source under `name`; keeps `value` if nothing is.
 kept_of <- function(id, name, value) {
   if (!identical(kept_parts$id, id)) {
     rm(list = ls(kept_parts), envir = kept_parts)
@@ -94,10 +99,7 @@ kept_of <- function(id, name, value) {
   kept_parts[[name]]
 }
 
-# Rows at a time of what a part has in memory.
-part_block <- 65536L
-
-# The source of part i, NULL where it is neither here nor sent.
+# Returns the source of part i, or NULL if it is neither kept nor sent.
 open_part <- function(id, i, part) {
   kept_of(id, paste0("part", i), if (!is.null(part)) {
     if (is.function(part)) part <- reading(part(), 0)
@@ -107,6 +109,9 @@ open_part <- function(id, i, part) {
     if (is_source(part)) part else rows_in_memory(as.data.frame(part))
   })
 }
+
+# The number of rows in a block of a part in memory.
+part_block <- 65536L
 
 rows_in_memory <- function(rows) {
   at <- 0
@@ -119,8 +124,8 @@ rows_in_memory <- function(rows) {
   new_source(function() at <<- 0, next_block, names(rows), "rows")
 }
 
-# list(value, rows); list(absent = TRUE) where the part is not here; list(error) of what went wrong, which is a value so
-# that whatever else happens is the worker's end.
+# Returns list(value, rows), list(absent = TRUE) if the worker lacks the part, or list(error). Errors are values, so
+# that a task fails only if its worker dies.
 visit_part <- function(id, i, part, visit, merge, seed) {
   so_far <- new.env()
   as_result({
@@ -136,13 +141,21 @@ visit_part <- function(id, i, part, visit, merge, seed) {
 
 part_columns <- function(id, i, part) as_result(list(value = open_part(id, i, part)$columns))
 
+share_of_product <- function(id, share, x, kernel, v, control, shares) {
+  as_result({
+    x <- kept_of(id, "x", x)
+    if (is.null(x)) list(absent = TRUE) else
+      list(value = native_kernel_matvecs(kernel, x, NULL, v, control, share, shares))
+  })
+}
+
 as_result <- function(expr) tryCatch(expr, error = function(e) list(error = e))
 
-# ---- tasks and who does them ----------------------------------------------------------------------------------------
+# ---- tasks and workers ----------------------------------------------------------------------------------------------
 
-# Results of task(i, whole) for i of n parts, each list(function, arguments); `whole`: with all that the part has, as is
-# asked for again by workers that do not have it. Tasks wait until a worker is free; how many there are is found out by
-# losing them. `so_far(results)` is told of what there is when something ends it.
+# Returns the results of task(i, whole) for n parts; a task is list(function, arguments). `whole`: the task contains the
+# part, as workers without the part ask for. Tasks wait until a worker is free. `so_far(results)` is called if an error
+# or an interrupt ends the run.
 crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   work <- list2env(list(crew = crew, n = n, task = task, whole = rep(whole, n), lost = integer(n), results = list(),
                         waiting = seq_len(n), flying = list(), slots = max(1L, crew$size())))
@@ -167,7 +180,10 @@ launch_parts <- function(work) {
     work$waiting <- work$waiting[-1L]
     if (!inherits(flight, "error")) {
       work$flying[[as.character(i)]] <- flight
-    } else if (length(work$flying)) { # a worker that is not there: others are
+    } else if (leaves_others(work, flight)) { # nothing was lost: another worker takes the part
+      work$slots <- max(1L, work$slots - 1L)
+      work$waiting <- c(i, work$waiting)
+    } else if (length(work$flying)) { # the other workers are busy
       work$slots <- length(work$flying)
       work$waiting <- c(i, work$waiting)
     } else {
@@ -176,11 +192,16 @@ launch_parts <- function(work) {
   }
 }
 
+# Excludes the worker of a lost task, or of an error at its start. Returns whether other workers are left.
+leaves_others <- function(work, flight) !is.null(work$crew$exclude) && work$crew$exclude(flight)
+
 land_part <- function(work, name) {
   i <- as.integer(name)
-  result <- tryCatch(work$crew$value(work$flying[[name]]), error = function(e) e)
+  flight <- work$flying[[name]]
+  result <- tryCatch(work$crew$value(flight), error = function(e) e)
   work$flying[[name]] <- NULL
   if (inherits(result, "error")) {
+    leaves_others(work, flight)
     lose_part(work, i, result)
   } else if (!is.null(result$error)) {
     stop_in_part(result$error, i, work$n)
@@ -196,37 +217,47 @@ lose_part <- function(work, i, e) {
   work$lost[i] <- work$lost[i] + 1L
   work$slots <- max(1L, work$slots - 1L)
   if (work$lost[i] > 2L) {
-    abort_source(sprintf("Part %d of %d was lost with its worker three times, the last time by: %s", i, work$n,
+    abort_source(sprintf("Part %d of %d was lost with its worker three times. The last error: %s", i, work$n,
                          conditionMessage(e)), parent = e, rows = 0)
   }
-  tell_classed("worker", sprintf("Part %d of %d was lost with its worker and is done again.", i, work$n))
+  tell_classed("worker", sprintf("Part %d of %d was lost with its worker. Another worker does it again.", i, work$n))
   work$waiting <- c(i, work$waiting)
 }
 
-# An error in a part is what it was, and says where.
+# Raises the error of a part, with the number of the part in its message.
 stop_in_part <- function(e, i, n) {
-  where <- sprintf("(On a worker, in part %d of %d.)", i, n)
-  if (!any(startsWith(class(e), "pfdtc_error"))) {
-    abort_source(paste(conditionMessage(e), where), parent = e, rows = 0)
-  }
-  e$message <- paste(conditionMessage(e), where)
+  e_message <- sprintf("%s (On a worker, in part %d of %d.)", conditionMessage(e), i, n)
+  if (!any(startsWith(class(e), "pfdtc_error"))) abort_source(e_message, parent = e, rows = 0)
+  e$message <- e_message
   stop(e)
 }
 
-# ---- whose workers --------------------------------------------------------------------------------------------------
-
-# list(name, size(), start(f, args) -> a flight, landed(flight), value(flight)): start() and value() fail where the
-# worker has come to its end.
+# Returns list(name, size(), start(f, args), landed(flight), value(flight), exclude(flight)). start() and value() fail
+# if the worker is dead; exclude() is optional.
 find_crew <- function() {
   if (isNamespaceLoaded("mirai") && mirai::status()$connections > 0) return(mirai_crew())
   if (requireNamespace("future", quietly = TRUE)) return(future_crew())
   abort_input("workers", "asked for without the packages future or mirai", "left out, or one of these installed")
 }
 
+# Clusters give a new task to their first free worker, and a dead worker counts as free. So later tasks use a cluster
+# without it.
 future_crew <- function() {
+  alive <- NULL
   list(name = "future", size = future::nbrOfWorkers, start = function(f, args) {
+    if (!is.null(alive)) {
+      plan <- future::plan(future::cluster, workers = alive, .cleanup = FALSE)
+      on.exit(future::plan(plan, .cleanup = FALSE, .init = FALSE))
+    }
     future::future(do.call(f, args), globals = list(f = f, args = args), seed = NULL)
-  }, landed = function(flight) tryCatch(future::resolved(flight), error = function(e) TRUE), value = future::value)
+  }, landed = function(flight) tryCatch(future::resolved(flight), error = function(e) TRUE), value = future::value,
+  exclude = function(flight) {
+    if (inherits(flight, "error")) flight <- attr(flight, "future")
+    dead <- flight$node
+    if (is.null(dead) || is.na(dead) || length(flight$workers) < 2L) return(FALSE)
+    alive <<- flight$workers[-dead]
+    TRUE
+  })
 }
 
 mirai_crew <- function() {
@@ -236,30 +267,5 @@ mirai_crew <- function() {
     value <- flight$data
     if (mirai::is_error_value(value)) stop(paste("mirai:", format(value)))
     value
-  })
-}
-
-# Products with the kernel matrix of all pairs of rows, made by workers. Each has all rows, which are sent once, and
-# takes a share of the pairs: to and fro go v and as many numbers for each worker and product.
-
-# A function (kernel, v, control) -> k(x, x) v
-products_on_workers <- function(x, crew = find_crew()) {
-  id <- next_source()
-  sent <- FALSE
-  shares <- max(1L, crew$size())
-  function(kernel, v, control) {
-    task <- function(i, whole) list(share_of_product, list(id, i, if (whole) x, kernel, v, control, shares))
-    results <- crew_run(crew, shares, !sent, task)
-    sent <<- TRUE
-    Reduce(`+`, lapply(results, `[[`, "value"))
-  }
-}
-
-# On a worker: as visit_part().
-share_of_product <- function(id, share, x, kernel, v, control, shares) {
-  as_result({
-    x <- kept_of(id, "x", x)
-    if (is.null(x)) list(absent = TRUE) else
-      list(value = native_kernel_matvecs(kernel, x, NULL, v, control, share, shares))
   })
 }

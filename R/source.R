@@ -1,20 +1,16 @@
 #' Rows that come in blocks
 #'
-#' A row source hands out the rows of a data set block by block, as often as it is asked to: what is larger than memory,
-#' or lies elsewhere. [pfdtc()] takes one as `data` of a formula and holds no more than a block and a sample of the rows
-#' at a time. `rows_blocks()` makes one of two functions of your own.
+#' A row source returns the rows of a data set block by block, as often as needed: for data larger than memory, or
+#' stored elsewhere. [pfdtc()] takes a source as `data` of a formula and keeps one block and a sample of the rows in
+#' memory. `rows_blocks()` makes a source from two functions.
 #'
-#' @param rewind a function without arguments: the next block will be the first one.
-#' @param next_block a function without arguments that returns the next block: a data frame (or a matrix), of any number
-#'   of rows, none included; `NULL` after the last one.
-#' @param columns names of the columns, which every block has. `NULL`: those of the first block, which is read for that.
+#' @param rewind function without arguments. It makes the next block the first one.
+#' @param next_block function without arguments that returns the next block: a data frame or a matrix with any number of
+#'   rows, `NULL` after the last block.
+#' @param columns names of the columns, which every block has. `NULL`: those of the first block, which is read for this.
 #' @return A source, of class `pfdtc_source`.
-#' @section What is asked of a source: the same rows in every pass, in any order. A factor may have other levels in
-#'   every block: those of all blocks count.
-#' @section Errors: class `pfdtc_error_input` for arguments that are not functions; what goes wrong while rows are read
-#'   is of class `pfdtc_error_source` (with the condition that was raised as `parent`, and the number of rows that had
-#'   been read as `rows`).
-#' @seealso [pfdtc()], whose section on row sources has what is done with one.
+#' @details A source must return the same rows in every pass, in any order. The levels of a factor may differ between
+#'   blocks; the fit uses the levels of all blocks.
 #' @examples
 #' # the rows of a data frame, 100 at a time
 #' at <- 0
@@ -27,6 +23,9 @@
 #'   },
 #'   columns = names(quakes))
 #' quakes_in_blocks
+#' @seealso [rows_db()] for databases and files, [rows_parts()] for rows on workers, [pfdtc()]
+#' @section Errors: class `pfdtc_error_input` for arguments; class `pfdtc_error_source` for what fails while rows are
+#'   read, with the original condition as `parent` and the number of rows read before it as `rows`.
 #' @export
 rows_blocks <- function(rewind, next_block, columns = NULL) {
   if (!is.function(rewind)) abort_input("rewind", rewind, "a function without arguments")
@@ -39,19 +38,30 @@ rows_blocks <- function(rewind, next_block, columns = NULL) {
   source
 }
 
-# `pass(source, visit, merge, so_far)`: how source_pass() goes over it. `finish()`: what is done after a pass, however
-# it ended. `label`: in print().
+# Makes a source. `pass(source, visit, merge, so_far)` goes over its rows; `finish()` is called after each pass, also
+# after an error; `label` is printed.
 new_source <- function(rewind, next_block, columns, label, finish = function() NULL, pass = pass_in_turn) {
   structure(class = "pfdtc_source", list(rewind = rewind, next_block = next_block, columns = columns, label = label,
                                          finish = finish, pass = pass))
 }
 
-# R's random numbers, as they stand.
+is_source <- function(data) inherits(data, "pfdtc_source")
+
+#' @export
+print.pfdtc_source <- function(x, ...) {
+  cat(wrap(sprintf("Row source (%s): %s", x$label, list_quoted(x$columns, most = 20L)), exdent = 2), sep = "\n")
+  invisible(x)
+}
+
+# ---- random numbers -------------------------------------------------------------------------------------------------
+
+# Returns the state of R's random numbers.
 random_state <- function() {
   if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) stats::runif(1)
   get(".Random.seed", envir = globalenv())
 }
 
+# Evaluates `expr` with random numbers from a seed and restores the state of R's own.
 with_random_seed <- function(seed, expr) {
   state <- random_state()
   on.exit(assign(".Random.seed", state, envir = globalenv()))
@@ -59,28 +69,27 @@ with_random_seed <- function(seed, expr) {
   expr
 }
 
-# Random numbers that are the same each time, and R's own left as they were.
 same_chance <- function(expr) with_random_seed(1, expr)
 
-is_source <- function(data) inherits(data, "pfdtc_source")
+# ---- a pass over all rows -------------------------------------------------------------------------------------------
 
-# visit(block) of every block that has rows, put together by merge(a, b); NULL of no rows. Whatever is made of the rows
-# of a source is made by this. Visits may be made elsewhere: `visit` is what a function with nothing but its arguments
-# around it has returned, and merging is the same in any order but for rounding. `so_far`: an environment that has, also
-# after an error or an interrupt, the `value` until then and the number of `rows` in it.
+# Calls visit(block) for every block with rows and joins the values by merge(a, b); returns NULL if there are no rows.
+# Visits may run in other processes: `visit` is returned by a function whose arguments are all that it needs. The order
+# of merging changes rounding only. The environment `so_far` has, also after an error or an interrupt, the `value` and
+# the number of `rows` so far.
 source_pass <- function(source, visit, merge, so_far = new.env()) {
   so_far$rows <- 0
   source$pass(source, visit, merge, so_far)
 }
 
-# merge() of what is there: NULL is what no rows come to.
+# Returns a merge() that takes NULL for no rows.
 either <- function(merge) {
   force(merge)
   function(a, b) if (is.null(a)) b else if (is.null(b)) a else merge(a, b)
 }
 
-# A visit that takes nothing with it but its arguments: f(rows, ...), `more` being the others, of the rows that
-# read(from, block) makes of a block; NULL where there are none.
+# Returns a visit that calls f(rows, ...) with the rows that read(from, block) makes of a block, and the arguments in
+# `more`. It returns NULL for a block without rows.
 visit_rows <- function(read, from, f, more) {
   lapply(list(read, from, f, more), force)
   function(block) {
@@ -89,10 +98,10 @@ visit_rows <- function(read, from, f, more) {
   }
 }
 
-# Are blocks visited in other processes? A visit then writes to nothing that is here.
+# Tests whether other processes visit the blocks. Such a visit cannot write to variables of this session.
 read_elsewhere <- function(source) !identical(source$pass, pass_in_turn)
 
-# Block after block, here.
+# Visits block after block in this session.
 pass_in_turn <- function(source, visit, merge, so_far) {
   on.exit(source$finish())
   reading(source$rewind(), 0)
@@ -106,18 +115,17 @@ pass_in_turn <- function(source, visit, merge, so_far) {
   }
 }
 
-# The next block as a data frame with the source's columns, or NULL.
+# Returns the next block as a data frame with the columns of the source, or NULL.
 read_block <- function(source, before) {
   block <- reading(source$next_block(), before)
   if (is.null(block)) return(NULL)
   if (is.matrix(block)) block <- as.data.frame(block)
-  if (!is.data.frame(block)) {
-    abort_input("data", describe(block), "a source of data frames", hint = after_rows(before))
-  }
+  after <- sprintf("This was after %s rows.", show_count(before))
+  if (!is.data.frame(block)) abort_input("data", describe(block), "a source of data frames", hint = after)
   lacking <- setdiff(source$columns, names(block))
   if (length(lacking)) {
     abort_input("data", sprintf("one whose block lacks %s", list_quoted(lacking)),
-                sprintf("a source of blocks with columns %s", list_quoted(source$columns)), hint = after_rows(before))
+                sprintf("a source of blocks with columns %s", list_quoted(source$columns)), hint = after)
   }
   block
 }
@@ -125,19 +133,12 @@ read_block <- function(source, before) {
 first_columns <- function(source) {
   on.exit(source$finish())
   reading(source$rewind(), 0)
-  block <- read_block(source, 0)
-  names <- names(block)
-  if (is.null(block) || !length(names)) {
-    abort_input("columns", "NULL, and there is no block to tell them", "names of the columns")
-  }
+  names <- names(read_block(source, 0))
+  if (!length(names)) abort_input("columns", "NULL, because the source has no block", "names of the columns")
   names
 }
 
-after_rows <- function(before) sprintf("This was after %s rows.", show_count(before))
-
-show_count <- function(n) format(n, big.mark = ",", scientific = FALSE, trim = TRUE)
-
-# What a source does, and with what it fails.
+# Evaluates an access to a source and gives its errors a class.
 reading <- function(expr, before) {
   tryCatch(expr, error = function(e) {
     if (is_time_limit(e)) stop(e)
@@ -146,7 +147,7 @@ reading <- function(expr, before) {
   })
 }
 
-# Errors about a block say which: row names start anew in each.
+# Adds the block to errors about its rows, because row names begin anew in each block.
 in_block <- function(expr, before, n) {
   tryCatch(expr, pfdtc_error_input = function(e) {
     e$message <- sprintf("%s (In the block of rows %s to %s of the source.)", e$message, show_count(before + 1),
@@ -155,34 +156,37 @@ in_block <- function(expr, before, n) {
   })
 }
 
-#' @export
-print.pfdtc_source <- function(x, ...) {
-  cat(wrap(sprintf("Row source (%s): %s", x$label, list_quoted(x$columns, most = 20L)), exdent = 2), sep = "\n")
-  invisible(x)
-}
+# ---- predictions at the rows of a source ----------------------------------------------------------------------------
 
-# Predictions at the rows of a source, block by block.
-
-# `predict_block(block)`: what predict() makes of a block. With a file, a CSV of what predict() returns, a line a row;
-# without, that itself. `request`: what tells one such call from another, for one that was broken off to go on; NULL:
-# from the beginning.
+# Predicts block by block. `predict_block(block)` is predict() of a block. With `file` the predictions are written as
+# CSV, a line for each row; without, they are returned. `request` identifies the call, so that the same call continues
+# an interrupted file; NULL begins anew.
 predict_source <- function(source, predict_block, file, request = NULL) {
   if (is.null(file)) return(bind_predictions(source_pass(source, function(block) list(predict_block(block)), c)))
-  if (!is.character(file) || length(file) != 1L || is.na(file)) abort_input("file", file, "the name of a file")
+  check_output_file(file)
   part <- part_of_file(file, request)
+  check_output_file(part)
   if (is.null(request)) unlink(part)
   done <- rows_written(part)
-  con <- open_part_of_file(part, file)
+  con <- tryCatch(suppressWarnings(file(part, "a")), error = function(e) {
+    abort_input("file", sprintf("\"%s\"", file), "a file that can be written", hint = conditionMessage(e))
+  })
   finished <- FALSE
   on.exit({
     close(con)
     if (!finished) leave_part_of_file(part, file, request)
   })
-  first <- done == 0
+  wanted <- done
   write_rows <- function(p) {
     table <- as_table(p)
-    utils::write.table(table, con, sep = ",", row.names = FALSE, col.names = first, qmethod = "double")
-    first <<- FALSE
+    size <- file.size(part)
+    first <- wanted == 0
+    wanted <<- wanted + nrow(table)
+    tryCatch({
+      utils::write.table(table, con, sep = ",", row.names = FALSE, col.names = first, qmethod = "double")
+      flush(con)
+    }, error = function(e) if (is_time_limit(e)) stop(e) else file_is_full(file, wanted))
+    if (file.size(part) == size) file_is_full(file, wanted)
   }
   seen <- 0
   visit <- function(block) {
@@ -193,30 +197,50 @@ predict_source <- function(source, predict_block, file, request = NULL) {
   }
   if (read_elsewhere(source)) write_rows(predict_source(source, predict_block, NULL)) else
     source_pass(source, visit, max)
+  flush(con)
+  written <- rows_written(part)
+  if (written < wanted) file_is_full(file, wanted, written)
   finished <- TRUE
   close(con)
   on.exit()
-  if (first) {
+  if (wanted == 0) {
     unlink(part)
-    abort_input("newdata", "a source without rows", "of at least one row")
+    no_rows_to_predict()
   }
-  file.rename(part, file)
+  if (!file.rename(part, file)) abort_input("file", sprintf("\"%s\"", file), "a file that can be replaced")
   invisible(file)
 }
 
-# What is not yet complete has another name, that of the request in it.
+no_rows_to_predict <- function() abort_input("newdata", "a source without rows", "of at least one row")
+
+# R's connections report a full disk for large writes only, so the size of the file and its lines are checked as well.
+file_is_full <- function(file, wanted, written = NULL) {
+  abort_input("file", "full", "writable", message = sprintf(
+    "`file` \"%s\" does not take %s rows%s.", file, show_count(wanted),
+    if (is.null(written)) "" else sprintf(", only %s", show_count(written))), hint = "The disk may be full.")
+}
+
+# Checks that `file` is new or a regular file. A device, a pipe or a link would be replaced by the file.
+check_output_file <- function(file) {
+  if (!is.character(file) || length(file) != 1L || is.na(file)) abort_input("file", file, "the name of a file")
+  link <- Sys.readlink(file)
+  if ((file.exists(file) && !is_regular(file)) || (!is.na(link) && nzchar(link))) {
+    abort_input("file", sprintf("\"%s\", a folder, device, pipe or link", file), "a new or a regular file")
+  }
+}
+
+is_regular <- function(file) {
+  if (dir.exists(file)) return(FALSE)
+  .Platform$OS.type != "unix" || system2("test", c("-f", shQuote(path.expand(file)))) == 0L
+}
+
+# Returns the name of an incomplete file; it includes a hash of the request.
 part_of_file <- function(file, request) {
   if (is.null(request)) return(paste0(file, ".part"))
   noted <- tempfile()
   on.exit(unlink(noted))
   saveRDS(request, noted, compress = FALSE)
   sprintf("%s.%s.part", file, substr(tools::md5sum(noted), 1L, 8L))
-}
-
-open_part_of_file <- function(part, file) {
-  tryCatch(suppressWarnings(file(part, "a")), error = function(e) {
-    abort_input("file", sprintf("\"%s\"", file), "a file that can be written", hint = conditionMessage(e))
-  })
 }
 
 leave_part_of_file <- function(part, file, request) {
@@ -226,7 +250,7 @@ leave_part_of_file <- function(part, file, request) {
                                show_count(rows), basename(file)))
 }
 
-# Lines of a file below the first; one that was broken off is taken out.
+# Counts the lines of a file below its first line, and removes an incomplete last line.
 rows_written <- function(file) {
   if (!file.exists(file)) return(0)
   con <- file(file, "r+b")
@@ -245,7 +269,7 @@ rows_written <- function(file) {
   max(lines - 1, 0)
 }
 
-# A vector, a matrix or a list of both, as predict() has them, as a data frame.
+# Returns a value of predict() as a data frame.
 as_table <- function(p) {
   fit <- if (is.list(p)) p$fit else p
   table <- if (is.matrix(fit)) as.data.frame(fit) else data.frame(fit = unname(fit))
@@ -254,13 +278,13 @@ as_table <- function(p) {
 }
 
 bind_predictions <- function(blocks) {
-  if (is.null(blocks)) abort_input("newdata", "a source without rows", "of at least one row")
+  if (is.null(blocks)) no_rows_to_predict()
   bind <- function(parts) if (is.matrix(parts[[1L]])) do.call(rbind, parts) else unlist(parts)
   if (!is.list(blocks[[1L]])) return(bind(blocks))
   lapply(stats::setNames(nm = names(blocks[[1L]])), function(part) bind(lapply(blocks, `[[`, part)))
 }
 
-# What predictions by a fit depend on.
+# Returns everything in a fit that its predictions depend on.
 prediction_signature <- function(fit) {
   c(fit[c("signature", "noise", "center", "scale", "inducing", "neighbours")], list(
     kernel = kernel_values(fit$kernel), near = fit$near$beta, factors = fit$factors[c("beta", "alpha")],

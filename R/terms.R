@@ -1,15 +1,6 @@
 # The terms of a kernel are the covariances of independent functions whose sum is f: the posterior of each, from
 # cov(f_t(x), f(.)) = k_t(x, .) alone.
 
-# The terms as kernels of their own.
-kernels_of_terms <- function(kernel) {
-  kernel <- as_sum(kernel)
-  lapply(kernel$terms, function(t) {
-    kernel$terms <- list(t)
-    kernel
-  })
-}
-
 # list(mean, var), a column a term, at the rows of x, in units of y and without the centre.
 term_values <- function(fit, x) {
   model <- model_of(fit)

@@ -52,7 +52,7 @@ grow_laplace_reference <- function(fit, data, goal, m, deadline) {
   rows <- plain_rows(data$x)
   grow_until(nrow(data$x), m, Inf, deadline, function(m2) {
     made <- laplace_reference(fit, data, m2)
-    c(yardstick(laplace_interval(made$bounds, data$x), rows, NULL, goal$quantile), list(reference = made))
+    c(yardstick(mode_interval(made$bounds, data$x), rows, NULL, goal$quantile), list(reference = made))
   }, function(yard) max(yard$floor) <= goal$tol / 4)
 }
 

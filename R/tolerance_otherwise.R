@@ -81,7 +81,7 @@ exactly <- function(data, learned, s) {
   fit <- exact_if_possible(data, learned, s, no_state())
   if (is.null(fit)) return(NULL)
   rows <- used_rows(data)
-  yard <- yardstick(certify_rows(fit, rows, "reference", NULL), rows, data$sd_y, s$goal$quantile)
+  yard <- yardstick(certificate_of(fit, rows, "reference", NULL), rows, data$sd_y, s$goal$quantile)
   yard[c("effort", "m2", "rows")] <- list("exact", NA_integer_, length(rows$index))
   one <- otherwise_candidate(fit, yard, data$x, s$goal$tol, started)
   c(one, list(yard = yard, tried = otherwise_frame(list(one)),
@@ -131,37 +131,16 @@ near_yardstick <- function(fit, data, rows, goal, left) {
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
   least <- goal$tol * data$sd_y / 8
   for (again in c(FALSE, TRUE)) {
-    reference <- correct_to(reference, data, rows$x, least, left)
-    inside <- certify_rows(fit, rows, "reference", reference, test_points = 0, max_seconds = max(left(), 0))
+    correction <- exact_mean(reference, data, accuracy_at(reference, data, rows$x, least),
+                             list(passes = 50L, left = left), solution_so_far(reference$correction))
+    if (!is.null(correction)) reference$correction <- correction
+    inside <- certificate_of(fit, rows, "reference", reference, test_points = 0, max_seconds = max(left(), 0))
     yard <- yardstick(inside, rows, data$sd_y, goal$quantile)
     open <- yard$floor[["mean"]]
     if (again || open <= goal$tol / 4 || left() <= 0) break
     least <- least * goal$tol / 8 / open
   }
   c(yard, list(reference = reference, effort = "reference", m2 = reference$m, rows = length(rows$index)))
-}
-
-# The reference, its mean corrected until the certificate at the rows of x is `goal`, as far as a few of them tell, or
-# as far as there is time. See refine_rows().
-correct_to <- function(reference, data, x, goal, left, most = 50L) {
-  near <- precondition_by_near_rows(reference)
-  pass <- seconds_a_pass(reference, data, left())
-  if ((1 + !near) * pass > left()) return(reference)
-  few <- x[evenly(nrow(x), 64L), , drop = FALSE]
-  far <- if (kriging_rows() < 1) Inf else
-    reference$scale * max(sqrt(kriged_h2(krige(reference, data, few, min(64L, kriging_rows()), group = 1))))
-  wide <- if (reference$norms$w_E > 0) {
-    max(certify_posterior(reference, few)$mean_error) / reference$norms$w_E
-  } else {
-    0
-  }
-  from <- reference$correction[c("v", "residual", "error", "passes")]
-  state <- solve_exact(reference, data, most, function(s) {
-    isTRUE(min(far * sqrt(s$c), wide * s$w_E, na.rm = TRUE) <= goal)
-  }, from, precondition = if (near) near_preconditioner(reference, data),
-  in_time = function() (1 + !near) * pass <= left())
-  reference$correction <- correct_residual(reference, data, state, sharp = !near)
-  reference
 }
 
 # What would do where far + near did not.

@@ -2,7 +2,7 @@
 
 make_yardstick <- function(model, data, reference, effort, q) {
   rows <- used_rows(data)
-  yard <- yardstick(certify_rows(model, rows, effort, reference, test_points = 0), rows, data$sd_y, q)
+  yard <- yardstick(certificate_of(model, rows, effort, reference, test_points = 0), rows, data$sd_y, q)
   yard$own <- function() { # the larger statistic of the reference, were it the fit
     at <- latent_at(reference, data$x)
     max(yard$error(at$mean, sqrt(at$var)))

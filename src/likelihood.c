@@ -18,19 +18,33 @@ struct gathered {
     double *X, *y, *noise, *b, *times, *work;
 };
 
-/* row i as the a-th of the n gathered in a lane */
-static void gather(const struct likelihood *l, int i, size_t a, size_t n, int lane,
+/* a value for each of the s rows and for row `own`, as those of a lane */
+static void gather_column(const double *x, int s, const int *near, int own, int lanes,
+                          double *to)
+{
+    for (int a = 0; a < s; a++)
+        to[a * lanes] = x[near[a]];
+    to[s * lanes] = x[own];
+}
+
+/* s rows and row `own`, column by column: those of X stand far apart */
+static void gather(const struct likelihood *l, int s, const int *near, int own, int lane,
                    const struct gathered *to)
 {
-    const size_t columns = (size_t)kernel_columns(l->model->kernel),
-                 lanes = (size_t)to->v->lanes, at = a * lanes + lane, next = n * lanes;
-    const double s2 = l->model->s2;
-    for (size_t j = 0; j < columns; j++)
-        to->X[j * next + at] = l->rows->X[j * l->rows->ldx + i];
-    to->y[at] = l->rows->y[i];
-    to->noise[at] = l->weights == NULL ? s2 : s2 / l->weights[i];
-    for (size_t j = 0; j < (size_t)l->q; j++)
-        to->b[j * next + at] = l->b[j * l->rows->N + i];
+    const int columns = kernel_columns(l->model->kernel), lanes = to->v->lanes;
+    const size_t next = (size_t)(s + 1) * lanes;
+    for (int j = 0; j < columns; j++)
+        gather_column(l->rows->X + (size_t)j * l->rows->ldx, s, near, own, lanes,
+                      to->X + j * next + lane);
+    for (int j = 0; j < l->q; j++)
+        gather_column(l->b + (size_t)j * l->rows->N, s, near, own, lanes,
+                      to->b + j * next + lane);
+    gather_column(l->rows->y, s, near, own, lanes, to->y + lane);
+    for (int a = 0; a <= s; a++) {
+        const int row = a < s ? near[a] : own;
+        to->noise[a * lanes + lane] =
+            l->model->s2 / (l->weights == NULL ? 1.0 : l->weights[row]);
+    }
 }
 
 static int count_neighbours(const struct likelihood *l, int t)
@@ -49,9 +63,7 @@ static enum status add_terms(const struct likelihood *l, int t, int n, int s,
     for (int lane = 0; lane < to->v->lanes; lane++) {
         const int own = t + (lane < n ? lane : n - 1);
         const int *near = l->neighbours + (size_t)own * l->s;
-        for (int a = 0; a < s; a++)
-            gather(l, near[a], (size_t)a, (size_t)s + 1, lane, to);
-        gather(l, l->row[own], (size_t)s, (size_t)s + 1, lane, to);
+        gather(l, s, near, l->row[own], lane, to);
         to->times[lane] = lane < n ? l->times[own] : 0.0;
     }
     return vecchia_add(to->v, l->model->kernel, s, to->X, to->y, to->noise, to->b,

@@ -104,7 +104,7 @@ attack_functionals <- function(seed, kind = "sums") {
     efforts <- c("fast", "reference", "tight")
     c(lapply(efforts, function(e) {
       if (kind == "sums") return(linear_functional(fit, C, new, effort = e))
-      frame(certify_functionals(fit, fun, at, e, fit$reference, max_seconds = 5))
+      frame(posterior_certificate(posterior_of(fit), fun, e, max_seconds = 5))
     }), list(frame(kriging_alone_of(fit, fun))))
   }, warning = function(w) {
     apart <<- apart + grepl("do not meet", conditionMessage(w))

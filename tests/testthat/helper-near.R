@@ -68,3 +68,7 @@ expect_near <- function(got, expected, variance, tolerance, info) {
   expect_lt(abs(got$evidence - expected$evidence), tolerance * max(1, abs(expected$evidence)),
             label = paste("evidence", info))
 }
+draw_paths <- function(fit, x, nsim, normal) {
+  fit$center + in_units(fit, posterior_paths(posterior_of(fit), x, nsim, normal))
+}
+

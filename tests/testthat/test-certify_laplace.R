@@ -4,7 +4,7 @@
 # 1e-7: Newton's dense oracle ends at steps of 1e-12, amplified by W
 expect_inside <- function(p, fit, effort, ...) {
   rows <- list(x = rbind(p$x, p$new), index = seq_len(nrow(p$x) + nrow(p$new)), offset = 0, names = NULL)
-  c <- certify_laplace(fit, rows, effort, NULL, ...)
+  c <- certificate_of(fit, rows, effort, NULL, ...)
   exact <- ref_laplace(p$x, p$sites, p$family, p$kernel, rows$x, p$theta)
   sd <- sqrt(pmax(exact$var, 0))
   label <- paste(p$family, p$kernel$profile, effort)

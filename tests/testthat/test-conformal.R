@@ -180,3 +180,29 @@ test_that("what it cannot be asked together with is said", {
   expect_input_error(predict(fit, type = "loo", interval = "conformal"), "interval")
   expect_input_error(predict(fit_cars(keep_data = FALSE), cars[1:2, ], interval = "conformal"), "keep_data")
 })
+
+test_that("rows of weight 0 and merged rows are told apart: cars, whose speeds repeat, by refits", {
+  d <- rbind(cars[c(1:12, 20:24), ], cars[20, ])
+  w <- rep(c(1, 2, 0.5), 6)
+  w[c(2, 7, 15)] <- 0 # within and before groups of equal speeds
+  p <- list(x = cbind(d$speed), y = d$dist, weights = w, noise = 150, new = cbind(c(4, 7, 11, 13.5, 20)))
+  kernel <- kernel_se(5, 600)
+  make <- function(w) {
+    gp_sor(p$x, p$y, inducing = cbind(c(4, 9, 13)), kernel = kernel, noise = p$noise, hyper = "fixed", weights = w,
+           center = FALSE, scale = FALSE)
+  }
+  used <- which(w > 0)
+  expect_lt(nrow(make(w)$data$x), length(used)) # some were merged
+  got <- predict(make(w), p$new, interval = "conformal", level = 0.8)
+  ends <- lapply(used, function(i) {
+    fit <- make(replace(w, i, 0))
+    own <- predict(fit, p$x[i, , drop = FALSE], se.fit = TRUE)
+    r <- abs(p$y[i] - own$fit) / sqrt(own$se.fit^2 + p$noise / w[i])
+    new <- predict(fit, p$new, se.fit = TRUE, type = "response")
+    cbind(new$fit - r * new$se.fit, new$fit + r * new$se.fit)
+  })
+  k <- ceiling(0.8 * (length(used) + 1))
+  lower <- apply(sapply(ends, function(e) e[, 1L]), 1L, function(v) sort(v, decreasing = TRUE)[k])
+  upper <- apply(sapply(ends, function(e) e[, 2L]), 1L, function(v) sort(v)[k])
+  expect_close(unname(got[, 2:3]), unname(cbind(lower, upper)), 1e-7)
+})

@@ -309,3 +309,27 @@ test_that("leave-one-out, cross-validation and conformal intervals are there for
     expect_true(all(is.finite(unlist(cv[vapply(cv, is.numeric, NA)]))))
   }
 })
+
+test_that("kernels of more inputs than vectors take at a time agree with the formula, slopes and information included", {
+  for (d in c(70L, 515L)) { # 512 inputs fit into strips (strip.h)
+    x <- with_seed(d, cbind(matrix(stats::rbinom(18 * (d - 3L), 1, 0.4), 18), matrix(stats::rnorm(54), 18)))
+    y <- with_seed(3, stats::rnorm(18))
+    k <- complete_kernel(kernel_matern(3 / 2, with_seed(4, stats::runif(d, 0.5, 2)) * sqrt(d), 1.3), x)
+    r <- sqrt(3) * unname(as.matrix(stats::dist(t(t(x) / k$lengthscale))))
+    K <- 1.3 * (1 + r) * exp(-r)
+    expect_equal(kernel_matrix(k, x), K, tolerance = 1e-13)
+    near <- rbind(sapply(1:18, function(i) c(seq_len(i - 1), rep(0L, 18 - i)))) # all earlier rows
+    storage.mode(near) <- "integer"
+    got <- native_vecchia(list(x = x, y = y), new_model(k, 0.3), 1:18, near)
+    P <- solve(K + diag(0.3, 18))
+    slopes <- lapply(c(1L, d), function(j) { # dK / dlog l_j = v 3 exp(-r) (x_j - z_j)^2 / l_j^2
+      P %*% (1.3 * 3 * exp(-r) * outer(x[, j], x[, j], "-")^2 / k$lengthscale[[j]]^2)
+    })
+    Py <- P %*% y
+    score <- vapply(slopes, function(S) (sum(y * (S %*% Py)) - sum(diag(S))) / 2, 0)
+    expect_equal(got$value, ref_log_normal(y, K + diag(0.3, 18)), tolerance = 1e-10)
+    expect_equal(got$score[c(1L, d)], score, tolerance = 1e-8)
+    expect_equal(got$information[1L, d], sum(slopes[[1]] * t(slopes[[2]])) / 2, tolerance = 1e-8)
+    expect_identical(got$information, t(got$information))
+  }
+})

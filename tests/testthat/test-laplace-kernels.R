@@ -25,7 +25,7 @@ test_that("sums and products of kernels: mode, certificates and bracket against 
     few <- laplace_fit_of(p, m = 5)
     rows <- list(x = place_columns(new), index = 1:5, offset = 0, names = NULL)
     for (effort in c("fast", "reference")) {
-      c <- certify_laplace(few, rows, effort, NULL, m2 = if (effort == "reference") 12)
+      c <- certificate_of(few, rows, effort, NULL, m2 = if (effort == "reference") 12)
       sd <- sqrt(exact$var)
       expect_true(all(exact$mean >= c$mean_lower - 1e-7 & exact$mean <= c$mean_upper + 1e-7), label = kernel$label)
       expect_true(all(sd >= c$sd_lower - 1e-7 & sd <= c$sd_upper + 1e-7), label = kernel$label)

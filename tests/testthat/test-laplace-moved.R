@@ -31,7 +31,7 @@ test_that("points that are moved have a smaller divergence, and posteriors neare
     expect_gt(of$moved$evaluations[["objective"]], 5)
     rows <- list(x = rbind(p$x, p$new), index = 1:66, offset = 0, names = NULL)
     exact <- ref_laplace(p$x, p$sites, family, p$kernel, rows$x, p$theta)
-    c <- certify_laplace(of$moved, rows, "fast", NULL)
+    c <- certificate_of(of$moved, rows, "fast", NULL)
     expect_true(all(exact$mean >= c$mean_lower - 1e-7 & exact$mean <= c$mean_upper + 1e-7), label = family)
   }
 })

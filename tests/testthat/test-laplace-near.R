@@ -35,7 +35,7 @@ test_that("certificates contain the exact process's posterior", {
   rows <- list(x = rbind(p$x, p$new), index = seq_len(nrow(p$x) + nrow(p$new)), offset = 0, names = NULL)
   exact <- ref_laplace(p$x, p$sites, p$family, p$kernel, rows$x)
   for (effort in c("fast", "reference")) {
-    c <- certify_laplace(fit, rows, effort, NULL)
+    c <- certificate_of(fit, rows, effort, NULL)
     expect_true(all(exact$mean >= c$mean_lower - 1e-7 & exact$mean <= c$mean_upper + 1e-7))
     expect_true(all(abs(exact$mean - c$mean) <= c$mean_error + 1e-7))
     expect_true(all(sqrt(exact$var) >= c$sd_lower - 1e-7 & sqrt(exact$var) <= c$sd_upper + 1e-7))

@@ -102,3 +102,21 @@ test_that("a functional of weights of any size is that of weights near 1, times 
     expect_equal(lapply(linear_functional(fit, size * w, new), `/`, size), lapply(plain, identity), tolerance = 1e-12)
   }
 })
+
+test_that("a reference of another scale certifies functionals", {
+  d <- with_seed(1, data.frame(x = stats::runif(80)))
+  d$y <- with_seed(2, 30 * sin(8 * d$x) + 3 * stats::rnorm(80))
+  by <- function(f, ...) {
+    do.call(f, list(y ~ x, d, kernel = kernel_se(0.2, 400), noise = 9, hyper = "fixed", ...))
+  }
+  fit <- by("gp_dtc", m = 8)
+  exact <- linear_functional(by("gp_exact"), t(rep(0.1, 10)), d[1:10, ], certified = FALSE)
+  with_options(list(pfdtc.max_memory = 1e4), { # no room for the exact posterior
+    for (kriging in c(0L, 400L)) with_options(list(pfdtc.kriging_rows = kriging), {
+      found <- linear_functional(fit, t(rep(0.1, 10)), d[1:10, ], reference = by("gp_dtc", m = 20, scale = FALSE))
+      expect_lte(found$sd_lower, exact$sd * (1 + 1e-9))
+      expect_gte(found$sd_upper, exact$sd * (1 - 1e-9))
+      expect_true(found$mean_lower <= exact$mean + 1e-8 && exact$mean - 1e-8 <= found$mean_upper)
+    })
+  })
+})

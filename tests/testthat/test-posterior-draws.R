@@ -1,4 +1,4 @@
-# The law of draw_paths(): paths are linear in the normals they are made of, so that the images of unit vectors say it
+# The law of draws by paths: paths are linear in the normals they are made of, so that the images of unit vectors say it
 # without chance.
 law_of_paths <- function(fit, x) {
   with_seed(1, {

@@ -163,7 +163,7 @@ test_that("an interrupt, or R's time limit, returns what is certified by then", 
     expect_true(all(abs(out$mean - exact) <= out$mean_error + 1e-11))
     max(out$mean_error)
   }
-  plain <- max(certify_posterior(made$ref, made$p$new)$mean_error)
+  plain <- max(certify_posterior(made$ref, values_at(made$ref$kernel, made$p$new))$mean_error)
   expect_lt(interrupted_at(9), plain)      # r, seven steps, and then: what they brought
   expect_equal(interrupted_at(1), plain)   # before anything was brought
   expect_equal(interrupted_at(9:10), interrupted_at(9)) # to certify takes no further product
@@ -284,11 +284,12 @@ test_that("what rounding in a residual does to the mean is bounded by the exact 
   data <- data_in_scale(made$fit, reference)
   state <- solve_exact(reference, data, 3L, function(s) FALSE)
   correction <- correct_residual(reference, data, state)
-  at <- certify_posterior(reference, made$p$new)
+  fun <- values_at(reference$kernel, made$p$new)
+  at <- certify_posterior(reference, fun)
   model <- model_of(reference)
-  K <- kernel_matrix(model$kernel, data$x) + diag(model$noise, 60)
-  h <- solve(K, kernel_matrix(model$kernel, data$x, made$p$new))
-  carried <- carried_rounding(correction, model, data, made$p$new, at$var_upper / reference$scale^2)
+  K <- native_kernel_matrix(model$kernel, data$x, data$x) + diag(model$noise, 60)
+  h <- solve(K, native_kernel_matrix(model$kernel, data$x, made$p$new))
+  carried <- carried_rounding(correction, model, data, fun, at$var_upper / reference$scale^2)
   expect_true(all(carried >= sqrt(colSums(h^2)) * correction$error$residual))
   expect_true(all(carried <= correction$rounding * (1 + 1e-12)))
   expect_lt(min(carried), correction$rounding / 2) # where the sd is far below sqrt(k)

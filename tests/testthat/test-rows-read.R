@@ -65,9 +65,9 @@ test_that("what is no sum of variables is refused with the reason", {
   expect_input_error(by_formula(y ~ offset(a), d), "`formula`")
   expect_input_error(by_formula(~ a, d), "response")
   expect_input_error(by_formula(y ~ y + a, d), "formula")
-  expect_input_error(by_formula(y ~ day, d), "as.numeric()")
-  expect_input_error(by_formula(y ~ as.POSIXct(day), d), "as.numeric()")
-  expect_input_error(by_formula(y ~ I(day - day[1]), d), "as.numeric()")
+  expect_input_error(by_formula(y ~ day, d), "as.numeric(date)")
+  expect_input_error(by_formula(y ~ as.POSIXct(day), d), "as.numeric(time)")
+  expect_input_error(by_formula(y ~ I(day - day[1]), d), "units")
   expect_input_error(by_formula(y ~ z, d), "complex")
   expect_input_error(by_formula(y ~ a, transform(d, a = structure(a, class = "integer64"))), "bit64")
   expect_input_error(by_formula(y ~ a, transform(d, y = structure(y, class = "integer64"))), "`y`")
@@ -201,4 +201,65 @@ test_that("formulas of text or of nothing are refused with what a formula is", {
     expect_error(pfdtc(f, cars), "formula", class = "pfdtc_error_input")
   }
   expect_error(pfdtc("dist ~ speed", cars), "as.formula", class = "pfdtc_error_input")
+})
+
+test_that("a grouped term is refused before R takes it for a logical or", {
+  d <- data.frame(y = c(1, 3, 2, 5), x = 1:4, g = c(0, 1, 0, 1))
+  for (f in list(y ~ x + (1 | g), y ~ (1 | g), y ~ x + (x || g), y ~ x | g)) {
+    expect_input_error(data_from_formula(quote(pfdtc(formula = f, data = d)), environment()), "g)")
+  }
+  source <- rows_in_memory(d)
+  expect_input_error(pfdtc(y ~ x + (1 | g), source), "factor(g)")
+  expect_identical(colnames(data_from_formula(quote(pfdtc(formula = y ~ x + I(x > 2 | g), data = d)), environment())$x),
+                   c("x", "I(x > 2 | g)"))
+})
+
+test_that("terms of mgcv, spatial objects and columns without a value have errors that name them", {
+  d <- data.frame(y = c(1, 3, 2, 5), x = 1:4, empty = NA_real_)
+  read <- function(f, data = d) data_from_formula(quote(pfdtc(formula = f, data = data)), environment())
+  s <- function(...) structure(list(term = "x"), class = "tp.smooth.spec") # as mgcv's s() returns
+  expect_input_error(read(y ~ s(x)), "s()")
+  expect_input_error(read(y ~ x + empty), "`empty`")
+  expect_input_error(read(y ~ x, d[0, ]), "`data`")
+  places <- d
+  places$geometry <- structure(list(c(1, 2), c(1, 3), c(2, 2), c(4, 4)), class = c("sfc_POINT", "sfc"))
+  expect_input_error(read(y ~ geometry, places), "st_coordinates")
+  skip_if_not_installed("sp")
+  points <- sp::SpatialPointsDataFrame(cbind(1:4, c(2, 1, 5, 3)), d)
+  expect_input_error(read(y ~ x, points), "as.data.frame()")
+})
+
+test_that("an input with one value is named by a message, and no other input is", {
+  d <- data.frame(y = c(1, 3, 2, 5, 4), x = 1:5, one = 7, level = "a", two = c(1, 1, 1, 1, 2))
+  told <- function(expr) {
+    text <- ""
+    withCallingHandlers(expr, pfdtc_message_constant = function(m) {
+      text <<- conditionMessage(m)
+      invokeRestart("muffleMessage")
+    })
+    text
+  }
+  text <- told(data_from_formula(quote(pfdtc(formula = y ~ x + one + level + two, data = d)), environment()))
+  expect_match(text, "`level` and `one`")
+  expect_no_match(text, "`x`|`two`")
+  expect_match(told(data_from_matrix(d[c("x", "one")], d$y)), "`one`")
+  expect_identical(told(data_from_matrix(d[c("x", "two")], d$y)), "")
+})
+
+test_that("a level without rows stays where a correlation matrix defines it", {
+  R <- matrix(0.3, 3, 3, dimnames = list(c("a", "b", "c"), c("a", "b", "c")))
+  diag(R) <- 1
+  R["a", "c"] <- R["c", "a"] <- 0.6
+  d <- data.frame(y = c(1, 3, 2, 5, 4, 2), x = 1:6, f = factor(rep(c("a", "b"), 3), levels = c("a", "b", "c")))
+  k <- kernel_se(2, 1, ~ x) * kernel_categorical(R, 1, ~ f)
+  new <- data.frame(x = c(2.5, 4), f = "c")
+  cov <- function(a, b) exp(-outer(a$x, b$x, "-")^2 / 8) * unname(R[as.character(a$f), as.character(b$f)])
+  mean <- mean(d$y) + drop(cov(new, d) %*% solve(cov(d, d) + diag(0.5, 6), d$y - mean(d$y)))
+  fit <- gp_exact(y ~ x + f, d, kernel = k, noise = 0.5, hyper = "fixed")
+  expect_equal(unname(predict(fit, new)), mean)
+  few <- pfdtc(y ~ x + f, rows_in_memory(d), kernel = k, noise = 0.5, hyper = "fixed")
+  expect_equal(unname(predict(few, new)), mean)
+  # other factors drop such levels, as lm() does
+  plain <- gp_exact(y ~ x + f, d, kernel = kernel_se(2, 1), noise = 0.5, hyper = "fixed")
+  expect_input_error(predict(plain, new), "\"c\"")
 })

@@ -164,3 +164,14 @@ test_that("Parquet files and Arrow streams are sources", {
   expect_same_rows(rows_arrow(open), d)
   expect_error(rows_arrow(1), class = "pfdtc_error_input")
 })
+
+test_that("the name of a table stands for all of its rows", {
+  skip_if_not_installed("RSQLite")
+  con <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
+  on.exit(DBI::dbDisconnect(con))
+  DBI::dbWriteTable(con, "quakes", datasets::quakes)
+  DBI::dbWriteTable(con, "two words", datasets::quakes[1:7, ])
+  expect_identical(nrow(all_rows_of(rows_db(con, "quakes"))), 1000L)
+  expect_identical(nrow(all_rows_of(rows_db(con, "two words"))), 7L)
+  expect_input_error(rows_db(con, "nowhere"), "nowhere")
+})

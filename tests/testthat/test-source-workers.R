@@ -210,3 +210,55 @@ test_that("what goes wrong in a part says where, and the rest of the rows is not
   expect_error(pfdtc(d$a, d$y, workers = TRUE), "`workers`", class = "pfdtc_error_input")
   expect_error(pfdtc(y ~ a, d, workers = 2), "`workers`", class = "pfdtc_error_input")
 })
+
+test_that("parts have different random numbers", {
+  # Two parts with the same rows: with one seed for both, the sample would have the same rows of each.
+  half <- data.frame(y = sin(1:300), a = 1:300)
+  source <- with_replaced(list(find_crew = function() fake_crew(2)), rows_parts(list(half, half)))
+  old <- options(pfdtc.sample = 60)
+  on.exit(options(old))
+  set.seed(1)
+  data <- with_replaced(list(find_crew = function() fake_crew(2)), {
+    data_from_source(source, quote(pfdtc(formula = y ~ a)), environment(), TRUE, TRUE, 60)
+  })
+  drawn <- data$x[, "a"]
+  expect_identical(length(drawn), 60L)
+  # 30 rows of each part, drawn independently, share 3 in the mean; 15 has a probability below 1e-8
+  expect_lt(sum(duplicated(drawn)), 15)
+})
+
+test_that("a part of a dead worker goes to another one", {
+  d <- mixed_parts()
+  whole <- on_points(d)
+  source <- with_replaced(list(find_crew = function() fake_crew(3)), rows_parts(cut_in(d, 3)))
+  # The first free worker is taken; the first of all is dead, at the start of a task or during it.
+  for (dies in c("start", "value")) {
+    alive <- 1:3
+    crew <- fake_crew(3, function(what, i) what == dies && alive[1L] == 1L)
+    crew$exclude <- function(flight) {
+      alive <<- alive[-1L]
+      length(alive) > 0L
+    }
+    fit <- suppressMessages(with_replaced(list(find_crew = function() crew), on_points(source)))
+    expect_same_fit(fit, whole)
+  }
+})
+
+test_that("a worker of a cluster that is dead for good is left out", {
+  skip_on_cran()
+  skip_if_not_installed("future")
+  skip_if_not_installed("parallelly")
+  workers <- parallelly::makeClusterPSOCK(2, rscript_libs = .libPaths())
+  old <- future::plan(future::cluster, workers = workers)
+  on.exit({
+    future::plan(old)
+    try(parallel::stopCluster(workers[2]), silent = TRUE)
+  })
+  d <- mixed_parts()
+  source <- rows_parts(cut_in(d, 2))
+  id <- future::value(future::future(Sys.getpid()))
+  tools::pskill(id, 9L)
+  Sys.sleep(0.5)
+  fit <- suppressMessages(on_points(source))
+  expect_same_fit(fit, on_points(d))
+})

@@ -94,7 +94,7 @@ test_that("a mode of the exact process lies where the certificate says, or nothi
     rows <- list(x = rbind(p$x, p$new), index = seq_len(nrow(p$x) + nrow(p$new)), offset = 0, names = NULL)
     exact <- dense_student(p, rows$x)
     for (effort in c("fast", "reference")) {
-      c <- certify_laplace(fit, rows, effort, NULL)
+      c <- certificate_of(fit, rows, effort, NULL)
       if (all(is.finite(c$mean_error))) said <- said + 1
       expect_true(all(exact$mean >= c$mean_lower - 1e-7 & exact$mean <= c$mean_upper + 1e-7), label = paste(seed))
       expect_true(all(sqrt(exact$var) >= c$sd_lower - 1e-7 & sqrt(exact$var) <= c$sd_upper + 1e-7))

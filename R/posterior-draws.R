@@ -1,5 +1,6 @@
-# Joint draws at very many points, by paths: a draw of the prior at the points and the rows is corrected by what the
-# data say of it, which is linear in it (Matheron's rule), so that no covariance matrix of the points is made:
+# Joint draws of f at rows. Up to some thousand rows they are made from the covariance matrix. Beyond, by paths: a draw
+# of the prior at the points and the rows is corrected by what the data say of it, which is linear in it (Matheron's
+# rule), so that no covariance matrix of the points is made:
 #
 #   f(x) = f0(x) + k(x, X) (K + s2 W^{-1})^{-1} (y - f0(X) - noise),   f0 and noise drawn from the prior.
 #
@@ -13,54 +14,71 @@ dense_draws <- 2000L
 # Earlier points that each is given.
 path_neighbours <- 30L
 
-# nsim columns: f without offset at the rows of x, in units of y. `normal(n, nsim)`: a matrix of standard normals.
-draw_paths <- function(fit, x, nsim, normal = function(n, nsim) matrix(stats::rnorm(n * nsim), n)) {
-  draw <- if (!is.null(fit$x)) paths_exact else if (!is.null(fit$near)) paths_near else paths_far
-  fit$center + in_units(fit, draw(fit, x, nsim, normal))
+# Returns nrow(x) x n joint draws of f at the rows of x. `normal(rows, n)` returns a matrix of standard normals.
+posterior_draws <- function(p, x, n) {
+  by_paths <- nrow(x) > dense_draws && is.null(p$fit$likelihood) && (!inherits(p, "exact") || !is.null(p$rows))
+  if (by_paths) return(posterior_paths(p, x, n, function(rows, n) matrix(stats::rnorm(rows * n), rows)))
+  at <- posterior_values(p, x, joint = TRUE)
+  draw_normal(n, at$mean, at$cov)
 }
+
+# Returns n columns of draws from N(mean, cov). Pivoting copes with a covariance that is singular to rounding:
+# cov[p, p] = R'R, and rows of R beyond the rank are rounding.
+draw_normal <- function(n, mean, cov) {
+  rows <- length(mean)
+  if (!rows) return(matrix(0, 0L, n))
+  R <- suppressWarnings(chol(cov, pivot = TRUE))
+  R[seq_len(rows) > attr(R, "rank"), ] <- 0
+  z <- matrix(stats::rnorm(rows * n), rows)
+  f <- matrix(0, rows, n)
+  f[attr(R, "pivot"), ] <- crossprod(R, z)
+  mean + f
+}
+
+posterior_paths <- function(p, x, nsim, normal) UseMethod("posterior_paths")
 
 # f = a'u + e with u ~ N(beta, s2 (C C')^{-1}); of SoR without e.
-paths_far <- function(fit, x, nsim, normal) {
-  model <- model_of(fit)
-  f <- fit$factors
+posterior_paths.points <- function(p, x, nsim, normal) {
+  model <- p$model
+  f <- p$factors
   u <- f$beta + sqrt(model$noise) * backsolve(f$C, normal(nrow(f$C), nsim), upper.tri = FALSE, transpose = TRUE)
-  value <- times_features(model$kernel, fit$inducing, f$L, x, u)
-  if (gp_family(fit)$sor) return(value)
-  value + residual_paths(model, fit$inducing, fit$jitter, x, nsim, normal, fit$control)$draws
+  value <- times_features(model$kernel, p$z, f$L, x, u)
+  if (p$sor) return(value)
+  value + residual_paths(model, p$z, p$jitter, x, nsim, normal, p$control)$draws
 }
 
-# The rows among the inducing points, as many as are worth it, and paths corrected at all rows.
-paths_exact <- function(fit, x, nsim, normal) {
-  model <- model_of(fit)
-  data <- training_data(fit)
-  used <- if (is.null(fit$chosen)) seq_along(data$y) else fit$chosen
+# Uses some rows as inducing points, and corrects paths at all rows.
+posterior_paths.exact <- function(p, x, nsim, normal) {
+  model <- p$model
+  data <- p$rows
+  used <- if (is.null(p$chosen)) seq_along(data$y) else p$chosen
   n <- length(used)
-  z <- choose_points(fit$x, min(200L, n), model$kernel, "greedy")$z
-  all <- rbind(fit$x, x)
-  rest <- residual_paths(model, z, 1e-12, all, nsim, normal, fit$control)
+  z <- choose_points(p$x, min(200L, n), model$kernel, "greedy")$z
+  all <- rbind(p$x, x)
+  rest <- residual_paths(model, z, 1e-12, all, nsim, normal, p$control)
   f0 <- rest$draws + times_features(model$kernel, z, rest$L, all, normal(nrow(z), nsim))
-  L <- fit$factors$L
+  L <- p$factors$L
   noise <- sqrt(model$noise / merged_weights(data)[used]) * normal(n, nsim)
   gap <- data$y[used] - f0[seq_len(n), , drop = FALSE] - noise
   weights <- backsolve(L, forwardsolve(L, gap), upper.tri = FALSE, transpose = TRUE)
-  said <- in_blocks(x, function(x) native_kernel_matrix(model$kernel, x, fit$x) %*% weights)
+  said <- in_blocks(x, function(x) native_kernel_matrix(model$kernel, x, p$x) %*% weights)
   f0[-seq_len(n), , drop = FALSE] + said
 }
 
 # mean + r'delta + e(x) - u'(e + noise)_S with delta ~ N(0, (C C')^{-1}), r = a - A_S u: the joint law of
-# covariance_near().
-paths_near <- function(fit, x, nsim, normal) {
-  model <- model_of(fit)
-  data <- near_rows(fit)
+# posterior_at().
+posterior_paths.near <- function(p, x, nsim, normal) {
+  model <- p$model
+  data <- p$rows
   n <- nrow(data$x)
-  near <- fit$near
+  near <- p$near
   delta <- backsolve(near$C, normal(nrow(near$C), nsim), upper.tri = FALSE, transpose = TRUE)
   all <- rbind(data$x, x)
-  rest <- residual_paths(model, fit$inducing, near$jitter, all, nsim, normal, fit$control)$draws
-  drawn <- rest + times_features(model$kernel, fit$inducing, near$L, all, delta)
+  rest <- residual_paths(model, p$z, near$jitter, all, nsim, normal, p$control)$draws
+  drawn <- rest + times_features(model$kernel, p$z, near$L, all, delta)
   # rows times the roots of their weights, as the engine's u has them
   noisy <- sqrt(merged_weights(data)) * drawn[seq_len(n), , drop = FALSE] + sqrt(model$noise) * normal(n, nsim)
-  said <- native_near_predict(near, fit$inducing, data, model, near$neighbours, x, fit$control, keep = TRUE)
+  said <- native_near_predict(near, p$z, data, model, near$neighbours, x, p$control, keep = TRUE)
   value <- said$mean + drawn[-seq_len(n), , drop = FALSE]
   for (j in seq_len(nrow(said$u))) {
     there <- said$rows[j, ] > 0L

@@ -1,44 +1,34 @@
-#' Rows more, rows less, other points
+#' Add or remove rows, or replace inducing points
 #'
-#' A fit of further rows, or of fewer, without fitting again: kernel, noise, inducing points, centre and scale stay, and
-#' what the posterior is made of is added to or taken from. `update_points()` is for when the points no longer do.
+#' Updates a fit without learning again: kernel, noise, centre and scale stay, and `add_rows()` and `drop_rows()` keep
+#' the inducing points. `update_points()` chooses them anew, for when new rows are far from the old ones.
 #'
-#' With inducing points alone a fit need not have kept its data: the new rows are read, \eqn{O(n m^2)} for `n` of them,
-#' and nothing else. So it is for a fit of a row source beside a sample of near rows, in which rows take their places at
-#' random. Of a fit with its data the posterior is made anew at the same hyperparameters; beside near rows new ones come
-#' last in the order. A `reference` that the fit carries is then made anew as well, on the same points; where
-#' the data are not at hand it is left out, with a message.
+#' A fit on inducing points needs no data: the cost is \eqn{O(n m^2)} for n new rows. A fit with its data computes its
+#' posterior anew at the same hyperparameters; with nearest neighbours new rows come last in the order. A non-Gaussian
+#' fit needs its data, and starts from its current mode. If its inducing points left no residual variance, it chooses
+#' points anew, up to 2,000 rows. A `reference` is computed anew if the data are at hand, and left out with a message
+#' otherwise. Sums from which rows were removed keep their old rounding errors: `drop_rows()` without data reports a
+#' bound, and refuses if the error would be visible.
 #'
-#' Of classes and counts (`family`) the mode is found anew, from where it was; theta and the mean stay, too. That takes
-#' all rows, and so a fit with its data: no sums stand for them. Where the inducing points left nothing unexplained
-#' there are as many more as it takes for that, up to 2,000 rows.
-#'
-#' Sums from which others are taken keep the rounding of what they were: `drop_rows()` of a fit without its data, of
-#' which the rows themselves are given, says how much that may be, and refuses where it would show.
-#'
-#' @param fit a fit, other than by [gp_subsample()].
-#' @param newdata a data frame with the variables of the formula, its response and weights included; for a fit of a
-#'   matrix a list with `x`, `y` and, if there were any, `weights` and `offset`. Rows with missing values are left out
-#'   (in a list, an error). A `subset` of the fit's call is not looked at. Or a row source ([rows_blocks()]).
-#' @param rows numbers of the rows to drop, as the fit was given them (those left out for missing values not counted,
-#'   those of weight 0 counted); of a fit without its data, the rows themselves, as `newdata`.
-#' @param m points wanted; `NULL`: as many as there are.
-#' @return The fit of the other rows, without what `tol` had certified at the old ones. `added` and `dropped` count what
-#'   came and went since it was fitted; of sums that were taken apart, `allowance` is the most by which rounding may
-#'   have moved the precision of the inducing variables, as a share of what their prior has of it: 1e-4 at most.
-#'
-#'   `update_points()` chooses points anew, greedily among all rows, and returns the fit on these where they leave less
-#'   of the prior variance unexplained by a tenth or more; otherwise the fit as it is, with a message.
-#' @section Invariants: `add_rows()` gives the posterior, and the `logLik()`, of the fit to all rows with the same
-#'   points, hyperparameters, centre and scale, to rounding; `drop_rows()` that of the rows that are left.
-#' @section Errors: class `pfdtc_error_input` for variables, levels or columns that the fit does not know, row numbers
-#'   that there are not, and rows whose sums cannot be taken away.
+#' @param fit a fit by any function but [gp_subsample()].
+#' @param newdata a data frame with the variables of the formula, response and weights included; for a fit from a matrix
+#'   a list with `x`, `y` and, if used, `weights` and `offset`; or a row source ([rows_blocks()]). Rows with missing
+#'   values are left out (in a list, an error).
+#' @param rows numbers of rows to remove, as given to the fit (without those left out for missing values); for a fit
+#'   without its data, the rows themselves, as `newdata`.
+#' @param m number of inducing points; default: as many as now.
+#' @return The fit, without the certificate of `tol`. `added` and `dropped` count rows; `allowance` bounds the rounding
+#'   error of removed sums, relative to the prior precision of the inducing variables (at most 1e-4). `update_points()`
+#'   returns the new fit if new points reduce the residual prior variance by a tenth, else the old one with a message.
 #' @examples
 #' first <- pfdtc(mag ~ stations + depth, quakes[1:800, ], kernel = kernel_se(c(60, 300), 0.1),
 #'                noise = 0.04, hyper = "fixed", m = 20)
 #' more <- add_rows(first, quakes[801:1000, ])
 #' nobs(more)
 #' drop_rows(more, 1:100)
+#' @seealso [pfdtc()], [rows_blocks()], [refine()]
+#' @section Errors and invariants: class `pfdtc_error_input` for unknown variables, levels, columns or row numbers.
+#'   Posterior and `logLik()` are those of a fit to the rows that remain, with the same inducing points, to rounding.
 #' @export
 add_rows <- function(fit, newdata) {
   fit <- check_growing(fit)
@@ -196,7 +186,7 @@ with_all_near <- function(fit, rows) {
   more <- log_density_shift(rows$n, log_w, fit$scale, data$shift$rows, data$shift$ss)
   data$shift <- Map(`+`, old$shift[names(more)], more)
   fit$near$rank <- order_after(fit$near$rank, nrow(old$x), data, old)
-  fit <- posterior_again(fit, data, model_of(fit))
+  fit <- posterior_again(posterior_of(fit), rows = data)$fit
   fit$near$rows <- data[c("x", "y", "weights", "n", "shift")]
   fit
 }
@@ -241,12 +231,9 @@ resampled <- function(kept, rows, before) {
 fit_of_data <- function(fit, data, n) {
   model <- model_of(fit)
   old <- fit$data
-  fit$data <- data
   if (!is.null(fit$near)) fit$near$rank <- order_after(fit$near$rank, nrow(old$x), data, old)
-  fit <- if (!response_of(fit)$conjugate) laplace_again(fit, data, no_state()) else posterior_again(fit, data, model)
+  fit <- posterior_again(posterior_of(fit), rows = data)$fit
   if (is_exact(fit)) {
-    if (!is.null(fit$inducing)) fit$inducing <- data$x
-    fit$x <- data$x
     fit["small_n"] <- list(NULL)
     if (!is.null(fit[["m"]])) fit$m <- fit$m_asked <- nrow(data$x)
   } else if (response_of(fit)$conjugate && is.null(fit$near) && is_finite_number(fit$unexplained)) {
@@ -260,26 +247,6 @@ fit_of_data <- function(fit, data, n) {
       reference_on(fit, data, fit$reference$inducing, NULL)
   }
   count_rows(fit, n)
-}
-
-# Of classes and counts: on the points it has, from where it is; on as many as it takes, where they left nothing
-# unexplained.
-laplace_again <- function(fit, data, state) {
-  z <- fit$inducing
-  if (is_laplace_limit(fit) && nrow(data$x) <= exact_rows) {
-    z <- choose_points(data$x, nrow(data$x), fit$kernel, "greedy", fit$control$memory, control = fit$control)$z
-    fit$m_asked <- nrow(z)
-  }
-  learned <- list(kernel = fit$kernel, center = fit$center, model = model_of(fit))
-  near <- function(f, sites) {
-    if (is.null(fit$near)) return(NULL)
-    near_laplace(data, z, f, sites, learned$model, min(fit$neighbours, nrow(data$x)), fit$control,
-                 rank = fit$near$rank)
-  }
-  parts <- laplace_parts(data, fit$likelihood, learned, z, fit$control, state,
-                         if (length(fit$factors$beta) == nrow(z)) fit$factors else list(), near)
-  fit[names(parts)] <- parts
-  fit
 }
 
 # Ranks of rows that were there in the order they had, of others after them.
@@ -315,8 +282,9 @@ update_points <- function(fit, m = NULL) {
   before <- left(fit$inducing)
   after <- left(z)
   if (after > 0.9 * before) {
-    tell_classed("points", sprintf("The inducing points are kept: they leave %.3g of the prior variance, new ones %.3g.",
-                                   in_units(fit, before / data$n, 2), in_units(fit, after / data$n, 2)))
+    tell_classed("points", sprintf(
+      "The inducing points are kept: they leave %.3g of the prior variance, new ones would leave %.3g.",
+      in_units(fit, before / data$n, 2), in_units(fit, after / data$n, 2)))
     return(fit)
   }
   fit$inducing <- z

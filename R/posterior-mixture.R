@@ -1,5 +1,5 @@
-# Predictions that know how uncertain the hyperparameters are: a mixture of posteriors over some of these, weighted by
-# the evidence.
+# The posterior averaged over uncertain hyperparameters: a mixture of posteriors at some of them, weighted by the log
+# marginal likelihood.
 
 # With V = R R' the covariance of the p logs that were learned, 2 p points: the fit's own values and sqrt(p) columns of
 # R to either side of them, which have this mean and covariance. Each counts by the density of the data there beside
@@ -21,46 +21,46 @@ hyper_points <- function(fit) {
        apart = far + apply(points, 2L, learned$prior), gain = if (learned$exact) gain)
 }
 
-# The same posterior at other hyperparameters of the model.
-at_hyper <- function(fit, hyper) {
-  if (!response_of(fit)$conjugate) return(laplace_at_hyper(fit, hyper))
-  data <- training_data(fit)
-  model <- model_with(model_of(fit), hyper)
-  fit[c("kernel", "noise")] <- model_units(model)
-  if (!is.null(fit$near) && is.null(fit$near$rank)) fit$near$rank <- seq_len(nrow(data$x))
-  fit <- posterior_again(fit, if (is.null(fit$chosen)) data else take_rows(data, fit$chosen), model)
-  fit$norms <- fit$reference <- NULL
-  fit
+# Returns of(fit) for the fit at each of these hyperparameters.
+mixture_parts <- function(fit, hyper, of) {
+  p <- posterior_of(fit)
+  training_data(fit)
+  lapply(hyper, function(one) of(posterior_again(p, model = replace(p$model, names(one), one))$fit))
 }
 
-laplace_at_hyper <- function(fit, hyper) {
-  fit[c("kernel", "center")] <- hyper[c("kernel", "center")]
-  fit["theta"] <- fit$likelihood["theta"] <- list(hyper$theta)
-  learned <- list(kernel = fit$kernel, center = fit$center, model = new_model(fit$kernel, 1))
-  parts <- laplace_parts(training_data(fit), fit$likelihood, learned, fit$inducing, fit$control, no_state(),
-                         fit$factors)
-  fit[names(parts)] <- parts
-  fit
-}
-
-# What `of` says of the posterior at each of these hyperparameters
-mixture_parts <- function(fit, hyper, of) lapply(hyper, function(one) of(at_hyper(fit, one)))
-
-# As posterior_at(), with the mixture's mean and (total) variance of f, its mean noise and, where asked for, the
-# covariance of the rows.
-mixture_at <- function(fit, rows, full_cov = FALSE) {
+# Returns the posterior averaged over uncertain hyperparameters. Its parts are computed one after the other, where they
+# are needed. Parts whose weight is negligible are left out.
+mixture_of <- function(fit) {
   points <- hyper_points(fit)
   used <- points$weights > 1e-10
-  mixture_of_parts(mixture_parts(fit, points$hyper[used], function(one) {
-    c(latent_at(one, rows$x), list(noise = noise_at(one, rows$x), cov = if (full_cov) covariance_at(one, rows)))
-  }), points$weights[used], if (full_cov) rows$index)
+  new_posterior("mixture", model_of(fit), fit, fit$data, hyper = points$hyper[used], weights = points$weights[used])
 }
 
-# Of parts as posterior_at() gives them, with noise and, where asked for, covariance of the rows `index`.
+# The mean and the total variance of the mixture. `noise`: the mean noise variance, in units of y.
+posterior_at.mixture <- function(p, fun, joint = FALSE) {
+  each <- mixture_parts(p$fit, p$hyper, function(one) {
+    part <- posterior_of(one)
+    at <- posterior_at(part, fun$under(part$model$kernel), joint)
+    at$mean <- at$mean + (one$center - p$fit$center) / p$model$scale
+    at$var <- pmax(at$var, 0)
+    c(at, noise = one$noise)
+  })
+  mixture_of_parts(each, p$weights, if (joint) seq_len(fun$n))
+}
+
+# Combines parts, list(mean, var, noise) and, with `index`, cov of the functionals numbered `index`.
 mixture_of_parts <- function(each, w, index = NULL) {
   sum_of <- function(what) Reduce(`+`, Map(function(one, w) w * what(one), each, w))
   mean <- sum_of(function(one) one$mean)
   off <- function(one) (one$mean - mean)[index]
   list(mean = mean, var = sum_of(function(one) one$var + (one$mean - mean)^2), noise = sum_of(function(one) one$noise),
        cov = if (!is.null(index)) sum_of(function(one) one$cov + outer(off(one), off(one))))
+}
+
+# Returns mean, variance and, with `full_cov`, covariance of f at the rows asked for, in units of y, and the noise.
+mixture_at <- function(fit, rows, full_cov = FALSE) {
+  p <- posterior_values(mixture_of(fit), rows$x, full_cov)
+  out <- in_response_units(fit, p, fit$center)
+  if (full_cov) out$cov <- dimnames_of(out$cov[rows$index, rows$index, drop = FALSE], rows$names)
+  c(out, list(noise = p$noise * noise_factor(fit$noise_trend, rows$x)))
 }

@@ -1,4 +1,88 @@
-# The exact mean by conjugate gradients, as a correction of a reference's.
+# The exact mean, by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y, as a correction of a reference's mean.
+
+# Corrects the mean of a reference until goal(near)(s) is TRUE of where conjugate gradients are (see solve_exact()), by at
+# most budget$passes passes over all pairs of rows, none of which would end after budget$left() seconds. Returns the
+# correction, with how the iterations ended: steps, stalled, stopped. Returns NULL where there is no goal or no time.
+# `near`: is the preconditioner made of points and near rows? If not, `sharp` norms cost another pass.
+exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
+  if (is.null(goal)) return(NULL)
+  pass <- seconds_a_pass(reference, data, budget$left())
+  near <- precondition_by_near_rows(reference)
+  in_time <- function() (1 + !near) * pass <= budget$left()
+  if (budget$left() <= 0 || !in_time()) return(NULL)
+  if (near && is.null(precondition)) precondition <- near_preconditioner(reference, data)
+  state <- solve_exact(reference, data, budget$passes, goal(near), from, precondition = precondition,
+                       in_time = in_time, ...)
+  c(correct_residual(reference, data, state, sharp = if (is.null(sharp)) !near else sharp),
+    state[c("steps", "stalled")], list(stopped = state$stopped))
+}
+
+# What exact_mean() goes on from: the solution so far.
+solution_so_far <- function(correction) correction[c("v", "residual", "error", "passes")]
+
+# ---- goals of exact_mean() ------------------------------------------------------------------------------------------
+
+# The goal that certificates are a share of the distance between the fit's mean and the reference's, in the median of
+# some of the rows; NULL if they are so already.
+share_of_distance <- function(reference, data, fit, share) {
+  n <- nrow(data$x)
+  x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
+  mean <- in_units(fit, posterior_values(posterior_of(fit), x)$mean)
+  r <- certify_posterior(reference, values_at(model_of(reference)$kernel, x))
+  ratio <- share * stats::median(abs(mean - r$mean)) / stats::median(r$mean_error)
+  if (!is.finite(ratio) || ratio >= 1 || !is.finite(stats::median(r$mean_error))) return(NULL)
+  function(near) {
+    kriged <- if (near && kriging_rows() > 0) few_kriged(reference, data, x, mean)
+    function(s) isTRUE(s$w_E <= ratio * reference$norms$w_E) || (!is.null(kriged) && kriged(s))
+  }
+}
+
+# The goal that certificates are at most `accuracy`, in units of y: kriging's, sqrt(c) times `kriged`, or the
+# reference's own, which scale by |w_r|_E: `own` is the largest of them.
+accuracy_of <- function(reference, accuracy, kriged, own) {
+  wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
+  list(goal = function(near) function(s) isTRUE(min(kriged * sqrt(s$c), wide * s$w_E, na.rm = TRUE) <= accuracy),
+       ahead = function(s) min(kriged * sqrt(s$c), wide * min(s$w_E, sqrt(s$c) / 2, na.rm = TRUE)) / accuracy)
+}
+
+# The same at the rows of x, as far as a few of them tell.
+accuracy_at <- function(reference, data, x, accuracy) {
+  few <- x[evenly(nrow(x), 64L), , drop = FALSE]
+  kriged <- if (kriging_rows() < 1) Inf else
+    reference$scale * max(sqrt(kriged_h2(krige(reference, data, few, min(64L, kriging_rows()), group = 1))))
+  own <- max(certify_posterior(reference, values_at(model_of(reference)$kernel, few))$mean_error)
+  accuracy_of(reference, accuracy, kriged, own)$goal
+}
+
+# Returns a function of where conjugate gradients are: is the mean certified by kriging to a tenth of its distance from
+# `mean`, the fit's at the rows of x, in the median of a few of them? Each has 64 near rows of its own.
+few_kriged <- function(reference, data, x, mean) {
+  few <- round(seq(1, nrow(x), length.out = min(32L, nrow(x))))
+  found <- krige(reference, data, x[few, , drop = FALSE], 64L, group = 1)
+  mean <- mean[few][found$order] / reference$scale
+  x <- x[few, , drop = FALSE][found$order, , drop = FALSE]
+  half <- stats::median(sqrt(kriged_h2(found)))
+  root <- root_weights(data)
+  kernel <- model_of(reference)$kernel
+  function(s) {
+    centre <- native_kernel_cross_matvec(kernel, data$x, root * s$v, x, reference$control) +
+      kriged_sums(found, s$r)
+    half * sqrt(s$c) <= stats::median(abs(centre - mean)) / 10
+  }
+}
+
+# Returns the seconds of a product with K, from a product with some of the rows; 0 where time has no limit.
+seconds_a_pass <- function(reference, data, left) {
+  if (left == Inf) return(0)
+  n <- nrow(data$x)
+  some <- min(n, 2048L)
+  x <- data$x[seq_len(some), , drop = FALSE]
+  took <- system.time(native_kernel_matvecs(reference$kernel, x, NULL, numeric(some), reference$control),
+                      gcFirst = FALSE)[["elapsed"]]
+  took * (n / some)^2
+}
+
+# ---- conjugate gradients --------------------------------------------------------------------------------------------
 
 # Rows as the fit has them, y in the scale of another fit of the same model.
 data_in_scale <- function(fit, other) {
@@ -129,6 +213,8 @@ passes_until <- function(went, share) {
   if (is.finite(rate) && rate < 0.999 && passes < .Machine$integer.max) as.integer(passes)
 }
 
+# ---- what a correction certifies ------------------------------------------------------------------------------------
+
 # By linearity the exact mean at x is k_x'u + (the exact mean that the response r gives), r = y - (K + s2 W^{-1}) u, for
 # any u. The second term is the reference's own on r, certified as always with r for y. Kept are u, r, what the
 # reference makes of r, the norms of that, and what rounding in r and in the sum k_x'u may do, with |K| <= |G| + |E|:
@@ -181,81 +267,29 @@ replace_response <- function(p, response) {
   p
 }
 
-# list(mean, mean_error) at rows x or of functionals, in units of y without the centre
-corrected_mean <- function(reference, correction, data, at) {
+# Returns list(mean, mean_error) of functionals, in units of y without the centre.
+corrected_mean <- function(reference, correction, data, fun) {
   model <- model_of(reference)
   norms <- correction$norms
   norms$Psi <- reference$norms$Psi
-  rest <- certify_with(replace_response(reference$factors, correction$response), norms, reference$inducing, model, at)
+  rest <- certify_with(replace_response(reference$factors, correction$response), norms, reference$inducing, model, fun)
   u <- if (is.null(data$weights)) correction$v else sqrt(data$weights) * correction$v
-  known <- if (is_functionals(at)) sum_over_rows(at, data$x, u) else
-    native_kernel_cross_matvec(model$kernel, data$x, u, at, reference$control)
+  known <- if (fun$kind != "values") sum_over_rows(fun, data$x, u) else
+    native_kernel_cross_matvec(model$kernel, data$x, u, fun$x, reference$control)
   mean <- known + rest$mean
-  rounding <- carried_rounding(correction, model, data, at, rest$var_upper)
+  rounding <- carried_rounding(correction, model, data, fun, rest$var_upper)
   error <- (rest$mean_error + rounding) * (1 + 1e-14) + 4 * .Machine$double.eps * abs(mean)
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
 }
 
-# What rounding in r and in k_x'u does to the mean, see correct_residual(). Corrections of fits of before do not have it
-# in parts.
-carried_rounding <- function(correction, model, data, at, var_upper) {
-  size <- beyond_rows(model, data, at)
+# Bounds what rounding in r and in k_x'u does to the mean, see correct_residual(). Corrections of fits by version 0.1.0
+# do not have it in parts.
+carried_rounding <- function(correction, model, data, fun, var_upper) {
+  size <- beyond_rows(model, data, fun)
   error <- correction$error
   if (is.null(error)) return(correction$rounding * size)
   k <- prior_most(model, data$x) * size^2
   pmin(correction$rounding * size, sqrt(var_upper / model$noise) * error$residual + sqrt(k) * error$sum)
-}
-
-# Corrects the mean of a reference until its certificate is `share` of how far the fit's mean is from it, as far as some
-# of the rows tell, by at most so many passes over all pairs of rows, none of which would end after the time that is
-# left; NULL where it is so already, or no pass can be made.
-find_correction <- function(reference, data, fit, share, most, left) {
-  n <- nrow(data$x)
-  x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
-  mean <- in_units(fit, posterior_values(posterior_of(fit), x)$mean)
-  r <- certify_posterior(reference, x)
-  ratio <- share * stats::median(abs(mean - r$mean)) / stats::median(r$mean_error)
-  if (!is.finite(ratio) || ratio >= 1 || !is.finite(stats::median(r$mean_error))) return(NULL)
-  pass <- seconds_a_pass(reference, data, left())
-  near <- precondition_by_near_rows(reference)
-  # a pass, and with B that for its norms
-  if (left() <= 0 || (1 + !near) * pass > left()) return(NULL)
-  precondition <- if (near) near_preconditioner(reference, data)
-  kriged <- if (near && kriging_rows() > 0) few_kriged(reference, data, x, mean)
-  state <- solve_exact(reference, data, most, function(s) {
-    isTRUE(s$w_E <= ratio * reference$norms$w_E) || (!is.null(kriged) && kriged(s))
-  }, precondition = precondition,
-                       in_time = function() (1 + !near) * pass <= left())
-  correct_residual(reference, data, state, sharp = !near)
-}
-
-# A function of where conjugate gradients are (see solve_exact) that tells whether the mean certified by kriging is a
-# tenth of its distance from `mean`, that of a fit at the rows of x, in the median of a few of them. They have fewer
-# near rows than certificates have: each has its own.
-few_kriged <- function(reference, data, x, mean) {
-  few <- round(seq(1, nrow(x), length.out = min(32L, nrow(x))))
-  found <- krige(reference, data, x[few, , drop = FALSE], 64L, group = 1)
-  mean <- mean[few][found$order] / reference$scale
-  x <- x[few, , drop = FALSE][found$order, , drop = FALSE]
-  half <- stats::median(sqrt(kriged_h2(found)))
-  root <- root_weights(data)
-  kernel <- model_of(reference)$kernel
-  function(s) {
-    centre <- native_kernel_cross_matvec(kernel, data$x, root * s$v, x, reference$control) +
-      kriged_sums(found, s$r)
-    half * sqrt(s$c) <= stats::median(abs(centre - mean)) / 10
-  }
-}
-
-# Seconds that a product with K takes, as those of some rows tell; 0 where nobody asks.
-seconds_a_pass <- function(reference, data, left) {
-  if (left == Inf) return(0)
-  n <- nrow(data$x)
-  some <- min(n, 2048L)
-  x <- data$x[seq_len(some), , drop = FALSE]
-  took <- system.time(native_kernel_matvecs(reference$kernel, x, NULL, numeric(some), reference$control),
-                      gcFirst = FALSE)[["elapsed"]]
-  took * (n / some)^2
 }
 
 # y'w is at least this: from a posterior with its norms and, where its mean is corrected, from the solution u of its
@@ -275,9 +309,44 @@ least_quadratic <- function(post, data) {
   max(least, 2 * sum(u * y) - sum(u * Ku) - noise * size - error)
 }
 
-# How much larger sqrt(k(x, x)) may be at x than at the rows, or the size of functionals.
-beyond_rows <- function(model, data, x) {
-  if (is_functionals(x)) return(sqrt(x$size / max(prior_most(model, data$x), 1e-300)))
+# Returns how much larger sqrt(k(x, x)), or the root of the size of functionals, may be than at the rows.
+beyond_rows <- function(model, data, fun) {
+  if (fun$kind != "values") return(sqrt(fun$size / max(prior_most(model, data$x), 1e-300)))
   if (!varies(model$kernel)) return(1)
-  sqrt(max(1, prior_most(model, x) / max(prior_most(model, data$x), 1e-300)))
+  sqrt(max(1, prior_most(model, fun$x) / max(prior_most(model, data$x), 1e-300)))
+}
+
+# ---- the preconditioner ---------------------------------------------------------------------------------------------
+
+# A preconditioner for (K + s2 I) v = r from inducing points and near rows: with F the rows' decorrelation from their
+# nearest earlier ones under what the points leave of the prior (see near.R), (K + s2 I)^{-1} is nearly
+#   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',
+# positive definite by construction, at O(n (s + m)) a product beside the kernel values of n rows and m points.
+
+# Points, and earlier rows of each row. With 200 points passes are a half to twice as many (bench/README.md).
+near_size <- c(points = 800L, rows = 40L)
+
+# Where the reference leaves much unexplained beside the noise and the kernel is rough, its own B takes several times as
+# many steps; with smooth kernels B is better.
+precondition_by_near_rows <- function(reference) {
+  model <- model_of(reference)
+  is_rough(model$kernel) && reference$nobs > 400 &&
+    reference$norms$t > 100 * model$noise
+}
+
+# A function r -> preconditioned r
+near_preconditioner <- function(reference, data, size = near_size) {
+  model <- model_of(reference)
+  control <- reference$control
+  z <- reference$inducing[seq_len(min(size[["points"]], reference$m)), , drop = FALSE]
+  near <- native_near(z, data, model, size[["rows"]], sample.int(nrow(data$x)), reference$jitter, control = control,
+                      keep = TRUE)
+  root <- root_weights(data)
+  twice <- function(v) native_decorrelate(near, native_decorrelate(near, v), transpose = TRUE)
+  function(r) {
+    q <- twice(r)
+    b <- forwardsolve(near$L, native_kernel_cross_matvec(model$kernel, data$x, root * q, z, control))
+    b <- solve_t(near$L, solve_t(near$C, forwardsolve(near$C, b)))
+    q - twice(root * native_kernel_cross_matvec(model$kernel, z, b, data$x, control))
+  }
 }

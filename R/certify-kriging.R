@@ -59,21 +59,25 @@ kriged_interval <- function(found, reference, correction, data, x, known) {
   out$sd_lower[at] <- in_units(model, sqrt(found$var_lower))
   out$sd_upper[at] <- in_units(model, sqrt(found$var_upper))
   if (is.null(correction$residual)) return(out)
-  eps <- .Machine$double.eps
-  root <- root_weights(data)
-  h <- sqrt(kriged_h2(found, (known$sd_lower[at] / model$scale)^2 * (1 - 8 * eps)))
   on_rows <- matrix(correction$residual[found$rows], nrow(found$rows))[, found$group, drop = FALSE]
-  mean <- native_kernel_cross_matvec(model$kernel, data$x, root * correction$v, x, reference$control)[at] +
-    kriged_sums(found, correction$residual)
-  error <- correction$error
-  n_c <- nrow(found$W)
-  half <- h * (sqrt(correction$norms$c) + error$residual / sqrt(model$noise)) +
-    sqrt(prior_at(model, x)[at]) * error$sum + sqrt(found$ww) * error$residual +
-    (4 * sqrt(n_c) + n_c / 64) * eps * sqrt(found$ww * colSums(on_rows^2)) + 4 * eps * abs(mean)
-  half <- half * (1 + 1e-14)
+  mean <- native_kernel_cross_matvec(model$kernel, data$x, root_weights(data) * correction$v, x,
+                                     reference$control)[at] + kriged_sums(found, correction$residual)
+  half <- kriged_half(mean, found, nrow(found$W), colSums(on_rows^2), prior_at(model, x)[at], correction, model,
+                      known$sd_lower[at])
   out$mean_lower[at] <- in_units(model, mean - half)
   out$mean_upper[at] <- in_units(model, mean + half)
   out
+}
+
+# Returns |h| |r| with what rounding adds: `n_c` terms of w'r, `rr` the squares of r on the rows that have weights,
+# `size` of k(x, x) or of the functional, `sd_lower` what the exact sd is at least, in units of y.
+kriged_half <- function(mean, found, n_c, rr, size, correction, model, sd_lower) {
+  eps <- .Machine$double.eps
+  error <- correction$error
+  h <- sqrt(kriged_h2(found, (sd_lower / model$scale)^2 * (1 - 8 * eps)))
+  half <- h * (sqrt(correction$norms$c) + error$residual / sqrt(model$noise)) + sqrt(size) * error$sum +
+    sqrt(found$ww) * error$residual + (4 * sqrt(n_c) + n_c / 64) * eps * sqrt(found$ww * rr) + 4 * eps * abs(mean)
+  half * (1 + 1e-14)
 }
 
 # >= |h|^2 in the norm of (K + s2 I)^{-1}: q, or J less what the exact variance is at least
@@ -133,19 +137,69 @@ engine_speed <- function(kernel, x, control) {
   engine$speed[[key]]
 }
 
-# Rows whose interval is not small beside the distance of the fit from its middle, there and at the median row, or not
-# beside the sd: the worst first. `mean`: can the mean's interval be narrowed?
-wide_rows <- function(inside, at, mean) {
-  excess <- function(what, floor) {
-    lower <- inside[[paste0(what, "_lower")]]
-    upper <- inside[[paste0(what, "_upper")]]
-    half <- (upper - lower) / 2
-    distance <- abs(at[[what]] - (upper + lower) / 2)
-    small <- pmin(pmax(distance, stats::median(distance)) / 20, floor)
-    ifelse(half <= small | half <= 1e-12 * abs(upper), 0, half / inside$sd_upper)
+# ---- of one functional -----------------------------------------------------------------------------------------------
+
+# The rows of the data that come first among the nearest to those that the functional is about.
+rows_near_functional <- function(fun, i, kernel, data, control) {
+  n_c <- min(kriging_rows(), nrow(data$x))
+  about <- fun$x[unlist(fun$rows[i]), , drop = FALSE]
+  about <- about[evenly(nrow(about), n_c), , drop = FALSE]
+  near <- native_neighbours(kernel, data$x, n_c, query = about, control = control)
+  rows <- unique(c(t(near)))
+  utils::head(rows[rows > 0L], n_c)
+}
+
+# kriging.R and certify.h, of one functional: weights w on few rows S, J and h = k - (K + s2 I) w on all of them.
+# `sd_lower`: what is known of the exact sd, in units of y.
+krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
+  model <- model_of(reference)
+  kernel <- model$kernel
+  s2 <- model$noise
+  p <- reference$factors
+  root <- root_weights(data)
+  k <- numeric(nrow(data$x))
+  one <- some_functionals(fun, i)
+  cross_at(one, data$x, function(rows, K) k[rows] <<- drop(K))
+  k <- root * k
+  S <- rows_near_functional(fun, i, kernel, data, reference$control)
+  x_S <- data$x[S, , drop = FALSE]
+  root_S <- rep_len(root, nrow(data$x))[S]
+  K_S <- native_kernel_matrix(kernel, x_S, x_S) * outer(root_S, root_S)
+  w <- kriging_weights(K_S, s2, k[S])
+
+  h <- k - root * native_kernel_cross_matvec(kernel, x_S, root_S * w, data$x, reference$control)
+  h[S] <- h[S] - s2 * w
+  wh <- sum(w * h[S])
+  Ah <- native_response(p, reference$inducing, list(x = data$x, y = h / root, weights = data$weights),
+                        new_model(kernel, s2), control = reference$control)$Ay
+  a <- drop(features_of(one, reference$inducing, p$L))
+  Aw <- drop(forwardsolve(p$L, native_kernel_matrix(kernel, reference$inducing, x_S)) %*% (root_S * w)) - a
+  ca <- forwardsolve(p$C, a)
+  ch <- forwardsolve(p$C, Ah)
+  ww <- sum(w^2)
+  n_terms <- length(S) + one$terms
+  found <- native_certify_kriged(
+    p, reference$inducing, new_model(kernel, s2), reference$norms, n_terms, sum(merged_weights(data)),
+    list(prior = one$prior + 16 * .Machine$double.eps * one$size, size = one$size, sor = s2 * sum(ca^2),
+         J = one$prior - sum(w * k[S]) - wh, wh = wh, ww = ww, w1 = sum(root_S * abs(w)), hh = sum(h^2),
+         ch = sum(ch^2), xh = sum(ca * ch), JQ = sum(Aw^2) + s2 * ww))
+  out <- list(mean_lower = -Inf, mean_upper = Inf, sd_lower = in_units(model, sqrt(found$var_lower)),
+              sd_upper = in_units(model, sqrt(found$var_upper)))
+  if (is.null(correction$residual)) return(out)
+  found$ww <- ww
+  r_S <- correction$residual[S]
+  mean <- sum(k * correction$v) + sum(w * r_S)
+  half <- kriged_half(mean, found, n_terms, sum(r_S^2), one$size, correction, model, sd_lower)
+  out[c("mean_lower", "mean_upper")] <- list(in_units(model, mean - half), in_units(model, mean + half))
+  out
+}
+
+# (K_S + s2 I)^{-1} k_S; any weights will do where that cannot be had
+kriging_weights <- function(K_S, s2, k_S) {
+  jitter <- max(diag(K_S)) * (nrow(K_S) + 16) * .Machine$double.eps
+  for (more in c(0, jitter * 10^(0:7))) {
+    R <- tryCatch(chol(K_S + diag(s2 + more, nrow(K_S))), error = function(e) NULL)
+    if (!is.null(R)) return(backsolve(R, backsolve(R, k_S, transpose = TRUE)))
   }
-  score <- excess("sd", inside$sd_upper / 400)
-  if (mean) score <- pmax(score, excess("mean", Inf))
-  score[is.na(score)] <- Inf
-  order(-score)[seq_len(sum(score > 0))]
+  0 * k_S
 }

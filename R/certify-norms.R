@@ -172,19 +172,3 @@ response_size <- function(fit) {
   offset <- if (is.null(fit$data)) fit$frame$offset_size else if (length(fit$data$offset)) offset_size(fit$data)
   sqrt(fit$signature$sums[["yy"]]) + if (is.null(offset)) 0 else offset
 }
-
-# What centre and offset add to the rounding is added to the ends.
-certificate_frame <- function(fit, new, of_fit, inside) {
-  i <- new$index
-  eps <- 4 * .Machine$double.eps
-  at <- function(v) fit$center + v[i] + new$offset
-  room <- function(v) eps * (abs(fit$center) + abs(v[i]) + abs(new$offset)) + response_rounding(fit, new$x)
-  lower <- at(inside$mean_lower) - room(inside$mean_lower)
-  upper <- at(inside$mean_upper) + room(inside$mean_upper)
-  mean <- at(of_fit$mean)
-  out <- data.frame(mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower,
-                    mean_upper = upper, sd = of_fit$sd[i], sd_lower = (1 - eps) * inside$sd_lower[i],
-                    sd_upper = (1 + eps) * inside$sd_upper[i])
-  if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
-  out
-}

@@ -1,0 +1,73 @@
+# Calls of exported functions with one odd argument at a time. Each call must work, or raise an error with a class.
+
+odd_values <- list(
+  "a named number" = c(a = 1), "a negative number" = -1, "NA" = NA, "a large number" = 1e300, "text" = "nonsense",
+  "two texts" = c("a", "b"), "an empty list" = list(), "a list" = list(a = 1, b = "x"), "a function" = function(...) 1,
+  "an object" = structure(1, class = "odd"), "an object of a list" = structure(list(), class = "odd"),
+  "a factor" = factor("a"), "a date" = as.Date("2020-01-01"), "a complex number" = 1i, "no number" = numeric(),
+  "a formula" = ~ x, "a matrix" = matrix(1:4, 2), "a data frame" = data.frame(a = 1:2), "a name" = quote(x))
+
+# Returns a line for each call that raised an error without a class of the package.
+raw_errors <- function(calls, values = odd_values) {
+  said <- character()
+  for (name in names(calls)) {
+    args <- calls[[name]]
+    f <- get(name, asNamespace("pfdtc"))
+    for (argument in setdiff(names(args), "object")) { # methods are found by their object
+      for (kind in names(values)) {
+        odd <- args
+        odd[argument] <- list(values[[kind]])
+        e <- tryCatch({
+          suppressWarnings(suppressMessages(utils::capture.output(do.call(f, odd, quote = TRUE))))
+          NULL
+        }, error = identity)
+        if (is.null(e) || any(startsWith(class(e), "pfdtc_error"))) next
+        said <- c(said, sprintf("%s(%s = <%s>): %s", name, argument, kind, conditionMessage(e)))
+      }
+    }
+  }
+  said
+}
+
+small_fits <- function() {
+  fixed <- function(f, ...) f(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed", ...)
+  points <- fixed(gp_vfe, m = 5, control = pfdtc_control(maxit = 0))
+  points$reference <- suppressMessages(reference(points, m2 = 8))
+  list(exact = fixed(gp_exact), points = points,
+       counts = pfdtc(dist ~ speed, cars, family = poisson(), kernel = kernel_se(5, 1), hyper = "fixed"))
+}
+
+test_that("odd arguments of functions of a fit have errors with a class", {
+  fits <- small_fits()
+  new <- data.frame(speed = c(5, 11))
+  for (fit in fits) {
+    expect_identical(raw_errors(list(
+      predict.gp_fit = list(object = fit, newdata = new, type = "response", interval = "credible", level = 0.9,
+                            se.fit = FALSE, full_cov = FALSE, certified = FALSE),
+      certify = list(fit = fit, newdata = new, effort = "fast", reference = NULL, max_seconds = 1)
+    )), character())
+    expect_identical(raw_errors(list(
+      partial_dependence = list(fit = fit, variable = "speed", at = NULL, newdata = cars[1:4, ]),
+      linear_functional = list(fit = fit, weights = c(1, -1), newdata = new),
+      residuals.gp_fit = list(object = fit, type = "response"),
+      simulate.gp_fit = list(object = fit, nsim = 2, seed = 1, newdata = new),
+      confint.gp_fit = list(object = fit, level = 0.9))), character())
+  }
+})
+
+test_that("odd arguments of functions that fit and of constructors have errors with a class", {
+  d <- cars[1:12, ]
+  kernel <- kernel_se(5, 500)
+  expect_identical(raw_errors(list(
+    gp_exact = list(formula = dist ~ speed, data = d, kernel = kernel, noise = 200, hyper = "fixed",
+                            weights = rep(1, 12), offset = rep(0, 12), center = TRUE, scale = TRUE, mean = NULL,
+                            control = pfdtc_control(maxit = 1)),
+    gp_vfe = list(x = d$speed, y = d$dist, weights = NULL, offset = NULL, kernel = kernel, noise = 200,
+                          m = 3, hyper = "fixed", inducing = "greedy", control = pfdtc_control(maxit = 0)),
+    pfdtc_control = formals(pfdtc_control)[c("maxit", "threads", "jitter", "memory", "max_seconds", "progress")],
+    kernel_se = list(lengthscale = 1, variance = 1, isotropic = FALSE, inputs = NULL),
+    kernel_categorical = list(correlation = 0.5, variance = 1, inputs = NULL),
+    rows_blocks = list(rewind = function() NULL, next_block = function() NULL, columns = "a"),
+    rows_parts = list(parts = list(cars)), rows_csv = list(files = "none", block = 5),
+    nb = list(theta = 1), student = list(df = 4, sigma = 1))), character())
+})

@@ -1,0 +1,51 @@
+test_that("predictions replace regular files only", {
+  skip_on_os("windows")
+  d <- mixed_rows()
+  fit <- pfdtc(y ~ a, d, m = 5, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
+  folder <- tempfile()
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  at <- function(name) file.path(folder, name)
+  writeLines("old", at("regular"))
+  file.symlink(at("regular"), at("link"))
+  file.symlink(at("nowhere"), at("dangling"))
+  dir.create(at("folder"))
+  system2("mkfifo", shQuote(at("pipe")))
+  for (bad in c("link", "dangling", "folder", "pipe")) {
+    expect_input_error(predict(fit, in_blocks(d), file = at(bad)), "`file`")
+  }
+  expect_input_error(predict(fit, in_blocks(d), file = "/dev/null"), "`file`")
+  expect_setequal(list.files(folder), c("regular", "link", "dangling", "folder", "pipe"))
+  expect_identical(readLines(at("regular")), "old")
+  predict(fit, in_blocks(d), file = at("regular"))
+  expect_equal(utils::read.csv(at("regular"))$fit, unname(predict(fit, d)), tolerance = 1e-12)
+})
+
+test_that("a full disk is an error about the file, also for the last rows", {
+  skip_on_os("windows")
+  # A process whose files may have 4 blocks of 512 bytes, and which ignores the signal, writes as to a full disk.
+  script <- tempfile(fileext = ".R")
+  on.exit(unlink(script))
+  writeLines(c(
+    sprintf(".libPaths(%s)", paste(deparse(.libPaths()), collapse = "")),
+    "library(pfdtc)",
+    "fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = 'fixed')",
+    "told <- function(sizes) {",
+    "  at <- 0",
+    "  source <- rows_blocks(function() at <<- 0, function() if (at < length(sizes)) {",
+    "    at <<- at + 1",
+    "    cars[rep(1:50, length.out = sizes[at]), ]",
+    "  }, names(cars))",
+    "  tryCatch({",
+    "    predict(fit, source, file = tempfile())",
+    "    'written'",
+    "  }, error = function(e) paste(class(e)[1L], grepl('`file`', conditionMessage(e))))",
+    "}",
+    "cat(told(sizes = c(20, 20)), '\n')",
+    "cat(told(sizes = rep(50, 9)), '\n')",
+    "cat(told(sizes = 400), '\n')"), script)
+  command <- sprintf("trap '' XFSZ; ulimit -f 4; %s --vanilla %s 2>/dev/null",
+                     shQuote(file.path(R.home("bin"), "Rscript")), shQuote(script))
+  said <- trimws(system2("sh", c("-c", shQuote(command)), stdout = TRUE))
+  expect_identical(said, c("written", rep("pfdtc_error_input TRUE", 2)))
+})
