@@ -41,11 +41,11 @@ check_asked <- function(response, ask) {
   if (identical(ask$interval, "confidence")) ask$interval <- "credible"
   ask$interval <- check_choice(ask$interval, predict_intervals, "interval")
   ask$level <- check_level(ask$level)
-  row <- allowed[[as_response(response)$label]][[ask$type]]
+  row <- allowed[[response_kind(response)]][[ask$type]]
   of <- sprintf("with %s responses", response$label)
   quoted <- function(v) sprintf("\"%s\"", v)
   if (is.null(row)) {
-    types <- names(Filter(Negate(is.null), allowed[[as_response(response)$label]]))
+    types <- names(Filter(Negate(is.null), allowed[[response_kind(response)]]))
     abort_input("type", paste(quoted(ask$type), of), paste("one of", list_quoted(types, "\"", most = 10L)))
   }
   beside <- sprintf("beside type = \"%s\" %s", ask$type, of)

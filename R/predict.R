@@ -178,88 +178,18 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
               full_cov = full_cov, hyper_uncertainty = hyper_uncertainty, newdata = !is.null(new))
   if (is_source(new)) return(predict_blocks(object, new, ask, na.action, file))
   if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
-  se.fit <- check_flag(se.fit, "se.fit")
-  full_cov <- check_flag(full_cov, "full_cov")
-  certified <- check_flag(certified, "certified")
-  hyper_uncertainty <- check_flag(hyper_uncertainty, "hyper_uncertainty")
-  type <- check_choice(type, eval(formals(predict.gp_fit)$type), "type")
-  if (identical(interval, "confidence")) interval <- "credible"
-  interval <- check_choice(interval, c("none", "credible", "prediction", "conformal"), "interval")
-  level <- check_level(level)
-  if (interval == "conformal" && (certified || startsWith(type, "loo"))) {
-    abort_input("interval", "\"conformal\"", "another one beside `certified` or `type = \"loo\"`",
-                hint = "It rests on leave-one-out, and says nothing of the exact process.")
-  }
-  if (certified && interval == "none") {
-    abort_input("certified", "TRUE without an interval", "FALSE where `interval` is \"none\"",
-                hint = "It applies to interval = \"credible\" or \"prediction\".")
-  }
-  training <- missing(newdata) || is.null(newdata)
-  if (!response_of(object)$conjugate && hyper_uncertainty &&
-        (certified || type %in% c("terms", "derivative", "density"))) {
-    refuse_likelihood(object, "object", "`hyper_uncertainty` beside certificates, terms and densities")
-  }
-  if (!response_of(object)$conjugate && certified && type == "derivative") {
-    refuse_likelihood(object, "certified", "A certificate of a derivative")
-  }
-  if (!response_of(object)$conjugate && !startsWith(type, "loo") && !type %in% c("terms", "derivative")) {
-    return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action,
-                           hyper_uncertainty))
-  }
-  if (type == "link") type <- "latent"
-  if (type == "class") {
-    abort_input("type", sprintf("\"%s\"", type), "\"latent\" or \"response\" with Gaussian noise")
-  }
-  if (startsWith(type, "loo")) {
-    refuse_beside_loo(c(newdata = !training, full_cov = full_cov, certified = certified,
-                        hyper_uncertainty = hyper_uncertainty))
-    return(predict_loo(object, se.fit, interval, level, latent = type == "loo_latent"))
-  }
-  if (hyper_uncertainty && interval == "conformal") {
-    abort_input("hyper_uncertainty", "TRUE", "FALSE beside `interval = \"conformal\"`",
-                hint = "That is about the fit's own hyperparameters.")
-  }
-  rows <- if (training) training_rows(object)
-    else new_rows(object, newdata, na.action)
-  if (type == "derivative") {
-    refuse_beside_derivative(interval, full_cov, hyper_uncertainty)
-    return(predict_derivative(object, rows, wrt, se.fit, interval, level, certified))
-  }
-  if (type == "terms") {
-    if (interval != "none" || full_cov || certified || hyper_uncertainty) {
-      abort_input("type", "\"terms\" beside an interval, a covariance or `hyper_uncertainty`",
-                  "\"latent\" or \"response\" there",
-                  hint = "Of the terms there are means and, with `se.fit = TRUE`, standard deviations.")
-    }
-    return(predict_terms(object, rows, se.fit))
-  }
-
-  back <- !is.null(object$transform) && type %in% c("response", "median")
-  if (back) refuse_beside_back(full_cov)
-  need_var <- se.fit || full_cov || interval != "none" || back || type == "density"
-  p <- if (hyper_uncertainty) mixture_at(object, rows, full_cov) else
-    c(latent_at(object, rows$x), list(noise = noise_at(object, rows$x)))
-  fit <- stats::setNames(p$mean[rows$index] + rows$offset, rows$names)
-  var <- if (need_var) stats::setNames(p$var[rows$index], rows$names)
-  noise <- rep_len(p$noise, nrow(rows$x))[rows$index]
-  if (type == "density") return(log_density_of(object, if (training) NULL else newdata, fit, var, noise))
-
-  value <- fit
-  if (interval == "conformal") {
-    value <- conformal_band(object, rows, p, level)
-  } else if (interval != "none") {
-    more <- if (interval == "prediction") noise else 0
-    value <- normal_band(fit, var + more, level)
-    if (certified) { # the exact GP's own interval lies inside
-      certify_by <- if (hyper_uncertainty) certificate_of_mixture else certificate_of
-      exact <- certify_by(object, rows, "reference", object$reference)
-      if (hyper_uncertainty && interval == "prediction") {
-        more <- attr(exact, "noise") * rep_len(noise_factor(object$noise_trend, rows$x), nrow(rows$x))[rows$index]
-      }
-      value <- normal_band(fit, exact$sd_upper^2 + more, level, exact$mean_lower, exact$mean_upper)
-    }
-  }
-  if (back) return(predict_back(object$transform, fit, var, noise, value, interval, type, se.fit))
+  response <- response_of(object)
+  ask <- check_asked(response, ask)
+  if (startsWith(ask$type, "loo")) return(predict_loo(object, response, ask))
+  rows <- if (ask$newdata) new_rows(object, new, na.action) else training_rows(object)
+  if (ask$type == "derivative") return(predict_derivative(object, rows, wrt, se.fit, ask$interval, level, certified))
+  if (ask$type == "terms") return(predict_terms(object, rows, se.fit))
+  rows$size <- sizes_asked(object, response, rows, new, ask)
+  f <- latent_asked(object, rows, ask)
+  if (ask$type == "class") return(class_of(response$levels, f$mean))
+  if (ask$type == "density") return(log_densities(object, response, responses_asked(object, new), f, rows))
+  said <- response_say(response, f, f, ask)
+  value <- in_shape(said, rows$names)
   if (!se.fit && !full_cov) return(value)
   out <- list(fit = value, se.fit = stats::setNames(said$sd, rows$names))
   if (full_cov) out$cov <- f$cov
@@ -297,7 +227,7 @@ latent_asked <- function(fit, rows, ask) {
   if (conjugate) f$noise <- rep_len(p$noise, nrow(rows$x))[rows$index]
   f[c("lower", "upper", "top")] <- f[c("mean", "mean", "var")]
   if (ask$certified) {
-    certify_by <- if (ask$hyper_uncertainty) certify_mixture else certify_any
+    certify_by <- if (ask$hyper_uncertainty) certificate_of_mixture else certificate_of
     exact <- certify_by(fit, rows, "reference", fit$reference)
     f[c("lower", "upper", "top")] <- list(exact$mean_lower, exact$mean_upper, exact$sd_upper^2)
     if (ask$hyper_uncertainty) { # the largest noise of the mixture

@@ -44,7 +44,8 @@ engine_sites <- function(likelihood, sites, center) {
               offset = sites$offset + center, shape = NULL,
               variational = as.integer(is_variational(likelihood)))
   if (is.null(response$shape)) return(out)
-  if (is.null(response$engine)) replace(out, "shape", list(response$theta)) else response$engine(out, response$theta)
+  if (is.null(response$engine)) replace(out, "size", list(rep(response$theta, length(out$y)))) else
+    response$engine(out, response$theta)
 }
 
 # Returns the terms of log p without f, which the engine leaves out.
