@@ -1,70 +1,49 @@
-# The paper's experiments: what there is of them in the package. The protocol, which cells are run when and what is
-# written where are read from inst/experiments when they are first wanted.
+# The experiments of the paper: protocol, files of results and data sets.
 
 #' Run an experiment of the paper
 #'
-#' The protocol of Huggins et al. (2019), section 6, on one data set: several methods, several numbers of inducing
-#' points, several repetitions, each measured against the exact Gaussian process.
+#' Runs the protocol of Huggins et al. (2019), section 6, on one data set: several methods, numbers of inducing points
+#' and repetitions, each measured against the exact Gaussian process.
 #'
-#' A repetition draws its own split into training and test rows, standardises inputs and response by the training rows,
-#' learns kernel (squared exponential, a lengthscale an input) and noise by the pilot, VFE at 200 fixed random inducing
-#' points, and computes the exact posterior with them. All methods get these hyperparameters, and none of them what
-#' [pfdtc()] has beyond the paper's method (near rows, learning by the evidence, another kernel). Methods are
+#' A repetition draws a split into training and test rows, standardises by the training rows, learns a squared
+#' exponential kernel and the noise by VFE at 200 fixed random points, and computes the exact posterior. All methods use
+#' these hyperparameters and one stopping rule, `control`:
 #'   * `"pf"`: pF-DTC as in the paper, [aux_sor()] on `n_aux` random rows;
-#'   * `"vfe"`: [gp_vfe()]; `"sor"`: [gp_sor()], not optimised; both, like `"pf"`, start at the same `m` random rows;
+#'   * `"vfe"`: [gp_vfe()]; `"sor"`: [gp_sor()], not optimised; both start, like `"pf"`, at the same random rows;
 #'   * `"subsample"`: [gp_subsample()] of `m` random rows;
-#'   * `"default"`: [pfdtc()] with `m` inducing points, its own auxiliary distribution and its own start, the points
-#'     always moved;
-#'   * `"vfe_greedy"`: [gp_vfe()] from its own default start, greedy points;
-#'   * the exact posterior, always, as method `"exact"` with `m` the number of training rows.
+#'   * `"default"`: [pfdtc()] with `m` inducing points, its own auxiliary distribution and start;
+#'   * `"vfe_greedy"`: [gp_vfe()] from greedy points;
+#'   * `"exact"`, always, with `m` the number of training rows.
 #'
-#' Optimisations of every method end by the same rule, that of `control`.
+#' Rows go to `file` as soon as a cell is done. After an interrupt the same call does what is missing.
 #'
-#' A cell's rows go to `file` as soon as it is done, in one piece: an interrupt at any moment loses the cells under way
-#' only. Run again, the call does what is not there yet. Repetitions run in parallel on `workers` processes, each with
-#' one thread.
+#' @param dataset A name from [paper_datasets()], or a data frame of numbers with the response last.
+#' @param methods Names from the list above.
+#' @param m Numbers of inducing points. Default: those of the stored results; for own data `min(100, train)`.
+#' @param reps Number of repetitions.
+#' @param seed A whole number from which all random numbers are derived.
+#' @param file Name of the results, ending in `.csv` or `.csv.gz`, or `NULL`. Beside it are `-trace.csv`, `-data.csv`
+#'   and a folder `-cache`, which can be deleted when all cells are done.
+#' @param trace Values of `m` for which errors and divergences are kept along the optimisation.
+#' @param control See [pfdtc_control()].
+#' @param workers Number of processes, each with one thread.
+#' @param certify Should every fit be certified, with a [reference()] of `4 m` points?
+#' @param train,test,n_aux Numbers of rows to train on, to test on, and for the auxiliary distribution. Default: Table
+#'   1; for own data 80 % and 20 % of the rows, and those of [aux_sor()].
+#' @param name Name of own data.
+#' @param dir See [load_dataset()].
+#' @param progress Should progress be reported on stderr?
+#' @return Invisibly, a data frame of class `pfdtc_experiment`, with errors in sds of the training response: `dataset`,
+#'   `m`, `repetition`, `method`, columns as in [compare_fits()], and
+#'   * `points`, `objective`, `divergence` (own auxiliary distribution), `divergence_exact`: see [pf_divergence()];
+#'   * `max_mean`, `max_sd`, `median_mean`: errors over the test rows; `certified_mean_error`, `certified_sd_error`,
+#'     `certified_median`: their certificates; `outside`: rows where a certificate failed (0 is expected);
+#'   * `cpu` (seconds), `convergence`, `noise`, `maxit`, `reltol`, `seed`, `version`.
 #'
-#' @param dataset a name from [paper_datasets()], or your own data: a data frame of numbers with the response in the
-#'   last column.
-#' @param methods names from the list in the details.
-#' @param m numbers of inducing points, in the order in which they are run. `NULL`: those of the package's own results,
-#'   for data of your own `min(100, train)`.
-#' @param reps number of repetitions.
-#' @param seed a whole number from which all random numbers are derived.
-#' @param file name of the results, ending in `.csv` or `.csv.gz`, or `NULL` for none. Beside `results.csv` are then
-#'   `results-trace.csv`, `results-data.csv`, which tells data from other data of the same name, and a
-#'   folder `results-cache` with pilots and exact posteriors at the test rows, which more cells will need: delete it
-#'   when all are done.
-#' @param trace which of the `m` to keep the course of: errors and divergences every few iterations, of cells that are
-#'   not done yet. `NULL`: none.
-#' @param control see [pfdtc_control()]. `maxit = NULL` is 200 here.
-#' @param workers number of processes.
-#' @param certify certify every fit by [certify()] with its [reference()] of `4 m` points?
-#' @param train,test,n_aux rows to train and test on, rows that nu is made of. `NULL`: Table 1's; for data of your own
-#'   80 and 20 % of the rows, and those of [aux_sor()].
-#' @param name what to call your own data.
-#' @param dir see [load_dataset()].
-#' @param progress report each round of cells, the forecast and the time left, on stderr?
-#' @return Invisibly, a data frame of class `pfdtc_experiment` of the experiment's rows: `dataset`, `m` (asked for),
-#'   `repetition`, `method`, then columns as in [compare_fits()], with response and errors in units of the sd of the
-#'   training rows' response, and
-#'   \describe{
-#'   \item{points}{inducing points, or rows of the subsample.}
-#'   \item{objective}{what the fit minimised: values of different methods are not comparable.}
-#'   \item{divergence}{[pf_divergence()] under the nu of the fit; `NA` for other methods than `"pf"` (that of
-#'     `"default"` is measured in another norm).}
-#'   \item{divergence_exact}{[pf_divergence()] with the exact posterior, for DTC-type fits.}
-#'   \item{max_mean, max_sd}{largest errors of mean and sd over the test rows.}
-#'   \item{certified_mean_error, certified_sd_error}{largest certified errors over the test rows.}
-#'   \item{median_mean, certified_median}{medians over the test rows of the mean's error and of its certificate.}
-#'   \item{outside}{number of test rows where a certificate did not hold (there should be none).}
-#'   \item{cpu}{seconds of the processor.}
-#'   \item{convergence, noise, maxit, reltol, seed, version}{as in the fit, and of the experiment.}
-#'   }
-#'   Attribute `trace` is the data frame of the trace file, of these cells.
-#' @section Errors: class `pfdtc_error_input`: arguments as always; data that are missing ([load_dataset()]); a file
-#'   that holds other columns, rows of this data set under another seed or stopping rule, or of other data by its name.
-#' @section Invariants: interrupting and resuming, other workers, other orders of `m` change no number but the seconds.
+#'   Attribute `trace` is the data frame of the trace file.
+#' @section Errors: class `pfdtc_error_input` for missing data ([load_dataset()]), and for a file with other columns,
+#'   another seed or stopping rule, or other data of the same name.
+#' @section Invariants: interrupting, workers and the order of `m` change no number but the seconds.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 6.
 #' @seealso [plot_rmse()], [plot_kl()], [plot_divergence_error()], `vignette("paper")`
 #' @examples
@@ -81,7 +60,7 @@ run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample",
                                          test, n_aux, name, dir, progress))
 }
 
-# An environment inside the package's own.
+# Returns the environment of the protocol and the scheduler, which are read from inst/experiments at first use.
 experiment_code <- function() {
   if (is.null(engine$experiments)) {
     engine$experiments <- new.env(parent = topenv())
@@ -90,4 +69,180 @@ experiment_code <- function() {
     }
   }
   engine$experiments
+}
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+
+result_columns <- c(
+  "dataset", "m", "repetition", "method", "points", "objective", "rmse_mean", "rmse_sd", "kl", "kl_marginal",
+  "rmse_pred", "nlpd", "coverage", "certified_mean_error", "seconds", "evaluations", "divergence", "divergence_exact",
+  "max_mean", "max_sd", "certified_sd_error", "median_mean", "certified_median", "outside", "cpu", "convergence",
+  "noise", "maxit", "reltol", "seed", "version")
+trace_columns <- c("dataset", "m", "repetition", "method", "evaluation", "seconds", "objective", "divergence",
+                   "divergence_exact", "rmse_mean", "rmse_sd")
+
+csv_end <- "[.]csv([.]gz)?$"
+
+experiment_paths <- function(file) {
+  if (is.null(file)) return(list(cache = tempfile("experiment")))
+  if (!is.character(file) || length(file) != 1L || is.na(file) || !grepl(csv_end, file)) {
+    abort_input("file", describe(file), "the name of a file ending in .csv or .csv.gz, or NULL")
+  }
+  if (!dir.exists(dirname(file))) abort_input("file", describe(file), "in a folder that exists")
+  if (dir.exists(file)) abort_input("file", describe(file), "the name of a file, not of a folder")
+  beside <- function(end) sub(csv_end, end, file)
+  list(results = file, trace = beside("-trace.csv\\1"), data = beside("-data.csv"), cache = beside("-cache"))
+}
+
+empty_table <- function(columns) {
+  text <- columns %in% c("dataset", "method", "version")
+  stats::setNames(data.frame(lapply(text, function(t) if (t) character() else numeric())), columns)
+}
+
+cell_key <- function(d) paste(d$dataset, d$m, d$repetition, d$method)
+
+# Reads the complete lines of a file. An interrupt may have cut off the last one.
+read_results <- function(path, columns, argument = "file") {
+  if (is.null(path) || !file.exists(path) || file.size(path) == 0) return(empty_table(columns))
+  bytes <- readBin(path, "raw", file.size(path))
+  if (endsWith(path, ".gz")) {
+    bytes <- tryCatch(memDecompress(bytes, "gzip"), error = function(e) abort_input(argument, path, "a gzipped file"))
+  }
+  end <- max(0L, which(bytes == as.raw(10L)))
+  lines <- strsplit(rawToChar(bytes[seq_len(end)]), "\r?\n")[[1L]]
+  header <- if (length(lines)) strsplit(gsub("\"", "", lines[1L]), ",", fixed = TRUE)[[1L]]
+  if (!identical(header, columns)) {
+    abort_input(argument, sprintf("%s, which has other columns", path),
+                "a file that run_experiment() wrote, or a new one")
+  }
+  fields <- nchar(gsub("[^,]", "", lines)) + 1L
+  lines <- lines[fields == length(columns)]
+  out <- utils::read.csv(text = lines, colClasses = vapply(empty_table(columns), class, ""))
+  out[!duplicated(cbind(cell_key(out), if ("evaluation" %in% columns) out$evaluation)), , drop = FALSE]
+}
+
+new_experiment <- function(results, trace) {
+  structure(results, class = c("pfdtc_experiment", "data.frame"), trace = trace)
+}
+
+#' Read the results of an experiment
+#'
+#' @param file A file that [run_experiment()] wrote. The trace file beside it is read too.
+#' @return A data frame of class `pfdtc_experiment` with attribute `trace`, see [run_experiment()].
+#' @section Errors: class `pfdtc_error_input` if the file does not exist or has other columns.
+#' @seealso [run_experiment()]
+#' @examples
+#' paper <- system.file("experiments", "results", "paper.csv.gz", package = "pfdtc")
+#' if (nzchar(paper)) head(read_experiment(paper)[1:7])
+#' @export
+read_experiment <- function(file) {
+  paths <- experiment_paths(file)
+  if (is.null(file) || !file.exists(file)) abort_input("file", describe(file), "a file that run_experiment() wrote")
+  new_experiment(read_results(paths$results, result_columns), read_results(paths$trace, trace_columns))
+}
+
+as_experiment <- function(results) {
+  if (is.character(results)) return(read_experiment(results))
+  if (!is.data.frame(results) || !all(result_columns %in% names(results))) {
+    abort_input("results", describe(results), "what run_experiment() returned, or the name of its file")
+  }
+  if (inherits(results, "pfdtc_experiment")) results else new_experiment(results, attr(results, "trace"))
+}
+
+experiment_methods <- c("pf", "vfe", "sor", "subsample", "default", "vfe_greedy")
+
+# ---- data sets ------------------------------------------------------------------------------------------------------
+
+#' The data sets of the paper
+#'
+#' Lists the six data sets in Table 1 of Huggins et al. (2019), with the sizes of that table, and two larger ones.
+#' [load_dataset()] draws the synthetic set and reads the others from CSV files that you prepare.
+#'
+#' @return A data frame with a row for each set: `name`; `n_train`, `n_test`; `d`, inputs; `n_aux`, rows of the
+#'   auxiliary distribution (K in the paper); `paper`, is it in Table 1?; `file`, without `.csv` or `.csv.gz`; `source`;
+#'   `prepare`, how to make the file from the source.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), Table 1.
+#' @seealso [load_dataset()], [run_experiment()]
+#' @examples
+#' paper_datasets()[1:5]
+#' @export
+paper_datasets <- function() {
+  uci <- function(title, doi) sprintf("UCI Machine Learning Repository, %s, doi:%s", title, doi)
+  flights <- paste("US Bureau of Transportation Statistics and FAA, as in the ASA Data Expo 2009",
+                   "(doi:10.7910/DVN/HG7NV7)")
+  as_is <- "name the columns in a header line, the response `y` last; change nothing else"
+  joined <- paste("flights of January to April 2008 joined to aircraft by tail number; columns plane_age (2008 less",
+                  "its year), distance, air_time, dep_time and arr_time (minutes since midnight), day_of_week,",
+                  "day_of_month, month, and last `y`, arrival delay in minutes; rows with missing values left out,",
+                  "the others in random order;")
+  data.frame(
+    name = c("synthetic", "delays10k", "abalone", "airfoil", "ccpp", "wine", "protein", "delays"),
+    n_train = c(1000L, 8000L, 3177L, 1103L, 7568L, 3898L, 36584L, 700000L),
+    n_test = c(1000L, 2000L, 1000L, 400L, 2000L, 1000L, 9146L, 100000L),
+    d = c(1L, 8L, 8L, 5L, 4L, 11L, 9L, 8L),
+    n_aux = c(100L, 800L, 300L, 100L, 700L, 300L, 1000L, 1000L),
+    paper = rep(c(TRUE, FALSE), c(6L, 2L)),
+    file = c(NA, "delays10k", "abalone", "airfoil", "ccpp", "wine-white", "protein", "delays800k"),
+    source = c("drawn by load_dataset()", flights, uci("Abalone", "10.24432/C55C7W"),
+               uci("Airfoil Self-Noise", "10.24432/C5VW2C"), uci("Combined Cycle Power Plant", "10.24432/C5002N"),
+               uci("Wine Quality (white)", "10.24432/C56S3T"),
+               uci("Physicochemical Properties of Protein Tertiary Structure", "10.24432/C5QW3H"), flights),
+    prepare = c("nothing", paste(joined, "the first 10,000 of them"),
+                "write sex as 1 (male), -1 (female), 0 (infant); name the columns, the response (rings) `y` last",
+                as_is, as_is, as_is, "move the response to the last column and name it `y`",
+                paste(joined, "the first 800,000 of them")))
+}
+
+#' Load a data set of the paper
+#'
+#' @param name A name from [paper_datasets()].
+#' @param dir Folder with the CSV files: a header line, numbers only, the response `y` last; plain or gzipped.
+#' @return A data frame in the units of the file, the response `y` last.
+#'
+#'   `"synthetic"` has 2,000 random rows as in the scripts of the authors: `x` uniform on \eqn{[0, 2]}{[0, 2]} and
+#'   \eqn{y = \sin(12 x) + 0.66 \cos(25 x) + 3 + e}{y = sin(12 x) + 0.66 cos(25 x) + 3 + e},
+#'   \eqn{e \sim N(0, 0.01)}{e ~ N(0, 0.01)}.
+#' @section Errors: class `pfdtc_error_input` for an unknown name, a missing file (with its source), or other columns.
+#' @source [paper_datasets()] names the source of each.
+#' @examples
+#' set.seed(1)
+#' str(load_dataset("synthetic"))
+#' @export
+load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
+  sets <- paper_datasets()
+  name <- check_choice(name, sets$name, "name")
+  set <- sets[sets$name == name, ]
+  if (name == "synthetic") return(draw_synthetic(set$n_train + set$n_test))
+  check_dataset(utils::read.csv(dataset_path(set, dir)), set)
+}
+
+draw_synthetic <- function(n) {
+  x <- stats::runif(n, 0, 2)
+  data.frame(x = x, y = sin(12 * x) + 0.66 * cos(25 * x) + 3 + stats::rnorm(n, sd = 0.1))
+}
+
+dataset_path <- function(set, dir) {
+  if (!is.character(dir) || length(dir) != 1L || is.na(dir)) abort_input("dir", describe(dir), "the name of a folder")
+  files <- paste0(set$file, c(".csv", ".csv.gz"))
+  paths <- file.path(dir, files)
+  found <- if (nzchar(dir)) paths[file.exists(paths)]
+  if (length(found)) return(found[1L])
+  where <- if (nzchar(dir)) sprintf("there is no %s in %s", files[1L], dir) else "PFDTC_DATA is not set"
+  abort_input("dir", where, "a folder with the file", message = sprintf(
+    "`dir` must be a folder with %s or %s (%s). It comes from: %s. To prepare it: %s.", files[1L], files[2L], where,
+    set$source, set$prepare))
+}
+
+check_dataset <- function(data, set) {
+  bad <- !vapply(data, is.numeric, NA) | vapply(data, anyNA, NA)
+  complain <- function(got) {
+    abort_input("dir", got, "a folder with the file", message = sprintf(
+      "The file of data set \"%s\" must have %d numeric columns, the last named `y`, and at least %d rows: it has %s.",
+      set$name, set$d + 1L, set$n_train + set$n_test, got))
+  }
+  if (any(bad)) complain(sprintf("values that are no numbers in column %s", names(data)[bad][1L]))
+  if (ncol(data) != set$d + 1L) complain(sprintf("%d columns", ncol(data)))
+  if (names(data)[ncol(data)] != "y") complain(sprintf("`%s` last", names(data)[ncol(data)]))
+  if (nrow(data) < set$n_train + set$n_test) complain(sprintf("%d rows", nrow(data)))
+  data
 }

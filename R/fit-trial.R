@@ -59,13 +59,6 @@ held_gains <- function(data, tried, plan) {
   tryCatch(vapply(tried, alone, at$y) - beside(tried[[1L]]), pfdtc_error_numerical = function(e) NULL)
 }
 
-# Describes the comparison in print().
-describe_trial <- function(trial) {
-  if (is.null(trial)) return("")
-  sprintf("; points alone have %+.4f (se %.4f) in log density at %d rows held out", trial[["gain"]], trial[["se"]],
-          as.integer(trial[["rows"]]))
-}
-
 # ---- other likelihoods ----------------------------------------------------------------------------------------------
 #
 # Few points carry no short lengthscales. But the mode on points gives working responses f + g / W with noise 1 / W, and

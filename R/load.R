@@ -2,9 +2,9 @@
 
 .onLoad <- function(libname, pkgname) {
   start_engine()
-  when_loaded("marginaleffects", tell_marginaleffects)
-  when_loaded("mlr3", tell_mlr3)
-  when_loaded("parsnip", tell_parsnip)
+  when_loaded("marginaleffects", register_marginaleffects)
+  when_loaded("mlr3", register_mlr3)
+  when_loaded("parsnip", register_parsnip)
 }
 
 # Calls `register` now, or as soon as `package` is loaded.

@@ -33,13 +33,15 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   fit <- check_any_fit(x, "x")
   digits <- check_count(digits, "digits")
   number <- function(v) vapply(signif(unname(v), digits), format, "", big.mark = ",")
-  about <- if (!response_of(fit)$conjugate) laplace_facts(fit, number) else fit_facts(fit)
+  about <- fit_facts(fit)
+  levels <- fit$likelihood$levels
   evidence <- stats::logLik(fit)
   table <- c(
-    Response = response_name(fit), Family = about$family, Success = about$success, Data = describe_data(about),
-    Method = about$title, Kernel = describe_kernel(about),
-    stats::setNames(number(stats::coef(fit)), names(stats::coef(fit))), Hyperparameters = about$learned,
-    Points = about$inducing, "Near rows" = about$near, "Certified error" = report_certificate(fit, newdata, number),
+    Response = response_name(fit), Family = if (is.null(fit$theta)) fit$likelihood$label else about$response,
+    Success = if (length(levels) == 2L) sprintf("\"%s\"", levels[2L]), Data = about$data, Method = about$title,
+    Kernel = kernel_label(about),
+    stats::setNames(number(stats::coef(fit)), names(stats::coef(fit))), Hyperparameters = about$estimation,
+    Posterior = about$points, Neighbours = about$neighbours, "Certified error" = report_certificate(fit, newdata, number),
     "Log evidence" = report_evidence(fit, evidence), "Leave-one-out" = report_loo(fit, number),
     Time = sprintf("%s s", number(sum(fit$seconds))), Software = sprintf("pfdtc %s", format(fit$version)))
   table <- table[!is.na(table)]
@@ -67,8 +69,7 @@ report_certificate <- function(fit, newdata, number) {
 
 report_evidence <- function(fit, evidence) {
   lower <- attr(evidence, "lower")
-  laplace <- !response_of(fit)$conjugate && !is_variational(fit$likelihood)
-  by_laplace <- if (laplace) " by Laplace's approximation" else ""
+  by_laplace <- if (!response_of(fit)$conjugate && !is_variational(fit$likelihood)) " by Laplace's approximation" else ""
   nats <- function(v) sprintf("%.1f", v)
   upper <- attr(evidence, "upper")
   paste0(if (is_exact(fit) || is.null(lower)) nats(evidence) else if (!is.finite(upper)) paste("at least", nats(lower))
@@ -92,8 +93,7 @@ report_loo <- function(fit, number) {
 
 report_text <- function(fit, table) {
   rests <- if (is_exact(fit)) "The posterior is the exact one of these rows" else
-    paste0("The posterior rests on ", paste(c(table["Points"], table["Near rows"])[
-      !is.na(c(table["Points"], table["Near rows"]))], collapse = "; "))
+    paste0("The posterior rests on ", paste(stats::na.omit(table[c("Posterior", "Neighbours")]), collapse = "; "))
   sentence <- function(name, format) if (!is.na(table[name])) sprintf(format, table[name])
   paste(c(
     sprintf("A Gaussian process was fitted to %s (%s) by %s.", table["Response"], table["Data"], table["Software"]),

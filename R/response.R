@@ -291,16 +291,12 @@ refuse_variational <- function(fit, argument = "fit") {
                            "update(fit, approx = \"laplace\") has one. evidence_bounds() works for this fit."))
 }
 
-# Returns the words for the approximation of the posterior.
+# Words for the approximation of the posterior: in titles, for estimation and for the value of logLik().
 words_for <- function(likelihood) {
   if (is_variational(likelihood)) {
-    c(by = "variational inference", learned = "variational lower bound", evidence = "a lower bound",
-      limit = "which leave nothing unexplained: the exact process's best normal posterior",
-      certified = "logLik() is a lower bound of the exact process's log evidence")
+    c(by = "variational approximation", learned = "variational lower bound, with priors",
+      evidence = "variational lower bound")
   } else {
-    c(by = "Laplace's approximation", learned = "penalised Laplace evidence",
-      evidence = "penalised for what the points leave unexplained",
-      limit = "which leave nothing unexplained: the exact process's Laplace posterior",
-      certified = "certify() bounds the distance from the exact process's Laplace posterior")
+    c(by = "Laplace approximation", learned = "Laplace log marginal likelihood, with priors", evidence = "Laplace")
   }
 }

@@ -271,7 +271,7 @@ test_that("print(), summary() and the rest answer for every method", {
     fit <- fits[[method]]
     printed <- capture.output(print(fit))
     expect_match(printed[1], titles[[method]], fixed = TRUE)
-    expect_identical(any(grepl("^Inducing", printed)), method %in% sparse_methods)
+    expect_identical(any(grepl("^Posterior", printed)), method %in% sparse_methods)
     expect_output(print(summary(fit)), "RMSE")
     expect_length(fitted(fit), 50)
     expect_equal(unname(residuals(fit)), cars$dist - unname(fitted(fit)))
@@ -284,7 +284,7 @@ test_that("print(), summary() and the rest answer for every method", {
   }
   expect_output(print(fits$gp_subsample), "5 random rows")
   joint <- learned("gp_exact", hyper = "joint")
-  expect_output(print(joint), "exact")
+  expect_output(print(joint), "log marginal likelihood")
   expect_output(print(learned("gp_vfe", m = 4, hyper = "joint")), "inducing points")
 })
 

@@ -45,7 +45,7 @@ test_that("points alone stay where they predict as well, and where near rows com
   fit <- fit_classes(smooth, kernel = kernel, hyper = "fixed")
   expect_identical(fit$neighbours, 0L)
   expect_gt(fit$trial[["gain"]], -1e-3)
-  expect_output(print(fit), "none")
+  expect_output(print(fit), "without neighbours")
   rough <- classes_of(0.03)
   restless <- function(...) warn_convergence("f did not come to rest")
   expect_no_warning(fit <- with_replaced(list(near_laplace = restless), {

@@ -81,7 +81,7 @@ test_that("a sum of a long and a short scale is found, and is not where there is
   fit <- learn(data)
   expect_identical(length(fit$kernel$terms), 2L)
   expect_identical(fit$kernels$kernel[1], "Matern 3/2 + Matern 3/2")
-  expect_output(print(fit), "Matern 3/2 [+] Matern 3/2")
+  expect_output(print(fit), "Matern 3/2, sd.*; Matern 3/2, sd")
   expect_identical(fit$df, 7L)
   expect_named(coef(fit), c("matern32.lengthscale.x1", "matern32.lengthscale.x2", "matern32.variance",
                             "matern32_1.lengthscale.x1", "matern32_1.lengthscale.x2", "matern32_1.variance", "noise"))
@@ -227,7 +227,7 @@ test_that("no line is taken where there is none, where few rows decide nothing, 
   fit <- learn_rows(circle)
   expect_false(has_profile(fit$kernel, "mean"))
   expect_true("linear mean" %in% fit$kernels$kernel)
-  expect_output(print(fit), "linear mean [+]")
+  expect_output(print(summary(fit)), "linear mean +[+]")
   few <- learn_rows(line_data(40, 3, three_slopes, 0.3))
   expect_false("linear mean" %in% few$kernels$kernel)
   # the merit of what was found is not known

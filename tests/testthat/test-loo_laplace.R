@@ -151,7 +151,7 @@ test_that("Brier's score is of single trials, in summary() and over folds", {
   each$y <- unlist(Map(function(k, n) rep(1:0, c(k, n - k)), d$hits, d$trials))
   fit <- pfdtc(cbind(hits, trials - hits) ~ x, d, family = binomial(), kernel = kernel_se(0.5, 1), hyper = "fixed")
   p <- predict(fit, each["x"], type = "response")
-  expect_equal(summary(fit)$scores[["Brier"]], mean((p - each$y)^2))
+  expect_equal(summary(fit)$scores[["Brier score"]], mean((p - each$y)^2))
   expect_output(print(summary(fit)), "Brier")
   cv <- with_seed(1, cross_validate(fit, folds = 2))
   out <- attr(cv, "predictions")
@@ -159,7 +159,7 @@ test_that("Brier's score is of single trials, in summary() and over folds", {
   p <- rep(out$mean, d$trials)
   expect_equal(attr(cv, "overall")$brier, mean((p - each$y)^2))
   counts <- pfdtc(hits ~ x, d, family = poisson(), kernel = kernel_se(0.5, 1), hyper = "fixed")
-  expect_true(is.na(summary(counts)$scores[["Brier"]]))
+  expect_true(is.na(summary(counts)$scores[["Brier score"]]))
   expect_false(grepl("Brier", paste(utils::capture.output(print(summary(counts))), collapse = "")))
 })
 

@@ -268,3 +268,17 @@ test_that("of classes and counts the exact process lies where its Laplace poster
   p$theta <- 3
   expect_input_error(plot_certificate(c(several, list(laplace_fit_of(p, 6)))), "likelihood")
 })
+
+test_that("the result of certify() has a figure of its rows", {
+  fit <- referenced(wave_fit())
+  x <- certified(fit)
+  expect_identical(draw_nowhere(plot(x))$mean_lower, x$mean_lower)
+  expect_silent(draw_nowhere(plot(x[2:9, ])))
+  x$mean_lower[1] <- -Inf
+  expect_silent(draw_nowhere(plot(x)))
+  skip_if_not_installed("ggplot2")
+  built <- ggplot2::ggplot_build(ggplot2::autoplot(certified(fit)))
+  shown <- certified(fit)
+  expect_equal(built$data[[2]]$y, shown$mean_lower[order(shown$mean)])
+  expect_input_error(ggplot2::autoplot(x["mean"]), "object")
+})

@@ -257,3 +257,65 @@ test_that("terms are drawn as predict(type = \"terms\") has them, a panel for ea
   skip_if_not_installed("ggplot2")
   expect_s3_class(ggplot2::ggplot_build(ggplot2::autoplot(fit, terms = TRUE, n = 5)), "ggplot_built")
 })
+
+test_that("slices have 12 points for each period or shortest lengthscale along the variable, up to 2,000", {
+  d <- data.frame(t = seq(0, 44, length.out = 60), u = rep(0:1, 30))
+  d$y <- sin(d$t)
+  waves <- function(period) {
+    gp_exact(y ~ t + u, d, noise = 0.1, hyper = "fixed", kernel = kernel_se(50, 1, ~ t) +
+               kernel_periodic(1, 1, period, inputs = ~ t) + kernel_se(1, 1, ~ u))
+  }
+  size <- function(fit, input) nrow(draw_nowhere(plot(fit, inputs = input)))
+  expect_gte(size(waves(1), "t"), 12 * 44)
+  expect_identical(size(waves(1), "u"), 200L)
+  expect_identical(size(waves(0.01), "t"), 2000L)
+})
+
+test_that("partial residuals, panels left out and held values are named in the figure", {
+  data <- small_data(30)
+  two <- fit_mixed(y ~ a + f, data)
+  keys <- function(fit, ...) {
+    s <- slices(fit, NULL, NULL, 0.95, 5, ...)
+    slices_figure(s, 0.95, "both", FALSE, FALSE, "y")$keys$text
+  }
+  expect_true("partial residuals" %in% keys(two))
+  expect_true("data" %in% keys(fit_cars()))
+  expect_null(slices(fit_cars(), NULL, NULL, 0.95, 5)$foot)
+  foot <- paste(slices(two, "a", NULL, 0.95, 5)$foot, collapse = " ")
+  expect_match(foot, "f = ")
+  expect_no_match(foot, "a = |panels")
+  data$z <- matrix(rnorm(30 * 11), 30)
+  expect_match(slices(fit_mixed(y ~ z, data), NULL, NULL, 0.95, 5)$foot[1], "9 of 11 panels")
+  skip_if_not_installed("ggplot2")
+  expect_match(ggplot2::autoplot(two, inputs = "a")$labels$caption, "f = ")
+})
+
+test_that("longitude is horizontal on a map, and coordinates have equal scales", {
+  fit <- gp_exact(depth ~ lat + long, quakes[1:60, ], kernel = kernel_se(c(3, 3), 4e4), noise = 2000, hyper = "fixed")
+  s <- map_table(fit, NULL, NULL, 5, TRUE, "response")
+  expect_identical(names(s$map)[1:2], c("long", "lat"))
+  expect_equal(s$asp, 1 / cos(mean(range(quakes$lat[1:60])) * pi / 180))
+  expect_equal(s$map$fit, unname(predict(fit, s$map)))
+  given <- map_table(fit, c("lat", "long"), NULL, 5, TRUE, "response")
+  expect_identical(names(given$map)[1:2], c("lat", "long"))
+  expect_true(is.na(map_table(fit_mixed(y ~ a + b), NULL, NULL, 5, TRUE, "response")$asp))
+})
+
+test_that("partial dependence has a figure, `n`, and the scale of the response", {
+  d <- data.frame(x = seq(-2, 2, length.out = 40), z = rep(0:1, 20))
+  d$y <- with_seed(1, stats::rbinom(40, 1, stats::plogis(d$x)))
+  fit <- pfdtc(y ~ x + z, d, family = binomial(), kernel = kernel_se(c(1, 1), 2), hyper = "fixed")
+  p <- partial_dependence(fit, "x", n = 5, type = "response")
+  expect_identical(nrow(p), 5L)
+  each <- function(x) predict(fit, data.frame(x = x, z = d$z), type = "response")
+  expect_equal(p$mean, vapply(p$x, function(x) mean(each(x)), 0))
+  one <- partial_dependence(fit, "x", d[3, ], at = 0.5, type = "response")
+  expect_equal(one$sd, predict(fit, data.frame(x = 0.5, z = d$z[3]), type = "response", se.fit = TRUE)$se.fit[[1]],
+               tolerance = 0.05) # first order in f
+  expect_identical(draw_nowhere(plot(p)), p)
+  gaussian <- fit_mixed(y ~ a + f)
+  levels <- partial_dependence(gaussian, "f", droplevels(small_data(20)), certified = FALSE)
+  expect_silent(draw_nowhere(plot(levels)))
+  skip_if_not_installed("ggplot2")
+  expect_s3_class(ggplot2::autoplot(p), "ggplot")
+})

@@ -278,10 +278,9 @@ test_that("of many rows some are looked at, and print() says how many", {
   expect_equal(optimise_rows(data, NULL, 10)$n, 20000)
   expect_identical(optimise_rows(data, NULL, 250), data) # 100 a point
   expect_equal(optimise_rows(data, 9, 250)$n, 9)
-  expect_identical(describe_looked_at(list(nobs = 10)), NA_character_)
-  expect_identical(describe_looked_at(list(nobs = 1e6, looked_at = c(learn = 8000, among = 50000, points = 20000))),
-                   paste("kernel and noise learned on 8,000 with neighbours among 50,000, points moved on 20,000",
-                         "of 1,000,000; the posterior is of all"))
+  expect_null(describe_rows_used(list(nobs = 10)))
+  used <- describe_rows_used(list(nobs = 1e6, looked_at = c(learn = 8000, among = 50000, points = 20000)))
+  expect_match(used, "8,000.*50,000.*20,000 of 1,000,000 rows")
 })
 
 test_that("sums of very many rows are those of their parts, and automatic names of rows are not kept", {

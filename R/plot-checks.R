@@ -1,6 +1,6 @@
-# How good a fit is, as pictures: what plot(which = ) draws beside slices.
+# Checks of a fit as figures, for plot(which = ).
 
-# Names of the checks, in the order in which they are drawn.
+# The checks, in the order of their panels.
 checks_drawn <- c("residuals", "qq", "pit", "observed", "semivariogram")
 
 check_which <- function(which) {
@@ -14,9 +14,9 @@ check_which <- function(which) {
   unique(which)
 }
 
-# What each of these checks draws, by name.
+# Returns the data of each check, by name.
 check_tables <- function(fit, which) {
-  tables <- if (!response_of(fit)$conjugate) laplace_scores(fit) else gaussian_scores(fit)
+  tables <- if (response_of(fit)$conjugate) gaussian_scores(fit) else pit_scores(fit)
   used <- is.finite(tables$rstandard)
   tables <- lapply(tables, function(v) unname(v[used]))
   numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
@@ -36,9 +36,7 @@ checks_figure <- function(fit, which) {
   tables <- check_tables(fit, which)
   k <- length(tables)
   figure(Map(check_panel, names(tables), tables, response_name(fit)), if (k == 1L) tables[[1L]] else tables,
-         cex = if (k > 1L) 0.85, par = if (k > 1L) {
-           list(mfrow = rev(grDevices::n2mfrow(k)), mar = c(3.5, 3.5, 1.8, 1), mgp = c(2.2, 0.7, 0))
-         })
+         cex = if (k > 1L) 0.85, par = if (k > 1L) panels_par(rev(grDevices::n2mfrow(k)), c(3.5, 3.5, 1.8, 1)))
 }
 
 gaussian_scores <- function(fit) {
@@ -46,15 +44,15 @@ gaussian_scores <- function(fit) {
   list(mean = loo$mean, observed = loo$mean + loo$residual, rstandard = standardised(loo))
 }
 
-# Normal quantiles of the randomised PIT: standard normal where the model holds (Dunn and Smyth 1996).
-laplace_scores <- function(fit) {
+# Normal quantiles of the randomised PIT are standard normal if the model holds (Dunn and Smyth 1996).
+pit_scores <- function(fit) {
   data <- training_data(fit)
   loo <- loo_rows(fit)
   list(mean = response_moments(response_of(fit), loo$mean, loo$var)$mean, observed = unname(data$response),
        rstandard = stats::qnorm(pmin(pmax(pit_of(fit, loo), 1e-15), 1 - 1e-15)))
 }
 
-# Classes of equally many pairs of rows, by how many lengthscales they are apart.
+# Groups pairs of rows by their distance in lengthscales into classes with equally many pairs.
 semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L) {
   j <- unlist(lapply(numeric, `[[`, "columns"))
   if (!length(j)) abort_input("which", "\"semivariogram\" of a fit without numeric inputs", "another check")
@@ -62,7 +60,7 @@ semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L
   x <- rows$x[rows$index[used], j, drop = FALSE]
   lengths <- kernel_lengths(fit$kernel, ncol(rows$x))[j]
   keep <- evenly(nrow(x), most)
-  x <- x[keep, , drop = FALSE] / rep(lengths, each = length(keep)) # an input without effect is nowhere apart
+  x <- x[keep, , drop = FALSE] / rep(lengths, each = length(keep)) # an input without effect adds no distance
   distance <- c(stats::dist(x))
   half <- c(stats::dist(score[keep]))^2 / 2
   near <- which(distance <= stats::median(distance))
@@ -93,14 +91,13 @@ check_panel <- function(name, d, response) {
 
 diagonal <- function() layer("rule", NULL, 0, slope = 1, col = plot_colours["mean"])
 
-# At most 2,000 points.
 scatter_panel <- function(d, title, xlab, ylab, lines, ends = NULL) {
   d <- d[evenly(nrow(d), 2000L), , drop = FALSE]
   list(args = list(main = title, xlab = xlab, ylab = ylab, xlim = range(d[[1L]]), ylim = range(d[[2L]], ends)),
        layers = c(data_layer(stats::setNames(d, c("at", "y"))), lines))
 }
 
-# Classes of at least ten expected rows; the band has 95 % of binomial heights.
+# A class has at least ten expected rows. The band contains 95 % of binomial heights.
 pit_panel <- function(pit) {
   n <- length(pit)
   classes <- max(4L, min(20L, n %/% 10L))
@@ -115,12 +112,11 @@ pit_panel <- function(pit) {
                   layer("rule", NULL, 1, lty = 2, col = plot_colours["mean"])))
 }
 
-# Of classes shares of successes against probabilities, of counts the PIT's histogram. Gaussian noise has no
-# calibration.
+# Draws shares of successes against probabilities, or the PIT histogram if the response has no probabilities.
 calibration_figure <- function(fit) {
   fit <- check_any_fit(fit, "x")
   if (response_of(fit)$conjugate) {
-    abort_input("which", "\"calibration\"", "\"pit\" or \"observed\" where the noise is Gaussian")
+    abort_input("which", "\"calibration\"", "\"pit\" or \"observed\" for Gaussian noise")
   }
   if (response_of(fit)$reads != "classes") {
     pit <- unname(pit_laplace(fit))

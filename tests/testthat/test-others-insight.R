@@ -60,7 +60,7 @@ test_that("model_parameters() has coef() and confint(), each in the units of its
   p <- parameters::model_parameters(fit, ci = 0.8)
   expect_equal(stats::setNames(p$Coefficient, p$Parameter), coef(fit))
   expect_equal(cbind(p$CI_low, p$CI_high), unname(exp(confint(fit, level = 0.8))))
-  expect_output(print(p), "80% CI")
+  expect_output(print(p), "Hyperparameters.*80% CI")
   line <- pfdtc(dist ~ speed, cars, kernel = kernel_se(10, 100), noise = 200, hyper = "fixed", mean = ~ speed)
   p <- parameters::model_parameters(line)
   expect_equal(cbind(p$CI_low, p$CI_high)[1:2, ], unname(confint(line))) # no logs

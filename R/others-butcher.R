@@ -1,29 +1,25 @@
-# Methods for packages butcher and vetiver, registered when these are loaded: fits that leave what predicting does not
-# need behind, and fits behind an address.
+# Methods for packages butcher and vetiver, registered when these are loaded.
 
-#' Fits without what predicting does not need
+#' Methods for butcher
 #'
-#' Methods for package butcher. `butcher::butcher(fit)` does all of this; what is left predicts as before, to the bit.
+#' Remove what prediction does not need from a fit. `butcher::butcher(fit)` does all of it, and predictions stay the
+#' same to the bit.
 #'
-#' * `axe_data()` leaves out the training rows. The fit is then what `keep_data = FALSE` would have made of it: for
-#'   predictions by `newdata`, not for new references, refits, residuals or simulations at the training rows. Far and
-#'   near predicts from the rows, which stay. An exact posterior keeps the inputs and its factor, \eqn{O(n^2)}.
-#' * `axe_env()`: formulas lose the environment they were written in, which may hold the data. Functions in them are
-#'   then looked for in the workspace and the attached packages.
-#' * `axe_call()` leaves out the call, with what [do.call()] may have put into it.
-#' * `axe_fitted()` leaves out the inducing points that were kept along the way, see `trace` of [pfdtc_control()].
+#' * `axe_data()` removes the training rows, as `keep_data = FALSE`: predictions need `newdata` then. A fit with
+#'   neighbours keeps its rows, an exact posterior its inputs and factor, \eqn{O(n^2)}.
+#' * `axe_env()` removes the environments of formulas. Functions in them are then found in the workspace.
+#' * `axe_call()` removes the call.
+#' * `axe_fitted()` removes the inducing points along the optimisation, see `trace` of [pfdtc_control()].
 #'
 #' @param x A fit.
 #' @param verbose,... Not used.
-#' @return The fit with less in it.
-#' @section Invariants: `predict(butcher::butcher(fit), newdata, ...)` is `predict(fit, newdata, ...)`.
+#' @return A smaller fit.
 #' @seealso [pfdtc()] with `keep_data = FALSE`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 10, neighbours = 0)
 #' if (requireNamespace("butcher", quietly = TRUE)) {
 #'   small <- butcher::butcher(fit)
 #'   predict(small, data.frame(speed = c(5, 15)))
-#'   c(object.size(fit), object.size(small))
 #' }
 #' @name butcher-methods
 NULL
@@ -66,18 +62,18 @@ axe_fitted.gp_fit <- function(x, verbose = FALSE, ...) {
 
 # ---- vetiver --------------------------------------------------------------------------------------------------------
 
-#' Serve fits by vetiver
+#' Methods for vetiver
 #'
-#' Methods for package vetiver: `vetiver_model(fit, "name")` makes a model of a fit, butchered (see [butcher-methods]),
-#' to be pinned and served. Its prototype is made from the fit, for a formula of plain variables and for a fit from a
-#' matrix; with other terms (`log(a)`, matrices) give `prototype_data`, some rows of the data. `vetiver_api(v, interval
-#' = "prediction")` passes arguments on to [predict.gp_fit()].
+#' `vetiver_model(fit, "name")` makes a model of a fit that can be pinned and served, without its data
+#' ([butcher-methods]). Its prototype comes from the fit; a formula with other terms than variables, such as `log(a)`,
+#' needs `prototype_data`, some rows of the data. `vetiver_api(v, interval = "prediction")` passes arguments to
+#' [predict.gp_fit()].
 #'
 #' @param model A fit.
-#' @param metadata,vetiver_model,... What vetiver passes on. For `handler_predict()`, arguments of [predict.gp_fit()].
-#' @return What vetiver documents for these generics. The answer to a request has a list with `.pred`, and with an
-#'   `interval` also `.pred_lower` and `.pred_upper`.
-#' @section Errors: class `pfdtc_error_input` for terms that no prototype can be made of.
+#' @param metadata,vetiver_model,... Passed on by vetiver; for `handler_predict()` arguments of [predict.gp_fit()].
+#' @return As vetiver documents. The answer to a request is a list with `.pred`, and with an `interval` also
+#'   `.pred_lower` and `.pred_upper`.
+#' @section Errors: class `pfdtc_error_input` for terms that have no prototype.
 #' @seealso [butcher-methods]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 10, neighbours = 0)
@@ -89,11 +85,7 @@ NULL
 
 #' @rdname vetiver-methods
 #' @exportS3Method vetiver::vetiver_create_description
-vetiver_create_description.gp_fit <- function(model) {
-  model <- check_any_fit(model, "model")
-  if (response_of(model)$conjugate) return(sprintf("A Gaussian process regression (%s)", fit_title(model)))
-  sprintf("A Gaussian process with a %s response", as_response(model$likelihood)$label)
-}
+vetiver_create_description.gp_fit <- function(model) paste("A", fit_title(check_any_fit(model, "model")))
 
 #' @rdname vetiver-methods
 #' @exportS3Method vetiver::vetiver_create_meta

@@ -1,4 +1,4 @@
-# Figures of experiments: summaries as data frames first, drawn by base graphics or ggplot2.
+# Figures of experiments. summary_*() make the data that *_figure() draw.
 
 #' @export
 print.pfdtc_experiment <- function(x, ...) {
@@ -24,18 +24,15 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
 
 #' Plot errors against the number of inducing points
 #'
-#' A panel a data set, a line a method: root mean square errors against the number of inducing points, as in Figures 3
-#' and 5 of Huggins et al. (2019). Lines join medians over the repetitions, bars go from the least to the greatest. Both
-#' axes are logarithmic.
+#' Draws a panel for each data set and a line for each method: root mean square errors against the number of inducing
+#' points, on logarithmic axes. Lines join medians over the repetitions, bars show their range.
 #'
-#' @param results what [run_experiment()] returned, or the name of its file.
-#' @param what the error of the posterior `"mean"` or `"sd"` of f against the exact Gaussian process, or that of the
-#'   `"prediction"` against the responses held out (with the exact process's own as a dotted line). In units of the
-#'   training rows' sd of the response.
-#' @param datasets,methods names of those to show. `NULL`: all.
-#' @param ... passed on to [plot.default()], e.g. `ylim`, `las`.
-#' @return What was plotted, invisibly: a data frame with `dataset`, `method`, `m`, `middle` (median over the
-#'   repetitions), `low`, `high` and `n` (repetitions).
+#' @param results A result of [run_experiment()], or the name of its file.
+#' @param what Error of the posterior `"mean"` or `"sd"` of f relative to the exact GP, or of the `"prediction"` of
+#'   held-out responses (dotted: the exact GP). In sds of the training responses.
+#' @param datasets,methods Names of those to show. Default: all.
+#' @param ... Arguments of [plot.default()].
+#' @return Invisibly, a data frame: `dataset`, `method`, `m`, `middle` (median), `low`, `high`, `n` (repetitions).
 #' @section Errors: class `pfdtc_error_input` for results with other columns, or names that are not in them.
 #' @section Invariants: `low <= middle <= high`; `par()` is as before.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figures 3 and 5.
@@ -52,19 +49,16 @@ plot_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = 
 
 #' Plot Kullback-Leibler divergences of an experiment
 #'
-#' A panel a data set. Against the number of inducing points: medians and range over the repetitions, as [plot_rmse()].
-#' Against the error of the posterior mean: a point a fit, which shows what a KL divergence says of that error. Figure 4
-#' and the appendix of Huggins et al. (2019).
+#' Draws a panel for each data set: KL divergences against the number of inducing points (medians and range), or against
+#' the error of the posterior mean (a point for each fit). Figure 4 of Huggins et al. (2019).
 #'
 #' @inheritParams plot_rmse
-#' @param against what runs along the horizontal axis: `"m"`, or the root mean square `"error"` of the mean.
-#' @param kl the divergence between the processes, or the mean one of the `"marginal"` distributions at the test rows.
-#'   The former is infinite for SoR, which is then left out.
-#' @param best show of each method and `m` only the best repetition, that of the least error of the mean?
-#' @return What was plotted, invisibly: as [plot_rmse()], or a data frame with `dataset`, `method`, `m`, `repetition`,
-#'   `error` and `kl` (nats).
+#' @param against Horizontal axis: `"m"`, or the root mean square `"error"` of the mean.
+#' @param kl Divergence between the processes (infinite for SoR, which is left out), or the mean over the `"marginal"`
+#'   distributions at the test rows.
+#' @param best Should only the repetition with the smallest error be shown?
+#' @return Invisibly, as [plot_rmse()], or a data frame: `dataset`, `method`, `m`, `repetition`, `error`, `kl` (nats).
 #' @inheritSection plot_rmse Errors
-#' @inheritSection plot_rmse Invariants
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 4.
 #' @seealso [kl_divergence()], [plot_rmse()]
 #' @examples
@@ -81,22 +75,19 @@ plot_kl <- function(results, against = c("m", "error"), kl = c("process", "margi
 
 #' Plot errors against the divergence, along optimisations
 #'
-#' Figures 1b and 1c of Huggins et al. (2019): root mean square errors of posterior mean and sd against the pF
-#' divergence, along and across the repetitions. A thin line a repetition, from its start (open) to its end (filled);
-#' the heavy line is fitted to all points by least squares on the logarithmic axes, and its slope written above: 1 says
-#' that the error falls in proportion to the divergence.
+#' Draws root mean square errors of posterior mean and sd against the pF divergence, as in Figures 1b and 1c of Huggins
+#' et al. (2019). A thin line is a repetition, from its start (open) to its end (filled). The heavy line is a least
+#' squares fit on logarithmic axes with its slope above: 1 means that the error is proportional to the divergence.
 #'
-#' @param results what [run_experiment()] returned, with the course of some fits (its argument `trace`), or the name of
-#'   its file.
-#' @param divergence under the auxiliary distribution of the fit (`"own"`, what was optimised; method `"pf"` has it), or
-#'   from the `"exact"` posterior.
-#' @param method the method to show.
-#' @param dataset,m the data set and the number of points. `NULL`: the first in the trace.
-#' @param ... passed on to [plot.default()].
-#' @return What was plotted, invisibly: a data frame with `repetition`, `evaluation`, `divergence`, `what` (`"mean"` or
-#'   `"sd"`) and `error`; attribute `slope`, the slopes of the two fitted lines.
-#' @section Errors: class `pfdtc_error_input` where the results have no trace of that.
-#' @section Invariants: `par()` is as before.
+#' @param results A result of [run_experiment()] with `trace`, or the name of its file.
+#' @param divergence Under the auxiliary distribution of the fit (`"own"`, for method `"pf"`), or from the `"exact"`
+#'   posterior.
+#' @param method Method to show.
+#' @param dataset,m Data set and number of points. Default: the first in the trace.
+#' @param ... Arguments of [plot.default()].
+#' @return Invisibly, a data frame: `repetition`, `evaluation`, `divergence`, `what` (`"mean"` or `"sd"`), `error`;
+#'   attribute `slope` has the coefficients of the two lines.
+#' @section Errors: class `pfdtc_error_input` if the results have no such trace.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 1.
 #' @seealso [plot_trace()] for figure 1a
 #' @examples
@@ -111,17 +102,16 @@ plot_divergence_error <- function(results, divergence = c("own", "exact"), metho
 
 #' Plot an experiment with ggplot2
 #'
-#' The figures of [plot_rmse()], [plot_kl()], [plot_divergence_error()] and [plot_trace()] as ggplots.
+#' Draws the figures of [plot_rmse()], [plot_kl()], [plot_divergence_error()] and [plot_trace()].
 #'
-#' @param object what [run_experiment()] or [read_experiment()] returned.
-#' @param figure which.
-#' @param ... arguments of that function, by name.
+#' @param object A result of [run_experiment()] or [read_experiment()].
+#' @param figure Which figure.
+#' @param ... Arguments of that function, by name.
 #' @return A ggplot.
 #' @seealso [plot_rmse()]
 #' @examples
 #' data <- data.frame(x = cars$speed, y = cars$dist)
-#' results <- run_experiment(data, c("pf", "vfe", "subsample"), m = c(2, 4),
-#'                           reps = 2, control = pfdtc_control(maxit = 5))
+#' results <- run_experiment(data, c("pf", "vfe"), m = 2, reps = 1)
 #' if (requireNamespace("ggplot2", quietly = TRUE)) ggplot2::autoplot(results, "rmse", what = "sd")
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_experiment <- function(object, figure = c("rmse", "kl", "divergence", "trace"), ...) {
@@ -135,7 +125,7 @@ autoplot.pfdtc_experiment <- function(object, figure = c("rmse", "kl", "divergen
 
 # ---- what is plotted ------------------------------------------------------------------------------------------------
 
-# Okabe and Ito's colours; symbols and line types differ as well.
+# Colours of Okabe and Ito; symbols and line types differ as well.
 method_looks <- data.frame(
   method = c("pf", "default", "vfe", "vfe_greedy", "sor", "subsample"),
   label = c("pF-DTC (paper)", "pF-DTC (defaults)", "VFE", "VFE, greedy start", "SoR", "subsample"),
@@ -158,7 +148,7 @@ pick <- function(results, datasets, methods) {
        fits = results[results$dataset %in% datasets & results$method %in% methods, ])
 }
 
-# list(data, x, y, xlab, ylab, lines, level): what panels_figure() draws.
+# Returns list(data, xlab, ylab, lines, level) for panels_figure().
 summary_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = NULL, methods = NULL) {
   what <- check_choice(what, c("mean", "sd", "prediction"), "what")
   picked <- pick(results, datasets, methods)
@@ -250,18 +240,18 @@ panels_figure <- function(s) {
   sets <- unique(d$dataset)
   looks <- method_looks[method_looks$method %in% d$method, ]
   shape <- grDevices::n2mfrow(length(sets))
-  if (shape[1L] > shape[2L]) shape <- rev(shape) # wide, as a page is
+  if (shape[1L] > shape[2L]) shape <- rev(shape) # wider than high
   keys <- legend_keys(paste0(looks$label, " "), looks$col, if (s$lines) looks$lty else NA, 1.5, looks$pch)
   if (!is.null(s$level)) keys <- rbind(keys, legend_keys("exact ", "grey40", if (s$lines) 3L else NA, 1.5))
   figure(lapply(sets, function(set) set_panel(d[d$dataset == set, ], s, set, looks)), d, keys,
          list(seg.len = 2.4, x.intersp = 0.6), cex = 0.8, outer = s[c("xlab", "ylab")],
-         par = list(mfrow = shape, mar = c(2, 3.4, 1.6, 0.6), oma = c(1.4, 1.4, 2, 0), mgp = c(2.1, 0.6, 0)))
+         par = panels_par(shape, c(2, 3.4, 1.6, 0.6), 2, c(1.4, 1.4), c(2.1, 0.6, 0)))
 }
 
 set_panel <- function(d, s, set, looks) {
   logarithmic <- function(v) range(v[is.finite(v) & v > 0])
   k <- nrow(looks)
-  shift <- if (s$lines) 1.012^(seq_len(k) - (k + 1) / 2) else 1 # side by side, or bars would hide one another
+  shift <- if (s$lines) 1.012^(seq_len(k) - (k + 1) / 2) else 1 # bars side by side
   xlim <- logarithmic(if (s$lines) d$m else d$error) * range(shift)
   ylim <- logarithmic(if (s$lines) c(d$middle, d$low, d$high, s$level[set]) else d$kl)
   layers <- lapply(seq_len(k), function(i) {
@@ -288,7 +278,7 @@ course_figure <- function(d) {
   panels <- lapply(unique(d$what), function(what) {
     course_panel(d[d$what == what, ], attr(d, "slope")[[what]], attr(d, "label"))
   })
-  figure(panels, d, par = list(mfrow = c(1L, 2L), mar = c(4.4, 5, 2, 0.8), mgp = c(3.4, 0.7, 0)))
+  figure(panels, d, par = panels_par(c(1L, 2L), c(4.4, 5, 2, 0.8), mgp = c(3.4, 0.7, 0)))
 }
 
 course_panel <- function(d, fit, label) {
@@ -309,7 +299,7 @@ course_panel <- function(d, fit, label) {
 
 # ---- the trace of an experiment, for plot_trace() -------------------------------------------------------------------
 
-# Divergence where it is known; else the objective above the lowest of its own run, since each has its own data.
+# Returns divergences where known, else the objective above the lowest of its run: each run has its own data.
 trace_curves <- function(results, against = c("evaluation", "seconds"), method = NULL, dataset = NULL, m = NULL) {
   against <- check_choice(against, c("evaluation", "seconds"), "against")
   if (is.null(method)) method <- c("pf", "vfe")
@@ -334,5 +324,5 @@ traces_figure <- function(d) {
                      main = method_looks$label[method_looks$method == p$objective_of[1L]]), powers = "y",
          layers = unlist(unname(lines), FALSE))
   })
-  figure(unname(panels), d, par = list(mfrow = c(1L, length(panels)), mar = c(4.2, 4.4, 2, 0.8), mgp = c(2.9, 0.7, 0)))
+  figure(unname(panels), d, par = panels_par(c(1L, length(panels)), c(4.2, 4.4, 2, 0.8), mgp = c(2.9, 0.7, 0)))
 }

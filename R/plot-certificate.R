@@ -1,55 +1,39 @@
 #' Plot certificates
 #'
-#' What [certify()] says of one fit, as a picture: where the exact Gaussian process lies; or, of several fits with
-#' different numbers of inducing points, how far it is at most from each, beside the actual distance.
+#' Draws what [certify()] guarantees: for one fit, where the exact GP lies; for several fits with different numbers of
+#' inducing points, the largest possible errors beside the actual ones.
 #'
-#' For one fit: data, mean, credible band and inducing points as in [plot.gp_fit()]; filled in orange, the band in which
-#' the mean of the exact process is certified to lie; and orange dashed lines between which its credible band lies, the
-#' ends of `predict(interval = "credible", certified = TRUE)`. With one input the curves run over its range; with more
-#' there is a slice a variable, as in [plot.gp_fit()]. Bands far wider than the rest of the picture are cut off.
+#' One fit: data, mean, credible band and inducing points as in [plot.gp_fit()]. The exact mean lies in the filled
+#' orange band, the exact credible band between the orange dashed lines. Bands much wider than the data are cut off.
 #'
-#' For a list of fits of the same model: median (solid) and maximum (dashed) over `newdata` of the certified errors of
-#' mean and sd against the number of points, for each effort, on logarithmic axes; and of the actual errors where the
-#' exact process is at hand. Methods get a row of panels each. Values that are zero have no place on such an axis:
-#' triangles at its lower end stand for them.
+#' A list of fits: median (solid) and maximum (dashed) over `newdata` of the certified errors of mean and sd against the
+#' number of points, for each effort, on logarithmic axes. Triangles at the lower end are zeros.
 #'
-#' Of classes and counts one fit is drawn as [plot.gp_fit()] does it, by `type`: the averaged probability or rate, where
-#' the exact process's Laplace posterior is certified to have it, and the band of f as the link has it; or f. The errors
-#' of a list are those of f: of its mode, and its sd.
+#' The exact GP is black. It is computed for the figure if there are at most 500 different rows. For a non-Gaussian
+#' likelihood it is the Laplace approximation of the exact GP, and the errors of a list are those of f.
 #'
-#' The exact process is drawn in black. It is computed for the figure where there are no more than 500 different rows of
-#' inputs.
+#' @param fits A fit, or a list of fits of the same data and hyperparameters.
+#' @param newdata Rows to evaluate at, as in [predict()][predict.gp_fit]. Default: `n` points over the range of each
+#'   input; for a list of fits the training rows.
+#' @param effort Effort of [certify()]. Default: `"reference"` for one fit, all three for a list.
+#' @param exact A [gp_exact()] fit of the same model; `FALSE` for none; `TRUE` to compute it for any number of rows.
+#' @param level Probability of the credible bands.
+#' @param inputs,at,n,points For one fit, as in [plot.gp_fit()].
+#' @param ... Arguments of [plot.default()].
+#' @param reference From [reference()], for all fits. Default: that of each fit, computed if it has none.
+#' @param type For one fit with a non-Gaussian likelihood, `"response"` or `"link"`.
+#' @param plot `FALSE` returns the data without drawing, for `autoplot()`.
+#' @return Invisibly, a data frame of class `pfdtc_certificate` in units of the response, without offsets.
 #'
-#' @param fits a fit, or a list of fits of the same data and hyperparameters.
-#' @param newdata rows to evaluate at, in any form that [predict()][predict.gp_fit] takes. For one fit of one input, its
-#'   different values in place of `n` points over the range; for a list, the rows that errors are summarised over
-#'   (`NULL`: the training inputs).
-#' @param effort of [certify()]. For one fit one of `"reference"` (`NULL`), `"fast"` and `"tight"`; for a list, which of
-#'   them to draw (`NULL`: all). `"tight"` takes all pairs of rows.
-#' @param exact a [gp_exact()] fit of the same data and hyperparameters (of classes and counts one whose points leave
-#'   nothing unexplained); `FALSE` for none; `TRUE` to compute it whatever
-#'   the number of rows.
-#' @param level probability of the credible bands.
-#' @param inputs,at,n,points for one fit, as in [plot.gp_fit()].
-#' @param ... passed on to [plot.default()], e.g. `xlim`, `ylim`, `xlab`, `ylab`, `las`.
-#' @param reference made by [reference()], for all fits. `NULL`: that of each fit, which is made where it has none.
-#' @param type of one fit of classes or counts: `"response"` or `"link"`.
-#' @param plot `FALSE`: only return what would be drawn, for `autoplot()`.
-#' @return What is drawn, invisibly, in units of the response, offsets left out: a data frame of class
-#'   `pfdtc_certificate`, of which `autoplot()` of package ggplot2 makes the same figure.
+#'   One fit: `input`, `value`, `label`, `fit`, `se.fit`, `lwr`, `upr` as from [plot.gp_fit()]; `mean_lower`,
+#'   `mean_upper`, `sd_lower`, `sd_upper` as from [certify()]; `lwr_certified`, `upr_certified`, which contain the exact
+#'   credible band; and for the exact GP, or `NA`, `exact`, `se.exact`, `lwr_exact`, `upr_exact`.
 #'
-#'   For one fit, a row a point of a curve: `input`, `value` and `label` as from [plot.gp_fit()]; `fit`, `se.fit`, `lwr`
-#'   and `upr`, the fit's mean, sd of f and credible band; `mean_lower`, `mean_upper`, `sd_lower` and `sd_upper` as from
-#'   [certify()]; `lwr_certified` and `upr_certified`, between which the exact credible band lies; and what the exact
-#'   process has, or `NA`: `exact`, `se.exact`, `lwr_exact` and `upr_exact`.
-#'
-#'   For a list, a row a fit, effort and quantity: `fit` (its name), `method`, `m`, `effort` (`"actual"` for the actual
-#'   error), `what` (`"mean"` or `"sd"`), `median` and `max`. Efforts that need the data are left out for fits without.
-#' @section Errors: class `pfdtc_error_input` where fits, `exact` or `reference` differ in data or hyperparameters, or
-#'   what is asked for needs data that the fits have not kept.
-#' @section Invariants: `mean_lower <= exact <= mean_upper`, `sd_lower <= se.exact <= sd_upper`, `lwr_certified <=
-#'   lwr_exact`, `upr_exact <= upr_certified`; median and maximum of the actual errors are no larger than those of each
-#'   effort. Random groups of rows are always the same: R's random numbers are left as they were. `par()` is as before.
+#'   A list: `fit` (name), `method`, `m`, `effort` (`"actual"` for actual errors), `what` (`"mean"` or `"sd"`), `median`
+#'   and `max`. Fits without their data lack the efforts that need data.
+#' @section Errors: class `pfdtc_error_input` if fits, `exact` or `reference` differ in data or hyperparameters.
+#' @section Invariants: exact values lie between their bounds; actual errors are at most those of each effort. Random
+#'   numbers and `par()` are as before.
 #' @source Theory vignette.
 #' @seealso [certify()] for the numbers, [plot.gp_fit()], [plot_fits()]
 #' @examples
@@ -89,38 +73,68 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
 
 #' Plot certificates with ggplot2
 #'
-#' The figures of [plot_certificate()] as ggplots.
+#' Draws what [plot_certificate()] returned. For a result of [certify()] it draws the certified interval of the exact
+#' mean at each row, in the order of the means, and two of its sds; `plot()` does the same in base graphics.
 #'
-#' @param object what [plot_certificate()] returned.
-#' @param ... nothing: an unknown argument is an error.
-#' @return A ggplot.
-#' @section Errors: class `pfdtc_error_input` for some columns of what [plot_certificate()] returned.
-#' @source [plot_certificate()].
-#' @seealso [plot_certificate()]
+#' @param object,x A result of [plot_certificate()] or [certify()].
+#' @param ... For `plot()`, arguments of [plot.default()].
+#' @return A ggplot; for `plot()`, `x` invisibly.
+#' @seealso [plot_certificate()], [certify()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 3)
 #' fit$reference <- reference(fit, m2 = 8)
-#' if (requireNamespace("ggplot2", quietly = TRUE)) {
-#'   ggplot2::autoplot(plot_certificate(fit, plot = FALSE))
-#' }
+#' plot(certify(fit))
+#' if (requireNamespace("ggplot2", quietly = TRUE)) ggplot2::autoplot(plot_certificate(fit, plot = FALSE))
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_certificate <- function(object, ...) {
   check_dots_empty(list(...), "object")
-  figure <- attr(object, "figure")
-  if (is.null(figure) || ncol(object) != if (identical(figure, "errors")) 7L else 17L) {
-    abort_input("object", "a part of it", "all of what plot_certificate() returned")
-  }
   ggplot_figure(certificate_figure(object))
+}
+
+#' @rdname autoplot.pfdtc_certificate
+#' @export
+plot.pfdtc_certificate <- function(x, ...) {
+  draw_figure(certificate_figure(x, list(...)$log), list(...))
+  invisible(x)
 }
 
 certificate_figure <- function(out, log = NULL) {
   about <- attr(out, "figure")
   class(out) <- "data.frame"
+  columns <- if (is.null(about)) c("mean", "mean_lower", "mean_upper", "sd_upper") else
+    if (identical(about, "errors")) c("method", "m", "effort", "what", "median", "max") else c("exact", "mean_lower")
+  if (!all(columns %in% names(out))) {
+    abort_input("object", "some of its columns", "all columns that plot_certificate() or certify() returned")
+  }
+  if (is.null(about)) return(certified_rows_figure(out))
   if (!identical(about, "errors")) return(certified_curves_figure(out, about))
   certified_errors_figure(out, is.null(log) || grepl("y", log, fixed = TRUE))
 }
 
-# The exact fit to draw, or NULL.
+# Draws the rows of certify() in the order of their means. Intervals without an end are cut off.
+certified_rows_figure <- function(d, most = 300L) {
+  shown <- d[is.finite(d$mean), ]
+  if (!nrow(shown)) abort_input("object", "a certificate without complete rows", "a certificate of at least one row")
+  shown <- shown[order(shown$mean), ][evenly(nrow(shown), most), ]
+  middle <- range(shown$mean + 2 * shown$sd, shown$mean - 2 * shown$sd)
+  range <- middle + c(-0.5, 0.5) * diff(middle)
+  inside <- function(v) pmin(pmax(v, range[1L]), range[2L])
+  lower <- inside(shown$mean_lower)
+  upper <- inside(shown$mean_upper)
+  at <- seq_along(lower)
+  layers <- c(layer("segment", at, inside(lower - 2 * shown$sd_upper), x1 = at, y1 = inside(upper + 2 * shown$sd_upper),
+                    col = band_colour(), lwd = 2),
+              layer("segment", at, lower, x1 = at, y1 = upper, col = certified_colour, lwd = 5, lend = 2),
+              layer("dots", at, shown$mean, pch = 16, cex = 0.5, col = plot_colours["mean"]))
+  panel <- list(args = list(xlab = "row, in order of the mean", ylab = "posterior mean", xlim = range(at),
+                            ylim = range(lower - 2 * shown$sd, upper + 2 * shown$sd, finite = TRUE)), layers = layers)
+  keys <- legend_keys(c("mean", "certified: exact mean", "certified: exact mean and 2 sd"),
+                      c(plot_colours["mean"], certified_colour, band_colour()), c(NA, 1, 1), c(NA, 5, 2),
+                      c(16, NA, NA), c(0.6, 1, 1))
+  figure(list(panel), d, keys)
+}
+
+# Returns the exact fit to draw, or NULL.
 exact_for_figure <- function(fits, exact, most = 500L) {
   given <- Filter(function(fit) is_exact(fit) || is_laplace_limit(fit), fits)
   with_data <- Filter(function(fit) !is.null(fit$data), fits)
@@ -139,7 +153,7 @@ exact_for_figure <- function(fits, exact, most = 500L) {
   exact
 }
 
-# Points that a posterior rests on.
+# Returns the number of points that a posterior rests on.
 size_of_fit <- function(fit) if (is.null(fit$m)) nrow(fit$x) else fit$m
 
 # ---- one fit --------------------------------------------------------------------------------------------------------
@@ -164,7 +178,7 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   part <- function(what) unlist(lapply(grids, function(g) rep_len(g[[what]], nrow(g$x))))
   if (is.null(reference)) reference <- fit$reference
   certificate <- certificate_of(fit, plain_rows(x), effort, reference)
-  response <- !response_of(fit)$conjugate && type == "response"
+  response <- type == "response"
   ends <- c("mean_lower", "mean_upper")
   shown_ends <- certificate[if (response && !is.null(certificate$response)) c("response_lower", "response_upper") else
     ends]
@@ -184,17 +198,13 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
     upr_exact = band(truth$mean, sqrt(truth$var)))
   with_points <- points && !is.null(base$data) && has_partial_response(fit, type)
   figure <- list(variables = shown, points = if (with_points) partial_points(base, all, shown, data),
-                 inducing = inducing_marks(fit, shown), level = level, response = slice_label(base, type))
+                 inducing = inducing_marks(fit, shown), level = level, response = slice_label(base, type),
+                 residuals = length(all) > 1L && response_of(base)$reads != "classes",
+                 foot = if (is.null(newdata)) slices_foot(all, centre, names, if (is.null(inputs)) length(all) else 0L))
   structure(data, class = c("pfdtc_certificate", "data.frame"), figure = figure, effort = effort)
 }
 
-grid_of_rows <- function(x) {
-  if (!nrow(x)) abort_input("newdata", "without complete rows", "of at least one row")
-  value <- sort(unique(x[, 1L]))
-  list(value = value, label = NA_character_, x = x[match(value, x[, 1L]), , drop = FALSE])
-}
-
-# Bands that would dwarf the rest are cut off at its own height above and below it.
+# Wide bands are cut off at the height of the other parts above and below them.
 certified_range <- function(data, points) {
   rest <- range(data$lwr, data$upr, data$lwr_exact, data$upr_exact, points$y, finite = TRUE)
   most <- rest + c(-1, 1) * diff(rest)
@@ -219,18 +229,18 @@ certified_curves_figure <- function(data, s) {
   filled <- c(grDevices::adjustcolor(orange, 0.3), band_colour())
   keys <- legend_keys(
     c("fit's mean", sprintf("fit's %s credible", percent), "exact mean", paste("exact", percent, "credible"),
-      "certified: exact mean", sprintf("certified: exact %s credible", percent), "data", "inducing points"),
+      "certified: exact mean", sprintf("certified: exact %s credible", percent),
+      if (isTRUE(s$residuals)) "partial residuals" else "data", "inducing points"),
     c(plot_colours["mean"], NA, "#000000", "#000000", orange, orange, plot_colours[c("data", "inducing")]),
     c(1, NA, 1, 3, NA, 2, NA, NA), c(2, NA, 1, 1, 2, 2, NA, NA), c(NA, 22, NA, NA, 22, NA, 16, 124),
     c(1, 2, 1, 1, 1.6, 1, 0.6, 0.8), c(NA, filled[2L], NA, NA, filled[1L], NA, NA, NA))
   keys <- keys[c(TRUE, TRUE, has_exact, has_exact, TRUE, TRUE, !is.null(s$points), !is.null(s$inducing)), ]
   k <- length(panels)
   figure(panels, data, keys, list(seg.len = 1.8, ncol = ceiling(nrow(keys) / 2)), cex = if (k > 1L) 0.85 else 1,
-         par = list(mfrow = rev(grDevices::n2mfrow(k)), mar = c(3.5, 3.5, 0.5, 1), oma = c(0, 0, 2.8, 0),
-                    mgp = c(2.2, 0.7, 0)))
+         par = panels_par(rev(grDevices::n2mfrow(k)), top = 2.8), foot = s$foot)
 }
 
-# No further than `far`, which no panel reaches: bands that have no end cannot be filled.
+# Bands without an end are cut at `far`, beyond the panel, because they cannot be filled.
 certified_bands <- function(p, far) {
   band <- function(lower, upper, col) {
     inside <- function(v) pmin(pmax(v, far[1L]), far[2L])
@@ -239,7 +249,7 @@ certified_bands <- function(p, far) {
   c(band("mean_lower", "mean_upper", grDevices::adjustcolor(certified_colour, 0.3)), band("lwr", "upr", band_colour()))
 }
 
-# Wide enough to be seen under the exact ones where the certificate is as narrow as a line.
+# These lines are wide, so that they can be seen below the exact ones if the certificate is narrow.
 certified_lines <- function(p) {
   line <- function(what, ...) layer("line", p$value, p[[what]], ...)
   of_mean <- function(what) line(what, lwd = 3.5, col = certified_colour)
@@ -291,7 +301,7 @@ rows_to_summarise <- function(base, newdata) {
   rows
 }
 
-# The certified errors of a fit at all rows, for those efforts that are within reach of what it has kept.
+# Returns the certified errors at all rows, for each effort that the kept parts of the fit allow.
 certified_by_effort <- function(fit, new, efforts, reference) {
   if (is.null(reference)) reference <- fit$reference
   if (is.null(fit$data) && !is_exact(fit)) efforts <- if (!is.null(reference)) intersect(efforts, "reference")
@@ -311,20 +321,20 @@ summarise_errors <- function(fit, label, errors) {
              what = c("mean", "sd"), median = c(over(stats::median)), max = c(over(max)))
 }
 
-# Lines and open symbols that fit into one another: certificates may be as good as the actual error. Dashes are in units
-# of the width: these have the same length.
+# Lines and symbols fit into one another, because a certificate may equal the actual error. Dashes are in units of the
+# line width: all have the same length.
 effort_looks <- data.frame(
   effort = c("actual", "fast", "reference", "tight"), col = c("#000000", "#E69F00", "#0072B2", "#CC79A7"),
   label = c("actual error", "certified, fast", "certified, reference", "certified, tight"), pch = c(16L, 2L, 0L, 5L),
   cex = c(0.7, 1.1, 1.4, 1.1), lwd = c(4.5, 2.25, 2.25, 1.125), dashes = c("21", "42", "42", "84"))
 
-# `log`: is the vertical axis logarithmic?
+# `log` is TRUE for a logarithmic vertical axis.
 certified_errors_figure <- function(data, log) {
   looks <- effort_looks[effort_looks$effort %in% data$effort, ]
   methods <- unique(data$method)
   panels <- unlist(lapply(methods, function(method) {
     lapply(c("mean", "sd"), function(what) {
-      title <- if (length(methods) > 1L) paste0(fit_title(list(method = method)), ": ", what) else
+      title <- if (length(methods) > 1L) paste0(posterior_title(list(method = method)), ": ", what) else
         paste("posterior", what)
       certified_panel(data[data$method == method & data$what == what, ], data[data$what == what, ], looks, title, log)
     })
@@ -335,11 +345,10 @@ certified_errors_figure <- function(data, log) {
                       c(rep(NA, nrow(looks)), 1L, 2L, if (zero) NA), 1.5, c(looks$pch, NA, NA, if (zero) 6L))
   figure(panels, data, keys, list(seg.len = 1.8, ncol = ceiling(nrow(keys) / 2)), cex = 0.85,
          outer = list(xlab = "inducing points", ylab = "error"),
-         par = list(mfrow = c(length(methods), 2L), mar = c(2, 3.4, 1.6, 0.6), oma = c(1.4, 1.4, 2.8, 0),
-                    mgp = c(2.1, 0.6, 0)))
+         par = panels_par(c(length(methods), 2L), c(2, 3.4, 1.6, 0.6), 2.8, c(1.4, 1.4), c(2.1, 0.6, 0)))
 }
 
-# `all`: what the axes have room for; values of zero stand at the lower end of a logarithmic one.
+# `all` sets the axes. Zeros stand at the lower end of a logarithmic axis.
 certified_panel <- function(d, all, looks, title, log) {
   values <- c(all$median, all$max)
   there <- values[is.finite(values) & values > 0]
@@ -361,5 +370,5 @@ certified_panel <- function(d, all, looks, title, log) {
        layers = unlist(unlist(layers, FALSE), FALSE))
 }
 
-# That of the actual error lies under the others.
+# The line of the actual error lies below the others.
 line_colour <- function(look) grDevices::adjustcolor(look$col, if (look$effort == "actual") 0.3 else 1)

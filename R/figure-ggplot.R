@@ -1,6 +1,6 @@
-# The figures of draw.R by ggplot2.
+# Draws the figures of figure-draw.R with ggplot2.
 
-# A panel is a facet by its title; where panels have labels of their own these stand beside the titles.
+# A panel is a facet with its title. Axis titles that differ between panels are put into the facet titles.
 ggplot_figure <- function(f) {
   panels <- f$panels
   each <- function(what) lapply(panels, function(p) p$args[[what]])
@@ -16,7 +16,7 @@ ggplot_figure <- function(f) {
   }), FALSE)
   layers <- layers[vapply(layers, function(l) nrow(l$data) > 0L, NA)]
   looks <- lapply(layers, `[[`, "look")
-  layers <- lapply(split(layers, match(looks, unique(looks))), ggplot_layer) # those that look alike at once
+  layers <- lapply(split(layers, match(looks, unique(looks))), ggplot_layer) # layers with the same look become one
   free <- vapply(c("xlim", "ylim"), function(what) length(unique(each(what))) > 1L, NA)
   limits <- function(what) if (!free[[what]] && is.null(places$scale)) panels[[1L]]$args[[what]]
   log <- panels[[1L]]$args$log
@@ -26,19 +26,24 @@ ggplot_figure <- function(f) {
     (if (isTRUE(grepl("x", log))) ggplot2::scale_x_log10()) + (if (isTRUE(grepl("y", log))) ggplot2::scale_y_log10()) +
     (if (several) ggplot2::facet_wrap("panel", drop = FALSE, scales = scales)) +
     ggplot2::coord_cartesian(limits("xlim"), if (!free[["ylim"]]) panels[[1L]]$args$ylim) +
-    ggplot2::labs(x = label$x, y = label$y, title = if (!several && nzchar(titles)) titles) +
+    ggplot2::labs(x = label$x, y = label$y, title = if (!several && nzchar(titles)) titles,
+                  caption = ggplot_foot(f$foot)) +
     ggplot2::theme_bw() + ggplot2::theme(legend.position = "top", legend.text = ggplot2::element_text(size = 7),
                                          strip.text = ggplot2::element_text(size = 7))
 }
 
-# `own`: which labels are.
+ggplot_foot <- function(foot) {
+  if (length(foot)) paste(strwrap(paste(foot, collapse = " "), 100L), collapse = "\n")
+}
+
+# `own`: which axis titles belong to the panel.
 panel_title <- function(p, own) {
   text <- c(paste(c(p$note[[1L]], p$args$main), collapse = ", "),
             paste(c(if (own$y) p$args$ylab, if (own$x) p$args$xlab), collapse = ", by "))
   paste(text[nzchar(text)], collapse = "\n")
 }
 
-# list(data, look)
+# Returns list(data, look).
 layer_in_panel <- function(l, panel, shift) {
   coordinates <- c("x", "y", "x1", "y1")
   values <- l[intersect(names(l), coordinates)]
@@ -79,7 +84,7 @@ ggplot_layer <- function(same) {
          tick = geom(ggplot2::geom_rug, aes(x), sides = "b"))
 }
 
-# A line and a point for each key, which are nowhere but in the legend.
+# Adds a line and a point for each key that appear only in the legend.
 ggplot_keys <- function(keys) {
   x <- key <- NULL     # columns, for R CMD check
   if (is.null(keys)) return(NULL)
@@ -93,8 +98,8 @@ ggplot_keys <- function(keys) {
     NULL, values = keys$col, labels = keys$text, guide = guide))
 }
 
-# Panels of one figure share a scale. Levels are set apart from all numbers, a stretch of the axis a panel, and the
-# scale names them: list(shift = of each panel's values, scale = NULL where there are no levels).
+# Panels of one figure share a scale. Levels get a stretch of the axis for each panel, away from all numbers, where the
+# scale names them. Returns list(shift, of the values of each panel; scale, NULL without levels).
 level_places <- function(panels) {
   labels <- lapply(panels, `[[`, "levels")
   has <- lengths(labels) > 0L

@@ -1,69 +1,78 @@
-# Figures as values, which base graphics draw here and ggplot2 in ggplot_figure.R.
+# Figures as values. This file draws them with base graphics, figure-ggplot.R with ggplot2.
 
-# panels   each list(args = of plot.default(), limits and labels among them; layers; and where they are wanted
-#            levels   names of the values 1, 2, ... on the horizontal axis
-#            at       where that has its ticks, if it is logarithmic
-#            blocks   TRUE: `xlim` stays, whatever is asked for
-#            powers   which axes have powers of ten: "x", "y", "xy"
-#            las      of axes
-#            note     arguments of mtext()
-#            keys, legend   of this panel alone)
-# keys     data frame of legend_keys(); legend: arguments of legend()
-# par      of several panels; cex; outer: labels of all panels together
-# value    what the function that draws it returns
-figure <- function(panels, value, keys = NULL, legend = list(), par = NULL, cex = NULL, outer = NULL) {
-  list(panels = panels, value = value, keys = keys, legend = legend, par = par, cex = cex, outer = outer)
+# Makes a figure.
+#   panels       a list for each panel: args, arguments of plot.default(); layers; and, where wanted,
+#     levels     names of the values 1, 2, ... on the horizontal axis
+#     at         ticks of a logarithmic horizontal axis
+#     blocks     TRUE: `xlim` is fixed
+#     powers     axes with powers of ten: "x", "y" or "xy"
+#     las, note  style of axis labels; arguments of mtext()
+#     keys, legend   the legend of this panel
+#   value        what the plotting function returns
+#   keys, legend     rows of legend_keys() and arguments of legend(), for all panels
+#   par, cex     graphical parameters, for several panels
+#   outer        axis titles of all panels together
+#   foot         text below the figure
+figure <- function(panels, value, keys = NULL, legend = list(), par = NULL, cex = NULL, outer = NULL, foot = NULL) {
+  list(panels = panels, value = value, keys = keys, legend = legend, par = par, cex = cex, outer = outer, foot = foot)
 }
 
-# line(x, y), band(x, y, y1), dots(x, y), segment(x, y, x1, y1), box(x, y, x1, y1), rule(y, slope) or tick(x), as a list
-# of one, so that c() puts layers together. `...`: x1, y1, slope, pch, cex, bg, border, lend, type, xpd, size.
+# Returns graphical parameters of several panels; `top` is in lines.
+panels_par <- function(mfrow, mar = c(3.5, 3.5, 0.5, 1), top = 0, outer = c(0, 0), mgp = c(2.2, 0.7, 0)) {
+  list(mfrow = mfrow, mar = mar, oma = c(outer, top, 0), mgp = mgp)
+}
+
+# Makes a layer: line(x, y), band(x, y, y1), dots(x, y), segment(x, y, x1, y1), box(x, y, x1, y1), rule(y, slope) or
+# tick(x). It is a list of one, so that c() joins layers.
 layer <- function(verb, x, y = NULL, ..., col = "black", lty = 1, lwd = 1) {
   all <- list(verb = verb, x = x, y = y, col = col, lty = lty, lwd = lwd, ...)
   list(all[!vapply(all, is.null, NA)])
 }
 
-# Okabe and Ito's colours, told apart by colour-blind readers.
+# Colours of Okabe and Ito, which colour-blind readers can distinguish.
 plot_colours <- c(mean = "#0072B2", inducing = "#D55E00", data = "#000000")
 
 band_colour <- function(alpha = 0.3) grDevices::adjustcolor(plot_colours["mean"], alpha)
 
-# Black points, the lighter the more there are.
+# Returns black, more transparent for more points.
 data_colour <- function(n) grDevices::adjustcolor(plot_colours["data"], max(0.2, min(0.8, 100 / n)))
 
-# Points of one level side by side, without drawing from R's generator: the golden ratio's
-# multiples.
+# Spreads the points of one level by multiples of the golden ratio, without random numbers.
 spread <- function(value) value + 0.4 * ((seq_along(value) * 0.618034) %% 1 - 0.5)
 
-# The lower end of a logarithmic axis for values between these.
+# Returns the lower end of a logarithmic axis for values between these limits.
 axis_foot <- function(lim) lim[1L] * (lim[1L] / lim[2L])^0.04
 
 positive <- function(v) replace(v, !(v > 0), NA)
 
-# The points of a panel, where there are any; smaller ones where they are many.
+# Many points are drawn smaller.
 data_layer <- function(points, size = 0.8) {
   if (is.null(points)) return(NULL)
   layer("dots", points$at, points$y, pch = 16, cex = if (nrow(points) > 200) size - 0.2 else size,
         col = data_colour(nrow(points)))
 }
 
-# Inducing points as ticks along the bottom.
+# Inducing points are ticks along the bottom.
 tick_layer <- function(value, col = plot_colours["inducing"], size = 0.04, lwd = 1.5) {
   if (!is.null(value)) layer("tick", value, size = size, lwd = lwd, col = col)
 }
 
-# A row a key; NA: there is no such thing in it.
+# Returns a row for each key; NA means that the key has no such part.
 legend_keys <- function(text, col, lty = NA, lwd = NA, pch = NA, size = NA, bg = NA) {
   data.frame(text = text, col = unname(col), lty = lty, lwd = lwd, pch = pch, size = size, bg = bg)
 }
 
 # ---- base graphics --------------------------------------------------------------------------------------------------
 
-# `args`: of the call, for every panel; par() is as it was before.
+# `args` are the arguments of the call, for every panel. par() is restored.
 draw_figure <- function(f, args = list()) {
   args <- args[!vapply(args, is.null, NA)]
   old <- if (is.null(f$par)) graphics::par("mar") else graphics::par(no.readonly = TRUE)
   on.exit(graphics::par(if (is.null(f$par)) list(mar = old) else old))
-  if (!is.null(f$par)) do.call(graphics::par, f$par)
+  if (!is.null(f$par)) {
+    f$par$oma[1L] <- f$par$oma[1L] + foot_height(f$foot)
+    do.call(graphics::par, f$par)
+  }
   if (!is.null(f$cex)) graphics::par(cex = f$cex)
   margins <- graphics::par("mar")
   if (!is.null(f$outer)) {
@@ -80,8 +89,33 @@ draw_figure <- function(f, args = list()) {
     graphics::mtext(outer$xlab, 1, 0.4, outer = TRUE, cex = 0.85)
     graphics::mtext(outer$ylab, 2, 0.4, outer = TRUE, cex = 0.85)
   }
+  draw_foot(f$foot, !is.null(f$par))
   if (!is.null(f$keys)) draw_keys(f$keys, f$legend, !is.null(f$par))
   invisible(f$value)
+}
+
+# Breaks the text below a figure into at most two lines of the device's width.
+foot_lines <- function(foot) {
+  if (!length(foot)) return(character())
+  letters <- floor(graphics::par("din")[1L] / (0.42 * graphics::par("cin")[2L] * 0.65))
+  lines <- strwrap(paste(foot, collapse = " "), letters)
+  if (length(lines) > 2L) lines <- c(lines[1L], clip(paste(lines[-1L], collapse = " "), letters))
+  lines
+}
+
+# Returns the height of the text below a figure, in lines of a margin.
+foot_height <- function(foot) {
+  n <- length(foot_lines(foot))
+  if (n) 0.8 * n + 0.3 else 0
+}
+
+draw_foot <- function(foot, outer) {
+  lines <- foot_lines(foot)
+  bottom <- if (outer) graphics::par("oma")[1L] else graphics::par("mar")[1L]
+  for (i in seq_along(lines)) {
+    graphics::mtext(lines[i], 1, bottom - 0.9 - 0.8 * (length(lines) - i), outer = outer, adj = 0, cex = 0.65,
+                    col = "grey30")
+  }
 }
 
 draw_layer <- function(l) {
@@ -97,7 +131,7 @@ draw_layer <- function(l) {
          tick = graphics::rug(l$x, ticksize = l$size, lwd = l$lwd, quiet = TRUE, col = l$col))
 }
 
-# An empty panel, with its levels along the bottom where it has some. `margins`: of panels without levels.
+# Opens an empty panel. `margins` are those of panels without levels.
 open_panel <- function(p, args, margins) {
   text <- if (!is.null(p$levels)) level_text(p$levels, margins)
   graphics::par(mar = replace(margins, 1L, max(margins[1L], text$margin)))
@@ -125,7 +159,7 @@ draw_levels <- function(text, title) {
   if (text$upright) graphics::mtext(title, 1, graphics::par("mar")[1L] - 1.3, cex = graphics::par("cex"))
 }
 
-# Powers of ten, or, where there are fewer than two of them, R's own ticks.
+# Draws powers of ten, or the ticks of R if there are fewer than two of them.
 decades <- function(side, las) {
   usr <- graphics::par("usr")[if (side == 1) 1:2 else 3:4]
   powers <- seq(ceiling(usr[1L] - 1e-9), floor(usr[2L] + 1e-9))
@@ -134,9 +168,9 @@ decades <- function(side, las) {
   graphics::axis(side, 10^powers, parse(text = sprintf("10^%d", as.integer(powers))), las = las)
 }
 
-# Levels side by side where they have room, else upright: smaller where they are many or long, and abbreviated where
-# they would take more than 0.6 of the panel. `margin`: in lines, with a title below. No device knows the width of text
-# before a panel is open: a letter is taken to be as wide as half a line is high.
+# Levels are side by side if they have room, else upright: smaller if they are many or long, and abbreviated if they
+# would take more than 0.6 of the panel. `margin` is in lines. The width of text is unknown before a panel is open, so a
+# letter is taken to be as wide as half a line is high.
 level_text <- function(labels, margins) {
   line <- graphics::par("csi")
   inches <- graphics::par("fin")
@@ -151,7 +185,7 @@ level_text <- function(labels, margins) {
   list(labels = labels, size = size, upright = TRUE, margin = 0.5 * size * max(nchar(labels)) + 2.5)
 }
 
-# Above the panel (right on logarithmic axes, too), or above all of them, in rows as wide as the figure allows.
+# Draws the legend above the panel or above all panels, in rows as wide as the figure.
 draw_keys <- function(keys, args, outer, cex = 0.8) {
   if (outer) {
     graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)

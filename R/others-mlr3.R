@@ -1,17 +1,16 @@
-# A learner for package mlr3, whose dictionary of learners learns of it when that is loaded.
+# A learner for package mlr3, registered when it is loaded.
 
-#' Gaussian process regression as a learner of mlr3
+#' Gaussian process regression as an mlr3 learner
 #'
-#' `mlr3_learner()` is [pfdtc()] as a learner of package mlr3; with both packages loaded `mlr3::lrn("regr.pfdtc")` is
-#' the same. It predicts the mean and, with `predict_type = "se"`, the standard deviation of f. Weights of a task are
-#' precisions. The parameters are arguments of [pfdtc()] of the same names; `m`, `neighbours`, `noise`, `tol` and
+#' [pfdtc()] as a learner; with both packages loaded `mlr3::lrn("regr.pfdtc")` is the same. It predicts the mean and,
+#' with `predict_type = "se"`, the sd of f. Weights of a task are precisions. `m`, `neighbours`, `noise`, `tol` and
 #' `hyper` have ranges and can be tuned.
 #'
-#' @param ... values for parameters: `m`, `tol`, `kernel`, `noise`, `hyper`, `neighbours`, `inducing`, `aux`, `mean`,
-#'   `control`.
-#' @return An R6 object of class `LearnerRegr`, with the fit in `$model` once it is trained.
-#' @section Errors: class `pfdtc_error_input` where mlr3 is not installed; mlr3's own for unknown parameters.
-#' @section Invariants: what the learner predicts is `predict()` of the fit.
+#' @param ... Values of parameters, which are arguments of [pfdtc()]: `m`, `tol`, `kernel`, `noise`, `hyper`,
+#'   `neighbours`, `inducing`, `aux`, `mean`, `control`.
+#' @return An R6 object of class `LearnerRegr`, with the fit in `$model` after training.
+#' @section Errors: class `pfdtc_error_input` if mlr3 is not installed; those of mlr3 for unknown parameters.
+#' @section Invariants: predictions are those of `predict()` of the fit.
 #' @seealso [pfdtc()], [gp_reg()]
 #' @examples
 #' if (requireNamespace("mlr3", quietly = TRUE)) {
@@ -63,5 +62,5 @@ mlr3_parameters <- function() {
               control = any())
 }
 
-# `...`: of the hook that calls this.
-tell_mlr3 <- function(...) mlr3::mlr_learners$add("regr.pfdtc", function() mlr3_learner())
+# `...` comes from the hook that calls this function.
+register_mlr3 <- function(...) mlr3::mlr_learners$add("regr.pfdtc", function() mlr3_learner())

@@ -1,31 +1,29 @@
-# A model specification for package parsnip, whose table of models learns of it when that is loaded.
+# A model specification for package parsnip, registered when it is loaded.
 
-#' Gaussian process regression as a model of parsnip
+#' Gaussian process regression as a parsnip model
 #'
-#' `gp_reg()` is a model specification, as those of package parsnip are: for `fit()`, workflows, recipes and `tune`.
-#' Loading both packages is all it takes. Engines: `"pfdtc"`, which is [pfdtc()], and `"pfdtc_exact"`, [gp_exact()].
+#' A model specification for `fit()`, workflows, recipes and `tune`. Engines are `"pfdtc"`, which is [pfdtc()], and
+#' `"pfdtc_exact"`, which is [gp_exact()].
 #'
-#' Predictions: `type = "numeric"`, `"conf_int"` (credible intervals of the mean), `"pred_int"` (of a new response) and
-#' `"raw"`, as [predict.gp_fit()] returns them by default; of classes `"class"`, `"prob"`, `"conf_int"` (of the
-#' probabilities) and `"raw"`. Factors go to the engine as they are. Case weights are precisions. Other arguments of the
-#' engine, `control` or `tol` among them, are given by `parsnip::set_engine()`, so is `family = poisson()` for counts.
+#' Prediction types are `"numeric"`, `"conf_int"` (credible interval of the mean), `"pred_int"` (of a new response) and
+#' `"raw"`; for classes `"class"`, `"prob"`, `"conf_int"` (of the probabilities) and `"raw"`. Factors go to the engine
+#' as they are, case weights are precisions. `parsnip::set_engine()` takes other arguments, such as `control`, `tol` or
+#' `family = poisson()`. `tune()` has ranges for `inducing_points` and `neighbors`; a grid has to give values of
+#' `noise`, and kernels in a list column.
 #'
-#' @param mode `"regression"`, or `"classification"` for a factor of two levels by [stats::binomial()], whose `"prob"`
-#'   are averaged over f.
+#' @param mode `"regression"`, or `"classification"` for a factor with two levels.
 #' @param engine `"pfdtc"` or, for regression, `"pfdtc_exact"`.
-#' @param kernel a kernel, see [kernel_se()]; `NULL`: chosen by the fit.
-#' @param inducing_points the most inducing points wanted, `m` of [pfdtc()]; of no effect on the exact engine, which
-#'   refuses it. As everywhere in parsnip, `tune()` marks what is to be tuned: there are ranges for this and for
-#'   `neighbors`; for `noise` and `kernel` the grid has to be given, of the latter as a list column of kernels.
-#' @param neighbors how many rows near each prediction are treated exactly, `neighbours` of [pfdtc()].
-#' @param noise the variance to start from, or with `hyper = "fixed"` to use; `NULL`: learned.
-#' @param object a specification.
-#' @param parameters a data frame of one row, as of `tune`, or a list, with values for arguments of the specification.
-#' @param fresh start anew, instead of changing what is given?
-#' @param ... not used.
+#' @param kernel A kernel, see [kernel_se()]. Default: chosen by the fit.
+#' @param inducing_points Maximum number of inducing points, `m` of [pfdtc()]. The exact engine refuses it.
+#' @param neighbors Number of nearest neighbours, `neighbours` of [pfdtc()].
+#' @param noise Noise variance to start from. Default: learned.
+#' @param object A specification.
+#' @param parameters A list, or a data frame with one row, of arguments to change.
+#' @param fresh Should other arguments be reset?
+#' @param ... Not used.
 #' @return A specification of class `c("gp_reg", "model_spec")`.
-#' @section Errors: class `pfdtc_error_input` where parsnip is not installed.
-#' @section Invariants: what a fitted specification predicts is `predict()` of the engine's fit.
+#' @section Errors: class `pfdtc_error_input` if parsnip is not installed.
+#' @section Invariants: predictions are those of `predict()` of the fit of the engine.
 #' @seealso [pfdtc()], [gp_exact()]
 #' @examples
 #' if (requireNamespace("parsnip", quietly = TRUE)) {
@@ -53,7 +51,7 @@ update.gp_reg <- function(object, parameters = NULL, kernel = NULL, inducing_poi
   parsnip::update_spec(object, parameters = parameters, args_enquo_list = args, fresh = fresh, cls = "gp_reg", ...)
 }
 
-# No parameter of package dials holds kernels, or noises in the units of the data: their values come from the grid.
+# Package dials has no parameter for kernels, nor for a noise variance in units of the data.
 #' @exportS3Method generics::tunable
 tunable.gp_reg <- function(x, ...) {
   known <- NextMethod()
@@ -61,7 +59,7 @@ tunable.gp_reg <- function(x, ...) {
   known
 }
 
-# A cell of a grid's list column comes as a list of the kernel.
+# A cell of a list column in a grid is a list of one kernel.
 #' @exportS3Method parsnip::translate
 translate.gp_reg <- function(x, engine = x$engine, ...) {
   x <- NextMethod()
@@ -72,15 +70,15 @@ translate.gp_reg <- function(x, engine = x$engine, ...) {
   x
 }
 
-# What parsnip's table of models is to know. `...`: of the hook that calls this.
-tell_parsnip <- function(...) {
+# Adds the model to the table of parsnip. `...` comes from the hook that calls this function.
+register_parsnip <- function(...) {
   if ("gp_reg" %in% parsnip::get_model_env()$models) return(invisible())
   parsnip::set_new_model("gp_reg")
   ours <- list(kernel = c("kernel", NA), noise = c("noise", NA), inducing_points = c("m", "num_terms"),
                neighbors = c("neighbours", "neighbors"))
-  tell_engine("regression", "pfdtc", "pfdtc", list())
-  tell_engine("regression", "pfdtc_exact", "gp_exact", list())
-  tell_engine("classification", "pfdtc", "pfdtc", list(family = quote(stats::binomial())))
+  register_engine("regression", "pfdtc", "pfdtc", list())
+  register_engine("regression", "pfdtc_exact", "gp_exact", list())
+  register_engine("classification", "pfdtc", "pfdtc", list(family = quote(stats::binomial())))
   known <- list(pfdtc = names(ours), pfdtc_exact = c("kernel", "noise"))
   for (engine in names(known)) {
     for (arg in known[[engine]]) {
@@ -92,7 +90,7 @@ tell_parsnip <- function(...) {
   }
 }
 
-tell_engine <- function(mode, engine, fun, defaults) {
+register_engine <- function(mode, engine, fun, defaults) {
   parsnip::set_model_mode("gp_reg", mode)
   parsnip::set_model_engine("gp_reg", mode, engine)
   parsnip::set_dependency("gp_reg", engine, "pfdtc", mode = mode)
@@ -122,7 +120,7 @@ band_for_parsnip <- function(results, object) {
   data.frame(.pred_lower = unname(results[, "lwr"]), .pred_upper = unname(results[, "upr"]))
 }
 
-# A column a class; parsnip names those of probabilities.
+# Returns a column for each class; parsnip names the columns of probabilities.
 probabilities_for_parsnip <- function(results, object) {
   stats::setNames(data.frame(1 - unname(results), unname(results)), object$lvl)
 }

@@ -1,37 +1,30 @@
-# Methods for packages insight and performance, registered when these are loaded.
+# Methods for packages insight, performance and parameters, registered when these are loaded.
 
-#' What insight and performance ask of a fit
+#' Methods for insight, performance and parameters
 #'
-#' Methods for generics of package insight, by which the packages around it (performance, modelbased, ...) find their
-#' way in a model, for `model_performance()` of package performance and for `model_parameters()` of package
-#' parameters. The parameters are the hyperparameters, as in `coef()`.
+#' Let packages around insight (performance, parameters, modelbased, ...) work with fits. The parameters are the
+#' hyperparameters of `coef()`.
 #'
 #' @param x,model A fit.
-#' @param data Rows to predict at; `NULL`: the training rows.
-#' @param predict `"expectation"` for f, or `"prediction"`, whose intervals are those of a new response. Of classes and
-#'   counts `"expectation"` for the probability or rate, `"prediction"` likewise, or `"link"` for f.
-#' @param ci Probability of the intervals, or `NULL` for none; one number.
+#' @param data Rows to predict at. Default: the training rows.
+#' @param predict `"expectation"` (f, or the mean response) or `"prediction"` (intervals of a new response); for a
+#'   non-Gaussian likelihood also `"link"` (f).
+#' @param ci Probability of the intervals, or `NULL`.
 #' @param verbose,... Not used.
 #' @return
-#' * `find_formula()`: a list with the formula as `conditional` (`NULL` for a fit from a matrix).
-#' * `find_statistic()`, `get_statistic()`: `NULL`, since no test statistic goes with a hyperparameter.
-#' * `get_predicted()`: a vector of class `get_predicted` with attributes `ci_data` (`SE`, `CI_low`, `CI_high`,
-#'   posterior ones) and `data`.
-#' * `model_info()`: as for a linear Gaussian regression with the identity link; of classes and counts as for [glm()].
-#' * `model_parameters()`: a data frame with `Parameter`, `Coefficient` as of `coef()` and, where `confint()` is there,
-#'   `CI`, `CI_low`, `CI_high`: its ends in the units of `coef()`.
-#' * `model_performance()`: a data frame of one row: `AIC`, `BIC` (of `logLik()`), `R2`, `RMSE` and `Sigma`, which are
-#'   at the rows that the fit has seen and flatter it, and `R2_loo` and `RMSE_loo`, of each row given the others
-#'   ([leave_one_out]). Of classes and counts `AIC`, `BIC`, and `NLPD`, `RMSE` and `Brier`, seen and by leave-one-out:
-#'   the mean of minus the log density, and Brier's score.
-#' @section Errors: class `pfdtc_error_input` for fits without their data, where these are needed.
-#' @section Invariants: `get_predicted()` is `predict()`, with the same intervals.
+#' * `find_formula()`: a list with the formula as `conditional`.
+#' * `find_statistic()`, `get_statistic()`: `NULL`.
+#' * `get_predicted()`: predictions with attributes `ci_data` (`SE`, `CI_low`, `CI_high`) and `data`.
+#' * `model_info()`: as for a linear regression, or [glm()] for a non-Gaussian likelihood.
+#' * `model_parameters()`: `Parameter`, `Coefficient` and the interval of `confint()` in the units of `coef()`.
+#' * `model_performance()`: `AIC`, `BIC` and scores at training rows and by [leave_one_out]: `R2`, `RMSE`, `Sigma`; for
+#'   a non-Gaussian likelihood `NLPD`, `RMSE` and `Brier`.
+#' @section Errors: class `pfdtc_error_input` for fits without the data that are needed.
 #' @inherit leave_one_out source
 #' @seealso [predict.gp_fit()], [leave_one_out], [gp_fit-tidiers]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
 #' if (requireNamespace("insight", quietly = TRUE)) {
-#'   insight::find_predictors(fit)
 #'   insight::get_predicted(fit, data.frame(speed = c(10, 20)), ci = 0.95)
 #' }
 #' if (requireNamespace("performance", quietly = TRUE)) performance::model_performance(fit)
@@ -92,6 +85,7 @@ model_parameters.gp_fit <- function(model, ci = 0.95, ...) {
   names(out) <- c("Parameter", "Coefficient", "CI_low", "CI_high", "CI")[seq_along(out)]
   structure(out, class = c("parameters_model", "see_parameters_model", "data.frame"), ci = ci, digits = 2L,
             ci_digits = 2L, footer_digits = 3L, coefficient_name = "Coefficient", pretty_names = NULL,
+            title = "# Hyperparameters",
             exponentiate = FALSE, model_class = class(model))
 }
 

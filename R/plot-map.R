@@ -1,34 +1,50 @@
 # A fit over two of its inputs, as a map.
 
-# list(map = what plot(which = "map") returns, n = its rows along each input, unknown = where the mean is left blank,
-# rows = inputs of the data, title)
+# Returns list(map, what plot() returns; n, its rows along each input; unknown, where the mean is left blank; rows, the
+# inputs of the data; title; asp, the height of a unit relative to its width or NA; foot).
 map_table <- function(fit, inputs, at, n, points, type) {
   n <- if (is.null(n)) 100L else check_count(n, "n", min = 2)
   x <- slice_rows(fit)
   all <- fit_variables(fit)
   axes <- map_variables(all, inputs, x, fit$kernel)
-  grid <- map_grid(axes, slice_centre(fit, all, at), x, n)
+  centre <- slice_centre(fit, all, at)
+  grid <- map_grid(axes, centre, x, n)
   p <- latent_at(fit, grid$x)
   shown <- on_scale(fit, p, type)
-  map <- stats::setNames(data.frame(grid$value, shown$mean, shown$sd), c(names(grid$value), "fit", "se.fit"))
-  unknown <- sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid$x))
-  list(map = map, n = n, unknown = unknown, rows = if (points && !is.null(fit$data)) map_points(fit, axes),
-       title = if (!response_of(fit)$conjugate) slice_label(fit, type) else paste("mean of", response_name(fit)))
+  names <- names(grid$value)
+  list(map = stats::setNames(data.frame(grid$value, shown$mean, shown$sd), c(names, "fit", "se.fit")), n = n,
+       unknown = sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid$x)),
+       rows = if (points && !is.null(fit$data)) map_points(fit, axes),
+       title = if (fit_link(fit) == "identity") paste("mean of", response_name(fit)) else slice_label(fit, type),
+       asp = map_asp(names, grid$value[[2L]]), foot = slices_foot(all, centre, names, axes = 2L))
 }
 
-# Two numeric variables: those given, or those over whose range f may vary most.
+horizontal_names <- "^(lon|long|lng|longitude|x|easting)$"
+vertical_names <- "^(lat|latitude|y|northing)$"
+
+# Returns two numeric variables: those given, or those along which f may vary most, longitude first.
 map_variables <- function(all, inputs, x, kernel) {
   numeric <- Filter(function(v) is.null(v$values), all)
-  if (is.null(inputs) && length(numeric) > 1L) return(choose_variables(numeric, NULL, x, kernel, most = 2L))
-  shown <- if (!is.null(inputs)) choose_variables(all, inputs, x, kernel) else numeric
+  shown <- if (!is.null(inputs)) choose_variables(all, inputs, x, kernel) else
+    if (length(numeric) > 1L) choose_variables(numeric, NULL, x, kernel, most = 2L) else numeric
+  if (is.null(inputs) && length(shown) < 2L) shown <- utils::head(numeric, 2L)
   if (length(shown) != 2L || !all(vapply(shown, function(v) is.null(v$values), NA))) {
     abort_input("inputs", if (is.null(inputs)) sprintf("%d numeric", length(numeric)) else describe(inputs),
-                "two numeric ones for a map")
+                "two numeric variables for a map")
   }
-  shown
+  names <- vapply(shown, `[[`, "", "name")
+  if (is.null(inputs) && grepl(vertical_names, names[1L], TRUE) && grepl(horizontal_names, names[2L], TRUE)) rev(shown)
+  else shown
 }
 
-# list(value = data frame of the two inputs, the first running fastest; x).
+# Coordinates have equal scales; a degree of longitude is shorter than one of latitude by the cosine of the latitude.
+map_asp <- function(names, vertical) {
+  if (!grepl(horizontal_names, names[1L], TRUE) || !grepl(vertical_names, names[2L], TRUE)) return(NA)
+  middle <- mean(range(vertical))
+  if (grepl("^lat", names[2L], TRUE) && abs(middle) < 85) 1 / cos(middle * pi / 180) else 1
+}
+
+# Returns list(value = data frame of the two inputs, the first varying fastest; x).
 map_grid <- function(shown, centre, x, n) {
   ends <- lapply(shown, function(v) range(x[, v$columns]))
   value <- do.call(expand.grid, stats::setNames(lapply(ends, function(e) seq(e[1L], e[2L], length.out = n)),
@@ -43,32 +59,34 @@ map_points <- function(fit, shown, most = 2000L) {
   x[evenly(nrow(x), most), c(shown[[1L]]$columns, shown[[2L]]$columns), drop = FALSE]
 }
 
-# Two maps, each with its key at the right.
+# Draws two maps, each with its key at the right.
 draw_map <- function(s, args) {
   old <- graphics::par(no.readonly = TRUE)
   on.exit(graphics::par(old))
-  graphics::par(mfrow = c(1L, 2L), mar = c(4.2, 4.2, 1.8, 4.5), mgp = c(2.8, 0.7, 0), las = 1)
+  outer <- c(foot_height(s$foot), 0)
+  graphics::par(c(panels_par(c(1L, 2L), c(4.2, 4.2, 1.8, 4.5), 0, outer, c(2.8, 0.7, 0)), las = 1))
   graphics::par(cex = 0.85)
   map <- s$map
   panel <- function(value, title, palette) {
     levels <- pretty(value[is.finite(value)], 8L)
     colours <- grDevices::hcl.colors(length(levels) - 1L, palette, rev = TRUE)
-    known <- utils::modifyList(list(xlab = names(map)[1L], ylab = names(map)[2L], main = title, cex.main = 1,
-                                    font.main = 1, useRaster = TRUE), args)
+    look <- utils::modifyList(list(xlab = names(map)[1L], ylab = names(map)[2L], main = title, cex.main = 1,
+                                   font.main = 1, useRaster = TRUE, asp = s$asp), args)
     do.call(graphics::image, c(list(x = unique(map[[1L]]), y = unique(map[[2L]]), z = matrix(value, s$n),
-                                    breaks = levels, col = colours), known))
+                                    breaks = levels, col = colours), look))
     if (!is.null(s$rows)) {
       graphics::points(s$rows, pch = 16, cex = if (nrow(s$rows) > 200) 0.3 else 0.6, col = data_colour(nrow(s$rows)))
     }
     graphics::box()
-    map_key(levels, colours)
+    draw_map_key(levels, colours)
   }
   panel(replace(map$fit, s$unknown, NA), s$title, "Blues 3")
   panel(map$se.fit, "standard deviation", "Oranges")
+  draw_foot(s$foot, TRUE)
   map
 }
 
-map_key <- function(levels, colours) {
+draw_map_key <- function(levels, colours) {
   k <- length(colours)
   usr <- graphics::par("usr")
   left <- usr[2L] + 0.04 * diff(usr[1:2])
@@ -79,7 +97,7 @@ map_key <- function(levels, colours) {
   graphics::text(right, at[shown], format(levels)[shown], pos = 4, offset = 0.25, cex = 0.8, xpd = NA)
 }
 
-# The mean in colours, its standard deviation as lines.
+# The mean is in colours, its standard deviation as lines.
 ggplot_map <- function(s) {
   x <- y <- fit <- se.fit <- level <- NULL     # columns, for R CMD check
   names <- names(s$map)[1:2]
@@ -91,8 +109,9 @@ ggplot_map <- function(s) {
     rows <- stats::setNames(as.data.frame(s$rows), c("x", "y"))
     g <- g + ggplot2::geom_point(data = rows, size = 0.5, colour = data_colour(nrow(rows)))
   }
-  g + ggplot2::scale_fill_gradientn(s$title, colours = grDevices::hcl.colors(9L, "Blues 3", rev = TRUE),
-                                    na.value = "white") +
-    ggplot2::scale_colour_gradientn("its sd (lines)", colours = grDevices::hcl.colors(9L, "Oranges", rev = TRUE)[3:9]) +
-    ggplot2::labs(x = names[1L], y = names[2L]) + ggplot2::theme_bw()
+  colours <- function(palette) grDevices::hcl.colors(9L, palette, rev = TRUE)
+  g + ggplot2::scale_fill_gradientn(s$title, colours = colours("Blues 3"), na.value = "white") +
+    ggplot2::scale_colour_gradientn("its sd (lines)", colours = colours("Oranges")[3:9]) +
+    (if (!is.na(s$asp)) ggplot2::coord_fixed(s$asp)) +
+    ggplot2::labs(x = names[1L], y = names[2L], caption = ggplot_foot(s$foot)) + ggplot2::theme_bw()
 }

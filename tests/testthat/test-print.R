@@ -29,6 +29,34 @@ test_that("certificates sum up what they say, print some rows, and stay data fra
   expect_input_error(print(x, n = -1), "n")
   expect_output(print(certify(gp_exact(dist ~ speed, cars, kernel = fit$kernel, noise = fit$noise, hyper = "fixed"))),
                 "50 rows.*\"reference\"")
-  skip_if_not_installed("ggplot2")
-  expect_input_error(ggplot2::autoplot(x), "object")
+})
+
+printed <- function(x) paste(utils::capture.output(print(x)), collapse = "\n")
+
+test_that("what the fit did not do is not printed, and standard errors only where they are defined", {
+  fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel_se(c(2, 60), 30), noise = 6, hyper = "fixed")
+  text <- printed(summary(fit))
+  for (word in c("Certified", "Neighbours", "Optimiser", "Kernels tried", "Posterior")) expect_no_match(text, word)
+  fit$kernels <- data.frame(kernel = c("Matern 3/2", "Matern 5/2", "linear mean"), score = c(0, 0.01, 1),
+                            se = c(0, 0.02, NA), chosen = c(TRUE, FALSE, FALSE))
+  lines <- strsplit(printed(summary(fit)), "\n")[[1L]]
+  expect_match(grep("^Matern 3/2", lines, value = TRUE), "selected$")
+  expect_match(grep("^Matern 5/2", lines, value = TRUE), "0.010 +0.020$")
+  expect_match(grep("^linear mean", lines, value = TRUE), "[+]1.000$")
+})
+
+test_that("composite kernels have a row an input with its range, and terms of all inputs are not spelled out", {
+  kernel <- kernel_se(c(2, 60), 30) + kernel_matern(3 / 2, 3, 2, inputs = ~ wt)
+  fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel, noise = 6, hyper = "fixed")
+  text <- printed(fit)
+  expect_match(text, "Input +Lengthscale, se[(]all inputs[)] +Lengthscale, matern32[(]wt[)] +Range")
+  expect_match(text, "\nhp +60 +283\n?")
+  expect_match(text, sprintf("\nwt +2 +3 +%s", format(signif(diff(range(mtcars$wt)), 4))))
+  expect_no_match(text, "wt,hp", fixed = TRUE)
+})
+
+test_that("one start of many that is best alone comes with the distance of the next", {
+  learned <- structure(data.frame(evidence = c(-10, -14.5, -30)), same = 2)
+  expect_match(describe_starts(learned), "best reached by 1; next best 4.5 nats below", fixed = TRUE)
+  expect_match(describe_starts(structure(learned, same = 5)), "best reached by 2)", fixed = TRUE)
 })

@@ -1,31 +1,27 @@
-# Methods for generics of other packages (generics, ggplot2), registered when those are loaded.
+# Methods for generics of packages generics (broom) and ggplot2, registered when these are loaded.
 
 #' Tidy a Gaussian process fit
 #'
-#' Methods for `tidy()`, `glance()` and `augment()` of package generics (also found through broom),
-#' and for `autoplot()` of package ggplot2. They are there when those packages are.
+#' `tidy()`, `glance()` and `augment()` of packages generics and broom, and `autoplot()` of ggplot2, for fits.
 #'
 #' @param x,object A fit.
-#' @param data The training rows, to which columns are added; by default `model.frame(x)`.
-#' @param newdata Rows to predict at, as for [predict.gp_fit()], in place of the training rows.
-#' @param se_fit Should `.se.fit`, the standard deviation of f, be added?
-#' @param interval The band to add as `.lower` and `.upper`: see [predict.gp_fit()].
-#' @param conf.int Should intervals be added, `conf.low` and `conf.high`? They are [confint()]'s, in the units of
-#'   `estimate`; `NA` for what was not learned.
-#' @param conf.level The probability of the band or the intervals.
-#' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As for [plot.gp_fit()], and so `interval` of
-#'   `autoplot()`.
+#' @param data The training rows, to which columns are added.
+#' @param newdata Rows to predict at instead, as for [predict.gp_fit()].
+#' @param se_fit Should `.se.fit`, the sd of f, be added?
+#' @param interval Interval to add as `.lower` and `.upper`, see [predict.gp_fit()]; for `autoplot()` as in
+#'   [plot.gp_fit()].
+#' @param conf.int Should [confint()] be added as `conf.low` and `conf.high`, in the units of `estimate`?
+#' @param conf.level Probability of the intervals.
+#' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As in [plot.gp_fit()].
 #' @param ... Nothing: an unknown argument is an error.
 #' @return Data frames.
-#' * `tidy()`: a row a hyperparameter, columns `term` (as in `coef()`) and `estimate`, and as asked its interval.
-#' * `glance()`: one row: `method`, `nobs`, `m` (`NA` for [gp_exact()]), `df`, `sigma`,
-#'   `evidence` (what `logLik()` gives), `AIC`, `BIC`, `objective`, `convergence`, `evaluations`,
-#'   `seconds`.
-#' * `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` as asked and, for the
-#'   training rows, `.resid`.
+#' * `tidy()`: a row for each hyperparameter, with `term`, `estimate` and the interval.
+#' * `glance()`: one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence`, `AIC`, `BIC`, `objective`,
+#'   `convergence`, `evaluations`, `seconds`.
+#' * `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` and, for training rows, `.resid`.
 #'
-#' `autoplot()` returns a ggplot of what [plot.gp_fit()] draws: slices, a map (the mean in colours, its standard
-#' deviation as lines), the checks or, of classes and counts, the calibration.
+#' `autoplot()` returns a ggplot of the figure that [plot.gp_fit()] draws.
+#' @seealso [plot.gp_fit()], [predict.gp_fit()], [confint()][vcov.gp_fit]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 10)
 #' if (requireNamespace("generics", quietly = TRUE)) {
@@ -69,12 +65,12 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   check_dots_empty(list(...), names(formals(augment.gp_fit)))
   interval <- check_choice(interval, eval(formals(augment.gp_fit)$interval), "interval")
   p <- stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level,
-                      type = if (!response_of(x)$conjugate || !is.null(x$transform)) "response" else "latent")
+                      type = if (response_of(x)$conjugate && is.null(x$transform)) "latent" else "response")
   fit <- if (interval == "none") cbind(fit = p$fit) else p$fit
   out <- as.data.frame(if (is.null(newdata)) data else newdata)
   attr(out, "terms") <- attr(out, "na.action") <- NULL
   rows <- seq_len(nrow(fit))
-  # the model frame is without the rows that na.exclude pads
+  # na.exclude pads predictions with rows that the model frame lacks
   if (inherits(x$na.action, "exclude") && is.null(newdata) &&
       nrow(out) == nrow(fit) - length(x$na.action)) rows <- rows[-x$na.action]
   if (nrow(out) != length(rows)) {

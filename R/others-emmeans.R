@@ -1,0 +1,48 @@
+# Methods for package emmeans, registered when it is loaded.
+
+#' Methods for emmeans
+#'
+#' `emmeans()`, `emtrends()` and `contrast()` for fits from a formula. The coefficients are the posterior means of f at
+#' the rows of the reference grid, with their posterior covariance.
+#'
+#' Standard errors are posterior sds of means and contrasts, and intervals are credible ones, with hyperparameters held
+#' at their estimates. For a non-Gaussian likelihood they are about f; `type = "response"` applies the inverse link, as
+#' for [glm()]. A Gaussian process has interactions: contrasts depend on the values of the other inputs, which are their
+#' means unless `at` has others.
+#'
+#' @param object A fit from a formula.
+#' @param data The data, if the call of the fit no longer finds them.
+#' @param trms,xlev,grid,... Passed on by emmeans.
+#' @return As emmeans documents for these generics.
+#' @section Errors: class `pfdtc_error_input` for a fit from a matrix.
+#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, equation 2.24.
+#' @seealso [predict.gp_fit()]
+#' @examples
+#' fit <- pfdtc(breaks ~ wool + tension, warpbreaks, kernel = kernel_se())
+#' if (requireNamespace("emmeans", quietly = TRUE)) {
+#'   emmeans::emmeans(fit, pairwise ~ wool | tension)
+#' }
+#' @name emmeans-methods
+NULL
+
+#' @rdname emmeans-methods
+#' @exportS3Method emmeans::recover_data
+recover_data.gp_fit <- function(object, data = NULL, ...) {
+  object <- check_any_fit(object, "object")
+  if (is.null(object$terms)) abort_input("object", "a fit from a matrix", "a fit from a formula")
+  emmeans::recover_data(object$call, stats::delete.response(object$terms), object$na.action, data = data, ...)
+}
+
+#' @rdname emmeans-methods
+#' @exportS3Method emmeans::emm_basis
+emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
+  p <- stats::predict(object, grid, full_cov = TRUE)
+  list(X = diag(nrow(grid)), bhat = unname(p$fit), nbasis = matrix(NA), V = unname(p$cov),
+       dffun = function(k, dfargs) Inf, dfargs = list(), misc = link_labels(object))
+}
+
+# Returns what emmeans needs to go from f to the response.
+link_labels <- function(fit) {
+  if (fit_link(fit) == "identity") return(list())
+  list(tran = fit_link(fit), inv.lbl = if (response_of(fit)$reads == "classes") "prob" else "rate")
+}

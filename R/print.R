@@ -1,0 +1,210 @@
+# print() and summary() of fits and certificates: one fact a line, label first.
+
+#' @rdname gp_fit-methods
+#' @export
+print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  fit <- check_any_fit(x, "x")
+  print_model(fit_facts(fit), digits)
+  invisible(x)
+}
+
+#' @rdname gp_fit-methods
+#' @export
+summary.gp_fit <- function(object, ...) {
+  fit <- check_any_fit(object, "object")
+  kept <- !is.null(fit$data)
+  out <- c(fit_facts(fit), list(term_shares = term_shares(fit)))
+  if (!response_of(fit)$conjugate) {
+    out$scores <- if (kept) summary_scores(scores_seen(fit))
+    out$scores_loo <- if (kept && fit$nobs <= exact_rows) summary_scores(scores_left_out(fit))
+  } else {
+    out$residuals <- if (kept) stats::residuals(fit)
+    out$rmse <- if (kept) root_mean_square(out$residuals) else NA_real_
+    out$rmse_loo <- cheap_rmse_loo(fit)
+  }
+  structure(out, class = "summary.gp_fit")
+}
+
+# Leave-one-out scores of a fit with neighbours are slow for many rows: the caller decides whether to compute them.
+summary_scores <- function(s) c(NLPD = s$nlpd, RMSE = s$rmse, "Brier score" = s$brier)
+
+#' @rdname gp_fit-methods
+#' @export
+print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  number <- function(v) format(signif(v, digits))
+  print_model(x, digits)
+  print_kernels_tried(x$kernels)
+  q <- if (!is.null(x$residuals)) vapply(stats::quantile(x$residuals, c(0, 0.5, 1), na.rm = TRUE), number, "")
+  listed <- function(s) {
+    s <- s[!is.na(s)]
+    if (length(s)) paste(names(s), vapply(s, number, ""), collapse = ", ")
+  }
+  print_fields(c(
+    "Variance by term" = listed_shares(x$term_shares, x$columns),
+    Residuals = if (!is.null(q)) sprintf("min %s, median %s, max %s", q[[1L]], q[[2L]], q[[3L]]),
+    RMSE = if (!is.null(x$rmse)) describe_rmse(x, number),
+    "Leave-one-out" = listed(x$scores_loo), "Training rows" = listed(x$scores),
+    "Log marginal likelihood" = describe_evidence(x, number),
+    Jitter = if (isTRUE(x$jitter > 1e-12)) paste(format(x$jitter, digits = 2), "of the signal variance"),
+    Time = describe_time(x)))
+  invisible(x)
+}
+
+# Prints the part that print() and summary() share.
+print_model <- function(about, digits) {
+  number <- function(v) format(signif(unname(v), digits))
+  cat(wrap(about$title, exdent = 2), sep = "\n")
+  if (!is.null(about$call)) {
+    cat(wrap(paste("Call:", clip(deparse_shown(about$call), 400L)), exdent = 6), sep = "\n")
+  }
+  cat("\n")
+  print_fields(c(
+    Data = about$data, Response = about$response, Source = about$source_read, Mean = about$mean(number),
+    Kernel = describe_kernel(about, number),
+    Noise = if (response_of(about)$conjugate) paste0("sd ", number(sqrt(about$noise)), about$noise_trend),
+    Posterior = about$points, Neighbours = about$neighbours, Trial = about$trial, Auxiliary = about$auxiliary,
+    Estimation = about$estimation, Optimiser = about$optimiser, "Rows used" = about$rows_used,
+    Accuracy = about$accuracy, Check = about$small_n, Choices = about$choices))
+  show <- function(v) ifelse(is.na(v), NA, vapply(signif(v, digits), format, ""))
+  if (!is.null(about$linear)) {
+    cat("\n")
+    print_columns(data.frame(Coefficient = rownames(about$linear), apply(about$linear, 2L, show), check.names = FALSE))
+  }
+  print_parameters(about, show)
+}
+
+# ---- tables ---------------------------------------------------------------------------------------------------------
+
+# Prints "Label  text" for each field that is there; texts are wrapped and aligned.
+print_fields <- function(fields, width = 12L) {
+  fields <- fields[!is.na(fields)]
+  for (i in seq_along(fields)) {
+    label <- formatC(names(fields)[i], width = -width)
+    if (nchar(names(fields)[i]) >= width) label <- paste0(label, "  ")
+    cat(wrap(fields[[i]], initial = label, prefix = strrep(" ", width)), sep = "\n")
+  }
+}
+
+# Prints a table of text: the first column left-aligned, the others right-aligned.
+print_columns <- function(table) {
+  cells <- rbind(names(table), as.matrix(table))
+  cells[is.na(cells)] <- ""
+  for (j in seq_len(ncol(cells))) {
+    cells[, j] <- formatC(cells[, j], width = max(nchar(cells[, j])), flag = if (j == 1L) "-" else "")
+  }
+  cat(trimws(apply(cells, 1L, paste, collapse = "  "), "right"), sep = "\n")
+}
+
+# Prints the lengthscales beside the range of each input, then the other parameters of the kernel.
+print_parameters <- function(about, show) {
+  theta <- about$coefficients
+  parts <- split_lengthscales(names(theta), about$columns)
+  if (any(parts$input > 0L)) {
+    inputs <- sort(unique(parts$input[parts$input > 0L]))
+    factors <- unique(parts$factor[parts$input > 0L])
+    lengths <- lapply(factors, function(f) unname(theta[match(paste(f, inputs), paste(parts$factor, parts$input))]))
+    heads <- if (length(factors) == 1L) "Lengthscale" else paste("Lengthscale,", all_inputs(factors, about$columns))
+    names(lengths) <- make.unique(heads)
+    range <- about$range[inputs]
+    cat("\n")
+    print_columns(data.frame(Input = about$columns[inputs], lapply(lengths, show), "Range of the data" = show(range),
+                             check.names = FALSE))
+    flat <- about$columns[inputs][range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
+    if (length(flat)) {
+      cat(wrap(paste("Hardly any effect (lengthscale above 100 times the range):", toString(flat)), exdent = 2),
+          sep = "\n")
+    }
+  }
+  printed <- parts$input > 0L | grepl("(^|[.])variance$", names(theta)) |
+    names(theta) %in% c("noise", "mean", "theta", "sigma", rownames(about$linear))
+  if (all(printed)) return(invisible())
+  cat("\n")
+  print_columns(data.frame(Parameter = all_inputs(names(theta)[!printed], about$columns),
+                           Value = show(theta[!printed]), row.names = NULL))
+}
+
+# Splits names such as "se(a,b).lengthscale.b": the factor before "lengthscale", and the number of the input or 0.
+split_lengthscales <- function(names, columns) {
+  end <- vapply(names, function(name) {
+    which(endsWith(name, paste0("lengthscale.", columns)) & startsWith(name, "lengthscale.") |
+            endsWith(name, paste0(".lengthscale.", columns)))[1L]
+  }, 1L, USE.NAMES = FALSE)
+  data.frame(input = ifelse(is.na(end), 0L, end), factor = sub("[.]?lengthscale[.].*$", "", names))
+}
+
+# `se` is 0 for the kernel that others are held against, and NA for one compared by the log marginal likelihood.
+print_kernels_tried <- function(kernels) {
+  if (is.null(kernels)) return(cat("\n"))
+  held_out <- !all(is.na(kernels$se))
+  known <- if (held_out) !kernels$chosen & !is.na(kernels$se) & kernels$se > 0 else FALSE
+  loss <- sprintf("%+.3f", kernels$score - kernels$score[kernels$chosen][1L])
+  table <- data.frame("Kernels tried" = kernels$kernel, loss = replace(loss, kernels$chosen, "selected"),
+                      check.names = FALSE)
+  names(table)[2L] <- if (held_out) "Loss per held-out row, nats" else "Loss per row, nats of log marginal likelihood"
+  if (any(known)) {
+    table[["Standard error"]] <- ifelse(known, sprintf("%.3f", kernels$se), NA)
+  }
+  cat("\n")
+  print_columns(table)
+  if (held_out && !all(known | kernels$chosen)) {
+    cat("(no standard error: compared by log marginal likelihood)\n")
+  }
+  cat("\n")
+}
+
+# ---- certificates ---------------------------------------------------------------------------------------------------
+
+#' @rdname certify
+#' @param x A certificate, or some of its rows.
+#' @param n Maximum number of rows to print.
+#' @param digits Number of significant digits.
+#' @export
+print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digits") - 3L), ...) {
+  n <- check_count(n, "n", min = 0)
+  needed <- c("mean_error", "sd", "sd_lower", "sd_upper")
+  if (is.null(attr(x, "effort")) || !is.null(attr(x, "figure")) || !all(needed %in% names(x))) {
+    print(as.data.frame(unclass(x), row.names = attr(x, "row.names"), optional = TRUE), digits = digits, ...)
+    return(invisible(x))
+  }
+  cat(wrap(certificate_title(x), exdent = 2), sep = "\n")
+  print_fields(certificate_fields(x))
+  rows <- utils::head(seq_len(nrow(x)), n)
+  if (length(rows)) print(as.data.frame(lapply(x, `[`, rows), row.names = row.names(x)[rows]), digits = digits, ...)
+  more <- nrow(x) - length(rows)
+  if (more > 0L) cat(sprintf("... and %d more row%s\n", more, plural_s(more)))
+  invisible(x)
+}
+
+certificate_title <- function(x) {
+  m2 <- attr(x, "m2")
+  passes <- attr(x, "passes")
+  seconds <- attr(x, "seconds")
+  how <- c(sprintf("effort \"%s\"", attr(x, "effort")),
+           if (!is.null(m2)) sprintf("reference of %.0f points", m2),
+           if (isTRUE(passes > 0)) sprintf("%.0f pass%s over all pairs of rows", passes, if (passes > 1) "es" else ""),
+           if (isTRUE(seconds >= 0.1)) sprintf("%.1f s", seconds))
+  sprintf("Certificates of %d row%s (%s)", nrow(x), plural_s(nrow(x)), paste(how, collapse = ", "))
+}
+
+# The bounds are about the exact GP with the hyperparameters of the fit.
+certificate_fields <- function(x) {
+  number <- function(v) format(signif(v, 3))
+  known <- !is.na(x$mean_error)
+  largest <- if (any(known)) max(x$mean_error[known])
+  unit <- attr(x, "sd_y")
+  of_sd <- if (isTRUE(unit > 0) && any(known)) sprintf(" (%s sd(y))", number(largest / unit)) else ""
+  ratio <- c(x$sd_lower / x$sd, x$sd_upper / x$sd)[x$sd > 0]
+  ratio <- ratio[is.finite(ratio)]
+  weights <- attr(x, "weights")
+  c("Exact mean" = if (any(known)) sprintf("within %s%s of `mean`", number(largest), of_sd),
+    "Exact sd" = if (length(ratio)) sprintf("between %s and %s times `sd`", number(min(ratio)), number(max(ratio))),
+    "Exact GP" = if (!is.null(attr(x, "likelihood"))) {
+      "its Laplace approximation; the distance from the true posterior is not certified"
+    },
+    Laplace = if (!is.null(attr(x, "check"))) laplace_check_sentence(attr(x, "check")),
+    Mixture = if (!is.null(weights)) {
+      sprintf("over uncertain hyperparameters; the exact GP has the same %d parts, weighted by its own likelihood",
+              nrow(weights))
+    },
+    Advice = attr(x, "advice"))
+}
