@@ -77,7 +77,8 @@ check_inducing <- function(inducing) {
 
 # Returns TRUE if no argument asks for inducing points.
 leaves_points_open <- function(asked) {
-  is.null(asked[["m"]]) && is.null(asked$inducing) && is.null(asked[["aux"]]) && !asked$hyper[1L] %in% c("pilot", "joint")
+  is.null(asked[["m"]]) && is.null(asked$inducing) && is.null(asked[["aux"]]) &&
+    !asked$hyper[1L] %in% c("pilot", "joint")
 }
 
 # ---- arguments and data ---------------------------------------------------------------------------------------------
