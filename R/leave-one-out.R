@@ -81,10 +81,3 @@ cheap_rmse_loo <- function(fit) {
     root_mean_square(stats::residuals(fit, type = "loo"))
   }
 }
-
-refuse_beside_loo <- function(given) {
-  if (!any(given)) return(invisible())
-  name <- names(given)[given][1L]
-  abort_input(name, "given", "left out where `type` is \"loo\"",
-              hint = "It is about the training rows, each by itself.")
-}
