@@ -22,7 +22,7 @@
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
 #'   best of several.
 #' @param noise noise variance, in squared units of `y`; default: learned. A one-sided formula (`~ x1`): its log is
-#'   linear in these inputs.
+#'   linear in these inputs. 0 interpolates: held at 1e-10 of the variance of `y`.
 #' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
