@@ -1,63 +1,41 @@
 #' Auxiliary distributions
 #'
-#' The pF-DTC objective compares the approximation with the exact posterior under an *auxiliary distribution* nu, a
-#' Gaussian process that stands in for the exact posterior.
+#' The pF-DTC objective compares an approximation with the exact posterior under an *auxiliary distribution* nu, a
+#' Gaussian process that stands in for the exact posterior. `vignette("paper")` compares them.
 #'
-#' * `aux_sor()`: the subset of regressors (SoR) posterior on random rows of the data, as in the paper's experiments.
-#' * `aux_subset()`: the exact posterior given random rows only, as in the paper's theory. Its covariance has full rank:
-#'   an evaluation costs \eqn{O(n^2 m)}.
-#' * `aux_refresh()`: a schedule. Start from another one, then renew nu every few iterations as the SoR posterior on the
-#'   current inducing points. Values before and after a renewal are not comparable.
-#' * `aux_reference()`: the SoR posterior on `m2` greedy pivoted-Cholesky points, a bigger posterior that nobody
-#'   optimised.
-#' * `aux_white()`: the default. White noise around the exact posterior mean: at the rows of the data independent, with
-#'   `variance` times the variance of the noise, and no variance elsewhere. Nothing has to be made of the data first,
-#'   and an evaluation costs no more than one of VFE's.
-#' * `aux_custom()`: any other, given by a function.
+#' * `aux_white()`, the default: white noise around the exact posterior mean, with `variance` times the noise variance.
+#' * `aux_sor()`: the subset of regressors (SoR) posterior on random rows, as in the paper's experiments.
+#' * `aux_subset()`: the exact posterior of random rows, as in the paper's theory. An evaluation costs
+#'   \eqn{O(n^2 m)}{O(n^2 m)}.
+#' * `aux_refresh()`: starts from another one and renews nu as the SoR posterior on the current inducing points.
+#' * `aux_reference()`: the SoR posterior on `m2` greedy points, which the fit keeps as its [reference()].
+#' * `aux_custom()`: given by a function.
 #'
-#' @details
-#' Under `aux_white()` the error of the mean is measured in the norm whose kernel is the posterior covariance (the paper
-#' leaves the kernel of the norm open; the other distributions here, and the covariance part, use the prior's \eqn{k}).
-#' The mean part is then \eqn{\|\tilde\mu - \mu\|_k^2 + |\tilde\mu_X - \mu_X|^2 / \sigma^2}{
-#' |mean~ - mean|_k^2 + |mean~_X - mean_X|^2 / s2}, so that errors at the rows count, and the whole has a closed form,
-#' \deqn{d^2 = y'(Q + \sigma^2 I)^{-1} y - y'(K + \sigma^2 I)^{-1} y + \frac{v}{\sigma^2}
-#' \left(\mathrm{tr}(K - Q) + \mathrm{tr}(Q (I - (Q + \sigma^2 I)^{-1} Q)^2)\right),}{
-#' d^2 = y'(Q + s2 I)^{-1} y - y'(K + s2 I)^{-1} y + (v / s2) (tr(K - Q) + tr(Q (I - (Q + s2 I)^{-1} Q)^2)),}
-#' with \eqn{v} the `variance`, up to a constant: the last trace at \eqn{Q = K} is subtracted, so that the divergence
-#' vanishes at the exact posterior. A smaller `variance` gives a better mean at the price of the sd.
-#'
-#' The function of `aux_custom()` gives a Gaussian process with covariance
-#' \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j s_j b_j(x) b_j(x')},
-#' \eqn{b_j(x) = \sum_i k(x, u_i) W_{ij}}{b_j(x) = sum_i k(x, u_i) W[i, j]}, and mean
-#' \eqn{\sum_i k(x, u_i) w_i}{sum_i k(x, u_i) w[i]}, \eqn{u_i} the rows of `U`. It sees data, kernel and noise as the
-#' fit computes with them, y centred and scaled, and is called again where [pf_divergence()] wants the distribution.
-#'
-#' @param size number of random rows. `NULL`: `min(ceiling(n / 10), 1000)`.
+#' @param size number of random rows. Default: `min(ceiling(n / 10), 1000)`.
 #' @param rows row numbers to use instead of random ones.
 #' @param every iterations between renewals.
 #' @param start the auxiliary distribution to start from.
-#' @param m2 number of points of the reference. `NULL`: four times the number of inducing points.
-#' @param tail a share, from 0 to less than 1. Only the leading directions of the reference's covariance are kept: so
-#'   many that those left out hold at most this share of what all beyond the first `m` hold (`m` inducing points can
-#'   follow no more than `m` directions). 0 keeps them all.
-#' @param variance variance of the white noise at a row, in units of the variance of the noise there.
-#' @param samples number of sample paths that stand in for the reference's covariance (the same value on average, at
-#'   the cost of that rank). `NULL`: the covariance itself.
-#' @param make a function of `x`, `y`, `weights` (or `NULL`), `kernel`, `noise` and `m`, the number of inducing points,
-#'   that returns `list(U, W, sign, mean, p)`: `U` a matrix with the columns of `x`; `W` one with a row for each of `U`,
-#'   and any number of columns; `sign` 1 or -1 for each of these (or one for all; left out: 1); `mean` a number for each
-#'   row of `U`; `p` 0 (or left out) or 1.
-#' @param label what to call it.
-#' @return A description, of class `pfdtc_aux`; [auxiliary()] makes the distribution. A fit for which `aux_reference()`
-#'   was asked for carries the [reference()] on the same points, for [certify()].
+#' @param m2 number of points of the reference. Default: four times the number of inducing points.
+#' @param tail share of the covariance beyond its first `m` directions that may be left out; 0 keeps all.
+#' @param variance variance of the white noise at a row over the noise variance.
+#' @param samples number of sample paths in place of the reference's covariance. Default: the covariance itself.
+#' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`,
+#'   see details.
+#' @param label its name in `print()`.
+#' @return A description of class `pfdtc_aux`; [auxiliary()] makes the distribution.
+#' @details
+#' `make` describes a Gaussian process with covariance
+#' \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j s_j b_j(x) b_j(x')},
+#' \eqn{b_j(x) = \sum_i k(x, u_i) W_{ij}}{b_j(x) = sum_i k(x, u_i) W[i, j]}, and mean
+#' \eqn{\sum_i k(x, u_i) w_i}{sum_i k(x, u_i) w[i]}. `U` has the rows \eqn{u_i} and the columns of `x`, `W` a row for
+#' each of them, `mean` the \eqn{w_i}; `sign` is 1 or -1 for each column of `W` (default 1) and `p` 0 (default) or 1.
+#' `y`, `kernel` and `noise` are centred and scaled as in the fit.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 5.
 #' @seealso [auxiliary()], [pf_objective()]
 #' @examples
 #' aux_sor(size = 50)
-#' aux_white()
-#' aux_reference(samples = 100)
 #'
-#' # what the first rows say of f before y is seen: the prior's Nystrom approximation
+#' # the Nystrom approximation of the prior on the first rows
 #' prior <- aux_custom(function(x, y, weights, kernel, noise, m) {
 #'   U <- x[seq_len(m), , drop = FALSE]
 #'   R <- chol(kernel_matrix(kernel, U) + diag(1e-8 * kernel$variance, m))
@@ -128,20 +106,19 @@ print.pfdtc_aux <- function(x, ...) {
   invisible(x)
 }
 
-# ---- what is asked of a description ---------------------------------------------------------------------------------
+# ---- properties of a description ---------------------------------------------------------------------------------
 
-# Iterations between renewals, Inf where there are none.
+# Returns the number of iterations between renewals, Inf if there are none.
 aux_every <- function(aux) if (is.null(aux$every)) Inf else aux$every
 
 aux_objective <- function(aux) aux_kinds[[aux$kind]]$objective
 
-# Is a reference kept beside a fit under it?
+# Returns TRUE if a fit under it keeps a reference.
 aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
 
 is_aux <- function(aux) inherits(aux, "pfdtc_aux") && is.character(aux$kind) && length(aux$kind) == 1L
 
-# With the sizes that a description leaves to the data: n rows, m inducing points, `made` points of a reference, fewer
-# where these explain the kernel matrix to rounding.
+# Completes the sizes that a description leaves to the data: n rows, m inducing points, `made` points of a reference.
 fill_aux <- function(aux, n, m, made = NULL) {
   if (!is.null(aux$start)) aux$start <- fill_aux(aux$start, n, m)
   fill <- aux_kinds[[aux$kind]]$fill
@@ -160,14 +137,10 @@ default_aux <- function() aux_white()
 #' @param noise noise variance, in squared units of `y`.
 #' @param aux a description, see [aux_sor()].
 #' @param weights positive precisions of the rows (noise variance `noise / weights`), or `NULL`.
-#' @return An object of class `pfdtc_auxiliary`, a Gaussian process with covariance
-#'   \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j s_j b_j(x) b_j(x')}. It carries its values at the
-#'   rows of `x` while they fit half of `getOption("pfdtc.memory", 2^27)` bytes, and remembers which data it was made
-#'   from. `predict(nu, newdata)` gives `list(fit, se.fit)`: mean and sd at new rows, in units of `y`. For
-#'   `aux_refresh()` it is the distribution that the schedule starts from; `aux_reference()` without `m2` takes
-#'   `min(800, nrow(x))` points. `aux_white()` has values at the rows of the data alone and cannot be predicted from.
-#' @section Errors: class `pfdtc_error_input` for data of the wrong shape, missing or infinite values, an incomplete
-#'   kernel, a noise that is not positive, or rows outside the data.
+#' @return An object of class `pfdtc_auxiliary`. `predict(nu, newdata)` returns `list(fit, se.fit)`, mean and sd at
+#'   new rows in units of `y`; `aux_white()` has no values there. For `aux_refresh()` it is the first distribution.
+#'   `aux_reference()` without `m2` has `min(800, nrow(x))` points.
+#' @section Errors: class `pfdtc_error_input`.
 #' @section Invariants: given all rows, `aux_sor()` has the mean of the exact posterior and `aux_subset()` also its sd.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), sections 4 and 5.
 #' @examples

@@ -1,7 +1,7 @@
 # The exact mean, by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y, as a correction of a reference's mean.
 
-# Corrects the mean of a reference until goal(near)(s) is TRUE of where conjugate gradients are (see solve_exact()), by at
-# most budget$passes passes over all pairs of rows, none of which would end after budget$left() seconds. Returns the
+# Corrects the mean of a reference until goal(near)(s) is TRUE of where conjugate gradients are (see solve_exact()), by
+# at most budget$passes passes over all pairs of rows, none of which would end after budget$left() seconds. Returns the
 # correction, with how the iterations ended: steps, stalled, stopped. Returns NULL where there is no goal or no time.
 # `near`: is the preconditioner made of points and near rows? If not, `sharp` norms cost another pass.
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {

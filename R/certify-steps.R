@@ -1,9 +1,10 @@
 # Certificates as a list of steps, each of which narrows the intervals of the steps before.
 #
 # A step is function(job, fun, inside) -> inside. `fun` are linear functionals of f (functionals.R), values at rows
-# included; `inside` is list(mean_lower, mean_upper, sd_lower, sd_upper) [n], in units of y without the centre, because a
-# reference may have another scale than the fit. `job` is an environment with the fit, its data, mean and sd (`at`), the
-# reference and the correction of its mean, and the budget: `left()` in seconds, `most` functionals for a costly step.
+# included; `inside` is list(mean_lower, mean_upper, sd_lower, sd_upper) [n], in units of y without the centre, because
+# a reference may have another scale than the fit. `job` is an environment with the fit, its data, mean and sd (`at`),
+# the reference and the correction of its mean, and the budget: `left()` in seconds, `most` functionals for a costly
+# step.
 
 step_lists <- function(effort) {
   by_reference <- list(step_own_points, step_reference, step_exact_posterior, step_corrected_mean, step_kriging,
@@ -109,8 +110,8 @@ krige_each <- function(job, fun, inside, rows) {
   inside
 }
 
-# All rows of the data narrow the sd of values at 4 n m2 flops each. The step takes values whose sd is not yet known well
-# beside its distance from the fit's, there and at the median value, nor, after kriging, beside itself.
+# All rows of the data narrow the sd of values at 4 n m2 flops each. The step takes values whose sd is not yet known
+# well beside its distance from the fit's, there and at the median value, nor, after kriging, beside itself.
 step_all_rows <- function(job, fun, inside) {
   if (is.null(job$data) || fun$kind != "values") return(inside)
   job$tell("sd by all rows")

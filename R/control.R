@@ -1,42 +1,26 @@
 #' Control of a fit
 #'
-#' @param maxit the most iterations of each optimisation of inducing points (and of the hyperparameters under `hyper =
-#'   "pilot"` or `"joint"`). `NULL`: 200 under these and with an `aux`, else 50, and those only where they change
-#'   predictions, see the section on what is chosen in [pfdtc()]; a number moves them in any case, and 0 leaves them
-#'   where they start. An interrupt (Ctrl-C) ends a fit earlier, with its best so far.
-#' @param reltol an optimisation ends when an iteration lowers the objective by less than `reltol` times what has been
-#'   lowered since its start, three times in a row. (The pF objective is known only up to a constant, so a rule relative
-#'   to its value would mean nothing.)
-#' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. `NULL`: `1e-12`, raised
-#'   by tens as far as the Cholesky factorisation needs it. The fit says which was used.
-#' @param block rows in a block. `NULL`: at most 512.
-#' @param threads threads for the rows, and the most that a BLAS may use. At most 2 unless asked for more.
-#' @param memory bytes of scratch that may grow with the number of rows: kernel values and their like, kept between the
-#'   two passes over the rows. What does not fit is evaluated again, block by block, with the same numbers.
-#' @param optimise_rows learn hyperparameters and move inducing points on this many random rows; the posterior is always
-#'   that of all rows; `Inf`: on all of them. Of a row source these are rows of its sample and, where more are asked
-#'   for, all rows, by two passes over the source for each evaluation. `NULL`: inducing points are moved, and a pilot is
-#'   learned, on 20,000 rows (100 a point, if those are more), learning by the evidence looks at some thousands among
-#'   1e6, see [pfdtc()]; `print()` says how many.
-#' @param restarts how many starts the search for hyperparameters by the evidence has. `NULL`: 8 (9 with two inputs, 10
-#'   with one), the same every time; of more, the rest are random, of less the first are taken.
-#' @param priors weak priors on the hyperparameters under `hyper = "evidence"`? In units of the inputs' and the
-#'   response's spread: log lengthscales around log(3 sqrt(d)) with sd 0.7, d the number of inputs, the log signal
-#'   variance around 0 with sd 1.5, the log noise variance around log 0.1 with sd 2. They keep lengthscales of inputs
-#'   that say nothing finite and noise of few rows above 0, and fade beyond 50 rows, or 15 an input.
-#' @param fix names of hyperparameters to hold at their given values, as in `coef()`: `"noise"`, `"variance"`,
-#'   `"lengthscale.<column>"`.
-#' @param tol_quantile the quantile over the training inputs that the `tol` of [pfdtc()] speaks of: 1 the maximum, 0.95
-#'   a number that 95 % of them do not exceed.
-#' @param trace keep the inducing points every `trace` iterations; 0: not at all.
-#' @param progress show progress of long fits? Where it is left out and R is not interactive, a search under `tol`
-#'   that lasts says so in messages of class `pfdtc_message_progress`, a line for each number of points tried; `FALSE`
-#'   or [suppressMessages()] silences these.
-#' @param max_seconds end each optimisation, of inducing points or of hyperparameters, after this time, with its best so
-#'   far. The whole search for `m` by a `tol` counts as one. Learning by the evidence ends by itself after some seconds;
-#'   where it is ended before, the choice of the kernel may not be made.
-#' @return A list of class `pfdtc_control`. A plain list of some of these arguments will do as well, where a function
-#'   asks for a `control`.
+#' Options of computing. None of them changes the model, except `priors`, `fix` and `restarts`.
+#'
+#' @param maxit maximum number of iterations of each optimisation of inducing points, or of a pilot. A number moves the
+#'   points in any case, 0 never. Default: 200 if an argument asks for moved points, else 50.
+#' @param reltol an optimisation ends after three iterations in a row that gain less than this share of the descent.
+#' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: `1e-12`, raised by
+#'   tens as the Cholesky factorisation needs.
+#' @param block rows in a block. Default: at most 512.
+#' @param threads number of threads, also of a BLAS.
+#' @param memory bytes of scratch memory that may grow with the number of rows. It does not change results.
+#' @param optimise_rows number of random rows for learning and for moving inducing points, `Inf` for all. Default: some
+#'   thousands for learning, 20,000 (or 100 a point) for moving.
+#' @param restarts number of starts of the search for hyperparameters. Default: 8 (9 with two inputs, 10 with one).
+#' @param priors use weak priors on the hyperparameters? See `vignette("defaults")`.
+#' @param fix names of hyperparameters to hold at their given values: `"noise"`, `"variance"`, `"lengthscale.<column>"`.
+#' @param tol_quantile quantile over the training inputs that `tol` of [pfdtc()] is about: 1 for the maximum.
+#' @param trace keep the inducing points every `trace` iterations; 0: never.
+#' @param progress show progress of long fits? `FALSE` also silences the messages of a search under `tol` (class
+#'   `pfdtc_message_progress`).
+#' @param max_seconds time after which an optimisation, or the search under `tol`, ends with the best so far.
+#' @return A list of class `pfdtc_control`. A plain list of some of these arguments serves as `control` too.
 #' @section Errors: class `pfdtc_error_input`, naming the argument.
 #' @examples
 #' pfdtc_control(maxit = 50, threads = 1)

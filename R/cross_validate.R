@@ -41,6 +41,7 @@
 #'   ranked probability score, in units of y), `cover50` and `cover95` (shares of the responses inside their
 #'   central 50 % and 95 % intervals), `seconds`. Attributes: `overall`, the same over all rows; `predictions`, a data
 #'   frame with a row for each row that was predicted: `row`, `fold`, `y`, `mean`, `sd`; `hyper`.
+#' @section Copies: rows that are copies of others (same inputs and response, see [pfdtc()]) share a fold.
 #' @section Errors: class `pfdtc_error_input` for a fit without its data, less than two folds, `folds` or `by` of
 #'   another length than the data, or `by` beside a vector of `folds`.
 #' @section Invariants: every row with positive weight is predicted once, by a fit that has not seen it; with
@@ -182,13 +183,14 @@ make_folds <- function(fit, data, folds, by) {
     if (length(unique(folds)) < 2L) abort_input("folds", "a single fold", "at least two folds")
     return(folds)
   }
-  group <- if (is.null(by)) seq_len(n) else groups_by(fit, by, n)
+  together <- if (is.null(by)) groups_of_copies(data) else groups_by(fit, by, n)
+  group <- if (is.null(together)) seq_len(n) else together
   size <- tabulate(group)
   if (length(size) < 2L) abort_input("by", "a single group", "at least two groups")
   if (data$n < 2L) abort_input("fit", "a fit of one row", "a fit of two rows or more")
   folds <- min(check_count(folds, "folds", min = 2), length(size))
   order <- sample.int(length(size))
-  if (is.null(by)) return(order(order) %% folds + 1L)
+  if (is.null(together)) return(order(order) %% folds + 1L)
   fold_of <- integer(length(size))
   rows <- numeric(folds)
   for (g in order) {
@@ -197,6 +199,16 @@ make_folds <- function(fit, data, folds, by) {
     rows[least] <- rows[least] + size[g]
   }
   fold_of[group]
+}
+
+# Returns the group of each row if rows are copies of others, which would predict each other; else NULL.
+groups_of_copies <- function(data) {
+  copy <- copies_in(data)
+  if (is.null(copy)) return(NULL)
+  w <- data$prior_weights
+  group <- seq_along(data$response) + max(copy) # rows of weight 0 have groups of their own
+  group[if (is.null(w)) TRUE else w > 0] <- copy
+  match(group, unique(group))
 }
 
 # The group of each row: whole numbers from 1 without gaps.

@@ -37,10 +37,3 @@ fit_variables_numeric <- function(fit) {
   if (!by_formula(fit)) return(seq_along(fit$frame$columns))
   which(!columns_of_levels(fit$frame$variables))
 }
-
-refuse_beside_derivative <- function(interval, full_cov, hyper_uncertainty) {
-  if (interval %in% c("none", "credible") && !full_cov && !hyper_uncertainty) return(invisible())
-  abort_input("type", "\"derivative\" beside a covariance, `hyper_uncertainty` or an interval of responses",
-              "with `interval` \"none\" or \"credible\"",
-              hint = "Joint laws of sums and contrasts are linear_functional()'s.")
-}

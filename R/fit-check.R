@@ -123,13 +123,16 @@ check_fit_factors <- function(fit, d, need) {
   need(m > 0L && is_table(points, m, d), sprintf("`%s` is not a matrix with the %d columns of the inputs", name, d))
   near <- fit$near
   if (!is.null(near)) {
+    need(is.list(near) && is_number(near$neighbours) && near$neighbours >= 0 &&
+           (is.null(near$rank) || is.numeric(near$rank)) && (is.null(near$rows) || is.list(near$rows)),
+         "`near` is not a list with `neighbours`, a number")
     kept <- near$rows
     need(is.list(kept) || !is.null(fit$data), "`data` are missing, which its neighbours need")
     n <- NROW(kept$x)
     need(is.null(kept) || (n > 0L && is_table(kept$x, n, d) && are_numbers(kept$y, n) &&
                              (is.null(kept$weights) || are_numbers(kept$weights, n))),
          "`near$rows` are not rows with the columns of the inputs")
-    need(is.list(near) && is_table(near$L, m, m) && is_table(near$C, m, m) && are_numbers(near$beta, m),
+    need(is_table(near$L, m, m) && is_table(near$C, m, m) && are_numbers(near$beta, m),
          "`near` is not of the size of `inducing`")
     if (is.null(f)) return() # it is computed when needed
   }

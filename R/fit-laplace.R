@@ -33,8 +33,8 @@ refuse_beside_likelihood <- function(s) {
   argument <- names(given)[given][1L]
   hint <- switch(argument, noise = , transform = "The likelihood describes how responses scatter.",
                  hyper = "Use \"evidence\" or \"fixed\".",
-                 aux = paste("Points are moved for log-concave likelihoods with approx = \"laplace\", without `tol` and",
-                             "`neighbours`, under aux_white(), aux_sor() and others that keep no reference."),
+                 aux = paste("Points are moved for log-concave likelihoods with approx = \"laplace\", without `tol`",
+                             "and `neighbours`, under aux_white(), aux_sor() and others that keep no reference."),
                  tol = "Certificates are about Laplace's posterior. Use approx = \"laplace\".",
                  neighbours = paste("Neighbours are for log-concave likelihoods with approx = \"laplace\", without",
                                     "`tol`."),

@@ -56,8 +56,9 @@ optimise_stage <- function(data, learned, z, s, state) {
 }
 
 # No start is best for few and for many points. A few iterations from each of two, greedy in the prior variance and
-# greedy in the divergence, show which to continue from. If d^2 of both differs by less than 5, the points explain nearly
-# everything, and the first ends at smaller errors. Returns list(now, steps): the result and the steps that are left.
+# greedy in the divergence, show which to continue from. If d^2 of both differs by less than 5, the points explain
+# nearly everything, and the first ends at smaller errors. Returns list(now, steps): the result and the steps that are
+# left.
 better_start <- function(data, rows, now, s, state) {
   left <- seconds_left(s$steps$max_seconds)
   few <- min(5L, s$steps$maxit %/% 20L)
@@ -139,7 +140,8 @@ first_that_works <- function(make, jitter) {
 }
 
 take_result <- function(now, result) {
-  if (is.na(result$value)) result$value <- if (is.null(now$value)) NA_real_ else now$value # ended before the first value
+  # an end before the first value keeps the last one
+  if (is.na(result$value)) result$value <- if (is.null(now$value)) NA_real_ else now$value
   trace <- result$trace
   kept <- lapply(result$kept, function(k) list(evaluation = k$evaluation, z = result$natural(k$par)))
   last <- if (!is.null(now$trace) && nrow(now$trace)) now$trace[nrow(now$trace), ]

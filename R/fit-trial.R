@@ -62,9 +62,9 @@ held_gains <- function(data, tried, plan) {
 # ---- other likelihoods ----------------------------------------------------------------------------------------------
 #
 # Few points carry no short lengthscales. But the mode on points gives working responses f + g / W with noise 1 / W, and
-# the Vecchia likelihood of these learns any lengthscale. They come from a mode that is too smooth, so the variance comes
-# out too small (as in penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 3, 9, ... are tried
-# until the log density of held-out rows is less than the best by more than its standard error.
+# the Vecchia likelihood of these learns any lengthscale. They come from a mode that is too smooth, so the variance
+# comes out too small (as in penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 3, 9, ...
+# are tried until the log density of held-out rows is less than the best by more than its standard error.
 
 look_at_held_out_working <- function(now, plan, state) {
   now$look["trial"] <- list(NULL)

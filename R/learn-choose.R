@@ -1,6 +1,6 @@
-# The choice of a model. A candidate is a function(tried) that returns a learned model, or NULL if trying it is pointless
-# after those in `tried`. A judge is a function(model) that returns list(score), smaller is better, and `scores` of
-# groups of rows if there are any.
+# The choice of a model. A candidate is a function(tried) that returns a learned model, or NULL if trying it is
+# pointless after those in `tried`. A judge is a function(model) that returns list(score), smaller is better, and
+# `scores` of groups of rows if there are any.
 
 # Returns list(table, tried, best): a data frame of the candidates, best first, with columns kernel (the label), score,
 # se (standard error of the difference to the best, NA without `scores`), parameters and chosen; the models tried with
@@ -46,8 +46,8 @@ by_roughness <- c("matern12", "matern32", "matern52", "se")
 # Two terms over all inputs find a long and a short scale.
 two_scales <- "matern32+matern32"
 
-# Returns the candidates of the default kernel; `theta` is the end of the search with Matern 3/2. The score is assumed to
-# have one minimum in smoothness: with many rows a kernel is not tried if one nearer to Matern 3/2 lost to it.
+# Returns the candidates of the default kernel; `theta` is the end of the search with Matern 3/2. The score is assumed
+# to have one minimum in smoothness: with many rows a kernel is not tried if one nearer to Matern 3/2 lost to it.
 candidates <- function(pool, s, theta, tell = function(what) NULL) {
   few <- is_small_enough(pool)
   shared <- NULL # neighbours: these kernels start with the same lengthscales
@@ -117,7 +117,8 @@ conditional_scores <- function(problem, theta) {
   unname(scores)
 }
 
-# Returns kernel and noise of the smoothest kernel that scores within two standard errors of the best; NULL if none does.
+# Returns kernel and noise of the smoothest kernel that scores within two standard errors of the best; NULL if none
+# does.
 smoother_kernel <- function(tried, best) {
   for (profile in intersect(rev(by_roughness), names(tried))) {
     if (profile == best || !best %in% by_roughness) return(NULL)
@@ -129,11 +130,12 @@ smoother_kernel <- function(tried, best) {
 
 # ---- Gaussian responses: a linear mean, judged by the log marginal likelihood ---------------------------------------
 
-# Returns `now` (label, problem, theta, value, kernels), or the linear mean alone or beside the kernel if it has a larger
+# Returns `now` (label, problem, theta, value, kernels), or the linear mean alone or beside the kernel if it has a
+# larger
 #   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters.
-# Smooth kernels imitate a linear mean by large lengthscales and variance, with freedom that fits noise. `run`: where the
-# Vecchia likelihood ended. With many rows the mean is tried alone only, because beside a kernel it takes as long as the
-# kernel did. With so few rows that priors decide, it is not tried.
+# Smooth kernels imitate a linear mean by large lengthscales and variance, with freedom that fits noise. `run`: where
+# the Vecchia likelihood ended. With many rows the mean is tried alone only, because beside a kernel it takes as long as
+# the kernel did. With so few rows that priors decide, it is not tried.
 choose_line <- function(now, s, run) {
   pool <- now$problem$pool
   share <- prior_share(pool$n, ncol(pool$x))
@@ -168,9 +170,9 @@ beside_kernel <- function(now, s, run, better) {
   if (isTRUE(better(hoped))) model_of_run(problem, learn_exactly(problem, own))
 }
 
-# Returns the log posterior density that the exact likelihood of some rows suggests for as many rows as are learned from.
-# The Vecchia likelihood is too low for long lengthscales, and some rows have too little information about short ones:
-# choose_line() takes the larger of the two for a kernel.
+# Returns the log posterior density that the exact likelihood of some rows suggests for as many rows as are learned
+# from. The Vecchia likelihood is too low for long lengthscales, and some rows have too little information about short
+# ones: choose_line() takes the larger of the two for a kernel.
 value_of_some <- function(model) {
   problem <- model$problem
   pool <- problem$pool
@@ -229,8 +231,8 @@ choose_smooth <- function(rows, s, start, state, given) {
   choice
 }
 
-# Returns the best of the smooth kernels found, tied and not, with a linear mean beside them, and with one lengthscale. A
-# kernel with more parameters has a larger maximum, also by chance: the likelihood is averaged over the parameters.
+# Returns the best of the smooth kernels found, tied and not, with a linear mean beside them, and with one lengthscale.
+# A kernel with more parameters has a larger maximum, also by chance: the likelihood is averaged over the parameters.
 choose_terms <- function(rows, s, smooth, kernels, start, state) {
   if (!is.finite(smooth[[1L]]$value)) return(replace(smooth[[1L]], "kernels", list(kernels)))
   few <- nrow(rows$x) <= laplace_sizes$few_rows

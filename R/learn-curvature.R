@@ -1,54 +1,27 @@
-# How sure the hyperparameters are: the curvature of the log density that they maximise, at where they are.
+# Uncertainty of the hyperparameters: the curvature, at the estimate, of the log density that they maximise.
 
 #' Uncertainty of the hyperparameters
 #'
-#' Covariance matrix of, and intervals for, the logarithms of the hyperparameters: by the curvature, where they are, of
-#' the density of the data that they were learned by.
+#' Covariance matrix and confidence intervals of the estimated hyperparameters, on the log scale, from the curvature of
+#' the log density that learning maximised.
 #'
-#' With \eqn{\theta} the logs of what was learned and \eqn{l(\theta)} the log density with the priors (see [pfdtc()]),
-#' `vcov()` is \eqn{(-\nabla^2 l)^{-1}} at the fit's \eqn{\theta}: the normal approximation of what the data leave open,
-#' and where the data say nothing the priors. Which \eqn{l} that is depends on how the fit learned:
+#' `vcov()` is the inverse of minus the second derivative of that log density, with the priors: up to 2,000 rows the
+#' exact log marginal likelihood, for more rows the Vecchia likelihood of 8,000 rows scaled to all; for `"pilot"` and
+#' `"joint"` the ELBO; for a non-Gaussian likelihood Laplace's approximation (or the variational bound) of 3,000 rows.
+#' Coefficients of a linear `mean` come first, those of `noise = ~` last, not as logs; covariances with them are 0. A
+#' direction without information has sd 4. At the end of its range a hyperparameter is no maximum: its variance is too
+#' small.
 #'
-#' * `hyper = "evidence"` of up to 2,000 rows, and [gp_exact()] with `hyper = "joint"` or `"pilot"`: the exact log
-#'   evidence, by differences of its gradient (the latter two without priors);
-#' * `hyper = "evidence"` of more: the likelihood of 8,000 rows given their near neighbours, whose expected information
-#'   is computed in closed form and scaled to all rows;
-#' * `"pilot"` and `"joint"` of others: the ELBO on the fit's inducing points. It is the curvature of a bound;
-#' * classes, counts and Student's t: Laplace's penalised evidence (of `approx = "vi"` the variational bound) of up to
-#'   3,000 rows on 120 points, scaled to all rows. The constant `mean` is among what was learned there, as it is and not
-#'   as a log, and so is `theta` or `sigma`, as a log. Not beside near rows, where the kernel is learned otherwise.
-#'
-#' Logarithms are what the normal approximation is good for: `exp(confint(fit))` are intervals for `coef(fit)` itself
-#' (`broom::tidy(fit, conf.int = TRUE)` has both beside one another). A
-#' direction in which the curvature is less than that of a standard deviation of 4, so that 95 % of it are more than a
-#' factor of two thousand either way, is taken to have that: nothing in the data tells it. That is what an input without
-#' effect has, whose lengthscale may be anything that is long, where `pfdtc_control(priors = FALSE)` leaves out the
-#' priors. Hyperparameters at the end of their range (noise at its floor) are no maximum, and their variances too small.
-#'
-#' Coefficients of a linear `mean` come first and those of `noise = ~` last (as in `coef()`), as they are and not as
-#' logs: of the mean, their posterior given the hyperparameters (that of generalised least squares, as [lm()] has it);
-#' of the noise, the inverse information of the likelihood that they were learned by. What one of the three says of the
-#' others is left out: the blocks between them are 0.
-#'
-#' Predictions take this into account by `predict(fit, newdata, hyper_uncertainty = TRUE)`.
-#'
-#' @param object A fit with its data (`keep_data = TRUE`) that has learned hyperparameters.
-#' @param parm Names of hyperparameters, as in `coef()`, or their numbers among those learned; all by default.
-#' @param level Probability of the intervals.
-#' @param ... Nothing: an unknown argument is an error.
-#' @return `vcov()`: a matrix with a row and a column for each hyperparameter that was learned, named as in `coef()`, of
-#'   logs and so without unit, and for each coefficient of a `mean` and of `noise = ~`. `confint()`: a matrix with a row
-#'   for each and two columns, named as by [confint.lm()]: lower and upper ends for the log of the hyperparameter (in
-#'   the units of `coef()`), or for the coefficient.
-#' @section Errors: class `pfdtc_error_input` for a fit without its data, one with `hyper = "fixed"` (nothing was
-#'   learned) and without a linear mean, classes or counts beside near rows, or unknown names.
-#' @section Invariants: the matrix is symmetric and positive definite; the same call gives the same numbers and leaves
-#'   R's random numbers as they were; `log(coef(fit))` (of
-#'   coefficients, `coef(fit)`) is in the middle of `confint(fit)`; with an exact posterior and a linear mean alone (a
-#'   kernel of next to no variance) the coefficients have the variances of [lm()].
-#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 5.2; Guinness (2021),
-#'   Gaussian process learning via Fisher scoring of Vecchia's approximation, Statistics and Computing 31.
-#' @seealso [predict.gp_fit()], [pfdtc()]
+#' @param object a fit with its data (`keep_data = TRUE`) and learned hyperparameters.
+#' @param parm names of hyperparameters as in `coef()`, or numbers among the learned ones; default: all.
+#' @param level probability of the intervals.
+#' @param ... unused: an unknown argument is an error.
+#' @return `vcov()`: a symmetric positive definite matrix, named as in `coef()`. `confint()`: a matrix with a row for
+#'   each hyperparameter (log) or coefficient and two columns, the lower and the upper end.
+#' @section Errors: class `pfdtc_error_input` if nothing was learned or the fit has no data, and for unknown names.
+#' @section Invariants: the same call gives the same numbers and leaves R's random numbers as they were.
+#' @source Rasmussen and Williams (2006), section 5.2; Guinness (2021), Statistics and Computing 31.
+#' @seealso [predict.gp_fit()], [pfdtc()], `vignette("theory")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))
 #' sqrt(diag(vcov(fit)))
@@ -100,21 +73,21 @@ are_logs <- function(names, fit) {
   !names %in% if (response_of(fit)$conjugate) rownames(linear_coefficients(fit)) else "mean"
 }
 
-# Inverse of minus the second derivative, its eigenvalues no less than those of what nothing tells.
+# Returns the inverse of minus the second derivative; no direction has a larger sd than most_sd.
 curvature_inverse <- function(learned) {
   e <- eigen(learned$information(), symmetric = TRUE)
   e$vectors %*% (t(e$vectors) / pmax(e$values, 1 / most_sd^2))
 }
 
-# The log density that the fit's hyperparameters maximise, in the logs of those that were learned: list(names, at =
-# their logs in the units of the model, value(par), prior(par), its part, exact: is the rest the exact evidence?,
-# information(), natural(par) = list(kernel, noise) of the model, lower, upper, unit = of each). Random orders in it are
-# the same each time.
+# Returns the log density that the fit's hyperparameters maximise, in the logs of the learned ones: list(names, at =
+# their logs in units of the model, value(par), prior(par) = its part of value, exact = TRUE if the rest is the exact
+# log marginal likelihood, information(), natural(par) = list(kernel, noise) of the model, lower, upper, unit). Its
+# random orders are the same each time.
 learned_density <- function(fit) {
   data <- training_data(fit)
   if (!response_of(fit)$conjugate) return(same_chance(density_of_laplace(fit, data)))
   names <- parameter_names(fit$kernel, fit$frame$columns)
-  held <- c(fit$control$fix, held_names(fit$kernel, fit$frame$columns))
+  held <- c(fit$control$fix, held_names(fit$kernel, fit$frame$columns), if (asks_no_noise(fit$asked$noise)) "noise")
   free <- if (fit$hyper == "fixed") character() else setdiff(names, held)
   if (!length(free)) refuse_fixed()
   model <- model_of(fit)
@@ -130,7 +103,7 @@ refuse_fixed <- function() {
               message = "Nothing was learned by this fit: its hyperparameters were given.")
 }
 
-# As learn_evidence() has it.
+# Returns the density that learn_evidence() maximises.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
   problem <- learning_problem(pool, s, NULL)
@@ -160,7 +133,7 @@ density_of_evidence <- function(fit, data, s) {
   }))
 }
 
-# The exact evidence or the ELBO, without priors.
+# Returns the exact log marginal likelihood or the ELBO, without priors.
 density_of_objective <- function(fit, data, s) {
   parameters <- free_parameters(model_of(fit), s)
   problem <- if (!is.null(fit$x)) {
@@ -173,9 +146,8 @@ density_of_objective <- function(fit, data, s) {
        information = function() differences(function(par) problem$evaluate(par)$gradient, parameters$start))
 }
 
-# Of classes and counts as learn_laplace() has it: the penalised evidence, or the variational bound, of at most 3,000
-# rows, counted for all. Parameters are the free logs of the kernel beyond the fit's own, the mean in units of f, and
-# log theta.
+# Returns the density that learn_laplace() maximises, of at most 3,000 rows and scaled to all rows. Parameters are the
+# free logs of the kernel relative to the fit's, the constant mean in units of f, and log theta.
 density_of_laplace <- function(fit, data) {
   if (!is.null(fit$near)) {
     abort_input("object", "a fit with near rows", sprintf("one of points alone with family %s", fit$likelihood$label),
@@ -206,7 +178,7 @@ density_of_laplace <- function(fit, data) {
        information = function() differences(slope, at))
 }
 
-# Derivatives of a gradient, by central differences; symmetric. A step of 0.002 leaves errors of about a millionth.
+# Returns the symmetric matrix of central differences of a gradient. A step of 0.002 has errors of about 1e-6.
 differences <- function(gradient, par, step = 0.002) {
   columns <- vapply(seq_along(par), function(i) {
     move <- replace(numeric(length(par)), i, step)

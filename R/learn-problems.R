@@ -2,8 +2,9 @@
 #
 #   list(start, lower, upper, natural(theta), evaluate(theta) -> list(value, gradient, information), prior(theta))
 #
-# theta has the logs of the hyperparameters; natural() returns kernel and noise, at() the same as the engine reads them. given_neighbours() and exact_problem()
-# make evaluate() of learning_problem(): the Vecchia likelihood, with its Fisher information, or the exact one, without.
+# theta has the logs of the hyperparameters; natural() returns kernel and noise, at() the same as the engine reads them.
+# given_neighbours() and exact_problem() make evaluate() of learning_problem(): the Vecchia likelihood, with its Fisher
+# information, or the exact one, without.
 
 # Returns the parameters of a model with their bounds and priors. Priors are weak and fade with the rows
 # (prior_share()). Without them an irrelevant input has an infinite lengthscale, and few rows have no noise. In units of
@@ -63,7 +64,8 @@ learning_problem <- function(pool, s, profile) {
   problem
 }
 
-# Returns the problem whose value is the Vecchia log density of `rows` given `neighbours`, which stay fixed, with priors.
+# Returns the problem whose value is the Vecchia log density of `rows` given `neighbours`, which stay fixed, with
+# priors.
 given_neighbours <- function(problem, rows, neighbours) {
   problem$evaluate <- function(theta, slopes = TRUE) {
     count_one(problem$pool)

@@ -5,11 +5,12 @@ in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 # Returns the pool: rows in which neighbours are searched, in a random order, and the order in which rows count. Equal
 # rows are merged even if they are few. Otherwise their information about the noise would depend on which rows count.
 learning_rows <- function(data, s) {
-  data <- merge_all_equal_rows(data)
+  data <- merge_all_equal_rows(without_copies(data)) # of copies one counts: they have no information about the noise
   n <- nrow(data$x)
   most <- min(n, s$rows, learning_sizes$population)
   pool <- if (most < n) take_rows(data, sort(sample.int(n, most))) else data # all rows: not a copy
   pool <- list(x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
+               copies = data$copies,
                rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
                floor = noise_floor(data), weight = mean_weight(data),
                signal = signal_power(data), variance = response_variance(data), count = new.env(parent = emptyenv()),
@@ -54,4 +55,20 @@ noise_floor <- function(data) {
   gap <- if (length(r) > 1L) min(diff(r)) else 0
   power <- response_variance(data)
   max(1e-6 * power, 1e-11 * response_power(data), min(gap^2, power) / 12)
+}
+
+asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)
+
+# Returns the noise variance, in units of the response, of a fit that interpolates (`noise = 0`): the smallest for which
+# the kernel matrix of smooth kernels still has a Cholesky factor.
+interpolation_noise <- function(kernel, data) {
+  merged <- merge_all_equal_rows(data)$shift
+  power <- response_variance(data)
+  if (merged$ss > 1e-12 * power * data$n) {
+    abort_input("noise", "0", "positive", message = paste(
+      "`noise` = 0 cannot interpolate: rows with equal inputs have different responses. Leave out `noise`,",
+      "then it is learned."))
+  }
+  variances <- kernel_values(kernel)[kernel_parameters(kernel)$what == "variance"]
+  max(least_noise[["response"]] * in_units(data, power, 2), least_noise[["kernel"]] * sum(variances, na.rm = TRUE))
 }

@@ -249,8 +249,8 @@ warn_rival <- function(learned, unit) {
   rival <- attr(learned, "rival")
   if (is.null(rival)) return(invisible())
   warn_convergence(sprintf(paste(
-    "Two explanations of the data are about equally likely: noise variance %.3g and %.3g (log marginal likelihood lower",
-    "by %.1f). The fit has the first. More rows, or a known `noise` or lengthscale, would decide."),
+    "Two explanations of the data are about equally likely: noise variance %.3g and %.3g (log marginal likelihood",
+    "lower by %.1f). The fit has the first. More rows, or a known `noise` or lengthscale, would decide."),
     unit * rival$noise[1L], unit * rival$noise[2L], rival$behind), noise = unit * rival$noise, behind = rival$behind)
 }
 

@@ -1,7 +1,7 @@
 # The lambda of a transformed response, by the Vecchia likelihood of the response itself, and the data with it.
 
-# Alternates between the hyperparameters, of the given kernel or Matern 3/2, at one lambda, and the lambda that makes the
-# responses most likely with these. Hyperparameters are those of the transformed response in units of its sd.
+# Alternates between the hyperparameters, of the given kernel or Matern 3/2, at one lambda, and the lambda that makes
+# the responses most likely with these. Hyperparameters are those of the transformed response in units of its sd.
 learn_transform <- function(transform, data, settings, state) {
   rows <- rows_for_transform(data)
   tell <- stage_line("transform", settings$control$progress, after = 1)
@@ -81,4 +81,35 @@ with_transform <- function(data, transform, s) {
   out$given_response <- y
   out$transform <- transform
   out
+}
+
+# ---- what is asked for -----------------------------------------------------------------------------------------------
+
+# Returns NULL or a transform. Its lambda is NA if it is to be learned; the transform of a fit is taken as it is.
+asked_transform <- function(transform, data, s) {
+  if (is.null(transform)) return(NULL)
+  known <- inherits(transform, "pfdtc_transform")
+  if (!known) {
+    kind <- check_choice(transform, transforms, "transform")
+    transform <- new_transform(kind, data$response)
+  }
+  if (transform$kind == "log") check_positive_response(data$response)
+  if (is.na(transform$lambda) && !s$hyper[1L] %in% "evidence") {
+    abort_input("transform", sprintf("\"%s\" beside `hyper = \"%s\"`", transform$kind, s$hyper[1L]),
+                "\"log\", or a fit's own", hint = "It is learned by `hyper = \"evidence\"`; fit$transform is known.")
+  }
+  transform
+}
+
+new_transform <- function(kind, y) {
+  if (kind == "log") return(structure(list(kind = kind, lambda = 0), class = "pfdtc_transform"))
+  structure(list(kind = kind, lambda = NA_real_, centre = stats::median(y), unit = column_spread(y)),
+            class = "pfdtc_transform")
+}
+
+check_positive_response <- function(y) {
+  if (!all(y > 0)) {
+    abort_input("transform", sprintf("\"log\" of a response that goes down to %s", format(min(y))),
+                "\"log\" of positive responses", hint = "\"yeojohnson\" is for any.")
+  }
 }

@@ -3,12 +3,15 @@
 #   log p(y) = sum_i log p(y_i | earlier rows)  ~  sum over rows I of log p(y_i | y_S(i)),
 #
 # S(i) the nearest rows that a random order puts before i (Vecchia 1988). Every term is a true conditional density, so
-# its score has mean 0 at the truth for any S(i) and I: neighbours that are out of date cost efficiency, not consistency.
-# In a random order the first rows have distant neighbours and the last rows near ones, so all scales have information.
+# its score has mean 0 at the truth for any S(i) and I: neighbours that are out of date cost efficiency, not
+# consistency. In a random order the first rows have distant neighbours and the last rows near ones, so all scales have
+# information.
 
-# Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother). state$so_far has the best so far, for interrupts.
+# Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother). state$so_far has the best so far, for
+# interrupts.
 learn_evidence <- function(data, s, state) {
   pool <- learning_rows(data, s)
+  message_copies(pool$copies, data$n)
   counted <- learning_sizes$whole[["rows"]]
   if (counted < pool$n) state$rows[c("learn", "among")] <- c(counted, pool$n)
   on.exit(count_evaluations(state, "learn", list(evaluations = pool$count$evaluations)))
@@ -49,6 +52,13 @@ learn_evidence <- function(data, s, state) {
     list(pilot = NULL, learned = found$report, kernels = now$kernels, smoother = smoother))
 }
 
+message_copies <- function(copies, n) {
+  if (is.null(copies)) return(invisible())
+  tell_classed("copies", sprintf(paste(
+    "%d of %d rows are copies of other rows (same inputs, same response). Hyperparameters were learned from the %d",
+    "distinct rows; predictions use all rows."), copies, n, n - copies))
+}
+
 # Continues the chosen model on all rows that count, by the exact likelihood if rows are few, and compares a linear mean
 # if the kernel was open. Returns list(model, rival).
 learn_finally <- function(now, s, rival, state, keep) {
@@ -73,8 +83,8 @@ learn_finally <- function(now, s, rival, state, keep) {
   list(model = now, rival = rival)
 }
 
-# Learns how the noise differs between rows (noise_trend.R): gamma and its covariance, by the Vecchia likelihood, with the
-# given kernel or Matern 3/2, whose parameters move with it.
+# Learns how the noise differs between rows (noise_trend.R): gamma and its covariance, by the Vecchia likelihood, with
+# the given kernel or Matern 3/2, whose parameters move with it.
 learn_noise_trend <- function(trend, data, s, state) {
   pool <- learning_rows(data, s)
   on.exit(count_evaluations(state, "noise", list(evaluations = pool$count$evaluations)))

@@ -16,7 +16,7 @@
 #' * `cooks.distance()`: weighted change of all fitted values if the row is left out, as for [lm()].
 #'
 #' **Copies.** A copy of a row is predicted by its twin, since both are rows. Leave-one-out and conformal intervals are
-#' then too optimistic; `cross_validate(fit, by = )` keeps copies in one fold.
+#' then too optimistic, and a message says so; [cross_validate()] keeps copies in one fold.
 #'
 #' **Other cases.** Non-Gaussian likelihoods use the approximate posterior; its mode is not searched again. With nearest
 #' neighbours the order of the rows and the lists of neighbours stay. For [gp_subsample()], rows outside the subsample
@@ -48,6 +48,7 @@ NULL
 # variance (NA); with Gaussian noise they are predicted as they are, else their mean and variance are NA.
 loo_rows <- function(fit) {
   data <- training_data(fit)
+  message_twins(data)
   loo <- posterior_without(posterior_of(fit))
   w <- if (is.null(data$prior_weights)) rep(1, length(data$response)) else data$prior_weights
   offset <- if (is.null(data$offset)) numeric(length(w)) else data$offset
@@ -58,6 +59,15 @@ loo_rows <- function(fit) {
   list(mean = mean, var = all_rows(data, in_units(fit, pmax(loo$var, 0), 2), at_zero$var),
        residual = data$response - mean, noise = fit$noise / replace(w, w == 0, NA),
        hat = all_rows(data, loo$leverage, 0))
+}
+
+# A row whose copies stay is predicted by them.
+message_twins <- function(data) {
+  copy <- copies_in(data)
+  if (is.null(copy)) return(invisible())
+  tell_classed("copies", sprintf(paste(
+    "%d of %d rows are copies of other rows (same inputs, same response): leave-one-out predicts them by their copies,",
+    "which is too good. cross_validate() leaves out copies together."), length(copy) - max(copy), length(copy)))
 }
 
 # Returns the response minus its mean given all other rows, divided by the sd of the response.
@@ -84,13 +94,6 @@ cheap_rmse_loo <- function(fit) {
   if (is_exact(fit) && !is.null(fit$data) && fit$nobs <= exact_rows && is.null(fit$transform)) {
     root_mean_square(stats::residuals(fit, type = "loo"))
   }
-}
-
-refuse_beside_loo <- function(given) {
-  if (!any(given)) return(invisible())
-  name <- names(given)[given][1L]
-  abort_input(name, "given", "left out where `type` is \"loo\"",
-              hint = "It is about the training rows, each by itself.")
 }
 
 #' @rdname leave_one_out

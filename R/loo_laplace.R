@@ -1,44 +1,5 @@
 # Scores of fits with classes and counts.
 
-# predict(type = "loo") of any fit.
-predict_loo <- function(fit, se.fit, interval, level, latent) {
-  padded <- function(v) stats::napredict(fit$na.action, v)
-  if (!response_of(fit)$conjugate) {
-    refuse_interval(fit, interval)
-    loo <- loo_rows(fit)
-    shown <- if (latent) list(mean = loo$mean, sd = sqrt(loo$var)) else
-      response_moments(response_of(fit), loo$mean, loo$var)
-    band <- function() {
-      if (interval == "credible") return(latent_band(fit, shown$mean, loo$mean, loo$var, level, latent))
-      mean <- response_moments(response_of(fit), loo$mean, loo$var)$mean
-      predictive_band(fit, mean, loo$mean, loo$var, level, sizes_given(training_data(fit)))
-    }
-  } else {
-    loo <- loo_rows(fit)
-    shown <- list(mean = loo$mean, sd = sqrt(loo$var + if (latent) 0 else loo$noise))
-    band <- function() normal_band(loo$mean, loo$var + if (interval == "prediction") loo$noise else 0, level)
-  }
-  value <- padded(if (interval == "none") shown$mean else band())
-  if (se.fit) list(fit = value, se.fit = padded(shown$sd)) else value
-}
-
-refuse_interval <- function(fit, interval, certified = FALSE) {
-  classes <- has_classes(response_of(fit))
-  refused <- interval == "conformal" || interval == "prediction" && (classes || certified)
-  if (!refused) return(invisible())
-  of <- if (certified) "of certified bounds" else if (classes) "of classes" else
-    sprintf("with family %s", response_of(fit)$label)
-  abort_input("interval", sprintf("\"%s\" %s", interval, of), sprintf("\"credible\" %s", of),
-              hint = if (classes) "type = \"response\" is the probability that a new response is a success.")
-}
-
-# `value` with the band of f, or of what the link makes of it: quantiles go through as they are.
-latent_band <- function(fit, value, mean, var, level, latent, lower = mean, upper = mean) {
-  out <- normal_band(mean, var, level, lower, upper)
-  if (!latent) out[] <- response_of(fit)$link$inv(out)
-  out[, "fit"] <- value
-  out
-}
 
 # What is left of P(response below), each row given the others: uniform where the model holds. Of classes and counts
 # between P(< y) and P(<= y), at random (Czado, Gneiting and Held 2009).
@@ -139,17 +100,4 @@ predict_fold_laplace <- function(fit, data, settings, hyper, out) {
   p <- latent_at(one, data$x[out, , drop = FALSE])
   sites <- take_sites(data$sites, out)
   scored_sites(one, sites, p$mean + sites$offset, p$var)
-}
-
-# cbind(fit, lwr, upr) of new responses, on their scale: of successes the shares.
-predictive_band <- function(fit, value, mean, var, level, size) {
-  known <- which(!is.na(mean) & size > 0)
-  ends <- lapply((1 + c(-1, 1) * level) / 2, function(p) {
-    q <- predictive_quantile(response_of(fit), p, size[known], mean[known], sqrt(pmax(var[known], 0)))
-    if (response_of(fit)$reads == "classes") q <- q / size[known]
-    replace(rep(NA_real_, length(mean)), known, q)
-  })
-  out <- cbind(fit = value, lwr = ends[[1L]], upr = ends[[2L]])
-  rownames(out) <- names(mean)
-  out
 }

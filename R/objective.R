@@ -1,28 +1,21 @@
 #' The pF-DTC objective
 #'
 #' The preconditioned Fisher (pF) divergence between the DTC posterior with inducing points `z` and an auxiliary
-#' distribution nu, as a function of `z` to be minimised: \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)}, where
-#' \eqn{\sigma^2}{s2} is the noise variance and
-#' \eqn{C(X) = \mathrm{tr}((\hat k_{XX} + (\hat\mu_X - y)(\hat\mu_X - y)')K)}{
-#' C(X) = tr((k^_XX + (mu^_X - y)(mu^_X - y)') K)}
-#' does not depend on `z`. Takes data as they are: no centring, no scaling.
+#' distribution nu, up to a constant: \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)}. Takes data as they are: no
+#' centring, no scaling.
 #'
 #' @inheritParams auxiliary
-#' @param z numeric matrix of inducing points, a row a point, with the columns of `x`.
-#' @param nu an auxiliary distribution made by [auxiliary()] from the same data, kernel and noise.
-#' @param constant add \eqn{C(X)}, which costs \eqn{O(n^2)} kernel evaluations? The value is then
-#'   \eqn{\sigma^4 d_{pF}^2}{s2^2 d_pF^2} itself, not negative beyond rounding. (Under [aux_white()] the constant is
-#'   minus the value at the exact posterior, the least there is, and costs an exact GP.)
-#' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
+#' @param z numeric matrix of inducing points, one row per point, with the columns of `x`.
+#' @param nu an auxiliary distribution that [auxiliary()] made from the same data, kernel and noise.
+#' @param constant add \eqn{C(X)}, which does not depend on `z` and costs \eqn{O(n^2)}{O(n^2)}? The value is then
+#'   \eqn{\sigma^4 d_{pF}^2}{s2^2 d_pF^2}.
+#' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
 #' @return `list(value, gradient)`: the value, in the fourth power of the units of `y`, and its gradient in `z`, a
 #'   matrix of the shape of `z`, with nu held fixed.
-#' @section Errors: class `pfdtc_error_input` for bad arguments or an auxiliary distribution made from other data,
-#'   kernel or noise; class `pfdtc_error_numerical` where \eqn{k(Z, Z)} has no Cholesky factor (equal points: use some
-#'   `jitter`).
+#' @section Errors: class `pfdtc_error_input`; `pfdtc_error_numerical` if \eqn{k(Z, Z)} has no Cholesky factor.
 #' @section Invariants: the order of the rows of `x` and `z`, block size, threads and memory change nothing beyond
 #'   rounding; weights of 2 are doubled rows.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), proposition on pF-DTC (which prints the right-hand side as
-#'   the divergence; it is \eqn{\sigma^4}{s2^2} times its square).
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS.
 #' @examples
 #' x <- cars$speed; y <- cars$dist - mean(cars$dist)
 #' k <- kernel_se(lengthscale = 5, variance = 500)
@@ -73,11 +66,10 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   list(value = result$value - shift, gradient = gradient)
 }
 
-# C(X) of the objective under an auxiliary distribution.
+# Returns C(X), the part of the objective that does not depend on the inducing points.
 pf_constant <- function(data, model, aux) pf_objectives[[aux$objective]]$constant(aux, data, model)
 
-# What else there is of the objectives that the engine knows by these names: the constant, and d_pF of a posterior `p`
-# on z.
+# For each objective of the engine: the constant, and d_pF of a posterior `p` on z.
 pf_objectives <- list(
   pf = list(constant = function(aux, data, model) native_pf_constant(data, model, aux),
             divergence = function(...) low_rank_divergence(...)),
@@ -149,10 +141,10 @@ name_columns <- function(z, x) {
   z
 }
 
-# ---- what the optimiser sees: pure functions of one vector ----------------------------------------------------------
-# Each gives list(value, gradient, reason): value Inf and a reason where the evaluation failed.
+# ---- problems of the optimiser: functions of one vector ---------------------------------------------------------
+# Each returns list(value, gradient, reason). If the evaluation fails, the value is Inf and `reason` says why.
 
-# VFE, or pF under `aux`, over all rows: those at hand, or by passes over a source.
+# Returns VFE, or pF under `aux`, over all rows: those in memory, or by passes over a source.
 objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = NULL, gradient = TRUE) {
   name <- if (is.null(aux)) "vfe" else aux$objective
   if (!is.null(data$by_passes)) {
@@ -161,9 +153,8 @@ objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = 
   native_evaluate(name, aux, z, data, model, jitter, gradient, control, scratch)
 }
 
-# pF in Z, in units of the lengthscales, or of the inputs' ranges where these are shorter: along an input that hardly
-# matters nothing else would hold the points near the data. Columns that the kernel does not read stay where they are.
-# Without `gradient` nothing is kept between passes.
+# pF in Z. The unit of an input is its lengthscale, or its range if that is shorter, which holds the points near the
+# data. Columns that the kernel does not use stay. Without `gradient` nothing is kept between passes.
 pf_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
   scratch <- new.env()
   points_problem(data, z, model$kernel, function(z) {
@@ -198,7 +189,7 @@ points_problem <- function(data, z, kernel, evaluate) {
        })
 }
 
-# Every column holds levels: one coordinate that nothing depends on.
+# All columns hold levels: one coordinate on which nothing depends.
 unmoved_problem <- function(z, evaluate) {
   list(start = 0, natural = function(par) z, unit = numeric(), columns = integer(), evaluate = function(par) {
     result <- evaluate(z)
@@ -207,8 +198,7 @@ unmoved_problem <- function(z, evaluate) {
   })
 }
 
-# -ELBO of y as cleaned, in the free log hyperparameters, at fixed Z. `shift`: what merging equal rows adds, which moves
-# with the noise.
+# -ELBO of the cleaned y in the free log hyperparameters, at fixed Z.
 vfe_hyper_problem <- function(data, z, parameters, jitter, control) {
   scratch <- new.env()
   list(start = parameters$start, natural = parameters$natural,
@@ -222,7 +212,7 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control) {
        })
 }
 
-# -log density and its slope in the free hyperparameters, with what merging adds.
+# Completes minus a log density and its gradient by the terms of merged equal rows.
 hyper_slope <- function(result, parameters, shift, noise) {
   result$value <- result$value - merged_log_density(shift, noise)
   slope <- c(result$theta, result$noise + shift$rows / 2 - shift$ss / (2 * noise))
@@ -232,9 +222,8 @@ hyper_slope <- function(result, parameters, shift, noise) {
 
 # ---- rows of a source -----------------------------------------------------------------------------------------------
 
-# An objective and its gradient over all rows of a source: a pass for the sums and, for a gradient, one for its parts.
-
-# As native_evaluate(). A source that fails ends an optimisation as an interrupt does, see run_stage().
+# As native_evaluate(), by a pass for the sums and one for the gradient. A source that fails ends an optimisation as an
+# interrupt does, see run_stage().
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
   if (isTRUE(aux$p > 0)) {
     abort_input("optimise_rows", "more than the sample of the source", "less under this auxiliary distribution",
@@ -263,7 +252,7 @@ sums_of_objective <- function(rows, name, aux, z, model, jitter, control) {
   native_sums(name, aux, z, rows, model, jitter, control)
 }
 
-# `k_sum` of all rows: with what the prior of the points has in the gradient, which is no row's.
+# `k_sum`, for all rows, adds the gradient of the points' prior, which belongs to no row.
 slopes_of_objective <- function(rows, name, aux, z, model, jitter, control, adjoint, k_sum = NULL) {
   native_gradient(name, aux, z, rows, model, jitter, adjoint, k_sum, control)[c("gradient", "theta", "rss")]
 }

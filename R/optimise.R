@@ -1,17 +1,16 @@
-# The one place where something is minimised. L-BFGS with a strong Wolfe line search (Nocedal and Wright, 2006,
-# algorithms 7.4, 3.5 and 3.6), on problems
+# Minimises objectives by L-BFGS with a strong Wolfe line search (Nocedal and Wright, 2006, algorithms 7.4, 3.5 and
+# 3.6). A problem is
 #
 #   list(start = numeric, evaluate = function(par) list(value, gradient) or list(value = Inf, reason = ))
 #
-# A failed evaluation is a step too far: the search goes back towards the last good point. optim("L-BFGS-B") would stop
-# there with an error. The best point so far, the trace, time limits and interrupts are kept here, so that an interrupt
-# at any moment loses nothing.
+# After a failed evaluation the search goes back towards the last good point; optim("L-BFGS-B") would stop with an
+# error. The best point so far is kept, so that an interrupt at any moment loses nothing.
 #
-# Returns list(par, value, convergence, message, evaluations, iterations, trace, kept, stopped): convergence 0
-# (done), 1 (maxit), 2 (time), 51 (no way found around failed evaluations) or 52 (interrupt); trace a data.frame
-# (evaluation, objective, seconds) with NA where an evaluation failed; kept a list of list(evaluation, par), every
-# `keep` iterations; last_step the largest change of a coordinate in the last iteration, the `first_step` to go on with.
-# `enough(par, value)` is asked after every iteration: NULL to go on, or list(convergence, message).
+# Returns list(par, value, convergence, message, evaluations, iterations, trace, kept, stopped): convergence 0 (done), 1
+# (maxit), 2 (time), 51 (no way found around failed evaluations) or 52 (interrupt); trace a data.frame (evaluation,
+# objective, seconds) with NA where an evaluation failed; kept a list of list(evaluation, par), every `keep` iterations;
+# last_step the largest change of a coordinate in the last iteration, a `first_step` for the next search. `enough(par,
+# value)` is called after every iteration and returns NULL, or list(convergence, message) to end the search.
 minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, memory = 10L,
                      first_step = 0.1, progress = NULL, enough = NULL) {
   run <- new.env(parent = emptyenv())
@@ -30,7 +29,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
       point <- list(value = Inf, reason = if (is.null(point$reason)) "it is not a number" else point$reason)
     }
     point$par <- par
-    # the count is the longer vector's: an interrupt between these lines leaves at most one NA
+    # an interrupt between these lines leaves the vectors of unequal length: the shorter one counts
     run$value <- c(run$value, if (good) point$value else NA)
     run$seconds <- c(run$seconds, proc.time()[["elapsed"]] - started)
     if (good && point$value < run$best$value) run$best <- point[c("par", "value")]
@@ -54,7 +53,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
       c(stopped[c("convergence", "message")], list(stopped = stopped))
     })
   n <- min(length(run$value), length(run$seconds))
-  if (!is.finite(run$best$value)) run$best$value <- NA_real_ # ended before there was one
+  if (!is.finite(run$best$value)) run$best$value <- NA_real_ # ended before the first value
   c(run$best, end, list(
     evaluations = n, iterations = run$iterations, kept = run$kept, last_step = run$last_step,
     trace = data.frame(evaluation = seq_len(n), objective = run$value[seq_len(n)], seconds = run$seconds[seq_len(n)])))
@@ -70,13 +69,13 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
   for (iteration in seq_len(maxit)) {
     direction <- -two_loop(point$gradient, pairs)
     slope <- sum(direction * point$gradient)
-    if (!(slope < 0)) { # the pairs mislead: start again from the gradient
+    if (!(slope < 0)) { # no descent direction: restart with the gradient
       pairs <- list()
       direction <- -point$gradient
       slope <- sum(direction * point$gradient)
     }
     if (!(slope < 0)) return(list(convergence = 0L, message = "the gradient is zero"))
-    # without curvature to go by, no coordinate moves further than first_step
+    # without pairs there is no curvature: no coordinate moves further than first_step
     step <- if (length(pairs)) 1 else first_step / max(abs(direction))
     search <- line_search(evaluate, point, direction, slope, step)
     new <- search$point
@@ -92,7 +91,7 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
     end <- on_iteration(iteration, new, new$par - point$par)
     if (!is.null(end)) return(end)
     point <- new
-    # a step that a failed evaluation cut short may be small far from any minimum; its pair turns the next direction
+    # a failed evaluation may shorten a step far from any minimum; the next direction differs
     small <- gained <= max(reltol * (first - point$value), rounding(point$value))
     blocked_steps <- if (small && !is.null(search$blocked)) blocked_steps + 1L else 0L
     small_steps <- if (small && is.null(search$blocked)) small_steps + 1L else 0L
@@ -108,7 +107,7 @@ no_lower_value <- function(blocked = NULL) {
   list(convergence = 51L, message = sprintf("no lower value can be found: further on, %s", blocked))
 }
 
-# H g by the two-loop recursion; pairs: list(s, y, rho = 1 / s'y), oldest first.
+# Returns H g by the two-loop recursion; pairs: list(s, y, rho = 1 / s'y), oldest first.
 two_loop <- function(g, pairs) {
   n <- length(pairs)
   if (!n) return(g)
@@ -125,7 +124,7 @@ two_loop <- function(g, pairs) {
   g
 }
 
-# A pair without positive curvature would spoil the recursion.
+# Adds a pair to the memory if its curvature is positive.
 add_pair <- function(pairs, s, y, memory) {
   sy <- sum(s * y)
   if (!(sy > 1e-10 * sqrt(sum(s^2) * sum(y^2)))) return(pairs)
@@ -133,9 +132,9 @@ add_pair <- function(pairs, s, y, memory) {
   if (length(pairs) > memory) pairs[-1L] else pairs
 }
 
-# list(point, blocked): a point with f <= f0 + 1e-4 step slope and |slope there| <= 0.9 |slope|, or the best one found
-# with the first of the two, or NULL; and why the evaluation failed that ended the search, or NULL. `lo` is the lowest
-# good point, `hi` the other end of the bracket (NULL: none yet).
+# Returns list(point, blocked). The point has f <= f0 + 1e-4 step slope and |slope there| <= 0.9 |slope|, or at least
+# the former, or is NULL. `blocked` is the reason of the failed evaluation that ended the search, or NULL. `lo` is the
+# lowest good point, `hi` the other end of the bracket (NULL: none yet).
 line_search <- function(evaluate, from, direction, slope, step, most = 20L) {
   lo <- list(step = 0, value = from$value, slope = slope)
   hi <- NULL
@@ -154,17 +153,17 @@ line_search <- function(evaluate, from, direction, slope, step, most = 20L) {
     }
     if (!is.null(hi) && abs(hi$step - lo$step) < 1e-10 * max(hi$step, lo$step)) break
     if (!is.null(hi) && -slope * abs(hi$step - lo$step) < rounding(from$value)) break
-    # a failed evaluation ahead and a lower value in hand: the next direction may lead around it
+    # a lower value was found before the failed evaluation: try the next direction
     if (lo$step > 0 && !is.null(hi$point$reason)) break
     step <- if (is.null(hi)) 4 * lo$step else between(lo, hi)
   }
   list(point = lo$point, blocked = hi$point$reason)
 }
 
-# Differences that mean nothing: a search from the minimum itself, where a fit goes on from another, ends there.
+# Smaller differences are rounding. A search that starts at the minimum ends there.
 rounding <- function(value) 4 * .Machine$double.eps * abs(value)
 
-# The minimiser of the cubic through both ends, kept away from them; far back after a failed evaluation.
+# Returns the minimiser of the cubic through both ends, at least a tenth away from them; near `lo` after a failure.
 between <- function(lo, hi) {
   width <- hi$step - lo$step
   if (!is.finite(hi$value)) return(lo$step + 0.2 * width)
@@ -179,7 +178,7 @@ stopped_by_interrupt <- list(convergence = 52L, message = "interrupted")
 
 stopped_by_time <- list(convergence = 2L, message = "R's time limit was reached")
 
-# R's time limit, and a row source that fails, end what is done with the best so far; other errors are raised.
+# R's time limit and a failing row source end the search with the best so far; other errors are raised.
 stopped_by_error <- function(e) {
   if (inherits(e, "pfdtc_error_source")) return(list(convergence = 52L, message = "the row source failed", error = e))
   if (!is_time_limit(e)) stop(e)

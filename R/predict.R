@@ -173,106 +173,170 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            na.action = stats::na.pass, file = NULL, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
   object <- check_any_fit(object, "object")
-  if (!missing(newdata) && is_source(newdata)) {
-    if (!isFALSE(full_cov)) abort_input("full_cov", full_cov, "FALSE for a row source")
-    args <- list(se.fit = se.fit, interval = interval, level = level, type = type, wrt = wrt, certified = certified,
-                 hyper_uncertainty = hyper_uncertainty)
-    # with na.pass a line is a row
-    request <- if (identical(na.action, stats::na.pass)) list(prediction_signature(object), newdata$columns, args)
-    return(predict_source(newdata, function(block) {
-      do.call(stats::predict, c(list(object, block, na.action = na.action), args))
-    }, file, request))
-  }
+  new <- if (!missing(newdata)) newdata
+  ask <- list(se.fit = se.fit, interval = interval, level = level, type = type, wrt = wrt, certified = certified,
+              full_cov = full_cov, hyper_uncertainty = hyper_uncertainty, newdata = !is.null(new))
+  if (is_source(new)) return(predict_blocks(object, new, ask, na.action, file))
   if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
-  se.fit <- check_flag(se.fit, "se.fit")
-  full_cov <- check_flag(full_cov, "full_cov")
-  certified <- check_flag(certified, "certified")
-  hyper_uncertainty <- check_flag(hyper_uncertainty, "hyper_uncertainty")
-  type <- check_choice(type, eval(formals(predict.gp_fit)$type), "type")
-  if (identical(interval, "confidence")) interval <- "credible"
-  interval <- check_choice(interval, c("none", "credible", "prediction", "conformal"), "interval")
-  level <- check_level(level)
-  if (interval == "conformal" && (certified || startsWith(type, "loo"))) {
-    abort_input("interval", "\"conformal\"", "another one beside `certified` or `type = \"loo\"`",
-                hint = "It rests on leave-one-out, and says nothing of the exact process.")
-  }
-  if (certified && interval == "none") {
-    abort_input("certified", "TRUE without an interval", "FALSE where `interval` is \"none\"",
-                hint = "It applies to interval = \"credible\" or \"prediction\".")
-  }
-  training <- missing(newdata) || is.null(newdata)
-  if (!response_of(object)$conjugate && hyper_uncertainty &&
-        (certified || type %in% c("terms", "derivative", "density"))) {
-    refuse_likelihood(object, "object", "`hyper_uncertainty` beside certificates, terms and densities")
-  }
-  if (!response_of(object)$conjugate && certified && type == "derivative") {
-    refuse_likelihood(object, "certified", "A certificate of a derivative")
-  }
-  if (!response_of(object)$conjugate && !startsWith(type, "loo") && !type %in% c("terms", "derivative")) {
-    return(predict_laplace(object, training, newdata, se.fit, interval, level, type, certified, full_cov, na.action,
-                           hyper_uncertainty))
-  }
-  if (type == "link") type <- "latent"
-  if (type == "class") {
-    abort_input("type", sprintf("\"%s\"", type), "\"latent\" or \"response\" with Gaussian noise")
-  }
-  if (startsWith(type, "loo")) {
-    refuse_beside_loo(c(newdata = !training, full_cov = full_cov, certified = certified,
-                        hyper_uncertainty = hyper_uncertainty))
-    return(predict_loo(object, se.fit, interval, level, latent = type == "loo_latent"))
-  }
-  if (hyper_uncertainty && interval == "conformal") {
-    abort_input("hyper_uncertainty", "TRUE", "FALSE beside `interval = \"conformal\"`",
-                hint = "That is about the fit's own hyperparameters.")
-  }
-  rows <- if (training) training_rows(object)
-    else new_rows(object, newdata, na.action)
-  if (type == "derivative") {
-    refuse_beside_derivative(interval, full_cov, hyper_uncertainty)
-    return(predict_derivative(object, rows, wrt, se.fit, interval, level, certified))
-  }
-  if (type == "terms") {
-    if (interval != "none" || full_cov || certified || hyper_uncertainty) {
-      abort_input("type", "\"terms\" beside an interval, a covariance or `hyper_uncertainty`",
-                  "\"latent\" or \"response\" there",
-                  hint = "Of the terms there are means and, with `se.fit = TRUE`, standard deviations.")
-    }
-    return(predict_terms(object, rows, se.fit))
-  }
-
-  back <- !is.null(object$transform) && type %in% c("response", "median")
-  if (back) refuse_beside_back(full_cov)
-  need_var <- se.fit || full_cov || interval != "none" || back || type == "density"
-  p <- if (hyper_uncertainty) mixture_at(object, rows, full_cov) else
-    c(latent_at(object, rows$x), list(noise = noise_at(object, rows$x)))
-  fit <- stats::setNames(p$mean[rows$index] + rows$offset, rows$names)
-  var <- if (need_var) stats::setNames(p$var[rows$index], rows$names)
-  noise <- rep_len(p$noise, nrow(rows$x))[rows$index]
-  if (type == "density") return(log_density_of(object, if (training) NULL else newdata, fit, var, noise))
-
-  value <- fit
-  if (interval == "conformal") {
-    value <- conformal_band(object, rows, p, level)
-  } else if (interval != "none") {
-    more <- if (interval == "prediction") noise else 0
-    value <- normal_band(fit, var + more, level)
-    if (certified) { # the exact GP's own interval lies inside
-      certify_by <- if (hyper_uncertainty) certificate_of_mixture else certificate_of
-      exact <- certify_by(object, rows, "reference", object$reference)
-      if (hyper_uncertainty && interval == "prediction") {
-        more <- attr(exact, "noise") * rep_len(noise_factor(object$noise_trend, rows$x), nrow(rows$x))[rows$index]
-      }
-      value <- normal_band(fit, exact$sd_upper^2 + more, level, exact$mean_lower, exact$mean_upper)
-    }
-  }
-  if (back) return(predict_back(object$transform, fit, var, noise, value, interval, type, se.fit))
+  response <- response_of(object)
+  ask <- check_asked(response, ask)
+  if (startsWith(ask$type, "loo")) return(predict_loo(object, response, ask))
+  rows <- if (ask$newdata) new_rows(object, new, na.action) else training_rows(object)
+  if (ask$type == "derivative") return(predict_derivative(object, rows, wrt, se.fit, ask$interval, level, certified))
+  if (ask$type == "terms") return(predict_terms(object, rows, se.fit))
+  rows$size <- sizes_asked(object, response, rows, new, ask)
+  f <- latent_asked(object, rows, ask)
+  if (ask$type == "class") return(class_of(response$levels, f$mean))
+  if (ask$type == "density") return(log_densities(object, response, responses_asked(object, new), f, rows))
+  said <- response_say(response, f, f, ask)
+  value <- in_shape(said, rows$names)
   if (!se.fit && !full_cov) return(value)
-
-  extra <- if (type == "response") noise else 0
-  out <- list(fit = value, se.fit = sqrt(var + extra))
-  if (full_cov) {
-    out$cov <- if (hyper_uncertainty) p$cov else covariance_at(object, rows)
-    diag(out$cov) <- var + extra
-  }
+  out <- list(fit = value, se.fit = stats::setNames(said$sd, rows$names))
+  if (full_cov) out$cov <- f$cov
   out
+}
+
+# Predicts at the rows of a source, block by block.
+predict_blocks <- function(fit, source, ask, na.action, file) {
+  if (!isFALSE(ask$full_cov)) abort_input("full_cov", ask$full_cov, "FALSE for a row source")
+  args <- ask[!names(ask) %in% c("full_cov", "newdata")]
+  # with na.pass a line is a row
+  request <- if (identical(na.action, stats::na.pass)) list(prediction_signature(fit), source$columns, args)
+  predict_source(source, function(block) {
+    do.call(stats::predict, c(list(fit, block, na.action = na.action), args))
+  }, file, request)
+}
+
+# Returns a vector, or with an interval a matrix, as predict.lm() does.
+in_shape <- function(said, names) {
+  if (is.null(said$lwr)) return(stats::setNames(said$fit, names))
+  out <- cbind(fit = said$fit, lwr = said$lwr, upr = said$upr)
+  rownames(out) <- names
+  out
+}
+
+# ---- rows -> f ------------------------------------------------------------------------------------------------------
+
+# Returns f at the rows asked for: list(mean, var, lower, upper, top, noise, size, cov, conformal). `lower`, `upper` and
+# `top` bound the exact mean and variance if certified.
+latent_asked <- function(fit, rows, ask) {
+  conjugate <- is.null(fit$likelihood)
+  p <- if (ask$hyper_uncertainty) mixture_at(fit, rows, ask$full_cov) else
+    c(latent_at(fit, rows$x), list(noise = if (conjugate) noise_at(fit, rows$x)))
+  f <- list(mean = p$mean[rows$index] + rows$offset, var = p$var[rows$index], size = rows$size)
+  if (conjugate) f$noise <- rep_len(p$noise, nrow(rows$x))[rows$index]
+  f[c("lower", "upper", "top")] <- f[c("mean", "mean", "var")]
+  if (ask$certified) {
+    certify_by <- if (ask$hyper_uncertainty) certificate_of_mixture else certificate_of
+    exact <- certify_by(fit, rows, "reference", fit$reference)
+    f[c("lower", "upper", "top")] <- list(exact$mean_lower, exact$mean_upper, exact$sd_upper^2)
+    if (ask$hyper_uncertainty) { # the largest noise of the mixture
+      f$noise_top <- attr(exact, "noise") * rep_len(noise_factor(fit$noise_trend, rows$x), nrow(rows$x))[rows$index]
+    }
+  }
+  if (ask$interval == "conformal") f$conformal <- conformal_band(fit, rows, p, ask$level)
+  if (ask$full_cov) f$cov <- if (ask$hyper_uncertainty) p$cov else covariance_at(fit, rows)
+  if (ask$full_cov && conjugate) diag(f$cov) <- f$var + if (ask$type == "response") f$noise else 0
+  if (ask$type %in% c("class", "density")) f$mean <- stats::setNames(f$mean, rows$names)
+  f
+}
+
+# Returns the trials of each row where a distribution of responses is asked for, else 1.
+sizes_asked <- function(fit, response, rows, newdata, ask) {
+  ones <- rep(1, length(rows$index))
+  if (!response$trials || !(ask$interval == "prediction" || ask$type == "median")) return(ones)
+  check_responses(ones, if (ask$newdata) new_trials(fit, newdata) else
+    stats::napredict(fit$na.action, sizes_given(training_data(fit))))
+}
+
+# Returns the class whose averaged probability is above one half, which is that of the sign of f: links are symmetric.
+class_of <- function(levels, mean) {
+  if (is.null(levels)) return(stats::setNames(as.integer(mean > 0), names(mean)))
+  if (identical(levels, c("FALSE", "TRUE"))) return(mean > 0)
+  stats::setNames(factor(levels[1L + (mean > 0)], levels = levels), names(mean))
+}
+
+# Returns list(y, size), the responses of the rows asked for.
+responses_asked <- function(fit, newdata) {
+  if (!is.null(fit$likelihood)) {
+    return(if (is.null(newdata)) all_sites(training_data(fit)) else new_sites(fit, newdata))
+  }
+  list(y = if (is.null(newdata)) stats::napredict(fit$na.action, given_response(training_data(fit))) else
+    as.double(responses_in(fit, newdata)))
+}
+
+# Returns log p(y) of each row's response, averaged over f.
+log_densities <- function(fit, response, given, f, rows) {
+  check_responses(f$mean, given$y)
+  known <- which(!is.na(f$mean) & !is.na(given$y))
+  given <- take_sites(given[intersect(c("y", "size"), names(given))], known)
+  out <- stats::setNames(rep(NA_real_, length(f$mean)), rows$names)
+  out[known] <- response_log_density(response, given, lapply(f[c("mean", "var", "noise")], `[`, known))
+  out
+}
+
+responses_in <- function(fit, newdata) {
+  if (is.null(fit$terms)) {
+    abort_input("newdata", "rows for a fit from a matrix, without responses", "rows for a fit from a formula",
+                hint = "Responses of new rows, and numbers of trials, are known by a formula alone.")
+  }
+  expression <- attr(fit$terms, "variables")[[2L]]
+  lacking <- setdiff(all.vars(expression), names(newdata))
+  if (length(lacking)) {
+    abort_input("newdata", sprintf("one without %s", list_quoted(lacking)), "with the response")
+  }
+  eval(expression, newdata, environment(fit$terms))
+}
+
+# Checks that responses, or trials, exist for each row predicted: na.omit leaves rows out.
+check_responses <- function(rows, given) {
+  if (length(given) == length(rows)) return(given)
+  abort_input("newdata", "rows with missing values", "complete where responses are looked at")
+}
+
+# Returns the responses of all training rows.
+all_sites <- function(data) {
+  if (is.null(data$x_zero)) return(data$sites)
+  abort_input("newdata", "left out of a fit with rows of weight 0", "given for type = \"density\"")
+}
+
+# Returns the responses of new rows, by the fit's formula.
+new_sites <- function(fit, newdata) {
+  response <- responses_in(fit, newdata)
+  known <- stats::complete.cases(response)
+  all <- length(known)
+  response <- if (length(dim(response)) == 2L) response[known, , drop = FALSE] else response[known]
+  read <- if (response_of(fit)$trials && length(dim(response)) != 2L) {
+    size <- new_trials(fit, newdata)[known]
+    list(y = response * size, size = size)
+  } else {
+    read_response(fit$likelihood, known_classes(fit, response), rep(1, sum(known)), "newdata", sum(known))
+  }
+  lapply(read[intersect(c("y", "size"), names(read))], function(v) replace(rep(NA_real_, all), known, v))
+}
+
+# Returns the number of trials of each row: the sum of a response with two columns, or the `weights` of shares.
+new_trials <- function(fit, newdata) {
+  if (is.null(fit$terms) || attr(fit$terms, "dataClasses")[1L] == "nmatrix.2") {
+    return(rowSums(responses_in(fit, newdata)))
+  }
+  size <- tryCatch(eval(fit$call$weights, newdata, environment(fit$terms)), error = function(e) NULL)
+  if (is.numeric(size) && length(size) == nrow(newdata)) return(size)
+  abort_input("newdata", sprintf("one without `%s`", deparse1(fit$call$weights)),
+              "with the numbers of trials, which were the weights of the fit")
+}
+
+# ---- leave-one-out ---------------------------------------------------------------------------------------------------
+
+# predict(type = "loo") of any fit.
+predict_loo <- function(fit, response, ask) {
+  padded <- function(v) stats::napredict(fit$na.action, v)
+  loo <- loo_rows(fit)
+  f <- list(mean = loo$mean, var = loo$var, lower = loo$mean, upper = loo$mean, top = loo$var, noise = loo$noise,
+            size = if (!response$conjugate) sizes_given(training_data(fit)))
+  ask$type <- if (ask$type == "loo_latent") "latent" else "response"
+  # a leave-one-out prediction of a transformed response stays on the scale of f
+  said <- response_say(if (response$conjugate) response_of(list()) else response, f, f, ask)
+  value <- padded(if (ask$interval == "none") said$fit else in_shape(said, names(said$fit)))
+  if (ask$se.fit) list(fit = value, se.fit = padded(said$sd)) else value
 }

@@ -14,7 +14,7 @@ fit_facts <- function(fit) {
     choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "),
     auxiliary = describe_aux(fit), accuracy = describe_tolerance(fit),
     rows_used = describe_rows_used(fit), small_n = describe_small_n(fit$small_n), trial = describe_trial(fit$trial),
-    noise_trend = describe_noise_trend(fit$noise_trend), optimiser = describe_convergence(fit)))
+    noise_trend = describe_noise(fit), optimiser = describe_convergence(fit)))
 }
 
 # Returns the first line of print(); a list with a `method` is enough for the short title of that method.
@@ -243,4 +243,10 @@ input_range <- function(fit) {
 all_inputs <- function(names, columns) {
   if (length(columns) < 2L) return(names)
   gsub(paste0("(", paste(columns, collapse = ","), ")"), "(all inputs)", names, fixed = TRUE)
+}
+
+# Returns what follows the noise's sd: its trend, or that it is held for interpolation.
+describe_noise <- function(fit) {
+  if (asks_no_noise(fit$asked$noise)) return(", held (noise = 0: interpolation)")
+  describe_noise_trend(fit$noise_trend)
 }

@@ -12,7 +12,7 @@
 #   middle               the middle of the prior of the shape parameter, in units of f
 #   constant(y, size, theta)              the terms of log p without f
 #   theta_slopes(theta, y, f)             list(l, g, W): slopes in the log of the shape parameter
-#   engine(sites, theta)                  the sites as the engine reads them
+#   engine(sites, theta)                  the sites as the engine reads them; by default the shape parameter is `size`
 #   cdf, quantile(y or p, mean, size, theta), draw(mean, size, theta)    the distribution of y given its mean
 #   variance(mean, sd, size, theta)       of y about its mean, averaged where the mean has this sd
 #   deviance(y, mean, size, theta)        twice the difference from the largest log likelihood

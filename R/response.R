@@ -7,14 +7,19 @@
 # of data$x; engine_sites() makes what the engine reads.
 
 # Returns the response of a fit, or of settings: a row of the table with `link` (its functions) and `theta`.
-response_of <- function(fit) as_response(fit$likelihood)
+response_of <- function(fit) {
+  response <- as_response(fit$likelihood)
+  response$transform <- fit$transform
+  response
+}
 
 as_response <- function(likelihood) {
-  if (is.null(likelihood)) return(c(response_rows$gaussian, list(link = links$identity, unit = 1)))
+  if (is.null(likelihood)) return(c(response_rows$gaussian, list(link = links$identity, unit = 1, trials = FALSE)))
   row <- response_rows[[likelihood$name]]
   row[c("site", "full_label", "learned", "levels", "approx", "unit")] <-
     likelihood[c("site", "label", "learned", "levels", "approx", "unit")]
   row$trials <- isTRUE(likelihood$trials)
+  row$likelihood <- likelihood
   row$link_name <- likelihood$link
   row$link <- links[[likelihood$link]]
   row$theta <- c(likelihood$theta, likelihood$df)
@@ -23,6 +28,12 @@ as_response <- function(likelihood) {
 
 # Does each row have one of two classes, rather than a number of successes?
 has_classes <- function(response) response$reads == "classes" && !response$trials
+
+# Returns the kind of response, by which predict() has its table of what exists (predict-asked.R).
+response_kind <- function(response) {
+  if (response$conjugate) return(if (is.null(response$transform)) "normal" else "transformed")
+  if (has_classes(response)) "classes" else "other"
+}
 
 # ---- the engine -----------------------------------------------------------------------------------------------------
 
@@ -33,7 +44,8 @@ engine_sites <- function(likelihood, sites, center) {
               offset = sites$offset + center, shape = NULL,
               variational = as.integer(is_variational(likelihood)))
   if (is.null(response$shape)) return(out)
-  if (is.null(response$engine)) replace(out, "shape", list(response$theta)) else response$engine(out, response$theta)
+  if (is.null(response$engine)) replace(out, "size", list(rep(response$theta, length(out$y)))) else
+    response$engine(out, response$theta)
 }
 
 # Returns the terms of log p without f, which the engine leaves out.
@@ -178,6 +190,79 @@ predictive_quantile <- function(response, p, size, mu, s) {
     low[open[!above]] <- middle[!above]
   }
   high
+}
+
+# ---- predictions ----------------------------------------------------------------------------------------------------
+
+# Returns list(fit, lwr, upr, sd) of f or of a response. `f` is list(mean, var, lower, upper, top), the last three from
+# a certificate; `rows` is list(noise, size); `ask` is list(type, interval, level).
+response_say <- function(response, f, rows, ask) {
+  if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
+  scale <- response_scale(response, ask$type, rows)
+  shown <- scale$moments(f$mean, f$var)
+  ends <- switch(ask$interval, credible = lapply(normal_ends(f, 0, ask$level), scale$given),
+                 prediction = response_ends(response, scale, f, rows, ask$level),
+                 conformal = lapply(list(lwr = f$conformal[, "lwr"], upr = f$conformal[, "upr"]), scale$back))
+  list(fit = shown$mean, lwr = unname(ends$lwr), upr = unname(ends$upr), sd = shown$sd)
+}
+
+# Returns the ends of a normal interval for f plus noise with variance `more`.
+normal_ends <- function(f, more, level) {
+  half <- stats::qnorm((1 + level) / 2) * sqrt(f$top + more)
+  list(lwr = f$lower - half, upr = f$upper + half)
+}
+
+# Returns how f is shown: moments(mean, var) is list(mean, sd), given(f) maps the ends of a credible interval, back(z)
+# undoes a transform.
+response_scale <- function(response, type, rows) {
+  same <- function(f) f
+  transform <- if (type != "latent") response$transform
+  back <- function(z) untransformed(transform, z)
+  latent <- list(moments = function(mean, var) list(mean = mean, sd = sqrt(var)), given = same, back = same)
+  if (type == "latent" || response_kind(response) == "normal" && type == "median") return(latent)
+  if (!response$conjugate && type == "response") {
+    return(list(moments = function(mean, var) response_moments(response, mean, var), given = response$link$inv))
+  }
+  if (!response$conjugate) {
+    given <- function(f) shares(response, response$quantile(0.5, response$link$inv(f), rows$size, response$theta), rows)
+    return(list(moments = function(mean, var) list(mean = response_quantile(response, 0.5, mean, var, rows)),
+                given = given))
+  }
+  if (type == "median") return(list(moments = function(mean, var) list(mean = back(mean)), given = back, back = back))
+  if (is.null(transform)) {
+    latent$moments <- function(mean, var) list(mean = mean, sd = sqrt(var + rows$noise))
+    return(latent)
+  }
+  list(moments = function(mean, var) moments_back(transform, mean, var + rows$noise),
+       given = function(f) moments_back(transform, f, rows$noise)$mean, back = back)
+}
+
+# Returns the ends of a prediction interval.
+response_ends <- function(response, scale, f, rows, level) {
+  if (response$conjugate) {
+    return(lapply(normal_ends(f, if (is.null(f$noise_top)) rows$noise else f$noise_top, level), scale$back))
+  }
+  ends <- lapply((1 + c(-1, 1) * level) / 2, function(p) response_quantile(response, p, f$mean, f$var, rows))
+  stats::setNames(ends, c("lwr", "upr"))
+}
+
+# Returns a quantile of a new response, averaged over f; NA where f is not known or there are no trials.
+response_quantile <- function(response, p, mean, var, rows) {
+  known <- which(!is.na(mean) & rows$size > 0)
+  q <- predictive_quantile(response, p, rows$size[known], mean[known], sqrt(pmax(var[known], 0)))
+  shares(response, replace(rep(NA_real_, length(mean)), known, q), rows)
+}
+
+# Successes are shown as shares of the trials.
+shares <- function(response, y, rows) if (response$reads == "classes") y / rows$size else y
+
+# Returns log p(y), averaged over f. `given`: list(y, size).
+response_log_density <- function(response, given, f) {
+  if (!response$conjugate) return(log_predictive(response$likelihood, given, f$mean, f$var))
+  t <- response$transform
+  z <- unname(if (is.null(t)) given$y else transformed(t, given$y))
+  out <- stats::dnorm(z, f$mean, sqrt(f$var + f$noise), log = TRUE)
+  if (is.null(t)) out else out + log_slope(t, unname(given$y))
 }
 
 # ---- what exists for which responses --------------------------------------------------------------------------------

@@ -77,7 +77,8 @@ check_inducing <- function(inducing) {
 
 # Returns TRUE if no argument asks for inducing points.
 leaves_points_open <- function(asked) {
-  is.null(asked[["m"]]) && is.null(asked$inducing) && is.null(asked[["aux"]]) && !asked$hyper[1L] %in% c("pilot", "joint")
+  is.null(asked[["m"]]) && is.null(asked$inducing) && is.null(asked[["aux"]]) &&
+    !asked$hyper[1L] %in% c("pilot", "joint")
 }
 
 # ---- arguments and data ---------------------------------------------------------------------------------------------
@@ -94,8 +95,10 @@ complete_settings <- function(data, asked) {
     asked["trend"] <- list(asked_noise_trend(asked$noise, data, asked))
     asked["noise"] <- list(NULL)
   }
+  zero <- asks_no_noise(asked$noise)
+  if (zero) asked$noise <- interpolation_noise(asked$kernel, data)
   if (!is.null(asked$noise)) asked$noise <- check_positive(asked$noise, "noise", 1L)
-  asked$fixed <- check_fixed(asked$control$fix, asked$kernel, asked$columns)
+  asked$fixed <- c(check_fixed(asked$control$fix, asked$kernel, asked$columns), if (zero) "noise")
   asked$free <- learned_names(asked)
   check_learnable(asked$kernel, data, asked$free, asked$columns)
   check_rows_to_learn(data, asked)

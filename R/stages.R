@@ -1,7 +1,7 @@
 # The stages of a fit, and interrupts.
 #
-# Interrupts are let in only inside the stages. An interrupt ends its stage with the best result so far; the stages after
-# it return their starting values, so that there is always a fit to return. R's own time limit is treated alike.
+# Interrupts are let in only inside the stages. An interrupt ends its stage with the best result so far; the stages
+# after it return their starting values, so that there is always a fit to return. R's own time limit is treated alike.
 # state$stopped is NULL, or list(convergence, message) after an interrupt.
 
 # Frees the memory of the last stage before the next one needs its own, if there are many rows.

@@ -1,5 +1,17 @@
 # Constants that were tuned. Each has its unit, and the script that set it: bench/NAME.R with results in bench/results/.
 
+# ---- copies of rows -------------------------------------------------------------------------------------------------
+
+# Repeated rows are copies if their responses agree beyond chance by this kappa, and if at least so many different
+# responses are repeated (bench/copies.R).
+copy_rule <- c(kappa = 0.5, responses = 6)
+
+# ---- noise = 0 ------------------------------------------------------------------------------------------------------
+
+# The noise variance of a fit that interpolates, as shares of the variance of the response and of the kernel's variance
+# (bench/interpolation.R).
+least_noise <- c(response = 1e-10, kernel = 1e-13)
+
 # ---- learning hyperparameters ---------------------------------------------------------------------------------------
 
 # Numbers of rows whose densities count, and of the neighbours that each is given (bench/stages.R, bench/race.md).

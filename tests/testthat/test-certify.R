@@ -333,3 +333,16 @@ test_that("certify() refuses what it cannot do and says what would do", {
   exact <- dense_exact(c(p, list(offset = NULL)), kept$center)
   expect_false(any(violated(held, exact)))
 })
+
+test_that("a reference that is not a fit, and a near field that was changed, are refused by name", {
+  p <- with_seed(1, data.frame(x = stats::runif(60), y = stats::rnorm(60)))
+  fit <- pfdtc(y ~ x, p, neighbours = 6, m = 5, kernel = kernel_se(0.2, 1), noise = 0.1, hyper = "fixed")
+  for (bad in list(c(a = 1), "x", list(), 3)) for (mixture in c(FALSE, TRUE)) {
+    expect_input_error(certify(fit, p[1:2, ], reference = bad, hyper_uncertainty = mixture), "reference")
+  }
+  for (bad in list("a", 3, c(a = 1), NA, function(x) x, list(), replace(fit$near, "neighbours", "a"),
+                   replace(fit$near, "neighbours", -1), replace(fit$near, "rank", "x"), replace(fit$near, "rows", 3))) {
+    expect_input_error(certify(replace(fit, "near", list(bad)), p[1:2, ]), "near")
+    expect_input_error(predict(replace(fit, "near", list(bad)), p[1:2, ]), "near")
+  }
+})

@@ -220,3 +220,20 @@ test_that("in expectation the score is 0 at the truth and its variance the infor
   v <- diag(information)
   expect_true(all(abs(stats::cov(t(scores)) - information) < 5 * sqrt(14 * outer(v, v) / 3000)))
 })
+
+test_that("with one lengthscale for all inputs, score and information are sums over those of many equal lengthscales", {
+  for (profile in profiles) {
+    p <- problem(profile, n = 25, d = 2, weighted = TRUE)
+    iso <- complete_kernel(package_kernel(ref_kernel(profile, c(0.8, 0.8), 1.3)), p$x)
+    many <- new_model(iso, p$noise)
+    iso$isotropic <- TRUE
+    iso$lengthscale <- 0.8
+    near <- native_neighbours(iso, p$x, 6, rows = 1:25, rank = 1:25)
+    one <- native_vecchia(p, new_model(iso, p$noise), 1:25, near)
+    all <- native_vecchia(p, many, 1:25, near)
+    sums <- rbind(c(1, 1, 0, 0), c(0, 0, 1, 0), c(0, 0, 0, 1))
+    expect_close(one$value, all$value, 1e-12, profile)
+    expect_close(one$score, drop(sums %*% all$score), 1e-10, profile)
+    expect_close(one$information, sums %*% all$information %*% t(sums), 1e-10, profile)
+  }
+})

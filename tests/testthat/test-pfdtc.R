@@ -116,7 +116,7 @@ test_that("kernel and noise are positive, of the right length and, where fixed, 
   expect_input_error(fit6(kernel = kernel_se(1, 0)), "`variance`")
   expect_input_error(fit6(kernel = kernel_matern(2)), "`nu`")
   expect_input_error(fit6(kernel = kernel_se(1:3, 1)), "lengthscale")
-  for (noise in list(0, -1, c(1, 2), "a", NA, Inf, numeric(), TRUE)) expect_input_error(fit6(noise = noise), "`noise`")
+  for (noise in list(-1, c(1, 2), "a", NA, Inf, numeric(), TRUE)) expect_input_error(fit6(noise = noise), "`noise`")
   for (kernel in list(kernel_se, "se", NULL, 3)) expect_input_error(fit6(kernel = kernel), "`kernel`")
   expect_input_error(fit6(kernel = kernel_se(1, 1, inputs = "q")), "`q`")
   expect_input_error(fit6(kernel = kernel_se(1, 1, inputs = 3)), "3")

@@ -1,7 +1,8 @@
 # What a fit will do, and why: decide() is pure, so that its tests are tables.
 
-facts <- function(n, ...) utils::modifyList(list(n = n, rows = n, keep = TRUE, sample = FALSE, source = FALSE, memory = 2^32),
-                                     list(...))
+facts <- function(n, ...) {
+  utils::modifyList(list(n = n, rows = n, keep = TRUE, sample = FALSE, source = FALSE, memory = 2^32), list(...))
+}
 arguments <- function(...) {
   given <- list(...)
   asked <- list(method = "pfdtc", hyper = "fixed", control = pfdtc_control(progress = FALSE), keep_data = TRUE,
@@ -119,7 +120,8 @@ test_that("the table of settings has the arguments of all functions that fit, an
     listed <- names(Filter(function(setting) method %in% setting$takers, settings))
     expect_setequal(listed, takes)
   }
-  expect_true(all(vapply(settings, function(s) s$part, "") %in% c("learn", "posterior", "goal", "run", "rows", "response")))
+  parts <- c("learn", "posterior", "goal", "run", "rows", "response")
+  expect_true(all(vapply(settings, function(s) s$part, "") %in% parts))
 })
 
 test_that("a setting is checked once, at the door, under its name", {

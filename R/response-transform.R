@@ -72,38 +72,7 @@ gauss_legendre <- function(n) {
   list(node = e$values, weight = 2 * e$vectors[1L, ]^2)
 }
 
-# ---- in a fit -------------------------------------------------------------------------------------------------------
-
-# What was asked for: NULL, or a transform whose lambda may be NA, to be learned. That of a fit is taken as it is.
-asked_transform <- function(transform, data, s) {
-  if (is.null(transform)) return(NULL)
-  known <- inherits(transform, "pfdtc_transform")
-  if (!known) {
-    kind <- check_choice(transform, transforms, "transform")
-    transform <- new_transform(kind, data$response)
-  }
-  if (transform$kind == "log") check_positive_response(data$response)
-  if (is.na(transform$lambda) && !s$hyper[1L] %in% "evidence") {
-    abort_input("transform", sprintf("\"%s\" beside `hyper = \"%s\"`", transform$kind, s$hyper[1L]),
-                "\"log\", or a fit's own", hint = "It is learned by `hyper = \"evidence\"`; fit$transform is known.")
-  }
-  transform
-}
-
-new_transform <- function(kind, y) {
-  if (kind == "log") return(structure(list(kind = kind, lambda = 0), class = "pfdtc_transform"))
-  structure(list(kind = kind, lambda = NA_real_, centre = stats::median(y), unit = column_spread(y)),
-            class = "pfdtc_transform")
-}
-
-check_positive_response <- function(y) {
-  if (!all(y > 0)) {
-    abort_input("transform", sprintf("\"log\" of a response that goes down to %s", format(min(y))),
-                "\"log\" of positive responses", hint = "\"yeojohnson\" is for any.")
-  }
-}
-
-# The response as it was given.
+# Returns the response as it was given.
 given_response <- function(data) if (is.null(data$given_response)) data$response else data$given_response
 
 describe_transform <- function(transform) {

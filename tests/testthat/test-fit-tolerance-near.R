@@ -63,23 +63,22 @@ test_that("near rows that are given are those, also of few rows and points; 0 is
   expect_match(less$said, "`neighbours`")
   expect_true(all(actual_error(less$fit, d) <= c(less$fit$tol$mean, less$fit$tol$sd)))
   many <- list(n = 3000L, keep = TRUE, memory = 2^32)
-  expect_identical(other_way(many, list(hyper = "fixed", neighbours = 0L)), "none")
+  expect_identical(alternative_posterior(many, list(hyper = "fixed", neighbours = 0L)), "none")
 })
 
 test_that("neighbours grow until tol is met, and the best is at hand for whoever ends it", {
   d <- rough(300)
   data <- gp_dtc(d$x, d$y, m = 20, kernel = short, noise = 0.02, hyper = "fixed")$data
-  settings <- tolerance_plan(data, complete_settings(data, list(
+  plan <- tolerance_plan(data, complete_settings(data, list(
     method = "pfdtc", kernel = short, noise = 0.02, mean = ~ 1, hyper = "fixed", tol = 1e-3, keep_data = TRUE,
     control = pfdtc_control(progress = FALSE))))
-  settings$posterior["neighbours"] <- list(NULL)
   state <- no_state()
   learned <- list(model = new_model(complete_kernel(short, d$x), 0.02))
-  found <- with_seed(1, with_near_rows(data, learned, data$x[1:20, ], settings, state, function() Inf))
+  found <- with_seed(1, search_near(data, learned, data$x[1:20, ], plan, NULL, state, function() Inf))
   expect_identical(found$tried$neighbours, c(40L, 80L, 160L)[seq_len(nrow(found$tried))])
   expect_gt(nrow(found$tried), 1)
   expect_false(is.unsorted(rev(found$tried$sd)))
-  expect_identical(state$otherwise$error, found$error)
+  expect_identical(state$otherwise$best$error, found$best$error)
 })
 
 test_that("a search that lasts tells a line a candidate, unless it was told not to", {

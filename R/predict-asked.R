@@ -1,0 +1,76 @@
+# Which combinations of arguments of predict() exist, for which responses.
+
+predict_types <- c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms", "derivative",
+                   "median")
+predict_intervals <- c("none", "credible", "prediction", "conformal")
+
+# The combinations that exist: for each kind of response, a row a type, with the intervals and the arguments beside it.
+# "normal": Gaussian; "transformed": Gaussian after a transform; "other": counts and numbers; "classes": one of two.
+allowed <- local({
+  each <- c("none", "credible", "prediction")
+  row <- function(intervals, ...) list(intervals = intervals, with = c(...))
+  all <- c("se.fit", "certified", "full_cov", "hyper_uncertainty", "newdata")
+  plain <- list(
+    terms = row("none", "se.fit", "newdata"),
+    derivative = row(c("none", "credible"), "se.fit", "certified", "newdata"),
+    density = row("none", "hyper_uncertainty", "newdata"))
+  every <- c(each, "conformal")
+  normal <- c(plain, list(
+    latent = row(every, all), response = row(every, all), median = row(every, all),
+    loo = row(each, "se.fit"), loo_latent = row(each, "se.fit")))
+  transformed <- utils::modifyList(normal, list(
+    response = row(every, setdiff(all, "full_cov")), median = row(every, setdiff(all, c("full_cov", "se.fit")))))
+  plain$derivative$with <- setdiff(plain$derivative$with, "certified")
+  plain$density$with <- "newdata"
+  other <- c(plain, list(
+    latent = row(each, all), response = row(each, setdiff(all, "full_cov")),
+    median = row(each, "hyper_uncertainty", "newdata"), loo = row(each, "se.fit"), loo_latent = row(each, "se.fit")))
+  classes <- lapply(other[setdiff(names(other), "median")], function(row) {
+    replace(row, "intervals", list(setdiff(row$intervals, "prediction")))
+  })
+  classes$class <- row("none", "hyper_uncertainty", "newdata")
+  list(normal = normal, transformed = transformed, other = other, classes = classes)
+})
+
+# Checks the arguments of predict() and their combination. `ask`: a list of them by name.
+check_asked <- function(response, ask) {
+  flags <- c("se.fit", "certified", "full_cov", "hyper_uncertainty")
+  for (flag in flags) ask[[flag]] <- check_flag(ask[[flag]], flag)
+  ask$type <- check_choice(ask$type, predict_types, "type")
+  if (ask$type == "link") ask$type <- "latent"
+  if (identical(ask$interval, "confidence")) ask$interval <- "credible"
+  ask$interval <- check_choice(ask$interval, predict_intervals, "interval")
+  ask$level <- check_level(ask$level)
+  row <- allowed[[response_kind(response)]][[ask$type]]
+  of <- sprintf("with %s responses", response$label)
+  quoted <- function(v) sprintf("\"%s\"", v)
+  if (is.null(row)) {
+    types <- names(Filter(Negate(is.null), allowed[[response_kind(response)]]))
+    abort_input("type", paste(quoted(ask$type), of), paste("one of", list_quoted(types, "\"", most = 10L)))
+  }
+  beside <- sprintf("beside type = \"%s\" %s", ask$type, of)
+  if (!ask$interval %in% row$intervals) {
+    abort_input("interval", paste(quoted(ask$interval), beside), list_quoted(row$intervals, "\""), hint =
+                  if (response$reads == "classes") "Use type = \"response\" for the probability of a success.")
+  }
+  for (flag in c(flags, "newdata")) {
+    if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("given", beside), "left out there")
+  }
+  check_pairs(response, ask)
+  ask
+}
+
+# Checks pairs of arguments that exclude each other, whatever the type.
+check_pairs <- function(response, ask) {
+  other <- !response$conjugate
+  refuse <- function(wrong, argument, beside, hint = NULL) {
+    if (wrong) abort_input(argument, sprintf("TRUE beside %s", beside), "FALSE there", hint = hint)
+  }
+  refuse(ask$certified && ask$interval %in% c("none", "conformal"), "certified",
+         sprintf("interval = \"%s\"", ask$interval), "Certificates need interval = \"credible\" or \"prediction\".")
+  refuse(other && ask$certified && ask$interval == "prediction", "certified", "interval = \"prediction\"",
+         "Use interval = \"credible\".")
+  refuse(other && ask$certified && ask$hyper_uncertainty, "certified", "`hyper_uncertainty`")
+  refuse(ask$hyper_uncertainty && ask$interval == "conformal", "hyper_uncertainty", "interval = \"conformal\"")
+  refuse(other && ask$full_cov && ask$interval == "prediction", "full_cov", "interval = \"prediction\"")
+}

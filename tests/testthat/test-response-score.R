@@ -1,0 +1,39 @@
+# Scores against their definitions.
+
+test_that("the CRPS is the integral of (F(t) - 1{y <= t})^2", {
+  f <- list(mean = c(0.2, 1), var = c(0.3, 0.05))
+  rows <- list(noise = c(0.4, 0.1), size = c(7, 7))
+  by_definition <- function(cdf, y, from = -Inf) {
+    square <- function(t) (cdf(t) - (y <= t))^2
+    sum(stats::integrate(square, from, y, rel.tol = 1e-8, subdivisions = 1000L)$value,
+        stats::integrate(square, y, Inf, rel.tol = 1e-8, subdivisions = 1000L)$value)
+  }
+  logged <- replace(as_response(NULL), "transform", list(new_transform("log", 1)))
+  for (y in list(c(0.4, 3), c(2, 2.5))) {
+    plain <- response_crps(as_response(NULL), y, f, rows)
+    log <- response_crps(logged, y, f, rows)
+    student <- as_response(as_likelihood(student(4, 0.5)))
+    heavy <- response_crps(student, y, f, rows)
+    for (n in 1:2) {
+      sd <- sqrt(f$var[n] + rows$noise[n])
+      expect_equal(plain[n], by_definition(function(t) stats::pnorm(t, f$mean[n], sd), y[n]), tolerance = 1e-6)
+      expect_equal(log[n], by_definition(function(t) stats::plnorm(t, f$mean[n], sd), y[n], 0), tolerance = 1e-6)
+      cdf <- function(t) {
+        predictive_cdf(student, t, 1 + 0 * t, f$mean[n] + 0 * t, sqrt(f$var[n]) + 0 * t)
+      }
+      expect_equal(heavy[n], by_definition(cdf, y[n]), tolerance = 1e-5)
+    }
+  }
+  for (family in list(poisson(), nb(2), binomial())) {
+    response <- as_response(as_likelihood(family))
+    y <- c(1, 5)
+    found <- response_crps(response, y, f, rows)
+    size <- if (response$reads == "classes") 7 else 1
+    for (n in 1:2) {
+      t <- if (size > 1) 0:6 else 0:3000
+      same <- rep(1, length(t))
+      cdf <- predictive_cdf(response, t, size * same, f$mean[n] * same, sqrt(f$var[n]) * same)
+      expect_equal(found[n], sum((cdf - (y[n] <= t))^2) / size, tolerance = 1e-5)
+    }
+  }
+})

@@ -1,0 +1,168 @@
+# The contract that every row of the table of responses keeps, and what predictions of all of them are.
+
+contract_cases <- function() {
+  list(binomial("logit"), binomial("probit"), poisson(), nb(0.8), nb(30), student(4, 0.5), student(1, 2))
+}
+
+# Sums or integrates h(y) over all responses.
+over_responses <- function(response, size, h) {
+  if (response$reads == "classes") return(sum(h(0:size)))
+  if (response$discrete) return(sum(h(0:3000)))
+  from <- if (response$reads == "positive") 0 else -Inf
+  stats::integrate(h, from, Inf, rel.tol = 1e-9, subdivisions = 2000L)$value
+}
+
+test_that("each row keeps the contract: density, slopes, cdf, quantile, draws, moments, deviance", {
+  central <- function(h, x, e = 1e-5) (h(x + e) - h(x - e)) / (2 * e)
+  for (family in contract_cases()) {
+    likelihood <- as_likelihood(family)
+    response <- as_response(likelihood)
+    size <- if (response$reads == "classes") 7 else 1
+    for (f in c(-1.2, 0.3, 2)) {
+      sites <- function(y) list(y = y, size = rep(size, length(y)), offset = numeric(length(y)))
+      site <- function(y, f) {
+        s <- engine_sites(likelihood, sites(y), 0)
+        native_likelihood(s, rep(f, length(y)) + s$offset)
+      }
+      # the engine reads Student's t as y - f alone
+      log_p <- function(y, f) site(y, f)[1L, ] + log_constant(likelihood, sites(y))
+      mean <- response$link$inv(f)
+      y <- response$quantile(c(0.1, 0.4, 0.9), mean, size, response$theta)
+      expect_equal(over_responses(response, size, function(y) exp(log_p(y, f))), 1, tolerance = 1e-6)
+      # differences with this step are good to some 1e-9, relative to values of some hundreds
+      expect_equal(central(function(f) site(y, f)[1L, ], f), site(y, f)[2L, ], tolerance = 1e-6)
+      expect_equal(-central(function(f) site(y, f)[2L, ], f), site(y, f)[3L, ], tolerance = 1e-6)
+      expect_equal(-central(function(f) site(y, f)[3L, ], f), site(y, f)[4L, ], tolerance = 1e-6)
+      cdf <- response$cdf(y, mean, size, response$theta)
+      below <- vapply(y, function(y) over_responses(response, size, function(t) (t <= y) * exp(log_p(t, f))), 0)
+      expect_equal(cdf, below, tolerance = if (response$discrete) 1e-7 else 1e-3) # the integrand jumps
+      expect_equal(response$quantile(cdf * (1 - 1e-9), mean, size, response$theta), y, tolerance = 1e-6)
+      moment <- function(power) over_responses(response, size, function(y) exp(log_p(y, f)) * y^power)
+      if (response$discrete) {
+        expect_equal(moment(1) / size, mean, tolerance = 1e-6)
+        expect_equal((moment(2) - moment(1)^2) / size^2, response$variance(mean, 0, size, response$theta),
+                     tolerance = 1e-5)
+      }
+      draws <- with_seed(1, response$draw(rep(mean, 4000), rep(size, 4000), response$theta))
+      # three standard errors of an empirical cdf at worst, three times for three points
+      expect_lt(max(abs(vapply(y, function(y) mean(draws <= y), 0) - cdf)), 0.03)
+      shown <- if (size > 1) y / size else y
+      inside <- shown > 0 & shown < response$link$range[2L] | response$link_name == "identity"
+      saturated <- response$deviance(shown[inside], shown[inside], size, response$theta)
+      expect_equal(saturated, 0 * saturated, tolerance = 1e-9)
+      best <- mapply(function(y, top) 2 * (log_p(y, response$link$fun(top)) - log_p(y, f)), y[inside], shown[inside])
+      expect_equal(response$deviance(shown[inside], mean, size, response$theta), as.double(unlist(best)),
+                   tolerance = 1e-7)
+    }
+    expect_false(is.unsorted(response$link$inv(seq(-6, 6, by = 0.1))))
+    if (is.null(response$shape)) next
+    # slopes in the log of the shape parameter, l with its constant, at fixed f of the user
+    with_theta <- function(t) replace(likelihood, "theta", list(exp(t)))
+    sites <- list(y = c(0, 1, 4), size = rep(1, 3), offset = numeric(3))
+    value <- function(row, constant = FALSE) function(t) {
+      s <- engine_sites(with_theta(t), sites, 0.4)
+      native_likelihood(s, if (response$link_name == "identity") rep(0.4, 3) else s$offset)[row, ] +
+        if (constant) log_constant(with_theta(t), sites) else 0
+    }
+    s <- engine_sites(likelihood, sites, 0.4)
+    at <- if (response$link_name == "identity") rep(0.4, 3) else s$offset
+    slopes <- response$theta_slopes(response$theta, s$y, at)
+    t <- log(likelihood$theta)
+    expect_equal(central(value(1L, TRUE), t), slopes$l, tolerance = 1e-6)
+    expect_equal(central(value(2L), t), slopes$g, tolerance = 1e-6)
+    expect_equal(central(value(3L), t), slopes$W, tolerance = 1e-6)
+  }
+})
+
+test_that("the search for a limit agrees with each row's own formula", {
+  for (family in list(binomial("logit"), binomial("probit"), poisson(), nb(3))) {
+    response <- as_response(as_likelihood(family))
+    plain <- replace(response, "limit", list(NULL))
+    for (u in c(-2, 0.1, 1.5)) {
+      expect_equal(limit_of_f(plain, c(1, 3), c(5, 5), u), limit_of_f(response, c(1, 3), c(5, 5), u), tolerance = 1e-7)
+    }
+  }
+})
+
+test_that("the median of a response is the smallest with half of the averaged distribution", {
+  d <- with_seed(4, data.frame(x = stats::runif(40, -2, 2)))
+  d$n <- with_seed(5, stats::rpois(40, exp(d$x)))
+  d$s <- with_seed(6, stats::rbinom(40, 6, stats::plogis(d$x)))
+  new <- d[1:5, ]
+  for (family in list(poisson(), nb(2), binomial(), student(4, 1))) {
+    shares <- family$family == "binomial"
+    formula <- if (shares) cbind(s, 6 - s) ~ x else n ~ x
+    fit <- pfdtc(formula, d, family = family, kernel = kernel_se(1, 1), hyper = "fixed")
+    f <- predict(fit, new, se.fit = TRUE)
+    median <- predict(fit, new, type = "median")
+    if (!response_of(fit)$discrete) {
+      expect_equal(median, f$fit, tolerance = 1e-8)
+      next
+    }
+    y <- if (shares) 0:6 else 0:400
+    size <- if (shares) 6 else 1
+    direct <- mapply(function(mean, sd) {
+      p <- vapply(y, function(y) stats::integrate(function(z) stats::dnorm(z) * response_of(fit)$cdf(
+        y, response_of(fit)$link$inv(mean + sd * z), size, fit$theta), -9, 9)$value, 0)
+      y[which(p >= 0.5)[1L]] / size
+    }, f$fit, f$se.fit)
+    expect_equal(unname(median), unname(direct))
+    band <- predict(fit, new, type = "median", interval = "credible")
+    expect_true(all(band[, "lwr"] <= band[, "fit"] & band[, "fit"] <= band[, "upr"]))
+  }
+  classes <- pfdtc(I(n > 1) ~ x, d, family = binomial(), kernel = kernel_se(1, 1), hyper = "fixed")
+  expect_error(predict(classes, new, type = "median"), "type", class = "pfdtc_error_input")
+})
+
+test_that("log densities have each row's own offset", {
+  d <- with_seed(4, data.frame(x = stats::runif(30, -2, 2), e = stats::runif(30, 0.5, 3)))
+  d$n <- with_seed(5, stats::rpois(30, d$e * exp(d$x)))
+  fit <- pfdtc(n ~ x + offset(log(e)), d, family = poisson(), kernel = kernel_se(1, 1), hyper = "fixed")
+  all <- predict(fit, d[1:6, ], type = "density")
+  alone <- vapply(1:6, function(i) predict(fit, d[i, ], type = "density"), 0)
+  expect_equal(unname(all), alone, tolerance = 1e-12)
+  expect_equal(unname(predict(fit, type = "density")[1:6]), alone, tolerance = 1e-8)
+})
+
+test_that("each combination of arguments of predict() works or is refused by name", {
+  d <- with_seed(1, data.frame(x = stats::runif(25), y = stats::rnorm(25)))
+  d$n <- with_seed(2, stats::rpois(25, 3))
+  fixed <- list(kernel = kernel_se(0.3, 1), hyper = "fixed")
+  fits <- list(normal = do.call(pfdtc, c(list(y ~ x, d, noise = 1), fixed)),
+               transformed = do.call(pfdtc, c(list(exp(y) ~ x, d, noise = 1, transform = "log"), fixed)),
+               other = do.call(pfdtc, c(list(n ~ x, d, family = poisson()), fixed)),
+               classes = do.call(pfdtc, c(list(I(n > 2) ~ x, d, family = binomial()), fixed)))
+  for (kind in names(fits)) {
+    expect_identical(response_kind(response_of(fits[[kind]])), kind)
+    cases <- expand.grid(type = predict_types, interval = predict_intervals, se = c(FALSE, TRUE), new = c(FALSE, TRUE),
+                         stringsAsFactors = FALSE)
+    for (i in seq_len(nrow(cases))) {
+      type <- cases$type[i]
+      interval <- cases$interval[i]
+      se <- cases$se[i]
+      new <- cases$new[i]
+      args <- c(list(fits[[kind]]), if (new) list(d[1:3, ]), list(type = type, interval = interval, se.fit = se))
+      row <- allowed[[kind]][[if (type == "link") "latent" else type]]
+      exists <- !is.null(row) && interval %in% row$intervals && (!se || "se.fit" %in% row$with) &&
+        (!new || "newdata" %in% row$with)
+      if (exists) {
+        p <- do.call(predict, args)
+        numbers <- unlist(if (type == "class") p + 0 else p)
+        expect_true(all(is.finite(numbers)), label = paste(kind, type, interval))
+        if (interval != "none") expect_identical(colnames(if (se) p$fit else p), c("fit", "lwr", "upr"))
+      } else {
+        expect_error(do.call(predict, args), class = "pfdtc_error_input")
+      }
+    }
+  }
+})
+
+test_that("families of mgcv and MASS are nb()", {
+  skip_if_not_installed("MASS")
+  skip_if_not_installed("mgcv")
+  expect_identical(as_likelihood(MASS::negative.binomial(3)), as_likelihood(nb(3)))
+  expect_equal(as_likelihood(mgcv::nb(3)), as_likelihood(nb(3)))
+  expect_identical(as_likelihood(mgcv::negbin(3)), as_likelihood(nb(3)))
+  expect_identical(as_likelihood(mgcv::nb()), as_likelihood(nb()))
+  expect_error(as_likelihood(mgcv::nb(3, link = "sqrt")), "sqrt", class = "pfdtc_error_input")
+})
