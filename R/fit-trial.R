@@ -139,7 +139,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
     for (i in seq_len(near_trial$steps)) { # mostly one
       step <- clip_step(predicted(f, data$x)$mean - f)
       f <- f + step
-      if (has_converged(step, near_trial$settled)) break
+      if (is_small_step(step, near_trial$settled)) break
     }
     p <- predicted(f, x(held))
     var <- p$var

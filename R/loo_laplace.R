@@ -1,6 +1,5 @@
 # Scores of fits with classes and counts.
 
-
 # What is left of P(response below), each row given the others: uniform where the model holds. Of classes and counts
 # between P(< y) and P(<= y), at random (Czado, Gneiting and Held 2009).
 pit_laplace <- function(fit) stats::naresid(fit$na.action, pit_of(fit, loo_rows(fit)))

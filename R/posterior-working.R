@@ -88,7 +88,7 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
   for (step in seq_len(near_laplace_steps$most)) {
     rows <- working_rows(data$x, sites, f)
     near <- near_posterior(rows, z, model, neighbours, neighbours, rank, control = run)
-    rests <- has_converged(taken, settled)
+    rests <- is_small_step(taken, settled)
     if (rests) break
     move <- posterior_values(near_view(near, rows, z, model, run), data$x)$mean - f
     moved <- max(abs(move))
@@ -107,7 +107,7 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
   near
 }
 
-has_converged <- function(step, settled) sqrt(mean(step^2)) < settled
+is_small_step <- function(step, settled) sqrt(mean(step^2)) < settled
 
 clip_step <- function(move) pmin(pmax(move, -near_laplace_steps$longest), near_laplace_steps$longest)
 
