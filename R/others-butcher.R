@@ -27,7 +27,7 @@ NULL
 axe_data.gp_fit <- function(x, verbose = FALSE, ...) {
   x <- check_any_fit(x, "x")
   if (is.null(x$data) || !is.null(x$near)) return(x)
-  x$frame <- make_frame(list(frame = x$frame, x = x$data$x), keep_data = FALSE)
+  x$frame <- make_frame(c(list(frame = x$frame), x$data[c("x", "offset", "prior_weights")]), keep_data = FALSE)
   x["data"] <- x["asked"] <- list(NULL)
   if (!is.null(x$reference)) x$reference <- axe_data.gp_fit(kept_reference(x$reference, x))
   x
