@@ -38,8 +38,8 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
     model <- learned$model
     x <- data$x[sort(sample.int(n, min(n, 500L))), , drop = FALSE]
     near <- near_posterior(data, look$z, model, default_neighbours, default_neighbours, control = plan$run)
-    p <- predict_near(near, data, look$z, model, x, plan$run)
-    sd <- sqrt(p$var_near + p$var_far)
+    p <- posterior_values(near_view(near, data, look$z, model, plan$run), x)
+    sd <- sqrt(p$var)
     off <- function(z) {
       p <- native_predict(native_posterior(z, data, model, 1e-12, control = plan$run), z, model, x)
       reached_by(abs(1 - sd / sqrt(p$sor_variance + p$unexplained)), plan$goal$quantile)

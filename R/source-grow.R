@@ -121,6 +121,7 @@ with_new_sums <- function(fit, new, sign) {
   fit$evidence <- fit$evidence + evidence(more, after, model$noise) - evidence(zero, p, model$noise)
   fit$factors <- after
   fit$signature <- signature_with(fit$signature, new$signature, sign)
+  if (sign > 0) fit <- with_offset_of(fit, new$offset_squares)
   fit$nobs <- fit$nobs + sign * n
   if (is_finite_number(fit$unexplained)) fit$unexplained <- after$t / fit$nobs / model$noise
   if (sign < 0) fit$allowance <- sum(fit$allowance, allowance)
@@ -142,6 +143,12 @@ check_taken <- function(fit, p, sums, model, n) {
                 "less than 1e-4 of it", hint = "Fit the rows that are left.")
   }
   off
+}
+
+# Certificates allow for the rounding of the offset. `squares`: the weighted sum of squares of the new rows' offset.
+with_offset_of <- function(fit, squares) {
+  if (squares > 0) fit$frame$offset_size <- sqrt(sum(fit$frame$offset_size^2) + squares)
+  fit
 }
 
 count_rows <- function(fit, n) {
@@ -171,6 +178,7 @@ with_more_near <- function(fit, rows, sign) {
   if (is.null(fit$near$rows$shift)) needs_data(fit, "fit") # by a version that did not keep what this takes
   fit <- if (is.null(fit$near$sums)) with_all_near(fit, rows) else with_sampled_near(fit, rows)
   fit$signature <- signature_with(fit$signature, signature_sums(rows))
+  fit <- with_offset_of(fit, rows$offset_squares)
   fit$nobs <- fit$nobs + rows$n
   without_reference(count_rows(fit, rows$n))
 }
