@@ -73,6 +73,20 @@ message_twins <- function(data) {
 # Returns the response minus its mean given all other rows, divided by the sd of the response.
 standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)
 
+# Returns standardised() for any likelihood; NA for rows of weight 0.
+standardised_response <- function(fit) {
+  loo <- loo_rows(fit)
+  response <- response_of(fit)
+  if (response$conjugate) return(standardised(loo))
+  data <- training_data(fit)
+  p <- response_moments(response, loo$mean, loo$var)
+  w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
+  (data$response - p$mean) / sqrt(response$variance(p$mean, p$sd, sizes_given(data), response$theta) / w + p$sd^2)
+}
+
+# Returns the number of trials of each row; 1 where the likelihood has none.
+sizes_given <- function(data) all_rows(data, if (is.null(data$sites$size)) 1 else data$sites$size, 1)
+
 root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
 
 # Returns NULL if it would take more than a second, or is not in units of the response.
@@ -80,4 +94,39 @@ cheap_rmse_loo <- function(fit) {
   if (is_exact(fit) && !is.null(fit$data) && fit$nobs <= exact_rows && is.null(fit$transform)) {
     root_mean_square(stats::residuals(fit, type = "loo"))
   }
+}
+
+#' @rdname leave_one_out
+#' @importFrom stats rstandard
+#' @export
+rstandard.gp_fit <- function(model, ...) {
+  check_dots_empty(list(...), "model")
+  model <- check_any_fit(model, "model")
+  stats::naresid(model$na.action, standardised_response(model))
+}
+
+#' @rdname leave_one_out
+#' @importFrom stats hatvalues
+#' @export
+hatvalues.gp_fit <- function(model, ...) {
+  check_dots_empty(list(...), "model")
+  model <- check_any_fit(model, "model")
+  stats::naresid(model$na.action, loo_rows(model)$hat)
+}
+
+#' @rdname leave_one_out
+#' @importFrom stats cooks.distance
+#' @export
+cooks.distance.gp_fit <- function(model, ...) {
+  check_dots_empty(list(...), "model")
+  model <- check_any_fit(model, "model")
+  data <- training_data(model)
+  if (!is.null(model$near)) {
+    abort_input("model", "a fit with nearest neighbours", "a fit without neighbours for Cook's distance",
+                hint = "Use rstandard() and hatvalues() instead.")
+  }
+  p <- posterior_of(model)
+  part <- without_rounded(row_parts(p))
+  distance <- (part$g / part$rest)^2 * squared_moves(p)[part$group] / sum(part$W * part$q)
+  stats::naresid(model$na.action, all_rows(data, distance, 0))
 }

@@ -62,8 +62,8 @@ test_that("variances are raised until a near field cannot be computed, or none w
   most <- 0
   own <- near_posterior
   failing <- function(data, z, model, ...) {
-    tried <<- unique(c(tried, model$kernel$variance))
-    if (match(model$kernel$variance, tried) > most) stop_on_status(list(status = 1L), "The near field")
+    tried <<- unique(c(tried, as_kernel(model$kernel)$variance))
+    if (match(as_kernel(model$kernel)$variance, tried) > most) stop_on_status(list(status = 1L), "The near field")
     own(data, z, model, ...)
   }
   fit <- with_replaced(list(near_posterior = failing), fit_classes(rough, kernel = kernel_matern(1 / 2)))
@@ -82,7 +82,7 @@ test_that("of the variances that are tried the best is kept, not the last", {
   tried <- numeric()
   own <- near_posterior
   noting <- function(data, z, model, ...) {
-    tried <<- unique(c(tried, model$kernel$variance))
+    tried <<- unique(c(tried, as_kernel(model$kernel)$variance))
     own(data, z, model, ...)
   }
   # to a million times what was learned, none of which ends the search
@@ -101,7 +101,7 @@ test_that("of the variances that are tried the best is kept, not the last", {
 
 test_that("what predicts the rows held out does not know their responses", {
   data <- classes_of(0.03)
-  own <- list(take_sites = take_sites, surrogate_rows = surrogate_rows)
+  own <- list(take_sites = take_sites, working_rows = working_rows)
   held <- responses <- NULL
   trial <- function(data) {
     responses <<- NULL
@@ -112,8 +112,8 @@ test_that("what predicts the rows held out does not know their responses", {
         if (length(rows) == 420L) held <<- rows
         own$take_sites(sites, rows)
       },
-      surrogate_rows = function(x, sites, f) {
-        rows <- own$surrogate_rows(x, sites, f)
+      working_rows = function(x, sites, f) {
+        rows <- own$working_rows(x, sites, f)
         responses <<- c(responses, list(cbind(f, rows$y)))
         rows
       },
