@@ -11,9 +11,12 @@
 #' * `residuals(fit, type = "pit")`: the probability of a smaller response. It is uniform if the model holds, and random
 #'   for counts and classes. A histogram that is high in the middle means that intervals are too wide.
 #' * `rstandard()`: leave-one-out residual divided by the sd of the response given all other rows.
+#' * `rstudent()`: the same, with kernel and noise scaled by an estimate from all other rows, as for [lm()]. It is
+#'   `rstandard()` for a non-Gaussian likelihood.
 #' * `hatvalues()`: leverage, the derivative of a fitted value by its response. The sum is the number of degrees of
 #'   freedom of the fit.
 #' * `cooks.distance()`: weighted change of all fitted values if the row is left out, as for [lm()].
+#' * `dfbetas()`: change of each coefficient of a linear `mean` if the row is left out, divided by its sd.
 #'
 #' **Copies.** A copy of a row is predicted by its twin, since both are rows. Leave-one-out and conformal intervals are
 #' then too optimistic, and a message says so; [cross_validate()] keeps copies in one fold.
@@ -26,7 +29,8 @@
 #'
 #' @param model A fit with its data (`keep_data = TRUE`).
 #' @param ... Not used; an unknown argument is an error.
-#' @return A named vector with an element for each row, in the order of the data. `na.exclude` pads it with `NA`.
+#' @return A named vector with an element for each row (`dfbetas()`: a matrix with a row for each), in the order of the
+#'   data. `na.exclude` pads it with `NA`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' sqrt(mean(residuals(fit, type = "loo")^2)) # prediction error, in units of dist
@@ -36,8 +40,8 @@
 #' head(predict(fit, type = "loo", se.fit = TRUE)$se.fit)
 #' hist(residuals(fit, type = "pit"))
 #' @seealso [cross_validate()], [predict.gp_fit()], [plot.gp_fit()]; formulas are in the vignette *Theory*.
-#' @section Errors and invariants: class `pfdtc_error_input` for a fit without its data, and for `cooks.distance()` with
-#'   nearest neighbours. Means and variances are those of a fit in which the row has weight 0.
+#' @section Errors and invariants: class `pfdtc_error_input` for a fit without its data, and for
+#'   `cooks.distance()`, `dfbetas()` and `rstudent()` with nearest neighbours. Means and variances are those of a fit in which the row has weight 0.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 5.4.2; Cook and Weisberg
 #'   (1982), *Residuals and Influence in Regression*.
 #' @name leave_one_out
