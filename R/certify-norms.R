@@ -169,6 +169,7 @@ response_rounding <- function(fit, x) {
 
 # Returns a bound of the root of the weighted sum of squares of the responses as given, and of the offset.
 response_size <- function(fit) {
-  offset <- if (is.null(fit$data)) fit$frame$offset_size else if (length(fit$data$offset)) offset_size(fit$data)
+  offset <- fit$frame$offset_size
+  if (is.null(offset) && length(fit$data$offset)) offset <- offset_size(fit$data)
   sqrt(fit$signature$sums[["yy"]]) + if (is.null(offset)) 0 else offset
 }

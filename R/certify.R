@@ -130,8 +130,8 @@ certificate_advice <- function(out, effort, fit, inside) {
 # ---- mixtures over hyperparameters ----------------------------------------------------------------------------------
 
 # Certifies the mixture over uncertain hyperparameters: the exact one has the same parts, weighted by the exact
-# evidence. Returns a certificate with the attributes `weights`, a row for each part (weight and its bounds), and `noise`, an
-# upper bound of the exact mixture's noise variance.
+# evidence. Returns a certificate with the attributes `weights`, a row for each part (weight and its bounds), and
+# `noise`, an upper bound of the exact mixture's noise variance.
 certificate_of_mixture <- function(fit, new, effort, reference, m2 = NULL, test_points = NULL, max_seconds = 10) {
   started <- proc.time()[["elapsed"]]
   points <- hyper_points(fit)

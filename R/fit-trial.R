@@ -53,8 +53,8 @@ held_gains <- function(data, tried, plan) {
     model <- one$learned$model
     count <- plan$posterior$neighbours
     near <- near_posterior(some, one$start$z, model, count, count, control = plan$run)
-    p <- predict_near(near, around, one$start$z, model, at$x, plan$run)
-    density(model, p$mean, p$var_near + p$var_far)
+    p <- posterior_values(near_view(near, around, one$start$z, model, plan$run), at$x)
+    density(model, p$mean, p$var)
   }
   tryCatch(vapply(tried, alone, at$y) - beside(tried[[1L]]), pfdtc_error_numerical = function(e) NULL)
 }
@@ -129,20 +129,20 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
     log_predictive(replace(likelihood, "theta", list(theta)), at[c("y", "size")], mean + center + at$offset,
                    pmax(var, 0))
   }
-  rows_at <- function(rows, f) surrogate_rows(x(rows), sites_of(rows), f[rows])
+  rows_at <- function(rows, f) working_rows(x(rows), sites_of(rows), f[rows])
   beside <- function(kernel, z, f) {
     model <- new_model(kernel, 1)
     predicted <- function(f, x) {
       near <- near_posterior(rows_at(some, f), z, model, default_neighbours, default_neighbours, control = run)
-      predict_near(near, rows_at(around, f), z, model, x, run)
+      posterior_values(near_view(near, rows_at(around, f), z, model, run), x)
     }
     for (i in seq_len(near_trial$steps)) { # mostly one
-      step <- short_enough(predicted(f, data$x)$mean - f)
+      step <- clip_step(predicted(f, data$x)$mean - f)
       f <- f + step
-      if (is_settled(step, near_trial$settled)) break
+      if (is_small_step(step, near_trial$settled)) break
     }
     p <- predicted(f, x(held))
-    var <- p$var_near + p$var_far
+    var <- p$var
     list(score = score(p$mean, var), kernel = kernel, f = f, step = step, mean = p$mean, var = var)
   }
   list(x = x, sites_of = sites_of, score = score, beside = beside)
@@ -163,7 +163,7 @@ raise_variances <- function(trial, kernel, z, f, free) {
 
 # Learns another kernel from the working responses at f.
 learn_near_laplace <- function(x, f, sites, s, learned, state) {
-  rows <- surrogate_rows(x, sites, pmin(pmax(f, -near_trial$largest), near_trial$largest))
+  rows <- working_rows(x, sites, pmin(pmax(f, -near_trial$largest), near_trial$largest))
   rows <- c(rows, list(response = rows$y, scale = 1, n = nrow(x), shift = list(rows = 0, ss = 0, constant = 0)))
   # the kernel learned with points is at times a better start than any of a grid
   kernel <- if (is_open(s$kernel)) replace(learned$kernel, "profile", list(NULL)) else learned$kernel

@@ -7,7 +7,7 @@ moved_points <- function(data, learned, z, s, state) {
   run_stage(state, "points", {
     f <- laplace_at(data, likelihood, learned$center, learned$kernel, z, rounding_jitter(nrow(z)), s$run)$f
     sites <- engine_sites(likelihood, data$sites, learned$center)
-    rows <- c(surrogate_rows(data$x, sites, f - sites$offset), n = nrow(data$x))
+    rows <- c(working_rows(data$x, sites, f - sites$offset), n = nrow(data$x))
     optimise_stage(rows, learned["model"], z, replace(s$posterior, "try_starts", FALSE), state)$z
   }, otherwise = z)
 }

@@ -1,18 +1,5 @@
 # Scores of fits with classes and counts.
 
-# Each row given the others, in the sd of its response; NA at weight 0.
-standardised_laplace <- function(fit) {
-  data <- training_data(fit)
-  loo <- loo_rows(fit)
-  response <- response_of(fit)
-  p <- response_moments(response, loo$mean, loo$var)
-  w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
-  (data$response - p$mean) / sqrt(response$variance(p$mean, p$sd, sizes_given(data), response$theta) / w + p$sd^2)
-}
-
-# Trials of every row given, 1 where there is no telling.
-sizes_given <- function(data) all_rows(data, if (is.null(data$sites$size)) 1 else data$sites$size, 1)
-
 # What is left of P(response below), each row given the others: uniform where the model holds. Of classes and counts
 # between P(< y) and P(<= y), at random (Czado, Gneiting and Held 2009).
 pit_laplace <- function(fit) stats::naresid(fit$na.action, pit_of(fit, loo_rows(fit)))

@@ -221,10 +221,12 @@ native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter
   stop_on_status(result, "The posterior on inducing points and near rows")
 }
 
-# `keep` = TRUE also returns u of every new row, for rows times the roots of their weights, and the numbers of these
-# rows.
-native_near_predict <- function(near, z, data, model, s, x_new, control = NULL, keep = FALSE) {
-  result <- .Call(ffi_near_predict, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new,
+# Returns list(mean, var_near, var_far) of f at the rows of x_new, each given its s nearest rows. `given` has other
+# neighbours: list(rows), s x n, 0 behind the last. With also cross [s, n], features [M, n] and prior [n], these
+# functionals take the place of f at the rows. `keep` = TRUE also returns u, for rows times the roots of their weights,
+# the numbers of these rows, and r.
+native_near_predict <- function(near, z, data, model, s, x_new, control = NULL, keep = FALSE, given = NULL) {
+  result <- .Call(ffi_near_predict, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new, given,
                   as.integer(keep), near_control(nrow(x_new), control))
   stop_on_status(result, "Prediction from near rows")
 }

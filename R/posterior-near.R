@@ -1,43 +1,64 @@
-# Inducing points with nearest neighbours (near.R): at x, given the rows S that are nearest to it,
+# Inducing points with nearest neighbours. With a = L^{-1} cross(Z) the features of a functional and E = k - a'a the
+# residual prior covariance, the posterior of a functional given the rows S that are nearest to it is
 #
-#   u = (E_SS + s2 W^{-1})^{-1} e,  r = a - A_S u,  mean = u'y_S + r'beta,  var = prior - |a|^2 - e'u + |C^{-1} r|^2
+#   u = (E_SS + s2 W^{-1})^{-1} e,  e = cross(S) - A_S'a,  r = a - A_S u
+#   mean = u'y_S + r'beta,  var = [prior - |a|^2 - e'u] + |C^{-1} r|^2.
 #
-# with a = L^{-1} cross(Z), e = cross(S) - A_S'a and E = k - a'a, the residual prior variance.
+# Training rows are in a random order (`rank`). Row i has the nearest p of the earlier rows, and the same u and r:
+#
+#   d = E_ii + s2 / W_i - e'u,  C C' = I + sum r r' / d,  C C' beta = sum r (y_i - u'y_p) / d.
+#
+# Without neighbours in training this is FITC; with all rows as neighbours it is the exact GP. The covariance of f at
+# two rows needs only these rows and their neighbours, so the matrix of some rows is a part of the matrix of all:
+#
+#   Cov(f(x), f(z)) = r_x'(C C')^{-1} r_z + E(x, z) - u_x'E(S_x, z) - E(x, S_z) u_z + u_x'N(S_x, S_z) u_z.
 
-posterior_at.near <- function(p, fun, joint = FALSE) {
-  if (fun$kind == "values") {
-    at <- native_near_predict(p$near, p$z, p$rows, p$model, p$near$neighbours, fun$x, p$control)
-    cov <- if (joint) native_near_covariance(p$near, p$z, p$rows, p$model, p$near$neighbours, fun$x, p$control)
-    return(list(mean = at$mean, var = at$var_far + at$var_near, cov = cov$covariance))
-  }
-  if (fun$kind == "sums") sums_beside_near(p, fun) else one_row_beside_near(p, fun)
+# Returns the O(M^2) numbers that predictions need in addition to the rows, and the order of the rows. `evidence` is an
+# estimate of the log density of the cleaned rows, scaled by the roots of their weights.
+near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
+                           jitter = 1e-12, control = NULL) {
+  near <- native_near(z, data, model, train_neighbours, rank, jitter, control = control)
+  list(L = near$L, C = near$C, beta = near$beta, jitter = near$jitter, neighbours = as.integer(neighbours),
+       train_neighbours = as.integer(train_neighbours), rank = rank, evidence = -near$minus_log)
 }
 
-one_row_beside_near <- function(p, fun) {
-  near <- p$near
-  data <- p$rows
-  w <- merged_weights(data)
-  rows <- native_neighbours(p$model$kernel, data$x, near$neighbours, query = fun$x, control = p$control)
-  a <- features_of(fun, p$z, near$L)
-  out <- list(mean = numeric(fun$n), var = numeric(fun$n))
-  for (of_row in split(seq_len(fun$n), fun$rows)) {
-    S <- rows[, fun$rows[of_row[1L]]]
-    S <- S[S > 0L]
-    x_S <- data$x[S, , drop = FALSE]
-    A_S <- forwardsolve(near$L, native_kernel_matrix(p$model$kernel, p$z, x_S))
-    N <- native_kernel_matrix(p$model$kernel, x_S, x_S) - crossprod(A_S) + diag(p$model$noise / w[S], length(S))
-    e <- fun$cross(x_S, of_row) - crossprod(A_S, a[, of_row])
-    u <- solve(N, e)
-    r <- a[, of_row] - A_S %*% u
-    out$mean[of_row] <- drop(crossprod(u, data$y[S]) + crossprod(r, near$beta))
-    out$var[of_row] <- pmax(fun$prior[of_row] - colSums(a[, of_row, drop = FALSE]^2) - colSums(e * u), 0) +
-      colSums(forwardsolve(near$C, r)^2)
+# Returns the posterior with neighbours of these rows, as near_posterior() has computed it.
+near_view <- function(near, rows, z, model, control = NULL) {
+  structure(list(model = model, control = control, rows = rows, z = z, near = near), class = c("near", "posterior"))
+}
+
+posterior_at.near <- function(p, fun, joint = FALSE) {
+  if (fun$kind == "sums") return(sums_with_neighbours(p, fun))
+  at <- if (joint) {
+    native_near_covariance(p$near, p$z, p$rows, p$model, p$near$neighbours, fun$x, p$control)
+  } else {
+    predict_given(p, fun$x[fun$rows, , drop = FALSE], functionals_near(p, fun))
   }
-  out
+  list(mean = at$mean, var = at$var_far + at$var_near, cov = at$covariance)
+}
+
+# Returns native_near_predict() at the rows of x; `given` and `keep` as there.
+predict_given <- function(p, x, given = NULL, keep = FALSE) {
+  s <- if (is.null(given)) p$near$neighbours else nrow(given$rows)
+  native_near_predict(p$near, p$z, p$rows, p$model, s, x, p$control, keep, given)
+}
+
+# Returns the neighbours of functionals other than values, and their covariances with f there; NULL for values.
+functionals_near <- function(p, fun) {
+  if (fun$kind == "values") return(NULL)
+  x <- p$rows$x
+  rows <- native_neighbours(p$model$kernel, x, min(p$near$neighbours, nrow(x)), query = fun$x, control = p$control)
+  rows <- rows[, fun$rows, drop = FALSE]
+  cross <- 0 * rows
+  for (i in split(seq_len(fun$n), fun$rows)) {
+    S <- rows[rows[, i[1L]] > 0L, i[1L]]
+    cross[seq_along(S), i] <- fun$cross(x[S, , drop = FALSE], i)
+  }
+  list(rows = rows, cross = cross, features = features_of(fun, p$z, p$near$L), prior = fun$prior)
 }
 
 # The mean of a sum is the sum of means; its variance uses the covariance of the rows.
-sums_beside_near <- function(p, fun) {
+sums_with_neighbours <- function(p, fun) {
   mean <- posterior_values(p, fun$x)$mean
   list(mean = mapply(function(rows, w) sum(w * mean[rows]), fun$rows, fun$weights),
        var = mapply(function(rows, w) {
@@ -87,20 +108,21 @@ posterior_without.near <- function(p, groups = NULL) {
   }
   field <- near_terms(p)
   members <- split(seq_along(apart$y), apart$group)
-  n <- length(apart$y)
-  out <- list(mean = numeric(n), var = numeric(n), leverage = numeric(n))
+  out <- matrix(0, length(apart$y), 3L)
   # the terms of one batch of rows, and of all rows that have one of them in their lists, are held at a time
   for (batch in split(field$order, (seq_along(field$order) - 1L) %/% field$batch)) {
     lists <- batch_lists(field, batch)
-    for (g in batch) {
-      around <- near_conditional(field, g, field$around[, g])
-      for (i in members[[g]]) {
-        one <- without_row(field, lists, around, g, apart$w[i], apart$y[i])
-        for (what in names(out)) out[[what]][i] <- one[[what]]
+    at <- conditionals(field, batch, field$around)
+    for (l in seq_along(batch)) {
+      rows <- at$rows[at$rows[, l] > 0L, l]
+      around <- list(rows = rows, u = at$u[seq_along(rows), l], left = at$left[l],
+                     inverse = neighbours_inverse(field, rows))
+      for (i in members[[batch[l]]]) {
+        out[i, ] <- unlist(without_row(field, lists, around, batch[l], apart$w[i], apart$y[i]))
       }
     }
   }
-  out
+  list(mean = out[, 1L], var = out[, 2L], leverage = out[, 3L])
 }
 
 # Returns the posterior without some of the rows used; rows keep their order.
@@ -130,8 +152,8 @@ near_terms <- function(p) {
   m <- nrow(p$z)
   check_memory(16 * as.double(m) * n, sprintf("leave-one-out of %d rows", n))
   A <- forwardsolve(near$L, native_kernel_matrix(kernel, p$z, data$x))
-  field <- list(kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A, U = forwardsolve(near$C, A),
-                noise = p$model$noise, b = drop(crossprod(near$C, near$beta)))
+  field <- list(posterior = p, kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A,
+                U = forwardsolve(near$C, A), noise = p$model$noise, b = drop(crossprod(near$C, near$beta)))
   field$lists <- if (s > 0L) {
     native_neighbours(kernel, data$x, s, rows = seq_len(n), rank = near$rank, control = p$control)
   } else {
@@ -146,22 +168,22 @@ near_terms <- function(p) {
   field
 }
 
-# Returns the conditional of row j given the rows p: the rows, N^{-1}, u, the residual variance, y~ and C^{-1} r.
-near_conditional <- function(field, j, p) {
-  p <- p[p > 0L]
-  k <- length(p) + 1L
-  at <- c(p, j)
-  x <- field$x[at, , drop = FALSE]
-  E <- native_kernel_matrix(field$kernel, x, x) - crossprod(field$A[, at, drop = FALSE])
+# Returns, a column for each row j, its neighbours `lists[, j]`, u for them as they are, C^{-1} r, and the residual
+# variance.
+conditionals <- function(field, j, lists) {
+  given <- list(rows = lists[, j, drop = FALSE])
+  at <- predict_given(field$posterior, field$x[j, , drop = FALSE], given, keep = TRUE)
+  at$u[] <- at$u * sqrt(c(0, field$W)[given$rows + 1L])
+  list(rows = given$rows, u = at$u, r = forwardsolve(field$posterior$near$C, at$r), left = at$var_near)
+}
+
+# Returns N^{-1} for the neighbours p.
+neighbours_inverse <- function(field, p) {
+  if (!length(p)) return(matrix(0, 0L, 0L))
+  x <- field$x[p, , drop = FALSE]
+  E <- native_kernel_matrix(field$kernel, x, x) - crossprod(field$A[, p, drop = FALSE])
   diag(E) <- pmax(diag(E), 0)
-  own <- E[k, k]
-  if (k == 1L) {
-    return(list(rows = p, inverse = matrix(0, 0L, 0L), u = numeric(), left = own, y = field$y[j], r = field$U[, j]))
-  }
-  inverse <- inverse_with_more_noise(E[-k, -k, drop = FALSE], field$noise / field$W[p])
-  u <- drop(inverse %*% E[-k, k])
-  list(rows = p, inverse = inverse, u = u, left = max(own - sum(E[-k, k] * u), 0), y = field$y[j] - sum(u * field$y[p]),
-       r = field$U[, j] - drop(field$U[, p, drop = FALSE] %*% u))
+  inverse_with_more_noise(E, field$noise / field$W[p])
 }
 
 # Returns (E + diag(noise))^{-1}; the noise is multiplied by 10 until the Cholesky factorisation works.
@@ -179,30 +201,22 @@ inverse_with_more_noise <- function(E, noise) {
 # row, and by place in a list U_p N^{-1}, u, t_g and t'y_p.
 batch_lists <- function(field, batch) {
   members <- unique(c(batch, unlist(field$children[batch], use.names = FALSE)))
-  m <- nrow(field$A)
   s <- nrow(field$lists)
   J <- length(members)
-  place <- integer(nrow(field$x))
-  place[members] <- seq_len(J)
-  r <- matrix(0, m, J)
-  steps <- matrix(0, m, s * J)
-  u <- diagonal <- answer <- matrix(0, s, J)
-  y <- d <- numeric(J)
+  place <- replace(integer(nrow(field$x)), members, seq_len(J))
+  at <- conditionals(field, members, field$lists)
+  steps <- matrix(0, nrow(field$A), s * J)
+  diagonal <- answer <- 0 * at$u
   for (l in seq_len(J)) {
-    j <- members[l]
-    one <- near_conditional(field, j, field$lists[, j])
-    r[, l] <- one$r
-    y[l] <- one$y
-    d[l] <- one$left + field$noise / field$W[j]
-    k <- length(one$rows)
-    if (!k) next
-    at <- seq_len(k)
-    u[at, l] <- one$u
-    diagonal[at, l] <- diag(one$inverse)
-    answer[at, l] <- one$inverse %*% field$y[one$rows]
-    steps[, (l - 1L) * s + at] <- field$U[, one$rows, drop = FALSE] %*% one$inverse
+    p <- at$rows[at$rows[, l] > 0L, l]
+    if (!length(p)) next
+    inverse <- neighbours_inverse(field, p)
+    diagonal[seq_along(p), l] <- diag(inverse)
+    answer[seq_along(p), l] <- inverse %*% field$y[p]
+    steps[, (l - 1L) * s + seq_along(p)] <- field$U[, p, drop = FALSE] %*% inverse
   }
-  list(place = place, r = r, steps = steps, u = u, diagonal = diagonal, answer = answer, y = y, d = d)
+  list(place = place, r = at$r, steps = steps, u = at$u, diagonal = diagonal, answer = answer,
+       y = field$y[members] - colSums(at$u * c(0, field$y)[at$rows + 1L]), d = at$left + field$noise / field$W[members])
 }
 
 # Returns list(mean, var, leverage) for a row of weight w and response y that was merged into row g.

@@ -86,17 +86,17 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
   force(rank)
   share <- 1
   for (step in seq_len(near_laplace_steps$most)) {
-    rows <- surrogate_rows(data$x, sites, f)
+    rows <- working_rows(data$x, sites, f)
     near <- near_posterior(rows, z, model, neighbours, neighbours, rank, control = run)
-    rests <- is_settled(taken, settled)
+    rests <- is_small_step(taken, settled)
     if (rests) break
-    move <- predict_near(near, rows, z, model, data$x, run)$mean - f
+    move <- posterior_values(near_view(near, rows, z, model, run), data$x)$mean - f
     moved <- max(abs(move))
     rests <- moved < near_laplace_steps$moved * (1 + max(abs(f)))
     if (rests) break
     back <- is.finite(taken) & move * taken < 0 & abs(move) > 0.9 * abs(taken)
     share <- ifelse(back, share / 2, pmin(2 * share, 1))
-    taken <- share * short_enough(move)
+    taken <- share * clip_step(move)
     f <- f + taken
   }
   if (!rests && !(moved < 1e-4 * (1 + max(abs(f))))) {
@@ -107,12 +107,12 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
   near
 }
 
-is_settled <- function(step, settled) sqrt(mean(step^2)) < settled
+is_small_step <- function(step, settled) sqrt(mean(step^2)) < settled
 
-short_enough <- function(move) pmin(pmax(move, -near_laplace_steps$longest), near_laplace_steps$longest)
+clip_step <- function(move) pmin(pmax(move, -near_laplace_steps$longest), near_laplace_steps$longest)
 
 # W is almost 0 for rows with little information. A small positive W avoids division by 0 and does not change f.
-surrogate_rows <- function(x, sites, f) {
+working_rows <- function(x, sites, f) {
   l <- native_likelihood(sites, f + sites$offset)
   W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30)
   list(x = x, y = f + l[2L, ] / W, weights = W)

@@ -308,10 +308,9 @@ random_points <- function(data, m) {
 evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 
 # Returns the root of the weighted sum of squares of the offset.
-offset_size <- function(data) {
-  w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
-  sqrt(sum(w * data$offset^2))
-}
+offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, offset = data$offset)))
+
+offset_squares <- function(rows) sum((if (is.null(rows$w)) 1 else rows$w) * rows$offset^2)
 
 merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)

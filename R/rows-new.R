@@ -214,7 +214,8 @@ cleaned <- function(fit, given) {
   r <- given$response - if (is.null(given$offset)) 0 else given$offset
   keep <- given$keep
   list(x = given$x[keep, , drop = FALSE], y = (r[keep] - fit$center) / fit$scale, weights = given$w[keep],
-       n = sum(keep), center = fit$center, scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0))
+       n = sum(keep), center = fit$center, scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0),
+       offset_squares = offset_squares(given))
 }
 
 # ---- other rows for the data of a fit -------------------------------------------------------------------------------

@@ -5,12 +5,13 @@ sums_with_signature <- function(rows, z, model, start, beside, control) {
   in_force <- rows[c("x", "y", "weights")]
   if (beside) in_force$weights <- fitc_weights(rows, z, model, start)
   list(n = rows$n, sums = rows_sums(in_force, z, model, start, control), signature = signature_sums(rows),
-       log_w = if (is.null(rows$weights)) 0 else sum(log(rows$weights)))
+       log_w = if (is.null(rows$weights)) 0 else sum(log(rows$weights)),
+       offset_squares = sum(rows$offset_squares))
 }
 
 merge_sums <- function(a, b) {
   list(n = a$n + b$n, sums = sums_merge(a$sums, b$sums), signature = Map(`+`, a$signature, b$signature),
-       log_w = a$log_w + b$log_w)
+       log_w = a$log_w + b$log_w, offset_squares = a$offset_squares + b$offset_squares)
 }
 
 # `data`: the sample, on which everything else has been done.

@@ -27,6 +27,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   data$shift <- log_density_shift(data$n, sum_of_logs(data$weights), unit$scale)
   data <- add_formula(data, survey$terms, variables, call)
   data$frame$required <- intersect(needed_variables(data$frame), source$columns)
+  if (survey$offset_squares > 0) data$frame$offset_size <- sqrt(survey$offset_squares)
   data$whole <- list(
     source = source, passes = list2env(list(n = 1L)), recipe = recipe, variables = variables, n = m$n,
     seen = so_far$rows, omitted = survey$omitted,
@@ -85,7 +86,7 @@ block_rows <- function(recipe, block, variables = NULL) {
   response <- check_response(rows$response, rows$name, nrow(mf), labels)
   offset <- if (is.null(rows$offset)) 0 else rows$offset
   list(mf = mf, inputs = inputs, x = rows$x, r = response - offset, w = rows$w, name = rows$name,
-       largest = max(0, abs(response), abs(offset)))
+       largest = max(0, abs(response), abs(offset)), offset_squares = offset_squares(rows))
 }
 
 check_known <- function(variables, inputs) {
@@ -141,14 +142,14 @@ survey_visit <- function(recipe, size) {
     })
     list(omitted = length(attr(mf, "na.action")), variables = variables, moments = weighted_moments(r, w),
          log_w = sum_of_logs(w), weighted = any(rows$w != 1), largest = rows$largest,
-         name = rows$name, terms = attr(mf, "terms"),
+         offset_squares = rows$offset_squares, name = rows$name, terms = attr(mf, "terms"),
          sample = reservoir(list(values = values, r = r, w = w), length(r), size))
   }
 }
 
 survey_merge <- function(a, b) {
   if (length(b$moments)) a$variables <- Map(merge_variables, a$variables, b$variables)
-  for (what in c("omitted", "log_w")) a[[what]] <- a[[what]] + b[[what]]
+  for (what in c("omitted", "log_w", "offset_squares")) a[[what]] <- a[[what]] + b[[what]]
   a$weighted <- a$weighted || b$weighted
   a$largest <- max(a$largest, b$largest)
   a$moments <- merge_moments(a$moments, b$moments)

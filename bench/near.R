@@ -22,7 +22,7 @@ set_up <- function(profile, d) {
   near <- inside$near_posterior(data, z, model, 40L, 0L)
   function(threads) {
     started <- proc.time()
-    inside$predict_near(near, data, z, model, x_new, pfdtc_control(threads = threads))
+    inside$native_near_predict(near, z, data, model, near$neighbours, x_new, pfdtc_control(threads = threads))
     spent <- proc.time() - started
     c(wall = spent[["elapsed"]], processor = sum(spent[1:2]) / threads)
   }

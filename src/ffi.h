@@ -136,8 +136,11 @@ SEXP ffi_neighbours(SEXP model, SEXP x, SEXP s, SEXP query, SEXP query_rows, SEX
  * L, C, beta, minus_log), C C' = I + sum a~a~', minus_log = -log density of the scaled y */
 SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP keep,
               SEXP control);
-/* list(status, mean, var_near, var_far) at the rows of x_new, each with its s nearest of x */
-SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP keep, SEXP control);
+/* list(status, mean, var_near, var_far, and if `keep` u, rows, r) at the rows of x_new, each with
+ * its s nearest of x; with `given` = list(rows), with those (s x n, 0 behind the last); with
+ * list(rows, cross, features, prior), functionals in place of f at the rows of x_new, see near.h */
+SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP given, SEXP keep,
+                      SEXP control);
 /* the same and `covariance`: that of f at all of them together */
 SEXP ffi_near_covariance(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP control);
 

@@ -63,13 +63,33 @@ static struct near_predicting arg_predicting(SEXP near, SEXP rows, SEXP s, SEXP 
     return p;
 }
 
-SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP keep, SEXP control)
+/* neighbours that R has chosen: list(rows), and of functionals list(rows, cross, features, prior) */
+static void arg_given(struct near_field *f, SEXP given)
+{
+    const size_t s = (size_t)f->s, n = (size_t)f->targets.N;
+    SEXP rows = list_get(given, "rows");
+    if ((size_t)XLENGTH(rows) != s * n)
+        Rf_error("internal: `rows` must be %d for each new row", f->s);
+    f->given = arg_indices(rows, "rows", 0, f->rows.N);
+    if (XLENGTH(given) == 1)
+        return;
+    f->cross = list_vector(given, "cross", s * n);
+    f->features = list_vector(given, "features", (size_t)f->z.M * n);
+    f->prior = list_vector(given, "prior", n);
+}
+
+SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP given, SEXP keep,
+                      SEXP control)
 {
     SEXP result =
-        PROTECT(pack("status", "mean", "var_near", "var_far", "u", "rows", NULL));
+        PROTECT(pack("status", "mean", "var_near", "var_far", "u", "rows", "r", NULL));
     struct near_predicting p = arg_predicting(near, rows, s, x_new, control, result);
-    if (arg_integer(keep, "keep"))
+    if (given != R_NilValue)
+        arg_given(&p.field, given);
+    if (arg_integer(keep, "keep")) {
         pack_kept(result, &p.field);
+        p.field.R = pack_matrix(result, "r", p.field.z.M, p.field.targets.N);
+    }
     pack_status(result, near_predicting_run(&p));
     UNPROTECT(1);
     return result;

@@ -28,7 +28,7 @@ static const R_CallMethodDef doors[] = {
     DOOR(sites, 2),
     DOOR(neighbours, 7),
     DOOR(near, 7),
-    DOOR(near_predict, 6),
+    DOOR(near_predict, 7),
     DOOR(near_covariance, 5),
     DOOR(select, 4),
     DOOR(select_guided, 4),

@@ -32,6 +32,11 @@ static void unexplained(const struct near *p, double *strip, double *E)
                 to[i] = from[i] * (scale[i] * scale[c]);
         }
     }
+    if (p->cross != NULL) {
+        for (int j = 0; j < p->s; j++)
+            E[(size_t)j * n + p->s] = p->cross[j] * p->scale[j];
+        E[(size_t)n * n - 1] = p->prior;
+    }
     gemm_add_AtA(GEMM_LANES, p->M, n, -1.0, p->a, E);
     for (int j = 0; j < n; j++)
         E[(size_t)j * n + j] = fmax(E[(size_t)j * n + j], 0.0);

@@ -9,6 +9,8 @@
  *     r = a - A_S u,     mean = u'y_S,  left = E(x, x) - e'u
  *
  * so that, given the inducing variables, f(x) has the mean r'. + u'y_S and the variance left.
+ * Any linear functional of f takes the place of f(x): a are its features, and with `cross` its
+ * covariances with f at S are given, e = cross - A_S'a, and E(x, x) = prior - |a|^2.
  * No BLAS is called here: rows may be worked on in several threads, whatever the BLAS does.
  */
 #include "kernel.h"
@@ -22,6 +24,9 @@ struct near {
     double *scale;    /* [s + 1] roots of their weights                            */
     double *y;        /* [s] scaled responses of S                                 */
     const double **a; /* [s + 1] their columns L^{-1} k(Z, .), scaled: M numbers each */
+    const double
+        *cross;   /* [s] covariances with f at S, not scaled; NULL: those of f(x) */
+    double prior; /* the prior variance where cross is given                      */
 };
 
 /* doubles of scratch for s neighbours; doubles for X, scale and y */

@@ -83,10 +83,19 @@ static void fill_store(struct near_field *f)
 
 /* ---- a target beside its near rows ---------------------------------------------------------- */
 
-/* A of the targets is in the store too, or of the pass */
+/* A of the targets is in the store too */
 static int is_stored(const struct near_field *f)
 {
     return f->rank != NULL && f->s > 0;
+}
+
+/* the features of target i of the block: given, in the store, or of the pass */
+static const double *features_of(const struct near_field *f, const struct visit *v, int i)
+{
+    const size_t M = (size_t)f->z.M, row = (size_t)field_row(f, v->block.first + i);
+    if (f->features != NULL)
+        return f->features + M * row;
+    return is_stored(f) ? f->store.A + M * (size_t)f->store.place[row] : v->A + M * i;
 }
 
 struct field_room field_room(const struct near_field *f, int n, double *work)
@@ -133,10 +142,12 @@ static void collect(const struct near_field *f, const struct visit *v, int i,
     for (int c = 0; c < columns; c++)
         near->X[(size_t)c * (s + 1) + s] = b->X[(size_t)c * b->ldx + i];
     near->scale[s] = b->scale == NULL ? 1.0 : b->scale[i];
-    near->a[s] =
-        is_stored(f)
-            ? f->store.A + (size_t)f->store.place[field_row(f, b->first + i)] * near->M
-            : v->A + (size_t)i * near->M;
+    near->a[s] = features_of(f, v, i);
+    if (f->cross != NULL) {
+        const size_t row = (size_t)field_row(f, b->first + i);
+        near->cross = f->cross + row * f->s;
+        near->prior = f->prior[row];
+    }
 }
 
 static void keep(const struct near_field *f, size_t row, const struct field_room *r,
@@ -236,7 +247,8 @@ static void field_open(struct near_field *f)
         open_pass(&f->find, &wave, &f->wave, NULL);
         open_pass(&f->fill, &wave, &f->stored, &f->z);
     }
-    open_pass(&f->each, &wave, &f->wave, is_stored(f) ? NULL : &f->z);
+    open_pass(&f->each, &wave, &f->wave,
+              is_stored(f) || f->features != NULL ? NULL : &f->z);
 }
 
 static const int *make_trees(struct near_field *f)
@@ -249,6 +261,23 @@ static const int *make_trees(struct near_field *f)
         return f->tree.row;
     tree_build(&f->order, &f->targets, NULL, n, f->plan.arena);
     return f->order.row;
+}
+
+/* the neighbours of a wave of targets */
+static void find_wave(struct near_field *f, const int *wave)
+{
+    const size_t s = (size_t)f->s;
+    aim(&f->find, &f->wave, wave, f->n);
+    if (f->given == NULL) {
+        f->finding.row = f->rank == NULL ? NULL : wave;
+        pass_run(&f->find, finding_sink(&f->finding));
+        return;
+    }
+    for (int i = 0; i < f->n; i++) {
+        const int *from = f->given + s * field_row(f, i);
+        for (size_t j = 0; j < s; j++)
+            f->near[s * i + j] = from[j] + 1;
+    }
 }
 
 void field_run(struct near_field *f, struct sink sink)
@@ -266,9 +295,7 @@ void field_run(struct near_field *f, struct sink sink)
         const int *wave = order == NULL ? NULL : order + f->start;
         f->n = n - f->start < f->most ? n - f->start : f->most;
         if (f->s > 0) {
-            f->finding.row = f->rank == NULL ? NULL : wave;
-            aim(&f->find, &f->wave, wave, f->n);
-            pass_run(&f->find, finding_sink(&f->finding));
+            find_wave(f, wave);
             fill_store(f);
         }
         aim(&f->each, &f->wave, wave, f->n);

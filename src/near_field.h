@@ -27,6 +27,11 @@ struct near_field {
     const int *rank;             /* of the rows, where they are the targets, or NULL  */
     int s;                       /* neighbours, at most rows.N                        */
     struct plan plan;            /* for all targets                                   */
+    /* neighbours of every target (s x n, from 0, -1 behind the last), or NULL: the nearest rows */
+    const int *given;
+    /* targets that are functionals and not f(x): their covariances with f at these neighbours
+     * (s x n), features (M x n) and prior variances [n], see near.h; else NULL */
+    const double *cross, *features, *prior;
     /* what is kept of every target, as they come, where not NULL: u (s x n), the rows it is on
      * (s x n, from 1, 0 behind the last), r (M x n) */
     double *u, *R;

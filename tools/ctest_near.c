@@ -134,11 +134,12 @@ void group_neighbours(void)
 
 /* ---- a row beside its near ones ------------------------------------------------------ */
 
-static void near_of(const char *name, int M, int s, int columns, double s2)
+/* `given`: any functional in the place of f(x), by its covariances and its prior variance */
+static void near_of(const char *name, int M, int s, int columns, double s2, int given)
 {
     const int n = s + 1;
     const struct covariance c = covariance_new(name, columns, columns);
-    struct near p = {&c.kernel, M, s, columns, s2, NULL, NULL, NULL, NULL};
+    struct near p = {.kernel = &c.kernel, .M = M, .s = s, .columns = columns, .s2 = s2};
     double *rows = array(near_rows_size(s, columns));
     p.X = rows;
     p.scale = p.X + (size_t)n * columns;
@@ -154,6 +155,15 @@ static void near_of(const char *name, int M, int s, int columns, double s2)
         p.a[i] = array_random((size_t)M, -0.2 / sqrt(M), 0.2 / sqrt(M));
 
     struct matrix E = naive_kernel(&c, n, p.X, n, n, p.X, n);
+    if (given) {
+        p.scale[s] = 1.0;
+        p.prior = 2.0 * at(E, s, s);
+        double *cross = array_random((size_t)s, -0.1, 0.1);
+        for (int i = 0; i < s; i++)
+            E.x[(size_t)s * n + i] = E.x[(size_t)i * n + s] = cross[i];
+        E.x[(size_t)n * n - 1] = p.prior;
+        p.cross = cross;
+    }
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
             double *e = E.x + (size_t)j * n + i;
@@ -191,7 +201,7 @@ static void near_singular(void)
     double X[] = {0.5, 0.5, 0.5, 0.7}, scale[] = {1.0, 1.0, 1.0, 1.0};
     double y[] = {1.0, 1.0, 1.0}, a[2] = {0.0, 0.0}, u[3], r[2], mean = 0.0, left = 0.0;
     const double *columns[] = {a, a, a, a};
-    struct near p = {&c.kernel, 2, 3, 1, 0.0, X, scale, y, columns};
+    struct near p = {&c.kernel, 2, 3, 1, 0.0, X, scale, y, columns, NULL, 0.0};
     CHECK(near_condition(&p, array(near_size(3)), u, r, &mean, &left) == STATUS_OK);
     const struct matrix k = naive_kernel(&c, 1, X, 4, 1, X + 3, 4);
     CHECK_NEAR(mean, k.x[0] / *c.variance, 1e-8);
@@ -242,8 +252,10 @@ void group_near(void)
     const size_t taken = arrays_taken();
     for (int i = 0; i < n_kernels; i++)
         for (int s = 0; s <= 9; s += s < 2 ? 1 : 3) {
-            near_of(kernel_names[i], 1 + 3 * i, s, 1 + i % 2, 0.1);
-            arrays_release(taken);
+            for (int given = 0; given <= 1; given++) {
+                near_of(kernel_names[i], 1 + 3 * i, s, 1 + i % 2, 0.1, given);
+                arrays_release(taken);
+            }
         }
     near_singular();
     joint_of(1, 1, 1);

@@ -204,6 +204,53 @@ static void new_rows_of(const struct field_oracle *o, const struct rows_answer *
     }
 }
 
+/* f at the new rows, as functionals with given neighbours: the first half of them */
+static void given_of(const struct field_oracle *o, const struct rows_answer *rows,
+                     const struct near_field *like, const double *C, const double *beta,
+                     double *X)
+{
+    const size_t n = (size_t)o->n, s = (size_t)o->s, M = (size_t)like->z.M;
+    struct near_predicting p = {.field = {.z = like->z, .rows = like->rows}};
+    struct near_field *f = &p.field;
+    f->targets = source_of(o->n, like->rows.columns, X, NULL, NULL);
+    f->s = o->s;
+    f->plan = plan_for(&like->plan, o->n, 3);
+    struct field_oracle half = *o;
+    half.s = (o->s + 1) / 2;
+    int *given = array_int(n * s);
+    double *cross = array(n * s), *prior = array(n);
+    for (size_t i = 0; i < n; i++) {
+        const struct beside b = beside_of(&half, o->N + (int)i, NULL);
+        const double *a = o->A.x + (o->N + i) * M;
+        prior[i] = at(o->E, o->N + (int)i, o->N + (int)i) + sum_squares(M, a);
+        for (size_t j = 0; j < s; j++) {
+            const int there = (int)j < b.s, row = there ? b.near[j] : 0;
+            const double scale = like->rows.scale == NULL ? 1.0 : like->rows.scale[row];
+            given[i * s + j] = there ? row : -1;
+            cross[i * s + j] =
+                (at(o->E, row, o->N + (int)i) + dot(M, o->A.x + (size_t)row * M, a)) /
+                scale;
+        }
+    }
+    f->given = given;
+    f->cross = cross;
+    f->features = o->A.x + (size_t)o->N * M;
+    f->prior = prior;
+    p.C = C;
+    p.beta = beta;
+    p.mean = array(n);
+    p.var_near = array(n);
+    p.var_far = array(n);
+    CHECK(near_predicting_run(&p) == STATUS_OK);
+    for (int i = 0; i < o->n; i++) {
+        const struct beside b = beside_of(&half, o->N + i, NULL);
+        CHECK_NEAR(p.mean[i], b.mean + times(transposed(b.r), rows->beta).x[0], 1e-9);
+        CHECK_NEAR(p.var_near[i], b.left, 1e-9);
+        CHECK_NEAR(p.var_far[i], times(transposed(b.r), times(rows->P_inverse, b.r)).x[0],
+                   1e-9);
+    }
+}
+
 /* memory 0: the store has room for some 64 rows with their neighbours */
 static void field_of(const char *kernel, int N, int s, int weighted, int threads,
                      int block, size_t memory)
@@ -241,6 +288,7 @@ static void field_of(const char *kernel, int N, int s, int weighted, int threads
     CHECK_NEAR(q.minus_log, want.minus_log, 1e-9);
     check_kept(&o, rank, &q.field);
     new_rows_of(&o, &want, &q.field, q.C, q.beta, X);
+    given_of(&o, &want, &q.field, q.C, q.beta, X);
 }
 
 void group_near_field(void)

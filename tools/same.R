@@ -76,7 +76,7 @@ asked <- function(fit, new) {
       label <- paste("predict", type, interval, if (certified) "certified")
       out[[label]] <- try_it(
         if (startsWith(type, "loo")) predict(fit, type = type, interval = interval, se.fit = TRUE) else
-          predict(fit, new, type = type, interval = interval, se.fit = !certified && type != "class",
+          predict(fit, new, type = type, interval = interval, se.fit = !certified && !type %in% c("class", "density"),
                   certified = certified, wrt = if (type == "derivative") "a"))
     }
   }

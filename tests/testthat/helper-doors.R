@@ -64,7 +64,8 @@ door_examples <- function() {
     exact_predict = list(post_of(exact[c("L", "alpha")], p$x), p$new, ec),
     exact_covariance = list(post_of(exact["L"], p$x), p$new),
     near = list(points, rows, 2L, 20:1, 1e-4, 1L, ec),
-    near_predict = list(post_of(own), rows, 2L, p$new, 1L, ec),
+    near_predict = list(post_of(own), rows, 2L, p$new, NULL, 1L, ec),
+    "near_predict of functionals" = list(post_of(own), rows, 2L, p$new, near_given(nrow(p$new), nrow(p$z)), 1L, ec),
     near_covariance = list(post_of(own), rows, 2L, p$new, ec),
     vecchia = list(model, rows, NULL, cbind(p$y), 1:4, matrix(5:8, 1), rep(1, 4), 1L, ec),
     neighbours = list(model, p$x, 2L, p$new, NULL, NULL, ec),
@@ -74,4 +75,10 @@ door_examples <- function() {
 
 call_door <- function(name, args) {
   do.call(".Call", c(list(get(paste0("ffi_", sub(" .*", "", name)), asNamespace("pfdtc"))), args), quote = TRUE)
+}
+
+# Functionals with two neighbours each, the last one with one.
+near_given <- function(n, m) {
+  list(rows = matrix(replace(rep(1:2, n), 2 * n, 0L), 2L), cross = matrix(0.1, 2L, n), features = matrix(0.1, m, n),
+       prior = rep(1, n))
 }

@@ -59,3 +59,10 @@ with_interrupted <- function(name, which, code, by = interrupt_signal) {
 }
 
 interrupt_signal <- structure(class = c("interrupt", "condition"), list(message = "", call = NULL))
+
+# Returns a function of a package that only tests need, and skips the test where the package is absent. DESCRIPTION
+# names the packages that a user's call needs.
+from <- function(package, name) {
+  testthat::skip_if_not_installed(package)
+  getExportedValue(package, name)
+}

@@ -63,6 +63,29 @@ test_that("the rounding of y - offset is in the allowance, merged rows included,
   }
 })
 
+test_that("fits of row sources keep the size of their offset, and rows that are added count", {
+  d <- data.frame(x = rep(1:4, 6) / 4, o = 1e6 * (1 + 1:24), w = 1:24 / 8)
+  d$y <- d$o + sin(1:24)
+  size <- function(rows) sqrt(sum((d$w * d$o^2)[rows]))
+  of <- function(rows, ...) {
+    blocks <- rows_parts(split(d[rows, ], rep(1:2, each = length(rows) / 2)))
+    pfdtc(y ~ x, blocks, weights = w, offset = o, m = 3, kernel = kernel_se(1, 1), noise = 0.01, hyper = "fixed", ...)
+  }
+  fit <- of(1:24)
+  expect_equal(fit$frame$offset_size, size(1:24), tolerance = 1e-12) # sums in another order
+  whole <- pfdtc(y ~ x, d, weights = w, offset = o, m = 3, kernel = kernel_se(1, 1), noise = 0.01, hyper = "fixed",
+                 keep_data = FALSE)
+  expect_equal(response_size(fit), response_size(whole), tolerance = 1e-12)
+  kept <- pfdtc(y ~ x, d, weights = w, offset = o, m = 3, kernel = kernel_se(1, 1), noise = 0.01, hyper = "fixed")
+  expect_identical(response_size(axe_data.gp_fit(kept)), response_size(kept))
+  expect_equal(response_size(add_rows(of(1:16), d[17:24, ])), response_size(whole), tolerance = 1e-9)
+  few <- of(1:16, neighbours = 0)
+  expect_equal(response_size(add_rows(few, d[17:24, ])), response_size(whole), tolerance = 1e-9)
+  # 0 is the offset of a fit without one
+  plain <- pfdtc(y ~ x, rows_parts(list(d)), m = 3, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
+  expect_null(plain$frame$offset_size)
+})
+
 test_that("numbers that overflow give intervals that hold everything, and no NaN", {
   fit <- pfdtc(matrix(1:3), c(1, 2, 4), m = 2, kernel = kernel_polynomial(2, 1, 1e95), noise = 1, hyper = "fixed",
                scale = FALSE, control = pfdtc_control(maxit = 0))

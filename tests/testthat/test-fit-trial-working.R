@@ -101,7 +101,7 @@ test_that("of the variances that are tried the best is kept, not the last", {
 
 test_that("what predicts the rows held out does not know their responses", {
   data <- classes_of(0.03)
-  own <- list(take_sites = take_sites, surrogate_rows = surrogate_rows)
+  own <- list(take_sites = take_sites, working_rows = working_rows)
   held <- responses <- NULL
   trial <- function(data) {
     responses <<- NULL
@@ -112,8 +112,8 @@ test_that("what predicts the rows held out does not know their responses", {
         if (length(rows) == 420L) held <<- rows
         own$take_sites(sites, rows)
       },
-      surrogate_rows = function(x, sites, f) {
-        rows <- own$surrogate_rows(x, sites, f)
+      working_rows = function(x, sites, f) {
+        rows <- own$working_rows(x, sites, f)
         responses <<- c(responses, list(cbind(f, rows$y)))
         rows
       },

@@ -19,7 +19,7 @@ test_that("points that are moved have a smaller divergence, and posteriors neare
     expect_lt(sum(errors[, "moved"]), 0.75 * sum(errors[, "start"]))
     # of the same Gaussian responses: those at the mode where they start
     f <- unname(predict(of$start, type = "link")) - p$sites$offset
-    rows <- surrogate_rows(place_columns(p$x), engine_sites(of$start$likelihood, p$sites, 0), f)
+    rows <- working_rows(place_columns(p$x), engine_sites(of$start$likelihood, p$sites, 0), f)
     of_rows <- function(method, ...) {
       method(rows$x, rows$y, weights = rows$weights, kernel = of$start$kernel, noise = 1, hyper = "fixed",
              center = FALSE, scale = FALSE, ...)

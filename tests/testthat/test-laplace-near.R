@@ -23,7 +23,7 @@ test_that("f rests where the steps end, and the near field knows more than the p
   expect_lt(error(some), far / 2)
   expect_lt(error(near_fit(p, 30, m = 8)), error(some))
   f <- unname(predict(some, type = "link"))
-  again <- surrogate_rows(some$data$x, engine_sites(some$likelihood, p$sites, 0), f)
+  again <- working_rows(some$data$x, engine_sites(some$likelihood, p$sites, 0), f)
   expect_equal(again$weights, some$near$rows$weights, tolerance = 1e-5)
   expect_equal(again$y, some$near$rows$y, tolerance = 1e-5)
   expect_lt(some$near$steps, 20)

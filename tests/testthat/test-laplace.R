@@ -57,6 +57,12 @@ test_that("the mode on inducing points is that of the low-rank prior", {
   }
 })
 
+test_that("inducing points may be whole numbers", {
+  d <- data.frame(x = 1:20, y = rep(0:1, 10))
+  fit <- function(z) pfdtc(y ~ x, d, inducing = z, family = binomial(), kernel = kernel_se(4, 1), hyper = "fixed")
+  expect_identical(fit(matrix(c(2L, 9L)))[c("inducing", "factors")], fit(matrix(c(2, 9)))[c("inducing", "factors")])
+})
+
 test_that("with all rows as inducing points it is the exact process's, by pfdtc() too", {
   for (p in laplace_problems()) {
     fit <- laplace_fit_of(p)

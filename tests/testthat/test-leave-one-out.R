@@ -87,7 +87,7 @@ without_by_force <- function(fit, weights, y, i) {
   data <- list(x = fit$data$x, y = y, weights = weights)
   model <- model_of(fit)
   near <- near_posterior(data, fit$inducing, model, fit$near$neighbours, fit$near$train_neighbours, fit$near$rank)
-  p <- predict_near(near, data, fit$inducing, model, fit$data$x[i, , drop = FALSE])
+  p <- near_parts(near, data, fit$inducing, model, fit$data$x[i, , drop = FALSE])
   c(p$mean, p$var_near + p$var_far)
 }
 

@@ -63,7 +63,8 @@ test_that("without neighbours it is FITC", {
 })
 
 covariance_of <- function(p, got, new = p$new, control = NULL) {
-  covariance_near(got$near, got$data, p$z, new_model(got$kernel, p$noise), new, control)
+  model <- new_model(got$kernel, p$noise)
+  native_near_covariance(got$near, p$z, got$data, model, got$near$neighbours, new, control)$covariance
 }
 
 test_that("the joint law: dense formula, the variances of predictions, parts of one whole, positive semidefinite", {
@@ -93,7 +94,7 @@ test_that("one row, no new rows, more neighbours than rows", {
     expect_close(covariance_of(p, got), exact$cov(p$new, p$new), 1e-9)
     none <- p$new[0, , drop = FALSE]
     for (near in list(got, near_case(p, 0, 0))) {
-      expect_identical(unname(lengths(predict_near(near$near, near$data, p$z, new_model(near$kernel, p$noise), none))),
+      expect_identical(unname(lengths(near_parts(near$near, near$data, p$z, new_model(near$kernel, p$noise), none))),
                        c(0L, 0L, 0L))
       expect_identical(dim(covariance_of(p, near, none)), c(0L, 0L))
     }
@@ -139,7 +140,7 @@ test_that("blocks, threads and memory change nothing beyond rounding", {
     expect_close(covariance_of(p, plain, new, pfdtc_control(threads = 2, block = 7, memory = 0)), cov, 1e-11)
     # rows together, apart, in another order
     model <- new_model(plain$kernel, p$noise)
-    predict <- function(new) as.data.frame(predict_near(plain$near, plain$data, p$z, model, new))
+    predict <- function(new) as.data.frame(near_parts(plain$near, plain$data, p$z, model, new))
     o <- with_seed(8, sample.int(nrow(p$new)))
     expect_close(as.matrix(predict(p$new[o, ])), as.matrix(predict(p$new))[o, ], 1e-11)
     expect_close(as.matrix(predict(p$new[5, , drop = FALSE])), as.matrix(predict(p$new))[5, , drop = FALSE], 1e-11)
@@ -215,4 +216,34 @@ test_that("hundreds of inducing points: more than a product packs at a time", {
   fit <- fit_by("gp_fitc", p)
   expect_close(got$mean, unname(predict(fit, p$new)), 1e-9)
   expect_close(got$evidence, as.numeric(logLik(fit)) - sum(log(p$weights)) / 2, 1e-9)
+})
+
+test_that("slopes and terms given neighbours are those of the dense formulas; values too, if they are given as such", {
+  d <- with_seed(3, data.frame(a = runif(60), b = runif(60), w = runif(60, 0.5, 2)))
+  d$y <- sin(9 * d$a) + d$b
+  fit <- pfdtc(y ~ a + b, d, weights = w, m = 5, neighbours = 6, noise = 0.02, hyper = "fixed", scale = FALSE,
+               kernel = kernel_matern(5/2, 0.3, 1, inputs = "a") + kernel_se(0.5, 0.7, inputs = "b"))
+  p <- posterior_of(fit)
+  x <- cbind(c(0.2, 0.71, 0.4), c(0.3, 0.31, 0.9))
+  K <- function(a, b) native_kernel_matrix(p$model$kernel, a, b)
+  A_of <- function(b) forwardsolve(p$near$L, K(p$z, b))
+  dense <- function(fun, i) {
+    S <- native_neighbours(p$model$kernel, p$rows$x, 6L, query = x)[, fun$rows[i]]
+    x_S <- p$rows$x[S, ]
+    a <- forwardsolve(p$near$L, fun$cross(p$z, i))
+    e <- fun$cross(x_S, i) - crossprod(A_of(x_S), a)
+    u <- solve(K(x_S, x_S) - crossprod(A_of(x_S)) + diag(0.02 / p$rows$weights[S]), e)
+    r <- a - A_of(x_S) %*% u
+    c(mean = sum(u * p$rows$y[S]) + sum(r * p$near$beta),
+      var = fun$prior[i] - sum(a^2) - sum(e * u) + sum(forwardsolve(p$near$C, r)^2))
+  }
+  values <- values_at(p$model$kernel, x)
+  for (fun in list(values, slopes_at(p$model$kernel, x, 1L), terms_at(kernels_of_terms(p$model$kernel), x),
+                   replace(values, "kind", "slopes"))) {
+    expected <- vapply(seq_len(fun$n), function(i) dense(fun, i), c(mean = 0, var = 0))
+    got <- posterior_at(p, fun)
+    # e - A_S'a cancels where the points explain most of f
+    expect_close(got$mean, unname(expected["mean", ]), 1e-9)
+    expect_close(got$var, unname(expected["var", ]), 1e-9)
+  }
 })

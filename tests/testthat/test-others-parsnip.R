@@ -67,7 +67,7 @@ test_that("case weights are precisions", {
   data <- small_data(20)
   spec <- parsnip::set_engine(gp_reg(kernel = kernel_se(1.3, 2), noise = 0.4), "pfdtc", hyper = "fixed")
   w <- seq_len(20) / 10
-  fitted <- parsnip::fit(spec, y ~ a, data, case_weights = hardhat::importance_weights(w))
+  fitted <- parsnip::fit(spec, y ~ a, data, case_weights = from("hardhat", "importance_weights")(w))
   own <- pfdtc(y ~ a, data, weights = w, kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed")
   expect_equal(predict(fitted, data)$.pred, unname(predict(own, data)))
 })
@@ -75,7 +75,7 @@ test_that("case weights are precisions", {
 test_that("a workflow fits and predicts", {
   skip_if_not_installed("workflows")
   spec <- parsnip::set_engine(gp_reg(kernel = kernel_se(1.3, 2), noise = 0.4), "pfdtc", hyper = "fixed")
-  flow <- workflows::workflow(y ~ a + f, spec)
+  flow <- from("workflows", "workflow")(y ~ a + f, spec)
   data <- small_data(20)
   own <- pfdtc(y ~ a + f, data, kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed")
   expect_equal(predict(parsnip::fit(flow, data), data)$.pred, unname(predict(own, data)))
@@ -86,8 +86,10 @@ test_that("a recipe in a workflow prepares what the engine fits", {
   skip_if_not_installed("recipes")
   data <- small_data(20)
   spec <- parsnip::set_engine(gp_reg(kernel = kernel_se(1.3, 2), noise = 0.4), "pfdtc", hyper = "fixed")
-  steps <- recipes::step_normalize(recipes::recipe(y ~ a + b, data), recipes::all_numeric_predictors())
-  flow <- parsnip::fit(workflows::add_model(workflows::add_recipe(workflows::workflow(), steps), spec), data)
+  recipe <- from("recipes", "recipe")(y ~ a + b, data)
+  steps <- from("recipes", "step_normalize")(recipe, from("recipes", "all_numeric_predictors")())
+  flow <- from("workflows", "add_recipe")(from("workflows", "workflow")(), steps)
+  flow <- parsnip::fit(from("workflows", "add_model")(flow, spec), data)
   z <- transform(data, a = (a - mean(a)) / sd(a), b = (b - mean(b)) / sd(b))
   own <- pfdtc(y ~ a + b, z, kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed")
   expect_equal(predict(flow, data)$.pred, unname(predict(own, z)))
@@ -97,24 +99,25 @@ test_that("points, neighbours, kernel and noise are tuned: scores are those of f
   skip_if_not_installed("tune")
   skip_if_not_installed("rsample")
   data <- small_data(30)
-  folds <- with_seed(1, rsample::vfold_cv(data, v = 2))
-  metrics <- yardstick::metric_set(yardstick::rmse)
+  folds <- with_seed(1, from("rsample", "vfold_cv")(data, v = 2))
+  metrics <- from("yardstick", "metric_set")(from("yardstick", "rmse"))
   scores <- function(spec, grid) {
-    flow <- workflows::workflow(y ~ a, parsnip::set_engine(spec, "pfdtc", hyper = "fixed"))
-    found <- tune::tune_grid(flow, folds, grid = grid, metrics = metrics)
-    expect_identical(nrow(tune::collect_notes(found)), 0L)
-    tune::collect_metrics(found)
+    flow <- from("workflows", "workflow")(y ~ a, parsnip::set_engine(spec, "pfdtc", hyper = "fixed"))
+    found <- from("tune", "tune_grid")(flow, folds, grid = grid, metrics = metrics)
+    expect_identical(nrow(from("tune", "collect_notes")(found)), 0L)
+    from("tune", "collect_metrics")(found)
   }
   rmse <- function(...) {
     mean(vapply(folds$splits, function(split) {
-      fit <- pfdtc(y ~ a, rsample::analysis(split), hyper = "fixed", ...)
-      left <- rsample::assessment(split)
+      fit <- pfdtc(y ~ a, from("rsample", "analysis")(split), hyper = "fixed", ...)
+      left <- from("rsample", "assessment")(split)
       sqrt(mean((left$y - predict(fit, left))^2))
     }, 0))
   }
   grid <- data.frame(inducing_points = c(2, 10), neighbors = c(0, 5))
   kernel <- kernel_se(1.3, 2)
-  spec <- gp_reg(kernel = kernel, noise = 0.4, inducing_points = tune::tune(), neighbors = tune::tune())
+  tuned <- from("tune", "tune")()
+  spec <- gp_reg(kernel = kernel, noise = 0.4, inducing_points = tuned, neighbors = tuned)
   got <- scores(spec, grid)
   expect_setequal(got$inducing_points, grid$inducing_points)
   for (i in 1:2) {
@@ -122,10 +125,11 @@ test_that("points, neighbours, kernel and noise are tuned: scores are those of f
                  rmse(kernel = kernel, noise = 0.4, m = grid$inducing_points[i], neighbours = grid$neighbors[i]))
   }
   # their ranges are there without a grid
-  expect_identical(nrow(dials::grid_regular(tune::extract_parameter_set_dials(spec), levels = 2)), 4L)
+  expect_identical(nrow(dials::grid_regular(from("tune", "extract_parameter_set_dials")(spec), levels = 2)), 4L)
 
-  kernels <- tibble::tibble(kernel = list(kernel_se(1.3, 2), kernel_matern(1 / 2, 0.1, 2)), noise = c(0.4, 0.1))
-  got <- scores(gp_reg(kernel = tune::tune(), noise = tune::tune()), kernels)
+  kernels <- from("tibble", "tibble")(kernel = list(kernel_se(1.3, 2), kernel_matern(1 / 2, 0.1, 2)),
+                                      noise = c(0.4, 0.1))
+  got <- scores(gp_reg(kernel = from("tune", "tune")(), noise = from("tune", "tune")()), kernels)
   expect_equal(sort(got$mean), sort(c(rmse(kernel = kernels$kernel[[1]], noise = 0.4),
                                       rmse(kernel = kernels$kernel[[2]], noise = 0.1))))
 })

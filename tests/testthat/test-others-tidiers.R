@@ -69,12 +69,13 @@ test_that("autoplot() draws the same curves", {
 test_that("broom's own verbs find them", {
   skip_if_not_installed("broom")
   fit <- fit_mixed()
-  expect_identical(broom::tidy(fit), generics::tidy(fit))
-  expect_identical(broom::glance(fit), generics::glance(fit))
-  expect_identical(broom::augment(fit, newdata = small_data(3)), generics::augment(fit, newdata = small_data(3)))
+  expect_identical(from("broom", "tidy")(fit), generics::tidy(fit))
+  expect_identical(from("broom", "glance")(fit), generics::glance(fit))
+  expect_identical(from("broom", "augment")(fit, newdata = small_data(3)),
+                   generics::augment(fit, newdata = small_data(3)))
   # a table of fits, as broom's own are used
   fits <- list(se = fit_mixed(), matern = fit_mixed(kernel = kernel_matern(3 / 2, 1.3, 2)))
-  table <- do.call(rbind, lapply(fits, broom::glance))
+  table <- do.call(rbind, lapply(fits, from("broom", "glance")))
   expect_identical(table$AIC, unname(vapply(fits, AIC, 0)))
 })
 

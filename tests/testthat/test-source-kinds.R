@@ -90,7 +90,7 @@ postgres_server <- function() {
     return(NULL)
   }
   list(stop = stop, connect = function() {
-    DBI::dbConnect(RPostgreSQL::PostgreSQL(), host = folder, dbname = "postgres", user = "tester")
+    DBI::dbConnect(from("RPostgreSQL", "PostgreSQL")(), host = folder, dbname = "postgres", user = "tester")
   })
 }
 
@@ -125,7 +125,7 @@ test_that("DuckDB's rows are streamed, and equal to those in memory", {
   skip_if_not_installed("nanoarrow")
   skip_if_not_installed("DBI", "1.2.0")
   file <- tempfile(fileext = ".duckdb")
-  con <- DBI::dbConnect(duckdb::duckdb(), file)
+  con <- DBI::dbConnect(from("duckdb", "duckdb")(), file)
   on.exit({
     DBI::dbDisconnect(con, shutdown = TRUE)
     unlink(file)
