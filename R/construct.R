@@ -10,7 +10,7 @@ construct_exact <- function(data, learned, s, state) {
   })
   new_fit(data, done, s, state, list(
     x = data$x, inducing = data$x, m = nrow(data$x), m_asked = nrow(data$x), inducing_method = "rows",
-    neighbours = 0L, factors = posterior, evidence = exact_evidence(data, posterior, done$model$noise),
+    neighbours = 0L, factors = posterior, evidence = evidence_of("exact", done$model, data, posterior),
     small_n = if (length(s$learn$free)) small_n_check(exact_posterior(data, done$model, posterior))))
 }
 
@@ -26,7 +26,7 @@ construct_fit <- function(data, done, s, state) {
   }
   posterior <- posterior_stage(state, make)
   new_fit(data, done, s, state, c(points_and_start(done, s), list(
-    neighbours = 0L, factors = posterior, evidence = gp_family(s)$evidence(data, posterior, done$model$noise),
+    neighbours = 0L, factors = posterior, evidence = evidence_of("points", done$model, data, posterior, gp_family(s)),
     jitter = posterior$jitter)))
 }
 
@@ -45,7 +45,7 @@ construct_near <- function(data, done, s, state) {
     near_posterior(data, done$z, done$model, s$posterior$neighbours, train, jitter = done$jitter, control = s$run)
   })
   new_fit(data, done, s, state, c(points_and_start(done, s), list(
-    neighbours = s$posterior$neighbours, factors = NULL, evidence = near_evidence(data, near, done$model$noise),
+    neighbours = s$posterior$neighbours, factors = NULL, evidence = evidence_of("near", done$model, data, near),
     jitter = near$jitter, near = near)))
 }
 

@@ -13,7 +13,7 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
                            if (posterior$jitter == jitter) inner$norms)
   gp_beside(fit, "gp_dtc", call = call, parts = list(
     inducing = z, m = nrow(z), m_asked = nrow(z), inducing_method = "greedy", jitter = posterior$jitter,
-    factors = posterior, evidence = elbo(data, posterior, model$noise), norms = norms))
+    factors = posterior, evidence = evidence_of("points", model, data, posterior), norms = norms))
 }
 
 # The posterior of a DTC-type fit may serve as it is where its jitter is between rounding and what would be seen.

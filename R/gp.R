@@ -63,7 +63,7 @@ far_part <- function(fit) {
   fit$factors <- native_posterior(z, data, model, jitter = 1e-12, control = fit$control)
   fit$jitter <- fit$factors$jitter
   fit$inducing <- z
-  fit$evidence <- elbo(data, fit$factors, model$noise)
+  fit$evidence <- evidence_of("points", model, data, fit$factors)
   fit["x"] <- fit["near"] <- list(NULL)
   if (is.null(fit$aux)) fit$aux <- default_aux()
   fit$posterior <- "far"

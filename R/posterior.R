@@ -103,9 +103,25 @@ responses_used <- function(p) {
   list(group = if (is.null(data$group)) seq_along(y) else data$group, y = y, w = w[w > 0])
 }
 
-# Returns list(value, lower, upper, is): the log marginal likelihood of y as given, or what stands for it, and bounds of
-# the exact one. `is`: "exact", "lower bound", "estimate", or "own model" for SoR and FITC.
-posterior_evidence <- function(p) UseMethod("posterior_evidence")
+# Returns list(value, lower, upper, is): the log marginal likelihood of y as given, or its approximation, and bounds of
+# the exact one. `is`: "exact", "lower bound", "estimate", or "own model" for SoR, FITC and a subsample.
+posterior_evidence <- function(p) {
+  is <- if (isTRUE(p$sor) || isTRUE(p$fitc) || !is.null(p$chosen)) "own model" else
+    if (identical(p$fit$likelihood$approx, "vi")) "lower bound" else
+      if (!is.null(p$fit$likelihood) || inherits(p, "near")) "estimate" else
+        if (inherits(p, "exact")) "exact" else "lower bound"
+  value <- p$fit$evidence
+  list(value = value, lower = if (is %in% c("exact", "lower bound")) value else -Inf,
+       upper = if (is == "exact") value else Inf, is = is)
+}
+
+# Returns the log marginal likelihood for factors of these rows. `kind` has `sor` and `fitc`, if either is TRUE.
+evidence_of <- function(class, model, rows, factors, kind = NULL) {
+  p <- new_posterior(class, model, NULL, rows, factors = factors, sor = isTRUE(kind$sor), fitc = isTRUE(kind$fitc))
+  log_evidence(replace(p, "near", list(if (class == "near") factors)))
+}
+
+log_evidence <- function(p) UseMethod("log_evidence")
 
 # Returns p$fit with the posterior of these rows under this model.
 remade_fit <- function(p, rows, model) UseMethod("remade_fit")

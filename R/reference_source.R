@@ -23,7 +23,7 @@ reference_of_source <- function(fit, source, m2, call, tell) {
   rows <- list(n = fit$nobs, scale = fit$scale, shift = log_density_shift(fit$nobs, found$log_w, fit$scale, 0, 0))
   gp_beside(fit, "gp_dtc", call = call, parts = list(
     inducing = z, m = nrow(z), m_asked = nrow(z), inducing_method = "greedy", jitter = posterior$jitter,
-    factors = posterior, evidence = elbo(rows, posterior, model$noise), norms = finish_norms(norms, posterior, model),
+    factors = posterior, evidence = evidence_of("points", model, rows, posterior), norms = finish_norms(norms, posterior, model),
     source = list(label = source$label, rows = NA, omitted = 0L, sample = sample$n, passes = 3L)))
 }
 
