@@ -166,10 +166,3 @@ quadratic_bracket <- function(p, norms, model) {
 response_rounding <- function(fit, x) {
   4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit, x) / fit$noise) / 2
 }
-
-# Returns a bound of the root of the weighted sum of squares of the responses as given, and of the offset.
-response_size <- function(fit) {
-  offset <- fit$frame$offset_size
-  if (is.null(offset) && length(fit$data$offset)) offset <- offset_size(fit$data)
-  sqrt(fit$signature$sums[["yy"]]) + if (is.null(offset)) 0 else offset
-}
