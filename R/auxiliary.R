@@ -3,38 +3,29 @@
 #' The pF-DTC objective compares an approximation with the exact posterior under an *auxiliary distribution* nu, a
 #' Gaussian process that stands in for the exact posterior. `vignette("paper")` compares them.
 #'
-#' * `aux_white()`, the default: white noise around the exact posterior mean, with `variance` times the noise variance.
-#' * `aux_sor()`: the subset of regressors (SoR) posterior on random rows, as in the paper's experiments.
-#' * `aux_subset()`: the exact posterior of random rows, as in the paper's theory. An evaluation costs
-#'   \eqn{O(n^2 m)}{O(n^2 m)}.
-#' * `aux_refresh()`: starts from another one and renews nu as the SoR posterior on the current inducing points.
-#' * `aux_reference()`: the SoR posterior on `m2` greedy points, which the fit keeps as its [reference()].
-#' * `aux_custom()`: given by a function.
+#' `aux_white()`, the default, is white noise around the exact posterior mean. `aux_sor()` is the subset of regressors
+#' (SoR) posterior on random rows, `aux_subset()` their exact posterior, \eqn{O(n^2 m)}{O(n^2 m)} an evaluation.
+#' `aux_refresh()` renews nu as the SoR posterior on the current inducing points. `aux_reference()` is the SoR posterior
+#' on `m2` greedy points, which the fit keeps as its [reference()].
 #'
-#' @param size number of random rows. Default: `min(ceiling(n / 10), 1000)`.
-#' @param rows row numbers to use instead of random ones.
-#' @param every iterations between renewals.
-#' @param start the auxiliary distribution to start from.
+#' @param size,rows number of random rows, or their numbers. Default of `size`: `min(ceiling(n / 10), 1000)`.
+#' @param every,start iterations between renewals; the auxiliary distribution to start from.
 #' @param m2 number of points of the reference. Default: four times the number of inducing points.
 #' @param tail share of the covariance beyond its first `m` directions that may be left out; 0 keeps all.
 #' @param variance variance of the white noise at a row over the noise variance.
 #' @param samples number of sample paths in place of the reference's covariance. Default: the covariance itself.
-#' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`,
-#'   see details.
-#' @param label its name in `print()`.
+#' @param make,label a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns
+#'   `list(U, W, sign, mean, p)`, see details; and its name in `print()`.
 #' @return A description of class `pfdtc_aux`; [auxiliary()] makes the distribution.
-#' @details
-#' `make` describes a Gaussian process with covariance
+#' @details `make` describes a Gaussian process with covariance
 #' \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j s_j b_j(x) b_j(x')},
 #' \eqn{b_j(x) = \sum_i k(x, u_i) W_{ij}}{b_j(x) = sum_i k(x, u_i) W[i, j]}, and mean
 #' \eqn{\sum_i k(x, u_i) w_i}{sum_i k(x, u_i) w[i]}. `U` has the rows \eqn{u_i} and the columns of `x`, `W` a row for
 #' each of them, `mean` the \eqn{w_i}; `sign` is 1 or -1 for each column of `W` (default 1) and `p` 0 (default) or 1.
 #' `y`, `kernel` and `noise` are centred and scaled as in the fit.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 5.
-#' @seealso [auxiliary()], [pf_objective()]
+#' @seealso [auxiliary()], [pf_objective()], `vignette("paper")`
 #' @examples
 #' aux_sor(size = 50)
-#'
 #' # the Nystrom approximation of the prior on the first rows
 #' prior <- aux_custom(function(x, y, weights, kernel, noise, m) {
 #'   U <- x[seq_len(m), , drop = FALSE]
@@ -130,19 +121,18 @@ default_aux <- function() aux_white()
 
 #' Make an auxiliary distribution from data
 #'
-#' Takes data as they are: no centring, no scaling.
+#' The data are neither centred nor scaled.
 #'
 #' @inheritParams kernel_matrix
-#' @param y numeric response, one number a row of `x`.
+#' @param y numeric response, one number for each row of `x`.
 #' @param noise noise variance, in squared units of `y`.
 #' @param aux a description, see [aux_sor()].
-#' @param weights positive precisions of the rows (noise variance `noise / weights`), or `NULL`.
+#' @param weights positive numbers: the noise variance of a row is `noise / weights`. Default: 1.
 #' @return An object of class `pfdtc_auxiliary`. `predict(nu, newdata)` returns `list(fit, se.fit)`, mean and sd at
 #'   new rows in units of `y`; `aux_white()` has no values there. For `aux_refresh()` it is the first distribution.
 #'   `aux_reference()` without `m2` has `min(800, nrow(x))` points.
-#' @section Errors: class `pfdtc_error_input`.
-#' @section Invariants: given all rows, `aux_sor()` has the mean of the exact posterior and `aux_subset()` also its sd.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), sections 4 and 5.
+#' @section Errors and invariants: class `pfdtc_error_input`. Given all rows, `aux_sor()` has the mean of the exact
+#'   posterior and `aux_subset()` also its sd.
 #' @examples
 #' y <- cars$dist - mean(cars$dist)
 #' nu <- auxiliary(cars$speed, y, kernel_se(5, 500), noise = 200, aux_sor(rows = 1:20))
@@ -162,8 +152,7 @@ print.pfdtc_auxiliary <- function(x, ...) {
 }
 
 #' @rdname auxiliary
-#' @param object an auxiliary distribution.
-#' @param newdata matrix (or data frame, or vector: one column) with the columns of `x`.
+#' @param object,newdata an auxiliary distribution, and new rows in the form of `x`.
 #' @param ... not used.
 #' @export
 predict.pfdtc_auxiliary <- function(object, newdata, ...) {

@@ -65,7 +65,8 @@ aux_kinds <- list(
     sor_auxiliary(post, reference$inducing[points, , drop = FALSE], model, how, m)
   }),
   custom = list(objective = "pf", text = function(how) how$label, make = function(how, data, model, m, ...) {
-    given <- check_low_rank(how$make(data$x, data$y, data$weights, model$kernel, model$noise, m), ncol(data$x))
+    given <- how$make(data$x, data$y, data$weights, as_kernel(model$kernel), model$noise, m)
+    given <- check_low_rank(given, ncol(data$x))
     low_rank_auxiliary(given$U, given$W, given$sign, given$mean, given$p, model, how$label)
   }))
 

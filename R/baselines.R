@@ -3,13 +3,12 @@
 #' The methods that pF-DTC is compared with. They learn hyperparameters and choose the kernel as [pfdtc()] does, have no
 #' neighbours, and return fits with the same methods.
 #'
-#' * `gp_exact()`: the exact posterior. It costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes. A message
-#'   announces more than 100 MB; more than `getOption("pfdtc.max_memory", 2^32)` bytes are refused.
+#' * `gp_exact()`: the exact posterior. It costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, at most
+#'   `getOption("pfdtc.max_memory", 2^32)`.
+#' * `gp_subsample()`: the exact posterior of `m` random rows.
 #' * `gp_vfe()`: the variational posterior of Titsias (2009). Inducing points minimise its Kullback-Leibler divergence.
 #' * `gp_dtc()`, `gp_sor()`, `gp_fitc()`: deterministic training conditional, subset of regressors, fully independent
-#'   training conditional. Inducing points stay where they start. SoR leaves out the residual prior variance; FITC adds
-#'   it to the noise of each row.
-#' * `gp_subsample()`: the exact posterior of `m` random rows.
+#'   training conditional (Quinonero-Candela and Rasmussen, 2005). Inducing points stay where they start.
 #'
 #' @usage
 #' gp_exact(x, ...)
@@ -18,27 +17,23 @@
 #' gp_sor(x, ...)
 #' gp_fitc(x, ...)
 #' gp_subsample(x, ...)
-#'
 #' \method{gp_vfe}{default}(x, y, m = NULL, kernel = NULL, noise = NULL,
 #'   hyper = c("evidence", "pilot", "joint", "fixed"), mean = ~1, inducing = NULL,
 #'   weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
 #'   control = pfdtc_control(), keep_data = TRUE, ...)
-#'
 #' \method{gp_vfe}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @inheritParams pfdtc
 #' @param m maximum number of inducing points; for `gp_subsample()` the number of rows. Default: `min(200, n)`.
 #' @param hyper as in [pfdtc()]. `"joint"` is for `gp_vfe()` and `gp_exact()`: it maximises the ELBO or the exact log
 #'   marginal likelihood from the pilot on.
 #' @return A fit, see [pfdtc_fit], of class `c("gp_vfe", "gp_fit")` and so on. `gp_exact()` and `gp_subsample()` have
-#'   the rows `x` of their posterior in place of inducing points. `evidence` is the log marginal likelihood of
-#'   `gp_exact()`, of the own models of `gp_fitc()` and `gp_sor()`, and of the rows of `gp_subsample()`.
+#'   the rows `x` of their posterior in place of inducing points. `evidence` of `gp_fitc()` and `gp_sor()` is that of
+#'   their own models, of `gp_subsample()` that of its rows.
 #' @details The usage is that of all: `gp_dtc()`, `gp_sor()` and `gp_fitc()` have no `hyper = "joint"`,
 #'   `gp_subsample()` has no `inducing` either, and `gp_exact()` has neither `inducing` nor `m`.
-#' @section Errors: as [pfdtc()].
-#' @section Invariants: with all rows as inducing points (or drawn) every method gives the exact posterior, SoR at the
+#' @section Errors and invariants: as [pfdtc()]. With all rows as inducing points (or drawn) every method gives the exact posterior, SoR at the
 #'   rows only. The SoR variance is never above the DTC variance.
-#' @source Titsias (2009), AISTATS; Quinonero-Candela and Rasmussen (2005), JMLR 6.
-#' @seealso [compare_fits()], [kl_divergence()], [pf_divergence()], `vignette("comparison")`
+#' @seealso [compare_fits()], [kl_divergence()], `vignette("comparison")`
 #' @name baselines
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)

@@ -1,6 +1,6 @@
 #' Control of a fit
 #'
-#' Options of computing. None of them changes the model, except `priors`, `fix` and `restarts`.
+#' Options of the computation. Only `priors`, `fix` and `restarts` change the model.
 #'
 #' @param maxit maximum number of iterations of each optimisation of inducing points, or of a pilot. A number moves the
 #'   points in any case, 0 never. Default: 200 if an argument asks for moved points, else 50.
@@ -9,19 +9,18 @@
 #'   tens as the Cholesky factorisation needs.
 #' @param block rows in a block. Default: at most 512.
 #' @param threads number of threads, also of a BLAS.
-#' @param memory bytes of scratch memory that may grow with the number of rows. It does not change results.
+#' @param memory bytes of scratch memory. It does not change results.
 #' @param optimise_rows number of random rows for learning and for moving inducing points, `Inf` for all. Default: some
 #'   thousands for learning, 20,000 (or 100 a point) for moving.
 #' @param restarts number of starts of the search for hyperparameters. Default: 8 (9 with two inputs, 10 with one).
 #' @param priors use weak priors on the hyperparameters? See `vignette("defaults")`.
 #' @param fix names of hyperparameters to hold at their given values: `"noise"`, `"variance"`, `"lengthscale.<column>"`.
-#' @param tol_quantile quantile over the training inputs that `tol` of [pfdtc()] is about: 1 for the maximum.
+#' @param tol_quantile quantile over the training inputs for `tol` of [pfdtc()]: 1 is the maximum.
 #' @param trace keep the inducing points every `trace` iterations; 0: never.
 #' @param progress show progress of long fits? `FALSE` also silences the messages of a search under `tol` (class
 #'   `pfdtc_message_progress`).
 #' @param max_seconds time after which an optimisation, or the search under `tol`, ends with the best so far.
-#' @return A list of class `pfdtc_control`. A plain list of some of these arguments serves as `control` too.
-#' @section Errors: class `pfdtc_error_input`, naming the argument.
+#' @return A list of class `pfdtc_control`. A plain list of some of these arguments is a valid `control`, too.
 #' @examples
 #' pfdtc_control(maxit = 50, threads = 1)
 #' @export

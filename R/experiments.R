@@ -3,49 +3,39 @@
 #' Run an experiment of the paper
 #'
 #' Runs the protocol of Huggins et al. (2019), section 6, on one data set: several methods, numbers of inducing points
-#' and repetitions, each measured against the exact Gaussian process.
+#' and repetitions, each measured against the exact Gaussian process. `vignette("paper")` describes the protocol.
 #'
-#' A repetition draws a split into training and test rows, standardises by the training rows, learns a squared
-#' exponential kernel and the noise by VFE at 200 fixed random points, and computes the exact posterior. All methods use
-#' these hyperparameters and one stopping rule, `control`:
-#'   * `"pf"`: pF-DTC as in the paper, [aux_sor()] on `n_aux` random rows;
-#'   * `"vfe"`: [gp_vfe()]; `"sor"`: [gp_sor()], not optimised; both start, like `"pf"`, at the same random rows;
-#'   * `"subsample"`: [gp_subsample()] of `m` random rows;
-#'   * `"default"`: [pfdtc()] with `m` inducing points, its own auxiliary distribution and start;
-#'   * `"vfe_greedy"`: [gp_vfe()] from greedy points;
-#'   * `"exact"`, always, with `m` the number of training rows.
-#'
-#' Rows go to `file` as soon as a cell is done. After an interrupt the same call does what is missing.
+#' A repetition draws a split, standardises by the training rows, and learns a squared exponential kernel and the noise
+#' by VFE at 200 random points. All methods use these hyperparameters and one stopping rule. `"pf"` (pF-DTC as in the
+#' paper), `"vfe"` and `"sor"` start at the same random rows, `"subsample"` has `m` random rows, `"default"` is
+#' [pfdtc()] with `m` inducing points, `"vfe_greedy"` starts at greedy points. The exact GP is always there, as
+#' `"exact"`.
 #'
 #' @param dataset A name from [paper_datasets()], or a data frame of numbers with the response last.
-#' @param methods Names from the list above.
+#' @param methods Names from Details.
 #' @param m Numbers of inducing points. Default: those of the stored results; for own data `min(100, train)`.
-#' @param reps Number of repetitions.
-#' @param seed A whole number from which all random numbers are derived.
-#' @param file Name of the results, ending in `.csv` or `.csv.gz`, or `NULL`. Beside it are `-trace.csv`, `-data.csv`
-#'   and a folder `-cache`, which can be deleted when all cells are done.
+#' @param reps,seed Number of repetitions, and a whole number from which all random numbers are derived.
+#' @param file Name of the results, ending in `.csv` or `.csv.gz`. Rows are added as soon as a cell is done; after an
+#'   interrupt the same call does what is missing.
 #' @param trace Values of `m` for which errors and divergences are kept along the optimisation.
 #' @param control See [pfdtc_control()].
 #' @param workers Number of processes, each with one thread.
 #' @param certify Should every fit be certified, with a [reference()] of `4 m` points?
-#' @param train,test,n_aux Numbers of rows to train on, to test on, and for the auxiliary distribution. Default: Table
-#'   1; for own data 80 % and 20 % of the rows, and those of [aux_sor()].
+#' @param train,test,n_aux Numbers of rows to train on, to test on, and for the auxiliary distribution. Default: those
+#'   of the paper; for own data 80 %, 20 % and those of [aux_sor()].
 #' @param name Name of own data.
 #' @param dir See [load_dataset()].
 #' @param progress Should progress be reported on stderr?
-#' @return Invisibly, a data frame of class `pfdtc_experiment`, with errors in sds of the training response: `dataset`,
-#'   `m`, `repetition`, `method`, columns as in [compare_fits()], and
-#'   * `points`, `objective`, `divergence` (own auxiliary distribution), `divergence_exact`: see [pf_divergence()];
-#'   * `max_mean`, `max_sd`, `median_mean`: errors over the test rows; `certified_mean_error`, `certified_sd_error`,
-#'     `certified_median`: their certificates; `outside`: rows where a certificate failed (0 is expected);
-#'   * `cpu` (seconds), `convergence`, `noise`, `maxit`, `reltol`, `seed`, `version`.
-#'
-#'   Attribute `trace` is the data frame of the trace file.
-#' @section Errors: class `pfdtc_error_input` for missing data ([load_dataset()]), and for a file with other columns,
-#'   another seed or stopping rule, or other data of the same name.
-#' @section Invariants: interrupting, workers and the order of `m` change no number but the seconds.
+#' @return Invisibly, a data frame of class `pfdtc_experiment` with a row for each fit; errors are in sds of the
+#'   training response. Columns are `dataset`, `m`, `repetition`, `method`, those of [compare_fits()], and `points`,
+#'   `objective`, `divergence`, `divergence_exact`, `max_mean`, `max_sd`, `median_mean`, `certified_mean_error`,
+#'   `certified_sd_error`, `certified_median`, `outside` (rows where a certificate failed, 0 is expected), `cpu`,
+#'   `convergence`, `noise`, `maxit`, `reltol`, `seed`, `version`. Attribute `trace` is a data frame.
+#' @section Errors and invariants: class `pfdtc_error_input` for missing data, and for a file with other columns,
+#'   another seed or stopping rule, or other data of the same name. Interrupting, workers and the order of `m` change no
+#'   number but the seconds.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 6.
-#' @seealso [plot_rmse()], [plot_kl()], [plot_divergence_error()], `vignette("paper")`
+#' @seealso [plot_rmse()], [plot_kl()], [plot_divergence_error()]
 #' @examples
 #' small <- data.frame(x = cars$speed, y = cars$dist)
 #' results <- run_experiment(small, c("pf", "vfe"), m = 4, reps = 1,
@@ -128,9 +118,8 @@ new_experiment <- function(results, trace) {
 #' Read the results of an experiment
 #'
 #' @param file A file that [run_experiment()] wrote. The trace file beside it is read too.
-#' @return A data frame of class `pfdtc_experiment` with attribute `trace`, see [run_experiment()].
+#' @return A data frame of class `pfdtc_experiment`, see [run_experiment()].
 #' @section Errors: class `pfdtc_error_input` if the file does not exist or has other columns.
-#' @seealso [run_experiment()]
 #' @examples
 #' paper <- system.file("experiments", "results", "paper.csv.gz", package = "pfdtc")
 #' if (nzchar(paper)) head(read_experiment(paper)[1:7])
@@ -161,7 +150,6 @@ experiment_methods <- c("pf", "vfe", "sor", "subsample", "default", "vfe_greedy"
 #' @return A data frame with a row for each set: `name`; `n_train`, `n_test`; `d`, inputs; `n_aux`, rows of the
 #'   auxiliary distribution (K in the paper); `paper`, is it in Table 1?; `file`, without `.csv` or `.csv.gz`; `source`;
 #'   `prepare`, how to make the file from the source.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), Table 1.
 #' @seealso [load_dataset()], [run_experiment()]
 #' @examples
 #' paper_datasets()[1:5]
@@ -197,13 +185,12 @@ paper_datasets <- function() {
 #'
 #' @param name A name from [paper_datasets()].
 #' @param dir Folder with the CSV files: a header line, numbers only, the response `y` last; plain or gzipped.
-#' @return A data frame in the units of the file, the response `y` last.
-#'
-#'   `"synthetic"` has 2,000 random rows as in the scripts of the authors: `x` uniform on \eqn{[0, 2]}{[0, 2]} and
+#' @return A data frame in the units of the file, the response `y` last. `"synthetic"` has 2,000 random rows as in the
+#'   scripts of the authors: `x` uniform on (0, 2) and
 #'   \eqn{y = \sin(12 x) + 0.66 \cos(25 x) + 3 + e}{y = sin(12 x) + 0.66 cos(25 x) + 3 + e},
 #'   \eqn{e \sim N(0, 0.01)}{e ~ N(0, 0.01)}.
 #' @section Errors: class `pfdtc_error_input` for an unknown name, a missing file (with its source), or other columns.
-#' @source [paper_datasets()] names the source of each.
+#' @seealso [paper_datasets()] for the source of each
 #' @examples
 #' set.seed(1)
 #' str(load_dataset("synthetic"))

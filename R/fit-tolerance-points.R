@@ -1,8 +1,9 @@
 # The search for the fewest inducing points that meet a tolerance:
 #
-#   grow_reference()  a reference, doubled until what it leaves open is small beside tol
-#   greedy_guide()    the error of the posteriors on its first m points, nothing optimised, over m
-#   search_points()   greedy points, optimised until certified, at an m that the last candidates predict
+#   grow_reference()  doubles the points of a reference until its certified error is small beside tol
+#   bisect_points()   the fewest first points of the reference that meet tol without being moved
+#   search_points()   moves greedy points until certified, at a number of points that the last candidates predict
+#   search_working()  the same without moves, for a non-Gaussian likelihood
 
 # ---- are inducing points alone worth a search? ----------------------------------------------------------------------
 
@@ -17,8 +18,8 @@ first_look <- function(data, learned, few, state) {
   }, otherwise = NULL)
 }
 
-# The exact variance of f at a row is at most its noise variance, and that of inducing points at least their residual
-# prior variance: with rho above (1 - tol)^-2 they do not meet tol. A power law extrapolates rho to `most` points.
+# The exact variance of f at a row is at most its noise variance, and the variance by inducing points at least their
+# residual prior variance. With rho above (1 - tol)^-2 they do not meet tol. A power law extrapolates rho.
 beyond_points <- function(rho, most, tol) {
   m <- length(rho)
   if (m < 20L) return(FALSE)
@@ -26,91 +27,47 @@ beyond_points <- function(rho, most, tol) {
   isTRUE(rho[m] * (max(most, m) / m)^-slope > (1 - tol)^-2)
 }
 
-# Compares as many greedy points as are worth it, nothing optimised, with neighbours, whose sd is within about a percent
-# of the exact one. Returns TRUE if their sd is off by more than 1.6 tol: optimising gains hardly more than that.
-points_fall_short <- function(data, learned, look, s, worth, state) {
-  if (is.null(look) || s$posterior$inducing != "greedy") return(FALSE)
-  if (beyond_points(look$rho, worth, s$goal$tol)) return(TRUE)
+# Compares `worth` greedy points that are not moved with neighbours, whose sd is within about a percent of the exact
+# one. Returns TRUE if their sd is off by more than 1.6 tol, because moving gains hardly more than that.
+points_fall_short <- function(data, learned, look, plan, worth, state) {
+  if (is.null(look) || plan$posterior$inducing != "greedy") return(FALSE)
+  if (beyond_points(look$rho, worth, plan$goal$tol)) return(TRUE)
   n <- nrow(data$x)
   if (n <= 400L) return(FALSE) # a search is as quick
   run_stage(state, "start", {
     model <- learned$model
     x <- data$x[sort(sample.int(n, min(n, 500L))), , drop = FALSE]
-    near <- near_posterior(data, look$z, model, default_neighbours, default_neighbours, control = s$run)
-    p <- posterior_values(near_view(near, data, look$z, model, s$run), x)
+    near <- near_posterior(data, look$z, model, default_neighbours, default_neighbours, control = plan$run)
+    p <- posterior_values(near_view(near, data, look$z, model, plan$run), x)
     sd <- sqrt(p$var)
     off <- function(z) {
-      p <- native_predict(native_posterior(z, data, model, 1e-12, control = s$run), z, model, x)
-      reached_by(abs(1 - sd / sqrt(p$sor_variance + p$unexplained)), s$goal$quantile)
+      p <- native_predict(native_posterior(z, data, model, 1e-12, control = plan$run), z, model, x)
+      reached_by(abs(1 - sd / sqrt(p$sor_variance + p$unexplained)), plan$goal$quantile)
     }
-    most <- 1.6 * s$goal$tol
-    off(look$z) > most && off(choose_greedy(data$x, worth, model$kernel, s$run$memory)$z) > most
+    most <- 1.6 * plan$goal$tol
+    off(look$z) > most && off(choose_greedy(data$x, worth, model$kernel, plan$run$memory)$z) > most
   }, otherwise = TRUE)
 }
 
 # ---- the reference --------------------------------------------------------------------------------------------------
 
-make_yardstick <- function(model, data, reference, effort, q) {
-  rows <- used_rows(data)
-  yard <- yardstick(certificate_of(model, rows, effort, reference, test_points = 0), rows, data$sd_y, q)
-  yard$own <- function() { # the larger statistic of the reference, were it the fit
-    at <- latent_at(reference, data$x)
-    max(yard$error(at$mean, sqrt(at$var)))
-  }
-  c(yard, list(reference = reference, effort = effort, m2 = reference$m, rows = length(rows$index)))
-}
+# If the reference is this near to tol, fits with fewer points can meet it.
+enough_of_tol <- 0.9
 
-# Doubles the points until the reference leaves a quarter of tol open and would itself meet tol (kriging on neighbours
-# leaves little open long before), or no more are possible; `limit` says why. All pairs of rows ("tight") are used if
-# nothing else is left and they cost no more than a few references.
-grow_reference <- function(model, data, goal, m, worth, deadline) {
-  certifies <- function(yard) max(yard$floor) <= goal$tol / 4
-  yard <- grow_until(nrow(data$x), m, worth, deadline, function(m2) {
-    made <- reference(model, m2) # by the session's random numbers: not as an argument, which waits
-    make_yardstick(model, data, made, "reference", goal$quantile)
-  }, function(yard) certifies(yard) && yard$own() <= enough_of_tol * goal$tol)
-  ended <- yard$limit %in% c("none", "time", "rounding")
-  if (!ended && !certifies(yard) && nrow(data$x) <= 10 * yard$reference$m && worth == Inf) {
-    tight <- c(make_yardstick(model, data, yard$reference, "tight", goal$quantile), limit = yard$limit)
-    if (max(tight$floor) < 0.95 * max(yard$floor)) yard <- tight
-  }
-  yard
-}
-
-# Calls make(m2), whose value has a `reference`, with twice as many points until enough() returns TRUE or no more are
-# possible with n rows. Returns the value with the `limit` that ended the growth.
-grow_until <- function(n, m, worth, deadline, make, enough) {
-  most <- most_reference_points(n)
-  limit <- if (most < n) "memory" else "rows"
-  if (16 * m < most) {
-    most <- 16L * m
-    limit <- "m"
-  }
-  if (max(256, 2 * worth) < most) {
-    most <- as.integer(max(256, 2 * worth))
-    limit <- "worth"
-  }
+# Returns the yardstick make(m2) with the fewest points for which enough() is TRUE, doubling them from 128, with the
+# `limit` that ended the growth. A search among at most `worth` points needs no larger reference.
+grow_reference <- function(n, m, worth, deadline, make, enough) {
+  caps <- c(rows = n, memory = most_reference_points(n), m = 16 * m, worth = max(256, 2 * worth))
+  most <- as.integer(min(caps))
   m2 <- min(128L, most)
   repeat {
-    made <- make(m2)
-    if (enough(made)) return(c(made, limit = "none"))
-    if (made$reference$m < m2) return(c(made, limit = "rounding"))
-    if (m2 == most) return(c(made, limit = limit))
-    if (proc.time()[["elapsed"]] > deadline) return(c(made, limit = "time"))
+    yard <- make(m2)
+    limit <- if (enough(yard)) "none" else if (yard$reference$m < m2) "rounding" else
+      if (m2 == most) names(which.min(caps)) else if (proc.time()[["elapsed"]] > deadline) "time"
+    if (!is.null(limit)) return(c(yard, limit = limit))
     m2 <- min(2L * m2, most)
   }
 }
-
-# Returns a sentence for a reference that leaves too much open. `besides`: an addition for Matern kernels.
-limit_text <- function(yard, otherwise, besides = "") {
-  paste0(switch(yard$limit, memory = "options(pfdtc.max_memory) would have to allow more points.",
-                m = "`m` would have to be larger (it has 16 times as many).",
-                time = "`max_seconds` would have to be larger.", otherwise),
-         if (is_rough(yard$reference$kernel)) sprintf(" A Matern kernel takes many points%s.", besides))
-}
-
-# If the reference is this near to tol, fits with fewer points can meet it.
-enough_of_tol <- 0.9
 
 # The pivoted Cholesky factor on min(n, 20 m2) rows and the m2 x m2 matrices take a quarter of the memory allowed:
 # 8 m2 (min(n, 20 m2) + 8 m2) bytes.
@@ -119,39 +76,70 @@ most_reference_points <- function(n) {
   as.integer(max(1, min(n, floor(max((sqrt(n^2 + 32 * numbers) - n) / 16, sqrt(numbers / 28))))))
 }
 
-# Bisects the number of the reference's first points whose DTC posterior meets the goal.
-# Returns list(m, slope): that number, and the slope of -log error in log m before it.
+# Returns a yardstick with a reference that leaves a quarter of tol open and would itself meet tol, if possible.
+# Kriging on neighbours leaves little open long before. All pairs of rows ("tight") are used if nothing else is left
+# and they cost no more than a few references.
+points_yardstick <- function(fit, data, plan, worth, deadline) {
+  rows <- used_rows(data)
+  goal <- plan$goal
+  by <- function(reference, effort) {
+    inside <- certificate_of(fit, rows, effort, reference, test_points = 0)
+    yardstick(inside, rows, data$sd_y, goal$quantile, reference, effort)
+  }
+  certifies <- function(yard) max(yard$floor) <= goal$tol / 4
+  yard <- grow_reference(nrow(data$x), plan$posterior$m, worth, deadline, function(m2) {
+    made <- reference(fit, m2) # uses random numbers: evaluated here, not as an argument
+    by(made, "reference")
+  }, function(yard) certifies(yard) && own_error(yard, data) <= enough_of_tol * goal$tol)
+  ended <- yard$limit %in% c("none", "time", "rounding")
+  if (!ended && !certifies(yard) && nrow(data$x) <= 10 * yard$reference$m && worth == Inf) {
+    tight <- c(by(yard$reference, "tight"), limit = yard$limit)
+    if (max(tight$floor) < 0.95 * max(yard$floor)) yard <- tight
+  }
+  yard
+}
+
+# Returns the larger statistic of the reference, taken as the fit.
+own_error <- function(yard, data) {
+  at <- latent_at(yard$reference, data$x)
+  max(yard$error(at$mean, sqrt(at$var)))
+}
+
+# Bisects the number of first points: the fewest with error_at(m) of at most `goal`, and all candidates that were tried.
+bisect_points <- function(most, goal, tol, error_at) {
+  low <- 0L
+  high <- most
+  tried <- list()
+  while (high > max(low + 1, 1.05 * low)) {
+    started <- proc.time()[["elapsed"]]
+    m <- as.integer(max(low + 1, round(sqrt(max(low, 1) * high))))
+    one <- new_candidate(m, error_at(m), tol, started)
+    tried <- c(tried, list(one))
+    if (max(one$error) <= goal) high <- m else low <- m
+  }
+  list(m = as.integer(high), tried = tried)
+}
+
+# Returns list(m, slope): the fewest first points of the reference whose DTC posterior meets the goal, and the slope of
+# -log error in log m before it.
 greedy_guide <- function(yard, data, goal) {
   ref <- yard$reference
   if (!(goal < 1)) return(list(m = min(200L, ref$m), slope = 4))
   model <- model_of(ref)
-  error_at <- function(m) {
+  found <- bisect_points(ref$m, goal, goal, function(m) {
     z <- ref$inducing[seq_len(m), , drop = FALSE]
     p <- native_predict(first_points(ref$factors, m, model$noise), z, model, data$x)
-    max(yard$error(ref$center + in_units(ref, p$mean), in_units(ref, sqrt(pmax(p$sor_variance + p$unexplained, 0)))))
-  }
-  low <- 0
-  high <- ref$m
-  m <- error <- numeric()
-  while (high > max(low + 1, 1.05 * low)) {
-    at <- max(low + 1, round(sqrt(max(low, 1) * high)))
-    m <- c(m, at)
-    error <- c(error, error_at(at))
-    if (error[length(error)] <= goal) high <- at else low <- at
-  }
-  above <- which(m < high & error > goal & is.finite(error))
+    yard$error(ref$center + in_units(ref, p$mean), in_units(ref, sqrt(pmax(p$sor_variance + p$unexplained, 0))))
+  })
+  m <- vapply(found$tried, function(one) one$m, 1L)
+  error <- vapply(found$tried, function(one) max(one$error), 1)
+  above <- which(m < found$m & error > goal & is.finite(error))
   near <- above[which.min(abs(log(error[above] / (8 * goal))))]
-  slope <- if (length(near)) log(error[near] / goal) / log(high / m[near]) else 4
-  list(m = as.integer(high), slope = min(max(slope, 0.5), 8))
+  slope <- if (length(near)) log(error[near] / goal) / log(found$m / m[near]) else 4
+  list(m = found$m, slope = min(max(slope, 0.5), 8))
 }
 
 # ---- the search -----------------------------------------------------------------------------------------------------
-
-# Returns a fit on one point that has hyperparameters, data and units for references and certificates.
-carrier_fit <- function(data, learned, plan, state) {
-  plan <- replace(with_posterior(plan, m = 1L), "keep_data", TRUE)
-  construct_fit(data, start_now(learned, data$x[1L, , drop = FALSE], plan$posterior$jitter), plan, state)
-}
 
 # `worth`: the number of points up to which a search is worth its time, Inf without an alternative.
 search_points <- function(data, learned, plan, worth, state, deadline) {
@@ -159,12 +147,14 @@ search_points <- function(data, learned, plan, worth, state, deadline) {
   late <- function() proc.time()[["elapsed"]] > deadline
   s <- plan$posterior
   tol <- plan$goal$tol
-  model <- carrier_fit(data, learned, plan, state)
-  yard <- run_stage(state, "reference", grow_reference(model, data, plan$goal, s$m, worth, deadline), otherwise = NULL)
+  # a fit on one point has the hyperparameters, data and units for references and certificates
+  carrier <- construct_fit(data, start_now(learned, data$x[1L, , drop = FALSE], s$jitter),
+                           replace(with_posterior(plan, m = 1L), "keep_data", TRUE), state)
+  yard <- run_stage(state, "reference", points_yardstick(carrier, data, plan, worth, deadline), otherwise = NULL)
   if (is.null(yard)) return(NULL)
-  # if tol cannot be certified at all: as many points as come within a quarter of the reference, optimised once
-  least <- yard$own()
+  least <- own_error(yard, data)
   within_reach <- least <= enough_of_tol * tol
+  # if tol cannot be certified, one candidate is optimised that comes within a quarter of the reference
   guide <- run_stage(state, "start", greedy_guide(yard, data, if (within_reach) tol else 1.25 * least),
                      otherwise = NULL)
   if (is.null(guide) || worth < Inf && (!within_reach || guide$m > worth)) return(list(yard = yard))
@@ -174,8 +164,8 @@ search_points <- function(data, learned, plan, worth, state, deadline) {
   tell <- tell_candidates(plan$goal, started)
   m <- min(guide$m, top)
   while (!is.na(m) && length(candidates) < 10L) {
-    one <- try_points(m, model, data, rows, learned, s, state, yard, tol, deadline,
-                      last = m == top && worth == Inf || !within_reach)
+    last <- m == top && worth == Inf || !within_reach
+    one <- try_points(m, carrier, data, rows, learned, plan, state, yard, deadline, last)
     if (is.null(one)) break
     candidates <- c(candidates, list(one))
     tell(one)
@@ -184,41 +174,36 @@ search_points <- function(data, learned, plan, worth, state, deadline) {
     m <- next_m(candidates, guide$slope, top, s$steps$maxit, tol)
   }
   best <- best_candidate(candidates)
-  if (!is.null(best)) best$needs <- points_needed(best, yard, guide, within_reach, top, late(), tol)
+  if (!is.null(best)) {
+    out <- if (!within_reach) if (max(yard$floor) <= tol / 4) least else max(yard$floor)
+    more <- min(guide$m, ceiling(1.05 * best$m * (max(best$error) / tol)^(1 / guide$slope)))
+    best$needs <- tolerance_advice(yard, out, late(), if (top >= best$m && more > best$m) too_few(best$m, more) else
+      "Increase `maxit`, use `inducing = \"greedy\"`, or give a smaller `jitter` if you gave one.")
+  }
   list(best = best, yard = yard, tried = candidates_frame(candidates))
 }
 
-# Returns a sentence about why tol was not met, and about settings that could meet it.
-points_needed <- function(best, yard, guide, within_reach, top, late, tol) {
-  if (!within_reach) {
-    certifies <- max(yard$floor) <= tol / 4
-    text <- if (certifies) "The reference itself, of %d points, is certified to be within %s: " else
-      "With %d points, the reference itself leaves %s open: "
-    return(paste0(sprintf(text, yard$reference$m, show_percent(if (certifies) yard$own() else max(yard$floor))),
-                  limit_text(yard, paste("more would differ by rounding only: `noise` is too small beside the signal,",
-                                         "or `tol` too small."),
-                             "; refine() certifies the mean at single rows to any accuracy")))
-  }
-  if (late) return("The search was ended by `max_seconds`.")
-  if (top >= best$m) {
-    more <- min(guide$m, ceiling(1.05 * best$m * (max(best$error) / tol)^(1 / guide$slope)))
-    if (more > best$m) return(sprintf("`m` = %d is too few: about %d points would do.", best$m, as.integer(more)))
-  }
-  "More iterations (`maxit`), points started greedily, or a smaller `jitter` if one was given, may do."
-}
+too_few <- function(m, more) sprintf("`m` = %d is too few: about %d points would do.", m, as.integer(more))
 
-# Moves the points until tol is met. `last`: there is no larger m to try, so this one is not given up. Returns NULL if
-# an interrupt came before the first certificate.
-try_points <- function(m, model, data, rows, learned, s, state, yard, tol, deadline, last) {
+# Moves m points until tol is met. `last`: there is no larger m to try, so this one is not given up. Returns NULL if an
+# interrupt came before the first certificate.
+try_points <- function(m, carrier, data, rows, learned, plan, state, yard, deadline, last) {
   started <- proc.time()[["elapsed"]]
+  s <- plan$posterior
   z <- if (s$inducing_method == "greedy" && m <= yard$reference$m) yard$reference$inducing[seq_len(m), , drop = FALSE]
   if (is.null(z)) {
     z <- run_stage(state, "start", start_points(data, learned$model, m, s$inducing, s$run)$z, otherwise = NULL)
     if (is.null(z)) return(NULL)
   }
   now <- start_now(learned, z, s$jitter)
-  watch <- new_watch(function(z, jitter) certified_error(model, data, z, jitter, yard), tol,
-                     hopeful = if (last) Inf else s$steps$maxit, every = ceiling(5 * nrow(data$x) / nrow(rows$x)))
+  error_of <- function(z, jitter) {
+    carrier$inducing <- z
+    carrier$factors <- native_posterior(z, data, model_of(carrier), jitter, control = carrier$control)
+    at <- latent_at(carrier, data$x)
+    yard$error(at$mean, sqrt(at$var))
+  }
+  watch <- new_watch(error_of, plan$goal$tol, hopeful = if (last) Inf else s$steps$maxit,
+                     every = ceiling(5 * nrow(data$x) / nrow(rows$x)))
   look <- function() run_stage(state, "points", watch$look(now$z, now$jitter, now$value), otherwise = NULL)
   end <- look()
   if (is.null(end) && is.null(state$stopped)) {
@@ -232,13 +217,11 @@ try_points <- function(m, model, data, rows, learned, s, state, yard, tol, deadl
   best <- watch$best
   if (is.null(best)) return(NULL)
   now[c("z", "value", "jitter")] <- best[c("z", "value", "jitter")]
-  list(m = nrow(z), neighbours = 0L, posterior = "far", done = now, error = best$error, met = max(best$error) <= tol,
-       iterations = watch$iterations,
-       done_with = if (watch$ended) watch$iterations else s$steps$maxit,
-       seconds = proc.time()[["elapsed"]] - started)
+  new_candidate(nrow(z), best$error, plan$goal$tol, started, iterations = watch$iterations, done = now,
+                done_with = if (watch$ended) watch$iterations else s$steps$maxit)
 }
 
-# Checks the certificate every few iterations, less often if points are moved on some of the rows only. look() and
+# Computes the certificate every few iterations, less often if points are moved on some of the rows only. look() and
 # after() return NULL to continue, or list(convergence, message).
 #
 # Errors fall about like iterations^(-1/2). A candidate far above what that reaches in `hopeful` iterations is given up.
@@ -263,14 +246,6 @@ new_watch <- function(error_of, tol, hopeful, every) {
     if (watch$iterations %% every == 0) watch$look(z, jitter, value)
   }
   watch
-}
-
-# Returns the two statistics of the fit on points z.
-certified_error <- function(model, data, z, jitter, yard) {
-  model$inducing <- z
-  model$factors <- native_posterior(z, data, model_of(model), jitter, control = model$control)
-  at <- latent_at(model, data$x)
-  yard$error(at$mean, sqrt(at$var))
 }
 
 # Returns the next number of points to try, or NA. A candidate with error e after i iterations would reach about
@@ -300,4 +275,52 @@ next_m <- function(candidates, slope, top, maxit, tol) {
     wanted <- round(sqrt(failed * least))
   }
   if (wanted > failed && wanted < least) as.integer(wanted) else NA_integer_
+}
+
+# ---- non-Gaussian likelihoods ---------------------------------------------------------------------------------------
+
+# Searches among the first points of a reference.
+search_working <- function(data, asked, state, deadline) {
+  if (!is.null(asked$inducing) && !identical(asked$inducing, "greedy")) {
+    abort_input("inducing", describe(asked$inducing), sprintf("NULL or \"greedy\" where `tol` is given with family %s",
+                                                              as_response(asked$likelihood)$label),
+                hint = "The first greedy points are those of a smaller fit.")
+  }
+  tol <- asked$tol
+  most <- if (is.null(asked[["m"]])) nrow(data$x) else asked[["m"]]
+  plan_with <- function(m) {
+    decide(facts_of(data, asked), replace(asked, c("m", "neighbours"), list(m, 0L)), list(rho = NA_real_))
+  }
+  few <- plan_with(min(laplace_sizes$points, most))
+  learned <- learn_laplace_stage(data, decide(facts_of(data, asked), asked)$learn, state)
+  fit <- construct_laplace(data, learned, working_points(data, learned, few$posterior, few$posterior$m, state), few,
+                           state)
+  yard <- run_stage(state, "reference", same_chance({
+    grow_reference(nrow(data$x), most, Inf, deadline, function(m2) {
+      made <- laplace_reference(fit, data, m2)
+      yardstick(mode_interval(made$bounds, data$x), plain_rows(data$x), NULL, few$goal$quantile, made, n = data$n)
+    }, function(yard) max(yard$floor) <= tol / 4)
+  }), otherwise = NULL)
+  found <- if (!is.null(yard)) run_stage(state, "certificate", fewest_points(fit, data, yard, tol), otherwise = NULL)
+  if (is.null(found)) return(list(yard = yard, fit = fit))
+  z <- utils::head(yard$reference$inducing, min(found$m, most))
+  fit <- construct_laplace(data, learned, z, plan_with(nrow(z)), state)
+  best <- candidate_of(fit, yard, data$x, tol, 0, fit$center)
+  least <- max(yard$floor)
+  best$needs <- tolerance_advice(yard, if (least > tol) least, FALSE, too_few(most, found$m))
+  list(best = best, yard = yard, tried = candidates_frame(found$tried), fit = fit)
+}
+
+# Returns bisect_points() for the approximation on the reference's first points. If tol is out of reach, the goal is
+# 1.25 times the certified error of the reference.
+fewest_points <- function(fit, data, yard, tol) {
+  ref <- yard$reference
+  least <- max(yard$floor)
+  if (!is.finite(least)) return(list(m = min(laplace_sizes$most, ref$m)))
+  offset <- engine_sites(fit$likelihood, data$sites, fit$center)$offset
+  bisect_points(ref$m, (if (least <= tol) tol else 1.25 * least) * (1 - 1e-6), tol, function(m) {
+    at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, ref$inducing[seq_len(m), , drop = FALSE],
+                     rounding_jitter(m), fit$control, start = list(beta = ref$factors$beta[seq_len(m)]), want = 1L)
+    yard$error(at$f - offset, sqrt(at$q + at$left))
+  })
 }

@@ -7,10 +7,14 @@ reached_by <- function(v, q) {
   sort(v, partial = k)[k]
 }
 
-# Returns error(mean, sd), which gives the two statistics of a posterior at the training rows, in units of y without
-# offset, from bounds of the exact GP there. `floor`: the statistics of a posterior in the middle of the bounds, which
-# no posterior can fall below. `unit`: errors of the mean are divided by it, or by the posterior's sd if it is NULL.
-yardstick <- function(interval, rows, unit, q) {
+# Returns the two statistics, from bounds of the exact GP at the training rows in units of y without offset:
+#
+#   error(mean, sd)  the statistics of a posterior at these rows
+#   floor            the statistics of the middle of the bounds. No posterior is certified to be better.
+#   reference, effort, m2, rows  where the bounds come from; `rows` is the number of training inputs
+#
+# Errors of the mean are divided by `unit`, or by the posterior's sd if it is NULL.
+yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "reference", n = length(rows$index)) {
   lower <- interval$sd_lower
   upper <- interval$sd_upper
   share <- function(error, sd) reached_by(if (is.null(unit)) error / sd else error / unit, q)
@@ -23,74 +27,29 @@ yardstick <- function(interval, rows, unit, q) {
       rounding <- 1 + 8 * .Machine$double.eps
       c(mean = rounding * share(pmax(mean - interval$mean_lower, interval$mean_upper - mean), sd[i]),
         sd = reached_by(pmax(1 - lower / sd[i], upper / sd[i] - 1), q) + rounding - 1)
-    })
-}
-
-# Rounds up to two digits, so that the text is never less than the number.
-show_percent <- function(v) {
-  if (!is.finite(v)) return("more than any number of %")
-  v <- 100 * v
-  unit <- if (v > 0) 10^(floor(log10(v)) - 1) else 1
-  paste(format(ceiling(v / unit * (1 - 1e-12)) * unit, digits = 3, scientific = v < 1e-4), "%")
-}
-
-# For run_fit(), for any fit.
-tolerance_so_far <- function(fit) if (is.null(fit$tol)) "" else paste0(", ", describe_tolerance(fit))
-
-tolerance_unmet <- function(fit) if (isFALSE(fit$tol$met)) unreached_text(fit)
-
-# Describes the larger of the two statistics, as in "certified 1.7 % at M = 184 (tight)"; NA for a fit without tol.
-describe_tolerance <- function(fit) {
-  tol <- fit$tol
-  if (is.null(tol)) return(NA_character_)
-  if (is.na(tol$mean)) return(sprintf("not certified (%s asked for)", show_percent(tol$asked)))
-  sprintf("certified %s %s, %s %s asked for: %s", show_percent(max(tol$mean, tol$sd)), certified_at(fit),
-          if (tol$met) "with" else "short of the", show_percent(tol$asked), describe_statistics(fit))
-}
-
-certified_at <- function(fit) {
-  switch(fit$posterior, exact = "of the exact posterior as computed",
-         far = sprintf("at M = %d (%s)", fit$m, fit$tol$effort),
-         sprintf("at M = %d and %d near rows (%s)", fit$m, fit$neighbours, fit$tol$effort))
-}
-
-describe_statistics <- function(fit) {
-  tol <- fit$tol
-  inputs <- if (tol$rows < fit$nobs) sprintf("%d random training inputs", tol$rows) else "the training inputs"
-  at <- if (tol$quantile < 1) {
-    sprintf("each at %s %% of %s", format(100 * tol$quantile), inputs)
-  } else if (tol$rows < fit$nobs) {
-    paste("both at", inputs)
-  } else {
-    "both at every training input"
-  }
-  sprintf("exact %s within %s of %s, exact sd within %s of the fit's, %s, at these hyperparameters",
-          if (!response_of(fit)$conjugate) "process's mode" else "mean", show_percent(tol$mean),
-          if (!response_of(fit)$conjugate) "the sd of f there" else "sd(y)", show_percent(tol$sd), at)
-}
-
-unreached_text <- function(fit) {
-  tol <- fit$tol
-  sprintf("The accuracy tol = %s was not reached. Certified %s: %s. %s", format(tol$asked), certified_at(fit),
-          describe_statistics(fit), tol$needs)
+    },
+    reference = reference, effort = effort, m2 = if (is.null(reference)) NA_integer_ else reference$m, rows = n)
 }
 
 # ---- candidates -----------------------------------------------------------------------------------------------------
 
-# Returns a candidate: its fit, errors and whether it meets tol.
-candidate_of <- function(fit, yard, x, tol, started, center = 0) {
-  at <- latent_at(fit, x)
-  error <- yard$error(at$mean - center, sqrt(at$var))
-  list(fit = fit, m = fit$m, neighbours = fit$neighbours, posterior = fit$posterior, error = error,
-       met = max(error) <= tol, iterations = 0L, seconds = proc.time()[["elapsed"]] - started)
+# Returns a candidate of a search; `...`: what is needed to make its fit.
+new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "far", iterations = 0L, ...) {
+  list(m = m, neighbours = neighbours, posterior = posterior, error = error, met = max(error) <= tol,
+       iterations = iterations, seconds = proc.time()[["elapsed"]] - started, ...)
 }
 
+candidate_of <- function(fit, yard, x, tol, started, center = 0) {
+  at <- latent_at(fit, x)
+  new_candidate(fit$m, yard$error(at$mean - center, sqrt(at$var)), tol, started, fit$neighbours, fit$posterior,
+                fit = fit)
+}
+
+# Returns the smallest candidate that meets tol, else the one with the smallest error.
 best_candidate <- function(candidates) {
   met <- Filter(function(one) one$met, candidates)
-  by <- if (length(met)) vapply(met, function(one) one$m, 1) else
-    vapply(candidates, function(one) max(one$error), 1)
-  if (length(met)) candidates <- met
-  if (length(candidates)) candidates[[which.min(by)]]
+  if (length(met)) return(met[[which.min(vapply(met, function(one) one$m, 1))]])
+  if (length(candidates)) candidates[[which.min(vapply(candidates, function(one) max(one$error), 1))]]
 }
 
 candidates_frame <- function(candidates) {
@@ -103,20 +62,76 @@ candidates_frame <- function(candidates) {
 
 # Returns a function that sends a message about each candidate, if the search takes more than `after` seconds.
 tell_candidates <- function(goal, started, after = 5) {
-  if (!goal$tell) return(function(one) invisible())
   function(one) {
     seconds <- proc.time()[["elapsed"]] - started
-    if (seconds < after) return(invisible())
+    if (!goal$tell || seconds < after) return(invisible())
     number <- function(v) format(signif(v, 2))
-    with <- if (isTRUE(one$neighbours > 0L)) sprintf(" and %d near rows", one$neighbours) else ""
+    with <- if (isTRUE(one$neighbours > 0L)) sprintf(" and %d nearest neighbours", one$neighbours) else ""
     message(structure(class = c("pfdtc_message_progress", "message", "condition"), list(
-      message = sprintf("tol = %s: %d points%s certify %s for the mean and %s for the sd, %.0f s\n", number(goal$tol),
-                        one$m, with, number(one$error[["mean"]]), number(one$error[["sd"]]), seconds),
+      message = sprintf("tol = %s: %d inducing points%s: certified error %s (mean), %s (sd), %.0f s\n",
+                        number(goal$tol), one$m, with, number(one$error[["mean"]]), number(one$error[["sd"]]), seconds),
       call = NULL, m = one$m, error = one$error, seconds = seconds)))
   }
 }
 
-# Returns a plan with another posterior.
-with_posterior <- function(plan, ...) {
-  replace(plan, "posterior", list(utils::modifyList(plan$posterior, list(...))))
+# ---- sentences ------------------------------------------------------------------------------------------------------
+
+# Rounds up to two digits, so that the text is never less than the number.
+show_percent <- function(v) {
+  if (!is.finite(v)) return("more than any number of %")
+  v <- 100 * v
+  unit <- if (v > 0) 10^(floor(log10(v)) - 1) else 1
+  paste(format(ceiling(v / unit * (1 - 1e-12)) * unit, digits = 3, scientific = v < 1e-4), "%")
+}
+
+# Returns a sentence about why tol was not met and which settings could meet it. `least`: the smallest certified error
+# that the bounds of the exact GP allow, if it is the reason. `suggestion`: what helps if neither it nor time is.
+tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) {
+  if (is.null(least)) return(if (late) "The search was stopped by `max_seconds`." else suggestion)
+  if (!is.finite(least)) return("No certificate exists: the exact GP may have more than one mode near this one.")
+  several <- !response_of(yard$reference)$concave
+  paste0(sprintf("The certified error of the reference posterior (%d inducing points) is itself %s. ",
+                 yard$reference$m, show_percent(least)),
+         switch(limit, memory = "Increase options(pfdtc.max_memory) to allow more of them.",
+                m = "Increase `m`: the reference has at most 16 times as many points.",
+                time = "Increase `max_seconds`.",
+                quantile = "Use pfdtc_control(tol_quantile = 0.95), which leaves out 5 % of the rows.",
+                if (several) "More points do not help: the mode may not be unique." else
+                  "More points change it by rounding only: increase `noise` or `tol`."),
+         if (is_rough(yard$reference$kernel)) " A Matern kernel takes many points.",
+         if (response_of(yard$reference)$conjugate) " refine() certifies the mean at single rows to any accuracy.")
+}
+
+# For run_fit(), for any fit.
+tolerance_so_far <- function(fit) if (is.null(fit$tol)) "" else paste0(", ", describe_tolerance(fit))
+
+tolerance_unmet <- function(fit) {
+  if (!isFALSE(fit$tol$met)) return(NULL)
+  sprintf("The accuracy tol = %s was not reached. Certified %s: %s. %s", format(fit$tol$asked), certified_at(fit),
+          describe_statistics(fit), fit$tol$needs)
+}
+
+# Describes the larger of the two statistics, as in "certified 1.7 % at M = 184 (tight)"; NA for a fit without tol.
+describe_tolerance <- function(fit) {
+  tol <- fit$tol
+  if (is.null(tol)) return(NA_character_)
+  if (is.na(tol$mean)) return(sprintf("not certified (%s asked for)", show_percent(tol$asked)))
+  sprintf("certified %s %s, %s %s asked for: %s", show_percent(max(tol$mean, tol$sd)), certified_at(fit),
+          if (tol$met) "with" else "short of the", show_percent(tol$asked), describe_statistics(fit))
+}
+
+certified_at <- function(fit) {
+  switch(fit$posterior, exact = "for the exact posterior with its rounding",
+         far = sprintf("at M = %d (%s)", fit$m, fit$tol$effort),
+         sprintf("at M = %d and %d nearest neighbours (%s)", fit$m, fit$neighbours, fit$tol$effort))
+}
+
+describe_statistics <- function(fit) {
+  tol <- fit$tol
+  inputs <- if (tol$rows < fit$nobs) sprintf("%d random training inputs", tol$rows) else "the training inputs"
+  at <- if (tol$quantile < 1) sprintf("each at %s %% of %s", format(100 * tol$quantile), inputs) else
+    if (tol$rows < fit$nobs) paste("both at", inputs) else "both at every training input"
+  words <- if (response_of(fit)$conjugate) c("mean", "sd(y)") else c("mode", "the sd of f")
+  sprintf("exact %s within %s of %s, exact sd within %s of the fit's, %s, at these hyperparameters", words[1L],
+          show_percent(tol$mean), words[2L], show_percent(tol$sd), at)
 }

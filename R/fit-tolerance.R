@@ -6,10 +6,8 @@
 #
 # A search returns list(best, yard, tried), or NULL if it was ended early:
 #
-#   best   the candidate that met tol, else the one nearest to it: list(m, neighbours, posterior, iterations, error,
-#   met,
-#          seconds, needs, fit or done)
-#   yard   the certificate of the exact GP at the rows, see yardstick(), with its reference, effort, m2 and rows
+#   best   the candidate that met tol, else the one nearest to it, see new_candidate(), with `needs` (advice)
+#   yard   the bounds of the exact GP at the rows, see yardstick()
 #   tried  a data frame of the candidates
 
 fit_to_tolerance <- function(data, asked, state) {
@@ -106,7 +104,7 @@ learn_for_search <- function(data, few, state) {
   optimise_stage(data, learned, points_stage(data, learned, few$posterior, state)$z, few$posterior, state)
 }
 
-# Points up to which a search among them is worth its time, if there is an alternative.
+# Returns the number of points up to which a search among them is worth its time, if there is an alternative.
 most_points_to_search <- function(n) as.integer(min(n, max(50, min(1000, n %/% 4))))
 
 # Returns the alternative to inducing points alone: "exact", "near" or "none". Arguments that ask for inducing points
@@ -129,10 +127,10 @@ search_exact <- function(data, learned, plan, state) {
     fit <- exact_if_possible(data, learned, plan, no_state())
     if (!is.null(fit)) {
       rows <- used_rows(data)
-      yard <- yardstick(certificate_of(fit, rows, "reference", NULL), rows, data$sd_y, plan$goal$quantile)
-      yard[c("effort", "m2", "rows")] <- list("exact", NA_integer_, length(rows$index))
+      yard <- yardstick(certificate_of(fit, rows, "reference", NULL), rows, data$sd_y, plan$goal$quantile,
+                        effort = "exact")
       one <- candidate_of(fit, yard, data$x, plan$goal$tol, started)
-      one$needs <- "Rounding allows no more: `noise` is too small beside the signal, or `tol` too small."
+      one$needs <- "Rounding allows no smaller error: increase `noise` or `tol`."
       list(best = one, yard = yard, tried = candidates_frame(list(one)))
     }
   }, otherwise = NULL)
@@ -156,18 +154,21 @@ search_near <- function(data, learned, z, plan, neighbours, state, left) {
       candidates <- c(candidates, list(one))
       tell(one)
       late <- left() <= 0
-      best <- candidates[[which.min(vapply(candidates, function(one) max(one$error), 0))]]
-      best$needs <- near_needs(yard, plan$goal$tol, count, late)
+      least <- max(yard$floor)
+      best <- best_candidate(candidates)
+      best$needs <- tolerance_advice(
+        yard, if (least > plan$goal$tol) least, late, limit = if (late) "time" else "quantile",
+        sprintf("Use more `neighbours` than %d, or pfdtc_control(tol_quantile = 0.95).", count))
       state$otherwise <- list(best = best, yard = yard, tried = candidates_frame(candidates))
-      if (one$met || late || max(yard$floor) > plan$goal$tol) break
+      if (one$met || late || least > plan$goal$tol) break
     }
     state$otherwise
   }, otherwise = state$otherwise)
 }
 
 # Bounds the exact GP at some rows by a reference, by kriging on neighbours, and by as many passes over all pairs of
-# rows as the mean needs to be known to a quarter of tol. A few rows predict how many; if they were not enough there
-# is a second time.
+# rows as the mean needs to be known to a quarter of tol. A few rows predict the number of passes. If that was too few,
+# a second round follows.
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
@@ -177,25 +178,9 @@ near_yardstick <- function(fit, data, rows, goal, left) {
                              list(passes = 50L, left = left), solution_so_far(reference$correction))
     if (!is.null(correction)) reference$correction <- correction
     inside <- certificate_of(fit, rows, "reference", reference, test_points = 0, max_seconds = max(left(), 0))
-    yard <- yardstick(inside, rows, data$sd_y, goal$quantile)
+    yard <- yardstick(inside, rows, data$sd_y, goal$quantile, reference)
     open <- yard$floor[["mean"]]
-    if (again || open <= goal$tol / 4 || left() <= 0) break
+    if (again || open <= goal$tol / 4 || left() <= 0) return(yard)
     least <- least * goal$tol / 8 / open
   }
-  c(yard, list(reference = reference, effort = "reference", m2 = reference$m, rows = length(rows$index)))
-}
-
-# Returns a sentence about settings that could meet tol.
-near_needs <- function(yard, tol, neighbours, late) {
-  open <- yard$floor
-  if (max(open) > tol) {
-    what <- if (open[["sd"]] > tol) "exact sd" else "exact mean"
-    return(sprintf("The %s itself is known there only to %s%s; %s", what, show_percent(max(open)),
-                   if (what == "exact mean") sprintf(" (after %d passes over all pairs of rows)",
-                                                     passes_of(yard$reference$correction)) else "",
-                   if (late) "`max_seconds` would have to be larger."
-                   else "pfdtc_control(tol_quantile = 0.95) asks for it at 95 % of the rows."))
-  }
-  if (late) return("The search was ended by `max_seconds`.")
-  sprintf("More near rows (`neighbours` above %d), or pfdtc_control(tol_quantile = 0.95), may do.", neighbours)
 }

@@ -2,28 +2,21 @@
 #'
 #' Chooses `m` of the rows of `x`, or centres of them, as inducing points.
 #'
-#' * `"greedy"`: pivoted Cholesky of \eqn{k(X, X)}. Each step takes the row whose value the points so far
-#'   explain least. It stops early when what is left of \eqn{k(X, X)} is rounding. Needs a kernel with lengthscales; the
-#'   cost is \eqn{O(n m^2)} for `n` rows.
-#' * `"random"`: rows drawn with equal probability, without equal rows.
-#' * `"kmeans"`: centres of [stats::kmeans()] on inputs divided by the lengthscales.
-#' * `"divergence"`: each step takes the row that brings the pF divergence down most, to first order:
-#'   \eqn{\mathrm{tr}((\hat k_{XX} + r r')(K - Q))}{tr((k^_XX + r r')(K - Q))}, with the posterior covariance and the
-#'   residual \eqn{r} of the posterior on `m + 100` greedy points. It looks at `max(10 m, 1000)` rows at most.
-#'
+#' @usage
+#' inducing_points(x, m, kernel, method = c("greedy", "random", "kmeans", "divergence"),
+#'   y = NULL, noise = NULL, weights = NULL)
 #' @inheritParams kernel_matrix
-#' @param m the most points wanted.
-#' @param method `"greedy"`, `"random"`, `"kmeans"` or `"divergence"`.
-#' @param y,noise,weights response (taken as it is: no centring), noise variance and row weights, for `"divergence"`.
-#' @return A matrix with at most `m` rows and the columns of `x`. With `"greedy"`, attribute `t` is
-#'   \eqn{\sum_n k(x_n, x_n) - |A_n|^2}{sum_n k(x_n, x_n) - |A_n|^2}, the prior variance left over all rows looked at,
-#'   after each point.
-#' @section Errors: class `pfdtc_error_input` where `m` is not between 1 and `nrow(x)`, the kernel is
-#'   incomplete, or `y` or `noise` is missing for `"divergence"`.
-#' @section Invariants: `t` never increases; no point is chosen twice; `set.seed()` reproduces the random methods.
-#' @source Fine and Scheinberg (2001), Efficient SVM training using low-rank kernel representations, JMLR 2;
-#'   Burt, Rasmussen and van der Wilk (2020), Convergence of sparse variational inference in Gaussian process
-#'   regression, JMLR 21.
+#' @param m maximum number of points.
+#' @param method `"greedy"` takes the row with the largest residual prior variance, again and again (pivoted Cholesky).
+#'   It stops early if the rest is rounding. `"random"` draws rows, `"kmeans"` uses centres of [stats::kmeans()], and
+#'   `"divergence"` takes the row that reduces the pF divergence most, to first order.
+#' @param y,noise,weights response (not centred), noise variance and row weights, for `"divergence"`.
+#' @return A matrix with at most `m` rows and the columns of `x`. With `"greedy"`, attribute `t` is the sum of residual
+#'   prior variances over all rows that were compared, after each point.
+#' @details `"greedy"` costs \eqn{O(n m^2)} time. `"divergence"` compares at most `max(10 m, 1000)` rows.
+#' @section Errors and invariants: class `pfdtc_error_input`. `t` never increases; no point is chosen twice; `set.seed()`
+#'   reproduces the random methods.
+#' @seealso [pfdtc()], `vignette("theory")`
 #' @examples
 #' z <- inducing_points(quakes[, c("lat", "long")], 5, kernel_se(lengthscale = 5, variance = 1))
 #' z

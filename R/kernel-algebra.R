@@ -3,7 +3,7 @@
 #' `k1 + k2` is the kernel of a sum of two independent functions, and `k1 * k2` the product of two kernels. `0.5 * k`
 #' multiplies the variance.
 #'
-#' A kernel is kept as a sum of products: `(a + b) * c` becomes `a * c + b * c` with one factor `c`, whose parameters
+#' @details A kernel is kept as a sum of products: `(a + b) * c` becomes `a * c + b * c` with one factor `c`, whose parameters
 #' both terms share. A term has one variance, because data cannot tell the variances of its factors apart. A constant in
 #' a product is part of that variance.
 #'
@@ -16,15 +16,13 @@
 #'   otherwise arguments of the constructor, for a kernel of one factor.
 #' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has `leaves`, the factors, and `terms`, each
 #'   with a `variance` and the positions of its factors.
-#' @section Errors: class `pfdtc_error_input`, also if data could not tell two terms apart (two constants).
-#' @section Invariants: `kernel_matrix()` of a sum is the sum of the matrices, that of a product the elementwise product.
-#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 4.2.4.
-#' @seealso [kernel_se()] for the factors.
+#' @section Errors and invariants: class `pfdtc_error_input`, also if data could not tell two terms apart (two
+#'   constants). `kernel_matrix()` of a sum is the sum of the matrices, that of a product the elementwise product.
+#' @seealso [kernel_se()] for the factors, `vignette("modelling")`
 #' @name kernel_algebra
 #' @examples
 #' k <- kernel_se(lengthscale = 2) + 0.5 * kernel_periodic(period = 7) * kernel_matern()
 #' k
-#' co2_like <- kernel_se() + kernel_periodic(period = 1) * kernel_se()
 #' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_linear(inputs = ~ speed) + kernel_constant())
 #' coef(fit)
 #' @export

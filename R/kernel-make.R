@@ -47,10 +47,8 @@
 #'   The correlation of levels a and b is exp(-p) if it is `"exchangeable"`, with one parameter p. It is
 #'   exp(-|s_a - s_b|) if it is `"ordered"`, with scores s that increase from level to level. `"full"` is any positive
 #'   definite matrix; its parameters are angles of the Cholesky factor, of at most 20 levels.
-#' @section Errors: class `pfdtc_error_input`, also if the data lack an input.
-#' @section Invariants: `kernel_matrix(k, x)` is symmetric and positive semidefinite.
-#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, chapter 4; Pinheiro and Bates
-#'   (1996), *Statistics and Computing* 6, for `"full"`.
+#' @section Errors and invariants: class `pfdtc_error_input`, also if the data lack an input. `kernel_matrix(k, x)` is
+#'   symmetric and positive semidefinite.
 #' @seealso [kernel_algebra], [kernel_matrix()], [pfdtc()]
 #' @aliases kernels
 #' @examples
@@ -364,11 +362,8 @@ parameter_word <- function(what) ifelse(what == "parameters", "correlation", wha
 #' @param kernel a kernel with all parameters given, see [kernel_se()].
 #' @param x numeric matrix, data frame or vector (one column) of inputs, a row for each point.
 #' @param z a second set of points with the same columns. Default: `x`.
-#' @return The matrix with elements \eqn{k(x_i, z_j)}, `nrow(x)` rows and `nrow(z)` columns, in squared units of the
-#'   response. Equal rows have distance exactly 0.
-#' @section Errors: class `pfdtc_error_input` if the kernel is incomplete, the columns differ, values are missing or
-#'   infinite, or the matrix takes more than `getOption("pfdtc.max_memory", 2^32)` bytes.
-#' @seealso [kernel_se()]
+#' @return The matrix with elements \eqn{k(x_i, z_j)}, in squared units of the response.
+#' @section Errors: class `pfdtc_error_input`, also for more than `getOption("pfdtc.max_memory", 2^32)` bytes.
 #' @examples
 #' kernel_matrix(kernel_matern(5/2, lengthscale = 2, variance = 1), cars$speed[1:3], 10)
 #' @export

@@ -1,9 +1,10 @@
 #' The pF-DTC objective
 #'
 #' The preconditioned Fisher (pF) divergence between the DTC posterior with inducing points `z` and an auxiliary
-#' distribution nu, up to a constant: \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)}. Takes data as they are: no
-#' centring, no scaling.
+#' distribution nu, up to a constant: \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)} of Huggins and others (2019).
+#' The data are neither centred nor scaled.
 #'
+#' @usage pf_objective(z, x, y, kernel, noise, nu, weights = NULL, constant = FALSE, jitter = 0)
 #' @inheritParams auxiliary
 #' @param z numeric matrix of inducing points, one row per point, with the columns of `x`.
 #' @param nu an auxiliary distribution that [auxiliary()] made from the same data, kernel and noise.
@@ -13,9 +14,7 @@
 #' @return `list(value, gradient)`: the value, in the fourth power of the units of `y`, and its gradient in `z`, a
 #'   matrix of the shape of `z`, with nu held fixed.
 #' @section Errors: class `pfdtc_error_input`; `pfdtc_error_numerical` if \eqn{k(Z, Z)} has no Cholesky factor.
-#' @section Invariants: the order of the rows of `x` and `z`, block size, threads and memory change nothing beyond
-#'   rounding; weights of 2 are doubled rows.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS.
+#' @seealso [vfe_objective()], [pf_divergence()], [aux_sor()], `vignette("paper")`
 #' @examples
 #' x <- cars$speed; y <- cars$dist - mean(cars$dist)
 #' k <- kernel_se(lengthscale = 5, variance = 500)
@@ -35,18 +34,15 @@ pf_objective <- function(z, x, y, kernel, noise, nu, weights = NULL, constant = 
 
 #' The variational objective
 #'
-#' Minus the evidence lower bound (ELBO) of Titsias (2009),
-#' \deqn{-\log N(y; 0, Q + \sigma^2 I) + \mathrm{tr}(K - Q) / (2 \sigma^2),}{
-#' -log N(y; 0, Q + s2 I) + tr(K - Q) / (2 s2),}
-#' and its gradient. Takes data as they are: no centring, no scaling.
+#' Minus the evidence lower bound (ELBO) of Titsias (2009), AISTATS, and its gradient:
+#' \eqn{-\log N(y; 0, Q + \sigma^2 I) + \mathrm{tr}(K - Q) / (2 \sigma^2)}{
+#' -log N(y; 0, Q + s2 I) + tr(K - Q) / (2 s2)}. The data are neither centred nor scaled.
 #'
 #' @inheritParams pf_objective
 #' @return `list(value, gradient)`; the gradient is `list(z, log_lengthscale, log_variance, log_noise)`: a matrix of the
 #'   shape of `z`, a number for each lengthscale of the kernel, and two numbers. The jitter moves with the variance.
-#' @inheritSection pf_objective Errors
-#' @section Invariants: the value is never below minus the log evidence of the exact GP, and equal to it at `z = x` and
-#'   `jitter = 0`.
-#' @source Titsias (2009), Variational learning of inducing variables in sparse Gaussian processes, AISTATS.
+#' @section Errors and invariants: as [pf_objective()]. The value is never below minus the log marginal likelihood of
+#'   the exact GP, and equal to it at `z = x` and `jitter = 0`.
 #' @examples
 #' vfe_objective(c(6, 12, 20), cars$speed, cars$dist - mean(cars$dist),
 #'               kernel_se(lengthscale = 5, variance = 500), noise = 200)

@@ -2,14 +2,13 @@
 
 #' Methods for butcher
 #'
-#' Remove what prediction does not need from a fit. `butcher::butcher(fit)` does all of it, and predictions stay the
-#' same to the bit.
+#' `butcher::butcher(fit)` removes what prediction does not need. Predictions stay the same to the bit.
 #'
-#' * `axe_data()` removes the training rows, as `keep_data = FALSE`: predictions need `newdata` then. A fit with
-#'   neighbours keeps its rows, an exact posterior its inputs and factor, \eqn{O(n^2)}.
+#' * `axe_data()` removes the training rows. A fit with neighbours keeps them, an exact posterior keeps its inputs and
+#'   Cholesky factor, \eqn{O(n^2)}.
 #' * `axe_env()` removes the environments of formulas. Functions in them are then found in the workspace.
 #' * `axe_call()` removes the call.
-#' * `axe_fitted()` removes the inducing points along the optimisation, see `trace` of [pfdtc_control()].
+#' * `axe_fitted()` removes the inducing points along the optimisation.
 #'
 #' @param x A fit.
 #' @param verbose,... Not used.
@@ -18,8 +17,7 @@
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 10, neighbours = 0)
 #' if (requireNamespace("butcher", quietly = TRUE)) {
-#'   small <- butcher::butcher(fit)
-#'   predict(small, data.frame(speed = c(5, 15)))
+#'   predict(butcher::butcher(fit), data.frame(speed = c(5, 15)))
 #' }
 #' @name butcher-methods
 NULL
@@ -64,22 +62,18 @@ axe_fitted.gp_fit <- function(x, verbose = FALSE, ...) {
 
 #' Methods for vetiver
 #'
-#' `vetiver_model(fit, "name")` makes a model of a fit that can be pinned and served, without its data
-#' ([butcher-methods]). Its prototype comes from the fit; a formula with other terms than variables, such as `log(a)`,
-#' needs `prototype_data`, some rows of the data. `vetiver_api(v, interval = "prediction")` passes arguments to
-#' [predict.gp_fit()].
+#' `vetiver_model(fit, "name")` makes a model that can be pinned and served, without its data. A formula with other
+#' terms than variables, such as `log(a)`, needs `prototype_data`, some rows of the data. `vetiver_api(v, interval =
+#' "prediction")` passes arguments to [predict.gp_fit()].
 #'
 #' @param model A fit.
-#' @param metadata,vetiver_model,... Passed on by vetiver; for `handler_predict()` arguments of [predict.gp_fit()].
+#' @param metadata,vetiver_model,... Passed on by vetiver.
 #' @return As vetiver documents. The answer to a request is a list with `.pred`, and with an `interval` also
 #'   `.pred_lower` and `.pred_upper`.
-#' @section Errors: class `pfdtc_error_input` for terms that have no prototype.
 #' @seealso [butcher-methods]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 10, neighbours = 0)
-#' if (requireNamespace("vetiver", quietly = TRUE)) {
-#'   vetiver::vetiver_model(fit, "stopping-distance")$prototype
-#' }
+#' if (requireNamespace("vetiver", quietly = TRUE)) vetiver::vetiver_model(fit, "dist")$prototype
 #' @name vetiver-methods
 NULL
 

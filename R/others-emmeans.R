@@ -2,20 +2,17 @@
 
 #' Methods for emmeans
 #'
-#' `emmeans()`, `emtrends()` and `contrast()` for fits from a formula. The coefficients are the posterior means of f at
-#' the rows of the reference grid, with their posterior covariance.
+#' `emmeans()`, `emtrends()` and `contrast()` for fits from a formula: posterior means of f and their covariance at the
+#' rows of the reference grid.
 #'
-#' Standard errors are posterior sds of means and contrasts, and intervals are credible ones, with hyperparameters held
-#' at their estimates. For a non-Gaussian likelihood they are about f; `type = "response"` applies the inverse link, as
-#' for [glm()]. A Gaussian process has interactions: contrasts depend on the values of the other inputs, which are their
-#' means unless `at` has others.
+#' Intervals are credible ones, with hyperparameters held at their estimates. For a non-Gaussian likelihood `type =
+#' "response"` applies the inverse link, as for [glm()]. A Gaussian process has interactions: contrasts depend on the
+#' values of the other inputs, which are their means unless `at` has others.
 #'
-#' @param object A fit from a formula.
+#' @param object A fit from a formula. A fit from a matrix is an error of class `pfdtc_error_input`.
 #' @param data The data, if the call of the fit no longer finds them.
 #' @param trms,xlev,grid,... Passed on by emmeans.
 #' @return As emmeans documents for these generics.
-#' @section Errors: class `pfdtc_error_input` for a fit from a matrix.
-#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, equation 2.24.
 #' @seealso [predict.gp_fit()]
 #' @examples
 #' fit <- pfdtc(breaks ~ wool + tension, warpbreaks, kernel = kernel_se())

@@ -2,25 +2,19 @@
 
 #' Methods for insight, performance and parameters
 #'
-#' Let packages around insight (performance, parameters, modelbased, ...) work with fits. The parameters are the
-#' hyperparameters of `coef()`.
+#' Let packages around insight (performance, parameters, modelbased, ...) work with fits.
 #'
 #' @param x,model A fit.
 #' @param data Rows to predict at. Default: the training rows.
-#' @param predict `"expectation"` (f, or the mean response) or `"prediction"` (intervals of a new response); for a
-#'   non-Gaussian likelihood also `"link"` (f).
+#' @param predict `"expectation"` (mean response), `"prediction"` (intervals of a new response) or, for a non-Gaussian
+#'   likelihood, `"link"` (f).
 #' @param ci Probability of the intervals, or `NULL`.
 #' @param verbose,... Not used.
-#' @return
-#' * `find_formula()`: a list with the formula as `conditional`.
-#' * `find_statistic()`, `get_statistic()`: `NULL`.
-#' * `get_predicted()`: predictions with attributes `ci_data` (`SE`, `CI_low`, `CI_high`) and `data`.
-#' * `model_info()`: as for a linear regression, or [glm()] for a non-Gaussian likelihood.
-#' * `model_parameters()`: `Parameter`, `Coefficient` and the interval of `confint()` in the units of `coef()`.
-#' * `model_performance()`: `AIC`, `BIC` and scores at training rows and by [leave_one_out]: `R2`, `RMSE`, `Sigma`; for
-#'   a non-Gaussian likelihood `NLPD`, `RMSE` and `Brier`.
-#' @section Errors: class `pfdtc_error_input` for fits without the data that are needed.
-#' @inherit leave_one_out source
+#' @return As these packages document.
+#' * `model_parameters()`: the hyperparameters and their intervals, in the units of `coef()`.
+#' * `model_performance()`: `AIC`, `BIC` and scores at training rows and leave-one-out: `R2`, `RMSE`, `Sigma`; for a
+#'   non-Gaussian likelihood `NLPD`, `RMSE` and `Brier`. A fit without its data is an error of class
+#'   `pfdtc_error_input`.
 #' @seealso [predict.gp_fit()], [leave_one_out], [gp_fit-tidiers]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
@@ -28,7 +22,6 @@
 #'   insight::get_predicted(fit, data.frame(speed = c(10, 20)), ci = 0.95)
 #' }
 #' if (requireNamespace("performance", quietly = TRUE)) performance::model_performance(fit)
-#' if (requireNamespace("parameters", quietly = TRUE)) parameters::model_parameters(fit)
 #' @name insight-methods
 NULL
 

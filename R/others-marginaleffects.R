@@ -3,14 +3,11 @@
 #' Methods for marginaleffects
 #'
 #' `predictions()`, `comparisons()`, `slopes()` and their `avg_` and `plot_` forms, for fits from a formula. Uncertainty
-#' is that of joint posterior draws of f; there is no delta method.
+#' is that of joint posterior draws of f, with hyperparameters held at their estimates; there is no delta method.
 #'
-#' Estimates are posterior means of quantities that are linear in f (predictions, differences, slopes, averages), and
-#' medians of draws of others. Intervals are quantiles of the draws, with hyperparameters held at their estimates. They
-#' are about f, or the mean response of a non-Gaussian likelihood.
-#'
-#' All rows of a call are drawn jointly: time grows with the cube of their number, seconds for 2,000. A comparison has
-#' two rows for each row and input. Slopes are differences over a small step and do not exist for Matern 1/2.
+#' Estimates are posterior means of quantities that are linear in f, and medians of draws of others. Intervals are
+#' quantiles of the draws. Time grows with the cube of the number of rows of a call, seconds for 2,000. Slopes are
+#' differences over a small step and do not exist for Matern 1/2.
 #'
 #' @param model A fit from a formula.
 #' @param newdata Rows, a data frame.
@@ -20,14 +17,12 @@
 #'   with `getOption("pfdtc.draws", 2000)` columns.
 #' @section Errors: class `pfdtc_error_input` for a fit from a matrix, and for rows whose covariance takes more than
 #'   `getOption("pfdtc.max_memory", 2^32)` bytes.
-#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, equation 2.24.
 #' @seealso [predict.gp_fit()], [simulate()][gp_fit-methods]
 #' @examples
-#' fit <- pfdtc(mpg ~ wt + hp, mtcars, kernel = kernel_se(), control = pfdtc_control(restarts = 1))
+#' fit <- pfdtc(mpg ~ wt + hp, mtcars, kernel = kernel_se())
 #' # version 1.0.0 needs R 4.4
 #' if (all(vapply(c("marginaleffects", "collapse"), requireNamespace, NA, quietly = TRUE)) &&
 #'     getRversion() >= "4.4") {
-#'   set.seed(1)
 #'   marginaleffects::avg_slopes(fit)
 #' }
 #' @name marginaleffects-methods

@@ -3,21 +3,17 @@
 #' Gaussian process regression as an mlr3 learner
 #'
 #' [pfdtc()] as a learner; with both packages loaded `mlr3::lrn("regr.pfdtc")` is the same. It predicts the mean and,
-#' with `predict_type = "se"`, the sd of f. Weights of a task are precisions. `m`, `neighbours`, `noise`, `tol` and
-#' `hyper` have ranges and can be tuned.
+#' with `predict_type = "se"`, the sd of f. Weights of a task are precisions.
 #'
-#' @param ... Values of parameters, which are arguments of [pfdtc()]: `m`, `tol`, `kernel`, `noise`, `hyper`,
-#'   `neighbours`, `inducing`, `aux`, `mean`, `control`.
+#' @param ... Arguments of [pfdtc()]: `m`, `tol`, `kernel`, `noise`, `hyper`, `neighbours`, `inducing`, `aux`, `mean`,
+#'   `control`. `m`, `neighbours`, `noise`, `tol` and `hyper` have ranges and can be tuned.
 #' @return An R6 object of class `LearnerRegr`, with the fit in `$model` after training.
-#' @section Errors: class `pfdtc_error_input` if mlr3 is not installed; those of mlr3 for unknown parameters.
-#' @section Invariants: predictions are those of `predict()` of the fit.
+#' @section Errors: class `pfdtc_error_input` if mlr3 is not installed.
 #' @seealso [pfdtc()], [gp_reg()]
 #' @examples
 #' if (requireNamespace("mlr3", quietly = TRUE)) {
-#'   task <- mlr3::as_task_regr(cars, target = "dist")
 #'   learner <- mlr3_learner(kernel = kernel_se())
-#'   learner$train(task)
-#'   learner$predict(task)
+#'   learner$train(mlr3::as_task_regr(cars, target = "dist"))
 #' }
 #' @export
 mlr3_learner <- function(...) {

@@ -2,33 +2,29 @@
 
 #' Gaussian process regression as a parsnip model
 #'
-#' A model specification for `fit()`, workflows, recipes and `tune`. Engines are `"pfdtc"`, which is [pfdtc()], and
-#' `"pfdtc_exact"`, which is [gp_exact()].
+#' A model specification for `fit()`, workflows, recipes and `tune`.
 #'
 #' Prediction types are `"numeric"`, `"conf_int"` (credible interval of the mean), `"pred_int"` (of a new response) and
-#' `"raw"`; for classes `"class"`, `"prob"`, `"conf_int"` (of the probabilities) and `"raw"`. Factors go to the engine
-#' as they are, case weights are precisions. `parsnip::set_engine()` takes other arguments, such as `control`, `tol` or
-#' `family = poisson()`. `tune()` has ranges for `inducing_points` and `neighbors`; a grid has to give values of
-#' `noise`, and kernels in a list column.
+#' `"raw"`; for classes `"class"`, `"prob"`, `"conf_int"` and `"raw"`. Case weights are precisions. Other arguments,
+#' such as `tol` or `family = poisson()`, go to `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and
+#' `neighbors`; a grid gives values of `noise`, and kernels in a list column.
 #'
 #' @param mode `"regression"`, or `"classification"` for a factor with two levels.
-#' @param engine `"pfdtc"` or, for regression, `"pfdtc_exact"`.
+#' @param engine `"pfdtc"`, which is [pfdtc()], or for regression `"pfdtc_exact"`, which is [gp_exact()].
 #' @param kernel A kernel, see [kernel_se()]. Default: chosen by the fit.
-#' @param inducing_points Maximum number of inducing points, `m` of [pfdtc()]. The exact engine refuses it.
-#' @param neighbors Number of nearest neighbours, `neighbours` of [pfdtc()].
+#' @param inducing_points,neighbors Arguments `m` and `neighbours` of [pfdtc()].
 #' @param noise Noise variance to start from. Default: learned.
 #' @param object A specification.
 #' @param parameters A list, or a data frame with one row, of arguments to change.
 #' @param fresh Should other arguments be reset?
 #' @param ... Not used.
 #' @return A specification of class `c("gp_reg", "model_spec")`.
-#' @section Errors: class `pfdtc_error_input` if parsnip is not installed.
-#' @section Invariants: predictions are those of `predict()` of the fit of the engine.
+#' @section Errors and invariants: class `pfdtc_error_input` if parsnip is not installed. Predictions are those of
+#'   `predict()` of the fit of the engine.
 #' @seealso [pfdtc()], [gp_exact()]
 #' @examples
 #' if (requireNamespace("parsnip", quietly = TRUE)) {
-#'   spec <- gp_reg(kernel = kernel_se())
-#'   fitted <- parsnip::fit(spec, dist ~ speed, cars)
+#'   fitted <- parsnip::fit(gp_reg(kernel = kernel_se()), dist ~ speed, cars)
 #'   predict(fitted, data.frame(speed = c(5, 15)), type = "pred_int")
 #' }
 #' @export

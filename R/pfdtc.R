@@ -42,8 +42,8 @@
 #' @param ... arguments of the other method, by name.
 #' @return A list of class `c("pfdtc", "gp_fit")`; [pfdtc_fit] describes its elements. The first to look at:
 #'   * `posterior`: `"exact"`, `"far"` (inducing points) or `"far + near"` (inducing points with neighbours);
-#'   * `kernel` and `noise`, in units of the data; `kernels`, the kernels that were compared;
-#'   * `because`: a sentence for each choice; `tol`: the certified accuracy.
+#'   * `kernel` and `noise`; `kernels`, those compared; `because`, a sentence for each choice; `tol`, the certified
+#'     accuracy.
 #'
 #'   Use [predict()][predict.gp_fit], [summary()][gp_fit-methods], [coef()][gp_fit-methods] and [plot()][plot.gp_fit].
 #' @details
@@ -57,13 +57,11 @@
 #' Learning takes one to fifteen seconds. The exact posterior costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2}
 #' bytes, inducing points \eqn{O(n m^2)}{O(n m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt
 #' returns the best fit so far, with a warning.
-#' @section Errors: class `pfdtc_error_input` or `pfdtc_error_numerical`; warnings `pfdtc_warning_convergence` (ended
-#'   early, `tol` not reached, two explanations of the data) and `pfdtc_warning_small` (a linear model predicts better).
-#' @section Invariants: with all rows as inducing points or neighbours the posterior is exact; the order of rows changes
+#' @section Errors and invariants: class `pfdtc_error_input` or `pfdtc_error_numerical`; warnings
+#'   `pfdtc_warning_convergence` and `pfdtc_warning_small` (a linear model predicts better). With all rows as inducing points or neighbours the posterior is exact; the order of rows changes
 #'   nothing beyond rounding; weights of 2 are doubled rows; if `fit$tol$met`, the accuracy holds.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS,
-#'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50; Gyger, Furrer and Sigrist
-#'   (2025).
+#'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50.
 #' @seealso [predict.gp_fit()], [certify()], [pfdtc_fit]; `vignette("pfdtc")` to start, `vignette("defaults")` for
 #'   what is chosen, `vignette("modelling")`, `vignette("likelihoods")`, `vignette("large")`.
 #' @examples
@@ -99,43 +97,38 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 
 #' The elements of a fit
 #'
-#' A fit is a plain list. This page has the elements that users read. Methods ([predict()][predict.gp_fit],
-#' [summary()][gp_fit-methods], [certify()]) are the safer way to most of them.
+#' A fit is a plain list. This page has the elements that users read. Methods are the safer way to most of them.
 #'
 #' @name pfdtc_fit
-#' @format A list of class `c("pfdtc", "gp_fit")`, or with the name of another function that fits:
-#'   * `call`, `method`, `version`: the call, the function, and the version of the package.
-#'   * `posterior`: `"exact"`, `"far"` (inducing points alone) or `"far + near"` (with nearest neighbours).
-#'   * `because`: a named character vector, a sentence for each choice.
-#'   * `kernel`, `noise`: learned or given, in units of the data. A sum of kernels has `kernel$terms`.
-#'   * `kernels`: a data frame of the kernels compared, best first: `kernel`; `score`, the mean of minus the log density
-#'     of held-out scaled responses, plus a price for each parameter; `se` of the difference to the best; `chosen`. If
-#'     log marginal likelihoods were compared, `se` is `NA`.
-#'   * `learned`: a data frame with a row for each start: the starting `lengthscale` and `noise`, and the `evidence`
-#'     (log marginal likelihood with priors) that was reached. Starts within `attr(learned, "same")` of the best agree.
-#'   * `evidence`: the value of [logLik()][gp_fit-methods]. `small_n`: for exact posteriors of fewer than 50 rows, mean
-#'     leave-one-out log densities of the `fit`, a `linear` model and the `mean`.
-#'   * `inducing`: a matrix of inducing points in units of the inputs (all rows, if the posterior is exact); `m` and
-#'     `m_asked`, their number and the number wanted; `inducing_method`, how they started; `moved`.
-#'   * `unexplained`: mean residual prior variance at the rows over the noise variance; `Inf` if not known.
-#'   * `neighbours`: how many; `near`: what predictions need beside the rows. `trial`: the comparison of inducing points
-#'     alone with neighbours in log density at held-out `rows`: `gain` and `se`.
+#' @format A list of class `c("pfdtc", "gp_fit")`, or with the name of another function that fits. All numbers are in
+#'   units of the data.
+#'   * What it is: `call`, `method`, `version`; `posterior`, `"exact"`, `"far"` (inducing points) or `"far + near"` (with
+#'     nearest neighbours); `because`, a sentence for each choice; `likelihood` and `theta` for non-Gaussian families;
+#'     `transform` and `noise_trend`.
+#'   * Kernel: `kernel`, `noise`. `kernels`, a data frame of the kernels compared, best first: `score`, minus the mean log
+#'     density of held-out scaled responses plus a price for parameters; its `se`, `NA` if log marginal likelihoods were
+#'     compared.
+#'   * Learning: `learned`, a data frame with a row for each start: `lengthscale`, `noise`, and the `evidence` (log
+#'     marginal likelihood with priors) that was reached. Starts within `attr(learned, "same")` of the best agree.
+#'     `pilot`, the trace of a pilot.
+#'   * `evidence`, the value of [logLik()][gp_fit-methods]. `small_n`: below 50 rows, mean leave-one-out log densities of
+#'     the `fit`, a `linear` model and the `mean`.
+#'   * Inducing points: `inducing`, a matrix (all rows, if the posterior is exact); `m` and `m_asked`, their number and
+#'     the number wanted; `inducing_method`; `moved`; `jitter`; `unexplained`, mean residual prior variance at the rows
+#'     over the noise variance, `Inf` if not known.
+#'   * Neighbours: `neighbours`, their number; `near`; `trial`, `gain` and `se` in log density of inducing points alone
+#'     over neighbours at held-out `rows`.
 #'   * `factors`: sums and Cholesky factors of the posterior; `NULL` with neighbours.
-#'   * `trace`: a data frame with `evaluation`, `objective` and `seconds`, empty if points were not moved. It has
-#'     `round` if the objective changed: values of different rounds are not comparable.
-#'   * `convergence`: 0 done, 1 `maxit`, 2 time, 51 failed evaluations, 52 interrupt; with `message` and `maxit`.
-#'   * `evaluations`, `seconds`: by stage, for all candidates of a search; `jitter`; `pilot`, the trace of a pilot.
-#'   * `tol`: for a fit with `tol`, a list: `asked`, `quantile`; `mean` and `sd`, the certified errors; `met`; `effort`,
-#'     `m2` and `rows` of the certificate; `needs`, what would help if `tol` was not met; `tried`, a data frame of the
-#'     candidates; `seconds`. Such a fit also carries its `reference`.
-#'   * `likelihood`, `theta`: for non-Gaussian families. `transform`, `noise_trend`: of the response and the noise.
-#'   * `data`, `frame`, `terms`, `na.action`: the rows and the formula, as far as `keep_data` allows.
-#'
-#' @section Size: without its data a fit has \eqn{O(m^2 + m d)}{O(m^2 + m d)} numbers. Fits survive [saveRDS()].
+#'   * Optimisation: `trace`, a data frame with `evaluation`, `objective`, `seconds`, and `round` if the objective changed
+#'     (compare values of one round only); `convergence`, 0 done, 1 `maxit`, 2 time, 51 failed evaluations, 52 interrupt;
+#'     `message`, `maxit`; `evaluations` and `seconds` by stage.
+#'   * `tol`, a list: `asked`, `quantile`; `mean` and `sd`, the certified errors; `met`; `effort`, `m2` and `rows` of the
+#'     certificate; `needs`, advice if `tol` was not met; `tried`, a data frame of the candidates. `reference` is kept.
+#'   * Rows: `data`, `frame`, `terms`, `na.action`, as far as `keep_data` allows. Without them a fit has
+#'     \eqn{O(m^2 + m d)}{O(m^2 + m d)} numbers.
 #' @seealso [pfdtc()], [gp_fit-methods]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
-#' fit$posterior
 #' fit$because
 NULL
 

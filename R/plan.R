@@ -36,6 +36,9 @@ first_plan <- function(data, asked) {
   decide(facts_of(data, asked), asked)
 }
 
+# Returns a plan with other settings of the posterior.
+with_posterior <- function(plan, ...) replace(plan, "posterior", list(utils::modifyList(plan$posterior, list(...))))
+
 moves_points <- function(asked) {
   !is.null(asked$control$maxit) || asked$hyper %in% c("pilot", "joint") || !is.null(asked[["aux"]]) ||
     !identical(gp_family(asked)$objective, "pf") || !is.null(asked$tol)

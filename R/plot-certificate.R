@@ -1,41 +1,29 @@
 #' Plot certificates
 #'
-#' Draws what [certify()] guarantees: for one fit, where the exact GP lies; for several fits with different numbers of
-#' inducing points, the largest possible errors beside the actual ones.
+#' For one fit, draws where [certify()] guarantees that the exact GP lies. For a list of fits with different numbers of
+#' inducing points, draws the largest possible errors beside the actual ones.
 #'
-#' One fit: data, mean, credible band and inducing points as in [plot.gp_fit()]. The exact mean lies in the filled
-#' orange band, the exact credible band between the orange dashed lines. Bands much wider than the data are cut off.
-#'
-#' A list of fits: median (solid) and maximum (dashed) over `newdata` of the certified errors of mean and sd against the
-#' number of points, for each effort, on logarithmic axes. Triangles at the lower end are zeros.
-#'
-#' The exact GP is black. It is computed for the figure if there are at most 500 different rows. For a non-Gaussian
-#' likelihood it is the Laplace approximation of the exact GP, and the errors of a list are those of f.
+#' One fit: as [plot.gp_fit()]. The exact mean lies in the filled orange band, the exact credible band between the
+#' orange dashed lines. A list: median (solid) and maximum (dashed) of the certified errors over `newdata`, on
+#' logarithmic axes, where triangles are zeros. The exact GP is black: for a non-Gaussian likelihood, its Laplace
+#' approximation.
 #'
 #' @param fits A fit, or a list of fits of the same data and hyperparameters.
-#' @param newdata Rows to evaluate at, as in [predict()][predict.gp_fit]. Default: `n` points over the range of each
-#'   input; for a list of fits the training rows.
+#' @param newdata Rows to evaluate at. Default: `n` points over the range of each input; for a list the training rows.
 #' @param effort Effort of [certify()]. Default: `"reference"` for one fit, all three for a list.
-#' @param exact A [gp_exact()] fit of the same model; `FALSE` for none; `TRUE` to compute it for any number of rows.
-#' @param level Probability of the credible bands.
-#' @param inputs,at,n,points For one fit, as in [plot.gp_fit()].
+#' @param exact A [gp_exact()] fit of the same model, or `FALSE`. By default it is computed for at most 500 different
+#'   rows, with `TRUE` for any number.
+#' @param level,inputs,at,n,points,type For one fit, as in [plot.gp_fit()].
 #' @param ... Arguments of [plot.default()].
 #' @param reference From [reference()], for all fits. Default: that of each fit, computed if it has none.
-#' @param type For one fit with a non-Gaussian likelihood, `"response"` or `"link"`.
 #' @param plot `FALSE` returns the data without drawing, for `autoplot()`.
-#' @return Invisibly, a data frame of class `pfdtc_certificate` in units of the response, without offsets.
-#'
-#'   One fit: `input`, `value`, `label`, `fit`, `se.fit`, `lwr`, `upr` as from [plot.gp_fit()]; `mean_lower`,
-#'   `mean_upper`, `sd_lower`, `sd_upper` as from [certify()]; `lwr_certified`, `upr_certified`, which contain the exact
-#'   credible band; and for the exact GP, or `NA`, `exact`, `se.exact`, `lwr_exact`, `upr_exact`.
-#'
-#'   A list: `fit` (name), `method`, `m`, `effort` (`"actual"` for actual errors), `what` (`"mean"` or `"sd"`), `median`
-#'   and `max`. Fits without their data lack the efforts that need data.
-#' @section Errors: class `pfdtc_error_input` if fits, `exact` or `reference` differ in data or hyperparameters.
-#' @section Invariants: exact values lie between their bounds; actual errors are at most those of each effort. Random
-#'   numbers and `par()` are as before.
-#' @source Theory vignette.
-#' @seealso [certify()] for the numbers, [plot.gp_fit()], [plot_fits()]
+#' @return Invisibly, a data frame of class `pfdtc_certificate`, without offsets. For one fit: the columns of
+#'   [plot.gp_fit()] and [certify()]; `lwr_certified`, `upr_certified`, which contain the exact credible band; and for
+#'   the exact GP, or `NA`, `exact`, `se.exact`, `lwr_exact`, `upr_exact`. For a list: `fit`, `method`, `m`, `effort`
+#'   (`"actual"` for actual errors), `what` (`"mean"` or `"sd"`), `median` and `max`.
+#' @section Errors and invariants: class `pfdtc_error_input` if fits, `exact` or `reference` differ in data or
+#'   hyperparameters. Exact values lie between their bounds. Random numbers and `par()` are as before.
+#' @seealso [certify()] for the numbers, [plot_fits()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 3)
 #' fit$reference <- reference(fit, m2 = 8)
@@ -73,18 +61,17 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
 
 #' Plot certificates with ggplot2
 #'
-#' Draws what [plot_certificate()] returned. For a result of [certify()] it draws the certified interval of the exact
-#' mean at each row, in the order of the means, and two of its sds; `plot()` does the same in base graphics.
+#' Draws what [plot_certificate()] returned or, for a result of [certify()], the certified interval of the exact mean
+#' and two of its sds at each row, in the order of the means.
 #'
 #' @param object,x A result of [plot_certificate()] or [certify()].
 #' @param ... For `plot()`, arguments of [plot.default()].
 #' @return A ggplot; for `plot()`, `x` invisibly.
 #' @seealso [plot_certificate()], [certify()]
 #' @examples
-#' fit <- pfdtc(dist ~ speed, cars, m = 3)
-#' fit$reference <- reference(fit, m2 = 8)
+#' fit <- gp_dtc(dist ~ speed, cars, m = 3)
 #' plot(certify(fit))
-#' if (requireNamespace("ggplot2", quietly = TRUE)) ggplot2::autoplot(plot_certificate(fit, plot = FALSE))
+#' if (requireNamespace("ggplot2", quietly = TRUE)) ggplot2::autoplot(certify(fit))
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_certificate <- function(object, ...) {
   check_dots_empty(list(...), "object")

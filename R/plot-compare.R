@@ -1,25 +1,21 @@
 #' Plot fits beside the exact Gaussian process
 #'
-#' Draws a panel for each fit: data in black, mean and two sds of the exact GP in blue, those of the fit and its
-#' inducing points in red, as in Figure 2 of Huggins et al. (2019).
+#' Draws a panel for each fit: mean and two sds of the exact GP in blue, those of the fit and its inducing points in
+#' red.
 #'
-#' With one input the curves run over its range. With more there is a slice along one input, the others held as in
-#' [plot.gp_fit()], with partial residuals. With `newdata` there are errors row by row instead: mean of the fit less
-#' exact mean, against the exact mean.
+#' With several inputs there is a slice along one, as in [plot.gp_fit()]; with `newdata` there are errors row by row
+#' instead, mean of the fit less exact mean against the exact mean.
 #'
-#' @param fits A fit or a list of fits, whose names become the titles. With a non-Gaussian likelihood f is drawn,
-#'   without points.
+#' @param fits A fit or a list of fits, whose names become the titles. With a non-Gaussian likelihood f is drawn.
 #' @param exact A [gp_exact()] fit of the same data and hyperparameters, or `NULL`.
-#' @param newdata Rows to evaluate at, as in [predict()][predict.gp_fit]; with several inputs at most 300 are drawn.
+#' @param newdata Rows to evaluate at; with several inputs at most 300 are drawn.
 #' @param input With several inputs, the one to slice along. Default: that along which f may vary most.
-#' @param at One row of inputs for the slice to go through.
-#' @param n Number of points along the input.
-#' @param points Should the data be drawn?
+#' @param at,n,points As in [plot.gp_fit()].
 #' @param ... Arguments of [plot.default()].
 #' @return Invisibly, a data frame with a row for each panel and point: `panel`, `input`, `value`, `label` (level),
 #'   `fit` and `se.fit` (mean and sd of f), `exact` and `se.exact` (`NA` without `exact`), without offsets.
-#' @section Errors: class `pfdtc_error_input` if a fit and `exact` differ in data or hyperparameters.
-#' @section Invariants: the columns are those of [predict()][predict.gp_fit]; `par()` is as before.
+#' @section Errors and invariants: class `pfdtc_error_input` if a fit and `exact` differ in data or hyperparameters.
+#'   Columns are those of [predict()][predict.gp_fit]. `par()` is as before.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 2.
 #' @seealso [compare_fits()] for the same in numbers, [plot.gp_fit()]
 #' @examples
@@ -189,15 +185,12 @@ label_fits <- function(fits, name) {
 
 #' Plot the course of an optimisation
 #'
-#' Draws the objective against evaluations or seconds, a line for each fit, as in Figure 1a of Huggins et al. (2019).
-#' The vertical axis is the distance to the lowest value in the panel, on a logarithmic scale.
+#' Draws the objective above its lowest value against evaluations or seconds, a line for each fit and a panel for each
+#' method. A line that still falls at its right end was stopped too early: a larger `maxit` is worth its time.
 #'
-#' A line that still falls at its right end was stopped too early: a larger `maxit` is worth its time. Lines that end at
-#' different heights reached different optima. The best line dives at its end, because it is its own reference value.
-#' Values are comparable between fits with the same data, hyperparameters and auxiliary distribution; each method has a
-#' panel. After a renewed objective ([aux_refresh()], `hyper = "joint"`) lines are broken and values are shown as they
-#' are. For a non-Gaussian likelihood it is the last search for hyperparameters. An experiment has a panel for each
-#' method and a line for each repetition.
+#' Values are comparable between fits with the same data, hyperparameters and auxiliary distribution. After a renewed
+#' objective ([aux_refresh()], `hyper = "joint"`) lines are broken and values are shown as they are. For a non-Gaussian
+#' likelihood it is the last search for hyperparameters. An experiment has a line for each repetition.
 #'
 #' @param fits A fit, a list of fits, a result of [run_experiment()] with `trace`, or the name of its file.
 #' @param against Horizontal axis.
@@ -205,7 +198,7 @@ label_fits <- function(fits, name) {
 #' @param method,dataset,m For an experiment, what to show. Default: pF-DTC and VFE, first data set and `m`.
 #' @return Invisibly, a data frame: `fit`, `objective_of` (method), `evaluation`, `seconds`, `objective`, `round`
 #'   (values within a round are comparable).
-#' @inherit predict.gp_fit source
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 1a.
 #' @seealso [plot.gp_fit()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 10, control = pfdtc_control(maxit = 100))

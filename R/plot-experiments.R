@@ -24,17 +24,16 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
 
 #' Plot errors against the number of inducing points
 #'
-#' Draws a panel for each data set and a line for each method: root mean square errors against the number of inducing
-#' points, on logarithmic axes. Lines join medians over the repetitions, bars show their range.
+#' Draws a panel for each data set and a line for each method, on logarithmic axes. Lines join medians over the
+#' repetitions, bars show their range.
 #'
 #' @param results A result of [run_experiment()], or the name of its file.
-#' @param what Error of the posterior `"mean"` or `"sd"` of f relative to the exact GP, or of the `"prediction"` of
-#'   held-out responses (dotted: the exact GP). In sds of the training responses.
+#' @param what Root mean square error of the posterior `"mean"` or `"sd"` of f relative to the exact GP, or of the
+#'   `"prediction"` of held-out responses (dotted: the exact GP). In sds of the training responses.
 #' @param datasets,methods Names of those to show. Default: all.
 #' @param ... Arguments of [plot.default()].
 #' @return Invisibly, a data frame: `dataset`, `method`, `m`, `middle` (median), `low`, `high`, `n` (repetitions).
 #' @section Errors: class `pfdtc_error_input` for results with other columns, or names that are not in them.
-#' @section Invariants: `low <= middle <= high`; `par()` is as before.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figures 3 and 5.
 #' @seealso [plot_kl()], [plot_divergence_error()], [autoplot()][autoplot.pfdtc_experiment]
 #' @examples
@@ -50,7 +49,7 @@ plot_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = 
 #' Plot Kullback-Leibler divergences of an experiment
 #'
 #' Draws a panel for each data set: KL divergences against the number of inducing points (medians and range), or against
-#' the error of the posterior mean (a point for each fit). Figure 4 of Huggins et al. (2019).
+#' the error of the posterior mean (a point for each fit).
 #'
 #' @inheritParams plot_rmse
 #' @param against Horizontal axis: `"m"`, or the root mean square `"error"` of the mean.
@@ -58,13 +57,11 @@ plot_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = 
 #'   distributions at the test rows.
 #' @param best Should only the repetition with the smallest error be shown?
 #' @return Invisibly, as [plot_rmse()], or a data frame: `dataset`, `method`, `m`, `repetition`, `error`, `kl` (nats).
-#' @inheritSection plot_rmse Errors
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 4.
 #' @seealso [kl_divergence()], [plot_rmse()]
 #' @examples
 #' data <- data.frame(x = cars$speed, y = cars$dist)
-#' results <- run_experiment(data, c("pf", "vfe", "subsample"), m = c(2, 4),
-#'                           reps = 2, control = pfdtc_control(maxit = 5))
+#' results <- run_experiment(data, c("pf", "vfe"), m = c(2, 4), reps = 2)
 #' plot_kl(results)
 #' plot_kl(results, against = "error")
 #' @export
@@ -75,20 +72,18 @@ plot_kl <- function(results, against = c("m", "error"), kl = c("process", "margi
 
 #' Plot errors against the divergence, along optimisations
 #'
-#' Draws root mean square errors of posterior mean and sd against the pF divergence, as in Figures 1b and 1c of Huggins
-#' et al. (2019). A thin line is a repetition, from its start (open) to its end (filled). The heavy line is a least
-#' squares fit on logarithmic axes with its slope above: 1 means that the error is proportional to the divergence.
+#' Draws root mean square errors of posterior mean and sd against the pF divergence. A thin line is a repetition, from
+#' start (open) to end (filled). The heavy line is a least squares fit on logarithmic axes, with its slope above.
 #'
 #' @param results A result of [run_experiment()] with `trace`, or the name of its file.
 #' @param divergence Under the auxiliary distribution of the fit (`"own"`, for method `"pf"`), or from the `"exact"`
 #'   posterior.
-#' @param method Method to show.
-#' @param dataset,m Data set and number of points. Default: the first in the trace.
+#' @param method,dataset,m What to show. Default: the first data set and number of points in the trace.
 #' @param ... Arguments of [plot.default()].
 #' @return Invisibly, a data frame: `repetition`, `evaluation`, `divergence`, `what` (`"mean"` or `"sd"`), `error`;
 #'   attribute `slope` has the coefficients of the two lines.
 #' @section Errors: class `pfdtc_error_input` if the results have no such trace.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), figure 1.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), figures 1b and 1c.
 #' @seealso [plot_trace()] for figure 1a
 #' @examples
 #' data <- data.frame(x = cars$speed, y = cars$dist)
@@ -102,13 +97,10 @@ plot_divergence_error <- function(results, divergence = c("own", "exact"), metho
 
 #' Plot an experiment with ggplot2
 #'
-#' Draws the figures of [plot_rmse()], [plot_kl()], [plot_divergence_error()] and [plot_trace()].
-#'
 #' @param object A result of [run_experiment()] or [read_experiment()].
-#' @param figure Which figure.
+#' @param figure That of [plot_rmse()], [plot_kl()], [plot_divergence_error()] or [plot_trace()].
 #' @param ... Arguments of that function, by name.
 #' @return A ggplot.
-#' @seealso [plot_rmse()]
 #' @examples
 #' data <- data.frame(x = cars$speed, y = cars$dist)
 #' results <- run_experiment(data, c("pf", "vfe"), m = 2, reps = 1)

@@ -4,22 +4,19 @@
 #' the inducing points. `update_points()` chooses them anew, for when new rows are far from the old ones.
 #'
 #' A fit on inducing points needs no data: the cost is \eqn{O(n m^2)} for n new rows. A fit with its data computes its
-#' posterior anew at the same hyperparameters; with nearest neighbours new rows come last in the order. A non-Gaussian
-#' fit needs its data, and starts from its current mode. If its inducing points left no residual variance, it chooses
-#' points anew, up to 2,000 rows. A `reference` is computed anew if the data are at hand, and left out with a message
-#' otherwise. Sums from which rows were removed keep their old rounding errors: `drop_rows()` without data reports a
-#' bound, and refuses if the error would be visible.
+#' posterior anew at the same hyperparameters. A non-Gaussian fit needs its data, and starts from its current mode. A
+#' `reference` is computed anew if the data are at hand, and left out with a message otherwise. `drop_rows()` without
+#' data refuses if rounding errors of the old sums would be visible.
 #'
 #' @param fit a fit by any function but [gp_subsample()].
 #' @param newdata a data frame with the variables of the formula, response and weights included; for a fit from a matrix
-#'   a list with `x`, `y` and, if used, `weights` and `offset`; or a row source ([rows_blocks()]). Rows with missing
-#'   values are left out (in a list, an error).
+#'   a list with `x`, `y` and, if used, `weights` and `offset`; or a row source ([rows_blocks()]).
 #' @param rows numbers of rows to remove, as given to the fit (without those left out for missing values); for a fit
 #'   without its data, the rows themselves, as `newdata`.
 #' @param m number of inducing points; default: as many as now.
-#' @return The fit, without the certificate of `tol`. `added` and `dropped` count rows; `allowance` bounds the rounding
-#'   error of removed sums, relative to the prior precision of the inducing variables (at most 1e-4). `update_points()`
-#'   returns the new fit if new points reduce the residual prior variance by a tenth, else the old one with a message.
+#' @return The fit, without the certificate of `tol`. `added` and `dropped` count rows; `allowance` bounds the relative
+#'   rounding error of removed sums. `update_points()` returns the old fit, with a message, if new points reduce the
+#'   residual prior variance by less than a tenth.
 #' @examples
 #' first <- pfdtc(mag ~ stations + depth, quakes[1:800, ], kernel = kernel_se(c(60, 300), 0.1),
 #'                noise = 0.04, hyper = "fixed", m = 20)
@@ -27,8 +24,8 @@
 #' nobs(more)
 #' drop_rows(more, 1:100)
 #' @seealso [pfdtc()], [rows_blocks()], [refine()]
-#' @section Errors and invariants: class `pfdtc_error_input` for unknown variables, levels, columns or row numbers.
-#'   Posterior and `logLik()` are those of a fit to the rows that remain, with the same inducing points, to rounding.
+#' @section Errors and invariants: class `pfdtc_error_input`. Posterior and `logLik()` are those of a fit to the rows
+#'   that remain, with the same inducing points, to rounding.
 #' @export
 add_rows <- function(fit, newdata) {
   fit <- check_growing(fit)

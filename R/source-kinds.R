@@ -2,32 +2,25 @@
 #'
 #' Row sources for [pfdtc()]: the rows are read block by block, anew in every pass, and are never in memory together.
 #'
-#' `rows_db()` reads a table or the result of a query (package `DBI`), `rows_csv()` CSV files, compressed or not,
-#' `rows_parquet()` Parquet files, one file at a time (package `nanoparquet`), and `rows_arrow()` streams of Arrow
-#' arrays, such as results of ADBC drivers (package `nanoarrow`).
+#' `rows_db()` reads a table or the result of a query (package `DBI`), `rows_csv()` CSV files, `rows_parquet()` Parquet
+#' files (package `nanoparquet`), and `rows_arrow()` Arrow array streams, as of ADBC drivers (package `nanoarrow`).
 #'
 #' @param con connection made by `DBI::dbConnect()`. It stays open, and must not be used while rows are read.
 #' @param query name of a table, or a query that returns the same rows every time.
 #' @param block number of rows in a block.
-#' @param files file names, or one folder. In a folder, all `.csv`, `.csv.gz` or `.parquet` files are read in the order
-#'   of their names.
-#' @param col_classes `colClasses` of [utils::read.csv()]. `NULL`: guessed from the first block, with whole numbers as
-#'   numeric.
+#' @param files file names, or one folder, whose `.csv`, `.csv.gz` or `.parquet` files are read in the order of names.
+#' @param col_classes `colClasses` of [utils::read.csv()]. `NULL`: guessed from the first block.
 #' @param ... arguments of [utils::read.csv()], such as `sep`, `dec` and `na.strings`.
 #' @param open function without arguments whose value `nanoarrow::as_nanoarrow_array_stream()` accepts.
 #' @return A source, of class `pfdtc_source`, see [rows_blocks()].
-#' @details With package `RPostgreSQL` rows come from a cursor in a transaction. Package `duckdb` holds the whole result
-#'   in memory unless `nanoarrow` and `DBI` 1.2.0 are installed. Parquet data larger than memory need several files.
+#' @details Package `duckdb` holds the whole result in memory unless `nanoarrow` and `DBI` 1.2.0 are installed. Parquet
+#'   data larger than memory need several files.
 #' @examples
-#' folder <- tempfile()
-#' dir.create(folder)
-#' write.csv(quakes[1:500, ], file.path(folder, "1.csv"), row.names = FALSE)
-#' write.csv(quakes[501:1000, ], file.path(folder, "2.csv"), row.names = FALSE)
-#' pfdtc(mag ~ stations + depth, rows_csv(folder), kernel = kernel_se(c(60, 300), 0.1),
+#' file <- tempfile(fileext = ".csv")
+#' write.csv(quakes, file, row.names = FALSE)
+#' pfdtc(mag ~ stations + depth, rows_csv(file), kernel = kernel_se(c(60, 300), 0.1),
 #'       noise = 0.04, hyper = "fixed", m = 20)
-#' @seealso [rows_blocks()] for other sources, [rows_parts()] for rows on workers, [pfdtc()]
-#' @section Errors: class `pfdtc_error_input` for a query that fails, missing or different files, or a missing package;
-#'   class `pfdtc_error_source` for what fails while rows are read.
+#' @seealso [rows_blocks()] and its errors, [rows_parts()] for rows on workers, `vignette("large")`
 #' @name row_sources
 NULL
 

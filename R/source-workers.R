@@ -11,7 +11,7 @@
 #' @return A source, of class `pfdtc_source`.
 #' @details Each part is sent to or opened on a worker once, and kept there until another source is used. A fit does
 #'   not depend on which worker did what: it is that of all rows, in the order of the parts, to rounding. If a worker
-#'   dies, another does its part again, with a message. After three losses of a part an error names it.
+#'   dies, another does its part again, with a message.
 #' @examplesIf requireNamespace("future", quietly = TRUE)
 #' halves <- split(quakes, seq_len(nrow(quakes)) > 500)
 #' parts <- unname(lapply(halves, function(half) function() half))
@@ -20,8 +20,7 @@
 #'              hyper = "pilot", control = pfdtc_control(maxit = 0))
 #' nobs(fit)
 #' @seealso [rows_blocks()], [pfdtc()]
-#' @section Errors: class `pfdtc_error_input` for other parts, or without one of the packages; `pfdtc_error_source` for
-#'   what fails on a worker.
+#' @section Errors: class `pfdtc_error_input` for arguments; `pfdtc_error_source` for failures on a worker.
 #' @export
 rows_parts <- function(parts) {
   good <- is.list(parts) && !is.data.frame(parts) && length(parts) &&

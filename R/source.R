@@ -8,13 +8,10 @@
 #' @param next_block function without arguments that returns the next block: a data frame or a matrix with any number of
 #'   rows, `NULL` after the last block.
 #' @param columns names of the columns, which every block has. `NULL`: those of the first block, which is read for this.
-#' @return A source, of class `pfdtc_source`.
-#' @details A source must return the same rows in every pass, in any order. The levels of a factor may differ between
-#'   blocks; the fit uses the levels of all blocks.
+#' @return A source, of class `pfdtc_source`. It must return the same rows in every pass, in any order.
 #' @examples
-#' # the rows of a data frame, 100 at a time
 #' at <- 0
-#' quakes_in_blocks <- rows_blocks(
+#' rows_blocks(
 #'   rewind = function() at <<- 0,
 #'   next_block = function() {
 #'     rows <- at + seq_len(min(100, nrow(quakes) - at))
@@ -22,10 +19,9 @@
 #'     if (length(rows)) quakes[rows, ]
 #'   },
 #'   columns = names(quakes))
-#' quakes_in_blocks
 #' @seealso [rows_db()] for databases and files, [rows_parts()] for rows on workers, [pfdtc()]
-#' @section Errors: class `pfdtc_error_input` for arguments; class `pfdtc_error_source` for what fails while rows are
-#'   read, with the original condition as `parent` and the number of rows read before it as `rows`.
+#' @section Errors: class `pfdtc_error_input` for arguments, `pfdtc_error_source` for failures while rows are read. It has
+#'   the original condition (`parent`) and the number of rows read before (`rows`).
 #' @export
 rows_blocks <- function(rewind, next_block, columns = NULL) {
   if (!is.function(rewind)) abort_input("rewind", rewind, "a function without arguments")

@@ -62,8 +62,8 @@ test_that("variances are raised until a near field cannot be computed, or none w
   most <- 0
   own <- near_posterior
   failing <- function(data, z, model, ...) {
-    tried <<- unique(c(tried, model$kernel$variance))
-    if (match(model$kernel$variance, tried) > most) stop_on_status(list(status = 1L), "The near field")
+    tried <<- unique(c(tried, as_kernel(model$kernel)$variance))
+    if (match(as_kernel(model$kernel)$variance, tried) > most) stop_on_status(list(status = 1L), "The near field")
     own(data, z, model, ...)
   }
   fit <- with_replaced(list(near_posterior = failing), fit_classes(rough, kernel = kernel_matern(1 / 2)))
@@ -82,7 +82,7 @@ test_that("of the variances that are tried the best is kept, not the last", {
   tried <- numeric()
   own <- near_posterior
   noting <- function(data, z, model, ...) {
-    tried <<- unique(c(tried, model$kernel$variance))
+    tried <<- unique(c(tried, as_kernel(model$kernel)$variance))
     own(data, z, model, ...)
   }
   # to a million times what was learned, none of which ends the search

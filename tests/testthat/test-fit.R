@@ -344,7 +344,7 @@ test_that("the parts of a fit are those its help names", {
   expect_null(fit$pilot)
   expect_named(fit$learned, c("start", "lengthscale", "noise", "evidence", "kept"))
   expect_identical(sum(fit$learned$kept), 1L)
-  expect_named(fit$kernels, c("kernel", "score", "se", "chosen"))
+  expect_named(fit$kernels, c("kernel", "score", "se", "parameters", "chosen"))
   expect_identical(sum(fit$kernels$chosen), 1L)
   expect_true(all(fit$seconds >= 0))
   expect_false(any(rapply(unclass(fit), function(v) typeof(v) == "externalptr", how = "unlist")))

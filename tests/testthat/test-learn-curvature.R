@@ -183,7 +183,7 @@ test_that("of Student's t it is in the units of the response, and a mixture is o
   expect_equal(got$fit, mean, tolerance = 1e-6)
   expect_equal(got$se.fit, sqrt(square - mean^2), tolerance = 1e-6)
   expect_gt(got$se.fit[2], predict(fit, new, se.fit = TRUE)$se.fit[2])
-  expect_input_error(predict(fit, new, interval = "credible", certified = TRUE, hyper_uncertainty = TRUE), "Gaussian")
+  expect_input_error(predict(fit, new, interval = "credible", certified = TRUE, hyper_uncertainty = TRUE), "certified")
 })
 
 test_that("where there is no evidence right beside the hyperparameters, that is said", {

@@ -128,7 +128,7 @@ test_that("certified intervals of the mixture reach from its certified mean and 
   half <- qnorm(0.975) * sqrt(diag(true$cov)[1:3] + true$noise)
   of_y <- predict(fit, new, interval = "prediction", certified = TRUE, hyper_uncertainty = TRUE)
   expect_true(all(of_y[, "lwr"] <= true$mean[1:3] - half & true$mean[1:3] + half <= of_y[, "upr"]))
-  expect_output(print(of_f), "mixture")
+  expect_output(print(of_f), "Mixture")
 })
 
 test_that("shapes, names, offsets and missing rows are those of predictions", {

@@ -1,0 +1,1 @@
+list(old_usage = TRUE)
