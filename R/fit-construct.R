@@ -68,11 +68,7 @@ empty_trace <- function() data.frame(evaluation = integer(), objective = numeric
 construct_exact <- function(data, learned, s, state) {
   done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
   n <- nrow(data$x)
-  bytes <- 8 * as.double(n)^2
-  check_memory(bytes, sprintf("the exact posterior of %d rows", n))
-  if (bytes >= 1e8) {
-    tell_classed("memory", sprintf("The exact posterior of %d rows takes %s.", n, show_bytes(bytes)))
-  }
+  announce_memory(8 * as.double(n)^2, n)
   posterior <- posterior_stage(state, function() native_exact(data, done$model, s$run))
   new_fit(data, done, s, state, list(
     x = data$x, inducing = data$x, m = n, m_asked = n, inducing_method = "rows",
@@ -116,3 +112,10 @@ construct_near <- function(data, done, s, state) {
 }
 
 near_training_rows <- 1e5
+
+# Checks the memory that an exact posterior takes, and reports it if it is more than 100 MB.
+announce_memory <- function(bytes, n) {
+  check_memory(bytes, sprintf("the exact posterior of %d rows", as.integer(n)))
+  if (bytes < 1e8) return(invisible())
+  tell_classed("memory", sprintf("The exact posterior of %d rows takes %s.", as.integer(n), show_bytes(bytes)))
+}
