@@ -31,8 +31,7 @@ start_now <- function(learned, z, jitter) {
 
 optimise_stage <- function(data, learned, z, s, state) {
   now <- start_now(learned, z, s$jitter)
-  if (!is.null(state$stopped) || s$objective == "none") return(now)
-  if (!s$move) return(replace(now, "message", s$unmoved))
+  if (!is.null(state$stopped) || s$objective == "none" || !s$move) return(now)
   rows <- optimise_rows(data, s$rows, s$m)
   if (!is.null(rows$rows)) state$rows["points"] <- rows$n
   if (s$objective == "vfe" && !is.null(s$joint)) return(vfe_jointly(rows, now, s, state))

@@ -111,21 +111,22 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'   * Learning: `learned`, a data frame with a row for each start: `lengthscale`, `noise`, and the `evidence` (log
 #'     marginal likelihood with priors) that was reached. Starts within `attr(learned, "same")` of the best agree.
 #'     `pilot`, the trace of a pilot.
-#'   * `evidence`, the value of [logLik()][gp_fit-methods]. `small_n`: below 50 rows, mean leave-one-out log densities of
-#'     the `fit`, a `linear` model and the `mean`.
+#'   * `evidence`, the value of [logLik()][gp_fit-methods]. `small_n`: below 50 rows, mean leave-one-out log densities
+#'     of the `fit`, a `linear` model and the `mean`.
 #'   * Inducing points: `inducing`, a matrix (all rows, if the posterior is exact); `m` and `m_asked`, their number and
 #'     the number wanted; `inducing_method`; `moved`; `jitter`; `unexplained`, mean residual prior variance at the rows
 #'     over the noise variance, `Inf` if not known.
 #'   * Neighbours: `neighbours`, their number; `near`; `trial`, `gain` and `se` in log density of inducing points alone
 #'     over neighbours at held-out `rows`.
 #'   * `factors`: sums and Cholesky factors of the posterior; `NULL` with neighbours.
-#'   * Optimisation: `trace`, a data frame with `evaluation`, `objective`, `seconds`, and `round` if the objective changed
-#'     (compare values of one round only); `convergence`, 0 done, 1 `maxit`, 2 time, 51 failed evaluations, 52 interrupt;
-#'     `message`, `maxit`; `evaluations` and `seconds` by stage.
-#'   * `tol`, a list: `asked`, `quantile`; `mean` and `sd`, the certified errors; `met`; `effort`, `m2` and `rows` of the
-#'     certificate; `needs`, advice if `tol` was not met; `tried`, a data frame of the candidates. `reference` is kept.
-#'   * Rows: `data`, `frame`, `terms`, `na.action`, as far as `keep_data` allows. Without them a fit has
-#'     \eqn{O(m^2 + m d)}{O(m^2 + m d)} numbers.
+#'   * Optimisation: `trace`, a data frame with `evaluation`, `objective`, `seconds`, and `round` if the objective
+#'     changed (compare values of one round only); `convergence`, 0 done, 1 `maxit`, 2 time, 51 failed evaluations, 52
+#'     interrupt; `message`, `maxit`; `evaluations` and `seconds` by stage.
+#'   * `tol`, a list: `asked`, `quantile`; `mean` and `sd`, the certified errors; `met`; `effort`, `m2` and `rows` of
+#'     the certificate; `needs`, advice if `tol` was not met; `tried`, a data frame of the candidates. `reference` is
+#'     kept.
+#'   * Rows: `data`, `frame`, `terms`, `na.action`, as far as `keep_data` allows. Without them a fit has \eqn{O(m^2 + m
+#'     d)}{O(m^2 + m d)} numbers.
 #' @seealso [pfdtc()], [gp_fit-methods]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())

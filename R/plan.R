@@ -90,10 +90,9 @@ decide_posterior <- function(facts, asked, look) {
   alone <- undecided && isTRUE(look$trial[["gain"]] > look$trial[["se"]])
   if (alone) near <- 0L
   list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
-                        rho = if (alone) look$alone else look$rho, trial = look$trial,
-                        unmoved = because_unmoved(near, alone)),
+                        rho = if (alone) look$alone else look$rho, trial = look$trial),
        because = c(because_points(facts, asked, look), because_near(asked, look, near, alone),
-                   move = if (move) "Inducing points are moved." else because_unmoved(near, alone)))
+                   move = because_moved(asked, move, near, alone)))
 }
 
 # Other likelihoods.
@@ -118,22 +117,30 @@ decide_working <- function(facts, asked, look) {
 because_points <- function(facts, asked, look) {
   c(posterior = if (isFALSE(look$exact)) {
     "Inducing points are used: the noise is too small for a Cholesky factorisation of the exact posterior."
+  } else if (!gp_family(asked)$chooses) {
+    "The function uses inducing points."
   } else if (!leaves_points_open(asked)) {
     "Inducing points are used: an argument asks for them."
   } else if (facts$n > exact_rows) {
     sprintf("Inducing points are used: there are more than %s rows.", show_count(exact_rows))
+  } else if (isTRUE(asked$neighbours > 0L)) {
+    "Inducing points are used beside neighbours."
+  } else if (!is.null(asked$likelihood)) {
+    "Inducing points are used until further points would change the kernel matrix by rounding only."
   } else {
-    "Inducing points are used."
+    "Inducing points are used: the rows are not kept, or an exact posterior takes too much memory."
   })
 }
 
 because_near <- function(asked, look, near, alone) {
   rho <- if (is_finite_number(look$rho)) sprintf("Residual prior variance is %.2g of the noise variance", look$rho)
-  text <- if (!is.null(asked$neighbours)) {
-    sprintf("%d nearest neighbours: `neighbours` asks for them.", near)
+  text <- if (!gp_family(asked)$chooses) {
+    NULL
+  } else if (!is.null(asked$neighbours)) {
+    sprintf("Predictions use %d nearest neighbours, as `neighbours` asks.", near)
   } else if (!is.null(look$trial)) {
-    sprintf("%s: inducing points alone gain %.3g (standard error %.2g) in log density at %d held-out rows.",
-            if (near > 0L) sprintf("%d nearest neighbours", near) else "No nearest neighbours",
+    sprintf(paste("Predictions use %s: inducing points alone gain %.3g (standard error %.2g) in log density at %d",
+                  "held-out rows."), if (near > 0L) sprintf("%d nearest neighbours", near) else "no neighbours",
             look$trial[["gain"]], look$trial[["se"]], as.integer(look$trial[["rows"]]))
   } else if (!is.null(rho)) {
     sprintf("%s: %s.", rho, if (near > 0L) sprintf("predictions use %d nearest neighbours", near) else
@@ -143,10 +150,14 @@ because_near <- function(asked, look, near, alone) {
   c(neighbours = text)
 }
 
-because_unmoved <- function(near, alone) {
-  if (alone) return("points kept where they start")
-  paste("points kept where they start:", if (near > 0L) "the rows near by do the rest" else
-    "moving them would not change predictions")
+because_moved <- function(asked, move, near, alone) {
+  if (!move) {
+    return(paste0("Inducing points stay where they start", if (near > 0L) ": neighbours explain the rest of f" else
+      if (!alone) ": moving them would not change predictions", "."))
+  }
+  if (identical(gp_family(asked)$objective, "none")) "Inducing points stay where they start." else
+    if (moves_points(asked)) "Inducing points are moved: the function or an argument asks for it." else
+      "Inducing points are moved: without neighbours, this changes predictions."
 }
 
 # ---- parts of the plan ----------------------------------------------------------------------------------------------

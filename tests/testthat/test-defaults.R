@@ -41,7 +41,7 @@ test_that("few rows have the exact posterior, more inducing points, and near row
   expect_identical(far$posterior, "far")
   expect_lt(far$unexplained, 0.005)
   expect_false(far$moved)
-  expect_match(far$message, "points")
+  expect_match(far$because[["move"]], "points")
   expect_identical(far$neighbours, 0L)
   # the share is what the points leave of the prior beside the noise
   unexplained <- function(fit) {
