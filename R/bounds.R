@@ -1,67 +1,29 @@
-#' Bounds of the theorem
+#' Error bounds of the pF divergence theorem
 #'
-#' The finite-data bounds of Huggins et al. (2019) on mean, sd and variance, with the exact posterior as auxiliary
-#' distribution: then the density ratio is 1 and \eqn{\varepsilon = d_{pF}}{eps = d_pF}, here bounded above by
-#' quantities that are computable in \eqn{O(n m^2)}. As printed in the paper, \deqn{|\tilde\mu - \mu| \le
-#' \sqrt{k}\,\varepsilon, \quad |\tilde\sigma - \sigma| \le \sqrt{6 k}\,\varepsilon, \quad |\tilde\sigma^2 - \sigma^2|
-#' \le 3\sqrt{k}\,\tilde\sigma\varepsilon + 6 k \varepsilon^2,}{ |mean~ - mean| <= sqrt(k) eps, |sd~ - sd| <= sqrt(6
-#' k) eps, |var~ - var| <= 3 sqrt(k) sd~ eps + 6 k eps^2,} with \eqn{k = k(x, x)}, and sharper, \eqn{|\tilde\mu - \mu|
-#' \le \sqrt{k}\,\varepsilon_{mean}}{|mean~ - mean| <= sqrt(k) eps_mean} (with \eqn{k} replaced by what the inducing
-#' points leave unexplained at `x`, where that is less) and \eqn{|\tilde\sigma - \sigma| \le
-#' \sqrt{k}\,\varepsilon_{cov}}{|sd~ - sd| <= sqrt(k) eps_cov}. They hold at every point at once and are far above the
-#' actual error; [certify()] gives intervals of practical size. An allowance for rounding is added to each.
+#' Returns the finite-data bounds of Huggins et al. (2019) on the errors of mean, sd and variance, with the exact
+#' posterior as auxiliary distribution. They are far above the actual error; [certify()] gives practical intervals.
 #'
-#' A fit by [pfdtc()] under [aux_subset()] also gets what the paper itself proposes, for an auxiliary distribution
-#' \eqn{\nu} that is the exact posterior given some rows: \deqn{\varepsilon = \|d\pi / d\nu\|_\infty^{1/2}\,
-#' d_{pF}(\nu), \quad \log \|d\pi / d\nu\|_\infty = \log Z_\nu - \tfrac12 \sum_{rest} \log(2\pi\sigma^2 / w_n) - \log
-#' Z.}{eps = |d pi / d nu|^(1/2) d_pF(nu), with log |d pi / d nu| = log Z_nu - sum over the other rows of log(2 pi s2 /
-#' w_n) / 2 - log Z.} \eqn{\log Z}{log Z}, the exact log evidence, is bounded below by [evidence_bounds()]. The ratio
-#' grows exponentially in the number of rows left out: beyond a few dozen of them the bound is *vacuous*, above what
-#' holds without any inducing points. The attribute `note` says so where it is so. Under other auxiliary distributions
-#' (SoR on random rows, refreshed, or the reference) the ratio is infinite, and \eqn{d_{pF}(\nu)}{d_pF(nu)} is a
-#' criterion to fit by, never a bound.
-#'
-#' With `samples` the ratio is also *estimated*, as the paper suggests, by importance sampling: draws from \eqn{\nu} at
-#' the other rows, weighted by their likelihood, whose mean estimates \eqn{Z / Z_\nu}{Z / Z_nu}. That is no bound: the
-#' effective sample size tells how many of the draws the estimate rests on, and where it is near 1 the estimate is as a
-#' rule too high, by an unknown amount. Draws take the covariance of the other rows, in low rank where that leaves out
-#' less than a hundredth of the noise over all rows, else as a dense matrix, at the cost of [gp_exact()], which gives
-#' the ratio itself.
+#' A fit under [aux_subset()] also gets the paper's bound by a density ratio, which grows exponentially in the number of
+#' rows left out; `vacuous` is TRUE if it exceeds the bound without inducing points. With `samples` importance sampling
+#' estimates the ratio, which is no bound. The theory vignette has the formulas.
 #'
 #' @inheritParams certify
-#' @param fit a fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. The theorem is about DTC posteriors: of a fit
-#'   with near rows it bounds the error of its inducing points *alone*, computed anew from the data, and of an exact one
-#'   that of the DTC posterior with all rows as inducing points. Errors of predictions by near rows are bounded by
-#'   [certify()].
-#' @param effort `"fast"` uses the fit's own points, `"reference"` also a bigger posterior.
-#' @param samples number of draws for the estimate of the density ratio of a fit under [aux_subset()]; 0: none.
-#' @return A data frame with a row for each row of `newdata` and columns `mean_bound`, `sd_bound` (units of `y`),
-#'   `var_bound` (squared units), `mean_bound_sharp` and `sd_bound_sharp`. Attributes `eps`, `eps_mean`, `eps_cov`
-#'   (without unit), `w2` (bound of the 2-Wasserstein distance of the processes, equal to `eps`) and, for a fit
-#'   optimised under [aux_subset()]:
-#'   \describe{
-#'   \item{log_density_ratio}{bound of the log of the density ratio.}
-#'   \item{log_eps}{log of the \eqn{\varepsilon}{eps} that this ratio and the fit's own criterion give.}
-#'   \item{vacuous}{is that above \eqn{\log \varepsilon}{log eps} of the prior, which has no inducing points at all?}
-#'   \item{note}{what that means, a sentence.}
-#'   \item{density_ratio_estimate, density_ratio_ess}{with `samples`: an estimate, not a bound, of the log of the
-#'     density ratio, and its effective sample size, from 1 to `samples`.}
-#'   }
-#' @section Errors: class `pfdtc_error_input` for SoR, FITC, subsample and exact fits: the theorem is about DTC
-#'   posteriors; for `samples` of a fit that was not optimised under [aux_subset()]; and where the draws would take more
-#'   memory than `getOption("pfdtc.max_memory", 2^32)` bytes, before it is taken.
+#' @param fit A fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. The bounds are for DTC posteriors: a fit with
+#'   neighbours is bounded without them, an exact one as DTC with all rows as inducing points.
+#' @param effort `"fast"` uses the fit's own inducing points, `"reference"` also a bigger posterior.
+#' @param samples Number of draws for the estimate of the density ratio; 0: none.
+#' @return A data frame, a row for each row of `newdata`: `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp`
+#'   (units of `y`) and `var_bound` (squared). Attributes: `eps`, `eps_mean`, `eps_cov` (no unit), `w2` (bound of the
+#'   2-Wasserstein distance); under [aux_subset()] `log_density_ratio` (a bound), `log_eps`, `vacuous`, `note`; with
+#'   `samples` `density_ratio_estimate` (a log) and `density_ratio_ess` (effective sample size).
+#' @section Errors: class `pfdtc_error_input` for other fits, and for `samples` without [aux_subset()].
 #' @section Invariants: `|mean - exact mean| <= mean_bound_sharp <= mean_bound`, and likewise for the sd;
-#'   `eps^2 = eps_mean^2 + eps_cov^2`; with a kept reference `effort = "reference"` gives no larger bound than `"fast"`,
-#'   given the same seed (norms are computed on random groups of rows).
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), theorem on the pF divergence and its corollaries; theory
-#'   vignette.
+#'   `eps^2 = eps_mean^2 + eps_cov^2`.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), theorem on the pF divergence and its corollaries.
 #' @seealso [certify()], [pf_divergence()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 4)
 #' error_bounds(fit, data.frame(speed = c(5, 15)), effort = "fast")
-#'
-#' some <- pfdtc(dist ~ speed, cars, m = 4, aux = aux_subset(rows = 1:40), control = list(maxit = 5))
-#' attributes(error_bounds(some, cars[1, ], effort = "fast", samples = 100))
 #' @export
 error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., reference = fit$reference, m2 = NULL,
                          samples = 0) {
@@ -80,7 +42,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   own <- theorem_posterior(fit)
-  # of a reference whose rows are merged otherwise y'w counts what merging takes out
+  # y'w of a reference with other merged rows is for another sum of squares
   same_rows <- effort == "reference" &&
     abs(in_units(reference, reference$factors$yy, 2) / in_units(fit, fit$factors$yy, 2) - 1) <= 1e-12
   eps <- theorem_eps(own, if (isTRUE(same_rows)) least_quadratic(reference, data_in_scale(fit, reference)) else 0)
@@ -94,8 +56,8 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   out
 }
 
-# The fit's own posterior with its norms, or, where its jitter is below what the factorisation itself errs by, one on
-# those of its points that differ, with no less jitter: that leaves more unexplained, so its eps is above the fit's.
+# Returns the fit's own posterior with its norms. If its jitter is below rounding, returns one on its distinct points
+# with no less jitter: its residual prior variance, hence its eps, is larger.
 theorem_posterior <- function(fit) {
   model <- model_of(fit)
   if (fit$jitter >= safe_jitter(nrow(fit$inducing))) {
@@ -105,7 +67,8 @@ theorem_posterior <- function(fit) {
   dtc_on_points(fit, fit$data, z, NULL, fast = TRUE, inner = list(jitter = max(fit$jitter, rounding_jitter(nrow(z)))))
 }
 
-# eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least),  eps_cov^2 <= t / s2.  `least`: y'w is no less.
+# Returns upper bounds of eps: eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least) and
+# eps_cov^2 <= t / s2. `least` is a lower bound of y'w.
 theorem_eps <- function(own, least) {
   model <- model_of(own)
   q <- quadratic_bracket(own$factors, own$norms, model)
@@ -114,11 +77,11 @@ theorem_eps <- function(own, least) {
   list(eps = sqrt(mean2 + cov2), eps_mean = sqrt(mean2), eps_cov = sqrt(cov2))
 }
 
-# Returns c V / (c + V), whose limit for infinite c is V.
+# Returns c V / (c + V). The limit for infinite c is V.
 harmonic <- function(c, V) if (c <= 0 || V <= 0) 0 else if (is.infinite(c)) V else c / (1 + c / V)
 
-# The bounds at the rows, in units of y: those of the theorem for `own`, the errors that rounding has made in its
-# predictions, and how far the fit's predictions are from them (by rounding alone, where the two are not the same).
+# Returns the bounds at the rows, in units of y. Each is the sum of the theorem's bound for `own`, of the rounding error
+# of its predictions, and of their distance from the fit's predictions, which is rounding as well.
 theorem_frame <- function(fit, own, eps, new) {
   model <- model_of(own)
   k <- prior_at(model, new$x)
@@ -130,7 +93,7 @@ theorem_frame <- function(fit, own, eps, new) {
   mean_more <- error$mean + abs(p$mean - r$mean)
   sd_more <- error$sd + abs(sd - own_sd)
   var_more <- error$var + abs(sd^2 - own_sd^2)
-  left <- pmin(pmax(r$var_upper - r$sor_variance + error$sor, 0), k) # var_exact - var_SoR at most
+  left <- pmin(pmax(r$var_upper - r$sor_variance + error$sor, 0), k) # upper bound of var_exact - var_SoR
   up <- 1 + 16 * .Machine$double.eps
   unit <- up * fit$scale
   out <- data.frame(
@@ -139,18 +102,18 @@ theorem_frame <- function(fit, own, eps, new) {
     mean_bound_sharp = unit * (sqrt(left) * eps$eps_mean + mean_more),
     sd_bound_sharp = unit * (sqrt(k) * eps$eps_cov + sd_more))
   out <- out[new$index, , drop = FALSE]
-  means <- c("mean_bound", "mean_bound_sharp") # centre and offset round what they are added to
+  means <- c("mean_bound", "mean_bound_sharp") # adding centre and offset rounds
   room <- 4 * .Machine$double.eps * (abs(fit$center) + abs(fit$scale * p$mean[new$index]) + abs(new$offset))
   out[means] <- out[means] + room + response_rounding(fit, new$x)
   row.names(out) <- if (!is.null(new$names)) make.unique(as.character(new$names))
   out
 }
 
-# What rounding does to mean, sd, variance and SoR variance at the rows x, certify.h has the reasons. The mean's is the
-# certificate with |w|_E = 0, and what errors of A make of it by way of beta: s2 C_x'L^{-1} R v, where s2 L^{-T} C_x are
-# the weights that (1, -h_x) is best explained by, hence at most wide kappa_v, wide >= sqrt(E(x, x)) + |h_x|_E. With
+# Bounds the rounding errors of mean, sd, variance and SoR variance at the rows x (derived in certify.h). The mean has
+# the certificate with |w|_E = 0 and the effect of errors of A on beta: s2 C_x'L^{-1} R v, where s2 L^{-T} C_x are the
+# weights that explain (1, -h_x) best, hence at most wide kappa_v with wide >= sqrt(E(x, x)) + |h_x|_E. With
 # |h_x|^2 <= var_SoR / s2 and kappa = sqrt(slack k) (1 + sqrt(weight) |h_x|) the variance moves by
-# (2 wide + kappa) kappa, beside what s2 I + G errs by.
+# (2 wide + kappa) kappa, and by the error of s2 I + G.
 prediction_rounding <- function(own, r, x) {
   model <- model_of(own)
   noise <- model$noise
@@ -177,9 +140,9 @@ prediction_rounding <- function(own, r, x) {
 
 # ---- the density ratio of a subset ----------------------------------------------------------------------------------
 
-# log |d pi / d nu| <= log Z_nu - (sum over the other rows of log(2 pi s2 / w))/2 - log Z, with nu the exact posterior
-# given some rows, whose log evidence is log Z_nu, and log Z at least what evidence_bounds() says: in the units of the
-# scaled y, without what merged rows add.
+# Bounds log |d pi / d nu| <= log Z_nu - (sum over the other rows of log(2 pi s2 / w))/2 - log Z, where nu is the exact
+# posterior given some rows and log Z_nu its log marginal likelihood. `lower` is a lower bound of log Z. The result is
+# for the scaled y, without the term of merged rows.
 log_density_ratio <- function(fit, data, lower) {
   model <- model_of(fit)
   noise <- model$noise
@@ -191,7 +154,7 @@ log_density_ratio <- function(fit, data, lower) {
   -some$minus_evidence - sum(log(2 * pi * noise / w[-rows])) / 2 - here
 }
 
-# The theorem as the paper has it. Without inducing points eps_mean^2 <= y'y / s2, eps_cov^2 <= tr K / s2.
+# Returns the paper's form of the theorem. Without inducing points eps_mean^2 <= y'y / s2 and eps_cov^2 <= tr K / s2.
 ratio_bound <- function(fit, data, reference) {
   lower <- evidence_bounds(fit)[["lower"]]
   if (!is.null(reference)) lower <- max(lower, evidence_bracket(reference, NULL)[["lower"]])
@@ -199,7 +162,7 @@ ratio_bound <- function(fit, data, reference) {
   model <- model_of(fit)
   noise <- model$noise
   aux <- divergence_aux(NULL, fit, data, model)
-  # s2^2 d_pF^2, what is left of C(X)
+  # s2^2 d_pF^2
   d2 <- (low_rank_divergence(aux, fit$inducing, fit$factors, fit$jitter, data, model) * noise)^2
   rounding <- 4 * rounding_growth(fit$m, nrow(data$x)) * pf_constant(data, model, aux)
   log_eps <- ratio / 2 + log(d2 + rounding) / 2 - log(noise)
@@ -211,9 +174,9 @@ ratio_bound <- function(fit, data, reference) {
   list(log_density_ratio = ratio, log_eps = log_eps, vacuous = vacuous, note = note)
 }
 
-# Self-normalised importance sampling: f from nu at the other rows, with weights prod N(y_n; f_n, s2 / w_n), whose mean
-# estimates Z / Z_nu. The density ratio is weight / mean, at most prod (2 pi s2 / w_n)^{-1/2} / mean: with that factor
-# left out of the weights, exp(-sum w_n (y_n - f_n)^2 / (2 s2)), the largest ratio is 1 / mean.
+# Estimates the density ratio by self-normalised importance sampling. Draws of f from nu at the other rows have weights
+# prod N(y_n; f_n, s2 / w_n), whose mean estimates Z / Z_nu. The ratio weight / mean is at most
+# prod (2 pi s2 / w_n)^{-1/2} / mean. Without that factor in the weights the largest ratio is 1 / mean.
 estimate_density_ratio <- function(fit, data, samples) {
   model <- model_of(fit)
   w <- merged_weights(data)
@@ -230,9 +193,9 @@ estimate_density_ratio <- function(fit, data, samples) {
   list(density_ratio_estimate = -(largest + log(mean(weight))), density_ratio_ess = sum(weight)^2 / sum(weight^2))
 }
 
-# A function that draws columns from the exact posterior given some rows, at the rest. With greedy points that explain
-# the prior at all these rows up to a hundredth of the noise, f = A'u and u is drawn given the rows; else by the factor
-# of the covariance.
+# Returns a function that draws columns from the exact posterior given some rows, at the other rows. If greedy points
+# explain the prior at all rows up to 1 % of the noise, it draws f = A'u with u given the rows; otherwise it uses a
+# Cholesky factor of the covariance matrix.
 subset_draws <- function(data, rows, rest, w, model) {
   noise <- model$noise
   x <- data$x[rest, , drop = FALSE]

@@ -1,14 +1,16 @@
-# Certificates by local kriging: for any weights w on the rows, with J(w) = k(x,x) - 2 w'k_x + w'(K + s2 I) w and
+# Certificates by local kriging. For any weights w on the rows, with J(w) = k(x,x) - 2 w'k_x + w'(K + s2 I) w and
 # h = k_x - (K + s2 I) w,
 #   exact variance = J - |h|^2 in the norm of (K + s2 I)^{-1},
 #   exact mean     = k_x'v + w'r + h'(K + s2 I)^{-1} r,     r = y - (K + s2 I) v, any v.
-# Weights that krige on the rows near x make h small, and are sparse, so that J and h cost no pairs of all rows. What
-# the norms are bounded by, and rounding, is in certify.h.
+# Kriging weights on the nearest neighbours of x make h small. They are sparse, so that J and h need no pairs of all
+# rows. certify.h has the bounds of the norms and the rounding.
 
-# Rows that a group of near points krige on. (The option is for tests: 0 turns off what is exact on few rows.)
+# Returns the number of neighbours of a group of rows. The option is for tests: 0 turns off kriging and the exact
+# posterior.
 kriging_rows <- function() getOption("pfdtc.kriging_rows", 400L)
 
-# Rows of x in groups of near ones, at most so many: list(order, start), group i being order[start[i] + 1] and on.
+# Divides the rows of x into groups of at most `most` neighbours. Returns list(order, start): group i begins at
+# order[start[i] + 1].
 near_groups <- function(kernel, x, most) {
   u <- sweep(x, 2L, kernel_lengths(kernel, ncol(x)), "/")
   cut <- function(rows) {
@@ -22,7 +24,7 @@ near_groups <- function(kernel, x, most) {
   list(order = unlist(groups), start = c(0L, cumsum(lengths(groups))))
 }
 
-# The n_c rows that each group shares: those that come first among the nearest of its members, a column a group.
+# Returns the n_c neighbours that the members of a group share, a column for each group: the first among their nearest.
 shared_rows <- function(kernel, data, x, groups, n_c, control) {
   n <- nrow(data$x)
   if (n_c == n) return(matrix(seq_len(n), n, length(groups$start) - 1L))
@@ -34,8 +36,9 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
   matrix(rows, n_c)
 }
 
-# Kriging weights at the rows of x and what they certify, in the reference's scale: list(order, group, rows, W, J, q,
-# ww, var_lower, var_upper), the rows of x in `order`, each with a column of W on the rows[, group] of the data.
+# Returns kriging weights at the rows of x and the bounds that they give, in the reference's scale: list(order, group,
+# rows, W, J, q, ww, var_lower, var_upper). The rows of x are in `order`, each with a column of W on the rows[, group]
+# of the data.
 krige <- function(reference, data, x, n_c = kriging_rows(), group = 16) {
   model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))
@@ -48,10 +51,10 @@ krige <- function(reference, data, x, n_c = kriging_rows(), group = 16) {
   c(list(order = groups$order, group = rep(seq_len(ncol(rows)), diff(groups$start)), rows = rows), found)
 }
 
-# Interval of the exact mean and sd at the rows of x, in units of y, from what krige() found. `known`: intervals there,
-# of whose variances |h|^2 in the norm of (K + s2 I)^{-1} = J - exact variance makes use. With a correction
+# Returns intervals of the exact mean and sd at the rows of x, in units of y, from the result of krige(). In the norm of
+# (K + s2 I)^{-1}, |h|^2 = J - exact variance, which the intervals `known` bound. With a correction
 #   |exact mean - (k_x'v + w'r)| <= |h| |r|, both in that norm, |r|^2 <= c_r,
-# and what rounding in r, in k_x'v and in w'r adds.
+# up to rounding in r, in k_x'v and in w'r.
 kriged_interval <- function(found, reference, correction, data, x, known) {
   at <- found$order
   model <- model_of(reference)
@@ -69,8 +72,8 @@ kriged_interval <- function(found, reference, correction, data, x, known) {
   out
 }
 
-# Returns |h| |r| with what rounding adds: `n_c` terms of w'r, `rr` the squares of r on the rows that have weights,
-# `size` of k(x, x) or of the functional, `sd_lower` what the exact sd is at least, in units of y.
+# Returns |h| |r| plus an allowance for rounding. `n_c` is the number of terms of w'r, `rr` the sum of squares of r on
+# the rows with weights, `size` that of k(x, x) or of the functional, `sd_lower` a lower bound of the exact sd.
 kriged_half <- function(mean, found, n_c, rr, size, correction, model, sd_lower) {
   eps <- .Machine$double.eps
   error <- correction$error
@@ -80,28 +83,28 @@ kriged_half <- function(mean, found, n_c, rr, size, correction, model, sd_lower)
   half * (1 + 1e-14)
 }
 
-# >= |h|^2 in the norm of (K + s2 I)^{-1}: q, or J less what the exact variance is at least
+# Returns an upper bound of |h|^2 in the norm of (K + s2 I)^{-1}: q, or J less a lower bound of the exact variance.
 kriged_h2 <- function(found, var_lower = 0) {
   pmin(found$q, pmax(found$J - pmax(found$var_lower, var_lower), 0) + 8 * .Machine$double.eps * found$J)
 }
 
-# w'r
+# Returns w'r for each row of x.
 kriged_sums <- function(found, r) {
   colSums(found$W * matrix(r[found$rows], nrow(found$rows))[, found$group, drop = FALSE])
 }
 
-# krige() of all rows of x, as many at a time as the engine takes
+# Returns krige() of all rows of x, 1,024 rows at a time.
 krige_all <- function(reference, data, x) {
   lapply(split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 1024L), function(rows) {
     krige(reference, data, x[rows, , drop = FALSE], group = group_for(length(rows)))
   })
 }
 
-# Many points share rows with more of their neighbours.
+# Returns the size of groups that share neighbours. It grows with the number of rows.
 group_for <- function(n) max(1, min(16, n %/% 64))
 
-# Points of which a call of the engine takes no longer than the seconds left, of n that are wanted; at most 1,024, 0 if
-# there is no time for a sixteenth of that, or for all n: the rows' own A is made for every call.
+# Returns how many of n rows a call of the engine can krige in the seconds left: at most 1,024, or 0 if there is no time
+# for 64. Every call computes A for all rows of the data.
 points_in_time <- function(reference, data, n, left) {
   if (left == Inf) return(min(n, 1024L))
   N <- as.double(nrow(data$x))
@@ -119,8 +122,8 @@ points_in_time <- function(reference, data, n, left) {
   if (seconds(size) > left) 0L else size
 }
 
-# Seconds that the engine takes for a flop of a matrix product and for a kernel value, as measured on a few rows (some
-# milliseconds) once in a session.
+# Returns the seconds for a flop of a matrix product and for a kernel value. They are measured once in a session, which
+# takes some milliseconds.
 engine_speed <- function(kernel, x, control) {
   threads <- engine_control(65536L, control)$threads
   profiles <- vapply(as_sum(kernel)$leaves, `[[`, "", "profile")
@@ -137,9 +140,9 @@ engine_speed <- function(kernel, x, control) {
   engine$speed[[key]]
 }
 
-# ---- of one functional -----------------------------------------------------------------------------------------------
+# ---- one functional -------------------------------------------------------------------------------------------------
 
-# The rows of the data that come first among the nearest to those that the functional is about.
+# Returns the rows of the data that are the first among the nearest to the rows of the functional.
 rows_near_functional <- function(fun, i, kernel, data, control) {
   n_c <- min(kriging_rows(), nrow(data$x))
   about <- fun$x[unlist(fun$rows[i]), , drop = FALSE]
@@ -149,8 +152,8 @@ rows_near_functional <- function(fun, i, kernel, data, control) {
   utils::head(rows[rows > 0L], n_c)
 }
 
-# kriging.R and certify.h, of one functional: weights w on few rows S, J and h = k - (K + s2 I) w on all of them.
-# `sd_lower`: what is known of the exact sd, in units of y.
+# Returns the interval of one functional by weights w on few rows S, with J and h = k - (K + s2 I) w on all rows.
+# `sd_lower`: a lower bound of the exact sd, in units of y.
 krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
   model <- model_of(reference)
   kernel <- model$kernel
@@ -194,7 +197,7 @@ krige_functional <- function(fun, i, reference, data, correction, sd_lower) {
   out
 }
 
-# (K_S + s2 I)^{-1} k_S; any weights will do where that cannot be had
+# Returns (K_S + s2 I)^{-1} k_S, or other weights if the factorisation fails: any weights give a valid interval.
 kriging_weights <- function(K_S, s2, k_S) {
   jitter <- max(diag(K_S)) * (nrow(K_S) + 16) * .Machine$double.eps
   for (more in c(0, jitter * 10^(0:7))) {

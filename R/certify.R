@@ -3,8 +3,8 @@
 #' Returns intervals that contain the posterior mean and sd of the exact Gaussian process at every row of `newdata`,
 #' without computing that process. The intervals certify the approximation, not the model.
 #'
-#' With a non-Gaussian `family` the certificate is for Laplace's approximation with the exact GP prior: its mode, sd and
-#' mean response. [laplace_check()] is a diagnostic of Laplace's approximation itself.
+#' With a non-Gaussian `family` the certificate is for Laplace's approximation under the exact GP prior.
+#' [laplace_check()] is a diagnostic of that approximation.
 #'
 #' @param fit A fit of any kind, except with `approx = "vi"`.
 #' @param newdata Rows to certify at; when missing, the training rows.
@@ -13,22 +13,18 @@
 #' @param reference A reference made by [reference()], or a [gp_dtc()] fit of the same data and hyperparameters. `NULL`:
 #'   the call computes one.
 #' @param m2 Number of inducing points of that reference.
-#' @param test_points Maximum number of rows of `newdata` that become points of the reference. Default: a quarter of the
-#'   reference's points, at least 16.
-#' @param max_seconds Time for the steps after the reference, and for computing a reference.
-#' @param hyper_uncertainty If `TRUE`, certifies the mixture over uncertain hyperparameters of [predict()].
+#' @param test_points Maximum number of rows of `newdata` that become points of the reference. Default: `m2 / 4`.
+#' @param max_seconds Time for the steps after the reference.
+#' @param hyper_uncertainty If `TRUE`, certifies the mixture of [predict()].
 #' @param ... Not used.
-#' @return A data frame (class `pfdtc_certificate`) in units of `y`, a row for each row of `newdata`:
-#'   * `mean`, `sd`: the fit's, of the latent function, offset included.
-#'   * `mean_lower`, `mean_upper`: contain the exact mean. `mean_error` is the larger distance of `mean` from them.
-#'   * `sd_lower`, `sd_upper`: contain the exact sd.
-#'   * `response`, `response_lower`, `response_upper`: the mean response, with a non-Gaussian `family`.
-#'
-#'   Attributes: `effort`, `m2`, `passes`, `seconds`, `t` (residual prior variance of the reference over all rows) and
-#'   `advice` (what would narrow wide intervals).
-#' @section Errors: class `pfdtc_error_input` without data and reference, or for a reference of another model.
+#' @return A data frame (class `pfdtc_certificate`) in units of `y`, a row for each row of `newdata`: `mean` and `sd` of
+#'   the fit's latent function, offset included; `mean_lower`, `mean_upper`, `sd_lower`, `sd_upper`, which contain the
+#'   exact mean and sd; `mean_error`, the larger distance of `mean` from its ends; with a non-Gaussian `family` the mean
+#'   response as `response`, `response_lower`, `response_upper`. Attributes: `effort`, `m2`, `passes`, `seconds`, `t`
+#'   (residual prior variance of the reference over all rows), `advice` (what would narrow wide intervals).
+#' @section Errors: `pfdtc_error_input` without data and reference, or for a reference of another model.
 #' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
-#'   gives a wider interval beyond rounding, unless `max_seconds` ends it.
+#'   gives a wider interval beyond rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 4)

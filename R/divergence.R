@@ -1,35 +1,26 @@
 #' Kullback-Leibler divergence to the exact posterior
 #'
-#' \eqn{\mathrm{KL}(\tilde\pi \,\|\, \pi)}{KL(approximation || exact)} between the posterior *processes* of a fit and
-#' of [gp_exact()], in closed form and in nats.
+#' Returns \eqn{\mathrm{KL}(\tilde\pi \,\|\, \pi)}{KL(approximation || exact)} between the posterior processes of a
+#' fit and of [gp_exact()], in nats. With `newdata` it is the mean divergence of the marginal distributions.
 #'
-#' For DTC-type fits ([pfdtc()], [gp_vfe()], [gp_dtc()]) it is the exact log evidence minus the fit's ELBO (with a
-#' jitter, that difference is an upper bound of it). For [gp_subsample()] it is
-#' \deqn{\sum_{rest} [\log(2\pi\sigma^2/w_n)/2 + w_n((y_n - \mu_S)^2 + k_S)/(2\sigma^2)] - \log Z_S + \log Z_D,}{
-#' sum over the other rows of [log(2 pi s2 / w_n)/2 + w_n ((y_n - mu_S)^2 + k_S)/(2 s2)] - log Z_S + log Z_D,}
-#' for [gp_fitc()] the exact log evidence minus the bound at FITC's own distribution of the inducing values. For
-#' [gp_sor()] it is infinite: its posterior is singular with respect to the exact one. The mean marginal divergence,
-#' with `newdata`, is finite for all, SoR included where its variance is not zero.
+#' [gp_sor()] has an infinite divergence, because its posterior is singular; its marginal divergence is finite. Formulas
+#' are in the theory vignette.
 #'
-#' @param fit a fit of any kind.
-#' @param exact the [gp_exact()] fit of the same data with the same hyperparameters.
-#' @param newdata rows at which the marginal distributions of the latent function are compared, one by one; the result
-#'   is then the mean over the rows. `NULL`: the divergence of the processes.
+#' @param fit A fit of any kind.
+#' @param exact The [gp_exact()] fit of the same data with the same hyperparameters.
+#' @param newdata Rows at which the marginal distributions of the latent function are compared. `NULL`: the divergence
+#'   of the processes.
 #' @return A number of nats, not negative; `Inf` for SoR without `newdata`.
-#' @section Errors: class `pfdtc_error_input` where the two fits differ in data, centre or hyperparameters, a fit
-#'   without its data is asked for what needs them, or `newdata` is missing for a fit with near rows: these are others
-#'   at every point, so that there is no one process.
-#' @section Invariants: 0 where the fit is exact;
+#' @section Errors: class `pfdtc_error_input` if the fits differ in data or hyperparameters, or for a fit with
+#'   neighbours without `newdata`, because it is no single process.
+#' @section Invariants: 0 if the fit is exact;
 #'   \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{
-#'   (mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL}
-#'   at every point.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 3; Matthews, Hensman, Turner and Ghahramani
-#'   (2016), On sparse variational methods and the Kullback-Leibler divergence between stochastic processes, AISTATS.
+#'   (mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL} at every point.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 3; Matthews, Hensman, Turner and Ghahramani (2016).
 #' @seealso [pf_divergence()], [compare_fits()]
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
-#' dtc <- gp_dtc(dist ~ speed, cars, m = 3, kernel = exact$kernel, noise = exact$noise,
-#'               hyper = "fixed")
+#' dtc <- gp_dtc(dist ~ speed, cars, m = 3, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
 #' kl_divergence(dtc, exact)
 #' kl_divergence(dtc, exact, newdata = cars)
 #' @export
@@ -40,22 +31,22 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
                                            latent_at(exact, new_inputs(exact, newdata)$x)))
   if (is_exact(fit)) return(0)
   if (!is.null(fit$near)) {
-    abort_input("fit", "a fit with a near field", "one without",
-                hint = "Its near rows are others at every point, so it is no one measure: compare at `newdata`.")
+    abort_input("fit", "a fit with neighbours", "one without",
+                hint = "It has other neighbours at every point and is no single process. Give `newdata`.")
   }
   family <- gp_family(fit)
   if (family$sor) return(Inf)
   bound <- if (family$fitc) fitc_bound(fit) else fit$evidence - if (family$some) subsample_rest(fit) else 0
-  max(exact$evidence - bound, 0) # equal up to rounding where the fit is exact
+  max(exact$evidence - bound, 0) # rounding may make it negative
 }
 
-# mean over the rows of KL(N(a) || N(b)); lists mean, var
+# Returns the mean over the rows of KL(N(a) || N(b)), for lists of mean and var.
 kl_marginal <- function(a, b) {
   ratio <- a$var / b$var
   mean((ratio - 1 - log(ratio) + (a$mean - b$mean)^2 / b$var) / 2)
 }
 
-# -sum over the rows left out of E log N(y_n; f_n, s2 / w_n), in the units of y
+# Returns -sum E log N(y_n; f_n, s2 / w_n) over the rows outside the subsample, in units of y.
 subsample_rest <- function(fit) {
   data <- needs_data(fit, "fit")
   rest <- setdiff(seq_along(data$y), fit$chosen)
@@ -68,7 +59,7 @@ subsample_rest <- function(fit) {
     length(rest) * log(data$scale)
 }
 
-# The evidence bound at FITC's distribution N(m, V) of the whitened inducing values:
+# Returns the bound of the log marginal likelihood at FITC's distribution N(m, V) of the whitened inducing values:
 #   sum log N(y_n; a_n'm, s2/w_n) - (t + tr(V G))/(2 s2) - KL(N(m, V) || N(0, I)),  V = s2 (s2 I + G_fitc)^{-1}
 fitc_bound <- function(fit) {
   data <- needs_data(fit, "fit")
@@ -86,23 +77,18 @@ fitc_bound <- function(fit) {
 
 #' Preconditioned Fisher divergence of a fit
 #'
-#' \eqn{d_{pF}}{d_pF} between a DTC-type posterior and an auxiliary distribution, the square root and divided by
-#' \eqn{\sigma^2}{s2}: it bounds the 2-Wasserstein distance when the auxiliary distribution is the exact posterior.
+#' Returns \eqn{d_{pF}}{d_pF} between a DTC-type posterior and an auxiliary distribution, divided by
+#' \eqn{\sigma^2}{s2}. If the auxiliary distribution is the exact posterior, it bounds the 2-Wasserstein distance.
 #'
-#' @param fit a fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. Of a fit with near rows the divergence is
-#'   that of its inducing points alone (near rows are others at every point: there is no one measure to compare), of
-#'   an exact one that of the DTC posterior with all rows as inducing points.
-#' @param nu an auxiliary distribution: a description such as [aux_sor()] (made from the fit's data; random rows are
-#'   drawn anew), an object made by [auxiliary()] from the fit's cleaned data, or a fit of the same data and
-#'   hyperparameters; with a [gp_exact()] fit the cost is \eqn{O(n^3)}. `NULL`: the one that a fit by [pfdtc()] was
-#'   optimised under, as all rows make it (with `aux_reference(samples = )` its full covariance). The default,
-#'   [aux_white()], is around the exact mean: it takes an exact GP, \eqn{O(n^3)}, and measures the mean in another
-#'   norm than the others.
+#' @param fit A fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. A fit with neighbours is measured by its
+#'   inducing points alone, an exact one by the DTC posterior with all rows as inducing points.
+#' @param nu An auxiliary distribution: a description such as [aux_sor()], an object made by [auxiliary()], or a fit of
+#'   the same data and hyperparameters. `NULL`: the one that a fit by [pfdtc()] was optimised under. The default of
+#'   [pfdtc()], [aux_white()], computes the exact mean, \eqn{O(n^3)}.
 #' @return A number, not negative, without unit: it does not change when `y` is rescaled.
-#' @section Errors: class `pfdtc_error_input` for SoR, FITC, subsample and exact fits (the divergence is defined here
-#'   for DTC posteriors), or a `nu` of other data or hyperparameters.
-#' @section Invariants: 0 but for rounding at the exact posterior, for a fit whose inducing points are all rows; with
-#'   `nu` the exact posterior,
+#' @section Errors: class `pfdtc_error_input` for other fits, or a `nu` of other data or hyperparameters.
+#' @section Invariants: 0 but for rounding at the exact posterior, for a fit whose inducing points are all rows; if `nu`
+#'   is the exact posterior,
 #'   \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 4.
 #' @seealso [pf_objective()], [kl_divergence()]
@@ -122,7 +108,7 @@ pf_divergence <- function(fit, nu = NULL) {
   pf_objectives[[aux$objective]]$divergence(aux, fit$inducing, fit$factors, fit$jitter, data, model)
 }
 
-# What was given as `nu`, or what the fit was optimised under.
+# Returns the auxiliary distribution that was given, or that of the fit.
 divergence_aux <- function(given, fit, data, model) {
   if (is.null(given)) {
     if (is.null(fit$aux)) {
@@ -143,14 +129,14 @@ divergence_aux <- function(given, fit, data, model) {
   make_auxiliary(check_aux(given, "nu"), data, model, fit$m)
 }
 
-# A posterior as p k + sum_j s_j b_j b_j and a mean, b linear in one k(U, .), of y divided by `scale` (the fit's own
-# may be another: L and C are proportional to 1 / scale, alpha to scale, beta has no unit).
+# Returns the posterior as p k + sum_j s_j b_j b_j and a mean, with b linear in k(U, .), for y divided by `scale`. The
+# fit's own scale may differ: L and C are proportional to 1 / scale, alpha to scale, and beta has no unit.
 as_auxiliary <- function(fit, model, scale) {
   post <- fit$factors
   unit <- fit$scale / scale
   post$L <- post$L * unit
   if (is.null(post$C)) post$alpha <- post$alpha / unit else post$C <- post$C * unit
-  if (!is.null(fit$x)) { # exact, of all rows or some: p = 1, b = L^{-1} k(U, x), sign -1
+  if (!is.null(fit$x)) { # exact: p = 1, b = L^{-1} k(U, x), sign -1
     n <- nrow(fit$x)
     check_memory(24 * as.double(n)^2, sprintf("the exact posterior of %d rows as an auxiliary distribution", n))
     W <- t(forwardsolve(post$L, diag(n)))
@@ -160,6 +146,6 @@ as_auxiliary <- function(fit, model, scale) {
   mean <- solve_t(post$L, post$beta)
   sor <- sqrt(model$noise) * solve_t(post$L, t(forwardsolve(post$C, diag(M)))) # s2 a'(s2 I + G)^{-1} a
   if (gp_family(fit)$sor) return(low_rank_auxiliary(fit$inducing, sor, rep(1, M), mean, 0L, model, "SoR posterior"))
-  nystrom <- t(forwardsolve(post$L, diag(M))) # k - a'a + the same
+  nystrom <- t(forwardsolve(post$L, diag(M))) # k - a'a plus the SoR covariance
   low_rank_auxiliary(fit$inducing, cbind(nystrom, sor), rep(c(-1, 1), each = M), mean, 1L, model, "DTC posterior")
 }

@@ -1,27 +1,21 @@
 #' Bounds of the log marginal likelihood
 #'
-#' A lower and an upper bound of the exact Gaussian process's log marginal likelihood (evidence), without computing it.
-#' Use them to compare models whose posteriors are approximations.
+#' Returns bounds of the exact Gaussian process's log marginal likelihood (evidence). Use them to compare models whose
+#' posteriors are approximations.
 #'
-#' The bounds are the ELBO, and the upper bound of Titsias (2014) sharpened in both of its terms. An exact posterior has
-#' its log marginal likelihood as computed, less and plus an allowance for rounding. Numbers that overflow give `-Inf`
-#' and `Inf`.
+#' The bounds are the ELBO and a sharper form of the upper bound of Titsias (2014). For an exact posterior they differ
+#' by rounding alone. `fit$reference`, see [reference()], narrows the interval. With neighbours `logLik()` can lie
+#' outside.
 #'
-#' With another `family` the bounds are for Laplace's approximation of the log marginal likelihood, at the fit's
-#' hyperparameters. With `approx = "vi"` they are the variational lower bound of the true one, and `Inf`.
+#' With a non-Gaussian `family` the bounds are for Laplace's approximation. With `approx = "vi"` they are the
+#' variational lower bound and `Inf`.
 #'
-#' A reference that the fit has (`fit$reference`, see [reference()]) narrows the interval most. A fit with nearest
-#' neighbours has the wide interval of its inducing points; its `logLik()`, an estimate, can lie outside.
-#'
-#' @param fit a fit of any kind. With its data the interval is narrower, at the cost of a few evaluations of the
-#'   objective.
-#' @return `c(lower, upper)` for the response as given. [logLik()] has them as attributes.
-#' @section Errors: class `pfdtc_error_input` for a FITC or subsample fit without its data, and for any fit without its
-#'   data whose jitter is below rounding.
+#' @param fit A fit of any kind. With its data the interval is narrower.
+#' @return `c(lower, upper)` for the response as given; `-Inf` and `Inf` if numbers overflow. [logLik()] has them as
+#'   attributes.
+#' @section Errors: class `pfdtc_error_input` for a FITC or subsample fit without its data.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
-#'   The function leaves R's random numbers as they were.
-#' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop); theory
-#'   vignette.
+#' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop).
 #' @seealso [logLik()], [AIC()][AIC.gp_fit], [reference()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 5)
@@ -37,7 +31,7 @@ evidence_bounds <- function(fit) {
   if (!is.null(reference) && !(is.null(fit$data) && is.null(reference$norms))) {
     reference <- same_chance(find_reference(fit, reference, NULL))
     better <- evidence_bracket(reference, if (!is.null(fit$data)) data_in_scale(fit, reference))
-    found <- c(lower = max(found["lower"], better["lower"]), upper = min(found["upper"], better["upper"]))
+    found <- intersect_brackets(found, better)
   }
   room <- response_room(fit, response_norm(fit) / sqrt(fit$noise))
   stats::setNames(found + c(-room, room), c("lower", "upper"))
@@ -58,9 +52,10 @@ response_norm <- function(fit) {
   response_size(fit) + abs(fit$center) * sqrt(max(sums[["n"]], sums["w"], na.rm = TRUE))
 }
 
-# Returns the log evidence of an exact posterior as computed, less and plus what rounding may do. With D the diagonal of
-# K + s2 W^{-1}, M = D^{-1/2} (K + s2 W^{-1}) D^{-1/2} and N = n g, the Cholesky factor is that of M + Delta,
-# |Delta_ij| <= g (kernel values included), hence |Delta|_F <= N. With x_i the eigenvalues of M^{-1/2} Delta M^{-1/2},
+# Returns the log evidence of an exact posterior as computed, minus and plus a bound of its rounding error. With D the
+# diagonal of K + s2 W^{-1}, M = D^{-1/2} (K + s2 W^{-1}) D^{-1/2} and N = n g, the Cholesky factor is that of
+# M + Delta, |Delta_ij| <= g (kernel values included), hence |Delta|_F <= N. With x_i the eigenvalues of
+# M^{-1/2} Delta M^{-1/2},
 #
 #   log det(M + Delta) - log det M = sum log(1 + x_i),  |sum x_i| <= N |M^{-1}|_F,  sum x_i^2 <= (N |M^{-1}|_2)^2.
 #
@@ -123,7 +118,7 @@ logdet_error <- function(L, d, v, N, n) {
   min(rough, bound(inverse, inverse))
 }
 
-# The DTC posterior that the bracket is made from, with norms where there are data.
+# Returns the DTC posterior for the bracket, with norms if the fit has its data.
 evidence_posterior <- function(fit) {
   if (!is.null(fit$norms)) return(fit)
   if (!is.null(fit$data)) return(same_chance(own_posterior(fit)))
@@ -134,14 +129,14 @@ evidence_posterior <- function(fit) {
   fit
 }
 
-# log Z = -(log det(K + s2 I) + y'w + N log 2 pi) / 2, and
+# Bounds log Z = -(log det(K + s2 I) + y'w + N log 2 pi) / 2 by a DTC posterior:
 #   log det(K + s2 I) >= log det(Q + s2 I) + log(1 + t / (s2 + g_max)),
 #   log Z >= -(log det(Q + s2 I) + c + t / s2 + N log 2 pi) / 2.
 # Rounding: C is the factor of s2 I + G up to delta, which moves the log determinant by delta tr (C C')^{-1}. Errors
-# L^{-1} r of A move it by 2 sum r_n'L^{-T} C_n, where s2 L^{-T} C_n are the weights that row n of I - H,
-# H = (Q + s2 I)^{-1} Q, is best explained by: by slopes / s2, slopes = 2 sqrt(slack tr K t) + slack tr K, since the
-# squared E-norms of these rows add up to t at most. In the ELBO the log determinant and t move together, by the rows of
-# H, and by no more.
+# L^{-1} r of A move it by 2 sum r_n'L^{-T} C_n, where s2 L^{-T} C_n are the weights that explain row n of I - H best,
+# H = (Q + s2 I)^{-1} Q. That is at most slopes / s2, slopes = 2 sqrt(slack tr K t) + slack tr K, because the squared
+# E-norms of these rows add up to at most t. In the ELBO the log determinant and t move together, by the rows of H, and
+# by no more.
 evidence_bracket <- function(post, data) {
   p <- post$factors
   model <- model_of(post)
@@ -165,15 +160,13 @@ evidence_bracket <- function(post, data) {
   t_low <- (1 - growth) * max(sqrt(p$t) - sqrt(norms$slack * p$k_sum), 0)^2
   g_max <- (sqrt((1 + growth) * min(G_norm, max(rowSums(abs(p$G))))) + sqrt(norms$slack * p$k_sum))^2
 
-  # log N(y; 0, Q + s2 I) without the log determinant and c: SoR's own log evidence, or the ELBO without its last term
+  # log N(y; 0, Q + s2 I) without the log determinant and c, from SoR's log evidence or the ELBO without its last term
   c_term <- p$rss / noise + sum(p$beta^2)
   density <- if (gp_family(post)$sor) post$evidence else post$evidence + p$t / (2 * noise)
   constant <- density + (logdet + c_term) / 2
   lower <- constant - (logdet + inner + q$upper + ((1 + growth) * p$t + slopes) / noise) / 2
   upper <- constant - (logdet - 2 * inner - slopes / noise + log1p(t_low / (noise + g_max)) + least) / 2
-  if (!known) { # s2 is lost beside the rounding of G: log det(K + s2 I) >= N log s2 is left
-    upper <- constant - least / 2
-  }
+  if (!known) upper <- constant - least / 2 # s2 is lost in the rounding of G; log det(K + s2 I) >= N log s2 holds
   sums <- growth * (abs(constant) + post$nobs * (2 + abs(log(noise)) + 2 * abs(log(post$scale))) +
                       2 * sum(abs(logs)) + m * abs(log(noise)) + c_term + p$t / noise)
   c(lower = lower - sums, upper = max(upper, lower) + sums)

@@ -3,11 +3,8 @@
 #' A reference is the DTC posterior of the same model on many more inducing points, chosen by greedy pivoted Cholesky
 #' factorisation. Its own certificate is narrow, so that any other fit is certified by its distance from it.
 #'
-#' A few steps of conjugate gradients on the exact equations, as in [refine()], correct its mean until the certificate
-#' is small beside its distance from the fit's mean. There are at most ten steps, each a pass over all pairs of rows.
-#'
-#' With a non-Gaussian `family` the reference is Laplace's posterior on these points, without a correction. For rows in
-#' a row source ([rows_blocks()], [rows_parts()]) it takes three passes over the source, and the mean is not corrected.
+#' At most ten steps of conjugate gradients, as in [refine()], correct its mean; each is a pass over all pairs of rows.
+#' The mean is not corrected with a non-Gaussian `family` or for rows in a row source, which is read three times.
 #'
 #' @param fit A fit with its data, or of a formula.
 #' @param m2 Maximum number of inducing points. Default: four times those of the fit; at least 600 with a `family`.
@@ -17,8 +14,8 @@
 #'   `subset` are those of the fit's call.
 #' @return A fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need. Cost \eqn{O(n m_2^2)}, memory
 #'   \eqn{O(m_2^2)} and `2 n` numbers for a corrected mean.
-#' @section Errors: class `pfdtc_error_input` for a fit without its data if `data` is missing, or for `data` that are
-#'   not the rows of the fit; `pfdtc_error_source` for failures while a source is read.
+#' @section Errors: class `pfdtc_error_input` without data, or for `data` that are not the rows of the fit;
+#'   `pfdtc_error_source` for failures while a source is read.
 #' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation.
 #' @seealso [certify()], [aux_reference()]
 #' @examples

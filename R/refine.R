@@ -1,35 +1,23 @@
-#' The exact GP's mean, to a named accuracy
+#' Compute the exact GP's mean to a given accuracy
 #'
-#' Preconditioned conjugate gradients on \eqn{(K + \sigma^2 W^{-1}) w = y}{(K + s2 W^-1) w = y}, until the certificate
-#' at every row of `newdata` is below `tol` times the sd of the response: means of the exact Gaussian process without an
-#' `n` by `n` matrix.
+#' Returns the mean of the exact Gaussian process, with a certificate below `tol` times the sd of the response. It uses
+#' preconditioned conjugate gradients and never stores an `n` by `n` matrix. A step costs \eqn{n^2 / 2}{n^2/2} kernel
+#' evaluations. Rounding errors are part of the certificate.
 #'
-#' The kernel matrix is streamed: a step takes all pairs of rows, \eqn{n^2 / 2}{n^2/2} kernel evaluations, and \eqn{O(n
-#' m_2)} beside them, in memory \eqn{O(n + m_2^2)}. The preconditioner is the reference or, where that leaves much
-#' unexplained (Matern kernels, short lengthscales), 800 of its points and 40 near rows of every row, with certificates
-#' by kriging on the rows near each row of `newdata` (400 numbers for each of these). Rounding along the iterations is
-#' part of the certificate.
-#'
-#' @inheritParams certify
-#' @param newdata rows to find the exact mean at; when missing, the training rows.
-#' @param tol accuracy as a fraction of the sd of the response.
-#' @param maxit the most iterations.
-#' @param reference a reference made by [reference()], see [certify()].
-#' @param data where the fit has not kept them, the rows it was made of: a row source or a data frame. All rows are then
-#'   held in memory for the call, `2 d + 6` numbers each: products of all pairs of them are what takes the time. Where
-#'   they come from workers ([rows_parts()]), these make the products: each is sent the inputs of all rows once, and in
-#'   every step a number a row.
-#' @return A data frame with a row for each row of `newdata`, in units of `y`: `mean`, the exact GP's mean (with the
-#'   fit's offset), and `mean_error`: the exact mean differs from `mean` by no more. Attributes `iterations` and `met`,
-#'   whether `tol` was met. A row with missing values has `NA`.
-#' @section Errors: class `pfdtc_error_input` for a fit without its data and no `data`, `data` that are not the fit's
-#'   rows or take more than `getOption("pfdtc.max_memory", 2^32)` bytes, or a bad `tol`. Where `tol` is not met within
-#'   `maxit` iterations or is below what rounding allows, a warning of class `pfdtc_warning_convergence` says what was
-#'   reached; an interrupt and R's time limit ([setTimeLimit()]) do likewise.
-#' @section Invariants: `|mean - exact mean| <= mean_error`; with `met`, `mean_error <= tol * sd(y)`.
-#' @source Theory vignette; Davies (2015), Effective implementation of Gaussian process regression for machine learning
-#'   (PhD thesis), and Artemev, Burt and van der Wilk (2021), Tighter bounds on the log marginal likelihood of Gaussian
-#'   process regression using conjugate gradients, ICML, for conjugate gradients and such preconditioners.
+#' @param fit A fit with Gaussian noise.
+#' @param newdata Rows at which to compute the mean; when missing, the training rows.
+#' @param tol Accuracy as a fraction of the sd of the response.
+#' @param maxit Maximum number of iterations.
+#' @param ... Not used.
+#' @param reference A reference made by [reference()]. `NULL`: the call computes one.
+#' @param data For a fit without its data, the rows it was made of: a row source or a data frame. All rows are held in
+#'   memory.
+#' @return A data frame in units of `y`, a row for each row of `newdata`: `mean`, the exact GP's mean with the fit's
+#'   offset, and `mean_error`, a bound of its error. Attributes: `iterations`, and `met`, TRUE if `tol` was met.
+#' @section Errors: class `pfdtc_error_input` without data, and for `data` that are not the fit's rows. A warning of
+#'   class `pfdtc_warning_convergence` if `maxit`, rounding, an interrupt or [setTimeLimit()] ends it before `tol`.
+#' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`.
+#' @source Theory vignette; Artemev, Burt and van der Wilk (2021), ICML.
 #' @seealso [certify()], [reference()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 4)
@@ -53,7 +41,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
     reference <- find_reference(fit, reference, NULL)
     found <- iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit)
     if (found$why == rounding_stops && largest_error(found$inside) > goal && exact_is_cheap(fit, fun$n, 30)) {
-      # near noise-free data a factorisation of all of K + s2 I, no longer than half a minute, has less rounding
+      # A factorisation of K + s2 I has less rounding error if the noise is almost 0. It may take half a minute.
       exact <- tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)
       if (!is.null(exact)) found$inside <- narrow(found$inside, exact_interval(exact, fun))
     }
@@ -71,12 +59,12 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   out
 }
 
-rounding_stops <- "rounding allows no more"
+rounding_stops <- "rounding errors allow no more"
 
 # Returns half the width of the widest interval of the mean.
 largest_error <- function(inside) max(inside$mean_upper - inside$mean_lower, 0) / 2
 
-# Returns mean and mean_error, in units of y: the middle of each interval, and the distance of its ends.
+# Returns `mean`, the middle of each interval, and `mean_error`, the distance of its ends, in units of y.
 refined_frame <- function(fit, new, inside) {
   i <- new$index
   eps <- 4 * .Machine$double.eps
@@ -89,10 +77,9 @@ refined_frame <- function(fit, new, inside) {
   out
 }
 
-# Iterates until the interval of the mean of every functional is within `goal` of its middle, in units of y: returns
-# list(inside, iterations, why). Where points leave much unexplained, kriging on near rows certifies; otherwise the
-# reference does. An interrupt or R's time limit ends the iterations, and what they have brought is certified; a second
-# one forgoes that.
+# Iterates until the interval of the mean of every functional is within `goal` of its middle, in units of y. Returns
+# list(inside, iterations, why). Kriging certifies if the residual prior variance of the reference is large, else the
+# reference does. After an interrupt or R's time limit the solution so far is certified, unless a second one comes.
 iterate_to <- function(reference, data, fun, goal, maxit) {
   inside <- list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric())
   if (!fun$n) return(list(inside = inside, iterations = 0L, why = "no rows"))
@@ -125,7 +112,7 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
     stalled <- correction$stalled || (correction$steps == 0L && now > 0.9 * before)
     inside <- narrow(inside, tried$value$inside)
     open <- largest_error(inside) > goal
-    # the rounding of the iterations so far is forgotten where r is made anew, once
+    # Computing r anew, once, removes the rounding errors of the iterations so far.
     if (stalled && !renewed && iterations < maxit && is.null(correction$stopped) && open &&
         isTRUE(now * rounding_at_hand(reference, data, correction) <= 4 * goal)) {
       so_far <- correction[c("v", "passes")]
@@ -139,13 +126,13 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
   }
 }
 
-# Returns what rounding of one product does to the residual, as a share of what it may have done along the way.
+# Returns the rounding error of the residual by one product, as a share of that by all iterations.
 rounding_at_hand <- function(reference, data, correction) {
   once <- residual_rounding(reference, data$y * root_weights(data), c(v = sqrt(sum(correction$v^2)), r = 0))
   once$residual / correction$error$residual
 }
 
-# Returns the intervals by a corrected mean, narrowed by kriging where krige_all() was asked.
+# Returns the intervals by a corrected mean, narrowed by kriging if `kriged` has weights.
 corrected_intervals <- function(reference, correction, data, fun, kriged) {
   inside <- unknown_if_nan(as_interval(corrected_mean(reference, correction, data, fun)))
   inside <- lapply(inside, rep_len, fun$n)
