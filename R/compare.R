@@ -1,3 +1,5 @@
+# Compares fits: predictions, information criteria, and log marginal likelihoods with their brackets.
+
 #' Compare fits
 #'
 #' One data frame, a row a fit: how far each is from the exact Gaussian process, and how well it predicts.
@@ -66,8 +68,8 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
 }
 
 compare_one <- function(fit, exact, truth, newdata, y, pf) {
-  new <- new_inputs(fit, newdata)
-  at <- latent_at(fit, new$x)
+  rows <- new_rows(fit, newdata, stats::na.pass)
+  at <- latent_at(fit, rows$x)
   rms <- function(e) sqrt(mean(e^2))
   out <- data.frame(
     method = fit$method, m = if (is.null(fit$m)) NA_integer_ else fit$m, objective = fit$objective,
@@ -87,24 +89,16 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
       out$pf_divergence <- pf_divergence(fit, exact)
     }
   }
-  if (!response_of(fit)$conjugate && has_response(fit, newdata)) {
-    sites <- new_sites(fit, newdata)
-    p <- stats::predict(fit, newdata, se.fit = TRUE)
-    known <- which(!is.na(p$fit) & !is.na(sites$y))
-    score <- score_fold_laplace(fit, scored_sites(fit, take_sites(sites, known), p$fit[known], p$se.fit[known]^2))
-    out[c("rmse_pred", "nlpd", "coverage")] <- score[c("rmse", "nlpd", "cover95")]
-  } else if (!is.null(y) && response_of(fit)$conjugate) {
-    offset <- if (length(new$offset) > 1L) new$offset[new$keep] else new$offset
-    var <- at$var + noise_at(fit, new$x)
-    t <- fit$transform
-    y <- y[new$keep]
-    e <- (if (is.null(t)) y else transformed(t, y)) - offset - at$mean
-    seen <- !is.na(e)
-    out$rmse_pred <- rms(if (is.null(t)) e[seen] else (y - moments_back(t, at$mean + offset, var)$mean)[seen])
-    slope <- if (is.null(t)) 0 * e else log_slope(t, y)
-    out$nlpd <- mean((log(2 * pi * var) + e^2 / var - 2 * slope)[seen]) / 2
-    out$coverage <- mean((abs(e) <= stats::qnorm(0.975) * sqrt(var))[seen])
-  }
+  response <- response_of(fit)
+  given <- if (response$conjugate) list(y = y) else if (has_response(fit, newdata)) new_sites(fit, newdata)
+  if (is.null(given$y)) return(out)
+  mean <- at$mean[rows$index] + rows$offset
+  known <- which(!is.na(mean) & !is.na(given$y))
+  index <- rows$index[known]
+  noise <- rep_len(noise_at(fit, rows$x), nrow(rows$x))
+  score <- response_score(response, take_sites(given[c("y", "size")], known),
+                          list(mean = mean[known], var = at$var[index]), list(noise = if (response$conjugate) noise[index]))
+  out[c("rmse_pred", "nlpd", "coverage")] <- score[c("rmse", "nlpd", "cover95")]
   out
 }
 
@@ -152,4 +146,183 @@ response_variable <- function(terms) attr(terms, "variables")[[1L + attr(terms, 
 
 has_response <- function(fit, newdata) {
   !is.null(fit$terms) && is.data.frame(newdata) && all(all.vars(response_variable(fit$terms)) %in% names(newdata))
+}
+
+# ---- information criteria ------------------------------------------------------------------------------------------
+
+#' @rdname gp_fit-methods
+#' @export
+AIC.gp_fit <- function(object, ..., k = 2) {
+  if (missing(...)) return(-2 * check_any_fit(object, "object")$evidence + k * object$df)
+  call <- match.call()
+  call$k <- NULL
+  compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
+}
+
+#' @rdname gp_fit-methods
+#' @export
+BIC.gp_fit <- function(object, ...) {
+  if (missing(...)) return(-2 * check_any_fit(object, "object")$evidence + log(stats::nobs(object)) * object$df)
+  compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
+}
+
+# What the arguments of a call are written as; fits spliced into it by do.call() have no name.
+fit_labels <- function(call) {
+  label <- function(a) if (is.symbol(a) || utils::object.size(a) < 20000) clip(deparse1(a)) else "fit"
+  make.unique(vapply(as.list(call)[-1L], label, ""))
+}
+
+# An attribute of each log likelihood, NA where it has none.
+part_of_each <- function(lls, what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
+
+compare_criterion <- function(fits, labels, name, penalty) {
+  lls <- lapply(fits, stats::logLik)
+  part <- function(what) part_of_each(lls, what)
+  value <- vapply(lls, as.double, 0)
+  nobs <- part("nobs")
+  if (length(unique(nobs[!is.na(nobs)])) > 1L) {
+    warn_evidence(sprintf("%s compares fits of the same responses: these have %s rows.", name,
+                          list_quoted(format(unique(nobs), trim = TRUE), quote = "")))
+  }
+  weight <- penalty(nobs) * part("df")
+  out <- -2 * value + weight
+  known <- !is.na(part("upper"))
+  best <- -2 * ifelse(known, part("upper"), value) + weight
+  worst <- -2 * ifelse(known, part("lower"), value) + weight
+  overlap <- outer(best, worst, "<") & t(outer(best, worst, "<"))
+  overlap[lower.tri(overlap, diag = TRUE)] <- FALSE
+  wide <- worst - best > 1e-6 * (1 + abs(out)) # exact posteriors overlap by rounding alone
+  overlap <- overlap & outer(wide, wide, "|")
+  # row is better than column for certain, and its value says the opposite
+  against <- outer(worst, best, "<=") & outer(out, out, ">")
+  pairs <- function(of) {
+    at <- which(of, arr.ind = TRUE)
+    list_quoted(sprintf("%s and %s", labels[at[, 1L]], labels[at[, 2L]]), quote = "", most = 3L)
+  }
+  says <- c(
+    if (any(overlap, na.rm = TRUE)) {
+      sprintf("%s does not tell which is better of %s: the brackets of their log evidence overlap.%s", name,
+              pairs(overlap), what_narrows(fits, overlap))
+    },
+    if (any(against, na.rm = TRUE)) {
+      sprintf("%s, made of lower bounds, is the wrong way round for %s: by their brackets the first is surely better.",
+              name, pairs(against))
+    })
+  if (length(says)) warn_evidence(paste(says, collapse = "\n"), best = best, worst = worst)
+  stats::setNames(data.frame(df = part("df"), value = out, row.names = labels), c("df", name))
+}
+
+what_narrows <- function(fits, overlap) {
+  at <- which(overlap, arr.ind = TRUE)[1L, ]
+  if (same_model(fits[[at[1L]]], fits[[at[2L]]])) return(" They are approximations of the same exact GP.")
+  bare <- vapply(fits, function(fit) {
+    inherits(fit, "gp_fit") && is.null(fit$reference) && !is.null(fit$data) && !is_variational(fit$likelihood)
+  }, NA)
+  if (any(bare)) " A reference narrows them: fit$reference <- reference(fit)." else ""
+}
+
+# ---- anova ----------------------------------------------------------------------------------------------------------
+
+#' Compare the evidence of fits
+#'
+#' The log evidence of two fits or more of the same response, of nested kernels (fewer inputs, say) or rival ones, with
+#' brackets and what these leave open of the differences.
+#'
+#' Each row is compared with the one above it. `difference` is that of `logLik()`. Where this is exact, so is the
+#' difference. Of inducing points `logLik()` is a lower bound, and the exact log evidence lies between `lower` and
+#' `upper` ([evidence_bounds()]); the difference of the exact ones then lies between `at_least` and `at_most`. Where
+#' these have the same sign the brackets tell which of the two is better. Where they do not, the fits cannot be told
+#' apart by what is known: a [reference()] kept in a fit narrows its bracket. Beside near rows `logLik()` is an estimate
+#' without a bracket (`NA`), and so it is of [gp_sor()], [gp_fitc()] and [gp_subsample()], which are models of their
+#' own.
+#'
+#' Of classes and counts the log evidence is that of Laplace's approximation, and brackets are of that of the exact
+#' process; by `approx = "vi"` it is a lower bound of the true one, without an upper end. Families are compared like
+#' kernels, such as [poisson()] and [nb()], or the two links of [binomial()].
+#'
+#' There are no p-values. Twice a difference is not chi-squared here: hyperparameters were learned with priors, an input
+#' without effect has its lengthscale at the end of its range, and of fits by inducing points all of this is known
+#' within brackets only. Differences are in nats: 1 is little, 5 is a lot, whatever the number of rows. A kernel with
+#' more hyperparameters has an advantage of about half a nat for each that does nothing; `AIC` (with 1 for each) takes
+#' that off.
+#'
+#' @param object A fit.
+#' @param ... Other fits of the same data.
+#' @return A data frame of classes `anova` and `data.frame` with a row a fit, named as the arguments are written: `df`
+#'   (hyperparameters learned), `logLik`, `lower`, `upper`, `AIC`, and against the row above `difference`, `at_least`,
+#'   `at_most`. Attribute `heading` says what differs and which pairs are told apart.
+#' @section Errors: class `pfdtc_error_input` for a single fit, something else than fits, or fits of other data.
+#' @section Invariants: `at_least <= difference of the exact log evidences <= at_most`.
+#' @seealso [logLik.gp_fit], [AIC.gp_fit], [evidence_bounds()], [compare_fits()] for predictions
+#' @examples
+#' both <- pfdtc(depth ~ lat + long, quakes[1:200, ], kernel = kernel_matern(3/2))
+#' one <- update(both, depth ~ long)
+#' anova(one, both)
+#' @importFrom stats anova
+#' @export
+anova.gp_fit <- function(object, ...) {
+  fits <- list(object, ...)
+  labels <- fit_labels(match.call())
+  if (length(fits) < 2L) {
+    abort_input("...", "empty", "one or more further fits of the same data",
+                hint = "anova() compares fits. For the terms of a single fit use drop1(), which refits without each.")
+  }
+  for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])
+  for (i in seq_along(fits)[-1L]) {
+    if (!same_response(fits[[1L]], fits[[i]])) {
+      abort_input(labels[i], "a fit of other data", sprintf("one of the data of %s", labels[1L]),
+                  hint = paste("Evidence is compared for the same response, with the same weights and offset, and not",
+                               "densities of numbers with probabilities of classes or counts."))
+    }
+  }
+  ll <- lapply(fits, stats::logLik)
+  part <- function(what) part_of_each(ll, what)
+  value <- vapply(ll, as.double, 0)
+  lower <- part("lower")
+  upper <- part("upper")
+  above <- function(v) c(NA, v[-length(v)])
+  table <- data.frame(df = part("df"), logLik = value, lower = lower, upper = upper, AIC = 2 * (part("df") - value),
+                      difference = value - above(value), at_least = lower - above(upper),
+                      at_most = upper - above(lower), row.names = labels)
+  structure(table, heading = c("Log evidence of fits of the same response, in nats\n", anova_models(fits, labels),
+                               anova_verdicts(table)), class = c("anova", "data.frame"))
+}
+
+# The same rows, responses, weights, numbers of trials and offset; the inputs may differ. Densities of numbers are not
+# probabilities of classes or counts.
+same_response <- function(a, b) {
+  discrete <- function(fit) response_of(fit)$discrete
+  if (discrete(a) != discrete(b)) return(FALSE)
+  if (discrete(a) && !isTRUE(all.equal(a$sum_of_sites, b$sum_of_sites))) return(FALSE)
+  of <- function(fit) fit$signature$sums[c("n", "w", "y", "yy")]
+  size <- pmax(a$signature$size[c("n", "w", "y", "yy")], b$signature$size[c("n", "w", "y", "yy")])
+  all(abs(of(a) - of(b)) <= 8 * (sqrt(of(a)[["n"]]) + 16) * .Machine$double.eps * size)
+}
+
+anova_models <- function(fits, labels) {
+  what <- vapply(fits, function(fit) {
+    sprintf("%s%s kernel, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ": "),
+            kernel_name(fit$kernel), if (response_of(fit)$conjugate) paste(fit$posterior, "posterior") else
+              sprintf("%s, %s", fit$likelihood$label, words_for(fit$likelihood)[["by"]]))
+  }, "")
+  lines <- strwrap(sprintf("%s: %s", labels, what), width = 78L, exdent = 4L)
+  paste0(paste(lines, collapse = "\n"), "\n")
+}
+
+kernel_name <- function(kernel) paste(kernel$label, collapse = " ")
+
+# What the brackets say of each row and the one above it.
+anova_verdicts <- function(table) {
+  names <- row.names(table)
+  says <- vapply(seq_along(names)[-1L], function(i) {
+    if (is.na(table$at_least[i])) {
+      sprintf("%s, %s: no bracket, difference of estimates", names[i - 1L], names[i])
+    } else if (table$at_least[i] > 0 || table$at_most[i] < 0) {
+      sprintf("%s has the greater evidence than %s, by %.1f at least", names[i - (table$at_most[i] < 0)],
+              names[i - (table$at_least[i] > 0)], max(table$at_least[i], -table$at_most[i]))
+    } else {
+      sprintf("%s, %s: the brackets do not tell which is better", names[i - 1L], names[i])
+    }
+  }, "")
+  paste0(paste(strwrap(says, width = 78L, exdent = 4L), collapse = "\n"), "\n")
 }

@@ -68,16 +68,19 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
     out <- used[fold[used] == id]
     started <- proc.time()[["elapsed"]]
     p <- without_fold(id, ended_together(if (laplace)
-      predict_fold_laplace(fit, data, asked, hyper, match(out, used)) else
+      predict_fold_of_sites(fit, data, asked, hyper, match(out, used)) else
         predict_fold(fit, data, asked, setdiff(used, out), out)))
     list(fold = id, predictions = data.frame(row = out, fold = id, p), seconds = proc.time()[["elapsed"]] - started)
   })
-  score <- function(p) if (laplace) score_fold_laplace(fit, p) else score_fold(p)
+  shown <- if (!laplace) c("n", "rmse", "nlpd", "crps", "cover50", "cover95") else
+    c("n", "rmse", "nlpd", "brier", "accuracy", "cover50", "cover95")
+  score <- function(p) summarise_scores(response_of(fit), p)[shown]
   row <- function(part) data.frame(fold = part$fold, score(part$predictions), seconds = part$seconds)
   rows <- do.call(rbind, lapply(parts, row))
   all <- do.call(rbind, lapply(parts, `[[`, "predictions"))
   overall <- row(list(fold = "all", predictions = all, seconds = sum(rows$seconds)))
   all <- all[order(all$row), ]
+  all <- all[c("row", "fold", "y", if (laplace) c("size", "mean", "density", "below", "upto") else c("mean", "sd"))]
   row.names(all) <- row.names(rows) <- NULL
   out <- structure(rows, overall = overall, predictions = all, hyper = hyper)
   if (laplace) return(out)
@@ -137,7 +140,7 @@ settings_again <- function(fit, hyper) {
   c(list(method = fit$method, call = fit$call), asked, list(control = control, keep_data = TRUE))
 }
 
-# data.frame(y, mean, sd) at some rows of the data, from a fit to others.
+# Returns score_each() for some rows of the data, by a fit to others.
 predict_fold <- function(fit, data, asked, train, test) {
   inputs <- training_inputs(data)
   # sizes of noise that are learned again do not stay in the weights
@@ -145,30 +148,37 @@ predict_fold <- function(fit, data, asked, train, test) {
   part <- clean_again(data, inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]),
                       w[train], data$offset[train], asked$center, asked$scale, merges_rows(fit$method), "y")
   if (!is.null(asked$m)) asked$m <- min(asked$m, length(train))
-  one <- withCallingHandlers(fit_as_asked(part, asked), pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
+  one <- withCallingHandlers(fit_as_asked(part, asked),
+                             pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
   x <- inputs$x[inputs$index[test], , drop = FALSE]
   p <- latent_at(one, x)
   w <- if (is.null(w)) 1 else w[test]
   offset <- if (is.null(data$offset)) 0 else data$offset[test]
-  mean <- p$mean + offset
-  sd <- sqrt(p$var + noise_at(one, x) / w)
-  y <- unname(given_response(data)[test])
-  if (is.null(one$transform)) return(data.frame(y = y, mean = mean, sd = sd))
-  back <- moments_back(one$transform, mean, sd^2)
-  data.frame(y = y, mean = back$mean, sd = back$sd, z = (transformed(one$transform, y) - mean) / sd,
-             log_sd = log(sd) - log_slope(one$transform, y))
+  score_each(response_of(one), list(y = unname(given_response(data)[test])),
+             list(mean = p$mean + offset, var = p$var), list(noise = noise_at(one, x) / w))
 }
 
-score_fold <- function(p) {
-  e <- p$y - p$mean
-  normal <- is.null(p$z) # else its transform is
-  z <- if (normal) e / p$sd else p$z
-  log_sd <- if (normal) log(p$sd) else p$log_sd
-  crps <- p$sd * (z * (2 * stats::pnorm(z) - 1) + 2 * stats::dnorm(z) - 1 / sqrt(pi))
-  inside <- function(level) mean(abs(z) <= stats::qnorm((1 + level) / 2))
-  data.frame(n = nrow(p), rmse = sqrt(mean(e^2)), nlpd = mean(z^2 + log(2 * pi)) / 2 + mean(log_sd),
-             crps = if (normal) mean(crps) else NA_real_,
-             cover50 = inside(0.5), cover95 = inside(0.95))
+# The same for a non-Gaussian likelihood. `out`: numbers among the rows in use.
+predict_fold_of_sites <- function(fit, data, settings, hyper, out) {
+  part <- data
+  part$x <- data$x[-out, , drop = FALSE]
+  part$sites <- take_sites(data$sites, -out)
+  part[c("y", "response")] <- list(data$y[-out], data$y[-out])
+  part[c("x_zero", "prior_weights", "weights")] <- list(NULL)
+  part["offset"] <- list(if (!is.null(data$offset)) part$sites$offset)
+  part$n <- nrow(part$x)
+  settings$likelihood <- fit$likelihood
+  settings["noise"] <- settings$control["maxit"] <- list(NULL)
+  if (hyper == "held") {
+    settings$likelihood$learned <- FALSE
+  } else if (fit$likelihood$learned) {
+    settings$likelihood["theta"] <- list(NULL)
+  }
+  if (!is.null(settings$m)) settings$m <- min(settings$m, part$n)
+  one <- suppressMessages(fit_as_asked(part, settings))
+  p <- latent_at(one, data$x[out, , drop = FALSE])
+  sites <- take_sites(data$sites, out)
+  score_each(response_of(one), sites[c("y", "size")], list(mean = p$mean + sites$offset, var = p$var), list())
 }
 
 # ---- which rows go together -----------------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ linear_problem <- function(problem) {
 
 # ---- noise whose log is linear in inputs ----------------------------------------------------------------------------
 
-# Returns the problem with gamma (noise_trend.R) behind its own parameters. The prior of gamma, N(0, 1) in units of the
+# Returns the problem with gamma behind its own parameters. The prior of gamma, N(0, 1) in units of the
 # inputs' spreads, does not fade: nothing else would hold gamma if a rough function has hardly any noise.
 problem_with_trend <- function(problem, trend, priors) {
   pool <- problem$pool

@@ -83,7 +83,7 @@ learn_finally <- function(now, s, rival, state, keep) {
   list(model = now, rival = rival)
 }
 
-# Learns how the noise differs between rows (noise_trend.R): gamma and its covariance, by the Vecchia likelihood, with
+# Learns how the noise differs between rows (response-noise.R): gamma and its covariance, by the Vecchia likelihood, with
 # the given kernel or Matern 3/2, whose parameters move with it.
 learn_noise_trend <- function(trend, data, s, state) {
   pool <- learning_rows(data, s)

@@ -183,3 +183,44 @@ refuse_neighbours <- function(fit) {
   abort_input("model", "a fit with nearest neighbours", "a fit with `neighbours = 0`",
               hint = "rstandard() and hatvalues() work for this fit.")
 }
+
+# ---- scores ---------------------------------------------------------------------------------------------------------
+
+# Returns the scores of the training rows, each given all other rows, or with `seen` given all rows.
+training_scores <- function(fit, seen = FALSE) {
+  data <- training_data(fit)
+  response <- response_of(fit)
+  f <- if (seen) latent_at(fit, data$x) else loo_rows(fit)
+  if (seen) f$mean <- f$mean + data$sites$offset
+  used <- which(!is.na(if (seen) f$mean else f$mean + f$noise)) # not at weight 0
+  y <- if (response$conjugate) list(y = unname(given_response(data)[used])) else data$sites[c("y", "size")]
+  response_score(response, y, lapply(f[c("mean", "var")], `[`, used), list(noise = f$noise[used]))
+}
+
+# Returns the PIT of each row given the others, NA at weight 0. It is uniform if the model holds, and random between
+# P(< y) and P(<= y) for counts and classes (Czado, Gneiting and Held 2009). `loo`: the result of loo_rows().
+pit_of <- function(fit, loo) {
+  known <- which(!is.na(loo$mean))
+  sites <- training_data(fit)$sites
+  size <- if (is.null(sites$size)) rep(1, length(known)) else sites$size
+  ends <- pit_ends(response_of(fit), sites$y, lapply(loo[c("mean", "var")], `[`, known), list(size = size))
+  pit <- ends$below + stats::runif(nrow(ends)) * (ends$upto - ends$below)
+  replace(loo$mean, known, pmin(pmax(pit, 0), 1))
+}
+
+# Returns ten classes of rows, of about equal size, by their leave-one-out prediction: mean prediction, mean response,
+# and the sd that this mean has if predictions hold.
+calibration_table <- function(fit, classes = 10L) {
+  data <- training_data(fit)
+  loo <- loo_rows(fit)
+  mean <- response_moments(response_of(fit), loo$mean, loo$var)$mean
+  use <- which(!is.na(mean))
+  size <- if (is.null(data$sites$size)) rep(1, length(use)) else data$sites$size
+  p <- mean[use]
+  y <- data$response[use]
+  class <- ceiling(rank(p, ties.method = "average") / length(p) * min(classes, max(1L, length(p) %/% 5L)))
+  each <- function(v) as.vector(tapply(v, class, sum))
+  trials <- each(size)
+  data.frame(predicted = each(size * p) / trials, observed = each(size * y) / trials,
+             sd = sqrt(each(size * p * (1 - p))) / trials, rows = as.vector(table(class)))
+}

@@ -143,7 +143,7 @@ fitted.gp_fit <- function(object, ...) {
 #' @export
 residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit", "deviance"), ...) {
   type <- check_choice(type, c("response", "pearson", "loo", "pit", "deviance"), "type")
-  if (!response_of(object)$conjugate) return(residuals_laplace(check_any_fit(object, "object"), type))
+  if (!response_of(object)$conjugate) return(residuals_other(check_any_fit(object, "object"), type))
   if (type == "pit") return(stats::pnorm(stats::rstandard(object)))
   data <- training_data(object)
   if (type == "loo") return(stats::naresid(object$na.action, loo_rows(check_fit(object, "object"))$residual))
@@ -236,3 +236,34 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
             seed = state_used)
 }
 
+# Returns the residuals of a non-Gaussian likelihood.
+residuals_other <- function(fit, type) {
+  if (type == "pit") return(stats::naresid(fit$na.action, pit_of(fit, loo_rows(fit))))
+  response <- response_of(fit)
+  data <- training_data(fit)
+  padded <- function(v) stats::naresid(fit$na.action, v)
+  mean <- stats::predict(fit, type = if (type == "loo") "loo" else "response")
+  r <- padded(data$response) - mean
+  if (type %in% c("response", "loo")) return(r)
+  w <- if (is.null(data$prior_weights)) 1 else padded(data$prior_weights)
+  size <- padded(sizes_given(data))
+  if (type == "pearson") return(r * sqrt(w / response$variance(mean, 0, size, response$theta)))
+  sign(r) * sqrt(pmax(w * response$deviance(padded(data$response), mean, size, response$theta), 0))
+}
+
+# Draws responses given f. New rows have one trial each. A row of weight 0 has no distribution (NA).
+draw_responses <- function(fit, f, training) {
+  response <- response_of(fit)
+  mean <- response$link$inv(f)
+  size <- 1
+  if (training) {
+    data <- training_data(fit)
+    padded <- function(v) stats::napredict(fit$na.action, v)
+    size <- padded(sizes_given(data))
+    mean[padded(all_rows(data, FALSE, TRUE)) == 1, ] <- NA
+  }
+  known <- !is.na(mean)
+  out <- mean
+  out[known] <- response$draw(mean[known], rep_len(size, length(f))[known], response$theta)
+  out
+}

@@ -97,8 +97,8 @@ model_performance.gp_fit <- function(model, ...) {
 }
 
 laplace_performance <- function(fit) {
-  seen <- scores_seen(fit)
-  unseen <- scores_left_out(fit)
+  seen <- training_scores(fit, seen = TRUE)
+  unseen <- training_scores(fit)
   structure(data.frame(AIC = stats::AIC(fit), BIC = stats::BIC(fit), NLPD = seen$nlpd, RMSE = seen$rmse,
                        Brier = seen$brier, NLPD_loo = unseen$nlpd, RMSE_loo = unseen$rmse, Brier_loo = unseen$brier),
             class = c("performance_model", "data.frame"))

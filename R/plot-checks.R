@@ -16,7 +16,7 @@ check_which <- function(which) {
 
 # Returns the data of each check, by name.
 check_tables <- function(fit, which) {
-  tables <- if (response_of(fit)$conjugate) gaussian_scores(fit) else pit_scores(fit)
+  tables <- loo_checks(fit)
   used <- is.finite(tables$rstandard)
   tables <- lapply(tables, function(v) unname(v[used]))
   numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
@@ -39,16 +39,14 @@ checks_figure <- function(fit, which) {
          cex = if (k > 1L) 0.85, par = if (k > 1L) panels_par(rev(grDevices::n2mfrow(k)), c(3.5, 3.5, 1.8, 1)))
 }
 
-gaussian_scores <- function(fit) {
-  loo <- loo_rows(fit)
-  list(mean = loo$mean, observed = loo$mean + loo$residual, rstandard = standardised(loo))
-}
-
 # Normal quantiles of the randomised PIT are standard normal if the model holds (Dunn and Smyth 1996).
-pit_scores <- function(fit) {
-  data <- training_data(fit)
+loo_checks <- function(fit) {
   loo <- loo_rows(fit)
-  list(mean = response_moments(response_of(fit), loo$mean, loo$var)$mean, observed = unname(data$response),
+  response <- response_of(fit)
+  if (response$conjugate) {
+    return(list(mean = loo$mean, observed = loo$mean + loo$residual, rstandard = standardised(loo)))
+  }
+  list(mean = response_moments(response, loo$mean, loo$var)$mean, observed = unname(training_data(fit)$response),
        rstandard = stats::qnorm(pmin(pmax(pit_of(fit, loo), 1e-15), 1 - 1e-15)))
 }
 
@@ -119,7 +117,7 @@ calibration_figure <- function(fit) {
     abort_input("which", "\"calibration\"", "\"pit\" or \"observed\" for Gaussian noise")
   }
   if (response_of(fit)$reads != "classes") {
-    pit <- unname(pit_laplace(fit))
+    pit <- unname(stats::naresid(fit$na.action, pit_of(fit, loo_rows(fit))))
     return(figure(list(pit_panel(pit[!is.na(pit)])), data.frame(pit = pit)))
   }
   d <- calibration_table(fit)

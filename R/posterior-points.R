@@ -53,7 +53,8 @@ squared_moves.points <- function(p) {
 }
 
 covariance_with_rows.points <- function(p, fun) {
-  p$model$noise * crossprod(whitened_features(p, p$rows$x), forwardsolve(p$factors$C, features_of(fun, p$z, p$factors$L)))
+  at <- forwardsolve(p$factors$C, features_of(fun, p$z, p$factors$L))
+  p$model$noise * crossprod(whitened_features(p, p$rows$x), at)
 }
 
 # Without the inducing variables y ~ N(0, Q + s2 W^{-1}): SoR's own model. The ELBO subtracts t / (2 s2), where t is the

@@ -88,7 +88,7 @@ report_evidence <- function(fit, evidence) {
 report_loo <- function(fit, number) {
   if (is.null(fit$data)) return(NA_character_)
   if (!response_of(fit)$conjugate) {
-    s <- scores_left_out(fit)
+    s <- training_scores(fit)
     of_classes <- if (!is.na(s$brier)) sprintf("; Brier score %s; %.0f %% on the likelier side", number(s$brier),
                                                100 * s$accuracy)
     return(sprintf("NLPD %s%s", number(s$nlpd), if (is.null(of_classes)) sprintf("; RMSE %s", number(s$rmse)) else

@@ -1,5 +1,50 @@
 # Scores of predictive distributions.
 
+# Returns the scores of responses: list(y, size) under the distribution averaged over f ~ N(f$mean, f$var), offset
+# included, with noise variances rows$noise for a Gaussian likelihood. One row: see summarise_scores().
+response_score <- function(response, y, f, rows) summarise_scores(response, score_each(response, y, f, rows))
+
+# Returns a row for each response: y (a share of `size` trials), mean and sd of the distribution, log density, CRPS, and
+# the probabilities of less than the response (`below`) and of no more (`upto`). The CRPS of a non-Gaussian likelihood
+# takes up to 0.2 s a row, and is NA unless `crps` is TRUE.
+score_each <- function(response, y, f, rows, crps = response$conjugate) {
+  size <- if (is.null(y$size)) rep(1, length(y$y)) else y$size
+  f <- list(mean = unname(f$mean), var = unname(f$var), noise = rows$noise)
+  rows$size <- size
+  m <- if (!response$conjugate) response_moments(response, f$mean, f$var) else if (is.null(response$transform))
+    list(mean = f$mean, sd = sqrt(f$var + f$noise)) else moments_back(response$transform, f$mean, f$var + f$noise)
+  ends <- pit_ends(response, y$y, f, rows)
+  data.frame(y = y$y / if (response$reads == "classes") pmax(size, 1) else 1, size = size, mean = m$mean, sd = m$sd,
+             density = response_log_density(response, y, f),
+             crps = if (crps) response_crps(response, y$y, f, rows) else NA_real_, ends)
+}
+
+pit_ends <- function(response, y, f, rows) {
+  if (response$conjugate) {
+    z <- if (is.null(response$transform)) y else transformed(response$transform, y)
+    upto <- stats::pnorm((z - f$mean) / sqrt(f$var + f$noise))
+    return(data.frame(below = upto, upto = upto))
+  }
+  cdf <- function(y) predictive_cdf(response, y, rows$size, f$mean, sqrt(pmax(f$var, 0)))
+  upto <- cdf(y)
+  data.frame(below = if (response$discrete) cdf(y - 1) else upto, upto = upto)
+}
+
+# Returns one row of scores from the rows of score_each(): n, rmse, nlpd, crps, brier and accuracy (of classes and
+# trials; the Brier score is the mean squared distance of single trials from the probability), and cover50 and cover95
+# (of all but single classes), the shares of responses inside their central intervals.
+summarise_scores <- function(response, each) {
+  p <- each$mean
+  trials <- response$reads == "classes"
+  brier <- sum(each$size * (each$y * (1 - p)^2 + (1 - each$y) * p^2)) / sum(each$size)
+  inside <- function(level) {
+    if (has_classes(response)) NA_real_ else mean(each$upto >= (1 - level) / 2 & each$below < (1 + level) / 2)
+  }
+  data.frame(n = nrow(each), rmse = sqrt(mean((each$y - p)^2)), nlpd = -mean(each$density), crps = mean(each$crps),
+             brier = if (trials) brier else NA_real_, accuracy = if (trials) mean((p > 0.5) == (each$y > 0.5)) else
+               NA_real_, cover50 = inside(0.5), cover95 = inside(0.95))
+}
+
 # Returns the continuous ranked probability score of each response, the integral of (F(t) - 1{y <= t})^2 over t, where F
 # is the distribution averaged over f ~ N(f$mean, f$var). `rows`: list(noise, size). Successes count as shares.
 response_crps <- function(response, y, f, rows) {

@@ -102,7 +102,9 @@ test_that("confint() is around the logs, and its names say so", {
   expect_identical(dimnames(table), list(sprintf("log(%s)", names(coef(fit))), c("10 %", "90 %")))
   expect_equal(unname(rowMeans(table)), unname(log(coef(fit))))
   expect_equal(table[, 2] - table[, 1], 2 * qnorm(0.9) * sd)
-  for (name in c("noise", "log(noise)")) expect_identical(confint(fit, name), confint(fit)["log(noise)", , drop = FALSE])
+  for (name in c("noise", "log(noise)")) {
+    expect_identical(confint(fit, name), confint(fit)["log(noise)", , drop = FALSE])
+  }
   expect_identical(colnames(confint(fit, 1:2)), c("2.5 %", "97.5 %"))
   expect_input_error(confint(fit, "nose"), "parm")
   expect_input_error(confint(fit, 9), "parm")
@@ -185,7 +187,7 @@ test_that("of Student's t it is in the units of the response, and a mixture is o
   expect_equal(got$fit, mean, tolerance = 1e-6)
   expect_equal(got$se.fit, sqrt(square - mean^2), tolerance = 1e-6)
   expect_gt(got$se.fit[2], predict(fit, new, se.fit = TRUE)$se.fit[2])
-  expect_input_error(predict(fit, new, interval = "credible", certified = TRUE, hyper_uncertainty = TRUE), "hyper_uncertainty")
+  expect_input_error(predict(fit, new, interval = "credible", certified = TRUE, hyper_uncertainty = TRUE), "certified")
 })
 
 test_that("where there is no evidence right beside the hyperparameters, that is said", {
@@ -194,7 +196,7 @@ test_that("where there is no evidence right beside the hyperparameters, that is 
   expect_error(vcov(fit), "curvature", class = "pfdtc_error_numerical")
 })
 
-test_that("a linear mean of counts has its coefficients in coef(), vcov() and confint(), those of glm() if it is alone", {
+test_that("a linear mean of counts has its coefficients in coef(), vcov() and confint(): glm()'s if it is alone", {
   d <- counted_data(40)
   names(d)[1] <- "log(x)" # an input whose name looks like that of a logarithm
   kernel <- gp_exact(d["log(x)"], d$y, kernel = kernel_se(1, 1e-8), mean = ~ ., noise = 1,

@@ -258,8 +258,10 @@ test_that("joint moments of sums are those of the joint values, for every class 
 test_that("rstudent() and dfbetas() are lm()'s where a linear mean is all, weights included", {
   w <- with_seed(1, runif(50, 0.5, 2))
   line <- lm(dist ~ speed, cars, weights = w)
-  set <- function(by, ...) by(dist ~ speed, cars, kernel = kernel_se(1, 1e-8), mean = ~ speed, weights = w, hyper = "fixed",
-                              noise = summary(line)$sigma^2, ...)
+  set <- function(by, ...) {
+    by(dist ~ speed, cars, kernel = kernel_se(1, 1e-8), mean = ~ speed, weights = w, hyper = "fixed",
+       noise = summary(line)$sigma^2, ...)
+  }
   for (fit in list(set(gp_exact), set(gp_dtc, inducing = as.matrix(cars["speed"])[c(1, 20, 50), , drop = FALSE]))) {
     # the prior of the mean takes a ten thousandth
     expect_equal(rstudent(fit), rstudent(line), tolerance = 1e-3)
