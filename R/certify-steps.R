@@ -75,8 +75,7 @@ step_corrected_mean <- function(job, fun, inside) {
   if (is.null(job$without_passes)) job$without_passes <- inside[c("mean_lower", "mean_upper")]
   if (is.null(job$correction) || !fun$n) return(inside)
   job$tell("exact mean")
-  narrow(inside, mean_interval(corrected_mean(job$reference, job$correction, job$data,
-                                             in_scale_of(job, fun))))
+  narrow(inside, as_interval(corrected_mean(job$reference, job$correction, job$data, in_scale_of(job, fun))))
 }
 
 # Kriging on near rows narrows intervals that are wide, the widest first. Values share their near rows in groups.
@@ -263,7 +262,7 @@ exact_of_fit <- function(fit) {
   model <- model_of(fit)
   posterior <- native_exact(data, model, fit$control)
   gp_beside(fit, "gp_exact", data = data, parts = list(
-    x = data$x, m = NULL, factors = posterior, evidence = exact_evidence(data, posterior, model$noise)))
+    x = data$x, m = NULL, factors = posterior, evidence = evidence_of("exact", model, data, posterior)))
 }
 
 # What rounding does to the exact posterior. With D the diagonal of K + s2 W^{-1}, its Cholesky factor is that of

@@ -97,12 +97,14 @@ coef.gp_fit <- function(object, ...) {
   object <- check_any_fit(object, "object")
   theta <- stats::setNames(c(kernel_values(object$kernel), object$noise),
                            parameter_names(object$kernel, object$frame$columns))
-  if (response_of(object)$conjugate) {
+  response <- response_of(object)
+  linear <- mean_coefficients(object)$estimate
+  if (response$conjugate) {
     vague <- is_mean_variance(object$kernel)
-    return(c(mean_coefficients(object)$estimate, theta[!c(vague, FALSE)], noise_coefficients(object)$estimate))
+    return(c(linear, theta[!c(vague, FALSE)], noise_coefficients(object)$estimate))
   }
-  shape <- if (!is.null(object$theta)) stats::setNames(object$theta, as_response(object$likelihood)$shape)
-  c(theta[names(theta) != "noise"], mean = object$center, shape)
+  shape <- if (!is.null(object$theta)) stats::setNames(object$theta, response$shape)
+  c(linear, theta[names(theta) != "noise"], mean = object$center, shape)
 }
 
 #' @rdname gp_fit-methods
@@ -120,12 +122,13 @@ nobs.gp_fit <- function(object, ...) if (gp_family(object)$some) object$m else o
 #' @export
 logLik.gp_fit <- function(object, ...) {
   object <- check_any_fit(object, "object")
-  # what brackets the evidence is beside a near field a pass over all rows, and of no use without a reference
+  evidence <- posterior_evidence(posterior_of(object))
+  # with neighbours, bounds need a pass over all rows, and are wide without a reference
   open <- !is.null(object$near) && is.null(object$reference)
-  bounds <- if (!open && (gp_family(object)$dtc || is_exact(object))) {
+  bounds <- if (!open && evidence$is != "own model") {
     tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # it may need the data
   }
-  structure(object$evidence, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],
+  structure(evidence$value, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],
             upper = bounds[["upper"]], class = "logLik")
 }
 
