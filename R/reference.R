@@ -95,7 +95,8 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
                                                         "or fit with `keep_data = TRUE`.")
                   else "Make it by passes over the source: fit$reference <- reference(fit, data = <the source>).")
     }
-    tell_classed("reference", "A reference is made for this call; keep it with  fit$reference <- reference(fit)")
+    tell_classed("reference", paste("A reference posterior was computed for this call. To reuse it:",
+                                    "fit$reference <- reference(fit)"))
     return(reference(fit, m2, max_seconds = max_seconds))
   }
   given <- check_fit(given, "reference")
