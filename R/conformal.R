@@ -40,7 +40,7 @@ ends_by_row <- function(fit, x, var, loo, used, k, rule) {
   blocks <- split(seq_along(var), (seq_along(var) - 1L) %/% size)
   total <- var + noise_at(fit, x)
   ends <- lapply(blocks, function(i) {
-    kappa <- in_units(fit, covariance_with_rows(p, x[i, , drop = FALSE]), 2)[part$group[kept], , drop = FALSE]
+    kappa <- in_units(fit, covariance_with_rows(p, values_at(p$model$kernel, x[i, , drop = FALSE])), 2)[part$group[kept], , drop = FALSE]
     each <- rule(row, kappa, matrix(total[i], length(kept), length(i), byrow = TRUE))
     kth <- function(v) apply(v, 2L, function(one) sort(one, partial = k)[k])
     cbind(kth(each$below), kth(each$above))

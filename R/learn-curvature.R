@@ -13,11 +13,12 @@
 #' small.
 #'
 #' @param object a fit with its data (`keep_data = TRUE`) and learned hyperparameters.
-#' @param parm names of hyperparameters as in `coef()`, or numbers among the learned ones; default: all.
+#' @param parm names as in `vcov()` or as in `coef()`, or numbers among the learned ones; default: all.
 #' @param level probability of the intervals.
 #' @param ... unused: an unknown argument is an error.
-#' @return `vcov()`: a symmetric positive definite matrix, named as in `coef()`. `confint()`: a matrix with a row for
-#'   each hyperparameter (log) or coefficient and two columns, the lower and the upper end.
+#' @return `vcov()`: a symmetric positive definite matrix. A hyperparameter on the log scale is named `log(noise)`, say;
+#'   a coefficient has its name in `coef()`. `confint()`: a matrix with a row for each of them and two columns, the
+#'   lower and the upper end. `model_parameters()` and `tidy()` have the intervals in the units of `coef()`.
 #' @section Errors: class `pfdtc_error_input` if nothing was learned or the fit has no data, and for unknown names.
 #' @section Invariants: the same call gives the same numbers and leaves R's random numbers as they were.
 #' @source Rasmussen and Williams (2006), section 5.2; Guinness (2021), Statistics and Computing 31.
@@ -31,11 +32,12 @@
 vcov.gp_fit <- function(object, ...) {
   check_dots_empty(list(...), "object")
   object <- check_any_fit(object, "object")
-  linear <- if (response_of(object)$conjugate) list(mean_coefficients(object), noise_coefficients(object))
+  linear <- list(mean_coefficients(object), noise_coefficients(object))
   own <- !(object$hyper == "fixed" && any(lengths(linear)))
   learned <- if (own) learned_density(object)
+  names <- ifelse(learned$names == "mean", "mean", sprintf("log(%s)", learned$names))
   blocks <- list(linear[[1L]]$covariance,
-                 if (own) dimnames_of(learned$unit * t(learned$unit * curvature_inverse(learned)), learned$names),
+                 if (own) dimnames_of(learned$unit * t(learned$unit * curvature_inverse(learned)), names),
                  linear[[2L]]$covariance)
   block_diagonal(blocks[lengths(blocks) > 0L])
 }
@@ -54,14 +56,15 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   check_dots_empty(list(...), c("object", "parm", "level"))
   level <- check_level(level)
   sd <- sqrt(diag(stats::vcov(object)))
+  plain <- plain_names(names(sd), object)
   if (missing(parm)) parm <- names(sd)
-  known <- if (is.numeric(parm)) parm %in% seq_along(sd) else parm %in% names(sd)
-  if (!all(known)) {
+  if (is.character(parm)) parm <- ifelse(parm %in% plain, match(parm, plain), match(parm, names(sd)))
+  if (!all(parm %in% seq_along(sd))) {
     abort_input("parm", describe(parm), sprintf("among %s", list_quoted(names(sd), "\"", most = 12L)))
   }
   z <- stats::qnorm((1 + level) / 2)
-  middle <- stats::coef(object)[names(sd)]
-  logs <- are_logs(names(sd), object)
+  middle <- stats::coef(object)[plain]
+  logs <- plain != names(sd)
   middle[logs] <- log(middle[logs])
   ends <- (1 + c(-1, 1) * level) / 2
   table <- cbind(middle - z * sd, middle + z * sd)
@@ -69,8 +72,10 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   table[parm, , drop = FALSE]
 }
 
-are_logs <- function(names, fit) {
-  !names %in% if (response_of(fit)$conjugate) rownames(linear_coefficients(fit)) else "mean"
+# Returns the names in coef() of what vcov() has: "noise" for "log(noise)". Coefficients are not logs, and the name of
+# one may be that of an input such as log(x).
+plain_names <- function(names, fit) {
+  ifelse(names %in% rownames(linear_coefficients(fit)), names, sub("^log[(](.*)[)]$", "\\1", names))
 }
 
 # Returns the inverse of minus the second derivative; no direction has a larger sd than most_sd.

@@ -11,9 +11,12 @@
 #' * `residuals(fit, type = "pit")`: the probability of a smaller response. It is uniform if the model holds, and random
 #'   for counts and classes. A histogram that is high in the middle means that intervals are too wide.
 #' * `rstandard()`: leave-one-out residual divided by the sd of the response given all other rows.
+#' * `rstudent()`: the same, with kernel and noise scaled by an estimate from all other rows, as for [lm()]. It is
+#'   `rstandard()` for a non-Gaussian likelihood.
 #' * `hatvalues()`: leverage, the derivative of a fitted value by its response. The sum is the number of degrees of
 #'   freedom of the fit.
 #' * `cooks.distance()`: weighted change of all fitted values if the row is left out, as for [lm()].
+#' * `dfbetas()`: change of each coefficient of a linear `mean` if the row is left out, divided by its sd.
 #'
 #' **Copies.** A copy of a row is predicted by its twin, since both are rows. Leave-one-out and conformal intervals are
 #' then too optimistic, and a message says so; [cross_validate()] keeps copies in one fold.
@@ -26,7 +29,8 @@
 #'
 #' @param model A fit with its data (`keep_data = TRUE`).
 #' @param ... Not used; an unknown argument is an error.
-#' @return A named vector with an element for each row, in the order of the data. `na.exclude` pads it with `NA`.
+#' @return A named vector with an element for each row (`dfbetas()`: a matrix with a row for each), in the order of the
+#'   data. `na.exclude` pads it with `NA`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' sqrt(mean(residuals(fit, type = "loo")^2)) # prediction error, in units of dist
@@ -36,8 +40,9 @@
 #' head(predict(fit, type = "loo", se.fit = TRUE)$se.fit)
 #' hist(residuals(fit, type = "pit"))
 #' @seealso [cross_validate()], [predict.gp_fit()], [plot.gp_fit()]; formulas are in the vignette *Theory*.
-#' @section Errors and invariants: class `pfdtc_error_input` for a fit without its data, and for `cooks.distance()` with
-#'   nearest neighbours. Means and variances are those of a fit in which the row has weight 0.
+#' @section Errors and invariants: class `pfdtc_error_input` for a fit without its data, and for `cooks.distance()`,
+#'   `dfbetas()` and `rstudent()` with nearest neighbours. Means and variances are those of a fit in which the row has
+#'   weight 0.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 5.4.2; Cook and Weisberg
 #'   (1982), *Residuals and Influence in Regression*.
 #' @name leave_one_out
@@ -119,14 +124,62 @@ hatvalues.gp_fit <- function(model, ...) {
 #' @export
 cooks.distance.gp_fit <- function(model, ...) {
   check_dots_empty(list(...), "model")
-  model <- check_any_fit(model, "model")
+  model <- refuse_neighbours(model)
   data <- training_data(model)
-  if (!is.null(model$near)) {
-    abort_input("model", "a fit with nearest neighbours", "a fit without neighbours for Cook's distance",
-                hint = "Use rstandard() and hatvalues() instead.")
-  }
   p <- posterior_of(model)
   part <- without_rounded(row_parts(p))
   distance <- (part$g / part$rest)^2 * squared_moves(p)[part$group] / sum(part$W * part$q)
   stats::naresid(model$na.action, all_rows(data, distance, 0))
+}
+
+#' @rdname leave_one_out
+#' @importFrom stats rstudent
+#' @export
+rstudent.gp_fit <- function(model, ...) {
+  check_dots_empty(list(...), "model")
+  if (!response_of(model)$conjugate) return(stats::rstandard(model))
+  model <- refuse_neighbours(model)
+  r <- standardised(loo_rows(model))
+  stats::naresid(model$na.action, r / scale_without(model, r))
+}
+
+#' @rdname leave_one_out
+#' @importFrom stats dfbetas
+#' @export
+dfbetas.gp_fit <- function(model, ...) {
+  check_dots_empty(list(...), "model")
+  model <- refuse_neighbours(model)
+  b <- mean_functionals(model)
+  if (is.null(b)) {
+    abort_input("model", "a fit without a linear mean", "a fit with `mean = ~ x`, which has coefficients")
+  }
+  loo <- loo_rows(model)
+  p <- posterior_of(model)
+  part <- without_rounded(row_parts(p))
+  fun <- some_functionals(b$fun, seq_along(b$names))
+  change <- covariance_with_rows(p, fun)[part$group, , drop = FALSE] * (part$g / part$rest)
+  change <- in_units(model, change %*% t(b$to)) / rep(mean_coefficients(model)$sd, each = nrow(change))
+  scale <- if (response_of(model)$conjugate) scale_without(model, standardised(loo)) else 1
+  out <- apply(change, 2L, function(v) all_rows(training_data(model), v, 0)) / scale
+  dimnames(out) <- list(names(training_data(model)$response), b$names)
+  stats::naresid(model$na.action, out)
+}
+
+# Returns the estimate of the scale of kernel and noise from all other rows, in units of the fit's own. With
+# y'K^{-1} y = sum(g y) and the squared standardised residual r^2 the estimate is (y'K^{-1} y - r^2) / (n - p - 1), for
+# p coefficients of the mean, as for lm().
+scale_without <- function(fit, r) {
+  p <- posterior_of(fit)
+  part <- row_parts(p)
+  used <- part$q > 0 # the rows of a subsample
+  coefficients <- max(length(mean_functionals(fit)$names), fit$center != 0)
+  seen <- all_rows(training_data(fit), as.double(used), 0)
+  sqrt(pmax(sum(part$g * responses_used(p)$y) - seen * r^2, 0) / (sum(used) - coefficients - seen))
+}
+
+refuse_neighbours <- function(fit) {
+  fit <- check_any_fit(fit, "model")
+  if (is.null(fit$near)) return(fit)
+  abort_input("model", "a fit with nearest neighbours", "a fit with `neighbours = 0`",
+              hint = "rstandard() and hatvalues() work for this fit.")
 }

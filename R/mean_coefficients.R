@@ -1,31 +1,36 @@
 # Coefficients of a linear mean (mean.R): linear functionals of the fit's posterior.
 
-# list(estimate, sd, covariance), named, of the level where all inputs are 0 and the slopes, in units of y; NULL
-# without a mean.
-mean_coefficients <- function(fit) {
-  model <- model_of(fit)
-  term <- mean_term(model$kernel)
+# Returns list(fun, to, names, pairs), NULL without a linear mean. The functionals are the level in the middle of the
+# inputs and the slopes in units of the spreads, then the sum of each pair. `to` converts the former to the level where
+# all inputs are 0 and to slopes in units of the inputs.
+mean_functionals <- function(fit) {
+  kernel <- model_of(fit)$kernel
+  term <- mean_term(kernel)
   if (is.null(term)) return(NULL)
-  leaf <- as_sum(model$kernel)$leaves[[term$leaves]]
+  leaf <- as_sum(kernel)$leaves[[term$leaves]]
   d <- length(leaf$inputs)
-  # of b, the level in the middle and the slopes in units of the spreads: each, and the sum of each pair
   pairs <- which(upper.tri(diag(d + 1L)), arr.ind = TRUE)
   of_b <- rbind(diag(d + 1L), diag(d + 1L)[pairs[, 1L], ] + diag(d + 1L)[pairs[, 2L], ])
-  n <- nrow(of_b)
-  x <- fit_points(fit)[1L, , drop = FALSE] # coefficients are about no row: any will do
+  x <- fit_points(fit)[1L, , drop = FALSE] # coefficients belong to no row: any row will do
   prior <- term$variance * rowSums(of_b^2)
   cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
-  fun <- new_functionals("coefficients", cross, prior, prior, x, rep(1L, n), under = NULL)
-  p <- functionals_in_units(fit, fun)
-  V <- diag(p$sd[seq_len(d + 1L)]^2)
-  V[pairs] <- (p$sd[-seq_len(d + 1L)]^2 - diag(V)[pairs[, 1L]] - diag(V)[pairs[, 2L]]) / 2
+  list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),
+       to = rbind(c(1, -leaf$centre * leaf$rate), cbind(0, diag(leaf$rate, d))),
+       names = c("(Intercept)", fit$frame$columns[leaf$inputs]), pairs = pairs)
+}
+
+# Returns list(estimate, sd, covariance), named: the level where all inputs are 0 and the slopes, in units of y.
+mean_coefficients <- function(fit) {
+  b <- mean_functionals(fit)
+  if (is.null(b)) return(NULL)
+  p <- functionals_in_units(fit, b$fun)
+  each <- seq_along(b$names)
+  V <- diag(p$sd[each]^2)
+  V[b$pairs] <- (p$sd[-each]^2 - diag(V)[b$pairs[, 1L]] - diag(V)[b$pairs[, 2L]]) / 2
   V[lower.tri(V)] <- t(V)[lower.tri(V)]
-  names <- c("(Intercept)", fit$frame$columns[leaf$inputs])
-  # the level where the inputs are 0, and slopes in their units
-  to <- rbind(c(1, -leaf$centre * leaf$rate), cbind(0, diag(leaf$rate, d)))
-  covariance <- dimnames_of(to %*% V %*% t(to), names)
-  list(estimate = stats::setNames(drop(to %*% p$mean[seq_len(d + 1L)]) + c(fit$center, numeric(d)), names),
-       sd = sqrt(diag(covariance)), covariance = covariance)
+  covariance <- dimnames_of(b$to %*% V %*% t(b$to), b$names)
+  estimate <- drop(b$to %*% p$mean[each]) + c(fit$center, numeric(length(each) - 1L))
+  list(estimate = stats::setNames(estimate, b$names), sd = sqrt(diag(covariance)), covariance = covariance)
 }
 
 mean_term <- function(kernel) {
@@ -33,7 +38,7 @@ mean_term <- function(kernel) {
   Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)
 }
 
-# Coefficients of the mean and of the log noise with their standard deviations, a row each; NULL where there are none.
+# Returns the coefficients of the mean and of the log noise with their sds, a row each; NULL if there are none.
 linear_coefficients <- function(fit) {
   parts <- list(mean_coefficients(fit), noise_coefficients(fit))
   estimate <- unlist(lapply(parts, `[[`, "estimate"))

@@ -97,12 +97,14 @@ coef.gp_fit <- function(object, ...) {
   object <- check_any_fit(object, "object")
   theta <- stats::setNames(c(kernel_values(object$kernel), object$noise),
                            parameter_names(object$kernel, object$frame$columns))
-  if (response_of(object)$conjugate) {
+  response <- response_of(object)
+  linear <- mean_coefficients(object)$estimate
+  if (response$conjugate) {
     vague <- is_mean_variance(object$kernel)
-    return(c(mean_coefficients(object)$estimate, theta[!c(vague, FALSE)], noise_coefficients(object)$estimate))
+    return(c(linear, theta[!c(vague, FALSE)], noise_coefficients(object)$estimate))
   }
-  shape <- if (!is.null(object$theta)) stats::setNames(object$theta, as_response(object$likelihood)$shape)
-  c(theta[names(theta) != "noise"], mean = object$center, shape)
+  shape <- if (!is.null(object$theta)) stats::setNames(object$theta, response$shape)
+  c(linear, theta[names(theta) != "noise"], mean = object$center, shape)
 }
 
 #' @rdname gp_fit-methods

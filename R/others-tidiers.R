@@ -37,9 +37,10 @@ tidy.gp_fit <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
   out <- data.frame(term = names(theta), estimate = unname(theta))
   if (!conf.int) return(out)
   ends <- stats::confint(x, level = conf.level)
-  logs <- are_logs(rownames(ends), x)
+  plain <- plain_names(rownames(ends), x)
+  logs <- plain != rownames(ends)
   ends[logs, ] <- exp(ends[logs, ])
-  out[c("conf.low", "conf.high")] <- ends[match(out$term, rownames(ends)), ]
+  out[c("conf.low", "conf.high")] <- ends[match(out$term, plain), ]
   out
 }
 

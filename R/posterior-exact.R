@@ -74,9 +74,13 @@ squared_moves.exact <- function(p) {
   if (is.null(p$chosen)) moves else replace(numeric(nrow(p$rows$x)), p$chosen, moves)
 }
 
-covariance_with_rows.exact <- function(p, x) {
-  K <- forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$x, x))
-  rows_noise(p) * backsolve(p$factors$L, K, upper.tri = FALSE, transpose = TRUE)
+covariance_with_rows.exact <- function(p, fun) {
+  K <- features_of(fun, p$x, p$factors$L)
+  cov <- rows_noise(p) * backsolve(p$factors$L, K, upper.tri = FALSE, transpose = TRUE)
+  if (is.null(p$chosen)) return(cov)
+  all <- matrix(0, nrow(p$rows$x), fun$n)
+  all[p$chosen, ] <- cov
+  all
 }
 
 posterior_evidence.exact <- function(p) {

@@ -52,8 +52,8 @@ squared_moves.points <- function(p) {
   p$model$noise * pmax(unlist(moves, use.names = FALSE), 0)
 }
 
-covariance_with_rows.points <- function(p, x) {
-  p$model$noise * crossprod(whitened_features(p, p$rows$x), whitened_features(p, x))
+covariance_with_rows.points <- function(p, fun) {
+  p$model$noise * crossprod(whitened_features(p, p$rows$x), forwardsolve(p$factors$C, features_of(fun, p$z, p$factors$L)))
 }
 
 posterior_evidence.points <- function(p) {

@@ -87,8 +87,9 @@ group_parts <- function(p, part, rows) UseMethod("group_parts")
 # Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, from which Cook's distances follow.
 squared_moves <- function(p) UseMethod("squared_moves")
 
-# Returns the posterior covariance of f at the rows of p$rows$x (down) and of x (across), as far as rows can reduce it.
-covariance_with_rows <- function(p, x) UseMethod("covariance_with_rows")
+# Returns the posterior covariance of f at the rows of p$rows$x (down) with functionals (across), as far as rows can
+# reduce it.
+covariance_with_rows <- function(p, fun) UseMethod("covariance_with_rows")
 
 # Returns list(group, y, w) of the rows used: the row of p$rows$x of each, its response and its weight.
 responses_used <- function(p) {

@@ -22,8 +22,17 @@
 #' @export
 report <- function(x, ...) UseMethod("report")
 
+# Package report has a generic of the same name, which this one masks when pfdtc is attached later. Other objects go
+# to that one.
+#' @export
+report.default <- function(x, ...) {
+  if (isNamespaceLoaded("report")) return(getExportedValue("report", "report")(x, ...))
+  abort_input("x", describe(x), "a Gaussian process fit")
+}
+
 #' @rdname report
 #' @export
+#' @rawNamespace S3method(report::report,gp_fit)
 report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   check_dots_empty(list(...), names(formals(report.gp_fit)))
   fit <- check_any_fit(x, "x")

@@ -4,6 +4,7 @@
 #include "exact.h"
 #include "linalg.h"
 #include "posterior.h"
+#include "responses.h"
 
 static const struct shape shapes[] = {/* M, N, columns, d, n_u, q */
                                       {1, 1, 1, 1, 1, 1},
@@ -174,4 +175,46 @@ static void exact(struct problem *p)
 void group_exact(void)
 {
     for_problems(shapes, N_SHAPES, 0, exact);
+}
+
+/* ---- likelihoods: slopes are differences, weights multiply, and the majorant is one ------- */
+
+static void likelihood(const char *name, double y, double size)
+{
+    const double shape[2] = {4.0, 0.5}, weight[2] = {2.5, 0.5}, offset[2] = {0.0, 0.0},
+                 h = 1e-5;
+    const double ys[2] = {y, y}, sizes[2] = {size, size};
+    const struct sites plain = {response_named(name), ys, offset, sizes, NULL, shape};
+    struct sites sites = plain;
+    sites.weight = weight;
+    for (double f = -3.0; f <= 3.0; f += 0.25)
+        for (int i = 0; i < 2; i++) {
+            const struct site_value at = sites_at(&sites, i, f),
+                                    up = sites_at(&sites, i, f + h),
+                                    down = sites_at(&sites, i, f - h);
+            CHECK_NEAR(at.l, weight[i] * sites_at(&plain, i, f).l, 1e-14);
+            CHECK_NEAR(at.g, (up.l - down.l) / (2.0 * h), 1e-8);
+            CHECK_NEAR(at.W, -(up.g - down.g) / (2.0 * h), 1e-8);
+            CHECK_NEAR(at.l3, -(up.W - down.W) / (2.0 * h), 1e-7);
+            if (plain.response->majorant == NULL)
+                continue;
+            const double w = sites_majorant(&sites, i, f);
+            for (double t = -6.0; t <= 6.0; t += 0.5)
+                CHECK(sites_at(&sites, i, f + t).l >=
+                      at.l + at.g * t - 0.5 * w * t * t - 1e-12);
+            /* it touches at the other f with the same distance from y: no smaller w would do */
+            const double t = 2.0 * (y - f);
+            CHECK_NEAR(sites_at(&sites, i, f + t).l, at.l + at.g * t - 0.5 * w * t * t,
+                       1e-12);
+        }
+}
+
+void group_likelihoods(void)
+{
+    CHECK(response_named("cauchy") == NULL);
+    likelihood("logit", 2.0, 3.0);
+    likelihood("probit", 2.0, 3.0);
+    likelihood("log", 4.0, 1.0);
+    likelihood("nb", 4.0, 1.7);
+    likelihood("student", 0.3, 1.0);
 }

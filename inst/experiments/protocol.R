@@ -1,8 +1,8 @@
-# The paper's experiments: one protocol for every data set. Read by run_experiment(), see schedule.R.
+# The protocol of the paper's experiments, the same for every data set. run_experiment() sources this file.
 #
-# A cell is a number of points m and a repetition; it gives a row a method. Whatever is random in it (split, start, rows
-# of nu) has a seed of its own, derived from the experiment's seed and the cell's name, so that neither the order of
-# cells nor an interruption nor the number of workers changes a number.
+# A cell is a number of inducing points m and a repetition. It returns a row for each method. Each random part (split,
+# start, rows of nu) has its own seed, derived from the experiment's seed and the name of the cell. So the order of the
+# cells, an interrupt and the number of workers change no result.
 
 check_methods <- function(methods) {
   if (!is.character(methods) || !length(methods) || !all(methods %in% experiment_methods)) {
@@ -11,7 +11,7 @@ check_methods <- function(methods) {
   unique(methods)
 }
 
-# Numbers of points, the ones to start with first.
+# Returns the numbers of inducing points, in the order in which they run.
 paper_points <- list(synthetic = c(21, 10, 30, 46), airfoil = c(200, 100, 50, 25), abalone = c(100, 50, 200, 25),
                      wine = c(100, 50, 200, 25), ccpp = c(100, 50, 200, 25), delays10k = c(100, 50, 200, 25))
 
@@ -21,7 +21,7 @@ default_points <- function(plan) {
   points
 }
 
-# Data of the user's own.
+# Checks and returns a data set of the user.
 check_table <- function(d) {
   odd <- which(!vapply(d, function(v) is_plain_numeric(v) && NCOL(v) == 1L, NA))
   if (length(odd)) {
@@ -41,7 +41,7 @@ check_table <- function(d) {
   }
 }
 
-# list(name, data, train, test, n_aux): `data` NULL where every repetition draws its own.
+# Returns list(name, data, train, test, n_aux). `data` is NULL if each repetition draws its own data.
 experiment_plan <- function(dataset, train, test, n_aux, name, dir) {
   if (is.character(dataset)) {
     sets <- paper_datasets()
@@ -73,7 +73,7 @@ experiment_plan <- function(dataset, train, test, n_aux, name, dir) {
   list(name = set$name, data = data, train = train, test = test, n_aux = check_count(n_aux, "n_aux", max = train))
 }
 
-# One cell: list(results, trace).
+# Runs a cell and returns list(results, trace).
 run_cell <- function(cell, plan) {
   threads <- options(pfdtc.threads = 1L)
   old <- get0(".Random.seed", globalenv(), inherits = FALSE)
@@ -84,7 +84,7 @@ run_cell <- function(cell, plan) {
   rows <- repetition_rows(plan, cell$repetition)
   truth <- repetition_truth(plan, cell$repetition, rows)
   start <- with_cell_seed(plan, cell, "start", inducing_points(rows$x, cell$m, truth$kernel, "random"))
-  keep <- new.env(parent = emptyenv()) # the exact factor, made when a method first needs it
+  keep <- new.env(parent = emptyenv()) # keeps the exact factor once a method has needed it
   done <- lapply(cell$methods, function(method) {
     tryCatch(run_method(method, cell, plan, rows, truth, start, keep), error = function(e) {
       list(failed = sprintf("%s, m = %g, repetition %g, %s: %s", plan$name, cell$m, cell$repetition, method,
@@ -96,7 +96,7 @@ run_cell <- function(cell, plan) {
        failed = unlist(lapply(done, `[[`, "failed")))
 }
 
-# A seed for each purpose: a linear congruential step a character and number, exact in double precision.
+# Returns a seed for a purpose, by a linear congruential step for each character and number. Doubles hold it exactly.
 derived_seed <- function(seed, ...) {
   words <- unlist(lapply(list(...), function(w) if (is.character(w)) utf8ToInt(w) else w))
   Reduce(function(h, w) (h * 69069 + w + 1) %% (2^31 - 1), words, seed %% (2^31 - 1))
@@ -108,7 +108,7 @@ with_cell_seed <- function(plan, cell, purpose, code) {
   force(code)
 }
 
-# list(x, y, test, y_test), standardised by the training rows.
+# Returns list(x, y, test, y_test), standardised by the training rows.
 repetition_rows <- function(plan, repetition) {
   with_cell_seed(plan, list(repetition = repetition, m = 0), "split", {
     data <- if (is.null(plan$data)) draw_synthetic(plan$train + plan$test) else plan$data
@@ -128,8 +128,9 @@ repetition_rows <- function(plan, repetition) {
   list(x = u[train, , drop = FALSE], y = y[train], test = u[-train, , drop = FALSE], y_test = y[-train])
 }
 
-# Pilot and exact posterior of a repetition: list(kernel, noise, mean, var, fit = the exact fit without its rows and
-# factor, trace_P, seconds, cpu, pilot = evaluations). Kept in the cache, since every m needs it.
+# Returns the pilot and the exact posterior of a repetition: list(kernel, noise, mean, var, fit, trace_P, seconds, cpu,
+# pilot). `fit` is the exact fit without rows and factor, `pilot` the number of evaluations. The cache keeps the result,
+# because every m needs it.
 repetition_truth <- function(plan, repetition, rows) {
   path <- file.path(plan$cache, sprintf("%s-%d-%.0f.rds", plan$name, as.integer(repetition), plan$seed))
   print <- list(fingerprint(rows), dim(rows$test), sum(rows$test))
@@ -161,7 +162,7 @@ exact_fit <- function(rows, hyper) {
                             scale = FALSE, control = pfdtc_control(threads = 1L)))
 }
 
-# An interrupted fit is no result: the interrupt goes on to end the experiment.
+# Passes an interrupt on, so that it ends the experiment: an interrupted fit is no result.
 whole_fit <- function(fit) {
   withCallingHandlers(fit, pfdtc_warning_convergence = function(w) {
     if (identical(w$fit$convergence, 52L)) stop(structure(class = c("interrupt", "condition"),
@@ -237,7 +238,7 @@ exact_row <- function(cell, plan, rows, truth) {
 }
 
 certified_row <- function(row, fit, plan, cell, rows, truth, at, keep) {
-  # a reference is made as good as the fit needs it: each has its own
+  # Each fit has its own reference, because its size depends on the fit.
   bounds <- with_cell_seed(plan, cell, "certify", {
     certify(fit, rows$test, reference = reference(fit, min(4 * cell$m, nrow(rows$x))))
   })
@@ -245,19 +246,19 @@ certified_row <- function(row, fit, plan, cell, rows, truth, at, keep) {
   row$certified_mean_error <- max(bounds$mean_error)
   row$certified_median <- stats::median(bounds$mean_error)
   row$certified_sd_error <- max(bounds$sd - bounds$sd_lower, bounds$sd_upper - bounds$sd)
-  room <- 1e-9 # the exact posterior itself is known to rounding only
+  room <- 1e-9 # allows for the rounding of the exact posterior
   row$outside <- sum(truth$mean < bounds$mean_lower - room | truth$mean > bounds$mean_upper + room |
                        sd < bounds$sd_lower - room | sd > bounds$sd_upper + room)
   row
 }
 
-# Errors and divergences at the points kept along the optimisation, and at the start where that is known.
+# Returns errors and divergences at the inducing points that the trace kept, and at the start if it is known.
 course <- function(fit, row, plan, cell, rows, truth, start, exact) {
   kept <- fit$z_trace
   if (fit$inducing_method == "given") kept <- c(list(list(evaluation = 1L, z = start)), kept)
   if (!length(kept)) return(NULL)
   at <- fit$trace[match(vapply(kept, `[[`, 0, "evaluation"), fit$trace$evaluation), ]
-  # the objective lacks a constant, s2^2 d^2 - C: the final divergence gives it
+  # The objective is s2^2 d^2 minus a constant, which follows from the divergence at the end.
   squares <- at$objective - fit$objective + (row$divergence * truth$noise)^2
   out <- data.frame(dataset = plan$name, m = cell$m, repetition = cell$repetition, method = row$method,
                     evaluation = at$evaluation, seconds = at$seconds, objective = at$objective,
@@ -272,16 +273,19 @@ course <- function(fit, row, plan, cell, rows, truth, start, exact) {
   cbind(out, divergence_exact = errors[1L, ], rmse_mean = errors[2L, ], rmse_sd = errors[3L, ])
 }
 
-# tr (W^{1/2} K W^{1/2} + s2 I)^{-1}, once for many fits; `exact`: unscaled.
+# Returns tr (W^{1/2} K W^{1/2} + s2 I)^{-1}, which many fits share. `exact` is an unscaled fit.
 trace_of_inverse <- function(exact) {
   P <- diag(chol2inv(t(exact$factors$L)))
   sum(if (is.null(exact$data$weights)) P else P / exact$data$weights)
 }
 
-# d_pF with nu the exact posterior, by its factor, in O(N^2 M). With P = (K + s2 I)^{-1}, w = P y, H = A P A':
+# Returns d_pF with nu the exact posterior, from its Cholesky factor, in O(N^2 M). With P = (K + s2 I)^{-1}, w = P y and
+# H = A P A', the terms (I) to (III) of the proposition have
+#
 #   k^_XX = s2 I - s2^2 P,  L^{-1} k^_mX = s2 A P,  L^{-1} k^_mm L^{-T} = I - J - H,  mu^_X - y = -s2 w,
-# put into (I) to (III) of the proposition. J = jitter L^{-1} L^{-T}, as k^_mm is without jitter. Row weights: A, y, w
-# carry their square roots, the factor has them in its noise. For fits with `center`, `scale` FALSE.
+#
+# and J = jitter L^{-1} L^{-T}, because k^_mm has no jitter. With weights, A, y and w are multiplied by their square
+# roots, and the factor has them in its noise. The fits have `center` and `scale` FALSE.
 divergence_from_exact <- function(fit, exact, trace_P) {
   x <- exact$data$x
   s2 <- fit$noise
@@ -291,7 +295,7 @@ divergence_from_exact <- function(fit, exact, trace_P) {
   alpha <- exact$factors$alpha # W^{1/2} w
   G <- post$G
   m <- nrow(G)
-  A <- forwardsolve(post$L, kernel_matrix(fit$kernel, fit$inducing, x)) # without weights, as the factor wants it
+  A <- forwardsolve(post$L, kernel_matrix(fit$kernel, fit$inducing, x)) # has no weights: the factor has them
   H <- crossprod(forwardsolve(exact$factors$L, t(A)))
   Aw <- drop(A %*% alpha)
   Li <- forwardsolve(post$L, diag(m))

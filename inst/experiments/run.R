@@ -1,15 +1,15 @@
-# The paper's experiments: every (set, M) of design.csv, ten repetitions, six methods. Resumes where it stopped.
+# Runs the paper's experiments: every (set, M) of design.csv, ten repetitions, six methods. A new call resumes the run.
 #
 #   PFDTC_DATA=<folder of the CSVs> OPENBLAS_NUM_THREADS=1 bash tools/openblas.sh \
 #     Rscript inst/experiments/run.R --out inst/experiments/results
 #
-#   --out FOLDER    where paper.csv.gz, paper-trace.csv.gz and about.dcf go
-#   --workers N     processes (2)
-#   --stages 1,2    some stages of the design only; each covers every set, as far as it goes
-#   --forecast      print what it would take, and stop
-#   --reduced       a minute: two small sets, two repetitions, with checks of what comes out; --out is optional
+#   --out FOLDER    folder for paper.csv.gz, paper-trace.csv.gz and about.dcf
+#   --workers N     number of processes (default 2)
+#   --stages 1,2    runs only these stages of the design
+#   --forecast      prints the expected time and stops
+#   --reduced       runs two small sets with two repetitions in a minute and checks the results; --out is optional
 #
-# bash tools/openblas.sh can be left out: then R's own BLAS is used. seed 1 for everything.
+# Without tools/openblas.sh R's own BLAS is used. The seed is always 1.
 
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
@@ -18,7 +18,7 @@ seed <- 1
 methods <- c("pf", "vfe", "sor", "subsample", "default", "vfe_greedy")
 control <- pfdtc_control(maxit = 150, reltol = 1e-5)
 repetitions <- 10
-traced <- 200 # the M whose course is kept, for airfoil: figure 1
+traced <- 200 # the M with a trace, on airfoil (figure 1)
 
 main <- function(args) {
   option <- function(name, default) {
@@ -63,7 +63,7 @@ script_folder <- function() {
   if (length(file)) dirname(file) else system.file("experiments", package = "pfdtc")
 }
 
-# Which (set, M) of a design have all methods and repetitions?
+# Returns TRUE for each (set, M) of the design that has all methods and repetitions.
 complete <- function(design, results, repetitions) {
   wanted <- expand.grid(method = methods, repetition = seq_len(repetitions))
   mapply(function(set, m) {
@@ -72,11 +72,11 @@ complete <- function(design, results, repetitions) {
   }, design$dataset, design$m)
 }
 
-# Seconds by (set, M): one evaluation of each objective is timed, and a dense product; the rest is counted in units of
-# these.
+# Prints the expected seconds for each (set, M). It times an evaluation of each objective and a dense product, and
+# counts the rest in these units.
 print_forecast <- function(design, workers) {
   a <- matrix(stats::rnorm(1e6), 1000)
-  flop <- system.time(for (i in 1:3) crossprod(a, a))[[1L]] / 3 / 1e9 # of half as many: dsyrk
+  flop <- system.time(for (i in 1:3) crossprod(a, a))[[1L]] / 3 / 1e9 # dsyrk needs half as many
   sets <- paper_datasets()
   seconds <- mapply(function(set, m) forecast_cell(sets[sets$name == set, ], m, flop), design$dataset, design$m)
   n <- sets$n_train[match(design$dataset, sets$name)]
@@ -108,7 +108,7 @@ forecast_cell <- function(set, m, flop) {
   fits + flop * (n^3 / 3 + 2 * n^2 * (set$n_aux + 6 * m) + 150 * n * m^2)
 }
 
-# ---- what a reader has to know of the numbers ------------------------------------------------------------------------
+# ---- description of the run ------------------------------------------------------------------------------------------
 
 write_about <- function(out, args, workers) {
   run <- c(

@@ -1,5 +1,5 @@
-# Which cells of an experiment are run when, by whom, and what is written where. Workers compute, the master alone writes,
-# and it writes a new file beside the old one and renames it. Read by run_experiment(), whose arguments these are.
+# The order of the cells, the workers, and the files of an experiment. Workers compute and only the main process writes:
+# a new file beside the old one, which it then renames. run_experiment() sources this file and passes its arguments.
 
 experiment <- function(dataset, methods, m, reps, seed, file, trace, control, workers, certify, train, test, n_aux, name,
                        dir, progress) {
@@ -15,7 +15,7 @@ experiment <- function(dataset, methods, m, reps, seed, file, trace, control, wo
     abort_input("trace", describe(trace), "among `m`", hint = "It says of which numbers of points to keep the course.")
   }
   plan$control <- check_control(control)
-  if (is.null(plan$control$maxit)) plan$control$maxit <- 200L # points are moved, whatever that would change
+  if (is.null(plan$control$maxit)) plan$control$maxit <- 200L # A number moves the points in any case.
   plan$control$progress <- FALSE
   plan$control$threads <- 1L
   plan$certify <- check_flag(certify, "certify")
@@ -44,7 +44,7 @@ experiment <- function(dataset, methods, m, reps, seed, file, trace, control, wo
   invisible(new_experiment(out, saved$trace[cell_key(saved$trace) %in% key, ]))
 }
 
-# A list of list(m, repetition, methods), m outermost. The exact row comes with the first cell of a repetition.
+# Returns a list of list(m, repetition, methods), ordered by m. The first cell of a repetition has the exact row.
 cells_left <- function(wanted, results, plan, m) {
   left <- wanted[!cell_key(wanted) %in% cell_key(results), ]
   cells <- list()
@@ -76,7 +76,7 @@ run_cells <- function(cells, plan, saved, paths, workers, progress) {
   rounds <- split(seq_along(cells), cumsum(starts_round(points, workers)))
   for (round in rounds) {
     done <- apply_cells(cells[round])
-    # a result says that its trace is there: the trace first
+    # The trace is written first, so that every result in the file has its trace.
     for (part in c("trace", "results")) {
       new <- round_numbers(do.call(rbind, lapply(done, `[[`, part)))
       old <- saved[[part]]
@@ -93,7 +93,7 @@ run_cells <- function(cells, plan, saved, paths, workers, progress) {
   saved
 }
 
-# Fresh processes with a BLAS of one thread; a forked child of a process that has used threads may hang.
+# Starts new processes with one BLAS thread. A forked child of a process that has used threads may hang.
 start_workers <- function(workers) {
   names <- c("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
   old <- Sys.getenv(names, NA)
@@ -107,20 +107,20 @@ start_workers <- function(workers) {
   cluster
 }
 
-# As they are written: a resumed experiment then has the same numbers as one run at once.
+# Rounds numbers as the file has them, so that a resumed experiment has the same numbers as an uninterrupted one.
 round_numbers <- function(d) {
   for (j in names(d)) if (is.double(d[[j]])) d[[j]] <- signif(d[[j]], if (j == "objective") 10 else 6)
   d
 }
 
-# Where a new round begins: cells of one m, as many as there are workers.
+# Returns where a new round begins. A round has cells of one m, at most one for each worker.
 starts_round <- function(points, workers) {
   first <- c(TRUE, points[-1L] != points[-length(points)])
   within <- stats::ave(seq_along(points), cumsum(first), FUN = seq_along)
   within %% workers == 1L | workers == 1L
 }
 
-# Says how long the rest will take: cells of an m not yet met by the time of the last one, like m^1.5.
+# Reports how long the rest will take. The time of a cell with a new m is extrapolated from the last m by m^1.5.
 forecaster <- function(name, points, workers, progress) {
   began <- started <- proc.time()[["elapsed"]]
   seconds <- numeric()
@@ -148,7 +148,7 @@ show_time <- function(seconds) {
   if (seconds < 120) sprintf("%.0f s", seconds) else sprintf("%.0f min", seconds / 60)
 }
 
-# On a worker: its own copy of this code keeps the plan, which every cell needs.
+# Sets up a worker: its copy of this code keeps the plan, which every cell needs.
 on_worker <- function(argument, what) experiment_code()[[what]](argument)
 
 worker <- new.env(parent = emptyenv())
@@ -160,7 +160,7 @@ keep_plan <- function(plan) {
 
 run_kept <- function(cell) run_cell(cell, worker$plan)
 
-# In one piece: whoever reads finds the old file or the new one.
+# Writes a file in one piece: a reader finds the old file or the new one.
 write_results <- function(d, path) {
   if (is.null(path)) return(invisible())
   part <- paste0(path, ".part")
@@ -168,8 +168,8 @@ write_results <- function(d, path) {
   if (!file.rename(part, path)) abort_input("file", path, "a file that can be written")
 }
 
-# A line a data set: rows, n_aux and a sum that tells one set of numbers from another. Results of the paper's sets may
-# have none.
+# Writes a line for each data set: rows, n_aux and a check sum that distinguishes data sets. Results of the paper's sets
+# may have no such line.
 check_data <- function(path, plan, saved) {
   known <- if (file.exists(path)) utils::read.csv(path) else NULL
   mine <- data.frame(dataset = plan$name, train = plan$train, test = plan$test, n_aux = plan$n_aux,

@@ -23,7 +23,8 @@ ref_curvature <- function(p, names) {
 test_that("vcov() is the inverse curvature of the dense log evidence in the logs", {
   made <- as_learned(gp_exact)
   V <- vcov(made$fit)
-  expect_identical(dimnames(V), list(names(coef(made$fit)), names(coef(made$fit))))
+  logs <- sprintf("log(%s)", names(coef(made$fit)))
+  expect_identical(dimnames(V), list(logs, logs))
   curvature <- ref_curvature(made$p)
   expect_true(all(eigen(curvature)$values > 1 / 16)) # every direction is told
   expect_close(unname(V), solve(curvature), 1e-3)    # differences of differences, step 0.01
@@ -40,7 +41,7 @@ test_that("priors are added as learning adds them", {
 test_that("what is held has no variance, and the rest is given it", {
   all <- as_learned(gp_exact)
   some <- as_learned(gp_exact, fix = c("noise", "lengthscale.x1"))
-  expect_identical(colnames(vcov(some$fit)), c("lengthscale.x2", "variance"))
+  expect_identical(colnames(vcov(some$fit)), c("log(lengthscale.x2)", "log(variance)"))
   expect_close(unname(solve(vcov(some$fit))), unname(solve(vcov(all$fit)))[2:3, 2:3], 1e-6)
 })
 
@@ -91,17 +92,17 @@ test_that("an input without effect has the variance of what nothing tells", {
   fit <- gp_exact(x, y, kernel = kernel_se(c(0.3, 1e4), 1), noise = 0.01, hyper = "fixed",
                   control = pfdtc_control(priors = FALSE))
   fit$hyper <- "evidence"
-  expect_equal(sqrt(diag(vcov(fit)))[["lengthscale.b"]], 4, tolerance = 1e-3)
+  expect_equal(sqrt(diag(vcov(fit)))[["log(lengthscale.b)"]], 4, tolerance = 1e-3)
 })
 
-test_that("confint() is around the logs", {
+test_that("confint() is around the logs, and its names say so", {
   fit <- as_learned(gp_exact)$fit
   sd <- sqrt(diag(vcov(fit)))
   table <- confint(fit, level = 0.8)
-  expect_identical(dimnames(table), list(names(coef(fit)), c("10 %", "90 %")))
-  expect_equal(rowMeans(table), log(coef(fit)))
+  expect_identical(dimnames(table), list(sprintf("log(%s)", names(coef(fit))), c("10 %", "90 %")))
+  expect_equal(unname(rowMeans(table)), unname(log(coef(fit))))
   expect_equal(table[, 2] - table[, 1], 2 * qnorm(0.9) * sd)
-  expect_identical(confint(fit, "noise"), confint(fit)["noise", , drop = FALSE])
+  for (name in c("noise", "log(noise)")) expect_identical(confint(fit, name), confint(fit)["log(noise)", , drop = FALSE])
   expect_identical(colnames(confint(fit, 1:2)), c("2.5 %", "97.5 %"))
   expect_input_error(confint(fit, "nose"), "parm")
   expect_input_error(confint(fit, 9), "parm")
@@ -157,9 +158,10 @@ test_that("of counts it is the curvature of the dense Laplace evidence and its p
   at <- unname(c(log(coef(fit)[1:2]), coef(fit)["mean"]))
   information <- -second_differences(evidence, at, rep(0.01, 3)) + diag(c(0.7, 1.5, 3)^-2)
   expect_equal(unname(vcov(fit)), solve(information), tolerance = 1e-3)
-  expect_identical(rownames(vcov(fit)), names(coef(fit)))
-  expect_equal(rowMeans(confint(fit)), stats::setNames(at, names(coef(fit))))
-  expect_equal(rownames(vcov(update(fit, family = nb(), center = 1))), c("lengthscale.x", "variance", "theta"))
+  expect_identical(rownames(vcov(fit)), c("log(lengthscale.x)", "log(variance)", "mean"))
+  expect_equal(unname(rowMeans(confint(fit))), at)
+  expect_equal(rownames(vcov(update(fit, family = nb(), center = 1))),
+               c("log(lengthscale.x)", "log(variance)", "log(theta)"))
   held <- vcov(update(fit, kernel = kernel_se(1, 1), hyper = "fixed"))
   expect_identical(rownames(held), "mean")
   expect_input_error(vcov(update(fit, kernel = kernel_se(1, 1), hyper = "fixed", center = 1)))
@@ -183,11 +185,26 @@ test_that("of Student's t it is in the units of the response, and a mixture is o
   expect_equal(got$fit, mean, tolerance = 1e-6)
   expect_equal(got$se.fit, sqrt(square - mean^2), tolerance = 1e-6)
   expect_gt(got$se.fit[2], predict(fit, new, se.fit = TRUE)$se.fit[2])
-  expect_input_error(predict(fit, new, interval = "credible", certified = TRUE, hyper_uncertainty = TRUE), "certified")
+  expect_input_error(predict(fit, new, interval = "credible", certified = TRUE, hyper_uncertainty = TRUE), "hyper_uncertainty")
 })
 
 test_that("where there is no evidence right beside the hyperparameters, that is said", {
   data <- data.frame(x = 1:20 / 5, y = 0)
   fit <- suppressMessages(pfdtc(y ~ x, data, family = student()))
   expect_error(vcov(fit), "curvature", class = "pfdtc_error_numerical")
+})
+
+test_that("a linear mean of counts has its coefficients in coef(), vcov() and confint(), those of glm() if it is alone", {
+  d <- counted_data(40)
+  names(d)[1] <- "log(x)" # an input whose name looks like that of a logarithm
+  kernel <- gp_exact(d["log(x)"], d$y, kernel = kernel_se(1, 1e-8), mean = ~ ., noise = 1,
+                     hyper = "fixed")$kernel
+  fit <- pfdtc(d["log(x)"], d$y, family = poisson(), kernel = kernel, hyper = "fixed")
+  line <- stats::glm(d$y ~ d[["log(x)"]], stats::poisson())
+  expect_identical(names(coef(fit))[1:2], c("(Intercept)", "log(x)"))
+  expect_equal(coef(fit)[1:2], summary(fit)$linear[, 1])
+  expect_equal(unname(coef(fit)[1:2]), unname(coef(line)), tolerance = 1e-3) # shrunk by 1e-4
+  expect_equal(unname(vcov(fit)), unname(vcov(line)), tolerance = 1e-3)
+  expect_identical(dimnames(vcov(fit)), rep(list(names(coef(fit))[1:2]), 2))
+  expect_equal(rowMeans(confint(fit)), coef(fit)[1:2])
 })

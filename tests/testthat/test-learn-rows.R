@@ -17,7 +17,7 @@ test_that("noise = 0 interpolates: the fit goes through the data, and certificat
   expect_equal(fit$noise, 1e-10 * stats::var(data$y) * 29 / 30, tolerance = 1e-6)
   expect_lt(max(abs(predict(fit) - data$y)), 1e-3 * stats::sd(data$y))
   expect_identical(fit$df, length(coef(fit)) - 1L) # the noise is held
-  expect_false("noise" %in% rownames(vcov(fit)))
+  expect_false("log(noise)" %in% rownames(vcov(fit)))
   expect_output(print(fit), "interpolation")
   new <- simulator(20, seed = 2)
   interval <- certify(fit, new)

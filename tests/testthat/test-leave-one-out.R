@@ -254,3 +254,47 @@ test_that("joint moments of sums are those of the joint values, for every class 
     expect_close(sums$var, diag(sums$cov), 1e-9, name)
   }
 })
+
+test_that("rstudent() and dfbetas() are lm()'s where a linear mean is all, weights included", {
+  w <- with_seed(1, runif(50, 0.5, 2))
+  line <- lm(dist ~ speed, cars, weights = w)
+  set <- function(by, ...) by(dist ~ speed, cars, kernel = kernel_se(1, 1e-8), mean = ~ speed, weights = w, hyper = "fixed",
+                              noise = summary(line)$sigma^2, ...)
+  for (fit in list(set(gp_exact), set(gp_dtc, inducing = as.matrix(cars["speed"])[c(1, 20, 50), , drop = FALSE]))) {
+    # the prior of the mean takes a ten thousandth
+    expect_equal(rstudent(fit), rstudent(line), tolerance = 1e-3)
+    expect_equal(dfbetas(fit), dfbetas(line), tolerance = 1e-3)
+  }
+})
+
+test_that("dfbetas() are refits without the row; rstudent() has the scale that the other rows give", {
+  d <- with_seed(2, data.frame(x = runif(30), z = rnorm(30)))
+  d$y <- with_seed(3, 2 * d$x + sin(3 * d$z) + rnorm(30, sd = 0.3))
+  fit <- gp_exact(y ~ x + z, d, kernel = kernel_se(0.8, 0.7, ~ z), mean = ~ x, noise = 0.09, hyper = "fixed",
+                  center = FALSE, scale = FALSE)
+  K <- kernel_matrix(fit$kernel, fit$data$x) + diag(0.09, 30)
+  scale_of <- function(rows) drop(d$y[rows] %*% solve(K[rows, rows], d$y[rows])) / (length(rows) - 2)
+  for (i in c(1, 17)) {
+    without <- update(fit, data = d[-i, ], kernel = fit$kernel)
+    scale <- sqrt(scale_of(seq_len(30)[-i]))
+    expect_equal(rstudent(fit)[[i]], rstandard(fit)[[i]] / scale, tolerance = 1e-6)
+    sd <- sqrt(diag(vcov(fit)))
+    expect_equal(unname(dfbetas(fit)[i, ] * sd * scale), unname(coef(fit)[1:2] - coef(without)[1:2]), tolerance = 1e-4)
+  }
+  expect_input_error(dfbetas(fit_cars(neighbours = 0)), "model")
+  expect_input_error(rstudent(pfdtc(dist ~ speed, cars, m = 5, neighbours = 5)), "model")
+})
+
+test_that("dfbetas() of counts are near refits without the row, and rows of weight 0 change nothing", {
+  d <- with_seed(4, data.frame(x = runif(60)))
+  d$y <- with_seed(5, rpois(60, exp(1 + d$x)))
+  kernel <- gp_exact(y ~ x, d, kernel = kernel_se(0.5, 0.1), mean = ~ x, noise = 1, hyper = "fixed")$kernel
+  set <- function(rows, w = NULL) {
+    pfdtc(y ~ x, d[rows, ], family = poisson(), kernel = kernel, hyper = "fixed", center = FALSE, weights = w)
+  }
+  fit <- set(1:60, as.double(1:60 != 7))
+  expect_identical(unname(dfbetas(fit)[7, ]), c(0, 0))
+  moved <- dfbetas(fit)[9, ] * sqrt(diag(vcov(fit)))[1:2]
+  expect_equal(unname(moved), unname(coef(fit)[1:2] - coef(set(setdiff(1:60, c(7, 9))))[1:2]), tolerance = 0.2)
+  expect_identical(rstudent(fit), rstandard(fit))
+})

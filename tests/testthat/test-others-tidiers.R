@@ -31,9 +31,10 @@ test_that("intervals of tidy() are confint()'s in the units of the estimates, co
                             control = pfdtc_control(fix = "noise")))
   table <- generics::tidy(fit, conf.int = TRUE, conf.level = 0.9)
   ends <- confint(fit, level = 0.9)
-  learned <- grep("^se", rownames(ends), value = TRUE)
+  learned <- grep("^se", names(coef(fit)), value = TRUE)
   expect_identical(table$term, names(coef(fit)))
-  expect_equal(as.matrix(table[match(learned, table$term), 3:4]), exp(ends[learned, ]), ignore_attr = TRUE)
+  expect_equal(as.matrix(table[match(learned, table$term), 3:4]), exp(ends[sprintf("log(%s)", learned), ]),
+               ignore_attr = TRUE)
   expect_length(learned, 2L)
   expect_equal(unlist(table[table$term == "speed", 3:4]), ends["speed", ], ignore_attr = TRUE)
   held <- table$term == "noise"

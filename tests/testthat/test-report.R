@@ -55,3 +55,27 @@ test_that("of classes and counts: family, certified error, and leave-one-out sco
   counts <- pfdtc(carb ~ wt, mtcars, family = nb(3), kernel = kernel_se(1, 1), hyper = "fixed", approx = "vi")
   expect_match(report(counts)$text, "theta 3.*at least.*RMSE")
 })
+
+test_that("report() works beside a package of that name, whichever is attached first", {
+  expect_input_error(report(cars), "x")
+  folder <- tempfile()
+  dir.create(file.path(folder, "report", "R"), recursive = TRUE)
+  write <- function(text, file) writeLines(text, file.path(folder, "report", file))
+  write(c("Package: report", "Version: 0.1", "Title: T", "Description: D.", "License: GPL-3", "Author: A",
+          "Maintainer: A <a@b.c>"), "DESCRIPTION")
+  write(c("export(report)", "S3method(report,lm)"), "NAMESPACE")
+  write(c("report <- function(x, ...) UseMethod(\"report\")", "report.lm <- function(x, ...) \"theirs\""), "R/report.R")
+  r <- file.path(R.home("bin"), "R")
+  status <- system2(r, c("CMD", "INSTALL", "-l", shQuote(folder), shQuote(file.path(folder, "report"))), stdout = FALSE,
+                    stderr = FALSE)
+  skip_if(status != 0L, "the other package cannot be installed")
+  script <- file.path(folder, "both.R")
+  for (order in list(c("pfdtc", "report"), c("report", "pfdtc"))) {
+    writeLines(c(sprintf(".libPaths(c(%s, .libPaths()))", deparse1(c(folder, .libPaths()))),
+                 sprintf("suppressMessages(library(%s))", order),
+                 "fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 600), noise = 200, hyper = \"fixed\")",
+                 "cat(class(report(fit)), class(report::report(fit)), report(lm(dist ~ speed, cars)))"), script)
+    expect_identical(system2(file.path(R.home("bin"), "Rscript"), shQuote(script), stdout = TRUE),
+                     "pfdtc_report pfdtc_report theirs")
+  }
+})

@@ -86,6 +86,22 @@ test_that("steps lead to a mode from where minus the log posterior is not convex
   }
 })
 
+test_that("a step by the majorant is one of reweighted least squares, weights included", {
+  p <- student_problem(1)
+  p$sites$weight <- 3 * p$sites$weight
+  kernel <- pfdtc_kernel_of(p$kernel, p$x)
+  engine <- engine_sites(p$likelihood, p$sites, 0)
+  start <- rep(3, nrow(p$z))
+  there <- native_laplace(p$z, p$x, engine, kernel, 1e-12, list(beta = start), maxit = 0L)
+  expect_false(there$status == 0L) # minus the log posterior is not convex there
+  A <- forwardsolve(t(chol(ref_kmm(p$z, p$kernel, 1e-12))), ref_k(p$kernel, p$z, p$x))
+  r <- p$sites$y - p$sites$offset - drop(crossprod(A, start))
+  w <- p$sites$weight * (ref_student_df + 1) / (ref_student_df * p$theta^2 + r^2)
+  step <- solve(A %*% (w * t(A)) + diag(nrow(A)), A %*% (w * (p$sites$y - p$sites$offset)))
+  one <- native_laplace(p$z, p$x, engine, kernel, 1e-12, list(beta = start), want = 1L, maxit = 1L)
+  expect_equal(one$beta, drop(step), tolerance = 1e-8) # two orders of the same sums, k(Z, Z) of condition 1e6 or less
+})
+
 test_that("a mode of the exact process lies where the certificate says, or nothing is said", {
   said <- 0
   for (seed in 1:12) {
