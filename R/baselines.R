@@ -31,8 +31,8 @@
 #'   their own models, of `gp_subsample()` that of its rows.
 #' @details The usage is that of all: `gp_dtc()`, `gp_sor()` and `gp_fitc()` have no `hyper = "joint"`,
 #'   `gp_subsample()` has no `inducing` either, and `gp_exact()` has neither `inducing` nor `m`.
-#' @section Errors and invariants: as [pfdtc()]. With all rows as inducing points (or drawn) every method gives the exact posterior, SoR at the
-#'   rows only. The SoR variance is never above the DTC variance.
+#' @section Errors and invariants: as [pfdtc()]. With all rows as inducing points (or drawn) every method gives the exact
+#'   posterior, SoR at the rows only. The SoR variance is never above the DTC variance.
 #' @seealso [compare_fits()], [kl_divergence()], `vignette("comparison")`
 #' @name baselines
 #' @examples

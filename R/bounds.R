@@ -99,9 +99,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
 theorem_posterior <- function(fit) {
   model <- model_of(fit)
   if (fit$jitter >= safe_jitter(nrow(fit$inducing))) {
-    fit$norms <- posterior_norms(fit$factors, fit$inducing, fit$data, model, fast = TRUE,
-                                 control = fit$control)
-    return(fit)
+    return(with_fast_norms(fit))
   }
   z <- distinct_points(fit$inducing, model$kernel)
   dtc_on_points(fit, fit$data, z, NULL, fast = TRUE, inner = list(jitter = max(fit$jitter, rounding_jitter(nrow(z)))))

@@ -1,9 +1,9 @@
-# The exact mean, by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y, as a correction of a reference's mean.
+# The exact mean by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y, as a correction of a reference's mean.
 
-# Corrects the mean of a reference until goal(near)(s) is TRUE of where conjugate gradients are (see solve_exact()), by
-# at most budget$passes passes over all pairs of rows, none of which would end after budget$left() seconds. Returns the
-# correction, with how the iterations ended: steps, stalled, stopped. Returns NULL where there is no goal or no time.
-# `near`: is the preconditioner made of points and near rows? If not, `sharp` norms cost another pass.
+# Corrects the mean of a reference until goal(near)(s) is TRUE for the state s of solve_exact(). It makes at most
+# budget$passes passes over all pairs of rows and begins none that would end after budget$left() seconds. Returns the
+# correction and how the iterations ended: steps, stalled, stopped. Returns NULL if there is no goal or no time. `near`:
+# does the preconditioner use nearest neighbours? If not, `sharp` norms cost another pass.
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
   if (is.null(goal)) return(NULL)
   pass <- seconds_a_pass(reference, data, budget$left())
@@ -17,13 +17,13 @@ exact_mean <- function(reference, data, goal, budget, from = NULL, precondition 
     state[c("steps", "stalled")], list(stopped = state$stopped))
 }
 
-# What exact_mean() goes on from: the solution so far.
+# Returns the part of a correction from which exact_mean() goes on.
 solution_so_far <- function(correction) correction[c("v", "residual", "error", "passes")]
 
 # ---- goals of exact_mean() ------------------------------------------------------------------------------------------
 
-# The goal that certificates are a share of the distance between the fit's mean and the reference's, in the median of
-# some of the rows; NULL if they are so already.
+# The goal that certificates are a share of the distance between the fit's mean and the reference's, in the median over
+# some rows. Returns NULL if they are already.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
@@ -37,15 +37,15 @@ share_of_distance <- function(reference, data, fit, share) {
   }
 }
 
-# The goal that certificates are at most `accuracy`, in units of y: kriging's, sqrt(c) times `kriged`, or the
-# reference's own, which scale by |w_r|_E: `own` is the largest of them.
+# The goal that certificates are at most `accuracy`, in units of y. Those by kriging are sqrt(c) times `kriged`. The
+# reference's own scale with |w_r|_E, and `own` is the largest of them.
 accuracy_of <- function(reference, accuracy, kriged, own) {
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   list(goal = function(near) function(s) isTRUE(min(kriged * sqrt(s$c), wide * s$w_E, na.rm = TRUE) <= accuracy),
        ahead = function(s) min(kriged * sqrt(s$c), wide * min(s$w_E, sqrt(s$c) / 2, na.rm = TRUE)) / accuracy)
 }
 
-# The same at the rows of x, as far as a few of them tell.
+# Returns the same goal for the rows of x, estimated from at most 64 of them.
 accuracy_at <- function(reference, data, x, accuracy) {
   few <- x[evenly(nrow(x), 64L), , drop = FALSE]
   kriged <- if (kriging_rows() < 1) Inf else
@@ -54,8 +54,8 @@ accuracy_at <- function(reference, data, x, accuracy) {
   accuracy_of(reference, accuracy, kriged, own)$goal
 }
 
-# Returns a function of where conjugate gradients are: is the mean certified by kriging to a tenth of its distance from
-# `mean`, the fit's at the rows of x, in the median of a few of them? Each has 64 near rows of its own.
+# Returns a function of the state of conjugate gradients: does kriging certify the mean to a tenth of its distance from
+# `mean`, the fit's at the rows of x, in the median over 32 of them? Each has 64 neighbours.
 few_kriged <- function(reference, data, x, mean) {
   few <- round(seq(1, nrow(x), length.out = min(32L, nrow(x))))
   found <- krige(reference, data, x[few, , drop = FALSE], 64L, group = 1)
@@ -65,13 +65,12 @@ few_kriged <- function(reference, data, x, mean) {
   root <- root_weights(data)
   kernel <- model_of(reference)$kernel
   function(s) {
-    centre <- native_kernel_cross_matvec(kernel, data$x, root * s$v, x, reference$control) +
-      kriged_sums(found, s$r)
+    centre <- native_kernel_cross_matvec(kernel, data$x, root * s$v, x, reference$control) + kriged_sums(found, s$r)
     half * sqrt(s$c) <= stats::median(abs(centre - mean)) / 10
   }
 }
 
-# Returns the seconds of a product with K, from a product with some of the rows; 0 where time has no limit.
+# Returns the seconds of a product with K, measured on some rows; 0 if time has no limit.
 seconds_a_pass <- function(reference, data, left) {
   if (left == Inf) return(0)
   n <- nrow(data$x)
@@ -84,32 +83,89 @@ seconds_a_pass <- function(reference, data, left) {
 
 # ---- conjugate gradients --------------------------------------------------------------------------------------------
 
-# Rows as the fit has them, y in the scale of another fit of the same model.
+# Returns the rows of a fit with y in the scale of another fit of the same model.
 data_in_scale <- function(fit, other) {
   data <- fit$data
   if (other$scale != fit$scale) data$y <- data$y * (fit$scale / other$scale)
   data
 }
 
-# K v, weights being in K: here, or where the rows' `products` are made.
+# Returns K v, where K includes the weights. Rows on workers bring `products`.
 all_pairs <- function(data, kernel, v, control) {
   if (is.null(data$products)) return(native_kernel_matvecs(kernel, data$x, data$weights, v, control))
   root <- root_weights(data)
   root * data$products(kernel, root * v, control)
 }
 
-# Conjugate gradients on (K + s2 I) v = y, weights being in K and y, all in the reference's scale, preconditioned by B
-# or as asked: list(v, residual, error, steps, passes, went, stalled, stopped). They begin at from$v and end when
-# enough(s) is TRUE of s = list(v, r, c, w_E), c = r'B^{-1}r and, with B, w_E a bound of |w_r|_E,
-# w_r = (K + s2 I)^{-1} r (else NA): with z = B^{-1} r,
-#   |z|_E^2 = z'(K + s2 I) z - z'r,   c = z'r,
-# which costs nothing beside the product that the next step takes anyway; or when in_time() is FALSE of another pass
-# over all pairs of rows. `ahead(s)`: how many times too large what is wanted still is, for progress. `keep`: an
-# interrupt or R's time limit end them as well, and `stopped` says so. The residual is carried along; `error` bounds
-# what it is off by, see residual_rounding(). `went`: sqrt(c) after each pass. Steps shorten w_r in its own norm, not
-# sqrt(c), the bound of it that certificates have: where nothing is enough, v is that of the least bound on the way.
+norm2 <- function(v) sqrt(sum(v^2))
+
+# Solves (K + s2 I) v = y by conjugate gradients, with the weights in K and y, in the reference's scale. The
+# preconditioner is `precondition`, or B of the reference. The iterations begin at from$v. They end
+#
+#   * when enough(s) is TRUE for s = list(v, r, c, w_E), with c = r'B^{-1} r and, if B preconditions, w_E a bound of
+#     |w_r|_E, w_r = (K + s2 I)^{-1} r (else NA). With z = B^{-1} r it follows from |z|_E^2 = z'(K + s2 I) z - z'r and
+#     the product of the next step;
+#   * after `most` steps, or when in_time() is FALSE before another pass over all pairs of rows;
+#   * with `keep`, by an interrupt or R's time limit, which `stopped` names;
+#   * when the residual is lost in rounding (`stalled`). It is carried along; residual_rounding() bounds its error.
+#
+# Steps decrease |w_r|, not sqrt(c), the bound that certificates use. So v is that with the least bound, unless the last
+# one is enough. `ahead(s)`: how many times too large the certificate still is, for progress. Returns list(v, residual,
+# error, steps, passes, went, stalled, stopped), where `went` has sqrt(c) after each pass.
 solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE, precondition = NULL,
                         in_time = function() TRUE, ahead = function(s) NA) {
+  system <- exact_system(reference, data)
+  now <- first_solution(system, from, precondition)
+  rounding <- function() residual_rounding(reference, system$y, now$travelled)
+  tell <- stage_line("exact mean", reference$control$progress, after = 2)
+  on.exit(tell(NULL))
+  began <- proc.time()[["elapsed"]]
+  stopped <- best <- NULL
+  went <- numeric()
+  steps <- 0L
+  stalled <- found <- FALSE
+  repeat {
+    z <- system$by_B(now$r)
+    c <- sum(z * now$r)
+    if (!is.finite(c) || c <= 0) {
+      stalled <- !identical(c, 0)
+      break
+    }
+    went <- c(went, sqrt(c))
+    error <- rounding()
+    bound <- sqrt(c) + error$residual / sqrt(system$noise)
+    if (is.null(best) || bound < best$bound) best <- list(v = now$v, r = now$r, error = error, bound = bound)
+    s <- list(v = now$v, r = now$r, c = c, w_E = NA)
+    tell(passes_ahead(went, ahead(s), proc.time()[["elapsed"]] - began))
+    found <- enough(s)
+    if (found || !in_time()) break
+    if (!is.null(precondition)) {
+      if (steps >= most) break
+      z <- precondition(now$r)
+    }
+    tried <- if (keep) stop_by(system$product(z)) else list(value = system$product(z))
+    stopped <- tried$stopped
+    zr <- sum(z * now$r)
+    stalled <- is.null(stopped) && (!is.finite(zr) || zr <= 0)
+    if (!is.null(stopped) || stalled) break
+    if (is.null(precondition)) {
+      s$w_E <- bound_w(zr, sqrt(max(sum(z * tried$value) - zr, 0)))
+      found <- enough(s)
+      if (found || steps >= most) break
+    }
+    stalled <- norm2(now$r) < error$residual / 8
+    if (stalled) break
+    now <- next_solution(now, z, tried$value, zr)
+    steps <- steps + 1L
+  }
+  if (found || is.null(best)) best <- list(v = now$v, r = now$r, error = rounding())
+  list(v = best$v, residual = best$r, error = best$error, steps = steps, passes = sum(system$passes(), from$passes),
+       went = went, stalled = stalled, stopped = stopped)
+}
+
+# Returns list(y, noise, product, by_B, passes) of the rows: the products with K + s2 I, which are counted, and with
+# B^{-1}.
+exact_system <- function(reference, data) {
   model <- model_of(reference)
   root <- root_weights(data)
   control <- reference$control
@@ -122,80 +178,38 @@ solve_exact <- function(reference, data, most, enough, from = NULL, keep = FALSE
     native_response(reference$factors, reference$inducing, list(x = data$x, y = r / root, weights = data$weights),
                     model, whiten = FALSE, control = control)$v
   }
-  size <- function(v) sqrt(sum(v^2))
-  y <- root * data$y
-  v <- from$v
-  if (is.null(from$residual)) {
-    if (is.null(v)) v <- if (is.null(precondition)) by_B(y) else precondition(y)
-    r <- y - product(v)
-    travelled <- c(v = size(v), r = 0)
-  } else {
-    r <- from$residual
-    travelled <- from$error$travelled
-  }
-  tell <- stage_line("exact mean", control$progress, after = 2)
-  on.exit(tell(NULL))
-  began <- proc.time()[["elapsed"]]
-  p <- Kp <- before <- stopped <- best <- NULL
-  went <- numeric()
-  steps <- 0L
-  stalled <- found <- FALSE
-  repeat {
-    z <- by_B(r)
-    c <- sum(z * r)
-    if (!is.finite(c) || c <= 0) {
-      stalled <- !identical(c, 0)
-      break
-    }
-    went <- c(went, sqrt(c))
-    here <- list(v = v, r = r, error = residual_rounding(reference, y, travelled))
-    here$bound <- sqrt(c) + here$error$residual / sqrt(model$noise)
-    if (is.null(best) || here$bound < best$bound) best <- here
-    tell(passes_ahead(went, ahead(list(v = v, r = r, c = c, w_E = NA)), proc.time()[["elapsed"]] - began))
-    found <- enough(list(v = v, r = r, c = c, w_E = NA))
-    if (found || !in_time()) break
-    if (!is.null(precondition)) {
-      if (steps >= most) break
-      z <- precondition(r)
-    }
-    Kz <- if (!keep) product(z) else tryCatch(product(z), interrupt = function(i) "interrupted", error = function(e) {
-      if (is_time_limit(e)) "R's time limit" else stop(e)
-    })
-    if (is.character(Kz)) {
-      stopped <- Kz
-      break
-    }
-    zr <- sum(z * r)
-    if (!is.finite(zr) || zr <= 0) {
-      stalled <- TRUE
-      break
-    }
-    if (is.null(precondition)) {
-      w_E <- bound_w(zr, sqrt(max(sum(z * Kz) - zr, 0)))
-      found <- enough(list(v = v, r = r, c = c, w_E = w_E))
-      if (found || steps >= most) break
-    }
-    stalled <- size(r) < here$error$residual / 8
-    if (stalled) break
-    along <- if (is.null(p)) 0 else sum(z * (r - before$r)) / before$zr # Polak-Ribiere: forgives an inexact B^{-1}
-    p <- z + if (along > 0) along * p else 0
-    Kp <- Kz + if (along > 0) along * Kp else 0
-    alpha <- sum(p * r) / sum(p * Kp)
-    before <- list(r = r, zr = zr)
-    v <- v + alpha * p
-    r <- r - alpha * Kp
-    # Kp is a sum of products itself: what those err by is that of z and of what came before
-    carried <- if (along > 0) along * carried + size(z) else size(z)
-    travelled <- travelled + c(abs(alpha) * carried + size(v), abs(alpha) * size(Kp) + size(r))
-    steps <- steps + 1L
-  }
-  if (found || is.null(best)) best <- list(v = v, r = r, error = residual_rounding(reference, y, travelled))
-  list(v = best$v, residual = best$r, error = best$error, steps = steps,
-       passes = passes + if (is.null(from$passes)) 0L else from$passes, went = went, stalled = stalled,
-       stopped = stopped)
+  list(y = root * data$y, noise = model$noise, product = product, by_B = by_B, passes = function() passes)
 }
 
-# What progress says after passes that brought sqrt(c) to what `went` has, in so many seconds.
+# Returns list(v, r, travelled): where the iterations before ended, or a first solution.
+first_solution <- function(system, from, precondition) {
+  if (!is.null(from$residual)) return(list(v = from$v, r = from$residual, travelled = from$error$travelled))
+  v <- if (!is.null(from$v)) from$v else if (is.null(precondition)) system$by_B(system$y) else precondition(system$y)
+  list(v = v, r = system$y - system$product(v), travelled = c(v = norm2(v), r = 0))
+}
+
+# Takes a step along z, with Kz = (K + s2 I) z and zr = z'r. Polak and Ribiere's formula allows an inexact B^{-1}. Kp is
+# a sum of products: its rounding is that of z and of the earlier ones, whose sizes `carried` adds up.
+next_solution <- function(now, z, Kz, zr) {
+  along <- if (is.null(now$p)) 0 else sum(z * (now$r - now$r_before)) / now$zr
+  p <- z + if (along > 0) along * now$p else 0
+  Kp <- Kz + if (along > 0) along * now$Kp else 0
+  carried <- if (along > 0) along * now$carried + norm2(z) else norm2(z)
+  alpha <- sum(p * now$r) / sum(p * Kp)
+  v <- now$v + alpha * p
+  r <- now$r - alpha * Kp
+  travelled <- now$travelled + c(abs(alpha) * carried + norm2(v), abs(alpha) * norm2(Kp) + norm2(r))
+  list(v = v, r = r, travelled = travelled, p = p, Kp = Kp, carried = carried, r_before = now$r, zr = zr)
+}
+
+# Evaluates `expr` until an interrupt or R's time limit. Returns list(value, stopped), where `stopped` names what ended
+# it, or is NULL.
+stop_by <- function(expr) {
+  tryCatch(list(value = expr, stopped = NULL), interrupt = function(i) list(stopped = "interrupted"),
+           error = function(e) if (is_time_limit(e)) list(stopped = "R's time limit") else stop(e))
+}
+
+# Returns the text of progress after passes that took so many seconds and gave the values `went` of sqrt(c).
 passes_ahead <- function(went, ratio, seconds) {
   steps <- length(went) - 1L
   said <- sprintf("%d passes over all pairs of rows", steps)
@@ -205,7 +219,8 @@ passes_ahead <- function(went, ratio, seconds) {
           if (is.null(left)) "" else sprintf(", about %.0f s left", left * seconds / steps))
 }
 
-# Passes until sqrt(c) is this share of what it is, from how the last ones went; NULL where they led nowhere.
+# Returns the number of passes until sqrt(c) has decreased to this share, estimated from the last five passes. Returns
+# NULL if they made no progress.
 passes_until <- function(went, share) {
   went <- utils::tail(went, 5L)
   rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))
@@ -213,15 +228,15 @@ passes_until <- function(went, share) {
   if (is.finite(rate) && rate < 0.999 && passes < .Machine$integer.max) as.integer(passes)
 }
 
-# ---- what a correction certifies ------------------------------------------------------------------------------------
+# ---- certificates by a corrected mean -------------------------------------------------------------------------------
 
-# By linearity the exact mean at x is k_x'u + (the exact mean that the response r gives), r = y - (K + s2 W^{-1}) u, for
-# any u. The second term is the reference's own on r, certified as always with r for y. Kept are u, r, what the
-# reference makes of r, the norms of that, and what rounding in r and in the sum k_x'u may do, with |K| <= |G| + |E|:
-#   |error of r| <= residual_rounding(), which h_x carries to the mean: |h_x| <= sqrt(k) / (2 sqrt(s2)) and, since the
-#     exact variance is |(1, -h_x)|_K^2 + s2 |h_x|^2, s2 |h_x|^2 <= its upper bound;
+# Returns the correction from a solution u. For any u the exact mean at x is k_x'u plus the exact mean for the response
+# r = y - (K + s2 W^{-1}) u. The reference certifies the second term. The correction has u, r, the reference's sums and
+# norms for r, and bounds of the rounding in r and in k_x'u, with |K| <= |G| + |E|:
+#   |error of r| <= residual_rounding(), times |h_x| in the mean: |h_x| <= sqrt(k) / (2 sqrt(s2)), and s2 |h_x|^2 is at
+#     most the exact variance, which is |(1, -h_x)|_K^2 + s2 |h_x|^2;
 #   |error of k_x'u| <= unit sqrt(k |K|) |v|.
-# `sharp`: |B^{-1} r|_E by groups of rows, as many as a pass over all pairs takes; else from |r| alone.
+# `sharp`: |B^{-1} r|_E is computed by groups of rows, at the cost of a pass over all pairs; else it follows from |r|.
 correct_residual <- function(reference, data, state, sharp = TRUE) {
   model <- model_of(reference)
   root <- root_weights(data)
@@ -239,14 +254,15 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
        passes = state$passes + sharp, went = state$went, made_from = order_of_rows(data))
 }
 
-# Of products with K of n rows in blocks: values, sums in a block, sums of blocks; as in rounding_growth().
+# Returns the relative rounding error of products with K of n rows in blocks: of values, sums in a block and sums of
+# blocks, as in rounding_growth().
 product_growth <- function(n, block) {
   n_blocks <- n / block
   (16 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps
 }
 
-# Bounds of |error of r| and of |error of k_x'v| / sqrt(k), r = y - (K + s2 W^{-1}) v carried along a way of products
-# with K. `travelled`: sizes of v and of all that was multiplied by K, sizes of all that was added to r.
+# Bounds |error of r| and |error of k_x'v| / sqrt(k), where r = y - (K + s2 W^{-1}) v is carried along. `travelled` has
+# the sum of the sizes of v and of all vectors that were multiplied by K, and of all that were added to r.
 residual_rounding <- function(reference, y, travelled) {
   eps <- .Machine$double.eps
   model <- model_of(reference)
@@ -282,8 +298,8 @@ corrected_mean <- function(reference, correction, data, fun) {
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
 }
 
-# Bounds what rounding in r and in k_x'u does to the mean, see correct_residual(). Corrections of fits by version 0.1.0
-# do not have it in parts.
+# Bounds the effect on the mean of rounding in r and in k_x'u, see correct_residual(). Corrections by version 0.1.0 lack
+# the two parts.
 carried_rounding <- function(correction, model, data, fun, var_upper) {
   size <- beyond_rows(model, data, fun)
   error <- correction$error
@@ -292,8 +308,8 @@ carried_rounding <- function(correction, model, data, fun, var_upper) {
   pmin(correction$rounding * size, sqrt(var_upper / model$noise) * error$residual + sqrt(k) * error$sum)
 }
 
-# y'w is at least this: from a posterior with its norms and, where its mean is corrected, from the solution u of its
-# correction, y'w >= 2 u'y - u'(K + s2 I) u, at the price of one pass over the pairs of rows.
+# Returns a lower bound of y'w from a posterior with its norms. If its mean is corrected by u, one pass over all pairs
+# of rows gives y'w >= 2 u'y - u'(K + s2 I) u as well.
 least_quadratic <- function(post, data) {
   model <- model_of(post)
   noise <- model$noise
@@ -309,7 +325,7 @@ least_quadratic <- function(post, data) {
   max(least, 2 * sum(u * y) - sum(u * Ku) - noise * size - error)
 }
 
-# Returns how much larger sqrt(k(x, x)), or the root of the size of functionals, may be than at the rows.
+# Returns the largest ratio of sqrt(k(x, x)), or of the root of the size of functionals, to its value at the rows.
 beyond_rows <- function(model, data, fun) {
   if (fun$kind != "values") return(sqrt(fun$size / max(prior_most(model, data$x), 1e-300)))
   if (!varies(model$kernel)) return(1)
@@ -318,23 +334,23 @@ beyond_rows <- function(model, data, fun) {
 
 # ---- the preconditioner ---------------------------------------------------------------------------------------------
 
-# A preconditioner for (K + s2 I) v = r from inducing points and near rows: with F the rows' decorrelation from their
-# nearest earlier ones under what the points leave of the prior (see near.R), (K + s2 I)^{-1} is nearly
+# A preconditioner for (K + s2 I) v = r from inducing points and nearest neighbours. F decorrelates each row from its
+# nearest earlier rows under the residual prior (near.R). Then (K + s2 I)^{-1} is approximately
 #   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',
-# positive definite by construction, at O(n (s + m)) a product beside the kernel values of n rows and m points.
+# which is positive definite and costs O(n (s + m)) a product, beside the kernel values of n rows and m points.
 
-# Points, and earlier rows of each row. With 200 points passes are a half to twice as many (bench/README.md).
+# Numbers of inducing points and of neighbours. With 200 points 1.5 to 2 times as many passes are needed
+# (bench/README.md).
 near_size <- c(points = 800L, rows = 40L)
 
-# Where the reference leaves much unexplained beside the noise and the kernel is rough, its own B takes several times as
-# many steps; with smooth kernels B is better.
+# Returns TRUE if neighbours precondition better than B of the reference, which takes several times as many steps for
+# rough kernels whose residual prior variance is large beside the noise.
 precondition_by_near_rows <- function(reference) {
   model <- model_of(reference)
-  is_rough(model$kernel) && reference$nobs > 400 &&
-    reference$norms$t > 100 * model$noise
+  is_rough(model$kernel) && reference$nobs > 400 && reference$norms$t > 100 * model$noise
 }
 
-# A function r -> preconditioned r
+# Returns the function that preconditions r.
 near_preconditioner <- function(reference, data, size = near_size) {
   model <- model_of(reference)
   control <- reference$control

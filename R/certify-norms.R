@@ -1,48 +1,46 @@
-# How far the exact Gaussian process can be from a posterior on inducing points: norms, with every rounding allowed for.
+# DTC posteriors with norms: upper bounds, rounding included, from which certificates of the exact GP are computed. The
+# symbols are those of certify.h and of the theory vignette.
 
-# The most that k(x, x) is at the rows and the points; norms of fits of before do not have it: there it is constant.
+# Returns an upper bound of k(x, x) at the rows and the points. Norms by version 0.1.0 lack it, for constant k(x, x).
 most_of_rows <- function(norms, model) if (is.null(norms$most)) prior_most(model) else norms$most
 
-# |error| of e = y - A'beta as computed, what errors of A in A'beta add, and of v: beta is not quite
-# (s2 I + G)^{-1} A y, and errors of A move it too, |B^{-1} A'| <= 1 / (2 sqrt(s2)).
+# Returns bounds of the rounding errors: `e` of y - A'beta as computed, `row` of A'beta by errors of A, and `v` of v.
+# The computed beta is not quite (s2 I + G)^{-1} A y, and errors of A move it as well: |B^{-1} A'| <= 1 / (2 sqrt(s2)).
 residual_error <- function(p, norms, model) {
   noise <- model$noise
-  beta <- sqrt(sum(p$beta^2))
-  e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * beta)
+  e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * sqrt(sum(p$beta^2)))
   k <- most_of_rows(norms, model)
   moved <- sqrt(norms$slack * k * norms$weight * norms$vv)
   row <- norms$growth * sqrt(k * p$k_sum) * norms$alpha
   list(e = e, row = row, v = (norms$beta_error / noise + moved) / (2 * sqrt(noise)) + (e + row) / noise)
 }
 
-# |w|_E <= |v|_E c / (c + |v|_E^2), never above sqrt(c) / 2
+# Returns the bound |w|_E <= |v|_E c / (c + |v|_E^2), which is never above sqrt(c) / 2.
 bound_w <- function(c, v_E) {
-  if (is.na(c) || is.na(v_E)) return(Inf) # beyond double precision: nothing is known
+  if (is.na(c) || is.na(v_E)) return(Inf) # numbers overflowed
   if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2
 }
 
-# What certify_rows() in C wants to know, every number rounded up (certify.h has the reasons). `fast`: groups of m rows
-# for both norms; else T1 on as many rows as are free beside the reference itself, T2 on 200; `tight`: one
-# group. `same`: norms on the same points of another response, whose T2 is taken. `inner`: norms on some of the points,
-# whose bound of |w|_E holds here too, so that T1 is left out: more points with the same jitter leave less, and that L
-# has other rounding errors is well inside its kappa. `sharp`: FALSE leaves out T1 as well.
+# Returns the norms that the engine's certificates read, every number rounded up. T1 and T2 are sums over groups of
+# rows. `fast`: groups of m rows; `tight`: one group; else sizes that cost no more than the posterior. `same`: norms on
+# the same points for another response, whose T2 is used. `inner`: norms on some of the points. More points with the
+# same jitter leave less residual variance, so that the bound of |w|_E holds here too, and T1 is left out. `sharp` =
+# FALSE also leaves out T1.
 posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
                             same = NULL, sharp = TRUE) {
   n <- nrow(data$x)
   m <- nrow(z)
-  size <- norm_groups(m)
-  if (fast) size <- c(m, m)
-  if (tight) size <- c(n, n)
+  size <- if (tight) c(n, n) else if (fast) c(m, m) else norm_groups(m)
   size <- pmin(n, size) * c(is.null(inner) && sharp, is.null(same))
   norms <- rows_norms(p, z, data, model, size, control)
   if (!is.null(same)) norms[c("Psi", "lam", "spread")] <- same[c("Psi", "lam", "spread")]
   finish_norms(norms, p, model, inner)
 }
 
-# Rows of the groups that T1 and T2 of a reference on m points are made of.
+# Returns the number of rows in the groups for T1 and for T2 of a reference on m points.
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
-# What some rows add to norms, in groups of `size` rows for T1 and for T2.
+# Returns the part of the norms that some rows add, in groups of `size` rows for T1 and for T2.
 rows_norms <- function(p, z, data, model, size, control) {
   n <- nrow(data$x)
   found <- native_norms(p, z, data, model, sample.int(n), size[1L], size[2L], control)
@@ -50,7 +48,7 @@ rows_norms <- function(p, z, data, model, size, control) {
     list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
 }
 
-# Of some rows and of others: groups are groups of all, whose shares in Psi and in `spread` are smaller.
+# Adds the norms of two sets of rows. Psi and `spread` are averages over all rows.
 norms_merge <- function(a, b) {
   n <- a$n + b$n
   list(T1 = a$T1 + b$T1, Psi = a$Psi * (n / a$n) + b$Psi * (n / b$n), lam = a$lam + b$lam, vv = a$vv + b$vv,
@@ -58,7 +56,7 @@ norms_merge <- function(a, b) {
        most = max(a$most, b$most))
 }
 
-# Those of all rows, with every rounding allowed for.
+# Returns the norms of all rows with an allowance for every rounding error.
 finish_norms <- function(norms, p, model, inner = NULL) {
   noise <- model$noise
   m <- nrow(p$G)
@@ -70,80 +68,59 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   out <- list(
     weight = norms$weight, spread = norms$spread, slack = rounding_slack(m, n), most = norms$most,
     growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = sqrt(sum(solve_t(p$L, p$beta)^2)),
-    # beta solves (s2 I + G) beta = A y up to this: errors of the factor and of the sum A y
+    # (s2 I + G) beta = A y holds up to this: errors of the factor and of the sum A y
     beta_error = growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy)))
   of_rows <- sqrt(out$slack * p$k_sum) # errors of A as a whole
   out$t <- up * (sqrt(p$t) + of_rows)^2
   out$lam <- min(out$t, up * (sqrt(norms$lam) + of_rows)^2)
 
   error <- residual_error(p, out, model)
-  kappa <- sqrt(out$slack * out$most * out$weight) # of a vector over the rows of length 1
+  kappa <- sqrt(out$slack * out$most * out$weight) # for a vector over the rows of length 1
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
-  # y'v = min over beta of |y - A'beta|^2 / s2 + |beta|^2: an inexact beta gives more, errors of A move it by what they
-  # do to |v|_E, or row by row; y'y / s2 is never exceeded
+  # y'v = min over beta of |y - A'beta|^2 / s2 + |beta|^2. An inexact beta gives more. Errors of A move it by what they
+  # do to |v|_E, or row by row. It never exceeds y'y / s2.
   value <- function(e) up * (e^2 / noise + beta^2)
   e <- sqrt(p$rss) + error$e
   out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)
-  if (!isTRUE(growth * G_norm / noise < 0.25)) out$v_E <- Inf # s2 is lost beside the rounding of G
+  if (!isTRUE(growth * G_norm / noise < 0.25)) out$v_E <- Inf # s2 is lost in the rounding of G
   out$w_norm <- sqrt(out$c / noise)
   out$w_E <- min(bound_w(out$c, out$v_E) + kappa * out$w_norm, inner$w_E)
-  infinite_if_overflow(out)
+  lapply(out, function(v) replace(v, is.nan(v), Inf)) # overflow leaves NaN; each norm is an upper bound
 }
 
-# Replaces NaN, which overflow leaves, by Inf: each norm is an upper bound.
-infinite_if_overflow <- function(norms) {
-  lapply(norms, function(v) {
-    v[is.nan(v)] <- Inf
-    v
-  })
-}
-
-# What posterior_norms() says, from the sums alone: |v|_E <= sqrt(t) |v|.
+# Returns the norms as far as the sums alone give them: |v|_E <= sqrt(t) |v|.
 norms_of_sums <- function(p, model, n) {
-  m <- nrow(p$G)
-  slack <- rounding_slack(m, n)
-  growth <- rounding_growth(m, n)
   most <- total_variance(model$kernel)
-  weight <- p$k_sum / most # of all rows together, most * weight is no less than k(x,x) times the weight of any
-  t <- (1 + growth) * (sqrt(p$t) + sqrt(slack * p$k_sum))^2
-  G_norm <- sqrt(sum(p$G^2))
-  beta <- sqrt(sum(p$beta^2))
-  A_norm <- sqrt(sum(diag(p$G)))
-  alpha <- sqrt(sum(solve_t(p$L, p$beta)^2))
-  beta_error <- growth * (G_norm * beta + A_norm * sqrt(p$yy))
-  vv <- p$rss / model$noise^2
-  norms <- list(slack = slack, most = most, growth = growth, weight = weight, t = t, lam = t, alpha = alpha,
-                beta_error = beta_error, vv = vv)
-  error <- residual_error(p, norms, model)
-  norms$v_E <- (1 + growth) * (sqrt(t * vv) + sqrt(slack * most * weight * vv)) + sqrt(t) * error$v
-  infinite_if_overflow(norms)
+  # k_sum / most is the sum of the weights, above each of them
+  finish_norms(list(n = n, weight = p$k_sum / most, most = most, vv = p$rss / model$noise^2, T1 = Inf, lam = Inf),
+               p, model)
 }
 
-# From one posterior's sums, with c = y'(Q + s2 I)^{-1} y = |y - A'beta|^2 / s2 + |beta|^2 and any tau >= s2 + t:
+# Bounds c = y'(Q + s2 I)^{-1} y = |y - A'beta|^2 / s2 + |beta|^2 by `lower` and `upper`, and y'w from below by `least`.
+# For any tau >= s2 + t:
 #   max(c^2 / (c + |v|_E^2), y'(Q + tau I)^{-1} y) <= y'w <= c.
-# Rounding, in the symbols of certify.h. c is the least of |y - A'b|^2 / s2 + |b|^2 over b, so the computed beta gives
-# no less, and it is the largest of 2 u'y - |A u|^2 - s2 |u|^2 over u, so v = (y - A'beta) / s2 gives no more: that is
-# s2 |v|^2 + |beta|^2 - |A v - beta|^2, A v - beta = (A y - (s2 I + G) beta) / s2. Errors L^{-1} r of A move |A u|^2 by
-# (2 |u|_E + kappa) kappa, kappa^2 = slack sum k w u^2, and A'b by r'L^{-T} b: whichever is less. Sums and differences
-# err by growth times their terms.
+# Rounding: c is the minimum of |y - A'b|^2 / s2 + |b|^2 over b, so the computed beta gives no less. It is the maximum
+# of 2 u'y - |A u|^2 - s2 |u|^2 over u, so v = (y - A'beta) / s2 gives no more, that is s2 |v|^2 + |beta|^2 -
+# |A v - beta|^2 with A v - beta = (A y - (s2 I + G) beta) / s2. Errors L^{-1} r of A move |A u|^2 by
+# (2 |u|_E + kappa) kappa, kappa^2 = slack sum k w u^2, and A'b by r'L^{-T} b; the smaller of the two counts. Sums and
+# differences err by growth times their terms.
 quadratic_bracket <- function(p, norms, model) {
   noise <- model$noise
   growth <- norms$growth
   error <- residual_error(p, norms, model)
   G_norm <- sqrt(sum(p$G^2))
   if (!all(is.finite(c(unlist(error), G_norm, norms$t, norms$lam)))) return(list(lower = 0, upper = Inf, least = 0))
-  beta <- sqrt(sum(p$beta^2))
-  A_norm <- sqrt(sum(diag(p$G)))
+  beta2 <- sum(p$beta^2)
   e <- sqrt(p$rss)
   v <- sqrt(norms$vv) + error$v
   kappa <- sqrt(norms$slack * most_of_rows(norms, model) * norms$weight) * v
   moved <- if (kappa > 0) (2 * norms$v_E + kappa) * kappa else 0
-  upper <- (1 + growth) * ((e + error$e)^2 / noise + beta^2)
-  by_row <- (1 + growth) * ((e + error$e + error$row)^2 / noise + beta^2)
-  upper <- min(upper + moved, by_row, (1 + growth) * p$yy / noise)
+  value <- function(e) e^2 / noise + beta2
+  upper <- min((1 + growth) * value(e + error$e) + moved, (1 + growth) * value(e + error$e + error$row),
+               (1 + growth) * p$yy / noise)
   by_row <- 2 * (v * error$row + kappa * norms$beta_error / noise) + kappa^2
-  lower <- (1 - growth) * (max(e - error$e, 0)^2 / noise + beta^2) - (norms$beta_error / noise)^2 - min(moved, by_row)
+  lower <- (1 - growth) * value(max(e - error$e, 0)) - (norms$beta_error / noise)^2 - min(moved, by_row)
   least <- if (lower > 0) lower / (1 + norms$v_E^2 / lower) else 0
 
   tau <- noise + norms$t
@@ -153,7 +130,7 @@ quadratic_bracket <- function(p, norms, model) {
     b <- backsolve(R, u)
     row <- growth * sqrt(most_of_rows(norms, model) * p$k_sum * sum(solve_t(p$L, b)^2))
     b <- sqrt(sum(b^2))
-    b_error <- growth * ((G_norm + tau) * b + A_norm * sqrt(p$yy))
+    b_error <- growth * ((G_norm + tau) * b + sqrt(sum(diag(p$G))) * sqrt(p$yy))
     sums <- growth * (p$yy + sum(u^2)) + 4 * b * b_error
     moved <- min(2 * sqrt(norms$lam) * v * kappa, 2 * (v * row + kappa * b_error / tau)) + kappa^2
     least <- max(least, (p$yy - sum(u^2) - sums) / tau - moved)
@@ -161,8 +138,8 @@ quadratic_bracket <- function(p, norms, model) {
   list(lower = max(lower, 0), upper = upper, least = max(least, 0))
 }
 
-# What rounding in the response, its offset, centring and merging does to any mean: |h_x| <= sqrt(k) / (2 sqrt(s2)), in
-# units of y. The rows themselves count, not what is left of them where equal rows with unlike responses were merged.
+# Bounds the effect on any mean, in units of y, of rounding in the response, its offset, centring and merging:
+# |h_x| <= sqrt(k) / (2 sqrt(s2)). Equal rows count one by one, because their responses may differ.
 response_rounding <- function(fit, x) {
   4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit, x) / fit$noise) / 2
 }
@@ -172,4 +149,108 @@ response_size <- function(fit) {
   offset <- fit$frame$offset_size
   if (is.null(offset) && length(fit$data$offset)) offset <- offset_size(fit$data)
   sqrt(fit$signature$sums[["yy"]]) + if (is.null(offset)) 0 else offset
+}
+
+# ---- posteriors with norms ------------------------------------------------------------------------------------------
+
+distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
+
+# Returns the DTC posterior of the fit's model on points z, with its norms: a fit. The points must be distinct beyond
+# rounding: pivots of a greedy choice are, others go through distinct_points(). `inner`: such a posterior on some of the
+# points.
+dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
+  model <- model_of(fit)
+  jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
+  posterior <- native_posterior(z, data, model, jitter, control = fit$control)
+  norms <- posterior_norms(posterior, z, data, model, fast, tight, fit$control,
+                           if (posterior$jitter == jitter) inner$norms)
+  dtc_beside(fit, z, posterior, norms, data, call)
+}
+
+# Returns a DTC fit beside `fit`. `data`: its rows, or list(n, scale, shift) if they are elsewhere.
+dtc_beside <- function(fit, z, posterior, norms, data, call, ...) {
+  gp_beside(fit, "gp_dtc", call = call, parts = list(
+    inducing = z, m = nrow(z), m_asked = nrow(z), inducing_method = "greedy", jitter = posterior$jitter,
+    factors = posterior, evidence = elbo(data, posterior, model_of(fit)$noise), norms = norms, ...))
+}
+
+with_fast_norms <- function(fit) {
+  fit$norms <- posterior_norms(fit$factors, fit$inducing, fit$data, model_of(fit), fast = TRUE, control = fit$control)
+  fit
+}
+
+# Returns TRUE if the posterior of a DTC-type fit can be used as it is: its jitter is above rounding and has no effect.
+own_posterior_serves <- function(fit) {
+  (gp_family(fit)$dtc || gp_family(fit)$sor) && fit$jitter >= safe_jitter(nrow(fit$inducing)) &&
+    fit$jitter <= 1e-10
+}
+
+# Returns a DTC posterior with norms on the inducing points of a fit of any kind.
+own_posterior <- function(fit) {
+  if (!is.null(fit$near)) fit <- far_part(fit)
+  if (own_posterior_serves(fit)) return(with_fast_norms(fit))
+  z <- distinct_points(if (is.null(fit$x)) fit$inducing else fit$x, model_of(fit)$kernel)
+  dtc_on_points(fit, fit$data, z, NULL, fast = TRUE)
+}
+
+# Returns the certificate of functionals by a posterior with norms, for the cleaned response.
+certify_with <- function(factors, norms, z, model, fun, crossing = NULL) {
+  if (fun$kind == "values") return(native_certify(factors, z, model, norms, fun$x, crossing))
+  native_certify_features(factors, z, model, norms, features_of(fun, z, factors$L), fun$prior, fun$size)
+}
+
+# Returns the same in units of y without the centre.
+certify_posterior <- function(post, fun, crossing = NULL) {
+  model <- model_of(post)
+  r <- certify_with(post$factors, post$norms, post$inducing, model, fun, crossing)
+  power <- c(mean = 1, sor_variance = 2, unexplained = 2, mean_error = 1, var_lower = 2, var_upper = 2)
+  for (what in names(power)) r[[what]] <- in_units(model, r[[what]], power[[what]])
+  r
+}
+
+# ---- intervals ------------------------------------------------------------------------------------------------------
+
+# Returns the interval of mean and sd; a certificate without variances bounds the mean alone.
+as_interval <- function(r) {
+  list(mean_lower = r$mean - r$mean_error, mean_upper = r$mean + r$mean_error,
+       sd_lower = if (is.null(r$var_lower)) 0 else sqrt(r$var_lower),
+       sd_upper = if (is.null(r$var_upper)) Inf else sqrt(r$var_upper))
+}
+
+posterior_interval <- function(post, fun) as_interval(certify_posterior(post, fun))
+
+# Replaces the ends that overflow made NaN: such an interval holds everything.
+unknown_if_nan <- function(inside) {
+  all <- c(mean_lower = -Inf, mean_upper = Inf, sd_lower = 0, sd_upper = Inf)
+  for (end in names(all)) inside[[end]][is.nan(inside[[end]])] <- all[[end]]
+  inside
+}
+
+# Intersects two lists of intervals. Two valid intervals that do not meet differ by rounding: their ends are exchanged.
+# If they are further apart, one of them is wrong: the result contains both, and a warning is given.
+intersect_intervals <- function(a, b) {
+  apart <- FALSE
+  b <- unknown_if_nan(b)
+  meet <- function(ends) {
+    lower <- pmax(a[[ends[1L]]], b[[ends[1L]]])
+    upper <- pmin(a[[ends[2L]]], b[[ends[2L]]])
+    far <- lower > upper & lower - upper > 1e-9 * pmax(abs(lower), abs(upper))
+    if (any(far)) {
+      apart <<- TRUE
+      lower[far] <- pmin(a[[ends[1L]]], b[[ends[1L]]])[far]
+      upper[far] <- pmax(a[[ends[2L]]], b[[ends[2L]]])[far]
+    }
+    stats::setNames(list(pmin(lower, upper), pmax(lower, upper)), ends)
+  }
+  out <- c(meet(c("mean_lower", "mean_upper")), meet(c("sd_lower", "sd_upper")))
+  if (apart) {
+    warn_convergence(paste("Two certificates of the same rows do not meet, because rounding errors exceed their",
+                           "allowance. The result contains both. A larger `noise` or `jitter` helps."))
+  }
+  out
+}
+
+# Returns the narrower of two brackets of the log marginal likelihood.
+intersect_brackets <- function(a, b) {
+  c(lower = max(a[["lower"]], b[["lower"]]), upper = min(a[["upper"]], b[["upper"]]))
 }

@@ -75,8 +75,7 @@ step_corrected_mean <- function(job, fun, inside) {
   if (is.null(job$without_passes)) job$without_passes <- inside[c("mean_lower", "mean_upper")]
   if (is.null(job$correction) || !fun$n) return(inside)
   job$tell("exact mean")
-  narrow(inside, mean_interval(corrected_mean(job$reference, job$correction, job$data,
-                                             in_scale_of(job, fun))))
+  narrow(inside, as_interval(corrected_mean(job$reference, job$correction, job$data, in_scale_of(job, fun))))
 }
 
 # Kriging on near rows narrows intervals that are wide, the widest first. Values share their near rows in groups.

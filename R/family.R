@@ -1,15 +1,14 @@
-# What the functions that fit are, and what can be asked of a fit by each: a new one is a row here and a function in
-# baselines.R.
+# The properties of the functions that fit. A new function is a row here and a function in baselines.R.
 #
-#   title       in print() and in figures
-#   objective   what its inducing points minimise: "pf", "vfe" or "none" (they stay); NULL: it has none
-#   joint       may hyperparameters be learned together with what it minimises?
-#   chooses     does it decide what its posterior is made of?
-#   dtc         is that a DTC posterior, which the theorem and the pF divergence are about?
-#   reference   may it serve as a reference?
+#   title       the name in print() and in figures
+#   objective   the objective of the inducing points: "pf", "vfe" or "none" (they stay); NULL: no inducing points
+#   joint       can hyperparameters be learned together with the objective?
+#   chooses     does the function choose the kind of its posterior?
+#   dtc         is it a DTC posterior? The theorem and the pF divergence need one.
+#   reference   can it be a reference?
 #   sor, fitc   is it one of these two?
 #   some        is it the exact posterior of some of the rows?
-#   evidence    of inducing points: the log evidence, its own or a bound of the exact one
+#   evidence    function that returns the log marginal likelihood, of its own model or a bound of the exact one
 family <- function(title, objective = "none", joint = FALSE, chooses = FALSE, dtc = FALSE, reference = FALSE,
                    sor = FALSE, fitc = FALSE, some = FALSE, evidence = elbo) {
   as.list(environment())
@@ -24,10 +23,10 @@ gp_families <- list(
   gp_subsample = family("the exact posterior of a subsample", NULL, some = TRUE),
   gp_exact = family("the exact posterior", NULL, joint = TRUE))
 
-# Of a fit, of settings, or of what else has a `method`.
+# Returns the row of a fit, of settings, or of any list with a `method`.
 gp_family <- function(fit) gp_families[[fit$method]]
 
-# Rows are drawn for a subsample, and variances belong to rows in FITC, as they are.
+# Returns TRUE if equal rows are merged. A subsample draws rows, and FITC has a variance for each row.
 merges_rows <- function(method) !gp_families[[method]]$some && !gp_families[[method]]$fitc
 
 check_dtc <- function(fit, hint) {

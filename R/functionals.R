@@ -17,8 +17,6 @@ new_functionals <- function(kind, cross, prior, size, x, rows, under, terms = re
        x = x, rows = rows, weights = weights, under = under)
 }
 
-is_functionals <- function(at) is.list(at) && is.function(at$cross)
-
 # Returns functionals i alone.
 some_functionals <- function(fun, i) {
   cross <- fun$cross

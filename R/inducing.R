@@ -14,8 +14,8 @@
 #' @return A matrix with at most `m` rows and the columns of `x`. With `"greedy"`, attribute `t` is the sum of residual
 #'   prior variances over all rows that were compared, after each point.
 #' @details `"greedy"` costs \eqn{O(n m^2)} time. `"divergence"` compares at most `max(10 m, 1000)` rows.
-#' @section Errors and invariants: class `pfdtc_error_input`. `t` never increases; no point is chosen twice; `set.seed()`
-#'   reproduces the random methods.
+#' @section Errors and invariants: class `pfdtc_error_input`. `t` never increases; no point is chosen twice;
+#'   `set.seed()` reproduces the random methods.
 #' @seealso [pfdtc()], `vignette("theory")`
 #' @examples
 #' z <- inducing_points(quakes[, c("lat", "long")], 5, kernel_se(lengthscale = 5, variance = 1))
@@ -38,7 +38,8 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
 
 point_methods <- c("greedy", "random", "kmeans", "divergence")
 
-# list(z, rows, t): rows of x where the points are rows. `toward`: list(y, weights, noise), which "divergence" needs.
+# Returns list(z, rows, t); `rows` are row numbers if the points are rows. `toward`: list(y, weights, noise) for
+# "divergence".
 choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory", 2^27), toward = NULL,
                           control = NULL) {
   switch(method,
@@ -51,8 +52,8 @@ choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory
          kmeans = list(z = choose_kmeans(x, m, kernel)))
 }
 
-# Pivoted Cholesky holds N x m numbers: on more rows than 20 m, the memory allowance decides how many (at random) it
-# looks at.
+# Chooses points by pivoted Cholesky, which holds N x m numbers. Beyond 20 m rows, `memory` decides how many random
+# rows are compared.
 choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)) {
   looked <- NULL
   room <- max(20 * m, memory / (8 * m))
@@ -62,15 +63,15 @@ choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)
   } else {
     pool <- x
   }
-  # each step leaves errors of a few eps * k in what is left; below m of them it is noise
+  # each step adds errors of a few eps * k; a remainder below m of these is rounding
   chosen <- native_select(pool, m, kernel, 4 * m * .Machine$double.eps)
   rows <- if (is.null(looked)) chosen$pivots else looked[chosen$pivots]
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))
 }
 
-# Greedy in what each row takes from the pF divergence to first order, tr((k^ + r r') E), r the residual. k^, r and K
-# are those of landmarks, greedy points on 10 m rows or 1,000. In their coordinates, V = L^{-1} k(U, X), row i takes
-# v_i'P v_i / v_i'v_i, P = V (k^ + r r') V' and v_i what the rows before it leave of column i.
+# Chooses rows greedily by how much each reduces the pF divergence, to first order tr((k^ + r r') E) with the residual
+# r. k^, r and K come from landmarks, greedy points on 10 m rows or 1,000. In their coordinates V = L^{-1} k(U, X), row
+# i reduces it by v_i'P v_i / v_i'v_i, with P = V (k^ + r r') V' and v_i the rest of column i after the rows before it.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
   room <- min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100)))) # three blocks of landmarks by rows
@@ -89,7 +90,7 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   list(z = pool[rows, , drop = FALSE], rows = looked[rows])
 }
 
-# The first m rows in that order that differ from all before.
+# Returns the first m rows in this order that differ from all before.
 distinct_rows <- function(x, order, m) {
   take <- min(length(order), 2L * m)
   repeat {
@@ -111,9 +112,9 @@ choose_kmeans <- function(x, m, kernel) {
   if (m == 1L) {
     centers <- matrix(colMeans(u), 1L)
   } else {
-    # Lloyd's steps end where they are after iter.max: centres good enough to start from
+    # after iter.max steps the centres are good enough to start from
     centers <- suppressWarnings(stats::kmeans(u, u[start, , drop = FALSE], iter.max = 30, algorithm = "Lloyd"))$centers
-    lost <- !is.finite(rowSums(centers)) # a cluster that ran empty goes back to its start
+    lost <- !is.finite(rowSums(centers)) # an empty cluster goes back to its start
     centers[lost, ] <- u[start[lost], ]
   }
   z <- sweep(centers, 2L, scale, "*")
@@ -121,7 +122,7 @@ choose_kmeans <- function(x, m, kernel) {
   z
 }
 
-# Pivots are looked for on at most 20 m2 rows.
+# Returns the rows of a reference's points, chosen among at most 20 m2 rows.
 reference_rows <- function(data, kernel, m2) {
   n <- nrow(data$x)
   looked <- if (n > 20 * m2) sort(sample.int(n, 20 * m2)) else NULL

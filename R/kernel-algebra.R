@@ -3,9 +3,9 @@
 #' `k1 + k2` is the kernel of a sum of two independent functions, and `k1 * k2` the product of two kernels. `0.5 * k`
 #' multiplies the variance.
 #'
-#' @details A kernel is kept as a sum of products: `(a + b) * c` becomes `a * c + b * c` with one factor `c`, whose parameters
-#' both terms share. A term has one variance, because data cannot tell the variances of its factors apart. A constant in
-#' a product is part of that variance.
+#' @details A kernel is kept as a sum of products: `(a + b) * c` becomes `a * c + b * c` with one factor `c`, whose
+#' parameters both terms share. A term has one variance, because data cannot tell the variances of its factors apart. A
+#' constant in a product is part of that variance.
 #'
 #' In [coef()] and in `control = pfdtc_control(fix = )`, parameters are named by the factor and its inputs, such as
 #' `se(lat,long).lengthscale.lat` and `periodic(day)*matern32(year).variance`.

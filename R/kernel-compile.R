@@ -91,7 +91,8 @@ compile_kernel <- function(kernel) {
 engine_factor <- function(leaf) {
   list(profile = leaf$profile, columns = as.integer(leaf$inputs), isotropic = as.integer(isTRUE(leaf$isotropic)),
        power = if (is.null(leaf$degree)) 0L else as.integer(leaf$degree), correlation = leaf$correlation,
-       table = if (is_mean(leaf)) c(leaf$centre, leaf$rate) else if (!is.null(leaf$given)) c(leaf$given))
+       table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
+         if (!is.null(leaf$given)) c(leaf$given))
 }
 
 # Returns the compiled kernel with these parameters, in the order of its table.

@@ -109,9 +109,9 @@ conditional_scores <- function(problem, theta) {
   neighbours <- problem$neighbours(theta, rows, size[["near"]], earlier = FALSE)
   now <- problem$at(theta)
   groups <- split(seq_along(rows), seq_along(rows) %% min(20L, length(rows)))
+  input <- vecchia_input(pool, length(groups[[1L]]), problem$run)
   scores <- vapply(groups, function(i) {
-    value <- native_vecchia(pool, now, rows[i], neighbours[, i, drop = FALSE], slopes = FALSE,
-                            control = problem$run)$value
+    value <- native_vecchia(pool, now, rows[i], neighbours[, i, drop = FALSE], slopes = FALSE, at = input)$value
     if (is.finite(value)) -value / length(i) else Inf # not computable
   }, 0)
   unname(scores)

@@ -41,7 +41,8 @@ learning_problem <- function(pool, s, profile) {
   precision <- fade * if (s$priors) 1 / c(table$sd, 2)^2 else numeric(last)
   at <- function(theta) {
     value <- exp(unname(theta))
-    list(kernel = set_values(compiled, value[-last]), noise = value[last])
+    compiled$engine$values <- value[-last]
+    list(kernel = compiled, noise = value[last])
   }
   problem <- list(start = unit, lower = lower, upper = upper, at = at, pool = pool, free = free, given = given,
                   natural = function(theta) as_users_see(at(theta)), absurd = absurd & free, unit = unit, last = last,
@@ -55,9 +56,9 @@ learning_problem <- function(pool, s, profile) {
     list(value = -sum(precision * (theta - middle)^2) / 2, gradient = -precision * (theta - middle),
          information = precision)
   }
-  problem$vecchia <- function(theta, rows, neighbours, slopes) {
+  problem$vecchia <- function(theta, rows, neighbours, slopes, input) {
     now <- at(theta)
-    result <- native_vecchia(pool, now, rows, neighbours, slopes = slopes, control = s$run)
+    result <- native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input)
     if (!is.finite(result$value)) return(list(value = -Inf))
     add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
   }
@@ -67,9 +68,11 @@ learning_problem <- function(pool, s, profile) {
 # Returns the problem whose value is the Vecchia log density of `rows` given `neighbours`, which stay fixed, with
 # priors.
 given_neighbours <- function(problem, rows, neighbours) {
+  count <- problem$pool$count
+  input <- vecchia_input(problem$pool, length(rows), problem$run)
   problem$evaluate <- function(theta, slopes = TRUE) {
-    count_one(problem$pool)
-    problem$vecchia(theta, rows, neighbours, slopes)
+    count$evaluations <- count$evaluations + 1L
+    problem$vecchia(theta, rows, neighbours, slopes, input)
   }
   problem
 }
@@ -78,7 +81,7 @@ given_neighbours <- function(problem, rows, neighbours) {
 exact_density <- function(problem) {
   pool <- problem$pool
   problem$evaluate <- function(theta) {
-    count_one(pool)
+    pool$count$evaluations <- pool$count$evaluations + 1L
     now <- problem$at(theta)
     result <- native_exact_evidence(pool, now, problem$run)
     if (!is.null(result$reason)) return(list(value = -Inf))
@@ -87,14 +90,13 @@ exact_density <- function(problem) {
   problem
 }
 
-count_one <- function(pool) pool$count$evaluations <- pool$count$evaluations + 1L
-
 # Adds the prior and the share of merged rows in the log likelihood: -(rows/2) log(2 pi s2) - ss/(2 s2).
 add_merged <- function(result, problem, noise, share, theta) {
   shift <- problem$pool$shift
   prior <- problem$prior(theta)
   last <- problem$last
-  out <- list(likelihood = result$value + share * merged_log_density(shift, noise))
+  merged <- if (shift$rows == 0 && shift$ss == 0) 0 else share * merged_log_density(shift, noise)
+  out <- list(likelihood = result$value + merged)
   out$value <- out$likelihood + prior$value
   if (is.null(result$score)) return(out)
   out$gradient <- result$score + prior$gradient
@@ -192,7 +194,7 @@ problem_with_trend <- function(problem, trend, priors) {
   wide$lower <- c(problem$lower, rep(-5, q))
   wide$upper <- c(problem$upper, rep(5, q))
   wide$neighbours <- function(theta, ...) problem$neighbours(theta[own], ...)
-  wide$vecchia <- function(theta, rows, neighbours, slopes) {
+  wide$vecchia <- function(theta, rows, neighbours, slopes, input) {
     now <- problem$at(theta[own])
     gamma <- theta[-own]
     log_factor <- drop(B %*% gamma)

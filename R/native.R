@@ -314,11 +314,17 @@ native_response <- function(posterior, z, data, model, whiten = TRUE, control = 
 
 # The parameters are the logs of the kernel's, the log noise, then the coefficients of the columns of `basis` in the log
 # noise of a row, which the weights include. The density is that of y, not of sqrt(w) y.
+# `at`: vecchia_input(), which a search makes once for many evaluations.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
-                           basis = matrix(0, nrow(data$x), 0L)) {
-  as_value(.Call(ffi_vecchia, engine_model(model), engine_rows(data), data$weights, basis, rows, neighbours, times,
-                 as.integer(slopes), engine_control(length(rows), control)))
+                           basis = matrix(0, nrow(data$x), 0L), at = vecchia_input(data, length(rows), control)) {
+  kernel <- model$kernel
+  if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
+  result <- .Call(ffi_vecchia, list(kernel = kernel$engine, noise = as.double(model$noise), jitter = 0), at$rows,
+                  data$weights, basis, rows, neighbours, times, as.integer(slopes), at$control)
+  if (result$status != 0L) as_value(result) else result
 }
+
+vecchia_input <- function(data, n, control) list(rows = engine_rows(data), control = engine_control(n, control))
 
 # Laplace's or the variational approximation on z (ffi.h). `sites` is the result of engine_sites(), `start` that of an
 # earlier call. `want`: 0 for the mode, 1 for the penalised evidence, 2 for its gradient too.

@@ -65,7 +65,7 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
 # Returns C(X), the part of the objective that does not depend on the inducing points.
 pf_constant <- function(data, model, aux) pf_objectives[[aux$objective]]$constant(aux, data, model)
 
-# For each objective of the engine: the constant, and d_pF of a posterior `p` on z.
+# A row for each pF objective of the engine: functions that return C(X), and d_pF for a posterior `p` on z.
 pf_objectives <- list(
   pf = list(constant = function(aux, data, model) native_pf_constant(data, model, aux),
             divergence = function(...) low_rank_divergence(...)),
@@ -77,7 +77,7 @@ low_rank_divergence <- function(aux, z, p, jitter, data, model) {
   sqrt(max(stop_on_failure(result, jitter)$value, 0)) / model$noise
 }
 
-# Under white noise both parts are differences from the exact posterior's, each not negative.
+# Returns d_pF under white noise. Both parts are differences from those of the exact posterior, and not negative.
 white_divergence <- function(aux, p, data, model) {
   noise <- model$noise
   X <- noise * chol2inv(t(p$C)) # D^{-1}; tr(G D^{-2}) = tr(X G X)
@@ -85,13 +85,13 @@ white_divergence <- function(aux, p, data, model) {
   sqrt(sum(pmax(parts - white_at_exact(data, model, aux$variance), 0))) / noise
 }
 
-# The objective under white noise at Q = K, which it is never below: its two parts, for the mean s2^2 y'w, and
-# v s2 tr(K (I + K/s2)^{-2}) = v s2^3 tr(P - s2 P^2), P = (K + s2 I)^{-1}, v the `variance`.
+# Returns the two parts of the objective under white noise at Q = K, its minimum: s2^2 y'w for the mean, and
+# v s2 tr(K (I + K/s2)^{-2}) = v s2^3 tr(P - s2 P^2) with P = (K + s2 I)^{-1} and v the `variance`.
 white_at_exact <- function(data, model, variance) {
   noise <- model$noise
   n <- nrow(data$x)
   check_memory(24 * as.double(n)^2, sprintf(
-    "the exact posterior of %d rows, around whose mean aux_white() is (aux_sor() needs none),", n))
+    "the exact posterior of %d rows, whose mean aux_white() needs (aux_sor() does not),", n))
   exact <- native_exact(data, model)
   P <- chol2inv(t(exact$L)) # without weights: W^{1/2} (W^{1/2} K W^{1/2} + s2 I)^{-1} W^{1/2}
   w <- merged_weights(data)
@@ -128,7 +128,7 @@ stop_on_failure <- function(result, jitter) {
   if (is.null(result$reason)) return(result)
   singular <- identical(result$status, 1L)
   abort_numerical(paste0("The objective cannot be evaluated: ", result$reason, ".",
-                         if (singular) sprintf(" A `jitter` above %s may do.", format(jitter))),
+                         if (singular) sprintf(" Use a `jitter` above %s.", format(jitter))),
                   status = result$status)
 }
 
@@ -140,7 +140,7 @@ name_columns <- function(z, x) {
 # ---- problems of the optimiser: functions of one vector ---------------------------------------------------------
 # Each returns list(value, gradient, reason). If the evaluation fails, the value is Inf and `reason` says why.
 
-# Returns VFE, or pF under `aux`, over all rows: those in memory, or by passes over a source.
+# Returns the objective over all rows, in memory or by passes over a source: VFE, or pF under `aux`.
 objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = NULL, gradient = TRUE) {
   name <- if (is.null(aux)) "vfe" else aux$objective
   if (!is.null(data$by_passes)) {
@@ -149,8 +149,8 @@ objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = 
   native_evaluate(name, aux, z, data, model, jitter, gradient, control, scratch)
 }
 
-# pF in Z. The unit of an input is its lengthscale, or its range if that is shorter, which holds the points near the
-# data. Columns that the kernel does not use stay. Without `gradient` nothing is kept between passes.
+# Returns the problem of the pF objective in Z. The unit of an input is its lengthscale, or its range if that is
+# shorter, which holds the points near the data. Columns that the kernel does not use stay.
 pf_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
   scratch <- new.env()
   points_problem(data, z, model$kernel, function(z) {
@@ -185,7 +185,7 @@ points_problem <- function(data, z, kernel, evaluate) {
        })
 }
 
-# All columns hold levels: one coordinate on which nothing depends.
+# Returns a problem with one coordinate on which nothing depends, for kernels of levels only.
 unmoved_problem <- function(z, evaluate) {
   list(start = 0, natural = function(par) z, unit = numeric(), columns = integer(), evaluate = function(par) {
     result <- evaluate(z)
@@ -194,7 +194,7 @@ unmoved_problem <- function(z, evaluate) {
   })
 }
 
-# -ELBO of the cleaned y in the free log hyperparameters, at fixed Z.
+# Returns the problem of -ELBO of the cleaned y in the free log hyperparameters, at fixed Z.
 vfe_hyper_problem <- function(data, z, parameters, jitter, control) {
   scratch <- new.env()
   list(start = parameters$start, natural = parameters$natural,
@@ -218,14 +218,14 @@ hyper_slope <- function(result, parameters, shift, noise) {
 
 # ---- rows of a source -----------------------------------------------------------------------------------------------
 
-# As native_evaluate(), by a pass for the sums and one for the gradient. A source that fails ends an optimisation as an
-# interrupt does, see run_stage().
+# Returns what native_evaluate() returns, by a pass for the sums and one for the gradient. A source that fails ends an
+# optimisation as an interrupt does, see run_stage().
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
   if (isTRUE(aux$p > 0)) {
     abort_input("optimise_rows", "more than the sample of the source", "less under this auxiliary distribution",
                 hint = "Its objective has sums over pairs of rows, which do not add up over blocks.")
   }
-  aux$Wt <- NULL # of the rows that are at hand
+  aux$Wt <- NULL # it belongs to the rows in memory
   pass <- function(f, merge, ...) {
     visit <- visit_rows(clean_block, without_source(whole), f, list(name, aux, z, model, jitter, control, ...))
     whole_pass(whole, visit, either(merge))
@@ -238,7 +238,7 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
   slopes <- add_slopes(pass(slopes_of_objective, add_slopes, result$adjoint),
                        slopes_of_objective(no_rows, name, aux, z, model, jitter, control, result$adjoint,
                                            sums$k_sum))
-  result <- at_sums(slopes$rss) # residuals tell its last digits
+  result <- at_sums(slopes$rss) # residuals make the last digits right
   c(slopes[c("gradient", "theta")], result[c("value", "noise", "reason")])
 }
 

@@ -58,8 +58,8 @@
 #' bytes, inducing points \eqn{O(n m^2)}{O(n m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt
 #' returns the best fit so far, with a warning.
 #' @section Errors and invariants: class `pfdtc_error_input` or `pfdtc_error_numerical`; warnings
-#'   `pfdtc_warning_convergence` and `pfdtc_warning_small` (a linear model predicts better). With all rows as inducing points or neighbours the posterior is exact; the order of rows changes
-#'   nothing beyond rounding; weights of 2 are doubled rows; if `fit$tol$met`, the accuracy holds.
+#'   `pfdtc_warning_convergence` and `pfdtc_warning_small` (a linear model predicts better). With all rows as inducing
+#'   points the posterior is exact. The order of rows changes nothing beyond rounding. Weights of 2 are doubled rows.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS,
 #'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50.
 #' @seealso [predict.gp_fit()], [certify()], [pfdtc_fit]; `vignette("pfdtc")` to start, `vignette("defaults")` for
@@ -102,12 +102,12 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #' @name pfdtc_fit
 #' @format A list of class `c("pfdtc", "gp_fit")`, or with the name of another function that fits. All numbers are in
 #'   units of the data.
-#'   * What it is: `call`, `method`, `version`; `posterior`, `"exact"`, `"far"` (inducing points) or `"far + near"` (with
-#'     nearest neighbours); `because`, a sentence for each choice; `likelihood` and `theta` for non-Gaussian families;
-#'     `transform` and `noise_trend`.
-#'   * Kernel: `kernel`, `noise`. `kernels`, a data frame of the kernels compared, best first: `score`, minus the mean log
-#'     density of held-out scaled responses plus a price for parameters; its `se`, `NA` if log marginal likelihoods were
-#'     compared.
+#'   * What it is: `call`, `method`, `version`; `posterior`, `"exact"`, `"far"` (inducing points) or `"far + near"`
+#'     (with nearest neighbours); `because`, a sentence for each choice; `likelihood` and `theta` for non-Gaussian
+#'     families; `transform` and `noise_trend`.
+#'   * Kernel: `kernel`, `noise`. `kernels`, a data frame of the kernels compared, best first: `score`, minus the mean
+#'     log density of held-out scaled responses plus a price for parameters; its `se`, `NA` if log marginal likelihoods
+#'     were compared.
 #'   * Learning: `learned`, a data frame with a row for each start: `lengthscale`, `noise`, and the `evidence` (log
 #'     marginal likelihood with priors) that was reached. Starts within `attr(learned, "same")` of the best agree.
 #'     `pilot`, the trace of a pilot.
@@ -147,7 +147,7 @@ matrix_fit <- function(method, call, frame, dots) {
   start_fit(method, data, call, args)
 }
 
-# The default method says what arguments there are.
+# Called by a formula method. The default method has the arguments that are known, and their defaults.
 formula_fit <- function(method, call, envir, dots) {
   call[[1L]] <- as.name(method)
   args <- formula_arguments(dots, get(paste0(method, ".default"), topenv()))
@@ -161,7 +161,7 @@ formula_fit <- function(method, call, envir, dots) {
 
 wants_workers <- function(workers) !is.null(workers) && check_flag(workers, "workers")
 
-# Rows that come from a source are not kept, but for so few that a data frame of them would be fitted exactly.
+# Fits the rows of a source. Rows are kept only if they are so few that a data frame of them would be fitted exactly.
 source_fit <- function(method, source, call, args, envir) {
   check_source_fit(method, args)
   size <- check_count(getOption("pfdtc.sample", 1e5), "pfdtc.sample")
@@ -171,7 +171,7 @@ source_fit <- function(method, source, call, args, envir) {
   few <- data$whole$seen <= min(exact_rows, size) && args$keep_data &&
     gp_families[[method]]$chooses && leaves_points_open(args)
   if (few) {
-    assign(".Random.seed", chance, envir = globalenv()) # as of a data frame, for which no sample is drawn
+    assign(".Random.seed", chance, envir = globalenv()) # a data frame draws no sample
     return(fit_of_few(method, source, call, args, envir, data$whole))
   }
   args$keep_data <- FALSE
@@ -193,7 +193,7 @@ check_source_fit <- function(method, args) {
   family <- gp_families[[method]]
   if (is.null(family$objective) || family$fitc) {
     abort_input("data", "a row source", sprintf("a data frame for %s()", method),
-                hint = "What takes rows from a source is pfdtc(), gp_vfe(), gp_dtc() and gp_sor().")
+                hint = "pfdtc(), gp_vfe(), gp_dtc() and gp_sor() read row sources.")
   }
   for (what in c("tol", "family", "transform")) {
     asked <- if (what == "family") !is.null(as_likelihood(args$family)) else !is.null(args[[what]])
@@ -201,7 +201,7 @@ check_source_fit <- function(method, args) {
   }
 }
 
-# Arguments that reached a formula method through `...`: known, by name, and complete with the defaults.
+# Returns the arguments that reached a formula method through `...`, checked by name and completed by the defaults.
 formula_arguments <- function(dots, method) {
   defaults <- formals(method)
   defaults <- defaults[setdiff(names(defaults), c("x", "y", "weights", "offset", "..."))]

@@ -33,7 +33,8 @@ mixture_parts <- function(fit, hyper, of) {
 mixture_of <- function(fit) {
   points <- hyper_points(fit)
   used <- points$weights > 1e-10
-  new_posterior("mixture", model_of(fit), fit, fit$data, hyper = points$hyper[used], weights = points$weights[used])
+  new_posterior("mixture", model_of(fit), fit, fit$data, hyper = points$hyper[used], weights = points$weights[used],
+                points = points)
 }
 
 # The mean and the total variance of the mixture. `noise`: the mean noise variance, in units of y.

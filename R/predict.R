@@ -227,8 +227,7 @@ latent_asked <- function(fit, rows, ask) {
   if (conjugate) f$noise <- rep_len(p$noise, nrow(rows$x))[rows$index]
   f[c("lower", "upper", "top")] <- f[c("mean", "mean", "var")]
   if (ask$certified) {
-    certify_by <- if (ask$hyper_uncertainty) certificate_of_mixture else certificate_of
-    exact <- certify_by(fit, rows, "reference", fit$reference)
+    exact <- certificate_of(fit, rows, p = if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit))
     f[c("lower", "upper", "top")] <- list(exact$mean_lower, exact$mean_upper, exact$sd_upper^2)
     if (ask$hyper_uncertainty) { # the largest noise of the mixture
       f$noise_top <- attr(exact, "noise") * rep_len(noise_factor(fit$noise_trend, rows$x), nrow(rows$x))[rows$index]

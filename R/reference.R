@@ -1,33 +1,24 @@
-#' A bigger posterior to certify by
+#' Compute a reference posterior for certificates
 #'
-#' The DTC posterior of the same model on many more inducing points, chosen by greedy pivoted Cholesky and optimised by
-#' nobody. What its points leave unexplained falls as fast as the spectrum of the kernel matrix, so its own
-#' certificate is tiny: it tells where the exact Gaussian process lies, and any other fit is certified by its distance
-#' from there.
+#' A reference is the DTC posterior of the same model on many more inducing points, chosen by greedy pivoted Cholesky
+#' factorisation. Its own certificate is narrow, so that any other fit is certified by its distance from it.
 #'
-#' Its mean is corrected by a few steps of conjugate gradients on the exact equations, as by [refine()], until its
-#' certificate is small beside its distance from the fit's mean, at most ten, and as many as `max_seconds` allow: a step
-#' is a pass over all pairs of rows. This matters most for Matern kernels, which leave much unexplained.
+#' A few steps of conjugate gradients on the exact equations, as in [refine()], correct its mean until the certificate
+#' is small beside its distance from the fit's mean. There are at most ten steps, each a pass over all pairs of rows.
 #'
-#' Of a fit with another `family` than the Gaussian it is Laplace's posterior on these points, with what [certify()] and
-#' [evidence_bounds()] need of the rows, and no correction.
+#' With a non-Gaussian `family` the reference is Laplace's posterior on these points, without a correction. For rows in
+#' a row source ([rows_blocks()], [rows_parts()]) it takes three passes over the source, and the mean is not corrected.
 #'
-#' Of a fit whose rows are in a row source ([rows_blocks()], [rows_parts()]) it is made by three passes over that
-#' source, with a block at a time in memory, on workers where the rows are there: a sample of the rows, from which the
-#' points are chosen; sums; norms. Its mean is not corrected then: [refine()] takes a source as well.
-#'
-#' @param fit a fit with its data, or of a formula.
-#' @param m2 the most points. `NULL`: four times those of the fit; with a `family`, whose mode is not corrected, at
-#'   least 600.
-#' @param max_seconds time for the correction of the mean. No pass is begun that would end later, as a pass over some of
-#'   the rows tells. How many were made is `correction$passes` of the result; more than the limit allowed: [refine()].
-#' @param data where the fit has not kept them, the rows it was made of: a row source or a data frame. Weights, offset
-#'   and `subset` are taken as the fit's call had them.
-#' @return A fit of class `c("gp_dtc", "gp_fit")` that also carries the norms which certificates need. It costs
-#'   \eqn{O(n m_2^2)}. It holds \eqn{O(m_2^2)} numbers, and `2 n` more where its mean is corrected; [certify()] uses
-#'   those where the fit has its data. Keep it: `fit$reference <- reference(fit)`; [certify()] and its like then use it.
-#' @section Errors: class `pfdtc_error_input` for a fit that has not kept its data, without `data`, and for `data` that
-#'   are not the rows of the fit; `pfdtc_error_source` for what goes wrong while a source is read.
+#' @param fit A fit with its data, or of a formula.
+#' @param m2 Maximum number of inducing points. Default: four times those of the fit; at least 600 with a `family`.
+#' @param max_seconds Time for the correction of the mean. No pass is begun that would end later. The result has the
+#'   number of passes as `correction$passes`.
+#' @param data For a fit without its data, the rows it was made of: a row source or a data frame. Weights, offset and
+#'   `subset` are those of the fit's call.
+#' @return A fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need. Cost \eqn{O(n m_2^2)}, memory
+#'   \eqn{O(m_2^2)} and `2 n` numbers for a corrected mean.
+#' @section Errors: class `pfdtc_error_input` for a fit without its data if `data` is missing, or for `data` that are
+#'   not the rows of the fit; `pfdtc_error_source` for failures while a source is read.
 #' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation.
 #' @seealso [certify()], [aux_reference()]
 #' @examples
@@ -38,24 +29,20 @@
 reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
   fit <- check_any_fit(fit, "fit")
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
-  if (!is.null(data)) {
-    refuse_likelihood(fit, "fit", "A reference by passes over `data`")
-    tell <- stage_line("reference", fit$control$progress)
-    on.exit(tell(NULL))
-    m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = fit$nobs)
-    return(reference_of_source(fit, source_of_fit(fit, data), m2, sys.call(), tell))
-  }
-  data <- needs_data(fit, "fit")
-  if (!response_of(fit)$conjugate) return(same_chance(laplace_reference(fit, data, m2)))
-  m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = data$n)
+  if (!is.null(data)) refuse_likelihood(fit, "fit", "A reference by passes over `data`") else needs_data(fit, "fit")
+  if (!response_of(fit)$conjugate) return(same_chance(laplace_reference(fit, fit$data, m2)))
   tell <- stage_line("reference", fit$control$progress)
   on.exit(tell(NULL))
+  most <- if (is.null(data)) fit$data$n else fit$nobs
+  m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = most)
+  if (!is.null(data)) return(reference_of_source(fit, source_of_fit(fit, data), m2, sys.call(), tell))
+  data <- fit$data
   tell("choosing points")
   rows <- reference_rows(data, model_of(fit)$kernel, min(m2, nrow(data$x)))
   reference_on(fit, data, data$x[rows, , drop = FALSE], sys.call(), tell, max_seconds)
 }
 
-# The reference on points no two of which say the same, see dtc_on_points().
+# Returns the reference on these distinct points, see dtc_on_points().
 reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_seconds = 10) {
   tell(sprintf("posterior on %d points, and its norms", nrow(z)))
   out <- dtc_on_points(fit, data, z, call, fast = FALSE)
@@ -65,13 +52,13 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
   out
 }
 
-# Points of a fit, or the default number of them.
-# A near field has few points because near rows tell the rest: its certificates want as many as any.
+# Returns the number of inducing points of a fit, or its default. A fit with neighbours has few points, but its
+# certificates need as many as those of other fits.
 points_of_fit <- function(fit) {
   if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else max(fit$m, min(200L, nrow(fit$data$x)))
 }
 
-# The fit with a reference on the points that its auxiliary distribution was made of; after an interrupt as it is.
+# Adds a reference on the points of the auxiliary distribution to a fit; after an interrupt the fit is unchanged.
 add_reference <- function(fit, data, done, state) {
   if (is.null(done$aux_points) || !is.null(state$stopped)) return(fit)
   fit$reference <- run_stage(state, "reference", {
@@ -81,33 +68,76 @@ add_reference <- function(fit, data, done, state) {
   fit
 }
 
-# Without the data nothing of the rows is kept: the corrected mean is of use only beside them.
+# Removes the correction of the mean from the reference of a fit without its data, where it cannot be used.
 kept_reference <- function(reference, fit) {
   if (is.null(fit$data)) reference$correction <- NULL
   reference
 }
 
+# Returns the reference that was given, checked and with its norms, or computes one.
 find_reference <- function(fit, given, m2, max_seconds = 10) {
   if (is.null(given)) {
     if (is.null(fit$data)) {
       abort_input("reference", "none for a fit without its data", "given",
-                  hint = if (is.null(fit$source)) paste("Make it where the data are: fit$reference <- reference(fit);",
-                                                        "or fit with `keep_data = TRUE`.")
-                  else "Make it by passes over the source: fit$reference <- reference(fit, data = <the source>).")
+                  hint = if (!is.null(fit$source))
+                    "Compute it by passes over the source: fit$reference <- reference(fit, data = <the source>)."
+                  else "Use fit$reference <- reference(fit) where the data are, or fit with `keep_data = TRUE`.")
     }
-    tell_classed("reference", paste("A reference posterior was computed for this call. To reuse it:",
+    tell_classed("reference", paste("certify() computed a reference posterior. To reuse it:",
                                     "fit$reference <- reference(fit)"))
     return(reference(fit, m2, max_seconds = max_seconds))
   }
   given <- check_fit(given, "reference")
   if (!gp_family(given)$reference) abort_input("reference", sprintf("a fit by %s()", given$method), "a gp_dtc() fit")
   check_same_model(given, fit, "reference", "fit")
-  if (is.null(given$norms)) {
-    if (is.null(given$data)) {
-      needs_data(fit, "fit")
-      given$data <- data_in_scale(fit, given)
-    }
-    given <- own_posterior(given)
+  if (!is.null(given$norms)) return(given)
+  if (is.null(given$data)) {
+    needs_data(fit, "fit")
+    given$data <- data_in_scale(fit, given)
   }
-  given
+  own_posterior(given)
+}
+
+# ---- rows in a source -----------------------------------------------------------------------------------------------
+
+# Computes the reference by three passes, each with one block in memory, here or on workers: a random sample, from which
+# the points are chosen, and a check that these are the fit's rows; the sums of the posterior; the parts of its norms.
+reference_of_source <- function(fit, source, m2, call, tell) {
+  model <- model_of(fit)
+  recipe <- fit_recipe(fit)
+  pass <- function(f, merge, ...) source_pass(source, visit_rows(cleaned_rows, recipe, f, list(...)), either(merge))
+  tell("a sample of the rows")
+  found <- pass(sampled_rows, sample_merge, 20 * m2)
+  same <- !is.null(found$signature) && same_sums(fit$signature, signature_of(found$signature, fit$center))
+  if (!same) refuse_other_rows()
+  sample <- reservoir_rows(reservoir_cut(found$sample))
+  sample <- list(x = sample$values$x, y = sample$r, weights = sample$w, n = length(sample$r))
+  z <- sample$x[reference_rows(sample, model$kernel, min(m2, sample$n)), , drop = FALSE]
+  start <- native_posterior(z, sample, model, rounding_jitter(nrow(z)), control = fit$control)
+  tell(sprintf("posterior on %d points", nrow(z)))
+  sums <- pass(rows_sums, sums_merge, z, model, as_start(start), fit$control)
+  posterior <- posterior_of_sums(z, sums, model, start)
+  tell("norms")
+  norms <- pass(norms_of_block, norms_merge, posterior[c("L", "C", "beta")], z, model, fit$control)
+  rows <- list(n = fit$nobs, scale = fit$scale, shift = log_density_shift(fit$nobs, found$log_w, fit$scale, 0, 0))
+  dtc_beside(fit, z, posterior, finish_norms(norms, posterior, model), rows, call,
+             source = list(label = source$label, rows = NA, omitted = 0L, sample = sample$n, passes = 3L))
+}
+
+# These functions run on each block.
+cleaned_rows <- function(recipe, block) cleaned(recipe, fitted_rows(recipe, block))
+
+norms_of_block <- function(rows, p, z, model, control) {
+  rows_norms(p, z, rows, model, pmin(rows$n, norm_groups(nrow(z))), control)
+}
+
+sampled_rows <- function(rows, size) {
+  weights <- merged_weights(rows)
+  list(signature = signature_sums(rows), log_w = sum(log(weights)),
+       sample = reservoir(list(values = list(x = rows$x), r = rows$y, w = weights), rows$n, size))
+}
+
+sample_merge <- function(a, b) {
+  list(signature = Map(`+`, a$signature, b$signature), log_w = a$log_w + b$log_w,
+       sample = reservoir_merge(a$sample, b$sample))
 }

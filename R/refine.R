@@ -139,20 +139,6 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
   }
 }
 
-# Returns list(value, stopped): `stopped` says why there is no value.
-stop_by <- function(expr) {
-  stopped <- NULL
-  value <- tryCatch(expr, interrupt = function(i) {
-    stopped <<- "interrupted"
-    NULL
-  }, error = function(e) {
-    if (!is_time_limit(e)) stop(e)
-    stopped <<- "R's time limit"
-    NULL
-  })
-  list(value = value, stopped = stopped)
-}
-
 # Returns what rounding of one product does to the residual, as a share of what it may have done along the way.
 rounding_at_hand <- function(reference, data, correction) {
   once <- residual_rounding(reference, data$y * root_weights(data), c(v = sqrt(sum(correction$v^2)), r = 0))
@@ -161,7 +147,7 @@ rounding_at_hand <- function(reference, data, correction) {
 
 # Returns the intervals by a corrected mean, narrowed by kriging where krige_all() was asked.
 corrected_intervals <- function(reference, correction, data, fun, kriged) {
-  inside <- unknown_if_nan(mean_interval(corrected_mean(reference, correction, data, fun)))
+  inside <- unknown_if_nan(as_interval(corrected_mean(reference, correction, data, fun)))
   inside <- lapply(inside, rep_len, fun$n)
   at <- 0L
   for (part in kriged) {

@@ -1,6 +1,7 @@
-# The last stage where the rows come from a source: a pass over them for the sums, the posterior of these.
+# The last stage of a fit to a row source: a pass for the sums over the rows, then the posterior of the sums.
 
-# `beside`: for a posterior beside near rows, in which every row has the noise that FITC gives it.
+# Returns the sums and the signature of rows. `beside`: for a posterior with neighbours, in which every row has FITC's
+# noise.
 sums_with_signature <- function(rows, z, model, start, beside, control) {
   in_force <- rows[c("x", "y", "weights")]
   if (beside) in_force$weights <- fitc_weights(rows, z, model, start)
@@ -14,7 +15,7 @@ merge_sums <- function(a, b) {
        log_w = a$log_w + b$log_w, offset_squares = a$offset_squares + b$offset_squares)
 }
 
-# `data`: the sample, on which everything else has been done.
+# Returns the fit. `data` is the sample, on which all earlier stages worked.
 construct_from_source <- function(data, done, s, state) {
   whole <- data$whole
   model <- done$model
@@ -30,9 +31,8 @@ construct_from_source <- function(data, done, s, state) {
   failed <- state$stopped$error
   if (!is.null(failed)) {
     failed$fit <- finish(value)
-    failed$message <- sprintf(paste("%s. What was learned is kept: the condition's `fit` is of %s rows, and can be",
-                                    "given as `inducing`."), sub("[.]$", "", conditionMessage(failed)),
-                              show_count(failed$fit$nobs))
+    failed$message <- sprintf("%s. The condition's `fit`, of %s rows, has the learned values: use it as `inducing`.",
+                              sub("[.]$", "", conditionMessage(failed)), show_count(failed$fit$nobs))
     stop(failed)
   }
   if (is.null(state$stopped) && sum(value$n) != whole$n) {
@@ -42,7 +42,7 @@ construct_from_source <- function(data, done, s, state) {
   finish(value)
 }
 
-# Of as many rows as the sums are of; where there are none, of the sample.
+# Returns the fit of the rows in the sums, or of the sample if there are no sums.
 fit_of_sums <- function(value, data, done, start, s, state) {
   whole <- data$whole
   model <- done$model
@@ -60,8 +60,9 @@ fit_of_sums <- function(value, data, done, start, s, state) {
   new_fit(data, done, s, state, c(points_and_start(done, s), parts, list(jitter = posterior$jitter, source = about)))
 }
 
-# Far, of all rows, by FITC's posterior; near, the rows of the sample. In terms of near_posterior(): C C' there is that
-# of FITC in units of the noise. Where the sample has all rows it is near_posterior() itself.
+# Returns the parts of a fit with neighbours: FITC's posterior on the inducing points from all rows, and the rows of the
+# sample as possible neighbours. C C' in near_posterior() is FITC's in units of the noise. If the sample has all rows,
+# the result is near_posterior() itself.
 near_of_sums <- function(sample, posterior, data, done, s) {
   model <- done$model
   if (sample$n == data$n) {

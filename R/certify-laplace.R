@@ -1,0 +1,300 @@
+# Certificates of fits with non-Gaussian likelihoods: bounds of the distance of Laplace's posterior on inducing points
+# from that of the exact GP. With g and W the slope and the curvature at the rows for any u, r = u - A g, and Wb between
+# the W of both modes (theory vignette),
+#
+#   f* - fh = K (g* - g) + E g - A'r,   hence   f*(x) - fh(x) = <(1, -h), (0, g)>_E - (a - A h)'r,
+#
+# where h are the weights of the exact GP at x with row weights Wb. The bounds, in the order of effort, are
+#
+#   crude   |f* - fh| <= sqrt(k(x, x) (|g|_E^2 + |r|^2)),
+#   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup and vS the variances at the ends of W's range,
+#   second  (sqrt(E(x, x)) + |h^W|_E + sqrt(lam) |W^{-1/2} dW A'C_x|) (|g|_E + |r| / 2) + sqrt(vup) |r|.
+#
+# The crude bound at the rows gives a range of f, hence of W, hence the other bounds, and these a narrower range.
+
+# Returns the intervals of the mode and the sd of the exact GP's Laplace posterior at functionals of kind "values".
+mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
+  refuse_variational(fit)
+  tell <- stage_line("certify", fit$control$progress)
+  on.exit(tell(NULL))
+  kept <- effort == "reference" && !is.null(reference) # it has far more inducing points than the fit
+  data <- if (effort != "reference" || is.null(reference)) needs_data(fit, "fit")
+  tell("the fit's own points")
+  used <- if (kept) find_laplace_reference(fit, reference)$bounds else laplace_bounds(fit, data, effort == "tight")
+  inside <- mode_interval(used, fun$x)
+  if (!kept && effort != "fast" && used$t > used$enough) {
+    tell("reference")
+    used <- laplace_reference(fit, data, m2, effort == "tight")$bounds
+    inside <- intersect_intervals(inside, mode_interval(used, fun$x))
+  }
+  structure(inside, m2 = if (effort != "fast") nrow(used$z), t = used$t)
+}
+
+# Adds the mean response and its bounds. It increases in the mean of f. In the variance of f a rate increases and a
+# probability moves towards one half, so that its extremes are at the corners.
+with_response <- function(out, likelihood) {
+  if (likelihood$link == "identity") return(out) # it is f
+  response <- as_response(likelihood)
+  corner <- function(mean, sd) response_moments(response, mean, sd^2)$mean
+  corners <- cbind(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper),
+                   corner(out$mean_upper, out$sd_lower), corner(out$mean_upper, out$sd_upper))
+  top <- response$link$range[2L]
+  room <- response$link$error * if (is.finite(top)) 1 else pmax(corners[, 4L], 0)
+  out$response <- corner(out$mean, out$sd)
+  out$response_lower <- pmax(pmin(corners[, 1L], corners[, 2L]) - room, 0)
+  out$response_upper <- pmin(pmax(corners[, 3L], corners[, 4L]) + room, top)
+  out
+}
+
+# Returns laplace_check() of the fit if it takes less than a second and does not fail, else NULL.
+quick_check <- function(fit, effort) {
+  if (effort == "fast" || is.null(fit$data) || !is.null(fit$near)) return(NULL)
+  if (nrow(fit$data$x) * as.double(fit$m) > 1e7) return(NULL)
+  tryCatch(laplace_check(fit, draws = 500), pfdtc_error_numerical = function(e) NULL)
+}
+
+mode_advice <- function(out, effort) {
+  if (any(is.infinite(out$sd_upper))) {
+    return(paste("Nothing is certified: the exact GP may have more than one mode nearby. There are many outliers, or",
+                 "few inducing points."))
+  }
+  wide <- mean(out$mean_upper - out$mean_lower > 2 * out$sd_upper, na.rm = TRUE)
+  if (!is.finite(wide) || wide == 0) return(NULL)
+  sprintf("The bound of the mode exceeds the sd at %.0f %% of the rows. %s", 100 * wide,
+          if (effort == "fast") "Take effort = \"reference\"." else "A larger reference (`m2`) narrows it.")
+}
+
+# ---- bounds ---------------------------------------------------------------------------------------------------------
+
+# Returns the bounds as a list: the mode at the rows (`at`), |g|_E, |r| and the gap `gamma` of the crude bound, and the
+# posteriors `lo` and `hi` for the ends of W's range. distance_at() and mode_interval() read it.
+laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
+  b <- bounds_at_mode(fit, data, tight)
+  if (!as_response(fit$likelihood)$concave) return(bound_mode_student(b))
+  b$middle <- weighted_posterior(b, b$at$W, norms = TRUE)
+  b$e <- (1 + b$growth) * sqrt(prior_at(b$model, data$x)) * b$gamma
+  b <- with_range(b)
+  for (round in seq_len(rounds)) {
+    if (all(b$W_upper <= (1 + 1e-6) * b$W_lower)) break # a narrower range changes nothing
+    before <- b$e
+    b$e <- pmin(b$e, distance_at(b, data$x))
+    b <- with_range(b)
+    if (!(sum(b$e) < 0.9 * sum(before))) break
+  }
+  b
+}
+
+bounds_at_mode <- function(fit, data, tight) {
+  z <- fit$inducing
+  if (!(fit$jitter >= rounding_jitter(nrow(z)))) { # the user gave the points
+    z <- fit$inducing <- distinct_points(z, fit$kernel)
+    fit$factors <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
+    fit$jitter <- fit$factors$jitter
+  }
+  m <- nrow(z)
+  n <- nrow(data$x)
+  at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, fit$jitter, fit$control, fit$factors,
+                   want = 1L, maxit = 0L)
+  model <- new_model(fit$kernel, 1)
+  b <- list(fit = fit, data = data, z = z, at = at, model = model, tight = tight, jitter = at$jitter,
+            sites = engine_sites(fit$likelihood, data$sites, fit$center),
+            growth = rounding_growth(m, n), slack = rounding_slack(m, n), most = prior_most(model, data$x, z))
+  b$left <- pmax(at$W, 0) * at$left
+  b$W_top <- max(abs(at$W))
+  b$t <- (1 + b$growth) * sum(pmax(at$W, 0) * (at$left + b$slack * b$most))
+  b$enough <- 1e-9
+  b$g_E <- norm_of_slopes(b)
+  b$r <- residual_norm(b)
+  b$gamma <- sqrt(b$g_E^2 + b$r^2)
+  b$stretch <- 1
+  b
+}
+
+# Returns the bounds without what they have of each row, for a reference that is kept.
+bounds_without_rows <- function(b) {
+  b[c("data", "sites", "e", "W_lower", "W_upper", "left")] <- NULL
+  b$fit <- b$fit[c("control", "likelihood")]
+  b$at <- b$at[c("L", "C", "G", "beta", "jitter")]
+  for (post in c("middle", "lo", "hi")) b[[post]]$weights <- NULL
+  b
+}
+
+# Returns an upper bound of |g|_E: by groups of rows, or sum |g_n| sqrt(E_nn).
+norm_of_slopes <- function(b) {
+  m <- nrow(b$z)
+  n <- nrow(b$data$x)
+  g <- b$at$g
+  groups <- min(n, if (b$tight) n else max(m, m^2 %/% 16))
+  own <- list(L = b$at$L, C = b$at$C, beta = numeric(m)) # v = g for beta = 0 and noise 1
+  norms <- native_norms(own, b$z, list(x = b$data$x, y = g), b$model, sample.int(n), groups, 0, b$fit$control)
+  by_row <- sum(abs(g) * sqrt(b$at$left + b$slack * b$most))
+  (1 + b$growth) * min(norms$T1, by_row)
+}
+
+# Returns an upper bound of |r|. Rounding changes the sum A g and, through f, the slope g.
+residual_norm <- function(b) {
+  at <- b$at
+  sqrt(sum(at$residual^2)) + b$growth * sqrt(b$most) * sum(abs(at$g) + at$W * (1 + abs(at$f))) +
+    sqrt(b$most) * sum(at$W * rounding_of_f(at, b$slack * b$most, b$sites$offset))
+}
+
+# Returns the posterior with these row weights and, if asked, its norms.
+weighted_posterior <- function(b, weights, norms) {
+  data <- list(x = b$data$x, y = numeric(nrow(b$data$x)), weights = weights)
+  p <- native_posterior(b$z, data, b$model, b$jitter, control = b$fit$control)
+  list(factors = p, weights = weights, norms = if (norms)
+    posterior_norms(p, b$z, data, b$model, tight = b$tight, control = b$fit$control, sharp = FALSE))
+}
+
+# Adds the range of W over f -+ e and the posteriors for its ends. `hi` is NULL if W has no upper bound in double
+# precision or the Cholesky factorisation fails. `second` is A diag(d^2 / W_lower) A' plus an allowance for rounding.
+with_range <- function(b) {
+  W <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
+  b$W_lower <- pmin(W$lower, b$at$W)
+  b$W_upper <- pmax(W$upper, b$at$W)
+  b$lo <- weighted_posterior(b, b$W_lower, norms = TRUE)
+  b$hi <- b$second <- NULL
+  or_null <- function(...) tryCatch(weighted_posterior(b, ...), pfdtc_error_numerical = function(e) NULL)
+  if (all(b$W_upper < 1e12)) b$hi <- or_null(b$W_upper, norms = TRUE)
+  if (is.null(b$hi)) return(b)
+  d <- pmax(b$W_upper - b$at$W, b$at$W - b$W_lower)
+  ratio <- ifelse(d > 0, d * (d / b$W_lower), 0)
+  G <- if (all(ratio < 1e50)) or_null(ratio, norms = FALSE)$factors$G
+  if (!is.null(G)) b$second <- G + diag(b$growth * sum(diag(G)), nrow(G))
+  b
+}
+
+# Bounds the mode if W may be negative: finds a box |f - fh| <= e at the rows. With P = max(W, 0) and N = max(-W, 0) for
+# the least W in the box, the conditions are rho = sum N_n vup_P(x_n) < 1 and sqrt(vup_P(x_n)) gamma / (1 - rho) < e_n.
+# Minus the log posterior then has at least (1 - rho) times the curvature by P everywhere in the box. The exact GP has
+# one stationary point there, a mode. Its distance from fh is at most e, and its variance at most vup_P / (1 - rho).
+# `stretch` is 1 / (1 - rho), or Inf if no box is found.
+bound_mode_student <- function(b) {
+  at_rows <- function(b) {
+    (1 + b$growth) * sqrt(pmin(variances_at(b, b$lo, b$data$x)$var_upper, prior_at(b$model, b$data$x))) * b$gamma
+  }
+  b$lo <- weighted_posterior(b, pmax(b$at$W, 0), norms = TRUE)
+  e <- 2 * at_rows(b) + b$slack
+  for (attempt in 1:8) {
+    W <- curvature_range(b$fit$likelihood, b$sites, b$at$f, e)
+    b$lo <- weighted_posterior(b, pmax(W$lower, 0), norms = TRUE)
+    reach <- at_rows(b)
+    vup <- if (b$gamma > 0) (reach / b$gamma)^2 else Inf
+    rho <- (1 + b$growth) * sum(pmax(-W$lower, 0) * vup)
+    if (!(rho < 1)) break
+    reach <- reach / (1 - rho)
+    if (all(reach < e)) {
+      b$stretch <- 1 / (1 - rho)
+      b$hi <- weighted_posterior(b, pmax(W$upper, 0), norms = TRUE)
+      b$e <- reach
+      return(b)
+    }
+    e <- 2 * reach
+  }
+  b$stretch <- b$e <- Inf
+  b
+}
+
+variances_at <- function(b, post, x) native_certify(post$factors, b$z, b$model, post$norms, x)
+
+# Returns an upper bound of |f*(x) - fh(x)| for each row of x.
+distance_at <- function(b, x) {
+  if (!is.finite(b$stretch)) return(rep(Inf, nrow(x)))
+  prior <- prior_at(b$model, x)
+  b$most <- pmax(b$most, prior)
+  lo <- variances_at(b, b$lo, x)
+  top <- sqrt(pmin(lo$var_upper, prior)) # the root of vup
+  if (!as_response(b$fit$likelihood)$concave) return((1 + b$growth) * top * b$gamma * b$stretch)
+  bottom <- if (is.null(b$hi)) 0 else
+    pmax(variances_at(b, b$hi, x)$sor_variance * (1 - 1e3 * b$growth) - b$slack * b$most, 0)
+  first <- sqrt(pmax(top^2 - bottom, 0)) * b$g_E + top * b$r
+  second <- if (is.null(b$second)) Inf else second_distance(b, x, lo$unexplained, top)
+  (1 + b$growth) * pmin(sqrt(prior) * b$gamma, first, second)
+}
+
+second_distance <- function(b, x, unexplained, top) {
+  forms <- native_forms(b$middle$factors, b$z, b$model$kernel,
+                        list(b$middle$norms$Psi, b$second, b$middle$factors$G), x, b$fit$control)
+  root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
+  eta <- root(1L) + sqrt(b$slack * b$most * b$W_top) * root(3L)
+  E <- sqrt(unexplained + b$slack * b$most)
+  (E + eta + sqrt(b$hi$norms$lam) * root(2L)) * (b$g_E + b$r / 2) + top * b$r
+}
+
+# Returns intervals of the mode, without the constant mean, and of the sd of the exact GP's Laplace posterior.
+mode_interval <- function(b, x) {
+  if (!nrow(x)) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
+  mean <- native_predict(b$at, b$z, b$model, x)$mean
+  prior <- prior_at(b$model, x)
+  e <- distance_at(b, x) + b$slack * pmax(b$most, prior) * weights_norm(b$at) + b$growth * abs(mean)
+  lower <- if (is.null(b$hi)) 0 * mean else pmax(variances_at(b, b$hi, x)$var_lower, 0)
+  upper <- pmin(variances_at(b, b$lo, x)$var_upper, prior) * b$stretch
+  list(mean_lower = mean - e, mean_upper = mean + e, sd_lower = sqrt(lower), sd_upper = sqrt(pmax(upper, lower)))
+}
+
+# ---- reference and evidence -----------------------------------------------------------------------------------------
+
+# Returns a fit without its rows: the same Laplace posterior on more inducing points, with its bounds.
+laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
+  refuse_variational(fit)
+  n <- nrow(data$x)
+  m2 <- if (is.null(m2)) min(max(4L * fit$m, 600L), n) else check_count(m2, "m2", max = n)
+  z <- data$x[reference_rows(data, fit$kernel, m2), , drop = FALSE]
+  found <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
+  fit[c("inducing", "m", "jitter")] <- list(z, nrow(z), found$jitter)
+  fit$factors <- found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")]
+  bounds <- laplace_bounds(fit, data, tight)
+  fit$unexplained <- mean(bounds$left)
+  if (as_response(fit$likelihood)$concave) bounds$bracket <- laplace_bracket(bounds)
+  fit$evidence <- found$evidence + sum(log_constant(fit$likelihood, data$sites)) - sum(log1p(bounds$left)) / 2
+  fit$bounds <- bounds_without_rows(bounds)
+  fit[c("data", "reference", "near")] <- list(NULL)
+  fit[c("posterior", "neighbours")] <- list("far", 0L)
+  fit
+}
+
+find_laplace_reference <- function(fit, given) {
+  given <- check_any_fit(given, "reference")
+  if (is.null(given$bounds)) abort_input("reference", "a fit without bounds", "one made by reference()")
+  check_same_model(given, fit, "reference", "fit")
+  given$bounds$model <- new_model(given$kernel, 1) # one by an earlier version may have another form
+  given
+}
+
+# Bounds the exact GP's Laplace evidence. log det(I + W^{1/2} K W^{1/2}) is bounded from both sides.
+laplace_bracket <- function(b) {
+  at <- b$at
+  n <- nrow(b$data$x)
+  slack <- b$slack * b$most
+  psi <- -(at$evidence + logdet(at$C) / 2)
+  c <- sum(ifelse(at$g^2 == 0, 0, at$g^2 / b$W_lower)) + sum((at$beta - at$residual)^2)
+  share <- if (c > 0) c / (c + b$g_E^2) else 0
+  gap <- min(b$gamma^2, if (is.finite(c)) b$g_E^2 * share + b$r^2 + 2 * b$r * b$g_E) / 2
+  G <- b$lo$factors$G
+  most <- min(sqrt(sum(G^2)), max(rowSums(abs(G))))
+  low <- logdet(b$lo$factors$C) + log1p(max(sum(b$W_lower * (at$left - slack)), 0) / (1 + most))
+  high <- if (is.null(b$hi)) Inf else
+    logdet(b$hi$factors$C) + sum(log1p(b$W_upper * (at$left + slack))) + 2 * slack * sum(b$W_upper)
+  constant <- sum(log_constant(b$fit$likelihood, b$data$sites))
+  room <- b$growth * (abs(psi) + sum(abs(native_likelihood(b$sites, at$f)[1L, ])) + abs(constant) + n + abs(low) +
+                        nrow(G) * sqrt(1 + most)) + sum(abs(at$g) * rounding_of_f(at, slack, b$sites$offset))
+  c(lower = -psi - high / 2 + constant - room,
+    upper = -psi + gap - low / 2 + constant + room + slack * sum(b$W_lower))
+}
+
+laplace_evidence_bounds <- function(fit) {
+  if (is_variational(fit$likelihood)) return(c(lower = fit$evidence, upper = Inf))
+  if (!as_response(fit$likelihood)$concave) {
+    abort_input("fit", sprintf("a fit with family %s", response_of(fit)$label), "one with a log-concave likelihood",
+                hint = "With several modes no bounds of the Laplace evidence are known.")
+  }
+  same_chance({
+    kept <- if (!is.null(fit$reference)) find_laplace_reference(fit, fit$reference)$bounds$bracket
+    if (is.null(fit$data) && !is.null(kept)) return(kept)
+    data <- needs_data(fit, "fit")
+    own <- laplace_bounds(fit, data)
+    found <- laplace_bracket(own)
+    if (is.null(kept) && own$t > own$enough) kept <- laplace_reference(fit, data)$bounds$bracket
+    if (is.null(kept)) found else intersect_brackets(found, kept)
+  })
+}
