@@ -144,13 +144,6 @@ response_rounding <- function(fit, x) {
   4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit, x) / fit$noise) / 2
 }
 
-# Returns a bound of the root of the weighted sum of squares of the responses as given, and of the offset.
-response_size <- function(fit) {
-  offset <- fit$frame$offset_size
-  if (is.null(offset) && length(fit$data$offset)) offset <- offset_size(fit$data)
-  sqrt(fit$signature$sums[["yy"]]) + if (is.null(offset)) 0 else offset
-}
-
 # ---- posteriors with norms ------------------------------------------------------------------------------------------
 
 distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
@@ -171,7 +164,7 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
 dtc_beside <- function(fit, z, posterior, norms, data, call, ...) {
   gp_beside(fit, "gp_dtc", call = call, parts = list(
     inducing = z, m = nrow(z), m_asked = nrow(z), inducing_method = "greedy", jitter = posterior$jitter,
-    factors = posterior, evidence = elbo(data, posterior, model_of(fit)$noise), norms = norms, ...))
+    factors = posterior, evidence = evidence_of("points", model_of(fit), data, posterior), norms = norms, ...))
 }
 
 with_fast_norms <- function(fit) {

@@ -262,7 +262,7 @@ exact_of_fit <- function(fit) {
   model <- model_of(fit)
   posterior <- native_exact(data, model, fit$control)
   gp_beside(fit, "gp_exact", data = data, parts = list(
-    x = data$x, m = NULL, factors = posterior, evidence = exact_evidence(data, posterior, model$noise)))
+    x = data$x, m = NULL, factors = posterior, evidence = evidence_of("exact", model, data, posterior)))
 }
 
 # What rounding does to the exact posterior. With D the diagonal of K + s2 W^{-1}, its Cholesky factor is that of

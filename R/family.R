@@ -8,9 +8,8 @@
 #   reference   can it be a reference?
 #   sor, fitc   is it one of these two?
 #   some        is it the exact posterior of some of the rows?
-#   evidence    function that returns the log marginal likelihood, of its own model or a bound of the exact one
 family <- function(title, objective = "none", joint = FALSE, chooses = FALSE, dtc = FALSE, reference = FALSE,
-                   sor = FALSE, fitc = FALSE, some = FALSE, evidence = elbo) {
+                   sor = FALSE, fitc = FALSE, some = FALSE) {
   as.list(environment())
 }
 
@@ -18,8 +17,8 @@ gp_families <- list(
   pfdtc = family("pF-DTC", "pf", joint = TRUE, chooses = TRUE, dtc = TRUE),
   gp_vfe = family("VFE (sparse variational)", "vfe", joint = TRUE, dtc = TRUE),
   gp_dtc = family("DTC", dtc = TRUE, reference = TRUE),
-  gp_sor = family("SoR", sor = TRUE, evidence = sor_evidence),
-  gp_fitc = family("FITC", fitc = TRUE, evidence = fitc_evidence),
+  gp_sor = family("SoR", sor = TRUE),
+  gp_fitc = family("FITC", fitc = TRUE),
   gp_subsample = family("the exact posterior of a subsample", NULL, some = TRUE),
   gp_exact = family("the exact posterior", NULL, joint = TRUE))
 

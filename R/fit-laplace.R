@@ -157,3 +157,14 @@ construct_laplace <- function(data, learned, z, plan, state, near = NULL, start 
     inducing_method = plan$posterior$inducing_method, aux = if (plan$posterior$move) plan$posterior$aux,
     trial = plan$posterior$trial, likelihood = likelihood, theta = learned$theta)))
 }
+
+# Moves the inducing points z by the pF divergence from the exact GP of the working rows at the mode.
+moved_points <- function(data, learned, z, s, state) {
+  likelihood <- replace(s$learn$likelihood, "theta", list(learned$theta))
+  run_stage(state, "points", {
+    f <- laplace_at(data, likelihood, learned$center, learned$kernel, z, rounding_jitter(nrow(z)), s$run)$f
+    sites <- engine_sites(likelihood, data$sites, learned$center)
+    rows <- c(working_rows(data$x, sites, f - sites$offset), n = nrow(data$x))
+    optimise_stage(rows, learned["model"], z, replace(s$posterior, "try_starts", FALSE), state)$z
+  }, otherwise = z)
+}

@@ -116,6 +116,6 @@ make_exact <- function(data, learned, plan, state) {
   posterior <- posterior_stage(state, function() native_exact(used, done$model, plan$run))
   new_fit(data, done, plan, state, list(
     x = used$x, m = if (some) m, chosen = if (some) used$rows, factors = posterior,
-    evidence = exact_evidence(used, posterior, done$model$noise),
+    evidence = evidence_of("exact", done$model, used, posterior),
     small_n = if (!some && length(plan$learn$free)) small_n_check(exact_posterior(data, done$model, posterior))))
 }

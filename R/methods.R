@@ -122,12 +122,13 @@ nobs.gp_fit <- function(object, ...) if (gp_family(object)$some) object$m else o
 #' @export
 logLik.gp_fit <- function(object, ...) {
   object <- check_any_fit(object, "object")
-  # what brackets the evidence is beside a near field a pass over all rows, and of no use without a reference
+  evidence <- posterior_evidence(posterior_of(object))
+  # with neighbours, bounds need a pass over all rows, and are wide without a reference
   open <- !is.null(object$near) && is.null(object$reference)
-  bounds <- if (!open && (gp_family(object)$dtc || is_exact(object))) {
+  bounds <- if (!open && evidence$is != "own model") {
     tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # it may need the data
   }
-  structure(object$evidence, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],
+  structure(evidence$value, df = object$df, nobs = stats::nobs(object), lower = bounds[["lower"]],
             upper = bounds[["upper"]], class = "logLik")
 }
 

@@ -83,9 +83,11 @@ covariance_with_rows.exact <- function(p, fun) {
   all
 }
 
-posterior_evidence.exact <- function(p) {
-  value <- exact_evidence(rows_of_exact(p, p$rows), p$factors, p$model$noise)
-  list(value = value, lower = value, upper = value, is = "exact")
+# The Cholesky factor has the weights in its noise, so its density is that of y, not of sqrt(w) y.
+log_evidence.exact <- function(p) {
+  data <- rows_of_exact(p, p$rows)
+  volume <- if (is.null(data$weights)) 0 else sum(log(data$weights)) / 2
+  -p$factors$minus_evidence - volume + merged_log_density(data$shift, p$model$noise) + data$shift$constant
 }
 
 # Returns the rows that a posterior was made of: all, or the subsample.
@@ -95,7 +97,7 @@ remade_fit.exact <- function(p, rows, model) {
   fit <- p$fit
   used <- rows_of_exact(p, rows)
   fit$factors <- native_exact(used, model, p$control)
-  fit$evidence <- exact_evidence(used, fit$factors, model$noise)
+  fit$evidence <- evidence_of("exact", model, used, fit$factors)
   fit$x <- used$x
   if (!is.null(fit$inducing)) fit$inducing <- used$x
   fit

@@ -66,9 +66,8 @@ sums_with_neighbours <- function(p, fun) {
        }, fun$rows, fun$weights))
 }
 
-posterior_evidence.near <- function(p) {
-  value <- if (is.null(p$fit$likelihood)) near_evidence(p$rows, p$near, p$model$noise) else p$fit$evidence
-  list(value = value, lower = -Inf, upper = Inf, is = "estimate")
+log_evidence.near <- function(p) {
+  p$near$evidence + merged_log_density(p$rows$shift, p$model$noise) + p$rows$shift$constant
 }
 
 remade_fit.near <- function(p, rows, model) {
@@ -76,7 +75,7 @@ remade_fit.near <- function(p, rows, model) {
   near <- p$near
   rank <- if (is.null(near$rank)) seq_len(nrow(rows$x)) else near$rank
   fit$near <- near_posterior(rows, p$z, model, fit$neighbours, near$train_neighbours, rank, fit$jitter, p$control)
-  fit$evidence <- near_evidence(rows, fit$near, model$noise)
+  fit$evidence <- evidence_of("near", model, rows, fit$near)
   fit
 }
 

@@ -56,26 +56,24 @@ covariance_with_rows.points <- function(p, fun) {
   p$model$noise * crossprod(whitened_features(p, p$rows$x), forwardsolve(p$factors$C, features_of(fun, p$z, p$factors$L)))
 }
 
-posterior_evidence.points <- function(p) {
-  if (!is.null(p$fit$likelihood)) {
-    value <- p$fit$evidence
-    bound <- identical(p$fit$likelihood$approx, "vi")
-    return(list(value = value, lower = if (bound) value else -Inf, upper = Inf, is = if (bound) "lower bound" else
-      "estimate"))
-  }
-  value <- points_evidence(p, p$rows)
-  own <- p$sor || p$fitc
-  list(value = value, lower = if (own) -Inf else value, upper = Inf, is = if (own) "own model" else "lower bound")
-}
-
-points_evidence <- function(p, rows) {
-  (if (p$fitc) fitc_evidence else if (p$sor) sor_evidence else elbo)(rows, p$factors, p$model$noise)
+# Without the inducing variables y ~ N(0, Q + s2 W^{-1}): SoR's own model. The ELBO subtracts t / (2 s2), where t is the
+# residual prior variance, summed over rows. FITC adds that variance to the noise of each row.
+log_evidence.points <- function(p) {
+  data <- p$rows
+  f <- p$factors
+  noise <- p$model$noise
+  n <- data$n - if (p$fitc) 0 else data$shift$rows
+  logdet_D <- 2 * sum(log(diag(f$C))) - nrow(f$C) * log(noise)
+  value <- -(n / 2 * log(2 * pi * noise) + logdet_D / 2 + (f$rss / noise + sum(f$beta^2)) / 2)
+  if (p$fitc) return(value + f$log_weights / 2 - data$n * log(data$scale))
+  value <- value + merged_log_density(data$shift, noise) + data$shift$constant
+  if (p$sor) value else value - f$t / (2 * noise)
 }
 
 remade_fit.points <- function(p, rows, model) {
   fit <- p$fit
   p$factors <- fit$factors <- native_posterior(p$z, rows, model, p$jitter, control = p$control, fitc = p$fitc)
   p$model <- model
-  fit$evidence <- points_evidence(p, rows)
+  fit$evidence <- evidence_of("points", model, rows, p$factors, p)
   fit
 }

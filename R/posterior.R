@@ -104,9 +104,25 @@ responses_used <- function(p) {
   list(group = if (is.null(data$group)) seq_along(y) else data$group, y = y, w = w[w > 0])
 }
 
-# Returns list(value, lower, upper, is): the log marginal likelihood of y as given, or what stands for it, and bounds of
-# the exact one. `is`: "exact", "lower bound", "estimate", or "own model" for SoR and FITC.
-posterior_evidence <- function(p) UseMethod("posterior_evidence")
+# Returns list(value, lower, upper, is): the log marginal likelihood of y as given, or its approximation, and bounds of
+# the exact one. `is`: "exact", "lower bound", "estimate", or "own model" for SoR, FITC and a subsample.
+posterior_evidence <- function(p) {
+  is <- if (isTRUE(p$sor) || isTRUE(p$fitc) || !is.null(p$chosen)) "own model" else
+    if (identical(p$fit$likelihood$approx, "vi")) "lower bound" else
+      if (!is.null(p$fit$likelihood) || inherits(p, "near")) "estimate" else
+        if (inherits(p, "exact")) "exact" else "lower bound"
+  value <- p$fit$evidence
+  list(value = value, lower = if (is %in% c("exact", "lower bound")) value else -Inf,
+       upper = if (is == "exact") value else Inf, is = is)
+}
+
+# Returns the log marginal likelihood for factors of these rows. `kind` has `sor` and `fitc`, if either is TRUE.
+evidence_of <- function(class, model, rows, factors, kind = NULL) {
+  p <- new_posterior(class, model, NULL, rows, factors = factors, sor = isTRUE(kind$sor), fitc = isTRUE(kind$fitc))
+  log_evidence(replace(p, "near", list(if (class == "near") factors)))
+}
+
+log_evidence <- function(p) UseMethod("log_evidence")
 
 # Returns p$fit with the posterior of these rows under this model.
 remade_fit <- function(p, rows, model) UseMethod("remade_fit")
@@ -133,8 +149,14 @@ functionals_in_units <- function(fit, fun) {
   list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
 }
 
-# cbind(fit, lwr, upr): the band of this probability, between these means (of a certificate, else the same) and this
-# variance.
+# Returns a bound of the root of the weighted sum of squares of the responses as given, and of the offset.
+response_size <- function(fit) {
+  offset <- fit$frame$offset_size
+  if (is.null(offset) && length(fit$data$offset)) offset <- offset_size(fit$data)
+  sqrt(fit$signature$sums[["yy"]]) + if (is.null(offset)) 0 else offset
+}
+
+# Returns cbind(fit, lwr, upr), an interval with this probability. `lower` and `upper` bound the mean if certified.
 normal_band <- function(fit, var, level, lower = fit, upper = fit) {
   half <- stats::qnorm((1 + level) / 2) * sqrt(var)
   cbind(fit = fit, lwr = lower - half, upr = upper + half)
@@ -149,8 +171,8 @@ covariance_at <- function(fit, rows) {
   cov
 }
 
-# Rows to predict at: list(x = the inputs, each once; index = row of x for each row wanted, NA where
-# unknown; offset; names).
+# Returns the rows to predict at: list(x, the distinct inputs; index, the row of x of each row, NA if unknown; offset;
+# names).
 new_rows <- function(fit, newdata, na.action) {
   new <- new_inputs(fit, newdata, na.action)
   index <- rep(NA_integer_, length(new$keep))
@@ -158,7 +180,7 @@ new_rows <- function(fit, newdata, na.action) {
   list(x = new$x, index = index, offset = new$offset, names = new$row_names)
 }
 
-# The same for the training rows as given: merged rows apart again, na.exclude padded.
+# Returns the same for the training rows as given: merged rows are separate again, and na.exclude pads.
 training_rows <- function(fit) {
   data <- training_data(fit)
   rows <- training_inputs(data)
@@ -168,7 +190,7 @@ training_rows <- function(fit) {
        names = names(index))
 }
 
-# The data a fit has kept, or the error that says how to get on without.
+# Returns the data of a fit, or stops with an error that recommends `newdata`.
 training_data <- function(fit) {
   if (is.null(fit$data) && !is.null(fit$source)) {
     abort_input("newdata", "missing", "rows",
@@ -184,20 +206,49 @@ training_data <- function(fit) {
   fit$data
 }
 
-# A jitter well above the backward error of the Cholesky factorisation of k(Z, Z) (0.1 to 0.2 m eps on points that
-# differ). What is computed then belongs to points with that jitter exactly, see certify.h, and a jitter of this size
-# moves nothing by more than rounding does anyway.
+# Returns what a posterior consists of: "exact", inducing points ("far"), or these with neighbours ("far + near").
+posterior_kind <- function(parts) {
+  if (!is.null(parts$x)) "exact" else if (is.null(parts$near)) "far" else "far + near"
+}
+
+# TRUE for an exact posterior of all rows.
+is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chosen)
+
+# Returns the data of a fit, or stops with an error that names the argument.
+needs_data <- function(fit, argument) {
+  if (is.null(fit$data)) {
+    if (is.null(fit$source)) abort_input(argument, "a fit without its data", "a fit made with `keep_data = TRUE`")
+    abort_input(argument, "a fit of a row source, which keeps no rows", "a fit of a data frame",
+                hint = "reference(), refine() and add_rows() take a source.")
+  }
+  fit$data
+}
+
+# Returns rows that have the range and the middle of every input: the data, or the rows minimum, median and maximum.
+slice_rows <- function(fit) {
+  if (!is.null(fit$data)) return(fit$data$x)
+  if (!is.null(fit$frame$outline)) fit$frame$outline else fit_points(fit)
+}
+
+# Returns the inducing points, or the rows of an exact posterior.
+fit_points <- function(fit) if (is.null(fit$inducing)) fit$x else fit$inducing
+
+# ---- rounding -------------------------------------------------------------------------------------------------------
+
+# Returns a jitter well above the backward error of the Cholesky factorisation of k(Z, Z), which is 0.1 to 0.2 m eps for
+# distinct points. Results are then exact for points with this jitter, see certify.h.
 rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
 
-# Of sums over rows and of factorisations, relative to their size, as in posterior_norms(). Errors of n equal terms have
-# a common sign: n / 110 eps was seen with a BLAS that adds them one by one.
+# Returns the relative rounding error of sums over n rows and of factorisations, as in posterior_norms(). Errors of n
+# equal terms have a common sign: a BLAS that adds one by one had errors of n / 110 eps.
 rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Machine$double.eps
 
-# of squared E-norms: certify_slack() in C
+# Returns the relative rounding error of squared E-norms, as certify_slack() in C.
 rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
 
-# of C C'
+# Returns log det C C'.
 logdet <- function(C) 2 * sum(log(diag(C)))
 
-# On points of which many say the same, errors have a common sign and grow like m^2 / 80 eps.
+# Returns a jitter above the errors for points of which many are almost equal. These errors have a common sign, and grow
+# like m^2 / 80 eps.
 safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps

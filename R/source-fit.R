@@ -56,7 +56,7 @@ fit_of_sums <- function(value, data, done, start, s, state) {
   about <- list(label = whole$source$label, rows = whole$seen, omitted = whole$omitted, sample = nrow(data$x),
                 passes = whole$passes$n)
   parts <- if (beside) near_of_sums(sample, posterior, data, done, s) else
-    list(neighbours = 0L, factors = posterior, evidence = gp_family(s)$evidence(data, posterior, model$noise))
+    list(neighbours = 0L, factors = posterior, evidence = evidence_of("points", model, data, posterior, gp_family(s)))
   new_fit(data, done, s, state, c(points_and_start(done, s), parts, list(jitter = posterior$jitter, source = about)))
 }
 
@@ -71,10 +71,10 @@ near_of_sums <- function(sample, posterior, data, done, s) {
     near <- near_posterior(sample, done$z, model, s$posterior$neighbours, train, jitter = done$jitter,
                            control = s$run)
     sample$shift$constant <- data$shift$constant
-    evidence <- near_evidence(sample, near, model$noise)
+    evidence <- evidence_of("near", model, sample, near)
   } else {
     near <- near_of_posterior(posterior, model, s$posterior$neighbours)
-    evidence <- fitc_evidence(data, posterior, model$noise)
+    evidence <- evidence_of("points", model, data, posterior, list(fitc = TRUE))
   }
   near$rows <- sample[c("x", "y", "weights", "n", "shift")]
   list(neighbours = s$posterior$neighbours, factors = NULL, evidence = evidence, near = near)

@@ -117,8 +117,8 @@ with_new_sums <- function(fit, new, sign) {
   zero <- list(n = 0, scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0))
   more <- list(n = sign * n, scale = fit$scale,
                shift = log_density_shift(sign * n, sign * new$log_w, fit$scale, 0, 0))
-  evidence <- gp_family(fit)$evidence
-  fit$evidence <- fit$evidence + evidence(more, after, model$noise) - evidence(zero, p, model$noise)
+  evidence <- function(rows, factors) evidence_of("points", model, rows, factors, gp_family(fit))
+  fit$evidence <- fit$evidence + evidence(more, after) - evidence(zero, p)
   fit$factors <- after
   fit$signature <- signature_with(fit$signature, new$signature, sign)
   if (sign > 0) fit <- with_offset_of(fit, new$offset_squares)
@@ -208,7 +208,7 @@ with_sampled_near <- function(fit, rows) {
   new <- sums_with_signature(rows, fit$inducing, model, p, TRUE, fit$control)
   sums <- c(sums_beside(p, new$sums), n = as.double(fit$nobs + rows$n))
   after <- posterior_of_sums(fit$inducing, sums, model, p)
-  fit$evidence <- fitc_evidence(list(n = fit$nobs + rows$n, scale = fit$scale), after, model$noise)
+  fit$evidence <- evidence_of("points", model, list(n = fit$nobs + rows$n, scale = fit$scale), after, list(fitc = TRUE))
   kept <- fit$near$rows
   fit$near <- near_of_posterior(after, model, fit$neighbours)
   fit$near$rows <- resampled(kept, rows, fit$nobs)

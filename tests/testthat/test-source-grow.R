@@ -68,7 +68,7 @@ test_that("rows that are added come last in the order of near rows", {
   by_rank <- near_posterior(whole$data, whole$inducing, model_of(whole), 6, 6, more$near$rank, whole$jitter)
   expect_equal(more$near[c("L", "C", "beta")], by_rank[c("L", "C", "beta")], tolerance = 1e-10)
   whole$near <- by_rank
-  whole$evidence <- near_evidence(whole$data, by_rank, model_of(whole)$noise)
+  whole$evidence <- evidence_of("near", model_of(whole), whole$data, by_rank)
   expect_same_fit(more, whole, d[1:9, ])
 })
 

@@ -120,3 +120,107 @@ test_that("a reference of another scale certifies functionals", {
     })
   })
 })
+
+test_that("terms and their constant sum to the mean, and are the posteriors of independent functions", {
+  skip_on_cran()
+  x <- kernel_rows(25)
+  y <- with_seed(3, stats::rnorm(25)) + x[, 1]
+  w <- with_seed(4, stats::runif(25, 0.5, 2))
+  new <- kernel_rows(6, 4)
+  for (seed in 1:8) {
+    k <- with_seed(seed, random_kernel() + random_factor("periodic") + random_factor("rq"))
+    fit <- function(by, ...) {
+      suppressMessages(by(x, y, kernel = k, noise = 0.2, hyper = "fixed", weights = w, ...))
+    }
+    exact <- fit(gp_exact)
+    fits <- list(exact, fit(pfdtc, m = 4, control = pfdtc_control(maxit = 3)), fit(gp_sor, m = 4),
+                 fit(pfdtc, m = 4, neighbours = 7), fit(pfdtc, m = 4, neighbours = 25))
+    for (f in fits) {
+      got <- predict(f, new, type = "terms", se.fit = TRUE)
+      expect_equal(rowSums(got$fit) + attr(got$fit, "constant"), predict(f, new), tolerance = 1e-8,
+                   ignore_attr = TRUE, info = seed)
+      expect_identical(predict(f, new, type = "terms"), got$fit)
+      expect_identical(dim(got$se.fit), dim(got$fit))
+    }
+    placed <- complete_kernel(k, x)
+    Ky <- ref_composite(placed, x) + diag(0.2 / w)
+    got <- lapply(fits[c(1, 5)], predict, new, type = "terms", se.fit = TRUE)
+    for (t in seq_along(placed$terms)) {
+      part <- placed
+      part$terms <- placed$terms[t]
+      K <- ref_composite(part, x, new)
+      mean <- drop(crossprod(K, solve(Ky, y - exact$center)))
+      sd <- sqrt(diag(ref_composite(part, new)) - colSums(K * solve(Ky, K)))
+      for (g in got) { # exact, and with all rows near but for the jitter
+        expect_equal(unname(g$fit[, t]), mean, tolerance = 1e-6, info = seed)
+        expect_equal(unname(g$se.fit[, t]), sd, tolerance = 1e-4, info = seed)
+      }
+    }
+  }
+})
+
+test_that("summary() has the terms' shares, of a sum alone; intervals of terms are refused", {
+  fit <- gp_exact(dist ~ speed, cars, kernel = kernel_linear() + kernel_se(5))
+  shares <- summary(fit)$term_shares
+  expect_equal(sum(shares), 1)
+  expect_output(print(summary(fit)), "linear(speed)", fixed = TRUE)
+  expect_null(summary(gp_exact(dist ~ speed, cars, kernel = kernel_se()))$term_shares)
+  expect_error(predict(fit, type = "terms", interval = "credible"), "terms", class = "pfdtc_error_input")
+  expect_identical(colnames(predict(gp_exact(dist ~ speed, cars, kernel = kernel_se()), type = "terms")), "se(speed)")
+})
+
+test_that("derivatives are the slopes of the mean, with the exact sd, whatever the kernel and the fit", {
+  skip_on_cran()
+  x <- kernel_rows(25)
+  y <- with_seed(3, stats::rnorm(25)) + x[, 1]
+  new <- kernel_rows(5, 9)
+  h <- 1e-4
+  up <- down <- new
+  up[, "a"] <- new[, "a"] + h
+  down[, "a"] <- new[, "a"] - h
+  for (seed in 1:8) {
+    k <- with_seed(seed, random_smooth_kernel(smooth = TRUE) + random_factor("se"))
+    fit <- function(by, ...) {
+      suppressMessages(by(x, y, kernel = k, noise = 0.2, hyper = "fixed", ...))
+    }
+    for (f in list(fit(gp_exact), fit(pfdtc, m = 5, neighbours = 0, control = pfdtc_control(maxit = 2)),
+                   fit(gp_sor, m = 5), fit(pfdtc, m = 4, neighbours = 25))) {
+      got <- predict(f, new, type = "derivative", wrt = "a", se.fit = TRUE)
+      expect_equal(got$fit, (predict(f, up) - predict(f, down)) / (2 * h), tolerance = 1e-5, info = seed)
+      expect_identical(predict(f, new, type = "derivative", wrt = 1L), got$fit)
+    }
+    placed <- complete_kernel(k, x)
+    exact <- ref_functionals(ref_composite(placed, x) + diag(0.2, 25), ref_slopes(placed, x, new, 1L),
+                             ref_slope_variance(placed, new, 1L), y - mean(y))
+    got <- predict(fit(gp_exact), new, type = "derivative", wrt = "a", se.fit = TRUE)
+    expect_equal(unname(got$fit), exact$mean, tolerance = 1e-8, info = seed)
+    expect_equal(unname(got$se.fit), sqrt(pmax(exact$var, 0)), tolerance = 1e-4, info = seed) # of the differences
+  }
+})
+
+test_that("bands of derivatives, certified too", {
+  fit <- pfdtc(dist ~ speed, cars, m = 4, kernel = kernel_matern(3 / 2, 5, 400), noise = 200, hyper = "fixed")
+  fit$reference <- reference(fit)
+  exact <- gp_exact(dist ~ speed, cars, kernel = fit$kernel, noise = 200, hyper = "fixed")
+  new <- data.frame(speed = c(3, 12, NA, 30))
+  p <- predict(fit, new, type = "derivative", se.fit = TRUE, interval = "credible", level = 0.8)
+  expect_equal(p$fit[, "upr"], p$fit[, "fit"] + stats::qnorm(0.9) * p$se.fit)
+  band <- predict(fit, new, type = "derivative", interval = "credible", certified = TRUE, level = 0.8)
+  truth <- predict(exact, new, type = "derivative", interval = "credible", level = 0.8)
+  known <- c(1, 2, 4)
+  expect_true(all(band[known, "lwr"] <= truth[known, "lwr"] & band[known, "upr"] >= truth[known, "upr"]))
+  expect_true(all(is.na(band[3, ])))
+})
+
+test_that("what has no slope is refused with the reason", {
+  cars$wet <- rep(c("no", "yes"), 25)
+  fit <- gp_exact(dist ~ speed + wet, cars, kernel = kernel_matern(1 / 2, c(1, 1, 1), 400), noise = 200,
+                  hyper = "fixed")
+  derivative <- function(...) predict(fit, cars, type = "derivative", ...)
+  expect_error(derivative(wrt = "speed"), "kink", class = "pfdtc_error_input")
+  expect_error(derivative(), "wrt", class = "pfdtc_error_input")
+  expect_error(derivative(wrt = "wet"), "wrt", class = "pfdtc_error_input")
+  expect_error(derivative(wrt = "speed", interval = "prediction"), "derivative", class = "pfdtc_error_input")
+  fit <- gp_exact(cars["speed"], cars$dist, kernel = kernel_se(3, 400) + kernel_white(2), noise = 200, hyper = "fixed")
+  expect_error(predict(fit, type = "derivative"), "continuous", class = "pfdtc_error_input")
+})

@@ -1,0 +1,121 @@
+# The last stage of a fit: the posterior of all rows, and the fit object.
+
+# Builds a fit, for every function that fits. `parts`: the posterior (`factors` of the rows `x` or of `inducing` points,
+# or `near`), `evidence`, and elements of this kind of posterior alone. `about`: facts about the data and the stages.
+new_gp <- function(method, model, parts, about) {
+  units <- model_units(model)
+  structure(class = c(method, "gp_fit"), home = methods_home, c(
+    about["call"], list(method = method, kernel = units$kernel, noise = units$noise), parts,
+    list(posterior = posterior_kind(parts), center = model$center, scale = model$scale),
+    about[names(about) != "call"]))
+}
+
+# Builds the fit object from the results of all stages. `s` is the plan.
+new_fit <- function(data, done, s, state, parts) {
+  trace <- if (is.null(done$trace)) empty_trace() else done$trace
+  if (length(unique(trace$round)) < 2L) trace$round <- NULL
+  learned <- setdiff(parameter_names(done$model$kernel, s$learn$columns), not_learned(s$learn))
+  new_gp(s$method, done$model, parts, list(
+    call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
+    signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
+    asked = if (s$keep_data) s$again, because = s$because, hyper = s$learn$hyper, noise_trend = data$noise_trend,
+    transform = data$transform,
+    objective = done$value, df = length(learned) + length(data$noise_trend$gamma) + sum(done$more_df),
+    sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
+    convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
+    looked_at = state$rows,
+    pilot = done$pilot, learned = done$learned, kernels = done$kernels,
+    control = s$control, maxit = s$posterior$steps$maxit,
+    version = utils::packageVersion("pfdtc"), terms = if (s$keep_data) data$terms else drop_environment(data$terms),
+    na.action = data$na_action))
+}
+
+# Returns a fit with another posterior of the same model. Nothing is optimised.
+gp_beside <- function(fit, method, parts, call = NULL, data = NULL) {
+  same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "transform", "control", "version", "terms",
+            "na.action")
+  new_gp(method, model_of(fit), parts, c(list(call = call, data = data), fit[intersect(same, names(fit))], list(
+    hyper = "fixed", objective = NA_real_, trace = empty_trace(), convergence = 0L, message = "nothing to optimise",
+    evaluations = numeric(), seconds = numeric())))
+}
+
+# Every fit refers to this package's namespace. A fit that was saved or sent to a worker thereby loads the package, so
+# that its methods work without library().
+methods_home <- topenv()
+
+# Returns a fit with the DTC posterior of its inducing points, about which the theorem and the divergences are. An exact
+# posterior has its rows as inducing points, with a jitter of the size of rounding.
+far_part <- function(fit) {
+  if (!is_exact(fit) && is.null(fit$near)) return(fit)
+  data <- needs_data(fit, "fit")
+  z <- if (is_exact(fit)) data$x else fit$inducing
+  model <- model_of(fit)
+  fit$factors <- native_posterior(z, data, model, jitter = 1e-12, control = fit$control)
+  fit$jitter <- fit$factors$jitter
+  fit$inducing <- z
+  fit$evidence <- evidence_of("points", model, data, fit$factors)
+  fit["x"] <- fit["near"] <- list(NULL)
+  if (is.null(fit$aux)) fit$aux <- default_aux()
+  fit$posterior <- "far"
+  fit
+}
+
+empty_trace <- function() data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
+
+# ---- the posterior of all rows --------------------------------------------------------------------------------------
+
+# Returns a fit with the exact posterior of all rows.
+construct_exact <- function(data, learned, s, state) {
+  done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
+  n <- nrow(data$x)
+  announce_memory(8 * as.double(n)^2, n)
+  posterior <- posterior_stage(state, function() native_exact(data, done$model, s$run))
+  new_fit(data, done, s, state, list(
+    x = data$x, inducing = data$x, m = n, m_asked = n, inducing_method = "rows",
+    neighbours = 0L, factors = posterior, evidence = evidence_of("exact", done$model, data, posterior),
+    small_n = if (length(s$learn$free)) small_n_check(exact_posterior(data, done$model, posterior))))
+}
+
+# Returns NULL if the Cholesky factorisation fails because the noise is tiny. The caller then uses inducing points.
+exact_if_possible <- function(data, learned, s, state) {
+  tryCatch(construct_exact(data, learned, s, state), pfdtc_error_numerical = function(e) NULL)
+}
+
+construct_fit <- function(data, done, s, state) {
+  if (s$posterior$neighbours > 0L) return(construct_near(data, done, s, state))
+  make <- function() {
+    native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = gp_family(s)$fitc)
+  }
+  posterior <- posterior_stage(state, make)
+  new_fit(data, done, s, state, c(points_and_start(done, s), list(
+    neighbours = 0L, factors = posterior, evidence = evidence_of("points", done$model, data, posterior, gp_family(s)),
+    jitter = posterior$jitter)))
+}
+
+points_and_start <- function(done, s) {
+  list(inducing = done$z, m = nrow(done$z), m_asked = s$posterior$m,
+       inducing_method = if (is.null(done$start)) s$posterior$inducing_method else done$start,
+       unexplained = s$posterior$rho, trial = s$posterior$trial, aux = s$posterior$aux, moved = s$posterior$move,
+       aux_points = done$aux_points, aux_rows = done$aux_rows)
+}
+
+# Returns a fit with nearest neighbours. Its `factors` are NULL: far_part() computes them where they are needed.
+construct_near <- function(data, done, s, state) {
+  # very many rows have no neighbours in training, because the pass would take too long
+  train <- if (nrow(data$x) <= near_training_rows) min(s$posterior$neighbours, nrow(data$x) - 1L) else 0L
+  near <- posterior_stage(state, function() {
+    near_posterior(data, done$z, done$model, s$posterior$neighbours, train, jitter = done$jitter, control = s$run)
+  })
+  new_fit(data, done, s, state, c(points_and_start(done, s), list(
+    neighbours = s$posterior$neighbours, factors = NULL, evidence = evidence_of("near", done$model, data, near),
+    jitter = near$jitter, near = near)))
+}
+
+near_training_rows <- 1e5
+
+# Checks the memory that an exact posterior takes, and reports it if it is more than 100 MB.
+announce_memory <- function(bytes, n) {
+  check_memory(bytes, sprintf("the exact posterior of %d rows", as.integer(n)))
+  if (bytes < 1e8) return(invisible())
+  tell_classed("memory", sprintf("The exact posterior of %d rows takes %s.", as.integer(n), show_bytes(bytes)))
+}

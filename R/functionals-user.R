@@ -1,0 +1,321 @@
+# What users ask of linear functionals of f: weighted sums, partial dependence, terms, derivatives and coefficients.
+
+#' Averages, contrasts and other weighted sums of f
+#'
+#' Mean and sd of \eqn{\sum_i w_i f(x_i)}{sum w_i f(x_i)}, with an interval that contains the value of the
+#' exact GP. Use it for averages over rows (weights `1 / n`) and for contrasts of two rows (weights `c(1, -1)`).
+#'
+#' Rows depend on each other: the sd of a contrast of two close rows is far smaller than the sd of either row.
+#'
+#' @param fit a fit of any kind.
+#' @param weights a vector with a weight for each row of `newdata`, or a matrix with a row for each sum and a column for
+#'   each row of `newdata`. Row names of the matrix are kept.
+#' @param newdata rows at which f is taken; default: the training rows.
+#' @param certified `FALSE`: mean and sd alone, which is fast. Certificates need a Gaussian likelihood.
+#' @param effort,reference,m2,max_seconds as in [certify()].
+#' @param ... not used.
+#' @return A data frame with a row for each sum, in units of `y`: `mean` (centre and offsets included) and `sd`, and if
+#'   `certified` the columns of [certify()]. A sum with a missing row is `NA`. With a non-Gaussian `family` f is on the
+#'   scale of the link.
+#' @examples
+#' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_matern(5/2))
+#' new <- data.frame(speed = c(5, 10, 20))
+#' linear_functional(fit, rbind(average = rep(1 / 3, 3), "20 - 10" = c(0, -1, 1)), new)
+#' @seealso [certify()], [partial_dependence()], [predict.gp_fit()]
+#' @section Errors and invariants: class `pfdtc_error_input` for infinite weights and a wrong number of weights. Mean
+#'   and sd are those of `predict(fit, newdata, full_cov = TRUE)`.
+#' @export
+linear_functional <- function(fit, weights, newdata, certified = is.null(fit$likelihood),
+                              effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
+                              max_seconds = if (effort == "tight") Inf else 10) {
+  check_dots_empty(list(...), names(formals(linear_functional)))
+  fit <- check_any_fit(fit, "fit")
+  certified <- check_flag(certified, "certified")
+  effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
+  if (certified) refuse_likelihood(fit, "fit", "A certificate of a functional")
+  new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
+  weights <- check_functional_weights(if (missing(weights)) NULL else weights, length(new$index))
+  # Weights are divided by a power of two, so that their squares do not overflow, and results multiplied by it.
+  size <- 2^floor(log2(pmax(apply(abs(weights), 1L, max, 0), 2^-1022)))
+  out <- functionals_of_rows(fit, lapply(seq_len(nrow(weights)), function(i) {
+    rows <- which(weights[i, ] != 0)
+    list(rows = rows, weights = weights[i, rows] / size[i])
+  }), rownames(weights), new, certified, effort, reference, m2, max_seconds)
+  out[] <- lapply(out, `*`, size)
+  out
+}
+
+# Returns the weights as a matrix with a row for each sum.
+check_functional_weights <- function(weights, n) {
+  if (is.null(dim(weights))) weights <- if (is.numeric(weights)) t(unname(weights)) else weights
+  if (!is.numeric(weights) || !is.matrix(weights) || !all(is.finite(weights))) {
+    abort_input("weights", describe(weights), "a vector or a matrix of finite numbers")
+  }
+  if (ncol(weights) != n) {
+    abort_input("weights", sprintf("%d for each sum", ncol(weights)), sprintf("one for each of the %d rows", n),
+                hint = "A matrix has a row for each sum.")
+  }
+  storage.mode(weights) <- "double"
+  weights
+}
+
+# Returns the data frame of linear_functional(). `functionals`: a list with list(rows, weights) for each sum; `rows` are
+# numbers of the rows asked for.
+functionals_of_rows <- function(fit, functionals, names, new, certified, effort, reference, m2, max_seconds) {
+  started <- proc.time()[["elapsed"]]
+  offset <- rep_len(new$offset, length(new$index))
+  sums <- vapply(functionals, function(f) {
+    size <- sum(abs(f$weights)) * (1 + length(f$rows) / 64)
+    c(weight = sum(f$weights), size = size, offset = sum(f$weights * offset[f$rows]),
+      offset_size = size * max(0, abs(offset[f$rows])), known = !anyNA(new$index[f$rows]))
+  }, numeric(5))
+  known <- which(sums["known", ] == 1)
+  fun <- sums_at(model_of(fit)$kernel, new$x, lapply(functionals[known], function(f) new$index[f$rows]),
+                 lapply(functionals[known], `[[`, "weights"))
+  at <- functionals_in_units(fit, fun)
+  shift <- unname(fit$center * sums["weight", ] + sums["offset", ])
+  spread <- function(v) replace(rep(NA_real_, ncol(sums)), known, v)
+  out <- data.frame(mean = spread(at$mean) + shift, sd = spread(at$sd))
+  if (certified) {
+    inside <- posterior_certificate(posterior_of(fit), fun, effort, reference, m2, max_seconds = max_seconds)
+    rounding <- 4 * .Machine$double.eps * unname(abs(fit$center) * sums["size", ] + sums["offset_size", ])
+    out <- functional_frame(fit, fun, at, inside, shift, rounding, spread)
+    attr(out, "effort") <- effort
+    attr(out, "m2") <- attr(inside, "m2")
+    attr(out, "seconds") <- proc.time()[["elapsed"]] - started
+  }
+  if (!is.null(names)) row.names(out) <- make.unique(names)
+  out
+}
+
+# Returns the certificate of functionals as a data frame in units of y. A rounding error of the response moves a mean by
+# at most the root of the size of the functional, times that error.
+functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
+  eps <- 4 * .Machine$double.eps
+  of_response <- eps * response_size(fit) * sqrt(in_units(fit, fun$size, 2) / fit$noise) / 2
+  lower <- spread(inside$mean_lower - of_response)
+  upper <- spread(inside$mean_upper + of_response)
+  room <- function(v) eps * abs(v) + rounding
+  lower <- shift + lower - room(lower)
+  upper <- shift + upper + room(upper)
+  mean <- shift + spread(at$mean)
+  out <- data.frame(mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower,
+                    mean_upper = upper, sd = spread(at$sd), sd_lower = (1 - eps) * spread(inside$sd_lower),
+                    sd_upper = (1 + eps) * spread(inside$sd_upper))
+  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
+}
+
+#' Partial dependence, with certified intervals
+#'
+#' The average of f over rows, as a function of one variable that takes the same value in all of them. The sd is that of
+#' the average, not an average of sds. With `type = "response"` the averages are those of the mean response, their sd is a
+#' first-order approximation, and there is no certificate.
+#'
+#' @inheritParams linear_functional
+#' @param variable name of a variable of the data, or for a fit from a matrix the name or number of a column.
+#' @param newdata rows to average over; default: up to 200 training rows.
+#' @param at values of the variable; default: `n` values from the smallest to the largest one, or all levels of a factor.
+#' @param weights a weight for each row of `newdata`, scaled to sum to 1; default: equal weights.
+#' @param n number of values.
+#' @param type `"link"` for f, or `"response"`.
+#' @return A data frame of class `pfdtc_dependence`, which `plot()` and `autoplot()` draw, with a row for each value:
+#'   the value, in a column with the name of the variable, and the columns of [linear_functional()].
+#' @examples
+#' fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel_se())
+#' partial_dependence(fit, "wt", at = c(2, 3, 4))
+#' plot(partial_dependence(fit, "wt"))
+#' @seealso [linear_functional()], [plot.gp_fit()]
+#' @section Errors and invariants: class `pfdtc_error_input` for an unknown variable. With one row of `newdata` it is
+#'   the posterior at that row, with the variable changed.
+#' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.
+#' @export
+partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL, certified = is.null(fit$likelihood),
+                               effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
+                               max_seconds = if (effort == "tight") Inf else 10, n = 20,
+                               type = c("link", "response")) {
+  check_dots_empty(list(...), names(formals(partial_dependence)))
+  fit <- check_any_fit(fit, "fit")
+  certified <- check_flag(certified, "certified")
+  effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
+  type <- check_choice(type, c("link", "response"), "type")
+  values <- check_count(n, "n", min = 2)
+  if (certified) refuse_likelihood(fit, "fit", "A certificate of a functional")
+  if (missing(newdata)) {
+    rows <- rows_to_average(fit)
+  } else {
+    good <- is.data.frame(newdata) || is.matrix(newdata) || (is.list(newdata) && !is.object(newdata))
+    if (!good) abort_input("newdata", describe(newdata), "a data frame")
+    rows <- as.data.frame(newdata)
+  }
+  variable <- dependence_variable(fit, variable, rows)
+  if (is.null(at)) at <- dependence_values(rows[[variable]], values)
+  if (!is.atomic(at) || !length(at) || (is.object(at) && !is.factor(at) && !is_time(at))) {
+    abort_input("at", describe(at), "values of the variable")
+  }
+  n <- nrow(rows)
+  weights <- if (is.null(weights)) rep(1, n) else check_positive(weights, "weights", n)
+  moved <- rows[rep(seq_len(n), length(at)), , drop = FALSE]
+  moved[[variable]] <- rep(at, each = n)
+  new <- new_rows(fit, moved, stats::na.pass)
+  each <- lapply(seq_along(at), function(i) (i - 1L) * n + seq_len(n))
+  weights <- weights / sum(weights)
+  scale <- if (type == "response") response_slopes(fit, new)
+  functionals <- lapply(each, function(i) list(rows = i, weights = weights * if (is.null(scale)) 1 else scale$slope[i]))
+  out <- functionals_of_rows(fit, functionals, NULL, new, certified, effort, reference, m2, max_seconds)
+  if (!is.null(scale)) out$mean <- vapply(each, function(i) sum(weights * scale$mean[i]), 0)
+  kept <- attributes(out)[c("effort", "m2", "sd_y")]
+  out <- cbind(stats::setNames(data.frame(at), variable), as.data.frame(unclass(out)))
+  attributes(out) <- c(attributes(out), kept[!vapply(kept, is.null, NA)],
+                       list(label = paste("average of", dependence_label(fit, type))))
+  class(out) <- c("pfdtc_dependence", "data.frame")
+  out
+}
+
+# Returns the label of the axis of partial dependence.
+dependence_label <- function(fit, type) {
+  name <- if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])
+  if (response_of(fit)$conjugate) name else if (type == "link") paste("f, for", name) else paste("mean response,", name)
+}
+
+# Returns the mean response at each row, and its slope in the mean of f by central differences.
+response_slopes <- function(fit, new) {
+  p <- latent_at(fit, new$x)
+  mean <- p$mean[new$index]
+  var <- p$var[new$index]
+  if (response_of(fit)$conjugate) return(list(mean = mean, slope = rep(1, length(mean))))
+  at <- function(h) response_moments(response_of(fit), mean + h, var)$mean
+  list(mean = at(0), slope = (at(1e-4) - at(-1e-4)) / 2e-4)
+}
+
+# Returns the default rows that are averaged over.
+rows_to_average <- function(fit, most = 200L) {
+  rows <- stats::model.frame(fit)
+  if (is.null(fit$terms)) {
+    rows <- rows[-1L]
+  } else if (!all(all.vars(stats::delete.response(stats::terms(fit))) %in% names(rows))) {
+    abort_input("newdata", "missing", "given where the formula transforms its variables")
+  }
+  rows[evenly(nrow(rows), most), , drop = FALSE]
+}
+
+# Returns the name of the variable, which must be in the data.
+dependence_variable <- function(fit, variable, rows) {
+  if (is.numeric(variable) && length(variable) == 1L && is.null(fit$terms)) variable <- names(rows)[variable]
+  if (!is.character(variable) || length(variable) != 1L || !variable %in% names(rows)) {
+    abort_input("variable", describe(variable), sprintf("the name of a variable: %s", list_quoted(names(rows))))
+  }
+  variable
+}
+
+# Returns the default values of the variable v.
+dependence_values <- function(v, n) {
+  if (is.factor(v)) return(factor(levels(v), levels(v), ordered = is.ordered(v)))
+  if (!is.numeric(v) || length(unique(v)) <= n) return(sort(unique(v)))
+  seq(min(v, na.rm = TRUE), max(v, na.rm = TRUE), length.out = n)
+}
+
+# ---- terms, derivatives, coefficients -------------------------------------------------------------------------------
+
+# Returns list(mean, var) of the terms of f at the rows of x, a column for each term, in units of y without the centre.
+term_values <- function(fit, x) {
+  names <- if (has_one_factor(fit$kernel)) {
+    leaf_name(utils::modifyList(fit$kernel, list(of = fit$frame$columns[fit$kernel$inputs])))
+  } else {
+    term_names(fit$kernel)
+  }
+  at <- posterior_at(posterior_of(fit), terms_at(kernels_of_terms(model_of(fit)$kernel), x))
+  lapply(in_response_units(fit, at), matrix, nrow(x), dimnames = list(NULL, names))
+}
+
+# Returns predict(type = "terms") as predict.gam() does.
+predict_terms <- function(fit, rows, se.fit) {
+  p <- lapply(term_values(fit, rows$x), function(v) {
+    v <- v[rows$index, , drop = FALSE]
+    rownames(v) <- rows$names
+    v
+  })
+  terms <- structure(p$mean, constant = fit$center)
+  if (se.fit) list(fit = terms, se.fit = sqrt(p$var)) else terms
+}
+
+# Returns the share of each term in the summed variance of all terms over (some of) the training rows; NULL for one term.
+term_shares <- function(fit, most = 500L) {
+  if (length(as_sum(fit$kernel)$terms) < 2L || is.null(fit$data)) return(NULL)
+  x <- fit$data$x[evenly(nrow(fit$data$x), most), , drop = FALSE]
+  if (nrow(x) < 2L) return(NULL)
+  spread <- apply(term_values(fit, x)$mean, 2L, stats::var)
+  spread / sum(spread)
+}
+
+# Returns predict(type = "derivative"): the slope of f along one input. Offsets do not change it.
+predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certified) {
+  column <- derivative_column(fit, wrt)
+  check_differentiable(fit$kernel, column, fit$frame$columns[column])
+  fun <- slopes_at(model_of(fit)$kernel, rows$x, column)
+  at <- functionals_in_units(fit, fun)
+  shape <- function(v) stats::setNames(v[rows$index], rows$names)
+  value <- shape(at$mean)
+  if (interval != "none") {
+    ends <- if (certified) {
+      functional_frame(fit, fun, at, posterior_certificate(posterior_of(fit), fun), 0, 0, identity)
+    } else {
+      list(mean_lower = at$mean, mean_upper = at$mean, sd_upper = at$sd)
+    }
+    value <- normal_band(value, shape(ends$sd_upper^2), level, shape(ends$mean_lower), shape(ends$mean_upper))
+  }
+  if (!se.fit) return(value)
+  list(fit = value, se.fit = shape(at$sd))
+}
+
+# Returns the number of the column `wrt`, which must be numeric: no level of a factor, and not logical.
+derivative_column <- function(fit, wrt) {
+  columns <- fit$frame$columns
+  variables <- if (by_formula(fit)) which(!columns_of_levels(fit$frame$variables)) else seq_along(columns)
+  if (is.null(wrt) && length(columns) == 1L) return(1L)
+  column <- if (is.character(wrt) && length(wrt) == 1L) match(wrt, columns) else
+    if (is.numeric(wrt) && length(wrt) == 1L) match(wrt, seq_along(columns)) else NA
+  if (is.na(column) || !column %in% variables) {
+    abort_input("wrt", describe(wrt), sprintf("the name of a numeric input: %s", list_quoted(columns[variables])))
+  }
+  column
+}
+
+# Returns list(fun, to, names, pairs), NULL without a linear mean. The functionals are the level in the middle of the
+# inputs and the slopes in units of the spreads, then the sum of each pair. `to` converts the former to the level where
+# all inputs are 0 and to slopes in units of the inputs.
+mean_functionals <- function(fit) {
+  kernel <- as_sum(model_of(fit)$kernel)
+  term <- Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)
+  if (is.null(term)) return(NULL)
+  leaf <- kernel$leaves[[term$leaves]]
+  d <- length(leaf$inputs)
+  pairs <- which(upper.tri(diag(d + 1L)), arr.ind = TRUE)
+  of_b <- rbind(diag(d + 1L), diag(d + 1L)[pairs[, 1L], ] + diag(d + 1L)[pairs[, 2L], ])
+  x <- fit_points(fit)[1L, , drop = FALSE] # coefficients belong to no row: any row will do
+  prior <- term$variance * rowSums(of_b^2)
+  cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
+  list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),
+       to = rbind(c(1, -leaf$centre * leaf$rate), cbind(0, diag(leaf$rate, d))),
+       names = c("(Intercept)", fit$frame$columns[leaf$inputs]), pairs = pairs)
+}
+
+# Returns list(estimate, sd, covariance), named: the level where all inputs are 0 and the slopes, in units of y.
+mean_coefficients <- function(fit) {
+  b <- mean_functionals(fit)
+  if (is.null(b)) return(NULL)
+  p <- functionals_in_units(fit, b$fun)
+  each <- seq_along(b$names)
+  V <- diag(p$sd[each]^2)
+  V[b$pairs] <- (p$sd[-each]^2 - diag(V)[b$pairs[, 1L]] - diag(V)[b$pairs[, 2L]]) / 2
+  V[lower.tri(V)] <- t(V)[lower.tri(V)]
+  covariance <- dimnames_of(b$to %*% V %*% t(b$to), b$names)
+  estimate <- drop(b$to %*% p$mean[each]) + c(fit$center, numeric(length(each) - 1L))
+  list(estimate = stats::setNames(estimate, b$names), sd = sqrt(diag(covariance)), covariance = covariance)
+}
+
+# Returns the coefficients of the mean and of the log noise with their sds, a row for each; NULL if there are none.
+linear_coefficients <- function(fit) {
+  parts <- list(mean_coefficients(fit), noise_coefficients(fit))
+  estimate <- unlist(lapply(parts, `[[`, "estimate"))
+  if (!is.null(estimate)) cbind(Estimate = estimate, "Std. Dev." = unlist(lapply(parts, `[[`, "sd")))
+}
