@@ -284,7 +284,7 @@ anova.gp_fit <- function(object, ...) {
   table <- data.frame(df = part("df"), logLik = value, lower = lower, upper = upper, AIC = 2 * (part("df") - value),
                       difference = value - above(value), at_least = lower - above(upper),
                       at_most = upper - above(lower), row.names = labels)
-  structure(table, heading = c("Log evidence of fits of the same response, in nats\n", anova_models(fits, labels),
+  structure(table, heading = c("Log marginal likelihood (in nats) of fits of the same response\n", anova_models(fits, labels),
                                anova_verdicts(table)), class = c("anova", "data.frame"))
 }
 
@@ -316,12 +316,12 @@ anova_verdicts <- function(table) {
   names <- row.names(table)
   says <- vapply(seq_along(names)[-1L], function(i) {
     if (is.na(table$at_least[i])) {
-      sprintf("%s, %s: no bracket, difference of estimates", names[i - 1L], names[i])
+      sprintf("%s, %s: there are no bounds, only a difference of estimates", names[i - 1L], names[i])
     } else if (table$at_least[i] > 0 || table$at_most[i] < 0) {
-      sprintf("%s has the greater evidence than %s, by %.1f at least", names[i - (table$at_most[i] < 0)],
+      sprintf("%s has a higher log marginal likelihood than %s, by at least %.1f", names[i - (table$at_most[i] < 0)],
               names[i - (table$at_least[i] > 0)], max(table$at_least[i], -table$at_most[i]))
     } else {
-      sprintf("%s, %s: the brackets do not tell which is better", names[i - 1L], names[i])
+      sprintf("%s, %s: the bounds overlap, so either may be better", names[i - 1L], names[i])
     }
   }, "")
   paste0(paste(strwrap(says, width = 78L, exdent = 4L), collapse = "\n"), "\n")

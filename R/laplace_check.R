@@ -1,24 +1,35 @@
-#' Compare Laplace's approximation with the true posterior
+# How far Laplace's posterior is from the true one: importance sampling, and the variational lower bound that it gives.
+
+#' Laplace's approximation held against the true posterior
 #'
-#' Estimates the error of Laplace's approximation by importance sampling. It is a diagnostic; only `elbo` is a bound.
-#' [certify()] bounds the other part of the error, the distance from the exact GP's Laplace posterior.
+#' [certify()] bounds what inducing points cost: the distance from the exact process's *Laplace* posterior. This is
+#' about the other half, Laplace's approximation itself, of which no computable bound is known to us. It is a
+#' **diagnostic and no bound**, but for one number: `elbo`.
 #'
-#' Draws from the fit's posterior of the inducing variables are weighted by the true posterior. The estimates are not
-#' reliable if `khat`, the Pareto shape of the largest weights, is above 0.7. `elbo` is a lower bound of the true log
-#' marginal likelihood of the exact GP; Laplace's own value is no bound.
+#' Functions are drawn from the fit's posterior of the inducing variables and weighted by how likely the true posterior
+#' makes them (importance sampling). The weights say how far the two are apart: by the shape `khat` of the generalised
+#' Pareto distribution that fits the largest of them (Vehtari et al. 2024; below 0.7 what they estimate can be relied
+#' upon, above the two posteriors differ too much for it), by the effective number of draws, and by the estimate
+#' `log_evidence` that they give, beside Laplace's own. Its standard error is `se`. `shift` is the largest difference of
+#' the posterior mean of f at the rows, in sds of the posterior, `sd_ratio` the range of the ratio of the sds, both as
+#' the weights have them. All of that is for the prior on the inducing points, which [certify()] ties to the exact
+#' process's.
 #'
-#' @param fit A fit by [pfdtc()] with a non-Gaussian `family`, and its data.
-#' @param draws Number of draws.
-#' @return A list of class `pfdtc_laplace_check`, in nats for the response as given:
-#'   * `khat`, `ess` (effective sample size, as a share of `draws`), `draws`.
-#'   * `laplace`: Laplace's log marginal likelihood; `NA` with `approx = "vi"`. `log_evidence`, `se`: the estimate and
-#'     its standard error. `elbo`: the lower bound.
-#'   * `shift`: largest difference of the posterior means of f at the rows, in sds. `sd_ratio`: range of the ratio of
-#'     the sds.
+#' `elbo` is a lower bound of the **true** log evidence of the exact Gaussian process, whatever the inducing points:
+#' with \eqn{q} the fit's posterior, \eqn{E_q \log p(y | f) - KL(q, p)}{E_q log p(y | f) - KL(q, p)} (Hensman et al.
+#' 2015), less what rounding and the sums for its integrals may add. Laplace's own evidence is no bound on either side;
+#' `approx = "vi"` of [pfdtc()] has the \eqn{q} with the largest `elbo`.
+#'
+#' @param fit a fit by [pfdtc()] with a `family` that is not Gaussian, and its data.
+#' @param draws functions to draw.
+#' @return A list of class `pfdtc_laplace_check`: `khat`, `ess` (effective draws, as a share of them), `laplace` (log
+#'   evidence by Laplace; `NA` with `approx = "vi"`, which is held against the true posterior as well), `log_evidence`,
+#'   `se`, `elbo`, `shift`, `sd_ratio`, `draws`. In nats, for the response as given. Draws are from R's random numbers.
 #' @section Costs: \eqn{2 n m} multiplications a draw.
 #' @section Errors: class `pfdtc_error_input` for a fit with Gaussian noise, or without its data.
-#' @source Vehtari, Simpson, Gelman, Yao and Gabry (2024), JMLR 25; Hensman, Matthews and Ghahramani (2015), AISTATS;
-#'   Zhang and Stephens (2009), Technometrics 51.
+#' @source Vehtari, Simpson, Gelman, Yao and Gabry (2024), Pareto Smoothed Importance Sampling, JMLR 25; Hensman,
+#'   Matthews and Ghahramani (2015), Scalable Variational Gaussian Process Classification, AISTATS; Zhang and Stephens
+#'   (2009), Technometrics 51, for the Pareto fit.
 #' @seealso [certify()]
 #' @examples
 #' d <- data.frame(x = 1:40 / 10)
@@ -29,7 +40,7 @@
 laplace_check <- function(fit, draws = 2000) {
   fit <- check_any_fit(fit, "fit")
   if (response_of(fit)$conjugate) abort_input("fit", "a fit with Gaussian noise", "one with another family")
-  if (!is.null(fit$near)) abort_input("fit", "one with neighbours", "one of inducing points alone (`neighbours = 0`)")
+  if (!is.null(fit$near)) abort_input("fit", "one with near rows", "one of inducing points alone (`neighbours = 0`)")
   draws <- check_count(draws, "draws", min = 100)
   data <- needs_data(fit, "fit")
   at <- laplace_at(data, replace(fit$likelihood, "approx", "vi"), fit$center, fit$kernel, fit$inducing, fit$jitter,
@@ -43,7 +54,7 @@ laplace_check <- function(fit, draws = 2000) {
   z <- matrix(stats::rnorm(m * draws), m)
   U <- at$beta + backsolve(at$C, z, upper.tri = FALSE, transpose = TRUE)
   l <- native_paths(at, fit$inducing, fit$kernel, data$x, sites, t(U), fit$control)
-  # log p(y, u) - log q(u), both without the terms in 2 pi
+  # log p(y, u) - log q(u), both without their 2 pi
   logs <- sum(constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
   weights <- exp(logs - max(logs))
   weights <- weights / sum(weights)
@@ -53,7 +64,7 @@ laplace_check <- function(fit, draws = 2000) {
   structure(c(out, moments_by_weight(fit, data, at, U, weights)), class = "pfdtc_laplace_check")
 }
 
-# Returns `shift` and `sd_ratio` at no more than 1,000 rows.
+# At a thousand rows at most
 moments_by_weight <- function(fit, data, at, U, weights) {
   rows <- evenly(nrow(data$x), 1000)
   A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, data$x[rows, , drop = FALSE]))
@@ -65,8 +76,8 @@ moments_by_weight <- function(fit, data, at, U, weights) {
   list(shift = max(abs(crossprod(A, mean - at$beta)) / plain), sd_ratio = range(sd / plain))
 }
 
-# Returns the shape of the generalised Pareto distribution of the excesses of the largest weights, by Zhang and
-# Stephens. It is shrunk towards 1/2 with the weight of ten excesses.
+# The shape of the generalised Pareto distribution of what the largest weights have beyond the next, by Zhang and
+# Stephens, drawn towards 1/2 as ten more of them would.
 pareto_shape <- function(logs) {
   n <- length(logs)
   some <- min(floor(n / 5), ceiling(3 * sqrt(n)))
@@ -86,22 +97,22 @@ pareto_shape <- function(logs) {
 print.pfdtc_laplace_check <- function(x, ...) {
   cat(wrap(laplace_check_sentence(x)), sep = "\n")
   cat(wrap(sprintf("The true log marginal likelihood of the exact GP is at least %s%s.", format(x$elbo, digits = 7),
-                   if (is.na(x$laplace)) "" else sprintf(" (Laplace's is %s)", format(x$laplace, digits = 7)))),
-      sep = "\n")
+                   if (is.na(x$laplace)) "" else sprintf(" (Laplace approximation: %s)",
+                                                        format(x$laplace, digits = 7)))), sep = "\n")
   invisible(x)
 }
 
 laplace_check_sentence <- function(x) {
   number <- function(v) format(signif(v, 2))
   variational <- is.na(x$laplace)
-  own <- if (variational) "the fit's" else "Laplace's"
-  said <- sprintf("Diagnostic, not a bound: by %d weighted draws the error of %s is %s (se %s), Pareto k %s", x$draws,
-                  if (variational) "the variational bound" else "Laplace's log marginal likelihood",
+  own <- if (variational) "the variational posterior" else "the Laplace approximation"
+  said <- sprintf("Diagnostic from %d weighted draws, not a bound: %s is off by %s (standard error %s), Pareto k %s",
+                  x$draws, if (variational) "the variational bound" else "the Laplace log marginal likelihood",
                   number((if (variational) x$elbo else x$laplace) - x$log_evidence), number(x$se), number(x$khat))
   if (!(x$khat <= 0.7)) {
-    return(sprintf("%s. Above 0.7 the true posterior differs too much from %s for a reliable estimate.", said, own))
+    return(sprintf("%s. Above 0.7 the true posterior is too far from %s for an estimate.", said, own))
   }
-  sprintf("%s. At the rows the true posterior mean of f is within %s sd of %s; its sd is %s to %s times %s.", said,
-          number(x$shift), if (variational) "the fit's" else "the mode", number(x$sd_ratio[1L]),
+  sprintf("%s. The true posterior mean of f is within %s sd of %s at the rows, and its sd is %s to %s times that of %s.",
+          said, number(x$shift), if (variational) "the mean of the fit" else "the mode", number(x$sd_ratio[1L]),
           number(x$sd_ratio[2L]), own)
 }

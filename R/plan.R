@@ -133,7 +133,7 @@ because_points <- function(facts, asked, look) {
 }
 
 because_near <- function(asked, look, near, alone) {
-  rho <- if (is_finite_number(look$rho)) sprintf("Residual prior variance is %.2g of the noise variance", look$rho)
+  rho <- if (is_finite_number(look$rho)) sprintf("Residual prior variance is %.2g times the noise variance", look$rho)
   text <- if (!gp_family(asked)$chooses) {
     NULL
   } else if (!is.null(asked$neighbours)) {
