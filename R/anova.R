@@ -41,8 +41,8 @@ anova.gp_fit <- function(object, ...) {
   fits <- list(object, ...)
   labels <- fit_labels(match.call())
   if (length(fits) < 2L) {
-    abort_input("...", "empty", "one more fit or several of the same data",
-                hint = "Of a single fit drop1() compares it with those without each term.")
+    abort_input("...", "empty", "one or more further fits of the same data",
+                hint = "anova() compares fits. For the terms of a single fit use drop1(), which refits without each.")
   }
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])
   for (i in seq_along(fits)[-1L]) {

@@ -52,6 +52,7 @@ test_that("inputs may differ, responses not", {
   some <- fit_mixed(y ~ a, data = small_data(20)[-1, ])
   expect_input_error(anova(one, some), "some")
   expect_input_error(anova(one), "...")
+  expect_input_error(anova(one), "drop1()")
   expect_input_error(anova(one, 3), "3")
 })
 
