@@ -3,160 +3,66 @@
 
 #' Predict from a Gaussian process fit
 #'
-#' Mean, standard deviation, bands and covariance of the approximate posterior at new inputs, in the
-#' units of the response as it was given: centring, scaling and offsets are undone.
+#' Returns the mean, standard deviation, intervals and covariance of the posterior at new inputs, in the units of the
+#' response: centring, scaling and offsets are undone.
 #'
-#' Of inducing points alone (`fit$posterior` is `"far"`), with \eqn{a = L^{-1} k(Z, x)}, \eqn{G = A A'}
-#' and \eqn{C_x = (\sigma^2 I + G)^{-1} a} the posterior of \eqn{f(x)} has mean \eqn{C_x' A y} and
-#' variance \eqn{\sigma^2 a' C_x + k(x, x) - a'a} (the DTC form; a SoR fit has the first term only).
-#' An exact posterior is the same with all rows in place of inducing points.
+#' @param object a fit of [pfdtc()] or of a `gp_` function.
+#' @param newdata rows to predict: a data frame with the variables of the formula, or a matrix with the columns of `x`
+#'   (matched by name if both have names). Default: the training rows in their order. Or a row source, with `file`.
+#' @param se.fit return standard deviations?
+#' @param interval `"credible"` for f (`"confidence"` is the same), `"prediction"` for a new response of weight 1,
+#'   `"conformal"` for a new response without assuming normal noise. Default: none.
+#' @param level probability of the interval.
+#' @param type the quantity to predict, see details. `"latent"` is the default.
+#' @param wrt name or number of the numeric input for `type = "derivative"`; not needed for one input.
+#' @param certified make the interval contain the interval of the exact Gaussian process, see [certify()]? `fit` stays
+#'   the mean of the fit. Keep `fit$reference <- reference(fit)`, or each call computes a reference.
+#' @param full_cov return the covariance matrix of all rows?
+#' @param hyper_uncertainty include the uncertainty of the hyperparameters ([vcov.gp_fit()])? Each call then computes two
+#'   posteriors for each hyperparameter.
+#' @param na.action what to do with missing values in `newdata`: by default they predict `NA`; `na.omit` drops the rows.
+#' @param file for a row source: a CSV file for the predictions, with columns `fit`, `lwr`, `upr` and `se.fit` as asked
+#'   for. The file appears when it is complete; after an interrupt the same call continues. Its name is returned.
+#' @param ... not used: an unknown argument is an error.
+#' @return As [predict.lm()]: a vector; with `interval` a matrix with columns `fit`, `lwr` and `upr`; with `se.fit` or
+#'   `full_cov` a list of `fit`, `se.fit` and `cov`. For `type = "terms"` a matrix with a column for each term and the
+#'   attribute `constant`. Names are the row names.
+#' @details
+#' The types are:
+#' * `"latent"`, `"link"`: f, offset included, with its sd.
+#' * `"response"`: with Gaussian noise the same mean, and the sd of a new response. Otherwise the mean response (the
+#'   probability of a success, or the rate), averaged over f, with the sd that the uncertainty of f gives it.
+#' * `"median"`: the median of the response, for transformed responses, counts and shares.
+#' * `"class"`: the more probable class.
+#' * `"density"`: the log density of the response in `newdata` under its predictive distribution.
+#' * `"loo"`, `"loo_latent"`: each training row given all others, see [leave_one_out].
+#' * `"terms"`: the mean of each term of a sum of kernels ([kernel_algebra]).
+#' * `"derivative"`: the slope of f along `wrt`, in units of the response for a unit of that input. Offsets are held.
+#'   Functions with a Matern 1/2 kernel have no derivative.
 #'
-#' With near rows (`"far + near"`) the prior is cut in two, \eqn{k = Q + E} with
-#' \eqn{Q(x, z) = a_x' a_z}: \eqn{Q} is what the inducing points carry, and of \eqn{E} the rows
-#' \eqn{S} nearest to \eqn{x} (in lengthscales) count. With
-#' \eqn{u = (E_{SS} + \sigma^2 W_S^{-1})^{-1} E_{Sx}}{u = (E_SS + s2 W_S^-1)^-1 E_Sx} and
-#' \eqn{r = a - A_S u}
-#' \deqn{mean = u' y_S + r'\beta, \qquad var = [E(x, x) - E_{xS} u] + r'P^{-1} r,}{
-#' mean = u'y_S + r'beta,   var = [E(x, x) - E_xS u] + r'P^{-1}r,}
-#' where \eqn{\beta} and \eqn{P} are the mean and the precision of the inducing variables given all
-#' rows, each of these beside its nearest of the rows that a random order puts before it; the two parts
-#' of the variance are never negative. With all rows near this is the exact posterior, with none FITC.
-#' Means jump, by less than the sd, where the nearest rows change. The joint law of several points is
-#' that in which every one has its own near rows,
-#' \deqn{cov = r'P^{-1}\tilde r + E(x, \tilde x) - u'E_{S\tilde x} - E_{x\tilde S}\tilde u +
-#' u'(E_{S\tilde S} + \sigma^2 W^{-1}_{S\tilde S})\tilde u:}{
-#' cov = r'P^{-1}r~ + E(x, x~) - u'E(S, x~) - E(x, S~)u~ + u'(E(S, S~) + s2 W^-1(S, S~))u~:}
-#' an entry depends on its two points alone, so that predictions together and apart agree.
+#' For a transformed response, `"latent"` is on the transformed scale, `"response"` is the mean response with the sd of
+#' a new one; the intervals of `"response"` and `"median"` are for the response itself.
 #'
-#' @param object A fit: the result of [pfdtc()] or of one of the `gp_` functions.
-#' @param newdata Rows to predict at. For a fit from a formula, a data frame with its variables; for
-#'   a fit from a matrix, a matrix or data frame with d columns, matched by name when both sides
-#'   have names, otherwise by position. When missing, the training rows in their original order
-#'   (also those that were merged or had weight 0; padded with `NA` if the fit used `na.exclude`).
-#' @param se.fit Should standard deviations be returned?
-#' @param interval The band to return: none, `"credible"` for f (`"confidence"` is taken as the
-#'   same), `"prediction"` for a new response of weight 1, or `"conformal"` for the same from how far the responses
-#'   have been from what the other rows predict, see below. It depends on `interval` alone, not on `type`.
-#' @param level Probability of the band, between 0 and 1.
-#' @param type What `se.fit` and `cov` describe: the `"latent"` function f, or a new `"response"` of
-#'   weight 1, whose variance is larger by the noise. The mean is the same for both. `"loo"` and `"loo_latent"`: the
-#'   training rows, each given the others, and the sd of its response or of f: see [leave_one_out]. `"link"` is
-#'   `"latent"`; `"class"` is for classes, see below.
-#'   `"density"` is the log density of each row's response in the distribution predicted for it, for which `newdata` has
-#'   the response too. Where the response was transformed (`transform` of [pfdtc()]), `"latent"` is on the transformed
-#'   scale, `"response"` the mean of the response itself (and `se.fit` its sd), `"median"` its median, both with
-#'   intervals of it: `"prediction"` its quantiles, `"credible"` those of its mean or median given f.
-#'   `"terms"`: of each term of a kernel that is a sum ([kernel_algebra]) the mean of its own function at the rows, a
-#'   matrix with a column a term and the attribute `constant`, as [stats::predict.lm()] has it; with `se.fit`,
-#'   list(fit, se.fit) of two such matrices.
-#'   `"derivative"`: of the slope of f along the input `wrt`, in units of y for a unit of that input, with
-#'   `se.fit` its sd, with `interval = "credible"` its band, which `certified = TRUE` makes one that contains the exact
-#'   process's own. Offsets are taken to stay. Matern 1/2 has no derivative, Matern 3/2 one.
-#' @param wrt Name (or number) of the numeric input that `type = "derivative"` is along; not needed of one input.
-#' @param certified Should the interval be one that contains the exact Gaussian process's own, by
-#'   [certify()]? It then reaches from `mean_lower - z * sd` to `mean_upper + z * sd` with the largest sd that the exact
-#'   process can have; the `fit` column stays, and lies outside the band where the fit's mean is further off than the
-#'   band is wide: raise `m` there, or see [refine()]. Keep a reference in the fit,
-#'   `fit$reference <- reference(fit)`, or each call makes one. With `hyper_uncertainty` the exact mixture's own.
-#' @param full_cov Should the covariance matrix of all rows be returned?
-#' @param hyper_uncertainty Should the uncertainty of the hyperparameters ([vcov.gp_fit()]) be taken into account? See
-#'   below.
-#' @param na.action What to do with rows of `newdata` that have missing values: by default they
-#'   predict `NA`; `na.omit` drops them, `na.fail` is an error.
-#' @param file For a row source as `newdata` ([rows_blocks()], [rows_db()], ...), the CSV file to write the predictions
-#'   to, block by block, a line a row: columns `fit`, with an interval `lwr` and `upr`, with `se.fit` that. What it
-#'   returns is then the file's name. The file is there when it is complete: until then rows are written to another
-#'   beside it, from whose end the same call goes on after an interrupt or an error (with `na.action = na.pass`; the
-#'   source must give its rows in the same order). `NULL`: predictions are returned as ever.
-#' @param ... Nothing: an unknown argument is an error.
-#' @return As [predict.lm()]. Without `se.fit` and `full_cov`: a vector with an element a row, or,
-#'   with an `interval`, a matrix with columns `fit`, `lwr` and `upr`. With either: a list with
-#'   `fit` (that vector or matrix), `se.fit` (a vector) and, with `full_cov`, `cov` (a square
-#'   matrix). Means and standard deviations are in units of y, covariances in squared units. Names
-#'   are the row names.
-#' @section Classes and counts: With a `family` that is not Gaussian, `"latent"` (or `"link"`) is f, offset included,
-#'   with its sd; `"response"` the probability of a success or the rate, averaged over the posterior of f (not the
-#'   link's value at its mean), with the sd that its uncertainty gives it; `"class"` the class whose averaged
-#'   probability is above one half; `"density"` the log density of each row's response, averaged likewise, for which
-#'   `newdata` has responses too; `"loo"` and `"loo_latent"` the probability or rate, and f, of each training row given
-#'   the others, by the Gaussian posterior at the mode (the mode and the hyperparameters held). `interval = "credible"`
-#'   is of what `type` says, `certified = TRUE` makes it contain the interval of the exact process's Laplace posterior.
-#'   `"prediction"` is of a new response of weight 1, whatever the type: the quantiles of its distribution, averaged
-#'   over f. Of counts the ends are whole numbers, at least `level` likely to hold a response between them; of successes
-#'   they are shares of the trials, which `newdata` has to have: both columns of `cbind(successes, failures)` (their
-#'   sum counts) or the `weights` beside shares. Of single classes there are none: the probability says it all.
-#'   The covariance is there for the link, which `"terms"` and `"derivative"` are of as well (without certificates).
-#' @section Uncertain hyperparameters: predictions take the hyperparameters as known. Of few rows they are not, and
-#'   intervals are then too narrow. `hyper_uncertainty = TRUE` predicts by a mixture: with \eqn{p} hyperparameters that
-#'   were learned, \eqn{\hat\theta} their logs and \eqn{V = R R'} those of [vcov.gp_fit()], of the posteriors at the
-#'   \eqn{2 p} points \eqn{\hat\theta \pm \sqrt{p} R_k}{theta^ +/- sqrt(p) R_k}, the other things of the fit (inducing
-#'   points, order of rows, centre) held. A point's weight is proportional to the density of the data there, with the
-#'   priors, divided by that of the normal approximation \eqn{N(\hat\theta, V)}{N(theta^, V)}. Mean, variances and
-#'   covariances are those of the mixture (the mean of the variances and the variance of the means), and intervals are
-#'   normal with these. Of `npk` (24 rows, 14 hyperparameters), each row predicted by a fit to the others, intervals of
-#'   95 % contain 20 of the 24 responses without and 23 with it ([lm()]'s contain 22); of thousands of rows it changes
-#'   next to nothing. Each call makes \eqn{2 p} posteriors of all rows. Of classes and counts it is f that is mixed (its
-#'   constant mean with the rest), taken to be normal with the mixture's moments; responses scatter by the fit's theta.
-#' @section Conformal intervals: `interval = "prediction"` is right where the noise is normal and of one size. Of flight
-#'   delays, say, most are within minutes of the mean and some are hours away: three quarters of them are then inside
-#'   the 50 % interval. `interval = "conformal"` takes its width from the data. With \eqn{\mu_{-i}} and \eqn{s_{-i}} the
-#'   mean and the standard deviation of a response given all rows but \eqn{i} ([leave_one_out]), the scores
-#'   \eqn{r_i = |y_i - \mu_{-i}(x_i)| / s_{-i}(x_i)} of the \eqn{n} rows, and
-#'   \eqn{k = \lceil level\,(n + 1) \rceil}{k = ceiling(level (n + 1))}, its ends are
-#'   \deqn{\mu(x) \pm q\, s(x), \quad q \; \textrm{the k-th smallest of} \; r_i.}{mu(x) -/+ q s(x), q the k-th smallest
-#'   of the r_i.}
-#'   Of an exact posterior (`fit$posterior` is `"exact"`) they are those of full conformal prediction, in closed form: a
-#'   response \eqn{t} at \eqn{x} is inside if, with it among the rows, its own score is not among the
-#'   \eqn{\lfloor (1 - level) (n + 1) \rfloor}{floor((1 - level) (n + 1))} largest of all \eqn{n + 1}. Of others of up
-#'   to 1,000 rows, where there are no near rows (and but for [gp_subsample()]), they are those of the jackknife+:
-#'   the \eqn{k}-th largest of \eqn{\mu_{-i}(x) - r_i s_{-i}(x)} and the \eqn{k}-th smallest of
-#'   \eqn{\mu_{-i}(x) + r_i s_{-i}(x)}. Where \eqn{k > n}, so few rows cannot give so high a level: the ends are
-#'   infinite.
+#' For other families, credible intervals are for the quantity that `type` names, and prediction intervals are quantiles
+#' of a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. Single classes
+#' have no prediction interval. Covariances, terms and derivatives are those of the link. Certificates are for Laplace's
+#' approximation with the exact GP prior.
 #'
-#'   What is guaranteed: if rows old and new are exchangeable (drawn alike: no drift, no groups), and if the
-#'   hyperparameters, inducing points, centre and scale had not been learned from these rows, full conformal intervals
-#'   would contain a new response with a probability of at least `level` (and at most \eqn{1 / (n + 1)} more, where no
-#'   two scores are equal), and jackknife+ intervals of at least \eqn{1 - 2\alpha}, \eqn{\alpha = 1 - level} (Barber et
-#'   al. 2021), as a rule of \eqn{1 - \alpha}, whatever the distribution. They were learned from these rows, so that
-#'   this holds as far as one row does not matter for them. The first form has no guarantee for finite \eqn{n}: its
-#'   coverage tends to `level` as \eqn{n} grows and single rows no longer move predictions. All of this is on average
-#'   over rows, and nothing is said about each \eqn{x} by itself. With `weights` the scores are in units of the rows'
-#'   own noise, whose shape is then taken to be the same.
-#'
-#'   Measured, coverage at held-out rows and width beside that of `"prediction"` (whose own coverage is in brackets):
-#'
-#'   | data | 50 % | 90 % | 95 % |
-#'   |---|---|---|---|
-#'   | flight delays | 49.6 at 0.54 (75.3) | 89.2 at 0.70 (93.8) | 94.0 at 0.87 (95.3) |
-#'   | abalone | 49.0 at 0.82 (57.4) | 90.9 at 1.01 (90.7) | 94.9 at 1.11 (93.8) |
-#'   | airfoil | 52.8 at 0.70 (63.7) | 86.5 at 0.94 (88.2) | 94.0 at 1.11 (91.8) |
-#'   | power plant | 50.0 at 0.73 (64.4) | 90.8 at 0.86 (93.8) | 94.7 at 0.92 (95.7) |
-#'   | wine quality | 50.9 at 0.62 (67.1) | 90.2 at 0.91 (92.3) | 95.4 at 0.96 (95.7) |
-#'   | synthetic, normal noise | 50.1 at 1.00 (50.3) | 87.4 at 1.01 (86.8) | 94.0 at 1.00 (93.7) |
-#'
-#'   (`bench/intervals.R` and `bench/results/intervals.txt` in the sources.)
-#'
-#'   Each call takes a leave-one-out, see [leave_one_out] for the time, and of an exact posterior
-#'   \eqn{O(n^2)} for each new row.
-#' @section Invariants:
-#' * Without `certified`, `lwr` and `upr` are `fit` minus and plus `qnorm((1 + level) / 2)` standard deviations of f or
-#'   of a response.
-#' * `se.fit^2` of a response is that of f plus `sigma(object)^2`.
-#' * The terms and their constant (and the offset) sum to the mean.
-#' * The derivative is what differences of the mean come to; exact derivatives lie within certified bands.
-#' * `diag(cov)` is `se.fit^2`, and a submatrix of `cov` is the `cov` of those rows.
-#' * Predicting rows together, apart, or in another order changes nothing beyond rounding.
-#' @section Errors:
-#' Class `pfdtc_error_input`: wrong columns, unknown levels, infinite inputs, a `level` outside (0,
-#' 1), `hyper_uncertainty` where nothing was learned or together with `"conformal"`, a covariance matrix
-#' above `getOption("pfdtc.max_memory", 2^32)` bytes (said before it is taken), and `newdata` missing from a fit made
-#' with `keep_data = FALSE`.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), Scalable Gaussian Process Inference
-#'   with Finite-data Mean and Variance Guarantees, AISTATS; theory vignette for near rows.
-#' @references Barber, Candes, Ramdas and Tibshirani (2021), Predictive Inference with the Jackknife+, Annals of
-#'   Statistics 49; Burnaev and Vovk (2014), Efficiency of Conformalized Ridge Regression, COLT; Papadopoulos
-#'   (2024), Guaranteed Coverage Prediction Intervals with Gaussian Process Regression, IEEE TPAMI 46.
-#' @seealso [fitted()], [simulate()] and [plot()] methods in [gp_fit-methods] and [plot.gp_fit()].
+#' Conformal intervals need a leave-one-out pass in each call. `vignette("intervals")` has their guarantees and measured
+#' coverage, and the mixture of `hyper_uncertainty`. With nearest neighbours the mean jumps, by less than the sd, where
+#' the neighbours change.
+#' @section Invariants: without `certified`, intervals with Gaussian noise are `fit` plus and minus
+#'   `qnorm((1 + level) / 2)` sds. `se.fit^2` of a response is that of f plus the noise variance. Terms, constant and
+#'   offset sum to the mean. `diag(cov)` is `se.fit^2`. Predictions of several rows, of each alone, and in another order
+#'   agree up to rounding.
+#' @section Errors: class `pfdtc_error_input` for wrong columns, unknown levels, infinite inputs, combinations of
+#'   arguments that do not exist, a covariance matrix above `getOption("pfdtc.max_memory", 2^32)` bytes, and a missing
+#'   `newdata` if the fit has no data.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), Scalable Gaussian Process Inference with Finite-data Mean
+#'   and Variance Guarantees, AISTATS. Formulas are in `vignette("theory")`.
+#' @references Barber, Candes, Ramdas and Tibshirani (2021), Annals of Statistics 49; Burnaev and Vovk (2014), COLT;
+#'   Papadopoulos (2024), IEEE TPAMI 46.
+#' @seealso [gp_fit-methods], [certify()], [leave_one_out], [plot.gp_fit()], `vignette("intervals")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' new <- data.frame(speed = c(10, 15, 20))
