@@ -124,8 +124,12 @@ check_fit_factors <- function(fit, d, need) {
   near <- fit$near
   if (!is.null(near)) {
     need(is.list(near) && is_number(near$neighbours) && near$neighbours >= 0 &&
-           (is.null(near$rank) || is.numeric(near$rank)) && (is.null(near$rows) || is.list(near$rows)),
-         "`near` is not a list with `neighbours`, a number")
+           is_number(near$train_neighbours) && near$train_neighbours >= 0 && (is.null(near$rows) || is.list(near$rows)),
+         "`near` is not a list with `neighbours` and `train_neighbours`, two numbers")
+    rank <- near$rank
+    need(is.null(rank) || is.numeric(rank) && all(is.finite(rank)) &&
+           (is.null(fit$data) || length(rank) == NROW(fit$data$x)),
+         "`near$rank` is not a number for each row of the data")
     kept <- near$rows
     need(is.list(kept) || !is.null(fit$data), "`data` are missing, which its neighbours need")
     n <- NROW(kept$x)

@@ -96,9 +96,11 @@ slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
 }
 
 # Names in coef() have the inputs of a factor in parentheses, unless the factor reads all inputs. The lengthscale of a
-# periodic kernel has no unit.
+# periodic kernel has no unit: below 1 it is the share of the period over which f changes.
 shortest_length <- function(fit, columns) {
   theta <- stats::coef(fit)
+  periods <- grep("(^|[.])period$", names(theta), value = TRUE)
+  theta[periods] <- theta[periods] * pmin(1, theta[sub("period$", "lengthscale", periods)])
   column <- fit$frame$columns[columns]
   has_any <- function(inputs) any(strsplit(inputs, ",", fixed = TRUE)[[1L]] %in% column)
   along <- vapply(names(theta), function(name) {

@@ -39,7 +39,6 @@ check_asked <- function(response, ask) {
   ask$type <- check_choice(ask$type, predict_types, "type")
   if (ask$type == "link") ask$type <- "latent"
   if (identical(ask$interval, "confidence")) ask$interval <- "credible"
-  ask$interval <- check_choice(ask$interval, predict_intervals, "interval")
   ask$level <- check_level(ask$level)
   row <- allowed[[response_kind(response)]][[ask$type]]
   of <- sprintf("with %s responses", response$label)
@@ -48,6 +47,8 @@ check_asked <- function(response, ask) {
     types <- names(Filter(Negate(is.null), allowed[[response_kind(response)]]))
     abort_input("type", paste(quoted(ask$type), of), paste("one of", list_quoted(types, "\"", most = 10L)))
   }
+  known <- is.character(ask$interval) && all(ask$interval %in% predict_intervals)
+  ask$interval <- check_choice(ask$interval, if (known) predict_intervals else row$intervals, "interval")
   beside <- sprintf("beside type = \"%s\" %s", ask$type, of)
   if (!ask$interval %in% row$intervals) {
     abort_input("interval", paste(quoted(ask$interval), beside), list_quoted(row$intervals, "\""), hint =

@@ -341,8 +341,11 @@ test_that("a reference that is not a fit, and a near field that was changed, are
     expect_input_error(certify(fit, p[1:2, ], reference = bad, hyper_uncertainty = mixture), "reference")
   }
   for (bad in list("a", 3, c(a = 1), NA, function(x) x, list(), replace(fit$near, "neighbours", "a"),
-                   replace(fit$near, "neighbours", -1), replace(fit$near, "rank", "x"), replace(fit$near, "rows", 3))) {
+                   replace(fit$near, "neighbours", -1), replace(fit$near, "rank", "x"), replace(fit$near, "rows", 3),
+                   replace(fit$near, "train_neighbours", NA), replace(fit$near, "train_neighbours", list(NULL)),
+                   replace(fit$near, "rank", -1), replace(fit$near, "rank", list(rep(Inf, 60))))) {
     expect_input_error(certify(replace(fit, "near", list(bad)), p[1:2, ]), "near")
     expect_input_error(predict(replace(fit, "near", list(bad)), p[1:2, ]), "near")
+    expect_input_error(residuals(replace(fit, "near", list(bad)), type = "loo"), "near")
   }
 })

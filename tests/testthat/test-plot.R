@@ -249,7 +249,7 @@ test_that("terms are drawn as predict(type = \"terms\") has them, a panel for ea
   expect_equal(along$fit, unname(p$fit[, 2]))
   expect_equal(along$upr - along$fit, stats::qnorm(0.975) * unname(p$se.fit[, 2]))
   expect_identical(curves$label[curves$input == "categorical(gear)"], c("3", "4", "5"))
-  points <- term_slices(fit, NULL, NULL, 0.95, 5)$points
+  points <- slices(fit, NULL, NULL, 0.95, 5, type = "link", terms = TRUE)$points
   wt <- points[points$input == "se(wt)", ]
   expect_equal(wt$y, unname(predict(fit, type = "terms")[, 1] + residuals(fit)))
   expect_error(plot(gp_exact(dist ~ speed, cars, kernel = kernel_se()), terms = TRUE), "sums",
@@ -261,14 +261,16 @@ test_that("terms are drawn as predict(type = \"terms\") has them, a panel for ea
 test_that("slices have 12 points for each period or shortest lengthscale along the variable, up to 2,000", {
   d <- data.frame(t = seq(0, 44, length.out = 60), u = rep(0:1, 30))
   d$y <- sin(d$t)
-  waves <- function(period) {
+  waves <- function(period, share = 1) {
     gp_exact(y ~ t + u, d, noise = 0.1, hyper = "fixed", kernel = kernel_se(50, 1, ~ t) +
-               kernel_periodic(1, 1, period, inputs = ~ t) + kernel_se(1, 1, ~ u))
+               kernel_periodic(share, 1, period, inputs = ~ t) + kernel_se(1, 1, ~ u))
   }
   size <- function(fit, input) nrow(draw_nowhere(plot(fit, inputs = input)))
   expect_gte(size(waves(1), "t"), 12 * 44)
   expect_identical(size(waves(1), "u"), 200L)
   expect_identical(size(waves(0.01), "t"), 2000L)
+  expect_gte(size(waves(9, 1 / 9), "t"), 12 * 44) # 9 periods of the data in one of the kernel
+  expect_identical(size(waves(9, 9), "t"), 200L)
 })
 
 test_that("partial residuals, panels left out and held values are named in the figure", {
