@@ -61,8 +61,9 @@ anova.gp_fit <- function(object, ...) {
   table <- data.frame(df = part("df"), logLik = value, lower = lower, upper = upper, AIC = 2 * (part("df") - value),
                       difference = value - above(value), at_least = lower - above(upper),
                       at_most = upper - above(lower), row.names = labels)
-  structure(table, heading = c("Log evidence of fits of the same response, in nats\n", anova_models(fits, labels),
-                               anova_verdicts(table)), class = c("anova", "data.frame"))
+  title <- "Log marginal likelihood (in nats) of fits of the same response\n"
+  structure(table, heading = c(title, anova_models(fits, labels), anova_verdicts(table)),
+            class = c("anova", "data.frame"))
 }
 
 # The same rows, responses, weights, numbers of trials and offset; the inputs may differ. Densities of numbers are not
@@ -79,7 +80,7 @@ same_response <- function(a, b) {
 anova_models <- function(fits, labels) {
   what <- vapply(fits, function(fit) {
     sprintf("%s%s kernel, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ": "),
-            kernel_name(fit$kernel), if (response_of(fit)$conjugate) paste(fit$posterior, "posterior") else
+            kernel_name(fit$kernel), if (response_of(fit)$conjugate) posterior_title(fit) else
               sprintf("%s, %s", fit$likelihood$label, words_for(fit$likelihood)[["by"]]))
   }, "")
   lines <- strwrap(sprintf("%s: %s", labels, what), width = 78L, exdent = 4L)
@@ -93,12 +94,12 @@ anova_verdicts <- function(table) {
   names <- row.names(table)
   says <- vapply(seq_along(names)[-1L], function(i) {
     if (is.na(table$at_least[i])) {
-      sprintf("%s, %s: no bracket, difference of estimates", names[i - 1L], names[i])
+      sprintf("%s, %s: there are no bounds, only a difference of estimates", names[i - 1L], names[i])
     } else if (table$at_least[i] > 0 || table$at_most[i] < 0) {
-      sprintf("%s has the greater evidence than %s, by %.1f at least", names[i - (table$at_most[i] < 0)],
+      sprintf("%s has a higher log marginal likelihood than %s, by at least %.1f", names[i - (table$at_most[i] < 0)],
               names[i - (table$at_least[i] > 0)], max(table$at_least[i], -table$at_most[i]))
     } else {
-      sprintf("%s, %s: the brackets do not tell which is better", names[i - 1L], names[i])
+      sprintf("%s, %s: the bounds overlap, so either may be better", names[i - 1L], names[i])
     }
   }, "")
   paste0(paste(strwrap(says, width = 78L, exdent = 4L), collapse = "\n"), "\n")

@@ -1,6 +1,6 @@
 # Conformal intervals, whose width follows from leave-one-out residuals in units of their sd.
 
-# Beyond so many rows leaving one out changes no prediction visibly.
+# For more rows, predictions without a row are taken to be those with it.
 jackknife_rows <- 1000L
 
 # Returns cbind(fit, lwr, upr) for new responses of weight 1, in units of y. `p`: list(mean, var) of f at rows$x.
@@ -25,8 +25,8 @@ conformal_band <- function(fit, rows, p, level) {
   band
 }
 
-# How far the ends are below and above the mean, a row a row of x: the k-th smallest of those that each row of the data
-# by itself gives, by its leave-one-out residual and variance (of f), precision W, 1 - leverage, and kappa, the
+# Returns the distances of the ends below and above the mean, a row for each row of x: the k-th smallest of the distances
+# that each training row gives. `rule` uses its leave-one-out residual and sd, precision W, 1 - leverage, and kappa, the
 # posterior covariance of f there (down) and at x (across).
 ends_by_row <- function(fit, x, var, loo, used, k, rule) {
   data <- training_data(fit)
@@ -56,10 +56,10 @@ jackknife_plus <- function(row, kappa, variance) {
   list(below = width + shift, above = width - shift)
 }
 
-# Full conformal: where the new response is t = mean + sd tau its own score is |tau|, and with B the precision of row i
-# given the others, u = W kappa and alpha = B (y_i - mu_(-i)), that of row i is
-#   |alpha - h tau| / g,   h = u / sd,   g = sqrt(B + h^2) > |h|:
-# it is the larger one between tau = alpha / (g + h) and tau = -alpha / (g - h).
+# Full conformal: a new response t = mean + sd tau has the score |tau|. With B the precision of row i given the others,
+# u = W kappa and alpha = B (y_i - mu_(-i)), row i has the score
+#   |alpha - h tau| / g,   h = u / sd,   g = sqrt(B + h^2) > |h|.
+# This score is the larger one between tau = alpha / (g + h) and tau = -alpha / (g - h).
 full_conformal <- function(row, kappa, variance) {
   sd <- sqrt(variance)
   B <- row$W * row$rest

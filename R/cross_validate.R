@@ -90,8 +90,8 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   if (is.null(all)) return(NextMethod())  # some of its rows or columns
   cat(sprintf("Cross-validation of %s(): %d rows, %d folds%s\n", attr(x, "method"), all$n, nrow(x),
               if (attr(x, "by")) " of whole groups" else ""))
-  cat(if (attr(x, "hyper") == "refit") "Everything is learned again in every fold" else
-    "Kernel, hyperparameters and inducing points of the fit are held", "\n\n", sep = "")
+  cat(if (attr(x, "hyper") == "refit") "Hyperparameters and inducing points are estimated again in each fold" else
+    "Hyperparameters and inducing points of the fit are kept", "\n\n", sep = "")
   table <- rbind(data.frame(lapply(x, identity)), all)
   table$fold <- c(as.character(x$fold), all$fold)
   for (what in c("cover50", "cover95")) table[[what]] <- sprintf("%.1f %%", 100 * table[[what]])

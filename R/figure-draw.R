@@ -62,6 +62,12 @@ legend_keys <- function(text, col, lty = NA, lwd = NA, pch = NA, size = NA, bg =
   data.frame(text = text, col = unname(col), lty = lty, lwd = lwd, pch = pch, size = size, bg = bg)
 }
 
+data_key <- function(residuals) {
+  legend_keys(if (residuals) "partial residuals" else "data", plot_colours["data"], pch = 16, size = 0.6)
+}
+
+inducing_key <- function(col = plot_colours["inducing"]) legend_keys("inducing points", col, pch = 124, size = 0.8)
+
 # ---- base graphics --------------------------------------------------------------------------------------------------
 
 # `args` are the arguments of the call, for every panel. par() is restored.
@@ -194,7 +200,8 @@ draw_keys <- function(keys, args, outer, cex = 0.8) {
   at <- if (outer) list(x = "top") else
     list(x = graphics::grconvertX(0, "npc"), y = graphics::grconvertY(1, "npc"), yjust = 0)
   text <- paste0(keys$text, strrep(" ", 7L)) # R leaves no room before the next key
-  keys <- utils::modifyList(c(at, if (!anyNA(keys$size)) list(pt.cex = keys$size), list(
+  sizes <- if (!all(is.na(keys$size))) list(pt.cex = ifelse(is.na(keys$size), 1, keys$size))
+  keys <- utils::modifyList(c(at, sizes, list(
     legend = text, col = keys$col, lty = keys$lty, lwd = keys$lwd, pch = keys$pch, pt.bg = keys$bg, ncol = nrow(keys),
     bty = "n", xpd = NA, seg.len = 1.5, text.width = NA, x.intersp = 0.7)), args)
   inches <- function(x, unit) graphics::grconvertX(x, unit, "inches")

@@ -96,23 +96,23 @@ pareto_shape <- function(logs) {
 #' @export
 print.pfdtc_laplace_check <- function(x, ...) {
   cat(wrap(laplace_check_sentence(x)), sep = "\n")
-  cat(wrap(sprintf("The true log evidence of the exact process is at least %s%s.", format(x$elbo, digits = 7),
-                   if (is.na(x$laplace)) "" else sprintf(" (Laplace's is %s)", format(x$laplace, digits = 7)))),
-      sep = "\n")
+  cat(wrap(sprintf("The true log marginal likelihood of the exact GP is at least %s%s.", format(x$elbo, digits = 7),
+                   if (is.na(x$laplace)) "" else sprintf(" (Laplace approximation: %s)",
+                                                        format(x$laplace, digits = 7)))), sep = "\n")
   invisible(x)
 }
 
 laplace_check_sentence <- function(x) {
   number <- function(v) format(signif(v, 2))
   variational <- is.na(x$laplace)
-  own <- if (variational) "the fit's" else "Laplace's"
-  said <- sprintf("Diagnostic, not a bound: by %d weighted draws %s is off by %s (se %s), Pareto k %s", x$draws,
-                  if (variational) "the variational bound" else "Laplace's log evidence",
+  own <- if (variational) "the variational posterior" else "the Laplace approximation"
+  said <- sprintf("Diagnostic from %d weighted draws, not a bound: %s is off by %s (standard error %s), Pareto k %s",
+                  x$draws, if (variational) "the variational bound" else "the Laplace log marginal likelihood",
                   number((if (variational) x$elbo else x$laplace) - x$log_evidence), number(x$se), number(x$khat))
   if (!(x$khat <= 0.7)) {
-    return(sprintf("%s: above 0.7, the true posterior is too far from %s for weights to say how far.", said, own))
+    return(sprintf("%s. Above 0.7 the true posterior is too far from %s for an estimate.", said, own))
   }
-  sprintf("%s; the true posterior mean of f is within %s sd of %s at the rows, its sd %s to %s times %s.", said,
-          number(x$shift), if (variational) "the fit's" else "the mode", number(x$sd_ratio[1L]),
+  sprintf("%s. The true posterior mean of f is within %s sd of %s at the rows, and its sd is %s to %s times that of %s.",
+          said, number(x$shift), if (variational) "the mean of the fit" else "the mode", number(x$sd_ratio[1L]),
           number(x$sd_ratio[2L]), own)
 }

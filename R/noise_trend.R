@@ -57,9 +57,8 @@ with_noise_trend <- function(data, trend) {
 
 describe_noise_trend <- function(trend) {
   if (is.null(trend)) return("")
-  sprintf(" where %s at the mean; its log is linear, by %s a unit of their spread",
-          if (length(trend$names) == 1L) "the input of its formula is" else "the inputs of its formula are",
-          paste(sprintf("%s %s", trend$names, format(signif(trend$gamma, 2), trim = TRUE)), collapse = ", "))
+  sprintf(" at the mean of %s; log variance per standardised unit: %s", paste(trend$names, collapse = ", "),
+          paste(sprintf("%s %+.2g", trend$names, trend$gamma), collapse = ", "))
 }
 
 # Of each input, in its own units: what it adds to the log variance, and its sd.

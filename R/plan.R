@@ -119,18 +119,18 @@ because_points <- function(facts, asked, look) {
   c(posterior = if (isFALSE(look$exact)) {
     "Inducing points are used: the noise is too small for a Cholesky factorisation of the exact posterior."
   } else if (!leaves_points_open(asked)) {
-    "Inducing points are used: an argument asks for them."
+    "Inducing points are used: an argument of the call needs them."
   } else if (facts$n > exact_rows) {
     sprintf("Inducing points are used: there are more than %s rows.", show_count(exact_rows))
   } else {
-    "Inducing points are used."
+    "Inducing points are used: the likelihood is not Gaussian."
   })
 }
 
 because_near <- function(asked, look, near, alone) {
-  rho <- if (is_finite_number(look$rho)) sprintf("Residual prior variance is %.2g of the noise variance", look$rho)
+  rho <- if (is_finite_number(look$rho)) sprintf("Residual prior variance is %.2g times the noise variance", look$rho)
   text <- if (!is.null(asked$neighbours)) {
-    sprintf("%d nearest neighbours: `neighbours` asks for them.", near)
+    sprintf("%d nearest neighbours are used: `neighbours` is given.", near)
   } else if (!is.null(look$trial)) {
     sprintf("%s: inducing points alone gain %.3g (standard error %.2g) in log density at %d held-out rows.",
             if (near > 0L) sprintf("%d nearest neighbours", near) else "No nearest neighbours",
@@ -144,9 +144,9 @@ because_near <- function(asked, look, near, alone) {
 }
 
 because_unmoved <- function(near, alone) {
-  if (alone) return("points kept where they start")
-  paste("points kept where they start:", if (near > 0L) "the rows near by do the rest" else
-    "moving them would not change predictions")
+  if (alone) return("Inducing points are not moved.")
+  paste("Inducing points are not moved:", if (near > 0L) "nearest neighbours explain the rest." else
+    "moving them would not change predictions.")
 }
 
 # ---- parts of the plan ----------------------------------------------------------------------------------------------

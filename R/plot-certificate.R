@@ -211,17 +211,15 @@ certified_curves_figure <- function(data, s) {
         tick_layer(rows_of(s$inducing, v)$value))
     })
   })
-  percent <- paste(format(100 * s$level), "%")
+  percent <- paste(format(100 * s$level), "% credible")
   orange <- certified_colour
-  filled <- c(grDevices::adjustcolor(orange, 0.3), band_colour())
-  keys <- legend_keys(
-    c("fit's mean", sprintf("fit's %s credible", percent), "exact mean", paste("exact", percent, "credible"),
-      "certified: exact mean", sprintf("certified: exact %s credible", percent),
-      if (isTRUE(s$residuals)) "partial residuals" else "data", "inducing points"),
-    c(plot_colours["mean"], NA, "#000000", "#000000", orange, orange, plot_colours[c("data", "inducing")]),
-    c(1, NA, 1, 3, NA, 2, NA, NA), c(2, NA, 1, 1, 2, 2, NA, NA), c(NA, 22, NA, NA, 22, NA, 16, 124),
-    c(1, 2, 1, 1, 1.6, 1, 0.6, 0.8), c(NA, filled[2L], NA, NA, filled[1L], NA, NA, NA))
-  keys <- keys[c(TRUE, TRUE, has_exact, has_exact, TRUE, TRUE, !is.null(s$points), !is.null(s$inducing)), ]
+  keys <- rbind(
+    legend_keys("fit's mean", plot_colours["mean"], 1, 2),
+    legend_keys(paste("fit's", percent), NA, pch = 22, size = 2, bg = band_colour()),
+    if (has_exact) legend_keys(c("exact mean", paste("exact", percent)), "#000000", c(1, 3), 1),
+    legend_keys("certified: exact mean", orange, NA, 2, 22, 1.6, grDevices::adjustcolor(orange, 0.3)),
+    legend_keys(paste("certified: exact", percent), orange, 2, 2),
+    if (!is.null(s$points)) data_key(isTRUE(s$residuals)), if (!is.null(s$inducing)) inducing_key())
   k <- length(panels)
   figure(panels, data, keys, list(seg.len = 1.8, ncol = ceiling(nrow(keys) / 2)), cex = if (k > 1L) 0.85 else 1,
          par = panels_par(rev(grDevices::n2mfrow(k)), top = 2.8), foot = s$foot)

@@ -130,9 +130,9 @@ curves_panel <- function(d, range, s, fit, base) {
     line(d$fit - 2 * d$se.fit, "fit", lty = 2, lwd = 1.2), line(d$fit, "fit", lwd = 1.5),
     line(d$fit + 2 * d$se.fit, "fit", lty = 2, lwd = 1.2))
   ticks <- if (!levels) tick_layer(drawn_points(fit)[, v$columns], comparison_colours["fit"], 0.06, 2)
-  list(args = list(xlab = v$name, xlim = range(d$value) + if (levels) c(-0.5, 0.5) else 0,
-                   ylab = slice_label(base, "link"),
-                   ylim = range), blocks = levels, levels = if (levels) d$label, layers = c(layers, ticks))
+  list(args = list(xlab = v$name, xlim = range(d$value) + if (levels) c(-0.5, 0.5) else 0, ylim = range,
+                   ylab = slice_label(base, "link")),
+       blocks = levels, levels = if (levels) d$label, layers = c(layers, ticks))
 }
 
 errors_panel <- function(d, range, ...) {
@@ -158,13 +158,12 @@ bar_layers <- function(at, d, middle, broad) {
 comparison_keys <- function(fits, has_exact, data, curves, residuals) {
   colours <- comparison_colours
   sd <- "\u00b1 2 sd"
-  keys <- legend_keys(
-    c(if (residuals) "partial residuals" else "data", "exact mean", sd, "fit's mean", sd, "inducing points"),
-    c(colours["data"], colours["exact"], exact_band_colour(), colours[c("fit", "fit", "fit")]),
-    c(NA, 1, NA, if (curves) 1 else NA, if (curves) 2 else 1, NA), c(NA, 2.5, NA, 1.5, 1.2, NA),
-    c(16, NA, 15, if (curves) NA else 16, NA, 124), c(0.6, 1, 2, 0.6, 1, 0.8))
   inducing <- curves && !all(vapply(fits, function(fit) is.null(drawn_points(fit)), NA))
-  keys[c(data, rep(has_exact, 2), TRUE, TRUE, inducing), ]
+  rbind(if (data) data_key(residuals), if (has_exact) legend_keys("exact mean", colours["exact"], 1, 2.5),
+        if (has_exact) legend_keys(sd, exact_band_colour(), pch = 15, size = 2),
+        if (curves) legend_keys("fit's mean", colours["fit"], 1, 1.5, size = 0.6) else
+          legend_keys("fit's mean", colours["fit"], pch = 16, size = 0.6),
+        legend_keys(sd, colours["fit"], if (curves) 2 else 1, 1.2), if (inducing) inducing_key(colours["fit"]))
 }
 
 # Returns the fits as a list with unique names; `name` makes a name for a fit without one.

@@ -149,12 +149,13 @@ summary_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets
     exact <- results[results$method == "exact" & results$dataset %in% picked$datasets, ]
     tapply(exact$rmse_pred, exact$dataset, stats::median)
   }
-  list(data = over_repetitions(picked$fits, column, picked$datasets, picked$methods), xlab = "inducing points",
+  list(data = over_repetitions(picked$fits, column, picked), xlab = "inducing points",
        ylab = paste("RMSE of the", if (what == "prediction") what else paste("posterior", what)), lines = TRUE,
        level = level)
 }
 
-over_repetitions <- function(fits, column, datasets, methods) {
+# Returns median and range over the repetitions, for each method and number of points.
+over_repetitions <- function(fits, column, picked) {
   fits <- fits[is.finite(fits[[column]]), ]
   groups <- split(fits, fits[c("m", "method", "dataset")], drop = TRUE)
   out <- do.call(rbind, lapply(groups, function(g) {
@@ -163,9 +164,13 @@ over_repetitions <- function(fits, column, datasets, methods) {
                high = max(v), n = length(v))
   }))
   if (is.null(out)) abort_input("results", "without one such number", "results of some fits")
-  out <- out[order(match(out$dataset, datasets), match(out$method, methods), out$m), ]
-  row.names(out) <- NULL
-  out
+  in_order(out, picked)
+}
+
+in_order <- function(d, picked) {
+  d <- d[order(match(d$dataset, picked$datasets), match(d$method, picked$methods), d$m), ]
+  row.names(d) <- NULL
+  d
 }
 
 summary_kl <- function(results, against = c("m", "error"), kl = c("process", "marginal"), best = FALSE,
@@ -181,13 +186,10 @@ summary_kl <- function(results, against = c("m", "error"), kl = c("process", "ma
   }
   ylab <- if (kl == "process") "KL(approximation || exact)" else "mean marginal KL"
   if (against == "m") {
-    return(list(data = over_repetitions(fits, column, picked$datasets, picked$methods), xlab = "inducing points",
-                ylab = ylab, lines = TRUE))
+    return(list(data = over_repetitions(fits, column, picked), xlab = "inducing points", ylab = ylab, lines = TRUE))
   }
   data <- data.frame(fits[c("dataset", "method", "m", "repetition")], error = fits$rmse_mean, kl = fits[[column]])
-  data <- data[order(match(data$dataset, picked$datasets), match(data$method, picked$methods), data$m), ]
-  row.names(data) <- NULL
-  list(data = data, xlab = "RMSE of the posterior mean", ylab = ylab, lines = FALSE)
+  list(data = in_order(data, picked), xlab = "RMSE of the posterior mean", ylab = ylab, lines = FALSE)
 }
 
 trace_of <- function(results, method, dataset, m) {

@@ -1,50 +1,37 @@
 # Slices through a fit: the data, and the figure of plot().
 
 # Returns list(variables, a panel each; curves, points, inducing: data frames with a column `input`; residuals: are the
-# points partial residuals? foot: text below the figure). `type`: "response" or "link".
-slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, xlim = NULL, type = "response") {
+# points partial residuals? foot: text below the figure). `type`: "response" or "link". With `terms` a panel is a term
+# of the kernel along a variable that the term reads; at most 16 are shown.
+slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, xlim = NULL, type = "response",
+                   terms = FALSE) {
   fit <- check_any_fit(fit, "x")
   level <- check_level(level)
   if (!is.null(n)) n <- check_count(n, "n", min = 2)
-  x <- slice_rows(fit)
-  all <- fit_variables(fit)
-  shown <- choose_variables(all, inputs, x, fit$kernel)
-  centre <- slice_centre(fit, all, at)
-  xlim <- check_xlim(xlim, shown)
-  curves <- do.call(rbind, lapply(shown, function(v) {
-    size <- if (!is.null(n)) n else if (certified) 200L else slice_points(fit, v, c(xlim[[v$name]], x[, v$columns]))
-    slice_curve(v, fit, slice_grid(v, centre, x, size, xlim[[v$name]]), level, certified, type)
-  }))
-  points <- points && has_partial_response(fit, type)
-  list(variables = shown, curves = curves, points = if (points) partial_points(fit, all, shown, curves),
-       inducing = inducing_marks(fit, shown), residuals = length(all) > 1L && response_of(fit)$reads != "classes",
-       foot = slices_foot(all, centre, panel_names(shown), if (is.null(inputs)) length(all) else 0L))
-}
-
-# Returns slices() of each term of a kernel that is a sum: a panel for each term and each variable that it reads.
-term_slices <- function(fit, inputs, at, level, n, points = TRUE, most = 16L) {
-  fit <- check_any_fit(fit, "x")
-  level <- check_level(level)
-  if (!is.null(n)) n <- check_count(n, "n", min = 2)
-  if (has_one_factor(fit$kernel)) {
+  if (terms && has_one_factor(fit$kernel)) {
     abort_input("terms", "TRUE for a kernel of one factor", "FALSE",
                 hint = "Only sums such as kernel_se() + kernel_periodic() have terms.")
   }
   x <- slice_rows(fit)
   all <- fit_variables(fit)
   centre <- slice_centre(fit, all, at)
-  panels <- term_panels(fit$kernel, if (is.null(inputs)) all else choose_variables(all, inputs, x, fit$kernel))
+  panels <- if (terms && is.null(inputs)) all else choose_variables(all, inputs, x, fit$kernel)
+  if (terms) panels <- term_panels(fit$kernel, panels)
   if (!length(panels)) abort_input("inputs", describe(inputs), "variables that some term reads")
-  shown <- utils::head(panels, most)
+  shown <- if (terms) utils::head(panels, 16L) else panels
+  xlim <- check_xlim(xlim, shown)
   curves <- do.call(rbind, lapply(shown, function(v) {
-    grid <- slice_grid(v, centre, x, if (is.null(n)) slice_points(fit, v, x[, v$columns]) else n)
-    p <- term_values(fit, grid$x)
-    term <- list(mean = p$mean[, v$term], sd = sqrt(p$var[, v$term]))
-    curve_frame(v, grid, term, normal_band(term$mean, term$sd^2, level)[, 2:3, drop = FALSE])
+    size <- if (!is.null(n)) n else if (certified && !terms) 200L else
+      slice_points(fit, v, c(xlim[[v$name]], x[, v$columns]))
+    grid <- slice_grid(v, centre, x, size, xlim[[v$name]])
+    if (terms) term_curve(v, fit, grid, level) else slice_curve(v, fit, grid, level, certified, type)
   }))
-  list(variables = shown, curves = curves, residuals = TRUE,
-       foot = slices_foot(all, centre, panel_names(shown), length(panels)),
-       points = if (points && has_partial_response(fit, "link")) term_points(fit, shown))
+  points <- points && has_partial_response(fit, type)
+  list(variables = shown, curves = curves, residuals = terms || length(all) > 1L && response_of(fit)$reads != "classes",
+       points = if (points) if (terms) term_points(fit, shown) else partial_points(fit, all, shown, curves),
+       inducing = if (!terms) inducing_marks(fit, shown),
+       foot = slices_foot(all, centre, panel_names(shown), if (terms) length(panels) else if (is.null(inputs))
+         length(all) else 0L))
 }
 
 # Names a panel by its term, and by its variable too if the term reads several.
@@ -69,6 +56,13 @@ term_points <- function(fit, shown) {
   mean <- term_values(fit, rows$x)$mean
   residual <- unname(rows$y) - fit$center - rowSums(mean)
   do.call(rbind, lapply(shown, function(v) point_frame(v, value_along(v, rows$x), mean[, v$term] + residual)))
+}
+
+term_curve <- function(v, fit, grid, level) {
+  p <- term_values(fit, grid$x)
+  mean <- p$mean[, v$term]
+  var <- p$var[, v$term]
+  curve_frame(v, grid, list(mean = mean, sd = sqrt(var)), normal_band(mean, var, level)[, 2:3, drop = FALSE])
 }
 
 # With `certified` the bands contain those of the exact GP.
@@ -187,13 +181,13 @@ slices_figure <- function(s, level, interval, own, certified, label) {
     })
   })
   band <- paste0(format(100 * level), " % ", if (certified) "certified ")
-  keys <- legend_keys(
-    c(if (s$residuals) "partial residuals" else "data", "mean", "beyond the data",
-      paste0(band, c("credible (f)", "prediction (y)")), "inducing points"),
-    c(plot_colours[c("data", "mean", "mean")], band_colour(), plot_colours[c("mean", "inducing")]),
-    c(NA, 1, 3, NA, 2, NA), c(NA, 2, 2, NA, 1, NA), c(16, NA, NA, 15, NA, 124), c(0.6, 1, 1, 2, 1, 0.8))
-  keys <- keys[c(!is.null(s$points), TRUE, any(s$curves$outside), interval != "prediction", interval != "credible",
-                 !is.null(s$inducing)), ]
+  blue <- plot_colours["mean"]
+  keys <- rbind(
+    if (!is.null(s$points)) data_key(s$residuals), legend_keys("mean", blue, 1, 2),
+    if (any(s$curves$outside)) legend_keys("beyond the data", blue, 3, 2),
+    if (interval != "prediction") legend_keys(paste0(band, "credible (f)"), band_colour(), pch = 15, size = 2),
+    if (interval != "credible") legend_keys(paste0(band, "prediction (y)"), blue, 2, 1),
+    if (!is.null(s$inducing)) inducing_key())
   k <- length(panels)
   figure(panels, s$curves, keys, cex = if (k > 1L) 0.85, foot = s$foot,
          par = if (k > 1L) panels_par(grDevices::n2mfrow(k), top = 2.5))

@@ -73,8 +73,7 @@ figure_of_fit <- function(x, inputs, at, level, interval, n, points, which, scal
   if (!identical(which, "slices")) return(checks_figure(x, which))
   terms <- check_flag(terms, "terms")
   if (terms) type <- "link"
-  s <- if (terms) term_slices(x, inputs, at, level, n, points) else
-    slices(x, inputs, at, level, n, points, certified, xlim, type)
+  s <- slices(x, inputs, at, level, n, points, certified, xlim, type, terms)
   if (all(is.na(s$curves$lwr_y))) interval <- "credible"
   slices_figure(s, level, interval, scales == "own", certified, slice_label(x, type))
 }

@@ -1,17 +1,16 @@
-# Joint draws of f at rows. Up to some thousand rows they are made from the covariance matrix. Beyond, by paths: a draw
-# of the prior at the points and the rows is corrected by what the data say of it, which is linear in it (Matheron's
-# rule), so that no covariance matrix of the points is made:
+# Joint draws of f at rows. Up to some thousand rows they use the covariance matrix. For more rows they are paths: a
+# draw of the prior at the training rows and at x is corrected by the data (Matheron's rule), without that matrix:
 #
 #   f(x) = f0(x) + k(x, X) (K + s2 W^{-1})^{-1} (y - f0(X) - noise),   f0 and noise drawn from the prior.
 #
-# A draw of the prior is a'v, v ~ N(0, I), and one of what the inducing points leave, e ~ GP(0, E): point after point in
-# a random order, each given the nearest of those before it (Vecchia). That is where paths are an approximation: with
-# all earlier points in place of the nearest they have the law of predict(full_cov = TRUE).
+# A draw of the prior is a'v + e with v ~ N(0, I) and e ~ GP(0, E), where E is the residual prior covariance. e is drawn
+# row after row in a random order, given the nearest of the earlier rows (Vecchia). This is the only approximation:
+# given all earlier rows, paths have the distribution of predict(full_cov = TRUE).
 
-# Points up to which a draw is made from the covariance matrix itself.
+# The number of rows up to which draws use the covariance matrix.
 dense_draws <- 2000L
 
-# Earlier points that each is given.
+# The number of earlier rows that each row is given.
 path_neighbours <- 30L
 
 # Returns nrow(x) x n joint draws of f at the rows of x. `normal(rows, n)` returns a matrix of standard normals.
@@ -37,7 +36,7 @@ draw_normal <- function(n, mean, cov) {
 
 posterior_paths <- function(p, x, nsim, normal) UseMethod("posterior_paths")
 
-# f = a'u + e with u ~ N(beta, s2 (C C')^{-1}); of SoR without e.
+# f = a'u + e with u ~ N(beta, s2 (C C')^{-1}). SoR has no e.
 posterior_paths.points <- function(p, x, nsim, normal) {
   model <- p$model
   f <- p$factors
@@ -65,8 +64,8 @@ posterior_paths.exact <- function(p, x, nsim, normal) {
   f0[-seq_len(n), , drop = FALSE] + said
 }
 
-# mean + r'delta + e(x) - u'(e + noise)_S with delta ~ N(0, (C C')^{-1}), r = a - A_S u: the joint law of
-# posterior_at().
+# f = mean + r'delta + e(x) - u'(e + noise)_S with delta ~ N(0, (C C')^{-1}) and r = a - A_S u. This is the joint
+# distribution of posterior_at().
 posterior_paths.near <- function(p, x, nsim, normal) {
   model <- p$model
   data <- p$rows
@@ -76,7 +75,7 @@ posterior_paths.near <- function(p, x, nsim, normal) {
   all <- rbind(data$x, x)
   rest <- residual_paths(model, p$z, near$jitter, all, nsim, normal, p$control)$draws
   drawn <- rest + times_features(model$kernel, p$z, near$L, all, delta)
-  # rows times the roots of their weights, as the engine's u has them
+  # the engine's u is for rows times the roots of their weights
   noisy <- sqrt(merged_weights(data)) * drawn[seq_len(n), , drop = FALSE] + sqrt(model$noise) * normal(n, nsim)
   said <- native_near_predict(near, p$z, data, model, near$neighbours, x, p$control, keep = TRUE)
   value <- said$mean + drawn[-seq_len(n), , drop = FALSE]
@@ -87,8 +86,8 @@ posterior_paths.near <- function(p, x, nsim, normal) {
   value
 }
 
-# Draws of e at the rows of x, and the factor L of the inducing points: list(draws, L). Noise of a millionth of the
-# prior variance keeps equal points apart.
+# Returns list(draws, L): draws of e at the rows of x, and the Cholesky factor L of the inducing points. A noise of 1e-6
+# times the prior variance keeps equal rows distinct.
 residual_paths <- function(model, z, jitter, x, nsim, normal, control) {
   n <- nrow(x)
   tiny <- 1e-6 * prior_most(model, x)
@@ -104,12 +103,12 @@ residual_paths <- function(model, z, jitter, x, nsim, normal, control) {
   list(draws = draws, L = found$L)
 }
 
-# a'u at the rows of x
+# Returns a'u at the rows of x.
 times_features <- function(kernel, z, L, x, u) {
   in_blocks(x, function(x) crossprod(forwardsolve(L, native_kernel_matrix(kernel, z, x)), u))
 }
 
-# f of the rows of x, some thousands at a time
+# Returns f(x) for blocks of the rows of x, bound together.
 in_blocks <- function(x, f) {
   blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 2048L)
   do.call(rbind, unname(lapply(blocks, function(i) f(x[i, , drop = FALSE]))))

@@ -1,11 +1,11 @@
 # The posterior averaged over uncertain hyperparameters: a mixture of posteriors at some of them, weighted by the log
 # marginal likelihood.
 
-# With V = R R' the covariance of the p logs that were learned, 2 p points: the fit's own values and sqrt(p) columns of
-# R to either side of them, which have this mean and covariance. Each counts by the density of the data there beside
-# that of the normal approximation, exp(-|R^{-1}(theta - theta^)|^2 / 2): list(hyper = list(kernel, noise) of the model
-# for each, weights; and for where the evidence is better known: apart, all of the logs of the weights but the
-# evidence's; gain, these logs where they have the exact evidence).
+# Let V = R R' be the covariance of the p learned logs theta. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and
+# covariance V. The weight of a point is the density of the data there, divided by that of the normal approximation,
+# exp(-|R^{-1}(theta - theta^)|^2 / 2). Returns list(hyper, weights, apart, gain): `hyper` has list(kernel, noise) of the
+# model for each point; `apart` has the logs of the weights without the log marginal likelihood, for callers that know
+# it better; `gain` has the logs of the weights if it is exact.
 hyper_points <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)

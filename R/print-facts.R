@@ -67,10 +67,8 @@ describe_mean <- function(fit, linear) {
 describe_kernel <- function(about, number) {
   theta <- about$coefficients
   variance <- theta[grepl("(^|[.])variance$", names(theta))]
-  label <- kernel_label(about)
-  if (!length(variance)) return(label)
-  terms <- strsplit(label, " + ", fixed = TRUE)[[1L]]
-  if (length(terms) != length(variance)) terms <- all_inputs(sub("[.]variance$", "", names(variance)), about$columns)
+  if (!length(variance)) return(kernel_label(about))
+  terms <- term_labels(about, sub("[.]variance$", "", names(variance)))
   paste(sprintf("%s, sd %s", terms, vapply(sqrt(variance), number, "")), collapse = "; ")
 }
 
@@ -83,10 +81,10 @@ kernel_label <- function(about) {
 # Returns what the posterior is made of, unless it is the exact one.
 describe_points <- function(fit) {
   if (is.null(fit$inducing) || is_exact(fit)) return(NULL)
-  how <- switch(fit$inducing_method, greedy = "greedy start", divergence = "greedy start in the divergence",
+  how <- switch(fit$inducing_method, greedy = "greedy start", divergence = "greedy start by the divergence",
                 random = "started at random rows", kmeans = "started by k-means", given = "start given",
                 fit$inducing_method)
-  tried <- if (!is.na(fit$evaluations["other start"])) " (the better of two)"
+  tried <- if (!is.na(fit$evaluations["other start"])) " (the better of two starts)"
   points <- sprintf("%d inducing point%s", fit$m, plural_s(fit$m))
   if (isTRUE(fit$m < fit$m_asked)) {
     why <- if (fit$inducing_method %in% c("greedy", "divergence")) "they explain the kernel matrix to rounding" else
@@ -95,32 +93,33 @@ describe_points <- function(fit) {
   }
   if (is_laplace_limit(fit)) return(sprintf("%s of the exact GP (%s)", words_for(fit$likelihood)[["by"]], points))
   left <- if (isTRUE(is.finite(fit$unexplained)) && !isTRUE(fit$unexplained < 1e-8)) {
-    sprintf("; residual prior variance %s of the noise variance%s", format(signif(fit$unexplained, 2)),
-            if (response_of(fit)$conjugate) "" else " (1 / W, on average)")
+    sprintf("; residual prior variance %s times the %snoise variance", format(signif(fit$unexplained, 2)),
+            if (response_of(fit)$conjugate) "" else "mean working ")
   }
   paste0(points, ", ", how, tried, left)
 }
 
 describe_neighbours <- function(fit) {
   if (is.null(fit$near)) return(NULL)
-  rows <- if (!is.null(fit$near$rows)) sprintf(" of the %s kept (%s)", show_count(nrow(fit$near$rows$x)),
-                                               show_bytes(8 * length(fit$near$rows$x)))
-  paste0(sprintf("the %d nearest rows", fit$neighbours), rows, " of each prediction are used exactly",
+  kept <- fit$near$rows$x
+  rows <- if (!is.null(kept)) sprintf(", out of %s rows kept in memory (%s)", show_count(nrow(kept)),
+                                      show_bytes(8 * length(kept)))
+  paste0(sprintf("%d nearest rows for each prediction", fit$neighbours), rows,
          if (!response_of(fit)$conjugate) ", as working responses at the mode")
 }
 
 # `gain` is the mean difference of log densities, without neighbours less with them.
 describe_trial <- function(trial) {
   if (is.null(trial)) return(NULL)
-  sprintf("without neighbours %+.4f in log density at %d held-out rows (standard error %.4f)", trial[["gain"]],
-          as.integer(trial[["rows"]]), trial[["se"]])
+  sprintf("without neighbours, the log density changes by %+.4f per held-out row (%d rows, standard error %.4f)",
+          trial[["gain"]], as.integer(trial[["rows"]]), trial[["se"]])
 }
 
 describe_source <- function(source, kept) {
   if (is.null(source)) return(NULL)
-  sprintf("%s, read in %d passes; %s", source$label, source$passes,
-          if (kept) "few rows, which are kept"
-          else sprintf("kernel, noise and inducing points from a random sample of %s rows", show_count(source$sample)))
+  sprintf("%s, read %d times; %s", source$label, source$passes,
+          if (kept) "all rows are kept in memory"
+          else sprintf("kernel, noise and inducing points come from %s random rows", show_count(source$sample)))
 }
 
 describe_aux <- function(fit) {
@@ -173,7 +172,8 @@ describe_starts <- function(learned) {
 used_maxit <- function(fit) if (is.null(fit$maxit)) fit$control$maxit else fit$maxit
 
 describe_convergence <- function(fit) {
-  if (!response_of(fit)$conjugate || identical(fit$message, "nothing to optimise")) return(NULL)
+  idle <- c("nothing to optimise", unlist(fit$because)["move"]) # a reason that is printed as a choice
+  if (!response_of(fit)$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
   how <- switch(as.character(fit$convergence),
                 "1" = sprintf("stopped at `maxit` = %d%s", used_maxit(fit), describe_late_gain(fit$trace)),
                 "52" = "interrupted; the fit is the best so far", fit$message)
@@ -212,22 +212,29 @@ describe_evidence <- function(about, number) {
   family <- gp_family(about)
   value <- number(about$evidence)
   laplace <- if (!response_of(about)$conjugate) words_for(about$likelihood)[["evidence"]]
-  kind <- if (!is.null(laplace)) laplace else if (family$some) sprintf("of the %d rows of the subsample", about$m) else
-    if (family$sor || family$fitc) "of its own model" else
-      switch(about$posterior, exact = NULL, far = "lower bound, ELBO", "estimate by neighbours, not a bound")
+  kind <- if (!is.null(laplace)) laplace else if (family$some) sprintf("of the subsample of %d rows", about$m) else
+    if (family$sor || family$fitc) "of the approximate model" else
+      switch(about$posterior, exact = NULL, far = "lower bound, ELBO", "Vecchia estimate, not a bound")
   df <- sprintf("%d hyperparameter%s", as.integer(about$df), plural_s(about$df))
   sprintf("%s (%s)", value, paste(c(kind, df), collapse = "; "))
 }
 
-# Shares of the terms in the variance of all terms over the training rows.
-listed_shares <- function(shares, columns) {
-  if (is.null(shares)) return(NULL)
-  toString(sprintf("%s %s %%", all_inputs(names(shares), columns), format(round(100 * shares), trim = TRUE)))
+# Lists the shares of the terms in the variance of all terms over the training rows.
+listed_shares <- function(about) {
+  if (is.null(about$term_shares)) return(NULL)
+  toString(sprintf("%s %s %%", term_labels(about, names(about$term_shares)),
+                   format(round(100 * about$term_shares), trim = TRUE)))
+}
+
+# Returns the labels of the terms of the kernel. `names` are those in coef(), used if the label has other terms.
+term_labels <- function(about, names) {
+  terms <- strsplit(kernel_label(about), " + ", fixed = TRUE)[[1L]]
+  if (length(terms) == length(names)) terms else all_inputs(names, about$columns)
 }
 
 describe_time <- function(about) {
   made <- about$evaluations[about$evaluations > 0]
-  words <- c(learn = "likelihood", objective = "objective")
+  words <- c(learn = "likelihood", "other start" = "second start")
   names <- ifelse(names(made) %in% names(words), words[names(made)], names(made))
   evaluations <- if (length(made)) sprintf(" (%s evaluations)", paste(made, names, collapse = ", "))
   paste0(format(signif(sum(unlist(about$seconds)), 3)), " s", evaluations)

@@ -40,7 +40,7 @@ print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), 
     if (length(s)) paste(names(s), vapply(s, number, ""), collapse = ", ")
   }
   print_fields(c(
-    "Variance by term" = listed_shares(x$term_shares, x$columns),
+    "Variance by term" = listed_shares(x),
     Residuals = if (!is.null(q)) sprintf("min %s, median %s, max %s", q[[1L]], q[[2L]], q[[3L]]),
     RMSE = if (!is.null(x$rmse)) describe_rmse(x, number),
     "Leave-one-out" = listed(x$scores_loo), "Training rows" = listed(x$scores),
@@ -68,7 +68,8 @@ print_model <- function(about, digits) {
   show <- function(v) ifelse(is.na(v), NA, vapply(signif(v, digits), format, ""))
   if (!is.null(about$linear)) {
     cat("\n")
-    print_columns(data.frame(Coefficient = rownames(about$linear), apply(about$linear, 2L, show), check.names = FALSE))
+    shown <- array(show(about$linear), dim(about$linear), dimnames(about$linear))
+    print_columns(data.frame(Coefficient = rownames(shown), shown, check.names = FALSE))
   }
   print_parameters(about, show)
 }
@@ -180,7 +181,7 @@ certificate_title <- function(x) {
   passes <- attr(x, "passes")
   seconds <- attr(x, "seconds")
   how <- c(sprintf("effort \"%s\"", attr(x, "effort")),
-           if (!is.null(m2)) sprintf("reference of %.0f points", m2),
+           if (!is.null(m2)) sprintf("reference posterior with %.0f inducing points", m2),
            if (isTRUE(passes > 0)) sprintf("%.0f pass%s over all pairs of rows", passes, if (passes > 1) "es" else ""),
            if (isTRUE(seconds >= 0.1)) sprintf("%.1f s", seconds))
   sprintf("Certificates of %d row%s (%s)", nrow(x), plural_s(nrow(x)), paste(how, collapse = ", "))
@@ -199,12 +200,11 @@ certificate_fields <- function(x) {
   c("Exact mean" = if (any(known)) sprintf("within %s%s of `mean`", number(largest), of_sd),
     "Exact sd" = if (length(ratio)) sprintf("between %s and %s times `sd`", number(min(ratio)), number(max(ratio))),
     "Exact GP" = if (!is.null(attr(x, "likelihood"))) {
-      "its Laplace approximation; the distance from the true posterior is not certified"
+      "the bounds are about its Laplace approximation, not about the true posterior"
     },
     Laplace = if (!is.null(attr(x, "check"))) laplace_check_sentence(attr(x, "check")),
     Mixture = if (!is.null(weights)) {
-      sprintf("over uncertain hyperparameters; the exact GP has the same %d parts, weighted by its own likelihood",
-              nrow(weights))
+      sprintf("average over %d values of the hyperparameters; the exact GP has its own weights for them", nrow(weights))
     },
     Advice = attr(x, "advice"))
 }

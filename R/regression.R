@@ -2,7 +2,7 @@
 
 #' Methods that linear models have
 #'
-#' What R's functions for regression models ask of a model, with the meaning that it has for [lm()] and [glm()].
+#' Methods of R's functions for regression models, with the same meaning as for [lm()] and [glm()].
 #'
 #' * `deviance()`: the weighted sum of squared residuals, or for a non-Gaussian likelihood the deviance of [glm()].
 #' * `df.residual()`: the number of rows minus `sum(hatvalues(fit))`, not a whole number, at least 0.
@@ -97,10 +97,10 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
   eval(call, frame_of_update(object, call, names(extras), parent.frame()))
 }
 
-# Where the call's data are: the caller's frame, or that of the formula with what the caller has given for `new`
-# arguments; of a fit from a matrix its own data.
+# Returns the environment with the data of the call: the caller's frame, or that of the formula with the caller's values
+# of `new` arguments. A fit from a matrix provides its own data.
 frame_of_update <- function(object, call, new, caller) {
-  # what is evaluated among the columns of the data may be one of them
+  # arguments that are evaluated in the data may name its columns
   asked <- if (is.null(object$terms)) c("x", "y", "weights", "offset") else
     setdiff(names(call)[-1L], c("formula", "subset", "weights", "offset"))
   asked <- setdiff(intersect(asked, names(call)), new)
@@ -123,7 +123,7 @@ frame_of_update <- function(object, call, new, caller) {
   frame
 }
 
-# Is a name in the expression that has no value there? R's own data() is none.
+# Returns TRUE if a name in the expression has no value there. R's own functions, such as data(), are not values.
 missing_in <- function(expression, frame) {
   found <- function(name) {
     if (!exists(name, envir = frame)) return(FALSE)

@@ -1,25 +1,21 @@
-# report(): what a paper or an R Markdown document says of a fit.
+# report(): a paragraph and a table for a paper or an R Markdown document.
 
 #' Report on a fit
 #'
-#' A paragraph and a table: data, kernel, hyperparameters and how they were found, what the posterior is made of, how
-#' far it is certified to be from the exact one, evidence, leave-one-out error, time. In R Markdown and Quarto a chunk
-#' that ends in `report(fit)` shows both as text and a table of the document (by `knitr::knit_print()`).
+#' Returns a paragraph and a table: data, kernel, hyperparameters, posterior, certified error, log marginal likelihood,
+#' leave-one-out error and time. In R Markdown and Quarto a chunk that ends in `report(fit)` shows both.
 #'
-#' The certified error is that of a fit with `tol`, or [certify()]'s at the rows of `newdata`. Leave-one-out is left
-#' out for fits without their data; of classes and counts it is the mean of minus the log density of a response (NLPD)
-#' with Brier's score and the share of rows on the likelier side, or the RMSE.
+#' For a non-Gaussian likelihood leave-one-out is the mean negative log density of a response (NLPD) with the Brier
+#' score and the accuracy, or the RMSE.
 #'
 #' @param x A fit; in the print method, a report.
-#' @param newdata Rows to certify the fit at, as for [certify()]; `NULL`: none.
-#' @param digits Significant digits.
-#' @param ... Nothing: an unknown argument is an error.
+#' @param newdata Rows to certify the fit at, as for [certify()]. Default: none; a fit with `tol` has its certified
+#'   error.
+#' @param digits Number of significant digits.
+#' @param ... Not used.
 #' @return An object of class `pfdtc_report`: a list with `text`, a string, and `table`, a data frame with columns
-#'   `what` and `value` (character).
-#' @section Errors: those of [certify()], where `newdata` is given.
-#' @section Invariants: the table has every element of `coef()`.
-#' @source [certify()], [evidence_bounds()], [leave_one_out]
-#' @seealso [summary()][gp_fit-methods]
+#'   `what` and `value` (character). The table has every element of `coef()`.
+#' @seealso [summary()][gp_fit-methods], [certify()], [evidence_bounds()], [leave_one_out]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
 #' report(fit)
@@ -49,9 +45,10 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     Response = response_name(fit), Family = if (is.null(fit$theta)) fit$likelihood$label else about$response,
     Success = if (length(levels) == 2L) sprintf("\"%s\"", levels[2L]), Data = about$data, Method = about$title,
     Kernel = kernel_label(about),
-    stats::setNames(number(stats::coef(fit)), names(stats::coef(fit))), Hyperparameters = about$estimation,
-    Posterior = about$points, Neighbours = about$neighbours, "Certified error" = report_certificate(fit, newdata, number),
-    "Log evidence" = report_evidence(fit, evidence), "Leave-one-out" = report_loo(fit, number),
+    stats::setNames(number(stats::coef(fit)), names(stats::coef(fit))), Estimation = about$estimation,
+    Posterior = about$points, Neighbours = about$neighbours,
+    "Certified error" = report_certificate(fit, newdata, number),
+    "Log marginal likelihood" = report_evidence(fit, evidence), "Leave-one-out" = report_loo(fit, number),
     Time = sprintf("%s s", number(sum(fit$seconds))), Software = sprintf("pfdtc %s", format(fit$version)))
   table <- table[!is.na(table)]
   structure(list(text = report_text(fit, table), table = data.frame(what = names(table), value = unname(table))),
@@ -64,52 +61,52 @@ report_certificate <- function(fit, newdata, number) {
     most <- function(v) number(max(v, na.rm = TRUE))
     if (!response_of(fit)$conjugate) {
       off <- pmax(certified$response_upper - certified$response, certified$response - certified$response_lower)
-      return(sprintf("modes of f within %s (%s sds of f) of the exact process's at %d rows%s",
+      return(sprintf("posterior mode of f within %s (%s sd of f) of the exact GP at %d rows%s",
                      most(certified$mean_error), most(certified$mean_error / certified$sd), nrow(certified),
                      if (length(off)) sprintf(", %s within %s", if (response_of(fit)$reads == "classes") "probabilities"
                                               else "rates", most(off)) else ""))
     }
-    return(sprintf("means within %s (%s sds of the response) of the exact posterior's at %d rows",
+    return(sprintf("posterior mean within %s (%s sd of the response) of the exact GP at %d rows",
                    most(certified$mean_error), most(certified$mean_error / fit$sd_y), nrow(certified)))
   }
   if (!is.null(fit$tol)) return(describe_tolerance(fit))
-  if (is_exact(fit)) "none: the posterior is the exact one" else NA_character_
+  if (is_exact(fit)) "none: the posterior is exact" else NA_character_
 }
 
 report_evidence <- function(fit, evidence) {
   lower <- attr(evidence, "lower")
-  by_laplace <- if (!response_of(fit)$conjugate && !is_variational(fit$likelihood)) " by Laplace's approximation" else ""
+  laplace <- !response_of(fit)$conjugate && !is_variational(fit$likelihood)
   nats <- function(v) sprintf("%.1f", v)
   upper <- attr(evidence, "upper")
   paste0(if (is_exact(fit) || is.null(lower)) nats(evidence) else if (!is.finite(upper)) paste("at least", nats(lower))
-         else sprintf("between %s and %s", nats(lower), nats(upper)), by_laplace)
+         else if (nats(lower) == nats(upper)) nats(lower) else sprintf("between %s and %s", nats(lower), nats(upper)), if (laplace) " (Laplace approximation)")
 }
 
 report_loo <- function(fit, number) {
   if (is.null(fit$data)) return(NA_character_)
   if (!response_of(fit)$conjugate) {
     s <- scores_left_out(fit)
-    of_classes <- if (!is.na(s$brier)) sprintf("; Brier score %s; %.0f %% on the likelier side", number(s$brier),
+    of_classes <- if (!is.na(s$brier)) sprintf("; Brier score %s; accuracy %.0f %%", number(s$brier),
                                                100 * s$accuracy)
     return(sprintf("NLPD %s%s", number(s$nlpd), if (is.null(of_classes)) sprintf("; RMSE %s", number(s$rmse)) else
       of_classes))
   }
   z <- stats::rstandard(fit)
-  sprintf("RMSE %s (sd of the response %s); %.0f %% of the responses inside their 95 %% intervals",
+  sprintf("RMSE %s (sd of the response %s); 95 %% intervals contain %.0f %% of the responses",
           number(root_mean_square(stats::residuals(fit, type = "loo"))), number(fit$sd_y),
           100 * mean(abs(z) <= stats::qnorm(0.975), na.rm = TRUE))
 }
 
 report_text <- function(fit, table) {
-  rests <- if (is_exact(fit)) "The posterior is the exact one of these rows" else
-    paste0("The posterior rests on ", paste(stats::na.omit(table[c("Posterior", "Neighbours")]), collapse = "; "))
+  made_of <- if (is_exact(fit)) "exact" else paste(stats::na.omit(table[c("Posterior", "Neighbours")]), collapse = "; ")
   sentence <- function(name, format) if (!is.na(table[name])) sprintf(format, table[name])
   paste(c(
     sprintf("A Gaussian process was fitted to %s (%s) by %s.", table["Response"], table["Data"], table["Software"]),
     sentence("Family", "Likelihood: %s."),
-    sprintf("Kernel: %s; hyperparameters: %s. %s.", table["Kernel"], table["Hyperparameters"], rests),
-    if (!is_exact(fit)) sentence("Certified error", "Certified: %s."), sentence("Log evidence", "Log evidence: %s."),
-    sentence("Leave-one-out", "Leaving out each row in turn: %s."), sentence("Time", "The fit took %s.")),
+    sprintf("Kernel: %s. Estimation: %s. Posterior: %s.", table["Kernel"], table["Estimation"], made_of),
+    if (!is_exact(fit)) sentence("Certified error", "Certified: %s."),
+    sentence("Log marginal likelihood", "Log marginal likelihood: %s."),
+    sentence("Leave-one-out", "Leave-one-out: %s."), sentence("Time", "The fit took %s.")),
     collapse = " ")
 }
 

@@ -38,7 +38,7 @@ test_that("exact posteriors have no bracket to speak of, near rows none at all",
   near <- fit_fixed(p, maxit = 0, neighbours = 8)
   table <- anova(one, near)
   expect_true(is.na(table$lower[2]) && is.na(table$at_least[2]) && !is.na(table$difference[2]))
-  expect_match(paste(attr(table, "heading"), collapse = ""), "bracket")
+  expect_match(paste(attr(table, "heading"), collapse = ""), "no bounds")
 })
 
 test_that("inputs may differ, responses not", {

@@ -122,7 +122,7 @@ test_that("it prints within 80 columns, what was held said, and is a data frame"
   shown <- utils::capture.output(print(cv))
   expect_true(all(nchar(shown) <= 80))
   expect_match(shown[1], "50 rows.*4 folds")
-  expect_match(shown[2], "held")
+  expect_match(shown[2], "kept")
   expect_match(shown[length(shown)], "^ *all +50 ")
   expect_identical(attr(cv, "overall")$n, 50L)
   expect_equal(sum(cv$n), 50)

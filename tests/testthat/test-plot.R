@@ -249,7 +249,7 @@ test_that("terms are drawn as predict(type = \"terms\") has them, a panel for ea
   expect_equal(along$fit, unname(p$fit[, 2]))
   expect_equal(along$upr - along$fit, stats::qnorm(0.975) * unname(p$se.fit[, 2]))
   expect_identical(curves$label[curves$input == "categorical(gear)"], c("3", "4", "5"))
-  points <- term_slices(fit, NULL, NULL, 0.95, 5)$points
+  points <- slices(fit, NULL, NULL, 0.95, 5, type = "link", terms = TRUE)$points
   wt <- points[points$input == "se(wt)", ]
   expect_equal(wt$y, unname(predict(fit, type = "terms")[, 1] + residuals(fit)))
   expect_error(plot(gp_exact(dist ~ speed, cars, kernel = kernel_se()), terms = TRUE), "sums",

@@ -116,3 +116,18 @@ test_that("predictions one by one are predictions together", {
   expect_equal(vapply(single, function(s) plain(s$se.fit), 0), plain(together$se.fit),
                tolerance = 1e-13)
 })
+
+test_that("the log marginal likelihood of a posterior is that of its fit, and its bounds follow from its kind", {
+  d <- with_seed(2, data.frame(x = runif(40), y = rnorm(40)))
+  fit <- function(by, ...) by(y ~ x, d, kernel = kernel_se(0.2, 1), noise = 0.5, hyper = "fixed", ...)
+  exact <- posterior_evidence(posterior_of(fit(gp_exact)))
+  expect_identical(exact$is, "exact")
+  for (f in list(fit(gp_dtc, m = 3), fit(gp_sor, m = 3), fit(gp_fitc, m = 3), fit(pfdtc, m = 3, neighbours = 4))) {
+    p <- posterior_of(f)
+    e <- posterior_evidence(p)
+    expect_identical(e$value, as.numeric(logLik(f)))
+    expect_identical(log_evidence(p), e$value)
+    expect_lte(e$lower, exact$value)
+    expect_gte(e$upper, exact$value)
+  }
+})
