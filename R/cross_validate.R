@@ -145,7 +145,8 @@ predict_fold <- function(fit, data, asked, train, test) {
   part <- clean_again(data, inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]),
                       w[train], data$offset[train], asked$center, asked$scale, merges_rows(fit$method), "y")
   if (!is.null(asked$m)) asked$m <- min(asked$m, length(train))
-  one <- withCallingHandlers(fit_as_asked(part, asked), pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
+  one <- withCallingHandlers(fit_as_asked(part, asked),
+                             pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
   x <- inputs$x[inputs$index[test], , drop = FALSE]
   p <- latent_at(one, x)
   w <- if (is.null(w)) 1 else w[test]

@@ -235,4 +235,3 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
   structure(data.frame(draws, row.names = if (!is.null(rows$names)) make.unique(rows$names)),
             seed = state_used)
 }
-

@@ -50,7 +50,8 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     Success = if (length(levels) == 2L) sprintf("\"%s\"", levels[2L]), Data = about$data, Method = about$title,
     Kernel = kernel_label(about),
     stats::setNames(number(stats::coef(fit)), names(stats::coef(fit))), Hyperparameters = about$estimation,
-    Posterior = about$points, Neighbours = about$neighbours, "Certified error" = report_certificate(fit, newdata, number),
+    Posterior = about$points, Neighbours = about$neighbours,
+    "Certified error" = report_certificate(fit, newdata, number),
     "Log evidence" = report_evidence(fit, evidence), "Leave-one-out" = report_loo(fit, number),
     Time = sprintf("%s s", number(sum(fit$seconds))), Software = sprintf("pfdtc %s", format(fit$version)))
   table <- table[!is.na(table)]
@@ -78,7 +79,8 @@ report_certificate <- function(fit, newdata, number) {
 
 report_evidence <- function(fit, evidence) {
   lower <- attr(evidence, "lower")
-  by_laplace <- if (!response_of(fit)$conjugate && !is_variational(fit$likelihood)) " by Laplace's approximation" else ""
+  by_laplace <- if (!response_of(fit)$conjugate && !is_variational(fit$likelihood))
+    " by Laplace's approximation" else ""
   nats <- function(v) sprintf("%.1f", v)
   upper <- attr(evidence, "upper")
   paste0(if (is_exact(fit) || is.null(lower)) nats(evidence) else if (!is.finite(upper)) paste("at least", nats(lower))
