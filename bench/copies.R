@@ -1,5 +1,5 @@
-# What copies of rows do: bootstrap samples of MASS::Boston, NLPD and coverage at rows that were not drawn, and the noise
-# as a share of the variance, as the fit is and with each (x, y) once:
+# What copies of rows do: bootstrap samples of MASS::Boston, NLPD and coverage at rows that were not drawn, and
+# the noise as a share of the variance, as the fit is and with each (x, y) once:
 #   Rscript bench/copies.R > bench/results/copies.csv
 suppressPackageStartupMessages(library(pfdtc))
 control <- pfdtc_control(threads = 1, progress = FALSE)

@@ -76,4 +76,3 @@ expect_near <- function(got, expected, variance, tolerance, info) {
 draw_paths <- function(fit, x, nsim, normal) {
   fit$center + in_units(fit, posterior_paths(posterior_of(fit), x, nsim, normal))
 }
-

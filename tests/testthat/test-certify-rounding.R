@@ -241,7 +241,8 @@ test_that("errors of products with K and of sums over k in a corrected mean", {
   corrected <- function(product = 0, sum = 0) {
     with_replaced(list(native_kernel_cross_matvec = function(...) sums(...) + sum), {
       state <- list(v = v, residual = 1 - 2 * v - product, error = error, passes = 0L, went = numeric())
-      corrected_mean(reference, correct_residual(reference, data, state), data, values_at(model_of(reference)$kernel, matrix(0)))
+      corrected_mean(reference, correct_residual(reference, data, state), data,
+                     values_at(model_of(reference)$kernel, matrix(0)))
     })
   }
   for (sign in c(1, -1)) {

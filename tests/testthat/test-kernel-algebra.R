@@ -310,7 +310,7 @@ test_that("leave-one-out, cross-validation and conformal intervals are there for
   }
 })
 
-test_that("kernels of more inputs than vectors take at a time agree with the formula, slopes and information included", {
+test_that("kernels of more inputs than vectors take at a time agree with the formula, slopes and information too", {
   for (d in c(70L, 515L)) { # 512 inputs fit into strips (strip.h)
     x <- with_seed(d, cbind(matrix(stats::rbinom(18 * (d - 3L), 1, 0.4), 18), matrix(stats::rnorm(54), 18)))
     y <- with_seed(3, stats::rnorm(18))

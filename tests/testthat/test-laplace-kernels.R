@@ -154,7 +154,8 @@ test_that("a search for hyperparameters ends soon, where a hundredth of a nat at
   fit <- pfdtc(y ~ ., d, family = binomial(), kernel = kernel_se())
   expect_lt(fit$evaluations[["learn"]], 100)
   found <- list(kernel = fit$kernel, center = fit$center)
-  start <- list(kernel = as_kernel(set_values(fit$kernel, c(1, 1, 1))), center = center_start(fit$likelihood, fit$data$sites))
+  start <- list(kernel = as_kernel(set_values(fit$kernel, c(1, 1, 1))),
+                center = center_start(fit$likelihood, fit$data$sites))
   s <- learning_settings(fit$kernel, 1, c("a", "b"), names(coef(fit))[1:3], pfdtc_control(),
                          likelihood = fit$likelihood)
   problem <- laplace_problem(fit$data, fit$inducing, s, found, start, FALSE)

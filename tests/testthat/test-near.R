@@ -222,7 +222,7 @@ test_that("slopes and terms given neighbours are those of the dense formulas; va
   d <- with_seed(3, data.frame(a = runif(60), b = runif(60), w = runif(60, 0.5, 2)))
   d$y <- sin(9 * d$a) + d$b
   fit <- pfdtc(y ~ a + b, d, weights = w, m = 5, neighbours = 6, noise = 0.02, hyper = "fixed", scale = FALSE,
-               kernel = kernel_matern(5/2, 0.3, 1, inputs = "a") + kernel_se(0.5, 0.7, inputs = "b"))
+               kernel = kernel_matern(5 / 2, 0.3, 1, inputs = "a") + kernel_se(0.5, 0.7, inputs = "b"))
   p <- posterior_of(fit)
   x <- cbind(c(0.2, 0.71, 0.4), c(0.3, 0.31, 0.9))
   K <- function(a, b) native_kernel_matrix(p$model$kernel, a, b)

@@ -78,7 +78,8 @@ test_that("the likelihood's slope in the coefficients is that of its values, equ
   d <- trend_data(50)
   d[41:50, 1:3] <- d[31:40, 1:3]
   data <- data_from_formula(quote(pfdtc(formula = y ~ a + b + site, data = d)), environment())
-  asked <- complete_settings(data, list(method = "pfdtc", hyper = "evidence", control = pfdtc_control(), keep_data = TRUE,
+  asked <- complete_settings(data, list(method = "pfdtc", hyper = "evidence", control = pfdtc_control(),
+                                        keep_data = TRUE,
                                  mean = ~ 1, noise = ~ a + site, kernel = trend_kernel()))
   s <- list(learning = decide(facts_of(data, asked), asked)$learn, trend = asked$trend)
   pool <- same_chance(learning_rows(data, s$learning))
