@@ -97,7 +97,8 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
   index <- rows$index[known]
   noise <- rep_len(noise_at(fit, rows$x), nrow(rows$x))
   score <- response_score(response, take_sites(given[c("y", "size")], known),
-                          list(mean = mean[known], var = at$var[index]), list(noise = if (response$conjugate) noise[index]))
+                          list(mean = mean[known], var = at$var[index]),
+                          list(noise = if (response$conjugate) noise[index]))
   out[c("rmse_pred", "nlpd", "coverage")] <- score[c("rmse", "nlpd", "cover95")]
   out
 }
@@ -284,8 +285,9 @@ anova.gp_fit <- function(object, ...) {
   table <- data.frame(df = part("df"), logLik = value, lower = lower, upper = upper, AIC = 2 * (part("df") - value),
                       difference = value - above(value), at_least = lower - above(upper),
                       at_most = upper - above(lower), row.names = labels)
-  structure(table, heading = c("Log marginal likelihood (in nats) of fits of the same response\n", anova_models(fits, labels),
-                               anova_verdicts(table)), class = c("anova", "data.frame"))
+  title <- "Log marginal likelihood (in nats) of fits of the same response\n"
+  structure(table, heading = c(title, anova_models(fits, labels), anova_verdicts(table)),
+            class = c("anova", "data.frame"))
 }
 
 # The same rows, responses, weights, numbers of trials and offset; the inputs may differ. Densities of numbers are not

@@ -108,13 +108,13 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
 #' Partial dependence, with certified intervals
 #'
 #' The average of f over rows, as a function of one variable that takes the same value in all of them. The sd is that of
-#' the average, not an average of sds. With `type = "response"` the averages are those of the mean response, their sd is a
-#' first-order approximation, and there is no certificate.
+#' the average, not an average of sds. With `type = "response"` the averages are those of the mean response, their sd is
+#' a first-order approximation, and there is no certificate.
 #'
 #' @inheritParams linear_functional
 #' @param variable name of a variable of the data, or for a fit from a matrix the name or number of a column.
 #' @param newdata rows to average over; default: up to 200 training rows.
-#' @param at values of the variable; default: `n` values from the smallest to the largest one, or all levels of a factor.
+#' @param at values of the variable; default: `n` values from the smallest to the largest, or all levels of a factor.
 #' @param weights a weight for each row of `newdata`, scaled to sum to 1; default: equal weights.
 #' @param n number of values.
 #' @param type `"link"` for f, or `"response"`.
@@ -238,7 +238,7 @@ predict_terms <- function(fit, rows, se.fit) {
   if (se.fit) list(fit = terms, se.fit = sqrt(p$var)) else terms
 }
 
-# Returns the share of each term in the summed variance of all terms over (some of) the training rows; NULL for one term.
+# Returns the share of each term in the summed variance of all terms over training rows, or NULL for one term.
 term_shares <- function(fit, most = 500L) {
   if (length(as_sum(fit$kernel)$terms) < 2L || is.null(fit$data)) return(NULL)
   x <- fit$data$x[evenly(nrow(fit$data$x), most), , drop = FALSE]

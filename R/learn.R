@@ -83,8 +83,8 @@ learn_finally <- function(now, s, rival, state, keep) {
   list(model = now, rival = rival)
 }
 
-# Learns how the noise differs between rows (response-noise.R): gamma and its covariance, by the Vecchia likelihood, with
-# the given kernel or Matern 3/2, whose parameters move with it.
+# Learns how the noise differs between rows (response-noise.R): gamma and its covariance, by the Vecchia likelihood,
+# with the given kernel or Matern 3/2, whose parameters move with it.
 learn_noise_trend <- function(trend, data, s, state) {
   pool <- learning_rows(data, s)
   on.exit(count_evaluations(state, "noise", list(evaluations = pool$count$evaluations)))

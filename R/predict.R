@@ -18,8 +18,8 @@
 #' @param certified make the interval contain the interval of the exact Gaussian process, see [certify()]? `fit` stays
 #'   the mean of the fit. Keep `fit$reference <- reference(fit)`, or each call computes a reference.
 #' @param full_cov return the covariance matrix of all rows?
-#' @param hyper_uncertainty include the uncertainty of the hyperparameters ([vcov.gp_fit()])? Each call then computes two
-#'   posteriors for each hyperparameter.
+#' @param hyper_uncertainty include the uncertainty of the hyperparameters ([vcov.gp_fit()])? Each call then computes
+#'   two posteriors for each hyperparameter.
 #' @param na.action what to do with missing values in `newdata`: by default they predict `NA`; `na.omit` drops the rows.
 #' @param file for a row source: a CSV file for the predictions, with columns `fit`, `lwr`, `upr` and `se.fit` as asked
 #'   for. The file appears when it is complete; after an interrupt the same call continues. Its name is returned.

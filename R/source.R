@@ -20,8 +20,8 @@
 #'   },
 #'   columns = names(quakes))
 #' @seealso [rows_db()] for databases and files, [rows_parts()] for rows on workers, [pfdtc()]
-#' @section Errors: class `pfdtc_error_input` for arguments, `pfdtc_error_source` for failures while rows are read. It has
-#'   the original condition (`parent`) and the number of rows read before (`rows`).
+#' @section Errors: class `pfdtc_error_input` for arguments, `pfdtc_error_source` for failures while rows are read. It
+#'   has the original condition (`parent`) and the number of rows read before (`rows`).
 #' @export
 rows_blocks <- function(rewind, next_block, columns = NULL) {
   if (!is.function(rewind)) abort_input("rewind", rewind, "a function without arguments")
