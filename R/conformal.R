@@ -26,8 +26,8 @@ conformal_band <- function(fit, rows, p, level) {
 }
 
 # Returns the distances of the ends below and above the mean, a row for each row of x: the k-th smallest of the
-# distances that each training row gives. `rule` uses its leave-one-out residual and sd, precision W, 1 - leverage, and kappa, the
-# posterior covariance of f there (down) and at x (across).
+# distances that each training row gives. `rule` uses its leave-one-out residual and sd, precision W, 1 - leverage, and
+# kappa, the posterior covariance of f there (down) and at x (across).
 ends_by_row <- function(fit, x, var, loo, used, k, rule) {
   data <- training_data(fit)
   p <- posterior_of(fit)

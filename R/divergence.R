@@ -20,7 +20,8 @@
 #' @seealso [pf_divergence()], [compare_fits()]
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
-#' dtc <- gp_dtc(dist ~ speed, cars, m = 3, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
+#' dtc <- gp_dtc(dist ~ speed, cars, m = 3, kernel = exact$kernel, noise = exact$noise,
+#'               hyper = "fixed")
 #' kl_divergence(dtc, exact)
 #' kl_divergence(dtc, exact, newdata = cars)
 #' @export

@@ -113,6 +113,6 @@ laplace_check_sentence <- function(x) {
     return(sprintf("%s. Above 0.7 the true posterior is too far from %s for an estimate.", said, own))
   }
   sprintf(paste("%s. The true posterior mean of f is within %s sd of %s at the rows, and its sd is %s to %s times that",
-                "of %s."), said, number(x$shift), if (variational) "the mean of the fit" else "the mode", number(x$sd_ratio[1L]),
-          number(x$sd_ratio[2L]), own)
+                "of %s."), said, number(x$shift), if (variational) "the mean of the fit" else "the mode",
+          number(x$sd_ratio[1L]), number(x$sd_ratio[2L]), own)
 }

@@ -199,8 +199,9 @@ start_beside <- function(now, beside) {
 
 # Returns the choice among these models, which have been learned, with minus the log marginal likelihood and a price.
 choose_learned <- function(found, price) {
-  candidates <- lapply(found, function(one) function(tried) {
-    c(one, list(label = sum_label(one$kernel), parameters = nrow(kernel_parameters(one$kernel))))
+  candidates <- lapply(found, function(one) {
+    model <- c(one, list(label = sum_label(one$kernel), parameters = nrow(kernel_parameters(one$kernel))))
+    function(tried) model
   })
   names(candidates) <- seq_along(found)
   choice <- choose(candidates, function(model) list(score = model$value + price(model)))

@@ -151,6 +151,7 @@ because_near <- function(asked, look, near, alone) {
 }
 
 because_moved <- function(asked, move, near, alone) {
+  if (isTRUE(asked$control$maxit == 0)) return("Inducing points stay where they start: `maxit` is 0.")
   if (!move) {
     return(paste0("Inducing points stay where they start", if (near > 0L) ": neighbours explain the rest of f" else
       if (!alone) ": moving them would not change predictions", "."))

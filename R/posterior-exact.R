@@ -58,12 +58,12 @@ group_parts.exact <- function(p, part, rows) {
   at <- if (is.null(p$chosen)) part$group[rows] else match(rows, p$chosen)
   seen <- !is.na(at)
   D <- rows_noise(p)[at[seen]]
-  BD <- rows_precision(p)[at[seen], at[seen], drop = FALSE] * rep(D, each = length(D))
+  B_D <- rows_precision(p)[at[seen], at[seen], drop = FALSE] * rep(D, each = length(D))
   same <- outer(at[seen], at[seen], `==`)
   Q <- matrix(0, length(rows), length(rows))
   rest <- diag(1, length(rows))
-  Q[seen, seen] <- D * (same - BD)
-  rest[seen, seen] <- diag(1, sum(seen)) + part$W[rows[seen]] * D * (BD - same)
+  Q[seen, seen] <- D * (same - B_D)
+  rest[seen, seen] <- diag(1, sum(seen)) + part$W[rows[seen]] * D * (B_D - same)
   list(Q = Q, rest = rest)
 }
 

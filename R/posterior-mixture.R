@@ -3,9 +3,9 @@
 
 # Let V = R R' be the covariance of the p learned logs theta. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and
 # covariance V. The weight of a point is the density of the data there, divided by that of the normal
-# approximation, exp(-|R^{-1}(theta - theta^)|^2 / 2). Returns list(hyper, weights, apart, gain): `hyper` has list(kernel, noise) of the
-# model for each point; `apart` has the logs of the weights without the log marginal likelihood, for callers that know
-# it better; `gain` has the logs of the weights if it is exact.
+# approximation, exp(-|R^{-1}(theta - theta^)|^2 / 2). Returns list(hyper, weights, apart, gain): `hyper` has
+# list(kernel, noise) of the model for each point; `apart` has the logs of the weights without the log
+# marginal likelihood, for callers that know it better; `gain` has the logs of the weights if it is exact.
 hyper_points <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)

@@ -78,8 +78,9 @@ report_evidence <- function(fit, evidence) {
   laplace <- !response_of(fit)$conjugate && !is_variational(fit$likelihood)
   nats <- function(v) sprintf("%.1f", v)
   upper <- attr(evidence, "upper")
-  value <- if (is_exact(fit) || is.null(lower)) nats(evidence) else if (!is.finite(upper)) paste("at least", nats(lower))
-  else if (nats(lower) == nats(upper)) nats(lower) else sprintf("between %s and %s", nats(lower), nats(upper))
+  value <- if (is_exact(fit) || is.null(lower)) nats(evidence) else
+    if (!is.finite(upper)) paste("at least", nats(lower)) else
+      if (nats(lower) == nats(upper)) nats(lower) else sprintf("between %s and %s", nats(lower), nats(upper))
   paste0(value, if (laplace) " (Laplace approximation)")
 }
 

@@ -54,15 +54,16 @@ response_crps <- function(response, y, f, rows) {
     return(sd * (z * (2 * stats::pnorm(z) - 1) + 2 * stats::dnorm(z) - 1 / sqrt(pi)))
   }
   sd <- sqrt(if (response$conjugate) f$var + rows$noise else pmax(f$var, 0))
-  each <- function(n) function(t) {
+  cdf_of_row <- function(n, t) {
     if (response$conjugate) return(stats::pnorm((transformed(response$transform, t) - f$mean[n]) / sd[n]))
     same <- rep(n, length(t))
     predictive_cdf(response, t, rows$size[same], f$mean[same], sd[same])
   }
   vapply(seq_along(y), function(n) {
+    cdf <- function(t) cdf_of_row(n, t)
     ends <- crps_ends(response, n, f, sd, rows)
-    if (response$discrete) crps_of_counts(each(n), y[n], ends) / if (response$reads == "classes") rows$size[n] else 1
-    else crps_by_halves(each(n), y[n], ends, if (is_positive(response)) 0 else -Inf)
+    if (response$discrete) crps_of_counts(cdf, y[n], ends) / if (response$reads == "classes") rows$size[n] else 1
+    else crps_by_halves(cdf, y[n], ends, if (is_positive(response)) 0 else -Inf)
   }, 0)
 }
 

@@ -9,7 +9,7 @@ copy_rule <- c(kappa = 0.5, responses = 6)
 # ---- noise = 0 ------------------------------------------------------------------------------------------------------
 
 # The noise variance of a fit that interpolates, as shares of the variance of the response and of the kernel's variance
-# (bench/interpolation.R).
+# (bench/simulators.R).
 least_noise <- c(response = 1e-10, kernel = 1e-13)
 
 # ---- learning hyperparameters ---------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ measure_simulator <- function(name, design, noise) {
     y <- f(x) + noise * unit * rnorm(nrow(x))
     new <- f(z) + noise * unit * rnorm(nrow(z))
     runs <- list(default = fitted_by(FALSE, x, y), rule = fitted_by(TRUE, x, y))
-    if (noise == 0) runs$`noise = 0` <- fitted_by(FALSE, x, y, noise = 0)
+    if (noise == 0) runs$interpolated <- fitted_by(FALSE, x, y, noise = 0)
     do.call(rbind, lapply(names(runs), function(how) {
       p <- predict(runs[[how]]$fit, z, se.fit = TRUE, type = "response")
       data.frame(how, rmse = sqrt(mean((p$fit - f(z))^2)) / unit,
@@ -188,7 +188,7 @@ measure_simulator <- function(name, design, noise) {
 series <- function(v) data.frame(t = seq_along(v), y = as.numeric(unlist(v)))
 of <- function(data, ...) na.omit(as.data.frame(data)[c(...)]) # the response last
 
-real <- function() list(
+real_sets <- list(
   CO2 = of(CO2, "conc", "Type", "Treatment", "uptake"), DNase = of(DNase, "conc", "density"),
   Indometh = of(Indometh, "time", "conc"), Theoph = of(Theoph, "Wt", "Dose", "Time", "conc"),
   stocks = of(EuStockMarkets, "DAX", "SMI", "CAC", "FTSE"), DAX = series(EuStockMarkets[, 1]),
@@ -288,6 +288,6 @@ if ("simulators" %in% parts) {
   for (name in names(simulators)) for (noise in c(0, 0.05, 0.3)) write(measure_simulator(name, maximin, noise))
 }
 if ("real" %in% parts) {
-  sets <- real()
+  sets <- real_sets
   for (rows in c(80, 200)) for (name in names(sets)) write(measure_real(name, sets[[name]], rows))
 }

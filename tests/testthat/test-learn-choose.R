@@ -37,8 +37,9 @@ test_that("the kernel is the one with the best held-out score, and the right one
 
 # A choice among models that have these scores; NULL is not tried.
 choice_of <- function(models) {
-  choose(lapply(models, function(one) function(tried) {
-    if (!is.null(one)) c(one, label = one$name, parameters = 3L)
+  choose(lapply(models, function(one) {
+    model <- if (!is.null(one)) c(one, label = one$name, parameters = 3L)
+    function(tried) model
   }), function(model) list())
 }
 

@@ -59,10 +59,12 @@ test_that("each row keeps the contract: density, slopes, cdf, quantile, draws, m
     # slopes in the log of the shape parameter, l with its constant, at fixed f of the user
     with_theta <- function(t) replace(likelihood, "theta", list(exp(t)))
     sites <- list(y = c(0, 1, 4), size = rep(1, 3), offset = numeric(3))
-    value <- function(row, constant = FALSE) function(t) {
-      s <- engine_sites(with_theta(t), sites, 0.4)
-      native_likelihood(s, if (response$link_name == "identity") rep(0.4, 3) else s$offset)[row, ] +
-        if (constant) log_constant(with_theta(t), sites) else 0
+    value <- function(row, constant = FALSE) {
+      function(t) {
+        s <- engine_sites(with_theta(t), sites, 0.4)
+        native_likelihood(s, if (response$link_name == "identity") rep(0.4, 3) else s$offset)[row, ] +
+          if (constant) log_constant(with_theta(t), sites) else 0
+      }
     }
     s <- engine_sites(likelihood, sites, 0.4)
     at <- if (response$link_name == "identity") rep(0.4, 3) else s$offset
@@ -102,8 +104,8 @@ test_that("the median of a response is the smallest with half of the averaged di
     y <- if (shares) 0:6 else 0:400
     size <- if (shares) 6 else 1
     direct <- mapply(function(mean, sd) {
-      p <- vapply(y, function(y) stats::integrate(function(z) stats::dnorm(z) * response_of(fit)$cdf(
-        y, response_of(fit)$link$inv(mean + sd * z), size, fit$theta), -9, 9)$value, 0)
+      given_f <- function(z, y) response_of(fit)$cdf(y, response_of(fit)$link$inv(mean + sd * z), size, fit$theta)
+      p <- vapply(y, function(y) stats::integrate(function(z) stats::dnorm(z) * given_f(z, y), -9, 9)$value, 0)
       y[which(p >= 0.5)[1L]] / size
     }, f$fit, f$se.fit)
     expect_equal(unname(median), unname(direct))

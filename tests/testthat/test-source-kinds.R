@@ -54,7 +54,7 @@ test_that("a query is read in blocks; what fails is said, and the connection can
   expect_no_warning(expect_same_rows(rows_db(con, "select * from rows", block = 33), d))
   expect_same_rows(rows_db(con, "select y, a, f, w from rows"), d)
   fit <- a_fit(rows_db(con, "select y, a, f, w + 10000000000 as big from rows"))
-  expect_output(print(fit), "2 passes")
+  expect_output(print(fit), "read 2 times")
   big <- pfdtc(y ~ big, rows_db(con, "select y, w + 10000000000 as big from rows"), kernel = kernel_se(1, 1), noise = 1,
                hyper = "fixed", m = 2, control = list(maxit = 0))
   expect_true(all(big$inducing %in% (1e10 + 0:2)))

@@ -35,7 +35,7 @@ test_that("a fit of a source is that of its rows in memory, whatever the blocks"
     expect_null(part$data)
   }
   expect_output(print(part), "4 .*na.action")
-  expect_output(print(part), "2 passes")
+  expect_output(print(part), "read 2 times")
   for (method in list(gp_dtc, gp_sor)) {
     same_posterior(fixed_fit(in_blocks(d), method = method), fixed_fit(d, method = method), new)
   }
@@ -370,7 +370,7 @@ test_that("so few rows that a data frame of them would be fitted exactly are, an
   expect_equal(few$data[same], whole$data[same], tolerance = 1e-12)
   expect_equal(unname(fitted(few)), unname(fitted(whole)))
   expect_equal(unname(residuals(few)), unname(residuals(whole)))
-  expect_output(print(few), "2 passes")
+  expect_output(print(few), "read 2 times")
   expect_s3_class(certify(few, d[1:3, ]), "pfdtc_certificate")
   expect_equal(nobs(add_rows(few, d[1:9, ])), nobs(add_rows(whole, d[1:9, ])))
   expect_null(open_fit(in_blocks(d), keep_data = FALSE)$data)
