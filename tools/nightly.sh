@@ -8,17 +8,22 @@ deadline=20000
 stage setup bash tools/setup.sh ci
 . tools/env.sh && set +eu && use_own_library
 
-stage "tests, OpenBLAS" bash tools/openblas.sh bash tools/test.sh
-stage "tests, nothing kept between passes" env PFDTC_TEST_MEMORY=0 bash tools/test.sh
-stage "tests, sanitizers" bash tools/sanitize.sh
+# Writes the table of the stages so far, also when the run is ended early.
+write_table() {
+    { echo "# commit $(git rev-parse --short HEAD), R $(Rscript --vanilla -e 'cat(as.character(getRversion()))')"; cat "$table"; } \
+        >bench/results/nightly.csv
+    rm -f "$PFDTC_COUNTS" "$table"
+}
+trap write_table EXIT
+trap 'exit 1' INT TERM
+
 stage doors bash tools/doors.sh
+stage "tests, sanitizers" bash tools/sanitize.sh
 stage "threads, ratio" bash tools/openblas.sh Rscript --vanilla bench/threads.R quick
+stage "tests, OpenBLAS" bash tools/openblas.sh bash tools/test.sh
 stage experiments Rscript --vanilla inst/experiments/run.R --reduced
+stage "tests, nothing kept between passes" env PFDTC_TEST_MEMORY=0 bash tools/test.sh
 stage "check with tests" bash tools/check.sh
 [ "${1:-}" = quick ] || stage "planted faults" bash tools/mutants.sh run
 
 finish_stages
-status=$?
-{ echo "# commit $(git rev-parse --short HEAD), R $(Rscript --vanilla -e 'cat(as.character(getRversion()))')"; cat "$table"; } \
-    >bench/results/nightly.csv
-exit $status
