@@ -2,84 +2,56 @@
 
 #' Methods for Gaussian process fits
 #'
-#' What [pfdtc()] and the `gp_` functions return answers R's usual questions.
+#' The usual questions of R to a model. They work for every fit of [pfdtc()] and of the `gp_` functions.
 #'
-#' * `print()`, `summary()`: the data, the choices made, the hyperparameters, and how the optimiser ended. A kernel
-#'   that was chosen comes with what the others fell behind by, in nats a row at rows held out; hyperparameters with
-#'   how many of the starts led to the same evidence (one of many: try more `restarts`, see [pfdtc_control()]); near
-#'   rows with what the inducing points leave unexplained; an exact posterior of less than 50 rows with leave-one-out
-#'   log densities of itself (at its hyperparameters, which flatters it), of a linear model and of the mean alone, in
-#'   nats a row. Where the optimiser of inducing points used up its iterations, the share of the descent that the last
-#'   tenth of the evaluations brought tells whether more would be worth their time. `summary()` sets the lengthscales
-#'   beside the ranges of the inputs: an input whose lengthscale is above 100 times its range has hardly any effect.
-#'   Beside the RMSE at the training rows, which flatters, it has `rmse_loo`, that of each row given the others
-#'   ([leave_one_out]), where the posterior is exact, of up to 2,000 rows and a response that was not transformed; of
-#'   classes and counts `scores` and, of up to 2,000 rows, `scores_loo`: NLPD, RMSE and Brier's score.
-#' * `coef()`: the hyperparameters, named `lengthscale.<column>`, `variance` and `noise`:
-#'   lengthscales in units of the inputs, the two variances in squared units of the response. Before them the
-#'   coefficients of a linear `mean`, after them, as `noise.<column>`, those of `noise = ~`, which `summary()` has with
-#'   their standard deviations.
-#' * `sigma()`: the noise's standard deviation, `sqrt(coef(fit)["noise"])`; of noise of more than one size that where
-#'   the inputs of its formula are at their means; of [student()] its scale; `NA` of classes and counts.
-#' * `logLik()`: of the response as given. Where the posterior is exact ([gp_exact()], or [pfdtc()]
-#'   of few rows) it is the exact Gaussian process's log evidence. Of inducing points by [pfdtc()],
-#'   [gp_vfe()] and [gp_dtc()] it is the evidence lower bound (ELBO): the log evidence is no smaller.
-#'   With near rows it is an *estimate* of the log evidence, by the density of each response given
-#'   the inducing points and its near rows: no bound, on either side. For [gp_fitc()] and [gp_sor()]
-#'   it is the log evidence of their own models, for [gp_subsample()] that of its rows alone.
-#'   Attribute `df` counts the hyperparameters that were learned, `nobs` the rows used; `lower` and
-#'   `upper`, which bracket the exact log evidence as [evidence_bounds()] does, are there for exact
-#'   posteriors and for those of inducing points by the three above, and with near rows where the fit
-#'   carries a reference.
-#' * `AIC()`, `BIC()`: from `logLik()` and its `df`, as for any model. Of two fits or more they warn,
-#'   with class `pfdtc_warning_evidence`, where what the brackets leave open (that of a log
-#'   likelihood without a bracket is taken to be its value) is more than what sets the fits apart:
-#'   then they do not tell which one is better. A reference narrows the bracket: `fit$reference <-
-#'   reference(fit)`.
-#' * `nobs()`: the rows used: without missing values and with positive weight. Of [gp_subsample()] the
-#'   rows of its posterior, whose log likelihood `logLik()` is.
-#' * `fitted()`, `residuals()`: posterior mean at the training rows, and response minus that.
-#'   Pearson residuals are multiplied by the square root of the row's weight, as those of [lm()], and so are deviance
-#'   residuals, which are the same with Gaussian noise. Of classes and counts both are as of [glm()].
-#'   `"loo"` and `"pit"` are those of each row given the others, see [leave_one_out].
-#'   Both are padded with `NA` if the fit used `na.exclude`, and need the data (`keep_data = TRUE`).
-#' * `simulate()`: joint draws from the posterior at the training rows or at `newdata`: of a new
-#'   response (with the row's own noise, `sigma^2 / weight`, at the training rows; weight 1 at new
-#'   ones), or of f. Up to 2,000 different rows they are drawn with the covariance matrix that `predict(full_cov =
-#'   TRUE)` has; of more (and where the fit has its data) by paths, at a cost linear in their number: what the inducing
-#'   points leave of the prior is drawn row after row, each given the 30 nearest before it, with a millionth of the
-#'   prior variance as noise, and what the data say of it is then put right exactly. For 100,000 rows that takes some
-#'   6 s, beside near rows 30 s.
-#' * `formula()`, `terms()`: of a fit from a formula; an error for a fit from a matrix.
-#' * `model.frame()`: of a formula fit, evaluated again from its call as for [lm()]; of a matrix fit
-#'   the response `y` and the columns of `x`.
-#' * `variable.names()`: the columns of the inputs.
-#' * `weights()`: the prior weights, or `NULL`: the noise of a row has the variance `sigma(fit)^2 / weights(fit)`, also
-#'   where it is of more than one size. Of shares of successes times the numbers of trials, as of [glm()].
-#'
-#' @param object,x,formula A fit. `print()` and `formula()` call it `x`, `model.frame()` calls it
-#'   `formula`.
-#' @param digits Significant digits to print.
-#' @param type For `residuals()`, `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`; for `simulate()`, draws
-#'   of a new `"response"` or of the `"latent"` function.
-#' @param nsim Number of draws.
-#' @param seed `NULL`, or a number for [set.seed()], after which R's generator is put back, as
-#'   [simulate()] describes.
-#' @param newdata Rows to draw at, as for [predict.gp_fit()]; when missing, the training rows.
-#' @param k Penalty for a parameter.
-#' @param ... For `AIC()` and `BIC()`, more fits. Else nothing, or passed on to print methods.
-#' @return
-#' `coef()` a named vector; `sigma()`, `nobs()` a number; `logLik()` an object of class `logLik`;
-#' `AIC()` and `BIC()` a number, or of several fits a data frame with columns `df` and `AIC` or `BIC`;
-#' `fitted()` and `residuals()` a named vector with an element a training row; `simulate()` a data
-#' frame with a column a draw and attribute `seed`; `summary()` an object with a print method;
-#' `print()` its argument, invisibly.
-#' @section Invariants:
-#' * `fitted(fit)` is `predict(fit)`, and `residuals(fit)` is the response minus that.
-#' * The mean and covariance of many draws of `simulate(fit, newdata = new)` approach `predict(fit,
-#'   new)` and the `cov` of `predict(fit, new, type = "response", full_cov = TRUE)`.
-#' * `simulate()` with a `seed` gives the same draws each time and leaves R's generator as it was.
+#' * `print()`, `summary()`: data, choices, hyperparameters and how the search ended. `summary()` adds the kernels
+#'   tried,
+#'   residuals, scores of training rows and of leave-one-out (exact posteriors of up to 2,000 rows).
+#' * `coef()`: `lengthscale.<column>` in units of the inputs, `variance` and `noise` in squared units of the response.
+#'   Before them the coefficients of a linear mean, after them, as `noise.<column>`, those of `noise = ~`.
+#' * `sigma()`: noise sd. With `noise = ~` at the means of its inputs; the scale of [student()]; `NA` for classes and
+#'   counts.
+#' * `logLik()`: of the response as given. For an exact posterior it is the log marginal likelihood. For [pfdtc()],
+#'   [gp_vfe()] and [gp_dtc()] with inducing points it is a lower bound, with neighbours an estimate. For [gp_fitc()],
+#'   [gp_sor()] and [gp_subsample()] it belongs to their own models. Attributes `df` (estimated hyperparameters),
+#'   `nobs`,
+#'   and, where available, `lower` and `upper` as [evidence_bounds()] has them.
+#' * `AIC()`, `BIC()`: warn with class `pfdtc_warning_evidence` if the bounds of `logLik()` leave open which fit is
+#'   better. A reference narrows them: `fit$reference <- reference(fit)`.
+#' * `nobs()`: rows without missing values and with positive weight; for [gp_subsample()] those of its posterior.
+#' * `fitted()`, `residuals()`: posterior mean at the training rows, and response minus mean. Pearson and deviance
+#'   residuals are as for [lm()] and [glm()]; `"loo"` and `"pit"` are in [leave_one_out]. They are padded with `NA` if
+#'   the
+#'   fit used `na.exclude`, and need the data.
+#' * `simulate()`: joint draws of new responses or of f, at training rows (noise variance `sigma^2 / weight`) or at
+#'   `newdata` (weight 1). Beyond 2,000 rows the cost is linear in the rows: 100,000 rows take about 6 s, 30 s with
+#'   neighbours.
+#' * `formula()`, `terms()`, `model.frame()`, `variable.names()`: as for [lm()]; `model.frame()` of a matrix fit has
+#'   `y`
+#'   and the columns of `x`.
+#' * `weights()`: the prior weights or `NULL`; for shares of successes times the numbers of trials, as for [glm()].
+#' @param object,x,formula a fit. `print()` and `formula()` call it `x`, `model.frame()` calls it `formula`.
+#' @param digits significant digits to print.
+#' @param type for `residuals()`: `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`; for `simulate()`: draws
+#'   of a
+#'   new `"response"` or of the `"latent"` function.
+#' @param nsim number of draws.
+#' @param seed `NULL`, or a number for [set.seed()]; R's generator is restored afterwards.
+#' @param newdata rows to draw at, as for [predict.gp_fit()]; default: the training rows.
+#' @param k penalty for a parameter.
+#' @param ... for `AIC()` and `BIC()` more fits; otherwise unused, or passed on to print methods.
+#' @return `coef()` a named vector; `sigma()`, `nobs()` a number; `logLik()` an object of class `logLik`; `AIC()` and
+#'   `BIC()` a number, or a data frame for several fits; `fitted()` and `residuals()` a named vector with an element a
+#'   training row; `simulate()` a data frame with a column a draw and attribute `seed`; `summary()` an object with a
+#'   print
+#'   method; `print()` its argument, invisibly.
+#' @section Invariants: `fitted(fit)` is `predict(fit)`, and `residuals(fit)` is the response minus that. The moments
+#'   of many
+#'   draws approach those of `predict(fit, new, type = "response", full_cov = TRUE)`. `simulate()` with a `seed`
+#'   repeats its
+#'   draws.
 #' @inherit predict.gp_fit source
+#' @seealso [predict.gp_fit()], [leave_one_out], [vcov.gp_fit()], [plot.gp_fit()]; `vignette("pfdtc")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' fit
