@@ -5,8 +5,7 @@
 #' The usual questions of R to a model. They work for every fit of [pfdtc()] and of the `gp_` functions.
 #'
 #' * `print()`, `summary()`: data, choices, hyperparameters and how the search ended. `summary()` adds the kernels
-#'   tried,
-#'   residuals, scores of training rows and of leave-one-out (exact posteriors of up to 2,000 rows).
+#'   tried, residuals, scores of training rows and of leave-one-out (exact posteriors of up to 2,000 rows).
 #' * `coef()`: `lengthscale.<column>` in units of the inputs, `variance` and `noise` in squared units of the response.
 #'   Before them the coefficients of a linear mean, after them, as `noise.<column>`, those of `noise = ~`.
 #' * `sigma()`: noise sd. With `noise = ~` at the means of its inputs; the scale of [student()]; `NA` for classes and
@@ -14,27 +13,23 @@
 #' * `logLik()`: of the response as given. For an exact posterior it is the log marginal likelihood. For [pfdtc()],
 #'   [gp_vfe()] and [gp_dtc()] with inducing points it is a lower bound, with neighbours an estimate. For [gp_fitc()],
 #'   [gp_sor()] and [gp_subsample()] it belongs to their own models. Attributes `df` (estimated hyperparameters),
-#'   `nobs`,
-#'   and, where available, `lower` and `upper` as [evidence_bounds()] has them.
+#'   `nobs`, and, where available, `lower` and `upper` as [evidence_bounds()] has them.
 #' * `AIC()`, `BIC()`: warn with class `pfdtc_warning_evidence` if the bounds of `logLik()` leave open which fit is
 #'   better. A reference narrows them: `fit$reference <- reference(fit)`.
 #' * `nobs()`: rows without missing values and with positive weight; for [gp_subsample()] those of its posterior.
 #' * `fitted()`, `residuals()`: posterior mean at the training rows, and response minus mean. Pearson and deviance
 #'   residuals are as for [lm()] and [glm()]; `"loo"` and `"pit"` are in [leave_one_out]. They are padded with `NA` if
-#'   the
-#'   fit used `na.exclude`, and need the data.
+#'   the fit used `na.exclude`, and need the data.
 #' * `simulate()`: joint draws of new responses or of f, at training rows (noise variance `sigma^2 / weight`) or at
 #'   `newdata` (weight 1). Beyond 2,000 rows the cost is linear in the rows: 100,000 rows take about 6 s, 30 s with
 #'   neighbours.
 #' * `formula()`, `terms()`, `model.frame()`, `variable.names()`: as for [lm()]; `model.frame()` of a matrix fit has
-#'   `y`
-#'   and the columns of `x`.
+#'   `y` and the columns of `x`.
 #' * `weights()`: the prior weights or `NULL`; for shares of successes times the numbers of trials, as for [glm()].
 #' @param object,x,formula a fit. `print()` and `formula()` call it `x`, `model.frame()` calls it `formula`.
 #' @param digits significant digits to print.
 #' @param type for `residuals()`: `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`; for `simulate()`: draws
-#'   of a
-#'   new `"response"` or of the `"latent"` function.
+#'   of a new `"response"` or of the `"latent"` function.
 #' @param nsim number of draws.
 #' @param seed `NULL`, or a number for [set.seed()]; R's generator is restored afterwards.
 #' @param newdata rows to draw at, as for [predict.gp_fit()]; default: the training rows.
@@ -43,13 +38,10 @@
 #' @return `coef()` a named vector; `sigma()`, `nobs()` a number; `logLik()` an object of class `logLik`; `AIC()` and
 #'   `BIC()` a number, or a data frame for several fits; `fitted()` and `residuals()` a named vector with an element a
 #'   training row; `simulate()` a data frame with a column a draw and attribute `seed`; `summary()` an object with a
-#'   print
-#'   method; `print()` its argument, invisibly.
+#'   print method; `print()` its argument, invisibly.
 #' @section Invariants: `fitted(fit)` is `predict(fit)`, and `residuals(fit)` is the response minus that. The moments
-#'   of many
-#'   draws approach those of `predict(fit, new, type = "response", full_cov = TRUE)`. `simulate()` with a `seed`
-#'   repeats its
-#'   draws.
+#'   of many draws approach those of `predict(fit, new, type = "response", full_cov = TRUE)`. `simulate()` with a
+#'   `seed` repeats its draws.
 #' @inherit predict.gp_fit source
 #' @seealso [predict.gp_fit()], [leave_one_out], [vcov.gp_fit()], [plot.gp_fit()]; `vignette("pfdtc")`.
 #' @examples

@@ -1,1 +1,0 @@
-list(old_usage = TRUE)
