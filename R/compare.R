@@ -167,7 +167,7 @@ BIC.gp_fit <- function(object, ...) {
   compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
 }
 
-# What the arguments of a call are written as; fits spliced into it by do.call() have no name.
+# Returns the arguments of a call as written. Fits that do.call() put into the call have no name.
 fit_labels <- function(call) {
   label <- function(a) if (is.symbol(a) || utils::object.size(a) < 20000) clip(deparse1(a)) else "fit"
   make.unique(vapply(as.list(call)[-1L], label, ""))
@@ -237,9 +237,9 @@ what_narrows <- function(fits, overlap) {
 #' without a bracket (`NA`), and so it is of [gp_sor()], [gp_fitc()] and [gp_subsample()], which are models of their
 #' own.
 #'
-#' Of classes and counts the log evidence is that of Laplace's approximation, and brackets are of that of the exact
-#' process; by `approx = "vi"` it is a lower bound of the true one, without an upper end. Families are compared like
-#' kernels, such as [poisson()] and [nb()], or the two links of [binomial()].
+#' For non-Gaussian responses the log marginal likelihood is Laplace's, and its bounds are for that of the exact GP. With
+#' `approx = "vi"` it is a lower bound of the true one. Families such as [poisson()] and [nb()], or the two links of
+#' [binomial()], are compared like kernels.
 #'
 #' There are no p-values. Twice a difference is not chi-squared here: hyperparameters were learned with priors, an input
 #' without effect has its lengthscale at the end of its range, and of fits by inducing points all of this is known
@@ -313,7 +313,7 @@ anova_models <- function(fits, labels) {
 
 kernel_name <- function(kernel) paste(kernel$label, collapse = " ")
 
-# What the brackets say of each row and the one above it.
+# Returns a sentence for each row and the one above it: which is better, by the bounds.
 anova_verdicts <- function(table) {
   names <- row.names(table)
   says <- vapply(seq_along(names)[-1L], function(i) {

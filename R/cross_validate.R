@@ -23,7 +23,7 @@
 #'   crps = s (z (2 pnorm(z) - 1) + 2 dnorm(z) - 1 / sqrt(pi)),}
 #' and averages are over rows, all alike, with those of weight 0 left out.
 #'
-#' Of a fit with another `family` than the Gaussian the result is a plain data frame with `fold`, `n`, `rmse` (of the
+#' For a fit with a non-Gaussian `family` the result is a plain data frame with `fold`, `n`, `rmse` (of the
 #' averaged probability or rate), `nlpd`, of classes `brier` (the mean squared distance of single trials from the
 #' averaged probability) and `accuracy`, of others `cover50` and `cover95`, and `seconds`; the attribute `predictions`
 #' has `row`, `fold`, `y`, `size` (trials), `mean`, `density`, the log density of the response, and the probabilities
@@ -104,7 +104,7 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   invisible(x)
 }
 
-# What of the fold's other rows goes wrong is said of the fold.
+# Names the fold in errors of the fit without that fold.
 without_fold <- function(id, expr) {
   tryCatch(expr, pfdtc_error_input = function(e) {
     abort_input("folds", sprintf("one in which without fold %s: %s", id, conditionMessage(e)),

@@ -1,4 +1,4 @@
-# What users ask of linear functionals of f: weighted sums, partial dependence, terms, derivatives and coefficients.
+# Linear functionals of f for users: weighted sums, partial dependence, terms, derivatives and coefficients.
 
 #' Averages, contrasts and other weighted sums of f
 #'

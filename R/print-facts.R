@@ -1,4 +1,4 @@
-# What print(), summary() and report() show of a fit: facts, one sentence each.
+# Facts of a fit, one sentence each, for print(), summary() and report().
 
 # Returns everything that print() and summary() show of a fit: its elements, texts and tables.
 fit_facts <- function(fit) {

@@ -5,7 +5,7 @@
 # gamma is learned first, beside one kernel; for everything that comes after these are rows of weight
 # w_n exp(-b_n'gamma) and the noise s2.
 
-# What is asked for: list(columns, centre, rate, label), NULL of one size.
+# Returns list(columns, centre, rate, label) of the noise formula, or NULL for constant noise.
 asked_noise_trend <- function(noise, data, s) {
   columns <- mean_columns(noise, data, "noise")
   if (!length(columns)) return(NULL)
@@ -61,7 +61,7 @@ describe_noise_trend <- function(trend) {
           paste(sprintf("%s %+.2g", trend$names, trend$gamma), collapse = ", "))
 }
 
-# Of each input, in its own units: what it adds to the log variance, and its sd.
+# Returns the slope of the log noise variance along each input, in its units, with its sd.
 noise_coefficients <- function(fit) {
   trend <- fit$noise_trend
   if (is.null(trend)) return(NULL)

@@ -128,7 +128,7 @@ with_new_sums <- function(fit, new, sign) {
   without_reference(count_rows(fit, sign * n))
 }
 
-# What is left of sums has the rounding of what they were: s2 I + G may be off by this share of s2.
+# Checks the rounding that removed rows leave in the sums: s2 I + G may be off by this share of s2.
 check_taken <- function(fit, p, sums, model, n) {
   gone <- fit$nobs - n
   if (gone <= 0) {
