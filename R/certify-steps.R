@@ -265,8 +265,8 @@ exact_of_fit <- function(fit) {
     x = data$x, m = NULL, factors = posterior, evidence = evidence_of("exact", model, data, posterior)))
 }
 
-# Bounds the effect of rounding on the exact posterior. With D the diagonal of K + s2 W^{-1}, its Cholesky factor is that of
-# K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}|_2 <= growth n, and h = (K + s2 W^{-1})^{-1} k(X, x):
+# Bounds the effect of rounding on the exact posterior. With D the diagonal of K + s2 W^{-1}, its Cholesky factor
+# is that of K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}|_2 <= growth n, and h = (K + s2 W^{-1})^{-1} k(X, x):
 #   error of the mean = h'Delta alpha,  of the variance = h'Delta h,
 # and that of kernel values likewise. Blocks of rows bound the memory.
 #

@@ -237,8 +237,8 @@ what_narrows <- function(fits, overlap) {
 #' without a bracket (`NA`), and so it is of [gp_sor()], [gp_fitc()] and [gp_subsample()], which are models of their
 #' own.
 #'
-#' For non-Gaussian responses the log marginal likelihood is Laplace's, and its bounds are for that of the exact GP. With
-#' `approx = "vi"` it is a lower bound of the true one. Families such as [poisson()] and [nb()], or the two links of
+#' For non-Gaussian responses the log marginal likelihood is Laplace's, and its bounds are for that of the exact GP.
+#' With `approx = "vi"` it is a lower bound of the true one. Families such as [poisson()] and [nb()], or the two links of
 #' [binomial()], are compared like kernels.
 #'
 #' There are no p-values. Twice a difference is not chi-squared here: hyperparameters were learned with priors, an input
