@@ -238,8 +238,8 @@ what_narrows <- function(fits, overlap) {
 #' own.
 #'
 #' For non-Gaussian responses the log marginal likelihood is Laplace's, and its bounds are for that of the exact GP.
-#' With `approx = "vi"` it is a lower bound of the true one. Families such as [poisson()] and [nb()], or the two links of
-#' [binomial()], are compared like kernels.
+#' With `approx = "vi"` it is a lower bound of the true one. Families such as [poisson()] and [nb()], or the two links
+#' of [binomial()], are compared like kernels.
 #'
 #' There are no p-values. Twice a difference is not chi-squared here: hyperparameters were learned with priors, an input
 #' without effect has its lengthscale at the end of its range, and of fits by inducing points all of this is known
