@@ -87,10 +87,10 @@ measures <- list(
 )
 
 # Where a goal is not reached, the value may not rise above the ceiling, which is lowered with every step.
-ceiling <- c("R lines" = 20300, "R lines of code" = 14420, "R lines of help" = 2110, "R files" = 110,
+ceiling <- c("R lines" = 20260, "R lines of code" = 14410, "R lines of help" = 2070, "R files" = 110,
              "named functions" = 1525, "comparisons of a likelihood's name outside its table" = 1,
-             "lines that write into settings" = 7, "lines of help shown, all pages" = 4120,
-             "lines of help shown, pfdtc()" = 151, "comments without subject and verb" = 13, "C lines" = 12120,
+             "lines that write into settings" = 7, "lines of help shown, all pages" = 4070,
+             "lines of help shown, pfdtc()" = 151, "C lines" = 12120,
              "calls in a default fit of 1,000 rows" = 2600, "files in it" = 34, "changes of file in it" = 1310)
 
 # ---- calls of a default fit -----------------------------------------------------------------------------------------
