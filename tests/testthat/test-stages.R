@@ -35,7 +35,8 @@ test_that("R's time limit ends learning by the evidence, wherever it comes, with
       if (is.null(kernel) && share < 0.2) expect_true(warned, info = share)
       expect_identical(fit$convergence, if (warned) 2L else 0L)
       expect_identical(fit$posterior, "exact")
-      expect_true(fit$kernel$profile %in% c(profiles, kernel$profile))
+      # a limit that was not met leaves the choice whole, which may be a sum
+      if (warned || !is.null(kernel)) expect_true(fit$kernel$profile %in% c(profiles, kernel$profile))
       if (!is.null(kernel)) expect_identical(fit$kernel$profile, "matern52")
       p <- predict(fit, data$new, se.fit = TRUE)
       expect_true(all(is.finite(unlist(p))) && all(p$se.fit > 0))
