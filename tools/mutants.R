@@ -162,7 +162,7 @@ verdict_of <- function(mutant, base, seconds, own) {
   kept <- file.path(folder, paste0("verdict-", c(hash_of_tests(mutant$tests),
                                                  hash_of_tests(all_tests(), mutant$tests))))
   for (file in kept[file.exists(kept)]) return(readRDS(file))
-  by <- stopped_by(folder, mutant$tests, seconds)
+  by <- stopped_by(folder, mutant$tests, min(seconds, 600))
   verdict <- list(by = by, first = !is.null(by))
   if (own && !verdict$first) return(verdict)
   if (!verdict$first) verdict$by <- stopped_by(folder, setdiff(all_tests(), mutant$tests), seconds)

@@ -259,6 +259,9 @@ test_that("a worker of a cluster that is dead for good is left out", {
   id <- future::value(future::future(Sys.getpid()))
   tools::pskill(id, 9L)
   Sys.sleep(0.5)
+  # A fit that goes on asking the dead worker would never end.
+  setTimeLimit(elapsed = 120, transient = TRUE)
+  on.exit(setTimeLimit(), add = TRUE)
   fit <- suppressMessages(on_points(source))
   expect_same_fit(fit, on_points(d))
 })
