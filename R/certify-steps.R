@@ -278,7 +278,7 @@ exact_of_fit <- function(fit) {
 exact_interval <- function(fit, fun) {
   model <- model_of(fit)
   k <- if (fun$kind == "values") prior_most(model, fit$x, fun$x) else fun$size
-  L <- fit$factors$L
+  L <- cholesky_of(posterior_of(fit))
   n <- nrow(L)
   growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
   root <- sqrt(rowSums(L^2))                # of d_i = k + v_i

@@ -7,7 +7,7 @@
 # consistency. In a random order the first rows have distant neighbours and the last rows near ones, so all scales have
 # information.
 
-# Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother). state$so_far has the best so far, for
+# Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother, exact). state$so_far has the best so far, for
 # interrupts.
 learn_evidence <- function(data, s, state) {
   pool <- learning_rows(data, s)
@@ -49,7 +49,7 @@ learn_evidence <- function(data, s, state) {
   }
   if (!in_time(pool)) attr(found$report, "ended") <- TRUE
   c(now$problem$natural(now$theta),
-    list(pilot = NULL, learned = found$report, kernels = now$kernels, smoother = smoother))
+    list(pilot = NULL, learned = found$report, kernels = now$kernels, smoother = smoother, exact = now$exact))
 }
 
 message_copies <- function(copies, n) {
@@ -72,6 +72,9 @@ learn_finally <- function(now, s, rival, state, keep) {
     ends <- ends[order(-vapply(ends, `[[`, 0, "value"))]
     now[c("theta", "value")] <- ends[[1L]][c("theta", "value")]
     rival <- find_rival(problem, ends)
+  } else if (has_little_noise(problem, now$theta)) {
+    choice <- choose_exactly(now, run)
+    now[c("theta", "exact")] <- choice[c("theta", "exact")]
   }
   if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, nor at the start of a likelihood's fit
     now$parameters <- sum(problem$free)

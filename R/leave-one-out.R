@@ -96,7 +96,7 @@ root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
 
 # Returns NULL if it would take more than a second, or is not in units of the response.
 cheap_rmse_loo <- function(fit) {
-  if (is_exact(fit) && !is.null(fit$data) && fit$nobs <= exact_rows && is.null(fit$transform)) {
+  if (is_exact(fit) && !is.null(fit$data) && fit$nobs <= dense_rows && is.null(fit$transform)) {
     root_mean_square(stats::residuals(fit, type = "loo"))
   }
 }

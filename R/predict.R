@@ -128,7 +128,7 @@ in_shape <- function(said, names) {
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
   p <- if (ask$hyper_uncertainty) mixture_at(fit, rows, ask$full_cov) else
-    c(latent_at(fit, rows$x), list(noise = if (conjugate) noise_at(fit, rows$x)))
+    c(latent_at(fit, rows$x, mean_only = needs_mean_only(fit, ask)), list(noise = if (conjugate) noise_at(fit, rows$x)))
   f <- list(mean = p$mean[rows$index] + rows$offset, var = p$var[rows$index], size = rows$size)
   if (conjugate) f$noise <- rep_len(p$noise, nrow(rows$x))[rows$index]
   f[c("lower", "upper", "top")] <- f[c("mean", "mean", "var")]
@@ -144,6 +144,11 @@ latent_asked <- function(fit, rows, ask) {
   if (ask$full_cov && conjugate) diag(f$cov) <- f$var + if (ask$type == "response") f$noise else 0
   if (ask$type %in% c("class", "density")) f$mean <- stats::setNames(f$mean, rows$names)
   f
+}
+
+needs_mean_only <- function(fit, ask) {
+  ask$interval == "none" && !ask$se.fit && !ask$full_cov && !ask$certified && is.null(fit$likelihood) &&
+    (ask$type == "latent" || ask$type == "response" && is.null(fit$transform))
 }
 
 # Returns the trials of each row where a distribution of responses is asked for, else 1.

@@ -168,7 +168,7 @@ test_that("the evidence of a line alone is that of its kernel, and the search en
 test_that("of a linear truth the default is the line, as near to it as lm() and as sure", {
   for (n in c(150, 2200)) {
     data <- line_data(n, 3, three_slopes, 0.3)
-    fit <- learn_rows(data)
+    fit <- with_few_exact(learn_rows(data))
     expect_identical(fit$kernel$profile, "mean")
     expect_identical(fit$kernels$kernel[fit$kernels$chosen], "linear mean")
     expect_output(print(fit), "linear mean")
