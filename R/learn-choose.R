@@ -137,7 +137,8 @@ choose_exactly <- function(now, run) {
   }
   exactly <- function(tried) c(list(label = "exact"), learn_exactly(now$problem, run)[c("theta", "loo")])
   judge <- function(model) {
-    list(score = if (is.null(model$loo)) Inf else -mean(model$loo), scores = -model$loo, parameters = 0L)
+    if (is.null(model$loo)) return(list(score = Inf, parameters = 0L))
+    list(score = -mean(model$loo), scores = -model$loo, parameters = 0L)
   }
   choice <- choose(list(neighbours = by_neighbours, exact = exactly), judge)
   gain <- choice$tried$exact$loo - choice$tried$neighbours$loo
