@@ -45,11 +45,11 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
   hyper_uncertainty <- check_flag(hyper_uncertainty, "hyper_uncertainty")
-  if (hyper_uncertainty) refuse_likelihood(fit, "fit", "`hyper_uncertainty`")
+  if (hyper_uncertainty) check_posterior(fit, "normal", "fit", "The certified mixture")
   p <- if (hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   out <- certificate_of(fit, new, effort, reference, m2, test_points, max_seconds, p)
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y,
-            check = if (!response_of(fit)$conjugate) same_chance(quick_check(fit, effort)))
+            check = if (!response_of(fit)$conjugate) with_fixed_seed(quick_check(fit, effort)))
 }
 
 # Returns the inputs `x` in the form of new_rows().
@@ -128,7 +128,7 @@ posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, 
   parts <- mixture_parts(fit, p$points$hyper, function(one) {
     if (effort != "fast" && !is_exact(one)) {
       one$reference <- if (is.null(z)) reference(one, m2, seconds) else
-        same_chance(reference_on(one, needs_data(one, "fit"), z, NULL, max_seconds = seconds))
+        with_fixed_seed(reference_on(one, needs_data(one, "fit"), z, NULL, max_seconds = seconds))
     }
     part <- posterior_of(one)
     own <- fun$under(part$model$kernel)

@@ -102,16 +102,20 @@ fitc_bound <- function(fit) {
 pf_divergence <- function(fit, nu = NULL) {
   fit <- check_fit(fit, "fit")
   check_dtc(fit, "The pF divergence compares DTC posteriors with an auxiliary distribution.")
-  fit <- far_part(fit)
   data <- needs_data(fit, "fit")
-  model <- model_of(fit)
-  aux <- divergence_aux(nu, fit, data, model)
-  pf_objectives[[aux$objective]]$divergence(aux, fit$inducing, fit$factors, fit$jitter, data, model)
+  p <- posterior_on_points(posterior_of(fit))
+  pf_distance(divergence_aux(nu, fit, data, p$model), p)
+}
+
+# Returns d_pF between a posterior on inducing points and an auxiliary distribution.
+pf_distance <- function(aux, p) {
+  pf_objectives[[aux$objective]]$divergence(aux, p$z, p$factors, p$jitter, p$rows, p$model)
 }
 
 # Returns the auxiliary distribution that was given, or that of the fit.
 divergence_aux <- function(given, fit, data, model) {
   if (is.null(given)) {
+    if (is.null(fit$aux) && (is_exact(fit) || !is.null(fit$near))) fit$aux <- default_aux()
     if (is.null(fit$aux)) {
       abort_input("nu", "NULL", "given for a fit by another method than pfdtc()",
                   hint = "Such as aux_reference(), or a gp_exact() fit.")
@@ -125,28 +129,29 @@ divergence_aux <- function(given, fit, data, model) {
   if (inherits(given, "gp_fit")) {
     given <- check_fit(given, "nu")
     check_same_model(given, fit, "nu", "fit")
-    return(as_auxiliary(if (is.null(given$near)) given else far_part(given), model, fit$scale))
+    p <- posterior_of(given)
+    return(as_auxiliary(if (inherits(p, "near")) posterior_on_points(p) else p, model, fit$scale))
   }
   make_auxiliary(check_aux(given, "nu"), data, model, fit$m)
 }
 
 # Returns the posterior as p k + sum_j s_j b_j b_j and a mean, with b linear in k(U, .), for y divided by `scale`. The
 # fit's own scale may differ: L and C are proportional to 1 / scale, alpha to scale, and beta has no unit.
-as_auxiliary <- function(fit, model, scale) {
-  post <- fit$factors
-  unit <- fit$scale / scale
+as_auxiliary <- function(p, model, scale) {
+  post <- p$factors
+  unit <- p$model$scale / scale
   post$L <- post$L * unit
   if (is.null(post$C)) post$alpha <- post$alpha / unit else post$C <- post$C * unit
-  if (!is.null(fit$x)) { # exact: p = 1, b = L^{-1} k(U, x), sign -1
-    n <- nrow(fit$x)
+  if (inherits(p, "exact")) { # p = 1, b = L^{-1} k(U, x), sign -1
+    n <- nrow(p$x)
     check_memory(24 * as.double(n)^2, sprintf("the exact posterior of %d rows as an auxiliary distribution", n))
     W <- t(forwardsolve(post$L, diag(n)))
-    return(low_rank_auxiliary(fit$x, W, rep(-1, n), post$alpha, 1L, model, "exact posterior"))
+    return(low_rank_auxiliary(p$x, W, rep(-1, n), post$alpha, 1L, model, "exact posterior"))
   }
-  M <- nrow(fit$inducing)
+  M <- nrow(p$z)
   mean <- solve_t(post$L, post$beta)
   sor <- sqrt(model$noise) * solve_t(post$L, t(forwardsolve(post$C, diag(M)))) # s2 a'(s2 I + G)^{-1} a
-  if (gp_family(fit)$sor) return(low_rank_auxiliary(fit$inducing, sor, rep(1, M), mean, 0L, model, "SoR posterior"))
+  if (p$sor) return(low_rank_auxiliary(p$z, sor, rep(1, M), mean, 0L, model, "SoR posterior"))
   nystrom <- t(forwardsolve(post$L, diag(M))) # k - a'a plus the SoR covariance
-  low_rank_auxiliary(fit$inducing, cbind(nystrom, sor), rep(c(-1, 1), each = M), mean, 1L, model, "DTC posterior")
+  low_rank_auxiliary(p$z, cbind(nystrom, sor), rep(c(-1, 1), each = M), mean, 1L, model, "DTC posterior")
 }

@@ -29,7 +29,7 @@ evidence_bounds <- function(fit) {
   found <- evidence_bracket(own, fit$data)
   reference <- fit$reference
   if (!is.null(reference) && !(is.null(fit$data) && is.null(reference$norms))) {
-    reference <- same_chance(find_reference(fit, reference, NULL))
+    reference <- with_fixed_seed(find_reference(fit, reference, NULL))
     better <- evidence_bracket(reference, if (!is.null(fit$data)) data_in_scale(fit, reference))
     found <- intersect_brackets(found, better)
   }
@@ -121,7 +121,7 @@ logdet_error <- function(L, d, v, N, n) {
 # Returns the DTC posterior for the bracket, with norms if the fit has its data.
 evidence_posterior <- function(fit) {
   if (!is.null(fit$norms)) return(fit)
-  if (!is.null(fit$data)) return(same_chance(own_posterior(fit)))
+  if (!is.null(fit$data)) return(with_fixed_seed(own_posterior(fit)))
   serves <- !is.null(fit$factors) && (gp_family(fit)$dtc || gp_family(fit)$sor)
   if (!serves || fit$jitter < rounding_jitter(nrow(fit$inducing))) {
     needs_data(fit, "fit")

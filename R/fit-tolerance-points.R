@@ -295,7 +295,7 @@ search_working <- function(data, asked, state, deadline) {
   learned <- learn_laplace_stage(data, decide(facts_of(data, asked), asked)$learn, state)
   fit <- construct_laplace(data, learned, working_points(data, learned, few$posterior, few$posterior$m, state), few,
                            state)
-  yard <- run_stage(state, "reference", same_chance({
+  yard <- run_stage(state, "reference", with_fixed_seed({
     grow_reference(nrow(data$x), most, Inf, deadline, function(m2) {
       made <- laplace_reference(fit, data, m2)
       yardstick(mode_interval(made$bounds, data$x), plain_rows(data$x), NULL, few$goal$quantile, made, n = data$n)
@@ -317,10 +317,10 @@ fewest_points <- function(fit, data, yard, tol) {
   ref <- yard$reference
   least <- max(yard$floor)
   if (!is.finite(least)) return(list(m = min(laplace_sizes$most, ref$m)))
-  offset <- engine_sites(fit$likelihood, data$sites, fit$center)$offset
+  sites <- sites_of_fit(fit, data)
   bisect_points(ref$m, (if (least <= tol) tol else 1.25 * least) * (1 - 1e-6), tol, function(m) {
-    at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, ref$inducing[seq_len(m), , drop = FALSE],
-                     rounding_jitter(m), fit$control, start = list(beta = ref$factors$beta[seq_len(m)]), want = 1L)
-    yard$error(at$f - offset, sqrt(at$q + at$left))
+    at <- laplace_at(data$x, sites, fit$kernel, ref$inducing[seq_len(m), , drop = FALSE], rounding_jitter(m),
+                     fit$control, start = list(beta = ref$factors$beta[seq_len(m)]), want = 1L)
+    yard$error(at$f - sites$offset, sqrt(at$q + at$left))
   })
 }

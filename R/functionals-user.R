@@ -32,7 +32,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   fit <- check_any_fit(fit, "fit")
   certified <- check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
-  if (certified) refuse_likelihood(fit, "fit", "A certificate of a functional")
+  if (certified) check_posterior(fit, "normal", "fit", "A certificate of a functional")
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   weights <- check_functional_weights(if (missing(weights)) NULL else weights, length(new$index))
   # Weights are divided by a power of two, so that their squares do not overflow, and results multiplied by it.
@@ -139,7 +139,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   type <- check_choice(type, c("link", "response"), "type")
   values <- check_count(n, "n", min = 2)
-  if (certified) refuse_likelihood(fit, "fit", "A certificate of a functional")
+  if (certified) check_posterior(fit, "normal", "fit", "A certificate of a functional")
   if (missing(newdata)) {
     rows <- rows_to_average(fit)
   } else {

@@ -43,19 +43,18 @@ laplace_check <- function(fit, draws = 2000) {
   if (!is.null(fit$near)) abort_input("fit", "one with near rows", "one of inducing points alone (`neighbours = 0`)")
   draws <- check_count(draws, "draws", min = 100)
   data <- needs_data(fit, "fit")
-  at <- laplace_at(data, replace(fit$likelihood, "approx", "vi"), fit$center, fit$kernel, fit$inducing, fit$jitter,
-                   fit$control, fit$factors, want = 1L, maxit = 0L)
-  sites <- engine_sites(fit$likelihood, data$sites, fit$center)
-  constant <- log_constant(fit$likelihood, data$sites)
-  elbo <- variational_bound(at, sites, constant, prior_most(new_model(fit$kernel, 1), data$x, fit$inducing))
-  laplace <- if (is_variational(fit$likelihood)) NA_real_ else
-    sum(native_likelihood(sites, at$f)[1L, ], constant) - (sum(at$beta^2) + logdet(at$C)) / 2
+  sites <- sites_of_fit(fit, data)
+  at <- laplace_at(data$x, replace(sites, "variational", 1L), fit$kernel, fit$inducing, fit$jitter, fit$control,
+                   fit$factors, want = 1L, maxit = 0L)
+  elbo <- variational_bound(at, sites, prior_most(new_model(fit$kernel, 1), data$x, fit$inducing))
+  laplace <- if (sites$variational == 1L) NA_real_ else
+    sum(native_likelihood(sites, at$f)[1L, ], sites$constant) - (sum(at$beta^2) + logdet(at$C)) / 2
   m <- nrow(fit$inducing)
   z <- matrix(stats::rnorm(m * draws), m)
   U <- at$beta + backsolve(at$C, z, upper.tri = FALSE, transpose = TRUE)
   l <- native_paths(at, fit$inducing, fit$kernel, data$x, sites, t(U), fit$control)
   # log p(y, u) - log q(u), both without their 2 pi
-  logs <- sum(constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
+  logs <- sum(sites$constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
   weights <- exp(logs - max(logs))
   weights <- weights / sum(weights)
   out <- list(khat = pareto_shape(logs), ess = 1 / sum(weights^2) / draws, laplace = laplace,

@@ -26,8 +26,9 @@
 reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
   fit <- check_any_fit(fit, "fit")
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
-  if (!is.null(data)) refuse_likelihood(fit, "fit", "A reference by passes over `data`") else needs_data(fit, "fit")
-  if (!response_of(fit)$conjugate) return(same_chance(laplace_reference(fit, fit$data, m2)))
+  if (!is.null(data)) check_posterior(fit, "normal", "fit", "A reference by passes over `data`") else
+    needs_data(fit, "fit")
+  if (!response_of(fit)$conjugate) return(with_fixed_seed(laplace_reference(fit, fit$data, m2)))
   tell <- stage_line("reference", fit$control$progress)
   on.exit(tell(NULL))
   most <- if (is.null(data)) fit$data$n else fit$nobs
@@ -117,7 +118,8 @@ reference_of_source <- function(fit, source, m2, call, tell) {
   tell("norms")
   norms <- pass(norms_of_block, norms_merge, posterior[c("L", "C", "beta")], z, model, fit$control)
   rows <- list(n = fit$nobs, scale = fit$scale, shift = log_density_shift(fit$nobs, found$log_w, fit$scale, 0, 0))
-  dtc_beside(fit, z, posterior, finish_norms(norms, posterior, model), rows, call,
+  p <- points_posterior(model, fit, rows, z, posterior, finish_norms(norms, posterior, model))
+  fit_of_posterior(p, call = call,
              source = list(label = source$label, rows = NA, omitted = 0L, sample = sample$n, passes = 3L))
 }
 

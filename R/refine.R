@@ -36,7 +36,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   goal <- tol * fit$sd_y
   fun <- values_at(model_of(fit)$kernel, new$x)
   if (is_exact(fit)) {
-    found <- list(inside = exact_interval(fit, fun), iterations = 0L, why = "nothing to iterate")
+    found <- list(inside = exact_interval(posterior_of(fit), fun), iterations = 0L, why = "nothing to iterate")
   } else {
     reference <- find_reference(fit, reference, NULL)
     found <- iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit)
