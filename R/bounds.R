@@ -1,25 +1,23 @@
 #' Error bounds of the pF divergence theorem
 #'
-#' Returns the finite-data bounds of Huggins et al. (2019) on the errors of mean, sd and variance, with the exact
-#' posterior as auxiliary distribution. They are far above the actual error; [certify()] gives practical intervals.
-#'
-#' A fit under [aux_subset()] also gets the paper's bound by a density ratio, which grows exponentially in the number of
-#' rows left out; `vacuous` is TRUE if it exceeds the bound without inducing points. With `samples` importance sampling
-#' estimates the ratio, which is no bound. The theory vignette has the formulas.
+#' Returns the finite-data bounds of Huggins et al. (2019) on the errors of mean, sd and variance of a DTC posterior,
+#' with the exact posterior as auxiliary distribution. They are far above the actual error; [certify()] gives practical
+#' intervals. A fit under [aux_subset()] also gets the paper's bound by a density ratio, which grows exponentially in
+#' the number of rows left out.
 #'
 #' @inheritParams certify
-#' @param fit A fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. The bounds are for DTC posteriors: a fit with
-#'   neighbours is bounded without them, an exact one as DTC with all rows as inducing points.
+#' @param fit A fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. A fit with neighbours is bounded without
+#'   them, an exact one as DTC with all rows as inducing points.
 #' @param effort `"fast"` uses the fit's own inducing points, `"reference"` also a bigger posterior.
-#' @param samples Number of draws for the estimate of the density ratio; 0: none.
+#' @param m2 Number of inducing points of that reference.
+#' @param samples Number of importance samples for an estimate of the density ratio, which is no bound.
 #' @return A data frame, a row for each row of `newdata`: `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp`
 #'   (units of `y`) and `var_bound` (squared). Attributes: `eps`, `eps_mean`, `eps_cov` (no unit), `w2` (bound of the
-#'   2-Wasserstein distance); under [aux_subset()] `log_density_ratio` (a bound), `log_eps`, `vacuous`, `note`; with
-#'   `samples` `density_ratio_estimate` (a log) and `density_ratio_ess` (effective sample size).
-#' @section Errors: class `pfdtc_error_input` for other fits, and for `samples` without [aux_subset()].
-#' @section Invariants: `|mean - exact mean| <= mean_bound_sharp <= mean_bound`, and likewise for the sd;
-#'   `eps^2 = eps_mean^2 + eps_cov^2`.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), theorem on the pF divergence and its corollaries.
+#'   2-Wasserstein distance); under [aux_subset()] `log_density_ratio`, `log_eps`, `note` and `vacuous`, TRUE if the
+#'   bound exceeds that without inducing points; with `samples` `density_ratio_estimate` (a log), `density_ratio_ess`.
+#' @section Errors and invariants: class `pfdtc_error_input` for other fits. `|mean - exact mean| <= mean_bound_sharp <=
+#'   mean_bound`, likewise for the sd; `eps^2 = eps_mean^2 + eps_cov^2`.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), theorem on the pF divergence; theory vignette.
 #' @seealso [certify()], [pf_divergence()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 4)

@@ -285,7 +285,6 @@ laplace_bracket <- function(b) {
 }
 
 laplace_evidence_bounds <- function(fit) {
-  if (response_of(fit)$approx == "vi") return(c(lower = fit$evidence, upper = Inf))
   if (!response_of(fit)$concave) {
     abort_input("fit", sprintf("a fit with family %s", response_of(fit)$label), "one with a log-concave likelihood",
                 hint = "With several modes no bounds of the Laplace evidence are known.")

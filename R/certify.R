@@ -1,19 +1,17 @@
 #' Certify predictions: guaranteed intervals for the exact GP
 #'
 #' Returns intervals that contain the posterior mean and sd of the exact Gaussian process at every row of `newdata`,
-#' without computing that process. The intervals certify the approximation, not the model.
-#'
-#' With a non-Gaussian `family` the certificate is for Laplace's approximation under the exact GP prior.
-#' [laplace_check()] is a diagnostic of that approximation.
+#' without computing that process. They certify the approximation, not the model. With a non-Gaussian `family` they are
+#' for Laplace's approximation under the exact GP prior; [laplace_check()] is a diagnostic of that approximation.
 #'
 #' @param fit A fit of any kind, except with `approx = "vi"`.
-#' @param newdata Rows to certify at; when missing, the training rows.
+#' @param newdata Rows to certify at; default: the training rows.
 #' @param effort `"fast"` uses the fit's own inducing points. `"reference"`, the default, adds a bigger posterior and
 #'   kriging on nearest neighbours, \eqn{O(n)}. `"tight"` adds passes over all pairs of rows, \eqn{O(n^2 m_2)}.
-#' @param reference A reference made by [reference()], or a [gp_dtc()] fit of the same data and hyperparameters. `NULL`:
-#'   the call computes one.
-#' @param m2 Number of inducing points of that reference.
-#' @param test_points Maximum number of rows of `newdata` that become points of the reference. Default: `m2 / 4`.
+#' @param reference A reference made by [reference()], or a [gp_dtc()] fit of the same data and hyperparameters.
+#'   Default: the call computes one.
+#' @param m2,test_points Number of inducing points of that reference, and how many rows of `newdata` may become further
+#'   ones, by default `m2 / 4`.
 #' @param max_seconds Time for the steps after the reference.
 #' @param hyper_uncertainty If `TRUE`, certifies the mixture of [predict()].
 #' @param ... Not used.
@@ -22,9 +20,9 @@
 #'   exact mean and sd; `mean_error`, the larger distance of `mean` from its ends; with a non-Gaussian `family` the mean
 #'   response as `response`, `response_lower`, `response_upper`. Attributes: `effort`, `m2`, `passes`, `seconds`, `t`
 #'   (residual prior variance of the reference over all rows), `advice` (what would narrow wide intervals).
-#' @section Errors: `pfdtc_error_input` without data and reference, or for a reference of another model.
-#' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
-#'   gives a wider interval beyond rounding.
+#' @section Errors and invariants: class `pfdtc_error_input` without data and reference, or for a reference of another
+#'   model. `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never gives a
+#'   wider interval beyond rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 4)

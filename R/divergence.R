@@ -1,28 +1,22 @@
 #' Kullback-Leibler divergence to the exact posterior
 #'
 #' Returns \eqn{\mathrm{KL}(\tilde\pi \,\|\, \pi)}{KL(approximation || exact)} between the posterior processes of a
-#' fit and of [gp_exact()], in nats. With `newdata` it is the mean divergence of the marginal distributions.
-#'
-#' [gp_sor()] has an infinite divergence, because its posterior is singular; its marginal divergence is finite. Formulas
-#' are in the theory vignette.
+#' fit and of [gp_exact()], in nats. With `newdata` it is the mean divergence of the marginal distributions. The theory
+#' vignette has the formulas.
 #'
 #' @param fit A fit of any kind.
 #' @param exact The [gp_exact()] fit of the same data with the same hyperparameters.
-#' @param newdata Rows at which the marginal distributions of the latent function are compared. `NULL`: the divergence
-#'   of the processes.
-#' @return A number of nats, not negative; `Inf` for SoR without `newdata`.
-#' @section Errors: class `pfdtc_error_input` if the fits differ in data or hyperparameters, or for a fit with
-#'   neighbours without `newdata`, because it is no single process.
-#' @section Invariants: 0 if the fit is exact;
+#' @param newdata Rows at which the marginal distributions of the latent function are compared.
+#' @return A number of nats, not negative. It is `Inf` for SoR without `newdata`, because its posterior is singular.
+#' @section Errors and invariants: class `pfdtc_error_input` if the fits differ in data or hyperparameters, or for a fit
+#'   with neighbours without `newdata`. 0 if the fit is exact;
 #'   \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{
 #'   (mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL} at every point.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 3; Matthews, Hensman, Turner and Ghahramani (2016).
 #' @seealso [pf_divergence()], [compare_fits()]
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
-#' dtc <- gp_dtc(dist ~ speed, cars, m = 3, kernel = exact$kernel, noise = exact$noise,
-#'               hyper = "fixed")
-#' kl_divergence(dtc, exact)
+#' dtc <- gp_dtc(dist ~ speed, cars, m = 3, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
 #' kl_divergence(dtc, exact, newdata = cars)
 #' @export
 kl_divergence <- function(fit, exact, newdata = NULL) {
@@ -84,20 +78,16 @@ fitc_bound <- function(fit) {
 #' @param fit A fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. A fit with neighbours is measured by its
 #'   inducing points alone, an exact one by the DTC posterior with all rows as inducing points.
 #' @param nu An auxiliary distribution: a description such as [aux_sor()], an object made by [auxiliary()], or a fit of
-#'   the same data and hyperparameters. `NULL`: the one that a fit by [pfdtc()] was optimised under. The default of
-#'   [pfdtc()], [aux_white()], computes the exact mean, \eqn{O(n^3)}.
-#' @return A number, not negative, without unit: it does not change when `y` is rescaled.
-#' @section Errors: class `pfdtc_error_input` for other fits, or a `nu` of other data or hyperparameters.
-#' @section Invariants: 0 but for rounding at the exact posterior, for a fit whose inducing points are all rows; if `nu`
-#'   is the exact posterior,
+#'   the same data and hyperparameters. Default: that of the fit. [aux_white()] costs \eqn{O(n^3)}.
+#' @return A number, not negative, without unit.
+#' @section Errors and invariants: class `pfdtc_error_input` for other fits, or a `nu` of other data or hyperparameters.
+#'   For a fit whose inducing points are all rows, 0 at the exact posterior; if `nu` is the exact posterior,
 #'   \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 4.
 #' @seealso [pf_objective()], [kl_divergence()]
 #' @examples
-#' exact <- gp_exact(dist ~ speed, cars)
-#' fit <- pfdtc(dist ~ speed, cars, m = 4, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
+#' fit <- pfdtc(dist ~ speed, cars, m = 4)
 #' pf_divergence(fit)
-#' pf_divergence(fit, exact)
 #' @export
 pf_divergence <- function(fit, nu = NULL) {
   fit <- check_fit(fit, "fit")

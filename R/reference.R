@@ -1,19 +1,17 @@
 #' Compute a reference posterior for certificates
 #'
 #' A reference is the DTC posterior of the same model on many more inducing points, chosen by greedy pivoted Cholesky
-#' factorisation. Its own certificate is narrow, so that any other fit is certified by its distance from it.
-#'
-#' At most ten steps of conjugate gradients, as in [refine()], correct its mean; each is a pass over all pairs of rows.
-#' The mean is not corrected with a non-Gaussian `family` or for rows in a row source, which is read three times.
+#' factorisation. Its own certificate is narrow, so that any other fit is certified by its distance from it. At most ten
+#' steps of conjugate gradients, as in [refine()], correct its mean, except with a non-Gaussian `family` or for rows in
+#' a row source, which is read three times.
 #'
 #' @param fit A fit with its data, or of a formula.
 #' @param m2 Maximum number of inducing points. Default: four times those of the fit; at least 600 with a `family`.
-#' @param max_seconds Time for the correction of the mean. No pass is begun that would end later. The result has the
-#'   number of passes as `correction$passes`.
+#' @param max_seconds Time for the correction of the mean. No pass over all pairs of rows is begun that would end later.
 #' @param data For a fit without its data, the rows it was made of: a row source or a data frame. Weights, offset and
 #'   `subset` are those of the fit's call.
-#' @return A fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need. Cost \eqn{O(n m_2^2)}, memory
-#'   \eqn{O(m_2^2)} and `2 n` numbers for a corrected mean.
+#' @return A fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need; `correction$passes` is the
+#'   number of passes. Cost \eqn{O(n m_2^2)}, memory \eqn{O(m_2^2)} and `2 n` numbers for a corrected mean.
 #' @section Errors: class `pfdtc_error_input` without data, or for `data` that are not the rows of the fit;
 #'   `pfdtc_error_source` for failures while a source is read.
 #' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation.

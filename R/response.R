@@ -38,8 +38,8 @@ response_kind <- function(response) {
 
 # ---- the engine -----------------------------------------------------------------------------------------------------
 
-# Returns what the engine and the working rows read: the responses, `constant`, the terms of log p without f, and whether
-# log p is concave.
+# Returns what the engine and the working rows read: the responses, `constant` (the terms of log p without f), and
+# whether log p is concave.
 engine_sites <- function(likelihood, sites, center) {
   response <- as_response(likelihood)
   out <- list(name = response$site, y = as.double(sites$y), size = sites$size, weight = sites$weight,
