@@ -114,10 +114,9 @@ krige_each <- function(job, fun, inside, rows) {
 step_all_rows <- function(job, fun, inside) {
   if (is.null(job$data) || fun$kind != "values") return(inside)
   job$tell("sd by all rows")
-  half <- (inside$sd_upper - inside$sd_lower) / 2
-  distance <- abs(job$at$sd - (inside$sd_upper + inside$sd_lower) / 2)
+  sd <- half_and_distance(inside, job$at, "sd")
   floor <- if (kriging_rows() < 1) 0 else inside$sd_upper / 200
-  rows <- which(half > pmax(distance, stats::median(distance)) / 20 & half > floor)
+  rows <- which(sd$half > sd$far / 20 & sd$half > floor)
   if (!length(rows)) return(inside)
   reference <- job$reference
   most <- job$most
@@ -125,7 +124,7 @@ step_all_rows <- function(job, fun, inside) {
     each <- seconds_of_flops(reference, job$data, 4 * reference$m)
     most <- min(most, floor((job$left() - seconds_of_flops(reference, job$data, reference$m^2)) / each))
   }
-  rows <- rows[utils::head(order(-half[rows]), max(most, 0))]
+  rows <- rows[utils::head(order(-sd$half[rows]), max(most, 0))]
   if (!length(rows)) return(inside)
   some <- some_functionals(fun, rows)
   crossing <- native_cross(reference$factors, reference$inducing, job$data, model_of(reference), some$x,
@@ -182,13 +181,21 @@ narrow <- function(inside, found, rows = NULL) {
   inside
 }
 
+# Returns list(half, distance, far) of the intervals of `what` ("mean" or "sd"): half their width, the distance of the
+# fit from their middle, and that or the median distance if it is larger.
+half_and_distance <- function(inside, at, what) {
+  lower <- inside[[paste0(what, "_lower")]]
+  upper <- inside[[paste0(what, "_upper")]]
+  distance <- abs(at[[what]] - (upper + lower) / 2)
+  list(half = (upper - lower) / 2, distance = distance, far = pmax(distance, stats::median(distance)))
+}
+
 # Returns the intervals of which some of `what` is known no better than within a tenth of the sd and of the distance
 # from the fit.
 open_intervals <- function(inside, at, what) {
   which(!Reduce(`&`, lapply(what, function(one) {
-    half <- (inside[[paste0(one, "_upper")]] - inside[[paste0(one, "_lower")]]) / 2
-    known <- half <= pmax(inside$sd_upper, abs(at[[one]] - inside[[paste0(one, "_lower")]] - half)) / 10
-    known & !is.na(known)
+    v <- half_and_distance(inside, at, one)
+    (v$half <= pmax(inside$sd_upper, v$distance) / 10) %in% TRUE
   })))
 }
 
@@ -196,12 +203,9 @@ open_intervals <- function(inside, at, what) {
 # beside the sd: the widest first. `mean`: can the mean's interval be narrowed?
 wide_intervals <- function(inside, at, mean) {
   excess <- function(what, floor) {
-    lower <- inside[[paste0(what, "_lower")]]
-    upper <- inside[[paste0(what, "_upper")]]
-    half <- (upper - lower) / 2
-    distance <- abs(at[[what]] - (upper + lower) / 2)
-    small <- pmin(pmax(distance, stats::median(distance)) / 20, floor)
-    ifelse(half <= small | half <= 1e-12 * abs(upper), 0, half / inside$sd_upper)
+    v <- half_and_distance(inside, at, what)
+    rounding <- 1e-12 * abs(inside[[paste0(what, "_upper")]])
+    ifelse(v$half <= pmin(v$far / 20, floor) | v$half <= rounding, 0, v$half / inside$sd_upper)
   }
   score <- excess("sd", inside$sd_upper / 400)
   if (mean) score <- pmax(score, excess("mean", Inf))
@@ -217,13 +221,11 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
   # large beside the distance and, after kriging, beside the sd
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
-  large <- function(half, distance) half > pmax(distance, stats::median(distance)) / 4 & half > known / 20
-  mean <- (inside$mean_upper - inside$mean_lower) / 2
-  sd <- (inside$sd_upper - inside$sd_lower) / 2
-  mean_pays <- large(mean, abs(at$mean - inside$mean_lower - mean)) &
-    sqrt(unexplained) * reference$norms$w_E > mean / 2
-  sd_pays <- large(sd, abs(at$sd - inside$sd_lower - sd)) &
-    unexplained > (inside$sd_upper^2 - inside$sd_lower^2) / 4
+  mean <- half_and_distance(inside, at, "mean")
+  sd <- half_and_distance(inside, at, "sd")
+  large <- function(v) v$half > v$far / 4 & v$half > known / 20
+  mean_pays <- large(mean) & sqrt(unexplained) * reference$norms$w_E > mean$half / 2
+  sd_pays <- large(sd) & unexplained > (inside$sd_upper^2 - inside$sd_lower^2) / 4
   rows <- which((mean_pays | sd_pays) & unexplained > 1e3 * reference$norms$slack * prior_at(reference, x))
   if (!length(rows)) return(rows)
   rows <- utils::head(rows[order(-unexplained[rows])], min(8 * most, length(rows)))

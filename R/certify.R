@@ -70,18 +70,13 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
             weights = about$weights, noise = about$noise)
 }
 
-# Returns the certificate as a data frame in units of y. The centre and the offset add their rounding to the ends.
+# Returns the certificate of values as a data frame.
 certificate_frame <- function(fit, new, of_fit, inside) {
-  i <- new$index
-  eps <- 4 * .Machine$double.eps
-  at <- function(v) fit$center + v[i] + new$offset
-  room <- function(v) eps * (abs(fit$center) + abs(v[i]) + abs(new$offset)) + response_rounding(fit, new$x)
-  lower <- at(inside$mean_lower) - room(inside$mean_lower)
-  upper <- at(inside$mean_upper) + room(inside$mean_upper)
-  mean <- at(of_fit$mean)
-  out <- data.frame(mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower,
-                    mean_upper = upper, sd = of_fit$sd[i], sd_lower = (1 - eps) * inside$sd_lower[i],
-                    sd_upper = (1 + eps) * inside$sd_upper[i])
+  rows <- function(v) lapply(v, `[`, new$index)
+  rounding <- response_rounding(fit, new$x)
+  out <- interval_frame(rows(of_fit), rows(inside), function(v) fit$center + v + new$offset, function(v) {
+    4 * .Machine$double.eps * (abs(fit$center) + abs(v) + abs(new$offset)) + rounding
+  })
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
   out
 }

@@ -156,6 +156,18 @@ functionals_in_units <- function(fit, fun) {
   list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
 }
 
+# Returns a certificate as a data frame in units of y. at(v) adds centre and offset to v, and room(v) bounds the rounding
+# of that sum.
+interval_frame <- function(of_fit, inside, at, room) {
+  eps <- 4 * .Machine$double.eps
+  lower <- at(inside$mean_lower) - room(inside$mean_lower)
+  upper <- at(inside$mean_upper) + room(inside$mean_upper)
+  mean <- at(of_fit$mean)
+  data.frame(mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower,
+             mean_upper = upper, sd = of_fit$sd, sd_lower = (1 - eps) * inside$sd_lower,
+             sd_upper = (1 + eps) * inside$sd_upper)
+}
+
 # Returns a bound of the root of the weighted sum of squares of the responses as given, and of the offset.
 response_size <- function(fit) {
   offset <- fit$frame$offset_size
