@@ -124,8 +124,7 @@ default_aux <- function() aux_white()
 #'
 #' @inheritParams kernel_matrix
 #' @param y numeric response, one number for each row of `x`.
-#' @param noise noise variance, in squared units of `y`.
-#' @param aux a description.
+#' @param noise,aux noise variance, in squared units of `y`; a description.
 #' @param weights positive numbers: the noise variance of a row is `noise / weights`. Default: 1.
 #' @return An object of class `pfdtc_auxiliary`. `predict(nu, newdata)` returns `list(fit, se.fit)`, mean and sd at
 #'   new rows in units of `y`; `aux_white()` has no values there. For `aux_refresh()` it is the first distribution.

@@ -5,11 +5,10 @@
 #' intervals. A fit under [aux_subset()] also gets the paper's bound by a density ratio, which grows exponentially in
 #' the number of rows left out.
 #'
-#' @inheritParams certify
 #' @param fit A fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. A fit with neighbours is bounded without
 #'   them, an exact one as DTC with all rows as inducing points.
+#' @param newdata,reference,m2,... As in [certify()].
 #' @param effort `"fast"` uses the fit's own inducing points, `"reference"` also a bigger posterior.
-#' @param m2 Number of inducing points of that reference.
 #' @param samples Number of importance samples for an estimate of the density ratio, which is no bound.
 #' @return A data frame, a row for each row of `newdata`: `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp`
 #'   (units of `y`) and `var_bound` (squared). Attributes: `eps`, `eps_mean`, `eps_cov` (no unit), `w2` (bound of the

@@ -105,7 +105,7 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
 #' that of the average, not an average of sds. With `type = "response"` the averages are those of the mean response,
 #' their sd is a first-order approximation, and there is no certificate.
 #'
-#' @inheritParams linear_functional
+#' @param fit,certified,... As in [linear_functional()].
 #' @param variable Name of a variable of the data, or for a fit from a matrix the name or number of a column.
 #' @param newdata Rows to average over; default: up to 200 training rows.
 #' @param at,n Values of the variable; default: `n` values from the smallest to the largest, or all levels of a factor.

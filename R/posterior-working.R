@@ -1,7 +1,7 @@
 # Gaussian approximations of the posterior for a non-Gaussian likelihood. Laplace's approximation has its mean at the
-# mode; the variational one (approx = "vi") is the normal distribution with the largest lower bound of log p(y). Both are
-# the Gaussian posterior of working rows, with responses f + g / W and noise variances 1 / W, where g is the slope of the
-# log likelihood at f and W minus its curvature. Laplace's approximation also exists with neighbours.
+# mode; the variational one (approx = "vi") is the normal distribution with the largest lower bound of log p(y). Both
+# are the Gaussian posterior of working rows, with responses f + g / W and noise variances 1 / W. There g is the slope
+# of the log likelihood at f, and W minus its curvature. Laplace's approximation also exists with neighbours.
 
 # Returns Laplace's approximation on inducing points z, as the engine returns it. `sites`: the responses of the rows of
 # x, see engine_sites(); `start`: an earlier approximation. If log p is not concave, as with Student's t, the search may
@@ -66,8 +66,9 @@ weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
 # ---- with neighbours ------------------------------------------------------------------------------------------------
 #
-# Each step computes g and W at the current f, and then f from the posterior with neighbours of the working rows. A fixed
-# point is a mode: of the process in which rows that are no neighbours depend on each other through the inducing points.
+# Each step computes g and W at the current f, and then f from the posterior with neighbours of the working rows. A
+# fixed point is the mode of a process in which rows that are not neighbours depend on each other through the inducing
+# points.
 # If all rows are neighbours, the steps are Newton's steps for the exact GP.
 #
 # A step moves f at a row by at most a few units of the link, because W is a local quantity. The step is halved at rows
@@ -76,8 +77,8 @@ weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
 # Returns the posterior with neighbours of the working rows at the mode, with these rows, list(x, y, weights). `f`: the
-# start, without offset and mean; `taken`: the step that led there; `settled`: the root mean square of a step that counts
-# as converged.
+# start, without offset and mean; `taken`: the step that led there; `settled`: the root mean square of a step that
+# counts as converged.
 near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
                          rank = sample.int(nrow(data$x))) {
   force(rank)

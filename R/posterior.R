@@ -156,8 +156,8 @@ functionals_in_units <- function(fit, fun) {
   list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
 }
 
-# Returns a certificate as a data frame in units of y. at(v) adds centre and offset to v, and room(v) bounds the rounding
-# of that sum.
+# Returns a certificate as a data frame in units of y. at(v) adds centre and offset to v, and room(v) bounds the
+# rounding of that sum.
 interval_frame <- function(of_fit, inside, at, room) {
   eps <- 4 * .Machine$double.eps
   lower <- at(inside$mean_lower) - room(inside$mean_lower)

@@ -4,11 +4,9 @@
 #' preconditioned conjugate gradients without an `n` by `n` matrix: \eqn{n^2 / 2}{n^2/2} kernel evaluations a step.
 #'
 #' @param fit A fit with Gaussian noise.
-#' @param newdata Rows at which to compute the mean; default: the training rows.
+#' @param newdata,reference,... As in [certify()].
 #' @param tol Accuracy as a fraction of the sd of the response.
 #' @param maxit Maximum number of iterations.
-#' @param ... Not used.
-#' @param reference A reference made by [reference()]. Default: the call computes one.
 #' @param data For a fit without its data, the rows it was made of: a row source or a data frame. All rows are held in
 #'   memory.
 #' @return A data frame in units of `y`, a row for each row of `newdata`: `mean`, the exact GP's mean with the fit's
