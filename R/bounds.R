@@ -162,9 +162,8 @@ ratio_bound <- function(fit, p, reference) {
   log_eps <- ratio / 2 + log(d2 + rounding) / 2 - log(noise)
   prior <- log((p$factors$yy + p$factors$k_sum) / noise) / 2
   vacuous <- log_eps >= prior
-  says <- if (vacuous) "is vacuous: log eps = %.4g, and" else "gives log eps = %.4g;"
-  note <- sprintf(paste("The paper's bound by the density ratio", says, "without inducing points it is %.4g."),
-                  log_eps, prior)
+  note <- sprintf("The paper's bound by the density ratio has log eps = %.4g%s; without inducing points it is %.4g.",
+                  log_eps, if (vacuous) " and is vacuous" else "", prior)
   list(log_density_ratio = ratio, log_eps = log_eps, vacuous = vacuous, note = note)
 }
 

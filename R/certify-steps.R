@@ -78,10 +78,10 @@ step_corrected_mean <- function(job, fun, inside) {
   narrow(inside, as_interval(corrected_mean(job$reference, job$correction, job$data, in_scale_of(job, fun))))
 }
 
-# Kriging on near rows narrows intervals that are wide, the widest first. Values share their near rows in groups.
+# Kriging on nearest neighbours narrows wide intervals, the widest first. Values share their neighbours in groups.
 step_kriging <- function(job, fun, inside) {
   if (is.null(job$data) || kriging_rows() < 1) return(inside)
-  job$tell("kriging on near rows")
+  job$tell("kriging on nearest neighbours")
   rows <- wide_intervals(inside, job$at, !is.null(job$correction$residual))
   if (fun$kind != "values") return(krige_each(job, fun, inside, rows[fun$size[rows] > 0]))
   rows <- utils::head(rows, job$most)
@@ -132,7 +132,7 @@ step_all_rows <- function(job, fun, inside) {
   narrow(inside, as_interval(certify_posterior(reference, some, crossing)), rows)
 }
 
-# Rows that the reference leaves much unexplained become points of the reference for this call, where that pays.
+# Rows with a large residual prior variance become points of the reference for this call, if that narrows intervals.
 step_test_points <- function(job, fun, inside) {
   reference <- job$reference
   most <- if (is.null(job$test_points)) max(16, reference$m %/% 4) else job$test_points
@@ -190,8 +190,8 @@ half_and_distance <- function(inside, at, what) {
   list(half = (upper - lower) / 2, distance = distance, far = pmax(distance, stats::median(distance)))
 }
 
-# Returns the intervals of which some of `what` is known no better than within a tenth of the sd and of the distance
-# from the fit.
+# Returns the intervals of the mean or the sd, whichever `what` names, that are wider than a tenth of the sd and of the
+# distance from the fit.
 open_intervals <- function(inside, at, what) {
   which(!Reduce(`&`, lapply(what, function(one) {
     v <- half_and_distance(inside, at, one)
@@ -213,10 +213,10 @@ wide_intervals <- function(inside, at, mean) {
   order(-score)[seq_len(sum(score > 0))]
 }
 
-# Returns rows of x that pay as further points of the reference (T3 in the theory vignette): what is not known yet of
-# the mean or of the sd is not small beside the distance of the fit, there and at the median row, and comes from what
-# the points leave unexplained at the row itself, E(x, x). Pivoted Cholesky of E among the worst of these rows takes the
-# rows that leave the least of the others.
+# Returns rows of x that are useful as further points of the reference (T3 in the theory vignette). Their interval of
+# the mean or of the sd is large beside the distance of the fit, there and at the median row, and its width comes from
+# the residual prior variance E(x, x) at the row itself. A pivoted Cholesky factorisation of E among the worst rows
+# chooses.
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
   # large beside the distance and, after kriging, beside the sd
@@ -248,7 +248,8 @@ seconds_of_flops <- function(reference, data, flops) {
 
 # ---- the exact posterior --------------------------------------------------------------------------------------------
 
-# Is the exact posterior at so many functionals had in these seconds, and a sixteenth of the memory allowed?
+# Returns TRUE if the exact posterior of so many functionals takes at most these seconds and a sixteenth of the memory
+# allowed.
 exact_is_cheap <- function(fit, rows, seconds) {
   n <- as.double(nrow(fit$data$x))
   if (16 * n^2 > getOption("pfdtc.max_memory", 2^32) / 16) return(FALSE)
@@ -263,8 +264,8 @@ exact_is_cheap <- function(fit, rows, seconds) {
 # and that of kernel values likewise. Blocks of rows bound the memory.
 #
 # |D^{1/2} h| is computed where it matters: with v_i the noise of row i, sum v_i h_i^2 is at most the exact variance
-# (the error of h'y as a prediction is that and more), hence |D^{1/2} h|^2 <= max(d_i / v_i) var, which will do for
-# noise that is not small.
+# (the error of h'y as a prediction is that and more), hence |D^{1/2} h|^2 <= max(d_i / v_i) var, which suffices
+# unless the noise is small.
 #
 # `fun`: functionals, whose size has the place of k(x, x); for values it is the largest there is.
 exact_interval <- function(p, fun) {
@@ -277,7 +278,7 @@ exact_interval <- function(p, fun) {
   root <- sqrt(rowSums(L^2))                # of d_i = k + v_i
   v <- pmax(root^2 - prior_at(model, p$x), 0)
   ratio <- max(root^2 / v)
-  do_solve <- !(growth * n * ratio <= 1e-8) # far below what anyone would look at
+  do_solve <- !(growth * n * ratio <= 1e-8) # far below any accuracy of interest
   mean <- var <- h <- numeric(fun$n)
   for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
     K <- fun$cross(p$x, rows)

@@ -284,7 +284,7 @@ mean_functionals <- function(fit) {
   d <- length(leaf$inputs)
   pairs <- which(upper.tri(diag(d + 1L)), arr.ind = TRUE)
   of_b <- rbind(diag(d + 1L), diag(d + 1L)[pairs[, 1L], ] + diag(d + 1L)[pairs[, 2L], ])
-  x <- fit_points(fit)[1L, , drop = FALSE] # coefficients belong to no row: any row will do
+  x <- fit_points(fit)[1L, , drop = FALSE] # coefficients belong to no row: any row serves
   prior <- term$variance * rowSums(of_b^2)
   cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
   list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),

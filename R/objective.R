@@ -137,7 +137,7 @@ name_columns <- function(z, x) {
 }
 
 # ---- problems of the optimiser: functions of one vector ---------------------------------------------------------
-# Each returns list(value, gradient, reason). If the evaluation fails, the value is Inf and `reason` says why.
+# Each returns list(value, gradient, reason). If the evaluation fails, the value is Inf and `reason` is a sentence.
 
 # Returns the objective over all rows, in memory or by passes over a source: VFE, or pF under `aux`.
 objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = NULL, gradient = TRUE) {

@@ -265,6 +265,6 @@ rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
 # Returns log det C C'.
 logdet <- function(C) 2 * sum(log(diag(C)))
 
-# Returns a jitter above the errors for points of which many are almost equal. These errors have a common sign, and grow
+# Returns a jitter above the errors for points many of which are almost equal. These errors have a common sign, and grow
 # like m^2 / 80 eps.
 safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps
