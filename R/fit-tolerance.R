@@ -140,7 +140,7 @@ search_exact <- function(data, learned, plan, state) {
 search_near <- function(data, learned, z, plan, neighbours, state, left) {
   run_stage(state, "certificate", {
     data <- merge_all_equal_rows(data)
-    rows <- some_rows(data)
+    rows <- used_rows(data, certified_rows)
     counts <- unique(pmin(if (is.null(neighbours)) neighbours_tried else neighbours, nrow(data$x)))
     tell <- tell_candidates(plan$goal, proc.time()[["elapsed"]])
     candidates <- list()

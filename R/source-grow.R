@@ -57,7 +57,9 @@ drop_rows <- function(fit, rows) {
   }
   rows <- unique(as.integer(rows))
   if (!length(rows)) return(fit)
-  data <- data_of_rows(fit$data, rows_without(rows_of_data(fit$data), rows), fit)
+  old <- rows_of_data(fit$data)
+  kept <- lapply(old, function(v) if (is.matrix(v)) v[-rows, , drop = FALSE] else v[-rows])
+  data <- data_of_rows(fit$data, kept, fit)
   data["na_action"] <- fit["na.action"] <- list(NULL) # it speaks of the rows' numbers
   fit_of_data(fit, data, -length(rows))
 }

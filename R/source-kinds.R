@@ -37,7 +37,9 @@ rows_db <- function(con, query, block = rows_of_a_block) {
   read <- db_reader(con, query)
   next_block <- function() {
     rows <- read$fetch(block)
-    if (nrow(rows)) plain_columns(rows)
+    long <- vapply(rows, inherits, NA, "integer64")
+    rows[long] <- lapply(rows[long], as.double)
+    if (nrow(rows)) rows
   }
   columns <- tryCatch({
     read$open()
@@ -101,13 +103,6 @@ read_by_cursor <- function(con, query) {
   }, fetch = function(n) {
     DBI::dbGetQuery(con, sprintf("fetch forward %d from pfdtc_rows", as.integer(n)))
   }, finish = finish)
-}
-
-# Converts columns of integer64 to doubles.
-plain_columns <- function(rows) {
-  long <- vapply(rows, inherits, NA, "integer64")
-  rows[long] <- lapply(rows[long], as.double)
-  rows
 }
 
 #' @rdname row_sources
@@ -174,7 +169,6 @@ rows_parquet <- function(files, block = rows_of_a_block) {
   needs_package("nanoparquet", "rows_parquet()")
   files <- check_files(files, "[.]parquet$")
   block <- check_count(block, "block")
-  read <- function(file) as.data.frame(nanoparquet::read_parquet(file))
   columns <- tryCatch({
     schema <- nanoparquet::read_parquet_schema(files[1L])
     schema$name[is.na(schema$num_children)]
@@ -182,13 +176,7 @@ rows_parquet <- function(files, block = rows_of_a_block) {
     abort_input("files", sprintf("\"%s\"", files[1L]), "Parquet files", hint = conditionMessage(e))
   })
   rows_of_files(files, "Parquet", columns, function(file) {
-    rows <- read(file)
-    taken <- 0
-    list(close = function() NULL, read = function() {
-      now <- taken + seq_len(min(block, nrow(rows) - taken))
-      taken <<- taken + length(now)
-      if (length(now)) rows[now, , drop = FALSE]
-    })
+    list(close = function() NULL, read = read_slices(as.data.frame(nanoparquet::read_parquet(file)), block))
   })
 }
 
