@@ -6,9 +6,9 @@ parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, co
 # Returns the names of the parameters that are not learned. If no kernel was given, only the noise can be one of them.
 not_learned <- function(s) setdiff(parameter_names(s$kernel, s$columns), s$free)
 
-# Returns the problem of learning kernel and noise but for the parameters `fixed`: list(start, natural, at, too_far,
-# free, kernel). at(par) returns list(kernel, noise) for the engine, natural(par) the same as users see it. Variances
-# are in units of the cleaned (scaled) response.
+# Returns the problem of learning kernel and noise except the parameters `fixed`:
+# list(start, natural, at, too_far, free, kernel). at(par) returns list(kernel, noise) for the engine, natural(par) the
+# same as users see it. Variances are in units of the cleaned (scaled) response.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   names <- parameter_names(kernel, columns)
   compiled <- compile_kernel(kernel)
@@ -17,17 +17,14 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   last <- length(start)
   variances <- which(compiled$table$what == "variance")
   at <- function(par) {
-    all <- start
-    all[free] <- par
-    value <- exp(unname(all))
+    value <- exp(unname(replace(start, free, par)))
     list(kernel = set_values(compiled, value[-last]), noise = value[last])
   }
-  # beyond these limits the data cannot tell values apart
+  # Beyond these limits different values explain the data equally well.
   too_far <- function(par) {
-    all <- start
-    all[free] <- par
+    all <- replace(start, free, par)
     moved <- abs(all - start)
-    moved[last] <- all[last] - start[last] # the lower limit of the noise is relative to the signal: data may have none
+    moved[last] <- all[last] - start[last] # the lower limit of the noise is relative to the signal, see below
     if (any(moved > 16)) sprintf("%s has left the range of the data", names[which.max(moved)])
     else if (all[last] < max(all[variances]) - log(1e12)) "the noise is below 1e-12 of the signal"
   }
@@ -58,14 +55,8 @@ parameter_units <- function(kernel, x, power) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
   terms <- kernel$terms
-  n <- nrow(table)
-  table$unit <- table$start <- rep(1, n)
-  table$middle <- numeric(n)
-  table$sd <- rep(1, n)
-  table$low <- rep(1e-3, n)
-  table$high <- rep(1e3, n)
-  table$ard <- FALSE
-  for (i in seq_len(n)) {
+  table[c("unit", "start", "middle", "sd", "low", "high", "ard")] <- list(1, 1, 0, 1, 1e-3, 1e3, FALSE)
+  for (i in seq_len(nrow(table))) {
     leaf <- if (table$leaf[i]) leaves[[table$leaf[i]]]
     of_term <- leaves[terms[[table$term[i]]]$leaves]
     row <- switch(table$what[i], variance = unit_of_variance(of_term, x, power, length(terms)),

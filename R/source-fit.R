@@ -58,8 +58,7 @@ sums_with_signature <- function(rows, z, model, start, beside, control) {
   in_force <- rows[c("x", "y", "weights")]
   if (beside) in_force$weights <- fitc_weights(rows, z, model, start)
   list(n = rows$n, sums = rows_sums(in_force, z, model, start, control), signature = signature_sums(rows),
-       log_w = if (is.null(rows$weights)) 0 else sum(log(rows$weights)),
-       offset_squares = sum(rows$offset_squares))
+       log_w = sum_of_logs(rows$weights), offset_squares = sum(rows$offset_squares))
 }
 
 merge_sums <- function(a, b) {

@@ -1,14 +1,13 @@
 #' Rows from databases and files
 #'
-#' Row sources for [pfdtc()]: the rows are read block by block, anew in every pass, and are never in memory together.
-#'
-#' `rows_db()` reads a table or the result of a query (package `DBI`), `rows_csv()` CSV files, `rows_parquet()` Parquet
-#' files (package `nanoparquet`), and `rows_arrow()` Arrow array streams, as of ADBC drivers (package `nanoarrow`).
+#' Row sources for [pfdtc()], read block by block in every pass: `rows_db()` reads a table or the result of a query
+#' (package `DBI`), `rows_csv()` CSV files, `rows_parquet()` Parquet files (package `nanoparquet`), and `rows_arrow()`
+#' Arrow array streams, as of ADBC drivers (package `nanoarrow`).
 #'
 #' @param con connection made by `DBI::dbConnect()`. It stays open, and must not be used while rows are read.
 #' @param query name of a table, or a query that returns the same rows every time.
 #' @param block number of rows in a block.
-#' @param files file names, or one folder, whose `.csv`, `.csv.gz` or `.parquet` files are read in the order of names.
+#' @param files names of files, or of one folder with `.csv`, `.csv.gz` or `.parquet` files.
 #' @param col_classes `colClasses` of [utils::read.csv()]. `NULL`: guessed from the first block.
 #' @param ... arguments of [utils::read.csv()], such as `sep`, `dec` and `na.strings`.
 #' @param open function without arguments whose value `nanoarrow::as_nanoarrow_array_stream()` accepts.

@@ -1,17 +1,15 @@
 #' Rows on workers
 #'
 #' A row source whose rows are in parts, each read by a worker process, here or on other machines: the workers of the
-#' current plan of package \pkg{future}, or the daemons of package \pkg{mirai}. The rows stay where they are. A pass
-#' over the rows is one task for each part, and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame
-#' to the workers.
+#' current plan of package \pkg{future}, or the daemons of package \pkg{mirai}. A pass over the rows is one task for
+#' each part and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame to the workers.
 #'
 #' @param parts a list: each element is a data frame, or a function without arguments that returns a data frame, a
 #'   matrix or a row source, such as [rows_blocks()], on the worker. The environment of the function is sent with it,
 #'   but not the global environment.
 #' @return A source, of class `pfdtc_source`.
-#' @details Each part is sent to or opened on a worker once, and kept there until another source is used. A fit does
-#'   not depend on which worker did what: it is that of all rows, in the order of the parts, to rounding. If a worker
-#'   dies, another does its part again, with a message.
+#' @details Each part is sent to or opened on a worker once, and kept there until another source is used. The fit is
+#'   that of all rows, to rounding, whichever worker did what. If a worker dies, another repeats its part.
 #' @examplesIf requireNamespace("future", quietly = TRUE)
 #' halves <- split(quakes, seq_len(nrow(quakes)) > 500)
 #' parts <- unname(lapply(halves, function(half) function() half))

@@ -1,13 +1,13 @@
 #' Rows that come in blocks
 #'
-#' A row source returns the rows of a data set block by block, as often as needed: for data larger than memory, or
-#' stored elsewhere. [pfdtc()] takes a source as `data` of a formula and keeps one block and a sample of the rows in
-#' memory. `rows_blocks()` makes a source from two functions.
+#' A row source returns the rows of a data set block by block, as often as needed, for data larger than memory or stored
+#' elsewhere. [pfdtc()] takes one as `data` of a formula, and keeps one block and a sample in memory. `rows_blocks()`
+#' makes a source from two functions.
 #'
 #' @param rewind function without arguments. It makes the next block the first one.
 #' @param next_block function without arguments that returns the next block: a data frame or a matrix with any number of
 #'   rows, `NULL` after the last block.
-#' @param columns names of the columns, which every block has. `NULL`: those of the first block, which is read for this.
+#' @param columns names of the columns, which every block has. Default: those of the first block.
 #' @return A source, of class `pfdtc_source`. It must return the same rows in every pass, in any order.
 #' @examples
 #' at <- 0
@@ -20,8 +20,8 @@
 #'   },
 #'   columns = names(quakes))
 #' @seealso [rows_db()] for databases and files, [rows_parts()] for rows on workers, [pfdtc()]
-#' @section Errors: class `pfdtc_error_input` for arguments, `pfdtc_error_source` for failures while rows are read. It
-#'   has the original condition (`parent`) and the number of rows read before (`rows`).
+#' @section Errors: class `pfdtc_error_input` for arguments, `pfdtc_error_source` for failures while rows are read, with
+#'   the original condition (`parent`) and the number of rows read before (`rows`).
 #' @export
 rows_blocks <- function(rewind, next_block, columns = NULL) {
   if (!is.function(rewind)) abort_input("rewind", rewind, "a function without arguments")
