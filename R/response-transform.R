@@ -1,11 +1,12 @@
-# A response that is transformed before it is modelled: f, kernel and noise are those of T(y), and predictions go back. A transform: list(kind, lambda, centre, unit, ends, found),
+# A response that is transformed before it is modelled: f, kernel and noise are those of T(y), and predictions go back. A
+# transform is NULL for none, or list(kind, lambda, centre, unit, ends, found),
 #
 #   log:         T(y) = log y, of positive responses
 #   yeojohnson:  T(y) = psi(u; lambda), u = (y - centre) / unit,
 #     psi = ((1 + u)^lambda - 1) / lambda of u >= 0,  -((1 - u)^(2 - lambda) - 1) / (2 - lambda) of u < 0.
 #
 # For lambda between 0 and 2 psi maps all numbers onto all numbers, so that y has a mean. `ends`: T of the smallest and
-# the largest training response. `found`: TRUE if the fit chose the transform, rather than the user. NULL is no transform.
+# the largest training response. `found`: TRUE if the fit chose the transform, rather than the user.
 
 transforms <- c("log", "yeojohnson")
 
