@@ -25,14 +25,17 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
                                             test_points = NULL, max_seconds = 10, ...) {
   fit <- p$fit
   if (!response_of(fit)$conjugate) return(with_fixed_seed(mode_certificate(fit, fun, effort, reference, m2)))
-  if (effort == "fast") needs_data(fit, "fit")
+  if (effort == "fast" || effort == "tight" && !is.null(reference)) needs_data(fit, "fit")
   job <- list2env(list(fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
                        test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds),
                        tell = stage_line("certify", fit$control$progress)))
   on.exit(job$tell(NULL))
   inside <- list(mean_lower = rep(-Inf, fun$n), mean_upper = rep(Inf, fun$n), sd_lower = numeric(fun$n),
                  sd_upper = rep(Inf, fun$n))
-  inside <- with_fixed_seed(Reduce(function(inside, step) step(job, fun, inside), step_lists(effort), inside))
+  steps <- step_lists(effort)
+  # the other steps need rows
+  if (!fun$n || is.null(job$data)) steps <- Filter(function(step) identical(step, step_reference), steps)
+  inside <- with_fixed_seed(Reduce(function(inside, step) step(job, fun, inside), steps, inside))
   if (effort == "fast") return(structure(inside, left = job$left()))
   structure(inside, m2 = job$reference$m, t = in_units(job$reference, job$reference$norms$t, 2),
             passes = passes_of(job$correction), went = job$correction$went, left = job$left())
@@ -42,7 +45,6 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
 
 # The posterior on the fit's own inducing points certifies any fit.
 step_own_points <- function(job, fun, inside) {
-  if (is.null(job$data) || !fun$n) return(inside)
   job$tell("the fit's own points")
   narrow(inside, posterior_interval(own_posterior(job$fit), fun))
 }
@@ -64,7 +66,7 @@ step_reference <- function(job, fun, inside) {
 step_exact_posterior <- function(job, fun, inside) {
   before <- job$without_passes
   rows <- open_intervals(utils::modifyList(inside, as.list(before)), job$at, c("mean", if (!is.null(before)) "sd"))
-  if (is.null(job$data) || !length(rows) || kriging_rows() < 1) return(inside)
+  if (!length(rows) || kriging_rows() < 1) return(inside)
   if (!exact_is_cheap(job$fit, length(rows), job$left())) return(inside)
   job$tell("exact posterior")
   exact <- tryCatch(exact_of_fit(job$fit), pfdtc_error_numerical = function(e) NULL)
@@ -73,14 +75,14 @@ step_exact_posterior <- function(job, fun, inside) {
 
 step_corrected_mean <- function(job, fun, inside) {
   if (is.null(job$without_passes)) job$without_passes <- inside[c("mean_lower", "mean_upper")]
-  if (is.null(job$correction) || !fun$n) return(inside)
+  if (is.null(job$correction)) return(inside)
   job$tell("exact mean")
   narrow(inside, as_interval(corrected_mean(job$reference, job$correction, job$data, in_scale_of(job, fun))))
 }
 
 # Kriging on nearest neighbours narrows wide intervals, the widest first. Values share their neighbours in groups.
 step_kriging <- function(job, fun, inside) {
-  if (is.null(job$data) || kriging_rows() < 1) return(inside)
+  if (kriging_rows() < 1) return(inside)
   job$tell("kriging on nearest neighbours")
   rows <- wide_intervals(inside, job$at, !is.null(job$correction$residual))
   if (fun$kind != "values") return(krige_each(job, fun, inside, rows[fun$size[rows] > 0]))
@@ -112,7 +114,7 @@ krige_each <- function(job, fun, inside, rows) {
 # All rows of the data narrow the sd of values at 4 n m2 flops each. The step takes values whose sd is not yet known
 # well beside its distance from the fit's, there and at the median value, nor, after kriging, beside itself.
 step_all_rows <- function(job, fun, inside) {
-  if (is.null(job$data) || fun$kind != "values") return(inside)
+  if (fun$kind != "values") return(inside)
   job$tell("sd by all rows")
   sd <- half_and_distance(inside, job$at, "sd")
   floor <- if (kriging_rows() < 1) 0 else inside$sd_upper / 200
@@ -136,7 +138,7 @@ step_all_rows <- function(job, fun, inside) {
 step_test_points <- function(job, fun, inside) {
   reference <- job$reference
   most <- if (is.null(job$test_points)) max(16, reference$m %/% 4) else job$test_points
-  if (is.null(job$data) || fun$kind != "values" || !fun$n || most < 1) return(inside)
+  if (fun$kind != "values" || most < 1) return(inside)
   more <- test_pivots(reference, job$unexplained, fun$x, job$at, inside, most)
   if (!length(more) || seconds_of_flops(reference, job$data, 4 * (reference$m + length(more))^2) > job$left()) {
     return(inside)
@@ -148,8 +150,7 @@ step_test_points <- function(job, fun, inside) {
 
 # The norms of the reference by all pairs of rows, and a correction of its mean. The steps after this one use them.
 step_all_pairs <- function(job, fun, inside) {
-  data <- needs_data(job$fit, "fit")
-  if (!fun$n) return(inside)
+  data <- job$data
   job$tell("all pairs of rows")
   tight <- dtc_on_points(job$fit, data, job$reference$inducing, NULL, fast = FALSE, tight = TRUE)
   inside <- narrow(inside, posterior_interval(tight, fun))

@@ -87,7 +87,7 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
                        precondition = if (near) near_preconditioner(reference, data)))
   if (!is.null(made$stopped)) return(ended(0L, made$stopped))
   kriged <- made$value$kriged
-  far <- if (is.null(kriged)) Inf else reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k))), 0))
+  far <- if (is.null(kriged)) Inf else reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
   own <- largest_error(inside)
   so_far <- if (correction_serves(reference, data)) solution_so_far(reference$correction)
   aim <- 0.9 * goal
@@ -132,13 +132,10 @@ rounding_at_hand <- function(reference, data, correction) {
 corrected_intervals <- function(reference, correction, data, fun, kriged) {
   inside <- unknown_if_nan(as_interval(corrected_mean(reference, correction, data, fun)))
   inside <- lapply(inside, rep_len, fun$n)
-  at <- 0L
   for (part in kriged) {
-    rows <- at + seq_along(part$order)
-    at <- at + length(part$order)
-    unknown <- list(sd_lower = numeric(length(rows)))
-    x <- fun$x[rows, , drop = FALSE]
-    inside <- narrow(inside, kriged_interval(part, reference, correction, data, x, unknown), rows)
+    unknown <- list(sd_lower = numeric(length(part$rows)))
+    x <- fun$x[part$rows, , drop = FALSE]
+    inside <- narrow(inside, kriged_interval(part$found, reference, correction, data, x, unknown), part$rows)
   }
   inside
 }
