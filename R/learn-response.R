@@ -168,7 +168,7 @@ slopes_of_rows <- function(rows, transform, scale) {
 response_problem <- function(from, transform) {
   data <- rows_transformed(from$rows, transform)
   s <- replace(first_plan(data, from$asked)$learn, "rows", list(NULL))
-  pool <- same_chance(learning_rows(data, s)) # always the same order
+  pool <- with_fixed_seed(learning_rows(data, s)) # always the same order
   pool$until <- from$until
   c(learning_problem(pool, s, "matern32"), list(scale = data$scale))
 }

@@ -127,20 +127,23 @@ in_shape <- function(said, names) {
 # `top` bound the exact mean and variance if certified.
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
-  p <- if (ask$hyper_uncertainty) mixture_at(fit, rows, ask$full_cov) else
-    c(latent_at(fit, rows$x), list(noise = if (conjugate) noise_at(fit, rows$x)))
+  posterior <- if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
+  p <- latent_at(fit, rows$x, ask$full_cov, posterior)
   f <- list(mean = p$mean[rows$index] + rows$offset, var = p$var[rows$index], size = rows$size)
-  if (conjugate) f$noise <- rep_len(p$noise, nrow(rows$x))[rows$index]
+  if (conjugate) {
+    noise <- (if (is.null(p$noise)) fit$noise else p$noise) * noise_factor(fit$noise_trend, rows$x)
+    f$noise <- rep_len(noise, nrow(rows$x))[rows$index]
+  }
   f[c("lower", "upper", "top")] <- f[c("mean", "mean", "var")]
   if (ask$certified) {
-    exact <- certificate_of(fit, rows, p = if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit))
+    exact <- certificate_of(fit, rows, p = posterior)
     f[c("lower", "upper", "top")] <- list(exact$mean_lower, exact$mean_upper, exact$sd_upper^2)
     if (ask$hyper_uncertainty) { # the largest noise of the mixture
       f$noise_top <- attr(exact, "noise") * rep_len(noise_factor(fit$noise_trend, rows$x), nrow(rows$x))[rows$index]
     }
   }
   if (ask$interval == "conformal") f$conformal <- conformal_band(fit, rows, p, ask$level)
-  if (ask$full_cov) f$cov <- if (ask$hyper_uncertainty) p$cov else covariance_at(fit, rows)
+  if (ask$full_cov) f$cov <- covariance_at(fit, rows, p)
   if (ask$full_cov && conjugate) diag(f$cov) <- f$var + if (ask$type == "response") f$noise else 0
   if (ask$type %in% c("class", "density")) f$mean <- stats::setNames(f$mean, rows$names)
   f

@@ -248,7 +248,7 @@ fit_of_data <- function(fit, data, n) {
   fit$signature <- data_signature(data)
   if (!is.null(fit$reference)) {
     fit$reference <- if (!response_of(fit)$conjugate)
-      same_chance(laplace_reference(fit, data, min(fit$reference$m, data$n))) else
+      with_fixed_seed(laplace_reference(fit, data, min(fit$reference$m, data$n))) else
       reference_on(fit, data, fit$reference$inducing, NULL)
   }
   count_rows(fit, n)

@@ -65,7 +65,7 @@ with_random_seed <- function(seed, expr) {
   expr
 }
 
-same_chance <- function(expr) with_random_seed(1, expr)
+with_fixed_seed <- function(expr) with_random_seed(1, expr)
 
 # ---- a pass over all rows -------------------------------------------------------------------------------------------
 
