@@ -122,7 +122,7 @@ neighbours_tried <- c(40L, 80L, 160L)
 search_near <- function(job, z, neighbours) {
   tol <- job$goal$tol
   data <- merge_all_equal_rows(job$data)
-  rows <- some_rows(data)
+  rows <- used_rows(data, certified_rows)
   counts <- unique(pmin(if (is.null(neighbours)) neighbours_tried else neighbours, nrow(data$x)))
   job$yard <- NULL
   try_settings(job, counts[1L], function(count) {

@@ -267,7 +267,7 @@ because_response <- function(choice, open) {
   c(response = if (length(open$transforms) > 1L) {
     if (is.null(transform)) "Response: as given; no transform gains 2 nats of log marginal likelihood." else
       sprintf("Response: %s, %s nats better than none.", transform_label(transform), gain("transform"))
-  }, noise = if (length(open$trends) > 1L) {
+  }, sizes = if (length(open$trends) > 1L) {
     if (is.null(trend)) "Noise: constant; smooth noise gains less than 4 nats." else
       sprintf("Noise: smooth in the inputs, %s nats better than constant.", gain("trend"))
   })

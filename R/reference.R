@@ -106,7 +106,7 @@ reference_of_source <- function(fit, source, m2, call, tell) {
   found <- pass(sampled_rows, sample_merge, 20 * m2)
   same <- !is.null(found$signature) && same_sums(fit$signature, signature_of(found$signature, fit$center))
   if (!same) refuse_other_rows()
-  sample <- reservoir_rows(reservoir_cut(found$sample))
+  sample <- reservoir_rows(found$sample)
   sample <- list(x = sample$values$x, y = sample$r, weights = sample$w, n = length(sample$r))
   z <- sample$x[reference_rows(sample, model$kernel, min(m2, sample$n)), , drop = FALSE]
   start <- native_posterior(z, sample, model, rounding_jitter(nrow(z)), control = fit$control)
