@@ -28,12 +28,10 @@ mean_leaf <- function(x, columns, variance) {
 
 # Gives the linear means of a kernel over all inputs the units of x.
 with_basis <- function(kernel, x) {
-  kernel <- as_sum(kernel)
-  kernel$leaves <- lapply(kernel$leaves, function(leaf) {
+  change_leaves(kernel, function(leaf) {
     if (is_mean(leaf)) leaf[c("centre", "rate")] <- basis_units(x)
     leaf
   })
-  as_kernel(kernel)
 }
 
 add_mean <- function(kernel, leaf, x) with_columns(add_kernels(kernel, leaf), x)
