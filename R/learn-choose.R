@@ -128,59 +128,6 @@ smoother_kernel <- function(tried, best) {
   }
 }
 
-# ---- Gaussian responses: each input by itself, judged by the log marginal likelihood --------------------------------
-
-# Returns `now`, or kernel_additive() of its kernel if that has a log (marginal likelihood times prior) that is larger by
-# `additive_nats`; then with pairs of inputs too if they add `pair_nats`. With many rows it is tried if it is likelier
-# for some of them.
-choose_additive <- function(now, s) {
-  problem <- now$problem
-  if (!problem$profile %in% by_roughness || !is.finite(now$value)) return(now)
-  if (length(additive_inputs(problem$natural(problem$unit)$kernel)) < 2L) return(now)
-  learn <- function(kind, from) {
-    wide <- learning_problem(problem$pool, s, paste0(kind, ":", problem$profile))
-    ends <- lapply(additive_starts(from, wide), function(theta) {
-      learn_exactly(wide, climb(wide, theta, budget("few", c(8L, 6L))))
-    })
-    model_of_run(wide, ends[[which.max(vapply(ends, `[[`, 0, "value"))]])
-  }
-  first <- list(now = function(tried) now, additive = function(tried) learn("additive", now),
-                pairwise = function(tried) {
-                  if (tried$additive$value > now$value + additive_nats) learn("pairwise", tried$additive)
-                })
-  choice <- choose(first, function(model) list(score = switch(strsplit(model$problem$profile, ":")[[1L]][1L],
-    additive = additive_nats, pairwise = additive_nats + pair_nats, 0) - model$value))
-  now[c("label", "problem", "theta", "value")] <- choice$best[c("label", "problem", "theta", "value")]
-  now$kernels <- join_choices(now$kernels, choice, problem$pool$n)
-  now
-}
-
-# Returns two starts of an additive kernel: where the search of `from` ended, with less variance; and long lengthscales
-# beside short ones of single inputs.
-additive_starts <- function(from, wide) {
-  old <- from$problem$table
-  table <- wide$table
-  last <- wide$last
-  unit <- wide$unit
-  G <- exp(2 * table$middle[table$what == "additive.ratio"])
-  at <- function(what) which(table$what == what)
-  near <- wide$unit + log(c(table$start, 0.05))
-  near[at("lengthscale")] <- from$theta[old$what == "lengthscale"]
-  near[last] <- from$theta[from$problem$last]
-  if (any(old$what == "additive.share")) {
-    for (what in c("additive.share", "additive.ratio", "variance")) near[at(what)] <- from$theta[which(old$what == what)]
-    near[at("additive.pairs")] <- near[at("additive.share")] + log(0.2)
-  } else {
-    whole <- exp(from$theta[which(old$what == "variance")] - unit[at("variance")]) * 0.3
-    near[at("variance")] <- unit[at("variance")] + log(whole + 0.7)
-    near[at("additive.share")] <- log(0.7 / whole)
-    near[at("additive.ratio")] <- mean((near - unit)[at("lengthscale")])
-  }
-  far <- wide$unit + log(c(table$start, 0.02))
-  far[at("additive.share")] <- log(5)
-  lapply(list(near, far), function(theta) pmin(pmax(theta, wide$lower), wide$upper))
-}
-
 # ---- Gaussian responses: a linear mean, judged by the log marginal likelihood ---------------------------------------
 
 # Returns `now` (label, problem, theta, value, kernels), or the linear mean alone or beside the kernel if it has a

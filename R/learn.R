@@ -75,7 +75,6 @@ learn_finally <- function(now, s, rival, state, keep) {
   }
   if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, nor at the start of a likelihood's fit
     now$parameters <- sum(problem$free)
-    if (exact) now <- choose_additive(now, s)
     now <- choose_line(now, s, run)
     if (now$problem$profile != problem$profile) rival <- NULL
     keep(now)

@@ -35,11 +35,6 @@ parameter_rows <- 3000L
 # Nats of log marginal likelihood that a parameter of a linear mean costs, unless priors decide (bench/choice.R).
 parameter_nats <- 2
 
-# Nats of log marginal likelihood by which the additive kernel must be larger, and more for pairs of inputs
-# (bench/structure.R).
-additive_nats <- 30
-pair_nats <- 8
-
 # Nats by which the Vecchia likelihood may differ from the exact log marginal likelihood (bench/choice.R).
 mistaken_nats <- 3
 

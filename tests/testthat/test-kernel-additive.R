@@ -45,15 +45,15 @@ test_that("slopes of the Vecchia likelihood in the parameters of the additive ke
   expect_length(at$score, 8L)
   expect_identical(dim(at$information), c(8L, 8L))
   for (j in 1:8) expect_slope(at$score[j], function(v) value(replace(theta, j, v))$value, theta[j], j, 1e-8)
-  # the information is the mean of the score's square under the model: for the exact density, tr(Ky^-1 T_j Ky^-1 T_l) / 2
+  # with all earlier rows as neighbours it is the information of the density, tr(Ky^-1 D_j Ky^-1 D_l) / 2
   all <- vapply(1:20, function(i) c(seq_len(i - 1L), integer(20L))[1:19], integer(19L))
   exact <- native_vecchia(list(x = x, y = d$y), list(kernel = k, noise = 0.1), 1:20, all)$information
   Ky <- function(theta) native_kernel_matrix(set_values(k, exp(theta[-8L])), x, x) + diag(exp(theta[8L]), 20)
-  T <- lapply(1:8, function(j) {
+  D <- lapply(1:8, function(j) {
     (Ky(replace(theta, j, theta[j] + 1e-5)) - Ky(replace(theta, j, theta[j] - 1e-5))) / 2e-5
   })
   P <- solve(Ky(theta))
-  want <- outer(1:8, 1:8, Vectorize(function(i, j) sum((P %*% T[[i]]) * t(P %*% T[[j]])) / 2))
+  want <- outer(1:8, 1:8, Vectorize(function(i, j) sum((P %*% D[[i]]) * t(P %*% D[[j]])) / 2))
   expect_equal(exact, want, tolerance = 1e-6) # central differences of 1e-5
 })
 
