@@ -132,8 +132,8 @@ exact_for_figure <- function(fits, exact, most = 500L) {
     if (isTRUE(wanted) && !length(with_data)) needs_data(fits[[1L]], "fits")
     if (!length(with_data) || (is.null(wanted) && nrow(with_data[[1L]]$data$x) > most)) return(NULL)
     one <- with_data[[1L]]
-    return(if (response_of(one)$conjugate) exact_of_fit(one) else
-      same_chance(laplace_reference(one, one$data, nrow(one$data$x))))
+    return(if (response_of(one)$conjugate) fit_of_posterior(exact_of_fit(one), one$data) else
+      with_fixed_seed(laplace_reference(one, one$data, nrow(one$data$x))))
   }
   check_exact_given(exact, "plot_certificate")
   for (fit in fits) exact <- check_exact(exact, fit)
@@ -291,7 +291,7 @@ certified_by_effort <- function(fit, new, efforts, reference) {
   if (is.null(reference)) reference <- fit$reference
   if (is.null(fit$data) && !is_exact(fit)) efforts <- if (!is.null(reference)) intersect(efforts, "reference")
   if (is.null(reference) && !is_exact(fit) && any(efforts != "fast")) {
-    reference <- same_chance(reference(fit))
+    reference <- with_fixed_seed(reference(fit))
   }
   lapply(stats::setNames(nm = efforts), function(effort) {
     certificate <- certificate_of(fit, new, effort, reference)

@@ -75,7 +75,7 @@ report_certificate <- function(fit, newdata, number) {
 
 report_evidence <- function(fit, evidence) {
   lower <- attr(evidence, "lower")
-  laplace <- !response_of(fit)$conjugate && !is_variational(fit$likelihood)
+  laplace <- response_of(fit)$approx == "laplace"
   nats <- function(v) sprintf("%.1f", v)
   upper <- attr(evidence, "upper")
   value <- if (is_exact(fit) || is.null(lower)) nats(evidence) else
