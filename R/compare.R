@@ -271,9 +271,9 @@ anova.gp_fit <- function(object, ...) {
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])
   for (i in seq_along(fits)[-1L]) {
     if (!same_response(fits[[1L]], fits[[i]])) {
-      abort_input(labels[i], "a fit of other data", sprintf("one of the data of %s", labels[1L]),
-                  hint = paste("Evidence is compared for the same response, with the same weights and offset, and not",
-                               "densities of numbers with probabilities of classes or counts."))
+      abort_input(labels[i], "a fit of other responses", sprintf("a fit of the responses of %s", labels[1L]),
+                  hint = paste("Log marginal likelihoods are comparable for the same responses, weights and offset.",
+                               "Densities of numbers are not comparable with probabilities of classes or counts."))
     }
   }
   ll <- lapply(fits, stats::logLik)
@@ -301,10 +301,13 @@ same_response <- function(a, b) {
   all(abs(of(a) - of(b)) <= 8 * (sqrt(of(a)[["n"]]) + 16) * .Machine$double.eps * size)
 }
 
+posterior_words <- c(exact = "exact posterior", far = "inducing points",
+                     `far + near` = "inducing points with neighbours")
+
 anova_models <- function(fits, labels) {
   what <- vapply(fits, function(fit) {
     sprintf("%s%s kernel, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ": "),
-            kernel_name(fit$kernel), if (response_of(fit)$conjugate) paste(fit$posterior, "posterior") else
+            kernel_name(fit$kernel), if (response_of(fit)$conjugate) posterior_words[[fit$posterior]] else
               sprintf("%s, %s", fit$likelihood$label, response_of(fit)$words[["by"]]))
   }, "")
   lines <- strwrap(sprintf("%s: %s", labels, what), width = 78L, exdent = 4L)
