@@ -122,7 +122,7 @@ certified_errors <- function(fits, newdata, effort) {
   mapply(function(fit, reference) {
     has_data <- !is.null(fit$data) || is_exact(fit)
     if (if (effort == "reference") !has_data && is.null(reference) else !has_data) return(NA_real_)
-    error <- same_chance(certify(fit, newdata, effort, reference = reference))$mean_error
+    error <- with_fixed_seed(certify(fit, newdata, effort, reference = reference))$mean_error
     if (all(is.na(error))) NA_real_ else max(error, na.rm = TRUE)
   }, fits, references)
 }
@@ -132,7 +132,7 @@ shared_reference <- function(fits) {
   kept <- Filter(Negate(is.null), lapply(fits, function(fit) fit$reference))
   if (length(kept)) return(kept[[which.max(vapply(kept, points_of_fit, 1))]])
   with_data <- Filter(function(fit) !is.null(fit$data), fits)
-  if (length(with_data)) same_chance(reference(with_data[[which.max(vapply(with_data, points_of_fit, 1))]]))
+  if (length(with_data)) with_fixed_seed(reference(with_data[[which.max(vapply(with_data, points_of_fit, 1))]]))
 }
 
 compare_response <- function(fits, newdata, y) {
@@ -217,7 +217,7 @@ what_narrows <- function(fits, overlap) {
   at <- which(overlap, arr.ind = TRUE)[1L, ]
   if (same_model(fits[[at[1L]]], fits[[at[2L]]])) return(" They are approximations of the same exact GP.")
   bare <- vapply(fits, function(fit) {
-    inherits(fit, "gp_fit") && is.null(fit$reference) && !is.null(fit$data) && !is_variational(fit$likelihood)
+    inherits(fit, "gp_fit") && is.null(fit$reference) && !is.null(fit$data) && response_of(fit)$approx != "vi"
   }, NA)
   if (any(bare)) " A reference narrows them: fit$reference <- reference(fit)." else ""
 }
@@ -271,9 +271,9 @@ anova.gp_fit <- function(object, ...) {
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])
   for (i in seq_along(fits)[-1L]) {
     if (!same_response(fits[[1L]], fits[[i]])) {
-      abort_input(labels[i], "a fit of other data", sprintf("one of the data of %s", labels[1L]),
-                  hint = paste("Evidence is compared for the same response, with the same weights and offset, and not",
-                               "densities of numbers with probabilities of classes or counts."))
+      abort_input(labels[i], "a fit of other responses", sprintf("a fit of the responses of %s", labels[1L]),
+                  hint = paste("Log marginal likelihoods are comparable for the same responses, weights and offset.",
+                               "Densities of numbers are not comparable with probabilities of classes or counts."))
     }
   }
   ll <- lapply(fits, stats::logLik)
@@ -301,11 +301,14 @@ same_response <- function(a, b) {
   all(abs(of(a) - of(b)) <= 8 * (sqrt(of(a)[["n"]]) + 16) * .Machine$double.eps * size)
 }
 
+posterior_words <- c(exact = "exact posterior", far = "inducing points",
+                     `far + near` = "inducing points with neighbours")
+
 anova_models <- function(fits, labels) {
   what <- vapply(fits, function(fit) {
     sprintf("%s%s kernel, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ": "),
-            kernel_name(fit$kernel), if (response_of(fit)$conjugate) paste(fit$posterior, "posterior") else
-              sprintf("%s, %s", fit$likelihood$label, words_for(fit$likelihood)[["by"]]))
+            kernel_name(fit$kernel), if (response_of(fit)$conjugate) posterior_words[[fit$posterior]] else
+              sprintf("%s, %s", fit$likelihood$label, response_of(fit)$words[["by"]]))
   }, "")
   lines <- strwrap(sprintf("%s: %s", labels, what), width = 78L, exdent = 4L)
   paste0(paste(lines, collapse = "\n"), "\n")

@@ -13,7 +13,9 @@
 # The variance's prior does not fade if the Vecchia likelihood is the last stage. With much noise that likelihood does
 # not separate a variance from a hundred times it with longer lengthscales; the random order would decide, which costs a
 # hundredth of NLPD. For a kernel of one term the prior is then half as wide.
-learning_problem <- function(pool, s, profile) {
+# With `little_noise` the prior of the noise falls exponentially below exp(-1) times its centre, log prior = -(-q - 1/2)
+# / 4 in place of -q^2 / 8, where q = log(noise / centre): 2.8 nats at a millionth of the response's variance, not 16.5.
+learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   kernel <- s$kernel
   if (is_open(kernel)) kernel <- with_profile(kernel, profile, pool$x)
   table <- parameter_units(kernel, pool$x, pool$signal)
@@ -38,6 +40,7 @@ learning_problem <- function(pool, s, profile) {
     fade[which(table$what == "variance")] <- if (has_one_factor(kernel)) 4 else 1
   }
   free <- !names %in% not_learned(s)
+  if (little_noise) table$sd[table$what == "variance"] <- little_noise_rule[["sd"]]
   precision <- fade * if (s$priors) 1 / c(table$sd, 2)^2 else numeric(last)
   at <- function(theta) {
     value <- exp(unname(theta))
@@ -46,15 +49,22 @@ learning_problem <- function(pool, s, profile) {
   }
   problem <- list(start = unit, lower = lower, upper = upper, at = at, pool = pool, free = free, given = given,
                   natural = function(theta) as_users_see(at(theta)), absurd = absurd & free, unit = unit, last = last,
-                  table = table, profile = profile, composite = !has_one_factor(kernel), run = s$run)
+                  table = table, profile = profile, composite = !has_one_factor(kernel), run = s$run,
+                  little_noise = little_noise)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     free_memory(pool) # a tree of all rows takes most of the memory: one at a time
     native_neighbours(at(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$run)
   }
   problem$prior <- function(theta) {
-    list(value = -sum(precision * (theta - middle)^2) / 2, gradient = -precision * (theta - middle),
-         information = precision)
+    away <- theta - middle
+    value <- -sum(precision * away^2) / 2
+    slow <- little_noise && away[[last]] < -1
+    if (slow) {
+      value <- value + precision[last] * (away[[last]] + 1)^2 / 2
+      precision[last] <- precision[last] / -away[[last]]
+    }
+    list(value = value, gradient = -precision * away, information = precision)
   }
   problem$vecchia <- function(theta, rows, neighbours, slopes, input) {
     now <- at(theta)
@@ -127,12 +137,15 @@ most_in_memory <- function() floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16
 
 # ---- kernels by the names of their profiles -------------------------------------------------------------------------
 
-# Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs.
+# Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs, and "additive:a" and
+# "pairwise:a" are kernel_additive() of a.
 kernel_of <- function(profile) {
   terms <- strsplit(profile, "+", fixed = TRUE)[[1L]]
   if (length(terms) > 1L) {
     return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
   }
+  part <- strsplit(profile, ":", fixed = TRUE)[[1L]]
+  if (length(part) > 1L) return(kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise"))
   switch(profile, se = kernel_se(), matern12 = kernel_matern(1 / 2), matern32 = kernel_matern(3 / 2),
          matern52 = kernel_matern(5 / 2), mean = new_kernel("mean", "linear mean", NULL, NULL, NULL))
 }
@@ -146,11 +159,15 @@ with_profile <- function(kernel, profile, x) {
   chosen <- kernel_of(profile)
   value <- c("lengthscale", "variance")
   if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
+  chosen <- change_leaves(chosen, function(l) {
+    if (is_additive(l)) l$groups <- kernel$groups
+    l
+  })
   if (has_one_factor(kernel)) return(place_kernel(with_basis(chosen, x), x))
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
-    l[c("profile", "label")] <- chosen[c("profile", "label")]
-    l
+    own <- intersect(c("profile", "label", "base"), names(chosen))
+    replace(l, own, chosen[own])
   })
   kernel$label <- formula_of_kernel(kernel)
   kernel
@@ -187,54 +204,6 @@ linear_problem <- function(problem) {
   problem
 }
 
-# ---- noise whose log is linear in inputs ----------------------------------------------------------------------------
-
-# Returns the problem with gamma behind its own parameters. The prior of gamma, N(0, 1) in units of the
-# inputs' spreads, does not fade: nothing else would hold gamma if a rough function has hardly any noise.
-problem_with_trend <- function(problem, trend, priors) {
-  pool <- problem$pool
-  last <- problem$last
-  own <- seq_len(last)
-  q <- length(trend$columns)
-  B <- noise_basis(trend, pool$x)
-  w <- if (is.null(pool$weights)) rep(1, pool$n) else pool$weights
-  twins <- pool$twins
-  precision <- if (priors) 1 else 0
-  wide <- problem
-  wide$own <- own
-  wide$free <- c(problem$free, rep(TRUE, q))
-  wide$lower <- c(problem$lower, rep(-5, q))
-  wide$upper <- c(problem$upper, rep(5, q))
-  wide$neighbours <- function(theta, ...) problem$neighbours(theta[own], ...)
-  wide$vecchia <- function(theta, rows, neighbours, slopes, input) {
-    now <- problem$at(theta[own])
-    gamma <- theta[-own]
-    log_factor <- drop(B %*% gamma)
-    basis <- B * (abs(log_factor) < most_trend)
-    factor <- exp(within_trend(log_factor))
-    result <- native_vecchia(list(x = pool$x, y = pool$y, weights = w / factor), now, rows, neighbours,
-                             control = problem$run, basis = basis)
-    if (!is.finite(result$value)) return(list(value = -Inf))
-    prior <- problem$prior(theta[own])
-    at <- list(value = result$value + prior$value - precision * sum(gamma^2) / 2,
-               gradient = result$score + c(prior$gradient, -precision * gamma),
-               information = result$information + diag(c(prior$information, rep(precision, q))))
-    if (!length(twins)) return(at)
-    add_twins(at, twins, cbind(1, basis), now$noise * factor, last, length(rows) / pool$n * pool$share)
-  }
-  wide
-}
-
-# Adds the share of merged rows, each distinct row with its own noise: -(rows / 2) log(2 pi noise) - ss / (2 noise).
-add_twins <- function(at, twins, basis, noise, last, share) {
-  of_noise <- last - 1L + seq_len(ncol(basis))
-  at$value <- at$value - share * sum(twins$rows * log(2 * pi * noise) + twins$ss / noise) / 2
-  at$gradient[of_noise] <- at$gradient[of_noise] + share * colSums(basis * (twins$ss / noise - twins$rows)) / 2
-  at$information[of_noise, of_noise] <- at$information[of_noise, of_noise] +
-    share * crossprod(basis, basis * twins$rows) / 2
-  at
-}
-
 # ---- non-Gaussian likelihoods ---------------------------------------------------------------------------------------
 
 # Returns at most `most` of the rows, for learning with `points` inducing points.
@@ -264,13 +233,14 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   known <- if (is.null(s$kernel$profile)) "noise" else setdiff(names, s$free)
   parameters <- hyper_parameters(now$kernel, 1, s$columns, known)
   free <- parameters$free
-  unit <- s$likelihood$unit
+  response <- response_to_learn(s$likelihood, rows$sites)
+  unit <- response$unit
   prior <- laplace_prior(now$kernel, rows$x, unit, s$priors)
   center_sd <- laplace_priors$center * unit
   basis <- tie(c(kernel_parameters(now$kernel)$what, "noise")[free] == "lengthscale", tied)
   n_kernel <- ncol(basis)
   with_center <- isTRUE(s$center)
-  with_theta <- s$likelihood$learned
+  with_theta <- response$learned
   at_par <- function(par) {
     par <- unname(par)
     rest <- par[-seq_len(n_kernel)]
@@ -288,7 +258,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     beyond <- kernel_logs(at$kernel) - prior$middle
     pull <- drop(prior$precision %*% beyond)
     more <- c(if (with_center) (at$center - origin$center) / center_sd,
-              if (with_theta) log(at$theta / theta_middle(s$likelihood)) / laplace_priors$theta)
+              if (with_theta) log(at$theta / response$theta_middle) / laplace_priors$theta)
     list(value = -(sum(beyond * pull) + sum(more^2)) / 2,
          slope = -c(crossprod(basis, pull[free]), more / c(if (with_center) center_sd,
                                                            if (with_theta) laplace_priors$theta)))
@@ -298,12 +268,10 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
     too_far <- parameters$too_far(logs)
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    likelihood <- s$likelihood
-    likelihood$theta <- at$theta
     if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
-      return(list(value = Inf, reason = sprintf("%s is out of range", as_response(likelihood)$shape)))
+      return(list(value = Inf, reason = sprintf("%s is out of range", response$shape)))
     }
-    sites <- engine_sites(likelihood, rows$sites, at$center)
+    sites <- response$at(at$theta, at$center)
     e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm$at, want = 2L, control = run)
     if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
     warm$at <- e
@@ -311,9 +279,9 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     if (is.null(least)) least <<- min(laplace_sizes$pivot, 0.9 * pivot)
     if (pivot < least) return(list(value = Inf, reason = "the mode is all but a saddle"))
     prior <- log_prior(at)
-    value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) + prior$value
+    value <- e$evidence - e$penalty + sum(sites$constant) + prior$value
     slope <- prior$slope + c(crossprod(basis, e$theta[free]), if (with_center) e$constant,
-                             if (with_theta) theta_slope(likelihood, sites, e))
+                             if (with_theta) response$slope(at$theta, sites, e))
     list(value = -value, gradient = -slope)
   }
   list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)),
@@ -339,5 +307,3 @@ tie <- function(lengthscale, tied) {
   if (!tied || sum(lengthscale) < 2L) return(basis)
   cbind(as.double(lengthscale), basis[, !lengthscale, drop = FALSE])
 }
-
-theta_middle <- function(likelihood) as_response(likelihood)$middle * likelihood$unit

@@ -45,8 +45,8 @@ get_statistic.gp_fit <- function(x, ...) NULL
 model_info.gp_fit <- function(x, ...) {
   family <- stats::family(x)
   rows <- data.frame(y = c(0, 1, 1))
-  if (family$family %in% c("gaussian", "student")) return(insight::model_info(stats::lm(y ~ 1, rows)))
-  if (family$family != "nb") return(insight::model_info(stats::glm(y ~ 1, family, rows)))
+  if (family$link == "identity") return(insight::model_info(stats::lm(y ~ 1, rows)))
+  if (inherits(family, "family")) return(insight::model_info(stats::glm(y ~ 1, family, rows)))
   info <- insight::model_info(stats::glm(y ~ 1, stats::poisson(), rows))
   info[c("is_poisson", "is_negbin", "family")] <- list(FALSE, TRUE, "negative binomial")
   info
@@ -57,7 +57,7 @@ model_info.gp_fit <- function(x, ...) {
 get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = NULL, verbose = TRUE, ...) {
   known <- c("expectation", "prediction", if (!response_of(x)$conjugate) "link")
   predict <- check_choice(if (is.null(predict)) "expectation" else predict, known, "predict")
-  type <- if (predict == "link" || predict == "expectation" && response_of(x)$conjugate) "latent" else "response"
+  type <- switch(predict, link = "latent", expectation = "mean", "response")
   p <- stats::predict(x, data, se.fit = TRUE, type = type)
   ci_data <- data.frame(Row = seq_along(p$fit), SE = unname(p$se.fit))
   if (!is.null(ci)) {

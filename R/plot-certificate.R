@@ -132,8 +132,8 @@ exact_for_figure <- function(fits, exact, most = 500L) {
     if (isTRUE(wanted) && !length(with_data)) needs_data(fits[[1L]], "fits")
     if (!length(with_data) || (is.null(wanted) && nrow(with_data[[1L]]$data$x) > most)) return(NULL)
     one <- with_data[[1L]]
-    return(if (response_of(one)$conjugate) exact_of_fit(one) else
-      same_chance(laplace_reference(one, one$data, nrow(one$data$x))))
+    return(if (response_of(one)$conjugate) fit_of_posterior(exact_of_fit(one), one$data) else
+      with_fixed_seed(laplace_reference(one, one$data, nrow(one$data$x))))
   }
   check_exact_given(exact, "plot_certificate")
   for (fit in fits) exact <- check_exact(exact, fit)
@@ -147,7 +147,7 @@ size_of_fit <- function(fit) if (is.null(fit$m)) nrow(fit$x) else fit$m
 
 certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort, exact, reference, type) {
   effort <- check_choice(if (is.null(effort)) "reference" else effort, c("reference", "fast", "tight"), "effort")
-  base <- comparison_base(list(fit), exact)
+  base <- without_transform(comparison_base(list(fit), exact), type)
   all <- fit_variables(base)
   x <- slice_rows(base)
   shown <- choose_variables(all, inputs, x, base$kernel)
@@ -164,28 +164,30 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   x <- do.call(rbind, lapply(grids, `[[`, "x"))
   part <- function(what) unlist(lapply(grids, function(g) rep_len(g[[what]], nrow(g$x))))
   if (is.null(reference)) reference <- fit$reference
-  certificate <- certificate_of(fit, plain_rows(x), effort, reference)
+  noise <- noise_at(fit, x)
   response <- type == "response"
+  certificate <- certificate_of(fit, plain_rows(x), effort, reference)
+  if (response && !is.null(fit$transform)) certificate <- with_transformed(certificate, fit, noise)
   ends <- c("mean_lower", "mean_upper")
-  shown_ends <- certificate[if (response && !is.null(certificate$response)) c("response_lower", "response_upper") else
-    ends]
+  of_response <- intersect(c("response_lower", "response_upper", "fit_lower", "fit_upper"), names(certificate))
+  shown_ends <- certificate[if (response && length(of_response)) of_response else ends]
   p <- latent_at(fit, x)
   truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else latent_at(exact, x)
   z <- stats::qnorm((1 + level) / 2)
-  link <- if (response) response_of(fit)$link$inv else identity
+  link <- if (response) function(f) response_given(response_of(fit), f, noise) else identity
   band <- function(mean, sd) link(mean + z * sd)
   names <- vapply(shown, `[[`, "", "name")
   data <- data.frame(
     input = rep(names, vapply(grids, function(g) nrow(g$x), 1L)), value = part("value"), label = part("label"),
-    fit = on_scale(fit, p, type)$mean, se.fit = sqrt(p$var), lwr = band(p$mean, -sqrt(p$var)),
+    fit = on_scale(fit, p, type, noise)$mean, se.fit = sqrt(p$var), lwr = band(p$mean, -sqrt(p$var)),
     upr = band(p$mean, sqrt(p$var)), stats::setNames(shown_ends, ends), certificate[c("sd_lower", "sd_upper")],
     lwr_certified = band(certificate$mean_lower, -certificate$sd_upper),
-    upr_certified = band(certificate$mean_upper, certificate$sd_upper), exact = on_scale(fit, truth, type)$mean,
+    upr_certified = band(certificate$mean_upper, certificate$sd_upper), exact = on_scale(fit, truth, type, noise)$mean,
     se.exact = sqrt(truth$var), lwr_exact = band(truth$mean, -sqrt(truth$var)),
     upr_exact = band(truth$mean, sqrt(truth$var)))
   with_points <- points && !is.null(base$data) && has_partial_response(fit, type)
   figure <- list(variables = shown, points = if (with_points) partial_points(base, all, shown, data),
-                 inducing = inducing_marks(fit, shown), level = level, response = slice_label(base, type),
+                 inducing = inducing_marks(fit, shown), level = level, response = slice_label(fit, type),
                  residuals = length(all) > 1L && response_of(base)$reads != "classes",
                  foot = if (is.null(newdata)) slices_foot(all, centre, names, if (is.null(inputs)) length(all) else 0L))
   structure(data, class = c("pfdtc_certificate", "data.frame"), figure = figure, effort = effort)
@@ -291,7 +293,7 @@ certified_by_effort <- function(fit, new, efforts, reference) {
   if (is.null(reference)) reference <- fit$reference
   if (is.null(fit$data) && !is_exact(fit)) efforts <- if (!is.null(reference)) intersect(efforts, "reference")
   if (is.null(reference) && !is_exact(fit) && any(efforts != "fast")) {
-    reference <- same_chance(reference(fit))
+    reference <- with_fixed_seed(reference(fit))
   }
   lapply(stats::setNames(nm = efforts), function(effort) {
     certificate <- certificate_of(fit, new, effort, reference)

@@ -71,7 +71,8 @@ curves_compared <- function(fits, exact, base, variables, newdata, input, at, n,
   middle <- latent_at(base, grid$x)$mean
   foot <- slices_foot(variables, centre, v$name)
   list(variable = v, data = data, foot = foot, points = if (points && has_partial_response(base, "link")) {
-    partial_points(base, variables, list(v), data.frame(input = v$name, value = grid$value, fit = middle))
+    partial_points(without_transform(base, "link"), variables, list(v),
+                   data.frame(input = v$name, value = grid$value, fit = middle))
   })
 }
 

@@ -22,8 +22,7 @@ fit_title <- function(fit) {
   if (!response_of(fit)$conjugate) {
     response <- response_of(fit)
     link <- if (response$link_name == "identity") "" else sprintf(" (%s link)", response$link_name)
-    return(sprintf("Gaussian process, %s response%s, %s", response_of(fit)$label, link,
-                   words_for(fit$likelihood)[["by"]]))
+    return(sprintf("Gaussian process, %s response%s, %s", response$label, link, response$words[["by"]]))
   }
   paste("Gaussian process regression,", posterior_title(fit))
 }
@@ -81,7 +80,7 @@ kernel_label <- function(about) {
 # Returns what the posterior is made of, unless it is the exact one.
 describe_points <- function(fit) {
   if (is.null(fit$inducing) || is_exact(fit)) return(NULL)
-  how <- switch(fit$inducing_method, greedy = "greedy start", divergence = "greedy start by the divergence",
+  how <- switch(fit$inducing_method, greedy = "chosen greedily", divergence = "chosen greedily by the pF divergence",
                 random = "started at random rows", kmeans = "started by k-means", given = "start given",
                 fit$inducing_method)
   tried <- if (!is.na(fit$evaluations["other start"])) " (the better of two starts)"
@@ -91,7 +90,7 @@ describe_points <- function(fit) {
       "the data have no more different rows"
     points <- sprintf("%s of %d asked for (%s)", points, fit$m_asked, why)
   }
-  if (is_laplace_limit(fit)) return(sprintf("%s of the exact GP (%s)", words_for(fit$likelihood)[["by"]], points))
+  if (is_laplace_limit(fit)) return(sprintf("%s of the exact GP (%s)", response_of(fit)$words[["by"]], points))
   left <- if (isTRUE(is.finite(fit$unexplained)) && !isTRUE(fit$unexplained < 1e-8)) {
     sprintf("; residual prior variance %s times the %snoise variance", format(signif(fit$unexplained, 2)),
             if (response_of(fit)$conjugate) "" else "mean working ")
@@ -143,7 +142,7 @@ describe_estimation <- function(fit) {
   if (!response_of(fit)$conjugate) {
     response <- response_of(fit)
     open <- c(if (fit$df > response$learned) "mean", if (response$learned) response$shape)
-    if (fit$hyper != "fixed") return(words_for(fit$likelihood)[["learned"]])
+    if (fit$hyper != "fixed") return(response_of(fit)$words[["learned"]])
     return(paste0("fixed as given", if (length(open)) paste(" except", paste(open, collapse = " and "))))
   }
   text <- switch(fit$hyper, fixed = "fixed as given", evidence = describe_starts(fit$learned),
@@ -211,7 +210,7 @@ describe_rmse <- function(about, number) {
 describe_evidence <- function(about, number) {
   family <- gp_family(about)
   value <- number(about$evidence)
-  laplace <- if (!response_of(about)$conjugate) words_for(about$likelihood)[["evidence"]]
+  laplace <- response_of(about)$words[["evidence"]]
   kind <- if (!is.null(laplace)) laplace else if (family$some) sprintf("of the subsample of %d rows", about$m) else
     if (family$sor || family$fitc) "of the approximate model" else
       switch(about$posterior, exact = NULL, far = "lower bound, ELBO", "Vecchia estimate, not a bound")
@@ -228,13 +227,15 @@ listed_shares <- function(about) {
 
 # Returns the labels of the terms of the kernel. `names` are those in coef(), used if the label has other terms.
 term_labels <- function(about, names) {
-  terms <- strsplit(kernel_label(about), " + ", fixed = TRUE)[[1L]]
+  terms <- if (length(names) == 1L) kernel_label(about) else
+    if (!is.null(about$kernels)) vapply(as_sum(about$kernel)$leaves, `[[`, "", "label") else
+      strsplit(kernel_label(about), " + ", fixed = TRUE)[[1L]]
   if (length(terms) == length(names)) terms else all_inputs(names, about$columns)
 }
 
 describe_time <- function(about) {
   made <- about$evaluations[about$evaluations > 0]
-  words <- c(learn = "likelihood", "other start" = "second start")
+  words <- c(learn = "likelihood", "other start" = "second-start")
   names <- ifelse(names(made) %in% names(words), words[names(made)], names(made))
   evaluations <- if (length(made)) sprintf(" (%s evaluations)", paste(made, names, collapse = ", "))
   paste0(format(signif(sum(unlist(about$seconds)), 3)), " s", evaluations)

@@ -1,28 +1,24 @@
 #' Compute the exact GP's mean to a given accuracy
 #'
 #' Returns the mean of the exact Gaussian process, with a certificate below `tol` times the sd of the response. It uses
-#' preconditioned conjugate gradients and never stores an `n` by `n` matrix. A step costs \eqn{n^2 / 2}{n^2/2} kernel
-#' evaluations. Rounding errors are part of the certificate.
+#' preconditioned conjugate gradients without an `n` by `n` matrix: \eqn{n^2 / 2}{n^2/2} kernel evaluations a step.
 #'
 #' @param fit A fit with Gaussian noise.
-#' @param newdata Rows at which to compute the mean; when missing, the training rows.
+#' @param newdata,reference,... As in [certify()].
 #' @param tol Accuracy as a fraction of the sd of the response.
 #' @param maxit Maximum number of iterations.
-#' @param ... Not used.
-#' @param reference A reference made by [reference()]. `NULL`: the call computes one.
 #' @param data For a fit without its data, the rows it was made of: a row source or a data frame. All rows are held in
 #'   memory.
 #' @return A data frame in units of `y`, a row for each row of `newdata`: `mean`, the exact GP's mean with the fit's
 #'   offset, and `mean_error`, a bound of its error. Attributes: `iterations`, and `met`, TRUE if `tol` was met.
-#' @section Errors: class `pfdtc_error_input` without data, and for `data` that are not the fit's rows. A warning of
-#'   class `pfdtc_warning_convergence` if `maxit`, rounding, an interrupt or [setTimeLimit()] ends it before `tol`.
-#' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`.
+#' @section Errors and invariants: class `pfdtc_error_input` without data, or for `data` that are not the fit's rows. A
+#'   warning of class `pfdtc_warning_convergence` if `maxit`, rounding, an interrupt or [setTimeLimit()] ends it before
+#'   `tol`. `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`, rounding included.
 #' @source Theory vignette; Artemev, Burt and van der Wilk (2021), ICML.
 #' @seealso [certify()], [reference()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 4)
-#' fit$reference <- reference(fit, m2 = 6)
-#' refine(fit, data.frame(speed = c(5, 15)), tol = 1e-6)
+#' refine(fit, data.frame(speed = c(5, 15)), tol = 1e-6, reference = reference(fit, m2 = 6))
 #' @export
 refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference, data = NULL) {
   check_dots_empty(list(...), names(formals(refine)))
@@ -36,7 +32,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   goal <- tol * fit$sd_y
   fun <- values_at(model_of(fit)$kernel, new$x)
   if (is_exact(fit)) {
-    found <- list(inside = exact_interval(fit, fun), iterations = 0L, why = "nothing to iterate")
+    found <- list(inside = exact_interval(posterior_of(fit), fun), iterations = 0L, why = "nothing to iterate")
   } else {
     reference <- find_reference(fit, reference, NULL)
     found <- iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit)
@@ -91,7 +87,7 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
                        precondition = if (near) near_preconditioner(reference, data)))
   if (!is.null(made$stopped)) return(ended(0L, made$stopped))
   kriged <- made$value$kriged
-  far <- if (is.null(kriged)) Inf else reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k))), 0))
+  far <- if (is.null(kriged)) Inf else reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
   own <- largest_error(inside)
   so_far <- if (correction_serves(reference, data)) solution_so_far(reference$correction)
   aim <- 0.9 * goal
@@ -136,13 +132,10 @@ rounding_at_hand <- function(reference, data, correction) {
 corrected_intervals <- function(reference, correction, data, fun, kriged) {
   inside <- unknown_if_nan(as_interval(corrected_mean(reference, correction, data, fun)))
   inside <- lapply(inside, rep_len, fun$n)
-  at <- 0L
   for (part in kriged) {
-    rows <- at + seq_along(part$order)
-    at <- at + length(part$order)
-    unknown <- list(sd_lower = numeric(length(rows)))
-    x <- fun$x[rows, , drop = FALSE]
-    inside <- narrow(inside, kriged_interval(part, reference, correction, data, x, unknown), rows)
+    unknown <- list(sd_lower = numeric(length(part$rows)))
+    x <- fun$x[part$rows, , drop = FALSE]
+    inside <- narrow(inside, kriged_interval(part$found, reference, correction, data, x, unknown), part$rows)
   }
   inside
 }

@@ -75,7 +75,7 @@ report_certificate <- function(fit, newdata, number) {
 
 report_evidence <- function(fit, evidence) {
   lower <- attr(evidence, "lower")
-  laplace <- !response_of(fit)$conjugate && !is_variational(fit$likelihood)
+  laplace <- response_of(fit)$approx == "laplace"
   nats <- function(v) sprintf("%.1f", v)
   upper <- attr(evidence, "upper")
   value <- if (is_exact(fit) || is.null(lower)) nats(evidence) else
@@ -95,7 +95,8 @@ report_loo <- function(fit, number) {
   }
   z <- stats::rstandard(fit)
   sprintf("RMSE %s (sd of the response %s); 95 %% intervals contain %.0f %% of the responses",
-          number(root_mean_square(stats::residuals(fit, type = "loo"))), number(fit$sd_y),
+          number(root_mean_square(stats::residuals(fit, type = "loo"))),
+          number(if (is.null(fit$transform)) fit$sd_y else stats::sd(given_response(fit$data))),
           100 * mean(abs(z) <= stats::qnorm(0.975), na.rm = TRUE))
 }
 

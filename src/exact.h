@@ -10,7 +10,7 @@
  */
 #include "gram.h"
 
-/* On rows at hand, in passes over them. */
+/* The posterior of rows in memory, computed in passes over them. */
 struct exact {
     const struct model *model;
     struct pass pass;

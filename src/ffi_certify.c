@@ -67,7 +67,7 @@ static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior 
     return s;
 }
 
-/* room for the certificates of n of whatever it is */
+/* Makes room for n certificates in `result`. */
 static struct certified pack_certified(SEXP result, int n)
 {
     return (struct certified){
@@ -82,7 +82,7 @@ static SEXP pack_certificates(void)
                 "var_upper", NULL);
 }
 
-/* what ffi_cross() gives of n rows, or nothing */
+/* the result of ffi_cross() for n rows, or NULL */
 static struct crossings arg_crossings(SEXP list, int n)
 {
     if (list == R_NilValue)
