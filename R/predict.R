@@ -139,7 +139,7 @@ latent_asked <- function(fit, rows, ask) {
 
 needs_mean_only <- function(fit, ask) {
   ask$interval == "none" && !ask$se.fit && !ask$full_cov && !ask$certified && is.null(fit$likelihood) &&
-    (ask$type == "latent" || ask$type == "response" && is.null(fit$transform))
+    (ask$type == "latent" || is.null(fit$transform) && ask$type %in% c("mean", "median", "response"))
 }
 
 # Returns the trials of each row where a distribution of responses is asked for, else 1.
