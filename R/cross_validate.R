@@ -242,7 +242,7 @@ variable_by <- function(fit, by) {
   value
 }
 
-# A value a row of the data; those that na.action has left out may be there as well.
+# Returns a value with an element for each row of the fit. `value` may also have the rows that na.action left out.
 of_rows <- function(fit, value, n, argument) {
   left_out <- as.integer(fit$na.action)
   if (length(left_out) && length(value) == n + length(left_out)) value <- value[-left_out]
