@@ -8,7 +8,7 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
   fit <- without_transform(check_any_fit(fit, "x"), type)
   level <- check_level(level)
   if (!is.null(n)) n <- check_count(n, "n", min = 2)
-  if (terms && has_one_factor(fit$kernel)) {
+  if (terms && has_one_factor(with_own_terms(fit$kernel))) {
     abort_input("terms", "TRUE for a kernel of one factor", "FALSE",
                 hint = "Only sums such as kernel_se() + kernel_periodic() have terms.")
   }
@@ -16,7 +16,7 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
   all <- fit_variables(fit)
   centre <- slice_centre(fit, all, at)
   panels <- if (terms && is.null(inputs)) all else choose_variables(all, inputs, x, fit$kernel)
-  if (terms) panels <- term_panels(fit$kernel, panels)
+  if (terms) panels <- term_panels(with_own_terms(fit$kernel), panels)
   if (!length(panels)) abort_input("inputs", describe(inputs), "variables that some term reads")
   shown <- if (terms) utils::head(panels, 16L) else panels
   xlim <- check_xlim(xlim, shown)

@@ -227,7 +227,9 @@ listed_shares <- function(about) {
 
 # Returns the labels of the terms of the kernel. `names` are those in coef(), used if the label has other terms.
 term_labels <- function(about, names) {
-  terms <- strsplit(kernel_label(about), " + ", fixed = TRUE)[[1L]]
+  terms <- if (length(names) == 1L) kernel_label(about) else
+    if (!is.null(about$kernels)) vapply(as_sum(about$kernel)$leaves, `[[`, "", "label") else
+      strsplit(kernel_label(about), " + ", fixed = TRUE)[[1L]]
   if (length(terms) == length(names)) terms else all_inputs(names, about$columns)
 }
 
