@@ -102,7 +102,7 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   out <- data.frame(mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower,
                     mean_upper = upper, sd = spread(at$sd), sd_lower = (1 - eps) * spread(inside$sd_lower),
                     sd_upper = (1 + eps) * spread(inside$sd_upper))
-  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
+  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, of = "functional")
 }
 
 #' Partial dependence, with certified intervals

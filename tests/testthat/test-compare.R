@@ -191,3 +191,16 @@ test_that("classes and counts are compared by densities, and with the exact proc
   other <- pfdtc(manual ~ wt + hp, d, family = binomial(), kernel = few$kernel, hyper = "fixed", center = 0.6)
   expect_input_error(compare_fits(few, other, d), "likelihood")
 })
+
+test_that("a comparison prints a row for each fit, without columns that are empty", {
+  fit <- fit_cars(m = 4)
+  table <- compare_fits(list(one = fit, two = fit_cars(m = 6)), newdata = cars[1:5, ], certify = FALSE)
+  expect_s3_class(table, c("pfdtc_comparison", "data.frame"), exact = TRUE)
+  lines <- utils::capture.output(shown <- withVisible(print(table)))
+  expect_identical(shown, list(value = table, visible = FALSE))
+  expect_length(lines, 3L)
+  expect_match(lines[1], "method +m .*rmse_pred +nlpd")
+  expect_no_match(lines[1], "kl|certified")
+  expect_match(lines[2], sprintf("^one +4 .*%s", format(signif(table$nlpd[1], 3))))
+  expect_output(print(table[1, c("method", "nlpd")]), "method +nlpd\none")
+})
