@@ -17,16 +17,15 @@
 #'   exact fit, responses or data that they need. Columns: `method`; `m`, inducing points or rows of a subsample;
 #'   `objective`, comparable within a method; `rmse_mean`, `rmse_sd`, root mean square differences of the mean and sd of
 #'   f from the exact ones; `kl`, `kl_marginal`, [kl_divergence()] of the processes, and its mean over `newdata`;
-#'   `rmse_pred`, `nlpd`, `coverage`, scores of predictions (mean negative log density; share inside 95 % intervals);
+#'   `rmse_pred`, `nlpd`, `coverage` (of 95 % intervals), scores of predictions;
 #'   `certified_mean_error`, the largest `mean_error` of [certify()]; `seconds`, `evaluations`; `pf_divergence`, see
 #'   [pf_divergence()].
 #' @section Errors and invariants: class `pfdtc_error_input` if a fit and `exact` differ in data or hyperparameters.
-#'   `rmse_mean <= certified_mean_error` for the same exact GP. Random numbers are as before.
+#'   `rmse_mean <= certified_mean_error` for the same exact GP.
 #' @seealso [plot_fits()], [cross_validate()], [anova.gp_fit()], `vignette("comparison")`
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
-#' same <- list(dist ~ speed, quote(cars), kernel = exact$kernel, noise = exact$noise,
-#'              hyper = "fixed", m = 4)
+#' same <- list(dist ~ speed, cars, m = 4, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
 #' compare_fits(list(pF = do.call(pfdtc, same), SoR = do.call(gp_sor, same)), exact, cars)
 #' @export
 compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certify = TRUE, ...) {

@@ -2,7 +2,7 @@
 
 #' Cross-validate a Gaussian process fit
 #'
-#' Fits again without the rows of each fold, and scores the predictions of these rows.
+#' Fits again without the rows of each fold, and scores the predictions of these rows (Gneiting and Raftery, 2007).
 #'
 #' By default everything is learned again in every fold, as the fit was asked to: kernel, hyperparameters, inducing
 #' points and number of neighbours. This shows how well new rows are predicted, and takes the time of as many fits. With
@@ -15,13 +15,12 @@
 #' @param by Groups of rows: a vector with an element for each row, or a formula such as `~ site` or `~ a + b`.
 #' @param hyper `"refit"` or `"held"`: what is learned in every fold.
 #' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, its rows; `rmse`, of the mean response;
-#'   `nlpd`, mean negative log predictive density; `crps`, mean continuous ranked probability score; for classes `brier`
-#'   and `accuracy`; `cover50` and `cover95`, shares of responses inside their central intervals; `seconds`. Attributes:
-#'   `overall`, the same over all rows; `hyper`; `predictions`, with `row`, `fold`, `y`, `mean` and `sd`, or for a
-#'   non-Gaussian likelihood `size` (trials), `mean`, `density` (log), and probabilities `below` and `upto` the response.
-#' @section Errors and invariants: class `pfdtc_error_input` for a fit without its data, fewer than two folds, and
-#'   `folds` or `by` of another length. Every row is predicted once, by a fit without it.
-#' @source Gneiting and Raftery (2007), Strictly Proper Scoring Rules, Prediction, and Estimation, *JASA* 102.
+#'   `nlpd`, mean negative log predictive density; `crps`, mean continuous ranked probability score, or for classes
+#'   `brier` and `accuracy`; `cover50` and `cover95`, shares inside central intervals; `seconds`. Attributes: `overall`,
+#'   the same over all rows; `hyper`; `predictions`, with `row`, `fold`, `y`, `mean` and `sd`, or for a non-Gaussian
+#'   likelihood `size` (trials), `mean`, `density` (log), and probabilities `below` and `upto` the response.
+#' @section Errors and invariants: class `pfdtc_error_input` for a fit without its data, or too few folds. Every row is
+#'   predicted once, by a fit without it.
 #' @seealso [leave_one_out] (single rows, without refits), [compare_fits()], `vignette("pfdtc")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))
@@ -43,7 +42,8 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
                                          else predict_fold_of_sites(fit, data, asked, hyper, match(out, used))))
     list(fold = id, predictions = data.frame(row = out, fold = id, p), seconds = proc.time()[["elapsed"]] - started)
   })
-  shown <- c("n", "rmse", "nlpd", "crps", if (response$reads == "classes") c("brier", "accuracy"), "cover50", "cover95")
+  shown <- c("n", "rmse", "nlpd", if (!has_classes(response)) "crps", # for single trials it is the Brier score
+             if (response$reads == "classes") c("brier", "accuracy"), "cover50", "cover95")
   row <- function(part) {
     data.frame(fold = part$fold, summarise_scores(response, part$predictions)[shown], seconds = part$seconds)
   }

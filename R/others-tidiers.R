@@ -19,10 +19,7 @@
 #' @seealso [plot.gp_fit()], [predict.gp_fit()], [confint()][vcov.gp_fit]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
-#' if (requireNamespace("generics", quietly = TRUE)) {
-#'   generics::tidy(fit, conf.int = TRUE)
-#'   head(generics::augment(fit, interval = "prediction"))
-#' }
+#' if (requireNamespace("generics", quietly = TRUE)) generics::tidy(fit, conf.int = TRUE)
 #' @name gp_fit-tidiers
 NULL
 

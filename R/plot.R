@@ -7,12 +7,11 @@
 #'   points are partial residuals: the mean along the slice plus the residual of the row.
 #' * `"map"`: mean and sd of f over two numeric inputs. The mean is blank where its sd is above 0.7 times the prior sd.
 #' * `"checks"`, or some of `"residuals"`, `"qq"`, `"pit"`, `"observed"`, `"semivariogram"`: leave-one-out predictions
-#'   against what the model expects. `vignette("pfdtc")` explains how to read them.
-#' * `"calibration"`, for a non-Gaussian likelihood: shares of successes against predicted probabilities, or the PIT
-#'   histogram.
+#'   against what the model expects, see `vignette("pfdtc")`. `"calibration"`, for a non-Gaussian likelihood: shares of
+#'   successes against predicted probabilities, or the PIT histogram.
 #'
 #' @param x A fit.
-#' @param inputs Names or numbers of variables. Default: the nine over whose range f may vary most.
+#' @param inputs Names or numbers of variables. Default: the nine along which f may vary most.
 #' @param at One row of inputs for the slices to go through. Default: medians and most frequent levels.
 #' @param level,interval Probability of the bands, and which to draw (only credible ones for non-Gaussian likelihoods).
 #' @param n Number of points along each numeric input. Default: 200, or enough for short lengthscales; 100 for a map.
@@ -32,7 +31,6 @@
 #' @examples
 #' fit <- pfdtc(mpg ~ wt + hp + cyl, mtcars, m = 15)
 #' plot(fit, inputs = "wt", at = data.frame(wt = 3, hp = 200, cyl = 8))
-#' plot(fit, which = "checks")
 #' plot(fit, which = "map", inputs = c("wt", "hp"))
 #' @export
 plot.gp_fit <- function(x, inputs = NULL, at = NULL, level = 0.95,

@@ -100,11 +100,14 @@ print_parameters <- function(about, show) {
     lengths <- lapply(factors, function(f) unname(theta[match(paste(f, inputs), paste(parts$factor, parts$input))]))
     short <- sub(" in .*$", "", words[factors])
     heads <- if (anyDuplicated(short)) make.unique(words[factors]) else short
-    names(lengths) <- if (length(factors) == 1L) "Lengthscale" else paste("Lengthscale,", heads)
+    one <- length(factors) == 1L
+    names(lengths) <- if (one) "Lengthscale" else heads
     range <- about$range[inputs]
     cat("\n")
-    print_columns(data.frame(Input = about$columns[inputs], lapply(lengths, show), "Range of the data" = show(range),
-                             check.names = FALSE))
+    table <- data.frame(about$columns[inputs], lapply(lengths, show), "Range of the data" = show(range),
+                        check.names = FALSE)
+    names(table)[1L] <- if (one) "Input" else "Lengthscales"
+    print_columns(table)
     flat <- about$columns[inputs][range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
     if (length(flat)) {
       cat(wrap(paste("Hardly any effect (lengthscale above 100 times the range):", toString(flat)), exdent = 2),

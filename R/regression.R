@@ -14,7 +14,7 @@
 #'   matrix provides its own `x` and `y`.
 #'
 #' @param object,fit A fit.
-#' @param scale,k Not used (the noise is learned), and the penalty for a parameter.
+#' @param scale,k Not used, and the penalty for a parameter.
 #' @param full Should rows of weight 0 be named, too?
 #' @param formula. Changes to the formula, see [update.formula()].
 #' @param evaluate `FALSE` returns the new call instead of the fit.
@@ -24,7 +24,6 @@
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' c(sqrt(deviance(fit) / df.residual(fit)), sigma(fit))
-#' extractAIC(fit)
 #' update(fit, log(dist) ~ .)
 #' @seealso [gp_fit-methods], [leave_one_out], [anova.gp_fit()]
 #' @name gp_fit-regression
