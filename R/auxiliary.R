@@ -18,16 +18,15 @@
 #'   `list(U, W, sign, mean, p)`, see details; and its name in `print()`.
 #' @return A description of class `pfdtc_aux`; [auxiliary()] makes the distribution.
 #' @details `make` describes a Gaussian process with covariance
-#' \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j s_j b_j(x) b_j(x')},
+#' \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j s_j b_j(x) b_j(x')}, with
 #' \eqn{b_j(x) = \sum_i k(x, u_i) W_{ij}}{b_j(x) = sum_i k(x, u_i) W[i, j]}, and mean
-#' \eqn{\sum_i k(x, u_i) w_i}{sum_i k(x, u_i) w[i]}. `U` has the rows \eqn{u_i} and the columns of `x`, `W` a row for
-#' each of them, `mean` the \eqn{w_i}; `sign` is 1 or -1 for each column of `W` (default 1) and `p` 0 (default) or 1.
-#' `y`, `kernel` and `noise` are centred and scaled as in the fit.
+#' \eqn{\sum_i k(x, u_i) w_i}{sum_i k(x, u_i) w[i]}. `U` has the rows \eqn{u_i}, `W` a row for each of them, `mean` the
+#' \eqn{w_i}; `sign` is 1 (default) or -1 for each column of `W` and `p` 0 (default) or 1. `y`, `kernel` and `noise` are
+#' centred and scaled as in the fit.
 #' @seealso [auxiliary()], [pf_objective()], `vignette("paper")`
 #' @examples
 #' aux_sor(size = 50)
-#' # the Nystrom approximation of the prior on the first rows
-#' prior <- aux_custom(function(x, y, weights, kernel, noise, m) {
+#' prior <- aux_custom(function(x, y, weights, kernel, noise, m) { # Nystrom approximation of the prior
 #'   U <- x[seq_len(m), , drop = FALSE]
 #'   R <- chol(kernel_matrix(kernel, U) + diag(1e-8 * kernel$variance, m))
 #'   list(U = U, W = backsolve(R, diag(m)), mean = numeric(m))

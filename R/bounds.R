@@ -1,25 +1,23 @@
 #' Error bounds of the pF divergence theorem
 #'
-#' Returns the finite-data bounds of Huggins et al. (2019) on the errors of mean, sd and variance, with the exact
-#' posterior as auxiliary distribution. They are far above the actual error; [certify()] gives practical intervals.
-#'
-#' A fit under [aux_subset()] also gets the paper's bound by a density ratio, which grows exponentially in the number of
-#' rows left out; `vacuous` is TRUE if it exceeds the bound without inducing points. With `samples` importance sampling
-#' estimates the ratio, which is no bound. The theory vignette has the formulas.
+#' Returns the finite-data bounds of Huggins et al. (2019) on the errors of mean, sd and variance of a DTC posterior,
+#' with the exact posterior as auxiliary distribution. They are far above the actual error; [certify()] gives practical
+#' intervals. A fit under [aux_subset()] also gets the paper's bound by a density ratio, which grows exponentially in
+#' the number of rows left out.
 #'
 #' @inheritParams certify
-#' @param fit A fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. The bounds are for DTC posteriors: a fit with
-#'   neighbours is bounded without them, an exact one as DTC with all rows as inducing points.
+#' @param fit A fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. A fit with neighbours is bounded without
+#'   them, an exact one as DTC with all rows as inducing points.
 #' @param effort `"fast"` uses the fit's own inducing points, `"reference"` also a bigger posterior.
-#' @param samples Number of draws for the estimate of the density ratio; 0: none.
+#' @param m2 Number of inducing points of that reference.
+#' @param samples Number of importance samples for an estimate of the density ratio, which is no bound.
 #' @return A data frame, a row for each row of `newdata`: `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp`
 #'   (units of `y`) and `var_bound` (squared). Attributes: `eps`, `eps_mean`, `eps_cov` (no unit), `w2` (bound of the
-#'   2-Wasserstein distance); under [aux_subset()] `log_density_ratio` (a bound), `log_eps`, `vacuous`, `note`; with
-#'   `samples` `density_ratio_estimate` (a log) and `density_ratio_ess` (effective sample size).
-#' @section Errors: class `pfdtc_error_input` for other fits, and for `samples` without [aux_subset()].
-#' @section Invariants: `|mean - exact mean| <= mean_bound_sharp <= mean_bound`, and likewise for the sd;
-#'   `eps^2 = eps_mean^2 + eps_cov^2`.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), theorem on the pF divergence and its corollaries.
+#'   2-Wasserstein distance); under [aux_subset()] `log_density_ratio`, `log_eps`, `note` and `vacuous`, TRUE if the
+#'   bound exceeds that without inducing points; with `samples` `density_ratio_estimate` (a log), `density_ratio_ess`.
+#' @section Errors and invariants: class `pfdtc_error_input` for other fits. `|mean - exact mean| <= mean_bound_sharp <=
+#'   mean_bound`, likewise for the sd; `eps^2 = eps_mean^2 + eps_cov^2`.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), theorem on the pF divergence; theory vignette.
 #' @seealso [certify()], [pf_divergence()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 4)
@@ -31,8 +29,8 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   fit <- check_fit(fit, "fit")
   check_dtc(fit, "The theorem is about DTC posteriors; certify() works for every fit.")
   effort <- check_choice(effort, c("reference", "fast"), "effort")
-  fit <- far_part(fit)
   data <- needs_data(fit, "fit")
+  p <- posterior_on_points(posterior_of(fit))
   subset <- !is.null(fit$aux_rows)
   samples <- check_count(samples, "samples", min = 0)
   if (samples > 0L && !subset) {
@@ -41,39 +39,36 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   }
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  own <- theorem_posterior(fit)
+  own <- theorem_posterior(p)
   # y'w of a reference with other merged rows is for another sum of squares
   same_rows <- effort == "reference" &&
-    abs(in_units(reference, reference$factors$yy, 2) / in_units(fit, fit$factors$yy, 2) - 1) <= 1e-12
+    abs(in_units(reference, reference$factors$yy, 2) / in_units(fit, p$factors$yy, 2) - 1) <= 1e-12
   eps <- theorem_eps(own, if (isTRUE(same_rows)) least_quadratic(reference, data_in_scale(fit, reference)) else 0)
-  out <- theorem_frame(fit, own, eps, new)
+  out <- theorem_frame(p, own, eps, new)
   for (name in names(eps)) attr(out, name) <- eps[[name]]
   attr(out, "w2") <- eps$eps
   if (!subset) return(out)
-  about <- ratio_bound(fit, data, if (effort == "reference") reference)
+  about <- ratio_bound(fit, p, if (effort == "reference") reference)
   if (samples > 0L) about <- c(about, estimate_density_ratio(fit, data, samples))
   for (name in names(about)) attr(out, name) <- about[[name]]
   out
 }
 
-# Returns the fit's own posterior with its norms. If its jitter is below rounding, returns one on its distinct points
-# with no less jitter: its residual prior variance, hence its eps, is larger.
-theorem_posterior <- function(fit) {
-  model <- model_of(fit)
-  if (fit$jitter >= safe_jitter(nrow(fit$inducing))) {
-    return(with_fast_norms(fit))
-  }
-  z <- distinct_points(fit$inducing, model$kernel)
-  dtc_on_points(fit, fit$data, z, NULL, fast = TRUE, inner = list(jitter = max(fit$jitter, rounding_jitter(nrow(z)))))
+# Returns the posterior with its norms. If its jitter is below rounding, returns one on its distinct points with no less
+# jitter: its residual prior variance, hence its eps, is larger.
+theorem_posterior <- function(p) {
+  if (p$jitter >= safe_jitter(nrow(p$z))) return(replace(p, "norms", list(fast_norms(p))))
+  z <- distinct_points(p$z, p$model$kernel)
+  jitter <- max(p$jitter, rounding_jitter(nrow(z)))
+  posterior_of(dtc_on_points(p$fit, p$rows, z, NULL, fast = TRUE, inner = list(jitter = jitter)))
 }
 
 # Returns upper bounds of eps: eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least) and
 # eps_cov^2 <= t / s2. `least` is a lower bound of y'w.
 theorem_eps <- function(own, least) {
-  model <- model_of(own)
-  q <- quadratic_bracket(own$factors, own$norms, model)
+  q <- quadratic_bracket(own$factors, own$norms, own$model)
   mean2 <- max(min(harmonic(q$upper, own$norms$v_E^2), q$upper - max(least, q$least)), 0)
-  cov2 <- own$norms$t / model$noise
+  cov2 <- own$norms$t / own$model$noise
   list(eps = sqrt(mean2 + cov2), eps_mean = sqrt(mean2), eps_cov = sqrt(cov2))
 }
 
@@ -81,13 +76,13 @@ theorem_eps <- function(own, least) {
 harmonic <- function(c, V) if (c <= 0 || V <= 0) 0 else if (is.infinite(c)) V else c / (1 + c / V)
 
 # Returns the bounds at the rows, in units of y. Each is the sum of the theorem's bound for `own`, of the rounding error
-# of its predictions, and of their distance from the fit's predictions, which is rounding as well.
-theorem_frame <- function(fit, own, eps, new) {
-  model <- model_of(own)
-  k <- prior_at(model, new$x)
-  r <- native_certify(own$factors, own$inducing, model, own$norms, new$x)
+# of its predictions, and of their distance from those of p, which is rounding as well.
+theorem_frame <- function(p, own, eps, new) {
+  fit <- p$fit
+  k <- prior_at(own$model, new$x)
+  r <- native_certify(own$factors, own$z, own$model, own$norms, new$x)
   error <- prediction_rounding(own, r, new$x)
-  p <- posterior_values(posterior_of(fit), new$x)
+  p <- posterior_values(p, new$x)
   sd <- sqrt(pmax(p$var, 0))
   own_sd <- sqrt(r$sor_variance + r$unexplained)
   mean_more <- error$mean + abs(p$mean - r$mean)
@@ -115,12 +110,12 @@ theorem_frame <- function(fit, own, eps, new) {
 # |h_x|^2 <= var_SoR / s2 and kappa = sqrt(slack k) (1 + sqrt(weight) |h_x|) the variance moves by
 # (2 wide + kappa) kappa, and by the error of s2 I + G.
 prediction_rounding <- function(own, r, x) {
-  model <- model_of(own)
+  model <- own$model
   noise <- model$noise
   norms <- own$norms
   k <- prior_at(model, x)
   norms$w_E <- 0
-  mean <- native_certify(own$factors, own$inducing, new_model(model$kernel, noise), norms, x)$mean_error
+  mean <- native_certify(own$factors, own$z, new_model(model$kernel, noise), norms, x)$mean_error
   G_norm <- sqrt(sum(own$factors$G^2))
   inner <- norms$growth * G_norm / noise
   sor <- r$sor_variance
@@ -155,18 +150,18 @@ log_density_ratio <- function(fit, data, lower) {
 }
 
 # Returns the paper's form of the theorem. Without inducing points eps_mean^2 <= y'y / s2 and eps_cov^2 <= tr K / s2.
-ratio_bound <- function(fit, data, reference) {
+ratio_bound <- function(fit, p, reference) {
   lower <- evidence_bounds(fit)[["lower"]]
   if (!is.null(reference)) lower <- max(lower, evidence_bracket(reference, NULL)[["lower"]])
+  data <- p$rows
   ratio <- log_density_ratio(fit, data, lower)
-  model <- model_of(fit)
+  model <- p$model
   noise <- model$noise
   aux <- divergence_aux(NULL, fit, data, model)
-  # s2^2 d_pF^2
-  d2 <- (low_rank_divergence(aux, fit$inducing, fit$factors, fit$jitter, data, model) * noise)^2
-  rounding <- 4 * rounding_growth(fit$m, nrow(data$x)) * pf_constant(data, model, aux)
+  d2 <- (pf_distance(aux, p) * noise)^2 # s2^2 d_pF^2
+  rounding <- 4 * rounding_growth(nrow(p$z), nrow(data$x)) * pf_constant(data, model, aux)
   log_eps <- ratio / 2 + log(d2 + rounding) / 2 - log(noise)
-  prior <- log((fit$factors$yy + fit$factors$k_sum) / noise) / 2
+  prior <- log((p$factors$yy + p$factors$k_sum) / noise) / 2
   vacuous <- log_eps >= prior
   says <- if (vacuous) "is vacuous: log eps = %.4g, and" else "gives log eps = %.4g;"
   note <- sprintf(paste("The paper's bound by the density ratio", says, "without inducing points it is %.4g."),

@@ -14,7 +14,7 @@
 
 # Returns the intervals of the mode and the sd of the exact GP's Laplace posterior at functionals of kind "values".
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
-  refuse_variational(fit)
+  check_posterior(fit, "certificate", what = "A certificate")
   tell <- stage_line("certify", fit$control$progress)
   on.exit(tell(NULL))
   kept <- effort == "reference" && !is.null(reference) # it has far more inducing points than the fit
@@ -70,7 +70,7 @@ mode_advice <- function(out, effort) {
 # posteriors `lo` and `hi` for the ends of W's range. distance_at() and mode_interval() read it.
 laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
   b <- bounds_at_mode(fit, data, tight)
-  if (!as_response(fit$likelihood)$concave) return(bound_mode_student(b))
+  if (!b$sites$concave) return(bound_mode_student(b))
   b$middle <- weighted_posterior(b, b$at$W, norms = TRUE)
   b$e <- (1 + b$growth) * sqrt(prior_at(b$model, data$x)) * b$gamma
   b <- with_range(b)
@@ -86,18 +86,19 @@ laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
 
 bounds_at_mode <- function(fit, data, tight) {
   z <- fit$inducing
+  sites <- sites_of_fit(fit, data)
+  mode <- function(...) laplace_at(data$x, sites, fit$kernel, z, control = fit$control, ...)
   if (!(fit$jitter >= rounding_jitter(nrow(z)))) { # the user gave the points
     z <- fit$inducing <- distinct_points(z, fit$kernel)
-    fit$factors <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
+    fit$factors <- mode(jitter = rounding_jitter(nrow(z)))
     fit$jitter <- fit$factors$jitter
   }
   m <- nrow(z)
   n <- nrow(data$x)
-  at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, fit$jitter, fit$control, fit$factors,
-                   want = 1L, maxit = 0L)
+  at <- mode(jitter = fit$jitter, start = fit$factors, want = 1L, maxit = 0L)
   model <- new_model(fit$kernel, 1)
   b <- list(fit = fit, data = data, z = z, at = at, model = model, tight = tight, jitter = at$jitter,
-            sites = engine_sites(fit$likelihood, data$sites, fit$center),
+            sites = sites,
             growth = rounding_growth(m, n), slack = rounding_slack(m, n), most = prior_most(model, data$x, z))
   b$left <- pmax(at$W, 0) * at$left
   b$W_top <- max(abs(at$W))
@@ -204,7 +205,7 @@ distance_at <- function(b, x) {
   b$most <- pmax(b$most, prior)
   lo <- variances_at(b, b$lo, x)
   top <- sqrt(pmin(lo$var_upper, prior)) # the root of vup
-  if (!as_response(b$fit$likelihood)$concave) return((1 + b$growth) * top * b$gamma * b$stretch)
+  if (!response_of(b$fit)$concave) return((1 + b$growth) * top * b$gamma * b$stretch)
   bottom <- if (is.null(b$hi)) 0 else
     pmax(variances_at(b, b$hi, x)$sor_variance * (1 - 1e3 * b$growth) - b$slack * b$most, 0)
   first <- sqrt(pmax(top^2 - bottom, 0)) * b$g_E + top * b$r
@@ -236,17 +237,18 @@ mode_interval <- function(b, x) {
 
 # Returns a fit without its rows: the same Laplace posterior on more inducing points, with its bounds.
 laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
-  refuse_variational(fit)
+  check_posterior(fit, "certificate", what = "A certificate")
   n <- nrow(data$x)
   m2 <- if (is.null(m2)) min(max(4L * fit$m, 600L), n) else check_count(m2, "m2", max = n)
   z <- data$x[reference_rows(data, fit$kernel, m2), , drop = FALSE]
-  found <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
+  sites <- sites_of_fit(fit, data)
+  found <- laplace_at(data$x, sites, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
   fit[c("inducing", "m", "jitter")] <- list(z, nrow(z), found$jitter)
   fit$factors <- found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")]
   bounds <- laplace_bounds(fit, data, tight)
   fit$unexplained <- mean(bounds$left)
-  if (as_response(fit$likelihood)$concave) bounds$bracket <- laplace_bracket(bounds)
-  fit$evidence <- found$evidence + sum(log_constant(fit$likelihood, data$sites)) - sum(log1p(bounds$left)) / 2
+  if (sites$concave) bounds$bracket <- laplace_bracket(bounds)
+  fit$evidence <- found$evidence + sum(sites$constant) - sum(log1p(bounds$left)) / 2
   fit$bounds <- bounds_without_rows(bounds)
   fit[c("data", "reference", "near")] <- list(NULL)
   fit[c("posterior", "neighbours")] <- list("far", 0L)
@@ -275,7 +277,7 @@ laplace_bracket <- function(b) {
   low <- logdet(b$lo$factors$C) + log1p(max(sum(b$W_lower * (at$left - slack)), 0) / (1 + most))
   high <- if (is.null(b$hi)) Inf else
     logdet(b$hi$factors$C) + sum(log1p(b$W_upper * (at$left + slack))) + 2 * slack * sum(b$W_upper)
-  constant <- sum(log_constant(b$fit$likelihood, b$data$sites))
+  constant <- sum(b$sites$constant)
   room <- b$growth * (abs(psi) + sum(abs(native_likelihood(b$sites, at$f)[1L, ])) + abs(constant) + n + abs(low) +
                         nrow(G) * sqrt(1 + most)) + sum(abs(at$g) * rounding_of_f(at, slack, b$sites$offset))
   c(lower = -psi - high / 2 + constant - room,
@@ -283,12 +285,11 @@ laplace_bracket <- function(b) {
 }
 
 laplace_evidence_bounds <- function(fit) {
-  if (is_variational(fit$likelihood)) return(c(lower = fit$evidence, upper = Inf))
-  if (!as_response(fit$likelihood)$concave) {
+  if (!response_of(fit)$concave) {
     abort_input("fit", sprintf("a fit with family %s", response_of(fit)$label), "one with a log-concave likelihood",
                 hint = "With several modes no bounds of the Laplace evidence are known.")
   }
-  same_chance({
+  with_fixed_seed({
     kept <- if (!is.null(fit$reference)) find_laplace_reference(fit, fit$reference)$bounds$bracket
     if (is.null(fit$data) && !is.null(kept)) return(kept)
     data <- needs_data(fit, "fit")

@@ -148,7 +148,7 @@ response_rounding <- function(fit, x) {
 
 distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 
-# Returns the DTC posterior of the fit's model on points z, with its norms: a fit. The points must be distinct beyond
+# Returns a gp_dtc() fit beside `fit`: the DTC posterior on points z, with its norms. The points must be distinct beyond
 # rounding: pivots of a greedy choice are, others go through distinct_points(). `inner`: such a posterior on some of the
 # points.
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
@@ -157,33 +157,27 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
   posterior <- native_posterior(z, data, model, jitter, control = fit$control)
   norms <- posterior_norms(posterior, z, data, model, fast, tight, fit$control,
                            if (posterior$jitter == jitter) inner$norms)
-  dtc_beside(fit, z, posterior, norms, data, call)
+  fit_of_posterior(points_posterior(model, fit, data, z, posterior, norms), call = call)
 }
 
-# Returns a DTC fit beside `fit`. `data`: its rows, or list(n, scale, shift) if they are elsewhere.
-dtc_beside <- function(fit, z, posterior, norms, data, call, ...) {
-  gp_beside(fit, "gp_dtc", call = call, parts = list(
-    inducing = z, m = nrow(z), m_asked = nrow(z), inducing_method = "greedy", jitter = posterior$jitter,
-    factors = posterior, evidence = evidence_of("points", model_of(fit), data, posterior), norms = norms, ...))
+# Returns TRUE if a posterior can be used as it is: DTC or SoR with a jitter above rounding that has no effect.
+own_posterior_serves <- function(p) {
+  inherits(p, "points") && !p$fitc && p$jitter >= safe_jitter(nrow(p$z)) && p$jitter <= 1e-10
 }
 
-with_fast_norms <- function(fit) {
-  fit$norms <- posterior_norms(fit$factors, fit$inducing, fit$data, model_of(fit), fast = TRUE, control = fit$control)
-  fit
-}
+fast_norms <- function(p) posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)
 
-# Returns TRUE if the posterior of a DTC-type fit can be used as it is: its jitter is above rounding and has no effect.
-own_posterior_serves <- function(fit) {
-  (gp_family(fit)$dtc || gp_family(fit)$sor) && fit$jitter >= safe_jitter(nrow(fit$inducing)) &&
-    fit$jitter <= 1e-10
-}
-
-# Returns a DTC posterior with norms on the inducing points of a fit of any kind.
+# Returns a DTC posterior with norms on the inducing points of a fit of any kind, a fit.
 own_posterior <- function(fit) {
-  if (!is.null(fit$near)) fit <- far_part(fit)
-  if (own_posterior_serves(fit)) return(with_fast_norms(fit))
-  z <- distinct_points(if (is.null(fit$x)) fit$inducing else fit$x, model_of(fit)$kernel)
-  dtc_on_points(fit, fit$data, z, NULL, fast = TRUE)
+  p <- posterior_of(fit)
+  near <- inherits(p, "near")
+  if (near) p <- posterior_on_points(p)
+  if (!own_posterior_serves(p)) {
+    z <- distinct_points(if (is.null(p$z)) p$x else p$z, p$model$kernel)
+    return(dtc_on_points(fit, fit$data, z, NULL, fast = TRUE))
+  }
+  p$norms <- fast_norms(p)
+  if (near) fit_of_posterior(p) else replace(fit, "norms", list(p$norms))
 }
 
 # Returns the certificate of functionals by a posterior with norms, for the cleaned response.

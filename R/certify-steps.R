@@ -15,7 +15,7 @@ step_lists <- function(effort) {
 
 #' @export
 posterior_certificate.exact <- function(p, fun, ...) {
-  if (is.null(p$chosen)) exact_interval(p$fit, fun) else NextMethod()
+  if (is.null(p$chosen)) exact_interval(p, fun) else NextMethod()
 }
 
 # Returns the intervals with the attributes of certify(). The random numbers are the same in every call: what one effort
@@ -24,7 +24,7 @@ posterior_certificate.exact <- function(p, fun, ...) {
 posterior_certificate.posterior <- function(p, fun, effort = "reference", reference = p$fit$reference, m2 = NULL,
                                             test_points = NULL, max_seconds = 10, ...) {
   fit <- p$fit
-  if (!response_of(fit)$conjugate) return(same_chance(mode_certificate(fit, fun, effort, reference, m2)))
+  if (!response_of(fit)$conjugate) return(with_fixed_seed(mode_certificate(fit, fun, effort, reference, m2)))
   if (effort == "fast") needs_data(fit, "fit")
   job <- list2env(list(fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
                        test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds),
@@ -32,7 +32,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   on.exit(job$tell(NULL))
   inside <- list(mean_lower = rep(-Inf, fun$n), mean_upper = rep(Inf, fun$n), sd_lower = numeric(fun$n),
                  sd_upper = rep(Inf, fun$n))
-  inside <- same_chance(Reduce(function(inside, step) step(job, fun, inside), step_lists(effort), inside))
+  inside <- with_fixed_seed(Reduce(function(inside, step) step(job, fun, inside), step_lists(effort), inside))
   if (effort == "fast") return(structure(inside, left = job$left()))
   structure(inside, m2 = job$reference$m, t = in_units(job$reference, job$reference$norms$t, 2),
             passes = passes_of(job$correction), went = job$correction$went, left = job$left())
@@ -114,10 +114,9 @@ krige_each <- function(job, fun, inside, rows) {
 step_all_rows <- function(job, fun, inside) {
   if (is.null(job$data) || fun$kind != "values") return(inside)
   job$tell("sd by all rows")
-  half <- (inside$sd_upper - inside$sd_lower) / 2
-  distance <- abs(job$at$sd - (inside$sd_upper + inside$sd_lower) / 2)
+  sd <- half_and_distance(inside, job$at, "sd")
   floor <- if (kriging_rows() < 1) 0 else inside$sd_upper / 200
-  rows <- which(half > pmax(distance, stats::median(distance)) / 20 & half > floor)
+  rows <- which(sd$half > sd$far / 20 & sd$half > floor)
   if (!length(rows)) return(inside)
   reference <- job$reference
   most <- job$most
@@ -125,7 +124,7 @@ step_all_rows <- function(job, fun, inside) {
     each <- seconds_of_flops(reference, job$data, 4 * reference$m)
     most <- min(most, floor((job$left() - seconds_of_flops(reference, job$data, reference$m^2)) / each))
   }
-  rows <- rows[utils::head(order(-half[rows]), max(most, 0))]
+  rows <- rows[utils::head(order(-sd$half[rows]), max(most, 0))]
   if (!length(rows)) return(inside)
   some <- some_functionals(fun, rows)
   crossing <- native_cross(reference$factors, reference$inducing, job$data, model_of(reference), some$x,
@@ -182,13 +181,21 @@ narrow <- function(inside, found, rows = NULL) {
   inside
 }
 
+# Returns list(half, distance, far) of the intervals of `what` ("mean" or "sd"): half their width, the distance of the
+# fit from their middle, and that or the median distance if it is larger.
+half_and_distance <- function(inside, at, what) {
+  lower <- inside[[paste0(what, "_lower")]]
+  upper <- inside[[paste0(what, "_upper")]]
+  distance <- abs(at[[what]] - (upper + lower) / 2)
+  list(half = (upper - lower) / 2, distance = distance, far = pmax(distance, stats::median(distance)))
+}
+
 # Returns the intervals of which some of `what` is known no better than within a tenth of the sd and of the distance
 # from the fit.
 open_intervals <- function(inside, at, what) {
   which(!Reduce(`&`, lapply(what, function(one) {
-    half <- (inside[[paste0(one, "_upper")]] - inside[[paste0(one, "_lower")]]) / 2
-    known <- half <= pmax(inside$sd_upper, abs(at[[one]] - inside[[paste0(one, "_lower")]] - half)) / 10
-    known & !is.na(known)
+    v <- half_and_distance(inside, at, one)
+    (v$half <= pmax(inside$sd_upper, v$distance) / 10) %in% TRUE
   })))
 }
 
@@ -196,12 +203,9 @@ open_intervals <- function(inside, at, what) {
 # beside the sd: the widest first. `mean`: can the mean's interval be narrowed?
 wide_intervals <- function(inside, at, mean) {
   excess <- function(what, floor) {
-    lower <- inside[[paste0(what, "_lower")]]
-    upper <- inside[[paste0(what, "_upper")]]
-    half <- (upper - lower) / 2
-    distance <- abs(at[[what]] - (upper + lower) / 2)
-    small <- pmin(pmax(distance, stats::median(distance)) / 20, floor)
-    ifelse(half <= small | half <= 1e-12 * abs(upper), 0, half / inside$sd_upper)
+    v <- half_and_distance(inside, at, what)
+    rounding <- 1e-12 * abs(inside[[paste0(what, "_upper")]])
+    ifelse(v$half <= pmin(v$far / 20, floor) | v$half <= rounding, 0, v$half / inside$sd_upper)
   }
   score <- excess("sd", inside$sd_upper / 400)
   if (mean) score <- pmax(score, excess("mean", Inf))
@@ -217,13 +221,11 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
   # large beside the distance and, after kriging, beside the sd
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
-  large <- function(half, distance) half > pmax(distance, stats::median(distance)) / 4 & half > known / 20
-  mean <- (inside$mean_upper - inside$mean_lower) / 2
-  sd <- (inside$sd_upper - inside$sd_lower) / 2
-  mean_pays <- large(mean, abs(at$mean - inside$mean_lower - mean)) &
-    sqrt(unexplained) * reference$norms$w_E > mean / 2
-  sd_pays <- large(sd, abs(at$sd - inside$sd_lower - sd)) &
-    unexplained > (inside$sd_upper^2 - inside$sd_lower^2) / 4
+  mean <- half_and_distance(inside, at, "mean")
+  sd <- half_and_distance(inside, at, "sd")
+  large <- function(v) v$half > v$far / 4 & v$half > known / 20
+  mean_pays <- large(mean) & sqrt(unexplained) * reference$norms$w_E > mean$half / 2
+  sd_pays <- large(sd) & unexplained > (inside$sd_upper^2 - inside$sd_lower^2) / 4
   rows <- which((mean_pays | sd_pays) & unexplained > 1e3 * reference$norms$slack * prior_at(reference, x))
   if (!length(rows)) return(rows)
   rows <- utils::head(rows[order(-unexplained[rows])], min(8 * most, length(rows)))
@@ -255,16 +257,6 @@ exact_is_cheap <- function(fit, rows, seconds) {
   3 * (n^3 / 3 + 3 * n^2 * rows) * flop <= seconds
 }
 
-# Returns the exact posterior of the fit's model, a fit.
-exact_of_fit <- function(fit) {
-  data <- fit$data
-  check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
-  model <- model_of(fit)
-  posterior <- native_exact(data, model, fit$control)
-  gp_beside(fit, "gp_exact", data = data, parts = list(
-    x = data$x, m = NULL, factors = posterior, evidence = evidence_of("exact", model, data, posterior)))
-}
-
 # Bounds the effect of rounding on the exact posterior. With D the diagonal of K + s2 W^{-1}, its Cholesky factor
 # is that of K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}|_2 <= growth n, and h = (K + s2 W^{-1})^{-1} k(X, x):
 #   error of the mean = h'Delta alpha,  of the variance = h'Delta h,
@@ -275,26 +267,27 @@ exact_of_fit <- function(fit) {
 # noise that is not small.
 #
 # `fun`: functionals, whose size has the place of k(x, x); for values it is the largest there is.
-exact_interval <- function(fit, fun) {
-  model <- model_of(fit)
-  k <- if (fun$kind == "values") prior_most(model, fit$x, fun$x) else fun$size
-  L <- fit$factors$L
+exact_interval <- function(p, fun) {
+  model <- p$model
+  alpha <- p$factors$alpha
+  k <- if (fun$kind == "values") prior_most(model, p$x, fun$x) else fun$size
+  L <- p$factors$L
   n <- nrow(L)
   growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
   root <- sqrt(rowSums(L^2))                # of d_i = k + v_i
-  v <- pmax(root^2 - prior_at(model, fit$x), 0)
+  v <- pmax(root^2 - prior_at(model, p$x), 0)
   ratio <- max(root^2 / v)
   do_solve <- !(growth * n * ratio <= 1e-8) # far below what anyone would look at
   mean <- var <- h <- numeric(fun$n)
   for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
-    K <- fun$cross(fit$x, rows)
-    mean[rows] <- drop(crossprod(K, fit$factors$alpha))
+    K <- fun$cross(p$x, rows)
+    mean[rows] <- drop(crossprod(K, alpha))
     u <- forwardsolve(L, K)
     var[rows] <- pmax(fun$prior[rows] - colSums(u^2), 0)
     h[rows] <- if (do_solve) sqrt(colSums((root * solve_t(L, u))^2)) else
       sqrt(2 * ratio * (var[rows] + 1e-8 * min(v)))
   }
-  weight <- sqrt(sum((root * fit$factors$alpha)^2)) # |D^{1/2} alpha|
+  weight <- sqrt(sum((root * alpha)^2)) # |D^{1/2} alpha|
   mean_error <- growth * weight * (n * h + sqrt(n * k))
   var_error <- growth * (n * h^2 + 2 * sqrt(n * k) * h + k)
   interval <- list(mean_lower = mean - mean_error, mean_upper = mean + mean_error,

@@ -1,19 +1,17 @@
 #' Certify predictions: guaranteed intervals for the exact GP
 #'
 #' Returns intervals that contain the posterior mean and sd of the exact Gaussian process at every row of `newdata`,
-#' without computing that process. The intervals certify the approximation, not the model.
-#'
-#' With a non-Gaussian `family` the certificate is for Laplace's approximation under the exact GP prior.
-#' [laplace_check()] is a diagnostic of that approximation.
+#' without computing that process. They certify the approximation, not the model. With a non-Gaussian `family` they are
+#' for Laplace's approximation under the exact GP prior; [laplace_check()] is a diagnostic of that approximation.
 #'
 #' @param fit A fit of any kind, except with `approx = "vi"`.
-#' @param newdata Rows to certify at; when missing, the training rows.
+#' @param newdata Rows to certify at; default: the training rows.
 #' @param effort `"fast"` uses the fit's own inducing points. `"reference"`, the default, adds a bigger posterior and
 #'   kriging on nearest neighbours, \eqn{O(n)}. `"tight"` adds passes over all pairs of rows, \eqn{O(n^2 m_2)}.
-#' @param reference A reference made by [reference()], or a [gp_dtc()] fit of the same data and hyperparameters. `NULL`:
-#'   the call computes one.
-#' @param m2 Number of inducing points of that reference.
-#' @param test_points Maximum number of rows of `newdata` that become points of the reference. Default: `m2 / 4`.
+#' @param reference A reference made by [reference()], or a [gp_dtc()] fit of the same data and hyperparameters.
+#'   Default: the call computes one.
+#' @param m2,test_points Number of inducing points of that reference, and how many rows of `newdata` may become further
+#'   ones, by default `m2 / 4`.
 #' @param max_seconds Time for the steps after the reference.
 #' @param hyper_uncertainty If `TRUE`, certifies the mixture of [predict()].
 #' @param ... Not used.
@@ -22,9 +20,9 @@
 #'   exact mean and sd; `mean_error`, the larger distance of `mean` from its ends; with a non-Gaussian `family` the mean
 #'   response as `response`, `response_lower`, `response_upper`. Attributes: `effort`, `m2`, `passes`, `seconds`, `t`
 #'   (residual prior variance of the reference over all rows), `advice` (what would narrow wide intervals).
-#' @section Errors: `pfdtc_error_input` without data and reference, or for a reference of another model.
-#' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
-#'   gives a wider interval beyond rounding.
+#' @section Errors and invariants: class `pfdtc_error_input` without data and reference, or for a reference of another
+#'   model. `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never gives a
+#'   wider interval beyond rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 4)
@@ -45,11 +43,11 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
   hyper_uncertainty <- check_flag(hyper_uncertainty, "hyper_uncertainty")
-  if (hyper_uncertainty) refuse_likelihood(fit, "fit", "`hyper_uncertainty`")
+  if (hyper_uncertainty) check_posterior(fit, "normal", "fit", "The certified mixture")
   p <- if (hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   out <- certificate_of(fit, new, effort, reference, m2, test_points, max_seconds, p)
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y,
-            check = if (!response_of(fit)$conjugate) same_chance(quick_check(fit, effort)))
+            check = if (!response_of(fit)$conjugate) with_fixed_seed(quick_check(fit, effort)))
 }
 
 # Returns the inputs `x` in the form of new_rows().
@@ -72,18 +70,13 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
             weights = about$weights, noise = about$noise)
 }
 
-# Returns the certificate as a data frame in units of y. The centre and the offset add their rounding to the ends.
+# Returns the certificate of values as a data frame.
 certificate_frame <- function(fit, new, of_fit, inside) {
-  i <- new$index
-  eps <- 4 * .Machine$double.eps
-  at <- function(v) fit$center + v[i] + new$offset
-  room <- function(v) eps * (abs(fit$center) + abs(v[i]) + abs(new$offset)) + response_rounding(fit, new$x)
-  lower <- at(inside$mean_lower) - room(inside$mean_lower)
-  upper <- at(inside$mean_upper) + room(inside$mean_upper)
-  mean <- at(of_fit$mean)
-  out <- data.frame(mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower,
-                    mean_upper = upper, sd = of_fit$sd[i], sd_lower = (1 - eps) * inside$sd_lower[i],
-                    sd_upper = (1 + eps) * inside$sd_upper[i])
+  rows <- function(v) lapply(v, `[`, new$index)
+  rounding <- response_rounding(fit, new$x)
+  out <- interval_frame(rows(of_fit), rows(inside), function(v) fit$center + v + new$offset, function(v) {
+    4 * .Machine$double.eps * (abs(fit$center) + abs(v) + abs(new$offset)) + rounding
+  })
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
   out
 }
@@ -128,7 +121,7 @@ posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, 
   parts <- mixture_parts(fit, p$points$hyper, function(one) {
     if (effort != "fast" && !is_exact(one)) {
       one$reference <- if (is.null(z)) reference(one, m2, seconds) else
-        same_chance(reference_on(one, needs_data(one, "fit"), z, NULL, max_seconds = seconds))
+        with_fixed_seed(reference_on(one, needs_data(one, "fit"), z, NULL, max_seconds = seconds))
     }
     part <- posterior_of(one)
     own <- fun$under(part$model$kernel)

@@ -116,7 +116,7 @@ certified_errors <- function(fits, newdata, effort) {
   mapply(function(fit, reference) {
     has_data <- !is.null(fit$data) || is_exact(fit)
     if (if (effort == "reference") !has_data && is.null(reference) else !has_data) return(NA_real_)
-    error <- same_chance(certify(fit, newdata, effort, reference = reference))$mean_error
+    error <- with_fixed_seed(certify(fit, newdata, effort, reference = reference))$mean_error
     if (all(is.na(error))) NA_real_ else max(error, na.rm = TRUE)
   }, fits, references)
 }
@@ -126,7 +126,7 @@ shared_reference <- function(fits) {
   kept <- Filter(Negate(is.null), lapply(fits, function(fit) fit$reference))
   if (length(kept)) return(kept[[which.max(vapply(kept, points_of_fit, 1))]])
   with_data <- Filter(function(fit) !is.null(fit$data), fits)
-  if (length(with_data)) same_chance(reference(with_data[[which.max(vapply(with_data, points_of_fit, 1))]]))
+  if (length(with_data)) with_fixed_seed(reference(with_data[[which.max(vapply(with_data, points_of_fit, 1))]]))
 }
 
 compare_response <- function(fits, newdata, y) {
@@ -209,7 +209,7 @@ what_narrows <- function(fits, overlap) {
   at <- which(overlap, arr.ind = TRUE)[1L, ]
   if (same_model(fits[[at[1L]]], fits[[at[2L]]])) return(" They are approximations of the same exact GP.")
   bare <- vapply(fits, function(fit) {
-    inherits(fit, "gp_fit") && is.null(fit$reference) && !is.null(fit$data) && !is_variational(fit$likelihood)
+    inherits(fit, "gp_fit") && is.null(fit$reference) && !is.null(fit$data) && response_of(fit)$approx != "vi"
   }, NA)
   if (any(bare)) " A reference narrows them: fit$reference <- reference(fit)." else ""
 }
@@ -289,7 +289,7 @@ anova_models <- function(fits, labels) {
     sprintf("%s%s kernel, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ": "),
             paste(term_words(fit$kernel, fit$frame$columns), collapse = " + "),
             if (response_of(fit)$conjugate) posterior_words(fit) else
-              sprintf("%s, %s", fit$likelihood$label, words_for(fit$likelihood)[["by"]]))
+              sprintf("%s, %s", fit$likelihood$label, response_of(fit)$words[["by"]]))
   }, "")
   lines <- strwrap(sprintf("%s: %s", labels, what), width = 78L, exdent = 4L)
   paste0(paste(lines, collapse = "\n"), "\n")

@@ -1,28 +1,22 @@
 #' Kullback-Leibler divergence to the exact posterior
 #'
 #' Returns \eqn{\mathrm{KL}(\tilde\pi \,\|\, \pi)}{KL(approximation || exact)} between the posterior processes of a
-#' fit and of [gp_exact()], in nats. With `newdata` it is the mean divergence of the marginal distributions.
-#'
-#' [gp_sor()] has an infinite divergence, because its posterior is singular; its marginal divergence is finite. Formulas
-#' are in the theory vignette.
+#' fit and of [gp_exact()], in nats. With `newdata` it is the mean divergence of the marginal distributions. The theory
+#' vignette has the formulas.
 #'
 #' @param fit A fit of any kind.
 #' @param exact The [gp_exact()] fit of the same data with the same hyperparameters.
-#' @param newdata Rows at which the marginal distributions of the latent function are compared. `NULL`: the divergence
-#'   of the processes.
-#' @return A number of nats, not negative; `Inf` for SoR without `newdata`.
-#' @section Errors: class `pfdtc_error_input` if the fits differ in data or hyperparameters, or for a fit with
-#'   neighbours without `newdata`, because it is no single process.
-#' @section Invariants: 0 if the fit is exact;
+#' @param newdata Rows at which the marginal distributions of the latent function are compared.
+#' @return A number of nats, not negative. It is `Inf` for SoR without `newdata`, because its posterior is singular.
+#' @section Errors and invariants: class `pfdtc_error_input` if the fits differ in data or hyperparameters, or for a fit
+#'   with neighbours without `newdata`. 0 if the fit is exact;
 #'   \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{
 #'   (mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL} at every point.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 3; Matthews, Hensman, Turner and Ghahramani (2016).
 #' @seealso [pf_divergence()], [compare_fits()]
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
-#' dtc <- gp_dtc(dist ~ speed, cars, m = 3, kernel = exact$kernel, noise = exact$noise,
-#'               hyper = "fixed")
-#' kl_divergence(dtc, exact)
+#' dtc <- gp_dtc(dist ~ speed, cars, m = 3, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
 #' kl_divergence(dtc, exact, newdata = cars)
 #' @export
 kl_divergence <- function(fit, exact, newdata = NULL) {
@@ -84,34 +78,34 @@ fitc_bound <- function(fit) {
 #' @param fit A fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. A fit with neighbours is measured by its
 #'   inducing points alone, an exact one by the DTC posterior with all rows as inducing points.
 #' @param nu An auxiliary distribution: a description such as [aux_sor()], an object made by [auxiliary()], or a fit of
-#'   the same data and hyperparameters. `NULL`: the one that a fit by [pfdtc()] was optimised under. The default of
-#'   [pfdtc()], [aux_white()], computes the exact mean, \eqn{O(n^3)}.
-#' @return A number, not negative, without unit: it does not change when `y` is rescaled.
-#' @section Errors: class `pfdtc_error_input` for other fits, or a `nu` of other data or hyperparameters.
-#' @section Invariants: 0 but for rounding at the exact posterior, for a fit whose inducing points are all rows; if `nu`
-#'   is the exact posterior,
+#'   the same data and hyperparameters. Default: that of the fit. [aux_white()] costs \eqn{O(n^3)}.
+#' @return A number, not negative, without unit.
+#' @section Errors and invariants: class `pfdtc_error_input` for other fits, or a `nu` of other data or hyperparameters.
+#'   For a fit whose inducing points are all rows, 0 at the exact posterior; if `nu` is the exact posterior,
 #'   \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 4.
 #' @seealso [pf_objective()], [kl_divergence()]
 #' @examples
-#' exact <- gp_exact(dist ~ speed, cars)
-#' fit <- pfdtc(dist ~ speed, cars, m = 4, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
+#' fit <- pfdtc(dist ~ speed, cars, m = 4)
 #' pf_divergence(fit)
-#' pf_divergence(fit, exact)
 #' @export
 pf_divergence <- function(fit, nu = NULL) {
   fit <- check_fit(fit, "fit")
   check_dtc(fit, "The pF divergence compares DTC posteriors with an auxiliary distribution.")
-  fit <- far_part(fit)
   data <- needs_data(fit, "fit")
-  model <- model_of(fit)
-  aux <- divergence_aux(nu, fit, data, model)
-  pf_objectives[[aux$objective]]$divergence(aux, fit$inducing, fit$factors, fit$jitter, data, model)
+  p <- posterior_on_points(posterior_of(fit))
+  pf_distance(divergence_aux(nu, fit, data, p$model), p)
+}
+
+# Returns d_pF between a posterior on inducing points and an auxiliary distribution.
+pf_distance <- function(aux, p) {
+  pf_objectives[[aux$objective]]$divergence(aux, p$z, p$factors, p$jitter, p$rows, p$model)
 }
 
 # Returns the auxiliary distribution that was given, or that of the fit.
 divergence_aux <- function(given, fit, data, model) {
   if (is.null(given)) {
+    if (is.null(fit$aux) && (is_exact(fit) || !is.null(fit$near))) fit$aux <- default_aux()
     if (is.null(fit$aux)) {
       abort_input("nu", "NULL", "given for a fit by another method than pfdtc()",
                   hint = "Such as aux_reference(), or a gp_exact() fit.")
@@ -125,28 +119,29 @@ divergence_aux <- function(given, fit, data, model) {
   if (inherits(given, "gp_fit")) {
     given <- check_fit(given, "nu")
     check_same_model(given, fit, "nu", "fit")
-    return(as_auxiliary(if (is.null(given$near)) given else far_part(given), model, fit$scale))
+    p <- posterior_of(given)
+    return(as_auxiliary(if (inherits(p, "near")) posterior_on_points(p) else p, model, fit$scale))
   }
   make_auxiliary(check_aux(given, "nu"), data, model, fit$m)
 }
 
 # Returns the posterior as p k + sum_j s_j b_j b_j and a mean, with b linear in k(U, .), for y divided by `scale`. The
 # fit's own scale may differ: L and C are proportional to 1 / scale, alpha to scale, and beta has no unit.
-as_auxiliary <- function(fit, model, scale) {
-  post <- fit$factors
-  unit <- fit$scale / scale
+as_auxiliary <- function(p, model, scale) {
+  post <- p$factors
+  unit <- p$model$scale / scale
   post$L <- post$L * unit
   if (is.null(post$C)) post$alpha <- post$alpha / unit else post$C <- post$C * unit
-  if (!is.null(fit$x)) { # exact: p = 1, b = L^{-1} k(U, x), sign -1
-    n <- nrow(fit$x)
+  if (inherits(p, "exact")) { # p = 1, b = L^{-1} k(U, x), sign -1
+    n <- nrow(p$x)
     check_memory(24 * as.double(n)^2, sprintf("the exact posterior of %d rows as an auxiliary distribution", n))
     W <- t(forwardsolve(post$L, diag(n)))
-    return(low_rank_auxiliary(fit$x, W, rep(-1, n), post$alpha, 1L, model, "exact posterior"))
+    return(low_rank_auxiliary(p$x, W, rep(-1, n), post$alpha, 1L, model, "exact posterior"))
   }
-  M <- nrow(fit$inducing)
+  M <- nrow(p$z)
   mean <- solve_t(post$L, post$beta)
   sor <- sqrt(model$noise) * solve_t(post$L, t(forwardsolve(post$C, diag(M)))) # s2 a'(s2 I + G)^{-1} a
-  if (gp_family(fit)$sor) return(low_rank_auxiliary(fit$inducing, sor, rep(1, M), mean, 0L, model, "SoR posterior"))
+  if (p$sor) return(low_rank_auxiliary(p$z, sor, rep(1, M), mean, 0L, model, "SoR posterior"))
   nystrom <- t(forwardsolve(post$L, diag(M))) # k - a'a plus the SoR covariance
-  low_rank_auxiliary(fit$inducing, cbind(nystrom, sor), rep(c(-1, 1), each = M), mean, 1L, model, "DTC posterior")
+  low_rank_auxiliary(p$z, cbind(nystrom, sor), rep(c(-1, 1), each = M), mean, 1L, model, "DTC posterior")
 }

@@ -1,20 +1,15 @@
 #' Bounds of the log marginal likelihood
 #'
 #' Returns bounds of the exact Gaussian process's log marginal likelihood (evidence). Use them to compare models whose
-#' posteriors are approximations.
-#'
-#' The bounds are the ELBO and a sharper form of the upper bound of Titsias (2014). For an exact posterior they differ
-#' by rounding alone. `fit$reference`, see [reference()], narrows the interval. With neighbours `logLik()` can lie
-#' outside.
-#'
-#' With a non-Gaussian `family` the bounds are for Laplace's approximation. With `approx = "vi"` they are the
-#' variational lower bound and `Inf`.
+#' posteriors are approximations. They are the ELBO and a sharper form of the upper bound of Titsias (2014); for an
+#' exact posterior they differ by rounding alone. `fit$reference`, see [reference()], narrows the interval. With a
+#' non-Gaussian `family` they are for Laplace's approximation, or the variational lower bound and `Inf`.
 #'
 #' @param fit A fit of any kind. With its data the interval is narrower.
 #' @return `c(lower, upper)` for the response as given; `-Inf` and `Inf` if numbers overflow. [logLik()] has them as
-#'   attributes.
-#' @section Errors: class `pfdtc_error_input` for a FITC or subsample fit without its data.
-#' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
+#'   attributes; with neighbours its value can lie outside.
+#' @section Errors and invariants: class `pfdtc_error_input` for a FITC or subsample fit without its data. `lower <=
+#'   exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop).
 #' @seealso [logLik()], [AIC()][AIC.gp_fit], [reference()]
 #' @examples
@@ -23,13 +18,16 @@
 #' @export
 evidence_bounds <- function(fit) {
   fit <- check_any_fit(fit, "fit")
-  if (!response_of(fit)$conjugate) return(laplace_evidence_bounds(fit))
-  if (is_exact(fit)) return(exact_bracket(fit))
+  known <- posterior_evidence(posterior_of(fit))
+  if (!response_of(fit)$conjugate) {
+    return(if (known$is == "estimate") laplace_evidence_bounds(fit) else unlist(known[c("lower", "upper")]))
+  }
+  if (known$is == "exact") return(exact_bracket(fit))
   own <- evidence_posterior(fit)
   found <- evidence_bracket(own, fit$data)
   reference <- fit$reference
   if (!is.null(reference) && !(is.null(fit$data) && is.null(reference$norms))) {
-    reference <- same_chance(find_reference(fit, reference, NULL))
+    reference <- with_fixed_seed(find_reference(fit, reference, NULL))
     better <- evidence_bracket(reference, if (!is.null(fit$data)) data_in_scale(fit, reference))
     found <- intersect_brackets(found, better)
   }
@@ -121,7 +119,7 @@ logdet_error <- function(L, d, v, N, n) {
 # Returns the DTC posterior for the bracket, with norms if the fit has its data.
 evidence_posterior <- function(fit) {
   if (!is.null(fit$norms)) return(fit)
-  if (!is.null(fit$data)) return(same_chance(own_posterior(fit)))
+  if (!is.null(fit$data)) return(with_fixed_seed(own_posterior(fit)))
   serves <- !is.null(fit$factors) && (gp_family(fit)$dtc || gp_family(fit)$sor)
   if (!serves || fit$jitter < rounding_jitter(nrow(fit$inducing))) {
     needs_data(fit, "fit")

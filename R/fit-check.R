@@ -9,7 +9,7 @@ check_any_fit <- function(fit, argument) {
 }
 
 # Returns the same, but refuses non-Gaussian likelihoods.
-check_fit <- function(fit, argument) refuse_likelihood(check_any_fit(fit, argument), argument)
+check_fit <- function(fit, argument) check_posterior(check_any_fit(fit, argument), "normal", argument)
 
 # Brings a fit of version 0.1.0 to the current layout. There `posterior` was the list of factors, `evidence` had the
 # name of its bound, and the signature lacked sums that can be computed again if the fit has its data.

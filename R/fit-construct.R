@@ -30,35 +30,24 @@ new_fit <- function(data, done, s, state, parts) {
     na.action = data$na_action))
 }
 
-# Returns a fit with another posterior of the same model. Nothing is optimised.
-gp_beside <- function(fit, method, parts, call = NULL, data = NULL) {
+# Returns a fit with the posterior p, which has the model and the rows of p$fit. Nothing is optimised. `data`: the rows
+# that the fit keeps.
+fit_of_posterior <- function(p, data = NULL, call = NULL, evidence = log_evidence(p), ...) {
   same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "transform", "control", "version", "terms",
             "na.action")
-  new_gp(method, model_of(fit), parts, c(list(call = call, data = data), fit[intersect(same, names(fit))], list(
-    hyper = "fixed", objective = NA_real_, trace = empty_trace(), convergence = 0L, message = "nothing to optimise",
-    evaluations = numeric(), seconds = numeric())))
+  exact <- inherits(p, "exact")
+  parts <- if (exact) list(x = p$x, m = NULL) else
+    list(inducing = p$z, m = nrow(p$z), m_asked = nrow(p$z), inducing_method = "greedy", jitter = p$factors$jitter)
+  new_gp(if (exact) "gp_exact" else "gp_dtc", p$model,
+         c(parts, list(factors = p$factors, evidence = evidence), if (!exact) p["norms"], list(...)),
+         c(list(call = call, data = data), p$fit[intersect(same, names(p$fit))], list(
+           hyper = "fixed", objective = NA_real_, trace = empty_trace(), convergence = 0L,
+           message = "nothing to optimise", evaluations = numeric(), seconds = numeric())))
 }
 
 # Every fit refers to this package's namespace. A fit that was saved or sent to a worker thereby loads the package, so
 # that its methods work without library().
 methods_home <- topenv()
-
-# Returns a fit with the DTC posterior of its inducing points, about which the theorem and the divergences are. An exact
-# posterior has its rows as inducing points, with a jitter of the size of rounding.
-far_part <- function(fit) {
-  if (!is_exact(fit) && is.null(fit$near)) return(fit)
-  data <- needs_data(fit, "fit")
-  z <- if (is_exact(fit)) data$x else fit$inducing
-  model <- model_of(fit)
-  fit$factors <- native_posterior(z, data, model, jitter = 1e-12, control = fit$control)
-  fit$jitter <- fit$factors$jitter
-  fit$inducing <- z
-  fit$evidence <- evidence_of("points", model, data, fit$factors)
-  fit["x"] <- fit["near"] <- list(NULL)
-  if (is.null(fit$aux)) fit$aux <- default_aux()
-  fit$posterior <- "far"
-  fit
-}
 
 empty_trace <- function() data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
 
@@ -99,7 +88,7 @@ points_and_start <- function(done, s) {
        aux_points = done$aux_points, aux_rows = done$aux_rows)
 }
 
-# Returns a fit with nearest neighbours. Its `factors` are NULL: far_part() computes them where they are needed.
+# Returns a fit with nearest neighbours. Its `factors` are NULL: posterior_on_points() computes them where needed.
 construct_near <- function(data, done, s, state) {
   # very many rows have no neighbours in training, because the pass would take too long
   train <- if (nrow(data$x) <= near_training_rows) min(s$posterior$neighbours, nrow(data$x) - 1L) else 0L

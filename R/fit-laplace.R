@@ -22,8 +22,8 @@ complete_likelihood <- function(data, asked) {
 }
 
 refuse_beside_likelihood <- function(s) {
-  several <- !as_response(s$likelihood)$concave || !is.null(s$tol)
-  vi <- is_variational(s$likelihood)
+  several <- !response_of(s)$concave || !is.null(s$tol)
+  vi <- response_of(s)$approx == "vi"
   held <- !is.null(s[["aux"]]) && (several || vi || isTRUE(s$neighbours > 0) || aux_keeps_reference(s[["aux"]]))
   given <- c(noise = !is.null(s$noise), transform = !is.null(s$transform), aux = held,
              tol = vi && !is.null(s$tol), neighbours = (several || vi) && isTRUE(s$neighbours > 0),
@@ -76,7 +76,7 @@ laplace_start <- function(data, s, kernel) {
   theta <- s$likelihood$theta
   list(kernel = name_lengthscales(set_values(kernel, value), data$x),
        center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else as.double(s$center),
-       theta = if (s$likelihood$learned) theta_middle(s$likelihood) else theta, trace = NULL, convergence = 0L,
+       theta = if (s$likelihood$learned) theta_middle(response_of(s)) else theta, trace = NULL, convergence = 0L,
        message = "nothing to optimise", value = NA_real_)
 }
 
@@ -99,7 +99,7 @@ learn_laplace <- function(data, s, start, state) {
     state$so_far <- best
     best <- choose_terms(rows, s, c(list(tied), if (!best$tied) list(best)), found$table, start, state)
   }
-  if (is_variational(asked$likelihood)) {
+  if (response_of(asked)$approx == "vi") {
     state$so_far <- best
     best <- search_laplace(rows, asked, best, start, state, tied = FALSE)
   }
@@ -146,7 +146,8 @@ make_working <- function(now, plan, state, finish = NULL) {
 construct_laplace <- function(data, learned, z, plan, state, near = NULL, start = NULL) {
   likelihood <- plan$learn$likelihood
   likelihood$theta <- learned$theta
-  parts <- laplace_parts(data, likelihood, learned, z, plan$run, state, start, function(f, sites) {
+  sites <- engine_sites(likelihood, data$sites, learned$center)
+  parts <- laplace_parts(data, sites, learned, z, plan$run, state, start, function(f) {
     neighbours <- plan$posterior$neighbours
     if (!is.null(near) || neighbours == 0L) return(near)
     run_stage(state, "near", near_laplace(data, z, f, sites, learned$model, neighbours, plan$run), otherwise = NULL)
@@ -162,8 +163,8 @@ construct_laplace <- function(data, learned, z, plan, state, near = NULL, start 
 moved_points <- function(data, learned, z, s, state) {
   likelihood <- replace(s$learn$likelihood, "theta", list(learned$theta))
   run_stage(state, "points", {
-    f <- laplace_at(data, likelihood, learned$center, learned$kernel, z, rounding_jitter(nrow(z)), s$run)$f
     sites <- engine_sites(likelihood, data$sites, learned$center)
+    f <- laplace_at(data$x, sites, learned$kernel, z, rounding_jitter(nrow(z)), s$run)$f
     rows <- c(working_rows(data$x, sites, f - sites$offset), n = nrow(data$x))
     optimise_stage(rows, learned["model"], z, replace(s$posterior, "try_starts", FALSE), state)$z
   }, otherwise = z)

@@ -3,7 +3,6 @@
 #   grow_reference()  doubles the points of a reference until its certified error is small beside tol
 #   bisect_points()   the fewest first points of the reference that meet tol without being moved
 #   search_points()   moves greedy points until certified, at a number of points that the last candidates predict
-#   search_working()  the same without moves, for a non-Gaussian likelihood
 
 # ---- are inducing points alone worth a search? ----------------------------------------------------------------------
 
@@ -56,14 +55,14 @@ enough_of_tol <- 0.9
 
 # Returns the yardstick make(m2) with the fewest points for which enough() is TRUE, doubling them from 128, with the
 # `limit` that ended the growth. A search among at most `worth` points needs no larger reference.
-grow_reference <- function(n, m, worth, deadline, make, enough) {
+grow_reference <- function(n, m, worth, late, make, enough) {
   caps <- c(rows = n, memory = most_reference_points(n), m = 16 * m, worth = max(256, 2 * worth))
   most <- as.integer(min(caps))
   m2 <- min(128L, most)
   repeat {
     yard <- make(m2)
     limit <- if (enough(yard)) "none" else if (yard$reference$m < m2) "rounding" else
-      if (m2 == most) names(which.min(caps)) else if (proc.time()[["elapsed"]] > deadline) "time"
+      if (m2 == most) names(which.min(caps)) else if (late()) "time"
     if (!is.null(limit)) return(c(yard, limit = limit))
     m2 <- min(2L * m2, most)
   }
@@ -79,15 +78,16 @@ most_reference_points <- function(n) {
 # Returns a yardstick with a reference that leaves a quarter of tol open and would itself meet tol, if possible.
 # Kriging on neighbours leaves little open long before. All pairs of rows ("tight") are used if nothing else is left
 # and they cost no more than a few references.
-points_yardstick <- function(fit, data, plan, worth, deadline) {
+points_yardstick <- function(job, fit, worth) {
+  data <- job$data
   rows <- used_rows(data)
-  goal <- plan$goal
+  goal <- job$goal
   by <- function(reference, effort) {
     inside <- certificate_of(fit, rows, effort, reference, test_points = 0)
     yardstick(inside, rows, data$sd_y, goal$quantile, reference, effort)
   }
   certifies <- function(yard) max(yard$floor) <= goal$tol / 4
-  yard <- grow_reference(nrow(data$x), plan$posterior$m, worth, deadline, function(m2) {
+  yard <- grow_reference(nrow(data$x), job$plan$posterior$m, worth, job$late, function(m2) {
     made <- reference(fit, m2) # uses random numbers: evaluated here, not as an argument
     by(made, "reference")
   }, function(yard) certifies(yard) && own_error(yard, data) <= enough_of_tol * goal$tol)
@@ -142,74 +142,67 @@ greedy_guide <- function(yard, data, goal) {
 # ---- the search -----------------------------------------------------------------------------------------------------
 
 # `worth`: the number of points up to which a search is worth its time, Inf without an alternative.
-search_points <- function(data, learned, plan, worth, state, deadline) {
-  started <- proc.time()[["elapsed"]]
-  late <- function() proc.time()[["elapsed"]] > deadline
+search_points <- function(job, worth) {
+  data <- job$data
+  plan <- job$plan
+  state <- job$state
   s <- plan$posterior
-  tol <- plan$goal$tol
+  tol <- job$goal$tol
   # a fit on one point has the hyperparameters, data and units for references and certificates
-  carrier <- construct_fit(data, start_now(learned, data$x[1L, , drop = FALSE], s$jitter),
+  carrier <- construct_fit(data, start_now(job$learned, data$x[1L, , drop = FALSE], s$jitter),
                            replace(with_posterior(plan, m = 1L), "keep_data", TRUE), state)
-  yard <- run_stage(state, "reference", points_yardstick(carrier, data, plan, worth, deadline), otherwise = NULL)
-  if (is.null(yard)) return(NULL)
+  yard <- run_stage(state, "reference", points_yardstick(job, carrier, worth), otherwise = NULL)
+  if (is.null(yard)) return(invisible())
+  job$yard <- yard
   least <- own_error(yard, data)
   within_reach <- least <= enough_of_tol * tol
   # if tol cannot be certified, one candidate is optimised that comes within a quarter of the reference
   guide <- run_stage(state, "start", greedy_guide(yard, data, if (within_reach) tol else 1.25 * least),
                      otherwise = NULL)
-  if (is.null(guide) || worth < Inf && (!within_reach || guide$m > worth)) return(list(yard = yard))
+  if (is.null(guide) || worth < Inf && (!within_reach || guide$m > worth)) return(invisible())
   rows <- optimise_rows(data, s$rows, 4L * guide$m)
   top <- as.integer(min(s$m, nrow(data$x), 4L * guide$m, worth))
-  candidates <- list()
-  tell <- tell_candidates(plan$goal, started)
-  m <- min(guide$m, top)
-  while (!is.na(m) && length(candidates) < 10L) {
-    last <- m == top && worth == Inf || !within_reach
-    one <- try_points(m, carrier, data, rows, learned, plan, state, yard, deadline, last)
-    if (is.null(one)) break
-    candidates <- c(candidates, list(one))
-    tell(one)
-    if (one$m < m) top <- one$m # more points would not differ
-    if (!is.null(state$stopped) || late() || !within_reach) break
-    m <- next_m(candidates, guide$slope, top, s$steps$maxit, tol)
-  }
-  best <- best_candidate(candidates)
-  if (!is.null(best)) {
+  try_settings(job, min(guide$m, top), function(m) {
+    one <- try_points(job, m, carrier, rows, last = m == top && worth == Inf || !within_reach)
+    if (isTRUE(one$m < m)) top <<- one$m # more points would not differ
+    one
+  }, function(tried) {
+    if (within_reach && length(tried) < 10L) next_m(tried, guide$slope, top, s$steps$maxit, tol)
+  }, function(best, tried) {
     out <- if (!within_reach) if (max(yard$floor) <= tol / 4) least else max(yard$floor)
     more <- min(guide$m, ceiling(1.05 * best$m * (max(best$error) / tol)^(1 / guide$slope)))
-    best$needs <- tolerance_advice(yard, out, late(), if (top >= best$m && more > best$m) too_few(best$m, more) else
+    tolerance_advice(yard, out, job$late(), if (top >= best$m && more > best$m) too_few(best$m, more) else
       "Increase `maxit`, use `inducing = \"greedy\"`, or give a smaller `jitter` if you gave one.")
-  }
-  list(best = best, yard = yard, tried = candidates_frame(candidates))
+  })
 }
 
-too_few <- function(m, more) sprintf("`m` = %d is too few: about %d points would do.", m, as.integer(more))
+too_few <- function(m, more) sprintf("Increase `m` from %d: about %d points would do.", m, as.integer(more))
 
 # Moves m points until tol is met. `last`: there is no larger m to try, so this one is not given up. Returns NULL if an
 # interrupt came before the first certificate.
-try_points <- function(m, carrier, data, rows, learned, plan, state, yard, deadline, last) {
+try_points <- function(job, m, carrier, rows, last) {
   started <- proc.time()[["elapsed"]]
-  s <- plan$posterior
-  z <- if (s$inducing_method == "greedy" && m <= yard$reference$m) yard$reference$inducing[seq_len(m), , drop = FALSE]
-  if (is.null(z)) {
-    z <- run_stage(state, "start", start_points(data, learned$model, m, s$inducing, s$run)$z, otherwise = NULL)
-    if (is.null(z)) return(NULL)
-  }
-  now <- start_now(learned, z, s$jitter)
+  data <- job$data
+  state <- job$state
+  s <- job$plan$posterior
+  reference <- job$yard$reference
+  z <- if (s$inducing_method == "greedy" && m <= reference$m) reference$inducing[seq_len(m), , drop = FALSE] else
+    run_stage(state, "start", start_points(data, job$learned$model, m, s$inducing, s$run)$z, otherwise = NULL)
+  if (is.null(z)) return(NULL)
+  now <- start_now(job$learned, z, s$jitter)
   error_of <- function(z, jitter) {
     carrier$inducing <- z
     carrier$factors <- native_posterior(z, data, model_of(carrier), jitter, control = carrier$control)
     at <- latent_at(carrier, data$x)
-    yard$error(at$mean, sqrt(at$var))
+    job$yard$error(at$mean, sqrt(at$var))
   }
-  watch <- new_watch(error_of, plan$goal$tol, hopeful = if (last) Inf else s$steps$maxit,
+  watch <- new_watch(error_of, job$goal$tol, hopeful = if (last) Inf else s$steps$maxit,
                      every = ceiling(5 * nrow(data$x) / nrow(rows$x)))
   look <- function() run_stage(state, "points", watch$look(now$z, now$jitter, now$value), otherwise = NULL)
   end <- look()
   if (is.null(end) && is.null(state$stopped)) {
-    steps <- steps_left(s$steps, s$steps$maxit, max(0, deadline - proc.time()[["elapsed"]]))
-    now <- optimise_points(rows, now, s, state, steps, sprintf("inducing points, m = %d", nrow(z)), watch,
-                           yard$reference)
+    now <- optimise_points(rows, now, s, state, steps_left(s$steps, s$steps$maxit, max(0, job$left())),
+                           sprintf("inducing points, m = %d", nrow(z)), watch, reference)
     if (!watch$ended && is.null(state$stopped)) look()
   } else {
     now[names(end)] <- end
@@ -217,7 +210,7 @@ try_points <- function(m, carrier, data, rows, learned, plan, state, yard, deadl
   best <- watch$best
   if (is.null(best)) return(NULL)
   now[c("z", "value", "jitter")] <- best[c("z", "value", "jitter")]
-  new_candidate(nrow(z), best$error, plan$goal$tol, started, iterations = watch$iterations, done = now,
+  new_candidate(nrow(z), best$error, job$goal$tol, started, iterations = watch$iterations, done = now,
                 done_with = if (watch$ended) watch$iterations else s$steps$maxit)
 }
 
@@ -248,7 +241,7 @@ new_watch <- function(error_of, tol, hopeful, every) {
   watch
 }
 
-# Returns the next number of points to try, or NA. A candidate with error e after i iterations would reach about
+# Returns the next number of points to try, or NULL. A candidate with error e after i iterations would reach about
 # e sqrt(i / maxit), and log error falls by `slope` a unit of log m: this predicts the m that suffices. The next m is
 # 8 % larger, because another fit would cost more.
 next_m <- function(candidates, slope, top, maxit, tol) {
@@ -264,63 +257,12 @@ next_m <- function(candidates, slope, top, maxit, tol) {
   wanted <- ceiling(m[now] * min(max(1.08 * ratio[now]^(1 / slope), 0.55), 2))
   least <- min(m[met], Inf)
   failed <- max(m[!met & m < least], 0)
-  if (!any(met)) {
-    if (failed >= top) return(NA_integer_)
-    return(as.integer(min(top, max(wanted, ceiling(1.05 * failed) + 1))))
-  }
+  if (!any(met)) return(if (failed < top) as.integer(min(top, max(wanted, ceiling(1.05 * failed) + 1))))
   wanted <- max(wanted, ceiling(1.05 * failed), 1)
   if (wanted > least / 1.08) {
     # a smaller m failed, so the smallest one that suffices lies between
-    if (met[now] || least <= 1.2 * failed) return(NA_integer_)
+    if (met[now] || least <= 1.2 * failed) return(NULL)
     wanted <- round(sqrt(failed * least))
   }
-  if (wanted > failed && wanted < least) as.integer(wanted) else NA_integer_
-}
-
-# ---- non-Gaussian likelihoods ---------------------------------------------------------------------------------------
-
-# Searches among the first points of a reference.
-search_working <- function(data, asked, state, deadline) {
-  if (!is.null(asked$inducing) && !identical(asked$inducing, "greedy")) {
-    abort_input("inducing", describe(asked$inducing), sprintf("NULL or \"greedy\" where `tol` is given with family %s",
-                                                              as_response(asked$likelihood)$label),
-                hint = "The first greedy points are those of a smaller fit.")
-  }
-  tol <- asked$tol
-  most <- if (is.null(asked[["m"]])) nrow(data$x) else asked[["m"]]
-  plan_with <- function(m) {
-    decide(facts_of(data, asked), replace(asked, c("m", "neighbours"), list(m, 0L)), list(rho = NA_real_))
-  }
-  few <- plan_with(min(laplace_sizes$points, most))
-  learned <- learn_laplace_stage(data, decide(facts_of(data, asked), asked)$learn, state)
-  fit <- construct_laplace(data, learned, working_points(data, learned, few$posterior, few$posterior$m, state), few,
-                           state)
-  yard <- run_stage(state, "reference", same_chance({
-    grow_reference(nrow(data$x), most, Inf, deadline, function(m2) {
-      made <- laplace_reference(fit, data, m2)
-      yardstick(mode_interval(made$bounds, data$x), plain_rows(data$x), NULL, few$goal$quantile, made, n = data$n)
-    }, function(yard) max(yard$floor) <= tol / 4)
-  }), otherwise = NULL)
-  found <- if (!is.null(yard)) run_stage(state, "certificate", fewest_points(fit, data, yard, tol), otherwise = NULL)
-  if (is.null(found)) return(list(yard = yard, fit = fit))
-  z <- utils::head(yard$reference$inducing, min(found$m, most))
-  fit <- construct_laplace(data, learned, z, plan_with(nrow(z)), state)
-  best <- candidate_of(fit, yard, data$x, tol, 0, fit$center)
-  least <- max(yard$floor)
-  best$needs <- tolerance_advice(yard, if (least > tol) least, FALSE, too_few(most, found$m))
-  list(best = best, yard = yard, tried = candidates_frame(found$tried), fit = fit)
-}
-
-# Returns bisect_points() for the approximation on the reference's first points. If tol is out of reach, the goal is
-# 1.25 times the certified error of the reference.
-fewest_points <- function(fit, data, yard, tol) {
-  ref <- yard$reference
-  least <- max(yard$floor)
-  if (!is.finite(least)) return(list(m = min(laplace_sizes$most, ref$m)))
-  offset <- engine_sites(fit$likelihood, data$sites, fit$center)$offset
-  bisect_points(ref$m, (if (least <= tol) tol else 1.25 * least) * (1 - 1e-6), tol, function(m) {
-    at <- laplace_at(data, fit$likelihood, fit$center, fit$kernel, ref$inducing[seq_len(m), , drop = FALSE],
-                     rounding_jitter(m), fit$control, start = list(beta = ref$factors$beta[seq_len(m)]), want = 1L)
-    yard$error(at$f - offset, sqrt(at$q + at$left))
-  })
+  if (wanted > failed && wanted < least) as.integer(wanted)
 }

@@ -1,4 +1,4 @@
-# The statistics of a certified accuracy, and sentences about them.
+# The statistics of a certified accuracy, the loop that tries candidates, and sentences about the result.
 
 # Returns the smallest number that a share of at least q of the values does not exceed.
 reached_by <- function(v, q) {
@@ -67,11 +67,29 @@ tell_candidates <- function(goal, started, after = 5) {
     if (!goal$tell || seconds < after) return(invisible())
     number <- function(v) format(signif(v, 2))
     with <- if (isTRUE(one$neighbours > 0L)) sprintf(" and %d nearest neighbours", one$neighbours) else ""
-    message(structure(class = c("pfdtc_message_progress", "message", "condition"), list(
-      message = sprintf("tol = %s: %d inducing points%s: certified error %s (mean), %s (sd), %.0f s\n",
-                        number(goal$tol), one$m, with, number(one$error[["mean"]]), number(one$error[["sd"]]), seconds),
-      call = NULL, m = one$m, error = one$error, seconds = seconds)))
+    tell_classed("progress", sprintf("tol = %s: %d inducing points%s: certified error %s (mean), %s (sd), %.0f s",
+                                     number(goal$tol), one$m, with, number(one$error[["mean"]]),
+                                     number(one$error[["sd"]]), seconds))
   }
+}
+
+# Tries settings (a number of inducing points or of neighbours) until a candidate meets tol, or none is left:
+# try(setting) returns a candidate or NULL, following(tried) the next setting or NULL. advice(best, tried) returns a
+# sentence for the case that tol is not met. The search ends early if it is late or was interrupted.
+try_settings <- function(job, setting, try, following, advice) {
+  tell <- tell_candidates(job$goal, job$started)
+  tried <- list()
+  while (!is.null(setting)) {
+    one <- try(setting)
+    if (is.null(one)) break
+    tell(one)
+    tried <- c(tried, list(one))
+    setting <- if (is.null(job$state$stopped) && !job$late()) following(tried)
+  }
+  if (!length(tried)) return(invisible())
+  about <- list(yard = job$yard, needs = advice(best_candidate(tried), tried))
+  job$candidates <- c(job$candidates, lapply(tried, c, about))
+  job$best <- best_candidate(job$candidates)
 }
 
 # ---- sentences ------------------------------------------------------------------------------------------------------
@@ -87,51 +105,51 @@ show_percent <- function(v) {
 # Returns a sentence about why tol was not met and which settings could meet it. `least`: the smallest certified error
 # that the bounds of the exact GP allow, if it is the reason. `suggestion`: what helps if neither it nor time is.
 tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) {
-  if (is.null(least)) return(if (late) "The search was stopped by `max_seconds`." else suggestion)
-  if (!is.finite(least)) return("No certificate exists: the exact GP may have more than one mode near this one.")
+  if (is.null(least)) return(if (late) "The search ended at `max_seconds`: increase it." else suggestion)
+  if (!is.finite(least)) return("No certificate exists: the exact GP may have another mode near this one.")
   several <- !response_of(yard$reference)$concave
-  paste0(sprintf("The certified error of the reference posterior (%d inducing points) is itself %s. ",
+  paste0(sprintf("The reference posterior (%d inducing points) itself has a certified error of %s. ",
                  yard$reference$m, show_percent(least)),
-         switch(limit, memory = "Increase options(pfdtc.max_memory) to allow more of them.",
+         switch(limit, memory = "Increase options(pfdtc.max_memory), so that it can have more points.",
                 m = "Increase `m`: the reference has at most 16 times as many points.",
                 time = "Increase `max_seconds`.",
-                quantile = "Use pfdtc_control(tol_quantile = 0.95), which leaves out 5 % of the rows.",
+                quantile = "Use pfdtc_control(tol_quantile = 0.95), which ignores the worst 5 % of the rows.",
                 if (several) "More points do not help: the mode may not be unique." else
-                  "More points change it by rounding only: increase `noise` or `tol`."),
-         if (is_rough(yard$reference$kernel)) " A Matern kernel takes many points.",
+                  "More points change only rounding: increase `noise` or `tol`."),
+         if (is_rough(yard$reference$kernel)) " A rough kernel, such as Matern 1/2 or 3/2, needs many points.",
          if (response_of(yard$reference)$conjugate) " refine() certifies the mean at single rows to any accuracy.")
 }
 
 # For run_fit(), for any fit.
-tolerance_so_far <- function(fit) if (is.null(fit$tol)) "" else paste0(", ", describe_tolerance(fit))
+tolerance_so_far <- function(fit) if (is.null(fit$tol)) "" else paste0(": ", describe_tolerance(fit))
 
 tolerance_unmet <- function(fit) {
   if (!isFALSE(fit$tol$met)) return(NULL)
-  sprintf("The accuracy tol = %s was not reached. Certified %s: %s. %s", format(fit$tol$asked), certified_at(fit),
-          describe_statistics(fit), fit$tol$needs)
+  sprintf("`tol` = %s was not met. The fit, %s, is certified to %s: %s. %s", format(fit$tol$asked), certified_at(fit),
+          show_percent(max(fit$tol$mean, fit$tol$sd)), describe_statistics(fit), fit$tol$needs)
 }
 
-# Describes the larger of the two statistics, as in "certified 1.7 % at M = 184 (tight)"; NA for a fit without tol.
+# Describes the larger of the two statistics; NA for a fit without tol.
 describe_tolerance <- function(fit) {
   tol <- fit$tol
   if (is.null(tol)) return(NA_character_)
-  if (is.na(tol$mean)) return(sprintf("not certified (%s asked for)", show_percent(tol$asked)))
-  sprintf("certified %s %s, %s %s asked for: %s", show_percent(max(tol$mean, tol$sd)), certified_at(fit),
-          if (tol$met) "with" else "short of the", show_percent(tol$asked), describe_statistics(fit))
+  if (is.na(tol$mean)) return(sprintf("not certified (`tol` is %s)", show_percent(tol$asked)))
+  sprintf("certified %s %s, which %s `tol` = %s: %s", show_percent(max(tol$mean, tol$sd)), certified_at(fit),
+          if (tol$met) "meets" else "misses", show_percent(tol$asked), describe_statistics(fit))
 }
 
+# Returns the posterior of the fit, and by which bounds it is certified.
 certified_at <- function(fit) {
-  switch(fit$posterior, exact = "for the exact posterior with its rounding",
-         far = sprintf("at M = %d (%s)", fit$m, fit$tol$effort),
-         sprintf("at M = %d and %d nearest neighbours (%s)", fit$m, fit$neighbours, fit$tol$effort))
+  near <- if (fit$posterior == "far + near") sprintf(" and %d nearest neighbours", fit$neighbours) else ""
+  if (fit$posterior == "exact") return("with the exact posterior, rounding included")
+  sprintf("with %d inducing points%s (effort \"%s\")", fit$m, near, fit$tol$effort)
 }
 
 describe_statistics <- function(fit) {
   tol <- fit$tol
-  inputs <- if (tol$rows < fit$nobs) sprintf("%d random training inputs", tol$rows) else "the training inputs"
-  at <- if (tol$quantile < 1) sprintf("each at %s %% of %s", format(100 * tol$quantile), inputs) else
-    if (tol$rows < fit$nobs) paste("both at", inputs) else "both at every training input"
+  at <- paste0(if (tol$quantile < 1) sprintf("%s %% of ", format(100 * tol$quantile)) else "all ",
+               if (tol$rows < fit$nobs) sprintf("%d random ", tol$rows), "training rows")
   words <- if (response_of(fit)$conjugate) c("mean", "sd(y)") else c("mode", "the sd of f")
-  sprintf("exact %s within %s of %s, exact sd within %s of the fit's, %s, at these hyperparameters", words[1L],
-          show_percent(tol$mean), words[2L], show_percent(tol$sd), at)
+  sprintf("at %s the exact %s is within %s of %s and the exact sd within %s of the fit's", at, words[1L],
+          show_percent(tol$mean), words[2L], show_percent(tol$sd))
 }

@@ -2,75 +2,57 @@
 #
 # The statistics, over the training inputs: the quantile `tol_quantile` (1: the maximum) of the certified error of the
 # mean over sd(y), and that of |exact sd / sd - 1|. Both must be at most tol. With another likelihood the mean is the
-# mode and its error is divided by the sd of f at the row.
+# mode, and its error is divided by the sd of f at the row.
 #
-# A search returns list(best, yard, tried), or NULL if it was ended early:
+# A search tries candidates (new_candidate()) one after the other. It compares them with a yardstick(), the bounds of
+# the exact GP at the rows. `job` is an environment with the data, the plan of the search and what was found so far:
 #
-#   best   the candidate that met tol, else the one nearest to it, see new_candidate(), with `needs` (advice)
-#   yard   the bounds of the exact GP at the rows, see yardstick()
-#   tried  a data frame of the candidates
+#   data, learned, plan, goal, state, late()   what every search reads; late() is TRUE when the time is over
+#   candidates, best, yard                     all candidates, the best of them, and the yardstick of the last search
 
 fit_to_tolerance <- function(data, asked, state) {
   started <- proc.time()[["elapsed"]]
-  search <- if (is.null(asked$likelihood)) search_plans else search_working
-  found <- search(data, asked, state, started + asked$control$max_seconds)
-  goal <- goal_settings(asked$tol, asked$control)
-  tol <- list(asked = goal$tol, quantile = goal$quantile, mean = NA_real_, sd = NA_real_, met = FALSE,
-              effort = NA_character_, m2 = NA_integer_, rows = found$yard$rows, needs = NULL, tried = found$tried)
-  best <- found$best
-  if (is.null(best)) {
-    tol["rows"] <- list(if (is.null(asked$likelihood)) NA_integer_ else data$n)
-  } else {
+  job <- list2env(list(data = data, goal = goal_settings(asked$tol, asked$control), state = state, candidates = list(),
+                       started = started, left = function() started + asked$control$max_seconds -
+                         proc.time()[["elapsed"]]))
+  job$late <- function() job$left() <= 0
+  fit <- if (is.null(asked$likelihood)) search_plans(job, asked) else search_working(job, asked)
+  best <- job$best
+  yard <- if (is.null(best)) job$yard else best$yard
+  tol <- list(asked = job$goal$tol, quantile = job$goal$quantile, mean = NA_real_, sd = NA_real_, met = FALSE,
+              effort = NA_character_, m2 = NA_integer_, rows = if (is.null(yard)) NA_integer_ else yard$rows,
+              needs = NULL, tried = candidates_frame(job$candidates))
+  if (!is.null(best)) {
     tol[c("mean", "sd")] <- as.list(best$error)
-    tol[c("met", "effort", "m2", "rows")] <- list(best$met, found$yard$effort, found$yard$m2, found$yard$rows)
+    tol[c("met", "effort", "m2")] <- list(best$met, yard$effort, yard$m2)
     if (!best$met) tol$needs <- best$needs
   }
-  fit <- found$fit
-  if (!is.null(found$yard$reference)) fit$reference <- kept_reference(found$yard$reference, fit)
+  if (!is.null(yard$reference)) fit$reference <- kept_reference(yard$reference, fit)
   fit$tol <- c(tol, seconds = proc.time()[["elapsed"]] - started)
   fit
 }
 
-# Tries one kind of posterior after the other until tol is met. Returns list(best, yard, tried, fit).
-search_plans <- function(data, asked, state, deadline) {
-  plan <- tolerance_plan(data, asked)
+# Searches among inducing points, then among neighbours or the exact posterior, and returns the fit.
+search_plans <- function(job, asked) {
+  data <- job$data
+  state <- job$state
+  job$plan <- plan <- tolerance_plan(data, asked)
   few <- with_posterior(plan, m = min(default_points, plan$posterior$m))
-  learned <- learn_for_search(data, few, state)
+  job$learned <- learned <- learn_for_search(data, few, state)
   way <- alternative_posterior(facts_of(data, asked), asked)
-  worth <- most_points_to_search(nrow(data$x))
+  worth <- if (way == "none") Inf else most_points_to_search(nrow(data$x))
   look <- if (way != "none") first_look(data, learned, few$posterior, state)
-  left <- function() deadline - proc.time()[["elapsed"]]
-  among_points <- function(worth) search_points(data, learned, plan, worth, state, deadline)
-  searches <- list(
-    function(found) {
-      if (way == "none") return(among_points(Inf))
-      if (!isTRUE(asked$neighbours > 0L) && !points_fall_short(data, learned, look, plan, worth, state)) {
-        among_points(worth)
-      }
-    },
-    function(found) {
-      alone <- with_posterior(plan, rho = look$rho[length(look$rho)])
-      switch(way, exact = search_exact(data, learned, alone, state),
-             near = search_near(data, learned, look$z, alone, asked$neighbours, state, left))
-    },
-    function(found) if (is.null(found$best) && way != "none") among_points(Inf)) # the exact posterior is not possible
-  found <- NULL
-  for (search in searches) {
-    if (!is.null(state$stopped) || isTRUE(found$best$met)) break
-    found <- better_search(found, search(found))
+  alone <- way == "none" || !isTRUE(asked$neighbours > 0L) &&
+    !points_fall_short(data, learned, look, plan, worth, state)
+  if (alone) search_points(job, worth)
+  if (way != "none" && is.null(state$stopped) && !isTRUE(job$best$met)) {
+    job$plan <- with_posterior(plan, rho = look$rho[length(look$rho)])
+    if (way == "exact") search_exact(job) else search_near(job, look$z, asked$neighbours)
+    job$plan <- plan
+    # the exact posterior is not possible
+    if (is.null(job$best) && is.null(state$stopped)) search_points(job, Inf)
   }
-  c(found[c("best", "yard", "tried")], list(fit = fit_of_search(data, found$best, learned, look, plan, few, state)))
-}
-
-better_search <- function(a, b) {
-  if (is.null(b)) return(a)
-  keep <- is.null(b$best) || (!is.null(a$best) && max(a$best$error) < max(b$best$error))
-  list(best = if (keep) a$best else b$best, yard = if (keep && !is.null(a)) a$yard else b$yard,
-       tried = rbind(a$tried, b$tried))
-}
-
-# Makes the fit of the best candidate; without one, on the points that are at hand.
-fit_of_search <- function(data, best, learned, look, plan, few, state) {
+  best <- job$best
   if (!is.null(best$fit)) return(replace(best$fit, c("evaluations", "seconds"), list(state$evaluations, state$seconds)))
   done <- if (is.null(best)) learned else best$done
   if (is.null(done$z)) {
@@ -117,53 +99,49 @@ alternative_posterior <- function(facts, asked) {
 
 # ---- neighbours, or the exact posterior -----------------------------------------------------------------------------
 
+# There is no candidate if the noise is too small for a Cholesky factorisation.
+search_exact <- function(job) {
+  try_settings(job, 1L, function(setting) {
+    run_stage(job$state, "certificate", {
+      started <- proc.time()[["elapsed"]]
+      fit <- exact_if_possible(job$data, job$learned, job$plan, no_state())
+      if (!is.null(fit)) {
+        rows <- used_rows(job$data)
+        job$yard <- yardstick(certificate_of(fit, rows, "reference", NULL), rows, job$data$sd_y, job$goal$quantile,
+                              effort = "exact")
+        candidate_of(fit, job$yard, job$data$x, job$goal$tol, started)
+      }
+    }, otherwise = NULL)
+  }, function(tried) NULL, function(best, tried) "Rounding allows no smaller error: increase `noise` or `tol`.")
+}
+
 # Numbers of neighbours that are tried one after the other.
 neighbours_tried <- c(40L, 80L, 160L)
 
-# Returns NULL if the noise is too small for a Cholesky factorisation.
-search_exact <- function(data, learned, plan, state) {
-  run_stage(state, "certificate", {
-    started <- proc.time()[["elapsed"]]
-    fit <- exact_if_possible(data, learned, plan, no_state())
-    if (!is.null(fit)) {
-      rows <- used_rows(data)
-      yard <- yardstick(certificate_of(fit, rows, "reference", NULL), rows, data$sd_y, plan$goal$quantile,
-                        effort = "exact")
-      one <- candidate_of(fit, yard, data$x, plan$goal$tol, started)
-      one$needs <- "Rounding allows no smaller error: increase `noise` or `tol`."
-      list(best = one, yard = yard, tried = candidates_frame(list(one)))
-    }
-  }, otherwise = NULL)
-}
-
-# Increases the number of neighbours until tol is met. state$otherwise has the best so far, for an interrupt.
-search_near <- function(data, learned, z, plan, neighbours, state, left) {
-  run_stage(state, "certificate", {
-    data <- merge_all_equal_rows(data)
-    rows <- some_rows(data)
-    counts <- unique(pmin(if (is.null(neighbours)) neighbours_tried else neighbours, nrow(data$x)))
-    tell <- tell_candidates(plan$goal, proc.time()[["elapsed"]])
-    candidates <- list()
-    yard <- NULL
-    for (count in counts) {
+# Increases the number of neighbours until tol is met.
+search_near <- function(job, z, neighbours) {
+  tol <- job$goal$tol
+  data <- merge_all_equal_rows(job$data)
+  rows <- used_rows(data, certified_rows)
+  counts <- unique(pmin(if (is.null(neighbours)) neighbours_tried else neighbours, nrow(data$x)))
+  job$yard <- NULL
+  try_settings(job, counts[1L], function(count) {
+    run_stage(job$state, "certificate", {
       started <- proc.time()[["elapsed"]]
-      near <- with_posterior(plan, m = nrow(z), neighbours = count, move = FALSE)
-      fit <- construct_near(data, start_now(learned, z, plan$posterior$jitter), near, no_state())
-      if (is.null(yard)) yard <- near_yardstick(fit, data, rows, plan$goal, left)
-      one <- candidate_of(fit, yard, rows$x, plan$goal$tol, started)
-      candidates <- c(candidates, list(one))
-      tell(one)
-      late <- left() <= 0
-      least <- max(yard$floor)
-      best <- best_candidate(candidates)
-      best$needs <- tolerance_advice(
-        yard, if (least > plan$goal$tol) least, late, limit = if (late) "time" else "quantile",
-        sprintf("Use more `neighbours` than %d, or pfdtc_control(tol_quantile = 0.95).", count))
-      state$otherwise <- list(best = best, yard = yard, tried = candidates_frame(candidates))
-      if (one$met || late || least > plan$goal$tol) break
-    }
-    state$otherwise
-  }, otherwise = state$otherwise)
+      plan <- with_posterior(job$plan, m = nrow(z), neighbours = count, move = FALSE)
+      fit <- construct_near(data, start_now(job$learned, z, plan$posterior$jitter), plan, no_state())
+      if (is.null(job$yard)) job$yard <- near_yardstick(fit, data, rows, job$goal, job$left)
+      candidate_of(fit, job$yard, rows$x, tol, started)
+    }, otherwise = NULL)
+  }, function(tried) {
+    open <- !tried[[length(tried)]]$met && max(job$yard$floor) <= tol
+    if (open && length(tried) < length(counts)) counts[length(tried) + 1L]
+  }, function(best, tried) {
+    least <- max(job$yard$floor)
+    tolerance_advice(job$yard, if (least > tol) least, job$late(), limit = if (job$late()) "time" else "quantile",
+                     sprintf("Use more `neighbours` than %d, or pfdtc_control(tol_quantile = 0.95).",
+                             counts[length(tried)]))
+  })
 }
 
 # Bounds the exact GP at some rows by a reference, by kriging on neighbours, and by as many passes over all pairs of
@@ -183,4 +161,56 @@ near_yardstick <- function(fit, data, rows, goal, left) {
     if (again || open <= goal$tol / 4 || left() <= 0) return(yard)
     least <- least * goal$tol / 8 / open
   }
+}
+
+# ---- non-Gaussian likelihoods ---------------------------------------------------------------------------------------
+
+# Searches among the first points of a reference, and returns the fit.
+search_working <- function(job, asked) {
+  if (!is.null(asked$inducing) && !identical(asked$inducing, "greedy")) {
+    abort_input("inducing", describe(asked$inducing), sprintf("NULL or \"greedy\" where `tol` is given with family %s",
+                                                              response_of(asked)$label),
+                hint = "The first greedy points are those of a smaller fit.")
+  }
+  data <- job$data
+  state <- job$state
+  tol <- job$goal$tol
+  facts <- facts_of(data, asked)
+  most <- if (is.null(asked[["m"]])) nrow(data$x) else asked[["m"]]
+  plan_with <- function(m) decide(facts, replace(asked, c("m", "neighbours"), list(m, 0L)), list(rho = NA_real_))
+  few <- plan_with(min(laplace_sizes$points, most))
+  learned <- learn_laplace_stage(data, decide(facts, asked)$learn, state)
+  fit <- construct_laplace(data, learned, working_points(data, learned, few$posterior, few$posterior$m, state), few,
+                           state)
+  job$yard <- run_stage(state, "reference", with_fixed_seed({
+    grow_reference(nrow(data$x), most, Inf, job$late, function(m2) {
+      made <- laplace_reference(fit, data, m2)
+      yardstick(mode_interval(made$bounds, data$x), plain_rows(data$x), NULL, job$goal$quantile, made, n = data$n)
+    }, function(yard) max(yard$floor) <= tol / 4)
+  }), otherwise = NULL)
+  yard <- job$yard
+  if (is.null(yard)) return(fit)
+  found <- run_stage(state, "certificate", fewest_points(fit, data, yard, tol), otherwise = NULL)
+  if (is.null(found)) return(fit)
+  z <- utils::head(yard$reference$inducing, min(found$m, most))
+  fit <- construct_laplace(data, learned, z, plan_with(nrow(z)), state)
+  least <- max(yard$floor)
+  job$best <- c(candidate_of(fit, yard, data$x, tol, 0, fit$center), list(
+    yard = yard, needs = tolerance_advice(yard, if (least > tol) least, FALSE, too_few(most, found$m))))
+  job$candidates <- found$tried
+  fit
+}
+
+# Returns bisect_points() for the approximation on the reference's first points. If tol is out of reach, the goal is
+# 1.25 times the certified error of the reference.
+fewest_points <- function(fit, data, yard, tol) {
+  ref <- yard$reference
+  least <- max(yard$floor)
+  if (!is.finite(least)) return(list(m = min(laplace_sizes$most, ref$m)))
+  sites <- sites_of_fit(fit, data)
+  bisect_points(ref$m, (if (least <= tol) tol else 1.25 * least) * (1 - 1e-6), tol, function(m) {
+    at <- laplace_at(data$x, sites, fit$kernel, ref$inducing[seq_len(m), , drop = FALSE], rounding_jitter(m),
+                     fit$control, start = list(beta = ref$factors$beta[seq_len(m)]), want = 1L)
+    yard$error(at$f - sites$offset, sqrt(at$q + at$left))
+  })
 }

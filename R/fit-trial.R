@@ -70,8 +70,8 @@ look_at_held_out_working <- function(now, plan, state) {
   now$look["trial"] <- list(NULL)
   likelihood <- replace(plan$learn$likelihood, "theta", list(now$learned$theta))
   run_stage(state, "trial", {
-    now$mode <- laplace_at(now$data, likelihood, now$learned$center, now$learned$kernel, now$start$z,
-                           rounding_jitter(nrow(now$start$z)), plan$run)
+    now$mode <- laplace_at(now$data$x, engine_sites(likelihood, now$data$sites, now$learned$center),
+                           now$learned$kernel, now$start$z, rounding_jitter(nrow(now$start$z)), plan$run)
     fallback_if_not_converged(compare_with_neighbours(now$data, now, likelihood, plan, state), now)
   }, otherwise = now)
 }

@@ -32,7 +32,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   fit <- check_any_fit(fit, "fit")
   certified <- check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
-  if (certified) refuse_likelihood(fit, "fit", "A certificate of a functional")
+  if (certified) check_posterior(fit, "normal", "fit", "A certificate of a functional")
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   weights <- check_functional_weights(if (missing(weights)) NULL else weights, length(new$index))
   # Weights are divided by a power of two, so that their squares do not overflow, and results multiplied by it.
@@ -88,20 +88,15 @@ functionals_of_rows <- function(fit, functionals, names, new, certified, effort,
   out
 }
 
-# Returns the certificate of functionals as a data frame in units of y. A rounding error of the response moves a mean by
-# at most the root of the size of the functional, times that error.
+# Returns the certificate of functionals as a data frame. A rounding error of the response moves a mean by at most the
+# root of the size of the functional, times that error.
 functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   eps <- 4 * .Machine$double.eps
   of_response <- eps * response_size(fit) * sqrt(in_units(fit, fun$size, 2) / fit$noise) / 2
-  lower <- spread(inside$mean_lower - of_response)
-  upper <- spread(inside$mean_upper + of_response)
-  room <- function(v) eps * abs(v) + rounding
-  lower <- shift + lower - room(lower)
-  upper <- shift + upper + room(upper)
-  mean <- shift + spread(at$mean)
-  out <- data.frame(mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower,
-                    mean_upper = upper, sd = spread(at$sd), sd_lower = (1 - eps) * spread(inside$sd_lower),
-                    sd_upper = (1 + eps) * spread(inside$sd_upper))
+  inside$mean_lower <- inside$mean_lower - of_response
+  inside$mean_upper <- inside$mean_upper + of_response
+  out <- interval_frame(lapply(at, spread), lapply(inside, spread), function(v) shift + v,
+                        function(v) eps * abs(v) + rounding)
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, of = "functional")
 }
 
@@ -139,7 +134,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   type <- check_choice(type, c("link", "response"), "type")
   values <- check_count(n, "n", min = 2)
-  if (certified) refuse_likelihood(fit, "fit", "A certificate of a functional")
+  if (certified) check_posterior(fit, "normal", "fit", "A certificate of a functional")
   if (missing(newdata)) {
     rows <- rows_to_average(fit)
   } else {

@@ -52,20 +52,17 @@ choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory
          kmeans = list(z = choose_kmeans(x, m, kernel)))
 }
 
+# Returns the numbers 1 to n, or at most `most` of them drawn at random, in their order.
+some_of <- function(n, most) if (n > most) sort(sample.int(n, floor(most))) else seq_len(n)
+
 # Chooses points by pivoted Cholesky, which holds N x m numbers. Beyond 20 m rows, `memory` decides how many random
 # rows are compared.
 choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)) {
-  looked <- NULL
-  room <- max(20 * m, memory / (8 * m))
-  if (nrow(x) > room) {
-    looked <- sort(sample.int(nrow(x), floor(room)))
-    pool <- x[looked, , drop = FALSE]
-  } else {
-    pool <- x
-  }
+  looked <- some_of(nrow(x), max(20 * m, memory / (8 * m)))
+  pool <- if (length(looked) < nrow(x)) x[looked, , drop = FALSE] else x
   # each step adds errors of a few eps * k; a remainder below m of these is rounding
   chosen <- native_select(pool, m, kernel, 4 * m * .Machine$double.eps)
-  rows <- if (is.null(looked)) chosen$pivots else looked[chosen$pivots]
+  rows <- looked[chosen$pivots]
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))
 }
 
@@ -75,7 +72,7 @@ choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
   room <- min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100)))) # three blocks of landmarks by rows
-  looked <- if (n > room) sort(sample.int(n, floor(room))) else seq_len(n)
+  looked <- some_of(n, room)
   pool <- x[looked, , drop = FALSE]
   landmarks <- choose_greedy(pool, min(length(looked), m + 100), kernel, Inf)$rows
   u <- pool[landmarks, , drop = FALSE]
@@ -102,7 +99,7 @@ distinct_rows <- function(x, order, m) {
 }
 
 choose_kmeans <- function(x, m, kernel) {
-  looked <- if (nrow(x) > max(50 * m, 10000)) sort(sample.int(nrow(x), max(50 * m, 10000))) else seq_len(nrow(x))
+  looked <- some_of(nrow(x), max(50 * m, 10000))
   u <- x[looked, , drop = FALSE]
   scale <- kernel_lengths(kernel, ncol(x))
   scale[!is.finite(scale)] <- 1
@@ -122,11 +119,5 @@ choose_kmeans <- function(x, m, kernel) {
   z
 }
 
-# Returns the rows of a reference's points, chosen among at most 20 m2 rows.
-reference_rows <- function(data, kernel, m2) {
-  n <- nrow(data$x)
-  looked <- if (n > 20 * m2) sort(sample.int(n, 20 * m2)) else NULL
-  pool <- if (is.null(looked)) data$x else data$x[looked, , drop = FALSE]
-  rows <- choose_greedy(pool, m2, kernel, Inf)$rows
-  if (is.null(looked)) rows else looked[rows]
-}
+# Returns the rows of a reference's points, chosen among at most 20 m2 random rows.
+reference_rows <- function(data, kernel, m2) choose_greedy(data$x, m2, kernel, memory = 0)$rows

@@ -1,35 +1,22 @@
-# How far Laplace's posterior is from the true one: importance sampling, and the variational lower bound that it gives.
+# Compares Laplace's approximation with the true posterior, by importance sampling and a variational lower bound.
 
-#' Laplace's approximation held against the true posterior
+#' Compare Laplace's approximation with the true posterior
 #'
-#' [certify()] bounds what inducing points cost: the distance from the exact process's *Laplace* posterior. This is
-#' about the other half, Laplace's approximation itself, of which no computable bound is known to us. It is a
-#' **diagnostic and no bound**, but for one number: `elbo`.
+#' A diagnostic, not a bound, except for `elbo`. [certify()] bounds the error of the inducing points, that is the
+#' distance from the *Laplace* posterior of the exact GP. No computable bound of the error of Laplace's approximation
+#' itself is known to us; this function estimates it by importance sampling from the fit's posterior.
 #'
-#' Functions are drawn from the fit's posterior of the inducing variables and weighted by how likely the true posterior
-#' makes them (importance sampling). The weights say how far the two are apart: by the shape `khat` of the generalised
-#' Pareto distribution that fits the largest of them (Vehtari et al. 2024; below 0.7 what they estimate can be relied
-#' upon, above the two posteriors differ too much for it), by the effective number of draws, and by the estimate
-#' `log_evidence` that they give, beside Laplace's own. Its standard error is `se`. `shift` is the largest difference of
-#' the posterior mean of f at the rows, in sds of the posterior, `sd_ratio` the range of the ratio of the sds, both as
-#' the weights have them. All of that is for the prior on the inducing points, which [certify()] ties to the exact
-#' process's.
-#'
-#' `elbo` is a lower bound of the **true** log evidence of the exact Gaussian process, whatever the inducing points:
-#' with \eqn{q} the fit's posterior, \eqn{E_q \log p(y | f) - KL(q, p)}{E_q log p(y | f) - KL(q, p)} (Hensman et al.
-#' 2015), less what rounding and the sums for its integrals may add. Laplace's own evidence is no bound on either side;
-#' `approx = "vi"` of [pfdtc()] has the \eqn{q} with the largest `elbo`.
-#'
-#' @param fit a fit by [pfdtc()] with a `family` that is not Gaussian, and its data.
-#' @param draws functions to draw.
-#' @return A list of class `pfdtc_laplace_check`: `khat`, `ess` (effective draws, as a share of them), `laplace` (log
-#'   evidence by Laplace; `NA` with `approx = "vi"`, which is held against the true posterior as well), `log_evidence`,
-#'   `se`, `elbo`, `shift`, `sd_ratio`, `draws`. In nats, for the response as given. Draws are from R's random numbers.
-#' @section Costs: \eqn{2 n m} multiplications a draw.
-#' @section Errors: class `pfdtc_error_input` for a fit with Gaussian noise, or without its data.
-#' @source Vehtari, Simpson, Gelman, Yao and Gabry (2024), Pareto Smoothed Importance Sampling, JMLR 25; Hensman,
-#'   Matthews and Ghahramani (2015), Scalable Variational Gaussian Process Classification, AISTATS; Zhang and Stephens
-#'   (2009), Technometrics 51, for the Pareto fit.
+#' @param fit A fit by [pfdtc()] with a `family` that is not Gaussian, and its data.
+#' @param draws Number of functions to draw, at \eqn{2 n m} multiplications each.
+#' @return A list of class `pfdtc_laplace_check`, in nats: `laplace`, Laplace's log marginal likelihood (`NA` with
+#'   `approx = "vi"`); `log_evidence`, its estimate by importance sampling, with standard error `se`; `elbo`, a lower
+#'   bound of the true log marginal likelihood of the exact GP; `khat`, the shape of the generalised Pareto distribution
+#'   of the largest weights (estimates are reliable below 0.7); `ess`, the effective share of the draws; `shift`, the
+#'   largest difference between true and approximate posterior mean of f at the rows, in sds; `sd_ratio`, the range of
+#'   the ratio of the sds; `draws`.
+#' @section Errors: class `pfdtc_error_input` for a fit with Gaussian noise or neighbours, or without its data.
+#' @source Vehtari, Simpson, Gelman, Yao and Gabry (2024), JMLR 25; Hensman, Matthews and Ghahramani (2015), AISTATS,
+#'   for the lower bound; Zhang and Stephens (2009), Technometrics 51, for the Pareto fit.
 #' @seealso [certify()]
 #' @examples
 #' d <- data.frame(x = 1:40 / 10)
@@ -40,22 +27,21 @@
 laplace_check <- function(fit, draws = 2000) {
   fit <- check_any_fit(fit, "fit")
   if (response_of(fit)$conjugate) abort_input("fit", "a fit with Gaussian noise", "one with another family")
-  if (!is.null(fit$near)) abort_input("fit", "one with near rows", "one of inducing points alone (`neighbours = 0`)")
+  if (!is.null(fit$near)) abort_input("fit", "one with neighbours", "one of inducing points alone (`neighbours = 0`)")
   draws <- check_count(draws, "draws", min = 100)
   data <- needs_data(fit, "fit")
-  at <- laplace_at(data, replace(fit$likelihood, "approx", "vi"), fit$center, fit$kernel, fit$inducing, fit$jitter,
-                   fit$control, fit$factors, want = 1L, maxit = 0L)
-  sites <- engine_sites(fit$likelihood, data$sites, fit$center)
-  constant <- log_constant(fit$likelihood, data$sites)
-  elbo <- variational_bound(at, sites, constant, prior_most(new_model(fit$kernel, 1), data$x, fit$inducing))
-  laplace <- if (is_variational(fit$likelihood)) NA_real_ else
-    sum(native_likelihood(sites, at$f)[1L, ], constant) - (sum(at$beta^2) + logdet(at$C)) / 2
+  sites <- sites_of_fit(fit, data)
+  at <- laplace_at(data$x, replace(sites, "variational", 1L), fit$kernel, fit$inducing, fit$jitter, fit$control,
+                   fit$factors, want = 1L, maxit = 0L)
+  elbo <- variational_bound(at, sites, prior_most(new_model(fit$kernel, 1), data$x, fit$inducing))
+  laplace <- if (sites$variational == 1L) NA_real_ else
+    sum(native_likelihood(sites, at$f)[1L, ], sites$constant) - (sum(at$beta^2) + logdet(at$C)) / 2
   m <- nrow(fit$inducing)
   z <- matrix(stats::rnorm(m * draws), m)
   U <- at$beta + backsolve(at$C, z, upper.tri = FALSE, transpose = TRUE)
   l <- native_paths(at, fit$inducing, fit$kernel, data$x, sites, t(U), fit$control)
   # log p(y, u) - log q(u), both without their 2 pi
-  logs <- sum(constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
+  logs <- sum(sites$constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
   weights <- exp(logs - max(logs))
   weights <- weights / sum(weights)
   out <- list(khat = pareto_shape(logs), ess = 1 / sum(weights^2) / draws, laplace = laplace,
@@ -64,7 +50,7 @@ laplace_check <- function(fit, draws = 2000) {
   structure(c(out, moments_by_weight(fit, data, at, U, weights)), class = "pfdtc_laplace_check")
 }
 
-# At a thousand rows at most
+# Returns `shift` and `sd_ratio` of laplace_check(), at no more than a thousand rows.
 moments_by_weight <- function(fit, data, at, U, weights) {
   rows <- evenly(nrow(data$x), 1000)
   A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, data$x[rows, , drop = FALSE]))
@@ -76,8 +62,8 @@ moments_by_weight <- function(fit, data, at, U, weights) {
   list(shift = max(abs(crossprod(A, mean - at$beta)) / plain), sd_ratio = range(sd / plain))
 }
 
-# The shape of the generalised Pareto distribution of what the largest weights have beyond the next, by Zhang and
-# Stephens, drawn towards 1/2 as ten more of them would.
+# Returns the shape of the generalised Pareto distribution of the excess of the largest weights, by Zhang and Stephens.
+# The estimate is shrunk towards 1/2 as by ten further values.
 pareto_shape <- function(logs) {
   n <- length(logs)
   some <- min(floor(n / 5), ceiling(3 * sqrt(n)))

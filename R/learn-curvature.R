@@ -90,7 +90,7 @@ curvature_inverse <- function(learned) {
 # random orders are the same each time.
 learned_density <- function(fit) {
   data <- training_data(fit)
-  if (!response_of(fit)$conjugate) return(same_chance(density_of_laplace(fit, data)))
+  if (!response_of(fit)$conjugate) return(with_fixed_seed(density_of_laplace(fit, data)))
   names <- parameter_names(fit$kernel, fit$frame$columns)
   held <- c(fit$control$fix, held_names(fit$kernel, fit$frame$columns), if (asks_no_noise(fit$asked$noise)) "noise")
   free <- if (fit$hyper == "fixed") character() else setdiff(names, held)
@@ -98,7 +98,7 @@ learned_density <- function(fit) {
   model <- model_of(fit)
   s <- learning_settings(model$kernel, model$noise, fit$frame$columns, free, fit$control)
   s$steps$max_seconds <- Inf
-  learned <- if (fit$hyper == "evidence") same_chance(density_of_evidence(fit, data, s)) else
+  learned <- if (fit$hyper == "evidence") with_fixed_seed(density_of_evidence(fit, data, s)) else
     density_of_objective(fit, data, s)
   c(list(names = free, unit = 1, at = model_theta(model)[names %in% free]), learned)
 }

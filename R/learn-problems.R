@@ -252,13 +252,14 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   known <- if (is.null(s$kernel$profile)) "noise" else setdiff(names, s$free)
   parameters <- hyper_parameters(now$kernel, 1, s$columns, known)
   free <- parameters$free
-  unit <- s$likelihood$unit
+  response <- response_to_learn(s$likelihood, rows$sites)
+  unit <- response$unit
   prior <- laplace_prior(now$kernel, rows$x, unit, s$priors)
   center_sd <- laplace_priors$center * unit
   basis <- tie(c(kernel_parameters(now$kernel)$what, "noise")[free] == "lengthscale", tied)
   n_kernel <- ncol(basis)
   with_center <- isTRUE(s$center)
-  with_theta <- s$likelihood$learned
+  with_theta <- response$learned
   at_par <- function(par) {
     par <- unname(par)
     rest <- par[-seq_len(n_kernel)]
@@ -276,7 +277,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     beyond <- kernel_logs(at$kernel) - prior$middle
     pull <- drop(prior$precision %*% beyond)
     more <- c(if (with_center) (at$center - origin$center) / center_sd,
-              if (with_theta) log(at$theta / theta_middle(s$likelihood)) / laplace_priors$theta)
+              if (with_theta) log(at$theta / response$theta_middle) / laplace_priors$theta)
     list(value = -(sum(beyond * pull) + sum(more^2)) / 2,
          slope = -c(crossprod(basis, pull[free]), more / c(if (with_center) center_sd,
                                                            if (with_theta) laplace_priors$theta)))
@@ -286,12 +287,10 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
     too_far <- parameters$too_far(logs)
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    likelihood <- s$likelihood
-    likelihood$theta <- at$theta
     if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
-      return(list(value = Inf, reason = sprintf("%s is out of range", as_response(likelihood)$shape)))
+      return(list(value = Inf, reason = sprintf("%s is out of range", response$shape)))
     }
-    sites <- engine_sites(likelihood, rows$sites, at$center)
+    sites <- response$at(at$theta, at$center)
     e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm$at, want = 2L, control = run)
     if (e$status != 0L) return(list(value = Inf, reason = status_sentence(e$status)))
     warm$at <- e
@@ -299,9 +298,9 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     if (is.null(least)) least <<- min(laplace_sizes$pivot, 0.9 * pivot)
     if (pivot < least) return(list(value = Inf, reason = "the mode is all but a saddle"))
     prior <- log_prior(at)
-    value <- e$evidence - e$penalty + sum(log_constant(likelihood, rows$sites)) + prior$value
+    value <- e$evidence - e$penalty + sum(sites$constant) + prior$value
     slope <- prior$slope + c(crossprod(basis, e$theta[free]), if (with_center) e$constant,
-                             if (with_theta) theta_slope(likelihood, sites, e))
+                             if (with_theta) response$slope(at$theta, sites, e))
     list(value = -value, gradient = -slope)
   }
   list(start = c(numeric(n_kernel), if (with_center) now$center, if (with_theta) log(now$theta)),
@@ -327,5 +326,3 @@ tie <- function(lengthscale, tied) {
   if (!tied || sum(lengthscale) < 2L) return(basis)
   cbind(as.double(lengthscale), basis[, !lengthscale, drop = FALSE])
 }
-
-theta_middle <- function(likelihood) as_response(likelihood)$middle * likelihood$unit

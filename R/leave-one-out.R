@@ -2,33 +2,33 @@
 
 #' Leave-one-out predictions, leverage and influence
 #'
-#' Predicts each training row from all other rows, without fitting again. Hyperparameters and inducing points stay those
-#' of the fit, which has seen the row. So leave-one-out is optimistic for few rows; [cross_validate()] learns again.
+#' Predicts each training row from all other rows, without fitting again. Hyperparameters and inducing points have seen
+#' the row, so leave-one-out is optimistic for few rows. [cross_validate()] learns them again.
 #'
-#' * `predict(fit, type = "loo")`: mean of each row given all other rows. `se.fit` is the sd of the response; with
-#'   `type = "loo_latent"` mean and sd are those of f.
-#' * `residuals(fit, type = "loo")`: response minus that mean.
-#' * `residuals(fit, type = "pit")`: the probability of a smaller response. It is uniform if the model holds, and random
-#'   for counts and classes. A histogram that is high in the middle means that intervals are too wide.
-#' * `rstandard()`: leave-one-out residual divided by the sd of the response given all other rows.
-#' * `rstudent()`: the same, with kernel and noise scaled by an estimate from all other rows, as for [lm()]. It is
-#'   `rstandard()` for a non-Gaussian likelihood.
-#' * `hatvalues()`: leverage, the derivative of a fitted value by its response. The sum is the number of degrees of
-#'   freedom of the fit.
-#' * `cooks.distance()`: weighted change of all fitted values if the row is left out, as for [lm()].
-#' * `dfbetas()`: change of each coefficient of a linear `mean` if the row is left out, divided by its sd.
+#' @details
+#' | Function | Value for each row |
+#' | --- | --- |
+#' | `predict(fit, type = "loo")` | mean of the response; of f with `"loo_latent"` |
+#' | `residuals(fit, type = "loo")` | response minus that mean |
+#' | `residuals(fit, type = "pit")` | probability of a smaller response: uniform if the model holds |
+#' | `rstandard()` | leave-one-out residual divided by its sd |
+#' | `rstudent()` | the same, with the noise estimated from all other rows, as for [lm()] |
+#' | `hatvalues()` | leverage; the sum is the fit's degrees of freedom |
+#' | `cooks.distance()` | weighted change of all fitted values without the row |
+#' | `dfbetas()` | change of the coefficients of a linear `mean`, over their sd |
 #'
-#' **Copies.** A copy of a row is predicted by its twin, since both are rows. Leave-one-out and conformal intervals are
-#' then too optimistic, and a message says so; [cross_validate()] keeps copies in one fold.
+#' A copy of a row is predicted by its twin, which is too optimistic; a message says so. Non-Gaussian families use the
+#' approximate posterior, and `rstudent()` is `rstandard()`. Rows outside the subsample of [gp_subsample()], and rows of
+#' weight 0, have leverage 0. The cost is \eqn{O(n m^2)} with m inducing points, \eqn{O(n^3)} for an exact posterior.
 #'
-#' **Other cases.** Non-Gaussian likelihoods use the approximate posterior; its mode is not searched again. With nearest
-#' neighbours the order of the rows and the lists of neighbours stay. For [gp_subsample()], rows outside the subsample
-#' have leverage 0 and their ordinary prediction. Rows of weight 0 have leverage 0 and no distribution of the response
-#' (`NA`). A leverage of 1 gives `NaN`. The cost is \eqn{O(n m^2)} with m inducing points, \eqn{O(n^3)} for an exact
-#' posterior, and 1 to 3 ms a row with nearest neighbours.
-#'
-#' @param model A fit with its data (`keep_data = TRUE`).
-#' @param ... Not used; an unknown argument is an error.
+#' @usage
+#' \method{rstandard}{gp_fit}(model, ...)
+#' \method{rstudent}{gp_fit}(model, ...)
+#' \method{hatvalues}{gp_fit}(model, ...)
+#' \method{cooks.distance}{gp_fit}(model, ...)
+#' \method{dfbetas}{gp_fit}(model, ...)
+#' @param model a fit with its data.
+#' @param ... not used; an unknown argument is an error.
 #' @return A named vector with an element for each row (`dfbetas()`: a matrix with a row for each), in the order of the
 #'   data. `na.exclude` pads it with `NA`.
 #' @examples
@@ -37,14 +37,10 @@
 #' range(rstandard(fit))
 #' sum(hatvalues(fit))                        # degrees of freedom of the fit
 #' which.max(cooks.distance(fit))
-#' head(predict(fit, type = "loo", se.fit = TRUE)$se.fit)
-#' hist(residuals(fit, type = "pit"))
-#' @seealso [cross_validate()], [predict.gp_fit()], [plot.gp_fit()]; formulas are in the vignette *Theory*.
-#' @section Errors and invariants: class `pfdtc_error_input` for a fit without its data, and for `cooks.distance()`,
-#'   `dfbetas()` and `rstudent()` with nearest neighbours. Means and variances are those of a fit in which the row has
-#'   weight 0.
-#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 5.4.2; Cook and Weisberg
-#'   (1982), *Residuals and Influence in Regression*.
+#' hist(residuals(fit, type = "pit"))         # high in the middle: intervals are too wide
+#' @seealso [cross_validate()], [predict.gp_fit()], `vignette("theory")`
+#' @section Errors and invariants: class `pfdtc_error_input`, also for `cooks.distance()`, `dfbetas()` and `rstudent()`
+#'   with nearest neighbours. Means and variances are those of a fit in which the row has weight 0.
 #' @name leave_one_out
 NULL
 
@@ -102,6 +98,7 @@ cheap_rmse_loo <- function(fit) {
 }
 
 #' @rdname leave_one_out
+#' @usage NULL
 #' @importFrom stats rstandard
 #' @export
 rstandard.gp_fit <- function(model, ...) {
@@ -111,6 +108,7 @@ rstandard.gp_fit <- function(model, ...) {
 }
 
 #' @rdname leave_one_out
+#' @usage NULL
 #' @importFrom stats hatvalues
 #' @export
 hatvalues.gp_fit <- function(model, ...) {
@@ -120,6 +118,7 @@ hatvalues.gp_fit <- function(model, ...) {
 }
 
 #' @rdname leave_one_out
+#' @usage NULL
 #' @importFrom stats cooks.distance
 #' @export
 cooks.distance.gp_fit <- function(model, ...) {
@@ -133,6 +132,7 @@ cooks.distance.gp_fit <- function(model, ...) {
 }
 
 #' @rdname leave_one_out
+#' @usage NULL
 #' @importFrom stats rstudent
 #' @export
 rstudent.gp_fit <- function(model, ...) {
@@ -144,6 +144,7 @@ rstudent.gp_fit <- function(model, ...) {
 }
 
 #' @rdname leave_one_out
+#' @usage NULL
 #' @importFrom stats dfbetas
 #' @export
 dfbetas.gp_fit <- function(model, ...) {

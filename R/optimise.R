@@ -202,36 +202,28 @@ run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = st
 
 # Returns a function that shows an optimisation as a line on stderr, at most twice a second, from two seconds on.
 progress_line <- function(label) {
-  started <- shown <- proc.time()[["elapsed"]]
+  line <- stage_line(label, TRUE, after = 2, every = 0.5)
   function(evaluation, iteration, best, done = FALSE) {
-    now <- proc.time()[["elapsed"]]
-    if (done) {
-      if (shown > started) cat("\r", strrep(" ", 78), "\r", sep = "", file = stderr())
-      return(invisible())
-    }
-    if (now - started < 2 || now - shown < 0.5) return(invisible())
-    shown <<- now
-    text <- sprintf("%s: iteration %d, objective %.6g, %.0f s", label, iteration, best, now - started)
-    cat("\r", formatC(text, width = -78), sep = "", file = stderr())
+    line(if (!done) sprintf("iteration %d, objective %.6g", iteration, best))
   }
 }
 
-# Returns a function that shows the name of a stage as a line on stderr, from `after` seconds on, and clears the line
-# when it is called with NULL.
-stage_line <- function(label, on, after = 0) {
+# Returns a function that shows the name of a stage as a line on stderr, from `after` seconds on and at most once in
+# `every` seconds. NULL clears the line.
+stage_line <- function(label, on, after = 0, every = 0) {
   started <- proc.time()[["elapsed"]]
-  shown <- FALSE
+  shown <- -Inf
   function(stage) {
+    now <- proc.time()[["elapsed"]]
     if (!isTRUE(on)) return(invisible())
     if (is.null(stage)) {
-      if (shown) cat("\r", strrep(" ", 78), "\r", sep = "", file = stderr())
-      return(invisible())
+      if (is.finite(shown)) cat("\r", strrep(" ", 78), "\r", sep = "", file = stderr())
+    } else if (now - started >= after && now - shown >= every) {
+      shown <<- now
+      text <- sprintf("%s: %s, %.0f s", label, stage, now - started)
+      cat("\r", formatC(text, width = -78), sep = "", file = stderr())
     }
-    seconds <- proc.time()[["elapsed"]] - started
-    if (seconds < after) return(invisible())
-    shown <<- TRUE
-    text <- sprintf("%s: %s, %.0f s", label, stage, seconds)
-    cat("\r", formatC(text, width = -78), sep = "", file = stderr())
+    invisible()
   }
 }
 
@@ -239,4 +231,52 @@ stage_line <- function(label, on, after = 0) {
 seconds_left <- function(max_seconds) {
   started <- proc.time()[["elapsed"]]
   function() max_seconds - (proc.time()[["elapsed"]] - started)
+}
+
+# ---- the stages of a fit, and interrupts ----------------------------------------------------------------------------
+
+# Interrupts are let in only inside the stages. An interrupt ends its stage with the best result so far; the stages
+# after it return their starting values, so that there is always a fit to return. R's own time limit is treated alike.
+# state$stopped is NULL, or list(convergence, message) after an interrupt.
+
+# Frees the memory of the last stage before the next one needs its own, if there are many rows.
+free_memory <- function(data) if (nrow(data$x) > many_rows) gc(FALSE)
+
+# Returns the value of a stage, or `otherwise` (evaluated only then) after an interrupt in it or before it.
+run_stage <- function(state, name, expr, otherwise) {
+  started <- proc.time()[["elapsed"]]
+  value <- if (!is.null(state$stopped)) {
+    otherwise
+  } else {
+    tryCatch(allowInterrupts(expr), interrupt = function(i) {
+      state$stopped <- stopped_by_interrupt
+      otherwise
+    }, error = function(e) {
+      state$stopped <- stopped_by_error(e)
+      otherwise
+    })
+  }
+  state$seconds[name] <- sum(state$seconds[name], proc.time()[["elapsed"]] - started, na.rm = TRUE)
+  value
+}
+
+# Ends a series of fits when one of them was ended early.
+ended_together <- function(expr) {
+  withCallingHandlers(expr, pfdtc_warning_convergence = function(w) {
+    if (identical(w$fit$message, stopped_by_time$message)) stop("reached elapsed time limit", call. = FALSE)
+    if (!identical(w$fit$message, stopped_by_interrupt$message)) return()
+    stop(structure(class = c("interrupt", "condition"), list(message = "interrupted", call = NULL)))
+  })
+}
+
+count_evaluations <- function(state, name, result) {
+  state$evaluations[name] <- sum(state$evaluations[name], result$evaluations, na.rm = TRUE)
+  if (is.null(state$stopped)) state$stopped <- result$stopped
+}
+
+# Returns the state of a fit before its first stage.
+no_state <- function() {
+  state <- new.env(parent = emptyenv())
+  state$seconds <- state$evaluations <- state$rows <- numeric()
+  state
 }

@@ -47,8 +47,8 @@ get_statistic.gp_fit <- function(x, ...) NULL
 model_info.gp_fit <- function(x, ...) {
   family <- stats::family(x)
   rows <- data.frame(y = c(0, 1, 1))
-  if (family$family %in% c("gaussian", "student")) return(insight::model_info(stats::lm(y ~ 1, rows)))
-  if (family$family != "nb") return(insight::model_info(stats::glm(y ~ 1, family, rows)))
+  if (family$link == "identity") return(insight::model_info(stats::lm(y ~ 1, rows)))
+  if (inherits(family, "family")) return(insight::model_info(stats::glm(y ~ 1, family, rows)))
   info <- insight::model_info(stats::glm(y ~ 1, stats::poisson(), rows))
   info[c("is_poisson", "is_negbin", "family")] <- list(FALSE, TRUE, "negative binomial")
   info

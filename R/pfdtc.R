@@ -103,30 +103,24 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #' @format A list of class `c("pfdtc", "gp_fit")`, or with the name of another function that fits. All numbers are in
 #'   units of the data.
 #'   * What it is: `call`, `method`, `version`; `posterior`, `"exact"`, `"far"` (inducing points) or `"far + near"`
-#'     (with nearest neighbours); `because`, a sentence for each choice; `likelihood` and `theta` for non-Gaussian
-#'     families; `transform` and `noise_trend`.
-#'   * Kernel: `kernel`, `noise`. `kernels`, a data frame of the kernels compared, best first: `score`, minus the mean
-#'     log density of held-out scaled responses plus a price for parameters; its `se`, `NA` if log marginal likelihoods
-#'     were compared.
-#'   * Learning: `learned`, a data frame with a row for each start: `lengthscale`, `noise`, and the `evidence` (log
-#'     marginal likelihood with priors) that was reached. Starts within `attr(learned, "same")` of the best agree.
-#'     `pilot`, the trace of a pilot.
-#'   * `evidence`, the value of [logLik()][gp_fit-methods]. `small_n`: below 50 rows, mean leave-one-out log densities
-#'     of the `fit`, a `linear` model and the `mean`.
-#'   * Inducing points: `inducing`, a matrix (all rows, if the posterior is exact); `m` and `m_asked`, their number and
-#'     the number wanted; `inducing_method`; `moved`; `jitter`; `unexplained`, mean residual prior variance at the rows
-#'     over the noise variance, `Inf` if not known.
+#'     (with nearest neighbours); `because`, a sentence for each choice; `likelihood` and `theta` for other families;
+#'     `transform`, `noise_trend`.
+#'   * Kernel: `kernel`, `noise`. `kernels`, a data frame of the kernels compared: `score`, minus the mean log density
+#'     of held-out scaled responses plus a price for parameters, and its `se` (`NA`: log marginal likelihoods).
+#'   * Learning: `learned`, a data frame of the starts: `lengthscale`, `noise` and the `evidence` reached. Starts within
+#'     `attr(learned, "same")` of the best agree. `pilot`, the trace of a pilot.
+#'   * `evidence`, see [logLik()][gp_fit-methods]. `small_n`: below 50 rows, leave-one-out log densities of the `fit`,
+#'     a `linear` model and the `mean`.
+#'   * Inducing points: `inducing`, a matrix (all rows, if the posterior is exact); `m` and `m_asked`; `moved`;
+#'     `jitter`; `inducing_method`; `unexplained`, mean residual prior variance over that of the noise (`Inf`: unknown).
 #'   * Neighbours: `neighbours`, their number; `near`; `trial`, `gain` and `se` in log density of inducing points alone
-#'     over neighbours at held-out `rows`.
+#'     over neighbours at held-out rows.
 #'   * `factors`: sums and Cholesky factors of the posterior; `NULL` with neighbours.
-#'   * Optimisation: `trace`, a data frame with `evaluation`, `objective`, `seconds`, and `round` if the objective
-#'     changed (compare values of one round only); `convergence`, 0 done, 1 `maxit`, 2 time, 51 failed evaluations, 52
-#'     interrupt; `message`, `maxit`; `evaluations` and `seconds` by stage.
+#'   * Optimisation: `trace`, a data frame (compare objectives of one `round` only); `convergence`, 0 done, 1 `maxit`, 2
+#'     time, 51 failed evaluations, 52 interrupt; `message`, `maxit`; `evaluations` and `seconds` by stage.
 #'   * `tol`, a list: `asked`, `quantile`; `mean` and `sd`, the certified errors; `met`; `effort`, `m2` and `rows` of
-#'     the certificate; `needs`, advice if `tol` was not met; `tried`, a data frame of the candidates. `reference` is
-#'     kept.
-#'   * Rows: `data`, `frame`, `terms`, `na.action`, as far as `keep_data` allows. Without them a fit has \eqn{O(m^2 + m
-#'     d)}{O(m^2 + m d)} numbers.
+#'     the certificate; `needs`, advice if `tol` was not met; `tried`, the candidates. `reference` is kept.
+#'   * Rows: `data`, `frame`, `terms`, `na.action`, as far as `keep_data` allows.
 #' @seealso [pfdtc()], [gp_fit-methods]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())

@@ -103,7 +103,7 @@ decide_working <- function(facts, asked, look) {
   few <- move || near > 0L || !is.null(asked$tol)
   m <- if (!is.null(asked[["m"]])) asked$m else if (n <= exact_rows && !few) n else min(laplace_sizes$most, n)
   undecided <- is.null(asked$neighbours) && leaves_points_open(asked) && facts$keep && n > exact_rows &&
-    n <= near_training_rows && as_response(asked$likelihood)$concave && !is_variational(asked$likelihood)
+    n <= near_training_rows && response_of(asked)$concave && response_of(asked)$approx == "laplace"
   next_look <- if (!"rho" %in% names(look)) "points" else if (undecided && !"trial" %in% names(look)) "trial"
   won <- undecided && isTRUE(look$trial[["gain"]] < -near_trial$gain)
   if (won) near <- default_neighbours

@@ -129,7 +129,8 @@ exact_for_figure <- function(fits, exact, most = 500L) {
   one <- Find(function(fit) !is.null(fit$data), fits)
   if (is.null(one) && wanted) needs_data(fits[[1L]], "fits")
   if (is.null(one) || !wanted && nrow(one$data$x) > most) return(NULL)
-  if (response_of(one)$conjugate) exact_of_fit(one) else same_chance(laplace_reference(one, one$data, nrow(one$data$x)))
+  if (response_of(one)$conjugate) return(fit_of_posterior(exact_of_fit(one), one$data))
+  with_fixed_seed(laplace_reference(one, one$data, nrow(one$data$x)))
 }
 
 # Returns the number of points that a posterior rests on.
@@ -256,7 +257,7 @@ rows_to_summarise <- function(base, newdata) {
 certified_by_effort <- function(fit, new, efforts, reference) {
   if (is.null(reference)) reference <- fit$reference
   if (is.null(fit$data) && !is_exact(fit)) efforts <- if (!is.null(reference)) intersect(efforts, "reference")
-  if (is.null(reference) && !is_exact(fit) && any(efforts != "fast")) reference <- same_chance(reference(fit))
+  if (is.null(reference) && !is_exact(fit) && any(efforts != "fast")) reference <- with_fixed_seed(reference(fit))
   lapply(stats::setNames(nm = efforts), function(effort) {
     certificate <- certificate_of(fit, new, effort, reference)
     list(mean = certificate$mean_error,

@@ -10,6 +10,18 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
   list(mean = drop(crossprod(K, p$factors$alpha)), var = fun$prior - colSums(forwardsolve(p$factors$L, K)^2))
 }
 
+exact_posterior <- function(data, model, factors, fit = NULL) {
+  new_posterior("exact", model, fit, data, x = data$x, factors = factors)
+}
+
+# Returns the exact posterior of the fit's model and rows.
+exact_of_fit <- function(fit) {
+  data <- fit$data
+  check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
+  model <- model_of(fit)
+  exact_posterior(data, model, native_exact(data, model, fit$control), fit)
+}
+
 # With B = (K + s2 W^{-1})^{-1}:  mean = y - s2 / W alpha,  q = s2 / W (1 - s2 / W B_gg), which does not cancel. A row
 # with share p of the weight of its group of equal rows has 1 - leverage = (1 - p) + p s2 / W B_gg. Rows outside a
 # subsample are predicted as they are.
@@ -106,10 +118,6 @@ remade_fit.exact <- function(p, rows, model) {
 # ---- few rows -------------------------------------------------------------------------------------------------------
 
 few_rows <- 50L
-
-exact_posterior <- function(data, model, factors) {
-  new_posterior("exact", model, NULL, data, x = data$x, factors = factors)
-}
 
 # With few rows a linear model may predict better. Returns list(fit, linear, mean): the mean log density of a response
 # given all others, under an exact posterior, a linear model in the same columns and a constant; NULL for more rows.

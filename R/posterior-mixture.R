@@ -57,11 +57,3 @@ mixture_of_parts <- function(each, w, index = NULL) {
   list(mean = mean, var = sum_of(function(one) one$var + (one$mean - mean)^2), noise = sum_of(function(one) one$noise),
        cov = if (!is.null(index)) sum_of(function(one) one$cov + outer(off(one), off(one))))
 }
-
-# Returns mean, variance and, with `full_cov`, covariance of f at the rows asked for, in units of y, and the noise.
-mixture_at <- function(fit, rows, full_cov = FALSE) {
-  p <- posterior_values(mixture_of(fit), rows$x, full_cov)
-  out <- in_response_units(fit, p, fit$center)
-  if (full_cov) out$cov <- dimnames_of(out$cov[rows$index, rows$index, drop = FALSE], rows$names)
-  c(out, list(noise = p$noise * noise_factor(fit$noise_trend, rows$x)))
-}

@@ -14,6 +14,21 @@ posterior_at.points <- function(p, fun, joint = FALSE) {
   list(mean = drop(crossprod(a, p$factors$beta)), var = sor + if (p$sor) 0 else pmax(fun$prior - colSums(a^2), 0))
 }
 
+# Returns the DTC posterior on the inducing points of p, about which the theorem and the divergences are. An exact
+# posterior has its rows as inducing points, with a jitter of the size of rounding.
+posterior_on_points <- function(p) {
+  if (inherits(p, "points") || !is.null(p$chosen)) return(p)
+  data <- needs_data(p$fit, "fit")
+  z <- if (inherits(p, "exact")) p$x else p$z
+  factors <- native_posterior(z, data, p$model, jitter = 1e-12, control = p$control)
+  points_posterior(p$model, p$fit, data, z, factors)
+}
+
+points_posterior <- function(model, fit, data, z, factors, norms = NULL) {
+  new_posterior("points", model, fit, data, z = z, factors = factors, sor = FALSE, fitc = FALSE,
+                jitter = factors$jitter, norms = norms)
+}
+
 # Gaussian noise has W = w / s2 and g = W (y - mean). FITC gives row n the noise s2 / w_n + left_n. A Laplace or
 # variational posterior has W and g at its mode, the same formulas hold, and the mode is not searched again.
 row_parts.points <- function(p) {

@@ -2,16 +2,15 @@
 # distribution with the largest lower bound of log p(y) (approx = "vi"), and Laplace's approximation with neighbours.
 # Each is the posterior of working rows: responses f + g / W with noise variances 1 / W.
 
-# Returns Laplace's approximation on inducing points z, as the engine returns it, from `start`, an earlier one.
-# Student's t has saddle points between responses that are far apart, where the search may end; it then starts beside
-# the prior mean.
-laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
+# Returns Laplace's approximation on inducing points z, as the engine returns it. `sites`: the responses of the rows of
+# x, see engine_sites(); `start`: an earlier approximation. If log p is not concave, as with Student's t, the search may
+# end in a saddle point; it then starts beside the prior mean.
+laplace_at <- function(x, sites, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
   mode <- function(start) {
-    native_laplace(z, data$x, engine_sites(likelihood, data$sites, center), kernel, jitter, start, want = want,
-                   maxit = maxit, control = control)
+    native_laplace(z, x, sites, kernel, jitter, start, want = want, maxit = maxit, control = control)
   }
   found <- mode(start)
-  for (aside in if (maxit > 0L && !as_response(likelihood)$concave) c(0.01, 0.1, 1)) {
+  for (aside in if (maxit > 0L && !sites$concave) c(0.01, 0.1, 1)) {
     if (found$status == 0L) break
     found <- mode(list(beta = aside * cos(seq_len(nrow(z)))))
   }
@@ -21,17 +20,15 @@ laplace_at <- function(data, likelihood, center, kernel, z, jitter, control, sta
 # Returns the parts of row_parts() at the mode, without searching it again.
 sites_at_mode <- function(p) {
   fit <- p$fit
-  sites <- p$rows$sites
-  at <- laplace_at(p$rows, fit$likelihood, fit$center, fit$kernel, p$z, fit$jitter, p$control, p$factors, want = 1L,
-                   maxit = 0L)
-  offset <- engine_sites(fit$likelihood, sites, fit$center)$offset
-  list(mean = at$f - offset, q = at$q, left = at$left, g = at$g, W = at$W)
+  sites <- sites_of_fit(fit, p$rows)
+  at <- laplace_at(p$rows$x, sites, fit$kernel, p$z, fit$jitter, p$control, p$factors, want = 1L, maxit = 0L)
+  list(mean = at$f - sites$offset, q = at$q, left = at$left, g = at$g, W = at$W)
 }
 
 # Climbs from the mode `found` in blocks of ten steps, so that an interrupt keeps the best so far.
-variational_at <- function(data, likelihood, center, kernel, z, found, state, control) {
+variational_at <- function(x, sites, kernel, z, found, state, control) {
   step <- function(maxit) {
-    found <<- laplace_at(data, likelihood, center, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)
+    found <<- laplace_at(x, sites, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)
   }
   step(1L)
   begun <- FALSE
@@ -47,14 +44,14 @@ variational_steps <- 300L
 
 # Returns the lower bound of log p(y), less the errors of rounding and of quadrature. `most`: the largest k(x, x) at
 # rows and points.
-variational_bound <- function(found, sites, constant, most) {
+variational_bound <- function(found, sites, most) {
   m <- length(found$beta)
   n <- length(found$f)
   slack <- rounding_slack(m, n) * most
   off <- rounding_of_f(found, slack, sites$offset)
-  size <- sum(abs(native_likelihood(sites, found$f)[1L, ]), abs(found$W) * (found$q + found$left), abs(constant),
+  size <- sum(abs(native_likelihood(sites, found$f)[1L, ]), abs(found$W) * (found$q + found$left), abs(sites$constant),
               found$beta^2) + n + m + logdet(found$C)
-  found$evidence + sum(constant) - rounding_growth(m, n) * size - sum(abs(found$g) * off, abs(found$W) * slack) -
+  found$evidence + sum(sites$constant) - rounding_growth(m, n) * size - sum(abs(found$g) * off, abs(found$W) * slack) -
     found$quadrature
 }
 
@@ -120,30 +117,31 @@ working_rows <- function(x, sites, f) {
 
 # ---- the parts of a fit ---------------------------------------------------------------------------------------------
 
-# Returns the elements of a fit that depend on all rows. `start`: factors of an earlier mode; near(f, sites): returns
-# the posterior with neighbours, from the mode on inducing points (without offset and mean) and the engine's sites.
-laplace_parts <- function(data, likelihood, learned, z, run, state, start = list(), near = function(f, sites) NULL) {
-  variational <- is_variational(likelihood)
+# Returns the elements of a fit that depend on all rows. `start`: factors of an earlier mode; near(f) returns the
+# posterior with neighbours, from the mode f on inducing points (without offset and mean).
+laplace_parts <- function(data, sites, learned, z, run, state, start = list(), near = function(f) NULL) {
+  variational <- sites$variational == 1L
   found <- posterior_stage(state, function() {
-    laplace_at(data, replace(likelihood, "approx", "laplace"), learned$center, learned$kernel, z,
-               rounding_jitter(nrow(z)), run, start, want = 1L)
+    laplace_at(data$x, replace(sites, "variational", 0L), learned$kernel, z, rounding_jitter(nrow(z)), run, start,
+               want = 1L)
   })
-  if (variational) {
-    found <- variational_at(data, likelihood, learned$center, learned$kernel, z, found, state, run)
-  }
+  if (variational) found <- variational_at(data$x, sites, learned$kernel, z, found, state, run)
   if (is.null(state$stopped) && !(found$decrement < 1e-6 * (1 + sqrt(abs(found$evidence))))) {
     warn_convergence(sprintf("The %s was not reached: the %s decrement is %.2g.", if (variational)
       "best normal distribution" else "posterior's mode", if (variational) "bound's" else "Newton", found$decrement))
   }
-  sites <- engine_sites(likelihood, data$sites, learned$center)
-  near <- near(found$f - sites$offset, sites)
-  constant <- log_constant(likelihood, data$sites)
-  value <- if (!variational) found$evidence - found$penalty + sum(constant) else
-    variational_bound(found, sites, constant, prior_most(learned$model, data$x, z))
+  near <- near(found$f - sites$offset)
+  value <- if (!variational) found$evidence - found$penalty + sum(sites$constant) else
+    variational_bound(found, sites, prior_most(learned$model, data$x, z))
   list(evidence = value,
        factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")], inducing = z, m = nrow(z),
        near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
        sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(found$W, 0) * found$left))
+}
+
+# Returns sums that identify responses, together with data_signature(), which has the inputs, shares and weights.
+sites_sum <- function(sites) {
+  vapply(sites[c("y", "size", "offset")], function(v) if (is.null(v)) 0 else sum(v * cos(seq_along(v))), 0)
 }
 
 # Computes the posterior. After one interrupt of an earlier stage it is still computed, and a second one ends the call.
@@ -170,11 +168,12 @@ remade_working_fit <- function(p, rows, model) {
   fit$center <- model$center
   if ("theta" %in% names(model)) fit["theta"] <- fit$likelihood["theta"] <- list(model$theta)
   learned <- list(kernel = model_units(model)$kernel, center = fit$center, model = model)
-  near <- function(f, sites) {
+  sites <- sites_of_fit(fit, rows)
+  near <- function(f) {
     if (is.null(fit$near)) return(NULL)
     near_laplace(rows, z, f, sites, model, min(fit$neighbours, nrow(rows$x)), fit$control, rank = fit$near$rank)
   }
-  parts <- laplace_parts(rows, fit$likelihood, learned, z, fit$control, no_state(),
+  parts <- laplace_parts(rows, sites, learned, z, fit$control, no_state(),
                          if (length(fit$factors$beta) == nrow(z)) fit$factors else list(), near)
   fit[names(parts)] <- parts
   fit

@@ -23,12 +23,18 @@ posterior_of <- function(fit) {
   if (!is.null(fit$near)) return(new_posterior("near", model, fit, near_rows(fit), z = fit$inducing, near = fit$near))
   family <- gp_family(fit)
   new_posterior("points", model, fit, fit$data, z = fit$inducing, factors = fit$factors, sor = family$sor,
-                fitc = family$fitc, jitter = fit$jitter)
+                fitc = family$fitc, jitter = fit$jitter, norms = fit$norms)
 }
 
 new_posterior <- function(class, model, fit, rows, ...) {
   structure(list(model = model, control = fit$control, fit = fit, rows = rows, ...), class = c(class, "posterior"))
 }
+
+# Returns the responses of rows as the engine reads them, for a fit with a non-Gaussian likelihood.
+sites_of_fit <- function(fit, data) engine_sites(fit$likelihood, data$sites, fit$center)
+
+# Is the posterior, to rounding, the Laplace posterior of the exact GP?
+is_laplace_limit <- function(fit) identical(fit$likelihood$approx, "laplace") && isTRUE(fit$unexplained < 1e-8)
 
 # Returns the rows that serve as neighbours: all rows of the data, or the sample that a fit of a row source has kept.
 near_rows <- function(fit) if (is.null(fit$near$rows)) fit$data else fit$near$rows
@@ -131,10 +137,11 @@ remade_fit <- function(p, rows, model) UseMethod("remade_fit")
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
 
 # Returns mean [n] and sd [n] of f at the rows of x, of all weights 1, in units of y; with `joint` also cov [n, n].
-# The mean includes the centre and no offset. Rounding never makes the variance negative.
-latent_at <- function(fit, x, joint = FALSE) {
+# The mean includes the centre and no offset. Rounding never makes the variance negative. A mixture also has `noise`.
+latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit)) {
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
-  in_response_units(fit, posterior_values(posterior_of(fit), x, joint), fit$center)
+  at <- posterior_values(p, x, joint)
+  c(in_response_units(fit, at, fit$center), at["noise"])
 }
 
 # Converts the moments of functionals to units of y; `shift` is added to the mean.
@@ -147,6 +154,18 @@ in_response_units <- function(fit, p, shift = 0) {
 functionals_in_units <- function(fit, fun) {
   p <- posterior_at(posterior_of(fit), fun)
   list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
+}
+
+# Returns a certificate as a data frame in units of y. at(v) adds centre and offset to v, and room(v) bounds the rounding
+# of that sum.
+interval_frame <- function(of_fit, inside, at, room) {
+  eps <- 4 * .Machine$double.eps
+  lower <- at(inside$mean_lower) - room(inside$mean_lower)
+  upper <- at(inside$mean_upper) + room(inside$mean_upper)
+  mean <- at(of_fit$mean)
+  data.frame(mean = mean, mean_error = (1 + eps) * pmax(mean - lower, upper - mean), mean_lower = lower,
+             mean_upper = upper, sd = of_fit$sd, sd_lower = (1 - eps) * inside$sd_lower,
+             sd_upper = (1 + eps) * inside$sd_upper)
 }
 
 # Returns a bound of the root of the weighted sum of squares of the responses as given, and of the offset.
@@ -163,12 +182,9 @@ normal_band <- function(fit, var, level, lower = fit, upper = fit) {
 }
 
 # Returns the covariance of f between the rows asked for, in squared units of y.
-covariance_at <- function(fit, rows) {
+covariance_at <- function(fit, rows, at = latent_at(fit, rows$x, TRUE)) {
   check_memory(8 * as.double(length(rows$index))^2, sprintf("the covariance of %d rows", length(rows$index)))
-  cov <- latent_at(fit, rows$x, joint = TRUE)$cov
-  if (!identical(rows$index, seq_len(nrow(rows$x)))) cov <- cov[rows$index, rows$index, drop = FALSE]
-  dimnames(cov) <- list(rows$names, rows$names)
-  cov
+  dimnames_of(at$cov[rows$index, rows$index, drop = FALSE], rows$names)
 }
 
 # Returns the rows to predict at: list(x, the distinct inputs; index, the row of x of each row, NA if unknown; offset;

@@ -3,65 +3,53 @@
 
 #' Predict from a Gaussian process fit
 #'
-#' Returns the mean, standard deviation, intervals and covariance of the posterior at new inputs, in the units of the
-#' response: centring, scaling and offsets are undone.
+#' Returns mean, standard deviation, intervals and covariance of the posterior at new inputs, in units of the response.
 #'
 #' @param object a fit of [pfdtc()] or of a `gp_` function.
-#' @param newdata rows to predict: a data frame with the variables of the formula, or a matrix with the columns of `x`
-#'   (matched by name if both have names). Default: the training rows in their order. Or a row source, with `file`.
+#' @param newdata rows to predict: a data frame with the variables of the formula, a matrix with the columns of `x`, or
+#'   a row source ([rows_blocks()]). Default: the training rows.
 #' @param se.fit return standard deviations?
-#' @param interval `"credible"` for f (`"confidence"` is the same), `"prediction"` for a new response of weight 1,
-#'   `"conformal"` for a new response without assuming normal noise. Default: none.
+#' @param interval `"credible"` for f (or `"confidence"`), `"prediction"` for a new response of weight 1, `"conformal"`
+#'   for a new response without assuming normal noise.
 #' @param level probability of the interval.
-#' @param type the quantity to predict, see details. `"latent"` is the default.
-#' @param wrt name or number of the numeric input for `type = "derivative"`; not needed for one input.
-#' @param certified make the interval contain the interval of the exact Gaussian process, see [certify()]? `fit` stays
-#'   the mean of the fit. Keep `fit$reference <- reference(fit)`, or each call computes a reference.
+#' @param type the quantity to predict, see details.
+#' @param wrt name or number of the input for `type = "derivative"`.
+#' @param certified make the interval contain that of the exact Gaussian process? Keep `fit$reference <-
+#'   reference(fit)`, or each call computes a reference, see [certify()].
 #' @param full_cov return the covariance matrix of all rows?
-#' @param hyper_uncertainty include the uncertainty of the hyperparameters ([vcov.gp_fit()])? Each call then computes
-#'   two posteriors for each hyperparameter.
-#' @param na.action what to do with missing values in `newdata`: by default they predict `NA`; `na.omit` drops the rows.
-#' @param file for a row source: a CSV file for the predictions, with columns `fit`, `lwr`, `upr` and `se.fit` as asked
-#'   for. The file appears when it is complete; after an interrupt the same call continues. Its name is returned.
+#' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? It costs two posteriors
+#'   for each hyperparameter.
+#' @param na.action treatment of missing values: by default they predict `NA`; `na.omit` drops the rows.
+#' @param file for a row source: a CSV file for the predictions, whose name is returned. After an interrupt the same
+#'   call continues.
 #' @param ... not used: an unknown argument is an error.
 #' @return As [predict.lm()]: a vector; with `interval` a matrix with columns `fit`, `lwr` and `upr`; with `se.fit` or
-#'   `full_cov` a list of `fit`, `se.fit` and `cov`. For `type = "terms"` a matrix with a column for each term and the
-#'   attribute `constant`. Names are the row names.
+#'   `full_cov` a list of `fit`, `se.fit` and `cov`. For `type = "terms"` a matrix with attribute `constant`.
 #' @details
-#' The types are:
-#' * `"latent"`, `"link"`: f, offset included, with its sd.
-#' * `"response"`: with Gaussian noise the same mean, and the sd of a new response. Otherwise the mean response (the
-#'   probability of a success, or the rate), averaged over f, with the sd that the uncertainty of f gives it.
-#' * `"median"`: the median of the response, for transformed responses, counts and shares.
-#' * `"class"`: the more probable class.
-#' * `"density"`: the log density of the response in `newdata` under its predictive distribution.
-#' * `"loo"`, `"loo_latent"`: each training row given all others, see [leave_one_out].
-#' * `"terms"`: the mean of each term of a sum of kernels ([kernel_algebra]).
-#' * `"derivative"`: the slope of f along `wrt`, in units of the response for a unit of that input. Offsets are held.
-#'   Functions with a Matern 1/2 kernel have no derivative.
+#' | `type` | Prediction |
+#' | --- | --- |
+#' | `"latent"`, `"link"` | f, with its offset |
+#' | `"response"` | mean response, averaged over f |
+#' | `"median"` | median of a transformed response, count or share |
+#' | `"class"` | the more probable class |
+#' | `"density"` | log predictive density of the response in `newdata` |
+#' | `"loo"`, `"loo_latent"` | each training row given all others, see [leave_one_out] |
+#' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
+#' | `"derivative"` | slope of f along `wrt`; none for Matern 1/2 kernels |
 #'
-#' For a transformed response, `"latent"` is on the transformed scale, `"response"` is the mean response with the sd of
-#' a new one; the intervals of `"response"` and `"median"` are for the response itself.
+#' The sd of `"response"` is that of a new response with Gaussian noise, else that of the mean response given f.
+#' For a transformed response, `"latent"` is on the transformed scale, `"response"` and `"median"` on that of the
+#' response. For other families, credible intervals are for what `type` names, and prediction intervals are quantiles of
+#' a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. Single classes
+#' have no prediction interval. Certificates refer to Laplace's approximation with the exact GP prior.
 #'
-#' For other families, credible intervals are for the quantity that `type` names, and prediction intervals are quantiles
-#' of a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. Single classes
-#' have no prediction interval. Covariances, terms and derivatives are those of the link. Certificates are for Laplace's
-#' approximation with the exact GP prior.
-#'
-#' Conformal intervals need a leave-one-out pass in each call. `vignette("intervals")` has their guarantees and measured
-#' coverage, and the mixture of `hyper_uncertainty`. With nearest neighbours the mean jumps, by less than the sd, where
-#' the neighbours change.
-#' @section Invariants: without `certified`, intervals with Gaussian noise are `fit` plus and minus
-#'   `qnorm((1 + level) / 2)` sds. `se.fit^2` of a response is that of f plus the noise variance. Terms, constant and
-#'   offset sum to the mean. `diag(cov)` is `se.fit^2`. Predictions of several rows, of each alone, and in another order
-#'   agree up to rounding.
-#' @section Errors: class `pfdtc_error_input` for wrong columns, unknown levels, infinite inputs, combinations of
-#'   arguments that do not exist, a covariance matrix above `getOption("pfdtc.max_memory", 2^32)` bytes, and a missing
-#'   `newdata` if the fit has no data.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), Scalable Gaussian Process Inference with Finite-data Mean
-#'   and Variance Guarantees, AISTATS. Formulas are in `vignette("theory")`.
-#' @references Barber, Candes, Ramdas and Tibshirani (2021), Annals of Statistics 49; Burnaev and Vovk (2014), COLT;
-#'   Papadopoulos (2024), IEEE TPAMI 46.
+#' Conformal intervals need a leave-one-out pass in each call. With nearest neighbours the mean jumps, by less than the
+#' sd, where the neighbours change.
+#' @section Invariants: intervals with Gaussian noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
+#'   certified. Terms, constant and offset sum to the mean. Several rows are predicted as each alone, up to rounding.
+#' @section Errors: class `pfdtc_error_input` for wrong columns, unknown levels, arguments that do not go together, and
+#'   a covariance matrix above `getOption("pfdtc.max_memory", 2^32)` bytes.
+#' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS; formulas are in `vignette("theory")`.
 #' @seealso [gp_fit-methods], [certify()], [leave_one_out], [plot.gp_fit()], `vignette("intervals")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
@@ -127,20 +115,23 @@ in_shape <- function(said, names) {
 # `top` bound the exact mean and variance if certified.
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
-  p <- if (ask$hyper_uncertainty) mixture_at(fit, rows, ask$full_cov) else
-    c(latent_at(fit, rows$x), list(noise = if (conjugate) noise_at(fit, rows$x)))
+  posterior <- if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
+  p <- latent_at(fit, rows$x, ask$full_cov, posterior)
   f <- list(mean = p$mean[rows$index] + rows$offset, var = p$var[rows$index], size = rows$size)
-  if (conjugate) f$noise <- rep_len(p$noise, nrow(rows$x))[rows$index]
+  if (conjugate) {
+    noise <- (if (is.null(p$noise)) fit$noise else p$noise) * noise_factor(fit$noise_trend, rows$x)
+    f$noise <- rep_len(noise, nrow(rows$x))[rows$index]
+  }
   f[c("lower", "upper", "top")] <- f[c("mean", "mean", "var")]
   if (ask$certified) {
-    exact <- certificate_of(fit, rows, p = if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit))
+    exact <- certificate_of(fit, rows, p = posterior)
     f[c("lower", "upper", "top")] <- list(exact$mean_lower, exact$mean_upper, exact$sd_upper^2)
     if (ask$hyper_uncertainty) { # the largest noise of the mixture
       f$noise_top <- attr(exact, "noise") * rep_len(noise_factor(fit$noise_trend, rows$x), nrow(rows$x))[rows$index]
     }
   }
   if (ask$interval == "conformal") f$conformal <- conformal_band(fit, rows, p, ask$level)
-  if (ask$full_cov) f$cov <- if (ask$hyper_uncertainty) p$cov else covariance_at(fit, rows)
+  if (ask$full_cov) f$cov <- covariance_at(fit, rows, p)
   if (ask$full_cov && conjugate) diag(f$cov) <- f$var + if (ask$type == "response") f$noise else 0
   if (ask$type %in% c("class", "density")) f$mean <- stats::setNames(f$mean, rows$names)
   f

@@ -35,7 +35,7 @@ fill_numbers <- function(text, number) {
 fit_title <- function(fit) {
   if (response_of(fit)$conjugate) return(paste("Gaussian process regression,", posterior_title(fit)))
   sprintf("Gaussian process, %s response%s, %s", response_of(fit)$label,
-          if (fit_link(fit) == "identity") "" else sprintf(" (%s link)", fit_link(fit)), words_for(fit$likelihood)[["by"]])
+          if (fit_link(fit) == "identity") "" else sprintf(" (%s link)", fit_link(fit)), response_of(fit)$words[["by"]])
 }
 
 posterior_title <- function(fit) {
@@ -113,7 +113,7 @@ describe_points <- function(fit) {
       "the data have no more different rows"
     points <- sprintf("%s of %d asked for (%s)", points, fit$m_asked, why)
   }
-  if (is_laplace_limit(fit)) return(sprintf("%s of the exact GP (%s)", words_for(fit$likelihood)[["by"]], points))
+  if (is_laplace_limit(fit)) return(sprintf("%s of the exact GP (%s)", response_of(fit)$words[["by"]], points))
   left <- if (isTRUE(is.finite(fit$unexplained)) && !isTRUE(fit$unexplained < 1e-8)) {
     sprintf("; residual prior variance %s times the %snoise variance", format(signif(fit$unexplained, 2)),
             if (response_of(fit)$conjugate) "" else "mean working ")
@@ -164,7 +164,7 @@ describe_rows_used <- function(fit) {
 describe_estimation <- function(fit) {
   response <- response_of(fit)
   if (!response$conjugate) {
-    if (fit$hyper != "fixed") return(words_for(fit$likelihood)[["learned"]])
+    if (fit$hyper != "fixed") return(response_of(fit)$words[["learned"]])
     open <- c(if (fit$df > response$learned) "mean", if (response$learned) response$shape)
     return(paste0("fixed as given", if (length(open)) paste(" except", paste(open, collapse = " and "))))
   }
@@ -228,7 +228,7 @@ describe_rmse <- function(about) {
 
 describe_evidence <- function(about) {
   family <- gp_family(about)
-  kind <- if (!response_of(about)$conjugate) words_for(about$likelihood)[["evidence"]] else
+  kind <- if (!response_of(about)$conjugate) response_of(about)$words[["evidence"]] else
     if (family$some) sprintf("of the subsample of %d rows", about$m) else
       if (family$sor || family$fitc) "of the approximate model" else
         switch(about$posterior, exact = NULL, far = "lower bound, ELBO", "Vecchia estimate, not a bound")

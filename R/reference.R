@@ -1,19 +1,17 @@
 #' Compute a reference posterior for certificates
 #'
 #' A reference is the DTC posterior of the same model on many more inducing points, chosen by greedy pivoted Cholesky
-#' factorisation. Its own certificate is narrow, so that any other fit is certified by its distance from it.
-#'
-#' At most ten steps of conjugate gradients, as in [refine()], correct its mean; each is a pass over all pairs of rows.
-#' The mean is not corrected with a non-Gaussian `family` or for rows in a row source, which is read three times.
+#' factorisation. Its own certificate is narrow, so that any other fit is certified by its distance from it. At most ten
+#' steps of conjugate gradients, as in [refine()], correct its mean, except with a non-Gaussian `family` or for rows in
+#' a row source, which is read three times.
 #'
 #' @param fit A fit with its data, or of a formula.
 #' @param m2 Maximum number of inducing points. Default: four times those of the fit; at least 600 with a `family`.
-#' @param max_seconds Time for the correction of the mean. No pass is begun that would end later. The result has the
-#'   number of passes as `correction$passes`.
+#' @param max_seconds Time for the correction of the mean. No pass over all pairs of rows is begun that would end later.
 #' @param data For a fit without its data, the rows it was made of: a row source or a data frame. Weights, offset and
 #'   `subset` are those of the fit's call.
-#' @return A fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need. Cost \eqn{O(n m_2^2)}, memory
-#'   \eqn{O(m_2^2)} and `2 n` numbers for a corrected mean.
+#' @return A fit of class `c("gp_dtc", "gp_fit")` with the norms that certificates need; `correction$passes` is the
+#'   number of passes. Cost \eqn{O(n m_2^2)}, memory \eqn{O(m_2^2)} and `2 n` numbers for a corrected mean.
 #' @section Errors: class `pfdtc_error_input` without data, or for `data` that are not the rows of the fit;
 #'   `pfdtc_error_source` for failures while a source is read.
 #' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation.
@@ -26,8 +24,9 @@
 reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
   fit <- check_any_fit(fit, "fit")
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
-  if (!is.null(data)) refuse_likelihood(fit, "fit", "A reference by passes over `data`") else needs_data(fit, "fit")
-  if (!response_of(fit)$conjugate) return(same_chance(laplace_reference(fit, fit$data, m2)))
+  if (!is.null(data)) check_posterior(fit, "normal", "fit", "A reference by passes over `data`") else
+    needs_data(fit, "fit")
+  if (!response_of(fit)$conjugate) return(with_fixed_seed(laplace_reference(fit, fit$data, m2)))
   tell <- stage_line("reference", fit$control$progress)
   on.exit(tell(NULL))
   most <- if (is.null(data)) fit$data$n else fit$nobs
@@ -107,7 +106,7 @@ reference_of_source <- function(fit, source, m2, call, tell) {
   found <- pass(sampled_rows, sample_merge, 20 * m2)
   same <- !is.null(found$signature) && same_sums(fit$signature, signature_of(found$signature, fit$center))
   if (!same) refuse_other_rows()
-  sample <- reservoir_rows(reservoir_cut(found$sample))
+  sample <- reservoir_rows(found$sample)
   sample <- list(x = sample$values$x, y = sample$r, weights = sample$w, n = length(sample$r))
   z <- sample$x[reference_rows(sample, model$kernel, min(m2, sample$n)), , drop = FALSE]
   start <- native_posterior(z, sample, model, rounding_jitter(nrow(z)), control = fit$control)
@@ -117,7 +116,8 @@ reference_of_source <- function(fit, source, m2, call, tell) {
   tell("norms")
   norms <- pass(norms_of_block, norms_merge, posterior[c("L", "C", "beta")], z, model, fit$control)
   rows <- list(n = fit$nobs, scale = fit$scale, shift = log_density_shift(fit$nobs, found$log_w, fit$scale, 0, 0))
-  dtc_beside(fit, z, posterior, finish_norms(norms, posterior, model), rows, call,
+  p <- points_posterior(model, fit, rows, z, posterior, finish_norms(norms, posterior, model))
+  fit_of_posterior(p, call = call,
              source = list(label = source$label, rows = NA, omitted = 0L, sample = sample$n, passes = 3L))
 }
 

@@ -1,28 +1,26 @@
 #' Compute the exact GP's mean to a given accuracy
 #'
 #' Returns the mean of the exact Gaussian process, with a certificate below `tol` times the sd of the response. It uses
-#' preconditioned conjugate gradients and never stores an `n` by `n` matrix. A step costs \eqn{n^2 / 2}{n^2/2} kernel
-#' evaluations. Rounding errors are part of the certificate.
+#' preconditioned conjugate gradients without an `n` by `n` matrix: \eqn{n^2 / 2}{n^2/2} kernel evaluations a step.
 #'
 #' @param fit A fit with Gaussian noise.
-#' @param newdata Rows at which to compute the mean; when missing, the training rows.
+#' @param newdata Rows at which to compute the mean; default: the training rows.
 #' @param tol Accuracy as a fraction of the sd of the response.
 #' @param maxit Maximum number of iterations.
 #' @param ... Not used.
-#' @param reference A reference made by [reference()]. `NULL`: the call computes one.
+#' @param reference A reference made by [reference()]. Default: the call computes one.
 #' @param data For a fit without its data, the rows it was made of: a row source or a data frame. All rows are held in
 #'   memory.
 #' @return A data frame in units of `y`, a row for each row of `newdata`: `mean`, the exact GP's mean with the fit's
 #'   offset, and `mean_error`, a bound of its error. Attributes: `iterations`, and `met`, TRUE if `tol` was met.
-#' @section Errors: class `pfdtc_error_input` without data, and for `data` that are not the fit's rows. A warning of
-#'   class `pfdtc_warning_convergence` if `maxit`, rounding, an interrupt or [setTimeLimit()] ends it before `tol`.
-#' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`.
+#' @section Errors and invariants: class `pfdtc_error_input` without data, or for `data` that are not the fit's rows. A
+#'   warning of class `pfdtc_warning_convergence` if `maxit`, rounding, an interrupt or [setTimeLimit()] ends it before
+#'   `tol`. `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`, rounding included.
 #' @source Theory vignette; Artemev, Burt and van der Wilk (2021), ICML.
 #' @seealso [certify()], [reference()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 4)
-#' fit$reference <- reference(fit, m2 = 6)
-#' refine(fit, data.frame(speed = c(5, 15)), tol = 1e-6)
+#' refine(fit, data.frame(speed = c(5, 15)), tol = 1e-6, reference = reference(fit, m2 = 6))
 #' @export
 refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference, data = NULL) {
   check_dots_empty(list(...), names(formals(refine)))
@@ -36,7 +34,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   goal <- tol * fit$sd_y
   fun <- values_at(model_of(fit)$kernel, new$x)
   if (is_exact(fit)) {
-    found <- list(inside = exact_interval(fit, fun), iterations = 0L, why = "nothing to iterate")
+    found <- list(inside = exact_interval(posterior_of(fit), fun), iterations = 0L, why = "nothing to iterate")
   } else {
     reference <- find_reference(fit, reference, NULL)
     found <- iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit)

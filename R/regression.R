@@ -54,10 +54,7 @@ extractAIC.gp_fit <- function(fit, scale, k = 2, ...) c(fit$df, stats::AIC(fit, 
 #' @method family gp_fit
 #' @rawNamespace S3method(stats::family,gp_fit)
 family.gp_fit <- function(object, ...) {
-  l <- object$likelihood
-  if (is.null(l)) return(stats::gaussian())
-  switch(l$name, binomial = stats::binomial(l$link), poisson = stats::poisson(l$link), nb = nb(l$theta),
-         student = student(l$df, l$theta))
+  family_of(object$likelihood)
 }
 
 #' @rdname gp_fit-regression

@@ -84,7 +84,7 @@ report_evidence <- function(fit) {
   text <- if (is_exact(fit) || !length(ends)) sprintf("%.1f", value) else
     if (is.infinite(attr(value, "upper"))) paste("at least", ends[1L]) else
       if (ends[1L] == ends[2L]) ends[1L] else sprintf("between %s and %s", ends[1L], ends[2L])
-  laplace <- !response_of(fit)$conjugate && !is_variational(fit$likelihood)
+  laplace <- response_of(fit)$approx == "laplace"
   paste0(text, if (laplace) " (Laplace approximation)")
 }
 

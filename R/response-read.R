@@ -57,6 +57,14 @@ print.pfdtc_family <- function(x, ...) {
   invisible(x)
 }
 
+# Returns the family of a likelihood as fits keep it, as users give families.
+family_of <- function(likelihood) {
+  row <- response_row(likelihood)
+  if (is.null(row$shape)) return(do.call(get(row$name, asNamespace("stats")), as.list(likelihood$link)))
+  structure(c(list(family = row$name, link = likelihood$link), if (!is.null(likelihood$df)) likelihood["df"],
+              likelihood["theta"]), class = "pfdtc_family")
+}
+
 # Returns NULL for Gaussian responses. `approx`: how the posterior of f is approximated.
 as_likelihood <- function(family, approx = "laplace") {
   if (is.null(family)) return(NULL)
@@ -199,11 +207,6 @@ with_sites <- function(data, read, offset) {
 }
 
 take_sites <- function(sites, rows) lapply(sites, function(v) if (!is.null(v)) v[rows])
-
-# Returns sums that tell rows from others, together with data_signature(), which sees the inputs, shares and weights.
-sites_sum <- function(sites) {
-  vapply(sites[c("y", "size", "offset")], function(v) if (is.null(v)) 0 else sum(v * cos(seq_along(v))), 0)
-}
 
 read_positive <- function(response, argument, n) {
   y <- check_vector(response, argument, n)

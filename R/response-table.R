@@ -224,6 +224,9 @@ response_rows <- lapply(
     c(row, defaults[setdiff(names(defaults), names(row))])
   })
 
+# Returns the row of a likelihood as fits keep it, NULL for Gaussian responses.
+response_row <- function(likelihood) response_rows[[if (is.null(likelihood)) "gaussian" else likelihood$name]]
+
 # R warns where one of the two is 1 to rounding.
 beta_quantiles <- function(p, a, b) {
   suppressWarnings(list(p = stats::qbeta(p, a, b), rest = stats::qbeta(p, b, a, lower.tail = FALSE)))

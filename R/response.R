@@ -14,11 +14,12 @@ response_of <- function(fit) {
 }
 
 as_response <- function(likelihood) {
-  if (is.null(likelihood)) return(c(response_rows$gaussian, list(link = links$identity, unit = 1, trials = FALSE)))
-  row <- response_rows[[likelihood$name]]
+  row <- response_row(likelihood)
+  if (is.null(likelihood)) return(c(row, list(link = links$identity, unit = 1, trials = FALSE, approx = "none")))
   row[c("site", "full_label", "learned", "levels", "approx", "unit")] <-
     likelihood[c("site", "label", "learned", "levels", "approx", "unit")]
   row$trials <- isTRUE(likelihood$trials)
+  row$words <- approximation_words[[likelihood$approx]]
   row$likelihood <- likelihood
   row$link_name <- likelihood$link
   row$link <- links[[likelihood$link]]
@@ -37,18 +38,18 @@ response_kind <- function(response) {
 
 # ---- the engine -----------------------------------------------------------------------------------------------------
 
-# Returns what the engine reads.
+# Returns what the engine and the working rows read: the responses, `constant` (the terms of log p without f), and
+# whether log p is concave.
 engine_sites <- function(likelihood, sites, center) {
   response <- as_response(likelihood)
   out <- list(name = response$site, y = as.double(sites$y), size = sites$size, weight = sites$weight,
-              offset = sites$offset + center, shape = NULL,
-              variational = as.integer(is_variational(likelihood)))
+              offset = sites$offset + center, shape = NULL, variational = as.integer(response$approx == "vi"),
+              constant = log_constant(likelihood, sites), concave = response$concave)
   if (is.null(response$shape)) return(out)
   if (is.null(response$engine)) replace(out, "size", list(rep(response$theta, length(out$y)))) else
     response$engine(out, response$theta)
 }
 
-# Returns the terms of log p without f, which the engine leaves out.
 log_constant <- function(likelihood, sites) {
   response <- as_response(likelihood)
   w <- if (is.null(sites$weight)) 1 else sites$weight
@@ -56,19 +57,32 @@ log_constant <- function(likelihood, sites) {
   w * constant + 0 * sites$y
 }
 
-# Returns the slope of the penalised log marginal likelihood, or of the variational bound, in the log of the shape
-# parameter, from the engine's values at the rows of its `sites`.
-theta_slope <- function(likelihood, sites, at) {
+# Returns what a problem of learning reads of the responses of some rows: list(learned, shape, unit, theta_middle) and
+# two functions of the shape parameter theta. at(theta, center) returns engine_sites(). slope(theta, sites, e) returns
+# the slope of the penalised log marginal likelihood, or of the variational bound, in log theta, from the engine's
+# result e.
+response_to_learn <- function(likelihood, sites) {
+  with_theta <- function(theta) replace(likelihood, "theta", list(theta))
   response <- as_response(likelihood)
+  c(response[c("learned", "shape", "unit")], list(
+    theta_middle = theta_middle(response),
+    at = function(theta, center) engine_sites(with_theta(theta), sites, center),
+    slope = function(theta, sites, e) theta_slope(as_response(with_theta(theta)), sites, e)))
+}
+
+theta_slope <- function(response, sites, at) {
   w <- if (is.null(sites$weight)) 1 else sites$weight
   slopes <- function(f) response$theta_slopes(response$theta, sites$y, f)
-  if (identical(likelihood$approx, "vi")) {
+  if (response$approx == "vi") {
     return(sum(w * normal_average(function(f) slopes(f)$l, at$f, sqrt(at$q + at$left))))
   }
   slope <- slopes(at$f)
   of_penalty <- ifelse(at$W > 0, at$left / (1 + at$left * pmax(at$W, 0)), 0)
   sum(w * (slope$l + at$p * slope$g - slope$W * (at$q + of_penalty) / 2))
 }
+
+# Returns the middle of the prior of the shape parameter.
+theta_middle <- function(response) response$middle * response$unit
 
 # Returns the constant mean to start from.
 center_start <- function(likelihood, sites) {
@@ -131,7 +145,7 @@ log_predictive <- function(likelihood, sites, mu, v) {
   logs <- vapply(grid, function(z) at(f + s * z)[1L, ] + stats::dnorm(f + s * z, mu, sqrt(v), log = TRUE), 0 * mu)
   logs <- matrix(logs, length(mu))
   top <- logs[cbind(seq_along(mu), max.col(logs, "first"))]
-  top + log(rowSums(exp(logs - top)) * 0.1 * s) + log_constant(likelihood, sites)
+  top + log(rowSums(exp(logs - top)) * 0.1 * s) + plain$constant
 }
 
 # Returns P(Y <= y), averaged over f ~ N(mu, s^2), offset included. With u standard normal and U(u) the f at which y has
@@ -265,38 +279,30 @@ response_log_density <- function(response, given, f) {
   if (is.null(t)) out else out + log_slope(t, unname(given$y))
 }
 
-# ---- what exists for which responses --------------------------------------------------------------------------------
+# ---- the approximation of the posterior -----------------------------------------------------------------------------
 
-is_variational <- function(likelihood) identical(likelihood$approx, "vi")
+# Words for the approximation: in titles, for estimation and for the value of logLik().
+approximation_words <- list(
+  laplace = c(by = "Laplace approximation", learned = "Laplace log marginal likelihood, with priors",
+              evidence = "Laplace"),
+  vi = c(by = "variational approximation", learned = "variational lower bound, with priors",
+         evidence = "variational lower bound"))
 
-# Is the posterior, to rounding, the Laplace posterior of the exact process?
-is_laplace_limit <- function(fit) {
-  !response_of(fit)$conjugate && !is_variational(fit$likelihood) && isTRUE(fit$unexplained < 1e-8)
-}
+# What a function may need of the posterior, with the approximations that have it ("none": Gaussian responses).
+posterior_needs <- list(
+  normal = list(approx = "none", want = "a fit with Gaussian noise", hint = paste(
+    "certify() bounds errors, evidence_bounds() the log marginal likelihood, and cross_validate() compares",
+    "predictions.")),
+  certificate = list(approx = c("none", "laplace"), want = "a fit by Laplace's approximation", hint = paste(
+    "Certificates bound the distance from the Laplace posterior of the exact GP: update(fit, approx = \"laplace\")",
+    "has one. evidence_bounds() works for this fit.")))
 
-# Raises an error for a response that is not Gaussian.
-refuse_likelihood <- function(fit, argument, what = "This") {
+# Returns the fit, or stops because its posterior lacks what is needed. `what` names the result that cannot be computed.
+check_posterior <- function(fit, need, argument = "fit", what = "This") {
   response <- response_of(fit)
-  if (response$conjugate) return(fit)
-  abort_input(argument, sprintf("a fit with family %s", response$name), "a fit with Gaussian noise",
-              message = sprintf("%s is for Gaussian noise, and `%s` has a %s response.", what, argument,
-                                response$label),
-              hint = "certify() bounds errors, evidence_bounds() the evidence, cross_validate() compares predictions.")
-}
-
-refuse_variational <- function(fit, argument = "fit") {
-  if (!is_variational(fit$likelihood)) return(invisible())
-  abort_input(argument, "a fit by variational inference", "one by Laplace's approximation",
-              hint = paste("Certificates bound the distance from the Laplace posterior of the exact process:",
-                           "update(fit, approx = \"laplace\") has one. evidence_bounds() works for this fit."))
-}
-
-# Words for the approximation of the posterior: in titles, for estimation and for the value of logLik().
-words_for <- function(likelihood) {
-  if (is_variational(likelihood)) {
-    c(by = "variational approximation", learned = "variational lower bound, with priors",
-      evidence = "variational lower bound")
-  } else {
-    c(by = "Laplace approximation", learned = "Laplace log marginal likelihood, with priors", evidence = "Laplace")
-  }
+  need <- posterior_needs[[need]]
+  if (response$approx %in% need$approx) return(fit)
+  abort_input(argument, sprintf("a fit with a %s response (%s)", response$label, response$words[["by"]]), need$want,
+              message = sprintf("%s does not exist for a %s response (%s), which `%s` has.", what, response$label,
+                                response$words[["by"]], argument), hint = need$hint)
 }

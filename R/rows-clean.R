@@ -1,10 +1,11 @@
-# Cleans the rows that users give, for both methods. rows-read.R reads formulas, merge.R merges equal rows.
+# Cleans the rows that users give, for both methods. rows-read.R reads formulas, rows-signature.R merges
+# equal rows.
 #
 # clean_data() returns a list of class "pfdtc_data":
 #   x               N x d double matrix with column names, without rows of weight 0; equal rows are merged
 #   y               N doubles, (response - offset - center) / scale; for merged rows their weighted mean
 #   weights         NULL (all 1), or N positive doubles; for merged rows their sum
-#   center, scale   of the response: 0 and 1 if not wanted, but see plain_unit()
+#   center, scale   of the response: 0 and 1 if not wanted, but see unit_of()
 #   input_center, input_scale   d numbers for starting values and the units of the optimiser; x keeps its units
 #   n               number of rows with positive weight, before merging
 #   group           NULL, or n integers: the row of x that each row was merged into
@@ -146,14 +147,11 @@ unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
                 hint = "Its square cannot be represented. Rescale the response.")
   }
   middle <- if (center) mean_r else 0
-  list(center = middle, scale = if (scale) sd_r else plain_unit(max(abs(range - middle))), sd = sd_r)
-}
-
-# Returns the unit of a response that is not scaled: 1, or a power of 2 if the fourth power of `size` is near the ends
-# of double precision. Multiplication by a power of 2 is exact.
-plain_unit <- function(size) {
+  # A response that is not scaled has unit 1, or a power of 2 if the fourth power of its size is near the ends of double
+  # precision. Multiplication by a power of 2 is exact.
+  size <- max(abs(range - middle))
   power <- if (size > 0) floor(log2(size)) else 0
-  if (abs(power) <= 32) 1 else 2^power
+  list(center = middle, scale = if (scale) sd_r else if (abs(power) <= 32) 1 else 2^power, sd = sd_r)
 }
 
 # Returns mean and sd of each numeric input; 0 and 1 for 0/1 columns and for constant columns.
@@ -237,35 +235,26 @@ training_inputs <- function(data) {
 # Returns a number for each row given, named as the response, from the numbers of rows used and of rows of weight 0.
 all_rows <- function(data, used, zero) {
   value <- stats::setNames(numeric(length(data$response)), names(data$response))
-  w <- data$prior_weights
-  if (is.null(w)) {
-    value[] <- used
-  } else {
-    value[w > 0] <- used
-    value[w == 0] <- zero
-  }
+  dropped <- if (is.null(data$prior_weights)) logical(length(value)) else data$prior_weights == 0
+  value[!dropped] <- used
+  value[dropped] <- zero
   value
-}
-
-# Returns the training rows of a certificate: equal rows as often as they occur, no rows of weight 0.
-used_rows <- function(data) {
-  offset <- if (is.null(data$offset)) 0 else data$offset
-  if (length(offset) > 1L && !is.null(data$prior_weights)) offset <- offset[data$prior_weights > 0]
-  list(x = data$x, index = if (is.null(data$group)) seq_len(nrow(data$x)) else data$group, offset = offset,
-       names = NULL)
 }
 
 # The largest number of training rows at which a fit with neighbours is certified.
 certified_rows <- 2000L
 
-# Returns used_rows(), or `most` of them drawn at random.
-some_rows <- function(data, most = certified_rows) {
-  rows <- used_rows(data)
-  if (length(rows$index) <= most) return(rows)
-  taken <- sort(sample.int(length(rows$index), most))
-  distinct <- unique(rows$index[taken])
-  list(x = data$x[distinct, , drop = FALSE], index = match(rows$index[taken], distinct),
-       offset = if (length(rows$offset) > 1L) rows$offset[taken] else rows$offset, names = NULL)
+# Returns the training rows of a certificate, or `most` of them drawn at random: equal rows as often as they occur, no
+# rows of weight 0.
+used_rows <- function(data, most = Inf) {
+  index <- if (is.null(data$group)) seq_len(nrow(data$x)) else data$group
+  offset <- if (is.null(data$offset)) 0 else data$offset
+  if (length(offset) > 1L && !is.null(data$prior_weights)) offset <- offset[data$prior_weights > 0]
+  if (length(index) <= most) return(list(x = data$x, index = index, offset = offset, names = NULL))
+  taken <- sort(sample.int(length(index), most))
+  distinct <- unique(index[taken])
+  list(x = data$x[distinct, , drop = FALSE], index = match(index[taken], distinct),
+       offset = if (length(offset) > 1L) offset[taken] else offset, names = NULL)
 }
 
 # Returns some rows of data that were not merged.
@@ -312,39 +301,9 @@ offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, o
 
 offset_squares <- function(rows) sum((if (is.null(rows$w)) 1 else rows$w) * rows$offset^2)
 
-merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
-root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
-
 # Returns the variables of a formula: list(name, columns, levels) for each, with levels for a factor only.
 data_variables_of <- function(data) {
   lapply(seq_along(data$var_names), function(i) {
     list(name = data$var_names[i], columns = which(data$assign == i), levels = data$xlevels[[data$var_names[i]]])
   })
 }
-
-# ---- numbers computed from rows -------------------------------------------------------------------------------------
-
-# Returns the mean weight. Noise of variance s2 / w_n has the weighted mean square s2 / mean(w), so mean(w) times a mean
-# square is a unit of the noise that is unchanged when weights and noise are multiplied by the same number.
-mean_weight <- function(data) if (is.null(data$weights)) 1 else sum(data$weights) / data$n
-
-# Returns the weighted mean square of y about 0, the prior mean, including the squares inside merged rows.
-response_power <- function(data, y = data$y) {
-  w <- if (is.null(data$weights)) 1 else data$weights
-  power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)
-  if (power > 0) power else 1
-}
-
-# Returns what merging adds to the log density of the cleaned y, without `constant`.
-merged_log_density <- function(shift, noise) -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
-
-# Returns numbers that identify a set of rows in their order.
-fingerprint <- function(data) {
-  i <- seq_along(data$y) / length(data$y)
-  w <- data$weights
-  unname(c(dim(data$x), colSums(data$x), crossprod(data$x, i), sum(data$y), sum(data$y * i),
-           if (is.null(w)) c(length(i), sum(i)) else c(sum(w), sum(w * i))))
-}
-
-# Returns the fingerprint without the response: a correction belongs to rows in their order.
-order_of_rows <- function(data) fingerprint(list(x = data$x, y = numeric(nrow(data$x)), weights = data$weights))

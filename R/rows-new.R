@@ -16,20 +16,18 @@ new_inputs <- function(fit, newdata, na.action = stats::na.pass) {
   new <- if (by_formula(fit)) rows_by_formula(fit$frame, newdata) else rows_by_matrix(fit$frame, newdata)
   complete <- rep(TRUE, nrow(new$x))
   if (anyNA(new$x)) complete <- rowSums(is.na(new$x)) == 0
-  if (isTRUE(varies(fit$kernel))) check_reach(fit, new$x[complete, , drop = FALSE])
+  most <- 1e300 * max(1, fit$scale^2) # a linear mean or kernel grows with the squares of the inputs
+  if (isTRUE(varies(fit$kernel)) && !all(kernel_diagonal(fit$kernel, new$x[complete, , drop = FALSE]) < most)) {
+    largest <- sprintf("up to %s", format(max(abs(new$x[complete, ])), digits = 3))
+    abort_input("newdata", largest, "of moderate size",
+                message = sprintf("`newdata` has inputs of %s, whose squares are too large for the kernel.", largest))
+  }
   if (anyNA(new$offset)) complete <- complete & !is.na(new$offset)
   if (all(complete)) return(c(new, list(keep = complete))[c("x", "offset", "keep", "row_names")])
   stay <- rows_left(complete, na.action)
   list(x = new$x[stay & complete, , drop = FALSE],
        offset = if (length(new$offset) == length(stay)) new$offset[stay] else new$offset,
        keep = complete[stay], row_names = new$row_names[stay])
-}
-
-# Checks that the prior variance at new rows is representable, for kernels that grow with the inputs.
-check_reach <- function(fit, x) {
-  if (all(kernel_diagonal(fit$kernel, x) < 1e300 * max(1, fit$scale^2))) return(invisible())
-  abort_input("newdata", sprintf("of up to %s", format(max(abs(x)), digits = 3)),
-              "where variances are numbers: a linear mean or kernel has the inputs' squares")
 }
 
 # Returns which rows na.action leaves, by calling it with complete and incomplete rows.
@@ -68,7 +66,7 @@ match_columns <- function(frame, newdata) {
   if (!frame$named || is.null(names) || !all(nzchar(names))) {
     if (ncol(newdata) == d) return(newdata)
     abort_input("newdata", sprintf("one with %d", ncol(newdata)),
-                sprintf("a matrix or data frame with %d column%s", d, plural_s(d)))
+                sprintf("a matrix or data frame with %d column%s as in the fit", d, plural_s(d)))
   }
   if (is.data.frame(newdata) && any(vapply(newdata, is.matrix, NA))) return(newdata)
   at <- match(frame$columns, make.unique(names))
@@ -93,8 +91,8 @@ rows_by_formula <- function(frame, newdata) {
   n <- nrow(rows)
   mf <- evaluate_new(stats::model.frame(frame$terms, rows, na.action = stats::na.pass))
   if (nrow(mf) != n) {
-    abort_input("newdata", sprintf("%d for %d rows of newdata", nrow(mf), n),
-                "the source of every variable, with a value for each row",
+    abort_input("newdata", sprintf("%d values for %d rows", nrow(mf), n), "the source of every variable",
+                message = sprintf("`newdata` has %d rows, but a variable of the formula has %d values.", n, nrow(mf)),
                 hint = "Fit with variables of `data`, by name: y ~ x, not y ~ d$x.")
   }
   labels <- row.names(mf)
@@ -127,15 +125,18 @@ check_new_variable <- function(v, spec) {
                 message = sprintf("Variable `%s` of `newdata` must be %s as in the fit, not %s.", spec$name, want, got))
   }
   if (kind == "matrix" && ncol(v) != spec$width) {
-    abort_input("newdata", sprintf("%d", ncol(v)),
-                sprintf("a source of %d columns for variable `%s`", spec$width, spec$name))
+    abort_input("newdata", sprintf("%d", ncol(v)), sprintf("of %d columns in `%s`", spec$width, spec$name),
+                message = sprintf("Variable `%s` of `newdata` has %d columns. The fit needs %d.", spec$name, ncol(v),
+                                  spec$width))
   }
   if (kind == "factor") {
     unknown <- setdiff(as.character(unique(v)), c(spec$levels, NA))
     if (length(unknown)) {
-      got <- sprintf("level%s %s", plural_s(length(unknown)), list_quoted(unknown, "\""))
+      got <- list_quoted(unknown, "\"")
       abort_input("newdata", got, sprintf("of known levels in `%s`", spec$name),
-                  hint = sprintf("The fit has %s.", list_quoted(spec$levels, "\"", most = 10L)))
+                  message = sprintf("Variable `%s` of `newdata` has %s, which the fit does not have.", spec$name,
+                                    if (length(unknown) == 1L) paste("the level", got) else paste("the levels", got)),
+                  hint = sprintf("Its levels are %s.", list_quoted(spec$levels, "\"", most = 10L)))
     }
   }
   v
@@ -245,16 +246,17 @@ extended_rows <- function(old, new) {
        offset = both("offset", 0), w = both("w", 1), y = c(old$y, new$y), size = both("size", 1))
 }
 
-rows_without <- function(old, rows) {
-  c(list(x = old$x[-rows, , drop = FALSE]), lapply(old[names(old) != "x"], `[`, -rows))
-}
-
-# Returns the data with other rows. Equal rows are merged as in the fit; all equal rows if it has neighbours.
+# Returns the data with other rows. Equal rows are merged as in the fit; all equal rows if the fit has neighbours. Rows
+# with a non-Gaussian likelihood are not merged.
 data_of_rows <- function(data, rows, fit) {
   w <- rows$w
   keep <- if (is.null(w)) rep(TRUE, nrow(rows$x)) else w > 0
   if (!any(keep)) abort_input("rows", "all rows", "fewer than there are")
-  if (!response_of(fit)$conjugate) return(sites_of_rows(data, rows))
+  if (!response_of(fit)$conjugate) {
+    out <- clean_again(data, rows$x, unname(rows$response), w, NULL, FALSE, FALSE, FALSE, labels = names(rows$response))
+    out["na_action"] <- data["na_action"]
+    return(with_sites(out, list(y = rows$y, size = rows$size, weight = w, levels = data$levels), rows$offset))
+  }
   r <- unname(rows$response - if (is.null(rows$offset)) 0 else rows$offset)[keep]
   used <- if (!is.null(w) && any(w[keep] != 1)) w[keep]
   most <- if (!is.null(fit$near)) 1 - 1 / sum(keep) else if (merges_rows(fit$method)) 0.9 else 0
@@ -270,17 +272,9 @@ data_of_rows <- function(data, rows, fit) {
   data
 }
 
-# Returns the same for non-Gaussian likelihoods, whose rows are not merged.
-sites_of_rows <- function(data, rows) {
-  out <- clean_again(data, rows$x, unname(rows$response), rows$w, NULL, FALSE, FALSE, FALSE,
-                     labels = names(rows$response))
-  out["na_action"] <- data["na_action"]
-  with_sites(out, list(y = rows$y, size = rows$size, weight = rows$w, levels = data$levels), rows$offset)
-}
-
 # ---- the rows of a fit, read again from where they are --------------------------------------------------------------
 
-# Returns the part of a fit that fitted_rows() needs; workers receive it.
+# Returns the part of a fit that fitted_rows() needs, which is sent to workers.
 fit_recipe <- function(fit) {
   list(frame = fit$frame, terms = fit$terms, center = fit$center, scale = fit$scale,
        call = as.list(fit$call)[intersect(c("weights", "offset", "subset"), names(fit$call))])

@@ -14,7 +14,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   inputs <- lapply(names(mf)[used], function(name) code_variable(mf[[name]], name))
   check_levels_return(inputs, nrow(mf))
   rows <- rows_of_frame(mf, inputs, labels)
-  message_if_constant(rows$x, rep(vapply(inputs, `[[`, "", "name"), vapply(inputs, `[[`, 1L, "width")))
+  message_if_constant(rows$x, variable_of_columns(inputs))
   data <- clean_rows(rows$x, rows$response, rows$name, rows$w, rows$offset, indicator = columns_of_levels(inputs),
                      labels = labels, center = center, scale = scale, merge = merge, likelihood = likelihood,
                      rows = labels)
@@ -23,9 +23,6 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data$frame$required <- data_variables(data$frame, terms, call, envir)
   data
 }
-
-# Beyond this number of rows, copies of the data are avoided.
-many_rows <- 1e5
 
 # ---- the model frame ------------------------------------------------------------------------------------------------
 
@@ -148,31 +145,36 @@ rows_of_frame <- function(mf, variables, labels, argument = "data") {
 add_formula <- function(data, terms, variables, call) {
   data$terms <- terms
   data$var_names <- vapply(variables, `[[`, "", "name")
-  data$assign <- rep(seq_along(variables), vapply(variables, `[[`, 1L, "width"))
+  data$assign <- match(variable_of_columns(variables), data$var_names)
   levels <- lapply(variables, `[[`, "levels")
   data$xlevels <- stats::setNames(levels, data$var_names)[!vapply(levels, is.null, NA)]
+  # The offset argument is evaluated again in newdata, except a vector that do.call() put into the call: that belongs to
+  # the training rows. A single number holds for all rows.
+  recomputable <- is.null(call$offset) || is.language(call$offset) || length(call$offset) == 1L
   data$frame <- list(method = "formula", columns = colnames(data$x), terms = input_terms(terms, input_variables(terms)),
-                     variables = variables, offset = recomputable_offset(call$offset))
+                     variables = variables, offset = if (recomputable) call$offset else NA)
   data
 }
 
 # Returns the columns of the model frame that are inputs, in the order of the terms.
 input_variables <- function(terms) {
   if (!attr(terms, "response")) {
-    abort_input("formula", "one without", "a formula with a response, such as y ~ x1 + x2")
+    abort_input("formula", "one without a response", "such as y ~ x1 + x2", message = "`formula` has no response.",
+                hint = "Write it as y ~ x1 + x2.")
   }
   labels <- attr(terms, "term.labels")
   crossed <- labels[attr(terms, "order") > 1L]
   if (length(crossed)) {
     abort_input("formula", sprintf("one with %s", list_quoted(crossed)), "a sum of variables",
-                hint = "The kernel contains all interactions: name each variable once, as in y ~ a + b.")
+                hint = "The kernel includes all interactions. Name each variable once, as in y ~ a + b.")
   }
   if (!length(labels)) {
-    abort_input("formula", "one without", "a formula with an input on its right-hand side, such as y ~ x1 + x2")
+    abort_input("formula", "one without inputs", "such as y ~ x1 + x2", message = "`formula` has no inputs.",
+                hint = "Write it as y ~ x1 + x2.")
   }
   used <- unname(apply(attr(terms, "factors")[, labels, drop = FALSE] > 0, 2L, which))
   if (attr(terms, "response") %in% used) {
-    abort_input("formula", "one with it on both sides", "a formula with the response on its left only")
+    abort_input("formula", "one with the response on both sides", "a formula with the response on its left side only")
   }
   used
 }
@@ -189,7 +191,9 @@ code_variable <- function(v, name) {
   levels <- if (kind == "factor") if (is.factor(v)) levels(v) else levels(factor(v))
   width <- if (kind == "factor") length(levels) else if (kind == "matrix") ncol(v) else 1L
   check_memory(8 * NROW(v) * width, sprintf("the %d columns of `%s`", width, name))
-  columns <- switch(kind, factor = paste0(name, levels), matrix = matrix_columns(v, name), name)
+  columns <- switch(kind, factor = paste0(name, levels), matrix = { # named as by model.matrix()
+    paste0(name, if (!is.null(colnames(v))) colnames(v) else if (width > 1L) seq_len(width) else "")
+  }, name)
   list(name = name, kind = kind, levels = levels, width = width, columns = columns)
 }
 
@@ -197,13 +201,6 @@ variable_kind <- function(v) {
   if (is.factor(v) || (is.character(v) && is.null(dim(v)))) return("factor")
   if (!is_plain_numeric(v) || is.data.frame(v) || length(dim(v)) > 2L) return(NA_character_)
   if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"
-}
-
-# Names the columns of a matrix as model.matrix() does.
-matrix_columns <- function(v, name) {
-  names <- colnames(v)
-  if (is.null(names)) names <- if (ncol(v) > 1L) seq_len(ncol(v)) else ""
-  paste0(name, names)
 }
 
 # Refuses factors and text whose values hardly repeat: they identify rows, and learning a column for each takes hours.
@@ -218,19 +215,12 @@ check_levels_return <- function(variables, n) {
   }
 }
 
-# Tells for each column whether it is an indicator of a level or of TRUE.
+# Returns for each column the name of its variable.
+variable_of_columns <- function(variables) unlist(lapply(variables, function(v) rep(v$name, v$width)))
+
+# Returns TRUE for each column that is an indicator of a level or of TRUE.
 columns_of_levels <- function(variables) {
   unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical"), v$width)))
-}
-
-# Returns the columns of a coded variable, NA where its value is missing.
-variable_columns <- function(v, spec) {
-  if (spec$kind != "factor") return(matrix(as.double(v), ncol = spec$width))
-  code <- match(as.character(v), spec$levels)
-  m <- matrix(0, length(code), spec$width)
-  m[cbind(seq_along(code), code)] <- 1
-  if (anyNA(code)) m[is.na(code), ] <- NA
-  m
 }
 
 # Returns the columns of all variables side by side; `values` has the variables by name.
@@ -239,7 +229,14 @@ bind_columns <- function(variables, values) {
   x <- matrix(0, nrow(values), length(columns), dimnames = list(NULL, make.unique(columns)))
   at <- 0L
   for (v in variables) {
-    x[, at + seq_len(v$width)] <- variable_columns(values[[v$name]], v)
+    value <- values[[v$name]]
+    if (v$kind == "factor") {
+      code <- match(as.character(value), v$levels)
+      value <- matrix(0, length(code), v$width)
+      value[cbind(seq_along(code), code)] <- 1
+      value[is.na(code), ] <- NA # a missing level
+    }
+    x[, at + seq_len(v$width)] <- as.double(value)
     at <- at + v$width
   }
   x
@@ -250,7 +247,7 @@ check_complete <- function(x, variables, labels, argument, allow_na = FALSE) {
   i <- first_not_finite(x, allow_na)
   if (is.na(i)) return(invisible())
   at <- arrayInd(i, dim(x))
-  name <- rep(vapply(variables, `[[`, "", "name"), vapply(variables, `[[`, 1L, "width"))[at[2L]]
+  name <- variable_of_columns(variables)[at[2L]]
   row <- if (is.null(labels)) at[1L] else labels[at[1L]]
   abort_input(argument, sprintf("%s in row %s of `%s`", format(x[i]), row, name),
               "finite in every variable of the formula",
@@ -274,12 +271,6 @@ input_terms <- function(terms, used) {
   a$response <- 0L
   attributes(body) <- a
   body
-}
-
-# Returns the expression of the offset argument, to be evaluated in newdata; NA for a vector that do.call() put into the
-# call, which belongs to the training rows. A single number holds for all rows.
-recomputable_offset <- function(offset) {
-  if (is.null(offset) || is.language(offset) || length(offset) == 1L) offset else NA
 }
 
 # Returns the variables that newdata must have: columns of `data`, and variables from elsewhere with a value for each

@@ -4,9 +4,8 @@
 #' the inducing points. `update_points()` chooses them anew, for when new rows are far from the old ones.
 #'
 #' A fit on inducing points needs no data: the cost is \eqn{O(n m^2)} for n new rows. A fit with its data computes its
-#' posterior anew at the same hyperparameters. A non-Gaussian fit needs its data, and starts from its current mode. A
-#' `reference` is computed anew if the data are at hand, and left out with a message otherwise. `drop_rows()` without
-#' data refuses if rounding errors of the old sums would be visible.
+#' posterior anew at the same hyperparameters; a non-Gaussian fit needs its data. A `reference` is computed anew if the
+#' data are at hand, else it is left out. `drop_rows()` without data refuses if rounding errors would be visible.
 #'
 #' @param fit a fit by any function but [gp_subsample()].
 #' @param newdata a data frame with the variables of the formula, response and weights included; for a fit from a matrix
@@ -15,8 +14,7 @@
 #'   without its data, the rows themselves, as `newdata`.
 #' @param m number of inducing points; default: as many as now.
 #' @return The fit, without the certificate of `tol`. `added` and `dropped` count rows; `allowance` bounds the relative
-#'   rounding error of removed sums. `update_points()` returns the old fit, with a message, if new points reduce the
-#'   residual prior variance by less than a tenth.
+#'   rounding error of removed sums. `update_points()` keeps points that new ones improve by less than a tenth.
 #' @examples
 #' first <- pfdtc(mag ~ stations + depth, quakes[1:800, ], kernel = kernel_se(c(60, 300), 0.1),
 #'                noise = 0.04, hyper = "fixed", m = 20)
@@ -24,8 +22,8 @@
 #' nobs(more)
 #' drop_rows(more, 1:100)
 #' @seealso [pfdtc()], [rows_blocks()], [refine()]
-#' @section Errors and invariants: class `pfdtc_error_input`. Posterior and `logLik()` are those of a fit to the rows
-#'   that remain, with the same inducing points, to rounding.
+#' @section Errors and invariants: class `pfdtc_error_input`. The posterior is that of a fit to the remaining rows with
+#'   the same inducing points, to rounding.
 #' @export
 add_rows <- function(fit, newdata) {
   fit <- check_growing(fit)
@@ -50,15 +48,17 @@ add_rows <- function(fit, newdata) {
 #' @export
 drop_rows <- function(fit, rows) {
   fit <- check_growing(fit)
-  if (is.null(fit$data)) return(with_sums(fit, cleaned(fit, training_rows_from(fit, rows)), -1))
+  if (is.null(fit$data)) return(with_sums(fit, added_rows(fit, rows), -1))
   n <- length(fit$data$response)
   if (!is.numeric(rows) || anyNA(rows) || any(rows < 1 | rows > n | rows != round(rows))) {
     abort_input("rows", rows, sprintf("numbers of rows, from 1 to %d", n))
   }
   rows <- unique(as.integer(rows))
   if (!length(rows)) return(fit)
-  data <- data_of_rows(fit$data, rows_without(rows_of_data(fit$data), rows), fit)
-  data["na_action"] <- fit["na.action"] <- list(NULL) # it speaks of the rows' numbers
+  old <- rows_of_data(fit$data)
+  kept <- lapply(old, function(v) if (is.matrix(v)) v[-rows, , drop = FALSE] else v[-rows])
+  data <- data_of_rows(fit$data, kept, fit)
+  data["na_action"] <- fit["na.action"] <- list(NULL) # it has numbers of the old rows
   fit_of_data(fit, data, -length(rows))
 }
 
@@ -67,7 +67,7 @@ check_growing <- function(fit) {
   if (!response_of(fit)$conjugate && is.null(fit$data)) {
     abort_input("fit", sprintf("a fit with family %s without its data", response_of(fit)$label),
                 "one made with `keep_data = TRUE`",
-                hint = "Its mode depends on all rows at once, and no sums stand for them.")
+                hint = "Its mode depends on all rows at once, so sums over the old rows are not enough.")
   }
   if (gp_family(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "one of all rows")
   if (!is.null(fit$transform)) {
@@ -79,6 +79,10 @@ check_growing <- function(fit) {
 
 # ---- a fit without its data: sums -----------------------------------------------------------------------------------
 
+# Returns the cleaned rows of new data. `fit` may also be its fit_recipe().
+added_rows <- function(fit, newdata) cleaned(fit, training_rows_from(fit, newdata))
+
+# Returns the fit with cleaned rows added (`sign` = 1) or removed (`sign` = -1).
 with_sums <- function(fit, rows, sign) {
   if (!rows$n) return(fit)
   if (is.null(fit$inducing)) needs_data(fit, "fit")
@@ -87,121 +91,113 @@ with_sums <- function(fit, rows, sign) {
   with_new_sums(fit, new, sign)
 }
 
-# Rows elsewhere: their sums come here.
+# Returns the fit with the rows of a source on workers, which send the sums over them.
 add_from_workers <- function(fit, source) {
   if (!is.null(fit$data) || !is.null(fit$near) || is.null(fit$inducing)) {
-    abort_input("newdata", "rows on workers", "rows that are read here, for a fit that keeps rows",
-                hint = "Sums alone are what a fit with `keep_data = FALSE` and `neighbours = 0` takes.")
+    abort_input("newdata", "rows on workers", "rows that are read here, because the fit keeps rows",
+                hint = "Only fits with `keep_data = FALSE` and `neighbours = 0` take rows from workers.")
   }
-  visit <- visit_rows(added_rows, fit_recipe(fit), sums_with_signature,
-                      list(fit$inducing, model_of(fit), as_start(posterior_of_fit(fit)), gp_family(fit)$fitc,
-                           fit$control))
-  new <- source_pass(source, visit, either(merge_sums))
+  more <- list(fit$inducing, model_of(fit), as_start(posterior_of_fit(fit)), gp_family(fit)$fitc, fit$control)
+  new <- source_pass(source, visit_rows(added_rows, fit_recipe(fit), sums_with_signature, more), either(merge_sums))
   if (is.null(new)) fit else with_new_sums(fit, new, 1)
 }
 
-added_rows <- function(recipe, block) cleaned(recipe, training_rows_from(recipe, block))
-
 posterior_of_fit <- function(fit) c(fit$factors[setdiff(names(fit$factors), "jitter")], fit["jitter"])
 
-# `new`: of sums_with_signature()
+# Returns the fit whose sums include or lack `new`, a result of sums_with_signature().
 with_new_sums <- function(fit, new, sign) {
   model <- model_of(fit)
   p <- posterior_of_fit(fit)
-  n <- new$n
+  n <- sign * new$n
   sums <- sums_beside(p, new$sums, sign)
-  allowance <- if (sign < 0) check_taken(fit, p, sums, model, n)
-  sums[c("yy", "k_sum", "t", "rss")] <- lapply(sums[c("yy", "k_sum", "t", "rss")], max, 0)
-  sums$n <- fit$nobs + sign * n
+  if (sign < 0) fit$allowance <- sum(fit$allowance, rounding_of_removed(fit, p, sums, model, new$n))
+  squares <- c("yy", "k_sum", "t", "rss")
+  sums[squares] <- lapply(sums[squares], max, 0)
+  sums$n <- fit$nobs + n
   after <- posterior_of_sums(fit$inducing, sums, model, p)
-  zero <- list(n = 0, scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0))
-  more <- list(n = sign * n, scale = fit$scale,
-               shift = log_density_shift(sign * n, sign * new$log_w, fit$scale, 0, 0))
-  evidence <- function(rows, factors) evidence_of("points", model, rows, factors, gp_family(fit))
-  fit$evidence <- fit$evidence + evidence(more, after) - evidence(zero, p)
+  evidence <- function(n, log_w, factors) {
+    rows <- list(n = n, scale = fit$scale, shift = log_density_shift(n, log_w, fit$scale))
+    evidence_of("points", model, rows, factors, gp_family(fit))
+  }
+  fit$evidence <- fit$evidence + evidence(n, sign * new$log_w, after) - evidence(0, 0, p)
   fit$factors <- after
-  fit$signature <- signature_with(fit$signature, new$signature, sign)
-  if (sign > 0) fit <- with_offset_of(fit, new$offset_squares)
-  fit$nobs <- fit$nobs + sign * n
-  if (is_finite_number(fit$unexplained)) fit$unexplained <- after$t / fit$nobs / model$noise
-  if (sign < 0) fit$allowance <- sum(fit$allowance, allowance)
-  without_reference(count_rows(fit, sign * n))
+  if (is_finite_number(fit$unexplained)) fit$unexplained <- after$t / sums$n / model$noise
+  count_rows(fit, n, new, sign)
 }
 
-# Checks the rounding that removed rows leave in the sums: s2 I + G may be off by this share of s2.
-check_taken <- function(fit, p, sums, model, n) {
+# Returns the rounding error that removed rows leave in the sums: s2 I + G may be off by this share of s2. Stops if the
+# error is visible.
+rounding_of_removed <- function(fit, p, sums, model, n) {
   gone <- fit$nobs - n
   if (gone <= 0) {
     abort_input("rows", sprintf("%s of %s", show_count(n), show_count(fit$nobs)), "fewer than there are")
   }
   if (sums$yy < -1e-8 * p$yy || sums$t < -1e-8 * p$t || min(diag(sums$G)) < -1e-8 * max(diag(p$G))) {
-    abort_input("rows", "rows of which the fit has no sums", "rows of the fit")
+    abort_input("rows", "rows that the fit does not have", "rows of the fit")
   }
   off <- rounding_growth(nrow(p$G), fit$nobs) * sum(diag(p$G)) / model$noise
   if (off > 1e-4) {
-    abort_input("rows", sprintf("rows whose sums leave %s of the noise to rounding", format(off, digits = 2)),
-                "less than 1e-4 of it", hint = "Fit the rows that are left.")
+    off <- format(off, digits = 2)
+    abort_input("rows", off, "rows whose removal leaves rounding errors below 1e-4 of the noise",
+                message = sprintf("Without `rows`, rounding errors of the sums could reach %s of the noise.", off),
+                hint = "Fit the remaining rows instead.")
   }
   off
 }
 
-# Certificates allow for the rounding of the offset. `squares`: the weighted sum of squares of the new rows' offset.
-with_offset_of <- function(fit, squares) {
-  if (squares > 0) fit$frame$offset_size <- sqrt(sum(fit$frame$offset_size^2) + squares)
-  fit
-}
-
-count_rows <- function(fit, n) {
-  if (n == 0) return(fit)
-  what <- if (n > 0) "added" else "dropped"
-  fit[[what]] <- sum(fit[[what]], abs(n))
-  fit["tol"] <- list(NULL) # it was of other rows
-  fit
-}
-
-without_reference <- function(fit) {
+# Returns the fit with the number of its rows and their signature, which includes or lacks `new`, list(signature,
+# offset_squares). `tol` belonged to the old rows. A reference is left out, because it would need the data.
+count_rows <- function(fit, n, new, sign = 1) {
+  fit$signature <- signature_with(fit$signature, new$signature, sign)
+  # certificates allow for the rounding of the offset
+  if (sign > 0 && new$offset_squares > 0) {
+    fit$frame$offset_size <- sqrt(sum(fit$frame$offset_size^2) + new$offset_squares)
+  }
+  fit$nobs <- fit$nobs + n
   if (!is.null(fit$reference)) {
-    tell_classed("reference", "The reference is of other rows and is left out: it needs the data.")
+    tell_classed("reference", "The reference was computed from other rows and is left out. A new one needs the data.")
     fit["reference"] <- list(NULL)
   }
+  note_rows(fit, n)
+}
+
+note_rows <- function(fit, n) {
+  what <- if (n > 0) "added" else "dropped"
+  if (n != 0) fit[[what]] <- sum(fit[[what]], abs(n))
+  if (n != 0) fit["tol"] <- list(NULL)
   fit
 }
 
-# ---- a fit of a source that has kept rows as near rows --------------------------------------------------------------
+# ---- a fit to a row source that keeps rows as neighbours ------------------------------------------------------------
 
+# Returns the fit with more rows. It keeps all its rows as neighbours, or a sample of them.
 with_more_near <- function(fit, rows, sign) {
   if (sign < 0) {
-    abort_input("fit", "one of a row source that has kept a sample as near rows",
-                "one with its data, or of points alone",
-                hint = "Fit the rows that are left from where this fit is: pfdtc(<formula>, <source>, inducing = fit).")
+    abort_input("fit", "one that keeps a sample of its rows as neighbours", "one with its data or without neighbours",
+                hint = "Fit the remaining rows, starting from this fit: pfdtc(<formula>, <source>, inducing = fit).")
   }
-  if (is.null(fit$near$rows$shift)) needs_data(fit, "fit") # by a version that did not keep what this takes
+  if (is.null(fit$near$rows$shift)) needs_data(fit, "fit") # a fit by a version that did not keep this
   fit <- if (is.null(fit$near$sums)) with_all_near(fit, rows) else with_sampled_near(fit, rows)
-  fit$signature <- signature_with(fit$signature, signature_sums(rows))
-  fit <- with_offset_of(fit, rows$offset_squares)
-  fit$nobs <- fit$nobs + rows$n
-  without_reference(count_rows(fit, rows$n))
+  count_rows(fit, rows$n, list(signature = signature_sums(rows), offset_squares = rows$offset_squares))
 }
 
-# All rows are near rows, and the new ones are, last in the order.
+# Returns the fit whose neighbours are all rows. The new rows are last in the order.
 with_all_near <- function(fit, rows) {
   old <- fit$near$rows
-  data <- merge_all_equal_rows(c(joined_rows(old, rows), list(n = old$n + rows$n, shift = list(rows = 0, ss = 0))))
-  log_w <- if (is.null(rows$weights)) 0 else sum(log(rows$weights))
-  more <- log_density_shift(rows$n, log_w, fit$scale, data$shift$rows, data$shift$ss)
+  weighted <- !is.null(old$weights) || !is.null(rows$weights)
+  data <- merge_all_equal_rows(list(
+    x = rbind(old$x, rows$x), y = c(old$y, rows$y), group = NULL, n = old$n + rows$n, shift = list(rows = 0, ss = 0),
+    weights = if (weighted) c(merged_weights(old), merged_weights(rows))))
+  more <- log_density_shift(rows$n, sum_of_logs(rows$weights), fit$scale, data$shift$rows, data$shift$ss)
   data$shift <- Map(`+`, old$shift[names(more)], more)
-  fit$near$rank <- order_after(fit$near$rank, nrow(old$x), data, old)
+  fit$near$rank <- order_after(fit$near$rank, data, old)
   fit <- posterior_again(posterior_of(fit), rows = data)$fit
   fit$near$rows <- data[c("x", "y", "weights", "n", "shift")]
   fit
 }
 
-joined_rows <- function(a, b) {
-  weights <- if (!is.null(a$weights) || !is.null(b$weights)) c(merged_weights(a), merged_weights(b))
-  list(x = rbind(a$x, b$x), y = c(a$y, b$y), weights = weights, group = NULL)
-}
-
-# Points know of all rows by FITC's sums; what is near stays a random sample, in which the new rows take their places.
+# Returns the fit whose inducing points have FITC's sums over all rows, and whose neighbours are a random sample. New
+# rows replace rows of the sample.
 with_sampled_near <- function(fit, rows) {
   model <- model_of(fit)
   p <- posterior_of_near(fit$near, model)
@@ -215,7 +211,8 @@ with_sampled_near <- function(fit, rows) {
   fit
 }
 
-# A sample of `before` rows goes on: the i-th row more is taken with the probability of its share, for any of them.
+# Returns a random sample of `before` rows, continued by new rows. Row before + i replaces a random row of the sample
+# with probability size / (before + i).
 resampled <- function(kept, rows, before) {
   size <- nrow(kept$x)
   taken <- which(stats::runif(rows$n) * (before + seq_len(rows$n)) < size)
@@ -232,11 +229,10 @@ resampled <- function(kept, rows, before) {
 
 # ---- a fit with its data --------------------------------------------------------------------------------------------
 
-# The fit's posterior, made of other data. Rows that were there keep their order among near rows.
+# Returns the fit with the posterior of other data, `n` rows more or (negative) fewer.
 fit_of_data <- function(fit, data, n) {
   model <- model_of(fit)
-  old <- fit$data
-  if (!is.null(fit$near)) fit$near$rank <- order_after(fit$near$rank, nrow(old$x), data, old)
+  if (!is.null(fit$near)) fit$near$rank <- order_after(fit$near$rank, data, fit$data)
   fit <- posterior_again(posterior_of(fit), rows = data)$fit
   if (is_exact(fit)) {
     fit["small_n"] <- list(NULL)
@@ -248,21 +244,19 @@ fit_of_data <- function(fit, data, n) {
   fit$signature <- data_signature(data)
   if (!is.null(fit$reference)) {
     fit$reference <- if (!response_of(fit)$conjugate)
-      same_chance(laplace_reference(fit, data, min(fit$reference$m, data$n))) else
+      with_fixed_seed(laplace_reference(fit, data, min(fit$reference$m, data$n))) else
       reference_on(fit, data, fit$reference$inducing, NULL)
   }
-  count_rows(fit, n)
+  note_rows(fit, n)
 }
 
-# Ranks of rows that were there in the order they had, of others after them.
-order_after <- function(rank, n, data, old) {
+# Returns the ranks of rows among neighbours: rows of `old` keep their order, and others follow.
+order_after <- function(rank, data, old) {
   was <- match_rows(data$x, old$x)
-  new <- is.na(was)
-  place <- order(ifelse(new, n + seq_along(was), rank[was]))
-  order(place)
+  order(order(ifelse(is.na(was), nrow(old$x) + seq_along(was), rank[was])))
 }
 
-# Which row of `old` each row of x is, NA for none: rows are the same where all their numbers are.
+# Returns for each row of x the number of the equal row of `old`, or NA.
 match_rows <- function(x, old) {
   group <- equal_rows(rbind(old, x))
   n <- nrow(old)
@@ -288,7 +282,7 @@ update_points <- function(fit, m = NULL) {
   after <- left(z)
   if (after > 0.9 * before) {
     tell_classed("points", sprintf(
-      "The inducing points are kept: they leave %.3g of the prior variance, new ones would leave %.3g.",
+      "The inducing points are kept: they leave a residual prior variance of %.3g, new ones would leave %.3g.",
       in_units(fit, before / data$n, 2), in_units(fit, after / data$n, 2)))
     return(fit)
   }

@@ -1,14 +1,13 @@
 #' Rows from databases and files
 #'
-#' Row sources for [pfdtc()]: the rows are read block by block, anew in every pass, and are never in memory together.
-#'
-#' `rows_db()` reads a table or the result of a query (package `DBI`), `rows_csv()` CSV files, `rows_parquet()` Parquet
-#' files (package `nanoparquet`), and `rows_arrow()` Arrow array streams, as of ADBC drivers (package `nanoarrow`).
+#' Row sources for [pfdtc()], read block by block in every pass: `rows_db()` reads a table or the result of a query
+#' (package `DBI`), `rows_csv()` CSV files, `rows_parquet()` Parquet files (package `nanoparquet`), and `rows_arrow()`
+#' Arrow array streams, as of ADBC drivers (package `nanoarrow`).
 #'
 #' @param con connection made by `DBI::dbConnect()`. It stays open, and must not be used while rows are read.
 #' @param query name of a table, or a query that returns the same rows every time.
 #' @param block number of rows in a block.
-#' @param files file names, or one folder, whose `.csv`, `.csv.gz` or `.parquet` files are read in the order of names.
+#' @param files names of files, or of one folder with `.csv`, `.csv.gz` or `.parquet` files.
 #' @param col_classes `colClasses` of [utils::read.csv()]. `NULL`: guessed from the first block.
 #' @param ... arguments of [utils::read.csv()], such as `sep`, `dec` and `na.strings`.
 #' @param open function without arguments whose value `nanoarrow::as_nanoarrow_array_stream()` accepts.
@@ -37,7 +36,9 @@ rows_db <- function(con, query, block = rows_of_a_block) {
   read <- db_reader(con, query)
   next_block <- function() {
     rows <- read$fetch(block)
-    if (nrow(rows)) plain_columns(rows)
+    long <- vapply(rows, inherits, NA, "integer64")
+    rows[long] <- lapply(rows[long], as.double)
+    if (nrow(rows)) rows
   }
   columns <- tryCatch({
     read$open()
@@ -101,13 +102,6 @@ read_by_cursor <- function(con, query) {
   }, fetch = function(n) {
     DBI::dbGetQuery(con, sprintf("fetch forward %d from pfdtc_rows", as.integer(n)))
   }, finish = finish)
-}
-
-# Converts columns of integer64 to doubles.
-plain_columns <- function(rows) {
-  long <- vapply(rows, inherits, NA, "integer64")
-  rows[long] <- lapply(rows[long], as.double)
-  rows
 }
 
 #' @rdname row_sources
@@ -174,7 +168,6 @@ rows_parquet <- function(files, block = rows_of_a_block) {
   needs_package("nanoparquet", "rows_parquet()")
   files <- check_files(files, "[.]parquet$")
   block <- check_count(block, "block")
-  read <- function(file) as.data.frame(nanoparquet::read_parquet(file))
   columns <- tryCatch({
     schema <- nanoparquet::read_parquet_schema(files[1L])
     schema$name[is.na(schema$num_children)]
@@ -182,13 +175,7 @@ rows_parquet <- function(files, block = rows_of_a_block) {
     abort_input("files", sprintf("\"%s\"", files[1L]), "Parquet files", hint = conditionMessage(e))
   })
   rows_of_files(files, "Parquet", columns, function(file) {
-    rows <- read(file)
-    taken <- 0
-    list(close = function() NULL, read = function() {
-      now <- taken + seq_len(min(block, nrow(rows) - taken))
-      taken <<- taken + length(now)
-      if (length(now)) rows[now, , drop = FALSE]
-    })
+    list(close = function() NULL, read = read_slices(as.data.frame(nanoparquet::read_parquet(file)), block))
   })
 }
 

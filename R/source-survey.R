@@ -17,7 +17,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
                   survey$name)
   variables <- lapply(survey$variables, final_variable, given_levels(kernel))
   check_levels_return(variables, m$n)
-  sample <- reservoir_rows(reservoir_cut(survey$sample))
+  sample <- reservoir_rows(survey$sample)
   x <- bind_columns(variables, list2DF(sample$values, length(sample$r)))
   data <- clean_data(x, sample$r, survey$name, if (survey$weighted) sample$w, NULL,
                      columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE)
@@ -152,7 +152,7 @@ survey_merge <- function(a, b) {
   for (what in c("omitted", "log_w", "offset_squares")) a[[what]] <- a[[what]] + b[[what]]
   a$weighted <- a$weighted || b$weighted
   a$largest <- max(a$largest, b$largest)
-  a$moments <- merge_moments(a$moments, b$moments)
+  a$moments <- either(merge_moments)(a$moments, b$moments)
   a$sample <- reservoir_merge(a$sample, b$sample)
   a
 }
@@ -194,8 +194,6 @@ weighted_moments <- function(r, w) {
 }
 
 merge_moments <- function(a, b) {
-  if (is.null(a)) return(b)
-  if (is.null(b)) return(a)
   total <- a$total + b$total
   apart <- b$mean - a$mean
   list(n = a$n + b$n, total = total, mean = a$mean + apart * (b$total / total),
@@ -213,11 +211,11 @@ reservoir <- function(rows, n, size) {
 reservoir_merge <- function(a, b) {
   a$most <- min(a$most, b$most)
   a$chunks <- c(a$chunks, lapply(b$chunks, function(rows) take_sampled(rows, which(rows$key <= a$most))))
-  if (sum(sampled_in(a)) > 2 * a$size) reservoir_cut(a) else a
+  if (sum(vapply(a$chunks, function(rows) length(rows$key), 0L)) > 2 * a$size) reservoir_cut(a) else a
 }
 
 reservoir_cut <- function(sample) {
-  rows <- reservoir_rows(sample)
+  rows <- bind_blocks(sample$chunks)
   if (length(rows$key) > sample$size) {
     sample$most <- sort(rows$key, partial = sample$size)[sample$size]
     rows <- take_sampled(rows, which(rows$key <= sample$most))
@@ -226,19 +224,9 @@ reservoir_cut <- function(sample) {
   sample
 }
 
-sampled_in <- function(sample) vapply(sample$chunks, function(rows) length(rows$key), 0L)
-
-reservoir_rows <- function(sample) {
-  bind <- function(parts) if (is.matrix(parts[[1L]])) do.call(rbind, parts) else unlist(parts, use.names = FALSE)
-  all_of <- function(take) bind(lapply(sample$chunks, take))
-  values <- lapply(stats::setNames(nm = names(sample$chunks[[1L]]$values)), function(name) {
-    all_of(function(rows) rows$values[[name]])
-  })
-  list(key = all_of(function(rows) rows$key), values = values, r = all_of(function(rows) rows$r),
-       w = all_of(function(rows) rows$w))
-}
+# Returns the rows of the sample: list(key, values, r, w).
+reservoir_rows <- function(sample) reservoir_cut(sample)$chunks[[1L]]
 
 take_sampled <- function(rows, i) {
-  some <- function(v) if (is.matrix(v)) v[i, , drop = FALSE] else v[i]
-  list(key = rows$key[i], values = lapply(rows$values, some), r = rows$r[i], w = rows$w[i])
+  lapply(rows, function(v) if (is.list(v)) take_sampled(v, i) else if (is.matrix(v)) v[i, , drop = FALSE] else v[i])
 }

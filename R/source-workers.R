@@ -1,17 +1,15 @@
 #' Rows on workers
 #'
 #' A row source whose rows are in parts, each read by a worker process, here or on other machines: the workers of the
-#' current plan of package \pkg{future}, or the daemons of package \pkg{mirai}. The rows stay where they are. A pass
-#' over the rows is one task for each part, and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame
-#' to the workers.
+#' current plan of package \pkg{future}, or the daemons of package \pkg{mirai}. A pass over the rows is one task for
+#' each part and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame to the workers.
 #'
 #' @param parts a list: each element is a data frame, or a function without arguments that returns a data frame, a
 #'   matrix or a row source, such as [rows_blocks()], on the worker. The environment of the function is sent with it,
 #'   but not the global environment.
 #' @return A source, of class `pfdtc_source`.
-#' @details Each part is sent to or opened on a worker once, and kept there until another source is used. A fit does
-#'   not depend on which worker did what: it is that of all rows, in the order of the parts, to rounding. If a worker
-#'   dies, another does its part again, with a message.
+#' @details Each part is sent to or opened on a worker once, and kept there until another source is used. The fit is
+#'   that of all rows, to rounding, whichever worker did what. If a worker dies, another repeats its part.
 #' @examplesIf requireNamespace("future", quietly = TRUE)
 #' halves <- split(quakes, seq_len(nrow(quakes)) > 500)
 #' parts <- unname(lapply(halves, function(half) function() half))
@@ -109,46 +107,27 @@ open_part <- function(id, i, part) {
   })
 }
 
-# The number of rows in a block of a part in memory.
-part_block <- 65536L
-
-rows_in_memory <- function(rows) {
-  at <- 0
-  next_block <- function() {
-    if (at >= nrow(rows)) return(NULL)
-    i <- seq(at + 1, min(at + part_block, nrow(rows)))
-    at <<- at + length(i)
-    rows[i, , drop = FALSE]
-  }
-  new_source(function() at <<- 0, next_block, names(rows), "rows")
+# Returns the value of task(kept), list(absent = TRUE) if `kept` is NULL, or list(error). Errors are values, so that a
+# task fails only if its worker dies.
+on_worker <- function(kept, task) {
+  tryCatch(if (is.null(kept)) list(absent = TRUE) else task(kept), error = function(e) list(error = e))
 }
 
-# Returns list(value, rows), list(absent = TRUE) if the worker lacks the part, or list(error). Errors are values, so
-# that a task fails only if its worker dies.
 visit_part <- function(id, i, part, visit, merge, seed) {
-  so_far <- new.env()
-  as_result({
-    source <- open_part(id, i, part)
-    if (is.null(source)) {
-      list(absent = TRUE)
-    } else {
-      with_random_seed(seed, source_pass(source, visit, merge, so_far))
-      list(value = so_far$value, rows = so_far$rows)
-    }
+  on_worker(open_part(id, i, part), function(source) {
+    so_far <- new.env()
+    with_random_seed(seed, source_pass(source, visit, merge, so_far))
+    list(value = so_far$value, rows = so_far$rows)
   })
 }
 
-part_columns <- function(id, i, part) as_result(list(value = open_part(id, i, part)$columns))
+part_columns <- function(id, i, part) on_worker(open_part(id, i, part), function(source) list(value = source$columns))
 
 share_of_product <- function(id, share, x, kernel, v, control, shares) {
-  as_result({
-    x <- kept_of(id, "x", x)
-    if (is.null(x)) list(absent = TRUE) else
-      list(value = native_kernel_matvecs(kernel, x, NULL, v, control, share, shares))
+  on_worker(kept_of(id, "x", x), function(x) {
+    list(value = native_kernel_matvecs(kernel, x, NULL, v, control, share, shares))
   })
 }
-
-as_result <- function(expr) tryCatch(expr, error = function(e) list(error = e))
 
 # ---- tasks and workers ----------------------------------------------------------------------------------------------
 
@@ -176,16 +155,15 @@ launch_parts <- function(work) {
     i <- work$waiting[1L]
     what <- work$task(i, work$whole[i])
     flight <- tryCatch(work$crew$start(what[[1L]], what[[2L]]), error = function(e) e)
-    work$waiting <- work$waiting[-1L]
     if (!inherits(flight, "error")) {
       work$flying[[as.character(i)]] <- flight
+      work$waiting <- work$waiting[-1L]
     } else if (leaves_others(work, flight)) { # nothing was lost: another worker takes the part
       work$slots <- max(1L, work$slots - 1L)
-      work$waiting <- c(i, work$waiting)
     } else if (length(work$flying)) { # the other workers are busy
       work$slots <- length(work$flying)
-      work$waiting <- c(i, work$waiting)
     } else {
+      work$waiting <- work$waiting[-1L]
       lose_part(work, i, flight)
     }
   }
@@ -203,7 +181,11 @@ land_part <- function(work, name) {
     leaves_others(work, flight)
     lose_part(work, i, result)
   } else if (!is.null(result$error)) {
-    stop_in_part(result$error, i, work$n)
+    e <- result$error
+    text <- sprintf("%s (On a worker, in part %d of %d.)", conditionMessage(e), i, work$n)
+    if (!any(startsWith(class(e), "pfdtc_error"))) abort_source(text, parent = e, rows = 0)
+    e$message <- text
+    stop(e)
   } else if (isTRUE(result$absent)) {
     work$whole[i] <- TRUE
     work$waiting <- c(i, work$waiting)
@@ -221,14 +203,6 @@ lose_part <- function(work, i, e) {
   }
   tell_classed("worker", sprintf("Part %d of %d was lost with its worker. Another worker does it again.", i, work$n))
   work$waiting <- c(i, work$waiting)
-}
-
-# Raises the error of a part, with the number of the part in its message.
-stop_in_part <- function(e, i, n) {
-  e_message <- sprintf("%s (On a worker, in part %d of %d.)", conditionMessage(e), i, n)
-  if (!any(startsWith(class(e), "pfdtc_error"))) abort_source(e_message, parent = e, rows = 0)
-  e$message <- e_message
-  stop(e)
 }
 
 # Returns list(name, size(), start(f, args), landed(flight), value(flight), exclude(flight)). start() and value() fail

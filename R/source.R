@@ -1,13 +1,13 @@
 #' Rows that come in blocks
 #'
-#' A row source returns the rows of a data set block by block, as often as needed: for data larger than memory, or
-#' stored elsewhere. [pfdtc()] takes a source as `data` of a formula and keeps one block and a sample of the rows in
-#' memory. `rows_blocks()` makes a source from two functions.
+#' A row source returns the rows of a data set block by block, as often as needed, for data larger than memory or stored
+#' elsewhere. [pfdtc()] takes one as `data` of a formula, and keeps one block and a sample in memory. `rows_blocks()`
+#' makes a source from two functions.
 #'
 #' @param rewind function without arguments. It makes the next block the first one.
 #' @param next_block function without arguments that returns the next block: a data frame or a matrix with any number of
 #'   rows, `NULL` after the last block.
-#' @param columns names of the columns, which every block has. `NULL`: those of the first block, which is read for this.
+#' @param columns names of the columns, which every block has. Default: those of the first block.
 #' @return A source, of class `pfdtc_source`. It must return the same rows in every pass, in any order.
 #' @examples
 #' at <- 0
@@ -20,8 +20,8 @@
 #'   },
 #'   columns = names(quakes))
 #' @seealso [rows_db()] for databases and files, [rows_parts()] for rows on workers, [pfdtc()]
-#' @section Errors: class `pfdtc_error_input` for arguments, `pfdtc_error_source` for failures while rows are read. It
-#'   has the original condition (`parent`) and the number of rows read before (`rows`).
+#' @section Errors: class `pfdtc_error_input` for arguments, `pfdtc_error_source` for failures while rows are read, with
+#'   the original condition (`parent`) and the number of rows read before (`rows`).
 #' @export
 rows_blocks <- function(rewind, next_block, columns = NULL) {
   if (!is.function(rewind)) abort_input("rewind", rewind, "a function without arguments")
@@ -65,7 +65,7 @@ with_random_seed <- function(seed, expr) {
   expr
 }
 
-same_chance <- function(expr) with_random_seed(1, expr)
+with_fixed_seed <- function(expr) with_random_seed(1, expr)
 
 # ---- a pass over all rows -------------------------------------------------------------------------------------------
 
@@ -91,6 +91,25 @@ visit_rows <- function(read, from, f, more) {
   function(block) {
     rows <- read(from, block)
     if (rows$n) do.call(f, c(list(rows), more))
+  }
+}
+
+# The number of rows in a block of rows in memory.
+part_block <- 65536L
+
+# Returns a source of the rows of a data frame.
+rows_in_memory <- function(rows) {
+  next_block <- NULL
+  new_source(function() next_block <<- read_slices(rows, part_block), function() next_block(), names(rows), "rows")
+}
+
+# Returns a function that returns the next `block` rows at each call, and NULL after the last row.
+read_slices <- function(rows, block) {
+  at <- 0
+  function() {
+    now <- at + seq_len(min(block, nrow(rows) - at))
+    at <<- at + length(now)
+    if (length(now)) rows[now, , drop = FALSE]
   }
 }
 
@@ -158,7 +177,10 @@ in_block <- function(expr, before, n) {
 # CSV, a line for each row; without, they are returned. `request` identifies the call, so that the same call continues
 # an interrupted file; NULL begins anew.
 predict_source <- function(source, predict_block, file, request = NULL) {
-  if (is.null(file)) return(bind_predictions(source_pass(source, function(block) list(predict_block(block)), c)))
+  if (is.null(file)) {
+    blocks <- source_pass(source, function(block) list(predict_block(block)), c)
+    return(if (is.null(blocks)) no_rows_to_predict() else bind_blocks(blocks))
+  }
   check_output_file(file)
   part <- part_of_file(file, request)
   check_output_file(part)
@@ -220,14 +242,11 @@ file_is_full <- function(file, wanted, written = NULL) {
 check_output_file <- function(file) {
   if (!is.character(file) || length(file) != 1L || is.na(file)) abort_input("file", file, "the name of a file")
   link <- Sys.readlink(file)
-  if ((file.exists(file) && !is_regular(file)) || (!is.na(link) && nzchar(link))) {
+  odd <- dir.exists(file) || (!is.na(link) && nzchar(link)) ||
+    (file.exists(file) && .Platform$OS.type == "unix" && system2("test", c("-f", shQuote(path.expand(file)))) != 0L)
+  if (odd) {
     abort_input("file", sprintf("\"%s\", a folder, device, pipe or link", file), "a new or a regular file")
   }
-}
-
-is_regular <- function(file) {
-  if (dir.exists(file)) return(FALSE)
-  .Platform$OS.type != "unix" || system2("test", c("-f", shQuote(path.expand(file)))) == 0L
 }
 
 # Returns the name of an incomplete file; it includes a hash of the request.
@@ -273,11 +292,12 @@ as_table <- function(p) {
   table
 }
 
-bind_predictions <- function(blocks) {
-  if (is.null(blocks)) no_rows_to_predict()
-  bind <- function(parts) if (is.matrix(parts[[1L]])) do.call(rbind, parts) else unlist(parts)
-  if (!is.list(blocks[[1L]])) return(bind(blocks))
-  lapply(stats::setNames(nm = names(blocks[[1L]])), function(part) bind(lapply(blocks, `[[`, part)))
+# Binds the values of blocks: vectors, matrices, or lists of these.
+bind_blocks <- function(blocks) {
+  first <- blocks[[1L]]
+  if (is.matrix(first)) return(do.call(rbind, blocks))
+  if (!is.list(first)) return(unlist(blocks))
+  lapply(stats::setNames(nm = names(first)), function(name) bind_blocks(lapply(blocks, `[[`, name)))
 }
 
 # Returns everything in a fit that its predictions depend on.

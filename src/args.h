@@ -24,17 +24,17 @@ SEXP list_get(SEXP list, const char *name);
 
 double arg_number(SEXP x, const char *argument);
 int arg_integer(SEXP x, const char *argument);
-/* the same, not negative */
+/* an integer of at least 0 */
 int arg_count(SEXP x, const char *argument);
 const char *arg_string(SEXP x, const char *argument);
 /* doubles of a matrix, with its dimensions */
 const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);
-/* the same of rows that the kernel is evaluated at: they have the columns that it reads */
+/* doubles of a matrix that has the columns that the kernel reads */
 const double *arg_inputs(const struct kernel *k, SEXP x, const char *argument, int *rows,
                          int *columns);
 /* doubles of a vector of that length */
 const double *arg_vector(SEXP x, const char *argument, size_t length);
-/* the same, or NULL for R's NULL */
+/* arg_vector(), or NULL for R's NULL */
 const double *arg_vector_or_null(SEXP x, const char *argument, size_t length);
 /* elements of a named list */
 double list_number(SEXP list, const char *name);
@@ -43,7 +43,7 @@ const double *list_vector(SEXP list, const char *name, size_t length);
 /* copies from 0 of integers from `least` (0: none) to `most` */
 const int *arg_indices(SEXP x, const char *argument, int least, int most);
 
-/* What pointers show lives until the door returns. */
+/* The memory behind returned pointers lives until the door returns. */
 struct kernel arg_kernel(SEXP list);
 struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel);
 
@@ -51,20 +51,20 @@ struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel);
 struct model *arg_model(SEXP list);
 /* rows that the model's kernel can be evaluated at: list(x, y, scale), y and scale perhaps NULL */
 struct source *arg_rows(const struct model *model, SEXP list);
-/* the same of which the response is read */
+/* arg_rows() with a response */
 struct source *arg_data(const struct model *model, SEXP list);
-/* the same of a matrix alone */
+/* rows without response and scales */
 struct source *arg_new_rows(const struct model *model, SEXP x);
 /* points without L: a model with z */
 struct inducing arg_points(const struct model *model, SEXP list);
 /* points with L, C and beta */
 struct posterior *arg_posterior(SEXP list);
-/* how to walk over N rows. control: list(block, threads: integers; memory: a double) */
+/* plan of a pass over N rows. control: list(block, threads: integers; memory: a double) */
 struct plan arg_plan(SEXP control, int N);
 /* a pass over rows, beside points or NULL */
 struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP control);
 
-/* sums as ffi_sums() gives them, or several of it added up */
+/* sums from ffi_sums(), perhaps of several parts */
 struct stats arg_sums(SEXP list, int M, int q);
 /* the objective of that name */
 const struct objective *arg_objective(SEXP name);
@@ -74,11 +74,11 @@ const struct objective *arg_objective(SEXP name);
 /* scratch that R frees when the door returns */
 double *room(size_t n);
 int *room_for_integers(size_t n);
-/* the same by pieces, with `scratch` to begin with where that is a vector of doubles */
+/* an arena of room(), which uses `scratch` first if that is a vector of doubles */
 struct arena *door_arena(SEXP scratch);
 
-/* A list of these names, NULL behind the last, empty: protected by the caller.  Each result is then
- * put where its name says, and given back to be filled where it is an array. */
+/* Makes an empty list with these names, NULL behind the last; the caller protects it.  The functions
+ * below set an element by its name, and return its memory if it is an array. */
 SEXP pack(const char *name, ...);
 double *pack_matrix(SEXP list, const char *name, int rows, int columns);
 double *pack_vector(SEXP list, const char *name, int n);
@@ -87,7 +87,7 @@ int *pack_integer_matrix(SEXP list, const char *name, int rows, int columns);
 double *pack_zeros(SEXP list, const char *name, int n);
 void pack_number(SEXP list, const char *name, double x);
 void pack_status(SEXP list, enum status status);
-/* status, and x where that is well, else Inf; gives the status back */
+/* packs the status, and x or (after a failure) Inf; returns the status */
 enum status pack_value(SEXP list, enum status status, const char *name, const double *x);
 /* L and C (M x M) and beta of a posterior */
 void pack_factors(SEXP list, int M, double **L, double **C, double **beta);

@@ -2,12 +2,12 @@
 #define PFDTC_BLAS_THREADS_H
 
 /*
- * The number of threads of the BLAS at hand, by its own entry (OpenBLAS, MKL), which is looked
- * up among what is loaded: nothing is linked, and with any other BLAS nothing happens.  Not to
- * be called from several threads at once.
+ * The number of threads of the loaded BLAS (OpenBLAS, MKL), by its own function, which is looked up
+ * at run time.  Nothing is linked, and with another BLAS nothing happens.  Do not call it from
+ * several threads at once.
  */
 
-/* Sets it where n >= 1; returns what it was, or 0 where there is no such entry. */
+/* Sets the number if n >= 1; returns the number before, or 0 if it is not known. */
 int blas_threads(int n);
 
 #endif

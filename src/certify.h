@@ -31,7 +31,7 @@
  */
 #include "posterior.h"
 
-/* What is known of a posterior, for all points: every number rounded up */
+/* Bounds for a posterior that hold at all points; every number is rounded up */
 struct norms {
     double weight; /* largest row weight */
     double most; /* largest k(x, x) of the rows and the points; what rounding does to them
@@ -53,14 +53,14 @@ struct norms {
     const double *Psi; /* M x M with |h_x|_E^2 <= C_x'Psi C_x */
 };
 
-/* What all rows say of a point beyond the posterior, as computed */
+/* Sums over all rows that narrow the bounds at a point, as computed */
 struct crossing {
     double cross; /* h_x'e_x */
     double gain;  /* e_x'B^{-1}e_x */
     double size;  /* |e_x|^2 */
 };
 
-/* the same of many points, [n] each */
+/* struct crossing for many points, [n] each */
 struct crossings {
     const double *cross, *gain, *size;
 };
@@ -89,7 +89,7 @@ struct certificate {
  */
 struct kriged {           /* sums of a point, as computed */
     double prior, sor;    /* k(x,x), var_SoR */
-    double size;          /* of what prior is a sum of */
+    double size;          /* sum of the sizes of the terms of prior */
     double J, wh, ww, w1; /* of kriging.h */
     double hh, ch, xh;    /* |h|^2, |C^{-1}A h|^2, h_x'h */
     double JQ;            /* |a - A w|^2 + s2 |w|^2 */
@@ -112,8 +112,8 @@ struct certified {
     double *mean, *sor_variance, *unexplained, *mean_error, *var_lower, *var_upper;
 };
 
-/* Linear functionals of f, n of them, which `to` has from `first` on: what f(x) is to k(Z, x) and
- * k(x, x), l(f) is to l(k(Z, .)) and Var l(f), and all of the above holds.  A (M x n) = L^{-1}
+/* Certifies n linear functionals l(f); `to` receives them from `first` on.  All bounds above hold with
+ * l(k(Z, .)) for k(Z, x) and Var l(f) for k(x, x).  A (M x n) = L^{-1}
  * l(k(Z, .)); prior: the variances; size: (sum |c_i| sqrt(k(x_i, x_i)))^2 >= prior where l(f) =
  * sum c_i f(x_i), which rounding is relative to.  work: 3 M n */
 void certify_features(const struct posterior *p, const struct norms *norms, int n,
@@ -121,12 +121,12 @@ void certify_features(const struct posterior *p, const struct norms *norms, int 
                       const struct crossings *crossings, double *work,
                       const struct certified *to);
 
-/* the same of new rows, as a sink; scratch: certify_size(M, n) */
+/* a sink that certifies f at new rows; scratch: certify_size(M, n) */
 size_t certify_size(int M, int n);
 struct certifying {
     const struct posterior *posterior;
     const struct norms *norms;
-    const struct crossings *crossings; /* of all rows, or NULL */
+    const struct crossings *crossings; /* at all rows, or NULL */
     struct certified to;
 };
 struct sink certifying_sink(const struct certifying *self);

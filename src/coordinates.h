@@ -2,20 +2,20 @@
 #define PFDTC_COORDINATES_H
 
 /*
- * Coordinates in which rows that the kernel calls near are near: (x - x_1) / l of a lengthscale, a
- * point on a circle of a period, and so on; of a sum, each with the share of its term in the
- * prior variance.  Of one stationary factor they are its own scaled inputs.
+ * Coordinates whose distances follow the kernel: (x - x_1) / l for a lengthscale, a point on a circle
+ * for a period, and so on.  In a sum each is multiplied by the share of its term in the prior
+ * variance.  For one stationary factor they are its scaled inputs.
  */
 #include "kernel.h"
 
 struct coordinate {
     int column;
-    double rate;   /* of the difference, or the circle's radius */
+    double rate;   /* factor of the difference, or radius of the circle */
     double period; /* 0: none; < 0: the sine, > 0: the cosine */
 };
 
 int kernel_n_coordinates(const struct kernel *k);
-/* at [n_coordinates]; returns how many there are (columns that terms share are one) */
+/* Fills at [n_coordinates]; returns their number (a column that terms share counts once). */
 int kernel_coordinates(const struct kernel *k, struct coordinate *at);
 double coordinate_of(const struct coordinate *at, double x, double centre);
 

@@ -7,7 +7,7 @@
  *   (I)          = sum_{n, m} (k^(x_n, x_m) + r_n r_m) E_nm,   r = mu^ - y,  E = K - A'A
  *   (II) + (III) = sum_j s_j |D^{-1} A (w_j - A't_j)|^2 + p tr(D^{-1} (A E A' - G J G) D^{-1})
  *
- * at the price of every pair of rows; and its constant, C(X) = tr((k^ + r r') K).
+ * which costs a loop over all pairs of rows.  Also its constant, C(X) = tr((k^ + r r') K).
  */
 #include "pass.h"
 #include "pf.h"
@@ -17,10 +17,10 @@ struct divergence {
     struct source rows;
     struct pass pass;
     struct panel panel; /* with aux, without Wt */
-    double *T, *R;      /* L^{-1} W_m; W_x' - y' of the blocks that are kept */
+    double *T, *R;      /* L^{-1} W_m; W_x' - y' for the kept blocks */
 };
 
-/* z (without L), rows, panel and pass.plan are there; no points for the constant */
+/* The caller sets z (without L), rows, panel and pass.plan; the constant needs no points. */
 enum status divergence_value(struct divergence *d, double *value);
 double divergence_constant(struct divergence *d);
 

@@ -1,13 +1,13 @@
 #ifndef PFDTC_DTC_H
 #define PFDTC_DTC_H
 
-/* The DTC posterior of rows at hand: L, the sums of a first pass, their factors, and the residuals
- * y - A'beta in a second. */
+/* The DTC posterior of rows in memory: L, a pass for the sums, their factors, and a pass for the
+ * residuals y - A'beta. */
 #include "pass.h"
 #include "posterior.h"
 
 struct dtc {
-    struct model *model; /* its jitter is raised where L wants that */
+    struct model *model; /* its jitter is raised if L needs that */
     struct inducing z;
     struct pass pass;
     double *L, *C, *beta; /* the caller's: M x M, M x M, [M] */
@@ -15,8 +15,8 @@ struct dtc {
     double rss;
 };
 
-/* model, z (without L) and the pass over the rows are there.  most: of the jitter.  Sums are there
- * (0) and C is not touched where there is no L. */
+/* The caller sets model, z (without L) and the pass over the rows.  most: largest jitter.  If L does
+ * not exist, the sums are 0 and C is not written to. */
 enum status dtc_run(struct dtc *d, double most);
 
 #endif

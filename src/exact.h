@@ -10,13 +10,13 @@
  */
 #include "gram.h"
 
-/* On rows at hand, in passes over them. */
+/* The posterior of rows in memory, computed in passes over them. */
 struct exact {
     const struct model *model;
     struct pass pass;
     const double *weights; /* [N] or NULL */
     double *L, *alpha;     /* room for them: N x N, [N] */
-    double *K_bar;         /* of the gradient */
+    double *K_bar;         /* for the gradient */
 };
 /* L, alpha and value = -log N(y; 0, K + s2 W^{-1}); pass.rows have a response */
 enum status exact_run(struct exact *e, double *value);

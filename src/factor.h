@@ -2,8 +2,8 @@
 #define PFDTC_FACTOR_H
 
 /*
- * One factor of a kernel: a profile of some inputs.  What it is a function of, its statistic, is
- * made for many pairs of rows at a time; values and slopes follow from it entry by entry.
+ * One factor of a kernel: a profile of some inputs.  It is a function of a statistic, which is
+ * computed for many pairs of rows at a time; values and slopes follow entry by entry.
  *
  * Distances are sums of squared differences, taken before they are divided by the lengthscales,
  * never |x|^2 + |z|^2 - 2 x'z: equal rows have distance exactly 0, inputs around 1e8 keep their
@@ -31,13 +31,13 @@ struct factor {
 enum { FACTOR_ROWS = 4 };
 
 int factor_is_stationary(const struct factor *f);
-/* whether k(x, x) = 1 */
+/* Returns 1 if k(x, x) = 1. */
 int factor_is_constant(const struct factor *f);
-/* whether it is of a linear mean, whose vague variance is no measure of nearness */
+/* Returns 1 for a linear mean, whose vague variance must not decide which rows are near. */
 int factor_is_mean(const struct factor *f);
 /* d s / d z_j of METRIC_PRODUCT at x */
 double factor_product_slope(const struct factor *f, int j, double x);
-/* its shape parameters, behind the metric's */
+/* Returns its shape parameters, which follow those of the metric. */
 const double *factor_shape(const struct factor *f);
 
 /* 1 / lengthscale of input j, finite */
@@ -46,12 +46,12 @@ double factor_rate(const struct factor *f, int j);
 /* S (M x n): the statistic of each row of Z and each of X */
 void factor_statistic(const struct factor *f, int M, const double *Z, int ldz, int n,
                       const double *X, int ldx, double *S);
-/* the same of each row with itself */
+/* the statistic of each row with itself */
 void factor_self_statistic(const struct factor *f, int n, const double *X, int ldx,
                            double *s);
 
 /* n entries: exponent += ., times *= .; S of factors that are not stationary is overwritten.
- * Returns 1 where the exponent has a share in it. */
+ * Returns 1 if the factor has an exponent. */
 int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
                  double *times);
 
@@ -66,7 +66,7 @@ void factor_levels(const struct factor *f, int n, const double *X, int ldx, int 
 void factor_pull(const struct factor *f, int M, const double *Z, int ldz, int n,
                  const double *X, int ldx, double *S_bar, double *dZ, double *dtheta);
 
-/* D (n x n) = what the log parameter p of the metric does to the statistic of X with itself */
+/* D (n x n) = the slope of the statistic of X with itself in the log parameter p of the metric */
 void factor_metric_slope(const struct factor *f, int p, int n, const double *X, int ldx,
                          double *D);
 int factor_n_metric(const struct factor *f);

@@ -3,9 +3,9 @@
 
 /* The doors that R calls.  model: list(kernel, noise, jitter); points: a model with z; posterior: points
  * with L, C and beta, perhaps G; rows: list(x, y, scale), scale the roots of the weights or NULL, y
- * NULL where nothing reads it; control: see arg_plan().  Each returns a list whose element `status` is
- * an enum status where something numerical can fail; scratch given by the caller is written to, no
- * other argument is. */
+ * NULL where nothing reads it; control: see arg_plan().  If a
+ * computation can fail, the result has an element `status`, an enum status.  Arguments are not
+ * written to, except scratch. */
 #include "args.h"
 
 /* k(x, z), nrow(x) x nrow(z) */
@@ -14,7 +14,7 @@ SEXP ffi_kernel_matrix(SEXP model, SEXP x, SEXP z, SEXP control);
 SEXP ffi_kernel_diagonal(SEXP model, SEXP x);
 /* d k(x, z) / d z_column, nrow(x) x nrow(z), column from 1 */
 SEXP ffi_kernel_slopes(SEXP model, SEXP x, SEXP z, SEXP column);
-/* list(prior, size): the variance of the slope at the rows of x, and what its rounding is relative to */
+/* list(prior, size): the variance of the slope at the rows of x; its rounding is relative to size */
 SEXP ffi_slope_variance(SEXP model, SEXP x, SEXP column);
 
 /* list(status, value, gradient, theta, noise, used): an objective and its gradient in z (M x d) and,
@@ -26,15 +26,15 @@ SEXP ffi_slope_variance(SEXP model, SEXP x, SEXP column);
  *           C = -s2^2 y'(K + s2 I)^{-1} y */
 SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP control,
                   SEXP scratch);
-/* The same a step at a time, for rows that are not all at hand.  Sums of some rows: list(status, G, Ay,
- * AW, AKA, yy, k_sum, t, n, log_weights), which add up over rows, but for AKA (aux with p = 1, else
- * NULL) that takes all pairs of rows */
+/* The steps of ffi_evaluate(), for rows in parts.  Sums of some rows: list(status, G, Ay, AW, AKA, yy,
+ * k_sum, t, n, log_weights).  They add up over parts, except AKA (aux with p = 1, else NULL), which
+ * needs all pairs of rows */
 SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control);
-/* list(status, value, adjoint, noise) of all rows' sums.  rss: sum of the squares of y - A'beta, as
- * ffi_gradient() gives it; NULL: by the sums, with less digits near interpolation */
+/* list(status, value, adjoint, noise) of all rows' sums.  rss = |y - A'beta|^2 from
+ * ffi_gradient(); NULL: from the sums, with fewer digits near interpolation */
 SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss);
-/* list(status, gradient, theta, rss): the part of some rows, which adds up over rows; with all rows'
- * k_sum (else NULL) that of the points as well, which is wanted once */
+/* list(status, gradient, theta, rss) of some rows, which add up over parts.  One call has k_sum of all
+ * rows, the others NULL: it adds the part of the gradient that comes from the points */
 SEXP ffi_gradient(SEXP objective, SEXP points, SEXP rows, SEXP adjoint, SEXP k_sum,
                   SEXP control);
 /* list(status, L, C, beta) */
@@ -71,11 +71,11 @@ SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control);
 /* list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x;
  * posterior with G; crossing: what ffi_cross() gives there, or NULL */
 SEXP ffi_certify(SEXP posterior, SEXP norms, SEXP x, SEXP crossing, SEXP control);
-/* the same of linear functionals, see certify_features(): features M x n, prior and size [n] */
+/* ffi_certify() for linear functionals, see certify_features(): features M x n, prior and size [n] */
 SEXP ffi_certify_features(SEXP posterior, SEXP norms, SEXP features, SEXP prior,
                           SEXP size);
-/* list(J, q, var_lower, var_upper) of one by kriging: list(prior, size, ...) of struct kriged;
- * n_terms: that its sums have */
+/* list(J, q, var_lower, var_upper) of one functional by kriging.  sums: list(prior, size, ...), see
+ * struct kriged; n_terms: number of terms in its sums */
 SEXP ffi_certify_kriged(SEXP posterior, SEXP norms, SEXP n_terms, SEXP sum_w, SEXP sums);
 
 /* Laplace's approximation on z with a likelihood, see laplace.h.  sites: list(name, y, size, weight,
@@ -103,14 +103,14 @@ SEXP ffi_kriging(SEXP posterior, SEXP norms, SEXP rows, SEXP x_new, SEXP start, 
 /* F v, row i of which is (v_i - u_i'v over rows_i) / sqrt(d_i), as ffi_near() keeps them; or F'v */
 SEXP ffi_decorrelate(SEXP u, SEXP d, SEXP rows, SEXP v, SEXP transpose);
 
-/* K V over all pairs of rows, whatever their scales, or one of the shares that add up to it
- * (`share` from 0 to `shares` - 1);  V: N x m */
+/* K V over all pairs of rows, without scales, or one of the shares that add up to it (`share` from 0
+ * to `shares` - 1);  V: N x m */
 SEXP ffi_kernel_matvecs(SEXP model, SEXP rows, SEXP v, SEXP share, SEXP shares,
                         SEXP control);
 /* k(x_new, x) u */
 SEXP ffi_kernel_cross_matvec(SEXP model, SEXP x, SEXP u, SEXP x_new, SEXP control);
-/* what a posterior makes of a response y: list(Ay, beta, yy, rss, v), v = B^{-1} y.
- * whiten = 0: by sums of kernel values, in O(N M), with errors that a preconditioner may have */
+/* sums of another response y: list(Ay, beta, yy, rss, v), v = B^{-1} y.  whiten = 0: from sums of
+ * kernel values, in O(N M), accurate enough for a preconditioner */
 SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten, SEXP control);
 
 /* the exact GP on the rows: list(status, L, alpha, minus_evidence); weights, not their roots, which
@@ -141,18 +141,18 @@ SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP 
  * list(rows, cross, features, prior), functionals in place of f at the rows of x_new, see near.h */
 SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP given, SEXP keep,
                       SEXP control);
-/* the same and `covariance`: that of f at all of them together */
+/* ffi_near_predict() with `covariance`, the joint covariance of f at the rows of x_new */
 SEXP ffi_near_covariance(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP control);
 
 /* list(pivots from 1, t after each) */
 SEXP ffi_select(SEXP model, SEXP x, SEXP m, SEXP tolerance);
-/* columns of V, from 1, that take the most from tr(P E): see select.h */
+/* columns of V, from 1, that reduce tr(P E) most: see select.h */
 SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least);
 
-/* threads of the BLAS before they are set to n (0: left as they are); 0 where not known */
+/* sets the threads of the BLAS to n (0: no change), returns their number before; 0: not known */
 SEXP ffi_blas_threads(SEXP n);
 
-/* lanes of linalg_own() before they are set */
+/* sets linalg_own(), returns its value before */
 SEXP ffi_linalg_own(SEXP lanes);
 
 /* the sentence of a status */

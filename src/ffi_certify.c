@@ -67,7 +67,7 @@ static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior 
     return s;
 }
 
-/* room for the certificates of n of whatever it is */
+/* Makes room for n certificates in `result`. */
 static struct certified pack_certified(SEXP result, int n)
 {
     return (struct certified){

@@ -2,14 +2,14 @@
 #define PFDTC_GEMM_H
 
 /*
- * Products and triangular solves of our own, for an R whose BLAS is the reference one (that takes
- * six times as long as the processor would): blocks packed into the cache, a tile of the result
- * in registers.  The tile is as wide as the processor's vectors, asked at run time where the
- * compiler can build for several; the same processor gives the same bits.  `lanes`: the most
- * doubles in a vector; there is none wider than GEMM_LANES.
+ * Products and triangular solves for an R with the reference BLAS, which takes six times as long as
+ * necessary: blocks are packed into the cache, and a tile of the result stays in registers.  The tile
+ * is as wide as the vectors of the processor, chosen at run time if the compiler can build for
+ * several.  One processor gives the same bits.  `lanes`: the most doubles in a vector, at most
+ * GEMM_LANES.
  *
- * A matrix is a place and two steps: entry (i, j) at x[i * row + j * column], so that transposes,
- * and systems solved backwards, are other steps over the same numbers.
+ * A matrix is a pointer and two steps, with entry (i, j) at x[i * row + j * column].  So a transpose,
+ * or a system solved backwards, has other steps over the same numbers.
  */
 #include <stddef.h>
 
@@ -33,8 +33,8 @@ void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
 void gemm_solve(int lanes, int m, int n, struct strided L, double *B, ptrdiff_t row,
                 ptrdiff_t column);
 
-/* squares [n] = |L^{-1} b_j|^2, in one go where m is small enough for the cache: else 0, and nothing
- * is done */
+/* squares [n] = |L^{-1} b_j|^2 in one step, if m is small enough for the cache; else it does nothing
+ * and returns 0 */
 int gemm_solve_squares(int lanes, int m, int n, struct strided L, struct strided B,
                        double *squares);
 

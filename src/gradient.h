@@ -1,7 +1,7 @@
 #ifndef PFDTC_GRADIENT_H
 #define PFDTC_GRADIENT_H
 
-/* The second pass: adjoints meet the rows.  The same for every objective. */
+/* The second pass, for every objective: multiplies the adjoints of the sums with the rows. */
 #include "pass.h"
 #include "stats.h"
 
@@ -11,12 +11,12 @@ double gradient_block(const struct adjoint *adjoint, const struct block *b,
                       const double *A, const double *Wt, const double *AK, double *work,
                       double *Kmx_bar);
 
-/* A K by pairs of blocks, K whole: of blocks that the pass keeps, kept as well. */
+/* A K by pairs of blocks.  It is kept for the blocks that the pass keeps. */
 struct pairing {
     const struct pass *pass;
     double *AK; /* M x block, kept blocks */
 };
-/* W0 (M x M) = A K A', once A of the kept blocks is there */
+/* W0 (M x M) = A K A', after a pass that keeps A */
 struct sink pairing_sink(const struct pairing *self, double *W0);
 
 /* sums: dZ (M x columns), dtheta [n_theta], |e|^2 */
@@ -31,7 +31,7 @@ struct pulling {
 size_t gradient_size(const struct inducing *z);
 struct sink gradient_sink(const struct pulling *self, double *sums);
 
-/* the rest of both: k(Z, Z), and k(x, x) where it is the same everywhere, its sum being k_sum */
+/* Adds the parts from k(Z, Z) and, if k(x, x) is constant, from k_sum */
 void gradient_finish(const struct pulling *self, double k_sum, double *sums);
 
 #endif

@@ -12,8 +12,8 @@ struct kernel_matrix {
 };
 struct sink kernel_matrix_sink(const struct kernel_matrix *self);
 
-/* K V over all pairs of the pass's rows, without their scales; or of the pairs of blocks b and c
- * with (b + c) mod `shares` = `share` alone: what the shares come to adds up to it */
+/* K V over all pairs of rows of the pass, without scales; with `shares` only over pairs of blocks b
+ * and c with (b + c) mod `shares` = `share`.  The shares add up to K V. */
 struct kernel_matvecs {
     const struct kernel *kernel;
     const struct pass *pass;
@@ -23,7 +23,7 @@ struct kernel_matvecs {
 };
 struct sink kernel_matvecs_sink(const struct kernel_matvecs *self, double *KV);
 
-/* k(x, X) u of the rows of the pass with others, these `block` at a time */
+/* k(x, X) u for the rows x of the pass and other rows X, `block` of these at a time */
 struct kernel_cross_matvec {
     const struct kernel *kernel;
     const struct source *others;

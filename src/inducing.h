@@ -16,8 +16,8 @@ struct inducing {
 /* L of the points; scratch: M */
 enum status inducing_factor(const struct inducing *z, double *work, double *L);
 
-/* The same with the smallest jitter of jitter, 10 jitter, 100 jitter, ... <= most that works
- * (a start of 0 is followed by 1e-15): that of the points' model, which then has it. */
+/* inducing_factor() with the smallest jitter that works, of jitter, 10 jitter, ... <= most (0 is
+ * followed by 1e-15).  It becomes the jitter of `model`. */
 enum status inducing_ladder(struct model *model, const struct inducing *z, double most,
                             double *work, double *L);
 
@@ -26,7 +26,7 @@ enum status inducing_ladder(struct model *model, const struct inducing *z, doubl
 void inducing_whiten(const struct inducing *z, int n, const double *scale,
                      const double *K, double *A);
 
-/* the same with K = k(Z, X_b) evaluated, A alone wanted */
+/* inducing_whiten() with K = k(Z, X_b), which is evaluated here */
 void inducing_features(const struct inducing *z, const struct block *b, double *A);
 
 #endif

@@ -2,10 +2,10 @@
 #define PFDTC_JOINT_H
 
 /*
- * Several rows x together, each beside its near rows: given the inducing variables,
- * f(x) - u'(y_S - A_S'.) is the part of the prior that the near rows leave, whose covariance
- * W'(K + noise)W - r'r~ needs no more than the weights W of each x: 1 on itself, -u on its near
- * rows (times the roots of their weights).
+ * The joint covariance of several rows x, each conditioned on its nearest rows.  Given the inducing
+ * variables, the residual f(x) - u'(y_S - A_S'.) has the covariance W'(K + noise)W - r'r~.  The
+ * weights W of each x are 1 on itself and -u on its nearest rows (times the roots of their
+ * weights).
  */
 #include "arena.h"
 #include "kernel.h"
@@ -13,20 +13,20 @@
 
 struct joint {
     const struct kernel *kernel;
-    int n, n_points; /* columns of W, and its rows: points with any weight */
+    int n, n_points; /* columns and rows of W; a point has some weight */
     double *X;       /* n_points rows */
-    double *noise;   /* [n_points] s2 / weight of a row, 0 of an x */
+    double *noise;   /* [n_points] s2 / weight for a row, 0 for an x */
     int *start;      /* [n_points + 1] the entries of each point, in: */
     int *column;     /* from 0 */
     double *weight;
-    int *place; /* of the rows among the points */
+    int *place; /* place of each row among the points */
 };
 
-/* room for n rows x, each with at most s near ones of N */
+/* Lays out room for n rows x, each with at most s nearest rows of N. */
 void joint_open(struct joint *j, const struct kernel *k, int n, int N, int s,
                 struct arena *arena);
-/* The points, every row of `rows` that is near to one of `x`, then those.  near (s x n): from 1, 0
- * behind the last; u beside it. */
+/* Sets the points: every row of `rows` that is a neighbour of some x, then the rows x.  near
+ * (s x n): neighbours from 1, 0 behind the last; u: their weights. */
 void joint_points(struct joint *j, const struct source *rows, const struct source *x,
                   double s2, int s, const int *near, const double *u);
 

@@ -6,15 +6,15 @@
  *
  *     k(x, z) = sum_t variance_t prod_f g_f(x, z),
  *
- * a factor being a profile of some inputs (factor.h).  Several terms may share a factor, and so
- * its parameters.  Everything else in the package only calls cross, diagonal and pull: whether
- * the prior variance is the same everywhere is nobody's business but theirs.
+ * a factor being a profile of some inputs (factor.h).  Several terms may share a factor and its
+ * parameters.  Other files call cross, diagonal and pull, and need not know whether the prior
+ * variance is constant.
  */
 #include <stddef.h>
 #include "factor.h"
 #include "strip.h"
 
-/* rows of Z and of X that are worked on at a time: their pairs stay in the nearest cache */
+/* number of rows of Z and of X in a tile, whose pairs fit into the first cache */
 enum { KERNEL_TILE = 64, KERNEL_WIDE = 32 };
 
 struct term {
@@ -28,10 +28,10 @@ struct kernel {
     int n_factors, n_terms;
     const struct factor *factor; /* [n_factors] */
     const struct term *term;     /* [n_terms] */
-    int n_theta; /* log parameters: of a term's factors not met before, its variance */
+    int n_theta; /* log parameters: for each term those of its new factors, then its variance */
 };
 
-/* places of the parameters in theta; the factors and terms are the caller's */
+/* Sets the places of the parameters in theta.  The caller keeps the factors and terms. */
 void kernel_places(int n_factors, struct factor *factor, int n_terms, struct term *term,
                    struct kernel *k);
 
@@ -42,20 +42,20 @@ int kernel_columns(const struct kernel *k);
 void kernel_cross(const struct kernel *k, int M, const double *Z, int ldz, int n,
                   const double *X, int ldx, double *K);
 
-/* diagonal[i] = k(x_i, x_i); as cross has it, to the bit */
+/* diagonal[i] = k(x_i, x_i), with the bits of cross */
 void kernel_diagonal(const struct kernel *k, int n, const double *X, int ldx,
                      double *diagonal);
 
-/* out (M x n) = a term without its factor `skip` (-1: all of it) */
+/* out (M x n) = a term without its factor `skip` (-1: with all factors) */
 void kernel_term(const struct kernel *k, const struct term *t, int skip, int M,
                  const double *Z, int ldz, int n, const double *X, int ldx, double *out);
 
-/* the same at the diagonal, of at most KERNEL_TILE rows */
+/* the diagonal of that, for at most KERNEL_TILE rows */
 void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip, int n,
                           const double *X, int ldx, double *out);
 
 const struct factor *kernel_factor(const struct kernel *k, const struct term *t, int i);
-/* a single factor, a stationary one with lengthscales */
+/* Returns 1 for a single stationary factor with lengthscales. */
 int kernel_is_single(const struct kernel *k);
 /* terms as strip.h has them */
 struct strips {
@@ -69,7 +69,7 @@ struct strips {
 /* n_terms terms from t on; 0 where they have no strips, or there is no room */
 int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
                   struct strips *s);
-/* one term, with k(x, x) the same everywhere */
+/* Returns 1 for one term with constant k(x, x). */
 int kernel_is_constant(const struct kernel *k);
 
 #endif

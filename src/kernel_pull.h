@@ -1,8 +1,8 @@
 #ifndef PFDTC_KERNEL_PULL_H
 #define PFDTC_KERNEL_PULL_H
 
-/* The adjoints of a kernel's matrices: what F says of k(Z, X), k(Z, Z) and the diagonal, in Z and in
- * the kernel's log parameters. */
+/* Adjoints of kernel matrices: turns the slopes of F in k(Z, X), k(Z, Z) and the diagonal into slopes
+ * in Z and in the log parameters of the kernel. */
 #include "arena.h"
 #include "kernel.h"
 

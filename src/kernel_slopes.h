@@ -9,8 +9,8 @@ void kernel_slopes(const struct kernel *k, int column, int M, const double *Z, i
                    int n, const double *X, int ldx, double *out);
 
 /* prior[i] = d^2 k(x, x') / (dx_column dx'_column) at x' = x = x_i, the variance of the slope there;
- * size[i] >= prior[i]: (sum over factors of the sd that each gives the slope)^2, which rounding of
- * the slopes is relative to */
+ * size[i] >= prior[i]: (sum over factors of the sd that each gives the slope)^2.  Rounding errors of
+ * the slopes are relative to it */
 void kernel_slope_variance(const struct kernel *k, int column, int n, const double *X,
                            int ldx, double *prior, double *size);
 

@@ -111,7 +111,7 @@ enum { MOST_LANES = 8, N_KINDS = 4 };
         entry(1, double), KIND_2(entry), KIND_4(entry), KIND_8(entry)                    \
     }
 
-/* the widest that this processor has of at most so many lanes */
+/* Returns the widest kind of this processor with at most so many lanes. */
 INSIDE int widest_kind(int lanes)
 {
 #ifdef EIGHT_LANES

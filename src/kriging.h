@@ -7,8 +7,8 @@
  *     w = (K_SS + s2 I)^{-1} k(S, x),   J = k(x,x) - 2 w'k(X, x) + w'(K + s2 I) w,
  *     h = k(X, x) - (K + s2 I) w
  *
- * with the rows' scales in K, k(X, x) and w.  J needs S alone; h is wanted on all rows, by block.
- * What follows from J and h holds for any w, so that an inexact solve does no harm.
+ * with the rows' scales in K, k(X, x) and w.  J reads only S; h is computed on all rows, by block.
+ * Bounds from J and h hold for any w, so an inexact solve does no harm.
  */
 #include <stddef.h>
 #include "block.h"
@@ -27,12 +27,12 @@ void kriging_weights(int n_c, int g, double s2, double k_most, const double *K,
                      const double *k_S, const double *scale, const double *prior,
                      double *work, double *W, struct kriging *point);
 
-/* H (n x g), in: k(X_b, x), out: k(X_b, x) - (K + s2 I) w on the n rows of a block that begins
- * with row `first`, given K_b (n x n_c) = k(X_b, S), all scaled, and the numbers S of the rows */
+/* H (n x g) <- H - (K + s2 I) w on the n rows of a block, whose first row is row `first`.  H is
+ * k(X_b, x) before.  K_b (n x n_c) = k(X_b, S), all scaled; S: numbers of the rows */
 void kriging_rows(int n, int n_c, int g, double s2, const double *K_b, int first,
                   const int *S, const double *W, double *H);
 
-/* Aw (M x g) += A_b w_b, A_b (M x n) of that block */
+/* Aw (M x g) += A_b w_b for the same block, A_b (M x n) */
 void kriging_whiten(int M, int n, int n_c, int g, const double *A_b, int first,
                     const int *S, const double *W, double *Aw);
 

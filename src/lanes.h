@@ -35,7 +35,7 @@ struct lanes {
                     double *score, double *information);
 };
 
-/* those of the widest vectors of at most so many doubles */
+/* Returns the lanes of the widest vectors with at most so many doubles. */
 const struct lanes *lanes_of(int most);
 
 static inline size_t triangle_size(int n)

@@ -8,9 +8,9 @@
  *     Psi(u) = -sum l + |u|^2 / 2,   r = u - A g,   H = I + A W A',   u <- u - t H^{-1} r,
  *     log Z = -Psi - log det H / 2,   F = log Z - sum log(1 + W_n E_nn) / 2.
  *
- * Where no W is negative Psi is 1-strongly convex: |u - mode| <= |r|, and steps that are cut until
- * Psi falls by a share of what they promise lead to the mode from anywhere; elsewhere to one of the
- * modes. A negative W counts as 0 in F's last sum.
+ * If no W is negative, Psi is 1-strongly convex: |u - mode| <= |r|, and steps that are shortened until
+ * Psi decreases enough lead to the mode from anywhere. Otherwise they lead to one of the modes. A
+ * negative W counts as 0 in the last sum of F.
  *
  * `variational`: q(u) = N(u, H^{-1}) has the largest
  *
@@ -25,40 +25,41 @@ struct laplace {
     struct inducing z;
     struct sites sites;
     struct pass *pass;
-    /* of the rows, [N]: f without offset, g, W, l3; E_nn; q = a'H^{-1}a, s (F's slope in f by way of
-     * W and E at a fixed u), p = a'zeta, zeta = H^{-1} A s */
+    /* a number for each row: f without offset, g, W, l3; E_nn; q = a'H^{-1}a; s, the slope of F in f
+     * through W and E at a fixed u; p = a'zeta, zeta = H^{-1} A s */
     double *f, *g, *W, *l3, *left, *q, *s, *p;
-    /* of the points: G = A W A' (M x M), C its H's factor, u and r [M] */
+    /* for the points: G = A W A' (M x M), C the factor of H, u and r [M] */
     double *G, *C, *u, *r;
     double psi, decrement, penalty;
-    int steps, by_majorant; /* C is that of the majorant's weights */
+    int steps, by_majorant; /* C has the weights of the majorant */
     int variational;
-    /* laid out by laplace_open(), the last two, I + A W A' - H and scratch, for laplace_variational() */
+    /* set by laplace_open(); `toward` = I + A W A' - H and `work` are for laplace_variational() */
     double *sums, *step, *trial, *toward, *work;
 };
 
-/* z (with L), sites, pass and `variational` are there; the arrays of rows and of points are the caller's */
+/* The caller sets z (with L), sites, pass, `variational` and the arrays for rows and points. */
 void laplace_open(struct laplace *l);
 
-/* u from where it is to the mode: until sqrt(r'H^{-1}r) < enough, or maxit steps, or no step lowers
- * Psi in double precision.  Everything is at the last u then. */
+/* Moves u to the mode, until sqrt(r'H^{-1}r) < enough, after maxit steps, or when no step lowers Psi
+ * in double precision.  All results belong to the last u. */
 enum status laplace_mode(struct laplace *l, double enough, int maxit);
 
-/* q from N(u, (I + G)^{-1}) to the best one; `enough` of the distance that a whole step would go */
+/* Moves q from N(u, (I + G)^{-1}) to the best one, until a full step is shorter than `enough` */
 enum status laplace_variational(struct laplace *l, double enough, int maxit);
 
-/* For it: G, A g and the rows at `trial` (and C), returns sum l; C = factor of I + G (lower triangle read), 1
- * where it has none */
+/* For laplace_variational(): the first computes G, A g and the rows at `trial`, and returns sum l. The second
+ * computes C from I + G (lower triangle), and returns 1 if that has no factor. */
 double laplace_pass(struct laplace *l);
 int laplace_factor(struct laplace *l, const double *G);
 
-/* left, q, s and `penalty` = sum log(1 + W E) / 2; zeta [M] */
+/* Computes left, q, s, zeta [M] and `penalty` = sum log(1 + W E) / 2. */
 void laplace_penalty(struct laplace *l, double *zeta);
 
-/* dF in the kernel's log parameters [n_theta] and in a constant added to every f; p */
+/* Computes p and the slopes of F in the kernel's log parameters [n_theta]; returns the slope in a
+ * constant added to f. */
 double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta);
 
-/* What F's objective is */
+/* Returns log Z, or the variational bound. */
 double laplace_evidence(const struct laplace *l);
 
 /* sums of l over the rows at S vectors u (S x M): value [S], as a sink */

@@ -9,7 +9,7 @@ enum levels {
     LEVELS_FULL     /* any, by the n (n - 1) / 2 angles of its Cholesky factor */
 };
 
-/* by its name; LEVELS_GIVEN where it is none of the others */
+/* Returns the kind of that name, LEVELS_GIVEN for other names. */
 enum levels levels_named(const char *name);
 int levels_parameters(enum levels kind, int n);
 

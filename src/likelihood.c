@@ -18,7 +18,7 @@ struct gathered {
     double *X, *y, *noise, *b, *times, *work;
 };
 
-/* a value for each of the s rows and for row `own`, as those of a lane */
+/* Copies a number of each of the s rows and of row `own` to one lane. */
 static void gather_column(const double *x, int s, const int *near, int own, int lanes,
                           double *to)
 {

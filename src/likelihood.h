@@ -9,9 +9,9 @@ struct likelihood {
     const struct model *model;
     const struct source *rows; /* of the data                                     */
     const double *weights;     /* of the rows, or NULL                            */
-    int q;                     /* numbers a row that its log noise is linear in   */
+    int q;                     /* columns of b, in which the log noise is linear  */
     const double *b;           /* N x q                                          */
-    int count, s, slopes;      /* terms; neighbours of each, at most; slopes too? */
+    int count, s, slopes;      /* terms; most neighbours of each; want slopes?    */
     const int *row;            /* [count] from 0                                  */
     const int *neighbours;     /* s x count, -1 behind the last of each           */
     const double *times;       /* [count]                                         */
@@ -19,7 +19,7 @@ struct likelihood {
     double *sums; /* of each block */
 };
 
-/* threads change nothing: a sum each block, added in their order */
+/* The number of threads changes nothing: each block has its sum, and they are added in order. */
 enum status likelihood_run(struct likelihood *l, struct vecchia *whole);
 
 #endif

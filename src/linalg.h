@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include "status.h"
 
-/* Products, solves and factors: by gemm.h in vectors of so many lanes, 0: by the BLAS and LAPACK at
- * hand.  Returns what was. */
+/* Chooses how products, solves and factors are computed: by gemm.h in vectors of so many lanes, or
+ * (0) by BLAS and LAPACK.  Returns the choice before. */
 int linalg_own(int lanes);
-/* of other work of our own: those, or as many as there are */
+/* Returns the lanes for other code: those of linalg_own(), or the most there are. */
 int linalg_lanes(void);
 
 /* C = alpha A B + beta C            A: m x k,  B: k x n,  C: m x n */
@@ -34,7 +34,7 @@ void mult_Atx(int m, int n, double alpha, const double *A, const double *x, doub
 void add_xyt(int m, int n, double alpha, const double *x, const double *y, double *A);
 /* C += A A', lower triangle only    A: m x n,  C: m x m */
 void add_A_At(int m, int n, const double *A, double *C);
-/* the upper triangle made equal to the lower */
+/* copies the lower triangle to the upper */
 void mirror_lower(int n, double *A);
 /* A += A' */
 void add_transpose(int n, double *A);
@@ -43,15 +43,15 @@ void add_transpose(int n, double *A);
 void add_diagonal(int n, double value, double *A);
 
 /* A (lower triangle read) = L L'; L overwrites A, its strict upper triangle zero.
- * Returns 0, or 1 where A is not positive definite in double precision. */
+ * Returns 0, or 1 if A is not positive definite in double precision. */
 int chol_lower(int n, double *A);
 /* C C' = A + shift I in C, A as above, which may be C */
 int chol_shifted(int n, const double *A, double shift, double *C);
-/* The same in steps that may be stopped between: columns start ... start + width - 1 of L, and
- * their part taken off the columns after (lower triangle).  L is complete with the last columns
- * but for its strict upper triangle. */
+/* A step of the factorisation, between which interrupts are possible: computes columns start ...
+ * start + width - 1 of L, and subtracts their part from the columns after (lower triangle).  After
+ * the last columns only the strict upper triangle of L is left. */
 int chol_columns(int n, int start, int width, double *A);
-/* the strict upper triangle zero, after chol_columns; 1 where L is not one */
+/* Sets the strict upper triangle to 0 after chol_columns; returns 1 if L is not a factor. */
 int chol_finish(int n, double *A);
 /* log det(L L') */
 double chol_logdet(int n, const double *L);
@@ -78,9 +78,9 @@ void chol_adjoint(int n, const double *L, double *Lbar, double *Kbar);
 double dot(size_t n, const double *x, const double *y);
 double sum_squares(size_t n, const double *x);
 double trace(int n, const double *A);
-/* column j of A (m x n) multiplied by s[j]; s == NULL is all ones */
+/* multiplies column j of A (m x n) by s[j]; s == NULL is all ones */
 void scale_columns(int m, int n, const double *s, double *A);
-/* the same of row i and s[i] */
+/* multiplies row i of A by s[i] */
 void scale_rows(int m, int n, const double *s, double *A);
 /* x *= by */
 void scale_by(size_t n, double by, double *x);

@@ -3,8 +3,8 @@
 
 /*
  * Local kriging (kriging.h) at new rows, in groups that share their rows S: weights and J, then h
- * on all rows, by block, and what certificates want of it.  N |near| kernel values, near the rows
- * of all S, and 2 N (n_c + M) flops a new row.
+ * on all rows, by block, and its sums for certificates.  It takes N |near| kernel values, near
+ * being the rows of all S, and 2 N (n_c + M) flops for each new row.
  */
 #include "certify.h"
 #include "kriging.h"
@@ -14,7 +14,7 @@ struct local {
     const struct posterior *posterior;
     const struct norms *norms;
     struct source rows;    /* of the data */
-    struct source near;    /* those of them that any group is near to, by their numbers */
+    struct source near;    /* the rows of the data that are in some S, by their numbers */
     struct block rows_new; /* in the order of their groups */
     int n_c, n_groups;
     const int *start;  /* [n_groups + 1] the group's new rows */
@@ -27,8 +27,8 @@ struct local {
     double *sums; /* A h, A w (M x n_new each), |h|^2 */
 };
 
-/* everything down to `point`, W and pass.plan are there */
-/* W, and bounds: J, q, ww, var_lower, var_upper, [n_new] each */
+/* The caller sets all elements down to `point`, W and pass.plan. */
+/* Computes W and the bounds J, q, ww, var_lower, var_upper, [n_new] each. */
 struct local_bounds {
     double *J, *q, *ww, *var_lower, *var_upper;
 };

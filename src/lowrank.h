@@ -24,18 +24,18 @@ struct lowrank {
     const double *sign; /* [q] */
 };
 
-/* Its values at all rows: given, or made anew by block. */
+/* Its values at all rows: given, or computed block by block. */
 struct panel {
     const struct lowrank *aux; /* NULL: no columns */
     const double *Wt;          /* q x N or NULL */
 };
 int panel_columns(const struct panel *p);
-/* doubles of scratch for a block of n rows; 0 where there is nothing to make */
+/* doubles of scratch for a block of n rows; 0 if nothing is computed */
 size_t panel_size(const struct panel *p, int n);
 /* Wt (q x n) = W' k(U, X_b) diag(scale) */
 const double *panel_rows(const struct panel *p, const struct block *b, double *work);
 
-/* all of them, as a sink */
+/* a sink that keeps the values at all rows */
 struct panel_values {
     struct panel panel;
     double *Wt; /* q x N */

@@ -2,8 +2,8 @@
 #define PFDTC_NEAR_H
 
 /*
- * A row x beside the s rows S near to it, under what the inducing points leave of the prior,
- * E(x, z) = k(x, z) - a_x'a_z (each row scaled by the root of its weight):
+ * Conditions f at a row x on its s nearest rows S, under the residual prior covariance given the
+ * inducing points, E(x, z) = k(x, z) - a_x'a_z (each row scaled by the root of its weight):
  *
  *     N = E_SS + s2 I,   e = E(S, x),   u = N^{-1} e
  *     r = a - A_S u,     mean = u'y_S,  left = E(x, x) - e'u
@@ -29,12 +29,12 @@ struct near {
     double prior; /* the prior variance where cross is given                      */
 };
 
-/* doubles of scratch for s neighbours; doubles for X, scale and y */
+/* doubles of scratch for s neighbours; doubles of X, scale and y */
 size_t near_size(int s);
 size_t near_rows_size(int s, int columns);
 
-/* u [s], r [M], mean and left; the noise is raised from s2 where N is not positive definite in
- * double precision.  scratch: near_size(s) */
+/* Computes u [s], r [M], mean and left.  If N is not positive definite in double precision, the
+ * noise is increased.  scratch: near_size(s) */
 enum status near_condition(const struct near *p, double *work, double *u, double *r,
                            double *mean, double *left);
 

@@ -1,14 +1,14 @@
 #ifndef PFDTC_NEAR_POSTERIOR_H
 #define PFDTC_NEAR_POSTERIOR_H
 
-/* What near fields are for: the posterior on the points, of rows each beside earlier ones, and
- * predictions of new rows, each beside its nearest. */
+/* The posterior on inducing points from rows that are each conditioned on earlier ones, and
+ * predictions at new rows, each conditioned on its nearest rows (near_field.h). */
 #include "joint.h"
 #include "near_field.h"
 
 /* C C' = I + sum a~a~', beta = (C C')^{-1} sum a~y~ over the rows */
 struct near_posterior {
-    struct near_field field; /* targets are its rows, and ranks are there */
+    struct near_field field; /* its targets are the rows, with ranks       */
     struct model *model;     /* that of the points: its jitter may grow   */
     double *L, *C, *beta;
     double *d;        /* of every row, or NULL                     */
@@ -17,7 +17,7 @@ struct near_posterior {
 };
 enum status near_posterior_run(struct near_posterior *p, double most_jitter);
 
-/* means of new rows, and both parts of their variances */
+/* means and both parts of the variances at new rows */
 struct near_predicting {
     struct near_field field; /* targets are the new rows, no ranks */
     const double *C, *beta;
@@ -25,7 +25,7 @@ struct near_predicting {
 };
 enum status near_predicting_run(struct near_predicting *p);
 
-/* and the covariance of f at all of them (n x n) */
+/* predicts as above, with the joint covariance of f (n x n) */
 struct near_joint {
     struct near_predicting at;
     double *covariance;

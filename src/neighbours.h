@@ -3,8 +3,8 @@
 
 /*
  * Nearest rows in the coordinates of a kernel, among all rows or among those of a lower rank, by the
- * tree.  Equal distances are decided by the number of the row: what is found depends neither on
- * the tree nor on threads.
+ * tree.  Of rows at equal distance the one with the smaller number comes first, so the result
+ * depends neither on the tree nor on threads.
  */
 #include "sink.h"
 #include "tree.h"

@@ -2,10 +2,9 @@
 #define PFDTC_NOISE_H
 
 /*
- * Sites: what a row's noise is to the sums.  Of the rows of a block, from what the points leave
- * of their prior variance, left = E_nn (not below 0), a site says the response and the scale
- * (root of the weight, noise s2 / scale^2) that they are worked with, in the place of those they
- * came with.  Without a site these stay.
+ * Sites: noise models of rows.  From the residual prior variance of a row, left = E_nn (at least 0),
+ * a site computes the working response and scale (root of the weight; the noise is s2 / scale^2)
+ * that replace those of the row.  Without a site the row keeps its own.
  */
 #include "block.h"
 

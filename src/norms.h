@@ -8,8 +8,8 @@
  *     T2   |h_x|_E^2 <= C_x'Psi C_x,   Psi = sum_b (N / n_b) A_b E_bb A_b'
  *          |E|_2     <= sum_b |E_bb|_inf
  *
- * with groups of their own for T1 and T2.  One group of all rows makes them exact, at a price of
- * N^2.  Groups are walked over in pieces of `inner` rows.  T1 is rounded up: sqrt(v_b'E_bb v_b) is
+ * T1 and T2 have different groups.  With one group of all rows they are exact, which costs N^2.
+ * A group is read in pieces of `inner` rows.  T1 is rounded up: sqrt(v_b'E_bb v_b) is
  * known up to kappa = sqrt(slack sum w_n k(x_n,x_n) v_n^2), see certify.h.
  */
 #include "pass.h"
@@ -19,19 +19,19 @@ struct grouping {
     struct source rows; /* in their random order */
     struct pass pass;   /* over blocks of `inner` rows */
     const double *beta;
-    int t1, t2; /* rows of T1's and of T2's groups; 0: without that one */
+    int t1, t2; /* rows in a group for T1 and for T2; 0: not computed */
     int inner;
     double *v;                  /* [N], in that order: (y - A'beta) / s2 */
-    double *Av;                 /* M a block of `inner` rows */
-    double *vKv, *vv, *largest; /* a number a piece */
+    double *Av;                 /* M numbers for each piece */
+    double *vKv, *vv, *largest; /* a number for each piece */
     double *Psi;
-    /* results beside Psi (M x M): infinite where there are no groups.  spread: N over the rows of
-     * the smallest group of T2 */
+    /* further results, infinite without groups.  spread: N over the number of rows in the smallest
+     * group for T2 */
     double T1, kappa, lam, vv_sum, spread;
 };
 
-/* z, rows, pass.plan, beta, t1, t2 and room for Psi are there.  t2 becomes what makes its groups as
- * equal as can be. */
+/* The caller sets z, rows, pass.plan, beta, t1, t2 and room for Psi.  t2 is changed so that the
+ * groups are as equal as possible. */
 void norms_run(struct grouping *g);
 
 #endif

@@ -2,9 +2,9 @@
 #define PFDTC_OBJECTIVE_H
 
 /*
- * One table: an objective is a row of it, by which finished sums become a value and their
- * adjoints.  An evaluation is the sums of a first pass, the objective, and the adjoints meeting
- * the rows in a second.
+ * The table of objectives.  A row turns finished sums into a value and the adjoints of the sums.  An
+ * evaluation has three steps: a pass for the sums, the objective, and a pass that multiplies the
+ * adjoints with the rows.
  */
 #include "gradient.h"
 #include "pass.h"
@@ -17,9 +17,9 @@ struct summary {
     struct stats stats;
     const struct lowrank *aux; /* NULL where the objective has none */
     const double *T;           /* M x q: L^{-1} [b(Z), mu(Z)] */
-    const double *W0;          /* M x M: A K A', where aux has p = 1 */
-    double share;              /* of white noise: its variance over s2 */
-    /* what `factor` leaves to `value`: with residuals those of the posterior, and N of white noise */
+    const double *W0;          /* M x M: A K A', if aux has p = 1 */
+    double share;              /* variance of white noise over s2 */
+    /* from `factor` to `value`: C and beta of the posterior with_residuals, N for white noise */
     double *C, *beta, *N;
     struct pf_terms pf;
 };
@@ -29,10 +29,10 @@ struct objective {
     int with_aux;       /* sums of an auxiliary distribution's values? */
     int with_residuals; /* value wants |y - A'beta|^2 */
     int with_theta;     /* a gradient in the hyperparameters too */
-    /* adjoints of the sums where `adjoint` is not NULL (all zero then), and what value reads */
+    /* computes what `value` reads, and the adjoints of the sums if `adjoint` is not NULL (zeros) */
     enum status (*factor)(struct summary *s, struct arena *arena,
                           struct adjoint *adjoint);
-    /* rss is read with_residuals; slope: in log s2, where not NULL */
+    /* rss is read with_residuals; slope: in log s2, or NULL */
     double (*value)(const struct summary *s, double rss, struct arena *arena,
                     double *slope);
 };
@@ -56,31 +56,31 @@ struct evaluation {
     double *L, *T, *K_zu, *sums, *W0, *AK, *adjoint_memory, *gradient;
 };
 
-/* z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share are there.
- * All that follows in its order, for rows that are all at hand: value, and slope in log s2 with a
- * gradient.  The value is finite where that works. */
+/* The caller sets z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share.
+ * Runs all steps below for rows in memory: value, and with a gradient the slope in log s2.  The
+ * value is finite if the status is well. */
 enum status evaluation_run(struct evaluation *e, double *value, double *slope);
 
-/* memory, L, and T of the auxiliary distribution: before all that follows */
+/* Lays out the memory and computes L and T.  Every step below needs this one. */
 enum status evaluation_begin(struct evaluation *e);
-/* rows -> sums, as summary.stats reads them, and W0 */
+/* rows -> summary.stats and W0 */
 enum status evaluation_sums(struct evaluation *e);
 /* summary -> state, adjoint */
 enum status evaluation_factor(struct evaluation *e);
-/* adjoint, rows -> gradient (dZ, dtheta, rss: gradient_size()), the part of the rows, which adds up
- * over them; without a gradient rss alone */
+/* adjoint, rows -> gradient (dZ, dtheta, rss: gradient_size()), the part that is a sum over rows;
+ * without a gradient only rss */
 void evaluation_gradient(struct evaluation *e);
-/* the rest of it: that of the points, and of sum k(x, x) w over all rows */
+/* Adds the rest of the gradient: from the points, and from k_sum of all rows. */
 void evaluation_points(struct evaluation *e, double k_sum);
 /* slope: NULL, or in log s2 */
 double evaluation_value(struct evaluation *e, double rss, double *slope);
-/* rss of the second pass */
+/* Returns rss from the second pass. */
 double evaluation_rss(const struct evaluation *e);
-/* the same by the sums, with less digits near interpolation; 0 where the value does not read it */
+/* Returns rss from the sums, with fewer digits near interpolation; 0 if the value does not read it. */
 double evaluation_rss_of_sums(const struct evaluation *e);
 
-/* The adjoint as one vector, for gradients elsewhere, to what has begun: what adjoint_init() lays
- * out, beta (0 without one), k_bar. */
+/* Copy the adjoint to a vector and back, for gradients in other processes: the memory of
+ * adjoint_init(), beta (0 without one), k_bar. */
 size_t evaluation_adjoint_size(const struct evaluation *e);
 void evaluation_adjoint_to(const struct evaluation *e, double *vector);
 void evaluation_adjoint_from(struct evaluation *e, const double *vector);

@@ -1,7 +1,7 @@
 #ifndef PFDTC_PAIRS_H
 #define PFDTC_PAIRS_H
 
-/* Two row blocks in: everything that needs the N x N kernel goes through here, by block. */
+/* Products with the N x N kernel matrix, by pairs of row blocks. */
 #include <stddef.h>
 #include "block.h"
 #include "kernel.h"
@@ -13,8 +13,8 @@ size_t pairs_size(int n_b, int n_c);
 void pairs_add(const struct kernel *k, const struct block *b, const struct block *c,
                int m, const double *P_c, double *work, double *out_b);
 
-/* One pair for both its ends, without scales, c being b or another:  out_b += K_cb'p_c and, of
- * another, out_c += K_cb p_b;  m vectors each, ldp apart, those of b from p_b on. */
+/* Both products of a pair, without scales: out_b += K_cb'p_c and, if c is not b, out_c += K_cb p_b.
+ * m vectors each, with leading dimension ldp. */
 size_t pairs_both_size(int n_b, int n_c);
 void pairs_add_both(const struct kernel *k, const struct block *b, const struct block *c,
                     int m, int ldp, const double *p_b, const double *p_c, double *work,

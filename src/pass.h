@@ -2,13 +2,13 @@
 #define PFDTC_PASS_H
 
 /*
- * The one loop over rows: a source, points Z, and a sink.  K = k(Z, X_b) and
- * A = L^{-1} K diag(scale) of a block are made once and kept for the next pass while memory
- * allows.  Threads, interrupts and the order in which sums are added live here and nowhere else.
+ * The loop over rows: a source, points Z, and a sink.  K = k(Z, X_b) and A = L^{-1} K diag(scale)
+ * of a block are computed once, and kept for the next pass while memory allows.  Only this file
+ * decides about threads, interrupts and the order in which sums are added.
  *
- * Blocks are handed to threads in a fixed pattern, so that which sums are added where depends on
- * nothing but the number of threads.  Products are the engine's own (gemm.h), in the thread that
- * asks for them: a BLAS with threads of its own is never called here.
+ * Blocks are given to threads in a fixed pattern, so the order of sums depends only on the number of
+ * threads.  Products are the engine's own (gemm.h), in the calling thread: a pass never calls a BLAS
+ * that has threads.
  */
 #include "arena.h"
 #include "inducing.h"
@@ -22,18 +22,18 @@ struct plan {
     struct arena *arena;     /* scratch comes from there */
 };
 
-/* n items in blocks of at most that many: the plan of another loop with the same threads */
+/* Returns the plan of another loop with the same threads, over n items in blocks of at most `block`. */
 struct plan plan_for(const struct plan *like, int n, int block);
 
 struct pass {
     struct plan plan;
-    const struct source *rows; /* NULL: blocks of items that the sinks know */
+    const struct source *rows; /* NULL: blocks of items, which the sinks read */
     const struct inducing *z;  /* NULL: neither K nor A.  z->L may be NULL: see whiten */
-    const struct site *site;   /* NULL: every row has the weight that it came with */
-    int wants_K, again;        /* K beside A? another pass? */
-    int goes_on;               /* sums are added to what is there */
-    int beside;                /* doubles a row kept elsewhere */
-    /* the pass's own: is it laid out; blocks whose K and A are kept, are they there yet? */
+    const struct site *site;   /* NULL: every row keeps its weight */
+    int wants_K, again;        /* keep K as well as A? is this another pass? */
+    int goes_on;               /* sums are added to those of earlier passes */
+    int beside;                /* doubles that are kept elsewhere for each row */
+    /* set by the pass: is it laid out; blocks whose K and A are kept; are these computed? */
     int opened, kept, made;
     double *memory, *thread,
         *work; /* of the kept blocks; of each thread, also the sink's */
@@ -41,15 +41,14 @@ struct pass {
     struct sink sink;
 };
 
-/* Lays the kept blocks and the room of the threads out, once: `kept` is there then. */
+/* Lays out the kept blocks and the memory of the threads, once, and sets `kept`. */
 void pass_open(struct pass *p);
-/* the sink is told of every block; plan.interrupt may leave */
+/* Calls the sink with every block; plan.interrupt may not return. */
 void pass_run(struct pass *p, struct sink sink);
 
-/* For sinks that look at two blocks: block b of the rows, n of them.
- * room: source_size(rows, plan.block) */
+/* Returns block b of the rows, for sinks that read two blocks.  room: source_size(rows, plan.block) */
 struct block pass_block(const struct pass *p, int b, double *room);
-/* its A, kept or made in A (M x n) now */
+/* Returns A of a block: the kept one, or computed in A (M x n). */
 const double *pass_A(const struct pass *p, const struct block *block, double *A);
 
 #endif

@@ -2,7 +2,7 @@
 #define PFDTC_POSTERIOR_H
 
 /*
- * The posterior that the statistics give:
+ * The posterior from the sums over rows:
  *
  *     C C' = s2 I + G,  beta = (s2 I + G)^{-1} A y = A v,  v = (y - A'beta) / s2
  *
@@ -48,7 +48,7 @@ struct sink residuals_sink(const struct residuals *self, double *rss);
 struct sink response_sink(const int *M, double *sums);
 
 /* covariance (n x n) of f at the rows: k(X, X) - a'a + s2 a'(s2 I + G)^{-1} a, of which SoR
- * has the last term alone, and the exact posterior, C NULL, the others.  scratch: M n */
+ * has only the last term, and the exact posterior (C = NULL) only the others.  scratch: M n */
 void posterior_covariance(const struct posterior *p, const struct block *b, int sor,
                           double *work, double *covariance);
 

@@ -2,13 +2,13 @@
 #define PFDTC_PROFILE_H
 
 /*
- * Functions of one factor of a kernel: what it is a function of (the metric), its value and its
- * slopes; one row of the table in profile.c each.  A stationary kernel is
+ * The functions of a factor of a kernel, a row of the table in profile.c each: the metric (the
+ * statistic that it is a function of), its value and its slopes.  A stationary kernel is
  *
  *     g(r2) = times(r2) exp(-exponent(r2)),   g(0) = 1,
  *
- * so that a product of several costs one exp an entry.  Never 0 but for underflow: its slope is
- * had from the whole product k, as k g'/g.  The others are given as they are.
+ * so that a product of several needs one exp for an entry.  It is 0 only by underflow, so its slope
+ * follows from the whole product k as k g'/g.  Other kernels have plain functions.
  */
 enum metric {
     METRIC_SCALED, /* r2 = sum_j ((x_j - z_j) / l_j)^2, lengthscales (or one for all) */
@@ -28,8 +28,8 @@ struct closed_form {
 struct profile {
     const char *name;
     enum metric metric;
-    int n_shape; /* parameters behind the metric's own, all positive */
-    const struct closed_form *closed; /* the same, where it has it, for strip.h */
+    int n_shape; /* parameters that follow those of the metric, all positive */
+    const struct closed_form *closed; /* the closed form for strip.h, or NULL */
     /* stationary, n entries: exponent += ., times *= . */
     void (*split)(int n, const double *shape, const double *r2, double *exponent,
                   double *times);

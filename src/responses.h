@@ -2,19 +2,19 @@
 #define PFDTC_RESPONSES_H
 
 /*
- * Likelihoods of a response y given the latent f: a row of a table each.  With log p up to terms
- * without f, and its derivatives
+ * The table of likelihoods of a response y given the latent f.  With log p up to terms without f,
+ * and its derivatives
  *
  *     l(f),  g = dl/df,  W = -d2l/df2,  l3 = d3l/df3.
  *
- * W is never negative but of Student's t, which has `majorant` besides: a weight w with
+ * W may be negative for Student's t only, which therefore has `majorant`, a weight w with
  *
  *     l(f + t) >= l(f) + g t - w t^2 / 2      for every t,
  *
  * so that steps by it never lower the sum of l's.  `size`: trials of a binomial response, theta of a
- * negative binomial one, 1 of what has none; `shape`: what else the likelihood has.  log p is analytic
- * in a strip of half width `strip` about the real line, of Student's t times scale sqrt(nu); where that
- * is infinite averages over a normal f have a closed form, `average`.
+ * negative binomial one, else 1; `shape`: further parameters.  log p is analytic in a strip of half
+ * width `strip` about the real line (for Student's t times scale sqrt(nu)).  If the width is infinite,
+ * averages over a normal f have the closed form `average`.
  */
 
 struct site_value {
@@ -39,10 +39,10 @@ struct sites {
     const double *size, *weight; /* [N] or NULL */
     const double *shape;         /* student: degrees of freedom, scale; others: NULL */
 };
-/* of row i, offset not yet added to f */
+/* Returns l, g, W and l3 of row i at f + offset. */
 struct site_value sites_at(const struct sites *s, int i, double f);
 double sites_majorant(const struct sites *s, int i, double f);
-/* averages of l, g, W over N(f, v); l3: how far l's is from that by every other term of the sum */
+/* Returns averages of l, g, W over N(f, v); l3 is an estimate of the error of the average of l. */
 struct site_value sites_average(const struct sites *s, int i, double f, double v);
 
 #endif

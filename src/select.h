@@ -25,14 +25,14 @@ struct select_state {
 /* E = prior = k(x, x), no pivots yet */
 void select_start(struct select_state *s, struct arena *arena);
 
-/* One pivot more.  Returns 0 where every E is at most tolerance * the prior variance there: what
- * is left of K is rounding.  Rows that the kernel cannot tell from a pivot get E = 0 exactly. */
+/* Takes one more pivot.  Returns 0 if every E is at most tolerance * the prior variance, so that only
+ * rounding is left of K.  Rows equal to a pivot, for the kernel, get E = 0 exactly. */
 int select_step(struct select_state *s, double tolerance);
 
 /*
- * Greedy rows by what each takes from tr(P E), E what is left of the columns of V (their
- * coordinates in some basis) beside those taken: the most v'P v / v'v of what is left of a
- * row's column v.  Where rounding has the better of tr(P E), the most v'v.
+ * Chooses rows greedily by how much each reduces tr(P E).  A row is a column of V (coordinates in
+ * some basis), v the rest of the column after projection on those taken.  Each step takes the largest
+ * v'P v / v'v, or the largest v'v if only rounding is left of tr(P E).
  */
 struct guided_state {
     int r, n, most;  /* V is r x n; room for that many pivots */
@@ -51,7 +51,7 @@ struct guided_state {
 
 void guided_start(struct guided_state *g, struct arena *arena);
 
-/* One pivot more, or 0 where all that is left of any column is at most `least`. */
+/* Takes one more pivot.  Returns 0 if the rest of every column is at most `least`. */
 int guided_step(struct guided_state *g, double least);
 
 #endif

@@ -1,7 +1,7 @@
 #ifndef PFDTC_SELF_SLOPES_H
 #define PFDTC_SELF_SLOPES_H
 
-/* What the log parameters of a term do to the matrix of a few rows, times a vector. */
+/* Slopes of the kernel matrix of a few rows in the log parameters of a term, times a vector. */
 #include "kernel.h"
 
 /* doubles of scratch for n rows */

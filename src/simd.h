@@ -1,7 +1,7 @@
 #ifndef PFDTC_SIMD_H
 #define PFDTC_SIMD_H
 
-/* What is said to compilers that listen; others read plain C. */
+/* Hints for compilers that know them; others read plain C. */
 
 /* Loops that may be vectorised. */
 #ifdef _OPENMP
@@ -12,9 +12,9 @@
 #define SIMD     PRAGMA(omp simd)
 #define SIMD_SUM PRAGMA(omp simd reduction(+ : sum))
 
-/* A function compiled a second time for processors with AVX2, and chosen when it is loaded: where
- * compiler and loader know how.  No fused multiply-adds are among it: what is done to an element is
- * the same, and sums are added in another order.  (The address sanitizer is not yet there when
+/* Compiles a function a second time for processors with AVX2, if compiler and loader can choose it
+ * when it is loaded.  It has no fused multiply-adds, so elements have the same values, and sums are
+ * added in another order.  (The address sanitizer is not yet there when
  * loaders choose.) */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&                   \
     defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) &&                          \

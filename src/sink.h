@@ -2,9 +2,9 @@
 #define PFDTC_SINK_H
 
 /*
- * What a pass over rows (pass.h) feeds: a sink is told of every block.  Sums are doubles, each
- * thread has its own: cleared before the pass, added up in the order of threads after it.
- * Everything else that a block leaves behind is its own, by its number or its rows.
+ * A sink receives every block of a pass over rows (pass.h).  Each thread has its own sums, doubles
+ * that are cleared before the pass and added in the order of threads after it.  Other results
+ * belong to a block or a row, and have their place by its number.
  */
 #include "block.h"
 

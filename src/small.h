@@ -2,13 +2,13 @@
 #define PFDTC_SMALL_H
 
 /*
- * Cholesky factors of a few dozen rows, many times over: calls of LAPACK would cost as much as
- * the work.  Of n x n matrices the lower triangle is read and written; a factor has the
- * reciprocals of its diagonal in their place.
+ * Cholesky factors of a few dozen rows, computed many times: calls of LAPACK would cost as much as
+ * the work.  Only the lower triangle of an n x n matrix is read and written.  The diagonal of a
+ * factor has its reciprocals.
  */
 
-/* The first `columns` columns of A <- those of its factor, and what they explain taken off the
- * rest:  ( A .  )  ->  ( L            .            )
+/* Replaces the first `columns` columns of A by those of its factor, and the rest by its Schur
+ * complement:  ( A .  )  ->  ( L            .            )
  *        ( B C  )      ( B L^{-T}     C - B A^{-1} B' )
  * The columns after those hold the rest only where n - columns <= 1.  Returns 1 where A is not
  * positive definite in double precision. */

@@ -2,8 +2,8 @@
 #define PFDTC_STATS_H
 
 /*
- * The sums over row blocks that everything else reads.  With A = L^{-1} k(Z, X) diag(scale),
- * scale = square roots of the row weights:
+ * The sums over row blocks, from which posteriors and objectives are computed.  With
+ * A = L^{-1} k(Z, X) diag(scale), scale = square roots of the row weights:
  *
  *     G = A A',  Ay = A y,  AW = A W_x,  yy = y'y,  k_sum = sum k(x,x) w,  t = k_sum - |A|^2
  *
@@ -32,7 +32,7 @@ struct stats {
     double n, log_weights; /* rows; sum of the logs of their weights */
 };
 
-/* G whole; says whether every sum is finite */
+/* Fills both triangles of G; the status says whether every sum is finite. */
 enum status stats_finish(int M, int q, double *sums, struct stats *s);
 
 /* The sink of these sums. */
@@ -44,8 +44,8 @@ struct summing {
 struct sink stats_sink(const struct summing *self, double *sums);
 
 /*
- * The adjoints of those sums, as every objective hands them to the second pass.  L^{-T} is
- * already applied, so that for a block (e = y - A'beta, or y where beta is NULL)
+ * The adjoints of these sums, which an objective passes to the second pass.  L^{-T} is already
+ * applied: for a block (e = y - A'beta, or y where beta is NULL)
  *
  *     Kmx_bar = (H A + F W_x' + f e' + E A K) diag(scale)
  */
@@ -54,11 +54,11 @@ struct adjoint {
     double *H;          /* M x M */
     double *F;          /* M x q */
     double *f;          /* [M] */
-    double *E;          /* M x M, or NULL where nothing meets A K */
+    double *E;          /* M x M, or NULL if the objective has no A K */
     double *Kmm_bar;    /* M x M, symmetric */
     double *Wm_bar;     /* M x q */
     double k_bar;       /* of k_sum */
-    double *kzz_bar;    /* [M] of k(z, z), beside what Kmm_bar says of it; 0 as a rule */
+    double *kzz_bar;    /* [M] of k(z, z), in addition to Kmm_bar; usually 0 */
     const double *beta; /* [M] or NULL */
 };
 

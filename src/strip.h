@@ -2,16 +2,16 @@
 #define PFDTC_STRIP_H
 
 /*
- * A few rows against many: values of sums of products of stationary factors, with one exponential
- * a term, and products with them, in the
- * vectors of the processor (at most `lanes` doubles wide).  The same processor gives the same
- * bits, in whatever strips; k(x, z) = k(z, x), and the variance itself where x = z.
+ * Kernel values of a few rows with many, and products with them, in the vectors of the processor (at
+ * most `lanes` doubles wide).  The kernel is a sum of products of stationary factors, with one
+ * exponential for a term.  One processor gives the same bits for all strips; k(x, z) = k(z, x), and
+ * k(x, x) is the variance.
  */
 #include "profile.h"
 
 enum { STRIP_ROWS = 4, STRIP_MOST_INPUTS = 512, STRIP_MOST_FACTORS = 16 };
 
-/* the form of r2 = sum_j ((x_j - z_j) rate_j)^2 over so many inputs */
+/* a closed form of r2 = sum_j ((x_j - z_j) rate_j)^2 over some inputs */
 struct strip_factor {
     const struct closed_form *form;
     int d;
@@ -22,8 +22,8 @@ struct strip_term {
     int n_factors; /* at least one */
 };
 
-/* k = sum over terms of variance times factors; a term is 0 where its exp is denormal.  Factors
- * and their inputs stand one behind the other, a term's after those of the one before. */
+/* k = sum over terms of variance times factors; a term is 0 where its exp is denormal.  The arrays
+ * of factors and inputs follow the order of the terms. */
 struct strip_kernel {
     int n_terms, d; /* inputs of all factors: at most STRIP_MOST_INPUTS */
     const struct strip_term *term;

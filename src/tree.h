@@ -6,7 +6,7 @@
  * with the bounding box of every node.
  *
  * Node i of level v holds the positions from floor(n i / 2^v) to floor(n (i + 1) / 2^v), so the
- * tree is nothing but an order of the rows and its boxes.  A twig is a node with TWIG levels
+ * tree is an order of the rows and its boxes.  A twig is a node with TWIG levels
  * below, whose leaves' boxes lie side by side.
  *
  * Inputs are centred before they are divided, so that those around 1e8 keep their digits.
@@ -21,8 +21,8 @@
 
 struct tree {
     const struct kernel *kernel;
-    int n, with_ranks; /* rows; are their ranks of interest? */
-    /* laid out from here on */
+    int n, with_ranks; /* number of rows; have they ranks? */
+    /* set by tree_build() */
     int d, levels;         /* coordinates; 2^levels leaves */
     double *centre;        /* [d] the first row */
     struct coordinate *at; /* [d] what each is */
@@ -38,9 +38,8 @@ struct tree {
     double *work;          /* [n] */
 };
 
-/* The tree of the rows as they are, for so many queries: few leave the rows in their order, and
- * look at all of them.  rank: [n], read
- * with_ranks.  kernel, n and with_ranks are there. */
+/* Builds the tree for so many queries.  For few queries the rows keep their order, and a query
+ * reads all of them.  rank: [n], read if with_ranks.  The caller sets kernel, n, with_ranks. */
 void tree_build(struct tree *tree, const struct source *rows, const int *rank,
                 int queries, struct arena *arena);
 
@@ -50,7 +49,7 @@ void tree_coordinates(const struct tree *tree, const double *x, int ldx, double 
 /* the level of the twigs */
 int tree_twigs(const struct tree *tree);
 
-/* first position of node i of a level; that of i + 1 is one beyond its last */
+/* Returns the first position of node i of a level; it ends where node i + 1 begins. */
 static inline int tree_start(const struct tree *tree, int level, size_t i)
 {
     return (int)(((unsigned long long)tree->n * i) >> level);

@@ -2,7 +2,7 @@
 #define PFDTC_VECTORS_H
 
 /*
- * Some doubles side by side.  One is what every compiler can do, two are the vectors of the
+ * Vectors of doubles.  One double is what every compiler can do, two are the vectors of the
  * plainest processor of its kind; wider ones, and sums of products rounded once, are asked for at
  * run time.  gcc on Windows does not align the stack for them, where they go when it runs out of
  * registers.  `bits_of_*`: as many integers of the same size.

@@ -11,7 +11,7 @@
  */
 #include "stats.h"
 
-/* the four terms from statistics (C, beta as posterior_factor made them) and rss */
+/* the four terms from the sums, C and beta of posterior_factor(), and rss */
 double vfe_value(const struct stats *s, double s2, const double *C, const double *beta,
                  double rss);
 

@@ -2,8 +2,8 @@
 #define PFDTC_WHITE_H
 
 /*
- * The pF objective under white noise around the exact posterior's mean: at row n of the data nu
- * has the variance u / w_n, u = share * s2, independently, and none at Z.  (I) and (II) of the
+ * The pF objective under white noise around the mean of the exact posterior: nu has independent
+ * values with variance u / w_n at row n, u = share * s2, and variance 0 at Z.  (I) and (II) of the
  * proposition are then u tr E and u tr S, and with the mean's error measured in the norm whose
  * kernel is the posterior covariance,
  *
@@ -12,14 +12,14 @@
  */
 #include "stats.h"
 
-/* N (M x M) = I - D^{-1} = (s2 I + G)^{-1} G, the share of each direction that the data decide;
- * C as posterior_factor made it */
+/* N (M x M) = I - D^{-1} = (s2 I + G)^{-1} G, by which the data reduce the prior variance in each
+ * direction; C from posterior_factor() */
 void white_shares(const struct stats *s, const double *C, double *N);
 
 /* tr(G D^{-2}) = s2 tr(N - N^2) */
 double white_transfer(int M, double s2, const double *N);
 
-/* beta as posterior_factor made it, rss = |y - A'beta|^2 */
+/* beta from posterior_factor(), rss = |y - A'beta|^2 */
 double white_value(const struct stats *s, double s2, double share, double transfer,
                    const double *beta, double rss);
 

@@ -2,7 +2,8 @@
 # sideways, when a file has no place in its table, when BLAS or R are seen where they should not be, when compiled code
 # is called from R outside R/native.R, when a function in R/ calls one in a file of a layer above its own, or files of
 # one layer call each other in a circle, of files with more than 400 lines, of doors that outgrow the numerics, and of
-# names that mean two things.   Rscript tools/check-layers.R
+# names that mean two things. Posteriors and responses do not call each other, and only response-table.R compares the
+# name of a likelihood.   Rscript tools/check-layers.R
 
 # The layers of `src/` or `R/`, the lowest first: the files of each, by the table of CONTRIBUTING.md.
 layers_of <- function(folder) {
@@ -139,6 +140,48 @@ check_r_layers <- function(files) {
   said
 }
 
+# Posteriors do not know responses, nor responses posteriors: predict.R and leave-one-out combine them.
+check_apart <- function(files) {
+  edges <- uses_of_files(files)
+  posterior <- "^posterior-"
+  response <- "^response(-|$)"
+  across <- function(a, b) grepl(a, edges$from) & grepl(b, edges$to)
+  wrong <- edges[across(posterior, response) | across(response, "^posterior(-|$)"), ]
+  sprintf("R/%s.R: %s uses %s of %s.R, and posteriors and responses do not call each other", wrong$from, wrong$name,
+          wrong$uses, wrong$to)
+}
+
+# Only response-table.R compares the name of a likelihood: with ==, %in%, switch() and the like, or as `likelihood$name`.
+check_names_of_likelihoods <- function(file) {
+  if (basename(file) == "response-table.R") return(character())
+  compares <- c("==", "!=", "%in%", "identical", "switch", "match", "match.arg")
+  found <- character()
+  visit <- function(e) {
+    if (!is.call(e)) return(if (is.pairlist(e)) for (part in as.list(e)) if (!missing(part)) visit(part))
+    name <- if (is.name(e[[1L]])) as.character(e[[1L]]) else ""
+    strings <- if (name == "switch") names(e) else
+      if (name %in% compares) unlist(lapply(as.list(e)[-1L], strings_in))
+    found <<- c(found, intersect(strings, likelihood_names))
+    if (name == "$" && identical(e[[3L]], quote(name)) && grepl("likelihood$", deparse(e[[2L]])[1L])) {
+      found <<- c(found, "likelihood$name")
+    }
+    for (part in as.list(e)) if (!missing(part)) visit(part)
+  }
+  for (e in parse(file, keep.source = FALSE)) visit(e)
+  sprintf("%s: compares a likelihood's name (%s), which only response-table.R does", rep(file, length(unique(found))),
+          unique(found))
+}
+
+strings_in <- function(e) {
+  if (is.character(e)) e else if (is.call(e) && identical(e[[1L]], quote(c))) unlist(lapply(as.list(e)[-1L], strings_in))
+}
+
+# The names of the rows of response-table.R, but "gaussian", which is also a word of other tables.
+likelihood_names <- local({
+  lines <- grep("^  name = \"", readLines("R/response-table.R"), value = TRUE)
+  setdiff(sub("^  name = \"([a-z_]+)\".*", "\\1", lines), "gaussian")
+})
+
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
 count_lines <- function(files) sum(vapply(files, function(file) length(readLines(file, warn = FALSE)), 0L))
@@ -198,7 +241,7 @@ sources <- list.files("src", "[.][ch]$", full.names = TRUE)
 tests <- list.files(c("tests/testthat", "tools"), "[.]([chR]|sh)$", full.names = TRUE)
 pages <- list.files("R", "[.][rR]$", full.names = TRUE)
 said <- c(check_c_places(sources), unlist(lapply(sources, check_file)), unlist(lapply(pages, check_calls)),
-          check_r_layers(pages), unlist(lapply(c(sources, pages, tests), check_size)), check_doors(sources),
+          check_r_layers(pages), check_apart(pages), unlist(lapply(pages, check_names_of_likelihoods)), unlist(lapply(c(sources, pages, tests), check_size)), check_doors(sources),
           check_nu(pages, sources))
 writeLines(c(said, sprintf("layers: %d files in src, %d in R, %d complaints", length(sources),
                            length(pages), length(said))))

@@ -69,9 +69,9 @@ test_that("certified_mean_error is the maximum of certify(), by one reference fo
   fits <- list(fit_by("gp_vfe", p), fit_by("gp_fitc", p, inducing = p$x[1:9, ]), fit_by("gp_exact", p))
   new <- rbind(p$new, NA)
   certified <- function(fit, reference, effort = "reference") {
-    max(same_chance(certify(fit, new, effort, reference = reference))$mean_error, na.rm = TRUE)
+    max(with_fixed_seed(certify(fit, new, effort, reference = reference))$mean_error, na.rm = TRUE)
   }
-  shared <- same_chance(reference(fits[[2]]))                         # of the one with the most points
+  shared <- with_fixed_seed(reference(fits[[2]]))                         # of the one with the most points
   set.seed(3)
   before <- .Random.seed
   expect_silent(table <- compare_fits(fits, newdata = new))
@@ -82,7 +82,7 @@ test_that("certified_mean_error is the maximum of certify(), by one reference fo
   # other hyperparameters are another model, with a reference of its own
   other <- fit_by("gp_dtc", utils::modifyList(p, list(noise = 1)))
   mixed <- compare_fits(c(fits, list(other)), newdata = new)$certified_mean_error
-  expect_identical(mixed, c(table$certified_mean_error, certified(other, same_chance(reference(other)))))
+  expect_identical(mixed, c(table$certified_mean_error, certified(other, with_fixed_seed(reference(other)))))
 
   # a reference that is there already is used, whoever carries it, and then data are not needed
   fits[[1]]$reference <- with_seed(8, reference(fits[[1]], 40))

@@ -72,13 +72,20 @@ test_that("neighbours grow until tol is met, and the best is at hand for whoever
   plan <- tolerance_plan(data, complete_settings(data, list(
     method = "pfdtc", kernel = short, noise = 0.02, mean = ~ 1, hyper = "fixed", tol = 1e-3, keep_data = TRUE,
     control = pfdtc_control(progress = FALSE))))
-  state <- no_state()
-  learned <- list(model = new_model(complete_kernel(short, d$x), 0.02))
-  found <- with_seed(1, search_near(data, learned, data$x[1:20, ], plan, NULL, state, function() Inf))
-  expect_identical(found$tried$neighbours, c(40L, 80L, 160L)[seq_len(nrow(found$tried))])
-  expect_gt(nrow(found$tried), 1)
-  expect_false(is.unsorted(rev(found$tried$sd)))
-  expect_identical(state$otherwise$best$error, found$best$error)
+  job <- list2env(list(data = data, plan = plan, goal = plan$goal, state = no_state(), candidates = list(), started = 0,
+                       learned = list(model = new_model(complete_kernel(short, d$x), 0.02)),
+                       left = function() Inf, late = function() FALSE))
+  with_seed(1, search_near(job, data$x[1:20, ], NULL))
+  found <- candidates_frame(job$candidates)
+  expect_identical(found$neighbours, c(40L, 80L, 160L)[seq_len(nrow(found))])
+  expect_gt(nrow(found), 1)
+  expect_false(is.unsorted(rev(found$sd)))
+  # an interrupt of the second candidate leaves the first
+  job$candidates <- list()
+  job$state <- no_state()
+  with_interrupted("construct_near", 2, with_seed(1, search_near(job, data$x[1:20, ], NULL)))
+  expect_identical(candidates_frame(job$candidates)$neighbours, 40L)
+  expect_identical(candidates_frame(list(job$best))[3:4], found[1L, 3:4])
 })
 
 test_that("a search that lasts tells a line a candidate, unless it was told not to", {

@@ -292,9 +292,8 @@ test_that("progress is told every evaluation, and shown only after two seconds",
   shown <- function(...) paste(utils::capture.output(line(...), type = "message"), collapse = "")
   expect_identical(shown(1, 0, 5), "")
   expect_identical(shown(done = TRUE), "")
-  clock <- environment(line)
+  clock <- environment(environment(line)$line)
   clock$started <- clock$started - 65
-  clock$shown <- clock$shown - 65
   expect_match(shown(10, 3, 1.5), "inducing points: iteration 3, objective 1.5, 65 s")
   expect_identical(shown(11, 4, 1.4), "")
   expect_match(shown(done = TRUE), "^\r *\r$")
