@@ -2,10 +2,10 @@
 #   Rscript tools/mutants.R check            every edit of mutants.txt still applies
 #   Rscript tools/mutants.R run [NAME...]    plants them (all, or those whose name has a NAME in it), one at a time
 #   Rscript tools/mutants.R own [NAME...]    likewise, with the tests of their own files alone: to work on these
-# A mutant is the package with one edit. The tests of its own file run first, all others only if it survives those. Its
-# build is kept in .Rlib/mutants under a hash of its sources, with the verdict under a hash of the tests: what has not
-# changed is not done again. Status 1 where a mutant survives that mutants.txt does not explain, or one dies that it
-# explains.
+# A mutant is the package with one edit. The tests of its own file run first, all others only if it survives those and
+# mutants.txt does not explain why. Its build is kept in .Rlib/mutants under a hash of its sources, with the verdict
+# under a hash of the tests: what has not changed is not done again. Status 1 if a mutant survives that mutants.txt does
+# not explain, or one dies that it explains.
 
 home <- ".Rlib/mutants"
 sources <- c("DESCRIPTION", "NAMESPACE", "R", "src", "inst", "data")
@@ -164,7 +164,7 @@ verdict_of <- function(mutant, base, seconds, own) {
   for (file in kept[file.exists(kept)]) return(readRDS(file))
   by <- stopped_by(folder, mutant$tests, min(seconds, 600))
   verdict <- list(by = by, first = !is.null(by))
-  if (own && !verdict$first) return(verdict)
+  if ((own || length(mutant$survives)) && !verdict$first) return(verdict)
   if (!verdict$first) verdict$by <- stopped_by(folder, setdiff(all_tests(), mutant$tests), seconds)
   saveRDS(verdict, kept[if (verdict$first) 1 else 2])
   verdict
