@@ -74,12 +74,14 @@ describe_mean <- function(fit, linear) {
 }
 
 # Returns the factors of a kernel in words, such as "Matern 3/2 in year", named as in coef(). A factor that reads all
-# inputs has no "in".
+# inputs has no "in"; equal ones get numbers.
 factor_words <- function(kernel, columns) {
   words <- vapply(as_sum(kernel)$leaves, function(leaf) {
     of <- if (is.null(leaf$of)) columns[leaf$inputs] else leaf$of
     if (length(of) && length(of) < length(columns)) paste(leaf$label, "in", paste(of, collapse = ", ")) else leaf$label
   }, "")
+  twice <- words %in% words[duplicated(words)]
+  words[twice] <- sprintf("%s (%d)", words, stats::ave(seq_along(words), words, FUN = seq_along))[twice]
   stats::setNames(words, if (has_one_factor(kernel)) "" else leaf_names(kernel))
 }
 

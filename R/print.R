@@ -99,7 +99,7 @@ print_parameters <- function(about, show) {
     factors <- unique(parts$factor[parts$input > 0L])
     lengths <- lapply(factors, function(f) unname(theta[match(paste(f, inputs), paste(parts$factor, parts$input))]))
     short <- sub(" in .*$", "", words[factors])
-    heads <- if (anyDuplicated(short)) make.unique(words[factors]) else short
+    heads <- if (anyDuplicated(short)) words[factors] else short
     one <- length(factors) == 1L
     names(lengths) <- if (one) "Lengthscale" else heads
     range <- about$range[inputs]

@@ -76,10 +76,11 @@ test_that("composite kernels are in words, with a row for each input and its ran
   expect_no_match(text, "wt,hp|matern32")
   periodic <- gp_exact(mpg ~ wt, mtcars, kernel = kernel_se(1, 4) * kernel_periodic(lengthscale = 1, period = 2) + kernel_se(2, 30), noise = 6,
                        hyper = "fixed")
-  text <- printed(summary(periodic))
-  expect_match(text, "squared exponential times periodic, sd 2; squared exponential, sd 5.477")
-  expect_match(text, "periodic: period +2")
-  expect_match(text, "Variance by term +squared exponential times periodic [0-9]+ %, squared exponential [0-9]+ %")
+  text <- gsub("\\s+", " ", printed(summary(periodic)))
+  expect_match(text, "squared exponential (1) times periodic, sd 2; squared exponential (2), sd 5.477", fixed = TRUE)
+  expect_match(text, "Lengthscales squared exponential (1) squared exponential (2) Range", fixed = TRUE)
+  expect_match(text, "periodic: period 2", fixed = TRUE)
+  expect_match(text, "exponential [(]1[)] times periodic [0-9]+ %, squared exponential [(]2[)] [0-9]+ %")
 })
 
 test_that("one start of many that is best alone comes with the distance of the next", {
