@@ -354,7 +354,7 @@ keep_rows <- function(aux, data, control = NULL) {
 }
 
 white_text <- function(variance) {
-  sprintf("white noise around the exact mean, with %s the noise",
+  sprintf("the exact posterior mean with white noise of %s the observation noise",
           if (variance == 1) "the variance of" else sprintf("%s times the variance of", format(variance)))
 }
 

@@ -254,9 +254,9 @@ anova.gp_fit <- function(object, ...) {
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])
   for (i in seq_along(fits)[-1L]) {
     if (!same_response(fits[[1L]], fits[[i]])) {
-      abort_input(labels[i], "a fit of other data", sprintf("one of the data of %s", labels[1L]),
-                  hint = paste("Fits must have the same response, weights and offset. Densities of numbers cannot be",
-                               "compared with probabilities of classes or counts."))
+      abort_input(labels[i], "a fit of other responses", sprintf("a fit of the responses of %s", labels[1L]),
+                  hint = paste("Log marginal likelihoods are comparable for the same responses, weights and offset.",
+                               "Densities of numbers are not comparable with probabilities of classes or counts."))
     }
   }
   ll <- lapply(fits, stats::logLik)
@@ -284,19 +284,18 @@ same_response <- function(a, b) {
   all(abs(of(a) - of(b)) <= 8 * (sqrt(of(a)[["n"]]) + 16) * .Machine$double.eps * size)
 }
 
+posterior_words <- c(exact = "exact posterior", far = "inducing points",
+                     `far + near` = "inducing points with neighbours")
+
 anova_models <- function(fits, labels) {
   what <- vapply(fits, function(fit) {
     sprintf("%s%s kernel, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ": "),
             paste(term_words(fit$kernel, fit$frame$columns), collapse = " + "),
-            if (response_of(fit)$conjugate) posterior_words(fit) else
+            if (response_of(fit)$conjugate) posterior_words[[fit$posterior]] else
               sprintf("%s, %s", fit$likelihood$label, response_of(fit)$words[["by"]]))
   }, "")
   lines <- strwrap(sprintf("%s: %s", labels, what), width = 78L, exdent = 4L)
   paste0(paste(lines, collapse = "\n"), "\n")
-}
-
-posterior_words <- function(fit) {
-  switch(fit$posterior, exact = "exact posterior", far = "inducing points", "inducing points with neighbours")
 }
 
 # Returns a sentence for each row and the one above it: which is better, by the bounds.

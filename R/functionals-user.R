@@ -130,11 +130,17 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
                                type = c("link", "response")) {
   check_dots_empty(list(...), names(formals(partial_dependence)))
   fit <- check_any_fit(fit, "fit")
-  certified <- check_flag(certified, "certified")
+  type <- if (missing(type) && !is.null(fit$transform)) "response" else
+    check_choice(type, c("link", "response"), "type")
+  of_mean <- type == "response" && !is.null(fit$transform)
+  certified <- if (missing(certified) && of_mean) FALSE else check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
-  type <- check_choice(type, c("link", "response"), "type")
   values <- check_count(n, "n", min = 2)
   if (certified) check_posterior(fit, "normal", "fit", "A certificate of a functional")
+  if (certified && of_mean) {
+    abort_input("certified", "TRUE for means of a transformed response", "FALSE",
+                hint = "Use type = \"link\" for certified averages of f.")
+  }
   if (missing(newdata)) {
     rows <- rows_to_average(fit)
   } else {
@@ -169,7 +175,8 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
 # Returns the label of the axis of partial dependence.
 dependence_label <- function(fit, type) {
   name <- if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])
-  if (response_of(fit)$conjugate) name else if (type == "link") paste("f, for", name) else paste("mean response,", name)
+  plain <- response_of(fit)$conjugate && is.null(fit$transform)
+  if (plain) name else if (type == "link") paste("f, for", name) else paste("mean response,", name)
 }
 
 # Returns the mean response at each row, and its slope in the mean of f by central differences.
@@ -177,9 +184,11 @@ response_slopes <- function(fit, new) {
   p <- latent_at(fit, new$x)
   mean <- p$mean[new$index]
   var <- p$var[new$index]
-  if (response_of(fit)$conjugate) return(list(mean = mean, slope = rep(1, length(mean))))
-  at <- function(h) response_moments(response_of(fit), mean + h, var)$mean
-  list(mean = at(0), slope = (at(1e-4) - at(-1e-4)) / 2e-4)
+  if (response_of(fit)$conjugate && is.null(fit$transform)) return(list(mean = mean, slope = rep(1, length(mean))))
+  noise <- rep_len(noise_at(fit, new$x), nrow(new$x))[new$index]
+  at <- function(h) response_moments(response_of(fit), mean + h, var, noise)$mean
+  step <- if (is.null(fit$transform)) 1e-4 else 1e-4 * sqrt(fit$noise)
+  list(mean = at(0), slope = (at(step) - at(-step)) / (2 * step))
 }
 
 # Returns the default rows that are averaged over.

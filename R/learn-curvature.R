@@ -111,7 +111,7 @@ refuse_fixed <- function() {
 # Returns the density that learn_evidence() maximises.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
-  problem <- learning_problem(pool, s, NULL)
+  problem <- learning_problem(pool, s, NULL, little_noise = isTRUE(attr(fit$learned, "little_noise")))
   theta <- model_theta(model_of(fit))
   all <- function(par) replace(theta, problem$free, par)
   common <- list(natural = function(par) problem$natural(all(par)), lower = problem$lower[problem$free],

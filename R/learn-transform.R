@@ -79,6 +79,7 @@ with_transform <- function(data, transform, s) {
   used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
   out$shift$constant <- out$shift$constant + sum(log_slope(transform, unname(y))[used])
   out$given_response <- y
+  transform$ends <- transformed(transform, range(y[used]))
   out$transform <- transform
   out
 }

@@ -46,6 +46,7 @@ learn_evidence <- function(data, s, state) {
     if (end$model$problem$profile != now$problem$profile) smoother <- NULL
     now <- end$model
     attr(found$report, "rival") <- describe_rival(now$problem, now$theta, end$rival)
+    if (now$problem$little_noise) attr(found$report, "little_noise") <- TRUE
   }
   if (!in_time(pool)) attr(found$report, "ended") <- TRUE
   c(now$problem$natural(now$theta),
@@ -80,7 +81,47 @@ learn_finally <- function(now, s, rival, state, keep) {
     keep(now)
     state$so_far["kernels"] <- list(now$kernels)
   }
-  list(model = now, rival = rival)
+  now <- compare_little_noise(now, s)
+  list(model = now, rival = if (!now$problem$little_noise) rival)
+}
+
+# Returns the model, or the best end of searches whose prior allows little noise (learning_problem()), if its log
+# likelihood without priors is larger by two nats. They start at the model's end and at two smooth kernels.
+compare_little_noise <- function(model, s) {
+  if (!may_lack_noise(model$problem, model$theta, s)) return(model)
+  problem <- learning_problem(model$problem$pool, s, model$problem$profile, little_noise = TRUE)
+  ends <- lapply(c(list(model$theta), little_noise_starts(problem)), function(theta) {
+    learn_exactly(problem, climb(problem, theta, budget("whole", 8L)))
+  })
+  best <- ends[[which.max(vapply(ends, `[[`, 0, "value"))]]
+  likelihood <- function(theta) exact_density(problem)$evaluate(theta)$likelihood
+  if (!isTRUE(likelihood(best$theta) - likelihood(model$theta) > little_noise_rule[["nats"]])) return(model)
+  replace(model, c("problem", "theta", "value"), list(problem, best$theta, best$value))
+}
+
+# Returns TRUE if the prior may be what keeps the noise up: it has not faded, and the noise is small already. Responses
+# that are rounded or repeated have noise. A kernel of many inputs explains few rows without noise by its lengthscales.
+may_lack_noise <- function(problem, theta, s) {
+  pool <- problem$pool
+  last <- problem$last
+  s$priors && is_small_enough(pool) && problem$free[last] && !problem$composite && pool$shift$ss == 0 &&
+    pool$floor <= little_noise_rule[["rounded"]] * pool$variance &&
+    theta[[last]] - problem$unit[[last]] < log(little_noise_rule[["noise"]]) &&
+    pool$n > max(15, 3 * sum(problem$free)) && prior_share(pool$n, ncol(pool$x)) > 0.1
+}
+
+because_of_noise <- function(learned) {
+  if (!isTRUE(attr(learned, "little_noise"))) return(NULL)
+  c(noise = sprintf(paste("The prior allows little noise, as a deterministic simulator has: without priors, this gains",
+                          "more than %g nats of log marginal likelihood."), little_noise_rule[["nats"]]))
+}
+
+little_noise_starts <- function(problem) {
+  lapply(list(c(1, 2), c(2, 20)), function(at) {
+    value <- start_values_of(problem, at[1L], 1e-5)
+    value[problem$table$what == "variance"] <- at[2L]
+    pmin(pmax(problem$unit + log(value), problem$lower), problem$upper)
+  })
 }
 
 # Learns how the noise differs between rows (response-noise.R): gamma and its covariance, by the Vecchia likelihood,

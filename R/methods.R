@@ -94,10 +94,7 @@ logLik.gp_fit <- function(object, ...) {
 #' @rdname gp_fit-methods
 #' @usage NULL
 #' @export
-fitted.gp_fit <- function(object, ...) {
-  latent <- response_of(object)$conjugate && is.null(object$transform)
-  stats::predict(object, type = if (latent) "latent" else "response")
-}
+fitted.gp_fit <- function(object, ...) stats::predict(object, type = "mean")
 
 #' @rdname gp_fit-methods
 #' @export
@@ -106,9 +103,9 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   if (!response_of(object)$conjugate) return(residuals_other(check_any_fit(object, "object"), type))
   if (type == "pit") return(stats::pnorm(stats::rstandard(object)))
   data <- training_data(object)
-  if (type == "loo") return(stats::naresid(object$na.action, loo_rows(check_fit(object, "object"))$residual))
-  r <- if (type != "response") stats::naresid(object$na.action, data$response) - stats::predict(object) else
-    stats::naresid(object$na.action, given_response(data)) - stats::fitted(object)
+  if (type == "loo") return(stats::naresid(object$na.action, loo_residual(check_fit(object, "object"))))
+  r <- if (type == "response") stats::naresid(object$na.action, given_response(data)) - stats::fitted(object) else
+    stats::naresid(object$na.action, data$response) - stats::predict(object, type = "latent")
   if (type == "response" || is.null(data$prior_weights)) return(r)
   r * sqrt(stats::weights(object))
 }

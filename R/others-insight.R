@@ -59,7 +59,7 @@ model_info.gp_fit <- function(x, ...) {
 get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = NULL, verbose = TRUE, ...) {
   known <- c("expectation", "prediction", if (!response_of(x)$conjugate) "link")
   predict <- check_choice(if (is.null(predict)) "expectation" else predict, known, "predict")
-  type <- if (predict == "link" || predict == "expectation" && response_of(x)$conjugate) "latent" else "response"
+  type <- switch(predict, link = "latent", expectation = "mean", "response")
   p <- stats::predict(x, data, se.fit = TRUE, type = type)
   ci_data <- data.frame(Row = seq_along(p$fit), SE = unname(p$se.fit))
   if (!is.null(ci)) {

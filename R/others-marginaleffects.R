@@ -43,10 +43,22 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   f <- joint_draws(fit, rows$x, if (is.null(draws)) new_draws() else draws)[rows$index, , drop = FALSE]
   p <- latent_at(fit, rows$x)
   mean <- p$mean[rows$index] + rows$offset
-  link <- if (type == "link") identity else response_of(fit)$link$inv
-  estimate <- on_scale(fit, list(mean = mean, var = p$var[rows$index]), type)$mean
+  noise <- rep_len(noise_at(fit, rows$x), nrow(rows$x))[rows$index]
+  link <- if (type == "link") identity else function(f) draws_given(response_of(fit), f, noise)
+  estimate <- on_scale(fit, list(mean = mean, var = p$var[rows$index]), type, noise)$mean
   rowid <- if (is.null(newdata$rowid)) seq_along(estimate) else newdata$rowid
   structure(data.frame(rowid, estimate), posterior_draws = link(f + mean))
+}
+
+# Returns E(y | f) for draws of f, a row for each row. A transform takes a quadrature, which a spline in f replaces.
+draws_given <- function(response, f, noise) {
+  if (is.null(response$transform)) return(response$link$inv(f))
+  t(vapply(seq_len(nrow(f)), function(i) {
+    ends <- range(f[i, ])
+    if (ends[1L] == ends[2L]) return(response_given(response, f[i, ], noise[i]))
+    at <- seq(ends[1L], ends[2L], length.out = 200L)
+    stats::spline(at, response_given(response, at, noise[i]), xout = f[i, ])$y
+  }, f[1L, ]))
 }
 
 #' @rdname marginaleffects-methods

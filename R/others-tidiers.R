@@ -58,7 +58,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   check_dots_empty(list(...), names(formals(augment.gp_fit)))
   interval <- check_choice(interval, eval(formals(augment.gp_fit)$interval), "interval")
   p <- stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level,
-                      type = if (response_of(x)$conjugate && is.null(x$transform)) "latent" else "response")
+                      type = "mean")
   fit <- if (interval == "none") cbind(fit = p$fit) else p$fit
   out <- as.data.frame(if (is.null(newdata)) data else newdata)
   attr(out, "terms") <- attr(out, "na.action") <- NULL

@@ -140,7 +140,7 @@ size_of_fit <- function(fit) if (is.null(fit$m)) nrow(fit$x) else fit$m
 
 certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort, exact, reference, type) {
   effort <- check_choice(if (is.null(effort)) "reference" else effort, c("reference", "fast", "tight"), "effort")
-  base <- comparison_base(list(fit), exact)
+  base <- without_transform(comparison_base(list(fit), exact), type)
   s <- slice_frame(base, inputs, at, n)
   if (!is.null(newdata)) {
     if (length(s$all) > 1L || !is.null(s$all[[1L]]$values)) {
@@ -149,25 +149,27 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
     }
     s$grid <- grid_of_rows(s$all[[1L]]$name, new_inputs(fit, newdata)$x)
   }
+  noise <- noise_at(fit, s$grid$x)
   certificate <- certificate_of(fit, plain_rows(s$grid$x), effort, if (is.null(reference)) fit$reference else reference)
   response <- type == "response"
+  if (response && !is.null(fit$transform)) certificate <- with_transformed(certificate, fit, noise)
   ends <- c("mean_lower", "mean_upper")
+  of_response <- intersect(c("response_lower", "response_upper", "fit_lower", "fit_upper"), names(certificate))
   p <- latent_at(fit, s$grid$x)
   truth <- if (is.null(exact)) list(mean = NA_real_, var = NA_real_) else latent_at(exact, s$grid$x)
-  link <- if (response) response_of(fit)$link$inv else identity
+  link <- if (response) function(f) response_given(response_of(fit), f, noise) else identity
   band <- function(mean, sd, end) link(mean + end * stats::qnorm((1 + level) / 2) * sd)
   data <- data.frame(
-    s$grid[c("input", "value", "label")], fit = on_scale(fit, p, type)$mean, se.fit = sqrt(p$var),
+    s$grid[c("input", "value", "label")], fit = on_scale(fit, p, type, noise)$mean, se.fit = sqrt(p$var),
     lwr = band(p$mean, sqrt(p$var), -1), upr = band(p$mean, sqrt(p$var), 1),
-    stats::setNames(certificate[if (response && !is.null(certificate$response)) sub("mean", "response", ends) else ends],
-                    ends), certificate[c("sd_lower", "sd_upper")],
-    lwr_certified = band(certificate$mean_lower, certificate$sd_upper, -1),
-    upr_certified = band(certificate$mean_upper, certificate$sd_upper, 1), exact = on_scale(fit, truth, type)$mean,
-    se.exact = sqrt(truth$var), lwr_exact = band(truth$mean, sqrt(truth$var), -1),
-    upr_exact = band(truth$mean, sqrt(truth$var), 1))
+    stats::setNames(certificate[if (response && length(of_response)) of_response else ends], ends),
+    certificate[c("sd_lower", "sd_upper")], lwr_certified = band(certificate$mean_lower, certificate$sd_upper, -1),
+    upr_certified = band(certificate$mean_upper, certificate$sd_upper, 1),
+    exact = on_scale(fit, truth, type, noise)$mean, se.exact = sqrt(truth$var),
+    lwr_exact = band(truth$mean, sqrt(truth$var), -1), upr_exact = band(truth$mean, sqrt(truth$var), 1))
   s <- with_marks(s, base, fit, data, points && !is.null(base$data), type)
   structure(data, class = c("pfdtc_certificate", "data.frame"), effort = effort,
-            figure = c(s[setdiff(names(s), c("all", "grid"))], list(level = level, response = slice_label(base, type))))
+            figure = c(s[setdiff(names(s), c("all", "grid"))], list(level = level, response = slice_label(fit, type))))
 }
 
 # Wide bands are cut off at the height of the other parts above and below them.

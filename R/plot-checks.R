@@ -44,7 +44,9 @@ loo_checks <- function(fit) {
   loo <- loo_rows(fit)
   response <- response_of(fit)
   if (response$conjugate) {
-    return(list(mean = loo$mean, observed = loo$mean + loo$residual, rstandard = standardised(loo)))
+    mean <- response_moments(response, loo$mean, loo$var + loo$noise)$mean
+    observed <- if (is.null(fit$transform)) loo$mean + loo$residual else given_response(training_data(fit))
+    return(list(mean = mean, observed = observed, rstandard = standardised(loo)))
   }
   list(mean = response_moments(response, loo$mean, loo$var)$mean, observed = unname(training_data(fit)$response),
        rstandard = stats::qnorm(pmin(pmax(pit_of(fit, loo), 1e-15), 1 - 1e-15)))

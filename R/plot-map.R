@@ -10,7 +10,7 @@ map_table <- function(fit, inputs, at, n, points, type) {
   centre <- slice_centre(fit, all, at)
   grid <- map_grid(axes, centre, x, n)
   p <- latent_at(fit, grid$x)
-  shown <- on_scale(fit, p, type)
+  shown <- on_scale(fit, p, type, noise_at(fit, grid$x))
   names <- names(grid$value)
   list(map = stats::setNames(data.frame(grid$value, shown$mean, shown$sd), c(names, "fit", "se.fit")), n = n,
        unknown = sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid$x)),

@@ -4,7 +4,7 @@
 # residuals (are the points partial residuals?). `type`: "response" or "link".
 slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, xlim = NULL, type = "response",
                    terms = FALSE) {
-  fit <- check_any_fit(fit, "x")
+  fit <- without_transform(check_any_fit(fit, "x"), type)
   level <- check_level(level)
   if (!is.null(n)) n <- check_count(n, "n", min = 2)
   if (terms && has_one_factor(fit$kernel)) {
@@ -49,9 +49,14 @@ slice_curves <- function(fit, grid, level, certified, type) {
   band <- function(noise) {
     normal_band(p$mean, ends$sd_upper^2 + noise, level, ends$mean_lower, ends$mean_upper)[, 2:3, drop = FALSE]
   }
+  noise <- noise_at(fit, grid$x)
   f <- band(0)
-  if (type == "response") f[] <- response_of(fit)$link$inv(f)
-  curve_frame(grid, on_scale(fit, p, type), f, if (response_of(fit)$conjugate) band(noise_at(fit, grid$x)))
+  y <- if (response_of(fit)$conjugate) band(noise)
+  if (type == "response") {
+    f[] <- response_given(response_of(fit), f, noise)
+    y <- untransformed(fit$transform, y)
+  }
+  curve_frame(grid, on_scale(fit, p, type, noise), f, y)
 }
 
 # `f` and `y` have the lower and upper ends of the bands.
@@ -61,7 +66,7 @@ curve_frame <- function(grid, shown, f, y = NULL) {
              lwr_y = y[, 1L], upr_y = y[, 2L], outside = grid$outside)
 }
 
-# Returns some rows of the data, with responses less their offsets.
+# Returns some rows of the data, with modelled responses less their offsets.
 rows_to_draw <- function(fit, most = 2000L) {
   data <- fit$data
   rows <- training_inputs(data)
@@ -102,17 +107,28 @@ rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
 
 # ---- the response's scale -------------------------------------------------------------------------------------------
 
-# Returns list(mean, sd) of f, or of the mean response averaged over f.
-on_scale <- function(fit, p, type) {
+# Returns a fit to the transformed response for type "link": what is drawn then is f on its own scale.
+without_transform <- function(fit, type) if (type == "link") replace(fit, "transform", list(NULL)) else fit
+
+# Returns list(mean, sd) of f, or of the mean response averaged over f. `noise`: variances with Gaussian noise.
+on_scale <- function(fit, p, type, noise = 0) {
   if (type == "link") return(list(mean = p$mean, sd = sqrt(p$var)))
-  response_moments(response_of(fit), p$mean, p$var)
+  response_moments(response_of(fit), p$mean, p$var, noise)
 }
 
 # Shares of successes are drawn as they are, rates in proportion to the slice, numbers at the slice plus their residual.
 # `p` is the posterior at the rows, NULL for a single variable.
+# With a transform both are on its scale, and the sum is brought back.
 partial_response <- function(fit, slice, rows, p) {
   if (response_of(fit)$reads == "classes") return(fit$data$response[rows$keep])
-  if (fit_link(fit) == "identity") return(if (is.null(p)) rows$y else slice + rows$y - p$mean)
+  if (fit_link(fit) == "identity") {
+    t <- fit$transform
+    if (!is.null(p)) {
+      mean <- transformed(t, on_scale(fit, p, "response", noise_at(fit, rows$x))$mean)
+      rows$y <- transformed(t, slice) + rows$y - mean
+    }
+    return(untransformed(t, rows$y))
+  }
   offset <- if (is.null(fit$data$offset)) 0 else fit$data$offset[rows$keep]
   fit$data$response[rows$keep] / exp(offset) * if (is.null(p)) 1 else slice / exp(p$mean + p$var / 2)
 }
@@ -128,7 +144,7 @@ response_name <- function(fit) if (is.null(fit$terms)) "y" else deparse1(fit$ter
 slice_label <- function(fit, type) {
   name <- response_name(fit)
   link <- fit_link(fit)
-  if (link == "identity") return(name)
+  if (link == "identity") return(if (type == "link" && !is.null(fit$transform)) paste("f, for", name) else name)
   if (type == "link") return(sprintf("%s of %s", link, name))
   if (link == "log") return(paste("rate of", name))
   success <- response_of(fit)$levels[2L]

@@ -105,7 +105,7 @@ describe_kernel <- function(fit) {
 # Returns what the posterior is made of, unless it is the exact one.
 describe_points <- function(fit) {
   if (is.null(fit$inducing) || is_exact(fit)) return(NULL)
-  how <- switch(fit$inducing_method, greedy = "greedy start", divergence = "greedy start by the divergence",
+  how <- switch(fit$inducing_method, greedy = "chosen greedily", divergence = "chosen greedily by the pF divergence",
                 random = "started at random rows", kmeans = "started by k-means", given = "start given",
                 fit$inducing_method)
   tried <- if (!is.na(fit$evaluations["other start"])) " (the better of two starts)"
@@ -248,7 +248,7 @@ listed_shares <- function(about) {
 
 describe_time <- function(about) {
   made <- about$evaluations[about$evaluations > 0]
-  words <- c(learn = "likelihood", "other start" = "second start")
+  words <- c(learn = "likelihood", "other start" = "second-start")
   names <- ifelse(names(made) %in% names(words), words[names(made)], names(made))
   paste0(format(signif(sum(unlist(about$seconds)), 3)), " s",
          if (length(made)) sprintf(" (%s evaluations)", paste(made, names, collapse = ", ")))

@@ -93,7 +93,8 @@ report_loo <- function(fit, number) {
   if (response_of(fit)$conjugate) {
     z <- stats::rstandard(fit)
     return(sprintf("RMSE %s (sd of the response %s); 95 %% intervals contain %.0f %% of the responses",
-                   number(root_mean_square(stats::residuals(fit, type = "loo"))), number(fit$sd_y),
+                   number(root_mean_square(stats::residuals(fit, type = "loo"))),
+                   number(if (is.null(fit$transform)) fit$sd_y else stats::sd(given_response(fit$data))),
                    100 * mean(abs(z) <= stats::qnorm(0.975), na.rm = TRUE)))
   }
   s <- training_scores(fit)

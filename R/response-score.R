@@ -11,8 +11,7 @@ score_each <- function(response, y, f, rows, crps = response$conjugate) {
   size <- if (is.null(y$size)) rep(1, length(y$y)) else y$size
   f <- list(mean = unname(f$mean), var = unname(f$var), noise = rows$noise)
   rows$size <- size
-  m <- if (!response$conjugate) response_moments(response, f$mean, f$var) else if (is.null(response$transform))
-    list(mean = f$mean, sd = sqrt(f$var + f$noise)) else moments_back(response$transform, f$mean, f$var + f$noise)
+  m <- response_moments(response, f$mean, f$var + if (response$conjugate) f$noise else 0)
   ends <- pit_ends(response, y$y, f, rows)
   data.frame(y = y$y / if (response$reads == "classes") pmax(size, 1) else 1, size = size, mean = m$mean, sd = m$sd,
              density = response_log_density(response, y, f),
@@ -21,8 +20,7 @@ score_each <- function(response, y, f, rows, crps = response$conjugate) {
 
 pit_ends <- function(response, y, f, rows) {
   if (response$conjugate) {
-    z <- if (is.null(response$transform)) y else transformed(response$transform, y)
-    upto <- stats::pnorm((z - f$mean) / sqrt(f$var + f$noise))
+    upto <- stats::pnorm((transformed(response$transform, y) - f$mean) / sqrt(f$var + f$noise))
     return(data.frame(below = upto, upto = upto))
   }
   cdf <- function(y) predictive_cdf(response, y, rows$size, f$mean, sqrt(pmax(f$var, 0)))

@@ -12,6 +12,12 @@ copy_rule <- c(kappa = 0.5, responses = 6)
 # (bench/simulators.R).
 least_noise <- c(response = 1e-10, kernel = 1e-13)
 
+# ---- little noise ---------------------------------------------------------------------------------------------------
+
+# Searches whose prior allows little noise: the gain in log likelihood, in nats, that chooses their end; most noise of
+# the first search and most rounding, as shares of the response's variance; sd of log variances (bench/simulators.R).
+little_noise_rule <- c(nats = 2, noise = 0.05, rounded = 1e-4, sd = 3)
+
 # ---- learning hyperparameters ---------------------------------------------------------------------------------------
 
 # Numbers of rows whose densities count, and of the neighbours that each is given (bench/stages.R, bench/race.md).

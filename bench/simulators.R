@@ -1,9 +1,9 @@
-# Deterministic simulators by default, with `noise = 0`, and by a rule for little noise that was tried as a default:
+# Deterministic simulators with and without the rule for little noise (learn.R), and with `noise = 0`:
 #   Rscript bench/simulators.R bench/results/simulators.csv [simulators] [real]      (four minutes)
 # Simulators have noise of sd 0, 0.05 and 0.3 times that of f, in maximin designs and in the best of 300 Latin
 # hypercubes. Real sets come with R, 80 and 200 rows, two splits; there a rule for simulators must change nothing for
 # the worse. The file has means over draws: rmse (in sd of f, or of the responses), nlpd and cover of 95 % intervals of
-# new responses; `taken` is the share of fits that the rule changed; `more` is the nlpd minus that of the default and
+# new responses; `taken` is the share of fits that the rule changed; `more` is the nlpd minus that without it and
 # `se` its standard error over new rows.
 suppressPackageStartupMessages({
   library(pfdtc)
@@ -12,87 +12,19 @@ suppressPackageStartupMessages({
 options(pfdtc.threads = 1L)
 house <- asNamespace("pfdtc")
 
-# ---- the rule -------------------------------------------------------------------------------------------------------
-
-# Log likelihood without priors that the rule wants, in nats; most noise of the first search, and most noise that
-# rounding explains, as shares of the response's variance; sd of log variances.
-wanted <- c(nats = 2, noise = 1e-2, rounded = 1e-4, sd = 3)
-
-# Returns the problem whose prior of log noise falls exponentially below its centre. The normal prior costs 16.5 nats at
-# a millionth of the response's variance, which is more than the likelihood of 20 or 40 runs; this one costs 2.75.
-with_slow_tail <- function(problem) {
-  last <- problem$last
-  share <- house$prior_share(problem$pool$n, ncol(problem$pool$x))
-  sd <- c(replace(problem$table$sd, which(problem$table$what == "variance"), wanted[["sd"]]), 2)
-  middle <- problem$unit + c(problem$table$middle, log(0.1))
-  problem$prior <- function(theta) {
-    q <- (theta - middle) / sd
-    value <- -q^2 / 2
-    gradient <- -q / sd
-    information <- sd^-2
-    if (q[[last]] < -0.5) {
-      value[last] <- q[[last]] / 2 + 0.125
-      gradient[last] <- 0.25
-      information[last] <- 0.125 / abs(q[[last]])
-    }
-    list(value = share * sum(value), gradient = share * unname(gradient), information = share * information)
-  }
-  problem
-}
-
-# Returns TRUE if the rule applies. Priors that have faded cannot be what keeps the noise up, and a kernel that reads
-# many inputs explains few rows without noise by its lengthscales alone.
-may_lack_noise <- function(problem, theta) {
-  pool <- problem$pool
-  last <- problem$last
-  house$is_small_enough(pool) && problem$free[last] && !problem$composite && pool$shift$ss == 0 &&
-    pool$floor <= wanted[["rounded"]] * pool$variance &&
-    theta[[last]] - problem$unit[[last]] < log(wanted[["noise"]]) &&
-    pool$n >= 15 && pool$n > 3 * sum(problem$free) && house$prior_share(pool$n, ncol(pool$x)) > 0.1
-}
-
-# Returns the model, or the best end of searches with the slow tail if its log likelihood without priors is larger by
-# two nats.
-with_little_noise <- function(model, s) {
-  problem <- model$problem
-  if (!s$priors || !may_lack_noise(problem, model$theta)) return(model)
-  slow <- with_slow_tail(problem)
-  start <- function(lengthscale, variance) {
-    value <- slow$table$start
-    value[slow$table$ard] <- lengthscale * sqrt(sum(slow$table$ard))
-    value[slow$table$what == "variance"] <- variance
-    pmin(pmax(slow$unit + log(c(value, 1e-5)), slow$lower), slow$upper)
-  }
-  ends <- lapply(list(model$theta, start(1, 2), start(2, 20)), function(theta) {
-    house$learn_exactly(slow, house$climb(slow, theta, house$budget("whole", 8L)))
-  })
-  best <- ends[[which.max(vapply(ends, `[[`, 0, "value"))]]
-  likelihood <- function(theta) house$exact_density(problem)$evaluate(theta)$likelihood
-  if (is.finite(best$value) && isTRUE(likelihood(best$theta) - likelihood(model$theta) > wanted[["nats"]])) {
-    now$taken <- TRUE
-    model[c("theta", "value")] <- best[c("theta", "value")]
-  }
-  model
-}
-
+may_lack_noise <- house$may_lack_noise
+assignInNamespace("may_lack_noise", ns = "pfdtc", value = function(...) now$rule && may_lack_noise(...))
 now <- new.env()
-learn_finally <- house$learn_finally
-assignInNamespace("learn_finally", ns = "pfdtc", value = function(model, s, ...) {
-  end <- learn_finally(model, s, ...)
-  if (now$rule) end$model <- with_little_noise(end$model, s)
-  end
-})
 
 # Returns the fit, TRUE if the rule changed it, and seconds of the processor; NULL if there is no fit.
 fitted_by <- function(rule, ...) {
   now$rule <- rule
-  now$taken <- FALSE
   set.seed(1)
   seconds <- system.time({
     fit <- tryCatch(suppressWarnings(suppressMessages(pfdtc(..., control = list(progress = FALSE)))),
                     error = function(e) NULL)
   })[[1L]]
-  if (!is.null(fit)) list(fit = fit, taken = now$taken, seconds = seconds)
+  if (!is.null(fit)) list(fit = fit, taken = isTRUE(attr(fit$learned, "little_noise")), seconds = seconds)
 }
 
 # ---- simulators -----------------------------------------------------------------------------------------------------
@@ -164,7 +96,7 @@ measure_simulator <- function(name, design, noise) {
     set.seed(seed)
     y <- f(x) + noise * unit * rnorm(nrow(x))
     new <- f(z) + noise * unit * rnorm(nrow(z))
-    runs <- list(default = fitted_by(FALSE, x, y), rule = fitted_by(TRUE, x, y))
+    runs <- list(without = fitted_by(FALSE, x, y), rule = fitted_by(TRUE, x, y))
     if (noise == 0) runs$interpolated <- fitted_by(FALSE, x, y, noise = 0)
     do.call(rbind, lapply(names(runs), function(how) {
       p <- predict(runs[[how]]$fit, z, se.fit = TRUE, type = "response")
@@ -176,7 +108,7 @@ measure_simulator <- function(name, design, noise) {
   })
   draws <- do.call(rbind, draws)
   out <- aggregate(cbind(rmse, nlpd, cover, taken, seconds) ~ how, draws, mean)
-  default <- draws$nlpd[draws$how == "default"]
+  default <- draws$nlpd[draws$how == "without"]
   out$more <- vapply(out$how, function(how) mean(draws$nlpd[draws$how == how] - default), 0)
   out$se <- vapply(out$how, function(how) sd(draws$nlpd[draws$how == how] - default) / sqrt(one[[4L]]), 0)
   design <- if (identical(design, maximin)) "maximin" else "best of 300"
@@ -254,12 +186,12 @@ measure_real <- function(name, d, rows) {
     old <- d[i, ]
     new <- utils::head(d[-i, ], 500)
     unit <- sd(old$response)
-    runs <- list(default = fitted_by(FALSE, response ~ ., old), rule = fitted_by(TRUE, response ~ ., old))
+    runs <- list(without = fitted_by(FALSE, response ~ ., old), rule = fitted_by(TRUE, response ~ ., old))
     if (any(lengths(runs) == 0L)) return(NULL)
     each <- lapply(runs, function(run) -predict(run$fit, new, type = "density") - log(unit))
     do.call(rbind, lapply(names(runs), function(how) {
       p <- predict(runs[[how]]$fit, new, se.fit = TRUE, type = "response")
-      more <- each[[how]] - each$default
+      more <- each[[how]] - each$without
       data.frame(how, rmse = sqrt(mean((p$fit - new$response)^2)) / unit, nlpd = mean(each[[how]]),
                  cover = mean(abs(new$response - p$fit) < qnorm(0.975) * p$se.fit), taken = runs[[how]]$taken,
                  seconds = runs[[how]]$seconds, more = mean(more), se = sd(more) / sqrt(length(more)))

@@ -1,0 +1,102 @@
+# The rule that allows little noise: its prior, what it decides, and what it leaves alone.
+
+# Branin's function of two inputs in [0, 1], at the rows of a design.
+branin <- function(x) {
+  u <- 15 * x[, 1] - 5
+  (15 * x[, 2] - 5.1 / (4 * pi^2) * u^2 + 5 / pi * u - 6)^2 + 10 * (1 - 1 / (8 * pi)) * cos(u) + 10
+}
+
+# A Latin hypercube whose rows are the furthest apart among 100.
+simulator_runs <- function(n, digits = NULL, noise = 0) {
+  with_seed(1, {
+    designs <- lapply(1:100, function(k) cbind((sample(n) - 0.5) / n, (sample(n) - 0.5) / n))
+    x <- designs[[which.max(vapply(designs, function(x) min(stats::dist(x)), 0))]]
+    y <- branin(x) + noise * stats::rnorm(n)
+    list(x = x, y = if (is.null(digits)) y else round(y, digits))
+  })
+}
+
+# The problem with the normal prior, where its search ended, and with the other prior.
+noise_problems <- function(data) {
+  cleaned <- data_from_matrix(data$x, data$y)
+  s <- learning_settings(place_kernel(kernel_se(), cleaned$x), NULL, colnames(cleaned$x),
+                         c("lengthscale.x1", "lengthscale.x2", "variance", "noise"), pfdtc_control(progress = FALSE))
+  pool <- with_seed(1, learning_rows(cleaned, s))
+  problem <- learning_problem(pool, s, "se")
+  start <- pmin(pmax(problem$unit + log(start_values_of(problem, 1, 0.05)), problem$lower), problem$upper)
+  end <- learn_exactly(problem, climb(problem, start, budget("whole", 8L)))
+  list(s = s, model = list(problem = problem, theta = end$theta, value = end$value),
+       slow = learning_problem(pool, s, "se", little_noise = TRUE))
+}
+
+test_that("the prior that allows little noise falls exponentially, with its slopes, and is normal above", {
+  made <- noise_problems(simulator_runs(40))
+  slow <- made$slow
+  centre <- slow$unit + c(slow$table$middle, log(0.1))
+  at <- function(noise) replace(centre + c(0.3, -0.2, 0.5, 0), 4, slow$unit[[4]] + log(noise))
+  for (noise in c(1e-6, 1e-3, 0.03, 0.2, 3)) {
+    prior <- slow$prior(at(noise))
+    expect_gradient(function(theta) slow$prior(theta)$value, at(noise), prior$gradient)
+    q <- log(noise / 0.1)
+    of_noise <- if (q < -1) -(-q - 0.5) / 4 else -q^2 / 8
+    expect_close(prior$value, of_noise - (0.3^2 / 0.7^2 + 0.2^2 / 0.7^2 + 0.5^2 / 3^2) / 2, 1e-12)
+    expect_true(all(prior$information > 0))
+  }
+  expect_close(slow$prior(replace(centre, 4, slow$unit[[4]] + log(1e-6)))$value, -2.753, 1e-3)
+  # the search of other fits keeps its normal prior
+  expect_close(made$model$problem$prior(replace(centre, 4, slow$unit[[4]] + log(1e-6)))$value, -log(1e-5)^2 / 8, 1e-12)
+})
+
+test_that("little noise is chosen if it has two nats more of dense log likelihood, and not for noisy responses", {
+  cases <- list(simulator_runs(40), simulator_runs(40, noise = 3), simulator_runs(25, noise = 15))
+  chosen <- vapply(cases, function(data) {
+    made <- noise_problems(data)
+    expect_true(may_lack_noise(made$model$problem, replace(made$model$theta, 4, made$model$problem$lower[[4]]), made$s))
+    got <- compare_little_noise(made$model, made$s)
+    pool <- made$slow$pool
+    likelihood <- function(theta) dense_evidence(pool, "se", theta, list(center = 0))
+    gain <- likelihood(got$theta) - likelihood(made$model$theta)
+    if (got$problem$little_noise) expect_gt(gain, 2) else expect_identical(got$theta, made$model$theta)
+    # no nearer start has more than was found, or the rule would have to choose it
+    found <- stats::optim(replace(made$model$theta, 4, made$slow$unit[[4]] + log(1e-5)), function(theta) {
+      tryCatch(-likelihood(theta) - made$slow$prior(theta)$value, error = function(e) 1e10)
+    }, control = list(maxit = 1000))$par
+    if (!got$problem$little_noise) expect_lt(likelihood(found) - likelihood(made$model$theta), 2)
+    got$problem$little_noise
+  }, NA)
+  expect_identical(chosen, c(TRUE, FALSE, FALSE))
+})
+
+test_that("rounded and repeated responses, a given noise and no priors keep their noise", {
+  may <- function(data, change = identity) {
+    made <- noise_problems(data)
+    problem <- made$model$problem
+    may_lack_noise(problem, replace(made$model$theta, 4, problem$lower[[4]]), change(made$s))
+  }
+  runs <- simulator_runs(40)
+  expect_true(may(runs))
+  expect_false(may(simulator_runs(40, digits = -1)))
+  expect_false(may(list(x = rbind(runs$x, runs$x[1:2, ]), y = c(runs$y, runs$y[1:2] + c(1, -1)))))
+  expect_false(may(runs, function(s) replace(s, "priors", FALSE)))
+  expect_false(may(simulator_runs(12)))   # too few rows for four parameters
+  expect_false(may(simulator_runs(200)))  # priors have faded: they cost next to nothing
+})
+
+test_that("a default fit of a simulator has little noise, says so, and vcov() has its prior", {
+  data <- simulator_runs(40)
+  fit <- learn(data)
+  expect_lt(fit$noise, 1e-5 * stats::var(data$y))
+  expect_match(fit$because[["noise"]], "little noise")
+  new <- with_seed(2, matrix(stats::runif(2000), 1000))
+  # without the rule .0084 (mean of ten designs, bench/simulators.R)
+  expect_lt(sqrt(mean((predict(fit, new) - branin(new))^2)) / stats::sd(branin(new)), 0.0075)
+  # the curvature is that of the likelihood plus 1/9 for the variance, and nothing for the noise
+  other <- fit
+  attr(other$learned, "little_noise") <- NULL
+  added <- learned_density(other)$information() - learned_density(fit)$information()
+  expect_close(added, diag(c(0, 0, 1 / 1.5^2 - 1 / 9, 1 / 4)), 1e-4) # differences of large slopes
+  expect_gt(max(abs(vcov(other) - vcov(fit))), 0.01)
+  noisy <- learn(simulator_runs(40, noise = 3))
+  expect_null(attr(noisy$learned, "little_noise"))
+  expect_false("noise" %in% names(noisy$because))
+})
