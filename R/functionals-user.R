@@ -222,10 +222,11 @@ dependence_values <- function(v, n) {
 
 # Returns list(mean, var) of the terms of f at the rows of x, a column for each term, in units of y without the centre.
 term_values <- function(fit, x) {
-  names <- if (has_one_factor(fit$kernel)) {
+  kernel <- with_own_terms(fit$kernel)
+  names <- if (has_one_factor(kernel)) {
     leaf_name(utils::modifyList(fit$kernel, list(of = fit$frame$columns[fit$kernel$inputs])))
   } else {
-    term_names(fit$kernel)
+    term_names(kernel)
   }
   at <- posterior_at(posterior_of(fit), terms_at(kernels_of_terms(model_of(fit)$kernel), x))
   lapply(in_response_units(fit, at), matrix, nrow(x), dimnames = list(NULL, names))

@@ -7,7 +7,7 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
   fit <- without_transform(check_any_fit(fit, "x"), type)
   level <- check_level(level)
   if (!is.null(n)) n <- check_count(n, "n", min = 2)
-  if (terms && has_one_factor(fit$kernel)) {
+  if (terms && has_one_factor(with_own_terms(fit$kernel))) {
     abort_input("terms", "TRUE for a kernel of one factor", "FALSE",
                 hint = "Only sums such as kernel_se() + kernel_periodic() have terms.")
   }

@@ -145,7 +145,7 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
   all <- fit_variables(fit)
   centre <- slice_centre(fit, all, at)
   panels <- if (terms && is.null(inputs)) all else choose_variables(all, inputs, x, fit$kernel, most)
-  if (terms) panels <- term_panels(fit$kernel, panels)
+  if (terms) panels <- term_panels(with_own_terms(fit$kernel), panels)
   if (!length(panels)) abort_input("inputs", describe(inputs), "variables that some term reads")
   shown <- if (terms) utils::head(panels, 16L) else panels
   xlim <- check_xlim(xlim, shown)

@@ -242,8 +242,8 @@ describe_evidence <- function(about) {
 listed_shares <- function(about) {
   share <- about$term_shares
   if (is.null(share)) return(NULL)
-  toString(sprintf("%s %s %%", term_words(about$kernel, about$columns)[names(share)],
-                   format(round(100 * share), trim = TRUE)))
+  words <- term_words(with_own_terms(about$kernel), about$columns)[names(share)]
+  toString(sprintf("%s %s %%", ifelse(is.na(words), names(share), words), format(round(100 * share), trim = TRUE)))
 }
 
 describe_time <- function(about) {
