@@ -13,8 +13,7 @@
 #' @param m2,test_points Number of inducing points of that reference, and how many rows of `newdata` may become further
 #'   ones, by default `m2 / 4`.
 #' @param max_seconds Time for the steps after the reference.
-#' @param hyper_uncertainty If `TRUE`, certifies the mixture of [predict()].
-#' @param ... Not used.
+#' @param hyper_uncertainty,... If `TRUE`, certifies the mixture of [predict()]; not used.
 #' @return A data frame (class `pfdtc_certificate`) in units of `y`, a row for each row of `newdata`: `mean` and `sd` of
 #'   the fit's latent function, offset included; `mean_lower`, `mean_upper`, `sd_lower`, `sd_upper`, which contain the
 #'   exact mean and sd; `mean_error`, the larger distance of `mean` from its ends; with a non-Gaussian `family` the mean
@@ -46,8 +45,30 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   if (hyper_uncertainty) check_posterior(fit, "normal", "fit", "The certified mixture")
   p <- if (hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   out <- certificate_of(fit, new, effort, reference, m2, test_points, max_seconds, p)
+  if (!is.null(fit$transform)) out <- with_transformed(out, fit, noise_of_new(fit, new))
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y,
             check = if (!response_of(fit)$conjugate) with_fixed_seed(quick_check(fit, effort)))
+}
+
+# Returns the noise variance of a new response of weight 1 at each row of new_rows().
+noise_of_new <- function(fit, new) rep_len(noise_at(fit, new$x), nrow(new$x))[new$index]
+
+# Adds median and mean of a transformed response, with their bounds. The mean of a mixture has none, as its noise is not
+# known exactly.
+with_transformed <- function(out, fit, noise) {
+  t <- fit$transform
+  median <- back_bounds(t, out$mean_lower, out$mean_upper)
+  out[c("median", "median_lower", "median_upper")] <- c(list(untransformed(t, out$mean)), median)
+  out$fit <- response_moments(response_of(fit), out$mean, out$sd^2, noise)$mean
+  of_y <- function(sd, side) sqrt(sd^2 + noise) * (1 + side * 4 * .Machine$double.eps)
+  mean <- if (is.null(attr(out, "weights"))) {
+    mean_bounds(t, list(lower = out$mean_lower, upper = out$mean_upper),
+                list(lower = of_y(out$sd_lower, -1), upper = of_y(out$sd_upper, 1)))
+  } else {
+    list(lower = -Inf, upper = Inf)
+  }
+  out[c("fit_lower", "fit_upper")] <- mean
+  out
 }
 
 # Returns the inputs `x` in the form of new_rows().

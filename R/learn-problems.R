@@ -125,12 +125,15 @@ is_small_enough <- function(pool) {
 
 # ---- kernels by the names of their profiles -------------------------------------------------------------------------
 
-# Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs.
+# Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs, and "additive:a" and
+# "pairwise:a" are kernel_additive() of a.
 kernel_of <- function(profile) {
   terms <- strsplit(profile, "+", fixed = TRUE)[[1L]]
   if (length(terms) > 1L) {
     return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
   }
+  part <- strsplit(profile, ":", fixed = TRUE)[[1L]]
+  if (length(part) > 1L) return(kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise"))
   switch(profile, se = kernel_se(), matern12 = kernel_matern(1 / 2), matern32 = kernel_matern(3 / 2),
          matern52 = kernel_matern(5 / 2), mean = new_kernel("mean", "linear mean", NULL, NULL, NULL))
 }
@@ -144,11 +147,15 @@ with_profile <- function(kernel, profile, x) {
   chosen <- kernel_of(profile)
   value <- c("lengthscale", "variance")
   if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
+  chosen <- change_leaves(chosen, function(l) {
+    if (is_additive(l)) l$groups <- kernel$groups
+    l
+  })
   if (has_one_factor(kernel)) return(place_kernel(with_basis(chosen, x), x))
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
-    l[c("profile", "label")] <- chosen[c("profile", "label")]
-    l
+    own <- intersect(c("profile", "label", "base"), names(chosen))
+    replace(l, own, chosen[own])
   })
   kernel$label <- formula_of_kernel(kernel)
   kernel
@@ -183,54 +190,6 @@ linear_problem <- function(problem) {
   }
   problem$start <- pmin(pmax(problem$unit - c(0, log(2)), problem$lower), problem$upper)
   problem
-}
-
-# ---- noise whose log is linear in inputs ----------------------------------------------------------------------------
-
-# Returns the problem with gamma behind its own parameters. The prior of gamma, N(0, 1) in units of the
-# inputs' spreads, does not fade: nothing else would hold gamma if a rough function has hardly any noise.
-problem_with_trend <- function(problem, trend, priors) {
-  pool <- problem$pool
-  last <- problem$last
-  own <- seq_len(last)
-  q <- length(trend$columns)
-  B <- noise_basis(trend, pool$x)
-  w <- if (is.null(pool$weights)) rep(1, pool$n) else pool$weights
-  twins <- pool$twins
-  precision <- if (priors) 1 else 0
-  wide <- problem
-  wide$own <- own
-  wide$free <- c(problem$free, rep(TRUE, q))
-  wide$lower <- c(problem$lower, rep(-5, q))
-  wide$upper <- c(problem$upper, rep(5, q))
-  wide$neighbours <- function(theta, ...) problem$neighbours(theta[own], ...)
-  wide$vecchia <- function(theta, rows, neighbours, slopes, input) {
-    now <- problem$at(theta[own])
-    gamma <- theta[-own]
-    log_factor <- drop(B %*% gamma)
-    basis <- B * (abs(log_factor) < most_trend)
-    factor <- exp(within_trend(log_factor))
-    result <- native_vecchia(list(x = pool$x, y = pool$y, weights = w / factor), now, rows, neighbours,
-                             control = problem$run, basis = basis)
-    if (!is.finite(result$value)) return(list(value = -Inf))
-    prior <- problem$prior(theta[own])
-    at <- list(value = result$value + prior$value - precision * sum(gamma^2) / 2,
-               gradient = result$score + c(prior$gradient, -precision * gamma),
-               information = result$information + diag(c(prior$information, rep(precision, q))))
-    if (!length(twins)) return(at)
-    add_twins(at, twins, cbind(1, basis), now$noise * factor, last, length(rows) / pool$n * pool$share)
-  }
-  wide
-}
-
-# Adds the share of merged rows, each distinct row with its own noise: -(rows / 2) log(2 pi noise) - ss / (2 noise).
-add_twins <- function(at, twins, basis, noise, last, share) {
-  of_noise <- last - 1L + seq_len(ncol(basis))
-  at$value <- at$value - share * sum(twins$rows * log(2 * pi * noise) + twins$ss / noise) / 2
-  at$gradient[of_noise] <- at$gradient[of_noise] + share * colSums(basis * (twins$ss / noise - twins$rows)) / 2
-  at$information[of_noise, of_noise] <- at$information[of_noise, of_noise] +
-    share * crossprod(basis, basis * twins$rows) / 2
-  at
 }
 
 # ---- non-Gaussian likelihoods ---------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ checks_figure <- function(fit, which) {
   tables <- check_tables(fit, which)
   k <- length(tables)
   figure(Map(check_panel, names(tables), tables, response_name(fit)), if (k == 1L) tables[[1L]] else tables,
-         cex = if (k > 1L) 0.85, par = if (k > 1L) panels_par(rev(grDevices::n2mfrow(k)), c(3.5, 3.5, 1.8, 1)))
+         par = if (k > 1L) panels_par(rev(grDevices::n2mfrow(k)), c(3.5, 3.5, 1.8, 1)))
 }
 
 # Normal quantiles of the randomised PIT are standard normal if the model holds (Dunn and Smyth 1996).
@@ -44,7 +44,9 @@ loo_checks <- function(fit) {
   loo <- loo_rows(fit)
   response <- response_of(fit)
   if (response$conjugate) {
-    return(list(mean = loo$mean, observed = loo$mean + loo$residual, rstandard = standardised(loo)))
+    mean <- response_moments(response, loo$mean, loo$var + loo$noise)$mean
+    observed <- if (is.null(fit$transform)) loo$mean + loo$residual else given_response(training_data(fit))
+    return(list(mean = mean, observed = observed, rstandard = standardised(loo)))
   }
   list(mean = response_moments(response, loo$mean, loo$var)$mean, observed = unname(training_data(fit)$response),
        rstandard = stats::qnorm(pmin(pmax(pit_of(fit, loo), 1e-15), 1 - 1e-15)))

@@ -10,7 +10,7 @@ map_table <- function(fit, inputs, at, n, points, type) {
   centre <- slice_centre(fit, all, at)
   grid <- map_grid(axes, centre, x, n)
   p <- latent_at(fit, grid$x)
-  shown <- on_scale(fit, p, type)
+  shown <- on_scale(fit, p, type, noise_at(fit, grid$x))
   names <- names(grid$value)
   list(map = stats::setNames(data.frame(grid$value, shown$mean, shown$sd), c(names, "fit", "se.fit")), n = n,
        unknown = sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid$x)),
@@ -65,7 +65,6 @@ draw_map <- function(s, args) {
   on.exit(graphics::par(old))
   outer <- c(foot_height(s$foot), 0)
   graphics::par(c(panels_par(c(1L, 2L), c(4.2, 4.2, 1.8, 4.5), 0, outer, c(2.8, 0.7, 0)), las = 1))
-  graphics::par(cex = 0.85)
   map <- s$map
   panel <- function(value, title, palette) {
     levels <- pretty(value[is.finite(value)], 8L)

@@ -1,7 +1,7 @@
 # Which combinations of arguments of predict() exist, for which responses.
 
 predict_types <- c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms", "derivative",
-                   "median")
+                   "median", "mean")
 predict_intervals <- c("none", "credible", "prediction", "conformal")
 
 # The combinations that exist: for each kind of response, a row a type, with the intervals and the arguments beside it.
@@ -16,14 +16,14 @@ allowed <- local({
     density = row("none", "hyper_uncertainty", "newdata"))
   every <- c(each, "conformal")
   normal <- c(plain, list(
-    latent = row(every, all), response = row(every, all), median = row(every, all),
+    latent = row(every, all), mean = row(every, all), response = row(every, all), median = row(every, all),
     loo = row(each, "se.fit"), loo_latent = row(each, "se.fit")))
   transformed <- utils::modifyList(normal, list(
     response = row(every, setdiff(all, "full_cov")), median = row(every, setdiff(all, c("full_cov", "se.fit")))))
   plain$derivative$with <- setdiff(plain$derivative$with, "certified")
   plain$density$with <- "newdata"
   other <- c(plain, list(
-    latent = row(each, all), response = row(each, setdiff(all, "full_cov")),
+    latent = row(each, all), mean = row(each, setdiff(all, "full_cov")), response = row(each, setdiff(all, "full_cov")),
     median = row(each, "hyper_uncertainty", "newdata"), loo = row(each, "se.fit"), loo_latent = row(each, "se.fit")))
   classes <- lapply(other[setdiff(names(other), "median")], function(row) {
     replace(row, "intervals", list(setdiff(row$intervals, "prediction")))
@@ -36,6 +36,7 @@ allowed <- local({
 check_asked <- function(response, ask) {
   flags <- c("se.fit", "certified", "full_cov", "hyper_uncertainty")
   for (flag in flags) ask[[flag]] <- check_flag(ask[[flag]], flag)
+  if (is.null(ask$type) || identical(ask$type, predict_types)) ask$type <- if (response$conjugate) "mean" else "latent"
   ask$type <- check_choice(ask$type, predict_types, "type")
   if (ask$type == "link") ask$type <- "latent"
   if (identical(ask$interval, "confidence")) ask$interval <- "credible"
@@ -58,6 +59,7 @@ check_asked <- function(response, ask) {
     if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("given", beside), "left out there")
   }
   check_pairs(response, ask)
+  if (ask$type == "mean" && !response$conjugate) ask$type <- "response"
   ask
 }
 
@@ -72,6 +74,8 @@ check_pairs <- function(response, ask) {
   refuse(other && ask$certified && ask$interval == "prediction", "certified", "interval = \"prediction\"",
          "Use interval = \"credible\".")
   refuse(other && ask$certified && ask$hyper_uncertainty, "certified", "`hyper_uncertainty`")
+  refuse(!is.null(response$transform) && ask$certified && ask$hyper_uncertainty && ask$interval == "credible" &&
+           ask$type %in% c("mean", "response"), "certified", "`hyper_uncertainty`", "Use type = \"median\".")
   refuse(ask$hyper_uncertainty && ask$interval == "conformal", "hyper_uncertainty", "interval = \"conformal\"")
   refuse(other && ask$full_cov && ask$interval == "prediction", "full_cov", "interval = \"prediction\"")
 }

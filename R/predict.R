@@ -62,7 +62,7 @@
 predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
                            type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms",
-                                    "derivative", "median"), wrt = NULL,
+                                    "derivative", "median", "mean"), wrt = NULL,
                            certified = FALSE, full_cov = FALSE, hyper_uncertainty = FALSE,
                            na.action = stats::na.pass, file = NULL, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
@@ -86,7 +86,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   value <- in_shape(said, rows$names)
   if (!se.fit && !full_cov) return(value)
   out <- list(fit = value, se.fit = stats::setNames(said$sd, rows$names))
-  if (full_cov) out$cov <- f$cov
+  if (full_cov) out$cov <- said$cov
   out
 }
 
@@ -231,8 +231,7 @@ predict_loo <- function(fit, response, ask) {
   f <- list(mean = loo$mean, var = loo$var, lower = loo$mean, upper = loo$mean, top = loo$var, noise = loo$noise,
             size = if (!response$conjugate) sizes_given(training_data(fit)))
   ask$type <- if (ask$type == "loo_latent") "latent" else "response"
-  # a leave-one-out prediction of a transformed response stays on the scale of f
-  said <- response_say(if (response$conjugate) response_of(list()) else response, f, f, ask)
+  said <- response_say(response, f, f, ask)
   value <- padded(if (ask$interval == "none") said$fit else in_shape(said, names(said$fit)))
   if (ask$se.fit) list(fit = value, se.fit = padded(said$sd)) else value
 }

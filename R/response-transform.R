@@ -1,19 +1,25 @@
-# A response that is transformed before it is modelled: f, kernel and noise are about T(y), and what is said of y itself
-# goes back through T. A transform: list(kind, lambda, centre, unit),
+# A response that is transformed before it is modelled: f, kernel and noise are those of T(y), and predictions go back. A
+# transform is NULL for none, or list(kind, lambda, centre, unit, ends, found),
 #
 #   log:         T(y) = log y, of positive responses
 #   yeojohnson:  T(y) = psi(u; lambda), u = (y - centre) / unit,
 #     psi = ((1 + u)^lambda - 1) / lambda of u >= 0,  -((1 - u)^(2 - lambda) - 1) / (2 - lambda) of u < 0.
 #
-# For lambda between 0 and 2 psi maps all numbers onto all numbers, so that y has a mean.
+# For lambda between 0 and 2 psi maps all numbers onto all numbers, so that y has a mean. `ends`: T of the smallest and
+# the largest training response. `found`: TRUE if the fit chose the transform, rather than the user.
 
 transforms <- c("log", "yeojohnson")
+
+asks_for_transform <- function(transform) {
+  !is.null(transform) && !identical(transform, "auto") && !identical(transform, "none")
+}
 
 # (exp(lambda v) - 1) / lambda and its inverse, of v = log(1 + |u|)
 power_of <- function(v, lambda) if (abs(lambda) < 1e-8) v else expm1(lambda * v) / lambda
 log_of_power <- function(z, lambda) if (abs(lambda) < 1e-8) z else log1p(lambda * z) / lambda
 
 transformed <- function(transform, y) {
+  if (is.null(transform)) return(y)
   if (transform$kind == "log") return(log(y))
   u <- (y - transform$centre) / transform$unit
   v <- log1p(abs(u))
@@ -35,31 +41,98 @@ untransformed <- function(transform, z) {
   transform$centre + transform$unit * ifelse(z >= 0, expm1(up), -expm1(down))
 }
 
-# list(mean, sd) of y where T(y) is N(mean, var): of log in closed form, else by Gauss-Legendre's rule on either side of
-# where T changes its form.
-moments_back <- function(transform, mean, var) {
-  if (transform$kind == "log") {
-    return(list(mean = exp(mean + var / 2), sd = exp(mean + var / 2) * sqrt(expm1(var))))
+# T^-1 is exp, or a convex function where lambda <= 1 and a concave one elsewhere: the mean of y may be far beyond all
+# responses. With a transform that the fit found, y is cut on that side: at the outermost response, or at one sd of T(y)
+# from its mean where that is further out (bench/point-predictions.R).
+curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
+
+is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)
+
+# Returns the standard normal quantile at which y is cut, Inf or -Inf if it is not.
+cut_at <- function(transform, mean, sd) {
+  up <- curves_up(transform)
+  if (!is_cut(transform)) return(rep(if (up) Inf else -Inf, length(mean)))
+  if (up) pmax((transform$ends[2L] - mean) / sd, 1) else pmin((transform$ends[1L] - mean) / sd, -1)
+}
+
+# Returns list(mean, sd) of E(y | f), where T(y) is f plus noise of variance `noise` and f ~ N(mean, var), and y is cut.
+# Without noise they are those of y. With rho = var / (var + noise) and h(t) = T^-1(mean + sqrt(var + noise) t),
+#
+#   E(E(y | f)^2) = sum_k rho^k c_k^2,   c_k = E h(t) He_k(t) / sqrt(k!),   t ~ N(0, 1)   (Mehler).
+moments_back <- function(transform, mean, var, noise = 0) {
+  total <- var + noise
+  if (transform$kind == "log" && !is_cut(transform)) {
+    return(list(mean = exp(mean + total / 2), sd = exp(mean + total / 2) * sqrt(expm1(var))))
   }
+  noisy <- any(noise > 0)
+  part <- hermite_back(transform, mean, total, if (noisy) most_hermite else 0L)
+  if (!noisy) return(part[c("mean", "sd")])
+  rho <- var / total
+  weight <- outer(rho, seq_len(most_hermite), `^`)
+  rest <- pmax(part$sd^2 - rowSums(part$c^2), 0) * rho^(most_hermite + 1L)
+  list(mean = part$mean, sd = sqrt(rowSums(weight * part$c^2) + rest))
+}
+
+# Returns the covariance matrix of E(y | f) at rows, where f ~ N(mean, cov).
+covariance_back <- function(transform, mean, cov, noise) {
+  known <- which(!is.na(mean))
+  var <- diag(cov)[known]
+  total <- var + noise[known]
+  part <- hermite_back(transform, mean[known], total, most_hermite)
+  r <- cov[known, known] / tcrossprod(sqrt(total))
+  out <- 0 * r
+  for (k in seq_len(most_hermite)) out <- out + tcrossprod(part$c[, k]) * r^k
+  diag(out) <- moments_back(transform, mean[known], var, noise[known])$sd^2
+  cov[known, known] <- out
+  cov
+}
+
+most_hermite <- 20L
+
+# Returns list(mean, sd, c), c a matrix of c_1, ..., c_order, by Gauss-Legendre's rule between the points where h or its
+# second derivative jumps.
+hermite_back <- function(transform, mean, var, order) {
   sd <- sqrt(var)
-  far <- 10
-  kink <- pmin(pmax(-mean / sd, -far), far)
-  kink[sd == 0] <- 0
-  rule <- gauss_legendre(32L)
-  total <- square <- 0
+  n <- length(mean)
+  far <- 9
   middle <- untransformed(transform, mean)
-  for (side in 1:2) {
-    from <- if (side == 1L) -far else kink
-    half <- (if (side == 1L) kink + far else far - kink) / 2
-    for (i in seq_along(rule$node)) {
-      t <- from + half * (1 + rule$node[i])
-      w <- rule$weight[i] * half * stats::dnorm(t)
-      e <- untransformed(transform, mean + sd * t) - middle # not the moments about 0, which cancel
-      total <- total + w * e
-      square <- square + w * e^2
+  away <- function(t) untransformed(transform, mean + sd * t) - middle # not the moments about 0, which cancel
+  up <- curves_up(transform)
+  cut <- replace(cut_at(transform, mean, sd), sd == 0, if (up) Inf else -Inf)
+  cut <- rep_len(cut, n)
+  inside <- function(t) pmin(pmax(t, if (up) -far else pmax(cut, -far)), if (up) pmin(cut, far) else far)
+  kink <- if (transform$kind == "log") numeric(n) else replace(-mean / sd, sd == 0, 0)
+  points <- list(inside(-far), inside(pmin(kink, 0)), inside(pmax(kink, 0)), inside(far))
+  total <- square <- numeric(n)
+  parts <- matrix(0, n, order)
+  add <- function(e, t, w, tail = NULL) {
+    total <<- total + w * e
+    square <<- square + w * e^2
+    before <- 0
+    now <- 1
+    for (k in seq_len(order)) {
+      after <- (t * now - sqrt(k - 1) * before) / sqrt(k)
+      parts[, k] <<- parts[, k] + e * if (is.null(tail)) w * after else tail * now / sqrt(k)
+      before <- now
+      now <- after
     }
   }
-  list(mean = middle + total, sd = sqrt(pmax(square - total^2, 0)))
+  rule <- gauss_legendre(24L)
+  for (piece in 1:3) {
+    half <- (points[[piece + 1L]] - points[[piece]]) / 2
+    if (all(half == 0)) next
+    for (i in seq_along(rule$node)) {
+      t <- points[[piece]] + half * (1 + rule$node[i])
+      add(away(t), t, rule$weight[i] * half * stats::dnorm(t))
+    }
+  }
+  known <- is.finite(cut)
+  if (any(known)) {
+    at <- replace(cut, !known, 0)
+    tail <- known * stats::dnorm(at) * if (up) 1 else -1 # the integral of He_k is -He_(k-1) times the density
+    add(ifelse(known, away(at), 0), at, known * stats::pnorm(at, lower.tail = !up), tail)
+  }
+  list(mean = middle + total, sd = sqrt(pmax(square - total^2, 0)), c = parts)
 }
 
 # Nodes and weights on (-1, 1), by the eigenvalues of the recursion's matrix (Golub and Welsch 1969).

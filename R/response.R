@@ -113,11 +113,20 @@ curvature_range <- function(likelihood, sites, f, e) {
 
 # ---- the response's scale -------------------------------------------------------------------------------------------
 
-# Returns the averaged probability or rate and its sd where f ~ N(mean, var), NA where these are not known.
-response_moments <- function(response, mean, var) {
+# Returns E(y | f): f itself, a probability, a rate, or the mean of T^-1(f + e) with e of variance `noise`.
+response_given <- function(response, f, noise) {
+  if (is.null(response$transform)) return(response$link$inv(f))
+  known <- !is.na(f)
+  noise <- rep_len(noise, length(f))[known]
+  replace(f, known, moments_back(response$transform, f[known], noise, 0)$mean)
+}
+
+# Returns mean and sd of E(y | f) where f ~ N(mean, var), NA where these are not known. `noise`: as in response_given().
+response_moments <- function(response, mean, var, noise = 0) {
   known <- !is.na(mean)
   out <- list(mean = mean, sd = mean)
-  found <- response$link$moments(mean[known], var[known])
+  found <- if (is.null(response$transform)) response$link$moments(mean[known], var[known]) else
+    moments_back(response$transform, mean[known], var[known], rep_len(noise, length(mean))[known])
   out$mean[known] <- found$mean
   out$sd[known] <- found$sd
   out
@@ -208,8 +217,8 @@ predictive_quantile <- function(response, p, size, mu, s) {
 
 # ---- predictions ----------------------------------------------------------------------------------------------------
 
-# Returns list(fit, lwr, upr, sd) of f or of a response. `f` is list(mean, var, lower, upper, top), the last three from
-# a certificate; `rows` is list(noise, size); `ask` is list(type, interval, level).
+# Returns list(fit, lwr, upr, sd, cov) of f or of a response. `f` is list(mean, var, lower, upper, top, cov), `lower` to
+# `top` from a certificate; `rows` is list(noise, size); `ask` is list(type, interval, level).
 response_say <- function(response, f, rows, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
   scale <- response_scale(response, ask$type, rows)
@@ -217,7 +226,21 @@ response_say <- function(response, f, rows, ask) {
   ends <- switch(ask$interval, credible = lapply(normal_ends(f, 0, ask$level), scale$given),
                  prediction = response_ends(response, scale, f, rows, ask$level),
                  conformal = lapply(list(lwr = f$conformal[, "lwr"], upr = f$conformal[, "upr"]), scale$back))
-  list(fit = shown$mean, lwr = unname(ends$lwr), upr = unname(ends$upr), sd = shown$sd)
+  if (isTRUE(ask$certified) && !is.null(response$transform)) ends <- certified_ends(response$transform, f, rows, ask)
+  cov <- if (is.null(f$cov) || is.null(scale$cov)) f$cov else scale$cov(f$mean, f$cov)
+  list(fit = shown$mean, lwr = unname(ends$lwr), upr = unname(ends$upr), sd = shown$sd, cov = cov)
+}
+
+# Returns ends of an interval of a transformed response that contain those of the exact process.
+certified_ends <- function(transform, f, rows, ask) {
+  of_y <- ask$interval == "prediction"
+  ends <- normal_ends(f, if (!of_y) 0 else if (is.null(f$noise_top)) rows$noise else f$noise_top, ask$level)
+  if (ask$type == "latent") return(ends)
+  bounds <- if (of_y || ask$type == "median") function(z) back_bounds(transform, z, z) else function(z) {
+    sd <- rep_len(sqrt(rows$noise), length(z))
+    mean_bounds(transform, list(lower = z, upper = z), list(lower = sd, upper = sd))
+  }
+  list(lwr = bounds(ends$lwr)$lower, upr = bounds(ends$upr)$upper)
 }
 
 # Returns the ends of a normal interval for f plus noise with variance `more`.
@@ -233,9 +256,11 @@ response_scale <- function(response, type, rows) {
   transform <- if (type != "latent") response$transform
   back <- function(z) untransformed(transform, z)
   latent <- list(moments = function(mean, var) list(mean = mean, sd = sqrt(var)), given = same, back = same)
-  if (type == "latent" || response_kind(response) == "normal" && type == "median") return(latent)
-  if (!response$conjugate && type == "response") {
-    return(list(moments = function(mean, var) response_moments(response, mean, var), given = response$link$inv))
+  if (type == "latent" || response_kind(response) == "normal" && type %in% c("mean", "median")) return(latent)
+  if (type == "mean" || !response$conjugate && type == "response") {
+    return(list(moments = function(mean, var) response_moments(response, mean, var, rows$noise),
+                given = function(f) response_given(response, f, rows$noise), back = back,
+                cov = function(mean, cov) covariance_back(transform, mean, cov, rows$noise)))
   }
   if (!response$conjugate) {
     given <- function(f) shares(response, response$quantile(0.5, response$link$inv(f), rows$size, response$theta), rows)
@@ -247,8 +272,8 @@ response_scale <- function(response, type, rows) {
     latent$moments <- function(mean, var) list(mean = mean, sd = sqrt(var + rows$noise))
     return(latent)
   }
-  list(moments = function(mean, var) moments_back(transform, mean, var + rows$noise),
-       given = function(f) moments_back(transform, f, rows$noise)$mean, back = back)
+  list(moments = function(mean, var) response_moments(response, mean, var + rows$noise),
+       given = function(f) response_given(response, f, rows$noise), back = back)
 }
 
 # Returns the ends of a prediction interval.
@@ -274,7 +299,7 @@ shares <- function(response, y, rows) if (response$reads == "classes") y / rows$
 response_log_density <- function(response, given, f) {
   if (!response$conjugate) return(log_predictive(response$likelihood, given, f$mean, f$var))
   t <- response$transform
-  z <- unname(if (is.null(t)) given$y else transformed(t, given$y))
+  z <- unname(transformed(t, given$y))
   out <- stats::dnorm(z, f$mean, sqrt(f$var + f$noise), log = TRUE)
   if (is.null(t)) out else out + log_slope(t, unname(given$y))
 }

@@ -137,7 +137,7 @@ test_that("what cannot be answered is refused, by name", {
   new <- data.frame(speed = 1:3)
   expect_input_error(predict(fit, new, certified = TRUE), "certified")
   expect_input_error(predict(fit, new, interval = "tolerance"), "interval")
-  expect_input_error(predict(fit, new, type = "mean"), "type")
+  expect_input_error(predict(fit, new, type = "average"), "type")
   expect_input_error(predict(fit, new, type = "class"), "type")
   expect_input_error(predict(fit, new, se.fit = NA), "se.fit")
   for (level in list(0, 1, NA_real_, "a", c(0.5, 0.9))) {

@@ -54,7 +54,7 @@ test_that("with the log a fit is that to log(y), brought back", {
   fit <- pfdtc(y ~ a + b, d, kernel = k, noise = 0.25, hyper = "fixed", transform = "log")
   same <- pfdtc(log(y) ~ a + b, d, kernel = k, noise = 0.25, hyper = "fixed")
   new <- data.frame(a = c(1, 3, 9), b = 0)
-  expect_equal(predict(fit, new, interval = "prediction"), predict(same, new, interval = "prediction"))
+  expect_equal(predict(fit, new, type = "latent", interval = "prediction"), predict(same, new, interval = "prediction"))
   p <- predict(same, new, se.fit = TRUE, type = "response")
   v <- p$se.fit^2
   back <- predict(fit, new, se.fit = TRUE, type = "response", interval = "prediction")
@@ -69,7 +69,7 @@ test_that("with the log a fit is that to log(y), brought back", {
   new$y <- c(1, 5, 2)
   expect_equal(unname(predict(fit, new, type = "density")), stats::dlnorm(new$y, p$fit, p$se.fit, log = TRUE))
   expect_equal(unname(predict(same, new, type = "density")), stats::dnorm(log(new$y), p$fit, p$se.fit, log = TRUE))
-  expect_equal(fitted(fit), predict(fit, type = "response"))
+  expect_equal(fitted(fit), predict(fit))
   expect_equal(unname(residuals(fit)), unname(d$y - fitted(fit)))
   expect_equal(residuals(fit, type = "pit"), residuals(same, type = "pit"))
   expect_equal(as.matrix(simulate(fit, 3, seed = 1)), exp(as.matrix(simulate(same, 3, seed = 1))), ignore_attr = TRUE)

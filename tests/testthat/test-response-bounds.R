@@ -1,0 +1,122 @@
+# The response's own scale of a fit that transformed its response: point predictions, and their bounds.
+power <- function(lambda, ends = NULL, centre = 2, unit = 3) {
+  structure(list(kind = "yeojohnson", lambda = lambda, centre = centre, unit = unit, ends = ends, found = TRUE),
+            class = "pfdtc_transform")
+}
+logged <- function(ends = NULL) {
+  structure(list(kind = "log", lambda = 0, ends = ends, found = TRUE), class = "pfdtc_transform")
+}
+
+# E g(y) where y = T^-1(mean + sd t) is cut as ?predict.gp_fit says.
+mean_of_cut <- function(t, mean, sd, g = identity) {
+  up <- t$kind == "log" || t$lambda <= 1
+  end <- if (is.null(t$ends)) Inf else if (up) (t$ends[2L] - mean) / sd else (mean - t$ends[1L]) / sd
+  cut <- max(end, 1) * if (up) 1 else -1
+  at <- function(z) g(untransformed(t, mean + sd * if (up) pmin(z, cut) else pmax(z, cut)))
+  breaks <- sort(unique(pmin(pmax(c(-10, -mean / sd, cut, 0, 10), -10), 10)))
+  sum(vapply(seq_along(breaks)[-1L], function(i) {
+    stats::integrate(function(z) at(z) * stats::dnorm(z), breaks[i - 1L], breaks[i], rel.tol = 1e-11,
+                     subdivisions = 2000L)$value
+  }, 0))
+}
+
+some_transforms <- list(power(0), power(0.3, c(-2, 1)), power(0.3), power(1, c(-1, 2)), power(1.7, c(-0.5, 1)),
+                        power(2, c(-3, 0.1)), logged(), logged(c(-1, 1)))
+
+test_that("mean and sd of a response that is cut are those by quadrature", {
+  for (t in some_transforms) {
+    for (mean in c(-2, 0.7)) {
+      for (sd in c(0.05, 0.4, 1.5)) {
+        got <- moments_back(t, mean, sd^2)
+        expect_equal(got$mean, mean_of_cut(t, mean, sd), tolerance = 1e-9) # Gauss-Legendre has 24 nodes a piece
+        square <- mean_of_cut(t, mean, sd, function(y) (y - got$mean)^2)
+        expect_equal(got$sd, sqrt(square), tolerance = 1e-7)
+      }
+    }
+  }
+})
+
+test_that("sd and covariance of E(y | f) are those of a dense grid", {
+  u <- seq(-8, 8, length.out = 321)
+  w <- stats::dnorm(u) * (u[2L] - u[1L])
+  for (t in some_transforms) {
+    mean <- c(-0.4, 0.8)
+    cov <- matrix(c(0.5, 0.3, 0.3, 0.4), 2)
+    noise <- c(0.2, 0.1)
+    sd <- sqrt(diag(cov) + noise)
+    cut <- cut_at(t, mean, sd)
+    given <- function(i, f) { # E(y | f), cut where the row's prediction is cut
+      e <- (mean[i] + outer(f, sqrt(noise[i]) * u, `+`) - mean[i]) / sd[i]
+      e[] <- if (curves_up(t)) pmin(e, cut[i]) else pmax(e, cut[i])
+      drop(matrix(untransformed(t, mean[i] + sd[i] * e), length(f)) %*% w)
+    }
+    f1 <- sqrt(cov[1, 1]) * u
+    g1 <- given(1, f1)
+    got <- moments_back(t, mean, diag(cov), noise)
+    expect_equal(got$sd[1L], sqrt(sum(w * (g1 - got$mean[1L])^2)), tolerance = 2e-4) # 20 terms of a series
+    # E(g2 | f1): f2 given f1 is normal, and noise adds to its variance
+    b <- cov[1, 2] / cov[1, 1]
+    rest <- sqrt(sd[2L]^2 - b * cov[1, 2])
+    g2 <- vapply(b * f1, function(m) {
+      z <- (m + rest * u) / sd[2L]
+      sum(w * untransformed(t, mean[2L] + sd[2L] * if (curves_up(t)) pmin(z, cut[2L]) else pmax(z, cut[2L])))
+    }, 0)
+    expect_equal(covariance_back(t, mean, cov, noise)[1, 2], sum(w * g1 * g2) - sum(w * g1) * sum(w * g2),
+                 tolerance = 2e-4)
+  }
+})
+
+test_that("bounds of the mean contain it wherever mean and sd are within theirs", {
+  cases <- with_seed(3, lapply(1:150, function(i) {
+    ends <- if (i %% 2) c(-1, 1) * stats::rexp(1)
+    t <- if (i %% 5 == 0) logged(ends) else power(stats::runif(1, 0, 2), ends, stats::rnorm(1), stats::rexp(1))
+    if (i %% 7 == 0) t$lambda <- if (i %% 2) 2 else 0
+    mean <- stats::rnorm(1, 0, 2) + c(0, 10^stats::runif(1, -9, -0.5))
+    sd <- exp(stats::runif(1, -3, 0.7)) * c(1, 1 + 10^stats::runif(1, -9, -0.5))
+    share <- sample(list(c(0, 0), c(1, 1), c(0, 1), c(1, 0), stats::runif(2)), 1L)[[1L]]
+    list(t = t, mean = mean, sd = sd, at = c(mean[1L] + share[1L] * diff(mean), sd[1L] + share[2L] * diff(sd)))
+  }))
+  for (case in cases) {
+    inside <- mean_bounds(case$t, list(lower = case$mean[1L], upper = case$mean[2L]),
+                          list(lower = case$sd[1L], upper = case$sd[2L]))
+    value <- mean_of_cut(case$t, case$at[1L], case$at[2L])
+    rounding <- 1e-9 * (1 + abs(value)) # of integrate()
+    expect_gt(value, inside$lower - rounding)
+    expect_lt(value, inside$upper + rounding)
+    same <- mean_bounds(case$t, list(lower = case$at[1L], upper = case$at[1L]),
+                        list(lower = case$at[2L], upper = case$at[2L]))
+    expect_lt(same$upper - same$lower, 1e-3 * (1e-6 + moments_back(case$t, case$at[1L], case$at[2L]^2)$sd))
+  }
+  open <- mean_bounds(power(0.3), list(lower = c(-Inf, NA), upper = c(0, NA)), list(lower = c(1, 1), upper = c(1, 1)))
+  expect_identical(open, list(lower = c(-Inf, NA), upper = c(Inf, NA)))
+})
+
+test_that("a certificate of few inducing points contains median and mean of the exact fit, and so do intervals", {
+  d <- with_seed(8, data.frame(a = stats::runif(60, 0, 6)))
+  z <- with_seed(9, sin(d$a) + 0.3 * stats::rnorm(60))
+  new <- data.frame(a = seq(-0.5, 7, length.out = 25))
+  for (t in list(power(0.2), power(1.8), logged())) {
+    d$y <- untransformed(t, z)
+    args <- list(y ~ a, d, transform = t, kernel = kernel_se(0.8, 1), noise = 0.09, hyper = "fixed")
+    fit <- do.call(pfdtc, c(args, m = 7))
+    fit$reference <- reference(fit)
+    exact <- do.call(pfdtc, args)
+    expect_identical(exact$posterior, "exact")
+    for (effort in c("fast", "reference")) {
+      inside <- certify(fit, new, effort = effort)
+      mean <- predict(exact, new)
+      median <- predict(exact, new, type = "median")
+      expect_true(all(inside$fit_lower <= mean & mean <= inside$fit_upper))
+      expect_true(all(inside$median_lower <= median & median <= inside$median_upper))
+      expect_equal(inside$fit, unname(predict(fit, new)))
+    }
+    for (interval in c("credible", "prediction")) {
+      for (type in c("mean", "median")) {
+        truth <- predict(exact, new, interval = interval, type = type)
+        wide <- predict(fit, new, interval = interval, type = type, certified = TRUE)
+        expect_true(all(wide[, "lwr"] <= truth[, "lwr"] & wide[, "upr"] >= truth[, "upr"]))
+        expect_equal(wide[, "fit"], predict(fit, new, type = type))
+      }
+    }
+  }
+})
