@@ -112,7 +112,7 @@ with_approximation <- function(s, approx) {
   replace(s, "likelihood", list(replace(s$likelihood, "approx", approx)))
 }
 
-# `reasons`: why searches were left out: the mode cannot be computed where they begin.
+# `reasons`: why the mode cannot be computed where a search begins, for each search that was left out.
 message_skipped_searches <- function(reasons, learned) {
   text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
                   if (length(reasons) == 1L) "" else "es", paste(unique(reasons), collapse = "; "))

@@ -1,6 +1,6 @@
 # Accuracies for which points alone would be too many.
 
-# Of `n` rows a draw whose Matern kernel leaves much unexplained
+# Returns `n` rows of a function that few inducing points explain badly
 rough <- function(n, seed = 5) {
   with_seed(seed, {
     x <- matrix(stats::runif(2 * n), n)

@@ -1,4 +1,4 @@
-# What a fit will do, and why: decide() is pure, so that its tests are tables.
+# Plans of fits and their reasons: decide() is pure, so its tests are tables.
 
 facts <- function(n, ...) {
   utils::modifyList(list(n = n, rows = n, keep = TRUE, sample = FALSE, source = FALSE, memory = 2^32), list(...))
