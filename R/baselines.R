@@ -38,7 +38,8 @@
 #' @aliases gp_exact gp_vfe gp_dtc gp_sor gp_fitc gp_subsample
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
-#' vfe <- gp_vfe(dist ~ speed, cars, m = 5, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
+#' vfe <- gp_vfe(dist ~ speed, cars, m = 5, kernel = exact$kernel, noise = exact$noise,
+#'               hyper = "fixed")
 #' kl_divergence(vfe, exact)
 #' @rawNamespace
 #' export(gp_exact, gp_vfe, gp_dtc, gp_sor, gp_fitc, gp_subsample)

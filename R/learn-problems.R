@@ -9,8 +9,8 @@
 # Returns the parameters of a model with their bounds and priors. Priors are weak and fade with the rows
 # (prior_share()). Without them an irrelevant input has an infinite lengthscale, and few rows have no noise. In units of
 # the inputs' spread and of y:
-#   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 1.5^2),  log noise ~ N(log 0.1, 2^2).
-# The variance's prior does not fade if the Vecchia likelihood is the last stage. With much noise that likelihood does
+#   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 3^2),  log noise ~ N(log 0.1, 2^2).
+# The variance's prior has sd 1.5 and does not fade if the Vecchia likelihood is the last stage. With much noise that likelihood does
 # not separate a variance from a hundred times it with longer lengthscales; the random order would decide, which costs a
 # hundredth of NLPD. For a kernel of one term the prior is then half as wide.
 # With `little_noise` the prior of the noise falls exponentially below exp(-1) times its centre, log prior = -(-q - 1/2)
@@ -40,7 +40,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
     fade[which(table$what == "variance")] <- if (has_one_factor(kernel)) 4 else 1
   }
   free <- !names %in% not_learned(s)
-  if (little_noise) table$sd[table$what == "variance"] <- little_noise_rule[["sd"]]
+  if (is_small_enough(pool)) table$sd[table$what == "variance"] <- wide_variance_sd
   precision <- fade * if (s$priors) 1 / c(table$sd, 2)^2 else numeric(last)
   at <- function(theta) {
     value <- exp(unname(theta))

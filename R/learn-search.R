@@ -135,6 +135,27 @@ start_values_of <- function(problem, lengthscale, noise) {
   c(start, noise)
 }
 
+# Returns starts with lengthscales in units of sqrt(d) spreads, and variance and noise in units of the response; held
+# parameters are those of `theta`.
+further_starts <- function(problem, values, theta) {
+  lapply(values, function(at) {
+    value <- start_values_of(problem, at[1L], at[3L])
+    value[problem$table$what == "variance"] <- at[2L]
+    start <- pmin(pmax(problem$unit + log(value), problem$lower), problem$upper)
+    ifelse(problem$free, start, theta)
+  })
+}
+
+# Returns runs without a step at the smooth limit, lengthscales far beyond the data with large variances. The Vecchia
+# likelihood mistakes smooth functions of many inputs, so these starts would lose to others before the exact one.
+smooth_runs <- function(problem, s, theta) {
+  if (problem$composite || problem$pool$n > smooth_limit_rows || !is.null(s$restarts) ||
+        !all(is.na(problem$given[problem$free]))) return(NULL)
+  lapply(further_starts(problem, list(c(3, 30, 0.0025), c(5, 300, 0.0025)), theta), function(theta) {
+    climb(problem, theta, budget("whole", 0L))
+  })
+}
+
 # Returns the starts of the grid as a list of theta, without repeats; attribute "grid" has their rows of the grid.
 starts_of <- function(problem, restarts) {
   grid <- start_grid(sum(problem$table$ard), restarts)

@@ -83,7 +83,7 @@ learn_finally <- function(now, s, rival, state, keep) {
   now[c("theta", "value")] <- run[c("theta", "value")]
   keep(now)
   if (exact) {
-    ends <- lapply(c(list(run), rival), learn_exactly, problem = problem)
+    ends <- lapply(c(list(run), rival, smooth_runs(problem, s, run$theta)), learn_exactly, problem = problem)
     ends <- ends[order(-vapply(ends, `[[`, 0, "value"))]
     now[c("theta", "value")] <- ends[[1L]][c("theta", "value")]
     rival <- find_rival(problem, ends)
@@ -107,7 +107,8 @@ learn_finally <- function(now, s, rival, state, keep) {
 compare_little_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   problem <- learning_problem(model$problem$pool, s, model$problem$profile, little_noise = TRUE)
-  ends <- lapply(c(list(model$theta), little_noise_starts(problem)), function(theta) {
+  starts <- further_starts(problem, list(c(1, 2, 1e-5), c(2, 20, 1e-5)), model$theta)
+  ends <- lapply(c(list(model$theta), starts), function(theta) {
     learn_exactly(problem, climb(problem, theta, budget("whole", 8L)))
   })
   best <- ends[[which.max(vapply(ends, `[[`, 0, "value"))]]
@@ -131,12 +132,4 @@ because_of_noise <- function(learned) {
   if (!isTRUE(attr(learned, "little_noise"))) return(NULL)
   c(noise = sprintf(paste("The prior allows little noise, as a deterministic simulator has: without priors, this gains",
                           "more than %g nats of log marginal likelihood."), little_noise_rule[["nats"]]))
-}
-
-little_noise_starts <- function(problem) {
-  lapply(list(c(1, 2), c(2, 20)), function(at) {
-    value <- start_values_of(problem, at[1L], 1e-5)
-    value[problem$table$what == "variance"] <- at[2L]
-    pmin(pmax(problem$unit + log(value), problem$lower), problem$upper)
-  })
 }

@@ -15,8 +15,15 @@ least_noise <- c(response = 1e-10, kernel = 1e-13)
 # ---- little noise ---------------------------------------------------------------------------------------------------
 
 # Searches whose prior allows little noise: the gain in log likelihood, in nats, that chooses their end; most noise of
-# the first search and most rounding, as shares of the response's variance; sd of log variances (bench/simulators.R).
-little_noise_rule <- c(nats = 2, noise = 0.05, rounded = 1e-4, sd = 3)
+# the first search and most rounding, as shares of the response's variance (bench/simulators.R).
+little_noise_rule <- c(nats = 2, noise = 0.05, rounded = 1e-4)
+
+# ---- smooth functions -----------------------------------------------------------------------------------------------
+
+# The sd of the prior of log variances if the exact likelihood has the last word: smooth functions have variances of
+# hundreds. Rows up to which searches also start at the smooth limit (bench/smooth.R).
+wide_variance_sd <- 3
+smooth_limit_rows <- 500L
 
 # ---- learning hyperparameters ---------------------------------------------------------------------------------------
 
