@@ -43,6 +43,9 @@
 #' a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. Single classes
 #' have no prediction interval. Certificates refer to Laplace's approximation with the exact GP prior.
 #'
+#' With an exact posterior of 5,000 rows a million means take 20 seconds, a million standard deviations 15 minutes of one
+#' thread; `m = 200, neighbours = 40` makes them faster.
+#'
 #' Conformal intervals need a leave-one-out pass in each call. With nearest neighbours the mean jumps, by less than the
 #' sd, where the neighbours change.
 #' @section Invariants: intervals with Gaussian noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
