@@ -123,6 +123,7 @@ settings_again <- function(fit, hyper) {
   if (is.null(asked)) asked <- list(center = fit$center != 0, scale = fit$scale != 1)
   if (isFALSE(asked$aux_given)) asked["aux"] <- list(NULL) # of version 0.1.0
   if (is.null(asked$mean)) asked$mean <- ~ 1 # of an earlier version
+  if (is.null(asked$transform)) asked$transform <- "none"
   if (hyper == "held") {
     asked[c("kernel", "noise", "hyper")] <- list(fit$kernel, fit$noise, "fixed")
     asked["transform"] <- list(fit$transform)
@@ -144,7 +145,7 @@ settings_again <- function(fit, hyper) {
 predict_fold <- function(fit, data, asked, train, test) {
   inputs <- training_inputs(data)
   # sizes of noise that are learned again do not stay in the weights
-  w <- if (inherits(asked$noise, "formula")) data$given_weights else data$prior_weights
+  w <- if (!is.null(data$noise_trend) && !is.numeric(asked$noise)) data$given_weights else data$prior_weights
   part <- clean_again(data, inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]),
                       w[train], data$offset[train], asked$center, asked$scale, merges_rows(fit$method), "y")
   if (!is.null(asked$m)) asked$m <- min(asked$m, length(train))

@@ -25,7 +25,7 @@ refuse_beside_likelihood <- function(s) {
   several <- !response_of(s)$concave || !is.null(s$tol)
   vi <- response_of(s)$approx == "vi"
   held <- !is.null(s[["aux"]]) && (several || vi || isTRUE(s$neighbours > 0) || aux_keeps_reference(s[["aux"]]))
-  given <- c(noise = !is.null(s$noise), transform = !is.null(s$transform), aux = held,
+  given <- c(noise = !is.null(s$noise), transform = asks_for_transform(s$transform), aux = held,
              tol = vi && !is.null(s$tol), neighbours = (several || vi) && isTRUE(s$neighbours > 0),
              mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1), hyper = s$hyper %in% c("pilot", "joint"),
              inducing = identical(s$inducing, "divergence"))

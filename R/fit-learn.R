@@ -8,7 +8,7 @@ learn_stage <- function(data, s, state) {
   found <- if (!length(s$free)) {
     start
   } else if (s$hyper == "evidence") {
-    state$so_far <- start
+    if (is.null(state$so_far)) state$so_far <- start
     run_stage(state, "learn", learn_evidence(data, s, state), otherwise = state$so_far)
   } else {
     run_stage(state, "pilot", {

@@ -5,9 +5,9 @@
 run_fit <- function(data, asked, make, so_far = function(fit) "", unmet = function(fit) NULL) {
   suspendInterrupts({
     state <- no_state()
-    data <- transform_stage(data, asked, state)
+    data <- response_stage(data, asked, state)
     asked <- complete_settings(data, asked)
-    fit <- make(noise_stage(data, asked, state), asked, state)
+    fit <- make(data, asked, state)
   })
   if (!is.null(state$stopped)) {
     fit[c("convergence", "message")] <- state$stopped
@@ -43,27 +43,6 @@ gaussian_steps <- list(
   learn = function(...) learn_stage(...), exact = function(...) look_at_exact(...),
   points = function(...) look_at_points(...), trial = function(...) look_at_held_out(...),
   make = function(...) make_gaussian(...))
-
-# Returns the data with the response transformed. If learning the transform is ended, it is the likeliest one beside a
-# linear model.
-transform_stage <- function(data, asked, state) {
-  transform <- asked_transform(asked$transform, data, asked)
-  if (is.null(transform)) return(data)
-  if (is.na(transform$lambda)) {
-    transform <- run_stage(state, "transform", learn_transform(transform, data, asked, state), otherwise = {
-      replace(transform, "lambda", lambda_beside_line(transform, rows_for_transform(data)))
-    })
-  }
-  with_transform(data, transform, asked)
-}
-
-# Returns the data with weights from the noise trend, which is learned here; without a trend if the stage is ended.
-noise_stage <- function(data, asked, state) {
-  if (is.null(asked$trend)) return(data)
-  learn <- decide(facts_of(data, asked), asked)$learn
-  trend <- run_stage(state, "noise", learn_noise_trend(asked$trend, data, learn, state), otherwise = NULL)
-  if (is.null(trend)) data else with_noise_trend(data, trend)
-}
 
 # ---- measurements ---------------------------------------------------------------------------------------------------
 

@@ -185,54 +185,6 @@ linear_problem <- function(problem) {
   problem
 }
 
-# ---- noise whose log is linear in inputs ----------------------------------------------------------------------------
-
-# Returns the problem with gamma behind its own parameters. The prior of gamma, N(0, 1) in units of the
-# inputs' spreads, does not fade: nothing else would hold gamma if a rough function has hardly any noise.
-problem_with_trend <- function(problem, trend, priors) {
-  pool <- problem$pool
-  last <- problem$last
-  own <- seq_len(last)
-  q <- length(trend$columns)
-  B <- noise_basis(trend, pool$x)
-  w <- if (is.null(pool$weights)) rep(1, pool$n) else pool$weights
-  twins <- pool$twins
-  precision <- if (priors) 1 else 0
-  wide <- problem
-  wide$own <- own
-  wide$free <- c(problem$free, rep(TRUE, q))
-  wide$lower <- c(problem$lower, rep(-5, q))
-  wide$upper <- c(problem$upper, rep(5, q))
-  wide$neighbours <- function(theta, ...) problem$neighbours(theta[own], ...)
-  wide$vecchia <- function(theta, rows, neighbours, slopes, input) {
-    now <- problem$at(theta[own])
-    gamma <- theta[-own]
-    log_factor <- drop(B %*% gamma)
-    basis <- B * (abs(log_factor) < most_trend)
-    factor <- exp(within_trend(log_factor))
-    result <- native_vecchia(list(x = pool$x, y = pool$y, weights = w / factor), now, rows, neighbours,
-                             control = problem$run, basis = basis)
-    if (!is.finite(result$value)) return(list(value = -Inf))
-    prior <- problem$prior(theta[own])
-    at <- list(value = result$value + prior$value - precision * sum(gamma^2) / 2,
-               gradient = result$score + c(prior$gradient, -precision * gamma),
-               information = result$information + diag(c(prior$information, rep(precision, q))))
-    if (!length(twins)) return(at)
-    add_twins(at, twins, cbind(1, basis), now$noise * factor, last, length(rows) / pool$n * pool$share)
-  }
-  wide
-}
-
-# Adds the share of merged rows, each distinct row with its own noise: -(rows / 2) log(2 pi noise) - ss / (2 noise).
-add_twins <- function(at, twins, basis, noise, last, share) {
-  of_noise <- last - 1L + seq_len(ncol(basis))
-  at$value <- at$value - share * sum(twins$rows * log(2 * pi * noise) + twins$ss / noise) / 2
-  at$gradient[of_noise] <- at$gradient[of_noise] + share * colSums(basis * (twins$ss / noise - twins$rows)) / 2
-  at$information[of_noise, of_noise] <- at$information[of_noise, of_noise] +
-    share * crossprod(basis, basis * twins$rows) / 2
-  at
-}
-
 # ---- non-Gaussian likelihoods ---------------------------------------------------------------------------------------
 
 # Returns at most `most` of the rows, for learning with `points` inducing points.

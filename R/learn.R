@@ -8,9 +8,11 @@
 # information.
 
 # Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother). state$so_far has the best so far, for
-# interrupts.
+# interrupts; state$begun has what was found while the response was chosen.
 learn_evidence <- function(data, s, state) {
-  pool <- learning_rows(data, s)
+  begun <- state$begun
+  state$begun <- NULL
+  pool <- if (is.null(begun$problem)) learning_rows(data, s) else begun$problem$pool
   message_copies(pool$copies, data$n)
   counted <- learning_sizes$whole[["rows"]]
   if (counted < pool$n) state$rows[c("learn", "among")] <- c(counted, pool$n)
@@ -19,24 +21,20 @@ learn_evidence <- function(data, s, state) {
   on.exit(tell(NULL), add = TRUE)
   keep <- function(model) state$so_far[c("kernel", "noise")] <- model$problem$natural(model$theta)
 
-  tell("starts")
-  problem <- learning_problem(pool, s, "matern32")
-  found <- run_starts(problem, s$restarts, function(theta) keep(list(problem = problem, theta = theta)))
-  now <- list(label = "", problem = problem, theta = found$thetas[[1L]], kernels = NULL)
-  state$so_far <- c(problem$natural(now$theta), list(pilot = NULL, learned = found$report))
-  rival <- NULL
-  if (in_time(pool)) {
-    ends <- finish_starts(problem, found$thetas)
-    now$theta <- ends[[1L]]$theta
-    rival <- find_rival(problem, ends)
+  if (is.null(begun$problem)) {
+    tell("starts")
+    problem <- learning_problem(pool, s, "matern32")
+    begun <- if (is.null(begun)) search_starts(problem, s$restarts, state) else c(list(problem = problem), begun)
   }
+  rival <- begun$rival
+  now <- list(label = "", problem = begun$problem, theta = begun$theta, kernels = NULL)
   keep(now)
   smoother <- NULL
   if (is_open(s$kernel) && in_time(pool)) {
     choice <- choose(candidates(pool, s, now$theta, tell), judge_by_rows)
     now <- c(choice$best[c("label", "problem", "theta")], list(kernels = choice$table))
     smoother <- smoother_kernel(choice$tried, best_of(choice$tried))
-    if (length(now$theta) > length(found$thetas[[1L]])) rival <- NULL # two scales contain both explanations
+    if (length(now$theta) > length(begun$theta)) rival <- NULL # two scales contain both explanations
     keep(now)
     state$so_far["kernels"] <- list(now$kernels)
   }
@@ -45,12 +43,28 @@ learn_evidence <- function(data, s, state) {
     end <- learn_finally(now, s, rival, state, keep)
     if (end$model$problem$profile != now$problem$profile) smoother <- NULL
     now <- end$model
-    attr(found$report, "rival") <- describe_rival(now$problem, now$theta, end$rival)
-    if (now$problem$little_noise) attr(found$report, "little_noise") <- TRUE
+    attr(begun$report, "rival") <- describe_rival(now$problem, now$theta, end$rival)
+    if (now$problem$little_noise) attr(begun$report, "little_noise") <- TRUE
   }
-  if (!in_time(pool)) attr(found$report, "ended") <- TRUE
+  if (!in_time(pool)) attr(begun$report, "ended") <- TRUE
   c(now$problem$natural(now$theta),
-    list(pilot = NULL, learned = found$report, kernels = now$kernels, smoother = smoother))
+    list(pilot = NULL, learned = begun$report, kernels = now$kernels, smoother = smoother))
+}
+
+# Searches from all starts. Returns list(problem, theta, report, rival) and leaves the best in state$so_far.
+search_starts <- function(problem, restarts, state) {
+  keep <- function(theta) state$so_far[c("kernel", "noise")] <- problem$natural(theta)
+  found <- run_starts(problem, restarts, keep)
+  theta <- found$thetas[[1L]]
+  state$so_far <- c(problem$natural(theta), list(pilot = NULL, learned = found$report))
+  rival <- NULL
+  if (in_time(problem$pool)) {
+    ends <- finish_starts(problem, found$thetas)
+    theta <- ends[[1L]]$theta
+    rival <- find_rival(problem, ends)
+  }
+  keep(theta)
+  list(problem = problem, theta = theta, report = found$report, rival = rival)
 }
 
 message_copies <- function(copies, n) {
@@ -122,25 +136,4 @@ little_noise_starts <- function(problem) {
     value[problem$table$what == "variance"] <- at[2L]
     pmin(pmax(problem$unit + log(value), problem$lower), problem$upper)
   })
-}
-
-# Learns how the noise differs between rows (response-noise.R): gamma and its covariance, by the Vecchia likelihood,
-# with the given kernel or Matern 3/2, whose parameters move with it.
-learn_noise_trend <- function(trend, data, s, state) {
-  pool <- learning_rows(data, s)
-  on.exit(count_evaluations(state, "noise", list(evaluations = pool$count$evaluations)))
-  tell <- stage_line("noise", s$steps$progress, after = 1)
-  on.exit(tell(NULL), add = TRUE)
-  tell("its sizes")
-  problem <- learning_problem(pool, s, "matern32")
-  theta <- finish_starts(problem, run_starts(problem, s$restarts)$thetas)[[1L]]$theta
-  wide <- problem_with_trend(problem, trend, s$priors)
-  end <- climb(wide, c(theta, numeric(length(trend$columns))), budget("finals", c(10L, 10L, 10L)))
-  own <- wide$own
-  trend$gamma <- unname(end$theta[-own])
-  counted <- min(learning_sizes$finals[["rows"]], pool$n)
-  information <- end$information * pool$n / counted / pool$share # of all rows
-  all <- solve(information + diag(1e-8 * max(diag(information)), nrow(information)))
-  trend$covariance <- all[-own, -own, drop = FALSE]
-  trend
 }

@@ -21,8 +21,8 @@
 #' @param tol accuracy to certify, between 0 and 1: the fit chooses its approximation by it. Default: none.
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
 #'   best of several.
-#' @param noise noise variance, in squared units of `y`; default: learned. A one-sided formula (`~ x1`): its log is
-#'   linear in these inputs. 0 interpolates: held at 1e-10 of the variance of `y`.
+#' @param noise noise variance, in squared units of `y`; default: learned. A one-sided formula: its log is linear in
+#'   inputs (`~ x1`) or smooth (`~ smooth(x1)`). 0 interpolates: held at 1e-10 of the variance of `y`.
 #' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
@@ -30,7 +30,7 @@
 #' @param family,approx [gaussian()], [binomial()], [poisson()], [nb()] or [student()]; for all but the first, Laplace's
 #'   approximation or `"vi"`, the best normal distribution.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
-#' @param transform `"log"` or `"yeojohnson"`, applied to the response; or `fit$transform` of another fit.
+#' @param transform `"log"` or `"yeojohnson"`, applied to the response; `fit$transform` of another fit; `"auto"`: found.
 #' @param workers `TRUE`: fit on workers of \pkg{future} or \pkg{mirai}, see [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
 #' @param weights,offset the noise variance is `noise / weights`; `offset` is added to f.
@@ -191,7 +191,8 @@ check_source_fit <- function(method, args) {
                 hint = "pfdtc(), gp_vfe(), gp_dtc() and gp_sor() read row sources.")
   }
   for (what in c("tol", "family", "transform")) {
-    asked <- if (what == "family") !is.null(as_likelihood(args$family)) else !is.null(args[[what]])
+    asked <- switch(what, family = !is.null(as_likelihood(args$family)),
+                    transform = asks_for_transform(args$transform), !is.null(args[[what]]))
     if (asked) abort_input(what, "given", "left out where rows come from a source")
   }
 }

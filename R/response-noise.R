@@ -1,12 +1,23 @@
-# Noise of more than one size: a variance whose log is linear in inputs,
+# Noise of more than one size: a variance whose log is a function of the inputs,
 #
-#   var(e_n) = s2 exp(b_n'gamma) / w_n,   b_nj = (x_nj - centre_j) rate_j.
+#   var(e_n) = s2 exp(b_n'gamma) / w_n.
 #
-# gamma is learned first, beside one kernel; for everything that comes after these are rows of weight
-# w_n exp(-b_n'gamma) and the noise s2.
+# The features b have a linear part, b_nj = (x_nj - centre_j) rate_j, and may have a smooth part K(x_n, Z) R with
+# K(Z, Z) = (R R')^{-1}. With gamma ~ N(0, v I), one v a part, the smooth part is a Gaussian process with kernel v K,
+# Matern 3/2, projected on Z. gamma is learned beside one kernel (learn-noise.R); for everything that comes after, these
+# are rows of weight w_n exp(-b_n'gamma) with the noise s2.
 
-# Returns list(columns, centre, rate, label) of the noise formula, or NULL for constant noise.
+# Returns list(columns, smooth, names, label, centre, rate) of the noise formula, `smooth` with the columns of smooth(),
+# or NULL for constant noise.
 asked_noise_trend <- function(noise, data, s) {
+  parts <- if (inherits(noise, "formula") && length(noise) == 2L) smooth_terms(noise[[2L]])
+  smooth <- NULL
+  if (length(parts$smooth)) {
+    as_formula <- function(terms) stats::as.formula(call("~", Reduce(function(a, b) call("+", a, b), terms)))
+    smooth <- mean_columns(as_formula(parts$smooth), data, "noise")
+    label <- noise
+    noise <- if (identical(parts$smooth, list(quote(.)))) ~ . else as_formula(list(parts$all))
+  }
   columns <- mean_columns(noise, data, "noise")
   if (!length(columns)) return(NULL)
   if (!is.null(data$whole)) {
@@ -17,13 +28,75 @@ asked_noise_trend <- function(noise, data, s) {
     abort_input("noise", sprintf("a formula beside `hyper = \"%s\"`", s$hyper[1L]), "a number or NULL there",
                 hint = "It is learned by `hyper = \"evidence\"`. `weights` may have what is known.")
   }
-  c(list(columns = columns, names = colnames(data$x)[columns], label = deparse1(noise)),
+  noise_trend_of(data, columns, smooth, deparse1(if (is.null(smooth)) noise else label))
+}
+
+noise_trend_of <- function(data, columns, smooth = NULL, label = "~.") {
+  c(list(columns = columns, names = colnames(data$x)[columns], label = label, smooth = smooth),
     basis_units(data$x[, columns, drop = FALSE]))
 }
 
+# Returns list(all, smooth) for a sum of terms: the sum with the arguments of smooth() in place of smooth(), and a list
+# of these arguments.
+smooth_terms <- function(term) {
+  if (!is.call(term)) return(list(all = term, smooth = list()))
+  parts <- lapply(as.list(term)[-1L], smooth_terms)
+  all <- lapply(parts, `[[`, "all")
+  if (identical(term[[1L]], quote(smooth)) && length(all)) {
+    return(list(all = Reduce(function(a, b) call("+", a, b), all), smooth = all))
+  }
+  list(all = as.call(c(term[[1L]], all)), smooth = do.call(c, lapply(parts, `[[`, "smooth")))
+}
+
+# Returns the trend with the smooth part laid out on rows of x, for lengthscales of f: those of the log noise are twice
+# as long and at least 0.3 sd of the input. Each row of Z is the farthest from those before.
+place_noise_trend <- function(trend, x, lengthscale) {
+  columns <- trend$smooth
+  if (!is.numeric(columns)) return(trend)
+  x <- x[, columns, drop = FALSE]
+  spread <- apply(x, 2L, stats::sd)
+  lengths <- pmax(2 * lengthscale[columns], 0.3 * spread)
+  lengths <- pmin(lengths, 1e6 * ifelse(spread > 0, spread, 1))
+  z <- x[spread_rows(x / rep(lengths, each = nrow(x)), noise_trend_sizes[["points"]]), , drop = FALSE]
+  smooth <- list(columns = columns, z = unname(z), lengthscale = unname(lengths))
+  e <- eigen(smooth_values(smooth, z), symmetric = TRUE)
+  kept <- e$values > 1e-6 * e$values[1L]
+  smooth$root <- e$vectors[, kept, drop = FALSE] %*% diag(1 / sqrt(e$values[kept]), sum(kept))
+  trend$smooth <- smooth
+  trend
+}
+
+# Returns the numbers of at most m rows, the first near the middle, each of the others farthest from those before.
+spread_rows <- function(u, m) {
+  distance <- function(i) rowSums((u - rep(u[i, ], each = nrow(u)))^2)
+  rows <- which.min(rowSums((u - rep(colMeans(u), each = nrow(u)))^2))
+  nearest <- distance(rows)
+  while (length(rows) < m && max(nearest) > 1e-10) {
+    rows <- c(rows, which.max(nearest))
+    nearest <- pmin(nearest, distance(rows[length(rows)]))
+  }
+  rows
+}
+
+# Returns the Matern 3/2 correlation of rows of x with Z.
+smooth_values <- function(smooth, x) {
+  x <- x / rep(smooth$lengthscale, each = nrow(x))
+  z <- smooth$z / rep(smooth$lengthscale, each = nrow(smooth$z))
+  r <- sqrt(3 * pmax(outer(rowSums(x^2), rowSums(z^2), `+`) - 2 * tcrossprod(x, z), 0))
+  (1 + r) * exp(-r)
+}
+
+# Returns the features of the rows of x, the linear part first.
 noise_basis <- function(trend, x) {
-  x <- x[, trend$columns, drop = FALSE]
-  (x - rep(trend$centre, each = nrow(x))) * rep(trend$rate, each = nrow(x))
+  linear <- x[, trend$columns, drop = FALSE]
+  linear <- (linear - rep(trend$centre, each = nrow(x))) * rep(trend$rate, each = nrow(x))
+  if (is.null(trend$smooth)) return(linear)
+  cbind(linear, smooth_values(trend$smooth, x[, trend$smooth$columns, drop = FALSE]) %*% trend$smooth$root)
+}
+
+# Returns the part that each feature belongs to: 1 for linear, 2 for smooth.
+noise_parts <- function(trend) {
+  rep(1:2, c(length(trend$columns), if (is.null(trend$smooth)) 0L else ncol(trend$smooth$root)))
 }
 
 # No noise is further than this in log from that in the middle of the inputs: a factor of 1,100 in its variance.
@@ -51,22 +124,33 @@ with_noise_trend <- function(data, trend) {
   if (is.null(data$prior_weights)) data$prior_weights <- rep(1, length(data$response))
   used <- data$prior_weights > 0
   data$prior_weights[used] <- data$prior_weights[used] / each
+  trend$range <- range(factor)
   data$noise_trend <- trend
   data
 }
 
 describe_noise_trend <- function(trend) {
   if (is.null(trend)) return("")
+  if (!is.null(trend$smooth)) {
+    ends <- format(signif(sqrt(trend$range), 2))
+    return(sprintf(" times %s to %s, a smooth function of %s", ends[1L], ends[2L], paste(trend$names, collapse = ", ")))
+  }
   sprintf(" at the mean of %s; log variance per standardised unit: %s", paste(trend$names, collapse = ", "),
           paste(sprintf("%s %+.2g", trend$names, trend$gamma), collapse = ", "))
 }
 
-# Returns the slope of the log noise variance along each input, in its units, with its sd.
+# Returns the slope of the log noise variance along each input, in its units, with its sd; NULL for smooth noise.
 noise_coefficients <- function(fit) {
   trend <- fit$noise_trend
-  if (is.null(trend)) return(NULL)
+  if (is.null(trend) || !is.null(trend$smooth)) return(NULL)
   names <- paste0("noise.", trend$names)
   covariance <- dimnames_of(trend$covariance * tcrossprod(trend$rate), names)
   list(estimate = stats::setNames(trend$gamma * trend$rate, names), sd = sqrt(diag(covariance)),
        covariance = covariance)
+}
+
+# Returns the number of coefficients, or for smooth noise how many the data determine.
+noise_df <- function(trend) {
+  if (is.null(trend$smooth)) return(length(trend$gamma))
+  round(length(trend$gamma) - sum(diag(trend$covariance) / trend$v[noise_parts(trend)]))
 }

@@ -10,6 +10,10 @@
 
 transforms <- c("log", "yeojohnson")
 
+asks_for_transform <- function(transform) {
+  !is.null(transform) && !identical(transform, "auto") && !identical(transform, "none")
+}
+
 # (exp(lambda v) - 1) / lambda and its inverse, of v = log(1 + |u|)
 power_of <- function(v, lambda) if (abs(lambda) < 1e-8) v else expm1(lambda * v) / lambda
 log_of_power <- function(z, lambda) if (abs(lambda) < 1e-8) z else log1p(lambda * z) / lambda

@@ -24,7 +24,7 @@ settings <- local({
     family = setting("response", "pfdtc", kept = FALSE),
     approx = setting("response", "pfdtc", kept = FALSE),
     mean = setting("learn"),
-    transform = setting("response", "pfdtc"),
+    transform = setting("response", "pfdtc", null = FALSE, check = function(value, method) check_transform(value)),
     workers = setting("rows", "pfdtc", kept = FALSE),
     inducing = setting("posterior", setdiff(every, c("gp_subsample", "gp_exact")),
                        check = function(value, method) check_inducing(value)),
@@ -75,6 +75,13 @@ check_inducing <- function(inducing) {
   if (is.character(inducing)) check_choice(inducing, point_methods, "inducing") else check_matrix(inducing, "inducing")
 }
 
+# NULL is "none".
+check_transform <- function(transform) {
+  if (is.null(transform)) return("none")
+  if (inherits(transform, "pfdtc_transform")) return(transform)
+  check_choice(transform, c("auto", "none", transforms), "transform")
+}
+
 # Returns TRUE if no argument asks for inducing points.
 leaves_points_open <- function(asked) {
   is.null(asked[["m"]]) && is.null(asked$inducing) && is.null(asked[["aux"]]) &&
@@ -91,10 +98,7 @@ complete_settings <- function(data, asked) {
   asked$again <- asked[intersect(names(Filter(function(setting) setting$kept, settings)), names(asked))]
   asked$columns <- colnames(data$x)
   asked <- complete_kernel_asked(data, asked)
-  if (inherits(asked$noise, "formula")) {
-    asked["trend"] <- list(asked_noise_trend(asked$noise, data, asked))
-    asked["noise"] <- list(NULL)
-  }
+  if (inherits(asked$noise, "formula")) asked["noise"] <- list(NULL) # response_stage() learns it
   zero <- asks_no_noise(asked$noise)
   if (zero) asked$noise <- interpolation_noise(asked$kernel, data)
   if (!is.null(asked$noise)) asked$noise <- check_positive(asked$noise, "noise", 1L)

@@ -26,6 +26,7 @@ learning_sizes <- list(
   first = 200L,                          # the first rows of the random order always count
   starts = c(rows = 4000L, near = 10L),  # every start: with much noise, more rows help more than more neighbours
   finals = c(rows = 5000L, near = 15L),  # the best starts
+  response = c(rows = 2000L, near = 15L), # every transform and noise
   kernels = c(rows = 8000L, near = 25L), # every kernel: with fewer rows chance decides
   few = c(rows = 2000L, near = 20L),     # every kernel, if the exact likelihood is computed in the end
   whole = c(rows = 16000L, near = 30L),  # the kernel that is kept
@@ -47,8 +48,16 @@ mistaken_nats <- 3
 # Rows whose exact log marginal likelihood compares a kernel with a linear mean if rows are many (bench/choice.R).
 line_rows <- 1000L
 
-# Distinct rows from which the lambda of a transformed response is learned (bench/stages.R).
+# ---- the response ---------------------------------------------------------------------------------------------------
+
+# Distinct rows among which neighbours are searched while the response is chosen (bench/stages.R, bench/response.R).
 transform_rows <- 10000L
+
+# The response is chosen from so many rows on; beyond `held_out` rows, held-out rows may refuse it (bench/response.R).
+response_rule <- c(rows = 15L, held_out = 2000L)
+
+# Features of smooth noise, and rounds in which the variances of the coefficients are moved (bench/response.R).
+noise_trend_sizes <- c(points = 20L, rounds = 4L)
 
 # ---- learning with a non-Gaussian likelihood ------------------------------------------------------------------------
 

@@ -81,10 +81,11 @@ test_that("the likelihood's slope in the coefficients is that of its values, equ
   asked <- complete_settings(data, list(method = "pfdtc", hyper = "evidence", control = pfdtc_control(),
                                         keep_data = TRUE,
                                  mean = ~ 1, noise = ~ a + site, kernel = trend_kernel()))
-  s <- list(learning = decide(facts_of(data, asked), asked)$learn, trend = asked$trend)
+  s <- list(learning = decide(facts_of(data, asked), asked)$learn)
+  trend <- asked_noise_trend(~ a + site, data, asked)
   pool <- with_fixed_seed(learning_rows(data, s$learning))
   expect_identical(sum(pool$twins$rows), 10)
-  problem <- problem_with_trend(learning_problem(pool, s$learning, "matern32"), s$trend, TRUE)
+  problem <- problem_with_trend(learning_problem(pool, s$learning, "matern32"), trend, rep(1, 3))
   theta <- c(log(c(2, 0.7, 0.2)), 0.3, -0.2, 0.4)
   rows <- seq_len(pool$n)
   near <- problem$neighbours(theta, rows, 10L)

@@ -1,0 +1,274 @@
+# The response that a fit models: its transform and the sizes of its noise. Both are chosen before the kernel, by the
+# Vecchia likelihood with Matern 3/2 or the given kernel, from where the default's own starts end. A candidate has the
+#
+#   merit = log p(T(y)) + sum log T'(y) + log prior + Laplace's terms of the noise (learn-noise.R) - 2 parameters,
+#
+# over the rows that count. All candidates have the same rows in the same order.
+
+# Returns the data with the response that is modelled. If the search is ended, it is the first candidate.
+response_stage <- function(data, asked, state) {
+  open <- responses_to_try(data, asked)
+  first <- open$transforms[[1L]]
+  searched <- length(open$transforms) > 1L || length(open$trends) > 1L || !is.null(open$trends[[1L]]) ||
+    is.na(first$lambda) && !is.null(first)
+  if (!searched) return(data_as_modelled(data, first, NULL, asked))
+  if (!is.null(first) && is.na(first$lambda)) {
+    first$lambda <- lambda_beside_line(first, rows_for_response(data, seq_along(data$y)))
+  }
+  chosen <- run_stage(state, "response", find_response(data, asked, open, first, state),
+                      otherwise = list(transform = first))
+  data_as_modelled(data, chosen$transform, chosen$trend, asked)
+}
+
+data_as_modelled <- function(data, transform, trend, asked) {
+  if (!is.null(transform)) data <- with_transform(data, transform, asked)
+  if (is.null(trend)) data else with_noise_trend(data, trend)
+}
+
+# ---- what is tried --------------------------------------------------------------------------------------------------
+
+# Returns list(transforms, trends): transforms, of which NULL is the identity, and trends of the noise, of which NULL is
+# constant noise.
+responses_to_try <- function(data, asked) {
+  auto <- identical(asked$transform, "auto")
+  plain <- if (auto || is.null(asked$noise)) plain_response(data, asked) else "asked"
+  transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
+    c(list(NULL), if (is.null(plain)) auto_transforms(data))
+  trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
+    c(list(NULL), if (auto && is.null(asked$noise) && is.null(plain)) {
+      list(noise_trend_of(data, seq_len(ncol(data$x)), seq_len(ncol(data$x))))
+    })
+  list(transforms = transforms, trends = trends)
+}
+
+# Returns why the response is modelled as it is, with constant noise, although nothing was asked for; NULL: it is open.
+# Numbers in units of y, and arguments of the paper's method, ask for it.
+plain_response <- function(data, asked) {
+  given <- c(
+    family = !is.null(asked$likelihood), data = !is.null(data$whole), hyper = !asked$hyper[1L] %in% "evidence",
+    m = !leaves_points_open(asked), tol = !is.null(asked$tol), noise = is.numeric(asked$noise),
+    kernel = !is.null(asked$kernel) && has_variance(asked$kernel), offset = !is.null(data$offset),
+    mean = !is.null(asked$mean) && !identical(asked$mean[[2L]], 1),
+    center = !isTRUE(asked$center), scale = !isTRUE(asked$scale), fix = length(asked$control$fix) > 0L,
+    priors = !asked$control$priors, method = !gp_family(asked)$chooses,
+    rows = data$n < response_rule[["rows"]] || diff(range(data$y)) == 0)
+  if (any(given)) names(given)[given][1L]
+}
+
+has_variance <- function(kernel) {
+  !all(vapply(as_sum(kernel)$terms, function(term) is.null(term$variance) || is.na(term$variance), NA))
+}
+
+# Returns the transforms that suit the responses.
+auto_transforms <- function(data) {
+  y <- unname(data$response)
+  Filter(function(transform) transform$kind != "log" || all(y > 0), lapply(as.list(transforms), new_transform, y))
+}
+
+# ---- the search -----------------------------------------------------------------------------------------------------
+
+# Returns the model that is chosen, and leaves state$begun for learn_evidence() and state$response for the fit. `first`:
+# the transform of the first candidate.
+find_response <- function(data, asked, open, first, state) {
+  tell <- stage_line("response", asked$control$progress, after = 1)
+  on.exit(tell(NULL), add = TRUE)
+  tell("starts")
+  start <- data_as_modelled(data, first, NULL, asked)
+  s <- first_plan(start, asked)$learn
+  pool <- learning_rows(start, s)
+  begun <- search_starts(learning_problem(pool, s, "matern32"), s$restarts, state)
+  from <- list(rows = rows_for_response(data, pool$take(min(pool$n, transform_rows))), theta = begun$theta,
+               asked = asked, until = pool$until, size = if (length(open$trends) > 1L) "response" else "finals")
+  candidates <- response_candidates(open, first, from)
+  choice <- choose(lapply(stats::setNames(nm = names(candidates)), function(label) {
+    function(tried) if (!length(tried) || in_time(pool)) timed_response(label, candidates[[label]], tried, tell)
+  }), function(model) list(score = 2 * model$parameters - model$merit))
+  choice <- checked_response(choice, from)
+  best <- choice$best
+  state$response <- table_of_responses(choice, names(candidates))
+  state$because <- because_response(choice, open)
+  unchanged <- identical(best$transform, first) && is.null(best$trend)
+  state$begun <- if (unchanged) begun else if (isTRUE(asked$center) && isTRUE(asked$scale)) {
+    list(theta = best$theta, report = begun$report)
+  }
+  if (unchanged) return(best)
+  count_evaluations(state, "response", list(evaluations = pool$count$evaluations))
+  state$so_far <- NULL
+  best
+}
+
+timed_response <- function(label, candidate, tried, tell) {
+  tell(label)
+  started <- proc.time()[["elapsed"]]
+  model <- candidate(tried)
+  if (!is.null(model)) c(model, list(label = label, seconds = proc.time()[["elapsed"]] - started))
+}
+
+# Returns the candidates by their labels. Smooth noise is tried beside the first transform and beside the best.
+response_candidates <- function(open, first, from) {
+  labels <- vapply(open$transforms, transform_label, "")
+  open$transforms[1L] <- list(first)
+  constant <- stats::setNames(lapply(open$transforms, function(transform) {
+    function(tried) response_model(from, transform)
+  }), labels)
+  if (length(open$trends) == 1L) {
+    trend <- open$trends[[1L]]
+    if (is.null(trend)) return(constant)
+    each <- lapply(constant, function(candidate) function(tried) with_uneven_noise(candidate(tried), trend, from))
+    return(stats::setNames(each, paste0(labels, trend_label(trend))))
+  }
+  trend <- open$trends[[2L]]
+  smooth <- stats::setNames(lapply(labels, function(label) {
+    function(tried) {
+      worth_it <- label == labels[1L] || identical(best_of(tried[intersect(labels, names(tried))]), label)
+      if (worth_it && !is.null(tried[[label]])) with_uneven_noise(tried[[label]], trend, from)
+    }
+  }), paste0(labels, trend_label(trend)))
+  c(constant[1L], smooth[1L], constant[-1L], smooth[-1L])
+}
+
+transform_label <- function(transform) {
+  if (is.null(transform)) "none" else c(log = "log", yeojohnson = "Yeo-Johnson")[[transform$kind]]
+}
+
+trend_label <- function(trend) if (is.null(trend$smooth)) ", linear noise" else ", smooth noise"
+
+# ---- one candidate --------------------------------------------------------------------------------------------------
+
+# Returns the rows whose density counts: those used, in the distinct inputs `taken`, without copies. list(x, y, w,
+# offset, group): y as given, `group` the number of the distinct input.
+rows_for_response <- function(data, taken) {
+  inputs <- training_inputs(data)
+  used <- if (is.null(data$prior_weights)) seq_along(data$response) else which(data$prior_weights > 0)
+  copy <- copies_in(data)
+  if (!is.null(copy)) used <- used[!duplicated(copy)]
+  x <- inputs$x[inputs$index[used], , drop = FALSE]
+  group <- equal_rows(x)
+  if (is.null(group)) group <- seq_along(used)
+  kept <- group %in% taken
+  used <- used[kept]
+  list(x = x[kept, , drop = FALSE], y = unname(data$response[used]), w = data$prior_weights[used],
+       offset = data$offset[used], group = match(group[kept], unique(group[kept])), data = data)
+}
+
+# Returns the cleaned rows with the transformed response, equal ones merged.
+rows_transformed <- function(rows, transform) {
+  y <- if (is.null(transform)) rows$y else transformed(transform, rows$y)
+  out <- clean_again(rows$data, rows$x, y, rows$w, rows$offset, TRUE, TRUE, FALSE)
+  out[c("transform", "given_response")] <- list(transform, rows$y)
+  if (anyDuplicated(rows$group)) merge_all_equal_rows(out) else out
+}
+
+# Returns log T'(y) less the log of the unit of T(y), summed over the rows of each distinct input.
+slopes_of_rows <- function(rows, transform, scale) {
+  each <- (if (is.null(transform)) 0 * rows$y else log_slope(transform, rows$y)) - log(scale)
+  drop(rowsum(each, rows$group, reorder = FALSE))
+}
+
+response_problem <- function(from, transform) {
+  data <- rows_transformed(from$rows, transform)
+  s <- replace(first_plan(data, from$asked)$learn, "rows", list(NULL))
+  pool <- with_fixed_seed(learning_rows(data, s)) # always the same order
+  pool$until <- from$until
+  c(learning_problem(pool, s, "matern32"), list(scale = data$scale))
+}
+
+# Returns a response with constant noise, learned from from$theta, with its lambda if that is open.
+response_model <- function(from, transform) {
+  theta <- from$theta
+  if (!is.null(transform) && is.na(transform$lambda)) {
+    transform$lambda <- lambda_beside_line(transform, from$rows)
+    for (round in 1:2) {
+      problem <- response_problem(from, transform)
+      theta <- climb(problem, theta, budget(from$size, c(6L, 4L), 0.05))$theta
+      transform$lambda <- likeliest_lambda(transform, from, problem, theta)
+    }
+  }
+  problem <- response_problem(from, transform)
+  run <- climb(problem, theta, budget(from$size, c(6L, 6L), 0.05))
+  model_of_response(from, list(transform = transform, problem = problem, theta = run$theta), run$value)
+}
+
+with_uneven_noise <- function(model, trend, from) {
+  learned <- learn_noise(model$problem, model$theta, trend, from$size)
+  if (is.null(learned)) return(model)
+  counted <- counted_rows(model$problem, from$size)
+  share <- model$problem$pool$n / length(counted)
+  learned$trend$covariance <- learned$trend$covariance / share
+  model[c("theta", "trend")] <- learned[c("theta", "trend")]
+  model_of_response(from, model[c("transform", "trend", "problem", "theta")], learned$value)
+}
+
+counted_rows <- function(problem, size) problem$pool$take(min(learning_sizes[[size]][["rows"]], problem$pool$n))
+
+# Adds the merit and the number of parameters, whose price is not in the merit.
+model_of_response <- function(from, model, value) {
+  slopes <- slopes_of_rows(from$rows, model$transform, model$problem$scale)
+  model$merit <- value + sum(slopes[counted_rows(model$problem, from$size)])
+  model$parameters <- (if (is.null(model$transform)) 0L else 1L) + length(model$trend$v)
+  model
+}
+
+# ---- lambda ---------------------------------------------------------------------------------------------------------
+
+# Returns the lambda of the largest profile likelihood of a linear model (Box and Cox).
+lambda_beside_line <- function(transform, rows) {
+  H <- cbind(1, rows$x)
+  each <- function(lambda) {
+    transform$lambda <- lambda
+    z <- transformed(transform, rows$y) - if (is.null(rows$offset)) 0 else rows$offset
+    w <- if (is.null(rows$w)) 1 else rows$w
+    rss <- sum(stats::lm.fit(H * sqrt(w), z * sqrt(w))$residuals^2)
+    sum(log_slope(transform, rows$y)) - length(z) * log(max(rss, 1e-300)) / 2
+  }
+  stats::optimize(each, c(0, 2), maximum = TRUE, tol = 0.01)$maximum
+}
+
+# Returns the lambda that makes the responses most likely with these hyperparameters, which are in units of the sd of
+# T(y) and stay.
+likeliest_lambda <- function(transform, from, problem, theta) {
+  counted <- counted_rows(problem, from$size)
+  neighbours <- problem$neighbours(theta, counted, learning_sizes[[from$size]][["near"]])
+  now <- problem$at(theta)
+  each <- function(lambda) {
+    transform$lambda <- lambda
+    part <- rows_transformed(from$rows, transform)
+    value <- native_vecchia(part, now, counted, neighbours, slopes = FALSE, control = problem$run)$value
+    if (!is.finite(value)) return(-1e300)
+    value + merged_log_density(part$shift, now$noise) * length(counted) / problem$pool$n +
+      sum(slopes_of_rows(from$rows, transform, part$scale)[counted])
+  }
+  stats::optimize(each, pmin(pmax(transform$lambda + c(-0.7, 0.7), 0), 2), maximum = TRUE, tol = 0.005)$maximum
+}
+
+# ---- the choice -----------------------------------------------------------------------------------------------------
+
+checked_response <- function(choice, from) choice
+
+# Returns the table of candidates, best first; those that were left out for lack of time have no merit.
+table_of_responses <- function(choice, labels) {
+  tried <- choice$tried
+  of <- function(what, none) {
+    vapply(labels, function(label) if (is.null(tried[[label]])) none else tried[[label]][[what]], none)
+  }
+  table <- data.frame(candidate = labels, merit = -of("score", NA_real_), parameters = of("parameters", NA_integer_),
+                      seconds = of("seconds", NA_real_), chosen = labels == choice$best$label)
+  `rownames<-`(table[order(-table$merit), ], NULL)
+}
+
+# Returns a sentence for the transform and one for the noise, where there was a choice.
+because_response <- function(choice, open) {
+  gain <- function(what) {
+    without <- Filter(function(model) is.null(model[[what]]), choice$tried)
+    format(signif(min(vapply(without, `[[`, 0, "score")) - choice$best$score, 2))
+  }
+  transform <- choice$best$transform
+  trend <- choice$best$trend
+  c(response = if (length(open$transforms) > 1L) {
+    if (is.null(transform)) "Response: as given; no transform gains 2 nats of log marginal likelihood." else
+      sprintf("Response: %s, %s nats better than none.", transform_label(transform), gain("transform"))
+  }, sizes = if (length(open$trends) > 1L) {
+    if (is.null(trend)) "Noise: constant; smooth noise gains less than 4 nats." else
+      sprintf("Noise: smooth in the inputs, %s nats better than constant.", gain("trend"))
+  })
+}

@@ -1,0 +1,161 @@
+# The response that is modelled: transform and noise, chosen before the kernel.
+
+# list(data, asked) as response_stage() has them.
+response_case <- function(d, formula = y ~ ., transform = "auto", noise = NULL, kernel = NULL) {
+  call <- as.call(list(quote(pfdtc), formula = formula, data = d))
+  data <- data_from_formula(call, environment())
+  list(data = data, asked = list(method = "pfdtc", hyper = "evidence", control = pfdtc_control(progress = FALSE),
+                                 keep_data = TRUE, mean = ~ 1, noise = noise, kernel = kernel, transform = transform,
+                                 center = TRUE, scale = TRUE))
+}
+
+# What find_response() learns its candidates from.
+learned_from <- function(case, theta) {
+  list(rows = rows_for_response(case$data, seq_len(nrow(case$data$x))), theta = theta, asked = case$asked,
+       until = Inf, size = "response")
+}
+
+positive_rows <- function(n, seed = 1) {
+  with_seed(seed, {
+    d <- data.frame(x = sort(stats::runif(n)))
+    d$y <- exp(sin(6 * d$x) + 0.3 * stats::rnorm(n))
+    d
+  })
+}
+
+test_that("where nothing is gained a fit is the one with constant noise and the response as given", {
+  d <- with_seed(4, data.frame(x = stats::runif(150)))
+  d$y <- sin(8 * d$x) + with_seed(5, 0.3 * stats::rnorm(150))
+  found <- with_seed(1, pfdtc(y ~ x, d, transform = "auto"))
+  plain <- with_seed(1, pfdtc(y ~ x, d, transform = "none", noise = ~ 1))
+  expect_identical(coef(found), coef(plain))
+  expect_identical(found$learned, plain$learned)
+  expect_null(found$transform)
+  table <- found$response
+  expect_named(table, c("candidate", "merit", "parameters", "seconds", "chosen"))
+  expect_identical(table$candidate[table$chosen], "none")
+  expect_false(is.unsorted(-table$merit, na.rm = TRUE))
+})
+
+test_that("the log is found for a log-normal response, and a step in the noise by smooth noise", {
+  d <- positive_rows(150)
+  fit <- with_seed(1, pfdtc(y ~ x, d, transform = "auto"))
+  expect_identical(fit$transform$kind, "log")
+  expect_match(fit$because[["response"]], "log")
+  plain <- with_seed(1, pfdtc(y ~ x, d, transform = "none", noise = ~ 1))
+  expect_gt(fit$evidence, plain$evidence + 20)
+  step <- with_seed(2, data.frame(x = stats::runif(200)))
+  step$y <- sin(8 * step$x) + with_seed(3, ifelse(step$x > 0.6, 0.6, 0.05) * stats::rnorm(200))
+  uneven <- with_seed(1, pfdtc(y ~ x, step, transform = "auto"))
+  sizes <- sqrt(noise_at(uneven, matrix(c(0.2, 0.9), dimnames = list(NULL, "x"))))
+  expect_lt(abs(log(sizes[1] / 0.05)), 0.5)
+  expect_lt(abs(log(sizes[2] / 0.6)), 0.5)
+  expect_output(print(uneven), "smooth")
+})
+
+# With 14 rows the 15 nearest earlier rows are all earlier rows: the Vecchia density is exact.
+test_that("the merit of a candidate is its exact log density, with priors", {
+  case <- response_case(positive_rows(14))
+  theta <- log(c(0.3, 1.2, 0.1))
+  from <- learned_from(case, theta)
+  for (transform in list(NULL, new_transform("log", case$data$response))) {
+    model <- response_model(from, transform)
+    y <- from$rows$y
+    z <- if (is.null(transform)) y else log(y)
+    at <- exp(model$theta)
+    K <- dense_kernel(from$rows$x, "matern32", at[1], at[2]) + diag(at[3], 14)
+    u <- (z - mean(z)) / stats::sd(z)
+    dense <- -(determinant(K)$modulus + sum(u * solve(K, u)) + 14 * log(2 * pi)) / 2 - 14 * log(stats::sd(z)) -
+      if (is.null(transform)) 0 else sum(log(y))
+    expect_equal(model$merit, as.numeric(dense) + model$problem$prior(model$theta)$value, tolerance = 1e-8)
+  }
+})
+
+test_that("the evidence of uneven noise is the integral over its coefficients", {
+  d <- with_seed(8, data.frame(x = seq(0, 1, length.out = 16)))
+  d$y <- with_seed(9, exp(2 * d$x) * stats::rnorm(16))
+  case <- response_case(d, transform = "none")
+  problem <- response_problem(learned_from(case, NULL), NULL)
+  problem$free[] <- FALSE # only the coefficient moves
+  theta <- log(c(1, 0.2, 0.8))
+  trend <- noise_trend_of(case$data, 1L)
+  found <- learn_noise(problem, theta, trend, "response")
+  x <- problem$pool$x
+  y <- problem$pool$y
+  K <- dense_kernel(x, "matern32", 1, 0.2)
+  b <- drop(noise_basis(found$trend, x))
+  density <- Vectorize(function(gamma) {
+    C <- K + diag(0.8 * exp(pmin(pmax(b * gamma, -7), 7)))
+    exp(-(as.numeric(determinant(C)$modulus) + sum(y * solve(C, y)) + 16 * log(2 * pi)) / 2) *
+      stats::dnorm(gamma, sd = sqrt(found$trend$v))
+  })
+  v <- found$trend$v
+  exact <- log(stats::integrate(density, -6, 6, rel.tol = 1e-8)$value)
+  # the expected information stands for the curvature, which differs by its noise; the terms themselves are above 1
+  expect_lt(abs(found$value - problem$prior(theta)$value - exact), 0.4)
+  expect_gt(abs(log(v) + log(1 / found$trend$covariance)) / 2, 1)
+  expect_lt(abs(log(v / (found$trend$gamma^2 / (1 - found$trend$covariance / v)))), 0.5) # near the fixed point
+})
+
+test_that("the slope of the likelihood in the coefficients of smooth noise is that of its values", {
+  d <- with_seed(3, data.frame(a = stats::runif(40), b = stats::runif(40)))
+  d$y <- with_seed(4, stats::rnorm(40))
+  d[31:40, 1:2] <- d[21:30, 1:2]
+  case <- response_case(d, transform = "none")
+  problem <- response_problem(learned_from(case, NULL), NULL)
+  trend <- place_noise_trend(noise_trend_of(case$data, 1:2, 1:2), problem$pool$x, c(0.3, 0.4))
+  q <- length(noise_parts(trend))
+  expect_gt(q, 10)
+  wide <- problem_with_trend(problem, trend, rep(c(0.2, 0.5), c(2, q - 2)))
+  theta <- c(log(c(0.3, 0.4, 0.8, 0.3)), with_seed(5, 0.4 * stats::rnorm(q)))
+  rows <- seq_len(problem$pool$n)
+  near <- wide$neighbours(theta, rows, 10L)
+  at <- function(theta) given_neighbours(wide, rows, near)$evaluate(theta)
+  numeric <- vapply(seq_along(theta), function(j) {
+    h <- replace(numeric(length(theta)), j, 1e-4)
+    (at(theta + h)$value - at(theta - h)$value) / 2e-4
+  }, 0)
+  expect_equal(at(theta)$gradient, numeric, tolerance = 1e-5)
+})
+
+test_that("smooth features have the kernel's values as their products at Z", {
+  x <- with_seed(1, matrix(stats::runif(120), 60))
+  smooth <- place_noise_trend(list(columns = 1:2, centre = c(0, 0), rate = c(1, 1), smooth = 1:2), x, c(0.2, 0.5))$smooth
+  expect_equal(smooth$lengthscale, pmax(2 * c(0.2, 0.5), 0.3 * apply(x, 2, stats::sd)))
+  expect_lte(nrow(smooth$z), 20L)
+  u <- x[, 1:2] / rep(smooth$lengthscale, each = 60)
+  z <- smooth$z / rep(smooth$lengthscale, each = nrow(smooth$z))
+  r <- sqrt(3) * as.matrix(stats::dist(rbind(u, z)))[1:60, -(1:60)]
+  expect_equal(smooth_values(smooth, x), (1 + r) * exp(-r), ignore_attr = TRUE, tolerance = 1e-7)
+  features <- smooth_values(smooth, smooth$z) %*% smooth$root
+  expect_equal(tcrossprod(features), smooth_values(smooth, smooth$z), tolerance = 1e-4) # small eigenvalues are left out
+})
+
+test_that("lambda has the information of replicates: rows 1e-7 apart and equal rows have the same", {
+  d <- with_seed(6, data.frame(x = rep(seq(0, 1, length.out = 40), 3)))
+  d$y <- with_seed(7, (1.5 + sin(5 * d$x) / 2 + 0.15 * stats::rnorm(120))^3)
+  apart <- d
+  apart$x <- d$x + rep(c(0, 1e-7, 2e-7), each = 40)
+  lambda <- function(d) {
+    from <- learned_from(response_case(d), log(c(0.3, 1, 0.2)))
+    response_model(from, new_transform("yeojohnson", d$y))$transform$lambda
+  }
+  expect_lt(abs(lambda(d) - lambda(apart)), 0.02) # the order of rows differs
+})
+
+test_that("numbers in units of the response keep it as it is", {
+  d <- positive_rows(60)
+  tried <- function(...) {
+    case <- response_case(d)
+    case$asked[...names()] <- list(...)
+    lengths(responses_to_try(case$data, case$asked))
+  }
+  expect_identical(unname(tried()), c(3L, 2L))
+  expect_identical(unname(tried(tol = 0.1)), c(1L, 1L))
+  expect_identical(unname(tried(noise = 0.1)), c(1L, 1L))
+  expect_identical(unname(tried(noise = ~ 1)), c(3L, 1L))
+  expect_identical(unname(tried(kernel = kernel_se(variance = 2))), c(1L, 1L))
+  expect_identical(unname(tried(kernel = kernel_se(lengthscale = 2))), c(3L, 2L))
+  expect_identical(unname(tried(m = 20)), c(1L, 1L))
+  expect_identical(unname(tried(transform = "none")), c(1L, 1L))
+})
