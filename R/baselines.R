@@ -18,9 +18,9 @@
 #' gp_fitc(x, ...)
 #' gp_subsample(x, ...)
 #' \method{gp_vfe}{default}(x, y, m = NULL, kernel = NULL, noise = NULL,
-#'   hyper = c("evidence", "pilot", "joint", "fixed"), mean = ~1, inducing = NULL,
-#'   weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
-#'   control = pfdtc_control(), keep_data = TRUE, ...)
+#'   hyper = c("evidence", "pilot", "joint", "fixed"), mean = ~1, transform = "none",
+#'   like = NULL, inducing = NULL, weights = NULL, offset = NULL, center = TRUE,
+#'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
 #' \method{gp_vfe}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @inheritParams pfdtc
 #' @param m maximum number of inducing points; for `gp_subsample()` the number of rows. Default: `min(200, n)`.
@@ -37,8 +37,7 @@
 #' @name baselines
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
-#' vfe <- gp_vfe(dist ~ speed, cars, m = 5, kernel = exact$kernel, noise = exact$noise,
-#'               hyper = "fixed")
+#' vfe <- gp_vfe(dist ~ speed, cars, m = 5, like = exact)
 #' kl_divergence(vfe, exact)
 NULL
 
@@ -52,7 +51,8 @@ gp_vfe <- function(x, ...) UseMethod("gp_vfe")
 #' @export
 gp_vfe.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL,
                            hyper = c("evidence", "pilot", "joint", "fixed"),
-                           mean = ~1, inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                           mean = ~1, transform = "none", like = NULL, inducing = NULL, weights = NULL,
+                           offset = NULL, center = TRUE, scale = TRUE,
                            control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
@@ -73,7 +73,8 @@ gp_dtc <- function(x, ...) UseMethod("gp_dtc")
 #' @usage NULL
 #' @export
 gp_dtc.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
-                           mean = ~1, inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                           mean = ~1, transform = "none", like = NULL, inducing = NULL, weights = NULL,
+                           offset = NULL, center = TRUE, scale = TRUE,
                            control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
@@ -122,7 +123,8 @@ gp_subsample <- function(x, ...) UseMethod("gp_subsample")
 #' @usage NULL
 #' @export
 gp_subsample.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
-                                 mean = ~1, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                                 mean = ~1, transform = "none", like = NULL, weights = NULL, offset = NULL,
+                                 center = TRUE, scale = TRUE,
                                  control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
@@ -141,7 +143,8 @@ gp_exact <- function(x, ...) UseMethod("gp_exact")
 #' @usage NULL
 #' @export
 gp_exact.default <- function(x, y, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "joint", "fixed"),
-                             mean = ~1, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                             mean = ~1, transform = "none", like = NULL, weights = NULL, offset = NULL,
+                             center = TRUE, scale = TRUE,
                              control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }

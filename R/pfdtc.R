@@ -10,15 +10,16 @@
 #' \method{pfdtc}{default}(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NULL,
 #'   hyper = c("evidence", "pilot", "joint", "fixed"), aux = NULL, neighbours = NULL,
 #'   family = stats::gaussian(), approx = c("laplace", "vi"), mean = ~1, transform = NULL,
-#'   workers = NULL, inducing = NULL, weights = NULL, offset = NULL, center = TRUE,
-#'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
+#'   like = NULL, plain = FALSE, workers = NULL, inducing = NULL, weights = NULL,
+#'   offset = NULL, center = TRUE, scale = TRUE, control = pfdtc_control(),
+#'   keep_data = TRUE, ...)
 #'
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @param x numeric matrix or data frame of inputs, one row per observation; or a formula.
 #' @param y numeric response, or classes or counts with another `family`.
 #' @param m maximum number of inducing points. Default: none up to 2,000 rows (exact posterior), else 200; 50 if
 #'   neighbours explain most of f.
-#' @param tol accuracy to certify, between 0 and 1: the fit chooses its approximation by it. Default: none.
+#' @param tol accuracy to certify, in sd of the modelled response: the fit chooses its approximation. Default: none.
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
 #'   best of several.
 #' @param noise noise variance, in squared units of `y`; default: learned. A one-sided formula: its log is linear in
@@ -31,6 +32,8 @@
 #'   approximation or `"vi"`, the best normal distribution.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `fit$transform` of another fit; `"auto"`: found.
+#' @param like a fit whose model is taken as it is: kernel, noise, transform and mean. Then nothing is learned.
+#' @param plain `TRUE`: the response as given, constant noise, one stationary kernel.
 #' @param workers `TRUE`: fit on workers of \pkg{future} or \pkg{mirai}, see [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
 #' @param weights,offset the noise variance is `noise / weights`; `offset` is added to f.
@@ -68,8 +71,8 @@
 #' fit <- pfdtc(dist ~ speed, cars)
 #' fit
 #' predict(fit, data.frame(speed = c(5, 15)), interval = "prediction")
-#' # inducing points at the same hyperparameters, and a certified accuracy
-#' pfdtc(dist ~ speed, cars, m = 10, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+#' # inducing points with the same model, and a certified accuracy
+#' pfdtc(dist ~ speed, cars, m = 10, like = fit)
 #' pfdtc(dist ~ speed, cars, tol = 0.02, kernel = kernel_se(), hyper = "pilot")
 #' # a binary response
 #' manual <- pfdtc(am ~ wt + hp, mtcars, family = binomial(), kernel = kernel_se())
@@ -83,8 +86,8 @@ pfdtc <- function(x, ...) UseMethod("pfdtc")
 pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NULL,
                           hyper = c("evidence", "pilot", "joint", "fixed"), aux = NULL,
                           neighbours = NULL, family = stats::gaussian(), approx = c("laplace", "vi"), mean = ~1,
-                          transform = NULL, workers = NULL, inducing = NULL, weights = NULL, offset = NULL,
-                          center = TRUE, scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...) {
+                          transform = NULL, like = NULL, plain = FALSE, workers = NULL, inducing = NULL,
+                          weights = NULL, offset = NULL, center = TRUE, scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
@@ -133,6 +136,7 @@ NULL
 matrix_fit <- function(method, call, frame, dots) {
   args <- mget(setdiff(names(formals(sys.function(-1L))), "..."), frame)
   check_dots_empty(dots, names(args))
+  args <- model_asked(args)
   missing <- vapply(args[c("x", "y")], identical, NA, formals(function(x) NULL)$x)
   args[c("x", "y")[missing]] <- list(NULL)
   if (wants_workers(args$workers)) abort_input("workers", "TRUE", "NULL beside `x` and `y`: take a formula and `data`")
@@ -145,7 +149,7 @@ matrix_fit <- function(method, call, frame, dots) {
 # Called by a formula method. The default method has the arguments that are known, and their defaults.
 formula_fit <- function(method, call, envir, dots) {
   call[[1L]] <- as.name(method)
-  args <- formula_arguments(dots, get(paste0(method, ".default"), topenv()))
+  args <- model_asked(formula_arguments(dots, get(paste0(method, ".default"), topenv())))
   source <- eval(call$data, envir)
   if (wants_workers(args$workers) && !is_source(source)) source <- frame_on_workers(source)
   if (is_source(source)) return(source_fit(method, source, call, args, envir))
@@ -189,6 +193,9 @@ check_source_fit <- function(method, args) {
   if (is.null(family$objective) || family$fitc) {
     abort_input("data", "a row source", sprintf("a data frame for %s()", method),
                 hint = "pfdtc(), gp_vfe(), gp_dtc() and gp_sor() read row sources.")
+  }
+  if (!is.null(args$noise_trend)) {
+    abort_input("like", "a fit with noise of several sizes", "one with constant noise where rows come from a source")
   }
   for (what in c("tol", "family", "transform")) {
     asked <- switch(what, family = !is.null(as_likelihood(args$family)),
