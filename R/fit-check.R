@@ -100,6 +100,7 @@ check_fit_kernel <- function(kernel, d, need) {
          "`kernel$lengthscale` is not a positive number for each input")
   }
   need(is_number(kernel$variance) && kernel$variance > 0, "`kernel$variance` is not a positive number")
+  if (is_additive(kernel)) check_values(kernel, need)
 }
 
 check_composite <- function(kernel, d, need) {
@@ -109,6 +110,10 @@ check_composite <- function(kernel, d, need) {
   need(all(at %in% seq_len(d)), sprintf("`kernel` reads columns that are not among the %d of the inputs", d))
   terms <- unlist(lapply(kernel$terms, `[[`, "leaves"))
   need(length(terms) > 0L && all(terms %in% seq_along(kernel$leaves)), "`kernel$terms` are not of its factors")
+  check_values(kernel, need)
+}
+
+check_values <- function(kernel, need) {
   values <- kernel_values(kernel)
   need(all(is.finite(values) & values > 0), "`kernel` has parameters that are not positive numbers")
 }

@@ -191,10 +191,11 @@ check_differentiable <- function(kernel, column, name) {
   rough <- c(matern12 = "is not differentiable: its paths have a kink everywhere", white = "is not continuous",
              categorical = "reads levels, which have no values in between")
   for (leaf in as_sum(kernel)$leaves) {
-    if (leaf$profile %in% names(rough) && column %in% leaf$inputs) {
+    known <- intersect(c(leaf$profile, leaf$base), names(rough))
+    if (length(known) && column %in% leaf$inputs) {
       abort_input("wrt", sprintf("\"%s\"", name), "an input along which the function has a slope",
                   message = sprintf("There is no derivative with respect to `%s`: %s %s.", name, leaf_name(leaf),
-                                    rough[[leaf$profile]]),
+                                    rough[[known]]),
                   hint = "kernel_matern(3/2), kernel_matern(5/2) and kernel_se() have one.")
     }
   }

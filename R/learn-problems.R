@@ -125,12 +125,15 @@ is_small_enough <- function(pool) {
 
 # ---- kernels by the names of their profiles -------------------------------------------------------------------------
 
-# Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs.
+# Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs, and "additive:a" and
+# "pairwise:a" are kernel_additive() of a.
 kernel_of <- function(profile) {
   terms <- strsplit(profile, "+", fixed = TRUE)[[1L]]
   if (length(terms) > 1L) {
     return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
   }
+  part <- strsplit(profile, ":", fixed = TRUE)[[1L]]
+  if (length(part) > 1L) return(kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise"))
   switch(profile, se = kernel_se(), matern12 = kernel_matern(1 / 2), matern32 = kernel_matern(3 / 2),
          matern52 = kernel_matern(5 / 2), mean = new_kernel("mean", "linear mean", NULL, NULL, NULL))
 }
@@ -144,11 +147,15 @@ with_profile <- function(kernel, profile, x) {
   chosen <- kernel_of(profile)
   value <- c("lengthscale", "variance")
   if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
+  chosen <- change_leaves(chosen, function(l) {
+    if (is_additive(l)) l$groups <- kernel$groups
+    l
+  })
   if (has_one_factor(kernel)) return(place_kernel(with_basis(chosen, x), x))
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
-    l[c("profile", "label")] <- chosen[c("profile", "label")]
-    l
+    own <- intersect(c("profile", "label", "base"), names(chosen))
+    replace(l, own, chosen[own])
   })
   kernel$label <- formula_of_kernel(kernel)
   kernel

@@ -15,15 +15,14 @@
 #'   keep_data = TRUE, ...)
 #'
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
-#' @param x numeric matrix or data frame of inputs, one row per observation; or a formula.
-#' @param y numeric response, or classes or counts with another `family`.
+#' @param x,y inputs, a matrix or data frame, or a formula; numeric response, or classes or counts with a `family`.
 #' @param m maximum number of inducing points. Default: none up to 2,000 rows (exact posterior), else 200; 50 if
 #'   neighbours explain most of f.
-#' @param tol accuracy to certify, in sd of the modelled response: the fit chooses its approximation. Default: none.
+#' @param tol accuracy to certify, in sd of the modelled response. Default: none.
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
 #'   best of several.
 #' @param noise noise variance, in squared units of `y`; default: learned. A one-sided formula: its log is linear in
-#'   inputs (`~ x1`) or smooth (`~ smooth(x1)`). 0 interpolates: held at 1e-10 of the variance of `y`.
+#'   inputs (`~ x1`) or smooth (`~ smooth(x1)`). 0 interpolates.
 #' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
@@ -32,14 +31,13 @@
 #'   approximation or `"vi"`, the best normal distribution.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `fit$transform` of another fit; `"auto"`: found.
-#' @param like a fit whose model is taken as it is: kernel, noise, transform and mean. Then nothing is learned.
-#' @param plain `TRUE`: the response as given, constant noise, one stationary kernel.
+#' @param like,plain a fit whose model is taken (kernel, noise, transform, mean), so that nothing is learned; `TRUE`:
+#'   the response as given, constant noise, one stationary kernel.
 #' @param workers `TRUE`: fit on workers of \pkg{future} or \pkg{mirai}, see [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
 #' @param weights,offset the noise variance is `noise / weights`; `offset` is added to f.
-#' @param center,scale centre `y` at its mean, scale it by its sd? Results are in units of `y` all the same.
-#' @param control options of computing, see [pfdtc_control()].
-#' @param keep_data keep the rows? A fit without them is small, has no neighbours and needs `newdata` to predict.
+#' @param center,scale centre `y` at its mean, scale it by its sd? Results are in units of `y`.
+#' @param control,keep_data options of computing, see [pfdtc_control()]; keep the rows? A fit without them is small.
 #' @param formula,data,subset,na.action as in [lm()]; inputs may be factors. `data` may be a row source, see
 #'   [rows_blocks()].
 #' @param ... arguments of the other method, by name.
@@ -53,9 +51,8 @@
 #' The model is \eqn{y_n = f(x_n) + e_n}, \eqn{e_n \sim N(0, \sigma^2 / w_n)}{e_n ~ N(0, s2 / w_n)}, with a Gaussian
 #' process prior on f. A fit *learns* kernel and noise by the Vecchia likelihood (each response given its nearest
 #' neighbours) from several starts; up to 2,000 rows the exact log marginal likelihood has the last word. It *chooses*
-#' the posterior, and *computes* it from all rows. Inducing points are moved only if that changes predictions. An
-#' argument overrides the choice that it names. `m`, `inducing`, `aux`, `hyper = "pilot"` and `"joint"` ask for
-#' inducing points.
+#' the posterior, and *computes* it from all rows. An argument overrides the choice that it names. `m`, `inducing`,
+#' `aux`, `hyper = "pilot"` and `"joint"` ask for inducing points.
 #'
 #' Learning takes one to fifteen seconds. The exact posterior costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2}
 #' bytes, inducing points \eqn{O(n m^2)}{O(n m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt

@@ -156,8 +156,8 @@ functionals_in_units <- function(fit, fun) {
   list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
 }
 
-# Returns a certificate as a data frame in units of y. at(v) adds centre and offset to v, and room(v) bounds the rounding
-# of that sum.
+# Returns a certificate as a data frame in units of y. at(v) adds centre and offset to v, and room(v) bounds the
+# rounding of that sum.
 interval_frame <- function(of_fit, inside, at, room) {
   eps <- 4 * .Machine$double.eps
   lower <- at(inside$mean_lower) - room(inside$mean_lower)
@@ -265,6 +265,6 @@ rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
 # Returns log det C C'.
 logdet <- function(C) 2 * sum(log(diag(C)))
 
-# Returns a jitter above the errors for points of which many are almost equal. These errors have a common sign, and grow
+# Returns a jitter above the errors for points many of which are almost equal. These errors have a common sign, and grow
 # like m^2 / 80 eps.
 safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps

@@ -138,8 +138,9 @@ unit_of <- function(n, mean_r, sd_r, range, size, center, scale, name) {
     abort_input(name, "too large to average", "of moderate size", hint = "Rescale the response or `weights`.")
   }
   if (scale && (n == 1L || diff(range) <= 8 * .Machine$double.eps * size)) {
-    abort_input(name, if (n == 1L) "a single row" else "constant", "of at least two different values, to have an sd",
-                hint = "Use `scale = FALSE`.")
+    what <- if (n == 1L) "has one value" else "is constant"
+    abort_input(name, what, "of two different values", hint = "Use `scale = FALSE`.",
+                message = sprintf("`%s` %s, so it cannot be divided by its sd.", name, what))
   }
   square <- if (scale) sd_r^2 else size^2
   if (!is.finite(square) || (size > 0 && square < .Machine$double.xmin)) {
@@ -188,7 +189,7 @@ check_weights <- function(weights, n) {
   weights <- check_vector(weights, "weights", n)
   bad <- which(weights < 0)[1L]
   if (!is.na(bad)) {
-    abort_input("weights", sprintf("%s (element %d)", format(weights[bad]), bad), "precisions, zero or positive")
+    abort_input("weights", sprintf("%s (element %d)", format(weights[bad]), bad), "numbers of at least 0")
   }
   check_weight_sizes(weights)
 }

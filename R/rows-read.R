@@ -34,7 +34,8 @@ make_model_frame <- function(call, envir) {
   if (!is.null(data)) {
     if (!is.list(data) && !is.environment(data)) {
       abort_input("data", describe(data), "a data frame",
-                  hint = c(reason_not_numeric(data), "as.data.frame() makes one of a matrix.")[1L])
+                  hint = if (is.character(data)) "Give the data frame itself, not its name." else
+                    c(reason_not_numeric(data), "as.data.frame() makes one of a matrix.")[1L])
     }
     parts$data <- data
   }
@@ -125,7 +126,7 @@ no_complete_rows <- function(call, envir) {
   call$na.action <- quote(stats::na.pass)
   mf <- make_model_frame(call, envir)
   empty <- names(mf)[vapply(mf, function(v) nrow(mf) > 0L && all(is.na(v)), NA)]
-  abort_input("data", "no rows", "of at least one row without missing values",
+  abort_input("data", "no rows", "of at least one row", message = "`data` has no rows without missing values.",
               hint = if (length(empty)) sprintf("All values of %s are missing.", list_quoted(empty)))
 }
 
@@ -249,8 +250,8 @@ check_complete <- function(x, variables, labels, argument, allow_na = FALSE) {
   at <- arrayInd(i, dim(x))
   name <- variable_of_columns(variables)[at[2L]]
   row <- if (is.null(labels)) at[1L] else labels[at[1L]]
-  abort_input(argument, sprintf("%s in row %s of `%s`", format(x[i]), row, name),
-              "finite in every variable of the formula",
+  abort_input(argument, sprintf("%s in row %s of `%s`", format(x[i]), row, name), "finite",
+              message = sprintf("`%s` must be finite, but row %s of `%s` is %s.", argument, row, name, format(x[i])),
               hint = if (is.na(x[i])) "`na.action = na.omit` drops rows with missing values.")
 }
 

@@ -150,12 +150,15 @@ complete_settings <- function(data, asked) {
 complete_kernel_asked <- function(data, asked) {
   choose_kernel <- is.null(asked$kernel) && asked$hyper == "evidence"
   if (is.null(asked$kernel) && asked$hyper == "fixed") {
-    abort_input("kernel", "none", "a kernel with lengthscales and variance",
-                hint = "`hyper = \"fixed\"` learns nothing. Give it as in kernel_se(lengthscale = 1, variance = 1).")
+    abort_input("kernel", "none", "a kernel", message = "`kernel` is missing, and `hyper = \"fixed\"` learns nothing.",
+                hint = "Give it as in kernel_se(lengthscale = 1, variance = 1).")
   }
   kernel <- if (is.null(asked$kernel)) kernel_se() else asked$kernel
   kernel <- place_kernel(kernel, data$x, variables = data_variables_of(data))
-  if (choose_kernel) kernel["profile"] <- list(NULL)
+  if (choose_kernel) {
+    kernel["profile"] <- list(NULL)
+    kernel$groups <- column_groups(kernel$inputs, asked$columns, data_variables_of(data))
+  }
   asked$kernel <- with_mean(kernel, asked$mean, data)
   asked
 }

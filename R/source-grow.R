@@ -272,7 +272,8 @@ update_points <- function(fit, m = NULL) {
   fit <- check_growing(fit)
   data <- needs_data(fit, "fit")
   if (is.null(fit$inducing) || is_exact(fit)) {
-    abort_input("fit", "an exact posterior", "one on inducing points", hint = "Its points are its rows.")
+    abort_input("fit", "an exact posterior", "one on inducing points",
+                message = "`fit` has an exact posterior, so it has no inducing points to replace.")
   }
   m <- if (is.null(m)) nrow(fit$inducing) else check_points(m, nrow(data$x))
   model <- model_of(fit)

@@ -210,7 +210,8 @@ lose_part <- function(work, i, e) {
 find_crew <- function() {
   if (isNamespaceLoaded("mirai") && mirai::status()$connections > 0) return(mirai_crew())
   if (requireNamespace("future", quietly = TRUE)) return(future_crew())
-  abort_input("workers", "asked for without the packages future or mirai", "left out, or one of these installed")
+  abort_input("workers", "TRUE", "left out", message = "`workers` needs the package future or mirai.",
+              hint = "Install one of them.")
 }
 
 # Clusters give a new task to their first free worker, and a dead worker counts as free. So later tasks use a cluster

@@ -1,4 +1,4 @@
-# Classed conditions. Their fields serve handlers; their messages tell what is wrong and what to do.
+# Classed conditions. Their fields serve handlers; their messages say what is wrong and what to do.
 
 # Raises an error about an argument. `got` is the value, or one string that describes the value. `want` follows "must
 # be". `hint` is a further sentence that says what to do. `message` replaces the sentence made from the other arguments.
@@ -122,7 +122,7 @@ did_you_mean <- function(name, known) {
   if (!length(known)) return(NULL)
   apart <- utils::adist(name, known, ignore.case = TRUE)
   if (min(apart) < nchar(name) / 2) return(sprintf("Did you mean `%s`?", known[which.min(apart)]))
-  sprintf("There %s %s.", if (length(known) == 1L) "is" else "are", list_quoted(known, most = 20L))
+  sprintf("Possible names: %s.", list_quoted(known, most = 20L))
 }
 
 clip <- function(text, width = 60L) if (nchar(text) <= width) text else paste0(substr(text, 1L, width - 3L), "...")

@@ -130,7 +130,7 @@ static struct factor arg_factor(SEXP list)
     return f;
 }
 
-/* the parameters of a factor from those of its kernel, and what is made of them */
+/* Copies the parameters of a factor from those of its kernel, and sets what depends on them. */
 static void give_parameters(struct factor *f, const double *values)
 {
     if (f->at < 0)

@@ -7,7 +7,7 @@ static int is_mean(const struct kernel *k, const struct term *t)
     return t->n_factors == 1 && factor_is_mean(k->factor + t->factor[0]);
 }
 
-/* beside the total prior variance; what is not stationary is measured where x'z = 1 */
+/* Returns the share of a term in the prior variance; terms that are not stationary are taken at x'z = 1. */
 static double share_of(const struct kernel *k, const struct term *t)
 {
     double sum = 0.0;

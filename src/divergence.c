@@ -116,7 +116,7 @@ static void constant_block(const void *self, const struct visit *v)
                 aux->sign[j] * out[(size_t)i * aux->q + j] * R[(size_t)i * aux->q + j];
 }
 
-/* ---- all of it -------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------------- */
 
 static void open_rows(struct divergence *d)
 {

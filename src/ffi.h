@@ -79,12 +79,13 @@ SEXP ffi_certify_features(SEXP posterior, SEXP norms, SEXP features, SEXP prior,
 SEXP ffi_certify_kriged(SEXP posterior, SEXP norms, SEXP n_terms, SEXP sum_w, SEXP sums);
 
 /* Laplace's approximation on z with a likelihood, see laplace.h.  sites: list(name, y, size, weight,
- * offset, shape, variational), size and weight NULL where they are all 1, shape but for student;
- * start: list(beta = u, G), NULL each where there is none; stop: list(enough, maxit, most_jitter); want: 0 the mode, 1 the penalised evidence too, 2 with its gradient.
+ * offset, shape, variational), size and weight NULL if all are 1, shape for student only;
+ * start: list(beta = u, G), each may be NULL; stop: list(enough, maxit, most_jitter); want: 0 the mode,
+ * 1 also the penalised evidence, 2 also its gradient.  Result:
  * list(status, jitter, L, C, G, beta, residual, evidence, penalty, decrement, steps, f, g, W, left, q,
- * p, theta, constant, quadrature): beta = u, f with its offset, `evidence` without what is left out of l
- * and without the penalty; where variational the bound, penalty 0 and `quadrature` how far it may be
- * off by its averages */
+ * p, theta, constant, quadrature): beta = u, f with its offset, `evidence` without the constants of l
+ * and without the penalty.  For the variational posterior `evidence` is the bound, penalty is 0, and
+ * `quadrature` is the error of its averages */
 SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want,
                  SEXP control);
 /* C_x'P C_x, C_x = (C C')^{-1} a, at the rows of x for each M x M matrix P of a list: length(P) x nrow(x) */

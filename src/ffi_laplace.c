@@ -43,7 +43,7 @@ static SEXP pack_laplace(struct laplace *l, int N, int want)
     return result;
 }
 
-/* is there a G too, which with the mode comes out of it? */
+/* does the start have a G? */
 static int start_at(struct laplace *l, SEXP start)
 {
     const size_t M = (size_t)l->z.M;
@@ -67,7 +67,7 @@ static double quadrature(const struct laplace *l, int N)
     return sum;
 }
 
-/* the mode; the variational posterior from where it is, or from `start` */
+/* the mode; then the variational posterior, from the mode or from `start` */
 static enum status fit(struct laplace *l, SEXP start, double enough, int maxit)
 {
     const int variational = l->variational, there = start_at(l, start);

@@ -2,7 +2,7 @@
 #include "joint.h"
 #include "near_posterior.h"
 
-/* a field of a model, its points and its rows; what is kept of targets is not yet said */
+/* Makes a field from a model, its points and its rows.  The caller sets the targets and results. */
 static struct near_field arg_field(const struct model *model, SEXP points, SEXP rows,
                                    SEXP s)
 {

@@ -2,7 +2,7 @@
 #include "linalg.h"
 #include "objective.h"
 
-/* objective: list(name, aux, Wt, share), NULL what it has not; rows: list(x, y, scale), or NULL where
+/* objective: list(name, aux, Wt, share), with NULL for missing parts; rows: list(x, y, scale), or NULL where
  * none are read */
 static struct evaluation arg_evaluation(SEXP objective, SEXP points, SEXP rows, int want,
                                         SEXP control, SEXP scratch)

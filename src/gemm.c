@@ -124,7 +124,7 @@ static struct shape shape_of_tiles(int lanes)
 
 /* ---- packing ---------------------------------------------------------------------------- */
 
-/* what is packed at a time of A (DEEP columns) and of B (DEEP rows); the tile's sizes divide it */
+/* sizes of the packed parts of A (DEEP columns) and of B (DEEP rows), multiples of the tile's */
 #define DEEP      128
 #define SOLVED    208 /* rows of a system solved at a time */
 #define WIDE      144
@@ -223,7 +223,7 @@ struct target {
     int lower; /* only where the first index is not below the second */
 };
 
-/* the tile of C from (i, j) on, `rows` x `columns` of it there */
+/* adds to the tile of C that begins at (i, j), of which `rows` x `columns` exist */
 static void add_tile(const struct target *to, int stride, const double *tile, int i,
                      int j, int rows, int columns)
 {
@@ -239,7 +239,7 @@ static void add_tile(const struct target *to, int stride, const double *tile, in
     }
 }
 
-/* all tiles of what is packed: m x k and k x n, from (i, j) of C on */
+/* all tiles of the packed parts, m x k and k x n, for C from (i, j) on */
 static void add_tiles(const struct shape *s, const struct target *to, int i, int j, int m,
                       int n, int k, const double *A, const double *B)
 {
@@ -281,7 +281,7 @@ void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
 
 /* ---- C += alpha A'A of columns that lie apart --------------------------------------------- */
 
-/* the tile of C from (i, j) on; the last column stands in for those beyond n */
+/* the tile of C that begins at (i, j); columns beyond n repeat the last one */
 static void add_dots(const struct shape *s, int m, int n, int i, int j, double alpha,
                      const double *const *a, double *C)
 {

@@ -38,7 +38,7 @@ static void set_point(struct joint *j, int place, const struct source *from, int
         j->X[(size_t)j->n_points * c + place] = from->X[c * from->ldx + i];
 }
 
-/* entries counted, then each put behind those of the points before it; start[l + 1] moves up from
+/* Counts the entries of each point, then places each entry after those of earlier points; start[l + 1] moves up from
  * the first to one beyond the last entry of point l */
 static void fill_entries(struct joint *j, const struct source *rows, int used, int s,
                          const int *near, const double *u)

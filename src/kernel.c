@@ -80,7 +80,7 @@ CLONES static void finish_stationary(size_t n, double variance, double *restrict
     }
 }
 
-/* 0 where it has no strips, or there is no room */
+/* Returns 0 if the term has no strips, or there is no room. */
 static int strips_factor(struct strips *s, const struct factor *f)
 {
     if (f->profile->closed == NULL || s->n_factors == STRIP_MOST_FACTORS ||
@@ -168,7 +168,7 @@ static void term_values(const struct kernel *k, const struct term *t, int skip, 
         }
 }
 
-/* the same of any single factor, row by row in place */
+/* the same for any single factor, row by row in place */
 static void single_values(const struct kernel *k, int M, const double *Z, int ldz, int n,
                           const double *X, int ldx, double *K)
 {

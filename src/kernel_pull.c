@@ -71,7 +71,7 @@ static void pull_stationary(const struct factor *f, const double *k, const struc
     factor_pull(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w, p->dZ, p->dtheta);
 }
 
-/* any other, beside the rest of its term */
+/* any other factor, multiplied by the rest of its term */
 static void pull_other(const struct kernel *k, const struct term *t, int i,
                        const struct pull *p)
 {

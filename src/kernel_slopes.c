@@ -2,7 +2,7 @@
 #include "kernel_slopes.h"
 #include "linalg.h"
 
-/* the place of a column among the inputs of a factor, -1 where it does not read it */
+/* Returns the place of a column among the inputs of a factor, -1 if the factor does not read it. */
 static int input_of(const struct factor *f, int column)
 {
     const enum metric metric = f->profile->metric;

@@ -145,7 +145,7 @@ static enum status prepare(struct laplace *l)
     return STATUS_OK;
 }
 
-/* Armijo: the first of t = 1, 1/2, ... that lowers Psi by a share of what it promises, up to the
+/* Armijo: the first of t = 1, 1/2, ... that lowers Psi by a share of the predicted decrease, up to the
  * rounding of Psi; 0 where there is none */
 static double search(struct laplace *l)
 {
@@ -186,7 +186,7 @@ enum status laplace_mode(struct laplace *l, double enough, int maxit)
         const double before = l->decrement, t = search(l);
         l->steps++;
         status = prepare(l);
-        /* in the range of Newton's method, and no better: that is what double precision has */
+        /* Newton's method converges here, and no step is better: this is double precision's limit */
         if (t == 0.0 || (before < 1e-6 && l->decrement >= 0.5 * before))
             break;
     }
@@ -198,9 +198,9 @@ double laplace_evidence(const struct laplace *l)
     return -l->psi - (l->variational ? 0.0 : 0.5 * chol_logdet(l->z.M, l->C));
 }
 
-/* ---- what the points leave, and slopes by way of W ------------------------------------------- */
+/* ---- residual variances, and slopes through W ------------------------------------------------- */
 
-/* What the penalty has of W: it says how much more rows tell, which none does by a negative one. */
+/* Returns the W that counts in the penalty: a row with a negative W adds no information, so 0. */
 static double kept(double W)
 {
     return W > 0.0 ? W : 0.0;

@@ -64,7 +64,7 @@ static double angle_of(double p)
     return pi * p / (1.0 + p);
 }
 
-/* the parameter of row i > column j: those of a column stand together */
+/* Returns the number of the parameter of row i > column j; the order is by columns. */
 static int place(int n, int i, int j)
 {
     return j * n - j * (j + 1) / 2 + i - j - 1;

@@ -6,7 +6,7 @@
  * that interrupts are let in */
 enum { most_rows = 256 };
 
-/* the sums of a block: those of vecchia.h, value, status */
+/* the sums of a block: the arrays of vecchia.h, value, status */
 static size_t sums_size(const struct likelihood *l)
 {
     return vecchia_size(l->model->kernel, l->q) + 2;
@@ -27,7 +27,7 @@ static void gather_column(const double *x, int s, const int *near, int own, int 
     to[s * lanes] = x[own];
 }
 
-/* s rows and row `own`, column by column: those of X stand far apart */
+/* Copies s rows and row `own` of X, column by column, so that they lie together. */
 static void gather(const struct likelihood *l, int s, const int *near, int own, int lane,
                    const struct gathered *to)
 {
@@ -56,7 +56,7 @@ static int count_neighbours(const struct likelihood *l, int t)
     return s;
 }
 
-/* terms t, ..., t + n - 1, of s neighbours each; the last stands in for those beyond them */
+/* terms t, ..., t + n - 1, with s neighbours each; lanes beyond n repeat the last term */
 static enum status add_terms(const struct likelihood *l, int t, int n, int s,
                              const struct gathered *to, struct vecchia *sum)
 {

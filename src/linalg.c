@@ -159,7 +159,7 @@ static int chol_corner(int n, int width, double *A)
     return 0;
 }
 
-/* columns start ... start + width - 1 and what they take off those after, without the BLAS */
+/* computes columns start ... start + width - 1 and updates those after, without the BLAS */
 static int chol_own_columns(int n, int start, int width, double *A)
 {
     const int rest = n - start - width;

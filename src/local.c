@@ -35,7 +35,7 @@ static struct group group_of(const struct local *l, double *work)
     return s;
 }
 
-/* K of the near rows of group i, k of its new ones */
+/* K of the near rows of group i, and k(S, x) for its new rows */
 static void group_kernels(const struct local *l, int i, struct group s)
 {
     const struct kernel *k = l->posterior->z.model->kernel;
@@ -161,7 +161,7 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
     }
 }
 
-/* ---- all of it -------------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------------- */
 
 void local_run(struct local *l, const struct local_bounds *to)
 {

@@ -130,7 +130,7 @@ INSIDE double distance(int d, int all, const double *U, const double *u)
     return r2;
 }
 
-/* those that floats do not rule out */
+/* computes distances in doubles for rows that the test in floats does not exclude */
 INSIDE void look_at_near(struct search *q, size_t leaf, int start, int all, int n)
 {
     const struct tree *t = q->tree;
@@ -172,7 +172,7 @@ INSIDE int is_open(const struct search *q, size_t node)
     return q->tree->rank == NULL || q->tree->least_rank[node] < q->below;
 }
 
-/* the leaves of a twig, those with nearer boxes first */
+/* searches the leaves of a twig, nearer boxes first */
 CLONES static void search_twig(struct search *q, int level, size_t i)
 {
     const struct tree *t = q->tree;

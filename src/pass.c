@@ -12,14 +12,14 @@ struct plan plan_for(const struct plan *like, int n, int block)
     return plan;
 }
 
-/* ---- what a block has: kept, or of its thread ------------------------------------------------ */
+/* ---- memory of a block: kept, or of its thread ------------------------------------------------ */
 
 static size_t matrix_size(const struct pass *p)
 {
     return p->z == NULL ? 0 : (size_t)p->z->M * p->plan.block;
 }
 
-/* K, A and what the site says: A alone where no sink wants K */
+/* doubles for K, A and the results of the site; only A if no sink reads K */
 static size_t made_size(const struct pass *p)
 {
     return (p->wants_K ? 2 : 1) * matrix_size(p) +
@@ -55,7 +55,7 @@ struct block pass_block(const struct pass *p, int b, double *room)
     return source_block(p->rows, start, n, room);
 }
 
-/* K = k(Z, X_b), and where A and what the site says of block b lie */
+/* K = k(Z, X_b), and the places of A and of the site's results for block b */
 static double *made_of(const struct pass *p, int b, int slot)
 {
     return b < p->kept ? p->memory + (size_t)b * made_size(p)

@@ -15,7 +15,7 @@ static struct site_value odds(double f, double y, double n)
     const double e = exp(-fabs(f)), far = e / (1.0 + e), near = 1.0 / (1.0 + e);
     const double p = f > 0.0 ? near : far, q = f > 0.0 ? far : near;
     struct site_value v;
-    /* success and failure apart: no cancellation where all or none are successes */
+    /* success and failure have separate terms, so nothing cancels if all or none are successes */
     v.l = f > 0.0 ? -n * f - (y + n) * log1p(e) : y * f - (y + n) * log_sum(f);
     v.g = y * q - n * p;
     v.W = (y + n) * p * q;

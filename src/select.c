@@ -42,7 +42,7 @@ int select_step(struct select_state *s, double tolerance)
     for (int i = 0; i < n; i++) {
         a[i] /= root;
         const double left = s->E[i] - a[i] * a[i];
-        /* a twin of the pivot is explained completely, whatever rounding says */
+        /* a row equal to the pivot has residual variance 0, also after rounding */
         const int twin = column[i] == s->prior[best] && column[i] == s->prior[i];
         s->E[i] = twin || left < 0.0 ? 0.0 : left;
         t += s->E[i];
@@ -84,7 +84,7 @@ void guided_start(struct guided_state *g, struct arena *arena)
     }
 }
 
-/* Gains are known to some eps * first: those above that decide, then what is left. */
+/* Gains have an error of some eps * first: larger gains decide, else the residuals v'v. */
 static int best_column(const struct guided_state *g, double least)
 {
     double best_worth = 0.0, most_left = least;

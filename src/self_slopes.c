@@ -10,7 +10,7 @@ size_t term_slopes_size(int n)
 
 /* ---- a term of one stationary factor with lengthscales: by halves ------------------------- */
 
-/* out += t u_b and, by symmetry, what row b gets: t'u,  t_a = w_a ((x_a - x_b) / l)^2 */
+/* out += t u_b and, by symmetry, row b of out += t'u,  t_a = w_a ((x_a - x_b) / l)^2 */
 INSIDE double slope_column(int n, double rate, double xb, const double *restrict x,
                            const double *restrict w, double ub, const double *restrict u,
                            double *restrict out)

@@ -62,7 +62,7 @@ void tree_coordinates(const struct tree *tree, const double *x, int ldx, double 
 
 /* ---- the order of the rows ------------------------------------------------------------------ */
 
-/* key[0 .. n - 1] and row beside it so that what comes before position `middle` is not above
+/* Reorders key[0 .. n - 1], and row with it, so that entries before position `middle` are not above
  * what comes from there on (Hoare's selection: equal keys are shared out) */
 static void split_at(int n, int middle, double *key, int *row)
 {
@@ -243,7 +243,7 @@ static void fill_least_ranks(struct tree *t)
     }
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------------------------------ */
 
 void tree_build(struct tree *t, const struct source *rows, const int *rank, int queries,
                 struct arena *arena)

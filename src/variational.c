@@ -124,7 +124,7 @@ enum status laplace_variational(struct laplace *l, double enough, int maxit)
             break;
         }
         status = prepare(l);
-        /* that is what double precision has */
+        /* this is double precision's limit */
         if (before < 1e-6 && l->decrement >= before)
             break;
     }

@@ -18,7 +18,7 @@ void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia 
     fill(vecchia_size(k, q), 0.0, memory);
 }
 
-/* Rows of a lane, and what the lanes have of the terms, for the slopes. */
+/* Rows of a lane, and kernel values of the terms in all lanes, for the slopes. */
 struct rows {
     const struct lanes *v;
     const struct kernel *k;
@@ -155,7 +155,7 @@ static void noise_slopes(const struct rows *r, int q, const double *noise,
             of_noise[(l + 1) * n + j] = of_noise[j] * b[l * n + j];
 }
 
-/* T <- its factor; 0 where a lane has none */
+/* T <- its factor; returns 0 if a lane has none */
 static int factorise(const struct rows *r, const double *noise, double *T)
 {
     const int lanes = r->v->lanes;
