@@ -178,7 +178,8 @@ estimate_density_ratio <- function(fit, data, samples) {
   rest <- seq_along(data$y)[-fit$aux_rows]
   n <- length(rest)
   if (!n) return(list(density_ratio_estimate = 0, density_ratio_ess = samples))
-  if (n <= dense_draws) check_memory(32 * as.double(n)^2, sprintf("draws from the auxiliary distribution at %d rows", n))
+  what <- sprintf("draws from the auxiliary distribution at %d rows", n)
+  if (n <= dense_draws) check_memory(32 * as.double(n)^2, what)
   given <- subset_posterior(fit, data)
   w <- merged_weights(data)[rest]
   most <- max(64, 1e7 %/% n) # draws at a time

@@ -5,11 +5,10 @@
 #' A table with a row for each fit: how far it is from the exact Gaussian process, and how well it predicts.
 #'
 #' @param fits A list of fits, whose names become the `method` column, or one fit.
-#' @param exact A [gp_exact()] fit of the same model (`like = fit`), or `NULL`. For a non-Gaussian likelihood, a fit
-#'   with enough inducing points to be the exact Laplace approximation.
+#' @param exact A [gp_exact()] fit of the same model (`like = fit`), or an exact Laplace approximation.
 #' @param newdata Rows to compare at.
-#' @param y Responses at `newdata`. Default: those in `newdata`. A non-Gaussian likelihood always takes these.
-#' @param pf Should `pf_divergence` be computed, in \eqn{O(n^3)} time? Default: for at most 2,000 rows.
+#' @param y Responses at `newdata`. Default: those in `newdata`.
+#' @param pf Should `pf_divergence` be computed? Default: for at most 2,000 rows.
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`. Fits of the same model share one reference.
 #' @param x,digits What to print, and the number of significant digits.
 #' @param ... Not used.
@@ -186,7 +185,8 @@ compare_criterion <- function(fits, labels, name, penalty) {
   best <- of(ifelse(is.na(upper), value, upper))
   worst <- of(ifelse(is.na(upper), value, part_of_each(lls, "lower")))
   wide <- worst - best > 1e-6 * (1 + abs(out)) # exact posteriors overlap by rounding alone
-  overlap <- outer(best, worst, "<") & t(outer(best, worst, "<")) & outer(wide, wide, "|") & upper.tri(diag(length(out)))
+  meet <- outer(best, worst, "<")
+  overlap <- meet & t(meet) & outer(wide, wide, "|") & upper.tri(meet)
   against <- outer(worst, best, "<=") & outer(out, out, ">") # the row is better, and its value says the opposite
   pairs <- function(of) {
     at <- which(of, arr.ind = TRUE)
@@ -218,18 +218,17 @@ what_narrows <- function(fits, overlap) {
 
 #' Compare the log marginal likelihoods of fits
 #'
-#' Compares fits of the same response, with nested or different kernels, inputs or likelihoods. Each row is compared with
-#' the row above it.
+#' Compares fits of the same response, with nested or different kernels, inputs or likelihoods, each with the fit above
+#' it.
 #'
 #' `difference` is that of `logLik()`, which is exact for exact posteriors. With inducing points `logLik()` is a lower
 #' bound, and the exact value lies between `lower` and `upper` ([evidence_bounds()]). The exact difference lies between
 #' `at_least` and `at_most`. If these have the same sign, it is certain which fit is better. If not, a [reference()]
-#' kept in the fits narrows the bounds. Fits with neighbours, [gp_sor()], [gp_fitc()] and [gp_subsample()] have no bounds
-#' (`NA`). For a non-Gaussian likelihood values are Laplace's, or with `approx = "vi"` lower bounds.
+#' kept in the fits narrows the bounds. Fits with neighbours, [gp_sor()], [gp_fitc()] and [gp_subsample()] have no
+#' bounds (`NA`). For a non-Gaussian likelihood values are Laplace's, or with `approx = "vi"` lower bounds.
 #'
 #' There are no p-values: twice a difference is not chi-squared, because hyperparameters have priors and ends of their
-#' ranges. Differences are in nats: 1 is little, 5 is much. A hyperparameter without effect gains about half a nat; `AIC`
-#' subtracts 1 for each.
+#' ranges. Differences are in nats: 1 is little, 5 is much. A hyperparameter without effect gains about half a nat.
 #'
 #' @param object A fit.
 #' @param ... Other fits of the same data.

@@ -14,14 +14,14 @@
 #' @param folds Number of random folds of nearly equal size, or a vector with the fold of each row.
 #' @param by Groups of rows: a vector with an element for each row, or a formula such as `~ site` or `~ a + b`.
 #' @param hyper `"refit"` or `"held"`: what is learned in every fold.
-#' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, its rows; `rmse`, of the mean response;
-#'   `nlpd`, mean negative log predictive density; `crps`, mean continuous ranked probability score, or for classes
-#'   `brier` and `accuracy`; `cover50` and `cover95`, shares inside central intervals; `seconds`. Attributes: `overall`,
-#'   the same over all rows; `hyper`; `predictions`, with `row`, `fold`, `y`, `mean` and `sd`, or for a non-Gaussian
-#'   likelihood `size` (trials), `mean`, `density` (log), and probabilities `below` and `upto` the response.
+#' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, its rows; `rmse` of the mean
+#'   response; `nlpd`, mean negative log predictive density; `crps`, mean continuous ranked probability score, or for
+#'   classes `brier` and `accuracy`; `cover50` and `cover95`, shares inside central intervals; `seconds`. Attributes:
+#'   `overall`, the same over all rows; `hyper`; `predictions`, with `row`, `fold`, `y`, `mean` and `sd`, or for a
+#'   non-Gaussian likelihood `size` (trials), `density` (log), and probabilities `below` and `upto` the response.
 #' @section Errors and invariants: class `pfdtc_error_input` for a fit without its data, or too few folds. Every row is
 #'   predicted once, by a fit without it.
-#' @seealso [leave_one_out] (single rows, without refits), [compare_fits()], `vignette("pfdtc")`
+#' @seealso [leave_one_out] (single rows, no refits), [compare_fits()], `vignette("pfdtc")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))
 #' set.seed(1)
@@ -154,7 +154,8 @@ predict_fold_of_sites <- function(fit, data, settings, hyper, out) {
   one <- suppressMessages(fit_as_asked(part, settings))
   p <- latent_at(one, data$x[out, , drop = FALSE])
   sites <- take_sites(data$sites, out)
-  score_each(response_of(one), sites[c("y", "size")], list(mean = p$mean + sites$offset, var = p$var), list(), crps = TRUE)
+  score_each(response_of(one), sites[c("y", "size")], list(mean = p$mean + sites$offset, var = p$var), list(),
+             crps = !has_classes(response_of(one)))
 }
 
 # ---- which rows go together -----------------------------------------------------------------------------------------

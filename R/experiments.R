@@ -13,7 +13,7 @@
 #' @param methods Names from Details.
 #' @param m Numbers of inducing points. Default: those of the stored results; for own data `min(100, train)`.
 #' @param reps,seed Number of repetitions, and a whole number from which all random numbers are derived.
-#' @param file Name of the results, ending in `.csv` or `.csv.gz`. After an interrupt the same call does what is missing.
+#' @param file Name of the results, ending in `.csv` or `.csv.gz`. After an interrupt the same call does the rest.
 #' @param trace Values of `m` for which errors and divergences are kept along the optimisation.
 #' @param control,dir See [pfdtc_control()] and [load_dataset()].
 #' @param workers Number of processes, each with one thread.
@@ -31,7 +31,7 @@
 #'   Interrupts, workers and the order of `m` change no number but the seconds.
 #' @seealso [plot_rmse()], [plot_kl()], [plot_divergence_error()]
 #' @examples
-#' results <- run_experiment(cars, c("pf", "vfe"), m = 4, reps = 1, control = pfdtc_control(maxit = 10))
+#' results <- run_experiment(cars, c("pf", "vfe"), m = 4, reps = 1, control = pfdtc_control(10))
 #' results[c("method", "rmse_mean", "rmse_sd", "certified_mean_error")]
 #' @export
 run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample", "default"), m = NULL, reps = 10,

@@ -39,12 +39,9 @@ Ops.pfdtc_kernel <- function(e1, e2) {
     abort_input("kernel", describe(number), "a kernel",
                 hint = "kernel_constant(<variance>) is one that is the same everywhere.")
   }
-  scale_kernel(with_variance(kernel), check_positive(number, "number", 1L))
-}
-
-# Gives each term without a variance the variance 1, so that it can be multiplied.
-with_variance <- function(kernel) {
-  change_terms(kernel, function(t) if (is.null(t$variance)) replace(t, "variance", 1) else t)
+  # a term without a variance gets the variance 1, so that it can be multiplied
+  kernel <- change_terms(kernel, function(t) if (is.null(t$variance)) replace(t, "variance", 1) else t)
+  scale_kernel(kernel, check_positive(number, "number", 1L))
 }
 
 # Returns the kernel of these factors and terms, without the factors that no term has.

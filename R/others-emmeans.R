@@ -5,8 +5,8 @@
 #' `emmeans()`, `emtrends()` and `contrast()` for fits from a formula: posterior means of f and their covariance at the
 #' rows of the reference grid.
 #'
-#' Intervals are credible ones, with hyperparameters held at their estimates. `type = "response"` applies the inverse
-#' link, as for [glm()]. A Gaussian process has interactions: contrasts depend on the values of the other inputs.
+#' Intervals are credible ones, with hyperparameters held. `type = "response"` applies the inverse link. A Gaussian
+#' process has interactions: contrasts depend on the values of the other inputs.
 #'
 #' @param object A fit from a formula. A fit from a matrix is an error of class `pfdtc_error_input`.
 #' @param data The data, if the call of the fit no longer finds them.

@@ -10,7 +10,7 @@
 #' and kernels in a list column.
 #'
 #' @param mode `"regression"`, or `"classification"` for a factor with two levels.
-#' @param engine `"pfdtc"`, which is [pfdtc()], or for regression `"pfdtc_exact"`, which is [gp_exact()].
+#' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
 #' @param kernel A kernel, see [kernel_se()]. Default: chosen by the fit.
 #' @param inducing_points,neighbors Arguments `m` and `neighbours` of [pfdtc()].
 #' @param noise Noise variance to start from. Default: learned.

@@ -5,11 +5,10 @@
 #' `tidy()`, `glance()` and `augment()` of packages generics and broom, and `autoplot()` of ggplot2.
 #'
 #' @param x,object A fit.
-#' @param data,newdata The training rows, to which columns are added, or rows to predict at instead.
+#' @param data,newdata The training rows, or rows to predict at instead.
 #' @param se_fit Should `.se.fit`, the sd of f, be added?
 #' @param interval Interval to add as `.lower` and `.upper`, as in [predict.gp_fit()].
-#' @param conf.int Should [confint()] be added as `conf.low` and `conf.high`, in the units of `estimate`?
-#' @param conf.level Probability of the intervals.
+#' @param conf.int,conf.level Should [confint()] be added as `conf.low` and `conf.high`, with which probability?
 #' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As in [plot.gp_fit()].
 #' @param ... Not used.
 #' @return A data frame; `autoplot()` returns a ggplot of the figure of [plot.gp_fit()]. `tidy()` has a row for each

@@ -26,7 +26,7 @@
 #' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
-#' @param neighbours number of nearest neighbours in a prediction, 0 for none. Default: 40 or none, by the data.
+#' @param neighbours number of nearest neighbours in a prediction. Default: 40 or 0, by the data.
 #' @param family,approx [gaussian()], [binomial()], [poisson()], [nb()] or [student()]; for all but the first, Laplace's
 #'   approximation or `"vi"`, the best normal distribution.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
@@ -164,7 +164,7 @@ source_fit <- function(method, source, call, args, envir) {
   chance <- random_state()
   data <- data_from_source(source, call, envir, args$center, args$scale, size, args$kernel)
   args$keep_sample <- check_flag(args$keep_data, "keep_data")
-  few <- data$whole$seen <= min(exact_rows, size) && args$keep_data &&
+  few <- data$whole$seen <= min(dense_rows, size) && args$keep_data &&
     gp_families[[method]]$chooses && leaves_points_open(args)
   if (few) {
     assign(".Random.seed", chance, envir = globalenv()) # a data frame draws no sample

@@ -27,7 +27,8 @@
 #' fit <- pfdtc(dist ~ speed, cars, m = 3)
 #' fit$reference <- reference(fit, m2 = 8)
 #' plot_certificate(fit)
-#' plot_certificate(list(fit, update(fit, m = 5, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")))
+#' more <- update(fit, m = 5, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+#' plot_certificate(list(fit, more))
 #' @export
 plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, level = 0.95, inputs = NULL, at = NULL,
                              n = 200, points = TRUE, ..., reference = NULL, plot = TRUE,

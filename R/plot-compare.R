@@ -3,8 +3,8 @@
 #' Draws a panel for each fit: mean and two sds of the exact GP in blue, those of the fit and its inducing points in
 #' red.
 #'
-#' With several inputs there is a slice along one, as in [plot.gp_fit()]; with `newdata` there are errors row by row
-#' instead, mean of the fit less exact mean against the exact mean.
+#' With several inputs there is a slice along one, or with `newdata` the error of the mean at each row against the exact
+#' mean.
 #'
 #' @param fits A fit or a list of fits, whose names become the titles. With a non-Gaussian likelihood f is drawn.
 #' @param exact A [gp_exact()] fit of the same data and hyperparameters, or `NULL`.
@@ -20,7 +20,8 @@
 #' @seealso [compare_fits()] for the same in numbers, [plot.gp_fit()]
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
-#' same <- list(dist ~ speed, quote(cars), m = 2, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
+#' same <- list(dist ~ speed, quote(cars), m = 2, kernel = exact$kernel, noise = exact$noise,
+#'              hyper = "fixed")
 #' plot_fits(list(DTC = do.call(gp_dtc, same), SoR = do.call(gp_sor, same)), exact)
 #' @export
 plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NULL, n = 200, points = TRUE, ...) {

@@ -32,8 +32,8 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
 #'   `"prediction"` of held-out responses (dotted: the exact GP). In sds of the training responses.
 #' @param datasets,methods Names of those to show. Default: all.
 #' @param ... Arguments of [plot.default()].
-#' @return Invisibly, a data frame: `dataset`, `method`, `m`, `middle` (median), `low`, `high`, `n` (repetitions).
-#' @section Errors: class `pfdtc_error_input` for other results, or names that are not in them.
+#' @return Invisibly, a data frame: `dataset`, `method`, `m`, `middle` (median), `low`, `high`, `n` (repetitions). Class
+#'   `pfdtc_error_input` for other results, or names that are not in them.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figures 3 and 5.
 #' @seealso [plot_kl()], [plot_divergence_error()], [autoplot()][autoplot.pfdtc_experiment]
 #' @examples

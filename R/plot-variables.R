@@ -137,9 +137,9 @@ grid_of_rows <- function(name, x) {
   grid_frame(name, value, NA_character_, x[match(value, x[, 1L]), , drop = FALSE])
 }
 
-# Returns the parts of a figure that need no posterior: list(all, all variables; variables, a panel each; grid, a row for
-# each point of each curve; foot). `n` is NULL for as many points as the fit needs. With `terms` a panel is a term of
-# the kernel along a variable that the term reads; at most 16 are shown.
+# Returns the parts of a figure that need no posterior: list(all, all variables; variables, a panel each; grid, a row
+# for each point of each curve; foot). `n` is NULL for as many points as the fit needs. With `terms` a panel is a term
+# of the kernel along a variable that the term reads; at most 16 are shown.
 slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9L) {
   x <- slice_rows(fit)
   all <- fit_variables(fit)
@@ -153,8 +153,9 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
     ends <- xlim[[v$name]]
     slice_grid(v, centre, x, if (is.null(n)) slice_points(fit, v, c(ends, x[, v$columns])) else n, ends)
   })
-  list(all = all, variables = shown, grid = do.call(rbind, grids), foot = slices_foot(
-    all, centre, panel_names(shown), if (terms) length(panels) else if (is.null(inputs) && most > 1L) length(all) else 0L))
+  there <- if (terms) length(panels) else if (is.null(inputs) && most > 1L) length(all) else 0L
+  list(all = all, variables = shown, grid = do.call(rbind, grids),
+       foot = slices_foot(all, centre, panel_names(shown), there))
 }
 
 panel_names <- function(shown) vapply(shown, `[[`, "", "name")

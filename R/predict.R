@@ -20,8 +20,7 @@
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? It costs two posteriors
 #'   for each hyperparameter.
 #' @param na.action treatment of missing values: by default they predict `NA`; `na.omit` drops the rows.
-#' @param file for a row source: a CSV file for the predictions, whose name is returned. After an interrupt the same
-#'   call continues.
+#' @param file for a row source: a CSV file for the predictions. After an interrupt the same call continues.
 #' @param ... not used: an unknown argument is an error.
 #' @return As [predict.lm()]: a vector; with `interval` a matrix with columns `fit`, `lwr` and `upr`; with `se.fit` or
 #'   `full_cov` a list of `fit`, `se.fit` and `cov`. For `type = "terms"` a matrix with attribute `constant`.
@@ -116,7 +115,7 @@ in_shape <- function(said, names) {
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
   posterior <- if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
-  p <- latent_at(fit, rows$x, ask$full_cov, posterior)
+  p <- latent_at(fit, rows$x, ask$full_cov, posterior, needs_mean_only(fit, ask))
   f <- list(mean = p$mean[rows$index] + rows$offset, var = p$var[rows$index], size = rows$size)
   if (conjugate) {
     noise <- (if (is.null(p$noise)) fit$noise else p$noise) * noise_factor(fit$noise_trend, rows$x)
@@ -135,6 +134,11 @@ latent_asked <- function(fit, rows, ask) {
   if (ask$full_cov && conjugate) diag(f$cov) <- f$var + if (ask$type == "response") f$noise else 0
   if (ask$type %in% c("class", "density")) f$mean <- stats::setNames(f$mean, rows$names)
   f
+}
+
+needs_mean_only <- function(fit, ask) {
+  ask$interval == "none" && !ask$se.fit && !ask$full_cov && !ask$certified && is.null(fit$likelihood) &&
+    (ask$type == "latent" || is.null(fit$transform) && ask$type %in% c("mean", "median", "response"))
 }
 
 # Returns the trials of each row where a distribution of responses is asked for, else 1.

@@ -1,7 +1,7 @@
 # Facts of a fit, one sentence each, for print(), summary() and report().
 
-# Returns what print() and summary() show of a fit: some of its elements, tables, and `fields`, the rows "label, text" in
-# the order of printing. NULL or NA is not printed.
+# Returns what print() and summary() show of a fit: some of its elements, tables, and `fields`, the rows "label, text"
+# in the order of printing. NULL or NA is not printed.
 fit_facts <- function(fit) {
   parts <- c("call", "method", "kernel", "kernels", "noise", "m", "hyper", "center", "scale", "nobs", "df", "evidence",
              "objective", "jitter", "evaluations", "seconds", "convergence", "message", "posterior", "likelihood",
@@ -53,7 +53,8 @@ describe_data <- function(fit) {
   variables <- length(fit$frame$variables)
   levels <- response_of(fit)$levels
   paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
-         count_of(inputs, "input"), if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
+         count_of(inputs, "input"),
+         if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
          if (!is.null(levels)) sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L]),
          if (!is.null(fit$chosen)) sprintf("; subsample of %s", count_of(fit$m, "random row")))
 }
@@ -142,8 +143,9 @@ describe_trial <- function(trial) {
 describe_source <- function(fit) {
   source <- fit$source
   if (is.null(source)) return(NULL)
-  sprintf("%s, read %d times; %s", source$label, source$passes, if (!is.null(fit$data)) "all rows are kept in memory" else
-    sprintf("kernel, noise and inducing points come from %s random rows", show_count(source$sample)))
+  kept <- if (!is.null(fit$data)) "all rows are kept in memory" else
+    sprintf("kernel, noise and inducing points come from %s random rows", show_count(source$sample))
+  sprintf("%s, read %d times; %s", source$label, source$passes, kept)
 }
 
 describe_aux <- function(fit) {
@@ -176,8 +178,9 @@ describe_estimation <- function(fit) {
                    "jointly with the inducing points", fit$hyper)
   code <- fit$pilot$convergence
   if (is.null(code) || code == 0L) return(text)
-  sprintf("%s; the pilot was stopped %s", text, switch(as.character(code), "1" = "at `maxit`", "2" = "at its time limit",
-                                                        "52" = "by an interrupt", paste("with code", code)))
+  stopped <- switch(as.character(code), "1" = "at `maxit`", "2" = "at its time limit", "52" = "by an interrupt",
+                    paste("with code", code))
+  sprintf("%s; the pilot was stopped %s", text, stopped)
 }
 
 # When one start alone reached the best value, the distance of the next shows whether that matters.

@@ -18,7 +18,7 @@ summary.gp_fit <- function(object, ...) {
   out <- c(fit_facts(fit), list(term_shares = term_shares(fit)))
   if (!response_of(fit)$conjugate) {
     out$scores <- if (kept) summary_scores(training_scores(fit, seen = TRUE))
-    out$scores_loo <- if (kept && fit$nobs <= exact_rows) summary_scores(training_scores(fit))
+    out$scores_loo <- if (kept && fit$nobs <= dense_rows) summary_scores(training_scores(fit))
   } else {
     out$residuals <- if (kept) stats::residuals(fit)
     out$rmse <- if (kept) root_mean_square(out$residuals) else NA_real_
@@ -36,7 +36,10 @@ summary_scores <- function(s) c(NLPD = s$nlpd, RMSE = s$rmse, "Brier score" = s$
 print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   print_model(x, digits)
   print_kernels_tried(x$kernels)
-  listed <- function(s) if (any(!is.na(s))) with_numbers(paste(names(s)[!is.na(s)], "%s", collapse = ", "), s[!is.na(s)])
+  listed <- function(s) {
+    s <- s[!is.na(s)]
+    if (length(s)) with_numbers(paste(names(s), "%s", collapse = ", "), s)
+  }
   print_fields(list(
     "Variance by term" = listed_shares(x),
     Residuals = if (!is.null(x$residuals)) {

@@ -87,7 +87,8 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
                        precondition = if (near) near_preconditioner(reference, data)))
   if (!is.null(made$stopped)) return(ended(0L, made$stopped))
   kriged <- made$value$kriged
-  far <- if (is.null(kriged)) Inf else reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
+  far <- if (is.null(kriged)) Inf else
+    reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
   own <- largest_error(inside)
   so_far <- if (correction_serves(reference, data)) solution_so_far(reference$correction)
   aim <- 0.9 * goal

@@ -16,11 +16,10 @@
 #' @param object,fit A fit.
 #' @param scale,k Not used, and the penalty for a parameter.
 #' @param full Should rows of weight 0 be named, too?
-#' @param formula. Changes to the formula, see [update.formula()].
+#' @param formula. Changes to the formula.
 #' @param evaluate `FALSE` returns the new call instead of the fit.
 #' @param ... For `update()`, arguments to change or to add.
-#' @return Numbers, a `family`, character vectors, or for `update()` a fit. Class `pfdtc_error_input` if data are needed
-#'   that the fit has not kept.
+#' @return Numbers, a `family`, text, or for `update()` a fit.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' c(sqrt(deviance(fit) / df.residual(fit)), sigma(fit))

@@ -3,7 +3,7 @@
 #' Report on a fit
 #'
 #' Returns a paragraph and a table: data, kernel, hyperparameters, posterior, certified error, log marginal likelihood,
-#' leave-one-out scores and time. In R Markdown and Quarto a chunk that ends in `report(fit)` shows both.
+#' leave-one-out scores and time. In R Markdown a chunk that ends in `report(fit)` shows both.
 #'
 #' @param x A fit; in the print method, a report.
 #' @param newdata Rows to certify the fit at, as for [certify()]. Default: none; a fit with `tol` has its certified

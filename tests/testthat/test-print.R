@@ -57,8 +57,9 @@ test_that("a linear mean of one column has a table of its own", {
   lines <- strsplit(printed(flat), "\n")[[1L]]
   table <- summary(flat)$linear
   for (name in rownames(table)) {
-    expect_match(lines, sprintf("^%s +%s +%s$", sub("([(])(.*)([)])", "[(]\\2[)]", name), format(signif(table[name, 1], 4)),
-                                format(signif(table[name, 2], 4))), all = FALSE)
+    cells <- vapply(signif(table[name, ], 4), format, "")
+    expect_match(lines, sprintf("^%s +%s +%s$", sub("([(])(.*)([)])", "[(]\\2[)]", name), cells[[1]], cells[[2]]),
+                 all = FALSE)
   }
   trend <- pfdtc(dist ~ speed, cars, noise = ~ speed, kernel = kernel_se(5, 600))
   expect_identical(nrow(summary(trend)$linear), 1L) # a single coefficient is a table, too
@@ -74,8 +75,8 @@ test_that("composite kernels are in words, with a row for each input and its ran
   expect_match(text, "\nhp +60 +283\n?")
   expect_match(text, sprintf("\nwt +2 +3 +%s", format(signif(diff(range(mtcars$wt)), 4))))
   expect_no_match(text, "wt,hp|matern32")
-  periodic <- gp_exact(mpg ~ wt, mtcars, kernel = kernel_se(1, 4) * kernel_periodic(lengthscale = 1, period = 2) + kernel_se(2, 30), noise = 6,
-                       hyper = "fixed")
+  kernel <- kernel_se(1, 4) * kernel_periodic(lengthscale = 1, period = 2) + kernel_se(2, 30)
+  periodic <- gp_exact(mpg ~ wt, mtcars, kernel = kernel, noise = 6, hyper = "fixed")
   text <- gsub("\\s+", " ", printed(summary(periodic)))
   expect_match(text, "squared exponential (1) times periodic, sd 2; squared exponential (2), sd 5.477", fixed = TRUE)
   expect_match(text, "Lengthscales squared exponential (1) squared exponential (2) Range", fixed = TRUE)
