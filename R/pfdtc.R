@@ -9,8 +9,9 @@
 #'
 #' \method{pfdtc}{default}(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NULL,
 #'   hyper = c("evidence", "pilot", "joint", "fixed"), aux = NULL, neighbours = NULL,
-#'   family = stats::gaussian(), approx = c("laplace", "vi"), mean = ~1, transform = NULL,
-#'   workers = NULL, inducing = NULL, weights = NULL, offset = NULL, center = TRUE,
+#'   family = stats::gaussian(), approx = c("laplace", "vi"), mean = ~1, transform = "auto",
+#'   plain = getOption("pfdtc.plain", FALSE), workers = NULL,
+#'   inducing = NULL, weights = NULL, offset = NULL, center = TRUE,
 #'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
 #'
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
@@ -21,8 +22,8 @@
 #' @param tol accuracy to certify, between 0 and 1: the fit chooses its approximation by it. Default: none.
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
 #'   best of several.
-#' @param noise noise variance, in squared units of `y`; default: learned. A one-sided formula: its log is linear in
-#'   inputs (`~ x1`) or smooth (`~ smooth(x1)`). 0 interpolates: held at 1e-10 of the variance of `y`.
+#' @param noise noise variance, in squared units of `y`; default: found, constant or smooth in the inputs. A
+#'   formula: constant (`~ 1`), its log linear (`~ x1`) or smooth (`~ smooth(x1)`). 0 interpolates.
 #' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
@@ -30,7 +31,9 @@
 #' @param family,approx [gaussian()], [binomial()], [poisson()], [nb()] or [student()]; for all but the first, Laplace's
 #'   approximation or `"vi"`, the best normal distribution.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
-#' @param transform `"log"` or `"yeojohnson"`, applied to the response; `fit$transform` of another fit; `"auto"`: found.
+#' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; `fit$transform` of another fit;
+#'   `"auto"`: the best by log marginal likelihood, see `fit$response`.
+#' @param plain `TRUE`: by default no transform and constant noise.
 #' @param workers `TRUE`: fit on workers of \pkg{future} or \pkg{mirai}, see [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
 #' @param weights,offset the noise variance is `noise / weights`; `offset` is added to f.
@@ -83,8 +86,9 @@ pfdtc <- function(x, ...) UseMethod("pfdtc")
 pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NULL,
                           hyper = c("evidence", "pilot", "joint", "fixed"), aux = NULL,
                           neighbours = NULL, family = stats::gaussian(), approx = c("laplace", "vi"), mean = ~1,
-                          transform = NULL, workers = NULL, inducing = NULL, weights = NULL, offset = NULL,
-                          center = TRUE, scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...) {
+                          transform = "auto", plain = getOption("pfdtc.plain", FALSE), workers = NULL,
+                          inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                          control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
@@ -104,7 +108,8 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'   units of the data.
 #'   * What it is: `call`, `method`, `version`; `posterior`, `"exact"`, `"far"` (inducing points) or `"far + near"`
 #'     (with nearest neighbours); `because`, a sentence for each choice; `likelihood` and `theta` for other families;
-#'     `transform`, `noise_trend`.
+#'     `transform`, `noise_trend`. `response`, a data frame of the transforms and noise models compared: `merit`, log
+#'     marginal likelihood less 2 a parameter; `chosen`; `refused`, by held-out rows.
 #'   * Kernel: `kernel`, `noise`. `kernels`, a data frame of the kernels compared: `score`, minus the mean log density
 #'     of held-out scaled responses plus a price for parameters, and its `se` (`NA`: log marginal likelihoods).
 #'   * Learning: `learned`, a data frame of the starts: `lengthscale`, `noise` and the `evidence` reached. Starts within

@@ -9,6 +9,7 @@
 #' * `"map"`: mean and sd of f over two numeric inputs. The mean is blank where its sd is above 0.7 times the prior sd.
 #' * `"checks"`, or some of `"residuals"`, `"qq"`, `"pit"`, `"observed"`, `"semivariogram"`: leave-one-out predictions
 #'   against what the model expects. `vignette("pfdtc")` explains how to read them.
+#' * `"choices"`: how far each transform, noise model and kernel is behind the one chosen.
 #' * `"calibration"`, for a non-Gaussian likelihood: shares of successes against predicted probabilities, or the PIT
 #'   histogram.
 #'
@@ -68,6 +69,7 @@ figure_of_fit <- function(x, inputs, at, level, interval, n, points, which, scal
   certified <- check_flag(certified, "certified")
   type <- check_choice(type, c("response", "link"), "type")
   if (identical(which, "calibration")) return(calibration_figure(x))
+  if (identical(which, "choices")) return(choices_figure(x))
   which <- check_which(which)
   if (identical(which, "map")) return(map_table(check_any_fit(x, "x"), inputs, at, n, points, type))
   if (!identical(which, "slices")) return(checks_figure(x, which))

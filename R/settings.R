@@ -25,6 +25,7 @@ settings <- local({
     approx = setting("response", "pfdtc", kept = FALSE),
     mean = setting("learn"),
     transform = setting("response", "pfdtc", null = FALSE, check = function(value, method) check_transform(value)),
+    plain = setting("response", "pfdtc", null = FALSE, check = function(value, method) check_flag(value, "plain")),
     workers = setting("rows", "pfdtc", kept = FALSE),
     inducing = setting("posterior", setdiff(every, c("gp_subsample", "gp_exact")),
                        check = function(value, method) check_inducing(value)),
