@@ -16,7 +16,7 @@
 #' @param samples number of sample paths in place of the reference's covariance. Default: the covariance itself.
 #' @param make,label a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns
 #'   `list(U, W, sign, mean, p)`, see details; and its name in `print()`.
-#' @return A description of class `pfdtc_aux`; [auxiliary()] makes the distribution.
+#' @return A description of class `pfdtc_aux`.
 #' @details `make` describes a Gaussian process with covariance
 #' \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j s_j b_j(x) b_j(x')}, with
 #' \eqn{b_j(x) = \sum_i k(x, u_i) W_{ij}}{b_j(x) = sum_i k(x, u_i) W[i, j]}, and mean
@@ -120,12 +120,11 @@ default_aux <- function() aux_white()
 
 #' Make an auxiliary distribution from data
 #'
-#' The data are neither centred nor scaled.
+#' Makes the distribution that a description such as [aux_sor()] describes. The data are neither centred nor scaled.
 #'
 #' @inheritParams kernel_matrix
 #' @param y numeric response, one number for each row of `x`.
-#' @param noise noise variance, in squared units of `y`.
-#' @param aux a description, see [aux_sor()].
+#' @param noise,aux noise variance, in squared units of `y`; a description.
 #' @param weights positive numbers: the noise variance of a row is `noise / weights`. Default: 1.
 #' @return An object of class `pfdtc_auxiliary`. `predict(nu, newdata)` returns `list(fit, se.fit)`, mean and sd at
 #'   new rows in units of `y`; `aux_white()` has no values there. For `aux_refresh()` it is the first distribution.

@@ -32,24 +32,38 @@
 #' @details The usage is that of all: `gp_dtc()`, `gp_sor()` and `gp_fitc()` have no `hyper = "joint"`,
 #'   `gp_subsample()` has no `inducing` either, and `gp_exact()` has neither `inducing` nor `m`.
 #' @section Errors and invariants: as [pfdtc()]. With all rows as inducing points (or drawn) every method gives the
-#'   exact posterior, SoR at the rows only. The SoR variance is never above the DTC variance.
+#'   exact posterior, SoR at the rows only.
 #' @seealso [compare_fits()], [kl_divergence()], `vignette("comparison")`
 #' @name baselines
+#' @aliases gp_exact gp_vfe gp_dtc gp_sor gp_fitc gp_subsample
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
 #' vfe <- gp_vfe(dist ~ speed, cars, m = 5, kernel = exact$kernel, noise = exact$noise,
 #'               hyper = "fixed")
 #' kl_divergence(vfe, exact)
+#' @rawNamespace
+#' export(gp_exact, gp_vfe, gp_dtc, gp_sor, gp_fitc, gp_subsample)
+#' S3method(gp_exact, default)
+#' S3method(gp_exact, formula)
+#' S3method(gp_vfe, default)
+#' S3method(gp_vfe, formula)
+#' S3method(gp_dtc, default)
+#' S3method(gp_dtc, formula)
+#' S3method(gp_sor, default)
+#' S3method(gp_sor, formula)
+#' S3method(gp_fitc, default)
+#' S3method(gp_fitc, formula)
+#' S3method(gp_subsample, default)
+#' S3method(gp_subsample, formula)
 NULL
 
-#' @rdname baselines
-#' @usage NULL
-#' @export
+gp_exact <- function(x, ...) UseMethod("gp_exact")
 gp_vfe <- function(x, ...) UseMethod("gp_vfe")
+gp_dtc <- function(x, ...) UseMethod("gp_dtc")
+gp_sor <- function(x, ...) UseMethod("gp_sor")
+gp_fitc <- function(x, ...) UseMethod("gp_fitc")
+gp_subsample <- function(x, ...) UseMethod("gp_subsample")
 
-#' @rdname baselines
-#' @usage NULL
-#' @export
 gp_vfe.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL,
                            hyper = c("evidence", "pilot", "joint", "fixed"),
                            mean = ~1, inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
@@ -57,96 +71,38 @@ gp_vfe.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL,
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
-#' @rdname baselines
-#' @usage NULL
-#' @export
-gp_vfe.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
-  formula_fit(.Generic, match.call(), parent.frame(), list(...))
-}
-
-#' @rdname baselines
-#' @usage NULL
-#' @export
-gp_dtc <- function(x, ...) UseMethod("gp_dtc")
-
-#' @rdname baselines
-#' @usage NULL
-#' @export
 gp_dtc.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
                            mean = ~1, inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                            control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
-#' @rdname baselines
-#' @usage NULL
-#' @export
-gp_dtc.formula <- gp_vfe.formula
-
-#' @rdname baselines
-#' @usage NULL
-#' @export
-gp_sor <- function(x, ...) UseMethod("gp_sor")
-
-#' @rdname baselines
-#' @usage NULL
-#' @export
 gp_sor.default <- gp_dtc.default
 
-#' @rdname baselines
-#' @usage NULL
-#' @export
-gp_sor.formula <- gp_vfe.formula
-
-#' @rdname baselines
-#' @usage NULL
-#' @export
-gp_fitc <- function(x, ...) UseMethod("gp_fitc")
-
-#' @rdname baselines
-#' @usage NULL
-#' @export
 gp_fitc.default <- gp_dtc.default
 
-#' @rdname baselines
-#' @usage NULL
-#' @export
-gp_fitc.formula <- gp_vfe.formula
-
-#' @rdname baselines
-#' @usage NULL
-#' @export
-gp_subsample <- function(x, ...) UseMethod("gp_subsample")
-
-#' @rdname baselines
-#' @usage NULL
-#' @export
 gp_subsample.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
                                  mean = ~1, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                                  control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
-#' @rdname baselines
-#' @usage NULL
-#' @export
-gp_subsample.formula <- gp_vfe.formula
-
-#' @rdname baselines
-#' @usage NULL
-#' @export
-gp_exact <- function(x, ...) UseMethod("gp_exact")
-
-#' @rdname baselines
-#' @usage NULL
-#' @export
 gp_exact.default <- function(x, y, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "joint", "fixed"),
                              mean = ~1, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                              control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
-#' @rdname baselines
-#' @usage NULL
-#' @export
+gp_vfe.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
+  formula_fit(.Generic, match.call(), parent.frame(), list(...))
+}
+
+gp_dtc.formula <- gp_vfe.formula
+
+gp_sor.formula <- gp_vfe.formula
+
+gp_fitc.formula <- gp_vfe.formula
+
+gp_subsample.formula <- gp_vfe.formula
+
 gp_exact.formula <- gp_vfe.formula

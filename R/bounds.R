@@ -5,11 +5,10 @@
 #' intervals. A fit under [aux_subset()] also gets the paper's bound by a density ratio, which grows exponentially in
 #' the number of rows left out.
 #'
-#' @inheritParams certify
 #' @param fit A fit by [pfdtc()], [gp_vfe()] or [gp_dtc()], with its data. A fit with neighbours is bounded without
 #'   them, an exact one as DTC with all rows as inducing points.
+#' @param newdata,reference,m2,... As in [certify()].
 #' @param effort `"fast"` uses the fit's own inducing points, `"reference"` also a bigger posterior.
-#' @param m2 Number of inducing points of that reference.
 #' @param samples Number of importance samples for an estimate of the density ratio, which is no bound.
 #' @return A data frame, a row for each row of `newdata`: `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp`
 #'   (units of `y`) and `var_bound` (squared). Attributes: `eps`, `eps_mean`, `eps_cov` (no unit), `w2` (bound of the
@@ -135,18 +134,22 @@ prediction_rounding <- function(own, r, x) {
 
 # ---- the density ratio of a subset ----------------------------------------------------------------------------------
 
-# Bounds log |d pi / d nu| <= log Z_nu - (sum over the other rows of log(2 pi s2 / w))/2 - log Z, where nu is the exact
-# posterior given some rows and log Z_nu its log marginal likelihood. `lower` is a lower bound of log Z. The result is
-# for the scaled y, without the term of merged rows.
-log_density_ratio <- function(fit, data, lower) {
-  model <- model_of(fit)
-  noise <- model$noise
+# Returns nu, the exact posterior given the rows of aux_subset(), for the scaled y.
+subset_posterior <- function(fit, data) {
   rows <- fit$aux_rows
+  some <- list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = merged_weights(data)[rows])
+  model <- new_model(model_of(fit)$kernel, model_of(fit)$noise)
+  exact_posterior(some, model, native_exact(some, model))
+}
+
+# Bounds log |d pi / d nu| <= log Z_nu - (sum over the other rows of log(2 pi s2 / w))/2 - log Z, where log Z_nu is the
+# log marginal likelihood of nu's rows. `lower` is a lower bound of log Z. The result is for the scaled y, without the
+# term of merged rows.
+log_density_ratio <- function(fit, data, lower) {
+  noise <- model_of(fit)$noise
   w <- merged_weights(data)
-  some <- native_exact(list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w[rows]),
-                       new_model(model$kernel, noise))
   here <- lower - merged_log_density(data$shift, noise) - data$shift$constant + sum(log(w)) / 2
-  -some$minus_evidence - sum(log(2 * pi * noise / w[-rows])) / 2 - here
+  -subset_posterior(fit, data)$factors$minus_evidence - sum(log(2 * pi * noise / w[-fit$aux_rows])) / 2 - here
 }
 
 # Returns the paper's form of the theorem. Without inducing points eps_mean^2 <= y'y / s2 and eps_cov^2 <= tr K / s2.
@@ -163,9 +166,8 @@ ratio_bound <- function(fit, p, reference) {
   log_eps <- ratio / 2 + log(d2 + rounding) / 2 - log(noise)
   prior <- log((p$factors$yy + p$factors$k_sum) / noise) / 2
   vacuous <- log_eps >= prior
-  says <- if (vacuous) "is vacuous: log eps = %.4g, and" else "gives log eps = %.4g;"
-  note <- sprintf(paste("The paper's bound by the density ratio", says, "without inducing points it is %.4g."),
-                  log_eps, prior)
+  note <- sprintf("The paper's bound by the density ratio has log eps = %.4g%s; without inducing points it is %.4g.",
+                  log_eps, if (vacuous) " and is vacuous" else "", prior)
   list(log_density_ratio = ratio, log_eps = log_eps, vacuous = vacuous, note = note)
 }
 
@@ -173,49 +175,19 @@ ratio_bound <- function(fit, p, reference) {
 # prod N(y_n; f_n, s2 / w_n), whose mean estimates Z / Z_nu. The ratio weight / mean is at most
 # prod (2 pi s2 / w_n)^{-1/2} / mean. Without that factor in the weights the largest ratio is 1 / mean.
 estimate_density_ratio <- function(fit, data, samples) {
-  model <- model_of(fit)
-  w <- merged_weights(data)
-  rows <- fit$aux_rows
-  rest <- seq_along(data$y)[-rows]
-  if (!length(rest)) return(list(density_ratio_estimate = 0, density_ratio_ess = samples))
-  draw <- subset_draws(data, rows, rest, w, model)
-  log_weight <- numeric(samples)
-  for (i in split(seq_len(samples), (seq_len(samples) - 1L) %/% 64L)) {
-    log_weight[i] <- -colSums(w[rest] * (data$y[rest] - draw(length(i)))^2) / (2 * model$noise)
-  }
+  rest <- seq_along(data$y)[-fit$aux_rows]
+  n <- length(rest)
+  if (!n) return(list(density_ratio_estimate = 0, density_ratio_ess = samples))
+  what <- sprintf("draws from the auxiliary distribution at %d rows", n)
+  if (n <= dense_draws) check_memory(32 * as.double(n)^2, what)
+  given <- subset_posterior(fit, data)
+  w <- merged_weights(data)[rest]
+  most <- max(64, 1e7 %/% n) # draws at a time
+  log_weight <- unlist(lapply(split(seq_len(samples), (seq_len(samples) - 1L) %/% most), function(i) {
+    f <- posterior_draws(given, data$x[rest, , drop = FALSE], length(i))
+    -colSums(w * (data$y[rest] - f)^2) / (2 * given$model$noise)
+  }))
   largest <- max(log_weight)
   weight <- exp(log_weight - largest)
   list(density_ratio_estimate = -(largest + log(mean(weight))), density_ratio_ess = sum(weight)^2 / sum(weight^2))
-}
-
-# Returns a function that draws columns from the exact posterior given some rows, at the other rows. If greedy points
-# explain the prior at all rows up to 1 % of the noise, it draws f = A'u with u given the rows; otherwise it uses a
-# Cholesky factor of the covariance matrix.
-subset_draws <- function(data, rows, rest, w, model) {
-  noise <- model$noise
-  x <- data$x[rest, , drop = FALSE]
-  left <- 0.01 * noise / max(w)
-  most <- min(nrow(data$x), getOption("pfdtc.memory", 2^27) %/% (8 * nrow(data$x)))
-  if (most > 0) {
-    greedy <- native_select(data$x, most, model$kernel, left / (nrow(data$x) * prior_most(model, data$x)))
-    if (greedy$t[length(greedy$t)] <= left) {
-      z <- data$x[greedy$pivots, , drop = FALSE]
-      post <- native_posterior(z, list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w[rows]),
-                               new_model(model$kernel, noise), 0)
-      A <- forwardsolve(post$L, native_kernel_matrix(model$kernel, z, x))
-      mean <- drop(crossprod(A, post$beta))
-      R <- sqrt(noise) * forwardsolve(post$C, A) # covariance s2 a'(s2 I + G)^{-1} a
-      return(function(k) mean + crossprod(R, matrix(stats::rnorm(nrow(R) * k), nrow(R))))
-    }
-  }
-  check_memory(32 * as.double(length(rest))^2,
-               sprintf("draws from the auxiliary distribution at %d rows", length(rest)))
-  post <- native_exact(list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w[rows]),
-                       new_model(model$kernel, noise))
-  mean <- native_exact_predict(post, data$x[rows, , drop = FALSE], model$kernel, x)$mean
-  cov <- native_exact_covariance(post, data$x[rows, , drop = FALSE], model$kernel, x)
-  R <- suppressWarnings(chol(cov, pivot = TRUE))
-  R[seq_along(rest) > attr(R, "rank"), ] <- 0
-  pivot <- order(attr(R, "pivot"))
-  function(k) mean + crossprod(R, matrix(stats::rnorm(length(rest) * k), length(rest)))[pivot, , drop = FALSE]
 }

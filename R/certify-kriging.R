@@ -93,10 +93,10 @@ kriged_sums <- function(found, r) {
   colSums(found$W * matrix(r[found$rows], nrow(found$rows))[, found$group, drop = FALSE])
 }
 
-# Returns krige() of all rows of x, 1,024 rows at a time.
+# Returns list(rows, found) for each 1,024 rows of x, with the result of krige().
 krige_all <- function(reference, data, x) {
   lapply(split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% 1024L), function(rows) {
-    krige(reference, data, x[rows, , drop = FALSE], group = group_for(length(rows)))
+    list(rows = rows, found = krige(reference, data, x[rows, , drop = FALSE], group = group_for(length(rows))))
   })
 }
 

@@ -111,7 +111,7 @@ bounds_at_mode <- function(fit, data, tight) {
   b
 }
 
-# Returns the bounds without what they have of each row, for a reference that is kept.
+# Returns the bounds without their numbers for each row, for a reference that is kept.
 bounds_without_rows <- function(b) {
   b[c("data", "sites", "e", "W_lower", "W_upper", "left")] <- NULL
   b$fit <- b$fit[c("control", "likelihood")]

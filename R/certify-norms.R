@@ -206,7 +206,7 @@ as_interval <- function(r) {
 
 posterior_interval <- function(post, fun) as_interval(certify_posterior(post, fun))
 
-# Replaces the ends that overflow made NaN: such an interval holds everything.
+# Replaces ends that are NaN by overflow: the interval then contains every number.
 unknown_if_nan <- function(inside) {
   all <- c(mean_lower = -Inf, mean_upper = Inf, sd_lower = 0, sd_upper = Inf)
   for (end in names(all)) inside[[end]][is.nan(inside[[end]])] <- all[[end]]

@@ -25,14 +25,17 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
                                             test_points = NULL, max_seconds = 10, ...) {
   fit <- p$fit
   if (!response_of(fit)$conjugate) return(with_fixed_seed(mode_certificate(fit, fun, effort, reference, m2)))
-  if (effort == "fast") needs_data(fit, "fit")
+  if (effort == "fast" || effort == "tight" && !is.null(reference)) needs_data(fit, "fit")
   job <- list2env(list(fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
                        test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds),
                        tell = stage_line("certify", fit$control$progress)))
   on.exit(job$tell(NULL))
   inside <- list(mean_lower = rep(-Inf, fun$n), mean_upper = rep(Inf, fun$n), sd_lower = numeric(fun$n),
                  sd_upper = rep(Inf, fun$n))
-  inside <- with_fixed_seed(Reduce(function(inside, step) step(job, fun, inside), step_lists(effort), inside))
+  steps <- step_lists(effort)
+  # the other steps need rows
+  if (!fun$n || is.null(job$data)) steps <- Filter(function(step) identical(step, step_reference), steps)
+  inside <- with_fixed_seed(Reduce(function(inside, step) step(job, fun, inside), steps, inside))
   if (effort == "fast") return(structure(inside, left = job$left()))
   structure(inside, m2 = job$reference$m, t = in_units(job$reference, job$reference$norms$t, 2),
             passes = passes_of(job$correction), went = job$correction$went, left = job$left())
@@ -42,7 +45,6 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
 
 # The posterior on the fit's own inducing points certifies any fit.
 step_own_points <- function(job, fun, inside) {
-  if (is.null(job$data) || !fun$n) return(inside)
   job$tell("the fit's own points")
   narrow(inside, posterior_interval(own_posterior(job$fit), fun))
 }
@@ -64,7 +66,7 @@ step_reference <- function(job, fun, inside) {
 step_exact_posterior <- function(job, fun, inside) {
   before <- job$without_passes
   rows <- open_intervals(utils::modifyList(inside, as.list(before)), job$at, c("mean", if (!is.null(before)) "sd"))
-  if (is.null(job$data) || !length(rows) || kriging_rows() < 1) return(inside)
+  if (!length(rows) || kriging_rows() < 1) return(inside)
   if (!exact_is_cheap(job$fit, length(rows), job$left())) return(inside)
   job$tell("exact posterior")
   exact <- tryCatch(exact_of_fit(job$fit), pfdtc_error_numerical = function(e) NULL)
@@ -73,15 +75,15 @@ step_exact_posterior <- function(job, fun, inside) {
 
 step_corrected_mean <- function(job, fun, inside) {
   if (is.null(job$without_passes)) job$without_passes <- inside[c("mean_lower", "mean_upper")]
-  if (is.null(job$correction) || !fun$n) return(inside)
+  if (is.null(job$correction)) return(inside)
   job$tell("exact mean")
   narrow(inside, as_interval(corrected_mean(job$reference, job$correction, job$data, in_scale_of(job, fun))))
 }
 
-# Kriging on near rows narrows intervals that are wide, the widest first. Values share their near rows in groups.
+# Kriging on nearest neighbours narrows wide intervals, the widest first. Values share their neighbours in groups.
 step_kriging <- function(job, fun, inside) {
-  if (is.null(job$data) || kriging_rows() < 1) return(inside)
-  job$tell("kriging on near rows")
+  if (kriging_rows() < 1) return(inside)
+  job$tell("kriging on nearest neighbours")
   rows <- wide_intervals(inside, job$at, !is.null(job$correction$residual))
   if (fun$kind != "values") return(krige_each(job, fun, inside, rows[fun$size[rows] > 0]))
   rows <- utils::head(rows, job$most)
@@ -112,7 +114,7 @@ krige_each <- function(job, fun, inside, rows) {
 # All rows of the data narrow the sd of values at 4 n m2 flops each. The step takes values whose sd is not yet known
 # well beside its distance from the fit's, there and at the median value, nor, after kriging, beside itself.
 step_all_rows <- function(job, fun, inside) {
-  if (is.null(job$data) || fun$kind != "values") return(inside)
+  if (fun$kind != "values") return(inside)
   job$tell("sd by all rows")
   sd <- half_and_distance(inside, job$at, "sd")
   floor <- if (kriging_rows() < 1) 0 else inside$sd_upper / 200
@@ -132,11 +134,11 @@ step_all_rows <- function(job, fun, inside) {
   narrow(inside, as_interval(certify_posterior(reference, some, crossing)), rows)
 }
 
-# Rows that the reference leaves much unexplained become points of the reference for this call, where that pays.
+# Rows with a large residual prior variance become points of the reference for this call, if that narrows intervals.
 step_test_points <- function(job, fun, inside) {
   reference <- job$reference
   most <- if (is.null(job$test_points)) max(16, reference$m %/% 4) else job$test_points
-  if (is.null(job$data) || fun$kind != "values" || !fun$n || most < 1) return(inside)
+  if (fun$kind != "values" || most < 1) return(inside)
   more <- test_pivots(reference, job$unexplained, fun$x, job$at, inside, most)
   if (!length(more) || seconds_of_flops(reference, job$data, 4 * (reference$m + length(more))^2) > job$left()) {
     return(inside)
@@ -148,8 +150,7 @@ step_test_points <- function(job, fun, inside) {
 
 # The norms of the reference by all pairs of rows, and a correction of its mean. The steps after this one use them.
 step_all_pairs <- function(job, fun, inside) {
-  data <- needs_data(job$fit, "fit")
-  if (!fun$n) return(inside)
+  data <- job$data
   job$tell("all pairs of rows")
   tight <- dtc_on_points(job$fit, data, job$reference$inducing, NULL, fast = FALSE, tight = TRUE)
   inside <- narrow(inside, posterior_interval(tight, fun))
@@ -190,8 +191,8 @@ half_and_distance <- function(inside, at, what) {
   list(half = (upper - lower) / 2, distance = distance, far = pmax(distance, stats::median(distance)))
 }
 
-# Returns the intervals of which some of `what` is known no better than within a tenth of the sd and of the distance
-# from the fit.
+# Returns the intervals of the mean or the sd, whichever `what` names, that are wider than a tenth of the sd and of the
+# distance from the fit.
 open_intervals <- function(inside, at, what) {
   which(!Reduce(`&`, lapply(what, function(one) {
     v <- half_and_distance(inside, at, one)
@@ -213,10 +214,10 @@ wide_intervals <- function(inside, at, mean) {
   order(-score)[seq_len(sum(score > 0))]
 }
 
-# Returns rows of x that pay as further points of the reference (T3 in the theory vignette): what is not known yet of
-# the mean or of the sd is not small beside the distance of the fit, there and at the median row, and comes from what
-# the points leave unexplained at the row itself, E(x, x). Pivoted Cholesky of E among the worst of these rows takes the
-# rows that leave the least of the others.
+# Returns rows of x that are useful as further points of the reference (T3 in the theory vignette). Their interval of
+# the mean or of the sd is large beside the distance of the fit, there and at the median row, and its width comes from
+# the residual prior variance E(x, x) at the row itself. A pivoted Cholesky factorisation of E among the worst rows
+# chooses.
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
   # large beside the distance and, after kriging, beside the sd
@@ -248,7 +249,8 @@ seconds_of_flops <- function(reference, data, flops) {
 
 # ---- the exact posterior --------------------------------------------------------------------------------------------
 
-# Is the exact posterior at so many functionals had in these seconds, and a sixteenth of the memory allowed?
+# Returns TRUE if the exact posterior of so many functionals takes at most these seconds and a sixteenth of the memory
+# allowed.
 exact_is_cheap <- function(fit, rows, seconds) {
   n <- as.double(nrow(fit$data$x))
   if (16 * n^2 > getOption("pfdtc.max_memory", 2^32) / 16) return(FALSE)
@@ -263,21 +265,21 @@ exact_is_cheap <- function(fit, rows, seconds) {
 # and that of kernel values likewise. Blocks of rows bound the memory.
 #
 # |D^{1/2} h| is computed where it matters: with v_i the noise of row i, sum v_i h_i^2 is at most the exact variance
-# (the error of h'y as a prediction is that and more), hence |D^{1/2} h|^2 <= max(d_i / v_i) var, which will do for
-# noise that is not small.
+# (the error of h'y as a prediction is that and more), hence |D^{1/2} h|^2 <= max(d_i / v_i) var, which suffices
+# unless the noise is small.
 #
 # `fun`: functionals, whose size has the place of k(x, x); for values it is the largest there is.
 exact_interval <- function(p, fun) {
   model <- p$model
   alpha <- p$factors$alpha
   k <- if (fun$kind == "values") prior_most(model, p$x, fun$x) else fun$size
-  L <- p$factors$L
+  L <- cholesky_of(p)
   n <- nrow(L)
   growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
   root <- sqrt(rowSums(L^2))                # of d_i = k + v_i
   v <- pmax(root^2 - prior_at(model, p$x), 0)
   ratio <- max(root^2 / v)
-  do_solve <- !(growth * n * ratio <= 1e-8) # far below what anyone would look at
+  do_solve <- !(growth * n * ratio <= 1e-8) # far below any accuracy of interest
   mean <- var <- h <- numeric(fun$n)
   for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
     K <- fun$cross(p$x, rows)

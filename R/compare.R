@@ -2,46 +2,30 @@
 
 #' Compare fits
 #'
-#' One data frame, a row a fit: how far each is from the exact Gaussian process, and how well it predicts.
+#' A table with a row for each fit: how far it is from the exact Gaussian process, and how well it predicts.
 #'
-#' @param fits a list of fits (names become the `method` column), or one fit.
-#' @param exact a [gp_exact()] fit of the same data and hyperparameters (of classes and counts one whose points leave
-#'   nothing unexplained); without it the columns that need it are `NA`.
-#' @param newdata rows to compare at.
-#' @param y responses at `newdata`, for predictive measures. `NULL`: taken from `newdata` where the fits have a
-#'   formula and it holds the response, else those measures are `NA`. Of classes and counts they are taken so alone.
-#' @param pf compute `pf_divergence`, at a cost of \eqn{O(n^3)}? `NULL`: where `exact` has at most 2,000 rows.
-#' @param certify compute `certified_mean_error`, and with what effort (see [certify()])? `TRUE` is `"reference"`, in
-#'   time \eqn{O(n m_2^2)}{O(n m2^2)}: fits of the same model share one reference, the largest that one of them carries,
-#'   or one made here with four times the points of the largest of them. `FALSE`: not at all.
-#' @param ... not used.
-#' @return A data frame with columns
-#'   \describe{
-#'   \item{method}{name of the fit, or its method.}
-#'   \item{m}{inducing points, or rows of a subsample; `NA` for the exact GP.}
-#'   \item{objective}{final value of what was minimised (of the scaled response; comparable within a method only).}
-#'   \item{rmse_mean, rmse_sd}{root mean square error of posterior mean and sd of the latent function against the
-#'     exact GP's over `newdata`, in units of `y`.}
-#'   \item{kl, kl_marginal}{[kl_divergence()] of the processes, and mean marginal one over `newdata`, in nats.}
-#'   \item{rmse_pred, nlpd, coverage}{root mean square error of the predictions, mean negative log predictive density
-#'     of a new response, share of responses inside the 95 % prediction interval.}
-#'   \item{certified_mean_error}{the largest `mean_error` of [certify()] over `newdata`: the fit's mean is nowhere
-#'     further from the exact GP's of its own hyperparameters, in units of `y`. It takes no `exact`; `NA` where neither
-#'     data nor a reference are at hand.}
-#'   \item{seconds, evaluations}{of the whole fit and of its objectives.}
-#'   \item{pf_divergence}{[pf_divergence()] with the exact posterior, `NA` for SoR, FITC and subsample.}
-#'   }
-#' @section Errors: class `pfdtc_error_input` where a fit and `exact` differ in data or hyperparameters, saying in
-#'   which, and where fits are not given as one list or rows not as `newdata`.
-#' @section Invariants: `rmse_mean <= certified_mean_error` where both are of the same exact GP. R's random numbers are
-#'   left as they were.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 6, whose measures these are.
+#' @param fits A list of fits, whose names become the `method` column, or one fit.
+#' @param exact A [gp_exact()] fit of the same data and hyperparameters, or an exact Laplace approximation.
+#' @param newdata Rows to compare at.
+#' @param y Responses at `newdata`. Default: those in `newdata`.
+#' @param pf Should `pf_divergence` be computed? Default: for at most 2,000 rows.
+#' @param certify Effort of [certify()]; `TRUE` is `"reference"`. Fits of the same model share one reference.
+#' @param x,digits What to print, and the number of significant digits.
+#' @param ... Not used.
+#' @return A data frame of class `pfdtc_comparison`, printed without its empty columns. Values are `NA` without the
+#'   exact fit, responses or data that they need. Columns: `method`; `m`, inducing points or rows of a subsample;
+#'   `objective`, comparable within a method; `rmse_mean`, `rmse_sd`, root mean square differences of the mean and sd of
+#'   f from the exact ones; `kl`, `kl_marginal`, [kl_divergence()] of the processes, and its mean over `newdata`;
+#'   `rmse_pred`, `nlpd`, `coverage` (of 95 % intervals), scores of predictions;
+#'   `certified_mean_error`, the largest `mean_error` of [certify()]; `seconds`, `evaluations`; `pf_divergence`, see
+#'   [pf_divergence()].
+#' @section Errors and invariants: class `pfdtc_error_input` if a fit and `exact` differ in data or hyperparameters.
+#'   `rmse_mean <= certified_mean_error` for the same exact GP.
+#' @seealso [plot_fits()], [cross_validate()], [anova.gp_fit()], `vignette("comparison")`
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
-#' same <- list(kernel = exact$kernel, noise = exact$noise, hyper = "fixed", m = 4)
-#' fits <- list(pF = do.call(pfdtc, c(list(dist ~ speed, quote(cars)), same)),
-#'              SoR = do.call(gp_sor, c(list(dist ~ speed, quote(cars)), same)))
-#' compare_fits(fits, exact, cars)
+#' same <- list(dist ~ speed, cars, m = 4, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
+#' compare_fits(list(pF = do.call(pfdtc, same), SoR = do.call(gp_sor, same)), exact, cars)
 #' @export
 compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certify = TRUE, ...) {
   check_fits_given(missing(fits), list(...), "compare_fits")
@@ -57,39 +41,47 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   effort <- compare_effort(certify)
   y <- compare_response(fits, newdata, y)
   truth <- if (!is.null(exact)) latent_at(exact, new_inputs(exact, newdata)$x)
-  rows <- lapply(fits, compare_one, exact = exact, truth = truth, newdata = newdata, y = y, pf = pf)
-  out <- do.call(rbind, rows)
+  out <- do.call(rbind, lapply(fits, compare_one, exact = exact, truth = truth, newdata = newdata, y = y, pf = pf))
   if (!is.null(effort)) out$certified_mean_error <- certified_errors(fits, newdata, effort)
-  labels <- names(fits)
-  given <- if (is.null(labels)) logical(nrow(out)) else nzchar(labels)
-  out$method[given] <- labels[given]
+  given <- !is.null(names(fits)) & nzchar(names(fits))
+  out$method[given] <- names(fits)[given]
   row.names(out) <- NULL
+  class(out) <- c("pfdtc_comparison", "data.frame")
   out
+}
+
+#' @rdname compare_fits
+#' @usage NULL
+#' @export
+print.pfdtc_comparison <- function(x, digits = 3, ...) {
+  kept <- vapply(x, function(v) !all(is.na(v)), NA)
+  table <- as.data.frame(unclass(x)[kept], row.names = attr(x, "row.names"), optional = TRUE)
+  print_columns(as.data.frame(lapply(table, function(v) {
+    if (is.numeric(v)) replace(vapply(signif(v, digits), format, ""), is.na(v), NA) else as.character(v)
+  }), optional = TRUE))
+  invisible(x)
 }
 
 compare_one <- function(fit, exact, truth, newdata, y, pf) {
   rows <- new_rows(fit, newdata, stats::na.pass)
   at <- latent_at(fit, rows$x)
-  rms <- function(e) sqrt(mean(e^2))
   out <- data.frame(
     method = fit$method, m = if (is.null(fit$m)) NA_integer_ else fit$m, objective = fit$objective,
     rmse_mean = NA_real_, rmse_sd = NA_real_, kl = NA_real_, kl_marginal = NA_real_, rmse_pred = NA_real_,
     nlpd = NA_real_, coverage = NA_real_, certified_mean_error = NA_real_, seconds = sum(fit$seconds),
     evaluations = sum(fit$evaluations), pf_divergence = NA_real_)
+  response <- response_of(fit)
   if (!is.null(truth)) {
-    out$rmse_mean <- rms(at$mean - truth$mean)
-    out$rmse_sd <- rms(sqrt(at$var) - sqrt(truth$var))
-    family <- gp_family(fit)
-    # a kl that needs the data of a fit without them stays NA
-    # nor has far and near one: its rows are others at every point
-    has_kl <- is.null(fit$near) && response_of(fit)$conjugate && (!is.null(fit$data) || !(family$fitc || family$some))
-    if (has_kl) out$kl <- kl_divergence(fit, exact)
+    rms <- function(e) sqrt(mean(e^2))
+    out[c("rmse_mean", "rmse_sd")] <- c(rms(at$mean - truth$mean), rms(sqrt(at$var) - sqrt(truth$var)))
     out$kl_marginal <- kl_marginal(at, truth)
-    if (pf && has_kl && family$dtc && !is.null(fit$data)) {
-      out$pf_divergence <- pf_divergence(fit, exact)
+    family <- gp_family(fit)
+    # a fit with neighbours has no KL divergence: its rows differ from point to point
+    if (is.null(fit$near) && response$conjugate && (!is.null(fit$data) || !(family$fitc || family$some))) {
+      out$kl <- kl_divergence(fit, exact)
+      if (pf && family$dtc && !is.null(fit$data)) out$pf_divergence <- pf_divergence(fit, exact)
     }
   }
-  response <- response_of(fit)
   given <- if (response$conjugate) list(y = y) else if (has_response(fit, newdata)) new_sites(fit, newdata)
   if (is.null(given$y)) return(out)
   mean <- at$mean[rows$index] + rows$offset
@@ -108,7 +100,8 @@ compare_effort <- function(certify) {
   check_choice(certify, c("reference", "fast", "tight"), "certify")
 }
 
-# The largest certified error of each fit's mean, NA where it cannot be had. Fits of the same model share a reference.
+# Returns the largest certified error of each fit's mean, NA without the data it needs. Fits of the same model share a
+# reference.
 certified_errors <- function(fits, newdata, effort) {
   references <- vector("list", length(fits))
   if (effort != "fast") {
@@ -127,7 +120,7 @@ certified_errors <- function(fits, newdata, effort) {
   }, fits, references)
 }
 
-# The largest reference that fits of one model carry, else one made by the largest fit that has its data, or NULL.
+# Returns the largest reference that fits of one model have, else a new one by the largest fit with data, or NULL.
 shared_reference <- function(fits) {
   kept <- Filter(Negate(is.null), lapply(fits, function(fit) fit$reference))
   if (length(kept)) return(kept[[which.max(vapply(kept, points_of_fit, 1))]])
@@ -161,6 +154,7 @@ AIC.gp_fit <- function(object, ..., k = 2) {
 }
 
 #' @rdname gp_fit-methods
+#' @usage NULL
 #' @export
 BIC.gp_fit <- function(object, ...) {
   if (missing(...)) return(-2 * check_any_fit(object, "object")$evidence + log(stats::nobs(object)) * object$df)
@@ -173,44 +167,42 @@ fit_labels <- function(call) {
   make.unique(vapply(as.list(call)[-1L], label, ""))
 }
 
-# An attribute of each log likelihood, NA where it has none.
+# Returns an attribute of each log likelihood, or NA.
 part_of_each <- function(lls, what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
 
 compare_criterion <- function(fits, labels, name, penalty) {
   lls <- lapply(fits, stats::logLik)
-  part <- function(what) part_of_each(lls, what)
   value <- vapply(lls, as.double, 0)
-  nobs <- part("nobs")
+  nobs <- part_of_each(lls, "nobs")
+  df <- part_of_each(lls, "df")
   if (length(unique(nobs[!is.na(nobs)])) > 1L) {
     warn_evidence(sprintf("%s compares fits of the same responses: these have %s rows.", name,
                           list_quoted(format(unique(nobs), trim = TRUE), quote = "")))
   }
-  weight <- penalty(nobs) * part("df")
-  out <- -2 * value + weight
-  known <- !is.na(part("upper"))
-  best <- -2 * ifelse(known, part("upper"), value) + weight
-  worst <- -2 * ifelse(known, part("lower"), value) + weight
-  overlap <- outer(best, worst, "<") & t(outer(best, worst, "<"))
-  overlap[lower.tri(overlap, diag = TRUE)] <- FALSE
+  of <- function(ll) -2 * ll + penalty(nobs) * df
+  out <- of(value)
+  upper <- part_of_each(lls, "upper")
+  best <- of(ifelse(is.na(upper), value, upper))
+  worst <- of(ifelse(is.na(upper), value, part_of_each(lls, "lower")))
   wide <- worst - best > 1e-6 * (1 + abs(out)) # exact posteriors overlap by rounding alone
-  overlap <- overlap & outer(wide, wide, "|")
-  # row is better than column for certain, and its value says the opposite
-  against <- outer(worst, best, "<=") & outer(out, out, ">")
+  meet <- outer(best, worst, "<")
+  overlap <- meet & t(meet) & outer(wide, wide, "|") & upper.tri(meet)
+  against <- outer(worst, best, "<=") & outer(out, out, ">") # the row is better, and its value says the opposite
   pairs <- function(of) {
     at <- which(of, arr.ind = TRUE)
     list_quoted(sprintf("%s and %s", labels[at[, 1L]], labels[at[, 2L]]), quote = "", most = 3L)
   }
-  says <- c(
+  message <- c(
     if (any(overlap, na.rm = TRUE)) {
-      sprintf("%s does not tell which is better of %s: the brackets of their log evidence overlap.%s", name,
+      sprintf("%s does not show which is better of %s: the bounds of their log marginal likelihoods overlap.%s", name,
               pairs(overlap), what_narrows(fits, overlap))
     },
     if (any(against, na.rm = TRUE)) {
-      sprintf("%s, made of lower bounds, is the wrong way round for %s: by their brackets the first is surely better.",
+      sprintf("%s, made of lower bounds, has the wrong order for %s: by their bounds the first is surely better.",
               name, pairs(against))
     })
-  if (length(says)) warn_evidence(paste(says, collapse = "\n"), best = best, worst = worst)
-  stats::setNames(data.frame(df = part("df"), value = out, row.names = labels), c("df", name))
+  if (length(message)) warn_evidence(paste(message, collapse = "\n"), best = best, worst = worst)
+  stats::setNames(data.frame(df = df, value = out, row.names = labels), c("df", name))
 }
 
 what_narrows <- function(fits, overlap) {
@@ -224,37 +216,27 @@ what_narrows <- function(fits, overlap) {
 
 # ---- anova ----------------------------------------------------------------------------------------------------------
 
-#' Compare the evidence of fits
+#' Compare the log marginal likelihoods of fits
 #'
-#' The log evidence of two fits or more of the same response, of nested kernels (fewer inputs, say) or rival ones, with
-#' brackets and what these leave open of the differences.
+#' Compares fits of the same response, with nested or different kernels, inputs or likelihoods, each with the fit above
+#' it.
 #'
-#' Each row is compared with the one above it. `difference` is that of `logLik()`. Where this is exact, so is the
-#' difference. Of inducing points `logLik()` is a lower bound, and the exact log evidence lies between `lower` and
-#' `upper` ([evidence_bounds()]); the difference of the exact ones then lies between `at_least` and `at_most`. Where
-#' these have the same sign the brackets tell which of the two is better. Where they do not, the fits cannot be told
-#' apart by what is known: a [reference()] kept in a fit narrows its bracket. Beside near rows `logLik()` is an estimate
-#' without a bracket (`NA`), and so it is of [gp_sor()], [gp_fitc()] and [gp_subsample()], which are models of their
-#' own.
+#' `difference` is that of `logLik()`, which is exact for exact posteriors. With inducing points `logLik()` is a lower
+#' bound, and the exact value lies between `lower` and `upper` ([evidence_bounds()]). The exact difference lies between
+#' `at_least` and `at_most`. If these have the same sign, it is certain which fit is better. If not, a [reference()]
+#' kept in the fits narrows the bounds. Fits with neighbours, [gp_sor()], [gp_fitc()] and [gp_subsample()] have no
+#' bounds (`NA`). For a non-Gaussian likelihood values are Laplace's, or with `approx = "vi"` lower bounds.
 #'
-#' For non-Gaussian responses the log marginal likelihood is Laplace's, and its bounds are for that of the exact GP.
-#' With `approx = "vi"` it is a lower bound of the true one. Families such as [poisson()] and [nb()], or the two links
-#' of [binomial()], are compared like kernels.
-#'
-#' There are no p-values. Twice a difference is not chi-squared here: hyperparameters were learned with priors, an input
-#' without effect has its lengthscale at the end of its range, and of fits by inducing points all of this is known
-#' within brackets only. Differences are in nats: 1 is little, 5 is a lot, whatever the number of rows. A kernel with
-#' more hyperparameters has an advantage of about half a nat for each that does nothing; `AIC` (with 1 for each) takes
-#' that off.
+#' There are no p-values: twice a difference is not chi-squared, because hyperparameters have priors and ends of their
+#' ranges. Differences are in nats: 1 is little, 5 is much. A hyperparameter without effect gains about half a nat.
 #'
 #' @param object A fit.
 #' @param ... Other fits of the same data.
-#' @return A data frame of classes `anova` and `data.frame` with a row a fit, named as the arguments are written: `df`
-#'   (hyperparameters learned), `logLik`, `lower`, `upper`, `AIC`, and against the row above `difference`, `at_least`,
-#'   `at_most`. Attribute `heading` says what differs and which pairs are told apart.
-#' @section Errors: class `pfdtc_error_input` for a single fit, something else than fits, or fits of other data.
-#' @section Invariants: `at_least <= difference of the exact log evidences <= at_most`.
-#' @seealso [logLik.gp_fit], [AIC.gp_fit], [evidence_bounds()], [compare_fits()] for predictions
+#' @return A data frame of class `anova` with a row for each fit: `df` (learned hyperparameters), `logLik`, `lower`,
+#'   `upper`, `AIC`, `difference`, `at_least`, `at_most`. Attribute `heading` has the verdicts.
+#' @section Errors and invariants: class `pfdtc_error_input` for a single fit, or fits of other data.
+#'   `at_least <= difference of the exact values <= at_most`.
+#' @seealso [evidence_bounds()], [AIC()][gp_fit-methods], [compare_fits()] for predictions
 #' @examples
 #' both <- pfdtc(depth ~ lat + long, quakes[1:200, ], kernel = kernel_matern(3/2))
 #' one <- update(both, depth ~ long)
@@ -277,12 +259,12 @@ anova.gp_fit <- function(object, ...) {
     }
   }
   ll <- lapply(fits, stats::logLik)
-  part <- function(what) part_of_each(ll, what)
   value <- vapply(ll, as.double, 0)
-  lower <- part("lower")
-  upper <- part("upper")
+  df <- part_of_each(ll, "df")
+  lower <- part_of_each(ll, "lower")
+  upper <- part_of_each(ll, "upper")
   above <- function(v) c(NA, v[-length(v)])
-  table <- data.frame(df = part("df"), logLik = value, lower = lower, upper = upper, AIC = 2 * (part("df") - value),
+  table <- data.frame(df = df, logLik = value, lower = lower, upper = upper, AIC = 2 * (df - value),
                       difference = value - above(value), at_least = lower - above(upper),
                       at_most = upper - above(lower), row.names = labels)
   title <- "Log marginal likelihood (in nats) of fits of the same response\n"
@@ -290,8 +272,8 @@ anova.gp_fit <- function(object, ...) {
             class = c("anova", "data.frame"))
 }
 
-# The same rows, responses, weights, numbers of trials and offset; the inputs may differ. Densities of numbers are not
-# probabilities of classes or counts.
+# Returns TRUE for the same rows, responses, weights, numbers of trials and offset. Densities of numbers are never the
+# same as probabilities of classes or counts.
 same_response <- function(a, b) {
   discrete <- function(fit) response_of(fit)$discrete
   if (discrete(a) != discrete(b)) return(FALSE)
@@ -307,14 +289,13 @@ posterior_words <- c(exact = "exact posterior", far = "inducing points",
 anova_models <- function(fits, labels) {
   what <- vapply(fits, function(fit) {
     sprintf("%s%s kernel, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ": "),
-            kernel_name(fit$kernel), if (response_of(fit)$conjugate) posterior_words[[fit$posterior]] else
+            paste(term_words(fit$kernel, fit$frame$columns), collapse = " + "),
+            if (response_of(fit)$conjugate) posterior_words[[fit$posterior]] else
               sprintf("%s, %s", fit$likelihood$label, response_of(fit)$words[["by"]]))
   }, "")
   lines <- strwrap(sprintf("%s: %s", labels, what), width = 78L, exdent = 4L)
   paste0(paste(lines, collapse = "\n"), "\n")
 }
-
-kernel_name <- function(kernel) paste(kernel$label, collapse = " ")
 
 # Returns a sentence for each row and the one above it: which is better, by the bounds.
 anova_verdicts <- function(table) {

@@ -2,58 +2,29 @@
 
 #' Cross-validate a Gaussian process fit
 #'
-#' Fits again without the rows of one fold after the other, and compares the predictive distributions of these with
-#' their responses.
+#' Fits again without the rows of each fold, and scores the predictions of these rows (Gneiting and Raftery, 2007).
 #'
 #' By default everything is learned again in every fold, as the fit was asked to: kernel, hyperparameters, inducing
-#' points, number of near rows. That is what a new data set of this size would meet, and takes as long as so many fits.
-#' With `hyper = "held"` the kernel, the hyperparameters, the inducing points and the number of near rows are those of
-#' the fit, which has seen all rows, and only the posterior is made anew: much faster, and too favourable for few rows.
-#' The centre and scale of the response are those of the rows that are fitted, either way. Leaving out single rows with
-#' all of this held takes no refits at all: see [leave_one_out].
-#'
-#' Rows that belong together (of one patient, site or day) predict one another better than they would a new patient.
-#' `by` keeps them together: each group is in one fold as a whole. Groups go to folds in a random order, each to the
-#' fold that has the fewest rows so far.
-#'
-#' The predictive distribution of a row is normal with the mean and the variance of f, and the row's own noise,
-#' `sigma^2 / weight`. With \eqn{z} the error divided by its standard deviation \eqn{s},
-#' \deqn{nlpd = \frac{z^2 + \log 2\pi s^2}{2}, \qquad
-#'   crps = s\,(z(2\Phi(z) - 1) + 2\phi(z) - \pi^{-1/2}),}{nlpd = (z^2 + log(2 pi s^2)) / 2,
-#'   crps = s (z (2 pnorm(z) - 1) + 2 dnorm(z) - 1 / sqrt(pi)),}
-#' and averages are over rows, all alike, with those of weight 0 left out.
-#'
-#' For a fit with a non-Gaussian `family` the result is a plain data frame with `fold`, `n`, `rmse` (of the
-#' averaged probability or rate), `nlpd`, of classes `brier` (the mean squared distance of single trials from the
-#' averaged probability) and `accuracy`, of others `cover50` and `cover95`, and `seconds`; the attribute `predictions`
-#' has `row`, `fold`, `y`, `size` (trials), `mean`, `density`, the log density of the response, and the probabilities
-#' `below` and `upto` of less than it and of no more. With `hyper = "held"` theta of [nb()] or sigma of
-#' [student()] is held too, and the constant mean learned.
+#' points and number of neighbours. This shows how well new rows are predicted, and takes the time of as many fits. With
+#' `hyper = "held"` these are kept from the fit: much faster, and too favourable for few rows. Rows that belong together
+#' (of one patient, site or day) predict one another too well; `by` puts each group into one fold as a whole. Copies of
+#' rows (same inputs and response) share a fold. Rows of weight 0 are left out.
 #'
 #' @param fit A fit with its data (`keep_data = TRUE`).
-#' @param folds Number of random folds of nearly equal size (after [set.seed()] the same each time), or a vector that
-#'   says which fold each row is in: an element a row of the data.
-#' @param by `NULL`, or what rows belong together by: a vector with an element a row, or a formula such as `~ site`,
-#'   looked up in the data of the fit's call as the formula's variables are; `~ a + b` are the combinations.
-#' @param hyper `"refit"` or `"held"`: what is learned in every fold, see Details.
-#' @return A data frame of class `pfdtc_cv`, a row a fold: `fold`, `n` (its rows), `rmse` (root mean squared error, in
-#'   units of y), `nlpd` (mean of minus the log predictive density of a response as given), `crps` (mean continuous
-#'   ranked probability score, in units of y), `cover50` and `cover95` (shares of the responses inside their
-#'   central 50 % and 95 % intervals), `seconds`. Attributes: `overall`, the same over all rows; `predictions`, a data
-#'   frame with a row for each row that was predicted: `row`, `fold`, `y`, `mean`, `sd`; `hyper`.
-#' @section Copies: rows that are copies of others (same inputs and response, see [pfdtc()]) share a fold.
-#' @section Errors: class `pfdtc_error_input` for a fit without its data, less than two folds, `folds` or `by` of
-#'   another length than the data, or `by` beside a vector of `folds`.
-#' @section Invariants: every row with positive weight is predicted once, by a fit that has not seen it; with
-#'   `hyper = "held"`, `center = FALSE`, `scale = FALSE` and a fold for each row the predictions are those of
-#'   `predict(fit, type = "loo")`, where there are no near rows.
-#' @source Gneiting and Raftery (2007), Strictly Proper Scoring Rules, Prediction, and Estimation, JASA 102.
-#' @seealso [leave_one_out]
+#' @param folds Number of random folds of nearly equal size, or a vector with the fold of each row.
+#' @param by Groups of rows: a vector with an element for each row, or a formula such as `~ site` or `~ a + b`.
+#' @param hyper `"refit"` or `"held"`: what is learned in every fold.
+#' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, its rows; `rmse` of the mean
+#'   response; `nlpd`, mean negative log predictive density; `crps`, mean continuous ranked probability score, or for
+#'   classes `brier` and `accuracy`; `cover50` and `cover95`, shares inside central intervals; `seconds`. Attributes:
+#'   `overall`, the same over all rows; `hyper`; `predictions`, with `row`, `fold`, `y`, `mean` and `sd`, or for a
+#'   non-Gaussian likelihood `size` (trials), `density` (log), and probabilities `below` and `upto` the response.
+#' @section Errors and invariants: class `pfdtc_error_input` for a fit without its data, or too few folds. Every row is
+#'   predicted once, by a fit without it.
+#' @seealso [leave_one_out] (single rows, no refits), [compare_fits()], `vignette("pfdtc")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))
 #' set.seed(1)
-#' cross_validate(fit, folds = 5, hyper = "held")
-#' # speeds that the fit has not met
 #' cross_validate(fit, folds = 4, by = ~ speed, hyper = "held")
 #' @export
 cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held")) {
@@ -63,28 +34,27 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
   asked <- settings_again(fit, hyper)
   fold <- make_folds(fit, data, folds, by)
   used <- which(if (is.null(data$prior_weights)) !is.na(fold) else data$prior_weights > 0)
-  laplace <- !response_of(fit)$conjugate
+  response <- response_of(fit)
   parts <- lapply(sort(unique(fold[used])), function(id) {
     out <- used[fold[used] == id]
     started <- proc.time()[["elapsed"]]
-    p <- without_fold(id, ended_together(if (laplace)
-      predict_fold_of_sites(fit, data, asked, hyper, match(out, used)) else
-        predict_fold(fit, data, asked, setdiff(used, out), out)))
+    p <- without_fold(id, ended_together(if (response$conjugate) predict_fold(fit, data, asked, setdiff(used, out), out)
+                                         else predict_fold_of_sites(fit, data, asked, hyper, match(out, used))))
     list(fold = id, predictions = data.frame(row = out, fold = id, p), seconds = proc.time()[["elapsed"]] - started)
   })
-  shown <- if (!laplace) c("n", "rmse", "nlpd", "crps", "cover50", "cover95") else
-    c("n", "rmse", "nlpd", "brier", "accuracy", "cover50", "cover95")
-  score <- function(p) summarise_scores(response_of(fit), p)[shown]
-  row <- function(part) data.frame(fold = part$fold, score(part$predictions), seconds = part$seconds)
+  shown <- c("n", "rmse", "nlpd", if (!has_classes(response)) "crps", # for single trials it is the Brier score
+             if (response$reads == "classes") c("brier", "accuracy"), "cover50", "cover95")
+  row <- function(part) {
+    data.frame(fold = part$fold, summarise_scores(response, part$predictions)[shown], seconds = part$seconds)
+  }
   rows <- do.call(rbind, lapply(parts, row))
   all <- do.call(rbind, lapply(parts, `[[`, "predictions"))
   overall <- row(list(fold = "all", predictions = all, seconds = sum(rows$seconds)))
-  all <- all[order(all$row), ]
-  all <- all[c("row", "fold", "y", if (laplace) c("size", "mean", "density", "below", "upto") else c("mean", "sd"))]
+  all <- all[order(all$row), c("row", "fold", "y", if (response$conjugate) c("mean", "sd") else
+    c("size", "mean", "density", "below", "upto"))]
   row.names(all) <- row.names(rows) <- NULL
-  out <- structure(rows, overall = overall, predictions = all, hyper = hyper)
-  if (laplace) return(out)
-  structure(out, by = !is.null(by), method = fit$method, class = c("pfdtc_cv", "data.frame"))
+  structure(rows, overall = overall, predictions = all, hyper = hyper, by = !is.null(by), method = fit$method,
+            class = c("pfdtc_cv", "data.frame"))
 }
 
 #' @export
@@ -97,9 +67,14 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
     "Hyperparameters and inducing points of the fit are kept", "\n\n", sep = "")
   table <- rbind(data.frame(lapply(x, identity)), all)
   table$fold <- c(as.character(x$fold), all$fold)
-  for (what in c("cover50", "cover95")) table[[what]] <- sprintf("%.1f %%", 100 * table[[what]])
+  table <- table[!vapply(table, function(v) all(is.na(v)), NA)]
+  for (what in intersect(c("cover50", "cover95", "accuracy"), names(table))) {
+    table[[what]] <- sprintf("%.1f %%", 100 * table[[what]])
+  }
   table$seconds <- sprintf("%.2f", table$seconds)
-  for (what in c("rmse", "nlpd", "crps")) table[[what]] <- format(table[[what]], digits = digits)
+  for (what in intersect(c("rmse", "nlpd", "crps", "brier"), names(table))) {
+    table[[what]] <- format(table[[what]], digits = digits)
+  }
   print(table, row.names = FALSE, right = TRUE)
   invisible(x)
 }
@@ -112,7 +87,7 @@ without_fold <- function(id, expr) {
   })
 }
 
-# The settings of a fit like this one to other rows.
+# Returns the settings of a fit like this one to other rows.
 settings_again <- function(fit, hyper) {
   if (is.null(fit$asked) && hyper == "refit") {
     abort_input("fit", "one of an earlier version, which does not know what it was asked for", "a new fit",
@@ -179,12 +154,13 @@ predict_fold_of_sites <- function(fit, data, settings, hyper, out) {
   one <- suppressMessages(fit_as_asked(part, settings))
   p <- latent_at(one, data$x[out, , drop = FALSE])
   sites <- take_sites(data$sites, out)
-  score_each(response_of(one), sites[c("y", "size")], list(mean = p$mean + sites$offset, var = p$var), list())
+  score_each(response_of(one), sites[c("y", "size")], list(mean = p$mean + sites$offset, var = p$var), list(),
+             crps = !has_classes(response_of(one)))
 }
 
 # ---- which rows go together -----------------------------------------------------------------------------------------
 
-# The fold of each row of the data.
+# Returns the fold of each row of the data.
 make_folds <- function(fit, data, folds, by) {
   n <- length(data$response)
   if (length(folds) > 1L) {
@@ -222,7 +198,7 @@ groups_of_copies <- function(data) {
   match(group, unique(group))
 }
 
-# The group of each row: whole numbers from 1 without gaps.
+# Returns the group of each row: whole numbers from 1 without gaps.
 groups_by <- function(fit, by, n) {
   value <- if (inherits(by, "formula")) variable_by(fit, by) else by
   value <- of_rows(fit, value, n, "by")
@@ -233,17 +209,16 @@ variable_by <- function(fit, by) {
   variables <- as.list(attr(stats::terms(by), "variables"))[-1L]
   if (!length(variables) || length(by) != 2L) abort_input("by", describe(by), "a formula such as ~ site")
   what <- if (length(variables) == 1L) variables[[1L]] else as.call(c(quote(interaction), variables, drop = TRUE))
-  value <- tryCatch({
+  tryCatch({
     if (is.null(fit$terms)) eval(what, environment(by)) else stats::model.frame(fit, by = what)[["(by)"]]
   }, error = function(e) {
     abort_input("by", sprintf("`%s`, which cannot be found with the fit's data (%s)", deparse1(by),
                               sub("\\.$", "", conditionMessage(e))),
-                "a formula in variables of the data, or a vector with an element a row")
+                "a formula in variables of the data, or a vector with an element for each row")
   })
-  value
 }
 
-# A value a row of the data; those that na.action has left out may be there as well.
+# Checks that there is a value for each row of the data. Rows that na.action has left out may be there as well.
 of_rows <- function(fit, value, n, argument) {
   left_out <- as.integer(fit$na.action)
   if (length(left_out) && length(value) == n + length(left_out)) value <- value[-left_out]

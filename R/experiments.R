@@ -5,41 +5,33 @@
 #' Runs the protocol of Huggins et al. (2019), section 6, on one data set: several methods, numbers of inducing points
 #' and repetitions, each measured against the exact Gaussian process. `vignette("paper")` describes the protocol.
 #'
-#' A repetition draws a split, standardises by the training rows, and learns a squared exponential kernel and the noise
-#' by VFE at 200 random points. All methods use these hyperparameters and one stopping rule. `"pf"` (pF-DTC as in the
+#' All methods use the hyperparameters of VFE at 200 random points, and one stopping rule. `"pf"` (pF-DTC as in the
 #' paper), `"vfe"` and `"sor"` start at the same random rows, `"subsample"` has `m` random rows, `"default"` is
-#' [pfdtc()] with `m` inducing points, `"vfe_greedy"` starts at greedy points. The exact GP is always there, as
-#' `"exact"`.
+#' [pfdtc()] with `m` inducing points, `"vfe_greedy"` starts at greedy points. `"exact"` is always there.
 #'
 #' @param dataset A name from [paper_datasets()], or a data frame of numbers with the response last.
 #' @param methods Names from Details.
 #' @param m Numbers of inducing points. Default: those of the stored results; for own data `min(100, train)`.
 #' @param reps,seed Number of repetitions, and a whole number from which all random numbers are derived.
-#' @param file Name of the results, ending in `.csv` or `.csv.gz`. Rows are added as soon as a cell is done; after an
-#'   interrupt the same call does what is missing.
+#' @param file Name of the results, ending in `.csv` or `.csv.gz`. After an interrupt the same call does the rest.
 #' @param trace Values of `m` for which errors and divergences are kept along the optimisation.
-#' @param control See [pfdtc_control()].
+#' @param control,dir See [pfdtc_control()] and [load_dataset()].
 #' @param workers Number of processes, each with one thread.
 #' @param certify Should every fit be certified, with a [reference()] of `4 m` points?
 #' @param train,test,n_aux Numbers of rows to train on, to test on, and for the auxiliary distribution. Default: those
 #'   of the paper; for own data 80 %, 20 % and those of [aux_sor()].
 #' @param name Name of own data.
-#' @param dir See [load_dataset()].
 #' @param progress Should progress be reported on stderr?
 #' @return Invisibly, a data frame of class `pfdtc_experiment` with a row for each fit; errors are in sds of the
-#'   training response. Columns are `dataset`, `m`, `repetition`, `method`, those of [compare_fits()], and `points`,
-#'   `objective`, `divergence`, `divergence_exact`, `max_mean`, `max_sd`, `median_mean`, `certified_mean_error`,
-#'   `certified_sd_error`, `certified_median`, `outside` (rows where a certificate failed, 0 is expected), `cpu`,
-#'   `convergence`, `noise`, `maxit`, `reltol`, `seed`, `version`. Attribute `trace` is a data frame.
-#' @section Errors and invariants: class `pfdtc_error_input` for missing data, and for a file with other columns,
-#'   another seed or stopping rule, or other data of the same name. Interrupting, workers and the order of `m` change no
-#'   number but the seconds.
-#' @source Huggins, Campbell, Kasprzak and Broderick (2019), section 6.
+#'   training response. Columns are `dataset`, `m`, `repetition`, `method`, those of [compare_fits()], `points`,
+#'   `divergence`, `divergence_exact`, `max_mean`, `max_sd`, `median_mean`, `certified_sd_error`, `certified_median`,
+#'   `outside` (rows where a certificate failed, 0 is expected), `cpu`, `convergence`, `noise`, `maxit`, `reltol`,
+#'   `seed`, `version`. Attribute `trace` is a data frame.
+#' @section Errors and invariants: class `pfdtc_error_input` for missing data, and for a file of another experiment.
+#'   Interrupts, workers and the order of `m` change no number but the seconds.
 #' @seealso [plot_rmse()], [plot_kl()], [plot_divergence_error()]
 #' @examples
-#' small <- data.frame(x = cars$speed, y = cars$dist)
-#' results <- run_experiment(small, c("pf", "vfe"), m = 4, reps = 1,
-#'                           control = pfdtc_control(maxit = 10))
+#' results <- run_experiment(cars, c("pf", "vfe"), m = 4, reps = 1, control = pfdtc_control(10))
 #' results[c("method", "rmse_mean", "rmse_sd", "certified_mean_error")]
 #' @export
 run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample", "default"), m = NULL, reps = 10,
@@ -189,7 +181,6 @@ paper_datasets <- function() {
 #'   scripts of the authors: `x` uniform on (0, 2) and
 #'   \eqn{y = \sin(12 x) + 0.66 \cos(25 x) + 3 + e}{y = sin(12 x) + 0.66 cos(25 x) + 3 + e},
 #'   \eqn{e \sim N(0, 0.01)}{e ~ N(0, 0.01)}.
-#' @section Errors: class `pfdtc_error_input` for an unknown name, a missing file (with its source), or other columns.
 #' @seealso [paper_datasets()] for the source of each
 #' @examples
 #' set.seed(1)

@@ -10,16 +10,16 @@
 #     keys, legend   the legend of this panel
 #   value        what the plotting function returns
 #   keys, legend     rows of legend_keys() and arguments of legend(), for all panels
-#   par, cex     graphical parameters, for several panels
+#   par          panels_par(), for several panels
 #   outer        axis titles of all panels together
 #   foot         text below the figure
-figure <- function(panels, value, keys = NULL, legend = list(), par = NULL, cex = NULL, outer = NULL, foot = NULL) {
-  list(panels = panels, value = value, keys = keys, legend = legend, par = par, cex = cex, outer = outer, foot = foot)
+figure <- function(panels, value, keys = NULL, legend = list(), par = NULL, outer = NULL, foot = NULL) {
+  list(panels = panels, value = value, keys = keys, legend = legend, par = par, outer = outer, foot = foot)
 }
 
 # Returns graphical parameters of several panels; `top` is in lines.
-panels_par <- function(mfrow, mar = c(3.5, 3.5, 0.5, 1), top = 0, outer = c(0, 0), mgp = c(2.2, 0.7, 0)) {
-  list(mfrow = mfrow, mar = mar, oma = c(outer, top, 0), mgp = mgp)
+panels_par <- function(mfrow, mar = c(3.5, 3.5, 0.5, 1), top = 0, outer = c(0, 0), mgp = c(2.2, 0.7, 0), cex = 0.85) {
+  list(mfrow = mfrow, mar = mar, oma = c(outer, top, 0), mgp = mgp, cex = cex)
 }
 
 # Makes a layer: line(x, y), band(x, y, y1), dots(x, y), segment(x, y, x1, y1), box(x, y, x1, y1), rule(y, slope) or
@@ -30,7 +30,7 @@ layer <- function(verb, x, y = NULL, ..., col = "black", lty = 1, lwd = 1) {
 }
 
 # Colours of Okabe and Ito, which colour-blind readers can distinguish.
-plot_colours <- c(mean = "#0072B2", inducing = "#D55E00", data = "#000000")
+plot_colours <- c(mean = "#0072B2", inducing = "#D55E00", data = "#000000", certified = "#E69F00", fit = "#D7191C")
 
 band_colour <- function(alpha = 0.3) grDevices::adjustcolor(plot_colours["mean"], alpha)
 
@@ -73,13 +73,13 @@ inducing_key <- function(col = plot_colours["inducing"]) legend_keys("inducing p
 # `args` are the arguments of the call, for every panel. par() is restored.
 draw_figure <- function(f, args = list()) {
   args <- args[!vapply(args, is.null, NA)]
-  old <- if (is.null(f$par)) graphics::par("mar") else graphics::par(no.readonly = TRUE)
-  on.exit(graphics::par(if (is.null(f$par)) list(mar = old) else old))
-  if (!is.null(f$par)) {
+  several <- !is.null(f$par)
+  old <- graphics::par(no.readonly = TRUE)[if (several) TRUE else "mar"]
+  on.exit(graphics::par(old))
+  if (several) {
     f$par$oma[1L] <- f$par$oma[1L] + foot_height(f$foot)
     do.call(graphics::par, f$par)
   }
-  if (!is.null(f$cex)) graphics::par(cex = f$cex)
   margins <- graphics::par("mar")
   if (!is.null(f$outer)) {
     outer <- utils::modifyList(f$outer, args[intersect(names(args), c("xlab", "ylab"))])
@@ -92,11 +92,10 @@ draw_figure <- function(f, args = list()) {
     if (!is.null(p$keys)) draw_keys(p$keys, p$legend, FALSE)
   }
   if (!is.null(f$outer)) {
-    graphics::mtext(outer$xlab, 1, 0.4, outer = TRUE, cex = 0.85)
-    graphics::mtext(outer$ylab, 2, 0.4, outer = TRUE, cex = 0.85)
+    for (side in 1:2) graphics::mtext(outer[[c("xlab", "ylab")[side]]], side, 0.4, outer = TRUE, cex = 0.85)
   }
-  draw_foot(f$foot, !is.null(f$par))
-  if (!is.null(f$keys)) draw_keys(f$keys, f$legend, !is.null(f$par))
+  draw_foot(f$foot, several)
+  if (!is.null(f$keys)) draw_keys(f$keys, f$legend, several)
   invisible(f$value)
 }
 
@@ -125,15 +124,14 @@ draw_foot <- function(foot, outer) {
 }
 
 draw_layer <- function(l) {
-  draw <- function(f, ..., look) do.call(f, c(list(...), l[intersect(names(l), look)]))
+  draw <- function(f, ...) do.call(f, c(list(...), l[setdiff(names(l), c("verb", "x", "y", "x1", "y1", "slope"))]))
   switch(l$verb,
-         line = draw(graphics::lines, l$x, l$y, look = c("col", "lty", "lwd", "lend", "type", "pch")),
+         line = draw(graphics::lines, l$x, l$y),
          band = graphics::polygon(c(l$x, rev(l$x)), c(l$y, rev(l$y1)), border = NA, col = l$col),
-         dots = draw(graphics::points, l$x, l$y, look = c("col", "pch", "cex", "bg", "xpd", "lwd")),
-         segment = draw(graphics::segments, l$x, l$y, l$x1, l$y1, look = c("col", "lwd", "lend")),
-         box = draw(graphics::rect, l$x, l$y, l$x1, l$y1, look = c("col", "border")),
-         rule = if (is.null(l$slope)) draw(graphics::abline, h = l$y, look = c("col", "lty", "lwd")) else
-           draw(graphics::abline, l$y, l$slope, look = c("col", "lty", "lwd")),
+         dots = draw(graphics::points, l$x, l$y),
+         segment = draw(graphics::segments, l$x, l$y, l$x1, l$y1),
+         box = draw(graphics::rect, l$x, l$y, l$x1, l$y1),
+         rule = if (is.null(l$slope)) draw(graphics::abline, h = l$y) else draw(graphics::abline, l$y, l$slope),
          tick = graphics::rug(l$x, ticksize = l$size, lwd = l$lwd, quiet = TRUE, col = l$col))
 }
 
@@ -141,28 +139,25 @@ draw_layer <- function(l) {
 open_panel <- function(p, args, margins) {
   text <- if (!is.null(p$levels)) level_text(p$levels, margins)
   graphics::par(mar = replace(margins, 1L, max(margins[1L], text$margin)))
-  own <- c(if (!is.null(p$levels) || !is.null(p$at) || isTRUE(grepl("x", p$powers))) "xaxt",
-           if (isTRUE(grepl("y", p$powers))) "yaxt")
-  plain <- if (!is.null(p$args$main)) list(cex.main = 1, font.main = 1)
-  args <- utils::modifyList(c(p$args, plain), args)
+  own <- c(xaxt = !is.null(p$levels) || !is.null(p$at) || isTRUE(grepl("x", p$powers)),
+           yaxt = isTRUE(grepl("y", p$powers)))
+  args <- utils::modifyList(c(p$args, if (!is.null(p$args$main)) list(cex.main = 1, font.main = 1)), args)
   if (isTRUE(p$blocks)) args$xlim <- p$args$xlim
-  drawn <- own[vapply(own, function(axis) is.null(args[[axis]]), NA)]
-  args[drawn] <- "n"
+  own <- own & vapply(names(own), function(axis) is.null(args[[axis]]), NA)
+  args[names(own)[own]] <- "n"
   title <- args$xlab
   if (isTRUE(text$upright)) args$xlab <- ""
   do.call(graphics::plot.default, c(list(x = NA, y = NA, type = "n"), args))
   las <- if (is.null(p$las)) 1 else p$las
-  if ("xaxt" %in% drawn) {
-    if (!is.null(text)) draw_levels(text, title) else if (is.null(p$at)) decades(1, las) else
-      graphics::axis(1, if (isTRUE(grepl("x", args$log))) p$at)
+  log <- function(axis) isTRUE(grepl(axis, args$log))
+  if (own[["xaxt"]] && !is.null(text)) {
+    graphics::axis(1, seq_along(text$labels), text$labels, gap.axis = -1, cex.axis = text$size,
+                   las = if (text$upright) 2 else 1)
+    if (text$upright) graphics::mtext(title, 1, graphics::par("mar")[1L] - 1.3, cex = graphics::par("cex"))
+  } else if (own[["xaxt"]]) {
+    if (is.null(p$at)) decades(1, las) else graphics::axis(1, if (log("x")) p$at)
   }
-  if ("yaxt" %in% drawn) if (isTRUE(grepl("y", args$log))) decades(2, las) else graphics::axis(2, las = las)
-}
-
-draw_levels <- function(text, title) {
-  graphics::axis(1, seq_along(text$labels), text$labels, gap.axis = -1, cex.axis = text$size,
-                 las = if (text$upright) 2 else 1)
-  if (text$upright) graphics::mtext(title, 1, graphics::par("mar")[1L] - 1.3, cex = graphics::par("cex"))
+  if (own[["yaxt"]]) if (log("y")) decades(2, las) else graphics::axis(2, las = las)
 }
 
 # Draws powers of ten, or the ticks of R if there are fewer than two of them.
@@ -199,11 +194,12 @@ draw_keys <- function(keys, args, outer, cex = 0.8) {
   }
   at <- if (outer) list(x = "top") else
     list(x = graphics::grconvertX(0, "npc"), y = graphics::grconvertY(1, "npc"), yjust = 0)
-  text <- paste0(keys$text, strrep(" ", 7L)) # R leaves no room before the next key
-  sizes <- if (!all(is.na(keys$size))) list(pt.cex = ifelse(is.na(keys$size), 1, keys$size))
-  keys <- utils::modifyList(c(at, sizes, list(
-    legend = text, col = keys$col, lty = keys$lty, lwd = keys$lwd, pch = keys$pch, pt.bg = keys$bg, ncol = nrow(keys),
-    bty = "n", xpd = NA, seg.len = 1.5, text.width = NA, x.intersp = 0.7)), args)
+  keys <- utils::modifyList(c(at, list(
+    legend = paste0(keys$text, strrep(" ", 7L)), # R leaves no room before the next key
+    pt.cex = if (!all(is.na(keys$size))) ifelse(is.na(keys$size), 1, keys$size), col = keys$col, lty = keys$lty,
+    lwd = keys$lwd, pch = keys$pch, pt.bg = keys$bg, ncol = nrow(keys), bty = "n", xpd = NA, seg.len = 1.5,
+    text.width = NA, x.intersp = 0.7)), args)
+  keys <- keys[lengths(keys) > 0L]
   inches <- function(x, unit) graphics::grconvertX(x, unit, "inches")
   room <- if (outer) inches(1, "ndc") else inches(1, "nfc") - inches(0, "npc")
   size <- do.call(graphics::legend, c(keys, list(cex = cex, plot = FALSE)))$rect

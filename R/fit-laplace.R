@@ -97,7 +97,7 @@ learn_laplace <- function(data, s, start, state) {
     if (apart$value < best$value) best <- apart
   }
   best$kernels <- found$table
-  if (is.null(s$kernel$profile) && nrow(data$x) <= exact_rows && is.null(state$stopped)) {
+  if (is.null(s$kernel$profile) && nrow(data$x) <= dense_rows && is.null(state$stopped)) {
     state$so_far <- best
     best <- choose_terms(rows, s, c(list(tied), if (!best$tied) list(best)), found$table, start, state)
   }
@@ -114,7 +114,7 @@ with_approximation <- function(s, approx) {
   replace(s, "likelihood", list(replace(s$likelihood, "approx", approx)))
 }
 
-# `reasons`: why searches were left out: the mode cannot be computed where they begin.
+# `reasons`: why the mode cannot be computed where a search begins, for each search that was left out.
 message_skipped_searches <- function(reasons, learned) {
   text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
                   if (length(reasons) == 1L) "" else "es", paste(unique(reasons), collapse = "; "))

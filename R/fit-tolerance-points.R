@@ -11,9 +11,7 @@ first_look <- function(data, learned, few, state) {
   run_stage(state, "start", {
     chosen <- start_points(data, learned$model, few$m, few$inducing, few$run)
     left <- if (few$inducing == "greedy") chosen$t / chosen$looked
-    list(z = chosen$z, t = left[length(left)], rho = vapply(left, function(t) {
-      unexplained_share(data, learned, list(t = t))
-    }, 0))
+    list(z = chosen$z, rho = unexplained_share(data, learned, list(t = left)))
   }, otherwise = NULL)
 }
 

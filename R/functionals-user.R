@@ -2,28 +2,27 @@
 
 #' Averages, contrasts and other weighted sums of f
 #'
-#' Mean and sd of \eqn{\sum_i w_i f(x_i)}{sum w_i f(x_i)}, with an interval that contains the value of the
-#' exact GP. Use it for averages over rows (weights `1 / n`) and for contrasts of two rows (weights `c(1, -1)`).
+#' Returns mean and sd of \eqn{\sum_i w_i f(x_i)}{sum w_i f(x_i)}, with an interval that contains the value of the
+#' exact GP. Use it for averages over rows (weights `1 / n`) and for contrasts of two rows (weights `c(1, -1)`). Rows
+#' depend on each other: the sd of a contrast of two close rows is far smaller than the sd of either row.
 #'
-#' Rows depend on each other: the sd of a contrast of two close rows is far smaller than the sd of either row.
-#'
-#' @param fit a fit of any kind.
-#' @param weights a vector with a weight for each row of `newdata`, or a matrix with a row for each sum and a column for
+#' @param fit A fit of any kind.
+#' @param weights A vector with a weight for each row of `newdata`, or a matrix with a row for each sum and a column for
 #'   each row of `newdata`. Row names of the matrix are kept.
-#' @param newdata rows at which f is taken; default: the training rows.
+#' @param newdata Rows at which f is taken; default: the training rows.
 #' @param certified `FALSE`: mean and sd alone, which is fast. Certificates need a Gaussian likelihood.
-#' @param effort,reference,m2,max_seconds as in [certify()].
-#' @param ... not used.
+#' @param effort,reference,m2,max_seconds As in [certify()].
+#' @param ... Not used.
 #' @return A data frame with a row for each sum, in units of `y`: `mean` (centre and offsets included) and `sd`, and if
 #'   `certified` the columns of [certify()]. A sum with a missing row is `NA`. With a non-Gaussian `family` f is on the
 #'   scale of the link.
+#' @section Errors and invariants: class `pfdtc_error_input` for infinite weights and a wrong number of weights. Mean
+#'   and sd are those of `predict(fit, newdata, full_cov = TRUE)`.
+#' @seealso [certify()], [partial_dependence()], [predict.gp_fit()]
 #' @examples
 #' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_matern(5/2))
 #' new <- data.frame(speed = c(5, 10, 20))
 #' linear_functional(fit, rbind(average = rep(1 / 3, 3), "20 - 10" = c(0, -1, 1)), new)
-#' @seealso [certify()], [partial_dependence()], [predict.gp_fit()]
-#' @section Errors and invariants: class `pfdtc_error_input` for infinite weights and a wrong number of weights. Mean
-#'   and sd are those of `predict(fit, newdata, full_cov = TRUE)`.
 #' @export
 linear_functional <- function(fit, weights, newdata, certified = is.null(fit$likelihood),
                               effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
@@ -97,32 +96,31 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   inside$mean_upper <- inside$mean_upper + of_response
   out <- interval_frame(lapply(at, spread), lapply(inside, spread), function(v) shift + v,
                         function(v) eps * abs(v) + rounding)
-  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
+  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, of = "functional")
 }
 
 #' Partial dependence, with certified intervals
 #'
-#' The average of f over rows, as a function of one variable that takes the same value in all of them. The sd is that of
-#' the average, not an average of sds. With `type = "response"` the averages are those of the mean response, their sd is
-#' a first-order approximation, and there is no certificate.
+#' Returns the average of f over rows, as a function of one variable that takes the same value in all of them. The sd is
+#' that of the average, not an average of sds. With `type = "response"` the averages are those of the mean response,
+#' their sd is a first-order approximation, and there is no certificate.
 #'
-#' @inheritParams linear_functional
-#' @param variable name of a variable of the data, or for a fit from a matrix the name or number of a column.
-#' @param newdata rows to average over; default: up to 200 training rows.
-#' @param at values of the variable; default: `n` values from the smallest to the largest, or all levels of a factor.
-#' @param weights a weight for each row of `newdata`, scaled to sum to 1; default: equal weights.
-#' @param n number of values.
+#' @param fit,certified,... As in [linear_functional()].
+#' @param variable Name of a variable of the data, or for a fit from a matrix the name or number of a column.
+#' @param newdata Rows to average over; default: up to 200 training rows.
+#' @param at,n Values of the variable; default: `n` values from the smallest to the largest, or all levels of a factor.
+#' @param weights Relative weight of each row of `newdata`; default: equal weights.
+#' @param effort,reference,m2,max_seconds As in [certify()].
 #' @param type `"link"` for f, or `"response"`.
 #' @return A data frame of class `pfdtc_dependence`, which `plot()` and `autoplot()` draw, with a row for each value:
 #'   the value, in a column with the name of the variable, and the columns of [linear_functional()].
-#' @examples
-#' fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel_se())
-#' partial_dependence(fit, "wt", at = c(2, 3, 4))
-#' plot(partial_dependence(fit, "wt"))
-#' @seealso [linear_functional()], [plot.gp_fit()]
 #' @section Errors and invariants: class `pfdtc_error_input` for an unknown variable. With one row of `newdata` it is
 #'   the posterior at that row, with the variable changed.
 #' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.
+#' @seealso [linear_functional()], [plot.gp_fit()]
+#' @examples
+#' fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel_se())
+#' partial_dependence(fit, "wt", at = c(2, 3, 4))
 #' @export
 partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL, certified = is.null(fit$likelihood),
                                effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
@@ -222,10 +220,11 @@ dependence_values <- function(v, n) {
 
 # Returns list(mean, var) of the terms of f at the rows of x, a column for each term, in units of y without the centre.
 term_values <- function(fit, x) {
-  names <- if (has_one_factor(fit$kernel)) {
+  kernel <- with_own_terms(fit$kernel)
+  names <- if (has_one_factor(kernel)) {
     leaf_name(utils::modifyList(fit$kernel, list(of = fit$frame$columns[fit$kernel$inputs])))
   } else {
-    term_names(fit$kernel)
+    term_names(kernel)
   }
   at <- posterior_at(posterior_of(fit), terms_at(kernels_of_terms(model_of(fit)$kernel), x))
   lapply(in_response_units(fit, at), matrix, nrow(x), dimnames = list(NULL, names))
@@ -295,7 +294,7 @@ mean_functionals <- function(fit) {
   d <- length(leaf$inputs)
   pairs <- which(upper.tri(diag(d + 1L)), arr.ind = TRUE)
   of_b <- rbind(diag(d + 1L), diag(d + 1L)[pairs[, 1L], ] + diag(d + 1L)[pairs[, 2L], ])
-  x <- fit_points(fit)[1L, , drop = FALSE] # coefficients belong to no row: any row will do
+  x <- fit_points(fit)[1L, , drop = FALSE] # coefficients belong to no row: any row serves
   prior <- term$variance * rowSums(of_b^2)
   cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
   list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),

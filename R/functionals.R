@@ -55,7 +55,7 @@ terms_at <- function(kernels, x) {
 
 # Returns the terms of a kernel as kernels of their own.
 kernels_of_terms <- function(kernel) {
-  kernel <- as_sum(kernel)
+  kernel <- with_own_terms(kernel)
   lapply(kernel$terms, function(t) {
     kernel$terms <- list(t)
     kernel

@@ -39,12 +39,9 @@ Ops.pfdtc_kernel <- function(e1, e2) {
     abort_input("kernel", describe(number), "a kernel",
                 hint = "kernel_constant(<variance>) is one that is the same everywhere.")
   }
-  scale_kernel(with_variance(kernel), check_positive(number, "number", 1L))
-}
-
-# Gives each term without a variance the variance 1, so that it can be multiplied.
-with_variance <- function(kernel) {
-  change_terms(kernel, function(t) if (is.null(t$variance)) replace(t, "variance", 1) else t)
+  # a term without a variance gets the variance 1, so that it can be multiplied
+  kernel <- change_terms(kernel, function(t) if (is.null(t$variance)) replace(t, "variance", 1) else t)
+  scale_kernel(kernel, check_positive(number, "number", 1L))
 }
 
 # Returns the kernel of these factors and terms, without the factors that no term has.
@@ -191,10 +188,11 @@ check_differentiable <- function(kernel, column, name) {
   rough <- c(matern12 = "is not differentiable: its paths have a kink everywhere", white = "is not continuous",
              categorical = "reads levels, which have no values in between")
   for (leaf in as_sum(kernel)$leaves) {
-    if (leaf$profile %in% names(rough) && column %in% leaf$inputs) {
+    known <- intersect(c(leaf$profile, leaf$base), names(rough))
+    if (length(known) && column %in% leaf$inputs) {
       abort_input("wrt", sprintf("\"%s\"", name), "an input along which the function has a slope",
                   message = sprintf("There is no derivative with respect to `%s`: %s %s.", name, leaf_name(leaf),
-                                    rough[[leaf$profile]]),
+                                    rough[[known]]),
                   hint = "kernel_matern(3/2), kernel_matern(5/2) and kernel_se() have one.")
     }
   }

@@ -12,7 +12,8 @@
 factor_parameters <- list(
   se = "lengthscale", matern12 = "lengthscale", matern32 = "lengthscale", matern52 = "lengthscale",
   rq = c("lengthscale", "alpha"), periodic = c("lengthscale", "period"), linear = character(), mean = character(),
-  polynomial = "offset",
+  polynomial = "offset", additive = c("lengthscale", "additive.share", "additive.ratio"),
+  pairwise = c("lengthscale", "additive.share", "additive.ratio", "additive.pairs"),
   categorical = "parameters", white = character(), constant = character())
 
 # Returns the parameters of a factor. A factor whose profile is not chosen yet has lengthscales.
@@ -58,6 +59,13 @@ change_terms <- function(kernel, f) {
   as_kernel(kernel)
 }
 
+# Returns the kernel with each factor changed by f().
+change_leaves <- function(kernel, f) {
+  kernel <- as_sum(kernel)
+  kernel$leaves <- lapply(kernel$leaves, f)
+  as_kernel(kernel)
+}
+
 # Returns the engine's form of a kernel whose columns are known: list(kernel, engine, table, label, inputs), where
 # `table` has a row for each parameter: term, leaf (0: the variance of the term), what, at (its place within its kind).
 # `engine$values` has the numbers in the same order, NA where there is none yet.
@@ -80,11 +88,14 @@ compile_kernel <- function(kernel) {
   n <- vapply(groups, `[[`, 0, 4L)
   each <- function(i) rep(unlist(lapply(groups, `[[`, i)), n)
   values <- Map(function(group, n) as.double(rep_len(if (is.null(group[[5L]])) NA else group[[5L]], n)), groups, n)
+  table <- list2DF(list(term = each(1L), leaf = each(2L), what = each(3L), at = sequence(n)))
+  terms <- lapply(parts$terms, `[[`, "leaves")
+  tie <- if (any(vapply(leaves, is_additive, NA))) expand_additive(parts, table)
+  if (!is.null(tie)) leaves <- tie$leaves
   list(
-    kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs,
-    table = list2DF(list(term = each(1L), leaf = each(2L), what = each(3L), at = sequence(n))),
-    engine = list(factors = lapply(leaves, engine_factor),
-                  terms = lapply(parts$terms, function(t) as.integer(t$leaves)), values = unlist(values)))
+    kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs, table = table,
+    engine = list(factors = lapply(leaves, engine_factor), values = unlist(values),
+                  terms = lapply(if (is.null(tie)) terms else tie$terms, as.integer), tie = tie[c("M", "weights")]))
 }
 
 # Returns a factor as the engine reads it, without its parameters.
@@ -141,7 +152,7 @@ scale_kernel <- function(kernel, by = 1, over = 1) {
 
 # Returns TRUE if some factor has one of these profiles.
 has_profile <- function(kernel, profiles) {
-  any(vapply(as_sum(kernel)$leaves, function(leaf) any(leaf$profile %in% profiles), NA))
+  any(vapply(as_sum(kernel)$leaves, function(leaf) any(c(leaf$profile, leaf$base) %in% profiles), NA))
 }
 
 # Returns TRUE if the kernel has a Matern factor.
@@ -174,7 +185,7 @@ kernel_structure <- function(kernel) {
   kernel <- as_sum(kernel)
   list(lapply(kernel$leaves, function(l) {
     list(l$profile, as.integer(l$inputs), isTRUE(l$isotropic), l$degree, l$correlation, l$given, l$centre,
-         l$rate)
+         l$rate, l$base, l$groups)
   }), lapply(kernel$terms, function(t) as.integer(t$leaves)))
 }
 

@@ -12,7 +12,8 @@
 #' `kernel_polynomial()` \tab variance (sum_j x_j z_j + offset)^degree \cr
 #' `kernel_constant()` \tab variance: an unknown level \cr
 #' `kernel_white()` \tab variance if x and z are equal in all `inputs`, else 0 \cr
-#' `kernel_categorical()` \tab variance times the correlation of two levels of a factor
+#' `kernel_categorical()` \tab variance times the correlation of two levels of a factor \cr
+#' `kernel_additive()` \tab a kernel of all inputs, plus one of each input by itself, see Details
 #' }
 #'
 #' @usage
@@ -27,6 +28,7 @@
 #' kernel_constant(variance = NULL)
 #' kernel_white(variance = NULL, inputs = NULL)
 #' kernel_categorical(correlation = NULL, variance = NULL, inputs = NULL)
+#' kernel_additive(kernel = kernel_matern(3/2), pairs = FALSE, share = NULL, ratio = NULL)
 #'
 #' @param lengthscale positive numbers in the units of the inputs, one for each input, or one for all. For
 #'   `kernel_periodic()` one number without unit.
@@ -40,6 +42,10 @@
 #' @param degree whole number from 1 to 10.
 #' @param correlation `"exchangeable"` (default), `"ordered"` or `"full"`; a number between 0 and 1, where an
 #'   exchangeable correlation starts; or a correlation matrix of the levels, which is not changed.
+#' @param kernel `kernel_se()` or `kernel_matern()`: the part of all inputs, with all lengthscales and the variance.
+#' @param pairs `TRUE`, or a number to start from: also a term for each pair of inputs.
+#' @param share,ratio positive numbers: the variance of the terms of single inputs over that of all inputs together, and
+#'   how many times longer the lengthscales are in the latter.
 #' @return An object of class `pfdtc_kernel`: a list with elements `profile`, `label`, `inputs` and the parameters.
 #' @details Parameters that are `NULL` are learned. A given value is where learning starts; to keep it, use
 #'   `hyper = "fixed"` or `control = pfdtc_control(fix = )`. A given `period` is always kept.
@@ -47,6 +53,11 @@
 #'   The correlation of levels a and b is exp(-p) if it is `"exchangeable"`, with one parameter p. It is
 #'   exp(-|s_a - s_b|) if it is `"ordered"`, with scores s that increase from level to level. `"full"` is any positive
 #'   definite matrix; its parameters are angles of the Cholesky factor, of at most 20 levels.
+#'
+#'   `kernel_additive()` suits functions that are nearly sums of functions of one input. It is
+#'   \eqn{(F + (s/G) \sum_j u_j + (2p/(G(G-1))) \sum_{i<j} u_i u_j) v / (1 + s + p)}{(F + (s/G) sum u_j + (2p/(G(G-1)))
+#'   sum u_i u_j) v / (1 + s + p)} with `kernel` F, its variance v, share s, pairs p, and squared exponentials u_j of
+#'   each of the G inputs with lengthscale l_j / ratio. A factor is one input.
 #' @section Errors and invariants: class `pfdtc_error_input`, also if the data lack an input. `kernel_matrix(k, x)` is
 #'   symmetric and positive semidefinite.
 #' @seealso [kernel_algebra], [kernel_matrix()], [pfdtc()]
@@ -248,6 +259,7 @@ place_leaf <- function(leaf, x, argument, variables) {
   leaf$inputs <- inputs
   if (is.null(leaf$of)) leaf$of <- if (is.character(of)) of else column_owners(inputs, names, variables)
   if (leaf$profile == "categorical") leaf <- place_levels(leaf, x, argument, variables)
+  if (is_additive(leaf) && is.null(leaf$groups)) leaf$groups <- column_groups(inputs, names, variables)
   l <- leaf$lengthscale
   if (is.null(l) || shares_lengthscale(leaf)) return(leaf)
   if (length(l) == 1L) l <- rep(l, length(inputs))

@@ -9,8 +9,8 @@
 # Returns the parameters of a model with their bounds and priors. Priors are weak and fade with the rows
 # (prior_share()). Without them an irrelevant input has an infinite lengthscale, and few rows have no noise. In units of
 # the inputs' spread and of y:
-#   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 1.5^2),  log noise ~ N(log 0.1, 2^2).
-# The variance's prior does not fade if the Vecchia likelihood is the last stage. With much noise that likelihood does
+#   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 3^2),  log noise ~ N(log 0.1, 2^2).
+# The variance's prior has sd 1.5 and does not fade if the Vecchia likelihood is the last stage. With much noise that likelihood does
 # not separate a variance from a hundred times it with longer lengthscales; the random order would decide, which costs a
 # hundredth of NLPD. For a kernel of one term the prior is then half as wide.
 # With `little_noise` the prior of the noise falls exponentially below exp(-1) times its centre, log prior = -(-q - 1/2)
@@ -40,7 +40,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
     fade[which(table$what == "variance")] <- if (has_one_factor(kernel)) 4 else 1
   }
   free <- !names %in% not_learned(s)
-  if (little_noise) table$sd[table$what == "variance"] <- little_noise_rule[["sd"]]
+  if (is_small_enough(pool)) table$sd[table$what == "variance"] <- wide_variance_sd
   precision <- fade * if (s$priors) 1 / c(table$sd, 2)^2 else numeric(last)
   at <- function(theta) {
     value <- exp(unname(theta))
@@ -87,17 +87,28 @@ given_neighbours <- function(problem, rows, neighbours) {
   problem
 }
 
-# Returns the problem whose value is the exact log marginal likelihood with priors.
-exact_density <- function(problem) {
+# Returns the problem whose value is the exact log marginal likelihood with priors, of all rows of the pool or of some.
+exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
+  used <- if (is.null(rows)) pool else rows_of_pool(pool, rows)
+  share <- length(used$y) / pool$n * pool$share
   problem$evaluate <- function(theta) {
     pool$count$evaluations <- pool$count$evaluations + 1L
     now <- problem$at(theta)
-    result <- native_exact_evidence(pool, now, problem$run)
+    result <- native_exact_evidence(used, now, problem$run)
     if (!is.null(result$reason)) return(list(value = -Inf))
-    add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, 1, theta)
+    c(add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, share, theta),
+      list(loo = loo_log_density(result)))
   }
   problem
+}
+
+# Returns the log density of each row given all others. With B = (K + s2 W^{-1})^{-1}, alpha = B y and p = diag(B), row
+# i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
+loo_log_density <- function(exact) (log(exact$precision) - exact$alpha^2 / exact$precision - log(2 * pi)) / 2
+
+rows_of_pool <- function(pool, rows) {
+  list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
 }
 
 # Adds the prior and the share of merged rows in the log likelihood: -(rows/2) log(2 pi s2) - ss/(2 s2).
@@ -119,18 +130,22 @@ add_merged <- function(result, problem, noise, share, theta) {
 }
 
 # The exact log marginal likelihood takes n^3 flops an evaluation, about ten evaluations.
-is_small_enough <- function(pool) {
-  pool$share == 1 && pool$n <= exact_learning_rows && 8 * 2 * pool$n^2 <= getOption("pfdtc.max_memory", 2^32)
-}
+is_small_enough <- function(pool) pool$share == 1 && pool$n <= min(exact_learning_rows, most_in_memory())
+
+# Returns the largest number of rows for which two dense matrices are allowed.
+most_in_memory <- function() floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16))
 
 # ---- kernels by the names of their profiles -------------------------------------------------------------------------
 
-# Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs.
+# Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs, and "additive:a" and
+# "pairwise:a" are kernel_additive() of a.
 kernel_of <- function(profile) {
   terms <- strsplit(profile, "+", fixed = TRUE)[[1L]]
   if (length(terms) > 1L) {
     return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
   }
+  part <- strsplit(profile, ":", fixed = TRUE)[[1L]]
+  if (length(part) > 1L) return(kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise"))
   switch(profile, se = kernel_se(), matern12 = kernel_matern(1 / 2), matern32 = kernel_matern(3 / 2),
          matern52 = kernel_matern(5 / 2), mean = new_kernel("mean", "linear mean", NULL, NULL, NULL))
 }
@@ -144,11 +159,15 @@ with_profile <- function(kernel, profile, x) {
   chosen <- kernel_of(profile)
   value <- c("lengthscale", "variance")
   if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
+  chosen <- change_leaves(chosen, function(l) {
+    if (is_additive(l)) l$groups <- kernel$groups
+    l
+  })
   if (has_one_factor(kernel)) return(place_kernel(with_basis(chosen, x), x))
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
-    l[c("profile", "label")] <- chosen[c("profile", "label")]
-    l
+    own <- intersect(c("profile", "label", "base"), names(chosen))
+    replace(l, own, chosen[own])
   })
   kernel$label <- formula_of_kernel(kernel)
   kernel

@@ -62,7 +62,7 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
     }
   }
   list(theta = theta, value = point$value, converged = converged, information = information,
-       moved = max(abs(theta - start)))
+       moved = max(abs(theta - start)), loo = point$loo)
 }
 
 scoring_step <- function(information, gradient, lambda) {
@@ -87,11 +87,23 @@ bfgs_update <- function(B, step, change) {
   B - tcrossprod(Bs) / curvature + tcrossprod(change) / sy
 }
 
-# Continues with the exact log marginal likelihood where `run` of the Vecchia likelihood ended.
+# Continues with the exact log marginal likelihood where `run` of the Vecchia likelihood ended, first of fewer rows.
 learn_exactly <- function(problem, run) {
-  if (is.null(run$information)) return(run) # not computable there, with neighbours or without
-  ascend(exact_density(problem), run$theta, maxit = 30L, enough = 0.05,
-         information = run$information * max(1, problem$pool$n / learning_sizes$whole[["rows"]]))
+  pool <- problem$pool
+  counted <- min(pool$n, learning_sizes$whole[["rows"]])
+  for (m in exact_sizes(pool)) {
+    if (is.null(run$information)) return(run) # not computable there, with neighbours or without
+    run <- ascend(exact_density(problem, if (m < pool$n) pool$take(m)), run$theta, maxit = 30L, enough = exact_enough,
+                  information = run$information * (m / counted))
+    counted <- m
+  }
+  run
+}
+
+# Returns the numbers of rows whose exact log marginal likelihood is maximised, one after the other.
+exact_sizes <- function(pool) {
+  most <- min(pool$n, exact_learning_rows, most_in_memory())
+  c(if (most > 1.5 * first_exact_rows) first_exact_rows, most)
 }
 
 # ---- starts ---------------------------------------------------------------------------------------------------------
@@ -121,6 +133,27 @@ start_values_of <- function(problem, lengthscale, noise) {
       start[table$leaf == leaves[i] & table$ard] * 5^(1 - i)
   }
   c(start, noise)
+}
+
+# Returns starts with lengthscales in units of sqrt(d) spreads, and variance and noise in units of the response; held
+# parameters are those of `theta`.
+further_starts <- function(problem, values, theta) {
+  lapply(values, function(at) {
+    value <- start_values_of(problem, at[1L], at[3L])
+    value[problem$table$what == "variance"] <- at[2L]
+    start <- pmin(pmax(problem$unit + log(value), problem$lower), problem$upper)
+    ifelse(problem$free, start, theta)
+  })
+}
+
+# Returns runs without a step at the smooth limit, lengthscales far beyond the data with large variances. The Vecchia
+# likelihood mistakes smooth functions of many inputs, so these starts would lose to others before the exact one.
+smooth_runs <- function(problem, s, theta) {
+  if (problem$composite || problem$pool$n > smooth_limit_rows || !is.null(s$restarts) ||
+        !all(is.na(problem$given[problem$free]))) return(NULL)
+  lapply(further_starts(problem, list(c(3, 30, 0.0025), c(5, 300, 0.0025)), theta), function(theta) {
+    climb(problem, theta, budget("whole", 0L))
+  })
 }
 
 # Returns the starts of the grid as a list of theta, without repeats; attribute "grid" has their rows of the grid.

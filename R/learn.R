@@ -7,7 +7,7 @@
 # consistency. In a random order the first rows have distant neighbours and the last rows near ones, so all scales have
 # information.
 
-# Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother). state$so_far has the best so far, for
+# Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother, exact). state$so_far has the best so far, for
 # interrupts; state$begun has what was found while the response was chosen.
 learn_evidence <- function(data, s, state) {
   begun <- state$begun
@@ -48,7 +48,7 @@ learn_evidence <- function(data, s, state) {
   }
   if (!in_time(pool)) attr(begun$report, "ended") <- TRUE
   c(now$problem$natural(now$theta),
-    list(pilot = NULL, learned = begun$report, kernels = now$kernels, smoother = smoother))
+    list(pilot = NULL, learned = begun$report, kernels = now$kernels, smoother = smoother, exact = now$exact))
 }
 
 # Searches from all starts. Returns list(problem, theta, report, rival) and leaves the best in state$so_far.
@@ -83,10 +83,13 @@ learn_finally <- function(now, s, rival, state, keep) {
   now[c("theta", "value")] <- run[c("theta", "value")]
   keep(now)
   if (exact) {
-    ends <- lapply(c(list(run), rival), learn_exactly, problem = problem)
+    ends <- lapply(c(list(run), rival, smooth_runs(problem, s, run$theta)), learn_exactly, problem = problem)
     ends <- ends[order(-vapply(ends, `[[`, 0, "value"))]
     now[c("theta", "value")] <- ends[[1L]][c("theta", "value")]
     rival <- find_rival(problem, ends)
+  } else if (has_little_noise(problem, now$theta)) {
+    choice <- choose_exactly(now, run)
+    now[c("theta", "exact")] <- choice[c("theta", "exact")]
   }
   if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, nor at the start of a likelihood's fit
     now$parameters <- sum(problem$free)
@@ -104,7 +107,8 @@ learn_finally <- function(now, s, rival, state, keep) {
 compare_little_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   problem <- learning_problem(model$problem$pool, s, model$problem$profile, little_noise = TRUE)
-  ends <- lapply(c(list(model$theta), little_noise_starts(problem)), function(theta) {
+  starts <- further_starts(problem, list(c(1, 2, 1e-5), c(2, 20, 1e-5)), model$theta)
+  ends <- lapply(c(list(model$theta), starts), function(theta) {
     learn_exactly(problem, climb(problem, theta, budget("whole", 8L)))
   })
   best <- ends[[which.max(vapply(ends, `[[`, 0, "value"))]]
@@ -128,12 +132,4 @@ because_of_noise <- function(learned) {
   if (!isTRUE(attr(learned, "little_noise"))) return(NULL)
   c(noise = sprintf(paste("The prior allows little noise, as a deterministic simulator has: without priors, this gains",
                           "more than %g nats of log marginal likelihood."), little_noise_rule[["nats"]]))
-}
-
-little_noise_starts <- function(problem) {
-  lapply(list(c(1, 2), c(2, 20)), function(at) {
-    value <- start_values_of(problem, at[1L], 1e-5)
-    value[problem$table$what == "variance"] <- at[2L]
-    pmin(pmax(problem$unit + log(value), problem$lower), problem$upper)
-  })
 }

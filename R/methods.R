@@ -2,51 +2,42 @@
 
 #' Methods for Gaussian process fits
 #'
-#' The usual questions of R to a model. They work for every fit of [pfdtc()] and of the `gp_` functions.
+#' What R asks of a model. The methods work for every fit of [pfdtc()] and of the `gp_` functions.
 #'
 #' * `print()`, `summary()`: data, choices, hyperparameters and how the search ended. `summary()` adds the kernels
-#'   tried, residuals, scores of training rows and of leave-one-out (exact posteriors of up to 2,000 rows).
-#' * `coef()`: `lengthscale.<column>` in units of the inputs, `variance` and `noise` in squared units of the response.
-#'   Before them the coefficients of a linear mean, after them, as `noise.<column>`, those of `noise = ~`.
-#' * `sigma()`: noise sd. With `noise = ~` at the means of its inputs; the scale of [student()]; `NA` for classes and
-#'   counts.
-#' * `logLik()`: of the response as given. For an exact posterior it is the log marginal likelihood. For [pfdtc()],
-#'   [gp_vfe()] and [gp_dtc()] with inducing points it is a lower bound, with neighbours an estimate. For [gp_fitc()],
-#'   [gp_sor()] and [gp_subsample()] it belongs to their own models. Attributes `df` (estimated hyperparameters),
-#'   `nobs`, and, where available, `lower` and `upper` as [evidence_bounds()] has them.
-#' * `AIC()`, `BIC()`: warn with class `pfdtc_warning_evidence` if the bounds of `logLik()` leave open which fit is
-#'   better. A reference narrows them: `fit$reference <- reference(fit)`.
-#' * `nobs()`: rows without missing values and with positive weight; for [gp_subsample()] those of its posterior.
-#' * `fitted()`, `residuals()`: posterior mean at the training rows, and response minus mean. Pearson and deviance
-#'   residuals are as for [lm()] and [glm()]; `"loo"` and `"pit"` are in [leave_one_out]. They are padded with `NA` if
-#'   the fit used `na.exclude`, and need the data.
-#' * `simulate()`: joint draws of new responses or of f, at training rows (noise variance `sigma^2 / weight`) or at
-#'   `newdata` (weight 1). Beyond 2,000 rows the cost is linear in the rows: 100,000 rows take about 6 s, 30 s with
-#'   neighbours.
+#'   tried, residuals, and scores of training rows and of leave-one-out. Both have an argument `digits`.
+#' * `coef()`: `lengthscale.<column>` in units of the inputs, `variance` and `noise` in squared units of the response,
+#'   coefficients of a linear mean, and `noise.<column>` of `noise = ~`. `sigma()`: noise sd, or the scale of
+#'   [student()]; `NA` for classes and counts.
+#' * `logLik()`: log marginal likelihood of the response as given, with attributes `df`, `nobs`, and where available
+#'   `lower` and `upper` ([evidence_bounds()]). With inducing points it is a lower bound, with neighbours an estimate;
+#'   [gp_fitc()], [gp_sor()] and [gp_subsample()] have that of their own models.
+#' * `AIC()`, `BIC()`: a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`) if the
+#'   bounds of `logLik()` leave open which fit is better. A reference narrows them: `fit$reference <- reference(fit)`.
+#' * `nobs()`: rows in use; for [gp_subsample()] those of its posterior. `weights()`: as for [glm()].
+#' * `fitted()`, `residuals()`: posterior mean at the training rows, and response minus mean, with `NA` for rows that
+#'   `na.exclude` left out. Pearson and deviance residuals are as for [glm()]; `"loo"` and `"pit"` are in
+#'   [leave_one_out].
+#' * `simulate()`: joint draws at training rows (noise variance `sigma^2 / weight`) or at `newdata` (weight 1).
+#'   100,000 rows take about 6 s, 30 s with neighbours.
 #' * `formula()`, `terms()`, `model.frame()`, `variable.names()`: as for [lm()]; `model.frame()` of a matrix fit has
 #'   `y` and the columns of `x`.
-#' * `weights()`: the prior weights or `NULL`; for shares of successes times the numbers of trials, as for [glm()].
-#' @param object,x,formula a fit. `print()` and `formula()` call it `x`, `model.frame()` calls it `formula`.
-#' @param digits significant digits to print.
-#' @param type for `residuals()`: `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`; for `simulate()`: draws
-#'   of a new `"response"` or of the `"latent"` function.
-#' @param nsim number of draws.
+#' @param object,x,formula A fit.
+#' @param digits Number of significant digits.
+#' @param type Residuals: `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`. Draws: of a new `"response"` or
+#'   of `"latent"` f.
+#' @param nsim Number of draws.
 #' @param seed `NULL`, or a number for [set.seed()]; R's generator is restored afterwards.
-#' @param newdata rows to draw at, as for [predict.gp_fit()]; default: the training rows.
-#' @param k penalty for a parameter.
-#' @param ... for `AIC()` and `BIC()` more fits; otherwise unused, or passed on to print methods.
-#' @return `coef()` a named vector; `sigma()`, `nobs()` a number; `logLik()` an object of class `logLik`; `AIC()` and
-#'   `BIC()` a number, or a data frame for several fits; `fitted()` and `residuals()` a named vector with an element a
-#'   training row; `simulate()` a data frame with a column a draw and attribute `seed`; `summary()` an object with a
-#'   print method; `print()` its argument, invisibly.
-#' @section Invariants: `fitted(fit)` is `predict(fit)`, and `residuals(fit)` is the response minus that. The moments
-#'   of many draws approach those of `predict(fit, new, type = "response", full_cov = TRUE)`. `simulate()` with a
-#'   `seed` repeats its draws.
-#' @inherit predict.gp_fit source
+#' @param newdata Rows to draw at. Default: the training rows.
+#' @param k Penalty for a parameter.
+#' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
+#' @return `fitted()` and `residuals()`: named vectors; `simulate()`: a data frame with a column for each draw and
+#'   attribute `seed`; `summary()`: an object with a print method.
+#' @section Errors and invariants: class `pfdtc_error_input` if data are needed that the fit has not kept. `fitted(fit)`
+#'   is `predict(fit)`. A `seed` repeats the draws.
 #' @seealso [predict.gp_fit()], [leave_one_out], [vcov.gp_fit()], [plot.gp_fit()]; `vignette("pfdtc")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
-#' fit
 #' summary(fit)
 #' coef(fit)
 #' logLik(fit)
@@ -56,6 +47,7 @@
 NULL
 
 #' @rdname gp_fit-methods
+#' @usage NULL
 #' @export
 coef.gp_fit <- function(object, ...) {
   object <- check_any_fit(object, "object")
@@ -72,6 +64,7 @@ coef.gp_fit <- function(object, ...) {
 }
 
 #' @rdname gp_fit-methods
+#' @usage NULL
 #' @export
 sigma.gp_fit <- function(object, ...) {
   if (response_of(object)$conjugate) return(sqrt(object$noise))
@@ -79,10 +72,12 @@ sigma.gp_fit <- function(object, ...) {
 }
 
 #' @rdname gp_fit-methods
+#' @usage NULL
 #' @export
 nobs.gp_fit <- function(object, ...) if (gp_family(object)$some) object$m else object$nobs
 
 #' @rdname gp_fit-methods
+#' @usage NULL
 #' @export
 logLik.gp_fit <- function(object, ...) {
   object <- check_any_fit(object, "object")
@@ -97,6 +92,7 @@ logLik.gp_fit <- function(object, ...) {
 }
 
 #' @rdname gp_fit-methods
+#' @usage NULL
 #' @export
 fitted.gp_fit <- function(object, ...) stats::predict(object, type = "mean")
 
@@ -115,6 +111,7 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
 }
 
 #' @rdname gp_fit-methods
+#' @usage NULL
 #' @export
 weights.gp_fit <- function(object, ...) {
   data <- training_data(object)
@@ -124,6 +121,7 @@ weights.gp_fit <- function(object, ...) {
 }
 
 #' @rdname gp_fit-methods
+#' @usage NULL
 #' @export
 terms.gp_fit <- function(x, ...) {
   if (is.null(x$terms)) abort_input("x", "a fit from a matrix", "a fit from a formula")
@@ -131,14 +129,17 @@ terms.gp_fit <- function(x, ...) {
 }
 
 #' @rdname gp_fit-methods
+#' @usage NULL
 #' @export
 formula.gp_fit <- function(x, ...) stats::formula(stats::terms(x))
 
 #' @rdname gp_fit-methods
+#' @usage NULL
 #' @export
 variable.names.gp_fit <- function(object, ...) object$frame$columns
 
 #' @rdname gp_fit-methods
+#' @usage NULL
 #' @export
 model.frame.gp_fit <- function(formula, ...) {
   if (is.null(formula$terms)) {

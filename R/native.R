@@ -58,7 +58,7 @@ engine_control <- function(n, control = NULL, used = 0) {
 engine_model <- function(model, jitter = 0) {
   kernel <- model$kernel
   if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
-  list(kernel = kernel$engine, noise = as.double(model$noise), jitter = as.double(jitter))
+  list(kernel = engine_kernel(kernel), noise = as.double(model$noise), jitter = as.double(jitter))
 }
 
 engine_points <- function(z, model, jitter = 0) c(engine_model(model, jitter), list(z = z))
@@ -111,7 +111,7 @@ native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, 
   result <- .Call(ffi_evaluate, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data),
                   as.integer(gradient), engine_control(nrow(data$x), control, 8 * length(aux$Wt)), scratch$room)
   if (!is.null(scratch) && result$used > length(scratch$room)) scratch$room <- numeric(result$used)
-  as_value(result[names(result) != "used"])
+  as_value(tied_slopes(compile_kernel(model$kernel), result[names(result) != "used"]))
 }
 
 engine_objective <- function(name, aux = NULL) list(name = name, aux = aux, Wt = aux$Wt, share = aux$variance)
@@ -127,8 +127,9 @@ native_objective <- function(name, aux, z, sums, model, jitter, rss = NULL) {
 }
 
 native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = NULL, control = NULL) {
-  as_value(.Call(ffi_gradient, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data), adjoint,
-                 k_sum, engine_control(nrow(data$x), control)))
+  as_value(tied_slopes(compile_kernel(model$kernel), .Call(
+    ffi_gradient, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data), adjoint, k_sum,
+    engine_control(nrow(data$x), control))))
 }
 
 native_posterior_of_sums <- function(z, sums, model, jitter) {
@@ -190,8 +191,8 @@ native_exact <- function(data, model, control = NULL) {
 
 native_exact_evidence <- function(data, model, control = NULL) {
   control <- engine_control(nrow(data$x), control)
-  as_value(with_dense_products(
-    .Call(ffi_exact_evidence, engine_model(model), engine_rows(data), data$weights, control), control))
+  as_value(tied_slopes(compile_kernel(model$kernel), with_dense_products(
+    .Call(ffi_exact_evidence, engine_model(model), engine_rows(data), data$weights, control), control)))
 }
 
 native_exact_predict <- function(posterior, x, kernel, x_new) {
@@ -319,9 +320,9 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
                            basis = matrix(0, nrow(data$x), 0L), at = vecchia_input(data, length(rows), control)) {
   kernel <- model$kernel
   if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
-  result <- .Call(ffi_vecchia, list(kernel = kernel$engine, noise = as.double(model$noise), jitter = 0), at$rows,
-                  data$weights, basis, rows, neighbours, times, as.integer(slopes), at$control)
-  if (result$status != 0L) as_value(result) else result
+  result <- .Call(ffi_vecchia, list(kernel = engine_kernel(kernel), noise = as.double(model$noise), jitter = 0),
+                  at$rows, data$weights, basis, rows, neighbours, times, as.integer(slopes), at$control)
+  if (result$status != 0L) as_value(result) else tied_slopes(kernel, result)
 }
 
 vecchia_input <- function(data, n, control) list(rows = engine_rows(data), control = engine_control(n, control))
@@ -331,9 +332,10 @@ vecchia_input <- function(data, n, control) list(rows = engine_rows(data), contr
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {
-  .Call(ffi_laplace, engine_points(z, of_kernel(kernel), jitter), x, sites, list(beta = start$beta, G = start$G),
-        list(enough = enough, maxit = as.integer(maxit), most_jitter = as.double(most)), as.integer(want),
-        engine_control(nrow(x), control))
+  tied_slopes(compile_kernel(kernel), .Call(
+    ffi_laplace, engine_points(z, of_kernel(kernel), jitter), x, sites, list(beta = start$beta, G = start$G),
+    list(enough = enough, maxit = as.integer(maxit), most_jitter = as.double(most)), as.integer(want),
+    engine_control(nrow(x), control)))
 }
 
 native_forms <- function(posterior, z, kernel, P, x, control = NULL) {

@@ -8,8 +8,7 @@
 #' @inheritParams auxiliary
 #' @param z numeric matrix of inducing points, one row per point, with the columns of `x`.
 #' @param nu an auxiliary distribution that [auxiliary()] made from the same data, kernel and noise.
-#' @param constant add \eqn{C(X)}, which does not depend on `z` and costs \eqn{O(n^2)}{O(n^2)}? The value is then
-#'   \eqn{\sigma^4 d_{pF}^2}{s2^2 d_pF^2}.
+#' @param constant add \eqn{C(X)}, which does not depend on `z` and costs \eqn{O(n^2)}{O(n^2)}, to the value?
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
 #' @return `list(value, gradient)`: the value, in the fourth power of the units of `y`, and its gradient in `z`, a
 #'   matrix of the shape of `z`, with nu held fixed.
@@ -138,7 +137,7 @@ name_columns <- function(z, x) {
 }
 
 # ---- problems of the optimiser: functions of one vector ---------------------------------------------------------
-# Each returns list(value, gradient, reason). If the evaluation fails, the value is Inf and `reason` says why.
+# Each returns list(value, gradient, reason). If the evaluation fails, the value is Inf and `reason` is a sentence.
 
 # Returns the objective over all rows, in memory or by passes over a source: VFE, or pF under `aux`.
 objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = NULL, gradient = TRUE) {

@@ -4,11 +4,9 @@
 #'
 #' `butcher::butcher(fit)` removes what prediction does not need. Predictions stay the same to the bit.
 #'
-#' * `axe_data()` removes the training rows. A fit with neighbours keeps them, an exact posterior keeps its inputs and
-#'   Cholesky factor, \eqn{O(n^2)}.
+#' * `axe_data()` removes the training rows. A fit with neighbours keeps them, an exact posterior keeps its inputs.
 #' * `axe_env()` removes the environments of formulas. Functions in them are then found in the workspace.
-#' * `axe_call()` removes the call.
-#' * `axe_fitted()` removes the inducing points along the optimisation.
+#' * `axe_call()` removes the call, `axe_fitted()` the inducing points along the optimisation.
 #'
 #' @param x A fit.
 #' @param verbose,... Not used.
@@ -34,6 +32,7 @@ axe_data.gp_fit <- function(x, verbose = FALSE, ...) {
 }
 
 #' @rdname butcher-methods
+#' @usage NULL
 #' @exportS3Method butcher::axe_env
 axe_env.gp_fit <- function(x, verbose = FALSE, ...) {
   x <- check_any_fit(x, "x")
@@ -45,6 +44,7 @@ axe_env.gp_fit <- function(x, verbose = FALSE, ...) {
 }
 
 #' @rdname butcher-methods
+#' @usage NULL
 #' @exportS3Method butcher::axe_call
 axe_call.gp_fit <- function(x, verbose = FALSE, ...) {
   x["call"] <- list(NULL)
@@ -52,6 +52,7 @@ axe_call.gp_fit <- function(x, verbose = FALSE, ...) {
 }
 
 #' @rdname butcher-methods
+#' @usage NULL
 #' @exportS3Method butcher::axe_fitted
 axe_fitted.gp_fit <- function(x, verbose = FALSE, ...) {
   x["z_trace"] <- list(NULL)
@@ -67,7 +68,7 @@ axe_fitted.gp_fit <- function(x, verbose = FALSE, ...) {
 #' "prediction")` passes arguments to [predict.gp_fit()].
 #'
 #' @param model A fit.
-#' @param metadata,vetiver_model,... Passed on by vetiver.
+#' @param vetiver_model,... Passed on by vetiver.
 #' @return As vetiver documents. The answer to a request is a list with `.pred`, and with an `interval` also
 #'   `.pred_lower` and `.pred_upper`.
 #' @seealso [butcher-methods]
@@ -78,14 +79,17 @@ axe_fitted.gp_fit <- function(x, verbose = FALSE, ...) {
 NULL
 
 #' @rdname vetiver-methods
+#' @usage NULL
 #' @exportS3Method vetiver::vetiver_create_description
 vetiver_create_description.gp_fit <- function(model) paste("A", fit_title(check_any_fit(model, "model")))
 
 #' @rdname vetiver-methods
+#' @usage NULL
 #' @exportS3Method vetiver::vetiver_create_meta
 vetiver_create_meta.gp_fit <- function(model, metadata) vetiver::vetiver_meta(metadata, required_pkgs = "pfdtc")
 
 #' @rdname vetiver-methods
+#' @usage NULL
 #' @exportS3Method vetiver::vetiver_prepare_model
 vetiver_prepare_model.gp_fit <- function(model) {
   axe_env.gp_fit(axe_data.gp_fit(axe_fitted.gp_fit(axe_call.gp_fit(model))))
@@ -112,6 +116,7 @@ vetiver_ptype.gp_fit <- function(model, ...) {
 }
 
 #' @rdname vetiver-methods
+#' @usage NULL
 #' @exportS3Method vetiver::handler_startup
 handler_startup.gp_fit <- function(vetiver_model) vetiver::attach_pkgs(vetiver_model$metadata$required_pkgs)
 

@@ -5,14 +5,13 @@
 #' `emmeans()`, `emtrends()` and `contrast()` for fits from a formula: posterior means of f and their covariance at the
 #' rows of the reference grid.
 #'
-#' Intervals are credible ones, with hyperparameters held at their estimates. For a non-Gaussian likelihood `type =
-#' "response"` applies the inverse link, as for [glm()]. A Gaussian process has interactions: contrasts depend on the
-#' values of the other inputs, which are their means unless `at` has others.
+#' Intervals are credible ones, with hyperparameters held. `type = "response"` applies the inverse link. A Gaussian
+#' process has interactions: contrasts depend on the values of the other inputs.
 #'
 #' @param object A fit from a formula. A fit from a matrix is an error of class `pfdtc_error_input`.
 #' @param data The data, if the call of the fit no longer finds them.
-#' @param trms,xlev,grid,... Passed on by emmeans.
-#' @return As emmeans documents for these generics.
+#' @param ... Passed on by emmeans.
+#' @return As emmeans documents.
 #' @seealso [predict.gp_fit()]
 #' @examples
 #' fit <- pfdtc(breaks ~ wool + tension, warpbreaks, kernel = kernel_se())
@@ -31,6 +30,7 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
 }
 
 #' @rdname emmeans-methods
+#' @usage NULL
 #' @exportS3Method emmeans::emm_basis
 emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
   p <- stats::predict(object, grid, full_cov = TRUE)

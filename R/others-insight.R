@@ -10,11 +10,9 @@
 #'   likelihood, `"link"` (f).
 #' @param ci Probability of the intervals, or `NULL`.
 #' @param verbose,... Not used.
-#' @return As these packages document.
-#' * `model_parameters()`: the hyperparameters and their intervals, in the units of `coef()`.
-#' * `model_performance()`: `AIC`, `BIC` and scores at training rows and leave-one-out: `R2`, `RMSE`, `Sigma`; for a
-#'   non-Gaussian likelihood `NLPD`, `RMSE` and `Brier`. A fit without its data is an error of class
-#'   `pfdtc_error_input`.
+#' @return As these packages document. `model_parameters()` has the hyperparameters in the units of `coef()`.
+#'   `model_performance()` has `AIC`, `BIC` and scores at training rows and leave-one-out: `R2`, `RMSE`, `Sigma`, or for
+#'   a non-Gaussian likelihood `NLPD`, `RMSE`, `Brier`. It needs the data of the fit.
 #' @seealso [predict.gp_fit()], [leave_one_out], [gp_fit-tidiers]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
@@ -26,6 +24,7 @@
 NULL
 
 #' @rdname insight-methods
+#' @usage NULL
 #' @exportS3Method insight::find_formula
 find_formula.gp_fit <- function(x, verbose = TRUE, ...) {
   if (is.null(x$terms)) return(NULL)
@@ -33,14 +32,17 @@ find_formula.gp_fit <- function(x, verbose = TRUE, ...) {
 }
 
 #' @rdname insight-methods
+#' @usage NULL
 #' @exportS3Method insight::find_statistic
 find_statistic.gp_fit <- function(x, ...) NULL
 
 #' @rdname insight-methods
+#' @usage NULL
 #' @exportS3Method insight::get_statistic
 get_statistic.gp_fit <- function(x, ...) NULL
 
 #' @rdname insight-methods
+#' @usage NULL
 #' @exportS3Method insight::model_info
 model_info.gp_fit <- function(x, ...) {
   family <- stats::family(x)
@@ -78,28 +80,27 @@ model_parameters.gp_fit <- function(model, ci = 0.95, ...) {
   names(out) <- c("Parameter", "Coefficient", "CI_low", "CI_high", "CI")[seq_along(out)]
   structure(out, class = c("parameters_model", "see_parameters_model", "data.frame"), ci = ci, digits = 2L,
             ci_digits = 2L, footer_digits = 3L, coefficient_name = "Coefficient", pretty_names = NULL,
-            title = "# Hyperparameters",
-            exponentiate = FALSE, model_class = class(model))
+            title = "# Hyperparameters", exponentiate = FALSE, model_class = class(model))
 }
 
 #' @rdname insight-methods
 #' @exportS3Method performance::model_performance
 model_performance.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")
-  if (!response_of(model)$conjugate) return(laplace_performance(model))
-  y <- unname(given_response(training_data(model)))
-  r2 <- function(r) 1 - mean(r^2, na.rm = TRUE) / mean((y - mean(y))^2)
-  seen <- stats::residuals(model)
-  unseen <- stats::residuals(model, type = "loo")
-  structure(data.frame(AIC = stats::AIC(model), BIC = stats::BIC(model), R2 = r2(seen), RMSE = root_mean_square(seen),
-                       Sigma = stats::sigma(model), R2_loo = r2(unseen), RMSE_loo = root_mean_square(unseen)),
-            class = c("performance_model", "data.frame"))
-}
-
-laplace_performance <- function(fit) {
-  seen <- training_scores(fit, seen = TRUE)
-  unseen <- training_scores(fit)
-  structure(data.frame(AIC = stats::AIC(fit), BIC = stats::BIC(fit), NLPD = seen$nlpd, RMSE = seen$rmse,
-                       Brier = seen$brier, NLPD_loo = unseen$nlpd, RMSE_loo = unseen$rmse, Brier_loo = unseen$brier),
+  if (response_of(model)$conjugate) {
+    y <- unname(given_response(training_data(model)))
+    scores <- function(type) {
+      r <- stats::residuals(model, type = type)
+      data.frame(R2 = 1 - mean(r^2, na.rm = TRUE) / mean((y - mean(y))^2), RMSE = root_mean_square(r))
+    }
+    seen <- cbind(scores("response"), Sigma = stats::sigma(model))
+    unseen <- scores("loo")
+  } else {
+    named <- function(s) stats::setNames(s[c("nlpd", "rmse", "brier")], c("NLPD", "RMSE", "Brier"))
+    seen <- named(training_scores(model, seen = TRUE))
+    unseen <- named(training_scores(model))
+  }
+  names(unseen) <- paste0(names(unseen), "_loo")
+  structure(cbind(data.frame(AIC = stats::AIC(model), BIC = stats::BIC(model)), seen, unseen),
             class = c("performance_model", "data.frame"))
 }

@@ -6,8 +6,7 @@
 #' is that of joint posterior draws of f, with hyperparameters held at their estimates; there is no delta method.
 #'
 #' Estimates are posterior means of quantities that are linear in f, and medians of draws of others. Intervals are
-#' quantiles of the draws. Time grows with the cube of the number of rows of a call, seconds for 2,000. Slopes are
-#' differences over a small step and do not exist for Matern 1/2.
+#' quantiles of the draws. Time grows with the cube of the rows of a call, seconds for 2,000.
 #'
 #' @param model A fit from a formula.
 #' @param newdata Rows, a data frame.
@@ -15,12 +14,9 @@
 #' @param vcov,... Not used.
 #' @return `get_predict()` returns a data frame with `rowid` and `estimate`, and attribute `posterior_draws`, a matrix
 #'   with `getOption("pfdtc.draws", 2000)` columns.
-#' @section Errors: class `pfdtc_error_input` for a fit from a matrix, and for rows whose covariance takes more than
-#'   `getOption("pfdtc.max_memory", 2^32)` bytes.
 #' @seealso [predict.gp_fit()], [simulate()][gp_fit-methods]
 #' @examples
 #' fit <- pfdtc(mpg ~ wt + hp, mtcars, kernel = kernel_se())
-#' # version 1.0.0 needs R 4.4
 #' if (all(vapply(c("marginaleffects", "collapse"), requireNamespace, NA, quietly = TRUE)) &&
 #'     getRversion() >= "4.4") {
 #'   marginaleffects::avg_slopes(fit)
@@ -66,6 +62,7 @@ draws_given <- function(response, f, noise) {
 }
 
 #' @rdname marginaleffects-methods
+#' @usage NULL
 #' @exportS3Method marginaleffects::get_vcov
 get_vcov.gp_fit <- function(model, vcov = NULL, ...) NULL
 

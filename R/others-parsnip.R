@@ -4,23 +4,19 @@
 #'
 #' A model specification for `fit()`, workflows, recipes and `tune`.
 #'
-#' Prediction types are `"numeric"`, `"conf_int"` (credible interval of the mean), `"pred_int"` (of a new response) and
-#' `"raw"`; for classes `"class"`, `"prob"`, `"conf_int"` and `"raw"`. Case weights are precisions. Other arguments,
-#' such as `tol` or `family = poisson()`, go to `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and
-#' `neighbors`; a grid gives values of `noise`, and kernels in a list column.
+#' Prediction types are `"numeric"`, `"conf_int"` (credible), `"pred_int"` and `"raw"`; for classes `"class"`, `"prob"`,
+#' `"conf_int"` and `"raw"`. Case weights are precisions. Other arguments, such as `tol` or `family = poisson()`, go to
+#' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`; a grid gives values of `noise`,
+#' and kernels in a list column.
 #'
 #' @param mode `"regression"`, or `"classification"` for a factor with two levels.
-#' @param engine `"pfdtc"`, which is [pfdtc()], or for regression `"pfdtc_exact"`, which is [gp_exact()].
+#' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
 #' @param kernel A kernel, see [kernel_se()]. Default: chosen by the fit.
 #' @param inducing_points,neighbors Arguments `m` and `neighbours` of [pfdtc()].
 #' @param noise Noise variance to start from. Default: learned.
-#' @param object A specification.
-#' @param parameters A list, or a data frame with one row, of arguments to change.
-#' @param fresh Should other arguments be reset?
-#' @param ... Not used.
-#' @return A specification of class `c("gp_reg", "model_spec")`.
-#' @section Errors and invariants: class `pfdtc_error_input` if parsnip is not installed. Predictions are those of
-#'   `predict()` of the fit of the engine.
+#' @param object,parameters,fresh,... As in `parsnip::set_args()`: a specification, arguments to change, and whether
+#'   others are reset.
+#' @return A specification of class `c("gp_reg", "model_spec")`. Predictions are those of the fit of the engine.
 #' @seealso [pfdtc()], [gp_exact()]
 #' @examples
 #' if (requireNamespace("parsnip", quietly = TRUE)) {

@@ -5,26 +5,20 @@
 #' `tidy()`, `glance()` and `augment()` of packages generics and broom, and `autoplot()` of ggplot2.
 #'
 #' @param x,object A fit.
-#' @param data,newdata The training rows, to which columns are added, or rows to predict at instead.
+#' @param data,newdata The training rows, or rows to predict at instead.
 #' @param se_fit Should `.se.fit`, the sd of f, be added?
-#' @param interval Interval to add as `.lower` and `.upper`, as in [predict.gp_fit()]; for `autoplot()` as in
-#'   [plot.gp_fit()].
-#' @param conf.int Should [confint()] be added as `conf.low` and `conf.high`, in the units of `estimate`?
-#' @param conf.level Probability of the intervals.
+#' @param interval Interval to add as `.lower` and `.upper`, as in [predict.gp_fit()].
+#' @param conf.int,conf.level Should [confint()] be added as `conf.low` and `conf.high`, with which probability?
 #' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As in [plot.gp_fit()].
 #' @param ... Not used.
-#' @return A data frame; `autoplot()` returns a ggplot of the figure that [plot.gp_fit()] draws.
-#' * `tidy()`: a row for each hyperparameter, with `term` and `estimate`.
-#' * `glance()`: one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence`, `AIC`, `BIC`, `objective`,
-#'   `convergence`, `evaluations`, `seconds`.
-#' * `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` and, for training rows, `.resid`.
+#' @return A data frame; `autoplot()` returns a ggplot of the figure of [plot.gp_fit()]. `tidy()` has a row for each
+#'   hyperparameter; `glance()` has one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence`, `AIC`, `BIC`,
+#'   `objective`, `convergence`, `evaluations`, `seconds`; `augment()` has the rows with `.fitted`, `.se.fit`, `.lower`,
+#'   `.upper` and, for training rows, `.resid`.
 #' @seealso [plot.gp_fit()], [predict.gp_fit()], [confint()][vcov.gp_fit]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
-#' if (requireNamespace("generics", quietly = TRUE)) {
-#'   generics::tidy(fit, conf.int = TRUE)
-#'   head(generics::augment(fit, interval = "prediction"))
-#' }
+#' if (requireNamespace("generics", quietly = TRUE)) generics::tidy(fit, conf.int = TRUE)
 #' @name gp_fit-tidiers
 NULL
 

@@ -62,7 +62,7 @@ parameter_units <- function(kernel, x, power) {
     row <- switch(table$what[i], variance = unit_of_variance(of_term, x, power, length(terms)),
                   lengthscale = unit_of_lengthscale(leaf, table$at[i], x), period = unit_of_period(leaf, x),
                   offset = list(unit = mean_square(leaf, x), sd = 1.5), alpha = list(low = 1e-2),
-                  parameters = list(low = 1e-4, high = 1e2))
+                  parameters = list(low = 1e-4, high = 1e2), unit_of_share(table$what[i], leaf))
     table[i, names(row)] <- row
   }
   table
@@ -75,6 +75,14 @@ unit_of_lengthscale <- function(leaf, at, x) {
   list(unit = if (isTRUE(leaf$isotropic)) exp(mean(log(vapply(leaf$inputs, spread, 0)))) else spread(leaf$inputs[at]),
        start = sqrt(d), middle = learning_priors$middle + learning_priors$dimension * log(d),
        sd = learning_priors$sd, ard = TRUE)
+}
+
+# Shares of an additive factor, and how many times longer the lengthscales of all inputs are than those of one input.
+unit_of_share <- function(what, leaf) {
+  G <- length(additive_inputs(leaf))
+  switch(what, additive.share = list(start = 2, sd = 2, low = 1e-4, high = 1e4),
+         additive.pairs = list(start = 0.5, middle = log(0.5), sd = 2, low = 1e-6, high = 1e4),
+         additive.ratio = list(start = sqrt(G), middle = log(G) / 2, sd = learning_priors$sd, low = 0.03, high = 100))
 }
 
 unit_of_variance <- function(leaves, x, power, n_terms) {
@@ -103,12 +111,10 @@ unit_of_period <- function(leaf, x) {
 }
 
 name_lengthscales <- function(kernel, x) {
-  kernel <- as_sum(kernel)
-  kernel$leaves <- lapply(kernel$leaves, function(leaf) {
+  change_leaves(kernel, function(leaf) {
     if (!is.null(leaf$lengthscale) && !shares_lengthscale(leaf)) names(leaf$lengthscale) <- colnames(x)[leaf$inputs]
     leaf
   })
-  as_kernel(kernel)
 }
 
 # The prior of a log lengthscale in units of the input's spread: N(log(3 d^0.5), 0.7^2). It was chosen on a dozen data
@@ -179,12 +185,10 @@ mean_leaf <- function(x, columns, variance) {
 
 # Gives the linear means of a kernel over all inputs the units of x.
 with_basis <- function(kernel, x) {
-  kernel <- as_sum(kernel)
-  kernel$leaves <- lapply(kernel$leaves, function(leaf) {
+  change_leaves(kernel, function(leaf) {
     if (is_mean(leaf)) leaf[c("centre", "rate")] <- basis_units(x)
     leaf
   })
-  as_kernel(kernel)
 }
 
 add_mean <- function(kernel, leaf, x) with_columns(add_kernels(kernel, leaf), x)

@@ -36,7 +36,7 @@ checks_figure <- function(fit, which) {
   tables <- check_tables(fit, which)
   k <- length(tables)
   figure(Map(check_panel, names(tables), tables, response_name(fit)), if (k == 1L) tables[[1L]] else tables,
-         cex = if (k > 1L) 0.85, par = if (k > 1L) panels_par(rev(grDevices::n2mfrow(k)), c(3.5, 3.5, 1.8, 1)))
+         par = if (k > 1L) panels_par(rev(grDevices::n2mfrow(k)), c(3.5, 3.5, 1.8, 1)))
 }
 
 # Normal quantiles of the randomised PIT are standard normal if the model holds (Dunn and Smyth 1996).

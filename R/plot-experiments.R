@@ -1,4 +1,4 @@
-# Figures of experiments. summary_*() make the data that *_figure() draw.
+# Figures of experiments and of optimisations. summary_*() make the data that *_figure() draw.
 
 #' @export
 print.pfdtc_experiment <- function(x, ...) {
@@ -8,8 +8,8 @@ print.pfdtc_experiment <- function(x, ...) {
   }
   about <- fits[c("rmse_mean", "rmse_sd", "certified_mean_error", "cpu")]
   middle <- stats::aggregate(about, fits[c("method", "m", "dataset")], stats::median)[c(3, 2, 1, 4:7)]
-  cat(sprintf("Experiment: %d fit%s, %d repetition%s; medians over the repetitions\n", nrow(fits), plural_s(nrow(fits)),
-              length(unique(fits$repetition)), plural_s(length(unique(fits$repetition)))))
+  cat(sprintf("Experiment: %s, %s; medians over the repetitions\n", count_of(nrow(fits), "fit"),
+              count_of(length(unique(fits$repetition)), "repetition")))
   print(middle, digits = 3, row.names = FALSE, ...)
   cat("Errors are those of the posterior mean and sd, in sd of the response; as.data.frame() has all columns.\n")
   invisible(x)
@@ -32,8 +32,8 @@ as.data.frame.pfdtc_experiment <- function(x, ...) {
 #'   `"prediction"` of held-out responses (dotted: the exact GP). In sds of the training responses.
 #' @param datasets,methods Names of those to show. Default: all.
 #' @param ... Arguments of [plot.default()].
-#' @return Invisibly, a data frame: `dataset`, `method`, `m`, `middle` (median), `low`, `high`, `n` (repetitions).
-#' @section Errors: class `pfdtc_error_input` for results with other columns, or names that are not in them.
+#' @return Invisibly, a data frame: `dataset`, `method`, `m`, `middle` (median), `low`, `high`, `n` (repetitions). Class
+#'   `pfdtc_error_input` for other results, or names that are not in them.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figures 3 and 5.
 #' @seealso [plot_kl()], [plot_divergence_error()], [autoplot()][autoplot.pfdtc_experiment]
 #' @examples
@@ -82,7 +82,6 @@ plot_kl <- function(results, against = c("m", "error"), kl = c("process", "margi
 #' @param ... Arguments of [plot.default()].
 #' @return Invisibly, a data frame: `repetition`, `evaluation`, `divergence`, `what` (`"mean"` or `"sd"`), `error`;
 #'   attribute `slope` has the coefficients of the two lines.
-#' @section Errors: class `pfdtc_error_input` if the results have no such trace.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), figures 1b and 1c.
 #' @seealso [plot_trace()] for figure 1a
 #' @examples
@@ -102,8 +101,7 @@ plot_divergence_error <- function(results, divergence = c("own", "exact"), metho
 #' @param ... Arguments of that function, by name.
 #' @return A ggplot.
 #' @examples
-#' data <- data.frame(x = cars$speed, y = cars$dist)
-#' results <- run_experiment(data, c("pf", "vfe"), m = 2, reps = 1)
+#' results <- run_experiment(cars, "vfe", m = 2, reps = 1)
 #' if (requireNamespace("ggplot2", quietly = TRUE)) ggplot2::autoplot(results, "rmse", what = "sd")
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_experiment <- function(object, figure = c("rmse", "kl", "divergence", "trace"), ...) {
@@ -124,20 +122,42 @@ method_looks <- data.frame(
   col = c("#0072B2", "#D55E00", "#000000", "#CC79A7", "#E69F00", "#009E73"), pch = c(16L, 15L, 1L, 2L, 4L, 3L),
   lty = c(1L, 1L, 2L, 4L, 3L, 5L))
 
+# Returns list(datasets, methods, fits): what is shown, in order, and the rows of it.
 pick <- function(results, datasets, methods) {
   choose <- function(wanted, there, argument) {
-    if (is.null(wanted)) return(there)
     lacking <- setdiff(wanted, there)
     if (length(lacking)) {
       abort_input(argument, describe(lacking[1L]), paste("some of", list_quoted(there, "\"", 10L)))
     }
-    wanted
+    if (is.null(wanted)) there else wanted
   }
   order <- c(paper_datasets()$name, unique(results$dataset))
   datasets <- choose(datasets, intersect(order, results$dataset), "datasets")
   methods <- choose(methods, intersect(method_looks$method, results$method), "methods")
   list(datasets = datasets, methods = methods,
        fits = results[results$dataset %in% datasets & results$method %in% methods, ])
+}
+
+in_order <- function(d, picked) {
+  if (is.null(d) || !nrow(d)) abort_input("results", "without one such number", "results of some fits")
+  d <- d[order(match(d$dataset, picked$datasets), match(d$method, picked$methods), d$m), ]
+  row.names(d) <- NULL
+  d
+}
+
+# Applies `f` to the fits with the same number of points, method and data set that have a value in the column.
+over_repetitions <- function(picked, column, f) {
+  fits <- picked$fits[is.finite(picked$fits[[column]]), ]
+  in_order(do.call(rbind, lapply(split(fits, fits[c("m", "method", "dataset")], drop = TRUE), f)), picked)
+}
+
+# Returns median and range over the repetitions, for each method and number of points.
+medians_over_m <- function(picked, column) {
+  over_repetitions(picked, column, function(g) {
+    v <- g[[column]]
+    data.frame(g[1L, c("dataset", "method", "m")], middle = stats::median(v), low = min(v), high = max(v),
+               n = length(v))
+  })
 }
 
 # Returns list(data, xlab, ylab, lines, level) for panels_figure().
@@ -149,28 +169,9 @@ summary_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets
     exact <- results[results$method == "exact" & results$dataset %in% picked$datasets, ]
     tapply(exact$rmse_pred, exact$dataset, stats::median)
   }
-  list(data = over_repetitions(picked$fits, column, picked), xlab = "inducing points",
+  list(data = medians_over_m(picked, column), xlab = "inducing points",
        ylab = paste("RMSE of the", if (what == "prediction") what else paste("posterior", what)), lines = TRUE,
        level = level)
-}
-
-# Returns median and range over the repetitions, for each method and number of points.
-over_repetitions <- function(fits, column, picked) {
-  fits <- fits[is.finite(fits[[column]]), ]
-  groups <- split(fits, fits[c("m", "method", "dataset")], drop = TRUE)
-  out <- do.call(rbind, lapply(groups, function(g) {
-    v <- g[[column]]
-    data.frame(dataset = g$dataset[1L], method = g$method[1L], m = g$m[1L], middle = stats::median(v), low = min(v),
-               high = max(v), n = length(v))
-  }))
-  if (is.null(out)) abort_input("results", "without one such number", "results of some fits")
-  in_order(out, picked)
-}
-
-in_order <- function(d, picked) {
-  d <- d[order(match(d$dataset, picked$datasets), match(d$method, picked$methods), d$m), ]
-  row.names(d) <- NULL
-  d
 }
 
 summary_kl <- function(results, against = c("m", "error"), kl = c("process", "marginal"), best = FALSE,
@@ -179,17 +180,15 @@ summary_kl <- function(results, against = c("m", "error"), kl = c("process", "ma
   kl <- check_choice(kl, c("process", "marginal"), "kl")
   picked <- pick(results, datasets, methods)
   column <- c(process = "kl", marginal = "kl_marginal")[[kl]]
-  fits <- picked$fits[is.finite(picked$fits[[column]]), ]
-  if (check_flag(best, "best")) {
-    groups <- split(fits, fits[c("m", "method", "dataset")], drop = TRUE)
-    fits <- do.call(rbind, unname(lapply(groups, function(g) g[which.min(g$rmse_mean), ])))
-  }
+  one <- if (check_flag(best, "best")) function(g) g[which.min(g$rmse_mean), ] else identity
+  picked$fits <- over_repetitions(picked, column, one)
   ylab <- if (kl == "process") "KL(approximation || exact)" else "mean marginal KL"
   if (against == "m") {
-    return(list(data = over_repetitions(fits, column, picked), xlab = "inducing points", ylab = ylab, lines = TRUE))
+    return(list(data = medians_over_m(picked, column), xlab = "inducing points", ylab = ylab, lines = TRUE))
   }
-  data <- data.frame(fits[c("dataset", "method", "m", "repetition")], error = fits$rmse_mean, kl = fits[[column]])
-  list(data = in_order(data, picked), xlab = "RMSE of the posterior mean", ylab = ylab, lines = FALSE)
+  data <- data.frame(picked$fits[c("dataset", "method", "m", "repetition")], error = picked$fits$rmse_mean,
+                     kl = picked$fits[[column]])
+  list(data = data, xlab = "RMSE of the posterior mean", ylab = ylab, lines = FALSE)
 }
 
 trace_of <- function(results, method, dataset, m) {
@@ -199,8 +198,7 @@ trace_of <- function(results, method, dataset, m) {
   }
   if (is.null(dataset)) dataset <- trace$dataset[1L]
   trace <- trace[trace$dataset == dataset & trace$method %in% method, ]
-  if (is.null(m) && nrow(trace)) m <- trace$m[1L]
-  trace <- trace[trace$m %in% m, ]
+  trace <- trace[trace$m %in% if (is.null(m)) trace$m[1L] else m, ]
   if (!nrow(trace)) {
     abort_input("results", sprintf("without a trace of %s, %s, m = %s", dataset, paste(method, collapse = ", "),
                                    if (is.null(m)) "any" else format(m)), "results with that trace")
@@ -216,9 +214,8 @@ summary_course <- function(results, divergence = c("own", "exact"), method = "pf
   if (all(is.na(d))) {
     abort_input("divergence", divergence, "\"exact\" for a method whose own divergence is not known")
   }
-  both <- lapply(c(mean = "rmse_mean", sd = "rmse_sd"), function(column) t[[column]])
   out <- data.frame(repetition = t$repetition, evaluation = t$evaluation, divergence = d,
-                    what = rep(names(both), each = nrow(t)), error = unlist(both, use.names = FALSE))
+                    what = rep(c("mean", "sd"), each = nrow(t)), error = c(t$rmse_mean, t$rmse_sd))
   out <- out[is.finite(out$divergence) & out$divergence > 0 & out$error > 0, ]
   slope <- lapply(split(out, out$what), function(o) {
     stats::coef(stats::lm(log(error) ~ log(divergence), o)) # exp(a) d^b
@@ -233,13 +230,11 @@ panels_figure <- function(s) {
   d <- s$data
   sets <- unique(d$dataset)
   looks <- method_looks[method_looks$method %in% d$method, ]
-  shape <- grDevices::n2mfrow(length(sets))
-  if (shape[1L] > shape[2L]) shape <- rev(shape) # wider than high
+  shape <- sort(grDevices::n2mfrow(length(sets))) # wider than high
   keys <- legend_keys(paste0(looks$label, " "), looks$col, if (s$lines) looks$lty else NA, 1.5, looks$pch)
   if (!is.null(s$level)) keys <- rbind(keys, legend_keys("exact ", "grey40", if (s$lines) 3L else NA, 1.5))
-  figure(lapply(sets, function(set) set_panel(d[d$dataset == set, ], s, set, looks)), d, keys,
-         list(seg.len = 2.4, x.intersp = 0.6), cex = 0.8, outer = s[c("xlab", "ylab")],
-         par = panels_par(shape, c(2, 3.4, 1.6, 0.6), 2, c(1.4, 1.4), c(2.1, 0.6, 0)))
+  over_m_figure(lapply(sets, function(set) set_panel(d[d$dataset == set, ], s, set, looks)), d, keys,
+                list(seg.len = 2.4, x.intersp = 0.6), shape, s[c("xlab", "ylab")], top = 2, cex = 0.8)
 }
 
 set_panel <- function(d, s, set, looks) {
@@ -248,10 +243,9 @@ set_panel <- function(d, s, set, looks) {
   shift <- if (s$lines) 1.012^(seq_len(k) - (k + 1) / 2) else 1 # bars side by side
   xlim <- logarithmic(if (s$lines) d$m else d$error) * range(shift)
   ylim <- logarithmic(if (s$lines) c(d$middle, d$low, d$high, s$level[set]) else d$kl)
-  layers <- lapply(seq_len(k), function(i) {
+  layers <- lapply(which(looks$method %in% d$method), function(i) {
     look <- looks[i, ]
     here <- d[d$method == look$method, ]
-    if (!nrow(here)) return(NULL)
     if (!s$lines) {
       return(layer("dots", positive(here$error), positive(here$kl), col = grDevices::adjustcolor(look$col, 0.8),
                    pch = look$pch, cex = 0.8))
@@ -272,7 +266,7 @@ course_figure <- function(d) {
   panels <- lapply(unique(d$what), function(what) {
     course_panel(d[d$what == what, ], attr(d, "slope")[[what]], attr(d, "label"))
   })
-  figure(panels, d, par = panels_par(c(1L, 2L), c(4.4, 5, 2, 0.8), mgp = c(3.4, 0.7, 0)))
+  figure(panels, d, par = panels_par(c(1L, 2L), c(4.4, 5, 2, 0.8), mgp = c(3.4, 0.7, 0), cex = 1))
 }
 
 course_panel <- function(d, fit, label) {
@@ -291,7 +285,90 @@ course_panel <- function(d, fit, label) {
        note = list(sprintf("slope %.2f", fit[2L]), line = 0.4, adj = 1, cex = 0.9))
 }
 
-# ---- the trace of an experiment, for plot_trace() -------------------------------------------------------------------
+# ---- the course of an optimisation ----------------------------------------------------------------------------------
+
+#' Plot the course of an optimisation
+#'
+#' Draws the objective above its lowest value against evaluations or seconds, a line for each fit and a panel for each
+#' method. A line that still falls at its right end was stopped too early: a larger `maxit` is worth its time.
+#'
+#' Values are comparable between fits with the same data, hyperparameters and auxiliary distribution. A renewed
+#' objective ([aux_refresh()], `hyper = "joint"`) breaks lines. A non-Gaussian likelihood has its last search for
+#' hyperparameters. An experiment has a line for each repetition.
+#'
+#' @param fits A fit, a list of fits, a result of [run_experiment()] with `trace`, or the name of its file.
+#' @param against Horizontal axis.
+#' @param ... Arguments of [plot.default()], such as `log = ""` for a linear axis.
+#' @param method,dataset,m For an experiment, what to show. Default: pF-DTC and VFE, first data set and `m`.
+#' @return Invisibly, a data frame: `fit`, `objective_of` (method), `evaluation`, `seconds`, `objective`, `round`
+#'   (values within a round are comparable).
+#' @seealso [plot.gp_fit()]
+#' @examples
+#' fit <- pfdtc(dist ~ speed, cars, m = 10, control = pfdtc_control(maxit = 100))
+#' plot_trace(fit)
+#' @export
+plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
+                       m = NULL) {
+  against <- check_choice(against, c("evaluation", "seconds"), "against")
+  if (is.character(fits) || (is.data.frame(fits) && all(result_columns %in% names(fits)))) {
+    return(draw_figure(traces_figure(trace_curves(as_experiment(fits), against, method, dataset, m)), list(...)))
+  }
+  trace <- trace_frame(fits)
+  panels <- lapply(split(trace, factor(trace$objective_of, unique(trace$objective_of))), fits_trace_panel, against,
+                   list(...)$log)
+  k <- length(panels)
+  par <- if (k > 1L) panels_par(grDevices::n2mfrow(k), c(5.1, 4.1, 4.1, 2.1), mgp = c(3, 1, 0), cex = 1)
+  draw_figure(figure(unname(panels), trace, par = par), list(...))
+}
+
+trace_frame <- function(fits) {
+  fits <- label_fits(fits, function(fit) fit$method)
+  out <- Map(function(fit, label) {
+    t <- fit$trace
+    t <- t[!is.na(t$objective), ]     # NA: a step that failed
+    if (!nrow(t)) return(NULL)
+    data.frame(fit = label, objective_of = fit$method, evaluation = t$evaluation,
+               seconds = t$seconds, objective = t$objective,
+               round = if (is.null(t$round)) 1L else t$round)
+  }, fits, names(fits))
+  out <- do.call(rbind, unname(out))
+  if (is.null(out)) {
+    abort_input("fits", "without a trace", "fits for which something was searched",
+                hint = "Hyperparameters were given or held, and inducing points not moved.")
+  }
+  out
+}
+
+fits_trace_panel <- function(p, against, log) {
+  names <- unique(p$fit)
+  colours <- rep_len(grDevices::palette.colors(8L, "Okabe-Ito")[c(6, 7, 4, 8, 2, 3, 1, 5)], length(names))
+  types <- rep(seq_len(6L), each = 8L, length.out = length(names))
+  above <- p$objective - min(p$objective)
+  comparable <- all(p$round == 1L) && any(above > 0)
+  if (comparable) {
+    if (is.null(log)) log <- "y"
+    p$objective <- if (grepl("y", log, fixed = TRUE)) replace(above, above == 0, NA) else above
+  }
+  panel <- trace_panel(p, against, if (comparable) "objective above its lowest value" else "objective",
+                       if (comparable) log else "", split(p, list(p$round, factor(p$fit, names)), drop = TRUE),
+                       function(run) match(run$fit[1L], names), colours, types, 2)
+  c(panel, list(
+    las = 0, note = list(posterior_title(list(method = p$objective_of[1L])), 3, 0.4, adj = 1, cex = 0.9),
+    keys = if (length(names) > 1L) legend_keys(names, colours, types, 2),
+    legend = list(ncol = min(4L, length(names)), x.intersp = 1, text.width = NULL, pch = NULL)))
+}
+
+# Returns a panel with a line for each run; a run of a single value is a dot. `look` returns the number of a run's look.
+trace_panel <- function(p, against, ylab, log, runs, look, colours, types, lwd) {
+  layers <- lapply(runs, function(run) {
+    single <- nrow(run) == 1L
+    i <- look(run)
+    layer(if (single) "dots" else "line", run[[against]], run$objective, pch = if (single) 1, col = colours[i],
+          lty = types[i], lwd = lwd)
+  })
+  list(args = list(xlab = against, ylab = ylab, xlim = range(p[[against]]), ylim = range(p$objective, na.rm = TRUE),
+                   log = log), powers = "y", layers = unlist(unname(layers), FALSE))
+}
 
 # Returns divergences where known, else the objective above the lowest of its run: each run has its own data.
 trace_curves <- function(results, against = c("evaluation", "seconds"), method = NULL, dataset = NULL, m = NULL) {
@@ -309,14 +386,13 @@ trace_curves <- function(results, against = c("evaluation", "seconds"), method =
 
 traces_figure <- function(d) {
   panels <- lapply(split(d, factor(d$objective_of, unique(d$objective_of))), function(p) {
-    x <- p[[d$along[1L]]]
-    y <- positive(p$objective)
-    runs <- split(seq_len(nrow(p)), p$repetition)
-    lines <- Map(function(run, colour) layer("line", x[run], y[run], col = colour, lwd = 1.5), runs,
-                 repetition_colours(length(runs)))
-    list(args = list(xlab = d$along[1L], ylab = p$axis[1L], log = "y", xlim = range(x), ylim = range(y, na.rm = TRUE),
-                     main = method_looks$label[method_looks$method == p$objective_of[1L]]), powers = "y",
-         layers = unlist(unname(lines), FALSE))
+    p$objective <- positive(p$objective)
+    runs <- split(p, p$repetition)
+    panel <- trace_panel(p, d$along[1L], p$axis[1L], "y", runs, function(run) match(run$repetition[1L], names(runs)),
+                         repetition_colours(length(runs)), rep(1L, length(runs)), 1.5)
+    panel$args$main <- method_looks$label[method_looks$method == p$objective_of[1L]]
+    panel
   })
-  figure(unname(panels), d, par = panels_par(c(1L, length(panels)), c(4.2, 4.4, 2, 0.8), mgp = c(2.9, 0.7, 0)))
+  figure(unname(panels), d,
+         par = panels_par(c(1L, length(panels)), c(4.2, 4.4, 2, 0.8), mgp = c(2.9, 0.7, 0), cex = 1))
 }

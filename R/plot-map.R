@@ -65,7 +65,6 @@ draw_map <- function(s, args) {
   on.exit(graphics::par(old))
   outer <- c(foot_height(s$foot), 0)
   graphics::par(c(panels_par(c(1L, 2L), c(4.2, 4.2, 1.8, 4.5), 0, outer, c(2.8, 0.7, 0)), las = 1))
-  graphics::par(cex = 0.85)
   map <- s$map
   panel <- function(value, title, palette) {
     levels <- pretty(value[is.finite(value)], 8L)

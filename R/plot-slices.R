@@ -1,53 +1,30 @@
-# Slices through a fit: the data, and the figure of plot().
+# Slices through a fit: the data, and the figures of plot() and of partial_dependence().
 
-# Returns list(variables, a panel each; curves, points, inducing: data frames with a column `input`; residuals: are the
-# points partial residuals? foot: text below the figure). `type`: "response" or "link". With `terms` a panel is a term
-# of the kernel along a variable that the term reads; at most 16 are shown.
+# Returns slice_frame() with what plot() draws: curves, points and inducing, data frames with a column `input`, and
+# residuals (are the points partial residuals?). `type`: "response" or "link".
 slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, xlim = NULL, type = "response",
                    terms = FALSE) {
   fit <- without_transform(check_any_fit(fit, "x"), type)
   level <- check_level(level)
   if (!is.null(n)) n <- check_count(n, "n", min = 2)
-  if (terms && has_one_factor(fit$kernel)) {
+  if (terms && has_one_factor(with_own_terms(fit$kernel))) {
     abort_input("terms", "TRUE for a kernel of one factor", "FALSE",
                 hint = "Only sums such as kernel_se() + kernel_periodic() have terms.")
   }
-  x <- slice_rows(fit)
-  all <- fit_variables(fit)
-  centre <- slice_centre(fit, all, at)
-  panels <- if (terms && is.null(inputs)) all else choose_variables(all, inputs, x, fit$kernel)
-  if (terms) panels <- term_panels(fit$kernel, panels)
-  if (!length(panels)) abort_input("inputs", describe(inputs), "variables that some term reads")
-  shown <- if (terms) utils::head(panels, 16L) else panels
-  xlim <- check_xlim(xlim, shown)
-  curves <- do.call(rbind, lapply(shown, function(v) {
-    size <- if (!is.null(n)) n else if (certified && !terms) 200L else
-      slice_points(fit, v, c(xlim[[v$name]], x[, v$columns]))
-    grid <- slice_grid(v, centre, x, size, xlim[[v$name]])
-    if (terms) term_curve(v, fit, grid, level) else slice_curve(v, fit, grid, level, certified, type)
-  }))
-  points <- points && has_partial_response(fit, type)
-  list(variables = shown, curves = curves, residuals = terms || length(all) > 1L && response_of(fit)$reads != "classes",
-       points = if (points) if (terms) term_points(fit, shown) else partial_points(fit, all, shown, curves),
-       inducing = if (!terms) inducing_marks(fit, shown),
-       foot = slices_foot(all, centre, panel_names(shown), if (terms) length(panels) else if (is.null(inputs))
-         length(all) else 0L))
+  s <- slice_frame(fit, inputs, at, if (is.null(n) && certified && !terms) 200L else n, xlim, terms)
+  s$curves <- if (terms) term_curves(fit, s, level) else slice_curves(fit, s$grid, level, certified, type)
+  if (!terms) return(with_marks(s, fit, fit, s$curves, points, type))
+  s$residuals <- TRUE
+  if (points && has_partial_response(fit, type)) s$points <- term_points(fit, s$variables)
+  s
 }
 
-# Names a panel by its term, and by its variable too if the term reads several.
-term_panels <- function(kernel, variables) {
-  leaves <- kernel$leaves
-  names <- term_names(kernel)
-  panels <- lapply(seq_along(kernel$terms), function(t) {
-    read <- unlist(lapply(leaves[kernel$terms[[t]]$leaves], `[[`, "inputs"))
-    of_term <- Filter(function(v) any(v$columns %in% read), variables)
-    lapply(of_term, function(v) {
-      v$term <- t
-      v$name <- if (length(of_term) > 1L) sprintf("%s: %s", names[t], v$name) else names[t]
-      v
-    })
-  })
-  unlist(panels, recursive = FALSE)
+# Adds the data of `base`, as partial residuals, and the inducing points of `fit`.
+with_marks <- function(s, base, fit, curves, points, type) {
+  s$residuals <- length(s$all) > 1L && response_of(base)$reads != "classes"
+  if (points && has_partial_response(base, type)) s$points <- partial_points(base, s$all, s$variables, curves)
+  s$inducing <- inducing_marks(fit, s$variables)
+  s
 }
 
 # Partial residuals of a term: its mean at each row plus the residual of the row.
@@ -58,15 +35,14 @@ term_points <- function(fit, shown) {
   do.call(rbind, lapply(shown, function(v) point_frame(v, value_along(v, rows$x), mean[, v$term] + residual)))
 }
 
-term_curve <- function(v, fit, grid, level) {
-  p <- term_values(fit, grid$x)
-  mean <- p$mean[, v$term]
-  var <- p$var[, v$term]
-  curve_frame(v, grid, list(mean = mean, sd = sqrt(var)), normal_band(mean, var, level)[, 2:3, drop = FALSE])
+term_curves <- function(fit, s, level) {
+  term <- vapply(s$variables, `[[`, 1L, "term")[match(s$grid$input, panel_names(s$variables))]
+  p <- lapply(term_values(fit, s$grid$x), function(v) v[cbind(seq_along(term), term)])
+  curve_frame(s$grid, list(mean = p$mean, sd = sqrt(p$var)), normal_band(p$mean, p$var, level)[, 2:3, drop = FALSE])
 }
 
 # With `certified` the bands contain those of the exact GP.
-slice_curve <- function(v, fit, grid, level, certified, type) {
+slice_curves <- function(fit, grid, level, certified, type) {
   p <- latent_at(fit, grid$x)
   ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
   if (certified) ends <- certificate_of(fit, plain_rows(grid$x))
@@ -80,14 +56,14 @@ slice_curve <- function(v, fit, grid, level, certified, type) {
     f[] <- response_given(response_of(fit), f, noise)
     y <- untransformed(fit$transform, y)
   }
-  curve_frame(v, grid, on_scale(fit, p, type, noise), f, y)
+  curve_frame(grid, on_scale(fit, p, type, noise), f, y)
 }
 
 # `f` and `y` have the lower and upper ends of the bands.
-curve_frame <- function(v, grid, shown, f, y = NA * f) {
+curve_frame <- function(grid, shown, f, y = NULL) {
   if (is.null(y)) y <- NA * f
-  data.frame(input = v$name, value = grid$value, label = grid$label, fit = shown$mean, se.fit = shown$sd, lwr = f[, 1L],
-             upr = f[, 2L], lwr_y = y[, 1L], upr_y = y[, 2L], outside = grid$outside)
+  data.frame(grid[c("input", "value", "label")], fit = shown$mean, se.fit = shown$sd, lwr = f[, 1L], upr = f[, 2L],
+             lwr_y = y[, 1L], upr_y = y[, 2L], outside = grid$outside)
 }
 
 # Returns some rows of the data, with modelled responses less their offsets.
@@ -127,13 +103,9 @@ inducing_marks <- function(fit, shown) {
   }))
 }
 
-panel_names <- function(shown) vapply(shown, `[[`, "", "name")
-
 rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
 
 # ---- the response's scale -------------------------------------------------------------------------------------------
-
-fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
 
 # Returns a fit to the transformed response for type "link": what is drawn then is f on its own scale.
 without_transform <- function(fit, type) if (type == "link") replace(fit, "transform", list(NULL)) else fit
@@ -188,14 +160,10 @@ slice_range <- function(s, interval) {
 
 slices_figure <- function(s, level, interval, own, certified, label) {
   range <- slice_range(s, interval)
-  panels <- lapply(s$variables, function(v) {
-    here <- lapply(s[c("curves", "points", "inducing")], rows_of, v)
-    args <- list(ylim = if (own) slice_range(here, interval) else range, ylab = label)
-    slice_panel(v, here$curves, args, function(pieces) {
-      c(unlist(lapply(pieces, band_layers, interval), FALSE), data_layer(here$points),
-        unlist(lapply(pieces, mean_layer), FALSE), tick_layer(here$inducing$value))
-    })
-  })
+  panels <- slice_panels(
+    s, s$curves, label,
+    if (!own) range else function(v) slice_range(lapply(s[c("curves", "points")], rows_of, v), interval),
+    function(p) band_layers(p, interval), mean_layer)
   band <- paste0(format(100 * level), " % ", if (certified) "certified ")
   blue <- plot_colours["mean"]
   keys <- rbind(
@@ -205,29 +173,36 @@ slices_figure <- function(s, level, interval, own, certified, label) {
     if (interval != "credible") legend_keys(paste0(band, "prediction (y)"), blue, 2, 1),
     if (!is.null(s$inducing)) inducing_key())
   k <- length(panels)
-  figure(panels, s$curves, keys, cex = if (k > 1L) 0.85, foot = s$foot,
-         par = if (k > 1L) panels_par(grDevices::n2mfrow(k), top = 2.5))
+  figure(panels, s$curves, keys, foot = s$foot, par = if (k > 1L) panels_par(grDevices::n2mfrow(k), top = 2.5))
 }
 
-# Draws a curve along a variable. Levels, and a single value, are blocks.
-slice_panel <- function(v, curve, args, layers) {
-  blocks <- nrow(curve) == 1L || !is.null(v$labels)
-  pieces <- if (blocks) lapply(seq_len(nrow(curve)), function(i) widen(curve[i, ])) else pieces_of(curve)
-  list(args = c(list(xlab = v$name, xlim = range(curve$value) + if (blocks) c(-0.5, 0.5) else 0), args),
-       levels = if (!is.null(v$labels)) curve$label, blocks = blocks, layers = layers(pieces))
+# Returns a panel for each variable of `s`, with a curve along it: layers of `below` for each piece of the curve, then
+# the data, layers of `above`, and the inducing points. `ylim` may be a function of the variable.
+slice_panels <- function(s, curves, ylab, ylim, below, above) {
+  lapply(s$variables, function(v) {
+    curve <- rows_of(curves, v)
+    blocks <- nrow(curve) == 1L || !is.null(v$labels) # levels, and a single value
+    pieces <- if (blocks) lapply(seq_len(nrow(curve)), function(i) widen(curve[i, ])) else pieces_of(curve)
+    of_pieces <- function(make) unlist(lapply(pieces, make), FALSE)
+    list(args = list(xlab = v$name, xlim = range(curve$value) + if (blocks) c(-0.5, 0.5) else 0, ylab = ylab,
+                     ylim = if (is.function(ylim)) ylim(v) else ylim),
+         levels = if (!is.null(v$labels)) curve$label, blocks = blocks,
+         layers = c(of_pieces(below), data_layer(rows_of(s$points, v)), of_pieces(above),
+                    tick_layer(rows_of(s$inducing, v)$value)))
+  })
 }
 
 # Splits a curve at the ends of the data. Neighbouring pieces share their end point.
 pieces_of <- function(curve) {
-  if (is.null(curve$outside) || !any(curve$outside)) return(list(curve))
-  runs <- rle(curve$outside)$lengths
-  ends <- cumsum(runs)
+  if (!any(curve$outside)) return(list(curve))
+  ends <- cumsum(rle(curve$outside)$lengths)
   outside <- curve$outside[ends]
+  from <- c(1L, ends[-length(ends)] + 1L)
   Map(function(from, to, outside) {
     piece <- curve[from:to, ]
     piece$outside <- outside
     piece
-  }, pmax(1, ends - runs + !outside), pmin(nrow(curve), ends + outside), outside)
+  }, pmax(1, from - outside), pmin(nrow(curve), ends + outside), outside)
 }
 
 # Turns a single value into a short line.
@@ -246,4 +221,41 @@ band_layers <- function(p, interval) {
 
 mean_layer <- function(p) {
   layer("line", p$value, p$fit, lwd = 2, lty = if (isTRUE(p$outside[1L])) 3 else 1, col = plot_colours["mean"])
+}
+
+# ---- partial dependence ---------------------------------------------------------------------------------------------
+
+#' @rdname partial_dependence
+#' @param x,object A result of `partial_dependence()`.
+#' @export
+plot.pfdtc_dependence <- function(x, ...) draw_figure(dependence_figure(x), list(...))
+
+#' @rdname partial_dependence
+#' @exportS3Method ggplot2::autoplot
+autoplot.pfdtc_dependence <- function(object, ...) {
+  check_dots_empty(list(...), "object")
+  ggplot_figure(dependence_figure(object))
+}
+
+# Draws the average with two of its sds, and where it is certified the interval of the exact average.
+dependence_figure <- function(d) {
+  labels <- if (!is.numeric(d[[1L]])) as.character(d[[1L]])
+  certified <- !is.null(d$mean_lower) && !anyNA(d$mean_lower)
+  curve <- data.frame(input = names(d)[1L], value = if (is.null(labels)) d[[1L]] else seq_along(labels),
+                      label = if (is.null(labels)) NA_character_ else labels, fit = d$mean, lwr = d$mean - 2 * d$sd,
+                      upr = d$mean + 2 * d$sd, outside = FALSE)
+  range <- range(curve$lwr, curve$upr, finite = TRUE)
+  if (certified) {
+    curve$mean_lower <- pmax(d$mean_lower, 2 * range[1L] - range[2L])
+    curve$mean_upper <- pmin(d$mean_upper, 2 * range[2L] - range[1L])
+  }
+  line <- function(p, what) layer("line", p$value, p[[what]], lwd = 3.5, col = plot_colours["certified"])
+  s <- list(variables = list(list(name = names(d)[1L], labels = labels)))
+  panels <- slice_panels(s, curve[order(curve$value), ], attr(d, "label"), range,
+                         function(p) band_layers(p, "credible"),
+                         function(p) c(if (certified) c(line(p, "mean_lower"), line(p, "mean_upper")), mean_layer(p)))
+  keys <- legend_keys(c("average", "\u00b1 2 sd", "certified: exact average"),
+                      c(plot_colours["mean"], band_colour(), plot_colours["certified"]), c(1, NA, 1), c(2, NA, 3.5),
+                      c(NA, 15, NA), c(1, 2, 1))
+  figure(panels, d, keys[c(TRUE, TRUE, certified), ])
 }

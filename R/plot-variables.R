@@ -22,7 +22,7 @@ fit_variables <- function(fit) {
 
 # Without `inputs`, chooses the variables whose range is longest in lengthscales.
 choose_variables <- function(all, inputs, x, kernel, most = 9L) {
-  names <- vapply(all, `[[`, "", "name")
+  names <- panel_names(all)
   if (!is.null(inputs)) {
     i <- if (is.character(inputs)) match(inputs, names) else match(inputs, seq_along(all))
     if (!length(i) || anyNA(i)) {
@@ -50,17 +50,12 @@ slice_centre <- function(fit, variables, at) {
     return(centre)
   }
   x <- slice_rows(fit)
-  group <- fit$data$group
-  all_rows <- function(x, j) if (is.null(group)) x[, j, drop = FALSE] else x[group, j, drop = FALSE]
+  every <- if (is.null(fit$data$group)) seq_len(nrow(x)) else fit$data$group # merged rows count as often as they came
   centre <- x[1L, , drop = FALSE]
   for (v in variables) {
-    j <- v$columns
-    centre[j] <- if (is.null(v$values)) {
-      stats::median(all_rows(x, j))
-    } else {
-      rows <- all_rows(if (is.null(fit$data)) fit_points(fit) else x, j)
-      v$values[which.max(tabulate(nearest_level(rows, v))), ]
-    }
+    rows <- if (is.null(v$values) || !is.null(fit$data)) x[every, , drop = FALSE] else fit_points(fit)
+    value <- value_along(v, rows)
+    centre[v$columns] <- if (is.null(v$values)) stats::median(value) else v$values[which.max(tabulate(value)), ]
   }
   centre
 }
@@ -79,7 +74,7 @@ value_along <- function(v, x) {
 # Returns a list of ranges by the names of numeric variables.
 check_xlim <- function(xlim, shown) {
   if (is.null(xlim)) return(list())
-  names <- vapply(shown[vapply(shown, function(v) is.null(v$values), NA)], `[[`, "", "name")
+  names <- panel_names(Filter(function(v) is.null(v$values), shown))
   if (!is.list(xlim)) xlim <- stats::setNames(rep(list(xlim), length(names)), names)
   good <- function(v) is.numeric(v) && length(v) == 2L && all(is.finite(v)) && v[1L] < v[2L]
   if (!all(names(xlim) %in% names) || is.null(names(xlim)) && length(xlim) || !all(vapply(xlim, good, NA))) {
@@ -113,24 +108,70 @@ shortest_length <- function(fit, columns) {
   min(theta[along], Inf)
 }
 
-# Returns list(value, label, x, outside): where a slice is evaluated, and whether that is beyond the data.
+# Returns a data frame with a row for each point of a slice: input, value, label (level), outside (beyond the data) and
+# the matrix column x.
 slice_grid <- function(v, centre, x, n, xlim = NULL) {
-  outside <- FALSE
-  if (is.null(v$values)) {
-    data <- range(x[, v$columns])
-    ends <- if (is.null(xlim)) data else xlim
-    value <- unique(seq(ends[1L], ends[2L], length.out = n))
-    # lines change at the ends of the data
-    value <- sort(unique(c(value, data[data > ends[1L] & data < ends[2L]])))
-    outside <- value < data[1L] | value > data[2L]
-    at <- cbind(value)
+  data <- range(x[, v$columns])
+  value <- if (is.null(v$values)) {
+    ends <- if (is.null(xlim)) data else xlim # lines change at the ends of the data
+    sort(unique(c(seq(ends[1L], ends[2L], length.out = n), data[data > ends[1L] & data < ends[2L]])))
   } else {
-    value <- seq_along(v$labels)
-    at <- v$values
+    seq_along(v$labels)
   }
   x <- centre[rep(1L, length(value)), , drop = FALSE]
-  x[, v$columns] <- at
-  list(value = value, label = if (is.null(v$labels)) NA_character_ else v$labels, x = x, outside = outside)
+  x[, v$columns] <- if (is.null(v$values)) value else v$values
+  grid_frame(v$name, value, if (is.null(v$labels)) NA_character_ else v$labels, x,
+             is.null(v$values) & (value < data[1L] | value > data[2L]))
+}
+
+grid_frame <- function(input, value, label, x, outside = FALSE) {
+  grid <- data.frame(input = input, value = rep_len(value, nrow(x)), label = label, outside = outside)
+  grid$x <- unname(x)
+  grid
+}
+
+# Returns the grid of the different values of the only input in the rows x.
+grid_of_rows <- function(name, x) {
+  if (!nrow(x)) abort_input("newdata", "without complete rows", "of at least one row")
+  value <- sort(unique(x[, 1L]))
+  grid_frame(name, value, NA_character_, x[match(value, x[, 1L]), , drop = FALSE])
+}
+
+# Returns the parts of a figure that need no posterior: list(all, all variables; variables, a panel each; grid, a row
+# for each point of each curve; foot). `n` is NULL for as many points as the fit needs. With `terms` a panel is a term
+# of the kernel along a variable that the term reads; at most 16 are shown.
+slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9L) {
+  x <- slice_rows(fit)
+  all <- fit_variables(fit)
+  centre <- slice_centre(fit, all, at)
+  panels <- if (terms && is.null(inputs)) all else choose_variables(all, inputs, x, fit$kernel, most)
+  if (terms) panels <- term_panels(with_own_terms(fit$kernel), panels)
+  if (!length(panels)) abort_input("inputs", describe(inputs), "variables that some term reads")
+  shown <- if (terms) utils::head(panels, 16L) else panels
+  xlim <- check_xlim(xlim, shown)
+  grids <- lapply(shown, function(v) {
+    ends <- xlim[[v$name]]
+    slice_grid(v, centre, x, if (is.null(n)) slice_points(fit, v, c(ends, x[, v$columns])) else n, ends)
+  })
+  there <- if (terms) length(panels) else if (is.null(inputs) && most > 1L) length(all) else 0L
+  list(all = all, variables = shown, grid = do.call(rbind, grids),
+       foot = slices_foot(all, centre, panel_names(shown), there))
+}
+
+panel_names <- function(shown) vapply(shown, `[[`, "", "name")
+
+# Names a panel by its term, and by its variable too if the term reads several.
+term_panels <- function(kernel, variables) {
+  names <- term_names(kernel)
+  panels <- lapply(seq_along(kernel$terms), function(t) {
+    read <- unlist(lapply(kernel$leaves[kernel$terms[[t]]$leaves], `[[`, "inputs"))
+    of_term <- Filter(function(v) any(v$columns %in% read), variables)
+    lapply(of_term, function(v) {
+      name <- if (length(of_term) > 1L) sprintf("%s: %s", names[t], v$name) else names[t]
+      utils::modifyList(v, list(term = t, name = name))
+    })
+  })
+  unlist(panels, recursive = FALSE)
 }
 
 # Returns the text below a figure: how many of `panels` are shown, and the values that other variables are held at.
@@ -142,7 +183,7 @@ slices_foot <- function(all, centre, shown, panels = length(shown), axes = 1L, m
     if (is.null(v$labels)) format(signif(centre[v$columns], 4)) else
       v$labels[nearest_level(centre[, v$columns, drop = FALSE], v)]
   }, "")
-  text <- paste(vapply(held, `[[`, "", "name"), "=", values)
+  text <- paste(panel_names(held), "=", values)
   if (length(text) > most) text <- c(utils::head(text, most), sprintf("and %d more", length(text) - most))
   c(if (length(shown) < panels) sprintf("%d of %d panels are shown.", length(shown), panels),
     if (length(all) > 1L) sprintf("Other inputs are held at %s.", paste(text, collapse = ", ")))

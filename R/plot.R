@@ -3,44 +3,35 @@
 #' Draws the function along each input, as a map over two inputs, or checks of the model.
 #'
 #' * `"slices"`: data, mean, credible band of f (shaded) and prediction band of a new response (dashed) along each
-#'   input. Ticks mark inducing points. With several inputs the others are held, and the points are partial residuals:
-#'   the mean along the slice plus the residual of the row. The text below has the held values and how many panels are
-#'   left out.
+#'   input. Ticks mark inducing points. With several inputs the others are held at the values below the figure, and the
+#'   points are partial residuals: the mean along the slice plus the residual of the row.
 #' * `"map"`: mean and sd of f over two numeric inputs. The mean is blank where its sd is above 0.7 times the prior sd.
 #' * `"checks"`, or some of `"residuals"`, `"qq"`, `"pit"`, `"observed"`, `"semivariogram"`: leave-one-out predictions
-#'   against what the model expects. `vignette("pfdtc")` explains how to read them.
+#'   against what the model expects, see `vignette("pfdtc")`. `"calibration"`, for a non-Gaussian likelihood: shares of
+#'   successes against predicted probabilities, or the PIT histogram.
 #' * `"choices"`: how far each transform, noise model and kernel is behind the one chosen.
-#' * `"calibration"`, for a non-Gaussian likelihood: shares of successes against predicted probabilities, or the PIT
-#'   histogram.
 #'
 #' @param x A fit.
-#' @param inputs Names or numbers of the variables to show. Default: the nine over whose range f may vary most.
+#' @param inputs Names or numbers of variables. Default: the nine along which f may vary most.
 #' @param at One row of inputs for the slices to go through. Default: medians and most frequent levels.
-#' @param level,interval Probability of the bands, and which to draw. Non-Gaussian likelihoods and terms have the
-#'   credible band only.
-#' @param n Number of points along each numeric input. Default: 200 or more, enough for the shortest lengthscale or
-#'   period; 100 for a map.
+#' @param level,interval Probability of the bands, and which to draw (only credible ones for non-Gaussian likelihoods).
+#' @param n Number of points along each numeric input. Default: 200, or enough for short lengthscales; 100 for a map.
 #' @param points Should the data be drawn (at most 2,000 rows)?
 #' @param which What to draw, see Details.
 #' @param scales `"own"` gives each panel its own vertical axis.
 #' @param certified Should the bands contain those of the exact GP ([certify()])?
-#' @param xlim Range of the horizontal axis, or a list of ranges by the names of inputs. Beyond the data the mean is
-#'   dotted.
+#' @param xlim Range of the horizontal axis, or a list by the names of inputs. Beyond the data the mean is dotted.
 #' @param terms Should each term of a sum of kernels have its panels?
 #' @param type For a non-Gaussian likelihood, `"response"` (mean response) or `"link"` (f).
 #' @param ... Arguments of [plot.default()]; for a map of [image()].
-#' @return Invisibly, the data of the figure in units of the response, without offsets. For slices: columns `input`,
-#'   `value`, `label` (level), `fit`, `se.fit`, `lwr`, `upr` (credible), `lwr_y`, `upr_y` (prediction) and `outside`
-#'   (beyond the data). For a map: the two inputs, `fit` and `se.fit`. For checks: a data frame, or a list of them by
-#'   name.
-#' @section Errors and invariants: class `pfdtc_error_input` for unknown variables, and for checks of a fit without
-#'   data. `fit`, `se.fit` and the bands are those of [predict()][predict.gp_fit]. `par()` is as before.
+#' @return Invisibly, the data of the figure without offsets: for slices `input`, `value`, `label` (level), `fit`,
+#'   `se.fit`, `lwr`, `upr` (credible), `lwr_y`, `upr_y` (prediction) and `outside` (beyond the data), as in
+#'   [predict()][predict.gp_fit]; for a map the inputs, `fit` and `se.fit`; for checks a data frame or a list of them.
+#' @section Errors and invariants: class `pfdtc_error_input` for unknown variables and missing data. `par()` is kept.
 #' @seealso [plot_certificate()], [plot_trace()], [partial_dependence()], [cross_validate()]
 #' @examples
 #' fit <- pfdtc(mpg ~ wt + hp + cyl, mtcars, m = 15)
-#' plot(fit)
 #' plot(fit, inputs = "wt", at = data.frame(wt = 3, hp = 200, cyl = 8))
-#' plot(fit, which = "checks")
 #' plot(fit, which = "map", inputs = c("wt", "hp"))
 #' @export
 plot.gp_fit <- function(x, inputs = NULL, at = NULL, level = 0.95,

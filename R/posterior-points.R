@@ -51,7 +51,7 @@ group_parts.points <- function(p, part, rows) {
   list(Q = Q, rest = diag(1, length(rows)) - part$W[rows] * Q)
 }
 
-# C^{-1} L^{-1} k(Z, x), of which the covariance of f at rows, as far as rows can tell, is s2 times the crossproduct.
+# Returns C^{-1} L^{-1} k(Z, x). Its crossproduct times s2 is the part of the covariance of f at x that rows can reduce.
 whitened_features <- function(p, x) {
   forwardsolve(p$factors$C, forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
 }

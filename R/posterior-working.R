@@ -1,6 +1,7 @@
-# The Gaussian posterior of a non-Gaussian response: Laplace's approximation on inducing points, from it the normal
-# distribution with the largest lower bound of log p(y) (approx = "vi"), and Laplace's approximation with neighbours.
-# Each is the posterior of working rows: responses f + g / W with noise variances 1 / W.
+# Gaussian approximations of the posterior for a non-Gaussian likelihood. Laplace's approximation has its mean at the
+# mode; the variational one (approx = "vi") is the normal distribution with the largest lower bound of log p(y). Both
+# are the Gaussian posterior of working rows, with responses f + g / W and noise variances 1 / W. There g is the slope
+# of the log likelihood at f, and W minus its curvature. Laplace's approximation also exists with neighbours.
 
 # Returns Laplace's approximation on inducing points z, as the engine returns it. `sites`: the responses of the rows of
 # x, see engine_sites(); `start`: an earlier approximation. If log p is not concave, as with Student's t, the search may
@@ -65,18 +66,18 @@ weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
 # ---- with neighbours ------------------------------------------------------------------------------------------------
 #
-# The posterior with neighbours of the working rows gives f at the rows, from which g and W are computed anew, until f
-# stays. Rows enter by W (z - f) = g alone, so that where f stays it is the mode of the process in which rows beyond
-# their neighbours depend on each other through the inducing points. If all rows are neighbours these are Newton's steps
-# on the exact process.
+# Each step computes g and W at the current f, and then f from the posterior with neighbours of the working rows. A
+# fixed point is the mode of a process in which rows that are not neighbours depend on each other through the inducing
+# points.
+# If all rows are neighbours, the steps are Newton's steps for the exact GP.
 #
-# A step moves f at a row by at most a few units of the link, since W is local. It is halved at rows where f goes back
-# by as much as it came. No function decreases with each step, so a warning reports a mode that was not reached.
+# A step moves f at a row by at most a few units of the link, because W is a local quantity. The step is halved at rows
+# where f alternates. No function decreases with each step, so a warning reports a mode that was not reached.
 
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
-# Returns the posterior with neighbours of the working rows at the mode, with these rows, list(x, y, weights). `f`: to
-# start from, without offset and mean; `taken`: the step that led there; `settled`: the root mean square of a step that
+# Returns the posterior with neighbours of the working rows at the mode, with these rows, list(x, y, weights). `f`: the
+# start, without offset and mean; `taken`: the step that led there; `settled`: the root mean square of a step that
 # counts as converged.
 near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
                          rank = sample.int(nrow(data$x))) {
@@ -97,7 +98,7 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
     f <- f + taken
   }
   if (!rests && !(moved < 1e-4 * (1 + max(abs(f))))) {
-    warn_convergence(sprintf("The mode beside near rows was not reached: the last step moved f by %.2g.", moved))
+    warn_convergence(sprintf("The mode with neighbours was not reached: the last step moved f by %.2g.", moved))
   }
   near$rows <- rows
   near$steps <- step
@@ -161,7 +162,7 @@ posterior_stage <- function(state, make) {
 remade_working_fit <- function(p, rows, model) {
   fit <- p$fit
   z <- fit$inducing
-  if (is_laplace_limit(fit) && nrow(rows$x) <= exact_rows && !identical(rows, p$fit$data)) {
+  if (is_laplace_limit(fit) && nrow(rows$x) <= dense_rows && !identical(rows, p$fit$data)) {
     z <- choose_points(rows$x, nrow(rows$x), fit$kernel, "greedy", fit$control$memory, control = fit$control)$z
     fit$m_asked <- nrow(z)
   }

@@ -51,8 +51,10 @@ posterior_at <- function(p, fun, joint = FALSE) {
   UseMethod("posterior_at")
 }
 
-# Returns posterior_at() of f at the rows of x.
-posterior_values <- function(p, x, joint = FALSE) posterior_at(p, values_at(p$model$kernel, x), joint)
+# Returns posterior_at() of f at the rows of x. With `mean_only`, variances that take long may be NA.
+posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
+  posterior_at(p, c(values_at(p$model$kernel, x), list(mean_only = mean_only)), joint)
+}
 
 # Returns list(mean, var, leverage), a number for each row used (of positive weight, equal rows apart): the distribution
 # of f at a row given all other rows, with inducing points and hyperparameters as they are. `groups`: a list of numbers
@@ -138,9 +140,9 @@ posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate"
 
 # Returns mean [n] and sd [n] of f at the rows of x, of all weights 1, in units of y; with `joint` also cov [n, n].
 # The mean includes the centre and no offset. Rounding never makes the variance negative. A mixture also has `noise`.
-latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit)) {
+latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = FALSE) {
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
-  at <- posterior_values(p, x, joint)
+  at <- posterior_values(p, x, joint, mean_only)
   c(in_response_units(fit, at, fit$center), at["noise"])
 }
 
@@ -156,8 +158,8 @@ functionals_in_units <- function(fit, fun) {
   list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
 }
 
-# Returns a certificate as a data frame in units of y. at(v) adds centre and offset to v, and room(v) bounds the rounding
-# of that sum.
+# Returns a certificate as a data frame in units of y. at(v) adds centre and offset to v, and room(v) bounds the
+# rounding of that sum.
 interval_frame <- function(of_fit, inside, at, room) {
   eps <- 4 * .Machine$double.eps
   lower <- at(inside$mean_lower) - room(inside$mean_lower)
@@ -265,6 +267,6 @@ rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
 # Returns log det C C'.
 logdet <- function(C) 2 * sum(log(diag(C)))
 
-# Returns a jitter above the errors for points of which many are almost equal. These errors have a common sign, and grow
+# Returns a jitter above the errors for points many of which are almost equal. These errors have a common sign, and grow
 # like m^2 / 80 eps.
 safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps

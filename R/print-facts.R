@@ -1,30 +1,41 @@
 # Facts of a fit, one sentence each, for print(), summary() and report().
 
-# Returns everything that print() and summary() show of a fit: its elements, texts and tables.
+# Returns what print() and summary() show of a fit: some of its elements, tables, and `fields`, the rows "label, text"
+# in the order of printing. NULL or NA is not printed.
 fit_facts <- function(fit) {
   parts <- c("call", "method", "kernel", "kernels", "noise", "m", "hyper", "center", "scale", "nobs", "df", "evidence",
              "objective", "jitter", "evaluations", "seconds", "convergence", "message", "posterior", "likelihood",
              "source")
   linear <- linear_coefficients(fit)
+  conjugate <- response_of(fit)$conjugate
+  fields <- list(
+    Data = describe_data(fit), Response = describe_response(fit), Source = describe_source(fit),
+    Mean = describe_mean(fit, linear), Kernel = describe_kernel(fit),
+    Noise = if (conjugate) with_numbers(paste0("sd %s", escape_percent(describe_noise(fit))), sqrt(fit$noise)),
+    Posterior = describe_points(fit), Neighbours = describe_neighbours(fit), Trial = describe_trial(fit$trial),
+    Auxiliary = describe_aux(fit), Estimation = describe_estimation(fit), Optimiser = describe_convergence(fit),
+    "Rows used" = describe_rows_used(fit), Accuracy = describe_tolerance(fit), Check = describe_small_n(fit$small_n),
+    Choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit), columns = fit$frame$columns,
-    range = input_range(fit), linear = linear, data = describe_data(fit), mean = describe_mean(fit, linear),
-    response = describe_response(fit), source_read = describe_source(fit$source, !is.null(fit$data)),
-    points = describe_points(fit), neighbours = describe_neighbours(fit), estimation = describe_estimation(fit),
-    choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "),
-    auxiliary = describe_aux(fit), accuracy = describe_tolerance(fit),
-    rows_used = describe_rows_used(fit), small_n = describe_small_n(fit$small_n), trial = describe_trial(fit$trial),
-    noise_trend = describe_noise(fit), optimiser = describe_convergence(fit)))
+    range = input_range(fit), linear = linear, fields = fields))
+}
+
+# A text with "%s" in place of numbers, which are formatted with the digits of the call.
+with_numbers <- function(text, ...) structure(text, values = c(...))
+
+escape_percent <- function(text) gsub("%", "%%", text, fixed = TRUE)
+
+fill_numbers <- function(text, number) {
+  values <- attr(text, "values")
+  if (is.null(values)) text else do.call(sprintf, c(list(as.vector(text)), lapply(unname(values), number)))
 }
 
 # Returns the first line of print(); a list with a `method` is enough for the short title of that method.
 fit_title <- function(fit) {
-  if (!response_of(fit)$conjugate) {
-    response <- response_of(fit)
-    link <- if (response$link_name == "identity") "" else sprintf(" (%s link)", response$link_name)
-    return(sprintf("Gaussian process, %s response%s, %s", response$label, link, response$words[["by"]]))
-  }
-  paste("Gaussian process regression,", posterior_title(fit))
+  if (response_of(fit)$conjugate) return(paste("Gaussian process regression,", posterior_title(fit)))
+  sprintf("Gaussian process, %s response%s, %s", response_of(fit)$label,
+          if (fit_link(fit) == "identity") "" else sprintf(" (%s link)", fit_link(fit)), response_of(fit)$words[["by"]])
 }
 
 posterior_title <- function(fit) {
@@ -34,16 +45,18 @@ posterior_title <- function(fit) {
   if (is.null(family$title)) fit$method else sub("^the ", "", family$title)
 }
 
+count_of <- function(n, what) sprintf("%d %s%s", n, what, plural_s(n))
+
 describe_data <- function(fit) {
   omitted <- if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted
   inputs <- length(fit$frame$columns)
   variables <- length(fit$frame$variables)
-  count <- function(n, what) sprintf("%d %s%s", n, what, plural_s(n))
   levels <- response_of(fit)$levels
-  paste0(count(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
-         count(inputs, "input"), if (variables && variables != inputs) sprintf(" (%s)", count(variables, "variable")),
+  paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
+         count_of(inputs, "input"),
+         if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
          if (!is.null(levels)) sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L]),
-         if (!is.null(fit$chosen)) sprintf("; subsample of %s", count(fit$m, "random row")))
+         if (!is.null(fit$chosen)) sprintf("; subsample of %s", count_of(fit$m, "random row")))
 }
 
 # Returns what is not in the title: a shape parameter or a transform.
@@ -52,29 +65,42 @@ describe_response <- function(fit) {
   sprintf("%s, %s %s", response_of(fit)$full_label, response_of(fit)$shape, format(signif(fit$theta, 4)))
 }
 
-# Returns a function of `number`, which formats with the digits of the call. Coefficients of a linear mean have a table.
+fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
+
+# Returns NULL without a mean. Coefficients of a linear mean have a table.
 describe_mean <- function(fit, linear) {
-  link <- response_of(fit)$link_name
-  scale <- if (is.null(link) || link == "identity") "" else sprintf(" on the %s scale", link)
-  function(number) {
-    if ("(Intercept)" %in% rownames(linear)) return("linear")
-    if (fit$center != 0) sprintf("constant, %s%s", number(fit$center), scale)
-  }
+  if ("(Intercept)" %in% rownames(linear)) return("linear")
+  scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
+  if (fit$center != 0) with_numbers(paste0("constant, %s", scale), fit$center)
+}
+
+# Returns the factors of a kernel in words, such as "Matern 3/2 in year", named as in coef(). A factor that reads all
+# inputs has no "in"; equal ones get numbers.
+factor_words <- function(kernel, columns) {
+  words <- vapply(as_sum(kernel)$leaves, function(leaf) {
+    of <- if (is.null(leaf$of)) columns[leaf$inputs] else leaf$of
+    if (length(of) && length(of) < length(columns)) paste(leaf$label, "in", paste(of, collapse = ", ")) else leaf$label
+  }, "")
+  twice <- words %in% words[duplicated(words)]
+  words[twice] <- sprintf("%s (%d)", words, stats::ave(seq_along(words), words, FUN = seq_along))[twice]
+  stats::setNames(words, if (has_one_factor(kernel)) "" else leaf_names(kernel))
+}
+
+# Returns the terms of a kernel in words, named as in coef().
+term_words <- function(kernel, columns) {
+  words <- factor_words(kernel, columns)
+  terms <- vapply(as_sum(kernel)$terms, function(t) paste(words[t$leaves], collapse = " times "), "")
+  stats::setNames(terms, if (has_one_factor(kernel)) "" else term_names(kernel))
 }
 
 # Returns each term of the kernel with its sd.
-describe_kernel <- function(about, number) {
-  theta <- about$coefficients
+describe_kernel <- function(fit) {
+  theta <- stats::coef(fit)
+  words <- term_words(fit$kernel, fit$frame$columns)
   variance <- theta[grepl("(^|[.])variance$", names(theta))]
-  if (!length(variance)) return(kernel_label(about))
-  terms <- term_labels(about, sub("[.]variance$", "", names(variance)))
-  paste(sprintf("%s, sd %s", terms, vapply(sqrt(variance), number, "")), collapse = "; ")
-}
-
-# A kernel that was chosen has the names of its factors, any other its formula.
-kernel_label <- function(about) {
-  if (!is.null(about$kernels)) return(sum_label(about$kernel))
-  all_inputs(about$kernel$label, about$columns)
+  own <- words[match(sub("[.]?variance$", "", names(variance)), names(words))]
+  if (!length(own) || anyNA(own)) return(paste(words, collapse = " + "))
+  with_numbers(paste0(escape_percent(own), ", sd %s", collapse = "; "), sqrt(variance))
 }
 
 # Returns what the posterior is made of, unless it is the exact one.
@@ -114,11 +140,12 @@ describe_trial <- function(trial) {
           trial[["gain"]], as.integer(trial[["rows"]]), trial[["se"]])
 }
 
-describe_source <- function(source, kept) {
+describe_source <- function(fit) {
+  source <- fit$source
   if (is.null(source)) return(NULL)
-  sprintf("%s, read %d times; %s", source$label, source$passes,
-          if (kept) "all rows are kept in memory"
-          else sprintf("kernel, noise and inducing points come from %s random rows", show_count(source$sample)))
+  kept <- if (!is.null(fit$data)) "all rows are kept in memory" else
+    sprintf("kernel, noise and inducing points come from %s random rows", show_count(source$sample))
+  sprintf("%s, read %d times; %s", source$label, source$passes, kept)
 }
 
 describe_aux <- function(fit) {
@@ -139,10 +166,10 @@ describe_rows_used <- function(fit) {
 
 # Returns how the hyperparameters were found.
 describe_estimation <- function(fit) {
-  if (!response_of(fit)$conjugate) {
-    response <- response_of(fit)
-    open <- c(if (fit$df > response$learned) "mean", if (response$learned) response$shape)
+  response <- response_of(fit)
+  if (!response$conjugate) {
     if (fit$hyper != "fixed") return(response_of(fit)$words[["learned"]])
+    open <- c(if (fit$df > response$learned) "mean", if (response$learned) response$shape)
     return(paste0("fixed as given", if (length(open)) paste(" except", paste(open, collapse = " and "))))
   }
   text <- switch(fit$hyper, fixed = "fixed as given", evidence = describe_starts(fit$learned),
@@ -167,20 +194,16 @@ describe_starts <- function(learned) {
   sprintf("log marginal likelihood, %d starts (best reached by %d%s)", nrow(learned), agree, next_best)
 }
 
-# Fits of 0.1.0 have `maxit` in their control only.
-used_maxit <- function(fit) if (is.null(fit$maxit)) fit$control$maxit else fit$maxit
-
 describe_convergence <- function(fit) {
   idle <- c("nothing to optimise", unlist(fit$because)["move"]) # a reason that is printed as a choice
   if (!response_of(fit)$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
+  maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # fits of 0.1.0 have it in their control only
   how <- switch(as.character(fit$convergence),
-                "1" = sprintf("stopped at `maxit` = %d%s", used_maxit(fit), describe_late_gain(fit$trace)),
+                "1" = sprintf("stopped at `maxit` = %d%s", maxit, describe_late_gain(fit$trace)),
                 "52" = "interrupted; the fit is the best so far", fit$message)
-  if (is.null(how) || !nzchar(how)) how <- paste("code", fit$convergence)
-  if (how %in% c("no lower value can be found in double precision", "the gradient is zero")) {
-    how <- paste("converged:", how)
-  }
-  how
+  if (is.null(how) || !nzchar(how)) return(paste("code", fit$convergence))
+  if (!how %in% c("no lower value can be found in double precision", "the gradient is zero")) return(how)
+  paste("converged:", how)
 }
 
 # The share of the improvement that the last 10 % of evaluations gave shows whether a larger `maxit` is worth its time.
@@ -198,61 +221,48 @@ describe_late_gain <- function(trace) {
           if (late < 0.01) "less than 0.01" else format(signif(late, 2)))
 }
 
-describe_rmse <- function(about, number) {
-  if (!is.na(about$rmse)) {
-    return(paste0(if (!is.null(about$rmse_loo)) sprintf("%s leave-one-out; ", number(about$rmse_loo)),
-                  number(about$rmse), " on training rows"))
+describe_rmse <- function(about) {
+  if (is.null(about$rmse)) return(NULL)
+  if (is.na(about$rmse)) {
+    return(paste("not known:", if (is.null(about$source)) "the fit was made with keep_data = FALSE" else
+      "a fit of a row source keeps no rows"))
   }
-  if (is.null(about$source)) "not known: the fit was made with keep_data = FALSE" else
-    "not known: a fit of a row source keeps no rows"
+  with_numbers(paste0(if (!is.null(about$rmse_loo)) "%s leave-one-out; ", "%s on training rows"), about$rmse_loo,
+               about$rmse)
 }
 
-describe_evidence <- function(about, number) {
+describe_evidence <- function(about) {
   family <- gp_family(about)
-  value <- number(about$evidence)
-  laplace <- response_of(about)$words[["evidence"]]
-  kind <- if (!is.null(laplace)) laplace else if (family$some) sprintf("of the subsample of %d rows", about$m) else
-    if (family$sor || family$fitc) "of the approximate model" else
-      switch(about$posterior, exact = NULL, far = "lower bound, ELBO", "Vecchia estimate, not a bound")
-  df <- sprintf("%d hyperparameter%s", as.integer(about$df), plural_s(about$df))
-  sprintf("%s (%s)", value, paste(c(kind, df), collapse = "; "))
+  kind <- if (!response_of(about)$conjugate) response_of(about)$words[["evidence"]] else
+    if (family$some) sprintf("of the subsample of %d rows", about$m) else
+      if (family$sor || family$fitc) "of the approximate model" else
+        switch(about$posterior, exact = NULL, far = "lower bound, ELBO", "Vecchia estimate, not a bound")
+  with_numbers(sprintf("%%s (%s)", paste(c(kind, count_of(as.integer(about$df), "hyperparameter")), collapse = "; ")),
+               about$evidence)
 }
 
 # Lists the shares of the terms in the variance of all terms over the training rows.
 listed_shares <- function(about) {
-  if (is.null(about$term_shares)) return(NULL)
-  toString(sprintf("%s %s %%", term_labels(about, names(about$term_shares)),
-                   format(round(100 * about$term_shares), trim = TRUE)))
-}
-
-# Returns the labels of the terms of the kernel. `names` are those in coef(), used if the label has other terms.
-term_labels <- function(about, names) {
-  terms <- strsplit(kernel_label(about), " + ", fixed = TRUE)[[1L]]
-  if (length(terms) == length(names)) terms else all_inputs(names, about$columns)
+  share <- about$term_shares
+  if (is.null(share)) return(NULL)
+  words <- term_words(with_own_terms(about$kernel), about$columns)[names(share)]
+  toString(sprintf("%s %s %%", ifelse(is.na(words), names(share), words), format(round(100 * share), trim = TRUE)))
 }
 
 describe_time <- function(about) {
   made <- about$evaluations[about$evaluations > 0]
   words <- c(learn = "likelihood", "other start" = "second-start")
   names <- ifelse(names(made) %in% names(words), words[names(made)], names(made))
-  evaluations <- if (length(made)) sprintf(" (%s evaluations)", paste(made, names, collapse = ", "))
-  paste0(format(signif(sum(unlist(about$seconds)), 3)), " s", evaluations)
+  paste0(format(signif(sum(unlist(about$seconds)), 3)), " s",
+         if (length(made)) sprintf(" (%s evaluations)", paste(made, names, collapse = ", ")))
 }
 
 # Range of each input. A fit without its data has kept minimum, median and maximum.
 input_range <- function(fit) {
-  x <- slice_rows(fit)
-  stats::setNames(apply(x, 2L, max) - apply(x, 2L, min), fit$frame$columns)
-}
-
-# Replaces a list of all inputs in the names of terms and factors by "all inputs".
-all_inputs <- function(names, columns) {
-  if (length(columns) < 2L) return(names)
-  gsub(paste0("(", paste(columns, collapse = ","), ")"), "(all inputs)", names, fixed = TRUE)
+  stats::setNames(apply(slice_rows(fit), 2L, function(v) diff(range(v))), fit$frame$columns)
 }
 
 # Returns what follows the noise's sd: its trend, or that it is held for interpolation.
 describe_noise <- function(fit) {
-  if (asks_no_noise(fit$asked$noise)) return(", held (noise = 0: interpolation)")
-  describe_noise_trend(fit$noise_trend)
+  if (asks_no_noise(fit$asked$noise)) ", held (noise = 0: interpolation)" else describe_noise_trend(fit$noise_trend)
 }

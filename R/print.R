@@ -1,6 +1,7 @@
 # print() and summary() of fits and certificates: one fact a line, label first.
 
 #' @rdname gp_fit-methods
+#' @usage NULL
 #' @export
 print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   fit <- check_any_fit(x, "x")
@@ -9,6 +10,7 @@ print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 }
 
 #' @rdname gp_fit-methods
+#' @usage NULL
 #' @export
 summary.gp_fit <- function(object, ...) {
   fit <- check_any_fit(object, "object")
@@ -16,7 +18,7 @@ summary.gp_fit <- function(object, ...) {
   out <- c(fit_facts(fit), list(term_shares = term_shares(fit)))
   if (!response_of(fit)$conjugate) {
     out$scores <- if (kept) summary_scores(training_scores(fit, seen = TRUE))
-    out$scores_loo <- if (kept && fit$nobs <= exact_rows) summary_scores(training_scores(fit))
+    out$scores_loo <- if (kept && fit$nobs <= dense_rows) summary_scores(training_scores(fit))
   } else {
     out$residuals <- if (kept) stats::residuals(fit)
     out$rmse <- if (kept) root_mean_square(out$residuals) else NA_real_
@@ -29,42 +31,35 @@ summary.gp_fit <- function(object, ...) {
 summary_scores <- function(s) c(NLPD = s$nlpd, RMSE = s$rmse, "Brier score" = s$brier)
 
 #' @rdname gp_fit-methods
+#' @usage NULL
 #' @export
 print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  number <- function(v) format(signif(v, digits))
   print_model(x, digits)
   print_kernels_tried(x$kernels)
-  q <- if (!is.null(x$residuals)) vapply(stats::quantile(x$residuals, c(0, 0.5, 1), na.rm = TRUE), number, "")
   listed <- function(s) {
     s <- s[!is.na(s)]
-    if (length(s)) paste(names(s), vapply(s, number, ""), collapse = ", ")
+    if (length(s)) with_numbers(paste(names(s), "%s", collapse = ", "), s)
   }
-  print_fields(c(
+  print_fields(list(
     "Variance by term" = listed_shares(x),
-    Residuals = if (!is.null(q)) sprintf("min %s, median %s, max %s", q[[1L]], q[[2L]], q[[3L]]),
-    RMSE = if (!is.null(x$rmse)) describe_rmse(x, number),
-    "Leave-one-out" = listed(x$scores_loo), "Training rows" = listed(x$scores),
-    "Log marginal likelihood" = describe_evidence(x, number),
+    Residuals = if (!is.null(x$residuals)) {
+      with_numbers("min %s, median %s, max %s", stats::quantile(x$residuals, c(0, 0.5, 1), na.rm = TRUE))
+    },
+    RMSE = describe_rmse(x), "Leave-one-out" = listed(x$scores_loo), "Training rows" = listed(x$scores),
+    "Log marginal likelihood" = describe_evidence(x),
     Jitter = if (isTRUE(x$jitter > 1e-12)) paste(format(x$jitter, digits = 2), "of the signal variance"),
-    Time = describe_time(x)))
+    Time = describe_time(x)), digits)
   invisible(x)
 }
 
 # Prints the part that print() and summary() share.
 print_model <- function(about, digits) {
-  number <- function(v) format(signif(unname(v), digits))
   cat(wrap(about$title, exdent = 2), sep = "\n")
   if (!is.null(about$call)) {
     cat(wrap(paste("Call:", clip(deparse_shown(about$call), 400L)), exdent = 6), sep = "\n")
   }
   cat("\n")
-  print_fields(c(
-    Data = about$data, Response = about$response, Source = about$source_read, Mean = about$mean(number),
-    Kernel = describe_kernel(about, number),
-    Noise = if (response_of(about)$conjugate) paste0("sd ", number(sqrt(about$noise)), about$noise_trend),
-    Posterior = about$points, Neighbours = about$neighbours, Trial = about$trial, Auxiliary = about$auxiliary,
-    Estimation = about$estimation, Optimiser = about$optimiser, "Rows used" = about$rows_used,
-    Accuracy = about$accuracy, Check = about$small_n, Choices = about$choices))
+  print_fields(about$fields, digits)
   show <- function(v) ifelse(is.na(v), NA, vapply(signif(v, digits), format, ""))
   if (!is.null(about$linear)) {
     cat("\n")
@@ -77,12 +72,13 @@ print_model <- function(about, digits) {
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
 # Prints "Label  text" for each field that is there; texts are wrapped and aligned.
-print_fields <- function(fields, width = 12L) {
-  fields <- fields[!is.na(fields)]
-  for (i in seq_along(fields)) {
-    label <- formatC(names(fields)[i], width = -width)
-    if (nchar(names(fields)[i]) >= width) label <- paste0(label, "  ")
-    cat(wrap(fields[[i]], initial = label, prefix = strrep(" ", width)), sep = "\n")
+print_fields <- function(fields, digits = 3L, width = 12L) {
+  for (label in names(fields)) {
+    text <- fields[[label]]
+    if (is.null(text) || is.na(text)) next
+    initial <- paste0(formatC(label, width = -width), if (nchar(label) >= width) "  ")
+    text <- fill_numbers(text, function(v) format(signif(v, digits)))
+    cat(wrap(text, initial = initial, prefix = strrep(" ", width)), sep = "\n")
   }
 }
 
@@ -99,17 +95,22 @@ print_columns <- function(table) {
 # Prints the lengthscales beside the range of each input, then the other parameters of the kernel.
 print_parameters <- function(about, show) {
   theta <- about$coefficients
+  words <- factor_words(about$kernel, about$columns)
   parts <- split_lengthscales(names(theta), about$columns)
   if (any(parts$input > 0L)) {
     inputs <- sort(unique(parts$input[parts$input > 0L]))
     factors <- unique(parts$factor[parts$input > 0L])
     lengths <- lapply(factors, function(f) unname(theta[match(paste(f, inputs), paste(parts$factor, parts$input))]))
-    heads <- if (length(factors) == 1L) "Lengthscale" else paste("Lengthscale,", all_inputs(factors, about$columns))
-    names(lengths) <- make.unique(heads)
+    short <- sub(" in .*$", "", words[factors])
+    heads <- if (anyDuplicated(short)) words[factors] else short
+    one <- length(factors) == 1L
+    names(lengths) <- if (one) "Lengthscale" else heads
     range <- about$range[inputs]
     cat("\n")
-    print_columns(data.frame(Input = about$columns[inputs], lapply(lengths, show), "Range of the data" = show(range),
-                             check.names = FALSE))
+    table <- data.frame(about$columns[inputs], lapply(lengths, show), "Range of the data" = show(range),
+                        check.names = FALSE)
+    names(table)[1L] <- if (one) "Input" else "Lengthscales"
+    print_columns(table)
     flat <- about$columns[inputs][range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
     if (length(flat)) {
       cat(wrap(paste("Hardly any effect (lengthscale above 100 times the range):", toString(flat)), exdent = 2),
@@ -120,8 +121,12 @@ print_parameters <- function(about, show) {
     names(theta) %in% c("noise", "mean", "theta", "sigma", rownames(about$linear))
   if (all(printed)) return(invisible())
   cat("\n")
-  print_columns(data.frame(Parameter = all_inputs(names(theta)[!printed], about$columns),
-                           Value = show(theta[!printed]), row.names = NULL))
+  rest <- names(theta)[!printed]
+  for (f in names(words)[nzchar(names(words))]) {
+    own <- startsWith(rest, paste0(f, "."))
+    rest[own] <- paste0(words[[f]], ": ", substring(rest[own], nchar(f) + 2L))
+  }
+  print_columns(data.frame(Parameter = rest, Value = show(theta[!printed]), row.names = NULL))
 }
 
 # Splits names such as "se(a,b).lengthscale.b": the factor before "lengthscale", and the number of the input or 0.
@@ -142,14 +147,10 @@ print_kernels_tried <- function(kernels) {
   table <- data.frame("Kernels tried" = kernels$kernel, loss = replace(loss, kernels$chosen, "selected"),
                       check.names = FALSE)
   names(table)[2L] <- if (held_out) "Loss per held-out row, nats" else "Loss per row, nats of log marginal likelihood"
-  if (any(known)) {
-    table[["Standard error"]] <- ifelse(known, sprintf("%.3f", kernels$se), NA)
-  }
+  if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", kernels$se), NA)
   cat("\n")
   print_columns(table)
-  if (held_out && !all(known | kernels$chosen)) {
-    cat("(no standard error: compared by log marginal likelihood)\n")
-  }
+  if (held_out && !all(known | kernels$chosen)) cat("(no standard error: compared by log marginal likelihood)\n")
   cat("\n")
 }
 
@@ -184,7 +185,8 @@ certificate_title <- function(x) {
            if (!is.null(m2)) sprintf("reference posterior with %.0f inducing points", m2),
            if (isTRUE(passes > 0)) sprintf("%.0f pass%s over all pairs of rows", passes, if (passes > 1) "es" else ""),
            if (isTRUE(seconds >= 0.1)) sprintf("%.1f s", seconds))
-  sprintf("Certificates of %d row%s (%s)", nrow(x), plural_s(nrow(x)), paste(how, collapse = ", "))
+  what <- if (is.null(attr(x, "of"))) "row" else attr(x, "of")
+  sprintf("Certificate%s of %s (%s)", plural_s(nrow(x)), count_of(nrow(x), what), paste(how, collapse = ", "))
 }
 
 # The bounds are about the exact GP with the hyperparameters of the fit.

@@ -4,11 +4,9 @@
 #' preconditioned conjugate gradients without an `n` by `n` matrix: \eqn{n^2 / 2}{n^2/2} kernel evaluations a step.
 #'
 #' @param fit A fit with Gaussian noise.
-#' @param newdata Rows at which to compute the mean; default: the training rows.
+#' @param newdata,reference,... As in [certify()].
 #' @param tol Accuracy as a fraction of the sd of the response.
 #' @param maxit Maximum number of iterations.
-#' @param ... Not used.
-#' @param reference A reference made by [reference()]. Default: the call computes one.
 #' @param data For a fit without its data, the rows it was made of: a row source or a data frame. All rows are held in
 #'   memory.
 #' @return A data frame in units of `y`, a row for each row of `newdata`: `mean`, the exact GP's mean with the fit's
@@ -89,7 +87,8 @@ iterate_to <- function(reference, data, fun, goal, maxit) {
                        precondition = if (near) near_preconditioner(reference, data)))
   if (!is.null(made$stopped)) return(ended(0L, made$stopped))
   kriged <- made$value$kriged
-  far <- if (is.null(kriged)) Inf else reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k))), 0))
+  far <- if (is.null(kriged)) Inf else
+    reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
   own <- largest_error(inside)
   so_far <- if (correction_serves(reference, data)) solution_so_far(reference$correction)
   aim <- 0.9 * goal
@@ -134,13 +133,10 @@ rounding_at_hand <- function(reference, data, correction) {
 corrected_intervals <- function(reference, correction, data, fun, kriged) {
   inside <- unknown_if_nan(as_interval(corrected_mean(reference, correction, data, fun)))
   inside <- lapply(inside, rep_len, fun$n)
-  at <- 0L
   for (part in kriged) {
-    rows <- at + seq_along(part$order)
-    at <- at + length(part$order)
-    unknown <- list(sd_lower = numeric(length(rows)))
-    x <- fun$x[rows, , drop = FALSE]
-    inside <- narrow(inside, kriged_interval(part, reference, correction, data, x, unknown), rows)
+    unknown <- list(sd_lower = numeric(length(part$rows)))
+    x <- fun$x[part$rows, , drop = FALSE]
+    inside <- narrow(inside, kriged_interval(part$found, reference, correction, data, x, unknown), part$rows)
   }
   inside
 }

@@ -6,37 +6,31 @@
 #'
 #' * `deviance()`: the weighted sum of squared residuals, or for a non-Gaussian likelihood the deviance of [glm()].
 #' * `df.residual()`: the number of rows minus `sum(hatvalues(fit))`, not a whole number, at least 0.
-#' * `extractAIC()`: the number of learned hyperparameters, and the AIC. So [step()] and [drop1()] work on fits from a
-#'   formula. If `logLik()` is a bound or an estimate, see [anova()][anova.gp_fit] for whether two fits can be compared.
-#' * `family()`: the family of the response.
-#' * `case.names()`: names of the rows, by default without those of weight 0. `labels()`: the terms of the formula, or
-#'   the columns of a matrix.
-#' * `update()`: as in R. Data that the caller cannot see are looked up where the formula was written. A fit from a
+#' * `extractAIC()`: the number of learned hyperparameters and the AIC, so that [step()] and [drop1()] work on fits from
+#'   a formula. If `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] shows whether fits can be compared.
+#' * `family()`: the family of the response. `labels()`: the terms of the formula, or the columns of a matrix.
+#'   `case.names()`: names of the rows, by default without those of weight 0.
+#' * `update()`: as in R. Data that the caller cannot see are looked up where the formula was written; a fit from a
 #'   matrix provides its own `x` and `y`.
 #'
-#' @param object,fit A fit. `extractAIC()` calls it `fit`.
-#' @param scale Not used: the noise is learned.
-#' @param k Penalty for a parameter.
-#' @param full `TRUE`: name rows of weight 0, too.
-#' @param formula. Changes to the formula, see [update.formula()].
-#' @param evaluate `FALSE`: return the new call instead of the fit.
+#' @param object,fit A fit.
+#' @param scale,k Not used, and the penalty for a parameter.
+#' @param full Should rows of weight 0 be named, too?
+#' @param formula. Changes to the formula.
+#' @param evaluate `FALSE` returns the new call instead of the fit.
 #' @param ... For `update()`, arguments to change or to add.
-#' @return `deviance()`, `df.residual()`: a number; `extractAIC()`: two numbers; `family()`: a `family`; `case.names()`,
-#'   `labels()`: character vectors; `update()`: a fit, or its call.
+#' @return Numbers, a `family`, text, or for `update()` a fit.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' c(sqrt(deviance(fit) / df.residual(fit)), sigma(fit))
-#' extractAIC(fit)
-#' labels(fit)
 #' update(fit, log(dist) ~ .)
 #' @seealso [gp_fit-methods], [leave_one_out], [anova.gp_fit()]
-#' @section Errors: class `pfdtc_error_input` if the fit has no data and `deviance()`, `df.residual()` or `case.names()`
-#'   need them.
 #' @name gp_fit-regression
 NULL
 
 #' @rdname gp_fit-regression
 #' @importFrom stats deviance
+#' @usage NULL
 #' @export
 deviance.gp_fit <- function(object, ...) {
   sum(stats::residuals(check_any_fit(object, "object"), "deviance")^2, na.rm = TRUE)
@@ -44,6 +38,7 @@ deviance.gp_fit <- function(object, ...) {
 
 #' @rdname gp_fit-regression
 #' @importFrom stats df.residual
+#' @usage NULL
 #' @export
 df.residual.gp_fit <- function(object, ...) {
   max(0, stats::nobs(object) - sum(stats::hatvalues(object), na.rm = TRUE))
@@ -72,6 +67,7 @@ case.names.gp_fit <- function(object, full = FALSE, ...) {
 }
 
 #' @rdname gp_fit-regression
+#' @usage NULL
 #' @export
 labels.gp_fit <- function(object, ...) {
   if (is.null(object$terms)) object$frame$columns else attr(object$terms, "term.labels")

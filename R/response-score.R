@@ -6,7 +6,7 @@ response_score <- function(response, y, f, rows) summarise_scores(response, scor
 
 # Returns a row for each response: y (a share of `size` trials), mean and sd of the distribution, log density, CRPS, and
 # the probabilities of less than the response (`below`) and of no more (`upto`). The CRPS of a non-Gaussian likelihood
-# takes up to 0.2 s a row, and is NA unless `crps` is TRUE.
+# takes about 5 ms a row, and is NA unless `crps` is TRUE.
 score_each <- function(response, y, f, rows, crps = response$conjugate) {
   size <- if (is.null(y$size)) rep(1, length(y$y)) else y$size
   f <- list(mean = unname(f$mean), var = unname(f$var), noise = rows$noise)
@@ -51,52 +51,55 @@ response_crps <- function(response, y, f, rows) {
     z <- (y - f$mean) / sd
     return(sd * (z * (2 * stats::pnorm(z) - 1) + 2 * stats::dnorm(z) - 1 / sqrt(pi)))
   }
+  if (!length(y)) return(numeric())
   sd <- sqrt(if (response$conjugate) f$var + rows$noise else pmax(f$var, 0))
-  cdf_of_row <- function(n, t) {
+  cdf <- function(n, t) { # `n`: the row of each t
     if (response$conjugate) return(stats::pnorm((transformed(response$transform, t) - f$mean[n]) / sd[n]))
-    same <- rep(n, length(t))
-    predictive_cdf(response, t, rows$size[same], f$mean[same], sd[same])
+    predictive_cdf(response, t, rows$size[n], f$mean[n], sd[n])
   }
-  vapply(seq_along(y), function(n) {
-    cdf <- function(t) cdf_of_row(n, t)
-    ends <- crps_ends(response, n, f, sd, rows)
-    if (response$discrete) crps_of_counts(cdf, y[n], ends) / if (response$reads == "classes") rows$size[n] else 1
-    else crps_by_halves(cdf, y[n], ends, if (is_positive(response)) 0 else -Inf)
-  }, 0)
+  # a millionth of the distribution lies beyond each end
+  ends <- vapply(c(1e-6, 1 - 1e-6), function(p) {
+    if (response$conjugate) return(untransformed(response$transform, f$mean + sd * stats::qnorm(p)))
+    predictive_quantile(response, p, rows$size, f$mean, sd)
+  }, numeric(length(y)))
+  ends <- matrix(ends, ncol = 2L)
+  if (response$discrete) return(crps_of_counts(cdf, y, ends) / if (response$reads == "classes") rows$size else 1)
+  blocks <- split(seq_along(y), (seq_along(y) - 1L) %/% 256L)
+  positive <- response$reads == "positive" || identical(response$transform$kind, "log")
+  unlist(lapply(blocks, function(n) crps_by_halves(cdf, n, y[n], ends[n, , drop = FALSE], positive)), use.names = FALSE)
 }
 
-is_positive <- function(response) response$reads == "positive" || identical(response$transform$kind, "log")
-
-# Returns quantiles beyond which (at either side) a millionth of the distribution lies.
-crps_ends <- function(response, n, f, sd, rows) {
-  vapply(c(1e-6, 1 - 1e-6), function(p) {
-    if (response$conjugate) return(untransformed(response$transform, f$mean[n] + sd[n] * stats::qnorm(p)))
-    predictive_quantile(response, p, rows$size[n], f$mean[n], sd[n])
-  }, 0)
-}
-
-# The sum over whole numbers; of more than 2,000 numbers it takes evenly spaced ones.
+# The sum over whole numbers; for more than 2,000 numbers it takes evenly spaced ones.
 crps_of_counts <- function(cdf, y, ends) {
-  from <- max(min(ends[1L], y) - 1, 0)
-  step <- max(1, ceiling((max(ends[2L], y) - from) / 2000))
-  t <- seq(from, max(ends[2L], y) + step, by = step)
-  step * sum((cdf(t) - (y <= t))^2)
+  from <- pmax(pmin(ends[, 1L], y) - 1, 0)
+  to <- pmax(ends[, 2L], y)
+  step <- pmax(1, ceiling((to - from) / 2000))
+  numbers <- floor((to + step - from) / step) + 1
+  blocks <- split(seq_along(y), cumsum(numbers) %/% 1e5)
+  unlist(lapply(blocks, function(rows) {
+    n <- rep(rows, numbers[rows])
+    t <- from[n] + (sequence(numbers[rows]) - 1) * step[n]
+    step[rows] * as.vector(rowsum((cdf(n, t) - (y[n] <= t))^2, n, reorder = FALSE))
+  }), use.names = FALSE)
 }
 
-# The integral on either side of y, with t = y -+ unit exp(pi / 2 sinh(z)), or below y towards a positive response's 0
-# with t = y / (1 + exp(pi sinh(z))): the trapezoid rule in z converges exponentially (Takahasi and Mori 1974).
-crps_by_halves <- function(cdf, y, ends, from) {
+# Returns the integrals on either side of y, with t = y -+ unit exp(pi / 2 sinh(z)), or below y towards a positive
+# response's 0 with t = y / (1 + exp(pi sinh(z))). The trapezoid rule in z converges exponentially (Takahasi and Mori
+# 1974). `n`: numbers of the rows.
+crps_by_halves <- function(cdf, n, y, ends, positive) {
   h <- 0.05
-  z <- seq(-4, 4, by = h)
-  unit <- max(ends[2L] - ends[1L], abs(y - ends)) / 8
-  away <- unit * exp(pi / 2 * sinh(z))
+  z <- rep(seq(-4, 4, by = h), each = length(n))
+  unit <- pmax(ends[, 2L] - ends[, 1L], abs(y - ends[, 1L]), abs(y - ends[, 2L])) / 8
+  away <- unit * exp(pi / 2 * sinh(z)) # recycled over the rows
   slope <- pi / 2 * cosh(z) * away
-  above <- ifelse(is.finite(away), (1 - cdf(pmin(y + away, 1e300)))^2 * slope, 0)
-  below <- if (from == 0) {
+  at <- function(t) cdf(rep_len(n, length(z)), t)
+  above <- (1 - at(pmin(y + away, 1e300)))^2 * slope
+  below <- if (positive) {
     share <- stats::plogis(-pi * sinh(z))
-    cdf(pmax(y * share, 1e-300))^2 * y * share * (1 - share) * pi * cosh(z)
+    at(pmax(y * share, 1e-300))^2 * y * share * (1 - share) * pi * cosh(z)
   } else {
-    cdf(pmax(y - away, -1e300))^2 * slope
+    at(pmax(y - away, -1e300))^2 * slope
   }
-  h * sum(above[is.finite(above)], below[is.finite(below)])
+  total <- ifelse(is.finite(away) & is.finite(above), above, 0) + ifelse(is.finite(below), below, 0)
+  h * rowSums(matrix(total, length(n)))
 }

@@ -24,22 +24,17 @@ new_inputs <- function(fit, newdata, na.action = stats::na.pass) {
   }
   if (anyNA(new$offset)) complete <- complete & !is.na(new$offset)
   if (all(complete)) return(c(new, list(keep = complete))[c("x", "offset", "keep", "row_names")])
-  stay <- rows_left(complete, na.action)
-  list(x = new$x[stay & complete, , drop = FALSE],
-       offset = if (length(new$offset) == length(stay)) new$offset[stay] else new$offset,
-       keep = complete[stay], row_names = new$row_names[stay])
-}
-
-# Returns which rows na.action leaves, by calling it with complete and incomplete rows.
-rows_left <- function(complete, na.action) {
-  stay <- rep(TRUE, length(complete))
-  if (is.null(na.action)) return(stay)
-  left <- tryCatch(match.fun(na.action)(data.frame(value = ifelse(complete, 0, NA))), error = function(e) {
+  # calling na.action with complete and incomplete rows shows which rows it leaves
+  left <- if (!is.null(na.action)) tryCatch({
+    match.fun(na.action)(data.frame(value = ifelse(complete, 0, NA)))
+  }, error = function(e) {
     abort_input("newdata", sprintf("missing in row %d", which(!complete)[1L]), "complete",
                 hint = sprintf("The error of `na.action`: %s.", sub("[.]$", "", conditionMessage(e))))
   })
-  stay[as.integer(attr(left, "na.action"))] <- FALSE
-  stay
+  stay <- !seq_along(complete) %in% attr(left, "na.action")
+  list(x = new$x[stay & complete, , drop = FALSE],
+       offset = if (length(new$offset) == length(stay)) new$offset[stay] else new$offset,
+       keep = complete[stay], row_names = new$row_names[stay])
 }
 
 rows_by_matrix <- function(frame, newdata) {

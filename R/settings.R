@@ -124,7 +124,10 @@ complete_kernel_asked <- function(data, asked) {
   }
   kernel <- if (is.null(asked$kernel)) kernel_se() else asked$kernel
   kernel <- place_kernel(kernel, data$x, variables = data_variables_of(data))
-  if (choose_kernel) kernel["profile"] <- list(NULL)
+  if (choose_kernel) {
+    kernel["profile"] <- list(NULL)
+    kernel$groups <- column_groups(kernel$inputs, asked$columns, data_variables_of(data))
+  }
   asked$kernel <- with_mean(kernel, asked$mean, data)
   asked
 }

@@ -61,8 +61,9 @@ check_variables_in <- function(columns, formula, given) {
   }
 }
 
-# Returns the model frame of a block. Refuses variables that depend on other rows.
-block_frame <- function(recipe, block) {
+# Returns list(mf, inputs, x, r, w, name, largest) with the rows that na.action and subset leave, also those of weight
+# 0. `variables` code the inputs; NULL: as this block has them. Refuses variables that depend on other rows.
+block_rows <- function(recipe, block, variables = NULL) {
   parts <- c(list(quote(stats::model.frame), formula = recipe$formula, data = block), recipe$given)
   mf <- evaluate_frame(parts, environment(recipe$formula))
   terms <- attr(mf, "terms")
@@ -71,15 +72,8 @@ block_frame <- function(recipe, block) {
     abort_input("formula", sprintf("`%s`, which depends on all rows", names(mf)[which(by_data)[1L]]),
                 "one whose variables can be computed row by row, for a row source")
   }
-  mf
-}
-
-# Returns list(mf, inputs, x, r, w, name, largest) with the rows that na.action and subset leave, also those of weight
-# 0. `variables` code the inputs; NULL: as this block has them.
-block_rows <- function(recipe, block, variables = NULL) {
-  mf <- block_frame(recipe, block)
   labels <- row.names(mf)
-  used <- names(mf)[input_variables(attr(mf, "terms"))]
+  used <- names(mf)[input_variables(terms)]
   inputs <- lapply(used, function(v) code_variable(mf[[v]], v))
   check_known(variables, inputs)
   rows <- rows_of_frame(mf, if (is.null(variables)) inputs else variables, labels)

@@ -15,8 +15,15 @@ least_noise <- c(response = 1e-10, kernel = 1e-13)
 # ---- little noise ---------------------------------------------------------------------------------------------------
 
 # Searches whose prior allows little noise: the gain in log likelihood, in nats, that chooses their end; most noise of
-# the first search and most rounding, as shares of the response's variance; sd of log variances (bench/simulators.R).
-little_noise_rule <- c(nats = 2, noise = 0.05, rounded = 1e-4, sd = 3)
+# the first search and most rounding, as shares of the response's variance (bench/simulators.R).
+little_noise_rule <- c(nats = 2, noise = 0.05, rounded = 1e-4)
+
+# ---- smooth functions -----------------------------------------------------------------------------------------------
+
+# The sd of the prior of log variances if the exact likelihood has the last word: smooth functions have variances of
+# hundreds. Rows up to which searches also start at the smooth limit (bench/smooth.R).
+wide_variance_sd <- 3
+smooth_limit_rows <- 500L
 
 # ---- learning hyperparameters ---------------------------------------------------------------------------------------
 
@@ -34,6 +41,15 @@ learning_sizes <- list(
 
 # Rows up to which the exact log marginal likelihood is the last stage: a second or two (bench/stages.R).
 exact_learning_rows <- 2000L
+
+# Rows whose exact log marginal likelihood is maximised before that of up to exact_learning_rows (an evaluation takes an
+# eighth), and the nats that a step must promise (bench/cliff.R).
+first_exact_rows <- 1000L
+exact_enough <- 0.25
+
+# If the noise is at most this share of the response's variance, the exact log marginal likelihood of some of more rows
+# competes with the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
+exact_noise <- 0.1
 
 # A parameter costs two nats over at most so many rows. With a lower price the sum of two scales is chosen where rows
 # are few for the inputs, and predicts worse (bench/choice.R, bench/race.md).
@@ -85,8 +101,17 @@ most_sd <- 4
 
 # ---- the plan of a fit ---------------------------------------------------------------------------------------------
 
-# Rows up to which the default posterior is exact. Its Cholesky factor then takes 32 MB. bench/stages.R
-exact_rows <- 2000L
+# Rows up to which the default posterior is exact. A thread needs 2 s for its Cholesky factor (n^3 / 3 operations at
+# 2e10 a second), which takes 200 MB while it is used. bench/cliff.R
+exact_rows <- 5000L
+
+# Bytes of the Cholesky factors of exact posteriors that the session keeps beside the last one: one of 5,000 rows, or
+# eight of 2,000. bench/cliff.R
+most_kept <- 2^28
+
+# Rows up to which other likelihoods take all rows as inducing points, a row source is fitted exactly and summary()
+# computes leave-one-out. bench/stages.R
+dense_rows <- 2000L
 
 # Default number of inducing points. bench/methods.R
 default_points <- 200L

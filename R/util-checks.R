@@ -186,9 +186,10 @@ reason_not_numeric <- function(x) {
 #'
 #' @param maxit maximum number of iterations of each optimisation of inducing points, or of a pilot. A number moves the
 #'   points in any case, 0 never. Default: 200 if an argument asks for moved points, else 50.
-#' @param reltol an optimisation ends after three iterations in a row that gain less than this share of the descent.
-#' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: `1e-12`, raised by
-#'   tens as the Cholesky factorisation needs.
+#' @param reltol an optimisation ends after three iterations in a row that each reduce the objective by less than this
+#'   share of its total reduction.
+#' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: `1e-12`, multiplied
+#'   by 10 until the Cholesky factorisation works.
 #' @param block rows in a block. Default: at most 512.
 #' @param threads number of threads, also of a BLAS.
 #' @param memory bytes of scratch memory. It does not change results.
@@ -225,7 +226,9 @@ pfdtc_control <- function(maxit = NULL, reltol = 1e-8, jitter = NULL, block = NU
     },
     restarts = if (!is.null(restarts)) check_count(restarts, "restarts"), priors = check_flag(priors, "priors"),
     fix = fix,
-    tol_quantile = check_share(tol_quantile, "tol_quantile"), trace = check_count(trace, "trace", min = 0),
+    tol_quantile = check_number(tol_quantile, "tol_quantile", "a number above 0 and at most 1",
+                                function(x) !is.logical(x) && x > 0 && x <= 1),
+    trace = check_count(trace, "trace", min = 0),
     progress = check_flag(progress, "progress"), quiet = !missing(progress) && !progress,
     max_seconds = check_at_least_0(max_seconds, "max_seconds")))
 }
@@ -240,10 +243,6 @@ check_control <- function(control) {
   }
   check_dots_empty(setdiff(named, known), known)
   do.call(pfdtc_control, control)
-}
-
-check_share <- function(x, argument) {
-  check_number(x, argument, "a number above 0 and at most 1", function(x) !is.logical(x) && x > 0 && x <= 1)
 }
 
 finite_at_least_0 <- function(x, argument) {
@@ -266,8 +265,8 @@ print.pfdtc_control <- function(x, ...) {
   invisible(x)
 }
 
-# `...` must be empty in the end. `dots_names`: names of the arguments caught there ("" for none),
-# or the list of them itself, which also tells an unnamed one when nothing has a name.
+# Checks that `...` is empty. `dots_names` is the list of arguments in it, or their names ("" for an argument without a
+# name). `known` are the arguments of the function.
 check_dots_empty <- function(dots_names, known) {
   if (is.list(dots_names)) {
     n <- length(dots_names)

@@ -114,8 +114,8 @@ SEXP ffi_kernel_cross_matvec(SEXP model, SEXP x, SEXP u, SEXP x_new, SEXP contro
  * kernel values, in O(N M), accurate enough for a preconditioner */
 SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten, SEXP control);
 
-/* the exact GP on the rows: list(status, L, alpha, minus_evidence); weights, not their roots, which
- * are not read */
+/* the exact GP on the rows: list(status, L, alpha, minus_evidence); the scales of the
+ * rows are not read, weights take their place */
 SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP control);
 /* list(status, value, theta, noise): -log evidence and its gradient in the kernel's log
  * parameters and log s2 */

@@ -15,8 +15,8 @@ void kernel_pull(const struct kernel *k, int M, const double *Z, int ldz, int n,
                  const double *X, int ldx, const double *K, const double *K_bar,
                  double *work, double *dZ, double *dtheta);
 
-/* Adjoint of k(Z, Z) + jitter diag k(z, z), K_bar symmetric: rows and columns both move,
- * the jitter's share included.  `columns` is the number of columns of Z. */
+/* Adjoint of k(Z, Z) + jitter diag k(z, z), K_bar symmetric.  It includes the slopes in both
+ * arguments of k and those of the jitter.  `columns` is the number of columns of Z. */
 void kernel_pull_self(const struct kernel *k, int M, int columns, const double *Z,
                       int ldz, double jitter, const double *K_bar, struct arena *arena,
                       double *dZ, double *dtheta);

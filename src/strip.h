@@ -9,7 +9,7 @@
  */
 #include "profile.h"
 
-enum { STRIP_ROWS = 4, STRIP_MOST_INPUTS = 512, STRIP_MOST_FACTORS = 16 };
+enum { STRIP_ROWS = 4, STRIP_MOST_INPUTS = 512, STRIP_MOST_FACTORS = 64 };
 
 /* a closed form of r2 = sum_j ((x_j - z_j) rate_j)^2 over some inputs */
 struct strip_factor {

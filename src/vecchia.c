@@ -30,7 +30,7 @@ struct rows {
     double *work;  /* of one lane */
 };
 
-/* triangles that a term has */
+/* number of lower triangular matrices that a term needs */
 static size_t triangles(const struct term *t)
 {
     return 1 + (size_t)t->n_factors;

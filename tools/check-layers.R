@@ -151,7 +151,7 @@ check_apart <- function(files) {
           wrong$uses, wrong$to)
 }
 
-# Only response-table.R compares the name of a likelihood: with ==, %in%, switch() and the like, or as `likelihood$name`.
+# Only response-table.R compares the name of a likelihood, by ==, %in%, switch() and the like, or `likelihood$name`.
 check_names_of_likelihoods <- function(file) {
   if (basename(file) == "response-table.R") return(character())
   compares <- c("==", "!=", "%in%", "identical", "switch", "match", "match.arg")
@@ -173,7 +173,8 @@ check_names_of_likelihoods <- function(file) {
 }
 
 strings_in <- function(e) {
-  if (is.character(e)) e else if (is.call(e) && identical(e[[1L]], quote(c))) unlist(lapply(as.list(e)[-1L], strings_in))
+  if (is.character(e)) return(e)
+  if (is.call(e) && identical(e[[1L]], quote(c))) unlist(lapply(as.list(e)[-1L], strings_in))
 }
 
 # The names of the rows of response-table.R, but "gaussian", which is also a word of other tables.
@@ -241,7 +242,8 @@ sources <- list.files("src", "[.][ch]$", full.names = TRUE)
 tests <- list.files(c("tests/testthat", "tools"), "[.]([chR]|sh)$", full.names = TRUE)
 pages <- list.files("R", "[.][rR]$", full.names = TRUE)
 said <- c(check_c_places(sources), unlist(lapply(sources, check_file)), unlist(lapply(pages, check_calls)),
-          check_r_layers(pages), check_apart(pages), unlist(lapply(pages, check_names_of_likelihoods)), unlist(lapply(c(sources, pages, tests), check_size)), check_doors(sources),
+          check_r_layers(pages), check_apart(pages), unlist(lapply(pages, check_names_of_likelihoods)),
+          unlist(lapply(c(sources, pages, tests), check_size)), check_doors(sources),
           check_nu(pages, sources))
 writeLines(c(said, sprintf("layers: %d files in src, %d in R, %d complaints", length(sources),
                            length(pages), length(said))))

@@ -94,3 +94,17 @@ draw_nowhere <- function(code) {
   on.exit(grDevices::dev.off())
   force(code)
 }
+
+# Draws, and expects par() and the random numbers to be as before.
+expect_graphics_kept <- function(code) {
+  draw_nowhere({
+    graphics::plot.new()
+    settings <- c("mfrow", "mar", "oma", "mgp", "cex", "fig", "xpd", "new", "las", "lty", "lwd", "lend")
+    before <- graphics::par(settings)
+    set.seed(1)
+    seed <- .Random.seed
+    force(code)
+    testthat::expect_identical(graphics::par(settings), before)
+    testthat::expect_identical(.Random.seed, seed)
+  })
+}

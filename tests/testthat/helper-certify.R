@@ -87,8 +87,8 @@ certify_all <- function(fit, p) {
   })
 }
 
-# What kriging alone says, everywhere: after some steps of conjugate gradients, or of a vector v that is none's
-# solution.
+# Returns certificates by kriging alone, everywhere: after some steps of conjugate gradients, or with a vector v that
+# solves no system.
 kriging_alone <- function(fit, p) {
   inside <- function(name) get(name, asNamespace("pfdtc")) # bench/ sources this file
   with_seed(p$seed, {

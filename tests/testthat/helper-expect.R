@@ -67,7 +67,7 @@ expect_finite_or_refused <- function(code) {
   testthat::expect(is.null(result) || all(is.finite(unlist(result))), "result is not finite")
 }
 
-# What a ggplot draws by a geom, in all panels: x, y and PANEL as ggplot2 has built them.
+# Returns the data that a geom of a ggplot draws in all panels: x, y and PANEL as built by ggplot2.
 drawn_by <- function(g, geom) {
   built <- ggplot2::ggplot_build(g)
   own <- vapply(built$plot$layers, function(l) inherits(l$geom, geom), NA)

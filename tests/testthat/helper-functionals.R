@@ -58,7 +58,7 @@ functionals_broken <- function(c, exact, slip) {
     c$sd_lower^2 > pmax(exact$var, 0) + var_slip | c$sd_upper^2 < exact$var - var_slip
 }
 
-# What kriging alone says, on few rows and with a mean that conjugate gradients have hardly begun on.
+# Returns certificates by kriging alone, on few rows and after few steps of conjugate gradients for the mean.
 kriging_alone_of <- function(fit, fun) {
   options(pfdtc.kriging_rows = sample(c(3L, 10L, 400L), 1))
   reference <- fit$reference

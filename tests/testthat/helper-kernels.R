@@ -39,6 +39,11 @@ random_factor <- function(profile) {
       k$parameters <- stats::runif(c(exchangeable = 1, ordered = 2, full = 3)[[k$correlation]], 0.4, 1.6)
       k
     },
+    additive = , pairwise = {
+      base <- if (stats::runif(1) < 0.5) kernel_se else kernel_matern # 5/2: differences of slopes are accurate
+      base <- base(lengthscale = if (iso) p() else lengths, variance = p(), inputs = some, isotropic = iso)
+      kernel_additive(base, if (profile == "pairwise") p() else FALSE, p(), p())
+    },
     do.call(paste0("kernel_", profile), c(
       lapply(setdiff(factor_parameters[[profile]], "lengthscale"), function(what) p()),
       list(lengthscale = if (iso) p() else lengths, variance = p(), inputs = some, isotropic = iso))))
@@ -80,7 +85,20 @@ ref_factor <- function(leaf, x, z) {
     polynomial = (sum(u * v) + leaf$offset)^leaf$degree,
     constant = 1,
     white = as.double(all(u == v)),
-    categorical = ref_correlation(leaf)[which(u == 1), which(v == 1)])
+    categorical = ref_correlation(leaf)[which(u == 1), which(v == 1)],
+    additive = , pairwise = ref_additive(leaf, u, v))
+}
+
+# The kernel of all inputs, those of one input (the columns of a factor) and those of two, as the help page has them.
+ref_additive <- function(leaf, u, v) {
+  t <- ((u - v) / leaf$lengthscale)^2
+  groups <- if (is.null(leaf$groups)) seq_along(u) else match(leaf$groups, leaf$groups)
+  one <- exp(-leaf$additive.ratio^2 * tapply(t, groups, sum) / 2)
+  G <- length(one)
+  both <- outer(one, one)
+  p <- if (leaf$profile == "pairwise") leaf$additive.pairs else 0
+  pairs <- if (p > 0 && G > 1) p * mean(both[lower.tri(both)]) else 0
+  (ref_profile(leaf$base, sum(t)) + leaf$additive.share * mean(one) + pairs) / (1 + leaf$additive.share + p)
 }
 
 ref_correlation <- function(leaf) {

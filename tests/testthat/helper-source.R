@@ -18,7 +18,7 @@ in_blocks <- function(data, sizes = rep(ceiling(nrow(data) / 3), 3), fails = Inf
     columns = names(data))
 }
 
-# What Ctrl-C raises.
+# Raises the condition of Ctrl-C.
 interrupt_now <- function() stop(interrupt_signal)
 
 mixed_rows <- function(n = 400, seed = 1) {

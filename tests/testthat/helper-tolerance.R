@@ -24,7 +24,7 @@ actual_error <- function(fit, d = tol_data(), quantile = 1, ...) {
   c(mean = at(abs(p$fit - e$fit)) / fit$sd_y, sd = at(abs(e$se.fit / p$se.fit - 1)))
 }
 
-# What is claimed holds, and is no more than was asked for.
+# Expects that the claimed errors hold, and are at most those asked for.
 expect_certified <- function(fit, d = tol_data(), ..., info = NULL) {
   claimed <- c(mean = fit$tol$mean, sd = fit$tol$sd)
   expect_true(fit$tol$met, info = info)

@@ -221,7 +221,7 @@ test_that("white noise has no values at new rows, and says what it is", {
   for (bad in list(0, -1, NA, Inf, 1:2, "a")) expect_input_error(aux_white(bad), "variance")
 })
 
-# What aux_sor() and aux_subset() make of some rows, written down for aux_custom().
+# The distributions of aux_sor() and aux_subset() on some rows, written down for aux_custom().
 custom_sor <- function(rows) {
   aux_custom(function(x, y, weights, kernel, noise, m) {
     U <- x[rows, , drop = FALSE]

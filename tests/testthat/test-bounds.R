@@ -145,19 +145,20 @@ test_that("the paper's own bound holds, and says when it is vacuous", {
   expect_null(attr(other, "note"))
 })
 
-test_that("draws from the subset's posterior have its mean and covariance, in low rank and dense", {
+test_that("draws from the subset's posterior have its mean and covariance, by the covariance matrix and by paths", {
   rows <- c(1, 3, 4, 8)
-  ways <- list(`low rank` = 2^27, dense = 0)
+  ways <- list(dense = 2000L, paths = 0L)
   for (way in names(ways)) {
     p <- ratio_problem(10)
     nu <- ref_nu_subset(rows, p$x, p$y, ref_kernel("se", 0.7, 1.2), p$noise, p$weights)
     kernel <- complete_kernel(p$kernel, p$x)
-    f <- with_options(list(pfdtc.memory = ways[[way]]), with_seed(5, {
-      subset_draws(list(x = p$x, y = p$y), rows, (1:10)[-rows], p$weights, new_model(kernel, p$noise))(20000)
-    }))
     x <- p$x[-rows, , drop = FALSE]
+    like <- list(aux_rows = rows, kernel = kernel, noise = p$noise, scale = 1)
+    f <- with_replaced(list(dense_draws = ways[[way]]), with_seed(5, {
+      posterior_draws(subset_posterior(like, list(x = p$x, y = p$y, weights = p$weights)), x, 20000)
+    }))
     v <- nu$cov(x, x)
-    # five standard errors of means and covariances of normal draws, and what low rank leaves out
+    # five standard errors of means and covariances of normal draws, and the noise of paths
     expect_true(all(abs(rowMeans(f) - nu$mean(x)) <= 5 * sqrt(diag(v) / 20000) + 1e-3), info = way)
     expect_true(all(abs(cov(t(f)) - v) <= 5 * sqrt((outer(diag(v), diag(v)) + v^2) / 20000) + 1e-3), info = way)
   }

@@ -44,7 +44,7 @@ test_that("every column is what its name says", {
     expect_gte(table$certified_mean_error[i], worst)
     expect_lte(table$certified_mean_error[i], 1.5 * worst + 1e-9)  # 25 rows: the reference says it all
   }
-  expect_identical(table[7, c("rmse_mean", "rmse_sd", "kl", "kl_marginal")],
+  expect_identical(data.frame(table[7, c("rmse_mean", "rmse_sd", "kl", "kl_marginal")]),
                    data.frame(rmse_mean = 0, rmse_sd = 0, kl = 0, kl_marginal = 0, row.names = 7L))
 })
 
@@ -190,4 +190,17 @@ test_that("classes and counts are compared by densities, and with the exact proc
   expect_input_error(compare_fits(few, of(manual ~ wt + hp, family = binomial("probit")), d), "likelihood")
   other <- pfdtc(manual ~ wt + hp, d, family = binomial(), kernel = few$kernel, hyper = "fixed", center = 0.6)
   expect_input_error(compare_fits(few, other, d), "likelihood")
+})
+
+test_that("a comparison prints a row for each fit, without columns that are empty", {
+  fit <- fit_cars(m = 4)
+  table <- compare_fits(list(one = fit, two = fit_cars(m = 6)), newdata = cars[1:5, ], certify = FALSE)
+  expect_s3_class(table, c("pfdtc_comparison", "data.frame"), exact = TRUE)
+  lines <- utils::capture.output(shown <- withVisible(print(table)))
+  expect_identical(shown, list(value = table, visible = FALSE))
+  expect_length(lines, 3L)
+  expect_match(lines[1], "method +m .*rmse_pred +nlpd")
+  expect_no_match(lines[1], "kl|certified")
+  expect_match(lines[2], sprintf("^one +4 .*%s", format(signif(table$nlpd[1], 3))))
+  expect_output(print(table[1, c("method", "nlpd")]), "method +nlpd\none")
 })

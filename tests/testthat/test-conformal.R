@@ -159,7 +159,7 @@ test_that("on real data intervals cover what they say, no wider than normal ones
     rows <- with_seed(4, sample.int(nrow(data)))
     train <- rows[seq_len(1000)]
     test <- utils::head(setdiff(rows, train), 500)
-    fit <- with_seed(4, pfdtc(y ~ ., data[train, ]))
+    fit <- with_seed(4, pfdtc(y ~ ., data[train, ], kernel = kernel_matern(3 / 2)))
     for (level in c(0.5, 0.95)) {
       band <- predict(fit, data[test, ], interval = "conformal", level = level)
       cover <- mean(band[, "lwr"] <= data$y[test] & data$y[test] <= band[, "upr"])

@@ -150,3 +150,28 @@ test_that("a fold without which nothing can be fitted is named", {
   expect_error(cross_validate(fit, by = rep(1:2, c(1, 7))), "scale",
                class = "pfdtc_error_input")
 })
+
+test_that("a non-Gaussian likelihood prints its scores, and the CRPS of counts is that of each row", {
+  d <- data.frame(x = seq(0, 3, length.out = 30))
+  d$n <- with_seed(1, stats::rpois(30, exp(1 + sin(2 * d$x))))
+  fit <- pfdtc(n ~ x, d, family = poisson(), kernel = kernel_se(0.7, 1), hyper = "fixed")
+  cv <- cross_validate(fit, rep(1:3, 10), hyper = "held")
+  expect_s3_class(cv, "pfdtc_cv")
+  expect_match(utils::capture.output(print(cv))[1], "30 rows, 3 folds")
+  p <- attr(cv, "predictions")
+  # the distribution of the first row of a fold, by the sum over all counts of a fit without the fold
+  one <- pfdtc(n ~ x, d[rep(1:3, 10) != 1, ], family = poisson(), kernel = kernel_se(0.7, 1), hyper = "fixed")
+  rows <- which(rep(1:3, 10) == 1)
+  at <- predict(one, d[rows, ], se.fit = TRUE)
+  crps <- mapply(function(y, m, s) {
+    f <- m + s * seq(-8, 8, by = 0.02)
+    w <- stats::dnorm(seq(-8, 8, by = 0.02)) * 0.02
+    cdf <- vapply(0:200, function(t) sum(w * stats::ppois(t, exp(f))), 0)
+    sum((cdf - (y <= 0:200))^2)
+  }, d$n[rows], at$fit, at$se.fit)
+  expect_equal(cv$crps[1], mean(crps), tolerance = 1e-4)
+  classes <- pfdtc(n > 3 ~ x, d, family = binomial(), kernel = kernel_se(0.7, 1), hyper = "fixed")
+  shown <- utils::capture.output(print(cross_validate(classes, rep(1:3, 10), hyper = "held")))
+  expect_match(shown, "brier +accuracy", all = FALSE)
+  expect_no_match(paste(shown, collapse = ""), "NA")
+})

@@ -142,7 +142,7 @@ test_that("terms and their constant sum to the mean, and are the posteriors of i
       expect_identical(predict(f, new, type = "terms"), got$fit)
       expect_identical(dim(got$se.fit), dim(got$fit))
     }
-    placed <- complete_kernel(k, x)
+    placed <- with_own_terms(complete_kernel(k, x))
     Ky <- ref_composite(placed, x) + diag(0.2 / w)
     got <- lapply(fits[c(1, 5)], predict, new, type = "terms", se.fit = TRUE)
     for (t in seq_along(placed$terms)) {

@@ -35,7 +35,7 @@ test_that("priors are added as learning adds them", {
   with <- as_learned(gp_exact, priors = TRUE)
   without <- as_learned(gp_exact)
   added <- solve(vcov(with$fit)) - solve(vcov(without$fit))
-  expect_close(unname(added), diag(c(1 / 0.7^2, 1 / 0.7^2, 1 / 1.5^2, 1 / 2^2)), 1e-6) # 40 rows: not faded
+  expect_close(unname(added), diag(c(1 / 0.7^2, 1 / 0.7^2, 1 / 3^2, 1 / 2^2)), 1e-6) # 40 rows: not faded
 })
 
 test_that("what is held has no variance, and the rest is given it", {

@@ -1,4 +1,4 @@
-# The rule that allows little noise: its prior, what it decides, and what it leaves alone.
+# Searches beyond the first: little noise, and the smooth limit.
 
 # Branin's function of two inputs in [0, 1], at the rows of a design.
 branin <- function(x) {
@@ -90,13 +90,47 @@ test_that("a default fit of a simulator has little noise, says so, and vcov() ha
   new <- with_seed(2, matrix(stats::runif(2000), 1000))
   # without the rule .0084 (mean of ten designs, bench/simulators.R)
   expect_lt(sqrt(mean((predict(fit, new) - branin(new))^2)) / stats::sd(branin(new)), 0.0075)
-  # the curvature is that of the likelihood plus 1/9 for the variance, and nothing for the noise
+  # the curvature of the prior of the noise, 1/4, is 0 in its tail
   other <- fit
   attr(other$learned, "little_noise") <- NULL
   added <- learned_density(other)$information() - learned_density(fit)$information()
-  expect_close(added, diag(c(0, 0, 1 / 1.5^2 - 1 / 9, 1 / 4)), 1e-4) # differences of large slopes
+  expect_close(added, diag(c(0, 0, 0, 1 / 4)), 1e-4) # differences of large slopes
   expect_gt(max(abs(vcov(other) - vcov(fit))), 0.01)
   noisy <- learn(simulator_runs(40, noise = 3))
   expect_null(attr(noisy$learned, "little_noise"))
   expect_false("noise" %in% names(noisy$because))
+})
+
+test_that("a smooth function of ten inputs is found at the smooth limit, unless values or starts are given", {
+  # Griewank's function with noise of 0.05 sd. The grid alone ends 11 nats lower, RMSE 0.9 (bench/smooth.R)
+  griewank <- function(seed) {
+    with_seed(seed, {
+      x <- matrix(stats::runif(11000, -600, 600), ncol = 10)
+      f <- rowSums(x^2) / 4000 - apply(cos(t(t(x) / sqrt(1:10))), 1, prod) + 1
+      list(x = x[1:100, ], y = (f + stats::rnorm(1100, sd = 0.05 * stats::sd(f)))[1:100], new = x[-(1:100), ],
+           f = f[-(1:100)])
+    })
+  }
+  for (seed in quick(1:3)) {
+    data <- griewank(seed)
+    fit <- learn(data, kernel = kernel_se())
+    expect_lt(sqrt(mean((predict(fit, data$new) - data$f)^2)) / stats::sd(data$f), 0.17)
+    one <- learn(data, kernel = kernel_se(), control = list(restarts = 11)) # the grid alone
+    expect_gt(as.numeric(logLik(fit)), as.numeric(logLik(one)) + 3)
+  }
+  # a held lengthscale stays
+  held <- learn(data, kernel = kernel_se(c(500, rep(2000, 9))), control = list(fix = "lengthscale.x1"))
+  expect_equal(coef(held)[["lengthscale.x1"]], 500, tolerance = 1e-12)
+})
+
+test_that("further starts hold what is held", {
+  made <- noise_problems(simulator_runs(40))
+  problem <- replace(made$model$problem, "free", list(c(FALSE, TRUE, TRUE, TRUE)))
+  theta <- made$model$theta
+  start <- further_starts(problem, list(c(2, 20, 1e-5)), theta)[[1L]]
+  expect_identical(start[[1L]], theta[[1L]])
+  expect_close(start[-1], problem$unit[-1] + log(c(2 * sqrt(2), 20, 1e-5)), 1e-12)
+  expect_length(smooth_runs(problem, list(), theta), 2L)
+  expect_null(smooth_runs(problem, list(restarts = 3), theta))
+  expect_null(smooth_runs(replace(problem, "given", list(c(NA, 0, NA, NA))), list(), theta))
 })

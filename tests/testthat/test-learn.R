@@ -48,10 +48,10 @@ test_that("priors fade with the rows, but that of the variance only where the ex
                            c("lengthscale.x1", "variance", "noise"), pfdtc_control(progress = FALSE))
     with_seed(1, learning_problem(learning_rows(data, s), s, "se"))$prior(numeric(3))$information
   }
-  whole <- 1 / c(0.7, 1.5, 2)^2
+  whole <- 1 / c(0.7, 3, 2)^2
   expect_equal(prior(40), whole)
   expect_equal(prior(500), whole / 100)
-  expect_equal(prior(2500), whole * c(1 / 2500, 4, 1 / 2500))
+  expect_equal(prior(2500), c(whole[1] / 2500, 4 / 1.5^2, whole[3] / 2500))
   # of many inputs later, and then faster
   expect_identical(prior_share(150, 10), 1)
   expect_equal(prior_share(200, 10), 0.75^6)
@@ -128,7 +128,7 @@ test_that("two explanations that are as likely are told of, and no data that hav
   # at either noise the best of any lengthscale and variance, by dense algebra and with the priors, is as high
   power <- mean((data$y - both$fit$center)^2)
   prior <- function(u) {
-    -(50 / 60)^2 * sum(((u - log(c(3 * stats::sd(data$x), power, 0.1 * power))) / c(0.7, 1.5, 2))^2) / 2
+    -(50 / 60)^2 * sum(((u - log(c(3 * stats::sd(data$x), power, 0.1 * power))) / c(0.7, 3, 2))^2) / 2
   }
   best <- vapply(both$warned$noise, function(noise) {
     minus <- function(u) {

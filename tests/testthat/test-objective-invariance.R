@@ -1,4 +1,4 @@
-# What must not matter to an objective does not, beyond rounding.
+# Invariances of objectives: the order of rows, blocks and threads change nothing beyond rounding.
 
 everything <- function(p, aux = list(aux_sor(rows = p$rows), aux_subset(rows = p$rows), aux_white(0.8))) {
   list(

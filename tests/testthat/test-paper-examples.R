@@ -104,7 +104,7 @@ test_that("with any rows pF is the Wasserstein distance of posteriors that diffe
 
 ## What a Wasserstein distance says ----------------------------------------------------------------------
 
-# Of two samples of equal size: the sorted pairs are the best coupling.
+# The Wasserstein distance of two samples of equal size: the sorted pairs are the best coupling.
 w2_sample <- function(x, y) sqrt(mean((sort(x) - sort(y))^2))
 
 test_that("2-Wasserstein bounds mean, sd and variance in one dimension, whatever the distributions", {

@@ -2,7 +2,7 @@
 
 skip_on_cran()
 
-# Of all hyperparameters but level and slopes of a line.
+# Returns all hyperparameters except the level and slopes of a linear mean.
 positive <- function(fit) coef(fit)[!names(coef(fit)) %in% rownames(linear_coefficients(fit))]
 
 # Learned, finite in all that it says, and no worse than the mean of y at the training rows.

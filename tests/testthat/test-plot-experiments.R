@@ -84,14 +84,7 @@ test_that("results may come from a file, and par() is as before", {
   experiment_code()$write_results(attr(results, "trace"), sub("[.]csv$", "-trace.csv", file))
   expect_equal(draw_nowhere(plot_rmse(file)), draw_nowhere(plot_rmse(results)))
   expect_equal(draw_nowhere(plot_divergence_error(file)), draw_nowhere(plot_divergence_error(results)))
-  draw_nowhere({
-    settings <- c("mfrow", "mar", "oma", "mgp", "cex")
-    before <- graphics::par(settings)
-    for (plot in list(plot_rmse, plot_kl, plot_divergence_error, plot_trace)) {
-      plot(results)
-      expect_identical(graphics::par(settings), before)
-    }
-  })
+  for (plot in list(plot_rmse, plot_kl, plot_divergence_error, plot_trace)) expect_graphics_kept(plot(results))
 })
 
 test_that("bad arguments are refused", {

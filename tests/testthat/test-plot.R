@@ -46,16 +46,10 @@ test_that("medians and partial residuals count merged rows as often as they came
 
 test_that("par() and the random numbers are as before", {
   fit <- fit_mixed(y ~ a + b + f)
-  draw_nowhere({
-    settings <- c("mfrow", "mar", "oma", "mgp", "cex", "fig", "xpd", "new", "las", "lty", "lwd")
-    graphics::plot.new()
-    before <- graphics::par(settings)
-    set.seed(1)
-    seed <- .Random.seed
+  expect_graphics_kept({
     plot(fit)
+    plot(fit, which = "map", n = 5)
     plot_trace(fit)
-    expect_identical(graphics::par(settings), before)
-    expect_identical(.Random.seed, seed)
   })
 })
 

@@ -45,14 +45,43 @@ test_that("what the fit did not do is not printed, and standard errors only wher
   expect_match(grep("^linear mean", lines, value = TRUE), "[+]1.000$")
 })
 
-test_that("composite kernels have a row an input with its range, and terms of all inputs are not spelled out", {
+test_that("a certificate of a functional is not one of a row", {
+  fit <- fit_cars(m = 4)
+  one <- linear_functional(fit, c(1, -1), data.frame(speed = c(5, 12)))
+  expect_match(printed(one), "^Certificate of 1 functional ")
+  expect_no_match(printed(one), "row")
+})
+
+test_that("a linear mean of one column has a table of its own", {
+  flat <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 600), mean = ~ speed, noise = 200, hyper = "fixed")
+  lines <- strsplit(printed(flat), "\n")[[1L]]
+  table <- summary(flat)$linear
+  for (name in rownames(table)) {
+    cells <- vapply(signif(table[name, ], 4), format, "")
+    expect_match(lines, sprintf("^%s +%s +%s$", sub("([(])(.*)([)])", "[(]\\2[)]", name), cells[[1]], cells[[2]]),
+                 all = FALSE)
+  }
+  trend <- pfdtc(dist ~ speed, cars, noise = ~ speed, kernel = kernel_se(5, 600))
+  expect_identical(nrow(summary(trend)$linear), 1L) # a single coefficient is a table, too
+  expect_match(printed(trend), sprintf("noise[.]speed +%s", format(signif(summary(trend)$linear[1, 1], 4))))
+})
+
+test_that("composite kernels are in words, with a row for each input and its range", {
   kernel <- kernel_se(c(2, 60), 30) + kernel_matern(3 / 2, 3, 2, inputs = ~ wt)
   fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel, noise = 6, hyper = "fixed")
   text <- printed(fit)
-  expect_match(text, "Input +Lengthscale, se[(]all inputs[)] +Lengthscale, matern32[(]wt[)] +Range")
+  expect_match(text, "Kernel +squared exponential, sd 5[.]477; Matern 3/2 in wt, sd 1[.]414")
+  expect_match(text, "Lengthscales +squared exponential +Matern 3/2 +Range")
   expect_match(text, "\nhp +60 +283\n?")
   expect_match(text, sprintf("\nwt +2 +3 +%s", format(signif(diff(range(mtcars$wt)), 4))))
-  expect_no_match(text, "wt,hp", fixed = TRUE)
+  expect_no_match(text, "wt,hp|matern32")
+  kernel <- kernel_se(1, 4) * kernel_periodic(lengthscale = 1, period = 2) + kernel_se(2, 30)
+  periodic <- gp_exact(mpg ~ wt, mtcars, kernel = kernel, noise = 6, hyper = "fixed")
+  text <- gsub("\\s+", " ", printed(summary(periodic)))
+  expect_match(text, "squared exponential (1) times periodic, sd 2; squared exponential (2), sd 5.477", fixed = TRUE)
+  expect_match(text, "Lengthscales squared exponential (1) squared exponential (2) Range", fixed = TRUE)
+  expect_match(text, "periodic: period 2", fixed = TRUE)
+  expect_match(text, "exponential [(]1[)] times periodic [0-9]+ %, squared exponential [(]2[)] [0-9]+ %")
 })
 
 test_that("one start of many that is best alone comes with the distance of the next", {

@@ -3,7 +3,13 @@ test_that("a report has the data, every hyperparameter, evidence and leave-one-o
   said <- report(fit, digits = 4)
   value <- function(what) said$table$value[said$table$what == what]
   expect_true(all(names(coef(fit)) %in% said$table$what))
-  expect_identical(value("variance"), format(signif(coef(fit)[["variance"]], 4)))
+  variance <- coef(fit)[["variance"]]
+  expect_match(value("variance"), format(signif(variance, 4), big.mark = ","), fixed = TRUE)
+  # sds are in the units of the response, which are named
+  expect_match(value("variance"), sprintf("sd %s", format(signif(sqrt(variance), 4))), fixed = TRUE)
+  expect_match(value("Noise"), format(signif(sigma(fit), 4)), fixed = TRUE)
+  expect_match(value("Units"), "\\bdist\\b")
+  expect_match(said$text, sprintf("sd %s.*\\bdist\\b", format(signif(sqrt(variance), 4))))
   expect_match(value("Data"), "50 rows")
   bounds <- evidence_bounds(fit)
   shown <- paste(unique(sprintf("%.1f", bounds)), collapse = " and ")

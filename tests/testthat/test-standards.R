@@ -1,4 +1,4 @@
-# What rOpenSci's standards for statistical software ask of tests, beside what the other files have. tools/srr.R
+# Tests that rOpenSci's standards for statistical software ask for and other files do not have. tools/srr.R
 # collects the tags.
 
 plane <- function(n = 40, noise = 0.1, seed = 1) {

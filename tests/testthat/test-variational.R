@@ -22,7 +22,7 @@ ref_bound <- function(p, A, mean, R) {
        mean = drop(A %*% of("g")) - mean, R = diag(1 / diag(R), m) - R - A %*% (of("W") * crossprod(A, R)))
 }
 
-# Of whitened u on points z
+# Returns the whitened features A = L^{-1} k(z, x).
 ref_A <- function(p, z, x) forwardsolve(t(chol(ref_kmm(z, p$kernel, 0))), ref_k(p$kernel, z, x))
 
 variational_problems <- function() {

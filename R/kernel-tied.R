@@ -1,0 +1,131 @@
+# The additive kernel (kernel_additive()) is one factor for users and for learning. The engine computes it as a sum of
+# terms, whose parameters are tied. With lengthscales l, variance v, share s, ratio c and pairs p,
+#
+#   k = v (F(r) / S + s / (S G) sum_j u_j + 2 p / (S G (G - 1)) sum_{i < j} u_i u_j),   S = 1 + s + p,
+#
+# F is a kernel of all G inputs, and u_j the squared exponential of input j with the lengthscale l_j / c. The logs of
+# the engine's parameters are M (log theta, log w): theta are the parameters of the kernel, and w the weights 1 / S,
+# s / (S G) and 2 p / (S G (G - 1)) of its additive factors.
+
+is_additive <- function(leaf) isTRUE(leaf$profile %in% c("additive", "pairwise"))
+
+# Returns the name of the input of each column, if some input has several columns; NULL otherwise. The 0/1 columns of a
+# factor are one input.
+column_groups <- function(inputs, names, variables) {
+  groups <- if (is.null(names)) as.character(inputs) else names[inputs]
+  for (v in variables) if (!is.null(v$levels)) groups[inputs %in% v$columns] <- v$name
+  if (anyDuplicated(groups)) groups
+}
+
+# Returns the groups of columns of an additive factor: the 0/1 columns of a factor are one input.
+additive_inputs <- function(leaf) {
+  groups <- if (is.null(leaf$groups)) seq_along(leaf$inputs) else leaf$groups
+  unname(split(seq_along(leaf$inputs), factor(groups, unique(groups))))
+}
+
+# Returns the sum of products of an additive factor: list(leaves, terms, part), where part[t] is 1 for the kernel of all
+# inputs, 2 for one input, 3 for a pair, and `at` are the places of each leaf's lengthscales among those of the factor.
+additive_terms <- function(leaf) {
+  inputs <- additive_inputs(leaf)
+  G <- length(inputs)
+  one <- function(profile, at, ratio) {
+    list(profile = profile, inputs = leaf$inputs[at], isotropic = leaf$isotropic, of = unique(leaf$groups[at]),
+         at = if (isTRUE(leaf$isotropic)) 1L else at, ratio = ratio)
+  }
+  pairs <- if (leaf$profile == "pairwise" && G > 1L) utils::combn(G, 2L, simplify = FALSE)
+  list(leaves = c(list(one(leaf$base, seq_along(leaf$inputs), 0)), lapply(inputs, function(at) one("se", at, 1))),
+       terms = c(list(1L), as.list(seq_len(G) + 1L), lapply(pairs, `+`, 1L)),
+       part = rep(1:3, c(1L, G, length(pairs))), inputs = G)
+}
+
+# Returns the kernel with each additive factor replaced by its terms, and M: list(leaves, terms, M, weights). `table`
+# has the parameters of the kernel. `weights` has for each additive factor the places of share and pairs in theta (0:
+# none) and the number of inputs.
+expand_additive <- function(parts, table) {
+  place <- function(leaf, what) match(TRUE, table$leaf == leaf & table$what == what, nomatch = 0L)
+  n <- nrow(table)
+  leaves <- list()
+  weights <- NULL
+  pieces <- lapply(seq_along(parts$leaves), function(l) {
+    leaf <- parts$leaves[[l]]
+    before <- length(leaves)
+    if (!is_additive(leaf)) {
+      leaves[[before + 1L]] <<- c(leaf, list(from = which(table$leaf == l), ratio = 0L))
+      return(list(list(leaves = before + 1L, weight = integer())))
+    }
+    own <- additive_terms(leaf)
+    leaves <<- c(leaves, lapply(own$leaves, function(one) {
+      c(one[c("profile", "inputs", "isotropic", "of")],
+        list(from = place(l, "lengthscale") - 1L + one$at, ratio = one$ratio * place(l, "additive.ratio")))
+    }))
+    weights <<- rbind(weights, c(share = place(l, "additive.share"), pairs = place(l, "additive.pairs"),
+                                 inputs = own$inputs))
+    Map(function(own, part) list(leaves = before + own, weight = n + 3L * (nrow(weights) - 1L) + part), own$terms,
+        own$part)
+  })
+  product <- function(a, b) {
+    unlist(lapply(a, function(one) lapply(b, function(two) Map(c, one, two))), recursive = FALSE)
+  }
+  terms <- rows <- list()
+  met <- integer()
+  for (t in seq_along(parts$terms)) {
+    for (term in Reduce(product, pieces[parts$terms[[t]]$leaves])) {
+      terms <- c(terms, list(term$leaves))
+      for (l in setdiff(term$leaves, met)) {
+        leaf <- leaves[[l]]
+        rows <- c(rows, lapply(leaf$from, function(at) if (leaf$ratio) c(at, -leaf$ratio) else at))
+      }
+      met <- c(met, term$leaves)
+      rows <- c(rows, list(c(which(table$term == t & table$leaf == 0L), term$weight)))
+    }
+  }
+  M <- matrix(0, length(rows), n + 3L * nrow(weights))
+  at <- cbind(rep(seq_along(rows), lengths(rows)), abs(unlist(rows)))
+  M[at] <- sign(unlist(rows))
+  list(leaves = leaves, terms = terms, M = M, weights = weights)
+}
+
+# Returns the logs of the weights of additive factors (`slopes`: and the matrix of their slopes in log theta).
+log_weights <- function(tie, values) {
+  logs <- slopes <- NULL
+  for (i in seq_len(nrow(tie$weights))) {
+    at <- tie$weights[i, 1:2]
+    G <- tie$weights[[i, 3L]]
+    odds <- ifelse(at > 0L, values[pmax(at, 1L)], 0)
+    S <- 1 + sum(odds)
+    logs <- c(logs, log(c(1, odds / c(G, max(G * (G - 1) / 2, 1)))) - log(S))
+    rows <- matrix(0, 3L, length(values))
+    for (j in which(at > 0L)) rows[, at[j]] <- (0:2 == j) - odds[j] / S
+    slopes <- rbind(slopes, rows)
+  }
+  list(logs = logs, slopes = slopes)
+}
+
+# Returns the kernel as the engine reads it. Parameters without a value do not matter to what it is asked.
+engine_kernel <- function(kernel) {
+  engine <- kernel$engine
+  tie <- engine$tie
+  if (is.null(tie)) return(engine)
+  values <- ifelse(is.na(engine$values), 1, engine$values)
+  logs <- c(log(values), log_weights(tie, values)$logs)
+  logs[is.infinite(logs)] <- 0 # the weight of pairs that there are none of
+  engine$values <- exp(drop(tie$M %*% logs))
+  engine[c("factors", "terms", "values")]
+}
+
+# Returns the results of a door whose slopes are in the logs of the engine's parameters with slopes in the kernel's own:
+# `theta`, or `score` and `information`, in which other parameters follow.
+tied_slopes <- function(kernel, result) {
+  tie <- kernel$engine$tie
+  if (is.null(tie) || length(result$theta) + length(result$score) == 0L) return(result)
+  n <- length(kernel$engine$values)
+  own <- seq_len(n)
+  J <- tie$M[, own] + tie$M[, -own] %*% log_weights(tie, kernel$engine$values)$slopes
+  if (!is.null(result$theta)) result$theta <- drop(crossprod(J, result$theta))
+  if (is.null(result$score)) return(result)
+  more <- length(result$score) - nrow(J)
+  J <- rbind(cbind(J, matrix(0, nrow(J), more)), cbind(matrix(0, more, n), diag(1, more)))
+  result$score <- drop(crossprod(J, result$score))
+  if (!is.null(result$information)) result$information <- crossprod(J, result$information %*% J)
+  result
+}

@@ -1,0 +1,112 @@
+additive_rows <- function(n, seed = 1) {
+  with_seed(seed, {
+    x <- matrix(stats::runif(3 * n), n, dimnames = list(NULL, c("a", "b", "c")))
+    data.frame(x, g = factor(sample(c("u", "v", "w"), n, TRUE)), y = sin(6 * x[, 1]) + x[, 2]^2 + stats::rnorm(n) / 10)
+  })
+}
+
+test_that("the columns of a factor are one input of the additive kernel", {
+  d <- additive_rows(30)
+  fit <- gp_exact(y ~ a + g, d, kernel = kernel_additive(kernel_matern(5 / 2, 1, 2), share = 2, ratio = 3), noise = 0.1,
+                  hyper = "fixed")
+  expect_identical(fit$kernel$groups, c("a", "g", "g", "g"))
+  expect_identical(colnames(predict(fit, d, type = "terms")), c("matern52(a,g)", "se(a)", "se(g)"))
+  x <- fit$data$x
+  expect_equal(kernel_matrix(fit$kernel, x), ref_composite(fit$kernel, x), tolerance = 1e-13, ignore_attr = TRUE)
+})
+
+test_that("terms of the additive kernel add up to f, and each is the term of the double loop", {
+  d <- additive_rows(25)
+  fit <- gp_exact(y ~ a + b + c, d, kernel = kernel_additive(kernel_se(c(1, 2, 3), 2), 0.5, 2, 1.5), noise = 0.1,
+                  hyper = "fixed")
+  at <- additive_rows(6, 2)
+  terms <- predict(fit, at, type = "terms", se.fit = TRUE)
+  expect_identical(ncol(terms$fit), 7L)
+  expect_equal(unname(rowSums(terms$fit)) + fit$center, unname(predict(fit, at)), tolerance = 1e-10)
+  x <- as.matrix(d[c("a", "b", "c")])
+  Ky <- kernel_matrix(fit$kernel, x) + diag(0.1, 25)
+  K <- 2 * 2 / 3 / 3.5 * exp(-outer(x[, "b"], at$b, "-")^2 * (1.5 / 2)^2 / 2)
+  expect_equal(unname(terms$fit[, "se(b)"]), drop(crossprod(K, solve(Ky, d$y - fit$center))), tolerance = 1e-10)
+  var <- 2 * 2 / 3 / 3.5 - colSums(K * solve(Ky, K))
+  expect_equal(unname(terms$se.fit[, "se(b)"]), sqrt(var), tolerance = 1e-8)
+})
+
+test_that("slopes of the Vecchia likelihood in the parameters of the additive kernel are central differences", {
+  d <- additive_rows(20)
+  x <- as.matrix(d[c("a", "b", "c")])
+  k <- compile_kernel(complete_kernel(kernel_additive(kernel_matern(3 / 2, c(1, 2, 0.5), 1), 0.5, 2, 1.5), x))
+  neighbours <- vapply(1:20, function(i) c(setdiff(seq_len(i - 1L), 0L), integer(20L))[1:8], integer(8L))
+  value <- function(theta) {
+    native_vecchia(list(x = x, y = d$y), list(kernel = set_values(k, exp(theta[-8L])), noise = exp(theta[8L])), 1:20,
+                   neighbours)
+  }
+  theta <- c(log(kernel_values(k)), log(0.1))
+  at <- value(theta)
+  expect_length(at$score, 8L)
+  expect_identical(dim(at$information), c(8L, 8L))
+  for (j in 1:8) expect_slope(at$score[j], function(v) value(replace(theta, j, v))$value, theta[j], j, 1e-8)
+  # with all earlier rows as neighbours it is the information of the density, tr(Ky^-1 D_j Ky^-1 D_l) / 2
+  all <- vapply(1:20, function(i) c(seq_len(i - 1L), integer(20L))[1:19], integer(19L))
+  exact <- native_vecchia(list(x = x, y = d$y), list(kernel = k, noise = 0.1), 1:20, all)$information
+  Ky <- function(theta) native_kernel_matrix(set_values(k, exp(theta[-8L])), x, x) + diag(exp(theta[8L]), 20)
+  D <- lapply(1:8, function(j) {
+    (Ky(replace(theta, j, theta[j] + 1e-5)) - Ky(replace(theta, j, theta[j] - 1e-5))) / 2e-5
+  })
+  P <- solve(Ky(theta))
+  want <- outer(1:8, 1:8, Vectorize(function(i, j) sum((P %*% D[[i]]) * t(P %*% D[[j]])) / 2))
+  expect_equal(exact, want, tolerance = 1e-6) # central differences of 1e-5
+})
+
+test_that("certificates of a fit with the additive kernel contain the exact process", {
+  d <- additive_rows(60, 3)
+  at <- additive_rows(10, 4)
+  x <- as.matrix(d[c("a", "b", "c")])
+  new <- as.matrix(at[c("a", "b", "c")])
+  for (pairs in list(FALSE, 0.3)) {
+    k <- kernel_additive(kernel_matern(3 / 2, c(0.5, 1, 2), 1), pairs, 2, 2)
+    placed <- complete_kernel(k, x)
+    Ky <- ref_composite(placed, x) + diag(0.01, nrow(x))
+    K <- ref_composite(placed, x, new)
+    mean <- drop(crossprod(K, solve(Ky, d$y)))
+    sd <- sqrt(1 - colSums(K * solve(Ky, K)))
+    for (near in c(0L, 10L)) {
+      fit <- pfdtc(x, d$y, m = 20, neighbours = near, kernel = k, noise = 0.01, hyper = "fixed", center = FALSE,
+                   scale = FALSE)
+      got <- suppressMessages(certify(fit, new))
+      expect_true(all(mean >= got$mean_lower & mean <= got$mean_upper))
+      expect_true(all(sd >= got$sd_lower & sd <= got$sd_upper))
+      expect_lt(max(got$mean_error), 0.1) # a bound that says something: the sd of f is 1
+    }
+  }
+})
+
+test_that("derivatives of a fit with the additive kernel are central differences of its mean", {
+  d <- additive_rows(30)
+  fit <- gp_exact(y ~ a + b, d, kernel = kernel_additive(kernel_matern(5 / 2, 1, 2), TRUE, 2, 3))
+  at <- data.frame(a = c(0.2, 0.5), b = c(0.3, 0.9))
+  h <- 1e-5
+  slope <- (predict(fit, transform(at, a = a + h)) - predict(fit, transform(at, a = a - h))) / (2 * h)
+  expect_equal(unname(predict(fit, at, type = "derivative", wrt = "a")), unname(slope), tolerance = 1e-6)
+  rough <- gp_exact(y ~ a + b, d, kernel = kernel_additive(kernel_matern(1 / 2)))
+  expect_error(predict(rough, at, type = "derivative", wrt = "a"), class = "pfdtc_error_input")
+})
+
+test_that("a fit that lacks a parameter of the additive kernel is refused, and so are kernels without a radial part", {
+  d <- additive_rows(20)
+  fit <- gp_exact(y ~ a + b, d, kernel = kernel_additive())
+  fit$kernel$additive.ratio <- NULL
+  expect_error(predict(fit, d), class = "pfdtc_error_input")
+  expect_error(kernel_additive(kernel_linear()), class = "pfdtc_error_input")
+  expect_error(kernel_additive(pairs = -1), class = "pfdtc_error_input")
+})
+
+test_that("the additive kernel can be given to other families, combined and updated", {
+  d <- additive_rows(60)
+  k <- kernel_additive(kernel_matern(5 / 2), TRUE) + kernel_linear(inputs = "c")
+  fit <- gp_exact(y ~ a + b + c, d, kernel = k)
+  expect_true(all(is.finite(predict(fit, d))))
+  moved <- update(gp_exact(y ~ a + b, d, kernel = kernel_additive())$kernel, additive.share = 3)
+  expect_identical(moved$additive.share, 3)
+  poisson <- pfdtc(round(exp(y)) ~ a + b, d, family = poisson(), kernel = kernel_additive(kernel_se()))
+  expect_true(all(predict(poisson, d, type = "response") > 0))
+})
