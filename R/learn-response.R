@@ -7,11 +7,17 @@
 
 # Returns the data with the response that is modelled. If the search is ended, it is the first candidate.
 response_stage <- function(data, asked, state) {
+  if (!is.null(asked$noise_trend)) {
+    return(data_as_modelled(data, asked_transform(asked$transform, data, asked), asked$noise_trend, asked))
+  }
   open <- responses_to_try(data, asked)
   first <- open$transforms[[1L]]
   searched <- length(open$transforms) > 1L || length(open$trends) > 1L || !is.null(open$trends[[1L]]) ||
     is.na(first$lambda) && !is.null(first)
-  if (!searched) return(data_as_modelled(data, first, NULL, asked))
+  if (!searched) {
+    state$because <- because_plain(open$plain)
+    return(data_as_modelled(data, first, NULL, asked))
+  }
   if (!is.null(first) && is.na(first$lambda)) {
     first$lambda <- lambda_beside_line(first, rows_for_response(data, seq_along(data$y)))
   }
@@ -31,17 +37,17 @@ data_as_modelled <- function(data, transform, trend, asked) {
 # constant noise.
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
-  uneven <- is.null(asked$noise)
-  open <- (auto || uneven) && is.null(plain_response(data, asked))
+  plain <- if (auto) plain_response(data, asked)
+  open <- auto && is.null(plain)
   values <- if (open) values_of_response(data) else "many"
   if (values != "many") message_values(values, data)
   transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
     c(list(NULL), if (open) auto_transforms(data, values))
   trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
-    c(list(NULL), if (open && uneven && values == "many") {
+    c(list(NULL), if (open && is.null(asked$noise) && values == "many") {
       list(noise_trend_of(data, seq_len(ncol(data$x)), seq_len(ncol(data$x))))
     })
-  list(transforms = transforms, trends = trends)
+  list(transforms = transforms, trends = trends, plain = plain)
 }
 
 # Returns the argument that asks for the response as given with constant noise, where nothing else is asked for; NULL:
@@ -57,6 +63,13 @@ plain_response <- function(data, asked) {
     priors = !asked$control$priors, method = !gp_family(asked)$chooses,
     rows = data$n < response_rule[["rows"]] || diff(range(data$y)) == 0)
   if (any(given)) names(given)[given][1L]
+}
+
+# Returns a sentence for arguments that leave the response as it is without naming it.
+because_plain <- function(plain) {
+  what <- switch(if (is.null(plain)) "" else plain, data = "rows come from a source", m = "inducing points are asked for",
+                 tol = , noise = , kernel = , offset = , mean = , center = , scale = sprintf("`%s` is given", plain))
+  if (!is.null(what)) c(response = sprintf("Response: as given, with constant noise: %s.", what))
 }
 
 has_variance <- function(kernel) {
