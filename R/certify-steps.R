@@ -273,7 +273,7 @@ exact_interval <- function(p, fun) {
   model <- p$model
   alpha <- p$factors$alpha
   k <- if (fun$kind == "values") prior_most(model, p$x, fun$x) else fun$size
-  L <- p$factors$L
+  L <- cholesky_of(p)
   n <- nrow(L)
   growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
   root <- sqrt(rowSums(L^2))                # of d_i = k + v_i

@@ -62,6 +62,7 @@ response_norm <- function(fit) {
 # that of D.
 exact_bracket <- function(fit) {
   f <- fit$factors
+  f$L <- cholesky_of(posterior_of(fit))
   n <- nrow(f$L)
   model <- model_of(fit)
   eps <- .Machine$double.eps

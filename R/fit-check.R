@@ -151,7 +151,11 @@ check_fit_factors <- function(fit, d, need) {
     return(need(good && is.list(fit$likelihood), "`factors` are not of the size of `inducing`"))
   }
   of_points <- function(what, good) need(good, sprintf("`factors$%s` is not of the size of `%s`", what, name))
-  for (what in if (dense) "L" else c("L", "G", "C")) of_points(what, is_table(f[[what]], m, m))
+  # an exact posterior without its Cholesky factor names what it was made of
+  made_of <- dense && is.null(f$L)
+  need(!made_of || is.list(f$model) && is_number(f$model$noise) && (is.null(f$weights) || are_numbers(f$weights, m)),
+       "`factors` do not have the model and the weights that they were made of")
+  for (what in if (!dense) c("L", "G", "C") else if (!made_of) "L") of_points(what, is_table(f[[what]], m, m))
   for (what in if (dense) "alpha" else c("Ay", "beta")) of_points(what, are_numbers(f[[what]], m))
   if (dense) return()
   for (what in c("yy", "k_sum", "t", "rss")) {

@@ -58,8 +58,7 @@ empty_trace <- function() data.frame(evaluation = integer(), objective = numeric
 construct_exact <- function(data, learned, s, state) {
   done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
   n <- nrow(data$x)
-  announce_memory(8 * as.double(n)^2, n)
-  posterior <- posterior_stage(state, function() native_exact(data, done$model, s$run))
+  posterior <- posterior_stage(state, function() exact_factors(data, done$model, s$run))
   new_fit(data, done, s, state, list(
     x = data$x, inducing = data$x, m = n, m_asked = n, inducing_method = "rows",
     neighbours = 0L, factors = posterior, evidence = evidence_of("exact", done$model, data, posterior),

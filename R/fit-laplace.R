@@ -95,7 +95,7 @@ learn_laplace <- function(data, s, start, state) {
     if (apart$value < best$value) best <- apart
   }
   best$kernels <- found$table
-  if (is.null(s$kernel$profile) && nrow(data$x) <= exact_rows && is.null(state$stopped)) {
+  if (is.null(s$kernel$profile) && nrow(data$x) <= dense_rows && is.null(state$stopped)) {
     state$so_far <- best
     best <- choose_terms(rows, s, c(list(tied), if (!best$tied) list(best)), found$table, start, state)
   }

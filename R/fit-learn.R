@@ -1,7 +1,8 @@
 # The stages that learn hyperparameters. `s` is the part `learn` of the plan.
 
-# Returns list(model, pilot, learned, kernels, smoother): all but the first may be NULL. `smoother` is a model with a
-# smoother kernel that predicts as well as the chosen one beside neighbours.
+# Returns list(model, pilot, learned, kernels, exact, smoother): all but the first may be NULL. `exact` compares exact
+# and Vecchia likelihood, see choose_exactly(). `smoother` is a model with a smoother kernel that predicts as well as
+# the chosen one beside neighbours.
 learn_stage <- function(data, s, state) {
   kernel <- if (is_open(s$kernel)) with_profile(s$kernel, "matern32", data$x) else s$kernel
   start <- start_values(kernel, s$noise, data)
@@ -21,6 +22,7 @@ learn_stage <- function(data, s, state) {
   }
   with_values <- function(found) model_with(new_model(NULL, NULL, data$center, data$scale), found)
   list(model = with_values(found), pilot = found$pilot, learned = found$learned, kernels = found$kernels,
+       exact = found$exact,
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 

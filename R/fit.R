@@ -29,7 +29,8 @@ fit_by_plan <- function(data, asked, state, finish = NULL) {
   steps <- if (is.null(asked$likelihood)) gaussian_steps else working_steps
   announce_exact(plan)
   free_memory(data)
-  now <- list(data = data, learned = steps$learn(data, plan$learn, state), look = list())
+  now <- list(data = data, learned = steps$learn(data, plan$learn, state))
+  now$look <- list(learned = now$learned$exact)
   free_memory(data)
   while (!is.null(plan$next_look)) {
     now <- steps[[plan$next_look]](now, plan, state)
@@ -78,8 +79,9 @@ make_gaussian <- function(now, plan, state, finish = NULL) {
   if (is.null(finish)) fit else finish(fit, data, done, state)
 }
 
+# Reports the memory of an exact posterior that was asked for.
 announce_exact <- function(plan) {
-  if (plan$posterior$kind != "exact") return(invisible())
+  if (plan$posterior$kind != "exact" || identical(plan$next_look, "exact")) return(invisible())
   n <- plan$posterior$m
   announce_memory(8 * (1 + !is.null(plan$posterior$joint)) * as.double(n)^2, n)
 }
@@ -92,7 +94,7 @@ make_exact <- function(data, learned, plan, state) {
     run_stage(state, "start", take_rows(data, sample.int(data$n, m)), take_rows(data, seq_len(m)))
   done <- c(learned, list(convergence = 0L, message = "nothing to optimise", value = NA_real_))
   if (!is.null(plan$posterior$joint)) done <- exact_stage(data, done, plan$learn, state)
-  posterior <- posterior_stage(state, function() native_exact(used, done$model, plan$run))
+  posterior <- posterior_stage(state, function() exact_factors(used, done$model, plan$run))
   new_fit(data, done, plan, state, list(
     x = used$x, m = if (some) m, chosen = if (some) used$rows, factors = posterior,
     evidence = evidence_of("exact", done$model, used, posterior),

@@ -117,6 +117,34 @@ conditional_scores <- function(problem, theta) {
   unname(scores)
 }
 
+# ---- Gaussian responses: the exact log marginal likelihood of some rows, judged by leave-one-out --------------------
+
+# With little noise the Vecchia likelihood may be far from the exact one: neighbours leave out the information of
+# distant rows.
+has_little_noise <- function(problem, theta) {
+  in_time(problem$pool) && max(exact_sizes(problem$pool)) >= first_exact_rows &&
+    exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
+}
+
+# Compares the end of the Vecchia likelihood with that of the exact one of some rows, by the leave-one-out log density
+# of these rows under the exact posterior. Returns list(theta, exact = c(rows, gain, se)).
+choose_exactly <- function(now, run) {
+  pool <- now$problem$pool
+  m <- max(exact_sizes(pool))
+  by_neighbours <- function(tried) {
+    list(label = "Vecchia", theta = now$theta,
+         loo = exact_density(now$problem, if (m < pool$n) pool$take(m))$evaluate(now$theta)$loo)
+  }
+  exactly <- function(tried) c(list(label = "exact"), learn_exactly(now$problem, run)[c("theta", "loo")])
+  judge <- function(model) {
+    if (is.null(model$loo)) return(list(score = Inf, parameters = 0L))
+    list(score = -mean(model$loo), scores = -model$loo, parameters = 0L)
+  }
+  choice <- choose(list(neighbours = by_neighbours, exact = exactly), judge)
+  gain <- choice$tried$exact$loo - choice$tried$neighbours$loo
+  list(theta = choice$best$theta, exact = if (length(gain)) c(rows = m, gain = mean(gain), se = se_of_mean(gain)))
+}
+
 # Returns kernel and noise of the smoothest kernel that scores within two standard errors of the best; NULL if none
 # does.
 smoother_kernel <- function(tried, best) {

@@ -87,17 +87,28 @@ given_neighbours <- function(problem, rows, neighbours) {
   problem
 }
 
-# Returns the problem whose value is the exact log marginal likelihood with priors.
-exact_density <- function(problem) {
+# Returns the problem whose value is the exact log marginal likelihood with priors, of all rows of the pool or of some.
+exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
+  used <- if (is.null(rows)) pool else rows_of_pool(pool, rows)
+  share <- length(used$y) / pool$n * pool$share
   problem$evaluate <- function(theta) {
     pool$count$evaluations <- pool$count$evaluations + 1L
     now <- problem$at(theta)
-    result <- native_exact_evidence(pool, now, problem$run)
+    result <- native_exact_evidence(used, now, problem$run)
     if (!is.null(result$reason)) return(list(value = -Inf))
-    add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, 1, theta)
+    c(add_merged(list(value = -result$value, score = -c(result$theta, result$noise)), problem, now$noise, share, theta),
+      list(loo = loo_log_density(result)))
   }
   problem
+}
+
+# Returns the log density of each row given all others. With B = (K + s2 W^{-1})^{-1}, alpha = B y and p = diag(B), row
+# i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
+loo_log_density <- function(exact) (log(exact$precision) - exact$alpha^2 / exact$precision - log(2 * pi)) / 2
+
+rows_of_pool <- function(pool, rows) {
+  list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
 }
 
 # Adds the prior and the share of merged rows in the log likelihood: -(rows/2) log(2 pi s2) - ss/(2 s2).
@@ -119,9 +130,10 @@ add_merged <- function(result, problem, noise, share, theta) {
 }
 
 # The exact log marginal likelihood takes n^3 flops an evaluation, about ten evaluations.
-is_small_enough <- function(pool) {
-  pool$share == 1 && pool$n <= exact_learning_rows && 8 * 2 * pool$n^2 <= getOption("pfdtc.max_memory", 2^32)
-}
+is_small_enough <- function(pool) pool$share == 1 && pool$n <= min(exact_learning_rows, most_in_memory())
+
+# Returns the largest number of rows for which two dense matrices are allowed.
+most_in_memory <- function() floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16))
 
 # ---- kernels by the names of their profiles -------------------------------------------------------------------------
 

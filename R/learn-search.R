@@ -62,7 +62,7 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
     }
   }
   list(theta = theta, value = point$value, converged = converged, information = information,
-       moved = max(abs(theta - start)))
+       moved = max(abs(theta - start)), loo = point$loo)
 }
 
 scoring_step <- function(information, gradient, lambda) {
@@ -87,11 +87,23 @@ bfgs_update <- function(B, step, change) {
   B - tcrossprod(Bs) / curvature + tcrossprod(change) / sy
 }
 
-# Continues with the exact log marginal likelihood where `run` of the Vecchia likelihood ended.
+# Continues with the exact log marginal likelihood where `run` of the Vecchia likelihood ended, first of fewer rows.
 learn_exactly <- function(problem, run) {
-  if (is.null(run$information)) return(run) # not computable there, with neighbours or without
-  ascend(exact_density(problem), run$theta, maxit = 30L, enough = 0.05,
-         information = run$information * max(1, problem$pool$n / learning_sizes$whole[["rows"]]))
+  pool <- problem$pool
+  counted <- min(pool$n, learning_sizes$whole[["rows"]])
+  for (m in exact_sizes(pool)) {
+    if (is.null(run$information)) return(run) # not computable there, with neighbours or without
+    run <- ascend(exact_density(problem, if (m < pool$n) pool$take(m)), run$theta, maxit = 30L, enough = exact_enough,
+                  information = run$information * (m / counted))
+    counted <- m
+  }
+  run
+}
+
+# Returns the numbers of rows whose exact log marginal likelihood is maximised, one after the other.
+exact_sizes <- function(pool) {
+  most <- min(pool$n, exact_learning_rows, most_in_memory())
+  c(if (most > 1.5 * first_exact_rows) first_exact_rows, most)
 }
 
 # ---- starts ---------------------------------------------------------------------------------------------------------

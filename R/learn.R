@@ -7,7 +7,7 @@
 # consistency. In a random order the first rows have distant neighbours and the last rows near ones, so all scales have
 # information.
 
-# Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother). state$so_far has the best so far, for
+# Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother, exact). state$so_far has the best so far, for
 # interrupts; state$begun has what was found while the response was chosen.
 learn_evidence <- function(data, s, state) {
   begun <- state$begun
@@ -48,7 +48,7 @@ learn_evidence <- function(data, s, state) {
   }
   if (!in_time(pool)) attr(begun$report, "ended") <- TRUE
   c(now$problem$natural(now$theta),
-    list(pilot = NULL, learned = begun$report, kernels = now$kernels, smoother = smoother))
+    list(pilot = NULL, learned = begun$report, kernels = now$kernels, smoother = smoother, exact = now$exact))
 }
 
 # Searches from all starts. Returns list(problem, theta, report, rival) and leaves the best in state$so_far.
@@ -87,6 +87,9 @@ learn_finally <- function(now, s, rival, state, keep) {
     ends <- ends[order(-vapply(ends, `[[`, 0, "value"))]
     now[c("theta", "value")] <- ends[[1L]][c("theta", "value")]
     rival <- find_rival(problem, ends)
+  } else if (has_little_noise(problem, now$theta)) {
+    choice <- choose_exactly(now, run)
+    now[c("theta", "exact")] <- choice[c("theta", "exact")]
   }
   if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, nor at the start of a likelihood's fit
     now$parameters <- sum(problem$free)

@@ -100,7 +100,7 @@ root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
 
 # Returns NULL if it would take more than a second.
 cheap_rmse_loo <- function(fit) {
-  if (is_exact(fit) && !is.null(fit$data) && fit$nobs <= exact_rows) {
+  if (is_exact(fit) && !is.null(fit$data) && fit$nobs <= dense_rows) {
     root_mean_square(stats::residuals(fit, type = "loo"))
   }
 }

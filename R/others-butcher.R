@@ -4,8 +4,7 @@
 #'
 #' `butcher::butcher(fit)` removes what prediction does not need. Predictions stay the same to the bit.
 #'
-#' * `axe_data()` removes the training rows. A fit with neighbours keeps them, an exact posterior keeps its inputs and
-#'   Cholesky factor, \eqn{O(n^2)}.
+#' * `axe_data()` removes the training rows. A fit with neighbours keeps them, an exact posterior keeps its inputs.
 #' * `axe_env()` removes the environments of formulas. Functions in them are then found in the workspace.
 #' * `axe_call()` removes the call, `axe_fitted()` the inducing points along the optimisation.
 #'

@@ -163,7 +163,7 @@ source_fit <- function(method, source, call, args, envir) {
   chance <- random_state()
   data <- data_from_source(source, call, envir, args$center, args$scale, size, args$kernel)
   args$keep_sample <- check_flag(args$keep_data, "keep_data")
-  few <- data$whole$seen <= min(exact_rows, size) && args$keep_data &&
+  few <- data$whole$seen <= min(dense_rows, size) && args$keep_data &&
     gp_families[[method]]$chooses && leaves_points_open(args)
   if (few) {
     assign(".Random.seed", chance, envir = globalenv()) # a data frame draws no sample

@@ -9,6 +9,8 @@ facts_of <- function(data, asked) {
 
 # Returns a plan. `asked`: what complete_settings() returns. `look`: measurements so far:
 #
+#   learned gain of the exact over the Vecchia likelihood of hyperparameters in leave-one-out log density, on average:
+#           c(rows, gain, se), or NULL if they were not compared
 #   exact   could the exact posterior be computed?
 #   rho     residual prior variance at the rows, on average, divided by the noise variance
 #   trial   gain of inducing points alone over neighbours in log density at held-out rows: c(gain, se, rows),
@@ -27,7 +29,7 @@ decide <- function(facts, asked, look = list()) {
   c(asked[intersect(names(asked), c("method", "call", "keep_data", "again", "control"))],
     list(learn = learn, posterior = c(chosen$posterior, points_settings(asked, control, learn)),
          goal = goal_settings(asked$tol, control), run = run_settings(control),
-         next_look = chosen$next_look, because = chosen$because))
+         next_look = chosen$next_look, because = c(because_learned(look), chosen$because)))
 }
 
 # Returns the plan before any measurement.
@@ -101,8 +103,8 @@ decide_working <- function(facts, asked, look) {
   near <- if (is.null(asked$neighbours)) 0L else min(asked$neighbours, n)
   move <- !is.null(asked[["aux"]])
   few <- move || near > 0L || !is.null(asked$tol)
-  m <- if (!is.null(asked[["m"]])) asked$m else if (n <= exact_rows && !few) n else min(laplace_sizes$most, n)
-  undecided <- is.null(asked$neighbours) && leaves_points_open(asked) && facts$keep && n > exact_rows &&
+  m <- if (!is.null(asked[["m"]])) asked$m else if (n <= dense_rows && !few) n else min(laplace_sizes$most, n)
+  undecided <- is.null(asked$neighbours) && leaves_points_open(asked) && facts$keep && n > dense_rows &&
     n <= near_training_rows && response_of(asked)$concave && response_of(asked)$approx == "laplace"
   next_look <- if (!"rho" %in% names(look)) "points" else if (undecided && !"trial" %in% names(look)) "trial"
   won <- undecided && isTRUE(look$trial[["gain"]] < -near_trial$gain)
@@ -114,15 +116,27 @@ decide_working <- function(facts, asked, look) {
 
 # ---- reasons --------------------------------------------------------------------------------------------------------
 
+because_learned <- function(look) {
+  by <- look$learned
+  if (is.null(by)) return(NULL)
+  better <- by[["gain"]] > 0
+  c(learned = sprintf(paste("Hyperparameters maximise the %s: its leave-one-out log density is higher by %.3g a row",
+                            "(standard error %.2g) than with the %s."),
+                      if (better) sprintf("exact log marginal likelihood of %d rows", as.integer(by[["rows"]])) else
+                        "Vecchia likelihood", abs(by[["gain"]]), by[["se"]],
+                      if (better) "Vecchia likelihood" else "exact log marginal likelihood"))
+}
+
 because_points <- function(facts, asked, look) {
+  most <- if (is.null(asked$likelihood)) exact_rows else dense_rows
   c(posterior = if (isFALSE(look$exact)) {
     "Inducing points are used: the noise is too small for a Cholesky factorisation of the exact posterior."
   } else if (!gp_family(asked)$chooses) {
     "The function uses inducing points."
   } else if (!leaves_points_open(asked)) {
     "Inducing points are used: an argument asks for them."
-  } else if (facts$n > exact_rows) {
-    sprintf("Inducing points are used: there are more than %s rows.", show_count(exact_rows))
+  } else if (facts$n > most) {
+    sprintf("Inducing points are used: there are more than %s rows.", show_count(most))
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
   } else if (!is.null(asked$likelihood)) {

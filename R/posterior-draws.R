@@ -56,7 +56,7 @@ posterior_paths.exact <- function(p, x, nsim, normal) {
   all <- rbind(p$x, x)
   rest <- residual_paths(model, z, 1e-12, all, nsim, normal, p$control)
   f0 <- rest$draws + times_features(model$kernel, z, rest$L, all, normal(nrow(z), nsim))
-  L <- p$factors$L
+  L <- cholesky_of(p)
   noise <- sqrt(model$noise / merged_weights(data)[used]) * normal(n, nsim)
   gap <- data$y[used] - f0[seq_len(n), , drop = FALSE] - noise
   weights <- backsolve(L, forwardsolve(L, gap), upper.tri = FALSE, transpose = TRUE)

@@ -1,13 +1,52 @@
 # The exact posterior of all rows, or of a subsample of them.
 
 posterior_at.exact <- function(p, fun, joint = FALSE) {
+  L <- if (joint || !isTRUE(fun$mean_only)) cholesky_of(p)
   if (fun$kind == "values") {
-    at <- native_exact_predict(p$factors, p$x, p$model$kernel, fun$x)
-    cov <- if (joint) native_exact_covariance(p$factors, p$x, p$model$kernel, fun$x)
+    factors <- replace(p$factors, "L", list(L))
+    at <- native_exact_predict(factors, p$x, p$model$kernel, fun$x)
+    cov <- if (joint) native_exact_covariance(factors, p$x, p$model$kernel, fun$x)
     return(list(mean = at$mean, var = at$variance, cov = cov))
   }
   K <- fun$cross(p$x, seq_len(fun$n))
-  list(mean = drop(crossprod(K, p$factors$alpha)), var = fun$prior - colSums(forwardsolve(p$factors$L, K)^2))
+  list(mean = drop(crossprod(K, p$factors$alpha)),
+       var = if (is.null(L)) rep(NA_real_, fun$n) else fun$prior - colSums(forwardsolve(L, K)^2))
+}
+
+# ---- the Cholesky factor --------------------------------------------------------------------------------------------
+
+# A fit does not have the Cholesky factor L of its rows: files, caches and workers would carry n x n numbers. The
+# session keeps the last ones; another session computes L again, with the same bits.
+kept_factors <- new.env(parent = emptyenv())
+kept_factors$list <- list()
+
+# Returns the exact posterior of the rows without L: list(alpha, minus_evidence, model, weights).
+exact_factors <- function(rows, model, control) {
+  made <- native_exact(rows, model, control)
+  factors <- c(made[c("alpha", "minus_evidence")], list(model = model[c("kernel", "noise")], weights = rows$weights))
+  keep_factor(rows$x, factors, made$L)
+  factors
+}
+
+keep_factor <- function(x, factors, L) {
+  all <- c(list(list(of = factor_key(x, factors), L = L)), kept_factors$list)
+  bytes <- cumsum(vapply(all, function(one) 8 * as.double(length(one$L)), 0))
+  kept_factors$list <- all[seq_along(all) == 1L | bytes <= most_kept]
+}
+
+factor_key <- function(x, factors) list(x, factors$model, factors$weights)
+
+# Returns the Cholesky factor of an exact posterior. Fits by version 0.1.0 have it.
+cholesky_of <- function(p) {
+  if (!is.null(p$factors$L)) return(p$factors$L)
+  key <- factor_key(p$x, p$factors)
+  for (one in kept_factors$list) if (identical(one$of, key)) return(one$L)
+  n <- nrow(p$x)
+  check_memory(8 * as.double(n)^2, sprintf("the exact posterior of %d rows", n))
+  rows <- list(x = p$x, y = numeric(n), weights = p$factors$weights)
+  L <- native_exact(rows, p$factors$model, p$control)$L
+  keep_factor(p$x, p$factors, L)
+  L
 }
 
 exact_posterior <- function(data, model, factors, fit = NULL) {
@@ -55,7 +94,7 @@ exact_parts <- function(p, apart, y, W) {
 rows_precision <- function(p) {
   n <- nrow(p$x)
   check_memory(16 * as.double(n)^2, sprintf("the inverse matrix of %d rows", n))
-  chol2inv(t(p$factors$L))
+  chol2inv(t(cholesky_of(p)))
 }
 
 # Returns s2 / W for the rows of an exact posterior.
@@ -87,8 +126,8 @@ squared_moves.exact <- function(p) {
 }
 
 covariance_with_rows.exact <- function(p, fun) {
-  K <- features_of(fun, p$x, p$factors$L)
-  cov <- rows_noise(p) * backsolve(p$factors$L, K, upper.tri = FALSE, transpose = TRUE)
+  L <- cholesky_of(p)
+  cov <- rows_noise(p) * backsolve(L, features_of(fun, p$x, L), upper.tri = FALSE, transpose = TRUE)
   if (is.null(p$chosen)) return(cov)
   all <- matrix(0, nrow(p$rows$x), fun$n)
   all[p$chosen, ] <- cov
@@ -108,7 +147,7 @@ rows_of_exact <- function(p, rows) if (is.null(p$chosen)) rows else take_rows(ro
 remade_fit.exact <- function(p, rows, model) {
   fit <- p$fit
   used <- rows_of_exact(p, rows)
-  fit$factors <- native_exact(used, model, p$control)
+  fit$factors <- exact_factors(used, model, p$control)
   fit$evidence <- evidence_of("exact", model, used, fit$factors)
   fit$x <- used$x
   if (!is.null(fit$inducing)) fit$inducing <- used$x

@@ -51,8 +51,10 @@ posterior_at <- function(p, fun, joint = FALSE) {
   UseMethod("posterior_at")
 }
 
-# Returns posterior_at() of f at the rows of x.
-posterior_values <- function(p, x, joint = FALSE) posterior_at(p, values_at(p$model$kernel, x), joint)
+# Returns posterior_at() of f at the rows of x. With `mean_only`, variances that take long may be NA.
+posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
+  posterior_at(p, c(values_at(p$model$kernel, x), list(mean_only = mean_only)), joint)
+}
 
 # Returns list(mean, var, leverage), a number for each row used (of positive weight, equal rows apart): the distribution
 # of f at a row given all other rows, with inducing points and hyperparameters as they are. `groups`: a list of numbers
@@ -138,9 +140,9 @@ posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate"
 
 # Returns mean [n] and sd [n] of f at the rows of x, of all weights 1, in units of y; with `joint` also cov [n, n].
 # The mean includes the centre and no offset. Rounding never makes the variance negative. A mixture also has `noise`.
-latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit)) {
+latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = FALSE) {
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
-  at <- posterior_values(p, x, joint)
+  at <- posterior_values(p, x, joint, mean_only)
   c(in_response_units(fit, at, fit$center), at["noise"])
 }
 

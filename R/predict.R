@@ -116,7 +116,7 @@ in_shape <- function(said, names) {
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
   posterior <- if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
-  p <- latent_at(fit, rows$x, ask$full_cov, posterior)
+  p <- latent_at(fit, rows$x, ask$full_cov, posterior, needs_mean_only(fit, ask))
   f <- list(mean = p$mean[rows$index] + rows$offset, var = p$var[rows$index], size = rows$size)
   if (conjugate) {
     noise <- (if (is.null(p$noise)) fit$noise else p$noise) * noise_factor(fit$noise_trend, rows$x)
@@ -135,6 +135,11 @@ latent_asked <- function(fit, rows, ask) {
   if (ask$full_cov && conjugate) diag(f$cov) <- f$var + if (ask$type == "response") f$noise else 0
   if (ask$type %in% c("class", "density")) f$mean <- stats::setNames(f$mean, rows$names)
   f
+}
+
+needs_mean_only <- function(fit, ask) {
+  ask$interval == "none" && !ask$se.fit && !ask$full_cov && !ask$certified && is.null(fit$likelihood) &&
+    (ask$type == "latent" || is.null(fit$transform) && ask$type %in% c("mean", "median", "response"))
 }
 
 # Returns the trials of each row where a distribution of responses is asked for, else 1.

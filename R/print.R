@@ -18,7 +18,7 @@ summary.gp_fit <- function(object, ...) {
   out <- c(fit_facts(fit), list(term_shares = term_shares(fit)))
   if (!response_of(fit)$conjugate) {
     out$scores <- if (kept) summary_scores(training_scores(fit, seen = TRUE))
-    out$scores_loo <- if (kept && fit$nobs <= exact_rows) summary_scores(training_scores(fit))
+    out$scores_loo <- if (kept && fit$nobs <= dense_rows) summary_scores(training_scores(fit))
   } else {
     out$residuals <- if (kept) stats::residuals(fit)
     out$rmse <- if (kept) root_mean_square(out$residuals) else NA_real_

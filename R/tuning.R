@@ -42,6 +42,15 @@ learning_sizes <- list(
 # Rows up to which the exact log marginal likelihood is the last stage: a second or two (bench/stages.R).
 exact_learning_rows <- 2000L
 
+# Rows whose exact log marginal likelihood is maximised before that of up to exact_learning_rows (an evaluation takes an
+# eighth), and the nats that a step must promise (bench/cliff.R).
+first_exact_rows <- 1000L
+exact_enough <- 0.25
+
+# If the noise is at most this share of the response's variance, the exact log marginal likelihood of some of more rows
+# competes with the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
+exact_noise <- 0.1
+
 # A parameter costs two nats over at most so many rows. With a lower price the sum of two scales is chosen where rows
 # are few for the inputs, and predicts worse (bench/choice.R, bench/race.md).
 parameter_rows <- 3000L
@@ -86,8 +95,17 @@ most_sd <- 4
 
 # ---- the plan of a fit ---------------------------------------------------------------------------------------------
 
-# Rows up to which the default posterior is exact. Its Cholesky factor then takes 32 MB. bench/stages.R
-exact_rows <- 2000L
+# Rows up to which the default posterior is exact. A thread needs 2 s for its Cholesky factor (n^3 / 3 operations at
+# 2e10 a second), which takes 200 MB while it is used. bench/cliff.R
+exact_rows <- 5000L
+
+# Bytes of the Cholesky factors of exact posteriors that the session keeps beside the last one: one of 5,000 rows, or
+# eight of 2,000. bench/cliff.R
+most_kept <- 2^28
+
+# Rows up to which other likelihoods take all rows as inducing points, a row source is fitted exactly and summary()
+# computes leave-one-out. bench/stages.R
+dense_rows <- 2000L
 
 # Default number of inducing points. bench/methods.R
 default_points <- 200L

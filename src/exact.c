@@ -1,11 +1,12 @@
 #include <float.h>
+#include <math.h>
 #include "exact.h"
 #include "kernel_pull.h"
 #include "linalg.h"
 
 static const double log_2pi = 1.837877066409345483560659472811;
 
-enum { columns_at_a_time = 256 };
+enum { columns_at_a_time = 256, inverse_columns = 96 };
 
 /* variance of the noise of row i */
 static double noise_of(const struct exact *e, int i)
@@ -40,18 +41,6 @@ static enum status factor(struct exact *e)
     return STATUS_OK;
 }
 
-/* sums: dtheta of K_bar */
-static void pulling_add(const void *self, const struct visit *v)
-{
-    const struct exact *e = self;
-    const struct kernel *k = e->model->kernel;
-    const struct block all = source_whole(e->pass.rows), *b = &v->block;
-    double *K = v->work, *rest = K + (size_t)all.n * b->n;
-    kernel_cross(k, all.n, all.X, all.ldx, b->n, b->X, b->ldx, K);
-    kernel_pull(k, all.n, all.X, all.ldx, b->n, b->X, b->ldx, K,
-                e->K_bar + (size_t)b->first * all.n, rest, NULL, v->sums);
-}
-
 enum status exact_run(struct exact *e, double *value)
 {
     const int n = e->pass.rows->N;
@@ -64,23 +53,53 @@ enum status exact_run(struct exact *e, double *value)
     return status;
 }
 
-/* K_bar = ((K + s2 W^{-1})^{-1} - alpha alpha') / 2,  noise = sum_i K_bar_ii s2 / w_i */
+/*
+ * With B = (K + s2 W^{-1})^{-1} and K_bar = (B - alpha alpha') / 2:
+ *
+ *     dtheta = sum_ij K_bar_ij dK_ij / dtheta,   noise = sum_i K_bar_ii s2 / w_i
+ *
+ * K_bar is symmetric: a block of columns takes the rows from its first on, those below it twice.
+ * A block has sums of its own, dtheta and noise: their order does not depend on the threads.
+ */
+static void pulling_add(const void *self, const struct visit *v)
+{
+    const struct exact *e = self;
+    const struct kernel *k = e->model->kernel;
+    const struct block all = source_whole(e->pass.rows), *b = &v->block;
+    const int first = b->first, m = all.n - first;
+    double *sums = e->slopes + (size_t)v->number * ((size_t)k->n_theta + 1);
+    double *K = v->work, *K_bar = K + (size_t)m * b->n, *rest = K_bar + (size_t)m * b->n;
+    chol_inverse_columns(all.n, e->L, first, b->n, K_bar);
+    for (int j = 0; j < b->n; j++)
+        e->precision[first + j] = K_bar[(size_t)j * m + j];
+    add_xyt(m, b->n, -1.0, e->alpha + first, e->alpha + first, K_bar);
+    for (int j = 0; j < b->n; j++) {
+        double *column = K_bar + (size_t)j * m;
+        for (int i = 0; i < b->n; i++)
+            column[i] = i < j ? K_bar[(size_t)i * m + j] : 0.5 * column[i];
+        sums[k->n_theta] += column[j] * noise_of(e, first + j);
+    }
+    kernel_cross(k, m, all.X + first, all.ldx, b->n, b->X, b->ldx, K);
+    kernel_pull(k, m, all.X + first, all.ldx, b->n, b->X, b->ldx, K, K_bar, rest, NULL,
+                sums);
+}
+
 void exact_gradient(struct exact *e, double *dtheta, double *noise)
 {
     const int n = e->pass.rows->N;
-    const size_t nn = (size_t)n * n;
     const struct kernel *k = e->model->kernel;
-    struct sink pulling = sum_sink(e, pulling_add, (size_t)n, (size_t)k->n_theta, dtheta);
+    const size_t n_slopes = (size_t)k->n_theta + 1;
+    struct pass pass = {.plan = plan_for(&e->pass.plan, n, inverse_columns),
+                        .rows = e->pass.rows};
+    struct sink pulling = row_sink(e, pulling_add, 2 * (size_t)n);
     pulling.more = kernel_size(k, n);
-    e->K_bar = arena_take(e->pass.plan.arena, nn);
-    fill(nn, 0.0, e->K_bar);
-    add_diagonal(n, 0.5, e->K_bar);
-    solve_chol(n, n, e->L, e->K_bar);
-    add_xyt(n, n, -0.5, e->alpha, e->alpha, e->K_bar);
-    *noise = 0.0;
-    for (int i = 0; i < n; i++)
-        *noise += e->K_bar[(size_t)i * n + i] * noise_of(e, i);
-    pass_run(&e->pass, pulling);
+    e->slopes = arena_take(pass.plan.arena, (size_t)pass.plan.n_blocks * n_slopes);
+    fill((size_t)pass.plan.n_blocks * n_slopes, 0.0, e->slopes);
+    pass_run(&pass, pulling);
+    for (int b = 1; b < pass.plan.n_blocks; b++)
+        add_scaled(n_slopes, 1.0, e->slopes + (size_t)b * n_slopes, e->slopes);
+    copy(n_slopes - 1, e->slopes, dtheta);
+    *noise = e->slopes[n_slopes - 1];
 }
 
 static void predicting_add(const void *self, const struct visit *v)
@@ -90,6 +109,10 @@ static void predicting_add(const void *self, const struct visit *v)
     const int N = to->z->M;
     double *variance = to->variance + b->first;
     mult_Atx(N, b->n, 1.0, v->K, to->alpha, 0.0, to->mean + b->first);
+    if (to->z->L == NULL) {
+        fill((size_t)b->n, NAN, variance);
+        return;
+    }
     kernel_diagonal(to->z->model->kernel, b->n, b->X, b->ldx, variance);
     subtract_squares(N, b->n, v->A, variance);
 }

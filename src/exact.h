@@ -16,14 +16,17 @@ struct exact {
     struct pass pass;
     const double *weights; /* [N] or NULL */
     double *L, *alpha;     /* room for them: N x N, [N] */
-    double *K_bar;         /* for the gradient */
+    double
+        *precision; /* [N] room for the diagonal of (K + s2 W^{-1})^{-1}, with slopes */
+    double *slopes; /* of each block of columns */
 };
 /* L, alpha and value = -log N(y; 0, K + s2 W^{-1}); pass.rows have a response */
 enum status exact_run(struct exact *e, double *value);
 /* its slopes: dtheta [n_theta], and in log s2 */
 void exact_gradient(struct exact *e, double *dtheta, double *noise);
 
-/* New rows, results by row: the sink of a pass with the rows X as its points. */
+/* New rows, results by row: the sink of a pass with the rows X as its points; without z->L means
+ * alone, and variances are NaN. */
 struct exact_predicting {
     const struct inducing *z;
     const double *alpha;

@@ -26,12 +26,14 @@ SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP control)
 SEXP ffi_exact_evidence(SEXP model, SEXP rows, SEXP weights, SEXP control)
 {
     struct exact e = exact_of(model, rows, weights, control);
-    const size_t n = (size_t)e.pass.rows->N;
+    const int n = e.pass.rows->N;
     double value, noise = 0.0;
-    SEXP result = PROTECT(pack("status", "value", "theta", "noise", NULL));
+    SEXP result =
+        PROTECT(pack("status", "value", "theta", "noise", "alpha", "precision", NULL));
     double *theta = pack_zeros(result, "theta", e.model->kernel->n_theta);
-    e.L = room(n * n);
-    e.alpha = room(n);
+    e.L = room((size_t)n * n);
+    e.alpha = pack_vector(result, "alpha", n);
+    e.precision = pack_vector(result, "precision", n);
     if (pack_value(result, exact_run(&e, &value), "value", &value) == STATUS_OK)
         exact_gradient(&e, theta, &noise);
     pack_number(result, "noise", noise);
@@ -39,11 +41,11 @@ SEXP ffi_exact_evidence(SEXP model, SEXP rows, SEXP weights, SEXP control)
     return result;
 }
 
-/* the training rows as points, L their factor */
+/* the training rows as points, L their factor or NULL */
 static struct inducing arg_training(SEXP posterior)
 {
     struct inducing z = arg_points(arg_model(posterior), posterior);
-    z.L = list_vector(posterior, "L", (size_t)z.M * z.M);
+    z.L = arg_vector_or_null(list_get(posterior, "L"), "L", (size_t)z.M * z.M);
     return z;
 }
 
@@ -65,6 +67,8 @@ SEXP ffi_exact_predict(SEXP posterior, SEXP x_new, SEXP control)
 SEXP ffi_exact_covariance(SEXP posterior, SEXP x_new)
 {
     const struct posterior p = {.z = arg_training(posterior)};
+    if (p.z.L == NULL)
+        Rf_error("internal: a covariance needs `L`");
     const struct block b = source_whole(arg_new_rows(p.z.model, x_new));
     SEXP covariance = PROTECT(Rf_allocMatrix(REALSXP, b.n, b.n));
     posterior_covariance(&p, &b, 0, room((size_t)p.z.M * b.n), REAL(covariance));

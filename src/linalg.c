@@ -303,6 +303,19 @@ void chol_inverse(int n, const double *L, double *inverse)
     solve_chol(n, n, L, inverse);
 }
 
+/* Nothing above row `start` is needed: column j of L^{-1} is zero above row j, and L^{-T} is upper
+ * triangular. */
+void chol_inverse_columns(int n, const double *L, int start, int width, double *inverse)
+{
+    const int m = n - start, lanes = linalg_lanes();
+    fill((size_t)m * width, 0.0, inverse);
+    for (int j = 0; j < width; j++)
+        inverse[(size_t)j * m + j] = 1.0;
+    gemm_solve(lanes, m, width, entries("N", L + (size_t)start * n + start, n), inverse,
+               1, m);
+    gemm_solve(lanes, m, width, backwards(n, L), inverse + m - 1, -1, m);
+}
+
 void chol_adjoint(int n, const double *L, double *Lbar, double *Kbar)
 {
     clear_upper(n, Lbar);

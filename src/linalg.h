@@ -69,6 +69,9 @@ void solve_chol(int m, int n, const double *L, double *B);
 
 /* (L L')^{-1} */
 void chol_inverse(int n, const double *L, double *inverse);
+/* rows start, start + 1, ... of its columns start ... start + width - 1, (n - start) x width;
+ * products are the engine's own */
+void chol_inverse_columns(int n, const double *L, int start, int width, double *inverse);
 
 /* L L' = K.  Lbar (lower triangle, in; its strict upper triangle becomes zero) -> Kbar (symmetric, out):
  * Kbar = L^{-T} (Phi + Phi') L^{-1} / 2,  Phi = tril(L' Lbar) with halved diagonal.

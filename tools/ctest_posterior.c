@@ -105,6 +105,7 @@ static struct exact exact_of(const struct problem *p, const struct source *rows,
     e.pass = (struct pass){.plan = plan_for(&like, rows->N, 4), .rows = rows};
     e.L = array((size_t)rows->N * rows->N);
     e.alpha = array((size_t)rows->N);
+    e.precision = array((size_t)rows->N);
     return e;
 }
 
@@ -146,6 +147,8 @@ static void exact(struct problem *p)
     CHECK_NEAR(value, 0.5 * (N * log_2pi + log_det + at(times(transposed(y), v_y), 0, 0)),
                1e-12);
     exact_gradient(&e, dtheta, &noise);
+    for (int i = 0; i < N; i++)
+        CHECK_NEAR(e.precision[i], at(B_inverse, i, i), 1e-12);
     for (int j = 0; j < d; j++)
         CHECK_NEAR(dtheta[j],
                    c->lengthscale[j] * slope(minus_evidence, &v, c->lengthscale + j),

@@ -62,7 +62,7 @@ test_that("near rows that are given are those, also of few rows and points; 0 is
   less <- unreached(fit_tol(0.01, d, kernel = short, m = 20, neighbours = 5))
   expect_match(less$said, "`neighbours`")
   expect_true(all(actual_error(less$fit, d) <= c(less$fit$tol$mean, less$fit$tol$sd)))
-  many <- list(n = 3000L, keep = TRUE, memory = 2^32)
+  many <- list(n = 6000L, keep = TRUE, memory = 2^32)
   expect_identical(alternative_posterior(many, list(hyper = "fixed", neighbours = 0L)), "none")
 })
 

@@ -168,7 +168,7 @@ test_that("the evidence of a line alone is that of its kernel, and the search en
 test_that("of a linear truth the default is the line, as near to it as lm() and as sure", {
   for (n in c(150, 2200)) {
     data <- line_data(n, 3, three_slopes, 0.3)
-    fit <- learn_rows(data)
+    fit <- with_few_exact(learn_rows(data))
     expect_identical(fit$kernel$profile, "mean")
     expect_identical(fit$kernels$kernel[fit$kernels$chosen], "linear mean")
     expect_output(print(fit), "linear mean")
@@ -236,4 +236,33 @@ test_that("no line is taken where there is none, where few rows decide nothing, 
   now <- list(label = "se", problem = line_problem(cleaned, "se"), value = -Inf, parameters = 3L)
   now$theta <- now$problem$unit
   expect_identical(choose_line(now, open_settings(cleaned), list(value = -Inf))$problem$profile, "se")
+})
+
+test_that("the exact evidence of some of many rows is taken where its leave-one-out log density is higher", {
+  problem <- list(pool = list(n = 5000L, take = function(count) seq_len(count)))
+  with_loo <- function(exact, neighbours) {
+    replaced <- list(
+      learn_exactly = function(problem, run) list(theta = 2, loo = exact),
+      exact_density = function(problem, rows) list(evaluate = function(theta) list(loo = neighbours)))
+    with_replaced(replaced, choose_exactly(list(theta = 1, problem = problem), list(theta = 1)))
+  }
+  better <- with_loo(c(1, 3, 2), c(0, 1, 2))
+  expect_identical(better$theta, 2)
+  expect_equal(better$exact, c(rows = 2000, gain = 1, se = stats::sd(c(1, 2, 0)) / sqrt(3)))
+  worse <- with_loo(c(0, 1, 2), c(1, 3, 2))
+  expect_identical(worse$theta, 1)
+  expect_equal(worse$exact[["gain"]], -1)
+  # an evidence that cannot be computed loses
+  expect_identical(with_loo(NULL, c(1, 3, 2))[c("theta", "exact")], list(theta = 1, exact = NULL))
+  expect_match(because_learned(list(learned = better$exact)), "^.*exact log marginal likelihood of 2000 rows:.*Vecchia")
+  expect_null(because_learned(list()))
+})
+
+test_that("the exact evidence competes where noise is little, rows are many and memory allows", {
+  problem <- list(pool = list(n = 5000L, until = Inf), last = 2L, unit = c(0, log(4)))
+  expect_true(has_little_noise(problem, log(c(1, 0.39))))
+  expect_false(has_little_noise(problem, log(c(1, 0.41))))
+  with_options(list(pfdtc.max_memory = 16 * 999^2), expect_false(has_little_noise(problem, log(c(1, 0.39)))))
+  expect_identical(exact_sizes(problem$pool), c(1000L, 2000))
+  expect_equal(exact_sizes(list(n = 1500)), 1500)
 })

@@ -134,3 +134,63 @@ test_that("an interrupt ends a fit that learns nothing, rather than making it ag
   }), interrupt = function(i) "interrupted")
   expect_identical(got, "interrupted")
 })
+
+test_that("slopes and precisions of several blocks of columns are those of the dense formulas", {
+  p <- problem("matern32", n = 250, weighted = TRUE) # blocks have 96 columns
+  theta <- log(c(p$kernel$lengthscale, p$kernel$variance, p$noise))
+  d <- length(p$kernel$lengthscale)
+  evaluate <- function(theta) {
+    kernel <- exact_kernel(p)
+    kernel$lengthscale[] <- exp(theta[seq_len(d)])
+    kernel$variance <- exp(theta[d + 1])
+    native_exact_evidence(p, new_model(kernel, exp(theta[d + 2])))
+  }
+  at <- evaluate(theta)
+  expect_gradient(function(t) evaluate(t)$value, theta, c(at$theta, at$noise))
+  B <- solve(ref_k(p$kernel, p$x) + diag(p$noise / p$weights))
+  expect_close(at$precision, diag(B), 1e-10)
+  # the first row given the others, by the conditional density of the joint distribution
+  K <- solve(B)
+  gain <- K[1, -1] %*% solve(K[-1, -1])
+  direct <- stats::dnorm(p$y[1], sum(gain * p$y[-1]), sqrt(K[1, 1] - sum(gain * K[-1, 1])), log = TRUE)
+  expect_equal(loo_log_density(at)[1], direct, tolerance = 1e-8)
+})
+
+test_that("a fit without its Cholesky factor is small and predicts the same to the bit in another session", {
+  data <- prior_draw(ref_kernel("matern32", 0.3, 4), 400)
+  fit_of <- function(...) {
+    pfdtc(data$x, data$y, kernel = kernel_matern(3 / 2, 0.3, 4), noise = 0.04, hyper = "fixed", ...)
+  }
+  new <- cbind(seq(0, 1, length.out = 7))
+  fit <- fit_of()
+  heavy <- fit_of(weights = rep(c(1, 4), 200))
+  p <- predict(fit, new, se.fit = TRUE)
+  heavier <- predict(heavy, new, se.fit = TRUE) # the same inputs, another factor
+  expect_false(identical(p$se.fit, heavier$se.fit))
+  expect_identical(predict(fit, new), p$fit) # means need no factor
+  bytes <- serialize(fit, NULL)
+  expect_lt(length(serialize(fit$factors, NULL)), 8 * 400 * 2)
+  expect_lt(length(bytes), 8 * 400^2 / 2) # some of them are of the test's environment
+  forget <- function() assign("list", list(), kept_factors)
+  forget()
+  expect_identical(predict(unserialize(bytes), new, se.fit = TRUE), p)
+  expect_length(kept_factors$list, 1L)
+  forget()
+  slim <- axe_data.gp_fit(heavy) # has no rows of the data
+  expect_identical(predict(slim, new, se.fit = TRUE), heavier)
+  forget()
+  expect_memory_error <- function(code) expect_error(code, class = "pfdtc_error_input")
+  with_options(list(pfdtc.max_memory = 1e5), expect_memory_error(predict(fit, new, se.fit = TRUE)))
+  expect_identical(predict(fit, new, se.fit = TRUE), p)
+})
+
+test_that("the session keeps the last factors up to a number of bytes", {
+  with_replaced(list(most_kept = 8 * 3 * 10^2), {
+    assign("list", list(), kept_factors)
+    for (i in 1:5) keep_factor(i, list(), matrix(0, 10, 10))
+    expect_identical(vapply(kept_factors$list, function(one) one$of[[1L]], 1L), 5:3)
+    keep_factor(6L, list(), matrix(0, 100, 100)) # always the last one
+    expect_identical(kept_factors$list[[1L]]$of[[1L]], 6L)
+    expect_length(kept_factors$list, 1L)
+  })
+})

@@ -1,0 +1,80 @@
+# Seconds and accuracy of default fits around the sizes at which their method changes:
+#   Rscript bench/cliff.R [SEED] [ROWS, as 1800,2000,...] [SETS, as borehole,...] > bench/results/cliff.csv
+# A line a set and a number of rows: processor seconds of the fit, mean negative log density and root mean square error
+# (in sds of the response) of 1,000 other rows, the kernel, its noise sd, the posterior, and megabytes of the saved fit.
+library(pfdtc)
+arguments <- c("101", "1800,2000,2300,3000,4000,5000,6000", "")
+arguments[seq_along(commandArgs(TRUE))] <- commandArgs(TRUE)
+seed <- as.integer(arguments[1])
+sizes <- as.integer(strsplit(arguments[2], ",")[[1]])
+control <- pfdtc_control(threads = 1, progress = FALSE)
+box <- function(n, d) matrix(runif(n * d), n, dimnames = list(NULL, paste0("x", seq_len(d))))
+noisy <- function(f, sd) f + rnorm(length(f), sd = sd * sd(f))
+
+borehole <- function(n) {
+  u <- box(n, 8)
+  r <- list(c(.05, .15), c(100, 50000), c(63070, 115600), c(990, 1110), c(63.1, 116), c(700, 820), c(1120, 1680),
+            c(9855, 12045))
+  v <- lapply(1:8, function(j) r[[j]][1] + u[, j] * diff(r[[j]]))
+  ratio <- log(v[[2]] / v[[1]])
+  data.frame(u, y = 2 * pi * v[[3]] * (v[[4]] - v[[6]]) /
+               (ratio * (1 + 2 * v[[7]] * v[[3]] / (ratio * v[[1]]^2 * v[[8]]) + v[[3]] / v[[5]])))
+}
+hartmann <- function(n, noise) {
+  u <- box(n, 6)
+  A <- rbind(c(10, 3, 17, 3.5, 1.7, 8), c(.05, 10, 17, .1, 8, 14), c(3, 3.5, 1.7, 10, 17, 8), c(17, 8, .05, 10, .1, 14))
+  P <- 1e-4 * rbind(c(1312, 1696, 5569, 124, 8283, 5886), c(2329, 4135, 8307, 3736, 1004, 9991),
+                    c(2348, 1451, 3522, 2883, 3047, 6650), c(4047, 8828, 8732, 5743, 1091, 381))
+  f <- -rowSums(sapply(1:4, function(i) c(1, 1.2, 3, 3.2)[i] * exp(-colSums(A[i, ] * (t(u) - P[i, ])^2))))
+  data.frame(u, y = noisy(f, noise))
+}
+friedman <- function(n) {
+  u <- box(n, 10)
+  data.frame(u, y = noisy(10 * sin(pi * u[, 1] * u[, 2]) + 20 * (u[, 3] - .5)^2 + 10 * u[, 4] + 5 * u[, 5], .2))
+}
+waves <- function(n, noise) { # rough in two dimensions: a sum of waves with the spectrum of Matern 3/2
+  u <- box(n, 2)
+  w <- matrix(rnorm(2 * 300), 2) / rep(sqrt(rgamma(300, 1.5, 1.5)), each = 2) / .1
+  phase <- runif(300, 0, 2 * pi)
+  f <- rowMeans(cos(u %*% w + rep(phase, each = n)))
+  data.frame(u, y = noisy(f, noise))
+}
+numbers <- function(data) {
+  data.frame(lapply(as.data.frame(data), function(v) if (is.numeric(v)) v else as.integer(factor(v))))
+}
+diamonds <- function(n) {
+  d <- numbers(ggplot2::diamonds)
+  transform(d[sample(nrow(d), n), ], y = log(price), price = NULL)
+}
+txhousing <- function(n) {
+  d <- na.omit(numbers(ggplot2::txhousing[c("city", "date", "sales", "listings", "inventory", "median")]))
+  transform(d[sample(nrow(d), n), ], y = log(median), median = NULL)
+}
+packages <- function(n) {
+  d <- numbers(modeldata::check_times)
+  d <- d[d$check_time > 0, ]
+  transform(d[sample(nrow(d), n), ], y = log(check_time), check_time = NULL)
+}
+sets <- list(borehole = borehole, hartmann = function(n) hartmann(n, .01), hartmann_noisy = function(n) hartmann(n, .3),
+             friedman = friedman, waves = function(n) waves(n, .1), waves_noisy = function(n) waves(n, .7),
+             diamonds = diamonds, txhousing = txhousing, packages = packages)
+if (nzchar(arguments[3])) sets <- sets[strsplit(arguments[3], ",")[[1]]]
+
+cat("set,rows,seconds,nlpd,rmse,kernel,noise,posterior,megabytes\n")
+for (name in names(sets)) {
+  set.seed(seed)
+  all <- suppressWarnings(sets[[name]](max(sizes) + 1000))
+  test <- tail(all, 1000)
+  for (n in sizes) {
+    train <- head(all, n)
+    set.seed(seed)
+    spent <- system.time(fit <- suppressWarnings(suppressMessages(pfdtc(y ~ ., train, control = control))))
+    p <- predict(fit, test, interval = "prediction", level = .6826895)
+    sd <- (p[, "upr"] - p[, "lwr"]) / 2
+    unit <- sd(train$y)
+    cat(sprintf("%s,%d,%.2f,%.4f,%.4f,%s,%.3g,%s,%.1f\n", name, n, sum(spent[1:2]),
+                -mean(dnorm(test$y, p[, "fit"], sd, log = TRUE)) - log(unit),
+                sqrt(mean((test$y - p[, "fit"])^2)) / unit,
+                fit$kernel$label, sqrt(fit$noise) / unit, fit$posterior, length(serialize(fit, NULL)) / 1e6))
+  }
+}
