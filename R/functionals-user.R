@@ -111,7 +111,7 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
 #' @param at,n Values of the variable; default: `n` values from the smallest to the largest, or all levels of a factor.
 #' @param weights Relative weight of each row of `newdata`; default: equal weights.
 #' @param effort,reference,m2,max_seconds As in [certify()].
-#' @param type `"link"` for f, or `"response"`.
+#' @param type `"link"` for f, or `"response"`, the default with a transform.
 #' @return A data frame of class `pfdtc_dependence`, which `plot()` and `autoplot()` draw, with a row for each value:
 #'   the value, in a column with the name of the variable, and the columns of [linear_functional()].
 #' @section Errors and invariants: class `pfdtc_error_input` for an unknown variable. With one row of `newdata` it is

@@ -7,11 +7,17 @@
 
 # Returns the data with the response that is modelled. If the search is ended, it is the first candidate.
 response_stage <- function(data, asked, state) {
+  if (!is.null(asked$noise_trend)) {
+    return(data_as_modelled(data, asked_transform(asked$transform, data, asked), asked$noise_trend, asked))
+  }
   open <- responses_to_try(data, asked)
   first <- open$transforms[[1L]]
   searched <- length(open$transforms) > 1L || length(open$trends) > 1L || !is.null(open$trends[[1L]]) ||
     is.na(first$lambda) && !is.null(first)
-  if (!searched) return(data_as_modelled(data, first, NULL, asked))
+  if (!searched) {
+    state$because <- because_plain(open$plain)
+    return(data_as_modelled(data, first, NULL, asked))
+  }
   if (!is.null(first) && is.na(first$lambda)) {
     first$lambda <- lambda_beside_line(first, rows_for_response(data, seq_along(data$y)))
   }
@@ -38,7 +44,7 @@ responses_to_try <- function(data, asked) {
     c(list(NULL), if (auto && is.null(asked$noise) && is.null(plain)) {
       list(noise_trend_of(data, seq_len(ncol(data$x)), seq_len(ncol(data$x))))
     })
-  list(transforms = transforms, trends = trends)
+  list(transforms = transforms, trends = trends, plain = if (auto) plain)
 }
 
 # Returns why the response is modelled as it is, with constant noise, although nothing was asked for; NULL: it is open.
@@ -55,6 +61,13 @@ plain_response <- function(data, asked) {
   if (any(given)) names(given)[given][1L]
 }
 
+# Returns a sentence for arguments that leave the response as it is without naming it.
+because_plain <- function(plain) {
+  what <- switch(if (is.null(plain)) "" else plain, data = "rows come from a source", m = "inducing points are asked for",
+                 tol = , noise = , kernel = , offset = , mean = , center = , scale = sprintf("`%s` is given", plain))
+  if (!is.null(what)) c(response = sprintf("Response: as given, with constant noise: %s.", what))
+}
+
 has_variance <- function(kernel) {
   !all(vapply(as_sum(kernel)$terms, function(term) is.null(term$variance) || is.na(term$variance), NA))
 }
@@ -62,7 +75,9 @@ has_variance <- function(kernel) {
 # Returns the transforms that suit the responses.
 auto_transforms <- function(data) {
   y <- unname(data$response)
-  Filter(function(transform) transform$kind != "log" || all(y > 0), lapply(as.list(transforms), new_transform, y))
+  Filter(function(transform) transform$kind != "log" || all(y > 0), lapply(as.list(transforms), function(kind) {
+    replace(new_transform(kind, y), "found", TRUE)
+  }))
 }
 
 # ---- the search -----------------------------------------------------------------------------------------------------

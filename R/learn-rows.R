@@ -30,6 +30,18 @@ learning_rows <- function(data, s) {
   pool
 }
 
+# Returns the pool of the first `count` rows that count.
+some_of_pool <- function(pool, count) {
+  rows <- pool$take(count)
+  some <- pool
+  some[c("x", "y", "n")] <- list(pool$x[rows, , drop = FALSE], pool$y[rows], length(rows))
+  if (!is.null(pool$weights)) some$weights <- pool$weights[rows]
+  some$rank <- rank(pool$rank[rows])
+  some$shift[] <- lapply(pool$shift, `*`, length(rows) / pool$n)
+  some$take <- function(count) seq_len(min(count, length(rows)))
+  some
+}
+
 response_variance <- function(data) {
   w <- if (is.null(data$weights)) rep(1, length(data$y)) else data$weights
   response_power(data, data$y - sum(w * data$y) / sum(w))
