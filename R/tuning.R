@@ -75,8 +75,14 @@ line_rows <- 1000L
 # Distinct rows among which neighbours are searched while the response is chosen (bench/stages.R, bench/response.R).
 transform_rows <- 10000L
 
-# The response is chosen from so many rows on; beyond `held_out` rows, held-out rows may refuse it (bench/response.R).
-response_rule <- c(rows = 15L, held_out = 2000L)
+# The response is chosen from so many rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
+# candidate; a transform is refused if its squared errors at `predicted` rows are larger by more than this factor
+# (bench/response.R).
+response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.4)
+
+# A response has few values if one has more than this share and more than so many rows, or if there are fewer values
+# (bench/response.R).
+response_values <- c(share = 0.2, times = 5, values = 10)
 
 # Features of smooth noise, and rounds in which the variances of the coefficients are moved (bench/response.R).
 noise_trend_sizes <- c(points = 20L, rounds = 4L)
