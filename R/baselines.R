@@ -18,9 +18,9 @@
 #' gp_fitc(x, ...)
 #' gp_subsample(x, ...)
 #' \method{gp_vfe}{default}(x, y, m = NULL, kernel = NULL, noise = NULL,
-#'   hyper = c("evidence", "pilot", "joint", "fixed"), mean = ~1, inducing = NULL,
-#'   weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
-#'   control = pfdtc_control(), keep_data = TRUE, ...)
+#'   hyper = c("evidence", "pilot", "joint", "fixed"), mean = ~1, transform = "none",
+#'   like = NULL, inducing = NULL, weights = NULL, offset = NULL, center = TRUE,
+#'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
 #' \method{gp_vfe}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @inheritParams pfdtc
 #' @param m maximum number of inducing points; for `gp_subsample()` the number of rows. Default: `min(200, n)`.
@@ -38,8 +38,7 @@
 #' @aliases gp_exact gp_vfe gp_dtc gp_sor gp_fitc gp_subsample
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
-#' vfe <- gp_vfe(dist ~ speed, cars, m = 5, kernel = exact$kernel, noise = exact$noise,
-#'               hyper = "fixed")
+#' vfe <- gp_vfe(dist ~ speed, cars, m = 5, like = exact)
 #' kl_divergence(vfe, exact)
 #' @rawNamespace
 #' export(gp_exact, gp_vfe, gp_dtc, gp_sor, gp_fitc, gp_subsample)
@@ -66,13 +65,15 @@ gp_subsample <- function(x, ...) UseMethod("gp_subsample")
 
 gp_vfe.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL,
                            hyper = c("evidence", "pilot", "joint", "fixed"),
-                           mean = ~1, inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                           mean = ~1, transform = "none", like = NULL, inducing = NULL, weights = NULL,
+                           offset = NULL, center = TRUE, scale = TRUE,
                            control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
 gp_dtc.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
-                           mean = ~1, inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                           mean = ~1, transform = "none", like = NULL, inducing = NULL, weights = NULL,
+                           offset = NULL, center = TRUE, scale = TRUE,
                            control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
@@ -82,13 +83,15 @@ gp_sor.default <- gp_dtc.default
 gp_fitc.default <- gp_dtc.default
 
 gp_subsample.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "fixed"),
-                                 mean = ~1, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                                 mean = ~1, transform = "none", like = NULL, weights = NULL, offset = NULL,
+                                 center = TRUE, scale = TRUE,
                                  control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
 gp_exact.default <- function(x, y, kernel = NULL, noise = NULL, hyper = c("evidence", "pilot", "joint", "fixed"),
-                             mean = ~1, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                             mean = ~1, transform = "none", like = NULL, weights = NULL, offset = NULL,
+                             center = TRUE, scale = TRUE,
                              control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }

@@ -5,7 +5,7 @@
 #' A table with a row for each fit: how far it is from the exact Gaussian process, and how well it predicts.
 #'
 #' @param fits A list of fits, whose names become the `method` column, or one fit.
-#' @param exact A [gp_exact()] fit of the same data and hyperparameters, or an exact Laplace approximation.
+#' @param exact A [gp_exact()] fit of the same model (`like = fit`), or an exact Laplace approximation.
 #' @param newdata Rows to compare at.
 #' @param y Responses at `newdata`. Default: those in `newdata`.
 #' @param pf Should `pf_divergence` be computed? Default: for at most 2,000 rows.

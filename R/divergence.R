@@ -130,7 +130,7 @@ divergence_aux <- function(given, fit, data, model) {
 as_auxiliary <- function(p, model, scale) {
   post <- p$factors
   unit <- p$model$scale / scale
-  post$L <- post$L * unit
+  post$L <- (if (inherits(p, "exact")) cholesky_of(p) else post$L) * unit
   if (is.null(post$C)) post$alpha <- post$alpha / unit else post$C <- post$C * unit
   if (inherits(p, "exact")) { # p = 1, b = L^{-1} k(U, x), sign -1
     n <- nrow(p$x)

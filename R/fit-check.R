@@ -234,7 +234,7 @@ damaged_fit <- function(fit, argument, what) {
 check_exact <- function(exact, fit) {
   if (missing(exact)) {
     abort_input("exact", "missing", "a fit by gp_exact()",
-                hint = "Use the same data, kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\".")
+                hint = "Use gp_exact() of the same data with like = fit.")
   }
   exact <- check_any_fit(exact, "exact")
   if (!is_exact(exact) && !is_laplace_limit(exact)) {
@@ -259,11 +259,11 @@ check_same_model <- function(a, b, argument, other) {
                   paste("Pass family = family(fit), center = coef(fit)[[\"mean\"]], kernel = fit$kernel and",
                         "hyper = \"fixed\", with the same numbers of trials and offset.")
                 } else if (!"data" %in% what) {
-                  "Pass kernel = fit$kernel, noise = fit$noise and hyper = \"fixed\"."
+                  "Pass like = fit."
                 } else if (old_signature(a) != old_signature(b)) {
                   "pfdtc 0.1.0 kept too little information on dropped data. Fit again."
                 } else {
-                  "Data, weights, offset and `center` must agree."
+                  "Data, weights, offset, `center` and `transform` must agree: pass like = fit."
                 })
   }
 }

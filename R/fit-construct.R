@@ -18,8 +18,8 @@ new_fit <- function(data, done, s, state, parts) {
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
     signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
-    asked = if (s$keep_data) s$again, because = c(state$because, s$because, because_of_noise(done$learned)),
-    hyper = s$learn$hyper,
+    asked = if (s$keep_data) s$again, hyper = s$learn$hyper,
+    because = c(state$because, s$because, because_of_noise(done$learned), because_additive(done$kernels)),
     noise_trend = data$noise_trend, transform = data$transform, response = state$response,
     objective = done$value, df = length(learned) + noise_df(data$noise_trend) + sum(done$more_df),
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,

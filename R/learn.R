@@ -93,7 +93,8 @@ learn_finally <- function(now, s, rival, state, keep) {
   }
   if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, nor at the start of a likelihood's fit
     now$parameters <- sum(problem$free)
-    now <- choose_line(now, s, run)
+    if (exact) now <- choose_additive(now, s)
+    if (!is_additive(now$problem$natural(now$theta)$kernel)) now <- choose_line(now, s, run) # it contains nearly a line
     if (now$problem$profile != problem$profile) rival <- NULL
     keep(now)
     state$so_far["kernels"] <- list(now$kernels)
@@ -132,4 +133,12 @@ because_of_noise <- function(learned) {
   if (!isTRUE(attr(learned, "little_noise"))) return(NULL)
   c(noise = sprintf(paste("The prior allows little noise, as a deterministic simulator has: without priors, this gains",
                           "more than %g nats of log marginal likelihood."), little_noise_rule[["nats"]]))
+}
+
+# `kernels`: the table of the kernels tried.
+because_additive <- function(kernels) {
+  gained <- attr(kernels, "additive")
+  if (is.null(gained)) return(NULL)
+  c(kernel = sprintf("Each input by itself beside all inputs gains %.0f nats of evidence (%+d parameters).",
+                     gained[["nats"]], as.integer(gained[["parameters"]])))
 }

@@ -58,7 +58,8 @@ engine_control <- function(n, control = NULL, used = 0) {
 engine_model <- function(model, jitter = 0) {
   kernel <- model$kernel
   if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
-  list(kernel = if (is.null(kernel$engine$tie)) kernel$engine else engine_kernel(kernel), noise = as.double(model$noise), jitter = as.double(jitter))
+  list(kernel = if (is.null(kernel$engine$tie)) kernel$engine else engine_kernel(kernel),
+       noise = as.double(model$noise), jitter = as.double(jitter))
 }
 
 engine_points <- function(z, model, jitter = 0) c(engine_model(model, jitter), list(z = z))

@@ -9,34 +9,36 @@
 #'
 #' \method{pfdtc}{default}(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NULL,
 #'   hyper = c("evidence", "pilot", "joint", "fixed"), aux = NULL, neighbours = NULL,
-#'   family = stats::gaussian(), approx = c("laplace", "vi"), mean = ~1, transform = NULL,
+#'   family = stats::gaussian(), approx = c("laplace", "vi"), mean = ~1,
+#'   transform = getOption("pfdtc.transform", "auto"), like = NULL, plain = FALSE,
 #'   workers = NULL, inducing = NULL, weights = NULL, offset = NULL, center = TRUE,
 #'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
 #'
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
-#' @param x numeric matrix or data frame of inputs, one row per observation; or a formula.
-#' @param y numeric response, or classes or counts with another `family`.
+#' @param x,y inputs, a matrix or data frame, or a formula; numeric response, or classes or counts with a `family`.
 #' @param m maximum number of inducing points. Default: none up to 5,000 rows (exact posterior), else 200; 50 if
 #'   neighbours explain most of f.
-#' @param tol accuracy to certify, between 0 and 1: the fit chooses its approximation by it. Default: none.
+#' @param tol accuracy to certify, in sd of the modelled response. Default: none.
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
 #'   best of several.
-#' @param noise noise variance, in squared units of `y`; default: learned. A one-sided formula: its log is linear in
-#'   inputs (`~ x1`) or smooth (`~ smooth(x1)`). 0 interpolates: held at 1e-10 of the variance of `y`.
+#' @param noise noise variance, in squared units of `y`; default: found with `transform`. A formula: constant (`~ 1`),
+#'   its log linear (`~ x1`) or smooth (`~ smooth(x1)`). 0 interpolates.
 #' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
-#' @param neighbours number of nearest neighbours in a prediction, 0 for none. Default: 40 or none, by the data.
+#' @param neighbours number of nearest neighbours in a prediction. Default: 40 or 0, by the data.
 #' @param family,approx [gaussian()], [binomial()], [poisson()], [nb()] or [student()]; for all but the first, Laplace's
 #'   approximation or `"vi"`, the best normal distribution.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
-#' @param transform `"log"` or `"yeojohnson"`, applied to the response; `fit$transform` of another fit; `"auto"`: found.
+#' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; `fit$transform` of another fit;
+#'   `"auto"`: the best by log marginal likelihood, with constant or smooth noise, see `fit$response`.
+#' @param like,plain a fit whose model is taken (kernel, noise, transform, mean), so that nothing is learned; `TRUE`:
+#'   the response as given, constant noise, one stationary kernel.
 #' @param workers `TRUE`: fit on workers of \pkg{future} or \pkg{mirai}, see [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
 #' @param weights,offset the noise variance is `noise / weights`; `offset` is added to f.
-#' @param center,scale centre `y` at its mean, scale it by its sd? Results are in units of `y` all the same.
-#' @param control options of computing, see [pfdtc_control()].
-#' @param keep_data keep the rows? A fit without them is small, has no neighbours and needs `newdata` to predict.
+#' @param center,scale centre `y` at its mean, scale it by its sd? Results are in units of `y`.
+#' @param control,keep_data options of computing, see [pfdtc_control()]; keep the rows? A fit without them is small.
 #' @param formula,data,subset,na.action as in [lm()]; inputs may be factors. `data` may be a row source, see
 #'   [rows_blocks()].
 #' @param ... arguments of the other method, by name.
@@ -50,9 +52,8 @@
 #' The model is \eqn{y_n = f(x_n) + e_n}, \eqn{e_n \sim N(0, \sigma^2 / w_n)}{e_n ~ N(0, s2 / w_n)}, with a Gaussian
 #' process prior on f. A fit *learns* kernel and noise by the Vecchia likelihood (each response given its nearest
 #' neighbours) from several starts, and by the exact log marginal likelihood of at most 2,000 rows. It *chooses*
-#' the posterior, and *computes* it from all rows. Inducing points are moved only if that changes predictions. An
-#' argument overrides the choice that it names. `m`, `inducing`, `aux`, `hyper = "pilot"` and `"joint"` ask for
-#' inducing points.
+#' the posterior, and *computes* it from all rows. An argument overrides the choice that it names. `m`, `inducing`,
+#' `aux`, `hyper = "pilot"` and `"joint"` ask for inducing points.
 #'
 #' Learning takes one to fifteen seconds. The exact posterior costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2}
 #' bytes, inducing points \eqn{O(n m^2)}{O(n m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt
@@ -68,8 +69,8 @@
 #' fit <- pfdtc(dist ~ speed, cars)
 #' fit
 #' predict(fit, data.frame(speed = c(5, 15)), interval = "prediction")
-#' # inducing points at the same hyperparameters, and a certified accuracy
-#' pfdtc(dist ~ speed, cars, m = 10, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+#' # inducing points with the same model, and a certified accuracy
+#' pfdtc(dist ~ speed, cars, m = 10, like = fit)
 #' pfdtc(dist ~ speed, cars, tol = 0.02, kernel = kernel_se(), hyper = "pilot")
 #' # a binary response
 #' manual <- pfdtc(am ~ wt + hp, mtcars, family = binomial(), kernel = kernel_se())
@@ -83,8 +84,9 @@ pfdtc <- function(x, ...) UseMethod("pfdtc")
 pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NULL,
                           hyper = c("evidence", "pilot", "joint", "fixed"), aux = NULL,
                           neighbours = NULL, family = stats::gaussian(), approx = c("laplace", "vi"), mean = ~1,
-                          transform = NULL, workers = NULL, inducing = NULL, weights = NULL, offset = NULL,
-                          center = TRUE, scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...) {
+                          transform = getOption("pfdtc.transform", "auto"), like = NULL, plain = FALSE, workers = NULL,
+                          inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                          control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
@@ -104,7 +106,8 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'   units of the data.
 #'   * What it is: `call`, `method`, `version`; `posterior`, `"exact"`, `"far"` (inducing points) or `"far + near"`
 #'     (with nearest neighbours); `because`, a sentence for each choice; `likelihood` and `theta` for other families;
-#'     `transform`, `noise_trend`.
+#'     `transform`, `noise_trend`. `response`, a data frame of the transforms and noise models compared: `merit`, log
+#'     marginal likelihood less 2 a parameter; `chosen`; `refused`, by held-out rows.
 #'   * Kernel: `kernel`, `noise`. `kernels`, a data frame of the kernels compared: `score`, minus the mean log density
 #'     of held-out scaled responses plus a price for parameters, and its `se` (`NA`: log marginal likelihoods).
 #'   * Learning: `learned`, a data frame of the starts: `lengthscale`, `noise` and the `evidence` reached. Starts within
@@ -133,6 +136,7 @@ NULL
 matrix_fit <- function(method, call, frame, dots) {
   args <- mget(setdiff(names(formals(sys.function(-1L))), "..."), frame)
   check_dots_empty(dots, names(args))
+  args <- model_asked(args)
   missing <- vapply(args[c("x", "y")], identical, NA, formals(function(x) NULL)$x)
   args[c("x", "y")[missing]] <- list(NULL)
   if (wants_workers(args$workers)) abort_input("workers", "TRUE", "NULL beside `x` and `y`: take a formula and `data`")
@@ -145,7 +149,7 @@ matrix_fit <- function(method, call, frame, dots) {
 # Called by a formula method. The default method has the arguments that are known, and their defaults.
 formula_fit <- function(method, call, envir, dots) {
   call[[1L]] <- as.name(method)
-  args <- formula_arguments(dots, get(paste0(method, ".default"), topenv()))
+  args <- model_asked(formula_arguments(dots, get(paste0(method, ".default"), topenv())))
   source <- eval(call$data, envir)
   if (wants_workers(args$workers) && !is_source(source)) source <- frame_on_workers(source)
   if (is_source(source)) return(source_fit(method, source, call, args, envir))
@@ -189,6 +193,9 @@ check_source_fit <- function(method, args) {
   if (is.null(family$objective) || family$fitc) {
     abort_input("data", "a row source", sprintf("a data frame for %s()", method),
                 hint = "pfdtc(), gp_vfe(), gp_dtc() and gp_sor() read row sources.")
+  }
+  if (!is.null(args$noise_trend)) {
+    abort_input("like", "a fit with noise of several sizes", "one with constant noise where rows come from a source")
   }
   for (what in c("tol", "family", "transform")) {
     asked <- switch(what, family = !is.null(as_likelihood(args$family)),

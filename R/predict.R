@@ -12,7 +12,7 @@
 #' @param interval `"credible"` for f (or `"confidence"`), `"prediction"` for a new response of weight 1, `"conformal"`
 #'   for a new response without assuming normal noise.
 #' @param level probability of the interval.
-#' @param type the quantity to predict, see details.
+#' @param type the quantity to predict, see details. Default: `"mean"` with Gaussian noise, else `"latent"`.
 #' @param wrt name or number of the input for `type = "derivative"`.
 #' @param certified make the interval contain that of the exact Gaussian process? Keep `fit$reference <-
 #'   reference(fit)`, or each call computes a reference, see [certify()].
@@ -20,16 +20,15 @@
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? It costs two posteriors
 #'   for each hyperparameter.
 #' @param na.action treatment of missing values: by default they predict `NA`; `na.omit` drops the rows.
-#' @param file for a row source: a CSV file for the predictions, whose name is returned. After an interrupt the same
-#'   call continues.
+#' @param file for a row source: a CSV file for the predictions. After an interrupt the same call continues.
 #' @param ... not used: an unknown argument is an error.
 #' @return As [predict.lm()]: a vector; with `interval` a matrix with columns `fit`, `lwr` and `upr`; with `se.fit` or
 #'   `full_cov` a list of `fit`, `se.fit` and `cov`. For `type = "terms"` a matrix with attribute `constant`.
 #' @details
 #' | `type` | Prediction |
 #' | --- | --- |
+#' | `"mean"`, `"response"` | mean response, averaged over f |
 #' | `"latent"`, `"link"` | f, with its offset |
-#' | `"response"` | mean response, averaged over f |
 #' | `"median"` | median of a transformed response, count or share |
 #' | `"class"` | the more probable class |
 #' | `"density"` | log predictive density of the response in `newdata` |
@@ -37,19 +36,17 @@
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
 #' | `"derivative"` | slope of f along `wrt`; none for Matern 1/2 kernels |
 #'
-#' The sd of `"response"` is that of a new response with Gaussian noise, else that of the mean response given f.
-#' For a transformed response, `"latent"` is on the transformed scale, `"response"` and `"median"` on that of the
-#' response. For other families, credible intervals are for what `type` names, and prediction intervals are quantiles of
+#' The sd of `"response"` is that of a new response with Gaussian noise; otherwise sds are those of the mean given f.
+#' With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit found T, y is cut for
+#' its mean: at the outermost training response, or one sd of T(y) from its mean if that is further out. For other
+#' families, credible intervals are for what `type` names, and prediction intervals are quantiles of
 #' a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. Single classes
 #' have no prediction interval. Certificates refer to Laplace's approximation with the exact GP prior.
 #'
-#' With an exact posterior of 5,000 rows a million means take 20 seconds, a million standard deviations 15 minutes of one
-#' thread; `m = 200, neighbours = 40` makes them faster.
-#'
-#' Conformal intervals need a leave-one-out pass in each call. With nearest neighbours the mean jumps, by less than the
-#' sd, where the neighbours change.
+#' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000 rows
+#' takes 20 seconds, with standard deviations 15 minutes; `m = 200, neighbours = 40` is faster.
 #' @section Invariants: intervals with Gaussian noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
-#'   certified. Terms, constant and offset sum to the mean. Several rows are predicted as each alone, up to rounding.
+#'   certified or transformed. Terms, constant and offset sum to the mean. Several rows are predicted as each alone, up to rounding.
 #' @section Errors: class `pfdtc_error_input` for wrong columns, unknown levels, arguments that do not go together, and
 #'   a covariance matrix above `getOption("pfdtc.max_memory", 2^32)` bytes.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS; formulas are in `vignette("theory")`.

@@ -24,7 +24,9 @@ settings <- local({
     family = setting("response", "pfdtc", kept = FALSE),
     approx = setting("response", "pfdtc", kept = FALSE),
     mean = setting("learn"),
-    transform = setting("response", "pfdtc", null = FALSE, check = function(value, method) check_transform(value)),
+    like = setting("learn", kept = FALSE, check = function(value, method) check_fit(value, "like")),
+    plain = setting("response", "pfdtc", null = FALSE, check = function(value, method) check_flag(value, "plain")),
+    transform = setting("response", null = FALSE, check = function(value, method) check_transform(value)),
     workers = setting("rows", "pfdtc", kept = FALSE),
     inducing = setting("posterior", setdiff(every, c("gp_subsample", "gp_exact")),
                        check = function(value, method) check_inducing(value)),
@@ -39,7 +41,7 @@ settings <- local({
 
 # Returns the arguments, checked as far as that does not need the data, with the method, the call and the likelihood.
 check_settings <- function(method, call, args) {
-  args <- args[intersect(names(args), c(names(settings), "keep_sample"))]
+  args <- args[intersect(names(args), c(names(settings), "keep_sample", "noise_trend"))]
   likelihood <- as_likelihood(args$family, args$approx)
   for (name in intersect(names(settings), names(args))) {
     setting <- settings[[name]]
@@ -73,6 +75,36 @@ check_inducing <- function(inducing) {
     return(fit)
   }
   if (is.character(inducing)) check_choice(inducing, point_methods, "inducing") else check_matrix(inducing, "inducing")
+}
+
+# Returns the arguments completed by `like` or `plain`.
+model_asked <- function(args) {
+  plain <- !is.null(args$plain) && check_flag(args$plain, "plain")
+  if (!is.null(args$like)) return(model_of_like(args, plain))
+  if (!plain) return(args)
+  given <- c(transform = asks_for_transform(args$transform), noise = inherits(args$noise, "formula"))
+  if (any(given)) abort_input("plain", sprintf("TRUE beside `%s`", names(given)[given][1L]), "FALSE there")
+  replace(args, "transform", "none")
+}
+
+# Returns the arguments with the model of the fit `like`: kernel, noise and its sizes, transform and mean.
+model_of_like <- function(args, plain) {
+  like <- check_fit(args$like, "like")
+  given <- c(kernel = !is.null(args$kernel), noise = !is.null(args$noise), family = !is.null(as_likelihood(args$family)),
+             transform = asks_for_transform(args$transform),
+             hyper = length(args$hyper) == 1L && args$hyper != "fixed", plain = plain)
+  if (any(given)) {
+    abort_input(names(given)[given][1L], "given beside `like`", "left out",
+                hint = "To learn again, take parts of the fit: kernel = fit$kernel, transform = fit$transform.")
+  }
+  args[c("kernel", "noise", "hyper")] <- list(like$kernel, like$noise, "fixed")
+  args$transform <- if (is.null(like$transform)) "none" else like$transform
+  args["noise_trend"] <- list(like$noise_trend)
+  asked <- like$asked
+  args[c("center", "scale")] <- if (is.null(asked)) list(like$center != 0, like$scale != 1) else
+    asked[c("center", "scale")]
+  args["like"] <- list(NULL)
+  args
 }
 
 # NULL is "none".

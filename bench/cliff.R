@@ -3,8 +3,8 @@
 # A line a set and a number of rows: processor seconds of the fit, mean negative log density and root mean square error
 # (in sds of the response) of 1,000 other rows, the kernel, its noise sd, the posterior, and megabytes of the saved fit.
 #
-# Results, seed 101, sizes 1800,2000,2001,3000,5000 (rows are comparable within a column set only if the largest size is
-# the same); seconds and NLPD before the exact posterior went to 5,000 rows, and after:
+# Results, seed 101, sizes 1800,2000,2001,3000,5000 (other sizes draw other rows): seconds and NLPD before the exact
+# posterior went to 5,000 rows, and after:
 #
 #                 before: 2,000     2,001           5,000           after: 2,000    2,001          5,000
 #   borehole       17.9 s  -5.789    1.3 s  -5.478   3.0 s  -5.569    6.2 s  -5.789   3.5 s  -5.787   6.9 s  -5.848
@@ -16,14 +16,14 @@
 # where a linear mean is tried beside the kernel, which takes a second search. A million means of an exact posterior of
 # 4,800 rows take 17 s, a million standard deviations 930 s of one thread (25e9 operations a second).
 #
-# Exact log marginal likelihood of some rows in place of the Vecchia likelihood: gain in leave-one-out log density of
+# Exact log marginal likelihood of some rows in place of the Vecchia likelihood: gain in leave-one-out density of
 # 2,000 rows, and gain in log density of 1,000 new rows under the exact posterior (n = 2,000, the last five 2,500):
 # borehole .232, .269; hartmann .124, .119; friedman .006, .010; diamonds .095, .094; diamonds .093, .089; txhousing .001,
 # .003; packages .013, .009; waves_noisy .000, .001; hartmann_noisy .006, .006. Of 1,000 rows alone: hartmann -.004, .008;
 # txhousing -.008, -.011; waves_noisy -.002, -.002. So 1,000 rows come first and 2,000 decide.
 #
-# Steps of the exact likelihood at 2,000 rows from the end at 1,000 rows: 3 to 9, from the end of the Vecchia likelihood 8
-# to 13. A step that promises less than a quarter of a nat changes NLPD by less than .001.
+# Steps of the exact likelihood at 2,000 rows from the end at 1,000 rows: 3 to 9, from the end of the Vecchia
+# likelihood 8 to 13. A step that promises less than a quarter of a nat changes NLPD by less than .001.
 library(pfdtc)
 arguments <- c("101", "1800,2000,2300,3000,4000,5000,6000", "")
 arguments[seq_along(commandArgs(TRUE))] <- commandArgs(TRUE)

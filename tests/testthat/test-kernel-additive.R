@@ -80,6 +80,40 @@ test_that("certificates of a fit with the additive kernel contain the exact proc
   }
 })
 
+test_that("the default fit of a sum takes the additive kernel, that of an interaction does not", {
+  skip_on_cran()
+  with_seed(7, {
+    x <- matrix(stats::runif(150 * 6), 150)
+    new <- matrix(stats::runif(300 * 6), 300)
+    noise <- stats::rnorm(150) / 10
+  })
+  sum_of <- function(x) sin(6 * x[, 1]) + 8 * (x[, 2] - 0.5)^2 + exp(x[, 3]) + 0.7 * cos(9 * x[, 4]) + x[, 5]
+  fit <- with_seed(1, pfdtc(x, sum_of(x) + noise))
+  expect_true(is_additive(fit$kernel))
+  expect_match(fit$because[["kernel"]], "nats")
+  expect_output(print(fit), "each input by itself", fixed = TRUE)
+  one <- with_seed(1, pfdtc(x, sum_of(x) + noise, kernel = kernel_of(fit$kernel$base)))
+  error <- function(fit) sqrt(mean((predict(fit, new) - sum_of(new))^2))
+  expect_lt(error(fit), 0.5 * error(one))
+  expect_true(all(fit$kernels$score[fit$kernels$chosen] <= fit$kernels$score))
+  apart <- function(x) sin(4 * rowSums(x[, 1:3]) + 3 * x[, 4] * x[, 5])
+  fit <- with_seed(1, pfdtc(x, apart(x) + noise))
+  expect_false(any(vapply(as_sum(fit$kernel)$leaves, is_additive, NA)))
+  expect_false("kernel" %in% names(fit$because))
+})
+
+test_that("with many rows the additive kernel is learned from some first, and ends where all rows would", {
+  skip_on_cran()
+  with_seed(8, {
+    x <- matrix(stats::runif(320 * 5), 320)
+    y <- sin(6 * x[, 1]) + cos(5 * x[, 2]) + x[, 3]^2 + exp(x[, 4]) + cos(9 * x[, 5]) + stats::rnorm(320) / 5
+  })
+  fit <- with_seed(1, pfdtc(x, y, transform = "none"))
+  expect_true(is_additive(fit$kernel))
+  whole <- with_seed(1, gp_exact(x, y, kernel = kernel_additive(kernel_of(fit$kernel$base))))
+  expect_gt(as.numeric(logLik(fit)), as.numeric(logLik(whole)) - 4) # both are optima of a density with priors
+})
+
 test_that("derivatives of a fit with the additive kernel are central differences of its mean", {
   d <- additive_rows(30)
   fit <- gp_exact(y ~ a + b, d, kernel = kernel_additive(kernel_matern(5 / 2, 1, 2), TRUE, 2, 3))
@@ -109,4 +143,24 @@ test_that("the additive kernel can be given to other families, combined and upda
   expect_identical(moved$additive.share, 3)
   poisson <- pfdtc(round(exp(y)) ~ a + b, d, family = poisson(), kernel = kernel_additive(kernel_se()))
   expect_true(all(predict(poisson, d, type = "response") > 0))
+})
+
+test_that("summary() has what each input explains, near the known shares of Ishigami's function", {
+  skip_on_cran()
+  with_seed(1, {
+    x <- matrix(stats::runif(900, -pi, pi), 300, dimnames = list(NULL, c("a", "b", "c")))
+    y <- sin(x[, 1]) + 7 * sin(x[, 2])^2 + 0.1 * x[, 3]^4 * sin(x[, 1]) + stats::rnorm(300) * 0.3
+  })
+  fit <- with_seed(1, pfdtc(x, y, transform = "none"))
+  before <- .Random.seed
+  about <- summary(fit)
+  expect_identical(.Random.seed, before)
+  shares <- about$input_shares
+  expect_identical(shares$input, c("a", "b", "c"))
+  expect_equal(shares$alone, c(0.31, 0.44, 0), tolerance = 0.1) # 300 rows leave errors of .03
+  expect_equal(shares$total, c(0.56, 0.44, 0.24), tolerance = 0.1)
+  expect_output(print(about), "Explains alone")
+  expect_null(summary(gp_exact(dist ~ speed, cars))$input_shares)
+  d <- additive_rows(40)
+  expect_identical(summary(gp_exact(y ~ a + g, d))$input_shares$input, c("a", "g"))
 })

@@ -1,0 +1,77 @@
+# One model for all functions that fit: `like` takes the model of a fit, `plain` the model of earlier versions.
+uneven_data <- function(n = 80) {
+  with_seed(4, {
+    d <- data.frame(a = stats::runif(n, 0, 6), b = stats::rnorm(n), w = stats::runif(n, 0.5, 2))
+    d$y <- exp(1 + sin(d$a) + exp(0.3 * d$a - 2) * stats::rnorm(n))
+    d
+  })
+}
+
+test_that("like = fit is the exact posterior of the fit's model, whatever that is", {
+  d <- uneven_data()
+  new <- data.frame(a = c(-1, 1, 3, 8), b = 0)
+  kernel <- kernel_matern(3/2)
+  models <- list(
+    list(transform = "auto"),
+    list(transform = "log", noise = ~ a, mean = ~ a, kernel = kernel),
+    list(transform = "yeojohnson", noise = ~ smooth(a), kernel = kernel, weights = quote(w), center = FALSE),
+    list(noise = 0.3, kernel = kernel_se(1, 1), hyper = "fixed", scale = FALSE))
+  for (model in models) {
+    fit <- with_seed(1, do.call(pfdtc, c(list(y ~ a + b, quote(d)), model)))
+    exact <- do.call(gp_exact, c(list(y ~ a + b, quote(d), like = fit), model["weights"][!is.null(model$weights)]))
+    expect_identical(fit$posterior, "exact")
+    for (type in c("mean", "latent", "response")) {
+      expect_equal(predict(exact, new, type = type, se.fit = TRUE), predict(fit, new, type = type, se.fit = TRUE),
+                   tolerance = 1e-8)
+    }
+    expect_equal(fitted(exact), fitted(fit), tolerance = 1e-8)
+    expect_equal(exact$evidence, fit$evidence, tolerance = 1e-8)
+    expect_identical(exact$transform, fit$transform)
+    expect_identical(exact$df - fit$df <= 0, TRUE)
+    expect_lt(kl_divergence(fit, exact), 1e-6)
+  }
+})
+
+test_that("every function that fits takes the model, and the fits can be compared", {
+  d <- uneven_data()
+  fit <- with_seed(1, pfdtc(y ~ a + b, d, transform = "log", noise = ~ a, kernel = kernel_se()))
+  exact <- gp_exact(y ~ a + b, d, like = fit)
+  fits <- lapply(list(pfdtc = pfdtc, gp_vfe = gp_vfe, gp_dtc = gp_dtc, gp_sor = gp_sor, gp_fitc = gp_fitc,
+                      gp_subsample = gp_subsample), function(f) f(y ~ a + b, d, like = fit, m = 30))
+  compared <- compare_fits(fits, exact, d[1:10, ], certify = FALSE)
+  expect_true(all(is.finite(compared$rmse_mean)))
+  expect_lt(compared$rmse_mean[1L], 0.05 * sd(predict(exact, type = "latent")))
+  for (one in fits) expect_identical(one$transform, fit$transform)
+  expect_s3_class(plot_fits(fits[1:2], exact = exact, newdata = d[1:5, ]), "data.frame")
+  expect_equal(gp_vfe(as.matrix(d[c("a", "b")]), d$y, m = 30, like = fit)$evidence, fits$gp_vfe$evidence)
+  other <- gp_exact(y ~ a + b, d, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
+  expect_error(kl_divergence(fit, other), "like", class = "pfdtc_error_input")
+})
+
+test_that("what `like` has is not given beside it, and it is a fit with Gaussian noise", {
+  d <- uneven_data(40)
+  fit <- pfdtc(y ~ a, d, kernel = kernel_se(1, 1), noise = 0.2, hyper = "fixed", transform = "log")
+  for (beside in list(list(kernel = kernel_se()), list(noise = 1), list(transform = "log"), list(hyper = "evidence"),
+                      list(plain = TRUE), list(family = poisson()))) {
+    expect_error(do.call(pfdtc, c(list(y ~ a, d, like = fit), beside)), names(beside), class = "pfdtc_error_input")
+  }
+  expect_error(pfdtc(y ~ a, d, like = 3), "like", class = "pfdtc_error_input")
+  counts <- pfdtc(round(y) ~ a, d, family = poisson(), kernel = kernel_se(1, 1), hyper = "fixed")
+  expect_error(pfdtc(y ~ a, d, like = counts), "like", class = "pfdtc_error_input")
+  uneven <- pfdtc(y ~ a, d, noise = ~ a, kernel = kernel_se())
+  expect_error(pfdtc(y ~ a, in_blocks(d), like = uneven), "like", class = "pfdtc_error_input")
+})
+
+test_that("plain = TRUE is the response as given with constant noise", {
+  d <- uneven_data(60)
+  plain <- with_seed(1, pfdtc(y ~ a, d, plain = TRUE, kernel = kernel_se()))
+  same <- with_seed(1, pfdtc(y ~ a, d, transform = "none", noise = ~ 1, kernel = kernel_se()))
+  expect_equal(coef(plain), coef(same))
+  expect_null(plain$transform)
+  expect_null(plain$noise_trend)
+  expect_error(pfdtc(y ~ a, d, plain = TRUE, transform = "log"), "plain", class = "pfdtc_error_input")
+  expect_error(pfdtc(y ~ a, d, plain = TRUE, noise = ~ a), "plain", class = "pfdtc_error_input")
+  expect_error(pfdtc(y ~ a, d, plain = 1), "plain", class = "pfdtc_error_input")
+  few <- pfdtc(y ~ a, d, transform = "auto", m = 10, kernel = kernel_se())
+  expect_match(few$because[["response"]], "inducing points")
+})
