@@ -268,7 +268,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
     too_far <- parameters$too_far(logs)
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
+    if (with_theta && !(at$theta > max(1e-6 * unit, s$likelihood$least) && at$theta < 1e8 * unit)) {
       return(list(value = Inf, reason = sprintf("%s is out of range", response$shape)))
     }
     sites <- response$at(at$theta, at$center)
