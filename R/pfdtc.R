@@ -1,6 +1,6 @@
 #' Gaussian process regression for few and for many rows
 #'
-#' Fits a Gaussian process: learns its hyperparameters, chooses its kernel and computes its posterior. Up to 2,000 rows
+#' Fits a Gaussian process: learns its hyperparameters, chooses its kernel and computes its posterior. Up to 5,000 rows
 #' the posterior is exact; for more rows it uses inducing points and nearest neighbours. [certify()] gives guaranteed
 #' bounds of the distance to the exact posterior.
 #'
@@ -16,7 +16,7 @@
 #'
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @param x,y inputs, a matrix or data frame, or a formula; numeric response, or classes or counts with a `family`.
-#' @param m maximum number of inducing points. Default: none up to 2,000 rows (exact posterior), else 200; 50 if
+#' @param m maximum number of inducing points. Default: none up to 5,000 rows (exact posterior), else 200; 50 if
 #'   neighbours explain most of f.
 #' @param tol accuracy to certify, in sd of the modelled response. Default: none.
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
@@ -51,7 +51,7 @@
 #' @details
 #' The model is \eqn{y_n = f(x_n) + e_n}, \eqn{e_n \sim N(0, \sigma^2 / w_n)}{e_n ~ N(0, s2 / w_n)}, with a Gaussian
 #' process prior on f. A fit *learns* kernel and noise by the Vecchia likelihood (each response given its nearest
-#' neighbours) from several starts; up to 2,000 rows the exact log marginal likelihood has the last word. It *chooses*
+#' neighbours) from several starts, and by the exact log marginal likelihood of at most 2,000 rows. It *chooses*
 #' the posterior, and *computes* it from all rows. An argument overrides the choice that it names. `m`, `inducing`,
 #' `aux`, `hyper = "pilot"` and `"joint"` ask for inducing points.
 #'
