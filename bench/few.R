@@ -24,9 +24,11 @@
 # lengthscales that were learned by heart: with 20 inputs and 60 rows mean z^2 is .97 and intervals cover .76; there
 # hyper_uncertainty has .89.
 #
-# Firmer priors, first 17 draws: sd of log lengthscales .49, .35, .21 for .7 has NLPD .579, .641, .704 for .583, the worst
-# losses .46 to .80; sd 1 for 2 of the log noise .523, but .002 worse on 7 sets. Noise of .1 and .5 is near the prior's
-# centre, so that this is no evidence. No rule reaches .95 on sets: there the responses are not normal.
+# Firmer priors, first 17 draws: sd of log lengthscales .49, .35, .21 for .7 has NLPD .579, .641, .704 for .583, and
+# worst losses of .46 to .80; sd 1 for 2 of the log noise .523, but .002 worse on 7 sets. Noise of .1 and .5 is near the
+# prior's centre, so that this is no evidence. No rule reaches .95 on sets: there the responses are not normal.
+#
+# `half` is not in the package: with repeated rows the noise is known, and z of merged rows has no information about it.
 suppressPackageStartupMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
 source("bench/sets.R")

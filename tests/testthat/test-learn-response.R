@@ -239,3 +239,11 @@ test_that("choices are drawn from their tables", {
   fixed <- pfdtc(y ~ x, positive_rows(20), kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
   expect_error(plot(fixed, which = "choices"), "chose nothing", class = "pfdtc_error_input")
 })
+
+test_that("Student's scale is not below the rounding of the responses", {
+  d <- with_seed(1, data.frame(x = stats::runif(60)))
+  d$y <- rep(1:6, 10) # whole numbers in all rows
+  d$x <- d$y + 0.01 * d$x
+  fit <- suppressWarnings(with_seed(1, pfdtc(y ~ x, d, family = student(), kernel = kernel_se())))
+  expect_gte(fit$theta, 1 / sqrt(12) - 1e-12)
+})
