@@ -17,6 +17,8 @@ complete_likelihood <- function(data, asked) {
   asked$noise <- 1
   asked$likelihood[c("levels", "trials")] <- list(data$levels, !is.null(data$sites$size))
   asked$likelihood$unit <- unit_of_f(asked$likelihood, data$sites)
+  least <- as_response(asked$likelihood)$least
+  asked$likelihood$least <- if (!is.null(least)) least(data$sites)
   message_if_response_constant(data, asked$likelihood)
   asked
 }

@@ -250,6 +250,42 @@ term_shares <- function(fit, most = 500L) {
   spread / sum(spread)
 }
 
+# Returns a data frame with the shares of the variance of f's mean that each input explains alone and with its
+# interactions (Saltelli's and Jansen's formulas). Inputs are taken as independent, with values of the training rows.
+# Returns NULL for one input, or if nothing was learned. The two samples are quasi-random: no random numbers are drawn.
+input_shares <- function(fit) {
+  x <- fit$data$x
+  groups <- column_groups(seq_along(fit$frame$columns), fit$frame$columns, data_variables_of(fit$data))
+  if (is.null(groups)) groups <- fit$frame$columns
+  inputs <- split(seq_along(groups), factor(groups, unique(groups)))
+  G <- length(inputs)
+  if (is.null(x) || nrow(x) < 5L || G < 2L || !is.data.frame(fit$learned)) return(NULL)
+  each <- if (is.null(fit$near)) nrow(fit_points(fit)) else share_sample[["near"]] # what a prediction costs
+  n <- min(share_sample[["rows"]], ceiling(share_sample[["values"]] / (each * (G + 2))))
+  root <- stats::uniroot(function(g) g^(2 * G + 1) - g - 1, c(1, 2), tol = 1e-12)$root
+  u <- (0.5 + outer(seq_len(n), root^-seq_len(2 * G))) %% 1 # Roberts' sequence
+  sample_of <- function(shift) {
+    out <- matrix(0, n, ncol(x))
+    for (j in seq_len(G)) {
+      own <- x[, inputs[[j]], drop = FALSE]
+      sorted <- do.call(order, lapply(seq_len(ncol(own)), function(c) own[, c]))
+      out[, inputs[[j]]] <- own[sorted[ceiling(u[, j + shift] * nrow(x))], ]
+    }
+    out
+  }
+  posterior <- posterior_of(fit)
+  f <- function(x) posterior_at(posterior, c(values_at(posterior$model$kernel, x), mean_only = TRUE))$mean
+  a <- sample_of(0L)
+  b <- sample_of(G)
+  f_a <- f(a)
+  f_b <- f(b)
+  f_c <- vapply(inputs, function(j) f(replace(a, cbind(rep(seq_len(n), length(j)), rep(j, each = n)), b[, j])), f_a)
+  var <- mean((c(f_a, f_b) - mean(c(f_a, f_b)))^2)
+  if (!isTRUE(var > 0)) return(NULL)
+  data.frame(input = names(inputs), alone = pmax(colMeans((f_b - mean(f_b)) * (f_c - f_a)) / var, 0),
+             total = colMeans((f_a - f_c)^2) / (2 * var), row.names = NULL)
+}
+
 # Returns predict(type = "derivative"): the slope of f along one input. Offsets do not change it.
 predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certified) {
   column <- derivative_column(fit, wrt)

@@ -102,8 +102,7 @@ judge_by_rows <- function(model) {
 }
 
 # Returns means over random groups of rows, of about equal size, of -log p(y_i | its nearest among all other rows).
-conditional_scores <- function(problem, theta) {
-  size <- learning_sizes$score
+conditional_scores <- function(problem, theta, size = learning_sizes$score) {
   pool <- problem$pool
   rows <- pool$take(min(size[["rows"]], pool$n))
   neighbours <- problem$neighbours(theta, rows, size[["near"]], earlier = FALSE)

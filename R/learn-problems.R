@@ -16,16 +16,16 @@
 # With `little_noise` the prior of the noise falls exponentially below exp(-1) times its centre, log prior = -(-q - 1/2)
 # / 4 in place of -q^2 / 8, where q = log(noise / centre): 2.8 nats at a millionth of the response's variance, not 16.5.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
-  kernel <- s$kernel
-  if (is_open(kernel)) kernel <- with_profile(kernel, profile, pool$x)
-  table <- parameter_units(kernel, pool$x, pool$signal)
-  same <- nrow(table) == length(kernel_values(s$kernel)) # then the names are those of s$free
-  names <- parameter_names(if (same) s$kernel else kernel, s$columns)
+  asked <- compiled <- compile_kernel(s$kernel)
+  if (is_open(s$kernel)) compiled <- compile_kernel(with_profile(s$kernel, profile, pool$x))
+  table <- parameter_units(compiled, pool$x, pool$signal)
+  names <- of_asked <- parameter_names(asked, s$columns)
+  if (nrow(table) != nrow(asked$table)) names <- parameter_names(compiled, s$columns) # else those of s$free
   last <- length(names)
   unit <- log(c(table$unit, pool$variance * pool$weight))
-  given <- log(c(kernel_values(kernel), if (is.null(s$noise)) NA else s$noise))
-  kernel <- name_lengthscales(set_values(kernel, ifelse(is.na(given), unit, given)[-last]), pool$x)
-  compiled <- compile_kernel(kernel)
+  given <- log(c(compiled$engine$values, if (is.null(s$noise)) NA else s$noise))
+  compiled <- set_values(compiled, ifelse(is.na(given), unit, given)[-last])
+  kernel <- compiled$kernel <- name_lengthscales(compiled, pool$x)
   lower <- unit + log(c(table$low, 1))
   lower[last] <- log(pool$floor * pool$weight)
   upper <- unit + log(c(table$high, 10))
@@ -39,7 +39,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   if (!is_small_enough(pool) && !is_mean(kernel)) {
     fade[which(table$what == "variance")] <- if (has_one_factor(kernel)) 4 else 1
   }
-  free <- !names %in% not_learned(s)
+  free <- !names %in% setdiff(of_asked, s$free)
   if (is_small_enough(pool)) table$sd[table$what == "variance"] <- wide_variance_sd
   precision <- fade * if (s$priors) 1 / c(table$sd, 2)^2 else numeric(last)
   at <- function(theta) {
@@ -268,7 +268,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
     too_far <- parameters$too_far(logs)
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    if (with_theta && !(at$theta > 1e-6 * unit && at$theta < 1e8 * unit)) {
+    if (with_theta && !(at$theta > max(1e-6 * unit, s$likelihood$least) && at$theta < 1e8 * unit)) {
       return(list(value = Inf, reason = sprintf("%s is out of range", response$shape)))
     }
     sites <- response$at(at$theta, at$center)

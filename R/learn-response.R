@@ -37,20 +37,24 @@ data_as_modelled <- function(data, transform, trend, asked) {
 # constant noise.
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
-  plain <- if (auto || is.null(asked$noise)) plain_response(data, asked) else "asked"
+  plain <- if (auto) plain_response(data, asked)
+  open <- auto && is.null(plain)
+  values <- if (open) values_of_response(data) else "many"
+  if (values != "many") message_values(values, data)
   transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
-    c(list(NULL), if (is.null(plain)) auto_transforms(data))
+    c(list(NULL), if (open) auto_transforms(data, values))
   trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
-    c(list(NULL), if (auto && is.null(asked$noise) && is.null(plain)) {
+    c(list(NULL), if (open && is.null(asked$noise) && values == "many") {
       list(noise_trend_of(data, seq_len(ncol(data$x)), seq_len(ncol(data$x))))
     })
-  list(transforms = transforms, trends = trends, plain = if (auto) plain)
+  list(transforms = transforms, trends = trends, plain = plain)
 }
 
-# Returns why the response is modelled as it is, with constant noise, although nothing was asked for; NULL: it is open.
-# Numbers in units of y, and arguments of the paper's method, ask for it.
+# Returns the argument that asks for the response as given with constant noise, where nothing else is asked for; NULL:
+# there is none. Numbers in units of y ask for that, and arguments of the paper's method.
 plain_response <- function(data, asked) {
   given <- c(
+    plain = isTRUE(asked$plain),
     family = !is.null(asked$likelihood), data = !is.null(data$whole), hyper = !asked$hyper[1L] %in% "evidence",
     m = !leaves_points_open(asked), tol = !is.null(asked$tol), noise = is.numeric(asked$noise),
     kernel = !is.null(asked$kernel) && has_variance(asked$kernel), offset = !is.null(data$offset),
@@ -73,10 +77,40 @@ has_variance <- function(kernel) {
 }
 
 # Returns the transforms that suit the responses.
-auto_transforms <- function(data) {
-  y <- unname(data$response)
-  Filter(function(transform) transform$kind != "log" || all(y > 0), lapply(as.list(transforms), function(kind) {
-    replace(new_transform(kind, y), "found", TRUE)
+auto_transforms <- function(data, values = "many") {
+  y <- unname(used_responses(data))
+  known <- c(if (all(y > 0) && values != "two") "log", if (values == "many") "yeojohnson")
+  lapply(known, function(kind) replace(new_transform(kind, y), "found", TRUE))
+}
+
+used_responses <- function(data) {
+  if (is.null(data$prior_weights)) data$response else data$response[data$prior_weights > 0]
+}
+
+# A density has no limit at a value that responses repeat. Returns "two" if there are two values, "few" if they are few
+# or one has a large share, else "many".
+values_of_response <- function(data) {
+  y <- used_responses(data)
+  times <- tabulate(match(y, unique(y)))
+  if (length(times) == 2L && length(y) > 4L) return("two")
+  atom <- max(times) > max(response_values[["share"]] * length(y), response_values[["times"]])
+  few <- length(times) < response_values[["values"]] && 2L * length(times) < length(y)
+  if (atom || few) "few" else "many"
+}
+
+message_values <- function(values, data) {
+  y <- used_responses(data)
+  counts <- all(y >= 0 & y == round(y))
+  if (values == "two") {
+    return(tell_classed("two_values", paste("The response has two values and is modelled as numbers. For classes use",
+                                            "`family = binomial()`.")))
+  }
+  common <- unname(y[match(max(tabulate(match(y, unique(y)))), tabulate(match(y, unique(y)))[match(y, unique(y))])])
+  tell_classed("few_values", sprintf("%.0f %% of the responses are %s: %s.", 100 * mean(y == common),
+                                     format(common, digits = 4), if (counts) {
+    "for counts use `family = poisson()` or `nb()`"
+  } else {
+    "densities near that value mean little, and the noise is modelled as constant"
   }))
 }
 
@@ -174,18 +208,12 @@ rows_transformed <- function(rows, transform) {
   if (anyDuplicated(rows$group)) merge_all_equal_rows(out) else out
 }
 
-# Returns log T'(y) less the log of the unit of T(y), summed over the rows of each distinct input.
-slopes_of_rows <- function(rows, transform, scale) {
-  each <- (if (is.null(transform)) 0 * rows$y else log_slope(transform, rows$y)) - log(scale)
-  drop(rowsum(each, rows$group, reorder = FALSE))
-}
-
 response_problem <- function(from, transform) {
   data <- rows_transformed(from$rows, transform)
   s <- replace(first_plan(data, from$asked)$learn, "rows", list(NULL))
   pool <- with_fixed_seed(learning_rows(data, s)) # always the same order
   pool$until <- from$until
-  c(learning_problem(pool, s, "matern32"), list(scale = data$scale))
+  c(learning_problem(pool, s, "matern32"), data[c("center", "scale")])
 }
 
 # Returns a response with constant noise, learned from from$theta, with its lambda if that is open.
@@ -258,8 +286,6 @@ likeliest_lambda <- function(transform, from, problem, theta) {
 
 # ---- the choice -----------------------------------------------------------------------------------------------------
 
-checked_response <- function(choice, from) choice
-
 # Returns the table of candidates, best first; those that were left out for lack of time have no merit.
 table_of_responses <- function(choice, labels) {
   tried <- choice$tried
@@ -267,7 +293,8 @@ table_of_responses <- function(choice, labels) {
     vapply(labels, function(label) if (is.null(tried[[label]])) none else tried[[label]][[what]], none)
   }
   table <- data.frame(candidate = labels, merit = -of("score", NA_real_), parameters = of("parameters", NA_integer_),
-                      seconds = of("seconds", NA_real_), chosen = labels == choice$best$label)
+                      seconds = of("seconds", NA_real_), chosen = labels == choice$best$label,
+                      refused = labels %in% names(choice$refused))
   `rownames<-`(table[order(-table$merit), ], NULL)
 }
 
@@ -280,8 +307,9 @@ because_response <- function(choice, open) {
   transform <- choice$best$transform
   trend <- choice$best$trend
   c(response = if (length(open$transforms) > 1L) {
-    if (is.null(transform)) "Response: as given; no transform gains 2 nats of log marginal likelihood." else
-      sprintf("Response: %s, %s nats better than none.", transform_label(transform), gain("transform"))
+    paste0(if (is.null(transform)) "Response: as given; no transform gains 2 nats of log marginal likelihood." else
+      sprintf("Response: %s, %s nats better than none.", transform_label(transform), gain("transform")),
+      if (length(choice$refused)) sprintf(" Refused: %s (%s).", names(choice$refused)[1L], choice$refused[[1L]]))
   }, sizes = if (length(open$trends) > 1L) {
     if (is.null(trend)) "Noise: constant; smooth noise gains less than 4 nats." else
       sprintf("Noise: smooth in the inputs, %s nats better than constant.", gain("trend"))

@@ -60,11 +60,13 @@ signal_power <- function(data) {
 # Returns the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
 # (Sheppard); a smaller noise would fit the rounding. A step wider than the response's root mean square is no rounding.
 # The noise is also at least a millionth of the response's variance, which only interpolation needs, and, if no centre
-# was taken out, large enough for the digits of the kernel matrix.
+# was taken out, large enough for the digits of the kernel matrix. Steps of a transformed response differ: the floor has
+# their median, because their smallest is next to 0 where T is flat.
 noise_floor <- function(data) {
-  r <- data$response - if (is.null(data$offset)) 0 else data$offset
-  r <- sort(unique(r)) / data$scale
-  gap <- if (length(r) > 1L) min(diff(r)) else 0
+  y <- given_response(data)
+  gap <- if (is.null(data$transform)) smallest_step(y - if (is.null(data$offset)) 0 else data$offset) else
+    smallest_step(y) * stats::median(exp(log_slope(data$transform, y)))
+  gap <- gap / data$scale
   power <- response_variance(data)
   max(1e-6 * power, 1e-11 * response_power(data), min(gap^2, power) / 12)
 }

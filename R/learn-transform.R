@@ -16,6 +16,12 @@ with_transform <- function(data, transform, s) {
   out
 }
 
+# Returns log T'(y) less the log of the unit of T(y), summed over the rows of each distinct input.
+slopes_of_rows <- function(rows, transform, scale) {
+  each <- (if (is.null(transform)) 0 * rows$y else log_slope(transform, rows$y)) - log(scale)
+  drop(rowsum(each, rows$group, reorder = FALSE))
+}
+
 # ---- what is asked for -----------------------------------------------------------------------------------------------
 
 # Returns NULL or a transform. Its lambda is NA if it is to be learned; the transform of a fit is taken as it is.
@@ -38,11 +44,4 @@ new_transform <- function(kind, y) {
   if (kind == "log") return(structure(list(kind = kind, lambda = 0), class = "pfdtc_transform"))
   structure(list(kind = kind, lambda = NA_real_, centre = stats::median(y), unit = column_spread(y)),
             class = "pfdtc_transform")
-}
-
-check_positive_response <- function(y) {
-  if (!all(y > 0)) {
-    abort_input("transform", sprintf("\"log\" of a response that goes down to %s", format(min(y))),
-                "\"log\" of positive responses", hint = "\"yeojohnson\" is for any.")
-  }
 }

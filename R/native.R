@@ -58,7 +58,8 @@ engine_control <- function(n, control = NULL, used = 0) {
 engine_model <- function(model, jitter = 0) {
   kernel <- model$kernel
   if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
-  list(kernel = engine_kernel(kernel), noise = as.double(model$noise), jitter = as.double(jitter))
+  list(kernel = if (is.null(kernel$engine$tie)) kernel$engine else engine_kernel(kernel),
+       noise = as.double(model$noise), jitter = as.double(jitter))
 }
 
 engine_points <- function(z, model, jitter = 0) c(engine_model(model, jitter), list(z = z))
@@ -320,9 +321,12 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
                            basis = matrix(0, nrow(data$x), 0L), at = vecchia_input(data, length(rows), control)) {
   kernel <- model$kernel
   if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
-  result <- .Call(ffi_vecchia, list(kernel = engine_kernel(kernel), noise = as.double(model$noise), jitter = 0),
-                  at$rows, data$weights, basis, rows, neighbours, times, as.integer(slopes), at$control)
-  if (result$status != 0L) as_value(result) else tied_slopes(kernel, result)
+  tied <- !is.null(kernel$engine$tie)
+  model <- list(kernel = if (tied) engine_kernel(kernel) else kernel$engine, noise = as.double(model$noise), jitter = 0)
+  result <- .Call(ffi_vecchia, model, at$rows, data$weights, basis, rows, neighbours, times, as.integer(slopes),
+                  at$control)
+  if (result$status != 0L) return(as_value(result))
+  if (tied) tied_slopes(kernel, result) else result
 }
 
 vecchia_input <- function(data, n, control) list(rows = engine_rows(data), control = engine_control(n, control))

@@ -1,6 +1,6 @@
 #' Gaussian process regression for few and for many rows
 #'
-#' Fits a Gaussian process: learns its hyperparameters, chooses its kernel and computes its posterior. Up to 2,000 rows
+#' Fits a Gaussian process: learns its hyperparameters, chooses its kernel and computes its posterior. Up to 5,000 rows
 #' the posterior is exact; for more rows it uses inducing points and nearest neighbours. [certify()] gives guaranteed
 #' bounds of the distance to the exact posterior.
 #'
@@ -9,20 +9,20 @@
 #'
 #' \method{pfdtc}{default}(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NULL,
 #'   hyper = c("evidence", "pilot", "joint", "fixed"), aux = NULL, neighbours = NULL,
-#'   family = stats::gaussian(), approx = c("laplace", "vi"), mean = ~1, transform = NULL,
-#'   like = NULL, plain = FALSE, workers = NULL, inducing = NULL, weights = NULL,
-#'   offset = NULL, center = TRUE, scale = TRUE, control = pfdtc_control(),
-#'   keep_data = TRUE, ...)
+#'   family = stats::gaussian(), approx = c("laplace", "vi"), mean = ~1,
+#'   transform = getOption("pfdtc.transform", "auto"), like = NULL, plain = FALSE,
+#'   workers = NULL, inducing = NULL, weights = NULL, offset = NULL, center = TRUE,
+#'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
 #'
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @param x,y inputs, a matrix or data frame, or a formula; numeric response, or classes or counts with a `family`.
-#' @param m maximum number of inducing points. Default: none up to 2,000 rows (exact posterior), else 200; 50 if
+#' @param m maximum number of inducing points. Default: none up to 5,000 rows (exact posterior), else 200; 50 if
 #'   neighbours explain most of f.
 #' @param tol accuracy to certify, in sd of the modelled response. Default: none.
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
 #'   best of several.
-#' @param noise noise variance, in squared units of `y`; default: learned. A one-sided formula: its log is linear in
-#'   inputs (`~ x1`) or smooth (`~ smooth(x1)`). 0 interpolates.
+#' @param noise noise variance, in squared units of `y`; default: found with `transform`. A formula: constant (`~ 1`),
+#'   its log linear (`~ x1`) or smooth (`~ smooth(x1)`). 0 interpolates.
 #' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
@@ -30,7 +30,8 @@
 #' @param family,approx [gaussian()], [binomial()], [poisson()], [nb()] or [student()]; for all but the first, Laplace's
 #'   approximation or `"vi"`, the best normal distribution.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
-#' @param transform `"log"` or `"yeojohnson"`, applied to the response; `fit$transform` of another fit; `"auto"`: found.
+#' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; `fit$transform` of another fit;
+#'   `"auto"`: the best by log marginal likelihood, with constant or smooth noise, see `fit$response`.
 #' @param like,plain a fit whose model is taken (kernel, noise, transform, mean), so that nothing is learned; `TRUE`:
 #'   the response as given, constant noise, one stationary kernel.
 #' @param workers `TRUE`: fit on workers of \pkg{future} or \pkg{mirai}, see [rows_parts()].
@@ -50,7 +51,7 @@
 #' @details
 #' The model is \eqn{y_n = f(x_n) + e_n}, \eqn{e_n \sim N(0, \sigma^2 / w_n)}{e_n ~ N(0, s2 / w_n)}, with a Gaussian
 #' process prior on f. A fit *learns* kernel and noise by the Vecchia likelihood (each response given its nearest
-#' neighbours) from several starts; up to 2,000 rows the exact log marginal likelihood has the last word. It *chooses*
+#' neighbours) from several starts, and by the exact log marginal likelihood of at most 2,000 rows. It *chooses*
 #' the posterior, and *computes* it from all rows. An argument overrides the choice that it names. `m`, `inducing`,
 #' `aux`, `hyper = "pilot"` and `"joint"` ask for inducing points.
 #'
@@ -83,8 +84,9 @@ pfdtc <- function(x, ...) UseMethod("pfdtc")
 pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NULL,
                           hyper = c("evidence", "pilot", "joint", "fixed"), aux = NULL,
                           neighbours = NULL, family = stats::gaussian(), approx = c("laplace", "vi"), mean = ~1,
-                          transform = NULL, like = NULL, plain = FALSE, workers = NULL, inducing = NULL,
-                          weights = NULL, offset = NULL, center = TRUE, scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...) {
+                          transform = getOption("pfdtc.transform", "auto"), like = NULL, plain = FALSE, workers = NULL,
+                          inducing = NULL, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
+                          control = pfdtc_control(), keep_data = TRUE, ...) {
   matrix_fit(.Generic, match.call(), environment(), list(...))
 }
 
@@ -104,7 +106,8 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'   units of the data.
 #'   * What it is: `call`, `method`, `version`; `posterior`, `"exact"`, `"far"` (inducing points) or `"far + near"`
 #'     (with nearest neighbours); `because`, a sentence for each choice; `likelihood` and `theta` for other families;
-#'     `transform`, `noise_trend`.
+#'     `transform`, `noise_trend`. `response`, a data frame of the transforms and noise models compared: `merit`, log
+#'     marginal likelihood less 2 a parameter; `chosen`; `refused`, by held-out rows.
 #'   * Kernel: `kernel`, `noise`. `kernels`, a data frame of the kernels compared: `score`, minus the mean log density
 #'     of held-out scaled responses plus a price for parameters, and its `se` (`NA`: log marginal likelihoods).
 #'   * Learning: `learned`, a data frame of the starts: `lengthscale`, `noise` and the `evidence` reached. Starts within

@@ -15,7 +15,7 @@ print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 summary.gp_fit <- function(object, ...) {
   fit <- check_any_fit(object, "object")
   kept <- !is.null(fit$data)
-  out <- c(fit_facts(fit), list(term_shares = term_shares(fit)))
+  out <- c(fit_facts(fit), list(term_shares = term_shares(fit), input_shares = input_shares(fit)))
   if (!response_of(fit)$conjugate) {
     out$scores <- if (kept) summary_scores(training_scores(fit, seen = TRUE))
     out$scores_loo <- if (kept && fit$nobs <= dense_rows) summary_scores(training_scores(fit))
@@ -36,6 +36,7 @@ summary_scores <- function(s) c(NLPD = s$nlpd, RMSE = s$rmse, "Brier score" = s$
 print.summary.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   print_model(x, digits)
   print_kernels_tried(x$kernels)
+  print_input_shares(x$input_shares)
   listed <- function(s) {
     s <- s[!is.na(s)]
     if (length(s)) with_numbers(paste(names(s), "%s", collapse = ", "), s)
@@ -136,6 +137,14 @@ split_lengthscales <- function(names, columns) {
             endsWith(name, paste0(".lengthscale.", columns)))[1L]
   }, 1L, USE.NAMES = FALSE)
   data.frame(input = ifelse(is.na(end), 0L, end), factor = sub("[.]?lengthscale[.].*$", "", names))
+}
+
+print_input_shares <- function(shares) {
+  if (is.null(shares)) return(invisible())
+  percent <- function(v) sprintf("%.0f %%", 100 * v)
+  print_columns(data.frame(Input = shares$input, "Explains alone" = percent(shares$alone),
+                           "With interactions" = percent(shares$total), check.names = FALSE))
+  cat("(shares of the variance of the mean of f, if inputs are independent)\n\n")
 }
 
 # `se` is 0 for the kernel that others are held against, and NA for one compared by the log marginal likelihood.

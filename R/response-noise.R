@@ -104,10 +104,11 @@ most_trend <- 7
 
 within_trend <- function(log_factor) pmin(pmax(log_factor, -most_trend), most_trend)
 
-# Beside the noise's variance s2; 1 without a trend.
+# Beside the noise's variance s2; 1 without a trend. Smooth noise is never outside its range at the training rows.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
-  exp(within_trend(drop(noise_basis(trend, x) %*% trend$gamma)))
+  factor <- exp(within_trend(drop(noise_basis(trend, x) %*% trend$gamma)))
+  if (is.null(trend$smooth) || is.null(trend$range)) factor else pmin(pmax(factor, trend$range[1L]), trend$range[2L])
 }
 
 # Noise variance of a new response of weight 1 at rows of x, in squared units of y.

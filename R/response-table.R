@@ -10,6 +10,7 @@
 #   site                 the row of src/responses.c; the default is the link's name
 #   shape                the name of the shape parameter that is learned; NULL: there is none
 #   middle               the middle of the prior of the shape parameter, in units of f
+#   least(sites)         its smallest value; NULL: 1e-6 of that unit
 #   constant(y, size, theta)              the terms of log p without f
 #   theta_slopes(theta, y, f)             list(l, g, W): slopes in the log of the shape parameter
 #   engine(sites, theta)                  the sites as the engine reads them; by default the shape parameter is `size`
@@ -187,6 +188,7 @@ nb_row <- list(
 student_row <- list(
   name = "student", label = "Student-t", call = "student()", links = "identity", reads = "numbers", concave = FALSE,
   site = "student", shape = "sigma", middle = 0.5,
+  least = function(sites) min(smallest_step(sites$y), spread_of(sites$y)) / sqrt(12), # as the noise, see noise_floor()
   constant = function(y, size, theta) {
     df <- theta[2L]
     lgamma((df + 1) / 2) - lgamma(df / 2) - log(df * pi) / 2 - log(theta[1L])

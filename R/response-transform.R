@@ -145,6 +145,19 @@ gauss_legendre <- function(n) {
   list(node = e$values, weight = 2 * e$vectors[1L, ]^2)
 }
 
+check_positive_response <- function(y, argument = "transform") {
+  if (!all(y > 0)) {
+    abort_input(argument, sprintf("\"log\" of a response that goes down to %s", format(min(y))),
+                "\"log\" of positive responses", hint = "\"yeojohnson\" is for any.")
+  }
+}
+
+# Returns the smallest difference of two responses, 0 if all are equal.
+smallest_step <- function(y) {
+  y <- sort(unique(unname(y)))
+  if (length(y) > 1L) min(diff(y)) else 0
+}
+
 # Returns the response as it was given.
 given_response <- function(data) if (is.null(data$given_response)) data$response else data$given_response
 

@@ -168,6 +168,10 @@ training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
   if (!is.null(fit$noise_trend)) {
     given$w <- (if (is.null(given$w)) 1 else given$w) / noise_factor(fit$noise_trend, given$x)
   }
+  if (!is.null(fit$transform)) {
+    if (fit$transform$kind == "log") check_positive_response(given$response, "newdata")
+    given[c("given", "response")] <- list(given$response, transformed(fit$transform, given$response))
+  }
   given$keep <- if (is.null(given$w)) rep(TRUE, length(given$response)) else given$w > 0
   given
 }
@@ -221,7 +225,7 @@ rows_of_data <- function(data) {
   inputs <- training_inputs(data)
   sites <- data$sites
   list(x = inputs$x[inputs$index, , drop = FALSE], response = data$response, offset = data$offset,
-       w = data$prior_weights, y = if (!is.null(sites)) unname(all_rows(data, sites$y, 0)),
+       w = data$prior_weights, given = data$given_response, y = if (!is.null(sites)) unname(all_rows(data, sites$y, 0)),
        size = if (!is.null(sites$size)) unname(all_rows(data, sites$size, 1)))
 }
 
@@ -238,7 +242,7 @@ extended_rows <- function(old, new) {
     names <- make.unique(c(names, added))
   }
   list(x = rbind(old$x, new$x), response = stats::setNames(c(old$response, new$response), names),
-       offset = both("offset", 0), w = both("w", 1), y = c(old$y, new$y), size = both("size", 1))
+       offset = both("offset", 0), w = both("w", 1), given = c(old$given, new$given), y = c(old$y, new$y), size = both("size", 1))
 }
 
 # Returns the data with other rows. Equal rows are merged as in the fit; all equal rows if the fit has neighbours. Rows
@@ -261,6 +265,10 @@ data_of_rows <- function(data, rows, fit) {
   data$n <- sum(keep)
   data$shift <- log_density_shift(data$n, sum_of_logs(used), data$scale, merged$rows, merged$ss)
   data$response <- rows$response
+  if (!is.null(fit$transform)) {
+    data$given_response <- stats::setNames(rows$given, names(rows$response))
+    data$shift$constant <- data$shift$constant + sum(log_slope(fit$transform, unname(rows$given))[keep])
+  }
   data["offset"] <- list(rows$offset)
   data["prior_weights"] <- list(w)
   if (!is.null(fit$noise_trend)) data["given_weights"] <- list(w * noise_factor(fit$noise_trend, rows$x))

@@ -70,9 +70,8 @@ check_growing <- function(fit) {
                 hint = "Its mode depends on all rows at once, so sums over the old rows are not enough.")
   }
   if (gp_family(fit)$some) abort_input("fit", sprintf("a fit by %s()", fit$method), "one of all rows")
-  if (!is.null(fit$transform)) {
-    abort_input("fit", "one with a transformed response", "a fit without `transform`",
-                hint = "Fit all rows with transform = fit$transform, kernel = fit$kernel, noise = fit$noise.")
+  if (!is.null(fit$transform) && is.null(fit$data)) {
+    abort_input("fit", "one with a transformed response without its data", "one made with `keep_data = TRUE`")
   }
   fit
 }

@@ -75,8 +75,14 @@ line_rows <- 1000L
 # Distinct rows among which neighbours are searched while the response is chosen (bench/stages.R, bench/response.R).
 transform_rows <- 10000L
 
-# The response is chosen from so many rows on; beyond `held_out` rows, held-out rows may refuse it (bench/response.R).
-response_rule <- c(rows = 15L, held_out = 2000L)
+# The response is chosen from so many rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
+# candidate; a transform is refused if its squared errors at `predicted` rows are larger by more than this factor
+# (bench/response.R).
+response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.4)
+
+# A response has few values if one has more than this share and more than so many rows, or if there are fewer values
+# (bench/response.R).
+response_values <- c(share = 0.2, times = 5, values = 10)
 
 # Features of smooth noise, and rounds in which the variances of the coefficients are moved (bench/response.R).
 noise_trend_sizes <- c(points = 20L, rounds = 4L)
@@ -144,6 +150,10 @@ most_moves <- c(asked = 200L, default = 50L)
 # Scratch memory, in bytes, for the greedy choice of points under other likelihoods. It limits the rows that are looked
 # at: for 50,000 flights, 400 points from 10,000 rows predict as well as points from all rows. bench/laplace-near.R
 greedy_memory <- 2^25
+
+# What each input explains, in summary(): rows of a sample; kernel values that all predictions may take, and kernel
+# values that a prediction from neighbours is worth (bench/structure.R).
+share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 
 # The comparison by held-out rows under other likelihoods: rows in the posteriors and rows held out; inducing points
 # beside neighbours; the root mean square step after which the latent function has settled and the most steps for each

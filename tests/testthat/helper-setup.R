@@ -8,6 +8,9 @@ if (nzchar(Sys.getenv("PFDTC_TEST_MEMORY"))) {
 # threads ask for two.
 options(pfdtc.threads = 1L)
 
+# Most tests are about what is done with a model: the response is taken as given. Those about its choice say so.
+options(pfdtc.transform = "none")
+
 # PFDTC_TEST_QUICK=1 (sanitizers, valgrind), and R CMD check as CRAN runs it, keep the first and the last case of every
 # loop.
 quick <- function(cases) {

@@ -144,3 +144,23 @@ test_that("the additive kernel can be given to other families, combined and upda
   poisson <- pfdtc(round(exp(y)) ~ a + b, d, family = poisson(), kernel = kernel_additive(kernel_se()))
   expect_true(all(predict(poisson, d, type = "response") > 0))
 })
+
+test_that("summary() has what each input explains, near the known shares of Ishigami's function", {
+  skip_on_cran()
+  with_seed(1, {
+    x <- matrix(stats::runif(900, -pi, pi), 300, dimnames = list(NULL, c("a", "b", "c")))
+    y <- sin(x[, 1]) + 7 * sin(x[, 2])^2 + 0.1 * x[, 3]^4 * sin(x[, 1]) + stats::rnorm(300) * 0.3
+  })
+  fit <- with_seed(1, pfdtc(x, y, transform = "none"))
+  before <- .Random.seed
+  about <- summary(fit)
+  expect_identical(.Random.seed, before)
+  shares <- about$input_shares
+  expect_identical(shares$input, c("a", "b", "c"))
+  expect_equal(shares$alone, c(0.31, 0.44, 0), tolerance = 0.1) # 300 rows leave errors of .03
+  expect_equal(shares$total, c(0.56, 0.44, 0.24), tolerance = 0.1)
+  expect_output(print(about), "Explains alone")
+  expect_null(summary(gp_exact(dist ~ speed, cars))$input_shares)
+  d <- additive_rows(40)
+  expect_identical(summary(gp_exact(y ~ a + g, d))$input_shares$input, c("a", "g"))
+})

@@ -32,7 +32,7 @@ test_that("where nothing is gained a fit is the one with constant noise and the 
   expect_identical(found$learned, plain$learned)
   expect_null(found$transform)
   table <- found$response
-  expect_named(table, c("candidate", "merit", "parameters", "seconds", "chosen"))
+  expect_named(table, c("candidate", "merit", "parameters", "seconds", "chosen", "refused"))
   expect_identical(table$candidate[table$chosen], "none")
   expect_false(is.unsorted(-table$merit, na.rm = TRUE))
 })
@@ -120,7 +120,8 @@ test_that("the slope of the likelihood in the coefficients of smooth noise is th
 
 test_that("smooth features have the kernel's values as their products at Z", {
   x <- with_seed(1, matrix(stats::runif(120), 60))
-  smooth <- place_noise_trend(list(columns = 1:2, centre = c(0, 0), rate = c(1, 1), smooth = 1:2), x, c(0.2, 0.5))$smooth
+  trend <- list(columns = 1:2, centre = c(0, 0), rate = c(1, 1), smooth = 1:2)
+  smooth <- place_noise_trend(trend, x, c(0.2, 0.5))$smooth
   expect_equal(smooth$lengthscale, pmax(2 * c(0.2, 0.5), 0.3 * apply(x, 2, stats::sd)))
   expect_lte(nrow(smooth$z), 20L)
   u <- x[, 1:2] / rep(smooth$lengthscale, each = 60)
@@ -158,4 +159,91 @@ test_that("numbers in units of the response keep it as it is", {
   expect_identical(unname(tried(kernel = kernel_se(lengthscale = 2))), c(3L, 2L))
   expect_identical(unname(tried(m = 20)), c(1L, 1L))
   expect_identical(unname(tried(transform = "none")), c(1L, 1L))
+  expect_identical(unname(tried(plain = TRUE)), c(1L, 1L))
+})
+
+test_that("two values, few values and counts are said, and keep constant noise", {
+  d <- with_seed(1, data.frame(x = stats::runif(80)))
+  tried <- function(y) {
+    d$y <- y
+    case <- response_case(d)
+    lengths(responses_to_try(case$data, case$asked)[c("transforms", "trends")])
+  }
+  expect_message(two <- tried(as.numeric(d$x > 0.4)), class = "pfdtc_message_two_values")
+  expect_identical(unname(two), c(1L, 1L))
+  expect_message(counts <- tried(with_seed(2, stats::rpois(80, 2))), "poisson", class = "pfdtc_message_few_values")
+  expect_identical(unname(counts), c(1L, 1L))
+  expect_message(atom <- tried(pmax(d$x, 0.3)), "0.3", class = "pfdtc_message_few_values")
+  expect_identical(unname(atom), c(2L, 1L)) # the log
+  expect_silent(many <- tried(round(10 * d$x + 1, 1)))
+  expect_identical(unname(many), c(3L, 2L))
+})
+
+test_that("held-out means, and densities in the units of the response, are those of dense conditionals", {
+  d <- positive_rows(30)
+  from <- learned_from(response_case(d), log(c(0.3, 1.2, 0.1)))
+  model <- response_model(from, new_transform("log", d$y))
+  model$label <- "log"
+  at <- exp(model$theta)
+  z <- log(from$rows$y)
+  K <- dense_kernel(from$rows$x, "matern32", at[1], at[2]) + diag(at[3], 30)
+  u <- (z - mean(z)) / stats::sd(z)
+  var <- 1 / diag(solve(K))
+  mean <- u - drop(solve(K, u)) * var
+  held <- held_out_response(model, from)
+  rows <- match(held$y, from$rows$y)
+  back <- exp(mean(z) + stats::sd(z) * mean + stats::sd(z)^2 * var / 2)
+  expect_equal(held$mean, back[rows], tolerance = 1e-8)
+  density <- stats::dlnorm(from$rows$y, mean(z) + stats::sd(z) * mean, stats::sd(z) * sqrt(var), log = TRUE)
+  groups <- response_scores(model, from)
+  expect_length(groups, 20L)
+  rows <- model$problem$pool$take(30)
+  expect_equal(groups, unname(vapply(split(-density[rows], seq_along(rows) %% 20), mean, 0)), tolerance = 1e-8)
+})
+
+test_that("a transform with larger squared errors is refused, and the table and the reasons say so", {
+  d <- positive_rows(30)
+  from <- learned_from(response_case(d), log(c(0.3, 1.2, 0.1)))
+  tried <- lapply(list(none = NULL, log = new_transform("log", d$y)), function(transform) {
+    c(response_model(from, transform), list(seconds = 0))
+  })
+  tried <- Map(function(model, label) c(model, list(label = label, score = if (label == "log") 0 else 1)), tried,
+               names(tried))
+  kept <- checked_response(list(tried = tried), from)
+  expect_identical(kept$best$label, "log")
+  tried$log$theta[2:3] <- log(c(20, 8)) # the mean of exp(f) is far away
+  refused <- checked_response(list(tried = tried), from)
+  expect_identical(refused$best$label, "none")
+  expect_match(refused$refused[["log"]], "squared errors")
+  expect_identical(table_of_responses(refused, names(tried))$refused, c(TRUE, FALSE))
+})
+
+test_that("the floor of the noise of a transformed response has the median of its steps", {
+  d <- data.frame(x = 1:60, y = rep(c(1:9, 20:70), length.out = 60))
+  data <- response_case(d)$data
+  expect_equal(noise_floor(data) * data$scale^2, 1 / 12)
+  logged <- with_transform(data, new_transform("log", d$y), list(center = TRUE, scale = TRUE, method = "pfdtc"))
+  expect_equal(noise_floor(logged) * logged$scale^2, stats::median(1 / d$y)^2 / 12)
+})
+
+test_that("choices are drawn from their tables", {
+  fit <- with_seed(1, pfdtc(y ~ x, positive_rows(60), transform = "auto"))
+  f <- choices_figure(fit)
+  expect_named(f$value, c("response", "kernels"))
+  expect_identical(f$value$response$behind[1L], 0)
+  expect_identical(f$value$response$candidate[1L], fit$response$candidate[1L])
+  file <- tempfile(fileext = ".pdf")
+  grDevices::pdf(file)
+  on.exit(grDevices::dev.off())
+  expect_identical(plot(fit, which = "choices"), f$value)
+  fixed <- pfdtc(y ~ x, positive_rows(20), kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
+  expect_error(plot(fixed, which = "choices"), "chose nothing", class = "pfdtc_error_input")
+})
+
+test_that("Student's scale is not below the rounding of the responses", {
+  d <- with_seed(1, data.frame(x = stats::runif(60)))
+  d$y <- rep(1:6, 10) # whole numbers in all rows
+  d$x <- d$y + 0.01 * d$x
+  fit <- suppressWarnings(with_seed(1, pfdtc(y ~ x, d, family = student(), kernel = kernel_se())))
+  expect_gte(fit$theta, 1 / sqrt(12) - 1e-12)
 })

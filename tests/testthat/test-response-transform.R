@@ -124,5 +124,20 @@ test_that("transforms are refused where they make no sense", {
   fit <- pfdtc(y ~ a, d, kernel = kernel_se(1, 1), noise = 0.2, hyper = "fixed", transform = "log")
   expect_error(predict(fit, d, type = "median", se.fit = TRUE), "se.fit", class = "pfdtc_error_input")
   expect_error(predict(fit, d, type = "response", full_cov = TRUE), "full_cov", class = "pfdtc_error_input")
-  expect_error(add_rows(fit, d[1:3, ]), "transform", class = "pfdtc_error_input")
+  expect_error(add_rows(fit, data.frame(a = 1, y = -1)), "positive", class = "pfdtc_error_input")
+})
+
+test_that("rows are added to a fit with a transformed response, and taken away", {
+  d <- skewed_data(60)
+  fit_to <- function(rows) {
+    pfdtc(y ~ a + b, d[rows, ], kernel = kernel_se(1, 1, inputs = ~ a), noise = 0.25, hyper = "fixed", transform = "log",
+          center = FALSE, scale = FALSE)
+  }
+  all <- fit_to(1:60)
+  more <- add_rows(fit_to(1:45), d[46:60, ])
+  expect_equal(more$evidence, all$evidence, tolerance = 1e-10)
+  expect_equal(predict(more, d[1:5, ], type = "response"), predict(all, d[1:5, ], type = "response"), tolerance = 1e-10)
+  expect_equal(unname(residuals(more)), unname(residuals(all)), tolerance = 1e-8)
+  less <- drop_rows(all, 46:60)
+  expect_equal(less$evidence, fit_to(1:45)$evidence, tolerance = 1e-10)
 })

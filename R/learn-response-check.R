@@ -1,0 +1,77 @@
+# Held-out rows may refuse the response with the largest merit. A transform can have the larger likelihood and predict
+# the mean of the response worse, because its inverse magnifies errors of f in the tail.
+
+# Returns the choice with the best candidate that is not refused, and `refused`, the reasons by the labels of others.
+# The first candidate is never refused.
+checked_response <- function(choice, from) {
+  tried <- choice$tried[order(vapply(choice$tried, `[[`, 0, "score"))]
+  first <- choice$tried[[1L]]
+  for (model in tried) {
+    reason <- if (model$label != first$label) reason_to_refuse(model, first, from)
+    if (is.null(reason)) break
+    choice$refused[model$label] <- reason
+  }
+  choice$best <- model
+  choice
+}
+
+# Beyond response_rule$held_out rows, a candidate must have a density of held-out rows no smaller than the first has.
+# The squared errors of a transform must not exceed those of the first by more than the factor response_rule$error.
+reason_to_refuse <- function(model, first, from) {
+  if (model$problem$pool$n > response_rule[["held_out"]]) {
+    behind <- response_scores(model, from) - response_scores(first, from)
+    if (!isTRUE(mean(behind) <= 0)) return("its density at held-out rows is smaller")
+  }
+  if (identical(model$transform, first$transform)) return(NULL)
+  square <- function(model) {
+    held <- held_out_response(model, from)
+    mean((held$y - held$mean)^2)
+  }
+  if (!isTRUE(square(model) <= response_rule[["error"]] * square(first))) {
+    "its squared errors at held-out rows are larger"
+  }
+}
+
+# Returns minus the mean log density of the response, on its own scale, in groups of rows given their neighbours among
+# all others.
+response_scores <- function(model, from) {
+  problem <- model$problem
+  pool <- problem$pool
+  size <- c(rows = response_rule[["held_out"]], near = learning_sizes$score[["near"]])
+  factor <- rep_len(noise_factor(model$trend, pool$x), pool$n)
+  problem$pool$weights <- (if (is.null(pool$weights)) 1 else pool$weights) / factor
+  rows <- pool$take(min(size[["rows"]], pool$n))
+  scores <- conditional_scores(problem, model$theta, size)
+  more <- slopes_of_rows(from$rows, model$transform, problem$scale)[rows]
+  if (length(pool$twins)) {
+    noise <- problem$natural(model$theta)$noise * factor
+    more <- more + merged_log_density(lapply(pool$twins, `[`, rows), noise[rows])
+  }
+  scores - unname(vapply(split(more, seq_along(rows) %% length(scores)), mean, 0))
+}
+
+# Returns y and its predicted mean at some rows, given their nearest rows among all others. Equal inputs have the mean
+# of their responses.
+held_out_response <- function(model, from) {
+  problem <- model$problem
+  pool <- problem$pool
+  rows <- pool$take(min(pool$n, response_rule[["predicted"]]))
+  now <- problem$natural(model$theta)
+  size <- now$noise * rep_len(noise_factor(model$trend, pool$x), pool$n)
+  noise <- if (is.null(pool$weights)) size else size / pool$weights
+  near <- problem$neighbours(model$theta, rows, learning_sizes$score[["near"]], earlier = FALSE)
+  f <- vapply(seq_along(rows), function(i) {
+    others <- near[, i]
+    x <- pool$x[c(rows[i], others), , drop = FALSE]
+    K <- native_kernel_matrix(now$kernel, x, x)
+    R <- chol(K[-1L, -1L] + diag(noise[others], length(others)))
+    a <- backsolve(R, cbind(K[-1L, 1L], pool$y[others]), transpose = TRUE)
+    c(sum(a[, 1L] * a[, 2L]), K[1L, 1L] - sum(a[, 1L]^2))
+  }, numeric(2L))
+  middle <- problem$center + problem$scale * f[1L, ]
+  var <- problem$scale^2 * (pmax(f[2L, ], 0) + size[rows])
+  y <- drop(rowsum(from$rows$y, from$rows$group, reorder = FALSE) / tabulate(from$rows$group))[rows]
+  transform <- model$transform
+  if (!is.null(transform)) transform$ends <- transformed(transform, range(from$rows$y))
+  data.frame(y, mean = if (is.null(transform)) middle else moments_back(transform, middle, var)$mean)
+}
