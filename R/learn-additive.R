@@ -2,14 +2,15 @@
 # kernel of all inputs.
 
 # Returns `now`, or kernel_additive() of its kernel if the log (marginal likelihood times prior) of that is larger by
-# `additive_nats`; then with pairs of inputs too if they add `pair_nats`.
-choose_additive <- function(now, s) {
+# `additive_nats`; then with pairs of inputs too if they add `pair_nats`. `first`: the additive kernel learned from
+# fewer rows.
+choose_additive <- function(now, s, first = NULL) {
   pool <- now$problem$pool
   if (!now$problem$profile %in% c(by_roughness, two_scales) || !is.finite(now$value)) return(now)
   if (length(additive_inputs(now$problem$natural(now$theta)$kernel)) < 2L) return(now)
   least <- c(now = 0, additive = additive_nats, pairwise = additive_nats + pair_nats)
   kind <- function(model) if (grepl(":", model$problem$profile)) sub(":.*", "", model$problem$profile) else "now"
-  choice <- choose(list(now = function(tried) now, additive = function(tried) learn_additive("additive", now, s),
+  choice <- choose(list(now = function(tried) now, additive = function(tried) learn_additive("additive", now, s, first),
                         pairwise = function(tried) {
                           one <- tried$additive
                           if (isTRUE(one$score < tried$now$score)) learn_additive("pairwise", one, s)
@@ -34,9 +35,10 @@ choose_additive_on_some <- function(now, s) {
     replace(now, c("problem", "theta", "value"), list(problem, end$theta, end$value))
   }
   if (length(additive_inputs(now$problem$natural(now$theta)$kernel)) < 2L || !in_time(pool)) return(now)
-  first <- on(additive_rows[["some"]])
-  if (!isTRUE(learn_additive("additive", first, s)$value > first$value + additive_rows[["nats"]])) return(now)
-  chosen <- choose_additive(on(min(additive_rows[["beyond"]], most_in_memory())), s)
+  few <- on(additive_rows[["some"]])
+  first <- learn_additive("additive", few, s)
+  if (!isTRUE(first$value > few$value + additive_rows[["nats"]])) return(now)
+  chosen <- choose_additive(on(min(additive_rows[["beyond"]], most_in_memory())), s, first)
   some <- chosen$problem$pool
   if (chosen$problem$profile == now$problem$profile) return(now)
   attr(chosen$kernels, "additive")["rows"] <- some$n
@@ -49,8 +51,8 @@ choose_additive_on_some <- function(now, s) {
 }
 
 # Returns the model with an additive kernel of this kind. With many rows it is first learned from some of them; NULL if
-# it gains next to nothing there.
-learn_additive <- function(kind, from, s) {
+# it gains next to nothing there. `first`: the model learned from those rows, if it gains.
+learn_additive <- function(kind, from, s, first = NULL) {
   pool <- from$problem$pool
   profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))
   search <- function(pool, thetas) {
@@ -59,11 +61,13 @@ learn_additive <- function(kind, from, s) {
     model_of_run(wide, ends[[which.max(vapply(ends, `[[`, 0, "value"))]])
   }
   starts <- function(wide) additive_starts(from, wide)
+  from_first <- function(wide) list(first$theta)
+  if (!is.null(first)) return(search(pool, from_first))
   if (pool$n <= additive_rows[["all"]]) return(search(pool, starts))
   some <- some_of_pool(pool, additive_rows[["some"]])
   first <- search(some, starts)
   before <- exact_density(learning_problem(some, s, from$problem$profile))$evaluate(from$theta)$value
-  if (isTRUE(first$value > before + additive_rows[["nats"]])) search(pool, function(wide) list(first$theta))
+  if (isTRUE(first$value > before + additive_rows[["nats"]])) search(pool, from_first)
 }
 
 # Returns two starts of an additive kernel: where the search of `from` ended, with less variance; and long lengthscales
