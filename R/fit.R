@@ -58,6 +58,9 @@ look_at_exact <- function(now, plan, state) {
 look_at_points <- function(now, plan, state) {
   now$start <- points_stage(now$data, now$learned, plan$posterior, state)
   now$look$rho <- unexplained_share(now$data, now$learned, now$start)
+  if (!is.null(now$start$t)) {
+    now$look$left <- now$start$t / mean(kernel_diagonal(now$learned$model$kernel, utils::head(now$data$x, 1000L)))
+  }
   free_memory(now$data)
   now
 }

@@ -13,6 +13,7 @@ facts_of <- function(data, asked) {
 #           c(rows, gain, se), or NULL if they were not compared
 #   exact   could the exact posterior be computed?
 #   rho     residual prior variance at the rows, on average, divided by the noise variance
+#   left    the same, divided by the prior variance
 #   trial   gain of inducing points alone over neighbours in log density at held-out rows: c(gain, se, rows),
 #           or NULL if the comparison failed
 #   alone   rho for the kernel and the inducing points with the best gain
@@ -84,7 +85,7 @@ decide_posterior <- function(facts, asked, look) {
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained
   near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default_neighbours else 0L
   near <- min(near, facts$n)
-  if (open && look$rho > short_unexplained && near > 0L) m <- min(m, few_points)
+  if (open && look$rho > short_unexplained && !isTRUE(look$left <= short_left) && near > 0L) m <- min(m, few_points)
   if (undecided && !facts$source && !"trial" %in% names(look)) {
     return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = "trial"))
   }

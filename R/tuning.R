@@ -139,6 +139,10 @@ trial_unexplained <- 0.5
 # The same ratio above which lengthscales are so short that `few_points` are enough beside neighbours. bench/near.R
 short_unexplained <- 5
 
+# Residual prior variance over the prior variance up to which lengthscales are not short, however little noise there is.
+# For 6,000 rows 200 points are then better than 50 by .10 (Hartmann) and .35 nats (borehole) in .1 s. bench/cliff.R
+short_left <- 0.5
+
 # Rows in the comparison by held-out rows: those in the posteriors, those held out, those searched for neighbours.
 # bench/trial.R
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)

@@ -34,6 +34,8 @@ test_that("the plan is that of the table", {
     list(6000, list(), list(rho = 0.1, trial = won, alone = 0.02), "points", 200, 0, FALSE, ""),
     list(6000, list(), list(rho = 1), "near", 200, 40, FALSE, ""),
     list(6000, list(), list(rho = 6), "near", 50, 40, FALSE, ""),
+    list(6000, list(), list(rho = 6, left = 0.6), "near", 50, 40, FALSE, ""),
+    list(6000, list(), list(rho = 600, left = 0.4), "near", 200, 40, FALSE, ""), # little noise, long lengthscales
     list(6000, list(neighbours = 0L), list(rho = 1), "points", 200, 0, TRUE, ""),
     list(6000, list(neighbours = 20L), list(rho = 0.001), "near", 200, 20, FALSE, ""),
     list(6000, list(neighbours = 20L), list(rho = 6), "near", 50, 20, FALSE, ""),
