@@ -132,6 +132,7 @@ find_response <- function(data, asked, open, first, state) {
   choice <- choose(lapply(stats::setNames(nm = names(candidates)), function(label) {
     function(tried) if (!length(tried) || in_time(pool)) timed_response(label, candidates[[label]], tried, tell)
   }), function(model) list(score = 2 * model$parameters - model$merit))
+  choice$tried <- with_terms_in_merit(choice$tried, from)
   choice <- checked_response(choice, from)
   best <- choice$best
   state$response <- table_of_responses(choice, names(candidates))

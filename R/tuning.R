@@ -78,8 +78,9 @@ transform_rows <- 10000L
 
 # The response is chosen from so many rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
 # candidate; any is refused if its squared errors at `predicted` rows are larger by more than this factor
-# (bench/response.R).
-response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2)
+# (bench/response.R). Up to `terms` rows the merit of a transform has the gain of the additive kernel
+# (bench/structure.R).
+response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600)
 
 # A transform counts as so many parameters of 2 nats, as smooth noise does (bench/response.R).
 transform_parameters <- 2L

@@ -1,6 +1,6 @@
 # The additive kernel beside one kernel of all inputs: what the default fit takes, its error and its seconds.
 #   Rscript bench/structure.R analytic [rows = 100,400] [draws = 1,2,3]     functions of ten inputs, noise sd .05
-#   Rscript bench/structure.R large [rows = 20000]                          a sum of eight functions, noise .3: without, with
+#   Rscript bench/structure.R large [rows = 20000]                          a sum of eight functions: without, with
 #   Rscript bench/structure.R sets [rows = 400] [seed = 1]                  sets of bench/sets.R: with and without
 # RMSE over the sd of held-out responses; "gain": nats of log marginal likelihood times prior over one kernel.
 #
@@ -8,13 +8,17 @@
 # .51, .149; Griewank .65, .065; Wing .070, .070 (not taken: gain 0.4 nats); Ackley .37, .320 (gain 15 on the first
 # draw). 400 rows, one draw: .301, .074 (with pairs: 105 nats more); .22, .077; .087, .054; .059, .059 (gain 2.8);
 # .23, .238 (gain 36). Seconds where it is taken: .2 to .8 (100 rows), .7 to 3 (400 rows).
+# The transform, 100 rows, one draw each: with the additive kernel in the merits of transforms, Rosenbrock .353 to .181,
+# Wing .080 to .065, Ackley .320 to .243 and .319 to .262, the others unchanged; .1 to .3 s more. 18 sets of up to 400
+# rows: the same fits.
 # Sets, at most 400 rows, one split, 39 of them looked at: the gain is between -28 and 5 on all but two, USAirlines
 # (10; NLPD -.508 to -.436, RMSE .387 to .314) and Wong (18; 1.447 to 1.369, RMSE 1.025 to .963). So the limit of 15.
 # Where it is forced on sets that do not gain, NLPD changes by -.157 to +.083, in the mean by less than .01.
 # Many rows, error of f and seconds: without .0883, 8.7 s; chosen on 800 rows .0140, 7.7 s (20,000 rows). mgcv::bam():
-# .0170, .4 s; and .0112, .9 s (100,000), where the kernel of 800 rows has .0066. So 200 greedy inducing points carry the
-# one-input terms once the kernel has them. Sets: ggplot2::diamonds (8,500 rows) and AER::CPS1988 (6,500) do not take it;
-# looking costs .1 of 5.6 s and .7 of 2.3 s. An interaction of five inputs (4,500): not taken, .1 of 4 s.
+# .0170, .4 s; and .0112, .9 s (100,000), where the kernel of 800 rows has .0066. So 200 greedy inducing points carry
+# the one-input terms once the kernel has them. Sets: ggplot2::diamonds (8,500 rows), AER::CPS1988 (6,500) and
+# modeldata::ames (2,198) do not take it; looking costs .1 of 5.6 s, .7 of 2.3 s and 2.5 of 14 s. An interaction of five
+# inputs (4,500): not taken, .1 of 4 s.
 # At 2,000 rows: .110 before (9 s), .036 with the additive kernel (11 s).
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1L)

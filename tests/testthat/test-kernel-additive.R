@@ -173,6 +173,24 @@ test_that("the score of rows given others is the dense predictive density", {
   expect_equal(got, unname(vapply(groups_of(held), function(i) mean(want[i]), 0)), tolerance = 1e-10)
 })
 
+test_that("a transform is not taken for a sum of functions that the additive kernel explains", {
+  skip_on_cran()
+  d <- with_seed(100, { # Rosenbrock's function of ten inputs
+    x <- matrix(stats::runif(1000, -5, 10), 100)
+    y <- rowSums(100 * (x[, -1] - x[, -10]^2)^2 + (1 - x[, -10])^2)
+    data.frame(y = y + stats::rnorm(100, sd = 0.05 * stats::sd(y)), x)
+  })
+  made <- function() with_seed(1, pfdtc(y ~ ., d, transform = "auto", control = list(progress = FALSE)))
+  fit <- made()
+  expect_null(fit$transform)
+  without <- with_replaced(list(with_terms_in_merit = function(tried, from) tried), made())
+  expect_false(is.null(without$transform))
+  # the merits differ by the gains alone
+  merit <- function(fit) fit$response$merit[match(c("none", "Yeo-Johnson"), fit$response$candidate)]
+  expect_true(all(merit(fit) - merit(without) >= 0))
+  expect_gt(max(merit(fit) - merit(without)), additive_nats)
+})
+
 test_that("derivatives of a fit with the additive kernel are central differences of its mean", {
   d <- additive_rows(30)
   fit <- gp_exact(y ~ a + b, d, kernel = kernel_additive(kernel_matern(5 / 2, 1, 2), TRUE, 2, 3))
