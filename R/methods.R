@@ -2,7 +2,7 @@
 
 #' Methods for Gaussian process fits
 #'
-#' What R asks of a model. The methods work for every fit of [pfdtc()] and of the `gp_` functions.
+#' Answers to R's generics for models. The methods work for every fit of [pfdtc()] and of the `gp_` functions.
 #'
 #' * `print()`, `summary()`: data, choices, hyperparameters and how the search ended. `summary()` adds the kernels
 #'   tried, residuals, and scores of training rows and of leave-one-out. Both have an argument `digits`.
