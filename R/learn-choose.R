@@ -198,7 +198,7 @@ learn_additive <- function(kind, from, s) {
 }
 
 # Returns two starts of an additive kernel: where the search of `from` ended, with less variance; and long lengthscales
-# beside short ones of single inputs.
+# beside short ones of single inputs. Held parameters keep their values.
 additive_starts <- function(from, wide) {
   old <- from$problem$table
   table <- wide$table
@@ -220,7 +220,9 @@ additive_starts <- function(from, wide) {
   }
   far <- wide$unit + log(c(table$start, 0.02))
   far[at("additive.share")] <- log(5)
-  lapply(list(near, far), function(theta) pmin(pmax(theta, wide$lower), wide$upper))
+  lapply(list(near, far), function(theta) {
+    ifelse(wide$free, pmin(pmax(theta, wide$lower), wide$upper), wide$given)
+  })
 }
 
 # ---- Gaussian responses: a linear mean, judged by the log marginal likelihood ---------------------------------------

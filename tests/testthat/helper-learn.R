@@ -64,3 +64,12 @@ oracle <- function(data, profile, fit, starts = 4) {
              error = function(e) -Inf)
   }, 0)))
 }
+
+# As where no kernel is given.
+open_settings <- function(data) {
+  names <- c(paste0("lengthscale.", colnames(data$x)), "variance", "noise")
+  s <- learning_settings(place_kernel(kernel_se(), data$x), NULL, colnames(data$x), names,
+                         pfdtc_control(progress = FALSE))
+  s$kernel["profile"] <- list(NULL)
+  s
+}

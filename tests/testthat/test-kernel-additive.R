@@ -102,6 +102,26 @@ test_that("the default fit of a sum takes the additive kernel, that of an intera
   expect_false("kernel" %in% names(fit$because))
 })
 
+test_that("the search of the additive kernel starts at held values and at given ones, and holds the former", {
+  d <- additive_rows(40)
+  data <- data_from_matrix(as.matrix(d[c("a", "b", "c")]), d$y)
+  s <- open_settings(data)
+  s$noise <- 1e-4
+  s$kernel$lengthscale <- c(a = 0.3, b = 3, c = 30)
+  s$kernel$variance <- 2
+  s$free <- setdiff(s$free, c("noise", "lengthscale.b", "variance"))
+  problem <- with_seed(1, learning_problem(learning_rows(data, s), s, "matern32"))
+  now <- model_of_run(problem, list(theta = problem$given, value = 0))
+  wide <- learning_problem(problem$pool, s, "pairwise:matern32")
+  for (theta in additive_starts(now, wide)) {
+    expect_identical(theta[!wide$free], wide$given[!wide$free])
+    expect_equal(exp(theta[!wide$free]), c(3, 2, 1e-4), tolerance = 1e-14)
+  }
+  found <- learn_additive("additive", now, s)
+  expect_equal(exp(found$theta[!found$problem$free]), c(3, 2, 1e-4), tolerance = 1e-14)
+  expect_gt(max(abs(found$theta - additive_starts(now, found$problem)[[1L]])), 0.1) # the others are learned
+})
+
 test_that("with many rows the additive kernel is learned from some first, and ends where all rows would", {
   skip_on_cran()
   with_seed(8, {

@@ -82,7 +82,7 @@ test_that("a sum of a long and a short scale is found, and is not where there is
   fit <- learn(data)
   expect_identical(length(fit$kernel$terms), 2L)
   expect_identical(fit$kernels$kernel[1], "Matern 3/2 + Matern 3/2")
-  expect_output(print(fit), "Matern 3/2, sd.*; Matern 3/2, sd")
+  expect_output(print(fit), "Matern 3/2 \\(1\\), sd.*; Matern 3/2 \\(2\\), sd")
   expect_identical(fit$df, 7L)
   expect_named(coef(fit), c("matern32.lengthscale.x1", "matern32.lengthscale.x2", "matern32.variance",
                             "matern32_1.lengthscale.x1", "matern32_1.lengthscale.x2", "matern32_1.variance", "noise"))
@@ -131,15 +131,6 @@ line_data <- function(n, d, f, sd, seed = 1) {
 learn_rows <- function(data, ...) with_seed(1, pfdtc(y ~ ., data$train, ..., control = list(progress = FALSE)))
 
 nlpd_of <- function(y, mean, sd) mean(-stats::dnorm(y, mean, sd, log = TRUE))
-
-# As where no kernel is given.
-open_settings <- function(data) {
-  names <- c(paste0("lengthscale.", colnames(data$x)), "variance", "noise")
-  s <- learning_settings(place_kernel(kernel_se(), data$x), NULL, colnames(data$x), names,
-                         pfdtc_control(progress = FALSE))
-  s$kernel["profile"] <- list(NULL)
-  s
-}
 
 line_problem <- function(data, profile = "mean") {
   s <- open_settings(data)

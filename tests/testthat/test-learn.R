@@ -35,7 +35,7 @@ test_that("hyperparameters that made the data are found again within what chance
   # conditional densities, and 30 neighbours lose next to nothing
   data <- prior_draw(kernel, 1100)
   fit <- with_options(list(pfdtc.max_memory = 1.5 * 8 * 1100^2), by(FALSE))
-  expect_false(identical(coef(fit), coef(by(FALSE)))) # which the exact evidence had the last word on
+  expect_false(identical(fit$evaluations, by(FALSE)$evaluations)) # where the exact evidence has the last word
   gain <- dense_evidence(data, profile, log(coef(fit)), fit) - dense_evidence(data, profile, truth, fit)
   expect_lt(gain, 23.5 / 2)
   expect_gt(gain, -2)
