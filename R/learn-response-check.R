@@ -1,5 +1,5 @@
-# Held-out rows may refuse the response with the largest merit. A transform can have the larger likelihood and predict
-# the mean of the response worse, because its inverse magnifies errors of f in the tail.
+# Held-out rows may refuse the response with the largest merit. A candidate can have the larger likelihood and predict
+# the mean worse: a transform, as its inverse magnifies errors of f in the tail, or noise that takes f for its own.
 
 # Returns the choice with the best candidate that is not refused, and `refused`, the reasons by the labels of others.
 # The first candidate is never refused.
@@ -16,13 +16,12 @@ checked_response <- function(choice, from) {
 }
 
 # Beyond response_rule$held_out rows, a candidate must have a density of held-out rows no smaller than the first has.
-# The squared errors of a transform must not exceed those of the first by more than the factor response_rule$error.
+# Its squared errors there must not exceed those of the first by more than the factor response_rule$error.
 reason_to_refuse <- function(model, first, from) {
   if (model$problem$pool$n > response_rule[["held_out"]]) {
     behind <- response_scores(model, from) - response_scores(first, from)
     if (!isTRUE(mean(behind) <= 0)) return("its density at held-out rows is smaller")
   }
-  if (identical(model$transform, first$transform)) return(NULL)
   square <- function(model) {
     held <- held_out_response(model, from)
     mean((held$y - held$mean)^2)

@@ -248,7 +248,7 @@ counted_rows <- function(problem, size) problem$pool$take(min(learning_sizes[[si
 model_of_response <- function(from, model, value) {
   slopes <- slopes_of_rows(from$rows, model$transform, model$problem$scale)
   model$merit <- value + sum(slopes[counted_rows(model$problem, from$size)])
-  model$parameters <- (if (is.null(model$transform)) 0L else 1L) + length(model$trend$v)
+  model$parameters <- (if (is.null(model$transform)) 0L else transform_parameters) + length(model$trend$v)
   model
 }
 
@@ -302,12 +302,13 @@ table_of_responses <- function(choice, labels) {
 because_response <- function(choice, open) {
   gain <- function(what) {
     without <- Filter(function(model) is.null(model[[what]]), choice$tried)
-    format(signif(min(vapply(without, `[[`, 0, "score")) - choice$best$score, 2))
+    nats <- min(vapply(without, `[[`, 0, "score")) - choice$best$score
+    if (nats < 9.95) sprintf("%.1f", nats) else format(signif(nats, 2))
   }
   transform <- choice$best$transform
   trend <- choice$best$trend
   c(response = if (length(open$transforms) > 1L) {
-    paste0(if (is.null(transform)) "Response: as given; no transform gains 2 nats of log marginal likelihood." else
+    paste0(if (is.null(transform)) "Response: as given; no transform gains 4 nats of log marginal likelihood." else
       sprintf("Response: %s, %s nats better than none.", transform_label(transform), gain("transform")),
       if (length(choice$refused)) sprintf(" Refused: %s (%s).", names(choice$refused)[1L], choice$refused[[1L]]))
   }, sizes = if (length(open$trends) > 1L) {

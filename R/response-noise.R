@@ -104,10 +104,14 @@ most_trend <- 7
 
 within_trend <- function(log_factor) pmin(pmax(log_factor, -most_trend), most_trend)
 
-# Beside the noise's variance s2; 1 without a trend. Smooth noise is never outside its range at the training rows.
+# Returns the factor beside the noise's variance s2; 1 without a trend. Smooth noise is never outside its range at the
+# training rows. Its factor is E exp(b'gamma) = exp(m + v / 2), where b'gamma ~ N(m, v) given the data: in quiet regions
+# with few rows the log noise is uncertain.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
-  factor <- exp(within_trend(drop(noise_basis(trend, x) %*% trend$gamma)))
+  B <- noise_basis(trend, x)
+  more <- if (is.null(trend$smooth)) 0 else rowSums((B %*% trend$covariance) * B) / 2
+  factor <- exp(within_trend(drop(B %*% trend$gamma) + more))
   if (is.null(trend$smooth) || is.null(trend$range)) factor else pmin(pmax(factor, trend$range[1L]), trend$range[2L])
 }
 

@@ -76,9 +76,12 @@ line_rows <- 1000L
 transform_rows <- 10000L
 
 # The response is chosen from so many rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
-# candidate; a transform is refused if its squared errors at `predicted` rows are larger by more than this factor
+# candidate; any is refused if its squared errors at `predicted` rows are larger by more than this factor
 # (bench/response.R).
-response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.4)
+response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2)
+
+# A transform counts as so many parameters of 2 nats, as smooth noise does (bench/response.R).
+transform_parameters <- 2L
 
 # A response has few values if one has more than this share and more than so many rows, or if there are fewer values
 # (bench/response.R).

@@ -216,6 +216,47 @@ test_that("a transform with larger squared errors is refused, and the table and 
   expect_identical(refused$best$label, "none")
   expect_match(refused$refused[["log"]], "squared errors")
   expect_identical(table_of_responses(refused, names(tried))$refused, c(TRUE, FALSE))
+  short <- tried["none"]
+  short[["none, smooth noise"]] <- replace(tried$none, c("label", "score"), list("none, smooth noise", -1))
+  expect_identical(checked_response(list(tried = short), from)$best$label, "none, smooth noise")
+  short[[2L]]$theta[1L] <- log(1e-4) # f is the mean of the response between rows
+  expect_identical(names(checked_response(list(tried = short), from)$refused), "none, smooth noise")
+})
+
+test_that("smooth noise has the mean of its variance under what is known of the coefficients", {
+  d <- with_seed(3, data.frame(x = stats::runif(60)))
+  d$y <- with_seed(4, exp(2 * d$x) * stats::rnorm(60))
+  case <- response_case(d)
+  problem <- response_problem(learned_from(case, NULL), NULL)
+  x <- problem$pool$x
+  trend <- learn_noise(problem, log(c(0.3, 0.5, 0.5)), noise_trend_of(case$data, 1L, 1L), "response")$trend
+  B <- noise_basis(trend, x)
+  mean <- drop(B %*% trend$gamma)
+  sd <- sqrt(diag(B %*% trend$covariance %*% t(B)))
+  expect_gt(min(sd), 0.1)
+  rows <- c(1, 20, 60)
+  expected <- vapply(rows, function(i) {
+    stats::integrate(function(g) exp(g) * stats::dnorm(g, mean[i], sd[i]), mean[i] - 10, mean[i] + 10)$value
+  }, 0)
+  expect_equal(noise_factor(trend, x)[rows], expected, tolerance = 1e-6)
+  trend$range <- c(0.9, 1.1)
+  expect_equal(range(noise_factor(trend, x)), c(0.9, 1.1))
+  trend[c("smooth", "gamma", "range")] <- list(NULL, trend$gamma[1L], NULL) # coefficients of linear noise are as told
+  expect_equal(noise_factor(trend, x), exp(drop(noise_basis(trend, x) %*% trend$gamma)))
+})
+
+test_that("a transform costs 4 nats, and gains below 10 nats have a decimal", {
+  d <- positive_rows(30)
+  from <- learned_from(response_case(d), log(c(0.3, 1.2, 0.1)))
+  expect_identical(response_model(from, NULL)$parameters, 0L)
+  expect_identical(response_model(from, new_transform("log", d$y))$parameters, 2L)
+  said <- function(nats) {
+    models <- list(list(score = nats), list(score = 0, transform = new_transform("log", 1)))
+    because_response(list(tried = models, best = models[[2L]]), list(transforms = 1:2))[["response"]]
+  }
+  expect_match(said(1), "1.0 nats", fixed = TRUE)
+  expect_match(said(9.96), "10 nats", fixed = TRUE)
+  expect_match(said(31.4), "31 nats", fixed = TRUE)
 })
 
 test_that("the floor of the noise of a transformed response has the median of its steps", {
