@@ -58,10 +58,11 @@ parameter_rows <- 3000L
 # Nats of log marginal likelihood that a parameter of a linear mean costs, unless priors decide (bench/choice.R).
 parameter_nats <- 2
 
-# Nats of log marginal likelihood by which the additive kernel must be larger, and more for pairs of inputs
-# (bench/structure.R).
+# Nats of log marginal likelihood by which the additive kernel must be larger, and more for pairs of inputs. With more
+# rows than `all` it is learned from `some` first, and dropped if it does not gain `nats`. Beyond exact learning it is
+# learned from `beyond` rows, and `held` others may refuse it (bench/structure.R).
 additive_nats <- 15
-additive_rows <- c(all = 300, some = 250, nats = 4) # more rows: learned from some first, and dropped without a gain
+additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000)
 pair_nats <- 8
 
 # Nats by which the Vecchia likelihood may differ from the exact log marginal likelihood (bench/choice.R).
