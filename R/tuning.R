@@ -160,8 +160,8 @@ most_moves <- c(asked = 200L, default = 50L)
 # at: for 50,000 flights, 400 points from 10,000 rows predict as well as points from all rows. bench/laplace-near.R
 greedy_memory <- 2^25
 
-# What each input explains, in summary(): rows of a sample; kernel values that all predictions may take, and kernel
-# values that a prediction from neighbours is worth (bench/structure.R).
+# Shares of inputs in summary(): rows of a sample; kernel values that all predictions may take, and kernel values that a
+# prediction from neighbours is worth (bench/structure.R).
 share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 
 # The comparison by held-out rows under other likelihoods: rows in the posteriors and rows held out; inducing points

@@ -4,10 +4,11 @@
 #
 # sets: 74 sets, transform = "none" with noise = ~ 1 against the default. NLPD in units of the training sd:
 #   mean change -0.262, without the outer tenths -0.128, median -0.074; better by .02 on 44, worse on 2 (MASS's Glass
-#   +3.34, three outliers of 53 rows; quantreg's Mammals +.12). Coverage of 95 % intervals .930 and .929. RMSE: geometric
-#   mean of the ratios .993, worst 1.95 (plm's RiceFarms, log, NLPD -.51) and 1.76 (AER's USAirlines). Seconds 20 and 42.
-#   Without the veto by squared errors and with the mean of the response not cut: trimmed -.161, RMSE 1.012, worst 3.9.
-#   The share of an atom was .1 there, which left out smooth noise on MASS::mcycle (NLPD .645, .281 with it): .2 now.
+#   +3.34, three outliers of 53 rows; quantreg's Mammals +.12). Coverage of 95 % intervals .930 and .929. RMSE:
+#   geometric mean of the ratios .993, worst 1.95 (plm's RiceFarms, log, NLPD -.51) and 1.76 (AER's USAirlines). Seconds
+#   20 and 42. Without the veto by squared errors and with the mean of the response not cut: trimmed -.161, RMSE 1.012,
+#   worst 3.9. The share of an atom was .1 there, which left out smooth noise on MASS::mcycle (NLPD .645, .281 with it):
+#   .2 now.
 # Squared errors at rows given their neighbours, RMSE of the best transform over that of none: 1.41, 3.0 and 62.8 (mean
 #   not cut) where the held-out RMSE was 1.2, 2.6 and 3.9 times as large; at most 1.06 on 55 others. So 1.4 for squares.
 # constant: 56 of 60 keep both (n = 50: 19, 200: 19, 600: 18 of 20); Yeo-Johnson else, gains .1, .4, 3.0, 7.8 nats.
