@@ -6,8 +6,9 @@
 #' the log density that learning maximised.
 #'
 #' `vcov()` is the inverse of minus the second derivative of that log density, with the priors: up to 2,000 rows the
-#' exact log marginal likelihood, for more rows the Vecchia likelihood of 8,000 rows scaled to all; for `"pilot"` and
-#' `"joint"` the ELBO; for a non-Gaussian likelihood Laplace's approximation (or the variational bound) of 3,000 rows.
+#' exact log marginal likelihood; for more rows the Vecchia likelihood of 8,000 rows scaled to all, or the exact one of
+#' the 800 rows that chose an additive kernel; for `"pilot"` and `"joint"` the ELBO; for a non-Gaussian likelihood
+#' Laplace's approximation (or the variational bound) of 3,000 rows.
 #' Coefficients of a linear `mean` come first, those of `noise = ~` last, not as logs; covariances with them are 0. A
 #' direction without information has sd 4. At the end of its range a hyperparameter is no maximum: its variance is too
 #' small.
@@ -108,9 +109,11 @@ refuse_fixed <- function() {
               message = "Nothing was learned by this fit: its hyperparameters were given.")
 }
 
-# Returns the density that learn_evidence() maximises.
+# Returns the density that learn_evidence() maximises; that of some rows if the kernel was chosen on some.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
+  additive <- attr(fit$kernels, "additive")
+  if ("rows" %in% names(additive)) pool <- some_of_pool(pool, additive[["rows"]])
   problem <- learning_problem(pool, s, NULL, little_noise = isTRUE(attr(fit$learned, "little_noise")))
   theta <- model_theta(model_of(fit))
   all <- function(par) replace(theta, problem$free, par)
