@@ -312,7 +312,11 @@ because_response <- function(choice, open) {
       sprintf("Response: %s, %s nats better than none.", transform_label(transform), gain("transform")),
       if (length(choice$refused)) sprintf(" Refused: %s (%s).", names(choice$refused)[1L], choice$refused[[1L]]))
   }, sizes = if (length(open$trends) > 1L) {
-    if (is.null(trend)) "Noise: constant; smooth noise gains less than 4 nats." else
+    if (is.null(trend)) paste("Noise: constant;", if (any(grepl("smooth noise$", names(choice$refused)))) {
+      "smooth noise was refused by held-out rows."
+    } else {
+      "smooth noise gains less than 4 nats."
+    }) else
       sprintf("Noise: smooth in the inputs, %s nats better than constant.", gain("trend"))
   })
 }

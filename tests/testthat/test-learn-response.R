@@ -257,6 +257,10 @@ test_that("a transform costs 4 nats, and gains below 10 nats have a decimal", {
   expect_match(said(1), "1.0 nats", fixed = TRUE)
   expect_match(said(9.96), "10 nats", fixed = TRUE)
   expect_match(said(31.4), "31 nats", fixed = TRUE)
+  constant <- list(best = list(transform = NULL), refused = NULL)
+  sizes <- function(...) because_response(replace(constant, ...names(), list(...)), list(trends = 1:2))[["sizes"]]
+  expect_match(sizes(), "less than 4 nats")
+  expect_match(sizes(refused = list("none, smooth noise" = "its squared errors")), "refused")
 })
 
 test_that("the floor of the noise of a transformed response has the median of its steps", {
