@@ -1,8 +1,9 @@
 #' Certify predictions: guaranteed intervals for the exact GP
 #'
 #' Returns intervals that contain the posterior mean and sd of the exact Gaussian process at every row of `newdata`,
-#' without computing that process. They certify the approximation, not the choice of the model. With a non-Gaussian `family` they are
-#' for Laplace's approximation under the exact GP prior; [laplace_check()] is a diagnostic of that approximation.
+#' without computing that process. They certify the approximation, not the choice of the model. With a non-Gaussian
+#' `family` they are for Laplace's approximation under the exact GP prior; [laplace_check()] is a diagnostic of that
+#' approximation.
 #'
 #' @param fit A fit of any kind, except with `approx = "vi"`.
 #' @param newdata Rows to certify at; default: the training rows.
@@ -17,9 +18,10 @@
 #' @return A data frame (class `pfdtc_certificate`) in units of `y`, a row for each row of `newdata`: `mean` and `sd` of
 #'   the fit's latent function, offset included; `mean_lower`, `mean_upper`, `sd_lower`, `sd_upper`, which contain the
 #'   exact mean and sd; `mean_error`, the larger distance of `mean` from its ends; with a non-Gaussian `family` the mean
-#'   response as `response`, `response_lower`, `response_upper`; with a transform, beside f on its scale, `median` and the
-#'   mean response `fit`, each with `_lower` and `_upper` (its sd is not certified). Attributes: `effort`, `m2`, `passes`, `seconds`, `t`
-#'   (residual prior variance of the reference over all rows), `advice` (what would narrow wide intervals).
+#'   response as `response`, `response_lower`, `response_upper`; with a transform, beside f on its scale, `median` and
+#'   the mean response `fit`, each with `_lower` and `_upper` (its sd is not certified). Attributes: `effort`, `m2`,
+#'   `passes`, `seconds`, `t` (residual prior variance of the reference over all rows), `advice` (what would narrow wide
+#'   intervals).
 #' @section Errors and invariants: class `pfdtc_error_input` without data and reference, or for a reference of another
 #'   model. `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never gives a
 #'   wider interval beyond rounding.

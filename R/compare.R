@@ -278,9 +278,21 @@ same_response <- function(a, b) {
   discrete <- function(fit) response_of(fit)$discrete
   if (discrete(a) != discrete(b)) return(FALSE)
   if (discrete(a) && !isTRUE(all.equal(a$sum_of_sites, b$sum_of_sites))) return(FALSE)
+  if (has_modelled_response(a) || has_modelled_response(b)) {
+    return(!is.null(a$data) && !is.null(b$data) && isTRUE(all.equal(as_given(a$data), as_given(b$data))))
+  }
   of <- function(fit) fit$signature$sums[c("n", "w", "y", "yy")]
   size <- pmax(a$signature$size[c("n", "w", "y", "yy")], b$signature$size[c("n", "w", "y", "yy")])
   all(abs(of(a) - of(b)) <= 8 * (sqrt(of(a)[["n"]]) + 16) * .Machine$double.eps * size)
+}
+
+# Returns TRUE if the modelled rows are not those given: the response is transformed, or weights have uneven noise.
+has_modelled_response <- function(fit) !is.null(fit$transform) || !is.null(fit$noise_trend)
+
+# Returns the responses with the weights and the offset of a user.
+as_given <- function(data) {
+  weights <- if (is.null(data$noise_trend)) data$prior_weights else data$given_weights
+  list(unname(given_response(data)), weights, data$offset)
 }
 
 posterior_words <- c(exact = "exact posterior", far = "inducing points",

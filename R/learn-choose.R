@@ -102,12 +102,12 @@ judge_by_rows <- function(model) {
 }
 
 # Returns means over random groups of rows, of about equal size, of -log p(y_i | its nearest among all other rows).
-conditional_scores <- function(problem, theta, size = learning_sizes$score) {
+conditional_scores <- function(problem, theta, size = learning_sizes$score,
+                               rows = problem$pool$take(min(size[["rows"]], problem$pool$n))) {
   pool <- problem$pool
-  rows <- pool$take(min(size[["rows"]], pool$n))
   neighbours <- problem$neighbours(theta, rows, size[["near"]], earlier = FALSE)
   now <- problem$at(theta)
-  groups <- split(seq_along(rows), seq_along(rows) %% min(20L, length(rows)))
+  groups <- groups_of(rows)
   input <- vecchia_input(pool, length(groups[[1L]]), problem$run)
   scores <- vapply(groups, function(i) {
     value <- native_vecchia(pool, now, rows[i], neighbours[, i, drop = FALSE], slopes = FALSE, at = input)$value
@@ -115,6 +115,8 @@ conditional_scores <- function(problem, theta, size = learning_sizes$score) {
   }, 0)
   unname(scores)
 }
+
+groups_of <- function(rows) split(seq_along(rows), seq_along(rows) %% min(20L, length(rows)))
 
 # ---- Gaussian responses: the exact log marginal likelihood of some rows, judged by leave-one-out --------------------
 
@@ -153,76 +155,6 @@ smoother_kernel <- function(tried, best) {
     alike <- isTRUE(mean(behind) <= 2 * se_of_mean(behind))
     if (alike) return(tried[[profile]]$problem$natural(tried[[profile]]$theta))
   }
-}
-
-# ---- Gaussian responses: each input by itself, judged by the log marginal likelihood --------------------------------
-
-# Returns `now`, or kernel_additive() of its kernel if the log (marginal likelihood times prior) of that is larger by
-# `additive_nats`; then with pairs of inputs too if they add `pair_nats`.
-choose_additive <- function(now, s) {
-  pool <- now$problem$pool
-  if (!now$problem$profile %in% c(by_roughness, two_scales) || !is.finite(now$value)) return(now)
-  if (length(additive_inputs(now$problem$natural(now$theta)$kernel)) < 2L) return(now)
-  least <- c(now = 0, additive = additive_nats, pairwise = additive_nats + pair_nats)
-  kind <- function(model) if (grepl(":", model$problem$profile)) sub(":.*", "", model$problem$profile) else "now"
-  choice <- choose(list(now = function(tried) now, additive = function(tried) learn_additive("additive", now, s),
-                        pairwise = function(tried) {
-                          one <- tried$additive
-                          if (isTRUE(one$score < tried$now$score)) learn_additive("pairwise", one, s)
-                        }), function(model) list(score = least[[kind(model)]] - model$value))
-  now$kernels <- join_choices(now$kernels, choice, pool$n)
-  if (choice$best$label != now$label) {
-    gained <- c(nats = choice$best$value - now$value, parameters = choice$best$parameters - now$parameters)
-    attr(now$kernels, "additive") <- gained
-  }
-  same <- c("label", "problem", "theta", "value", "parameters")
-  replace(now, same, choice$best[same])
-}
-
-# Returns the model with an additive kernel of this kind. With many rows it is first learned from some of them; NULL if
-# it gains next to nothing there.
-learn_additive <- function(kind, from, s) {
-  pool <- from$problem$pool
-  profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))
-  search <- function(pool, thetas) {
-    wide <- learning_problem(pool, s, profile)
-    ends <- lapply(thetas(wide), function(theta) learn_exactly(wide, climb(wide, theta, budget("few", 8L))))
-    model_of_run(wide, ends[[which.max(vapply(ends, `[[`, 0, "value"))]])
-  }
-  starts <- function(wide) additive_starts(from, wide)
-  if (pool$n <= additive_rows[["all"]]) return(search(pool, starts))
-  some <- some_of_pool(pool, additive_rows[["some"]])
-  first <- search(some, starts)
-  before <- exact_density(learning_problem(some, s, from$problem$profile))$evaluate(from$theta)$value
-  if (isTRUE(first$value > before + additive_rows[["nats"]])) search(pool, function(wide) list(first$theta))
-}
-
-# Returns two starts of an additive kernel: where the search of `from` ended, with less variance; and long lengthscales
-# beside short ones of single inputs. Held parameters keep their values.
-additive_starts <- function(from, wide) {
-  old <- from$problem$table
-  table <- wide$table
-  last <- wide$last
-  unit <- wide$unit
-  at <- function(what) which(table$what == what)
-  near <- wide$unit + log(c(table$start, 0.05))
-  near[at("lengthscale")] <- from$theta[which(old$what == "lengthscale" & old$leaf == 1L)]
-  near[last] <- from$theta[from$problem$last]
-  if (any(old$what == "additive.share")) {
-    same <- c("additive.share", "additive.ratio", "variance")
-    near[match(same, table$what)] <- from$theta[match(same, old$what)]
-    near[at("additive.pairs")] <- near[at("additive.share")] + log(0.2)
-  } else {
-    whole <- sum(exp(from$theta[which(old$what == "variance")] - unit[at("variance")])) * 0.3
-    near[at("variance")] <- unit[at("variance")] + log(whole + 0.7)
-    near[at("additive.share")] <- log(0.7 / whole)
-    near[at("additive.ratio")] <- mean((near - unit)[at("lengthscale")])
-  }
-  far <- wide$unit + log(c(table$start, 0.02))
-  far[at("additive.share")] <- log(5)
-  lapply(list(near, far), function(theta) {
-    ifelse(wide$free, pmin(pmax(theta, wide$lower), wide$upper), wide$given)
-  })
 }
 
 # ---- Gaussian responses: a linear mean, judged by the log marginal likelihood ---------------------------------------

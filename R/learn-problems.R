@@ -10,9 +10,9 @@
 # (prior_share()). Without them an irrelevant input has an infinite lengthscale, and few rows have no noise. In units of
 # the inputs' spread and of y:
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 3^2),  log noise ~ N(log 0.1, 2^2).
-# The variance's prior has sd 1.5 and does not fade if the Vecchia likelihood is the last stage. With much noise that likelihood does
-# not separate a variance from a hundred times it with longer lengthscales; the random order would decide, which costs a
-# hundredth of NLPD. For a kernel of one term the prior is then half as wide.
+# The variance's prior has sd 1.5 and does not fade if the Vecchia likelihood is the last stage. With much noise that
+# likelihood does not separate a variance from a hundred times it with longer lengthscales; the random order would
+# decide, which costs a hundredth of NLPD. For a kernel of one term the prior is then half as wide.
 # With `little_noise` the prior of the noise falls exponentially below exp(-1) times its centre, log prior = -(-q - 1/2)
 # / 4 in place of -q^2 / 8, where q = log(noise / centre): 2.8 nats at a millionth of the response's variance, not 16.5.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {

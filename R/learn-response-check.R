@@ -74,3 +74,36 @@ held_out_response <- function(model, from) {
   if (!is.null(transform)) transform$ends <- transformed(transform, range(from$rows$y))
   data.frame(y, mean = if (is.null(transform)) middle else moments_back(transform, middle, var)$mean)
 }
+
+# ---- transforms beside the additive kernel --------------------------------------------------------------------------
+
+# A sum of functions of single inputs looks like a skewed response to a kernel of all inputs, and a transform hides the
+# sum. Returns the candidates with merits that include the gain of the additive kernel for their transform, if rows are
+# few, the best candidate has constant noise, and the kernel gains `additive_nats` for it or for the first candidate.
+with_terms_in_merit <- function(tried, from) {
+  constant <- names(Filter(function(model) is.null(model$trend), tried))
+  best <- best_of(tried)
+  pool <- tried[[1L]]$problem$pool
+  open <- is.null(from$asked$kernel) && length(constant) > 1L && best %in% constant
+  if (!open || pool$n > response_rule[["terms"]] || ncol(pool$x) < 2L || !in_time(pool)) return(tried)
+  gains <- vapply(unique(c(constant[1L], if (best == constant[1L]) constant[2L], best)), function(label) {
+    gain_of_terms(tried[[label]], from)
+  }, 0)
+  if (!isTRUE(max(gains) > additive_nats)) return(tried)
+  for (label in setdiff(constant, names(gains))) gains[label] <- gain_of_terms(tried[[label]], from)
+  for (label in names(gains)) {
+    tried[[label]]$merit <- tried[[label]]$merit + gains[[label]]
+    tried[[label]]$score <- tried[[label]]$score - gains[[label]]
+  }
+  tried
+}
+
+# Returns the nats that the additive kernel gains over Matern 3/2, learned from some of the rows, for all of them.
+gain_of_terms <- function(model, from) {
+  s <- replace(first_plan(rows_transformed(from$rows, model$transform), from$asked)$learn, "rows", list(NULL))
+  pool <- some_of_pool(model$problem$pool, min(model$problem$pool$n, additive_rows[["some"]]))
+  problem <- learning_problem(pool, s, "matern32")
+  run <- learn_exactly(problem, climb(problem, model$theta, budget("few", 8L)))
+  wide <- learn_additive("additive", model_of_run(problem, run), s)
+  max(0, wide$value - run$value, na.rm = TRUE) * model$problem$pool$n / pool$n
+}

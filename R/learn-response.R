@@ -67,7 +67,8 @@ plain_response <- function(data, asked) {
 
 # Returns a sentence for arguments that leave the response as it is without naming it.
 because_plain <- function(plain) {
-  what <- switch(if (is.null(plain)) "" else plain, data = "rows come from a source", m = "inducing points are asked for",
+  what <- switch(if (is.null(plain)) "" else plain, data = "rows come from a source",
+                 m = "inducing points are asked for",
                  tol = , noise = , kernel = , offset = , mean = , center = , scale = sprintf("`%s` is given", plain))
   if (!is.null(what)) c(response = sprintf("Response: as given, with constant noise: %s.", what))
 }
@@ -132,6 +133,7 @@ find_response <- function(data, asked, open, first, state) {
   choice <- choose(lapply(stats::setNames(nm = names(candidates)), function(label) {
     function(tried) if (!length(tried) || in_time(pool)) timed_response(label, candidates[[label]], tried, tell)
   }), function(model) list(score = 2 * model$parameters - model$merit))
+  choice$tried <- with_terms_in_merit(choice$tried, from)
   choice <- checked_response(choice, from)
   best <- choice$best
   state$response <- table_of_responses(choice, names(candidates))

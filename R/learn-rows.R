@@ -37,7 +37,8 @@ some_of_pool <- function(pool, count) {
   some[c("x", "y", "n")] <- list(pool$x[rows, , drop = FALSE], pool$y[rows], length(rows))
   if (!is.null(pool$weights)) some$weights <- pool$weights[rows]
   some$rank <- rank(pool$rank[rows])
-  some$shift[] <- lapply(pool$shift, `*`, length(rows) / pool$n)
+  some$shift[] <- lapply(pool$shift, `*`, pool$share * length(rows) / pool$n)
+  some$share <- 1
   some$take <- function(count) seq_len(min(count, length(rows)))
   some
 }

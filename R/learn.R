@@ -93,7 +93,7 @@ learn_finally <- function(now, s, rival, state, keep) {
   }
   if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, nor at the start of a likelihood's fit
     now$parameters <- sum(problem$free)
-    if (exact) now <- choose_additive(now, s)
+    now <- if (exact) choose_additive(now, s) else choose_additive_on_some(now, s)
     if (!is_additive(now$problem$natural(now$theta)$kernel)) now <- choose_line(now, s, run) # it contains nearly a line
     if (now$problem$profile != problem$profile) rival <- NULL
     keep(now)
@@ -133,12 +133,4 @@ because_of_noise <- function(learned) {
   if (!isTRUE(attr(learned, "little_noise"))) return(NULL)
   c(noise = sprintf(paste("The prior allows little noise, as a deterministic simulator has: without priors, this gains",
                           "more than %g nats of log marginal likelihood."), little_noise_rule[["nats"]]))
-}
-
-# `kernels`: the table of the kernels tried.
-because_additive <- function(kernels) {
-  gained <- attr(kernels, "additive")
-  if (is.null(gained)) return(NULL)
-  c(kernel = sprintf("Each input by itself beside all inputs gains %.0f nats of evidence (%+d parameters).",
-                     gained[["nats"]], as.integer(gained[["parameters"]])))
 }

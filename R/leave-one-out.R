@@ -17,7 +17,8 @@
 #' | `cooks.distance()` | weighted change of all fitted values without the row |
 #' | `dfbetas()` | change of the coefficients of a linear `mean`, over their sd |
 #'
-#' With a transform, `rstandard()` and all below it are those of the transformed response. A copy of a row is predicted by its twin, which is too optimistic; a message says so. Non-Gaussian families use the
+#' With a transform, `rstandard()` and all below it are those of the transformed response. A copy of a row is predicted
+#' by its twin, which is too optimistic; a message says so. Non-Gaussian families use the
 #' approximate posterior, and `rstudent()` is `rstandard()`. Rows outside the subsample of [gp_subsample()], and rows of
 #' weight 0, have leverage 0. The cost is \eqn{O(n m^2)} with m inducing points, \eqn{O(n^3)} for an exact posterior.
 #'

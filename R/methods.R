@@ -2,7 +2,7 @@
 
 #' Methods for Gaussian process fits
 #'
-#' What R asks of a model. The methods work for every fit of [pfdtc()] and of the `gp_` functions.
+#' Answers to R's generics for models. The methods work for every fit of [pfdtc()] and of the `gp_` functions.
 #'
 #' * `print()`, `summary()`: data, choices, hyperparameters and how the search ended. `summary()` adds the kernels
 #'   tried, residuals, and scores of training rows and of leave-one-out. Both have an argument `digits`.
@@ -16,8 +16,8 @@
 #'   bounds of `logLik()` leave open which fit is better. A reference narrows them: `fit$reference <- reference(fit)`.
 #' * `nobs()`: rows in use; for [gp_subsample()] those of its posterior. `weights()`: as for [glm()].
 #' * `fitted()`, `residuals()`: mean response at the training rows, and response minus mean, with `NA` for rows that
-#'   `na.exclude` left out. Pearson and deviance residuals are as for [glm()], of T(y) with a transform, as `sigma()`; `"loo"` and `"pit"` are in
-#'   [leave_one_out].
+#'   `na.exclude` left out. Pearson and deviance residuals are as for [glm()], of T(y) with a transform, as `sigma()`;
+#'   `"loo"` and `"pit"` are in [leave_one_out].
 #' * `simulate()`: joint draws at training rows (noise variance `sigma^2 / weight`) or at `newdata` (weight 1).
 #'   100,000 rows take about 6 s, 30 s with neighbours.
 #' * `formula()`, `terms()`, `model.frame()`, `variable.names()`: as for [lm()]; `model.frame()` of a matrix fit has

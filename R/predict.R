@@ -43,10 +43,11 @@
 #' a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. Single classes
 #' have no prediction interval. Certificates refer to Laplace's approximation with the exact GP prior.
 #'
-#' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000 rows
-#' takes 20 seconds, with standard deviations 15 minutes; `m = 200, neighbours = 40` is faster.
+#' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000
+#' rows takes 20 seconds, with standard deviations 15 minutes; `m = 200, neighbours = 40` is faster.
 #' @section Invariants: intervals with Gaussian noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
-#'   certified or transformed. Terms, constant and offset sum to the mean. Several rows are predicted as each alone, up to rounding.
+#'   certified or transformed. Terms, constant and offset sum to the mean. Several rows are predicted as each alone, up
+#'   to rounding.
 #' @section Errors: class `pfdtc_error_input` for wrong columns, unknown levels, arguments that do not go together, and
 #'   a covariance matrix above `getOption("pfdtc.max_memory", 2^32)` bytes.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS; formulas are in `vignette("theory")`.

@@ -93,8 +93,8 @@ slope_back <- function(lambda, z, order) {
   exp(v * (1 - order * ifelse(z >= 0, lambda, 2 - lambda)))
 }
 
-# On a cell with mean c and variance V of Z, Taylor's formula gives E h = h(mu + tau c) + tau^2 V h''(z) / 2 with z in the
-# cell, and h'' is monotone on either side of 0. In the right tail h(z) < exp(z), in the left one h(z) >= z.
+# On a cell with mean c and variance V of Z, Taylor's formula gives E h = h(mu + tau c) + tau^2 V h''(z) / 2 with z in
+# the cell, and h'' is monotone on either side of 0. In the right tail h(z) < exp(z), in the left one h(z) >= z.
 enclose_cells <- function(h, mu, tau, from) {
   n <- length(mu)
   from <- pmax(from, -far_tail)

@@ -69,11 +69,11 @@ response_crps <- function(response, y, f, rows) {
   unlist(lapply(blocks, function(n) crps_by_halves(cdf, n, y[n], ends[n, , drop = FALSE], positive)), use.names = FALSE)
 }
 
-# The sum over whole numbers; for more than 2,000 numbers it takes evenly spaced ones.
+# The sum over whole numbers; for more than 400 numbers it takes evenly spaced ones.
 crps_of_counts <- function(cdf, y, ends) {
   from <- pmax(pmin(ends[, 1L], y) - 1, 0)
   to <- pmax(ends[, 2L], y)
-  step <- pmax(1, ceiling((to - from) / 2000))
+  step <- pmax(1, ceiling((to - from) / 400))
   numbers <- floor((to + step - from) / step) + 1
   blocks <- split(seq_along(y), cumsum(numbers) %/% 1e5)
   unlist(lapply(blocks, function(rows) {

@@ -1,5 +1,5 @@
-# A response that is transformed before it is modelled: f, kernel and noise are those of T(y), and predictions go back. A
-# transform is NULL for none, or list(kind, lambda, centre, unit, ends, found),
+# A response that is transformed before it is modelled: f, kernel and noise are those of T(y), and predictions go back.
+# A transform is NULL for none, or list(kind, lambda, centre, unit, ends, found),
 #
 #   log:         T(y) = log y, of positive responses
 #   yeojohnson:  T(y) = psi(u; lambda), u = (y - centre) / unit,

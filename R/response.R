@@ -313,7 +313,7 @@ approximation_words <- list(
   vi = c(by = "variational approximation", learned = "variational lower bound, with priors",
          evidence = "variational lower bound"))
 
-# What a function may need of the posterior, with the approximations that have it ("none": Gaussian responses).
+# Needs of functions: the approximations whose posteriors meet them ("none": Gaussian responses).
 posterior_needs <- list(
   normal = list(approx = "none", want = "a fit with Gaussian noise", hint = paste(
     "certify() bounds errors, evidence_bounds() the log marginal likelihood, and cross_validate() compares",

@@ -242,7 +242,8 @@ extended_rows <- function(old, new) {
     names <- make.unique(c(names, added))
   }
   list(x = rbind(old$x, new$x), response = stats::setNames(c(old$response, new$response), names),
-       offset = both("offset", 0), w = both("w", 1), given = c(old$given, new$given), y = c(old$y, new$y), size = both("size", 1))
+       offset = both("offset", 0), w = both("w", 1), given = c(old$given, new$given), y = c(old$y, new$y),
+       size = both("size", 1))
 }
 
 # Returns the data with other rows. Equal rows are merged as in the fit; all equal rows if the fit has neighbours. Rows

@@ -90,7 +90,8 @@ model_asked <- function(args) {
 # Returns the arguments with the model of the fit `like`: kernel, noise and its sizes, transform and mean.
 model_of_like <- function(args, plain) {
   like <- check_fit(args$like, "like")
-  given <- c(kernel = !is.null(args$kernel), noise = !is.null(args$noise), family = !is.null(as_likelihood(args$family)),
+  given <- c(kernel = !is.null(args$kernel), noise = !is.null(args$noise),
+             family = !is.null(as_likelihood(args$family)),
              transform = asks_for_transform(args$transform),
              hyper = length(args$hyper) == 1L && args$hyper != "fixed", plain = plain)
   if (any(given)) {

@@ -58,10 +58,11 @@ parameter_rows <- 3000L
 # Nats of log marginal likelihood that a parameter of a linear mean costs, unless priors decide (bench/choice.R).
 parameter_nats <- 2
 
-# Nats of log marginal likelihood by which the additive kernel must be larger, and more for pairs of inputs
-# (bench/structure.R).
+# Nats of log marginal likelihood by which the additive kernel must be larger, and more for pairs of inputs. With more
+# rows than `all` it is learned from `some` first, and dropped if it does not gain `nats`. Beyond exact learning it is
+# learned from `beyond` rows, and `held` others may refuse it (bench/structure.R).
 additive_nats <- 15
-additive_rows <- c(all = 300, some = 250, nats = 4) # more rows: learned from some first, and dropped without a gain
+additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000)
 pair_nats <- 8
 
 # Nats by which the Vecchia likelihood may differ from the exact log marginal likelihood (bench/choice.R).
@@ -77,8 +78,9 @@ transform_rows <- 10000L
 
 # The response is chosen from so many rows on. Beyond `held_out` rows, the density at as many held-out rows may refuse a
 # candidate; any is refused if its squared errors at `predicted` rows are larger by more than this factor
-# (bench/response.R).
-response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2)
+# (bench/response.R). Up to `terms` rows the merit of a transform has the gain of the additive kernel
+# (bench/structure.R).
+response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600)
 
 # A transform counts as so many parameters of 2 nats, as smooth noise does (bench/response.R).
 transform_parameters <- 2L
@@ -158,8 +160,8 @@ most_moves <- c(asked = 200L, default = 50L)
 # at: for 50,000 flights, 400 points from 10,000 rows predict as well as points from all rows. bench/laplace-near.R
 greedy_memory <- 2^25
 
-# What each input explains, in summary(): rows of a sample; kernel values that all predictions may take, and kernel
-# values that a prediction from neighbours is worth (bench/structure.R).
+# Shares of inputs in summary(): rows of a sample; kernel values that all predictions may take, and kernel values that a
+# prediction from neighbours is worth (bench/structure.R).
 share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 
 # The comparison by held-out rows under other likelihoods: rows in the posteriors and rows held out; inducing points

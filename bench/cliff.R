@@ -12,8 +12,8 @@
 #   hartmann_noisy 11.2 s    .408    1.1 s    .461   2.3 s    .396    5.8 s    .408   2.5 s    .408   6.0 s    .365
 #   friedman        7.8 s   -.176    1.6 s   -.172   3.1 s   -.185    2.5 s   -.176   2.8 s   -.176   6.3 s   -.183
 #
-# At 6,000 rows, with inducing points and neighbours at the same hyperparameters, 50, 200 and 400 points have NLPD -.755,
-# -.856, -.965 (hartmann; exact posterior of 5,000 rows -1.508) and -5.430, -5.775, -5.846 (borehole).
+# At 6,000 rows, with inducing points and neighbours at the same hyperparameters, 50, 200 and 400 points have NLPD
+# -.755, -.856, -.965 (hartmann; exact posterior of 5,000 rows -1.508) and -5.430, -5.775, -5.846 (borehole).
 #
 # A saved fit of 5,000 rows has 1 MB, where the Cholesky factor alone took 200 MB. Seconds fall from 2,000 to 2,001 rows
 # where a linear mean is tried beside the kernel, which takes a second search. A million means of an exact posterior of

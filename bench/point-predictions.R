@@ -1,6 +1,7 @@
-# Which point prediction should a fit with a transformed response give? Its median, its mean, or the mean of y cut at the
-# outermost training response, or q sds of T(y) from its mean where that is further out (R/response-transform.R).
-#   Rscript bench/point-predictions.R         RMSE over that of the response as given, where evidence prefers T by 2 nats
+# Which point prediction should a fit with a transformed response give? Its median, its mean, or the mean of y cut at
+# the outermost training response, or q sds of T(y) from its mean where that is further out (R/response-transform.R).
+#   Rscript bench/point-predictions.R         RMSE over that of the response as given, where evidence prefers T by 2
+#   nats
 #
 # 102 pairs of a set and a transform (78 on sets of bench/sets.R at 400 rows, 24 on the functions below), November 2026:
 #                        none median  mean  q=0  q=.5   q=1 q=1.5   q=2
@@ -20,10 +21,12 @@ candidates <- function(fit, new, q = c(0, 0.5, 1, 1.5, 2)) {
   up <- internal$curves_up(t)
   z <- seq(-8, 8, length.out = 801)
   w <- stats::dnorm(z) * 0.02
-  cut_mean <- function(q) vapply(seq_along(tau), function(i) {
-    end <- if (up) max((t$ends[2] - f$fit[i]) / tau[i], q) else min((t$ends[1] - f$fit[i]) / tau[i], -q)
-    sum(w * internal$untransformed(t, f$fit[i] + tau[i] * if (up) pmin(z, end) else pmax(z, end)))
-  }, 0)
+  cut_mean <- function(q) {
+    vapply(seq_along(tau), function(i) {
+      end <- if (up) max((t$ends[2] - f$fit[i]) / tau[i], q) else min((t$ends[1] - f$fit[i]) / tau[i], -q)
+      sum(w * internal$untransformed(t, f$fit[i] + tau[i] * if (up) pmin(z, end) else pmax(z, end)))
+    }, 0)
+  }
   c(list(median = stats::predict(fit, new, type = "median"), mean = cut_mean(Inf)),
     stats::setNames(lapply(q, cut_mean), paste0("q", q)))
 }

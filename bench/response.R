@@ -4,10 +4,11 @@
 #
 # sets: 74 sets, transform = "none" with noise = ~ 1 against the default. NLPD in units of the training sd:
 #   mean change -0.262, without the outer tenths -0.128, median -0.074; better by .02 on 44, worse on 2 (MASS's Glass
-#   +3.34, three outliers of 53 rows; quantreg's Mammals +.12). Coverage of 95 % intervals .930 and .929. RMSE: geometric
-#   mean of the ratios .993, worst 1.95 (plm's RiceFarms, log, NLPD -.51) and 1.76 (AER's USAirlines). Seconds 20 and 42.
-#   Without the veto by squared errors and with the mean of the response not cut: trimmed -.161, RMSE 1.012, worst 3.9.
-#   The share of an atom was .1 there, which left out smooth noise on MASS::mcycle (NLPD .645, .281 with it): .2 now.
+#   +3.34, three outliers of 53 rows; quantreg's Mammals +.12). Coverage of 95 % intervals .930 and .929. RMSE:
+#   geometric mean of the ratios .993, worst 1.95 (plm's RiceFarms, log, NLPD -.51) and 1.76 (AER's USAirlines). Seconds
+#   20 and 42. Without the veto by squared errors and with the mean of the response not cut: trimmed -.161, RMSE 1.012,
+#   worst 3.9. The share of an atom was .1 there, which left out smooth noise on MASS::mcycle (NLPD .645, .281 with it):
+#   .2 now.
 # 60 sets, 119 splits of at most 250 training rows, Matern 3/2: the limit of the ratio of squared errors at rows given
 # their neighbours. `T`: for transforms alone; else for smooth noise too (USAirlines: ratio 6, held-out RMSE 2.8 times).
 #                           none  T 1.4  T 1.2    1.4    1.2   1.15    1.1   1.05

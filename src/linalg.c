@@ -303,17 +303,15 @@ void chol_inverse(int n, const double *L, double *inverse)
     solve_chol(n, n, L, inverse);
 }
 
-/* Nothing above row `start` is needed: column j of L^{-1} is zero above row j, and L^{-T} is upper
- * triangular. */
-void chol_inverse_columns(int n, const double *L, int start, int width, double *inverse)
+/* rows above `start` are not needed: column j of L^{-1} is zero above row j */
+void chol_inverse_columns(int n, const double *L, int start, int width, double *B)
 {
     const int m = n - start, lanes = linalg_lanes();
-    fill((size_t)m * width, 0.0, inverse);
+    fill((size_t)m * width, 0.0, B);
     for (int j = 0; j < width; j++)
-        inverse[(size_t)j * m + j] = 1.0;
-    gemm_solve(lanes, m, width, entries("N", L + (size_t)start * n + start, n), inverse,
-               1, m);
-    gemm_solve(lanes, m, width, backwards(n, L), inverse + m - 1, -1, m);
+        B[(size_t)j * m + j] = 1.0;
+    gemm_solve(lanes, m, width, entries("N", L + (size_t)start * (n + 1), n), B, 1, m);
+    gemm_solve(lanes, m, width, backwards(n, L), B + m - 1, -1, m);
 }
 
 void chol_adjoint(int n, const double *L, double *Lbar, double *Kbar)
@@ -331,8 +329,7 @@ void chol_adjoint(int n, const double *L, double *Lbar, double *Kbar)
 
 double dot(size_t n, const double *x, const double *y)
 {
-    double a = 0.0, b = 0.0, c = 0.0,
-           d = 0.0; /* four chains: no waiting for the last sum */
+    double a = 0.0, b = 0.0, c = 0.0, d = 0.0; /* four chains: no waits for sums */
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         a += x[i] * y[i];

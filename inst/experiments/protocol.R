@@ -275,7 +275,7 @@ course <- function(fit, row, plan, cell, rows, truth, start, exact) {
 
 # Returns tr (W^{1/2} K W^{1/2} + s2 I)^{-1}, which many fits share. `exact` is an unscaled fit.
 trace_of_inverse <- function(exact) {
-  P <- diag(chol2inv(t(exact$factors$L)))
+  P <- diag(chol2inv(t(cholesky_of(posterior_of(exact)))))
   sum(if (is.null(exact$data$weights)) P else P / exact$data$weights)
 }
 
@@ -296,7 +296,7 @@ divergence_from_exact <- function(fit, exact, trace_P) {
   G <- post$G
   m <- nrow(G)
   A <- forwardsolve(post$L, kernel_matrix(fit$kernel, fit$inducing, x)) # has no weights: the factor has them
-  H <- crossprod(forwardsolve(exact$factors$L, t(A)))
+  H <- crossprod(forwardsolve(cholesky_of(posterior_of(exact)), t(A)))
   Aw <- drop(A %*% alpha)
   Li <- forwardsolve(post$L, diag(m))
   J <- fit$jitter * Li %*% (prior_at(fit, fit$inducing) * t(Li))

@@ -41,6 +41,17 @@ test_that("exact posteriors have no bracket to speak of, near rows none at all",
   expect_match(paste(attr(table, "heading"), collapse = ""), "no bounds")
 })
 
+test_that("a found transform and uneven noise are compared by the response as given", {
+  given <- pfdtc(dist ~ speed, cars, kernel = kernel_se(), noise = ~ 1, transform = "none")
+  logs <- pfdtc(dist ~ speed, cars, kernel = kernel_se(), noise = ~ speed, transform = "log")
+  table <- anova(given, logs)
+  expect_equal(table$difference[2], as.numeric(logLik(logs)) - as.numeric(logLik(given)))
+  fewer <- pfdtc(dist ~ speed, cars[-1, ], kernel = kernel_se(), noise = ~ 1, transform = "log")
+  expect_input_error(anova(given, fewer), "fewer")
+  weighted <- pfdtc(dist ~ speed, cars, kernel = kernel_se(), noise = ~ 1, transform = "log", weights = speed)
+  expect_input_error(anova(given, weighted), "weighted")
+})
+
 test_that("inputs may differ, responses not", {
   one <- fit_mixed(y ~ a)
   both <- fit_mixed(y ~ a + b)

@@ -134,6 +134,63 @@ test_that("with many rows the additive kernel is learned from some first, and en
   expect_gt(as.numeric(logLik(fit)), as.numeric(logLik(whole)) - 4) # both are optima of a density with priors
 })
 
+test_that("beyond exact learning some rows choose the additive kernel for all, and held-out rows may refuse it", {
+  skip_on_cran()
+  with_seed(9, {
+    x <- matrix(stats::runif(2050 * 4), 2050)
+    y <- sin(6 * x[, 1]) + cos(5 * x[, 2]) + x[, 3]^2 + exp(x[, 4]) + stats::rnorm(2050) / 5
+  })
+  f <- sin(6 * x[, 1]) + cos(5 * x[, 2]) + x[, 3]^2 + exp(x[, 4])
+  made <- function() with_seed(1, pfdtc(x, y, transform = "none", m = 50, neighbours = 0,
+                                      control = list(progress = FALSE, restarts = 1)))
+  fit <- made()
+  expect_true(is_additive(fit$kernel))
+  expect_match(fit$because[["kernel"]], "800 rows")
+  expect_match(fit$kernels$kernel[fit$kernels$chosen], "each input by itself")
+  expect_true(all(is.finite(vcov(fit))))
+  plain <- with_replaced(list(scores_given = function(problem, theta, some, rows) rep(0, 20)), made())
+  expect_false(is_additive(plain$kernel))
+  expect_false("kernel" %in% names(plain$because))
+  error <- function(fit) sqrt(mean((predict(fit) - f)^2))
+  expect_lt(error(fit), 0.6 * error(plain))
+})
+
+test_that("the score of rows given others is the dense predictive density", {
+  d <- additive_rows(60)
+  data <- data_from_matrix(as.matrix(d[c("a", "b", "c")]), d$y, weights = with_seed(2, stats::runif(60, 0.5, 2)))
+  s <- open_settings(data)
+  pool <- with_seed(1, learning_rows(data, s))
+  problem <- learning_problem(pool, s, "matern32")
+  some <- some_of_pool(pool, 20)
+  seen <- pool$take(20)
+  held <- setdiff(seq_len(60), seen)
+  now <- problem$natural(problem$unit)
+  K <- kernel_matrix(now$kernel, data$x)
+  solved <- solve(K[seen, seen] + diag(now$noise / data$weights[seen]), cbind(data$y[seen], K[seen, held]))
+  var <- diag(K)[held] - colSums(K[seen, held] * solved[, -1]) + now$noise / data$weights[held]
+  want <- -stats::dnorm(data$y[held], drop(K[held, seen] %*% solved[, 1]), sqrt(var), log = TRUE)
+  got <- scores_given(problem, problem$unit, some, held)
+  expect_equal(got, unname(vapply(groups_of(held), function(i) mean(want[i]), 0)), tolerance = 1e-10)
+})
+
+test_that("a transform is not taken for a sum of functions that the additive kernel explains", {
+  skip_on_cran()
+  d <- with_seed(100, { # Rosenbrock's function of ten inputs
+    x <- matrix(stats::runif(1000, -5, 10), 100)
+    y <- rowSums(100 * (x[, -1] - x[, -10]^2)^2 + (1 - x[, -10])^2)
+    data.frame(y = y + stats::rnorm(100, sd = 0.05 * stats::sd(y)), x)
+  })
+  made <- function() with_seed(1, pfdtc(y ~ ., d, transform = "auto", control = list(progress = FALSE)))
+  fit <- made()
+  expect_null(fit$transform)
+  without <- with_replaced(list(with_terms_in_merit = function(tried, from) tried), made())
+  expect_false(is.null(without$transform))
+  # the merits differ by the gains alone
+  merit <- function(fit) fit$response$merit[match(c("none", "Yeo-Johnson"), fit$response$candidate)]
+  expect_true(all(merit(fit) - merit(without) >= 0))
+  expect_gt(max(merit(fit) - merit(without)), additive_nats)
+})
+
 test_that("derivatives of a fit with the additive kernel are central differences of its mean", {
   d <- additive_rows(30)
   fit <- gp_exact(y ~ a + b, d, kernel = kernel_additive(kernel_matern(5 / 2, 1, 2), TRUE, 2, 3))

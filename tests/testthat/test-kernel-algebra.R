@@ -199,7 +199,7 @@ test_that("inputs are variables of the data: a factor is one name; parameters sa
     "se(u,v).lengthscale.u", "se(u,v).lengthscale.v", "categorical(g).gap.x.y", "categorical(g).gap.y.z",
     "se(u,v)*categorical(g).variance", "rq(u).lengthscale.u", "rq(u).alpha", "rq(u).variance", "se(g).lengthscale",
     "se(g).variance", "noise"))
-  expect_output(print(fit), "categorical(g)", fixed = TRUE)
+  expect_output(print(fit), "categorical (ordered) in g: gap.x.y", fixed = TRUE)
   expect_output(print(fit$kernel), "gap|parameters")
   moved <- update(fit$kernel, "rq(u).alpha" = 3, "se(g).variance" = 7)
   again <- gp_exact(y ~ u + v + g, d, kernel = moved, noise = fit$noise, hyper = "fixed")

@@ -10,7 +10,7 @@ uneven_data <- function(n = 80) {
 test_that("like = fit is the exact posterior of the fit's model, whatever that is", {
   d <- uneven_data()
   new <- data.frame(a = c(-1, 1, 3, 8), b = 0)
-  kernel <- kernel_matern(3/2)
+  kernel <- kernel_matern(3 / 2)
   models <- list(
     list(transform = "auto"),
     list(transform = "log", noise = ~ a, mean = ~ a, kernel = kernel),

@@ -130,7 +130,8 @@ test_that("transforms are refused where they make no sense", {
 test_that("rows are added to a fit with a transformed response, and taken away", {
   d <- skewed_data(60)
   fit_to <- function(rows) {
-    pfdtc(y ~ a + b, d[rows, ], kernel = kernel_se(1, 1, inputs = ~ a), noise = 0.25, hyper = "fixed", transform = "log",
+    pfdtc(y ~ a + b, d[rows, ], kernel = kernel_se(1, 1, inputs = ~ a), noise = 0.25, hyper = "fixed",
+          transform = "log",
           center = FALSE, scale = FALSE)
   }
   all <- fit_to(1:60)

@@ -144,7 +144,9 @@ test_that("copies of rows leave what is learned as it is without them, with a me
   expect_equal(fit$noise, once$noise, tolerance = 0.5) # the response's units differ a little
   p <- predict(fit, held, interval = "prediction")
   expect_gt(mean(held$medv >= p[, "lwr"] & held$medv <= p[, "upr"]), 0.85)
-  expect_lt(-mean(predict(fit, held, type = "density")), 3.1) # 5.47 with each copy as news; lm() 3.15
+  # with each copy as news the median is .25 lower; the mean hangs on one outlier among the rows held out
+  density <- function(fit) stats::median(predict(fit, held, type = "density"))
+  expect_equal(density(fit), density(once), tolerance = 0.05)
   expect_identical(fit$nobs, 150L)
   # a copy would be predicted by its twin: copies share a fold, and leave-one-out has a message
   fold <- attr(suppressMessages(cross_validate(fit, folds = 5, hyper = "held")), "predictions")$fold
