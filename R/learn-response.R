@@ -126,7 +126,14 @@ find_response <- function(data, asked, open, first, state) {
   start <- data_as_modelled(data, first, NULL, asked)
   s <- first_plan(start, asked)$learn
   pool <- learning_rows(start, s)
-  begun <- search_starts(learning_problem(pool, s, "matern32"), s$restarts, state)
+  problem <- learning_problem(pool, s, "matern32")
+  begun <- search_starts(problem, s$restarts, state)
+  found <- length(open$transforms) > 1L && is.null(open$trends[[1L]])
+  if (found && problem$natural(begun$theta)$noise < response_rule[["noise"]]) {
+    state$begun <- begun
+    state$because <- c(response = "Response: as given, with constant noise: there is next to no noise.")
+    return(list(transform = first))
+  }
   from <- list(rows = rows_for_response(data, pool$take(min(pool$n, transform_rows))), theta = begun$theta,
                asked = asked, until = pool$until, size = if (length(open$trends) > 1L) "response" else "finals")
   candidates <- response_candidates(open, first, from)
@@ -314,7 +321,11 @@ because_response <- function(choice, open) {
       sprintf("Response: %s, %s nats better than none.", transform_label(transform), gain("transform")),
       if (length(choice$refused)) sprintf(" Refused: %s (%s).", names(choice$refused)[1L], choice$refused[[1L]]))
   }, sizes = if (length(open$trends) > 1L) {
-    if (is.null(trend)) "Noise: constant; smooth noise gains less than 4 nats." else
+    if (is.null(trend)) paste("Noise: constant;", if (any(grepl("smooth noise$", names(choice$refused)))) {
+      "smooth noise was refused by held-out rows."
+    } else {
+      "smooth noise gains less than 4 nats."
+    }) else
       sprintf("Noise: smooth in the inputs, %s nats better than constant.", gain("trend"))
   })
 }

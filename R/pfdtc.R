@@ -21,8 +21,8 @@
 #' @param tol accuracy to certify, in sd of the modelled response. Default: none.
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
 #'   best of several.
-#' @param noise noise variance, in squared units of `y`; default: found with `transform`. A formula: constant (`~ 1`),
-#'   its log linear (`~ x1`) or smooth (`~ smooth(x1)`). 0 interpolates.
+#' @param noise noise variance, in squared units of `y`; default: constant or smooth if `transform = "auto"`, else
+#'   constant. A formula: constant (`~ 1`), its log linear (`~ x1`) or smooth (`~ smooth(x1)`). 0 interpolates.
 #' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.

@@ -223,6 +223,15 @@ test_that("a transform with larger squared errors is refused, and the table and 
   expect_identical(names(checked_response(list(tried = short), from)$refused), "none, smooth noise")
 })
 
+test_that("a deterministic response stays as given", {
+  d <- with_seed(1, data.frame(a = stats::runif(60), b = stats::runif(60)))
+  d$y <- exp(2 * d$a) * (1.2 + sin(4 * d$b)) # skew and positive
+  fit <- with_seed(1, pfdtc(y ~ ., d, transform = "auto"))
+  expect_null(fit$transform)
+  expect_match(fit$because[["response"]], "next to no noise")
+  expect_identical(coef(fit), coef(with_seed(1, pfdtc(y ~ ., d, transform = "none", noise = ~ 1))))
+})
+
 test_that("smooth noise has the mean of its variance under what is known of the coefficients", {
   d <- with_seed(3, data.frame(x = stats::runif(60)))
   d$y <- with_seed(4, exp(2 * d$x) * stats::rnorm(60))
@@ -257,6 +266,10 @@ test_that("a transform costs 4 nats, and gains below 10 nats have a decimal", {
   expect_match(said(1), "1.0 nats", fixed = TRUE)
   expect_match(said(9.96), "10 nats", fixed = TRUE)
   expect_match(said(31.4), "31 nats", fixed = TRUE)
+  constant <- list(best = list(transform = NULL), refused = NULL)
+  sizes <- function(...) because_response(replace(constant, ...names(), list(...)), list(trends = 1:2))[["sizes"]]
+  expect_match(sizes(), "less than 4 nats")
+  expect_match(sizes(refused = list("none, smooth noise" = "its squared errors")), "refused")
 })
 
 test_that("the floor of the noise of a transformed response has the median of its steps", {
