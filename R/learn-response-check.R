@@ -31,6 +31,14 @@ reason_to_refuse <- function(model, first, from) {
   }
 }
 
+# Returns TRUE if next to no noise is learned and f predicts rows that are held out: evidence would choose a transform by
+# the shape of f. Little noise alone may come from a skewed response, whose outliers f follows.
+is_deterministic <- function(model, from) {
+  if (model$problem$natural(model$theta)$noise >= response_rule[["noise"]]) return(FALSE)
+  held <- held_out_response(model, from)
+  isTRUE(mean((held$y - held$mean)^2) < response_rule[["left"]] * stats::var(held$y))
+}
+
 # Returns minus the mean log density of the response, on its own scale, in groups of rows given their neighbours among
 # all others.
 response_scores <- function(model, from) {

@@ -128,14 +128,14 @@ find_response <- function(data, asked, open, first, state) {
   pool <- learning_rows(start, s)
   problem <- learning_problem(pool, s, "matern32")
   begun <- search_starts(problem, s$restarts, state)
+  from <- list(rows = rows_for_response(data, pool$take(min(pool$n, transform_rows))), theta = begun$theta,
+               asked = asked, until = pool$until, size = if (length(open$trends) > 1L) "response" else "finals")
   found <- length(open$transforms) > 1L && is.null(open$trends[[1L]])
-  if (found && problem$natural(begun$theta)$noise < response_rule[["noise"]]) {
+  if (found && is_deterministic(list(problem = c(problem, start[c("center", "scale")]), theta = begun$theta), from)) {
     state$begun <- begun
     state$because <- c(response = "Response: as given, with constant noise: there is next to no noise.")
     return(list(transform = first))
   }
-  from <- list(rows = rows_for_response(data, pool$take(min(pool$n, transform_rows))), theta = begun$theta,
-               asked = asked, until = pool$until, size = if (length(open$trends) > 1L) "response" else "finals")
   candidates <- response_candidates(open, first, from)
   choice <- choose(lapply(stats::setNames(nm = names(candidates)), function(label) {
     function(tried) if (!length(tried) || in_time(pool)) timed_response(label, candidates[[label]], tried, tell)

@@ -80,8 +80,10 @@ transform_rows <- 10000L
 # candidate; any is refused if its squared errors at `predicted` rows are larger by more than this factor
 # (bench/response.R). Up to `terms` rows the merit of a transform has the gain of the additive kernel
 # (bench/structure.R).
-# With less noise than the share `noise` of its variance the response stays as given: simulators are smoother than T.
-response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, noise = 1e-3)
+# With less noise than the share `noise` of its variance, and held-out squared errors below the share `left`, the
+# response stays as given: evidence would choose a transform by the shape of f.
+response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, noise = 1e-3,
+                   left = 0.05)
 
 # A transform counts as so many parameters of 2 nats, as smooth noise does (bench/response.R).
 transform_parameters <- 2L
