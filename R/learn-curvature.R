@@ -113,14 +113,15 @@ refuse_fixed <- function() {
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
   additive <- attr(fit$kernels, "additive")
-  if ("rows" %in% names(additive)) pool <- some_of_pool(pool, additive[["rows"]])
+  some <- "rows" %in% names(additive)
+  if (some) pool <- some_of_pool(pool, additive[["rows"]])
   problem <- learning_problem(pool, s, NULL, little_noise = isTRUE(attr(fit$learned, "little_noise")))
   theta <- model_theta(model_of(fit))
   all <- function(par) replace(theta, problem$free, par)
   common <- list(natural = function(par) problem$natural(all(par)), lower = problem$lower[problem$free],
-                 upper = problem$upper[problem$free], exact = is_small_enough(pool),
+                 upper = problem$upper[problem$free], exact = is_small_enough(pool) && !some,
                  prior = function(par) problem$prior(all(par))$value)
-  if (common$exact) {
+  if (is_small_enough(pool)) {
     exact <- exact_density(problem)
     evaluate <- function(par) exact$evaluate(all(par))
     information <- function() {

@@ -150,6 +150,7 @@ test_that("beyond exact learning some rows choose the additive kernel for all, a
   # other values of the kernel are weighted by the density of as many rows, not by that given neighbours
   apart <- predict(fit, x[1:50, ], hyper_uncertainty = TRUE) - predict(fit, x[1:50, ])
   expect_lt(max(abs(apart)), 0.1) # half the sd of the noise
+  expect_false(learned_density(fit)$exact) # certificates of the mixture need the evidence of all rows
   plain <- with_replaced(list(scores_given = function(problem, theta, some, rows) rep(0, 20)), made())
   expect_false(is_additive(plain$kernel))
   expect_false("kernel" %in% names(plain$because))
