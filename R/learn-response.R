@@ -209,14 +209,6 @@ rows_for_response <- function(data, taken) {
        offset = data$offset[used], group = match(group[kept], unique(group[kept])), data = data)
 }
 
-# Returns the cleaned rows with the transformed response, equal ones merged.
-rows_transformed <- function(rows, transform) {
-  y <- if (is.null(transform)) rows$y else transformed(transform, rows$y)
-  out <- clean_again(rows$data, rows$x, y, rows$w, rows$offset, TRUE, TRUE, FALSE)
-  out[c("transform", "given_response")] <- list(transform, rows$y)
-  if (anyDuplicated(rows$group)) merge_all_equal_rows(out) else out
-}
-
 response_problem <- function(from, transform) {
   data <- rows_transformed(from$rows, transform)
   s <- replace(first_plan(data, from$asked)$learn, "rows", list(NULL))

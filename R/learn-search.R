@@ -93,7 +93,8 @@ learn_exactly <- function(problem, run) {
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
   for (m in exact_sizes(pool)) {
     if (is.null(run$information)) return(run) # not computable there, with neighbours or without
-    run <- ascend(exact_density(problem, if (m < pool$n) pool$take(m)), run$theta, maxit = 30L, enough = exact_enough,
+    enough <- exact_enough[[if (pool$n <= exact_enough[["rows"]]) "few" else "many"]]
+    run <- ascend(exact_density(problem, if (m < pool$n) pool$take(m)), run$theta, maxit = 30L, enough = enough,
                   information = run$information * (m / counted))
     counted <- m
   }

@@ -22,6 +22,14 @@ slopes_of_rows <- function(rows, transform, scale) {
   drop(rowsum(each, rows$group, reorder = FALSE))
 }
 
+# Returns the cleaned rows with the transformed response, equal ones merged.
+rows_transformed <- function(rows, transform) {
+  y <- if (is.null(transform)) rows$y else transformed(transform, rows$y)
+  out <- clean_again(rows$data, rows$x, y, rows$w, rows$offset, TRUE, TRUE, FALSE)
+  out[c("transform", "given_response")] <- list(transform, rows$y)
+  if (anyDuplicated(rows$group)) merge_all_equal_rows(out) else out
+}
+
 # ---- what is asked for -----------------------------------------------------------------------------------------------
 
 # Returns NULL or a transform. Its lambda is NA if it is to be learned; the transform of a fit is taken as it is.

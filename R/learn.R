@@ -93,7 +93,7 @@ learn_finally <- function(now, s, rival, state, keep) {
   }
   if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, nor at the start of a likelihood's fit
     now$parameters <- sum(problem$free)
-    now <- if (exact) choose_additive(now, s) else choose_additive_on_some(now, s)
+    if (s$additive) now <- if (exact) choose_additive(now, s) else choose_additive_on_some(now, s)
     if (!is_additive(now$problem$natural(now$theta)$kernel)) now <- choose_line(now, s, run) # it contains nearly a line
     if (now$problem$profile != problem$profile) rival <- NULL
     keep(now)

@@ -16,13 +16,12 @@
 #'
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @param x,y inputs, a matrix or data frame, or a formula; numeric response, or classes or counts with a `family`.
-#' @param m maximum number of inducing points. Default: none up to 5,000 rows (exact posterior), else 200; 50 if
-#'   neighbours explain most of f.
-#' @param tol accuracy to certify, in sd of the modelled response. Default: none.
+#' @param m maximum number of inducing points. Default: none up to 5,000 rows (exact posterior), else 200 or 50.
+#' @param tol accuracy to certify, in sd of the modelled response.
 #' @param kernel a kernel, see [kernel_se()]: what it leaves `NULL` is learned, what it gives is a start. Default: the
 #'   best of several.
-#' @param noise noise variance, in squared units of `y`; default: constant or smooth if `transform = "auto"`, else
-#'   constant. A formula: constant (`~ 1`), its log linear (`~ x1`) or smooth (`~ smooth(x1)`). 0 interpolates.
+#' @param noise noise variance, in squared units of `y`; 0 interpolates. A formula: constant (`~ 1`), its log linear
+#'   (`~ x1`) or smooth (`~ smooth(x1)`). Default: found if `transform = "auto"`, else constant.
 #' @param hyper `"evidence"` maximises a likelihood, `"fixed"` learns nothing, `"pilot"` and `"joint"` learn as in the
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
@@ -37,7 +36,7 @@
 #' @param workers `TRUE`: fit on workers of \pkg{future} or \pkg{mirai}, see [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
 #' @param weights,offset the noise variance is `noise / weights`; `offset` is added to f.
-#' @param center,scale centre `y` at its mean, scale it by its sd? Results are in units of `y`.
+#' @param center,scale centre `y` at its mean, scale it by its sd?
 #' @param control,keep_data options of computing, see [pfdtc_control()]; keep the rows? A fit without them is small.
 #' @param formula,data,subset,na.action as in [lm()]; inputs may be factors. `data` may be a row source, see
 #'   [rows_blocks()].

@@ -43,9 +43,9 @@ learning_sizes <- list(
 exact_learning_rows <- 2000L
 
 # Rows whose exact log marginal likelihood is maximised before that of up to exact_learning_rows (an evaluation takes an
-# eighth), and the nats that a step must promise (bench/cliff.R).
+# eighth), and the nats that a step must promise, up to so many rows and beyond (bench/cliff.R).
 first_exact_rows <- 1000L
-exact_enough <- 0.25
+exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 
 # If the noise is at most this share of the response's variance, the exact log marginal likelihood of some of more rows
 # competes with the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).

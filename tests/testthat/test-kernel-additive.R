@@ -92,6 +92,8 @@ test_that("the default fit of a sum takes the additive kernel, that of an intera
   expect_true(is_additive(fit$kernel))
   expect_match(fit$because[["kernel"]], "nats")
   expect_output(print(fit), "each input by itself", fixed = TRUE)
+  plain <- with_seed(1, pfdtc(x, sum_of(x) + noise, plain = TRUE))
+  expect_false(any(grepl("each input by itself", plain$kernels$kernel)))
   one <- with_seed(1, pfdtc(x, sum_of(x) + noise, kernel = kernel_of(fit$kernel$base)))
   error <- function(fit) sqrt(mean((predict(fit, new) - sum_of(new))^2))
   expect_lt(error(fit), 0.5 * error(one))

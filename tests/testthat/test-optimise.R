@@ -324,7 +324,7 @@ test_that("R's time limit ends learning by the evidence, wherever it comes, with
     for (kernel in list(NULL, kernel_matern(5 / 2))) {
       limited <- function() {
         on.exit(setTimeLimit())
-        setTimeLimit(elapsed = share * whole, transient = TRUE)
+        setTimeLimit(elapsed = max(0.05, share * whole), transient = TRUE) # the rows are read before
         fit_learned(data, hyper = "evidence", m = NULL, kernel = kernel, control = list(restarts = 3))
       }
       warned <- FALSE
