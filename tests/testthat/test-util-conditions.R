@@ -80,3 +80,9 @@ test_that("data spliced into a call by do.call() are not shown, in errors or by 
   expect_false(any(grepl("structure(", said, fixed = TRUE)))
   expect_identical(fit$call$data, cars) # update() needs it
 })
+
+test_that("a similar name is suggested; without one, all known names are listed", {
+  expect_match(did_you_mean("spead", c("dist", "speed")), "`speed`?", fixed = TRUE)
+  expect_false(grepl("dist", did_you_mean("spead", c("dist", "speed"))))
+  for (name in c("dist", "speed")) expect_match(did_you_mean("weight", c("dist", "speed")), name)
+})
