@@ -136,7 +136,7 @@ find_response <- function(data, asked, open, first, state) {
     state$because <- c(response = "Response: as given, with constant noise: there is next to no noise.")
     return(list(transform = first))
   }
-  candidates <- response_candidates(open, first, from)
+  candidates <- response_candidates(open, from)
   choice <- choose(lapply(stats::setNames(nm = names(candidates)), function(label) {
     function(tried) if (!length(tried) || in_time(pool)) timed_response(label, candidates[[label]], tried, tell)
   }), function(model) list(score = 2 * model$parameters - model$merit))
@@ -163,9 +163,8 @@ timed_response <- function(label, candidate, tried, tell) {
 }
 
 # Returns the candidates by their labels. Smooth noise is tried beside the first transform and beside the best.
-response_candidates <- function(open, first, from) {
+response_candidates <- function(open, from) {
   labels <- vapply(open$transforms, transform_label, "")
-  open$transforms[1L] <- list(first)
   constant <- stats::setNames(lapply(open$transforms, function(transform) {
     function(tried) response_model(from, transform)
   }), labels)

@@ -301,3 +301,15 @@ test_that("Student's scale is not below the rounding of the responses", {
   fit <- suppressWarnings(with_seed(1, pfdtc(y ~ x, d, family = student(), kernel = kernel_se())))
   expect_gte(fit$theta, 1 / sqrt(12) - 1e-12)
 })
+
+test_that("the learned lambda is that of the largest log marginal likelihood of the response", {
+  d <- with_seed(3, {
+    x <- stats::runif(80, 0, 6)
+    data.frame(x, y = sin(x) / 5 + stats::runif(80))
+  })
+  of <- function(transform) with_seed(1, pfdtc(y ~ x, d, kernel = kernel_se(), noise = ~ 1, transform = transform))
+  fit <- of("yeojohnson")
+  others <- lapply(fit$transform$lambda + c(-0.5, 0.5), function(lambda) of(replace(fit$transform, "lambda", lambda)))
+  # lambda has no prior; it is learned with a rougher kernel, which may cost some tenths of a nat
+  for (other in others) expect_lt(as.numeric(logLik(other)), as.numeric(logLik(fit)) + 0.5)
+})
