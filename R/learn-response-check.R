@@ -31,8 +31,8 @@ reason_to_refuse <- function(model, first, from) {
   }
 }
 
-# Returns TRUE if next to no noise is learned and f predicts rows that are held out: evidence would choose a transform by
-# the shape of f. Little noise alone may come from a skewed response, whose outliers f follows.
+# Returns TRUE if next to no noise is learned and f predicts rows that are held out: evidence would choose a transform
+# by the shape of f. Little noise alone may come from a skewed response, whose outliers f follows.
 is_deterministic <- function(model, from) {
   if (model$problem$natural(model$theta)$noise >= response_rule[["noise"]]) return(FALSE)
   held <- held_out_response(model, from)

@@ -183,8 +183,8 @@ because_moved <- function(asked, move, near, alone) {
 learning_settings <- function(kernel, noise, columns, free, control, hyper = "evidence", most = NULL, likelihood = NULL,
                               center = TRUE, additive = TRUE) {
   list(kernel = kernel, noise = noise, columns = columns, free = free, hyper = hyper, most = most,
-       likelihood = likelihood, center = center, additive = additive, restarts = control$restarts, priors = control$priors,
-       rows = control$optimise_rows, jitter = control$jitter, steps = steps_settings(control),
+       likelihood = likelihood, center = center, additive = additive,
+       restarts = control$restarts, priors = control$priors, rows = control$optimise_rows, jitter = control$jitter, steps = steps_settings(control),
        run = run_settings(control))
 }
 
