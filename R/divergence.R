@@ -16,7 +16,7 @@
 #' @seealso [pf_divergence()], [compare_fits()]
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
-#' dtc <- gp_dtc(dist ~ speed, cars, m = 3, kernel = exact$kernel, noise = exact$noise, hyper = "fixed")
+#' dtc <- gp_dtc(dist ~ speed, cars, m = 3, like = exact)
 #' kl_divergence(dtc, exact, newdata = cars)
 #' @export
 kl_divergence <- function(fit, exact, newdata = NULL) {

@@ -184,8 +184,8 @@ learning_settings <- function(kernel, noise, columns, free, control, hyper = "ev
                               center = TRUE, additive = TRUE) {
   list(kernel = kernel, noise = noise, columns = columns, free = free, hyper = hyper, most = most,
        likelihood = likelihood, center = center, additive = additive,
-       restarts = control$restarts, priors = control$priors, rows = control$optimise_rows, jitter = control$jitter, steps = steps_settings(control),
-       run = run_settings(control))
+       restarts = control$restarts, priors = control$priors, rows = control$optimise_rows, jitter = control$jitter,
+       steps = steps_settings(control), run = run_settings(control))
 }
 
 # `joint`: the part `learn`, if hyperparameters are moved with the points.

@@ -163,7 +163,7 @@ static void exact(struct problem *p)
         double *mean = array((size_t)m), *variance = array((size_t)m);
         const struct block b = {m, X, m + 1, NULL, NULL, 0};
         const struct matrix A = times(inverse(matrix_of(N, N, e.L), NULL), Kn);
-        const struct inducing at_rows = {.model = &model, .M = N};
+        const struct inducing at_rows = {.model = &model, .M = N, .L = e.L};
         const struct exact_predicting to = {&at_rows, e.alpha, mean, variance};
         const struct visit visit = {.block = b, .K = Kn.x, .A = A.x};
         exact_predicting_sink(&to).add(&to, &visit);

@@ -143,8 +143,10 @@ test_that("beyond exact learning some rows choose the additive kernel for all, a
     y <- sin(6 * x[, 1]) + cos(5 * x[, 2]) + x[, 3]^2 + exp(x[, 4]) + stats::rnorm(2050) / 5
   })
   f <- sin(6 * x[, 1]) + cos(5 * x[, 2]) + x[, 3]^2 + exp(x[, 4])
-  made <- function() with_seed(1, pfdtc(x, y, transform = "none", m = 50, neighbours = 0,
-                                      control = list(progress = FALSE, restarts = 1)))
+  made <- function() {
+    with_seed(1, pfdtc(x, y, transform = "none", m = 50, neighbours = 0,
+                       control = list(progress = FALSE, restarts = 1)))
+  }
   fit <- made()
   expect_true(is_additive(fit$kernel))
   expect_match(fit$because[["kernel"]], "800 rows")
