@@ -23,6 +23,9 @@
 #'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
 #' \method{gp_vfe}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @inheritParams pfdtc
+#' @param x,y,kernel,noise,mean,transform,like,inducing,weights,offset as in [pfdtc()].
+#' @param center,scale,control,keep_data,formula,data,... as in [pfdtc()].
+#' @param subset,na.action as in [lm()].
 #' @param m maximum number of inducing points; for `gp_subsample()` the number of rows. Default: `min(200, n)`.
 #' @param hyper as in [pfdtc()]. `"joint"` is for `gp_vfe()` and `gp_exact()`: it maximises the ELBO or the exact log
 #'   marginal likelihood from the pilot on.
@@ -35,7 +38,7 @@
 #'   exact posterior, SoR at the rows only.
 #' @seealso [compare_fits()], [kl_divergence()], `vignette("comparison")`
 #' @name baselines
-#' @aliases gp_exact gp_vfe gp_dtc gp_sor gp_fitc gp_subsample
+#' @aliases gp_vfe.default gp_vfe.formula gp_exact gp_vfe gp_dtc gp_sor gp_fitc gp_subsample
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
 #' vfe <- gp_vfe(dist ~ speed, cars, m = 5, like = exact)

@@ -10,7 +10,6 @@
 #' @param y Responses at `newdata`. Default: those in `newdata`.
 #' @param pf Should `pf_divergence` be computed? Default: for at most 2,000 rows.
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`. Fits of the same model share one reference.
-#' @param x,digits What to print, and the number of significant digits.
 #' @param ... Not used.
 #' @return A data frame of class `pfdtc_comparison`, printed without its empty columns. Values are `NA` without the
 #'   exact fit, responses or data that they need. Columns: `method`; `m`, inducing points or rows of a subsample;

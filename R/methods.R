@@ -22,8 +22,7 @@
 #'   100,000 rows take about 6 s, 30 s with neighbours.
 #' * `formula()`, `terms()`, `model.frame()`, `variable.names()`: as for [lm()]; `model.frame()` of a matrix fit has
 #'   `y` and the columns of `x`.
-#' @param object,x,formula A fit.
-#' @param digits Number of significant digits.
+#' @param object A fit.
 #' @param type Residuals: `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`. Draws: of a new `"response"` or
 #'   of `"latent"` f.
 #' @param nsim Number of draws.

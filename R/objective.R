@@ -8,6 +8,7 @@
 #' @inheritParams auxiliary
 #' @param z numeric matrix of inducing points, one row per point, with the columns of `x`.
 #' @param nu an auxiliary distribution that [auxiliary()] made from the same data, kernel and noise.
+#' @param noise noise variance, a positive number.
 #' @param constant add \eqn{C(X)}, which does not depend on `z` and costs \eqn{O(n^2)}{O(n^2)}, to the value?
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
 #' @return `list(value, gradient)`: the value, in the fourth power of the units of `y`, and its gradient in `z`, a

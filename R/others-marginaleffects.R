@@ -11,7 +11,7 @@
 #' @param model A fit from a formula.
 #' @param newdata Rows, a data frame.
 #' @param type For a non-Gaussian likelihood, `"response"` or `"link"`.
-#' @param vcov,... Not used.
+#' @param ... Not used.
 #' @return `get_predict()` returns a data frame with `rowid` and `estimate`, and attribute `posterior_draws`, a matrix
 #'   with `getOption("pfdtc.draws", 2000)` columns.
 #' @seealso [predict.gp_fit()], [simulate()][gp_fit-methods]

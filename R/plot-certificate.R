@@ -59,7 +59,7 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
 #' Draws what [plot_certificate()] returned or, for a result of [certify()], the certified interval of the exact mean
 #' and two of its sds at each row, in the order of the means.
 #'
-#' @param object,x A result of [plot_certificate()] or [certify()].
+#' @param object A result of [plot_certificate()] or [certify()].
 #' @param ... For `plot()`, arguments of [plot.default()].
 #' @return A ggplot; for `plot()`, `x` invisibly.
 #' @examples
