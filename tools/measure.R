@@ -91,7 +91,7 @@ measures <- list(
 # Where a goal is not reached, the value may not rise above the ceiling. Ceilings fall with every step, and rise where
 # the default fit learned to find its response and kernel (transforms, smooth noise, each input by itself).
 ceiling <- c("R lines" = 21530, "R lines of code" = 15460, "R files" = 111, "named functions" = 1620,
-             "lines that write into settings" = 6, "lines of help shown, all pages" = 3545,
+             "lines that write into settings" = 6, "lines of help shown, all pages" = 3548,
              "lines of help shown, pfdtc()" = 151, "C lines" = 12155,
              "calls in a default fit of 1,000 rows" = 5600, "files in it" = 38, "changes of file in it" = 3020)
 
