@@ -22,7 +22,6 @@
 #'   like = NULL, inducing = NULL, weights = NULL, offset = NULL, center = TRUE,
 #'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
 #' \method{gp_vfe}{formula}(formula, data, ..., subset, weights, na.action, offset)
-#' @inheritParams pfdtc
 #' @param x,y,kernel,noise,mean,transform,like,inducing,weights,offset as in [pfdtc()].
 #' @param center,scale,control,keep_data,formula,data,... as in [pfdtc()].
 #' @param subset,na.action as in [lm()].
@@ -44,7 +43,12 @@
 #' vfe <- gp_vfe(dist ~ speed, cars, m = 5, like = exact)
 #' kl_divergence(vfe, exact)
 #' @rawNamespace
-#' export(gp_exact, gp_vfe, gp_dtc, gp_sor, gp_fitc, gp_subsample)
+#' export(gp_exact)
+#' export(gp_vfe)
+#' export(gp_dtc)
+#' export(gp_sor)
+#' export(gp_fitc)
+#' export(gp_subsample)
 #' S3method(gp_exact, default)
 #' S3method(gp_exact, formula)
 #' S3method(gp_vfe, default)

@@ -12,13 +12,13 @@ response_stage <- function(data, asked, state) {
   }
   open <- responses_to_try(data, asked)
   first <- open$transforms[[1L]]
-  searched <- length(open$transforms) > 1L || length(open$trends) > 1L || !is.null(open$trends[[1L]]) ||
-    is.na(first$lambda) && !is.null(first)
-  if (!searched) {
+  lambda_is_open <- !is.null(first) && is.na(first$lambda)
+  choices <- max(length(open$transforms), length(open$trends))
+  if (choices == 1L && is.null(open$trends[[1L]]) && !lambda_is_open) {
     state$because <- because_plain(open$plain)
     return(data_as_modelled(data, first, NULL, asked))
   }
-  if (!is.null(first) && is.na(first$lambda)) {
+  if (lambda_is_open) {
     first$lambda <- lambda_beside_line(first, rows_for_response(data, seq_along(data$y)))
   }
   chosen <- run_stage(state, "response", find_response(data, asked, open, first, state),
@@ -106,7 +106,8 @@ message_values <- function(values, data) {
     return(tell_classed("two_values", paste("The response has two values and is modelled as numbers. For classes use",
                                             "`family = binomial()`.")))
   }
-  common <- unname(y[match(max(tabulate(match(y, unique(y)))), tabulate(match(y, unique(y)))[match(y, unique(y))])])
+  distinct <- unique(y)
+  common <- unname(distinct[which.max(tabulate(match(y, distinct)))])
   tell_classed("few_values", sprintf("%.0f %% of the responses are %s: %s.", 100 * mean(y == common),
                                      format(common, digits = 4), if (counts) {
     "for counts use `family = poisson()` or `nb()`"
