@@ -45,8 +45,6 @@ posterior_title <- function(fit) {
   if (is.null(family$title)) fit$method else sub("^the ", "", family$title)
 }
 
-count_of <- function(n, what) sprintf("%d %s%s", n, what, plural_s(n))
-
 describe_data <- function(fit) {
   omitted <- if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted
   inputs <- length(fit$frame$columns)
