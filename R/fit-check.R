@@ -95,7 +95,7 @@ check_fit_kernel <- function(kernel, d, need) {
   l <- kernel$lengthscale
   need(is.character(kernel$profile) && length(kernel$profile) == 1L, "`kernel$profile` is not a name")
   if ("lengthscale" %in% leaf_parameters(kernel)) {
-    size <- if (shares_lengthscale(kernel)) 1L else length(inputs)
+    size <- parameter_count(kernel, "lengthscale")
     need(is.numeric(l) && length(l) == size && all(is.finite(l) & l > 0),
          "`kernel$lengthscale` is not a positive number for each input")
   }

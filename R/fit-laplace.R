@@ -67,7 +67,8 @@ message_if_response_constant <- function(data, likelihood) {
 
 # Returns list(model, center, theta, learned, kernels, trace, ...).
 learn_laplace_stage <- function(data, s, state) {
-  kernel <- if (is.null(s$kernel$profile)) place_kernel(kernel_of("matern52"), data$x) else s$kernel
+  kernel <- s$kernel
+  if (is.null(kernel$profile)) kernel <- place_kernel(with_shared(kernel_of("matern52"), kernel), data$x)
   start <- laplace_start(data, s, kernel)
   found <- run_stage(state, "learn", learn_laplace(data, s, start, state), otherwise = state$so_far)
   if (is.null(found)) found <- start

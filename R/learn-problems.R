@@ -163,7 +163,7 @@ with_profile <- function(kernel, profile, x) {
     if (is_additive(l)) l$groups <- kernel$groups
     l
   })
-  if (has_one_factor(kernel)) return(place_kernel(with_basis(chosen, x), x))
+  if (has_one_factor(kernel)) return(place_kernel(with_shared(with_basis(chosen, x), kernel), x))
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
     own <- intersect(c("profile", "label", "base"), names(chosen))
