@@ -21,7 +21,7 @@ leaf_parameters <- function(leaf) if (is.null(leaf$profile)) "lengthscale" else 
 
 # Returns the number of parameters of one kind that a factor has once its columns are known.
 parameter_count <- function(leaf, what) {
-  switch(what, lengthscale = if (shares_lengthscale(leaf)) 1L else length(leaf$inputs),
+  switch(what, lengthscale = if (shares_lengthscale(leaf)) 1L else length(lengthscale_names(leaf, leaf$inputs)),
          parameters = categorical_size(leaf), scale = table_rows(leaf) - 1L, 1L)
 }
 
@@ -95,7 +95,8 @@ compile_kernel <- function(kernel) {
   values <- Map(function(group, n) as.double(rep_len(if (is.null(group[[5L]])) NA else group[[5L]], n)), groups, n)
   table <- list2DF(list(term = each(1L), leaf = each(2L), what = each(3L), at = sequence(n)))
   terms <- lapply(parts$terms, `[[`, "leaves")
-  tie <- if (any(vapply(leaves, is_additive, NA))) expand_additive(parts, table)
+  tied <- vapply(leaves, function(leaf) is_additive(leaf) || has_shared(leaf), NA)
+  tie <- if (any(tied)) expand_additive(parts, table)
   if (!is.null(tie)) leaves <- tie$leaves
   list(
     kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs, table = table,
@@ -193,7 +194,7 @@ kernel_structure <- function(kernel) {
   kernel <- as_sum(kernel)
   list(lapply(kernel$leaves, function(l) {
     list(l$profile, as.integer(l$inputs), isTRUE(l$isotropic), l$degree, l$correlation, l$given, l$centre,
-         l$rate, l$base, l$groups, l$intercept)
+         l$rate, l$base, l$groups, l$intercept, l$shared)
   }), lapply(kernel$terms, function(t) as.integer(t$leaves)))
 }
 
@@ -210,7 +211,7 @@ kernel_lengths <- function(kernel, d) {
   leaves <- kernel$leaves
   one <- leaves[[1L]]
   if (length(leaves) == 1L && !is.null(one$lengthscale) && !identical(one$profile, "periodic")) {
-    return(replace(rep(Inf, d), one$inputs, one$lengthscale))
+    return(replace(rep(Inf, d), one$inputs, column_lengthscales(one)))
   }
   rate <- numeric(d)
   terms <- Filter(function(t) !is_mean(leaves[[t$leaves[1L]]]), kernel$terms)
@@ -218,7 +219,7 @@ kernel_lengths <- function(kernel, d) {
   for (t in terms) {
     for (leaf in leaves[t$leaves]) {
       if (!is_stationary(leaf)) next
-      l <- leaf$lengthscale
+      l <- column_lengthscales(leaf)
       if (leaf$profile == "periodic") l <- l * leaf$period / (2 * pi)
       rate[leaf$inputs] <- rate[leaf$inputs] + t$variance / total / l^2
     }

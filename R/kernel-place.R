@@ -42,15 +42,17 @@ place_leaf <- function(leaf, x, argument, variables) {
   if (is.null(leaf$of)) leaf$of <- if (is.character(of)) of else column_owners(inputs, names, variables)
   if (leaf$profile == "categorical") leaf <- place_levels(leaf, x, argument, variables)
   if (is_additive(leaf) && is.null(leaf$groups)) leaf$groups <- column_groups(inputs, names, variables)
+  if (is.null(leaf$shared) && is_stationary(leaf)) leaf$shared <- shared_lengthscales(inputs, names, variables)
   l <- leaf$lengthscale
   if (is.null(l) || shares_lengthscale(leaf)) return(leaf)
-  if (length(l) == 1L) l <- rep(l, length(inputs))
-  if (length(l) != length(inputs)) {
+  n <- parameter_count(leaf, "lengthscale")
+  if (length(l) == 1L) l <- rep(l, n)
+  if (length(l) != n) {
     abort_input(argument, sprintf("a kernel with %d lengthscales", length(l)),
-                sprintf("a kernel with one lengthscale%s", if (length(inputs) > 1L)
-                  sprintf(", or one for each of its %d inputs", length(inputs)) else ""))
+                sprintf("a kernel with one lengthscale%s", if (n > 1L) sprintf(", or one for each of its %d inputs", n)
+                  else ""))
   }
-  names(l) <- names[inputs]
+  names(l) <- lengthscale_names(leaf, names)
   leaf$lengthscale <- l
   leaf
 }

@@ -73,7 +73,11 @@ unit_of_lengthscale <- function(leaf, at, x) {
   if (identical(leaf$profile, "periodic")) return(list(low = 0.03, high = 1e2))
   d <- length(leaf$inputs)
   spread <- function(j) column_spread(x[, j])
-  list(unit = if (isTRUE(leaf$isotropic)) exp(mean(log(vapply(leaf$inputs, spread, 0)))) else spread(leaf$inputs[at]),
+  on_sphere <- !is.null(leaf$shared) && sum(leaf$shared == at) == 3L
+  if (!is.null(leaf$shared)) d <- d - sum(tabulate(leaf$shared) == 3L) # a sphere has two dimensions
+  own <- leaf$inputs[if (is.null(leaf$shared)) at else leaf$shared == at]
+  list(unit = if (isTRUE(leaf$isotropic)) exp(mean(log(vapply(leaf$inputs, spread, 0)))) else
+         if (on_sphere) sqrt(sum(apply(x[, own], 2L, stats::var)) / 2) else spread(own),
        start = sqrt(d), middle = learning_priors$middle + learning_priors$dimension * log(d),
        sd = learning_priors$sd, ard = TRUE)
 }
@@ -123,7 +127,8 @@ unit_of_period <- function(leaf, x) {
 
 name_lengthscales <- function(kernel, x) {
   change_leaves(kernel, function(leaf) {
-    if (!is.null(leaf$lengthscale) && !shares_lengthscale(leaf)) names(leaf$lengthscale) <- colnames(x)[leaf$inputs]
+    if (is.null(leaf$lengthscale) || shares_lengthscale(leaf)) return(leaf)
+    names(leaf$lengthscale) <- lengthscale_names(leaf, colnames(x))
     leaf
   })
 }

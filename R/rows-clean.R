@@ -34,6 +34,7 @@ data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE,
   named <- !is.null(given) && !anyNA(given) && all(nzchar(given))
   if (!is.null(rownames(x)) || !identical(given, column_names(x))) dimnames(x) <- list(NULL, column_names(x))
   message_if_constant(x, colnames(x))
+  message_if_degrees(x)
   data <- clean_rows(x, y, "y", weights = if (!is.null(weights)) check_weights(weights, n),
                      offset = if (!is.null(offset)) check_vector(offset, "offset", n),
                      indicator = if (length(indicator) == ncol(x)) unname(indicator) else logical(ncol(x)),
@@ -61,6 +62,7 @@ clean_rows <- function(x, response, name, weights, offset, indicator, labels, ce
                       center, scale, merge))
   }
   check_flag(scale, "scale")
+  if (has_labels(as_response(likelihood)) && is.factor(response)) response <- droplevels(response)
   read <- read_response(likelihood, response, weights, name, nrow(x))
   if (!is_finite_number(center)) check_flag(center, "center")
   data <- clean_data(x, read$response, name, read$weight, NULL, indicator, labels, center = FALSE, scale = FALSE,
@@ -303,10 +305,10 @@ offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, o
 
 offset_squares <- function(rows) sum((if (is.null(rows$w)) 1 else rows$w) * rows$offset^2)
 
-# Returns the variables of a formula: list(name, columns, levels) for each, with levels for a factor only.
+# Returns the variables of a formula: list(name, columns, levels, kind) for each, with levels for a factor only.
 data_variables_of <- function(data) {
   lapply(seq_along(data$var_names), function(i) {
     list(name = data$var_names[i], columns = which(data$assign == i), levels = data$xlevels[[data$var_names[i]]],
-         apart = data$var_names[i] %in% data$apart)
+         kind = data$frame$variables[[i]]$kind, apart = data$var_names[i] %in% data$apart)
   })
 }

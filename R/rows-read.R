@@ -15,6 +15,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   check_levels_return(inputs, nrow(mf))
   rows <- rows_of_frame(mf, inputs, labels)
   message_if_constant(rows$x, variable_of_columns(inputs))
+  message_if_degrees(rows$x)
   data <- clean_rows(rows$x, rows$response, rows$name, rows$w, rows$offset, indicator = columns_of_levels(inputs),
                      labels = labels, center = center, scale = scale, merge = merge, likelihood = likelihood,
                      rows = labels)
@@ -175,6 +176,8 @@ input_variables <- function(terms) {
 
 # Returns how one variable becomes columns: list(name, kind, levels, width, columns), the last their names.
 code_variable <- function(v, name) {
+  place <- code_place(v, name)
+  if (!is.null(place)) return(place)
   kind <- variable_kind(v)
   if (is.na(kind)) {
     abort_input("formula", sprintf("`%s`, of %s", name, describe_column(v)),
@@ -190,6 +193,7 @@ code_variable <- function(v, name) {
 }
 
 variable_kind <- function(v) {
+  if (!is.null(place_kind(v))) return(place_kind(v))
   if (is.factor(v) || (is.character(v) && is.null(dim(v)))) return("factor")
   if (!is_plain_numeric(v) || is.data.frame(v) || length(dim(v)) > 2L) return(NA_character_)
   if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"
@@ -210,6 +214,12 @@ check_levels_return <- function(variables, n) {
 # Returns for each column the name of its variable.
 variable_of_columns <- function(variables) unlist(lapply(variables, function(v) rep(v$name, v$width)))
 
+# Returns the columns of each variable.
+columns_of_variables <- function(variables) {
+  width <- vapply(variables, `[[`, 1L, "width")
+  unname(split(seq_len(sum(width)), rep(seq_along(width), width)))
+}
+
 # Returns TRUE for each column that is an indicator of a level or of TRUE.
 columns_of_levels <- function(variables) {
   unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical", "group"), v$width)))
@@ -228,7 +238,7 @@ bind_columns <- function(variables, values) {
       value[cbind(seq_along(code), code)] <- 1
       value[is.na(code), ] <- NA # a missing level
     }
-    x[, at + seq_len(v$width)] <- as.double(value)
+    x[, at + seq_len(v$width)] <- numbers_of(v, value)
     at <- at + v$width
   }
   x
@@ -298,6 +308,7 @@ make_frame <- function(data, keep_data = TRUE) {
     frame$outline <- vapply(seq_len(ncol(data$x)), function(j) {
       stats::quantile(data$x[, j], c(0, 0.5, 1), names = FALSE)
     }, numeric(3L))
+    frame$outline <- outline_places(frame, data$x)
   }
   frame
 }
