@@ -49,13 +49,14 @@ split_bars <- function(formula) {
   groups <- list()
   add <- function(bar) {
     by <- bar[[3L]]
-    nested <- list()
+    nested <- list() # the innermost first
     while (is_call_of(by, "/")) {
-      nested <- c(list(by[[3L]]), nested)
+      nested <- c(nested, by[[3L]])
       by <- by[[2L]]
     }
-    for (i in 0:length(nested)) {
-      groups[[length(groups) + 1L]] <<- list(by = Reduce(function(a, b) call(":", b, a), nested[seq_len(i)], by),
+    nested <- rev(c(nested, by))
+    for (i in seq_along(nested)) {
+      groups[[length(groups) + 1L]] <<- list(by = Reduce(function(a, b) call(":", a, b), rev(nested[seq_len(i)])),
                                              design = bar[[2L]], correlated = is_call_of(bar, "|"))
     }
   }
