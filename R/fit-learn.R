@@ -10,7 +10,8 @@ learn_stage <- function(data, s, state) {
     start
   } else if (s$hyper == "evidence") {
     if (is.null(state$so_far)) state$so_far <- start
-    run_stage(state, "learn", learn_evidence(data, s, state), otherwise = state$so_far)
+    learn <- if (is_groups_only(s$kernel) && is.null(s$likelihood)) learn_groups else learn_evidence
+    run_stage(state, "learn", learn(data, s, state), otherwise = state$so_far)
   } else {
     run_stage(state, "pilot", {
       rows <- optimise_rows(data, s$rows, 200L)

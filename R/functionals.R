@@ -110,3 +110,27 @@ sum_over_rows <- function(fun, u, v) {
 
 # Returns the features L^{-1} cross(z) for points z with Cholesky factor L.
 features_of <- function(fun, z, L) forwardsolve(L, fun$cross(z, seq_len(fun$n)))
+
+# The effects b of the levels of a grouped term (group_roots()): c'b of a level, for each row c of `of` and each number
+# in `levels`. Combinations run faster than levels.
+effects_at <- function(kernel, term, levels, of, x) {
+  S <- tcrossprod(term$root)
+  level <- rep(levels, each = nrow(of))
+  prior <- rep(rowSums((of %*% S) * of), length(levels))
+  cross <- function(u, i) {
+    K <- group_design(term, u) %*% S %*% t(of[(i - 1L) %% nrow(of) + 1L, , drop = FALSE])
+    K * outer(u[, term$level], level[i], `==`)
+  }
+  new_functionals("effects", cross, prior, prior, x, rep(1L, length(level)), under = NULL)
+}
+
+# f without the effects of its groups, at the rows of x.
+population_at <- function(kernel, x) {
+  if (!any(group_terms(kernel))) return(values_at(kernel, x))
+  smooth <- as_sum(kernel)
+  smooth$terms <- smooth$terms[!group_terms(smooth)]
+  under <- function(kernel) population_at(kernel, x)
+  if (length(smooth$terms)) return(replace(terms_at(list(new_sum(smooth$leaves, smooth$terms)), x), "under", list(under)))
+  none <- numeric(nrow(x))
+  new_functionals("terms", function(u, i) matrix(0, nrow(u), length(i)), none, none, x, seq_along(none), under)
+}
