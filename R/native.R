@@ -199,6 +199,15 @@ native_effect_solve <- function(m, columns, groupings, posterior, noise, control
         engine_control(groupings[[1L]]$levels, control))
 }
 
+# As native_vecchia(), with the effects of all groupings integrated out. V and b are their covariance and mean.
+native_integrated <- function(data, model, groupings, rows, neighbours, slopes, at) {
+  kernel <- compile_kernel(model$kernel)
+  result <- .Call(ffi_integrated, engine_model(model), groupings, at$rows, data$weights, rows, neighbours,
+                  as.integer(slopes), at$control)
+  if (result$status != 0L) return(as_value(result))
+  tied_slopes(kernel, result)
+}
+
 # `keep` = TRUE also returns the features whose products are covariances.
 native_effect_predict <- function(posterior, z, model, x, keep = FALSE, control = NULL) {
   .Call(ffi_effect_predict, engine_points(z, model), posterior$groupings, posterior, x, as.integer(keep),

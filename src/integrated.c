@@ -62,55 +62,49 @@ static void integrate_add(const void *self, const struct visit *v)
     }
 }
 
-/* Multiplies the q x q matrix by Lam from the right, or by Lam' from the left. */
-static void times_lam(const struct effects *e, int left, double *X)
+/* One of q vectors of a level, whose numbers are `step` apart: x <- Lam'x, or Lam x. */
+static void root_times(const struct grouping *of, int transposed, size_t step, double *x)
 {
-    const size_t q = (size_t)e->q, step = left ? 1 : q, across = left ? q : 1;
-    for (const struct grouping *of = e->grouping; of < e->grouping + e->n; of++)
-        for (int l = 0; l < of->levels; l++) {
-            double *x = X + step * (of->first + (size_t)l * of->p);
-            for (size_t i = 0; i < q; i++, x += across)
-                for (int j = 0; j < of->p;
-                     j++) { /* root is lower: x_j reads x_j, x_{j+1}, ... */
-                    double sum = 0.0;
-                    for (int k = j; k < of->p; k++)
-                        sum += x[step * k] * of->root[(size_t)j * of->p + k];
-                    x[step * j] = sum;
-                }
-        }
+    const int p = of->p;
+    for (int i = 0; i < p;
+         i++) { /* root is lower: its rows from the last on, its columns from the first */
+        const int j = transposed ? i : p - 1 - i;
+        double sum = 0.0;
+        for (int k = transposed ? j : 0; k < (transposed ? p : j + 1); k++)
+            sum += x[step * k] *
+                   of->root[transposed ? (size_t)j * p + k : (size_t)k * p + j];
+        x[step * j] = sum;
+    }
 }
 
-/* X (q x q) = Lam' */
-static void lam_transposed(const struct effects *e, double *X)
+/* X (q x n) <- Lam'X or Lam X; `square` (n = q): also from the other side */
+static void times_roots(const struct effects *e, int transposed, size_t n, int square,
+                        double *X)
 {
     const size_t q = (size_t)e->q;
-    fill(q * q, 0.0, X);
     for (const struct grouping *of = e->grouping; of < e->grouping + e->n; of++)
         for (int l = 0; l < of->levels; l++) {
-            double *x = X + (q + 1) * (of->first + (size_t)l * of->p);
-            for (int i = 0; i < of->p; i++)
-                for (int j = i; j < of->p; j++)
-                    x[q * j + i] = of->root[(size_t)i * of->p + j];
+            const size_t first = of->first + (size_t)l * of->p;
+            for (size_t i = 0; i < n; i++)
+                root_times(of, transposed, 1, X + q * i + first);
+            for (size_t i = 0; i < n && square; i++)
+                root_times(of, transposed, q, X + q * first + i);
         }
 }
 
-/* N -> V and b; returns log det T, NaN if T has no factor */
+/* N -> T's factor and b; returns log det T, NaN if there is none */
 static double integrate(struct integrated *g, const double *r)
 {
     const int q = g->e->q;
-    double *T = g->N, *X = g->V;
-    times_lam(g->e, 0, T);
-    times_lam(g->e, 1, T);
-    add_diagonal(q, 1.0, T);
-    if (chol_lower(q, T))
+    times_roots(g->e, 1, (size_t)q, 1, g->N);
+    add_diagonal(q, 1.0, g->N);
+    if (chol_lower(q, g->N))
         return NAN;
-    lam_transposed(g->e, X);
-    const double logdet = chol_logdet(q, T);
-    solve_lower(q, q, T, X); /* K^{-1} Lam', T = K K' */
-    mult_AtB(q, q, q, 1.0, X, X, 0.0, T);
-    copy((size_t)q * q, T, g->V);
-    mult_Ax(q, q, 1.0, g->V, r, 0.0, g->b);
-    return logdet;
+    copy((size_t)q, r, g->b);
+    times_roots(g->e, 1, 1, 0, g->b);
+    solve_chol(q, 1, g->N, g->b);
+    times_roots(g->e, 0, 1, 0, g->b);
+    return chol_logdet(q, g->N);
 }
 
 /* z'b of the row at a place of a term */
@@ -193,6 +187,8 @@ enum status integrated_run(struct integrated *g, struct vecchia *whole)
     l->u = NULL;
     if (!slopes)
         return STATUS_OK;
+    chol_inverse(g->e->q, g->N, g->V);
+    times_roots(g->e, 0, q, 1, g->V);
     sink = row_sink(g, respond_add, 0);
     sink.more = term_size(g) + (size_t)l->s + 1;
     pass_run(&l->pass, sink);

@@ -23,8 +23,8 @@ struct integrated {
     struct likelihood l;
     const struct effects *e; /* every row has its levels */
     double *u, *d, *given;   /* (s + 1) x count, [count], (s + 1) x count */
-    double *N, *V;           /* q x q */
-    double *b;               /* [q] */
+    double *N;               /* q x q: then the factor of T */
+    double *V, *b;           /* q x q, where slopes are wanted; [q] */
     double value;
 };
 
