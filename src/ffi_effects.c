@@ -25,7 +25,7 @@ static struct effects arg_effects(SEXP list, int columns, int M)
 {
     struct effects e = {.M = M, .m = M, .n = Rf_length(list)};
     int entries = 0;
-    if (e.n < 1)
+    if (TYPEOF(list) != VECSXP || e.n < 1)
         Rf_error("internal: there must be a grouping");
     struct grouping *grouping = (struct grouping *)R_alloc((size_t)e.n, sizeof *grouping);
     for (int i = 0; i < e.n; i++) {
