@@ -31,13 +31,14 @@ nothing_smooth <- list(list(list(profile = "constant", label = "none", inputs = 
 
 smooth_model <- function(model) replace(model, "kernel", list(smooth_part(model$kernel)))
 
-# Returns the groupings of a kernel, that with the most effects first. `levels`: the number of levels of each group of the
-# kernel, in its order.
-groupings_of <- function(kernel, levels) {
-  groupings <- Map(function(g, levels) {
-    list(column = g$level, levels = as.integer(levels), design = as.integer(c(if (g$intercept) 0, g$design)),
-         root = g$root, term = g$term)
-  }, group_roots(kernel), levels)
+# Returns the groupings of a kernel, that with the most effects first. `codes`: the levels of each group of the kernel, in
+# its order: how many there are, or their numbers in the rows.
+groupings_of <- function(kernel, codes) {
+  groupings <- Map(function(g, codes) {
+    n <- if (length(codes) == 1L) codes else length(codes)
+    list(column = g$level, levels = as.integer(n), design = as.integer(c(if (g$intercept) 0, g$design)),
+         root = g$root, term = g$term, codes = if (length(codes) > 1L) codes)
+  }, group_roots(kernel), codes)
   groupings[order(-vapply(groupings, effects_of_grouping, 0))]
 }
 
@@ -47,7 +48,22 @@ group_columns <- function(kernel) {
   vapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]]$inputs[1L], 0L)
 }
 
-levels_of_groups <- function(kernel, x) apply(x[, group_columns(kernel), drop = FALSE], 2L, max)
+# Rows that were added later may have levels with negative numbers (rows-groups.R).
+levels_of_groups <- function(kernel, x) {
+  lapply(group_columns(kernel), function(column) {
+    codes <- x[, column]
+    if (min(codes) >= 1) max(codes) else sort(unique(codes))
+  })
+}
+
+# Returns the rows with the levels of each grouping numbered from 1. New levels have negative numbers of their own.
+numbered <- function(x, groupings) {
+  for (g in groupings) if (!is.null(g$codes)) {
+    at <- match(x[, g$column], g$codes)
+    x[, g$column] <- ifelse(is.na(at), -2^40 - abs(x[, g$column]), at)
+  }
+  x
+}
 
 effects_of_grouping <- function(g) nrow(g$root) * g$levels
 
@@ -55,6 +71,7 @@ effects_of_grouping <- function(g) nrow(g$root) * g$levels
 # covariance, R, logdet, quad, t, n, noise). `sums` do not depend on the noise and on the roots.
 effect_posterior <- function(z, data, model, jitter, control = NULL,
                              groupings = groupings_of(model$kernel, levels_of_groups(model$kernel, data$x))) {
+  data$x <- numbered(data$x, groupings)
   found <- native_effect_sums(z, data, smooth_model(model), groupings, jitter, control = control)
   c(found[c("L", "jitter")], factors_of_effects(found$sums, nrow(z), ncol(data$x), groupings, model$noise, control))
 }

@@ -2,7 +2,7 @@
 
 # Returns predictions with `unexplained` = E(x, x) plus the variance of new levels.
 predict_grouped <- function(p, x, keep = FALSE) {
-  native_effect_predict(p$factors, p$z, smooth_model(p$model), x, keep, p$control)
+  native_effect_predict(p$factors, p$z, smooth_model(p$model), numbered(x, p$factors$groupings), keep, p$control)
 }
 
 posterior_at.grouped <- function(p, fun, joint = FALSE) {
@@ -35,6 +35,7 @@ refuse_grouped <- function(what) {
 
 # The part of the covariance that rows can reduce, what the points leave, and the prior covariance of new levels.
 grouped_covariance <- function(p, x, at) {
+  x <- numbered(x, p$factors$groupings)
   kernel <- smooth_part(p$model$kernel)
   a <- forwardsolve(p$factors$L, native_kernel_matrix(kernel, p$z, x))
   covariance <- native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) +
@@ -106,6 +107,7 @@ posterior_paths.grouped <- function(p, x, nsim, normal) {
   f <- p$factors
   model <- smooth_model(p$model)
   m <- nrow(f$L)
+  x <- numbered(x, f$groupings)
   gamma <- f$gamma + f$W %*% normal(ncol(f$W), nsim)
   b <- list(drawn_levels(f, m, gamma, normal))
   at <- m

@@ -28,6 +28,8 @@ static const R_CallMethodDef doors[] = {
     DOOR(effect_predict, 6),
     DOOR(integrated, 8),
     DOOR(laplace, 7),
+    DOOR(softmax, 7),
+    DOOR(softmax_at, 6),
     DOOR(forms, 4),
     DOOR(paths, 5),
     DOOR(sites, 2),

@@ -44,8 +44,9 @@ ref_log_density <- function(y, B) {
 # The posterior as a fit has it.
 effect_view <- function(p, factors = effect_posterior(p$z, p, p$model, 1e-10, groupings = p$groupings)) {
   none <- list(rows = 0, ss = 0, constant = 0)
-  new_posterior(c("grouped", "points"), p$model, list(), list(x = p$x, y = p$y, weights = p$weights, shift = none),
-                z = p$z, factors = factors, sor = FALSE, fitc = FALSE, jitter = 1e-10)
+  rows <- c(p[c("x", "y", "weights")], list(shift = none, response = p$y, prior_weights = p$weights, center = 0, scale = 1))
+  new_posterior(c("grouped", "points"), p$model, list(), rows, z = p$z,
+                factors = factors, sor = FALSE, fitc = FALSE, jitter = 1e-10)
 }
 
 # Rows with levels of the data and with new ones, two of which share a level.

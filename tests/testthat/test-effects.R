@@ -154,3 +154,18 @@ test_that("the likelihood with effects integrated out is that of a dense matrix,
   expect_equal(run(par, FALSE)$value, found$value)
   expect_true(all(eigen(found$information, TRUE, TRUE)$values > 0))
 })
+
+test_that("levels with other numbers than 1, 2, ... are the same levels", {
+  p <- effect_problem()
+  other <- p
+  other$x[, "g"] <- ifelse(p$x[, "g"] > 7, -100 * p$x[, "g"], p$x[, "g"])
+  other$groupings <- Map(function(g, codes) c(g, list(codes = codes)), p$groupings,
+                         list(sort(unique(other$x[, "g"])), NULL))
+  new <- effect_new_rows(p)
+  renamed <- new
+  renamed[, "g"] <- ifelse(new[, "g"] > 7, -100 * new[, "g"], new[, "g"])
+  a <- posterior_values(effect_view(p), new, TRUE)
+  b <- posterior_values(effect_view(other), renamed, TRUE)
+  expect_close(b$mean, a$mean, 1e-12)
+  expect_close(b$cov, a$cov, 1e-12)
+})
