@@ -72,7 +72,7 @@ exact_if_possible <- function(data, learned, s, state) {
 
 construct_fit <- function(data, done, s, state) {
   if (s$posterior$neighbours > 0L) return(construct_near(data, done, s, state))
-  if (has_groups(done$model$kernel)) return(construct_grouped(data, done, s, state))
+  if (has_groups(done$model$kernel) && !gp_family(s)$sor && !gp_family(s)$fitc) return(construct_grouped(data, done, s, state))
   make <- function() {
     native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = gp_family(s)$fitc)
   }

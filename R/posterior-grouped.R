@@ -15,8 +15,39 @@ posterior_at.grouped <- function(p, fun, joint = FALSE) {
     at <- posterior_values(p, fun$x, TRUE)
     return(list(mean = drop(W %*% at$mean), var = rowSums((W %*% at$cov) * W)))
   }
-  if (fun$kind != "slopes") refuse_grouped(fun$kind)
+  if (fun$kind == "terms") return(terms_of_grouped(p, fun))
+  refuse_slopes_of_groups(p, fun)
   smooth_at(p, fun$under(smooth_part(p$model$kernel)))
+}
+
+# The effects of a group move with the inputs of its design.
+refuse_slopes_of_groups <- function(p, fun) {
+  if (fun$kind != "slopes") refuse_grouped(fun$kind)
+  if (any(vapply(p$factors$groupings, function(g) any(g$design > 0L), NA))) refuse_grouped("slopes")
+}
+
+# Returns the moments of the terms of the kernel at the rows of x: the first term at all rows, then the second, ...
+terms_of_grouped <- function(p, fun) {
+  kernels <- kernels_of_terms(p$model$kernel)
+  groups <- stats::setNames(effects_of(p$factors), vapply(p$factors$groupings, `[[`, 0L, "term"))
+  parts <- lapply(seq_along(kernels), function(k) {
+    at <- match(k, names(groups))
+    if (is.na(at)) return(smooth_at(p, values_at(kernels[[k]], fun$x)))
+    effects_at(p$factors$groupings[[at]], groups[[at]], numbered(fun$x, p$factors$groupings))
+  })
+  list(mean = unlist(lapply(parts, `[[`, "mean")), var = unlist(lapply(parts, `[[`, "var")))
+}
+
+# Returns mean and variance of the effects z'b of a grouping at the rows of x.
+effects_at <- function(g, effects, x) {
+  design <- design_of(g, x)
+  level <- x[, g$column]
+  new <- level < 1 | level > g$levels
+  level[new] <- g$levels + 1
+  p <- nrow(g$root)
+  covariance <- matrix(c(effects$covariance, tcrossprod(g$root)), p^2)[, level, drop = FALSE]
+  both <- design[rep(seq_len(p), p), , drop = FALSE] * design[rep(seq_len(p), each = p), , drop = FALSE]
+  list(mean = colSums(design * cbind(effects$b, 0)[, level, drop = FALSE]), var = colSums(covariance * both))
 }
 
 # Returns mean and variance of functionals of the smooth part alone.
@@ -100,6 +131,16 @@ remade_fit.grouped <- function(p, rows, model) {
   p[c("model", "rows")] <- list(model, rows)
   fit$evidence <- log_evidence(p)
   fit
+}
+
+# Returns the inducing points and a row of each level, up to 1,000 points, for certificates: as points of the whole kernel
+# they explain smooth part and levels.
+points_with_levels <- function(p, x) {
+  for (g in p$factors$groupings) {
+    rows <- which(!duplicated(x[, g$column]))
+    p$z <- rbind(p$z, x[utils::head(rows, max(0L, 1000L - nrow(p$z))), , drop = FALSE])
+  }
+  p$z
 }
 
 # Draws the coefficients of the features, the effects of each level given these, and what the points leave.
