@@ -34,7 +34,7 @@ for (name in if (length(args) > 1L) args[2L] else names(cases)) {
   case <- cases[[name]]
   found <- vapply(seq_len(seeds), function(seed) do.call(run, c(case, seed)), numeric(3))
   end <- stats::quantile(found[2L, ], c(0.5, 0.25, 0.75, 1))
-  cat(sprintf("%s: distance from the minimum, median %.4f at first, %.4f in the end (quartiles %.4f, %.4f; most %.4f)",
+  cat(sprintf("%s: above the minimum: median %.4f at first, %.4f in the end (quartiles %.4f, %.4f; most %.4f)",
               name, median(found[1L, ]), end[1L], end[2L], end[3L], end[4L]))
   cat(sprintf(", %.1f s a loop\n", median(found[3L, ])))
   print(signif(sort(found[2L, ]), 2))
