@@ -5,7 +5,8 @@ predict_types <- c("latent", "response", "loo", "loo_latent", "link", "class", "
 predict_intervals <- c("none", "credible", "prediction", "conformal")
 
 # The combinations that exist: for each kind of response, a row a type, with the intervals and the arguments beside it.
-# "normal": Gaussian; "transformed": Gaussian after a transform; "other": counts and numbers; "classes": one of two.
+# "normal": Gaussian; "transformed": Gaussian after a transform; "other": counts and numbers; "classes": one of two;
+# "labels": one of several.
 allowed <- local({
   each <- c("none", "credible", "prediction")
   row <- function(intervals, ...) list(intervals = intervals, with = c(...))
@@ -29,7 +30,11 @@ allowed <- local({
     replace(row, "intervals", list(setdiff(row$intervals, "prediction")))
   })
   classes$class <- row("none", "hyper_uncertainty", "newdata")
-  list(normal = normal, transformed = transformed, other = other, classes = classes)
+  each_class <- row(c("none", "credible"), "se.fit", "newdata")
+  labels <- list(latent = each_class, mean = each_class, response = each_class, density = plain$density,
+                 class = row(c("none", "prediction", "conformal"), "newdata"),
+                 loo = row(c("none", "credible"), "se.fit"), loo_latent = row(c("none", "credible"), "se.fit"))
+  list(normal = normal, transformed = transformed, other = other, classes = classes, labels = labels)
 })
 
 # Checks the arguments of predict() and their combination. `ask`: a list of them by name.
