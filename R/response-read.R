@@ -60,7 +60,11 @@ print.pfdtc_family <- function(x, ...) {
 # Returns the family of a likelihood as fits keep it, as users give families.
 family_of <- function(likelihood) {
   row <- response_row(likelihood)
-  if (is.null(row$shape)) return(do.call(get(row$name, asNamespace("stats")), as.list(likelihood$link)))
+  base <- get0(row$name, asNamespace("stats"))
+  if (!is.null(base)) {
+    given <- likelihood["theta"][!is.null(likelihood$theta)]
+    return(structure(c(do.call(base, as.list(likelihood$link)), given), class = "family"))
+  }
   structure(c(list(family = row$name, link = likelihood$link), if (!is.null(likelihood$df)) likelihood["df"],
               likelihood["theta"]), class = "pfdtc_family")
 }

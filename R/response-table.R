@@ -183,6 +183,23 @@ nb_row <- list(
   },
   turns = function(sites) list(0))
 
+# Gamma of mean e^f, whose shape parameter k = 1 / dispersion is theta.
+gamma_row <- list(
+  name = "Gamma", label = "gamma", call = "Gamma(\"log\")", links = "log", reads = "positive", site = "gamma",
+  shape = "shape",
+  constant = function(y, size, k) k * log(k) - lgamma(k) + (k - 1) * log(y),
+  theta_slopes = function(k, y, f) {
+    u <- k * y * exp(-f)
+    list(l = k * (1 + log(k) - digamma(k) + log(y) - f) - u, g = u - k, W = u)
+  },
+  start = function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / sum(w + 0 * sites$y)),
+  cdf = function(y, mean, size, k) stats::pgamma(y / mean, k, k),
+  quantile = function(p, mean, size, k) mean * stats::qgamma(p, k, k),
+  draw = function(mean, size, k) mean * stats::rgamma(length(mean), k, k),
+  variance = function(mean, sd, size, k) (mean^2 + sd^2) / k,
+  deviance = function(y, mean, size, k) k * stats::Gamma()$dev.resids(y, mean, 1 + 0 * y),
+  limit = function(u, y, size, k, link) log(y * k) - log(stats::qgamma(stats::pnorm(-u), k)))
+
 # y = f + s t: theta is c(s, degrees of freedom). f is without offset and mean in the engine, which are taken off y:
 # responses far from 0 lose no digits in y - f.
 student_row <- list(
@@ -220,7 +237,8 @@ student_row <- list(
   })
 
 response_rows <- lapply(
-  list(gaussian = gaussian_row, binomial = binomial_row, poisson = poisson_row, nb = nb_row, student = student_row),
+  list(gaussian = gaussian_row, binomial = binomial_row, poisson = poisson_row, nb = nb_row, student = student_row,
+       Gamma = gamma_row),
   function(row) {
     defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1)
     c(row, defaults[setdiff(names(defaults), names(row))])

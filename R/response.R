@@ -86,7 +86,9 @@ theta_middle <- function(response) response$middle * response$unit
 
 # Returns the constant mean to start from.
 center_start <- function(likelihood, sites) {
-  as_response(likelihood)$link$start(sites, if (is.null(sites$weight)) 1 else sites$weight)
+  response <- as_response(likelihood)
+  start <- if (is.null(response$start)) response$link$start else response$start
+  start(sites, if (is.null(sites$weight)) 1 else sites$weight)
 }
 
 # Returns the unit of f, in which priors are.

@@ -95,10 +95,28 @@ static struct site_value poisson(double f, double y, double size, const double *
     return (struct site_value){y * f - mean, y - mean, mean, -mean};
 }
 
-static struct site_value poisson_average(double f, double v, double y)
+static struct site_value poisson_average(double f, double v, double y, double size,
+                                         const double *shape)
 {
-    struct site_value a = poisson(f + 0.5 * v, y, 1.0, NULL);
+    struct site_value a = poisson(f + 0.5 * v, y, size, shape);
     a.l -= 0.5 * y * v;
+    a.l3 = 0.0;
+    return a;
+}
+
+/* gamma of mean e^f and shape k */
+static struct site_value gamma_at(double f, double y, double k, const double *shape)
+{
+    const double u = k * y * exp(-f);
+    (void)shape;
+    return (struct site_value){-u - k * f, u - k, u, u};
+}
+
+static struct site_value gamma_average(double f, double v, double y, double k,
+                                       const double *shape)
+{
+    struct site_value a = gamma_at(f - 0.5 * v, y, k, shape);
+    a.l -= 0.5 * k * v;
     a.l3 = 0.0;
     return a;
 }
@@ -128,6 +146,7 @@ static const struct response table[] = {
     {"probit", probit, NULL, 2.8, NULL}, /* Phi is 0 at +-1.92 +- 2.82 i */
     {"log", poisson, NULL, INFINITY, poisson_average},
     {"nb", nb, NULL, 3.14, NULL},
+    {"gamma", gamma_at, NULL, INFINITY, gamma_average},
     {"student", student, student_majorant, 1.0, NULL}};
 
 const struct response *response_named(const char *name)
@@ -190,8 +209,9 @@ struct site_value sites_average(const struct sites *s, int i, double f, double v
 {
     const double at = f + s->offset[i];
     return weighted(s, i,
-                    s->response->average != NULL ? s->response->average(at, v, s->y[i])
-                                                 : average(s, i, at, sqrt(v)));
+                    s->response->average != NULL
+                        ? s->response->average(at, v, s->y[i], size_of(s, i), s->shape)
+                        : average(s, i, at, sqrt(v)));
 }
 
 double sites_majorant(const struct sites *s, int i, double f)

@@ -12,7 +12,7 @@
  *     l(f + t) >= l(f) + g t - w t^2 / 2      for every t,
  *
  * so that steps by it never lower the sum of l's.  `size`: trials of a binomial response, theta of a
- * negative binomial one, else 1; `shape`: further parameters.  log p is analytic in a strip of half
+ * negative binomial one, the shape of a gamma one, else 1; `shape`: further parameters.  log p is analytic in a strip of half
  * width `strip` about the real line (for Student's t times scale sqrt(nu)).  If the width is infinite,
  * averages over a normal f have the closed form `average`.
  */
@@ -26,10 +26,11 @@ struct response {
     struct site_value (*at)(double f, double y, double size, const double *shape);
     double (*majorant)(double f, double y, const double *shape); /* NULL: log-concave */
     double strip;
-    struct site_value (*average)(double f, double v, double y); /* NULL: by a sum */
+    /* NULL: by a sum */
+    struct site_value (*average)(double f, double v, double y, double size, const double *shape);
 };
 
-/* The likelihood of that name ("logit", "probit", "log", "nb", "student"), or NULL. */
+/* The likelihood of that name ("logit", "gamma", ...), or NULL. */
 const struct response *response_named(const char *name);
 
 /* Rows of one likelihood: l and its derivatives are multiplied by weight, f has offset added. */

@@ -219,5 +219,6 @@ void group_likelihoods(void)
     likelihood("probit", 2.0, 3.0);
     likelihood("log", 4.0, 1.0);
     likelihood("nb", 4.0, 1.7);
+    likelihood("gamma", 0.4, 1.7);
     likelihood("student", 0.3, 1.0);
 }

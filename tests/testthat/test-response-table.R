@@ -1,8 +1,11 @@
 # The contract that every row of the table of responses keeps, and what predictions of all of them are.
 
 contract_cases <- function() {
-  list(binomial("logit"), binomial("probit"), poisson(), nb(0.8), nb(30), student(4, 0.5), student(1, 2))
+  list(binomial("logit"), binomial("probit"), poisson(), nb(0.8), nb(30), student(4, 0.5), student(1, 2), with_theta(Gamma("log"), 0.7),
+       with_theta(Gamma("log"), 5))
 }
+
+with_theta <- function(family, theta) replace(family, "theta", list(theta))
 
 # Sums or integrates h(y) over all responses.
 over_responses <- function(response, size, h) {
@@ -57,13 +60,12 @@ test_that("each row keeps the contract: density, slopes, cdf, quantile, draws, m
     expect_false(is.unsorted(response$link$inv(seq(-6, 6, by = 0.1))))
     if (is.null(response$shape)) next
     # slopes in the log of the shape parameter, l with its constant, at fixed f of the user
-    with_theta <- function(t) replace(likelihood, "theta", list(exp(t)))
-    sites <- list(y = c(0, 1, 4), size = rep(1, 3), offset = numeric(3))
+    sites <- list(y = c(if (response$reads == "positive") 0.5 else 0, 1, 4), size = rep(1, 3), offset = numeric(3))
     value <- function(row, constant = FALSE) {
       function(t) {
-        s <- engine_sites(with_theta(t), sites, 0.4)
+        s <- engine_sites(with_theta(likelihood, exp(t)), sites, 0.4)
         native_likelihood(s, if (response$link_name == "identity") rep(0.4, 3) else s$offset)[row, ] +
-          if (constant) log_constant(with_theta(t), sites) else 0
+          if (constant) log_constant(with_theta(likelihood, exp(t)), sites) else 0
       }
     }
     s <- engine_sites(likelihood, sites, 0.4)
@@ -77,7 +79,7 @@ test_that("each row keeps the contract: density, slopes, cdf, quantile, draws, m
 })
 
 test_that("the search for a limit agrees with each row's own formula", {
-  for (family in list(binomial("logit"), binomial("probit"), poisson(), nb(3))) {
+  for (family in list(binomial("logit"), binomial("probit"), poisson(), nb(3), with_theta(Gamma("log"), 2))) {
     response <- as_response(as_likelihood(family))
     plain <- replace(response, "limit", list(NULL))
     for (u in c(-2, 0.1, 1.5)) {
