@@ -121,6 +121,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
                 classes = read_binomial(response, weights, argument, n),
                 counts = list(y = read_counts(response, argument, n), weight = weights),
                 positive = list(y = read_positive(response, argument, n), weight = weights),
+                ordered = read_ordered(response, weights, argument),
                 numbers = list(y = check_vector(response, argument, n), weight = weights))
   out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
   if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
@@ -133,8 +134,10 @@ known_classes <- function(fit, response) {
   if (!is.factor(response) && !is.character(response)) return(response)
   unknown <- setdiff(unique(as.character(response)), c(levels, NA))
   if (length(unknown)) {
-    abort_input("newdata", sprintf("the class %s", list_quoted(unknown, "\"")), "of the two classes of the fit")
+    abort_input("newdata", sprintf("the class %s", list_quoted(unknown, "\"")), "one of the classes of the fit",
+                hint = sprintf("They are %s.", list_quoted(levels, "\"")))
   }
+  if (is_ordered(response_of(fit))) return(factor(as.character(response), levels, ordered = TRUE))
   as.double(as.character(response) == levels[2L])
 }
 
