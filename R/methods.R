@@ -219,6 +219,16 @@ residuals_other <- function(fit, type) {
   sign(r) * sqrt(pmax(w * response$deviance(padded(data$response), mean, size, response$theta), 0))
 }
 
+# Returns the roots of twice the difference from the largest log likelihood, at the latent mean.
+deviances_at <- function(fit, response, data) {
+  sites <- engine_sites(fit$likelihood, data$sites, fit$center)
+  f <- latent_at(fit, data$x)$mean + data$sites$offset
+  best <- response$best(data$sites, response$theta)
+  open <- !is.finite(best)
+  top <- ifelse(open, 0, native_likelihood(sites, ifelse(open, 0, best))[1L, ])
+  sqrt(pmax(2 * (top - native_likelihood(sites, f)[1L, ]), 0))
+}
+
 # Draws responses given f. New rows have one trial each. A row of weight 0 has no distribution (NA).
 draw_responses <- function(fit, f, training) {
   response <- response_of(fit)

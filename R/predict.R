@@ -27,10 +27,10 @@
 #' @details
 #' | `type` | Prediction |
 #' | --- | --- |
-#' | `"mean"`, `"response"` | mean response, averaged over f |
+#' | `"mean"`, `"response"` | mean response, averaged over f; `"response"` of classes: their probabilities |
 #' | `"latent"`, `"link"` | f, with its offset |
 #' | `"median"` | median of a transformed response, count or share |
-#' | `"class"` | the more probable class |
+#' | `"class"` | the most probable class |
 #' | `"density"` | log predictive density of the response in `newdata` |
 #' | `"loo"`, `"loo_latent"` | each training row given all others, see [leave_one_out] |
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |

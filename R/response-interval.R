@@ -40,9 +40,9 @@ gumbel_parts <- function(sites) {
   list(above, replace(sites, c("y", "size"), list(-Inf + 0 * seq_along(L), U)))
 }
 
-# Returns a row of the table. up(y, theta) is T(y), for a class its upper end; down(t, theta) is the response of T(y) = t;
+# Returns a row of the table. link(mean) is f; up(y, theta) is T(y), for a class its upper end; down(t, theta) is the response of T(y) = t;
 # ends(sites, theta) is list(L, U, scale).
-interval_row <- function(noise, name, up, down, ends, ...) {
+interval_row <- function(noise, name, link, up, down, ends, ...) {
   e <- noises[[noise]]
   engine <- function(sites, theta) {
     at <- ends(sites, theta)
@@ -50,9 +50,7 @@ interval_row <- function(noise, name, up, down, ends, ...) {
   }
   scale <- function(theta) ends(list(y = 1, size = 1), theta)$scale
   draw <- function(p, mean, theta, link) down(link(mean) + scale(theta) * e$quantile(p), theta)
-  more <- list(...)
-  link <- links[[if (is.null(more$mean_link)) more$links[1L] else more$mean_link]]$fun
-  c(more, list(
+  c(list(...), list(
     name = name, site = noise, engine = engine, parts = e$parts, turns = e$turns,
     cdf = function(y, mean, size, theta) e$cdf((up(y, theta) - link(mean)) / scale(theta)),
     quantile = function(p, mean, size, theta) draw(p, mean, theta, link),
@@ -69,7 +67,7 @@ cut_points <- function(theta) c(-Inf, 0, cumsum(theta), Inf)
 ordinal_row <- function(noise, link) {
   e <- noises[[noise]]
   interval_row(
-    noise, paste0("ordinal", if (link != "logit") paste0("_", link)), label = "ordered",
+    noise, paste0("ordinal", if (link != "logit") paste0("_", link)), identity, label = "ordered",
     call = sprintf("ordinal(\"%s\")", link), links = link, mean_link = "identity", reads = "ordered", discrete = TRUE,
     shape = function(likelihood) {
       sprintf("width.%s", likelihood$levels[seq_len(max(length(likelihood$levels) - 2L, 0L)) + 1L])
@@ -87,28 +85,6 @@ ordinal_row <- function(noise, link) {
 cuts_of_shares <- function(noise, sites, w, K) {
   counts <- vapply(seq_len(K), function(k) sum(w * (sites$y == k)), 0) + 0.5
   noise$quantile(cumsum(counts)[-K] / sum(counts))
-}
-
-# Returns the probability of each class (columns) averaged over f ~ N(mu, s^2), or given f.
-class_shares <- function(response, mu, s = NULL) {
-  classes <- response$levels
-  upto <- vapply(seq_along(classes), function(k) {
-    if (is.null(s)) response$cdf(rep(k, length(mu)), mu, 1, response$theta) else
-      predictive_cdf(response, rep(k, length(mu)), 1 + 0 * mu, mu, s)
-  }, mu)
-  upto <- matrix(upto, length(mu))
-  out <- upto - cbind(0, upto[, -ncol(upto), drop = FALSE])
-  dimnames(out) <- list(names(mu), classes)
-  out
-}
-
-# Returns mean and sd of E(y | f).
-moments_of_expected <- function(response, mean, var) {
-  s <- sqrt(pmax(var, 0))
-  P <- class_shares(response, mean, s)
-  m <- drop(P %*% seq_len(ncol(P)))
-  square <- normal_average(function(f) response$expected(f, response$theta)^2, mean, s)
-  list(mean = m, sd = sqrt(pmax(square - m^2, 0)))
 }
 
 #' Ordered classes
@@ -158,54 +134,4 @@ describe_cuts <- function(fit, response) {
   between <- paste(utils::head(response$levels, -1L), utils::tail(response$levels, -1L), sep = "|")
   sprintf("%s, cut points %s", response$full_label,
           paste(between, format(signif(cuts[is.finite(cuts)] - fit$center, 4)), collapse = ", "))
-}
-
-# ---- what is said of ordered classes ---------------------------------------------------------------------------------
-
-# Returns predictions of type "response": a row of probabilities for each row, with their sd if asked for.
-shares_asked <- function(response, mean, var, se, padded = identity) {
-  known <- which(!is.na(mean))
-  s <- sqrt(pmax(var[known], 0))
-  m <- mean[known]
-  fill <- function(found) {
-    out <- matrix(NA_real_, length(mean), length(response$levels), dimnames = list(names(mean), response$levels))
-    out[known, ] <- found
-    padded(out)
-  }
-  P <- class_shares(response, m, s)
-  if (!se) return(fill(P))
-  square <- normal_average(function(f) class_shares(response, f)^2, m, s)
-  list(fit = fill(P), se.fit = fill(sqrt(pmax(square - P^2, 0))))
-}
-
-# Returns the class with the largest probability.
-likeliest_class <- function(response, mean, var) {
-  P <- shares_asked(response, mean, var, FALSE)
-  number <- rep(NA_integer_, nrow(P))
-  known <- !is.na(P[, 1L])
-  number[known] <- max.col(P[known, , drop = FALSE], "first")
-  stats::setNames(factor(response$levels[number], response$levels, ordered = TRUE), rownames(P))
-}
-
-# Returns numbers of classes as ordered factors, column by column.
-classes_of <- function(response, numbers) {
-  lapply(as.data.frame(numbers), function(v) factor(response$levels[v], response$levels, ordered = TRUE))
-}
-
-# Returns the variance of the number of the class, averaged over f ~ N(mean, sd^2).
-variance_of_class <- function(response, mean, sd) {
-  known <- which(!is.na(mean))
-  P <- class_shares(response, mean[known], sd[known])
-  k <- seq_len(ncol(P))
-  replace(mean, known, drop(P %*% k^2) - drop(P %*% k)^2)
-}
-
-# Returns the roots of twice the difference from the largest log likelihood, at the latent mean.
-deviances_at <- function(fit, response, data) {
-  sites <- engine_sites(fit$likelihood, data$sites, fit$center)
-  f <- latent_at(fit, data$x)$mean + data$sites$offset
-  best <- response$best(data$sites, response$theta)
-  open <- !is.finite(best)
-  top <- ifelse(open, 0, native_likelihood(sites, ifelse(open, 0, best))[1L, ])
-  sqrt(pmax(2 * (top - native_likelihood(sites, f)[1L, ]), 0))
 }

@@ -167,6 +167,28 @@ response_moments <- function(response, mean, var, noise = 0) {
   out
 }
 
+# Returns mean and sd of E(y | f).
+moments_of_expected <- function(response, mean, var) {
+  s <- sqrt(pmax(var, 0))
+  P <- class_shares(response, mean, s)
+  m <- drop(P %*% seq_len(ncol(P)))
+  square <- normal_average(function(f) response$expected(f, response$theta)^2, mean, s)
+  list(mean = m, sd = sqrt(pmax(square - m^2, 0)))
+}
+
+# Returns the probability of each class (columns) averaged over f ~ N(mu, s^2), or given f.
+class_shares <- function(response, mu, s = NULL) {
+  classes <- response$levels
+  upto <- vapply(seq_along(classes), function(k) {
+    if (is.null(s)) response$cdf(rep(k, length(mu)), mu, 1, response$theta) else
+      predictive_cdf(response, rep(k, length(mu)), 1 + 0 * mu, mu, s)
+  }, mu)
+  upto <- matrix(upto, length(mu))
+  out <- upto - cbind(0, upto[, -ncol(upto), drop = FALSE])
+  dimnames(out) <- list(names(mu), classes)
+  out
+}
+
 # Returns the log of the average of p(y | f) where f ~ N(mu, v), a number a row of `sites` (whose offset is in mu), by
 # the trapezoid rule around the mode of the product.
 log_predictive <- function(likelihood, sites, mu, v) {
