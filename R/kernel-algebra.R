@@ -172,9 +172,12 @@ kernel_parameter_names <- function(kernel, columns = kernel$columns) {
 }
 
 parameter_suffix <- function(leaf, what, at, columns) {
-  if (what == "lengthscale") return(if (shares_lengthscale(leaf)) "" else paste0(".", columns[leaf$inputs[at]]))
-  if (what != "parameters") return("")
+  if (what == "lengthscale") {
+    return(if (shares_lengthscale(leaf)) "" else paste0(".", lengthscale_names(leaf, columns)[at]))
+  }
   levels <- leaf$levels
+  if (what == "scale") return(paste0(".", levels[at + 1L]))
+  if (what != "parameters") return("")
   n <- length(levels)
   switch(leaf$correlation, exchangeable = ".distance", ordered = sprintf(".gap.%s.%s", levels[at], levels[at + 1L]),
          full = {

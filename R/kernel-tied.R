@@ -7,15 +7,46 @@
 # the engine's parameters are M (log theta, log w): theta are the parameters of the kernel, and w the weights 1 / S,
 # s / (S G) and 2 p / (S G (G - 1)) of its additive factors.
 
+# A factor may also share a lengthscale among some of its columns: those of sphere(), which have one. `leaf$shared` has
+# the number of the lengthscale of each column, named by the inputs.
+
 is_additive <- function(leaf) isTRUE(leaf$profile %in% c("additive", "pairwise"))
 
 # Returns the name of the input of each column, if some input has several columns; NULL otherwise. The 0/1 columns of a
-# factor are one input.
+# factor are one input, and so are those of sphere().
 column_groups <- function(inputs, names, variables) {
   groups <- if (is.null(names)) as.character(inputs) else names[inputs]
-  for (v in variables) if (!is.null(v$levels)) groups[inputs %in% v$columns] <- v$name
+  for (v in variables) {
+    if (!is.null(v$levels) || identical(v$kind, "sphere")) groups[inputs %in% v$columns] <- v$name
+  }
   if (anyDuplicated(groups)) groups
 }
+
+# Returns `shared` for a factor over these columns; NULL if each column has its own lengthscale.
+shared_lengthscales <- function(inputs, names, variables) {
+  places <- Filter(function(v) identical(v$kind, "sphere") && any(inputs %in% v$columns), variables)
+  if (!length(places)) return(NULL)
+  groups <- column_groups(inputs, names, places)
+  stats::setNames(match(groups, unique(groups)), groups)
+}
+
+# Returns the kernel with the shared lengthscales of an open kernel.
+with_shared <- function(kernel, open) {
+  change_leaves(kernel, function(leaf) {
+    if (!is_mean(leaf)) leaf$shared <- open$shared
+    leaf
+  })
+}
+
+has_shared <- function(leaf) !is.null(leaf$shared) && !shares_lengthscale(leaf)
+
+# Returns the names of the lengthscales of a factor, those of its columns or inputs.
+lengthscale_names <- function(leaf, columns) {
+  if (is.null(leaf$shared)) columns[leaf$inputs] else unique(names(leaf$shared))
+}
+
+# Returns a lengthscale for each column of a factor, or one for all.
+column_lengthscales <- function(leaf) if (is.null(leaf$shared)) leaf$lengthscale else leaf$lengthscale[leaf$shared]
 
 # Returns the groups of columns of an additive factor: the 0/1 columns of a factor are one input.
 additive_inputs <- function(leaf) {
@@ -30,7 +61,8 @@ additive_terms <- function(leaf) {
   G <- length(inputs)
   one <- function(profile, at, ratio) {
     list(profile = profile, inputs = leaf$inputs[at], isotropic = leaf$isotropic, of = unique(leaf$groups[at]),
-         at = if (isTRUE(leaf$isotropic)) 1L else at, ratio = ratio)
+         at = if (isTRUE(leaf$isotropic)) 1L else if (is.null(leaf$shared)) at else unname(leaf$shared)[at],
+         ratio = ratio)
   }
   pairs <- if (leaf$profile == "pairwise" && G > 1L) utils::combn(G, 2L, simplify = FALSE)
   list(leaves = c(list(one(leaf$base, seq_along(leaf$inputs), 0)), lapply(inputs, function(at) one("se", at, 1))),
@@ -45,12 +77,14 @@ expand_additive <- function(parts, table) {
   place <- function(leaf, what) match(TRUE, table$leaf == leaf & table$what == what, nomatch = 0L)
   n <- nrow(table)
   leaves <- list()
-  weights <- NULL
+  weights <- matrix(0, 0L, 3L)
   pieces <- lapply(seq_along(parts$leaves), function(l) {
     leaf <- parts$leaves[[l]]
     before <- length(leaves)
     if (!is_additive(leaf)) {
-      leaves[[before + 1L]] <<- c(leaf, list(from = which(table$leaf == l), ratio = 0L))
+      from <- which(table$leaf == l)
+      if (has_shared(leaf)) from <- c(from[leaf$shared], from[-seq_len(max(leaf$shared))])
+      leaves[[before + 1L]] <<- c(leaf, list(from = from, ratio = 0L))
       return(list(list(leaves = before + 1L, weight = integer())))
     }
     own <- additive_terms(leaf)
@@ -120,7 +154,8 @@ tied_slopes <- function(kernel, result) {
   if (is.null(tie) || length(result$theta) + length(result$score) == 0L) return(result)
   n <- length(kernel$engine$values)
   own <- seq_len(n)
-  J <- tie$M[, own] + tie$M[, -own] %*% log_weights(tie, kernel$engine$values)$slopes
+  J <- tie$M[, own, drop = FALSE]
+  if (nrow(tie$weights)) J <- J + tie$M[, -own] %*% log_weights(tie, kernel$engine$values)$slopes
   if (!is.null(result$theta)) result$theta <- drop(crossprod(J, result$theta))
   if (is.null(result$score)) return(result)
   more <- length(result$score) - nrow(J)

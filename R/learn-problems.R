@@ -163,7 +163,7 @@ with_profile <- function(kernel, profile, x) {
     if (is_additive(l)) l$groups <- kernel$groups
     l
   })
-  if (has_one_factor(kernel)) return(place_kernel(with_basis(chosen, x), x))
+  if (has_one_factor(kernel)) return(place_kernel(with_shared(with_basis(chosen, x), kernel), x))
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
     own <- intersect(c("profile", "label", "base"), names(chosen))
@@ -211,6 +211,7 @@ laplace_rows <- function(data, s, most, points) {
   n <- nrow(data$x)
   most <- min(n, most, s$rows)
   rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
+  points <- min(points, laplace_sizes$contrasts %/% functions_of_f(s$likelihood))
   list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
 }
 
@@ -247,7 +248,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     rest <- par[-seq_len(n_kernel)]
     if (!n_kernel) rest <- par
     list(kernel = parameters$at(parameters$start + drop(basis %*% par[seq_len(n_kernel)]))$kernel,
-         center = if (with_center) rest[1L] else now$center,
+         center = if (with_center) rest[seq_along(now$center)] else now$center,
          theta = if (with_theta) exp(utils::tail(rest, n_theta)) else now$theta)
   }
   warm <- list2env(list(at = list()), parent = emptyenv())
@@ -261,7 +262,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     more <- c(if (with_center) (at$center - origin$center) / center_sd,
               if (with_theta) log(at$theta / response$theta_middle) / laplace_priors$theta)
     list(value = -(sum(beyond * pull) + sum(more^2)) / 2,
-         slope = -c(crossprod(basis, pull[free]), more / c(if (with_center) center_sd,
+         slope = -c(crossprod(basis, pull[free]), more / c(if (with_center) rep(center_sd, length(now$center)),
                                                            if (with_theta) rep(laplace_priors$theta, n_theta))))
   }
   evaluate <- function(par) {

@@ -182,6 +182,11 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
     state_used <- state
   }
 
+  if (has_labels(response_of(object))) {
+    out <- simulate_labels(object, rows, nsim, type)
+    if (!is.null(rows$names)) row.names(out) <- make.unique(rows$names)
+    return(structure(out, seed = state_used))
+  }
   f <- object$center + in_units(object, posterior_draws(posterior_of(object), rows$x, nsim))
   draws <- f[rows$index, , drop = FALSE] + rows$offset
   if (type == "response" && !response_of(object)$conjugate) {
@@ -200,6 +205,7 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
 
 # Returns the residuals of a non-Gaussian likelihood.
 residuals_other <- function(fit, type) {
+  if (has_labels(response_of(fit))) return(residuals_labels(fit, type))
   if (type == "pit") return(stats::naresid(fit$na.action, pit_of(fit, loo_rows(fit))))
   response <- response_of(fit)
   data <- training_data(fit)

@@ -153,7 +153,7 @@ formula_fit <- function(method, call, envir, dots) {
   if (wants_workers(args$workers) && !is_source(source)) source <- frame_on_workers(source)
   if (is_source(source)) return(source_fit(method, source, call, args, envir))
   data <- data_from_formula(call, envir, args$center, args$scale, merge = merges_rows(method),
-                            likelihood = as_likelihood(args$family), kernel = args$kernel)
+                            likelihood = as_likelihood(args$family), kernel = args$kernel, mean = args$mean)
   start_fit(method, data, call, args)
 }
 

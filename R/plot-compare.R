@@ -119,8 +119,9 @@ curves_panel <- function(d, range, s, fit, base) {
       layer("band", d$value, d$exact - 2 * d$se.exact, y1 = d$exact + 2 * d$se.exact, col = exact_band_colour())
     }, data, line(d$exact, "mean", lwd = 2.5), line(d$fit - 2 * d$se.fit, "fit", lty = 2, lwd = 1.2),
     line(d$fit, "fit", lwd = 1.5), line(d$fit + 2 * d$se.fit, "fit", lty = 2, lwd = 1.2))
-  ticks <- if (!levels) tick_layer(drawn_points(fit)[, v$columns], plot_colours["fit"], 0.06, 2)
-  list(args = list(xlab = v$name, xlim = range(d$value) + if (levels) c(-0.5, 0.5) else 0, ylim = range,
+  drawn <- drawn_points(fit)
+  ticks <- if (!levels && !is.null(drawn)) tick_layer(value_along(v, drawn), plot_colours["fit"], 0.06, 2)
+  list(args = list(xlab = axis_title(v), xlim = range(d$value) + if (levels) c(-0.5, 0.5) else 0, ylim = range,
                    ylab = slice_label(base, "link")),
        blocks = levels, levels = if (levels) d$label, layers = c(layers, ticks))
 }

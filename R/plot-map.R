@@ -16,7 +16,7 @@ map_table <- function(fit, inputs, at, n, points, type) {
        unknown = sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid$x)),
        rows = if (points && !is.null(fit$data)) map_points(fit, axes),
        title = if (fit_link(fit) == "identity") paste("mean of", response_name(fit)) else slice_label(fit, type),
-       asp = map_asp(names, grid$value[[2L]]), foot = slices_foot(all, centre, names, axes = 2L))
+       asp = map_asp(axes, grid$value[[2L]]), foot = slices_foot(all, centre, names, axes = 2L))
 }
 
 horizontal_names <- "^(lon|long|lng|longitude|x|easting)$"
@@ -38,7 +38,10 @@ map_variables <- function(all, inputs, x, kernel) {
 }
 
 # Coordinates have equal scales; a degree of longitude is shorter than one of latitude by the cosine of the latitude.
-map_asp <- function(names, vertical) {
+map_asp <- function(shown, vertical) {
+  names <- panel_names(shown)
+  of_place <- length(c(shown[[1L]]$axis, shown[[2L]]$axis)) == 2L
+  if (of_place) names <- c("lon", "lat")
   if (!grepl(horizontal_names, names[1L], TRUE) || !grepl(vertical_names, names[2L], TRUE)) return(NA)
   middle <- mean(range(vertical))
   if (grepl("^lat", names[2L], TRUE) && abs(middle) < 85) 1 / cos(middle * pi / 180) else 1
@@ -46,17 +49,18 @@ map_asp <- function(names, vertical) {
 
 # Returns list(value = data frame of the two inputs, the first varying fastest; x).
 map_grid <- function(shown, centre, x, n) {
-  ends <- lapply(shown, function(v) range(x[, v$columns]))
+  ends <- lapply(shown, function(v) range(value_along(v, x)))
   value <- do.call(expand.grid, stats::setNames(lapply(ends, function(e) seq(e[1L], e[2L], length.out = n)),
                                                 vapply(shown, `[[`, "", "name")))
   at <- centre[rep(1L, nrow(value)), , drop = FALSE]
-  for (k in 1:2) at[, shown[[k]]$columns] <- value[[k]]
+  for (k in 1:2) at <- set_along(shown[[k]], at, value[[k]])
   list(value = value, x = at)
 }
 
 map_points <- function(fit, shown, most = 2000L) {
   x <- training_data(fit)$x
-  x[evenly(nrow(x), most), c(shown[[1L]]$columns, shown[[2L]]$columns), drop = FALSE]
+  x <- x[evenly(nrow(x), most), , drop = FALSE]
+  cbind(value_along(shown[[1L]], x), value_along(shown[[2L]], x))
 }
 
 # Draws two maps, each with its key at the right.

@@ -99,7 +99,7 @@ drawn_points <- function(fit) {
 inducing_marks <- function(fit, shown) {
   if (is.null(drawn_points(fit))) return(NULL)
   do.call(rbind, lapply(shown, function(v) {
-    if (is.null(v$values)) data.frame(input = v$name, value = fit$inducing[, v$columns])
+    if (is.null(v$values)) data.frame(input = v$name, value = value_along(v, fit$inducing))
   }))
 }
 
@@ -185,7 +185,7 @@ slice_panels <- function(s, curves, ylab, ylim, below, above) {
     blocks <- nrow(curve) == 1L || !is.null(v$labels) # levels, and a single value
     pieces <- if (blocks) lapply(seq_len(nrow(curve)), function(i) widen(curve[i, ])) else pieces_of(curve)
     of_pieces <- function(make) unlist(lapply(pieces, make), FALSE)
-    list(args = list(xlab = v$name, xlim = range(curve$value) + if (blocks) c(-0.5, 0.5) else 0, ylab = ylab,
+    list(args = list(xlab = axis_title(v), xlim = range(curve$value) + if (blocks) c(-0.5, 0.5) else 0, ylab = ylab,
                      ylim = if (is.function(ylim)) ylim(v) else ylim),
          levels = if (!is.null(v$labels)) curve$label, blocks = blocks,
          layers = c(of_pieces(below), data_layer(rows_of(s$points, v)), of_pieces(above),

@@ -1,20 +1,25 @@
 # The variables that figures have panels for, the values they are held at, and the grids that curves are drawn over.
 
 # Returns list(name, columns, values, labels) for each variable. `values` are the 0/1 rows of the levels of a factor,
-# NULL for a numeric variable. Each column of a matrix variable is a variable.
+# NULL for a numeric variable. Each column of a matrix variable is a variable; so are longitude (`axis` 1) and latitude
+# of a place. `title` is that of the axis, if it is not the name.
 fit_variables <- function(fit) {
   columns <- fit$frame$columns
   numeric <- function(j) list(name = columns[j], columns = j, values = NULL, labels = NULL)
   if (!by_formula(fit)) return(lapply(seq_along(columns), numeric))
   out <- list()
-  end <- 0L
-  for (v in fit$frame$variables) {
-    j <- end + seq_len(v$width)
-    end <- end + v$width
+  own <- columns_of_variables(fit$frame$variables)
+  for (i in seq_along(own)) {
+    v <- fit$frame$variables[[i]]
+    j <- own[[i]]
     out <- c(out, switch(
       v$kind,
       factor = list(list(name = v$name, columns = j, values = diag(v$width), labels = v$levels)),
       logical = list(list(name = v$name, columns = j, values = cbind(0:1), labels = c("FALSE", "TRUE"))),
+      time = list(c(numeric(j), list(title = sprintf("%s (days since %s)", v$name, format(times_of(v, 0)))))),
+      sphere = lapply(1:2, function(axis) {
+        list(name = v$axes[axis], columns = j, values = NULL, labels = NULL, axis = axis, middle = v$middle)
+      }),
       lapply(j, numeric)))
   }
   out
@@ -55,7 +60,7 @@ slice_centre <- function(fit, variables, at) {
   for (v in variables) {
     rows <- if (is.null(v$values) || !is.null(fit$data)) x[every, , drop = FALSE] else fit_points(fit)
     value <- value_along(v, rows)
-    centre[v$columns] <- if (is.null(v$values)) stats::median(value) else v$values[which.max(tabulate(value)), ]
+    centre <- set_along(v, centre, if (is.null(v$values)) stats::median(value) else which.max(tabulate(value)))
   }
   centre
 }
@@ -68,8 +73,24 @@ nearest_level <- function(x, v) {
 
 # Returns values, or numbers of levels.
 value_along <- function(v, x) {
+  if (!is.null(v$axis)) return(degrees_of(x[, v$columns, drop = FALSE], v$middle)[, v$axis])
   if (is.null(v$values)) x[, v$columns] else nearest_level(x[, v$columns, drop = FALSE], v)
 }
+
+# Returns the rows x with these values of a variable.
+set_along <- function(v, x, value) {
+  if (!is.null(v$axis)) {
+    at <- degrees_of(x[, v$columns, drop = FALSE], v$middle)
+    at[, v$axis] <- value
+    value <- sphere(at[, 1L], at[, 2L])
+  } else if (!is.null(v$values)) {
+    value <- v$values[value, ]
+  }
+  x[, v$columns] <- value
+  x
+}
+
+axis_title <- function(v) if (is.null(v$title)) v$name else v$title
 
 # Returns a list of ranges by the names of numeric variables.
 check_xlim <- function(xlim, shown) {
@@ -86,40 +107,32 @@ check_xlim <- function(xlim, shown) {
 
 # Returns how many points a curve needs: 12 for each shortest lengthscale or period along the variable.
 slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
-  size <- 12 * diff(range(values)) / shortest_length(fit, v$columns)
+  unit <- if (is.null(v$axis)) 1 else earth_radius * pi / 180 # km in a degree
+  size <- 12 * unit * diff(range(values)) / shortest_length(fit$kernel, v$columns)
   as.integer(min(most, max(least, ceiling(size) + 1)))
 }
 
-# Names in coef() have the inputs of a factor in parentheses, unless the factor reads all inputs. The lengthscale of a
-# periodic kernel has no unit: below 1 it is the share of the period over which f changes.
-shortest_length <- function(fit, columns) {
-  theta <- stats::coef(fit)
-  periods <- grep("(^|[.])period$", names(theta), value = TRUE)
-  theta[periods] <- theta[periods] * pmin(1, theta[sub("period$", "lengthscale", periods)])
-  column <- fit$frame$columns[columns]
-  has_any <- function(inputs) any(strsplit(inputs, ",", fixed = TRUE)[[1L]] %in% column)
-  along <- vapply(names(theta), function(name) {
-    inputs <- sub("^[^(]*[(](.*?)[)].*$", "\\1", name, perl = TRUE)
-    if (inputs != name && !has_any(inputs)) return(FALSE)
-    if (grepl("(^|[.])period$", name)) return(TRUE)
-    if (grepl("^periodic", name)) return(FALSE)
-    grepl("(^|[.])lengthscale$", name) || any(endsWith(name, paste0("lengthscale.", column)))
-  }, NA)
-  min(theta[along], Inf)
+# The lengthscale of a periodic kernel has no unit: below 1 it is the share of the period over which f changes.
+shortest_length <- function(kernel, columns) {
+  min(Inf, unlist(lapply(as_sum(kernel)$leaves, function(leaf) {
+    along <- leaf$inputs %in% columns
+    if (is.null(leaf$lengthscale) || !any(along)) return(NULL)
+    if (leaf$profile == "periodic") return(leaf$period * min(1, leaf$lengthscale))
+    rep_len(column_lengthscales(leaf), length(along))[along]
+  })))
 }
 
 # Returns a data frame with a row for each point of a slice: input, value, label (level), outside (beyond the data) and
 # the matrix column x.
 slice_grid <- function(v, centre, x, n, xlim = NULL) {
-  data <- range(x[, v$columns])
+  data <- range(value_along(v, x))
   value <- if (is.null(v$values)) {
     ends <- if (is.null(xlim)) data else xlim # lines change at the ends of the data
     sort(unique(c(seq(ends[1L], ends[2L], length.out = n), data[data > ends[1L] & data < ends[2L]])))
   } else {
     seq_along(v$labels)
   }
-  x <- centre[rep(1L, length(value)), , drop = FALSE]
-  x[, v$columns] <- if (is.null(v$values)) value else v$values
+  x <- set_along(v, centre[rep(1L, length(value)), , drop = FALSE], value)
   grid_frame(v$name, value, if (is.null(v$labels)) NA_character_ else v$labels, x,
              is.null(v$values) & (value < data[1L] | value > data[2L]))
 }
@@ -151,7 +164,7 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
   xlim <- check_xlim(xlim, shown)
   grids <- lapply(shown, function(v) {
     ends <- xlim[[v$name]]
-    slice_grid(v, centre, x, if (is.null(n)) slice_points(fit, v, c(ends, x[, v$columns])) else n, ends)
+    slice_grid(v, centre, x, if (is.null(n)) slice_points(fit, v, c(ends, value_along(v, x))) else n, ends)
   })
   there <- if (terms) length(panels) else if (is.null(inputs) && most > 1L) length(all) else 0L
   list(all = all, variables = shown, grid = do.call(rbind, grids),
@@ -180,8 +193,8 @@ slices_foot <- function(all, centre, shown, panels = length(shown), axes = 1L, m
   held <- Filter(function(v) length(shown) > axes || !v$name %in% shown, all)
   if (!length(held)) return(NULL)
   values <- vapply(held, function(v) {
-    if (is.null(v$labels)) format(signif(centre[v$columns], 4)) else
-      v$labels[nearest_level(centre[, v$columns, drop = FALSE], v)]
+    value <- value_along(v, centre)
+    if (is.null(v$labels)) format(signif(value, 4)) else v$labels[value]
   }, "")
   text <- paste(panel_names(held), "=", values)
   if (length(text) > most) text <- c(utils::head(text, most), sprintf("and %d more", length(text) - most))

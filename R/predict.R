@@ -81,6 +81,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   if (ask$type == "terms") return(predict_terms(object, rows, se.fit))
   rows$size <- sizes_asked(object, response, rows, new, ask)
   f <- latent_asked(object, rows, ask)
+  if (has_labels(response) && ask$type != "density") return(predict_labels(object, response, f, rows$names, ask))
   if (ask$type == "class") return(class_of(response, f))
   if (ask$type == "density") return(log_densities(object, response, responses_asked(object, new), f, rows))
   if (is_ordered(response) && ask$type == "response") {
@@ -120,6 +121,7 @@ in_shape <- function(said, names) {
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
   posterior <- if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
+  if (inherits(posterior, "classes")) return(take_rows_of(latent_at(fit, rows$x), rows$index))
   p <- latent_at(fit, rows$x, ask$full_cov, posterior, needs_mean_only(fit, ask))
   f <- list(mean = p$mean[rows$index] + rows$offset, var = p$var[rows$index], size = rows$size)
   if (conjugate) {
@@ -175,11 +177,11 @@ responses_asked <- function(fit, newdata) {
 
 # Returns log p(y) of each row's response, averaged over f.
 log_densities <- function(fit, response, given, f, rows) {
-  check_responses(f$mean, given$y)
-  known <- which(!is.na(f$mean) & !is.na(given$y))
+  check_responses(rows$index, given$y)
+  known <- which(!is.na(rowSums(as.matrix(f$mean))) & !is.na(given$y))
   given <- take_sites(given[intersect(c("y", "size"), names(given))], known)
-  out <- stats::setNames(rep(NA_real_, length(f$mean)), rows$names)
-  out[known] <- response_log_density(response, given, lapply(f[c("mean", "var", "noise")], `[`, known))
+  out <- stats::setNames(rep(NA_real_, length(rows$index)), rows$names)
+  out[known] <- response_log_density(response, given, take_rows_of(f[c("mean", "var", "noise")], known))
   out
 }
 
@@ -240,6 +242,7 @@ new_trials <- function(fit, newdata) {
 predict_loo <- function(fit, response, ask) {
   padded <- function(v) stats::napredict(fit$na.action, v)
   loo <- loo_rows(fit)
+  if (has_labels(response)) return(loo_labels(fit, response, loo, ask))
   f <- list(mean = loo$mean, var = loo$var, lower = loo$mean, upper = loo$mean, top = loo$var, noise = loo$noise,
             size = if (!response$conjugate) sizes_given(training_data(fit)))
   if (is_ordered(response) && ask$type == "loo") return(shares_asked(response, loo$mean, loo$var, ask$se.fit, padded))

@@ -18,7 +18,7 @@ fit_facts <- function(fit) {
     Choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit), columns = fit$frame$columns,
-    range = input_range(fit), linear = linear, fields = fields))
+    inputs = input_table(fit), linear = linear, fields = fields))
 }
 
 # A text with "%s" in place of numbers, which are formatted with the digits of the call.
@@ -45,8 +45,6 @@ posterior_title <- function(fit) {
   if (is.null(family$title)) fit$method else sub("^the ", "", family$title)
 }
 
-count_of <- function(n, what) sprintf("%d %s%s", n, what, plural_s(n))
-
 describe_data <- function(fit) {
   omitted <- if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted
   inputs <- length(fit$frame$columns)
@@ -55,8 +53,9 @@ describe_data <- function(fit) {
   paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
          count_of(inputs, "input"),
          if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
-         if (is_ordered(response_of(fit))) sprintf("; %d classes, %s", length(levels), list_quoted(levels, "\"")) else
-           if (!is.null(levels)) sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L]),
+         if (has_labels(response_of(fit)) || is_ordered(response_of(fit))) {
+           sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
+         } else if (!is.null(levels)) sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L]),
          if (!is.null(fit$chosen)) sprintf("; subsample of %s", count_of(fit$m, "random row")))
 }
 
@@ -75,6 +74,7 @@ describe_mean <- function(fit, linear) {
   if (is_ordered(response_of(fit))) return(NULL) # it is in the cut points
   if ("(Intercept)" %in% rownames(linear)) return("linear")
   scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
+  if (length(fit$center) > 1L) return("constant for each class")
   if (fit$center != 0) with_numbers(paste0("constant, %s", scale), fit$center)
 }
 
@@ -261,9 +261,25 @@ describe_time <- function(about) {
          if (length(made)) sprintf(" (%s evaluations)", paste(made, names, collapse = ", ")))
 }
 
-# Range of each input. A fit without its data has kept minimum, median and maximum.
-input_range <- function(fit) {
-  stats::setNames(apply(slice_rows(fit), 2L, function(v) diff(range(v))), fit$frame$columns)
+# Returns a data frame of the inputs: name (that of the lengthscale in coef()), unit and range. A fit without its data
+# has kept minimum, median and maximum.
+input_table <- function(fit) {
+  x <- slice_rows(fit)
+  name <- fit$frame$columns
+  table <- data.frame(name, unit = "", range = apply(x, 2L, function(v) diff(range(v))))
+  own <- columns_of_variables(fit$frame$variables)
+  for (i in seq_along(own)) {
+    v <- fit$frame$variables[[i]]
+    if (is.null(v$unit)) next
+    at <- own[[i]][1L]
+    if (v$kind == "sphere") {
+      away <- sqrt(rowSums((t(t(x[, own[[i]]]) - colMeans(x[, own[[i]]])))^2))
+      table$range[at] <- min(2 * max(away), 2 * earth_radius)
+      table$name[own[[i]]] <- c(v$name, NA, NA)
+    }
+    table$unit[at] <- v$unit
+  }
+  table[!is.na(table$name), ]
 }
 
 # Returns what follows the noise's sd: its trend, or that it is held for interpolation.

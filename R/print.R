@@ -97,7 +97,7 @@ print_columns <- function(table) {
 print_parameters <- function(about, show) {
   theta <- about$coefficients
   words <- factor_words(about$kernel, about$columns)
-  parts <- split_lengthscales(names(theta), about$columns)
+  parts <- split_lengthscales(names(theta), about$inputs$name)
   if (any(parts$input > 0L)) {
     inputs <- sort(unique(parts$input[parts$input > 0L]))
     factors <- unique(parts$factor[parts$input > 0L])
@@ -106,13 +106,15 @@ print_parameters <- function(about, show) {
     heads <- if (anyDuplicated(short)) words[factors] else short
     one <- length(factors) == 1L
     names(lengths) <- if (one) "Lengthscale" else heads
-    range <- about$range[inputs]
+    shown <- about$inputs[inputs, ]
+    range <- shown$range
+    name <- ifelse(nzchar(shown$unit), sprintf("%s, %s", shown$name, shown$unit), shown$name)
     cat("\n")
-    table <- data.frame(about$columns[inputs], lapply(lengths, show), "Range of the data" = show(range),
-                        check.names = FALSE)
+    table <- data.frame(name, lapply(lengths, function(l) show_length(l, shown$unit, show)),
+                        "Range of the data" = show(range), check.names = FALSE)
     names(table)[1L] <- if (one) "Input" else "Lengthscales"
     print_columns(table)
-    flat <- about$columns[inputs][range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
+    flat <- shown$name[range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
     if (length(flat)) {
       cat(wrap(paste("Hardly any effect (lengthscale above 100 times the range):", toString(flat)), exdent = 2),
           sep = "\n")
@@ -128,6 +130,12 @@ print_parameters <- function(about, show) {
     rest[own] <- paste0(words[[f]], ": ", substring(rest[own], nchar(f) + 2L))
   }
   print_columns(data.frame(Parameter = rest, Value = show(theta[!printed]), row.names = NULL))
+}
+
+# Lengths on the globe are also shown in degrees.
+show_length <- function(l, unit, show) {
+  text <- show(l)
+  ifelse(unit == "km" & !is.na(l), sprintf("%s (%s degrees)", text, signif(l / earth_radius * 180 / pi, 2)), text)
 }
 
 # Splits names such as "se(a,b).lengthscale.b": the factor before "lengthscale", and the number of the input or 0.

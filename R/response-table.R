@@ -3,7 +3,8 @@
 #
 #   name, label, call    the family's name, the words for it, and how users write it
 #   links                the inverse links that the engine has, the default first
-#   reads                "numbers", "positive", "counts", "classes" or "ordered": how responses are read (response-read.R)
+#   reads                "numbers", "positive", "counts", "classes" (two of them), "labels" (several) or "ordered": how
+#                        responses are read (response-read.R)
 #   conjugate            TRUE: Gaussian noise, so that the posterior of f is normal
 #   concave              TRUE: log p is concave in f, so that there is one mode
 #   discrete             TRUE: responses are whole numbers
@@ -27,7 +28,7 @@
 #   turns(sites), parts(sites)            where W has its extremes in f; sites whose W add up and have only these turns
 #
 # `theta` is c(shape parameter, degrees of freedom). `mean` is of one trial, `y` counts the successes of `size` trials.
-# A response with K processes (classes) would have mean [n, K] and W a K x K block a row; K = 1 drops to numbers here.
+# A response with "labels" has K - 1 functions and no functions of its mean: see response-classes.R.
 
 # ---- links ----------------------------------------------------------------------------------------------------------
 
@@ -58,7 +59,8 @@ links <- list(
     fun = stats::qnorm, inv = stats::pnorm, range = c(0, 1), error = 1e-9,
     moments = function(mean, var) probit_moments(mean, sqrt(var)),
     start = function(sites, w) stats::qnorm(share_of(sites, w)) - mean(sites$offset),
-    pair = function(p, rest) ifelse(p < 0.5, stats::qnorm(p), -stats::qnorm(rest))))
+    pair = function(p, rest) ifelse(p < 0.5, stats::qnorm(p), -stats::qnorm(rest))),
+  softmax = list(inv = function(f) softmax_of(f), range = c(0, 1), error = 1e-5))
 
 share_of <- function(sites, w) {
   size <- if (is.null(sites$size)) 1 else sites$size
@@ -241,9 +243,13 @@ student_row <- list(
     list(sites$y, sites$y - away, sites$y + away)
   })
 
+multinomial_row <- list(
+  name = "multinomial", label = "multinomial", call = "multinomial()", links = "softmax", reads = "labels",
+  discrete = TRUE)
+
 response_rows <- lapply(
-  list(gaussian = gaussian_row, binomial = binomial_row, poisson = poisson_row, nb = nb_row, student = student_row,
-       Gamma = gamma_row, ordinal = ordinal_row("logistic", "logit"),
+  list(gaussian = gaussian_row, binomial = binomial_row, multinomial = multinomial_row, poisson = poisson_row,
+       nb = nb_row, student = student_row, Gamma = gamma_row, ordinal = ordinal_row("logistic", "logit"),
        ordinal_probit = ordinal_row("normal", "probit"), ordinal_cloglog = ordinal_row("gumbel", "cloglog")),
   function(row) {
     defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1)

@@ -34,9 +34,15 @@ has_classes <- function(response) response$reads == "classes" && !response$trial
 
 is_ordered <- function(response) response$reads == "ordered"
 
+# Returns the number of latent functions: one less than there are classes, else 1.
+functions_of_f <- function(likelihood) {
+  if (identical(response_row(likelihood)$reads, "labels")) length(likelihood$levels) - 1L else 1L
+}
+
 # Returns the kind of response, by which predict() has its table of what exists (predict-asked.R).
 response_kind <- function(response) {
   if (response$conjugate) return(if (is.null(response$transform)) "normal" else "transformed")
+  if (has_labels(response)) return("labels")
   if (has_classes(response)) "classes" else if (is_ordered(response)) "ordered" else "other"
 }
 
@@ -46,6 +52,7 @@ response_kind <- function(response) {
 # whether log p is concave.
 engine_sites <- function(likelihood, sites, center) {
   response <- as_response(likelihood)
+  if (has_labels(response)) return(engine_labels(sites, response$levels, center))
   out <- list(name = response$site, y = as.double(sites$y), size = sites$size, weight = sites$weight,
               offset = sites$offset + center, shape = NULL, variational = as.integer(response$approx == "vi"),
               constant = log_constant(likelihood, sites), concave = response$concave)
@@ -116,9 +123,11 @@ theta_middle <- function(response) response$middle * response$unit
 
 # Returns the constant mean to start from.
 center_start <- function(likelihood, sites) {
+  w <- if (is.null(sites$weight)) 1 else sites$weight
   response <- as_response(likelihood)
+  if (has_labels(response)) return(start_of_classes(sites$y, w, length(response$levels)))
   start <- if (is.null(response$start)) response$link$start else response$start
-  start(sites, if (is.null(sites$weight)) 1 else sites$weight)
+  start(sites, w)
 }
 
 # Returns the unit of f, in which priors are.
@@ -355,6 +364,7 @@ shares <- function(response, y, rows) if (response$reads == "classes") y / rows$
 
 # Returns log p(y), averaged over f. `given`: list(y, size).
 response_log_density <- function(response, given, f) {
+  if (has_labels(response)) return(log(class_moments(f)$mean[cbind(seq_along(given$y), given$y)]))
   if (!response$conjugate) return(log_predictive(response$likelihood, given, f$mean, f$var))
   t <- response$transform
   z <- unname(transformed(t, given$y))

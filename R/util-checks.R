@@ -159,7 +159,9 @@ describe_column <- function(x) {
 
 # Returns a hint how to make numbers of a value that is not numeric, or NULL.
 reason_not_numeric <- function(x) {
-  if (inherits(x, "POSIXt")) {
+  if (inherits(x, "POSIXlt")) {
+    "as.POSIXct() makes an input of it."
+  } else if (inherits(x, "POSIXt")) {
     "Make numbers of times in a unit of your choice: as.numeric(time) / 3600 counts hours."
   } else if (inherits(x, "difftime")) {
     "Make numbers of time differences: as.numeric(x, units = \"days\")."

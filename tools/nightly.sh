@@ -12,7 +12,7 @@ stage setup bash tools/setup.sh ci
 write_table() {
     { echo "# commit $(git rev-parse --short HEAD), R $(Rscript --vanilla -e 'cat(as.character(getRversion()))')"; cat "$table"; } \
         >bench/results/nightly.csv
-    rm -f "$PFDTC_COUNTS" "$table"
+    rm -f "$counts" "$table"
 }
 trap write_table EXIT
 trap 'exit 1' INT TERM

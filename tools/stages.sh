@@ -6,40 +6,45 @@ if [ -z "${PFDTC_DATA:-}" ] && [ -d ../shared/data ]; then
     PFDTC_DATA=$(cd ../shared/data && pwd)
     export PFDTC_DATA
 fi
-PFDTC_COUNTS=$(mktemp)
-export PFDTC_COUNTS
+counts=$(mktemp)
 table=$(mktemp)
-trap 'rm -f "$PFDTC_COUNTS" "$table"' EXIT
+trap 'rm -f "$counts" "$table"' EXIT
 echo "stage,result,seconds,passed,failed,skipped" >"$table"
 
 deadline=${deadline:-4800} # seconds; a stage that hangs must not take the report with it
-failed="" skipped=0
 
-# Sums the counts that were appended after line $1.
-counts_after() { tail -n "+$(($1 + 1))" "$PFDTC_COUNTS" | awk '{ p += $1; f += $2; s += $3 } END { printf "%d,%d,%d", p, f, s }'; }
-
+# Stages write to files alone, so some may run beside others: (stage one ...; stage two ...) >LOG & ...; wait
 stage() { # name, command...
-    local name=$1 begun=$SECONDS status left=$((deadline - SECONDS)) before result
+    local name=$1 begun=$SECONDS status left=$((deadline - SECONDS)) own
     shift
+    own=$(mktemp)
     printf '\n== %s\n' "$name"
-    before=$(wc -l <"$PFDTC_COUNTS")
-    if [ $left -gt 0 ]; then timeout --kill-after=10 $left "$@" </dev/null 2>&1; status=$?; else status=124; fi
+    if [ $left -gt 0 ]; then
+        PFDTC_COUNTS=$own timeout --kill-after=10 $left "$@" </dev/null 2>&1
+        status=$?
+    else
+        status=124
+    fi
     case $status in
         0) result=ok ;;
-        77) result=skipped skipped=$((skipped + 1)) ;;
-        *) result=FAILED failed="$failed, $name"
-            # A stage that failed without failed tests of its own counts as one failure.
-            case $(counts_after "$before") in *,0,*) echo "0 1 0" >>"$PFDTC_COUNTS" ;; esac ;;
+        77) result=skipped && echo "0 0 1" >>"$own" ;;
+        # A stage that failed without failed tests of its own counts as one failure.
+        *) result=FAILED && { awk '{ f += $2 } END { exit !f }' "$own" || echo "0 1 0" >>"$own"; } ;;
     esac
     printf -- '-- %s: %s (status %d), %d s\n' "$name" "$result" $status $((SECONDS - begun))
-    echo "\"$name\",$result,$((SECONDS - begun)),$(counts_after "$before")" >>"$table"
+    echo "\"$name\",$result,$((SECONDS - begun)),$(awk '{ p += $1; f += $2; s += $3 } END { printf "%d,%d,%d", p, f, s }' "$own")" \
+        >>"$table"
+    cat "$own" >>"$counts"
+    rm -f "$own"
 }
 
 # Prints the sums; its status is 1 if a stage failed.
 finish_stages() {
+    local failed
+    failed=$(grep ',FAILED,' "$table" | cut -d, -f1 | tr -d '"' | paste -sd, | sed 's/,/, /g')
     echo
-    [ -z "$failed" ] || echo "failed: ${failed#, }"
+    [ -z "$failed" ] || echo "failed: $failed"
     echo "$SECONDS s"
-    awk -v skips=$skipped '{ p += $1; f += $2; s += $3 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s + skips }' "$PFDTC_COUNTS"
+    awk '{ p += $1; f += $2; s += $3 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s }' "$counts"
     [ -z "$failed" ]
 }
