@@ -102,6 +102,12 @@ judge_by_rows <- function(model) {
   list(scores = scores, score = mean(scores) + 2 * model$parameters / min(parameter_rows, model$problem$pool$n))
 }
 
+# Judges by the exact log marginal likelihood of some rows: a row given its neighbours has its level's effect to guess,
+# which hides what kernels differ in.
+judge_by_evidence <- function(model) {
+  list(score = (2 * model$parameters - value_of_some(model)) / model$problem$pool$n)
+}
+
 # Returns means over random groups of rows, of about equal size, of -log p(y_i | its nearest among all other rows).
 conditional_scores <- function(problem, theta, size = learning_sizes$score,
                                rows = problem$pool$take(min(size[["rows"]], problem$pool$n))) {

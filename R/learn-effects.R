@@ -80,9 +80,3 @@ covariance_slopes <- function(kernel, g, at) {
   }
   lapply(at, function(i) if (kernel$table$leaf[i] == 0L) C else (moved(i, 1e-4) - moved(i, -1e-4)) / 2e-4)
 }
-
-# Judges by the exact log marginal likelihood of some rows: a row given its neighbours has its level's effect to guess,
-# which hides what kernels differ in.
-judge_by_evidence <- function(model) {
-  list(score = (2 * model$parameters - value_of_some(model)) / model$problem$pool$n)
-}
