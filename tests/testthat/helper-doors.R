@@ -23,8 +23,8 @@ door_examples <- function() {
                 shape = NULL, variational = 0L)
   sums_kriged <- as.list(c(prior = 1, size = 1, sor = 0.1, J = 0.5, wh = 0.1, ww = 0.2, w1 = 0.3, hh = 0.4, ch = 0.1,
                            xh = 0.1, JQ = 0.4))
-  grouped <- list(x = cbind(p$x, rep(1:4, 5)), y = p$y)
-  groups <- list(list(column = ncol(grouped$x), levels = 4L, design = 0:1, root = diag(2)))
+  grouped <- list(x = replace(p$x, 1:20, rep(1:4, 5)), y = p$y) # the levels are an input too
+  groups <- list(list(column = 1L, levels = 4L, design = 0:1, root = diag(2)))
   sums_grouped <- native_effect_sums(grouped$x[1:3, ], grouped, of, groups, 1e-10)
   of_groups <- factors_of_effects(sums_grouped$sums, 3L, ncol(grouped$x), groups, p$noise)
   of_groups$L <- sums_grouped$L
