@@ -23,7 +23,7 @@ learn_stage <- function(data, s, state) {
   }
   with_values <- function(found) model_with(new_model(NULL, NULL, data$center, data$scale), found)
   list(model = with_values(found), pilot = found$pilot, learned = found$learned, kernels = found$kernels,
-       exact = found$exact,
+       exact = found$exact, learned_all = found$learned_all,
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 

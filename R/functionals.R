@@ -113,7 +113,7 @@ features_of <- function(fun, z, L) forwardsolve(L, fun$cross(z, seq_len(fun$n)))
 
 # The effects b of the levels of a grouped term (group_roots()): c'b of a level, for each row c of `of` and each number
 # in `levels`. Combinations run faster than levels.
-effects_at <- function(kernel, term, levels, of, x) {
+level_effects <- function(kernel, term, levels, of, x) {
   S <- tcrossprod(term$root)
   level <- rep(levels, each = nrow(of))
   prior <- rep(rowSums((of %*% S) * of), length(levels))
@@ -121,16 +121,13 @@ effects_at <- function(kernel, term, levels, of, x) {
     K <- group_design(term, u) %*% S %*% t(of[(i - 1L) %% nrow(of) + 1L, , drop = FALSE])
     K * outer(u[, term$level], level[i], `==`)
   }
-  new_functionals("effects", cross, prior, prior, x, rep(1L, length(level)), under = NULL)
+  c(new_functionals("effects", cross, prior, prior, x, rep(1L, length(level)), under = NULL),
+    list(effects = list(term = term$term, levels = levels, of = of)))
 }
 
 # f without the effects of its groups, at the rows of x.
 population_at <- function(kernel, x) {
-  if (!any(group_terms(kernel))) return(values_at(kernel, x))
-  smooth <- as_sum(kernel)
-  smooth$terms <- smooth$terms[!group_terms(smooth)]
-  under <- function(kernel) population_at(kernel, x)
-  if (length(smooth$terms)) return(replace(terms_at(list(new_sum(smooth$leaves, smooth$terms)), x), "under", list(under)))
-  none <- numeric(nrow(x))
-  new_functionals("terms", function(u, i) matrix(0, nrow(u), length(i)), none, none, x, seq_along(none), under)
+  if (!has_groups(kernel)) return(values_at(kernel, x))
+  replace(values_at(smooth_part(kernel), x), c("kind", "under"),
+          list("population", function(kernel) population_at(kernel, x)))
 }

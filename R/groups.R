@@ -153,7 +153,7 @@ effects_of_levels <- function(fit, term, covariances = TRUE) {
   posterior <- posterior_of(fit)
   own <- group_roots(as_kernel(posterior$model$kernel))[[match(term$name, vapply(group_roots(fit$kernel), `[[`, "",
                                                                                   "name"))]]
-  fun <- effects_at(posterior$model$kernel, own, term$codes, of, fit_points(fit)[1L, , drop = FALSE])
+  fun <- level_effects(posterior$model$kernel, own, term$codes, of, fit_points(fit)[1L, , drop = FALSE])
   at <- in_response_units(fit, posterior_at(posterior, fun))
   shape <- function(v) matrix(v, nrow(of))
   mean <- t(shape(at$mean)[seq_len(p), , drop = FALSE])

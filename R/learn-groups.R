@@ -17,7 +17,7 @@ is_groups_only <- function(kernel) {
   all(alone) && any(group_terms(kernel))
 }
 
-# Returns list(kernel, noise, learned), as learn_evidence() does.
+# Returns list(kernel, noise, ...), as learn_evidence() does.
 learn_groups <- function(data, s, state) {
   start <- start_values(s$kernel, s$noise, data)
   compiled <- compile_kernel(start$kernel)
@@ -42,7 +42,7 @@ learn_groups <- function(data, s, state) {
   found <- stats::nlminb(theta[free], minus, lower = lower[free], upper = upper[free],
                          control = list(rel.tol = 1e-12, x.tol = 1e-8, iter.max = 500L, eval.max = 2000L))
   count_evaluations(state, "learn", list(evaluations = evaluations))
-  c(as_users_see(at(found$par)), list(pilot = NULL, learned = NULL, kernels = NULL))
+  c(as_users_see(at(found$par)), list(pilot = NULL, learned = NULL, kernels = NULL, learned_all = TRUE))
 }
 
 # Returns the sums over rows: list(blocks, crossed, sizes, log_w, n). Terms are those of the kernel with most effects
