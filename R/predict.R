@@ -37,7 +37,8 @@
 #' | `"derivative"` | slope of f along `wrt`; none for Matern 1/2 kernels |
 #'
 #' If the size of the noise is uncertain (smooth noise, heavy tails), densities and prediction intervals average over
-#' it; means and sds are those of normal noise. The sd of `"response"` is that of a new response with Gaussian noise; otherwise sds are those of the mean given f.
+#' it; means and sds are those of normal noise. The sd of `"response"` is that of a new response with Gaussian noise;
+#' otherwise sds are those of the mean given f.
 #' With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit found T, y is cut for
 #' its mean: at the outermost training response, or one sd of T(y) from its mean if that is further out. For other
 #' families, credible intervals are for what `type` names, and prediction intervals are quantiles of
@@ -175,7 +176,8 @@ log_densities <- function(fit, response, given, f, rows) {
   known <- which(!is.na(f$mean) & !is.na(given$y))
   given <- take_sites(given[intersect(c("y", "size"), names(given))], known)
   out <- stats::setNames(rep(NA_real_, length(f$mean)), rows$names)
-  out[known] <- response_log_density(response, given, lapply(f[intersect(names(f), c("mean", "var", "noise", "spread"))], `[`, known))
+  f <- f[intersect(c("mean", "var", "noise", "spread"), names(f))]
+  out[known] <- response_log_density(response, given, lapply(f, `[`, known))
   out
 }
 
@@ -236,8 +238,8 @@ new_trials <- function(fit, newdata) {
 predict_loo <- function(fit, response, ask) {
   padded <- function(v) stats::napredict(fit$na.action, v)
   loo <- loo_rows(fit)
-  f <- list(mean = loo$mean, var = loo$var, lower = loo$mean, upper = loo$mean, top = loo$var, noise = loo$noise, spread = loo$spread,
-            size = if (!response$conjugate) sizes_given(training_data(fit)))
+  f <- list(mean = loo$mean, var = loo$var, lower = loo$mean, upper = loo$mean, top = loo$var, noise = loo$noise,
+            spread = loo$spread, size = if (!response$conjugate) sizes_given(training_data(fit)))
   ask$type <- if (ask$type == "loo_latent") "latent" else "response"
   said <- response_say(response, f, f, ask)
   value <- padded(if (ask$interval == "none") said$fit else in_shape(said, names(said$fit)))

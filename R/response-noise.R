@@ -105,8 +105,8 @@ most_trend <- 7
 within_trend <- function(log_factor) pmin(pmax(log_factor, -most_trend), most_trend)
 
 # Returns the factor beside the noise's variance s2; 1 without a trend. Smooth noise is never outside its range at the
-# training rows. Its factor is exp(m + v / 2), where log s2 + b'gamma ~ N(log s2 + m, v) given the data: in quiet regions
-# with few rows the log noise is uncertain.
+# training rows. Its factor is exp(m + v / 2), where log s2 + b'gamma ~ N(log s2 + m, v) given the data: in quiet
+# regions with few rows the log noise is uncertain.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
   B <- noise_basis(trend, x)

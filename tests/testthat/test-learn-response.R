@@ -347,3 +347,17 @@ test_that("the learned lambda is that of the largest log marginal likelihood of 
   # lambda has no prior; it is learned with a rougher kernel, which may cost some tenths of a nat
   for (other in others) expect_lt(as.numeric(logLik(other)), as.numeric(logLik(fit)) + 0.5)
 })
+
+# Rows 1e-7 apart have the tails of single responses, equal rows those of their means.
+test_that("tails are those of responses whose inputs do not repeat", {
+  d <- with_seed(1, data.frame(x = rep(stats::runif(40), each = 3)))
+  d$y <- sin(6 * d$x) + with_seed(2, 0.3 * stats::rt(120, 1.5))
+  d$x[1:57] <- d$x[1:57] + rep(c(0, 0.01, 0.02), 19)
+  case <- response_case(d)
+  from <- c(learned_from(case, log(c(0.3, 1, 0.2))), tails = TRUE)
+  model <- with_tail(response_model(from, NULL), from)
+  expect_identical(sum(model$held$single), 57L)
+  held <- model$held[model$held$single, ]
+  expect_equal(model$tail, likeliest_tail(held$z, list(mean = held$f, var = held$var, noise = held$noise,
+                                                      spread = held$spread))[["tail"]])
+})
