@@ -238,7 +238,8 @@ response_model <- function(from, transform) {
   model_of_response(from, list(transform = transform, problem = problem, theta = run$theta), run$value)
 }
 
-# Returns the model with the noise that a formula asks for, or with constant noise and a warning if it cannot be learned.
+# Returns the model with the noise that a formula asks for, or with constant noise and a warning if that cannot be
+# learned.
 with_noise_asked <- function(model, trend, from) {
   uneven <- with_uneven_noise(model, trend, from)
   if (!is.null(uneven)) return(uneven)

@@ -337,9 +337,17 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {
   tied_slopes(compile_kernel(kernel), .Call(
-    ffi_laplace, engine_points(z, of_kernel(kernel), jitter), x, sites, list(beta = start$beta, G = start$G),
+    if (is.null(sites$contrasts)) ffi_laplace else ffi_softmax, engine_points(z, of_kernel(kernel), jitter), x, sites,
+    list(beta = start$beta, G = start$G),
     list(enough = enough, maxit = as.integer(maxit), most_jitter = as.double(most)), as.integer(want),
     engine_control(nrow(x), control)))
+}
+
+# Returns list(mean, S, left) of the contrasts of classes at the rows of x: the part of their covariance that rows can
+# reduce, and the rest of the variance.
+native_softmax_at <- function(factors, z, kernel, x, control = NULL) {
+  .Call(ffi_softmax_at, engine_points(z, of_kernel(kernel)), factors$L, factors$beta, factors$inverse, x,
+        engine_control(nrow(x), control))
 }
 
 native_forms <- function(posterior, z, kernel, P, x, control = NULL) {

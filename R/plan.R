@@ -104,9 +104,12 @@ decide_working <- function(facts, asked, look) {
   near <- if (is.null(asked$neighbours)) 0L else min(asked$neighbours, n)
   move <- !is.null(asked[["aux"]])
   few <- move || near > 0L || !is.null(asked$tol)
+  functions <- functions_of_f(asked$likelihood)
   m <- if (!is.null(asked[["m"]])) asked$m else if (n <= dense_rows && !few) n else min(laplace_sizes$most, n)
+  if (is.null(asked[["m"]]) && functions > 1L) m <- min(m, max(class_points[["least"]],
+                                                             class_points[["most"]] %/% functions))
   undecided <- is.null(asked$neighbours) && leaves_points_open(asked) && facts$keep && n > dense_rows &&
-    n <= near_training_rows && response_of(asked)$concave && response_of(asked)$approx == "laplace"
+    n <= near_training_rows && response_of(asked)$concave && response_of(asked)$approx == "laplace" && functions == 1L
   next_look <- if (!"rho" %in% names(look)) "points" else if (undecided && !"trial" %in% names(look)) "trial"
   won <- undecided && isTRUE(look$trial[["gain"]] < -near_trial$gain)
   if (won) near <- default_neighbours

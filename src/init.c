@@ -23,6 +23,8 @@ static const R_CallMethodDef doors[] = {
     DOOR(predict, 3),
     DOOR(covariance, 3),
     DOOR(laplace, 7),
+    DOOR(softmax, 7),
+    DOOR(softmax_at, 6),
     DOOR(forms, 4),
     DOOR(paths, 5),
     DOOR(sites, 2),
