@@ -21,6 +21,10 @@ posterior_of <- function(fit) {
   if (!is.null(fit$x)) return(new_posterior("exact", model, fit, fit$data, x = fit$x, factors = fit$factors,
                                             chosen = fit$chosen))
   if (!is.null(fit$near)) return(new_posterior("near", model, fit, near_rows(fit), z = fit$inducing, near = fit$near))
+  if (!is.null(fit$factors$groupings)) {
+    return(new_posterior(c("grouped", "points"), model, fit, fit$data, z = fit$inducing, factors = fit$factors,
+                         sor = FALSE, fitc = FALSE, jitter = fit$jitter))
+  }
   if (!is.null(fit$factors$inverse)) {
     return(new_posterior("classes", model, fit, fit$data, z = fit$inducing, factors = fit$factors, jitter = fit$jitter))
   }
