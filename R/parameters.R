@@ -184,15 +184,19 @@ vague_mean <- 1e4
 # Returns the kernel with a term for the mean. A kernel that has such a term keeps it.
 with_mean <- function(kernel, mean, data) {
   columns <- mean_columns(mean, data)
-  if (has_profile(kernel, "mean") || !length(columns) && !all(group_terms(kernel))) return(kernel)
-  if (any(group_terms(kernel))) columns <- setdiff(columns, first_levels(data))
+  groups <- length(group_roots(kernel))
+  flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # beside groups alone the level is a coefficient
+  if (has_profile(kernel, "mean") || !length(columns) && !flat) return(kernel)
+  if (groups) columns <- setdiff(columns, first_levels(data))
   power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)
   variables <- data_variables_of(data)
   if (has_one_factor(kernel) && is.null(kernel$of)) {
     kernel$of <- column_owners(kernel$inputs, colnames(data$x), variables)
   }
   leaf <- mean_leaf(data$x, columns, vague_mean * if (power > 0) power else 1)
-  add_mean(kernel, place_leaf(leaf, data$x, "mean", variables), data$x)
+  leaf <- if (flat) replace(leaf, c("inputs", "of"), list(integer(), character())) else
+    place_leaf(leaf, data$x, "mean", variables)
+  add_mean(kernel, leaf, data$x)
 }
 
 mean_leaf <- function(x, columns, variance) {
