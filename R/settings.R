@@ -159,6 +159,7 @@ complete_kernel_asked <- function(data, asked) {
   if (choose_kernel) {
     kernel["profile"] <- list(NULL)
     kernel$groups <- column_groups(kernel$inputs, asked$columns, data_variables_of(data))
+    kernel$periods <- time_periods(data$x, data_variables_of(data))
   }
   asked$kernel <- with_mean(kernel, asked$mean, data)
   asked
