@@ -42,8 +42,8 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
                                          else predict_fold_of_sites(fit, data, asked, hyper, match(out, used))))
     list(fold = id, predictions = data.frame(row = out, fold = id, p), seconds = proc.time()[["elapsed"]] - started)
   })
-  shown <- c("n", "rmse", "nlpd", if (!has_classes(response)) "crps", # for single trials it is the Brier score
-             if (response$reads == "classes") c("brier", "accuracy"), "cover50", "cover95")
+  shown <- c("n", "rmse", "nlpd", if (!has_classes(response) && !has_labels(response)) "crps", # for single trials it is the Brier score
+             if (response$reads %in% c("classes", "labels")) c("brier", "accuracy"), "cover50", "cover95")
   row <- function(part) {
     data.frame(fold = part$fold, summarise_scores(response, part$predictions)[shown], seconds = part$seconds)
   }
@@ -153,7 +153,7 @@ predict_fold_of_sites <- function(fit, data, settings, hyper, out) {
   if (!is.null(settings$m)) settings$m <- min(settings$m, part$n)
   one <- suppressMessages(fit_as_asked(part, settings))
   p <- latent_at(one, data$x[out, , drop = FALSE])
-  sites <- take_sites(data$sites, out)
+  sites <- take_sites(data$sites, out) # the offset is 0 with several classes
   score_each(response_of(one), sites[c("y", "size")], list(mean = p$mean + sites$offset, var = p$var), list(),
              crps = !has_classes(response_of(one)))
 }

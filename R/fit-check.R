@@ -56,7 +56,7 @@ check_fit_parts <- function(fit, argument) {
   for (what in c("noise", "scale", "nobs")) {
     need(is_number(fit[[what]]) && fit[[what]] > 0, sprintf("`%s` is not a positive number", what))
   }
-  need(is_number(fit$center), "`center` is not a number")
+  need(is.numeric(fit$center) && length(fit$center) > 0L && all(is.finite(fit$center)), "`center` is not a number")
   for (what in c("evidence", "sd_y")) { # `evidence` may be infinite, `sd_y` NA
     need(is.null(fit[[what]]) || (is.numeric(fit[[what]]) && length(fit[[what]]) == 1L),
          sprintf("`%s` is not a number", what))
@@ -146,8 +146,17 @@ check_fit_factors <- function(fit, d, need) {
     if (is.null(f)) return() # it is computed when needed
   }
   need(is.list(f), "`factors` is not a list")
+  if (!is.null(f$groupings)) {
+    k <- NROW(f$W)
+    q <- sum(vapply(f$groupings, effects_of_grouping, 0))
+    return(need(k >= m && is_table(f$W, k, k) && is_table(f$L, m, m) && are_numbers(f$gamma, k) &&
+                  are_numbers(f$b, q) && is_plain_double(f$sums) && length(f$sums) > m^2 + k * q,
+                "`factors` are not of the size of `inducing` and of the groups"))
+  }
   if (!response_of(fit)$conjugate) {
-    good <- is_table(f$L, m, m) && is_table(f$C, m, m) && is_table(f$G, m, m) && are_numbers(f$beta, m)
+    q <- functions_of_f(fit$likelihood)
+    good <- is_table(f$L, m, m) && is_table(f$C, m * q, m * q) && length(f$beta) == m * q &&
+      if (q > 1L || !is.null(f$inverse)) is_table(f$inverse, m, m * q * (q + 1) / 2) else is_table(f$G, m, m)
     return(need(good && is.list(fit$likelihood), "`factors` are not of the size of `inducing`"))
   }
   of_points <- function(what, good) need(good, sprintf("`factors$%s` is not of the size of `%s`", what, name))
@@ -272,7 +281,7 @@ same_likelihood <- function(a, b) {
   if (response_of(a)$conjugate && response_of(b)$conjugate) return(TRUE)
   what <- c("name", "link", "df", "theta")
   !response_of(a)$conjugate && !response_of(b)$conjugate && identical(a$likelihood[what], b$likelihood[what]) &&
-    identical(a$sum_of_sites, b$sum_of_sites) && abs(a$center - b$center) <= 1e-12 * (1 + abs(b$center))
+    identical(a$sum_of_sites, b$sum_of_sites) && all(abs(a$center - b$center) <= 1e-12 * (1 + abs(b$center)))
 }
 
 same_model <- function(a, b) {

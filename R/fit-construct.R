@@ -75,6 +75,7 @@ exact_if_possible <- function(data, learned, s, state) {
 
 construct_fit <- function(data, done, s, state) {
   if (s$posterior$neighbours > 0L) return(construct_near(data, done, s, state))
+  if (has_groups(done$model$kernel) && !gp_family(s)$sor && !gp_family(s)$fitc) return(construct_grouped(data, done, s, state))
   make <- function() {
     native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = gp_family(s)$fitc)
   }
@@ -82,6 +83,20 @@ construct_fit <- function(data, done, s, state) {
   new_fit(data, done, s, state, c(points_and_start(done, s), list(
     neighbours = 0L, factors = posterior, evidence = evidence_of("points", done$model, data, posterior, gp_family(s)),
     jitter = posterior$jitter)))
+}
+
+# Returns a fit of grouped effects beside inducing points. The variances of groups and noise are learned again from all
+# rows.
+construct_grouped <- function(data, done, s, state) {
+  factors <- posterior_stage(state, function() {
+    factors <- effect_posterior(done$z, data, done$model, done$jitter, s$run)
+    if (isTRUE(done$learned_all)) factors else relearned_variances(factors, data, done$model, s$learn)
+  })
+  done$model <- model_of_effects(done$model, factors)
+  fit <- new_fit(data, done, s, state, c(points_and_start(done, s), list(
+    neighbours = 0L, factors = factors, jitter = factors$jitter, evidence = NA_real_)))
+  fit$evidence <- log_evidence(posterior_of(replace(fit, "data", list(data))))
+  fit
 }
 
 points_and_start <- function(done, s) {

@@ -14,9 +14,18 @@ working_steps <- list(
 # Completes the arguments: noise 1, and the likelihood with what it takes from the responses.
 complete_likelihood <- function(data, asked) {
   refuse_beside_likelihood(asked)
+  if (has_labels(response_of(asked)) && !is.null(data$offset)) {
+    abort_input("offset", "given", "left out with several classes", hint = "It would add to all classes alike.")
+  }
   asked$noise <- 1
   asked$likelihood[c("levels", "trials")] <- list(data$levels, !is.null(data$sites$size))
   asked$likelihood$unit <- unit_of_f(asked$likelihood, data$sites)
+  middle <- as_response(asked$likelihood)$middle
+  if (is.function(middle)) {
+    w <- if (is.null(data$sites$weight)) 1 else data$sites$weight
+    asked$likelihood$middle <- middle(data$sites, w, data$levels)
+    if (!length(asked$likelihood$middle)) asked$likelihood[c("learned", "theta")] <- list(FALSE, numeric())
+  }
   least <- as_response(asked$likelihood)$least
   asked$likelihood$least <- if (!is.null(least)) least(data$sites)
   message_if_response_constant(data, asked$likelihood)
@@ -24,11 +33,12 @@ complete_likelihood <- function(data, asked) {
 }
 
 refuse_beside_likelihood <- function(s) {
-  several <- !response_of(s)$concave || !is.null(s$tol)
+  labels <- has_labels(response_of(s))
+  several <- !response_of(s)$concave || !is.null(s$tol) || labels
   vi <- response_of(s)$approx == "vi"
   held <- !is.null(s[["aux"]]) && (several || vi || isTRUE(s$neighbours > 0) || aux_keeps_reference(s[["aux"]]))
   given <- c(noise = !is.null(s$noise), transform = asks_for_transform(s$transform), aux = held,
-             tol = vi && !is.null(s$tol), neighbours = (several || vi) && isTRUE(s$neighbours > 0),
+             tol = (vi || labels) && !is.null(s$tol), neighbours = (several || vi) && isTRUE(s$neighbours > 0),
              mean = !is.null(s$mean) && !identical(s$mean[[2L]], 1), hyper = s$hyper %in% c("pilot", "joint"),
              inducing = identical(s$inducing, "divergence"))
   if (!any(given)) return(invisible())
@@ -37,9 +47,10 @@ refuse_beside_likelihood <- function(s) {
                  hyper = "Use \"evidence\" or \"fixed\".",
                  aux = paste("Points are moved for log-concave likelihoods with approx = \"laplace\", without `tol`",
                              "and `neighbours`, under aux_white(), aux_sor() and others that keep no reference."),
-                 tol = "Certificates are about Laplace's posterior. Use approx = \"laplace\".",
-                 neighbours = paste("Neighbours are for log-concave likelihoods with approx = \"laplace\", without",
-                                    "`tol`."),
+                 tol = if (labels) "With several classes, use `m` and then certify()." else
+                   "Certificates are about Laplace's posterior. Use approx = \"laplace\".",
+                 neighbours = paste("Neighbours are for log-concave likelihoods of one latent function with approx =",
+                                    "\"laplace\", without `tol`."),
                  mean = "The mean is a constant, which is learned.",
                  inducing = "Use another method of inducing_points().")
   abort_input(argument, "given", sprintf("left out with family %s", response_of(s)$label), hint = hint)
@@ -68,7 +79,7 @@ learn_laplace_stage <- function(data, s, state) {
   found <- run_stage(state, "learn", learn_laplace(data, s, start, state), otherwise = state$so_far)
   if (is.null(found)) found <- start
   found$model <- new_model(found$kernel, 1)
-  found$more_df <- c(isTRUE(s$center), s$likelihood$learned)
+  found$more_df <- c(isTRUE(s$center) * functions_of_f(s$likelihood), s$likelihood$learned * length(found$theta))
   found
 }
 
@@ -78,7 +89,8 @@ laplace_start <- function(data, s, kernel) {
   value[is.na(value)] <- (units$unit * units$start)[is.na(value)]
   theta <- s$likelihood$theta
   list(kernel = name_lengthscales(set_values(kernel, value), data$x),
-       center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else as.double(s$center),
+       center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else
+         rep_len(as.double(s$center), max(1L, if (has_labels(response_of(s))) length(s$likelihood$levels))),
        theta = if (s$likelihood$learned) theta_middle(response_of(s)) else theta, trace = NULL, convergence = 0L,
        message = "nothing to optimise", value = NA_real_)
 }
@@ -155,7 +167,8 @@ construct_laplace <- function(data, learned, z, plan, state, near = NULL, start 
     if (!is.null(near) || neighbours == 0L) return(near)
     run_stage(state, "near", near_laplace(data, z, f, sites, learned$model, neighbours, plan$run), otherwise = NULL)
   })
-  learned$model$center <- learned$center
+  learned$model$center <- if (has_labels(response_of(plan$learn)))
+    stats::setNames(learned$center, likelihood$levels) else learned$center
   new_fit(data, learned, plan, state, c(parts, list(
     m_asked = if (is.null(plan$again$m)) nrow(z) else plan$posterior$m,
     inducing_method = plan$posterior$inducing_method, aux = if (plan$posterior$move) plan$posterior$aux,

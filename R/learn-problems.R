@@ -60,7 +60,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
                   composite = !has_one_factor(kernel), run = s$run, little_noise = little_noise)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     free_memory(pool) # a tree of all rows takes most of the memory: one at a time
-    native_neighbours(at(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
+    native_neighbours(smooth_part(at(theta)$kernel), pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$run)
   }
   problem$prior <- function(theta) {
@@ -75,7 +75,8 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   }
   problem$vecchia <- function(theta, rows, neighbours, slopes, input) {
     now <- at(theta)
-    result <- native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input)
+    result <- if (is.null(pool$levels)) native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input) else
+      integrated_likelihood(pool, now, rows, neighbours, slopes, input)
     if (!is.finite(result$value)) return(list(value = -Inf))
     add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
   }
@@ -227,6 +228,7 @@ laplace_rows <- function(data, s, most, points) {
   n <- nrow(data$x)
   most <- min(n, most, s$rows)
   rows <- if (most < n) sort(sample.int(n, most)) else seq_len(n)
+  points <- min(points, laplace_sizes$contrasts %/% functions_of_f(s$likelihood))
   list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
 }
 
@@ -257,13 +259,14 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   n_kernel <- ncol(basis)
   with_center <- isTRUE(s$center)
   with_theta <- response$learned
+  n_theta <- length(now$theta)
   at_par <- function(par) {
     par <- unname(par)
     rest <- par[-seq_len(n_kernel)]
     if (!n_kernel) rest <- par
     list(kernel = parameters$at(parameters$start + drop(basis %*% par[seq_len(n_kernel)]))$kernel,
-         center = if (with_center) rest[1L] else now$center,
-         theta = if (with_theta) exp(rest[length(rest)]) else now$theta)
+         center = if (with_center) rest[seq_along(now$center)] else now$center,
+         theta = if (with_theta) exp(utils::tail(rest, n_theta)) else now$theta)
   }
   warm <- list2env(list(at = list()), parent = emptyenv())
   least <- NULL
@@ -276,16 +279,16 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     more <- c(if (with_center) (at$center - origin$center) / center_sd,
               if (with_theta) log(at$theta / response$theta_middle) / laplace_priors$theta)
     list(value = -(sum(beyond * pull) + sum(more^2)) / 2,
-         slope = -c(crossprod(basis, pull[free]), more / c(if (with_center) center_sd,
-                                                           if (with_theta) laplace_priors$theta)))
+         slope = -c(crossprod(basis, pull[free]), more / c(if (with_center) rep(center_sd, length(now$center)),
+                                                           if (with_theta) rep(laplace_priors$theta, n_theta))))
   }
   evaluate <- function(par) {
     at <- at_par(par)
     logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
     too_far <- parameters$too_far(logs)
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    if (with_theta && !(at$theta > max(1e-6 * unit, s$likelihood$least) && at$theta < 1e8 * unit)) {
-      return(list(value = Inf, reason = sprintf("%s is out of range", response$shape)))
+    if (with_theta && !all(at$theta > max(1e-6 * unit, s$likelihood$least) & at$theta < 1e8 * unit)) {
+      return(list(value = Inf, reason = sprintf("%s is out of range", response$shape[1L])))
     }
     sites <- response$at(at$theta, at$center)
     e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm$at, want = 2L, control = run)

@@ -52,6 +52,7 @@ loo_rows <- function(fit) {
   data <- training_data(fit)
   message_twins(data)
   loo <- posterior_without(posterior_of(fit))
+  if (is.matrix(loo$mean)) return(loo_of_classes(fit, data, loo))
   w <- if (is.null(data$prior_weights)) rep(1, length(data$response)) else data$prior_weights
   offset <- if (is.null(data$offset)) numeric(length(w)) else data$offset
   at_zero <- if (is.null(fit$likelihood) && !is.null(data$x_zero)) latent_at(fit, data$x_zero) else
@@ -77,12 +78,16 @@ standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)
 
 # Returns standardised() for any likelihood; NA for rows of weight 0.
 standardised_response <- function(fit) {
+  if (has_labels(response_of(fit))) row_parts(posterior_of(fit)) # which refuses
   loo <- loo_rows(fit)
   response <- response_of(fit)
   if (response$conjugate) return(standardised(loo))
   data <- training_data(fit)
   p <- response_moments(response, loo$mean, loo$var)
   w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
+  if (is.null(response$variance)) { # the sd of the response, which a weight does not change
+    return((data$response - p$mean) / sqrt(variance_of_class(response, loo$mean, sqrt(loo$var))))
+  }
   (data$response - p$mean) / sqrt(response$variance(p$mean, p$sd, sizes_given(data), response$theta) / w + p$sd^2)
 }
 
@@ -201,10 +206,10 @@ training_scores <- function(fit, seen = FALSE) {
   data <- training_data(fit)
   response <- response_of(fit)
   f <- if (seen) latent_at(fit, data$x) else loo_rows(fit)
-  if (seen) f$mean <- f$mean + data$sites$offset
-  used <- which(!is.na(if (seen) f$mean else f$mean + f$noise)) # not at weight 0
+  if (seen) f$mean <- f$mean + data$sites$offset # 0 with several classes
+  used <- which(!is.na(rowSums(as.matrix(f$mean)) + if (seen) 0 else f$noise)) # not at weight 0
   y <- if (response$conjugate) list(y = unname(given_response(data)[used])) else data$sites[c("y", "size")]
-  response_score(response, y, lapply(f[c("mean", "var")], `[`, used), list(noise = f$noise[used]))
+  response_score(response, y, take_rows_of(f[c("mean", "var")], used), list(noise = f$noise[used]))
 }
 
 # Returns the PIT of each row given the others, NA at weight 0. It is uniform if the model holds, and random between
@@ -233,4 +238,13 @@ calibration_table <- function(fit, classes = 10L) {
   trials <- each(size)
   data.frame(predicted = each(size * p) / trials, observed = each(size * y) / trials,
              sd = sqrt(each(size * p * (1 - p))) / trials, rows = as.vector(table(class)))
+}
+
+# Returns loo_rows() of several classes: matrices of log odds; there is no residual.
+loo_of_classes <- function(fit, data, loo) {
+  f <- as_log_odds(loo, fit$center)
+  each <- function(v) apply(v, 2L, function(one) all_rows(data, one, NA_real_))
+  w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
+  list(mean = each(f$mean), var = each(f$var), noise = all_rows(data, 1, NA_real_) / w,
+       hat = all_rows(data, loo$leverage, 0))
 }

@@ -77,7 +77,9 @@ series_of_fit <- function(fit) {
   if (frequency > 1) step <- 1 / frequency
   start <- min(time)
   like <- function(value) stats::ts(replace(rep(NA_real_, count), at, value), start = start, deltat = step)
-  named <- function(t) stats::setNames(data.frame(if (v[[1L]]$kind == "time") times_of(v[[1L]], t) else t), v[[1L]]$name)
+  named <- function(t) {
+    stats::setNames(data.frame(if (v[[1L]]$kind == "time") times_of(v[[1L]], t) else t), v[[1L]]$name)
+  }
   y <- if (is.null(data$given_response)) data$response else data$given_response
   list(x = like(y), like = like, end = start + step * (count - 1), step = step, frequency = frequency, newdata = named)
 }

@@ -135,9 +135,16 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   value <- if (!variational) found$evidence - found$penalty + sum(sites$constant) else
     variational_bound(found, sites, prior_most(learned$model, data$x, z))
   list(evidence = value,
-       factors = found[c("L", "C", "G", "beta", "residual", "jitter", "decrement", "steps")], inducing = z, m = nrow(z),
+       factors = found[intersect(parts_of_mode, names(found))], inducing = z, m = nrow(z),
        near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
-       sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(found$W, 0) * found$left))
+       sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(total_curvature(found), 0) * found$left))
+}
+
+parts_of_mode <- c("L", "C", "G", "beta", "inverse", "residual", "jitter", "decrement", "steps")
+
+# Returns W of each row; for several classes its trace.
+total_curvature <- function(found) {
+  if (is.null(found$probability)) found$W else rowSums(found$probability * (1 - found$probability))
 }
 
 # Returns sums that identify responses, together with data_signature(), which has the inputs, shares and weights.
@@ -175,7 +182,7 @@ remade_working_fit <- function(p, rows, model) {
     near_laplace(rows, z, f, sites, model, min(fit$neighbours, nrow(rows$x)), fit$control, rank = fit$near$rank)
   }
   parts <- laplace_parts(rows, sites, learned, z, fit$control, no_state(),
-                         if (length(fit$factors$beta) == nrow(z)) fit$factors else list(), near)
+                         if (NROW(fit$factors$beta) == nrow(z)) fit$factors else list(), near)
   fit[names(parts)] <- parts
   fit
 }

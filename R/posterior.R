@@ -5,6 +5,7 @@
 #   points   inducing points: z, factors, sor (SoR variance), fitc (FITC noise), jitter
 #   near     inducing points with nearest neighbours: z, near, rows
 #   mixture  posteriors at several hyperparameters: parts, weights (posterior-mixture.R)
+#   classes  K - 1 functions for K classes on inducing points: z, factors, jitter (posterior-classes.R)
 # Each has `model`, `control`, `rows`, the rows that it was made of (NULL if the fit has not kept them), and `fit`, the
 # fit that it is a view of. A Laplace or variational posterior is one of the
 # first three, of working rows (posterior-working.R). All numbers are in units of the cleaned response, without the
@@ -12,8 +13,7 @@
 #
 # Functionals are lists made by values_at(), slopes_at(), terms_at() and sums_at(), see functionals.R.
 #
-# With K processes (one for each class) the shapes become mean [n, K], cov [n, K, K] and curvature W [n, K, K]; K = 1
-# drops to the shapes here. Groups add columns of levels to `cross` of a functional and to the features of every class.
+# With K - 1 functions (for K classes) the shapes become mean [n, K - 1] and var [n, (K - 1)^2]. Groups add columns of levels to `cross` of a functional and to the features of every class.
 
 # A view of a fit, which shares the fit's elements and costs almost nothing.
 posterior_of <- function(fit) {
@@ -21,6 +21,13 @@ posterior_of <- function(fit) {
   if (!is.null(fit$x)) return(new_posterior("exact", model, fit, fit$data, x = fit$x, factors = fit$factors,
                                             chosen = fit$chosen))
   if (!is.null(fit$near)) return(new_posterior("near", model, fit, near_rows(fit), z = fit$inducing, near = fit$near))
+  if (!is.null(fit$factors$groupings)) {
+    return(new_posterior(c("grouped", "points"), model, fit, fit$data, z = fit$inducing, factors = fit$factors,
+                         sor = FALSE, fitc = FALSE, jitter = fit$jitter))
+  }
+  if (!is.null(fit$factors$inverse)) {
+    return(new_posterior("classes", model, fit, fit$data, z = fit$inducing, factors = fit$factors, jitter = fit$jitter))
+  }
   family <- gp_family(fit)
   new_posterior("points", model, fit, fit$data, z = fit$inducing, factors = fit$factors, sor = family$sor,
                 fitc = family$fitc, jitter = fit$jitter, norms = fit$norms)
@@ -143,6 +150,7 @@ posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate"
 latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = FALSE) {
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
   at <- posterior_values(p, x, joint, mean_only)
+  if (inherits(p, "classes")) return(as_log_odds(at, fit$center))
   c(in_response_units(fit, at, fit$center), at["noise"])
 }
 

@@ -52,15 +52,20 @@ student <- function(df = 4, sigma = NULL) {
 #' @export
 print.pfdtc_family <- function(x, ...) {
   row <- response_rows[[x$family]]
-  cat(sprintf("Family: %s, %s %s\n", full_label(row, x$link, x$df), row$shape,
-              if (is.null(x$theta)) "learned" else format(x$theta, digits = 4)))
+  shape <- if (!is.null(row$shape)) paste0(", ", row$shape, " ", if (is.null(x$theta)) "learned" else
+    format(x$theta, digits = 4))
+  cat("Family: ", full_label(row, x$link, x$df), shape, "\n", sep = "")
   invisible(x)
 }
 
 # Returns the family of a likelihood as fits keep it, as users give families.
 family_of <- function(likelihood) {
   row <- response_row(likelihood)
-  if (is.null(row$shape)) return(do.call(get(row$name, asNamespace("stats")), as.list(likelihood$link)))
+  make <- get0(row$name, asNamespace("stats"), inherits = FALSE)
+  if (!is.null(make)) {
+    given <- likelihood["theta"][!is.null(likelihood$theta)]
+    return(structure(c(do.call(make, as.list(likelihood$link)), given), class = "family"))
+  }
   structure(c(list(family = row$name, link = likelihood$link), if (!is.null(likelihood$df)) likelihood["df"],
               likelihood["theta"]), class = "pfdtc_family")
 }
@@ -88,6 +93,10 @@ as_likelihood <- function(family, approx = "laplace") {
                 hint = "Their posterior is a normal distribution: nothing is to be approximated.")
   }
   if (row$conjugate) return(NULL)
+  if (row$reads == "labels" && approx == "vi") {
+    abort_input("approx", "\"vi\" with more than two classes", "left out",
+                hint = "Several classes are fitted by Laplace's approximation.")
+  }
   list(name = row$name, link = family$link, approx = approx, label = full_label(row, family$link, family$df),
        theta = family$theta, df = family$df, unit = 1, site = if (is.null(row$site)) family$link else row$site,
        learned = !is.null(row$shape) && is.null(family$theta), levels = NULL)
@@ -115,8 +124,10 @@ known_family <- function(family) {
 read_response <- function(likelihood, response, weights, argument, n) {
   out <- switch(as_response(likelihood)$reads,
                 classes = read_binomial(response, weights, argument, n),
+                labels = read_labels(response, weights, argument, n),
                 counts = list(y = read_counts(response, argument, n), weight = weights),
                 positive = list(y = read_positive(response, argument, n), weight = weights),
+                ordered = read_ordered(response, weights, argument),
                 numbers = list(y = check_vector(response, argument, n), weight = weights))
   out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
   if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
@@ -126,11 +137,15 @@ read_response <- function(likelihood, response, weights, argument, n) {
 # Returns the response of further rows; classes are known by the names that the fit has for them.
 known_classes <- function(fit, response) {
   levels <- response_of(fit)$levels
-  if (!is.factor(response) && !is.character(response)) return(response)
+  labels <- has_labels(response_of(fit))
+  if (!is.factor(response) && !is.character(response) && !labels) return(response)
   unknown <- setdiff(unique(as.character(response)), c(levels, NA))
   if (length(unknown)) {
-    abort_input("newdata", sprintf("the class %s", list_quoted(unknown, "\"")), "of the two classes of the fit")
+    abort_input("newdata", sprintf("the class %s", list_quoted(unknown, "\"")), "one of the classes of the fit",
+                hint = sprintf("They are %s.", list_quoted(levels, "\"")))
   }
+  if (labels) return(factor(as.character(response), levels))
+  if (is_ordered(response_of(fit))) return(factor(as.character(response), levels, ordered = TRUE))
   as.double(as.character(response) == levels[2L])
 }
 
@@ -156,7 +171,7 @@ read_binomial <- function(response, weights, argument, n) {
     if (length(levels) != 2L) {
       abort_input(argument, sprintf("a factor with %d level%s (%s)", length(levels), plural_s(length(levels)),
                                     list_quoted(levels, "\"")), "a factor with two levels",
-                  hint = if (length(levels) > 2L) "More than two classes are not fitted.")
+                  hint = if (length(levels) > 2L) "Use family = multinomial() for more than two classes.")
     }
     response <- as.double(response == levels[2L])
   } else if (is.logical(response)) {

@@ -8,6 +8,7 @@ response_score <- function(response, y, f, rows) summarise_scores(response, scor
 # the probabilities of less than the response (`below`) and of no more (`upto`). The CRPS of a non-Gaussian likelihood
 # takes about 5 ms a row, and is NA unless `crps` is TRUE.
 score_each <- function(response, y, f, rows, crps = response$conjugate) {
+  if (has_labels(response)) return(score_labels(y$y, f))
   size <- if (is.null(y$size)) rep(1, length(y$y)) else y$size
   f <- list(mean = unname(f$mean), var = unname(f$var), noise = rows$noise)
   rows$size <- size
@@ -32,6 +33,7 @@ pit_ends <- function(response, y, f, rows) {
 # trials; the Brier score is the mean squared distance of single trials from the probability), and cover50 and cover95
 # (of all but single classes), the shares of responses inside their central intervals.
 summarise_scores <- function(response, each) {
+  if (has_labels(response)) return(summarise_labels(each))
   p <- each$mean
   trials <- response$reads == "classes"
   brier <- sum(each$size * (each$y * (1 - p)^2 + (1 - each$y) * p^2)) / sum(each$size)

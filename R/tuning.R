@@ -51,6 +51,14 @@ exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 # competes with the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
 exact_noise <- 0.1
 
+# With grouped effects, levels of a group that hyperparameters are learned from, and rows of each before others at random
+# (bench/groups.R).
+effect_learning <- c(levels = 500, rows = 3)
+
+# With grouped effects, residual prior variance over the noise variance up to which the noise is learned again from all
+# rows (bench/groups.R).
+most_left <- 0.05
+
 # A parameter costs two nats over at most so many rows. With a lower price the sum of two scales is chosen where rows
 # are few for the inputs, and predicts worse (bench/choice.R, bench/race.md).
 parameter_rows <- 3000L
@@ -109,8 +117,14 @@ noise_trend_sizes <- c(points = 20L, rounds = 4L)
 # points; nats that two steps must gain; most inducing points of a posterior of many rows; the smallest pivot of H,
 # which only Student's t has below 1: near a saddle log det H falls without end, and with it Laplace's approximation is
 # meaningless; inputs from which one common lengthscale is tried (bench/laplace-table.R, bench/laplace-near.R).
+# `contrasts`: points times latent functions of several classes.
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
-                      most = 400L, pivot = 0.1, inputs = 10L)
+                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 360L)
+
+# Several classes: points times latent functions of a posterior, whose Cholesky factor takes a second, and the least
+# number of points; points of the average over f (bench/classes-table.R, bench/classes-average.R).
+class_points <- c(most = 4000, least = 50)
+class_draws <- 1024L
 
 # The centre of the prior of the kernel's variance; sds of the priors of the constant mean and of log theta
 # (bench/laplace-table.R).
@@ -182,3 +196,9 @@ share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 # learned again. bench/laplace-near.R
 near_trial <- list(rows = 8000L, held = 5000L, points = 200L, settled = 1, steps = 3L, largest = 4, raised = 5L,
                    by = 3, gain = 0.001, theta = 10)
+
+# ---- where to measure next ------------------------------------------------------------------------------------------
+
+# Numbers of rows for each input at which next_points() looks, at most so many, of rows about the best data for each
+# input, and of steps of L-BFGS from the best of them (bench/next-points.R).
+design_search <- c(rows = 250, most = 2000, cloud = 50, starts = 4)

@@ -7,7 +7,7 @@
 # AirPassengers      27.1  1.00     10.7    74.3  0.54      2.2     72.6  0.88
 # nottem             2.41  0.92      2.7    2.37  0.92      5.0     2.28  0.92
 # USAccDeaths         352  1.00      1.4     411  1.00      1.6      305  1.00
-# UKDriverDeaths      329  0.33      3.7     356  0.62     48.4      336  0.62   (the seat belt law is in the months ahead)
+# UKDriverDeaths      329  0.33      3.7     356  0.62     48.4      336  0.62  (a new law in these months)
 # ldeaths             211  1.00      1.5     162  1.00      2.4      191  1.00   (48 months to learn from)
 # wineind            1921  0.96      1.9    1991  0.96      0.5     1991  0.92
 # gas                4284  1.00      4.7    7575  0.29      3.2     6275  1.00

@@ -7,6 +7,7 @@
  * computation can fail, the result has an element `status`, an enum status.  Arguments are not
  * written to, except scratch. */
 #include "args.h"
+#include "likelihood.h"
 
 /* k(x, z), nrow(x) x nrow(z) */
 SEXP ffi_kernel_matrix(SEXP model, SEXP x, SEXP z, SEXP control);
@@ -61,6 +62,26 @@ SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control);
 /* the DTC covariance of f at the rows of x, or SoR's */
 SEXP ffi_covariance(SEXP posterior, SEXP x, SEXP sor);
 
+/* Grouped effects, see effects.h.  effects: a list of groupings list(column from 1, levels, design: columns
+ * from 1, 0 for an intercept; root), the first is eliminated.  list(status, jitter, L, sums) */
+SEXP ffi_effect_sums(SEXP points, SEXP effects, SEXP rows, SEXP most_jitter,
+                     SEXP control);
+/* list(eliminated, h, quad, logdet, U); M: inducing points, columns: of the rows' x */
+SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP control);
+/* list(b, covariance) of the first grouping; posterior: list(sums, U, gamma, W) */
+SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s2,
+                      SEXP control);
+/* list(mean, sor_variance, unexplained, and if `keep` features, own) at the rows of x; posterior: also L and b */
+SEXP ffi_effect_predict(SEXP points, SEXP effects, SEXP posterior, SEXP x, SEXP keep,
+                        SEXP control);
+/* list(status, value, score, information, V, b): ffi_vecchia() with the effects integrated out, see integrated.h */
+SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP targets,
+                    SEXP neighbours, SEXP slopes, SEXP control);
+struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP targets,
+                                 SEXP neighbours, SEXP slopes, SEXP control);
+/* score and information */
+void pack_vecchia(SEXP result, const struct vecchia *whole);
+
 /* list(T1, kappa, Psi, lam, vv, spread), bounds of |v|_E, |h_x|_E and |E|_2: with groups of
  * t1_rows and t2_rows rows (0: without that one, infinite), in the order of rows given, from 1 */
 SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows,
@@ -79,7 +100,7 @@ SEXP ffi_certify_features(SEXP posterior, SEXP norms, SEXP features, SEXP prior,
 SEXP ffi_certify_kriged(SEXP posterior, SEXP norms, SEXP n_terms, SEXP sum_w, SEXP sums);
 
 /* Laplace's approximation on z with a likelihood, see laplace.h.  sites: list(name, y, size, weight,
- * offset, shape, variational), size and weight NULL if all are 1, shape for student only;
+ * offset, shape, variational), size and weight NULL if all are 1, shape where the likelihood has some;
  * start: list(beta = u, G), each may be NULL; stop: list(enough, maxit, most_jitter); want: 0 the mode,
  * 1 also the penalised evidence, 2 also its gradient.  Result:
  * list(status, jitter, L, C, G, beta, residual, evidence, penalty, decrement, steps, f, g, W, left, q,
@@ -88,6 +109,13 @@ SEXP ffi_certify_kriged(SEXP posterior, SEXP norms, SEXP n_terms, SEXP sum_w, SE
  * `quadrature` is the error of its averages */
 SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want,
                  SEXP control);
+/* the same for one of K classes a row (softmax.h); sites: list(y, from 0; weight; center [K]; contrasts, K x q).
+ * list(status, jitter, L, C, beta, residual, evidence, penalty, decrement, steps, probability, left, S, inverse,
+ * theta, constant [K]), from left to inverse where want > 0, theta and constant where want > 1 */
+SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want,
+                 SEXP control);
+/* list(mean, S, left) at the rows of x: N x q, N x q^2, N */
+SEXP ffi_softmax_at(SEXP points, SEXP L, SEXP beta, SEXP inverse, SEXP x, SEXP control);
 /* C_x'P C_x, C_x = (C C')^{-1} a, at the rows of x for each M x M matrix P of a list: length(P) x nrow(x) */
 SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control);
 /* sums of l over the rows of x at f = a'u, each row u of U: [nrow(U)] */

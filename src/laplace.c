@@ -2,6 +2,7 @@
 #include "laplace.h"
 #include "kernel_pull.h"
 #include "linalg.h"
+#include "newton.h"
 
 /* ---- sums at u ------------------------------------------------------------------------------ */
 
@@ -90,8 +91,9 @@ double laplace_pass(struct laplace *l)
 }
 
 /* Psi at `trial`, with G, A g and the rows there */
-static double psi_at(struct laplace *l)
+static double psi_at(void *self)
 {
+    struct laplace *l = self;
     const double sum = laplace_pass(l);
     return 0.5 * sum_squares((size_t)l->z.M, l->trial) - sum;
 }
@@ -118,8 +120,9 @@ static int take_step(struct laplace *l)
  * majorant's weights, by which Psi falls as well. At a minimum of Psi it has one. Where Psi is all
  * but flat those steps creep: H with the least of 1, 2, 4, ... 1e-6 added that has a factor is
  * closer to it, and leads away from saddles. */
-static enum status prepare(struct laplace *l)
+static enum status prepare(void *self)
 {
+    struct laplace *l = self;
     const size_t M = (size_t)l->z.M;
     const double *Ag = l->sums + M * M;
     copy(M, l->trial, l->u);
@@ -145,26 +148,6 @@ static enum status prepare(struct laplace *l)
     return STATUS_OK;
 }
 
-/* Armijo: the first of t = 1, 1/2, ... that lowers Psi by a share of the predicted decrease, up to the
- * rounding of Psi; 0 where there is none */
-static double search(struct laplace *l)
-{
-    const size_t M = (size_t)l->z.M;
-    const double promised = l->decrement * l->decrement, rounding = 1e-14 * fabs(l->psi);
-    for (double t = 1.0; t > 1e-12; t *= 0.5) {
-        copy(M, l->u, l->trial);
-        add_scaled(M, -t, l->step, l->trial);
-        const double psi = psi_at(l);
-        if (isfinite(psi) && psi <= l->psi - 1e-4 * t * promised + rounding) {
-            l->psi = psi;
-            return t;
-        }
-    }
-    copy(M, l->u, l->trial);
-    l->psi = psi_at(l);
-    return 0.0;
-}
-
 void laplace_open(struct laplace *l)
 {
     const size_t M = (size_t)l->z.M, MM = M * M;
@@ -178,18 +161,9 @@ void laplace_open(struct laplace *l)
 
 enum status laplace_mode(struct laplace *l, double enough, int maxit)
 {
-    copy((size_t)l->z.M, l->u, l->trial);
-    l->psi = psi_at(l);
-    l->steps = 0;
-    enum status status = isfinite(l->psi) ? prepare(l) : STATUS_NOT_FINITE;
-    while (status == STATUS_OK && l->decrement >= enough && l->steps < maxit) {
-        const double before = l->decrement, t = search(l);
-        l->steps++;
-        status = prepare(l);
-        /* Newton's method converges here, and no step is better: this is double precision's limit */
-        if (t == 0.0 || (before < 1e-6 && l->decrement >= 0.5 * before))
-            break;
-    }
+    const struct newton t = {(size_t)l->z.M, l->u,      l->step, l->trial, &l->psi,
+                             &l->decrement,  &l->steps, l,       psi_at,   prepare};
+    const enum status status = newton_run(&t, enough, maxit);
     return status == STATUS_OK && l->by_majorant ? STATUS_INNER_NOT_PD : status;
 }
 
@@ -275,21 +249,37 @@ static void gradient_bars(const struct pulling_mode *c, const struct visit *v)
     }
     add_xyt(M, n, 1.0, l->u, slope, bar);
     add_xyt(M, n, 1.0, c->zeta, g, bar);
-    mult_ABt(M, n, M, 1.0, bar, v->A, 1.0, v->sums);
-    solve_lower_t(M, n, l->z.L, bar);
+}
+
+void laplace_pull(const struct inducing *z, const struct visit *v, double *bar,
+                  const double *dE, double *work, double *sums, double *dtheta)
+{
+    const struct block *b = &v->block;
+    mult_ABt(z->M, b->n, z->M, 1.0, bar, v->A, 1.0, sums);
+    solve_lower_t(z->M, b->n, z->L, bar);
+    kernel_pull(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, bar, work,
+                NULL, dtheta);
+    kernel_pull_diagonal(z->model->kernel, b->n, b->X, b->ldx, 1.0, dE, 1, NULL, dtheta);
+}
+
+void laplace_pull_points(const struct inducing *z, struct arena *arena, double *Lbar,
+                         double *dtheta)
+{
+    double *Kmm_bar = arena_take(arena, (size_t)z->M * z->M);
+    solve_lower_t(z->M, z->M, z->L, Lbar);
+    scale_by((size_t)z->M * z->M, -1.0, Lbar);
+    chol_adjoint(z->M, z->L, Lbar, Kmm_bar);
+    kernel_pull_self(z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter,
+                     Kmm_bar, arena, NULL, dtheta);
 }
 
 static void gradient_add(const void *self, const struct visit *v)
 {
     const struct pulling_mode *c = self;
-    const struct inducing *z = &c->l->z;
-    const struct block *b = &v->block;
-    double *bar = v->work, *dE = bar + (size_t)z->M * b->n + b->n, *work = dE + b->n,
-           *dtheta = v->sums + (size_t)z->M * z->M + 1;
+    const int M = c->l->z.M, n = v->block.n;
+    double *bar = v->work, *dE = bar + (size_t)M * n + n;
     gradient_bars(c, v);
-    kernel_pull(z->model->kernel, z->M, z->Z, z->M, b->n, b->X, b->ldx, v->K, bar, work,
-                NULL, dtheta);
-    kernel_pull_diagonal(z->model->kernel, b->n, b->X, b->ldx, 1.0, dE, 1, NULL, dtheta);
+    laplace_pull(&c->l->z, v, bar, dE, dE + n, v->sums, v->sums + (size_t)M * M + 1);
 }
 
 double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
@@ -300,14 +290,9 @@ double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
     struct sink sink = sum_sink(&c, gradient_add, M + 2, M * M + 1 + n_theta, l->sums);
     sink.more = kernel_size(z->model->kernel, z->M);
     pass_run(l->pass, sink);
-    double *Lbar = l->sums, *Kmm_bar = arena_take(l->pass->plan.arena, M * M);
     const double constant = l->sums[M * M];
     copy(n_theta, l->sums + M * M + 1, dtheta);
-    solve_lower_t(z->M, z->M, z->L, Lbar);
-    scale_by(M * M, -1.0, Lbar);
-    chol_adjoint(z->M, z->L, Lbar, Kmm_bar);
-    kernel_pull_self(z->model->kernel, z->M, z->columns, z->Z, z->M, z->model->jitter,
-                     Kmm_bar, l->pass->plan.arena, NULL, dtheta);
+    laplace_pull_points(z, l->pass->plan.arena, l->sums, dtheta);
     return constant;
 }
 

@@ -59,6 +59,13 @@ void laplace_penalty(struct laplace *l, double *zeta);
  * constant added to f. */
 double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta);
 
+/* For slopes in the kernel's log parameters, added to dtheta: the first takes a block's Abar (`bar`, M x n, which
+ * it overwrites) and dE [n], and adds Abar A' to `sums`; the second takes these sums, Lbar = -tril(L^{-T} sums). */
+void laplace_pull(const struct inducing *z, const struct visit *v, double *bar,
+                  const double *dE, double *work, double *sums, double *dtheta);
+void laplace_pull_points(const struct inducing *z, struct arena *arena, double *Lbar,
+                         double *dtheta);
+
 /* Returns log Z, or the variational bound. */
 double laplace_evidence(const struct laplace *l);
 

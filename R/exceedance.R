@@ -1,0 +1,223 @@
+# Where f is above a threshold: probabilities, their certified bounds, and sets of places.
+
+#' Where f exceeds a threshold, with certified probabilities
+#'
+#' Returns at each place the probability that f, or a new response, is above a threshold. Its bounds contain the
+#' probability under the exact Gaussian process, so that no place is "above" or "below" because of the approximation.
+#'
+#' @param fit A fit of any kind. Those with `approx = "vi"` have no certificates.
+#' @param newdata Places; default: the training rows.
+#' @param threshold A number, or one for each place, on the scale of the response as given: also under a transform, and
+#'   a probability or a rate for other families.
+#' @param prob Probability from which a place is decided, above 0.5.
+#' @param of `"f"`: f is the mean response, or the median of a transformed one. `"response"`: a new response.
+#' @param certified `FALSE`: no bounds, which is fast.
+#' @param draws Number of joint draws of f for the column `joint`, say 1000. They use random numbers.
+#' @param ... Arguments of [certify()]: `effort`, `reference`, `m2`, `max_seconds`.
+#' @return A data frame of class `pfdtc_exceedance` with a row for each place:
+#'   * `prob`, and if `certified` its bounds under the exact process, `prob_lower` and `prob_upper`;
+#'   * `region`: `"above"` (probability at least `prob`), `"below"` (at most `1 - prob`) or `"undecided"`;
+#'   * `because`, if `certified`, where a place is undecided: `"data"` if the exact process cannot decide either,
+#'     `"approximation"` if it might;
+#'   * `joint`, with `draws`: the largest set, in the order of `prob`, that lies above everywhere with probability
+#'     `prob`, and the one that lies below. It is an estimate.
+#' @details The probability increases with the mean of f, and with its sd if the mean is below the threshold. Its bounds
+#'   are the extremes over the intervals of [certify()]. A decision at one place is about that place alone; `joint` is
+#'   about all places of a set at once.
+#' @section Errors and invariants: class `pfdtc_error_input` for a wrong threshold or `prob`. `prob_lower <= exact
+#'   probability <= prob_upper` for the hyperparameters of the fit; other families refer to Laplace's approximation.
+#' @source Joint sets: Bolin and Lindgren (2015), Excursion and contour uncertainty regions for latent Gaussian models,
+#'   *Journal of the Royal Statistical Society B* 77.
+#' @seealso [certify()], [plot.gp_fit()], `vignette("certificates")`
+#' @examples
+#' fit <- gp_exact(depth ~ long + lat, quakes, kernel = kernel_matern(3/2, c(2, 4), 45000), noise = 2500,
+#'                 hyper = "fixed")
+#' grid <- expand.grid(long = seq(166, 188, 0.5), lat = seq(-38, -11, 0.5))
+#' deep <- exceedance(fit, grid, threshold = 300)
+#' deep
+#' plot(deep)
+#' @export
+exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "response"), certified = TRUE, draws = 0,
+                       ...) {
+  fit <- check_any_fit(fit, "fit")
+  of <- check_choice(of, c("f", "response"), "of")
+  certified <- check_flag(certified, "certified")
+  prob <- check_number(prob, "prob", "a number above 0.5 and below 1", function(p) p > 0.5 && p < 1)
+  draws <- check_count(draws, "draws", min = 0)
+  new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
+  threshold <- check_thresholds(if (!missing(threshold)) threshold, length(new$index))
+  if (draws && of == "response") {
+    abort_input("draws", sprintf("%.0f with of = \"response\"", draws), "0 there", hint = "Joint sets are those of f.")
+  }
+  if (certified) {
+    at <- if (missing(newdata)) certify(fit, ...) else certify(fit, newdata, ...)
+  } else {
+    check_dots_empty(list(...), names(formals(exceedance)))
+    p <- latent_at(fit, new$x)
+    at <- data.frame(mean = p$mean[new$index] + new$offset, sd = sqrt(p$var[new$index]))
+  }
+  noise <- if (of == "response" && response_of(fit)$conjugate) noise_of_new(fit, new) else 0
+  out <- exceedance_frame(response_of(fit), at, threshold, noise, of, prob)
+  if (draws) out$joint <- joint_regions(fit, new, threshold, out$prob, prob, draws)
+  if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
+  structure(out, class = c("pfdtc_exceedance", "data.frame"),
+            about = list(threshold = threshold, prob = prob, of = of, certified = certified, draws = draws),
+            figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]), data = numeric_data(fit),
+                          variables = variables_by_name(fit)))
+}
+
+check_thresholds <- function(threshold, n) {
+  if (!is_plain_numeric(threshold) || !length(threshold) %in% c(1L, n) || !all(is.finite(threshold))) {
+    abort_input("threshold", describe(threshold), "a finite number, or one for each place")
+  }
+  as.double(threshold)
+}
+
+# Returns the probabilities and regions as a data frame. `at` has the columns of certify(), or `mean` and `sd` alone.
+exceedance_frame <- function(response, at, threshold, noise, of, prob) {
+  bounds <- if (of == "f" || response$conjugate) {
+    t <- threshold_of_f(response, threshold)
+    function(mean, sd) normal_exceedance(mean, lapply(sd, function(s) sqrt(s^2 + noise)), t)
+  } else {
+    function(mean, sd) response_exceedance(response, mean, sd, threshold)
+  }
+  same <- function(v) list(lower = v, upper = v)
+  middle <- bounds(same(at$mean), same(at$sd))
+  out <- data.frame(prob = (middle$lower + middle$upper) / 2)
+  if (is.null(at$mean_lower)) return(cbind(out, region = region_of(out$prob, out$prob, prob)))
+  found <- bounds(list(lower = at$mean_lower, upper = at$mean_upper), list(lower = at$sd_lower, upper = at$sd_upper))
+  out[c("prob_lower", "prob_upper")] <- found
+  out$region <- region_of(out$prob_lower, out$prob_upper, prob)
+  open <- which(out$region == "undecided")
+  by_data <- out$prob_upper[open] < prob & out$prob_lower[open] > 1 - prob
+  out$because <- factor(replace(rep(NA, nrow(out)), open, ifelse(by_data, "data", "approximation")),
+                        c("data", "approximation"))
+  out
+}
+
+region_levels <- c("above", "below", "undecided")
+
+region_of <- function(lower, upper, prob) {
+  factor(ifelse(lower >= prob, "above", ifelse(upper <= 1 - prob, "below", "undecided")), region_levels)
+}
+
+# Returns list(lower, upper), the interval of the f that belongs to a threshold of the response. A threshold outside of
+# the range of the mean response is finite, but beyond every f.
+threshold_of_f <- function(response, threshold) {
+  plain <- is.null(response$transform) && response$link$range[1L] == -Inf
+  t <- if (is.null(response$transform)) {
+    response$link$fun(pmin(pmax(threshold, response$link$range[1L]), response$link$range[2L]))
+  } else {
+    transformed(response$transform, if (response$transform$kind == "log") pmax(threshold, 0) else threshold)
+  }
+  t <- pmin(pmax(t, -.Machine$double.xmax), .Machine$double.xmax)
+  room <- if (plain) 0 else back_rounding * pmin(abs(t), 1e300)
+  list(lower = t - room, upper = t + room)
+}
+
+# Bounds P(f > t) for a normal f whose mean, sd and t lie in intervals list(lower, upper), rounding included. The
+# probability is Phi(z), z = (mean - t) / sd.
+normal_exceedance <- function(mean, sd, t) {
+  # the largest z for a difference of mean and t; without sd, and at t itself, anything is possible
+  largest <- function(gap) {
+    z <- ifelse(gap == 0 & sd$lower == 0, Inf, gap / ifelse(gap >= 0, sd$lower, sd$upper))
+    z * (1 + sign(z) * 16 * .Machine$double.eps)
+  }
+  list(lower = pmax(stats::pnorm(-largest(t$upper - mean$lower)) * (1 - 1e-13), 0),
+       upper = pmin(stats::pnorm(largest(mean$upper - t$lower)) * (1 + 1e-13), 1))
+}
+
+# Bounds P(y > threshold) for a new response of one trial. It increases with the mean of f. For two sds of f,
+# P(y <= threshold | f) falls in f from at most 1 to at least 0, so that its averages differ by at most the largest
+# difference of two normal distribution functions,
+#
+#   max_t |Phi(t / low) - Phi(t / high)|  at  (t / low)^2 = 2 log(r) / (1 - 1 / r^2),  r = high / low.
+response_exceedance <- function(response, mean, sd, threshold) {
+  n <- length(mean$lower)
+  threshold <- rep_len(threshold, n)
+  r <- sd$upper / sd$lower
+  t <- sqrt(2 * log(r) / (1 - 1 / r^2))
+  apart <- ifelse(sd$upper == sd$lower, 0, ifelse(is.finite(t), stats::pnorm(t) - stats::pnorm(t / r), 0.5))
+  known <- which(is.finite(mean$lower + mean$upper + sd$lower + sd$upper))
+  at <- function(mean, sd) {
+    1 - predictive_cdf(response, threshold[known], rep(1, length(known)), mean[known], sd[known])
+  }
+  room <- apart[known] + predictive_rounding
+  lower <- ifelse(is.na(mean$lower), NA, 0)
+  upper <- lower + 1
+  lower[known] <- pmax(pmax(at(mean$lower, sd$lower), at(mean$lower, sd$upper)) - room, 0)
+  upper[known] <- pmin(pmin(at(mean$upper, sd$lower), at(mean$upper, sd$upper)) + room, 1)
+  list(lower = lower, upper = upper)
+}
+
+# Absolute error of predictive_cdf(): a hundred times what is seen beside adaptive quadrature.
+predictive_rounding <- 1e-6
+
+# Returns a factor: the largest set of places, in the order of `p`, that lies above everywhere with probability `prob`
+# in draws of f, and the largest one that lies below.
+joint_regions <- function(fit, new, threshold, p, prob, draws) {
+  n <- length(new$index)
+  check_memory(16 * as.double(n) * draws, sprintf("%.0f draws at %d places", as.double(draws), n))
+  f <- fit$center + in_units(fit, posterior_draws(posterior_of(fit), new$x, draws))
+  above <- f[new$index, , drop = FALSE] + new$offset > threshold_of_f(response_of(fit), threshold)$lower
+  known <- which(!is.na(p))
+  set <- function(holds, order) {
+    order <- known[order]
+    # the first place of the order at which a draw fails; most draws hold before it
+    first <- apply(holds[order, , drop = FALSE], 2L, match, x = FALSE, nomatch = length(order) + 1L)
+    utils::head(order, sort(first, decreasing = TRUE)[ceiling(prob * draws)] - 1L)
+  }
+  out <- replace(rep(NA, n), known, "undecided")
+  out[set(above, order(-p[known]))] <- "above"
+  out[set(!above, order(p[known]))] <- "below"
+  factor(out, region_levels)
+}
+
+# ---- print, figure --------------------------------------------------------------------------------------------------
+
+#' @rdname exceedance
+#' @usage NULL
+#' @export
+print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits") - 3L), ...) {
+  about <- attr(x, "about")
+  if (!is.null(about) && "region" %in% names(x)) {
+    cat(wrap(exceedance_title(about, nrow(x)), exdent = 2), sep = "\n")
+    print_fields(exceedance_fields(x, about))
+  }
+  rows <- utils::head(seq_len(nrow(x)), check_count(n, "n", min = 0))
+  if (length(rows)) print(as.data.frame(lapply(x, `[`, rows), row.names = row.names(x)[rows]), digits = digits, ...)
+  if (nrow(x) > length(rows)) cat(sprintf("... and %d more\n", nrow(x) - length(rows)))
+  invisible(x)
+}
+
+exceedance_title <- function(about, n) {
+  than <- if (length(about$threshold) == 1L) format(about$threshold) else "thresholds"
+  sprintf("Probability that %s exceeds %s, at %d place%s", if (about$of == "f") "f" else "a new response", than, n,
+          plural_s(n))
+}
+
+exceedance_fields <- function(x, about) {
+  count <- function(region, of) sprintf("%d (probability %s)", sum(x[[of]] == region, na.rm = TRUE), switch(
+    region, above = sprintf("at least %s", format(about$prob)), below = sprintf("at most %s", format(1 - about$prob))))
+  open <- sum(x$region == "undecided", na.rm = TRUE)
+  joint <- if (!is.null(x$joint)) sprintf("%d above together, %d below together (estimates by %d draws)",
+                                          sum(x$joint == "above", na.rm = TRUE), sum(x$joint == "below", na.rm = TRUE),
+                                          as.integer(about$draws))
+  c(Above = count("above", "region"), Below = count("below", "region"),
+    Undecided = if (is.null(x$because)) format(open) else {
+      sprintf("%d (%d by the data, %d perhaps by the approximation)", open, sum(x$because == "data", na.rm = TRUE),
+              sum(x$because == "approximation", na.rm = TRUE))
+    },
+    Bounds = if (about$certified) "certified, they contain the probability of the exact GP" else "none",
+    Joint = joint)
+}
+
+#' @rdname exceedance
+#' @usage NULL
+#' @export
+plot.pfdtc_exceedance <- function(x, ...) draw_figure(exceedance_figure(x), list(...))
+
+#' @rdname exceedance
+#' @usage NULL
+#' @exportS3Method ggplot2::autoplot
+autoplot.pfdtc_exceedance <- function(object, ...) ggplot_figure(exceedance_figure(object))

@@ -1,0 +1,176 @@
+# Responses that are one of K classes a row: the family multinomial(), and what a distribution of log odds is on the
+# scale of probabilities. A distribution at n rows is list(mean [n, K - 1], var [n, (K - 1)^2]): log odds of the second
+# and later classes against the first, and their covariance matrix at each row, column by column.
+
+#' Responses with more than two classes
+#'
+#' For `family` of [pfdtc()]: each row has one of K classes, with probabilities
+#' \eqn{p_k = \exp(f_k) / \sum_j \exp(f_j)}{p_k = exp(f_k) / sum_j exp(f_j)} (softmax).
+#'
+#' The K functions have one kernel and a constant mean each. Only their K - 1 differences matter, and
+#' `predict(type = "latent")` returns these: the log odds of each class against the first. A factor with three or more
+#' levels gets this family by default. With two classes the model is that of [binomial()] with twice the kernel's
+#' variance. Levels without rows are dropped. Probabilities are averaged over the posterior of f. `vignette("classes")` has an example.
+#'
+#' @return An object of class `pfdtc_family`.
+#' @seealso [pfdtc()], [predict.gp_fit()], [certify()], `vignette("classes")`
+#' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.5.
+#' @examples
+#' multinomial()
+#' fit <- pfdtc(Species ~ Petal.Length + Petal.Width, iris, family = multinomial(),
+#'              kernel = kernel_se())
+#' predict(fit, iris[c(1, 71, 120), ], type = "response")
+#' @export
+multinomial <- function() structure(list(family = "multinomial", link = "softmax"), class = "pfdtc_family")
+
+# Does each row have one of several classes without an order, so that f is a vector?
+has_labels <- function(response) response$reads == "labels"
+
+# ---- responses ------------------------------------------------------------------------------------------------------
+
+# Returns list(y, levels, weight): the number of each row's class.
+read_labels <- function(response, weights, argument, n) {
+  if (is.numeric(response) || length(dim(response)) == 2L || !is.atomic(response)) {
+    abort_input(argument, describe(response), "a factor, or text, with the class of each row",
+                hint = if (is.numeric(response)) "factor() makes classes of numbers.")
+  }
+  if (!is.factor(response)) response <- factor(response)
+  if (length(response) != n) abort_input(argument, sprintf("%d values", length(response)), sprintf("of %d rows", n))
+  levels <- base::levels(response)
+  if (length(levels) < 2L) {
+    abort_input(argument, sprintf("a factor with %d level%s (%s)", length(levels), plural_s(length(levels)),
+                                  list_quoted(levels, "\"")), "a factor with at least two levels")
+  }
+  missing <- which(is.na(response))
+  if (length(missing)) abort_input(argument, sprintf("NA (element %d)", missing[1L]), "without missing values")
+  list(y = as.double(as.integer(response)), levels = levels, weight = weights)
+}
+
+# Returns what the engine reads. `center` has the constant mean of each class.
+engine_labels <- function(sites, levels, center) {
+  list(y = sites$y - 1, weight = sites$weight, center = rep_len(as.double(center), length(levels)),
+       contrasts = class_contrasts(length(levels)), variational = 0L, constant = 0 * sites$y, concave = TRUE)
+}
+
+# Returns orthonormal columns that are orthogonal to a constant, K x (K - 1). Its inverse relation: log odds against the
+# first class are odds_of_contrasts(K) times a contrast.
+class_contrasts <- function(K) {
+  C <- unname(stats::contr.helmert(K))
+  C / rep(sqrt(colSums(C^2)), each = K)
+}
+
+odds_of_contrasts <- function(K) {
+  C <- class_contrasts(K)
+  C[-1L, , drop = FALSE] - rep(C[1L, ], each = K - 1L)
+}
+
+# Returns the constant means to start from: logs of the classes' shares.
+start_of_classes <- function(y, w, K) {
+  log_share <- log(vapply(seq_len(K), function(k) sum(w * (y == k)), 0) + 0.5)
+  log_share - mean(log_share)
+}
+
+# ---- log odds -------------------------------------------------------------------------------------------------------
+
+# Returns some rows of a distribution of f, whose parts are vectors or have a row each.
+take_rows_of <- function(f, rows) {
+  lapply(f, function(v) if (is.matrix(v)) v[rows, , drop = FALSE] else v[rows])
+}
+
+# Converts orthonormal contrasts to log odds.
+as_log_odds <- function(at, center) {
+  K <- ncol(at$mean) + 1L
+  D <- odds_of_contrasts(K)
+  list(mean = at$mean %*% t(D) + rep(center[-1L] - center[1L], each = nrow(at$mean)), var = at$var %*% t(kronecker(D, D)))
+}
+
+# Returns probabilities (n x K) from log odds (n x (K - 1)).
+softmax_of <- function(odds) {
+  odds <- cbind(0, odds)
+  top <- odds[cbind(seq_len(nrow(odds)), max.col(odds, "first"))]
+  p <- exp(odds - top)
+  p / rowSums(p)
+}
+
+# Returns list(z, weight): points and weights of an average over q standard normals. Up to two of them it is the
+# trapezoid rule, whose error is below 1e-5 for sds of f up to 4. Beyond it is a lattice of 1,024 points (roots of
+# primes) with their mirror images, whose error bench/classes-average.R measures.
+normal_rule <- function(q) {
+  if (q <= 2L) {
+    grid <- seq(-6.6, 6.6, by = 0.3)
+    z <- as.matrix(expand.grid(rep(list(grid), q)))
+    weight <- exp(-rowSums(z^2) / 2)
+    return(list(z = unname(z), weight = weight / sum(weight)))
+  }
+  n <- class_draws
+  unit <- abs(2 * ((seq_len(n) %o% sqrt(first_primes(q)) + 0.5) %% 1) - 1)
+  z <- stats::qnorm(pmin(pmax(unit, 1e-12), 1 - 1e-12))
+  list(z = rbind(z, -z), weight = rep(1 / (2 * n), 2 * n))
+}
+
+first_primes <- function(n) {
+  found <- 2
+  candidate <- 3
+  while (length(found) < n) {
+    if (all(candidate %% found[found^2 <= candidate] > 0)) found <- c(found, candidate)
+    candidate <- candidate + 2
+  }
+  found
+}
+
+# Returns list(mean, sd), n x K each: the average of the probabilities over f, and their sd.
+class_moments <- function(f) {
+  q <- ncol(f$mean)
+  n <- nrow(f$mean)
+  rule <- normal_rule(q)
+  L <- row_choleskys(f$var, q)
+  mean <- square <- matrix(0, n, q + 1L)
+  for (s in seq_along(rule$weight)) {
+    odds <- f$mean
+    for (j in seq_len(q)) odds <- odds + rule$z[s, j] * L[[j]]
+    p <- softmax_of(odds)
+    mean <- mean + rule$weight[s] * p
+    square <- square + rule$weight[s] * p^2
+  }
+  list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
+}
+
+# Returns the columns of the Cholesky factors of covariance matrices, one a row of `var`: a list of n x q matrices. A
+# pivot that is not positive, by rounding, counts as 0.
+row_choleskys <- function(var, q) {
+  n <- nrow(var)
+  at <- function(i, j) var[, i + q * (j - 1L)]
+  L <- rep(list(matrix(0, n, q)), q)
+  for (j in seq_len(q)) {
+    for (i in j:q) {
+      left <- at(i, j)
+      for (k in seq_len(j - 1L)) left <- left - L[[k]][, i] * L[[k]][, j]
+      if (i == j) {
+        pivot <- sqrt(pmax(left, 0))
+        L[[j]][, j] <- pivot
+      } else {
+        L[[j]][, i] <- ifelse(pivot > 0, left / pivot, 0)
+      }
+    }
+  }
+  L
+}
+
+# ---- scores ---------------------------------------------------------------------------------------------------------
+
+# Returns score_each() for classes: `mean` is the probability of the row's class; also `error`, the squared distance of
+# all probabilities from the class, and `right`: is the class the most probable one?
+score_labels <- function(y, f) {
+  p <- class_moments(f)
+  own <- cbind(seq_along(y), y)
+  hit <- 0 * p$mean
+  hit[own] <- 1
+  data.frame(y = y, size = 1, mean = p$mean[own], sd = p$sd[own], density = log(p$mean[own]), crps = NA_real_,
+             below = NA_real_, upto = NA_real_, error = rowSums((hit - p$mean)^2),
+             right = max.col(p$mean, "first") == y)
+}
+
+summarise_labels <- function(each) {
+  data.frame(n = nrow(each), rmse = NA_real_, nlpd = -mean(each$density), crps = NA_real_, brier = mean(each$error),
+             accuracy = mean(each$right), cover50 = NA_real_, cover95 = NA_real_)
+}

@@ -1,0 +1,342 @@
+#include <math.h>
+#include "softmax.h"
+#include "kernel_pull.h"
+#include "laplace.h"
+#include "linalg.h"
+#include "newton.h"
+
+/* ---- the mode ------------------------------------------------------------------------------------- */
+
+static size_t blocks_size(const struct softmax *l)
+{
+    return (size_t)l->z.M * l->z.M * pair_of(l->q, 0);
+}
+
+/* sums: A W_jk A' (the lower triangle where j = k), A g (M x q), sum l */
+static void mode_add(const void *self, const struct visit *v)
+{
+    const struct softmax *l = self;
+    const int M = l->z.M, n = v->block.n, first = v->block.first;
+    const size_t N = (size_t)l->pass->rows->N;
+    struct class_rows r = class_rows_in(l, n, v->work);
+    double *W = r.rest, *AW = W + n, *Ag = v->sums + blocks_size(l);
+    mult_AtB(l->q, M, n, 1.0, l->trial, v->A, 0.0, r.g); /* phi, in the place of g */
+    for (int i = 0; i < n; i++) {
+        double *p = r.p + (size_t)i * l->K;
+        Ag[(size_t)M * l->q] += class_row(l, first + i, r.g + (size_t)i * l->q, p);
+        class_rows_complete(l, first + i, i, &r);
+        for (int k = 0; k < l->K; k++)
+            l->p[(size_t)(first + i) + N * k] = p[k];
+    }
+    mult_ABt(M, n, l->q, 1.0, v->A, r.g, 1.0, Ag);
+    for (int j = 0; j < l->q; j++)
+        for (int k = 0; k <= j; k++) {
+            double *sum = v->sums + (size_t)M * M * pair_of(j, k);
+            class_curvature(l, v, &r, j, k, W);
+            for (int i = 0; i < n && j == k; i++)
+                W[i] = sqrt(W[i] > 0.0 ? W[i] : 0.0);
+            copy((size_t)M * n, v->A, AW);
+            scale_columns(M, n, W, AW);
+            if (j == k)
+                add_A_At(M, n, AW, sum);
+            else
+                mult_ABt(M, n, M, 1.0, AW, v->A, 1.0, sum);
+        }
+}
+
+static size_t row_size(const struct softmax *l)
+{
+    return (size_t)l->z.M + l->K + 3 * (size_t)l->q + 4;
+}
+
+static double psi_at(void *self)
+{
+    struct softmax *l = self;
+    const size_t dim = (size_t)l->z.M * l->q, blocks = blocks_size(l);
+    pass_run(l->pass, sum_sink(l, mode_add, row_size(l), blocks + dim + 1, l->sums));
+    return 0.5 * sum_squares(dim, l->trial) - l->sums[blocks + dim];
+}
+
+/* H - I from the sums, in C: lower triangle */
+static void assemble(struct softmax *l)
+{
+    const size_t M = (size_t)l->z.M, dim = M * l->q;
+    for (int j = 0; j < l->q; j++)
+        for (int k = 0; k <= j; k++)
+            for (size_t c = 0; c < M; c++)
+                copy(M, l->sums + M * M * pair_of(j, k) + M * c,
+                     l->C + dim * (M * k + c) + M * j);
+}
+
+static enum status prepare(void *self)
+{
+    struct softmax *l = self;
+    const size_t dim = (size_t)l->z.M * l->q;
+    copy(dim, l->trial, l->u);
+    copy(dim, l->u, l->r);
+    add_scaled(dim, -1.0, l->sums + blocks_size(l), l->r);
+    assemble(l);
+    if (chol_shifted((int)dim, l->C, 1.0, l->C))
+        return STATUS_INNER_NOT_PD;
+    copy(dim, l->r, l->step);
+    solve_chol((int)dim, 1, l->C, l->step);
+    const double squared = dot(dim, l->r, l->step);
+    l->decrement = sqrt(squared > 0.0 ? squared : 0.0);
+    return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
+}
+
+void softmax_open(struct softmax *l)
+{
+    const size_t M = (size_t)l->z.M, dim = M * l->q;
+    struct arena *arena = l->pass->plan.arena;
+    l->sums =
+        arena_take(arena, blocks_size(l) + dim + l->q + 1 + l->z.model->kernel->n_theta);
+    l->step = arena_take(arena, dim);
+    l->trial = arena_take(arena, dim);
+}
+
+enum status softmax_mode(struct softmax *l, double enough, int maxit)
+{
+    const struct newton t = {
+        (size_t)l->z.M * l->q, l->u,      l->step, l->trial, &l->psi,
+        &l->decrement,         &l->steps, l,       psi_at,   prepare};
+    return newton_run(&t, enough, maxit);
+}
+
+double softmax_evidence(const struct softmax *l)
+{
+    return -l->psi - 0.5 * chol_logdet(l->z.M * l->q, l->C);
+}
+
+/* ---- the covariance of phi, and slopes through W ---------------------------------------------------- */
+
+static void invert(struct softmax *l)
+{
+    const size_t M = (size_t)l->z.M, dim = M * l->q;
+    double *whole = arena_take(l->pass->plan.arena, dim * dim);
+    chol_inverse((int)dim, l->C, whole);
+    for (int j = 0; j < l->q; j++)
+        for (int k = 0; k <= j; k++) {
+            double *to = l->inverse + M * M * pair_of(j, k);
+            for (size_t c = 0; c < M; c++)
+                for (size_t m = 0; m < M; m++)
+                    to[M * c + m] = 0.5 * (whole[dim * (M * k + c) + M * j + m] +
+                                           whole[dim * (M * k + m) + M * j + c]);
+        }
+}
+
+/* S and left of a block; work: M x n */
+static void spread(const struct softmax_at *to, const struct visit *v, double *work)
+{
+    const int M = to->z->M, n = v->block.n, first = v->block.first, q = to->q;
+    for (int j = 0; j < q; j++)
+        for (int k = 0; k <= j; k++) {
+            mult_AB(M, M, n, 1.0, to->inverse + (size_t)M * M * pair_of(j, k), v->A, 0.0,
+                    work);
+            for (int i = 0; i < n; i++) {
+                const size_t at = (size_t)i * M, row = (size_t)(first + i),
+                             N = (size_t)to->N;
+                to->S[row + N * (j * q + k)] = to->S[row + N * (k * q + j)] =
+                    dot((size_t)M, v->A + at, work + at);
+            }
+        }
+    kernel_diagonal(to->z->model->kernel, n, v->block.X, v->block.ldx, to->left + first);
+    subtract_squares(M, n, v->A, to->left + first);
+}
+
+/* With D = 1 / (1 + e w p) and den = sum p D,
+ *
+ *     (I + e w W0)^{-1} = diag(D) + e w (D p)(D p)' / den,   log det(I + e w W0) = log den - sum log D,
+ *
+ * W0 = diag p - p p'.  Returns half of the log determinant; D [K]. */
+static double penalty_row(const struct softmax *l, double e, const double *p, double *D,
+                          double *den)
+{
+    double sum = 0.0;
+    *den = 0.0;
+    for (int k = 0; k < l->K; k++) {
+        D[k] = 1.0 / (1.0 + e * p[k]);
+        *den += p[k] * D[k];
+        sum += log1p(e * p[k]);
+    }
+    return 0.5 * (sum + log(*den));
+}
+
+/* s_a = -(1/2) sum T_bc dW_bc / df_a = -w p_a (T_aa - p'diag T - 2 (T p)_a + 2 p'T p) / 2 with
+ * T = C S C' + e (I + e w W0)^{-1}, in contrasts; x: 2 K, Sm: q */
+static void slope_row(const struct softmax *l, int row, double e, const double *p,
+                      const double *mean, double *D, double den, double *x, double *s)
+{
+    const int K = l->K, q = l->q;
+    const size_t N = (size_t)l->pass->rows->N;
+    const double w = class_weight(l, row), *S = l->S + row;
+    double *T = x, *Tp = x + K, pT = 0.0, pTp = 0.0;
+    for (int a = 0; a < K; a++) {
+        T[a] = e * (D[a] + e * w * D[a] * p[a] * D[a] * p[a] / den);
+        Tp[a] = e * D[a] * p[a] / den;
+        for (int j = 0; j < q; j++) {
+            double half = 0.0, along = 0.0;
+            for (int k = 0; k < q; k++) {
+                half += S[N * (j * q + k)] * l->contrasts[a + (size_t)k * K];
+                along += S[N * (j * q + k)] * mean[k];
+            }
+            T[a] += l->contrasts[a + (size_t)j * K] * half;
+            Tp[a] += l->contrasts[a + (size_t)j * K] * along;
+        }
+        pT += p[a] * T[a];
+        pTp += p[a] * Tp[a];
+    }
+    for (int a = 0; a < K; a++)
+        T[a] = -0.5 * w * p[a] * (T[a] - pT - 2.0 * Tp[a] + 2.0 * pTp);
+    class_contrasts(l, T, s);
+}
+
+/* sums: A s (M x q), the penalty */
+static void penalty_add(const void *self, const struct visit *v)
+{
+    const struct softmax *l = self;
+    const int M = l->z.M, n = v->block.n, first = v->block.first;
+    const struct softmax_at to = {&l->z, l->q, l->pass->rows->N, NULL, l->inverse,
+                                  NULL,  l->S, l->left};
+    const struct class_rows r = class_rows_again(l, v, v->work);
+    double *s = l->s + (size_t)first * l->q;
+    spread(&to, v, r.rest);
+    for (int i = 0; i < n; i++) {
+        const double *p = r.p + (size_t)i * l->K, e = l->left[first + i];
+        double *D = r.rest, den;
+        v->sums[(size_t)M * l->q] +=
+            penalty_row(l, e * class_weight(l, first + i), p, D, &den);
+        slope_row(l, first + i, e, p, r.mean + (size_t)i * l->q, D, den, D + l->K,
+                  s + (size_t)i * l->q);
+    }
+    mult_ABt(M, n, l->q, 1.0, v->A, s, 1.0, v->sums);
+}
+
+void softmax_penalty(struct softmax *l, double *zeta)
+{
+    const size_t dim = (size_t)l->z.M * l->q;
+    invert(l);
+    struct sink sink = sum_sink(l, penalty_add, row_size(l), dim + 1, l->sums);
+    sink.more = 3 * (size_t)l->K;
+    pass_run(l->pass, sink);
+    l->penalty = l->sums[dim];
+    copy(dim, l->sums, zeta);
+    solve_chol((int)dim, 1, l->C, zeta);
+}
+
+/* ---- gradient --------------------------------------------------------------------------------------- */
+
+/*
+ *     Abar = sum_j [u_j (g + s - W A'zeta)_j' + zeta_j g_j'] - sum_jk (H^{-1})_jk A W_jk - 2 A dE,
+ *     dE = -tr((I + E W)^{-1} W) / 2
+ *
+ * sums: Abar A' (M x M), the slopes in phi summed over rows [q], dtheta
+ */
+struct pulling_classes {
+    struct softmax *l;
+    const double *zeta;
+};
+
+/* g + s - W pz of a row, in the place of pz [q]; x: K */
+static void slope_of_phi(const struct softmax *l, int row, const double *p,
+                         const double *g, double *x, double *pz)
+{
+    double mean = 0.0;
+    mult_Ax(l->K, l->q, 1.0, l->contrasts, pz, 0.0, x);
+    for (int a = 0; a < l->K; a++)
+        mean += p[a] * x[a];
+    for (int a = 0; a < l->K; a++)
+        x[a] = class_weight(l, row) * p[a] * (x[a] - mean);
+    class_contrasts(l, x, pz);
+    for (int j = 0; j < l->q; j++)
+        pz[j] = g[j] + l->s[(size_t)row * l->q + j] - pz[j];
+}
+
+static double slope_of_left(const struct softmax *l, int row, const double *p, double *D)
+{
+    const double w = class_weight(l, row), e = w * l->left[row];
+    double den, trace = 0.0, square = 0.0, cube = 0.0;
+    penalty_row(l, e, p, D, &den);
+    for (int a = 0; a < l->K; a++) {
+        const double Dp = D[a] * p[a];
+        trace += Dp * (1.0 - p[a]);
+        square += Dp * p[a];
+        cube += Dp * Dp * p[a];
+    }
+    return -0.5 * w * (trace + e * (cube - square * square) / den);
+}
+
+/* Abar without the term of dE, and the sums over rows; `slope` is q x n */
+static void bars(const struct pulling_classes *c, const struct visit *v,
+                 const struct class_rows *r, double *bar, double *slope, double *rest)
+{
+    const struct softmax *l = c->l;
+    const int M = l->z.M, n = v->block.n, first = v->block.first;
+    double *W = rest, *T = W + n, *total = v->sums + (size_t)M * M;
+    mult_AtB(l->q, M, n, 1.0, c->zeta, v->A, 0.0, slope);
+    for (int i = 0; i < n; i++) {
+        double *at = slope + (size_t)i * l->q;
+        slope_of_phi(l, first + i, r->p + (size_t)i * l->K, r->g + (size_t)i * l->q, T,
+                     at);
+        add_scaled((size_t)l->q, 1.0, at, total);
+    }
+    mult_AB(M, l->q, n, 1.0, l->u, slope, 0.0, bar);
+    mult_AB(M, l->q, n, 1.0, c->zeta, r->g, 1.0, bar);
+    for (int j = 0; j < l->q; j++)
+        for (int k = 0; k <= j; k++) {
+            class_curvature(l, v, r, j, k, W);
+            mult_AB(M, M, n, 1.0, l->inverse + (size_t)M * M * pair_of(j, k), v->A, 0.0,
+                    T);
+            for (int i = 0; i < n; i++)
+                add_scaled((size_t)M, (j == k ? -1.0 : -2.0) * W[i], T + (size_t)i * M,
+                           bar + (size_t)i * M);
+        }
+}
+
+static void gradient_add(const void *self, const struct visit *v)
+{
+    const struct pulling_classes *c = self;
+    const struct softmax *l = c->l;
+    const int M = l->z.M, n = v->block.n;
+    const struct class_rows r = class_rows_again(l, v, v->work);
+    double *bar = r.rest, *slope = bar + (size_t)M * n, *dE = slope + (size_t)l->q * n,
+           *rest = dE + n;
+    bars(c, v, &r, bar, slope, rest);
+    for (int i = 0; i < n; i++) {
+        dE[i] = slope_of_left(l, v->block.first + i, r.p + (size_t)i * l->K, rest);
+        add_scaled((size_t)M, -2.0 * dE[i], v->A + (size_t)i * M, bar + (size_t)i * M);
+    }
+    laplace_pull(&l->z, v, bar, dE, rest, v->sums, v->sums + (size_t)M * M + l->q);
+}
+
+void softmax_gradient(struct softmax *l, const double *zeta, double *dtheta,
+                      double *dcenter)
+{
+    const struct inducing *z = &l->z;
+    const struct pulling_classes c = {l, zeta};
+    const size_t M = (size_t)z->M, n_theta = (size_t)z->model->kernel->n_theta;
+    struct sink sink = sum_sink(&c, gradient_add, row_size(l) + M + l->q + 2,
+                                M * M + l->q + n_theta, l->sums);
+    sink.more = kernel_size(z->model->kernel, z->M) + 3 * (size_t)l->K;
+    pass_run(l->pass, sink);
+    copy(n_theta, l->sums + M * M + l->q, dtheta);
+    mult_Ax(l->K, l->q, 1.0, l->contrasts, l->sums + M * M, 0.0, dcenter);
+    laplace_pull_points(z, l->pass->plan.arena, l->sums, dtheta);
+}
+
+/* ---- new rows --------------------------------------------------------------------------------------- */
+
+static void at_add(const void *self, const struct visit *v)
+{
+    const struct softmax_at *to = self;
+    const int M = to->z->M, n = v->block.n;
+    for (int j = 0; j < to->q; j++)
+        mult_Atx(M, n, 1.0, v->A, to->u + (size_t)M * j, 0.0,
+                 to->mean + v->block.first + (size_t)to->N * j);
+    spread(to, v, v->work);
+}
+
+struct sink softmax_at_sink(const struct softmax_at *self)
+{
+    return row_sink(self, at_add, (size_t)self->z->M);
+}

@@ -1,0 +1,28 @@
+#ifndef PFDTC_SOFTMAX_H
+#define PFDTC_SOFTMAX_H
+
+/* The approximation of softmax_rows.h */
+#include "softmax_rows.h"
+
+/* The caller sets z (with L), pass, K, q, the responses and the arrays for rows and points. */
+void softmax_open(struct softmax *l);
+/* Moves u to the mode; see newton.h. */
+enum status softmax_mode(struct softmax *l, double enough, int maxit);
+/* Returns log Z. */
+double softmax_evidence(const struct softmax *l);
+/* Computes the inverse, left, S, s, zeta = H^{-1} A s [M q] and `penalty`. */
+void softmax_penalty(struct softmax *l, double *zeta);
+/* Computes the slopes of F in the kernel's log parameters [n_theta] and in b [K]. */
+void softmax_gradient(struct softmax *l, const double *zeta, double *dtheta,
+                      double *dcenter);
+
+/* At new rows: mean (N x q), S (N x q x q) and left [N], as a sink */
+struct softmax_at {
+    const struct inducing *z;
+    int q, N;
+    const double *u, *inverse;
+    double *mean, *S, *left;
+};
+struct sink softmax_at_sink(const struct softmax_at *self);
+
+#endif

@@ -1,0 +1,158 @@
+test_that("bounds contain the probability of the dense exact process, and no decision contradicts it", {
+  found <- vapply(1:15, attack_exceedance, numeric(5))
+  expect_gt(sum(found["cells", ]), 1000)
+  expect_identical(rowSums(found)[c("outside", "wrong", "because")], c(outside = 0, wrong = 0, because = 0))
+  expect_gt(sum(found["open", ]), 20) # some certificates are wide
+})
+
+test_that("with few points some places stay open because of the approximation", {
+  d <- data.frame(x = seq(0, 1, length.out = 60))
+  d$y <- with_seed(1, sin(20 * d$x) + stats::rnorm(60, 0, 0.1))
+  fit <- gp_dtc(y ~ x, d, m = 5, kernel = kernel_matern(3 / 2, 0.1, 1), noise = 0.01, hyper = "fixed")
+  got <- exceedance(fit, d, 0, effort = "fast")
+  expect_gt(sum(got$because %in% "approximation"), 10)
+  expect_true(all(got$prob_lower <= got$prob_upper))
+})
+
+test_that("the threshold is on the scale of the response as given: transforms, smooth noise, offsets", {
+  d <- with_seed(2, data.frame(x = stats::runif(60)))
+  d$y <- with_seed(3, exp(sin(6 * d$x) + stats::rnorm(60, 0, 0.2)))
+  new <- data.frame(x = c(0.1, 0.5, NA, 0.9))
+  for (transform in list("log", "yeojohnson")) {
+    fit <- gp_exact(y ~ x, d, kernel = kernel_se(0.2), transform = transform, noise = ~ x)
+    f <- predict(fit, new, type = "latent", se.fit = TRUE)
+    t <- transformed(fit$transform, 1.3)
+    got <- exceedance(fit, new, 1.3)
+    expect_equal(got$prob, unname(stats::pnorm((f$fit - t) / f$se.fit)), tolerance = 1e-9)
+    expect_true(is.na(got$region[3]) && is.na(got$prob_lower[3]))
+    # the ends of a prediction interval are quantiles of a new response
+    ends <- predict(fit, new, interval = "prediction", level = 0.8, type = "median")
+    for (i in c(1, 2, 4)) {
+      p <- exceedance(fit, new[i, , drop = FALSE], ends[i, "upr"], of = "response")
+      expect_equal(p$prob, 0.1, tolerance = 1e-9)
+      p <- exceedance(fit, new[i, , drop = FALSE], ends[i, "lwr"], of = "response")
+      expect_equal(p$prob, 0.9, tolerance = 1e-9)
+    }
+    expect_true(all(got$prob_lower <= got$prob & got$prob <= got$prob_upper, na.rm = TRUE))
+  }
+  expect_identical(exceedance(gp_exact(y ~ x, d, transform = "log"), new[1:2, , drop = FALSE], -1)$prob_upper, c(1, 1))
+  d$o <- 10 * d$x
+  by <- function(...) gp_exact(..., kernel = kernel_se(0.2, 1), noise = 0.1, hyper = "fixed")
+  moved <- by(y ~ x + offset(o), transform(d, y = y + o))
+  plain <- by(y ~ x, d)
+  expect_equal(exceedance(moved, data.frame(x = 0.3, o = 7), 8)$prob, exceedance(plain, data.frame(x = 0.3), 1)$prob,
+               tolerance = 1e-9)
+})
+
+test_that("f of other families is decided by the inverse link, and new responses by their distribution given f", {
+  d <- with_seed(4, data.frame(x = stats::runif(50)))
+  f <- 2 * sin(6 * d$x)
+  d <- with_seed(5, cbind(d, b = stats::rbinom(50, 1, stats::plogis(f)), c = stats::rpois(50, exp(f)),
+                          r = f + stats::rt(50, 4)))
+  new <- data.frame(x = c(0.05, 0.3, 0.6, 0.95))
+  of <- function(formula, family, ...) {
+    suppressMessages(pfdtc(formula, d, family = family, kernel = kernel_se(0.2, 2), hyper = "fixed", ...))
+  }
+  cases <- list(list(of(b ~ x, binomial()), 0.3, 0, stats::plogis, function(y, m) stats::pbinom(y, 1, m)),
+                list(of(b ~ x, binomial("probit")), 0.7, 0, stats::pnorm, function(y, m) stats::pbinom(y, 1, m)),
+                list(of(c ~ x, poisson()), 1.5, 2, exp, stats::ppois))
+  for (case in cases) {
+    fit <- case[[1]]
+    fit$reference <- reference(fit)
+    p <- predict(fit, new, type = "latent", se.fit = TRUE)
+    got <- exceedance(fit, new, case[[2]])
+    above <- vapply(1:4, function(i) {
+      z <- stats::uniroot(function(z) case[[4]](p$fit[i] + p$se.fit[i] * z) - case[[2]], c(-30, 30), tol = 1e-13)$root
+      stats::pnorm(-z)
+    }, 0)
+    expect_equal(got$prob, above, tolerance = 1e-8)
+    expect_true(all(got$prob_lower <= above + 1e-6 & above - 1e-6 <= got$prob_upper))
+    got <- exceedance(fit, new, case[[3]], of = "response")
+    new_above <- vapply(1:4, function(i) {
+      stats::integrate(function(z) (1 - case[[5]](case[[3]], case[[4]](p$fit[i] + p$se.fit[i] * z))) * stats::dnorm(z),
+                       -9, 9, rel.tol = 1e-10)$value
+    }, 0)
+    expect_equal(got$prob, new_above, tolerance = 1e-6)
+    expect_true(all(got$prob_lower <= new_above & new_above <= got$prob_upper))
+    expect_true(all(got$prob_upper - got$prob_lower < 0.02))
+  }
+  expect_identical(exceedance(cases[[1]][[1]], new, 1.2)$prob, numeric(4))
+  expect_true(all(exceedance(cases[[3]][[1]], new, -1)$region == "above"))
+})
+
+test_that("bounds hold for every mean and sd in the intervals, at their corners and without sd", {
+  responses <- list(as_response(NULL), as_response(list(name = "poisson", link = "log", approx = "laplace")),
+                    as_response(list(name = "binomial", link = "logit", approx = "laplace")))
+  for (seed in 1:20) {
+    v <- with_seed(seed, c(stats::rnorm(1), stats::rexp(3)))
+    mean <- list(lower = v[1], upper = v[1] + v[2])
+    sd <- list(lower = v[3], upper = v[3] + v[4])
+    cases <- expand.grid(mean = seq(v[1], mean$upper, length.out = 9), sd = seq(v[3], sd$upper, length.out = 9))
+    got <- normal_exceedance(mean, sd, list(lower = 0.3, upper = 0.3))
+    truth <- stats::pnorm((cases$mean - 0.3) / cases$sd)
+    expect_true(got$lower <= min(truth) && max(truth) <= got$upper)
+    expect_equal(c(got$lower, got$upper), range(truth), tolerance = 1e-9) # the corners are among the cases
+    for (response in responses[-1]) {
+      got <- response_exceedance(response, mean, sd, 0)
+      truth <- mapply(function(m, s) stats::integrate(function(z) {
+        (1 - response$cdf(0, response$link$inv(m + s * z), 1, NULL)) * stats::dnorm(z)
+      }, -9, 9)$value, cases$mean, cases$sd)
+      expect_true(got$lower <= min(truth) && max(truth) <= got$upper)
+    }
+  }
+  at <- function(mean, sd, t = 0) unlist(normal_exceedance(mean, sd, list(lower = t, upper = t)))
+  point <- function(v) list(lower = v, upper = v)
+  expect_identical(unname(at(point(1), point(0))), c(1 - 1e-13, 1))
+  expect_identical(unname(at(point(-1), point(0))), c(0, 0))
+  expect_identical(unname(at(point(0), point(0))), c(0, 1)) # f is the threshold itself
+  expect_identical(unname(at(list(lower = -Inf, upper = Inf), list(lower = 0, upper = Inf))), c(0, 1))
+  expect_identical(unname(at(point(NA_real_), point(1))), c(NA_real_, NA_real_))
+})
+
+test_that("joint sets are the largest whose probability in the order of the places reaches `prob`", {
+  # far apart, so that f is independent between places: the probability of a set is a product
+  d <- data.frame(x = 100 * (1:6), y = c(3, 2.2, 2, 1.8, -2.5, -3))
+  fit <- gp_exact(y ~ x, d, kernel = kernel_se(1, 4), noise = 1, hyper = "fixed", center = FALSE)
+  got <- with_seed(1, exceedance(fit, d, 0, prob = 0.9, draws = 20000))
+  chain <- cumprod(sort(got$prob, decreasing = TRUE))
+  expect_true(all(abs(chain - 0.9) > 0.01)) # more than four standard errors of 20,000 draws
+  expect_identical(sum(got$joint == "above"), sum(chain >= 0.9))
+  expect_identical(sum(got$joint == "below"), sum(cumprod(sort(1 - got$prob, decreasing = TRUE)) >= 0.9))
+  expect_lt(sum(got$joint == "above"), sum(got$region == "above"))
+  expect_identical(with_seed(1, exceedance(fit, d, 0, prob = 0.9, draws = 20000)), got)
+})
+
+test_that("thresholds, probabilities and combinations are refused by name", {
+  fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
+  expect_input_error(exceedance(fit, cars), "threshold")
+  expect_input_error(exceedance(fit, cars, c(1, 2)), "threshold")
+  expect_input_error(exceedance(fit, cars, 40, prob = 0.4), "prob")
+  expect_input_error(exceedance(fit, cars, 40, of = "response", draws = 10), "draws")
+  expect_input_error(exceedance(fit, cars, 40, certified = FALSE, effort = "fast"), "effort")
+  expect_identical(nrow(exceedance(fit, threshold = 40)), 50L)
+  expect_identical(exceedance(fit, cars, rep(40, 50))$prob, exceedance(fit, cars, 40)$prob)
+  expect_named(exceedance(fit, cars, 40, certified = FALSE), c("prob", "region"))
+})
+
+test_that("print counts the regions, and figures have every place", {
+  fit <- gp_exact(depth ~ long + lat + mag, quakes[1:100, ], kernel = kernel_se(c(3, 3, 1), 40000), noise = 2500,
+                  hyper = "fixed")
+  grid <- expand.grid(long = seq(170, 185, 1), lat = seq(-30, -15, 1), mag = 5)
+  got <- exceedance(fit, grid, 300)
+  expect_output(print(got), sprintf("Above +%d .*Below +%d .*Undecided +%d", sum(got$region == "above"),
+                                    sum(got$region == "below"), sum(got$region == "undecided")))
+  boxes <- function(f) sum(lengths(lapply(Filter(function(l) l$verb == "box", f$panels[[1]]$layers), `[[`, "x")))
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  expect_identical(plot(got), got)
+  expect_identical(boxes(exceedance_figure(got)), nrow(grid))
+  line <- exceedance(fit, data.frame(long = 170:185, lat = -20, mag = 5), 300)
+  expect_identical(boxes(exceedance_figure(line)), 16L)
+  plot(line)
+  scattered <- exceedance_figure(exceedance(fit, quakes[1:30, ] |> transform(mag = 5), 300))
+  dots <- Filter(function(l) l$verb == "dots", scattered$panels[[1]]$layers)
+  expect_identical(sum(lengths(lapply(dots, `[[`, "x"))), 30L + 100L)
+  expect_input_error(plot(got[1:10, ]), "x")
+  expect_input_error(plot(exceedance(fit, quakes[1:30, ], 300)), "vary")
+  expect_s3_class(from("ggplot2", "autoplot")(got), "ggplot")
+})

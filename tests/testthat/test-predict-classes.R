@@ -1,0 +1,63 @@
+test_that("iris works end to end", {
+  fit <- pfdtc(Species ~ Petal.Length + Petal.Width, iris, family = multinomial(), kernel = kernel_se())
+  new <- iris[c(1, 71, 120), ]
+  p <- predict(fit, new, type = "response")
+  expect_identical(dimnames(p), list(c("1", "71", "120"), levels(iris$Species)))
+  expect_equal(unname(rowSums(p)), rep(1, 3), tolerance = 1e-12)
+  expect_identical(predict(fit, new, type = "class")[["1"]], factor("setosa", levels(iris$Species)))
+  expect_gt(mean(predict(fit, type = "class") == iris$Species), 0.9)
+  expect_equal(unname(predict(fit, new, type = "density")), unname(log(p[cbind(1:3, c(1, 2, 3))])), tolerance = 1e-12)
+  expect_identical(fitted(fit), predict(fit, type = "response"))
+  expect_output(print(summary(fit)), "3 classes")
+})
+
+test_that("residuals, intervals, sets and draws have the shapes that the help says", {
+  case <- data.frame(x = seq(0, 1, length.out = 60))
+  set.seed(2)
+  case$y <- factor(sample(c("u", "v", "w"), 60, TRUE))
+  case$y[3] <- NA
+  fit <- pfdtc(y ~ x, case, family = multinomial(), kernel = kernel_se(0.2, 2), hyper = "fixed", na.action = na.exclude)
+  r <- residuals(fit)
+  expect_identical(dim(r), c(60L, 3L))
+  expect_true(all(is.na(r[3, ])))
+  expect_equal(unname(rowSums(r)[-3]), rep(0, 59), tolerance = 1e-12)
+  expect_length(residuals(fit, "deviance"), 60)
+  p <- predict(fit, data.frame(x = c(0.5, NA)), type = "response", interval = "credible", level = 0.9)
+  expect_identical(dim(p), c(2L, 3L, 3L))
+  expect_true(all(p[1, "lwr", ] < p[1, "upr", ]) && all(is.na(p[2, , ])))
+  sets <- predict(fit, data.frame(x = 0.5), type = "class", interval = "prediction", level = 0.8)
+  expect_gte(attr(sets, "probability"), 0.8)
+  expect_true(predict(fit, data.frame(x = 0.5), type = "class", interval = "conformal")[1, predict(
+    fit, data.frame(x = 0.5), type = "class")])
+  draws <- simulate(fit, 200, seed = 1, newdata = data.frame(x = c(0.2, 0.9)))
+  expect_identical(dim(draws), c(2L, 200L))
+  p <- predict(fit, data.frame(x = c(0.2, 0.9)), type = "response")
+  share <- rowMeans(draws == "u")
+  expect_lt(max(abs(share - p[, "u"])), 4 * 0.5 / sqrt(200)) # four standard errors
+  expect_identical(simulate(fit, 2, seed = 3), simulate(fit, 2, seed = 3))
+})
+
+test_that("what does not exist for several classes is refused by name", {
+  fit <- pfdtc(Species ~ Petal.Length, iris, family = multinomial(), kernel = kernel_se(2, 5), hyper = "fixed")
+  for (call in expression(rstandard(fit), cooks.distance(fit), predict(fit, type = "terms"), residuals(fit, "pit"),
+                          predict(fit, iris[1, ], interval = "prediction"))) {
+    expect_error(eval(call), class = "pfdtc_error_input")
+  }
+  bad <- function(...) expect_error(pfdtc(...), class = "pfdtc_error_input")
+  bad(Sepal.Width ~ Petal.Length, iris, family = multinomial())
+  bad(factor(rep("a", 150)) ~ Petal.Length, iris, family = multinomial())
+  bad(Species ~ Petal.Length, iris, family = multinomial(), approx = "vi")
+  bad(Species ~ Petal.Length, iris, family = multinomial(), neighbours = 5)
+  bad(Species ~ Petal.Length, iris, family = multinomial(), offset = rep(1, 150))
+  expect_error(predict(fit, data.frame(Petal.Length = 1, Species = "rose"), type = "density"), "rose")
+})
+
+test_that("levels without rows are dropped, and classes that a line parts have a finite fit", {
+  y <- factor(mtcars$gear, 3:6)
+  fit <- pfdtc(cbind(wt = mtcars$wt), y, family = multinomial(), kernel = kernel_se(1, 2), hyper = "fixed")
+  expect_identical(colnames(predict(fit, type = "response")), c("3", "4", "5"))
+  x <- data.frame(x = c(1:20, 31:50, 61:80), y = factor(rep(c("a", "b", "c"), each = 20)))
+  fit <- pfdtc(y ~ x, x, family = multinomial(), kernel = kernel_se())
+  expect_true(all(is.finite(coef(fit))))
+  expect_identical(unname(predict(fit, type = "class")), x$y)
+})

@@ -1,0 +1,125 @@
+classes_case <- function(n = 60, K = 3, seed = 1) {
+  set.seed(seed)
+  x <- matrix(stats::runif(2 * n), n, dimnames = list(NULL, c("a", "b")))
+  class <- sample(K, n, TRUE, seq_len(K))
+  list(x = x, y = factor(letters[class], letters[seq_len(K)]), class = class, b = stats::rnorm(K) / 2,
+       kernel = kernel_matern(5 / 2, lengthscale = c(0.4, 0.6), variance = 2))
+}
+
+fixed_classes <- function(case, ...) {
+  pfdtc(case$x, case$y, family = multinomial(), kernel = case$kernel, hyper = "fixed", center = FALSE, ...)
+}
+
+test_that("the engine's mode, evidence and penalty are those of dense matrices, with weights too", {
+  case <- classes_case(40, 4)
+  for (w in list(NULL, exp(stats::rnorm(40) / 2))) {
+    sites <- c(engine_labels(list(y = as.double(case$class), weight = w), letters[1:4], case$b))
+    kernel <- place_kernel(case$kernel, case$x)
+    e <- native_laplace(case$x, case$x, sites, kernel, 1e-14, want = 2L)
+    prior <- native_kernel_matrix(kernel, case$x, case$x)
+    dense <- ref_classes(prior, case$class, case$b, if (is.null(w)) rep(1, 40) else w)
+    expect_equal(e$evidence, dense$evidence, tolerance = 1e-9) # jitter 1e-14 over the smallest eigenvalue of K
+    expect_equal(e$probability, dense$p, tolerance = 1e-8)
+    expect_lt(abs(e$penalty), 1e-8)
+    # with few points the penalty is a sum of log determinants of K x K matrices
+    few <- native_laplace(case$x[1:5, ], case$x, sites, kernel, 1e-12, want = 2L)
+    terms <- vapply(1:40, function(n) {
+      p <- few$probability[n, ]
+      W <- (if (is.null(w)) 1 else w[n]) * (diag(p) - tcrossprod(p))
+      as.numeric(determinant(diag(4) + few$left[n] * W)$modulus) / 2
+    }, 0)
+    expect_equal(few$penalty, sum(terms), tolerance = 1e-10)
+  }
+})
+
+test_that("slopes of the penalised evidence are its central differences", {
+  case <- classes_case(40, 3)
+  for (w in list(NULL, exp(stats::rnorm(40)))) {
+    value <- function(par) {
+      kernel <- place_kernel(kernel_matern(5 / 2, lengthscale = exp(par[1:2]), variance = exp(par[3])), case$x)
+      sites <- engine_labels(list(y = as.double(case$class), weight = w), letters[1:3], par[4:6])
+      e <- native_laplace(case$x[1:9, ], case$x, sites, kernel, 1e-8, want = 2L)
+      list(value = e$evidence - e$penalty, slope = c(e$theta, e$constant))
+    }
+    par <- c(log(c(0.4, 0.6, 2)), case$b)
+    differences <- vapply(1:6, function(i) {
+      step <- 1e-4 * (1:6 == i)
+      (value(par + step)$value - value(par - step)$value) / 2e-4
+    }, 0)
+    expect_equal(value(par)$slope, differences, tolerance = 1e-6) # squares of the step times third derivatives
+  }
+})
+
+test_that("log odds and their covariances are those of dense matrices", {
+  case <- classes_case()
+  fit <- fixed_classes(case)
+  new <- matrix(stats::runif(14), 7, dimnames = list(NULL, c("a", "b")))
+  prior <- kernel_matrix(case$kernel, case$x)
+  dense <- ref_classes(prior, case$class, numeric(3))
+  at <- ref_classes_at(dense, kernel_matrix(case$kernel, case$x, new), rep(2, 7), numeric(3))
+  said <- predict(fit, new, type = "latent", se.fit = TRUE)
+  expect_equal(unname(said$fit), at$mean[, -1] - at$mean[, 1], tolerance = 1e-6)
+  sd <- t(apply(at$cov, 1L, function(V) sqrt(diag(V)[-1] + V[1, 1] - 2 * V[1, -1])))
+  expect_equal(unname(said$se.fit), sd, tolerance = 1e-6)
+  expect_equal(fit$evidence, dense$evidence, tolerance = 1e-8)
+  expect_identical(colnames(said$fit), c("b", "c"))
+})
+
+test_that("averaged probabilities sum to one, and agree with many draws", {
+  for (K in c(2, 3, 5)) {
+    case <- classes_case(50, K, seed = K)
+    fit <- fixed_classes(case)
+    p <- predict(fit, type = "response", se.fit = TRUE)
+    expect_equal(unname(rowSums(p$fit)), rep(1, 50), tolerance = 1e-12)
+    expect_identical(colnames(p$fit), levels(case$y))
+    f <- latent_at(fit, case$x[1:3, ])
+    for (n in 1:3) {
+      z <- matrix(stats::rnorm(2e5 * (K - 1)), 2e5)
+      odds <- rep(f$mean[n, ], each = 2e5) + z %*% chol(matrix(f$var[n, ], K - 1))
+      draws <- softmax_of(odds)
+      expect_lt(max(abs(colMeans(draws) - p$fit[n, ])), 5 * 0.5 / sqrt(2e5) + 1e-3) # five standard errors, and the rule's
+      expect_lt(max(abs(apply(draws, 2, stats::sd) - p$se.fit[n, ])), 5e-3)
+    }
+  }
+})
+
+test_that("the order of the classes changes nothing", {
+  case <- classes_case(70)
+  one <- fixed_classes(case)
+  case$y <- factor(case$y, c("c", "a", "b"))
+  two <- fixed_classes(case)
+  p <- lapply(list(one, two), predict, type = "response")
+  expect_equal(p[[1]], p[[2]][, colnames(p[[1]])], tolerance = 1e-5) # the average's error; the mode has 1e-9
+  odds <- predict(two, type = "latent")
+  expect_equal(unname(predict(one, type = "latent")[, "b"]), unname(odds[, "b"] - odds[, "a"]), tolerance = 1e-7)
+  expect_equal(one$evidence, two$evidence, tolerance = 1e-10)
+})
+
+test_that("two classes are a binary response with twice the variance", {
+  case <- classes_case(60, 2)
+  several <- fixed_classes(case)
+  case$kernel <- kernel_matern(5 / 2, lengthscale = c(0.4, 0.6), variance = 4)
+  two <- pfdtc(case$x, case$y, family = binomial(), kernel = case$kernel, hyper = "fixed", center = FALSE)
+  expect_equal(several$evidence, two$evidence, tolerance = 1e-9)
+  expect_equal(unname(predict(several, type = "latent")[, 1]), unname(predict(two, type = "latent")), tolerance = 1e-7)
+  expect_equal(unname(predict(several, type = "response")[, 2]), unname(predict(two, type = "response")),
+               tolerance = 1e-6)
+  expect_equal(unname(predict(several, type = "loo")[, 2]), unname(predict(two, type = "loo")), tolerance = 1e-6)
+  expect_equal(hatvalues(several), hatvalues(two), tolerance = 1e-6)
+})
+
+test_that("leave-one-out is the posterior without the row's site", {
+  case <- classes_case(40)
+  fit <- fixed_classes(case)
+  prior <- kernel_matrix(case$kernel, case$x)
+  dense <- ref_classes(prior, case$class, numeric(3))
+  row <- 7
+  own <- row + 40 * (0:2)
+  # the site of the row is a Gaussian one: take its curvature and its slope at the mode out
+  W <- dense$W
+  W[own, own] <- 0
+  to <- c(dense$W %*% c(dense$f)) + c(dense$g)
+  to[own] <- 0
+  f <- dense$prior %*% solve(diag(120) + W %*% dense$prior, to)
+  expect_equal(unname(predict(fit, type = "loo_latent")[row, ]), f[own][-1] - f[own][1], tolerance = 1e-6)
+})
