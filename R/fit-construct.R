@@ -23,7 +23,7 @@ new_fit <- function(data, done, s, state, parts) {
     asked = if (s$keep_data) s$again, hyper = s$learn$hyper,
     because = c(state$because, s$because, because_of_noise(done$learned), because_season(done$kernels),
                 because_additive(done$kernels)),
-    noise_trend = data$noise_trend, transform = data$transform, response = state$response,
+    noise_trend = data$noise_trend, noise_tail = data$noise_tail, transform = data$transform, response = state$response,
     objective = done$value, df = length(learned) + noise_df(data$noise_trend) + sum(done$more_df),
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
@@ -37,8 +37,8 @@ new_fit <- function(data, done, s, state, parts) {
 # Returns a fit with the posterior p, which has the model and the rows of p$fit. Nothing is optimised. `data`: the rows
 # that the fit keeps.
 fit_of_posterior <- function(p, data = NULL, call = NULL, evidence = log_evidence(p), ...) {
-  same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "transform", "control", "version", "terms",
-            "na.action")
+  same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "noise_tail", "transform", "control", "version",
+            "terms", "na.action")
   exact <- inherits(p, "exact")
   parts <- if (exact) list(x = p$x, m = NULL) else
     list(inducing = p$z, m = nrow(p$z), m_asked = nrow(p$z), inducing_method = "greedy", jitter = p$factors$jitter)
