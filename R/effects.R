@@ -164,7 +164,7 @@ relearned_variances <- function(factors, data, model, s) {
   free <- !parameter_names(model$kernel, s$columns) %in% not_learned(s)
   table <- kernel_parameters(model$kernel)
   terms <- vapply(factors$groupings, `[[`, 0L, "term")
-  moves <- c(vapply(terms, function(t) free[table$term == t & table$leaf == 0L], NA),
+  moves <- c(vapply(terms, function(t) free[which(table$term == t & table$leaf == 0L)], NA),
              free[length(free)] && factors$t < most_left * factors$n * factors$noise)
   if (!any(moves)) return(factors)
   shift <- data$shift
