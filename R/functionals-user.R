@@ -91,32 +91,6 @@ functionals_of_rows <- function(fit, functionals, names, new, certified, effort,
   out
 }
 
-# Returns mean and sd of functionals, or their certificate, as a data frame. `shift` is added to the means, with this
-# rounding; `spread` puts NA where a functional is not known.
-answer_of_functionals <- function(fit, fun, shift, rounding, spread, certified, effort, reference, m2, max_seconds) {
-  started <- proc.time()[["elapsed"]]
-  at <- functionals_in_units(fit, fun)
-  if (!certified) return(data.frame(mean = spread(at$mean) + shift, sd = spread(at$sd)))
-  inside <- posterior_certificate(posterior_of(fit), fun, effort, reference, m2, max_seconds = max_seconds)
-  out <- functional_frame(fit, fun, at, inside, shift, rounding, spread)
-  attr(out, "effort") <- effort
-  attr(out, "m2") <- attr(inside, "m2")
-  attr(out, "seconds") <- proc.time()[["elapsed"]] - started
-  out
-}
-
-# Returns the certificate of functionals as a data frame. A rounding error of the response moves a mean by at most the
-# root of the size of the functional, times that error.
-functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
-  eps <- 4 * .Machine$double.eps
-  of_response <- eps * response_size(fit) * sqrt(in_units(fit, fun$size, 2) / fit$noise) / 2
-  inside$mean_lower <- inside$mean_lower - of_response
-  inside$mean_upper <- inside$mean_upper + of_response
-  out <- interval_frame(lapply(at, spread), lapply(inside, spread), function(v) shift + v,
-                        function(v) eps * abs(v) + rounding)
-  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, of = "functional")
-}
-
 #' Partial dependence, with certified intervals
 #'
 #' Returns the average of f over rows, as a function of one variable that takes the same value in all of them. The sd is
@@ -301,12 +275,6 @@ input_shares <- function(fit) {
   if (!isTRUE(var > 0)) return(NULL)
   data.frame(input = names(inputs), alone = pmax(colMeans((f_b - mean(f_b)) * (f_c - f_a)) / var, 0),
              total = colMeans((f_a - f_c)^2) / (2 * var), row.names = NULL)
-}
-
-# Returns n quasi-random rows of d numbers between 0 and 1 (Roberts' sequence).
-roberts_sequence <- function(n, d) {
-  root <- stats::uniroot(function(g) g^(d + 1) - g - 1, c(1, 2), tol = 1e-12)$root
-  (0.5 + outer(seq_len(n), root^-seq_len(d))) %% 1
 }
 
 # Returns predict(type = "derivative"): the slope of f along one input. Offsets do not change it.

@@ -111,3 +111,9 @@ sum_over_rows <- function(fun, u, v) {
 
 # Returns the features L^{-1} cross(z) for points z with Cholesky factor L.
 features_of <- function(fun, z, L) forwardsolve(L, fun$cross(z, seq_len(fun$n)))
+
+# Returns n quasi-random rows of d numbers between 0 and 1 (Roberts' sequence).
+roberts_sequence <- function(n, d) {
+  root <- stats::uniroot(function(g) g^(d + 1) - g - 1, c(1, 2), tol = 1e-12)$root
+  (0.5 + outer(seq_len(n), root^-seq_len(d))) %% 1
+}

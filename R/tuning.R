@@ -51,6 +51,14 @@ exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 # competes with the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
 exact_noise <- 0.1
 
+# With grouped effects, levels of a group that hyperparameters are learned from, and rows of each before others at random
+# (bench/groups.R).
+effect_learning <- c(levels = 500, rows = 3)
+
+# With grouped effects, residual prior variance over the noise variance up to which the noise is learned again from all
+# rows (bench/groups.R).
+most_left <- 0.05
+
 # A parameter costs two nats over at most so many rows. With a lower price the sum of two scales is chosen where rows
 # are few for the inputs, and predicts worse (bench/choice.R, bench/race.md).
 parameter_rows <- 3000L
