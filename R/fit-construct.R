@@ -14,13 +14,16 @@ new_gp <- function(method, model, parts, about) {
 new_fit <- function(data, done, s, state, parts) {
   trace <- if (is.null(done$trace)) empty_trace() else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
-  learned <- setdiff(parameter_names(done$model$kernel, s$learn$columns), not_learned(s$learn))
+  kernel <- done$model$kernel
+  known <- c(not_learned(s$learn), given_names(kernel, s$learn$columns))
+  learned <- setdiff(parameter_names(kernel, s$learn$columns), known)
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
     signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
     asked = if (s$keep_data) s$again, hyper = s$learn$hyper,
-    because = c(state$because, s$because, because_of_noise(done$learned), because_additive(done$kernels)),
-    noise_trend = data$noise_trend, transform = data$transform, response = state$response,
+    because = c(state$because, s$because, because_of_noise(done$learned), because_season(done$kernels),
+                because_additive(done$kernels)),
+    noise_trend = data$noise_trend, noise_tail = data$noise_tail, transform = data$transform, response = state$response,
     objective = done$value, df = length(learned) + noise_df(data$noise_trend) + sum(done$more_df),
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
@@ -34,8 +37,8 @@ new_fit <- function(data, done, s, state, parts) {
 # Returns a fit with the posterior p, which has the model and the rows of p$fit. Nothing is optimised. `data`: the rows
 # that the fit keeps.
 fit_of_posterior <- function(p, data = NULL, call = NULL, evidence = log_evidence(p), ...) {
-  same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "transform", "control", "version", "terms",
-            "na.action")
+  same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "noise_tail", "transform", "control", "version",
+            "terms", "na.action")
   exact <- inherits(p, "exact")
   parts <- if (exact) list(x = p$x, m = NULL) else
     list(inducing = p$z, m = nrow(p$z), m_asked = nrow(p$z), inducing_method = "greedy", jitter = p$factors$jitter)

@@ -188,9 +188,10 @@ response_size <- function(fit) {
   sqrt(fit$signature$sums[["yy"]]) + if (is.null(offset)) 0 else offset
 }
 
-# Returns cbind(fit, lwr, upr), an interval with this probability. `lower` and `upper` bound the mean if certified.
-normal_band <- function(fit, var, level, lower = fit, upper = fit) {
-  half <- stats::qnorm((1 + level) / 2) * sqrt(var)
+# Returns cbind(fit, lwr, upr), an interval with this probability, for f or, with list(noise, spread), for a response.
+# `lower` and `upper` bound the mean if certified.
+normal_band <- function(fit, var, level, lower = fit, upper = fit, noise = list(noise = 0)) {
+  half <- noisy_half(level, c(list(var = var), noise))
   cbind(fit = fit, lwr = lower - half, upr = upper + half)
 }
 

@@ -8,6 +8,7 @@ fit_facts <- function(fit) {
              "source")
   linear <- linear_coefficients(fit)
   conjugate <- response_of(fit)$conjugate
+  inputs <- input_table(fit)
   fields <- list(
     Data = describe_data(fit), Response = describe_response(fit), Source = describe_source(fit),
     Mean = describe_mean(fit, linear), Kernel = describe_kernel(fit),
@@ -18,7 +19,7 @@ fit_facts <- function(fit) {
     Choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit), columns = fit$frame$columns,
-    inputs = input_table(fit), linear = linear, fields = fields))
+    inputs = inputs, range = stats::setNames(inputs$range, inputs$name), linear = linear, fields = fields))
 }
 
 # A text with "%s" in place of numbers, which are formatted with the digits of the call.
@@ -282,7 +283,10 @@ input_table <- function(fit) {
   table[!is.na(table$name), ]
 }
 
-# Returns what follows the noise's sd: its trend, or that it is held for interpolation.
+# Returns what follows the noise's sd: its trend and tails, or that it is held for interpolation.
 describe_noise <- function(fit) {
-  if (asks_no_noise(fit$asked$noise)) ", held (noise = 0: interpolation)" else describe_noise_trend(fit$noise_trend)
+  if (asks_no_noise(fit$asked$noise)) return(", held (noise = 0: interpolation)")
+  paste0(describe_noise_trend(fit$noise_trend), if (!is.null(fit$noise_tail)) {
+    sprintf("; heavy tails: its log variance differs by %.2g (sd) from row to row", sqrt(fit$noise_tail))
+  })
 }
