@@ -16,7 +16,7 @@ posterior_at.grouped <- function(p, fun, joint = FALSE) {
     return(list(mean = drop(W %*% at$mean), var = rowSums((W %*% at$cov) * W)))
   }
   if (fun$kind == "terms") return(terms_of_grouped(p, fun))
-  if (fun$kind == "effects") return(effects_asked(p, fun$effects))
+  if (fun$kind == "effects") return(effects_asked(p$factors$groupings, effects_of(p$factors), fun$effects))
   if (fun$kind == "population") return(smooth_at(p, values_at(smooth_part(p$model$kernel), fun$x)))
   if (fun$kind == "coefficients") return(smooth_at(p, fun))
   refuse_slopes_of_groups(p, fun)
@@ -24,10 +24,10 @@ posterior_at.grouped <- function(p, fun, joint = FALSE) {
 }
 
 # Returns the moments of c'b for each row c of asked$of and each of the levels asked for.
-effects_asked <- function(p, asked) {
-  at <- match(asked$term, vapply(p$factors$groupings, `[[`, 0L, "term"))
-  g <- p$factors$groupings[[at]]
-  effects <- effects_of(p$factors)[[at]]
+effects_asked <- function(groupings, effects, asked) {
+  at <- match(asked$term, vapply(groupings, `[[`, 0L, "term"))
+  g <- groupings[[at]]
+  effects <- effects[[at]]
   level <- match(asked$levels, if (is.null(g$codes)) seq_len(g$levels) else g$codes)
   var <- vapply(level, function(l) rowSums((asked$of %*% effects$covariance[, , l]) * asked$of), asked$of[, 1L])
   list(mean = c(asked$of %*% effects$b[, level, drop = FALSE]), var = c(var))
@@ -84,13 +84,17 @@ grouped_covariance <- function(p, x, at) {
   a <- forwardsolve(p$factors$L, native_kernel_matrix(kernel, p$z, x))
   covariance <- native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) +
     within_levels(p, x, at$own)
-  for (g in p$factors$groupings) {
+  covariance + covariance_of_new(p$factors$groupings, x, TRUE)
+}
+
+# Returns the prior variances of the effects of new levels at the rows of x, or their covariance matrix.
+covariance_of_new <- function(groupings, x, joint) {
+  Reduce(`+`, lapply(groupings, function(g) {
     level <- x[, g$column]
     new <- level < 1 | level > g$levels
-    if (any(new)) covariance <- covariance + outer(level, level, "==") * outer(new, new) *
-        crossprod(crossprod(g$root, design_of(g, x)))
-  }
-  covariance
+    half <- crossprod(g$root, design_of(g, x))
+    if (joint) outer(level, level, "==") * outer(new, new) * crossprod(half) else new * colSums(half^2)
+  }))
 }
 
 # Returns the covariance that rows of a level have given all else; `own` has U z of each row.
@@ -149,7 +153,7 @@ remade_fit.grouped <- function(p, rows, model) {
 # Returns the inducing points and a row of each level, up to 1,000 points, for certificates: as points of the whole kernel
 # they explain smooth part and levels.
 points_with_levels <- function(p, x) {
-  for (g in p$factors$groupings) {
+  for (g in c(p$factors$groupings, p$near$groupings)) {
     rows <- which(!duplicated(x[, g$column]))
     p$z <- rbind(p$z, x[utils::head(rows, max(0L, 1000L - nrow(p$z))), , drop = FALSE])
   }

@@ -114,6 +114,17 @@ test_that("inducing points and families have groups, too", {
   fit <- crossed_fit()
   points <- pfdtc(y ~ x + (w | g) + (1 | h), d, kernel = fit$kernel, noise = fit$noise, hyper = "fixed", m = 80)
   expect_equal(as.matrix(ranef.gp_fit(points)$g), as.matrix(ranef.gp_fit(fit)$g), tolerance = 0.02)
+  near <- pfdtc(y ~ x + (w | g) + (1 | h), d, kernel = fit$kernel, noise = fit$noise, hyper = "fixed", m = 20,
+                neighbours = 40)
+  expect_equal(as.matrix(ranef.gp_fit(near)$g), as.matrix(ranef.gp_fit(fit)$g), tolerance = 0.05)
+  new <- data.frame(x = c(0.2, 0.7), w = 1)
+  for (f in list(points, near)) {
+    at <- predict(f, new, re = FALSE, se.fit = TRUE)
+    expect_equal(at$fit, predict(fit, new, re = FALSE), tolerance = 0.02)
+    expect_equal(at$se.fit, predict(fit, new, re = FALSE, se.fit = TRUE)$se.fit, tolerance = 0.02)
+    expect_equal(unlist(lapply(ranef.gp_fit(f, se = TRUE), attr, "postVar")),
+                 unlist(lapply(ranef.gp_fit(fit, se = TRUE), attr, "postVar")), tolerance = 0.05)
+  }
   d$z <- d$y > 0
   b <- pfdtc(z ~ x + (1 | g), d, family = binomial())
   expect_identical(unname(vapply(as_sum(b$kernel)$leaves, is_group, NA)), c(FALSE, TRUE))
