@@ -86,10 +86,9 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
   mean <- at$mean[rows$index] + rows$offset
   known <- which(!is.na(mean) & !is.na(given$y))
   index <- rows$index[known]
-  noise <- rep_len(noise_at(fit, rows$x), nrow(rows$x))
   score <- response_score(response, take_sites(given[c("y", "size")], known),
                           list(mean = mean[known], var = at$var[index]),
-                          list(noise = if (response$conjugate) noise[index]))
+                          if (response$conjugate) lapply(noise_law(fit, rows), `[`, known))
   out[c("rmse_pred", "nlpd", "coverage")] <- score[c("rmse", "nlpd", "cover95")]
   out
 }

@@ -131,7 +131,8 @@ predict_fold <- function(fit, data, asked, train, test) {
   w <- if (is.null(w)) 1 else w[test]
   offset <- if (is.null(data$offset)) 0 else data$offset[test]
   score_each(response_of(one), list(y = unname(given_response(data)[test])),
-             list(mean = p$mean + offset, var = p$var), list(noise = noise_at(one, x) / w))
+             list(mean = p$mean + offset, var = p$var),
+             list(noise = noise_at(one, x) / w, spread = noise_spread(one, x)))
 }
 
 # The same for a non-Gaussian likelihood. `out`: numbers among the rows in use.

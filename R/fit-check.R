@@ -146,6 +146,13 @@ check_fit_factors <- function(fit, d, need) {
     if (is.null(f)) return() # it is computed when needed
   }
   need(is.list(f), "`factors` is not a list")
+  if (!is.null(f$groupings)) {
+    k <- NROW(f$W)
+    q <- sum(vapply(f$groupings, effects_of_grouping, 0))
+    return(need(k >= m && is_table(f$W, k, k) && is_table(f$L, m, m) && are_numbers(f$gamma, k) &&
+                  are_numbers(f$b, q) && is_plain_double(f$sums) && length(f$sums) > m^2 + k * q,
+                "`factors` are not of the size of `inducing` and of the groups"))
+  }
   if (!response_of(fit)$conjugate) {
     q <- functions_of_f(fit$likelihood)
     good <- is_table(f$L, m, m) && is_table(f$C, m * q, m * q) && length(f$beta) == m * q &&

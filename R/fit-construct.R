@@ -20,7 +20,7 @@ new_fit <- function(data, done, s, state, parts) {
     signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
     asked = if (s$keep_data) s$again, hyper = s$learn$hyper,
     because = c(state$because, s$because, because_of_noise(done$learned), because_additive(done$kernels)),
-    noise_trend = data$noise_trend, transform = data$transform, response = state$response,
+    noise_trend = data$noise_trend, noise_tail = data$noise_tail, transform = data$transform, response = state$response,
     objective = done$value, df = length(learned) + noise_df(data$noise_trend) + sum(done$more_df),
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
@@ -34,8 +34,8 @@ new_fit <- function(data, done, s, state, parts) {
 # Returns a fit with the posterior p, which has the model and the rows of p$fit. Nothing is optimised. `data`: the rows
 # that the fit keeps.
 fit_of_posterior <- function(p, data = NULL, call = NULL, evidence = log_evidence(p), ...) {
-  same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "transform", "control", "version", "terms",
-            "na.action")
+  same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "noise_tail", "transform", "control", "version",
+            "terms", "na.action")
   exact <- inherits(p, "exact")
   parts <- if (exact) list(x = p$x, m = NULL) else
     list(inducing = p$z, m = nrow(p$z), m_asked = nrow(p$z), inducing_method = "greedy", jitter = p$factors$jitter)
@@ -72,6 +72,7 @@ exact_if_possible <- function(data, learned, s, state) {
 
 construct_fit <- function(data, done, s, state) {
   if (s$posterior$neighbours > 0L) return(construct_near(data, done, s, state))
+  if (has_groups(done$model$kernel) && !gp_family(s)$sor && !gp_family(s)$fitc) return(construct_grouped(data, done, s, state))
   make <- function() {
     native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = gp_family(s)$fitc)
   }
@@ -79,6 +80,20 @@ construct_fit <- function(data, done, s, state) {
   new_fit(data, done, s, state, c(points_and_start(done, s), list(
     neighbours = 0L, factors = posterior, evidence = evidence_of("points", done$model, data, posterior, gp_family(s)),
     jitter = posterior$jitter)))
+}
+
+# Returns a fit of grouped effects beside inducing points. The variances of groups and noise are learned again from all
+# rows.
+construct_grouped <- function(data, done, s, state) {
+  factors <- posterior_stage(state, function() {
+    factors <- effect_posterior(done$z, data, done$model, done$jitter, s$run)
+    if (isTRUE(done$learned_all)) factors else relearned_variances(factors, data, done$model, s$learn)
+  })
+  done$model <- model_of_effects(done$model, factors)
+  fit <- new_fit(data, done, s, state, c(points_and_start(done, s), list(
+    neighbours = 0L, factors = factors, jitter = factors$jitter, evidence = NA_real_)))
+  fit$evidence <- log_evidence(posterior_of(replace(fit, "data", list(data))))
+  fit
 }
 
 points_and_start <- function(done, s) {

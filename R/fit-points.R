@@ -4,7 +4,7 @@
 points_stage <- function(data, learned, s, state, m = s$m) {
   if (is.matrix(s$inducing)) return(list(z = s$inducing))
   run_stage(state, "start", {
-    chosen <- start_points(data, learned$model, m, s$inducing, s$run)
+    chosen <- start_points(data, smooth_model(learned$model), m, s$inducing, s$run)
     list(z = chosen$z, t = if (s$inducing == "greedy") chosen$t[length(chosen$t)] / chosen$looked)
   }, otherwise = list(z = choose_points(data$x, min(m, nrow(data$x)), NULL, "random")$z))
 }

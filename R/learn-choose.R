@@ -97,8 +97,15 @@ learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
 
 # Judges by rows given their neighbours, with two nats for each parameter over the rows.
 judge_by_rows <- function(model) {
+  if (!is.null(model$problem$pool$levels)) return(judge_by_evidence(model))
   scores <- conditional_scores(model$problem, model$theta)
   list(scores = scores, score = mean(scores) + 2 * model$parameters / min(parameter_rows, model$problem$pool$n))
+}
+
+# Judges by the exact log marginal likelihood of some rows: a row given its neighbours has its level's effect to guess,
+# which hides what kernels differ in.
+judge_by_evidence <- function(model) {
+  list(score = (2 * model$parameters - value_of_some(model)) / model$problem$pool$n)
 }
 
 # Returns means over random groups of rows, of about equal size, of -log p(y_i | its nearest among all other rows).
@@ -123,7 +130,7 @@ groups_of <- function(rows) split(seq_along(rows), seq_along(rows) %% min(20L, l
 # With little noise the Vecchia likelihood may be far from the exact one: neighbours leave out the information of
 # distant rows.
 has_little_noise <- function(problem, theta) {
-  in_time(problem$pool) && max(exact_sizes(problem$pool)) >= first_exact_rows &&
+  in_time(problem$pool) && is.null(problem$pool$levels) && max(exact_sizes(problem$pool)) >= first_exact_rows &&
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
 }
 

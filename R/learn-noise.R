@@ -52,6 +52,7 @@ add_twins <- function(at, twins, basis, noise, last, share) {
 #   log p(y | theta, gamma) + log prior(theta) - |gamma|^2 / (2 v) - (q / 2) log v - log det(S) / 2,   S = V^{-1},
 #
 # Laplace's log evidence of the noise model, which can be compared with that of constant noise. NULL: not computable.
+# trend$level has the covariance of log s2 with itself and with gamma.
 learn_noise <- function(problem, theta, trend, size) {
   pool <- problem$pool
   trend <- place_noise_trend(trend, pool$x, kernel_lengths(problem$natural(theta)$kernel, ncol(pool$x)))
@@ -70,7 +71,13 @@ learn_noise <- function(problem, theta, trend, size) {
     V <- solve(S)
     occam <- -(sum(log(v[part])) + as.numeric(determinant(S)$modulus)) / 2
     if (is.null(best) || run$value + occam > best$value) {
-      trend[c("gamma", "v", "covariance")] <- list(gamma, v, V)
+      level <- if (problem$free[problem$last]) {
+        others <- own[-problem$last]
+        solve(information_of_rest(run$information, others, others[problem$free[others]]))[1L, ]
+      } else {
+        numeric(length(gamma) + 1L)
+      }
+      trend[c("gamma", "v", "covariance", "level")] <- list(gamma, v, V, level)
       best <- list(theta = now[own], value = run$value + occam, trend = trend)
     }
     old <- v
@@ -84,7 +91,7 @@ learn_noise <- function(problem, theta, trend, size) {
   best
 }
 
-# Returns the information on the coefficients, those behind the parameters `own`, of which the `free` ones are unknown.
+# Returns the information on the parameters behind those at `own`, of which the `free` ones are unknown.
 information_of_rest <- function(information, own, free) {
   S <- information[-own, -own, drop = FALSE]
   if (!length(free)) return(S)

@@ -53,7 +53,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
                   little_noise = little_noise)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     free_memory(pool) # a tree of all rows takes most of the memory: one at a time
-    native_neighbours(at(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
+    native_neighbours(smooth_part(at(theta)$kernel), pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$run)
   }
   problem$prior <- function(theta) {
@@ -68,7 +68,8 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   }
   problem$vecchia <- function(theta, rows, neighbours, slopes, input) {
     now <- at(theta)
-    result <- native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input)
+    result <- if (is.null(pool$levels)) native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input) else
+      integrated_likelihood(pool, now, rows, neighbours, slopes, input)
     if (!is.finite(result$value)) return(list(value = -Inf))
     add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
   }

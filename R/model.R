@@ -75,6 +75,9 @@ gp_family <- function(fit) gp_families[[fit$method]]
 merges_rows <- function(method) !gp_families[[method]]$some && !gp_families[[method]]$fitc
 
 check_dtc <- function(fit, hint) {
+  if (!is.null(fit$factors$groupings)) {
+    abort_input("fit", "one with groups beside inducing points", "one without groups", hint = hint)
+  }
   if (gp_family(fit)$dtc) return(invisible(fit))
   abort_input("fit", sprintf("a fit by %s()", fit$method), "a fit by pfdtc(), gp_vfe() or gp_dtc()", hint = hint)
 }

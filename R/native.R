@@ -183,6 +183,37 @@ native_covariance <- function(posterior, z, model, x, sor = FALSE) {
   .Call(ffi_covariance, engine_posterior(posterior, z, model), x, as.integer(sor))
 }
 
+# Grouped effects, see effects.R and src/effects.h.
+native_effect_sums <- function(z, data, model, groupings, jitter, most = max(1e-4, jitter), control = NULL) {
+  result <- .Call(ffi_effect_sums, engine_points(z, model, jitter), groupings, engine_rows(data), as.double(most),
+                  engine_control(nrow(data$x), control))
+  stop_on_status(result, "The posterior on the inducing points and the levels")
+}
+
+native_eliminate <- function(m, columns, groupings, sums, noise, control = NULL) {
+  .Call(ffi_eliminate, m, columns, groupings, sums, as.double(noise), engine_control(groupings[[1L]]$levels, control))
+}
+
+native_effect_solve <- function(m, columns, groupings, posterior, noise, control = NULL) {
+  .Call(ffi_effect_solve, m, columns, groupings, posterior, as.double(noise),
+        engine_control(groupings[[1L]]$levels, control))
+}
+
+# As native_vecchia(), with the effects of all groupings integrated out. V and b are their covariance and mean.
+native_integrated <- function(data, model, groupings, rows, neighbours, slopes, at) {
+  kernel <- compile_kernel(model$kernel)
+  result <- .Call(ffi_integrated, engine_model(model), groupings, at$rows, data$weights, rows, neighbours,
+                  as.integer(slopes), at$control)
+  if (result$status != 0L) return(as_value(result))
+  tied_slopes(kernel, result)
+}
+
+# `keep` = TRUE also returns the features whose products are covariances.
+native_effect_predict <- function(posterior, z, model, x, keep = FALSE, control = NULL) {
+  .Call(ffi_effect_predict, engine_points(z, model), posterior$groupings, posterior, x, as.integer(keep),
+        engine_control(nrow(x), control))
+}
+
 native_exact <- function(data, model, control = NULL) {
   control <- engine_control(nrow(data$x), control)
   result <- with_dense_products(

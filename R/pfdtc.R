@@ -105,8 +105,9 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'   units of the data.
 #'   * What it is: `call`, `method`, `version`; `posterior`, `"exact"`, `"far"` (inducing points) or `"far + near"`
 #'     (with nearest neighbours); `because`, a sentence for each choice; `likelihood` and `theta` for other families;
-#'     `transform`, `noise_trend`. `response`, a data frame of the transforms and noise models compared: `merit`, log
-#'     marginal likelihood less 2 a parameter; `chosen`; `refused`, by held-out rows.
+#'     `transform`, `noise_trend`; `noise_tail`, the variance of the log noise that inputs do not explain. `response`, a
+#'     data frame of the transforms and noise models compared: `merit`, log marginal likelihood less 2 a parameter;
+#'     `chosen`; `refused`, by held-out rows; `tail`.
 #'   * Kernel: `kernel`, `noise`. `kernels`, a data frame of the kernels compared: `score`, minus the mean log density
 #'     of held-out scaled responses plus a price for parameters, and its `se` (`NA`: log marginal likelihoods).
 #'   * Learning: `learned`, a data frame of the starts: `lengthscale`, `noise` and the `evidence` reached. Starts within

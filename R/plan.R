@@ -77,10 +77,11 @@ decide_posterior <- function(facts, asked, look) {
                 because = c(posterior = sprintf("The posterior is exact: there are at most %s rows.",
                                                 show_count(exact_rows)))))
   }
+  grouped <- has_groups(asked$kernel)
   m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
     min(default_points, facts$rows)
   if (is.null(look$rho)) return(list(posterior = list(kind = "points", m = m, neighbours = 0L), next_look = "points"))
-  open <- open && (facts$keep || facts$sample)
+  open <- open && (facts$keep || facts$sample) && !grouped
   too_few <- look$rho >= enough_unexplained
   undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained
   near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default_neighbours else 0L
@@ -89,7 +90,7 @@ decide_posterior <- function(facts, asked, look) {
   if (undecided && !facts$source && !"trial" %in% names(look)) {
     return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = "trial"))
   }
-  move <- moves_points(asked) || (too_few && near == 0L)
+  move <- !grouped && (moves_points(asked) || (too_few && near == 0L))
   alone <- undecided && isTRUE(look$trial[["gain"]] > look$trial[["se"]])
   if (alone) near <- 0L
   list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,

@@ -21,6 +21,10 @@ posterior_of <- function(fit) {
   if (!is.null(fit$x)) return(new_posterior("exact", model, fit, fit$data, x = fit$x, factors = fit$factors,
                                             chosen = fit$chosen))
   if (!is.null(fit$near)) return(new_posterior("near", model, fit, near_rows(fit), z = fit$inducing, near = fit$near))
+  if (!is.null(fit$factors$groupings)) {
+    return(new_posterior(c("grouped", "points"), model, fit, fit$data, z = fit$inducing, factors = fit$factors,
+                         sor = FALSE, fitc = FALSE, jitter = fit$jitter))
+  }
   if (!is.null(fit$factors$inverse)) {
     return(new_posterior("classes", model, fit, fit$data, z = fit$inducing, factors = fit$factors, jitter = fit$jitter))
   }
@@ -181,9 +185,10 @@ response_size <- function(fit) {
   sqrt(fit$signature$sums[["yy"]]) + if (is.null(offset)) 0 else offset
 }
 
-# Returns cbind(fit, lwr, upr), an interval with this probability. `lower` and `upper` bound the mean if certified.
-normal_band <- function(fit, var, level, lower = fit, upper = fit) {
-  half <- stats::qnorm((1 + level) / 2) * sqrt(var)
+# Returns cbind(fit, lwr, upr), an interval with this probability, for f or, with list(noise, spread), for a response.
+# `lower` and `upper` bound the mean if certified.
+normal_band <- function(fit, var, level, lower = fit, upper = fit, noise = list(noise = 0)) {
+  half <- noisy_half(level, c(list(var = var), noise))
   cbind(fit = fit, lwr = lower - half, upr = upper + half)
 }
 

@@ -39,7 +39,9 @@
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
 #' | `"derivative"` | slope of f along `wrt`; none for Matern 1/2 kernels |
 #'
-#' The sd of `"response"` is that of a new response with Gaussian noise; otherwise sds are those of the mean given f.
+#' If the size of the noise is uncertain (smooth noise, heavy tails), densities and prediction intervals average over
+#' it; means and sds are those of normal noise. The sd of `"response"` is that of a new response with Gaussian noise;
+#' otherwise sds are those of the mean given f.
 #' With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit found T, y is cut for
 #' its mean: at the outermost training response, or one sd of T(y) from its mean if that is further out. For other
 #' families, credible intervals are for what `type` names, and prediction intervals are quantiles of
@@ -48,7 +50,7 @@
 #'
 #' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000
 #' rows takes 20 seconds, with standard deviations 15 minutes; `m = 200, neighbours = 40` is faster.
-#' @section Invariants: intervals with Gaussian noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
+#' @section Invariants: intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
 #'   certified or transformed. Terms, constant and offset sum to the mean. Several rows are predicted as each alone, up
 #'   to rounding.
 #' @section Errors: class `pfdtc_error_input` for wrong columns, unknown levels, arguments that do not go together, and
@@ -133,6 +135,7 @@ latent_asked <- function(fit, rows, ask) {
   if (conjugate) {
     noise <- (if (is.null(p$noise)) fit$noise else p$noise) * noise_factor(fit$noise_trend, rows$x)
     f$noise <- rep_len(noise, nrow(rows$x))[rows$index]
+    f$spread <- rep_len(noise_spread(fit, rows$x), nrow(rows$x))[rows$index]
   }
   f[c("lower", "upper", "top")] <- f[c("mean", "mean", "var")]
   if (ask$certified) {
@@ -187,7 +190,8 @@ log_densities <- function(fit, response, given, f, rows) {
   known <- which(!is.na(rowSums(as.matrix(f$mean))) & !is.na(given$y))
   given <- take_sites(given[intersect(c("y", "size"), names(given))], known)
   out <- stats::setNames(rep(NA_real_, length(rows$index)), rows$names)
-  out[known] <- response_log_density(response, given, take_rows_of(f[c("mean", "var", "noise")], known))
+  f <- f[intersect(c("mean", "var", "noise", "spread"), names(f))]
+  out[known] <- response_log_density(response, given, take_rows_of(f, known))
   out
 }
 
@@ -250,7 +254,7 @@ predict_loo <- function(fit, response, ask) {
   loo <- loo_rows(fit)
   if (has_labels(response)) return(loo_labels(fit, response, loo, ask))
   f <- list(mean = loo$mean, var = loo$var, lower = loo$mean, upper = loo$mean, top = loo$var, noise = loo$noise,
-            size = if (!response$conjugate) sizes_given(training_data(fit)))
+            spread = loo$spread, size = if (!response$conjugate) sizes_given(training_data(fit)))
   if (is_ordered(response) && ask$type == "loo") return(shares_asked(response, loo$mean, loo$var, ask$se.fit, padded))
   ask$type <- if (ask$type == "loo_latent") "latent" else "response"
   said <- response_say(response, f, f, ask)

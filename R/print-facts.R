@@ -283,7 +283,10 @@ input_table <- function(fit) {
   table[!is.na(table$name), ]
 }
 
-# Returns what follows the noise's sd: its trend, or that it is held for interpolation.
+# Returns what follows the noise's sd: its trend and tails, or that it is held for interpolation.
 describe_noise <- function(fit) {
-  if (asks_no_noise(fit$asked$noise)) ", held (noise = 0: interpolation)" else describe_noise_trend(fit$noise_trend)
+  if (asks_no_noise(fit$asked$noise)) return(", held (noise = 0: interpolation)")
+  paste0(describe_noise_trend(fit$noise_trend), if (!is.null(fit$noise_tail)) {
+    sprintf("; heavy tails: its log variance differs by %.2g (sd) from row to row", sqrt(fit$noise_tail))
+  })
 }

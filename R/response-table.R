@@ -295,18 +295,23 @@ student_mixture <- function(theta, distance, v, normal) {
   out
 }
 
-# Returns a quantile of the distance from mu. Beyond the middle the cdf is concave: Newton steps from a point that the
-# quantile cannot be below, that of either part alone, never go too far.
+# Returns a quantile of the distance from mu.
 student_quantile <- function(theta, p, s) {
   side <- sign(p - 0.5)
   p <- max(p, 1 - p)
-  x <- pmax(s * stats::qnorm(p), theta[1L] * stats::qt(p, theta[2L]))
+  x <- pmax(s * stats::qnorm(p), theta[1L] * stats::qt(p, theta[2L])) # no less than that of either part alone
+  side * concave_quantile(p, x, function(x, normal) student_mixture(theta, x, s^2, normal))
+}
+
+# Returns the quantile of a mixture of centred normals, p >= 1 / 2, from x below it. Beyond the middle the cdf is
+# concave: Newton steps never go too far. `average(x, normal)` averages pnorm() or dnorm().
+concave_quantile <- function(p, x, average) {
   for (i in 1:100) {
-    step <- (p - student_mixture(theta, x, s^2, stats::pnorm)) / student_mixture(theta, x, s^2, stats::dnorm)
+    step <- (p - average(x, stats::pnorm)) / average(x, stats::dnorm)
     x <- x + step
-    if (!any(step > 1e-9 * x)) break
+    if (!any(step > 1e-9 * x, na.rm = TRUE)) break
   }
-  side * x
+  x
 }
 
 # Returns log(sum(exp(.))) of each row.

@@ -140,7 +140,7 @@ response_say <- function(response, f, rows, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
   scale <- response_scale(response, ask$type, rows)
   shown <- scale$moments(f$mean, f$var)
-  ends <- switch(ask$interval, credible = lapply(normal_ends(f, 0, ask$level), scale$given),
+  ends <- switch(ask$interval, credible = lapply(normal_ends(f, list(noise = 0), ask$level), scale$given),
                  prediction = response_ends(response, scale, f, rows, ask$level),
                  conformal = lapply(list(lwr = f$conformal[, "lwr"], upr = f$conformal[, "upr"]), scale$back))
   if (isTRUE(ask$certified) && !is.null(response$transform)) ends <- certified_ends(response$transform, f, rows, ask)
@@ -151,7 +151,7 @@ response_say <- function(response, f, rows, ask) {
 # Returns ends of an interval of a transformed response that contain those of the exact process.
 certified_ends <- function(transform, f, rows, ask) {
   of_y <- ask$interval == "prediction"
-  ends <- normal_ends(f, if (!of_y) 0 else if (is.null(f$noise_top)) rows$noise else f$noise_top, ask$level)
+  ends <- normal_ends(f, if (of_y) highest_noise(f, rows) else list(noise = 0), ask$level)
   if (ask$type == "latent") return(ends)
   bounds <- if (of_y || ask$type == "median") function(z) back_bounds(transform, z, z) else function(z) {
     sd <- rep_len(sqrt(rows$noise), length(z))
@@ -160,10 +160,15 @@ certified_ends <- function(transform, f, rows, ask) {
   list(lwr = bounds(ends$lwr)$lower, upr = bounds(ends$upr)$upper)
 }
 
-# Returns the ends of a normal interval for f plus noise with variance `more`.
-normal_ends <- function(f, more, level) {
-  half <- stats::qnorm((1 + level) / 2) * sqrt(f$top + more)
+# Returns the ends of the interval for f plus noise, list(noise, spread).
+normal_ends <- function(f, noise, level) {
+  half <- noisy_half(level, list(var = f$top, noise = noise$noise, spread = noise$spread))
   list(lwr = f$lower - half, upr = f$upper + half)
+}
+
+# Returns list(noise, spread), with the largest noise of a certified mixture.
+highest_noise <- function(f, rows) {
+  list(noise = if (is.null(f$noise_top)) rows$noise else f$noise_top, spread = rows$spread)
 }
 
 # Returns how f is shown: moments(mean, var) is list(mean, sd), given(f) maps the ends of a credible interval, back(z)
@@ -196,7 +201,7 @@ response_scale <- function(response, type, rows) {
 # Returns the ends of a prediction interval.
 response_ends <- function(response, scale, f, rows, level) {
   if (response$conjugate) {
-    return(lapply(normal_ends(f, if (is.null(f$noise_top)) rows$noise else f$noise_top, level), scale$back))
+    return(lapply(normal_ends(f, highest_noise(f, rows), level), scale$back))
   }
   ends <- lapply((1 + c(-1, 1) * level) / 2, function(p) response_quantile(response, p, f$mean, f$var, rows))
   stats::setNames(ends, c("lwr", "upr"))
@@ -218,7 +223,7 @@ response_log_density <- function(response, given, f) {
   if (!response$conjugate) return(log_predictive(response$likelihood, given, f$mean, f$var))
   t <- response$transform
   z <- unname(transformed(t, given$y))
-  out <- stats::dnorm(z, f$mean, sqrt(f$var + f$noise), log = TRUE)
+  out <- noisy_log_density(z, f)
   if (is.null(t)) out else out + log_slope(t, unname(given$y))
 }
 

@@ -51,6 +51,14 @@ exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 # competes with the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
 exact_noise <- 0.1
 
+# With grouped effects, levels of a group that hyperparameters are learned from, and rows of each before others at random
+# (bench/groups.R).
+effect_learning <- c(levels = 500, rows = 3)
+
+# With grouped effects, residual prior variance over the noise variance up to which the noise is learned again from all
+# rows (bench/groups.R).
+most_left <- 0.05
+
 # A parameter costs two nats over at most so many rows. With a lower price the sum of two scales is chosen where rows
 # are few for the inputs, and predicts worse (bench/choice.R, bench/race.md).
 parameter_rows <- 3000L
@@ -180,3 +188,9 @@ share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 # learned again. bench/laplace-near.R
 near_trial <- list(rows = 8000L, held = 5000L, points = 200L, settled = 1, steps = 3L, largest = 4, raised = 5L,
                    by = 3, gain = 0.001, theta = 10)
+
+# ---- where to measure next ------------------------------------------------------------------------------------------
+
+# Numbers of rows for each input at which next_points() looks, at most so many, of rows about the best data for each
+# input, and of steps of L-BFGS from the best of them (bench/next-points.R).
+design_search <- c(rows = 250, most = 2000, cloud = 50, starts = 4)
