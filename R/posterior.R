@@ -20,7 +20,10 @@ posterior_of <- function(fit) {
   model <- model_of(fit)
   if (!is.null(fit$x)) return(new_posterior("exact", model, fit, fit$data, x = fit$x, factors = fit$factors,
                                             chosen = fit$chosen))
-  if (!is.null(fit$near)) return(new_posterior("near", model, fit, near_rows(fit), z = fit$inducing, near = fit$near))
+  if (!is.null(fit$near)) {
+    return(new_posterior(c(if (!is.null(fit$near$groupings)) "grouped_near", "near"), model, fit, near_rows(fit),
+                         z = fit$inducing, near = fit$near))
+  }
   if (!is.null(fit$factors$groupings)) {
     return(new_posterior(c("grouped", "points"), model, fit, fit$data, z = fit$inducing, factors = fit$factors,
                          sor = FALSE, fitc = FALSE, jitter = fit$jitter))

@@ -8,6 +8,7 @@ fit_facts <- function(fit) {
              "source")
   linear <- linear_coefficients(fit)
   conjugate <- response_of(fit)$conjugate
+  inputs <- input_table(fit)
   fields <- list(
     Data = describe_data(fit), Response = describe_response(fit), Source = describe_source(fit),
     Mean = describe_mean(fit, linear), Kernel = describe_kernel(fit),
@@ -18,7 +19,7 @@ fit_facts <- function(fit) {
     Choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit), columns = fit$frame$columns,
-    inputs = input_table(fit), linear = linear, fields = fields))
+    inputs = inputs, range = stats::setNames(inputs$range, inputs$name), linear = linear, fields = fields))
 }
 
 # A text with "%s" in place of numbers, which are formatted with the digits of the call.

@@ -52,7 +52,8 @@ survival_asked <- function(response, f, names, times, ask) {
   size <- rep(1, length(known))
   fit <- each(function(t) predictive_cdf(response, t, size, f$mean[known], sqrt(pmax(f$var[known], 0))))
   if (ask$interval == "none") return(fit)
-  ends <- lapply(normal_ends(lapply(f[c("lower", "upper", "top")], `[`, known), list(noise = 0), ask$level), function(f) {
+  f <- lapply(f[c("lower", "upper", "top")], `[`, known)
+  ends <- lapply(normal_ends(f, list(noise = 0), ask$level), function(f) {
     each(function(t) response$cdf(t, response$link$inv(f), size, response$theta))
   })
   array(c(fit, ends$lwr, ends$upr), c(dim(fit), 3L), c(dimnames(fit), list(c("fit", "lwr", "upr"))))
