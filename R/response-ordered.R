@@ -52,9 +52,9 @@ survival_asked <- function(response, f, names, times, ask) {
   size <- rep(1, length(known))
   fit <- each(function(t) predictive_cdf(response, t, size, f$mean[known], sqrt(pmax(f$var[known], 0))))
   if (ask$interval == "none") return(fit)
-  f <- lapply(f[c("lower", "upper", "top")], `[`, known)
-  ends <- lapply(normal_ends(f, list(noise = 0), ask$level), function(f) {
-    each(function(t) response$cdf(t, response$link$inv(f), size, response$theta))
+  certain <- lapply(f[c("lower", "upper", "top")], `[`, known)
+  ends <- lapply(normal_ends(certain, list(noise = 0), ask$level), function(end) {
+    each(function(t) response$cdf(t, response$link$inv(end), size, response$theta))
   })
   array(c(fit, ends$lwr, ends$upr), c(dim(fit), 3L), c(dimnames(fit), list(c("fit", "lwr", "upr"))))
 }
