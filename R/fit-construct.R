@@ -14,12 +14,15 @@ new_gp <- function(method, model, parts, about) {
 new_fit <- function(data, done, s, state, parts) {
   trace <- if (is.null(done$trace)) empty_trace() else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
-  learned <- setdiff(parameter_names(done$model$kernel, s$learn$columns), not_learned(s$learn))
+  kernel <- done$model$kernel
+  known <- c(not_learned(s$learn), given_names(kernel, s$learn$columns))
+  learned <- setdiff(parameter_names(kernel, s$learn$columns), known)
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
     signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
     asked = if (s$keep_data) s$again, hyper = s$learn$hyper,
-    because = c(state$because, s$because, because_of_noise(done$learned), because_additive(done$kernels)),
+    because = c(state$because, s$because, because_of_noise(done$learned), because_season(done$kernels),
+                because_additive(done$kernels)),
     noise_trend = data$noise_trend, noise_tail = data$noise_tail, transform = data$transform, response = state$response,
     objective = done$value, df = length(learned) + noise_df(data$noise_trend) + sum(done$more_df),
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
@@ -108,8 +111,13 @@ construct_near <- function(data, done, s, state) {
   # very many rows have no neighbours in training, because the pass would take too long
   train <- if (nrow(data$x) <= near_training_rows) min(s$posterior$neighbours, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
+    if (has_groups(done$model$kernel)) {
+      return(near_grouped_posterior(data, done$z, done$model, s$posterior$neighbours, train, sample.int(nrow(data$x)),
+                                    done$jitter, s$run, free_groups(done$model$kernel, s$learn)))
+    }
     near_posterior(data, done$z, done$model, s$posterior$neighbours, train, jitter = done$jitter, control = s$run)
   })
+  if (!is.null(near$groupings)) done$model <- model_of_effects(done$model, c(near["groupings"], done$model["noise"]))
   new_fit(data, done, s, state, c(points_and_start(done, s), list(
     neighbours = s$posterior$neighbours, factors = NULL, evidence = evidence_of("near", done$model, data, near),
     jitter = near$jitter, near = near)))

@@ -194,7 +194,7 @@ linear_model <- function(problem) {
 }
 
 model_of_run <- function(problem, run) {
-  list(label = profile_label(problem$profile), problem = problem, theta = run$theta, value = run$value,
+  list(label = profile_label(problem$profile, problem$periods), problem = problem, theta = run$theta, value = run$value,
        parameters = sum(problem$free))
 }
 

@@ -253,10 +253,15 @@ is_mean_variance <- function(kernel) {
 
 # Returns the names of the parameters that are given and not learned: a period that was given, the variance of a mean.
 held_names <- function(kernel, columns) {
+  union(given_names(kernel, columns), kernel_parameter_names(kernel, columns)[is_mean_variance(kernel)])
+}
+
+# Returns the names of the parameters whose given value is kept.
+given_names <- function(kernel, columns) {
   table <- kernel_parameters(kernel)
   leaves <- as_sum(kernel)$leaves
   given <- vapply(seq_len(nrow(table)), function(i) {
     table$leaf[i] > 0L && table$what[i] %in% leaves[[table$leaf[i]]]$held
   }, NA)
-  kernel_parameter_names(kernel, columns)[given | is_mean_variance(kernel)]
+  kernel_parameter_names(kernel, columns)[given]
 }

@@ -8,6 +8,7 @@ fit_facts <- function(fit) {
              "source")
   linear <- linear_coefficients(fit)
   conjugate <- response_of(fit)$conjugate
+  inputs <- input_table(fit)
   fields <- list(
     Data = describe_data(fit), Response = describe_response(fit), Source = describe_source(fit),
     Mean = describe_mean(fit, linear), Kernel = describe_kernel(fit),
@@ -18,7 +19,7 @@ fit_facts <- function(fit) {
     Choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit), columns = fit$frame$columns,
-    inputs = input_table(fit), linear = linear, fields = fields))
+    inputs = inputs, range = stats::setNames(inputs$range, inputs$name), linear = linear, fields = fields))
 }
 
 # A text with "%s" in place of numbers, which are formatted with the digits of the call.
@@ -53,6 +54,7 @@ describe_data <- function(fit) {
   paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
          count_of(inputs, "input"),
          if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
+         if (has_ends(response_of(fit)) && !is.null(fit$data)) paste0("; ", describe_censored(fit$data$sites)),
          if (has_labels(response_of(fit)) || is_ordered(response_of(fit))) {
            sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
          } else if (!is.null(levels)) sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L]),

@@ -309,6 +309,7 @@ offset_squares <- function(rows) sum((if (is.null(rows$w)) 1 else rows$w) * rows
 data_variables_of <- function(data) {
   lapply(seq_along(data$var_names), function(i) {
     list(name = data$var_names[i], columns = which(data$assign == i), levels = data$xlevels[[data$var_names[i]]],
-         kind = data$frame$variables[[i]]$kind, apart = data$var_names[i] %in% data$apart)
+         kind = data$frame$variables[[i]]$kind, period = data$frame$variables[[i]]$period,
+         apart = data$var_names[i] %in% data$apart)
   })
 }

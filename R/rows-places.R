@@ -80,8 +80,10 @@ place_kind <- function(v) if (inherits(v, "pfdtc_sphere")) "sphere" else if (inh
 # from `origin`, the first second of the data, so that seconds since 1970 lose no digits.
 code_place <- function(v, name) {
   kind <- place_kind(v)
-  if (is.null(kind)) return(NULL)
-  spec <- list(name = name, kind = kind, levels = NULL, width = 1L, columns = name)
+  of_series <- inherits(v, "pfdtc_series_time")
+  if (is.null(kind) && !of_series) return(NULL)
+  spec <- list(name = name, kind = c(kind, "numeric")[1L], levels = NULL, width = 1L, columns = name)
+  if (of_series) return(c(spec, list(period = c(cycle = 1))))
   if (kind == "time") {
     first <- if (all(is.na(v))) 0 else floor(min(seconds_of(v), na.rm = TRUE))
     return(c(spec, list(unit = "days", origin = first, date = inherits(v, "Date"))))
@@ -91,6 +93,15 @@ code_place <- function(v, name) {
   spec[c("width", "columns")] <- list(3L, paste0(name, c("x", "y", "z")))
   c(spec, list(unit = "km", middle = degrees_of(t(middle))[[1L]], axes = vapply(term, deparse1, "")))
 }
+
+# The time of a ts with a frequency above 1, a number with the period 1. model.frame() would drop the class of a ts.
+series_time <- function(x) {
+  time <- as.numeric(stats::time(x))
+  if (stats::frequency(x) > 1) structure(time, class = "pfdtc_series_time") else time
+}
+
+#' @export
+`[.pfdtc_series_time` <- function(x, i) structure(unclass(x)[i], class = "pfdtc_series_time")
 
 # Returns the outline of the inputs (make_frame()) with corners of longitude and latitude in place of those of columns.
 outline_places <- function(frame, x) {

@@ -161,6 +161,7 @@ complete_kernel_asked <- function(data, asked) {
   if (choose_kernel && smooth) {
     kernel["profile"] <- list(NULL)
     kernel$groups <- column_groups(kernel$inputs, asked$columns, variables)
+    kernel$periods <- time_periods(data$x, variables)
   }
   if (length(data$groups)) kernel <- add_groups(kernel, data$groups, data$x, variables)
   asked$kernel <- with_mean(kernel, asked$mean, data)
