@@ -43,7 +43,7 @@
 #' it; means and sds are those of normal noise. The sd of `"response"` is that of a new response with Gaussian noise;
 #' otherwise sds are those of the mean given f.
 #' With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit found T, y is cut for
-#' its mean: at the outermost training response, or one sd of T(y) from its mean if that is further out. For other
+#' its mean, at the outermost training response. For other
 #' families, credible intervals are for what `type` names, and prediction intervals are quantiles of
 #' a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. Single classes
 #' have no prediction interval. Certificates refer to Laplace's approximation with the exact GP prior.
