@@ -64,7 +64,7 @@ plain_response <- function(data, asked) {
     kernel = !is.null(asked$kernel) && has_variance(asked$kernel), offset = !is.null(data$offset),
     mean = !is.null(asked$mean) && !identical(asked$mean[[2L]], 1),
     center = !isTRUE(asked$center), scale = !isTRUE(asked$scale), fix = length(asked$control$fix) > 0L,
-    priors = !asked$control$priors, method = !gp_family(asked)$chooses,
+    priors = !asked$control$priors, method = !method_traits(asked)$chooses,
     rows = data$n < response_rule[["rows"]] || diff(range(data$y)) == 0)
   if (any(given)) names(given)[given][1L]
 }

@@ -40,7 +40,7 @@ fit_title <- function(fit) {
 }
 
 posterior_title <- function(fit) {
-  family <- gp_family(fit)
+  family <- method_traits(fit)
   if (isTRUE(family$chooses) && identical(fit$posterior, "exact")) return("exact posterior")
   if (isTRUE(family$chooses) && identical(fit$posterior, "far + near")) return("inducing points with neighbours")
   if (is.null(family$title)) fit$method else sub("^the ", "", family$title)
@@ -180,7 +180,7 @@ describe_estimation <- function(fit) {
   }
   text <- switch(fit$hyper, fixed = "fixed as given", evidence = describe_starts(fit$learned),
                  pilot = "pilot VFE fit, then fixed",
-                 joint = if (is.null(gp_family(fit)$objective)) "log marginal likelihood" else
+                 joint = if (is.null(method_traits(fit)$objective)) "log marginal likelihood" else
                    "jointly with the inducing points", fit$hyper)
   code <- fit$pilot$convergence
   if (is.null(code) || code == 0L) return(text)
@@ -238,7 +238,7 @@ describe_rmse <- function(about) {
 }
 
 describe_evidence <- function(about) {
-  family <- gp_family(about)
+  family <- method_traits(about)
   kind <- if (!response_of(about)$conjugate) response_of(about)$words[["evidence"]] else
     if (family$some) sprintf("of the subsample of %d rows", about$m) else
       if (family$sor || family$fitc) "of the approximate model" else
