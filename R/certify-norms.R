@@ -171,9 +171,10 @@ fast_norms <- function(p) posterior_norms(p$factors, p$z, p$rows, p$model, fast 
 own_posterior <- function(fit) {
   p <- posterior_of(fit)
   near <- inherits(p, "near")
-  if (near) p <- posterior_on_points(p)
+  grouped <- inherits(p, c("grouped", "grouped_near"))
+  if (near && !grouped) p <- posterior_on_points(p)
   if (!own_posterior_serves(p)) {
-    z <- if (inherits(p, "grouped")) points_with_levels(p, fit$data$x) else if (is.null(p$z)) p$x else p$z
+    z <- if (grouped) points_with_levels(p, fit$data$x) else if (is.null(p$z)) p$x else p$z
     z <- distinct_points(z, p$model$kernel)
     return(dtc_on_points(fit, fit$data, z, NULL, fast = TRUE))
   }

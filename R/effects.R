@@ -48,6 +48,14 @@ group_columns <- function(kernel) {
   vapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]]$inputs[1L], 0L)
 }
 
+# Returns the number of effects of all groups.
+count_effects <- function(kernel, x) {
+  if (is.null(kernel) || !has_groups(kernel)) return(0)
+  kernel <- as_sum(kernel)
+  rows <- vapply(kernel$terms[plain_groups(kernel)], function(t) table_rows(kernel$leaves[[t$leaves]]), 0)
+  sum(rows * vapply(group_columns(kernel), function(column) length(unique(x[, column])), 0))
+}
+
 # Rows that were added later may have levels with negative numbers (rows-groups.R).
 levels_of_groups <- function(kernel, x) {
   lapply(group_columns(kernel), function(column) {
@@ -122,11 +130,11 @@ places_of_sums <- function(m, groupings) {
 }
 
 # Returns D X, or D'X with `transpose`: D has 1 for each of m inducing points and the roots of all but the first grouping
-# on its diagonal.
-times_roots <- function(X, m, groupings, transpose = FALSE) {
+# (of all groupings with `all`) on its diagonal.
+times_roots <- function(X, m, groupings, transpose = FALSE, all = FALSE) {
   X <- as.matrix(X)
   at <- m
-  for (g in groupings[-1L]) {
+  for (g in if (all) groupings else groupings[-1L]) {
     root <- if (transpose) t(g$root) else g$root
     p <- nrow(root)
     own <- at + matrix(seq_len(p * g$levels), p)
@@ -161,11 +169,9 @@ effects_of <- function(factors) {
 # leave much, which the bound would take for noise.
 relearned_variances <- function(factors, data, model, s) {
   m <- nrow(factors$L)
-  free <- !parameter_names(model$kernel, s$columns) %in% not_learned(s)
-  table <- kernel_parameters(model$kernel)
   terms <- vapply(factors$groupings, `[[`, 0L, "term")
-  moves <- c(vapply(terms, function(t) free[table$term == t & table$leaf == 0L], NA),
-             free[length(free)] && factors$t < most_left * factors$n * factors$noise)
+  moves <- c(free_groups(model$kernel, s)[as.character(terms)],
+             !"noise" %in% not_learned(s) && factors$t < most_left * factors$n * factors$noise)
   if (!any(moves)) return(factors)
   shift <- data$shift
   at <- function(theta) {
@@ -188,6 +194,14 @@ relearned_variances <- function(factors, data, model, s) {
   found <- stats::nlminb(numeric(sum(moves)), function(par) evaluate(par)$value, function(par) evaluate(par)$slope,
                          lower = -5, upper = 5, control = list(rel.tol = 1e-9, iter.max = 15L))
   evaluate(found$par)$factors
+}
+
+# Returns for each group of the kernel, named by its term, whether its variance is learned.
+free_groups <- function(kernel, s) {
+  table <- kernel_parameters(kernel)
+  free <- !parameter_names(kernel, s$columns) %in% not_learned(s)
+  terms <- which(plain_groups(kernel))
+  stats::setNames(vapply(terms, function(t) free[which(table$term == t & table$leaf == 0L)], NA), terms)
 }
 
 # Returns the slopes of minus the bound in the logs of the variances of the groups and of the noise:

@@ -141,7 +141,8 @@ check_fit_factors <- function(fit, d, need) {
     need(is.null(kept) || (n > 0L && is_table(kept$x, n, d) && are_numbers(kept$y, n) &&
                              (is.null(kept$weights) || are_numbers(kept$weights, n))),
          "`near$rows` are not rows with the columns of the inputs")
-    need(is_table(near$L, m, m) && is_table(near$C, m, m) && are_numbers(near$beta, m),
+    k <- m + sum(vapply(near$groupings, effects_of_grouping, 0))
+    need(is_table(near$L, m, m) && is_table(near$C, k, k) && are_numbers(near$beta, k),
          "`near` is not of the size of `inducing`")
     if (is.null(f)) return() # it is computed when needed
   }

@@ -111,8 +111,13 @@ construct_near <- function(data, done, s, state) {
   # very many rows have no neighbours in training, because the pass would take too long
   train <- if (nrow(data$x) <= near_training_rows) min(s$posterior$neighbours, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
+    if (has_groups(done$model$kernel)) {
+      return(near_grouped_posterior(data, done$z, done$model, s$posterior$neighbours, train, sample.int(nrow(data$x)),
+                                    done$jitter, s$run, free_groups(done$model$kernel, s$learn)))
+    }
     near_posterior(data, done$z, done$model, s$posterior$neighbours, train, jitter = done$jitter, control = s$run)
   })
+  if (!is.null(near$groupings)) done$model <- model_of_effects(done$model, c(near["groupings"], done$model["noise"]))
   new_fit(data, done, s, state, c(points_and_start(done, s), list(
     neighbours = s$posterior$neighbours, factors = NULL, evidence = evidence_of("near", done$model, data, near),
     jitter = near$jitter, near = near)))

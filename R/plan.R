@@ -4,7 +4,7 @@
 # Returns what decide() has to know of the data. `n`: rows after equal ones were merged, `rows`: before.
 facts_of <- function(data, asked) {
   list(n = nrow(data$x), rows = data$n, keep = isTRUE(asked$keep_data), sample = isTRUE(asked$keep_sample),
-       source = !is.null(data$whole), memory = getOption("pfdtc.max_memory", 2^32))
+       source = !is.null(data$whole), effects = count_effects(asked$kernel, data$x), memory = getOption("pfdtc.max_memory", 2^32))
 }
 
 # Returns a plan. `asked`: what complete_settings() returns. `look`: measurements so far:
@@ -81,9 +81,9 @@ decide_posterior <- function(facts, asked, look) {
   m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
     min(default_points, facts$rows)
   if (is.null(look$rho)) return(list(posterior = list(kind = "points", m = m, neighbours = 0L), next_look = "points"))
-  open <- open && (facts$keep || facts$sample) && !grouped
+  open <- open && (facts$keep || facts$sample) && (!grouped || facts$n <= near_training_rows && m + facts$effects <= dense_effects)
   too_few <- look$rho >= enough_unexplained
-  undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained
+  undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained && !grouped
   near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default_neighbours else 0L
   near <- min(near, facts$n)
   if (open && look$rho > short_unexplained && !isTRUE(look$left <= short_left) && near > 0L) m <- min(m, few_points)

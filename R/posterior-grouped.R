@@ -71,13 +71,17 @@ grouped_covariance <- function(p, x, at) {
   a <- forwardsolve(p$factors$L, native_kernel_matrix(kernel, p$z, x))
   covariance <- native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) +
     within_levels(p, x, at$own)
-  for (g in p$factors$groupings) {
+  covariance + covariance_of_new(p$factors$groupings, x, TRUE)
+}
+
+# Returns the prior variances of the effects of new levels at the rows of x, or their covariance matrix.
+covariance_of_new <- function(groupings, x, joint) {
+  Reduce(`+`, lapply(groupings, function(g) {
     level <- x[, g$column]
     new <- level < 1 | level > g$levels
-    if (any(new)) covariance <- covariance + outer(level, level, "==") * outer(new, new) *
-        crossprod(crossprod(g$root, design_of(g, x)))
-  }
-  covariance
+    half <- crossprod(g$root, design_of(g, x))
+    if (joint) outer(level, level, "==") * outer(new, new) * crossprod(half) else new * colSums(half^2)
+  }))
 }
 
 # Returns the covariance that rows of a level have given all else; `own` has U z of each row.
@@ -136,7 +140,7 @@ remade_fit.grouped <- function(p, rows, model) {
 # Returns the inducing points and a row of each level, up to 1,000 points, for certificates: as points of the whole kernel
 # they explain smooth part and levels.
 points_with_levels <- function(p, x) {
-  for (g in p$factors$groupings) {
+  for (g in c(p$factors$groupings, p$near$groupings)) {
     rows <- which(!duplicated(x[, g$column]))
     p$z <- rbind(p$z, x[utils::head(rows, max(0L, 1000L - nrow(p$z))), , drop = FALSE])
   }

@@ -13,7 +13,8 @@ fit_facts <- function(fit) {
     Data = describe_data(fit), Response = describe_response(fit), Source = describe_source(fit),
     Mean = describe_mean(fit, linear), Kernel = describe_kernel(fit),
     Noise = if (conjugate) with_numbers(paste0("sd %s", escape_percent(describe_noise(fit))), sqrt(fit$noise)),
-    Field = describe_field(fit), Posterior = describe_points(fit), Neighbours = describe_neighbours(fit), Trial = describe_trial(fit$trial),
+    Field = describe_field(fit), Posterior = describe_points(fit), Neighbours = describe_neighbours(fit),
+    Trial = describe_trial(fit$trial),
     Auxiliary = describe_aux(fit), Estimation = describe_estimation(fit), Optimiser = describe_convergence(fit),
     "Rows used" = describe_rows_used(fit), Accuracy = describe_tolerance(fit), Check = describe_small_n(fit$small_n),
     Choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
@@ -54,6 +55,7 @@ describe_data <- function(fit) {
   paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
          count_of(inputs, "input"),
          if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
+         if (has_ends(response_of(fit)) && !is.null(fit$data)) paste0("; ", describe_censored(fit$data$sites)),
          if (has_labels(response_of(fit)) || is_ordered(response_of(fit))) {
            sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
          } else if (!is.null(levels)) sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L]),

@@ -55,6 +55,10 @@ exact_noise <- 0.1
 # (bench/groups.R).
 effect_learning <- c(levels = 500, rows = 3)
 
+# Effects of groups and inducing points that are factorised together beside nearest neighbours: half a minute
+# (bench/groups.R).
+dense_effects <- 4000L
+
 # With grouped effects, residual prior variance over the noise variance up to which the noise is learned again from all
 # rows (bench/groups.R).
 most_left <- 0.05

@@ -77,6 +77,10 @@ SEXP ffi_effect_predict(SEXP points, SEXP effects, SEXP posterior, SEXP x, SEXP 
 /* list(status, value, score, information, V, b): ffi_vecchia() with the effects integrated out, see integrated.h */
 SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP targets,
                     SEXP neighbours, SEXP slopes, SEXP control);
+/* list(P, v, yy, log_d) of near_effects.h; near: list(u, d, rows, r) as ffi_near() keeps them */
+SEXP ffi_near_effects(SEXP model, SEXP effects, SEXP rows, SEXP near, SEXP control);
+/* list(status, C, x, inverse): C C' = I + A (lower triangle read), x = (I + A)^{-1} b, and the inverse or NULL */
+SEXP ffi_factor(SEXP A, SEXP b, SEXP invert);
 struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP targets,
                                  SEXP neighbours, SEXP slopes, SEXP control);
 /* score and information */
@@ -162,7 +166,8 @@ SEXP ffi_neighbours(SEXP model, SEXP x, SEXP s, SEXP query, SEXP query_rows, SEX
                     SEXP control);
 
 /* the posterior with rows decorrelated from their s nearest earlier ones: list(status, jitter,
- * L, C, beta, minus_log), C C' = I + sum a~a~', minus_log = -log density of the scaled y */
+ * L, C, beta, minus_log, and if `keep` u, d, rows, and r if it is 2), C C' = I + sum a~a~', minus_log = -log
+ * density of the scaled y */
 SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP keep,
               SEXP control);
 /* list(status, mean, var_near, var_far, and if `keep` u, rows, r) at the rows of x_new, each with

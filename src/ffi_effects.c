@@ -2,6 +2,7 @@
 #include "ffi.h"
 #include "integrated.h"
 #include "linalg.h"
+#include "near_effects.h"
 
 static struct grouping arg_grouping(SEXP list, int columns, int first)
 {
@@ -206,6 +207,68 @@ SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP targ
     pack_status(result, integrated_run(&g, &whole));
     pack_number(result, "value", g.value);
     pack_vecchia(result, &whole);
+    UNPROTECT(1);
+    return result;
+}
+
+/* ---- beside nearest neighbours ---------------------------------------------------------------- */
+
+SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP control)
+{
+    const struct model *model = arg_model(model_);
+    const struct source *rows = arg_data(model, rows_);
+    int s, N, M;
+    struct near_effects n = {.rows = rows,
+                             .u = arg_matrix(list_get(near, "u"), "u", &s, &N)};
+    n.s = s;
+    n.d = list_vector(near, "d", (size_t)rows->N);
+    n.R = arg_matrix(list_get(near, "r"), "r", &M, &N);
+    SEXP numbers = list_get(near, "rows");
+    if (N != rows->N || (size_t)XLENGTH(numbers) != (size_t)s * N ||
+        XLENGTH(list_get(near, "u")) != XLENGTH(numbers))
+        Rf_error("internal: `near` must have a column for each row");
+    n.near = arg_indices(numbers, "rows", 0, N);
+    const struct effects e = arg_effects(effects, rows->columns, M);
+    n.e = &e;
+    check_levels(&e, rows);
+    const int k = M + e.q;
+    const size_t size = near_effects_size(&e);
+    struct pass pass = pass_over(rows, NULL, control);
+    if (size * sizeof(double) > pass.plan.memory)
+        pass.plan.threads = 1; /* each thread has its own sums */
+    double *sums = room(size);
+    fill(size, 0.0, sums);
+    pass_run(&pass, near_effects_sink(&n, sums));
+    SEXP result = PROTECT(pack("P", "v", "yy", "log_d", NULL));
+    double *P = pack_matrix(result, "P", k, k);
+    copy((size_t)k * k, sums, P);
+    for (int j = 0; j < k; j++) /* the blocks of A~ and Z~ are in the upper triangle */
+        for (int i = j + 1; i < k; i++)
+            P[(size_t)j * k + i] = P[(size_t)i * k + j];
+    copy((size_t)k, sums + (size_t)k * k, pack_vector(result, "v", k));
+    pack_number(result, "yy", sums[size - 2]);
+    pack_number(result, "log_d", sums[size - 1]);
+    UNPROTECT(1);
+    return result;
+}
+
+SEXP ffi_factor(SEXP A, SEXP b, SEXP invert)
+{
+    int n, columns;
+    const double *from = arg_matrix(A, "A", &n, &columns);
+    const size_t size = (size_t)n * n;
+    if (columns != n)
+        Rf_error("internal: `A` must be square");
+    SEXP result = PROTECT(pack("status", "C", "x", "inverse", NULL));
+    double *C = pack_matrix(result, "C", n, n), *x = pack_vector(result, "x", n);
+    copy((size_t)n, arg_vector(b, "b", (size_t)n), x);
+    copy(size, from, C);
+    const int failed = chol_shifted(n, from, 1.0, C);
+    if (!failed)
+        solve_chol(n, 1, C, x);
+    if (!failed && arg_integer(invert, "invert"))
+        chol_inverse(n, C, pack_matrix(result, "inverse", n, n));
+    pack_status(result, failed ? STATUS_INNER_NOT_PD : STATUS_OK);
     UNPROTECT(1);
     return result;
 }

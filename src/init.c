@@ -27,6 +27,8 @@ static const R_CallMethodDef doors[] = {
     DOOR(effect_solve, 6),
     DOOR(effect_predict, 6),
     DOOR(integrated, 8),
+    DOOR(near_effects, 5),
+    DOOR(factor, 3),
     DOOR(laplace, 7),
     DOOR(softmax, 7),
     DOOR(softmax_at, 6),

@@ -28,6 +28,7 @@ door_examples <- function() {
   sums_grouped <- native_effect_sums(grouped$x[1:3, ], grouped, of, groups, 1e-10)
   of_groups <- factors_of_effects(sums_grouped$sums, 3L, ncol(grouped$x), groups, p$noise)
   of_groups$L <- sums_grouped$L
+  near_grouped <- native_near(grouped$x[1:3, ], grouped, of, 2L, 1:20, 1e-10, keep = 2L)[c("u", "d", "rows", "r")]
   grouped_points <- c(model, list(z = grouped$x[1:3, ]))
   newton <- list(enough = 1e-9, maxit = 5L, most_jitter = 1e-4)
   doors <- list(
@@ -74,6 +75,8 @@ door_examples <- function() {
     effect_solve = list(3L, ncol(grouped$x), groups, of_groups, 0.1, ec),
     effect_predict = list(grouped_points, groups, of_groups, grouped$x, 1L, ec),
     integrated = list(model, groups, engine_rows(grouped), NULL, 1:4, matrix(5:8, 1), 1L, ec),
+    near_effects = list(model, groups, engine_rows(grouped), near_grouped, ec),
+    factor = list(diag(3), c(1, 2, 3), 1L),
     near = list(points, rows, 2L, 20:1, 1e-4, 1L, ec),
     near_predict = list(post_of(own), rows, 2L, p$new, NULL, 1L, ec),
     "near_predict of functionals" = list(post_of(own), rows, 2L, p$new, near_given(nrow(p$new), nrow(p$z)), 1L, ec),
