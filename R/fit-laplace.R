@@ -18,7 +18,8 @@ complete_likelihood <- function(data, asked) {
     abort_input("offset", "given", "left out with several classes", hint = "It would add to all classes alike.")
   }
   asked$noise <- 1
-  asked$likelihood[c("levels", "trials")] <- list(data$levels, !is.null(data$sites$size))
+  asked$likelihood[c("levels", "trials")] <-
+    list(data$levels, response_of(asked)$reads == "classes" && !is.null(data$sites$size))
   asked$likelihood$unit <- unit_of_f(asked$likelihood, data$sites)
   middle <- as_response(asked$likelihood)$middle
   if (is.function(middle)) {

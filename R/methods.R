@@ -118,7 +118,7 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
 weights.gp_fit <- function(object, ...) {
   data <- training_data(object)
   w <- data$prior_weights
-  if (!is.null(data$sites$size)) w <- sizes_given(data) * if (is.null(w)) 1 else w
+  if (response_of(object)$trials) w <- sizes_given(data) * if (is.null(w)) 1 else w
   stats::naresid(object$na.action, w)
 }
 

@@ -39,7 +39,7 @@
 #' @export
 next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fill"), lower = NULL, upper = NULL,
                         candidates = NULL, level = NULL) {
-  fit <- check_any_fit(fit, "fit")
+  fit <- check_one_function(check_any_fit(fit, "fit"))
   goal <- check_choice(goal, c("minimum", "maximum", "level", "fill"), "goal")
   n <- check_count(n, "n")
   if (!identical(goal == "level", is_finite_number(level))) {

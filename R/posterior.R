@@ -181,6 +181,32 @@ interval_frame <- function(of_fit, inside, at, room) {
              sd_upper = (1 + eps) * inside$sd_upper)
 }
 
+# Returns mean and sd of functionals, or their certificate, as a data frame. `shift` is added to the means, with this
+# rounding; `spread` puts NA where a functional is not known.
+answer_of_functionals <- function(fit, fun, shift, rounding, spread, certified, effort, reference, m2, max_seconds) {
+  started <- proc.time()[["elapsed"]]
+  at <- functionals_in_units(fit, fun)
+  if (!certified) return(data.frame(mean = spread(at$mean) + shift, sd = spread(at$sd)))
+  inside <- posterior_certificate(posterior_of(fit), fun, effort, reference, m2, max_seconds = max_seconds)
+  out <- functional_frame(fit, fun, at, inside, shift, rounding, spread)
+  attr(out, "effort") <- effort
+  attr(out, "m2") <- attr(inside, "m2")
+  attr(out, "seconds") <- proc.time()[["elapsed"]] - started
+  out
+}
+
+# Returns the certificate of functionals as a data frame. A rounding error of the response moves a mean by at most the
+# root of the size of the functional, times that error.
+functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
+  eps <- 4 * .Machine$double.eps
+  of_response <- eps * response_size(fit) * sqrt(in_units(fit, fun$size, 2) / fit$noise) / 2
+  inside$mean_lower <- inside$mean_lower - of_response
+  inside$mean_upper <- inside$mean_upper + of_response
+  out <- interval_frame(lapply(at, spread), lapply(inside, spread), function(v) shift + v,
+                        function(v) eps * abs(v) + rounding)
+  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, of = "functional")
+}
+
 # Returns a bound of the root of the weighted sum of squares of the responses as given, and of the offset.
 response_size <- function(fit) {
   offset <- fit$frame$offset_size

@@ -13,6 +13,7 @@
 #'   for a new response without assuming normal noise.
 #' @param level probability of the interval.
 #' @param type the quantity to predict, see details. Default: `"mean"` with Gaussian noise, else `"latent"`.
+#' @param times,probs times for `type = "survival"`, probabilities for `type = "quantile"`.
 #' @param wrt name or number of the input for `type = "derivative"`.
 #' @param certified make the interval contain that of the exact Gaussian process? Keep `fit$reference <-
 #'   reference(fit)`, or each call computes a reference, see [certify()].
@@ -29,8 +30,10 @@
 #' | --- | --- |
 #' | `"mean"`, `"response"` | mean response, averaged over f; `"response"` of classes: their probabilities |
 #' | `"latent"`, `"link"` | f, with its offset |
-#' | `"median"` | median of a transformed response, count or share |
+#' | `"median"` | median of a transformed response, count, share or time |
 #' | `"class"` | the most probable class |
+#' | `"survival"` | probability of a time above each of `times`: a matrix, or with intervals an array |
+#' | `"quantile"` | quantiles of a new response at `probs`: a matrix |
 #' | `"density"` | log predictive density of the response in `newdata` |
 #' | `"loo"`, `"loo_latent"` | each training row given all others, see [leave_one_out] |
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
@@ -40,7 +43,7 @@
 #' it; means and sds are those of normal noise. The sd of `"response"` is that of a new response with Gaussian noise;
 #' otherwise sds are those of the mean given f.
 #' With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit found T, y is cut for
-#' its mean: at the outermost training response, or one sd of T(y) from its mean if that is further out. For other
+#' its mean, at the outermost training response. For other
 #' families, credible intervals are for what `type` names, and prediction intervals are quantiles of
 #' a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. Single classes
 #' have no prediction interval. Certificates refer to Laplace's approximation with the exact GP prior.
@@ -65,13 +68,14 @@
 predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
                            type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms",
-                                    "derivative", "median", "mean"), wrt = NULL,
-                           certified = FALSE, full_cov = FALSE, hyper_uncertainty = FALSE,
+                                    "derivative", "median", "mean", "survival", "quantile"), wrt = NULL,
+                           times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, hyper_uncertainty = FALSE,
                            na.action = stats::na.pass, file = NULL, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
   object <- check_any_fit(object, "object")
   new <- if (!missing(newdata)) newdata
-  ask <- list(se.fit = se.fit, interval = interval, level = level, type = type, wrt = wrt, certified = certified,
+  ask <- list(se.fit = se.fit, interval = interval, level = level, type = type, wrt = wrt, times = times, probs = probs,
+              certified = certified,
               full_cov = full_cov, hyper_uncertainty = hyper_uncertainty, newdata = !is.null(new))
   if (is_source(new)) return(predict_blocks(object, new, ask, na.action, file))
   if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
@@ -86,6 +90,8 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   if (has_labels(response) && ask$type != "density") return(predict_labels(object, response, f, rows$names, ask))
   if (ask$type == "class") return(class_of(response, f))
   if (ask$type == "density") return(log_densities(object, response, responses_asked(object, new), f, rows))
+  if (ask$type == "survival") return(survival_asked(response, f, rows$names, ask$times, ask))
+  if (ask$type == "quantile") return(quantiles_asked(response, f, rows$names, ask$probs))
   if (is_ordered(response) && ask$type == "response") {
     return(shares_asked(response, stats::setNames(f$mean, rows$names), f$var, se.fit))
   }
@@ -154,7 +160,7 @@ needs_mean_only <- function(fit, ask) {
 # Returns the trials of each row where a distribution of responses is asked for, else 1.
 sizes_asked <- function(fit, response, rows, newdata, ask) {
   ones <- rep(1, length(rows$index))
-  if (!response$trials || !(ask$interval == "prediction" || ask$type == "median")) return(ones)
+  if (!response$trials || !(ask$interval == "prediction" || ask$type %in% c("median", "quantile"))) return(ones)
   check_responses(ones, if (ask$newdata) new_trials(fit, newdata) else
     stats::napredict(fit$na.action, sizes_given(training_data(fit))))
 }

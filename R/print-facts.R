@@ -54,6 +54,7 @@ describe_data <- function(fit) {
   paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
          count_of(inputs, "input"),
          if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
+         if (has_ends(response_of(fit)) && !is.null(fit$data)) paste0("; ", describe_censored(fit$data$sites)),
          if (has_labels(response_of(fit)) || is_ordered(response_of(fit))) {
            sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
          } else if (!is.null(levels)) sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L]),

@@ -14,7 +14,9 @@ score_each <- function(response, y, f, rows, crps = response$conjugate) {
   rows$size <- size
   m <- response_moments(response, f$mean, f$var + if (response$conjugate) f$noise else 0)
   ends <- pit_ends(response, y$y, f, rows)
-  data.frame(y = y$y / if (response$reads == "classes") pmax(size, 1) else 1, size = size, mean = m$mean, sd = m$sd,
+  seen <- if (has_ends(response)) ifelse(y$y == size, y$y, NA) else y$y # no error of the mean is known of others
+  if (has_ends(response) && crps) crps <- !anyNA(seen)
+  data.frame(y = seen / if (response$reads == "classes") pmax(size, 1) else 1, size = size, mean = m$mean, sd = m$sd,
              density = response_log_density(response, y, f),
              crps = if (crps) response_crps(response, y$y, f, rows) else NA_real_, ends)
 }
@@ -25,6 +27,7 @@ pit_ends <- function(response, y, f, rows) {
     return(data.frame(below = upto, upto = upto))
   }
   cdf <- function(y) predictive_cdf(response, y, rows$size, f$mean, sqrt(pmax(f$var, 0)))
+  if (has_ends(response)) return(data.frame(below = cdf(y), upto = cdf(rows$size)))
   upto <- cdf(y)
   data.frame(below = if (response$discrete) cdf(y - 1) else upto, upto = upto)
 }
@@ -40,7 +43,7 @@ summarise_scores <- function(response, each) {
   inside <- function(level) {
     if (has_classes(response)) NA_real_ else mean(each$upto >= (1 - level) / 2 & each$below < (1 + level) / 2)
   }
-  data.frame(n = nrow(each), rmse = sqrt(mean((each$y - p)^2)), nlpd = -mean(each$density), crps = mean(each$crps),
+  data.frame(n = nrow(each), rmse = sqrt(mean((each$y - p)^2, na.rm = TRUE)), nlpd = -mean(each$density), crps = mean(each$crps),
              brier = if (trials) brier else NA_real_, accuracy = if (trials) mean((p > 0.5) == (each$y > 0.5)) else
                NA_real_, cover50 = inside(0.5), cover95 = inside(0.95))
 }
@@ -70,7 +73,7 @@ response_crps <- function(response, y, f, rows) {
   ends <- matrix(ends, ncol = 2L)
   if (response$discrete) return(crps_of_counts(cdf, y, ends) / if (response$reads == "classes") rows$size else 1)
   blocks <- split(seq_along(y), (seq_along(y) - 1L) %/% 256L)
-  positive <- response$reads == "positive" || identical(response$transform$kind, "log")
+  positive <- response$reads %in% c("positive", "times") || identical(response$transform$kind, "log")
   unlist(lapply(blocks, function(n) crps_by_halves(cdf, n, y[n], ends[n, , drop = FALSE], positive)), use.names = FALSE)
 }
 

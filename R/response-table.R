@@ -3,8 +3,8 @@
 #
 #   name, label, call    the family's name, the words for it, and how users write it
 #   links                the inverse links that the engine has, the default first
-#   reads                "numbers", "positive", "counts", "classes" (two of them), "labels" (several) or "ordered": how
-#                        responses are read (response-read.R)
+#   reads                "numbers", "positive", "counts", "classes" (two of them), "labels" (several), "ordered",
+#                        "times" or "censored" (known up to an interval): how responses are read (response-read.R)
 #   conjugate            TRUE: Gaussian noise, so that the posterior of f is normal
 #   concave              TRUE: log p is concave in f, so that there is one mode
 #   discrete             TRUE: responses are whole numbers
@@ -22,7 +22,7 @@
 #   variance(mean, sd, size, theta)       of y about its mean, averaged where the mean has this sd
 #   deviance(y, mean, size, theta)        twice the difference from the largest log likelihood
 #   best(sites, theta)                    in place of a deviance: the f that makes each response most likely
-#   expected(f, theta)                    E(y | f) where it is not the inverse link
+#   expected(f, theta)                    E(y | f) where it is not the inverse link; growth(theta): their ratio
 #   limit(u, y, size, theta, link)        the f at which y has cdf pnorm(-u); the default searches for it
 #   averaged                              list(cdf, quantile, log_density) where averages over f have their own form
 #   turns(sites), parts(sites)            where W has its extremes in f; sites whose W add up and have only these turns
@@ -250,7 +250,9 @@ multinomial_row <- list(
 response_rows <- lapply(
   list(gaussian = gaussian_row, binomial = binomial_row, multinomial = multinomial_row, poisson = poisson_row,
        nb = nb_row, student = student_row, Gamma = gamma_row, ordinal = ordinal_row("logistic", "logit"),
-       ordinal_probit = ordinal_row("normal", "probit"), ordinal_cloglog = ordinal_row("gumbel", "cloglog")),
+       ordinal_probit = ordinal_row("normal", "probit"), ordinal_cloglog = ordinal_row("gumbel", "cloglog"),
+       weibull = times_row("gumbel", "weibull", "Weibull"), loglogistic = times_row("logistic", "loglogistic",
+       "log-logistic"), lognormal = times_row("normal", "lognormal", "log-normal"), tobit = tobit_row),
   function(row) {
     defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1)
     c(row, defaults[setdiff(names(defaults), names(row))])
