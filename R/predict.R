@@ -20,6 +20,7 @@
 #' @param full_cov return the covariance matrix of all rows?
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? It costs two posteriors
 #'   for each hyperparameter.
+#' @param re `FALSE`: f without the effects of groups, for the population; `newdata` need not have the groups.
 #' @param na.action treatment of missing values: by default they predict `NA`; `na.omit` drops the rows.
 #' @param file for a row source: a CSV file for the predictions. After an interrupt the same call continues.
 #' @param ... not used: an unknown argument is an error.
@@ -70,19 +71,20 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms",
                                     "derivative", "median", "mean", "survival", "quantile"), wrt = NULL,
                            times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, hyper_uncertainty = FALSE,
-                           na.action = stats::na.pass, file = NULL, ...) {
+                           re = TRUE, na.action = stats::na.pass, file = NULL, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
   object <- check_any_fit(object, "object")
   new <- if (!missing(newdata)) newdata
   ask <- list(se.fit = se.fit, interval = interval, level = level, type = type, wrt = wrt, times = times, probs = probs,
-              certified = certified,
-              full_cov = full_cov, hyper_uncertainty = hyper_uncertainty, newdata = !is.null(new))
+              certified = certified, full_cov = full_cov, hyper_uncertainty = hyper_uncertainty,
+              newdata = !is.null(new), re = check_flag(re, "re"))
   if (is_source(new)) return(predict_blocks(object, new, ask, na.action, file))
   if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
   response <- response_of(object)
   ask <- check_asked(response, ask)
   if (startsWith(ask$type, "loo")) return(predict_loo(object, response, ask))
-  rows <- if (ask$newdata) new_rows(object, new, na.action) else training_rows(object)
+  rows <- if (!ask$newdata) training_rows(object) else
+    if (ask$re) new_rows(object, new, na.action) else rows_of_population(object, new, na.action)
   if (ask$type == "derivative") return(predict_derivative(object, rows, wrt, se.fit, ask$interval, level, certified))
   if (ask$type == "terms") return(predict_terms(object, rows, se.fit))
   rows$size <- sizes_asked(object, response, rows, new, ask)
@@ -101,6 +103,14 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   out <- list(fit = value, se.fit = stats::setNames(said$sd, rows$names))
   if (full_cov) out$cov <- said$cov
   out
+}
+
+# Returns new_rows() for a prediction of the population, which does not need the groups and tells nothing of new levels.
+rows_of_population <- function(fit, newdata, na.action) {
+  groups <- unlist(lapply(fit$frame$variables, function(v) v$vars))
+  if (is.data.frame(newdata)) newdata[setdiff(groups, names(newdata))] <- NA
+  withCallingHandlers(new_rows(fit, newdata, na.action),
+                      pfdtc_message_new_levels = function(m) invokeRestart("muffleMessage"))
 }
 
 # Predicts at the rows of a source, block by block.
@@ -130,7 +140,7 @@ latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
   posterior <- if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   if (inherits(posterior, "classes")) return(take_rows_of(latent_at(fit, rows$x), rows$index))
-  p <- latent_at(fit, rows$x, ask$full_cov, posterior, needs_mean_only(fit, ask))
+  p <- latent_at(fit, rows$x, ask$full_cov, posterior, needs_mean_only(fit, ask), ask$re)
   f <- list(mean = p$mean[rows$index] + rows$offset, var = p$var[rows$index], size = rows$size)
   if (conjugate) {
     noise <- (if (is.null(p$noise)) fit$noise else p$noise) * noise_factor(fit$noise_trend, rows$x)

@@ -19,7 +19,8 @@ fit_facts <- function(fit) {
     Choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit), columns = fit$frame$columns,
-    inputs = inputs, range = stats::setNames(inputs$range, inputs$name), linear = linear, fields = fields))
+    inputs = inputs, range = stats::setNames(inputs$range, inputs$name), linear = linear,
+    groups = group_table(fit), fields = fields))
 }
 
 # A text with "%s" in place of numbers, which are formatted with the digits of the call.
@@ -48,11 +49,12 @@ posterior_title <- function(fit) {
 
 describe_data <- function(fit) {
   omitted <- if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted
-  inputs <- length(fit$frame$columns)
-  variables <- length(fit$frame$variables)
+  groups <- sum(vapply(fit$frame$variables, function(v) v$kind == "group", NA))
+  inputs <- length(fit$frame$columns) - groups
+  variables <- length(fit$frame$variables) - groups
   levels <- response_of(fit)$levels
   paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
-         count_of(inputs, "input"),
+         count_of(inputs, "input"), if (groups) paste0(", ", count_of(groups, "group")),
          if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
          if (has_ends(response_of(fit)) && !is.null(fit$data)) paste0("; ", describe_censored(fit$data$sites)),
          if (has_labels(response_of(fit)) || is_ordered(response_of(fit))) {
@@ -105,6 +107,10 @@ describe_kernel <- function(fit) {
   words <- term_words(fit$kernel, fit$frame$columns)
   variance <- theta[grepl("(^|[.])variance$", names(theta))]
   own <- words[match(sub("[.]?variance$", "", names(variance)), names(words))]
+  alone <- names(own) %in% vapply(group_roots(fit$kernel), `[[`, "", "name") # groups have a table
+  variance <- variance[!alone]
+  own <- own[!alone]
+  if (any(alone) && !length(own)) return(NULL)
   if (!length(own) || anyNA(own)) return(paste(words, collapse = " + "))
   with_numbers(paste0(escape_percent(own), ", sd %s", collapse = "; "), sqrt(variance))
 }
@@ -178,7 +184,7 @@ describe_estimation <- function(fit) {
     open <- c(if (fit$df > response$learned) "mean", if (response$learned) response$shape)
     return(paste0("fixed as given", if (length(open)) paste(" except", paste(open, collapse = " and "))))
   }
-  text <- switch(fit$hyper, fixed = "fixed as given", evidence = describe_starts(fit$learned),
+  text <- switch(fit$hyper, fixed = "fixed as given", evidence = if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else describe_starts(fit$learned),
                  pilot = "pilot VFE fit, then fixed",
                  joint = if (is.null(gp_family(fit)$objective)) "log marginal likelihood" else
                    "jointly with the inducing points", fit$hyper)
