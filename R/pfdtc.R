@@ -38,8 +38,8 @@
 #' @param weights,offset the noise variance is `noise / weights`; `offset` is added to f.
 #' @param center,scale centre `y` at its mean, scale it by its sd?
 #' @param control,keep_data options of computing, see [pfdtc_control()]; keep the rows? A fit without them is small.
-#' @param formula,data,subset,na.action as in [lm()]; inputs may be factors. `data` may be a row source, see
-#'   [rows_blocks()].
+#' @param formula,data,subset,na.action as in [lm()]; inputs may be factors. `data` may be a row source
+#'   ([rows_blocks()]) or a spatial object ([sphere()]).
 #' @param ... arguments of the other method, by name.
 #' @return A list of class `c("pfdtc", "gp_fit")`; [pfdtc_fit] describes its elements. The first to look at:
 #'   * `posterior`: `"exact"`, `"far"` (inducing points) or `"far + near"` (inducing points with neighbours);
@@ -153,7 +153,7 @@ formula_fit <- function(method, call, envir, dots) {
   source <- eval(call$data, envir)
   if (wants_workers(args$workers) && !is_source(source)) source <- frame_on_workers(source)
   if (is_source(source)) return(source_fit(method, source, call, args, envir))
-  data <- data_from_formula(call, envir, args$center, args$scale, merge = merges_rows(method),
+  data <- data_from_formula(call_with_places(call, envir), envir, args$center, args$scale, merge = merges_rows(method),
                             likelihood = as_likelihood(args$family), kernel = args$kernel, mean = args$mean)
   start_fit(method, data, call, args)
 }

@@ -22,6 +22,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data$na_action <- attr(mf, "na.action")
   data <- add_formula(data, terms, inputs, call)
   data$frame$required <- data_variables(data$frame, terms, call, envir)
+  data$frame$place <- attr(eval(call$data, envir), "place", exact = TRUE)
   data
 }
 
