@@ -49,11 +49,9 @@ responses_to_try <- function(data, asked) {
   transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
     c(list(NULL), if (open) auto_transforms(data, values))
   uneven <- open && is.null(asked$noise) && values == "many"
+  smooth <- smooth_columns(data$x, data_variables_of(data))
   trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
-    c(list(NULL), if (uneven) {
-      columns <- smooth_columns(data$x, data_variables_of(data))
-      list(noise_trend_of(data, columns, columns))
-    })
+    c(list(NULL), if (uneven && length(smooth)) list(noise_trend_of(data, smooth, smooth)))
   list(transforms = transforms, trends = trends, tails = uneven, plain = plain)
 }
 
