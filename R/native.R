@@ -200,9 +200,9 @@ native_effect_solve <- function(m, columns, groupings, posterior, noise, control
 }
 
 # As native_vecchia(), with the effects of all groupings integrated out. V and b are their covariance and mean.
-native_integrated <- function(data, model, groupings, rows, neighbours, slopes, at) {
+native_integrated <- function(data, model, groupings, rows, neighbours, slopes, at, basis) {
   kernel <- compile_kernel(model$kernel)
-  result <- .Call(ffi_integrated, engine_model(model), groupings, at$rows, data$weights, rows, neighbours,
+  result <- .Call(ffi_integrated, engine_model(model), groupings, at$rows, data$weights, basis, rows, neighbours,
                   as.integer(slopes), at$control)
   if (result$status != 0L) return(as_value(result))
   tied_slopes(kernel, result)

@@ -31,7 +31,7 @@ posterior_of <- function(fit) {
   if (!is.null(fit$factors$inverse)) {
     return(new_posterior("classes", model, fit, fit$data, z = fit$inducing, factors = fit$factors, jitter = fit$jitter))
   }
-  family <- gp_family(fit)
+  family <- method_traits(fit)
   new_posterior("points", model, fit, fit$data, z = fit$inducing, factors = fit$factors, sor = family$sor,
                 fitc = family$fitc, jitter = fit$jitter, norms = fit$norms)
 }

@@ -7,7 +7,8 @@
 #'
 #' @param object a fit of [pfdtc()] or of a `gp_` function.
 #' @param newdata rows to predict: a data frame with the variables of the formula, a matrix with the columns of `x`, or
-#'   a row source ([rows_blocks()]). Default: the training rows.
+#'   a row source ([rows_blocks()]), or an object of \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, which comes back
+#'   with predictions. Default: the training rows.
 #' @param se.fit return standard deviations?
 #' @param interval `"credible"` for f (or `"confidence"`), `"prediction"` for a new response of weight 1, `"conformal"`
 #'   for a new response without assuming normal noise.
@@ -79,6 +80,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
               certified = certified, full_cov = full_cov, hyper_uncertainty = hyper_uncertainty,
               newdata = !is.null(new), re = check_flag(re, "re"))
   if (is_source(new)) return(predict_blocks(object, new, ask, na.action, file))
+  if (is_spatial(new) && by_formula(object)) return(predict_at_places(object, new, ask))
   if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
   response <- response_of(object)
   ask <- check_asked(response, ask)
@@ -103,6 +105,13 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   out <- list(fit = value, se.fit = stats::setNames(said$sd, rows$names))
   if (full_cov) out$cov <- said$cov
   out
+}
+
+# Predicts at the places of a spatial object, and returns one of the same class.
+predict_at_places <- function(fit, new, ask) {
+  if (!isFALSE(ask$full_cov)) abort_input("full_cov", ask$full_cov, "FALSE for a spatial object")
+  args <- ask[!names(ask) %in% c("full_cov", "newdata")]
+  predictions_at(new, do.call(stats::predict, c(list(fit, rows_at_places(fit$frame, new)), args)))
 }
 
 # Returns new_rows() for a prediction of the population, which does not need the groups and tells nothing of new levels.

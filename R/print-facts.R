@@ -13,7 +13,8 @@ fit_facts <- function(fit) {
     Data = describe_data(fit), Response = describe_response(fit), Source = describe_source(fit),
     Mean = describe_mean(fit, linear), Kernel = describe_kernel(fit),
     Noise = if (conjugate) with_numbers(paste0("sd %s", escape_percent(describe_noise(fit))), sqrt(fit$noise)),
-    Posterior = describe_points(fit), Neighbours = describe_neighbours(fit), Trial = describe_trial(fit$trial),
+    Field = describe_field(fit), Posterior = describe_points(fit), Neighbours = describe_neighbours(fit),
+    Trial = describe_trial(fit$trial),
     Auxiliary = describe_aux(fit), Estimation = describe_estimation(fit), Optimiser = describe_convergence(fit),
     "Rows used" = describe_rows_used(fit), Accuracy = describe_tolerance(fit), Check = describe_small_n(fit$small_n),
     Choices = if (length(fit$because)) paste(unlist(fit$because), collapse = " "))
@@ -41,7 +42,7 @@ fit_title <- function(fit) {
 }
 
 posterior_title <- function(fit) {
-  family <- gp_family(fit)
+  family <- method_traits(fit)
   if (isTRUE(family$chooses) && identical(fit$posterior, "exact")) return("exact posterior")
   if (isTRUE(family$chooses) && identical(fit$posterior, "far + near")) return("inducing points with neighbours")
   if (is.null(family$title)) fit$method else sub("^the ", "", family$title)
@@ -186,7 +187,7 @@ describe_estimation <- function(fit) {
   }
   text <- switch(fit$hyper, fixed = "fixed as given", evidence = if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else describe_starts(fit$learned),
                  pilot = "pilot VFE fit, then fixed",
-                 joint = if (is.null(gp_family(fit)$objective)) "log marginal likelihood" else
+                 joint = if (is.null(method_traits(fit)$objective)) "log marginal likelihood" else
                    "jointly with the inducing points", fit$hyper)
   code <- fit$pilot$convergence
   if (is.null(code) || code == 0L) return(text)
@@ -244,7 +245,7 @@ describe_rmse <- function(about) {
 }
 
 describe_evidence <- function(about) {
-  family <- gp_family(about)
+  family <- method_traits(about)
   kind <- if (!response_of(about)$conjugate) response_of(about)$words[["evidence"]] else
     if (family$some) sprintf("of the subsample of %d rows", about$m) else
       if (family$sor || family$fitc) "of the approximate model" else
@@ -267,6 +268,32 @@ describe_time <- function(about) {
   names <- ifelse(names(made) %in% names(words), words[names(made)], names(made))
   paste0(format(signif(sum(unlist(about$seconds)), 3)), " s",
          if (length(made)) sprintf(" (%s evaluations)", paste(made, names, collapse = ", ")))
+}
+
+# Returns nugget, partial sill and practical ranges of a fit whose only inputs are two coordinates, in the words of
+# geostatistics. The practical range is the distance at which the correlation of f has fallen to 0.05.
+describe_field <- function(fit) {
+  columns <- fit$frame$columns
+  v <- fit$frame$variables
+  globe <- length(v) == 1L && v[[1L]]$kind == "sphere"
+  flat <- length(columns) == 2L && any(grepl(horizontal_names, columns, TRUE)) &&
+    any(grepl(vertical_names, columns, TRUE))
+  if (!response_of(fit)$conjugate || !(globe || flat) || varies(fit$kernel)) return(NULL)
+  ranges <- signif(vapply(if (globe) 3L else 1:2, practical_range, 0, fit$kernel, length(columns)), 3)
+  range <- if (globe) sprintf("%g km", ranges) else
+    if (ranges[1L] == ranges[2L]) sprintf("%g", ranges[1L]) else paste(ranges, "along", columns, collapse = ", ")
+  with_numbers(paste("nugget %s, partial sill %s, practical range", range), c(fit$noise, total_variance(fit$kernel)))
+}
+
+# Returns the distance along a column at which the kernel has fallen to a twentieth; Inf if it never does.
+practical_range <- function(column, kernel, d) {
+  share <- function(log_r) {
+    z <- replace(numeric(d), column, exp(log_r))
+    native_kernel_matrix(kernel, matrix(0, 1L, d), t(z))[1L] / total_variance(kernel) - 0.05
+  }
+  ends <- log(range(kernel_lengths(kernel, d))) + c(-5, 12)
+  if (!all(is.finite(ends)) || share(ends[2L]) > 0) return(Inf)
+  exp(stats::uniroot(share, ends, tol = 1e-8)$root)
 }
 
 # Returns a data frame of the inputs: name (that of the lengthscale in coef()), unit and range. A fit without its data

@@ -18,6 +18,11 @@
 #'   In a kernel, `inputs = ~ sphere(lon, lat)` reads the term of the formula. [predict()][predict.gp_fit] takes `lon`
 #'   and `lat` from `newdata`. Figures have panels for longitude and latitude.
 #'
+#'   An object of the package \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars} as `data` brings its places: `y ~ 1` fits
+#'   them alone, `y ~ a` beside `a`. Longitudes and latitudes become `sphere(lon, lat)`, other coordinates `x + y`. Lines
+#'   and polygons stand at their centroids, rasters at their cells. `predict()` at such an object returns one of the same
+#'   class, and takes another reference system.
+#'
 #'   A fit sends a message if columns that are named as longitude and latitude are used as plain numbers where that
 #'   distorts distances.
 #' @section Errors and invariants: class `pfdtc_error_input` for latitudes beyond -90 and 90. -180 and 180 give the same
@@ -132,6 +137,10 @@ times_of <- function(spec, days) {
 
 longitude_names <- "^(lon|long|lng|longitude)$"
 latitude_names <- "^(lat|latitude)$"
+
+# Names of coordinates, flat or not.
+horizontal_names <- "^(lon|long|lng|longitude|x|easting)$"
+vertical_names <- "^(lat|latitude|y|northing)$"
 
 # Sends a message if columns named as longitude and latitude are plain numbers and that distorts distances: a degree of
 # longitude is half as long again at one place than at another, or longitudes span a quarter of the globe.

@@ -75,14 +75,16 @@ SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s
 SEXP ffi_effect_predict(SEXP points, SEXP effects, SEXP posterior, SEXP x, SEXP keep,
                         SEXP control);
 /* list(status, value, score, information, V, b): ffi_vecchia() with the effects integrated out, see integrated.h */
-SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP targets,
-                    SEXP neighbours, SEXP slopes, SEXP control);
+SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP noise_basis,
+                    SEXP targets, SEXP neighbours, SEXP slopes, SEXP control);
 /* list(P, v, yy, log_d) of near_effects.h; near: list(u, d, rows, r) as ffi_near() keeps them */
 SEXP ffi_near_effects(SEXP model, SEXP effects, SEXP rows, SEXP near, SEXP control);
 /* list(status, C, x, inverse): C C' = I + A (lower triangle read), x = (I + A)^{-1} b, and the inverse or NULL */
 SEXP ffi_factor(SEXP A, SEXP b, SEXP invert);
-struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP targets,
-                                 SEXP neighbours, SEXP slopes, SEXP control);
+/* every term once */
+struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis,
+                                 SEXP targets, SEXP neighbours, SEXP slopes,
+                                 SEXP control);
 /* score and information */
 void pack_vecchia(SEXP result, const struct vecchia *whole);
 
