@@ -35,13 +35,9 @@ shared_lengthscales <- function(inputs, names, variables, given = NULL) {
 
 shared_by <- function(groups) stats::setNames(match(groups, unique(groups)), groups)
 
-# Returns the kernel with the shared lengthscales of an open kernel.
-with_shared <- function(kernel, open) {
-  change_leaves(kernel, function(leaf) {
-    if (!is_mean(leaf) && is.null(leaf$inputs)) leaf$shared <- open$shared
-    leaf
-  })
-}
+shares_lengthscale <- function(leaf) isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")
+
+is_group <- function(leaf) identical(leaf$profile, "group")
 
 has_shared <- function(leaf) !is.null(leaf$shared) && !shares_lengthscale(leaf)
 

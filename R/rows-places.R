@@ -158,3 +158,9 @@ message_if_degrees <- function(x) {
     "in the data. sphere(%s, %s) in the formula has the right distances."), names[1L], names[2L], 111.2 * width[1L],
     111.2 * width[2L], names[1L], names[2L]))
 }
+
+# Returns the columns of each variable.
+columns_of_variables <- function(variables) {
+  width <- vapply(variables, `[[`, 1L, "width")
+  unname(split(seq_len(sum(width)), rep(seq_along(width), width)))
+}
