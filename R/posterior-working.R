@@ -140,7 +140,7 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
        sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(total_curvature(found), 0) * found$left))
 }
 
-parts_of_mode <- c("L", "C", "G", "beta", "inverse", "residual", "jitter", "decrement", "steps")
+parts_of_mode <- c("L", "C", "G", "beta", "inverse", "shift", "residual", "jitter", "decrement", "steps")
 
 # Returns W of each row; for several classes its trace.
 total_curvature <- function(found) {

@@ -175,7 +175,7 @@ log_densities <- function(fit, response, given, f, rows) {
   known <- which(!is.na(rowSums(as.matrix(f$mean))) & !is.na(given$y))
   given <- take_sites(given[intersect(c("y", "size"), names(given))], known)
   out <- stats::setNames(rep(NA_real_, length(rows$index)), rows$names)
-  out[known] <- response_log_density(response, given, take_rows_of(f[c("mean", "var", "noise")], known))
+  out[known] <- response_log_density(response, given, take_rows_of(f[intersect(c("mean", "var", "shift", "noise"), names(f))], known))
   out
 }
 

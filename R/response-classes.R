@@ -1,6 +1,7 @@
 # Responses that are one of K classes a row: the family multinomial(), and what a distribution of log odds is on the
-# scale of probabilities. A distribution at n rows is list(mean [n, K - 1], var [n, (K - 1)^2]): log odds of the second
-# and later classes against the first, and their covariance matrix at each row, column by column.
+# scale of probabilities. A distribution at n rows is list(mean [n, K - 1], var [n, (K - 1)^2], shift [n, K - 1]): modes
+# of the log odds of the second and later classes against the first, their covariance matrix at each row, column by
+# column, and the distance of their mean from the mode. Averages use the mean.
 
 #' Responses with more than two classes
 #'
@@ -81,7 +82,7 @@ take_rows_of <- function(f, rows) {
 as_log_odds <- function(at, center) {
   K <- ncol(at$mean) + 1L
   D <- odds_of_contrasts(K)
-  list(mean = at$mean %*% t(D) + rep(center[-1L] - center[1L], each = nrow(at$mean)), var = at$var %*% t(kronecker(D, D)))
+  list(shift = at$shift %*% t(D), mean = at$mean %*% t(D) + rep(center[-1L] - center[1L], each = nrow(at$mean)), var = at$var %*% t(kronecker(D, D)))
 }
 
 # Returns probabilities (n x K) from log odds (n x (K - 1)).
@@ -123,10 +124,11 @@ class_moments <- function(f) {
   q <- ncol(f$mean)
   n <- nrow(f$mean)
   rule <- normal_rule(q)
+  middle <- f$mean + f$shift
   L <- row_choleskys(f$var, q)
   mean <- square <- matrix(0, n, q + 1L)
   for (s in seq_along(rule$weight)) {
-    odds <- f$mean
+    odds <- middle
     for (j in seq_len(q)) odds <- odds + rule$z[s, j] * L[[j]]
     p <- softmax_of(odds)
     mean <- mean + rule$weight[s] * p
