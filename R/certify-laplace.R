@@ -33,8 +33,8 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 # Adds the mean response and its bounds. It increases in the mean of f. In the variance of f a rate increases and a
 # probability moves towards one half, so that its extremes are at the corners.
 with_response <- function(out, likelihood) {
-  if (likelihood$link == "identity") return(out) # it is f
   response <- as_response(likelihood)
+  if (likelihood$link == "identity" || is_ordered(response)) return(out) # it is f, or several numbers
   corner <- function(mean, sd) response_moments(response, mean, sd^2)$mean
   corners <- cbind(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper),
                    corner(out$mean_upper, out$sd_lower), corner(out$mean_upper, out$sd_upper))

@@ -62,7 +62,8 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
   structure(out, class = c("pfdtc_exceedance", "data.frame"),
             about = list(threshold = threshold, prob = prob, of = of, certified = certified, draws = draws),
-            figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]), data = numeric_data(fit)))
+            figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]), data = numeric_data(fit),
+                          variables = variables_by_name(fit)))
 }
 
 check_thresholds <- function(threshold, n) {

@@ -20,6 +20,12 @@ complete_likelihood <- function(data, asked) {
   asked$noise <- 1
   asked$likelihood[c("levels", "trials")] <- list(data$levels, !is.null(data$sites$size))
   asked$likelihood$unit <- unit_of_f(asked$likelihood, data$sites)
+  middle <- as_response(asked$likelihood)$middle
+  if (is.function(middle)) {
+    w <- if (is.null(data$sites$weight)) 1 else data$sites$weight
+    asked$likelihood$middle <- middle(data$sites, w, data$levels)
+    if (!length(asked$likelihood$middle)) asked$likelihood[c("learned", "theta")] <- list(FALSE, numeric())
+  }
   least <- as_response(asked$likelihood)$least
   asked$likelihood$least <- if (!is.null(least)) least(data$sites)
   message_if_response_constant(data, asked$likelihood)
@@ -73,7 +79,7 @@ learn_laplace_stage <- function(data, s, state) {
   found <- run_stage(state, "learn", learn_laplace(data, s, start, state), otherwise = state$so_far)
   if (is.null(found)) found <- start
   found$model <- new_model(found$kernel, 1)
-  found$more_df <- c(isTRUE(s$center) * functions_of_f(s$likelihood), s$likelihood$learned)
+  found$more_df <- c(isTRUE(s$center) * functions_of_f(s$likelihood), s$likelihood$learned * length(found$theta))
   found
 }
 

@@ -109,9 +109,11 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   learned$kernel <- best$kernel
   learned$model <- new_model(best$kernel, 1)
   if (likelihood$learned) { # for a mode that is too smooth, theta is too small
-    logs <- log(likelihood$theta) + c(-1, 1) * log(near_trial$theta)
-    of_log <- function(log) sum(trial$score(best$mean, best$var, exp(log)))
-    likelihood$theta <- learned$theta <- exp(stats::optimize(of_log, logs, maximum = TRUE)$maximum)
+    first <- likelihood$theta[1L]
+    logs <- log(first) + c(-1, 1) * log(near_trial$theta)
+    at <- function(log) likelihood$theta / first * exp(log)
+    of_log <- function(log) sum(trial$score(best$mean, best$var, at(log)))
+    likelihood$theta <- learned$theta <- at(stats::optimize(of_log, logs, maximum = TRUE)$maximum)
   }
   near <- near_laplace(data, z, best$f, trial$sites_of(seq_len(n)), learned$model, default_neighbours, plan$run,
                        best$step, near_trial$settled)

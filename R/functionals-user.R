@@ -262,8 +262,7 @@ input_shares <- function(fit) {
   if (is.null(x) || nrow(x) < 5L || G < 2L || !is.data.frame(fit$learned)) return(NULL)
   each <- if (is.null(fit$near)) nrow(fit_points(fit)) else share_sample[["near"]] # what a prediction costs
   n <- min(share_sample[["rows"]], ceiling(share_sample[["values"]] / (each * (G + 2))))
-  root <- stats::uniroot(function(g) g^(2 * G + 1) - g - 1, c(1, 2), tol = 1e-12)$root
-  u <- (0.5 + outer(seq_len(n), root^-seq_len(2 * G))) %% 1 # Roberts' sequence
+  u <- roberts_sequence(n, 2 * G)
   sample_of <- function(shift) {
     out <- matrix(0, n, ncol(x))
     for (j in seq_len(G)) {
@@ -284,6 +283,12 @@ input_shares <- function(fit) {
   if (!isTRUE(var > 0)) return(NULL)
   data.frame(input = names(inputs), alone = pmax(colMeans((f_b - mean(f_b)) * (f_c - f_a)) / var, 0),
              total = colMeans((f_a - f_c)^2) / (2 * var), row.names = NULL)
+}
+
+# Returns n quasi-random rows of d numbers between 0 and 1 (Roberts' sequence).
+roberts_sequence <- function(n, d) {
+  root <- stats::uniroot(function(g) g^(d + 1) - g - 1, c(1, 2), tol = 1e-12)$root
+  (0.5 + outer(seq_len(n), root^-seq_len(d))) %% 1
 }
 
 # Returns predict(type = "derivative"): the slope of f along one input. Offsets do not change it.

@@ -175,8 +175,9 @@ parameter_suffix <- function(leaf, what, at, columns) {
   if (what == "lengthscale") {
     return(if (shares_lengthscale(leaf)) "" else paste0(".", lengthscale_names(leaf, columns)[at]))
   }
-  if (what != "parameters") return("")
   levels <- leaf$levels
+  if (what == "scale") return(paste0(".", levels[at + 1L]))
+  if (what != "parameters") return("")
   n <- length(levels)
   switch(leaf$correlation, exchangeable = ".distance", ordered = sprintf(".gap.%s.%s", levels[at], levels[at + 1L]),
          full = {

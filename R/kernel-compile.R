@@ -14,7 +14,7 @@ factor_parameters <- list(
   rq = c("lengthscale", "alpha"), periodic = c("lengthscale", "period"), linear = character(), mean = character(),
   polynomial = "offset", additive = c("lengthscale", "additive.share", "additive.ratio"),
   pairwise = c("lengthscale", "additive.share", "additive.ratio", "additive.pairs"),
-  categorical = "parameters", white = character(), constant = character())
+  categorical = "parameters", group = c("scale", "parameters"), white = character(), constant = character())
 
 # Returns the parameters of a factor. A factor whose profile is not chosen yet has lengthscales.
 leaf_parameters <- function(leaf) if (is.null(leaf$profile)) "lengthscale" else factor_parameters[[leaf$profile]]
@@ -22,13 +22,18 @@ leaf_parameters <- function(leaf) if (is.null(leaf$profile)) "lengthscale" else 
 # Returns the number of parameters of one kind that a factor has once its columns are known.
 parameter_count <- function(leaf, what) {
   switch(what, lengthscale = if (shares_lengthscale(leaf)) 1L else length(lengthscale_names(leaf, leaf$inputs)),
-         parameters = categorical_size(leaf), 1L)
+         parameters = categorical_size(leaf), scale = table_rows(leaf) - 1L, 1L)
 }
 
 shares_lengthscale <- function(leaf) isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")
 
+is_group <- function(leaf) identical(leaf$profile, "group")
+
+# Returns the number of rows of a table of correlations: the levels of a factor, or the effects of a level of a group.
+table_rows <- function(leaf) length(leaf$inputs) - if (is_group(leaf)) 1L - leaf$intercept else 0L
+
 categorical_size <- function(leaf) {
-  n <- length(leaf$inputs)
+  n <- table_rows(leaf)
   switch(leaf$correlation, given = 0L, exchangeable = 1L, ordered = n - 1L, full = n * (n - 1L) / 2L)
 }
 
@@ -102,7 +107,7 @@ compile_kernel <- function(kernel) {
 # Returns a factor as the engine reads it, without its parameters.
 engine_factor <- function(leaf) {
   list(profile = leaf$profile, columns = as.integer(leaf$inputs), isotropic = as.integer(isTRUE(leaf$isotropic)),
-       power = if (is.null(leaf$degree)) 0L else as.integer(leaf$degree), correlation = leaf$correlation,
+       power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]), correlation = leaf$correlation,
        table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
          if (!is.null(leaf$given)) c(leaf$given))
 }
@@ -160,7 +165,10 @@ has_profile <- function(kernel, profiles) {
 is_rough <- function(kernel) has_profile(kernel, c("matern12", "matern32", "matern52"))
 
 # Returns TRUE if k(x, x) may differ between rows.
-varies <- function(kernel) has_profile(kernel, c("linear", "polynomial", "mean"))
+varies <- function(kernel) {
+  has_profile(kernel, c("linear", "polynomial", "mean")) ||
+    any(vapply(as_sum(kernel)$leaves, function(l) is_group(l) && !identical(l$group$design, 1), NA))
+}
 
 # Returns TRUE if the factor depends on distances only.
 is_stationary <- function(leaf) "lengthscale" %in% factor_parameters[[leaf$profile]]
@@ -186,7 +194,7 @@ kernel_structure <- function(kernel) {
   kernel <- as_sum(kernel)
   list(lapply(kernel$leaves, function(l) {
     list(l$profile, as.integer(l$inputs), isTRUE(l$isotropic), l$degree, l$correlation, l$given, l$centre,
-         l$rate, l$base, l$groups, l$shared)
+         l$rate, l$base, l$groups, l$intercept, l$shared)
   }), lapply(kernel$terms, function(t) as.integer(t$leaves)))
 }
 
@@ -223,6 +231,6 @@ kernel_lengths <- function(kernel, d) {
 smooth_inputs <- function(kernel) {
   leaves <- as_sum(kernel)$leaves
   columns <- function(of) unlist(lapply(leaves[of], `[[`, "inputs"))
-  stays <- vapply(leaves, function(l) l$profile %in% c("categorical", "white"), NA)
+  stays <- vapply(leaves, function(l) l$profile %in% c("categorical", "white", "group"), NA)
   sort(setdiff(columns(!stays), columns(stays)))
 }

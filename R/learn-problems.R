@@ -242,13 +242,14 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   n_kernel <- ncol(basis)
   with_center <- isTRUE(s$center)
   with_theta <- response$learned
+  n_theta <- length(now$theta)
   at_par <- function(par) {
     par <- unname(par)
     rest <- par[-seq_len(n_kernel)]
     if (!n_kernel) rest <- par
     list(kernel = parameters$at(parameters$start + drop(basis %*% par[seq_len(n_kernel)]))$kernel,
          center = if (with_center) rest[seq_along(now$center)] else now$center,
-         theta = if (with_theta) exp(rest[length(rest)]) else now$theta)
+         theta = if (with_theta) exp(utils::tail(rest, n_theta)) else now$theta)
   }
   warm <- list2env(list(at = list()), parent = emptyenv())
   least <- NULL
@@ -262,15 +263,15 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
               if (with_theta) log(at$theta / response$theta_middle) / laplace_priors$theta)
     list(value = -(sum(beyond * pull) + sum(more^2)) / 2,
          slope = -c(crossprod(basis, pull[free]), more / c(if (with_center) rep(center_sd, length(now$center)),
-                                                           if (with_theta) laplace_priors$theta)))
+                                                           if (with_theta) rep(laplace_priors$theta, n_theta))))
   }
   evaluate <- function(par) {
     at <- at_par(par)
     logs <- parameters$start + drop(basis %*% par[seq_len(n_kernel)])
     too_far <- parameters$too_far(logs)
     if (!is.null(too_far)) return(list(value = Inf, reason = too_far))
-    if (with_theta && !(at$theta > max(1e-6 * unit, s$likelihood$least) && at$theta < 1e8 * unit)) {
-      return(list(value = Inf, reason = sprintf("%s is out of range", response$shape)))
+    if (with_theta && !all(at$theta > max(1e-6 * unit, s$likelihood$least) & at$theta < 1e8 * unit)) {
+      return(list(value = Inf, reason = sprintf("%s is out of range", response$shape[1L])))
     }
     sites <- response$at(at$theta, at$center)
     e <- native_laplace(z, rows$x, sites, at$kernel, 1e-8, warm$at, want = 2L, control = run)

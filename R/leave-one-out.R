@@ -85,6 +85,9 @@ standardised_response <- function(fit) {
   data <- training_data(fit)
   p <- response_moments(response, loo$mean, loo$var)
   w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
+  if (is.null(response$variance)) { # the sd of the response, which a weight does not change
+    return((data$response - p$mean) / sqrt(variance_of_class(response, loo$mean, sqrt(loo$var))))
+  }
   (data$response - p$mean) / sqrt(response$variance(p$mean, p$sd, sizes_given(data), response$theta) / w + p$sd^2)
 }
 

@@ -198,6 +198,7 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
     draws <- untransformed(object$transform, draws + ifelse(is.na(sd), NA, 1) * sd * stats::rnorm(n * nsim))
   }
   colnames(draws) <- paste0("sim_", seq_len(nsim))
+  if (type == "response" && is_ordered(response_of(object))) draws <- classes_of(response_of(object), draws)
   structure(data.frame(draws, row.names = if (!is.null(rows$names)) make.unique(rows$names)),
             seed = state_used)
 }
@@ -210,12 +211,28 @@ residuals_other <- function(fit, type) {
   data <- training_data(fit)
   padded <- function(v) stats::naresid(fit$na.action, v)
   mean <- stats::predict(fit, type = if (type == "loo") "loo" else "response")
+  if (is.matrix(mean)) mean <- drop(mean %*% seq_len(ncol(mean))) # of the numbers of ordered classes
   r <- padded(data$response) - mean
   if (type %in% c("response", "loo")) return(r)
   w <- if (is.null(data$prior_weights)) 1 else padded(data$prior_weights)
   size <- padded(sizes_given(data))
+  if (type == "pearson" && is.null(response$variance)) {
+    latent <- stats::predict(fit, se.fit = TRUE)
+    return(r * sqrt(w / variance_of_class(response, latent$fit, latent$se.fit)))
+  }
   if (type == "pearson") return(r * sqrt(w / response$variance(mean, 0, size, response$theta)))
+  if (is.null(response$deviance)) return(sign(r) * padded(all_rows(data, deviances_at(fit, response, data), NA)))
   sign(r) * sqrt(pmax(w * response$deviance(padded(data$response), mean, size, response$theta), 0))
+}
+
+# Returns the roots of twice the difference from the largest log likelihood, at the latent mean.
+deviances_at <- function(fit, response, data) {
+  sites <- engine_sites(fit$likelihood, data$sites, fit$center)
+  f <- latent_at(fit, data$x)$mean + data$sites$offset
+  best <- response$best(data$sites, response$theta)
+  open <- !is.finite(best)
+  top <- ifelse(open, 0, native_likelihood(sites, ifelse(open, 0, best))[1L, ])
+  sqrt(pmax(2 * (top - native_likelihood(sites, f)[1L, ]), 0))
 }
 
 # Draws responses given f. New rows have one trial each. A row of weight 0 has no distribution (NA).

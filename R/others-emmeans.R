@@ -41,5 +41,6 @@ emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
 # Returns what emmeans needs to go from f to the response.
 link_labels <- function(fit) {
   if (fit_link(fit) == "identity") return(list())
-  list(tran = fit_link(fit), inv.lbl = if (response_of(fit)$reads == "classes") "prob" else "rate")
+  list(tran = fit_link(fit), inv.lbl = if (response_of(fit)$reads == "classes") "prob" else
+    if (response_of(fit)$discrete) "rate" else "response")
 }

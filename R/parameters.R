@@ -62,7 +62,8 @@ parameter_units <- function(kernel, x, power) {
     row <- switch(table$what[i], variance = unit_of_variance(of_term, x, power, length(terms)),
                   lengthscale = unit_of_lengthscale(leaf, table$at[i], x), period = unit_of_period(leaf, x),
                   offset = list(unit = mean_square(leaf, x), sd = 1.5), alpha = list(low = 1e-2),
-                  parameters = list(low = 1e-4, high = 1e2), unit_of_share(table$what[i], leaf))
+                  parameters = list(low = 1e-4, high = 1e2), scale = unit_of_scale(leaf, table$at[i], x),
+                  unit_of_share(table$what[i], leaf))
     table[i, names(row)] <- row
   }
   table
@@ -98,10 +99,20 @@ unit_of_variance <- function(leaves, x, power, n_terms) {
 one_term <- function(leaves, x) {
   leaves <- lapply(leaves, function(l) {
     if (identical(l$profile, "polynomial") && is.null(l$offset)) l$offset <- mean_square(l, x)
+    if (is_group(l)) {
+      l$scale <- vapply(seq_len(table_rows(l) - 1L), function(at) unit_of_scale(l, at, x)$unit, 0)
+      l$parameters <- rep(1, categorical_size(l))
+    }
     l
   })
   list(leaves = lapply(leaves, function(l) if (is.null(l$profile)) c(l, profile = "se") else l),
        terms = list(list(variance = 1, leaves = seq_along(leaves))))
+}
+
+# The sd of an effect over that of the first has the unit of one input over the other.
+unit_of_scale <- function(leaf, at, x) {
+  size <- sqrt(c(rep(1, leaf$intercept), colMeans(x[, leaf$inputs[-1L], drop = FALSE]^2)))
+  list(unit = if (all(size[c(1L, at + 1L)] > 0)) size[1L] / size[at + 1L] else 1, sd = 1.5, low = 1e-4, high = 1e4)
 }
 
 mean_square <- function(leaf, x) {

@@ -26,8 +26,8 @@
 #'   paper, without or with moves of inducing points.
 #' @param aux the objective's auxiliary distribution, see [aux_sor()]; a given one moves inducing points.
 #' @param neighbours number of nearest neighbours in a prediction. Default: 40 or 0, by the data.
-#' @param family,approx [gaussian()], [binomial()], [poisson()], [nb()] or [student()]; for all but the first, Laplace's
-#'   approximation or `"vi"`, the best normal distribution.
+#' @param family,approx [gaussian()], [binomial()], [poisson()], [nb()], `Gamma("log")`, [ordinal()] or [student()]; for
+#'   all but the first, Laplace's approximation or `"vi"`, the best normal distribution.
 #' @param mean a linear mean, as a one-sided formula (`~ x1 + x2`, `~ .`). Default: a constant.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; `fit$transform` of another fit;
 #'   `"auto"`: the best by log marginal likelihood, with constant or smooth noise, see `fit$response`.
@@ -153,7 +153,7 @@ formula_fit <- function(method, call, envir, dots) {
   if (wants_workers(args$workers) && !is_source(source)) source <- frame_on_workers(source)
   if (is_source(source)) return(source_fit(method, source, call, args, envir))
   data <- data_from_formula(call, envir, args$center, args$scale, merge = merges_rows(method),
-                            likelihood = as_likelihood(args$family), kernel = args$kernel)
+                            likelihood = as_likelihood(args$family), kernel = args$kernel, mean = args$mean)
   start_fit(method, data, call, args)
 }
 

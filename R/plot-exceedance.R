@@ -1,9 +1,15 @@
 # The figure of exceedance(): a line for one numeric input, a map for two.
 
+# Returns fit_variables() by name.
+variables_by_name <- function(fit) {
+  all <- fit_variables(fit)
+  stats::setNames(all, panel_names(all))
+}
+
 # Returns a data frame of the numeric inputs at the rows x.
 numeric_inputs <- function(fit, x) {
-  numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
-  stats::setNames(as.data.frame(lapply(numeric, function(v) x[, v$columns])), vapply(numeric, `[[`, "", "name"))
+  numeric <- Filter(function(v) is.null(v$values), variables_by_name(fit))
+  as.data.frame(lapply(numeric, value_along, x), optional = TRUE)
 }
 
 # Returns the numeric inputs of at most 2,000 training rows, NULL if the fit has none.
@@ -28,7 +34,8 @@ exceedance_figure <- function(x) {
   shown <- as.character(x$region)
   shown[shown %in% "undecided"] <- if (is.null(x$because)) "data" else as.character(x$because)[shown %in% "undecided"]
   draw <- if (length(vary) == 1L) exceedance_line else exceedance_map
-  draw(x, inputs[vary], figure$data[vary], factor(shown, names(region_colours)), about)
+  shown <- factor(shown, names(region_colours))
+  draw(x, inputs[vary], figure$data[vary], shown, about, figure$variables[names(inputs)[vary]])
 }
 
 exceedance_keys <- function(shown, about, pch = 22) {
@@ -39,7 +46,7 @@ exceedance_keys <- function(shown, about, pch = 22) {
 }
 
 # The regions are a strip along the bottom, below the probability and its certified bounds.
-exceedance_line <- function(x, inputs, data, shown, about) {
+exceedance_line <- function(x, inputs, data, shown, about, variables) {
   o <- order(inputs[[1L]])
   at <- inputs[[1L]][o]
   edges <- c(at[1L], (at[-1L] + at[-length(at)]) / 2, at[length(at)])
@@ -67,7 +74,7 @@ exceedance_label <- function(about) {
 }
 
 # Places on a grid are cells, others are dots.
-exceedance_map <- function(x, inputs, data, shown, about) {
+exceedance_map <- function(x, inputs, data, shown, about, variables) {
   values <- lapply(inputs, function(v) sort(unique(v)))
   whole <- prod(lengths(values)) == nrow(x)
   marks <- unlist(lapply(levels(droplevels(shown)), function(region) {
@@ -80,7 +87,7 @@ exceedance_map <- function(x, inputs, data, shown, about) {
   }), FALSE)
   rows <- if (!is.null(data)) layer("dots", data[[1L]], data[[2L]], pch = 16, col = data_colour(nrow(data)),
                                     cex = if (nrow(data) > 200) 0.3 else 0.6)
-  asp <- map_asp(names(inputs), values[[2L]])
+  asp <- map_asp(variables, values[[2L]])
   panel <- list(args = c(list(xlab = names(inputs)[1L], ylab = names(inputs)[2L], xlim = range(values[[1L]]),
                               ylim = range(values[[2L]])), if (!is.na(asp)) list(asp = asp)), layers = c(marks, rows))
   keys <- rbind(exceedance_keys(shown, about), if (!is.null(data)) data_key(FALSE))

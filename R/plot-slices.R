@@ -120,7 +120,7 @@ on_scale <- function(fit, p, type, noise = 0) {
 # `p` is the posterior at the rows, NULL for a single variable.
 # With a transform both are on its scale, and the sum is brought back.
 partial_response <- function(fit, slice, rows, p) {
-  if (response_of(fit)$reads == "classes") return(fit$data$response[rows$keep])
+  if (response_of(fit)$reads %in% c("classes", "ordered")) return(fit$data$response[rows$keep])
   if (fit_link(fit) == "identity") {
     t <- fit$transform
     if (!is.null(p)) {
@@ -146,7 +146,8 @@ slice_label <- function(fit, type) {
   link <- fit_link(fit)
   if (link == "identity") return(if (type == "link" && !is.null(fit$transform)) paste("f, for", name) else name)
   if (type == "link") return(sprintf("%s of %s", link, name))
-  if (link == "log") return(paste("rate of", name))
+  if (is_ordered(response_of(fit))) return(paste("number of the class of", name))
+  if (link == "log") return(paste(if (response_of(fit)$discrete) "rate of" else "mean of", name))
   success <- response_of(fit)$levels[2L]
   if (!is.null(success)) sprintf("P(%s = %s)", name, success) else "P(success)"
 }

@@ -6,7 +6,7 @@ predict_intervals <- c("none", "credible", "prediction", "conformal")
 
 # The combinations that exist: for each kind of response, a row a type, with the intervals and the arguments beside it.
 # "normal": Gaussian; "transformed": Gaussian after a transform; "other": counts and numbers; "classes": one of two;
-# "labels": one of several.
+# "labels": one of several; "ordered": one of several in an order.
 allowed <- local({
   each <- c("none", "credible", "prediction")
   row <- function(intervals, ...) list(intervals = intervals, with = c(...))
@@ -30,11 +30,15 @@ allowed <- local({
     replace(row, "intervals", list(setdiff(row$intervals, "prediction")))
   })
   classes$class <- row("none", "hyper_uncertainty", "newdata")
+  ordered <- utils::modifyList(other[names(other) != "median"], list(
+    response = row("none", "se.fit", "hyper_uncertainty", "newdata"), loo = row("none", "se.fit"),
+    class = classes$class))
   each_class <- row(c("none", "credible"), "se.fit", "newdata")
   labels <- list(latent = each_class, mean = each_class, response = each_class, density = plain$density,
                  class = row(c("none", "prediction", "conformal"), "newdata"),
                  loo = row(c("none", "credible"), "se.fit"), loo_latent = row(c("none", "credible"), "se.fit"))
-  list(normal = normal, transformed = transformed, other = other, classes = classes, labels = labels)
+  list(normal = normal, transformed = transformed, other = other, classes = classes, labels = labels,
+       ordered = ordered)
 })
 
 # Checks the arguments of predict() and their combination. `ask`: a list of them by name.
@@ -58,13 +62,13 @@ check_asked <- function(response, ask) {
   beside <- sprintf("beside type = \"%s\" %s", ask$type, of)
   if (!ask$interval %in% row$intervals) {
     abort_input("interval", paste(quoted(ask$interval), beside), list_quoted(row$intervals, "\""), hint =
-                  if (response$reads == "classes") "Use type = \"response\" for the probability of a success.")
+                  if (response$reads %in% c("classes", "ordered")) "Use type = \"response\" for probabilities.")
   }
   for (flag in c(flags, "newdata")) {
     if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("given", beside), "left out there")
   }
   check_pairs(response, ask)
-  if (ask$type == "mean" && !response$conjugate) ask$type <- "response"
+  if (ask$type == "mean" && !response$conjugate && !is_ordered(response)) ask$type <- "response"
   ask
 }
 

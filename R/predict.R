@@ -27,10 +27,10 @@
 #' @details
 #' | `type` | Prediction |
 #' | --- | --- |
-#' | `"mean"`, `"response"` | mean response, averaged over f |
+#' | `"mean"`, `"response"` | mean response, averaged over f; `"response"` of classes: their probabilities |
 #' | `"latent"`, `"link"` | f, with its offset |
 #' | `"median"` | median of a transformed response, count or share |
-#' | `"class"` | the more probable class |
+#' | `"class"` | the most probable class |
 #' | `"density"` | log predictive density of the response in `newdata` |
 #' | `"loo"`, `"loo_latent"` | each training row given all others, see [leave_one_out] |
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
@@ -82,8 +82,11 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   rows$size <- sizes_asked(object, response, rows, new, ask)
   f <- latent_asked(object, rows, ask)
   if (has_labels(response) && ask$type != "density") return(predict_labels(object, response, f, rows$names, ask))
-  if (ask$type == "class") return(class_of(response$levels, f$mean))
+  if (ask$type == "class") return(class_of(response, f))
   if (ask$type == "density") return(log_densities(object, response, responses_asked(object, new), f, rows))
+  if (is_ordered(response) && ask$type == "response") {
+    return(shares_asked(response, stats::setNames(f$mean, rows$names), f$var, se.fit))
+  }
   said <- response_say(response, f, f, ask)
   value <- in_shape(said, rows$names)
   if (!se.fit && !full_cov) return(value)
@@ -154,7 +157,10 @@ sizes_asked <- function(fit, response, rows, newdata, ask) {
 }
 
 # Returns the class whose averaged probability is above one half, which is that of the sign of f: links are symmetric.
-class_of <- function(levels, mean) {
+class_of <- function(response, f) {
+  levels <- response$levels
+  mean <- f$mean
+  if (is_ordered(response)) return(likeliest_class(response, mean, f$var))
   if (is.null(levels)) return(stats::setNames(as.integer(mean > 0), names(mean)))
   if (identical(levels, c("FALSE", "TRUE"))) return(mean > 0)
   stats::setNames(factor(levels[1L + (mean > 0)], levels = levels), names(mean))
@@ -239,6 +245,7 @@ predict_loo <- function(fit, response, ask) {
   if (has_labels(response)) return(loo_labels(fit, response, loo, ask))
   f <- list(mean = loo$mean, var = loo$var, lower = loo$mean, upper = loo$mean, top = loo$var, noise = loo$noise,
             size = if (!response$conjugate) sizes_given(training_data(fit)))
+  if (is_ordered(response) && ask$type == "loo") return(shares_asked(response, loo$mean, loo$var, ask$se.fit, padded))
   ask$type <- if (ask$type == "loo_latent") "latent" else "response"
   said <- response_say(response, f, f, ask)
   value <- padded(if (ask$interval == "none") said$fit else in_shape(said, names(said$fit)))

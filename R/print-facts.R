@@ -45,8 +45,6 @@ posterior_title <- function(fit) {
   if (is.null(family$title)) fit$method else sub("^the ", "", family$title)
 }
 
-count_of <- function(n, what) sprintf("%d %s%s", n, what, plural_s(n))
-
 describe_data <- function(fit) {
   omitted <- if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted
   inputs <- length(fit$frame$columns)
@@ -55,7 +53,7 @@ describe_data <- function(fit) {
   paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
          count_of(inputs, "input"),
          if (variables && variables != inputs) sprintf(" (%s)", count_of(variables, "variable")),
-         if (has_labels(response_of(fit))) {
+         if (has_labels(response_of(fit)) || is_ordered(response_of(fit))) {
            sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
          } else if (!is.null(levels)) sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L]),
          if (!is.null(fit$chosen)) sprintf("; subsample of %s", count_of(fit$m, "random row")))
@@ -64,13 +62,16 @@ describe_data <- function(fit) {
 # Returns what is not in the title: a shape parameter or a transform.
 describe_response <- function(fit) {
   if (is.null(fit$theta)) return(describe_transform(fit$transform))
-  sprintf("%s, %s %s", response_of(fit)$full_label, response_of(fit)$shape, format(signif(fit$theta, 4)))
+  response <- response_of(fit)
+  if (is_ordered(response)) return(describe_cuts(fit, response))
+  sprintf("%s, %s %s", response$full_label, response$shape, format(signif(fit$theta, 4)))
 }
 
 fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
 
 # Returns NULL without a mean. Coefficients of a linear mean have a table.
 describe_mean <- function(fit, linear) {
+  if (is_ordered(response_of(fit))) return(NULL) # it is in the cut points
   if ("(Intercept)" %in% rownames(linear)) return("linear")
   scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
   if (length(fit$center) > 1L) return("constant for each class")

@@ -61,8 +61,11 @@ print.pfdtc_family <- function(x, ...) {
 # Returns the family of a likelihood as fits keep it, as users give families.
 family_of <- function(likelihood) {
   row <- response_row(likelihood)
-  make <- if (is.null(row$shape)) get0(row$name, asNamespace("stats"), inherits = FALSE)
-  if (!is.null(make)) return(make(likelihood$link))
+  make <- get0(row$name, asNamespace("stats"), inherits = FALSE)
+  if (!is.null(make)) {
+    given <- likelihood["theta"][!is.null(likelihood$theta)]
+    return(structure(c(do.call(make, as.list(likelihood$link)), given), class = "family"))
+  }
   structure(c(list(family = row$name, link = likelihood$link), if (!is.null(likelihood$df)) likelihood["df"],
               likelihood["theta"]), class = "pfdtc_family")
 }
@@ -124,6 +127,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
                 labels = read_labels(response, weights, argument, n),
                 counts = list(y = read_counts(response, argument, n), weight = weights),
                 positive = list(y = read_positive(response, argument, n), weight = weights),
+                ordered = read_ordered(response, weights, argument),
                 numbers = list(y = check_vector(response, argument, n), weight = weights))
   out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
   if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
@@ -137,10 +141,11 @@ known_classes <- function(fit, response) {
   if (!is.factor(response) && !is.character(response) && !labels) return(response)
   unknown <- setdiff(unique(as.character(response)), c(levels, NA))
   if (length(unknown)) {
-    abort_input("newdata", sprintf("the class %s", list_quoted(unknown, "\"")),
-                sprintf("of the %s classes of the fit", if (labels) length(levels) else "two"))
+    abort_input("newdata", sprintf("the class %s", list_quoted(unknown, "\"")), "one of the classes of the fit",
+                hint = sprintf("They are %s.", list_quoted(levels, "\"")))
   }
   if (labels) return(factor(as.character(response), levels))
+  if (is_ordered(response_of(fit))) return(factor(as.character(response), levels, ordered = TRUE))
   as.double(as.character(response) == levels[2L])
 }
 

@@ -3,21 +3,26 @@
 #
 #   name, label, call    the family's name, the words for it, and how users write it
 #   links                the inverse links that the engine has, the default first
-#   reads                "numbers", "positive", "counts", "classes" (two of them) or "labels" (several): how responses
-#                        are read (response-read.R)
+#   reads                "numbers", "positive", "counts", "classes" (two of them), "labels" (several) or "ordered": how
+#                        responses are read (response-read.R)
 #   conjugate            TRUE: Gaussian noise, so that the posterior of f is normal
 #   concave              TRUE: log p is concave in f, so that there is one mode
 #   discrete             TRUE: responses are whole numbers
 #   site                 the row of src/responses.c; the default is the link's name
-#   shape                the name of the shape parameter that is learned; NULL: there is none
-#   middle               the middle of the prior of the shape parameter, in units of f
+#   shape                the name of the shape parameter that is learned; NULL: there is none. A function of the
+#                        likelihood: the names of several
+#   mean_link            the link of the mean, where it is not that of the family
+#   middle               the middle of the prior of the shape parameter, in units of f, or a function of the sites
 #   least(sites)         its smallest value; NULL: 1e-6 of that unit
 #   constant(y, size, theta)              the terms of log p without f
-#   theta_slopes(theta, y, f)             list(l, g, W): slopes in the log of the shape parameter
+#   theta_slopes(theta, y, f)             list(l, g, W): slopes in the log of the shape parameter; the default takes
+#                                         differences of the engine's values
 #   engine(sites, theta)                  the sites as the engine reads them; by default the shape parameter is `size`
 #   cdf, quantile(y or p, mean, size, theta), draw(mean, size, theta)    the distribution of y given its mean
 #   variance(mean, sd, size, theta)       of y about its mean, averaged where the mean has this sd
 #   deviance(y, mean, size, theta)        twice the difference from the largest log likelihood
+#   best(sites, theta)                    in place of a deviance: the f that makes each response most likely
+#   expected(f, theta)                    E(y | f) where it is not the inverse link
 #   limit(u, y, size, theta, link)        the f at which y has cdf pnorm(-u); the default searches for it
 #   averaged                              list(cdf, quantile, log_density) where averages over f have their own form
 #   turns(sites), parts(sites)            where W has its extremes in f; sites whose W add up and have only these turns
@@ -185,6 +190,23 @@ nb_row <- list(
   },
   turns = function(sites) list(0))
 
+# Gamma of mean e^f, whose shape parameter k = 1 / dispersion is theta.
+gamma_row <- list(
+  name = "Gamma", label = "gamma", call = "Gamma(\"log\")", links = "log", reads = "positive", site = "gamma",
+  shape = "shape",
+  constant = function(y, size, k) k * log(k) - lgamma(k) + (k - 1) * log(y),
+  theta_slopes = function(k, y, f) {
+    u <- k * y * exp(-f)
+    list(l = k * (1 + log(k) - digamma(k) + log(y) - f) - u, g = u - k, W = u)
+  },
+  start = function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / sum(w + 0 * sites$y)),
+  cdf = function(y, mean, size, k) stats::pgamma(y / mean, k, k),
+  quantile = function(p, mean, size, k) mean * stats::qgamma(p, k, k),
+  draw = function(mean, size, k) mean * stats::rgamma(length(mean), k, k),
+  variance = function(mean, sd, size, k) (mean^2 + sd^2) / k,
+  deviance = function(y, mean, size, k) k * stats::Gamma()$dev.resids(y, mean, 1 + 0 * y),
+  limit = function(u, y, size, k, link) log(y * k) - log(stats::qgamma(stats::pnorm(-u), k)))
+
 # y = f + s t: theta is c(s, degrees of freedom). f is without offset and mean in the engine, which are taken off y:
 # responses far from 0 lose no digits in y - f.
 student_row <- list(
@@ -226,7 +248,9 @@ multinomial_row <- list(
   discrete = TRUE)
 
 response_rows <- lapply(
-  list(gaussian = gaussian_row, binomial = binomial_row, multinomial = multinomial_row, poisson = poisson_row, nb = nb_row, student = student_row),
+  list(gaussian = gaussian_row, binomial = binomial_row, multinomial = multinomial_row, poisson = poisson_row,
+       nb = nb_row, student = student_row, Gamma = gamma_row, ordinal = ordinal_row("logistic", "logit"),
+       ordinal_probit = ordinal_row("normal", "probit"), ordinal_cloglog = ordinal_row("gumbel", "cloglog")),
   function(row) {
     defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1)
     c(row, defaults[setdiff(names(defaults), names(row))])

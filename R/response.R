@@ -18,17 +18,21 @@ as_response <- function(likelihood) {
   if (is.null(likelihood)) return(c(row, list(link = links$identity, unit = 1, trials = FALSE, approx = "none")))
   row[c("site", "full_label", "learned", "levels", "approx", "unit")] <-
     likelihood[c("site", "label", "learned", "levels", "approx", "unit")]
+  if (is.function(row$shape)) row$shape <- row$shape(likelihood)
+  if (!is.null(likelihood$middle)) row$middle <- likelihood$middle
   row$trials <- isTRUE(likelihood$trials)
   row$words <- approximation_words[[likelihood$approx]]
   row$likelihood <- likelihood
   row$link_name <- likelihood$link
-  row$link <- links[[likelihood$link]]
+  row$link <- links[[if (is.null(row$mean_link)) likelihood$link else row$mean_link]]
   row$theta <- c(likelihood$theta, likelihood$df)
   row
 }
 
 # Does each row have one of two classes, rather than a number of successes?
 has_classes <- function(response) response$reads == "classes" && !response$trials
+
+is_ordered <- function(response) response$reads == "ordered"
 
 # Returns the number of latent functions: one less than there are classes, else 1.
 functions_of_f <- function(likelihood) {
@@ -39,7 +43,7 @@ functions_of_f <- function(likelihood) {
 response_kind <- function(response) {
   if (response$conjugate) return(if (is.null(response$transform)) "normal" else "transformed")
   if (has_labels(response)) return("labels")
-  if (has_classes(response)) "classes" else "other"
+  if (has_classes(response)) "classes" else if (is_ordered(response)) "ordered" else "other"
 }
 
 # ---- the engine -----------------------------------------------------------------------------------------------------
@@ -65,7 +69,7 @@ log_constant <- function(likelihood, sites) {
 }
 
 # Returns what a problem of learning reads of the responses of some rows: list(learned, shape, unit, theta_middle) and
-# two functions of the shape parameter theta. at(theta, center) returns engine_sites(). slope(theta, sites, e) returns
+# two functions of the shape parameter theta. at(theta, center) returns engine_sites(). slope(theta, engine, e) returns
 # the slope of the penalised log marginal likelihood, or of the variational bound, in log theta, from the engine's
 # result e.
 response_to_learn <- function(likelihood, sites) {
@@ -74,18 +78,44 @@ response_to_learn <- function(likelihood, sites) {
   c(response[c("learned", "shape", "unit")], list(
     theta_middle = theta_middle(response),
     at = function(theta, center) engine_sites(with_theta(theta), sites, center),
-    slope = function(theta, sites, e) theta_slope(as_response(with_theta(theta)), sites, e)))
+    slope = function(theta, engine, e) theta_slope(as_response(with_theta(theta)), sites, engine, e)))
 }
 
-theta_slope <- function(response, sites, at) {
+# `engine`: the engine_sites() of `sites`.
+theta_slope <- function(response, sites, engine, at) {
   w <- if (is.null(sites$weight)) 1 else sites$weight
-  slopes <- function(f) response$theta_slopes(response$theta, sites$y, f)
+  slopes <- function(f) {
+    if (is.null(response$theta_slopes)) theta_differences(response, sites, f) else
+      response$theta_slopes(response$theta, engine$y, f)
+  }
   if (response$approx == "vi") {
-    return(sum(w * normal_average(function(f) slopes(f)$l, at$f, sqrt(at$q + at$left))))
+    return(sum_up(w * normal_average(function(f) slopes(f)$l, at$f, sqrt(at$q + at$left))))
   }
   slope <- slopes(at$f)
   of_penalty <- ifelse(at$W > 0, at$left / (1 + at$left * pmax(at$W, 0)), 0)
-  sum(w * (slope$l + at$p * slope$g - slope$W * (at$q + of_penalty) / 2))
+  sum_up(w * (slope$l + at$p * slope$g - slope$W * (at$q + of_penalty) / 2))
+}
+
+# One sum for each shape parameter.
+sum_up <- function(v) if (is.matrix(v)) colSums(v) else sum(v)
+
+# Returns theta_slopes() by central differences of four points, with a column for each shape parameter. Their error is
+# 1e-12 times the fifth derivative, and rounding.
+theta_differences <- function(response, sites, f, h = 1e-3) {
+  theta <- response$theta
+  sites$weight <- NULL
+  base <- engine_sites(response$likelihood, sites, 0)$offset
+  at <- function(theta) {
+    s <- engine_sites(replace(response$likelihood, "theta", list(theta)), sites, 0)
+    value <- native_likelihood(s, f - base + s$offset)
+    cbind(value[1L, ] + s$constant, value[2L, ], value[3L, ])
+  }
+  each <- lapply(seq_along(theta), function(j) {
+    move <- function(t) at(replace(theta, j, theta[j] * exp(t)))
+    (8 * (move(h) - move(-h)) - (move(2 * h) - move(-2 * h))) / (12 * h)
+  })
+  column <- function(k) vapply(each, function(slope) slope[, k], numeric(length(f)))
+  lapply(c(l = 1, g = 2, W = 3), function(k) matrix(column(k), length(f)))
 }
 
 # Returns the middle of the prior of the shape parameter.
@@ -96,13 +126,15 @@ center_start <- function(likelihood, sites) {
   w <- if (is.null(sites$weight)) 1 else sites$weight
   response <- as_response(likelihood)
   if (has_labels(response)) return(start_of_classes(sites$y, w, length(response$levels)))
-  response$link$start(sites, w)
+  start <- if (is.null(response$start)) response$link$start else response$start
+  start(sites, w)
 }
 
 # Returns the unit of f, in which priors are.
 unit_of_f <- function(likelihood, sites) {
-  unit <- as_response(likelihood)$link$unit
-  if (is.null(unit)) 1 else unit(sites)
+  response <- as_response(likelihood)
+  # the noise of ordered classes sets the unit
+  if (is.null(response$link$unit) || is_ordered(response)) 1 else response$link$unit(sites)
 }
 
 # Returns list(lower, upper): the range of W at each row over f - e to f + e.
@@ -125,6 +157,7 @@ curvature_range <- function(likelihood, sites, f, e) {
 
 # Returns E(y | f): f itself, a probability, a rate, or the mean of T^-1(f + e) with e of variance `noise`.
 response_given <- function(response, f, noise) {
+  if (!is.null(response$expected)) return(response$expected(f, response$theta))
   if (is.null(response$transform)) return(response$link$inv(f))
   known <- !is.na(f)
   noise <- rep_len(noise, length(f))[known]
@@ -135,10 +168,33 @@ response_given <- function(response, f, noise) {
 response_moments <- function(response, mean, var, noise = 0) {
   known <- !is.na(mean)
   out <- list(mean = mean, sd = mean)
-  found <- if (is.null(response$transform)) response$link$moments(mean[known], var[known]) else
+  found <- if (!is.null(response$expected)) moments_of_expected(response, mean[known], var[known]) else
+    if (is.null(response$transform)) response$link$moments(mean[known], var[known]) else
     moments_back(response$transform, mean[known], var[known], rep_len(noise, length(mean))[known])
   out$mean[known] <- found$mean
   out$sd[known] <- found$sd
+  out
+}
+
+# Returns mean and sd of E(y | f).
+moments_of_expected <- function(response, mean, var) {
+  s <- sqrt(pmax(var, 0))
+  P <- class_shares(response, mean, s)
+  m <- drop(P %*% seq_len(ncol(P)))
+  square <- normal_average(function(f) response$expected(f, response$theta)^2, mean, s)
+  list(mean = m, sd = sqrt(pmax(square - m^2, 0)))
+}
+
+# Returns the probability of each class (columns) averaged over f ~ N(mu, s^2), or given f.
+class_shares <- function(response, mu, s = NULL) {
+  classes <- response$levels
+  upto <- vapply(seq_along(classes), function(k) {
+    if (is.null(s)) response$cdf(rep(k, length(mu)), mu, 1, response$theta) else
+      predictive_cdf(response, rep(k, length(mu)), 1 + 0 * mu, mu, s)
+  }, mu)
+  upto <- matrix(upto, length(mu))
+  out <- upto - cbind(0, upto[, -ncol(upto), drop = FALSE])
+  dimnames(out) <- list(names(mu), classes)
   out
 }
 
@@ -177,9 +233,10 @@ predictive_cdf <- function(response, y, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$cdf(response$theta, y, size, mu, s))
   if (response$discrete) y <- floor(y + 1e-7)
   limit <- function(u, rows) limit_of_f(response, y[rows], size[rows], u)
-  out <- as.double(y >= 0)
-  inner <- which(if (response$reads == "classes") y >= 0 & y < size else if (response$discrete) y >= 0 else y > 0)
-  wide <- inner[(limit(1, inner) - limit(-1, inner)) / 2 < s[inner]]
+  out <- as.double(response$discrete & y >= 0)
+  inner <- which(if (response$reads == "classes") y >= 0 & y < size else if (response$discrete) y >= 0 else
+    y > response$link$range[1L])
+  wide <- inner[which((limit(1, inner) - limit(-1, inner)) / 2 < s[inner])]
   narrow <- setdiff(inner, wide)
   grid <- seq(-6.5, 6.5, by = 0.25)
   average <- function(h) Reduce(`+`, lapply(grid, function(u) stats::dnorm(u) * h(u))) / sum(stats::dnorm(grid))
@@ -215,7 +272,7 @@ predictive_quantile <- function(response, p, size, mu, s) {
   whole <- response$discrete
   low <- given(p / 2) - if (whole) 1 else 0
   high <- given((1 + p) / 2)
-  while (length(open <- which(high - low > if (whole) pmax(1, 1e-12 * high) else 1e-12 * high))) {
+  while (length(open <- which(high - low > 1e-12 * pmax(abs(low), abs(high), if (whole) 1e12)))) {
     middle <- low[open] + (high[open] - low[open]) / 2
     if (whole) middle <- floor(middle)
     above <- predictive_cdf(response, middle, size[open], mu[open], s[open]) >= p

@@ -15,6 +15,7 @@
 #   shift           list(constant, rows, ss), see log_density_shift()
 #   sd_y            sd of response - offset, in units of the response
 #   response, offset, prior_weights   all rows given; the last two may be NULL; names(response) are row names
+#   apart, groups   names of the variables that the smooth part does not read; kernels of the formula's groups
 #   na_action, terms, xlevels, assign, var_names   formula method, else NULL; assign has for each column of x the
 #                   index of its variable in var_names
 #   frame           what new_inputs() needs, see make_frame()
@@ -102,7 +103,7 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
 clean_again <- function(data, x, response, w, offset, center, scale, merge, name = "transform", labels = NULL) {
   out <- clean_data(x, response, name, w, offset, data$input_center == 0 & data$input_scale == 1, labels, center, scale,
                     merge)
-  kept <- c("frame", "terms", "xlevels", "assign", "var_names")
+  kept <- c("frame", "terms", "xlevels", "assign", "var_names", "apart", "groups")
   out[kept] <- data[kept]
   out
 }
@@ -308,6 +309,6 @@ offset_squares <- function(rows) sum((if (is.null(rows$w)) 1 else rows$w) * rows
 data_variables_of <- function(data) {
   lapply(seq_along(data$var_names), function(i) {
     list(name = data$var_names[i], columns = which(data$assign == i), levels = data$xlevels[[data$var_names[i]]],
-         kind = data$frame$variables[[i]]$kind)
+         kind = data$frame$variables[[i]]$kind, apart = data$var_names[i] %in% data$apart)
   })
 }

@@ -91,8 +91,9 @@ rows_by_formula <- function(frame, newdata) {
                 hint = "Fit with variables of `data`, by name: y ~ x, not y ~ d$x.")
   }
   labels <- row.names(mf)
-  for (spec in frame$variables) mf[[spec$name]] <- check_new_variable(mf[[spec$name]], spec)
+  mf <- check_new_variables(mf, frame$variables)
   x <- bind_columns(frame$variables, mf)
+  tell_new_levels(frame$variables, x)
   check_complete(x, frame$variables, labels, "newdata", allow_na = TRUE)
   list(x = x, offset = new_offset(frame, mf, rows), row_names = labels)
 }
@@ -103,6 +104,11 @@ evaluate_new <- function(expr) {
     abort_input("newdata", text, "usable with the formula",
                 message = sprintf("`newdata` cannot be used with the formula of the fit: %s.", text))
   })
+}
+
+check_new_variables <- function(mf, variables) {
+  for (v in variables) if (v$kind != "group") mf[[v$name]] <- check_new_variable(mf[[v$name]], v)
+  mf
 }
 
 # Checks that a variable is of the same kind as in the fit. A column of NA fits any kind.
@@ -187,7 +193,7 @@ rows_with_response <- function(fit, newdata, asked) {
   parts[asked] <- as.list(fit$call)[asked]
   mf <- evaluate_frame(parts, environment(fit$terms))
   labels <- row.names(mf)
-  for (spec in fit$frame$variables) mf[[spec$name]] <- check_new_variable(mf[[spec$name]], spec)
+  mf <- check_new_variables(mf, fit$frame$variables)
   rows <- rows_of_frame(mf, fit$frame$variables, labels, "newdata")
   c(rows[c("x", "offset")], read_rows(fit, rows$response, rows$w, rows$name, nrow(mf), labels), list(labels = labels))
 }

@@ -4,14 +4,14 @@
 # `subset`, `weights` and `offset` are evaluated in `data`, then in the environment of the formula; the other arguments
 # in `envir`. Factors that a correlation matrix in `kernel` covers keep all declared levels.
 data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = TRUE, likelihood = NULL,
-                              kernel = NULL) {
-  mf <- keep_given_levels(make_model_frame(call, envir), kernel)
+                              kernel = NULL, mean = NULL) {
+  mf <- keep_given_levels(make_model_frame(call, envir, kernel, mean), kernel)
   terms <- attr(mf, "terms")
   used <- input_variables(terms)
   # Default names "1", "2", ... take 64 bytes a row, so many rows go without.
   labels <- if (nrow(mf) <= many_rows || is.character(attr(mf, "row.names"))) row.names(mf)
   if (!nrow(mf)) no_complete_rows(call, envir)
-  inputs <- lapply(names(mf)[used], function(name) code_variable(mf[[name]], name))
+  inputs <- coded_variables(mf, used, attr(terms, "grouped"), likelihood)
   check_levels_return(inputs, nrow(mf))
   rows <- rows_of_frame(mf, inputs, labels)
   message_if_constant(rows$x, variable_of_columns(inputs))
@@ -28,10 +28,16 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
 # ---- the model frame ------------------------------------------------------------------------------------------------
 
 # Calls model.frame() as lm() does, but keeps unused levels; keep_given_levels() drops them.
-make_model_frame <- function(call, envir) {
-  formula <- check_formula(call, envir)
-  parts <- list(quote(stats::model.frame), formula = formula)
+make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   data <- eval(call$data, envir)
+  formula <- formula_of_groups(check_formula(call, envir), data, kernel, mean)
+  parts <- list(quote(stats::model.frame), formula = formula)
+  mf <- evaluate_model_frame(call, envir, data, parts)
+  attr(attr(mf, "terms"), "grouped") <- attr(formula, "grouped")
+  mf
+}
+
+evaluate_model_frame <- function(call, envir, data, parts) {
   if (!is.null(data)) {
     if (!is.list(data) && !is.environment(data)) {
       abort_input("data", describe(data), "a data frame",
@@ -58,24 +64,7 @@ check_formula <- function(call, envir) {
   if (any(vapply(sides, function(side) is.null(side) || is.character(side), NA))) {
     abort_input("formula", deparse1(formula), "made of variables, such as y ~ x1 + x2")
   }
-  bar <- find_bar(sides[[length(sides)]])
-  if (!is.null(bar)) {
-    group <- deparse1(bar[[3L]])
-    abort_input("formula", sprintf("one with (%s)", deparse1(bar)), "a sum of variables",
-                message = sprintf("`formula` has the grouped term (%s). Groups are not available.", deparse1(bar)),
-                hint = sprintf(paste("Use the group as an input, as in y ~ x + %s, with factor(%s) if it is a number.",
-                                     "For a logical \"or\" write I(%s)."), group, group, deparse1(bar)))
-  }
   formula
-}
-
-# Returns the first term a | b or a || b in a sum of terms, or NULL.
-find_bar <- function(term) {
-  if (!is.call(term) || !is.name(term[[1L]])) return(NULL)
-  operator <- as.character(term[[1L]])
-  if (operator %in% c("|", "||")) return(term)
-  if (!operator %in% c("+", "-", "*", ":", "(")) return(NULL)
-  for (part in as.list(term)[-1L]) if (!is.null(bar <- find_bar(part))) return(bar)
 }
 
 # Evaluates the call of model.frame() in `parts`. An error names the argument that caused it.
@@ -150,6 +139,8 @@ add_formula <- function(data, terms, variables, call) {
   data$assign <- match(variable_of_columns(variables), data$var_names)
   levels <- lapply(variables, `[[`, "levels")
   data$xlevels <- stats::setNames(levels, data$var_names)[!vapply(levels, is.null, NA)]
+  data$apart <- data$var_names[vapply(variables, function(v) isTRUE(v$apart), NA)]
+  data$groups <- attr(terms, "grouped")$groups
   # The offset argument is evaluated again in newdata, except a vector that do.call() put into the call: that belongs to
   # the training rows. A single number holds for all rows.
   recomputable <- is.null(call$offset) || is.language(call$offset) || length(call$offset) == 1L
@@ -211,7 +202,7 @@ variable_kind <- function(v) {
 # Refuses factors and text whose values hardly repeat: they identify rows, and learning a column for each takes hours.
 check_levels_return <- function(variables, n) {
   for (v in variables) {
-    k <- length(v$levels)
+    k <- if (v$kind == "factor") length(v$levels) else 0L
     if (k > max(50, 0.9 * n)) {
       abort_input("formula", sprintf("`%s`, with %d different values in %.0f rows", v$name, k, n),
                   "made of factors and text with repeated values",
@@ -231,7 +222,7 @@ columns_of_variables <- function(variables) {
 
 # Returns TRUE for each column that is an indicator of a level or of TRUE.
 columns_of_levels <- function(variables) {
-  unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical"), v$width)))
+  unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical", "group"), v$width)))
 }
 
 # Returns the columns of all variables side by side; `values` has the variables by name.
@@ -240,7 +231,7 @@ bind_columns <- function(variables, values) {
   x <- matrix(0, nrow(values), length(columns), dimnames = list(NULL, make.unique(columns)))
   at <- 0L
   for (v in variables) {
-    value <- values[[v$name]]
+    value <- if (v$kind == "group") group_codes(v, values) else values[[v$name]]
     if (v$kind == "factor") {
       code <- match(as.character(value), v$levels)
       value <- matrix(0, length(code), v$width)

@@ -154,12 +154,15 @@ complete_kernel_asked <- function(data, asked) {
     abort_input("kernel", "none", "a kernel", message = "`kernel` is missing, and `hyper = \"fixed\"` learns nothing.",
                 hint = "Give it as in kernel_se(lengthscale = 1, variance = 1).")
   }
-  kernel <- if (is.null(asked$kernel)) kernel_se() else asked$kernel
-  kernel <- place_kernel(kernel, data$x, variables = data_variables_of(data))
-  if (choose_kernel) {
+  variables <- data_variables_of(data)
+  smooth <- length(smooth_columns(data$x, variables)) > 0L
+  kernel <- if (is.null(asked$kernel) && smooth) kernel_se() else asked$kernel
+  if (!is.null(kernel)) kernel <- place_kernel(kernel, data$x, variables = variables)
+  if (choose_kernel && smooth) {
     kernel["profile"] <- list(NULL)
-    kernel$groups <- column_groups(kernel$inputs, asked$columns, data_variables_of(data))
+    kernel$groups <- column_groups(kernel$inputs, asked$columns, variables)
   }
+  if (length(data$groups)) kernel <- add_groups(kernel, data$groups, data$x, variables)
   asked$kernel <- with_mean(kernel, asked$mean, data)
   asked
 }

@@ -40,6 +40,9 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
 # Returns how rows are taken from a block: the call of a formula method without its data.
 source_recipe <- function(call, envir, source) {
   formula <- check_formula(call, envir)
+  if (!is.null(attr(formula_of_groups(formula, NULL), "grouped"))) {
+    abort_input("formula", "one with groups", "without groups for a row source", hint = "Fit a data frame.")
+  }
   columns <- stats::setNames(as.list(seq_along(source$columns)), source$columns)
   formula <- stats::formula(stats::terms(formula, data = columns)) # replaces a dot
   input_variables(stats::terms(formula))

@@ -180,3 +180,9 @@ share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 # learned again. bench/laplace-near.R
 near_trial <- list(rows = 8000L, held = 5000L, points = 200L, settled = 1, steps = 3L, largest = 4, raised = 5L,
                    by = 3, gain = 0.001, theta = 10)
+
+# ---- where to measure next ------------------------------------------------------------------------------------------
+
+# Numbers of rows for each input at which next_points() looks, at most so many, of rows about the best data for each
+# input, and of steps of L-BFGS from the best of them (bench/next-points.R).
+design_search <- c(rows = 250, most = 2000, cloud = 50, starts = 4)

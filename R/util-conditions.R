@@ -137,3 +137,5 @@ wrap <- function(text, ...) {
 
 # Returns a count with commas between thousands.
 show_count <- function(n) format(n, big.mark = ",", scientific = FALSE, trim = TRUE)
+
+count_of <- function(n, what) sprintf("%d %s%s", n, what, plural_s(n))

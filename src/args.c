@@ -125,6 +125,13 @@ static struct factor arg_factor(SEXP list)
         if (f.levels == LEVELS_GIVEN)
             f.table = arg_vector(table, "table", (size_t)f.d * f.d);
     }
+    if (f.profile->metric == METRIC_GROUP) {
+        f.levels = levels_named(arg_string(list_get(list, "correlation"), "correlation"));
+        if (f.d < 1 || f.power > 1 || factor_table_rows(&f) < 1)
+            Rf_error("internal: a group must have a level and effects");
+        f.n_parameters = factor_table_rows(&f) - 1 +
+                         levels_parameters(f.levels, factor_table_rows(&f));
+    }
     if (f.profile->metric == METRIC_PRODUCT)
         f.table = arg_vector_or_null(table, "table", 2 * (size_t)f.d);
     return f;
@@ -136,9 +143,14 @@ static void give_parameters(struct factor *f, const double *values)
     if (f->at < 0)
         return;
     f->parameter = values + f->at;
-    if (f->levels != LEVELS_GIVEN) {
-        double *table = room(((size_t)f->n_parameters + 1) * f->d * f->d);
-        levels_table(f->levels, f->d, f->parameter, room((size_t)f->d * f->d), table);
+    if (f->levels != LEVELS_GIVEN || f->profile->metric == METRIC_GROUP) {
+        const int rows = factor_table_rows(f);
+        const size_t size = (size_t)rows * rows;
+        double *work = room(size), *table = room(((size_t)f->n_parameters + 1) * size);
+        if (f->profile->metric == METRIC_GROUP)
+            levels_covariance(f->levels, rows, f->parameter, work, table);
+        else
+            levels_table(f->levels, rows, f->parameter, work, table);
         f->table = table;
     }
 }

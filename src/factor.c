@@ -12,7 +12,26 @@ int factor_is_stationary(const struct factor *f)
 
 int factor_is_constant(const struct factor *f)
 {
-    return f->profile->metric != METRIC_PRODUCT;
+    return f->profile->metric != METRIC_PRODUCT &&
+           (f->profile->metric != METRIC_GROUP || (f->d == 1 && f->power == 1));
+}
+
+int factor_has_levels(const struct factor *f)
+{
+    return f->profile->metric == METRIC_LEVELS || f->profile->metric == METRIC_GROUP;
+}
+
+int factor_table_rows(const struct factor *f)
+{
+    return f->profile->metric == METRIC_GROUP ? f->d - 1 + f->power : f->d;
+}
+
+struct factor factor_table_slope(const struct factor *f, int parameter)
+{
+    struct factor other = *f;
+    const size_t rows = (size_t)factor_table_rows(f);
+    other.table = f->table + (size_t)(parameter + 1) * rows * rows;
+    return other;
 }
 
 int factor_is_mean(const struct factor *f)
@@ -178,6 +197,52 @@ static void correlations(const struct factor *f, int M, const double *Z, int ldz
     }
 }
 
+/* element i of the design of a row */
+static double effect_of(const struct factor *f, int i, const double *x, int ldx)
+{
+    return i < f->power ? 1.0 : x[(size_t)f->column[i - f->power + 1] * ldx];
+}
+
+double factor_group_slope(const struct factor *f, int j, const double *x, int ldx)
+{
+    const int p = factor_table_rows(f);
+    const double *row = f->table + (size_t)(j - 1 + f->power) * p;
+    double sum = 0.0;
+    for (int a = 0; a < p; a++)
+        sum += row[a] * effect_of(f, a, x, ldx);
+    return sum;
+}
+
+double factor_group_curvature(const struct factor *f, int j)
+{
+    return f->table[(size_t)(j - 1 + f->power) * (factor_table_rows(f) + 1)];
+}
+
+/* u(x)' S u(z) */
+static double effects_product(const struct factor *f, const double *x, int ldx,
+                              const double *z, int ldz)
+{
+    const int p = factor_table_rows(f);
+    double sum = 0.0;
+    for (int b = 0; b < p; b++) {
+        const double xb = effect_of(f, b, x, ldx), zb = effect_of(f, b, z, ldz);
+        const double *row = f->table + (size_t)b * p;
+        for (int a = 0; a < b; a++) /* the same bits with x and z in either order */
+            sum += row[a] * (effect_of(f, a, x, ldx) * zb + xb * effect_of(f, a, z, ldz));
+        sum += row[b] * (xb * zb);
+    }
+    return sum;
+}
+
+static void group_effects(const struct factor *f, int M, const double *Z, int ldz,
+                          const double *x, int ldx, double *restrict s)
+{
+    const double *level = Z + (size_t)f->column[0] * ldz;
+    const double own = x[(size_t)f->column[0] * ldx];
+    for (int m = 0; m < M; m++)
+        s[m] = level[m] == own ? effects_product(f, x, ldx, Z + m, ldz) : 0.0;
+}
+
 void factor_statistic(const struct factor *f, int M, const double *Z, int ldz, int n,
                       const double *X, int ldx, double *S)
 {
@@ -192,6 +257,8 @@ void factor_statistic(const struct factor *f, int M, const double *Z, int ldz, i
             squared_distances(f, M, Z, ldz, X + i, ldx, s);
         if (metric == METRIC_PRODUCT)
             products(f, M, Z, ldz, X + i, ldx, s);
+        if (metric == METRIC_GROUP)
+            group_effects(f, M, Z, ldz, X + i, ldx, s);
         if (metric == METRIC_EQUALITY)
             equalities(f, M, Z, ldz, X + i, ldx, s);
         for (int m = 0; m < M && metric == METRIC_NOTHING; m++)
@@ -204,7 +271,10 @@ void factor_self_statistic(const struct factor *f, int n, const double *X, int l
 {
     const int product = f->profile->metric == METRIC_PRODUCT;
     for (int i = 0; i < n; i++)
-        s[i] = factor_is_stationary(f) || product ? 0.0 : 1.0;
+        s[i] = f->profile->metric == METRIC_GROUP
+                   ? effects_product(f, X + i, ldx, X + i, ldx)
+               : factor_is_stationary(f) || product ? 0.0
+                                                    : 1.0;
     for (int j = 0; j < f->d && product; j++) {
         const double *x = X + (size_t)f->column[j] * ldx;
         for (int i = 0; i < n; i++) {
@@ -338,6 +408,20 @@ static void pull_product(const struct factor *f, int M, int n, const double *X, 
         }
 }
 
+static void pull_group(const struct factor *f, int M, const double *Z, int ldz, int n,
+                       const double *X, int ldx, const double *w, double *dZ)
+{
+    const size_t level = (size_t)f->column[0];
+    for (int j = 1; j < f->d && dZ != NULL; j++)
+        for (int i = 0; i < n; i++) {
+            const double slope = factor_group_slope(f, j, X + i, ldx);
+            double *g = dZ + (size_t)f->column[j] * M;
+            for (int m = 0; m < M; m++)
+                if (X[level * ldx + i] == Z[level * ldz + m])
+                    g[m] += w[(size_t)i * M + m] * slope;
+        }
+}
+
 void factor_pull(const struct factor *f, int M, const double *Z, int ldz, int n,
                  const double *X, int ldx, double *S_bar, double *dZ, double *dtheta)
 {
@@ -347,6 +431,8 @@ void factor_pull(const struct factor *f, int M, const double *Z, int ldz, int n,
         pull_periodic(f, M, Z, ldz, n, X, ldx, S_bar, dZ, dtheta);
     if (f->profile->metric == METRIC_PRODUCT)
         pull_product(f, M, n, X, ldx, S_bar, dZ);
+    if (f->profile->metric == METRIC_GROUP)
+        pull_group(f, M, Z, ldz, n, X, ldx, S_bar, dZ);
     if (f->profile->metric == METRIC_SCALED) {
         for (size_t i = 0; i < size; i++)
             S_bar[i] *= 2.0;

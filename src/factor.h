@@ -15,14 +15,16 @@
 
 struct factor {
     const struct profile *profile;
-    int d;              /* inputs it reads; of METRIC_LEVELS, the levels */
+    int d; /* inputs it reads; of METRIC_LEVELS, the levels; of METRIC_GROUP, the level's
+            * number, then the design */
     const int *column;  /* [d] their columns in X, from 0 */
     int isotropic;      /* METRIC_SCALED: one lengthscale for all inputs */
-    int power;          /* of a polynomial */
+    int power; /* of a polynomial; METRIC_GROUP: 1 with an intercept, else 0 */
     enum levels levels; /* METRIC_LEVELS: which correlations */
     int n_parameters;
     const double *parameter; /* [n_parameters] all positive */
-    const double *table; /* METRIC_LEVELS: d x d, then its slope in each log parameter;
+    const double *table; /* METRIC_LEVELS, METRIC_GROUP: correlations (covariances), then
+                          * their slope in each log parameter;
                           * METRIC_PRODUCT: a centre and a rate for each input, or NULL */
     int at;              /* place of its first parameter in theta */
 };
@@ -33,10 +35,19 @@ enum { FACTOR_ROWS = 4 };
 int factor_is_stationary(const struct factor *f);
 /* Returns 1 if k(x, x) = 1. */
 int factor_is_constant(const struct factor *f);
+/* Returns 1 if the factor has a table with slopes. */
+int factor_has_levels(const struct factor *f);
+/* rows of that table: the levels, or the effects of one level */
+int factor_table_rows(const struct factor *f);
+/* Returns the factor with the slope of its table in a log parameter as its table. */
+struct factor factor_table_slope(const struct factor *f, int parameter);
 /* Returns 1 for a linear mean, whose vague variance must not decide which rows are near. */
 int factor_is_mean(const struct factor *f);
 /* d s / d z_j of METRIC_PRODUCT at x */
 double factor_product_slope(const struct factor *f, int j, double x);
+/* METRIC_GROUP, column j of the design: d (u(x)'S u(z)) / d z_j, and its slope in x_j */
+double factor_group_slope(const struct factor *f, int j, const double *x, int ldx);
+double factor_group_curvature(const struct factor *f, int j);
 /* Returns its shape parameters, which follow those of the metric. */
 const double *factor_shape(const struct factor *f);
 
@@ -59,7 +70,7 @@ int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
 void factor_levels(const struct factor *f, int n, const double *X, int ldx, int *level);
 
 /*
- * Adjoint of the statistic of a stationary factor or of x'z: dF = sum(S_bar * dS), S_bar M x n
+ * Adjoint of the statistic of a stationary factor, of x'z or of u'S u: dF = sum(S_bar * dS), S_bar M x n
  * with room for FACTOR_ROWS - 1 more rows, overwritten.  Adds to dZ (M x columns, leading
  * dimension M, NULL to skip) and to dtheta (NULL to skip).
  */

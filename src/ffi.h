@@ -79,7 +79,7 @@ SEXP ffi_certify_features(SEXP posterior, SEXP norms, SEXP features, SEXP prior,
 SEXP ffi_certify_kriged(SEXP posterior, SEXP norms, SEXP n_terms, SEXP sum_w, SEXP sums);
 
 /* Laplace's approximation on z with a likelihood, see laplace.h.  sites: list(name, y, size, weight,
- * offset, shape, variational), size and weight NULL if all are 1, shape for student only;
+ * offset, shape, variational), size and weight NULL if all are 1, shape where the likelihood has some;
  * start: list(beta = u, G), each may be NULL; stop: list(enough, maxit, most_jitter); want: 0 the mode,
  * 1 also the penalised evidence, 2 also its gradient.  Result:
  * list(status, jitter, L, C, G, beta, residual, evidence, penalty, decrement, steps, f, g, W, left, q,

@@ -15,8 +15,8 @@ static struct sites arg_sites(SEXP list, int N)
     s.size = arg_vector_or_null(list_get(list, "size"), "size", n);
     s.weight = arg_vector_or_null(list_get(list, "weight"), "weight", n);
     s.shape = arg_vector_or_null(list_get(list, "shape"), "shape", 2);
-    if ((s.response->majorant != NULL) != (s.shape != NULL))
-        Rf_error("internal: `shape` is for student, and for it alone");
+    if ((s.response->shapes > 0) != (s.shape != NULL))
+        Rf_error("internal: `shape` is for likelihoods with shape parameters alone");
     return s;
 }
 

@@ -78,7 +78,7 @@ static void pull_other(const struct kernel *k, const struct term *t, int i,
     const struct factor *f = kernel_factor(k, t, i);
     const struct profile *profile = f->profile;
     const size_t size = (size_t)p->M * p->n;
-    if (profile->metric != METRIC_PRODUCT && profile->metric != METRIC_LEVELS)
+    if (profile->metric != METRIC_PRODUCT && !factor_has_levels(f))
         return;
     kernel_term(k, t, i, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w);
     multiply(size, p->K_bar, p->w);
@@ -86,6 +86,15 @@ static void pull_other(const struct kernel *k, const struct term *t, int i,
         if (p->dtheta != NULL)
             pull_levels(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w,
                         p->levels + levels_before(k, t->factor[i]));
+        return;
+    }
+    if (profile->metric == METRIC_GROUP) {
+        for (int j = 0; j < f->n_parameters && p->dtheta != NULL; j++) {
+            const struct factor slope = factor_table_slope(f, j);
+            factor_statistic(&slope, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->S);
+            p->dtheta[f->at + j] += dot(size, p->S, p->w);
+        }
+        factor_pull(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->w, p->dZ, NULL);
         return;
     }
     factor_statistic(f, p->M, p->Z, p->ldz, p->n, p->X, p->ldx, p->S);
@@ -185,6 +194,18 @@ static void pull_varying(const struct kernel *k, const struct term *t, int n, in
             continue;
         kernel_term_diagonal(k, t, i, rows, X + first, ldx, rest);
         multiply((size_t)rows, weight, rest);
+        if (factor_has_levels(f)) {
+            for (int j = 0; j < f->n_parameters && dtheta != NULL; j++) {
+                const struct factor other = factor_table_slope(f, j);
+                factor_self_statistic(&other, rows, X + first, ldx, s);
+                dtheta[f->at + j] += dot((size_t)rows, s, rest);
+            }
+            for (int j = 1; j < f->d && dX != NULL; j++)
+                for (int a = 0; a < rows; a++)
+                    dX[(size_t)f->column[j] * n + first + a] +=
+                        2.0 * rest[a] * factor_group_slope(f, j, X + first + a, ldx);
+            continue;
+        }
         factor_self_statistic(f, rows, X + first, ldx, s);
         if (dtheta != NULL && f->profile->n_shape > 0) {
             copy((size_t)rows, s, slope);

@@ -6,9 +6,9 @@
 static int input_of(const struct factor *f, int column)
 {
     const enum metric metric = f->profile->metric;
-    for (int j = 0; j < f->d; j++)
-        if (f->column[j] == column &&
-            (factor_is_stationary(f) || metric == METRIC_PRODUCT))
+    for (int j = metric == METRIC_GROUP; j < f->d; j++)
+        if (f->column[j] == column && (factor_is_stationary(f) || metric == METRIC_PRODUCT ||
+                                       metric == METRIC_GROUP))
             return j;
     return -1;
 }
@@ -21,7 +21,7 @@ static double turn_of(const struct factor *f)
 
 /*
  * out (M x n) += w times the slope of the statistic in input j of x:
- *     2 (x - z) / l^2,   (2 turn / l^2) sin(turn (x - z)),   the slope of x'z
+ *     2 (x - z) / l^2,   (2 turn / l^2) sin(turn (x - z)),   the slopes of x'z and of u'S u
  */
 static void add_slope(const struct factor *f, int j, int M, const double *Z, int ldz,
                       int n, const double *X, int ldx, const double *w, double *out)
@@ -39,6 +39,10 @@ static void add_slope(const struct factor *f, int j, int M, const double *Z, int
                 const double rate = fmin(factor_rate(f, 0), 1e145), turn = turn_of(f),
                              apart = remainder(x[i] - z[m], f->parameter[1]);
                 *out += 2.0 * turn * (*w * sin(turn * apart) * rate * rate);
+            } else if (metric == METRIC_GROUP) {
+                const size_t level = (size_t)f->column[0];
+                if (X[level * ldx + i] == Z[level * ldz + m])
+                    *out += *w * factor_group_slope(f, j, Z + m, ldz);
             } else {
                 *out += *w * factor_product_slope(f, j, z[m]);
             }
@@ -55,6 +59,8 @@ static double second_slope(const struct factor *f, int j)
     case METRIC_PERIODIC:
         rate = turn_of(f) * factor_rate(f, 0);
         return -2.0 * rate * rate;
+    case METRIC_GROUP:
+        return factor_group_curvature(f, j);
     default:
         rate = f->table == NULL ? 1.0 : f->table[f->d + j];
         return rate * rate;
@@ -125,7 +131,9 @@ static struct jet factor_jet(const struct factor *f, int column, const double *x
         if (profile->value != NULL)
             profile->value(1, f->power, shape, &g.value);
         if (j >= 0) {
-            const double u = factor_product_slope(f, j, x[(size_t)column * ldx]);
+            const double u = f->profile->metric == METRIC_GROUP
+                                 ? factor_group_slope(f, j, x, ldx)
+                                 : factor_product_slope(f, j, x[(size_t)column * ldx]);
             profile->value_slope(1, f->power, shape, &slope);
             if (profile->value_curvature == NULL)
                 curvature = 0.0;

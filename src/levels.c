@@ -140,3 +140,28 @@ void levels_table(enum levels kind, int n, const double *p, double *work, double
     if (kind == LEVELS_FULL)
         full(n, p, work, table);
 }
+
+void levels_covariance(enum levels kind, int n, const double *p, double *work, double *table)
+{
+    const size_t nn = (size_t)n * n;
+    const int angles = levels_parameters(kind, n);
+    double *R = table + (size_t)(n - 1) * nn; /* the slopes in the angles follow R */
+    for (size_t ab = 0; ab < nn; ab++)
+        R[ab] = ab % (size_t)(n + 1) == 0 ? 1.0 : 0.0;
+    if (kind == LEVELS_FULL)
+        full(n, p + n - 1, work, R);
+    for (int b = 0; b < n; b++)
+        for (int a = 0; a < n; a++) {
+            const size_t ab = (size_t)b * n + a;
+            const double scale = (a > 0 ? p[a - 1] : 1.0) * (b > 0 ? p[b - 1] : 1.0);
+            table[ab] = R[ab] * scale;
+            for (int j = 0; j < angles; j++)
+                R[(size_t)(j + 1) * nn + ab] *= scale;
+        }
+    for (int j = n - 1; j > 0; j--) /* the last one takes the place of R */
+        for (int b = 0; b < n; b++)
+            for (int a = 0; a < n; a++) {
+                const size_t ab = (size_t)b * n + a;
+                table[(size_t)j * nn + ab] = table[ab] * ((a == j) + (b == j));
+            }
+}

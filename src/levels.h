@@ -16,4 +16,10 @@ int levels_parameters(enum levels kind, int n);
 /* table (n x n each): the correlations, then their slopes in the log of each parameter; work: n x n */
 void levels_table(enum levels kind, int n, const double *p, double *work, double *table);
 
+/*
+ * Covariances of the n effects of one level, S = D R D: D has 1 and the n - 1 scales, R is LEVELS_FULL, or the
+ * identity (LEVELS_GIVEN).  p: the scales, then the angles of R.  table: S, then its slopes in the logs of p.
+ */
+void levels_covariance(enum levels kind, int n, const double *p, double *work, double *table);
+
 #endif

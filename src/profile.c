@@ -129,6 +129,7 @@ static const struct profile profiles[] = {
      .value_slope = polynomial_slope, .value_curvature = polynomial_curvature,
      .value_shape_slope = polynomial_offset_slope},
     {.name = "categorical", .metric = METRIC_LEVELS},
+    {"group", METRIC_GROUP, .value_slope = linear_slope},
     {.name = "white", .metric = METRIC_EQUALITY},
     {.name = "constant", .metric = METRIC_NOTHING},
 };

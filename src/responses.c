@@ -95,10 +95,28 @@ static struct site_value poisson(double f, double y, double size, const double *
     return (struct site_value){y * f - mean, y - mean, mean, -mean};
 }
 
-static struct site_value poisson_average(double f, double v, double y)
+static struct site_value poisson_average(double f, double v, double y, double size,
+                                         const double *shape)
 {
-    struct site_value a = poisson(f + 0.5 * v, y, 1.0, NULL);
+    struct site_value a = poisson(f + 0.5 * v, y, size, shape);
     a.l -= 0.5 * y * v;
+    a.l3 = 0.0;
+    return a;
+}
+
+/* gamma of mean e^f and shape k */
+static struct site_value gamma_at(double f, double y, double k, const double *shape)
+{
+    const double u = k * y * exp(-f);
+    (void)shape;
+    return (struct site_value){-u - k * f, u - k, u, u};
+}
+
+static struct site_value gamma_average(double f, double v, double y, double k,
+                                       const double *shape)
+{
+    struct site_value a = gamma_at(f - 0.5 * v, y, k, shape);
+    a.l -= 0.5 * k * v;
     a.l3 = 0.0;
     return a;
 }
@@ -123,12 +141,144 @@ static double student_majorant(double f, double y, const double *shape)
     return (nu + 1.0) / (nu * shape[1] * shape[1] + r * r);
 }
 
+/*
+ * A response known to be in [L, U], y = f + s e: log(F(b) - F(a)), a = (L - f) / s, b = (U - f) / s, F the
+ * distribution function of e.  If L = U it is seen exactly, and log(F'(a) / s) takes the place.  shape[1] = s.
+ *
+ * in_f() turns the slopes in -f / s of a value into those in f.
+ */
+static struct site_value in_f(struct site_value v, double s)
+{
+    return (struct site_value){v.l, -v.g / s, v.W / (s * s), -v.l3 / (s * s * s)};
+}
+
+/* F(x) = 1 / (1 + e^-x): the probability is F(b) (1 - F(a)) (1 - e^(a - b)), the density F(a) (1 - F(a)) */
+static struct site_value interval_logistic(double f, double L, double U,
+                                           const double *shape)
+{
+    const double s = shape[1];
+    struct site_value v = {L == U ? -log(s) : log(-expm1((L - U) / s)), 0.0, 0.0, 0.0};
+    for (int upper = 0; upper < 2; upper++) {
+        const double z = ((upper ? U : L) - f) / s;
+        if (isinf(upper ? U : L))
+            continue;
+        const struct site_value t = odds(z, upper, !upper);
+        v = (struct site_value){v.l + t.l, v.g + t.g, v.W + t.W, v.l3 + t.l3};
+    }
+    return in_f(v, s);
+}
+
+/* Gauss and Legendre's rule of 24 nodes on [-1, 1]: the positive nodes, and the weights */
+static const double nodes[12] = {0.06405689286260563, 0.19111886747361631,
+                                 0.3150426796961634,  0.43379350762604513,
+                                 0.54542147138883956, 0.64809365193697555,
+                                 0.74012419157855436, 0.82000198597390295,
+                                 0.88641552700440107, 0.9382745520027328,
+                                 0.97472855597130947, 0.99518721999702131},
+                    node_weights[12] = {
+                        0.12793819534675224,  0.12583745634682839,  0.12167047292780338,
+                        0.11550566805372554,  0.10744427011596562,  0.097618652104113912,
+                        0.086190161531953219, 0.073346481411080272, 0.059298584915436658,
+                        0.044277438817419676, 0.028531388628933809, 0.012341229799987334};
+
+/* Sums over [a, b]: with z of the normal distribution cut to it, log P(a < e < b) and the slopes, which are minus
+ * the mean, one minus the variance and the third central moment of z.  The density is relative to its largest value,
+ * at `top`. */
+static struct site_value cut_normal(double a, double b)
+{
+    const double middle = 0.5 * (a + b), half = 0.5 * (b - a),
+                 top = a > 0.0 ? a : (b < 0.0 ? b : 0.0);
+    double mass = 0.0, mean = 0.0, m2 = 0.0, m3 = 0.0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int k = 0; k < 24; k++) {
+            const double z = middle + half * (k < 12 ? -nodes[k] : nodes[k - 12]),
+                         w = node_weights[k % 12] * exp(-0.5 * (z - top) * (z + top));
+            if (pass == 0) {
+                mass += w;
+                mean += w * z;
+            } else {
+                const double d = z - mean / mass;
+                m2 += w * d * d;
+                m3 += w * d * d * d;
+            }
+        }
+    return (struct site_value){log(half * mass) - 0.5 * top * top - log_root_2pi,
+                               -mean / mass, 1.0 - m2 / mass, -m3 / mass};
+}
+
+/* the same for a wide interval with a < 1 and b > -1, whose variance loses no digits by cancellation */
+static struct site_value wide_normal(double a, double b)
+{
+    const double P = 0.5 * (erf(b * sqrt_half) - erf(a * sqrt_half)),
+                 r_a = exp(-0.5 * a * a - log_root_2pi) / P,
+                 r_b = exp(-0.5 * b * b - log_root_2pi) / P, mean = r_a - r_b,
+                 W = mean * mean - a * r_a + b * r_b,
+                 third = r_a * (a * a - 1.0) - r_b * (b * b - 1.0) + 3.0 * mean * W -
+                         mean * mean * mean;
+    return (struct site_value){log(P), -mean, W, -third};
+}
+
+static struct site_value interval_normal(double f, double L, double U,
+                                         const double *shape)
+{
+    const double s = shape[1], a = (L - f) / s, b = (U - f) / s;
+    if (L == U)
+        return in_f(
+            (struct site_value){-0.5 * a * a - log_root_2pi - log(s), -a, 1.0, 0.0}, s);
+    if (isinf(L) && isinf(U))
+        return (struct site_value){0.0, 0.0, 0.0, 0.0};
+    /* the density falls by e^-40 inside the interval: the other end changes nothing */
+    if (isinf(L) || (b < 0.0 && (a - b) * (a + b) > 80.0))
+        return in_f(trial(b), s);
+    if (isinf(U) || (a > 0.0 && (b - a) * (b + a) > 80.0)) {
+        struct site_value t = trial(-a);
+        t.g = -t.g;
+        t.l3 = -t.l3;
+        return in_f(t, s);
+    }
+    return in_f(a < 1.0 && b > -1.0 && b - a > 4.0 ? wide_normal(a, b) : cut_normal(a, b),
+                s);
+}
+
+/* F(x) = 1 - exp(-e^x), with A = e^a and w = e^b - A: -A + log(1 - e^-w), h = w / (e^w - 1) */
+static struct site_value interval_gumbel(double f, double L, double U,
+                                         const double *shape)
+{
+    const double s = shape[1], a = (L - f) / s, A = exp(a);
+    struct site_value v = {-A, -A, A, -A};
+    if (L == U) {
+        v.l += a - log(s);
+        v.g += 1.0;
+    } else if (!isinf(U)) {
+        const double w = isinf(L) ? exp((U - f) / s) : A * expm1((U - L) / s);
+        if (w < 700.0) {
+            const double h = w > 0.0 ? w / expm1(w) : 1.0, w2 = w * w;
+            /* w + h - 1, minus the slope of log h in log w */
+            const double k =
+                w < 0.3 ? w * (0.5 + w * (1.0 / 12.0 -
+                                          w2 * (1.0 / 720.0 -
+                                                w2 * (1.0 / 30240.0 - w2 / 1209600.0))))
+                        : w + h - 1.0;
+            v.l += log(-expm1(-w));
+            v.g += h;
+            v.W += h * k;
+            v.l3 += h * (k * k - w + h * k);
+        }
+    }
+    return in_f(v, s);
+}
+
+/* name, log p, majorant, strip, average, shapes */
 static const struct response table[] = {
-    {"logit", logit, NULL, 3.14, NULL},
-    {"probit", probit, NULL, 2.8, NULL}, /* Phi is 0 at +-1.92 +- 2.82 i */
-    {"log", poisson, NULL, INFINITY, poisson_average},
-    {"nb", nb, NULL, 3.14, NULL},
-    {"student", student, student_majorant, 1.0, NULL}};
+    {"logit", logit, NULL, 3.14, NULL, 0},
+    {"probit", probit, NULL, 2.8, NULL, 0}, /* Phi is 0 at +-1.92 +- 2.82 i */
+    {"log", poisson, NULL, INFINITY, poisson_average, 0},
+    {"nb", nb, NULL, 3.14, NULL, 0},
+    {"gamma", gamma_at, NULL, INFINITY, gamma_average, 0},
+    {"logistic", interval_logistic, NULL, 3.14, NULL, 2},
+    {"normal", interval_normal, NULL, 2.4, NULL, 2}, /* the smallest for ends 3.5 apart */
+    {"gumbel", interval_gumbel, NULL, 1.57, NULL, 2},
+    {"student", student, student_majorant, 1.0, NULL, 2}};
 
 const struct response *response_named(const char *name)
 {
@@ -190,8 +340,9 @@ struct site_value sites_average(const struct sites *s, int i, double f, double v
 {
     const double at = f + s->offset[i];
     return weighted(s, i,
-                    s->response->average != NULL ? s->response->average(at, v, s->y[i])
-                                                 : average(s, i, at, sqrt(v)));
+                    s->response->average != NULL
+                        ? s->response->average(at, v, s->y[i], size_of(s, i), s->shape)
+                        : average(s, i, at, sqrt(v)));
 }
 
 double sites_majorant(const struct sites *s, int i, double f)

@@ -12,8 +12,9 @@
  *     l(f + t) >= l(f) + g t - w t^2 / 2      for every t,
  *
  * so that steps by it never lower the sum of l's.  `size`: trials of a binomial response, theta of a
- * negative binomial one, else 1; `shape`: further parameters.  log p is analytic in a strip of half
- * width `strip` about the real line (for Student's t times scale sqrt(nu)).  If the width is infinite,
+ * negative binomial one, the shape of a gamma one, the upper end of an interval whose lower
+ * one is y, else 1; `shape`: further parameters.  log p is analytic in a strip of half width `strip` about the
+ * real line, times sqrt(shape[0]) shape[1] (for Student's t sqrt(nu) times the scale, for intervals the scale).  If the width is infinite,
  * averages over a normal f have the closed form `average`.
  */
 
@@ -26,10 +27,13 @@ struct response {
     struct site_value (*at)(double f, double y, double size, const double *shape);
     double (*majorant)(double f, double y, const double *shape); /* NULL: log-concave */
     double strip;
-    struct site_value (*average)(double f, double v, double y); /* NULL: by a sum */
+    /* NULL: by a sum */
+    struct site_value (*average)(double f, double v, double y, double size,
+                                 const double *shape);
+    int shapes; /* how many numbers `shape` has */
 };
 
-/* The likelihood of that name ("logit", "probit", "log", "nb", "student"), or NULL. */
+/* The likelihood of that name ("logit", "gamma", ...), or NULL. */
 const struct response *response_named(const char *name);
 
 /* Rows of one likelihood: l and its derivatives are multiplied by weight, f has offset added. */
@@ -37,7 +41,8 @@ struct sites {
     const struct response *response;
     const double *y, *offset;    /* [N]         */
     const double *size, *weight; /* [N] or NULL */
-    const double *shape;         /* student: degrees of freedom, scale; others: NULL */
+    const double
+        *shape; /* student: degrees of freedom, scale; intervals: 1, scale; or NULL */
 };
 /* Returns l, g, W and l3 of row i at f + offset. */
 struct site_value sites_at(const struct sites *s, int i, double f);

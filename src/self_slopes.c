@@ -105,8 +105,7 @@ static void stationary_slopes(const struct factor *f, int n, const double *X, in
 static void table_slopes(const struct factor *f, int p, int n, const double *X, int ldx,
                          double *D)
 {
-    struct factor other = *f;
-    other.table = f->table + (size_t)(p + 1) * f->d * f->d;
+    const struct factor other = factor_table_slope(f, p);
     factor_statistic(&other, n, X, ldx, n, X, ldx, D);
 }
 
@@ -119,7 +118,7 @@ static void other_slopes(const struct kernel *k, const struct term *t, int i, in
         return;
     kernel_term(k, t, i, n, X, ldx, n, X, ldx, p->w);
     for (int j = 0; j < f->n_parameters; j++) {
-        if (f->profile->metric == METRIC_LEVELS) {
+        if (factor_has_levels(f)) {
             table_slopes(f, j, n, X, ldx, p->D);
         } else {
             factor_statistic(f, n, X, ldx, n, X, ldx, p->D);

@@ -35,15 +35,17 @@ struct composite {
 
 static void set_factor(struct composite *c, int f, const struct profile *profile)
 {
-    const int levels = profile->metric == METRIC_LEVELS;
+    const int group = profile->metric == METRIC_GROUP,
+              levels = group || profile->metric == METRIC_LEVELS;
     struct factor *to = c->factor + f;
-    *to = (struct factor){.profile = profile, .d = levels ? LEVELS : D, .power = 2};
+    *to = (struct factor){
+        .profile = profile, .d = levels ? LEVELS : D, .power = group ? 1 : 2};
     if (profile->metric == METRIC_NOTHING)
         to->d = 0;
     to->isotropic = profile->metric == METRIC_SCALED && f == 2;
     to->n_parameters = levels ? 2 : factor_n_metric(to) + profile->n_shape;
     for (int j = 0; j < to->d; j++)
-        c->column[f][j] = levels ? D + j : (j + f) % D;
+        c->column[f][j] = group && j > 0 ? j - 1 : levels ? D + j : (j + f) % D;
     for (int j = 0; j < MOST; j++)
         c->parameter[f][j] = uniform(0.7, 1.4);
     to->column = c->column[f];
@@ -90,6 +92,12 @@ static double naive_factor(const struct factor *f, const double *x, const double
             b = z[f->column[j]] == 1.0 ? j : b;
         }
         return f->table[a * LEVELS + b];
+    case METRIC_GROUP:
+        for (a = 0; a < LEVELS; a++)
+            for (b = 0; b < LEVELS; b++)
+                s += f->table[a * LEVELS + b] * (a > 0 ? x[a - 1] : 1.0) *
+                     (b > 0 ? z[b - 1] : 1.0);
+        return x[f->column[0]] == z[f->column[0]] ? s : 0.0;
     case METRIC_PRODUCT:
         if (f->table != NULL) {
             for (int j = 0; j < f->d; j++)
@@ -159,7 +167,7 @@ static double value(const void *context)
     const double *X = q->X == NULL ? q->Z : q->X;
     double *K = array((size_t)M * n), sum = 0.0;
     for (int f = 0; f < q->c->kernel.n_factors; f++)
-        if (q->c->factor[f].profile->metric == METRIC_LEVELS)
+        if (factor_has_levels(q->c->factor + f))
             table_of(q->c->parameter[f], q->c->table[f]);
     kernel_cross(&q->c->kernel, M, q->Z, M, n, X, n, K);
     for (int m = 0; m < M && q->X == NULL; m++)

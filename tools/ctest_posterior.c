@@ -219,5 +219,14 @@ void group_likelihoods(void)
     likelihood("probit", 2.0, 3.0);
     likelihood("log", 4.0, 1.0);
     likelihood("nb", 4.0, 1.7);
+    likelihood("gamma", 0.4, 1.7);
+    for (int k = 0; k < 3; k++) {
+        const char *noise[3] = {"logistic", "normal", "gumbel"};
+        likelihood(noise[k], 0.4, 0.4);
+        likelihood(noise[k], 0.4, 0.5);
+        likelihood(noise[k], -0.4, 1.7);
+        likelihood(noise[k], -INFINITY, 0.7);
+        likelihood(noise[k], 0.2, INFINITY);
+    }
     likelihood("student", 0.3, 1.0);
 }

@@ -39,6 +39,12 @@ random_factor <- function(profile) {
       k$parameters <- stats::runif(c(exchangeable = 1, ordered = 2, full = 3)[[k$correlation]], 0.4, 1.6)
       k
     },
+    group = {
+      k <- place_group(kernel_group("f1", stats::reformulate(some), variance = p()), kernel_rows(1), "kernel", NULL)
+      k$scale <- stats::runif(table_rows(k) - 1L, 0.6, 1.5)
+      k$parameters <- stats::runif(categorical_size(k), 0.6, 1.5)
+      k
+    },
     additive = , pairwise = {
       base <- if (stats::runif(1) < 0.5) kernel_se else kernel_matern # 5/2: differences of slopes are accurate
       base <- base(lengthscale = if (iso) p() else lengths, variance = p(), inputs = some, isotropic = iso)
@@ -86,6 +92,7 @@ ref_factor <- function(leaf, x, z) {
     constant = 1,
     white = as.double(all(u == v)),
     categorical = ref_correlation(leaf)[which(u == 1), which(v == 1)],
+    group = if (u[1] == v[1]) drop(ref_effects(leaf, u) %*% ref_covariance(leaf) %*% ref_effects(leaf, v)) else 0,
     additive = , pairwise = ref_additive(leaf, u, v))
 }
 
@@ -101,8 +108,17 @@ ref_additive <- function(leaf, u, v) {
   (ref_profile(leaf$base, sum(t)) + leaf$additive.share * mean(one) + pairs) / (1 + leaf$additive.share + p)
 }
 
+# The design of a row of a group, and the covariance of the effects of a level for variance 1.
+ref_effects <- function(leaf, u) c(if (leaf$intercept) 1, u[-1])
+
+ref_covariance <- function(leaf) {
+  scale <- c(1, leaf$scale)
+  R <- if (leaf$correlation == "full") ref_correlation(leaf) else diag(1, length(scale))
+  R * outer(scale, scale)
+}
+
 ref_correlation <- function(leaf) {
-  n <- length(leaf$inputs)
+  n <- length(leaf$inputs) - if (leaf$profile == "group") 1 - leaf$intercept else 0
   p <- leaf$parameters
   if (leaf$correlation == "exchangeable") return(diag(1 - exp(-p), n) + exp(-p))
   if (leaf$correlation == "ordered") return(exp(-abs(outer(cumsum(c(0, p)), cumsum(c(0, p)), "-"))))

@@ -67,6 +67,7 @@ test_that("odd arguments of functions that fit and of constructors have errors w
     pfdtc_control = formals(pfdtc_control)[c("maxit", "threads", "jitter", "memory", "max_seconds", "progress")],
     kernel_se = list(lengthscale = 1, variance = 1, isotropic = FALSE, inputs = NULL),
     kernel_categorical = list(correlation = 0.5, variance = 1, inputs = NULL),
+    kernel_group = list(by = ~g, design = ~1, correlated = TRUE, variance = 1, scale = NULL),
     rows_blocks = list(rewind = function() NULL, next_block = function() NULL, columns = "a"),
     rows_parts = list(parts = list(cars)), rows_csv = list(files = "none", block = 5),
     nb = list(theta = 1), student = list(df = 4, sigma = 1))), character())

@@ -203,17 +203,6 @@ test_that("formulas of text or of nothing are refused with what a formula is", {
   expect_error(pfdtc("dist ~ speed", cars), "as.formula", class = "pfdtc_error_input")
 })
 
-test_that("a grouped term is refused before R takes it for a logical or", {
-  d <- data.frame(y = c(1, 3, 2, 5), x = 1:4, g = c(0, 1, 0, 1))
-  for (f in list(y ~ x + (1 | g), y ~ (1 | g), y ~ x + (x || g), y ~ x | g)) {
-    expect_input_error(data_from_formula(quote(pfdtc(formula = f, data = d)), environment()), "g)")
-  }
-  source <- rows_in_memory(d)
-  expect_input_error(pfdtc(y ~ x + (1 | g), source), "factor(g)")
-  expect_identical(colnames(data_from_formula(quote(pfdtc(formula = y ~ x + I(x > 2 | g), data = d)), environment())$x),
-                   c("x", "I(x > 2 | g)"))
-})
-
 test_that("terms of mgcv, spatial objects and columns without a value have errors that name them", {
   d <- data.frame(y = c(1, 3, 2, 5), x = 1:4, empty = NA_real_)
   read <- function(f, data = d) data_from_formula(quote(pfdtc(formula = f, data = data)), environment())

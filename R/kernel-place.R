@@ -1,0 +1,223 @@
+# Kernels with data: the columns that a kernel reads, its levels and lengthscales.
+
+# Kernels of these profiles keep the elements that they have in fits of 0.1.0.
+kernels_of_before <- c("se", "matern12", "matern32", "matern52")
+
+# Returns the kernel with inputs as positions among the columns of x and a lengthscale for each (NULL: not given).
+# `variables`: list(name, columns, levels) for each variable of the data; a factor has several columns.
+place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
+  if (is.function(kernel)) kernel <- kernel()
+  if (!inherits(kernel, "pfdtc_kernel")) {
+    abort_input(argument, describe(kernel), "a kernel, such as kernel_se() or kernel_matern()")
+  }
+  if (!ncol(x)) abort_input("x", "without columns", "of at least one column")
+  if (has_one_factor(kernel)) {
+    kernel <- place_leaf(kernel, x, argument, variables)
+    if (kernel$profile %in% kernels_of_before) kernel["of"] <- NULL else kernel$columns <- colnames(x)
+    return(kernel)
+  }
+  kernel$leaves <- lapply(kernel$leaves, place_leaf, x, argument, variables)
+  kernel$label <- formula_of_kernel(kernel)
+  with_columns(kernel, x)
+}
+
+# Gives a sum the columns that it reads.
+with_columns <- function(kernel, x) {
+  inputs <- sort(unique(unlist(lapply(kernel$leaves, `[[`, "inputs"))))
+  kernel["inputs"] <- list(if (length(inputs)) inputs else 1L)
+  kernel$columns <- colnames(x)
+  kernel
+}
+
+place_leaf <- function(leaf, x, argument, variables) {
+  names <- colnames(x)
+  if (leaf$profile == "constant") {
+    leaf$inputs <- integer()
+    return(leaf)
+  }
+  if (is_group(leaf)) return(place_group(leaf, x, argument, variables))
+  of <- leaf$inputs
+  inputs <- leaf_columns(leaf, x, argument, variables)
+  leaf$inputs <- inputs
+  if (is.null(leaf$of)) leaf$of <- if (is.character(of)) of else column_owners(inputs, names, variables)
+  if (leaf$profile == "categorical") leaf <- place_levels(leaf, x, argument, variables)
+  if (is_additive(leaf) && is.null(leaf$groups)) leaf$groups <- column_groups(inputs, names, variables)
+  if (is.null(leaf$shared) && is_stationary(leaf)) leaf$shared <- shared_lengthscales(inputs, names, variables)
+  l <- leaf$lengthscale
+  if (is.null(l) || shares_lengthscale(leaf)) return(leaf)
+  n <- parameter_count(leaf, "lengthscale")
+  if (length(l) == 1L) l <- rep(l, n)
+  if (length(l) != n) {
+    abort_input(argument, sprintf("a kernel with %d lengthscales", length(l)),
+                sprintf("a kernel with one lengthscale%s", if (n > 1L) sprintf(", or one for each of its %d inputs", n)
+                  else ""))
+  }
+  names(l) <- lengthscale_names(leaf, names)
+  leaf$lengthscale <- l
+  leaf
+}
+
+leaf_columns <- function(leaf, x, argument, variables) {
+  inputs <- leaf$inputs
+  names <- colnames(x)
+  if (is.null(inputs)) {
+    if (leaf$profile != "categorical") return(smooth_columns(x, variables))
+    factors <- Filter(function(v) !is.null(v$levels), variables)
+    if (length(factors) == 1L) return(factors[[1L]]$columns)
+    abort_input(argument, "a categorical kernel without inputs", "one that says of which factor it is",
+                hint = "As in kernel_categorical(inputs = ~ site).")
+  }
+  if (is.character(inputs)) {
+    known <- vapply(variables, `[[`, "", "name")
+    columns <- lapply(inputs, function(name) {
+      if (name %in% known) variables[[match(name, known)]]$columns else match(name, names)
+    })
+    lost <- vapply(columns, anyNA, NA)
+    if (any(lost)) {
+      abort_input(argument, sprintf("a kernel over `%s`", inputs[lost][1L]),
+                  sprintf("a kernel over columns of the inputs (%s)", list_quoted(unique(c(known, names)))))
+    }
+    return(unique(unlist(columns)))
+  }
+  if (max(inputs) > ncol(x)) {
+    abort_input(argument, sprintf("a kernel over column %d", max(inputs)),
+                sprintf("a kernel over the %d columns of the inputs", ncol(x)))
+  }
+  inputs
+}
+
+# Returns the names of the variables that the columns belong to. A variable counts if all its columns are read.
+column_owners <- function(inputs, names, variables) {
+  for (v in variables) {
+    if (length(v$columns) > 1L && all(v$columns %in% inputs)) {
+      names[v$columns] <- v$name
+    }
+  }
+  if (is.null(names)) inputs else unique(names[inputs])
+}
+
+# Gives a categorical factor its levels. Checks that its columns are the 0/1 columns of one factor.
+place_levels <- function(leaf, x, argument, variables) {
+  u <- x[, leaf$inputs, drop = FALSE]
+  coded <- all(u == 0 | u == 1) && all(rowSums(u) == 1)
+  if (length(leaf$inputs) < 2L || !coded) {
+    abort_input(argument, sprintf("a categorical kernel over %s", list_quoted(leaf$of)),
+                "one over a factor, or over columns of which one is 1 in each row and the others 0",
+                hint = "A number or a logical is made one by factor().")
+  }
+  owner <- Filter(function(v) setequal(v$columns, leaf$inputs), variables)
+  leaf$levels <- if (length(owner)) owner[[1L]]$levels else
+    if (is.null(colnames(x))) leaf$inputs else colnames(x)[leaf$inputs]
+  if (leaf$correlation == "given") leaf$given <- correlation_of_levels(leaf$given, leaf$levels, argument)
+  n <- categorical_size(leaf)
+  if (leaf$correlation == "full" && length(leaf$inputs) > 20L) {
+    abort_input(argument, sprintf("a full correlation matrix of %d levels", length(leaf$inputs)),
+                "one of at most 20 levels", hint = "\"exchangeable\" has one parameter, however many levels there are.")
+  }
+  if (!is.null(leaf$parameters) && length(leaf$parameters) == 1L) leaf$parameters <- rep(leaf$parameters, n)
+  if (!is.null(leaf$parameters) && length(leaf$parameters) != n) {
+    abort_input(argument, sprintf("a categorical kernel with %d parameters", length(leaf$parameters)),
+                sprintf("one with %d", n))
+  }
+  leaf
+}
+
+# Returns a given correlation matrix in the order of the levels.
+correlation_of_levels <- function(R, levels, argument) {
+  if (nrow(R) != length(levels)) {
+    abort_input(argument, sprintf("a correlation matrix of %d levels", nrow(R)),
+                sprintf("one of the %d levels of the factor", length(levels)))
+  }
+  if (is.null(rownames(R)) && is.null(colnames(R))) return(R)
+  if (!setequal(rownames(R), levels) || !setequal(colnames(R), levels)) {
+    abort_input(argument, sprintf("a correlation matrix of levels %s", list_quoted(rownames(R), "\"")),
+                sprintf("one of the factor's levels, %s", list_quoted(levels, "\"")))
+  }
+  R[match(levels, rownames(R)), match(levels, colnames(R))]
+}
+
+# Returns the columns of the variables that the smooth part of a model reads.
+smooth_columns <- function(x, variables) {
+  setdiff(seq_len(ncol(x)), unlist(lapply(Filter(function(v) isTRUE(v$apart), variables), `[[`, "columns")))
+}
+
+# Gives a group its columns. With an intercept a factor of the design has no column for its first level.
+place_group <- function(leaf, x, argument, variables) {
+  if (!is.null(leaf$inputs)) return(leaf)
+  columns <- function(name) leaf_columns(list(inputs = name, profile = "group"), x, argument, variables)
+  design <- design_parts(leaf$group$design)
+  coded <- vapply(Filter(function(v) length(v$levels) && length(v$columns) > 1L, variables), `[[`, "", "name")
+  of_design <- lapply(design$labels, function(name) {
+    own <- columns(name)
+    if (design$intercept && name %in% coded) own[-1L] else own
+  })
+  level <- columns(group_variable(leaf$group$by))
+  leaf$inputs <- unique(c(level, unlist(of_design)))
+  leaf$intercept <- as.integer(design$intercept)
+  leaf$levels <- c(if (design$intercept) "(Intercept)", if (is.null(colnames(x))) leaf$inputs[-1L] else
+    colnames(x)[leaf$inputs[-1L]])
+  leaf$correlation <- if (leaf$group$correlated && table_rows(leaf) > 1L) "full" else "given"
+  n <- parameter_count(leaf, "scale")
+  if (length(leaf$scale) == 1L && n) leaf$scale <- rep(leaf$scale, n)
+  if (length(leaf$scale) && length(leaf$scale) != n) {
+    abort_input(argument, sprintf("a group with %d scales", length(leaf$scale)), sprintf("one with %d", n))
+  }
+  leaf
+}
+
+# Returns the kernel with these groups beside it, each of which it has once.
+add_groups <- function(kernel, groups, x, variables) {
+  if (!is.null(kernel) && has_one_factor(kernel) && is.null(as_sum(kernel)$leaves[[1L]]$of)) {
+    kernel$of <- column_owners(kernel$inputs, colnames(x), variables)
+  }
+  for (leaf in groups) {
+    if (!is.null(kernel) && leaf_name(leaf) %in% vapply(group_roots(kernel), `[[`, "", "name")) next
+    leaf <- place_group(leaf, x, "formula", variables)
+    kernel <- if (is.null(kernel)) leaf else add_kernels(kernel, leaf)
+  }
+  with_columns(as_sum(kernel), x)
+}
+
+# Returns the kernel placed on the columns of x. Stops if it has a parameter without a value.
+complete_kernel <- function(kernel, x, argument = "kernel") {
+  kernel <- place_kernel(kernel, x, argument)
+  compiled <- compile_kernel(kernel)
+  lacking <- unique(compiled$table$what[is.na(compiled$engine$values)])
+  if (length(lacking)) {
+    abort_input(argument, sprintf("a kernel without %s", paste(parameter_word(lacking), collapse = " and ")),
+                if (has_one_factor(kernel)) "a kernel with lengthscales and variance given" else
+                  "a kernel with all its parameters given")
+  }
+  kernel
+}
+
+parameter_word <- function(what) ifelse(what == "parameters", "correlation", what)
+
+#' Kernel matrix
+#'
+#' Returns the matrix of covariances between two sets of points.
+#'
+#' @param kernel a kernel with all parameters given, see [kernel_se()].
+#' @param x numeric matrix, data frame or vector (one column) of inputs, a row for each point.
+#' @param z a second set of points with the same columns. Default: `x`.
+#' @return The matrix with elements \eqn{k(x_i, z_j)}, in squared units of the response.
+#' @section Errors: class `pfdtc_error_input`, also for more than `getOption("pfdtc.max_memory", 2^32)` bytes.
+#' @examples
+#' kernel_matrix(kernel_matern(5/2, lengthscale = 2, variance = 1), cars$speed[1:3], 10)
+#' @export
+kernel_matrix <- function(kernel, x, z = x) {
+  x <- check_matrix(x, "x")
+  z <- check_same_columns(check_matrix(z, "z"), x, "z")
+  kernel <- complete_kernel(kernel, x)
+  check_memory(8 * nrow(x) * as.double(nrow(z)), "the kernel matrix")
+  K <- native_kernel_matrix(kernel, x, z)
+  if (!is.null(rownames(x)) || !is.null(rownames(z))) dimnames(K) <- list(rownames(x), rownames(z))
+  K
+}
+
+check_same_columns <- function(z, x, argument, other = "x") {
+  if (ncol(z) != ncol(x)) {
+    abort_input(argument, sprintf("%d", ncol(z)), sprintf("a matrix with the %d columns of `%s`", ncol(x), other))
+  }
+  z
+}

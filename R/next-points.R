@@ -1,0 +1,251 @@
+# Where to measure next: a criterion of mean and sd of f, maximised over inputs within bounds or over candidates.
+
+#' Where to measure next
+#'
+#' Returns the inputs at which another response would help most: to find the minimum or the maximum of f, to find where
+#' f crosses a level, or to know f everywhere. Use it in a loop with [add_rows()], or with a new fit for each batch.
+#'
+#' @param fit A fit with its data.
+#' @param n Number of rows to propose. Each is chosen as if the ones before it had been measured.
+#' @param goal `"minimum"` or `"maximum"` of f; `"level"`, where f is equal to `level`; `"fill"`, f everywhere.
+#' @param lower,upper Bounds of the numeric inputs: one number, one for each, or a named vector. Default: the range of
+#'   the data. An input with equal bounds is held there.
+#' @param candidates A data frame or matrix of rows to choose from, instead of bounds.
+#' @param level For `goal = "level"`: a number on the scale of the response as given.
+#' @return A data frame with `n` rows: the inputs, factors included, and `criterion`.
+#' @details The criterion is
+#'
+#' * for a minimum, or likewise a maximum, the expected improvement \eqn{E max(b - f, 0)}, where b is the smallest
+#'   posterior mean at the data, which without noise is the smallest response;
+#' * for a level l the straddle criterion \eqn{1.96 sd - |mean - l|};
+#' * to fill, the posterior sd.
+#'
+#' f is on its own scale: that of the link, or of a transformed response. Within bounds the row is the best of some
+#' hundred rows and of steps of L-BFGS from them; no random numbers are drawn. For `n` above 1 the responses at rows
+#' already proposed are taken to be their means (the kriging believer), which reduces the sd nearby.
+#' @section Errors and invariants: class `pfdtc_error_input` for bounds that are missing or crossed. The criterion of
+#'   row i is that of a fit to which the rows before have been added by [add_rows()], with their means as responses.
+#' @source Jones, Schonlau and Welch (1998), *Journal of Global Optimization* 13 (expected improvement); Bryan et al.
+#'   (2005), Active learning for identifying function threshold boundaries, *NIPS* 18 (straddle); Ginsbourger, Le Riche
+#'   and Carraro (2010), Kriging is well-suited to parallelize optimization (believer).
+#' @seealso [exceedance()], [add_rows()]
+#' @examples
+#' f <- function(x) (x - 0.3)^2 * sin(9 * x)
+#' d <- data.frame(x = c(0, 0.4, 0.6, 1))
+#' d$y <- f(d$x)
+#' fit <- gp_exact(y ~ x, d, kernel = kernel_se(0.3, 0.1), noise = 1e-8, hyper = "fixed")
+#' next_points(fit, lower = 0, upper = 1)
+#' next_points(fit, n = 3, goal = "fill")
+#' @export
+next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fill"), lower = NULL, upper = NULL,
+                        candidates = NULL, level = NULL) {
+  fit <- check_any_fit(fit, "fit")
+  goal <- check_choice(goal, c("minimum", "maximum", "level", "fill"), "goal")
+  n <- check_count(n, "n")
+  if (!identical(goal == "level", is_finite_number(level))) {
+    abort_input("level", describe(level), if (goal == "level") "a number" else "NULL without goal = \"level\"")
+  }
+  level <- if (goal == "level") threshold_of_f(response_of(fit), level)$lower
+  best <- if (goal %in% c("minimum", "maximum")) best_mean(fit, training_rows(fit), goal)
+  space <- if (is.null(candidates)) design_space(fit, lower, upper)
+  if (is.null(space)) candidates <- check_candidates(fit, candidates, n)
+  taken <- out <- NULL
+  for (i in seq_len(n)) {
+    merit <- function(rows) criterion_at(fit, new_rows(fit, rows, stats::na.pass), taken, goal, level, best)
+    found <- if (is.null(space)) top_candidate(candidates, merit) else best_in_space(space, fit, merit, goal)
+    new <- new_rows(fit, found, stats::na.pass)
+    value <- criterion_at(fit, new, taken, goal, level, best)
+    out <- rbind(out, cbind(found, criterion = if (is.null(best)) value else exp(value)))
+    taken <- rbind(taken, new$x)
+    if (!is.null(best)) best <- extreme_of(c(best, best_mean(fit, new, goal)), goal)
+    if (is.null(space)) candidates <- candidates[-attr(found, "row"), , drop = FALSE]
+  }
+  rownames(out) <- NULL
+  out
+}
+
+extreme_of <- function(v, goal) if (goal == "maximum") max(v) else min(v)
+
+best_mean <- function(fit, rows, goal) {
+  extreme_of((latent_at(fit, rows$x, mean_only = TRUE)$mean[rows$index] + rows$offset)[!is.na(rows$index)], goal)
+}
+
+# Returns the criterion at rows in the form of new_rows(), NA where these are not known: of an expected improvement the
+# logarithm, which has slopes where the improvement is 0 to rounding.
+criterion_at <- function(fit, new, taken, goal, level, best) {
+  f <- latent_given(fit, new$x, taken)
+  mean <- f$mean[new$index] + new$offset
+  sd <- f$sd[new$index]
+  switch(goal, minimum = log_improvement(best - mean, sd), maximum = log_improvement(mean - best, sd),
+         level = stats::qnorm(0.975) * sd - abs(mean - level), fill = sd)
+}
+
+# Returns list(mean, sd) of f at the rows of x, if the rows `taken` had responses equal to their means: the mean stays,
+# and with covariances C and V, noise included, the variance falls by C'V^{-1} C. Responses of other families are taken
+# to determine f.
+latent_given <- function(fit, x, taken) {
+  if (is.null(taken)) {
+    f <- latent_at(fit, x)
+    return(list(mean = f$mean, sd = sqrt(f$var)))
+  }
+  own <- seq_len(nrow(taken))
+  noise <- if (response_of(fit)$conjugate) rep_len(noise_at(fit, taken), nrow(taken)) else numeric(nrow(taken))
+  mean <- var <- numeric(nrow(x))
+  for (rows in split(seq_along(mean), (seq_along(mean) - 1L) %/% 256L)) {
+    f <- latent_at(fit, rbind(taken, x[rows, , drop = FALSE]), joint = TRUE)
+    V <- f$cov[own, own, drop = FALSE]
+    R <- chol(V + diag(noise + 1e-10 * max(diag(V)), length(own)))
+    mean[rows] <- f$mean[-own]
+    var[rows] <- f$var[-own] - colSums(backsolve(R, f$cov[own, -own, drop = FALSE], transpose = TRUE)^2)
+  }
+  list(mean = mean, sd = sqrt(pmax(var, 0)))
+}
+
+# Returns log E max(gap + sd Z, 0) = log sd + log h(z), z = gap / sd, h(z) = phi(z) + z Phi(z). For z far below 0,
+# h = phi (1 / z^2 - 3 / z^4 + 15 / z^6 - ...).
+log_improvement <- function(gap, sd) {
+  sd <- pmax(sd, 1e-150)
+  z <- pmin(pmax(gap / sd, -1e153), 1e153)
+  far <- !is.na(z) & z < -20
+  near <- ifelse(far, 0, z)
+  h <- log(stats::dnorm(near) + near * stats::pnorm(near))
+  w <- 1 / z[far]^2
+  h[far] <- stats::dnorm(z[far], log = TRUE) + log(w) + log1p(-3 * w + 15 * w^2 - 105 * w^3)
+  log(sd) + h
+}
+
+# ---- where to look --------------------------------------------------------------------------------------------------
+
+check_candidates <- function(fit, candidates, n) {
+  if (is.data.frame(candidates) || is.matrix(candidates)) candidates <- as.data.frame(candidates)
+  if (!is.data.frame(candidates) || nrow(candidates) < n) {
+    abort_input("candidates", describe(candidates), sprintf("a data frame with at least %.0f row%s", n, plural_s(n)))
+  }
+  candidates[intersect(names(candidates), input_names(fit))]
+}
+
+# Returns the names of the variables that a row to predict at needs.
+input_names <- function(fit) if (by_formula(fit)) fit$frame$required else fit$frame$columns
+
+top_candidate <- function(candidates, merit) {
+  value <- merit(candidates)
+  if (all(is.na(value))) abort_input("candidates", "rows with missing values", "complete")
+  structure(candidates[which.max(value), , drop = FALSE], row = which.max(value))
+}
+
+# Returns a list of variables by name: list(lower, upper, spec) of a numeric one or a time, the levels of others.
+design_space <- function(fit, lower, upper) {
+  names <- input_names(fit)
+  known <- variables_by_name(fit)
+  space <- lapply(stats::setNames(nm = names), function(name) {
+    v <- known[[name]]
+    if (identical(v$values, cbind(0:1))) c(FALSE, TRUE) else if (!is.null(v$values)) factor(v$labels, v$labels)
+  })
+  numeric <- names[vapply(space, is.null, NA)]
+  x <- slice_rows(fit)
+  specs <- lapply(stats::setNames(nm = numeric), function(name) {
+    Find(function(spec) spec$name == name, if (by_formula(fit)) fit$frame$variables)
+  })
+  # a variable inside of a function in the formula has no range
+  ends <- lapply(known[numeric], function(v) if (is.null(v)) c(NA, NA) else range(value_along(v, x)))
+  lower <- bounds_given(lower, "lower", specs, vapply(ends, `[`, 0, 1L))
+  upper <- bounds_given(upper, "upper", specs, vapply(ends, `[`, 0, 2L))
+  crossed <- which(lower > upper)[1L]
+  if (!is.na(crossed)) {
+    abort_input("lower", sprintf("%s for `%s`", format(lower[[crossed]]), numeric[crossed]),
+                sprintf("at most `upper`, %s", format(upper[[crossed]])))
+  }
+  space[numeric] <- Map(function(lower, upper, spec) list(lower = lower, upper = upper, spec = spec), lower, upper,
+                        specs)
+  space
+}
+
+# Returns the bounds of the numeric inputs, as numbers.
+bounds_given <- function(given, argument, specs, default) {
+  names <- names(specs)
+  out <- stats::setNames(default, names)
+  own <- if (is.null(names(given))) names else names(given)
+  if (!length(given) %in% c(0L, 1L, length(own)) || !all(own %in% names) || !all(lengths(as.list(given)) == 1L)) {
+    abort_input(argument, describe(given), sprintf("a number for each of %s", list_quoted(names)))
+  }
+  if (is.character(given)) abort_input(argument, describe(given), "numbers")
+  if (length(given)) out[own] <- mapply(numbers_of, specs[own], rep_len(as.list(given), length(own)))
+  lacking <- names[!is.finite(out)]
+  if (length(lacking)) {
+    abort_input(argument, sprintf("without %s", list_quoted(lacking)), "a finite number for each numeric input",
+                hint = "The formula transforms its variables, so that the data do not have their range.")
+  }
+  out
+}
+
+# Returns rows of the space, as a data frame, at the rows of u, a matrix of numbers in [0, 1].
+rows_in_space <- function(space, u) {
+  as.data.frame(Map(function(v, j) {
+    if (!is.list(v)) return(v[pmin(floor(u[, j] * length(v)) + 1L, length(v))])
+    value <- v$lower + u[, j] * (v$upper - v$lower)
+    if (identical(v$spec$kind, "time")) times_of(v$spec, value) else value
+  }, space, seq_along(space)), optional = TRUE)
+}
+
+# Returns the row of the space with the largest merit: the best of a quasi-random sequence and of rows about the best
+# data, then steps of L-BFGS from the best few of them, which hold factors.
+best_in_space <- function(space, fit, merit, goal) {
+  d <- length(space)
+  u <- roberts_sequence(min(design_search[["rows"]] * d, design_search[["most"]]), d)
+  centre <- data_in_space(space, fit, goal)
+  if (!is.null(centre)) {
+    cloud <- roberts_sequence(design_search[["cloud"]] * d, d + 1L)
+    away <- 10^(-3 * cloud[, d + 1L]) * (cloud[, -(d + 1L), drop = FALSE] - 0.5)
+    u <- rbind(u, pmin(pmax(centre[rep_len(seq_len(nrow(centre)), nrow(away)), , drop = FALSE] + away, 0), 1))
+  }
+  value <- merit(rows_in_space(space, u))
+  free <- which(vapply(space, function(v) is.list(v) && v$upper > v$lower, NA))
+  starts <- distinct_starts(u, value, design_search[["starts"]])
+  ends <- if (length(free)) lapply(starts, function(i) climb_in_space(space, merit, u[i, ], free))
+  reached <- c(value[starts], vapply(ends, `[[`, 0, "value"))
+  all <- rbind(u[starts, , drop = FALSE], do.call(rbind, lapply(ends, `[[`, "u")))
+  rows_in_space(space, all[which.max(reached), , drop = FALSE])
+}
+
+# Returns the rows of the data with the best means as points of the unit cube, NULL where the goal has none.
+data_in_space <- function(space, fit, goal, most = 3L) {
+  x <- if (goal %in% c("minimum", "maximum")) fit$data$x
+  known <- variables_by_name(fit)[names(space)]
+  if (is.null(x) || any(vapply(known, is.null, NA))) return(NULL)
+  mean <- latent_at(fit, x, mean_only = TRUE)$mean
+  best <- utils::head(order(if (goal == "maximum") -mean else mean), most)
+  u <- Map(function(v, one) {
+    own <- value_along(one, x[best, , drop = FALSE])
+    if (is.list(v)) (own - v$lower) / max(v$upper - v$lower, 1e-300) else (own - 0.5) / length(v)
+  }, space, known)
+  pmin(pmax(matrix(unlist(u), length(best)), 0), 1)
+}
+
+# Returns the number of rows with the largest values, of which no two are close.
+distinct_starts <- function(u, value, most, apart = 0.05) {
+  kept <- integer()
+  for (i in utils::head(order(-value, na.last = NA), 50L * most)) {
+    if (all(vapply(kept, function(k) max(abs(u[k, ] - u[i, ])) > apart, NA))) kept <- c(kept, i)
+    if (length(kept) == most) break
+  }
+  kept
+}
+
+# Returns list(u, value): the end of L-BFGS from u along the inputs `free`, with central differences in one prediction.
+climb_in_space <- function(space, merit, u, free, step = 1e-4) {
+  value <- function(parts) {
+    all <- matrix(u, nrow(parts), length(u), byrow = TRUE)
+    all[, free] <- parts
+    -merit(rows_in_space(space, all))
+  }
+  k <- length(free)
+  slope <- function(part) {
+    both <- rbind(diag(step, k), diag(-step, k)) + rep(part, each = 2L * k)
+    both <- pmin(pmax(both, 0), 1)
+    f <- value(both)
+    (f[1:k] - f[-(1:k)]) / diag(both[1:k, , drop = FALSE] - both[-(1:k), , drop = FALSE])
+  }
+  end <- stats::optim(u[free], function(part) value(t(part)), slope, method = "L-BFGS-B", lower = 0, upper = 1,
+                      control = list(maxit = 50))
+  list(u = replace(u, free, end$par), value = -end$value)
+}

@@ -1,0 +1,190 @@
+# Grouped terms of a formula, (1 | g) and its kin: the bars are taken out before model.frame() sees the formula, and
+# each group becomes one column with the numbers of its levels. kernel-group.R has the kernel that reads it.
+
+# Returns the formula without its grouped terms, but with their variables as further terms, and the attribute `grouped`:
+# list(formula, smooth, groups), where `smooth` has the labels of the inputs of the smooth part and `groups` the kernels
+# of the groups. Groups of `kernel` count, and beside groups the variables of `mean` need not be inputs. A formula
+# without groups is returned as it is.
+formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
+  split <- split_bars(formula)
+  own <- Filter(function(leaf) is_group(leaf) && is.language(leaf$group$by),
+                if (inherits(kernel, "pfdtc_kernel")) as_sum(kernel)$leaves)
+  if (!length(split$groups) && !length(own)) return(formula)
+  groups <- lapply(c(split$groups, lapply(own, `[[`, "group")), function(group) {
+    list(parts = by_parts(group$by), labels = design_parts(group$design)$labels)
+  })
+  parts <- unlist(lapply(groups, `[[`, "parts"))
+  smooth <- smooth_labels(split$smooth, data, parts)
+  of_mean <- if (inherits(mean, "formula") && length(mean) == 2L && !identical(mean[[2L]], quote(.))) {
+    attr(stats::terms(mean), "term.labels")
+  }
+  labels <- unique(c(smooth$labels, of_mean, unlist(lapply(groups, `[[`, "labels")), vapply(parts, deparse1, "")))
+  rhs <- c(lapply(labels, str2lang), smooth$offsets)
+  whole <- formula
+  whole[[length(whole)]] <- Reduce(function(a, b) call("+", a, b), rhs)
+  attr(whole, "grouped") <- list(formula = formula, smooth = gsub("`", "", smooth$labels, fixed = TRUE),
+                                 apart = gsub("`", "", setdiff(c(of_mean, unlist(lapply(groups, `[[`, "labels"))),
+                                                               smooth$labels), fixed = TRUE),
+                                 by = lapply(c(split$groups, lapply(own, `[[`, "group")), `[[`, "by"),
+                                 groups = lapply(split$groups, function(group) {
+                                   kernel_group(one_sided(group$by), one_sided(group$design), group$correlated)
+                                 }))
+  whole
+}
+
+one_sided <- function(term) stats::as.formula(call("~", term), globalenv())
+
+# Returns list(labels, offsets) of the smooth part. A dot leaves out the groups.
+smooth_labels <- function(smooth, data, parts) {
+  if (is.null(smooth)) return(list(labels = character(), offsets = NULL))
+  terms <- stats::terms(smooth, data = if (is.list(data)) data)
+  labels <- attr(terms, "term.labels")
+  if ("." %in% all.vars(smooth[[length(smooth)]])) labels <- setdiff(labels, vapply(parts, deparse1, ""))
+  list(labels = labels, offsets = as.list(attr(terms, "variables"))[1L + attr(terms, "offset")])
+}
+
+# Returns list(smooth, groups): the formula without grouped terms, NULL if nothing is left, and for each grouped term
+# list(by, design, correlated). (1 | a / b) is (1 | a) + (1 | b:a).
+split_bars <- function(formula) {
+  groups <- list()
+  add <- function(bar) {
+    by <- bar[[3L]]
+    nested <- list() # the innermost first
+    while (is_call_of(by, "/")) {
+      nested <- c(nested, by[[3L]])
+      by <- by[[2L]]
+    }
+    nested <- rev(c(nested, by))
+    for (i in seq_along(nested)) {
+      groups[[length(groups) + 1L]] <<- list(by = Reduce(function(a, b) call(":", a, b), rev(nested[seq_len(i)])),
+                                             design = bar[[2L]], correlated = is_call_of(bar, "|"))
+    }
+  }
+  walk <- function(term) {
+    if (is_call_of(term, "(") && is_call_of(term[[2L]], c("|", "||"))) {
+      add(term[[2L]])
+      return(NULL)
+    }
+    if (is_call_of(term, c("+", "-")) && length(term) == 3L) {
+      left <- walk(term[[2L]])
+      right <- if (is_call_of(term, "+")) walk(term[[3L]]) else term[[3L]]
+      if (is.null(left)) return(if (is_call_of(term, "+")) right else call("-", right))
+      return(if (is.null(right)) left else call(as.character(term[[1L]]), left, right))
+    }
+    refuse_bar(term)
+    term
+  }
+  rhs <- walk(formula[[length(formula)]])
+  formula[length(formula)] <- list(rhs)
+  list(smooth = if (!is.null(rhs)) formula, groups = groups)
+}
+
+is_call_of <- function(term, names) is.call(term) && is.name(term[[1L]]) && as.character(term[[1L]]) %in% names
+
+# Refuses a bar that is no grouped term.
+refuse_bar <- function(term) {
+  bar <- find_bar(term)
+  if (is.null(bar)) return(invisible())
+  text <- deparse1(bar)
+  abort_input("formula", sprintf("one with %s", deparse1(term)), "a sum of inputs and grouped terms",
+              message = sprintf("`formula` has a bar that is no grouped term: %s.", deparse1(term)),
+              hint = sprintf("A group is a term in parentheses, + (%s). For a logical \"or\" write I(%s).", text, text))
+}
+
+# Returns the first term a | b or a || b in a sum of terms, or NULL.
+find_bar <- function(term) {
+  if (!is.call(term) || !is.name(term[[1L]])) return(NULL)
+  if (is_call_of(term, c("|", "||"))) return(term)
+  if (!is_call_of(term, c("+", "-", "*", ":", "/", "^", "("))) return(NULL)
+  for (part in as.list(term)[-1L]) if (!is.null(bar <- find_bar(part))) return(bar)
+}
+
+# Returns the variables of a group: a and b of a:b.
+by_parts <- function(by) {
+  if (is_call_of(by, "(")) return(by_parts(by[[2L]]))
+  if (is_call_of(by, ":")) return(c(by_parts(by[[2L]]), by_parts(by[[3L]])))
+  if (is_call_of(by, c("+", "*", "|", "||", "/"))) {
+    abort_input("formula", sprintf("a group by %s", deparse1(by)), "one by a variable, a:b or a/b")
+  }
+  list(by)
+}
+
+# ---- columns --------------------------------------------------------------------------------------------------------
+
+# Returns how the inputs of a model frame become columns, see code_variable(). Groups have kind "group", and `apart`
+# marks variables that the smooth part does not read.
+coded_variables <- function(mf, used, grouped, likelihood = NULL) {
+  code <- function(name) code_variable(mf[[name]], name)
+  if (is.null(grouped)) return(lapply(names(mf)[used], code))
+  apart <- lapply(unique(grouped$apart), function(name) c(code(name), list(apart = TRUE)))
+  groups <- lapply(grouped$by, code_group, mf, is.null(likelihood))
+  names(groups) <- vapply(groups, `[[`, "", "name")
+  c(lapply(grouped$smooth, code), apart, unname(groups[!duplicated(names(groups))]))
+}
+
+code_group <- function(by, mf, gaussian) {
+  parts <- vapply(by_parts(by), deparse1, "")
+  name <- group_variable(by)
+  v <- list(name = name, kind = "group", parts = parts, width = 1L, columns = name, apart = TRUE)
+  values <- mf[parts]
+  plain <- parts[vapply(values, is.numeric, NA)]
+  for (part in parts) if (is.na(variable_kind(values[[part]])) || variable_kind(values[[part]]) == "matrix") {
+    abort_input("formula", sprintf("a group by `%s`, of %s", part, describe_column(values[[part]])),
+                "one by a factor, text or a number")
+  }
+  first <- !duplicated(values)
+  order <- do.call(order, unname(lapply(values[first, , drop = FALSE], function(u) as.integer(factor(u)))))
+  v$levels <- group_keys(v, values[first, , drop = FALSE])[order]
+  n <- length(v$levels)
+  what <- deparse1(by)
+  if (n < 2L) {
+    abort_input("formula", sprintf("a group `%s` with %d level", what, n), "one by a variable with two levels or more")
+  }
+  if (gaussian && n == nrow(mf)) {
+    abort_input("formula", sprintf("a group `%s` with a level for each row", what), "one by a variable with fewer levels",
+                hint = "Such effects equal the noise: only the sum of the two variances can be learned.")
+  }
+  if (length(plain)) {
+    tell_classed("groups", sprintf("%s %s: its %d values are the levels of a group.", list_quoted(plain),
+                                   if (length(plain) == 1L) "is a number" else "are numbers",
+                                   length(unique(values[[plain[1L]]]))))
+  }
+  v
+}
+
+# Returns the name of the level of each row, NA where it is missing.
+group_keys <- function(v, values) {
+  keys <- lapply(v$parts, function(part) as.character(values[[part]]))
+  missing <- Reduce(`|`, lapply(keys, is.na))
+  ifelse(missing, NA_character_, do.call(paste, c(unname(keys), sep = ":")))
+}
+
+# Returns the number of the level of each row. A level that the fit does not know has a negative number of its own,
+# computed from its name: it is the same in all calls. Each missing level is a level of its own.
+group_codes <- function(v, values) {
+  keys <- group_keys(v, values)
+  code <- as.double(match(keys, v$levels))
+  new <- which(is.na(code))
+  code[new] <- vapply(keys[new], name_number, 0)
+  missing <- which(is.na(keys))
+  code[missing] <- -2^33 - seq_along(missing)
+  code
+}
+
+# Returns a number between -2^31 and -1 for a text.
+name_number <- function(text) {
+  number <- 7
+  for (byte in as.integer(charToRaw(enc2utf8(text)))) number <- (number * 1000003 + byte) %% 2147483647
+  -1 - number
+}
+
+# Tells, once for a call, which rows of `x` have levels that the fit does not know.
+tell_new_levels <- function(variables, x) {
+  for (v in variables) if (v$kind == "group") {
+    new <- x[, v$columns] < 0
+    if (!any(new)) next
+    tell_classed("new_levels", sprintf(paste("%s of %s %s a level that the fit does not know: the prediction is that",
+                                             "of the population, with the variance of the levels added."),
+                                       count_of(sum(new), "row"), "`newdata`", if (sum(new) == 1L) "has" else "have"))
+  }
+}

@@ -1,0 +1,122 @@
+simulator <- function(x) (x - 0.3)^2 * sin(9 * x)
+
+few_runs <- function(noise = 1e-8, w = rep(1, 4)) {
+  d <- data.frame(x = c(0, 0.4, 0.6, 1), w = w)
+  d$y <- simulator(d$x)
+  gp_exact(y ~ x, d, kernel = kernel_se(0.3, 0.1), noise = noise, weights = w, hyper = "fixed")
+}
+
+test_that("expected improvement is that of quadrature, with slopes where it is 0 to rounding", {
+  for (gap in c(-3, -0.5, 0, 0.2, 4)) {
+    for (sd in c(0.3, 1, 2)) {
+      truth <- stats::integrate(function(z) (gap + sd * z) * stats::dnorm(z), -gap / sd, 40, rel.tol = 1e-10)$value
+      expect_equal(exp(log_improvement(gap, sd)), truth, tolerance = 1e-8)
+    }
+  }
+  # h(z) = phi(z) (1 - |z| M(z)), with Mills' ratio M as a continued fraction
+  for (z in c(-19.9, -20.1, -40, -1000)) {
+    mills <- Reduce(function(tail, k) k / (abs(z) + tail), 60:1, 0)  # |z| + k / (|z| + ...)
+    expect_equal(log_improvement(z, 1), stats::dnorm(z, log = TRUE) + log(mills / (abs(z) + mills)), tolerance = 1e-6)
+  }
+  expect_true(all(diff(log_improvement(seq(-1e6, 10, length.out = 1000), 1)) > 0))
+  expect_equal(exp(log_improvement(c(2, -2, NA), 0)), c(2, 0, NA))
+})
+
+test_that("the row has the largest criterion on a fine grid, for every goal", {
+  fit <- few_runs()
+  grid <- data.frame(x = seq(0, 1, length.out = 501))
+  p <- predict(fit, grid, se.fit = TRUE, type = "latent")
+  improvement <- function(sign) {
+    best <- min(sign * fitted(fit))
+    z <- (best - sign * p$fit) / p$se.fit
+    ifelse(p$se.fit > 0, p$se.fit * (stats::dnorm(z) + z * stats::pnorm(z)), 0)
+  }
+  cases <- list(minimum = improvement(1), maximum = improvement(-1), fill = p$se.fit,
+                level = stats::qnorm(0.975) * p$se.fit - abs(p$fit - 0.05))
+  for (goal in names(cases)) {
+    got <- next_points(fit, goal = goal, lower = 0, upper = 1, level = if (goal == "level") 0.05)
+    expect_gte(got$criterion, max(cases[[goal]]) * (1 - 1e-6))
+    expect_lt(min(abs(got$x - grid$x[cases[[goal]] >= 0.999 * max(cases[[goal]])])), 0.01)
+    # candidates have the same criterion
+    among <- next_points(fit, goal = goal, candidates = grid, level = if (goal == "level") 0.05)
+    expect_equal(among$criterion, max(cases[[goal]]), tolerance = 1e-6)
+    expect_identical(among$x, grid$x[which.max(cases[[goal]])])
+  }
+})
+
+test_that("the second row is that of the fit to which the first was added with its mean", {
+  near <- with_seed(2, data.frame(x = stats::runif(60)))
+  near$y <- simulator(near$x)
+  fits <- list(few_runs(1e-4), few_runs(0.01, c(1, 2, 1, 3)), with_seed(1, pfdtc(
+    y ~ x, near, m = 4, neighbours = 60, kernel = kernel_se(0.3, 0.1), noise = 0.01, hyper = "fixed")))
+  for (fit in fits) {
+    for (goal in c("minimum", "fill")) {
+      both <- next_points(fit, 2, goal)
+      first <- cbind(both[1, "x", drop = FALSE], w = 1)
+      first$y <- predict(fit, first)
+      told <- add_rows(fit, first)
+      expect_equal(next_points(told, 1, goal, candidates = both[2, "x", drop = FALSE])$criterion, both$criterion[2],
+                   tolerance = 1e-4) # of a difference of two variances of which 1e-10 was added to one
+      expect_identical(next_points(fit, 1, goal), both[1, ])
+    }
+  }
+})
+
+test_that("factors, logical variables, times and places keep their kinds, within bounds", {
+  d <- transform(mtcars, am = am > 0, cyl = factor(cyl))
+  fit <- pfdtc(mpg ~ wt + cyl + am, d, kernel = kernel_se(c(1, 1, 1, 1, 1), 30), noise = 4, hyper = "fixed")
+  got <- next_points(fit, 3, "maximum", lower = c(wt = 2), upper = c(wt = 4))
+  expect_identical(levels(got$cyl), levels(d$cyl))
+  expect_type(got$am, "logical")
+  expect_true(all(got$wt >= 2 & got$wt <= 4))
+  all <- expand.grid(wt = seq(2, 4, 0.01), cyl = levels(d$cyl), am = c(FALSE, TRUE))
+  expect_gte(got$criterion[1], next_points(fit, 1, "maximum", candidates = all)$criterion * (1 - 1e-4))
+  expect_identical(next_points(fit, 1, "fill", lower = 3, upper = 3)$wt, 3)
+  times <- data.frame(t = as.Date("2020-01-01") + c(0, 40, 80, 160))
+  times$y <- c(0, 1, 0.5, 2)
+  fit <- pfdtc(y ~ t, times, kernel = kernel_se(20, 1), noise = 0.01, hyper = "fixed")
+  got <- next_points(fit, 1, "fill", upper = as.Date("2020-05-01"))
+  expect_s3_class(got$t, "Date")
+  expect_equal(as.numeric(got$t), as.numeric(as.Date("2020-04-30")), tolerance = 1e-4)
+})
+
+test_that("a transformed response, other families and fits of matrices have goals as well", {
+  d <- data.frame(x = c(0, 0.3, 0.5, 0.8, 1))
+  d$y <- exp(simulator(d$x) * 10)
+  fit <- gp_exact(y ~ x, d, kernel = kernel_se(0.3, 1), noise = 1e-6, hyper = "fixed", transform = "log")
+  got <- next_points(fit, goal = "level", level = 1.5)
+  p <- predict(fit, got, type = "latent", se.fit = TRUE)
+  expect_equal(got$criterion, unname(stats::qnorm(0.975) * p$se.fit - abs(p$fit - log(1.5))), tolerance = 1e-6)
+  x <- cbind(a = d$x, b = rev(d$x)^2)
+  fit <- pfdtc(x, c(0, 1, 1, 0, 1), family = binomial(), kernel = kernel_se(0.5, 1), hyper = "fixed")
+  got <- next_points(fit, 4, "level", level = 0.5)
+  expect_named(got, c("a", "b", "criterion"))
+  expect_gt(min(stats::dist(got[1:2])), 0.05) # each row is known once it was proposed
+})
+
+test_that("bounds, candidates and levels are refused by name", {
+  fit <- few_runs()
+  expect_input_error(next_points(fit, lower = 2, upper = 1), "lower")
+  expect_input_error(next_points(fit, lower = c(z = 1)), "lower")
+  expect_input_error(next_points(fit, upper = "a"), "upper")
+  expect_input_error(next_points(fit, goal = "level"), "level")
+  expect_input_error(next_points(fit, level = 1), "level")
+  expect_input_error(next_points(fit, n = 3, candidates = data.frame(x = 1:2)), "candidates")
+  expect_input_error(next_points(fit, candidates = data.frame(x = NA_real_)), "candidates")
+  d <- data.frame(x = 1:5, y = c(1, 3, 2, 4, 1))
+  inside <- gp_exact(y ~ log(x), d, kernel = kernel_se(0.5, 1), noise = 0.1, hyper = "fixed")
+  expect_input_error(next_points(inside), "x")
+  got <- next_points(inside, goal = "fill", lower = 1, upper = 9)
+  expect_equal(got$x, 9, tolerance = 1e-6)
+})
+
+test_that("a loop ends near the minimum of a simulator", {
+  d <- data.frame(x = c(0, 0.5, 1))
+  d$y <- simulator(d$x)
+  for (i in 1:6) {
+    fit <- suppressWarnings(pfdtc(y ~ x, d, noise = 0))
+    new <- next_points(fit)
+    d <- rbind(d, data.frame(x = new$x, y = simulator(new$x)))
+  }
+  expect_lt(min(d$y) - min(simulator(seq(0, 1, 1e-4))), 1e-3)
+})

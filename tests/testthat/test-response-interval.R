@@ -1,0 +1,128 @@
+# Ordered classes, beside their definition and beside fits of two classes.
+
+ordered_data <- function(n = 60, seed = 3) {
+  with_seed(seed, {
+    d <- data.frame(a = stats::runif(n, 0, 3), b = stats::runif(n))
+    latent <- 2 * sin(2 * d$a) + d$b + stats::rlogis(n)
+    d$y <- cut(latent, c(-Inf, -0.5, 0.4, 1.8, Inf), c("low", "mid", "high", "top"), ordered_result = TRUE)
+    d
+  })
+}
+
+test_that("proportional odds are two binary rows for each response", {
+  d <- ordered_data()
+  kernel <- kernel_se(c(0.8, 1.2), 2)
+  family <- replace(ordinal(), "theta", list(c(0.9, 1.4)))
+  fit <- pfdtc(y ~ a + b, d, family = family, kernel = kernel, hyper = "fixed", center = 0.3)
+  cuts <- c(0, 0.9, 2.3)
+  k <- as.integer(d$y)
+  above <- cbind(d[k > 1, ], s = TRUE, o = -cuts[k[k > 1] - 1L])
+  below <- cbind(d[k < 4, ], s = FALSE, o = -cuts[k[k < 4]])
+  doubled <- pfdtc(s ~ a + b + offset(o), rbind(above, below), family = binomial(), kernel = kernel, hyper = "fixed",
+                   center = 0.3, inducing = fit$inducing)
+  new <- transform(ordered_data(10, seed = 4), o = 0)
+  # both modes are exact to the decrement at which Newton's steps end, 1e-9
+  expect_equal(predict(fit, new), predict(doubled, new), tolerance = 1e-7)
+  expect_equal(predict(fit, new, se.fit = TRUE)$se.fit, predict(doubled, new, se.fit = TRUE)$se.fit, tolerance = 1e-7)
+  # an interval's probability is F(b) (1 - F(a)) (1 - e^(a - b))
+  inner <- k > 1 & k < 4
+  expect_equal(fit$evidence, doubled$evidence + sum(log(-expm1(-diff(cuts)[k[inner] - 1L]))), tolerance = 1e-7)
+})
+
+test_that("two ordered classes are a binary response", {
+  d <- transform(ordered_data(), two = ordered(y > "mid"))
+  fit <- pfdtc(two ~ a + b, d, family = ordinal(), kernel = kernel_se())
+  binary <- pfdtc(I(y > "mid") ~ a + b, d, family = binomial(), kernel = kernel_se())
+  expect_equal(predict(fit), predict(binary), tolerance = 1e-8)
+  expect_equal(fit$evidence, binary$evidence, tolerance = 1e-9)
+  expect_equal(predict(fit, type = "response")[, "TRUE"], predict(binary, type = "response"), tolerance = 1e-7)
+})
+
+test_that("probabilities of ordered classes are averages over f, and classes the likeliest", {
+  d <- ordered_data()
+  for (link in c("logit", "probit", "cloglog")) {
+    fit <- pfdtc(y ~ a + b, d, family = ordinal(link), kernel = kernel_se(c(1, 1), 2), hyper = "fixed")
+    expect_true(all(is.finite(fit$theta)) && length(fit$theta) == 2L)
+    new <- d[1:4, ]
+    f <- predict(fit, new, se.fit = TRUE)
+    P <- predict(fit, new, type = "response", se.fit = TRUE)
+    F <- list(logit = stats::plogis, probit = stats::pnorm, cloglog = function(z) -expm1(-exp(z)))[[link]]
+    cuts <- c(-Inf, 0, cumsum(fit$theta), Inf)
+    moment <- function(i, k, power) {
+      stats::integrate(function(z) {
+        at <- f$fit[i] + f$se.fit[i] * z
+        stats::dnorm(z) * (F(cuts[k + 1] - at) - F(cuts[k] - at))^power
+      }, -9, 9, rel.tol = 1e-9)$value
+    }
+    direct <- outer(1:4, 1:4, Vectorize(function(i, k) moment(i, k, 1)))
+    square <- outer(1:4, 1:4, Vectorize(function(i, k) moment(i, k, 2)))
+    # the rule over 6.5 sd leaves out 1e-10
+    expect_equal(unname(P$fit), direct, tolerance = 1e-7)
+    expect_equal(unname(P$se.fit), sqrt(square - direct^2), tolerance = 1e-6)
+    expect_equal(rowSums(P$fit), c(`1` = 1, `2` = 1, `3` = 1, `4` = 1), tolerance = 1e-9)
+    class <- predict(fit, new, type = "class")
+    expect_identical(as.integer(class), max.col(direct))
+    expect_identical(levels(class), levels(d$y))
+    expect_equal(unname(predict(fit, new, type = "density")), log(direct[cbind(1:4, as.integer(new$y))]),
+                 tolerance = 1e-7)
+    expect_equal(unname(predict(fit, new, type = "mean")), drop(direct %*% 1:4), tolerance = 1e-7)
+  }
+})
+
+test_that("widths of classes are learned by the slopes of the log marginal likelihood", {
+  d <- ordered_data(40)
+  family <- ordinal()
+  likelihood <- as_likelihood(family)
+  likelihood[c("levels", "middle", "theta")] <- list(levels(d$y), c(1, 1), c(0.9, 1.4))
+  sites <- list(y = as.double(d$y), offset = numeric(40), weight = rep(c(1, 2), 20))
+  learn <- response_to_learn(likelihood, sites)
+  x <- as.matrix(d[c("a", "b")])
+  value <- function(logs) {
+    engine <- learn$at(exp(logs), 0.2)
+    e <- native_laplace(x[1:12, ], x, engine, kernel_se(c(1, 1), 2), 1e-8, want = 2L)
+    list(value = e$evidence - e$penalty + sum(engine$constant), slope = learn$slope(exp(logs), engine, e))
+  }
+  at <- log(c(0.9, 1.4))
+  central <- vapply(1:2, function(j) {
+    move <- replace(numeric(2), j, 1e-4)
+    (value(at + move)$value - value(at - move)$value) / 2e-4
+  }, 0)
+  # the mode is exact to 1e-9, so that these differences are to 1e-5
+  expect_equal(value(at)$slope, central, tolerance = 1e-4)
+})
+
+test_that("the curvature of a row of intervals stays inside its range", {
+  n <- 4000
+  r <- with_seed(5, {
+    f <- stats::rnorm(n, sd = 3)
+    list(f = f, e = exp(stats::runif(n, -6, 1.5)), L = f + stats::rnorm(n, sd = 3), width = exp(stats::runif(n, -4, 2)),
+         kind = sample(4L, n, TRUE), t = stats::runif(n, -1, 1))
+  })
+  L <- ifelse(r$kind == 1L, -Inf, r$L)
+  U <- ifelse(r$kind == 2L, Inf, ifelse(r$kind == 3L, r$L, r$L + r$width))
+  for (noise in names(noises)) {
+    likelihood <- as_likelihood(ordinal(c(logistic = "logit", normal = "probit", gumbel = "cloglog")[[noise]]))
+    sites <- list(name = noise, y = L, size = U, weight = NULL, offset = numeric(n), shape = c(1, 0.7))
+    W <- curvature_range(likelihood, sites, r$f, r$e)
+    at <- native_likelihood(sites, r$f + r$t * r$e)[3L, ]
+    expect_true(all(at >= W$lower - 1e-13 & at <= W$upper + 1e-13), label = noise)
+    # an end is reached inside the interval: the range is no wider than it has to be for noise that is normal
+    few <- 1:200
+    grid <- vapply(seq(-1, 1, by = 0.01), function(t) {
+      native_likelihood(lapply(sites, function(v) if (length(v) == n) v[few] else v), r$f[few] + t * r$e[few])[3L, ]
+    }, numeric(200))
+    if (noise == "normal") expect_equal(W$upper[few], apply(grid, 1, max), tolerance = 1e-3)
+  }
+})
+
+test_that("a bad response of ordered classes is refused with what to do", {
+  d <- ordered_data(30)
+  refused <- function(data) expect_error(pfdtc(y ~ a, data, family = ordinal()), class = "pfdtc_error_input")
+  expect_match(conditionMessage(refused(transform(d, y = factor(y, ordered = FALSE)))), "ordered(", fixed = TRUE)
+  refused(transform(d, y = as.integer(y)))
+  refused(transform(d, y = as.character(y)))
+  refused(transform(d, y = ordered(rep("low", 30))))
+  expect_error(ordinal("sqrt"), class = "pfdtc_error_input")
+  fit <- pfdtc(y ~ a, d, family = ordinal(), kernel = kernel_se(1, 1), hyper = "fixed")
+  expect_error(predict(fit, transform(d, y = "none"), type = "density"), "none", class = "pfdtc_error_input")
+})

@@ -1,0 +1,82 @@
+grouped_rows <- function(n = 24) {
+  with_seed(3, data.frame(y = rnorm(n), x = runif(n), w = runif(n), g = factor(rep(c("b", "a", "c"), length.out = n)),
+                          h = rep(c("u", "v"), each = 2, length.out = n), id = rep(c(7, 5, 9, 11), length.out = n)))
+}
+
+read_rows_of <- function(formula, data = grouped_rows(), ...) {
+  suppressMessages(data_from_formula(quote(pfdtc(formula = formula, data = data)), environment(), ...))
+}
+
+test_that("bars are split off as lme4 reads them", {
+  show <- function(formula) {
+    split <- split_bars(formula)
+    c(if (is.null(split$smooth)) "" else deparse1(split$smooth[[3]]), vapply(split$groups, group_label, ""))
+  }
+  expect_identical(show(y ~ x + w + (1 | g)), c("x + w", "g"))
+  expect_identical(show(y ~ (1 | g)), c("", "g"))
+  expect_identical(show(y ~ (x | g) + w + (0 + x || h)), c("w", "x | g", "0 + x || h"))
+  expect_identical(show(y ~ x + (1 | g / h / id)), c("x", "g", "h:g", "id:h:g"))
+  expect_identical(show(y ~ x + (1 | g:h) - w), c("x - w", "g:h"))
+  expect_identical(show(log(y) ~ x + I(x > w | g)), "x + I(x > w | g)")
+  skip_if_not_installed("lme4")
+  for (f in c(y ~ x + (x | g / h), y ~ (1 | g) + (0 + x | h), y ~ x + (1 | g:h))) {
+    theirs <- vapply(lme4::findbars(f), function(bar) deparse1(bar[[3L]]), "")
+    expect_setequal(vapply(split_bars(f)$groups, function(g) deparse1(g$by), ""), theirs)
+  }
+})
+
+test_that("a bar elsewhere is refused with what would do", {
+  for (f in list(y ~ x | g, y ~ x * (1 | g), y ~ x:(1 | g), y ~ 1 + x || g)) {
+    expect_input_error(read_rows_of(f), "I(")
+  }
+  expect_input_error(read_rows_of(y ~ x + (x:w | g)), "product")
+  expect_input_error(read_rows_of(y ~ x + (1 | g + h)), "a/b")
+  expect_input_error(pfdtc(y ~ x + (1 | g), rows_in_memory(grouped_rows())), "data frame")
+})
+
+test_that("a group is one column, with the numbers of its levels", {
+  d <- grouped_rows()
+  data <- read_rows_of(y ~ x + (w | g) + (1 | g:h), d)
+  expect_identical(colnames(data$x), c("x", "w", "(g)", "(g:h)"))
+  levels <- data$frame$variables[[3]]$levels
+  expect_identical(levels[data$x[, "(g)"]], as.character(d$g))
+  expect_identical(data$frame$variables[[4]]$levels[data$x[, "(g:h)"]], paste(d$g, d$h, sep = ":"))
+  expect_identical(data$apart, c("w", "(g)", "(g:h)"))
+  # a design that the smooth part reads, too, and a number as a group, also beside itself
+  expect_identical(colnames(read_rows_of(y ~ x + (x | g), d)$x), c("x", "(g)"))
+  expect_identical(colnames(read_rows_of(y ~ id + (1 | id), d)$x), c("id", "(id)"))
+  expect_message(data_from_formula(quote(pfdtc(formula = y ~ x + (1 | id), data = d)), environment()), "4 values",
+                 class = "pfdtc_message_groups")
+  # a dot leaves groups out; unused levels are dropped
+  expect_identical(colnames(read_rows_of(y ~ . - h + (1 | g), d[c("y", "x", "g", "h")])$x), c("x", "(g)"))
+  few <- read_rows_of(y ~ x + (1 | g), d[d$g != "c", ])
+  expect_identical(few$frame$variables[[2]]$levels, c("a", "b"))
+  # the group of a kernel, and the inputs of a mean, need not be inputs
+  expect_identical(colnames(read_rows_of(y ~ x, d, kernel = kernel_se() + kernel_group(~ g, ~ 0 + w))$x),
+                   c("x", "w", "(g)"))
+  expect_identical(colnames(read_rows_of(y ~ (1 | g), d, mean = ~ x + w)$x), c("x", "w", "(g)"))
+})
+
+test_that("new levels have numbers of their own, the same in all calls", {
+  v <- read_rows_of(y ~ x + (1 | g))$frame$variables[[2]]
+  codes <- function(g) group_codes(v, list(g = g))
+  expect_identical(codes(c("b", "a")), c(2, 1))
+  new <- codes(c("b", "new", NA, "other", "new", NA))
+  expect_identical(new[1], 2)
+  expect_true(all(new[-1] < 0))
+  expect_identical(new[2], new[5])
+  expect_identical(anyDuplicated(new[-5]), 0L)
+  expect_identical(codes(c("other", "new")), new[c(4, 2)])
+})
+
+test_that("groups that cannot be learned are refused", {
+  d <- grouped_rows()
+  d$one <- "a"
+  d$each <- seq_len(nrow(d))
+  d$many <- matrix(1, nrow(d), 2)
+  expect_input_error(read_rows_of(y ~ x + (1 | one), d), "1 level")
+  expect_input_error(read_rows_of(y ~ x + (1 | each), d), "each row")
+  expect_input_error(read_rows_of(y ~ x + (1 | many), d), "many")
+  d$g[3] <- NA
+  expect_identical(nrow(read_rows_of(y ~ x + (1 | g), d)$x), nrow(d) - 1L) # as lme4 does
+})
