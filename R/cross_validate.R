@@ -154,7 +154,7 @@ predict_fold_of_sites <- function(fit, data, settings, hyper, out) {
   one <- suppressMessages(fit_as_asked(part, settings))
   p <- latent_at(one, data$x[out, , drop = FALSE])
   sites <- take_sites(data$sites, out) # the offset is 0 with several classes
-  score_each(response_of(one), sites[c("y", "size")], list(mean = p$mean + sites$offset, var = p$var, shift = p$shift), list(),
+  score_each(response_of(one), sites[c("y", "size")], list(mean = p$mean + sites$offset, var = p$var), list(),
              crps = !has_classes(response_of(one)))
 }
 

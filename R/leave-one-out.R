@@ -209,7 +209,7 @@ training_scores <- function(fit, seen = FALSE) {
   if (seen) f$mean <- f$mean + data$sites$offset # 0 with several classes
   used <- which(!is.na(rowSums(as.matrix(f$mean)) + if (seen) 0 else f$noise)) # not at weight 0
   y <- if (response$conjugate) list(y = unname(given_response(data)[used])) else data$sites[c("y", "size")]
-  response_score(response, y, take_rows_of(f[intersect(c("mean", "var", "shift"), names(f))], used), list(noise = f$noise[used]))
+  response_score(response, y, take_rows_of(f[c("mean", "var")], used), list(noise = f$noise[used]))
 }
 
 # Returns the PIT of each row given the others, NA at weight 0. It is uniform if the model holds, and random between
@@ -245,6 +245,6 @@ loo_of_classes <- function(fit, data, loo) {
   f <- as_log_odds(loo, fit$center)
   each <- function(v) apply(v, 2L, function(one) all_rows(data, one, NA_real_))
   w <- if (is.null(data$prior_weights)) 1 else data$prior_weights
-  list(mean = each(f$mean), var = each(f$var), shift = each(f$shift), noise = all_rows(data, 1, NA_real_) / w,
+  list(mean = each(f$mean), var = each(f$var), noise = all_rows(data, 1, NA_real_) / w,
        hat = all_rows(data, loo$leverage, 0))
 }

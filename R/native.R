@@ -343,13 +343,11 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0
     engine_control(nrow(x), control)))
 }
 
-# Returns list(mean, shift, S, left) of the contrasts of classes at the rows of x: S is the part of their covariance that
-# rows can reduce, `left` the rest of the variance.
-native_softmax_at <- function(factors, z, kernel, x, control = NULL) {
-  at <- .Call(ffi_softmax_at, engine_points(z, of_kernel(kernel)), factors$L, cbind(factors$beta, factors$shift),
-              factors$inverse, x, engine_control(nrow(x), control))
-  own <- seq_len(ncol(factors$beta))
-  list(mean = at$mean[, own, drop = FALSE], shift = at$mean[, -own, drop = FALSE], S = at$S, left = at$left)
+# Returns list(mean, S, left) of the contrasts of classes at the rows of x for the weights beta (M x q): S is the part of
+# their covariance that rows can reduce, `left` the rest of the variance.
+native_softmax_at <- function(factors, z, kernel, x, control = NULL, beta = factors$beta) {
+  .Call(ffi_softmax_at, engine_points(z, of_kernel(kernel)), factors$L, beta, factors$inverse, x,
+        engine_control(nrow(x), control))
 }
 
 native_forms <- function(posterior, z, kernel, P, x, control = NULL) {

@@ -1,8 +1,6 @@
 # The posterior of several classes (multinomial()): K - 1 orthonormal contrasts of K functions with one kernel, on
 # inducing points. `factors` has the engine's L, C, beta (a column for each contrast), and `inverse`, blocks of H^{-1}.
-# Distributions at rows are list(mean [n, K - 1], var [n, (K - 1)^2], shift [n, K - 1]), without constant means
-# (response-classes.R). `mean` is the mode. The mean of the posterior is mean + shift, to the order after the mode's:
-# with the slopes s of -log det H / 2 through W, the shift is A'H^{-1} A s.
+# Distributions at rows are list(mean [n, K - 1], var [n, (K - 1)^2]), without constant means (response-classes.R).
 
 posterior_at.classes <- function(p, fun, joint = FALSE) {
   if (fun$kind != "values") {
@@ -10,43 +8,47 @@ posterior_at.classes <- function(p, fun, joint = FALSE) {
                 message = "Slopes, terms and sums of f do not exist for a fit of several classes.",
                 hint = "Fit one class against the others with family = binomial().")
   }
-  at <- native_softmax_at(p$factors, p$z, p$model$kernel, fun$x, p$control)
-  list(mean = at$mean, var = with_rest(at$S, at$left), shift = at$shift)
+  at <- native_softmax_at(p$factors, p$z, p$model$kernel, fun$x, p$control, mean_weights(p$factors))
+  list(mean = at$mean, var = with_rest(at$S, at$left))
 }
 
 # Adds the residual prior variance of each contrast to covariance matrices, one a row of S.
 with_rest <- function(S, left) {
-  q <- as.integer(sqrt(ncol(S)))
-  diagonal <- seq(1L, by = q + 1L, length.out = q)
+  diagonal <- diagonals(as.integer(sqrt(ncol(S))))
   S[, diagonal] <- S[, diagonal] + pmax(left, 0)
   S
 }
 
 # With g and W of a row's log likelihood, and its part Q of the covariance of f that rows can reduce:
-# mean - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1}, and (1 - Q W)^{-1} (shift - Q s). The leverage is tr(W Q).
+# mean - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1}; to the mean, the mode's distance from it adds (1 - Q W)^{-1} (shift -
+# Q s), see mean_weights(). The leverage is tr(W Q).
 posterior_without.classes <- function(p, groups = NULL) {
   if (!is.null(groups)) stop("internal: groups of rows of several classes")
   at <- classes_at_mode(p)
   q <- ncol(at$mean)
+  share <- if (is.null(p$factors$shift)) 0 else share_of_shift(p$factors, at)
   for (n in seq_len(nrow(at$mean))) {
     Q <- matrix(at$S[n, ], q)
     part <- row_of_classes(at, n)
     rest <- diag(q) - part$W %*% Q
-    cov <- tryCatch(Q %*% solve(rest, tol = 1e-14), error = function(e) NaN * Q)
+    inverse <- tryCatch(solve(rest, tol = 1e-14), error = function(e) NaN * Q)
+    cov <- Q %*% inverse
     at$mean[n, ] <- at$mean[n, ] - cov %*% part$g
+    at$mean[n, ] <- at$mean[n, ] + share * crossprod(inverse, at$f_shift[n, ] - Q %*% at$slopes[, n])
     at$S[n, ] <- (cov + t(cov)) / 2
-    at$shift[n, ] <- tryCatch(solve(t(rest), at$shift[n, ] - Q %*% at$slopes[, n], tol = 1e-14), error = function(e) NaN)
     at$leverage[n] <- q - sum(diag(rest))
   }
-  list(mean = at$mean, var = with_rest(at$S, at$left), shift = at$shift, leverage = at$leverage)
+  list(mean = at$mean, var = with_rest(at$S, at$left), leverage = at$leverage)
 }
 
 # Returns the contrasts at the rows of the fit, at the mode, without searching it again.
 classes_at_mode <- function(p) {
   sites <- sites_of_fit(p$fit, p$rows)
   at <- laplace_at(p$rows$x, sites, p$fit$kernel, p$z, p$fit$jitter, p$control, p$factors, want = 1L, maxit = 0L)
-  f <- native_softmax_at(at, p$z, p$fit$kernel, p$rows$x, p$control)
-  c(at[c("probability", "slopes")], f, list(sites = sites, leverage = numeric(nrow(f$mean))))
+  f <- native_softmax_at(at, p$z, p$fit$kernel, p$rows$x, p$control, cbind(at$beta, at$shift))$mean
+  own <- seq_len(ncol(at$beta))
+  c(at[c("probability", "slopes", "shift", "S", "left")], list(
+    mean = f[, own, drop = FALSE], f_shift = f[, -own, drop = FALSE], sites = sites, leverage = numeric(nrow(f))))
 }
 
 # Returns slope g and curvature W of a row's log likelihood, in contrasts.
@@ -58,11 +60,11 @@ row_of_classes <- function(at, n) {
   list(g = w * (C[at$sites$y[n] + 1, ] - mean), W = w * (crossprod(C, p * C) - tcrossprod(mean)))
 }
 
-# Returns draws of the contrasts at the rows of x: an array n x (K - 1) x nsim. `shifted`: about the mean, not the mode.
-draw_classes <- function(p, x, nsim, shifted) {
+# Returns draws of the contrasts at the rows of x: an array n x (K - 1) x nsim.
+draw_classes <- function(p, x, nsim) {
   q <- ncol(p$factors$beta)
   normal <- function(rows, n) matrix(stats::rnorm(rows * n), rows)
-  u <- c(p$factors$beta) + shifted * c(p$factors$shift) + backsolve(p$factors$C, normal(nrow(p$factors$C), nsim), upper.tri = FALSE, transpose = TRUE)
+  u <- c(mean_weights(p$factors)) + backsolve(p$factors$C, normal(nrow(p$factors$C), nsim), upper.tri = FALSE, transpose = TRUE)
   m <- nrow(p$factors$beta)
   out <- array(0, c(nrow(x), q, nsim))
   for (j in seq_len(q)) {

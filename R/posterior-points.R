@@ -3,6 +3,7 @@
 # With features a = L^{-1} cross(Z):  mean = a'beta,  var = prior - |a|^2 + s2 |C^{-1} a|^2; SoR has the last term
 # alone.
 posterior_at.points <- function(p, fun, joint = FALSE) {
+  p$factors$beta <- mean_weights(p$factors)
   if (fun$kind == "values") {
     at <- native_predict(p$factors, p$z, p$model, fun$x)
     cov <- if (joint) native_covariance(p$factors, p$z, p$model, fun$x, sor = p$sor)
@@ -13,6 +14,8 @@ posterior_at.points <- function(p, fun, joint = FALSE) {
   sor <- p$model$noise * colSums(forwardsolve(p$factors$C, a)^2)
   list(mean = drop(crossprod(a, p$factors$beta)), var = sor + if (p$sor) 0 else pmax(fun$prior - colSums(a^2), 0))
 }
+
+mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
 
 # Returns the DTC posterior on the inducing points of p, about which the theorem and the divergences are. An exact
 # posterior has its rows as inducing points, with a jitter of the size of rounding.

@@ -24,12 +24,10 @@ say_labels <- function(response, f, names, ask) {
   if (ask$se.fit) list(fit = value, se.fit = said$sd) else value
 }
 
-diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
-
 # Returns class_moments(), NA for unknown rows.
 known_moments <- function(f) {
   known <- which(!is.na(f$mean[, 1L]))
-  found <- class_moments(take_rows_of(f[c("mean", "var", "shift")], known))
+  found <- class_moments(take_rows_of(f[c("mean", "var")], known))
   lapply(found, function(v) {
     out <- matrix(NA_real_, nrow(f$mean), ncol(v))
     out[known, ] <- v
@@ -86,7 +84,7 @@ conformal_share <- function(fit, level) {
   data <- training_data(fit)
   loo <- loo_rows(fit)
   used <- which(!is.na(loo$mean[, 1L]))
-  own <- class_moments(take_rows_of(loo[c("mean", "var", "shift")], used))$mean[cbind(seq_along(used), data$sites$y)]
+  own <- class_moments(take_rows_of(loo[c("mean", "var")], used))$mean[cbind(seq_along(used), data$sites$y)]
   k <- ceiling(level * (length(own) + 1) * (1 - 1e-12))
   if (k > length(own)) 0 else sort(own, decreasing = TRUE)[k]
 }
@@ -96,7 +94,7 @@ conformal_share <- function(fit, level) {
 loo_labels <- function(fit, response, loo, ask) {
   latent <- ask$type == "loo_latent"
   ask$type <- if (latent) "latent" else "response"
-  said <- say_labels(response, loo[c("mean", "var", "shift")], names(training_data(fit)$response), ask)
+  said <- say_labels(response, loo[c("mean", "var")], names(training_data(fit)$response), ask)
   padded <- function(v) {
     if (is.null(fit$na.action) || length(dim(v)) != 2L) return(v)
     apply(v, 2L, function(one) stats::napredict(fit$na.action, one))
@@ -125,11 +123,11 @@ residuals_labels <- function(fit, type) {
 # Returns draws at rows: of classes (a factor for each draw), or of log odds (named "sim_1.class").
 simulate_labels <- function(fit, rows, nsim, type) {
   levels <- response_of(fit)$levels
-  at <- draw_classes(posterior_of(fit), rows$x, nsim, type == "response")
+  at <- draw_classes(posterior_of(fit), rows$x, nsim)
   zero <- matrix(0, nrow(rows$x), ncol(at)^2)
   out <- lapply(seq_len(nsim), function(i) {
     drawn <- matrix(at[, , i], nrow(rows$x))
-    odds <- as_log_odds(list(mean = drawn, var = zero, shift = drawn), fit$center)$mean
+    odds <- as_log_odds(list(mean = drawn, var = zero), fit$center)$mean
     odds <- odds[rows$index, , drop = FALSE]
     if (type == "latent") return(`colnames<-`(odds, levels[-1L]))
     known <- which(!is.na(odds[, 1L]))

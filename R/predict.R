@@ -120,6 +120,7 @@ in_shape <- function(said, names) {
 # `top` bound the exact mean and variance if certified.
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
+  if (ask$certified) fit <- at_mode(fit)
   posterior <- if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   if (inherits(posterior, "classes")) return(take_rows_of(latent_at(fit, rows$x), rows$index))
   p <- latent_at(fit, rows$x, ask$full_cov, posterior, needs_mean_only(fit, ask))
@@ -181,7 +182,7 @@ log_densities <- function(fit, response, given, f, rows) {
   known <- which(!is.na(rowSums(as.matrix(f$mean))) & !is.na(given$y))
   given <- take_sites(given[intersect(c("y", "size"), names(given))], known)
   out <- stats::setNames(rep(NA_real_, length(rows$index)), rows$names)
-  out[known] <- response_log_density(response, given, take_rows_of(f[intersect(c("mean", "var", "shift", "noise"), names(f))], known))
+  out[known] <- response_log_density(response, given, take_rows_of(f[c("mean", "var", "noise")], known))
   out
 }
 

@@ -1,7 +1,6 @@
 # Responses that are one of K classes a row: the family multinomial(), and what a distribution of log odds is on the
-# scale of probabilities. A distribution at n rows is list(mean [n, K - 1], var [n, (K - 1)^2], shift [n, K - 1]): modes
-# of the log odds of the second and later classes against the first, their covariance matrix at each row, column by
-# column, and the distance of their mean from the mode. Averages use the mean.
+# scale of probabilities. A distribution at n rows is list(mean [n, K - 1], var [n, (K - 1)^2]): log odds of the second
+# and later classes against the first, and their covariance matrix at each row, column by column.
 
 #' Responses with more than two classes
 #'
@@ -50,7 +49,8 @@ read_labels <- function(response, weights, argument, n) {
 # Returns what the engine reads. `center` has the constant mean of each class.
 engine_labels <- function(sites, levels, center) {
   list(y = sites$y - 1, weight = sites$weight, center = rep_len(as.double(center), length(levels)),
-       contrasts = class_contrasts(length(levels)), variational = 0L, constant = 0 * sites$y, concave = TRUE)
+       contrasts = class_contrasts(length(levels)), variational = 0L, constant = 0 * sites$y, concave = TRUE,
+       skewed = TRUE)
 }
 
 # Returns orthonormal columns that are orthogonal to a constant, K x (K - 1). Its inverse relation: log odds against the
@@ -78,11 +78,14 @@ take_rows_of <- function(f, rows) {
   lapply(f, function(v) if (is.matrix(v)) v[rows, , drop = FALSE] else v[rows])
 }
 
+# Returns the numbers of the columns of `var` that are variances.
+diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
+
 # Converts orthonormal contrasts to log odds.
 as_log_odds <- function(at, center) {
   K <- ncol(at$mean) + 1L
   D <- odds_of_contrasts(K)
-  list(shift = at$shift %*% t(D), mean = at$mean %*% t(D) + rep(center[-1L] - center[1L], each = nrow(at$mean)), var = at$var %*% t(kronecker(D, D)))
+  list(mean = at$mean %*% t(D) + rep(center[-1L] - center[1L], each = nrow(at$mean)), var = at$var %*% t(kronecker(D, D)))
 }
 
 # Returns probabilities (n x K) from log odds (n x (K - 1)).
@@ -124,11 +127,10 @@ class_moments <- function(f) {
   q <- ncol(f$mean)
   n <- nrow(f$mean)
   rule <- normal_rule(q)
-  middle <- f$mean + f$shift
   L <- row_choleskys(f$var, q)
   mean <- square <- matrix(0, n, q + 1L)
   for (s in seq_along(rule$weight)) {
-    odds <- middle
+    odds <- f$mean
     for (j in seq_len(q)) odds <- odds + rule$z[s, j] * L[[j]]
     p <- softmax_of(odds)
     mean <- mean + rule$weight[s] * p
