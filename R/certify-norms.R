@@ -162,7 +162,7 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
 
 # Returns TRUE if a posterior can be used as it is: DTC or SoR with a jitter above rounding that has no effect.
 own_posterior_serves <- function(p) {
-  inherits(p, "points") && !p$fitc && p$jitter >= safe_jitter(nrow(p$z)) && p$jitter <= 1e-10
+  inherits(p, "points") && !inherits(p, "grouped") && !p$fitc && p$jitter >= safe_jitter(nrow(p$z)) && p$jitter <= 1e-10
 }
 
 fast_norms <- function(p) posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)
@@ -171,9 +171,11 @@ fast_norms <- function(p) posterior_norms(p$factors, p$z, p$rows, p$model, fast 
 own_posterior <- function(fit) {
   p <- posterior_of(fit)
   near <- inherits(p, "near")
-  if (near) p <- posterior_on_points(p)
+  grouped <- inherits(p, c("grouped", "grouped_near"))
+  if (near && !grouped) p <- posterior_on_points(p)
   if (!own_posterior_serves(p)) {
-    z <- distinct_points(if (is.null(p$z)) p$x else p$z, p$model$kernel)
+    z <- if (grouped) points_with_levels(p, fit$data$x) else if (is.null(p$z)) p$x else p$z
+    z <- distinct_points(z, p$model$kernel)
     return(dtc_on_points(fit, fit$data, z, NULL, fast = TRUE))
   }
   p$norms <- fast_norms(p)

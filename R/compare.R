@@ -74,7 +74,7 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
     rms <- function(e) sqrt(mean(e^2))
     out[c("rmse_mean", "rmse_sd")] <- c(rms(at$mean - truth$mean), rms(sqrt(at$var) - sqrt(truth$var)))
     out$kl_marginal <- kl_marginal(at, truth)
-    family <- gp_family(fit)
+    family <- method_traits(fit)
     # a fit with neighbours has no KL divergence: its rows differ from point to point
     if (is.null(fit$near) && response$conjugate && (!is.null(fit$data) || !(family$fitc || family$some))) {
       out$kl <- kl_divergence(fit, exact)
@@ -86,10 +86,9 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
   mean <- at$mean[rows$index] + rows$offset
   known <- which(!is.na(mean) & !is.na(given$y))
   index <- rows$index[known]
-  noise <- rep_len(noise_at(fit, rows$x), nrow(rows$x))
   score <- response_score(response, take_sites(given[c("y", "size")], known),
                           list(mean = mean[known], var = at$var[index]),
-                          list(noise = if (response$conjugate) noise[index]))
+                          if (response$conjugate) lapply(noise_law(fit, rows), `[`, known))
   out[c("rmse_pred", "nlpd", "coverage")] <- score[c("rmse", "nlpd", "cover95")]
   out
 }

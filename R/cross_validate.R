@@ -103,10 +103,10 @@ settings_again <- function(fit, hyper) {
     asked[c("kernel", "noise", "hyper")] <- list(fit$kernel, fit$noise, "fixed")
     asked["transform"] <- list(fit$transform)
     asked[c("tol", "m", "inducing", "neighbours")] <- list(NULL)
-    if (gp_family(fit)$some) asked$m <- fit$m
+    if (method_traits(fit)$some) asked$m <- fit$m
     if (is.null(fit$x)) {
       asked["inducing"] <- list(fit$inducing)
-      if (gp_family(fit)$chooses) asked["neighbours"] <- list(fit$neighbours)
+      if (method_traits(fit)$chooses) asked["neighbours"] <- list(fit$neighbours)
       control$maxit <- 0L
     } else {
       asked["aux"] <- list(NULL) # the fit has all rows, not inducing points
@@ -131,7 +131,8 @@ predict_fold <- function(fit, data, asked, train, test) {
   w <- if (is.null(w)) 1 else w[test]
   offset <- if (is.null(data$offset)) 0 else data$offset[test]
   score_each(response_of(one), list(y = unname(given_response(data)[test])),
-             list(mean = p$mean + offset, var = p$var), list(noise = noise_at(one, x) / w))
+             list(mean = p$mean + offset, var = p$var),
+             list(noise = noise_at(one, x) / w, spread = noise_spread(one, x)))
 }
 
 # The same for a non-Gaussian likelihood. `out`: numbers among the rows in use.

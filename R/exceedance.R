@@ -28,7 +28,7 @@
 #'   probability <= prob_upper` for the hyperparameters of the fit; other families refer to Laplace's approximation.
 #' @source Joint sets: Bolin and Lindgren (2015), Excursion and contour uncertainty regions for latent Gaussian models,
 #'   *Journal of the Royal Statistical Society B* 77.
-#' @seealso [certify()], [plot.gp_fit()], `vignette("certificates")`
+#' @seealso [certify()], [next_points()], `vignette("design")`
 #' @examples
 #' fit <- gp_exact(depth ~ long + lat, quakes, kernel = kernel_matern(3/2, c(2, 4), 45000), noise = 2500,
 #'                 hyper = "fixed")
@@ -39,7 +39,7 @@
 #' @export
 exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "response"), certified = TRUE, draws = 0,
                        ...) {
-  fit <- check_any_fit(fit, "fit")
+  fit <- check_one_function(check_any_fit(fit, "fit"))
   of <- check_choice(of, c("f", "response"), "of")
   certified <- check_flag(certified, "certified")
   prob <- check_number(prob, "prob", "a number above 0.5 and below 1", function(p) p > 0.5 && p < 1)
@@ -64,6 +64,12 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
             about = list(threshold = threshold, prob = prob, of = of, certified = certified, draws = draws),
             figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]), data = numeric_data(fit),
                           variables = variables_by_name(fit)))
+}
+
+# Refuses fits with a latent function for each of several classes.
+check_one_function <- function(fit) {
+  if (has_labels(response_of(fit))) abort_input("fit", "one of several classes", "one with one latent function")
+  fit
 }
 
 check_thresholds <- function(threshold, n) {

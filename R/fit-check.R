@@ -119,7 +119,7 @@ check_values <- function(kernel, need) {
 }
 
 check_fit_factors <- function(fit, d, need) {
-  dense <- !is.null(fit$x) || is.null(gp_family(fit)$objective)
+  dense <- !is.null(fit$x) || is.null(method_traits(fit)$objective)
   f <- fit$factors
   if (dense && is.null(fit$x) && is.null(f)) return() # a fit without its posterior still has an evidence
   name <- if (dense) "x" else "inducing"
@@ -141,11 +141,19 @@ check_fit_factors <- function(fit, d, need) {
     need(is.null(kept) || (n > 0L && is_table(kept$x, n, d) && are_numbers(kept$y, n) &&
                              (is.null(kept$weights) || are_numbers(kept$weights, n))),
          "`near$rows` are not rows with the columns of the inputs")
-    need(is_table(near$L, m, m) && is_table(near$C, m, m) && are_numbers(near$beta, m),
+    k <- m + sum(vapply(near$groupings, effects_of_grouping, 0))
+    need(is_table(near$L, m, m) && is_table(near$C, k, k) && are_numbers(near$beta, k),
          "`near` is not of the size of `inducing`")
     if (is.null(f)) return() # it is computed when needed
   }
   need(is.list(f), "`factors` is not a list")
+  if (!is.null(f$groupings)) {
+    k <- NROW(f$W)
+    q <- sum(vapply(f$groupings, effects_of_grouping, 0))
+    return(need(k >= m && is_table(f$W, k, k) && is_table(f$L, m, m) && are_numbers(f$gamma, k) &&
+                  are_numbers(f$b, q) && is_plain_double(f$sums) && length(f$sums) > m^2 + k * q,
+                "`factors` are not of the size of `inducing` and of the groups"))
+  }
   if (!response_of(fit)$conjugate) {
     q <- functions_of_f(fit$likelihood)
     good <- is_table(f$L, m, m) && is_table(f$C, m * q, m * q) && length(f$beta) == m * q &&

@@ -14,13 +14,16 @@ new_gp <- function(method, model, parts, about) {
 new_fit <- function(data, done, s, state, parts) {
   trace <- if (is.null(done$trace)) empty_trace() else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
-  learned <- setdiff(parameter_names(done$model$kernel, s$learn$columns), not_learned(s$learn))
+  kernel <- done$model$kernel
+  known <- c(not_learned(s$learn), given_names(kernel, s$learn$columns))
+  learned <- setdiff(parameter_names(kernel, s$learn$columns), known)
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
     signature = if (is.null(data$signature)) data_signature(data) else data$signature, nobs = data$n,
     asked = if (s$keep_data) s$again, hyper = s$learn$hyper,
-    because = c(state$because, s$because, because_of_noise(done$learned), because_additive(done$kernels)),
-    noise_trend = data$noise_trend, transform = data$transform, response = state$response,
+    because = c(state$because, s$because, because_of_noise(done$learned), because_season(done$kernels),
+                because_additive(done$kernels)),
+    noise_trend = data$noise_trend, noise_tail = data$noise_tail, transform = data$transform, response = state$response,
     objective = done$value, df = length(learned) + noise_df(data$noise_trend) + sum(done$more_df),
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
@@ -34,8 +37,8 @@ new_fit <- function(data, done, s, state, parts) {
 # Returns a fit with the posterior p, which has the model and the rows of p$fit. Nothing is optimised. `data`: the rows
 # that the fit keeps.
 fit_of_posterior <- function(p, data = NULL, call = NULL, evidence = log_evidence(p), ...) {
-  same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "transform", "control", "version", "terms",
-            "na.action")
+  same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "noise_tail", "transform", "control", "version",
+            "terms", "na.action")
   exact <- inherits(p, "exact")
   parts <- if (exact) list(x = p$x, m = NULL) else
     list(inducing = p$z, m = nrow(p$z), m_asked = nrow(p$z), inducing_method = "greedy", jitter = p$factors$jitter)
@@ -72,13 +75,28 @@ exact_if_possible <- function(data, learned, s, state) {
 
 construct_fit <- function(data, done, s, state) {
   if (s$posterior$neighbours > 0L) return(construct_near(data, done, s, state))
+  if (has_groups(done$model$kernel) && !method_traits(s)$sor && !method_traits(s)$fitc) return(construct_grouped(data, done, s, state))
   make <- function() {
-    native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = gp_family(s)$fitc)
+    native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = method_traits(s)$fitc)
   }
   posterior <- posterior_stage(state, make)
   new_fit(data, done, s, state, c(points_and_start(done, s), list(
-    neighbours = 0L, factors = posterior, evidence = evidence_of("points", done$model, data, posterior, gp_family(s)),
+    neighbours = 0L, factors = posterior, evidence = evidence_of("points", done$model, data, posterior, method_traits(s)),
     jitter = posterior$jitter)))
+}
+
+# Returns a fit of grouped effects beside inducing points. The variances of groups and noise are learned again from all
+# rows.
+construct_grouped <- function(data, done, s, state) {
+  factors <- posterior_stage(state, function() {
+    factors <- effect_posterior(done$z, data, done$model, done$jitter, s$run)
+    if (isTRUE(done$learned_all)) factors else relearned_variances(factors, data, done$model, s$learn)
+  })
+  done$model <- model_of_effects(done$model, factors)
+  fit <- new_fit(data, done, s, state, c(points_and_start(done, s), list(
+    neighbours = 0L, factors = factors, jitter = factors$jitter, evidence = NA_real_)))
+  fit$evidence <- log_evidence(posterior_of(replace(fit, "data", list(data))))
+  fit
 }
 
 points_and_start <- function(done, s) {
@@ -93,8 +111,13 @@ construct_near <- function(data, done, s, state) {
   # very many rows have no neighbours in training, because the pass would take too long
   train <- if (nrow(data$x) <= near_training_rows) min(s$posterior$neighbours, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
+    if (has_groups(done$model$kernel)) {
+      return(near_grouped_posterior(data, done$z, done$model, s$posterior$neighbours, train, sample.int(nrow(data$x)),
+                                    done$jitter, s$run, free_groups(done$model$kernel, s$learn)))
+    }
     near_posterior(data, done$z, done$model, s$posterior$neighbours, train, jitter = done$jitter, control = s$run)
   })
+  if (!is.null(near$groupings)) done$model <- model_of_effects(done$model, c(near["groupings"], done$model["noise"]))
   new_fit(data, done, s, state, c(points_and_start(done, s), list(
     neighbours = s$posterior$neighbours, factors = NULL, evidence = evidence_of("near", done$model, data, near),
     jitter = near$jitter, near = near)))

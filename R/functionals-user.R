@@ -2,36 +2,49 @@
 
 #' Averages, contrasts and other weighted sums of f
 #'
-#' Returns mean and sd of \eqn{\sum_i w_i f(x_i)}{sum w_i f(x_i)}, with an interval that contains the value of the
-#' exact GP. Use it for averages over rows (weights `1 / n`) and for contrasts of two rows (weights `c(1, -1)`). Rows
-#' depend on each other: the sd of a contrast of two close rows is far smaller than the sd of either row.
+#' Returns mean and sd of \eqn{\sum_i w_i f(x_i)}{sum w_i f(x_i)}, or of the average of f over a box (block kriging),
+#' with an interval that contains the value of the exact GP. Use weights `1 / n` for averages over rows and `c(1, -1)`
+#' for contrasts. The sd of a contrast of two close rows is far smaller than that of either row.
 #'
 #' @param fit A fit of any kind.
 #' @param weights A vector with a weight for each row of `newdata`, or a matrix with a row for each sum and a column for
 #'   each row of `newdata`. Row names of the matrix are kept.
 #' @param newdata Rows at which f is taken; default: the training rows.
+#' @param lower,upper Instead of `weights` and `newdata`: the corners of boxes of the inputs, a data frame or matrix
+#'   with a row for each box, or a named vector. Inputs that `upper` lacks are held at their values in `lower`.
 #' @param certified `FALSE`: mean and sd alone, which is fast. Certificates need a Gaussian likelihood.
 #' @param effort,reference,m2,max_seconds As in [certify()].
+#' @param average `FALSE`: the integral over a box, instead of the average.
 #' @param ... Not used.
 #' @return A data frame with a row for each sum, in units of `y`: `mean` (centre and offsets included) and `sd`, and if
 #'   `certified` the columns of [certify()]. A sum with a missing row is `NA`. With a non-Gaussian `family` f is on the
 #'   scale of the link.
+#' @details Averages over boxes have a closed form if the kernel is a sum of products of squared exponential factors,
+#'   and of Matern factors with one input each. Otherwise they are sums over the points of a quadrature rule.
+#'   Certificates are then those of the sums, and the column `quadrature` has the difference to a coarser rule.
 #' @section Errors and invariants: class `pfdtc_error_input` for infinite weights and a wrong number of weights. Mean
-#'   and sd are those of `predict(fit, newdata, full_cov = TRUE)`.
+#'   and sd are those of `predict(fit, newdata, full_cov = TRUE)`. The average over a box without width is f.
 #' @seealso [certify()], [partial_dependence()], [predict.gp_fit()]
 #' @examples
 #' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_matern(5/2))
 #' new <- data.frame(speed = c(5, 10, 20))
 #' linear_functional(fit, rbind(average = rep(1 / 3, 3), "20 - 10" = c(0, -1, 1)), new)
+#' linear_functional(fit, lower = c(speed = 5), upper = c(speed = 20))
 #' @export
 linear_functional <- function(fit, weights, newdata, certified = is.null(fit$likelihood),
                               effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
-                              max_seconds = if (effort == "tight") Inf else 10) {
+                              max_seconds = if (effort == "tight") Inf else 10, lower = NULL, upper = NULL,
+                              average = TRUE) {
   check_dots_empty(list(...), names(formals(linear_functional)))
   fit <- check_any_fit(fit, "fit")
   certified <- check_flag(certified, "certified")
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   if (certified) check_posterior(fit, "normal", "fit", "A certificate of a functional")
+  if (!is.null(lower)) {
+    if (!missing(weights) || !missing(newdata)) abort_input("lower", "given beside `weights` or `newdata`", "alone")
+    return(functionals_of_boxes(fit, lower, upper, check_flag(average, "average"), certified, effort, reference, m2,
+                                max_seconds))
+  }
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   weights <- check_functional_weights(if (missing(weights)) NULL else weights, length(new$index))
   # Weights are divided by a power of two, so that their squares do not overflow, and results multiplied by it.
@@ -61,7 +74,6 @@ check_functional_weights <- function(weights, n) {
 # Returns the data frame of linear_functional(). `functionals`: a list with list(rows, weights) for each sum; `rows` are
 # numbers of the rows asked for.
 functionals_of_rows <- function(fit, functionals, names, new, certified, effort, reference, m2, max_seconds) {
-  started <- proc.time()[["elapsed"]]
   offset <- rep_len(new$offset, length(new$index))
   sums <- vapply(functionals, function(f) {
     size <- sum(abs(f$weights)) * (1 + length(f$rows) / 64)
@@ -71,32 +83,12 @@ functionals_of_rows <- function(fit, functionals, names, new, certified, effort,
   known <- which(sums["known", ] == 1)
   fun <- sums_at(model_of(fit)$kernel, new$x, lapply(functionals[known], function(f) new$index[f$rows]),
                  lapply(functionals[known], `[[`, "weights"))
-  at <- functionals_in_units(fit, fun)
   shift <- unname(fit$center * sums["weight", ] + sums["offset", ])
+  rounding <- 4 * .Machine$double.eps * unname(abs(fit$center) * sums["size", ] + sums["offset_size", ])
   spread <- function(v) replace(rep(NA_real_, ncol(sums)), known, v)
-  out <- data.frame(mean = spread(at$mean) + shift, sd = spread(at$sd))
-  if (certified) {
-    inside <- posterior_certificate(posterior_of(fit), fun, effort, reference, m2, max_seconds = max_seconds)
-    rounding <- 4 * .Machine$double.eps * unname(abs(fit$center) * sums["size", ] + sums["offset_size", ])
-    out <- functional_frame(fit, fun, at, inside, shift, rounding, spread)
-    attr(out, "effort") <- effort
-    attr(out, "m2") <- attr(inside, "m2")
-    attr(out, "seconds") <- proc.time()[["elapsed"]] - started
-  }
+  out <- answer_of_functionals(fit, fun, shift, rounding, spread, certified, effort, reference, m2, max_seconds)
   if (!is.null(names)) row.names(out) <- make.unique(names)
   out
-}
-
-# Returns the certificate of functionals as a data frame. A rounding error of the response moves a mean by at most the
-# root of the size of the functional, times that error.
-functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
-  eps <- 4 * .Machine$double.eps
-  of_response <- eps * response_size(fit) * sqrt(in_units(fit, fun$size, 2) / fit$noise) / 2
-  inside$mean_lower <- inside$mean_lower - of_response
-  inside$mean_upper <- inside$mean_upper + of_response
-  out <- interval_frame(lapply(at, spread), lapply(inside, spread), function(v) shift + v,
-                        function(v) eps * abs(v) + rounding)
-  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, of = "functional")
 }
 
 #' Partial dependence, with certified intervals
@@ -285,12 +277,6 @@ input_shares <- function(fit) {
              total = colMeans((f_a - f_c)^2) / (2 * var), row.names = NULL)
 }
 
-# Returns n quasi-random rows of d numbers between 0 and 1 (Roberts' sequence).
-roberts_sequence <- function(n, d) {
-  root <- stats::uniroot(function(g) g^(d + 1) - g - 1, c(1, 2), tol = 1e-12)$root
-  (0.5 + outer(seq_len(n), root^-seq_len(d))) %% 1
-}
-
 # Returns predict(type = "derivative"): the slope of f along one input. Offsets do not change it.
 predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certified) {
   column <- derivative_column(fit, wrt)
@@ -324,6 +310,12 @@ derivative_column <- function(fit, wrt) {
   column
 }
 
+# Returns the rows of the unit matrix, then the sums of pairs of them: variances of both give covariances.
+with_pairs <- function(p, pairs = which(upper.tri(diag(1, p)), arr.ind = TRUE)) {
+  one <- diag(1, p)
+  rbind(one, one[pairs[, 1L], , drop = FALSE] + one[pairs[, 2L], , drop = FALSE])
+}
+
 # Returns list(fun, to, names, pairs), NULL without a linear mean. The functionals are the level in the middle of the
 # inputs and the slopes in units of the spreads, then the sum of each pair. `to` converts the former to the level where
 # all inputs are 0 and to slopes in units of the inputs.
@@ -333,13 +325,13 @@ mean_functionals <- function(fit) {
   if (is.null(term)) return(NULL)
   leaf <- kernel$leaves[[term$leaves]]
   d <- length(leaf$inputs)
-  pairs <- which(upper.tri(diag(d + 1L)), arr.ind = TRUE)
-  of_b <- rbind(diag(d + 1L), diag(d + 1L)[pairs[, 1L], ] + diag(d + 1L)[pairs[, 2L], ])
+  pairs <- which(upper.tri(diag(1, d + 1L)), arr.ind = TRUE)
+  of_b <- with_pairs(d + 1L, pairs)
   x <- fit_points(fit)[1L, , drop = FALSE] # coefficients belong to no row: any row serves
   prior <- term$variance * rowSums(of_b^2)
   cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
   list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),
-       to = rbind(c(1, -leaf$centre * leaf$rate), cbind(0, diag(leaf$rate, d))),
+       to = rbind(c(1, -leaf$centre * leaf$rate), cbind(numeric(d), diag(leaf$rate, d))),
        names = c("(Intercept)", fit$frame$columns[leaf$inputs]), pairs = pairs)
 }
 
@@ -349,7 +341,7 @@ mean_coefficients <- function(fit) {
   if (is.null(b)) return(NULL)
   p <- functionals_in_units(fit, b$fun)
   each <- seq_along(b$names)
-  V <- diag(p$sd[each]^2)
+  V <- diag(p$sd[each]^2, length(each))
   V[b$pairs] <- (p$sd[-each]^2 - diag(V)[b$pairs[, 1L]] - diag(V)[b$pairs[, 2L]]) / 2
   V[lower.tri(V)] <- t(V)[lower.tri(V)]
   covariance <- dimnames_of(b$to %*% V %*% t(b$to), b$names)

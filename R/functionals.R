@@ -2,14 +2,15 @@
 # functional's covariance with f and its prior variance, as it is at a row by k(., x) and k(x, x). A set of n
 # functionals:
 #
-#   kind          "values", "terms", "slopes", "sums" or "coefficients"; of values a method may use a faster door
+#   kind          "values", "terms", "slopes", "sums", "boxes" or "coefficients"; values may have a faster door
 #   cross(u, i)   nrow(u) x |i|: the covariances of functionals i with f at the rows of u
 #   prior         [n] their prior variances
 #   size          [n] the scale of rounding in `cross` and `prior`, no less than the variance; for sum c_i f(x_i) it is
 #                 (sum |c_i| sqrt(k(x_i, x_i)))^2
 #   terms         [n] numbers of summands in an entry of `cross`
-#   x, rows       list of n: the rows of `x` that each functional depends on; one row unless the kind is "sums"
-#   weights       for "sums" alone: the weights of these rows
+#   x, rows       list of n: the rows of `x` that each functional depends on; one row unless the kind is "sums" or
+#                 "boxes", which have the points of a quadrature rule
+#   weights       for "sums" and "boxes": the weights of these rows
 #   under(kernel) the same functionals of f with another kernel
 
 new_functionals <- function(kind, cross, prior, size, x, rows, under, terms = rep(1, length(prior)), weights = NULL) {
@@ -110,3 +111,29 @@ sum_over_rows <- function(fun, u, v) {
 
 # Returns the features L^{-1} cross(z) for points z with Cholesky factor L.
 features_of <- function(fun, z, L) forwardsolve(L, fun$cross(z, seq_len(fun$n)))
+
+# The effects b of the levels of a grouped term (group_roots()): c'b of a level, for each row c of `of` and each number
+# in `levels`. Combinations run faster than levels.
+level_effects <- function(kernel, term, levels, of, x) {
+  S <- tcrossprod(term$root)
+  level <- rep(levels, each = nrow(of))
+  prior <- rep(rowSums((of %*% S) * of), length(levels))
+  cross <- function(u, i) {
+    K <- group_design(term, u) %*% S %*% t(of[(i - 1L) %% nrow(of) + 1L, , drop = FALSE])
+    K * outer(u[, term$level], level[i], `==`)
+  }
+  c(new_functionals("effects", cross, prior, prior, x, rep(1L, length(level)), under = NULL),
+    list(effects = list(term = term$term, levels = levels, of = of)))
+}
+
+# f without the effects of its groups, at the rows of x.
+population_at <- function(kernel, x) {
+  replace(values_at(smooth_part(kernel), x), c("kind", "under"),
+          list("population", function(kernel) population_at(kernel, x)))
+}
+
+# Returns n quasi-random rows of d numbers between 0 and 1 (Roberts' sequence).
+roberts_sequence <- function(n, d) {
+  root <- stats::uniroot(function(g) g^(d + 1) - g - 1, c(1, 2), tol = 1e-12)$root
+  (0.5 + outer(seq_len(n), root^-seq_len(d))) %% 1
+}

@@ -79,7 +79,7 @@ leaf_columns <- function(leaf, x, argument, variables) {
     }
     return(unique(unlist(columns)))
   }
-  if (max(inputs) > ncol(x)) {
+  if (length(inputs) && max(inputs) > ncol(x)) {
     abort_input(argument, sprintf("a kernel over column %d", max(inputs)),
                 sprintf("a kernel over the %d columns of the inputs", ncol(x)))
   }

@@ -33,7 +33,7 @@ shared_lengthscales <- function(inputs, names, variables) {
 # Returns the kernel with the shared lengthscales of an open kernel.
 with_shared <- function(kernel, open) {
   change_leaves(kernel, function(leaf) {
-    if (!is_mean(leaf)) leaf$shared <- open$shared
+    if (!is_mean(leaf) && is.null(leaf$inputs)) leaf$shared <- open$shared
     leaf
   })
 }

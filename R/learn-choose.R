@@ -97,8 +97,15 @@ learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
 
 # Judges by rows given their neighbours, with two nats for each parameter over the rows.
 judge_by_rows <- function(model) {
+  if (!is.null(model$problem$pool$levels)) return(judge_by_evidence(model))
   scores <- conditional_scores(model$problem, model$theta)
   list(scores = scores, score = mean(scores) + 2 * model$parameters / min(parameter_rows, model$problem$pool$n))
+}
+
+# Judges by the exact log marginal likelihood of some rows: a row given its neighbours has its level's effect to guess,
+# which hides what kernels differ in.
+judge_by_evidence <- function(model) {
+  list(score = (2 * model$parameters - value_of_some(model)) / model$problem$pool$n)
 }
 
 # Returns means over random groups of rows, of about equal size, of -log p(y_i | its nearest among all other rows).
@@ -123,7 +130,7 @@ groups_of <- function(rows) split(seq_along(rows), seq_along(rows) %% min(20L, l
 # With little noise the Vecchia likelihood may be far from the exact one: neighbours leave out the information of
 # distant rows.
 has_little_noise <- function(problem, theta) {
-  in_time(problem$pool) && max(exact_sizes(problem$pool)) >= first_exact_rows &&
+  in_time(problem$pool) && is.null(problem$pool$levels) && max(exact_sizes(problem$pool)) >= first_exact_rows &&
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
 }
 
@@ -187,7 +194,7 @@ linear_model <- function(problem) {
 }
 
 model_of_run <- function(problem, run) {
-  list(label = profile_label(problem$profile), problem = problem, theta = run$theta, value = run$value,
+  list(label = profile_label(problem$profile, problem$periods), problem = problem, theta = run$theta, value = run$value,
        parameters = sum(problem$free))
 }
 
@@ -241,14 +248,17 @@ choose_learned <- function(found, price) {
 # Returns the choice among smooth kernels, or the given kernel, each searched from short and from typical lengthscales.
 choose_smooth <- function(rows, s, start, state, given) {
   few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
-  open <- is.null(s$kernel$profile)
+  open <- is_open(s$kernel)
   found <- lapply(if (open) c("matern52", "se", "matern32") else s$kernel$profile, function(profile) {
     one <- start
-    if (open) one$kernel[c("profile", "label")] <- kernel_of(profile)[c("profile", "label")]
+    if (open) one$kernel <- with_smooth(one$kernel, s$kernel, kernel_of(profile)[c("profile", "label")])
     best <- NULL
     for (scale in if (given || !length(s$free)) 1 else c(0.3, 1)) {
       try <- one
-      if (scale != 1) try$kernel$lengthscale <- scale * one$kernel$lengthscale
+      if (scale != 1) try$kernel <- change_leaves(one$kernel, function(leaf) {
+        if (!is.null(leaf$lengthscale)) leaf$lengthscale <- scale * leaf$lengthscale
+        leaf
+      })
       try <- search_laplace(few, s, try, start, state, tied = !given)
       if (is.null(best) || try$value < best$value) best <- try
       if (is.null(state$so_far) || isTRUE(best$value < state$so_far$value)) state$so_far <- best
@@ -259,6 +269,15 @@ choose_smooth <- function(rows, s, start, state, given) {
   choice$table$score <- choice$table$score / nrow(few$x)
   if (length(found) < 2L || !all(is.finite(choice$table$score))) choice["table"] <- list(NULL)
   choice
+}
+
+# Returns the kernel with other elements of the factors whose profile is open in `asked`.
+with_smooth <- function(kernel, asked, elements) {
+  kernel <- as_sum(kernel)
+  open <- vapply(as_sum(asked)$leaves, function(l) is.null(l$profile), NA)
+  kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) replace(l, names(elements), elements))
+  if (!is.null(kernel$profile)) kernel$label <- formula_of_kernel(kernel)
+  as_kernel(kernel)
 }
 
 # Returns the best of the smooth kernels found, tied and not, with a linear mean beside them, and with one lengthscale.

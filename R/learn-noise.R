@@ -22,8 +22,12 @@ problem_with_trend <- function(problem, trend, v) {
     log_factor <- drop(B %*% gamma)
     basis <- B * (abs(log_factor) < most_trend)
     factor <- exp(within_trend(log_factor))
-    result <- native_vecchia(list(x = pool$x, y = pool$y, weights = w / factor), now, rows, neighbours,
-                             control = problem$run, basis = basis)
+    used <- list(x = pool$x, y = pool$y, weights = w / factor, levels = pool$levels)
+    result <- if (is.null(pool$levels)) {
+      native_vecchia(used, now, rows, neighbours, control = problem$run, basis = basis)
+    } else {
+      integrated_likelihood(used, now, rows, neighbours, TRUE, vecchia_input(used, length(rows), problem$run), basis)
+    }
     if (!is.finite(result$value)) return(list(value = -Inf))
     prior <- problem$prior(theta[own])
     at <- list(value = result$value + prior$value - sum(gamma^2 / v) / 2,
@@ -52,6 +56,7 @@ add_twins <- function(at, twins, basis, noise, last, share) {
 #   log p(y | theta, gamma) + log prior(theta) - |gamma|^2 / (2 v) - (q / 2) log v - log det(S) / 2,   S = V^{-1},
 #
 # Laplace's log evidence of the noise model, which can be compared with that of constant noise. NULL: not computable.
+# trend$level has the covariance of log s2 with itself and with gamma.
 learn_noise <- function(problem, theta, trend, size) {
   pool <- problem$pool
   trend <- place_noise_trend(trend, pool$x, kernel_lengths(problem$natural(theta)$kernel, ncol(pool$x)))
@@ -70,7 +75,13 @@ learn_noise <- function(problem, theta, trend, size) {
     V <- solve(S)
     occam <- -(sum(log(v[part])) + as.numeric(determinant(S)$modulus)) / 2
     if (is.null(best) || run$value + occam > best$value) {
-      trend[c("gamma", "v", "covariance")] <- list(gamma, v, V)
+      level <- if (problem$free[problem$last]) {
+        others <- own[-problem$last]
+        solve(information_of_rest(run$information, others, others[problem$free[others]]))[1L, ]
+      } else {
+        numeric(length(gamma) + 1L)
+      }
+      trend[c("gamma", "v", "covariance", "level")] <- list(gamma, v, V, level)
       best <- list(theta = now[own], value = run$value + occam, trend = trend)
     }
     old <- v
@@ -84,7 +95,7 @@ learn_noise <- function(problem, theta, trend, size) {
   best
 }
 
-# Returns the information on the coefficients, those behind the parameters `own`, of which the `free` ones are unknown.
+# Returns the information on the parameters behind those at `own`, of which the `free` ones are unknown.
 information_of_rest <- function(information, own, free) {
   S <- information[-own, -own, drop = FALSE]
   if (!length(free)) return(S)

@@ -24,6 +24,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   last <- length(names)
   unit <- log(c(table$unit, pool$variance * pool$weight))
   given <- log(c(compiled$engine$values, if (is.null(s$noise)) NA else s$noise))
+  placed <- compiled$kernel # with its periods
   compiled <- set_values(compiled, ifelse(is.na(given), unit, given)[-last])
   kernel <- compiled$kernel <- name_lengthscales(compiled, pool$x)
   lower <- unit + log(c(table$low, 1))
@@ -34,26 +35,32 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   absurd <- !is.na(given) & (given < lower | given > upper)
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
-  middle <- unit + c(table$middle, log(0.1))
+  season <- !is.null(placed$season)
   fade <- rep(prior_share(pool$n, ncol(pool$x)), last)
   if (!is_small_enough(pool) && !is_mean(kernel)) {
     fade[which(table$what == "variance")] <- if (has_one_factor(kernel)) 4 else 1
   }
-  free <- !names %in% setdiff(of_asked, s$free)
+  free <- !names %in% c(setdiff(of_asked, s$free), given_names(kernel, s$columns))
   if (is_small_enough(pool)) table$sd[table$what == "variance"] <- wide_variance_sd
-  precision <- fade * if (s$priors) 1 / c(table$sd, 2)^2 else numeric(last)
+  if (season) {
+    table <- season_priors(table, placed, pool$x)
+    fade[c(table$keep, TRUE)] <- 1
+  }
+  of_noise <- if (season) season_noise else c(middle = 0.1, sd = 2)
+  middle <- unit + c(table$middle, log(of_noise[["middle"]]))
+  precision <- fade * if (s$priors) 1 / c(table$sd, of_noise[["sd"]])^2 else numeric(last)
   at <- function(theta) {
     value <- exp(unname(theta))
     compiled$engine$values <- value[-last]
     list(kernel = compiled, noise = value[last])
   }
   problem <- list(start = unit, lower = lower, upper = upper, at = at, pool = pool, free = free, given = given,
-                  natural = function(theta) as_users_see(at(theta)), absurd = absurd & free, unit = unit, last = last,
-                  table = table, profile = profile, composite = !has_one_factor(kernel), run = s$run,
-                  little_noise = little_noise)
+                  natural = function(theta) as_users_see(at(theta)), middle = middle, absurd = absurd & free,
+                  unit = unit, last = last, table = table, profile = profile, periods = s$kernel$periods,
+                  composite = !has_one_factor(kernel), run = s$run, little_noise = little_noise)
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     free_memory(pool) # a tree of all rows takes most of the memory: one at a time
-    native_neighbours(at(theta)$kernel, pool$x, min(near, pool$n - 1L), rows = rows,
+    native_neighbours(smooth_part(at(theta)$kernel), pool$x, min(near, pool$n - 1L), rows = rows,
                       rank = if (earlier) pool$rank, control = s$run)
   }
   problem$prior <- function(theta) {
@@ -68,7 +75,8 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   }
   problem$vecchia <- function(theta, rows, neighbours, slopes, input) {
     now <- at(theta)
-    result <- native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input)
+    result <- if (is.null(pool$levels)) native_vecchia(pool, now, rows, neighbours, slopes = slopes, at = input) else
+      integrated_likelihood(pool, now, rows, neighbours, slopes, input)
     if (!is.finite(result$value)) return(list(value = -Inf))
     add_merged(result, problem, now$noise, length(rows) / pool$n * pool$share, theta)
   }
@@ -138,8 +146,12 @@ most_in_memory <- function() floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16
 # ---- kernels by the names of their profiles -------------------------------------------------------------------------
 
 # Returns the kernel with this profile; "a+b" is the sum of two kernels over the same inputs, and "additive:a" and
-# "pairwise:a" are kernel_additive() of a.
-kernel_of <- function(profile) {
+# "pairwise:a" are kernel_additive() of a. A season (kernel-season.R) needs its `periods`.
+kernel_of <- function(profile, periods = NULL) {
+  if (is_season(profile)) {
+    parts <- parts_of_season(profile, periods)
+    return(season_kernel(parts$periods, kernel_of(parts$rest), if (parts$mean) kernel_of("mean")))
+  }
   terms <- strsplit(profile, "+", fixed = TRUE)[[1L]]
   if (length(terms) > 1L) {
     return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
@@ -150,13 +162,18 @@ kernel_of <- function(profile) {
          matern52 = kernel_matern(5 / 2), mean = new_kernel("mean", "linear mean", NULL, NULL, NULL))
 }
 
-profile_label <- function(profile) sum_label(kernel_of(profile))
+profile_label <- function(profile, periods = NULL) {
+  if (!is_season(profile)) return(sum_label(kernel_of(profile)))
+  parts <- parts_of_season(profile, periods)
+  paste(c("trend", paste("season of a", vapply(parts$periods, `[[`, "", "name")), sum_label(kernel_of(parts$rest)),
+          if (parts$mean) "linear mean"), collapse = " + ")
+}
 
 # Returns TRUE if a profile is still to be chosen, alone or beside a linear mean.
 is_open <- function(kernel) any(vapply(as_sum(kernel)$leaves, function(l) is.null(l$profile), NA))
 
 with_profile <- function(kernel, profile, x) {
-  chosen <- kernel_of(profile)
+  chosen <- kernel_of(profile, kernel$periods)
   value <- c("lengthscale", "variance")
   if (has_one_factor(chosen)) chosen[value] <- kernel[value] # given values start the search of a kernel with one term
   chosen <- change_leaves(chosen, function(l) {
@@ -231,7 +248,7 @@ greedy_points <- function(rows, s, kernel) {
 # With Student's t, f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
 laplace_problem <- function(rows, z, s, now, origin, tied) {
   names <- parameter_names(now$kernel, s$columns)
-  known <- if (is.null(s$kernel$profile)) "noise" else setdiff(names, s$free)
+  known <- if (is_open(s$kernel)) "noise" else setdiff(names, s$free)
   parameters <- hyper_parameters(now$kernel, 1, s$columns, known)
   free <- parameters$free
   response <- response_to_learn(s$likelihood, rows$sites)

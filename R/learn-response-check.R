@@ -23,7 +23,7 @@ reason_to_refuse <- function(model, first, from) {
     if (!isTRUE(mean(behind) <= 0)) return("its density at held-out rows is smaller")
   }
   square <- function(model) {
-    held <- held_out_response(model, from)
+    held <- if (is.null(model$held)) held_out_response(model, from) else model$held
     mean((held$y - held$mean)^2)
   }
   if (!isTRUE(square(model) <= response_rule[["error"]] * square(first))) {
@@ -57,13 +57,14 @@ response_scores <- function(model, from) {
   scores - unname(vapply(split(more, seq_along(rows) %% length(scores)), mean, 0))
 }
 
-# Returns y and its predicted mean at some rows, given their nearest rows among all others. Equal inputs have the mean
-# of their responses.
+# Returns y and its predicted mean at some rows, given their nearest rows among all others, and in the units of the
+# problem the modelled response z, mean and variance of f, and its noise. Equal inputs have the mean of their responses;
+# `single` marks the others.
 held_out_response <- function(model, from) {
   problem <- model$problem
   pool <- problem$pool
   rows <- pool$take(min(pool$n, response_rule[["predicted"]]))
-  now <- problem$natural(model$theta)
+  now <- problem$at(model$theta)
   size <- now$noise * rep_len(noise_factor(model$trend, pool$x), pool$n)
   noise <- if (is.null(pool$weights)) size else size / pool$weights
   near <- problem$neighbours(model$theta, rows, learning_sizes$score[["near"]], earlier = FALSE)
@@ -77,10 +78,13 @@ held_out_response <- function(model, from) {
   }, numeric(2L))
   middle <- problem$center + problem$scale * f[1L, ]
   var <- problem$scale^2 * (pmax(f[2L, ], 0) + size[rows])
-  y <- drop(rowsum(from$rows$y, from$rows$group, reorder = FALSE) / tabulate(from$rows$group))[rows]
+  count <- tabulate(from$rows$group)
+  y <- drop(rowsum(from$rows$y, from$rows$group, reorder = FALSE) / count)[rows]
   transform <- model$transform
   if (!is.null(transform)) transform$ends <- transformed(transform, range(from$rows$y))
-  data.frame(y, mean = if (is.null(transform)) middle else moments_back(transform, middle, var)$mean)
+  data.frame(y, mean = if (is.null(transform)) middle else moments_back(transform, middle, var)$mean,
+             z = pool$y[rows], f = f[1L, ], var = pmax(f[2L, ], 0), noise = noise[rows], single = count[rows] == 1,
+             spread = noise_spread(list(noise_trend = model$trend), pool$x[rows, , drop = FALSE]))
 }
 
 # ---- transforms beside the additive kernel --------------------------------------------------------------------------

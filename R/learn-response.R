@@ -7,8 +7,10 @@
 
 # Returns the data with the response that is modelled. If the search is ended, it is the first candidate.
 response_stage <- function(data, asked, state) {
-  if (!is.null(asked$noise_trend)) {
-    return(data_as_modelled(data, asked_transform(asked$transform, data, asked), asked$noise_trend, asked))
+  if (!is.null(asked$noise_trend) || !is.null(asked$noise_tail)) {
+    like <- list(transform = asked_transform(asked$transform, data, asked), trend = asked$noise_trend,
+                 tail = asked$noise_tail)
+    return(data_as_modelled(data, like, asked))
   }
   open <- responses_to_try(data, asked)
   first <- open$transforms[[1L]]
@@ -16,25 +18,28 @@ response_stage <- function(data, asked, state) {
   choices <- max(length(open$transforms), length(open$trends))
   if (choices == 1L && is.null(open$trends[[1L]]) && !lambda_is_open) {
     state$because <- because_plain(open$plain)
-    return(data_as_modelled(data, first, NULL, asked))
+    return(data_as_modelled(data, list(transform = first), asked))
   }
   if (lambda_is_open) {
     first$lambda <- lambda_beside_line(first, rows_for_response(data, seq_along(data$y)))
   }
   chosen <- run_stage(state, "response", find_response(data, asked, open, first, state),
                       otherwise = list(transform = first))
-  data_as_modelled(data, chosen$transform, chosen$trend, asked)
+  data_as_modelled(data, chosen, asked)
 }
 
-data_as_modelled <- function(data, transform, trend, asked) {
-  if (!is.null(transform)) data <- with_transform(data, transform, asked)
-  if (is.null(trend)) data else with_noise_trend(data, trend)
+# `model`: list(transform, trend, tail).
+data_as_modelled <- function(data, model, asked) {
+  if (!is.null(model$transform)) data <- with_transform(data, model$transform, asked)
+  if (!is.null(model$trend)) data <- with_noise_trend(data, model$trend)
+  data["noise_tail"] <- list(model$tail)
+  data
 }
 
 # ---- what is tried --------------------------------------------------------------------------------------------------
 
-# Returns list(transforms, trends): transforms, of which NULL is the identity, and trends of the noise, of which NULL is
-# constant noise.
+# Returns list(transforms, trends, tails): transforms, of which NULL is the identity; trends of the noise, of which NULL
+# is constant noise; and whether the noise may have heavy tails.
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
   plain <- if (auto) plain_response(data, asked)
@@ -43,11 +48,11 @@ responses_to_try <- function(data, asked) {
   if (values != "many") message_values(values, data)
   transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
     c(list(NULL), if (open) auto_transforms(data, values))
+  uneven <- open && is.null(asked$noise) && values == "many"
+  smooth <- smooth_columns(data$x, data_variables_of(data))
   trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
-    c(list(NULL), if (open && is.null(asked$noise) && values == "many") {
-      list(noise_trend_of(data, seq_len(ncol(data$x)), seq_len(ncol(data$x))))
-    })
-  list(transforms = transforms, trends = trends, plain = plain)
+    c(list(NULL), if (uneven && length(smooth)) list(noise_trend_of(data, smooth, smooth)))
+  list(transforms = transforms, trends = trends, tails = uneven, plain = plain)
 }
 
 # Returns the argument that asks for the response as given with constant noise, where nothing else is asked for; NULL:
@@ -60,14 +65,15 @@ plain_response <- function(data, asked) {
     kernel = !is.null(asked$kernel) && has_variance(asked$kernel), offset = !is.null(data$offset),
     mean = !is.null(asked$mean) && !identical(asked$mean[[2L]], 1),
     center = !isTRUE(asked$center), scale = !isTRUE(asked$scale), fix = length(asked$control$fix) > 0L,
-    priors = !asked$control$priors, method = !gp_family(asked)$chooses,
+    priors = !asked$control$priors, method = !method_traits(asked)$chooses,
+    groups = length(data$groups) > 0L && !length(smooth_columns(data$x, data_variables_of(data))),
     rows = data$n < response_rule[["rows"]] || diff(range(data$y)) == 0)
   if (any(given)) names(given)[given][1L]
 }
 
 # Returns a sentence for arguments that leave the response as it is without naming it.
 because_plain <- function(plain) {
-  what <- switch(if (is.null(plain)) "" else plain, data = "rows come from a source",
+  what <- switch(if (is.null(plain)) "" else plain, groups = "there is no smooth part", data = "rows come from a source",
                  m = "inducing points are asked for",
                  tol = , noise = , kernel = , offset = , mean = , center = , scale = sprintf("`%s` is given", plain))
   if (!is.null(what)) c(response = sprintf("Response: as given, with constant noise: %s.", what))
@@ -124,13 +130,14 @@ find_response <- function(data, asked, open, first, state) {
   tell <- stage_line("response", asked$control$progress, after = 1)
   on.exit(tell(NULL), add = TRUE)
   tell("starts")
-  start <- data_as_modelled(data, first, NULL, asked)
+  start <- data_as_modelled(data, list(transform = first), asked)
   s <- first_plan(start, asked)$learn
   pool <- learning_rows(start, s)
   problem <- learning_problem(pool, s, "matern32")
   begun <- search_starts(problem, s$restarts, state)
   from <- list(rows = rows_for_response(data, pool$take(min(pool$n, transform_rows))), theta = begun$theta,
-               asked = asked, until = pool$until, size = if (length(open$trends) > 1L) "response" else "finals")
+               asked = asked, until = pool$until, size = if (length(open$trends) > 1L) "response" else "finals",
+               tails = open$tails)
   found <- length(open$transforms) > 1L && is.null(open$trends[[1L]])
   if (found && is_deterministic(list(problem = c(problem, start[c("center", "scale")]), theta = begun$theta), from)) {
     state$begun <- begun
@@ -139,7 +146,7 @@ find_response <- function(data, asked, open, first, state) {
   }
   candidates <- response_candidates(open, from)
   choice <- choose(lapply(stats::setNames(nm = names(candidates)), function(label) {
-    function(tried) if (!length(tried) || in_time(pool)) timed_response(label, candidates[[label]], tried, tell)
+    function(tried) if (!length(tried) || in_time(pool)) timed_response(label, candidates[[label]], tried, from, tell)
   }), function(model) list(score = 2 * model$parameters - model$merit))
   choice$tried <- with_terms_in_merit(choice$tried, from)
   choice <- checked_response(choice, from)
@@ -156,10 +163,10 @@ find_response <- function(data, asked, open, first, state) {
   best
 }
 
-timed_response <- function(label, candidate, tried, tell) {
+timed_response <- function(label, candidate, tried, from, tell) {
   tell(label)
   started <- proc.time()[["elapsed"]]
-  model <- candidate(tried)
+  model <- with_tail(candidate(tried), from)
   if (!is.null(model)) c(model, list(label = label, seconds = proc.time()[["elapsed"]] - started))
 }
 
@@ -172,7 +179,7 @@ response_candidates <- function(open, from) {
   if (length(open$trends) == 1L) {
     trend <- open$trends[[1L]]
     if (is.null(trend)) return(constant)
-    each <- lapply(constant, function(candidate) function(tried) with_uneven_noise(candidate(tried), trend, from))
+    each <- lapply(constant, function(candidate) function(tried) with_noise_asked(candidate(tried), trend, from))
     return(stats::setNames(each, paste0(labels, trend_label(trend))))
   }
   trend <- open$trends[[2L]]
@@ -233,14 +240,41 @@ response_model <- function(from, transform) {
   model_of_response(from, list(transform = transform, problem = problem, theta = run$theta), run$value)
 }
 
+# Returns the model with the noise that a formula asks for, or with constant noise and a warning if that cannot be
+# learned.
+with_noise_asked <- function(model, trend, from) {
+  uneven <- with_uneven_noise(model, trend, from)
+  if (!is.null(uneven)) return(uneven)
+  warn_convergence(sprintf(paste("The noise %s cannot be learned: its log marginal likelihood is not finite.",
+                                 "The fit has constant noise. Leave inputs out of `noise`."), trend$label))
+  model
+}
+
+# Returns the model with noise of more than one size, NULL if it cannot be computed.
 with_uneven_noise <- function(model, trend, from) {
   learned <- learn_noise(model$problem, model$theta, trend, from$size)
-  if (is.null(learned)) return(model)
+  if (is.null(learned)) return(NULL)
   counted <- counted_rows(model$problem, from$size)
   share <- model$problem$pool$n / length(counted)
-  learned$trend$covariance <- learned$trend$covariance / share
+  for (what in c("covariance", "level")) learned$trend[[what]] <- learned$trend[[what]] / share
   model[c("theta", "trend")] <- learned[c("theta", "trend")]
   model_of_response(from, model[c("transform", "trend", "problem", "theta")], learned$value)
+}
+
+# Returns the model with heavy tails of the noise, if their gain in log density of responses given their neighbours
+# exceeds the price of a parameter. Repeated inputs have means of responses, whose tails are lighter.
+with_tail <- function(model, from) {
+  if (is.null(model) || !from$tails) return(model)
+  model$held <- held_out_response(model, from)
+  used <- model$held[model$held$single, ]
+  if (nrow(used) < response_rule[["rows"]]) return(model)
+  tail <- likeliest_tail(used$z, list(mean = used$f, var = used$var, noise = used$noise, spread = used$spread))
+  gain <- tail[["gain"]] * length(counted_rows(model$problem, from$size)) / nrow(model$held)
+  if (min(tail[["gain"]], gain) <= parameter_nats) return(model)
+  model[c("tail", "tail_gain")] <- c(tail[["tail"]], gain)
+  model$merit <- model$merit + gain
+  model$parameters <- model$parameters + 1L
+  model
 }
 
 counted_rows <- function(problem, size) problem$pool$take(min(learning_sizes[[size]][["rows"]], problem$pool$n))
@@ -287,7 +321,8 @@ likeliest_lambda <- function(transform, from, problem, theta) {
 
 # ---- the choice -----------------------------------------------------------------------------------------------------
 
-# Returns the table of candidates, best first; those that were left out for lack of time have no merit.
+# Returns the table of candidates, best first; those that were left out have no merit. `tail`: the variance of the log
+# noise that the inputs do not explain.
 table_of_responses <- function(choice, labels) {
   tried <- choice$tried
   of <- function(what, none) {
@@ -295,7 +330,8 @@ table_of_responses <- function(choice, labels) {
   }
   table <- data.frame(candidate = labels, merit = -of("score", NA_real_), parameters = of("parameters", NA_integer_),
                       seconds = of("seconds", NA_real_), chosen = labels == choice$best$label,
-                      refused = labels %in% names(choice$refused))
+                      refused = labels %in% names(choice$refused),
+                      tail = vapply(labels, function(label) sum(tried[[label]]$tail), 0))
   `rownames<-`(table[order(-table$merit), ], NULL)
 }
 
@@ -310,7 +346,8 @@ because_response <- function(choice, open) {
   trend <- choice$best$trend
   c(response = if (length(open$transforms) > 1L) {
     paste0(if (is.null(transform)) "Response: as given; no transform gains 4 nats of log marginal likelihood." else
-      sprintf("Response: %s, %s nats better than none.", transform_label(transform), gain("transform")),
+      sprintf("Response: %s, %s nats better than none, after a price of %g.", transform_label(transform),
+              gain("transform"), parameter_nats * transform_parameters),
       if (length(choice$refused)) sprintf(" Refused: %s (%s).", names(choice$refused)[1L], choice$refused[[1L]]))
   }, sizes = if (length(open$trends) > 1L) {
     if (is.null(trend)) paste("Noise: constant;", if (any(grepl("smooth noise$", names(choice$refused)))) {
@@ -318,6 +355,10 @@ because_response <- function(choice, open) {
     } else {
       "smooth noise gains less than 4 nats."
     }) else
-      sprintf("Noise: smooth in the inputs, %s nats better than constant.", gain("trend"))
+      sprintf("Noise: smooth in the inputs, %s nats better than constant, after a price of %g.", gain("trend"),
+              parameter_nats * length(trend$v))
+  }, tails = if (!is.null(choice$best$tail)) {
+    sprintf("Tails: heavier than normal, %.3g nats better, before a price of %g.", choice$best$tail_gain,
+            parameter_nats)
   })
 }

@@ -8,7 +8,10 @@ learning_rows <- function(data, s) {
   data <- merge_all_equal_rows(without_copies(data)) # of copies one counts: they have no information about the noise
   n <- nrow(data$x)
   most <- min(n, s$rows, learning_sizes$population)
-  pool <- if (most < n) take_rows(data, sort(sample.int(n, most))) else data # all rows: not a copy
+  columns <- group_columns(s$kernel)
+  if (length(columns)) most <- min(most, learning_sizes$whole[["rows"]])
+  pool <- if (length(columns)) take_rows(data, rows_of_levels(data$x, columns, most)) else
+    if (most < n) take_rows(data, sort(sample.int(n, most))) else data # all rows: not a copy
   pool <- list(x = pool$x, y = pool$y, weights = pool$weights, n = length(pool$y), twins = pool$twins,
                copies = data$copies,
                rank = sample.int(length(pool$y)), shift = data$shift, share = length(pool$y) / n,
@@ -27,7 +30,7 @@ learning_rows <- function(data, s) {
       early[-seq_len(some)])
   }
   pool$count$evaluations <- 0L
-  pool
+  if (length(columns)) with_levels(pool, columns) else pool
 }
 
 # Returns the pool of the first `count` rows that count.

@@ -93,8 +93,12 @@ learn_finally <- function(now, s, rival, state, keep) {
   }
   if (!is.null(now$kernels) && is_bare(s$kernel)) { # not beside a given mean, nor at the start of a likelihood's fit
     now$parameters <- sum(problem$free)
-    if (s$additive) now <- if (exact) choose_additive(now, s) else choose_additive_on_some(now, s)
-    if (!is_additive(now$problem$natural(now$theta)$kernel)) now <- choose_line(now, s, run) # it contains nearly a line
+    now <- choose_season(now, s)
+    if (!is_season(now$problem$profile)) {
+      if (s$additive) now <- if (exact) choose_additive(now, s) else choose_additive_on_some(now, s)
+      kernel <- now$problem$natural(now$theta)$kernel
+      if (!is_additive(kernel)) now <- choose_line(now, s, run) # that kernel contains nearly a line
+    }
     if (now$problem$profile != problem$profile) rival <- NULL
     keep(now)
     state$so_far["kernels"] <- list(now$kernels)

@@ -61,6 +61,7 @@ loo_rows <- function(fit) {
   mean <- all_rows(data, fit$center + in_units(fit, loo$mean) + used, at_zero$mean + offset[w == 0])
   list(mean = mean, var = all_rows(data, in_units(fit, pmax(loo$var, 0), 2), at_zero$var),
        residual = data$response - mean, noise = fit$noise / replace(w, w == 0, NA),
+       spread = noise_law(fit, training_inputs(data))$spread,
        hat = all_rows(data, loo$leverage, 0))
 }
 
@@ -209,7 +210,8 @@ training_scores <- function(fit, seen = FALSE) {
   if (seen) f$mean <- f$mean + data$sites$offset # 0 with several classes
   used <- which(!is.na(rowSums(as.matrix(f$mean)) + if (seen) 0 else f$noise)) # not at weight 0
   y <- if (response$conjugate) list(y = unname(given_response(data)[used])) else data$sites[c("y", "size")]
-  response_score(response, y, take_rows_of(f[c("mean", "var")], used), list(noise = f$noise[used]))
+  response_score(response, y, take_rows_of(f[c("mean", "var")], used),
+                 list(noise = f$noise[used], spread = f$spread[used]))
 }
 
 # Returns the PIT of each row given the others, NA at weight 0. It is uniform if the model holds, and random between

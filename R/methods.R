@@ -73,7 +73,7 @@ sigma.gp_fit <- function(object, ...) {
 #' @rdname gp_fit-methods
 #' @usage NULL
 #' @export
-nobs.gp_fit <- function(object, ...) if (gp_family(object)$some) object$m else object$nobs
+nobs.gp_fit <- function(object, ...) if (method_traits(object)$some) object$m else object$nobs
 
 #' @rdname gp_fit-methods
 #' @usage NULL
@@ -100,7 +100,10 @@ fitted.gp_fit <- function(object, ...) stats::predict(object, type = "mean")
 residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit", "deviance"), ...) {
   type <- check_choice(type, c("response", "pearson", "loo", "pit", "deviance"), "type")
   if (!response_of(object)$conjugate) return(residuals_other(check_any_fit(object, "object"), type))
-  if (type == "pit") return(stats::pnorm(stats::rstandard(object)))
+  if (type == "pit") {
+    loo <- loo_rows(object)
+    return(stats::naresid(object$na.action, noisy_cdf(loo$residual, loo)))
+  }
   data <- training_data(object)
   if (type == "loo") return(stats::naresid(object$na.action, loo_residual(check_fit(object, "object"))))
   r <- if (type == "response") stats::naresid(object$na.action, given_response(data)) - stats::fitted(object) else
@@ -115,7 +118,7 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
 weights.gp_fit <- function(object, ...) {
   data <- training_data(object)
   w <- data$prior_weights
-  if (!is.null(data$sites$size)) w <- sizes_given(data) * if (is.null(w)) 1 else w
+  if (response_of(object)$trials) w <- sizes_given(data) * if (is.null(w)) 1 else w
   stats::naresid(object$na.action, w)
 }
 
@@ -193,9 +196,10 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
     draws <- draw_responses(object, draws, training)
   } else if (type == "response") {
     w <- if (training) stats::weights(object)
-    sd <- sqrt(if (is.null(w)) rep_len(noise_at(object, rows$x), nrow(rows$x))[rows$index] else object$noise / w)
-    sd[!is.finite(sd)] <- NA     # a response of weight 0 has no distribution
-    draws <- untransformed(object$transform, draws + ifelse(is.na(sd), NA, 1) * sd * stats::rnorm(n * nsim))
+    law <- noise_law(object, rows)
+    if (!is.null(w)) law$noise <- object$noise / w
+    law$noise[!is.finite(law$noise)] <- NA # a response of weight 0 has no distribution
+    draws <- untransformed(object$transform, draws + draw_noise(n * nsim, law$noise, law$spread))
   }
   colnames(draws) <- paste0("sim_", seq_len(nsim))
   if (type == "response" && is_ordered(response_of(object))) draws <- classes_of(response_of(object), draws)

@@ -183,6 +183,37 @@ native_covariance <- function(posterior, z, model, x, sor = FALSE) {
   .Call(ffi_covariance, engine_posterior(posterior, z, model), x, as.integer(sor))
 }
 
+# Grouped effects, see effects.R and src/effects.h.
+native_effect_sums <- function(z, data, model, groupings, jitter, most = max(1e-4, jitter), control = NULL) {
+  result <- .Call(ffi_effect_sums, engine_points(z, model, jitter), groupings, engine_rows(data), as.double(most),
+                  engine_control(nrow(data$x), control))
+  stop_on_status(result, "The posterior on the inducing points and the levels")
+}
+
+native_eliminate <- function(m, columns, groupings, sums, noise, control = NULL) {
+  .Call(ffi_eliminate, m, columns, groupings, sums, as.double(noise), engine_control(groupings[[1L]]$levels, control))
+}
+
+native_effect_solve <- function(m, columns, groupings, posterior, noise, control = NULL) {
+  .Call(ffi_effect_solve, m, columns, groupings, posterior, as.double(noise),
+        engine_control(groupings[[1L]]$levels, control))
+}
+
+# As native_vecchia(), with the effects of all groupings integrated out. V and b are their covariance and mean.
+native_integrated <- function(data, model, groupings, rows, neighbours, slopes, at, basis) {
+  kernel <- compile_kernel(model$kernel)
+  result <- .Call(ffi_integrated, engine_model(model), groupings, at$rows, data$weights, basis, rows, neighbours,
+                  as.integer(slopes), at$control)
+  if (result$status != 0L) return(as_value(result))
+  tied_slopes(kernel, result)
+}
+
+# `keep` = TRUE also returns the features whose products are covariances.
+native_effect_predict <- function(posterior, z, model, x, keep = FALSE, control = NULL) {
+  .Call(ffi_effect_predict, engine_points(z, model), posterior$groupings, posterior, x, as.integer(keep),
+        engine_control(nrow(x), control))
+}
+
 native_exact <- function(data, model, control = NULL) {
   control <- engine_control(nrow(data$x), control)
   result <- with_dense_products(
@@ -221,6 +252,16 @@ native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter
   result <- .Call(ffi_near, engine_points(z, model, jitter), engine_rows(data), as.integer(s), as.integer(rank),
                   as.double(most), as.integer(keep), near_control(nrow(data$x), control))
   stop_on_status(result, "The posterior on inducing points and near rows")
+}
+
+# `near` is the result of native_near(keep = 2L), which also returns r.
+native_near_effects <- function(near, data, model, groupings, control = NULL) {
+  .Call(ffi_near_effects, engine_model(model), groupings, engine_rows(data), near, engine_control(nrow(data$x), control))
+}
+
+# Returns C C' = I + A, x = (I + A)^{-1} b, and the inverse if asked.
+native_factor <- function(A, b, inverse = FALSE) {
+  stop_on_status(.Call(ffi_factor, A, as.double(b), as.integer(inverse)), "The Cholesky factorisation")
 }
 
 # Returns list(mean, var_near, var_far) of f at the rows of x_new, each given its s nearest rows. `given` has other

@@ -28,7 +28,7 @@
 #' @source Jones, Schonlau and Welch (1998), *Journal of Global Optimization* 13 (expected improvement); Bryan et al.
 #'   (2005), Active learning for identifying function threshold boundaries, *NIPS* 18 (straddle); Ginsbourger, Le Riche
 #'   and Carraro (2010), Kriging is well-suited to parallelize optimization (believer).
-#' @seealso [exceedance()], [add_rows()]
+#' @seealso [exceedance()], [add_rows()], `vignette("design")`
 #' @examples
 #' f <- function(x) (x - 0.3)^2 * sin(9 * x)
 #' d <- data.frame(x = c(0, 0.4, 0.6, 1))
@@ -39,7 +39,7 @@
 #' @export
 next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fill"), lower = NULL, upper = NULL,
                         candidates = NULL, level = NULL) {
-  fit <- check_any_fit(fit, "fit")
+  fit <- check_one_function(check_any_fit(fit, "fit"))
   goal <- check_choice(goal, c("minimum", "maximum", "level", "fill"), "goal")
   n <- check_count(n, "n")
   if (!identical(goal == "level", is_finite_number(level))) {

@@ -184,14 +184,19 @@ vague_mean <- 1e4
 # Returns the kernel with a term for the mean. A kernel that has such a term keeps it.
 with_mean <- function(kernel, mean, data) {
   columns <- mean_columns(mean, data)
-  if (!length(columns) || has_profile(kernel, "mean")) return(kernel)
+  groups <- length(group_roots(kernel))
+  flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # beside groups alone the level is a coefficient
+  if (has_profile(kernel, "mean") || !length(columns) && !flat) return(kernel)
+  if (groups) columns <- setdiff(columns, first_levels(data))
   power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)
   variables <- data_variables_of(data)
   if (has_one_factor(kernel) && is.null(kernel$of)) {
     kernel$of <- column_owners(kernel$inputs, colnames(data$x), variables)
   }
   leaf <- mean_leaf(data$x, columns, vague_mean * if (power > 0) power else 1)
-  add_mean(kernel, place_leaf(leaf, data$x, "mean", variables), data$x)
+  leaf <- if (flat) replace(leaf, c("inputs", "of"), list(integer(), character())) else
+    place_leaf(leaf, data$x, "mean", variables)
+  add_mean(kernel, leaf, data$x)
 }
 
 mean_leaf <- function(x, columns, variance) {
@@ -209,8 +214,14 @@ with_basis <- function(kernel, x) {
 
 add_mean <- function(kernel, leaf, x) with_columns(add_kernels(kernel, leaf), x)
 
+# Returns the columns of the first levels of all factors. Beside groups they have no coefficient of the mean.
+first_levels <- function(data) {
+  unlist(lapply(data_variables_of(data), function(v) if (identical(v$kind, "factor")) v$columns[1L]))
+}
+
 # Returns the centre and rate of each input of a linear function: mean and 1 / spread, or 0 and 1 for 0/1 columns.
 basis_units <- function(x) {
+  if (!ncol(x)) return(list(centre = numeric(), rate = numeric()))
   coded <- apply(x, 2L, function(v) all(v %in% c(0, 1)))
   unit <- ifelse(coded, 1, apply(x, 2L, column_spread))
   list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = 1 / unname(unit))
@@ -223,7 +234,7 @@ mean_columns <- function(mean, data, argument = "mean") {
   }
   variables <- data_variables_of(data)
   names <- c(vapply(variables, `[[`, "", "name"), colnames(data$x))
-  if (identical(mean[[2L]], quote(.))) return(seq_len(ncol(data$x)))
+  if (identical(mean[[2L]], quote(.))) return(smooth_columns(data$x, variables))
   terms <- stats::terms(mean)
   labels <- attr(terms, "term.labels")
   if (!attr(terms, "intercept")) {
@@ -253,10 +264,15 @@ is_mean_variance <- function(kernel) {
 
 # Returns the names of the parameters that are given and not learned: a period that was given, the variance of a mean.
 held_names <- function(kernel, columns) {
+  union(given_names(kernel, columns), kernel_parameter_names(kernel, columns)[is_mean_variance(kernel)])
+}
+
+# Returns the names of the parameters whose given value is kept.
+given_names <- function(kernel, columns) {
   table <- kernel_parameters(kernel)
   leaves <- as_sum(kernel)$leaves
   given <- vapply(seq_len(nrow(table)), function(i) {
     table$leaf[i] > 0L && table$what[i] %in% leaves[[table$leaf[i]]]$held
   }, NA)
-  kernel_parameter_names(kernel, columns)[given | is_mean_variance(kernel)]
+  kernel_parameter_names(kernel, columns)[given]
 }

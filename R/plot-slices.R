@@ -46,12 +46,12 @@ slice_curves <- function(fit, grid, level, certified, type) {
   p <- latent_at(if (certified) at_mode(fit) else fit, grid$x)
   ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
   if (certified) ends <- certificate_of(fit, plain_rows(grid$x))
-  band <- function(noise) {
-    normal_band(p$mean, ends$sd_upper^2 + noise, level, ends$mean_lower, ends$mean_upper)[, 2:3, drop = FALSE]
+  band <- function(...) {
+    normal_band(p$mean, ends$sd_upper^2, level, ends$mean_lower, ends$mean_upper, ...)[, 2:3, drop = FALSE]
   }
   noise <- noise_at(fit, grid$x)
-  f <- band(0)
-  y <- if (response_of(fit)$conjugate) band(noise)
+  f <- band()
+  y <- if (response_of(fit)$conjugate) band(list(noise = noise, spread = noise_spread(fit, grid$x)))
   if (type == "response") {
     f[] <- response_given(response_of(fit), f, noise)
     y <- untransformed(fit$transform, y)

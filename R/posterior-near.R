@@ -28,7 +28,7 @@ near_view <- function(near, rows, z, model, control = NULL) {
 }
 
 posterior_at.near <- function(p, fun, joint = FALSE) {
-  if (fun$kind == "sums") return(sums_with_neighbours(p, fun))
+  if (fun$kind %in% c("sums", "boxes")) return(sums_with_neighbours(p, fun))
   at <- if (joint) {
     native_near_covariance(p$near, p$z, p$rows, p$model, p$near$neighbours, fun$x, p$control)
   } else {

@@ -20,7 +20,7 @@ mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else 
 # Returns the DTC posterior on the inducing points of p, about which the theorem and the divergences are. An exact
 # posterior has its rows as inducing points, with a jitter of the size of rounding.
 posterior_on_points <- function(p) {
-  if (inherits(p, "points") || !is.null(p$chosen)) return(p)
+  if (inherits(p, "points") && !inherits(p, "grouped") || !is.null(p$chosen)) return(p)
   data <- needs_data(p$fit, "fit")
   z <- if (inherits(p, "exact")) p$x else p$z
   factors <- native_posterior(z, data, p$model, jitter = 1e-12, control = p$control)

@@ -170,7 +170,7 @@ total_curvature <- function(found) {
 
 # Returns sums that identify responses, together with data_signature(), which has the inputs, shares and weights.
 sites_sum <- function(sites) {
-  vapply(sites[c("y", "size", "offset")], function(v) if (is.null(v)) 0 else sum(v * cos(seq_along(v))), 0)
+  vapply(sites[c("y", "size", "offset")], function(v) if (is.null(v)) 0 else sum((v * cos(seq_along(v)))[is.finite(v)]), 0)
 }
 
 # Computes the posterior. After one interrupt of an earlier stage it is still computed, and a second one ends the call.

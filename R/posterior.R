@@ -22,11 +22,18 @@ posterior_of <- function(fit) {
   model <- model_of(fit)
   if (!is.null(fit$x)) return(new_posterior("exact", model, fit, fit$data, x = fit$x, factors = fit$factors,
                                             chosen = fit$chosen))
-  if (!is.null(fit$near)) return(new_posterior("near", model, fit, near_rows(fit), z = fit$inducing, near = fit$near))
+  if (!is.null(fit$near)) {
+    return(new_posterior(c(if (!is.null(fit$near$groupings)) "grouped_near", "near"), model, fit, near_rows(fit),
+                         z = fit$inducing, near = fit$near))
+  }
+  if (!is.null(fit$factors$groupings)) {
+    return(new_posterior(c("grouped", "points"), model, fit, fit$data, z = fit$inducing, factors = fit$factors,
+                         sor = FALSE, fitc = FALSE, jitter = fit$jitter))
+  }
   if (!is.null(fit$factors$inverse)) {
     return(new_posterior("classes", model, fit, fit$data, z = fit$inducing, factors = fit$factors, jitter = fit$jitter))
   }
-  family <- gp_family(fit)
+  family <- method_traits(fit)
   new_posterior("points", model, fit, fit$data, z = fit$inducing, factors = fit$factors, sor = family$sor,
                 fitc = family$fitc, jitter = fit$jitter, norms = fit$norms)
 }
@@ -145,10 +152,11 @@ remade_fit <- function(p, rows, model) UseMethod("remade_fit")
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
 
 # Returns mean [n] and sd [n] of f at the rows of x, of all weights 1, in units of y; with `joint` also cov [n, n].
-# The mean includes the centre and no offset. Rounding never makes the variance negative. A mixture also has `noise`.
-latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = FALSE) {
+# The mean includes the centre and no offset. `re` FALSE: f without the effects of groups. Rounding never makes the variance negative. A mixture also has `noise`.
+latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = FALSE, re = TRUE) {
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
-  at <- posterior_values(p, x, joint, mean_only)
+  at <- if (re || !has_groups(p$model$kernel)) posterior_values(p, x, joint, mean_only) else
+    posterior_at(p, population_at(p$model$kernel, x))
   if (inherits(p, "classes")) return(as_log_odds(at, fit$center))
   c(in_response_units(fit, at, fit$center), at["noise"])
 }
@@ -177,6 +185,32 @@ interval_frame <- function(of_fit, inside, at, room) {
              sd_upper = (1 + eps) * inside$sd_upper)
 }
 
+# Returns mean and sd of functionals, or their certificate, as a data frame. `shift` is added to the means, with this
+# rounding; `spread` puts NA where a functional is not known.
+answer_of_functionals <- function(fit, fun, shift, rounding, spread, certified, effort, reference, m2, max_seconds) {
+  started <- proc.time()[["elapsed"]]
+  at <- functionals_in_units(fit, fun)
+  if (!certified) return(data.frame(mean = spread(at$mean) + shift, sd = spread(at$sd)))
+  inside <- posterior_certificate(posterior_of(fit), fun, effort, reference, m2, max_seconds = max_seconds)
+  out <- functional_frame(fit, fun, at, inside, shift, rounding, spread)
+  attr(out, "effort") <- effort
+  attr(out, "m2") <- attr(inside, "m2")
+  attr(out, "seconds") <- proc.time()[["elapsed"]] - started
+  out
+}
+
+# Returns the certificate of functionals as a data frame. A rounding error of the response moves a mean by at most the
+# root of the size of the functional, times that error.
+functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
+  eps <- 4 * .Machine$double.eps
+  of_response <- eps * response_size(fit) * sqrt(in_units(fit, fun$size, 2) / fit$noise) / 2
+  inside$mean_lower <- inside$mean_lower - of_response
+  inside$mean_upper <- inside$mean_upper + of_response
+  out <- interval_frame(lapply(at, spread), lapply(inside, spread), function(v) shift + v,
+                        function(v) eps * abs(v) + rounding)
+  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, of = "functional")
+}
+
 # Returns a bound of the root of the weighted sum of squares of the responses as given, and of the offset.
 response_size <- function(fit) {
   offset <- fit$frame$offset_size
@@ -184,9 +218,10 @@ response_size <- function(fit) {
   sqrt(fit$signature$sums[["yy"]]) + if (is.null(offset)) 0 else offset
 }
 
-# Returns cbind(fit, lwr, upr), an interval with this probability. `lower` and `upper` bound the mean if certified.
-normal_band <- function(fit, var, level, lower = fit, upper = fit) {
-  half <- stats::qnorm((1 + level) / 2) * sqrt(var)
+# Returns cbind(fit, lwr, upr), an interval with this probability, for f or, with list(noise, spread), for a response.
+# `lower` and `upper` bound the mean if certified.
+normal_band <- function(fit, var, level, lower = fit, upper = fit, noise = list(noise = 0)) {
+  half <- noisy_half(level, c(list(var = var), noise))
   cbind(fit = fit, lwr = lower - half, upr = upper + half)
 }
 

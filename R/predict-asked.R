@@ -1,12 +1,12 @@
 # Which combinations of arguments of predict() exist, for which responses.
 
 predict_types <- c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms", "derivative",
-                   "median", "mean")
+                   "median", "mean", "survival", "quantile")
 predict_intervals <- c("none", "credible", "prediction", "conformal")
 
 # The combinations that exist: for each kind of response, a row a type, with the intervals and the arguments beside it.
 # "normal": Gaussian; "transformed": Gaussian after a transform; "other": counts and numbers; "classes": one of two;
-# "labels": one of several; "ordered": one of several in an order.
+# "labels": one of several; "ordered": one of several in an order; "times".
 allowed <- local({
   each <- c("none", "credible", "prediction")
   row <- function(intervals, ...) list(intervals = intervals, with = c(...))
@@ -25,20 +25,21 @@ allowed <- local({
   plain$density$with <- "newdata"
   other <- c(plain, list(
     latent = row(each, all), mean = row(each, setdiff(all, "full_cov")), response = row(each, setdiff(all, "full_cov")),
-    median = row(each, "hyper_uncertainty", "newdata"), loo = row(each, "se.fit"), loo_latent = row(each, "se.fit")))
-  classes <- lapply(other[setdiff(names(other), "median")], function(row) {
+    median = row(each, "hyper_uncertainty", "newdata"), quantile = row("none", "hyper_uncertainty", "newdata"), loo = row(each, "se.fit"), loo_latent = row(each, "se.fit")))
+  classes <- lapply(other[setdiff(names(other), c("median", "quantile"))], function(row) {
     replace(row, "intervals", list(setdiff(row$intervals, "prediction")))
   })
   classes$class <- row("none", "hyper_uncertainty", "newdata")
-  ordered <- utils::modifyList(other[names(other) != "median"], list(
+  ordered <- utils::modifyList(other[setdiff(names(other), c("median", "quantile"))], list(
     response = row("none", "se.fit", "hyper_uncertainty", "newdata"), loo = row("none", "se.fit"),
     class = classes$class))
+  times <- c(other, list(survival = row(c("none", "credible"), "certified", "hyper_uncertainty", "newdata")))
   each_class <- row(c("none", "credible"), "se.fit", "newdata")
   labels <- list(latent = each_class, mean = each_class, response = each_class, density = plain$density,
                  class = row(c("none", "prediction", "conformal"), "newdata"),
                  loo = row(c("none", "credible"), "se.fit"), loo_latent = row(c("none", "credible"), "se.fit"))
   list(normal = normal, transformed = transformed, other = other, classes = classes, labels = labels,
-       ordered = ordered)
+       ordered = ordered, times = times)
 })
 
 # Checks the arguments of predict() and their combination. `ask`: a list of them by name.
@@ -85,6 +86,11 @@ check_pairs <- function(response, ask) {
   refuse(other && ask$certified && ask$hyper_uncertainty, "certified", "`hyper_uncertainty`")
   refuse(!is.null(response$transform) && ask$certified && ask$hyper_uncertainty && ask$interval == "credible" &&
            ask$type %in% c("mean", "response"), "certified", "`hyper_uncertainty`", "Use type = \"median\".")
+  population <- !ask$re && (ask$certified || ask$full_cov || ask$interval == "conformal" ||
+                              ask$type %in% c("loo", "loo_latent", "terms", "derivative"))
+  if (population) {
+    abort_input("re", "FALSE", "TRUE beside `certified`, `full_cov`, conformal intervals, terms, slopes and leave-one-out")
+  }
   refuse(ask$hyper_uncertainty && ask$interval == "conformal", "hyper_uncertainty", "interval = \"conformal\"")
   refuse(other && ask$full_cov && ask$interval == "prediction", "full_cov", "interval = \"prediction\"")
 }

@@ -7,18 +7,21 @@
 #'
 #' @param object a fit of [pfdtc()] or of a `gp_` function.
 #' @param newdata rows to predict: a data frame with the variables of the formula, a matrix with the columns of `x`, or
-#'   a row source ([rows_blocks()]). Default: the training rows.
+#'   a row source ([rows_blocks()]), or an object of \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, which comes back
+#'   with predictions. Default: the training rows.
 #' @param se.fit return standard deviations?
 #' @param interval `"credible"` for f (or `"confidence"`), `"prediction"` for a new response of weight 1, `"conformal"`
 #'   for a new response without assuming normal noise.
 #' @param level probability of the interval.
 #' @param type the quantity to predict, see details. Default: `"mean"` with Gaussian noise, else `"latent"`.
+#' @param times,probs times for `type = "survival"`, probabilities for `type = "quantile"`.
 #' @param wrt name or number of the input for `type = "derivative"`.
 #' @param certified make the interval contain that of the exact Gaussian process? Keep `fit$reference <-
 #'   reference(fit)`, or each call computes a reference, see [certify()].
 #' @param full_cov return the covariance matrix of all rows?
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? It costs two posteriors
 #'   for each hyperparameter.
+#' @param re `FALSE`: f without the effects of groups, for the population; `newdata` need not have the groups.
 #' @param na.action treatment of missing values: by default they predict `NA`; `na.omit` drops the rows.
 #' @param file for a row source: a CSV file for the predictions. After an interrupt the same call continues.
 #' @param ... not used: an unknown argument is an error.
@@ -29,23 +32,27 @@
 #' | --- | --- |
 #' | `"mean"`, `"response"` | mean response, averaged over f; `"response"` of classes: their probabilities |
 #' | `"latent"`, `"link"` | f, with its offset |
-#' | `"median"` | median of a transformed response, count or share |
+#' | `"median"` | median of a transformed response, count, share or time |
 #' | `"class"` | the most probable class |
+#' | `"survival"` | probability of a time above each of `times`: a matrix, or with intervals an array |
+#' | `"quantile"` | quantiles of a new response at `probs`: a matrix |
 #' | `"density"` | log predictive density of the response in `newdata` |
 #' | `"loo"`, `"loo_latent"` | each training row given all others, see [leave_one_out] |
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
 #' | `"derivative"` | slope of f along `wrt`; none for Matern 1/2 kernels |
 #'
-#' The sd of `"response"` is that of a new response with Gaussian noise; otherwise sds are those of the mean given f.
+#' If the size of the noise is uncertain (smooth noise, heavy tails), densities and prediction intervals average over
+#' it; means and sds are those of normal noise. The sd of `"response"` is that of a new response with Gaussian noise;
+#' otherwise sds are those of the mean given f.
 #' With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on its scale. If the fit found T, y is cut for
-#' its mean: at the outermost training response, or one sd of T(y) from its mean if that is further out. For other
+#' its mean, at the outermost training response. For other
 #' families, credible intervals are for what `type` names, and prediction intervals are quantiles of
 #' a new response: whole numbers for counts, shares for numbers of trials, which `newdata` must have. Single classes
 #' have no prediction interval. Certificates refer to Laplace's approximation with the exact GP prior.
 #'
 #' Conformal intervals need a leave-one-out pass in each call. For a million predictions an exact posterior of 5,000
 #' rows takes 20 seconds, with standard deviations 15 minutes; `m = 200, neighbours = 40` is faster.
-#' @section Invariants: intervals with Gaussian noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
+#' @section Invariants: intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
 #'   certified or transformed. Terms, constant and offset sum to the mean. Several rows are predicted as each alone, up
 #'   to rounding.
 #' @section Errors: class `pfdtc_error_input` for wrong columns, unknown levels, arguments that do not go together, and
@@ -63,20 +70,23 @@
 predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
                            type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms",
-                                    "derivative", "median", "mean"), wrt = NULL,
-                           certified = FALSE, full_cov = FALSE, hyper_uncertainty = FALSE,
-                           na.action = stats::na.pass, file = NULL, ...) {
+                                    "derivative", "median", "mean", "survival", "quantile"), wrt = NULL,
+                           times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, hyper_uncertainty = FALSE,
+                           re = TRUE, na.action = stats::na.pass, file = NULL, ...) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
   object <- check_any_fit(object, "object")
   new <- if (!missing(newdata)) newdata
-  ask <- list(se.fit = se.fit, interval = interval, level = level, type = type, wrt = wrt, certified = certified,
-              full_cov = full_cov, hyper_uncertainty = hyper_uncertainty, newdata = !is.null(new))
+  ask <- list(se.fit = se.fit, interval = interval, level = level, type = type, wrt = wrt, times = times, probs = probs,
+              certified = certified, full_cov = full_cov, hyper_uncertainty = hyper_uncertainty,
+              newdata = !is.null(new), re = check_flag(re, "re"))
   if (is_source(new)) return(predict_blocks(object, new, ask, na.action, file))
+  if (is_spatial(new) && by_formula(object)) return(predict_at_places(object, new, ask))
   if (!is.null(file)) abort_input("file", file, "NULL unless `newdata` is a row source")
   response <- response_of(object)
   ask <- check_asked(response, ask)
   if (startsWith(ask$type, "loo")) return(predict_loo(object, response, ask))
-  rows <- if (ask$newdata) new_rows(object, new, na.action) else training_rows(object)
+  rows <- if (!ask$newdata) training_rows(object) else
+    if (ask$re) new_rows(object, new, na.action) else rows_of_population(object, new, na.action)
   if (ask$type == "derivative") return(predict_derivative(object, rows, wrt, se.fit, ask$interval, level, certified))
   if (ask$type == "terms") return(predict_terms(object, rows, se.fit))
   rows$size <- sizes_asked(object, response, rows, new, ask)
@@ -84,6 +94,8 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   if (has_labels(response) && ask$type != "density") return(predict_labels(object, response, f, rows$names, ask))
   if (ask$type == "class") return(class_of(response, f))
   if (ask$type == "density") return(log_densities(object, response, responses_asked(object, new), f, rows))
+  if (ask$type == "survival") return(survival_asked(response, f, rows$names, ask$times, ask))
+  if (ask$type == "quantile") return(quantiles_asked(response, f, rows$names, ask$probs))
   if (is_ordered(response) && ask$type == "response") {
     return(shares_asked(response, stats::setNames(f$mean, rows$names), f$var, se.fit))
   }
@@ -93,6 +105,21 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   out <- list(fit = value, se.fit = stats::setNames(said$sd, rows$names))
   if (full_cov) out$cov <- said$cov
   out
+}
+
+# Predicts at the places of a spatial object, and returns one of the same class.
+predict_at_places <- function(fit, new, ask) {
+  if (!isFALSE(ask$full_cov)) abort_input("full_cov", ask$full_cov, "FALSE for a spatial object")
+  args <- ask[!names(ask) %in% c("full_cov", "newdata")]
+  predictions_at(new, do.call(stats::predict, c(list(fit, rows_at_places(fit$frame, new)), args)))
+}
+
+# Returns new_rows() for a prediction of the population, which does not need the groups and tells nothing of new levels.
+rows_of_population <- function(fit, newdata, na.action) {
+  groups <- unlist(lapply(fit$frame$variables, function(v) v$vars))
+  if (is.data.frame(newdata)) newdata[setdiff(groups, names(newdata))] <- NA
+  withCallingHandlers(new_rows(fit, newdata, na.action),
+                      pfdtc_message_new_levels = function(m) invokeRestart("muffleMessage"))
 }
 
 # Predicts at the rows of a source, block by block.
@@ -123,11 +150,12 @@ latent_asked <- function(fit, rows, ask) {
   if (ask$certified) fit <- at_mode(fit)
   posterior <- if (ask$hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   if (inherits(posterior, "classes")) return(take_rows_of(latent_at(fit, rows$x), rows$index))
-  p <- latent_at(fit, rows$x, ask$full_cov, posterior, needs_mean_only(fit, ask))
+  p <- latent_at(fit, rows$x, ask$full_cov, posterior, needs_mean_only(fit, ask), ask$re)
   f <- list(mean = p$mean[rows$index] + rows$offset, var = p$var[rows$index], size = rows$size)
   if (conjugate) {
     noise <- (if (is.null(p$noise)) fit$noise else p$noise) * noise_factor(fit$noise_trend, rows$x)
     f$noise <- rep_len(noise, nrow(rows$x))[rows$index]
+    f$spread <- rep_len(noise_spread(fit, rows$x), nrow(rows$x))[rows$index]
   }
   f[c("lower", "upper", "top")] <- f[c("mean", "mean", "var")]
   if (ask$certified) {
@@ -152,7 +180,7 @@ needs_mean_only <- function(fit, ask) {
 # Returns the trials of each row where a distribution of responses is asked for, else 1.
 sizes_asked <- function(fit, response, rows, newdata, ask) {
   ones <- rep(1, length(rows$index))
-  if (!response$trials || !(ask$interval == "prediction" || ask$type == "median")) return(ones)
+  if (!response$trials || !(ask$interval == "prediction" || ask$type %in% c("median", "quantile"))) return(ones)
   check_responses(ones, if (ask$newdata) new_trials(fit, newdata) else
     stats::napredict(fit$na.action, sizes_given(training_data(fit))))
 }
@@ -182,7 +210,8 @@ log_densities <- function(fit, response, given, f, rows) {
   known <- which(!is.na(rowSums(as.matrix(f$mean))) & !is.na(given$y))
   given <- take_sites(given[intersect(c("y", "size"), names(given))], known)
   out <- stats::setNames(rep(NA_real_, length(rows$index)), rows$names)
-  out[known] <- response_log_density(response, given, take_rows_of(f[c("mean", "var", "noise")], known))
+  f <- f[intersect(c("mean", "var", "noise", "spread"), names(f))]
+  out[known] <- response_log_density(response, given, take_rows_of(f, known))
   out
 }
 
@@ -245,7 +274,7 @@ predict_loo <- function(fit, response, ask) {
   loo <- loo_rows(fit)
   if (has_labels(response)) return(loo_labels(fit, response, loo, ask))
   f <- list(mean = loo$mean, var = loo$var, lower = loo$mean, upper = loo$mean, top = loo$var, noise = loo$noise,
-            size = if (!response$conjugate) sizes_given(training_data(fit)))
+            spread = loo$spread, size = if (!response$conjugate) sizes_given(training_data(fit)))
   if (is_ordered(response) && ask$type == "loo") return(shares_asked(response, loo$mean, loo$var, ask$se.fit, padded))
   ask$type <- if (ask$type == "loo_latent") "latent" else "response"
   said <- response_say(response, f, f, ask)

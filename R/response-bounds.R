@@ -5,7 +5,7 @@
 #
 #   M(mu, tau, c) = M(mu, tau, Inf) - X(mu, tau, c),
 #
-# which increases in mu and c, while M(mu, tau, Inf) and X increase in tau. For lambda > 1, h(z) is minus the convex
+# which increases in mu, while M(mu, tau, Inf) and X increase in tau. For lambda > 1, h(z) is minus the convex
 # function of 2 - lambda at -z.
 
 # The number of cells in which the mean is enclosed, and the quantiles beyond which its tails are bounded.
@@ -42,9 +42,9 @@ finite_bounds <- function(transform, mu, tau) {
   if (!up) mu <- list(lower = -mu$upper, upper = -mu$lower)
   h <- convex_back(transform)
   end <- if (!is_cut(transform)) Inf else if (up) transform$ends[2L] else -transform$ends[1L]
-  low <- mean_below(h, mu$lower, tau$lower, tau$upper, pmax(end, mu$lower + tau$lower))
-  high <- mean_below(h, mu$upper, tau$upper, tau$lower, pmax(end, mu$upper + tau$upper))
-  found <- list(lower = low$lower, upper = pmin(high$upper, h$value(pmax(end, mu$upper + tau$upper))))
+  low <- mean_below(h, mu$lower, tau$lower, tau$upper, end)
+  high <- mean_below(h, mu$upper, tau$upper, tau$lower, end)
+  found <- list(lower = low$lower, upper = pmin(high$upper, h$value(end)))
   if (!up) found <- list(lower = -found$upper, upper = -found$lower)
   y <- lapply(found, function(v) if (transform$kind == "log") v else transform$centre + transform$unit * v)
   list(lower = y$lower - rounding_back(transform, y$lower), upper = y$upper + rounding_back(transform, y$upper))

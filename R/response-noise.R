@@ -105,18 +105,41 @@ most_trend <- 7
 within_trend <- function(log_factor) pmin(pmax(log_factor, -most_trend), most_trend)
 
 # Returns the factor beside the noise's variance s2; 1 without a trend. Smooth noise is never outside its range at the
-# training rows. Its factor is E exp(b'gamma) = exp(m + v / 2), where b'gamma ~ N(m, v) given the data: in quiet regions
-# with few rows the log noise is uncertain.
+# training rows. Its factor is exp(m + v / 2), where log s2 + b'gamma ~ N(log s2 + m, v) given the data: in quiet
+# regions with few rows the log noise is uncertain.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
   B <- noise_basis(trend, x)
-  more <- if (is.null(trend$smooth)) 0 else rowSums((B %*% trend$covariance) * B) / 2
-  factor <- exp(within_trend(drop(B %*% trend$gamma) + more))
+  factor <- exp(within_trend(drop(B %*% trend$gamma) + trend_spread(trend, B) / 2))
   if (is.null(trend$smooth) || is.null(trend$range)) factor else pmin(pmax(factor, trend$range[1L]), trend$range[2L])
+}
+
+# No log noise has more variance than this, a factor of 50 either way in 95 %.
+most_spread <- 4
+
+# Returns the variance of log s2 + b'gamma, given the data, for the rows of the features B; 0 unless noise is smooth.
+# Fits of older versions have no `level`.
+trend_spread <- function(trend, B) {
+  if (is.null(trend$smooth)) return(0)
+  level <- if (is.null(trend$level)) numeric(ncol(B) + 1L) else trend$level
+  pmin(pmax(level[1L] + 2 * drop(B %*% level[-1L]) + rowSums((B %*% trend$covariance) * B), 0), most_spread)
 }
 
 # Noise variance of a new response of weight 1 at rows of x, in squared units of y.
 noise_at <- function(fit, x) fit$noise * noise_factor(fit$noise_trend, x)
+
+# Returns list(noise, spread) at new rows: the mean of the noise variance and the variance of its log (noise-spread.R),
+# which has what the data leave open of smooth noise, and what the inputs do not explain (`noise_tail`).
+noise_law <- function(fit, rows) {
+  each <- function(v) rep_len(v, nrow(rows$x))[rows$index]
+  list(noise = each(noise_at(fit, rows$x)), spread = each(noise_spread(fit, rows$x)))
+}
+
+noise_spread <- function(fit, x) {
+  trend <- fit$noise_trend
+  open <- if (is.null(trend$smooth)) 0 else trend_spread(trend, noise_basis(trend, x))
+  open + if (is.null(fit$noise_tail)) 0 else fit$noise_tail
+}
 
 # The data with the weights that the trend gives their rows. `given_weights`: what they were.
 with_noise_trend <- function(data, trend) {

@@ -66,7 +66,7 @@ family_of <- function(likelihood) {
     given <- likelihood["theta"][!is.null(likelihood$theta)]
     return(structure(c(do.call(make, as.list(likelihood$link)), given), class = "family"))
   }
-  structure(c(list(family = row$name, link = likelihood$link), if (!is.null(likelihood$df)) likelihood["df"],
+  structure(c(list(family = row$name, link = likelihood$link), likelihood[intersect(c("df", "ends"), names(likelihood))],
               likelihood["theta"]), class = "pfdtc_family")
 }
 
@@ -97,12 +97,13 @@ as_likelihood <- function(family, approx = "laplace") {
     abort_input("approx", "\"vi\" with more than two classes", "left out",
                 hint = "Several classes are fitted by Laplace's approximation.")
   }
-  list(name = row$name, link = family$link, approx = approx, label = full_label(row, family$link, family$df),
+  c(list(name = row$name, link = family$link, approx = approx, label = full_label(row, family$link, family$df),
        theta = family$theta, df = family$df, unit = 1, site = if (is.null(row$site)) family$link else row$site,
-       learned = !is.null(row$shape) && is.null(family$theta), levels = NULL)
+       learned = !is.null(row$shape) && is.null(family$theta), levels = NULL), family["ends"][!is.null(family$ends)])
 }
 
 full_label <- function(row, link, df) {
+  if (is.null(df) && link == "identity") return(row$label)
   if (is.null(df)) sprintf("%s, %s link", row$label, link) else
     sprintf("%s, %s degrees of freedom", row$label, format(df))
 }
@@ -128,8 +129,10 @@ read_response <- function(likelihood, response, weights, argument, n) {
                 counts = list(y = read_counts(response, argument, n), weight = weights),
                 positive = list(y = read_positive(response, argument, n), weight = weights),
                 ordered = read_ordered(response, weights, argument),
+                times = read_censored(response, weights, argument, n, likelihood, TRUE),
+                censored = read_censored(response, weights, argument, n, likelihood, FALSE),
                 numbers = list(y = check_vector(response, argument, n), weight = weights))
-  out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
+  if (is.null(out$response)) out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
   if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
   out
 }
@@ -222,10 +225,3 @@ with_sites <- function(data, read, offset) {
 }
 
 take_sites <- function(sites, rows) lapply(sites, function(v) if (!is.null(v)) v[rows])
-
-read_positive <- function(response, argument, n) {
-  y <- check_vector(response, argument, n)
-  bad <- which(!(y > 0))
-  if (length(bad)) abort_input(argument, sprintf("%s (element %d)", format(y[bad[1L]]), bad[1L]), "positive numbers")
-  y
-}

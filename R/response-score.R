@@ -1,7 +1,7 @@
 # Scores of predictive distributions.
 
 # Returns the scores of responses: list(y, size) under the distribution averaged over f ~ N(f$mean, f$var), offset
-# included, with noise variances rows$noise for a Gaussian likelihood. One row: see summarise_scores().
+# included, with the noise rows$noise and rows$spread for a Gaussian likelihood. One row: see summarise_scores().
 response_score <- function(response, y, f, rows) summarise_scores(response, score_each(response, y, f, rows))
 
 # Returns a row for each response: y (a share of `size` trials), mean and sd of the distribution, log density, CRPS, and
@@ -10,21 +10,24 @@ response_score <- function(response, y, f, rows) summarise_scores(response, scor
 score_each <- function(response, y, f, rows, crps = response$conjugate) {
   if (has_labels(response)) return(score_labels(y$y, f))
   size <- if (is.null(y$size)) rep(1, length(y$y)) else y$size
-  f <- list(mean = unname(f$mean), var = unname(f$var), noise = rows$noise)
+  f <- list(mean = unname(f$mean), var = unname(f$var), noise = rows$noise, spread = rows$spread)
   rows$size <- size
   m <- response_moments(response, f$mean, f$var + if (response$conjugate) f$noise else 0)
   ends <- pit_ends(response, y$y, f, rows)
-  data.frame(y = y$y / if (response$reads == "classes") pmax(size, 1) else 1, size = size, mean = m$mean, sd = m$sd,
+  seen <- if (has_ends(response)) ifelse(y$y == size, y$y, NA) else y$y # no error of the mean is known of others
+  if (has_ends(response) && crps) crps <- !anyNA(seen)
+  data.frame(y = seen / if (response$reads == "classes") pmax(size, 1) else 1, size = size, mean = m$mean, sd = m$sd,
              density = response_log_density(response, y, f),
              crps = if (crps) response_crps(response, y$y, f, rows) else NA_real_, ends)
 }
 
 pit_ends <- function(response, y, f, rows) {
   if (response$conjugate) {
-    upto <- stats::pnorm((transformed(response$transform, y) - f$mean) / sqrt(f$var + f$noise))
+    upto <- noisy_cdf(transformed(response$transform, y) - f$mean, f)
     return(data.frame(below = upto, upto = upto))
   }
   cdf <- function(y) predictive_cdf(response, y, rows$size, f$mean, sqrt(pmax(f$var, 0)))
+  if (has_ends(response)) return(data.frame(below = cdf(y), upto = cdf(rows$size)))
   upto <- cdf(y)
   data.frame(below = if (response$discrete) cdf(y - 1) else upto, upto = upto)
 }
@@ -40,15 +43,15 @@ summarise_scores <- function(response, each) {
   inside <- function(level) {
     if (has_classes(response)) NA_real_ else mean(each$upto >= (1 - level) / 2 & each$below < (1 + level) / 2)
   }
-  data.frame(n = nrow(each), rmse = sqrt(mean((each$y - p)^2)), nlpd = -mean(each$density), crps = mean(each$crps),
+  data.frame(n = nrow(each), rmse = sqrt(mean((each$y - p)^2, na.rm = TRUE)), nlpd = -mean(each$density), crps = mean(each$crps),
              brier = if (trials) brier else NA_real_, accuracy = if (trials) mean((p > 0.5) == (each$y > 0.5)) else
                NA_real_, cover50 = inside(0.5), cover95 = inside(0.95))
 }
 
 # Returns the continuous ranked probability score of each response, the integral of (F(t) - 1{y <= t})^2 over t, where F
-# is the distribution averaged over f ~ N(f$mean, f$var). `rows`: list(noise, size). Successes count as shares.
+# is the distribution averaged over f ~ N(f$mean, f$var). `rows`: list(noise, spread, size). Successes count as shares.
 response_crps <- function(response, y, f, rows) {
-  if (response$conjugate && is.null(response$transform)) {
+  if (response$conjugate && is.null(response$transform) && !is_spread(rows)) {
     sd <- sqrt(f$var + rows$noise)
     z <- (y - f$mean) / sd
     return(sd * (z * (2 * stats::pnorm(z) - 1) + 2 * stats::dnorm(z) - 1 / sqrt(pi)))
@@ -56,7 +59,10 @@ response_crps <- function(response, y, f, rows) {
   if (!length(y)) return(numeric())
   sd <- sqrt(if (response$conjugate) f$var + rows$noise else pmax(f$var, 0))
   cdf <- function(n, t) { # `n`: the row of each t
-    if (response$conjugate) return(stats::pnorm((transformed(response$transform, t) - f$mean[n]) / sd[n]))
+    if (response$conjugate) {
+      of_row <- lapply(list(var = f$var, noise = rows$noise, spread = rows$spread), `[`, n)
+      return(noisy_cdf(transformed(response$transform, t) - f$mean[n], of_row))
+    }
     predictive_cdf(response, t, rows$size[n], f$mean[n], sd[n])
   }
   # a millionth of the distribution lies beyond each end
@@ -67,7 +73,7 @@ response_crps <- function(response, y, f, rows) {
   ends <- matrix(ends, ncol = 2L)
   if (response$discrete) return(crps_of_counts(cdf, y, ends) / if (response$reads == "classes") rows$size else 1)
   blocks <- split(seq_along(y), (seq_along(y) - 1L) %/% 256L)
-  positive <- response$reads == "positive" || identical(response$transform$kind, "log")
+  positive <- response$reads %in% c("positive", "times") || identical(response$transform$kind, "log")
   unlist(lapply(blocks, function(n) crps_by_halves(cdf, n, y[n], ends[n, , drop = FALSE], positive)), use.names = FALSE)
 }
 

@@ -3,8 +3,8 @@
 #
 #   name, label, call    the family's name, the words for it, and how users write it
 #   links                the inverse links that the engine has, the default first
-#   reads                "numbers", "positive", "counts", "classes" (two of them), "labels" (several) or "ordered": how
-#                        responses are read (response-read.R)
+#   reads                "numbers", "positive", "counts", "classes" (two of them), "labels" (several), "ordered",
+#                        "times" or "censored" (known up to an interval): how responses are read (response-read.R)
 #   conjugate            TRUE: Gaussian noise, so that the posterior of f is normal
 #   concave              TRUE: log p is concave in f, so that there is one mode
 #   discrete             TRUE: responses are whole numbers
@@ -22,7 +22,7 @@
 #   variance(mean, sd, size, theta)       of y about its mean, averaged where the mean has this sd
 #   deviance(y, mean, size, theta)        twice the difference from the largest log likelihood
 #   best(sites, theta)                    in place of a deviance: the f that makes each response most likely
-#   expected(f, theta)                    E(y | f) where it is not the inverse link
+#   expected(f, theta)                    E(y | f) where it is not the inverse link; growth(theta): their ratio
 #   limit(u, y, size, theta, link)        the f at which y has cdf pnorm(-u); the default searches for it
 #   averaged                              list(cdf, quantile, log_density) where averages over f have their own form
 #   turns(sites), parts(sites)            where W has its extremes in f; sites whose W add up and have only these turns
@@ -250,7 +250,9 @@ multinomial_row <- list(
 response_rows <- lapply(
   list(gaussian = gaussian_row, binomial = binomial_row, multinomial = multinomial_row, poisson = poisson_row,
        nb = nb_row, student = student_row, Gamma = gamma_row, ordinal = ordinal_row("logistic", "logit"),
-       ordinal_probit = ordinal_row("normal", "probit"), ordinal_cloglog = ordinal_row("gumbel", "cloglog")),
+       ordinal_probit = ordinal_row("normal", "probit"), ordinal_cloglog = ordinal_row("gumbel", "cloglog"),
+       weibull = times_row("gumbel", "weibull", "Weibull"), loglogistic = times_row("logistic", "loglogistic",
+       "log-logistic"), lognormal = times_row("normal", "lognormal", "log-normal"), tobit = tobit_row),
   function(row) {
     defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1)
     c(row, defaults[setdiff(names(defaults), names(row))])
@@ -293,18 +295,23 @@ student_mixture <- function(theta, distance, v, normal) {
   out
 }
 
-# Returns a quantile of the distance from mu. Beyond the middle the cdf is concave: Newton steps from a point that the
-# quantile cannot be below, that of either part alone, never go too far.
+# Returns a quantile of the distance from mu.
 student_quantile <- function(theta, p, s) {
   side <- sign(p - 0.5)
   p <- max(p, 1 - p)
-  x <- pmax(s * stats::qnorm(p), theta[1L] * stats::qt(p, theta[2L]))
+  x <- pmax(s * stats::qnorm(p), theta[1L] * stats::qt(p, theta[2L])) # no less than that of either part alone
+  side * concave_quantile(p, x, function(x, normal) student_mixture(theta, x, s^2, normal))
+}
+
+# Returns the quantile of a mixture of centred normals, p >= 1 / 2, from x below it. Beyond the middle the cdf is
+# concave: Newton steps never go too far. `average(x, normal)` averages pnorm() or dnorm().
+concave_quantile <- function(p, x, average) {
   for (i in 1:100) {
-    step <- (p - student_mixture(theta, x, s^2, stats::pnorm)) / student_mixture(theta, x, s^2, stats::dnorm)
+    step <- (p - average(x, stats::pnorm)) / average(x, stats::dnorm)
     x <- x + step
-    if (!any(step > 1e-9 * x)) break
+    if (!any(step > 1e-9 * x, na.rm = TRUE)) break
   }
-  side * x
+  x
 }
 
 # Returns log(sum(exp(.))) of each row.

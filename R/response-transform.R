@@ -42,8 +42,8 @@ untransformed <- function(transform, z) {
 }
 
 # T^-1 is exp, or a convex function where lambda <= 1 and a concave one elsewhere: the mean of y may be far beyond all
-# responses. With a transform that the fit found, y is cut on that side: at the outermost response, or at one sd of T(y)
-# from its mean where that is further out (bench/point-predictions.R).
+# responses. With a transform that the fit found, y is cut on that side at the outermost response
+# (bench/point-predictions.R).
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
 is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)
@@ -52,7 +52,7 @@ is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends
 cut_at <- function(transform, mean, sd) {
   up <- curves_up(transform)
   if (!is_cut(transform)) return(rep(if (up) Inf else -Inf, length(mean)))
-  if (up) pmax((transform$ends[2L] - mean) / sd, 1) else pmin((transform$ends[1L] - mean) / sd, -1)
+  (transform$ends[if (up) 2L else 1L] - mean) / sd
 }
 
 # Returns list(mean, sd) of E(y | f), where T(y) is f plus noise of variance `noise` and f ~ N(mean, var), and y is cut.
@@ -95,7 +95,8 @@ hermite_back <- function(transform, mean, var, order) {
   sd <- sqrt(var)
   n <- length(mean)
   far <- 9
-  middle <- untransformed(transform, mean)
+  middle <- untransformed(transform, if (!is_cut(transform)) mean else
+    if (curves_up(transform)) pmin(mean, transform$ends[2L]) else pmax(mean, transform$ends[1L]))
   away <- function(t) untransformed(transform, mean + sd * t) - middle # not the moments about 0, which cancel
   up <- curves_up(transform)
   cut <- replace(cut_at(transform, mean, sd), sd == 0, if (up) Inf else -Inf)

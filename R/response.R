@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 # The response of a fit: its row of the table (response-table.R) with the values of this fit, and what predictions of f
 # are on the scale of the response.
 #
@@ -153,12 +154,16 @@ curvature_range <- function(likelihood, sites, f, e) {
   upper <- sum_of("upper")
   list(lower = lower * (1 - 1e-12 * sign(lower)), upper = upper * (1 + 1e-12 * sign(upper)))
 }
+=======
+# What predictions of f are on the scale of the response.
+>>>>>>> main
 
 # ---- the response's scale -------------------------------------------------------------------------------------------
 
 # Returns E(y | f): f itself, a probability, a rate, or the mean of T^-1(f + e) with e of variance `noise`.
 response_given <- function(response, f, noise) {
   if (!is.null(response$expected)) return(response$expected(f, response$theta))
+  if (!is.null(response$growth)) return(response$link$inv(f) * response$growth(response$theta))
   if (is.null(response$transform)) return(response$link$inv(f))
   known <- !is.na(f)
   noise <- rep_len(noise, length(f))[known]
@@ -172,6 +177,7 @@ response_moments <- function(response, mean, var, noise = 0) {
   found <- if (!is.null(response$expected)) moments_of_expected(response, mean[known], var[known]) else
     if (is.null(response$transform)) response$link$moments(mean[known], var[known]) else
     moments_back(response$transform, mean[known], var[known], rep_len(noise, length(mean))[known])
+  if (!is.null(response$growth)) found <- lapply(found, `*`, response$growth(response$theta))
   out$mean[known] <- found$mean
   out$sd[known] <- found$sd
   out
@@ -273,7 +279,8 @@ predictive_quantile <- function(response, p, size, mu, s) {
   whole <- response$discrete
   low <- given(p / 2) - if (whole) 1 else 0
   high <- given((1 + p) / 2)
-  while (length(open <- which(high - low > 1e-12 * pmax(abs(low), abs(high), if (whole) 1e12)))) {
+  least <- if (whole) 1 else 0
+  while (length(open <- which(high - low > pmax(least, 1e-12 * pmax(abs(low), abs(high)))))) {
     middle <- low[open] + (high[open] - low[open]) / 2
     if (whole) middle <- floor(middle)
     above <- predictive_cdf(response, middle, size[open], mu[open], s[open]) >= p
@@ -291,7 +298,7 @@ response_say <- function(response, f, rows, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
   scale <- response_scale(response, ask$type, rows)
   shown <- scale$moments(f$mean, f$var)
-  ends <- switch(ask$interval, credible = lapply(normal_ends(f, 0, ask$level), scale$given),
+  ends <- switch(ask$interval, credible = lapply(normal_ends(f, list(noise = 0), ask$level), scale$given),
                  prediction = response_ends(response, scale, f, rows, ask$level),
                  conformal = lapply(list(lwr = f$conformal[, "lwr"], upr = f$conformal[, "upr"]), scale$back))
   if (isTRUE(ask$certified) && !is.null(response$transform)) ends <- certified_ends(response$transform, f, rows, ask)
@@ -302,7 +309,7 @@ response_say <- function(response, f, rows, ask) {
 # Returns ends of an interval of a transformed response that contain those of the exact process.
 certified_ends <- function(transform, f, rows, ask) {
   of_y <- ask$interval == "prediction"
-  ends <- normal_ends(f, if (!of_y) 0 else if (is.null(f$noise_top)) rows$noise else f$noise_top, ask$level)
+  ends <- normal_ends(f, if (of_y) highest_noise(f, rows) else list(noise = 0), ask$level)
   if (ask$type == "latent") return(ends)
   bounds <- if (of_y || ask$type == "median") function(z) back_bounds(transform, z, z) else function(z) {
     sd <- rep_len(sqrt(rows$noise), length(z))
@@ -311,10 +318,15 @@ certified_ends <- function(transform, f, rows, ask) {
   list(lwr = bounds(ends$lwr)$lower, upr = bounds(ends$upr)$upper)
 }
 
-# Returns the ends of a normal interval for f plus noise with variance `more`.
-normal_ends <- function(f, more, level) {
-  half <- stats::qnorm((1 + level) / 2) * sqrt(f$top + more)
+# Returns the ends of the interval for f plus noise, list(noise, spread).
+normal_ends <- function(f, noise, level) {
+  half <- noisy_half(level, list(var = f$top, noise = noise$noise, spread = noise$spread))
   list(lwr = f$lower - half, upr = f$upper + half)
+}
+
+# Returns list(noise, spread), with the largest noise of a certified mixture.
+highest_noise <- function(f, rows) {
+  list(noise = if (is.null(f$noise_top)) rows$noise else f$noise_top, spread = rows$spread)
 }
 
 # Returns how f is shown: moments(mean, var) is list(mean, sd), given(f) maps the ends of a credible interval, back(z)
@@ -347,7 +359,7 @@ response_scale <- function(response, type, rows) {
 # Returns the ends of a prediction interval.
 response_ends <- function(response, scale, f, rows, level) {
   if (response$conjugate) {
-    return(lapply(normal_ends(f, if (is.null(f$noise_top)) rows$noise else f$noise_top, level), scale$back))
+    return(lapply(normal_ends(f, highest_noise(f, rows), level), scale$back))
   }
   ends <- lapply((1 + c(-1, 1) * level) / 2, function(p) response_quantile(response, p, f$mean, f$var, rows))
   stats::setNames(ends, c("lwr", "upr"))
@@ -355,7 +367,7 @@ response_ends <- function(response, scale, f, rows, level) {
 
 # Returns a quantile of a new response, averaged over f; NA where f is not known or there are no trials.
 response_quantile <- function(response, p, mean, var, rows) {
-  known <- which(!is.na(mean) & rows$size > 0)
+  known <- which(!is.na(mean) & (rows$size > 0 | has_ends(response)))
   q <- predictive_quantile(response, p, rows$size[known], mean[known], sqrt(pmax(var[known], 0)))
   shares(response, replace(rep(NA_real_, length(mean)), known, q), rows)
 }
@@ -369,18 +381,11 @@ response_log_density <- function(response, given, f) {
   if (!response$conjugate) return(log_predictive(response$likelihood, given, f$mean, f$var))
   t <- response$transform
   z <- unname(transformed(t, given$y))
-  out <- stats::dnorm(z, f$mean, sqrt(f$var + f$noise), log = TRUE)
+  out <- noisy_log_density(z, f)
   if (is.null(t)) out else out + log_slope(t, unname(given$y))
 }
 
 # ---- the approximation of the posterior -----------------------------------------------------------------------------
-
-# Words for the approximation: in titles, for estimation and for the value of logLik().
-approximation_words <- list(
-  laplace = c(by = "Laplace approximation", learned = "Laplace log marginal likelihood, with priors",
-              evidence = "Laplace"),
-  vi = c(by = "variational approximation", learned = "variational lower bound, with priors",
-         evidence = "variational lower bound"))
 
 # Needs of functions: the approximations whose posteriors meet them ("none": Gaussian responses).
 posterior_needs <- list(

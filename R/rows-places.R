@@ -18,6 +18,11 @@
 #'   In a kernel, `inputs = ~ sphere(lon, lat)` reads the term of the formula. [predict()][predict.gp_fit] takes `lon`
 #'   and `lat` from `newdata`. Figures have panels for longitude and latitude.
 #'
+#'   An object of the package \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars} as `data` brings its places: `y ~ 1` fits
+#'   them alone, `y ~ a` beside `a`. Longitudes and latitudes become `sphere(lon, lat)`, other coordinates `x + y`. Lines
+#'   and polygons stand at their centroids, rasters at their cells. `predict()` at such an object returns one of the same
+#'   class, and takes another reference system.
+#'
 #'   A fit sends a message if columns that are named as longitude and latitude are used as plain numbers where that
 #'   distorts distances.
 #' @section Errors and invariants: class `pfdtc_error_input` for latitudes beyond -90 and 90. -180 and 180 give the same
@@ -80,8 +85,10 @@ place_kind <- function(v) if (inherits(v, "pfdtc_sphere")) "sphere" else if (inh
 # from `origin`, the first second of the data, so that seconds since 1970 lose no digits.
 code_place <- function(v, name) {
   kind <- place_kind(v)
-  if (is.null(kind)) return(NULL)
-  spec <- list(name = name, kind = kind, levels = NULL, width = 1L, columns = name)
+  of_series <- inherits(v, "pfdtc_series_time")
+  if (is.null(kind) && !of_series) return(NULL)
+  spec <- list(name = name, kind = c(kind, "numeric")[1L], levels = NULL, width = 1L, columns = name)
+  if (of_series) return(c(spec, list(period = c(cycle = 1))))
   if (kind == "time") {
     first <- if (all(is.na(v))) 0 else floor(min(seconds_of(v), na.rm = TRUE))
     return(c(spec, list(unit = "days", origin = first, date = inherits(v, "Date"))))
@@ -91,6 +98,15 @@ code_place <- function(v, name) {
   spec[c("width", "columns")] <- list(3L, paste0(name, c("x", "y", "z")))
   c(spec, list(unit = "km", middle = degrees_of(t(middle))[[1L]], axes = vapply(term, deparse1, "")))
 }
+
+# The time of a ts with a frequency above 1, a number with the period 1. model.frame() would drop the class of a ts.
+series_time <- function(x) {
+  time <- as.numeric(stats::time(x))
+  if (stats::frequency(x) > 1) structure(time, class = "pfdtc_series_time") else time
+}
+
+#' @export
+`[.pfdtc_series_time` <- function(x, i) structure(unclass(x)[i], class = "pfdtc_series_time")
 
 # Returns the outline of the inputs (make_frame()) with corners of longitude and latitude in place of those of columns.
 outline_places <- function(frame, x) {
@@ -121,6 +137,10 @@ times_of <- function(spec, days) {
 
 longitude_names <- "^(lon|long|lng|longitude)$"
 latitude_names <- "^(lat|latitude)$"
+
+# Names of coordinates, flat or not.
+horizontal_names <- "^(lon|long|lng|longitude|x|easting)$"
+vertical_names <- "^(lat|latitude|y|northing)$"
 
 # Sends a message if columns named as longitude and latitude are plain numbers and that distorts distances: a degree of
 # longitude is half as long again at one place than at another, or longitudes span a quarter of the globe.

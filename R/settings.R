@@ -41,7 +41,7 @@ settings <- local({
 
 # Returns the arguments, checked as far as that does not need the data, with the method, the call and the likelihood.
 check_settings <- function(method, call, args) {
-  args <- args[intersect(names(args), c(names(settings), "keep_sample", "noise_trend"))]
+  args <- args[intersect(names(args), c(names(settings), "keep_sample", "noise_trend", "noise_tail"))]
   likelihood <- as_likelihood(args$family, args$approx)
   for (name in intersect(names(settings), names(args))) {
     setting <- settings[[name]]
@@ -100,7 +100,7 @@ model_of_like <- function(args, plain) {
   }
   args[c("kernel", "noise", "hyper")] <- list(like$kernel, like$noise, "fixed")
   args$transform <- if (is.null(like$transform)) "none" else like$transform
-  args["noise_trend"] <- list(like$noise_trend)
+  args[c("noise_trend", "noise_tail")] <- list(like$noise_trend, like$noise_tail)
   asked <- like$asked
   args[c("center", "scale")] <- if (is.null(asked)) list(like$center != 0, like$scale != 1) else
     asked[c("center", "scale")]
@@ -161,6 +161,7 @@ complete_kernel_asked <- function(data, asked) {
   if (choose_kernel && smooth) {
     kernel["profile"] <- list(NULL)
     kernel$groups <- column_groups(kernel$inputs, asked$columns, variables)
+    kernel$periods <- time_periods(data$x, variables)
   }
   if (length(data$groups)) kernel <- add_groups(kernel, data$groups, data$x, variables)
   asked$kernel <- with_mean(kernel, asked$mean, data)

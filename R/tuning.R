@@ -51,6 +51,18 @@ exact_enough <- c(few = 0.05, many = 0.25, rows = 1000)
 # competes with the Vecchia likelihood, by leave-one-out log density (bench/cliff.R).
 exact_noise <- 0.1
 
+# With grouped effects, levels of a group that hyperparameters are learned from, and rows of each before others at random
+# (bench/groups.R).
+effect_learning <- c(levels = 500, rows = 3)
+
+# Effects of groups and inducing points that are factorised together beside nearest neighbours: half a minute
+# (bench/groups.R).
+dense_effects <- 4000L
+
+# With grouped effects, residual prior variance over the noise variance up to which the noise is learned again from all
+# rows (bench/groups.R).
+most_left <- 0.05
+
 # A parameter costs two nats over at most so many rows. With a lower price the sum of two scales is chosen where rows
 # are few for the inputs, and predicts worse (bench/choice.R, bench/race.md).
 parameter_rows <- 3000L
@@ -64,6 +76,14 @@ parameter_nats <- 2
 additive_nats <- 15
 additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000)
 pair_nats <- 8
+
+# A trend and a season: the nats of log marginal likelihood that they must gain, and more for each further period; the
+# number of rows that choose them. Centres of the priors of variances, in units of the response's, and sds of the priors
+# of logs (bench/forecasts.R).
+season_rule <- c(nats = 10, more = 4, rows = 500)
+season_variances <- c(trend = 0.5, cycle = 0.3, rest = 0.1, mean = 2)
+season_sd <- c(variance = 1.5, cycle = 0.7, length = 1)
+season_noise <- c(middle = 0.05, sd = 1.5)
 
 # Nats by which the Vecchia likelihood may differ from the exact log marginal likelihood (bench/choice.R).
 mistaken_nats <- 3

@@ -7,6 +7,7 @@
  * computation can fail, the result has an element `status`, an enum status.  Arguments are not
  * written to, except scratch. */
 #include "args.h"
+#include "likelihood.h"
 
 /* k(x, z), nrow(x) x nrow(z) */
 SEXP ffi_kernel_matrix(SEXP model, SEXP x, SEXP z, SEXP control);
@@ -60,6 +61,32 @@ SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP site, SEXP con
 SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control);
 /* the DTC covariance of f at the rows of x, or SoR's */
 SEXP ffi_covariance(SEXP posterior, SEXP x, SEXP sor);
+
+/* Grouped effects, see effects.h.  effects: a list of groupings list(column from 1, levels, design: columns
+ * from 1, 0 for an intercept; root), the first is eliminated.  list(status, jitter, L, sums) */
+SEXP ffi_effect_sums(SEXP points, SEXP effects, SEXP rows, SEXP most_jitter,
+                     SEXP control);
+/* list(eliminated, h, quad, logdet, U); M: inducing points, columns: of the rows' x */
+SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP control);
+/* list(b, covariance) of the first grouping; posterior: list(sums, U, gamma, W) */
+SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s2,
+                      SEXP control);
+/* list(mean, sor_variance, unexplained, and if `keep` features, own) at the rows of x; posterior: also L and b */
+SEXP ffi_effect_predict(SEXP points, SEXP effects, SEXP posterior, SEXP x, SEXP keep,
+                        SEXP control);
+/* list(status, value, score, information, V, b): ffi_vecchia() with the effects integrated out, see integrated.h */
+SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP noise_basis,
+                    SEXP targets, SEXP neighbours, SEXP slopes, SEXP control);
+/* list(P, v, yy, log_d) of near_effects.h; near: list(u, d, rows, r) as ffi_near() keeps them */
+SEXP ffi_near_effects(SEXP model, SEXP effects, SEXP rows, SEXP near, SEXP control);
+/* list(status, C, x, inverse): C C' = I + A (lower triangle read), x = (I + A)^{-1} b, and the inverse or NULL */
+SEXP ffi_factor(SEXP A, SEXP b, SEXP invert);
+/* every term once */
+struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis,
+                                 SEXP targets, SEXP neighbours, SEXP slopes,
+                                 SEXP control);
+/* score and information */
+void pack_vecchia(SEXP result, const struct vecchia *whole);
 
 /* list(T1, kappa, Psi, lam, vv, spread), bounds of |v|_E, |h_x|_E and |E|_2: with groups of
  * t1_rows and t2_rows rows (0: without that one, infinite), in the order of rows given, from 1 */
@@ -141,7 +168,8 @@ SEXP ffi_neighbours(SEXP model, SEXP x, SEXP s, SEXP query, SEXP query_rows, SEX
                     SEXP control);
 
 /* the posterior with rows decorrelated from their s nearest earlier ones: list(status, jitter,
- * L, C, beta, minus_log), C C' = I + sum a~a~', minus_log = -log density of the scaled y */
+ * L, C, beta, minus_log, and if `keep` u, d, rows, and r if it is 2), C C' = I + sum a~a~', minus_log = -log
+ * density of the scaled y */
 SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP keep,
               SEXP control);
 /* list(status, mean, var_near, var_far, and if `keep` u, rows, r) at the rows of x_new, each with

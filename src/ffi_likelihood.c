@@ -3,14 +3,13 @@
 #include "linalg.h"
 #include "neighbours.h"
 
-SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP targets,
-                 SEXP neighbours, SEXP times, SEXP slopes, SEXP control)
+struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis,
+                                 SEXP targets, SEXP neighbours, SEXP slopes, SEXP control)
 {
+    int n;
     struct likelihood l = {.model = arg_model(model), .count = (int)XLENGTH(targets)};
-    struct vecchia whole;
     l.rows = arg_data(l.model, rows);
     l.weights = arg_vector_or_null(weights, "weights", (size_t)l.rows->N);
-    int n;
     l.b = arg_matrix(noise_basis, "noise_basis", &n, &l.q);
     if (n != l.rows->N)
         Rf_error("internal: `noise_basis` must have a row for each of the data");
@@ -19,15 +18,30 @@ SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP tar
         Rf_error("internal: `neighbours` must have a column for each of `targets`");
     l.s = Rf_nrows(neighbours);
     l.neighbours = arg_indices(neighbours, "neighbours", 0, l.rows->N);
-    l.times = arg_vector(times, "times", (size_t)l.count);
     l.slopes = arg_integer(slopes, "slopes");
     l.pass.plan = arg_plan(control, l.count);
+    return l;
+}
+
+void pack_vecchia(SEXP result, const struct vecchia *whole)
+{
+    const size_t p = (size_t)whole->p;
+    copy(p, whole->score, pack_vector(result, "score", whole->p));
+    copy(p * p, whole->information,
+         pack_matrix(result, "information", whole->p, whole->p));
+}
+
+SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP targets,
+                 SEXP neighbours, SEXP times, SEXP slopes, SEXP control)
+{
+    struct likelihood l = arg_likelihood(model, rows, weights, noise_basis, targets,
+                                         neighbours, slopes, control);
+    struct vecchia whole;
+    l.times = arg_vector(times, "times", (size_t)l.count);
     SEXP result = PROTECT(pack("status", "value", "score", "information", NULL));
     pack_status(result, likelihood_run(&l, &whole));
-    const size_t p = (size_t)whole.p;
     pack_number(result, "value", whole.value);
-    copy(p, whole.score, pack_vector(result, "score", whole.p));
-    copy(p * p, whole.information, pack_matrix(result, "information", whole.p, whole.p));
+    pack_vecchia(result, &whole);
     UNPROTECT(1);
     return result;
 }

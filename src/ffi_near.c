@@ -33,11 +33,13 @@ SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP 
     if (XLENGTH(rank) != N)
         Rf_error("internal: `rank` must be an integer for every row");
     SEXP result = PROTECT(
-        pack("status", "jitter", "L", "C", "beta", "minus_log", "u", "d", "rows", NULL));
+        pack("status", "jitter", "L", "C", "beta", "minus_log", "u", "d", "rows", "r", NULL));
     if (arg_integer(keep, "keep")) {
         pack_kept(result, &p.field);
         p.d = pack_vector(result, "d", N);
     }
+    if (arg_integer(keep, "keep") == 2)
+        p.field.R = pack_matrix(result, "r", p.field.z.M, N);
     pack_factors(result, p.field.z.M, &p.L, &p.C, &p.beta);
     pack_status(result, near_posterior_run(&p, arg_number(most_jitter, "most_jitter")));
     pack_number(result, "jitter", p.model->jitter);

@@ -15,7 +15,7 @@ static size_t sums_size(const struct likelihood *l)
 /* rows of the lanes, each beside its s neighbours, as vecchia.h wants them */
 struct gathered {
     const struct lanes *v;
-    double *X, *y, *noise, *b, *times, *work;
+    double *X, *y, *noise, *b, *times, *u, *work;
 };
 
 /* Copies a number of each of the s rows and of row `own` to one lane. */
@@ -47,7 +47,7 @@ static void gather(const struct likelihood *l, int s, const int *near, int own, 
     }
 }
 
-static int count_neighbours(const struct likelihood *l, int t)
+int likelihood_neighbours(const struct likelihood *l, int t)
 {
     const int *near = l->neighbours + (size_t)t * l->s;
     int s = 0;
@@ -64,10 +64,21 @@ static enum status add_terms(const struct likelihood *l, int t, int n, int s,
         const int own = t + (lane < n ? lane : n - 1);
         const int *near = l->neighbours + (size_t)own * l->s;
         gather(l, s, near, l->row[own], lane, to);
-        to->times[lane] = lane < n ? l->times[own] : 0.0;
+        for (int a = 0; a <= s && l->given != NULL; a++)
+            to->y[a * to->v->lanes + lane] =
+                l->given[(size_t)own * (l->s + 1) + (a < s ? a : l->s)];
+        to->times[lane] = lane >= n ? 0.0 : l->times == NULL ? 1.0 : l->times[own];
     }
-    return vecchia_add(to->v, l->model->kernel, s, to->X, to->y, to->noise, to->b,
-                       to->times, l->slopes, to->work, sum);
+    const enum status status =
+        vecchia_add(to->v, l->model->kernel, s, to->X, to->y, to->noise, to->b, to->times,
+                    l->slopes, l->u == NULL ? NULL : to->u, to->work, sum);
+    for (int lane = 0; lane < n && l->u != NULL; lane++) {
+        double *u = l->u + (size_t)(t + lane) * (l->s + 1);
+        for (int a = 0; a <= s; a++)
+            u[a < s ? a : l->s] = to->u[a * to->v->lanes + lane];
+        l->d[t + lane] = to->u[(s + 1) * to->v->lanes + lane];
+    }
+    return status;
 }
 
 static void terms_add(const void *self, const struct visit *v)
@@ -77,17 +88,18 @@ static void terms_add(const void *self, const struct visit *v)
     const struct lanes *lanes = lanes_of(linalg_lanes());
     const size_t n = ((size_t)l->s + 1) * lanes->lanes, size = vecchia_size(k, l->q);
     double *X = v->work, *y = X + n * kernel_columns(k), *times = y + (2 + l->q) * n;
-    const struct gathered to = {
-        lanes, X, y, y + n, y + 2 * n, times, times + lanes->lanes};
+    double *u = times + lanes->lanes;
+    const struct gathered to = {lanes,     X,     y, y + n,
+                                y + 2 * n, times, u, u + n + lanes->lanes};
     double *sums = l->sums + (size_t)v->number * sums_size(l);
     struct vecchia sum;
     enum status status = STATUS_OK;
     vecchia_init(k, l->q, sums, &sum);
     for (int t = v->block.first, end = t + v->block.n; t < end && status == STATUS_OK;) {
-        const int s = count_neighbours(l, t), first = t;
+        const int s = likelihood_neighbours(l, t), first = t;
         do
             t++;
-        while (t < end && t < first + lanes->lanes && count_neighbours(l, t) == s);
+        while (t < end && t < first + lanes->lanes && likelihood_neighbours(l, t) == s);
         status = add_terms(l, first, t - first, s, &to, &sum);
     }
     sums[size] = sum.value;
@@ -106,7 +118,7 @@ enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
     }
     struct sink sink = row_sink(l, terms_add, 0);
     const struct lanes *v = lanes_of(linalg_lanes());
-    sink.more = (((size_t)l->s + 1) * (kernel_columns(k) + 2 + l->q) + 1) * v->lanes +
+    sink.more = (((size_t)l->s + 1) * (kernel_columns(k) + 3 + l->q) + 2) * v->lanes +
                 vecchia_rows_size(v, k, l->q, l->s);
     l->sums = arena_take(plan->arena, (size_t)plan->n_blocks * sums_size(l));
     pass_run(&l->pass, sink);

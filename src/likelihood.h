@@ -15,11 +15,18 @@ struct likelihood {
     const int *row;            /* [count] from 0                                  */
     const int *neighbours;     /* s x count, -1 behind the last of each           */
     const double *times;       /* [count]                                         */
+    /* (s + 1) x count each, of row i at place s and of its neighbours before: responses in the place of
+     * those of the rows, and u (vecchia.h), unless NULL; d: [count] D, wanted with u */
+    const double *given;
+    double *u, *d;
     struct pass pass;
     double *sums; /* of each block */
 };
 
 /* The number of threads changes nothing: each block has its sum, and they are added in order. */
 enum status likelihood_run(struct likelihood *l, struct vecchia *whole);
+
+/* Returns the number of neighbours of term t. */
+int likelihood_neighbours(const struct likelihood *l, int t);
 
 #endif

@@ -174,8 +174,8 @@ static int factorise(const struct rows *r, const double *noise, double *T)
 
 enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
                         const double *X, const double *y, const double *noise,
-                        const double *b, const double *times, int slopes, double *work,
-                        struct vecchia *sum)
+                        const double *b, const double *times, int slopes, double *u,
+                        double *work, struct vecchia *sum)
 {
     const int n = s + 1, lanes = v->lanes, p = slopes ? sum->p : 0;
     const size_t column = (size_t)n * lanes, last = column - lanes,
@@ -191,6 +191,10 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
     w = r.Q + column * p; /* behind the q_j: y, then (L_S^{-1} y_S; r) */
     fill(column * p, 0.0, r.Q);
     copy(column, y, w);
+    if (u != NULL) {
+        v->kriging(n, T, u);
+        copy((size_t)lanes, D, u + column);
+    }
     if (slopes) {
         v->kriging(n, T, r.u);
         add_slopes(&r);

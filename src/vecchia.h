@@ -40,10 +40,11 @@ void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia 
 size_t vecchia_rows_size(const struct lanes *v, const struct kernel *k, int q, int s);
 
 /* sum += times l_i of each lane and, where `slopes`, its score and information.
- * X: s + 1 rows, the last is row i; y, noise: [s + 1]; b: (s + 1) x q; times: [1] */
+ * X: s + 1 rows, the last is row i; y, noise: [s + 1]; b: (s + 1) x q; times: [1]; u: NULL, or it
+ * gets u [s + 1] and D [1] */
 enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
                         const double *X, const double *y, const double *noise,
-                        const double *b, const double *times, int slopes, double *work,
-                        struct vecchia *sum);
+                        const double *b, const double *times, int slopes, double *u,
+                        double *work, struct vecchia *sum);
 
 #endif

@@ -92,8 +92,8 @@ struct beside {
 static enum status add(const struct beside *r, const struct kernel *k, int s, int slopes,
                        struct vecchia *sum)
 {
-    return vecchia_add(r->v, k, s, r->X, r->y, r->noise, r->b, r->times, slopes, r->work,
-                       sum);
+    return vecchia_add(r->v, k, s, r->X, r->y, r->noise, r->b, r->times, slopes, NULL,
+                       r->work, sum);
 }
 
 /* what a row has, `times` as often, taken off the sum */

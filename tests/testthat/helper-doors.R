@@ -23,6 +23,13 @@ door_examples <- function() {
                 shape = NULL, variational = 0L)
   sums_kriged <- as.list(c(prior = 1, size = 1, sor = 0.1, J = 0.5, wh = 0.1, ww = 0.2, w1 = 0.3, hh = 0.4, ch = 0.1,
                            xh = 0.1, JQ = 0.4))
+  grouped <- list(x = replace(p$x, 1:20, rep(1:4, 5)), y = p$y) # the levels are an input too
+  groups <- list(list(column = 1L, levels = 4L, design = 0:1, root = diag(2)))
+  sums_grouped <- native_effect_sums(grouped$x[1:3, ], grouped, of, groups, 1e-10)
+  of_groups <- factors_of_effects(sums_grouped$sums, 3L, ncol(grouped$x), groups, p$noise)
+  of_groups$L <- sums_grouped$L
+  near_grouped <- native_near(grouped$x[1:3, ], grouped, of, 2L, 1:20, 1e-10, keep = 2L)[c("u", "d", "rows", "r")]
+  grouped_points <- c(model, list(z = grouped$x[1:3, ]))
   newton <- list(enough = 1e-9, maxit = 5L, most_jitter = 1e-4)
   doors <- list(
     kernel_matrix = list(model, p$x, p$z, ec),
@@ -63,6 +70,13 @@ door_examples <- function() {
     exact_evidence = list(model, rows, NULL, ec),
     exact_predict = list(post_of(exact[c("L", "alpha")], p$x), p$new, ec),
     exact_covariance = list(post_of(exact["L"], p$x), p$new),
+    effect_sums = list(grouped_points, groups, engine_rows(grouped), 1e-4, ec),
+    eliminate = list(3L, ncol(grouped$x), groups, of_groups$sums, 0.1, ec),
+    effect_solve = list(3L, ncol(grouped$x), groups, of_groups, 0.1, ec),
+    effect_predict = list(grouped_points, groups, of_groups, grouped$x, 1L, ec),
+    integrated = list(model, groups, engine_rows(grouped), NULL, cbind(p$y), 1:4, matrix(5:8, 1), 1L, ec),
+    near_effects = list(model, groups, engine_rows(grouped), near_grouped, ec),
+    factor = list(diag(3), c(1, 2, 3), 1L),
     near = list(points, rows, 2L, 20:1, 1e-4, 1L, ec),
     near_predict = list(post_of(own), rows, 2L, p$new, NULL, 1L, ec),
     "near_predict of functionals" = list(post_of(own), rows, 2L, p$new, near_given(nrow(p$new), nrow(p$z)), 1L, ec),

@@ -77,6 +77,10 @@ test_that("f of other families is decided by the inverse link, and new responses
     expect_true(all(got$prob_upper - got$prob_lower < 0.02))
   }
   expect_identical(exceedance(cases[[1]][[1]], new, 1.2)$prob, numeric(4))
+  d$o <- factor(findInterval(f + stats::qlogis(seq(0.01, 0.99, length.out = 50)), c(-1, 1)), ordered = TRUE)
+  classes <- of(o ~ x, ordinal()) # a class is its number
+  expect_equal(exceedance(classes, new, 2, of = "response")$prob, unname(predict(classes, new, type = "response")[, 3]),
+               tolerance = 1e-6)
   expect_true(all(exceedance(cases[[3]][[1]], new, -1)$region == "above"))
 })
 
@@ -129,6 +133,10 @@ test_that("thresholds, probabilities and combinations are refused by name", {
   expect_input_error(exceedance(fit, cars, 40, prob = 0.4), "prob")
   expect_input_error(exceedance(fit, cars, 40, of = "response", draws = 10), "draws")
   expect_input_error(exceedance(fit, cars, 40, certified = FALSE, effort = "fast"), "effort")
+  classes <- pfdtc(Species ~ Petal.Width, iris[c(1:5, 51:55, 101:105), ], family = multinomial(), hyper = "fixed",
+                   kernel = kernel_se(1, 1))
+  expect_input_error(exceedance(classes, iris[1, ], 0.5), "classes")
+  expect_input_error(next_points(classes), "classes")
   expect_identical(nrow(exceedance(fit, threshold = 40)), 50L)
   expect_identical(exceedance(fit, cars, rep(40, 50))$prob, exceedance(fit, cars, 40)$prob)
   expect_named(exceedance(fit, cars, 40, certified = FALSE), c("prob", "region"))

@@ -32,7 +32,7 @@ test_that("where nothing is gained a fit is the one with constant noise and the 
   expect_identical(found$learned, plain$learned)
   expect_null(found$transform)
   table <- found$response
-  expect_named(table, c("candidate", "merit", "parameters", "seconds", "chosen", "refused"))
+  expect_named(table, c("candidate", "merit", "parameters", "seconds", "chosen", "refused", "tail"))
   expect_identical(table$candidate[table$chosen], "none")
   expect_false(is.unsorted(-table$merit, na.rm = TRUE))
 })
@@ -95,6 +95,37 @@ test_that("the evidence of uneven noise is the integral over its coefficients", 
   expect_lt(abs(found$value - problem$prior(theta)$value - exact), 0.4)
   expect_gt(abs(log(v) + log(1 / found$trend$covariance)) / 2, 1)
   expect_lt(abs(log(v / (found$trend$gamma^2 / (1 - found$trend$covariance / v)))), 0.5) # near the fixed point
+})
+
+test_that("level and covariance are those of the inverse information of all free parameters", {
+  d <- with_seed(8, data.frame(x = seq(0, 1, length.out = 16)))
+  d$y <- with_seed(9, exp(2 * d$x) * stats::rnorm(16))
+  case <- response_case(d, transform = "none")
+  problem <- response_problem(learned_from(case, NULL), NULL)
+  for (free in list(c(TRUE, TRUE, TRUE), c(TRUE, FALSE, TRUE), c(TRUE, TRUE, FALSE))) {
+    problem$free[] <- free
+    found <- learn_noise(problem, log(c(0.2, 1, 0.5)), noise_trend_of(case$data, 1L), "response")
+    wide <- problem_with_trend(problem, found$trend, found$trend$v)
+    theta <- c(found$theta, found$trend$gamma)
+    rows <- seq_len(problem$pool$n)
+    information <- given_neighbours(wide, rows, wide$neighbours(theta, rows, 15L))$evaluate(theta)$information
+    used <- c(free, TRUE)
+    V <- solve(information[used, used])
+    q <- nrow(V)
+    expect_equal(found$trend$covariance, V[q, q, drop = FALSE], tolerance = 1e-6, ignore_attr = TRUE)
+    expect_equal(found$trend$level, if (free[3]) V[q - 1, q - 1:0] else c(0, 0), tolerance = 1e-6, ignore_attr = TRUE)
+  }
+})
+
+test_that("noise that cannot be learned is constant, with a warning if it was asked for", {
+  d <- with_seed(2, data.frame(x = stats::runif(40)))
+  d$y <- sin(8 * d$x) + with_seed(3, 0.3 * stats::rnorm(40))
+  with_replaced(list(learn_noise = function(...) NULL), {
+    expect_warning(fit <- with_seed(1, pfdtc(y ~ x, d, noise = ~ x)), class = "pfdtc_warning_convergence")
+    found <- with_seed(1, pfdtc(y ~ x, d, transform = "auto"))
+  })
+  expect_null(fit$noise_trend)
+  expect_true(is.na(found$response$merit[found$response$candidate == "none, smooth noise"]))
 })
 
 test_that("the slope of the likelihood in the coefficients of smooth noise is that of its values", {
@@ -241,8 +272,11 @@ test_that("smooth noise has the mean of its variance under what is known of the 
   trend <- learn_noise(problem, log(c(0.3, 0.5, 0.5)), noise_trend_of(case$data, 1L, 1L), "response")$trend
   B <- noise_basis(trend, x)
   mean <- drop(B %*% trend$gamma)
-  sd <- sqrt(diag(B %*% trend$covariance %*% t(B)))
+  joint <- rbind(trend$level, cbind(trend$level[-1], trend$covariance))
+  sd <- sqrt(rowSums((cbind(1, B) %*% joint) * cbind(1, B)))
   expect_gt(min(sd), 0.1)
+  expect_lt(max(sd), 2) # where it is cut
+  expect_equal(noise_spread(list(noise_trend = trend, noise_tail = 0.3), x), sd^2 + 0.3)
   rows <- c(1, 20, 60)
   expected <- vapply(rows, function(i) {
     stats::integrate(function(g) exp(g) * stats::dnorm(g, mean[i], sd[i]), mean[i] - 10, mean[i] + 10)$value
@@ -312,4 +346,18 @@ test_that("the learned lambda is that of the largest log marginal likelihood of 
   others <- lapply(fit$transform$lambda + c(-0.5, 0.5), function(lambda) of(replace(fit$transform, "lambda", lambda)))
   # lambda has no prior; it is learned with a rougher kernel, which may cost some tenths of a nat
   for (other in others) expect_lt(as.numeric(logLik(other)), as.numeric(logLik(fit)) + 0.5)
+})
+
+# Rows 1e-7 apart have the tails of single responses, equal rows those of their means.
+test_that("tails are those of responses whose inputs do not repeat", {
+  d <- with_seed(1, data.frame(x = rep(stats::runif(40), each = 3)))
+  d$y <- sin(6 * d$x) + with_seed(2, 0.3 * stats::rt(120, 1.5))
+  d$x[1:57] <- d$x[1:57] + rep(c(0, 0.01, 0.02), 19)
+  case <- response_case(d)
+  from <- c(learned_from(case, log(c(0.3, 1, 0.2))), tails = TRUE)
+  model <- with_tail(response_model(from, NULL), from)
+  expect_identical(sum(model$held$single), 57L)
+  held <- model$held[model$held$single, ]
+  expect_equal(model$tail, likeliest_tail(held$z, list(mean = held$f, var = held$var, noise = held$noise,
+                                                      spread = held$spread))[["tail"]])
 })

@@ -281,8 +281,9 @@ test_that("set.seed() reproduces what is learned to the bit, and threads change 
     control <- list(maxit = 0, restarts = if (length(data$y) > 1000) 3)
     one <- learned(data, control = control)
     expect_identical(learned(data, control = control), one)
-    # the exact evidence of few rows is summed by the BLAS in blocks, which threads share
-    expect_identical(learned(data, control = c(control, threads = 2)), one)
+    # The threads of a BLAS share the sums of the exact evidence and so change its rounding, errors of 1e-10 or less.
+    two <- learned(data, control = c(control, threads = 2))
+    if (blas_is_optimised()) expect_equal(two, one, tolerance = 1e-7) else expect_identical(two, one)
     other <- learned(data, control = control, seed = 2)
     expect_equal(other$noise, one$noise, tolerance = 0.05) # which smooth kernel is a matter of chance
   }

@@ -3,7 +3,7 @@
 contract_cases <- function() {
   list(binomial("logit"), binomial("probit"), poisson(), nb(0.8), nb(30), student(4, 0.5), student(1, 2), with_theta(Gamma("log"), 0.7),
        with_theta(Gamma("log"), 5), with_theta(ordinal(), c(0.4, 1.7)), with_theta(ordinal("probit"), c(0.4, 1.7)),
-       with_theta(ordinal("cloglog"), c(0.4, 1.7)))
+       with_theta(ordinal("cloglog"), c(0.4, 1.7)), weibull(0.6), loglogistic(0.4), lognormal(0.7), tobit(scale = 1.3))
 }
 
 with_theta <- function(family, theta) replace(family, "theta", list(theta))
@@ -20,7 +20,7 @@ over_responses <- function(response, size, h) {
   if (response$reads == "classes") return(sum(h(0:size)))
   if (is_ordered(response)) return(sum(h(seq_along(response$levels))))
   if (response$discrete) return(sum(h(0:3000)))
-  from <- if (response$reads == "positive") 0 else -Inf
+  from <- if (response$reads %in% c("positive", "times")) 0 else -Inf
   stats::integrate(h, from, Inf, rel.tol = 1e-9, subdivisions = 2000L)$value
 }
 
@@ -31,7 +31,9 @@ test_that("each row keeps the contract: density, slopes, cdf, quantile, draws, m
     response <- as_response(likelihood)
     size <- if (response$reads == "classes") 7 else 1
     for (f in c(-1.2, 0.3, 2)) {
-      sites <- function(y) list(y = y, size = rep(size, length(y)), offset = numeric(length(y)))
+      sites <- function(y) {
+        list(y = y, size = if (has_ends(response)) y else rep(size, length(y)), offset = numeric(length(y)))
+      }
       site <- function(y, f) {
         s <- engine_sites(likelihood, sites(y), 0)
         native_likelihood(s, rep(f, length(y)) + s$offset)
@@ -50,6 +52,10 @@ test_that("each row keeps the contract: density, slopes, cdf, quantile, draws, m
       expect_equal(cdf, below, tolerance = if (response$discrete) 1e-7 else 1e-3) # the integrand jumps
       expect_equal(response$quantile(cdf * (1 - 1e-9), mean, size, response$theta), y, tolerance = 1e-6)
       moment <- function(power) over_responses(response, size, function(y) exp(log_p(y, f)) * y^power)
+      if (response$reads %in% c("times", "censored")) {
+        expect_equal(moment(1), response_given(response, f), tolerance = 1e-5)
+        expect_equal(moment(2) - moment(1)^2, response$variance(moment(1), 0, size, response$theta), tolerance = 1e-4)
+      }
       if (response$discrete) {
         expect_equal(moment(1) / size, response_given(response, f), tolerance = 1e-6)
         if (!is.null(response$variance)) {
@@ -78,8 +84,8 @@ test_that("each row keeps the contract: density, slopes, cdf, quantile, draws, m
     expect_false(is.unsorted(response$link$inv(seq(-6, 6, by = 0.1))))
     if (is.null(response$shape)) next
     # slopes in the logs of the shape parameters, l with its constant, at fixed f of the user
-    sites <- list(y = c(if (response$reads %in% c("positive", "ordered")) 1 else 0, 2, 4), size = rep(1, 3),
-                  offset = numeric(3))
+    sites <- list(y = c(if (response$reads %in% c("positive", "ordered", "times")) 1 else 0, 2, 4),
+                  size = if (has_ends(response)) c(1, 3, Inf) else rep(1, 3), offset = numeric(3))
     at <- function(s) if (response$link_name == "identity") rep(0.4, 3) else s$offset
     value <- function(row, j, constant = FALSE) {
       function(t) {

@@ -1,0 +1,239 @@
+# Grouped effects beside a smooth part (src/effects.h): y = f(x) + Z b + noise. Effects are inducing variables that leave
+# nothing unexplained, so that inducing points serve f alone. The levels of the grouping with the most effects are
+# eliminated; the effects of other groupings are features beside those of the inducing points.
+#
+# A grouping is list(column, levels, design, root): the column of the rows that has the level (from 1), the number of
+# levels, the columns of the design (0 for an intercept), and the lower root of the covariance of a level's effects.
+
+# Returns TRUE for the terms of a kernel that are a group and nothing else.
+plain_groups <- function(kernel) {
+  kernel <- as_sum(kernel)
+  group_terms(kernel) & lengths(lapply(kernel$terms, `[[`, "leaves")) == 1L
+}
+
+has_groups <- function(kernel) any(plain_groups(kernel))
+
+# Returns the compiled kernel without its groups. Without other terms its variance is 0.
+smooth_part <- function(kernel) {
+  parts <- as_sum(kernel)
+  groups <- plain_groups(parts)
+  if (!any(groups)) return(compile_kernel(kernel))
+  parts$terms <- parts$terms[!groups]
+  used <- unique(unlist(lapply(parts$terms, `[[`, "leaves")))
+  parts$leaves <- parts$leaves[used]
+  parts$terms <- lapply(parts$terms, function(t) replace(t, "leaves", list(match(t$leaves, used))))
+  if (!length(parts$terms)) parts[c("leaves", "terms")] <- nothing_smooth
+  compile_kernel(as_kernel(parts))
+}
+
+nothing_smooth <- list(list(list(profile = "constant", label = "none", inputs = integer())),
+                       list(list(variance = 0, leaves = 1L)))
+
+smooth_model <- function(model) replace(model, "kernel", list(smooth_part(model$kernel)))
+
+# Returns the groupings of a kernel, that with the most effects first. `codes`: the levels of each group of the kernel, in
+# its order: how many there are, or their numbers in the rows.
+groupings_of <- function(kernel, codes) {
+  groupings <- Map(function(g, codes) {
+    n <- if (length(codes) == 1L) codes else length(codes)
+    list(column = g$level, levels = as.integer(n), design = as.integer(c(if (g$intercept) 0, g$design)),
+         root = g$root, term = g$term, codes = if (length(codes) > 1L) codes)
+  }, group_roots(kernel), codes)
+  groupings[order(-vapply(groupings, effects_of_grouping, 0))]
+}
+
+# Returns the columns with the levels of the groups.
+group_columns <- function(kernel) {
+  kernel <- as_sum(kernel)
+  vapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]]$inputs[1L], 0L)
+}
+
+# Returns the number of effects of all groups.
+count_effects <- function(kernel, x) {
+  if (is.null(kernel) || !has_groups(kernel)) return(0)
+  kernel <- as_sum(kernel)
+  rows <- vapply(kernel$terms[plain_groups(kernel)], function(t) table_rows(kernel$leaves[[t$leaves]]), 0)
+  sum(rows * vapply(group_columns(kernel), function(column) length(unique(x[, column])), 0))
+}
+
+# Rows that were added later may have levels with negative numbers (rows-groups.R).
+levels_of_groups <- function(kernel, x) {
+  lapply(group_columns(kernel), function(column) {
+    codes <- x[, column]
+    if (min(codes) >= 1) max(codes) else sort(unique(codes))
+  })
+}
+
+# Returns the rows with the levels of each grouping numbered from 1. New levels have negative numbers of their own.
+numbered <- function(x, groupings) {
+  for (g in groupings) if (!is.null(g$codes)) {
+    at <- match(x[, g$column], g$codes)
+    x[, g$column] <- ifelse(is.na(at), -2^40 - abs(x[, g$column]), at)
+  }
+  x
+}
+
+effects_of_grouping <- function(g) nrow(g$root) * g$levels
+
+# Returns the factors of the posterior of these rows: list(L, jitter, sums, groupings, columns, U, gamma, W, b,
+# covariance, R, logdet, quad, t, n, noise). `sums` do not depend on the noise and on the roots.
+effect_posterior <- function(z, data, model, jitter, control = NULL,
+                             groupings = groupings_of(model$kernel, levels_of_groups(model$kernel, data$x))) {
+  data$x <- numbered(data$x, groupings)
+  found <- native_effect_sums(z, data, smooth_model(model), groupings, jitter, control = control)
+  c(found[c("L", "jitter")], factors_of_effects(found$sums, nrow(z), ncol(data$x), groupings, model$noise, control))
+}
+
+# Returns the factors for finished sums of rows with so many columns, beside m inducing points.
+factors_of_effects <- function(sums, m, columns, groupings, noise, control = NULL) {
+  from <- eliminate_levels(sums, m, columns, groupings, noise, control)
+  half <- backsolve(from$R, diag(1, nrow(from$R)))
+  p <- list(sums = sums, U = from$U, W = times_roots(half, m, groupings),
+            gamma = drop(times_roots(from$beta, m, groupings)))
+  own <- native_effect_solve(m, columns, groupings, p, noise, control)
+  c(p, list(groupings = groupings, columns = columns, b = c(own$b, p$gamma[seq_along(p$gamma) > m]),
+            covariance = own$covariance, R = from$R, noise = noise), from[c("logdet", "quad", "t", "n")])
+}
+
+# Returns list(U, R, beta, logdet, quad, t, n). With P+ = I + A+ A+' / s2: R'R is its Schur complement after the
+# elimination, `logdet` = log det P+, and `quad` = y'B+^{-1} y.
+eliminate_levels <- function(sums, m, columns, groupings, noise, control = NULL) {
+  from <- native_eliminate(m, columns, groupings, sums, noise, control)
+  s <- sums_beside_levels(sums, m, groupings)
+  S <- s$P / noise - from$eliminated
+  S <- times_roots(t(times_roots(S, m, groupings, TRUE)), m, groupings, TRUE)
+  R <- chol(S + diag(1, nrow(S)))
+  c <- drop(times_roots(s$Fy / noise - from$h, m, groupings, TRUE))
+  beta <- backsolve(R, backsolve(R, c, transpose = TRUE))
+  list(U = from$U, R = R, beta = beta, logdet = from$logdet + 2 * sum(log(diag(R))),
+       quad = max(s$yy / noise - from$quad - sum(c * beta), 0), t = max(s$t, 0), n = s$n)
+}
+
+# Returns list(P = F F', Fy, yy, t, n) of the features F that are not eliminated.
+sums_beside_levels <- function(sums, m, groupings) {
+  at <- places_of_sums(m, groupings)
+  k <- at$k
+  P <- matrix(sums[seq_len(m^2)], m)
+  Fy <- sums[m^2 + seq_len(m)]
+  if (k > m) {
+    H <- matrix(sums[at$H + k * effects_of_grouping(groupings[[1L]]) + seq_len(k * (k - m))], k)
+    P <- cbind(rbind(P, t(H[seq_len(m), , drop = FALSE])), H)
+    Fy <- c(Fy, utils::tail(sums, k - m))
+  }
+  rest <- sums[m^2 + m + c(1L, 3L, 4L)]
+  list(P = P, Fy = Fy, yy = rest[1L], t = rest[2L], n = rest[3L])
+}
+
+# Returns list(k, H): the number of features and where H begins behind the sums without levels (src/stats.c).
+places_of_sums <- function(m, groupings) {
+  list(k = m + sum(vapply(groupings[-1L], effects_of_grouping, 0)), H = m^2 + m + 5)
+}
+
+# Returns D X, or D'X with `transpose`: D has 1 for each of m inducing points and the roots of all but the first grouping
+# (of all groupings with `all`) on its diagonal.
+times_roots <- function(X, m, groupings, transpose = FALSE, all = FALSE) {
+  X <- as.matrix(X)
+  at <- m
+  for (g in if (all) groupings else groupings[-1L]) {
+    root <- if (transpose) t(g$root) else g$root
+    p <- nrow(root)
+    own <- at + matrix(seq_len(p * g$levels), p)
+    parts <- lapply(seq_len(p), function(j) X[own[j, ], , drop = FALSE])
+    for (i in seq_len(p)) X[own[i, ], ] <- Reduce(`+`, Map(`*`, parts, root[i, ]))
+    at <- at + length(own)
+  }
+  X
+}
+
+# Returns for each grouping list(term, b, covariance): the means of the effects, p x levels, and their covariances,
+# p x p x levels.
+effects_of <- function(factors) {
+  at <- 0L
+  m <- nrow(factors$L)
+  lapply(factors$groupings, function(g) {
+    p <- nrow(g$root)
+    own <- at + seq_len(p * g$levels)
+    covariance <- if (at == 0L) factors$covariance else {
+      rows <- factors$W[m - ncol(factors$covariance) + own, , drop = FALSE]
+      vapply(seq_len(g$levels), function(l) c(tcrossprod(rows[(l - 1L) * p + seq_len(p), , drop = FALSE])), numeric(p^2))
+    }
+    at <<- at + p * g$levels
+    list(term = g$term, b = matrix(factors$b[own], p), covariance = array(covariance, c(p, p, g$levels)))
+  })
+}
+
+# ---- variances from finished sums ------------------------------------------------------------------------------------
+
+# Returns the factors with the noise and the variances of the groups that maximise the variational bound, as far as they
+# are learned (`s`: the part `learn` of the plan). No pass over rows is needed. The noise stays where the inducing points
+# leave much, which the bound would take for noise.
+relearned_variances <- function(factors, data, model, s) {
+  m <- nrow(factors$L)
+  terms <- vapply(factors$groupings, `[[`, 0L, "term")
+  moves <- c(free_groups(model$kernel, s)[as.character(terms)],
+             !"noise" %in% not_learned(s) && factors$t < most_left * factors$n * factors$noise)
+  if (!any(moves)) return(factors)
+  shift <- data$shift
+  at <- function(theta) {
+    groupings <- Map(function(g, by) replace(g, "root", list(g$root * exp(by / 2))), factors$groupings,
+                     theta[-length(theta)])
+    replace(factors_of_effects(factors$sums, m, factors$columns, groupings, factors$noise * exp(theta[length(theta)])),
+            c("L", "jitter"), factors[c("L", "jitter")])
+  }
+  now <- NULL
+  evaluate <- function(par) {
+    if (identical(par, now$par)) return(now)
+    f <- at(replace(numeric(length(moves)), which(moves), par))
+    value <- (f$n * log(2 * pi * f$noise) + f$logdet + f$quad + f$t / f$noise) / 2 -
+      merged_log_density(shift, f$noise)
+    slope <- slopes_of_variances(f)
+    slope[length(slope)] <- slope[length(slope)] + (shift$rows - shift$ss / f$noise) / 2
+    now <<- list(par = par, factors = f, value = value, slope = slope[moves])
+    now
+  }
+  found <- stats::nlminb(numeric(sum(moves)), function(par) evaluate(par)$value, function(par) evaluate(par)$slope,
+                         lower = -5, upper = 5, control = list(rel.tol = 1e-9, iter.max = 15L))
+  evaluate(found$par)$factors
+}
+
+# Returns for each group of the kernel, named by its term, whether its variance is learned.
+free_groups <- function(kernel, s) {
+  table <- kernel_parameters(kernel)
+  free <- !parameter_names(kernel, s$columns) %in% not_learned(s)
+  terms <- which(plain_groups(kernel))
+  stats::setNames(vapply(terms, function(t) free[which(table$term == t & table$leaf == 0L)], NA), terms)
+}
+
+# Returns the slopes of minus the bound in the logs of the variances of the groups and of the noise:
+#
+#   (G p - tr(C^{-1} S)) / 2,  S = sum_l (b_l b_l' + Cov(b_l)),      (n - |A+| + tr P+^{-1} - |e|^2 / s2 - t / s2) / 2.
+slopes_of_variances <- function(f) {
+  inverse_traces <- coefficients <- 0
+  groups <- vapply(seq_along(f$groupings), function(i) {
+    g <- f$groupings[[i]]
+    own <- effects_of(f)[[i]]
+    inverse <- chol2inv(t(g$root))
+    trace <- sum(c(inverse) * matrix(own$covariance, length(inverse)))
+    inverse_traces <<- inverse_traces + trace
+    coefficients <<- coefficients + sum(own$b * (inverse %*% own$b))
+    (effects_of_grouping(g) - trace - sum(own$b * (inverse %*% own$b))) / 2
+  }, 0)
+  m <- nrow(f$L)
+  own <- seq_len(m)
+  trace <- inverse_traces + sum(f$W[own, ]^2)
+  rss <- f$quad - coefficients - sum(f$gamma[own]^2)
+  c(groups, (f$n - m - length(f$b) + trace - rss - f$t / f$noise) / 2)
+}
+
+# Returns the model with the noise and the variances of the factors.
+model_of_effects <- function(model, factors) {
+  roots <- group_roots(model$kernel)
+  terms <- which(plain_groups(model$kernel))
+  values <- kernel_values(model$kernel)
+  table <- kernel_parameters(model$kernel)
+  for (g in factors$groupings) {
+    of_term <- table$term == g$term & table$leaf == 0L
+    values[of_term] <- values[of_term] * (g$root[1L] / roots[[match(g$term, terms)]]$root[1L])^2
+  }
+  model_with(model, list(kernel = set_values(model$kernel, values), noise = factors$noise))
+}

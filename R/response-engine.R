@@ -1,0 +1,162 @@
+# The response of a fit: its row of the table (response-table.R) with the values of this fit, and what the engine reads.
+#
+# A likelihood, as fits keep it, is list(name, link, approx = "laplace" or "vi", site = the engine's name, theta = the
+# shape parameter, learned = is it learned, df, unit = of f, label, levels = of a factor response, trials = may a row
+# have several?). Gaussian fits have NULL. Sites, the responses of rows, are list(y, size, weight, offset) in the order
+# of data$x; engine_sites() makes what the engine reads.
+
+# Returns the response of a fit, or of settings: a row of the table with `link` (its functions) and `theta`.
+response_of <- function(fit) {
+  response <- as_response(fit$likelihood)
+  response$transform <- fit$transform
+  response
+}
+
+as_response <- function(likelihood) {
+  row <- response_row(likelihood)
+  if (is.null(likelihood)) return(c(row, list(link = links$identity, unit = 1, trials = FALSE, approx = "none")))
+  row[c("site", "full_label", "learned", "levels", "approx", "unit")] <-
+    likelihood[c("site", "label", "learned", "levels", "approx", "unit")]
+  if (is.function(row$shape)) row$shape <- row$shape(likelihood)
+  if (!is.null(likelihood$middle)) row$middle <- likelihood$middle
+  row$trials <- isTRUE(likelihood$trials)
+  row$words <- approximation_words[[likelihood$approx]]
+  row$likelihood <- likelihood
+  row$link_name <- likelihood$link
+  row$link <- links[[if (is.null(row$mean_link)) likelihood$link else row$mean_link]]
+  row$theta <- c(likelihood$theta, likelihood$df)
+  row
+}
+
+# Does each row have one of two classes, rather than a number of successes?
+has_classes <- function(response) response$reads == "classes" && !response$trials
+
+is_ordered <- function(response) response$reads == "ordered"
+
+# Returns the number of latent functions: one less than there are classes, else 1.
+functions_of_f <- function(likelihood) {
+  if (identical(response_row(likelihood)$reads, "labels")) length(likelihood$levels) - 1L else 1L
+}
+
+# Returns the kind of response, by which predict() has its table of what exists (predict-asked.R).
+response_kind <- function(response) {
+  if (response$conjugate) return(if (is.null(response$transform)) "normal" else "transformed")
+  if (has_labels(response)) return("labels")
+  if (response$reads %in% c("ordered", "times")) return(response$reads)
+  if (has_classes(response)) "classes" else "other"
+}
+
+# Words for the approximation: in titles, for estimation and for the value of logLik().
+approximation_words <- list(
+  laplace = c(by = "Laplace approximation", learned = "Laplace log marginal likelihood, with priors",
+              evidence = "Laplace"),
+  vi = c(by = "variational approximation", learned = "variational lower bound, with priors",
+         evidence = "variational lower bound"))
+
+# ---- the engine -----------------------------------------------------------------------------------------------------
+
+# Returns what the engine and the working rows read: the responses, `constant` (the terms of log p without f), and
+# whether log p is concave.
+engine_sites <- function(likelihood, sites, center) {
+  response <- as_response(likelihood)
+  if (has_labels(response)) return(engine_labels(sites, response$levels, center))
+  out <- list(name = response$site, y = as.double(sites$y), size = sites$size, weight = sites$weight,
+              offset = sites$offset + center, shape = NULL, variational = as.integer(response$approx == "vi"),
+              constant = log_constant(likelihood, sites), concave = response$concave)
+  if (is.null(response$shape)) return(out)
+  if (is.null(response$engine)) replace(out, "size", list(rep(response$theta, length(out$y)))) else
+    response$engine(out, response$theta)
+}
+
+log_constant <- function(likelihood, sites) {
+  response <- as_response(likelihood)
+  w <- if (is.null(sites$weight)) 1 else sites$weight
+  constant <- if (is.null(response$constant)) 0 else response$constant(sites$y, sites$size, response$theta)
+  w * constant + numeric(length(sites$y))
+}
+
+# Returns what a problem of learning reads of the responses of some rows: list(learned, shape, unit, theta_middle) and
+# two functions of the shape parameter theta. at(theta, center) returns engine_sites(). slope(theta, engine, e) returns
+# the slope of the penalised log marginal likelihood, or of the variational bound, in log theta, from the engine's
+# result e.
+response_to_learn <- function(likelihood, sites) {
+  with_theta <- function(theta) replace(likelihood, "theta", list(theta))
+  response <- as_response(likelihood)
+  c(response[c("learned", "shape", "unit")], list(
+    theta_middle = theta_middle(response),
+    at = function(theta, center) engine_sites(with_theta(theta), sites, center),
+    slope = function(theta, engine, e) theta_slope(as_response(with_theta(theta)), sites, engine, e)))
+}
+
+# `engine`: the engine_sites() of `sites`.
+theta_slope <- function(response, sites, engine, at) {
+  w <- if (is.null(sites$weight)) 1 else sites$weight
+  slopes <- function(f) {
+    if (is.null(response$theta_slopes)) theta_differences(response, sites, f) else
+      response$theta_slopes(response$theta, engine$y, f)
+  }
+  if (response$approx == "vi") {
+    return(sum_up(w * normal_average(function(f) slopes(f)$l, at$f, sqrt(at$q + at$left))))
+  }
+  slope <- slopes(at$f)
+  of_penalty <- ifelse(at$W > 0, at$left / (1 + at$left * pmax(at$W, 0)), 0)
+  sum_up(w * (slope$l + at$p * slope$g - slope$W * (at$q + of_penalty) / 2))
+}
+
+# One sum for each shape parameter.
+sum_up <- function(v) if (is.matrix(v)) colSums(v) else sum(v)
+
+# Returns theta_slopes() by central differences of four points, with a column for each shape parameter. Their error is
+# 1e-12 times the fifth derivative, and rounding.
+theta_differences <- function(response, sites, f, h = 1e-3) {
+  theta <- response$theta
+  sites$weight <- NULL
+  base <- engine_sites(response$likelihood, sites, 0)$offset
+  at <- function(theta) {
+    s <- engine_sites(replace(response$likelihood, "theta", list(theta)), sites, 0)
+    value <- native_likelihood(s, f - base + s$offset)
+    cbind(value[1L, ] + s$constant, value[2L, ], value[3L, ])
+  }
+  each <- lapply(seq_along(theta), function(j) {
+    move <- function(t) at(replace(theta, j, theta[j] * exp(t)))
+    (8 * (move(h) - move(-h)) - (move(2 * h) - move(-2 * h))) / (12 * h)
+  })
+  column <- function(k) vapply(each, function(slope) slope[, k], numeric(length(f)))
+  lapply(c(l = 1, g = 2, W = 3), function(k) matrix(column(k), length(f)))
+}
+
+# Returns the middle of the prior of the shape parameter.
+theta_middle <- function(response) response$middle * response$unit
+
+# Returns the constant mean to start from.
+center_start <- function(likelihood, sites) {
+  w <- if (is.null(sites$weight)) 1 else sites$weight
+  response <- as_response(likelihood)
+  if (has_labels(response)) return(start_of_classes(sites$y, w, length(response$levels)))
+  start <- if (is.null(response$start)) response$link$start else response$start
+  start(sites, w)
+}
+
+# Returns the unit of f, in which priors are.
+unit_of_f <- function(likelihood, sites) {
+  response <- as_response(likelihood)
+  if (has_ends(response)) sites$y <- known_numbers(sites$y, sites$size)
+  # the noise of ordered classes sets the unit
+  if (is.null(response$link$unit) || is_ordered(response)) 1 else response$link$unit(sites)
+}
+
+# Returns list(lower, upper): the range of W at each row over f - e to f + e.
+curvature_range <- function(likelihood, sites, f, e) {
+  response <- as_response(likelihood)
+  parts <- if (is.null(response$parts)) list(sites) else response$parts(sites)
+  turns <- if (!is.null(response$turns)) response$turns(sites)
+  inside <- lapply(turns, function(turn) pmin(pmax(turn, f - e), f + e))
+  each <- lapply(parts, function(part) {
+    W <- lapply(c(list(f - e, f + e), inside), function(at) native_likelihood(part, at)[3L, ])
+    list(lower = do.call(pmin, W), upper = do.call(pmax, W))
+  })
+  sum_of <- function(end) Reduce(`+`, lapply(each, `[[`, end))
+  lower <- sum_of("lower")
+  upper <- sum_of("upper")
+  list(lower = lower * (1 - 1e-12 * sign(lower)), upper = upper * (1 + 1e-12 * sign(upper)))
+}

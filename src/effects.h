@@ -1,0 +1,88 @@
+#ifndef PFDTC_EFFECTS_H
+#define PFDTC_EFFECTS_H
+
+/*
+ * Grouped effects beside a process: y = f(x) + Z b + noise, b ~ N(0, Lam Lam').  Whitened effects are inducing
+ * variables that leave nothing unexplained, so every formula holds with A+ = (A; Lam'Z') in the place of A.
+ * The levels of the first grouping are eliminated: they meet only within a level.  The effects of the
+ * other groupings are features beside A, F = (A; Z_2'), m = M + q_2 of them.  With row weights w,
+ *
+ *     H = sum w F z' (m x q),   n_l = sum w z_1 z_1' of a level l,   r = sum w z y,
+ *     T_l = I + Lam_1'n_l Lam_1 / s2 = K K',   U_l = K^{-1} Lam_1',   V_l = U_l'U_l,
+ *     eliminated = sum_l H_l V_l H_l' / s2^2,   b_l = V_l (r_l - H_l'gamma) / s2,
+ *     Cov(b_l | y) = V_l + V_l H_l'W W'H_l V_l / s2^2,
+ *
+ * where gamma is the mean of F's coefficients and W W' their posterior covariance (both made in R).  At a row
+ * with F_0 = F - H_l V_l z_1 / s2
+ *
+ *     mean = F'gamma + z_1'b_l,   variance = E(x, x) + |W'F_0|^2 + |U_l z_1|^2,
+ *
+ * and a level that the rows do not have adds |Lam'z|^2.
+ */
+#include "stats.h"
+
+/* A row has in Z the numbers of its design in the columns of its level. */
+struct grouping {
+    int column, levels, p; /* of X with the level, 1 to `levels`; columns of a level */
+    const int *design;     /* [p] columns of X, -1 for an intercept */
+    const double *root;    /* p x p lower: Lam of a level */
+    int first;             /* column of Z */
+};
+struct effects {
+    int M, n, q, m;                  /* groupings; columns of Z; features F */
+    const struct grouping *grouping; /* [n], the eliminated one first */
+};
+/* columns of Z in which a row has numbers */
+enum { most_entries = 64 };
+
+/* The numbers of row x in Z and their columns, -1 for a level that the rows of the fit do not have.
+ * Returns how many there are. */
+int effects_row(const struct effects *e, const double *x, int ldx, int *column,
+                double *value);
+
+/* doubles of the sums: those of stats.h, H, n and r */
+size_t effects_size(const struct effects *e);
+struct effect_sums {
+    const double *H, *n, *r;
+};
+struct effect_sums effects_sums(const struct effects *e, const double *sums);
+
+struct effect_summing {
+    const struct effects *effects;
+    const struct kernel *kernel;
+};
+struct sink effect_sums_sink(const struct effect_summing *self, double *sums);
+
+/* Over the levels of the first grouping.  sums: eliminated (m x m, lower), sum_l H_l V_l r_l / s2^2 (m),
+ * sum_l r_l'V_l r_l / s2^2 and log det T */
+struct eliminating {
+    const struct effects *effects;
+    struct effect_sums from;
+    double s2, *U; /* p x p of each level, written */
+};
+size_t eliminate_size(const struct effects *e);
+struct sink eliminating_sink(const struct eliminating *self, double *sums);
+
+/* Over the levels again: b (p) and its covariance (p x p) by level.  W: m x m */
+struct solving {
+    const struct effects *effects;
+    struct effect_sums from;
+    double s2;
+    const double *U, *gamma, *W;
+    double *b, *covariance;
+};
+struct sink solving_sink(const struct solving *self);
+
+/* New rows; `features` (m x n) = W'F_0 and `own` (p x n) = U_l z_1 unless NULL; unexplained = E(x, x) plus the
+ * variance of new levels */
+struct effect_predicting {
+    const struct effects *effects;
+    const struct inducing *z;
+    struct effect_sums from;
+    double s2;
+    const double *U, *gamma, *W, *b; /* b: [q] of all groupings */
+    double *mean, *variance, *unexplained, *features, *own;
+};
+struct sink effect_predicting_sink(const struct effect_predicting *self);
+
+#endif

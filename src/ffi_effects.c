@@ -1,0 +1,274 @@
+#include "effects.h"
+#include "ffi.h"
+#include "integrated.h"
+#include "linalg.h"
+#include "near_effects.h"
+
+static struct grouping arg_grouping(SEXP list, int columns, int first)
+{
+    struct grouping g = {.first = first};
+    int rows, size;
+    SEXP design = list_get(list, "design");
+    g.column = arg_integer(list_get(list, "column"), "column") - 1;
+    g.levels = arg_count(list_get(list, "levels"), "levels");
+    g.p = (int)XLENGTH(design);
+    g.design = arg_indices(design, "design", 0, columns);
+    g.root = arg_matrix(list_get(list, "root"), "root", &rows, &size);
+    if (g.p < 1 || rows != g.p || size != g.p)
+        Rf_error("internal: `root` must be square, with a row for each of `design`");
+    if (g.column < 0 || g.column >= columns)
+        Rf_error("internal: `column` must be one of the rows' columns");
+    return g;
+}
+
+/* groupings of rows with so many columns beside M inducing points */
+static struct effects arg_effects(SEXP list, int columns, int M)
+{
+    struct effects e = {.M = M, .m = M, .n = Rf_length(list)};
+    int entries = 0;
+    if (TYPEOF(list) != VECSXP || e.n < 1)
+        Rf_error("internal: there must be a grouping");
+    struct grouping *grouping = (struct grouping *)R_alloc((size_t)e.n, sizeof *grouping);
+    for (int i = 0; i < e.n; i++) {
+        grouping[i] = arg_grouping(VECTOR_ELT(list, i), columns, e.q);
+        entries += grouping[i].p;
+        if (entries > most_entries)
+            Rf_error("internal: a row has at most %d effects", (int)most_entries);
+        const double q = (double)e.q + (double)grouping[i].p * grouping[i].levels;
+        if (!(q < 2147483647.0 / (e.M + 1)))
+            Rf_error("internal: too many effects");
+        e.q = (int)q;
+        if (i > 0)
+            e.m += grouping[i].p * grouping[i].levels;
+    }
+    e.grouping = grouping;
+    return e;
+}
+
+/* sums of ffi_effect_sums() */
+static const double *arg_effect_sums(const struct effects *e, SEXP sums)
+{
+    return arg_vector(sums, "sums", effects_size(e));
+}
+
+SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
+                     SEXP control)
+{
+    struct model *model = arg_model(points_);
+    struct inducing points = arg_points(model, points_);
+    const struct source *rows = arg_data(model, rows_);
+    const struct effects e = arg_effects(effects, rows->columns, points.M);
+    const struct effect_summing summing = {&e, model->kernel};
+    struct pass pass = pass_over(rows, &points, control);
+    struct stats stats;
+    if ((double)effects_size(&e) > 2147483647.0)
+        Rf_error("internal: the sums are too many");
+    if (effects_size(&e) * sizeof(double) > pass.plan.memory)
+        pass.plan.threads = 1; /* each thread has its own sums */
+    SEXP result = PROTECT(pack("status", "jitter", "L", "sums", NULL));
+    double *L = pack_matrix(result, "L", points.M, points.M),
+           *sums = pack_zeros(result, "sums", (int)effects_size(&e));
+    enum status status = inducing_ladder(model, &points, arg_number(most_jitter, "most"),
+                                         room((size_t)points.M), L);
+    points.L = L;
+    if (status == STATUS_OK) {
+        pass_run(&pass, effect_sums_sink(&summing, sums));
+        status = stats_finish(points.M, 0, sums, &stats);
+    }
+    pack_status(result, status);
+    pack_number(result, "jitter", model->jitter);
+    UNPROTECT(1);
+    return result;
+}
+
+/* a pass over the levels of the first grouping */
+static struct pass over_levels(const struct effects *e, SEXP control)
+{
+    return (struct pass){.plan = arg_plan(control, e->grouping->levels)};
+}
+
+SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP control)
+{
+    const struct effects e =
+        arg_effects(effects, arg_count(columns, "columns"), arg_count(M, "M"));
+    const int p = e.grouping->p;
+    SEXP result = PROTECT(pack("eliminated", "h", "quad", "logdet", "U", NULL));
+    const struct eliminating to = {&e, effects_sums(&e, arg_effect_sums(&e, sums)),
+                                   arg_number(s2, "s2"),
+                                   pack_matrix(result, "U", p, p * e.grouping->levels)};
+    struct pass pass = over_levels(&e, control);
+    double *found = room(eliminate_size(&e)), *h = found + (size_t)e.m * e.m;
+    fill(eliminate_size(&e), 0.0, found);
+    pass_run(&pass, eliminating_sink(&to, found));
+    mirror_lower(e.m, found);
+    copy((size_t)e.m * e.m, found, pack_matrix(result, "eliminated", e.m, e.m));
+    copy((size_t)e.m, h, pack_vector(result, "h", e.m));
+    pack_number(result, "quad", h[e.m]);
+    pack_number(result, "logdet", h[e.m + 1]);
+    UNPROTECT(1);
+    return result;
+}
+
+/* list(sums, U, gamma, W) */
+static struct solving arg_solving(const struct effects *e, SEXP posterior, SEXP s2)
+{
+    const size_t m = (size_t)e->m, p = (size_t)e->grouping->p;
+    return (struct solving){
+        .effects = e,
+        .from = effects_sums(e, arg_effect_sums(e, list_get(posterior, "sums"))),
+        .s2 = arg_number(s2, "s2"),
+        .U = list_vector(posterior, "U", p * p * e->grouping->levels),
+        .gamma = list_vector(posterior, "gamma", m),
+        .W = list_vector(posterior, "W", m * m)};
+}
+
+SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s2,
+                      SEXP control)
+{
+    const struct effects e =
+        arg_effects(effects, arg_count(columns, "columns"), arg_count(M, "M"));
+    const int p = e.grouping->p, q = p * e.grouping->levels;
+    struct solving to = arg_solving(&e, posterior, s2);
+    struct pass pass = over_levels(&e, control);
+    SEXP result = PROTECT(pack("b", "covariance", NULL));
+    to.b = pack_vector(result, "b", q);
+    to.covariance = pack_matrix(result, "covariance", p, q);
+    pass_run(&pass, solving_sink(&to));
+    UNPROTECT(1);
+    return result;
+}
+
+SEXP ffi_effect_predict(SEXP points_, SEXP effects, SEXP posterior, SEXP x, SEXP keep,
+                        SEXP control)
+{
+    const struct model *model = arg_model(points_);
+    struct inducing z = arg_points(model, points_);
+    const struct source *rows = arg_new_rows(model, x);
+    const struct effects e = arg_effects(effects, rows->columns, z.M);
+    SEXP s2 = PROTECT(Rf_ScalarReal(model->s2));
+    const struct solving from = arg_solving(&e, posterior, s2);
+    struct pass pass = pass_over(rows, &z, control);
+    SEXP result =
+        PROTECT(pack("mean", "sor_variance", "unexplained", "features", "own", NULL));
+    z.L = list_vector(posterior, "L", (size_t)z.M * z.M);
+    struct effect_predicting to = {.effects = &e,
+                                   .z = &z,
+                                   .from = from.from,
+                                   .s2 = model->s2,
+                                   .U = from.U,
+                                   .gamma = from.gamma,
+                                   .W = from.W};
+    to.b = list_vector(posterior, "b", (size_t)e.q);
+    to.mean = pack_vector(result, "mean", rows->N);
+    to.variance = pack_vector(result, "sor_variance", rows->N);
+    to.unexplained = pack_vector(result, "unexplained", rows->N);
+    if (arg_integer(keep, "keep")) {
+        to.features = pack_matrix(result, "features", e.m, rows->N);
+        to.own = pack_matrix(result, "own", e.grouping->p, rows->N);
+    }
+    pass_run(&pass, effect_predicting_sink(&to));
+    UNPROTECT(2);
+    return result;
+}
+
+/* ---- the nearest-neighbour likelihood with the effects integrated out ------------------------- */
+
+/* Checks that every row has a level of each grouping. */
+static void check_levels(const struct effects *e, const struct source *rows)
+{
+    int column[most_entries];
+    double value[most_entries];
+    for (int i = 0; i < rows->N; i++)
+        for (int k = effects_row(e, rows->X + i, rows->ldx, column, value) - 1; k >= 0;
+             k--)
+            if (column[k] < 0)
+                Rf_error("internal: row %d has no level", i + 1);
+}
+
+SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP noise_basis,
+                    SEXP targets, SEXP neighbours, SEXP slopes, SEXP control)
+{
+    struct integrated g = {.l = arg_likelihood(model, rows, weights, noise_basis, targets,
+                                               neighbours, slopes, control)};
+    struct likelihood *l = &g.l;
+    struct vecchia whole;
+    const struct effects e = arg_effects(effects, l->rows->columns, 0);
+    const size_t size = ((size_t)l->s + 1) * l->count;
+    check_levels(&e, l->rows);
+    g.e = &e;
+    g.u = room(size);
+    g.given = room(size);
+    g.d = room((size_t)l->count);
+    g.N = room((size_t)e.q * e.q);
+    SEXP result =
+        PROTECT(pack("status", "value", "score", "information", "V", "b", NULL));
+    g.V = pack_matrix(result, "V", e.q, e.q);
+    g.b = pack_vector(result, "b", e.q);
+    pack_status(result, integrated_run(&g, &whole));
+    pack_number(result, "value", g.value);
+    pack_vecchia(result, &whole);
+    UNPROTECT(1);
+    return result;
+}
+
+/* ---- beside nearest neighbours ---------------------------------------------------------------- */
+
+SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP control)
+{
+    const struct model *model = arg_model(model_);
+    const struct source *rows = arg_data(model, rows_);
+    int s, N, M;
+    struct near_effects n = {.rows = rows,
+                             .u = arg_matrix(list_get(near, "u"), "u", &s, &N)};
+    n.s = s;
+    n.d = list_vector(near, "d", (size_t)rows->N);
+    n.R = arg_matrix(list_get(near, "r"), "r", &M, &N);
+    SEXP numbers = list_get(near, "rows");
+    if (N != rows->N || (size_t)XLENGTH(numbers) != (size_t)s * N ||
+        XLENGTH(list_get(near, "u")) != XLENGTH(numbers))
+        Rf_error("internal: `near` must have a column for each row");
+    n.near = arg_indices(numbers, "rows", 0, N);
+    const struct effects e = arg_effects(effects, rows->columns, M);
+    n.e = &e;
+    check_levels(&e, rows);
+    const int k = M + e.q;
+    const size_t size = near_effects_size(&e);
+    struct pass pass = pass_over(rows, NULL, control);
+    if (size * sizeof(double) > pass.plan.memory)
+        pass.plan.threads = 1; /* each thread has its own sums */
+    double *sums = room(size);
+    fill(size, 0.0, sums);
+    pass_run(&pass, near_effects_sink(&n, sums));
+    SEXP result = PROTECT(pack("P", "v", "yy", "log_d", NULL));
+    double *P = pack_matrix(result, "P", k, k);
+    copy((size_t)k * k, sums, P);
+    for (int j = 0; j < k; j++) /* the blocks of A~ and Z~ are in the upper triangle */
+        for (int i = j + 1; i < k; i++)
+            P[(size_t)j * k + i] = P[(size_t)i * k + j];
+    copy((size_t)k, sums + (size_t)k * k, pack_vector(result, "v", k));
+    pack_number(result, "yy", sums[size - 2]);
+    pack_number(result, "log_d", sums[size - 1]);
+    UNPROTECT(1);
+    return result;
+}
+
+SEXP ffi_factor(SEXP A, SEXP b, SEXP invert)
+{
+    int n, columns;
+    const double *from = arg_matrix(A, "A", &n, &columns);
+    const size_t size = (size_t)n * n;
+    if (columns != n)
+        Rf_error("internal: `A` must be square");
+    SEXP result = PROTECT(pack("status", "C", "x", "inverse", NULL));
+    double *C = pack_matrix(result, "C", n, n), *x = pack_vector(result, "x", n);
+    copy((size_t)n, arg_vector(b, "b", (size_t)n), x);
+    copy(size, from, C);
+    const int failed = chol_shifted(n, from, 1.0, C);
+    if (!failed)
+        solve_chol(n, 1, C, x);
+    if (!failed && arg_integer(invert, "invert"))
+        chol_inverse(n, C, pack_matrix(result, "inverse", n, n));
+    pack_status(result, failed ? STATUS_INNER_NOT_PD : STATUS_OK);
+    UNPROTECT(1);
+    return result;
+}

@@ -1,0 +1,173 @@
+# The jitter of 1e-10 moves the reference's q by as much times the condition of the points, about 1e3.
+near_enough <- 1e-6
+
+test_that("means, covariances and the bound are those of dense matrices, for one grouping and for two crossed ones", {
+  for (two in c(FALSE, TRUE)) for (weights in c(FALSE, TRUE)) {
+    p <- effect_problem(two = two, weights = weights)
+    new <- effect_new_rows(p)
+    expected <- ref_grouped(p, new)
+    view <- effect_view(p)
+    at <- posterior_values(view, new, joint = TRUE)
+    expect_close(at$mean, expected$mean, near_enough)
+    expect_close(at$var, diag(expected$cov), near_enough)
+    expect_close(at$cov, expected$cov, near_enough)
+    log_weights <- if (weights) sum(log(p$weights)) / 2 else 0 # the density is that of sqrt(w) y
+    expect_equal(log_evidence(view) + log_weights, expected$bound, tolerance = near_enough)
+  }
+})
+
+test_that("effects and their covariances are those of dense matrices", {
+  p <- effect_problem()
+  K <- p$kernel(p$x, p$z) %*% solve(p$kernel(p$z, p$z), p$kernel(p$z, p$x))
+  B <- K + ref_groups(p$groupings, p$x, p$x) + diag(p$model$noise / p$weights)
+  found <- effects_of(effect_view(p)$factors)
+  for (i in seq_along(found)) {
+    g <- p$groupings[[i]]
+    Z <- matrix(0, nrow(p$x), nrow(g$root) * g$levels)
+    for (j in seq_along(g$design)) {
+      Z[cbind(seq_len(nrow(p$x)), (p$x[, g$column] - 1) * nrow(g$root) + j)] <- cbind(1, p$x)[, g$design[j] + 1]
+    }
+    C <- kronecker(diag(g$levels), tcrossprod(g$root))
+    expect_close(c(found[[i]]$b), drop(C %*% t(Z) %*% solve(B, p$y)), near_enough)
+    cov <- C - C %*% t(Z) %*% solve(B, Z %*% C)
+    for (l in seq_len(g$levels)) {
+      own <- (l - 1) * nrow(g$root) + seq_len(nrow(g$root))
+      expect_close(as.matrix(found[[i]]$covariance[, , l]), cov[own, own, drop = FALSE], near_enough)
+    }
+  }
+})
+
+test_that("without a variance of the levels the posterior is that of the inducing points alone", {
+  p <- effect_problem()
+  p$groupings <- lapply(p$groupings, function(g) replace(g, "root", list(0 * g$root)))
+  plain <- native_posterior(p$z, p, p$model, 1e-10)
+  new <- p$x[1:9, ]
+  at <- posterior_values(effect_view(p), new)
+  expected <- native_predict(plain, p$z, p$model, new)
+  expect_close(at$mean, expected$mean, 1e-11) # other sums of the same numbers
+  expect_close(at$var, expected$sor_variance + expected$unexplained, 1e-11)
+})
+
+test_that("sums of parts of the rows add up", {
+  p <- effect_problem()
+  part <- function(i) {
+    rows <- list(x = p$x[i, ], y = p$y[i], weights = p$weights[i])
+    native_effect_sums(p$z, rows, p$model, p$groupings, 1e-10)$sums
+  }
+  expect_close(part(1:40) + part(41:90), part(1:90), 1e-13)
+  two <- engine_control(90, list(threads = 2L, memory = 2^27, block = 7L))
+  expect_close(native_effect_sums(p$z, p, p$model, p$groupings, 1e-10, control = two)$sums, part(1:90), 1e-13)
+})
+
+test_that("slopes of the bound in the variances are those of differences", {
+  p <- effect_problem()
+  sums <- native_effect_sums(p$z, p, p$model, p$groupings, 1e-10)
+  at <- function(theta) {
+    groupings <- Map(function(g, by) replace(g, "root", list(g$root * exp(by / 2))), p$groupings, theta[1:2])
+    c(factors_of_effects(sums$sums, nrow(p$z), 4L, groupings, 0.2 * exp(theta[3])), sums["L"])
+  }
+  value <- function(theta) {
+    f <- at(theta)
+    (f$n * log(2 * pi * f$noise) + f$logdet + f$quad + f$t / f$noise) / 2
+  }
+  expect_gradient(value, c(0.1, -0.2, 0.3), slopes_of_variances(at(c(0.1, -0.2, 0.3))))
+})
+
+test_that("a row given all others is predicted as without it", {
+  p <- effect_problem()
+  view <- effect_view(p)
+  parts <- without_rounded(row_parts(view))
+  for (i in c(1, 17, 90)) {
+    rest <- replace(p, c("x", "y", "weights"), list(p$x[-i, ], p$y[-i], p$weights[-i]))
+    at <- posterior_values(effect_view(rest), p$x[i, , drop = FALSE])
+    expect_equal(parts$mean[i] - parts$g[i] * parts$q[i] / parts$rest[i], at$mean, tolerance = 1e-8)
+    expect_equal(parts$q[i] / parts$rest[i] + parts$left[i], at$var, tolerance = 1e-8)
+  }
+  rows <- c(3, 50, which(p$x[, "g"] == p$x[3, "g"])[2])
+  joint <- group_parts(view, parts, rows)
+  rest <- replace(p, c("x", "y", "weights"), list(p$x[-rows, ], p$y[-rows], p$weights[-rows]))
+  at <- posterior_values(effect_view(rest), p$x[rows, ])
+  cov <- joint$Q %*% solve(joint$rest)
+  expect_close(parts$mean[rows] - drop(cov %*% parts$g[rows]), at$mean, 1e-8)
+  expect_close(diag(cov) + parts$left[rows], at$var, 1e-8)
+})
+
+test_that("paths are linear in normals whose products are the covariance", {
+  p <- effect_problem(n = 60)
+  p$z <- p$x # nothing is left for the neighbours
+  view <- effect_view(p)
+  new <- effect_new_rows(p)
+  # the k-th path has the k-th normal 1 and the others 0
+  total <- 60 + 5 + 24 + 2 + 1 + 8 # features, levels, two new levels of g and h, residuals
+  at <- 0
+  unit <- function(rows, n) {
+    out <- matrix(0, rows, n)
+    own <- at + seq_len(rows)
+    at <<- at + rows
+    if (at <= n) out[cbind(seq_len(rows), own)] <- 1
+    out
+  }
+  zero <- posterior_paths(view, new, 1L, function(rows, n) matrix(0, rows, n))
+  expected <- posterior_values(view, new, TRUE)
+  expect_close(drop(zero), expected$mean, 1e-8)
+  paths <- posterior_paths(view, new, total, unit) - drop(zero)
+  expect_close(tcrossprod(paths), expected$cov, 1e-5) # the residual's noise of 1e-6
+})
+
+test_that("the likelihood with effects integrated out is that of a dense matrix, with its slopes", {
+  p <- effect_problem(n = 60)
+  n <- 60
+  near <- vapply(seq_len(n), function(i) {
+    before <- seq_len(i - 1L)
+    d <- (p$x[before, 1] - p$x[i, 1])^2 + (p$x[before, 2] - p$x[i, 2])^2
+    c(before[order(d)], integer(7))[1:7]
+  }, integer(7))
+  kernel <- function(par) {
+    k <- kernel_matern(3 / 2, exp(par[1:2]), exp(par[3]), inputs = 1:2) +
+      kernel_group("g", ~ 1 + a, variance = exp(par[4]), scale = exp(par[5])) + kernel_group("h", variance = exp(par[7]))
+    k <- place_kernel(k, p$x)
+    set_values(k, exp(par[1:7]))
+  }
+  pool <- list(x = p$x, y = p$y, weights = p$weights, levels = c(12, 5))
+  basis <- cbind(p$x[, "b"]) # the log noise is linear in it
+  run <- function(par, slopes = TRUE) {
+    now <- list(kernel = kernel(par), noise = exp(par[8]))
+    pool$weights <- pool$weights / exp(drop(basis) * par[9])
+    integrated_likelihood(pool, now, seq_len(n), near, slopes, vecchia_input(pool, n, NULL), basis)
+  }
+  dense <- function(par) {
+    now <- list(kernel = kernel(par), noise = exp(par[8]))
+    K <- native_kernel_matrix(smooth_part(now$kernel), p$x, p$x) + diag(now$noise * exp(drop(basis) * par[9]) / p$weights)
+    U <- diag(n)
+    d <- diag(K)
+    for (i in 2:n) {
+      s <- near[near[, i] > 0, i]
+      u <- solve(K[s, s], K[s, i])
+      U[i, s] <- -u
+      d[i] <- K[i, i] - sum(u * K[s, i])
+    }
+    groupings <- groupings_of(now$kernel, c(12, 5))
+    ref_log_density(p$y, solve(U, diag(d)) %*% solve(t(U)) + ref_groups(groupings, p$x, p$x))
+  }
+  par <- c(log(c(0.3, 0.5, 1.2, 0.7, 0.8)), 0.2, log(c(0.4, 0.3)), 0.5)
+  found <- run(par)
+  expect_equal(found$value, dense(par), tolerance = 1e-12)
+  expect_gradient(dense, par, found$score, rounding = 1e-12)
+  expect_equal(run(par, FALSE)$value, found$value)
+  expect_true(all(eigen(found$information, TRUE, TRUE)$values > 0))
+})
+
+test_that("levels with other numbers than 1, 2, ... are the same levels", {
+  p <- effect_problem()
+  other <- p
+  other$x[, "g"] <- ifelse(p$x[, "g"] > 7, -100 * p$x[, "g"], p$x[, "g"])
+  other$groupings <- Map(function(g, codes) c(g, list(codes = codes)), p$groupings,
+                         list(sort(unique(other$x[, "g"])), NULL))
+  new <- effect_new_rows(p)
+  renamed <- new
+  renamed[, "g"] <- ifelse(new[, "g"] > 7, -100 * new[, "g"], new[, "g"])
+  a <- posterior_values(effect_view(p), new, TRUE)
+  b <- posterior_values(effect_view(other), renamed, TRUE)
+  expect_close(b$mean, a$mean, 1e-12)
+  expect_close(b$cov, a$cov, 1e-12)
+})

@@ -1,0 +1,112 @@
+months <- function(n, seed = 1) {
+  with_seed(seed, {
+    time <- 2000 + seq_len(n) / 12
+    data.frame(time, y = time / 10 + cospi(2 * time) + 0.3 * sinpi(4 * time) + stats::rnorm(n) / 10)
+  })
+}
+
+test_that("periods are those that the data span twice, with more than two values in each", {
+  periods <- function(v) {
+    d <- list2DF(list(v = v, y = sin(seq_along(v))))
+    data <- data_from_formula(call("pfdtc", formula = y ~ v, data = d), environment())
+    vapply(time_periods(data$x, data_variables_of(data)), `[[`, "", "name")
+  }
+  day <- as.Date("2020-01-01")
+  expect_identical(periods(day + 0:13), character()) # 13 days are less than two weeks
+  expect_identical(periods(day + 0:14), "week")
+  expect_identical(periods(day + 0:800), c("week", "year"))
+  expect_identical(periods(seq(day, by = "month", length.out = 30)), "year")
+  expect_identical(periods(seq(day, by = "6 months", length.out = 30)), character())
+  expect_identical(periods(as.POSIXct(day) + 3600 * 0:400), c("day", "week"))
+  expect_identical(periods(stats::ts(1:40, frequency = 7)), character()) # a series, but not its time
+  expect_identical(periods(series_time(stats::ts(1:40, frequency = 7))), "cycle")
+  expect_identical(periods(1990 + 0:40 / 12), "year")
+  expect_identical(periods(round(1990 + 0:40 / 12, 2)), "year")
+  expect_identical(periods(1990 + (0:40)[-c(5, 9)] / 4), "year")
+  expect_identical(periods(0:40 / 12), character()) # not years
+  expect_identical(periods(1990 + 0:40), character())
+  expect_identical(periods(1990 + with_seed(1, cumsum(runif(40)))), character())
+})
+
+test_that("the kernel of a season is the sum that it is meant to be", {
+  x <- matrix(c(0, 0.3, 1.2, 2.5), dimnames = list(NULL, "t"))
+  periods <- list(list(column = 1L, period = 1, name = "year"))
+  k <- with_profile(structure(list(profile = NULL, periods = periods, inputs = 1L), class = "pfdtc_kernel"),
+                    "season1:matern12+mean", x)
+  expect_identical(k$season, c("trend", "cycle", "change", "rest", "mean"))
+  k <- set_values(k, c(2, 0.5, 0.7, 1, 5, 0.3, 0.4, 0.2, 1.5))
+  r <- abs(outer(x[, 1], x[, 1], "-"))
+  a <- sqrt(5) * r / 5
+  u <- (x[, 1] - mean(x[, 1])) / column_spread(x[, 1])
+  want <- 0.5 * exp(-r^2 / 8) + 0.3 * exp(-2 * sin(pi * r)^2 / 0.7^2) * (1 + a + a^2 / 3) * exp(-a) +
+    0.2 * exp(-r / 0.4) + 1.5 * (1 + outer(u, u))
+  expect_equal(native_kernel_matrix(k, x, x), want, tolerance = 1e-12, ignore_attr = TRUE)
+})
+
+test_that("a season is chosen where there is one, its period is held, and forecasts follow it", {
+  d <- months(90)
+  fit <- pfdtc(y ~ time, d[1:66, ])
+  expect_match(fit$kernels$kernel[fit$kernels$chosen], "season of a year")
+  expect_match(fit$because[["kernel"]], "season gain")
+  theta <- coef(fit)
+  expect_identical(theta[["periodic(time).period"]], 1)
+  expect_identical(fit$df, length(theta) - 1L)
+  p <- predict(fit, d[67:90, ], interval = "prediction")
+  expect_lt(sqrt(mean((p[, "fit"] - d$y[67:90])^2)), 0.2) # the noise has sd 0.1, the season 0.75
+  expect_gt(mean(d$y[67:90] > p[, "lwr"] & d$y[67:90] < p[, "upr"]), 0.85)
+  expect_identical(dim(vcov(fit))[1L], length(theta) - 1L)
+})
+
+test_that("no season is chosen, nor looked for, where the time is a plain number", {
+  d <- months(60)
+  plain <- pfdtc(y ~ t, data.frame(t = 1:60, y = d$y))
+  expect_false(any(grepl("season", plain$kernels$kernel)))
+  flat <- with_seed(3, pfdtc(y ~ day, data.frame(day = as.Date("2020-01-01") + 1:60, y = cumsum(stats::rnorm(60)))))
+  expect_false(grepl("season", flat$kernels$kernel[flat$kernels$chosen]))
+  expect_true(any(grepl("season of a week", flat$kernels$kernel)))
+})
+
+test_that("many rows choose a season by some of them", {
+  d <- with_seed(2, {
+    time <- as.POSIXct("2024-01-01", tz = "UTC") + 3600 * (0:699)
+    data.frame(time, y = sinpi(2 * (0:699) / 24) + stats::rnorm(700) / 5)
+  })
+  fit <- pfdtc(y ~ time, d, kernel = NULL)
+  expect_match(fit$kernels$kernel[fit$kernels$chosen], "season of a day")
+  expect_lt(abs(sqrt(fit$noise) - 0.2), 0.03) # the sd of an sd of 700 rows is 0.005
+})
+
+test_that("priors of a season do not fade with the rows", {
+  strength <- function(n) {
+    d <- months(n)
+    data <- data_from_formula(call("pfdtc", formula = y ~ time, data = d), environment())
+    asked <- check_settings("pfdtc", quote(pfdtc()), formula_arguments(list(), pfdtc.default))
+    s <- first_plan(data, asked)$learn
+    problem <- learning_problem(learning_rows(data, s), s, "season1:matern12")
+    problem$prior(problem$middle)$information[problem$free]
+  }
+  expect_equal(strength(400), strength(100))
+})
+
+test_that("a ts is fitted along its time, and forecast() is predict() at the times ahead", {
+  kernel <- kernel_periodic(1, 1, period = 1) + kernel_matern(3 / 2, 2, 1)
+  y <- stats::ts(months(48)$y, start = c(2001, 3), frequency = 12)
+  fit <- pfdtc(y, kernel = kernel, noise = 0.01, hyper = "fixed")
+  d <- data.frame(time = as.numeric(time(y)), y = as.numeric(y))
+  plain <- pfdtc(y ~ time, d, kernel = kernel, noise = 0.01, hyper = "fixed")
+  expect_identical(coef(fit), coef(plain))
+  skip_if_not_installed("generics")
+  ahead <- generics::forecast(fit, h = 5, level = 90)
+  want <- predict(plain, data.frame(time = 2001 + (2 + 48:52) / 12), interval = "prediction", level = 0.9)
+  expect_equal(cbind(ahead$mean, ahead$lower, ahead$upper), want, ignore_attr = TRUE, tolerance = 1e-9)
+  expect_equal(stats::tsp(ahead$mean), c(2001 + 50 / 12, 2001 + 54 / 12, 12))
+  expect_equal(as.numeric(ahead$fitted + ahead$residuals), as.numeric(y))
+  days <- data.frame(day = as.Date("2024-01-01") + c(0:3, 5:9), y = sin(1:9))
+  daily <- pfdtc(y ~ day, days, kernel = kernel_se(3, 1), noise = 0.01, hyper = "fixed")
+  ahead <- generics::forecast(daily, h = 2)
+  expect_equal(as.numeric(ahead$mean), unname(predict(daily, data.frame(day = as.Date(c("2024-01-11", "2024-01-12"))))))
+  expect_identical(which(is.na(ahead$x)), 5L)
+  expect_error(generics::forecast(pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")),
+               class = "pfdtc_error_input", "regular")
+  expect_error(pfdtc(cbind(y, y)), class = "pfdtc_error_input", "one series")
+})

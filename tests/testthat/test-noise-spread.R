@@ -1,0 +1,85 @@
+# Noise whose size is uncertain row by row.
+
+# Returns the average of g(noise variance) over the log-normal size of the noise.
+over_sizes <- function(g, noise, spread) {
+  stats::integrate(function(u) {
+    vapply(u, function(u) g(noise * exp(sqrt(spread) * u - spread / 2)), 0) * stats::dnorm(u)
+  }, -8, 8, rel.tol = 1e-9)$value
+}
+
+cases <- data.frame(mean = c(0, 1, -2), var = c(0.2, 1e-4, 3), noise = c(1, 0.5, 0.1), spread = c(0.3, 2, 4))
+
+test_that("density, cdf and intervals are averages over the size of the noise", {
+  y <- c(0.7, 6, -5)
+  density <- noisy_log_density(y, cases)
+  cdf <- noisy_cdf(y - cases$mean, cases)
+  half <- noisy_half(0.9, cases)
+  for (i in 1:3) {
+    one <- cases[i, ]
+    # the trapezoid rule of 21 steps
+    expect_equal(density[i], log(over_sizes(function(s2) stats::dnorm(y[i], one$mean, sqrt(one$var + s2)), one$noise,
+                                            one$spread)), tolerance = 1e-4)
+    upto <- function(d) over_sizes(function(s2) stats::pnorm(d, 0, sqrt(one$var + s2)), one$noise, one$spread)
+    expect_equal(cdf[i], upto(y[i] - one$mean), tolerance = 1e-4)
+    expect_equal(upto(half[i]), 0.95, tolerance = 1e-4)
+  }
+})
+
+test_that("without spread the noise is normal, to the bit, beside rows with spread up to rounding", {
+  none <- replace(cases, "spread", 0)
+  expect_identical(noisy_log_density(1:3, none), stats::dnorm(1:3, none$mean, sqrt(none$var + none$noise), log = TRUE))
+  expect_identical(noisy_half(0.9, none), stats::qnorm(0.95) * sqrt(none$var + none$noise))
+  expect_identical(noisy_cdf(1:3, none), stats::pnorm(1:3 / sqrt(none$var + none$noise)))
+  some <- replace(cases, "spread", c(0, 1, 0))
+  expect_equal(noisy_half(0.9, some)[-2], noisy_half(0.9, none)[-2])
+  expect_equal(noisy_log_density(1:3, some)[-2], noisy_log_density(1:3, none)[-2])
+})
+
+test_that("intervals grow with the variance of f, so that certified ends stay certified", {
+  for (factor in c(1.001, 1.5, 10)) {
+    expect_true(all(noisy_half(0.95, replace(cases, "var", factor * cases$var)) > noisy_half(0.95, cases)))
+  }
+})
+
+test_that("draws of noise have its variance and its log-normal size", {
+  e <- with_seed(1, draw_noise(4e5, 0.5, 0.6))
+  expect_equal(mean(e^2), 0.5, tolerance = 0.02)                # 4 standard errors
+  expect_equal(mean(e^4) / 0.25, 3 * exp(0.6), tolerance = 0.1) # the kurtosis of the mixture
+  expect_identical(with_seed(1, draw_noise(4, 2, 0)), with_seed(1, sqrt(2) * stats::rnorm(4)))
+})
+
+test_that("heavy tails are found, change densities and intervals alone, and are kept", {
+  d <- with_seed(1, data.frame(x = stats::runif(800)))
+  d$y <- sin(6 * d$x) + with_seed(2, 0.3 * stats::rt(800, 3))
+  new <- d[-(1:300), ]
+  fit <- with_seed(1, pfdtc(y ~ x, d[1:300, ], transform = "auto"))
+  expect_gt(fit$noise_tail, 0.2)
+  expect_match(fit$because[["tails"]], "heavier than normal")
+  expect_output(print(fit), "heavy tails")
+  normal <- replace(fit, "noise_tail", list(NULL))
+  expect_gt(mean(predict(fit, new, type = "density") - predict(normal, new, type = "density")), 0.03)
+  expect_identical(predict(fit, new, se.fit = TRUE), predict(normal, new, se.fit = TRUE))
+  band <- predict(fit, new, interval = "prediction", level = 0.5)
+  expect_true(all(band[, "upr"] < predict(normal, new, interval = "prediction", level = 0.5)[, "upr"]))
+  far <- predict(fit, new, interval = "prediction", level = 0.999)
+  expect_true(all(far[, "upr"] > predict(normal, new, interval = "prediction", level = 0.999)[, "upr"]))
+  sure <- predict(fit, new[1:5, ], interval = "prediction", certified = TRUE)
+  expect_true(all(sure[, "lwr"] <= predict(fit, new[1:5, ], interval = "prediction")[, "lwr"]))
+  same <- gp_exact(y ~ x, d[1:300, ], like = fit)
+  expect_equal(predict(same, new, type = "density"), predict(fit, new, type = "density"), tolerance = 1e-6)
+  z <- stats::qnorm(residuals(fit, type = "pit"))
+  kurtosis <- function(v) mean((v - mean(v))^4) / stats::var(v)^2
+  expect_lt(kurtosis(z), kurtosis(rstandard(fit)) - 1)
+})
+
+test_that("normal noise has no tails, and rows that repeat say nothing of them", {
+  tails <- vapply(1:6, function(seed) {
+    d <- with_seed(seed, data.frame(x = stats::runif(120)))
+    d$y <- sin(6 * d$x) + with_seed(seed + 10, 0.3 * stats::rnorm(120))
+    sum(with_seed(1, pfdtc(y ~ x, d, transform = "auto"))$noise_tail)
+  }, 0)
+  expect_lte(sum(tails > 0), 1)
+  f <- list(mean = numeric(50), var = rep(0.1, 50), noise = rep(1, 50), spread = rep(0, 50))
+  expect_gt(likeliest_tail(with_seed(3, stats::rt(50, 1)), f)[["gain"]], 10)
+  expect_lt(likeliest_tail(with_seed(3, stats::rnorm(50)), f)[["gain"]], 1)
+})

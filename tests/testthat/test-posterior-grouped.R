@@ -1,0 +1,92 @@
+# A smooth function, 40 levels of 12 to 18 rows, and rows to predict at of which three have new levels.
+grouped_rows <- function(n = 600, levels = 40, seed = 1) {
+  with_seed(seed, {
+    d <- data.frame(x1 = stats::runif(n + 50), x2 = stats::runif(n + 50),
+                    g = factor(sample(rep_len(seq_len(levels), n + 50)), levels = seq_len(levels + 2)))
+    effect <- stats::rnorm(levels + 2)
+    d$f <- sin(6 * d$x1) * cos(5 * d$x2) + effect[d$g]
+    d$y <- d$f + stats::rnorm(n + 50, sd = 0.3)
+    test <- d[n + 1:50, ]
+    test$g[1:3] <- levels + c(1, 1, 2)
+    list(train = droplevels(d[seq_len(n), ]), test = test)
+  })
+}
+
+grouped_fit <- function(rows, ..., m = 80) {
+  suppressMessages(pfdtc(y ~ x1 + x2 + (1 | g), rows$train, m = m, ...))
+}
+
+rows <- grouped_rows()
+fit <- grouped_fit(rows)
+
+test_that("with enough points the posterior is the exact one of the same hyperparameters", {
+  exact <- suppressMessages(gp_exact(y ~ x1 + x2 + (1 | g), rows$train, like = fit))
+  a <- suppressMessages(predict(fit, rows$test, se.fit = TRUE, full_cov = TRUE))
+  b <- suppressMessages(predict(exact, rows$test, se.fit = TRUE, full_cov = TRUE))
+  expect_s3_class(posterior_of(fit), "grouped")
+  expect_lt(fit$unexplained, 1e-5) # that is how far means and variances may be apart, relative to the noise
+  expect_close(a$fit, b$fit, 1e-4)
+  expect_close(a$cov, b$cov, 1e-4)
+  expect_equal(fit$evidence, exact$evidence, tolerance = 1e-4)
+  expect_lte(fit$evidence, exact$evidence)
+  terms <- suppressMessages(predict(fit, rows$test, type = "terms", se.fit = TRUE))
+  of_exact <- suppressMessages(predict(exact, rows$test, type = "terms", se.fit = TRUE))
+  expect_close(c(terms$fit), c(of_exact$fit), 1e-4)
+  expect_close(terms$se.fit, of_exact$se.fit, 1e-4)
+})
+
+test_that("certificates contain the exact posterior of random problems", {
+  for (seed in quick(1:4)) {
+    small <- grouped_rows(150, 5 * seed, seed)
+    one <- grouped_fit(small, m = 6 + 4 * seed, plain = TRUE)
+    exact <- suppressMessages(gp_exact(y ~ x1 + x2 + (1 | g), small$train, like = one))
+    b <- suppressMessages(predict(exact, small$test, se.fit = TRUE))
+    for (effort in c("fast", "reference")) {
+      inside <- suppressMessages(certify(one, small$test, effort = effort))
+      slack <- 1e-8 * max(abs(b$fit)) # the exact fit's own rounding
+      expect_true(all(inside$mean_lower <= b$fit + slack & b$fit <= inside$mean_upper + slack), info = seed)
+      expect_true(all(inside$sd_lower <= b$se.fit + slack & b$se.fit <= inside$sd_upper + slack), info = seed)
+    }
+    bounds <- suppressMessages(evidence_bounds(one))
+    expect_true(bounds[["lower"]] <= exact$evidence && exact$evidence <= bounds[["upper"]], info = seed)
+  }
+})
+
+test_that("effects have the coverage that their standard deviations promise, and variances are found", {
+  large <- grouped_rows(6000, 400, 3)
+  big <- grouped_fit(large, m = 100, plain = TRUE)
+  expect_equal(coef(big)[["noise"]], 0.09, tolerance = 0.06) # 2 sd of an estimate from 6,000 rows
+  expect_equal(coef(big)[["group(g).variance"]], 1, tolerance = 0.2)
+  p <- suppressMessages(predict(big, large$test, se.fit = TRUE))
+  expect_lt(sqrt(mean((p$fit - large$test$f)[-(1:3)]^2)), 0.12) # 15 rows a level: 0.3 / sqrt(15) = 0.08 of an effect, and f
+  z <- ((p$fit - large$test$f) / p$se.fit)[-(1:3)]
+  expect_gt(mean(abs(z) < 1.96), 0.85)
+})
+
+test_that("rows added and taken out, saved fits and other hyperparameters are as computed anew", {
+  more <- rows$test[-(1:3), ]
+  more$g[1:2] <- 41
+  added <- suppressMessages(add_rows(fit, more))
+  a <- suppressMessages(predict(added, rows$test, se.fit = TRUE))
+  exact <- suppressMessages(gp_exact(y ~ x1 + x2 + (1 | g), rbind(rows$train, more), like = added))
+  b <- suppressMessages(predict(exact, rows$test, se.fit = TRUE))
+  expect_close(a$fit, b$fit, 1e-3) # the centre is that of other rows
+  expect_close(a$se.fit, b$se.fit, 1e-4)
+  file <- tempfile(fileext = ".rds")
+  saveRDS(fit, file)
+  expect_identical(suppressMessages(predict(readRDS(file), rows$test)), suppressMessages(predict(fit, rows$test)))
+})
+
+test_that("held-out levels and rows are predicted as by a posterior without them", {
+  p <- posterior_of(fit)
+  part <- posterior_without(p)
+  rest <- remade_fit(p, take_rows(fit$data, 2:600), p$model)
+  at <- posterior_values(posterior_of(rest), fit$data$x[1, , drop = FALSE])
+  expect_equal(part$mean[1], at$mean, tolerance = 1e-6)
+  expect_equal(part$var[1], at$var, tolerance = 1e-6)
+})
+
+test_that("what is not there for groups is refused with what to do", {
+  expect_error(pf_divergence(fit), class = "pfdtc_error_input")
+  expect_error(cooks.distance(fit), class = "pfdtc_error_input")
+})

@@ -1,0 +1,93 @@
+# The exact process of the problem, without inducing points.
+ref_exact_grouped <- function(p, new) {
+  k <- function(x, z) p$kernel(x, z) + ref_groups(p$groupings, x, z)
+  B <- k(p$x, p$x) + diag(p$model$noise / if (is.null(p$weights)) 1 else p$weights, length(p$y))
+  cross <- k(p$x, new)
+  list(mean = drop(crossprod(cross, solve(B, p$y))), cov = k(new, new) - crossprod(cross, solve(B, cross)), B = B)
+}
+
+# Its kernel as a model has it: slopes in g, an intercept in h.
+grouped_model <- function(p) {
+  k <- kernel_matern(3 / 2, c(0.3, 0.5), 1.3, inputs = c("a", "b")) + kernel_group("g", ~ 1 + a, variance = 0.64) +
+    kernel_group("h", variance = 0.36)
+  k <- place_kernel(k, p$x)
+  S <- tcrossprod(p$groupings[[1]]$root)
+  angle <- acos(S[1, 2] / sqrt(S[1, 1] * S[2, 2]))
+  values <- c(0.3, 0.5, 1.3, sqrt(S[2, 2] / S[1, 1]), angle / (pi - angle), S[1, 1], 0.36)
+  replace(p$model, "kernel", list(set_values(compile_kernel(k), values)))
+}
+
+near_view_of <- function(p, neighbours, train) {
+  model <- grouped_model(p)
+  near <- near_grouped_posterior(p, p$z, model, neighbours, train, rank = seq_along(p$y))
+  structure(list(model = model, rows = c(p, list(n = length(p$y), shift = list(rows = 0, ss = 0, constant = 0))), z = p$z,
+                 near = near), class = c("grouped_near", "near", "posterior"))
+}
+
+test_that("the kernel of the tests is that of their dense matrices", {
+  p <- effect_problem(n = 30)
+  expect_close(native_kernel_matrix(grouped_model(p)$kernel, p$x, p$x), p$kernel(p$x, p$x) +
+                 ref_groups(p$groupings, p$x, p$x), 1e-12)
+})
+
+test_that("with all rows as neighbours the posterior is that of the exact process", {
+  for (weights in c(FALSE, TRUE)) {
+    p <- effect_problem(n = 60, weights = weights)
+    view <- near_view_of(p, 60L, 59L)
+    new <- effect_new_rows(p)
+    expected <- ref_exact_grouped(p, new)
+    at <- posterior_values(view, new)
+    expect_close(at$mean, expected$mean, 1e-8)
+    expect_close(at$var, diag(expected$cov), 1e-8)
+    joint <- posterior_values(view, new, TRUE)
+    expect_close(joint$cov, expected$cov, 1e-8)
+    log_weights <- if (weights) sum(log(p$weights)) / 2 else 0
+    expect_equal(log_evidence(view) + log_weights, ref_log_density(p$y, expected$B), tolerance = 1e-9)
+  }
+})
+
+test_that("terms and sums are those of the exact process", {
+  p <- effect_problem(n = 60)
+  view <- near_view_of(p, 60L, 59L)
+  new <- effect_new_rows(p)
+  expected <- ref_exact_grouped(p, new)
+  at <- posterior_at(view, terms_at(kernels_of_terms(view$model$kernel), new))
+  of_term <- function(k) {
+    cross <- k(p$x, new)
+    cbind(drop(crossprod(cross, solve(expected$B, p$y))), diag(k(new, new) - crossprod(cross, solve(expected$B, cross))))
+  }
+  terms <- rbind(of_term(p$kernel), of_term(function(x, z) ref_groups(p$groupings[1], x, z)),
+                 of_term(function(x, z) ref_groups(p$groupings[2], x, z)))
+  expect_close(at$mean, terms[, 1], 1e-8)
+  expect_close(at$var, terms[, 2], 1e-8)
+  w <- c(1, -2, 0.5)
+  sums <- posterior_at(view, sums_at(view$model$kernel, new, list(1:3, 6:8), list(w, w)))
+  expect_close(sums$mean, c(sum(w * expected$mean[1:3]), sum(w * expected$mean[6:8])), 1e-8)
+  expect_close(sums$var, c(w %*% expected$cov[1:3, 1:3] %*% w, w %*% expected$cov[6:8, 6:8] %*% w), 1e-8)
+})
+
+test_that("neighbours and effects together are nearly exact for a rough function, and effects are as sure as they should be", {
+  d <- with_seed(2, {
+    n <- 700
+    d <- data.frame(a = stats::runif(n), b = stats::runif(n), g = factor(sample(rep_len(1:50, n))))
+    K <- native_kernel_matrix(complete_kernel(kernel_matern(3 / 2, 0.1, 1), as.matrix(d[1:2])), as.matrix(d[1:2]),
+                              as.matrix(d[1:2]))
+    d$y <- drop(crossprod(chol(K + diag(1e-8, n)), stats::rnorm(n))) + stats::rnorm(50)[d$g] + stats::rnorm(n, sd = 0.3)
+    d
+  })
+  k <- kernel_matern(3 / 2, 0.1, 1, inputs = ~ a + b) + kernel_group(~ g, variance = 1)
+  fit <- suppressMessages(pfdtc(y ~ a + b, d[1:600, ], kernel = k, noise = 0.09, hyper = "fixed", m = 60, neighbours = 40))
+  exact <- suppressMessages(gp_exact(y ~ a + b, d[1:600, ], like = fit))
+  expect_s3_class(posterior_of(fit), "grouped_near")
+  a <- predict(fit, d[601:700, ], se.fit = TRUE)
+  b <- predict(exact, d[601:700, ], se.fit = TRUE)
+  expect_lt(sqrt(mean(((a$fit - b$fit) / b$se.fit)^2)), 0.05) # 0.02 to 0.05 in three designs of bench/groups.R
+  expect_lt(sqrt(mean((a$se.fit / b$se.fit - 1)^2)), 0.01)
+  at <- terms_at(kernels_of_terms(model_of(exact)$kernel), exact$x[1:100, ])
+  ours <- posterior_at(posterior_of(fit), at)$var[101:200]
+  expect_lt(sqrt(mean((sqrt(ours / posterior_at(posterior_of(exact), at)$var[101:200]) - 1)^2)), 0.01)
+  inside <- suppressMessages(certify(fit, d[601:620, ]))
+  expect_true(all(inside$mean_lower <= b$fit[1:20] + 1e-7 & b$fit[1:20] <= inside$mean_upper + 1e-7))
+  expect_true(all(inside$sd_lower <= b$se.fit[1:20] * (1 + 1e-7) & b$se.fit[1:20] <= inside$sd_upper * (1 + 1e-7)))
+  expect_error(posterior_without(posterior_of(fit)), class = "pfdtc_error_input")
+})
