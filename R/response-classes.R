@@ -78,9 +78,6 @@ take_rows_of <- function(f, rows) {
   lapply(f, function(v) if (is.matrix(v)) v[rows, , drop = FALSE] else v[rows])
 }
 
-# Returns the numbers of the columns of `var` that are variances.
-diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
-
 # Converts orthonormal contrasts to log odds.
 as_log_odds <- function(at, center) {
   K <- ncol(at$mean) + 1L
