@@ -12,9 +12,6 @@ posterior_at.classes <- function(p, fun, joint = FALSE) {
   list(mean = at$mean, var = with_rest(at$S, at$left))
 }
 
-# Returns the numbers of the columns of `var` that are variances.
-diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
-
 # Adds the residual prior variance of each contrast to covariance matrices, one a row of S.
 with_rest <- function(S, left) {
   diagonal <- diagonals(as.integer(sqrt(ncol(S))))

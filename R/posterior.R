@@ -293,6 +293,12 @@ slice_rows <- function(fit) {
 # Returns the inducing points, or the rows of an exact posterior.
 fit_points <- function(fit) if (is.null(fit$inducing)) fit$x else fit$inducing
 
+# Returns the numbers of the variances among the columns of K - 1 by K - 1 covariance matrices, one a row.
+diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
+
+# Returns the weights of the mean of f; of its mode, if there is no shift.
+mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
+
 # Returns a fit whose predictions are about the mode.
 at_mode <- function(fit) {
   fit$factors$shift <- NULL
