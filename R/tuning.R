@@ -74,6 +74,12 @@ parameter_nats <- 2
 # rows than `all` it is learned from `some` first, and dropped if it does not gain `nats`. Beyond exact learning it is
 # learned from `beyond` rows, and `held` others may refuse it (bench/structure.R).
 additive_nats <- 15
+
+# Levels up to which a factor may have a lengthscale for each level; with more levels it has one. bench/factors.R
+most_lengthscales <- 20L
+
+# Levels from which on a message offers (1 | g) in place of g.
+many_levels <- 50L
 additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000)
 pair_nats <- 8
 
