@@ -98,9 +98,10 @@ test_that("bounds hold for every mean and sd in the intervals, at their corners 
     expect_equal(c(got$lower, got$upper), range(truth), tolerance = 1e-9) # the corners are among the cases
     for (response in responses[-1]) {
       got <- response_exceedance(response, mean, sd, 0)
-      truth <- mapply(function(m, s) stats::integrate(function(z) {
-        (1 - response$cdf(0, response$link$inv(m + s * z), 1, NULL)) * stats::dnorm(z)
-      }, -9, 9)$value, cases$mean, cases$sd)
+      truth <- mapply(function(m, s) {
+        above <- function(z) 1 - response$cdf(0, response$link$inv(m + s * z), 1, NULL)
+        stats::integrate(function(z) above(z) * stats::dnorm(z), -9, 9)$value
+      }, cases$mean, cases$sd)
       expect_true(got$lower <= min(truth) && max(truth) <= got$upper)
     }
   }
