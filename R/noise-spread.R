@@ -56,7 +56,8 @@ draw_noise <- function(n, noise, spread) {
 # likely, and the nats that it gains. `f` has their distributions given the other rows.
 likeliest_tail <- function(y, f) {
   each <- function(tail) sum(noisy_log_density(y, replace(f, "spread", list(f$spread + tail))))
-  best <- stats::optimize(each, c(0, most_spread), maximum = TRUE, tol = 0.01)
-  gain <- best$objective - each(0)
-  c(tail = best$maximum, gain = gain)
+  normal <- each(0)
+  if (each(0.1) < normal) return(c(tail = 0, gain = 0))
+  best <- stats::optimize(each, c(0, most_spread), maximum = TRUE, tol = 0.05)
+  c(tail = best$maximum, gain = best$objective - normal)
 }

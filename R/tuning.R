@@ -72,9 +72,10 @@ parameter_nats <- 2
 
 # Nats of log marginal likelihood by which the additive kernel must be larger, and more for pairs of inputs. With more
 # rows than `all` it is learned from `some` first, and dropped if it does not gain `nats`. Beyond exact learning it is
-# learned from `beyond` rows, and `held` others may refuse it (bench/structure.R).
+# learned from `beyond` rows, and `held` others may refuse it. Its gain in the merit of a response is learned from
+# `merit` rows (bench/structure.R).
 additive_nats <- 15
-additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000)
+additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150)
 pair_nats <- 8
 
 # A trend and a season: the nats of log marginal likelihood that they must gain, and more for each further period; the
