@@ -68,14 +68,20 @@ held_out_response <- function(model, from) {
   size <- now$noise * rep_len(noise_factor(model$trend, pool$x), pool$n)
   noise <- if (is.null(pool$weights)) size else size / pool$weights
   near <- problem$neighbours(model$theta, rows, learning_sizes$score[["near"]], earlier = FALSE)
-  f <- vapply(seq_along(rows), function(i) {
-    others <- near[, i]
-    x <- pool$x[c(rows[i], others), , drop = FALSE]
+  at_once <- if (pool$n <= 1000L) length(rows) else 10L # a kernel matrix of at most 1,000 points
+  f <- do.call(cbind, lapply(split(seq_along(rows), (seq_along(rows) - 1L) %/% at_once), function(block) {
+    points <- unique(c(rows[block], near[, block]))
+    x <- pool$x[points, , drop = FALSE]
     K <- native_kernel_matrix(now$kernel, x, x, problem$run)
-    R <- chol(K[-1L, -1L] + diag(noise[others], length(others)))
-    a <- backsolve(R, cbind(K[-1L, 1L], pool$y[others]), transpose = TRUE)
-    c(sum(a[, 1L] * a[, 2L]), K[1L, 1L] - sum(a[, 1L]^2))
-  }, numeric(2L))
+    vapply(block, function(i) {
+      i <- c(rows[i], near[, i])
+      at <- match(i, points)
+      others <- at[-1L]
+      R <- chol(K[others, others] + diag(noise[i[-1L]], length(others)))
+      a <- backsolve(R, cbind(K[others, at[1L]], pool$y[i[-1L]]), transpose = TRUE)
+      c(sum(a[, 1L] * a[, 2L]), K[at[1L], at[1L]] - sum(a[, 1L]^2))
+    }, numeric(2L))
+  }))
   middle <- problem$center + problem$scale * f[1L, ]
   var <- problem$scale^2 * (pmax(f[2L, ], 0) + size[rows])
   count <- tabulate(from$rows$group)
