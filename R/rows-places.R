@@ -108,6 +108,12 @@ series_time <- function(x) {
 #' @export
 `[.pfdtc_series_time` <- function(x, i) structure(unclass(x)[i], class = "pfdtc_series_time")
 
+# Returns the columns of each variable.
+columns_of_variables <- function(variables) {
+  width <- vapply(variables, `[[`, 1L, "width")
+  unname(split(seq_len(sum(width)), rep(seq_along(width), width)))
+}
+
 # Returns the outline of the inputs (make_frame()) with corners of longitude and latitude in place of those of columns.
 outline_places <- function(frame, x) {
   own <- columns_of_variables(frame$variables)
