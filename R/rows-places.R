@@ -27,7 +27,7 @@
 #'   distorts distances.
 #' @section Errors and invariants: class `pfdtc_error_input` for latitudes beyond -90 and 90. -180 and 180 give the same
 #'   numbers, and so do all longitudes at a pole.
-#' @seealso [pfdtc()], [kernel_se()], `vignette("modelling")`
+#' @seealso [pfdtc()], [kernel_se()], `vignette("places")`
 #' @examples
 #' sphere(c(-180, 180), 0)
 #' fit <- pfdtc(mag ~ sphere(long, lat) + depth, quakes[1:200, ], kernel = kernel_matern(3/2))
