@@ -121,7 +121,7 @@ logdet_error <- function(L, d, v, N, n) {
 evidence_posterior <- function(fit) {
   if (!is.null(fit$norms)) return(fit)
   if (!is.null(fit$data)) return(with_fixed_seed(own_posterior(fit)))
-  serves <- !is.null(fit$factors) && (gp_family(fit)$dtc || gp_family(fit)$sor)
+  serves <- !is.null(fit$factors) && (method_traits(fit)$dtc || method_traits(fit)$sor)
   if (!serves || fit$jitter < rounding_jitter(nrow(fit$inducing))) {
     needs_data(fit, "fit")
   }
@@ -161,7 +161,7 @@ evidence_bracket <- function(post, data) {
 
   # log N(y; 0, Q + s2 I) without the log determinant and c, from SoR's log evidence or the ELBO without its last term
   c_term <- p$rss / noise + sum(p$beta^2)
-  density <- if (gp_family(post)$sor) post$evidence else post$evidence + p$t / (2 * noise)
+  density <- if (method_traits(post)$sor) post$evidence else post$evidence + p$t / (2 * noise)
   constant <- density + (logdet + c_term) / 2
   lower <- constant - (logdet + inner + q$upper + ((1 + growth) * p$t + slopes) / noise) / 2
   upper <- constant - (logdet - 2 * inner - slopes / noise + log1p(t_low / (noise + g_max)) + least) / 2

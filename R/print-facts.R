@@ -42,7 +42,7 @@ fit_title <- function(fit) {
 }
 
 posterior_title <- function(fit) {
-  family <- gp_family(fit)
+  family <- method_traits(fit)
   if (isTRUE(family$chooses) && identical(fit$posterior, "exact")) return("exact posterior")
   if (isTRUE(family$chooses) && identical(fit$posterior, "far + near")) return("inducing points with neighbours")
   if (is.null(family$title)) fit$method else sub("^the ", "", family$title)
@@ -187,7 +187,7 @@ describe_estimation <- function(fit) {
   }
   text <- switch(fit$hyper, fixed = "fixed as given", evidence = if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else describe_starts(fit$learned),
                  pilot = "pilot VFE fit, then fixed",
-                 joint = if (is.null(gp_family(fit)$objective)) "log marginal likelihood" else
+                 joint = if (is.null(method_traits(fit)$objective)) "log marginal likelihood" else
                    "jointly with the inducing points", fit$hyper)
   code <- fit$pilot$convergence
   if (is.null(code) || code == 0L) return(text)
@@ -245,7 +245,7 @@ describe_rmse <- function(about) {
 }
 
 describe_evidence <- function(about) {
-  family <- gp_family(about)
+  family <- method_traits(about)
   kind <- if (!response_of(about)$conjugate) response_of(about)$words[["evidence"]] else
     if (family$some) sprintf("of the subsample of %d rows", about$m) else
       if (family$sor || family$fitc) "of the approximate model" else
@@ -303,8 +303,12 @@ input_table <- function(fit) {
   name <- fit$frame$columns
   table <- data.frame(name, unit = "", range = apply(x, 2L, function(v) diff(range(v))))
   own <- columns_of_variables(fit$frame$variables)
+  shared <- unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) names(leaf$shared)))
   for (i in seq_along(own)) {
     v <- fit$frame$variables[[i]]
+    if (v$kind == "factor" && v$name %in% shared) {
+      table[own[[i]], c("name", "range")] <- list(c(v$name, rep(NA, v$width - 1L)), 1)
+    }
     if (is.null(v$unit)) next
     at <- own[[i]][1L]
     if (v$kind == "sphere") {

@@ -11,6 +11,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   # Default names "1", "2", ... take 64 bytes a row, so many rows go without.
   labels <- if (nrow(mf) <= many_rows || is.character(attr(mf, "row.names"))) row.names(mf)
   if (!nrow(mf)) no_complete_rows(call, envir)
+  settled <- settle_family(likelihood, mf[[attr(terms, "response")]], names(mf)[attr(terms, "response")])
+  likelihood <- settled$likelihood
   inputs <- coded_variables(mf, used, attr(terms, "grouped"), likelihood)
   check_levels_return(inputs, nrow(mf))
   rows <- rows_of_frame(mf, inputs, labels)
@@ -19,6 +21,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data <- clean_rows(rows$x, rows$response, rows$name, rows$w, rows$offset, indicator = columns_of_levels(inputs),
                      labels = labels, center = center, scale = scale, merge = merge, likelihood = likelihood,
                      rows = labels)
+  data$family <- settled$family
   data$na_action <- attr(mf, "na.action")
   data <- add_formula(data, terms, inputs, call)
   data$frame$required <- data_variables(data$frame, terms, call, envir)
@@ -208,6 +211,10 @@ check_levels_return <- function(variables, n) {
       abort_input("formula", sprintf("`%s`, with %d different values in %.0f rows", v$name, k, n),
                   "made of factors and text with repeated values",
                   hint = "Leave identifiers of rows out. as.numeric() makes numbers of numbers that were read as text.")
+    }
+    if (k >= many_levels) {
+      tell_classed("levels", sprintf(paste("`%s` has %d levels, which share one lengthscale. Write (1 | %s) in its place",
+                                           "for an effect of each level, learned from its rows."), v$name, k, v$name))
     }
   }
 }
