@@ -153,6 +153,45 @@ choose_exactly <- function(now, run) {
   list(theta = choice$best$theta, exact = if (length(gain)) c(rows = m, gain = mean(gain), se = se_of_mean(gain)))
 }
 
+# Returns list(now, s, gain) with one lengthscale for each factor if the leave-one-out log density is higher than with
+# one for each of its levels; `gain` is a row's, NULL if that was not tried. Many lengthscales fit noise.
+choose_shared <- function(now, s) {
+  groups <- s$kernel$groups
+  pool <- now$problem$pool
+  if (is.null(groups) || !has_one_factor(s$kernel) || identical(names(s$kernel$shared), groups) || !in_time(pool)) {
+    return(list(now = now, s = s))
+  }
+  tied <- s
+  tied$kernel$shared <- shared_by(groups)
+  tied$free <- setdiff(parameter_names(tied$kernel, s$columns), not_learned(s))
+  problem <- learning_problem(pool, tied, now$problem$profile)
+  run <- learn_exactly(problem, climb(problem, start_shared(now, problem, s$kernel$shared, tied$kernel$shared),
+                                      budget("few", 8L)))
+  if (is.null(run$loo)) return(list(now = now, s = s))
+  gain <- mean(run$loo - exact_density(now$problem)$evaluate(now$theta)$loo)
+  if (!isTRUE(gain > 0)) return(list(now = now, s = s, gain = gain))
+  list(now = replace(now, c("problem", "theta", "value"), list(problem, run$theta, run$value)), s = tied, gain = gain)
+}
+
+# A shared lengthscale starts at the geometric mean of those of its columns.
+start_shared <- function(now, problem, before, after) {
+  is_length <- now$problem$table$what == "lengthscale"
+  theta <- problem$unit
+  theta[c(problem$table$what != "lengthscale", TRUE)] <- now$theta[c(!is_length, TRUE)]
+  for (leaf in unique(problem$table$leaf[problem$table$what == "lengthscale"])) {
+    old <- now$theta[which(is_length & now$problem$table$leaf == leaf)]
+    if (!is.null(before)) old <- old[before]
+    theta[which(problem$table$what == "lengthscale" & problem$table$leaf == leaf)] <- tapply(old, after, mean)
+  }
+  pmin(pmax(theta, problem$lower), problem$upper)
+}
+
+because_shared <- function(gain) {
+  if (is.null(gain)) return(NULL)
+  c(factors = sprintf("Factors have one lengthscale%s: the leave-one-out log density is higher by %.2g a row.",
+                      if (gain > 0) "" else " for each level", abs(gain)))
+}
+
 # Returns kernel and noise of the smoothest kernel that scores within two standard errors of the best; NULL if none
 # does.
 smoother_kernel <- function(tried, best) {

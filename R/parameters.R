@@ -73,11 +73,15 @@ unit_of_lengthscale <- function(leaf, at, x) {
   if (identical(leaf$profile, "periodic")) return(list(low = 0.03, high = 1e2))
   d <- length(leaf$inputs)
   spread <- function(j) column_spread(x[, j])
-  on_sphere <- !is.null(leaf$shared) && sum(leaf$shared == at) == 3L
-  if (!is.null(leaf$shared)) d <- d - sum(tabulate(leaf$shared) == 3L) # a sphere has two dimensions
+  levels <- function(columns) length(columns) > 1L && all(x[, columns] %in% 0:1)
   own <- leaf$inputs[if (is.null(leaf$shared)) at else leaf$shared == at]
+  on_sphere <- length(own) == 3L && !levels(own)
+  if (!is.null(leaf$shared)) { # a sphere has two dimensions, a factor one
+    each <- split(leaf$inputs, leaf$shared)
+    d <- length(each) + sum(vapply(each, function(columns) length(columns) == 3L && !levels(columns), NA))
+  }
   list(unit = if (isTRUE(leaf$isotropic)) exp(mean(log(vapply(leaf$inputs, spread, 0)))) else
-         if (on_sphere) sqrt(sum(apply(x[, own], 2L, stats::var)) / 2) else spread(own),
+         if (on_sphere) sqrt(sum(apply(x[, own], 2L, stats::var)) / 2) else if (levels(own)) 1 else spread(own),
        start = sqrt(d), middle = learning_priors$middle + learning_priors$dimension * log(d),
        sd = learning_priors$sd, ard = TRUE)
 }

@@ -10,7 +10,7 @@ map_table <- function(fit, inputs, at, n, points, type) {
   axes <- map_variables(all, inputs, x, fit$kernel)
   centre <- slice_centre(fit, all, at)
   grid <- map_grid(axes, centre, x, n)
-  p <- latent_at(fit, grid$x)
+  p <- latent_at(fit, grid$x, re = FALSE)
   shown <- on_scale(fit, p, type, noise_at(fit, grid$x))
   names <- names(grid$value)
   asp <- map_asp(axes, grid$value[[2L]])

@@ -303,8 +303,12 @@ input_table <- function(fit) {
   name <- fit$frame$columns
   table <- data.frame(name, unit = "", range = apply(x, 2L, function(v) diff(range(v))))
   own <- columns_of_variables(fit$frame$variables)
+  shared <- unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) names(leaf$shared)))
   for (i in seq_along(own)) {
     v <- fit$frame$variables[[i]]
+    if (v$kind == "factor" && v$name %in% shared) {
+      table[own[[i]], c("name", "range")] <- list(c(v$name, rep(NA, v$width - 1L)), 1)
+    }
     if (is.null(v$unit)) next
     at <- own[[i]][1L]
     if (v$kind == "sphere") {

@@ -74,6 +74,12 @@ parameter_nats <- 2
 # rows than `all` it is learned from `some` first, and dropped if it does not gain `nats`. Beyond exact learning it is
 # learned from `beyond` rows, and `held` others may refuse it (bench/structure.R).
 additive_nats <- 15
+
+# Levels up to which a factor may have a lengthscale for each level; with more levels it has one. bench/factors.R
+most_lengthscales <- 20L
+
+# Levels from which on a message offers (1 | g) in place of g.
+many_levels <- 50L
 additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000)
 pair_nats <- 8
 
@@ -129,6 +135,10 @@ laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 
 # number of points; points of the average over f (bench/classes-table.R, bench/classes-average.R).
 class_points <- c(most = 4000, least = 50)
 class_draws <- 1024L
+
+# The most sds by which the mean of a skewed posterior may differ from its mode: with one row of a class and a prior
+# variance without end the truth is about two of Laplace's.
+most_shift <- 2
 
 # The centre of the prior of the kernel's variance; sds of the priors of the constant mean and of log theta
 # (bench/laplace-table.R).

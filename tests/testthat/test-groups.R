@@ -109,6 +109,25 @@ test_that("answers of a fit include its groups", {
   expect_true(all(suppressMessages(certify(fit, new))$mean_error < 1e-6))
 })
 
+test_that("figures and tidy tables have the effects", {
+  fit <- crossed_fit()
+  pdf(NULL)
+  on.exit(dev.off())
+  table <- plot(fit, which = "groups", level = 0.9)
+  expect_identical(nrow(table), 22L)
+  expect_false(is.unsorted(table$estimate[table$group == "g" & table$effect == "w"]))
+  expect_equal(table$upr - table$lwr, 2 * qnorm(0.95) * as.data.frame(ranef.gp_fit(fit, TRUE))$condsd[
+    match(paste(table$group, table$effect, table$level), with(as.data.frame(ranef.gp_fit(fit)), paste(grpvar, term, grp)))])
+  slice <- plot(fit, inputs = "x", n = 5)
+  new <- data.frame(x = slice$value, w = median(crossed()$w))
+  expect_equal(slice$fit, unname(predict(fit, new, re = FALSE)), tolerance = 1e-8)
+  tidy <- tidy.gp_fit(fit, effects = c("fixed", "ran_pars", "ran_vals"), conf.int = TRUE)
+  expect_identical(as.integer(table(tidy$effect)[c("fixed", "ran_pars", "ran_vals")]), c(1L, 5L, 22L))
+  expect_identical(tidy$term[tidy$effect == "ran_pars"], c("sd__(Intercept)", "sd__w", "cor__(Intercept).w",
+                                                           "sd__(Intercept)", "sd__Observation"))
+  expect_input_error(tidy.gp_fit(fit, effects = "all"), "ran_vals")
+})
+
 test_that("inducing points and families have groups, too", {
   d <- crossed()
   fit <- crossed_fit()
